@@ -1,0 +1,45 @@
+# Everything a fresh Debian with Go and gcc needs is fetched by these targets.
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# Debian's libsecp256k1-dev makes signatures four times as fast; all works without it.
+TAGS := $(shell pkg-config --exists libsecp256k1 2>/dev/null && echo libsecp256k1)
+BUILD := $(GO) build -trimpath -tags "$(TAGS)" -ldflags "-X main.version=$(VERSION)"
+TEST := $(GO) test -tags "$(TAGS)"
+
+GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 10s
+
+.PHONY: all build demo demo-lnd test test-lnd race fuzz bench check vectors requirements clean
+all: build
+
+build:
+	$(BUILD) -o bin/ ./cmd/lightwork ./cmd/lightwork-verify
+
+demo: build
+	bin/lightwork demo
+
+demo-lnd: build
+	bin/lightwork demo --lnd
+
+# All tests that need no Lightning daemon.
+test:
+	$(TEST) ./...
+
+race:
+	$(TEST) -race ./...
+
+# lnd and btcd are built from the module proxy, once, into the user's cache.
+test-lnd:
+	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./cmd/lightwork
+
+check:
+	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
+	$(GO) vet -tags "$(TAGS)" ./...
+	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./internal/devnet ./cmd/lightwork
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) mod tidy -diff
+	cd internal/devnet/binaries && $(GO) mod tidy -diff
+
+clean:
+	rm -rf bin lightwork-demo

@@ -1,0 +1,307 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/frame"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+// Session is one authenticated connection to the node.
+type Session struct {
+	cfg      Config
+	conn     net.Conn
+	in       *frame.Reader
+	out      *wire.Outbox
+	outDone  chan struct{}
+	tools    map[wire.ToolID]*boundTool
+	rejected []wire.RejectedTool
+	id       string
+	beat     time.Duration
+	started  time.Time
+	replays  replayCache
+
+	mu       sync.Mutex
+	calls    map[string]*Call // running, by call id
+	stopping bool             // no further handler starts: wg is being waited for
+	wg       sync.WaitGroup   // handlers
+}
+
+// Connect dials the node, says hello and registers the tools.
+func Connect(ctx context.Context, cfg Config) (*Session, error) {
+	cfg.fillFromEnv()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	tools, reg, err := cfg.bind()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", cfg.SocketPath)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the node: %w", err)
+	}
+	s := newSession(cfg, conn, tools)
+	// A canceled ctx interrupts the reads and writes of the handshake.
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	err = s.handshake(ctx, reg)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	s.cfg.Token = "" // used up
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func newSession(cfg Config, conn net.Conn, tools map[wire.ToolID]*boundTool) *Session {
+	s := &Session{
+		cfg: cfg, conn: conn, tools: tools,
+		in:      frame.NewReader(conn, cfg.MaxFrameBytes),
+		out:     wire.NewOutbox(conn, cfg.MaxFrameBytes, 2*cfg.MaxInflight),
+		outDone: make(chan struct{}),
+		started: time.Now(),
+		calls:   map[string]*Call{},
+	}
+	go func() {
+		defer close(s.outDone)
+		if err := s.out.Serve(); err != nil {
+			// The reader sees the closed connection and ends the session.
+			conn.Close()
+		}
+	}()
+	return s
+}
+
+// close ends the connection after what is queued has been written.
+func (s *Session) close() {
+	s.out.Close()
+	<-s.outDone
+	s.conn.Close()
+}
+
+// Rejected lists the tools that the node did not accept.
+func (s *Session) Rejected() []wire.RejectedTool { return s.rejected }
+
+// ID is the session id that the node gave.
+func (s *Session) ID() string { return s.id }
+
+func (s *Session) handshake(ctx context.Context, reg *wire.Register) error {
+	err := s.out.Send(ctx, &wire.Message{Payload: &wire.Hello{
+		SessionToken: s.cfg.Token,
+		AgentID:      s.cfg.ID,
+		AgentVersion: s.cfg.Version,
+		ManifestHash: s.cfg.ManifestHash,
+		Protocol: wire.ProtocolInfo{
+			SupportedVersions: []int{wire.Version},
+			Capabilities:      []string{"tools", "streaming", "cancellation"},
+		},
+		SDK: &wire.SDKInfo{Name: sdkName, Version: sdkVersion},
+	}})
+	if err != nil {
+		return fmt.Errorf("send hello: %w", err)
+	}
+	msg, err := s.read()
+	if err != nil {
+		return fmt.Errorf("read welcome: %w", err)
+	}
+	welcome, ok := msg.Payload.(*wire.Welcome)
+	switch {
+	case msg.Error != nil:
+		return fmt.Errorf("%w: %w", ErrUnauthorized, msg.Error)
+	case !ok:
+		return fmt.Errorf("read welcome: unexpected %s", msg.Type())
+	case welcome.AcceptedVersion != wire.Version:
+		return fmt.Errorf("%w: version %d was not offered", ErrUnauthorized, welcome.AcceptedVersion)
+	}
+	s.accept(welcome)
+	if err := s.out.Send(ctx, &wire.Message{Payload: reg}); err != nil {
+		return fmt.Errorf("register tools: %w", err)
+	}
+	return s.awaitRegistered()
+}
+
+func (s *Session) accept(w *wire.Welcome) {
+	s.id = w.SessionID
+	s.beat = time.Duration(w.HeartbeatIntervalMS) * time.Millisecond
+	limit := min(s.cfg.MaxFrameBytes, w.MaxFrameBytes)
+	s.out.SetLimit(limit)
+	room := max(limit-envelopeReserve, limit/2)
+	if s.cfg.MaxOutputBytes <= 0 || s.cfg.MaxOutputBytes > room {
+		s.cfg.MaxOutputBytes = room
+	}
+}
+
+func (s *Session) awaitRegistered() error {
+	msg, err := s.read()
+	if err != nil {
+		return fmt.Errorf("register tools: %w", err)
+	}
+	registered, ok := msg.Payload.(*wire.Registered)
+	if !ok || msg.Error != nil {
+		if msg.Error != nil {
+			return fmt.Errorf("register tools: %w", msg.Error)
+		}
+		return fmt.Errorf("register tools: unexpected %s", msg.Type())
+	}
+	s.rejected = registered.Rejected
+	for i := range s.rejected {
+		r := &s.rejected[i]
+		s.cfg.Log.Warn("tool rejected", "tool", r.ToolID, "code", r.Error.Code, "reason", r.Error.Message)
+	}
+	return nil
+}
+
+// read returns the next message; refusals to decode are returned, too.
+func (s *Session) read() (*wire.Message, error) {
+	payload, err := s.in.Next()
+	if err != nil {
+		return nil, err
+	}
+	return wire.Decode(payload, wire.Core)
+}
+
+// Serve runs calls until ctx ends (nil), the node says goodbye (*Goodbye), or
+// the connection is lost (ErrDisconnected) or unusable. Every running call is
+// canceled before it returns; it waits a second for their handlers.
+func (s *Session) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	beats := make(chan struct{})
+	go func() {
+		defer close(beats)
+		s.heartbeats(ctx)
+	}()
+	ended := make(chan struct{}) // the reader saw the end
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case <-ctx.Done():
+			// Handlers get their cancellation from ctx; the connection stays
+			// open so that their results still go out.
+			s.waitHandlers()
+			s.close()
+		case <-ended:
+		}
+	}()
+	err := s.readLoop(ctx)
+	finished := ctx.Err() != nil
+	close(ended)
+	cancel()
+	<-stopped
+	<-beats
+	s.waitHandlers()
+	s.close()
+	if finished {
+		return nil
+	}
+	return err
+}
+
+// waitHandlers waits for the running handlers, at most stopGrace: one that
+// ignores its context must not keep the process.
+func (s *Session) waitHandlers() {
+	s.mu.Lock()
+	s.stopping = true
+	s.mu.Unlock()
+	idle := make(chan struct{})
+	go func() {
+		s.wg.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-time.After(stopGrace):
+		s.cfg.Log.Warn("handlers still running at the end of the session")
+	}
+}
+
+func (s *Session) readLoop(ctx context.Context) error {
+	for {
+		msg, err := s.read()
+		if err == nil {
+			if g, ok := msg.Payload.(*wire.Goodbye); ok {
+				return &Goodbye{Reason: wire.SafeText(g.Reason), RetryAfter: time.Duration(g.RetryAfterMS) * time.Millisecond}
+			}
+			s.dispatch(ctx, msg)
+			continue
+		}
+		var refused *wire.DecodeError
+		switch {
+		case errors.As(err, &refused):
+			s.answerRefused(refused)
+		case errors.Is(err, frame.ErrTooLarge), errors.Is(err, frame.ErrEmpty),
+			errors.Is(err, frame.ErrNotObject), errors.Is(err, frame.ErrNotUTF8):
+			return fmt.Errorf("read from the node: %w", err)
+		default:
+			return ErrDisconnected
+		}
+	}
+}
+
+func (s *Session) answerRefused(refused *wire.DecodeError) {
+	s.cfg.Log.Warn("message refused", "code", refused.Code, "field", refused.Field)
+	if !refused.ExpectsReply() {
+		return
+	}
+	s.reply(&wire.Message{
+		InReplyTo: refused.ID, RequestID: refused.RequestID,
+		Error: refused.Reply("agent.runtime"), Payload: &wire.AgentError{},
+	})
+}
+
+// dispatch never blocks: the reader must go on reading whatever the node does.
+func (s *Session) dispatch(ctx context.Context, msg *wire.Message) {
+	switch p := msg.Payload.(type) {
+	case *wire.ToolCall:
+		s.startCall(ctx, msg, p)
+	case *wire.ToolCancel:
+		s.cancelCall(msg, p)
+	case *wire.Ping:
+		pong := &wire.Message{InReplyTo: msg.ID, Payload: &wire.Pong{}}
+		pong.Echo(msg)
+		s.reply(pong)
+	case *wire.CoreError:
+		if msg.Error != nil {
+			s.cfg.Log.Warn("the node refused a message", "code", msg.Error.Code)
+		}
+	}
+}
+
+// reply queues an answer of the reader. A node that lets the queue fill up
+// while it goes on asking is cut off.
+func (s *Session) reply(m *wire.Message) {
+	if err := s.out.TrySend(m); errors.Is(err, wire.ErrOutboxFull) {
+		s.cfg.Log.Error("the node does not read; closing")
+		s.conn.Close()
+	}
+}
+
+func (s *Session) heartbeats(ctx context.Context) {
+	tick := time.NewTicker(s.beat)
+	defer tick.Stop()
+	for {
+		s.mu.Lock()
+		n := len(s.calls)
+		s.mu.Unlock()
+		// A full queue means that a beat would come too late anyway.
+		_ = s.out.TrySend(&wire.Message{Payload: &wire.Heartbeat{
+			SessionID: s.id, UptimeMS: time.Since(s.started).Milliseconds(),
+			InflightCalls: n, Status: wire.OK,
+		}})
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

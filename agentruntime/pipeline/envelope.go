@@ -1,0 +1,114 @@
+// Package pipeline moves messages between the handlers of one node.
+//
+// A message is an immutable Envelope. Every one, whether it comes from outside
+// or out of a handler, passes the same stages in the same order: validation of
+// structure and schema, security (the thread's profile has a static table that
+// maps a payload tag to one handler, and what is not in the table has no route),
+// journal, dispatch, validation of the response. A response that passes is
+// journaled and, if a handler is to get it, goes through all of it again as a
+// new envelope. A handler gets bytes and its
+// place in the conversation and gives bytes back; it holds no reference to the
+// pipeline, a table or another handler.
+package pipeline
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// Header is what routing may see of a message: everything but the payload.
+type Header struct {
+	// Namespace is the URI of the schema family, "urn:agentos:tools:v1".
+	Namespace string
+	// Tag is the payload tag, the only thing routed by.
+	Tag string
+	// Sender is the handler or outside source the message comes from. The
+	// pipeline sets it.
+	Sender string
+	// Thread is the conversation, Profile the name of its profile.
+	Thread  ThreadID
+	Profile string
+}
+
+// Envelope is one message. It cannot change: fields are set once, and the
+// payload goes in and out as a copy. The zero value is no message.
+type Envelope struct {
+	header  Header
+	payload []byte
+	hash    hashing.Digest
+}
+
+// Namespaces and tags of what the pipeline itself says.
+const (
+	Namespace = "urn:lightwork:pipeline:v1"
+	// TagAck answers a sender whose message a handler consumed in silence. The
+	// payload is {"result":"ack","success":true}.
+	TagAck = "pipeline.ack"
+	// TagError carries a Failure.
+	TagError = "pipeline.error"
+)
+
+const maxNameLength = 256
+
+var (
+	tagForm       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/#-]*$`)
+	nameForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
+	namespaceForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$`)
+)
+
+// newEnvelope checks the structure: every field is there and has its form.
+func newEnvelope(h Header, payload []byte, maxPayload int) (Envelope, error) {
+	for _, f := range []struct {
+		name, value string
+		form        *regexp.Regexp
+	}{
+		{"namespace", h.Namespace, namespaceForm},
+		{"payload_tag", h.Tag, tagForm},
+		{"sender", h.Sender, nameForm},
+		{"profile", h.Profile, nameForm},
+	} {
+		if f.value == "" {
+			return Envelope{}, &MalformedError{f.name, "is missing"}
+		}
+		if len(f.value) > maxNameLength || !f.form.MatchString(f.value) {
+			return Envelope{}, &MalformedError{f.name, "has a bad form"}
+		}
+	}
+	if _, err := ParseThreadID(string(h.Thread)); err != nil {
+		return Envelope{}, &MalformedError{"thread_id", err.Error()}
+	}
+	if len(payload) > maxPayload {
+		return Envelope{}, &MalformedError{"payload", fmt.Sprintf("has more than %d bytes", maxPayload)}
+	}
+	return Envelope{header: h, payload: bytes.Clone(payload), hash: hashing.Bytes(payload)}, nil
+}
+
+// Header returns all of the message but the payload.
+func (e Envelope) Header() Header { return e.header }
+
+// Namespace returns the URI of the schema family.
+func (e Envelope) Namespace() string { return e.header.Namespace }
+
+// Tag returns the payload tag.
+func (e Envelope) Tag() string { return e.header.Tag }
+
+// Sender returns where the message comes from.
+func (e Envelope) Sender() string { return e.header.Sender }
+
+// Thread returns the conversation the message belongs to.
+func (e Envelope) Thread() ThreadID { return e.header.Thread }
+
+// Profile returns the name of the thread's profile.
+func (e Envelope) Profile() string { return e.header.Profile }
+
+// Payload returns a copy of the payload.
+func (e Envelope) Payload() []byte { return bytes.Clone(e.payload) }
+
+// PayloadHash returns the SHA-256 of the payload.
+func (e Envelope) PayloadHash() hashing.Digest { return e.hash }
+
+// IsZero reports whether e is no message.
+func (e Envelope) IsZero() bool { return e.header.Tag == "" }

@@ -1,0 +1,334 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ackPayload is the payload of TagAck.
+const ackPayload = `{"result":"ack","success":true}`
+
+// pipelineName is the sender of acknowledgements; nobody else may have it.
+const pipelineName = "pipeline"
+
+// caller is whoever waits for an answer: a handler that sent a message or, with
+// an empty handler, the outside source. Answers travel back along these links,
+// never along names in a message.
+type caller struct {
+	handler string
+	back    *caller // who waits for that handler
+}
+
+// parcel is a message on its way and who waits for its answer.
+type parcel struct {
+	envelope Envelope
+	from     *caller
+	// to is where a message of a handler must arrive; not used from outside.
+	to string
+	// answers is the caller whose request this message answers, nil for a
+	// request. The handler's next reply goes to whoever waits for that caller.
+	answers *caller
+}
+
+// flow is one Submit: the messages it causes, one after the other. It belongs
+// to one goroutine.
+type flow struct {
+	p         *Pipeline
+	thread    *Thread
+	ingress   Ingress
+	outside   *caller
+	queue     []parcel
+	outcome   Outcome
+	answered  bool
+	answerErr error // *HandlerError where the answer is an error
+}
+
+func (p *Pipeline) run(ctx context.Context, t *Thread, in Ingress) (Outcome, error) {
+	f := &flow{p: p, thread: t, ingress: in, outside: &caller{}}
+	ctx = context.WithValue(ctx, callKey{}, Call{
+		RequestID: in.RequestID, CorrelationID: in.CorrelationID, DirectiveID: in.DirectiveID, Stream: in.Stream,
+	})
+	h := Header{Namespace: in.Namespace, Tag: in.Tag, Sender: in.Sender, Thread: t.id, Profile: t.table.profile}
+	p.trace(StageValidate, h)
+	if _, taken := p.handlers[in.Sender]; taken || in.Sender == pipelineName {
+		p.reject(ctx, RejectMalformed, h)
+		return Outcome{}, &MalformedError{"sender", "is a name inside the pipeline"}
+	}
+	e, err := f.admit(ctx, h, in.Payload)
+	if err != nil {
+		return Outcome{}, err
+	}
+	f.queue = append(f.queue, parcel{envelope: e, from: f.outside})
+	return f.drain(ctx)
+}
+
+// drain dispatches until no message is left. What a handler sends may be
+// rejected without harm to the rest; a broken journal or a caller who gave up
+// ends everything.
+func (f *flow) drain(ctx context.Context) (Outcome, error) {
+	for len(f.queue) > 0 {
+		next := f.queue[0]
+		f.queue = f.queue[1:]
+		if err := context.Cause(ctx); err != nil {
+			return f.outcome, fmt.Errorf("thread %s: %w", f.thread.id, err)
+		}
+		if f.outcome.Hops == f.p.cfg.MaxHops {
+			return f.outcome, ErrChainExhausted
+		}
+		err := f.deliver(ctx, next)
+		if errors.Is(err, ErrJournal) {
+			return f.outcome, err
+		}
+		if err != nil {
+			f.outcome.Rejected = append(f.outcome.Rejected, err)
+		}
+	}
+	switch {
+	case f.answered:
+		return f.outcome, f.answerErr
+	case len(f.outcome.Rejected) > 0:
+		return f.outcome, f.outcome.Rejected[0]
+	}
+	// Everybody was silent: the outside source still learns that it is over.
+	e, err := f.own(pipelineName, TagAck, []byte(ackPayload))
+	if err != nil {
+		return f.outcome, err
+	}
+	f.outcome.Reply = e
+	return f.outcome, nil
+}
+
+// admit is the validation stage: structure, then the schema of the tag.
+func (f *flow) admit(ctx context.Context, h Header, payload []byte) (Envelope, error) {
+	e, err := newEnvelope(h, payload, f.p.cfg.MaxPayload)
+	if err != nil {
+		f.p.reject(ctx, RejectMalformed, h)
+		return Envelope{}, err
+	}
+	if check := f.p.schemas[h.Tag]; check != nil {
+		if err := check(e.Payload()); err != nil {
+			f.p.reject(ctx, RejectValidation, h)
+			return Envelope{}, &ValidationError{h.Tag, err}
+		}
+	}
+	return e, nil
+}
+
+// secure is the security stage: the thread's table, the peers of a sending
+// handler, the directive. Every refusal of a route looks the same.
+func (f *flow) secure(ctx context.Context, m parcel) (Handler, error) {
+	h := m.envelope.header
+	f.p.trace(StageSecurity, h)
+	name, ok := f.thread.table.route(h)
+	if !ok || (m.from != f.outside && name != m.to) {
+		f.p.reject(ctx, RejectRoute, h)
+		return Handler{}, fmt.Errorf("%s: %w", h.Tag, ErrRouteNotFound)
+	}
+	// An answer goes back to who asked; a request only to a peer.
+	if m.from.handler != "" && m.answers == nil && !slices.Contains(f.p.handlers[m.from.handler].Peers, name) {
+		f.p.reject(ctx, RejectPeer, h)
+		return Handler{}, fmt.Errorf("%s: %w", h.Tag, ErrRouteNotFound)
+	}
+	handler := f.p.handlers[name]
+	if handler.RequiresDirective {
+		if err := f.directive(ctx); err != nil {
+			f.p.reject(ctx, RejectDirective, h)
+			return Handler{}, err
+		}
+	}
+	return handler, nil
+}
+
+func (f *flow) directive(ctx context.Context) error {
+	if f.ingress.DirectiveID == "" || f.p.cfg.DirectiveLive == nil {
+		return ErrNoDirective
+	}
+	live, err := f.p.cfg.DirectiveLive(ctx, f.ingress.DirectiveID)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoDirective, err)
+	}
+	if !live {
+		return ErrNoDirective
+	}
+	return nil
+}
+
+// deliver takes one message through security and dispatch, and its response to
+// the checkpoint.
+func (f *flow) deliver(ctx context.Context, m parcel) error {
+	handler, err := f.secure(ctx, m)
+	if err != nil {
+		return err
+	}
+	h := m.envelope.header
+	// Both entries come before the handler runs: a crash leaves no call that
+	// the journal does not know.
+	f.p.trace(StageJournal, h)
+	if m.from.handler != "" {
+		if err := f.record(ctx, Inbound, m.from.handler, m.envelope); err != nil {
+			return err
+		}
+	}
+	if err := f.record(ctx, Outbound, handler.Name, m.envelope); err != nil {
+		return err
+	}
+	f.outcome.Hops++
+	f.p.trace(StageDispatch, h)
+	// Whoever this handler answers: for a request its sender, for an answer
+	// the one who still waits for the handler's own.
+	replyTo := m.from
+	if m.answers != nil {
+		replyTo = m.answers.back
+	}
+	response, err := handle(ctx, handler, m.envelope)
+	f.p.trace(StageResponse, h)
+	var panicked *HandlerPanicError
+	switch {
+	case errors.As(err, &panicked):
+		f.p.cfg.Logger.Error("handler panicked", "handler", handler.Name, "tag", h.Tag)
+		f.p.reject(ctx, RejectHandlerPanicked, h)
+		return err
+	case err != nil:
+		return f.fail(ctx, handler.Name, replyTo, Failure{Code: "handler.failed", Message: clipText(err.Error())}, err)
+	}
+	return f.answer(ctx, handler, replyTo, response)
+}
+
+// handle calls the handler and keeps its panic from everybody else.
+func handle(ctx context.Context, h Handler, e Envelope) (r Response, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			r, err = Response{}, &HandlerPanicError{h.Name, v}
+		}
+	}()
+	return h.Handle(ctx, Payload{Tag: e.Tag(), Bytes: e.Payload()}, Context{Thread: e.Thread(), Sender: e.Sender(), Self: h.Name})
+}
+
+// answer turns a response into messages.
+func (f *flow) answer(ctx context.Context, handler Handler, replyTo *caller, r Response) error {
+	switch r.kind {
+	case kindSilence:
+		return f.acknowledge(replyTo)
+	case kindError:
+		return f.fail(ctx, handler.Name, replyTo, r.failure, nil)
+	case kindReply, kindSend, kindBroadcast:
+	default:
+		return &ResponseError{handler.Name, "", errors.New("handler gave no response")}
+	}
+	var errs []error
+	for _, m := range r.messages {
+		e, err := f.checkpoint(ctx, handler, m)
+		switch {
+		case err != nil:
+		case r.kind == kindReply:
+			err = f.reply(ctx, handler.Name, replyTo, e, nil)
+		default:
+			f.queue = append(f.queue, parcel{envelope: e, from: &caller{handler: handler.Name, back: replyTo}, to: m.To})
+		}
+		if errors.Is(err, ErrJournal) {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// checkpoint makes a new envelope of a handler's untrusted output: the tag must
+// be one that it declared and the bytes must match that tag's schema. Sender,
+// thread and profile are set here.
+func (f *flow) checkpoint(ctx context.Context, handler Handler, m Message) (Envelope, error) {
+	h := Header{Namespace: f.ingress.Namespace, Tag: m.Tag, Sender: handler.Name, Thread: f.thread.id, Profile: f.thread.table.profile}
+	refuse := func(err error) (Envelope, error) {
+		f.p.reject(ctx, RejectResponse, h)
+		return Envelope{}, &ResponseError{handler.Name, clip(m.Tag), err}
+	}
+	if !slices.Contains(handler.Outputs, m.Tag) {
+		return refuse(errors.New("tag is not among the handler's outputs"))
+	}
+	f.p.trace(StageValidate, h)
+	e, err := newEnvelope(h, m.Payload, f.p.cfg.MaxPayload)
+	if err != nil {
+		return refuse(err)
+	}
+	if check := f.p.schemas[m.Tag]; check != nil {
+		if err := check(e.Payload()); err != nil {
+			return refuse(err)
+		}
+	}
+	return e, nil
+}
+
+// reply brings an answer back: outside, or to the handler that asked. There it
+// passes security like any message, so its table must route the tag to it.
+func (f *flow) reply(ctx context.Context, handler string, to *caller, e Envelope, failure error) error {
+	if to.handler != "" {
+		f.queue = append(f.queue, parcel{envelope: e, from: &caller{handler: handler}, to: to.handler, answers: to})
+		return nil
+	}
+	if f.answered {
+		f.p.reject(ctx, RejectSecondReply, e.header)
+		return &ResponseError{handler, e.header.Tag, errors.New("the sender has its answer already")}
+	}
+	f.p.trace(StageJournal, e.header)
+	if err := f.record(ctx, Inbound, handler, e); err != nil {
+		return err
+	}
+	f.answered, f.answerErr, f.outcome.Reply = true, failure, e
+	return nil
+}
+
+// acknowledge ends a branch for whoever waits for it, if that is a handler
+// whose table wants to know; the outside source hears when all is over.
+func (f *flow) acknowledge(to *caller) error {
+	if to.handler == "" {
+		return nil
+	}
+	e, err := f.own(pipelineName, TagAck, []byte(ackPayload))
+	if err != nil {
+		return err
+	}
+	if name, ok := f.thread.table.route(e.header); ok && name == to.handler {
+		f.queue = append(f.queue, parcel{envelope: e, from: &caller{}, to: to.handler, answers: to})
+	}
+	return nil
+}
+
+// fail brings a structured error to the first of those who wait that takes
+// errors; in the end that is the outside source.
+func (f *flow) fail(ctx context.Context, handler string, to *caller, failure Failure, cause error) error {
+	if err := failure.check(); err != nil {
+		h := Header{Tag: TagError, Sender: handler, Thread: f.thread.id, Profile: f.thread.table.profile}
+		f.p.reject(ctx, RejectResponse, h)
+		return &ResponseError{handler, TagError, err}
+	}
+	e, err := f.own(handler, TagError, failure.payload())
+	if err != nil {
+		return err
+	}
+	name, routed := f.thread.table.route(e.header)
+	for to.handler != "" && (!routed || name != to.handler) {
+		to = to.back
+	}
+	return f.reply(ctx, handler, to, e, &HandlerError{Handler: handler, Failure: failure, Err: cause})
+}
+
+// own makes an envelope whose payload the pipeline itself wrote.
+func (f *flow) own(sender, tag string, payload []byte) (Envelope, error) {
+	return newEnvelope(Header{
+		Namespace: Namespace, Tag: tag, Sender: sender, Thread: f.thread.id, Profile: f.thread.table.profile,
+	}, payload, f.p.cfg.MaxPayload)
+}
+
+// record writes one journal entry. Without it the message goes no further.
+func (f *flow) record(ctx context.Context, d Direction, handler string, e Envelope) error {
+	err := f.p.cfg.Journal.Append(context.WithoutCancel(ctx), Entry{
+		Timestamp: f.p.cfg.Now().UTC(), Thread: f.thread.id, Direction: d, Handler: handler,
+		PayloadTag: e.header.Tag, PayloadHash: e.hash, Retention: f.thread.table.retention,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrJournal, err)
+	}
+	return nil
+}

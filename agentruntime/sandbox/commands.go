@@ -1,0 +1,151 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit codes a shell would report.
+const (
+	exitNotExecutable = 126
+	exitNotFound      = 127
+	exitSignalBase    = 128
+)
+
+// runCommands runs inside the sandbox and stops at the first failure that the
+// plan does not allow.
+func runCommands(p *plan, w *frameWriter) error {
+	for _, c := range p.Commands {
+		if err := w.write(frameStart, nil); err != nil {
+			return err
+		}
+		start := time.Now()
+		code, err := runCommand(p, c, w)
+		if err != nil {
+			return err
+		}
+		report := exitReport{ExitCode: code, DurationMs: time.Since(start).Milliseconds()}
+		if err := w.writeJSON(frameExit, report); err != nil {
+			return err
+		}
+		if code != 0 && !c.ContinueOnFail {
+			return nil
+		}
+	}
+	return nil
+}
+
+// runCommand runs one shell and everything it starts. When the shell ends,
+// whatever it left behind is killed: a command is over when it is over, and
+// none of its processes can touch the next one or the artifacts.
+func runCommand(p *plan, c planCommand, w *frameWriter) (code int, err error) {
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer outR.Close()
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		outW.Close()
+		return 0, err
+	}
+	defer errR.Close()
+
+	attr := &syscall.ProcAttr{
+		Dir: c.Dir, Env: p.Env,
+		Files: []uintptr{null.Fd(), outW.Fd(), errW.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	}
+	if p.Split {
+		attr.Sys.Credential = &syscall.Credential{Uid: commandID, Gid: commandID}
+	}
+	pid, startErr := syscall.ForkExec("/bin/sh", []string{"sh", "-c", c.Cmd}, attr)
+	outW.Close()
+	errW.Close()
+	if startErr != nil {
+		return startFailure(c, startErr, w)
+	}
+	var pumps sync.WaitGroup
+	pumps.Go(func() { pump(w, frameStdout, outR) })
+	pumps.Go(func() { pump(w, frameStderr, errR) })
+	code, err = await(pid)
+	if killErr := killRest(); err == nil {
+		err = killErr
+	}
+	pumps.Wait()
+	return code, err
+}
+
+// startFailure reports what a shell would say of a directory it cannot enter.
+func startFailure(c planCommand, startErr error, w *frameWriter) (int, error) {
+	if err := w.write(frameStderr, fmt.Appendf(nil, "sandbox: start in %s: %v\n", c.Dir, startErr)); err != nil {
+		return 0, err
+	}
+	if errors.Is(startErr, syscall.ENOENT) {
+		return exitNotFound, nil
+	}
+	return exitNotExecutable, nil
+}
+
+// pump forwards a stream until its last writer is gone. If the agent no longer
+// listens there is nobody to work for.
+func pump(w *frameWriter, kind byte, r io.Reader) {
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			if err := w.write(kind, buf[:n]); err != nil {
+				os.Exit(3)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// await reaps until pid ends: as process 1, init inherits every orphan.
+func await(pid int) (int, error) {
+	for {
+		var status syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return 0, fmt.Errorf("wait for command: %w", err)
+		case got == pid && status.Signaled():
+			return exitSignalBase + int(status.Signal()), nil
+		case got == pid:
+			return status.ExitStatus(), nil
+		}
+	}
+}
+
+// killRest kills every process of the namespace but init. The kernel does so
+// under the lock that a fork needs, so none slips through.
+func killRest() error {
+	if err := unix.Kill(-1, unix.SIGKILL); err != nil && err != unix.ESRCH {
+		return fmt.Errorf("kill leftover processes: %w", err)
+	}
+	for {
+		_, err := syscall.Wait4(-1, nil, 0, nil)
+		if err == syscall.ECHILD {
+			return nil
+		}
+		if err != nil && err != syscall.EINTR {
+			return fmt.Errorf("reap leftover processes: %w", err)
+		}
+	}
+}

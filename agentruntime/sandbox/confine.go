@@ -1,0 +1,236 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Host ids of the sandbox when the agent is root: commands are nobody,
+// process 1 is an id that no account has.
+const (
+	hostCommandID = 65534
+	hostInitID    = 65533
+)
+
+// stopReason is why a job was killed.
+type stopReason string
+
+const (
+	stopNone      stopReason = ""
+	stopTimeout   stopReason = "timeout"
+	stopCancelled stopReason = "cancelled"
+	stopLimit     stopReason = "limit"
+)
+
+// job is what confine runs, and outcome what came of it.
+type job struct {
+	plan    plan
+	source  []byte // tar.gz
+	limits  limits
+	timeout time.Duration
+}
+
+type outcome struct {
+	runs      []*commandRun
+	artifacts []artifact
+	stopped   stopReason
+	limit     string // which limit stopped the job
+	oomKills  int
+	version   int // of the cgroup hierarchy
+}
+
+// confine runs one job. It returns an error only where the sandbox itself did
+// not work; whatever the commands did is an outcome.
+func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) {
+	name, err := cgroupName()
+	if err != nil {
+		return nil, err
+	}
+	group, err := newCgroup(opts.CgroupRoot, name, j.limits)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if removeErr := group.remove(); removeErr != nil {
+			opts.Logger.Error("sandbox left a cgroup", "err", removeErr)
+		}
+	}()
+	// The kernel ties the death signal to the thread that starts process 1.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	p, err := startInit(opts.Init, j.plan.Split)
+	if err != nil {
+		return nil, err
+	}
+	watch := newWatch(ctx, j.timeout, p.cmd.Process)
+	c := &collector{plan: &j.plan, stream: opts.Stream, artifacts: artifactStore{dir: opts.ArtifactDir}}
+	c.out.version = group.version
+	err = func() error {
+		if err := group.add(p.cmd.Process.Pid); err != nil {
+			return &ConfineError{Missing: []string{err.Error()}}
+		}
+		if err := p.send(j); err != nil {
+			// What init has to say explains more than a broken pipe; without a
+			// plan it says it and ends.
+			opts.Logger.Debug("sandbox did not take its plan", "err", err)
+			p.plan.Close()
+		}
+		return c.collect(p.report)
+	}()
+	p.kill()
+	c.artifacts.abandon()
+	reason := watch.stop()
+	c.out.oomKills = group.oomKills()
+	return c.conclude(err, reason, p.complaint.String())
+}
+
+// process is process 1 of a sandbox, seen from outside.
+type process struct {
+	cmd       *exec.Cmd
+	plan      *os.File // written to once, then held open as a sign of life
+	report    *os.File
+	complaint *boundedBuffer
+}
+
+// startInit starts the own program in new namespaces. It waits there for its
+// plan, which it gets only after it is in its cgroups.
+func startInit(argv []string, split bool) (*process, error) {
+	planR, planW, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start sandbox: %w", err)
+	}
+	defer planR.Close()
+	reportR, reportW, err := os.Pipe()
+	if err != nil {
+		planW.Close()
+		return nil, fmt.Errorf("start sandbox: %w", err)
+	}
+	defer reportW.Close()
+	p := &process{plan: planW, report: reportR, complaint: &boundedBuffer{limit: 4 << 10}}
+	p.cmd = &exec.Cmd{
+		Path: "/proc/self/exe", Args: argv, Env: []string{}, Dir: "/",
+		ExtraFiles: []*os.File{planR, reportW}, // planFD, reportFD
+		Stderr:     p.complaint, SysProcAttr: namespaces(split),
+	}
+	if err := p.cmd.Start(); err != nil {
+		planW.Close()
+		reportR.Close()
+		return nil, &ConfineError{Missing: []string{fmt.Sprintf(
+			"namespaces: %v (allow user namespaces: sysctl user.max_user_namespaces, and the container or AppArmor profile)", err)}}
+	}
+	return p, nil
+}
+
+func namespaces(split bool) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS |
+			unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+		Pdeathsig:   syscall.SIGKILL,
+		AmbientCaps: initCaps(),
+	}
+	if split {
+		ids := []syscall.SysProcIDMap{
+			{ContainerID: splitID, HostID: hostInitID, Size: 1},
+			{ContainerID: commandID, HostID: hostCommandID, Size: 1},
+		}
+		attr.UidMappings, attr.GidMappings = ids, ids
+		attr.GidMappingsEnableSetgroups = true
+		return attr
+	}
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: commandID, HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: commandID, HostID: os.Getegid(), Size: 1}}
+	return attr
+}
+
+// send hands over the plan and the source. The pipe stays open.
+func (p *process) send(j *job) error {
+	doc, err := json.Marshal(j.plan)
+	if err != nil {
+		return err
+	}
+	w := &frameWriter{w: p.plan}
+	if err := w.write(framePlan, doc); err != nil {
+		return err
+	}
+	if !j.plan.Source {
+		return nil
+	}
+	return w.writeStream(frameSource, j.source)
+}
+
+// kill ends every process of the sandbox and waits until they are gone. The
+// kernel returns process 1 only after the rest of its namespace is dead.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	p.plan.Close()
+	p.report.Close()
+	_ = p.cmd.Wait()
+}
+
+// watch kills process 1 at the timeout or when the caller gives up.
+type watch struct {
+	done   chan struct{}
+	reason chan stopReason
+}
+
+func newWatch(ctx context.Context, timeout time.Duration, p *os.Process) *watch {
+	w := &watch{done: make(chan struct{}), reason: make(chan stopReason, 1)}
+	go func() {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		reason := stopNone
+		select {
+		case <-w.done:
+		case <-timer.C:
+			reason = stopTimeout
+		case <-ctx.Done():
+			reason = stopCancelled
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				reason = stopTimeout
+			}
+		}
+		if reason != stopNone {
+			_ = p.Kill()
+		}
+		w.reason <- reason
+	}()
+	return w
+}
+
+// stop ends the watch and tells whether it had to kill.
+func (w *watch) stop() stopReason {
+	close(w.done)
+	return <-w.reason
+}
+
+// boundedBuffer keeps the beginning of what init says when it crashes.
+type boundedBuffer struct {
+	mu    sync.Mutex
+	buf   bytes.Buffer
+	limit int
+}
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buf.Write(p[:min(len(p), b.limit-b.buf.Len())])
+	return len(p), nil
+}
+
+func (b *boundedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

@@ -1,0 +1,113 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// File descriptors that Run hands to process 1.
+const (
+	planFD   = 3
+	reportFD = 4
+)
+
+// stageError says which stage of init an error belongs to.
+type stageError struct {
+	stage string
+	err   error
+}
+
+func (e *stageError) Error() string { return e.err.Error() }
+func (e *stageError) Unwrap() error { return e.err }
+
+// Init is process 1 of a sandbox. The program must call it, and exit with what
+// it returns, when it is started with Options.Init as its arguments. Called in
+// any other situation it does nothing but complain: it changes mounts and ids
+// only as process 1 of a pid namespace that was given a plan.
+func Init() int {
+	// Namespace membership, capabilities and no_new_privs belong to a thread;
+	// commands are started from this one only.
+	runtime.LockOSThread()
+	if os.Getpid() != 1 {
+		fmt.Fprintln(os.Stderr, "lightwork: sandbox-init is started by the sandbox agent only")
+		return 2
+	}
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		fmt.Fprintln(os.Stderr, "lightwork: sandbox-init: close_range:", err)
+		return 2
+	}
+	in, out := os.NewFile(planFD, "plan"), os.NewFile(reportFD, "report")
+	w := &frameWriter{w: out}
+	err := runInit(in, w)
+	if err == nil {
+		return 0
+	}
+	report := fatalReport{Stage: stageConfine, Error: err.Error()}
+	if se := (*stageError)(nil); errors.As(err, &se) {
+		report.Stage = se.stage
+	}
+	// Whether this arrives or not, the exit below ends every process here.
+	_ = w.writeJSON(frameFatal, report)
+	return 1
+}
+
+// runInit follows the order that confinement needs: mounts before the source,
+// the source before privileges go, privileges before the first command.
+func runInit(in *os.File, w *frameWriter) error {
+	var p plan
+	if err := readPlan(in, &p); err != nil {
+		return err
+	}
+	if err := takeIdentity(p.Split); err != nil {
+		return err
+	}
+	if err := isolate(p.Loopback); err != nil {
+		return err
+	}
+	if err := buildRoot(&p); err != nil {
+		return err
+	}
+	if p.Source {
+		if err := unpackSource(in, &p); err != nil {
+			return &stageError{stageSource, err}
+		}
+	}
+	// From here nothing is read: the pipe only says that the agent lives.
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		os.Exit(3)
+	}()
+	if err := dropPrivileges(); err != nil {
+		return err
+	}
+	if err := w.write(frameReady, nil); err != nil {
+		return err
+	}
+	if err := runCommands(&p, w); err != nil {
+		return err
+	}
+	if err := sendArtifacts(w); err != nil {
+		return err
+	}
+	return w.write(frameEnd, nil)
+}
+
+func readPlan(in io.Reader, p *plan) error {
+	kind, doc, err := readFrame(in, nil)
+	if err != nil {
+		return fmt.Errorf("read plan: %w", err)
+	}
+	if kind != framePlan {
+		return fmt.Errorf("read plan: frame %q", kind)
+	}
+	if err := json.Unmarshal(doc, p); err != nil {
+		return fmt.Errorf("read plan: %w", err)
+	}
+	return nil
+}

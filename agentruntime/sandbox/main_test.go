@@ -1,0 +1,86 @@
+package sandbox
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// The test program is its own process 1: started with this argument it is not
+// a test run but the inside of a sandbox.
+const initArgument = "sandbox-init"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == initArgument {
+		os.Exit(Init())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func testOptions(t *testing.T) Options {
+	t.Helper()
+	return Options{
+		Init:        []string{"sandbox.test", initArgument},
+		ArtifactDir: t.TempDir(),
+		CgroupRoot:  "/sys/fs/cgroup",
+		MaxPids:     defaultPids,
+		Logger:      slog.New(slog.DiscardHandler),
+	}
+}
+
+// needsConfinement skips where this machine cannot run a sandbox at all; as
+// root with cgroups it must.
+func needsConfinement(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, or a delegated cgroup")
+	}
+}
+
+func testJob(commands ...string) *job {
+	j := &job{
+		plan: plan{
+			Split: os.Geteuid() == 0, MountPath: "/workspace",
+			Env:       []string{"PATH=" + searchPath, "HOME=/tmp", "LANG=C.UTF-8"},
+			DiskBytes: 16 << 20, Inodes: minInodes,
+		},
+		limits:  limits{MemoryBytes: 128 << 20, Pids: 64, CPUs: 1},
+		timeout: 30 * time.Second,
+	}
+	for _, c := range commands {
+		j.plan.Commands = append(j.plan.Commands, planCommand{Cmd: c, Dir: "/workspace"})
+	}
+	return j
+}
+
+func confineJob(t *testing.T, j *job) *outcome {
+	t.Helper()
+	needsConfinement(t)
+	out, err := confine(t.Context(), j, testOptions(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// stdout of one command that must succeed.
+func stdoutOf(t *testing.T, command string) string {
+	t.Helper()
+	out := confineJob(t, testJob(command))
+	if len(out.runs) != 1 || out.runs[0].exitCode != 0 || out.stopped != stopNone {
+		t.Fatalf("%s: %s", command, describe(out))
+	}
+	return strings.TrimSpace(out.runs[0].stdout.preview(MaxPreviewBytes))
+}
+
+func describe(out *outcome) string {
+	var b strings.Builder
+	for _, r := range out.runs {
+		b.WriteString(r.cmd + " => " + string(rune('0'+r.exitCode%10)) + " stdout: " + r.stdout.preview(MaxPreviewBytes) + " stderr: " + r.stderr.preview(MaxPreviewBytes) + "\n")
+	}
+	return b.String() + " stopped: " + string(out.stopped) + " limit: " + out.limit
+}

@@ -1,0 +1,169 @@
+package sandbox
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// manifestTools are the programs whose exact bytes a host run depends on most.
+func manifestTools() []string {
+	return []string{
+		"sh", "bash", "busybox", "cat", "ls", "cp", "sort", "uniq", "wc", "head", "tr", "cut", "env", "sha256sum",
+		"awk", "sed", "grep", "find", "xargs", "diff", "tar", "gzip", "make", "git", "gcc", "cc", "ld", "as",
+		"go", "python3", "perl", "node", "jq",
+	}
+}
+
+const maxToolBytes = 512 << 20
+
+type hostManifest struct {
+	Version int        `json:"version"`
+	OS      hostOS     `json:"os"`
+	Arch    string     `json:"arch"`
+	Libc    []hostFile `json:"libc"`
+	Tools   []hostFile `json:"tools"`
+}
+
+type hostOS struct {
+	ID        string `json:"id"`
+	VersionID string `json:"version_id"`
+}
+
+type hostFile struct {
+	Name   string         `json:"name"`
+	Path   string         `json:"path"` // with every symlink resolved
+	SHA256 hashing.Digest `json:"sha256"`
+}
+
+// manifest is read once a process: hashing the tools takes a while.
+var manifest = sync.OnceValues(func() ([]byte, error) {
+	doc, err := hashing.CanonicalValue(readManifest())
+	if err != nil {
+		return nil, fmt.Errorf("host manifest: %w", err)
+	}
+	return doc, nil
+})
+
+// HostManifest describes the toolchain that provider "host" runs on, as the
+// sandbox sees it: operating system, architecture, C library and the programs
+// of a fixed list that exist, each with its SHA-256. doc is canonical JSON and
+// digest ("sha256:<hex>") its hash, which a request names as image_digest.
+func HostManifest() (doc []byte, digest string, err error) {
+	doc, err = manifest()
+	if err != nil {
+		return nil, "", err
+	}
+	return doc, hashing.Bytes(doc).String(), nil
+}
+
+func readManifest() hostManifest {
+	m := hostManifest{Version: 1, Arch: runtime.GOARCH, OS: readOS("/etc/os-release"), Libc: []hostFile{}, Tools: []hostFile{}}
+	hashed := map[string]hashing.Digest{}
+	for _, pattern := range []string{"/lib/*/libc.so.6", "/lib64/libc.so.6", "/lib/libc.so.6", "/lib/ld-musl-*.so.1"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			continue
+		}
+		for _, path := range found {
+			if f, ok := hashTool(filepath.Base(path), path, hashed); ok && !listed(m.Libc, f) {
+				m.Libc = append(m.Libc, f)
+			}
+		}
+	}
+	for _, name := range manifestTools() {
+		for dir := range strings.SplitSeq(searchPath, ":") {
+			if f, ok := hashTool(name, filepath.Join(dir, name), hashed); ok {
+				m.Tools = append(m.Tools, f)
+				break
+			}
+		}
+	}
+	return m
+}
+
+func listed(files []hostFile, f hostFile) bool {
+	for _, g := range files {
+		if g.Path == f.Path {
+			return true
+		}
+	}
+	return false
+}
+
+// hashTool skips what is not there, not executable, or outside of what the
+// sandbox sees: a tool under /home or /opt is none for a job.
+func hashTool(name, path string, hashed map[string]hashing.Digest) (hostFile, bool) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || !visible(real) {
+		return hostFile{}, false
+	}
+	digest, ok := hashed[real]
+	if !ok {
+		if digest, err = hashFile(real); err != nil {
+			return hostFile{}, false
+		}
+		hashed[real] = digest
+	}
+	return hostFile{Name: name, Path: real, SHA256: digest}, true
+}
+
+func visible(path string) bool {
+	for _, dir := range systemDirs() {
+		if strings.HasPrefix(path, "/"+dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func hashFile(path string) (hashing.Digest, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return hashing.Digest{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return hashing.Digest{}, err
+	}
+	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 && !strings.Contains(path, "libc") || info.Size() > maxToolBytes {
+		return hashing.Digest{}, errors.New("no program")
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return hashing.Digest{}, err
+	}
+	return hashing.Digest(sum.Sum(nil)), nil
+}
+
+// readOS takes the two fields that name a release; the rest changes with every
+// update of a web address.
+func readOS(path string) hostOS {
+	f, err := os.Open(path)
+	if err != nil {
+		return hostOS{ID: "unknown"}
+	}
+	defer f.Close()
+	o := hostOS{ID: "unknown"}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		key, value, _ := strings.Cut(lines.Text(), "=")
+		value = strings.ToValidUTF8(strings.Trim(value, `"'`), "?")
+		switch key {
+		case "ID":
+			o.ID = value
+		case "VERSION_ID":
+			o.VersionID = value
+		}
+	}
+	return o
+}

@@ -1,0 +1,254 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// newRoot is where the sandbox's root is put together. It covers the host's
+// /tmp in this mount namespace only.
+const newRoot = "/tmp"
+
+// Where artifacts are written, inside the sandbox.
+const artifactMount = "/artifacts"
+
+const maxLinkerCache = 2 << 20
+
+// systemDirs are the host's toolchain. Where the host has a symlink (/bin to
+// usr/bin) the sandbox gets the same link.
+func systemDirs() []string {
+	return []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
+}
+
+// reservedDirs are the top-level names a mount path may not cover.
+func reservedDirs() []string {
+	return append(systemDirs(), "etc", "dev", "proc", "sys", "tmp", "artifacts", ".disk")
+}
+
+// buildRoot assembles the file system, makes it the root and lets go of the
+// host's.
+func buildRoot(p *plan) error {
+	steps := []struct {
+		name string
+		do   func() error
+	}{
+		{"make mounts private", func() error {
+			return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+		}},
+		{"mount root", func() error {
+			return unix.Mount("tmpfs", newRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=8m,nr_inodes=1024")
+		}},
+		{"bind system", bindSystem},
+		{"write /etc", writeEtc},
+		{"bind devices", bindDevices},
+		{"mount disk", func() error { return mountDisk(p) }},
+		{"mount /proc", mountProc},
+		{"pivot", pivot},
+		{"make root read-only", func() error {
+			return unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
+		}},
+	}
+	for _, s := range steps {
+		if err := s.do(); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func bindSystem() error {
+	for _, name := range systemDirs() {
+		host, inside := "/"+name, filepath.Join(newRoot, name)
+		info, err := os.Lstat(host)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			target, err := os.Readlink(host)
+			if err != nil {
+				return err
+			}
+			if err := os.Symlink(target, inside); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := bindDir(host, inside); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bindDir shows a host directory, and all that is mounted below it, read-only.
+func bindDir(host, inside string) error {
+	if err := os.Mkdir(inside, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(host, inside, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("bind %s: %w", host, err)
+	}
+	// Unlike a remount this reaches the mounts below too, or fails.
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if err := unix.MountSetattr(unix.AT_FDCWD, inside, unix.AT_RECURSIVE, &attr); err != nil {
+		return fmt.Errorf("make %s read-only: %w", host, err)
+	}
+	return nil
+}
+
+// writeEtc gives the sandbox an /etc of its own: of the host's it has only
+// what the dynamic linker and Debian's alternatives need.
+func writeEtc() error {
+	etc := filepath.Join(newRoot, "etc")
+	if err := os.Mkdir(etc, 0o755); err != nil {
+		return err
+	}
+	files := map[string]string{
+		"passwd":        "root:x:0:0:root:/nonexistent:/bin/sh\nnobody:x:65534:65534:nobody:/tmp:/bin/sh\n",
+		"group":         "root:x:0:\nnogroup:x:65534:\n",
+		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+		"hosts":         "127.0.0.1 localhost sandbox\n::1 localhost\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(etc, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	cache, err := os.Open("/etc/ld.so.cache")
+	if err == nil {
+		err = copyFile(cache, filepath.Join(etc, "ld.so.cache"), maxLinkerCache)
+		cache.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("copy linker cache: %w", err)
+	}
+	if info, err := os.Stat("/etc/alternatives"); err == nil && info.IsDir() {
+		return bindDir("/etc/alternatives", filepath.Join(etc, "alternatives"))
+	}
+	return nil
+}
+
+func bindDevices() error {
+	dev := filepath.Join(newRoot, "dev")
+	if err := os.Mkdir(dev, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+		inside := filepath.Join(dev, name)
+		if err := os.WriteFile(inside, nil, 0o666); err != nil {
+			return err
+		}
+		if err := unix.Mount("/dev/"+name, inside, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind %s: %w", name, err)
+		}
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
+		if err := unix.MountSetattr(unix.AT_FDCWD, inside, 0, &attr); err != nil {
+			return fmt.Errorf("make %s read-only: %w", name, err)
+		}
+	}
+	links := map[string]string{"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
+	for name, target := range links {
+		if err := os.Symlink("/proc/self/"+target, filepath.Join(dev, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountDisk makes one sized tmpfs and shows parts of it as the workspace, /tmp
+// and /artifacts, so that together they never exceed the job's disk.
+func mountDisk(p *plan) error {
+	disk := filepath.Join(newRoot, ".disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		return err
+	}
+	opts := fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", p.DiskBytes, p.Inodes)
+	if err := unix.Mount("tmpfs", disk, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, opts); err != nil {
+		return err
+	}
+	parts := []struct {
+		name, at string
+		mode     fs.FileMode
+	}{
+		{"workspace", p.MountPath, 0o755},
+		{"tmp", "/tmp", 0o777 | fs.ModeSticky},
+		{"artifacts", artifactMount, 0o755},
+	}
+	for _, part := range parts {
+		from, inside := filepath.Join(disk, part.name), filepath.Join(newRoot, part.at)
+		if err := os.Mkdir(from, 0o700); err != nil {
+			return err
+		}
+		if err := os.Chown(from, commandID, commandID); err != nil {
+			return err
+		}
+		if err := os.Chmod(from, part.mode); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(inside, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount(from, inside, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind %s: %w", part.name, err)
+		}
+	}
+	if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
+		return err
+	}
+	return os.Remove(disk)
+}
+
+// mountProc shows the own pid namespace only, read-only, and of its processes
+// only the commands' own: process 1 stays hidden.
+func mountProc() error {
+	inside := filepath.Join(newRoot, "proc")
+	if err := os.Mkdir(inside, 0o555); err != nil {
+		return err
+	}
+	flags := uintptr(unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
+	return unix.Mount("proc", inside, "proc", flags, "hidepid=2")
+}
+
+func pivot() error {
+	if err := os.Chdir(newRoot); err != nil {
+		return err
+	}
+	// Old and new root on one spot: the old one is then on top and comes off.
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return err
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmount host root: %w", err)
+	}
+	return os.Chdir("/")
+}
+
+// checkMountPath allows an absolute, clean path whose first element is not one
+// the sandbox needs itself.
+func checkMountPath(path string) error {
+	if !strings.HasPrefix(path, "/") || filepath.Clean(path) != path || path == "/" || len(path) > 256 {
+		return errors.New("must be a clean absolute path below /")
+	}
+	elements := strings.Split(path[1:], "/")
+	if len(elements) > 8 {
+		return errors.New("is more than 8 directories deep")
+	}
+	for _, name := range reservedDirs() {
+		if elements[0] == name {
+			return fmt.Errorf("is inside /%s, which the sandbox provides", name)
+		}
+	}
+	if strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return errors.New("has control characters")
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package sandbox
+
+// plan is what process 1 of the sandbox is told to do. It holds no path of
+// the host.
+type plan struct {
+	// Split says that process 1 has an id of its own beside the commands';
+	// only root can map two ids.
+	Split     bool          `json:"split"`
+	MountPath string        `json:"mount_path"`
+	Commands  []planCommand `json:"commands"`
+	Env       []string      `json:"env"`
+	DiskBytes int64         `json:"disk_bytes"`
+	Inodes    int64         `json:"inodes"`
+	// Loopback brings lo up; without it not even 127.0.0.1 answers.
+	Loopback bool `json:"loopback"`
+	// Source says that a tar.gz for the workspace follows the plan.
+	Source bool `json:"source"`
+}
+
+type planCommand struct {
+	Cmd            string `json:"cmd"`
+	Dir            string `json:"dir"`
+	ContinueOnFail bool   `json:"continue_on_fail"`
+}
+
+// Ids inside the sandbox. Commands are nobody.
+const (
+	commandID = 65534
+	splitID   = 0
+)
+
+// searchPath is the PATH of commands, and where HostManifest looks for tools.
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin"

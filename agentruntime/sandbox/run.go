@@ -1,0 +1,219 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// Program names this sandbox in the provenance of results.
+const Program = "lightwork-sandbox@1.0.0"
+
+// Result is a sandbox_run result without what only the provider knows: its
+// JSON has no provider_pubkey.
+type Result struct {
+	schemas.SandboxRunResult
+	Provenance Provenance `json:"provenance"`
+}
+
+// Provenance is what the sandbox can say about a run.
+type Provenance struct {
+	ModelID    string `json:"model_id"`
+	ExecutedAt int64  `json:"executed_at"` // unix seconds
+	DurationMS int64  `json:"duration_ms"`
+}
+
+// Run executes a request whose defaults are filled in, as schemas.ParseRequest
+// returns it. A command that fails, a timeout and a cancelled ctx are results;
+// the errors are *ConfineError (this machine), *RequestError (this request),
+// or ErrSandboxDied. With an error nothing is left behind but, perhaps,
+// complete files in Options.ArtifactDir.
+//
+// The limit on memory covers processes: what the files in the sandbox need is
+// granted on top, up to disk_mb. A provider must set aside both.
+func Run(ctx context.Context, req *schemas.SandboxRunRequest, opts Options) (*Result, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	_, digest, err := HostManifest()
+	if err != nil {
+		return nil, err
+	}
+	if err := req.CheckImage(digest, nil); err != nil {
+		return nil, requestError(err)
+	}
+	j, err := compile(req)
+	if err != nil {
+		return nil, err
+	}
+	j.limits.Pids = opts.MaxPids
+	start := time.Now()
+	out, err := confine(ctx, j, opts)
+	if err != nil {
+		return nil, err
+	}
+	return result(req, out, start), nil
+}
+
+func requestError(err error) error {
+	var fe *schemas.FieldError
+	if errors.As(err, &fe) {
+		return &RequestError{fe.Field, fe.Reason}
+	}
+	return err
+}
+
+// compile turns a request into a job, and refuses what cannot be honoured
+// instead of running something else.
+func compile(req *schemas.SandboxRunRequest) (*job, error) {
+	res := req.Sandbox.Resources
+	disk := res.DiskMB
+	if disk == 0 {
+		disk = defaultDiskMB
+	}
+	j := &job{
+		plan: plan{
+			Split: os.Geteuid() == 0, MountPath: req.Repo.MountPath, Env: environment(req.Env),
+			DiskBytes: disk << 20, Inodes: max(minInodes, disk*inodesPerMB),
+			Loopback: req.Sandbox.NetworkPolicy == "localhost",
+		},
+		limits:  limits{MemoryBytes: (res.MemoryMB+disk)<<20 + supervisorMemory, CPUs: res.CPUs},
+		timeout: time.Duration(res.TimeoutSecs) * time.Second,
+	}
+	switch policy := req.Sandbox.NetworkPolicy; policy {
+	case "none", "localhost":
+	default:
+		return nil, &RequestError{"sandbox.network_policy", fmt.Sprintf("%q is not offered", policy)}
+	}
+	if err := checkMountPath(j.plan.MountPath); err != nil {
+		return nil, &RequestError{"repo.mount_path", err.Error()}
+	}
+	archive, err := req.Repo.Archive()
+	if err != nil {
+		return nil, requestError(err)
+	}
+	if len(archive) > MaxSourceBytes {
+		return nil, &RequestError{"repo.source", fmt.Sprintf("is larger than %d bytes", MaxSourceBytes)}
+	}
+	j.source, j.plan.Source = archive, archive != nil
+	for i, c := range req.Commands {
+		dir, err := workdir(j.plan.MountPath, c.Workdir)
+		if err != nil {
+			return nil, &RequestError{fmt.Sprintf("commands[%d].workdir", i), err.Error()}
+		}
+		j.plan.Commands = append(j.plan.Commands, planCommand{c.Cmd, dir, c.ContinueOnFail})
+	}
+	return j, nil
+}
+
+// workdir is a directory at or below the mount path, /tmp or /artifacts.
+func workdir(mountPath, dir string) (string, error) {
+	if !path.IsAbs(dir) {
+		dir = path.Join(mountPath, dir)
+	}
+	dir = path.Clean(dir)
+	for _, top := range []string{mountPath, "/tmp", artifactMount} {
+		if dir == top || strings.HasPrefix(dir, top+"/") {
+			return dir, nil
+		}
+	}
+	return "", errors.New("leaves the workspace")
+}
+
+// environment is all the commands get: nothing of the agent's. The request may
+// set anything but where artifacts go.
+func environment(env map[string]string) []string {
+	all := map[string]string{"PATH": searchPath, "HOME": "/tmp", "LANG": "C.UTF-8"}
+	for name, value := range env {
+		all[name] = value
+	}
+	all["LIGHTWORK_ARTIFACTS"] = artifactMount
+	list := make([]string, 0, len(all))
+	for name, value := range all {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func result(req *schemas.SandboxRunRequest, out *outcome, start time.Time) *Result {
+	r := &Result{Provenance: Provenance{
+		ModelID: Program, ExecutedAt: start.Unix(), DurationMS: time.Since(start).Milliseconds(),
+	}}
+	r.EnvInfo = schemas.SandboxEnv{ImageDigest: req.Sandbox.ImageDigest, Hostname: "sandbox", SystemInfo: systemInfo(out.version)}
+	r.Runs, r.Artifacts = []schemas.SandboxRunInfo{}, []schemas.SandboxArtifact{}
+	room := min(MaxPreviewBytes, previewBudget/(2*len(req.Commands)))
+	for _, run := range out.runs {
+		r.Runs = append(r.Runs, schemas.SandboxRunInfo{
+			Cmd: run.cmd, ExitCode: int32(run.exitCode), DurationMS: run.durationMs,
+			StdoutSHA256: run.stdout.digest(), StderrSHA256: run.stderr.digest(),
+			StdoutPreview: run.stdout.preview(room), StderrPreview: run.stderr.preview(room),
+		})
+	}
+	for _, a := range out.artifacts {
+		r.Artifacts = append(r.Artifacts, schemas.SandboxArtifact{
+			Path: a.Path, SHA256: a.Digest, SizeBytes: a.Size, MimeType: a.MIME,
+		})
+	}
+	r.Status, r.Error = status(req, out)
+	return r
+}
+
+// status follows the exit codes; only what ended a job in another way than its
+// own commands is something else.
+func status(req *schemas.SandboxRunRequest, out *outcome) (schemas.Status, string) {
+	memory := ""
+	if out.oomKills > 0 {
+		memory = fmt.Sprintf("out_of_memory: the kernel killed %d process(es) at the memory limit of %d MiB (and %s for files)",
+			out.oomKills, req.Sandbox.Resources.MemoryMB, diskText(req))
+	}
+	failed := slices.IndexFunc(out.runs, func(r *commandRun) bool { return r.exitCode != 0 }) >= 0
+	switch {
+	case out.stopped == stopTimeout:
+		return schemas.StatusTimeout, fmt.Sprintf("timeout: stopped after %d s", req.Sandbox.Resources.TimeoutSecs)
+	case out.stopped == stopCancelled:
+		return schemas.StatusCancelled, "cancelled"
+	case out.limit != "" && (out.stopped == stopLimit || !failed):
+		return schemas.StatusError, out.limit
+	case out.limit != "":
+		return schemas.StatusFailed, out.limit
+	case !failed && len(out.runs) == 0:
+		return schemas.StatusError, memory
+	case !failed:
+		return schemas.StatusSuccess, memory
+	}
+	// A command whose failure is allowed ends no job; if the job ended there,
+	// it was the sandbox that died of it.
+	if n := len(out.runs); n < len(req.Commands) && req.Commands[n-1].ContinueOnFail {
+		return schemas.StatusError, memory
+	}
+	return schemas.StatusFailed, memory
+}
+
+func diskText(req *schemas.SandboxRunRequest) string {
+	if mb := req.Sandbox.Resources.DiskMB; mb != 0 {
+		return fmt.Sprintf("%d MiB", mb)
+	}
+	return fmt.Sprintf("%d MiB", defaultDiskMB)
+}
+
+// systemInfo tells what confined the commands, and not more of the host.
+func systemInfo(cgroupVersion int) string {
+	kernel := "unknown"
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	return fmt.Sprintf("linux %s %s; cgroup v%d; user, pid, mount, net, ipc, uts, cgroup namespaces", kernel, runtime.GOARCH, cgroupVersion)
+}

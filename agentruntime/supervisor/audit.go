@@ -1,0 +1,55 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+// AuditEvent is one line for the audit trail. It never holds a payload, a
+// token or text that an agent wrote.
+type AuditEvent struct {
+	Time      time.Time
+	Type      string // one of the Audit constants
+	AgentID   string
+	RunID     string
+	PID       int
+	Tool      string // name without the agent's id
+	CallID    string
+	RequestID string
+	Causation string // id of the directive that the call names
+	Code      string
+	Reason    string
+	Size      int64 // bytes of an over-limit frame
+	Limit     int64
+}
+
+// Types of audit events.
+const (
+	AuditRunStarted      = "agent.run_started"
+	AuditRunStopped      = "agent.run_stopped"
+	AuditRunCrashed      = "agent.run_crashed"
+	AuditConnected       = "agent.connected"
+	AuditHandshakeFailed = "agent.handshake_failed"
+	AuditHeartbeatMissed = "agent.heartbeat_missed"
+	AuditUnhealthy       = "agent.marked_unhealthy"
+	AuditDown            = "agent.down"
+	AuditCallRouted      = "tool.call_routed"
+	AuditCallCompleted   = "tool.call_completed"
+	AuditDenied          = "security.denied"
+	AuditFrameTooLarge   = "protocol.frame_too_large"
+	AuditViolation       = "protocol.violation"
+)
+
+// auditCode keeps codes that an agent made up out of the trail.
+func auditCode(e *Error) string {
+	if !e.FromAgent {
+		return e.Code
+	}
+	switch e.Code {
+	case wire.CodeInvalidInput, wire.CodeTimeout, wire.CodeCanceled, wire.CodeUnavailable, wire.CodeOverloaded,
+		wire.CodeInternal, wire.CodeOutputTooLarge, wire.CodePolicyViolation:
+		return e.Code
+	}
+	return wire.CodeFailed
+}

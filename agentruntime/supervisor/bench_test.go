@@ -1,0 +1,69 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// BenchmarkCall measures a call through a real process and back, checked on
+// both sides, as its caller sees it, with so many callers at once.
+func BenchmarkCall(b *testing.B) {
+	for _, callers := range []int{1, 32, 128} {
+		b.Run(fmt.Sprintf("inflight=%d", callers), func(b *testing.B) {
+			n := newNode(b, Config{})
+			start(b, n, agentSpec("reference"))
+			took := make([]time.Duration, b.N)
+			b.ResetTimer()
+			var next atomic.Int64
+			var wg sync.WaitGroup
+			for range callers {
+				wg.Go(func() {
+					for i := next.Add(1) - 1; i < int64(b.N); i = next.Add(1) - 1 {
+						begin := time.Now()
+						if _, err := n.Call(context.Background(), helloCall()); err != nil {
+							b.Error(err)
+							return
+						}
+						took[i] = time.Since(begin)
+					}
+				})
+			}
+			wg.Wait()
+			report(b, took)
+		})
+	}
+}
+
+// BenchmarkLaunch measures from Start to registered.
+func BenchmarkLaunch(b *testing.B) {
+	var took []time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		n := newNode(b, Config{})
+		b.StartTimer()
+		begin := time.Now()
+		start(b, n, agentSpec("reference"))
+		took = append(took, time.Since(begin))
+		b.StopTimer()
+		if err := n.Stop(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	report(b, took)
+}
+
+func report(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	if len(took) == 0 {
+		return
+	}
+	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+	b.ReportMetric(us(took[len(took)/2]), "p50-us")
+	b.ReportMetric(us(took[len(took)*95/100]), "p95-us")
+}

@@ -1,0 +1,280 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lightwork-market/lightwork/agentruntime/frame"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+// Call asks an agent to run a tool. The caller has been allowed to: the
+// supervisor knows slots and sessions, but no permissions (OS-4.3.1.9).
+type Call struct {
+	AgentID string
+	Tool    string          // name without the agent's id
+	Input   json.RawMessage // object
+
+	CallID         string // unique; "" makes one
+	RequestID      string // "" makes one
+	CorrelationID  string // "" repeats RequestID
+	CausationID    string // id of the directive; required by tools that require one
+	IdempotencyKey string
+	Timeout        time.Duration // 0 means Limits.CallTimeout
+
+	// Actor is on whose behalf the call is made: metadata only.
+	Actor         *wire.Actor
+	ProjectRoot   string
+	ResourcePaths []string
+
+	// OnStream gets the chunks in order, one at a time, and never after Call
+	// has returned: Call waits for it. While it is slow, chunks are dropped
+	// and counted.
+	OnStream func(Chunk)
+}
+
+// Result is the end of a call that succeeded.
+type Result struct {
+	CallID     string
+	Output     json.RawMessage // object, checked against the output schema
+	Metrics    json.RawMessage // object from the agent, or nil
+	StartedAt  time.Time       // agent's clock; zero if it sent none
+	FinishedAt time.Time
+	Duration   time.Duration // as measured here
+	Stream     StreamStats
+}
+
+// prepare fills the defaults and checks the call before anything is sent.
+func (s *session) prepare(c *Call) (*boundTool, *Error) {
+	s.mu.Lock()
+	tool := s.tools[c.Tool]
+	s.mu.Unlock()
+	if tool == nil {
+		return nil, unavailable("the agent has not registered %s", c.Tool)
+	}
+	if tool.requiresDirective && c.CausationID == "" {
+		return nil, failf(wire.CodeUnauthorized, "%s needs a directive", tool.id)
+	}
+	if c.CallID == "" {
+		c.CallID = wire.NewID()
+	}
+	if c.RequestID == "" {
+		c.RequestID = wire.NewID()
+	}
+	if c.CorrelationID == "" {
+		c.CorrelationID = c.RequestID
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = s.spec.Limits.CallTimeout
+	}
+	maxInput, _ := s.spec.byteLimits(c.Tool)
+	if len(c.Input) > maxInput {
+		return nil, failf(wire.CodeInvalidInput, "input is %d bytes, the limit is %d", len(c.Input), maxInput)
+	}
+	if v := jsontext.Value(c.Input); v.Kind() != '{' || !v.IsValid() {
+		return nil, failf(wire.CodeInvalidInput, "input is not a JSON object")
+	}
+	if s.leaks(c.Input) {
+		return nil, failf(wire.CodePolicyViolation, "input holds a secret")
+	}
+	if err := tool.input.Validate(c.Input); err != nil && false {
+		return nil, failf(wire.CodeInvalidInput, "%s", err)
+	}
+	return tool, nil
+}
+
+func (c *Call) message(tool *boundTool) *wire.Message {
+	p := &wire.ToolCall{
+		CallID: c.CallID, ToolID: tool.id, Input: c.Input,
+		TimeoutMS: max(1, c.Timeout.Milliseconds()), IdempotencyKey: c.IdempotencyKey,
+	}
+	if c.Actor != nil {
+		p.Caller = &wire.Caller{Type: c.Actor.Type, ID: c.Actor.ID}
+	}
+	if c.ProjectRoot != "" || len(c.ResourcePaths) > 0 {
+		p.Context = &wire.CallContext{ProjectRoot: c.ProjectRoot, ResourcePaths: c.ResourcePaths}
+	}
+	return &wire.Message{
+		ID: wire.NewID(), RequestID: c.RequestID, CorrelationID: c.CorrelationID,
+		CausationID: c.CausationID, Actor: c.Actor, Payload: p,
+	}
+}
+
+// call runs c to its one outcome.
+func (s *session) call(ctx context.Context, c Call) (Result, *Error) {
+	begin := time.Now()
+	if err := ctx.Err(); err != nil {
+		return Result{}, canceled(err)
+	}
+	tool, failure := s.prepare(&c)
+	if failure != nil {
+		return Result{}, failure
+	}
+	msg := c.message(tool)
+	flight := &inflight{id: c.CallID, messageID: msg.ID, requestID: c.RequestID, outcome: make(chan outcome, 1)}
+	var delivered chan struct{}
+	if c.OnStream != nil {
+		flight.stream = newStream()
+		delivered = make(chan struct{})
+	}
+	if failure := s.admit(flight); failure != nil {
+		return Result{}, failure
+	}
+	if failure := s.send(msg); failure != nil {
+		s.withdraw(flight)
+		return Result{}, failure
+	}
+	s.audit(AuditEvent{Type: AuditCallRouted, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID, Causation: c.CausationID})
+	if delivered != nil {
+		go func() {
+			defer close(delivered)
+			flight.stream.deliver(c.OnStream)
+		}()
+	}
+	o := s.await(ctx, flight, c.Timeout)
+	if delivered != nil {
+		<-delivered
+	}
+	result, failure := s.judge(&c, tool, o)
+	result.Duration = time.Since(begin)
+	result.Stream = s.streamStats(flight)
+	s.auditEnd(&c, failure)
+	return result, failure
+}
+
+func (s *session) send(msg *wire.Message) *Error {
+	switch err := s.out.TrySend(msg); {
+	case err == nil:
+		return nil
+	case errors.Is(err, wire.ErrOutboxFull):
+		e := failf(wire.CodeOverloaded, "the agent does not read")
+		e.Retryable = true
+		return e
+	case errors.Is(err, wire.ErrOutboxClosed):
+		return unavailable("the agent's session is ending")
+	case errors.Is(err, frame.ErrTooLarge):
+		return failf(wire.CodeInvalidInput, "the call does not fit in a frame")
+	default:
+		return failf(wire.CodeInvalidInput, "%s", err)
+	}
+}
+
+// await waits for the outcome. When the time or the caller's patience is over
+// it asks the agent to cancel, and gives up CancelGrace later: cancellation is
+// best effort and must not wedge us (OS-4.4.1.3).
+func (s *session) await(ctx context.Context, c *inflight, timeout time.Duration) outcome {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	var failure *Error
+	select {
+	case o := <-c.outcome:
+		return o
+	case <-timer.C:
+		failure = failf(wire.CodeTimeout, "no result within %s", timeout)
+		failure.Retryable = true
+	case <-ctx.Done():
+		failure = canceled(ctx.Err())
+	}
+	// If the agent does not read, giving up is all that is left to do.
+	_ = s.out.TrySend(&wire.Message{RequestID: c.requestID, Payload: &wire.ToolCancel{
+		CallID: c.id, Reason: failure.Code, DeadlineMS: s.cfg.CancelGrace.Milliseconds(),
+	}})
+	grace := time.NewTimer(s.cfg.CancelGrace)
+	defer grace.Stop()
+	select {
+	case o := <-c.outcome:
+		return settle(o, failure)
+	case <-grace.C:
+	}
+	if !s.abandon(c) {
+		return settle(<-c.outcome, failure)
+	}
+	if s.spec.Limits.KillRunaway {
+		s.close(errRunaway)
+		s.conn.Close()
+	}
+	return outcome{err: failure}
+}
+
+// settle decides between an outcome that came after the cancel and the reason
+// for the cancel: a success that won the race stays one (OS-4.4.2.2).
+func settle(o outcome, failure *Error) outcome {
+	if o.result != nil && o.result.Status == wire.Succeeded {
+		return o
+	}
+	return outcome{err: failure}
+}
+
+func canceled(cause error) *Error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &Error{Code: wire.CodeTimeout, Message: "the caller's deadline is over", Retryable: true, cause: cause}
+	}
+	return &Error{Code: wire.CodeCanceled, Message: "canceled by the caller", cause: cause}
+}
+
+// judge turns an outcome into what the caller gets. Outputs are checked here
+// whatever the agent did (K-11).
+func (s *session) judge(c *Call, tool *boundTool, o outcome) (Result, *Error) {
+	if o.err != nil {
+		// A call that may have run is safe to repeat only with a key (M-16).
+		if o.err.Code == wire.CodeUnavailable && !o.err.FromAgent {
+			o.err.Retryable = c.IdempotencyKey != ""
+		}
+		return Result{CallID: c.CallID}, o.err
+	}
+	r := o.result
+	result := Result{CallID: c.CallID, Metrics: r.Metrics, StartedAt: r.StartedAt.Time, FinishedAt: r.FinishedAt.Time}
+	if r.Status != wire.Succeeded {
+		return result, s.reported(r)
+	}
+	_, maxOutput := s.spec.byteLimits(c.Tool)
+	v := jsontext.Value(r.Output)
+	switch {
+	case len(r.Output) > maxOutput:
+		return result, failf(wire.CodeOutputTooLarge, "output is %d bytes, the limit is %d", len(r.Output), maxOutput)
+	case len(r.Output) == 0 || v.Kind() == 'n':
+		v = jsontext.Value("{}") // "output (object, optional)"
+	case v.Kind() != '{':
+		return result, failf(wire.CodeInvalidOutput, "output is not an object")
+	case s.leaks(r.Output):
+		return result, failf(wire.CodePolicyViolation, "output holds a secret")
+	}
+	if tool.output != nil {
+		if err := tool.output.Validate(json.RawMessage(v)); err != nil {
+			return result, failf(wire.CodeInvalidOutput, "%s", err)
+		}
+	}
+	result.Output = json.RawMessage(v)
+	return result, nil
+}
+
+// reported is the failure that an agent's result tells.
+func (s *session) reported(r *wire.ToolResult) *Error {
+	e := r.Error
+	if e == nil {
+		e = &wire.Error{Code: wire.CodeFailed, Message: "the tool failed"}
+		if r.Status == wire.Canceled {
+			e = &wire.Error{Code: wire.CodeCanceled, Message: "the agent canceled the call"}
+		}
+	}
+	failure := fromAgent(e)
+	if s.leaks([]byte(failure.Message)) || s.leaks(failure.Details) {
+		return failf(wire.CodePolicyViolation, "the agent's error holds a secret")
+	}
+	return failure
+}
+
+func (s *session) auditEnd(c *Call, failure *Error) {
+	code := ""
+	if failure != nil {
+		code = auditCode(failure)
+	}
+	s.audit(AuditEvent{
+		Type: AuditCallCompleted, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID,
+		Causation: c.CausationID, Code: code,
+	})
+}

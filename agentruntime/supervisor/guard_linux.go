@@ -1,0 +1,285 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/agentruntime/frame"
+)
+
+const (
+	guardEnv     = "LIGHTWORK_AGENT_GUARD"
+	guardControl = 3 // file descriptor of the guard's control socket
+	guardMaxMsg  = 1 << 20
+)
+
+// GuardMain returns at once, unless the process was started as a guard: then
+// it does the guard's work and exits. Every program that uses a Supervisor
+// calls it before anything else in main.
+//
+// A guard sits between the supervisor and one agent. It is the agent's parent
+// and the reaper of all its descendants, and it holds a socket to the
+// supervisor. When that socket closes, because the supervisor asks for it or
+// because it was killed, the guard sends SIGKILL to the agent's process group
+// and to every other descendant, also those that left the group, until none
+// is left. When the guard itself is killed, the kernel kills the agent
+// (parent-death signal) and the supervisor kills the agent's group.
+//
+// Not covered: a descendant that has left the group and kills the guard
+// first, or one that became another user (set-uid) where the guard is not
+// root. Agents that may be hostile need another uid or a sandbox.
+func GuardMain() {
+	if os.Getenv(guardEnv) == "" {
+		return
+	}
+	os.Exit(runGuard())
+}
+
+// launchOrder is the first message to the guard.
+type launchOrder struct {
+	Path string   `json:"path"`
+	Argv []string `json:"argv"`
+	Env  []string `json:"env"`
+	Dir  string   `json:"dir"`
+	UID  int      `json:"uid"`
+	GID  int      `json:"gid"`
+}
+
+// guardRequest is every further message to the guard.
+type guardRequest struct {
+	Terminate bool `json:"terminate"` // SIGTERM to the agent's group
+}
+
+// guardReport is what the guard says: first PID or Error, at the end Exit.
+type guardReport struct {
+	PID   int    `json:"pid,omitempty"`
+	Error string `json:"error,omitempty"`
+	Exit  string `json:"exit,omitempty"`
+}
+
+type guard struct {
+	control *os.File
+
+	mu     sync.Mutex // orders signals and reaping: a reaped pid is never signalled
+	pid    int
+	reaped bool
+}
+
+func runGuard() int {
+	// The parent-death signal follows the thread that started the agent.
+	runtime.LockOSThread()
+	unix.CloseOnExec(guardControl)
+	os.Unsetenv(guardEnv)
+	g := &guard{control: os.NewFile(guardControl, "control")}
+	if g.control == nil {
+		return 2
+	}
+	// Caught, not ignored: an ignored signal stays ignored in the agent.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	in := frame.NewReader(g.control, guardMaxMsg)
+	if err := g.launch(in); err != nil {
+		g.report(guardReport{Error: err.Error()})
+		return 1
+	}
+	g.report(guardReport{PID: g.pid})
+	go func() {
+		for range signals {
+			g.signal(unix.SIGTERM)
+		}
+	}()
+	go g.obey(in)
+	status := g.waitAgent()
+	killDescendants()
+	g.report(guardReport{Exit: status})
+	return 0
+}
+
+func (g *guard) report(r guardReport) {
+	doc, err := json.Marshal(r)
+	if err != nil {
+		return
+	}
+	if f, err := frame.Append(nil, doc, guardMaxMsg); err == nil {
+		// A supervisor that is gone needs no report.
+		_, _ = g.control.Write(f)
+	}
+}
+
+func (g *guard) launch(in *frame.Reader) error {
+	doc, err := in.Next()
+	if err != nil {
+		return fmt.Errorf("read launch order: %w", err)
+	}
+	var order launchOrder
+	if err := json.Unmarshal(doc, &order); err != nil {
+		return errors.New("read launch order: malformed")
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become subreaper: %w", err)
+	}
+	// A memory dump of the agent would hold its token.
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return fmt.Errorf("limit core dumps: %w", err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	attr := &syscall.ProcAttr{
+		Dir: order.Dir, Env: order.Env,
+		Files: []uintptr{null.Fd(), 1, 2},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if order.UID != 0 || order.GID != 0 {
+		attr.Sys.Credential = &syscall.Credential{Uid: uint32(order.UID), Gid: uint32(order.GID)}
+	}
+	g.pid, err = syscall.ForkExec(order.Path, order.Argv, attr)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", filepath.Base(order.Path), err)
+	}
+	return nil
+}
+
+// obey follows the supervisor until its end of the socket closes, which means
+// that the agent must die.
+func (g *guard) obey(in *frame.Reader) {
+	for {
+		doc, err := in.Next()
+		if err != nil {
+			g.signal(unix.SIGKILL)
+			return
+		}
+		var req guardRequest
+		if json.Unmarshal(doc, &req) == nil && req.Terminate {
+			g.signal(unix.SIGTERM)
+		}
+	}
+}
+
+// signal goes to the agent's whole process group.
+func (g *guard) signal(sig unix.Signal) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.reaped {
+		_ = unix.Kill(-g.pid, sig)
+	}
+}
+
+// waitAgent reaps children until the agent has ended, then kills what is left
+// of its group.
+func (g *guard) waitAgent() string {
+	for {
+		var info unix.Siginfo
+		// WNOWAIT leaves the child a zombie, so its pid cannot be reused
+		// before the group is dealt with under the lock.
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return "wait: " + err.Error()
+		}
+		if status, ended := g.reap(); ended {
+			return status
+		}
+	}
+}
+
+func (g *guard) reap() (status string, ended bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, g.pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	if err == nil && info.Signo == 0 {
+		// Somebody else's turn: an orphan that came to us.
+		reapOrphans(g.pid)
+		return "", false
+	}
+	_ = unix.Kill(-g.pid, unix.SIGKILL)
+	var ws unix.WaitStatus
+	for {
+		_, err = unix.Wait4(g.pid, &ws, 0, nil)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	g.reaped = true
+	switch {
+	case err != nil:
+		return "wait: " + err.Error(), true
+	case ws.Signaled():
+		return "signal: " + ws.Signal().String(), true
+	}
+	return "exit status " + strconv.Itoa(ws.ExitStatus()), true
+}
+
+// reapOrphans collects the children that have ended, but not the agent.
+func reapOrphans(agent int) {
+	for _, pid := range descendants(os.Getpid()) {
+		if pid != agent {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+	}
+}
+
+// killDescendants kills and reaps until this process has no child. Orphans
+// become our children, so the last round has met them all.
+func killDescendants() {
+	for {
+		_, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		if err == unix.ECHILD {
+			return
+		}
+		for _, pid := range descendants(os.Getpid()) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		if _, err := unix.Wait4(-1, nil, 0, nil); err == unix.ECHILD {
+			return
+		}
+	}
+}
+
+// descendants lists the processes below root.
+func descendants(root int) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	children := map[int][]int{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil {
+			continue
+		}
+		// "pid (name) state ppid ...": the name may hold anything.
+		_, rest, _ := strings.Cut(string(stat[max(0, strings.LastIndexByte(string(stat), ')')):]), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 {
+			if ppid, err := strconv.Atoi(fields[1]); err == nil {
+				children[ppid] = append(children[ppid], pid)
+			}
+		}
+	}
+	var all []int
+	for queue := children[root]; len(queue) > 0; queue = queue[1:] {
+		all = append(all, queue[0])
+		queue = append(queue, children[queue[0]]...)
+	}
+	return all
+}

@@ -1,0 +1,208 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/agentruntime/frame"
+)
+
+// errNoGuard points at the usual mistake.
+var errNoGuard = errors.New("supervisor: the guard did not answer: does main call supervisor.GuardMain first?")
+
+// process is a launched agent and its guard.
+type process struct {
+	pid     int // of the agent
+	control *os.File
+	exited  chan struct{} // closed when agent, guard and descendants are gone
+	status  string        // how the agent ended; set before exited is closed
+
+	once sync.Once // guards the shutdown of control
+}
+
+// launch starts the guard and through it the agent. Output goes to logs.
+func launch(order launchOrder, logs *logCapture, timeout time.Duration) (*process, error) {
+	if os.Getenv(guardEnv) != "" {
+		// This process is a guard whose main went on instead of guarding.
+		return nil, errNoGuard
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, fmt.Errorf("make control socket: %w", err)
+	}
+	p := &process{control: ours, exited: make(chan struct{})}
+	var readers sync.WaitGroup
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{"lightwork-guard"}
+	cmd.Env = []string{guardEnv + "=1"}
+	cmd.ExtraFiles = []*os.File{theirs}
+	// Out of our process group: ^C on the terminal is ours to handle.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	pipes, err := startWithPipes(cmd)
+	theirs.Close()
+	if err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("start guard: %w", err)
+	}
+	for i, name := range []string{"stdout", "stderr"} {
+		readers.Go(func() {
+			defer pipes[i].Close()
+			logs.read(name, pipes[i])
+		})
+	}
+	reports := frame.NewReader(ours, guardMaxMsg)
+	p.pid, err = p.begin(reports, order, timeout)
+	if err != nil {
+		p.kill()
+		// A program without GuardMain does not know what the end means.
+		defer time.AfterFunc(2*time.Second, func() { _ = cmd.Process.Kill() }).Stop()
+	}
+	go func() {
+		defer close(p.exited)
+		defer ours.Close()
+		p.status = readExit(reports)
+		p.kill()
+		_ = cmd.Wait()
+		if p.pid != 0 && p.status == "" {
+			// The guard was killed. Its group died with it or dies here.
+			_ = unix.Kill(-p.pid, unix.SIGKILL)
+			p.status = "guard killed"
+		}
+		for _, pipe := range pipes {
+			// Only something that escaped can still hold the other end.
+			_ = pipe.SetReadDeadline(time.Now().Add(time.Second))
+		}
+		readers.Wait()
+	}()
+	if err != nil {
+		<-p.exited
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin sends the order and waits for the agent's pid.
+func (p *process) begin(reports *frame.Reader, order launchOrder, timeout time.Duration) (int, error) {
+	if err := p.control.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return 0, err
+	}
+	if err := p.send(order); err != nil {
+		return 0, fmt.Errorf("order launch: %w", err)
+	}
+	doc, err := reports.Next()
+	if err != nil {
+		return 0, fmt.Errorf("%w (%w)", errNoGuard, err)
+	}
+	var report guardReport
+	if err := json.Unmarshal(doc, &report); err != nil || report.Error == "" && report.PID <= 1 {
+		return 0, errNoGuard
+	}
+	if report.Error != "" {
+		return 0, fmt.Errorf("launch agent: %s", report.Error)
+	}
+	return report.PID, p.control.SetDeadline(time.Time{})
+}
+
+func (p *process) send(v any) error {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	f, err := frame.Append(nil, doc, guardMaxMsg)
+	if err != nil {
+		return err
+	}
+	_, err = p.control.Write(f)
+	return err
+}
+
+// readExit waits for the guard's last word; "" if it never comes.
+func readExit(reports *frame.Reader) string {
+	doc, err := reports.Next()
+	if err != nil {
+		return ""
+	}
+	var report guardReport
+	if json.Unmarshal(doc, &report) != nil {
+		return ""
+	}
+	return report.Exit
+}
+
+// terminate asks the agent's group to end, kills what is left after grace or
+// when hurry is closed, and waits until all of it is gone.
+func (p *process) terminate(grace time.Duration, hurry <-chan struct{}) {
+	if grace > 0 && p.send(guardRequest{Terminate: true}) == nil {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-p.exited:
+		case <-timer.C:
+		case <-hurry:
+		}
+	}
+	p.kill()
+	<-p.exited
+}
+
+// kill ends the guard's control stream: it kills everything below it. The read
+// half stays open for its last report.
+func (p *process) kill() {
+	p.once.Do(func() {
+		raw, err := p.control.SyscallConn()
+		if err == nil {
+			_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
+		}
+	})
+}
+
+// socketPair returns two connected, close-on-exec stream sockets; the first
+// works with deadlines.
+func socketPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control"), nil
+}
+
+// startWithPipes starts cmd and returns the read ends of its stdout and stderr.
+func startWithPipes(cmd *exec.Cmd) (read [2]*os.File, err error) {
+	var write [2]*os.File
+	for i := range read {
+		if read[i], write[i], err = os.Pipe(); err != nil {
+			closeAll(read[:], write[:])
+			return read, err
+		}
+	}
+	cmd.Stdout, cmd.Stderr = write[0], write[1]
+	err = cmd.Start()
+	closeAll(write[:])
+	if err != nil {
+		closeAll(read[:])
+	}
+	return read, err
+}
+
+func closeAll(lists ...[]*os.File) {
+	for _, list := range lists {
+		for _, f := range list {
+			if f != nil {
+				f.Close()
+			}
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+// maxHandshakes is how many connections of one run may be unauthenticated.
+const maxHandshakes = 4
+
+// run is one launched process of an agent, from its socket to its end.
+type run struct {
+	id      string
+	cfg     *Config
+	spec    *Spec
+	socket  string
+	ln      *net.UnixListener
+	token   *token
+	proc    *process
+	session *session // set once registered
+
+	admitted   chan *session  // the one that authenticated
+	handshakes sync.WaitGroup // accept loop, handshakes, and the session
+
+	mu      sync.Mutex
+	current *session // authenticated, perhaps not yet registered
+	ended   bool     // no session may begin
+}
+
+// startRun launches the agent and returns when it has registered its tools. On
+// an error nothing of it is left.
+func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) {
+	path, err := exec.LookPath(spec.Command[0])
+	if err != nil {
+		return nil, fmt.Errorf("find agent %s: %w", spec.ID, err)
+	}
+	r = &run{cfg: cfg, spec: spec, admitted: make(chan *session, 1)}
+	if r.id, r.ln, err = listen(cfg.SocketDir, spec.UID, spec.GID); err != nil {
+		return nil, err
+	}
+	r.socket = filepath.Join(cfg.SocketDir, r.id, socketName)
+	r.token = newToken(cfg.TokenTTL)
+	logs := &logCapture{agentID: spec.ID, runID: r.id, secret: r.token.secret, emit: cfg.OnLog}
+	order := launchOrder{
+		Path: path, Argv: spec.Command, Env: spec.environ(r, cfg.HeartbeatInterval),
+		Dir: spec.Dir, UID: spec.UID, GID: spec.GID,
+	}
+	if r.proc, err = launch(order, logs, cfg.HandshakeTimeout); err != nil {
+		r.removeSocket()
+		return nil, err
+	}
+	r.audit(AuditEvent{Type: AuditRunStarted})
+	r.handshakes.Go(r.accept)
+	if err = r.awaitRegistered(ctx); err != nil {
+		r.audit(AuditEvent{Type: AuditHandshakeFailed, Reason: reasonOf(err)})
+		r.end("handshake failed", 0, nil)
+		return nil, fmt.Errorf("start agent %s: %w", spec.ID, err)
+	}
+	r.audit(AuditEvent{Type: AuditConnected})
+	return r, nil
+}
+
+var (
+	errHandshakeTimeout = errors.New("not registered in time")
+	errExited           = errors.New("the process ended before it had registered")
+)
+
+// reasonOf keeps text that an agent may have influenced out of the audit trail.
+func reasonOf(err error) string {
+	for _, known := range []error{errHandshakeTimeout, errExited, errViolation, errDisconnected, errHeartbeat, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return "other"
+}
+
+func (r *run) awaitRegistered(ctx context.Context) error {
+	timer := time.NewTimer(r.cfg.HandshakeTimeout)
+	defer timer.Stop()
+	var done, registered chan struct{} // nil until there is a session
+	for {
+		select {
+		case r.session = <-r.admitted:
+			done, registered = r.session.done, r.session.registered
+		case <-registered:
+			return nil
+		case <-done:
+			return r.session.endCause()
+		case <-r.proc.exited:
+			return fmt.Errorf("%w (%s)", errExited, r.proc.status)
+		case <-timer.C:
+			return errHandshakeTimeout
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// accept serves connections until the listener is closed. It goes on after the
+// agent's session has begun: a second connection is refused and audited.
+func (r *run) accept() {
+	slots := make(chan struct{}, maxHandshakes)
+	for {
+		conn, err := r.ln.AcceptUnix()
+		if err != nil {
+			return
+		}
+		// Strangers are turned away here, so that they take no slot.
+		if err := r.checkPeer(conn); err != nil {
+			conn.Close()
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+			r.handshakes.Go(func() {
+				defer func() { <-slots }()
+				r.welcome(conn)
+			})
+		default:
+			conn.Close()
+		}
+	}
+}
+
+// checkPeer refuses a connection that is not the launched process's.
+func (r *run) checkPeer(conn *net.UnixConn) error {
+	pid, uid, err := peer(conn)
+	if err == nil && pid == r.proc.pid && uid == r.uid() {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("peer is not the launched process")
+		// It cannot block for long: the socket's buffer is empty.
+		_ = conn.SetDeadline(time.Now().Add(time.Second))
+		refuse(conn, &refusal{code: wire.CodeUnauthorized, err: err})
+	}
+	r.audit(AuditEvent{Type: AuditDenied, PID: pid, Code: wire.CodeUnauthorized, Reason: err.Error()})
+	return err
+}
+
+// welcome takes one connection through the handshake and serves its session.
+func (r *run) welcome(conn *net.UnixConn) {
+	defer conn.Close()
+	s, err := greet(r.cfg, r.spec, r.token, r.id, conn)
+	if err != nil {
+		code := wire.CodeInvalidMessage
+		var refused *refusal
+		if errors.As(err, &refused) {
+			code = refused.code
+		}
+		r.audit(AuditEvent{Type: AuditDenied, Code: code, Reason: err.Error()})
+		return
+	}
+	r.mu.Lock()
+	ended := r.ended
+	r.current = s
+	r.mu.Unlock()
+	if ended {
+		return
+	}
+	// The token is good once, so this is the only send.
+	r.admitted <- s
+	s.serve()
+}
+
+// uid is whose process the agent must be.
+func (r *run) uid() int {
+	if r.spec.UID != 0 || r.spec.GID != 0 {
+		return r.spec.UID
+	}
+	return os.Geteuid()
+}
+
+// end says goodbye, ends the process and everything below it, and removes the
+// socket. It returns when nothing is left. Closing hurry cuts grace short.
+func (r *run) end(reason string, grace time.Duration, hurry <-chan struct{}) {
+	r.ln.Close()
+	r.mu.Lock()
+	r.ended = true
+	s := r.current
+	r.mu.Unlock()
+	if s != nil {
+		s.goodbye(reason)
+	}
+	r.proc.terminate(grace, hurry)
+	if s != nil {
+		// Something that escaped may hold the other end.
+		s.conn.Close()
+	}
+	r.handshakes.Wait()
+	r.removeSocket()
+	r.audit(AuditEvent{Type: AuditRunStopped, Reason: reason})
+}
+
+func (r *run) removeSocket() {
+	r.ln.Close()
+	if err := os.RemoveAll(filepath.Dir(r.socket)); err != nil {
+		r.cfg.Log.Warn("remove run directory", "agent", r.spec.ID, "err", err)
+	}
+}
+
+func (r *run) audit(e AuditEvent) {
+	e.Time, e.AgentID, e.RunID = time.Now().UTC(), r.spec.ID, r.id
+	if e.PID == 0 && r.proc != nil {
+		e.PID = r.proc.pid
+	}
+	r.cfg.Audit(e)
+}

@@ -1,0 +1,208 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// State is what an agent is doing.
+type State string
+
+const (
+	StateStarting  State = "starting"
+	StateRunning   State = "running"
+	StateUnhealthy State = "unhealthy" // runs, but gets no calls
+	StateBackoff   State = "backoff"   // ended, will be started again
+	StateDown      State = "down"      // ended, needs Restart
+	StateStopped   State = "stopped"
+)
+
+// worker keeps one agent running. Its loop goroutine owns the current run and
+// the restart counter.
+type worker struct {
+	cfg      *Config
+	spec     Spec
+	restarts intensity
+
+	stop    chan struct{} // closed by Supervisor.Stop
+	hurry   chan struct{} // closed when Stop must not wait for SIGTERM to work
+	restart chan struct{} // room for one
+	done    chan struct{} // closed when loop has returned
+
+	mu     sync.Mutex
+	state  State
+	reason string // why it is not running
+	since  time.Time
+	count  int // restarts in all
+	run    *run
+}
+
+func (w *worker) set(state State, reason string, r *run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state, w.reason, w.run, w.since = state, reason, r, time.Now().UTC()
+}
+
+// route returns the session to send a call to, or why there is none.
+func (w *worker) route() (*session, *Error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state != StateRunning {
+		return nil, unavailable("agent %s is %s", w.spec.ID, w.state)
+	}
+	if s := w.run.session; s.healthy() {
+		return s, nil
+	}
+	return nil, unavailable("agent %s is %s", w.spec.ID, StateUnhealthy)
+}
+
+// loop watches the run, and starts the next one when it ends, until stop.
+func (w *worker) loop(r *run) {
+	defer close(w.done)
+	for r != nil {
+		r = w.watch(r)
+	}
+	w.set(StateStopped, "stopped", nil)
+}
+
+// watch returns the run after r, nil for none.
+func (w *worker) watch(r *run) *run {
+	w.set(StateRunning, "", r)
+	select {
+	case <-w.stop:
+		w.set(StateStopped, "stopping", nil)
+		r.end("shutdown", w.cfg.StopGrace, w.hurry)
+		return nil
+	case <-w.restart:
+		w.set(StateStarting, "restart asked for", nil)
+		r.end("restart", w.cfg.StopGrace, w.stop)
+		w.restarts.reset()
+		return w.again(0)
+	case <-r.proc.exited:
+		return w.crashed(r, "process ended: "+r.proc.status, 0)
+	case <-r.session.done:
+		cause := r.session.endCause()
+		grace := w.cfg.StopGrace
+		if errors.Is(cause, errRunaway) || errors.Is(cause, errHeartbeat) {
+			grace = 0 // it has shown that it does not react
+		}
+		return w.crashed(r, reasonOf(cause), grace)
+	}
+}
+
+func (w *worker) crashed(r *run, reason string, grace time.Duration) *run {
+	w.set(StateBackoff, reason, nil)
+	w.cfg.Log.Warn("agent run ended", "agent", w.spec.ID, "run", r.id, "reason", reason)
+	r.audit(AuditEvent{Type: AuditRunCrashed, Reason: reason})
+	r.end("agent fault", grace, w.stop)
+	return w.next(reason)
+}
+
+// next waits as the restart policy says, or until an operator asks for a
+// restart if it allows none, and starts a run.
+func (w *worker) next(reason string) *run {
+	wait, ok := w.restarts.next(time.Now())
+	if ok {
+		w.set(StateBackoff, reason, nil)
+		return w.again(wait)
+	}
+	w.set(StateDown, reason, nil)
+	w.cfg.Log.Error("agent stays down: restart limit reached", "agent", w.spec.ID, "reason", reason)
+	w.cfg.Audit(AuditEvent{Time: time.Now().UTC(), Type: AuditDown, AgentID: w.spec.ID, Reason: reason})
+	select {
+	case <-w.stop:
+		return nil
+	case <-w.restart:
+		w.restarts.reset()
+		return w.again(0)
+	}
+}
+
+// again starts a run after wait; nil if stop came first.
+func (w *worker) again(wait time.Duration) *run {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-w.stop:
+		return nil
+	case <-w.restart:
+		w.restarts.reset()
+	case <-timer.C:
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	quit := make(chan struct{})
+	defer close(quit)
+	go func() {
+		select {
+		case <-w.stop:
+			cancel()
+		case <-quit:
+		}
+	}()
+	w.set(StateStarting, "", nil)
+	w.mu.Lock()
+	w.count++
+	w.mu.Unlock()
+	r, err := startRun(ctx, w.cfg, &w.spec)
+	if err == nil {
+		return r
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	w.cfg.Log.Warn("restart agent", "agent", w.spec.ID, "err", err)
+	return w.next(reasonOf(err))
+}
+
+// AgentStatus describes one agent.
+type AgentStatus struct {
+	ID            string
+	Version       string
+	State         State
+	Reason        string // why it is not running
+	Since         time.Time
+	Restarts      int // since Start
+	PID           int // 0 if there is no process
+	RunID         string
+	SessionID     string
+	LastHeartbeat time.Time
+	Inflight      int      // calls that the agent has not ended
+	Abandoned     int      // those among them that the caller has given up
+	Stray         int      // chunks and results that belonged to no call
+	Tools         []string // routable: declared and registered
+	Missing       []string // declared, not registered
+}
+
+func (w *worker) status() AgentStatus {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st := AgentStatus{
+		ID: w.spec.ID, Version: w.spec.Version, State: w.state, Reason: w.reason,
+		Since: w.since, Restarts: w.count, Tools: []string{}, Missing: []string{},
+	}
+	if w.run == nil {
+		st.Missing = append(st.Missing, w.spec.Tools...)
+		return st
+	}
+	s := w.run.session
+	if !s.healthy() {
+		st.State, st.Reason = StateUnhealthy, errHeartbeat.Error()
+	}
+	st.PID, st.RunID, st.SessionID = w.run.proc.pid, w.run.id, s.id
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.LastHeartbeat, st.Inflight, st.Abandoned, st.Stray = s.lastBeat.UTC(), len(s.calls), s.abandoned, s.stray
+	for _, name := range w.spec.Tools {
+		if s.tools[name] != nil {
+			st.Tools = append(st.Tools, name)
+		} else {
+			st.Missing = append(st.Missing, name)
+		}
+	}
+	slices.Sort(st.Tools)
+	return st
+}

@@ -1,0 +1,289 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+const (
+	// MaxSchemaBytes and MaxSchemaDepth bound a tool's schema document.
+	MaxSchemaBytes = 64 << 10
+	MaxSchemaDepth = 32
+	// maxSchemaNodes bounds a schema after its references are expanded, and
+	// with that the work of a validation.
+	maxSchemaNodes = 10_000
+	// MaxValueDepth bounds the nesting of a tool's input or output.
+	MaxValueDepth = 64
+	// maxNumberBytes and maxExponent keep a number from costing more than its
+	// length: the validator computes with exact rationals.
+	maxNumberBytes = 64
+	maxExponent    = 400
+
+	draft2020 = "https://json-schema.org/draft/2020-12/schema"
+)
+
+// ErrSchema is wrapped by every refusal of a schema.
+var ErrSchema = errors.New("wire: schema refused")
+
+// Schema is a compiled tool schema. Core and the SDK validate with the same
+// code: draft 2020-12, format asserted, no remote $ref (K-11). References must
+// point into the document ("#/...") and must not recurse, so that a hostile
+// schema cannot make a validation explode. It is safe for concurrent use.
+type Schema struct{ compiled *jsonschema.Schema }
+
+// ValueError names the first place where a value breaks its schema. It holds
+// no part of the value but the names on the path.
+type ValueError struct {
+	Path   string // JSON pointer, "" for the whole value
+	Reason string
+}
+
+func (e *ValueError) Error() string {
+	if e.Path == "" {
+		return e.Reason
+	}
+	return e.Path + ": " + e.Reason
+}
+
+// CompileSchema compiles doc or refuses it with an error that wraps ErrSchema.
+func CompileSchema(doc json.RawMessage) (*Schema, error) {
+	if len(doc) > MaxSchemaBytes {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrSchema, len(doc), MaxSchemaBytes)
+	}
+	value, err := parseValue(doc, MaxSchemaDepth)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	root, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%w: not an object", ErrSchema)
+	}
+	if draft, ok := root["$schema"]; ok && draft != draft2020 && draft != draft2020+"#" {
+		return nil, fmt.Errorf("%w: only draft 2020-12 is supported", ErrSchema)
+	}
+	e := expansion{root: root, size: map[string]int{}, open: map[string]bool{}}
+	if _, err := e.count(root); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	const at = "schema:tool"
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	c.UseLoader(noLoader{})
+	if err := c.AddResource(at, value); err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrSchema, compileReason(err))
+	}
+	compiled, err := c.Compile(at)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrSchema, compileReason(err))
+	}
+	return &Schema{compiled: compiled}, nil
+}
+
+// Validate checks doc; its errors are *ValueError.
+func (s *Schema) Validate(doc json.RawMessage) error {
+	value, err := parseValue(doc, MaxValueDepth)
+	if err != nil {
+		return &ValueError{Reason: err.Error()}
+	}
+	err = s.compiled.Validate(value)
+	var ve *jsonschema.ValidationError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &ve):
+		return firstCause(ve)
+	default:
+		return &ValueError{Reason: "cannot be validated"}
+	}
+}
+
+// compileReason says where a schema breaks the draft's own schema.
+func compileReason(err error) string {
+	var invalid *jsonschema.SchemaValidationError
+	var ve *jsonschema.ValidationError
+	if errors.As(err, &invalid) && errors.As(invalid.Err, &ve) {
+		return firstCause(ve).Error()
+	}
+	return "does not compile"
+}
+
+func firstCause(ve *jsonschema.ValidationError) *ValueError {
+	for len(ve.Causes) > 0 {
+		ve = ve.Causes[0]
+	}
+	return &ValueError{Path: pointer(ve.InstanceLocation), Reason: reason(ve.ErrorKind)}
+}
+
+// reason says what is wrong without quoting the value: the validator's own
+// messages would.
+func reason(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Required:
+		return SafeText("missing " + strings.Join(k.Missing, ", "))
+	case *kind.AdditionalProperties:
+		return SafeText("unknown " + strings.Join(k.Properties, ", "))
+	case *kind.Type:
+		return "got " + k.Got + ", want " + strings.Join(k.Want, " or ")
+	}
+	if path := k.KeywordPath(); len(path) > 0 {
+		return strings.Join(path, "/") + " does not hold"
+	}
+	return "not allowed"
+}
+
+func pointer(tokens []string) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		b.WriteByte('/')
+		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(t))
+	}
+	return SafeText(b.String())
+}
+
+// noLoader refuses to load anything: no file and no network.
+type noLoader struct{}
+
+func (noLoader) Load(string) (any, error) { return nil, errors.New("remote $ref is not allowed") }
+
+// parseValue decodes doc with exact numbers, within the limits above.
+func parseValue(doc []byte, depth int) (any, error) {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+	if err != nil {
+		return nil, errors.New("not JSON")
+	}
+	return value, checkValue(value, depth)
+}
+
+func checkValue(value any, depth int) error {
+	if depth == 0 {
+		return errors.New("nested too deep")
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, item := range v {
+			if err := checkValue(item, depth-1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if err := checkValue(item, depth-1); err != nil {
+				return err
+			}
+		}
+	case json.Number:
+		return checkNumber(string(v))
+	}
+	return nil
+}
+
+func checkNumber(s string) error {
+	if len(s) > maxNumberBytes {
+		return errors.New("a number has too many digits")
+	}
+	_, exp, found := strings.Cut(strings.ToLower(s), "e")
+	if !found {
+		return nil
+	}
+	n := 0
+	for _, c := range strings.TrimLeft(exp, "+-") {
+		if n = n*10 + int(c-'0'); n > maxExponent {
+			return errors.New("a number is out of range")
+		}
+	}
+	return nil
+}
+
+// expansion counts the nodes of a schema as if every $ref were replaced by
+// its target.
+type expansion struct {
+	root map[string]any
+	size map[string]int  // by reference, once counted
+	open map[string]bool // references being counted: meeting one again is recursion
+}
+
+func (e *expansion) count(node any) (int, error) {
+	total := 1
+	add := func(item any) error {
+		n, err := e.count(item)
+		if total += n; err == nil && total > maxSchemaNodes {
+			err = fmt.Errorf("more than %d nodes after expanding $ref", maxSchemaNodes)
+		}
+		return err
+	}
+	switch v := node.(type) {
+	case map[string]any:
+		for name, item := range v {
+			switch name {
+			case "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$anchor", "$vocabulary":
+				return 0, fmt.Errorf("%s is not allowed", name)
+			case "$id":
+				if _, isString := item.(string); isString {
+					return 0, errors.New("$id is not allowed")
+				}
+			case "$ref":
+				if ref, isString := item.(string); isString {
+					n, err := e.follow(ref)
+					if err != nil {
+						return 0, err
+					}
+					total += n
+				}
+			}
+			if err := add(item); err != nil {
+				return 0, err
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if err := add(item); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return total, nil
+}
+
+func (e *expansion) follow(ref string) (int, error) {
+	if n, ok := e.size[ref]; ok {
+		return n, nil
+	}
+	path, ok := strings.CutPrefix(ref, "#/")
+	if !ok {
+		return 0, errors.New("$ref must be a pointer into the document")
+	}
+	if e.open[ref] {
+		return 0, errors.New("$ref must not recurse")
+	}
+	target, ok := lookup(e.root, path)
+	if !ok {
+		return 0, errors.New("$ref points nowhere")
+	}
+	e.open[ref] = true
+	n, err := e.count(target)
+	delete(e.open, ref)
+	e.size[ref] = n
+	return n, err
+}
+
+func lookup(node any, path string) (any, bool) {
+	for token := range strings.SplitSeq(path, "/") {
+		obj, ok := node.(map[string]any)
+		if !ok {
+			// Array items are not addressed by anything that writes tool schemas.
+			return nil, false
+		}
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		if node, ok = obj[token]; !ok {
+			return nil, false
+		}
+	}
+	return node, true
+}

@@ -1,0 +1,102 @@
+package buyer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// eventMax bounds a stored event read back into a bundle.
+const eventMax = 1 << 20
+
+// Bundle gathers everything about a purchase that has its receipt, in the form
+// that anyone can verify offline.
+func (c *Client) Bundle(ctx context.Context, requestID string) (*receipts.Bundle, error) {
+	p, err := c.cfg.Store.Purchase(ctx, requestID)
+	if err != nil {
+		return nil, err
+	}
+	if p.ReceiptEvent == nil {
+		return nil, errors.New("this purchase has no receipt")
+	}
+	return c.bundle(ctx, p)
+}
+
+func (c *Client) bundle(ctx context.Context, p Purchase) (*receipts.Bundle, error) {
+	b := &receipts.Bundle{Quote: p.Quote, Result: p.Output, Artifacts: map[string][]byte{}}
+	for _, part := range []struct {
+		to  *[]byte
+		raw []byte
+	}{
+		{&b.ReceiptEvent, p.ReceiptEvent},
+		{&b.Request, p.Request},
+		{&b.ResultEvent, p.ResultEvent},
+		{&b.Acceptance, p.Acceptance},
+	} {
+		if part.raw == nil {
+			continue
+		}
+		ev, err := receipts.ParseEvent(part.raw, eventMax)
+		if err != nil {
+			return nil, fmt.Errorf("stored event: %w", err)
+		}
+		*part.to = ev.JSON()
+		if part.to == &b.ReceiptEvent {
+			b.Receipt = []byte(ev.Content)
+		}
+	}
+	var result nostr.Event
+	if err := json.Unmarshal(p.ResultEvent, &result); err != nil {
+		return nil, fmt.Errorf("stored result: %w", err)
+	}
+	refs, err := blobRefs(result.Tags)
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range refs {
+		data, err := c.cfg.Store.Content(ctx, ref.digest)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", ref.role, ref.digest, err)
+		}
+		switch ref.role {
+		case "replay":
+			b.Replay = data
+		case "policy":
+			b.Policy = data
+		case "artifact":
+			b.Artifacts[ref.digest.Hex()] = data
+		}
+	}
+	if previous, ok := c.previous(ctx, b.Receipt); ok {
+		b.Previous = previous
+	}
+	return b, nil
+}
+
+// previous finds the provider's receipt before this one, if it was ours too.
+func (c *Client) previous(ctx context.Context, doc []byte) ([]byte, bool) {
+	rec, err := receipts.ParseReceipt(doc)
+	if err != nil || rec.PreviousReceiptHash == nil {
+		return nil, false
+	}
+	all, err := c.cfg.Store.Purchases(ctx, 0)
+	if err != nil {
+		return nil, false
+	}
+	for _, other := range all {
+		if other.ReceiptEvent == nil {
+			continue
+		}
+		ev, err := receipts.ParseEvent(other.ReceiptEvent, eventMax)
+		if err == nil && hashing.Bytes([]byte(ev.Content)) == *rec.PreviousReceiptHash {
+			return []byte(ev.Content), true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,236 @@
+package buyer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// MismatchError says what in an event from the provider is not what it must
+// be. Nothing is paid or believed because of such an event.
+type MismatchError struct {
+	What string // "quote", "invoice" or "result"
+	Why  string
+}
+
+func (e *MismatchError) Error() string { return e.What + " mismatch: " + e.Why }
+
+// offer is a quote with its invoice, both checked.
+type offer struct {
+	quote  receipts.Quote
+	raw    []byte
+	hash   hashing.Digest
+	bolt11 string
+	pay    payments.Hash
+}
+
+// checkQuote reads the quote in an event's content and compares it with what
+// we asked for, and with how we pay.
+func (c *Client) checkQuote(p Purchase, content string) (offer, error) {
+	bad := func(err error) (offer, error) { return offer{}, &MismatchError{"quote", err.Error()} }
+	q, err := receipts.ParseQuote([]byte(content))
+	if err != nil {
+		return bad(err)
+	}
+	if err := q.Matches(receipts.Terms{
+		RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
+		Buyer: c.key, Provider: p.Provider, MaxMsats: p.MaxMsats,
+	}); err != nil {
+		return bad(err)
+	}
+	switch {
+	case q.Purpose != receipts.PurposeResult:
+		return bad(fmt.Errorf("purpose is %q", q.Purpose))
+	case q.Delivery != receipts.DeliveryPlain:
+		return bad(fmt.Errorf("delivery is %q", q.Delivery))
+	case !slices.Contains(c.cfg.Modes, q.Mode):
+		return bad(fmt.Errorf("we do not pay in mode %q", q.Mode))
+	case !time.Now().Before(q.Expiry()):
+		return bad(errors.New("it has expired"))
+	}
+	return offer{quote: q, raw: []byte(content), hash: hashing.Bytes([]byte(content))}, nil
+}
+
+// checkOffer checks a payment-required event: the quote, then that the invoice
+// is the one the quote speaks of, for the same amount, from the same node.
+func (c *Client) checkOffer(p Purchase, ev nostr.Event, network payments.Network) (offer, error) {
+	o, err := c.checkQuote(p, ev.Content)
+	if err != nil {
+		return offer{}, err
+	}
+	bad := func(format string, a ...any) (offer, error) {
+		return offer{}, &MismatchError{"invoice", fmt.Sprintf(format, a...)}
+	}
+	amount := ev.Tags.Find("amount")
+	if len(amount) < 3 {
+		return bad("the amount tag has none")
+	}
+	inv, err := receipts.CheckInvoice(o.quote, amount[2], network)
+	switch {
+	case err != nil:
+		return bad("%v", err)
+	case amount[1] != strconv.FormatInt(o.quote.PriceMsats, 10):
+		return bad("the amount tag says %s msats, the quote %d", amount[1], o.quote.PriceMsats)
+	case o.quote.PaymentHash == nil || o.quote.PayeeNode == nil:
+		return bad("the quote names no payment hash or no node")
+	case p.PayeeNode != "" && inv.Payee != p.PayeeNode:
+		return bad("it pays node %s, not the pinned %s", inv.Payee, p.PayeeNode)
+	case !time.Now().Before(inv.ExpiresAt()):
+		return bad("it has expired")
+	}
+	o.bolt11, o.pay = amount[2], inv.PaymentHash
+	return o, nil
+}
+
+// delivered is a result event, read and checked, with the blobs it refers to.
+type delivered struct {
+	output []byte
+	blobs  []blobRef
+}
+
+type blobRef struct {
+	role   string
+	digest hashing.Digest
+	size   int64
+	urls   []string
+}
+
+// Bounds of what one result may make us fetch.
+const (
+	blobMax   = 32 << 20
+	blobsMax  = 160
+	blobTotal = 128 << 20
+)
+
+// checkResult checks everything in a 6xxx event that needs no fetching: who
+// made it, for what request, with which hashes.
+func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
+	bad := func(format string, a ...any) (delivered, error) {
+		return delivered{}, &MismatchError{"result", fmt.Sprintf(format, a...)}
+	}
+	if ev.PubKey != p.Provider || ev.Kind != c.cfg.Kinds.Request+1000 || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
+		return bad("it is not the provider's answer to this request")
+	}
+	if t := ev.Tags.Find("request"); t != nil {
+		var echoed nostr.Event
+		// Clients re-serialise: what counts is the id that the content gives.
+		if err := json.Unmarshal([]byte(t[1]), &echoed); err != nil || echoed.GetID() != p.RequestID {
+			return bad("the embedded request is another one")
+		}
+	}
+	want := map[string]string{"job_hash": p.JobHash.String()}
+	if p.Quote != nil {
+		want["quote_hash"] = hashing.Bytes(p.Quote).String()
+	}
+	for name, value := range want {
+		if t := ev.Tags.Find(name); t == nil || t[1] != value {
+			return bad("%s differs", name)
+		}
+	}
+	d := delivered{output: []byte(ev.Content)}
+	blobs, err := blobRefs(ev.Tags)
+	if err != nil {
+		return bad("%v", err)
+	}
+	d.blobs = blobs
+	return d, nil
+}
+
+func blobRefs(tags nostr.Tags) ([]blobRef, error) {
+	var refs []blobRef
+	total := int64(0)
+	for _, t := range tags {
+		if len(t) < 5 || t[0] != "blob" {
+			continue
+		}
+		digest, err := hashing.ParseDigest(t[2])
+		if err != nil {
+			return nil, fmt.Errorf("blob %s: %w", t[1], err)
+		}
+		size, err := strconv.ParseInt(t[3], 10, 64)
+		if err != nil || size < 0 || size > blobMax {
+			return nil, fmt.Errorf("blob %s: size %q", t[1], t[3])
+		}
+		total += size
+		refs = append(refs, blobRef{role: t[1], digest: digest, size: size, urls: t[5:]})
+	}
+	if len(refs) > blobsMax || total > blobTotal {
+		return nil, errors.New("too many or too large blobs")
+	}
+	return refs, nil
+}
+
+// checkOutput checks the result document itself: its schema, its hash in the
+// event, and that it answers the request we signed.
+func checkOutput(p Purchase, ev nostr.Event, output []byte) (*schemas.Result, error) {
+	bad := func(err error) (*schemas.Result, error) { return nil, &MismatchError{"result", err.Error()} }
+	s, ok := schemas.Lookup(p.SchemaID)
+	if !ok {
+		return bad(errors.New("unknown schema"))
+	}
+	res, err := s.ParseResult(output)
+	if err != nil {
+		return bad(err)
+	}
+	if t := ev.Tags.Find("output_hash"); t == nil || t[1] != res.OutputHash.String() {
+		return bad(errors.New("output_hash differs from the output"))
+	}
+	var asked nostr.Event
+	if err := json.Unmarshal(p.Request, &asked); err != nil {
+		return nil, fmt.Errorf("stored request: %w", err)
+	}
+	typed, err := receipts.RequestOf(asked.Tags)
+	if err != nil {
+		return nil, fmt.Errorf("stored request: %w", err)
+	}
+	req, err := s.ParseRequest(typed.Input)
+	if err != nil {
+		return nil, fmt.Errorf("stored request: %w", err)
+	}
+	if err := req.CheckResult(res); err != nil {
+		return bad(err)
+	}
+	return res, nil
+}
+
+// failedClaims lists what a verification of our own bundle did not prove of
+// what it requires.
+func failedClaims(r receipts.Report) string {
+	var bad []string
+	for _, c := range r.Claims {
+		if c.State == receipts.Failed || c.Required && c.State != receipts.Proved {
+			bad = append(bad, c.Name+": "+c.Reason)
+		}
+	}
+	return strings.Join(bad, "; ")
+}
+
+// clean makes text from outside fit to be shown and stored: valid UTF-8, no
+// control characters but newlines, bounded.
+func clean(s string) string {
+	const most = 2000
+	if len(s) > most {
+		s = s[:most]
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+}

@@ -1,0 +1,111 @@
+// Package buyer buys jobs: it finds providers, sends a request, checks the
+// quote and the invoice before it pays, and checks the result and the receipt
+// before it believes. The path of one purchase is follow.go.
+package buyer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// Signer makes events with the buyer's key.
+type Signer interface {
+	PublicKey() string // x-only hex
+	Sign(ctx context.Context, ev *nostr.Event) error
+}
+
+// Wallet is the payer's side of a Lightning wallet.
+type Wallet interface {
+	Node(ctx context.Context) (payments.Node, error)
+	SendPayment(ctx context.Context, pay payments.Pay) error
+	LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error)
+	TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error)
+}
+
+// Market is the relays, and the blob servers beside them.
+type Market interface {
+	// Listen hands every verified event that matches to handle until ctx ends;
+	// ready is called whenever a relay has begun to serve the subscription.
+	Listen(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error
+	// Query returns stored events, from all relays, each once.
+	Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error)
+	// Send offers the event to all relays; nil if at least one took it.
+	Send(ctx context.Context, ev nostr.Event) error
+	// Fetch gets a blob from the first URL that has the right bytes.
+	Fetch(ctx context.Context, urls []string, d hashing.Digest, maxBytes int64) ([]byte, error)
+	Relays() []string
+}
+
+// Kinds are the event kinds that are ours to configure.
+type Kinds struct {
+	Request    int // 5050
+	Acceptance int // 7001
+	Receipt    int // 7002
+}
+
+// Config is all a buyer needs.
+type Config struct {
+	Signer Signer
+	Store  Store
+	Wallet Wallet // nil: only free jobs
+	Market Market
+	Log    *slog.Logger
+	Kinds  Kinds
+	// Limits bound spending over all purchases.
+	Limits Limits
+	// Modes that we buy in (hold, postpay, free).
+	Modes []receipts.Mode
+	// AnswerTimeout is how long a provider may be silent after a request (1 min).
+	AnswerTimeout time.Duration
+	// ReceiptTimeout is how long a receipt may take once result and payment are there (2 min).
+	ReceiptTimeout time.Duration
+}
+
+// Client buys. Its methods may be called at the same time.
+type Client struct {
+	cfg Config
+	key string
+	log *slog.Logger
+}
+
+// New checks the configuration.
+func New(cfg Config) (*Client, error) {
+	if cfg.Signer == nil || cfg.Store == nil || cfg.Market == nil {
+		return nil, errors.New("buyer: signer, store and market are required")
+	}
+	for _, m := range cfg.Modes {
+		switch m {
+		case receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay, receipts.ModeFree:
+		default:
+			return nil, fmt.Errorf("buyer: unknown payment mode %q", m)
+		}
+	}
+	if len(cfg.Modes) == 0 {
+		cfg.Modes = []receipts.Mode{receipts.ModeHold, receipts.ModePostpay, receipts.ModeFree}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	def(&cfg.Kinds.Request, 5050)
+	def(&cfg.Kinds.Acceptance, receipts.KindAcceptance)
+	def(&cfg.Kinds.Receipt, receipts.KindReceipt)
+	def(&cfg.AnswerTimeout, time.Minute)
+	def(&cfg.ReceiptTimeout, 2*time.Minute)
+	return &Client{cfg: cfg, key: cfg.Signer.PublicKey(), log: cfg.Log}, nil
+}
+
+func def[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}

@@ -1,0 +1,446 @@
+package buyer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// Progress is one thing that happened to a purchase, for people and logs.
+type Progress struct {
+	At    time.Time `json:"at"`
+	Who   string    `json:"who"`  // "buyer", "provider" or "wallet"
+	What  string    `json:"what"` // one of the words below
+	Msats int64     `json:"msats,omitempty"`
+	Hash  string    `json:"hash,omitempty"`
+	Text  string    `json:"text,omitempty"`
+}
+
+// Errors that Follow returns with the purchase still open.
+var (
+	// ErrIncomplete: the payment succeeded, the result or the receipt has not come.
+	ErrIncomplete = errors.New("paid, but the result or the receipt has not arrived; lightwork buyer resume waits for it again")
+	// ErrFailed: the purchase ended without what was bought; Purchase.Reason says why.
+	ErrFailed = errors.New("the purchase failed")
+)
+
+// settleGrace is how long after our payment settled a result may arrive and
+// still count as delivered first: events and HTLCs travel on different roads.
+const settleGrace = 10 * time.Second
+
+// follower is one Follow call. Everything in it belongs to its one goroutine;
+// other goroutines reach it through the channels.
+type follower struct {
+	c       *Client
+	id      string
+	network payments.Network
+	tell    func(Progress)
+
+	events   chan nostr.Event
+	paid     chan payments.Payment // from the payment's own goroutine
+	g        *errgroup.Group
+	seen     map[string]bool
+	answered bool
+	late     []nostr.Event // receipts that came before their result
+	postpay  *nostr.Event  // a request for payment that came before the result
+	paidAt   time.Time     // when we learned of it
+	lastWord string        // the provider's last error
+}
+
+// Follow carries a purchase from wherever it stands to its end: it may be
+// called for a new purchase, or after a crash at any point. It returns the
+// purchase as stored; an error means it ended badly or is still open.
+func (c *Client) Follow(ctx context.Context, requestID string, tell func(Progress)) (Purchase, error) {
+	if tell == nil {
+		tell = func(Progress) {}
+	}
+	f := &follower{
+		c: c, id: requestID, tell: tell,
+		events: make(chan nostr.Event, 256), paid: make(chan payments.Payment, 1), seen: map[string]bool{},
+	}
+	if c.cfg.Wallet != nil {
+		node, err := c.cfg.Wallet.Node(ctx)
+		if err != nil {
+			return Purchase{}, fmt.Errorf("ask the wallet who it is: %w", err)
+		}
+		f.network = node.Network
+	}
+	p, err := c.cfg.Store.Purchase(ctx, requestID)
+	if err != nil {
+		return Purchase{}, err
+	}
+	if p.State.Terminal() {
+		return p, ended(p)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	g, gctx := errgroup.WithContext(ctx)
+	f.g = g
+	err = f.run(gctx, p)
+	stop()
+	if gerr := g.Wait(); err == nil && gerr != nil && !errors.Is(gerr, context.Canceled) {
+		err = gerr
+	}
+	p, readErr := c.cfg.Store.Purchase(context.WithoutCancel(ctx), requestID)
+	if err == nil {
+		err = readErr
+	}
+	if err == nil {
+		err = ended(p)
+	}
+	return p, err
+}
+
+func ended(p Purchase) error {
+	if p.State == StateDone {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s", ErrFailed, p.State, p.Reason)
+}
+
+// run subscribes, publishes what is ours to publish, and then takes one thing
+// at a time until the purchase is terminal.
+func (f *follower) run(ctx context.Context, p Purchase) error {
+	if err := f.listen(ctx, p); err != nil {
+		return err
+	}
+	if err := f.publish(ctx, p); err != nil {
+		return err
+	}
+	switch p.State {
+	case StatePaying:
+		f.pay(ctx, p)
+	case StatePaid:
+		f.paidAt = time.Now()
+	}
+	answer := time.NewTimer(f.c.cfg.AnswerTimeout)
+	defer answer.Stop()
+	for {
+		done, err := f.settleUp(ctx)
+		if done || err != nil {
+			return err
+		}
+		select {
+		case ev := <-f.events:
+			err = f.event(ctx, ev)
+		case pay := <-f.paid:
+			err = f.payment(ctx, pay)
+		case <-answer.C:
+			err = f.silence(ctx)
+			answer.Reset(f.c.cfg.AnswerTimeout)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// listen subscribes to the provider's answers and waits until a relay serves
+// the subscription: an answer that comes before would be lost.
+func (f *follower) listen(ctx context.Context, p Purchase) error {
+	kinds := f.c.cfg.Kinds
+	filters := nostr.Filters{{
+		Kinds:   []int{7000, kinds.Request + 1000, kinds.Receipt},
+		Authors: []string{p.Provider}, Tags: nostr.TagMap{"e": {p.RequestID}},
+	}}
+	ready := make(chan struct{}, 1)
+	f.g.Go(func() error {
+		return f.c.cfg.Market.Listen(ctx, filters, func() {
+			select {
+			case ready <- struct{}{}:
+			default:
+			}
+		}, func(ev nostr.Event) {
+			select {
+			case f.events <- ev:
+			case <-ctx.Done():
+			}
+		})
+	})
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("no relay answered: %w", context.Cause(ctx))
+	}
+}
+
+// publish sends what we have signed so far; sending it twice is harmless.
+func (f *follower) publish(ctx context.Context, p Purchase) error {
+	for i, raw := range [][]byte{p.Request, p.Acceptance, p.Cancel} {
+		if raw == nil {
+			continue
+		}
+		var ev nostr.Event
+		if err := json.Unmarshal(raw, &ev); err != nil {
+			return fmt.Errorf("stored event: %w", err)
+		}
+		if err := f.c.cfg.Market.Send(ctx, ev); err != nil && i == 0 {
+			return fmt.Errorf("publish request: %w", err)
+		}
+	}
+	f.say("buyer", "requested", p.MaxMsats, p.JobHash.String(), p.SchemaID)
+	return nil
+}
+
+func (f *follower) say(who, what string, msats int64, hash, text string) {
+	f.tell(Progress{At: time.Now().UTC(), Who: who, What: what, Msats: msats, Hash: hash, Text: text})
+}
+
+// event takes one event of the provider's. Events that do not fit are logged
+// and dropped; only a signed quote that cheats ends the purchase.
+func (f *follower) event(ctx context.Context, ev nostr.Event) error {
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	if err != nil {
+		return err
+	}
+	if f.seen[ev.ID] || ev.PubKey != p.Provider || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
+		return nil
+	}
+	f.seen[ev.ID] = true
+	f.answered = true
+	switch ev.Kind {
+	case 7000:
+		return f.feedback(ctx, p, ev)
+	case f.c.cfg.Kinds.Request + 1000:
+		return f.result(ctx, p, ev)
+	case f.c.cfg.Kinds.Receipt:
+		if p.Output == nil {
+			f.late = append(f.late[:min(len(f.late), 4)], ev)
+			return nil
+		}
+		return f.receipt(ctx, p, ev)
+	}
+	return nil
+}
+
+func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) error {
+	status := ev.Tags.Find("status")
+	if status == nil {
+		return nil
+	}
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	info := ""
+	if len(status) > 2 {
+		info = clean(status[2])
+	}
+	if status[1] != "partial" {
+		if err := f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, raw, ev.CreatedAt.Time()); err != nil {
+			return err
+		}
+	}
+	switch status[1] {
+	case "payment-required":
+		return f.paymentRequired(ctx, p, ev)
+	case "processing":
+		f.say("provider", "processing", 0, "", "")
+	case "partial":
+		f.partial(ev)
+	case "success":
+		f.say("provider", "success", 0, "", "")
+	case "error":
+		f.say("provider", "error", 0, "", info)
+		return f.refused(ctx, p, info)
+	}
+	return nil
+}
+
+func (f *follower) partial(ev nostr.Event) {
+	var part struct {
+		Channel string `json:"channel"`
+		Text    string `json:"text"`
+	}
+	if json.Unmarshal([]byte(ev.Content), &part) == nil {
+		f.say("provider", "partial", 0, "", clean(part.Text))
+	}
+}
+
+// refused ends a purchase that the provider gave up, if no money of ours is on
+// the way. With a held payment the end is what the wallet says.
+func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
+	f.lastWord = info
+	switch p.State {
+	case StateRequested:
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, info)
+	case StatePaid:
+		if p.Output == nil {
+			return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "paid, no result: "+info)
+		}
+	}
+	return nil
+}
+
+// paymentRequired checks the offer, approves it within the budget, and pays.
+// Everything that a restart needs is durable before the first message to the
+// wallet (B1).
+func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Event) error {
+	if p.State != StateRequested {
+		return nil
+	}
+	if f.c.cfg.Wallet == nil {
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "payment required, and no wallet is configured")
+	}
+	o, err := f.c.checkOffer(p, ev, f.network)
+	if err != nil {
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+	}
+	if o.quote.Mode == receipts.ModePostpay && p.Output == nil {
+		f.postpay = &ev // looked at again when the result is here
+		return nil
+	}
+	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode))
+	rule := "max-msats"
+	acceptance := receipts.Acceptance{
+		Version: 1, RequestID: p.RequestID, QuoteHash: o.hash, PaymentHash: o.pay.String(),
+		PriceMsats: o.quote.PriceMsats, ApprovalRuleID: &rule,
+	}
+	content, err := acceptance.Canonical()
+	if err != nil {
+		return err
+	}
+	signed, raw, err := f.c.sign(ctx, f.c.cfg.Kinds.Acceptance, nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}}, string(content))
+	if err != nil {
+		return err
+	}
+	a := Attempt{
+		PaymentHash: o.pay, Purpose: string(o.quote.Purpose), AmountMsats: o.quote.PriceMsats,
+		FeeLimitMsats: p.MaxMsats - o.quote.PriceMsats, RuleID: rule, ReservedAt: time.Now().UTC(),
+	}
+	err = f.c.cfg.Store.Reserve(ctx, f.id, a, o.raw, o.bolt11, raw, f.c.cfg.Limits)
+	var over *BudgetError
+	switch {
+	case errors.As(err, &over), errors.Is(err, ErrSecondPayment):
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+	case err != nil:
+		return fmt.Errorf("reserve budget: %w", err)
+	}
+	if err := f.c.cfg.Market.Send(ctx, signed); err != nil {
+		f.c.log.Warn("acceptance not published yet", "request", f.id, "err", err)
+	} else {
+		f.say("buyer", "accepted", a.AmountMsats, o.hash.String(), "rule "+rule)
+	}
+	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
+		return err
+	}
+	f.pay(ctx, p)
+	return nil
+}
+
+// result keeps a result that is what it says it is, with its blobs.
+func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error {
+	if p.Output != nil {
+		return nil
+	}
+	d, err := f.c.checkResult(p, ev)
+	if err != nil {
+		return f.distrust(ev, err)
+	}
+	contents, output, err := f.fetch(ctx, d)
+	if err != nil {
+		return fmt.Errorf("fetch what the result refers to: %w", err)
+	}
+	res, err := checkOutput(p, ev, output)
+	if err != nil {
+		return f.distrust(ev, err)
+	}
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	early := !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
+	contents = append(contents, res.Canonical)
+	if err := f.c.cfg.Store.SetResult(ctx, f.id, raw, res.Canonical, contents, early); err != nil {
+		return fmt.Errorf("store result: %w", err)
+	}
+	f.say("provider", "result", 0, res.OutputHash.String(), strconv.Itoa(len(res.Canonical))+" bytes, "+strconv.Itoa(len(d.blobs))+" blobs")
+	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
+		return err
+	}
+	if f.postpay != nil {
+		return f.paymentRequired(ctx, p, *f.postpay)
+	}
+	for _, late := range slices.Clone(f.late) {
+		if err := f.receipt(ctx, p, late); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *follower) distrust(ev nostr.Event, err error) error {
+	f.c.log.Warn("event not believed", "request", f.id, "event", ev.ID, "err", err)
+	f.say("buyer", "refused", 0, ev.ID, err.Error())
+	return nil
+}
+
+// fetch gets the blobs. The provider may still be uploading them, so a missing
+// one is asked for again for a while.
+func (f *follower) fetch(ctx context.Context, d delivered) (contents [][]byte, output []byte, err error) {
+	output = d.output
+	for _, b := range d.blobs {
+		data, err := f.fetchOne(ctx, b)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s %s: %w", b.role, b.digest, err)
+		}
+		if b.role == "result" {
+			output = data
+			continue
+		}
+		contents = append(contents, data)
+	}
+	return contents, output, nil
+}
+
+func (f *follower) fetchOne(ctx context.Context, b blobRef) ([]byte, error) {
+	const tries = 12
+	for i, pause := 0, 100*time.Millisecond; ; i, pause = i+1, min(2*pause, 5*time.Second) {
+		data, err := f.c.cfg.Market.Fetch(ctx, b.urls, b.digest, b.size)
+		if err == nil && hashing.Bytes(data) == b.digest {
+			return data, nil
+		}
+		if i == tries {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// silence is called when AnswerTimeout passed once more. It ends a purchase
+// that nobody ever answered, before any money moved, and stops waiting for a
+// provider that has the money and sends nothing more.
+func (f *follower) silence(ctx context.Context) error {
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	switch {
+	case err != nil:
+		return err
+	case p.State == StateRequested && !f.answered:
+		if err := f.c.Cancel(ctx, f.id); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: the provider did not answer in %v", ErrFailed, f.c.cfg.AnswerTimeout)
+	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:
+		return ErrIncomplete
+	}
+	return nil
+}

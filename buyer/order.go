@@ -1,0 +1,118 @@
+package buyer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+const kindDeletion = 5
+
+// Order is what to buy, from whom, for how much at most.
+type Order struct {
+	Provider string // x-only hex
+	SchemaID string
+	Input    []byte // the request document; defaults are filled by both sides
+	MaxMsats int64  // the job's budget, routing fees included; also sent as the bid
+	Mode     receipts.Mode
+	// PayeeNode, if set, is the only node whose invoice is paid.
+	PayeeNode string
+	TTL       time.Duration // the request expires after this (1 h)
+}
+
+// Place signs the request and stores the purchase. Nothing is sent: Follow does
+// that, now or after a restart.
+func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
+	s, ok := schemas.Lookup(o.SchemaID)
+	if !ok {
+		return Purchase{}, fmt.Errorf("unknown job type %q; lightwork schemas list shows them", o.SchemaID)
+	}
+	req, err := s.ParseRequest(o.Input)
+	if err != nil {
+		return Purchase{}, fmt.Errorf("request: %w", err)
+	}
+	if err := payments.CheckMsats(o.MaxMsats); err != nil {
+		return Purchase{}, fmt.Errorf("maximum: %w", err)
+	}
+	if !nostr.IsValidPublicKey(o.Provider) {
+		return Purchase{}, fmt.Errorf("provider %q is not a public key", o.Provider)
+	}
+	def(&o.TTL, time.Hour)
+	now := time.Now().UTC()
+	relays := c.cfg.Market.Relays()
+	tags := nostr.Tags{
+		{"param", "schema", string(req.SchemaID)},
+		{"i", string(req.Canonical), "text"},
+		{"output", "application/json"},
+		{"bid", strconv.FormatInt(o.MaxMsats, 10)},
+		append(nostr.Tag{"relays"}, relays...),
+		{"p", o.Provider},
+		{"expiration", strconv.FormatInt(now.Add(o.TTL).Unix(), 10)},
+	}
+	if o.Mode != "" {
+		tags = append(tags, nostr.Tag{"param", "payment_mode", string(o.Mode)})
+	}
+	ev, raw, err := c.sign(ctx, c.cfg.Kinds.Request, tags, "")
+	if err != nil {
+		return Purchase{}, err
+	}
+	p := Purchase{
+		RequestID: ev.ID, Provider: o.Provider, SchemaID: string(req.SchemaID), JobHash: req.JobHash,
+		Request: raw, MaxMsats: o.MaxMsats, Relays: relays, PayeeNode: o.PayeeNode,
+		AddedAt: now, State: StateRequested, StateAt: now,
+	}
+	if err := c.cfg.Store.AddPurchase(ctx, p); err != nil {
+		return Purchase{}, fmt.Errorf("store purchase: %w", err)
+	}
+	return p, nil
+}
+
+// Cancel asks the provider to stop. What happens to the money is then the
+// provider's word (the quote's cancellation) and, with a held payment, the
+// wallet's: Follow goes on until that is known.
+func (c *Client) Cancel(ctx context.Context, requestID string) error {
+	p, err := c.cfg.Store.Purchase(ctx, requestID)
+	if err != nil {
+		return err
+	}
+	if p.State.Terminal() {
+		return fmt.Errorf("purchase is already %s: %w", p.State, ErrConflict)
+	}
+	ev, raw, err := c.sign(ctx, kindDeletion, nostr.Tags{
+		{"e", p.RequestID}, {"k", strconv.Itoa(c.cfg.Kinds.Request)}, {"p", p.Provider},
+	}, "job canceled by the buyer")
+	if err != nil {
+		return err
+	}
+	if err := c.cfg.Store.SetCancel(ctx, requestID, raw); err != nil {
+		return fmt.Errorf("store cancellation: %w", err)
+	}
+	if err := c.cfg.Market.Send(ctx, ev); err != nil {
+		return fmt.Errorf("publish cancellation: %w", err)
+	}
+	if p.State == StateRequested {
+		err := c.cfg.Store.Close(ctx, requestID, StateCanceled, "canceled before payment")
+		if err != nil && !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) sign(ctx context.Context, kind int, tags nostr.Tags, content string) (nostr.Event, []byte, error) {
+	ev := nostr.Event{Kind: kind, CreatedAt: nostr.Timestamp(time.Now().Unix()), Tags: tags, Content: content}
+	if err := c.cfg.Signer.Sign(ctx, &ev); err != nil {
+		return ev, nil, fmt.Errorf("sign kind %d: %w", kind, err)
+	}
+	raw, err := json.Marshal(ev)
+	return ev, raw, err
+}

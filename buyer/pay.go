@@ -1,0 +1,189 @@
+package buyer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// payTimeout bounds the wallet's search for a route; the payment itself may be
+// held for as long as the job takes.
+const payTimeout = time.Minute
+
+// pay sees the one payment of the purchase through in a goroutine of its own
+// and reports its terminal state. It may be called again after a restart: the
+// same invoice is never paid twice, and a state that is not known is asked for
+// until it is (B1-B6).
+func (f *follower) pay(ctx context.Context, p Purchase) {
+	f.g.Go(func() error {
+		pay, err := f.c.seeThrough(ctx, p)
+		if err != nil {
+			return err
+		}
+		select {
+		case f.paid <- pay:
+		case <-ctx.Done():
+		}
+		return nil
+	})
+}
+
+func (c *Client) seeThrough(ctx context.Context, p Purchase) (payments.Payment, error) {
+	hash := p.Attempt.PaymentHash
+	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+		pay, err := c.attempt(ctx, p)
+		if err == nil && pay.State.Terminal() {
+			return pay, nil
+		}
+		if ctx.Err() != nil {
+			return payments.Payment{}, ctx.Err()
+		}
+		c.log.Warn("payment state not known, asking again", "request", p.RequestID, "payment_hash", hash, "in", pause, "err", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return payments.Payment{}, ctx.Err()
+		}
+	}
+}
+
+// attempt looks before it sends: only a payment the wallet never heard of is
+// sent.
+func (c *Client) attempt(ctx context.Context, p Purchase) (payments.Payment, error) {
+	hash := p.Attempt.PaymentHash
+	pay, err := c.cfg.Wallet.LookupPayment(ctx, hash)
+	switch {
+	case err == nil && pay.State.Terminal():
+		return pay, nil
+	case errors.Is(err, payments.ErrNotFound):
+		err = c.cfg.Wallet.SendPayment(ctx, payments.Pay{
+			BOLT11: p.BOLT11, AmountMsats: p.Attempt.AmountMsats,
+			FeeLimitMsats: p.Attempt.FeeLimitMsats, Timeout: payTimeout,
+		})
+		if definite(err) {
+			return c.afterRefusal(ctx, p, err)
+		}
+		if err != nil {
+			return payments.Payment{}, fmt.Errorf("send payment: %w", err)
+		}
+	case err != nil:
+		return payments.Payment{}, fmt.Errorf("look up payment: %w", err)
+	}
+	return c.cfg.Wallet.TrackPayment(ctx, hash)
+}
+
+// definite reports whether a send error means that no money can move.
+func definite(err error) bool {
+	if err == nil || errors.Is(err, payments.ErrUnknownOutcome) {
+		return false
+	}
+	for _, e := range []error{
+		payments.ErrInsufficientFunds, payments.ErrNoRoute, payments.ErrExpired,
+		payments.ErrWrongNetwork, payments.ErrSelfPayment, payments.ErrBadRequest, payments.ErrAmount,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// afterRefusal asks the wallet once more before it believes that nothing was
+// sent.
+func (c *Client) afterRefusal(ctx context.Context, p Purchase, refusal error) (payments.Payment, error) {
+	pay, err := c.cfg.Wallet.LookupPayment(ctx, p.Attempt.PaymentHash)
+	switch {
+	case errors.Is(err, payments.ErrNotFound):
+		return payments.Payment{
+			Hash: p.Attempt.PaymentHash, State: payments.PaymentFailed,
+			AmountMsats: p.Attempt.AmountMsats, FailureReason: refusal.Error(),
+		}, nil
+	case err != nil:
+		return payments.Payment{}, err
+	}
+	return pay, nil
+}
+
+// payment records how the payment ended.
+func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
+	if pay.State == payments.PaymentFailed {
+		reason := "payment failed: " + pay.FailureReason
+		if f.lastWord != "" {
+			reason = f.lastWord + " (the payment came back)"
+		}
+		f.say("wallet", "payment_failed", pay.AmountMsats, pay.Hash.String(), reason)
+		return f.c.cfg.Store.Unpaid(ctx, f.id, pay, reason)
+	}
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	if err != nil {
+		return err
+	}
+	if p.Attempt == nil || pay.Preimage.Hash() != p.Attempt.PaymentHash {
+		return fmt.Errorf("the wallet reports a payment that is not ours: %w", ErrConflict)
+	}
+	if err := f.c.cfg.Store.Paid(ctx, f.id, pay); err != nil {
+		return fmt.Errorf("record payment: %w", err)
+	}
+	f.paidAt = time.Now()
+	f.say("wallet", "paid", pay.AmountMsats, pay.Hash.String(), fmt.Sprintf("fee %d msats", pay.FeeMsats))
+	return nil
+}
+
+// settleUp closes the purchase once all is there that its mode promises.
+func (f *follower) settleUp(ctx context.Context) (done bool, err error) {
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	if err != nil || p.State.Terminal() {
+		return p.State.Terminal(), err
+	}
+	free := p.Attempt == nil && p.Output != nil && f.isFree(p)
+	if free || p.State == StatePaid && p.Output != nil && p.ReceiptID != "" {
+		if err := f.c.cfg.Store.Close(ctx, f.id, StateDone, ""); err != nil {
+			return false, fmt.Errorf("close purchase: %w", err)
+		}
+		f.say("buyer", "done", 0, "", p.ReceiptID)
+		return true, nil
+	}
+	return false, nil
+}
+
+// isFree reports whether the result says it costs nothing.
+func (f *follower) isFree(p Purchase) bool {
+	var ev nostr.Event
+	if ev.UnmarshalJSON(p.ResultEvent) != nil {
+		return false
+	}
+	t := ev.Tags.Find("amount")
+	return t == nil || t[1] == "0"
+}
+
+// receipt verifies the whole bundle as a stranger would, and keeps the receipt
+// only then.
+func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) error {
+	if p.ReceiptID != "" {
+		return nil
+	}
+	raw, err := ev.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	p.ReceiptEvent = raw
+	b, err := f.c.bundle(ctx, p)
+	if err != nil {
+		return f.distrust(ev, err)
+	}
+	report := receipts.Verify(b, receipts.Pins{Provider: p.Provider, Buyer: f.c.key, Payee: p.PayeeNode, Network: f.network})
+	if bad := failedClaims(report); bad != "" {
+		return f.distrust(ev, &MismatchError{"receipt", bad})
+	}
+	if err := f.c.cfg.Store.SetReceipt(ctx, f.id, report.ReceiptID, raw); err != nil {
+		return fmt.Errorf("store receipt: %w", err)
+	}
+	f.say("provider", "receipt", 0, ev.ID, report.ReceiptID)
+	return nil
+}

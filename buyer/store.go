@@ -1,0 +1,147 @@
+package buyer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// State is where a purchase stands.
+//
+//	requested -> quoted -> paying -> paid -> done
+//	requested -> processing ... -> done                  (free; postpay pays after the result)
+//	any open state -> failed | canceled
+//
+// Result and receipt arrive when they arrive; they are fields, not states. A
+// purchase is done when everything that its mode promises is stored.
+type State string
+
+// The states of a purchase.
+const (
+	StateRequested State = "requested" // the request is signed and stored, maybe published
+	StatePaying    State = "paying"    // budget reserved, acceptance signed, payment begun or about to be
+	StatePaid      State = "paid"      // the payment succeeded: preimage stored, budget debited
+	StateDone      State = "done"
+	StateFailed    State = "failed"
+	StateCanceled  State = "canceled"
+)
+
+// Terminal reports whether nothing more happens to a purchase in this state.
+func (s State) Terminal() bool {
+	return s == StateDone || s == StateFailed || s == StateCanceled
+}
+
+// Errors of a Store.
+var (
+	ErrNotFound  = errors.New("no such purchase")
+	ErrDuplicate = errors.New("purchase already known")
+	// ErrConflict: the step does not fit the purchase's state. Nothing was written.
+	ErrConflict = errors.New("step does not fit the purchase's state")
+	// ErrSecondPayment: another attempt for the same (request, provider,
+	// purpose) exists, or the payment hash was seen before.
+	ErrSecondPayment = errors.New("a payment for this job was already begun")
+)
+
+// BudgetError says which limit a payment would break.
+type BudgetError struct {
+	Limit     string // "job", "day" or "provider"
+	WantMsats int64  // amount + fee limit
+	FreeMsats int64
+}
+
+// Purchase is one job bought, with all that became durable about it.
+type Purchase struct {
+	RequestID string
+	Provider  string // x-only hex key of the chosen provider
+	SchemaID  string
+	JobHash   hashing.Digest
+	Request   []byte // signed request event
+	MaxMsats  int64
+	Relays    []string
+	PayeeNode string // announced node key, "" if none was
+	AddedAt   time.Time
+
+	State   State
+	Reason  string
+	StateAt time.Time
+
+	Quote           []byte // canonical bytes of the quote we accepted
+	BOLT11          string
+	Attempt         *Attempt
+	Acceptance      []byte // signed event
+	Cancel          []byte // signed kind 5, if we asked to cancel
+	Payment         *payments.Payment
+	ResultEvent     []byte
+	Output          []byte
+	ReceiptEvent    []byte
+	ReceiptID       string
+	SettledTooEarly bool // money moved before any result was seen
+}
+
+// Attempt is the one outbound payment of a purchase.
+type Attempt struct {
+	PaymentHash   payments.Hash
+	Purpose       string
+	AmountMsats   int64
+	FeeLimitMsats int64
+	RuleID        string // approval rule
+	ReservedAt    time.Time
+}
+
+// Limits are the budget a reservation must fit in; 0 means no limit.
+type Limits struct {
+	DayMsats      int64
+	ProviderMsats int64 // per provider and day
+}
+
+// Budget is the ledger's view of one day.
+type Budget struct {
+	Day           string // 2006-01-02, UTC
+	SpentMsats    int64
+	ReservedMsats int64
+}
+
+// Store keeps purchases. Every method that changes anything is one durable
+// transaction.
+type Store interface {
+	AddPurchase(ctx context.Context, p Purchase) error
+	Purchase(ctx context.Context, requestID string) (Purchase, error)
+	// FindPurchase resolves an id prefix of at least 6 characters.
+	FindPurchase(ctx context.Context, prefix string) (Purchase, error)
+	// Purchases lists purchases, newest first; at most limit if limit > 0.
+	Purchases(ctx context.Context, limit int) ([]Purchase, error)
+	// OpenPurchases lists the ids of purchases in a state that is not terminal, oldest first.
+	OpenPurchases(ctx context.Context) ([]string, error)
+
+	// Reserve moves requested -> paying: in one transaction it stores quote,
+	// invoice and acceptance and reserves amount + fee limit against the
+	// purchase's own maximum and the limits. *BudgetError, ErrSecondPayment.
+	// The budget day is the day of a.ReservedAt (UTC).
+	Reserve(ctx context.Context, requestID string, a Attempt, quote []byte, bolt11 string, acceptance []byte, l Limits) error
+	// Paid moves paying -> paid: the reservation becomes spending of amount +
+	// fee; the rest is free again. Repeating it with the same payment is fine.
+	Paid(ctx context.Context, requestID string, p payments.Payment) error
+	// Unpaid records that the payment failed for good: the reservation is
+	// released and the purchase moves to failed with the reason.
+	Unpaid(ctx context.Context, requestID string, p payments.Payment, reason string) error
+	// AddFeedback keeps a 7000 event; a known id is fine.
+	AddFeedback(ctx context.Context, requestID, eventID string, event []byte, at time.Time) error
+	Feedback(ctx context.Context, requestID string) ([][]byte, error)
+	// SetResult keeps the verified result event, its canonical output and the
+	// contents it refers to; the first stays. early says that money moved first.
+	SetResult(ctx context.Context, requestID string, event, output []byte, contents [][]byte, early bool) error
+	// SetReceipt keeps the receipt event; the first stays.
+	SetReceipt(ctx context.Context, requestID, receiptID string, event []byte) error
+	// SetCancel keeps our signed cancellation request.
+	SetCancel(ctx context.Context, requestID string, event []byte) error
+	// Close moves to done, failed or canceled. A purchase with an unresolved
+	// reservation cannot be closed: ErrConflict.
+	Close(ctx context.Context, requestID string, to State, reason string) error
+
+	Content(ctx context.Context, d hashing.Digest) ([]byte, error)
+	// BudgetOf gives the ledger of the day of at (UTC).
+	BudgetOf(ctx context.Context, at time.Time) (Budget, error)
+}

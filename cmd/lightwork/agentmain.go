@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+)
+
+// The hidden commands that the node runs itself as: an agent, or the first
+// process inside a sandbox. They are taken before anything else is, so that no
+// configuration, database or flag parsing runs there.
+const (
+	agentCommand = "agent"
+	agentSandbox = "sandbox"
+	sandboxInit  = "sandbox-init"
+)
+
+// agentMain returns what to run if args name a hidden command.
+func agentMain(args []string) func(context.Context, io.Writer) int {
+	if len(args) < 2 || args[0] != agentCommand {
+		return nil
+	}
+	switch args[1] {
+	case sandboxInit:
+		return func(context.Context, io.Writer) int { return sandbox.Init() }
+	case agentSandbox:
+		return func(ctx context.Context, stderr io.Writer) int {
+			log := slog.New(slog.NewTextHandler(stderr, nil))
+			if err := agentsandbox.Main(ctx, agentsandbox.Config{Init: sandboxInitCommand(), Logger: log}); err != nil {
+				fmt.Fprintln(stderr, "lightwork agent sandbox:", err)
+				return exitFailed
+			}
+			return exitOK
+		}
+	}
+	return nil
+}
+
+// self is this program's own file.
+func self() string {
+	exe, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return exe
+}
+
+func sandboxInitCommand() []string { return []string{self(), agentCommand, sandboxInit} }

@@ -1,0 +1,5 @@
+package main
+
+type agentsCmd struct{}
+
+func (agentsCmd) Run() error { return nil }

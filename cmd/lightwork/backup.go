@@ -1,0 +1,5 @@
+package main
+
+type backupCmd struct{}
+
+func (backupCmd) Run() error { return nil }

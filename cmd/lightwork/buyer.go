@@ -1,0 +1,5 @@
+package main
+
+type buyerCmd struct{}
+
+func (buyerCmd) Run() error { return nil }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// globals are the flags every command has.
+type globals struct {
+	Config   string `short:"c" help:"The configuration file." default:"lightwork.yaml" type:"path" env:"LIGHTWORK_CONFIG"`
+	LogLevel string `help:"debug, info, warn or error; logs go to stderr." default:"warn" enum:"debug,info,warn,error"`
+}
+
+// cli is the command line; each command has a file of its own.
+type cli struct {
+	globals
+
+	Demo     demoCmd     `cmd:"" help:"Buy a job from yourself with play money and verify the receipt, in seconds."`
+	Init     initCmd     `cmd:"" help:"Write a commented lightwork.yaml and keys."`
+	Doctor   doctorCmd   `cmd:"" help:"Check relays, wallet, agents, sandbox, clock and disk."`
+	Relay    relayCmd    `cmd:"" help:"Run the embedded relay and blob server."`
+	Provider providerCmd `cmd:"" help:"Sell: run jobs for others."`
+	Buyer    buyerCmd    `cmd:"" help:"Buy: find providers, submit jobs, follow them."`
+	Jobs     jobsCmd     `cmd:"" help:"Look at a provider's jobs."`
+	Agents   agentsCmd   `cmd:"" help:"Look at the agents of this node."`
+	Receipts receiptsCmd `cmd:"" help:"List, show, verify and export receipts."`
+	Replay   replayCmd   `cmd:"" help:"Show, verify and export trajectories."`
+	Schemas  schemasCmd  `cmd:"" help:"List and show job types."`
+	Wallet   walletCmd   `cmd:"" help:"Look at the wallet; serve play money."`
+	Backup   backupCmd   `cmd:"" help:"Copy a database while it is in use, and check the copy."`
+	ConfigC  configCmd   `cmd:"" name:"config" help:"Check the configuration."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
+}
+
+// printJSON writes v as indented JSON.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// printable replaces what could steer a terminal: text from outside goes
+// through it before it is shown. Newlines stay.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return r
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			return '\ufffd'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\ufffd"))
+}
+
+// short cuts an id or hash for a table.
+func short(s string) string {
+	s = strings.TrimPrefix(s, "sha256:")
+	if len(s) > 12 {
+		return s[:12]
+	}
+	return s
+}
+
+// msats writes an amount for people.
+func msats(n int64) string {
+	if n%1000 == 0 {
+		return fmt.Sprintf("%d sat", n/1000)
+	}
+	return fmt.Sprintf("%d msat", n)
+}

@@ -1,0 +1,5 @@
+package main
+
+type configCmd struct{}
+
+func (configCmd) Run() error { return nil }

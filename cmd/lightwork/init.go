@@ -1,0 +1,5 @@
+package main
+
+type initCmd struct{}
+
+func (initCmd) Run() error { return nil }

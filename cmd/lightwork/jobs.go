@@ -1,0 +1,5 @@
+package main
+
+type jobsCmd struct{}
+
+func (jobsCmd) Run() error { return nil }

@@ -1,0 +1,5 @@
+package main
+
+type receiptsCmd struct{}
+
+func (receiptsCmd) Run() error { return nil }

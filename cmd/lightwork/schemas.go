@@ -1,0 +1,5 @@
+package main
+
+type schemasCmd struct{}
+
+func (schemasCmd) Run() error { return nil }

@@ -1,0 +1,5 @@
+package main
+
+type walletCmd struct{}
+
+func (walletCmd) Run() error { return nil }

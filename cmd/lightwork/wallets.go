@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/lnd"
+	"github.com/lightwork-market/lightwork/payments/playnet"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// wallet is what every backend offers.
+type wallet interface {
+	provider.Wallet
+	buyer.Wallet
+	Balance(ctx context.Context) (payments.Balance, error)
+}
+
+// openWallet connects to the configured backend; nil and no error for none.
+func openWallet(ctx context.Context, c *config, w walletConfig, log *slog.Logger) (_ wallet, closeWallet func(), err error) {
+	switch w.Backend {
+	case "play":
+		token, err := readSecret(c.path(w.Play.TokenFile))
+		if err != nil {
+			return nil, nil, err
+		}
+		client, err := playnet.Dial(w.Play.URL, token)
+		if err != nil {
+			return nil, nil, usage("lightwork wallet play-serve runs a ledger of play money", "play-money wallet: %w", err)
+		}
+		return client, func() { client.Close() }, nil
+	case "lnd":
+		client, err := lnd.Open(lnd.Config{
+			Address: w.LND.Address, TLSCertFile: c.path(w.LND.TLSCertFile),
+			MacaroonFile: c.path(w.LND.MacaroonFile), Network: w.LND.Network, Log: log,
+		})
+		if err != nil {
+			return nil, nil, hinted(err, "lightwork doctor checks the wallet")
+		}
+		return client, func() { client.Close() }, nil
+	}
+	return nil, func() {}, nil
+}
+
+// readSecret reads a one-line secret from a file only its owner can read.
+func readSecret(path string) (string, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", usage("lightwork init makes keys", "secret file: %w", err)
+	}
+	if st.Mode().Perm()&0o077 != 0 {
+		return "", usage("chmod 600 "+path, "secret file %s is readable by others (mode %04o)", path, st.Mode().Perm())
+	}
+	if st.Size() > 4096 {
+		return "", usage("", "secret file %s is too large", path)
+	}
+	raw, err := os.ReadFile(path)
+	return strings.TrimSpace(string(raw)), err
+}

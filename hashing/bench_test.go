@@ -1,0 +1,85 @@
+package hashing
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/gowebpki/jcs"
+)
+
+var smallRequest = []byte(`{"sandbox":{"provider":"docker","image_digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+"network_policy":"none","resources":{"memory_mb":512,"cpus":1.0,"timeout_secs":60}},"repo":{"source":"","mount_path":"/workspace"},
+"commands":[{"cmd":"go vet ./...","continue_on_fail":false},{"cmd":"go test ./...","continue_on_fail":false}],
+"verification":{"mode":"objective","redundancy":1,"adjudication":"none"}}`)
+
+// largeDocument is an array of trajectory-like lines of about size bytes.
+func largeDocument(size int) []byte {
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i := 0; b.Len() < size; i++ {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"event":"ToolCall","t":"2026-02-01T00:00:%02d.%03dZ","id":"tc_%d","tool":"sandbox_run",`+
+			`"params":{"cmd":"make test \"all\"\n","env":{"B":"é","A":"1"},"n":[%d,%d.25,1e-9]},"step_id":"step-%d","ok":true,"none":null}`,
+			i%60, i%1000, i, i, i, i%7)
+	}
+	b.WriteByte(']')
+	return b.Bytes()
+}
+
+func BenchmarkCheck(b *testing.B) {
+	b.SetBytes(int64(len(smallRequest)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Check(smallRequest); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCanonical(b *testing.B) {
+	b.SetBytes(int64(len(smallRequest)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Canonical(smallRequest); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkSumReader(b *testing.B) {
+	doc := largeDocument(1 << 20)
+	b.Run("stream", func(b *testing.B) {
+		b.SetBytes(int64(len(doc)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := SumReader(bytes.NewReader(doc), int64(len(doc))); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("jcs", func(b *testing.B) {
+		b.SetBytes(int64(len(doc)))
+		b.ReportAllocs()
+		for b.Loop() {
+			out, err := jcs.Transform(doc)
+			if err != nil {
+				b.Fatal(err)
+			}
+			_ = Bytes(out)
+		}
+	})
+}
+
+func BenchmarkArrayHasher(b *testing.B) {
+	b.SetBytes(int64(len(smallRequest)))
+	b.ReportAllocs()
+	var a ArrayHasher
+	for b.Loop() {
+		if err := a.Add(smallRequest); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package hashing
+
+import (
+	stdjson "encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+	"github.com/gowebpki/jcs"
+)
+
+// Check runs the strict decoder: one JSON value and nothing behind it, valid
+// UTF-8 without lone surrogates, no duplicate key in any object, no integer
+// beyond ±(2^53-1), at most [MaxDepth] levels. The error is a *[SyntaxError].
+func Check(doc []byte) error {
+	e := engine{src: bytesSource(doc), sink: io.Discard, out: make([]byte, 0, len(doc))}
+	return e.document()
+}
+
+// Canonical returns the RFC 8785 form of a document that passes [Check]. Use
+// it for small documents; [SumReader] digests large ones.
+func Canonical(doc []byte) ([]byte, error) {
+	if err := Check(doc); err != nil {
+		return nil, err
+	}
+	out, err := jcs.Transform(doc)
+	if err != nil {
+		return nil, fmt.Errorf("canonicalize: %w", err)
+	}
+	return out, nil
+}
+
+// CanonicalValue returns the canonical form of v as encoding/json would
+// marshal it, tags and methods included. Unlike encoding/json it refuses a
+// string of invalid UTF-8, which would there become U+FFFD and so hash like
+// another string.
+func CanonicalValue(v any) ([]byte, error) {
+	doc, err := json.Marshal(v,
+		jsonv1.DefaultOptionsV1(),
+		jsontext.AllowInvalidUTF8(false),
+		json.WithMarshalers(json.MarshalToFunc(marshalNumber)))
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return Canonical(doc)
+}
+
+// marshalNumber writes encoding/json's Number as a number; to the JSON
+// library used here it is a string type like any other.
+func marshalNumber(enc *jsontext.Encoder, n stdjson.Number) error {
+	if n == "" {
+		n = "0" // as encoding/json does
+	}
+	return enc.WriteValue(jsontext.Value(n))
+}
+
+// Sum returns the digest of the document's canonical form.
+func Sum(doc []byte) (Digest, error) {
+	out, err := Canonical(doc)
+	if err != nil {
+		return Digest{}, err
+	}
+	return Bytes(out), nil
+}
+
+// SumValue returns the digest of [CanonicalValue].
+func SumValue(v any) (Digest, error) {
+	out, err := CanonicalValue(v)
+	if err != nil {
+		return Digest{}, err
+	}
+	return Bytes(out), nil
+}
+
+// Unmarshal decodes a document that passes [Check] into v. Names must match
+// exactly, case included, and every member of the document must have a field.
+// Fields that the document lacks keep their value. Errors are *[SyntaxError]
+// or wrap the decoder's.
+//
+// Use it for our own formats; where a specification says that unknown fields
+// are ignored, Check and encoding/json do.
+func Unmarshal(doc []byte, v any) error {
+	if err := Check(doc); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	return nil
+}

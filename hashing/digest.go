@@ -1,0 +1,83 @@
+// Package hashing makes canonical JSON (RFC 8785) and the SHA-256 digests
+// over it, written "sha256:<hex>".
+//
+// Every document passes one strict decoder before it is hashed: duplicate
+// keys, invalid UTF-8, lone surrogates and integers beyond ±(2^53-1) are
+// refused, because two readers of such a document may see different values
+// under one digest. Small documents (requests, quotes, receipts) go through
+// [Canonical]; large ones (trajectories, tool outputs) through [SumReader]
+// and [ArrayHasher], which never hold more than one outermost object.
+//
+// [LegacyCanonical] is another form, kept only to check bundles that
+// OpenAgents made.
+package hashing
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// digestPrefix names the algorithm in the text form.
+const digestPrefix = "sha256:"
+
+// ErrDigest is wrapped by every error about the text form of a digest.
+var ErrDigest = errors.New("not a sha256 digest")
+
+// A Digest is a SHA-256 digest. Its text and JSON form is "sha256:" and 64
+// lower-case hex digits.
+type Digest [sha256.Size]byte
+
+// Bytes returns the digest of b as it stands, with no canonical form.
+func Bytes(b []byte) Digest { return sha256.Sum256(b) }
+
+// ParseDigest reads "sha256:<64 hex>", or the 64 hex digits alone, which is
+// how OpenAgents writes a job_hash. Upper-case digits are refused, so that a
+// digest has one spelling. The error wraps [ErrDigest].
+func ParseDigest(s string) (Digest, error) {
+	return parseHex(strings.TrimPrefix(s, digestPrefix))
+}
+
+func parseHex(s string) (Digest, error) {
+	var d Digest
+	if len(s) != hex.EncodedLen(len(d)) {
+		return Digest{}, fmt.Errorf("%w: %d characters where 64 hex digits belong", ErrDigest, len(s))
+	}
+	if strings.ContainsAny(s, "ABCDEF") {
+		return Digest{}, fmt.Errorf("%w: upper-case hex", ErrDigest)
+	}
+	if _, err := hex.Decode(d[:], []byte(s)); err != nil {
+		return Digest{}, fmt.Errorf("%w: not hex", ErrDigest)
+	}
+	return d, nil
+}
+
+// String returns "sha256:<hex>".
+func (d Digest) String() string { return digestPrefix + d.Hex() }
+
+// Hex returns the 64 hex digits alone, as Nostr tags and file names use them.
+func (d Digest) Hex() string { return hex.EncodeToString(d[:]) }
+
+// IsZero reports whether d is the zero value, which no document hashes to.
+func (d Digest) IsZero() bool { return d == Digest{} }
+
+// MarshalText implements [encoding.TextMarshaler]; it never fails.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads the "sha256:<hex>" form alone: inside our own formats a
+// digest has one spelling, else one document would have two canonical forms.
+// The error wraps [ErrDigest].
+func (d *Digest) UnmarshalText(text []byte) error {
+	rest, ok := strings.CutPrefix(string(text), digestPrefix)
+	if !ok {
+		return fmt.Errorf("%w: %q prefix missing", ErrDigest, digestPrefix)
+	}
+	parsed, err := parseHex(rest)
+	if err != nil {
+		return err
+	}
+	*d = parsed
+	return nil
+}

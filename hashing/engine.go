@@ -1,0 +1,284 @@
+package hashing
+
+import (
+	"bytes"
+	"io"
+	"slices"
+)
+
+// MaxDepth is how deep arrays and objects may nest. Besides the stack it
+// bounds the work on unsorted keys, which costs one copy of the text a level.
+const MaxDepth = 128
+
+// flushSize is how much finished text gathers before it goes to the sink.
+const flushSize = 32 << 10
+
+// form selects between RFC 8785 and the legacy form. They differ in how
+// numbers are written and how keys compare, in nothing else.
+type form uint8
+
+const (
+	formRFC8785 form = iota
+	formLegacy
+)
+
+// engine turns a document into canonical text in one pass.
+//
+// Text of finished values gathers in out. Where no object is open it may
+// leave for the sink at any time; inside an object it must stay, since a later
+// key may sort before it. Closing an object sorts its members in place.
+type engine struct {
+	src     source
+	form    form
+	sink    io.Writer // nil: the whole text stays in out
+	out     []byte    // canonical text not yet in the sink
+	keys    []byte    // decoded keys of the open objects
+	members []member  // members of the open objects
+	scratch []byte    // for reordering
+	depth   int       // open arrays and objects
+	objects int       // open objects
+}
+
+// member is one name and value of an open object.
+type member struct {
+	start, end       int   // its text in out, without the comma
+	keyStart, keyEnd int   // its decoded key in keys
+	offset           int64 // of the key in the document
+}
+
+// document reads one value and the white space behind it, to the end.
+func (e *engine) document() error {
+	if err := e.value(); err != nil {
+		return err
+	}
+	if _, more := e.src.token(); more || e.src.err != nil {
+		return e.src.fail(ReasonTrailing)
+	}
+	return e.flush()
+}
+
+func (e *engine) value() error {
+	c, ok := e.src.token()
+	if !ok {
+		return e.src.fail(ReasonEnd)
+	}
+	switch c {
+	case '{':
+		return e.object()
+	case '[':
+		return e.array()
+	case '"':
+		return e.stringValue()
+	case 't':
+		return e.literal("true")
+	case 'f':
+		return e.literal("false")
+	case 'n':
+		return e.literal("null")
+	default:
+		return e.number()
+	}
+}
+
+func (e *engine) literal(word string) error {
+	if !e.src.ensure(len(word)) {
+		return e.src.fail(ReasonCharacter)
+	}
+	if string(e.src.buf[e.src.pos:e.src.pos+len(word)]) != word {
+		return e.src.fail(ReasonCharacter)
+	}
+	e.src.pos += len(word)
+	e.out = append(e.out, word...)
+	return nil
+}
+
+// open consumes a bracket and counts it against MaxDepth.
+func (e *engine) open(bracket byte) error {
+	if e.depth++; e.depth > MaxDepth {
+		return e.src.fail(ReasonDepth)
+	}
+	e.src.pos++
+	e.out = append(e.out, bracket)
+	return nil
+}
+
+// next consumes the separator before an element, or the closing bracket, and
+// reports whether an element follows.
+func (e *engine) next(closing byte, first bool) (bool, error) {
+	c, ok := e.src.token()
+	switch {
+	case !ok:
+		return false, e.src.fail(ReasonEnd)
+	case c == closing:
+		e.src.pos++
+		e.depth--
+		return false, nil
+	case first:
+		return true, nil
+	case c != ',':
+		return false, e.src.fail(ReasonCharacter)
+	}
+	e.src.pos++
+	e.out = append(e.out, ',')
+	return true, nil
+}
+
+func (e *engine) array() error {
+	if err := e.open('['); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		more, err := e.next(']', first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if err := e.value(); err != nil {
+			return err
+		}
+		if err := e.flushFull(); err != nil {
+			return err
+		}
+	}
+	e.out = append(e.out, ']')
+	return nil
+}
+
+func (e *engine) object() error {
+	if err := e.open('{'); err != nil {
+		return err
+	}
+	e.objects++
+	firstMember, firstKey, start := len(e.members), len(e.keys), len(e.out)
+	sorted := true
+	for first := true; ; first = false {
+		more, err := e.next('}', first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		m, err := e.key()
+		if err != nil {
+			return err
+		}
+		if !first {
+			prev := e.members[len(e.members)-1]
+			switch c := e.compare(prev, m); {
+			case c == 0:
+				return duplicateKey(m.offset, e.keys[m.keyStart:m.keyEnd])
+			case c > 0:
+				sorted = false
+			}
+		}
+		if err := e.value(); err != nil {
+			return err
+		}
+		m.end = len(e.out)
+		e.members = append(e.members, m)
+	}
+	if !sorted {
+		if err := e.sortMembers(e.members[firstMember:], start); err != nil {
+			return err
+		}
+	}
+	e.members, e.keys = e.members[:firstMember], e.keys[:firstKey]
+	e.objects--
+	e.out = append(e.out, '}')
+	return nil
+}
+
+// key reads a name and its colon, and writes both.
+func (e *engine) key() (member, error) {
+	m := member{start: len(e.out), keyStart: len(e.keys)}
+	c, ok := e.src.token()
+	if !ok {
+		return m, e.src.fail(ReasonEnd)
+	}
+	if c != '"' {
+		return m, e.src.fail(ReasonCharacter)
+	}
+	m.offset = e.src.offset()
+	e.src.pos++
+	if err := e.text(&e.keys, false); err != nil {
+		return m, err
+	}
+	m.keyEnd = len(e.keys)
+	if c, ok = e.src.token(); !ok {
+		return m, e.src.fail(ReasonEnd)
+	}
+	if c != ':' {
+		return m, e.src.fail(ReasonCharacter)
+	}
+	e.src.pos++
+	e.out = appendQuoted(e.out, e.keys[m.keyStart:m.keyEnd])
+	e.out = append(e.out, ':')
+	return m, nil
+}
+
+// sortMembers puts the members, whose text fills out from start to its end,
+// into key order.
+func (e *engine) sortMembers(ms []member, start int) error {
+	slices.SortFunc(ms, e.compare)
+	e.scratch = e.scratch[:0]
+	for i, m := range ms {
+		if i > 0 {
+			if e.compare(ms[i-1], m) == 0 {
+				off := max(ms[i-1].offset, m.offset)
+				return duplicateKey(off, e.keys[m.keyStart:m.keyEnd])
+			}
+			e.scratch = append(e.scratch, ',')
+		}
+		e.scratch = append(e.scratch, e.out[m.start:m.end]...)
+	}
+	copy(e.out[start:], e.scratch)
+	return nil
+}
+
+func (e *engine) compare(a, b member) int {
+	ka, kb := e.keys[a.keyStart:a.keyEnd], e.keys[b.keyStart:b.keyEnd]
+	if e.form == formLegacy {
+		return bytes.Compare(ka, kb)
+	}
+	return compareUTF16(ka, kb)
+}
+
+// compareUTF16 orders valid UTF-8 texts by their UTF-16 code units (RFC 8785
+// section 3.2.3). That is byte order, except that characters above U+FFFF
+// (lead bytes F0 and up) are surrogates and so come before U+E000 to U+FFFF
+// (lead bytes EE and EF).
+func compareUTF16(a, b []byte) int {
+	for i := range min(len(a), len(b)) {
+		x, y := a[i], b[i]
+		if x == y {
+			continue
+		}
+		if x >= 0xEE && y >= 0xEE && (x >= 0xF0) != (y >= 0xF0) {
+			x, y = y, x
+		}
+		return int(x) - int(y)
+	}
+	return len(a) - len(b)
+}
+
+// flushFull empties out once enough has gathered.
+func (e *engine) flushFull() error {
+	if len(e.out) < flushSize {
+		return nil
+	}
+	return e.flush()
+}
+
+// flush hands the finished text to the sink, if there is one and no object is
+// open.
+func (e *engine) flush() error {
+	if e.sink == nil || e.objects > 0 {
+		return nil
+	}
+	_, err := e.sink.Write(e.out)
+	e.out = e.out[:0]
+	return err
+}

@@ -1,0 +1,139 @@
+package hashing
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+const (
+	// maxNumber bounds one number's text; the longest text that any double
+	// needs to be exact is shorter.
+	maxNumber = 1100
+
+	// maxInteger is 2^53-1: beyond it, neighbouring integers share a double.
+	maxInteger = 1<<53 - 1
+
+	// integerForm is where RFC 8785 begins to write integers with an exponent.
+	integerForm = 1e21
+
+	// safeDigits is how many digits an integer may have and be surely at most
+	// maxInteger, so that its text is already canonical.
+	safeDigits = 15
+)
+
+// number reads the number at the next unread byte and writes it.
+func (e *engine) number() error {
+	s := &e.src
+	n, integer, err := s.numberLen()
+	if err != nil {
+		return err
+	}
+	off := s.offset()
+	token := s.buf[s.pos : s.pos+n]
+	s.pos += n
+	if e.form == formLegacy {
+		e.out, err = appendLegacyNumber(e.out, token, integer)
+	} else {
+		e.out, err = appendNumber(e.out, token, integer)
+	}
+	if serr, ok := err.(*SyntaxError); ok {
+		serr.Offset = off
+	}
+	return err
+}
+
+// numberLen measures the number at the next unread byte by the grammar of
+// RFC 8259 section 6 and brings all of it into the window. integer is true
+// when it has neither fraction nor exponent.
+func (s *source) numberLen() (n int, integer bool, err error) {
+	// peek returns the n-th unread byte, 0 at the end of the document.
+	peek := func() byte {
+		if !s.ensure(n + 1) {
+			return 0
+		}
+		return s.buf[s.pos+n]
+	}
+	digits := func() bool {
+		from := n
+		for c := peek(); '0' <= c && c <= '9' && n <= maxNumber; c = peek() {
+			n++
+		}
+		return n > from
+	}
+	bad := func() (int, bool, error) {
+		off, r := s.offset()+int64(n), ReasonCharacter
+		if s.pos+n >= len(s.buf) {
+			r = ReasonEnd
+		}
+		return 0, false, s.failAt(off, r)
+	}
+
+	if peek() == '-' {
+		n++
+	}
+	if peek() == '0' {
+		n++
+	} else if !digits() {
+		return bad()
+	}
+	integer = true
+	if peek() == '.' {
+		n++
+		integer = false
+		if !digits() {
+			return bad()
+		}
+	}
+	if c := peek(); c == 'e' || c == 'E' {
+		n++
+		integer = false
+		if c := peek(); c == '+' || c == '-' {
+			n++
+		}
+		if !digits() {
+			return bad()
+		}
+	}
+	if n > maxNumber {
+		return 0, false, s.fail(ReasonNumberLength)
+	}
+	return n, integer, nil
+}
+
+// appendNumber appends a number in its RFC 8785 form. A number whose form
+// would be an integer beyond 2^53-1 is refused, however it is spelled: a
+// reader could not tell it from its neighbours. Larger ones, from 10^21, are
+// floats by their form and pass.
+func appendNumber(dst, token []byte, integer bool) ([]byte, error) {
+	if integer && len(token) <= safeDigits && token[0] != '-' {
+		return append(dst, token...), nil
+	}
+	v, err := strconv.ParseFloat(string(token), 64)
+	if err != nil {
+		return dst, &SyntaxError{Reason: ReasonRange}
+	}
+	if a := math.Abs(v); a > maxInteger && (integer || a < integerForm) {
+		return dst, &SyntaxError{Reason: ReasonInteger}
+	}
+	return appendFloat(dst, v), nil
+}
+
+// appendFloat appends a finite double as ECMAScript's Number::toString does
+// (RFC 8785 section 3.2.2.3).
+func appendFloat(dst []byte, v float64) []byte {
+	a := math.Abs(v)
+	switch {
+	case v == 0:
+		return append(dst, '0') // also -0
+	case a >= 1e-6 && a < integerForm:
+		return strconv.AppendFloat(dst, v, 'f', -1, 64)
+	}
+	from := len(dst)
+	dst = strconv.AppendFloat(dst, v, 'e', -1, 64)
+	// Go pads the exponent to two digits: 1e-07 is 1e-7 there.
+	if at := from + bytes.IndexByte(dst[from:], 'e') + 2; dst[at] == '0' {
+		dst = append(dst[:at], dst[at+1:]...)
+	}
+	return dst
+}

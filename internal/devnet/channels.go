@@ -1,0 +1,158 @@
+package devnet
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+)
+
+// WaitChannel returns when a channel with peer can carry payments.
+func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
+	return n.poll(ctx, "channel with "+peer.name, func(ctx context.Context) (bool, error) {
+		var reply struct {
+			Channels []struct {
+				RemotePubkey string `json:"remote_pubkey"`
+			}
+		}
+		err := n.rest.call(ctx, http.MethodGet, "/v1/channels?active_only=true", nil, &reply)
+		for _, channel := range reply.Channels {
+			if channel.RemotePubkey == peer.PubKey() {
+				return true, nil
+			}
+		}
+		return false, err
+	})
+}
+
+// WaitGossip returns when the node knows count public channels with the fees of
+// both their ends, so that it can route over them.
+func (n *Node) WaitGossip(ctx context.Context, count int) error {
+	return n.poll(ctx, "gossip", func(ctx context.Context) (bool, error) {
+		var graph struct {
+			Edges []struct {
+				Node1Policy *struct{} `json:"node1_policy"`
+				Node2Policy *struct{} `json:"node2_policy"`
+			}
+		}
+		err := n.rest.call(ctx, http.MethodGet, "/v1/graph", nil, &graph)
+		known := 0
+		for _, edge := range graph.Edges {
+			if edge.Node1Policy != nil && edge.Node2Policy != nil {
+				known++
+			}
+		}
+		return known >= count, err
+	})
+}
+
+// ChannelBalance is what the node has in its channels, and what its payments
+// under way tie up, in msats.
+func (n *Node) ChannelBalance(ctx context.Context) (localMsats, pendingMsats int64, err error) {
+	type amount struct {
+		Msat int64 `json:"msat,string"`
+	}
+	var reply struct {
+		Local amount `json:"local_balance"`
+		// What we offered is the remote's once it has the preimage.
+		Outgoing amount `json:"unsettled_remote_balance"`
+	}
+	if err := n.rest.call(ctx, http.MethodGet, "/v1/balance/channels", nil, &reply); err != nil {
+		return 0, 0, fmt.Errorf("channel balance of %s: %w", n.name, err)
+	}
+	return reply.Local.Msat, reply.Outgoing.Msat, nil
+}
+
+// BakeMacaroon writes a macaroon that permits exactly the named RPC URIs to
+// path, as `lncli bakemacaroon uri:...` would.
+func (n *Node) BakeMacaroon(ctx context.Context, path string, uris []string) error {
+	type permission struct {
+		Entity string `json:"entity"`
+		Action string `json:"action"`
+	}
+	var request struct {
+		Permissions []permission `json:"permissions"`
+	}
+	for _, uri := range uris {
+		request.Permissions = append(request.Permissions, permission{Entity: "uri", Action: uri})
+	}
+	var reply struct{ Macaroon string }
+	if err := n.rest.call(ctx, http.MethodPost, "/v1/macaroon", request, &reply); err != nil {
+		return fmt.Errorf("bake macaroon on %s: %w", n.name, err)
+	}
+	macaroon, err := hex.DecodeString(reply.Macaroon)
+	if err != nil {
+		return fmt.Errorf("bake macaroon on %s: %w", n.name, err)
+	}
+	return os.WriteFile(path, macaroon, 0o600)
+}
+
+func (n *Node) newAddress(ctx context.Context) (string, error) {
+	var reply struct{ Address string }
+	err := n.poll(ctx, "an address", func(ctx context.Context) (bool, error) {
+		err := n.rest.call(ctx, http.MethodGet, "/v1/newaddress?type=NESTED_PUBKEY_HASH", nil, &reply)
+		return err == nil, err
+	})
+	return reply.Address, err
+}
+
+func (n *Node) connect(ctx context.Context, to *Node) error {
+	body := map[string]any{
+		"addr": map[string]string{"pubkey": to.PubKey(), "host": to.peerAddress},
+		"perm": true,
+	}
+	return n.poll(ctx, "connection to "+to.name, func(ctx context.Context) (bool, error) {
+		err := n.rest.call(ctx, http.MethodPost, "/v1/peers", body, nil)
+		// Repeating it is how we learn that it stands.
+		already := new(restError)
+		if errors.As(err, &already) && already.Message == "already connected to peer: "+to.PubKey()+"@"+to.peerAddress {
+			return true, nil
+		}
+		return false, err
+	})
+}
+
+func (n *Node) openChannel(ctx context.Context, to *Node, capacitySats, pushSats int64) error {
+	key, err := hex.DecodeString(to.PubKey())
+	if err != nil {
+		return err
+	}
+	body := map[string]any{
+		"node_pubkey":          base64.StdEncoding.EncodeToString(key),
+		"local_funding_amount": strconv.FormatInt(capacitySats, 10),
+		"push_sat":             strconv.FormatInt(pushSats, 10),
+		"sat_per_vbyte":        "2",
+		"spend_unconfirmed":    true,
+	}
+	return n.poll(ctx, "open channel to "+to.name, func(ctx context.Context) (bool, error) {
+		err := n.rest.call(ctx, http.MethodPost, "/v1/channels", body, nil)
+		return err == nil, err
+	})
+}
+
+func (n *Node) waitBalance(ctx context.Context, sats int64) error {
+	return n.poll(ctx, "coins", func(ctx context.Context) (bool, error) {
+		var reply struct {
+			Confirmed int64 `json:"confirmed_balance,string"`
+		}
+		err := n.rest.call(ctx, http.MethodGet, "/v1/balance/blockchain", nil, &reply)
+		return reply.Confirmed >= sats, err
+	})
+}
+
+// payOnChain sends coins to another node.
+func (n *Node) payOnChain(ctx context.Context, to *Node, sats int64) error {
+	address, err := to.newAddress(ctx)
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"addr": address, "amount": strconv.FormatInt(sats, 10), "sat_per_vbyte": "2"}
+	return n.poll(ctx, "pay coins to "+to.name, func(ctx context.Context) (bool, error) {
+		err := n.rest.call(ctx, http.MethodPost, "/v1/transactions", body, nil)
+		return err == nil, err
+	})
+}

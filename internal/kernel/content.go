@@ -1,0 +1,65 @@
+package kernel
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// MaxContentBytes bounds one stored content.
+const MaxContentBytes = 64 << 20
+
+// PutContent stores data under its digest, for good. Storing it again is fine.
+func (tx *Tx) PutContent(data []byte) (hashing.Digest, error) {
+	d, err := tx.putContent(data)
+	if err != nil {
+		return d, err
+	}
+	if _, err := tx.Exec("INSERT INTO content_pins(digest) VALUES (?) ON CONFLICT DO NOTHING", d[:]); err != nil {
+		return d, fmt.Errorf("pin content: %w", err)
+	}
+	return d, nil
+}
+
+// putContent stores data without a pin: the journal entry that refers to it
+// keeps it.
+func (tx *Tx) putContent(data []byte) (hashing.Digest, error) {
+	if len(data) > MaxContentBytes {
+		return hashing.Digest{}, fmt.Errorf("content of %d bytes, at most %d: %w", len(data), MaxContentBytes, ErrTooLarge)
+	}
+	d := hashing.Bytes(data)
+	if data == nil {
+		data = []byte{} // nil would be NULL
+	}
+	if _, err := tx.Exec("INSERT INTO contents(digest, bytes) VALUES (?, ?) ON CONFLICT DO NOTHING", d[:], data); err != nil {
+		return d, fmt.Errorf("store content: %w", err)
+	}
+	return d, nil
+}
+
+// Content returns the bytes with this digest. They are hashed again: ErrCorrupt
+// if they changed. ErrNotFound if they were never stored, or pruned.
+func (tx *Tx) Content(d hashing.Digest) ([]byte, error) {
+	var data []byte
+	err := tx.QueryRow("SELECT bytes FROM contents WHERE digest = ?", d[:]).Scan(&data)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, fmt.Errorf("content %s: %w", d, ErrNotFound)
+	case err != nil:
+		return nil, fmt.Errorf("read content: %w", err)
+	case hashing.Bytes(data) != d:
+		return nil, fmt.Errorf("content %s: %w", d, ErrCorrupt)
+	}
+	return data, nil
+}
+
+// HasContent reports whether the bytes with this digest are stored.
+func (tx *Tx) HasContent(d hashing.Digest) (bool, error) {
+	var n int
+	if err := tx.QueryRow("SELECT count(*) FROM contents WHERE digest = ?", d[:]).Scan(&n); err != nil {
+		return false, fmt.Errorf("look for content: %w", err)
+	}
+	return n > 0, nil
+}

@@ -1,0 +1,207 @@
+package kernel
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// Finish moves running to delivering with the result of the current run.
+func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r provider.Result, contents [][]byte, out ...provider.OutEvent) error {
+	return s.update(ctx, func(tx *Tx) error {
+		j, err := tx.jobIn(requestID, provider.StateRunning)
+		if err != nil {
+			return err
+		}
+		if run != j.run {
+			return j.conflict(fmt.Sprintf("run %d was overtaken by run %d", run, j.run))
+		}
+		if err := tx.putAll(append([][]byte{r.Output}, contents...)); err != nil {
+			return err
+		}
+		if err := tx.checkResult(r); err != nil {
+			return err
+		}
+		if err := tx.addResult(j, r); err != nil {
+			return err
+		}
+		if err := tx.appendJobState(requestID, provider.StateDelivering, provider.Reason{}); err != nil {
+			return err
+		}
+		return tx.enqueueAll(out)
+	})
+}
+
+// checkResult makes sure that every byte the result refers to is stored.
+func (tx *Tx) checkResult(r provider.Result) error {
+	if hashing.Bytes(r.Output) != r.OutputHash {
+		return fmt.Errorf("output hash is not the output's: %w", ErrInvalid)
+	}
+	for _, d := range append([]hashing.Digest{r.Replay}, r.Artifacts...) {
+		ok, err := tx.HasContent(d)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("result refers to %s, which is not stored: %w", d, ErrInvalid)
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) addResult(j jobRow, r provider.Result) error {
+	artifacts, err := json.Marshal(r.Artifacts)
+	if err != nil {
+		return fmt.Errorf("encode artifacts: %w", err)
+	}
+	_, err = tx.Exec(`INSERT INTO job_results(request_id, run, session_id, output, agreement_hash, plan_hash, trajectory,
+			redacted, replay, event_id, event, artifacts, started_ms, finished_ms)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		j.id, j.run, r.SessionID, r.OutputHash[:], blobPtr(r.AgreementHash), r.PlanHash[:], r.Trajectory[:],
+		r.Redacted[:], r.Replay[:], r.EventID, r.Event, string(artifacts), r.StartedAt.UnixMilli(), r.FinishedAt.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("record result: %w", err)
+	}
+	if err := tx.Correlate(j.id, NameSession, r.SessionID); err != nil {
+		return err
+	}
+	return tx.Correlate(j.id, NameResultEvent, r.EventID)
+}
+
+// Settle moves delivering to succeeded and issues the receipt. issue runs
+// inside the transaction: it must not use the store.
+func (s *ProviderStore) Settle(ctx context.Context, requestID string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+	return s.update(ctx, func(tx *Tx) error {
+		j, err := tx.jobIn(requestID, provider.StateDelivering)
+		if err != nil {
+			return err
+		}
+		if err := tx.setSettled(j, p); err != nil {
+			return err
+		}
+		if err := tx.issueReceipt(j, issue); err != nil {
+			return err
+		}
+		if err := tx.endJobThread(j, ThreadCompleted); err != nil {
+			return err
+		}
+		return tx.appendJobState(requestID, provider.StateSucceeded, provider.Reason{})
+	})
+}
+
+// setSettled records the final payment. A prepaid job's was recorded when it
+// came; then it must be the same.
+func (tx *Tx) setSettled(j jobRow, p provider.Payment) error {
+	if p.State != payments.InvoiceSettled || p.Hash.IsZero() {
+		return j.conflict("the payment is not settled")
+	}
+	var known int64
+	err := tx.QueryRow("SELECT paid_msats FROM job_payments WHERE request_id = ? AND state = 'settled'", j.id).Scan(&known)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return tx.addJobPayment(j, p)
+	case err != nil:
+		return fmt.Errorf("read payment: %w", err)
+	case p.Hash != j.hash || p.PaidMsats != known:
+		return j.conflict("another payment was recorded")
+	}
+	return nil
+}
+
+func (tx *Tx) issueReceipt(j jobRow, issue func(provider.Issue) (provider.Issued, error)) error {
+	in := provider.Issue{Sequence: 1, At: tx.now}
+	var last int64
+	var previous hashing.Digest
+	err := tx.QueryRow("SELECT sequence, receipt_hash FROM receipts ORDER BY sequence DESC LIMIT 1").Scan(&last, into(&previous))
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("read last receipt: %w", err)
+	}
+	if err == nil {
+		in.Sequence, in.Previous = last+1, &previous
+	}
+	issued, err := issue(in)
+	if err != nil {
+		return fmt.Errorf("issue receipt: %w", err)
+	}
+	hash := hashing.Bytes(issued.Receipt)
+	_, err = tx.Exec(`INSERT INTO receipts(sequence, request_id, receipt_id, receipt, receipt_hash, previous_hash, issued_ms)
+		VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		in.Sequence, j.id, issued.ReceiptID, issued.Receipt, hash[:], blobPtr(in.Previous), tx.now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("record receipt: %w", err)
+	}
+	if err := tx.Correlate(j.id, NameReceipt, issued.ReceiptID); err != nil {
+		return err
+	}
+	return tx.enqueueAll(issued.Out)
+}
+
+// endJobThread ends the job's thread, if it has one; a completed one returns
+// the job's output.
+func (tx *Tx) endJobThread(j jobRow, to ThreadState) error {
+	if j.thread == "" {
+		return nil
+	}
+	var result *hashing.Digest
+	if to == ThreadCompleted {
+		result = new(hashing.Digest)
+		err := tx.QueryRow("SELECT output FROM job_results WHERE request_id = ?", j.id).Scan(into(result))
+		if err != nil {
+			return fmt.Errorf("read result: %w", err)
+		}
+	}
+	return tx.EndThread(j.thread, to, result)
+}
+
+// Close moves an open job to a terminal state without a receipt.
+func (s *ProviderStore) Close(ctx context.Context, requestID string, to provider.State, reason provider.Reason, credit *provider.Credit, out ...provider.OutEvent) error {
+	return s.update(ctx, func(tx *Tx) error {
+		j, err := tx.jobIn(requestID, openStates()...)
+		if err != nil {
+			return err
+		}
+		end := ThreadFailed
+		switch to {
+		case provider.StateFailed, provider.StateCanceled, provider.StateExpired:
+		case provider.StateSucceeded:
+			if j.mode != receipts.ModeFree || j.state != provider.StateDelivering {
+				return j.conflict("cannot succeed without a receipt")
+			}
+			end = ThreadCompleted
+		default:
+			return j.conflict("cannot be closed as " + string(to))
+		}
+		if err := tx.addCredit(j, credit); err != nil {
+			return err
+		}
+		if err := tx.endJobThread(j, end); err != nil {
+			return err
+		}
+		if err := tx.appendJobState(requestID, to, reason); err != nil {
+			return err
+		}
+		return tx.enqueueAll(out)
+	})
+}
+
+func (tx *Tx) addCredit(j jobRow, c *provider.Credit) error {
+	if c == nil || c.Msats == 0 {
+		return nil
+	}
+	if c.RequestID != j.id {
+		return fmt.Errorf("credit is for request %q: %w", c.RequestID, ErrInvalid)
+	}
+	_, err := tx.Exec("INSERT INTO credits(request_id, buyer, msats, refund_to, at_ms) VALUES (?, ?, ?, ?, ?)",
+		c.RequestID, c.Buyer, c.Msats, text(c.RefundTo), tx.now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("record credit: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package kernel
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// jobRow is what the steps of a job decide by.
+type jobRow struct {
+	id     string
+	state  provider.State
+	mode   receipts.Mode
+	hash   payments.Hash
+	bolt11 string
+	thread string // "" before the job was ordered
+	run    int
+}
+
+// jobIn reads a job that must be in one of the states: the compare of a
+// compare-and-set, which the one writer makes atomic with what follows.
+func (tx *Tx) jobIn(id string, states ...provider.State) (jobRow, error) {
+	j := jobRow{id: id}
+	var mode, bolt11, thread sql.NullString
+	err := tx.QueryRow(`SELECT c.state, j.mode, j.payment_hash, i.bolt11, o.thread_id,
+			coalesce((SELECT max(run) FROM job_runs x WHERE x.request_id = c.request_id), 0)
+		FROM job_current c
+			LEFT JOIN jobs j ON j.request_id = c.request_id
+			LEFT JOIN job_invoices i ON i.request_id = c.request_id
+			LEFT JOIN job_orders o ON o.request_id = c.request_id
+		WHERE c.request_id = ?`, id).
+		Scan(&j.state, &mode, into(&j.hash), &bolt11, &thread, &j.run)
+	if err != nil {
+		return j, notFound(err, "job "+id)
+	}
+	j.mode, j.bolt11, j.thread = receipts.Mode(mode.String), bolt11.String, thread.String
+	if !slices.Contains(states, j.state) {
+		return j, fmt.Errorf("job %s is %s: %w", id, j.state, provider.ErrConflict)
+	}
+	return j, nil
+}
+
+// openStates are those in which something still happens.
+func openStates() []provider.State {
+	return []provider.State{provider.StateQuoted, provider.StatePaid, provider.StateRunning, provider.StateDelivering}
+}
+
+func (j jobRow) conflict(why string) error {
+	return fmt.Errorf("job %s (%s, %s): %s: %w", j.id, j.mode, j.state, why, provider.ErrConflict)
+}
+
+// paysFirst reports whether the job may not run before it is paid.
+func (j jobRow) paysFirst() bool { return j.mode == receipts.ModeHold || j.mode == receipts.ModePrepay }
+
+// SetInvoice records the invoice of a job that has none.
+func (s *ProviderStore) SetInvoice(ctx context.Context, requestID, bolt11 string, out ...provider.OutEvent) error {
+	return s.update(ctx, func(tx *Tx) error {
+		j, err := tx.jobIn(requestID, openStates()...)
+		switch {
+		case err != nil:
+			return err
+		case j.bolt11 == bolt11 && bolt11 != "":
+			return nil
+		case j.bolt11 != "":
+			return j.conflict("has another invoice")
+		case j.mode == receipts.ModeFree:
+			return j.conflict("needs no invoice")
+		}
+		_, err = tx.Exec("INSERT INTO job_invoices(request_id, bolt11, at_ms) VALUES (?, ?, ?)", requestID, bolt11, tx.now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("record invoice: %w", err)
+		}
+		return tx.enqueueAll(out)
+	})
+}
+
+// SetAcceptance records the buyer's acceptance event; the first stays. A job
+// that has ended takes none: its receipt already says whether there was one.
+func (s *ProviderStore) SetAcceptance(ctx context.Context, requestID string, event []byte) error {
+	return s.update(ctx, func(tx *Tx) error {
+		if _, err := tx.jobIn(requestID, openStates()...); err != nil {
+			return err
+		}
+		_, err := tx.Exec("INSERT INTO job_acceptances(request_id, event, at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+			requestID, event, tx.now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("record acceptance: %w", err)
+		}
+		return nil
+	})
+}
+
+// SetPaid moves quoted to paid: payment, directive and thread at once.
+func (s *ProviderStore) SetPaid(ctx context.Context, requestID string, p provider.Payment, d provider.Directive, thread string) error {
+	return s.update(ctx, func(tx *Tx) error {
+		j, err := tx.jobIn(requestID, provider.StateQuoted)
+		if err != nil {
+			return err
+		}
+		if !j.paysFirst() {
+			return j.conflict("is not paid first")
+		}
+		if err := tx.addJobPayment(j, p); err != nil {
+			return err
+		}
+		if err := s.order(tx, j, d, thread); err != nil {
+			return err
+		}
+		return tx.appendJobState(requestID, provider.StatePaid, provider.Reason{})
+	})
+}
+
+func (tx *Tx) addJobPayment(j jobRow, p provider.Payment) error {
+	if p.Hash != j.hash {
+		return j.conflict("the payment is for another invoice")
+	}
+	_, err := tx.Exec(`INSERT INTO job_payments(request_id, payment_hash, state, paid_msats, settle_by_ms, recorded_ms)
+		VALUES (?, ?, ?, ?, ?, ?)`, j.id, p.Hash[:], string(p.State), p.PaidMsats, toMs(p.SettleBy), tx.now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("record payment: %w", err)
+	}
+	return nil
+}
+
+// order records the go-ahead: the directive, consumed once, and the thread.
+func (s *ProviderStore) order(tx *Tx, j jobRow, d provider.Directive, thread string) error {
+	err := tx.RecordDirective(Directive{ID: d.ID, Key: d.Key, ApprovedBy: d.ApprovedBy, RequestID: j.id})
+	if err != nil {
+		return err
+	}
+	path, err := threadPath(thread)
+	if err != nil {
+		return err
+	}
+	for _, above := range path[:len(path)-1] {
+		if err := tx.EnsureThread(above, s.profile); err != nil {
+			return err
+		}
+	}
+	if err := tx.CreateThread(thread, s.profile); err != nil {
+		return err
+	}
+	_, err = tx.Exec("INSERT INTO job_orders(request_id, directive_id, thread_id) VALUES (?, ?, ?)", j.id, d.ID, thread)
+	if err != nil {
+		return fmt.Errorf("record order: %w", err)
+	}
+	if err := tx.Correlate(j.id, NameDirective, d.ID); err != nil {
+		return err
+	}
+	return tx.Correlate(j.id, NameThread, thread)
+}
+
+// Start begins the next run of a job and returns its number.
+func (s *ProviderStore) Start(ctx context.Context, requestID string, d *provider.Directive, thread string, out ...provider.OutEvent) (run int, err error) {
+	err = s.update(ctx, func(tx *Tx) error {
+		j, err := tx.jobIn(requestID, provider.StateQuoted, provider.StatePaid, provider.StateRunning)
+		if err != nil {
+			return err
+		}
+		if err := s.goAhead(tx, j, d, thread); err != nil {
+			return err
+		}
+		run = j.run + 1
+		_, err = tx.Exec("INSERT INTO job_runs(request_id, run, at_ms) VALUES (?, ?, ?)", requestID, run, tx.now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("record run: %w", err)
+		}
+		if err := tx.appendJobState(requestID, provider.StateRunning, provider.Reason{}); err != nil {
+			return err
+		}
+		return tx.enqueueAll(out)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return run, nil
+}
+
+// goAhead checks that the job was ordered, or orders it: unpaid jobs start by
+// policy, on a directive that comes with the start.
+func (s *ProviderStore) goAhead(tx *Tx, j jobRow, d *provider.Directive, thread string) error {
+	if j.state != provider.StateQuoted {
+		if d != nil || thread != "" && thread != j.thread {
+			return j.conflict("was ordered before")
+		}
+		return nil
+	}
+	if j.paysFirst() || d == nil {
+		return j.conflict("may not start yet")
+	}
+	return s.order(tx, j, *d, thread)
+}

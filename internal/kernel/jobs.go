@@ -1,0 +1,235 @@
+package kernel
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// AddJob commits the quote intent.
+func (s *ProviderStore) AddJob(ctx context.Context, j provider.Job) error {
+	relays, err := json.Marshal(j.Relays)
+	if err != nil {
+		return fmt.Errorf("encode relays: %w", err)
+	}
+	return s.update(ctx, func(tx *Tx) error {
+		if err := tx.addRequest(j.RequestID, j.Buyer); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`INSERT INTO jobs(request_id, kind, schema_id, job_hash, request, input, relays, mode, price_msats,
+				quote, quote_hash, payment_hash, nonce, expires_ms, policy_id, added_ms)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			j.RequestID, j.Kind, j.SchemaID, j.JobHash[:], j.Request, j.Input, string(relays), string(j.Mode), j.PriceMsats,
+			j.Quote, j.QuoteHash[:], blob(j.PaymentHash), notNull(j.Nonce), j.ExpiresAt.UnixMilli(), j.PolicyID[:], j.AddedAt.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("add job: %w", err)
+		}
+		if err := tx.Correlate(j.RequestID, NameJobHash, j.JobHash.String()); err != nil {
+			return err
+		}
+		if !j.PaymentHash.IsZero() {
+			if err := tx.Correlate(j.RequestID, NamePaymentHash, j.PaymentHash.String()); err != nil {
+				return err
+			}
+		}
+		return tx.appendJobState(j.RequestID, provider.StateQuoted, provider.Reason{})
+	})
+}
+
+// Refuse remembers a request that was not admitted.
+func (s *ProviderStore) Refuse(ctx context.Context, requestID, buyer string, reason provider.Reason, out ...provider.OutEvent) error {
+	return s.update(ctx, func(tx *Tx) error {
+		if err := tx.addRequest(requestID, buyer); err != nil {
+			return err
+		}
+		if err := tx.appendJobState(requestID, provider.StateRefused, reason); err != nil {
+			return err
+		}
+		return tx.enqueueAll(out)
+	})
+}
+
+func (tx *Tx) addRequest(id, buyer string) error {
+	_, err := tx.Exec("INSERT INTO requests(request_id, buyer, at_ms) VALUES (?, ?, ?)", id, buyer, tx.now.UnixMilli())
+	if sqlite.IsUnique(err) {
+		return fmt.Errorf("request %s: %w", id, provider.ErrDuplicate)
+	}
+	if err != nil {
+		return fmt.Errorf("add request: %w", err)
+	}
+	return nil
+}
+
+func (tx *Tx) appendJobState(id string, to provider.State, reason provider.Reason) error {
+	_, err := tx.Exec("INSERT INTO job_states(request_id, state, code, detail, at_ms) VALUES (?, ?, ?, ?, ?)",
+		id, string(to), string(reason.Code), reason.Detail, tx.now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("record job state %s: %w", to, err)
+	}
+	return nil
+}
+
+// Job returns a job as it stands. Of a refused request only the id, the buyer,
+// the state and the reason are known.
+func (s *ProviderStore) Job(ctx context.Context, requestID string) (j provider.Job, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		j, err = tx.job(requestID)
+		return err
+	})
+	return j, err
+}
+
+// JobByPaymentHash finds the job an invoice belongs to.
+func (s *ProviderStore) JobByPaymentHash(ctx context.Context, hash payments.Hash) (j provider.Job, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		var id string
+		if err := tx.QueryRow("SELECT request_id FROM jobs WHERE payment_hash = ?", hash[:]).Scan(&id); err != nil {
+			return notFound(err, "job of payment "+hash.String())
+		}
+		j, err = tx.job(id)
+		return err
+	})
+	return j, err
+}
+
+// Jobs lists admitted jobs, newest first; at most limit if limit > 0.
+func (s *ProviderStore) Jobs(ctx context.Context, limit int) (list []provider.Job, err error) {
+	if limit <= 0 {
+		limit = -1
+	}
+	err = s.view(ctx, func(tx *Tx) error {
+		ids, err := tx.strings(`SELECT j.request_id FROM requests r JOIN jobs j ON j.request_id = r.request_id
+			ORDER BY r.seq DESC LIMIT ?`, limit)
+		if err != nil {
+			return fmt.Errorf("list jobs: %w", err)
+		}
+		for _, id := range ids {
+			j, err := tx.job(id)
+			if err != nil {
+				return err
+			}
+			list = append(list, j)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// OpenJobs lists the ids of all jobs that have not ended, oldest first.
+func (s *ProviderStore) OpenJobs(ctx context.Context) (ids []string, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		ids, err = tx.strings("SELECT o.request_id FROM open_jobs o JOIN requests r ON r.request_id = o.request_id ORDER BY r.seq")
+		return err
+	})
+	return ids, err
+}
+
+func (tx *Tx) job(id string) (provider.Job, error) {
+	j := provider.Job{RequestID: id}
+	var at, requested int64
+	err := tx.QueryRow(`SELECT c.buyer, c.state, c.code, c.detail, c.at_ms, r.at_ms
+		FROM job_current c JOIN requests r ON r.request_id = c.request_id WHERE c.request_id = ?`, id).
+		Scan(&j.Buyer, &j.State, &j.Reason.Code, &j.Reason.Detail, &at, &requested)
+	if err != nil {
+		return j, notFound(err, "job "+id)
+	}
+	j.StateAt, j.AddedAt = fromMs(at), fromMs(requested)
+	if j.State == provider.StateRefused {
+		return j, nil
+	}
+	if err := tx.jobFacts(&j); err != nil {
+		return j, fmt.Errorf("read job %s: %w", id, err)
+	}
+	if j.Payment, err = tx.jobPayment(id); err != nil {
+		return j, fmt.Errorf("read payment of job %s: %w", id, err)
+	}
+	if j.Result, err = tx.jobResult(id); err != nil {
+		return j, fmt.Errorf("read result of job %s: %w", id, err)
+	}
+	return j, nil
+}
+
+// jobFacts reads what is kept once a job.
+func (tx *Tx) jobFacts(j *provider.Job) error {
+	var (
+		relays                               string
+		expires, added                       int64
+		bolt11, directive, thread, receiptID sql.NullString
+	)
+	err := tx.QueryRow(`
+		SELECT j.kind, j.schema_id, j.job_hash, j.request, j.input, j.relays, j.mode, j.price_msats, j.quote, j.quote_hash,
+			j.payment_hash, j.nonce, j.expires_ms, j.policy_id, j.added_ms, i.bolt11, a.event, o.directive_id, o.thread_id,
+			coalesce((SELECT max(run) FROM job_runs x WHERE x.request_id = j.request_id), 0), r.receipt, r.receipt_id
+		FROM jobs j
+			LEFT JOIN job_invoices i ON i.request_id = j.request_id
+			LEFT JOIN job_acceptances a ON a.request_id = j.request_id
+			LEFT JOIN job_orders o ON o.request_id = j.request_id
+			LEFT JOIN receipts r ON r.request_id = j.request_id
+		WHERE j.request_id = ?`, j.RequestID).
+		Scan(&j.Kind, &j.SchemaID, into(&j.JobHash), &j.Request, &j.Input, &relays, &j.Mode, &j.PriceMsats, &j.Quote,
+			into(&j.QuoteHash), into(&j.PaymentHash), &j.Nonce, &expires, into(&j.PolicyID), &added, &bolt11, &j.Acceptance,
+			&directive, &thread, &j.Run, &j.Receipt, &receiptID)
+	if err != nil {
+		return err
+	}
+	j.ExpiresAt, j.AddedAt = fromMs(expires), fromMs(added)
+	j.BOLT11, j.DirectiveID, j.Thread, j.ReceiptID = bolt11.String, directive.String, thread.String, receiptID.String
+	return json.Unmarshal([]byte(relays), &j.Relays)
+}
+
+// jobPayment returns the latest word on the job's money, nil if none came.
+func (tx *Tx) jobPayment(id string) (*provider.Payment, error) {
+	var p provider.Payment
+	var by sql.NullInt64
+	var at int64
+	err := tx.QueryRow(`SELECT payment_hash, state, paid_msats, settle_by_ms, recorded_ms FROM job_payments
+		WHERE request_id = ? ORDER BY seq DESC LIMIT 1`, id).
+		Scan(into(&p.Hash), &p.State, &p.PaidMsats, &by, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	p.SettleBy, p.RecordedAt = fromNullMs(by), fromMs(at)
+	return &p, err
+}
+
+func (tx *Tx) jobResult(id string) (*provider.Result, error) {
+	var (
+		r                 provider.Result
+		agreement         hashing.Digest
+		artifacts         string
+		started, finished int64
+	)
+	err := tx.QueryRow(`SELECT session_id, output, agreement_hash, plan_hash, trajectory, redacted, replay, event_id, event,
+			artifacts, started_ms, finished_ms FROM job_results WHERE request_id = ?`, id).
+		Scan(&r.SessionID, into(&r.OutputHash), into(&agreement), into(&r.PlanHash), into(&r.Trajectory), into(&r.Redacted),
+			into(&r.Replay), &r.EventID, &r.Event, &artifacts, &started, &finished)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !agreement.IsZero() {
+		r.AgreementHash = &agreement
+	}
+	r.StartedAt, r.FinishedAt = fromMs(started), fromMs(finished)
+	if r.Output, err = tx.Content(r.OutputHash); err != nil {
+		return nil, err
+	}
+	return &r, json.Unmarshal([]byte(artifacts), &r.Artifacts)
+}
+
+// notNull keeps an empty slice from being stored as NULL.
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

@@ -1,0 +1,219 @@
+package kernel
+
+import (
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// Direction is which way a message went past its handler.
+type Direction string
+
+// The directions of AP-7.2.2. A tool call is Outbound, its result Inbound.
+const (
+	Inbound  Direction = "Inbound"
+	Outbound Direction = "Outbound"
+)
+
+// Retention is how long a journal entry stays (AP-7.1): RetainForever,
+// PruneOnDelivery or RetainDays(n).
+type Retention string
+
+// Retention policies without a number.
+const (
+	RetainForever   Retention = "retain_forever"
+	PruneOnDelivery Retention = "prune_on_delivery"
+)
+
+// maxRetainDays keeps an expiry inside what a time can say.
+const maxRetainDays = 100_000
+
+// RetainDays keeps an entry for n days of 24 hours.
+func RetainDays(n int) Retention { return Retention("retain_days(" + strconv.Itoa(n) + ")") }
+
+// ParseRetention reads a policy's text form, for example "retain_days(30)".
+func ParseRetention(s string) (Retention, error) {
+	r := Retention(s)
+	if r == RetainForever || r == PruneOnDelivery {
+		return r, nil
+	}
+	if n := r.days(); n == 0 || RetainDays(n) != r {
+		return "", fmt.Errorf("retention %q: %w", s, ErrInvalid)
+	}
+	return r, nil
+}
+
+// days is the number of RetainDays, 0 if r is something else.
+func (r Retention) days() int {
+	s, ok := strings.CutPrefix(string(r), "retain_days(")
+	s, ok2 := strings.CutSuffix(s, ")")
+	n, err := strconv.Atoi(s)
+	if !ok || !ok2 || err != nil || n < 1 || n > maxRetainDays {
+		return 0
+	}
+	return n
+}
+
+// JournalEntry is one message that passed through the pipeline (AP-7.2).
+type JournalEntry struct {
+	Seq         int64     // set by AppendJournal; rises, never reused
+	At          time.Time // set by AppendJournal
+	Thread      string
+	Direction   Direction
+	Handler     string
+	PayloadTag  string
+	PayloadHash hashing.Digest
+	Retention   Retention
+	RequestID   string // the job it belongs to, or ""
+	CallID      string // pairs a call with its result, or ""
+}
+
+// AppendJournal records a message by the hash of its payload.
+func (tx *Tx) AppendJournal(e JournalEntry) (JournalEntry, error) {
+	r, err := ParseRetention(string(e.Retention))
+	if err != nil {
+		return e, err
+	}
+	if e.PayloadHash.IsZero() {
+		return e, fmt.Errorf("journal entry without payload hash: %w", ErrInvalid)
+	}
+	var expires sql.NullInt64
+	if n := r.days(); n > 0 {
+		expires = toMs(tx.now.Add(time.Duration(n) * 24 * time.Hour))
+	}
+	e.At = tx.now
+	err = tx.QueryRow(`INSERT INTO journal(at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention,
+			expires_ms, request_id, call_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+		tx.now.UnixMilli(), e.Thread, string(e.Direction), e.Handler, e.PayloadTag, e.PayloadHash[:], string(r),
+		expires, text(e.RequestID), text(e.CallID)).Scan(&e.Seq)
+	if err != nil {
+		return e, fmt.Errorf("append journal entry: %w", err)
+	}
+	return e, nil
+}
+
+// AppendJournalPayload records a message with its payload, which is stored as a
+// content for as long as an entry refers to it.
+func (tx *Tx) AppendJournalPayload(e JournalEntry, payload []byte) (_ JournalEntry, err error) {
+	if e.PayloadHash, err = tx.putContent(payload); err != nil {
+		return e, err
+	}
+	return tx.AppendJournal(e)
+}
+
+// JournalFilter chooses entries; empty fields choose all.
+type JournalFilter struct {
+	Thread    string
+	RequestID string
+	CallID    string
+	After     int64 // only entries with a higher Seq
+	Limit     int   // 0 means all
+}
+
+// Journal returns the chosen entries in order.
+func (tx *Tx) Journal(f JournalFilter) ([]JournalEntry, error) {
+	query := `SELECT seq, at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention, request_id, call_id
+		FROM journal WHERE seq > ?`
+	args := []any{f.After}
+	for _, c := range []struct{ column, value string }{
+		{"thread_id", f.Thread}, {"request_id", f.RequestID}, {"call_id", f.CallID},
+	} {
+		if c.value != "" {
+			query += " AND " + c.column + " = ?"
+			args = append(args, c.value)
+		}
+	}
+	query += " ORDER BY seq"
+	if f.Limit > 0 {
+		query += " LIMIT " + strconv.Itoa(f.Limit)
+	}
+	rows, err := tx.Query(query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	defer rows.Close()
+	var list []JournalEntry
+	for rows.Next() {
+		e, err := scanJournal(rows)
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		list = append(list, e)
+	}
+	return list, rows.Err()
+}
+
+func scanJournal(rows *sql.Rows) (JournalEntry, error) {
+	var (
+		e             JournalEntry
+		ms            int64
+		request, call sql.NullString
+	)
+	err := rows.Scan(&e.Seq, &ms, &e.Thread, &e.Direction, &e.Handler, &e.PayloadTag, into(&e.PayloadHash), &e.Retention, &request, &call)
+	e.At, e.RequestID, e.CallID = fromMs(ms), request.String, call.String
+	return e, err
+}
+
+// ConfirmDelivery says that the handler has the message: an entry with
+// PruneOnDelivery is deleted, any other stays. ErrNotFound if there is no such
+// entry.
+func (tx *Tx) ConfirmDelivery(seq int64) error {
+	var r Retention
+	var hash hashing.Digest
+	err := tx.QueryRow("SELECT retention, payload_hash FROM journal WHERE seq = ?", seq).Scan(&r, into(&hash))
+	if err != nil {
+		return notFound(err, "journal entry "+strconv.FormatInt(seq, 10))
+	}
+	if r != PruneOnDelivery {
+		return nil
+	}
+	return tx.deleteEntry(seq, hash)
+}
+
+// PruneJournal deletes the entries whose days are over at now, at most limit of
+// them, with the contents that nothing else refers to. It returns how many.
+func (tx *Tx) PruneJournal(now time.Time, limit int) (int, error) {
+	type old struct {
+		seq  int64
+		hash hashing.Digest
+	}
+	rows, err := tx.Query("SELECT seq, payload_hash FROM journal WHERE expires_ms <= ? ORDER BY expires_ms LIMIT ?", now.UnixMilli(), limit)
+	if err != nil {
+		return 0, fmt.Errorf("prune journal: %w", err)
+	}
+	defer rows.Close()
+	var gone []old
+	for rows.Next() {
+		var o old
+		if err := rows.Scan(&o.seq, into(&o.hash)); err != nil {
+			return 0, fmt.Errorf("prune journal: %w", err)
+		}
+		gone = append(gone, o)
+	}
+	if err := rows.Err(); err != nil {
+		return 0, fmt.Errorf("prune journal: %w", err)
+	}
+	for _, o := range gone {
+		if err := tx.deleteEntry(o.seq, o.hash); err != nil {
+			return 0, err
+		}
+	}
+	return len(gone), nil
+}
+
+func (tx *Tx) deleteEntry(seq int64, payload hashing.Digest) error {
+	if _, err := tx.Exec("DELETE FROM journal WHERE seq = ?", seq); err != nil {
+		return fmt.Errorf("delete journal entry: %w", err)
+	}
+	_, err := tx.Exec(`DELETE FROM contents WHERE digest = ?1
+		AND NOT EXISTS (SELECT 1 FROM journal WHERE payload_hash = ?1)
+		AND NOT EXISTS (SELECT 1 FROM content_pins WHERE digest = ?1)`, payload[:])
+	if err != nil {
+		return fmt.Errorf("delete journal payload: %w", err)
+	}
+	return nil
+}

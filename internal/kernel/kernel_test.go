@@ -1,0 +1,326 @@
+package kernel
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("KERNEL_TEST_CHILD"); dir != "" {
+		os.Exit(child(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// start is the clock of every test kernel, until a test moves it.
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// testKernel is a kernel with a clock that the test owns.
+type testKernel struct {
+	*Kernel
+	dir string
+	now time.Time
+}
+
+func open(t testing.TB) *testKernel {
+	t.Helper()
+	k := &testKernel{dir: filepath.Join(t.TempDir(), "node"), now: start}
+	k.reopen(t)
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+func (k *testKernel) reopen(t testing.TB) {
+	t.Helper()
+	if k.Kernel != nil {
+		if err := k.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if k.Kernel, err = Open(t.Context(), k.dir, Options{Now: func() time.Time { return k.now }}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (k *testKernel) update(t testing.TB, fn func(tx *Tx) error) {
+	t.Helper()
+	if err := k.Update(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (k *testKernel) view(t testing.TB, fn func(tx *Tx) error) {
+	t.Helper()
+	if err := k.View(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (k *testKernel) count(t testing.TB, query string, args ...any) (n int) {
+	t.Helper()
+	k.view(t, func(tx *Tx) error { return tx.QueryRow(query, args...).Scan(&n) })
+	return n
+}
+
+// dump renders every row of every table.
+func (k *testKernel) dump(t testing.TB) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	k.view(t, func(tx *Tx) error {
+		tables, err := tx.strings("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+		if err != nil {
+			return err
+		}
+		for _, table := range tables {
+			rows, err := tx.Query("SELECT * FROM " + table)
+			if err != nil {
+				return err
+			}
+			if out[table], err = render(rows); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+func render(rows *sql.Rows) ([]string, error) {
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for rows.Next() {
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			return nil, err
+		}
+		var b strings.Builder
+		for _, v := range values {
+			fmt.Fprintf(&b, "%v|", *v.(*any))
+		}
+		list = append(list, b.String())
+	}
+	return list, rows.Err()
+}
+
+// hexID makes a 64-digit id from a short name.
+func hexID(format string, args ...any) string {
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, format, args...)))
+}
+
+func digest(name string) hashing.Digest { return hashing.Bytes([]byte(name)) }
+
+func TestOpenRefusesASecondNode(t *testing.T) {
+	requirements.Covers(t, "AP-14.3.1")
+	k := open(t)
+	_, err := Open(t.Context(), k.dir, Options{})
+	if !errors.Is(err, sqlite.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("pid %d", os.Getpid())) {
+		t.Fatalf("second open = %v", err)
+	}
+	if info, err := os.Stat(k.dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("data folder: %v, %v", info.Mode(), err)
+	}
+}
+
+func TestReadOnlyLooksBesideTheNode(t *testing.T) {
+	k := open(t)
+	k.update(t, func(tx *Tx) error { return tx.SetMeta("a", "1") })
+	ro, err := Open(t.Context(), k.dir, Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ro.Close()
+	var got string
+	err = ro.View(t.Context(), func(tx *Tx) (err error) {
+		got, err = tx.Meta("a")
+		return err
+	})
+	if err != nil || got != "1" {
+		t.Errorf("Meta = %q, %v", got, err)
+	}
+	if err := ro.Update(t.Context(), func(tx *Tx) error { return nil }); !errors.Is(err, sqlite.ErrReadOnly) {
+		t.Errorf("Update = %v", err)
+	}
+	if _, err := Open(t.Context(), t.TempDir(), Options{ReadOnly: true}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("read-only open of nothing = %v", err)
+	}
+}
+
+// TestStoresChangeTogether writes to every store in one transaction that ends
+// in an error.
+func TestStoresChangeTogether(t *testing.T) {
+	k := open(t)
+	all := func(tx *Tx) error {
+		_, err := tx.AppendJournalPayload(entry("root", RetainForever), []byte("payload"))
+		return errors.Join(
+			err,
+			tx.CreateThread("root.a", "p"),
+			tx.SetCursor("relay", 7),
+			tx.Audit("x", "y", nil),
+			tx.RecordDirective(Directive{ID: "d", Key: "k", ApprovedBy: "me"}),
+			tx.Enqueue(OutEvent{EventID: hexID("e"), Event: []byte("{}"), Relays: []string{"wss://r"}}),
+			tx.Correlate(hexID("r"), NameThread, "root.a"),
+		)
+	}
+	k.update(t, func(tx *Tx) error { return tx.CreateThread("root", "p") })
+	before := k.dump(t)
+	stop := errors.New("stop")
+	if err := k.Update(t.Context(), func(tx *Tx) error { return errors.Join(all(tx), stop) }); !errors.Is(err, stop) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, k.dump(t)); diff != "" {
+		t.Errorf("a failed transaction left:\n%s", diff)
+	}
+	k.update(t, all)
+	after := k.dump(t)
+	for _, table := range []string{"journal", "contents", "threads", "meta", "audit", "directives", "outbox", "correlation"} {
+		if len(after[table]) == len(before[table]) {
+			t.Errorf("%s did not change", table)
+		}
+	}
+	k.reopen(t)
+	if diff := cmp.Diff(after, k.dump(t)); diff != "" {
+		t.Errorf("after reopening:\n%s", diff)
+	}
+}
+
+// mutable tables hold cursors, or an index of what other tables say.
+var mutable = []string{"meta", "outbox_open", "open_jobs", "open_purchases", "sqlite_sequence"}
+
+// TestTablesAreAppendOnly tries to change, delete and replace the rows of every
+// table of a node that has done everything once, past the code, in SQL.
+func TestTablesAreAppendOnly(t *testing.T) {
+	requirements.Covers(t, "AP-7.3.1")
+	k := open(t)
+	fill(t, k)
+	before := k.dump(t)
+	for _, table := range slices.Sorted(maps.Keys(before)) {
+		if slices.Contains(mutable, table) {
+			continue
+		}
+		if len(before[table]) == 0 {
+			t.Errorf("%s is empty: nothing is tested", table)
+			continue
+		}
+		var columns []string
+		k.view(t, func(tx *Tx) (err error) {
+			columns, err = tx.strings("SELECT name FROM pragma_table_info(?)", table)
+			return err
+		})
+		for _, query := range []string{
+			fmt.Sprintf("UPDATE %s SET %s = %[2]s", table, columns[len(columns)-1]),
+			"DELETE FROM " + table,
+			fmt.Sprintf("INSERT OR REPLACE INTO %s SELECT * FROM %[1]s", table),
+		} {
+			err := k.Update(t.Context(), func(tx *Tx) error {
+				_, err := tx.Exec(query)
+				return err
+			})
+			if !sqlite.IsConstraint(err) {
+				t.Errorf("%s: %v", query, err)
+			}
+		}
+	}
+	if diff := cmp.Diff(before, k.dump(t)); diff != "" {
+		t.Errorf("something changed:\n%s", diff)
+	}
+}
+
+// fill takes a node through everything it can record.
+func fill(t *testing.T, k *testKernel) {
+	t.Helper()
+	k.update(t, func(tx *Tx) error {
+		if err := tx.EnsureThread("root", "p"); err != nil {
+			return err
+		}
+		_, err := tx.AppendJournalPayload(entry("root", RetainForever), []byte("payload"))
+		return errors.Join(err, tx.Audit("x", "y", nil))
+	})
+	s := k.ProviderStore("p")
+	j := testJob("fill", "prepay")
+	toState(t, s, j, "delivering")
+	must(t, s.AddAcks(t.Context(), acksOf(t, s)...))
+	must(t, s.Settle(t.Context(), j.RequestID, settled(j), issuer(j)))
+	owed := testJob("owed", "prepay")
+	toState(t, s, owed, "failed")
+
+	b := k.BuyerStore()
+	p := testPurchase("fill")
+	must(t, b.AddPurchase(t.Context(), p))
+	must(t, reserve(t.Context(), b, p))
+	must(t, b.Paid(t.Context(), p.RequestID, paidFor(p)))
+	must(t, b.AddFeedback(t.Context(), p.RequestID, hexID("7000"), []byte("{}"), start))
+	must(t, b.SetResult(t.Context(), p.RequestID, []byte("{}"), []byte("output"), nil, false))
+	must(t, b.SetReceipt(t.Context(), p.RequestID, "rcpt_buyer", []byte("{}")))
+	must(t, b.SetCancel(t.Context(), p.RequestID, []byte("{}")))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBackupIsAWholeKernel(t *testing.T) {
+	k := open(t)
+	fill(t, k)
+	dir := t.TempDir()
+	must(t, k.Backup(t.Context(), filepath.Join(dir, FileName)))
+	before := k.dump(t)
+	copied := &testKernel{dir: dir, now: start}
+	copied.reopen(t)
+	defer copied.Close()
+	if diff := cmp.Diff(before, copied.dump(t)); diff != "" {
+		t.Errorf("the copy differs:\n%s", diff)
+	}
+}
+
+func TestCursorMovesWithItsEffect(t *testing.T) {
+	k := open(t)
+	k.update(t, func(tx *Tx) error { return tx.SetCursor("wss://r", 10) })
+	stop := errors.New("stop")
+	err := k.Update(context.Background(), func(tx *Tx) error { return errors.Join(tx.SetCursor("wss://r", 20), stop) })
+	if !errors.Is(err, stop) {
+		t.Fatal(err)
+	}
+	k.update(t, func(tx *Tx) error { return tx.SetMeta("cursor/bad", "x") })
+	k.view(t, func(tx *Tx) error {
+		for name, want := range map[string]int64{"wss://r": 10, "other": 0} {
+			if got, err := tx.Cursor(name); got != want || err != nil {
+				t.Errorf("Cursor(%s) = %d, %v", name, got, err)
+			}
+		}
+		if _, err := tx.Cursor("bad"); err == nil {
+			t.Error("a cursor that is no number was read")
+		}
+		return nil
+	})
+}

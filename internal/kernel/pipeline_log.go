@@ -1,0 +1,105 @@
+package kernel
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+)
+
+// PipelineLog is the journal and the audit log of a pipeline, and its judge of
+// directives.
+type PipelineLog struct {
+	k       *Kernel
+	profile string
+}
+
+var (
+	_ pipeline.Journal = (*PipelineLog)(nil)
+	_ pipeline.Audit   = (*PipelineLog)(nil)
+)
+
+// PipelineLog returns the log of a pipeline. A thread that has no record yet
+// gets one under profile.
+func (k *Kernel) PipelineLog(profile string) *PipelineLog {
+	return &PipelineLog{k: k, profile: profile}
+}
+
+// Append records a message that passed, and the job its thread works for. It is
+// durable when Append returns.
+func (l *PipelineLog) Append(ctx context.Context, e pipeline.Entry) error {
+	r := Retention(e.Retention.Policy)
+	if e.Retention.Policy == pipeline.RetainDays {
+		r = RetainDays(e.Retention.Days)
+	}
+	return l.k.Update(ctx, func(tx *Tx) error {
+		if err := tx.EnsureThread(string(e.Thread), l.profile); err != nil {
+			return err
+		}
+		job, err := tx.jobOfThread(string(e.Thread))
+		if err != nil {
+			return err
+		}
+		_, err = tx.AppendJournal(JournalEntry{
+			Thread: string(e.Thread), Direction: Direction(e.Direction), Handler: e.Handler, PayloadTag: e.PayloadTag,
+			PayloadHash: e.PayloadHash, Retention: r, RequestID: job,
+		})
+		return err
+	})
+}
+
+// jobOfThread finds the job that a thread, or one above it, was made for; "" if
+// there is none.
+func (tx *Tx) jobOfThread(id string) (job string, err error) {
+	path, err := threadPath(id)
+	if err != nil {
+		return "", err
+	}
+	for _, above := range slices.Backward(path) {
+		err := tx.QueryRow("SELECT request_id FROM job_orders WHERE thread_id = ?", above).Scan(&job)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return job, err
+		}
+	}
+	return "", nil
+}
+
+// Bounds of what an audit line repeats of a rejected message.
+const (
+	maxAuditName    = 256
+	maxAuditSubject = 512
+)
+
+// Reject leaves one audit line of a message that was refused, and nothing in
+// the journal (K-3). It is written even if the message's own context has ended.
+func (l *PipelineLog) Reject(ctx context.Context, r pipeline.Reject) {
+	err := l.k.Update(context.WithoutCancel(ctx), func(tx *Tx) error {
+		return tx.Audit(string(r.Reason), clip(string(r.Thread), maxAuditSubject), map[string]string{
+			"tag": clip(r.Tag, maxAuditName), "profile": clip(r.Profile, maxAuditName), "sender": clip(r.Sender, maxAuditName),
+		})
+	})
+	if err != nil {
+		l.k.log.Error("rejected message is not in the audit log", "reason", r.Reason, "error", err)
+	}
+}
+
+// DirectiveLive reports whether a directive exists and still stands.
+func (l *PipelineLog) DirectiveLive(ctx context.Context, id string) (live bool, err error) {
+	err = l.k.View(ctx, func(tx *Tx) error {
+		live, err = tx.DirectiveLive(id)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("judge directive: %w", err)
+	}
+	return live, nil
+}
+
+// clip bounds a text from outside and makes it one that SQLite can give back.
+func clip(s string, n int) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(s[:min(len(s), n)], "\x00", ""), "")
+}

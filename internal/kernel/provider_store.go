@@ -1,0 +1,174 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// ProviderStore keeps the jobs that the node sells.
+type ProviderStore struct {
+	k       *Kernel
+	profile string
+}
+
+var _ provider.Store = (*ProviderStore)(nil)
+
+// ProviderStore returns the store of jobs. profile is that of their threads.
+func (k *Kernel) ProviderStore(profile string) *ProviderStore {
+	return &ProviderStore{k: k, profile: profile}
+}
+
+func (s *ProviderStore) update(ctx context.Context, fn func(tx *Tx) error) error {
+	return providerErr(s.k.Update(ctx, fn))
+}
+
+func (s *ProviderStore) view(ctx context.Context, fn func(tx *Tx) error) error {
+	return providerErr(s.k.View(ctx, fn))
+}
+
+// providerErr gives the kernel's errors the names that the provider knows. A
+// unique value that is taken means that a step was done before, or for another.
+func providerErr(err error) error {
+	switch {
+	case err == nil, errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrDuplicate), errors.Is(err, provider.ErrConflict):
+		return err
+	case errors.Is(err, ErrNotFound):
+		return fmt.Errorf("%w: %w", provider.ErrNotFound, err)
+	case errors.Is(err, ErrConflict), errors.Is(err, ErrDuplicate), sqlite.IsUnique(err):
+		return fmt.Errorf("%w: %w", provider.ErrConflict, err)
+	}
+	return err
+}
+
+// PutContents stores bytes under their digests.
+func (s *ProviderStore) PutContents(ctx context.Context, contents ...[]byte) error {
+	return s.update(ctx, func(tx *Tx) error { return tx.putAll(contents) })
+}
+
+func (tx *Tx) putAll(contents [][]byte) error {
+	for _, c := range contents {
+		if _, err := tx.PutContent(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Content returns the bytes with this digest.
+func (s *ProviderStore) Content(ctx context.Context, d hashing.Digest) (data []byte, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		data, err = tx.Content(d)
+		return err
+	})
+	return data, err
+}
+
+// Enqueue queues events of no job.
+func (s *ProviderStore) Enqueue(ctx context.Context, out ...provider.OutEvent) error {
+	return s.update(ctx, func(tx *Tx) error { return tx.enqueueAll(out) })
+}
+
+func (tx *Tx) enqueueAll(out []provider.OutEvent) error {
+	for _, e := range out {
+		err := tx.Enqueue(OutEvent{
+			EventID: e.EventID, Event: e.Event, RequestID: e.RequestID, Relays: e.Relays, Required: e.Required,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PendingEvents lists queued events that some relay has yet to confirm.
+func (s *ProviderStore) PendingEvents(ctx context.Context, maxAge time.Duration, limit int) (list []provider.Pending, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		pending, err := tx.Pending(tx.now.Add(-maxAge), limit)
+		for _, p := range pending {
+			list = append(list, provider.Pending{
+				OutEvent: provider.OutEvent{
+					EventID: p.EventID, Event: p.Event, RequestID: p.RequestID, Relays: p.Relays, Required: p.Required,
+				},
+				Confirmed: p.Confirmed, Attempts: p.Attempts, QueuedAt: p.QueuedAt,
+			})
+		}
+		return err
+	})
+	return list, err
+}
+
+// AddAcks records what relays said.
+func (s *ProviderStore) AddAcks(ctx context.Context, acks ...provider.Ack) error {
+	return s.update(ctx, func(tx *Tx) error {
+		for _, a := range acks {
+			if err := tx.AddAck(Ack(a)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Acks lists what relays said of the events of one job.
+func (s *ProviderStore) Acks(ctx context.Context, requestID string) (list []provider.Ack, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		acks, err := tx.Acks(requestID)
+		for _, a := range acks {
+			list = append(list, provider.Ack(a))
+		}
+		return err
+	})
+	return list, err
+}
+
+// Confirmed counts the relays that said OK to an event.
+func (s *ProviderStore) Confirmed(ctx context.Context, eventID string) (n int, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		n, err = tx.Confirmed(eventID)
+		return err
+	})
+	return n, err
+}
+
+// Credits lists what is owed to buyers, oldest first.
+func (s *ProviderStore) Credits(ctx context.Context) (list []provider.Credit, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		rows, err := tx.Query("SELECT request_id, buyer, msats, coalesce(refund_to, '') FROM credits ORDER BY rowid")
+		if err != nil {
+			return fmt.Errorf("read credits: %w", err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var c provider.Credit
+			if err := rows.Scan(&c.RequestID, &c.Buyer, &c.Msats, &c.RefundTo); err != nil {
+				return fmt.Errorf("read credits: %w", err)
+			}
+			list = append(list, c)
+		}
+		return rows.Err()
+	})
+	return list, err
+}
+
+// Stats is this node's own record. Latency runs from a job's first start.
+func (s *ProviderStore) Stats(ctx context.Context) (st provider.Stats, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		err := tx.QueryRow(`
+			SELECT count(*), coalesce(CAST(avg(
+				(SELECT min(at_ms) FROM job_states d WHERE d.request_id = s.request_id AND d.state = 'delivering') -
+				(SELECT min(at_ms) FROM job_states r WHERE r.request_id = s.request_id AND r.state = 'running')) AS INTEGER), 0),
+				(SELECT count(*) FROM job_states f WHERE f.state = 'failed')
+			FROM job_states s WHERE s.state = 'succeeded'`).Scan(&st.Succeeded, &st.AvgLatencyMs, &st.Failed)
+		if err != nil {
+			return fmt.Errorf("count ended jobs: %w", err)
+		}
+		return nil
+	})
+	return st, err
+}

@@ -1,0 +1,152 @@
+package kernel
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// ErrAmbiguous: several purchases begin with the given characters.
+var ErrAmbiguous = errors.New("several purchases begin with that; give more characters")
+
+// minPrefix is how much of an id must be given to find a purchase.
+const minPrefix = 6
+
+// Purchase returns a purchase as it stands.
+func (s *BuyerStore) Purchase(ctx context.Context, requestID string) (p buyer.Purchase, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		p, err = tx.purchase(requestID)
+		return err
+	})
+	return p, err
+}
+
+// FindPurchase resolves an id prefix of at least 6 characters. ErrAmbiguous if
+// several fit.
+func (s *BuyerStore) FindPurchase(ctx context.Context, prefix string) (p buyer.Purchase, err error) {
+	if len(prefix) < minPrefix || strings.Trim(prefix, "0123456789abcdef") != "" {
+		return p, fmt.Errorf("%q is not at least %d hex digits of an id: %w", prefix, minPrefix, buyer.ErrNotFound)
+	}
+	err = s.view(ctx, func(tx *Tx) error {
+		// 'g' follows the last hex digit: the range is served by the index.
+		ids, err := tx.strings("SELECT request_id FROM purchases WHERE request_id >= ? AND request_id < ? LIMIT 2", prefix, prefix+"g")
+		switch {
+		case err != nil:
+			return fmt.Errorf("find purchase: %w", err)
+		case len(ids) == 0:
+			return fmt.Errorf("purchase %s: %w", prefix, ErrNotFound)
+		case len(ids) > 1:
+			return fmt.Errorf("purchase %s: %w", prefix, ErrAmbiguous)
+		}
+		p, err = tx.purchase(ids[0])
+		return err
+	})
+	return p, err
+}
+
+// Purchases lists purchases, newest first; at most limit if limit > 0.
+func (s *BuyerStore) Purchases(ctx context.Context, limit int) (list []buyer.Purchase, err error) {
+	if limit <= 0 {
+		limit = -1
+	}
+	err = s.view(ctx, func(tx *Tx) error {
+		ids, err := tx.strings("SELECT request_id FROM purchases ORDER BY seq DESC LIMIT ?", limit)
+		if err != nil {
+			return fmt.Errorf("list purchases: %w", err)
+		}
+		for _, id := range ids {
+			p, err := tx.purchase(id)
+			if err != nil {
+				return err
+			}
+			list = append(list, p)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// OpenPurchases lists the ids of purchases that have not ended, oldest first.
+func (s *BuyerStore) OpenPurchases(ctx context.Context) (ids []string, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		ids, err = tx.strings("SELECT o.request_id FROM open_purchases o JOIN purchases p ON p.request_id = o.request_id ORDER BY p.seq")
+		return err
+	})
+	return ids, err
+}
+
+func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
+	p := buyer.Purchase{RequestID: id}
+	var (
+		relays           string
+		added, at        int64
+		payee, receiptID sql.NullString
+		output           hashing.Digest
+		early            sql.NullBool
+	)
+	err := tx.QueryRow(`
+		SELECT p.provider, p.schema_id, p.job_hash, p.request, p.max_msats, p.relays, p.payee_node, p.added_ms,
+			c.state, c.reason, c.at_ms, x.event, r.event, r.output, r.early, t.event, t.receipt_id
+		FROM purchases p JOIN purchase_current c ON c.request_id = p.request_id
+			LEFT JOIN purchase_cancels x ON x.request_id = p.request_id
+			LEFT JOIN purchase_results r ON r.request_id = p.request_id
+			LEFT JOIN purchase_receipts t ON t.request_id = p.request_id
+		WHERE p.request_id = ?`, id).
+		Scan(&p.Provider, &p.SchemaID, into(&p.JobHash), &p.Request, &p.MaxMsats, &relays, &payee, &added,
+			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, into(&output), &early, &p.ReceiptEvent, &receiptID)
+	if err != nil {
+		return p, notFound(err, "purchase "+id)
+	}
+	p.PayeeNode, p.ReceiptID, p.SettledTooEarly = payee.String, receiptID.String, early.Bool
+	p.AddedAt, p.StateAt = fromMs(added), fromMs(at)
+	if err := json.Unmarshal([]byte(relays), &p.Relays); err != nil {
+		return p, fmt.Errorf("read purchase %s: %w", id, err)
+	}
+	if p.ResultEvent != nil {
+		if p.Output, err = tx.Content(output); err != nil {
+			return p, fmt.Errorf("read result of purchase %s: %w", id, err)
+		}
+	}
+	if err := tx.purchaseMoney(&p); err != nil {
+		return p, fmt.Errorf("read payment of purchase %s: %w", id, err)
+	}
+	return p, nil
+}
+
+// purchaseMoney reads the attempt to pay and how it ended.
+func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
+	var a buyer.Attempt
+	var reserved int64
+	err := tx.QueryRow(`SELECT purpose, payment_hash, amount_msats, fee_limit_msats, rule_id, quote, bolt11, acceptance, reserved_ms
+		FROM attempts WHERE request_id = ?`, p.RequestID).
+		Scan(&a.Purpose, into(&a.PaymentHash), &a.AmountMsats, &a.FeeLimitMsats, &a.RuleID, &p.Quote, &p.BOLT11, &p.Acceptance, &reserved)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a.ReservedAt = fromMs(reserved)
+	p.Attempt = &a
+	p.Payment, err = tx.purchasePayment(p.RequestID)
+	return err
+}
+
+// purchasePayment returns how the payment ended, nil while it has not.
+func (tx *Tx) purchasePayment(id string) (*payments.Payment, error) {
+	var p payments.Payment
+	err := tx.QueryRow(`SELECT payment_hash, state, amount_msats, fee_msats, preimage, failure_reason
+		FROM purchase_payments WHERE request_id = ?`, id).
+		Scan(into(&p.Hash), &p.State, &p.AmountMsats, &p.FeeMsats, into(&p.Preimage), &p.FailureReason)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return &p, err
+}

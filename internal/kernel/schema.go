@@ -1,0 +1,41 @@
+package kernel
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+//go:embed schema/base.sql
+var baseSQL string
+
+//go:embed schema/provider.sql
+var providerSQL string
+
+//go:embed schema/buyer.sql
+var buyerSQL string
+
+// migrations are the steps from an empty file to the present schema. An applied
+// step must never change: what is new comes as a further step.
+func migrations() []string {
+	return []string{
+		baseSQL + appendOnly("content_pins", "threads", "thread_states", "audit", "directives", "correlation",
+			"outbox", "outbox_relays", "outbox_acks"),
+		providerSQL + appendOnly("requests", "jobs", "job_states", "job_invoices", "job_acceptances", "job_payments",
+			"job_orders", "job_runs", "job_results", "receipts", "credits"),
+		buyerSQL + appendOnly("purchases", "purchase_states", "attempts", "ledger", "purchase_payments", "feedback",
+			"purchase_results", "purchase_receipts", "purchase_cancels"),
+	}
+}
+
+// appendOnly makes the triggers that refuse to change or delete a row.
+func appendOnly(tables ...string) string {
+	var b strings.Builder
+	for _, t := range tables {
+		for _, verb := range []string{"UPDATE", "DELETE"} {
+			fmt.Fprintf(&b, "CREATE TRIGGER %s_no_%s BEFORE %s ON %s\nBEGIN SELECT RAISE(ABORT, '%s is append-only'); END;\n",
+				t, strings.ToLower(verb), verb, t, t)
+		}
+	}
+	return b.String()
+}

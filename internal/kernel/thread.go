@@ -1,0 +1,211 @@
+package kernel
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+)
+
+// ThreadState is where a thread stands (AP-5.3.1).
+type ThreadState string
+
+// The states of a thread. Active comes first; the others are final.
+const (
+	ThreadActive    ThreadState = "Active"
+	ThreadCompleted ThreadState = "Completed"
+	ThreadFailed    ThreadState = "Failed"
+)
+
+// Thread is one path of work.
+type Thread struct {
+	ID       string // dot-separated path, for example "root.task-1.job[abc]" (AP-5.1.1)
+	Parent   string // "" for a root
+	Profile  string
+	State    ThreadState
+	Result   *hashing.Digest // content that the thread returned, if any
+	Created  time.Time
+	StateAt  time.Time
+	Children []string
+}
+
+// Bounds of a thread id. The depth has no bound of its own (AP-5.4.1).
+const (
+	maxThreadID    = 64 << 10
+	maxThreadLabel = 256
+)
+
+// threadPath checks an id and returns the ids from its root down to itself. A
+// label is a name or name[key] in printable ASCII; dots in a key do not
+// separate.
+func threadPath(id string) ([]string, error) {
+	if len(id) > maxThreadID {
+		return nil, fmt.Errorf("thread id of %d bytes: %w", len(id), ErrTooLarge)
+	}
+	var path []string
+	for from := 0; ; {
+		n := labelLen(id[from:])
+		if n == 0 || n > maxThreadLabel {
+			return nil, fmt.Errorf("thread id %.80q: %w", id, ErrInvalid)
+		}
+		from += n
+		path = append(path, id[:from])
+		if from == len(id) {
+			return path, nil
+		}
+		if id[from] != '.' {
+			return nil, fmt.Errorf("thread id %.80q: %w", id, ErrInvalid)
+		}
+		from++
+	}
+}
+
+// labelLen is the length of the label that s begins with, 0 if there is none.
+func labelLen(s string) int {
+	name := strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(".[]", r) })
+	if name < 0 {
+		return len(s)
+	}
+	if name == 0 || s[name] != '[' {
+		return name
+	}
+	key := strings.IndexFunc(s[name+1:], func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("[]", r) })
+	if key < 1 || s[name+1+key] != ']' {
+		return 0
+	}
+	return name + key + 2
+}
+
+// CreateThread records a new Active thread. Its parent is the path without
+// the last label; that must exist and be Active (ErrNotFound, ErrConflict). Whether
+// the profile is narrow enough is the caller's to check. ErrDuplicate if the
+// thread exists.
+func (tx *Tx) CreateThread(id, profile string) error {
+	path, err := threadPath(id)
+	if err != nil {
+		return err
+	}
+	parent := ""
+	if len(path) > 1 {
+		parent = path[len(path)-2]
+		state, err := tx.threadState(parent)
+		if err != nil {
+			return fmt.Errorf("create thread: parent %w", err)
+		}
+		if state != ThreadActive {
+			return fmt.Errorf("create thread: parent is %s: %w", state, ErrConflict)
+		}
+	}
+	_, err = tx.Exec("INSERT INTO threads(thread_id, parent, profile, created_ms) VALUES (?, ?, ?, ?)",
+		id, text(parent), profile, tx.now.UnixMilli())
+	if sqlite.IsUnique(err) {
+		return fmt.Errorf("thread %q: %w", id, ErrDuplicate)
+	}
+	if err != nil {
+		return fmt.Errorf("create thread: %w", err)
+	}
+	return tx.appendThreadState(id, ThreadActive, nil)
+}
+
+// EnsureThread creates the thread and those above it that are missing, all with
+// profile. A thread that exists is left as it is.
+func (tx *Tx) EnsureThread(id, profile string) error {
+	path, err := threadPath(id)
+	if err != nil {
+		return err
+	}
+	for _, id := range path {
+		_, err := tx.threadState(id)
+		if errors.Is(err, ErrNotFound) {
+			err = tx.CreateThread(id, profile)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndThread moves an Active thread to Completed or Failed. result is the digest
+// of the content it returns to its parent, or nil. ErrConflict if it has ended.
+func (tx *Tx) EndThread(id string, to ThreadState, result *hashing.Digest) error {
+	if to != ThreadCompleted && to != ThreadFailed {
+		return fmt.Errorf("end thread as %q: %w", to, ErrInvalid)
+	}
+	state, err := tx.threadState(id)
+	if err != nil {
+		return fmt.Errorf("end thread: %w", err)
+	}
+	if state != ThreadActive {
+		return fmt.Errorf("end thread %q, which is %s: %w", id, state, ErrConflict)
+	}
+	return tx.appendThreadState(id, to, result)
+}
+
+func (tx *Tx) appendThreadState(id string, s ThreadState, result *hashing.Digest) error {
+	_, err := tx.Exec("INSERT INTO thread_states(thread_id, state, result, at_ms) VALUES (?, ?, ?, ?)",
+		id, string(s), blobPtr(result), tx.now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("record thread state: %w", err)
+	}
+	return nil
+}
+
+func (tx *Tx) threadState(id string) (ThreadState, error) {
+	var s string
+	err := tx.QueryRow("SELECT state FROM thread_states WHERE thread_id = ? ORDER BY seq DESC LIMIT 1", id).Scan(&s)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("thread %q: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read thread: %w", err)
+	}
+	return ThreadState(s), nil
+}
+
+// Thread returns a thread as it stands, with the ids of its children.
+func (tx *Tx) Thread(id string) (Thread, error) {
+	t := Thread{ID: id}
+	var (
+		parent      sql.NullString
+		state       string
+		result      hashing.Digest
+		created, at int64
+	)
+	err := tx.QueryRow("SELECT parent, profile, created_ms, state, result, at_ms FROM thread_current WHERE thread_id = ?", id).
+		Scan(&parent, &t.Profile, &created, &state, into(&result), &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return t, fmt.Errorf("thread %q: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return t, fmt.Errorf("read thread: %w", err)
+	}
+	t.Parent, t.State, t.Created, t.StateAt = parent.String, ThreadState(state), fromMs(created), fromMs(at)
+	if !result.IsZero() {
+		t.Result = &result
+	}
+	t.Children, err = tx.strings("SELECT thread_id FROM threads WHERE parent = ? ORDER BY rowid", id)
+	return t, err
+}
+
+// strings runs a query of one text column.
+func (tx *Tx) strings(query string, args ...any) ([]string, error) {
+	rows, err := tx.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, rows.Err()
+}

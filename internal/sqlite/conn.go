@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+const (
+	busyTimeoutMs = 5000
+	// stmtCache is the number of prepared statements a connection keeps.
+	stmtCache = 256
+)
+
+// conn is one SQLite connection, used by one goroutine at a time. The driver
+// keeps its prepared statements, and hands a statement to one user at a time,
+// so that a query may be repeated while an earlier one is still being read.
+type conn struct {
+	sql *sql.Conn
+	raw *sqlite3.SQLiteConn // the same connection; only for AutoCommit
+}
+
+// pragma is a setting and the value that must be read back.
+type pragma struct{ param, name, set, want string }
+
+func pragmas(readOnly bool) []pragma {
+	list := []pragma{
+		{"_busy_timeout", "busy_timeout", strconv.Itoa(busyTimeoutMs), strconv.Itoa(busyTimeoutMs)},
+		{"_foreign_keys", "foreign_keys", "1", "1"},
+		{"_synchronous", "synchronous", "FULL", "2"},
+		// Without it INSERT OR REPLACE deletes a row behind the back of its triggers.
+		{"_recursive_triggers", "recursive_triggers", "1", "1"},
+	}
+	if readOnly {
+		// A reader cannot set the journal mode, but it must find it.
+		return append(list, pragma{"", "journal_mode", "", "wal"}, pragma{"_query_only", "query_only", "1", "1"})
+	}
+	return append(list, pragma{"_journal_mode", "journal_mode", "WAL", "wal"})
+}
+
+// dsn escapes the path, so that a '?', '#' or '%' in it is part of the name.
+func dsn(path string, readOnly bool) string {
+	q := url.Values{}
+	q.Set("mode", "rw")
+	if readOnly {
+		q.Set("mode", "ro")
+	}
+	q.Set("_txlock", "immediate")
+	q.Set("_stmt_cache_size", strconv.Itoa(stmtCache))
+	for _, p := range pragmas(readOnly) {
+		if p.param != "" {
+			q.Set(p.param, p.set)
+		}
+	}
+	return uri(path) + "?" + q.Encode()
+}
+
+func uri(path string) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath()
+}
+
+// connect opens one connection and reads its pragmas back.
+func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
+	pool, err := sql.Open("sqlite3", dsn(db.path, readOnly))
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	db.pools = append(db.pools, pool)
+	pool.SetMaxOpenConns(1)
+	sc, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", db.path, err)
+	}
+	c := &conn{sql: sc}
+	err = sc.Raw(func(dc any) error {
+		c.raw = dc.(*sqlite3.SQLiteConn)
+		return nil
+	})
+	if err == nil {
+		err = c.verify(ctx, pragmas(readOnly))
+	}
+	if err != nil {
+		_ = sc.Close()
+		return nil, fmt.Errorf("open database %s: %w", db.path, err)
+	}
+	return c, nil
+}
+
+// verify reads every pragma back: a wrong name or a file system without shared
+// memory would otherwise leave a weaker setting in silence.
+func (c *conn) verify(ctx context.Context, list []pragma) error {
+	for _, p := range list {
+		var got string
+		if err := c.sql.QueryRowContext(ctx, "PRAGMA "+p.name).Scan(&got); err != nil {
+			return fmt.Errorf("read pragma %s: %w", p.name, err)
+		}
+		if got != p.want {
+			return fmt.Errorf("%w: %s is %q, want %q", ErrPragma, p.name, got, p.want)
+		}
+	}
+	return nil
+}
+
+// exec runs a statement without arguments and never stops half way.
+func (c *conn) exec(query string) error {
+	_, err := c.sql.ExecContext(context.Background(), query)
+	return err
+}
+
+// inTx reports whether a transaction is open. SQLite rolls one back by itself
+// after some errors, such as a full disk.
+func (c *conn) inTx() bool { return !c.raw.AutoCommit() }
+
+func (c *conn) close() error {
+	if err := c.sql.Close(); err != nil {
+		return fmt.Errorf("close connection: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+var (
+	// ErrClosed is returned once Close was called.
+	ErrClosed = errors.New("database is closed")
+	// ErrBadPath is returned for a path that names no file.
+	ErrBadPath = errors.New("not a file path")
+	// ErrCommit is returned to every caller whose update was in a transaction
+	// that could not be committed. Whether it is durable is not known until
+	// the database is opened again.
+	ErrCommit = errors.New("commit failed")
+	// ErrReadOnly is returned by Update on a read-only database and on one
+	// whose commit failed.
+	ErrReadOnly = errors.New("database is read-only")
+	// ErrLocked is wrapped by *LockedError.
+	ErrLocked = errors.New("database is in use by another process")
+	// ErrTooNew is returned for a file that a newer program has migrated.
+	ErrTooNew = errors.New("database was written by a newer program")
+	// ErrTxDone is returned by a Tx that is used after its function returned,
+	// or after SQLite rolled the transaction back because of an earlier error.
+	ErrTxDone = errors.New("transaction has ended")
+	// ErrPragma is returned by Open when a pragma is not in force as asked.
+	ErrPragma = errors.New("pragma is not as asked")
+)
+
+// LockedError says who holds the lock of a database.
+type LockedError struct {
+	Path string // the lock file
+	PID  int    // the holder, 0 if it has not written its pid yet
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("%v (%s)", ErrLocked, e.Path)
+	}
+	return fmt.Sprintf("%v: pid %d holds %s", ErrLocked, e.PID, e.Path)
+}
+
+// Is reports that a LockedError is an ErrLocked.
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+
+// IsUnique reports whether err is the violation of a UNIQUE or PRIMARY KEY
+// constraint.
+func IsUnique(err error) bool {
+	var e sqlite3.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.ExtendedCode {
+	case sqlite3.ErrConstraintUnique, sqlite3.ErrConstraintPrimaryKey, sqlite3.ErrConstraintRowID:
+		return true
+	}
+	return false
+}
+
+// IsConstraint reports whether err is the violation of any constraint: CHECK,
+// NOT NULL, a foreign key, a trigger's RAISE, or one of those of IsUnique.
+func IsConstraint(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.Code == sqlite3.ErrConstraint
+}

@@ -1,0 +1,81 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+)
+
+// migrate applies the scripts that the file has not seen, each in a
+// transaction with its version number, so a crash leaves none half done.
+func (db *DB) migrate(scripts []string) error {
+	// The lock is taken before the version is read: two processes that open a
+	// new file at once must not both apply the first script.
+	for {
+		done, err := db.migrateNext(scripts)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+func (db *DB) migrateNext(scripts []string) (done bool, err error) {
+	c := db.writer
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return false, fmt.Errorf("migrate: %w", err)
+	}
+	defer func() {
+		if c.inTx() {
+			_ = c.exec("ROLLBACK") // err is the error that counts
+		}
+	}()
+	version, err := c.version(context.Background())
+	if err != nil {
+		return false, err
+	}
+	if version > len(scripts) {
+		return false, tooNew(db.path, version, len(scripts))
+	}
+	if version == len(scripts) {
+		return true, nil
+	}
+	if err := c.exec(scripts[version]); err != nil {
+		return false, fmt.Errorf("migrate %s to version %d: %w", db.path, version+1, err)
+	}
+	if err := c.exec(fmt.Sprintf("PRAGMA user_version = %d", version+1)); err != nil {
+		return false, fmt.Errorf("migrate: write version: %w", err)
+	}
+	if err := c.exec("COMMIT"); err != nil {
+		return false, fmt.Errorf("migrate: %w", err)
+	}
+	db.log.Info("database migrated", "path", db.path, "version", version+1)
+	return false, nil
+}
+
+func (c *conn) version(ctx context.Context) (int, error) {
+	var v int
+	if err := c.sql.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v); err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	return v, nil
+}
+
+func tooNew(path string, version, known int) error {
+	return fmt.Errorf("%w: %s has schema version %d and this program knows %d", ErrTooNew, path, version, known)
+}
+
+// checkVersion is migrate for a read-only database.
+func (db *DB) checkVersion(ctx context.Context, known int) error {
+	c := <-db.readers
+	defer func() { db.readers <- c }()
+	version, err := c.version(ctx)
+	if err != nil {
+		return err
+	}
+	if version > known {
+		return tooNew(db.path, version, known)
+	}
+	if version < known {
+		return fmt.Errorf("%s has schema version %d of %d: open it for writing once to migrate it", db.path, version, known)
+	}
+	return nil
+}

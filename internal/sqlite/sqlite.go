@@ -1,0 +1,260 @@
+// Package sqlite opens one SQLite file the way a node that handles money needs
+// it: write-ahead log, synchronous=FULL, every pragma read back, one writer
+// whose commits are shared by concurrent callers, and readers of their own.
+//
+// It is the only package that imports go-sqlite3.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// maxReaders bounds the read-only connections of one DB.
+const maxReaders = 4
+
+// Options says how a database is opened. The zero value opens it for writing,
+// without a schema and without a lock against other processes.
+type Options struct {
+	// Migrations are SQL scripts, applied in order, one transaction each.
+	// PRAGMA user_version counts those applied; an applied script must never
+	// be edited. A file with a higher count is refused with ErrTooNew.
+	// Foreign keys must not be deferred: they would fail the commit of a whole
+	// group of updates in place of the statement that broke them.
+	Migrations []string
+
+	// ReadOnly opens an existing file for View and Backup alone. The schema
+	// must already be at the last migration.
+	ReadOnly bool
+
+	// ExclusiveLock takes an flock on <path>.lock for the life of the DB. A
+	// second opener is refused with a *LockedError. ReadOnly ignores it.
+	ExclusiveLock bool
+
+	// Logger receives a line for each migration and for a failed commit. Nil
+	// discards them.
+	Logger *slog.Logger
+}
+
+// DB is an open database. Its methods may be called from many goroutines.
+type DB struct {
+	path string
+	log  *slog.Logger
+	lock *fileLock // nil without ExclusiveLock
+
+	pools   []*sql.DB
+	writer  *conn      // owned by the serve goroutine; nil when ReadOnly
+	readers chan *conn // every idle reader; capacity maxReaders
+
+	queue  chan *update  // unbuffered: a received update has begun
+	closed chan struct{} // closed by Close: nothing new begins
+	served chan struct{} // closed when the serve goroutine has returned
+	once   sync.Once
+
+	failure atomic.Pointer[error] // set once by a failed commit, for good
+	updates atomic.Uint64
+	commits atomic.Uint64
+}
+
+// Stats counts what the writer did since Open.
+type Stats struct {
+	Updates uint64 // updates that became durable
+	Commits uint64 // transactions, and so fsyncs, that it took
+}
+
+// Open opens or creates the database at path. The file is made with mode 0600;
+// its directory must exist. ctx bounds the opening, not the migrations.
+func Open(ctx context.Context, path string, opt Options) (*DB, error) {
+	path, err := checkPath(path)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{
+		path:    path,
+		log:     opt.Logger,
+		readers: make(chan *conn, maxReaders),
+		queue:   make(chan *update),
+		closed:  make(chan struct{}),
+		served:  make(chan struct{}),
+	}
+	if db.log == nil {
+		db.log = slog.New(slog.DiscardHandler)
+	}
+	if err := db.open(ctx, opt); err != nil {
+		return nil, errors.Join(err, db.release())
+	}
+	if opt.ReadOnly {
+		close(db.served)
+	} else {
+		go db.serve()
+	}
+	return db, nil
+}
+
+// checkPath refuses what SQLite would take for something other than a file.
+func checkPath(path string) (string, error) {
+	if path == "" || strings.Contains(path, ":memory:") || strings.ContainsRune(path, 0) {
+		return "", fmt.Errorf("open database %q: %w", path, ErrBadPath)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("open database %q: %w", path, err)
+	}
+	return abs, nil
+}
+
+func (db *DB) open(ctx context.Context, opt Options) (err error) {
+	if opt.ReadOnly {
+		if _, err := os.Stat(db.path); err != nil {
+			return fmt.Errorf("open database: %w", err)
+		}
+	} else {
+		if opt.ExclusiveLock {
+			if db.lock, err = lockFile(db.path + ".lock"); err != nil {
+				return err
+			}
+		}
+		if err := createFile(db.path); err != nil {
+			return err
+		}
+		if db.writer, err = db.connect(ctx, false); err != nil {
+			return err
+		}
+		if err := db.migrate(opt.Migrations); err != nil {
+			return err
+		}
+	}
+	for range maxReaders {
+		c, err := db.connect(ctx, true)
+		if err != nil {
+			return err
+		}
+		db.readers <- c
+	}
+	if opt.ReadOnly {
+		return db.checkVersion(ctx, len(opt.Migrations))
+	}
+	return nil
+}
+
+// createFile makes the file before SQLite does, so that it and the log files,
+// which copy its mode, are the owner's alone.
+func createFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes the names in dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	return nil
+}
+
+// Path returns the absolute path of the database file.
+func (db *DB) Path() string { return db.path }
+
+// Stats returns the counters of the writer.
+func (db *DB) Stats() Stats {
+	return Stats{Updates: db.updates.Load(), Commits: db.commits.Load()}
+}
+
+// Err is nil while updates are possible. After a failed commit it is the error
+// that made the database read-only; it wraps ErrReadOnly.
+func (db *DB) Err() error {
+	if p := db.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// View runs fn in a read transaction: all its queries see one state, which
+// includes every update that had returned. ctx ends the wait for a connection
+// and interrupts queries. Writes are refused by SQLite.
+func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-db.closed:
+		return ErrClosed
+	default:
+	}
+	var c *conn
+	select {
+	case c = <-db.readers:
+	case <-db.closed:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { db.readers <- c }()
+	if err := c.exec("BEGIN"); err != nil {
+		return fmt.Errorf("begin read: %w", err)
+	}
+	tx := &Tx{ctx: ctx, conn: c}
+	defer func() {
+		tx.finish()
+		// Nothing was written, so a rollback loses nothing and cannot block.
+		if rerr := c.exec("ROLLBACK"); rerr != nil && err == nil {
+			err = fmt.Errorf("end read: %w", rerr)
+		}
+	}()
+	return fn(tx)
+}
+
+// Close waits for what has begun, refuses the rest with ErrClosed, and frees
+// the lock. Calling it again is harmless.
+func (db *DB) Close() error {
+	var err error
+	db.once.Do(func() {
+		close(db.closed)
+		<-db.served
+		for range maxReaders { // a running View still holds its reader
+			c := <-db.readers
+			err = errors.Join(err, c.close())
+		}
+		err = errors.Join(err, db.release())
+	})
+	return err
+}
+
+// release frees what open took, whether or not open went through.
+func (db *DB) release() error {
+	var errs []error
+	for len(db.readers) > 0 {
+		errs = append(errs, (<-db.readers).close())
+	}
+	if db.writer != nil {
+		errs = append(errs, db.writer.close())
+	}
+	// The writer goes last: only it can empty the log into the file.
+	for _, p := range slices.Backward(db.pools) {
+		errs = append(errs, p.Close())
+	}
+	if db.lock != nil {
+		errs = append(errs, db.lock.release())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,122 @@
+// Package bolt11 reads and writes Lightning invoices (BOLT 11) and checks them
+// in full: checksum, every tagged field, and the signature, from which the
+// payee's key is recovered.
+//
+// An invoice that Decode accepts is well formed and was signed by the key in
+// Payee. Whether that is the right payee, amount, hash and network is for the
+// caller to compare, because any signature gives some key.
+//
+// The package links no network code.
+package bolt11
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// MaxLength is the longest invoice that is read, in characters: what the
+// largest QR code holds in bytes, and the same bound that lnd has.
+const MaxLength = 7089
+
+// Values that BOLT 11 gives to absent fields.
+const (
+	DefaultExpiry       = time.Hour
+	DefaultMinFinalCLTV = 18
+)
+
+// What Decode refuses an invoice for, for errors.Is; the text says more.
+var (
+	ErrTooLong   = errors.New("bolt11: invoice too long")
+	ErrBech32    = errors.New("bolt11: bad bech32")
+	ErrPrefix    = errors.New("bolt11: unknown prefix")
+	ErrAmount    = errors.New("bolt11: bad amount")
+	ErrField     = errors.New("bolt11: bad field")
+	ErrMissing   = errors.New("bolt11: missing field")
+	ErrFeature   = errors.New("bolt11: unknown required feature")
+	ErrSignature = errors.New("bolt11: bad signature")
+)
+
+// Invoice is a BOLT 11 invoice. Exactly one of Description and
+// DescriptionHash describes it; DescriptionHash is nil when it is Description,
+// which may be empty.
+type Invoice struct {
+	Network     payments.Network
+	AmountMsats int64 // 0: the invoice leaves the amount to the payer
+	CreatedAt   time.Time
+
+	PaymentHash     payments.Hash
+	PaymentSecret   [32]byte
+	Description     string
+	DescriptionHash *hashing.Digest
+	Metadata        []byte
+	Expiry          time.Duration // whole seconds
+	MinFinalCLTV    uint32        // blocks
+	Features        []int         // bits that are set, ascending
+	Fallbacks       []Fallback
+	Routes          [][]Hop
+
+	// Payee is the 33-byte compressed key in hex that the signature is by,
+	// recovered from it or named by the n field and checked.
+	Payee string
+}
+
+// Fallback is an on-chain address: witness version 0 to 16 with its program,
+// 17 for a public key hash, 18 for a script hash.
+type Fallback struct {
+	Version byte
+	Program []byte
+}
+
+// Hop is one step of a private route to the payee.
+type Hop struct {
+	PubKey         string // 33-byte compressed key in hex
+	ShortChannelID uint64
+	FeeBaseMsats   uint32
+	FeeMillionths  uint32
+	CLTVDelta      uint16
+}
+
+// ExpiresAt is when the time to pay ends.
+func (inv *Invoice) ExpiresAt() time.Time { return inv.CreatedAt.Add(inv.Expiry) }
+
+// HasFeature reports whether the bit is set, as 2n (required) or 2n+1 (optional).
+func (inv *Invoice) HasFeature(bit int) bool { return slices.Contains(inv.Features, bit) }
+
+// Types of tagged fields, by their value in the data part.
+const (
+	fieldPaymentHash     = 1  // p
+	fieldRoute           = 3  // r
+	fieldFeatures        = 5  // 9
+	fieldExpiry          = 6  // x
+	fieldFallback        = 9  // f
+	fieldDescription     = 13 // d
+	fieldPaymentSecret   = 16 // s
+	fieldPayee           = 19 // n
+	fieldDescriptionHash = 23 // h
+	fieldMinFinalCLTV    = 24 // c
+	fieldMetadata        = 27 // m
+)
+
+// Sizes in groups of five bits, or in bytes where said.
+const (
+	timestampGroups = 7
+	signatureGroups = 104
+	hashGroups      = 52
+	pubKeyGroups    = 53
+	maxFieldGroups  = 1023
+	hopBytes        = 33 + 8 + 4 + 4 + 2
+)
+
+// required features that a payer of these invoices may meet: the wallet that
+// pays understands them. Any other even bit refuses the invoice.
+func knownFeature(bit int) bool {
+	switch bit {
+	case 8, 14, 16, 48: // var_onion_optin, payment_secret, basic_mpp, option_payment_metadata
+		return true
+	}
+	return false
+}

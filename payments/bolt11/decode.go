@@ -1,0 +1,119 @@
+package bolt11
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+	"github.com/btcsuite/btcd/btcec/v2/ecdsa"
+	"github.com/btcsuite/btcd/btcutil/bech32"
+)
+
+// Decode reads an invoice, all lower or all upper case, and checks everything
+// that BOLT 11 has a reader check. In short: fields p, h, s and n of a wrong
+// length are skipped, p, s and one of d and h must be left; x, c and 9 must be
+// minimal; padding must be zero; of a repeated field the first counts; a
+// signature with an n field must be low-S.
+func Decode(s string) (*Invoice, error) {
+	hrp, data, err := decodeBech32(s)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) < timestampGroups+signatureGroups {
+		return nil, fmt.Errorf("%w: %d groups of data are too few", ErrMissing, len(data))
+	}
+	inv := &Invoice{Expiry: DefaultExpiry, MinFinalCLTV: DefaultMinFinalCLTV}
+	if inv.Network, inv.AmountMsats, err = parseHRP(hrp); err != nil {
+		return nil, err
+	}
+	signed, signature := data[:len(data)-signatureGroups], data[len(data)-signatureGroups:]
+	inv.CreatedAt = time.Unix(int64(bigEndian(signed[:timestampGroups])), 0).UTC()
+	fields := fieldReader{inv: inv}
+	if err := fields.readAll(signed[timestampGroups:]); err != nil {
+		return nil, err
+	}
+	hash, err := signatureHash(hrp, signed)
+	if err != nil {
+		return nil, err
+	}
+	if inv.Payee, err = checkSignature(signature, hash, fields.payee); err != nil {
+		return nil, err
+	}
+	return inv, nil
+}
+
+// decodeBech32 returns the lower-case prefix and the data in groups of five
+// bits, without the checksum.
+func decodeBech32(s string) (string, []byte, error) {
+	if len(s) > MaxLength {
+		return "", nil, fmt.Errorf("%w: %d characters", ErrTooLong, len(s))
+	}
+	hrp, data, err := bech32.DecodeNoLimit(s)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: %w", ErrBech32, err)
+	}
+	// The library takes the checksum of bech32m too and does not say which one
+	// it found; BOLT 11 knows bech32 alone.
+	again, err := bech32.Encode(hrp, data)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: %w", ErrBech32, err)
+	}
+	if again != strings.ToLower(s) {
+		return "", nil, fmt.Errorf("%w: the checksum is that of bech32m", ErrBech32)
+	}
+	return hrp, data, nil
+}
+
+// bigEndian reads at most 12 groups.
+func bigEndian(groups []byte) uint64 {
+	var v uint64
+	for _, g := range groups {
+		v = v<<5 | uint64(g)
+	}
+	return v
+}
+
+// signatureHash is SHA-256 over the prefix and the data before the signature,
+// padded with zero bits to whole bytes.
+func signatureHash(hrp string, groups []byte) ([32]byte, error) {
+	data, err := bech32.ConvertBits(groups, 5, 8, true)
+	if err != nil {
+		return [32]byte{}, fmt.Errorf("%w: %w", ErrBech32, err)
+	}
+	return sha256Sum(append([]byte(hrp), data...)), nil
+}
+
+// checkSignature returns the key that signed, in hex. With an n field that key
+// must have signed, and S must be low; without one the key is recovered, and
+// BOLT 11 has both halves of S accepted.
+func checkSignature(groups []byte, hash [32]byte, payee *btcec.PublicKey) (string, error) {
+	raw, err := bech32.ConvertBits(groups, 5, 8, false)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrSignature, err)
+	}
+	rs, recovery := raw[:64], raw[64]
+	if recovery > 3 {
+		return "", fmt.Errorf("%w: recovery id %d", ErrSignature, recovery)
+	}
+	if payee == nil {
+		// 27 and 4 are the compact form's marks for "a compressed key".
+		key, _, err := ecdsa.RecoverCompact(append([]byte{27 + 4 + recovery}, rs...), hash[:])
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrSignature, err)
+		}
+		return hex.EncodeToString(key.SerializeCompressed()), nil
+	}
+	var r, s btcec.ModNScalar
+	if r.SetByteSlice(rs[:32]) || s.SetByteSlice(rs[32:]) || r.IsZero() || s.IsZero() {
+		return "", fmt.Errorf("%w: out of range", ErrSignature)
+	}
+	if s.IsOverHalfOrder() {
+		return "", fmt.Errorf("%w: high S", ErrSignature)
+	}
+	if !ecdsa.NewSignature(&r, &s).Verify(hash[:], payee) {
+		return "", fmt.Errorf("%w: not by the key in field n", ErrSignature)
+	}
+	return hex.EncodeToString(payee.SerializeCompressed()), nil
+}

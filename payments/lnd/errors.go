@@ -1,0 +1,141 @@
+package lnd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// ErrWalletLocked is the payments.ErrWalletUnavailable of a node that waits
+// for its password.
+var ErrWalletLocked = fmt.Errorf("lnd's wallet is locked: %w", payments.ErrWalletUnavailable)
+
+// Error is a call that lnd did not do. errors.Is finds Kind in it, and through
+// it the errors of package payments.
+type Error struct {
+	RPC  string // the gRPC method, which is also the name of the permission it needs
+	Kind error  // what it comes down to; nil when lnd's words fit nothing known
+	Hint string // what the operator can do; may be empty
+	Err  error  // what lnd or gRPC said; may be nil
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.RPC)
+	if e.Kind != nil {
+		b.WriteString(": " + e.Kind.Error())
+	}
+	if e.Err != nil {
+		b.WriteString(": " + status.Convert(e.Err).Message())
+	}
+	if e.Hint != "" {
+		b.WriteString(" (" + e.Hint + ")")
+	}
+	return b.String()
+}
+
+func (e *Error) Unwrap() []error {
+	var errs []error
+	for _, err := range []error{e.Kind, e.Err} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// lnd answers most failures with code Unknown, so its words must tell them
+// apart. The first that the message contains counts.
+var answers = [...]struct {
+	words string
+	kind  error
+	hint  string
+}{
+	{"wallet locked", ErrWalletLocked, "unlock it with lncli unlock"},
+	{"wallet not created", payments.ErrWalletUnavailable, "create it with lncli create"},
+	{"waiting to start", payments.ErrWalletUnavailable, "lnd is starting"},
+	{"in the process of starting", payments.ErrWalletUnavailable, "lnd is starting"},
+	{"shutting down", payments.ErrWalletUnavailable, "lnd is stopping"},
+	{"permission denied", payments.ErrUnauthorized, ""}, // the hint names the RPC
+	{"verification failed", payments.ErrUnauthorized, "the macaroon is not of this node, or was revoked"},
+	{"cannot get macaroon", payments.ErrUnauthorized, "the macaroon is not of this node, or was revoked"},
+	{"root key with id", payments.ErrUnauthorized, "the macaroon is not of this node, or was revoked"},
+	{"macaroon", payments.ErrUnauthorized, "the macaroon is not one that lnd understands"},
+	{"unable to locate invoice", payments.ErrNotFound, ""},
+	{"there are no existing invoices", payments.ErrNotFound, ""},
+	{"payment isn't initiated", payments.ErrNotFound, ""},
+	{"invoice already settled", payments.ErrInvoiceSettled, ""},
+	{"invoice already canceled", payments.ErrInvoiceCanceled, ""},
+	{"invoice still open", payments.ErrNotHeld, ""},
+	{"invoice expired", payments.ErrExpired, ""},
+	{"self-payments not allowed", payments.ErrSelfPayment, ""},
+	{"not for current active network", payments.ErrWrongNetwork, ""},
+}
+
+// fail turns an error of gRPC's into one that says what to do. ctx is the
+// caller's, without our own time limit: what ended by the caller's wish is no
+// fault of the wallet.
+func (w *Wallet) fail(ctx context.Context, rpc string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", rpc, context.Cause(ctx))
+	}
+	e := &Error{RPC: rpc, Err: err}
+	if errors.Is(err, io.EOF) {
+		e.Kind = payments.ErrWalletUnavailable
+		return e
+	}
+	message := status.Convert(err).Message()
+	switch status.Code(err) {
+	case codes.Unavailable:
+		e.Kind, e.Hint = payments.ErrWalletUnavailable, w.connectionHint(message)
+	case codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Internal:
+		e.Kind = payments.ErrWalletUnavailable
+	case codes.NotFound:
+		e.Kind = payments.ErrNotFound
+	case codes.AlreadyExists:
+		e.Kind = payments.ErrAlreadyPaid
+	case codes.PermissionDenied, codes.Unauthenticated:
+		e.Kind = payments.ErrUnauthorized
+	case codes.Unimplemented:
+		e.Kind, e.Hint = payments.ErrUnsupported, "lnd is too old, or was built without this service"
+	default:
+		for _, answer := range answers {
+			if strings.Contains(message, answer.words) {
+				e.Kind, e.Hint = answer.kind, answer.hint
+				break
+			}
+		}
+	}
+	if errors.Is(e.Kind, payments.ErrUnauthorized) && e.Hint == "" {
+		e.Hint = "the macaroon lacks a permission: bake one that has uri:" + rpc
+	}
+	return e
+}
+
+func (w *Wallet) connectionHint(message string) string {
+	if strings.Contains(message, "x509") || strings.Contains(message, "tls:") {
+		return fmt.Sprintf("%s is not the certificate of the lnd at %s", w.cfg.TLSCertFile, w.cfg.Address)
+	}
+	return fmt.Sprintf("is lnd running at %s?", w.cfg.Address)
+}
+
+// refused reports whether lnd itself said no, so that the call had no effect.
+// Everything else leaves that open.
+func refused(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Err != nil && !errors.Is(e.Err, io.EOF) &&
+		!errors.Is(e.Kind, payments.ErrWalletUnavailable)
+}
+
+// answered reports whether lnd looked at the call and refused it for what it
+// is, so that a lookup may show why.
+func answered(err error) bool {
+	return refused(err) && !errors.Is(err, payments.ErrUnauthorized) && !errors.Is(err, payments.ErrUnsupported)
+}

@@ -1,0 +1,289 @@
+package lnd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lightningnetwork/lnd/lnrpc"
+	"github.com/lightningnetwork/lnd/lnrpc/invoicesrpc"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+)
+
+// holdDeadlineBlocks is how long before an HTLC expires lnd may give a held
+// payment back by itself. Today's default is 12 (--invoices.holdexpirydelta);
+// 18 is what a node may be set to with lnd's lowest final time lock.
+const holdDeadlineBlocks = 18
+
+// CreateInvoice makes an invoice with the given hash. It may be repeated, also
+// after a reply that was lost: the invoice that exists is returned if it says
+// the same, else payments.ErrInvoiceMismatch.
+func (w *Wallet) CreateInvoice(ctx context.Context, want payments.NewInvoice) (payments.Invoice, error) {
+	hash, err := want.Hash()
+	if err != nil {
+		return payments.Invoice{}, err
+	}
+	node, err := w.knownNode(ctx)
+	if err != nil {
+		return payments.Invoice{}, err
+	}
+	request, err := w.addInvoice(ctx, want, hash)
+	if err == nil {
+		if err := checkInvoice(request, hash, want, node); err != nil {
+			return payments.Invoice{}, err
+		}
+		return payments.Invoice{
+			BOLT11: request, PaymentHash: hash,
+			AmountMsats: want.AmountMsats, State: payments.InvoiceOpen,
+		}, nil
+	}
+	if !answered(err) {
+		return payments.Invoice{}, err
+	}
+	// lnd has no code for a duplicate. Looking is surer than reading its words.
+	raw, lookupErr := w.lookup(ctx, hash)
+	if lookupErr != nil {
+		if errors.Is(lookupErr, payments.ErrNotFound) {
+			return payments.Invoice{}, err
+		}
+		return payments.Invoice{}, lookupErr
+	}
+	// A hold invoice has no preimage until it is settled.
+	if open := raw.State != lnrpc.Invoice_SETTLED; open && isHold(raw) != want.Hold {
+		return payments.Invoice{}, fmt.Errorf("%w: %s: one is a hold invoice, one is not", payments.ErrInvoiceMismatch, hash)
+	}
+	if err := checkInvoice(raw.PaymentRequest, hash, want, node); err != nil {
+		return payments.Invoice{}, err
+	}
+	return w.invoice(ctx, hash, raw)
+}
+
+// addInvoice returns the new invoice's BOLT11.
+func (w *Wallet) addInvoice(ctx context.Context, want payments.NewInvoice, hash payments.Hash) (string, error) {
+	expiry := int64(want.Expiry / time.Second)
+	if want.Hold {
+		reply, err := call(ctx, w, rpcAddHoldInvoice, w.invoices.AddHoldInvoice, &invoicesrpc.AddHoldInvoiceRequest{
+			Hash: hash[:], ValueMsat: want.AmountMsats, DescriptionHash: want.DescriptionHash[:], Expiry: expiry,
+		})
+		return reply.GetPaymentRequest(), err
+	}
+	reply, err := call(ctx, w, rpcAddInvoice, w.ln.AddInvoice, &lnrpc.Invoice{
+		RPreimage: want.Preimage[:], ValueMsat: want.AmountMsats, DescriptionHash: want.DescriptionHash[:], Expiry: expiry,
+	})
+	return reply.GetPaymentRequest(), err
+}
+
+// checkInvoice compares what the buyer will read with what was asked.
+func checkInvoice(request string, hash payments.Hash, want payments.NewInvoice, node payments.Node) error {
+	got, err := bolt11.Decode(request)
+	if err != nil {
+		return fmt.Errorf("%w: lnd's invoice: %w", payments.ErrInvoiceMismatch, err)
+	}
+	var differs string
+	switch {
+	case got.PaymentHash != hash:
+		differs = "hash"
+	case got.AmountMsats != want.AmountMsats:
+		differs = "amount"
+	case got.DescriptionHash == nil || *got.DescriptionHash != want.DescriptionHash:
+		differs = "description hash"
+	case got.Expiry != want.Expiry:
+		differs = "expiry"
+	case got.Network != node.Network:
+		differs = "network"
+	case got.Payee != node.PubKey:
+		differs = "payee"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: %s: other %s", payments.ErrInvoiceMismatch, hash, differs)
+}
+
+// LookupInvoice tells how an invoice stands.
+//
+// SettleBy of a held invoice is the pessimistic time of the block at which the
+// lowest HTLC expiry less lnd's 18 blocks and the configured margin is reached.
+// The invoice's own expiry has no say once the money is held. A settled
+// invoice is Final when every HTLC's resolution is known; one whose HTLCs all
+// ended without paying us reads as canceled, since the money went back.
+func (w *Wallet) LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error) {
+	raw, err := w.lookup(ctx, hash)
+	if err != nil {
+		return payments.Invoice{}, err
+	}
+	return w.invoice(ctx, hash, raw)
+}
+
+func (w *Wallet) lookup(ctx context.Context, hash payments.Hash) (*lnrpc.Invoice, error) {
+	raw, err := call(ctx, w, rpcLookupInvoice, w.ln.LookupInvoice, &lnrpc.PaymentHash{RHash: hash[:]})
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(raw.RHash, hash[:]) {
+		return nil, fmt.Errorf("%w: lnd answered with another invoice than %s", payments.ErrInvoiceMismatch, hash)
+	}
+	return raw, nil
+}
+
+func (w *Wallet) invoice(ctx context.Context, hash payments.Hash, raw *lnrpc.Invoice) (payments.Invoice, error) {
+	inv := payments.Invoice{BOLT11: raw.PaymentRequest, PaymentHash: hash, AmountMsats: raw.ValueMsat}
+	var err error
+	switch raw.State {
+	case lnrpc.Invoice_OPEN:
+		inv.State = payments.InvoiceOpen
+	case lnrpc.Invoice_CANCELED:
+		inv.State = payments.InvoiceCanceled
+	case lnrpc.Invoice_ACCEPTED:
+		inv.State, inv.PaidMsats = payments.InvoiceHeld, raw.AmtPaidMsat
+		inv.SettleBy, err = w.settleBy(ctx, raw)
+	case lnrpc.Invoice_SETTLED:
+		err = w.settled(ctx, raw, &inv)
+	default:
+		err = fmt.Errorf("%w: lnd tells the unknown state %d of invoice %s", payments.ErrUnsupported, raw.State, hash)
+	}
+	return inv, err
+}
+
+// settleBy is the deadline of a held invoice.
+func (w *Wallet) settleBy(ctx context.Context, raw *lnrpc.Invoice) (time.Time, error) {
+	info, err := call(ctx, w, rpcGetInfo, w.ln.GetInfo, &lnrpc.GetInfoRequest{})
+	if err != nil {
+		return time.Time{}, err
+	}
+	// Without a known expiry there is no time at all.
+	lowest := int64(info.BlockHeight)
+	found := false
+	for _, htlc := range raw.Htlcs {
+		if htlc.State != lnrpc.InvoiceHTLCState_ACCEPTED {
+			continue // an earlier try that was given back
+		}
+		if expiry := int64(htlc.ExpiryHeight); !found || expiry < lowest {
+			lowest, found = expiry, true
+		}
+	}
+	blocks := lowest - holdDeadlineBlocks - int64(w.cfg.SettleMarginBlocks) - int64(info.BlockHeight)
+	// The longest time lock that lnd accepts is 2016 blocks.
+	blocks = min(max(blocks, 0), 2016)
+	return time.Now().UTC().Add(time.Duration(blocks) * w.cfg.BlockTime), nil
+}
+
+// settled fills in what a settled invoice brought. lnd calls an invoice settled
+// as soon as it has used the preimage; each HTLC may still end otherwise.
+func (w *Wallet) settled(ctx context.Context, raw *lnrpc.Invoice, inv *payments.Invoice) error {
+	inv.State = payments.InvoiceSettled
+	inv.SettledAt = time.Unix(raw.SettleDate, 0).UTC()
+	inv.PaidMsats = raw.AmtPaidMsat
+	inv.Final = true
+	var lost, kept int
+	var lostMsats int64
+	for _, htlc := range raw.Htlcs {
+		if htlc.State != lnrpc.InvoiceHTLCState_SETTLED {
+			continue
+		}
+		switch resolution, err := w.resolution(ctx, htlc); {
+		case err != nil:
+			return err
+		case resolution == htlcPending:
+			inv.Final = false
+			kept++
+		case resolution == htlcLost:
+			lost++
+			lostMsats += clampMsats(htlc.AmtMsat)
+		default:
+			kept++
+		}
+	}
+	inv.PaidMsats = max(0, inv.PaidMsats-lostMsats)
+	switch {
+	case lost+kept == 0:
+		inv.Final = false // settled by nothing: lnd does not know yet
+	case kept == 0:
+		inv.State, inv.SettledAt, inv.PaidMsats, inv.Final = payments.InvoiceCanceled, time.Time{}, 0, false
+	}
+	return nil
+}
+
+type htlcResolution int
+
+const (
+	htlcPending htlcResolution = iota
+	htlcPaid
+	htlcLost
+)
+
+// resolution asks how an HTLC ended. A node that does not store resolutions is
+// taken at its invoice's word.
+func (w *Wallet) resolution(ctx context.Context, htlc *lnrpc.InvoiceHTLC) (htlcResolution, error) {
+	reply, err := call(ctx, w, rpcHTLCResolution, w.ln.LookupHtlcResolution, &lnrpc.LookupHtlcResolutionRequest{
+		ChanId: htlc.ChanId, HtlcIndex: htlc.HtlcIndex,
+	})
+	switch {
+	case err == nil && reply.Settled:
+		return htlcPaid, nil
+	case err == nil:
+		return htlcLost, nil
+	case errors.Is(err, payments.ErrNotFound):
+		return htlcPending, nil
+	case errors.Is(err, payments.ErrUnsupported), strings.Contains(err.Error(), "--store-final-htlc-resolutions"):
+		return htlcPaid, nil
+	}
+	return htlcPending, err
+}
+
+// SettleInvoice takes the money of a held invoice. It may be repeated. That lnd
+// says yes is not yet the money: look the invoice up until it is Final.
+func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) error {
+	if preimage.IsZero() {
+		return fmt.Errorf("%w: the preimage is missing", payments.ErrBadRequest)
+	}
+	if _, err := w.knownNode(ctx); err != nil {
+		return err
+	}
+	_, err := call(ctx, w, rpcSettleInvoice, w.invoices.SettleInvoice, &invoicesrpc.SettleInvoiceMsg{Preimage: preimage[:]})
+	if err == nil || !answered(err) {
+		return err
+	}
+	return w.afterRefusal(ctx, preimage.Hash(), payments.InvoiceSettled, err)
+}
+
+// CancelInvoice gives a held payment back, or makes an open invoice unpayable.
+// It may be repeated.
+func (w *Wallet) CancelInvoice(ctx context.Context, hash payments.Hash) error {
+	if _, err := w.knownNode(ctx); err != nil {
+		return err
+	}
+	_, err := call(ctx, w, rpcCancelInvoice, w.invoices.CancelInvoice, &invoicesrpc.CancelInvoiceMsg{PaymentHash: hash[:]})
+	if err == nil || !answered(err) {
+		return err
+	}
+	return w.afterRefusal(ctx, hash, payments.InvoiceCanceled, err)
+}
+
+// afterRefusal looks whether the invoice is already where the refused call was
+// to bring it.
+func (w *Wallet) afterRefusal(ctx context.Context, hash payments.Hash, want payments.InvoiceState, refusal error) error {
+	inv, err := w.LookupInvoice(ctx, hash)
+	switch {
+	case err != nil:
+		return err
+	case inv.State == want:
+		return nil
+	case inv.State == payments.InvoiceSettled:
+		return fmt.Errorf("%w: %w", payments.ErrInvoiceSettled, refusal)
+	case inv.State == payments.InvoiceCanceled:
+		return fmt.Errorf("%w: %w", payments.ErrInvoiceCanceled, refusal)
+	case inv.State == payments.InvoiceOpen:
+		return fmt.Errorf("%w: %w", payments.ErrNotHeld, refusal)
+	}
+	return refusal
+}
+
+// isHold reports whether lnd is without the preimage.
+func isHold(raw *lnrpc.Invoice) bool {
+	return len(raw.RPreimage) == 0 || bytes.Equal(raw.RPreimage, make([]byte, 32))
+}

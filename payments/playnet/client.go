@@ -1,0 +1,231 @@
+package playnet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// The wait between two tries of a watch or track whose connection broke.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+// Client is a wallet on a Server, with the methods of a wallet backend. A call
+// that changes something may be repeated after any error.
+type Client struct {
+	url   string
+	token string
+	http  *http.Client
+}
+
+// Dial makes the client of the wallet that token belongs to. rawURL is the
+// server's address, "http://127.0.0.1:port"; other than loopback is refused.
+// Nothing is sent before the first call.
+func Dial(rawURL, token string) (*Client, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme != "http" || !isLoopback(u.Host) || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
+		return nil, fmt.Errorf("%w: a play-money server is at http://127.0.0.1:<port>", payments.ErrBadRequest)
+	}
+	if !walletToken.MatchString(token) {
+		return nil, fmt.Errorf("%w: a token is 64 hex digits", payments.ErrBadRequest)
+	}
+	return &Client{
+		url:   "http://" + u.Host + methodPath,
+		token: token,
+		// No proxy: the token must not leave the machine.
+		http: &http.Client{
+			Transport: &http.Transport{
+				DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+				ResponseHeaderTimeout: longPoll + 20*time.Second,
+				MaxIdleConnsPerHost:   8,
+				IdleConnTimeout:       30 * time.Second,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Close drops the idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// OpenWallet makes the wallet of the client's token, or finds it again; see
+// Ledger.OpenWallet.
+func (c *Client) OpenWallet(ctx context.Context, name string) error {
+	return c.call(ctx, MethodOpenWallet, openRequest{Name: name, Token: c.token}, &empty{})
+}
+
+// Node describes the wallet's own node.
+func (c *Client) Node(ctx context.Context) (n payments.Node, err error) {
+	err = c.call(ctx, MethodNode, empty{}, &n)
+	return n, err
+}
+
+// Balance is Wallet.Balance.
+func (c *Client) Balance(ctx context.Context) (b payments.Balance, err error) {
+	err = c.call(ctx, MethodBalance, empty{}, &b)
+	return b, err
+}
+
+// CreateInvoice is Wallet.CreateInvoice.
+func (c *Client) CreateInvoice(ctx context.Context, n payments.NewInvoice) (inv payments.Invoice, err error) {
+	if _, err := n.Hash(); err != nil {
+		return inv, err
+	}
+	err = c.call(ctx, MethodCreateInvoice, createRequest{
+		Preimage: n.Preimage, PaymentHash: n.PaymentHash, Hold: n.Hold, AmountMsats: n.AmountMsats,
+		DescriptionHash: n.DescriptionHash, ExpirySeconds: int64(n.Expiry / time.Second),
+	}, &inv)
+	return inv, err
+}
+
+// LookupInvoice is Wallet.LookupInvoice.
+func (c *Client) LookupInvoice(ctx context.Context, hash payments.Hash) (inv payments.Invoice, err error) {
+	err = c.call(ctx, MethodLookupInvoice, hashRequest{hash}, &inv)
+	return inv, err
+}
+
+// SettleInvoice is Wallet.SettleInvoice.
+func (c *Client) SettleInvoice(ctx context.Context, preimage payments.Preimage) error {
+	return c.call(ctx, MethodSettleInvoice, settleRequest{preimage}, &empty{})
+}
+
+// CancelInvoice is Wallet.CancelInvoice.
+func (c *Client) CancelInvoice(ctx context.Context, hash payments.Hash) error {
+	return c.call(ctx, MethodCancelInvoice, hashRequest{hash}, &empty{})
+}
+
+// WatchInvoices calls hint with the hash of each invoice that changes, until
+// ctx ends, and returns ctx's error. It reconnects by itself and then goes on
+// where it was; only ErrUnauthorized makes it give up.
+func (c *Client) WatchInvoices(ctx context.Context, hint func(payments.Hash)) error {
+	after, backoff := int64(-1), minBackoff
+	for {
+		var resp watchResponse
+		err := c.call(ctx, MethodWatchInvoices, watchRequest{After: after}, &resp)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, payments.ErrUnauthorized):
+			return err
+		case err != nil:
+			if err := pause(ctx, &backoff); err != nil {
+				return err
+			}
+			continue
+		}
+		after, backoff = resp.Next, minBackoff
+		for _, h := range resp.Hashes {
+			hint(h)
+		}
+	}
+}
+
+// SendPayment is Wallet.SendPayment. ErrUnknownOutcome: the answer was lost,
+// so the payment may have begun; repeat the call or track the payment.
+func (c *Client) SendPayment(ctx context.Context, p payments.Pay) error {
+	return c.call(ctx, MethodSendPayment, payRequest{BOLT11: p.BOLT11, AmountMsats: p.AmountMsats, FeeLimitMsats: p.FeeLimitMsats}, &empty{})
+}
+
+// LookupPayment is Wallet.LookupPayment.
+func (c *Client) LookupPayment(ctx context.Context, hash payments.Hash) (p payments.Payment, err error) {
+	err = c.call(ctx, MethodLookupPayment, hashRequest{hash}, &p)
+	return p, err
+}
+
+// TrackPayment waits until the payment has succeeded or failed, or ctx ends.
+// A broken connection is made again: it says nothing about the payment.
+func (c *Client) TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
+	backoff := minBackoff
+	for {
+		var resp trackResponse
+		err := c.call(ctx, MethodTrackPayment, hashRequest{hash}, &resp)
+		switch {
+		case ctx.Err() != nil:
+			return payments.Payment{}, ctx.Err()
+		case errors.Is(err, payments.ErrWalletUnavailable):
+			if err := pause(ctx, &backoff); err != nil {
+				return payments.Payment{}, err
+			}
+			continue
+		case err != nil:
+			return payments.Payment{}, err
+		case resp.Payment != nil:
+			return *resp.Payment, nil
+		}
+		backoff = minBackoff
+	}
+}
+
+// pause waits and doubles the next wait.
+func pause(ctx context.Context, backoff *time.Duration) error {
+	timer := time.NewTimer(*backoff)
+	defer timer.Stop()
+	*backoff = min(*backoff*2, maxBackoff)
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// call sends one request. Trouble on the way is ErrWalletUnavailable, unless
+// the request may have arrived and begun a payment: then ErrUnknownOutcome.
+func (c *Client) call(ctx context.Context, method string, req, resp any) error {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+method, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	r.Header.Set("Content-Type", contentType)
+	r.Header.Set("Authorization", bearer+c.token)
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", method, trouble(method, err), err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse+1))
+	if err == nil && len(text) > maxResponse {
+		err = fmt.Errorf("the answer is longer than %d bytes", maxResponse)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w: read answer: %w", method, trouble(method, err), err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		var e errorResponse
+		if err := hashing.Unmarshal(text, &e); err != nil {
+			return fmt.Errorf("%s: %w: status %d", method, trouble(method, err), answer.StatusCode)
+		}
+		return fmt.Errorf("%s: %w", method, errorOf(e))
+	}
+	if err := hashing.Unmarshal(text, resp); err != nil {
+		return fmt.Errorf("%s: %w: decode answer: %w", method, trouble(method, err), err)
+	}
+	return nil
+}
+
+// trouble classes an error of the transport. A connection that was never made
+// carried no request.
+func trouble(method string, err error) error {
+	var op *net.OpError
+	if method == MethodSendPayment && !(errors.As(err, &op) && op.Op == "dial") {
+		return payments.ErrUnknownOutcome
+	}
+	return payments.ErrWalletUnavailable
+}

@@ -1,0 +1,216 @@
+// Package playnet is Lightning with play money: a ledger that behaves as a
+// Lightning network of one node a wallet does, for demonstrations and tests.
+//
+// Invoices are real BOLT 11, signed by the payee's own key; their prefix is
+// lnplay, so that no Lightning wallet pays one and no reader takes one for
+// real. Preimages, hold invoices, expiry, deadlines, fees and failures are as
+// on lnd. Nothing here is worth anything.
+//
+// A Ledger keeps the money in one SQLite file; each movement is one
+// transaction. A Server offers it over loopback HTTP, and a Client has the
+// methods of a wallet backend (see package payments).
+package playnet
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// ErrWalletExists is returned for a name that belongs to another token.
+var ErrWalletExists = errors.New("playnet: a wallet of that name exists")
+
+const (
+	defaultFaucetMsats = 1_000_000_000
+	defaultHoldTime    = time.Hour
+
+	maxWallets = 10_000
+	sweepBatch = 1000 // late invoices read at a time
+)
+
+// Config says how the play money behaves. The zero value is usable.
+type Config struct {
+	// FaucetMsats is what a new wallet starts with. 0 means 1 000 000 000;
+	// negative means nothing.
+	FaucetMsats int64
+	// FeeMsats is the flat fee of every payment, on top of its amount.
+	FeeMsats int64
+	// HoldTime is how long a payment may be held before the ledger gives it
+	// back, as the final CLTV does on Lightning. 0 means one hour.
+	HoldTime time.Duration
+	// Logger gets what the database has to say; nil discards it.
+	Logger *slog.Logger
+}
+
+func (c Config) validate() (Config, error) {
+	switch {
+	case c.FaucetMsats == 0:
+		c.FaucetMsats = defaultFaucetMsats
+	case c.FaucetMsats < 0:
+		c.FaucetMsats = 0
+	}
+	if c.HoldTime == 0 {
+		c.HoldTime = defaultHoldTime
+	}
+	if c.HoldTime < 0 {
+		return c, fmt.Errorf("%w: hold time %v", payments.ErrBadRequest, c.HoldTime)
+	}
+	if err := payments.CheckMsats(c.FaucetMsats); err != nil {
+		return c, fmt.Errorf("faucet: %w", err)
+	}
+	if err := payments.CheckMsats(c.FeeMsats); err != nil {
+		return c, fmt.Errorf("fee: %w", err)
+	}
+	return c, nil
+}
+
+// Ledger is the bank and the network in one. Its methods may be called from
+// many goroutines; it has none of its own beside the database's.
+type Ledger struct {
+	cfg Config
+	db  *sqlite.DB
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced after every write; guarded by mu
+}
+
+// Open opens or creates the ledger in the file at path and keeps other
+// processes out of it.
+func Open(ctx context.Context, path string, cfg Config) (*Ledger, error) {
+	cfg, err := cfg.validate()
+	if err != nil {
+		return nil, fmt.Errorf("open play-money ledger: %w", err)
+	}
+	db, err := sqlite.Open(ctx, path, sqlite.Options{Migrations: []string{schema}, ExclusiveLock: true, Logger: cfg.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("open play-money ledger: %w", err)
+	}
+	return &Ledger{cfg: cfg, db: db, changed: make(chan struct{})}, nil
+}
+
+// Close waits for what has begun and closes the file.
+func (l *Ledger) Close() error { return l.db.Close() }
+
+// NewToken makes a wallet's credential: 64 hex digits. Keep it before opening
+// the wallet with it, so that a lost answer costs nothing.
+func NewToken() string {
+	var b [32]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+var (
+	walletName  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	walletToken = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// OpenWallet makes the wallet with a node key of its own and the faucet's
+// money, or finds it again by the same name and token. Names are 1 to 32 of
+// a-z, 0-9 and hyphen. The ledger stores only the token's hash.
+func (l *Ledger) OpenWallet(ctx context.Context, name, token string) (*Wallet, error) {
+	if !walletName.MatchString(name) {
+		return nil, fmt.Errorf("%w: wallet names are 1 to 32 of a-z, 0-9 and hyphen", payments.ErrBadRequest)
+	}
+	if !walletToken.MatchString(token) {
+		return nil, fmt.Errorf("%w: a token is 64 hex digits", payments.ErrBadRequest)
+	}
+	key, err := btcec.NewPrivateKey()
+	if err != nil {
+		return nil, fmt.Errorf("make node key: %w", err)
+	}
+	row := walletRow{
+		name:      name,
+		tokenHash: sha256.Sum256([]byte(token)),
+		nodeKey:   [32]byte(key.Serialize()),
+		pubKey:    hex.EncodeToString(key.PubKey().SerializeCompressed()),
+	}
+	err = l.update(ctx, func(tx *sqlite.Tx, now time.Time) error {
+		old, err := selectWalletByName(tx, name)
+		if err == nil {
+			if subtle.ConstantTimeCompare(old.tokenHash[:], row.tokenHash[:]) != 1 {
+				return fmt.Errorf("%w: %q", ErrWalletExists, name)
+			}
+			row = old
+			return nil
+		}
+		if !errors.Is(err, payments.ErrNotFound) {
+			return err
+		}
+		return l.createWallet(tx, now, row)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open wallet: %w", err)
+	}
+	return l.wallet(row), nil
+}
+
+func (l *Ledger) createWallet(tx *sqlite.Tx, now time.Time, row walletRow) error {
+	n, err := countWallets(tx)
+	if err != nil {
+		return err
+	}
+	if n >= maxWallets {
+		return fmt.Errorf("%w: the ledger has no room for more wallets", payments.ErrWalletUnavailable)
+	}
+	if err := insertWallet(tx, now, row); err != nil {
+		return err
+	}
+	issued, err := selectBalance(tx, accountIssued)
+	if err != nil {
+		return err
+	}
+	if l.cfg.FaucetMsats == 0 {
+		return nil
+	}
+	// No sum of balances may exceed what an amount may be; issued is negative.
+	if l.cfg.FaucetMsats > payments.MaxMsats+issued {
+		return fmt.Errorf("%w: the faucet is empty", payments.ErrWalletUnavailable)
+	}
+	return insertMove(tx, now, accountIssued, row.name, l.cfg.FaucetMsats, "faucet", nil)
+}
+
+// Wallet finds the wallet of a token, or returns payments.ErrUnauthorized.
+func (l *Ledger) Wallet(ctx context.Context, token string) (*Wallet, error) {
+	var row walletRow
+	hash := sha256.Sum256([]byte(token))
+	err := l.db.View(ctx, func(tx *sqlite.Tx) (err error) {
+		row, err = selectWalletByToken(tx, hash)
+		return err
+	})
+	// The index is on the hash, whose bytes nobody can choose; the comparison
+	// is here so that it does not rest on the database's alone.
+	if errors.Is(err, payments.ErrNotFound) || err == nil && subtle.ConstantTimeCompare(row.tokenHash[:], hash[:]) != 1 {
+		return nil, payments.ErrUnauthorized
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find wallet: %w", err)
+	}
+	return l.wallet(row), nil
+}
+
+func (l *Ledger) wallet(row walletRow) *Wallet {
+	key, _ := btcec.PrivKeyFromBytes(row.nodeKey[:])
+	return &Wallet{ledger: l, name: row.name, key: key, pubKey: row.pubKey}
+}
+
+// Totals is where the money is. WalletsMsats + HeldMsats + FeesMsats =
+// IssuedMsats always.
+type Totals struct {
+	IssuedMsats  int64 // what the faucet gave
+	WalletsMsats int64 // spendable
+	HeldMsats    int64 // reserved by payments in flight
+	FeesMsats    int64 // fees of payments that succeeded
+}

@@ -1,0 +1,213 @@
+package provider
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+const (
+	kindAnnouncement = 31990
+	announceEvery    = time.Hour
+)
+
+// Profile is what a provider says of itself beside the numbers it measures.
+type Profile struct {
+	D        string // identifier of the announcement; "lightwork" if empty
+	Name     string
+	About    string
+	Picture  string
+	Website  string
+	LUD16    string
+	Producer string // "lightwork@<version>", also in trajectories
+}
+
+// Announcement is the content of a kind 31990 event: the fields of OA-7.1, the
+// kind 0 style ones that clients show, and ours.
+type Announcement struct {
+	Name    string `json:"name,omitempty"`
+	About   string `json:"about,omitempty"`
+	Picture string `json:"picture,omitempty"`
+	Website string `json:"website,omitempty"`
+	LUD16   string `json:"lud16,omitempty"`
+
+	SupplyClass  string       `json:"supply_class"`
+	Capabilities Capabilities `json:"capabilities"`
+	Pricing      Pricing      `json:"pricing"`
+	Capacity     Capacity     `json:"capacity"`
+	Stability    Stability    `json:"stability"`
+
+	SupportsEncryption  bool                `json:"supportsEncryption"`
+	EncryptionSupported bool                `json:"encryptionSupported"`
+	Subscription        bool                `json:"subscription"`
+	Amount              string              `json:"amount"`
+	NIP90Params         map[string]NIP90Key `json:"nip90Params"`
+	Lightwork           Extension           `json:"lightwork"`
+}
+
+// Capabilities of OA-7.1.
+type Capabilities struct {
+	SupportedJobs []string `json:"supported_jobs"`
+	Models        []string `json:"models"`
+	Hardware      Hardware `json:"hardware"`
+}
+
+// Hardware is detected, never configured. A node without a GPU that it can
+// see says "none" and 0.
+type Hardware struct {
+	MemoryGB int    `json:"memory_gb"`
+	GPUType  string `json:"gpu_type"`
+	VRAMGB   int    `json:"vram_gb"`
+}
+
+// Pricing of OA-7.1, in msats: what quotes are computed from.
+type Pricing struct {
+	InputTokens  int64 `json:"input_tokens_per_1k_msats"`
+	OutputTokens int64 `json:"output_tokens_per_1k_msats"`
+	SandboxMin   int64 `json:"sandbox_per_minute_msats"`
+}
+
+// Capacity of OA-7.1: what admission enforces.
+type Capacity struct {
+	MaxConcurrentJobs int `json:"max_concurrent_jobs"`
+	MaxContextTokens  int `json:"max_context_tokens"`
+}
+
+// Stability of OA-7.1, computed from this node's own records.
+type Stability struct {
+	SuccessRate   float64 `json:"success_rate"`
+	AvgLatencyMs  int64   `json:"avg_latency_ms"`
+	JobsCompleted int     `json:"jobs_completed"`
+}
+
+// NIP90Key describes one param that a request may carry.
+type NIP90Key struct {
+	Required bool     `json:"required"`
+	Values   []string `json:"values"`
+}
+
+// Extension is what only Lightwork nodes read.
+type Extension struct {
+	Version        int                        `json:"version"`
+	PolicyBundleID string                     `json:"policy_bundle_id"`
+	Modes          map[string][]receipts.Mode `json:"modes"` // by schema id
+	BaseMsats      map[string]int64           `json:"base_msats"`
+	HostImage      string                     `json:"host_image_digest,omitempty"`
+	PayeeNode      string                     `json:"payee_node,omitempty"`
+	Network        payments.Network           `json:"network,omitempty"`
+}
+
+// Announcement says what this provider offers right now.
+func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
+	st, err := p.cfg.Store.Stats(ctx)
+	if err != nil {
+		return Announcement{}, fmt.Errorf("read own record: %w", err)
+	}
+	pr := p.cfg.Profile
+	a := Announcement{
+		Name: pr.Name, About: pr.About, Picture: pr.Picture, Website: pr.Website, LUD16: pr.LUD16,
+		SupplyClass:  "SingleNode",
+		Capabilities: Capabilities{SupportedJobs: []string{}, Models: []string{}, Hardware: Hardware{MemoryGB: memoryGB(), GPUType: "none"}},
+		Capacity:     Capacity{MaxConcurrentJobs: p.limits.Concurrent},
+		Stability:    Stability{JobsCompleted: st.Succeeded, AvgLatencyMs: st.AvgLatencyMs},
+		Amount:       "free",
+		NIP90Params:  map[string]NIP90Key{"schema": {Required: true}, "payment_mode": {}},
+		Lightwork: Extension{
+			Version: 1, PolicyBundleID: p.policyID.String(), Modes: map[string][]receipts.Mode{},
+			BaseMsats: map[string]int64{}, HostImage: p.cfg.Images.HostDigest,
+			PayeeNode: p.node.PubKey, Network: p.node.Network,
+		},
+	}
+	if done := st.Succeeded + st.Failed; done > 0 {
+		a.Stability.SuccessRate = float64(st.Succeeded) / float64(done)
+	}
+	for _, o := range p.cfg.Offers {
+		a.Capabilities.SupportedJobs = append(a.Capabilities.SupportedJobs, o.SchemaID)
+		a.Lightwork.Modes[o.SchemaID] = o.Modes
+		a.Lightwork.BaseMsats[o.SchemaID] = o.BaseMsats
+		a.Pricing.SandboxMin = max(a.Pricing.SandboxMin, o.PerMinuteMsats)
+		if o.Modes[0] != receipts.ModeFree {
+			a.Amount = "flexible"
+		}
+	}
+	schema := a.NIP90Params["schema"]
+	schema.Values = a.Capabilities.SupportedJobs
+	a.NIP90Params["schema"] = schema
+	return a, nil
+}
+
+func (p *Provider) serveAnnouncement(ctx context.Context) error {
+	select {
+	case <-p.listening:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for {
+		if err := p.announce(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error("announce", "err", err)
+		}
+		select {
+		case <-time.After(announceEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *Provider) announce(ctx context.Context) error {
+	a, err := p.announcement(ctx)
+	if err != nil {
+		return err
+	}
+	content, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	d := p.cfg.Profile.D
+	def(&d, "lightwork")
+	tags := nostr.Tags{{"d", d}, {"k", strconv.Itoa(p.kinds.Request)}}
+	for _, job := range a.Capabilities.SupportedJobs {
+		tags = append(tags, nostr.Tag{"t", job})
+	}
+	ev, err := p.sign(ctx, kindAnnouncement, tags, string(content))
+	if err != nil {
+		return err
+	}
+	out, err := p.queued(ev, "")
+	if err != nil {
+		return err
+	}
+	if err := p.cfg.Store.Enqueue(ctx, out); err != nil {
+		return err
+	}
+	p.outbox.send(out)
+	return nil
+}
+
+// memoryGB reads MemTotal; 0 if the system does not say.
+func memoryGB() int {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		if rest, ok := strings.CutPrefix(sc.Text(), "MemTotal:"); ok {
+			kb, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))
+			if err == nil {
+				return (kb + 1<<19) >> 20
+			}
+		}
+	}
+	return 0
+}

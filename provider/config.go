@@ -1,0 +1,223 @@
+// Package provider sells jobs: it announces, admits, quotes, gets paid, runs,
+// delivers and leaves a receipt. The path of one job is drive.go, top to
+// bottom; docs/protocol.md has the events it speaks.
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// Signer makes events with the provider's key.
+type Signer interface {
+	PublicKey() string // x-only hex
+	Sign(ctx context.Context, ev *nostr.Event) error
+}
+
+// Wallet is the payee's side of a Lightning wallet. Watch is a hint: every
+// decision rests on LookupInvoice.
+type Wallet interface {
+	Node(ctx context.Context) (payments.Node, error)
+	CreateInvoice(ctx context.Context, in payments.NewInvoice) (payments.Invoice, error)
+	LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error)
+	SettleInvoice(ctx context.Context, preimage payments.Preimage) error
+	CancelInvoice(ctx context.Context, hash payments.Hash) error
+	WatchInvoices(ctx context.Context, hint func(payments.Hash)) error
+}
+
+// Market is the relays, and the blob servers beside them.
+type Market interface {
+	// Listen hands every verified event that matches to handle, stored ones
+	// first, across reconnects, until ctx ends. Redelivery is possible. ready
+	// is called whenever a relay has begun to serve the subscription.
+	Listen(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error
+	// Publish offers the event to all relays and says what each answered.
+	Publish(ctx context.Context, ev nostr.Event) []Ack
+	// Relays are the relays an event is published to.
+	Relays() []string
+	// BlobURLs says where a blob of this digest (hex) will be found.
+	BlobURLs(digestHex string) []string
+	// Upload puts bytes on the blob servers; at least one has it when it returns nil.
+	Upload(ctx context.Context, data []byte, mime string) error
+}
+
+// Runner runs a typed job on an agent.
+type Runner interface {
+	Run(ctx context.Context, r Run) (Outcome, error)
+}
+
+// Run is one execution of a job.
+type Run struct {
+	RequestID   string
+	Number      int
+	SchemaID    string
+	Input       []byte // canonical typed request
+	Thread      string
+	DirectiveID string
+	Timeout     time.Duration
+	// OnStream gets output as it appears; it must not block.
+	OnStream func(channel, text string)
+}
+
+// Outcome is what an agent produced.
+type Outcome struct {
+	Output    []byte // the result document
+	Artifacts [][]byte
+	Tool      string // "<agent_id>/<tool_name>"
+}
+
+// RunError says why a run gave no result; the job is not charged (K-47).
+type RunError struct {
+	Reason    Reason
+	Retryable bool
+}
+
+func (e *RunError) Error() string { return e.Reason.String() }
+
+// Offer is one job type on sale.
+type Offer struct {
+	SchemaID string
+	// Modes the job is sold in; the first is the default.
+	Modes []receipts.Mode
+	// BaseMsats plus PerMinuteMsats for every minute the request may take
+	// (rounded up) is the price: a worst case, known before the run.
+	BaseMsats      int64
+	PerMinuteMsats int64
+}
+
+// Images says which root file systems a sandbox job may name.
+type Images struct {
+	HostDigest string // digest of the host toolchain's manifest
+	Registered func(digest string) bool
+}
+
+// Limits bound what strangers can take. Zero values mean the defaults.
+type Limits struct {
+	Concurrent     int           // jobs run at once (2)
+	Queue          int           // paid jobs waiting or running, all buyers (64)
+	QueuePerBuyer  int           // (8)
+	Unpaid         int           // open invoices, all buyers (256)
+	UnpaidPerBuyer int           // (8)
+	HeldPerBuyer   int           // held payments (8)
+	Runs           int           // tries of one job across restarts (3)
+	QuoteTTL       time.Duration // (10 min)
+	PostpayTTL     time.Duration // how long a delivered postpay job may stay unpaid (24 h)
+	ClockWindow    time.Duration // how old a request may be (1 h); the future gets 5 min
+	HoldMargin     time.Duration // a hold is given up this long before it is lost (2 min)
+	RefusalsPerMin int           // answers to bad requests, per key (10)
+	LookupEvery    time.Duration // how often open invoices are looked up without a hint (30 s)
+}
+
+// Kinds are the event kinds that are ours to configure.
+type Kinds struct {
+	Request    int // 5050; the result is +1000
+	Acceptance int // 7001
+	Receipt    int // 7002
+}
+
+// Config is all a provider needs.
+type Config struct {
+	Signer Signer
+	Store  Store
+	Wallet Wallet // nil: only free jobs
+	Market Market
+	Runner Runner
+	Log    *slog.Logger
+
+	// RootSecret derives preimages; 32 bytes, never logged.
+	RootSecret []byte
+	Offers     []Offer
+	Images     Images
+	// Policy is the canonical policy manifest jobs run under.
+	Policy  []byte
+	Limits  Limits
+	Kinds   Kinds
+	Profile Profile
+	// RequiredOKs is how many relays must confirm a result before a hold is settled (1).
+	RequiredOKs int
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Signer == nil, c.Store == nil, c.Market == nil, c.Runner == nil:
+		return errors.New("provider: signer, store, market and runner are required")
+	case len(c.RootSecret) < 32:
+		return errors.New("provider: the root secret needs 32 bytes")
+	case len(c.Offers) == 0:
+		return errors.New("provider: nothing is on offer")
+	case len(c.Policy) == 0:
+		return errors.New("provider: a policy manifest is required")
+	}
+	for _, o := range c.Offers {
+		if err := c.checkOffer(o); err != nil {
+			return fmt.Errorf("offer %s: %w", o.SchemaID, err)
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkOffer(o Offer) error {
+	s, ok := schemas.Lookup(o.SchemaID)
+	if !ok || !s.Executable {
+		return errors.New("no agent runs this job type")
+	}
+	if len(o.Modes) == 0 {
+		return errors.New("no payment mode")
+	}
+	for _, m := range o.Modes {
+		switch m {
+		case receipts.ModeFree:
+		case receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay:
+			if c.Wallet == nil {
+				return fmt.Errorf("mode %s needs a wallet", m)
+			}
+			if o.BaseMsats < 0 || o.PerMinuteMsats < 0 || o.BaseMsats+o.PerMinuteMsats <= 0 {
+				return fmt.Errorf("mode %s needs a price", m)
+			}
+		default:
+			return fmt.Errorf("unknown payment mode %q", m)
+		}
+	}
+	return nil
+}
+
+func (l Limits) withDefaults() Limits {
+	def(&l.Concurrent, 2)
+	def(&l.Queue, 64)
+	def(&l.QueuePerBuyer, 8)
+	def(&l.Unpaid, 256)
+	def(&l.UnpaidPerBuyer, 8)
+	def(&l.HeldPerBuyer, 8)
+	def(&l.Runs, 3)
+	def(&l.QuoteTTL, 10*time.Minute)
+	def(&l.PostpayTTL, 24*time.Hour)
+	def(&l.ClockWindow, time.Hour)
+	def(&l.HoldMargin, 2*time.Minute)
+	def(&l.RefusalsPerMin, 10)
+	def(&l.LookupEvery, 30*time.Second)
+	return l
+}
+
+func (k Kinds) withDefaults() Kinds {
+	def(&k.Request, 5050)
+	def(&k.Acceptance, receipts.KindAcceptance)
+	def(&k.Receipt, receipts.KindReceipt)
+	return k
+}
+
+// def sets *v to d if it is zero.
+func def[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}

@@ -1,0 +1,206 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// deliver brings a durable result to the buyer and the money home, in this
+// order: blobs on a server, the 6050 on enough relays, then settling. A hold is
+// given back rather than settled for a result that could not be published.
+func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
+	if job.Mode == receipts.ModeHold {
+		gone, err := p.holdGone(ctx, job)
+		if err != nil || gone {
+			return err
+		}
+	}
+	if !sig.uploaded {
+		if err := p.upload(ctx, job); err != nil {
+			return fmt.Errorf("upload blobs: %w", err)
+		}
+		sig.uploaded = true
+	}
+	n, err := p.cfg.Store.Confirmed(ctx, job.Result.EventID)
+	if err != nil {
+		return err
+	}
+	if n < p.cfg.RequiredOKs {
+		select {
+		case <-sig.wake: // an answer came, or the invoice changed
+		case <-time.After(p.limits.LookupEvery):
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}
+	switch job.Mode {
+	case receipts.ModeFree:
+		return p.close(ctx, job, StateSucceeded, Reason{})
+	case receipts.ModePrepay:
+		return p.settled(ctx, job, *job.Payment)
+	case receipts.ModePostpay:
+		return p.awaitPostpay(ctx, job, sig)
+	}
+	return p.settleHold(ctx, job)
+}
+
+// holdGone looks up the held payment before anything depends on it. It ends
+// the job if the payment was lost, or is about to be.
+func (p *Provider) holdGone(ctx context.Context, job Job) (bool, error) {
+	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	if err != nil {
+		return false, fmt.Errorf("look up held invoice: %w", err)
+	}
+	switch {
+	case inv.State == payments.InvoiceCanceled:
+		return true, p.close(ctx, job, StateFailed, Reason{CodePaymentLost, "the held payment lapsed before the result was delivered"})
+	case inv.State == payments.InvoiceHeld && time.Until(inv.SettleBy) < p.limits.HoldMargin/2:
+		return true, p.giveBack(ctx, job, StateFailed, Reason{CodeDeadline, "the result could not be delivered in time"})
+	}
+	return false, nil
+}
+
+// upload puts everything the 6050 refers to on the blob servers. Repeating it
+// is harmless: blobs are addressed by content.
+func (p *Provider) upload(ctx context.Context, job Job) error {
+	type blob struct {
+		digest hashing.Digest
+		mime   string
+	}
+	r := job.Result
+	blobs := []blob{{r.Replay, "application/jsonl"}, {job.PolicyID, "application/json"}}
+	if len(r.Output) > inlineBytes {
+		blobs = append(blobs, blob{r.OutputHash, "application/json"})
+	}
+	for _, a := range r.Artifacts {
+		blobs = append(blobs, blob{a, "application/octet-stream"})
+	}
+	for _, b := range blobs {
+		if !p.uploaded.add(b.digest.Hex()) {
+			continue
+		}
+		data, err := p.cfg.Store.Content(ctx, b.digest)
+		if err == nil {
+			err = p.cfg.Market.Upload(ctx, data, b.mime)
+		}
+		if err != nil {
+			p.uploaded.remove(b.digest.Hex())
+			return err
+		}
+	}
+	return nil
+}
+
+// settleHold claims the held payment and waits until it is ours for good.
+// Settling may be repeated; only the lookup decides.
+func (p *Provider) settleHold(ctx context.Context, job Job) error {
+	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	if err != nil {
+		return fmt.Errorf("look up held invoice: %w", err)
+	}
+	if inv.State == payments.InvoiceHeld {
+		if err := p.cfg.Wallet.SettleInvoice(ctx, p.preimage(job)); err != nil {
+			return fmt.Errorf("settle: %w", err)
+		}
+		if inv, err = p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash); err != nil {
+			return fmt.Errorf("look up settled invoice: %w", err)
+		}
+	}
+	switch {
+	case inv.State == payments.InvoiceCanceled:
+		return p.close(ctx, job, StateFailed, Reason{CodePaymentLost, "the held payment lapsed before it was settled"})
+	case inv.State == payments.InvoiceSettled && inv.Final:
+		return p.settled(ctx, job, payment(inv))
+	}
+	return fmt.Errorf("settlement of invoice is not final yet (%s)", inv.State)
+}
+
+// awaitPostpay waits for the payment of a result that was delivered.
+func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) error {
+	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look up invoice: %w", err)
+	case arrived(inv, job) && inv.State == payments.InvoiceSettled:
+		return p.settled(ctx, job, payment(inv))
+	case inv.State == payments.InvoiceCanceled:
+		return p.close(ctx, job, StateFailed, Reason{CodeUnpaid, "the result was delivered and never paid"})
+	case !time.Now().Before(job.ExpiresAt):
+		return p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash)
+	}
+	select {
+	case <-sig.wake:
+	case <-time.After(min(p.limits.LookupEvery, time.Until(job.ExpiresAt))):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// settled records the final payment and issues the receipt in one
+// transaction: from then on the receipt is the same bytes for ever (P12).
+func (p *Provider) settled(ctx context.Context, job Job, pay Payment) error {
+	var out []OutEvent
+	err := p.cfg.Store.Settle(ctx, job.RequestID, pay, func(is Issue) (Issued, error) {
+		issued, err := p.issue(ctx, job, is)
+		out = issued.Out
+		return issued, err
+	})
+	if err != nil {
+		return fmt.Errorf("record settlement: %w", err)
+	}
+	p.outbox.send(out...)
+	p.log.Info("settled", "request", job.RequestID, "msats", pay.PaidMsats)
+	return nil
+}
+
+// issue makes RECEIPT.json, the event that signs it, and the final feedback.
+func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error) {
+	quote, err := receipts.ParseQuote(job.Quote)
+	if err != nil {
+		return Issued{}, fmt.Errorf("stored quote: %w", err)
+	}
+	ev := receipts.Evidence{
+		Quote: quote, Invoice: job.BOLT11, Preimage: p.preimage(job), Result: terms(job, *job.Result),
+		ResultEventID: job.Result.EventID, SettledAt: is.At, Sequence: is.Sequence, Previous: is.Previous,
+	}
+	if job.Acceptance != nil {
+		ev.Acceptance = new(receipts.Event)
+		if err := json.Unmarshal(job.Acceptance, ev.Acceptance); err != nil {
+			return Issued{}, fmt.Errorf("stored acceptance: %w", err)
+		}
+	}
+	rec, err := receipts.New(ev)
+	if err != nil {
+		return Issued{}, err
+	}
+	unsigned, err := receipts.ReceiptEvent(rec, 0)
+	if err != nil {
+		return Issued{}, err
+	}
+	tags := make(nostr.Tags, len(unsigned.Tags))
+	for i, t := range unsigned.Tags {
+		tags[i] = t
+	}
+	signed, err := p.sign(ctx, p.kinds.Receipt, tags, unsigned.Content)
+	if err != nil {
+		return Issued{}, err
+	}
+	queued, err := p.queued(signed, job.RequestID)
+	if err != nil {
+		return Issued{}, err
+	}
+	success, err := p.feedback(ctx, job.RequestID, job.Buyer, "success", "", "", nostr.Tag{"e", signed.ID}, nostr.Tag{"e", job.Result.EventID})
+	if err != nil {
+		return Issued{}, err
+	}
+	return Issued{ReceiptID: rec.ReceiptID, Receipt: []byte(unsigned.Content), Out: []OutEvent{queued, success}}, nil
+}

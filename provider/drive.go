@@ -1,0 +1,275 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// drive owns one job: it reads where the job stands, does the next step, and
+// repeats until the job is terminal. A step that fails for a passing reason is
+// tried again; since every step commits before the next begins, a restart
+// enters this loop at the same place.
+func (p *Provider) drive(ctx context.Context, id string, sig *jobSignal) {
+	log := p.log.With("request", id)
+	for pause := time.Second; ; {
+		job, err := p.cfg.Store.Job(ctx, id)
+		if err == nil && job.State.Terminal() {
+			return
+		}
+		if err == nil {
+			err = p.step(ctx, job, sig)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			pause = time.Second
+			continue
+		}
+		log.Warn("step failed, trying again", "state", job.State, "in", pause, "err", err)
+		p.storeTrouble(err)
+		select {
+		case <-time.After(pause):
+		case <-sig.wake:
+		case <-ctx.Done():
+			return
+		}
+		pause = min(2*pause, 30*time.Second)
+	}
+}
+
+func (p *Provider) step(ctx context.Context, job Job, sig *jobSignal) error {
+	switch job.State {
+	case StateQuoted:
+		switch {
+		case job.BOLT11 == "" && job.Mode != receipts.ModeFree:
+			return p.ensureInvoice(ctx, job)
+		case paysFirst(job.Mode):
+			return p.awaitPayment(ctx, job, sig)
+		}
+		return p.begin(ctx, job, sig)
+	case StatePaid, StateRunning:
+		return p.begin(ctx, job, sig)
+	case StateDelivering:
+		return p.deliver(ctx, job, sig)
+	}
+	return fmt.Errorf("job in unknown state %q", job.State)
+}
+
+// ensureInvoice asks the wallet for the job's invoice (the same one, however
+// often it asks: P2, P3) and queues what the buyer needs to pay it.
+func (p *Provider) ensureInvoice(ctx context.Context, job Job) error {
+	inv, err := p.cfg.Wallet.CreateInvoice(ctx, p.newInvoice(job))
+	if err != nil {
+		return fmt.Errorf("create invoice: %w", err)
+	}
+	var out []OutEvent
+	if paysFirst(job.Mode) {
+		ev, err := p.paymentRequired(ctx, job, inv.BOLT11)
+		if err != nil {
+			return err
+		}
+		out = append(out, ev)
+	}
+	if err := p.cfg.Store.SetInvoice(ctx, job.RequestID, inv.BOLT11, out...); err != nil {
+		return fmt.Errorf("record invoice: %w", err)
+	}
+	p.outbox.send(out...)
+	return nil
+}
+
+// awaitPayment waits until the wallet itself says that the invoice is paid or
+// held. Past the quote's expiry the invoice is cancelled; money that arrives
+// before the cancellation still counts.
+func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) error {
+	for {
+		inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+		if err != nil {
+			return fmt.Errorf("look up invoice: %w", err)
+		}
+		switch {
+		case inv.State == payments.InvoiceCanceled:
+			return p.close(ctx, job, StateExpired, Reason{CodePaymentExpired, "the invoice lapsed unpaid"})
+		case arrived(inv, job):
+			return p.paid(ctx, job, inv)
+		case !time.Now().Before(job.ExpiresAt):
+			if err := p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash); err != nil {
+				return fmt.Errorf("cancel expired invoice: %w", err)
+			}
+			continue
+		}
+		select {
+		case <-sig.wake:
+		case <-time.After(min(p.limits.LookupEvery, time.Until(job.ExpiresAt))):
+		case <-sig.cancel:
+			return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before payment"})
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// arrived reports whether all of the price is there, held or settled.
+func arrived(inv payments.Invoice, job Job) bool {
+	return (inv.State == payments.InvoiceHeld || inv.State == payments.InvoiceSettled) && inv.PaidMsats >= job.PriceMsats
+}
+
+func (p *Provider) paid(ctx context.Context, job Job, inv payments.Invoice) error {
+	d := directive(job, "payment:"+job.PaymentHash.String())
+	err := p.cfg.Store.SetPaid(ctx, job.RequestID, payment(inv), d, thread(job))
+	if err != nil {
+		return fmt.Errorf("record payment: %w", err)
+	}
+	p.load.activate(job.RequestID)
+	p.log.Info("paid", "request", job.RequestID, "state", inv.State, "msats", inv.PaidMsats)
+	return nil
+}
+
+func payment(inv payments.Invoice) Payment {
+	return Payment{
+		Hash: inv.PaymentHash, State: inv.State, PaidMsats: inv.PaidMsats,
+		SettleBy: inv.SettleBy, RecordedAt: time.Now().UTC(),
+	}
+}
+
+func directive(job Job, by string) Directive {
+	return Directive{ID: "dir_" + job.QuoteHash.Hex()[:32], Key: job.RequestID + "/" + string(receipts.PurposeResult), ApprovedBy: by}
+}
+
+// thread is the job's place in the tree of threads.
+func thread(job Job) string { return "root.job[" + job.RequestID + "]" }
+
+// begin waits for a free slot and runs the job.
+func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
+	deadline, reason, err := p.deadline(ctx, job)
+	if err != nil {
+		return err
+	}
+	if reason.Code != "" {
+		return p.giveBack(ctx, job, StateFailed, reason)
+	}
+	if job.Run >= p.limits.Runs {
+		return p.giveBack(ctx, job, StateFailed, Reason{CodeNodeRestart, fmt.Sprintf("no run of %d lasted", job.Run)})
+	}
+	wait, stop := context.WithDeadline(ctx, deadline)
+	defer stop()
+	select {
+	case p.slots <- struct{}{}:
+	case <-sig.cancel:
+		return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before the run"})
+	case <-wait.Done():
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return p.giveBack(ctx, job, StateFailed, Reason{CodeDeadline, "no free slot in time"})
+	}
+	defer func() { <-p.slots }()
+	return p.run(wait, job, sig)
+}
+
+// runMargin is what a run gets beyond the request's own limit, for starting
+// and stopping the agent.
+const runMargin = 30 * time.Second
+
+// deadline says until when the job may run. A held payment is looked up first:
+// it may be gone since we last knew it.
+func (p *Provider) deadline(ctx context.Context, job Job) (time.Time, Reason, error) {
+	limit, err := p.limitOf(job)
+	if err != nil {
+		return time.Time{}, Reason{CodeInternal, "stored request unreadable"}, nil
+	}
+	queue := time.Now().Add(p.limits.QuoteTTL + limit + runMargin)
+	if job.Mode != receipts.ModeHold {
+		return queue, Reason{}, nil
+	}
+	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	if err != nil {
+		return time.Time{}, Reason{}, fmt.Errorf("look up held invoice: %w", err)
+	}
+	if inv.State != payments.InvoiceHeld {
+		return time.Time{}, Reason{CodePaymentLost, "the held payment is " + string(inv.State)}, nil
+	}
+	end := inv.SettleBy.Add(-p.limits.HoldMargin)
+	if time.Until(end) < limit {
+		return time.Time{}, Reason{CodeDeadline, "the payment cannot be held long enough"}, nil
+	}
+	if end.Before(queue) {
+		return end, Reason{}, nil
+	}
+	return queue, Reason{}, nil
+}
+
+// giveBack returns the money, if any came, and ends the job. It is retried as a
+// whole; each part may be repeated. Hold: the payment is cancelled, which costs
+// nobody anything. Prepay: what was received is owed to the buyer.
+func (p *Provider) giveBack(ctx context.Context, job Job, to State, reason Reason) error {
+	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+		err := p.tryGiveBack(ctx, job, to, reason)
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrConflict) {
+			return err
+		}
+		p.log.Warn("give the money back, trying again", "request", job.RequestID, "in", pause, "err", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *Provider) tryGiveBack(ctx context.Context, job Job, to State, reason Reason) error {
+	if job.BOLT11 == "" {
+		return p.closeOwing(ctx, job, to, reason, nil)
+	}
+	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	if err != nil {
+		return fmt.Errorf("look up invoice: %w", err)
+	}
+	if inv.State != payments.InvoiceSettled && inv.State != payments.InvoiceCanceled {
+		if err := p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash); err != nil {
+			return fmt.Errorf("cancel invoice: %w", err)
+		}
+		if inv, err = p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash); err != nil {
+			return fmt.Errorf("look up cancelled invoice: %w", err)
+		}
+	}
+	switch inv.State {
+	case payments.InvoiceCanceled:
+		return p.closeOwing(ctx, job, to, reason, nil)
+	case payments.InvoiceSettled:
+		return p.closeOwing(ctx, job, to, reason, &Credit{
+			RequestID: job.RequestID, Buyer: job.Buyer, Msats: inv.PaidMsats, RefundTo: refundTo(job),
+		})
+	}
+	return fmt.Errorf("invoice is still %s after cancelling", inv.State)
+}
+
+func (p *Provider) close(ctx context.Context, job Job, to State, reason Reason) error {
+	return p.closeOwing(ctx, job, to, reason, nil)
+}
+
+func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Reason, owed *Credit) error {
+	text := reason.String()
+	if owed != nil {
+		text = fmt.Sprintf("%s; %d msats are owed to you", text, owed.Msats)
+	}
+	status := "error"
+	if to == StateSucceeded {
+		status, text = "success", ""
+	}
+	out, err := p.feedback(ctx, job.RequestID, job.Buyer, status, text, "")
+	if err != nil {
+		return err
+	}
+	if err := p.cfg.Store.Close(ctx, job.RequestID, to, reason, owed, out); err != nil {
+		return fmt.Errorf("close job: %w", err)
+	}
+	p.outbox.send(out)
+	p.log.Info("closed", "request", job.RequestID, "state", to, "reason", reason.String())
+	return nil
+}

@@ -1,0 +1,142 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+type nostrEvent = nostr.Event
+
+const (
+	kindFeedback = 7000
+	resultOffset = 1000 // a result's kind is its request's plus this
+	// inlineBytes is the largest result that travels inside its 6050.
+	inlineBytes = 32 << 10
+)
+
+// sign makes an event of ours, now.
+func (p *Provider) sign(ctx context.Context, kind int, tags nostr.Tags, content string) (nostrEvent, error) {
+	ev := nostrEvent{Kind: kind, CreatedAt: nostr.Timestamp(time.Now().Unix()), Tags: tags, Content: content}
+	if err := p.cfg.Signer.Sign(ctx, &ev); err != nil {
+		return ev, fmt.Errorf("sign kind %d: %w", kind, err)
+	}
+	return ev, nil
+}
+
+// queued makes the event one that must reach relays.
+func (p *Provider) queued(ev nostrEvent, requestID string) (OutEvent, error) {
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		return OutEvent{}, err
+	}
+	return OutEvent{
+		EventID: ev.ID, Event: raw, RequestID: requestID,
+		Relays: p.cfg.Market.Relays(), Required: p.cfg.RequiredOKs,
+	}, nil
+}
+
+// feedbackEvent is a 7000: ["status", S, info], content.
+func (p *Provider) feedbackEvent(ctx context.Context, requestID, buyer, status, info, content string, more ...nostr.Tag) (nostrEvent, error) {
+	tags := nostr.Tags{{"status", status}, {"e", requestID}, {"p", buyer}}
+	if info != "" {
+		tags[0] = append(tags[0], info)
+	}
+	return p.sign(ctx, kindFeedback, append(tags, more...), content)
+}
+
+func (p *Provider) feedback(ctx context.Context, requestID, buyer, status, info, content string, more ...nostr.Tag) (OutEvent, error) {
+	ev, err := p.feedbackEvent(ctx, requestID, buyer, status, info, content, more...)
+	if err != nil {
+		return OutEvent{}, err
+	}
+	return p.queued(ev, requestID)
+}
+
+// paymentRequired carries the quote as content and the invoice that commits to it.
+func (p *Provider) paymentRequired(ctx context.Context, job Job, bolt11 string) (OutEvent, error) {
+	return p.feedback(ctx, job.RequestID, job.Buyer, "payment-required", "", string(job.Quote),
+		nostr.Tag{"amount", strconv.FormatInt(job.PriceMsats, 10), bolt11})
+}
+
+// processing says that a run began. Where nothing is paid first it is the
+// buyer's first sight of the quote, so it carries it.
+func (p *Provider) processing(ctx context.Context, job Job) (OutEvent, error) {
+	content := ""
+	if !paysFirst(job.Mode) {
+		content = string(job.Quote)
+	}
+	return p.feedback(ctx, job.RequestID, job.Buyer, "processing", "", content)
+}
+
+// resultEvents signs the 6050 and, in postpay, the request for payment that
+// follows it. It completes r.
+func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, replayFile []byte, artifacts [][]byte) ([]OutEvent, error) {
+	var req nostrEvent
+	if err := json.Unmarshal(job.Request, &req); err != nil {
+		return nil, fmt.Errorf("stored request: %w", err)
+	}
+	amount := nostr.Tag{"amount", strconv.FormatInt(job.PriceMsats, 10)}
+	if job.Mode == receipts.ModePostpay {
+		amount = append(amount, job.BOLT11)
+	}
+	tags := nostr.Tags{{"request", string(job.Request)}, {"e", job.RequestID}, {"p", job.Buyer}, amount}
+	for _, t := range terms(job, *r).Tags() {
+		tags = append(tags, t)
+	}
+	content := string(r.Output)
+	if len(r.Output) > inlineBytes {
+		content = ""
+		tags = append(tags, p.blob("result", r.OutputHash, len(r.Output), "application/json"))
+	}
+	tags = append(tags,
+		p.blob("replay", r.Replay, len(replayFile), "application/jsonl"),
+		p.blob("policy", job.PolicyID, len(p.cfg.Policy), "application/json"))
+	for _, a := range artifacts {
+		tags = append(tags, p.blob("artifact", hashing.Bytes(a), len(a), "application/octet-stream"))
+	}
+	// The request is repeated for clients that look for it, unless it is so
+	// large that the result would break relays' limits.
+	if len(job.Request)+len(content) > inlineBytes {
+		tags = tags[1:]
+	}
+	ev, err := p.sign(ctx, req.Kind+resultOffset, tags, content)
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.queued(ev, job.RequestID)
+	if err != nil {
+		return nil, err
+	}
+	r.EventID, r.Event = ev.ID, out.Event
+	events := []OutEvent{out}
+	if job.Mode == receipts.ModePostpay {
+		pay, err := p.paymentRequired(ctx, job, job.BOLT11)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, pay)
+	}
+	return events, nil
+}
+
+// terms are what the result event and the receipt bind.
+func terms(job Job, r Result) receipts.ResultTerms {
+	return receipts.ResultTerms{
+		SchemaID: job.SchemaID, JobHash: job.JobHash, OutputHash: r.OutputHash, AgreementHash: r.AgreementHash,
+		PlanHash: r.PlanHash, TrajectoryHash: r.Trajectory, RedactedTrajectoryHash: r.Redacted, ReplayHash: r.Replay,
+		QuoteHash: job.QuoteHash, PolicyBundleID: job.PolicyID, SessionID: r.SessionID,
+	}
+}
+
+// blob is ["blob", role, digest, size, mime, url...].
+func (p *Provider) blob(role string, d hashing.Digest, size int, mime string) nostr.Tag {
+	return append(nostr.Tag{"blob", role, d.String(), strconv.Itoa(size), mime}, p.cfg.Market.BlobURLs(d.Hex())...)
+}

@@ -1,0 +1,285 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+const kindDeletion = 5
+
+// futureWindow is how far ahead of our clock a request may be.
+const futureWindow = 5 * time.Minute
+
+// filters are what a provider listens to. Requests that name nobody are open
+// to all, so requests are not filtered by p here.
+func (p *Provider) filters() nostr.Filters {
+	since := nostr.Timestamp(time.Now().Add(-p.limits.ClockWindow).Unix())
+	me := []string{p.key}
+	return nostr.Filters{
+		{Kinds: []int{p.kinds.Request}, Since: &since},
+		{Kinds: []int{p.kinds.Acceptance}, Tags: nostr.TagMap{"p": me}, Since: &since},
+		{Kinds: []int{kindDeletion}, Tags: nostr.TagMap{"k": {strconv.Itoa(p.kinds.Request)}}, Since: &since},
+	}
+}
+
+// intake takes one verified event. It may be called again for the same event.
+func (p *Provider) intake(ctx context.Context, ev nostr.Event) {
+	if !p.intakes.TryGo(func() error { p.dispatch(ctx, ev); return nil }) {
+		// All slots busy: wait here, which slows reading, not memory.
+		p.intakes.Go(func() error { p.dispatch(ctx, ev); return nil })
+	}
+}
+
+func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
+	switch ev.Kind {
+	case p.kinds.Request:
+		p.request(ctx, ev)
+	case p.kinds.Acceptance:
+		p.acceptance(ctx, ev)
+	case kindDeletion:
+		p.cancelRequest(ctx, ev)
+	}
+}
+
+// request admits or refuses one request. What is not for us, not timely or
+// already known is dropped in silence: answering it would let strangers make
+// us speak.
+func (p *Provider) request(ctx context.Context, ev nostr.Event) {
+	if !p.forUs(ev) || !p.timely(ev) || !p.seen.add(ev.ID) {
+		return
+	}
+	log := p.log.With("request", ev.ID)
+	job, reason := p.admit(ev)
+	if reason.Code != "" {
+		p.refuse(ctx, ev, reason)
+		return
+	}
+	err := p.cfg.Store.AddJob(ctx, job)
+	switch {
+	case errors.Is(err, ErrDuplicate):
+		p.load.leave(job.RequestID)
+	case err != nil:
+		p.load.leave(job.RequestID)
+		p.seen.remove(ev.ID)
+		log.Error("admit request", "err", err)
+		p.storeTrouble(err)
+	default:
+		log.Info("quoted", "buyer", job.Buyer, "schema", job.SchemaID, "mode", job.Mode, "price_msats", job.PriceMsats)
+		p.launch(job.RequestID)
+	}
+}
+
+func (p *Provider) forUs(ev nostr.Event) bool {
+	named := false
+	for _, t := range ev.Tags {
+		if len(t) >= 2 && t[0] == "p" {
+			if t[1] == p.key {
+				return true
+			}
+			named = true
+		}
+	}
+	return !named && ev.PubKey != p.key
+}
+
+func (p *Provider) timely(ev nostr.Event) bool {
+	now, at := time.Now(), ev.CreatedAt.Time()
+	if at.Before(now.Add(-p.limits.ClockWindow)) || at.After(now.Add(futureWindow)) {
+		return false
+	}
+	if t := ev.Tags.Find("expiration"); t != nil {
+		end, err := strconv.ParseInt(t[1], 10, 64)
+		return err == nil && time.Unix(end, 0).After(now)
+	}
+	return true
+}
+
+// admit checks a request against what is on offer and returns the job with
+// its quote, or why not. It spends nothing and remembers only the load, which
+// the caller gives back if the job is not stored.
+func (p *Provider) admit(ev nostr.Event) (Job, Reason) {
+	req, offer, reason := p.typed(ev)
+	if reason.Code != "" {
+		return Job{}, reason
+	}
+	mode, reason := chooseMode(ev, offer)
+	if reason.Code != "" {
+		return Job{}, reason
+	}
+	price := int64(0)
+	if mode != receipts.ModeFree {
+		price = offer.price(runLimit(req))
+	}
+	if bid, ok := bidOf(ev); ok && price > bid {
+		return Job{}, Reason{CodeBidTooLow, fmt.Sprintf("the price is %d msats, the bid %d", price, bid)}
+	}
+	if reason := p.load.enter(ev.ID, ev.PubKey, mode, p.limits); reason.Code != "" {
+		return Job{}, reason
+	}
+	job, err := p.quote(ev, req, mode, price)
+	if err != nil {
+		p.load.leave(ev.ID)
+		p.log.Error("make quote", "request", ev.ID, "err", err)
+		return Job{}, Reason{CodeInternal, ""}
+	}
+	return job, Reason{}
+}
+
+// typed reads the typed request and checks that we sell and can run it.
+func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
+	if ev.Tags.Find("encrypted") != nil || ev.Content != "" {
+		return nil, Offer{}, Reason{CodeUnsupportedEncryption, "send the request in the clear, content empty"}
+	}
+	typed, err := receipts.RequestOf(ev.Tags)
+	if err != nil {
+		return nil, Offer{}, Reason{CodeUntypedJob, err.Error()}
+	}
+	s, ok := schemas.Lookup(typed.SchemaID)
+	i := slices.IndexFunc(p.cfg.Offers, func(o Offer) bool { return ok && o.SchemaID == string(s.ID) })
+	if i < 0 {
+		return nil, Offer{}, Reason{CodeUnsupportedSchema, "not on offer here; see the 31990 announcement"}
+	}
+	req, err := s.ParseRequest(typed.Input)
+	if err != nil {
+		return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}
+	}
+	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
+		if err := sr.CheckImage(p.cfg.Images.HostDigest, p.cfg.Images.Registered); err != nil {
+			return nil, Offer{}, Reason{CodeImageNotAvailable, err.Error()}
+		}
+	}
+	return req, p.cfg.Offers[i], Reason{}
+}
+
+// chooseMode takes the offer's first mode unless the request names another one
+// that is on offer (param payment_mode).
+func chooseMode(ev nostr.Event, o Offer) (receipts.Mode, Reason) {
+	for _, t := range ev.Tags {
+		if len(t) >= 3 && t[0] == "param" && t[1] == "payment_mode" {
+			if m := receipts.Mode(t[2]); slices.Contains(o.Modes, m) {
+				return m, Reason{}
+			}
+			return "", Reason{CodeInvalidInput, fmt.Sprintf("payment_mode: only %v on offer", o.Modes)}
+		}
+	}
+	return o.Modes[0], Reason{}
+}
+
+// bidOf reads the bid, a maximum in msats. A malformed bid is a bid of zero:
+// the safe reading of money we cannot parse.
+func bidOf(ev nostr.Event) (int64, bool) {
+	t := ev.Tags.Find("bid")
+	if t == nil {
+		return 0, false
+	}
+	bid, err := strconv.ParseInt(t[1], 10, 64)
+	if err != nil || bid < 0 {
+		return 0, true
+	}
+	return bid, true
+}
+
+// runLimit is the longest a request may take by its own words.
+func runLimit(req *schemas.Request) time.Duration {
+	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
+		return time.Duration(sr.Sandbox.Resources.TimeoutSecs) * time.Second
+	}
+	return time.Minute
+}
+
+func (o Offer) price(limit time.Duration) int64 {
+	minutes := int64((limit + time.Minute - 1) / time.Minute)
+	return o.BaseMsats + o.PerMinuteMsats*minutes
+}
+
+// refuse remembers the refusal and answers once, within the refusal rate.
+func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
+	p.log.Info("refused", "request", ev.ID, "buyer", ev.PubKey, "reason", reason.String())
+	var out []OutEvent
+	if p.refusals.allow(ev.PubKey, time.Now()) {
+		fb, err := p.feedback(ctx, ev.ID, ev.PubKey, "error", reason.String(), "")
+		if err != nil {
+			p.log.Error("sign refusal", "err", err)
+			return
+		}
+		out = append(out, fb)
+	}
+	err := p.cfg.Store.Refuse(ctx, ev.ID, ev.PubKey, reason, out...)
+	if err != nil {
+		if !errors.Is(err, ErrDuplicate) {
+			p.log.Error("record refusal", "err", err)
+			p.storeTrouble(err)
+		}
+		return
+	}
+	p.outbox.send(out...)
+}
+
+// acceptance keeps the buyer's signed acceptance of our quote. One that does
+// not match is worth nothing and is dropped.
+func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
+	t := ev.Tags.Find("e")
+	if t == nil {
+		return
+	}
+	job, err := p.cfg.Store.Job(ctx, t[1])
+	if err != nil || job.Buyer != ev.PubKey || job.State.Terminal() || job.Acceptance != nil {
+		return
+	}
+	raw, err := json.Marshal(ev)
+	if err == nil {
+		err = p.checkAcceptance(job, raw)
+	}
+	if err != nil {
+		p.log.Warn("acceptance dropped", "request", job.RequestID, "event", ev.ID, "err", err)
+		return
+	}
+	if err := p.cfg.Store.SetAcceptance(ctx, job.RequestID, raw); err != nil {
+		p.log.Error("record acceptance", "request", job.RequestID, "err", err)
+	}
+}
+
+// checkAcceptance wants the acceptance that a receipt can bind: of this quote,
+// and not from the future, which would put it after the payment.
+func (p *Provider) checkAcceptance(job Job, raw []byte) error {
+	var ev receipts.Event
+	if err := json.Unmarshal(raw, &ev); err != nil {
+		return err
+	}
+	if ev.CreatedAt > time.Now().Unix() {
+		return fmt.Errorf("it is dated %d s ahead of our clock", ev.CreatedAt-time.Now().Unix())
+	}
+	quote, err := receipts.ParseQuote(job.Quote)
+	if err != nil {
+		return err
+	}
+	_, err = receipts.CheckAcceptance(ev, quote, job.PaymentHash)
+	return err
+}
+
+// cancelRequest stops every open job of the key that a deletion names.
+func (p *Provider) cancelRequest(ctx context.Context, ev nostr.Event) {
+	for i, t := range ev.Tags {
+		if i >= 64 {
+			return
+		}
+		if len(t) < 2 || t[0] != "e" {
+			continue
+		}
+		job, err := p.cfg.Store.Job(ctx, t[1])
+		if err == nil && job.Buyer == ev.PubKey && !job.State.Terminal() {
+			p.log.Info("cancel requested", "request", job.RequestID)
+			p.cancelJob(job.RequestID)
+		}
+	}
+}

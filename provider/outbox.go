@@ -1,0 +1,159 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// outbox brings queued events to the relays. The store is the queue; send only
+// saves the wait until the next look at it.
+type outbox struct {
+	store  Store
+	market Market
+	log    *slog.Logger
+	// told is called with the request id when a relay's answers were recorded.
+	told func(requestID string)
+
+	fresh chan OutEvent
+	brief chan func(context.Context) (nostrEvent, error)
+
+	mu       sync.Mutex
+	inflight map[string]bool // by event id
+}
+
+const (
+	outboxWorkers = 64
+	outboxRetry   = 5 * time.Second
+	outboxAge     = 7 * 24 * time.Hour
+	outboxBatch   = 256
+)
+
+func newOutbox(s Store, m Market, log *slog.Logger, told func(string)) *outbox {
+	return &outbox{
+		store: s, market: m, log: log, told: told,
+		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
+		inflight: map[string]bool{},
+	}
+}
+
+// send offers events that were just queued; a full channel leaves them to the
+// next look at the store.
+func (o *outbox) send(events ...OutEvent) {
+	for _, ev := range events {
+		select {
+		case o.fresh <- ev:
+		default:
+			return
+		}
+	}
+}
+
+// offer publishes something that may be lost (partial output).
+func (o *outbox) offer(make func(context.Context) (nostrEvent, error)) {
+	select {
+	case o.brief <- make:
+	default:
+	}
+}
+
+func (o *outbox) serve(ctx context.Context) error {
+	workers := new(errgroup.Group)
+	workers.SetLimit(outboxWorkers)
+	defer func() { _ = workers.Wait() }()
+	workers.Go(func() error { o.serveBrief(ctx); return nil })
+	tick := time.NewTicker(outboxRetry)
+	defer tick.Stop()
+	o.retry(ctx, workers)
+	for {
+		select {
+		case ev := <-o.fresh:
+			o.publish(ctx, workers, ev)
+		case <-tick.C:
+			o.retry(ctx, workers)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (o *outbox) serveBrief(ctx context.Context) {
+	for {
+		select {
+		case make := <-o.brief:
+			ev, err := make(ctx)
+			if err != nil {
+				o.log.Warn("partial output", "err", err)
+				continue
+			}
+			o.market.Publish(ctx, ev)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// retry publishes what some relay has not confirmed, each event ever more
+// rarely as answers pile up.
+func (o *outbox) retry(ctx context.Context, workers *errgroup.Group) {
+	pending, err := o.store.PendingEvents(ctx, outboxAge, outboxBatch)
+	if err != nil {
+		if ctx.Err() == nil {
+			o.log.Error("read outbox", "err", err)
+		}
+		return
+	}
+	for _, ev := range pending {
+		wait := outboxRetry << min(ev.Attempts, 10) / 2
+		if ev.Attempts == 0 || time.Since(ev.QueuedAt) > wait {
+			o.publish(ctx, workers, ev.OutEvent)
+		}
+	}
+}
+
+func (o *outbox) publish(ctx context.Context, workers *errgroup.Group, out OutEvent) {
+	o.mu.Lock()
+	busy := o.inflight[out.EventID]
+	o.inflight[out.EventID] = true
+	o.mu.Unlock()
+	if busy {
+		return
+	}
+	workers.Go(func() error {
+		defer func() {
+			o.mu.Lock()
+			delete(o.inflight, out.EventID)
+			o.mu.Unlock()
+		}()
+		o.publishOne(ctx, out)
+		return nil
+	})
+}
+
+func (o *outbox) publishOne(ctx context.Context, out OutEvent) {
+	var ev nostrEvent
+	if err := json.Unmarshal(out.Event, &ev); err != nil {
+		o.log.Error("queued event unreadable", "event", out.EventID, "err", err)
+		return
+	}
+	acks := o.market.Publish(ctx, ev)
+	if ctx.Err() != nil {
+		return
+	}
+	if err := o.store.AddAcks(ctx, acks...); err != nil {
+		o.log.Error("record relay answers", "event", out.EventID, "err", err)
+		return
+	}
+	for _, a := range acks {
+		if !a.OK {
+			o.log.Debug("relay did not take event", "relay", a.Relay, "event", out.EventID, "message", a.Message)
+		}
+	}
+	if out.RequestID != "" {
+		o.told(out.RequestID)
+	}
+}

@@ -1,0 +1,206 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// intakeWorkers bounds how many events are admitted at the same time; they
+// share the store's group commits.
+const intakeWorkers = 64
+
+// Provider is a running seller. Make it with New, run it with Serve.
+type Provider struct {
+	cfg      Config
+	limits   Limits
+	kinds    Kinds
+	log      *slog.Logger
+	key      string
+	policyID hashing.Digest
+
+	node     payments.Node // of the wallet, read at start
+	load     *load
+	seen     *recent // request ids
+	uploaded *recent // digests of blobs
+	refusals *refusals
+	outbox   *outbox
+	slots    chan struct{} // one per job that may run at once
+	intakes  *errgroup.Group
+	jobs     sync.WaitGroup
+	runCtx   context.Context // of Serve: jobs outlive the event that began them
+	// listening is closed once a relay serves our subscription; only then is it
+	// true that we take jobs, so only then do we announce.
+	listening chan struct{}
+	halt      chan error // cap 1: the store failed for good
+
+	mu    sync.Mutex
+	wakes map[string]*jobSignal // by request id; open jobs only
+}
+
+// jobSignal is how the outside reaches a job's goroutine.
+type jobSignal struct {
+	wake   chan struct{} // cap 1: look again
+	cancel chan struct{} // closed when the buyer cancels
+	once   sync.Once
+	// uploaded is the job's goroutine's own: its blobs are on a server.
+	uploaded bool
+}
+
+// New checks the configuration. Nothing runs until Serve.
+func New(cfg Config) (*Provider, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	policyID, err := hashing.Sum(cfg.Policy)
+	if err != nil {
+		return nil, fmt.Errorf("policy manifest: %w", err)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	def(&cfg.RequiredOKs, 1)
+	p := &Provider{
+		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
+		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: policyID,
+		load: newLoad(), seen: newRecent(100_000), uploaded: newRecent(4096), intakes: new(errgroup.Group),
+		halt: make(chan error, 1), listening: make(chan struct{}), wakes: map[string]*jobSignal{},
+	}
+	p.refusals = newRefusals(p.limits.RefusalsPerMin)
+	p.slots = make(chan struct{}, p.limits.Concurrent)
+	p.intakes.SetLimit(intakeWorkers)
+	p.outbox = newOutbox(cfg.Store, cfg.Market, p.log, p.wake)
+	return p, nil
+}
+
+// Serve sells until ctx ends, then stops everything it began and returns nil;
+// open jobs go on at the next Serve. An error means it could not start or had
+// to stop.
+func (p *Provider) Serve(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	p.runCtx = ctx
+	if p.cfg.Wallet != nil {
+		node, err := p.cfg.Wallet.Node(ctx)
+		if err != nil {
+			return fmt.Errorf("ask the wallet who it is: %w", err)
+		}
+		p.node = node
+	}
+	if err := p.cfg.Store.PutContents(ctx, p.cfg.Policy); err != nil {
+		return fmt.Errorf("store the policy manifest: %w", err)
+	}
+	if err := p.resume(ctx); err != nil {
+		return err
+	}
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.outbox.serve(ctx) })
+	g.Go(func() error { return p.serveAnnouncement(ctx) })
+	g.Go(func() error {
+		return p.cfg.Market.Listen(ctx, p.filters(), sync.OnceFunc(func() { close(p.listening) }), func(ev nostrEvent) { p.intake(ctx, ev) })
+	})
+	if p.cfg.Wallet != nil {
+		g.Go(func() error { return p.cfg.Wallet.WatchInvoices(ctx, p.invoiceHint) })
+	}
+	g.Go(func() error {
+		select {
+		case err := <-p.halt:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	err := g.Wait()
+	stop()
+	_ = p.intakes.Wait()
+	p.jobs.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// resume starts every job that a previous life left open.
+func (p *Provider) resume(ctx context.Context) error {
+	ids, err := p.cfg.Store.OpenJobs(ctx)
+	if err != nil {
+		return fmt.Errorf("list open jobs: %w", err)
+	}
+	for _, id := range ids {
+		job, err := p.cfg.Store.Job(ctx, id)
+		if err != nil {
+			return fmt.Errorf("read open job %s: %w", id, err)
+		}
+		p.load.resume(job)
+		p.log.Info("resuming", "request", id, "state", job.State)
+		p.launch(id)
+	}
+	return nil
+}
+
+// launch starts the goroutine that owns the job until it is terminal.
+func (p *Provider) launch(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wakes[id] != nil || p.runCtx.Err() != nil {
+		return
+	}
+	sig := &jobSignal{wake: make(chan struct{}, 1), cancel: make(chan struct{})}
+	p.wakes[id] = sig
+	p.jobs.Go(func() {
+		p.drive(p.runCtx, id, sig)
+		p.load.leave(id)
+		p.mu.Lock()
+		delete(p.wakes, id)
+		p.mu.Unlock()
+	})
+}
+
+// wake tells a job's goroutine to look again.
+func (p *Provider) wake(id string) {
+	p.mu.Lock()
+	sig := p.wakes[id]
+	p.mu.Unlock()
+	if sig != nil {
+		select {
+		case sig.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (p *Provider) cancelJob(id string) {
+	p.mu.Lock()
+	sig := p.wakes[id]
+	p.mu.Unlock()
+	if sig != nil {
+		sig.once.Do(func() { close(sig.cancel) })
+	}
+}
+
+// invoiceHint is called by the wallet when an invoice may have changed.
+func (p *Provider) invoiceHint(hash payments.Hash) {
+	job, err := p.cfg.Store.JobByPaymentHash(p.runCtx, hash)
+	if err == nil {
+		p.wake(job.RequestID)
+	}
+}
+
+// storeTrouble halts the node when the store can no longer commit (P17): a
+// node that cannot remember must not take money.
+func (p *Provider) storeTrouble(err error) {
+	if errors.Is(err, ErrStoreFailed) {
+		select {
+		case p.halt <- fmt.Errorf("stopped taking jobs: %w", err):
+		default:
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// cancellation is what a buyer gets back for cancelling: everything, until a
+// result exists.
+const cancellation = "refund_until_result"
+
+// paysFirst reports whether a mode waits for money before it runs.
+func paysFirst(m receipts.Mode) bool {
+	return m == receipts.ModeHold || m == receipts.ModePrepay
+}
+
+// quote makes the job with its quote. The nonce that the preimage derives from
+// is part of the job, so it is durable before any invoice exists: the same
+// invoice can then be asked for again.
+func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mode, price int64) (Job, error) {
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		return Job{}, err
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	job := Job{
+		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey,
+		SchemaID: string(req.SchemaID), JobHash: req.JobHash,
+		Request: raw, Input: req.Canonical, Relays: p.cfg.Market.Relays(),
+		Mode: mode, PriceMsats: price, PolicyID: p.policyID,
+		ExpiresAt: now.Add(p.limits.QuoteTTL), AddedAt: now, State: StateQuoted,
+		Nonce: make([]byte, 16),
+	}
+	if mode == receipts.ModePostpay {
+		job.ExpiresAt = now.Add(p.limits.PostpayTTL)
+	}
+	var salt [16]byte
+	_, _ = rand.Read(job.Nonce) // crypto/rand.Read never fails
+	_, _ = rand.Read(salt[:])
+	q := receipts.Quote{
+		Version: receipts.Version, RequestID: ev.ID, JobHash: req.JobHash, SchemaID: job.SchemaID,
+		Buyer: ev.PubKey, Provider: p.key, PriceMsats: price, Purpose: receipts.PurposeResult,
+		ExpiresAt: receipts.Timestamp(job.ExpiresAt), Mode: mode, Delivery: receipts.DeliveryPlain,
+		Cancellation: cancellation, PolicyBundleID: p.policyID, Nonce: hex.EncodeToString(salt[:]),
+	}
+	if mode != receipts.ModeFree {
+		job.PaymentHash = p.preimage(job).Hash()
+		hash, node := job.PaymentHash.String(), p.node.PubKey
+		q.PaymentHash, q.PayeeNode = &hash, &node
+	}
+	if job.Quote, err = q.Canonical(); err != nil {
+		return Job{}, err
+	}
+	job.QuoteHash = hashing.Bytes(job.Quote)
+	return job, nil
+}
+
+// preimage = HMAC(root secret, "lightwork/preimage/v1" || request id || nonce).
+func (p *Provider) preimage(job Job) payments.Preimage {
+	mac := hmac.New(sha256.New, p.cfg.RootSecret)
+	mac.Write([]byte("lightwork/preimage/v1"))
+	mac.Write([]byte(job.RequestID))
+	mac.Write(job.Nonce)
+	return payments.Preimage(mac.Sum(nil))
+}
+
+func (p *Provider) newInvoice(job Job) payments.NewInvoice {
+	in := payments.NewInvoice{
+		PaymentHash: job.PaymentHash, Hold: job.Mode == receipts.ModeHold,
+		AmountMsats: job.PriceMsats, DescriptionHash: job.QuoteHash,
+		Expiry: job.ExpiresAt.Sub(job.AddedAt),
+	}
+	if !in.Hold {
+		in.Preimage = p.preimage(job)
+	}
+	return in
+}
+
+// refundTo is where the request wants a failed prepayment returned: its
+// ["param","refund",...], bounded.
+func refundTo(job Job) string {
+	var ev nostr.Event
+	if ev.UnmarshalJSON(job.Request) != nil {
+		return ""
+	}
+	for _, t := range ev.Tags {
+		if len(t) >= 3 && t[0] == "param" && t[1] == "refund" {
+			return clip(t[2], 2048)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package provider
+
+import "strings"
+
+// Reason says why a job was refused or ended: a machine-readable code, then
+// words for a person. It is what a 7000 event's status tag carries.
+type Reason struct {
+	Code   Code
+	Detail string
+}
+
+// Code is stable and machine-readable; docs/protocol.md lists them.
+type Code string
+
+// Reason codes.
+const (
+	CodeUnsupportedSchema     Code = "unsupported_schema"
+	CodeUntypedJob            Code = "untyped_job"
+	CodeUnsupportedEncryption Code = "unsupported_encryption"
+	CodeInvalidInput          Code = "invalid_input"
+	CodeImageNotAvailable     Code = "image_not_available"
+	CodeBidTooLow             Code = "bid_too_low"
+	CodeBelowMinimum          Code = "below_minimum"
+	CodeOverCapacity          Code = "over_capacity"
+	CodeTooManyUnpaid         Code = "too_many_unpaid"
+	CodeExpired               Code = "expired"
+	CodeWalletUnavailable     Code = "wallet_unavailable"
+	CodePaymentExpired        Code = "payment_expired"
+	CodePaymentLost           Code = "payment_lost"
+	CodeCanceled              Code = "canceled"
+	CodeDeadline              Code = "deadline"
+	CodeAgentUnavailable      Code = "agent_unavailable"
+	CodeAgentFailed           Code = "agent_failed"
+	CodeInvalidOutput         Code = "invalid_output"
+	CodeExpectationNotMet     Code = "expectation_not_met"
+	CodeNodeRestart           Code = "node_restart"
+	CodeUnpaid                Code = "unpaid"
+	CodeInternal              Code = "internal"
+)
+
+// String is the wire form: "code: detail".
+func (r Reason) String() string {
+	if r.Detail == "" {
+		return string(r.Code)
+	}
+	return string(r.Code) + ": " + r.Detail
+}
+
+// ParseReason reads the wire form; text without a code has an empty Code.
+func ParseReason(s string) Reason {
+	code, detail, ok := strings.Cut(s, ":")
+	if !ok || strings.ContainsAny(code, " \t") {
+		if ok || strings.ContainsAny(s, " \t") {
+			return Reason{Detail: s}
+		}
+		return Reason{Code: Code(s)}
+	}
+	return Reason{Code: Code(code), Detail: strings.TrimSpace(detail)}
+}

@@ -1,0 +1,211 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// errBuyerCanceled ends a run's context when the buyer cancels.
+var errBuyerCanceled = errors.New("canceled by the buyer")
+
+// run starts the job's next run and carries its result to durability. Only
+// the run that Start numbered last can Finish: a run left over from before a
+// crash is fenced off.
+func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal) error {
+	limit, err := p.limitOf(job)
+	if err != nil {
+		return err
+	}
+	processing, err := p.processing(ctx, job)
+	if err != nil {
+		return err
+	}
+	var d *Directive
+	if job.State == StateQuoted { // postpay and free: policy, not payment, approves
+		by := directive(job, "policy:"+string(job.Mode))
+		d = &by
+	}
+	number, err := p.cfg.Store.Start(ctx, job.RequestID, d, thread(job), processing)
+	if err != nil {
+		return fmt.Errorf("record start: %w", err)
+	}
+	p.outbox.send(processing)
+	job.Run, job.State, job.DirectiveID = number, StateRunning, directive(job, "").ID
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := onClose(ctx, sig.cancel, func() { cancel(errBuyerCanceled) })
+	defer stop()
+
+	started := time.Now().UTC()
+	out, err := p.cfg.Runner.Run(ctx, Run{
+		RequestID: job.RequestID, Number: number, SchemaID: job.SchemaID, Input: job.Input,
+		Thread: thread(job), DirectiveID: job.DirectiveID, Timeout: limit + runMargin/2,
+		OnStream: p.partials(job),
+	})
+	if err != nil {
+		return p.runFailed(ctx, job, err)
+	}
+	return p.finish(ctx, job, out, started)
+}
+
+// onClose calls f when ch closes before ctx ends; stop waits for its goroutine.
+func onClose(ctx context.Context, ch <-chan struct{}, f func()) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-ch:
+			f()
+		case <-ctx.Done():
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// runFailed decides what a run without a result means. Nothing of it is
+// charged (K-47).
+func (p *Provider) runFailed(ctx context.Context, job Job, err error) error {
+	base := p.runCtx
+	switch {
+	case base.Err() != nil:
+		return base.Err() // we are stopping; the next life runs it again
+	case errors.Is(context.Cause(ctx), errBuyerCanceled):
+		return p.giveBack(base, job, StateCanceled, Reason{CodeCanceled, "by the buyer, while running"})
+	case ctx.Err() != nil:
+		return p.giveBack(base, job, StateFailed, Reason{CodeDeadline, "the job's deadline passed"})
+	}
+	var re *RunError
+	if !errors.As(err, &re) {
+		p.log.Error("run", "request", job.RequestID, "err", err)
+		re = &RunError{Reason: Reason{CodeInternal, "the run failed on this node"}}
+	}
+	if re.Retryable && job.Run < p.limits.Runs {
+		return fmt.Errorf("run %d: %w", job.Run, err) // the loop begins the next run
+	}
+	return p.giveBack(base, job, StateFailed, re.Reason)
+}
+
+// finish checks the output, writes the trajectory, signs the 6050 and makes
+// all of it durable in one transaction. From here on the work is not lost.
+func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started time.Time) error {
+	finished := time.Now().UTC()
+	base := p.runCtx
+	s, ok := schemas.Lookup(job.SchemaID)
+	if !ok {
+		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "schema gone"})
+	}
+	result, err := s.ParseResult(out.Output)
+	if err != nil {
+		p.log.Error("agent output invalid", "request", job.RequestID, "err", err)
+		return p.giveBack(base, job, StateFailed, Reason{CodeInvalidOutput, "the agent's output breaks its schema"})
+	}
+	if reason := unexpected(job, s, result, out.Artifacts); reason.Code != "" {
+		return p.giveBack(base, job, StateFailed, reason)
+	}
+	r, replayFile, err := p.trajectory(job, result, out.Tool, started, finished)
+	if err != nil {
+		p.log.Error("write trajectory", "request", job.RequestID, "err", err)
+		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "trajectory"})
+	}
+	contents := append([][]byte{result.Canonical, replayFile}, out.Artifacts...)
+	for _, a := range out.Artifacts {
+		r.Artifacts = append(r.Artifacts, hashing.Bytes(a))
+	}
+	events, err := p.resultEvents(ctx, job, &r, replayFile, out.Artifacts)
+	if err != nil {
+		return err
+	}
+	if err := p.cfg.Store.Finish(base, job.RequestID, job.Run, r, contents, events...); err != nil {
+		if errors.Is(err, ErrConflict) {
+			p.log.Warn("a fenced run ended late", "request", job.RequestID, "run", job.Run)
+			return nil
+		}
+		return fmt.Errorf("record result: %w", err)
+	}
+	p.outbox.send(events...)
+	p.log.Info("result durable", "request", job.RequestID, "output_hash", r.OutputHash, "run", job.Run)
+	return nil
+}
+
+// unexpected holds the result against the request: that the commands ran at
+// all, that every artifact listed is there, and that the result is of the kind
+// the buyer asked for, where it asked.
+func unexpected(job Job, s *schemas.Schema, result *schemas.Result, artifacts [][]byte) Reason {
+	req, err := s.ParseRequest(job.Input)
+	if err != nil {
+		return Reason{CodeInternal, "stored request unreadable"}
+	}
+	if err := req.CheckResult(result); err != nil {
+		return Reason{CodeInvalidOutput, "the agent's output does not answer the request"}
+	}
+	out, ok := result.Value.(*schemas.SandboxRunResult)
+	if !ok {
+		return Reason{}
+	}
+	if out.Status == schemas.StatusError || out.Status == schemas.StatusCancelled {
+		return Reason{CodeAgentFailed, clip(out.Error, 200)}
+	}
+	have := map[hashing.Digest]int{}
+	for _, a := range artifacts {
+		have[hashing.Bytes(a)] = len(a)
+	}
+	for _, a := range out.Artifacts {
+		if size, ok := have[a.SHA256]; !ok || int64(size) != a.SizeBytes {
+			return Reason{CodeInvalidOutput, "an artifact is missing"}
+		}
+	}
+	if met, why := req.Value.(*schemas.SandboxRunRequest).ExpectationMet(out); !met {
+		return Reason{CodeExpectationNotMet, why}
+	}
+	return Reason{}
+}
+
+func (p *Provider) limitOf(job Job) (time.Duration, error) {
+	s, ok := schemas.Lookup(job.SchemaID)
+	if !ok {
+		return 0, fmt.Errorf("schema %s is gone", job.SchemaID)
+	}
+	req, err := s.ParseRequest(job.Input)
+	if err != nil {
+		return 0, fmt.Errorf("stored request: %w", err)
+	}
+	return runLimit(req), nil
+}
+
+// Partial output is bounded: it is a courtesy, the result has everything.
+const (
+	partialBytes  = 8 << 10 // of one 7000
+	partialEvents = 64      // of one job
+)
+
+// partials returns what a run's stream is given to. In postpay partials carry
+// counters, never output (design: the result is what is for sale).
+func (p *Provider) partials(job Job) func(channel, text string) {
+	seq := 0
+	return func(channel, text string) {
+		seq++
+		if seq > partialEvents {
+			return
+		}
+		part := map[string]any{"seq": seq, "channel": channel, "bytes": len(text)}
+		if job.Mode != receipts.ModePostpay {
+			part["text"] = clip(text, partialBytes)
+		}
+		content, err := json.Marshal(part)
+		if err != nil {
+			return
+		}
+		p.outbox.offer(func(ctx context.Context) (nostrEvent, error) {
+			return p.feedbackEvent(ctx, job.RequestID, job.Buyer, "partial", channel, string(content))
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package provider
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/replay"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+const stepID = "step-1"
+
+// plan is what will be done, fixed before it is done.
+type plan struct {
+	Version int        `json:"version"`
+	JobHash string     `json:"job_hash"`
+	Steps   []planStep `json:"steps"`
+}
+
+type planStep struct {
+	StepID     string `json:"step_id"`
+	Tool       string `json:"tool"`
+	ParamsHash string `json:"params_hash"`
+}
+
+// trajectory writes the session of one run as REPLAY.jsonl and gathers the
+// hashes that the result event and the receipt carry.
+func (p *Provider) trajectory(job Job, result *schemas.Result, tool string, started, finished time.Time) (Result, []byte, error) {
+	r := Result{
+		SessionID: fmt.Sprintf("%s-%d", job.RequestID[:16], job.Run),
+		Output:    result.Canonical, OutputHash: result.OutputHash,
+		StartedAt: started, FinishedAt: finished,
+	}
+	agreement, err := result.AgreementHash()
+	if err != nil {
+		return Result{}, nil, err
+	}
+	r.AgreementHash = &agreement
+	paramsHash, err := hashing.Sum(job.Input)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	r.PlanHash, err = hashing.SumValue(plan{1, job.JobHash.String(), []planStep{{stepID, tool, paramsHash.String()}}})
+	if err != nil {
+		return Result{}, nil, err
+	}
+	var file bytes.Buffer
+	w := replay.NewWriter(&file)
+	for _, line := range p.lines(job, r, result, tool, paramsHash) {
+		if err := w.Write(line); err != nil {
+			return Result{}, nil, err
+		}
+	}
+	hashes, err := w.Close()
+	if err != nil {
+		return Result{}, nil, err
+	}
+	r.Trajectory, r.Redacted, r.Replay = hashes.Trajectory, hashes.Redacted, hashes.Replay
+	return r, file.Bytes(), nil
+}
+
+func (p *Provider) lines(job Job, r Result, result *schemas.Result, tool string, paramsHash hashing.Digest) []replay.Line {
+	latency := r.FinishedAt.Sub(r.StartedAt).Milliseconds()
+	ok, exit, commands, exits := outcome(result)
+	utility, step, session := 1.0, replay.StepSuccess, replay.SessionSuccess
+	if !ok {
+		utility, step, session = -1, replay.StepFailed, replay.SessionFailed
+	}
+	begin, end := replay.At(r.StartedAt), replay.At(r.FinishedAt)
+	lines := []replay.Line{
+		&replay.ReplayHeader{ReplayVersion: replay.Version, Producer: p.cfg.Profile.Producer, CreatedAt: begin},
+		&replay.SessionStart{T: begin, SessionID: r.SessionID, PolicyBundleID: job.PolicyID.String()},
+		&replay.PlanStart{T: begin, PlanHash: r.PlanHash, StepCount: 1},
+	}
+	if job.Payment != nil {
+		status := replay.PaymentReceived
+		if job.Payment.State == payments.InvoiceHeld {
+			status = replay.PaymentHeld
+		}
+		lines = append(lines, &replay.Payment{
+			T: begin, Rail: receipts.RailLightning, AssetID: payments.AssetID(p.node.Network),
+			AmountMsats: job.PriceMsats, JobHash: &job.JobHash, Status: status,
+		})
+	}
+	return append(lines,
+		&replay.ToolCall{T: begin, ID: "tc_1", Tool: tool, Params: job.Input, ParamsHash: paramsHash, StepID: stepID},
+		&replay.ToolResult{T: end, ID: "tc_1", OutputHash: r.OutputHash, ExitCode: exit, StepUtility: utility, LatencyMs: latency},
+		&replay.StepComplete{T: end, StepID: stepID, Status: step, Iterations: 1},
+		&replay.Verification{T: end, Commands: commands, ExitCodes: exits},
+		&replay.SessionEnd{T: end, Status: session, Confidence: 1, TotalToolCalls: 1, TotalLatencyMs: latency},
+	)
+}
+
+// outcome reads success, exit code and the commands from an objective result.
+func outcome(result *schemas.Result) (ok bool, exit *int64, commands []string, exits []int64) {
+	out, isRun := result.Value.(*schemas.SandboxRunResult)
+	if !isRun {
+		return true, nil, []string{}, []int64{}
+	}
+	commands, exits = []string{}, []int64{}
+	for _, run := range out.Runs {
+		commands, exits = append(commands, run.Cmd), append(exits, int64(run.ExitCode))
+	}
+	if n := len(exits); n > 0 {
+		exit = &exits[n-1]
+	}
+	return out.Status == "success", exit, commands, exits
+}
+
+// clip cuts text to at most n bytes at a rune's edge.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}

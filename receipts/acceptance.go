@@ -1,0 +1,116 @@
+package receipts
+
+import (
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// Acceptance is the content of the event that a buyer signs before it pays. It
+// is what names the payer: a preimage alone shows only that somebody paid.
+type Acceptance struct {
+	Version     int            `json:"version"`
+	RequestID   string         `json:"request_id"`
+	QuoteHash   hashing.Digest `json:"quote_hash"`
+	PaymentHash string         `json:"payment_hash"` // 64 hex digits
+	PriceMsats  int64          `json:"price_msats"`
+	// ApprovalRuleID names the rule that approved the payment; nil when a
+	// person did.
+	ApprovalRuleID *string `json:"approval_rule_id"`
+}
+
+// Canonical validates the acceptance and returns its canonical JSON.
+func (a Acceptance) Canonical() ([]byte, error) {
+	if err := a.validate(); err != nil {
+		return nil, err
+	}
+	return hashing.CanonicalValue(a)
+}
+
+// Hash is the digest of Canonical.
+func (a Acceptance) Hash() (hashing.Digest, error) { return sumOf(a.Canonical()) }
+
+// ParseAcceptance reads an acceptance, which must be its own canonical form.
+// Errors wrap ErrInvalid.
+func ParseAcceptance(doc []byte) (Acceptance, error) {
+	return parseDocument[Acceptance]("acceptance", doc)
+}
+
+func (a Acceptance) validate() error {
+	c := checks{document: "acceptance"}
+	c.version(a.Version)
+	c.id("request_id", a.RequestID)
+	c.digest("quote_hash", a.QuoteHash)
+	c.hash("payment_hash", a.PaymentHash)
+	c.that(a.PriceMsats > 0 && a.PriceMsats <= payments.MaxMsats, "price_msats is out of range")
+	if a.ApprovalRuleID != nil {
+		c.text("approval_rule_id", *a.ApprovalRuleID)
+	}
+	return c.failed
+}
+
+// Accept is the acceptance of a quote. paymentHash comes from the invoice that
+// CheckInvoice passed; rule is nil when a person approved.
+func (q Quote) Accept(paymentHash payments.Hash, rule *string) (Acceptance, error) {
+	hash, err := q.Hash()
+	if err != nil {
+		return Acceptance{}, err
+	}
+	a := Acceptance{
+		Version: Version, RequestID: q.RequestID, QuoteHash: hash,
+		PaymentHash: paymentHash.String(), PriceMsats: q.PriceMsats, ApprovalRuleID: rule,
+	}
+	return a, a.validate()
+}
+
+// AcceptanceEvent is the unsigned event of an acceptance: kind KindAcceptance,
+// which a caller may change before signing, and createdAt in unix seconds.
+func AcceptanceEvent(a Acceptance, provider string, createdAt int64) (Event, error) {
+	doc, err := a.Canonical()
+	if err != nil {
+		return Event{}, err
+	}
+	return Event{
+		Kind: KindAcceptance, CreatedAt: createdAt, Content: string(doc),
+		Tags: [][]string{{"e", a.RequestID}, {"p", provider}},
+	}, nil
+}
+
+// CheckAcceptance verifies a buyer's event and that it accepts this quote with
+// this payment hash. Errors wrap ErrInvalid or ErrMismatch.
+func CheckAcceptance(ev Event, q Quote, paymentHash payments.Hash) (Acceptance, error) {
+	if err := ev.Verify(); err != nil {
+		return Acceptance{}, fmt.Errorf("check acceptance: %w", err)
+	}
+	a, err := ParseAcceptance([]byte(ev.Content))
+	if err != nil {
+		return Acceptance{}, fmt.Errorf("check acceptance: %w", err)
+	}
+	hash, err := q.Hash()
+	if err != nil {
+		return Acceptance{}, fmt.Errorf("check acceptance: %w", err)
+	}
+	err = firstMismatch(
+		match("pubkey", ev.PubKey, q.Buyer),
+		match("quote_hash", a.QuoteHash.String(), hash.String()),
+		match("request_id", a.RequestID, q.RequestID),
+		match("payment_hash", a.PaymentHash, paymentHash.String()),
+		match("price_msats", fmt.Sprint(a.PriceMsats), fmt.Sprint(q.PriceMsats)),
+		onlyTag(ev, "e", q.RequestID),
+		onlyTag(ev, "p", q.Provider),
+	)
+	if err != nil {
+		return Acceptance{}, fmt.Errorf("check acceptance: %w", err)
+	}
+	return a, nil
+}
+
+// onlyTag wants exactly one tag of the name, with this value.
+func onlyTag(ev Event, name, want string) error {
+	values := ev.Values(name)
+	if len(values) != 1 {
+		return &MismatchError{Field: "tag " + name, Got: fmt.Sprintf("%d times", len(values)), Want: "once"}
+	}
+	return match("tag "+name, values[0], want)
+}

@@ -1,0 +1,232 @@
+package receipts
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Names of the files of a bundle.
+const (
+	FileReceipt      = "RECEIPT.json"
+	FileReceiptEvent = "RECEIPT.event.json"
+	FileQuote        = "QUOTE.json"
+	FileAcceptance   = "ACCEPTANCE.event.json"
+	FileRequest      = "REQUEST.event.json"
+	FileResultEvent  = "RESULT.event.json"
+	FileResult       = "RESULT.json"
+	FileReplay       = "REPLAY.jsonl"
+	FilePolicy       = "POLICY.json"
+	FilePRSummary    = "PR_SUMMARY.md"
+	FilePrevious     = "PREVIOUS_RECEIPT.json"
+	ArtifactDir      = "artifacts" // artifacts/<sha256 in hex>
+)
+
+// Bundle is everything about one paid job, as bytes. A nil part is absent.
+// Events are in the form of Event.JSON, other JSON documents in canonical form.
+type Bundle struct {
+	Receipt      []byte
+	ReceiptEvent []byte
+	Quote        []byte
+	Acceptance   []byte // the buyer's event; optional
+	Request      []byte // the buyer's event
+	ResultEvent  []byte // the provider's event
+	Result       []byte // the result document
+	Replay       []byte
+	Policy       []byte
+	PRSummary    []byte // optional: a copy of the artifact of that name
+	Previous     []byte // optional: the provider's receipt before this one
+	// Artifacts are by the SHA-256 of their content, 64 hex digits.
+	Artifacts map[string][]byte
+}
+
+// Limits bound what is read of a bundle. Zero values mean the defaults.
+type Limits struct {
+	TotalBytes int64 // of all files, default 256 MiB
+	FileBytes  int64 // of the replay, the result or one artifact, default 64 MiB
+	Artifacts  int   // default 128
+}
+
+// maxDocument bounds every other file: documents and events are small.
+const maxDocument = 1 << 20
+
+func (l Limits) orDefault() Limits {
+	if l.TotalBytes == 0 {
+		l.TotalBytes = 256 << 20
+	}
+	if l.FileBytes == 0 {
+		l.FileBytes = 64 << 20
+	}
+	if l.Artifacts == 0 {
+		l.Artifacts = 128
+	}
+	return l
+}
+
+// named is one fixed file of a bundle.
+type named struct {
+	name string
+	data *[]byte
+	big  bool
+}
+
+// parts lists the fixed files in the order in which they are written.
+func (b *Bundle) parts() []named {
+	return []named{
+		{FileReceipt, &b.Receipt, false},
+		{FileReceiptEvent, &b.ReceiptEvent, false},
+		{FileQuote, &b.Quote, false},
+		{FileAcceptance, &b.Acceptance, false},
+		{FileRequest, &b.Request, false},
+		{FileResultEvent, &b.ResultEvent, false},
+		{FileResult, &b.Result, true},
+		{FileReplay, &b.Replay, true},
+		{FilePolicy, &b.Policy, false},
+		{FilePRSummary, &b.PRSummary, false},
+		{FilePrevious, &b.Previous, false},
+	}
+}
+
+// Files yields name and content of every file that is present, always in the
+// same order: the fixed names first, then artifacts by hash. Names use slashes.
+func (b *Bundle) Files() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for _, p := range b.parts() {
+			if *p.data != nil && !yield(p.name, *p.data) {
+				return
+			}
+		}
+		for _, hash := range slices.Sorted(maps.Keys(b.Artifacts)) {
+			if !yield(ArtifactDir+"/"+hash, b.Artifacts[hash]) {
+				return
+			}
+		}
+	}
+}
+
+// loader fills a bundle from names and readers within limits.
+type loader struct {
+	bundle Bundle
+	limits Limits
+	total  int64
+	fixed  map[string]named
+}
+
+func newLoader(limits Limits) *loader {
+	l := &loader{limits: limits.orDefault(), fixed: map[string]named{}}
+	l.bundle.Artifacts = map[string][]byte{}
+	for _, p := range l.bundle.parts() {
+		l.fixed[p.name] = p
+	}
+	return l
+}
+
+// add reads the file called name. A name that no bundle has is refused:
+// whatever is in a bundle must be covered by some claim.
+func (l *loader) add(name string, r io.Reader) error {
+	if hash, ok := strings.CutPrefix(name, ArtifactDir+"/"); ok {
+		return l.addArtifact(hash, r)
+	}
+	part, ok := l.fixed[name]
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: unknown file %s", ErrBundle, quoted(name))
+	case *part.data != nil:
+		return fmt.Errorf("%w: %s twice", ErrBundle, name)
+	}
+	limit := int64(maxDocument)
+	if part.big {
+		limit = l.limits.FileBytes
+	}
+	data, err := l.read(name, r, limit)
+	*part.data = data
+	return err
+}
+
+func (l *loader) addArtifact(hash string, r io.Reader) error {
+	switch {
+	case !isHex(hash, hex.EncodedLen(32)):
+		return fmt.Errorf("%w: an artifact is named by its SHA-256 in hex, not %s", ErrBundle, quoted(hash))
+	case l.bundle.Artifacts[hash] != nil:
+		return fmt.Errorf("%w: artifact %s twice", ErrBundle, hash)
+	case len(l.bundle.Artifacts) == l.limits.Artifacts:
+		return fmt.Errorf("%w: more than %d artifacts", ErrBundle, l.limits.Artifacts)
+	}
+	data, err := l.read(hash, r, l.limits.FileBytes)
+	l.bundle.Artifacts[hash] = data
+	return err
+}
+
+// read never returns nil data without an error: an empty file is present.
+func (l *loader) read(name string, r io.Reader, limit int64) ([]byte, error) {
+	limit = min(limit, l.limits.TotalBytes-l.total)
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: read %s: %w", ErrBundle, name, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%w: %s is too large", ErrBundle, name)
+	}
+	l.total += int64(len(data))
+	return data, nil
+}
+
+func (l *loader) done() (*Bundle, error) {
+	if l.bundle.Receipt == nil {
+		return nil, fmt.Errorf("%w: no %s", ErrBundle, FileReceipt)
+	}
+	return &l.bundle, nil
+}
+
+// ReadBundle reads a bundle from a folder. Only regular files with the names of
+// a bundle may be in it; anything else, a link too, makes it unusable. Errors
+// wrap ErrBundle.
+func ReadBundle(fsys fs.FS, limits Limits) (*Bundle, error) {
+	l := newLoader(limits)
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
+	}
+	for _, entry := range entries {
+		if entry.Name() == ArtifactDir && entry.IsDir() {
+			if err := l.addFolder(fsys); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := l.addFile(fsys, entry.Name(), entry); err != nil {
+			return nil, err
+		}
+	}
+	return l.done()
+}
+
+func (l *loader) addFolder(fsys fs.FS) error {
+	entries, err := fs.ReadDir(fsys, ArtifactDir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBundle, err)
+	}
+	for _, entry := range entries {
+		if err := l.addFile(fsys, ArtifactDir+"/"+entry.Name(), entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) addFile(fsys fs.FS, name string, entry fs.DirEntry) error {
+	if !entry.Type().IsRegular() {
+		return fmt.Errorf("%w: %s is not a regular file", ErrBundle, quoted(name))
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBundle, err)
+	}
+	defer f.Close()
+	return l.add(name, f)
+}

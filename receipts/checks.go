@@ -1,0 +1,142 @@
+package receipts
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// timestampLayout is RFC 3339 in UTC with whole seconds: one spelling a time.
+const timestampLayout = "2006-01-02T15:04:05Z"
+
+// Timestamp writes a time as quotes and receipts do, cut to seconds.
+func Timestamp(t time.Time) string { return t.UTC().Format(timestampLayout) }
+
+func parseTimestamp(s string) (time.Time, error) {
+	t, err := time.Parse(timestampLayout, s)
+	if err != nil || Timestamp(t) != s || t.Year() < 1970 {
+		return time.Time{}, fmt.Errorf("%w: %s is not a time like %s", ErrInvalid, quoted(s), timestampLayout)
+	}
+	return t, nil
+}
+
+// checks collects the first complaint about a document's fields.
+type checks struct {
+	document string
+	failed   error
+}
+
+func (c *checks) that(ok bool, complaint string) {
+	if !ok && c.failed == nil {
+		c.failed = fmt.Errorf("%w: %s: %s", ErrInvalid, c.document, complaint)
+	}
+}
+
+func (c *checks) err(err error) {
+	if err != nil && c.failed == nil {
+		c.failed = fmt.Errorf("%s: %w", c.document, err)
+	}
+}
+
+func (c *checks) version(v int) { c.that(v == Version, "version is not 1") }
+
+func (c *checks) id(field, s string) {
+	c.that(isHex(s, 64), field+" is not 64 lower-case hex digits")
+}
+
+func (c *checks) digest(field string, d hashing.Digest) {
+	c.that(!d.IsZero(), field+" is zero")
+}
+
+func (c *checks) schema(field, s string) {
+	id, err := schemas.ParseID(s)
+	c.that(err == nil && string(id) == s, field+" is not a schema id")
+}
+
+func (c *checks) timestamp(field, s string) {
+	_, err := parseTimestamp(s)
+	c.that(err == nil, field+" is not RFC 3339 in UTC with whole seconds")
+}
+
+// delivery holds that only a mode in which the preimage opens the box can seal.
+func (c *checks) delivery(d Delivery, m Mode) {
+	switch d {
+	case DeliveryPlain:
+	case DeliverySealed:
+		c.that(m == ModeHold || m == ModePostpay, "sealed delivery needs mode hold or postpay")
+	default:
+		c.that(false, "delivery is unknown")
+	}
+}
+
+func (c *checks) hash(field, s string) {
+	h, err := payments.ParseHash(s)
+	c.that(err == nil && !h.IsZero(), field+" is not a payment hash")
+}
+
+func (c *checks) optionalHash(field string, s *string) {
+	if s != nil {
+		c.hash(field, *s)
+	}
+}
+
+// text is a short, printable, non-empty string.
+func (c *checks) text(field, s string) {
+	ok := s != "" && len(s) <= 256
+	for _, r := range s {
+		ok = ok && r >= 0x20 && r != 0x7f
+	}
+	c.that(ok, field+" is empty, too long or has control characters")
+}
+
+// isToken wants lower-case letters, digits and underscores.
+func isToken(s string) bool {
+	if s == "" || len(s) > 64 {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func match(field, got, want string) error {
+	if got == want {
+		return nil
+	}
+	return &MismatchError{Field: field, Got: got, Want: want}
+}
+
+// matchOptional passes when nothing is named.
+func matchOptional(field, got string, want *string) error {
+	if want == nil {
+		return nil
+	}
+	return match(field, got, *want)
+}
+
+func firstMismatch(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orNull shows an optional string.
+func orNull(s *string) string {
+	if s == nil {
+		return "null"
+	}
+	return *s
+}
+
+func samePointer(a, b *string) bool {
+	return (a == nil) == (b == nil) && (a == nil || *a == *b)
+}

@@ -1,0 +1,383 @@
+package receipts_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+	"github.com/btcsuite/btcd/btcec/v2/ecdsa"
+	"github.com/btcsuite/btcd/btcec/v2/schnorr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/replay"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// person derives a key from a name, so that bundles are the same every time.
+func person(name string) *btcec.PrivateKey {
+	seed := sha256.Sum256([]byte("lightwork test key " + name))
+	key, _ := btcec.PrivKeyFromBytes(seed[:])
+	return key
+}
+
+func xOnly(key *btcec.PrivateKey) string {
+	return hex.EncodeToString(schnorr.SerializePubKey(key.PubKey()))
+}
+
+func compressed(key *btcec.PrivateKey) string {
+	return hex.EncodeToString(key.PubKey().SerializeCompressed())
+}
+
+func signInvoice(key *btcec.PrivateKey) func([32]byte) ([65]byte, error) {
+	return func(hash [32]byte) ([65]byte, error) {
+		return [65]byte(ecdsa.SignCompact(key, hash[:], true)), nil
+	}
+}
+
+const (
+	price     = 21_000
+	requested = 1_767_225_600 // 2026-01-01T00:00:00Z
+	quoted    = requested + 2
+	accepted  = requested + 4
+	delivered = requested + 30
+	settled   = requested + 32
+	expires   = requested + 600
+)
+
+// recipe makes a bundle. Its hooks let a test play an attacker who holds every
+// key: each changes one document, and what comes later is made to fit.
+type recipe struct {
+	network payments.Network
+	mode    receipts.Mode
+	first   bool // the provider's first receipt
+
+	request      func(*receipts.Event)
+	quote        func(*receipts.Quote)
+	invoice      func(*bolt11.Invoice)
+	acceptance   func(*receipts.Acceptance)
+	acceptEvent  func(*receipts.Event)
+	noAcceptance bool
+	session      func([]replay.Line) []replay.Line
+	replay       func([]byte) []byte         // the file, once written
+	delivered    func(*receipts.ResultTerms) // before the session is written
+	recorded     func(*receipts.ResultTerms) // after
+	output       func(map[string]any)
+	resultEvent  func(*receipts.Event)
+	receipt      func(*receipts.Receipt)
+	receiptEvent func(*receipts.Event)
+	finished     func(*receipts.Bundle)
+
+	buyer, provider, node *btcec.PrivateKey
+	signRequest           *btcec.PrivateKey
+	signAcceptance        *btcec.PrivateKey
+	signReceipt           *btcec.PrivateKey
+}
+
+func (r recipe) orDefault() recipe {
+	if r.network == "" {
+		r.network = payments.Play
+	}
+	if r.mode == "" {
+		r.mode = receipts.ModeHold
+	}
+	if r.buyer == nil {
+		r.buyer = person("buyer")
+	}
+	if r.provider == nil {
+		r.provider = person("provider")
+	}
+	if r.node == nil {
+		r.node = person("node")
+	}
+	if r.signRequest == nil {
+		r.signRequest = r.buyer
+	}
+	if r.signAcceptance == nil {
+		r.signAcceptance = r.buyer
+	}
+	if r.signReceipt == nil {
+		r.signReceipt = r.provider
+	}
+	return r
+}
+
+// pins fix everything about the default recipe.
+func pins() receipts.Pins {
+	return receipts.Pins{
+		Provider: xOnly(person("provider")), Buyer: xOnly(person("buyer")),
+		Payee: compressed(person("node")), Network: payments.Play, Required: receipts.ClaimNames(),
+	}
+}
+
+const requestDoc = `{"sandbox":{"provider":"host","image_digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},` +
+	`"commands":[{"cmd":"make check"},{"cmd":"cat <notes> & exit"}]}`
+
+const policyDoc = `{"locked":true,"prices":{"sandbox_per_minute_msats":21000},"version":"v1"}`
+
+var summaryText = []byte("# Fix the parser\n\nVerification: make check PASS\n")
+
+var buildLog = []byte("ok  \tparser\t0.4s\n")
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func digest(b []byte) string { return hashing.Bytes(b).String() }
+
+// made is a bundle with what went into it.
+type made struct {
+	bundle   *receipts.Bundle
+	request  receipts.Event
+	quote    receipts.Quote
+	bolt11   string
+	accept   *receipts.Event
+	terms    receipts.ResultTerms
+	result   receipts.Event
+	receipt  receipts.Receipt
+	evidence receipts.Evidence
+}
+
+func preimage() payments.Preimage {
+	return payments.Preimage(sha256.Sum256([]byte("lightwork test preimage")))
+}
+
+func (r recipe) make() made {
+	r = r.orDefault()
+	var m made
+	m.bundle = &receipts.Bundle{Policy: []byte(policyDoc), Artifacts: map[string][]byte{}}
+	job := r.makeRequest(&m)
+	r.makeQuote(&m, job)
+	r.makeInvoice(&m)
+	r.makeAcceptance(&m)
+	r.makeResult(&m, job)
+	r.makeReceipt(&m)
+	if r.finished != nil {
+		r.finished(m.bundle)
+	}
+	return m
+}
+
+func apply[T any](hook func(T), v T) {
+	if hook != nil {
+		hook(v)
+	}
+}
+
+func sign(ev *receipts.Event, key *btcec.PrivateKey) {
+	if err := ev.Sign(key); err != nil {
+		panic(err)
+	}
+}
+
+func (r recipe) makeRequest(m *made) *schemas.Request {
+	m.request = receipts.Event{Kind: 5050, CreatedAt: requested, Tags: [][]string{
+		{"param", "schema", string(schemas.SandboxRun)},
+		{"i", requestDoc, "text"},
+		{"output", "application/json"},
+		{"bid", "50000"},
+		{"p", xOnly(r.provider)},
+	}}
+	apply(r.request, &m.request)
+	sign(&m.request, r.signRequest)
+	m.bundle.Request = m.request.JSON()
+	schema, _ := schemas.Lookup(string(schemas.SandboxRun))
+	return must(schema.ParseRequest([]byte(requestDoc)))
+}
+
+func (r recipe) makeQuote(m *made, job *schemas.Request) {
+	hash, node := preimage().Hash().String(), compressed(r.node)
+	m.quote = receipts.Quote{
+		Version: 1, RequestID: m.request.ID, JobHash: job.JobHash, SchemaID: string(job.SchemaID),
+		Buyer: xOnly(r.buyer), Provider: xOnly(r.provider), PriceMsats: price, Purpose: receipts.PurposeResult,
+		ExpiresAt: receipts.Timestamp(time.Unix(expires, 0)), Mode: r.mode, Delivery: receipts.DeliveryPlain,
+		Cancellation: "refund_until_processing", PolicyBundleID: hashing.Bytes([]byte(policyDoc)),
+		Nonce: "00112233445566778899aabbccddeeff", PaymentHash: &hash, PayeeNode: &node,
+	}
+	apply(r.quote, &m.quote)
+	m.bundle.Quote = must(m.quote.Canonical())
+}
+
+func (r recipe) makeInvoice(m *made) {
+	quoteHash := hashing.Bytes(m.bundle.Quote)
+	inv := &bolt11.Invoice{
+		Network: r.network, AmountMsats: price, CreatedAt: time.Unix(quoted, 0).UTC(),
+		PaymentHash: preimage().Hash(), PaymentSecret: sha256.Sum256([]byte("payment secret")),
+		DescriptionHash: &quoteHash, Expiry: 10 * time.Minute, MinFinalCLTV: 80, Features: []int{8, 14},
+	}
+	apply(r.invoice, inv)
+	m.bolt11 = must(bolt11.Encode(inv, signInvoice(r.node)))
+}
+
+func (r recipe) makeAcceptance(m *made) {
+	if r.noAcceptance {
+		return
+	}
+	rule := "auto_below_50_sats"
+	a := must(m.quote.Accept(preimage().Hash(), &rule))
+	apply(r.acceptance, &a)
+	ev := must(receipts.AcceptanceEvent(a, xOnly(r.provider), accepted))
+	apply(r.acceptEvent, &ev)
+	sign(&ev, r.signAcceptance)
+	m.accept = &ev
+	m.bundle.Acceptance = ev.JSON()
+}
+
+func (r recipe) makeResult(m *made, job *schemas.Request) {
+	out := map[string]any{
+		"env_info": map[string]any{"image_digest": "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+		"runs": []any{
+			map[string]any{"cmd": "make check", "exit_code": 0, "duration_ms": 412, "stdout_sha256": digest(buildLog), "stderr_sha256": digest(nil)},
+			map[string]any{"cmd": "cat <notes> & exit", "exit_code": 0, "duration_ms": 3, "stdout_sha256": digest(nil), "stderr_sha256": digest(nil)},
+		},
+		"artifacts": []any{
+			map[string]any{"path": "out/build.log", "sha256": digest(buildLog), "size_bytes": len(buildLog)},
+			map[string]any{"path": "PR_SUMMARY.md", "sha256": digest(summaryText), "size_bytes": len(summaryText)},
+		},
+		"status":     "success",
+		"provenance": map[string]any{"model_id": "sandbox", "provider_pubkey": xOnly(r.provider)},
+	}
+	apply(r.output, out)
+	m.bundle.Result = must(hashing.CanonicalValue(out))
+	m.bundle.PRSummary = summaryText
+	for _, a := range [][]byte{buildLog, summaryText} {
+		m.bundle.Artifacts[hashing.Bytes(a).Hex()] = a
+	}
+	m.terms = receipts.ResultTerms{
+		SchemaID: string(job.SchemaID), JobHash: job.JobHash, OutputHash: hashing.Bytes(m.bundle.Result),
+		PlanHash: hashing.Bytes([]byte("plan")), QuoteHash: hashing.Bytes(m.bundle.Quote),
+		PolicyBundleID: hashing.Bytes([]byte(policyDoc)), SessionID: "session-1",
+	}
+	schema, _ := schemas.Lookup(string(schemas.SandboxRun))
+	if result, err := schema.ParseResult(m.bundle.Result); err == nil {
+		agreement := must(result.AgreementHash())
+		m.terms.AgreementHash = &agreement
+	}
+	apply(r.delivered, &m.terms)
+	r.makeSession(m, job)
+	apply(r.recorded, &m.terms)
+	m.result = receipts.Event{Kind: 6050, CreatedAt: delivered, Content: string(m.bundle.Result)}
+	m.result.Tags = append([][]string{
+		{"request", string(m.request.JSON())},
+		{"e", m.request.ID},
+		{"p", xOnly(r.buyer)},
+		{"amount", fmt.Sprint(price)},
+	}, m.terms.Tags()...)
+	apply(r.resultEvent, &m.result)
+	sign(&m.result, r.provider)
+	m.bundle.ResultEvent = m.result.JSON()
+}
+
+func (r recipe) makeSession(m *made, job *schemas.Request) {
+	at := func(s int64) replay.Time { return replay.At(time.Unix(s, 0)) }
+	zero := int64(0)
+	lines := []replay.Line{
+		&replay.ReplayHeader{Producer: "lightwork@test", CreatedAt: at(accepted)},
+		&replay.SessionStart{T: at(accepted), SessionID: m.terms.SessionID, PolicyBundleID: m.terms.PolicyBundleID.String()},
+		&replay.PlanStart{T: at(accepted), PlanHash: m.terms.PlanHash, StepCount: 2},
+	}
+	status := map[receipts.Mode]string{receipts.ModeHold: replay.PaymentHeld, receipts.ModePrepay: replay.PaymentReceived}[r.mode]
+	if status != "" {
+		lines = append(lines, &replay.Payment{
+			T: at(accepted), Rail: receipts.RailLightning, AssetID: payments.AssetID(r.network),
+			AmountMsats: price, JobHash: &job.JobHash, Status: status,
+		})
+	}
+	lines = append(lines,
+		&replay.ToolCall{T: at(accepted + 1), ID: "tc_0", Tool: "fetch", Params: json.RawMessage(`{"what":"repo"}`), StepID: "step-1"},
+		&replay.ToolResult{T: at(accepted + 1), ID: "tc_0", OutputHash: hashing.Bytes([]byte("repo")), StepUtility: 1, LatencyMs: 40},
+		&replay.StepComplete{T: at(accepted + 1), StepID: "step-1", Status: replay.StepSuccess, Iterations: 1},
+		&replay.ToolCall{T: at(accepted + 1), ID: "tc_1", Tool: "sandbox_run", Params: job.Canonical, StepID: "step-2"},
+		&replay.ToolResult{T: at(delivered), ID: "tc_1", OutputHash: m.terms.OutputHash, ExitCode: &zero, StepUtility: 1, LatencyMs: 415},
+		&replay.StepComplete{T: at(delivered), StepID: "step-2", Status: replay.StepSuccess, Iterations: 1},
+		&replay.SessionEnd{T: at(delivered), Status: replay.SessionSuccess, Confidence: 1, TotalToolCalls: 2, TotalLatencyMs: 455},
+	)
+	if r.session != nil {
+		lines = r.session(lines)
+	}
+	var file bytes.Buffer
+	w := replay.NewWriter(&file)
+	for _, line := range lines {
+		if err := w.Write(line); err != nil {
+			panic(err)
+		}
+	}
+	hashes := must(w.Close())
+	m.bundle.Replay = file.Bytes()
+	if r.replay != nil {
+		m.bundle.Replay = r.replay(file.Bytes())
+		hashes = must(replay.Check(bytes.NewReader(m.bundle.Replay), replay.Limits{})).Hashes
+	}
+	m.terms.TrajectoryHash, m.terms.RedactedTrajectoryHash, m.terms.ReplayHash = hashes.Trajectory, hashes.Redacted, hashes.Replay
+}
+
+func (r recipe) makeReceipt(m *made) {
+	// The receipt is put together by hand, because New would refuse most of
+	// what an attacker does.
+	quoteHash, hash := hashing.Bytes(m.bundle.Quote), preimage().Hash()
+	t := m.terms
+	rec := receipts.Receipt{
+		Version: 1, ReceiptID: receipts.NewReceiptID(quoteHash, hash), SessionID: t.SessionID, TrajectoryHash: t.TrajectoryHash,
+		PolicyBundleID: t.PolicyBundleID, JobHash: t.JobHash,
+		PaymentProof: receipts.PaymentProof{Type: receipts.ProofLightningPreimage, Value: preimage().String()},
+		Rail:         receipts.RailLightning, AssetID: payments.AssetID(r.network), AmountMsats: price,
+		ProviderID: must(receipts.Npub(xOnly(r.provider))), Timestamp: receipts.Timestamp(time.Unix(settled, 0)),
+		SchemaID: t.SchemaID, Mode: r.mode, Delivery: receipts.DeliveryPlain,
+		RequestEventID: m.request.ID, ResultEventID: m.result.ID, BuyerID: must(receipts.Npub(xOnly(r.buyer))),
+		OutputHash: t.OutputHash, AgreementHash: t.AgreementHash, PlanHash: t.PlanHash, QuoteHash: quoteHash,
+		BOLT11: m.bolt11, PaymentHash: hash.String(), PayeeNode: compressed(r.node),
+		ReplayHash: t.ReplayHash, RedactedTrajectoryHash: t.RedactedTrajectoryHash, Sequence: 1,
+	}
+	if m.accept != nil {
+		a := must(receipts.ParseAcceptance([]byte(m.accept.Content)))
+		rec.AcceptanceEventID, rec.ApprovalRuleID = &m.accept.ID, a.ApprovalRuleID
+	}
+	if !r.first {
+		m.bundle.Previous = previousReceipt(rec)
+		before := hashing.Bytes(m.bundle.Previous)
+		rec.Sequence, rec.PreviousReceiptHash = 2, &before
+	}
+	m.evidence = receipts.Evidence{
+		Quote: m.quote, Invoice: m.bolt11, Preimage: preimage(), Result: t, ResultEventID: m.result.ID,
+		Acceptance: m.accept, SettledAt: time.Unix(settled, 0), Sequence: rec.Sequence, Previous: rec.PreviousReceiptHash,
+	}
+	apply(r.receipt, &rec)
+	m.receipt = rec
+	m.bundle.Receipt = must(rec.Canonical())
+	ev := must(receipts.ReceiptEvent(rec, settled))
+	apply(r.receiptEvent, &ev)
+	sign(&ev, r.signReceipt)
+	m.bundle.ReceiptEvent = ev.JSON()
+}
+
+// previousReceipt is some other receipt of the same provider.
+func previousReceipt(like receipts.Receipt) []byte {
+	like.SessionID = "session-0"
+	like.QuoteHash = hashing.Bytes([]byte("another quote"))
+	like.ReceiptID = receipts.NewReceiptID(like.QuoteHash, must(payments.ParseHash(like.PaymentHash)))
+	return must(like.Canonical())
+}
+
+// wantStates compares a report with the claims that are not proved.
+func wantStates(t *testing.T, report receipts.Report, want map[string]receipts.State) {
+	t.Helper()
+	for _, c := range report.Claims {
+		expected, ok := want[c.Name]
+		if !ok {
+			expected = receipts.Proved
+		}
+		if c.State != expected {
+			t.Errorf("%s is %q, want %q: %s", c.Name, c.State, expected, c.Reason)
+		}
+	}
+}

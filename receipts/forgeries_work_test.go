@@ -1,0 +1,150 @@
+package receipts_test
+
+import (
+	"strings"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+func forgedRequest() []scenario {
+	noResult := receipts.NotProvable
+	return []scenario{
+		{
+			name: "job_kind", about: "the request event is no job request",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Kind = 1 }},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "job_two_inputs", about: "the request has two inputs: which one was run is open",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags = append(ev.Tags, []string{"i", requestDoc, "text"}) }},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "job_two_schemas", about: "the request names two schemas",
+			recipe: recipe{request: func(ev *receipts.Event) {
+				ev.Tags = append(ev.Tags, []string{"param", "job_type", "oa.embedding.v1"})
+			}},
+			want: states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "job_other_input", about: "the buyer ordered something else",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags[1][1] = strings.Replace(requestDoc, "make check", "make clean", 1) }},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "job_encrypted", about: "the request is encrypted",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags = [][]string{{"encrypted"}} }},
+			want:   states{receipts.ClaimJob: receipts.NotProvable, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "request_by_another", about: "another key signed the request",
+			recipe: recipe{signRequest: person("stranger")},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "request_swapped", about: "the same order by the same buyer, a second later",
+			recipe: recipe{finished: func(b *receipts.Bundle) {
+				b.Request = recipe{request: func(ev *receipts.Event) { ev.CreatedAt++ }}.make().bundle.Request
+			}},
+			want: states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "request_breaks_schema", about: "the request lacks what its schema wants",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags[1][1] = `{}` }},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "schema_unknown", about: "a job type that the verifier does not know",
+			recipe: ofSchema("oa.unknown.v1", "oa.unknown.v1"),
+			want:   states{receipts.ClaimJob: receipts.NotProvable, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "schema_differs", about: "quoted and receipted as another job type than was ordered",
+			recipe: ofSchema("oa.sandbox_run.v1", "oa.embedding.v1"), want: failed(receipts.ClaimJob, receipts.ClaimResult),
+		},
+	}
+}
+
+func forgedResult() []scenario {
+	noResult := receipts.NotProvable
+	other := recipe{output: func(out map[string]any) { out["status"] = "error" }}.make()
+	return []scenario{
+		{
+			name: "result_event_resigned", about: "the same result event, a second later",
+			recipe: recipe{finished: func(b *receipts.Bundle) {
+				b.ResultEvent = recipe{resultEvent: func(ev *receipts.Event) { ev.CreatedAt++ }}.make().bundle.ResultEvent
+			}},
+			want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_encrypted", about: "the result was delivered encrypted",
+			recipe: recipe{resultEvent: func(ev *receipts.Event) {
+				ev.Content, ev.Tags = "AmFkZ2U=", append(ev.Tags, []string{"encrypted"})
+			}},
+			want: states{receipts.ClaimResult: noResult},
+		},
+		{
+			name: "result_sealed", about: "the result was delivered sealed",
+			recipe: recipe{
+				quote:   func(q *receipts.Quote) { q.Delivery = receipts.DeliverySealed },
+				receipt: func(r *receipts.Receipt) { r.Delivery = receipts.DeliverySealed },
+			},
+			want: states{receipts.ClaimResult: noResult},
+		},
+		{
+			name: "result_content_differs", about: "the signed event carries another result than the bundle",
+			recipe: recipe{resultEvent: func(ev *receipts.Event) { ev.Content = string(other.bundle.Result) }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_breaks_schema", about: "the result lacks what its schema wants",
+			recipe: recipe{output: func(out map[string]any) { delete(out, "status") }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "output_hash", about: "everything that was signed commits to another output",
+			recipe: recipe{delivered: func(t *receipts.ResultTerms) { t.OutputHash = hashing.Bytes([]byte("other")) }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "agreement_hash", about: "everything that was signed commits to another agreement",
+			recipe: recipe{delivered: func(t *receipts.ResultTerms) { d := hashing.Bytes([]byte("other")); t.AgreementHash = &d }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_event_swapped", about: "another result event of the same provider",
+			recipe: recipe{finished: func(b *receipts.Bundle) { b.ResultEvent = other.result.JSON() }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_swapped", about: "another result document",
+			recipe: recipe{finished: func(b *receipts.Bundle) { b.Result = other.bundle.Result }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_kind", about: "the result's kind is not the request's plus 1000",
+			recipe: recipe{resultEvent: func(ev *receipts.Event) { ev.Kind = 6051 }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_for_two_requests", about: "one result event for two requests",
+			recipe: recipe{resultEvent: func(ev *receipts.Event) {
+				ev.Tags = append(ev.Tags, []string{"e", strings.Repeat("ab", 32)})
+			}},
+			want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_to_another_buyer", about: "the result was addressed to another buyer",
+			recipe: recipe{resultEvent: func(ev *receipts.Event) { setTag(ev, "p", xOnly(person("stranger"))) }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_tag_differs", about: "the result event commits to another output",
+			recipe: recipe{resultEvent: func(ev *receipts.Event) { setTag(ev, "output_hash", digest([]byte("other"))) }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_of_other_commands", about: "the result is of a command that was not ordered",
+			recipe: recipe{output: func(out map[string]any) { out["runs"].([]any)[0].(map[string]any)["cmd"] = "true" }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_of_another_provider", about: "the result's provenance names another provider",
+			recipe: recipe{output: func(out map[string]any) {
+				out["provenance"].(map[string]any)["provider_pubkey"] = xOnly(person("stranger"))
+			}},
+			want: failed(receipts.ClaimResult),
+		},
+	}
+}

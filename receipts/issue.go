@@ -1,0 +1,163 @@
+package receipts
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+)
+
+// Evidence is what a provider holds when a payment has become final.
+type Evidence struct {
+	Quote    Quote
+	Invoice  string // BOLT 11
+	Preimage payments.Preimage
+	Result   ResultTerms
+	// ResultEventID is the id of the signed result.
+	ResultEventID string
+	// Acceptance is the buyer's event, nil if it sent none.
+	Acceptance *Event
+	// SettledAt becomes the timestamp.
+	SettledAt time.Time
+	// Sequence and Previous continue the provider's chain.
+	Sequence int64
+	Previous *hashing.Digest
+}
+
+// New makes the receipt of a payment. It refuses evidence that contradicts
+// itself: an invoice that is not the quote's, a preimage that is not the
+// invoice's, another buyer's acceptance. Errors wrap ErrMismatch, ErrInvalid or
+// what bolt11.Decode returns.
+func New(e Evidence) (Receipt, error) {
+	r, err := newReceipt(e)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("make receipt: %w", err)
+	}
+	return r, nil
+}
+
+func newReceipt(e Evidence) (Receipt, error) {
+	decoded, err := bolt11.Decode(e.Invoice)
+	if err != nil {
+		return Receipt{}, err
+	}
+	inv, err := CheckInvoice(e.Quote, e.Invoice, decoded.Network)
+	if err != nil {
+		return Receipt{}, err
+	}
+	quoteHash, err := e.Quote.Hash()
+	if err != nil {
+		return Receipt{}, err
+	}
+	if e.Preimage.IsZero() || e.Preimage.Hash() != inv.PaymentHash {
+		return Receipt{}, fmt.Errorf("%w: the preimage is not the invoice's", ErrMismatch)
+	}
+	if err := firstMismatch(
+		match("quote_hash", e.Result.QuoteHash.String(), quoteHash.String()),
+		match("job_hash", e.Result.JobHash.String(), e.Quote.JobHash.String()),
+		match("schema_id", e.Result.SchemaID, e.Quote.SchemaID),
+		match("policy_bundle_id", e.Result.PolicyBundleID.String(), e.Quote.PolicyBundleID.String()),
+	); err != nil {
+		return Receipt{}, err
+	}
+	r := Receipt{
+		Version: Version, ReceiptID: NewReceiptID(quoteHash, inv.PaymentHash),
+		PaymentProof: PaymentProof{Type: ProofLightningPreimage, Value: e.Preimage.String()},
+		Rail:         RailLightning, AssetID: payments.AssetID(inv.Network), AmountMsats: inv.AmountMsats,
+		Timestamp: Timestamp(e.SettledAt), Mode: e.Quote.Mode, Delivery: e.Quote.Delivery,
+		RequestEventID: e.Quote.RequestID, ResultEventID: e.ResultEventID,
+		BOLT11: e.Invoice, PaymentHash: inv.PaymentHash.String(), PayeeNode: inv.Payee,
+		Sequence: e.Sequence, PreviousReceiptHash: e.Previous,
+	}
+	r.bindResult(e.Result)
+	if r.ProviderID, err = Npub(e.Quote.Provider); err != nil {
+		return Receipt{}, err
+	}
+	if r.BuyerID, err = Npub(e.Quote.Buyer); err != nil {
+		return Receipt{}, err
+	}
+	if e.Acceptance != nil {
+		if err := r.bindAcceptance(*e.Acceptance, e.Quote, inv.PaymentHash, e.SettledAt); err != nil {
+			return Receipt{}, err
+		}
+	}
+	return r, r.validate()
+}
+
+func (r *Receipt) bindResult(t ResultTerms) {
+	r.SchemaID, r.JobHash, r.OutputHash, r.AgreementHash = t.SchemaID, t.JobHash, t.OutputHash, t.AgreementHash
+	r.PlanHash, r.TrajectoryHash, r.RedactedTrajectoryHash = t.PlanHash, t.TrajectoryHash, t.RedactedTrajectoryHash
+	r.ReplayHash, r.QuoteHash, r.PolicyBundleID, r.SessionID = t.ReplayHash, t.QuoteHash, t.PolicyBundleID, t.SessionID
+}
+
+func (r *Receipt) bindAcceptance(ev Event, q Quote, hash payments.Hash, settledAt time.Time) error {
+	a, err := CheckAcceptance(ev, q, hash)
+	if err != nil {
+		return err
+	}
+	if ev.CreatedAt > settledAt.Unix() {
+		return &MismatchError{"created_at of the acceptance", fmt.Sprint(ev.CreatedAt), "not after the settlement"}
+	}
+	id := ev.ID
+	r.AcceptanceEventID, r.ApprovalRuleID = &id, a.ApprovalRuleID
+	return nil
+}
+
+// ReceiptEvent is the unsigned event of a receipt: kind KindReceipt, which a
+// caller may change before signing, and createdAt in unix seconds.
+func ReceiptEvent(r Receipt, createdAt int64) (Event, error) {
+	doc, err := r.Canonical()
+	if err != nil {
+		return Event{}, err
+	}
+	buyer, err := ParseNpub(r.BuyerID)
+	if err != nil {
+		return Event{}, err
+	}
+	return Event{
+		Kind: KindReceipt, CreatedAt: createdAt, Content: string(doc),
+		Tags: [][]string{
+			{"e", r.RequestEventID},
+			{"e", r.ResultEventID},
+			{"p", buyer},
+			{"alt", "Lightwork receipt " + r.ReceiptID},
+		},
+	}, nil
+}
+
+// ParseReceiptEvent verifies a receipt event and returns the receipt in it: the
+// signature is the provider's, and the tags name the request, the result and
+// the buyer. Errors wrap ErrInvalid or ErrMismatch.
+func ParseReceiptEvent(ev Event) (Receipt, error) {
+	if err := ev.Verify(); err != nil {
+		return Receipt{}, fmt.Errorf("receipt event: %w", err)
+	}
+	r, err := ParseReceipt([]byte(ev.Content))
+	if err != nil {
+		return Receipt{}, fmt.Errorf("receipt event: %w", err)
+	}
+	provider, err := ParseNpub(r.ProviderID)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if err := firstMismatch(match("pubkey", ev.PubKey, provider), r.taggedIn(ev)); err != nil {
+		return Receipt{}, fmt.Errorf("receipt event: %w", err)
+	}
+	return r, nil
+}
+
+// taggedIn wants the request, the result and the buyer in the event's tags.
+func (r Receipt) taggedIn(ev Event) error {
+	buyer, err := ParseNpub(r.BuyerID)
+	if err != nil {
+		return err
+	}
+	for _, want := range []string{r.RequestEventID, r.ResultEventID} {
+		if !ev.has("e", want) {
+			return &MismatchError{"tag e", "another event", want}
+		}
+	}
+	return onlyTag(ev, "p", buyer)
+}

@@ -1,0 +1,103 @@
+package receipts
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+	"github.com/btcsuite/btcd/btcec/v2/schnorr"
+	"github.com/btcsuite/btcd/btcutil/bech32"
+)
+
+// npubLength is the only length a 32-byte key has in NIP-19 form.
+const npubLength = 63
+
+// Npub writes an x-only key of 64 hex digits in NIP-19 form.
+func Npub(hexKey string) (string, error) {
+	if !isHex(hexKey, 64) {
+		return "", fmt.Errorf("%w: a key is 64 lower-case hex digits", ErrInvalid)
+	}
+	s, err := bech32.EncodeFromBase256("npub", mustHex(hexKey))
+	if err != nil {
+		return "", fmt.Errorf("encode npub: %w", err)
+	}
+	return s, nil
+}
+
+// ParseNpub reads a key in NIP-19 form. Only the one spelling that Npub writes
+// is taken: lower case, and bech32, not bech32m. Errors wrap ErrInvalid.
+func ParseNpub(s string) (hexKey string, err error) {
+	if len(s) != npubLength {
+		return "", fmt.Errorf("%w: an npub has %d characters", ErrInvalid, npubLength)
+	}
+	prefix, data, err := bech32.DecodeToBase256(s)
+	if err != nil || prefix != "npub" || len(data) != 32 {
+		return "", fmt.Errorf("%w: not an npub", ErrInvalid)
+	}
+	hexKey = hex.EncodeToString(data)
+	if again, err := Npub(hexKey); err != nil || again != s {
+		return "", fmt.Errorf("%w: not the one spelling of an npub", ErrInvalid)
+	}
+	return hexKey, nil
+}
+
+// ParseKey reads an x-only key as npub or as 64 hex digits and returns the hex.
+func ParseKey(s string) (hexKey string, err error) {
+	if isHex(s, 64) {
+		return s, checkKey("key", s)
+	}
+	return ParseNpub(s)
+}
+
+// checkKey wants an x-only key that is a point of the curve.
+func checkKey(field, hexKey string) error {
+	if !isHex(hexKey, 64) {
+		return fmt.Errorf("%w: %s is not 64 lower-case hex digits", ErrInvalid, field)
+	}
+	if _, err := schnorr.ParsePubKey(mustHex(hexKey)); err != nil {
+		return fmt.Errorf("%w: %s is not a public key", ErrInvalid, field)
+	}
+	return nil
+}
+
+// checkNode wants a compressed Lightning node key.
+func checkNode(field, hexKey string) error {
+	if !isHex(hexKey, 66) {
+		return fmt.Errorf("%w: %s is not 66 lower-case hex digits", ErrInvalid, field)
+	}
+	if _, err := btcec.ParsePubKey(mustHex(hexKey)); err != nil {
+		return fmt.Errorf("%w: %s is not a node key", ErrInvalid, field)
+	}
+	return nil
+}
+
+func isHex(s string, length int) bool {
+	if len(s) != length {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// mustHex decodes what isHex has accepted; anything else gives nil.
+func mustHex(s string) []byte {
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// quoted makes text from outside short and printable.
+func quoted(s string) string {
+	const most = 100
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return strconv.QuoteToASCII(s)
+}

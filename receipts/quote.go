@@ -1,0 +1,214 @@
+package receipts
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+)
+
+// Version is the version of every document of this package.
+const Version = 1
+
+// Mode is when a job is paid.
+type Mode string
+
+// The modes. ModePostpay and ModeFree deviate from the order "paid, then run".
+const (
+	ModeHold    Mode = "hold"
+	ModePrepay  Mode = "prepay"
+	ModePostpay Mode = "postpay"
+	ModeFree    Mode = "free"
+)
+
+// Delivery is how the result reaches the buyer.
+type Delivery string
+
+// The deliveries.
+const (
+	DeliveryPlain  Delivery = "plain"
+	DeliverySealed Delivery = "sealed"
+)
+
+// Purpose is what a payment is for.
+type Purpose string
+
+// The purposes. An engagement fee pays for the attempt, not for a result.
+const (
+	PurposeResult     Purpose = "result"
+	PurposeEngagement Purpose = "engagement"
+)
+
+// Quote is the provider's offer. Its canonical hash is the description hash of
+// the invoice, so that paying the invoice takes up exactly this offer.
+type Quote struct {
+	Version        int            `json:"version"`
+	RequestID      string         `json:"request_id"` // event id, 64 hex digits
+	JobHash        hashing.Digest `json:"job_hash"`
+	SchemaID       string         `json:"schema_id"`
+	Buyer          string         `json:"buyer"`    // x-only key, 64 hex digits
+	Provider       string         `json:"provider"` // x-only key, 64 hex digits
+	PriceMsats     int64          `json:"price_msats"`
+	Purpose        Purpose        `json:"purpose"`
+	ExpiresAt      string         `json:"expires_at"` // RFC 3339, UTC, whole seconds: see Timestamp
+	Mode           Mode           `json:"mode"`
+	Delivery       Delivery       `json:"delivery"`
+	Cancellation   string         `json:"cancellation"` // such as "refund_until_processing"
+	PolicyBundleID hashing.Digest `json:"policy_bundle_id"`
+	Nonce          string         `json:"nonce"` // 32 hex digits
+	// PaymentHash is nil in free mode, and where the wallet chooses the
+	// preimage when it makes the invoice.
+	PaymentHash *string `json:"payment_hash"`
+	// PayeeNode is the compressed node key, 66 hex digits; nil in free mode or
+	// where the wallet does not tell it.
+	PayeeNode *string `json:"payee_node"`
+}
+
+// Canonical validates the quote and returns its canonical JSON.
+func (q Quote) Canonical() ([]byte, error) {
+	if err := q.validate(); err != nil {
+		return nil, err
+	}
+	return hashing.CanonicalValue(q)
+}
+
+// Hash is the digest of Canonical: the quote_hash.
+func (q Quote) Hash() (hashing.Digest, error) { return sumOf(q.Canonical()) }
+
+// Expiry is ExpiresAt as a time; zero if the quote is invalid.
+func (q Quote) Expiry() time.Time {
+	t, err := parseTimestamp(q.ExpiresAt)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// ParseQuote reads a quote, which must be its own canonical form. Errors wrap
+// ErrInvalid.
+func ParseQuote(doc []byte) (Quote, error) {
+	return parseDocument[Quote]("quote", doc)
+}
+
+func (q Quote) validate() error {
+	c := checks{document: "quote"}
+	c.version(q.Version)
+	c.id("request_id", q.RequestID)
+	c.digest("job_hash", q.JobHash)
+	c.schema("schema_id", q.SchemaID)
+	c.err(checkKey("buyer", q.Buyer))
+	c.err(checkKey("provider", q.Provider))
+	c.timestamp("expires_at", q.ExpiresAt)
+	c.digest("policy_bundle_id", q.PolicyBundleID)
+	c.that(isHex(q.Nonce, 32), "nonce is not 32 lower-case hex digits")
+	c.that(isToken(q.Cancellation), "cancellation is not a word")
+	c.that(q.Purpose == PurposeResult || q.Purpose == PurposeEngagement, "purpose is unknown")
+	c.delivery(q.Delivery, q.Mode)
+	c.optionalHash("payment_hash", q.PaymentHash)
+	if q.PayeeNode != nil {
+		c.err(checkNode("payee_node", *q.PayeeNode))
+	}
+	switch q.Mode {
+	case ModeHold, ModePrepay, ModePostpay:
+		c.that(q.PriceMsats > 0 && q.PriceMsats <= payments.MaxMsats, "price_msats is out of range")
+	case ModeFree:
+		c.that(q.PriceMsats == 0 && q.PaymentHash == nil && q.PayeeNode == nil, "a free quote has a price, a payment_hash or a payee_node")
+	default:
+		c.that(false, "mode is unknown")
+	}
+	return c.failed
+}
+
+// Terms are what one side already knows when it meets a quote.
+type Terms struct {
+	RequestID string
+	JobHash   hashing.Digest
+	SchemaID  string
+	Buyer     string // x-only key in hex
+	Provider  string // x-only key in hex
+	MaxMsats  int64  // the most to be paid
+}
+
+// Matches compares the quote with what was asked for and of whom. The error is
+// a *MismatchError for the first field that disagrees.
+func (q Quote) Matches(t Terms) error {
+	if err := firstMismatch(
+		match("request_id", q.RequestID, t.RequestID),
+		match("job_hash", q.JobHash.String(), t.JobHash.String()),
+		match("schema_id", q.SchemaID, t.SchemaID),
+		match("buyer", q.Buyer, t.Buyer),
+		match("provider", q.Provider, t.Provider),
+	); err != nil {
+		return err
+	}
+	if q.PriceMsats < 0 || q.PriceMsats > t.MaxMsats {
+		return &MismatchError{"price_msats", fmt.Sprint(q.PriceMsats), fmt.Sprintf("at most %d", t.MaxMsats)}
+	}
+	return nil
+}
+
+// CheckInvoice decodes the invoice and compares it with the quote that it is
+// said to be for: its description hash, amount and, where the quote names
+// them, payment hash and payee. network is the wallet's own. Nobody should pay
+// an invoice that this refuses. It knows no time: the caller compares the
+// invoice's ExpiresAt and the quote's Expiry with its clock.
+//
+// Errors wrap ErrMismatch, ErrInvalid or what bolt11.Decode returns.
+func CheckInvoice(q Quote, invoice string, network payments.Network) (*bolt11.Invoice, error) {
+	inv, err := bolt11.Decode(invoice)
+	if err != nil {
+		return nil, fmt.Errorf("check invoice: %w", err)
+	}
+	hash, err := q.Hash()
+	if err != nil {
+		return nil, fmt.Errorf("check invoice: %w", err)
+	}
+	if q.Mode == ModeFree {
+		return nil, fmt.Errorf("check invoice: %w: a free quote has no invoice", ErrInvalid)
+	}
+	if inv.DescriptionHash == nil {
+		return nil, fmt.Errorf("check invoice: %w", &MismatchError{"description_hash", "", hash.String()})
+	}
+	err = firstMismatch(
+		match("description_hash", inv.DescriptionHash.String(), hash.String()),
+		match("network", string(inv.Network), string(network)),
+		match("amount", fmt.Sprint(inv.AmountMsats), fmt.Sprint(q.PriceMsats)),
+		matchOptional("payment_hash", inv.PaymentHash.String(), q.PaymentHash),
+		matchOptional("payee_node", inv.Payee, q.PayeeNode),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("check invoice: %w", err)
+	}
+	return inv, nil
+}
+
+// parseDocument decodes strictly and then demands that encoding gives the same
+// bytes: a document has one form, and every byte of it counts.
+func parseDocument[T interface{ Canonical() ([]byte, error) }](name string, doc []byte) (T, error) {
+	const most = 64 << 10
+	var parsed, none T
+	if len(doc) > most {
+		return none, fmt.Errorf("%w: %s of more than %d bytes", ErrInvalid, name, most)
+	}
+	if err := hashing.Unmarshal(doc, &parsed); err != nil {
+		return none, fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)
+	}
+	again, err := parsed.Canonical()
+	if err != nil {
+		return none, err
+	}
+	if !bytes.Equal(again, doc) {
+		return none, fmt.Errorf("%w: %s is not in canonical form", ErrInvalid, name)
+	}
+	return parsed, nil
+}
+
+func sumOf(doc []byte, err error) (hashing.Digest, error) {
+	if err != nil {
+		return hashing.Digest{}, err
+	}
+	return hashing.Bytes(doc), nil
+}

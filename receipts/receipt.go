@@ -1,0 +1,199 @@
+package receipts
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+)
+
+// Types of a payment proof. This version makes and checks the first.
+const (
+	ProofLightningPreimage = "lightning_preimage"
+	ProofCashu             = "cashu_proof"
+	ProofOnchainTxid       = "onchain_txid"
+)
+
+// Rails money moves on. This version makes and checks the first.
+const (
+	RailLightning     = "lightning"
+	RailCashu         = "cashu"
+	RailOnchain       = "onchain"
+	RailTaprootAssets = "taproot_assets"
+)
+
+// PaymentProof is the evidence of a payment; for ProofLightningPreimage the
+// value is the preimage in 64 hex digits.
+type PaymentProof struct {
+	Type  string `json:"type"`
+	Value string `json:"value"`
+}
+
+// Receipt binds a final payment to the job, the work and the policy it paid
+// for. A free job has none: nothing was paid.
+type Receipt struct {
+	Version        int            `json:"version"`
+	ReceiptID      string         `json:"receipt_id"` // NewReceiptID
+	SessionID      string         `json:"session_id"`
+	TrajectoryHash hashing.Digest `json:"trajectory_hash"`
+	PolicyBundleID hashing.Digest `json:"policy_bundle_id"`
+	JobHash        hashing.Digest `json:"job_hash"`
+	PaymentProof   PaymentProof   `json:"payment_proof"`
+	Rail           string         `json:"rail"`
+	AssetID        string         `json:"asset_id"`
+	AmountMsats    int64          `json:"amount_msats"`
+	ProviderID     string         `json:"provider_id"`      // npub
+	ApprovalRuleID *string        `json:"approval_rule_id"` // as the acceptance says
+	Timestamp      string         `json:"timestamp"`        // of the settlement: see Timestamp
+
+	SchemaID               string          `json:"schema_id"`
+	Mode                   Mode            `json:"mode"`
+	Delivery               Delivery        `json:"delivery"`
+	RequestEventID         string          `json:"request_event_id"`
+	ResultEventID          string          `json:"result_event_id"`
+	AcceptanceEventID      *string         `json:"acceptance_event_id"`
+	BuyerID                string          `json:"buyer_id"` // npub
+	OutputHash             hashing.Digest  `json:"output_hash"`
+	AgreementHash          *hashing.Digest `json:"agreement_hash"`
+	PlanHash               hashing.Digest  `json:"plan_hash"`
+	QuoteHash              hashing.Digest  `json:"quote_hash"`
+	BOLT11                 string          `json:"bolt11"`
+	PaymentHash            string          `json:"payment_hash"` // 64 hex digits
+	PayeeNode              string          `json:"payee_node"`   // 66 hex digits
+	ReplayHash             hashing.Digest  `json:"replay_hash"`
+	RedactedTrajectoryHash hashing.Digest  `json:"redacted_trajectory_hash"`
+	// Sequence counts the provider's receipts from 1. PreviousReceiptHash is
+	// the Hash of the one before, nil for the first.
+	Sequence            int64           `json:"sequence"`
+	PreviousReceiptHash *hashing.Digest `json:"previous_receipt_hash"`
+}
+
+// NewReceiptID derives the id of the one receipt that a quote and its payment
+// can have, so that a receipt made twice is the same receipt.
+func NewReceiptID(quoteHash hashing.Digest, paymentHash payments.Hash) string {
+	h := sha256.New()
+	h.Write([]byte("lightwork/receipt/v1"))
+	h.Write(quoteHash[:])
+	h.Write(paymentHash[:])
+	return "rcpt_" + hex.EncodeToString(h.Sum(nil))[:32]
+}
+
+// Canonical validates the receipt and returns its canonical JSON: the exact
+// bytes of RECEIPT.json and of the signed event's content.
+func (r Receipt) Canonical() ([]byte, error) {
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	return hashing.CanonicalValue(r)
+}
+
+// Hash is the digest of Canonical.
+func (r Receipt) Hash() (hashing.Digest, error) { return sumOf(r.Canonical()) }
+
+// ParseReceipt reads a receipt, which must be its own canonical form. It says
+// nothing about whether the receipt is true. Errors wrap ErrInvalid.
+func ParseReceipt(doc []byte) (Receipt, error) {
+	return parseDocument[Receipt]("receipt", doc)
+}
+
+func (r Receipt) validate() error {
+	c := checks{document: "receipt"}
+	c.version(r.Version)
+	c.text("session_id", r.SessionID)
+	c.digest("trajectory_hash", r.TrajectoryHash)
+	c.digest("policy_bundle_id", r.PolicyBundleID)
+	c.digest("job_hash", r.JobHash)
+	c.digest("output_hash", r.OutputHash)
+	c.digest("plan_hash", r.PlanHash)
+	c.digest("quote_hash", r.QuoteHash)
+	c.digest("replay_hash", r.ReplayHash)
+	c.digest("redacted_trajectory_hash", r.RedactedTrajectoryHash)
+	c.payment(r)
+	c.npub("provider_id", r.ProviderID)
+	c.npub("buyer_id", r.BuyerID)
+	c.timestamp("timestamp", r.Timestamp)
+	c.schema("schema_id", r.SchemaID)
+	c.that(r.Mode == ModeHold || r.Mode == ModePrepay || r.Mode == ModePostpay, "mode is not one that is paid")
+	c.delivery(r.Delivery, r.Mode)
+	c.id("request_event_id", r.RequestEventID)
+	c.id("result_event_id", r.ResultEventID)
+	if r.AcceptanceEventID != nil {
+		c.id("acceptance_event_id", *r.AcceptanceEventID)
+	}
+	if r.ApprovalRuleID != nil {
+		c.text("approval_rule_id", *r.ApprovalRuleID)
+	}
+	c.that(r.Sequence >= 1 && r.Sequence <= maxInteger, "sequence is out of range")
+	c.that((r.Sequence == 1) == (r.PreviousReceiptHash == nil), "previous_receipt_hash is null for sequence 1 and for no other")
+	return c.failed
+}
+
+func (c *checks) payment(r Receipt) {
+	c.that(isOneOf(r.PaymentProof.Type, ProofLightningPreimage, ProofCashu, ProofOnchainTxid), "payment_proof.type is unknown")
+	c.text("payment_proof.value", r.PaymentProof.Value)
+	c.that(isOneOf(r.Rail, RailLightning, RailCashu, RailOnchain, RailTaprootAssets), "rail is unknown")
+	c.that(isAssetID(r.AssetID), "asset_id is not qualified by its rail")
+	c.that(r.AmountMsats > 0 && r.AmountMsats <= payments.MaxMsats, "amount_msats is out of range")
+	c.that(r.BOLT11 != "" && len(r.BOLT11) <= bolt11.MaxLength, "bolt11 is empty or too long")
+	c.hash("payment_hash", r.PaymentHash)
+	c.err(checkNode("payee_node", r.PayeeNode))
+	hash, err := payments.ParseHash(r.PaymentHash)
+	if err == nil {
+		c.that(r.ReceiptID == NewReceiptID(r.QuoteHash, hash), "receipt_id is not that of quote_hash and payment_hash")
+	}
+}
+
+func (c *checks) npub(field, s string) {
+	key, err := ParseNpub(s)
+	if err != nil {
+		c.err(fmt.Errorf("%s: %w", field, err))
+		return
+	}
+	c.err(checkKey(field, key))
+}
+
+// isAssetID wants NAME_RAIL or NAME_RAIL(issuer); a bare name such as USD does
+// not say what holds it.
+func isAssetID(s string) bool {
+	name, issuer, qualified := cut(s)
+	if len(s) > 256 || qualified && issuer == "" {
+		return false
+	}
+	underscore := false
+	for i, c := range []byte(name) {
+		switch {
+		case c == '_':
+			underscore = underscore || i > 0 && i < len(name)-1
+		case (c < 'A' || c > 'Z') && (c < '0' || c > '9'):
+			return false
+		}
+	}
+	for _, c := range []byte(issuer) {
+		if c <= ' ' || c >= 0x7f || c == '(' || c == ')' {
+			return false
+		}
+	}
+	return underscore
+}
+
+// cut splits NAME(issuer).
+func cut(s string) (name, issuer string, qualified bool) {
+	for i := range len(s) {
+		if s[i] == '(' && s[len(s)-1] == ')' {
+			return s[:i], s[i+1 : len(s)-1], true
+		}
+	}
+	return s, "", false
+}
+
+func isOneOf(s string, allowed ...string) bool {
+	for _, a := range allowed {
+		if s == a {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,214 @@
+package receipts
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// State is the grade of a claim.
+type State string
+
+// The grades. NotProvable means that the bundle lacks what it takes; it is
+// never a milder form of Failed.
+const (
+	Proved      State = "proved"
+	Failed      State = "failed"
+	NotProvable State = "not provable"
+)
+
+// The claims, in the order in which Verify grades them.
+const (
+	ClaimSignature      = "signature"
+	ClaimJob            = "job"
+	ClaimResult         = "result"
+	ClaimTrajectory     = "trajectory"
+	ClaimPreimage       = "preimage_matches_invoice"
+	ClaimAmount         = "amount"
+	ClaimInvoiceCommits = "invoice_commits_to_quote"
+	ClaimBuyerAccepted  = "buyer_accepted"
+	ClaimPayeePinned    = "payee_pinned"
+	ClaimPolicy         = "policy"
+	ClaimChain          = "chain"
+)
+
+// requiredByDefault is how many of the claims are required of every bundle.
+const requiredByDefault = 7
+
+// ClaimNames lists every claim in order.
+func ClaimNames() []string {
+	return []string{
+		ClaimSignature, ClaimJob, ClaimResult, ClaimTrajectory, ClaimPreimage, ClaimAmount, ClaimInvoiceCommits,
+		ClaimBuyerAccepted, ClaimPayeePinned, ClaimPolicy, ClaimChain,
+	}
+}
+
+// Exit codes of a report.
+const (
+	ExitProved      = 0 // every required claim is proved and none failed
+	ExitFailed      = 1 // a claim failed, required or not
+	ExitUnusable    = 2 // there is no receipt to judge, or the pins are malformed
+	ExitNotProvable = 3 // a required claim is not provable
+)
+
+// Pins are what the reader of a bundle knows from elsewhere. An empty pin is
+// not compared: what it would have fixed is then only what the bundle says of
+// itself.
+type Pins struct {
+	Provider string           // npub or x-only key in hex
+	Buyer    string           // npub or x-only key in hex
+	Payee    string           // compressed node key in hex
+	Network  payments.Network // where the money moved
+	// Required names claims that must be proved beside the first seven.
+	Required []string
+}
+
+// Claim is one graded statement.
+type Claim struct {
+	Name     string `json:"name"`
+	State    State  `json:"state"`
+	Reason   string `json:"reason"`
+	Required bool   `json:"required"`
+	Steps    []Step `json:"steps"`
+}
+
+// Step is one check, numbered as in docs/receipt.md.
+type Step struct {
+	Number string `json:"number"`
+	Check  string `json:"check"`
+	State  State  `json:"state"`
+	// Detail says what is wrong or missing; it may quote the bundle, escaped to
+	// printable ASCII.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Report is what Verify found. Every claim is listed, also when the bundle is
+// unusable: then none is proved.
+type Report struct {
+	ReceiptID   string `json:"receipt_id"`
+	ProviderID  string `json:"provider_id"`
+	BuyerID     string `json:"buyer_id"`
+	AmountMsats int64  `json:"amount_msats"`
+	AssetID     string `json:"asset_id"`
+	Mode        Mode   `json:"mode"`
+	// Unusable says why there is nothing to judge; empty otherwise.
+	Unusable string  `json:"unusable,omitempty"`
+	Claims   []Claim `json:"claims"`
+	// SelfAsserted lists what no pin fixed: provider, buyer, payee, network.
+	SelfAsserted []string `json:"self_asserted"`
+	// Notes are limits of what is proved, in plain words.
+	Notes []string `json:"notes"`
+}
+
+// ExitCode is one of the Exit constants.
+func (r Report) ExitCode() int {
+	if r.Unusable != "" {
+		return ExitUnusable
+	}
+	code := ExitProved
+	for _, c := range r.Claims {
+		switch {
+		case c.State == Failed:
+			return ExitFailed
+		case c.Required && c.State != Proved:
+			code = ExitNotProvable
+		}
+	}
+	return code
+}
+
+// Claim returns the claim of this name; the zero Claim if there is none.
+func (r Report) Claim(name string) Claim {
+	for _, c := range r.Claims {
+		if c.Name == name {
+			return c
+		}
+	}
+	return Claim{}
+}
+
+// newReport lists every claim, ungraded.
+func newReport(pins Pins) Report {
+	r := Report{SelfAsserted: []string{}, Notes: []string{}}
+	for i, name := range ClaimNames() {
+		required := i < requiredByDefault || slices.Contains(pins.Required, name)
+		r.Claims = append(r.Claims, Claim{Name: name, Required: required, Steps: []Step{}})
+	}
+	return r
+}
+
+// unusable grades everything as not provable.
+func (r Report) unusable(why error) Report {
+	r.Unusable = why.Error()
+	for i := range r.Claims {
+		r.Claims[i].State, r.Claims[i].Reason = NotProvable, "the bundle is unusable"
+	}
+	return r
+}
+
+// lacking is the error of a step that a missing piece makes impossible; any
+// other error of a step is a contradiction.
+type lacking string
+
+func (l lacking) Error() string { return string(l) }
+
+// grader records the steps of one claim. The first contradiction decides the
+// claim and ends it; a lack decides it unless a contradiction follows.
+type grader struct{ claim *Claim }
+
+func (g grader) over() bool { return g.claim.State == Failed }
+
+// step records a check. It reports whether the check passed.
+func (g grader) step(number, check string, err error) bool {
+	if g.over() {
+		return false
+	}
+	s := Step{Number: number, Check: check, State: Proved}
+	if err != nil {
+		s.State, s.Detail = Failed, err.Error()
+		if _, ok := err.(lacking); ok {
+			s.State = NotProvable
+		}
+		if s.State == Failed || g.claim.State == "" {
+			g.claim.State = s.State
+			g.claim.Reason = fmt.Sprintf("%s: %s", check, s.Detail)
+		}
+	}
+	g.claim.Steps = append(g.claim.Steps, s)
+	return err == nil
+}
+
+// prove ends a claim that no step has decided.
+func (g grader) prove(reason string) {
+	if g.claim.State == "" {
+		g.claim.State, g.claim.Reason = Proved, reason
+	}
+}
+
+// event reads an event of the bundle: present, in its one form, id and
+// signature valid. It returns nil if one of these steps did not pass.
+func (g grader) event(presence, validity, file string, doc []byte) *Event {
+	if doc == nil {
+		g.step(presence, file+" is in the bundle", lacking("it is not"))
+		return nil
+	}
+	ev, err := ParseEvent(doc, maxDocument)
+	if err == nil && string(ev.JSON()) != string(doc) {
+		err = fmt.Errorf("%w: not in the form that a bundle has", ErrInvalid)
+	}
+	if !g.step(presence, file+" is in the bundle", err) {
+		return nil
+	}
+	if !g.step(validity, "its id and signature are valid", ev.Verify()) {
+		return nil
+	}
+	return &ev
+}
+
+// pin compares with what the reader knows; an empty pin is no step.
+func (g grader) pin(number, name, got, want string) {
+	if want != "" {
+		g.step(number, "the "+name+" is the pinned one", match(name, got, want))
+	}
+}

@@ -1,0 +1,249 @@
+package receipts
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// verifier holds what more than one claim looks at.
+type verifier struct {
+	bundle   *Bundle
+	pins     Pins
+	receipt  Receipt
+	provider string // hex
+	buyer    string // hex
+
+	invoice    *bolt11.Invoice
+	invoiceErr error
+
+	// request and requestKind are set once the job claim is proved as far as
+	// the request goes; the result is held against them.
+	request     *schemas.Request
+	requestKind int
+}
+
+// Verify grades what the bundle proves, following the numbered steps of
+// docs/receipt.md. It never panics on hostile input and changes nothing.
+func Verify(b *Bundle, pins Pins) Report {
+	report := newReport(pins)
+	v, err := newVerifier(b, pins)
+	if err != nil {
+		return report.unusable(err)
+	}
+	v.describe(&report)
+	for i, grade := range []func(grader){
+		v.signature, v.job, v.result, v.trajectory, v.preimage, v.amount, v.invoiceCommits,
+		v.buyerAccepted, v.payeePinned, v.policy, v.chain,
+	} {
+		grade(grader{&report.Claims[i]})
+	}
+	return report
+}
+
+// newVerifier does steps 0.1 to 0.3: without them there is nothing to judge.
+func newVerifier(b *Bundle, pins Pins) (*verifier, error) {
+	v := &verifier{bundle: b, pins: pins}
+	// 0.1 The pins are well-formed, and every required claim exists.
+	if err := v.readPins(); err != nil {
+		return nil, err
+	}
+	// 0.2 RECEIPT.json is there, is a receipt, and is its own canonical form.
+	if b == nil || b.Receipt == nil {
+		return nil, fmt.Errorf("%w: no %s", ErrBundle, FileReceipt)
+	}
+	var err error
+	if v.receipt, err = ParseReceipt(b.Receipt); err != nil {
+		return nil, err
+	}
+	if v.provider, err = ParseNpub(v.receipt.ProviderID); err != nil {
+		return nil, err
+	}
+	if v.buyer, err = ParseNpub(v.receipt.BuyerID); err != nil {
+		return nil, err
+	}
+	// 0.3 The invoice is decoded once, its signature included.
+	v.invoice, v.invoiceErr = bolt11.Decode(v.receipt.BOLT11)
+	return v, nil
+}
+
+func (v *verifier) readPins() error {
+	for _, name := range v.pins.Required {
+		if !slices.Contains(ClaimNames(), name) {
+			return fmt.Errorf("%w: there is no claim %s", ErrInvalid, quoted(name))
+		}
+	}
+	for _, key := range []*string{&v.pins.Provider, &v.pins.Buyer} {
+		if *key == "" {
+			continue
+		}
+		hexKey, err := ParseKey(*key)
+		if err != nil {
+			return fmt.Errorf("pin: %w", err)
+		}
+		*key = hexKey
+	}
+	if v.pins.Payee != "" {
+		if err := checkNode("pin payee", v.pins.Payee); err != nil {
+			return err
+		}
+	}
+	if v.pins.Network != "" {
+		if _, err := payments.ParseNetwork(string(v.pins.Network)); err != nil {
+			return fmt.Errorf("pin: %w", err)
+		}
+	}
+	return nil
+}
+
+// describe fills the head of the report.
+func (v *verifier) describe(r *Report) {
+	rec := v.receipt
+	r.ReceiptID, r.ProviderID, r.BuyerID = rec.ReceiptID, rec.ProviderID, rec.BuyerID
+	r.AmountMsats, r.AssetID, r.Mode = rec.AmountMsats, rec.AssetID, rec.Mode
+	for _, p := range []struct{ name, value string }{
+		{"provider", v.pins.Provider},
+		{"buyer", v.pins.Buyer},
+		{"payee", v.pins.Payee},
+		{"network", string(v.pins.Network)},
+	} {
+		if p.value == "" {
+			r.SelfAsserted = append(r.SelfAsserted, p.name)
+		}
+	}
+	if rec.Mode == ModePostpay {
+		r.Notes = append(r.Notes, postpayNote)
+	}
+	switch rec.AssetID {
+	case payments.AssetID(payments.Mainnet):
+	case payments.AssetID(payments.Play):
+		r.Notes = append(r.Notes, "play money: the invoice is of the play-money ledger and worth nothing")
+	default:
+		r.Notes = append(r.Notes, "the asset "+quoted(rec.AssetID)+" is not bitcoin on the main network")
+	}
+	if q, err := v.quote(); err == nil && q.Purpose == PurposeEngagement {
+		r.Notes = append(r.Notes, "engagement fee: the payment was for the attempt, not for a result")
+	}
+	if len(r.SelfAsserted) > 0 {
+		r.Notes = append(r.Notes, "what is self-asserted is fixed by nothing outside the bundle: one person can hold all its keys")
+	}
+	r.Notes = append(r.Notes, "a preimage shows that the invoice's secret is out, not who paid; parties in collusion can make a receipt for nothing")
+}
+
+const postpayNote = "postpay: the job ran before it was paid, which deviates from the order paid, then run"
+
+// quote returns the quote that the receipt names. The error is a lack: the
+// claim invoice_commits_to_quote says whether it is a contradiction.
+func (v *verifier) quote() (Quote, error) {
+	if v.bundle.Quote == nil {
+		return Quote{}, lacking(FileQuote + " is not in the bundle")
+	}
+	q, err := ParseQuote(v.bundle.Quote)
+	if err == nil {
+		var hash string
+		if hash, err = hashString(q); err == nil && hash != v.receipt.QuoteHash.String() {
+			err = errors.New("another quote")
+		}
+	}
+	if err != nil {
+		return Quote{}, lacking(FileQuote + " is not the quote that the receipt names")
+	}
+	return q, nil
+}
+
+func hashString(q Quote) (string, error) {
+	h, err := q.Hash()
+	return h.String(), err
+}
+
+// signature: 1. The receipt is the provider's.
+func (v *verifier) signature(g grader) {
+	// 1.1, 1.2
+	ev := g.event("1.1", "1.2", FileReceiptEvent, v.bundle.ReceiptEvent)
+	if ev == nil {
+		return
+	}
+	// 1.3
+	var err error
+	if ev.Content != string(v.bundle.Receipt) {
+		err = fmt.Errorf("%w: they differ", ErrMismatch)
+	}
+	g.step("1.3", "its content is RECEIPT.json, byte for byte", err)
+	// 1.4, 1.5
+	g.step("1.4", "its author is provider_id", match("pubkey", ev.PubKey, v.provider))
+	g.step("1.5", "its tags name the request, the result and the buyer", v.receipt.taggedIn(*ev))
+	// 1.6
+	g.pin("1.6", "provider", v.provider, v.pins.Provider)
+	g.prove("signed by " + v.receipt.ProviderID)
+}
+
+// job: 2. The job is the one that the buyer signed.
+func (v *verifier) job(g grader) {
+	rec := v.receipt
+	// 2.1, 2.2
+	ev := g.event("2.1", "2.2", FileRequest, v.bundle.Request)
+	if ev == nil {
+		return
+	}
+	// 2.3 to 2.5
+	g.step("2.3", "its id is request_event_id", match("id", ev.ID, rec.RequestEventID))
+	g.step("2.4", "its author is buyer_id", match("pubkey", ev.PubKey, v.buyer))
+	g.step("2.5", "its kind is one of a job request", requestKindError(ev.Kind))
+	// 2.6 to 2.8
+	request := v.typedRequest(g, *ev)
+	if g.claim.State == "" {
+		v.request, v.requestKind = request, ev.Kind
+	}
+	// 2.9
+	g.pin("2.9", "buyer", v.buyer, v.pins.Buyer)
+	g.prove(fmt.Sprintf("%s, as the buyer signed it", rec.SchemaID))
+}
+
+func requestKindError(kind int) error {
+	if kind < firstRequestKind || kind > lastRequestKind {
+		return fmt.Errorf("%w: kind %d is not from 5000 to 5999", ErrMismatch, kind)
+	}
+	return nil
+}
+
+func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
+	// 2.6
+	if len(ev.Values("encrypted")) > 0 {
+		g.step("2.6", "the request is typed and in the clear", lacking("it is encrypted"))
+		return nil
+	}
+	typed, err := RequestOf(ev.Tags)
+	if !g.step("2.6", "the request is typed and in the clear", err) {
+		return nil
+	}
+	schema, known := schemas.Lookup(typed.SchemaID)
+	if !known {
+		g.step("2.7", "it is valid under its schema", lacking("this verifier does not know the schema "+quoted(typed.SchemaID)))
+		return nil
+	}
+	// 2.7
+	request, err := schema.ParseRequest(typed.Input)
+	if !g.step("2.7", "it is valid under its schema", escaped(err)) {
+		return nil
+	}
+	// 2.8
+	g.step("2.8", "its schema_id and job_hash are the receipt's", firstMismatch(
+		match("schema_id", string(request.SchemaID), v.receipt.SchemaID),
+		match("job_hash", request.JobHash.String(), v.receipt.JobHash.String()),
+	))
+	return request
+}
+
+// escaped keeps text from outside, which other packages put in their errors,
+// short and printable.
+func escaped(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := quoted(err.Error())
+	return fmt.Errorf("%w: %s", ErrInvalid, text[1:len(text)-1])
+}

@@ -1,0 +1,250 @@
+package receipts
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// preimage: 5. The secret of the invoice is out.
+func (v *verifier) preimage(g grader) {
+	rec := v.receipt
+	// 5.1
+	g.step("5.1", "the proof is a lightning_preimage", match("payment_proof.type", rec.PaymentProof.Type, ProofLightningPreimage))
+	if g.over() {
+		return
+	}
+	// 5.2
+	preimage, err := payments.ParsePreimage(rec.PaymentProof.Value)
+	if err == nil && preimage.IsZero() {
+		err = fmt.Errorf("%w: all zero, which wallets report for payments that never left them", ErrInvalid)
+	}
+	g.step("5.2", "the preimage is 32 bytes and not all zero", err)
+	// 5.3
+	g.step("5.3", "its SHA-256 is payment_hash", match("sha256(preimage)", preimage.Hash().String(), rec.PaymentHash))
+	// 5.4
+	if g.step("5.4", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
+		// 5.5
+		g.step("5.5", "payment_hash is the invoice's", match("payment_hash", v.invoice.PaymentHash.String(), rec.PaymentHash))
+	}
+	reason := "the preimage opens the invoice's payment hash"
+	if rec.Mode == ModePostpay {
+		reason += "; " + postpayNote
+	}
+	g.prove(reason)
+}
+
+// amount: 6. Invoice, quote and receipt name one sum of one money.
+func (v *verifier) amount(g grader) {
+	rec := v.receipt
+	// 6.1
+	if !g.step("6.1", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
+		return
+	}
+	// 6.2 to 6.4
+	g.step("6.2", "the rail is lightning", match("rail", rec.Rail, RailLightning))
+	g.step("6.3", "asset_id is that of the invoice's network", match("asset_id", rec.AssetID, payments.AssetID(v.invoice.Network)))
+	g.step("6.4", "amount_msats is the invoice's", match("amount_msats", fmt.Sprint(rec.AmountMsats), fmt.Sprint(v.invoice.AmountMsats)))
+	// 6.5
+	q, err := v.quote()
+	if err == nil {
+		err = match("amount_msats", fmt.Sprint(rec.AmountMsats), fmt.Sprint(q.PriceMsats))
+	}
+	g.step("6.5", "amount_msats is the price of the quote", err)
+	// 6.6
+	g.pin("6.6", "network", string(v.invoice.Network), string(v.pins.Network))
+	g.prove(fmt.Sprintf("%d msats of %s in invoice, quote and receipt", rec.AmountMsats, rec.AssetID))
+}
+
+// invoiceCommits: 7. Paying this invoice was taking up this quote.
+func (v *verifier) invoiceCommits(g grader) {
+	rec := v.receipt
+	// 7.1
+	if !g.step("7.1", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
+		return
+	}
+	// 7.2
+	if v.invoice.DescriptionHash == nil {
+		g.step("7.2", "the invoice's description_hash is quote_hash", fmt.Errorf("%w: the invoice has none", ErrMismatch))
+		return
+	}
+	g.step("7.2", "the invoice's description_hash is quote_hash", match("description_hash", v.invoice.DescriptionHash.String(), rec.QuoteHash.String()))
+	// 7.3
+	if v.bundle.Quote == nil {
+		g.step("7.3", FileQuote+" is in the bundle and valid", lacking("it is not in the bundle"))
+		return
+	}
+	q, err := ParseQuote(v.bundle.Quote)
+	if !g.step("7.3", FileQuote+" is in the bundle and valid", err) {
+		return
+	}
+	// 7.4
+	g.step("7.4", "its hash is quote_hash", match("quote_hash", hashing.Bytes(v.bundle.Quote).String(), rec.QuoteHash.String()))
+	// 7.5
+	g.step("7.5", "it offers this job, to this buyer, on these terms", v.quoteTerms(q))
+	// 7.6
+	if q.PaymentHash == nil {
+		g.step("7.6", "it names the payment hash", lacking("the wallet chose the preimage after the quote was made"))
+		return
+	}
+	g.step("7.6", "it names the payment hash", match("payment_hash", *q.PaymentHash, rec.PaymentHash))
+	g.prove("the invoice's description hash is the hash of the quote, which names this job, both parties and the price")
+}
+
+func (v *verifier) quoteTerms(q Quote) error {
+	rec := v.receipt
+	return firstMismatch(
+		match("request_id", q.RequestID, rec.RequestEventID),
+		match("job_hash", q.JobHash.String(), rec.JobHash.String()),
+		match("schema_id", q.SchemaID, rec.SchemaID),
+		match("buyer", q.Buyer, v.buyer),
+		match("provider", q.Provider, v.provider),
+		match("policy_bundle_id", q.PolicyBundleID.String(), rec.PolicyBundleID.String()),
+		match("mode", string(q.Mode), string(rec.Mode)),
+		match("delivery", string(q.Delivery), string(rec.Delivery)),
+		match("price_msats", fmt.Sprint(q.PriceMsats), fmt.Sprint(rec.AmountMsats)),
+		matchOptional("payee_node", rec.PayeeNode, q.PayeeNode),
+	)
+}
+
+// buyerAccepted: 8. The buyer signed for this quote before it was settled.
+func (v *verifier) buyerAccepted(g grader) {
+	rec := v.receipt
+	// 8.1
+	const named = "the receipt names the buyer's acceptance"
+	if rec.AcceptanceEventID == nil {
+		switch {
+		case rec.ApprovalRuleID != nil:
+			g.step("8.1", named, fmt.Errorf("%w: approval_rule_id without an acceptance", ErrMismatch))
+		case v.bundle.Acceptance != nil:
+			g.step("8.1", named, fmt.Errorf("%w: it names none, and the bundle holds one", ErrMismatch))
+		default:
+			g.step("8.1", named, lacking("the buyer sent none"))
+		}
+		return
+	}
+	g.step("8.1", named, nil)
+	// 8.2, 8.3
+	ev := g.event("8.2", "8.3", FileAcceptance, v.bundle.Acceptance)
+	if ev == nil {
+		return
+	}
+	// 8.4, 8.5
+	g.step("8.4", "its id is acceptance_event_id", match("id", ev.ID, *rec.AcceptanceEventID))
+	g.step("8.5", "its author is buyer_id", match("pubkey", ev.PubKey, v.buyer))
+	// 8.6
+	a, err := ParseAcceptance([]byte(ev.Content))
+	if err == nil {
+		err = v.acceptanceTerms(*ev, a)
+	}
+	g.step("8.6", "it accepts this quote, payment hash and price, under the rule that the receipt names", err)
+	// 8.7
+	g.step("8.7", "it is not younger than the receipt", v.acceptedInTime(*ev))
+	// 8.8
+	g.pin("8.8", "buyer", v.buyer, v.pins.Buyer)
+	reason := "signed by the buyer, and no rule is named"
+	if rec.ApprovalRuleID != nil {
+		reason = "signed by the buyer under the rule " + quoted(*rec.ApprovalRuleID)
+	}
+	g.prove(reason)
+}
+
+func (v *verifier) acceptanceTerms(ev Event, a Acceptance) error {
+	rec := v.receipt
+	if !samePointer(a.ApprovalRuleID, rec.ApprovalRuleID) {
+		return &MismatchError{"approval_rule_id", orNull(a.ApprovalRuleID), orNull(rec.ApprovalRuleID)}
+	}
+	return firstMismatch(
+		match("request_id", a.RequestID, rec.RequestEventID),
+		match("quote_hash", a.QuoteHash.String(), rec.QuoteHash.String()),
+		match("payment_hash", a.PaymentHash, rec.PaymentHash),
+		match("price_msats", fmt.Sprint(a.PriceMsats), fmt.Sprint(rec.AmountMsats)),
+		onlyTag(ev, "e", rec.RequestEventID),
+		onlyTag(ev, "p", v.provider),
+	)
+}
+
+// acceptedInTime: a signature made once the outcome is known accepts nothing.
+func (v *verifier) acceptedInTime(ev Event) error {
+	settled, err := parseTimestamp(v.receipt.Timestamp)
+	if err != nil {
+		return err
+	}
+	if ev.CreatedAt > settled.Unix() {
+		return fmt.Errorf("%w: it was made %d s after the settlement", ErrMismatch, ev.CreatedAt-settled.Unix())
+	}
+	return nil
+}
+
+// payeePinned: 9. The invoice is of the node that the reader knows.
+func (v *verifier) payeePinned(g grader) {
+	rec := v.receipt
+	// 9.1
+	if !g.step("9.1", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
+		return
+	}
+	// 9.2
+	g.step("9.2", "payee_node signed the invoice", match("payee_node", rec.PayeeNode, v.invoice.Payee))
+	// 9.3
+	if q, err := v.quote(); err == nil {
+		g.step("9.3", "the quote names the same node, or none", matchOptional("payee_node", rec.PayeeNode, q.PayeeNode))
+	}
+	// 9.4
+	if v.pins.Payee == "" {
+		g.step("9.4", "the payee is the pinned one", lacking("no payee is pinned, and any signature gives some key"))
+		return
+	}
+	g.pin("9.4", "payee", v.invoice.Payee, v.pins.Payee)
+	g.prove("the invoice is signed by the pinned node")
+}
+
+// policy: 10. The policy that the job ran under is the one named.
+func (v *verifier) policy(g grader) {
+	doc := v.bundle.Policy
+	// 10.1
+	if doc == nil {
+		g.step("10.1", FilePolicy+" is in the bundle, in canonical form", lacking("it is not in the bundle"))
+		return
+	}
+	canonical, err := hashing.Canonical(doc)
+	if err == nil && !bytes.Equal(canonical, doc) {
+		err = fmt.Errorf("%w: not in canonical form", ErrInvalid)
+	}
+	g.step("10.1", FilePolicy+" is in the bundle, in canonical form", escaped(err))
+	// 10.2
+	g.step("10.2", "its hash is policy_bundle_id", match("policy_bundle_id", hashing.Bytes(doc).String(), v.receipt.PolicyBundleID.String()))
+	g.prove("the manifest is the one that quote, session and receipt name")
+}
+
+// chain: 11. The receipt continues the provider's own sequence.
+func (v *verifier) chain(g grader) {
+	rec, doc := v.receipt, v.bundle.Previous
+	// 11.1
+	if rec.PreviousReceiptHash == nil {
+		var err error
+		if doc != nil {
+			err = fmt.Errorf("%w: the first receipt has none before it, and the bundle holds one", ErrMismatch)
+		}
+		g.step("11.1", "a first receipt has none before it", err)
+		g.prove("the first receipt, as the provider counts")
+		return
+	}
+	// 11.2
+	if doc == nil {
+		g.step("11.2", FilePrevious+" is in the bundle and valid", lacking("it is not in the bundle"))
+		return
+	}
+	previous, err := ParseReceipt(doc)
+	if !g.step("11.2", FilePrevious+" is in the bundle and valid", err) {
+		return
+	}
+	// 11.3, 11.4
+	g.step("11.3", "its hash is previous_receipt_hash", match("previous_receipt_hash", hashing.Bytes(doc).String(), rec.PreviousReceiptHash.String()))
+	g.step("11.4", "it is the same provider's, one number before", firstMismatch(
+		match("provider_id", previous.ProviderID, rec.ProviderID),
+		match("sequence", fmt.Sprint(previous.Sequence), fmt.Sprint(rec.Sequence-1)),
+	))
+	g.prove(fmt.Sprintf("receipt %d follows receipt %d; that no other follows it too is not shown", rec.Sequence, previous.Sequence))
+}

@@ -1,0 +1,249 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/relay/nip01"
+)
+
+var (
+	// ErrBlobMismatch is returned for a blob that is not the one asked for.
+	ErrBlobMismatch = errors.New("blob has another hash")
+	// ErrBlobTooLarge is returned for a blob above the caller's limit.
+	ErrBlobTooLarge = errors.New("blob is too large")
+)
+
+// BlobError is a refusal by a blob server.
+type BlobError struct {
+	Status int    // of HTTP
+	Reason string // the server's text, free of control characters; may be empty
+}
+
+func (e *BlobError) Error() string {
+	if e.Reason == "" {
+		return fmt.Sprintf("blob server answers %d", e.Status)
+	}
+	return fmt.Sprintf("blob server answers %d: %s", e.Status, e.Reason)
+}
+
+// BlobConfig says where blobs may be. The zero value allows https:// to public
+// addresses.
+type BlobConfig struct {
+	// AllowLoopback allows this machine, with http:// too.
+	AllowLoopback bool
+	// AllowHTTP allows http:// to public addresses.
+	AllowHTTP bool
+	// Timeout bounds one transfer; 5 min.
+	Timeout time.Duration
+}
+
+// BlobClient uploads to and downloads from Blossom servers (BUD-01, BUD-02).
+type BlobClient struct {
+	guard   guard
+	timeout time.Duration
+	clients map[string]*http.Client // by scheme
+}
+
+// blobDialTimeout bounds the making of a connection.
+const blobDialTimeout = 10 * time.Second
+
+// NewBlobClient makes a client.
+func NewBlobClient(cfg BlobConfig) *BlobClient {
+	g := guard{loopback: cfg.AllowLoopback, plainHTTP: cfg.AllowHTTP}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 5 * time.Minute
+	}
+	return &BlobClient{
+		guard:   g,
+		timeout: cfg.Timeout,
+		clients: map[string]*http.Client{
+			"http":  g.client("http", blobDialTimeout),
+			"https": g.client("https", blobDialTimeout),
+		},
+	}
+}
+
+// Descriptor says where an uploaded blob is.
+type Descriptor struct {
+	URL      string
+	Digest   hashing.Digest
+	Size     int64
+	Type     string
+	Uploaded time.Time
+}
+
+const (
+	kindBlobAuth = 24242
+	// authLife is how long an authorization is valid, and authSkew how far our
+	// clock may be ahead of the server's.
+	authLife = 10 * time.Minute
+	authSkew = 30 * time.Second
+	// maxAnswer bounds a server's JSON, in bytes.
+	maxAnswer = 64 << 10
+)
+
+// Upload stores data on the server ("https://host") and checks that the server
+// names the same blob. Uploading a blob again is harmless.
+func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mime string, by Signer) (Descriptor, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	digest := hashing.Bytes(data)
+	auth, err := authorization(ctx, by, digest, time.Now())
+	if err != nil {
+		return Descriptor{}, fmt.Errorf("upload blob: %w", err)
+	}
+	header := http.Header{
+		"Authorization": {auth},
+		"Content-Type":  {mime},
+		"X-Sha-256":     {digest.Hex()},
+	}
+	resp, err := c.do(ctx, http.MethodPut, strings.TrimRight(server, "/")+"/upload", data, header)
+	if err != nil {
+		return Descriptor{}, fmt.Errorf("upload blob: %w", err)
+	}
+	defer resp.Body.Close()
+	d, err := readDescriptor(resp.Body)
+	if err != nil {
+		return Descriptor{}, fmt.Errorf("upload blob: %w", err)
+	}
+	if d.Digest != digest || d.Size != int64(len(data)) {
+		return Descriptor{}, fmt.Errorf("upload blob: %w", ErrBlobMismatch)
+	}
+	return d, nil
+}
+
+// authorization makes the header of BUD-01 for the upload of one blob.
+func authorization(ctx context.Context, by Signer, digest hashing.Digest, at time.Time) (string, error) {
+	ev := nostr.Event{
+		Kind:      kindBlobAuth,
+		CreatedAt: nostr.Timestamp(at.Add(-authSkew).Unix()), // "created_at must be in the past"
+		Content:   "Upload " + digest.Hex(),
+		Tags: nostr.Tags{
+			{"t", "upload"},
+			{"x", digest.Hex()},
+			{"expiration", strconv.FormatInt(at.Add(authLife).Unix(), 10)},
+		},
+	}
+	if err := by.Sign(ctx, &ev); err != nil {
+		return "", fmt.Errorf("sign authorization: %w", err)
+	}
+	return "Nostr " + base64.StdEncoding.EncodeToString(nip01.Marshal(&ev)), nil
+}
+
+// Download fetches the blob at the URL, which may come from a stranger, and
+// returns it only if it has the digest and at most maxBytes.
+func (c *BlobClient) Download(ctx context.Context, from string, want hashing.Digest, maxBytes int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	resp, err := c.do(ctx, http.MethodGet, from, nil, http.Header{})
+	if err != nil {
+		return nil, fmt.Errorf("download blob: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.ContentLength > maxBytes {
+		return nil, fmt.Errorf("download blob: %w: %d bytes, limit %d", ErrBlobTooLarge, resp.ContentLength, maxBytes)
+	}
+	// What is announced may be less than what comes, so memory grows with what
+	// comes.
+	var buf bytes.Buffer
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, maxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("download blob: %w", err)
+	}
+	if n > maxBytes {
+		return nil, fmt.Errorf("download blob: %w: limit %d", ErrBlobTooLarge, maxBytes)
+	}
+	if hashing.Bytes(buf.Bytes()) != want {
+		return nil, fmt.Errorf("download blob: %w", ErrBlobMismatch)
+	}
+	return buf.Bytes(), nil
+}
+
+// do sends a request and returns a good answer, whose body the caller closes.
+func (c *BlobClient) do(ctx context.Context, method, raw string, body []byte, header http.Header) (*http.Response, error) {
+	u, err := c.guard.url(raw)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = header
+	req.Header.Set("User-Agent", "lightwork")
+	resp, err := c.clients[u.Scheme].Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 != 2 {
+		defer resp.Body.Close()
+		return nil, refusal(resp)
+	}
+	return resp, nil
+}
+
+func refusal(resp *http.Response) error {
+	e := &BlobError{Status: resp.StatusCode, Reason: nip01.Clean(resp.Header.Get("X-Reason"))}
+	if e.Reason == "" {
+		var answer struct{ Message string }
+		if decodeAnswer(resp.Body, &answer) == nil {
+			e.Reason = nip01.Clean(answer.Message)
+		}
+	}
+	return e
+}
+
+func readDescriptor(r io.Reader) (Descriptor, error) {
+	var a struct {
+		URL      string `json:"url"`
+		SHA256   string `json:"sha256"`
+		Size     int64  `json:"size"`
+		Type     string `json:"type"`
+		Uploaded int64  `json:"uploaded"`
+	}
+	if err := decodeAnswer(r, &a); err != nil {
+		return Descriptor{}, err
+	}
+	digest, err := hashing.ParseDigest(a.SHA256)
+	if err != nil {
+		return Descriptor{}, fmt.Errorf("read descriptor: %w", err)
+	}
+	u, err := url.Parse(a.URL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || !strings.Contains(u.Path, digest.Hex()) {
+		return Descriptor{}, errors.New("read descriptor: its URL is not that of the blob")
+	}
+	return Descriptor{a.URL, digest, a.Size, nip01.Clean(a.Type), time.Unix(a.Uploaded, 0).UTC()}, nil
+}
+
+// decodeAnswer reads a server's JSON. Fields that we do not know are allowed:
+// "servers MAY include additional fields".
+func decodeAnswer(r io.Reader, v any) error {
+	doc, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
+	if err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	if len(doc) > maxAnswer {
+		return fmt.Errorf("read answer: longer than %d bytes", maxAnswer)
+	}
+	if err := hashing.Check(doc); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	if err := json.Unmarshal(doc, v); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+func TestBlobRoundTrip(t *testing.T) {
+	r := startRelay(t)
+	c := NewBlobClient(BlobConfig{AllowLoopback: true})
+	data := []byte(strings.Repeat("blob", 1000))
+	d, err := c.Upload(t.Context(), "http://"+r.addr, data, "text/plain", testKey(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Digest != hashing.Bytes(data) || d.Size != int64(len(data)) || d.Type != "text/plain" || d.Uploaded.IsZero() {
+		t.Errorf("descriptor %+v", d)
+	}
+	got, err := c.Download(t.Context(), d.URL, d.Digest, int64(len(data)))
+	if err != nil || string(got) != string(data) {
+		t.Errorf("download: %d bytes, %v", len(got), err)
+	}
+	if _, err := c.Download(t.Context(), d.URL, d.Digest, int64(len(data))-1); !errors.Is(err, ErrBlobTooLarge) {
+		t.Errorf("above the limit: %v", err)
+	}
+	if _, err := c.Download(t.Context(), d.URL, hashing.Bytes(nil), 1<<20); !errors.Is(err, ErrBlobMismatch) {
+		t.Errorf("other digest: %v", err)
+	}
+	var refused *BlobError
+	missing := "http://" + r.addr + "/" + hashing.Bytes([]byte("x")).Hex()
+	if _, err := c.Download(t.Context(), missing, d.Digest, 10); !errors.As(err, &refused) || refused.Status != 404 || refused.Reason == "" {
+		t.Errorf("missing: %v", err)
+	}
+}
+
+// TestHostileBlobServer gives every wrong answer that a client must survive.
+func TestHostileBlobServer(t *testing.T) {
+	data := []byte("data")
+	digest := hashing.Bytes(data)
+	asked := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked = true
+		_, _ = w.Write(data)
+	}))
+	t.Cleanup(elsewhere.Close)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+	})
+	mux.HandleFunc("/endless", func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+				return
+			}
+		}
+	})
+	mux.HandleFunc("/cut", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "4")
+		_, _ = w.Write(data[:2])
+	})
+	mux.HandleFunc("/gzip", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write([]byte("\x1f\x8b\x08\x00"))
+	})
+	mux.HandleFunc("/reason", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprint(w, `{"message":"no\u001b[2J"}`)
+	})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	c := NewBlobClient(BlobConfig{AllowLoopback: true})
+	for path, want := range map[string]string{
+		"/redirect": "answers 302",
+		"/endless":  ErrBlobTooLarge.Error(),
+		"/cut":      "unexpected EOF",
+		"/gzip":     ErrBlobMismatch.Error(),
+		"/reason":   "answers 418: no [2J",
+	} {
+		if _, err := c.Download(t.Context(), srv.URL+path, digest, 1<<20); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+	if asked {
+		t.Error("a redirect was followed")
+	}
+}
+
+func TestUploadChecksTheAnswer(t *testing.T) {
+	data := []byte("data")
+	hash, other := hashing.Bytes(data).Hex(), hashing.Bytes(nil).Hex()
+	good := func(hash, size, url string) string {
+		return fmt.Sprintf(`{"url":%q,"sha256":%q,"size":%s,"type":"x","uploaded":1,"more":[]}`, url, hash, size)
+	}
+	for name, c := range map[string]struct {
+		answer string
+		ok     bool
+	}{
+		"good":          {good(hash, "4", "https://cdn/"+hash+".bin"), true},
+		"other hash":    {good(other, "4", "https://cdn/"+other), false},
+		"other size":    {good(hash, "5", "https://cdn/"+hash), false},
+		"other URL":     {good(hash, "4", "https://cdn/"+other), false},
+		"script URL":    {good(hash, "4", "javascript:"+hash), false},
+		"no JSON":       {"ok", false},
+		"twice a field": {`{"size":4,"size":4}`, false},
+		"endless":       {strings.Repeat(" ", 1<<20), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(w, c.answer)
+			}))
+			defer srv.Close()
+			_, err := NewBlobClient(BlobConfig{AllowLoopback: true}).Upload(t.Context(), srv.URL+"/", data, "x/y", testKey(t))
+			if (err == nil) != c.ok {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestGuardAddresses(t *testing.T) {
+	strict, local := guard{}, guard{loopback: true}
+	for _, ip := range []string{
+		"127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "10.0.0.1", "172.16.0.1", "192.168.1.1",
+		"169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "100.64.0.1",
+		"192.0.0.192", "198.18.0.1", "224.0.0.1", "255.255.255.255", "ff02::1", "64:ff9b::7f00:1", "2002:7f00:1::", "::127.0.0.1",
+		"2001:db8::1", "fec0::1",
+	} {
+		if err := strict.address("https", netip.MustParseAddr(ip)); !errors.Is(err, ErrBlockedAddress) {
+			t.Errorf("%s is allowed", ip)
+		}
+	}
+	for _, ip := range []string{"1.1.1.1", "2606:4700:4700::1111", "::ffff:8.8.8.8"} {
+		if err := strict.address("https", netip.MustParseAddr(ip)); err != nil {
+			t.Errorf("%s: %v", ip, err)
+		}
+		if err := local.address("http", netip.MustParseAddr(ip)); !errors.Is(err, ErrBlockedAddress) {
+			t.Errorf("http to %s is allowed", ip)
+		}
+	}
+	for _, ip := range []string{"127.0.0.1", "::1"} {
+		if err := local.address("http", netip.MustParseAddr(ip)); err != nil {
+			t.Errorf("allowed loopback %s: %v", ip, err)
+		}
+	}
+	if err := local.address("http", netip.MustParseAddr("10.0.0.1")); !errors.Is(err, ErrBlockedAddress) {
+		t.Error("loopback opens private networks")
+	}
+}
+
+func TestGuardURLs(t *testing.T) {
+	for raw, want := range map[string]bool{
+		"https://host/x":           true,
+		"https://1.1.1.1/x":        true,
+		"http://host/x":            false,
+		"https://127.0.0.1/x":      false,
+		"https://[::1]/x":          false,
+		"https://user:pw@host/x":   false,
+		"ftp://host/x":             false,
+		"file:///etc/passwd":       false,
+		"https:///x":               false,
+		"https:opaque":             false,
+		"//host/x":                 false,
+		"https://host\x00/":        false,
+		"http://169.254.169.254/":  false,
+		"https://[fe80::1%25lo]/x": false,
+	} {
+		if _, err := (guard{}).url(raw); (err == nil) != want {
+			t.Errorf("%q: %v", raw, err)
+		}
+	}
+}
+
+// TestGuardAtConnection uses a name, which only the check of the address that
+// it resolves to can refuse.
+func TestGuardAtConnection(t *testing.T) {
+	asked := false
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	t.Cleanup(srv.Close)
+	url := strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)
+	for _, c := range []*BlobClient{NewBlobClient(BlobConfig{}), NewBlobClient(BlobConfig{AllowHTTP: true})} {
+		if _, err := c.Download(t.Context(), url, hashing.Digest{}, 10); !errors.Is(err, ErrBlockedAddress) {
+			t.Errorf("error %v", err)
+		}
+	}
+	if asked {
+		t.Error("the server was asked")
+	}
+}

@@ -1,0 +1,115 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+)
+
+// ErrBlockedAddress is returned for a URL that leads where a stranger's URL
+// must not lead: private and link-local networks, this machine, metadata
+// services, plain http on the open network.
+var ErrBlockedAddress = errors.New("address is not allowed")
+
+// blocked are the prefixes beyond those that netip knows: shared, special and
+// test networks, and the IPv6 ranges that carry an IPv4 address inside.
+var blocked = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),
+	netip.MustParsePrefix("100.64.0.0/10"),
+	netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"),
+	netip.MustParsePrefix("192.88.99.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"),
+	netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("::/96"),
+	netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("100::/64"),
+	netip.MustParsePrefix("2001::/23"),
+	netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("fec0::/10"),
+}
+
+// guard decides where blobs may be fetched from and sent to.
+type guard struct {
+	loopback  bool // this machine is allowed
+	plainHTTP bool // http:// is allowed beyond this machine
+}
+
+// address judges an address that is about to be connected to. The check is
+// made there and not on the name, which could resolve differently later.
+func (g guard) address(scheme string, ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLoopback() {
+		if g.loopback {
+			return nil
+		}
+		return fmt.Errorf("%w: %s is this machine", ErrBlockedAddress, ip)
+	}
+	if scheme == "http" && !g.plainHTTP {
+		return fmt.Errorf("%w: http:// to %s", ErrBlockedAddress, ip)
+	}
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return fmt.Errorf("%w: %s is not public", ErrBlockedAddress, ip)
+	}
+	for _, p := range blocked {
+		if p.Contains(ip) {
+			return fmt.Errorf("%w: %s is not public", ErrBlockedAddress, ip)
+		}
+	}
+	return nil
+}
+
+// url checks what can be told without a name server.
+func (g guard) url(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: URL does not parse", ErrBlockedAddress)
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.Opaque != "" {
+		return nil, fmt.Errorf("%w: not a plain http(s) URL", ErrBlockedAddress)
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return u, g.address(u.Scheme, ip)
+	}
+	if u.Scheme == "http" && !g.plainHTTP && u.Hostname() != "localhost" {
+		return nil, fmt.Errorf("%w: http:// to %s", ErrBlockedAddress, u.Hostname())
+	}
+	return u, nil
+}
+
+// client makes an HTTP client for one scheme whose every connection passes the
+// guard. It uses no proxy, which would connect in its place, and follows no
+// redirect.
+func (g guard) client(scheme string, dialTimeout time.Duration) *http.Client {
+	dialer := &net.Dialer{
+		Timeout: dialTimeout,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			target, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrBlockedAddress, err)
+			}
+			return g.address(scheme, target.Addr())
+		},
+	}
+	return &http.Client{
+		CheckRedirect: noRedirect,
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			DisableCompression:     true, // a small answer cannot unpack into a large one
+			DisableKeepAlives:      true,
+			ForceAttemptHTTP2:      true,
+			MaxResponseHeaderBytes: 64 << 10,
+			TLSHandshakeTimeout:    dialTimeout,
+			ResponseHeaderTimeout:  time.Minute,
+		},
+	}
+}

@@ -1,0 +1,108 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/nbd-wtf/go-nostr"
+)
+
+// maxQueryEvents bounds what Query collects when the filter has no limit.
+const maxQueryEvents = 5000
+
+// Query returns the stored events that match, newest first, each once, at most
+// filter.Limit of them. It waits for every connected relay, no longer than
+// Config.QueryTimeout. It returns an error only if no relay answered to the
+// end; what came before is returned with it.
+func (p *Pool) Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.QueryTimeout)
+	defer cancel()
+	q := &query{filter: filter, limit: maxQueryEvents, seen: map[string]bool{}}
+	if filter.Limit > 0 {
+		q.limit = min(q.limit, filter.Limit)
+	}
+	errs := make([]error, len(p.links))
+	var all sync.WaitGroup
+	for i, l := range p.links {
+		all.Go(func() { errs[i] = q.ask(ctx, l) })
+	}
+	all.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	slices.SortFunc(q.events, nostr.CompareEventReverse)
+	q.events = slices.Clip(q.events[:min(len(q.events), q.limit)])
+	if slices.Contains(errs, nil) {
+		return q.events, nil
+	}
+	return q.events, fmt.Errorf("query: %w", errors.Join(errs...))
+}
+
+// query collects what the relays send.
+type query struct {
+	filter nostr.Filter
+	limit  int
+
+	mu     sync.Mutex
+	seen   map[string]bool
+	events []nostr.Event
+}
+
+// ask queries one relay.
+func (q *query) ask(ctx context.Context, l *link) error {
+	s, err := l.await(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.url, err)
+	}
+	end := make(chan error, 1) // EOSE or CLOSED, whichever comes first
+	finish := func(err error) {
+		select {
+		case end <- err:
+		default:
+		}
+	}
+	count, over := 0, false // q.mu guards them
+	stop := func() {
+		q.mu.Lock()
+		over = true
+		q.mu.Unlock()
+	}
+	id := s.request(&feed{
+		filters: nostr.Filters{q.filter},
+		known: func(ev *nostr.Event) bool {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			// One relay brings no more than was asked for, and nothing live.
+			return over || count >= q.limit || q.seen[ev.ID]
+		},
+		event: func(ev *nostr.Event) {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			count++
+			if !over && !q.seen[ev.ID] {
+				q.seen[ev.ID] = true
+				q.events = append(q.events, *ev)
+			}
+		},
+		eose: func() {
+			stop()
+			finish(nil)
+		},
+		closed: func(text string) { finish(fmt.Errorf("%w: %s", ErrRefused, text)) },
+	})
+	defer s.forget(id)
+	defer stop()
+	select {
+	case err = <-end:
+	case <-s.done:
+		err = ErrDisconnected
+	case <-ctx.Done():
+		err = ErrTimeout
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.url, err)
+	}
+	return nil
+}

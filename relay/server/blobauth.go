@@ -1,0 +1,90 @@
+package server
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/relay/nip01"
+)
+
+// kindBlobAuth is the kind of an authorization event (BUD-01).
+const kindBlobAuth = 24242
+
+// clockSkew is how far a signer's clock may be ahead of ours.
+const clockSkew = time.Minute
+
+var (
+	errAuthMissing  = errors.New("an Authorization header with a Nostr event is required")
+	errAuthMalform  = errors.New("the authorization event is malformed")
+	errAuthKind     = errors.New("the authorization event must be of kind 24242")
+	errAuthFuture   = errors.New("the authorization event is not valid yet")
+	errAuthExpired  = errors.New("the authorization event has expired, or no expiration tag")
+	errAuthVerb     = errors.New("the authorization event is for another action")
+	errAuthSig      = errors.New("the authorization event is not signed by its author")
+	errAuthUploader = errors.New("this key may not upload here")
+)
+
+// blobAuth is a checked authorization: who may do the action, and on which
+// blobs (hex).
+type blobAuth struct {
+	pubkey string
+	hashes []string
+}
+
+// allows reports whether the event names the blob.
+func (a blobAuth) allows(hash string) bool { return slices.Contains(a.hashes, hash) }
+
+// authorize makes the checks of BUD-01 in its order, the signature last.
+func authorize(r *http.Request, verb string, now time.Time) (blobAuth, error) {
+	ev, err := authEvent(r.Header.Get("Authorization"))
+	if err != nil {
+		return blobAuth{}, err
+	}
+	if ev.Kind != kindBlobAuth { // 1. "The kind must be 24242"
+		return blobAuth{}, errAuthKind
+	}
+	if ev.CreatedAt.Time().After(now.Add(clockSkew)) { // 2. "created_at must be in the past"
+		return blobAuth{}, errAuthFuture
+	}
+	// 3. "The expiration tag must be set to a Unix timestamp in the future"
+	if unix, ok := nip01.Expiration(&ev); !ok || unix <= now.Unix() {
+		return blobAuth{}, errAuthExpired
+	}
+	if tag := ev.Tags.Find("t"); tag == nil || tag[1] != verb { // 4.
+		return blobAuth{}, errAuthVerb
+	}
+	if nip01.Verify(&ev) != nil {
+		return blobAuth{}, errAuthSig
+	}
+	auth := blobAuth{pubkey: ev.PubKey}
+	for tag := range ev.Tags.FindAll("x") {
+		auth.hashes = append(auth.hashes, tag[1])
+	}
+	return auth, nil
+}
+
+// authEvent decodes the header. Clients use both alphabets of base64, with and
+// without padding. http.Server has bounded its length.
+func authEvent(header string) (nostr.Event, error) {
+	scheme, text, ok := strings.Cut(header, " ")
+	if !ok || !strings.EqualFold(scheme, "Nostr") {
+		return nostr.Event{}, errAuthMissing
+	}
+	text = strings.TrimRight(strings.TrimSpace(text), "=")
+	text = strings.NewReplacer("-", "+", "_", "/").Replace(text)
+	doc, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		return nostr.Event{}, errAuthMalform
+	}
+	ev, err := nip01.ParseEvent(doc, nip01.Limits{})
+	if err != nil {
+		return nostr.Event{}, errAuthMalform
+	}
+	return ev, nil
+}

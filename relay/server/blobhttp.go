@@ -1,0 +1,161 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+)
+
+// transferTimeout bounds one upload or download.
+const transferTimeout = 5 * time.Minute
+
+const defaultType = "application/octet-stream"
+
+// descriptor is the answer to an upload (BUD-02).
+type descriptor struct {
+	URL      string `json:"url"`
+	SHA256   string `json:"sha256"`
+	Size     int64  `json:"size"`
+	Type     string `json:"type"`
+	Uploaded int64  `json:"uploaded"`
+}
+
+func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.uploads <- struct{}{}:
+		defer func() { <-s.uploads }()
+	default:
+		reject(w, http.StatusServiceUnavailable, "too many uploads at once")
+		return
+	}
+	auth, err := authorize(r, "upload", time.Now())
+	if err != nil {
+		reject(w, http.StatusUnauthorized, err.Error())
+		return
+	}
+	if list := s.cfg.Uploaders; len(list) > 0 && !slices.Contains(list, auth.pubkey) {
+		reject(w, http.StatusForbidden, errAuthUploader.Error())
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(transferTimeout))
+	n, err := s.blobs.put(r.Context(), auth, contentType(r), r.Body, r.ContentLength)
+	if err != nil {
+		s.rejectBlob(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(descriptor{
+		URL:      s.blobURL(r, n.hash),
+		SHA256:   n.hash,
+		Size:     n.size,
+		Type:     n.mime,
+		Uploaded: n.uploaded,
+	})
+}
+
+// contentType keeps a well-formed media type; it becomes a header again.
+func contentType(r *http.Request) string {
+	t := r.Header.Get("Content-Type")
+	media, params, err := mime.ParseMediaType(t)
+	if err != nil || len(t) > 200 {
+		return defaultType
+	}
+	if t = mime.FormatMediaType(media, params); t == "" {
+		return defaultType
+	}
+	return t
+}
+
+func (s *Server) blobURL(r *http.Request, hash string) string {
+	if s.cfg.PublicURL != "" {
+		return s.cfg.PublicURL + "/" + hash
+	}
+	return "http://" + r.Host + "/" + hash
+}
+
+// blobHash reads the hash of a path <sha256>[.ext].
+func blobHash(r *http.Request) (string, bool) {
+	hash, ext, dotted := strings.Cut(r.PathValue("blob"), ".")
+	if dotted && (ext == "" || len(ext) > 32) {
+		return "", false
+	}
+	return hash, nostr.IsValid32ByteHex(hash)
+}
+
+func (s *Server) serveBlob(w http.ResponseWriter, r *http.Request) {
+	hash, ok := blobHash(r)
+	if !ok {
+		reject(w, http.StatusNotFound, errBlobUnknown.Error())
+		return
+	}
+	n, f, err := s.blobs.open(r.Context(), hash)
+	if err != nil {
+		s.rejectBlob(w, err)
+		return
+	}
+	defer f.Close()
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferTimeout))
+	h := w.Header()
+	h.Set("Content-Type", n.mime)
+	h.Set("ETag", `"`+hash+`"`)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	// A blob is a stranger's document: it gets no script and no origin.
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	http.ServeContent(w, r, "", time.Time{}, f)
+}
+
+func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
+	hash, ok := blobHash(r)
+	if !ok {
+		reject(w, http.StatusNotFound, errBlobUnknown.Error())
+		return
+	}
+	auth, err := authorize(r, "delete", time.Now())
+	if err != nil {
+		reject(w, http.StatusUnauthorized, err.Error())
+		return
+	}
+	if !auth.allows(hash) {
+		reject(w, http.StatusForbidden, errBlobHash.Error())
+		return
+	}
+	if err := s.blobs.remove(r.Context(), auth.pubkey, hash); err != nil {
+		s.rejectBlob(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *Server) rejectBlob(w http.ResponseWriter, err error) {
+	for _, c := range []struct {
+		err    error
+		status int
+	}{
+		{errBlobTooLarge, http.StatusRequestEntityTooLarge},
+		{errBlobsFull, http.StatusInsufficientStorage},
+		{errBlobHash, http.StatusForbidden},
+		{errBlobUnknown, http.StatusNotFound},
+		{errNotOwner, http.StatusForbidden},
+	} {
+		if errors.Is(err, c.err) {
+			reject(w, c.status, c.err.Error())
+			return
+		}
+	}
+	s.cfg.Log.Warn("blob request", "error", err)
+	reject(w, http.StatusInternalServerError, "the blob could not be transferred")
+}
+
+// reject answers with the reason where Blossom clients of any age look for it.
+func reject(w http.ResponseWriter, status int, reason string) {
+	w.Header().Set("X-Reason", reason)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"message": reason})
+}

@@ -1,0 +1,226 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/time/rate"
+
+	"github.com/lightwork-market/lightwork/relay/nip01"
+)
+
+// Why a client is dropped.
+var (
+	errSlowReader = errors.New("client reads too slowly")
+	errFlood      = errors.New("client sends garbage faster than the rate limit")
+	errNotText    = errors.New("client sent a binary message")
+)
+
+// client is one websocket. Its reader goroutine owns subs and limiter.
+type client struct {
+	srv      *Server
+	ws       *websocket.Conn
+	log      *slog.Logger
+	out      *queue
+	limiter  *rate.Limiter
+	inFlight chan struct{} // one per event that waits for its OK
+	subs     map[string]*subscription
+	drop     context.CancelCauseFunc
+}
+
+func newClient(s *Server, ws *websocket.Conn, remote string) *client {
+	l := s.cfg.Limits
+	ws.SetReadLimit(int64(l.MaxMessageBytes))
+	return &client{
+		srv:      s,
+		ws:       ws,
+		log:      s.cfg.Log.With("client", remote),
+		out:      newQueue(l.MaxQueueBytes),
+		limiter:  rate.NewLimiter(rate.Limit(l.MessagesPerSecond), l.MessageBurst),
+		inFlight: make(chan struct{}, l.MaxInFlight),
+		subs:     map[string]*subscription{},
+	}
+}
+
+// serve runs the client until it leaves, is dropped, or ctx ends.
+func (c *client) serve(ctx context.Context) {
+	ctx, c.drop = context.WithCancelCause(ctx)
+	var others sync.WaitGroup
+	others.Go(func() { c.drop(c.write(ctx)) })
+	others.Go(func() { c.drop(c.keepAlive(ctx)) })
+	c.drop(c.read(ctx))
+	_ = c.ws.CloseNow()
+	others.Wait()
+	for _, sub := range c.subs {
+		c.srv.index.remove(sub)
+	}
+	if err := context.Cause(ctx); errors.Is(err, errSlowReader) || errors.Is(err, errFlood) {
+		c.log.Warn("client dropped", "error", err)
+	}
+}
+
+func (c *client) read(ctx context.Context) error {
+	for {
+		kind, doc, err := c.ws.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if kind != websocket.MessageText {
+			return errNotText
+		}
+		if err := c.handle(ctx, doc); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *client) write(ctx context.Context) error {
+	var buf []byte
+	for {
+		f, err := c.out.next(ctx)
+		if err != nil {
+			return err
+		}
+		buf = f.appendTo(buf[:0])
+		wctx, cancel := context.WithTimeout(ctx, c.srv.cfg.Limits.WriteTimeout)
+		err = c.ws.Write(wctx, websocket.MessageText, buf)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			return errSlowReader
+		}
+		if err != nil {
+			return err
+		}
+		c.out.done(f)
+	}
+}
+
+// keepAlive pings, and returns when a pong is overdue.
+func (c *client) keepAlive(ctx context.Context) error {
+	l := c.srv.cfg.Limits
+	tick := time.NewTicker(l.PingInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		pctx, cancel := context.WithTimeout(ctx, l.WriteTimeout)
+		err := c.ws.Ping(pctx)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// send queues a message and drops the client if its queue is full.
+func (c *client) send(f frame) {
+	if !c.out.push(f) {
+		c.drop(errSlowReader)
+	}
+}
+
+func (c *client) ok(id string, accepted bool, text string) {
+	c.send(frame{text: nip01.AppendOK(nil, id, accepted, text)})
+}
+
+func (c *client) closed(subID, text string) {
+	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelClosed, subID, text)})
+}
+
+func (c *client) notice(text string) {
+	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelNotice, text)})
+}
+
+// handle answers one message. An error drops the client.
+func (c *client) handle(ctx context.Context, doc []byte) error {
+	m, err := nip01.ParseClient(doc, c.srv.cfg.Limits.parser())
+	allowed := c.limiter.Allow()
+	if err != nil {
+		if !allowed {
+			return errFlood
+		}
+		if m.Label == nip01.LabelReq && errors.Is(err, nip01.ErrUnsupported) {
+			c.refuse(&m, "unsupported: filter contains unknown elements")
+			return nil
+		}
+		c.refuse(&m, "invalid: "+err.Error())
+		return nil
+	}
+	switch {
+	case m.Label == nip01.LabelClose:
+		c.unsubscribe(m.SubID)
+	case !allowed:
+		c.refuse(&m, "rate-limited: slow down")
+	case m.Label == nip01.LabelEvent:
+		return c.publish(ctx, &m.Event)
+	default:
+		return c.subscribe(ctx, m.SubID, m.Filters)
+	}
+	return nil
+}
+
+// refuse answers in the form that belongs to the message, or with a NOTICE
+// where it is too broken to tell.
+func (c *client) refuse(m *nip01.ClientMessage, reason string) {
+	switch {
+	case m.Label == nip01.LabelEvent && m.Event.ID != "":
+		c.ok(m.Event.ID, false, reason)
+	case m.Label == nip01.LabelReq && m.SubID != "":
+		c.closed(m.SubID, reason)
+	default:
+		c.notice(reason)
+	}
+}
+
+// publish makes the checks that need no work and hands the event on.
+func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
+	j := &job{client: c, event: ev, raw: nip01.Marshal(ev)}
+	if reason := c.srv.admit(ev, len(j.raw), time.Now()); reason != "" {
+		c.ok(ev.ID, false, reason)
+		return nil
+	}
+	// Not reading on is the brake on a client that is faster than the disk.
+	select {
+	case c.inFlight <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case c.srv.jobs <- j:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// admit returns the reason to refuse the event, "" if there is none.
+func (s *Server) admit(ev *nostr.Event, size int, now time.Time) string {
+	l := s.cfg.Limits
+	if size > l.MaxEventBytes {
+		return fmt.Sprintf("invalid: event is larger than %d bytes", l.MaxEventBytes)
+	}
+	if ev.CreatedAt < nostr.Timestamp(now.Add(-l.MaxAge).Unix()) {
+		return "invalid: created_at is too long ago"
+	}
+	if ev.CreatedAt > nostr.Timestamp(now.Add(l.MaxAhead).Unix()) {
+		return "invalid: created_at is too far ahead"
+	}
+	if expires, ok := nip01.Expiration(ev); ok && expires <= now.Unix() {
+		return "invalid: event has expired"
+	}
+	for _, tag := range ev.Tags {
+		if len(tag) == 1 && tag[0] == "-" { // NIP-70
+			return "auth-required: protected events are not accepted"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,157 @@
+// Package server is the embedded relay: NIP-01, NIP-09, NIP-11 and NIP-40, and
+// Blossom blobs (BUD-01, BUD-02) on the same port, on one SQLite file of its
+// own.
+//
+// An event is checked in the order size, depth, shape, rate, duplicate id,
+// hash, signature, so that what costs most comes last; signatures are checked
+// by a fixed number of workers. An event is acknowledged once it is durable.
+// Every client has its own queue; one that does not read is dropped and holds
+// up nobody.
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/relay/nip01"
+)
+
+// Config says what a relay is. Dir alone is required.
+type Config struct {
+	// Dir holds relay.db and blobs/. It is created with mode 0700.
+	Dir string
+	// Log receives warnings about clients. Nil discards them.
+	Log *slog.Logger
+
+	// Name, Description, PubKey (hex), Contact and Version are for the
+	// relay information document (NIP-11). All may be empty.
+	Name, Description, PubKey, Contact, Version string
+
+	// PublicURL is the http or https address under which blobs are reached,
+	// without a trailing slash. Empty takes the Host of each upload.
+	PublicURL string
+
+	// Uploaders are the public keys (hex) that may upload blobs. Empty means
+	// everyone; then a stranger can fill Limits.BlobTotalBytes.
+	Uploaders []string
+
+	Limits Limits
+}
+
+// Limits are enforced for every client and announced in the relay information
+// document. Zero fields stand for the defaults named beside them.
+type Limits struct {
+	MaxMessageBytes  int // one websocket message; 128 KiB
+	MaxEventBytes    int // one event in its shortest JSON form; 64 KiB
+	MaxTags          int // tags of an event; 2000
+	MaxFilters       int // filters of a REQ; 200
+	MaxFilterValues  int // values of one list of a filter; 2000
+	MaxLimit         int // stored events for one filter, also without a limit; 500
+	MaxSubscriptions int // of a connection; 200
+	MaxSubIDBytes    int // 64
+
+	// MaxConnections bounds the websockets in all; 1024.
+	MaxConnections int
+	// MaxQueueBytes is what may wait for one client before it is dropped;
+	// 32 MiB.
+	MaxQueueBytes int
+	// MaxInFlight is how many events of one connection may wait for
+	// their OK before the relay stops reading from it; 256.
+	MaxInFlight int
+	// MessagesPerSecond and MessageBurst bound what one connection sends;
+	// 500 and 2000.
+	MessagesPerSecond, MessageBurst int
+
+	// MaxAge and MaxAhead bound created_at against the relay's clock; three
+	// years and 15 minutes.
+	MaxAge, MaxAhead time.Duration
+
+	// PingInterval is how often a silent connection is tested; 30 s. A client
+	// that does not answer, or that takes longer than WriteTimeout (20 s) to
+	// accept one message, is dropped.
+	PingInterval, WriteTimeout time.Duration
+
+	// MaxBlobBytes is the largest blob; 32 MiB. BlobTotalBytes is the most
+	// that all blobs may take; 8 GiB.
+	MaxBlobBytes, BlobTotalBytes int64
+	// MaxUploads is how many uploads run at once; 32.
+	MaxUploads int
+}
+
+// ErrConfig is wrapped by New for a Config that cannot work.
+var ErrConfig = errors.New("relay configuration")
+
+func (l Limits) withDefaults() Limits {
+	orInt := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	orTime := func(v *time.Duration, d time.Duration) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	orSize := func(v *int64, d int64) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	orInt(&l.MaxMessageBytes, 128<<10)
+	orInt(&l.MaxEventBytes, 64<<10)
+	orInt(&l.MaxTags, 2000)
+	orInt(&l.MaxFilters, 200)
+	orInt(&l.MaxFilterValues, 2000)
+	orInt(&l.MaxLimit, 500)
+	orInt(&l.MaxSubscriptions, 200)
+	orInt(&l.MaxSubIDBytes, 64)
+	orInt(&l.MaxConnections, 1024)
+	orInt(&l.MaxQueueBytes, 32<<20)
+	orInt(&l.MaxInFlight, 256)
+	orInt(&l.MessagesPerSecond, 500)
+	orInt(&l.MessageBurst, 2000)
+	orTime(&l.MaxAge, 3*365*24*time.Hour)
+	orTime(&l.MaxAhead, 15*time.Minute)
+	orTime(&l.PingInterval, 30*time.Second)
+	orTime(&l.WriteTimeout, 20*time.Second)
+	orSize(&l.MaxBlobBytes, 32<<20)
+	orSize(&l.BlobTotalBytes, 8<<30)
+	orInt(&l.MaxUploads, 32)
+	return l
+}
+
+func (l Limits) parser() nip01.Limits {
+	return nip01.Limits{
+		MaxTags:         l.MaxTags,
+		MaxFilters:      l.MaxFilters,
+		MaxFilterValues: l.MaxFilterValues,
+		MaxSubID:        l.MaxSubIDBytes,
+	}
+}
+
+func (c *Config) validate() error {
+	if c.Dir == "" {
+		return fmt.Errorf("%w: Dir is empty", ErrConfig)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.PublicURL != "" {
+		u, err := url.Parse(c.PublicURL)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" {
+			return fmt.Errorf("%w: PublicURL %q is not http(s)://host", ErrConfig, c.PublicURL)
+		}
+	}
+	for _, k := range append([]string{c.PubKey}, c.Uploaders...) {
+		if k != "" && !nostr.IsValid32ByteHex(k) {
+			return fmt.Errorf("%w: %q is not a public key in hex", ErrConfig, k)
+		}
+	}
+	c.Limits = c.Limits.withDefaults()
+	return nil
+}

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+)
+
+// applyDeletion removes what a kind 5 event names and its author may delete.
+func applyDeletion(tx *sqlite.Tx, ev *nostr.Event) error {
+	for _, tag := range ev.Tags {
+		if len(tag) < 2 {
+			continue
+		}
+		var err error
+		switch tag[0] {
+		case "e":
+			if nostr.IsValid32ByteHex(tag[1]) {
+				err = deleteWhere(tx, ev, tag[1], "id = ? AND kind <> 5", unhex(tag[1]))
+			}
+		case "a":
+			if ownAddress(tag[1], ev.PubKey) {
+				err = deleteWhere(tx, ev, tag[1], "address = ? AND created_at <= ?", tag[1], int64(ev.CreatedAt))
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownAddress reports whether address is kind:pubkey:d of the author's.
+func ownAddress(address, pubkey string) bool {
+	kind, rest, ok := strings.Cut(address, ":")
+	if !ok || !strings.HasPrefix(rest, pubkey+":") {
+		return false
+	}
+	n, err := strconv.Atoi(kind)
+	return err == nil && (nostr.IsReplaceableKind(n) || nostr.IsAddressableKind(n))
+}
+
+// deleteWhere removes an event of the author's and remembers the target.
+func deleteWhere(tx *sqlite.Tx, ev *nostr.Event, target, where string, args ...any) error {
+	if _, err := tx.Exec(`INSERT INTO deleted (target, pubkey, until) VALUES (?, ?, ?)
+		ON CONFLICT DO UPDATE SET until = max(until, excluded.until)`,
+		target, unhex(ev.PubKey), int64(ev.CreatedAt)); err != nil {
+		return err
+	}
+	var (
+		seq int64
+		raw []byte
+	)
+	err := tx.QueryRow("SELECT seq, raw FROM events WHERE pubkey = ? AND "+where,
+		append([]any{unhex(ev.PubKey)}, args...)...).Scan(&seq, &raw)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return remove(tx, seq, raw)
+}
+
+// purgeChunk bounds how long a purge holds up other writers.
+const purgeChunk = 200
+
+// purge removes the events that had expired at now.
+func (s *store) purge(ctx context.Context, now time.Time) error {
+	for {
+		n := 0
+		err := s.db.Update(ctx, func(tx *sqlite.Tx) error {
+			rows, err := tx.Query("SELECT seq, raw FROM events WHERE expires_at <= ? LIMIT ?", now.Unix(), purgeChunk)
+			if err != nil {
+				return err
+			}
+			expired := map[int64][]byte{}
+			for rows.Next() {
+				var (
+					seq int64
+					raw []byte
+				)
+				if err := rows.Scan(&seq, &raw); err != nil {
+					return err
+				}
+				expired[seq] = raw
+			}
+			if err := rows.Err(); err != nil {
+				return err
+			}
+			n = len(expired)
+			for seq, raw := range expired {
+				if err := remove(tx, seq, raw); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || n < purgeChunk {
+			return err
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/relay/nip01"
+)
+
+// maxBatch bounds the events that share one commit.
+const maxBatch = 256
+
+// purgeInterval is how often expired events are removed. They are not served
+// in between.
+const purgeInterval = time.Minute
+
+// job is an event on its way from a client to the store.
+type job struct {
+	client *client
+	event  *nostr.Event
+	raw    []byte // its shortest JSON form
+}
+
+// finish answers the client and lets it send another event.
+func (j *job) finish(accepted bool, text string) {
+	j.client.ok(j.event.ID, accepted, text)
+	<-j.client.inFlight
+}
+
+// verifyLoop is one of the workers that check signatures.
+func (s *Server) verifyLoop() {
+	for j := range s.jobs {
+		if reason, accepted := s.verify(j); reason != "" {
+			j.finish(accepted, reason)
+			continue
+		}
+		if nostr.IsEphemeralKind(j.event.Kind) {
+			s.broadcast(j)
+			j.finish(true, "")
+			continue
+		}
+		s.verified <- j
+	}
+}
+
+const duplicateText = "duplicate: already have this event"
+
+// verify returns the answer for an event that goes no further, "" for a good
+// one: duplicate id -> hash -> signature, the cheap checks first.
+func (s *Server) verify(j *job) (reason string, accepted bool) {
+	have, err := s.store.has(j.event.ID)
+	switch {
+	case err != nil:
+		s.cfg.Log.Error("look up event", "error", err)
+		return "error: the store does not answer", false
+	case have:
+		return duplicateText, true
+	}
+	if err := nip01.Verify(j.event); err != nil {
+		return "invalid: " + err.Error(), false
+	}
+	return "", false
+}
+
+// ingestLoop stores what is verified: whatever waits shares one commit. It is
+// the only goroutine that stores events, so they go live in the order of their
+// commits.
+func (s *Server) ingestLoop() {
+	batch := make([]*job, 0, maxBatch)
+	for first := range s.verified {
+		batch = append(batch[:0], first)
+		for more := true; more && len(batch) < maxBatch; {
+			select {
+			case j, ok := <-s.verified:
+				if more = ok; ok {
+					batch = append(batch, j)
+				}
+			default:
+				more = false
+			}
+		}
+		s.ingest(batch)
+		clear(batch)
+	}
+}
+
+// ingest stores a batch. OK is sent after the commit returned, never before.
+func (s *Server) ingest(batch []*job) {
+	outcomes, err := s.store.put(batch)
+	if err != nil && len(batch) > 1 {
+		// One event can spoil the transaction of all: try each by itself.
+		for i := range batch {
+			s.ingest(batch[i : i+1])
+		}
+		return
+	}
+	for i, j := range batch {
+		if err != nil {
+			s.cfg.Log.Error("store event", "id", j.event.ID, "error", err)
+			j.finish(false, "error: could not store the event")
+			continue
+		}
+		if outcomes[i] == stored {
+			s.broadcast(j)
+		}
+		j.finish(outcomes[i].answer())
+	}
+}
+
+func (s *Server) broadcast(j *job) {
+	for _, sub := range s.index.matching(j.event) {
+		sub.deliver(j)
+	}
+}
+
+// purgeLoop removes expired events until ctx ends.
+func (s *Server) purgeLoop(ctx context.Context) {
+	tick := time.NewTicker(purgeInterval)
+	defer tick.Stop()
+	for {
+		if err := s.store.purge(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Error("purge expired events", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"github.com/lightwork-market/lightwork/relay/nip01"
+)
+
+// frameOverhead is charged for each waiting frame besides its bytes.
+const frameOverhead = 96
+
+// frame is a message to a client: either text, or the event for a
+// subscription. The event's bytes are shared by everyone who gets it; the
+// whole of them is charged to each, since one slow client may keep them alive.
+type frame struct {
+	text  []byte
+	subID string
+	event []byte
+}
+
+func (f frame) size() int { return len(f.text) + len(f.subID) + len(f.event) + frameOverhead }
+
+// appendTo appends the wire form.
+func (f frame) appendTo(dst []byte) []byte {
+	if f.event == nil {
+		return append(dst, f.text...)
+	}
+	return nip01.AppendDelivery(dst, f.subID, f.event)
+}
+
+// queue is what waits for one client, bounded in bytes.
+type queue struct {
+	limit int
+	ready chan struct{} // capacity 1: there is something to write
+	space chan struct{} // capacity 1: something was taken
+
+	mu     sync.Mutex
+	frames []frame
+	bytes  int
+}
+
+func newQueue(limit int) *queue {
+	return &queue{limit: limit, ready: make(chan struct{}, 1), space: make(chan struct{}, 1)}
+}
+
+// push adds a frame and never blocks. False means that the queue is full: the
+// client reads too slowly and must go.
+func (q *queue) push(f frame) bool {
+	q.mu.Lock()
+	full := q.bytes+f.size() > q.limit
+	if !full {
+		q.frames = append(q.frames, f)
+		q.bytes += f.size()
+	}
+	q.mu.Unlock()
+	if !full {
+		notify(q.ready)
+	}
+	return !full
+}
+
+// wait returns once half the queue is free, so that a long answer fills it no
+// further and leaves room for live events. Only the client's reader calls it.
+func (q *queue) wait(ctx context.Context) error {
+	for {
+		q.mu.Lock()
+		ok := q.bytes <= q.limit/2
+		q.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-q.space:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// next waits for a frame. It stays charged until done is called with it, so
+// that a frame under way to a stuck client still counts.
+func (q *queue) next(ctx context.Context) (frame, error) {
+	for {
+		q.mu.Lock()
+		if len(q.frames) > 0 {
+			f := q.frames[0]
+			q.frames[0] = frame{}
+			q.frames = q.frames[1:]
+			q.mu.Unlock()
+			return f, nil
+		}
+		q.mu.Unlock()
+		select {
+		case <-q.ready:
+		case <-ctx.Done():
+			return frame{}, ctx.Err()
+		}
+	}
+}
+
+func (q *queue) done(f frame) {
+	q.mu.Lock()
+	q.bytes -= f.size()
+	q.mu.Unlock()
+	notify(q.space)
+}
+
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

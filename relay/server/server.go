@@ -1,0 +1,197 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// shutdownGrace is how long running blob transfers may take to finish.
+const shutdownGrace = 2 * time.Second
+
+// Server is a relay. New opens its store, Serve runs it.
+type Server struct {
+	cfg   Config
+	store *store
+	blobs *blobStore
+	index *index
+
+	jobs     chan *job // to the verify workers; closed when no client is left
+	verified chan *job // to the ingest goroutine; closed after the workers
+
+	slots   chan struct{} // one per websocket
+	queries chan struct{} // one per running query
+	uploads chan struct{} // one per running upload
+
+	mu       sync.Mutex
+	closing  bool           // no request begins any more
+	requests sync.WaitGroup // every request and websocket
+}
+
+// maxQueries leaves one of the store's readers to the duplicate check of the
+// verify workers.
+const maxQueries = 3
+
+// New opens or creates the store in cfg.Dir. The caller ends with Serve, or
+// with Close if it never serves.
+func New(ctx context.Context, cfg Config) (*Server, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	st, err := openStore(ctx, cfg.Dir, cfg.Log)
+	if err != nil {
+		return nil, fmt.Errorf("open relay: %w", err)
+	}
+	blobs, err := openBlobs(ctx, st.db, cfg)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open relay: %w", err), st.close())
+	}
+	return &Server{
+		cfg:      cfg,
+		store:    st,
+		blobs:    blobs,
+		index:    newIndex(),
+		jobs:     make(chan *job, cfg.Limits.MaxInFlight),
+		verified: make(chan *job, maxBatch),
+		slots:    make(chan struct{}, cfg.Limits.MaxConnections),
+		queries:  make(chan struct{}, maxQueries),
+		uploads:  make(chan struct{}, cfg.Limits.MaxUploads),
+	}, nil
+}
+
+// Close frees the store of a Server that never served.
+func (s *Server) Close() error { return s.store.close() }
+
+// Serve accepts clients on ln until ctx ends, then drops them, finishes what
+// was accepted, closes the store and returns nil. It is called once.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pipeline := s.startPipeline(ctx)
+	hs := &http.Server{
+		Handler:           s.handler(ctx),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- hs.Serve(ln) }()
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		err = fmt.Errorf("serve relay: %w", err)
+	}
+	cancel()
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer stop()
+	if hs.Shutdown(grace) != nil {
+		_ = hs.Close() // what did not finish in time is cut
+	}
+	s.drain()
+	close(s.jobs)
+	pipeline.Wait()
+	return errors.Join(err, s.store.close())
+}
+
+// startPipeline starts the verify workers, the ingest goroutine and the purge
+// of expired events. It ends after jobs is closed and ctx has ended.
+func (s *Server) startPipeline(ctx context.Context) *sync.WaitGroup {
+	var workers, all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(s.verifyLoop)
+	}
+	all.Go(func() {
+		workers.Wait()
+		close(s.verified)
+	})
+	all.Go(s.ingestLoop)
+	all.Go(func() { s.purgeLoop(ctx) })
+	return &all
+}
+
+// handler routes by method and path: the relay is at the root, and so are
+// blobs ("all endpoints MUST be served from the root path", BUD-01).
+func (s *Server) handler(ctx context.Context) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			s.serveWebsocket(ctx, w, r)
+			return
+		}
+		s.serveInfo(w, r)
+	})
+	mux.HandleFunc("PUT /upload", s.serveUpload)
+	mux.HandleFunc("GET /{blob}", s.serveBlob) // and HEAD
+	mux.HandleFunc("DELETE /{blob}", s.serveDelete)
+	return s.tracked(cors(mux))
+}
+
+// tracked lets drain wait for hijacked connections too, which http.Server does
+// not know any more.
+func (s *Server) tracked(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		refused := s.closing
+		if !refused {
+			s.requests.Add(1)
+		}
+		s.mu.Unlock()
+		if refused {
+			http.Error(w, "shutting down", http.StatusServiceUnavailable)
+			return
+		}
+		defer s.requests.Done()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// drain returns when no request runs and none can begin.
+func (s *Server) drain() {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	s.requests.Wait()
+}
+
+// cors lets web pages of any origin use the relay: it holds public data and no
+// cookies (NIP-11 and BUD-01 demand it).
+func cors(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Allow-Headers", "Authorization, *")
+		h.Set("Access-Control-Allow-Methods", "GET, HEAD, PUT, DELETE, OPTIONS")
+		h.Set("Access-Control-Expose-Headers", "*")
+		h.Set("X-Content-Type-Options", "nosniff")
+		if r.Method == http.MethodOptions {
+			h.Set("Access-Control-Max-Age", "86400")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) serveWebsocket(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		http.Error(w, "too many connections", http.StatusServiceUnavailable)
+		return
+	}
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // any origin, see cors
+	if err != nil {
+		return // Accept has answered
+	}
+	newClient(s, ws, r.RemoteAddr).serve(ctx)
+}

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/relay/nip01"
+)
+
+// store is the relay's own database.
+type store struct {
+	db *sqlite.DB
+}
+
+func openStore(ctx context.Context, dir string, log *slog.Logger) (*store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(dir, "relay.db"), sqlite.Options{
+		Migrations:    migrations,
+		ExclusiveLock: true,
+		Logger:        log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &store{db}, nil
+}
+
+func (s *store) close() error { return s.db.Close() }
+
+// outcome is what became of an event that could be stored.
+type outcome int
+
+const (
+	stored     outcome = iota
+	duplicate          // the same event is there
+	superseded         // a newer version is there
+	forgotten          // its author deleted it
+)
+
+func (o outcome) answer() (accepted bool, text string) {
+	switch o {
+	case duplicate:
+		return true, duplicateText
+	case superseded:
+		return true, "duplicate: have a newer version"
+	case forgotten:
+		return false, "blocked: its author deleted this event"
+	}
+	return true, ""
+}
+
+func (s *store) has(id string) (found bool, err error) {
+	err = s.db.View(context.Background(), func(tx *sqlite.Tx) error {
+		found, err = exists(tx, "SELECT 1 FROM events WHERE id = ?", unhex(id))
+		return err
+	})
+	return found, err
+}
+
+// put stores verified events in one transaction and returns once it is
+// durable.
+func (s *store) put(batch []*job) ([]outcome, error) {
+	outcomes := make([]outcome, len(batch))
+	err := s.db.Update(context.Background(), func(tx *sqlite.Tx) error {
+		for i, j := range batch {
+			o, err := putOne(tx, j.event, j.raw)
+			if err != nil {
+				return err
+			}
+			outcomes[i] = o
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store events: %w", err)
+	}
+	return outcomes, nil
+}
+
+func putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte) (outcome, error) {
+	have, err := exists(tx, "SELECT 1 FROM events WHERE id = ?", unhex(ev.ID))
+	if err != nil || have {
+		return duplicate, err
+	}
+	address, replaceable := nip01.Address(ev)
+	gone, err := wasDeleted(tx, ev, address)
+	if err != nil || gone {
+		return forgotten, err
+	}
+	if replaceable {
+		newer, err := replace(tx, ev, address)
+		if err != nil || newer {
+			return superseded, err
+		}
+	}
+	if err := insert(tx, ev, raw, address); err != nil {
+		return stored, err
+	}
+	if ev.Kind == nostr.KindDeletion {
+		return stored, applyDeletion(tx, ev)
+	}
+	return stored, nil
+}
+
+func wasDeleted(tx *sqlite.Tx, ev *nostr.Event, address string) (bool, error) {
+	if ev.Kind == nostr.KindDeletion {
+		return false, nil // "deletion request against a deletion request has no effect"
+	}
+	return exists(tx, `SELECT 1 FROM deleted WHERE pubkey = ?
+		AND (target = ? OR (target = ? AND until >= ?))`,
+		unhex(ev.PubKey), ev.ID, address, int64(ev.CreatedAt))
+}
+
+// replace removes the older version at the event's address, or reports that
+// the stored one is to stay: it is newer, or as old with a lower id.
+func replace(tx *sqlite.Tx, ev *nostr.Event, address string) (newer bool, err error) {
+	var (
+		seq, created int64
+		id, raw      []byte
+	)
+	err = tx.QueryRow("SELECT seq, created_at, id, raw FROM events WHERE address = ?", address).
+		Scan(&seq, &created, &id, &raw)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if created > int64(ev.CreatedAt) || created == int64(ev.CreatedAt) && hex.EncodeToString(id) < ev.ID {
+		return true, nil
+	}
+	return false, remove(tx, seq, raw)
+}
+
+func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string) error {
+	var expires, addr any
+	if unix, ok := nip01.Expiration(ev); ok {
+		expires = unix
+	}
+	if address != "" {
+		addr = address
+	}
+	res, err := tx.Exec(`INSERT INTO events (id, pubkey, kind, created_at, expires_at, address, raw)
+		VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		unhex(ev.ID), unhex(ev.PubKey), ev.Kind, int64(ev.CreatedAt), expires, addr, raw)
+	if err != nil {
+		return err
+	}
+	seq, err := res.LastInsertId()
+	if err != nil {
+		return err
+	}
+	for _, key := range tagKeys(ev) {
+		if _, err := tx.Exec("INSERT INTO tags (key, created_at, seq) VALUES (?, ?, ?)",
+			key, int64(ev.CreatedAt), seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes a stored event with its index entries, which follow from raw.
+func remove(tx *sqlite.Tx, seq int64, raw []byte) error {
+	ev, err := nip01.ParseEvent(raw, storedLimits)
+	if err != nil {
+		return fmt.Errorf("read stored event: %w", err)
+	}
+	for _, key := range tagKeys(&ev) {
+		if _, err := tx.Exec("DELETE FROM tags WHERE key = ? AND created_at = ? AND seq = ?",
+			key, int64(ev.CreatedAt), seq); err != nil {
+			return err
+		}
+	}
+	_, err = tx.Exec("DELETE FROM events WHERE seq = ?", seq)
+	return err
+}
+
+// storedLimits lets stored events be read after the limits were lowered.
+var storedLimits = nip01.Limits{MaxTags: 1 << 20}
+
+// tagKeys are the index keys of the event's single-letter tags, each once.
+func tagKeys(ev *nostr.Event) []int64 {
+	var keys []int64
+	for _, tag := range ev.Tags {
+		if len(tag) >= 2 && nip01.IsIndexed(tag[0]) {
+			keys = append(keys, tagKey(tag[0], tag[1]))
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+func tagKey(name, value string) int64 {
+	sum := sha256.Sum256([]byte(name + value)) // the name is one byte
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
+func exists(tx *sqlite.Tx, query string, args ...any) (bool, error) {
+	var one int
+	err := tx.QueryRow(query, args...).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// unhex decodes hex that the parser has checked.
+func unhex(s string) []byte {
+	b, _ := hex.DecodeString(s)
+	return b
+}

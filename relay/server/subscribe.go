@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/relay/nip01"
+)
+
+// subscription is a REQ. While its stored events are being sent, live ones
+// wait in backlog: they may be among the stored ones, and come after EOSE.
+type subscription struct {
+	client  *client
+	id      string
+	filters []nostr.Filter
+
+	mu      sync.Mutex
+	live    bool
+	backlog []*job
+	bytes   int
+}
+
+// deliver sends a live event. It is called by the goroutines that publish and
+// never blocks.
+func (s *subscription) deliver(j *job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live {
+		s.client.send(frame{subID: s.id, event: j.raw})
+		return
+	}
+	s.bytes += len(j.raw) + frameOverhead
+	if s.bytes > s.client.out.limit {
+		s.client.drop(errSlowReader)
+		return
+	}
+	s.backlog = append(s.backlog, j)
+}
+
+// goLive sends EOSE, then the backlog without what was sent already.
+func (s *subscription) goLive(sent map[string]struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelEOSE, s.id)})
+	for _, j := range s.backlog {
+		if _, ok := sent[j.event.ID]; !ok {
+			s.client.send(frame{subID: s.id, event: j.raw})
+		}
+	}
+	s.live, s.backlog = true, nil
+}
+
+func (c *client) unsubscribe(id string) {
+	if sub, ok := c.subs[id]; ok {
+		c.srv.index.remove(sub)
+		delete(c.subs, id)
+	}
+}
+
+// subscribe answers a REQ. It runs on the reader's goroutine: the client's next
+// message waits, and with it everything the client could pile up.
+func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filter) error {
+	c.unsubscribe(id) // "in which case relay MUST overwrite the previous subscription"
+	if limit := c.srv.cfg.Limits.MaxSubscriptions; len(c.subs) >= limit {
+		c.closed(id, fmt.Sprintf("rate-limited: more than %d subscriptions", limit))
+		return nil
+	}
+	// The subscription is entered before the query: an event is then found by
+	// the query, or was not yet durable when it began and comes live.
+	sub := &subscription{client: c, id: id, filters: filters}
+	c.subs[id] = sub
+	c.srv.index.add(sub)
+	sent := map[string]struct{}{}
+	for i := range filters {
+		if err := c.sendStored(ctx, sub, &filters[i], sent); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			c.log.Warn("query stored events", "error", err)
+			c.unsubscribe(id)
+			c.closed(id, "error: the query did not finish")
+			return nil
+		}
+	}
+	sub.goLive(sent)
+	return nil
+}
+
+// sendStored sends the stored events of one filter, newest first, as fast as
+// the client reads. No database reader is held while it waits.
+func (c *client) sendStored(ctx context.Context, sub *subscription, f *nostr.Filter, sent map[string]struct{}) error {
+	rows, err := c.srv.find(ctx, f)
+	if err != nil {
+		return err
+	}
+	for len(rows) > 0 {
+		n := min(len(rows), loadChunk)
+		events, err := c.srv.load(ctx, rows[:n], f)
+		if err != nil {
+			return err
+		}
+		rows = rows[n:]
+		for _, e := range events {
+			if _, ok := sent[e.id]; ok {
+				continue
+			}
+			if err := c.out.wait(ctx); err != nil {
+				return err
+			}
+			sent[e.id] = struct{}{}
+			c.send(frame{subID: sub.id, event: e.raw})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/relay/nip01"
+)
+
+// maxStrikes is how many forged or unasked events a connection survives. Only
+// what an honest relay never passes on counts, so that no stranger can make us
+// leave one.
+const maxStrikes = 50
+
+// feed is what a REQ brings. Its functions run on the goroutine that reads the
+// connection and must not block.
+type feed struct {
+	filters nostr.Filters
+	known   func(ev *nostr.Event) bool // no need to verify it again
+	event   func(ev *nostr.Event)      // verified
+	eose    func()
+	closed  func(text string)
+}
+
+// session is one connection.
+type session struct {
+	link *link
+	ws   *websocket.Conn
+	done <-chan struct{}
+	end  context.CancelCauseFunc
+
+	heard   atomic.Int64 // unix seconds of the last sign of life
+	slots   chan struct{}
+	strikes int // of the reading goroutine
+
+	wake chan struct{} // capacity 1: outbox has something
+	mu   sync.Mutex
+	// outbox holds maxPublishing events and a few messages for each
+	// subscription; a relay that takes none of them loses the connection
+	// after WriteTimeout, so it is not bounded by itself.
+	outbox [][]byte
+	feeds  map[string]*feed
+	acks   map[string][]chan ack
+	lastID int
+}
+
+func newSession(l *link, ws *websocket.Conn, done <-chan struct{}, end context.CancelCauseFunc) *session {
+	s := &session{
+		link:  l,
+		ws:    ws,
+		done:  done,
+		end:   end,
+		slots: make(chan struct{}, maxPublishing),
+		wake:  make(chan struct{}, 1),
+		feeds: map[string]*feed{},
+		acks:  map[string][]chan ack{},
+	}
+	s.touch()
+	return s
+}
+
+func (s *session) touch() { s.heard.Store(time.Now().Unix()) }
+
+// serve runs the connection to its end and returns why it ended.
+func (s *session) serve(ctx context.Context) error {
+	var others sync.WaitGroup
+	others.Go(func() { s.end(s.write(ctx)) })
+	others.Go(func() { s.end(s.keepAlive(ctx)) })
+	s.link.attach(s)
+	s.end(s.read(ctx))
+	_ = s.ws.CloseNow()
+	others.Wait()
+	s.link.detach(s)
+	return context.Cause(ctx)
+}
+
+func (s *session) read(ctx context.Context) error {
+	var buf bytes.Buffer
+	for {
+		_, r, err := s.ws.Reader(ctx)
+		if err != nil {
+			return err
+		}
+		buf.Reset()
+		limit := int64(s.link.pool.cfg.MaxMessageBytes)
+		n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
+		if err != nil {
+			return err
+		}
+		s.touch()
+		if n > limit {
+			// Skipped, not refused: a stranger's oversize event must not cost
+			// us the relay.
+			if _, err := io.Copy(io.Discard, r); err != nil {
+				return err
+			}
+			s.link.rejected.Add(1)
+			continue
+		}
+		if err := s.handle(buf.Bytes()); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) write(ctx context.Context) error {
+	for {
+		for _, doc := range s.take() {
+			wctx, cancel := context.WithTimeout(ctx, s.link.pool.cfg.WriteTimeout)
+			err := s.ws.Write(wctx, websocket.MessageText, doc)
+			cancel()
+			if err != nil {
+				return err
+			}
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *session) take() [][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	docs := s.outbox
+	s.outbox = nil
+	return docs
+}
+
+// send queues a message; s.mu is held.
+func (s *session) send(doc []byte) {
+	s.outbox = append(s.outbox, doc)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *session) keepAlive(ctx context.Context) error {
+	cfg := s.link.pool.cfg
+	tick := time.NewTicker(cfg.PingInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		pctx, cancel := context.WithTimeout(ctx, cfg.WriteTimeout)
+		err := s.ws.Ping(pctx)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("ping: %w", err)
+		}
+		s.touch()
+	}
+}
+
+// request sends a REQ and returns the id it goes by. Every REQ has its own, so
+// that no late message of an earlier one is taken for an answer.
+func (s *session) request(f *feed) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastID++
+	id := "lw" + strconv.Itoa(s.lastID)
+	s.feeds[id] = f
+	s.send(nip01.AppendReq(nil, id, f.filters))
+	return id
+}
+
+// forget ends a REQ. A REQ that has ended is no error.
+func (s *session) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.feeds[id]; ok {
+		delete(s.feeds, id)
+		s.send(nip01.AppendLabelled(nil, nip01.LabelClose, id))
+	}
+}
+
+func (s *session) feed(id string) *feed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.feeds[id]
+}
+
+// handle dispatches one message. An error ends the connection.
+func (s *session) handle(doc []byte) error {
+	m, err := nip01.ParseRelay(doc, nip01.Limits{})
+	if errors.Is(err, nip01.ErrUnsupported) {
+		return nil // an extension we did not ask for
+	}
+	if err != nil {
+		s.link.rejected.Add(1)
+		return nil
+	}
+	switch m.Label {
+	case nip01.LabelEvent:
+		return s.onEvent(m.SubID, &m.Event)
+	case nip01.LabelOK:
+		s.onOK(m.EventID, ack{m.Accepted, m.Text})
+	case nip01.LabelEOSE:
+		if f := s.feed(m.SubID); f != nil {
+			f.eose()
+		}
+	case nip01.LabelClosed:
+		s.onClosed(m.SubID, m.Text)
+	case nip01.LabelNotice:
+		s.link.setNotice(m.Text)
+	}
+	return nil // AUTH needs no answer until a relay refuses for the lack of it
+}
+
+// onEvent checks an event: size -> filter -> known -> id and signature.
+func (s *session) onEvent(id string, ev *nostr.Event) error {
+	f := s.feed(id)
+	if f == nil {
+		return nil // on its way when the subscription was closed
+	}
+	if len(nip01.Marshal(ev)) > s.link.pool.cfg.MaxEventBytes {
+		s.link.rejected.Add(1)
+		return nil
+	}
+	if !f.filters.Match(ev) {
+		return s.strike("event outside the filter")
+	}
+	if f.known(ev) {
+		return nil
+	}
+	if err := nip01.Verify(ev); err != nil {
+		return s.strike(err.Error())
+	}
+	s.link.received.Add(1)
+	f.event(ev)
+	return nil
+}
+
+func (s *session) strike(what string) error {
+	s.link.rejected.Add(1)
+	s.strikes++
+	if s.strikes < maxStrikes {
+		return nil
+	}
+	s.link.log.Warn("relay misbehaves", "last", what)
+	return fmt.Errorf("%w: %s", ErrMisbehaved, what)
+}
+
+func (s *session) onClosed(id, text string) {
+	s.mu.Lock()
+	f := s.feeds[id]
+	delete(s.feeds, id)
+	s.mu.Unlock()
+	if f != nil {
+		s.link.setNotice(text)
+		f.closed(text)
+	}
+}

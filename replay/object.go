@@ -1,0 +1,211 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+const (
+	maxInteger = 1<<53 - 1 // the largest integer every JSON reader keeps
+	maxName    = 1024      // bytes of an id, a name or a status
+	maxText    = 1 << 20   // bytes of one command
+)
+
+// object reads the fields of one line by their exact names: encoding/json
+// would also take "T" for "t". The first error sticks.
+type object struct {
+	fields map[string]json.RawMessage
+	err    error
+}
+
+func newObject(doc []byte) *object {
+	o := &object{}
+	if err := hashing.Check(doc); err != nil {
+		o.err = err
+		return o
+	}
+	if err := json.Unmarshal(doc, &o.fields); err != nil || o.fields == nil {
+		o.err = fmt.Errorf("not a JSON object")
+	}
+	return o
+}
+
+func (o *object) fail(name, format string, args ...any) {
+	if o.err == nil {
+		o.err = fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
+	}
+}
+
+// raw returns a field's text, or nil when it is absent.
+func (o *object) raw(name string) json.RawMessage { return o.fields[name] }
+
+// absent reports a field that is missing or null.
+func (o *object) absent(name string) bool {
+	raw, ok := o.fields[name]
+	return !ok || bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
+}
+
+func (o *object) decode(name string, v any, kind string) {
+	if o.err != nil {
+		return
+	}
+	if o.absent(name) {
+		o.fail(name, "missing")
+		return
+	}
+	if err := json.Unmarshal(o.fields[name], v); err != nil {
+		o.fail(name, "not %s", kind)
+	}
+}
+
+func (o *object) text(name string, limit int) string {
+	var s string
+	o.decode(name, &s, "a string")
+	if len(s) > limit {
+		o.fail(name, "longer than %d bytes", limit)
+		return ""
+	}
+	return s
+}
+
+// name is a required, non-empty, short string.
+func (o *object) name(name string) string {
+	s := o.text(name, maxName)
+	if s == "" {
+		o.fail(name, "empty")
+	}
+	return s
+}
+
+func (o *object) optionalName(name string) *string {
+	if o.err != nil || o.absent(name) {
+		return nil
+	}
+	s := o.text(name, maxName)
+	return &s
+}
+
+func (o *object) oneOf(name string, allowed ...string) string {
+	s := o.name(name)
+	for _, a := range allowed {
+		if s == a {
+			return s
+		}
+	}
+	o.fail(name, "unknown value %q", clip(s))
+	return ""
+}
+
+func (o *object) time(name string) Time {
+	var t Time
+	o.decode(name, &t, "an RFC 3339 time")
+	return t
+}
+
+func (o *object) digest(name string) hashing.Digest {
+	s := o.text(name, maxName)
+	if o.err != nil {
+		return hashing.Digest{}
+	}
+	d, err := hashing.ParseDigest(s)
+	if err != nil {
+		o.fail(name, "not a sha256 digest")
+	}
+	return d
+}
+
+func (o *object) integer(name string, low, high int64) int64 {
+	var n json.RawMessage
+	o.decode(name, &n, "a number")
+	return o.bounded(name, n, low, high)
+}
+
+// bounded reads the number's own text: encoding/json's Number also takes "1"
+// in quotes. It refuses 1.0 and 1e3 too: an integer has one spelling here.
+func (o *object) bounded(name string, n json.RawMessage, low, high int64) int64 {
+	if o.err != nil {
+		return 0
+	}
+	v, err := strconv.ParseInt(string(n), 10, 64)
+	if err != nil || v < low || v > high {
+		o.fail(name, "not an integer from %d to %d", low, high)
+		return 0
+	}
+	return v
+}
+
+func (o *object) optionalInteger(name string) *int64 {
+	if o.err != nil || o.absent(name) {
+		return nil
+	}
+	v := o.integer(name, -maxInteger, maxInteger)
+	return &v
+}
+
+func (o *object) count(name string) int64 { return o.integer(name, 0, maxInteger) }
+
+func (o *object) ratio(name string, low, high float64) float64 {
+	var f float64
+	o.decode(name, &f, "a number")
+	if o.err == nil && (math.IsNaN(f) || f < low || f > high) {
+		o.fail(name, "not from %v to %v", low, high)
+	}
+	return f
+}
+
+func (o *object) texts(name string) []string {
+	var list []*string
+	o.decode(name, &list, "a list of strings")
+	out := make([]string, 0, len(list))
+	for _, s := range list {
+		if s == nil || len(*s) > maxText {
+			o.fail(name, "holds null or too long a string")
+			return nil
+		}
+		out = append(out, *s)
+	}
+	return out
+}
+
+func (o *object) integers(name string) []int64 {
+	var list []json.RawMessage
+	o.decode(name, &list, "a list of numbers")
+	out := make([]int64, 0, len(list))
+	for _, n := range list {
+		out = append(out, o.bounded(name, n, -maxInteger, maxInteger))
+	}
+	return out
+}
+
+// hashed reads a value and the digest that must be the hash of its canonical
+// form. An absent value is a redacted one: only the digest is left.
+func (o *object) hashed(value, digest string) (json.RawMessage, hashing.Digest) {
+	want := o.digest(digest)
+	raw := o.raw(value)
+	if o.err != nil || raw == nil {
+		return nil, want
+	}
+	got, err := hashing.Sum(raw)
+	if err != nil {
+		o.fail(value, "%v", err)
+		return nil, want
+	}
+	if got != want {
+		o.fail(digest, "is not the hash of %s", value)
+	}
+	return raw, want
+}
+
+// clip keeps text from outside short in a message; %q keeps it printable.
+func clip(s string) string {
+	const most = 40
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}

@@ -1,0 +1,149 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// Hashes stand for one file.
+type Hashes struct {
+	// Trajectory is the canonical hash of the array of lines from SessionStart
+	// to SessionEnd.
+	Trajectory hashing.Digest
+	// Redacted is the same over those lines without params and payload.
+	Redacted hashing.Digest
+	// Replay is the SHA-256 of the file's bytes.
+	Replay hashing.Digest
+	Lines  int
+}
+
+// hasher computes Hashes while lines pass.
+type hasher struct {
+	trajectory, redacted hashing.ArrayHasher
+	file                 hash.Hash
+	lines                int
+}
+
+func newHasher() *hasher { return &hasher{file: sha256.New()} }
+
+// add takes the fields of a line and the bytes it has in the file, with the
+// line end. The header (line 1) belongs to the file only.
+func (h *hasher) add(o *object, raw []byte) error {
+	h.lines++
+	h.file.Write(raw)
+	if h.lines == 1 {
+		return nil
+	}
+	body := raw[:len(raw)-1]
+	if err := h.trajectory.Add(body); err != nil {
+		return err
+	}
+	redacted, err := o.redacted(body)
+	if err != nil {
+		return err
+	}
+	return h.redacted.Add(redacted)
+}
+
+func (h *hasher) sums() Hashes {
+	sums := Hashes{Trajectory: h.trajectory.Sum(), Redacted: h.redacted.Sum(), Lines: h.lines}
+	h.file.Sum(sums.Replay[:0])
+	return sums
+}
+
+// Writer writes a file line by line. It keeps order and pairing as Check asks
+// for them and refuses a line that breaks them. It is not safe for concurrent
+// use. After an error it refuses everything.
+type Writer struct {
+	w       io.Writer
+	session *session
+	hasher  *hasher
+	err     error
+}
+
+// NewWriter returns a Writer that writes each line to w at once.
+func NewWriter(w io.Writer) *Writer {
+	return &Writer{w: w, session: newSession(), hasher: newHasher()}
+}
+
+// Write appends one line. The first is a *ReplayHeader (a zero ReplayVersion
+// means Version), the second a *SessionStart, the last a *SessionEnd.
+func (w *Writer) Write(line Line) error {
+	if w.err == nil {
+		w.err = w.write(line)
+	}
+	return w.err
+}
+
+func (w *Writer) write(line Line) error {
+	line, err := writable(line)
+	if err != nil {
+		return fmt.Errorf("write replay: %w", err)
+	}
+	doc, fields, err := encode(line)
+	if err != nil {
+		return fmt.Errorf("write replay: %w", err)
+	}
+	if err := w.session.next(line); err != nil {
+		return fmt.Errorf("write replay: %w", err)
+	}
+	raw := append(doc, '\n')
+	if err := w.hasher.add(fields, raw); err != nil {
+		return fmt.Errorf("write replay: %w", err)
+	}
+	if _, err := w.w.Write(raw); err != nil {
+		return fmt.Errorf("write replay: %w", err)
+	}
+	return nil
+}
+
+// writable refuses what may be read but not made: a redacted line, and a
+// payment that shows its proof.
+func writable(line Line) (Line, error) {
+	switch l := line.(type) {
+	case *ReplayHeader:
+		h := *l
+		if h.ReplayVersion == 0 {
+			h.ReplayVersion = Version
+		}
+		return &h, nil
+	case *ToolCall:
+		if l.Params == nil {
+			return nil, invalid("ToolCall %q without params", clip(l.ID))
+		}
+	case *RuntimeEvent:
+		if l.Payload == nil {
+			return nil, invalid("RuntimeEvent %d without payload", l.Seq)
+		}
+	case *Payment:
+		if !l.proofIsNull() {
+			return nil, invalid("Payment with a proof inside the session")
+		}
+		if l.Status != PaymentHeld && l.Status != PaymentReceived {
+			return nil, invalid("Payment status %q", clip(l.Status))
+		}
+	}
+	return line, nil
+}
+
+func (p *Payment) proofIsNull() bool {
+	return len(p.PaymentProof) == 0 || string(p.PaymentProof) == "null"
+}
+
+// Close ends the file and returns its hashes. It fails when the file is not
+// complete. It does not close the underlying writer.
+func (w *Writer) Close() (Hashes, error) {
+	if w.err != nil {
+		return Hashes{}, w.err
+	}
+	if err := w.session.finish(); err != nil {
+		w.err = fmt.Errorf("close replay: %w", err)
+		return Hashes{}, w.err
+	}
+	w.err = fmt.Errorf("write replay: %w: the file is closed", ErrInvalid)
+	return w.hasher.sums(), nil
+}

@@ -1,0 +1,185 @@
+package schemas
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	validator "github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// A Request is a parsed job request.
+type Request struct {
+	SchemaID  ID
+	Canonical []byte         // canonical JSON of Value: what JobHash covers
+	JobHash   hashing.Digest // canonical hash of the typed request after defaults
+	// Value is *CodeChunkRequest, *RerankRequest, *SandboxRunRequest or
+	// *EmbeddingRequest, with defaults filled.
+	Value any
+}
+
+// A Result is a parsed job result.
+type Result struct {
+	SchemaID ID
+	// Canonical is the canonical JSON of the document as it came. No default is
+	// filled in it, so that any RFC 8785 implementation finds the same hash.
+	Canonical  []byte
+	OutputHash hashing.Digest // hash of Canonical, the full output
+	// Value is *CodeChunkResult, *RerankResult, *SandboxRunResult or
+	// *EmbeddingResult.
+	Value any
+}
+
+// checker is implemented by every request and result type.
+type checker interface{ check() error }
+
+// ParseRequest reads a request from outside. Unknown fields are refused: a
+// typing error in an optional field would otherwise cost the buyer money. Every
+// refusal is a *[FieldError].
+func (s *Schema) ParseRequest(doc []byte) (*Request, error) {
+	canonical, err := canonicalize(doc, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	value, err := parse(canonical, s.input, s.inputOK, s.request)
+	if err != nil {
+		return nil, err
+	}
+	if canonical, err = hashing.CanonicalValue(value); err != nil {
+		return nil, &FieldError{"", err.Error()}
+	}
+	return &Request{
+		SchemaID:  s.ID,
+		Canonical: canonical,
+		JobHash:   hashing.Bytes(canonical),
+		Value:     value,
+	}, nil
+}
+
+// ParseResult reads a result from outside. It checks everything that can be
+// checked without the request; [Request.CheckResult] does the rest. Every
+// refusal is a *[FieldError].
+func (s *Schema) ParseResult(doc []byte) (*Result, error) {
+	canonical, err := canonicalize(doc, MaxResultBytes)
+	if err != nil {
+		return nil, err
+	}
+	value, err := parse(canonical, s.output, s.outputOK, s.result)
+	if err != nil {
+		return nil, err
+	}
+	return &Result{
+		SchemaID:   s.ID,
+		Canonical:  canonical,
+		OutputHash: hashing.Bytes(canonical),
+		Value:      value,
+	}, nil
+}
+
+// FinishResult makes a result of what an agent put out: it writes the
+// provider's x-only public key (64 hex digits) into provenance, where an agent
+// may leave it out (OA-3.5), and parses the whole. An agent that names another
+// provider is refused.
+func (s *Schema) FinishResult(output []byte, providerPubkey string) (*Result, error) {
+	canonical, err := canonicalize(output, MaxResultBytes)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := decodeTree(canonical)
+	if err != nil {
+		return nil, err
+	}
+	const field = "provider_pubkey"
+	object, _ := tree.(map[string]any)
+	provenance, ok := object["provenance"].(map[string]any)
+	if !ok {
+		return nil, &FieldError{"provenance", "is required"}
+	}
+	if named, present := provenance[field]; present && named != providerPubkey {
+		return nil, &FieldError{child("provenance", field), "names another provider"}
+	}
+	provenance[field] = providerPubkey
+	finished, err := json.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	return s.ParseResult(finished)
+}
+
+// canonicalize bounds a document and runs the strict decoder.
+func canonicalize(doc []byte, limit int) ([]byte, error) {
+	if len(doc) > limit {
+		return nil, tooLong("", len(doc), limit)
+	}
+	canonical, err := hashing.Canonical(doc)
+	var syntax *hashing.SyntaxError
+	switch {
+	case err == nil:
+		return canonical, nil
+	case errors.As(err, &syntax) && syntax.Reason == hashing.ReasonDuplicateKey:
+		return nil, &FieldError{child("", syntax.Key), fmt.Sprintf("is given twice (byte %d)", syntax.Offset)}
+	}
+	return nil, &FieldError{"", "not acceptable: " + err.Error()}
+}
+
+// parse takes canonical JSON through shape, schema and typed checks and
+// returns a pointer to a new t.
+func parse(canonical []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Type) (any, error) {
+	tree, err := decodeTree(canonical)
+	if err != nil {
+		return nil, err
+	}
+	if err := shape(s, tree, ""); err != nil {
+		return nil, err
+	}
+	if err := v.Validate(tree); err != nil {
+		return nil, fieldError(err)
+	}
+	filled, err := json.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	value := reflect.New(t).Interface()
+	if err := hashing.Unmarshal(filled, value); err != nil {
+		return nil, &FieldError{"", err.Error()}
+	}
+	if err := value.(checker).check(); err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// CheckResult holds a result against the request it answers: the commands
+// that were ordered, the number of vectors, known ids. The error is a
+// *[FieldError].
+func (r *Request) CheckResult(result *Result) error {
+	if r.SchemaID != result.SchemaID {
+		return &FieldError{"", fmt.Sprintf("result of %s answers a request of %s", result.SchemaID, r.SchemaID)}
+	}
+	switch req := r.Value.(type) {
+	case *CodeChunkRequest:
+		return result.Value.(*CodeChunkResult).checkAgainst(req)
+	case *RerankRequest:
+		return result.Value.(*RerankResult).checkAgainst(req)
+	case *SandboxRunRequest:
+		return result.Value.(*SandboxRunResult).checkAgainst(req)
+	case *EmbeddingRequest:
+		return result.Value.(*EmbeddingResult).checkAgainst(req)
+	}
+	return fmt.Errorf("check result: %T is no request", r.Value)
+}
+
+// AgreementHash is the hash of the schema's agreement projection: what honest
+// providers of one job have in common although their times and hosts differ.
+// It returns [ErrNoAgreement] where the job type has none.
+func (r *Result) AgreementHash() (hashing.Digest, error) {
+	v, ok := r.Value.(interface{ agreement() any })
+	if !ok {
+		return hashing.Digest{}, fmt.Errorf("%s: %w", r.SchemaID, ErrNoAgreement)
+	}
+	return hashing.SumValue(v.agreement())
+}

@@ -1,0 +1,227 @@
+package schemas
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// Limits of oa.sandbox_run.v1, in bytes where a size is meant.
+const (
+	MaxCommands      = 64
+	MaxCommandBytes  = 8 << 10
+	MaxEnvValueBytes = 32 << 10
+	MaxPreviewBytes  = 16 << 10
+	MaxArtifacts     = 128
+	MaxPathBytes     = 1024
+)
+
+// The sandbox providers.
+const (
+	DockerProvider = "docker" // image_digest names an image the provider registered
+	HostProvider   = "host"   // image_digest is the digest of the host toolchain's manifest
+)
+
+// archivePrefix begins the only repository source accepted: a gzipped tar
+// archive inside the request.
+const archivePrefix = "data:application/gzip;base64,"
+
+// SandboxRunRequest is the input of oa.sandbox_run.v1.
+type SandboxRunRequest struct {
+	Sandbox      Sandbox             `json:"sandbox" jsonschema:"what confines the commands"`
+	Repo         SandboxRepo         `json:"repo" jsonschema:"files the commands see" rule:"default={}"`
+	Commands     []SandboxCommand    `json:"commands" jsonschema:"commands, run in order" rule:"minitems=1;maxitems=64"`
+	Env          map[string]string   `json:"env,omitempty" jsonschema:"environment variables" rule:"maxprops=64;names=env;each.maxlen=32768"`
+	Verification SandboxVerification `json:"verification" jsonschema:"how the result is judged"`
+}
+
+// Sandbox describes the confinement.
+type Sandbox struct {
+	Provider      string           `json:"provider" jsonschema:"docker (a registered image) or host (the host's toolchain)" rule:"enum=docker|host;default=docker"`
+	ImageDigest   hashing.Digest   `json:"image_digest" jsonschema:"digest of the image, or of the host toolchain's manifest"`
+	NetworkPolicy string           `json:"network_policy" jsonschema:"network the commands may reach" rule:"enum=none|localhost|full;default=none"`
+	Resources     SandboxResources `json:"resources" jsonschema:"limits" rule:"default={}"`
+}
+
+// SandboxResources are limits; reaching one is the buyer's choice and charged.
+type SandboxResources struct {
+	MemoryMB    int64   `json:"memory_mb" jsonschema:"memory, MiB" rule:"min=16;max=65536;default=512"`
+	CPUs        float64 `json:"cpus" jsonschema:"processors" rule:"xmin=0;max=256;default=1"`
+	TimeoutSecs int64   `json:"timeout_secs" jsonschema:"wall time of the whole job, seconds" rule:"min=1;max=3600;default=60"`
+	DiskMB      int64   `json:"disk_mb,omitempty" jsonschema:"disk, MiB" rule:"min=1;max=1048576"`
+}
+
+// SandboxRepo says which files the commands see.
+type SandboxRepo struct {
+	Source    string `json:"source" jsonschema:"empty, or data:application/gzip;base64, with a tar archive" rule:"default="`
+	GitRef    string `json:"git_ref,omitempty" jsonschema:"git reference; no source accepted today has one" rule:"minlen=1;maxlen=256"`
+	MountPath string `json:"mount_path" jsonschema:"absolute path of the files in the sandbox" rule:"minlen=1;maxlen=1024;default=/workspace"`
+}
+
+// SandboxCommand is one command, run by a shell.
+type SandboxCommand struct {
+	Cmd            string `json:"cmd" jsonschema:"command line" rule:"minlen=1;maxlen=8192"`
+	Workdir        string `json:"workdir,omitempty" jsonschema:"directory, absolute or below mount_path" rule:"minlen=1;maxlen=1024"`
+	ContinueOnFail bool   `json:"continue_on_fail" jsonschema:"run the next command even if this one fails" rule:"default=false"`
+}
+
+// SandboxVerification adds to Verification what an objective job can promise.
+type SandboxVerification struct {
+	Verification
+	Expected *Expected `json:"expected,omitempty" jsonschema:"outcome that alone releases the success payment"`
+}
+
+// Expected states the outcome a buyer pays success for (K-47).
+type Expected struct {
+	ExitCodes []int32                   `json:"exit_codes,omitempty" jsonschema:"exit code of every run, in order" rule:"minitems=1;maxitems=64"`
+	Artifacts map[string]hashing.Digest `json:"artifacts,omitempty" jsonschema:"digest of each artifact that must exist, by path" rule:"minprops=1;maxprops=128"`
+}
+
+// check looks at what JSON Schema cannot say.
+func (r *SandboxRunRequest) check() error {
+	if err := r.Repo.check(); err != nil {
+		return err
+	}
+	for i, c := range r.Commands {
+		at := item("commands", i)
+		if err := text(child(at, "cmd"), c.Cmd, MaxCommandBytes); err != nil {
+			return err
+		}
+		if err := workdir(child(at, "workdir"), c.Workdir); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+		if err := text(child("env", name), r.Env[name], MaxEnvValueBytes); err != nil {
+			return err
+		}
+	}
+	return r.checkExpected()
+}
+
+func (r *SandboxRunRequest) checkExpected() error {
+	expected := r.Verification.Expected
+	if expected == nil {
+		return nil
+	}
+	const field = "verification.expected"
+	if len(expected.ExitCodes) == 0 && len(expected.Artifacts) == 0 {
+		return &FieldError{field, "states no exit_codes and no artifacts"}
+	}
+	if n := len(expected.ExitCodes); n > len(r.Commands) {
+		return &FieldError{field + ".exit_codes", fmt.Sprintf("has %d entries for %d commands", n, len(r.Commands))}
+	}
+	for _, name := range slices.Sorted(maps.Keys(expected.Artifacts)) {
+		if err := relativePath(child(field+".artifacts", name), name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *SandboxRepo) check() error {
+	if _, err := r.Archive(); err != nil {
+		return err
+	}
+	// No accepted source has git history, so a reference would be ignored
+	// silently while the buyer pays for it.
+	if r.GitRef != "" {
+		return &FieldError{"repo.git_ref", "has no meaning for an inline archive"}
+	}
+	if err := text("repo.mount_path", r.MountPath, MaxPathBytes); err != nil {
+		return err
+	}
+	if !path.IsAbs(r.MountPath) || path.Clean(r.MountPath) != r.MountPath || r.MountPath == "/" {
+		return &FieldError{"repo.mount_path", "must be a clean absolute path below /"}
+	}
+	return nil
+}
+
+// Archive returns the gzipped tar archive of an inline source, nil if the
+// source is empty. It does not look inside: the archive is hostile until it
+// is unpacked within the sandbox. The error is a *[FieldError].
+func (r *SandboxRepo) Archive() ([]byte, error) {
+	if r.Source == "" {
+		return nil, nil
+	}
+	encoded, ok := strings.CutPrefix(r.Source, archivePrefix)
+	if !ok {
+		return nil, &FieldError{"repo.source", "only an inline archive is accepted"}
+	}
+	archive, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	// The decoder skips line breaks; one archive has one spelling.
+	if err != nil || strings.ContainsAny(encoded, "\r\n") {
+		return nil, &FieldError{"repo.source", "inline archive is not base64"}
+	}
+	if !bytes.HasPrefix(archive, []byte{0x1f, 0x8b}) {
+		return nil, &FieldError{"repo.source", "inline archive is not gzip"}
+	}
+	return archive, nil
+}
+
+// InlineArchive returns the repo.source that carries a gzipped tar archive.
+func InlineArchive(archive []byte) string {
+	return archivePrefix + base64.StdEncoding.EncodeToString(archive)
+}
+
+// CheckImage decides whether this provider can run the request: a docker image
+// must be registered here, and a host run must name the digest of this host's
+// toolchain manifest ("sha256:<hex>"; empty if the node offers no host runs).
+// The error is a *[FieldError].
+func (r *SandboxRunRequest) CheckImage(hostDigest string, registered func(digest string) bool) error {
+	const field = "sandbox.image_digest"
+	digest := r.Sandbox.ImageDigest.String()
+	switch r.Sandbox.Provider {
+	case DockerProvider:
+		if registered == nil || !registered(digest) {
+			return &FieldError{field, "image is not registered with this provider"}
+		}
+	case HostProvider:
+		if hostDigest == "" {
+			return &FieldError{"sandbox.provider", "this provider offers no host runs"}
+		}
+		if digest != hostDigest {
+			return &FieldError{field, "is not the digest of this host's toolchain manifest"}
+		}
+	default:
+		return &FieldError{"sandbox.provider", oneOf([]string{DockerProvider, HostProvider})}
+	}
+	return nil
+}
+
+// text bounds a string in bytes and refuses NUL, which ends a string for the
+// operating system and so would run something else than what was signed.
+func text(field, s string, limit int) error {
+	if len(s) > limit {
+		return &FieldError{field, fmt.Sprintf("is %d bytes, at most %d", len(s), limit)}
+	}
+	if strings.IndexByte(s, 0) >= 0 {
+		return &FieldError{field, "contains a NUL byte"}
+	}
+	return nil
+}
+
+// workdir accepts no directory, an absolute one, or one below mount_path.
+func workdir(field, dir string) error {
+	if dir == "" || path.IsAbs(dir) {
+		return text(field, dir, MaxPathBytes)
+	}
+	return relativePath(field, dir)
+}
+
+// relativePath accepts a clean relative path that stays below its root.
+func relativePath(field, p string) error {
+	if err := text(field, p, MaxPathBytes); err != nil {
+		return err
+	}
+	if p == "" || p == "." || path.IsAbs(p) || path.Clean(p) != p || p == ".." || strings.HasPrefix(p, "../") {
+		return &FieldError{field, "must be a clean relative path without .."}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+// Package schemas holds the job types: their Go structs, the JSON Schema
+// documents derived from them, strict parsing with defaults, and the hashes
+// that name a job and its result.
+//
+// A request or result from outside goes through four gates, cheapest first:
+// size, the strict decoder of package hashing, the shape (known fields, types,
+// counts), and the JSON Schema 2020-12 document with format asserted. What the
+// schema language cannot say is checked on the typed value. Every refusal is a
+// *[FieldError].
+package schemas
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	validator "github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Limits on documents from outside, in bytes of JSON text. Larger payloads
+// travel as blobs.
+const (
+	MaxRequestBytes = 1 << 20
+	MaxResultBytes  = 4 << 20
+)
+
+// An ID names a job type, "oa.<domain>.<operation>.v<version>" (OA-1.3).
+type ID string
+
+// The job types.
+const (
+	CodeChunkAnalysis ID = "oa.code_chunk_analysis.v1"
+	RetrievalRerank   ID = "oa.retrieval_rerank.v1"
+	SandboxRun        ID = "oa.sandbox_run.v1"
+	Embedding         ID = "oa.embedding.v1"
+)
+
+var idForm = regexp.MustCompile(`^oa(\.[a-z][a-z0-9_]{0,63}){1,4}\.v[1-9][0-9]{0,5}$`)
+
+// ParseID checks the form of a schema id. The id need not be one we know; see
+// [Lookup].
+func ParseID(s string) (ID, error) {
+	if !idForm.MatchString(s) {
+		return "", fmt.Errorf("parse schema id: not of the form oa.<domain>.<operation>.v<version>")
+	}
+	return ID(s), nil
+}
+
+func (id ID) String() string { return string(id) }
+
+// A Mode says how a result is verified.
+type Mode string
+
+// The verification modes.
+const (
+	Objective  Mode = "objective"  // by exit codes and artifact hashes
+	Subjective Mode = "subjective" // by redundancy, adjudication or a judge
+)
+
+// A Schema is one job type. Schemas are immutable and safe for concurrent use.
+type Schema struct {
+	ID               ID
+	Title            string
+	VerificationMode Mode
+	// Aliases are other ids that mean this job type.
+	Aliases []ID
+	// Executable is false for a job type that can be parsed and validated but
+	// that no agent of this node runs.
+	Executable bool
+
+	request, result     reflect.Type // struct types
+	input, output       *jsonschema.Schema
+	inputDoc, outputDoc json.RawMessage
+	inputOK, outputOK   *validator.Schema
+}
+
+// definition is what a job type declares; everything else follows from its
+// two struct types.
+type definition struct {
+	Schema
+	// verification is the default of the request's field of that name.
+	verification Verification
+}
+
+func definitions() []definition {
+	return []definition{
+		{
+			Schema: Schema{
+				ID:               CodeChunkAnalysis,
+				Title:            "Analyse one chunk of a source file",
+				VerificationMode: Subjective,
+				request:          reflect.TypeFor[CodeChunkRequest](),
+				result:           reflect.TypeFor[CodeChunkResult](),
+			},
+			verification: Verification{Mode: Subjective, Redundancy: 2, Adjudication: JudgeModel},
+		},
+		{
+			Schema: Schema{
+				ID:               RetrievalRerank,
+				Title:            "Rank retrieval candidates against a task",
+				VerificationMode: Subjective,
+				request:          reflect.TypeFor[RerankRequest](),
+				result:           reflect.TypeFor[RerankResult](),
+			},
+			verification: Verification{Mode: Subjective, Redundancy: 2, Adjudication: MajorityVote},
+		},
+		{
+			Schema: Schema{
+				ID:               SandboxRun,
+				Title:            "Run commands in an isolated sandbox",
+				VerificationMode: Objective,
+				Executable:       true,
+				request:          reflect.TypeFor[SandboxRunRequest](),
+				result:           reflect.TypeFor[SandboxRunResult](),
+			},
+			verification: Verification{Mode: Objective, Redundancy: 1, Adjudication: NoAdjudication},
+		},
+		{
+			Schema: Schema{
+				ID:               Embedding,
+				Title:            "Embed texts as vectors",
+				VerificationMode: Objective,
+				Aliases:          []ID{"oa.embeddings.v1"},
+				request:          reflect.TypeFor[EmbeddingRequest](),
+				result:           reflect.TypeFor[EmbeddingResult](),
+			},
+			verification: Verification{Mode: Objective, Redundancy: 1, Adjudication: NoAdjudication},
+		},
+	}
+}
+
+// registry derives and compiles every schema once. A failure is a mistake in
+// this package's struct tags, which its tests would show, so it panics.
+var registry = sync.OnceValue(func() []*Schema {
+	var all []*Schema
+	for _, d := range definitions() {
+		s, err := d.build()
+		if err != nil {
+			panic(fmt.Sprintf("schema %s: %v", d.ID, err))
+		}
+		all = append(all, s)
+	}
+	return all
+})
+
+// All returns every job type. The caller must not change what it points to.
+func All() []*Schema { return append([]*Schema(nil), registry()...) }
+
+// Lookup finds a job type by its id or a documented alias.
+func Lookup(id string) (*Schema, bool) {
+	for _, s := range registry() {
+		if string(s.ID) == id {
+			return s, true
+		}
+		for _, a := range s.Aliases {
+			if string(a) == id {
+				return s, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// InputSchema returns the JSON Schema 2020-12 document of the request.
+func (s *Schema) InputSchema() json.RawMessage { return s.inputDoc }
+
+// OutputSchema returns the JSON Schema 2020-12 document of the result.
+func (s *Schema) OutputSchema() json.RawMessage { return s.outputDoc }
