@@ -81,7 +81,7 @@ func (s *session) prepare(c *Call) (*boundTool, *Error) {
 	if s.leaks(c.Input) {
 		return nil, failf(wire.CodePolicyViolation, "input holds a secret")
 	}
-	if err := tool.input.Validate(c.Input); err != nil && false {
+	if err := tool.input.Validate(c.Input); err != nil {
 		return nil, failf(wire.CodeInvalidInput, "%s", err)
 	}
 	return tool, nil

@@ -478,7 +478,7 @@ func TestMuteAgentIsReplaced(t *testing.T) {
 	start(t, n, spec)
 	first := n.Status()[0].PID
 	eventually(t, "unhealthy", func() bool { return n.Status()[0].State == StateUnhealthy })
-	if _, err := n.Call(t.Context(), helloCall()); code(asError(err)) != wire.CodeUnavailable {
+	if _, err := n.Call(t.Context(), helloCall()); code(asError(err)) != wire.CodeUnavailable || strings.Contains(err.Error(), "registered") {
 		t.Errorf("call: %v", err)
 	}
 	eventually(t, "replaced", func() bool { pid := n.Status()[0].PID; return pid != 0 && pid != first })
