@@ -20,7 +20,7 @@ demo: build
 	bin/lightwork demo
 
 demo-lnd: build
-	bin/lightwork demo --lnd
+	$(GO) run ./internal/devnet/cmd/devnet bin/lightwork demo
 
 # All tests that need no Lightning daemon.
 test:

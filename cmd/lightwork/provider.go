@@ -1,5 +1,32 @@
 package main
 
-type providerCmd struct{}
+import (
+	"context"
+	"fmt"
 
-func (providerCmd) Run() error { return nil }
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+type providerCmd struct {
+	Run providerRunCmd `cmd:"" help:"Announce, take jobs, run them, get paid, until interrupted."`
+}
+
+type providerRunCmd struct{}
+
+// Run sells until interrupted.
+func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	if len(c.Provider.Offers) == 0 {
+		return usage("add an entry under provider.offers", "nothing is on offer in %s", g.Config)
+	}
+	return runProvider(ctx, c, s.log, func(key string) {
+		npub, _ := receipts.Npub(key)
+		fmt.Fprintf(s.err, "lightwork: selling as %s on %v\n", npub, c.Relays)
+		if c.Provider.Wallet.Backend == "play" {
+			fmt.Fprintln(s.err, "lightwork: PLAY MONEY: nothing that is earned here is worth anything")
+		}
+	})
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -20,8 +21,9 @@ type wallet interface {
 	Balance(ctx context.Context) (payments.Balance, error)
 }
 
-// openWallet connects to the configured backend; nil and no error for none.
-func openWallet(ctx context.Context, c *config, w walletConfig, log *slog.Logger) (_ wallet, closeWallet func(), err error) {
+// openWallet connects to the configured backend; nil and no error for none. A
+// play-money wallet is made on first use, under the role's name.
+func openWallet(ctx context.Context, c *config, w walletConfig, role string, log *slog.Logger) (_ wallet, closeWallet func(), err error) {
 	switch w.Backend {
 	case "play":
 		token, err := readSecret(c.path(w.Play.TokenFile))
@@ -32,7 +34,11 @@ func openWallet(ctx context.Context, c *config, w walletConfig, log *slog.Logger
 		if err != nil {
 			return nil, nil, usage("lightwork wallet play-serve runs a ledger of play money", "play-money wallet: %w", err)
 		}
-		return client, func() { client.Close() }, nil
+		if err := client.OpenWallet(ctx, role); err != nil {
+			client.Close()
+			return nil, nil, hinted(fmt.Errorf("play-money wallet: %w", err), "lightwork wallet play-serve runs the ledger")
+		}
+		return client, client.Close, nil
 	case "lnd":
 		client, err := lnd.Open(lnd.Config{
 			Address: w.LND.Address, TLSCertFile: c.path(w.LND.TLSCertFile),

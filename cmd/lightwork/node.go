@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// stopTime is how long agents get to end when the node stops.
+const stopTime = 10 * time.Second
+
+// timeLeft is the time until ctx's deadline; 0 without one.
+func timeLeft(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return max(time.Until(end), time.Millisecond)
+	}
+	return 0
+}
+
+// runProvider is a provider's whole life: open, serve until ctx ends, close.
+// ready is called once the agent has registered and selling begins.
+func runProvider(ctx context.Context, c *config, log *slog.Logger, ready func(key string)) (err error) {
+	key, err := relay.LoadKey(c.path(c.Identity.ProviderKeyFile))
+	if err != nil {
+		return usage("lightwork init makes keys", "provider key: %w", err)
+	}
+	secret, err := rootSecret(c.path(c.Identity.RootSecretFile))
+	if err != nil {
+		return err
+	}
+	dir := c.dataDir("provider")
+	k, err := kernel.Open(ctx, dir, kernel.Options{Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstError(err, k.Close()) }()
+
+	w, closeWallet, err := openWallet(ctx, c, c.Provider.Wallet, "provider", log)
+	if err != nil {
+		return err
+	}
+	defer closeWallet()
+	m, err := newMarket(c, key, log)
+	if err != nil {
+		return err
+	}
+	sup, err := supervisor.New(supervisor.Config{
+		SocketDir: socketDir(dir), CoreVersion: version, Log: log,
+		Audit: func(e supervisor.AuditEvent) { log.Info("agent", "event", e.Type, "agent", e.AgentID) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		err = firstError(err, sup.Stop(stop))
+	}()
+	run, err := newRunner(k, sup, key.PublicKey(), filepath.Join(dir, "runs"), log)
+	if err != nil {
+		return err
+	}
+	if err := run.start(ctx); err != nil {
+		return hinted(fmt.Errorf("start the sandbox agent: %w", err), "lightwork doctor says what the sandbox needs")
+	}
+	cfg, err := providerConfigOf(c, key, k, m, run, log)
+	if err != nil {
+		return err
+	}
+	cfg.RootSecret = secret
+	if w != nil {
+		cfg.Wallet = w
+	}
+	p, err := provider.New(cfg)
+	if err != nil {
+		return usage("", "%w", err)
+	}
+	if ready != nil {
+		ready(key.PublicKey())
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return m.pool.Serve(gctx) })
+	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
+	err = g.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// stopped makes an early nil end the group too.
+func stopped(ctx context.Context, err error) error {
+	if err == nil && ctx.Err() == nil {
+		return context.Canceled
+	}
+	return err
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func providerConfigOf(c *config, key *relay.Key, k *kernel.Kernel, m *market, run *runner, log *slog.Logger) (provider.Config, error) {
+	_, image, err := sandbox.HostManifest()
+	if err != nil {
+		return provider.Config{}, fmt.Errorf("describe the host's toolchain: %w", err)
+	}
+	cfg := provider.Config{
+		Signer: key, Store: k.ProviderStore(jobsProfile), Market: providerMarket{m}, Runner: run, Log: log,
+		Offers: c.offers(),
+		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(c.Sandbox.Images, d) }},
+		Profile: provider.Profile{
+			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,
+			LUD16: c.Provider.LUD16, Producer: "lightwork@" + version,
+		},
+		Limits: provider.Limits{
+			Concurrent: c.Provider.Limits.Concurrent, Queue: c.Provider.Limits.Queue,
+			QueuePerBuyer: c.Provider.Limits.QueuePerBuyer, Unpaid: c.Provider.Limits.Unpaid,
+			UnpaidPerBuyer: c.Provider.Limits.UnpaidPerBuyer, HeldPerBuyer: c.Provider.Limits.HeldPerBuyer,
+			QuoteTTL: c.Provider.Limits.QuoteTTL,
+		},
+	}
+	cfg.Policy, err = policyManifest(c, run, image)
+	return cfg, err
+}
+
+// policyManifest freezes what jobs run under: who may reach what, at which
+// price, judged how. Its hash is the policy_bundle_id of every quote.
+func policyManifest(c *config, run *runner, image string) ([]byte, error) {
+	type rules struct {
+		Mode     schemas.Mode      `json:"verification_mode"`
+		Hash     schemas.HashRules `json:"hash_rules"`
+		Document hashing.Digest    `json:"document_hash"`
+	}
+	jobs := map[string]rules{}
+	for _, o := range c.Provider.Offers {
+		s, ok := schemas.Lookup(o.Schema)
+		if !ok {
+			return nil, fmt.Errorf("unknown schema %q", o.Schema)
+		}
+		doc := s.Document()
+		d, err := hashing.SumValue(doc)
+		if err != nil {
+			return nil, err
+		}
+		jobs[o.Schema] = rules{doc.VerificationMode, doc.HashRules, d}
+	}
+	return hashing.CanonicalValue(map[string]any{
+		"version": 1, "producer": "lightwork@" + version,
+		"tables": run.pipe.Tables(), "jobs": jobs, "prices": offersOf(c), "limits": limitsOf(c),
+		"images": map[string]any{"host": image, "registered": append([]string{}, c.Sandbox.Images...)},
+	})
+}
+
+func offersOf(c *config) []map[string]any {
+	out := []map[string]any{}
+	for _, o := range c.Provider.Offers {
+		out = append(out, map[string]any{
+			"schema_id": o.Schema, "modes": o.Modes, "base_msats": o.BaseMsats, "per_minute_msats": o.PerMinuteMsats,
+		})
+	}
+	return out
+}
+
+func limitsOf(c *config) map[string]any {
+	l := c.Provider.Limits
+	return map[string]any{"concurrent": l.Concurrent, "queue": l.Queue, "quote_ttl_ms": l.QuoteTTL.Milliseconds()}
+}
+
+func rootSecret(path string) ([]byte, error) {
+	text, err := readSecret(path)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := hex.DecodeString(text)
+	if err != nil || len(secret) != 32 {
+		return nil, usage("lightwork init makes one", "%s does not hold 64 hex digits", path)
+	}
+	return secret, nil
+}
+
+// buyerNode is an open buyer: its client, its market and what to close.
+type buyerNode struct {
+	client *buyer.Client
+	store  *kernel.BuyerStore
+	market *market
+	wallet wallet
+	close  func() error
+}
+
+// openBuyer opens the buyer's database for writing and connects it. serve
+// keeps the relays connected; it must run while the client is used.
+func openBuyer(ctx context.Context, c *config, log *slog.Logger) (_ *buyerNode, err error) {
+	key, err := relay.LoadKey(c.path(c.Identity.BuyerKeyFile))
+	if err != nil {
+		return nil, usage("lightwork init makes keys", "buyer key: %w", err)
+	}
+	k, err := kernel.Open(ctx, c.dataDir("buyer"), kernel.Options{Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			k.Close()
+		}
+	}()
+	w, closeWallet, err := openWallet(ctx, c, c.Buyer.Wallet, "buyer", log)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMarket(c, key, log)
+	if err != nil {
+		closeWallet()
+		return nil, err
+	}
+	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w}
+	cfg := buyer.Config{
+		Signer: key, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
+		Limits: buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats},
+	}
+	if w != nil {
+		cfg.Wallet = w
+	}
+	if n.client, err = buyer.New(cfg); err != nil {
+		closeWallet()
+		return nil, usage("", "%w", err)
+	}
+	n.close = func() error {
+		closeWallet()
+		return k.Close()
+	}
+	return n, nil
+}
+
+// use runs do while the relays are connected, and closes the node after.
+func (n *buyerNode) use(ctx context.Context, do func(context.Context) error) error {
+	serve, stop := context.WithCancel(ctx)
+	var g errgroup.Group
+	g.Go(func() error { return n.market.pool.Serve(serve) })
+	err := do(ctx)
+	stop()
+	return firstError(err, g.Wait(), n.close())
+}
+
+// socketDir is where agents' sockets live: in the data folder, or where that
+// path is too long for a socket address, in a folder of its own under the
+// system's temporary one.
+func socketDir(dataDir string) string {
+	dir := filepath.Join(dataDir, "run")
+	const most = 90
+	if abs, err := filepath.Abs(dir); err == nil && len(abs) <= most {
+		return abs
+	}
+	return filepath.Join(os.TempDir(), "lightwork-"+hashing.Bytes([]byte(dir)).Hex()[:16])
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/buyer"
+)
+
+// timeline prints what happens to a purchase, one line a step: how long after
+// the beginning, who, what, how much, which hash.
+type timeline struct {
+	w     io.Writer
+	began time.Time
+}
+
+func newTimeline(w io.Writer) *timeline { return &timeline{w: w, began: time.Now()} }
+
+// words says in a sentence what the short names mean.
+var words = map[string]string{
+	"requested":      "asks for the job",
+	"quoted":         "quotes a price and sends an invoice",
+	"accepted":       "signs the acceptance and pays",
+	"processing":     "has the payment held and runs the job",
+	"result":         "delivers the result",
+	"paid":           "payment settled, preimage received",
+	"payment_failed": "payment came back",
+	"receipt":        "signs the receipt",
+	"success":        "is done",
+	"refused":        "does not believe or pay this",
+	"error":          "gives up",
+	"done":           "has everything and has verified it",
+}
+
+func (t *timeline) step(p buyer.Progress) {
+	if p.What == "partial" {
+		for line := range strings.Lines(printable(p.Text)) {
+			fmt.Fprintf(t.w, "  %7s  %-8s | %s\n", "", "output", strings.TrimRight(line, "\n"))
+		}
+		return
+	}
+	say := words[p.What]
+	if say == "" {
+		say = p.What
+	}
+	line := fmt.Sprintf("  %6.2fs  %-8s %s", p.At.Sub(t.began).Seconds(), p.Who, say)
+	if p.Msats > 0 {
+		line += fmt.Sprintf(", %s", msats(p.Msats))
+	}
+	if p.Hash != "" {
+		line += "  " + short(p.Hash)
+	}
+	if p.Text != "" {
+		line += "  (" + strings.ReplaceAll(printable(p.Text), "\n", " ") + ")"
+	}
+	fmt.Fprintln(t.w, line)
+}
