@@ -103,6 +103,9 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, key: cfg.Signer.PublicKey(), log: cfg.Log}, nil
 }
 
+// PublicKey is the buyer's x-only key in hex.
+func (c *Client) PublicKey() string { return c.key }
+
 func def[T comparable](v *T, d T) {
 	var zero T
 	if *v == zero {

@@ -13,6 +13,9 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
+// finalPoll is how often a settled hold is looked up until it is final.
+const finalPoll = 250 * time.Millisecond
+
 // deliver brings a durable result to the buyer and the money home, in this
 // order: blobs on a server, the 6050 on enough relays, then settling. A hold is
 // given back rather than settled for a result that could not be published.
@@ -49,7 +52,7 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 	case receipts.ModePostpay:
 		return p.awaitPostpay(ctx, job, sig)
 	}
-	return p.settleHold(ctx, job)
+	return p.settleHold(ctx, job, sig)
 }
 
 // holdGone looks up the held payment before anything depends on it. It ends
@@ -101,7 +104,7 @@ func (p *Provider) upload(ctx context.Context, job Job) error {
 
 // settleHold claims the held payment and waits until it is ours for good.
 // Settling may be repeated; only the lookup decides.
-func (p *Provider) settleHold(ctx context.Context, job Job) error {
+func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) error {
 	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
 	if err != nil {
 		return fmt.Errorf("look up held invoice: %w", err)
@@ -120,7 +123,13 @@ func (p *Provider) settleHold(ctx context.Context, job Job) error {
 	case inv.State == payments.InvoiceSettled && inv.Final:
 		return p.settled(ctx, job, payment(inv))
 	}
-	return fmt.Errorf("settlement of invoice is not final yet (%s)", inv.State)
+	// The preimage is out; the HTLC is not resolved yet.
+	select {
+	case <-sig.wake:
+	case <-time.After(finalPoll):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // awaitPostpay waits for the payment of a result that was delivered.

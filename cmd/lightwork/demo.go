@@ -17,7 +17,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/examples"
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay/server"
@@ -47,6 +46,8 @@ type demoOutcome struct {
 	ReceiptID string            `json:"receipt_id"`
 	ElapsedMs int64             `json:"elapsed_ms"`
 	Claims    map[string]string `json:"claims"`
+
+	asset string
 }
 
 // Run is the whole market on one machine: relay, provider with its agent,
@@ -222,6 +223,7 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *streams, say func(st
 	if err != nil {
 		return out, err
 	}
+	var pins []string
 	err = n.use(ctx, func(ctx context.Context) error {
 		listing, err := discover(ctx, n)
 		if err != nil {
@@ -229,6 +231,7 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *streams, say func(st
 		}
 		say("  provider  %s", listing.NPub)
 		say("            announces %s at %s a minute\n", schemas.SandboxRun, msats(listing.PerMinuteMsats))
+		pins = []string{"--provider", listing.Provider, "--buyer", n.client.PublicKey(), "--payee", listing.PayeeNode}
 		p, err := placeDemo(ctx, n, listing)
 		if err != nil {
 			return err
@@ -246,8 +249,15 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *streams, say func(st
 	if err != nil {
 		return out, err
 	}
-	out.Claims, err = verifyApart(ctx, out.Bundle)
-	return out, err
+	report, err := verifyApart(ctx, out.Bundle, pins)
+	if err != nil {
+		return out, err
+	}
+	out.Claims, out.asset = map[string]string{}, report.AssetID
+	for _, c := range report.Claims {
+		out.Claims[c.Name] = string(c.State)
+	}
+	return out, nil
 }
 
 // discover waits for the provider's announcement to reach the relay.
@@ -286,30 +296,24 @@ func placeDemo(ctx context.Context, n *buyerNode, l buyer.Listing) (buyer.Purcha
 }
 
 // verifyApart has the bundle proved by the other program, which knows nothing
-// of this one's memory, keys or network.
-func verifyApart(ctx context.Context, bundle string) (map[string]string, error) {
+// of this one's memory, keys or network, only whom the buyer meant to deal with.
+func verifyApart(ctx context.Context, bundle string, pins []string) (receipts.Report, error) {
+	var report receipts.Report
 	verifier := filepath.Join(filepath.Dir(self()), "lightwork-verify")
 	if _, err := os.Stat(verifier); err != nil {
-		found, err := exec.LookPath("lightwork-verify")
-		if err != nil {
-			return nil, errors.New("the program lightwork-verify is neither beside this one nor in the path; make build makes both")
+		if verifier, err = exec.LookPath("lightwork-verify"); err != nil {
+			return report, errors.New("the program lightwork-verify is neither beside this one nor in the path; make build makes both")
 		}
-		verifier = found
 	}
-	doc, err := exec.CommandContext(ctx, verifier, "--json", bundle).Output()
+	doc, err := exec.CommandContext(ctx, verifier, append(append([]string{"--json"}, pins...), bundle)...).Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return nil, fmt.Errorf("run the verifier: %w", err)
+		return report, fmt.Errorf("run the verifier: %w", err)
 	}
-	var report receipts.Report
 	if err := json.Unmarshal(doc, &report); err != nil {
-		return nil, fmt.Errorf("read the verifier's report: %w", err)
+		return report, fmt.Errorf("read the verifier's report: %w", err)
 	}
-	claims := map[string]string{}
-	for _, c := range report.Claims {
-		claims[c.Name] = string(c.State)
-	}
-	return claims, nil
+	return report, nil
 }
 
 // demoRequired are the claims a demo must prove: the default ones and that the
@@ -344,7 +348,7 @@ func (d demoCmd) outro(say func(string, ...any), m *demoMarket, out demoOutcome)
 	}
 	money := "play money"
 	if d.real() {
-		money = payments.AssetID(payments.Simnet) + " or what your nodes run on"
+		money = out.asset
 	}
 	if claimsCode(out.Claims) == exitOK {
 		say("\nA paid job, proved, in %.1f s (%s). Receipt %s", float64(out.ElapsedMs)/1000, money, out.ReceiptID)
