@@ -16,6 +16,11 @@ import (
 // finalPoll is how often a settled hold is looked up until it is final.
 const finalPoll = 250 * time.Millisecond
 
+// acceptanceGrace is how long after the run a receipt waits for the buyer's
+// acceptance: it travels by relay, the payment by Lightning, and a short job can
+// be done before it is here.
+const acceptanceGrace = 500 * time.Millisecond
+
 // deliver brings a durable result to the buyer and the money home, in this
 // order: blobs on a server, the 6050 on enough relays, then settling. A hold is
 // given back rather than settled for a result that could not be published.
@@ -40,6 +45,14 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 		select {
 		case <-sig.wake: // an answer came, or the invoice changed
 		case <-time.After(p.limits.LookupEvery):
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}
+	if wait := acceptanceGrace - time.Since(job.Result.FinishedAt); job.Acceptance == nil && paysFirst(job.Mode) && wait > 0 {
+		select {
+		case <-sig.wake:
+		case <-time.After(wait):
 		case <-ctx.Done():
 		}
 		return ctx.Err()

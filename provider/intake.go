@@ -58,6 +58,9 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	if !p.forUs(ev) || !p.timely(ev) || !p.seen.add(ev.ID) {
 		return
 	}
+	if _, err := p.cfg.Store.Job(ctx, ev.ID); err == nil {
+		return // known from before a restart
+	}
 	log := p.log.With("request", ev.ID)
 	job, reason := p.admit(ev)
 	if reason.Code != "" {
@@ -204,7 +207,6 @@ func (o Offer) price(limit time.Duration) int64 {
 
 // refuse remembers the refusal and answers once, within the refusal rate.
 func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
-	p.log.Info("refused", "request", ev.ID, "buyer", ev.PubKey, "reason", reason.String())
 	var out []OutEvent
 	if p.refusals.allow(ev.PubKey, time.Now()) {
 		fb, err := p.feedback(ctx, ev.ID, ev.PubKey, "error", reason.String(), "")
@@ -222,6 +224,7 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 		}
 		return
 	}
+	p.log.Info("refused", "request", ev.ID, "buyer", ev.PubKey, "reason", reason.String())
 	p.outbox.send(out...)
 }
 
@@ -246,7 +249,9 @@ func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
 	}
 	if err := p.cfg.Store.SetAcceptance(ctx, job.RequestID, raw); err != nil {
 		p.log.Error("record acceptance", "request", job.RequestID, "err", err)
+		return
 	}
+	p.wake(job.RequestID)
 }
 
 // checkAcceptance wants the acceptance that a receipt can bind: of this quote,

@@ -1,5 +1,121 @@
 package main
 
-type walletCmd struct{}
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
-func (walletCmd) Run() error { return nil }
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/lnd"
+	"github.com/lightwork-market/lightwork/payments/playnet"
+)
+
+// walletTimeout bounds what a listing waits for a wallet.
+const walletTimeout = 20 * time.Second
+
+type walletCmd struct {
+	Status      walletStatusCmd      `cmd:"" help:"Show node, network and balance."`
+	Permissions walletPermissionsCmd `cmd:"" help:"Print how to bake lnd macaroons that permit just what is needed."`
+	PlayServe   walletPlayServeCmd   `cmd:"" help:"Run a ledger of play money, worth nothing."`
+}
+
+type walletStatusCmd struct {
+	Role string `help:"Whose wallet: provider or buyer." default:"buyer" enum:"provider,buyer"`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run asks the wallet who it is and what it has.
+func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	conf := c.Buyer.Wallet
+	if w.Role == "provider" {
+		conf = c.Provider.Wallet
+	}
+	ctx, cancel := context.WithTimeout(ctx, walletTimeout)
+	defer cancel()
+	wal, closeWallet, err := openWallet(ctx, c, conf, w.Role, s.log)
+	if err != nil {
+		return err
+	}
+	defer closeWallet()
+	if wal == nil {
+		return usage("set "+w.Role+".wallet.backend to play or lnd", "the %s has no wallet", w.Role)
+	}
+	node, err := wal.Node(ctx)
+	if err != nil {
+		return hinted(err, "lightwork doctor checks the wallet")
+	}
+	balance, err := wal.Balance(ctx)
+	if err != nil {
+		return hinted(err, "lightwork doctor checks the wallet")
+	}
+	if w.JSON {
+		return printJSON(s.out, map[string]any{
+			"role": w.Role, "backend": conf.Backend, "node": node, "balance": balance,
+			"asset_id": payments.AssetID(node.Network), "play_money": node.Network == payments.Play,
+		})
+	}
+	if node.Network == payments.Play {
+		fmt.Fprintln(s.out, "PLAY MONEY: worth nothing")
+	}
+	fmt.Fprintf(s.out, "role       %s\nnode       %s\nnetwork    %s\nspendable  %s\nreserved   %s\n",
+		w.Role, node.PubKey, node.Network, msats(balance.SpendableMsats), msats(balance.ReservedMsats))
+	return nil
+}
+
+type walletPermissionsCmd struct {
+	Role string `help:"provider, buyer or both." default:"both" enum:"provider,buyer,both"`
+}
+
+// Run prints one command a role.
+func (w walletPermissionsCmd) Run(s *streams) error {
+	for _, r := range []struct {
+		name string
+		role lnd.Role
+	}{{"provider", lnd.Payee}, {"buyer", lnd.Payer}} {
+		if w.Role != "both" && w.Role != r.name {
+			continue
+		}
+		fmt.Fprintf(s.out, "lncli bakemacaroon --save_to %s.macaroon", r.name)
+		for _, uri := range lnd.PermissionURIs(r.role) {
+			fmt.Fprintf(s.out, " uri:%s", strings.TrimPrefix(uri, "uri:"))
+		}
+		fmt.Fprintln(s.out)
+	}
+	return nil
+}
+
+type walletPlayServeCmd struct {
+	Listen string `help:"Loopback address to listen on." default:"127.0.0.1:7448" placeholder:"ADDR"`
+}
+
+// Run serves play money until interrupted.
+func (w walletPlayServeCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	dir := c.dataDir("play")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	ledger, err := playnet.Open(ctx, filepath.Join(dir, "ledger.db"), playnet.Config{Logger: s.log})
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", w.Listen)
+	if err != nil {
+		return firstError(usage("--listen names another address", "listen: %w", err), ledger.Close())
+	}
+	fmt.Fprintf(s.err, "lightwork: PLAY MONEY ledger on http://%s: nothing on it is worth anything\n", ln.Addr())
+	err = playnet.NewServer(ledger, s.log).Serve(ctx, ln)
+	fmt.Fprintln(s.err, "lightwork: ledger stopped")
+	return firstError(err, ledger.Close())
+}
