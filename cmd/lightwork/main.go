@@ -101,6 +101,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if exited >= 0 {
 		return exited
 	}
+	var bad *kong.ParseError
+	if errors.As(err, &bad) && bad.Context.Error == nil && isGroup(bad.Context) {
+		return report(stderr, bad.Context.PrintUsage(false))
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, "lightwork:", err)
 		fmt.Fprintln(stderr, "  hint: lightwork --help lists the commands, lightwork COMMAND --help explains one")
@@ -111,6 +115,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	kctx.Bind(s, &c.globals)
 	return report(stderr, kctx.Run())
+}
+
+// isGroup reports whether the arguments stop at a command that only groups
+// others: that asks for its help.
+func isGroup(c *kong.Context) bool {
+	at := c.Selected()
+	if at == nil {
+		at = c.Path[len(c.Path)-1].Node()
+	}
+	return at != nil && !at.Leaf() && len(c.Path) > 1 && c.Path[len(c.Path)-1].Command == at && c.Args[len(c.Args)-1] == at.Name
 }
 
 // report prints an error as "lightwork: ..." with its hint and gives its code.
