@@ -1,0 +1,195 @@
+package provider
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+func TestLoadLimits(t *testing.T) {
+	lim := Limits{Queue: 4, QueuePerBuyer: 2, Unpaid: 3, UnpaidPerBuyer: 2, HeldPerBuyer: 1}.withDefaults()
+	type step struct {
+		do    string // enter, activate, leave
+		id    string
+		buyer string
+		mode  receipts.Mode
+		want  Code
+	}
+	for name, steps := range map[string][]step{
+		"unpaid per buyer": {
+			{"enter", "1", "a", receipts.ModePrepay, ""},
+			{"enter", "2", "a", receipts.ModePrepay, ""},
+			{"enter", "3", "a", receipts.ModePrepay, CodeTooManyUnpaid},
+			{"enter", "4", "b", receipts.ModePrepay, ""},
+			{"enter", "5", "c", receipts.ModePrepay, CodeTooManyUnpaid}, // of all
+			{"leave", "1", "", "", ""},
+			{"enter", "6", "a", receipts.ModePrepay, ""},
+		},
+		"paid makes room among the unpaid": {
+			{"enter", "1", "a", receipts.ModePrepay, ""},
+			{"enter", "2", "a", receipts.ModePrepay, ""},
+			{"activate", "1", "", "", ""},
+			{"enter", "3", "a", receipts.ModePrepay, ""},
+		},
+		"queue per buyer": {
+			{"enter", "1", "a", receipts.ModePrepay, ""},
+			{"activate", "1", "", "", ""},
+			{"enter", "2", "a", receipts.ModePostpay, ""}, // active at once
+			{"enter", "3", "a", receipts.ModeFree, CodeOverCapacity},
+		},
+		"queue of all": {
+			{"enter", "1", "a", receipts.ModeFree, ""},
+			{"enter", "2", "b", receipts.ModeFree, ""},
+			{"enter", "3", "c", receipts.ModeFree, ""},
+			{"enter", "4", "d", receipts.ModeFree, ""},
+			{"enter", "5", "e", receipts.ModeFree, CodeOverCapacity},
+			{"leave", "4", "", "", ""},
+			{"leave", "4", "", "", ""}, // twice is once
+			{"enter", "6", "e", receipts.ModeFree, ""},
+			{"enter", "7", "f", receipts.ModeFree, CodeOverCapacity},
+		},
+		"held per buyer": {
+			{"enter", "1", "a", receipts.ModeHold, ""},
+			{"activate", "1", "", "", ""},
+			{"enter", "2", "a", receipts.ModeHold, CodeOverCapacity},
+			{"enter", "3", "b", receipts.ModeHold, ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoad()
+			for i, s := range steps {
+				switch s.do {
+				case "enter":
+					if got := l.enter(s.id, s.buyer, s.mode, lim); got.Code != s.want {
+						t.Fatalf("step %d: got %q, want %q", i, got, s.want)
+					}
+				case "activate":
+					l.activate(s.id)
+				case "leave":
+					l.leave(s.id)
+				}
+			}
+			for id := range l.jobs {
+				l.leave(id)
+			}
+			if l.all != (counts{}) || len(l.per) != 0 {
+				t.Fatalf("after all left: %+v, %v", l.all, l.per)
+			}
+		})
+	}
+}
+
+func TestLoadResume(t *testing.T) {
+	l := newLoad()
+	l.resume(Job{RequestID: "1", Buyer: "a", Mode: receipts.ModeHold, State: StateQuoted})
+	l.resume(Job{RequestID: "2", Buyer: "a", Mode: receipts.ModeHold, State: StateRunning})
+	l.resume(Job{RequestID: "3", Buyer: "a", Mode: receipts.ModeFree, State: StateQuoted})
+	if want := (counts{unpaid: 1, active: 2, held: 1}); l.all != want {
+		t.Fatalf("got %+v, want %+v", l.all, want)
+	}
+}
+
+func TestRefusalsAreBounded(t *testing.T) {
+	r := newRefusals(3)
+	now := time.Unix(1_700_000_000, 0)
+	for i := range 5 {
+		if got := r.allow("a", now); got != (i < 3) {
+			t.Fatalf("answer %d to one key: %v", i, got)
+		}
+	}
+	if !r.allow("a", now.Add(time.Minute)) {
+		t.Fatal("a minute later the key is still silenced")
+	}
+	answered := 0
+	for i := range 1000 { // keys are free to make: the total is bounded too
+		if r.allow(fmt.Sprint("key", i), now.Add(2*time.Minute)) {
+			answered++
+		}
+	}
+	if answered > 30 {
+		t.Fatalf("%d keys were answered at once", answered)
+	}
+}
+
+func TestRecentForgetsTheOldest(t *testing.T) {
+	r := newRecent(2)
+	for i, want := range []struct {
+		id  string
+		new bool
+	}{{"a", true}, {"a", false}, {"b", true}, {"c", true}, {"a", true}, {"c", false}} {
+		if got := r.add(want.id); got != want.new {
+			t.Fatalf("step %d: add(%s) = %v", i, want.id, got)
+		}
+	}
+	r.remove("c")
+	if !r.add("c") {
+		t.Fatal("removed id is still known")
+	}
+}
+
+func TestReasonRoundTrip(t *testing.T) {
+	for _, tt := range []struct {
+		wire string
+		want Reason
+	}{
+		{"bid_too_low: the price is 5 msats", Reason{CodeBidTooLow, "the price is 5 msats"}},
+		{"canceled", Reason{CodeCanceled, ""}},
+		{"something went wrong", Reason{"", "something went wrong"}},
+		{"not a code: text", Reason{"", "not a code: text"}},
+		{"a: b: c", Reason{"a", "b: c"}},
+	} {
+		got := ParseReason(tt.wire)
+		if got != tt.want {
+			t.Errorf("ParseReason(%q) = %#v, want %#v", tt.wire, got, tt.want)
+		}
+		if got.Code != "" && got.String() != tt.wire {
+			t.Errorf("String() = %q, want %q", got.String(), tt.wire)
+		}
+	}
+}
+
+func TestPrice(t *testing.T) {
+	o := Offer{BaseMsats: 100, PerMinuteMsats: 1000}
+	for limit, want := range map[time.Duration]int64{
+		time.Second: 1100, time.Minute: 1100, time.Minute + 1: 2100, time.Hour: 60_100,
+	} {
+		if got := o.price(limit); got != want {
+			t.Errorf("%v costs %d msats, want %d", limit, got, want)
+		}
+	}
+}
+
+func TestPreimageIsTheJobs(t *testing.T) {
+	p := &Provider{cfg: Config{RootSecret: make([]byte, 32)}}
+	job := Job{RequestID: "r", Nonce: []byte("0123456789abcdef")}
+	if p.preimage(job) != p.preimage(job) {
+		t.Fatal("the same job has two preimages")
+	}
+	other := job
+	other.Nonce = []byte("0123456789abcdeF")
+	if p.preimage(job) == p.preimage(other) {
+		t.Fatal("another nonce gives the same preimage")
+	}
+	other = job
+	other.RequestID = "s"
+	if p.preimage(job) == p.preimage(other) {
+		t.Fatal("another request gives the same preimage")
+	}
+	if p.preimage(job).IsZero() {
+		t.Fatal("zero preimage")
+	}
+}
+
+func TestClipKeepsRunesWhole(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		n    int
+		want string
+	}{{"abc", 5, "abc"}, {"abc", 2, "ab"}, {"aé", 2, "a"}, {"日本", 4, "日"}, {"日", 2, ""}} {
+		if got := clip(tt.in, tt.n); got != tt.want {
+			t.Errorf("clip(%q, %d) = %q, want %q", tt.in, tt.n, got, tt.want)
+		}
+	}
+}
