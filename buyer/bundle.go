@@ -73,6 +73,9 @@ func (c *Client) bundle(ctx context.Context, p Purchase) (*receipts.Bundle, erro
 			b.Artifacts[ref.digest.Hex()] = data
 		}
 	}
+	if rec, err := receipts.ParseReceipt(b.Receipt); err == nil && rec.AcceptanceEventID == nil {
+		b.Acceptance = nil // it came too late: the receipt does not claim it
+	}
 	if previous, ok := c.previous(ctx, b.Receipt); ok {
 		b.Previous = previous
 	}

@@ -2,6 +2,8 @@ package buyer
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,6 +59,8 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 		append(nostr.Tag{"relays"}, relays...),
 		{"p", o.Provider},
 		{"expiration", strconv.FormatInt(now.Add(o.TTL).Unix(), 10)},
+		// Two orders of the same job in one second must not be one event.
+		{"param", "order_id", orderID()},
 	}
 	if o.Mode != "" {
 		tags = append(tags, nostr.Tag{"param", "payment_mode", string(o.Mode)})
@@ -74,6 +78,12 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 		return Purchase{}, fmt.Errorf("store purchase: %w", err)
 	}
 	return p, nil
+}
+
+func orderID() string {
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
 }
 
 // Cancel asks the provider to stop. What happens to the money is then the

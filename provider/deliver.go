@@ -16,9 +16,8 @@ import (
 // finalPoll is how often a settled hold is looked up until it is final.
 const finalPoll = 250 * time.Millisecond
 
-// acceptanceGrace is how long after the run a receipt waits for the buyer's
-// acceptance: it travels by relay, the payment by Lightning, and a short job can
-// be done before it is here.
+// acceptanceGrace is how long a receipt waits for the buyer's acceptance: it
+// travels by relay, the payment by Lightning, and the money can be here first.
 const acceptanceGrace = 500 * time.Millisecond
 
 // deliver brings a durable result to the buyer and the money home, in this
@@ -49,19 +48,11 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 		}
 		return ctx.Err()
 	}
-	if wait := acceptanceGrace - time.Since(job.Result.FinishedAt); job.Acceptance == nil && paysFirst(job.Mode) && wait > 0 {
-		select {
-		case <-sig.wake:
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
-		return ctx.Err()
-	}
 	switch job.Mode {
 	case receipts.ModeFree:
 		return p.close(ctx, job, StateSucceeded, Reason{})
 	case receipts.ModePrepay:
-		return p.settled(ctx, job, *job.Payment)
+		return p.settled(ctx, job, sig, *job.Payment)
 	case receipts.ModePostpay:
 		return p.awaitPostpay(ctx, job, sig)
 	}
@@ -134,7 +125,7 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 	case inv.State == payments.InvoiceCanceled:
 		return p.close(ctx, job, StateFailed, Reason{CodePaymentLost, "the held payment lapsed before it was settled"})
 	case inv.State == payments.InvoiceSettled && inv.Final:
-		return p.settled(ctx, job, payment(inv))
+		return p.settled(ctx, job, sig, payment(inv))
 	}
 	// The preimage is out; the HTLC is not resolved yet.
 	select {
@@ -152,7 +143,7 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 	case err != nil:
 		return fmt.Errorf("look up invoice: %w", err)
 	case arrived(inv, job) && inv.State == payments.InvoiceSettled:
-		return p.settled(ctx, job, payment(inv))
+		return p.settled(ctx, job, sig, payment(inv))
 	case inv.State == payments.InvoiceCanceled:
 		return p.close(ctx, job, StateFailed, Reason{CodeUnpaid, "the result was delivered and never paid"})
 	case !time.Now().Before(job.ExpiresAt):
@@ -169,7 +160,18 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 
 // settled records the final payment and issues the receipt in one
 // transaction: from then on the receipt is the same bytes for ever (P12).
-func (p *Provider) settled(ctx context.Context, job Job, pay Payment) error {
+func (p *Provider) settled(ctx context.Context, job Job, sig *jobSignal, pay Payment) error {
+	if job.Acceptance == nil && sig.graceEnd.IsZero() {
+		sig.graceEnd = time.Now().Add(acceptanceGrace)
+	}
+	if wait := time.Until(sig.graceEnd); job.Acceptance == nil && wait > 0 {
+		select {
+		case <-sig.wake:
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+		return ctx.Err() // look again: it may be here
+	}
 	var out []OutEvent
 	err := p.cfg.Store.Settle(ctx, job.RequestID, pay, func(is Issue) (Issued, error) {
 		issued, err := p.issue(ctx, job, is)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -50,8 +51,10 @@ type jobSignal struct {
 	wake   chan struct{} // cap 1: look again
 	cancel chan struct{} // closed when the buyer cancels
 	once   sync.Once
-	// uploaded is the job's goroutine's own: its blobs are on a server.
+	// The job's goroutine's own: whether its blobs are on a server, and until
+	// when its receipt waits for the buyer's acceptance.
 	uploaded bool
+	graceEnd time.Time
 }
 
 // New checks the configuration. Nothing runs until Serve.

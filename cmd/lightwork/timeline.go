@@ -23,7 +23,7 @@ var words = map[string]string{
 	"requested":      "asks for the job",
 	"quoted":         "quotes a price and sends an invoice",
 	"accepted":       "signs the acceptance and pays",
-	"processing":     "has the payment held and runs the job",
+	"processing":     "runs the job",
 	"result":         "delivers the result",
 	"paid":           "payment settled, preimage received",
 	"payment_failed": "payment came back",
