@@ -22,13 +22,18 @@ func (c *Client) Bundle(ctx context.Context, requestID string) (*receipts.Bundle
 	if err != nil {
 		return nil, err
 	}
-	if p.ReceiptEvent == nil {
-		return nil, errors.New("this purchase has no receipt")
-	}
-	return c.bundle(ctx, p)
+	return BundleOf(ctx, c.cfg.Store, p)
 }
 
-func (c *Client) bundle(ctx context.Context, p Purchase) (*receipts.Bundle, error) {
+// ErrNoReceipt: there is nothing to prove a purchase with.
+var ErrNoReceipt = errors.New("this purchase has no receipt")
+
+// BundleOf is Client.Bundle for a purchase already read, from a store that may
+// be open for reading only.
+func BundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, error) {
+	if p.ReceiptEvent == nil || p.ResultEvent == nil {
+		return nil, ErrNoReceipt
+	}
 	b := &receipts.Bundle{Quote: p.Quote, Result: p.Output, Artifacts: map[string][]byte{}}
 	for _, part := range []struct {
 		to  *[]byte
@@ -60,7 +65,7 @@ func (c *Client) bundle(ctx context.Context, p Purchase) (*receipts.Bundle, erro
 		return nil, err
 	}
 	for _, ref := range refs {
-		data, err := c.cfg.Store.Content(ctx, ref.digest)
+		data, err := store.Content(ctx, ref.digest)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", ref.role, ref.digest, err)
 		}
@@ -76,19 +81,23 @@ func (c *Client) bundle(ctx context.Context, p Purchase) (*receipts.Bundle, erro
 	if rec, err := receipts.ParseReceipt(b.Receipt); err == nil && rec.AcceptanceEventID == nil {
 		b.Acceptance = nil // it came too late: the receipt does not claim it
 	}
-	if previous, ok := c.previous(ctx, b.Receipt); ok {
+	if previous, ok := previousOf(ctx, store, b.Receipt); ok {
 		b.Previous = previous
 	}
 	return b, nil
 }
 
-// previous finds the provider's receipt before this one, if it was ours too.
-func (c *Client) previous(ctx context.Context, doc []byte) ([]byte, bool) {
+// previousWithin is how many of our latest purchases are searched for the
+// receipt before one: the chain is no required claim.
+const previousWithin = 100
+
+// previousOf finds the provider's receipt before this one, if it was ours too.
+func previousOf(ctx context.Context, store Store, doc []byte) ([]byte, bool) {
 	rec, err := receipts.ParseReceipt(doc)
 	if err != nil || rec.PreviousReceiptHash == nil {
 		return nil, false
 	}
-	all, err := c.cfg.Store.Purchases(ctx, 0)
+	all, err := store.Purchases(ctx, previousWithin)
 	if err != nil {
 		return nil, false
 	}

@@ -173,7 +173,7 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 		return err
 	}
 	p.ReceiptEvent = raw
-	b, err := f.c.bundle(ctx, p)
+	b, err := BundleOf(ctx, f.c.cfg.Store, p)
 	if err != nil {
 		return f.distrust(ev, err)
 	}

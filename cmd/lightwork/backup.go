@@ -1,5 +1,30 @@
 package main
 
-type backupCmd struct{}
+import (
+	"context"
+	"fmt"
 
-func (backupCmd) Run() error { return nil }
+	"github.com/lightwork-market/lightwork/internal/kernel"
+)
+
+type backupCmd struct {
+	Role string `help:"Whose database: provider or buyer." default:"provider" enum:"provider,buyer"`
+	Out  string `help:"A new file." required:"" placeholder:"FILE"`
+}
+
+// Run copies the database while it is in use and checks the copy.
+func (c backupCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	k, err := kernel.Open(ctx, conf.dataDir(c.Role), kernel.Options{ReadOnly: true, Logger: s.log})
+	if err != nil {
+		return hinted(err, "--role names the other database")
+	}
+	if err := firstError(k.Backup(ctx, c.Out), k.Close()); err != nil {
+		return hinted(err, "name a new file on a disk with room")
+	}
+	fmt.Fprintf(s.err, "lightwork: wrote %s; keys and the preimage secret are separate files, keep them too\n", c.Out)
+	return nil
+}

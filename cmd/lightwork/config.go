@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/parser"
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -140,17 +141,31 @@ type configError struct {
 	why  string
 }
 
-// locate adds the line and column that the path points at.
+// locate says file:line:column, what is wrong, and shows the place.
 func (e *configError) locate(file string) string {
-	where := ""
-	if p, err := yaml.PathString(e.path); err == nil {
-		if src, err := os.ReadFile(file); err == nil {
-			if shown, err := p.AnnotateSource(src, false); err == nil {
-				where = "\n" + string(shown)
-			}
-		}
+	what := fmt.Sprintf("%s: %s", strings.TrimPrefix(e.path, "$."), e.why)
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return file + ": " + what
 	}
-	return fmt.Sprintf("%s: %s: %s%s", file, strings.TrimPrefix(e.path, "$."), e.why, where)
+	at, err := yaml.PathString(e.path)
+	if err != nil {
+		return file + ": " + what
+	}
+	doc, err := parser.ParseBytes(src, 0)
+	if err != nil {
+		return file + ": " + what
+	}
+	node, err := at.FilterFile(doc)
+	if err != nil { // the value is missing: there is no place to show
+		return file + ": " + what
+	}
+	pos := node.GetToken().Position
+	shown, err := at.AnnotateSource(src, false)
+	if err != nil {
+		shown = nil
+	}
+	return fmt.Sprintf("%s:%d:%d: %s\n%s", file, pos.Line, pos.Column, what, shown)
 }
 
 func (c *config) check() *configError {

@@ -299,11 +299,9 @@ func placeDemo(ctx context.Context, n *buyerNode, l buyer.Listing) (buyer.Purcha
 // of this one's memory, keys or network, only whom the buyer meant to deal with.
 func verifyApart(ctx context.Context, bundle string, pins []string) (receipts.Report, error) {
 	var report receipts.Report
-	verifier := filepath.Join(filepath.Dir(self()), "lightwork-verify")
-	if _, err := os.Stat(verifier); err != nil {
-		if verifier, err = exec.LookPath("lightwork-verify"); err != nil {
-			return report, errors.New("the program lightwork-verify is neither beside this one nor in the path; make build makes both")
-		}
+	verifier, err := findVerifier()
+	if err != nil {
+		return report, err
 	}
 	doc, err := exec.CommandContext(ctx, verifier, append(append([]string{"--json"}, pins...), bundle)...).Output()
 	var exit *exec.ExitError

@@ -1,5 +1,187 @@
 package main
 
-type jobsCmd struct{}
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
 
-func (jobsCmd) Run() error { return nil }
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+type jobsCmd struct {
+	List jobsListCmd `cmd:"" help:"List the jobs this provider admitted, newest first."`
+	Show jobsShowCmd `cmd:"" help:"Show one job, and what each relay said."`
+}
+
+// jobView is a job as --json shows it.
+type jobView struct {
+	RequestID   string            `json:"request_id"`
+	State       provider.State    `json:"state"`
+	Reason      string            `json:"reason,omitempty"`
+	Buyer       string            `json:"buyer"`
+	SchemaID    string            `json:"schema_id"`
+	JobHash     string            `json:"job_hash"`
+	Mode        receipts.Mode     `json:"mode"`
+	PriceMsats  int64             `json:"price_msats"`
+	QuoteHash   string            `json:"quote_hash"`
+	PaymentHash string            `json:"payment_hash,omitempty"`
+	Run         int               `json:"run"`
+	ResultID    string            `json:"result_event_id,omitempty"`
+	OutputHash  string            `json:"output_hash,omitempty"`
+	ReceiptID   string            `json:"receipt_id,omitempty"`
+	AddedAt     time.Time         `json:"added_at"`
+	StateAt     time.Time         `json:"state_at"`
+	Relays      []provider.Ack    `json:"relays,omitempty"`
+	Credits     []provider.Credit `json:"credits,omitempty"`
+}
+
+func viewOfJob(j provider.Job) jobView {
+	v := jobView{
+		RequestID: j.RequestID, State: j.State, Buyer: j.Buyer, SchemaID: j.SchemaID, JobHash: j.JobHash.String(),
+		Mode: j.Mode, PriceMsats: j.PriceMsats, QuoteHash: j.QuoteHash.String(), Run: j.Run, ReceiptID: j.ReceiptID,
+		AddedAt: j.AddedAt, StateAt: j.StateAt,
+	}
+	if j.Reason.Code != "" {
+		v.Reason = j.Reason.String()
+	}
+	if !j.PaymentHash.IsZero() {
+		v.PaymentHash = j.PaymentHash.String()
+	}
+	if j.Result != nil {
+		v.ResultID, v.OutputHash = j.Result.EventID, j.Result.OutputHash.String()
+	}
+	return v
+}
+
+type jobsListCmd struct {
+	Limit int  `help:"How many at most." default:"50"`
+	JSON  bool `help:"Print JSON."`
+}
+
+// Run lists jobs.
+func (c jobsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+		list, err := store.Jobs(ctx, c.Limit)
+		if err != nil {
+			return err
+		}
+		views := make([]jobView, len(list))
+		for i, j := range list {
+			views[i] = viewOfJob(j)
+		}
+		if c.JSON {
+			return printJSON(s.out, views)
+		}
+		w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+		fmt.Fprintln(w, "REQUEST\tADDED\tSTATE\tMODE\tPRICE\tBUYER\tRECEIPT\tREASON")
+		for _, v := range views {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.AddedAt.Local().Format(time.DateTime),
+				v.State, v.Mode, msats(v.PriceMsats), short(v.Buyer), v.ReceiptID, printable(v.Reason))
+		}
+		return w.Flush()
+	})
+}
+
+type jobsShowCmd struct {
+	ID   string `arg:"" help:"The request id or its beginning."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run shows one job.
+func (c jobsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+		job, err := findJob(ctx, store, c.ID)
+		if err != nil {
+			return err
+		}
+		v := viewOfJob(job)
+		if v.Relays, err = store.Acks(ctx, job.RequestID); err != nil {
+			return err
+		}
+		credits, err := store.Credits(ctx)
+		if err != nil {
+			return err
+		}
+		for _, cr := range credits {
+			if cr.RequestID == job.RequestID {
+				v.Credits = append(v.Credits, cr)
+			}
+		}
+		if c.JSON {
+			return printJSON(s.out, v)
+		}
+		fmt.Fprintf(s.out, "request       %s\nstate         %s since %s %s\nbuyer         %s\njob type      %s\njob hash      %s\nmode, price   %s, %s\nquote hash    %s\npayment hash  %s\nrun           %d\nresult        %s\noutput hash   %s\nreceipt       %s\n",
+			v.RequestID, v.State, v.StateAt.Local().Format(time.DateTime), printable(v.Reason), v.Buyer, v.SchemaID, v.JobHash,
+			v.Mode, msats(v.PriceMsats), v.QuoteHash, v.PaymentHash, v.Run, v.ResultID, v.OutputHash, v.ReceiptID)
+		for _, cr := range v.Credits {
+			fmt.Fprintf(s.out, "owed          %s to the buyer %s\n", msats(cr.Msats), printable(cr.RefundTo))
+		}
+		for _, a := range v.Relays {
+			answer := "refused"
+			if a.OK {
+				answer = "ok"
+			}
+			fmt.Fprintf(s.out, "relay         %s %s for %s %s\n", printable(a.Relay), answer, short(a.EventID), printable(a.Message))
+		}
+		return nil
+	})
+}
+
+// findJob resolves an id or its beginning among the jobs.
+func findJob(ctx context.Context, store *kernel.ProviderStore, id string) (provider.Job, error) {
+	if len(id) == 64 {
+		if job, err := store.Job(ctx, id); err == nil {
+			return job, nil
+		}
+	}
+	list, err := store.Jobs(ctx, 0)
+	if err != nil {
+		return provider.Job{}, err
+	}
+	var found []provider.Job
+	for _, j := range list {
+		if len(id) >= 6 && strings.HasPrefix(j.RequestID, id) || j.ReceiptID == id && id != "" {
+			found = append(found, j)
+		}
+	}
+	if len(found) != 1 {
+		return provider.Job{}, usage("lightwork jobs list shows the ids", "%d jobs match %q (at least 6 characters)", len(found), id)
+	}
+	return found[0], nil
+}
+
+// readProvider opens the provider's database for reading, also beside a
+// running one.
+func readProvider(ctx context.Context, s *streams, g *globals, do func(*kernel.ProviderStore) error) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	k, err := kernel.Open(ctx, c.dataDir("provider"), kernel.Options{ReadOnly: true, Logger: s.log})
+	if err != nil {
+		return hinted(err, "lightwork provider run makes the database")
+	}
+	return firstError(do(k.ProviderStore(jobsProfile)), k.Close())
+}
+
+// prettyJSON is used where a stored document is shown.
+func prettyJSON(doc []byte) string {
+	var v any
+	if json.Unmarshal(doc, &v) != nil {
+		return string(doc)
+	}
+	out, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return string(doc)
+	}
+	return string(out)
+}

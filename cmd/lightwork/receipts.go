@@ -1,5 +1,202 @@
 package main
 
-type receiptsCmd struct{}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
 
-func (receiptsCmd) Run() error { return nil }
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+type receiptsCmd struct {
+	List   receiptsListCmd   `cmd:"" help:"List receipts."`
+	Show   receiptsShowCmd   `cmd:"" help:"Print a receipt."`
+	Verify receiptsVerifyCmd `cmd:"" help:"Have a bundle proved by lightwork-verify, offline."`
+	Export receiptsExportCmd `cmd:"" help:"Write the bundle that proves a purchase."`
+}
+
+// receiptView is a receipt as a listing shows it.
+type receiptView struct {
+	ReceiptID   string        `json:"receipt_id"`
+	Timestamp   string        `json:"timestamp"`
+	RequestID   string        `json:"request_id"`
+	AmountMsats int64         `json:"amount_msats"`
+	AssetID     string        `json:"asset_id"`
+	Mode        receipts.Mode `json:"mode"`
+	Provider    string        `json:"provider_id"`
+	Buyer       string        `json:"buyer_id"`
+	doc         []byte
+}
+
+type receiptsListCmd struct {
+	Role string `help:"Whose: buyer or provider." default:"buyer" enum:"buyer,provider"`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run lists receipts, newest first.
+func (c receiptsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	list, err := allReceipts(ctx, s, g, c.Role)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, list)
+	}
+	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "RECEIPT\tTIME\tAMOUNT\tASSET\tMODE\tREQUEST")
+	for _, v := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", v.ReceiptID, v.Timestamp, msats(v.AmountMsats), v.AssetID, v.Mode, short(v.RequestID))
+	}
+	return w.Flush()
+}
+
+func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]receiptView, error) {
+	list := []receiptView{}
+	add := func(doc []byte) error {
+		r, err := receipts.ParseReceipt(doc)
+		if err != nil {
+			return fmt.Errorf("stored receipt: %w", err)
+		}
+		list = append(list, receiptView{
+			r.ReceiptID, r.Timestamp, r.RequestEventID, r.AmountMsats, r.AssetID, r.Mode, r.ProviderID, r.BuyerID, doc,
+		})
+		return nil
+	}
+	if role == "provider" {
+		return list, readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+			jobs, err := store.Jobs(ctx, 0)
+			for _, j := range jobs {
+				if j.Receipt != nil && err == nil {
+					err = add(j.Receipt)
+				}
+			}
+			return err
+		})
+	}
+	return list, readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+		all, err := store.Purchases(ctx, 0)
+		for _, p := range all {
+			if p.ReceiptEvent == nil || err != nil {
+				continue
+			}
+			var ev receipts.Event
+			if ev, err = receipts.ParseEvent(p.ReceiptEvent, 1<<20); err == nil {
+				err = add([]byte(ev.Content))
+			}
+		}
+		return err
+	})
+}
+
+type receiptsShowCmd struct {
+	ID   string `arg:"" help:"Receipt id or request id, or its beginning."`
+	Role string `help:"Whose: buyer or provider." default:"buyer" enum:"buyer,provider"`
+}
+
+// Run prints one receipt.
+func (c receiptsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	list, err := allReceipts(ctx, s, g, c.Role)
+	if err != nil {
+		return err
+	}
+	var found []receiptView
+	for _, v := range list {
+		if len(c.ID) >= 6 && (strings.HasPrefix(v.ReceiptID, c.ID) || strings.HasPrefix(v.RequestID, c.ID)) {
+			found = append(found, v)
+		}
+	}
+	if len(found) != 1 {
+		return usage("lightwork receipts list shows the ids", "%d receipts match %q (at least 6 characters)", len(found), c.ID)
+	}
+	_, err = fmt.Fprintln(s.out, prettyJSON(found[0].doc))
+	return err
+}
+
+type receiptsVerifyCmd struct {
+	Bundle   string `arg:"" help:"A folder, a .tar file, or - for a tar archive on standard input."`
+	Provider string `help:"The provider is this one (npub or hex)." placeholder:"KEY"`
+	Buyer    string `help:"The buyer is this one (npub or hex)." placeholder:"KEY"`
+	Payee    string `help:"The invoice is of this Lightning node (hex)." placeholder:"KEY"`
+	Network  string `help:"The network that the money must be on." placeholder:"NAME"`
+	Require  string `help:"Claims that must be proved beside the first seven." placeholder:"LIST"`
+	Explain  bool   `help:"Show every step."`
+	JSON     bool   `help:"Print the report as JSON."`
+}
+
+// Run hands over to the verifier, a program that can reach no network and no
+// database, and ends with its exit code.
+func (c receiptsVerifyCmd) Run(ctx context.Context, s *streams) error {
+	verifier, err := findVerifier()
+	if err != nil {
+		return err
+	}
+	var args []string
+	for _, f := range []struct{ name, value string }{
+		{"provider", c.Provider}, {"buyer", c.Buyer}, {"payee", c.Payee}, {"network", c.Network}, {"require", c.Require},
+	} {
+		if f.value != "" {
+			args = append(args, "--"+f.name+"="+f.value)
+		}
+	}
+	if c.Explain {
+		args = append(args, "--explain")
+	}
+	if c.JSON {
+		args = append(args, "--json")
+	}
+	cmd := exec.CommandContext(ctx, verifier, append(args, "--", c.Bundle)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exitCode(exit.ExitCode())
+	}
+	return err
+}
+
+// findVerifier looks beside this program, then in the path.
+func findVerifier() (string, error) {
+	beside := filepath.Join(filepath.Dir(self()), "lightwork-verify")
+	if _, err := os.Stat(beside); err == nil {
+		return beside, nil
+	}
+	found, err := exec.LookPath("lightwork-verify")
+	if err != nil {
+		return "", hinted(errors.New("the program lightwork-verify is neither beside this one nor in the path"), "make build makes both")
+	}
+	return found, nil
+}
+
+type receiptsExportCmd struct {
+	ID  string `arg:"" help:"Request id of the purchase, or its beginning."`
+	Out string `help:"A new folder, or a file that ends in .tar." required:"" placeholder:"PATH"`
+}
+
+// Run writes the bundle of a purchase.
+func (c receiptsExportCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+		p, err := find(ctx, store, c.ID)
+		if err != nil {
+			return err
+		}
+		b, err := buyer.BundleOf(ctx, store, p)
+		if err != nil {
+			return hinted(err, "lightwork buyer resume waits for a receipt that has not come yet")
+		}
+		if !strings.HasSuffix(c.Out, ".tar") {
+			return writeFolder(c.Out, b)
+		}
+		f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return usage("name a new file", "--out: %w", err)
+		}
+		return firstError(b.WriteTar(f), f.Close())
+	})
+}

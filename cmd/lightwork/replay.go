@@ -1,5 +1,169 @@
 package main
 
-type replayCmd struct{}
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 
-func (replayCmd) Run() error { return nil }
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/replay"
+)
+
+type replayCmd struct {
+	Show   replayShowCmd   `cmd:"" help:"Show a trajectory as a timeline."`
+	Verify replayVerifyCmd `cmd:"" help:"Check a trajectory and print its hashes."`
+	Export replayExportCmd `cmd:"" help:"Write a trajectory, redacted if asked."`
+}
+
+// openReplay opens REPLAY.jsonl, also by the name of its bundle.
+func openReplay(path string) (*os.File, error) {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		path = filepath.Join(path, receipts.FileReplay)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usage("name a REPLAY.jsonl or the folder of a bundle", "%w", err)
+	}
+	return f, nil
+}
+
+type replayShowCmd struct {
+	File string `arg:"" help:"REPLAY.jsonl, or the folder of a bundle."`
+}
+
+// Run prints a line for every line. The file is checked first: what is shown
+// is what the hashes cover.
+func (c replayShowCmd) Run(s *streams) error {
+	f, err := openReplay(c.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum, err := replay.Check(f, replay.Limits{})
+	if err != nil {
+		return hinted(err, "the file is no complete trajectory; nothing of it can be relied on")
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "session %s by %s, %s\n", printable(sum.SessionID), printable(sum.Producer), sum.Status)
+	in := bufio.NewReader(f)
+	for {
+		raw, err := in.ReadBytes('\n')
+		if len(raw) > 1 {
+			line, perr := replay.ParseLine(raw[:len(raw)-1])
+			if perr != nil {
+				return perr
+			}
+			when, what := describe(line)
+			fmt.Fprintf(s.out, "  %-24s  %-16s %s\n", when, line.Event(), printable(what))
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// describe says when a line was and what of it matters to a reader.
+func describe(line replay.Line) (when, what string) {
+	at := func(t replay.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
+	switch l := line.(type) {
+	case *replay.ReplayHeader:
+		return at(l.CreatedAt), l.Producer
+	case *replay.SessionStart:
+		return at(l.T), l.SessionID + ", policy " + short(l.PolicyBundleID)
+	case *replay.PlanStart:
+		return at(l.T), fmt.Sprintf("%d steps, plan %s", l.StepCount, short(l.PlanHash.String()))
+	case *replay.Payment:
+		return at(l.T), fmt.Sprintf("%s %s, %s", msats(l.AmountMsats), l.AssetID, l.Status)
+	case *replay.ToolCall:
+		return at(l.T), fmt.Sprintf("%s %s, params %s", l.ID, l.Tool, short(l.ParamsHash.String()))
+	case *replay.ToolResult:
+		exit := "no exit code"
+		if l.ExitCode != nil {
+			exit = fmt.Sprintf("exit %d", *l.ExitCode)
+		}
+		return at(l.T), fmt.Sprintf("%s %s, %d ms, output %s", l.ID, exit, l.LatencyMs, short(l.OutputHash.String()))
+	case *replay.StepComplete:
+		return at(l.T), l.StepID + " " + l.Status
+	case *replay.Verification:
+		return at(l.T), fmt.Sprintf("exit codes %v of %q", l.ExitCodes, l.Commands)
+	case *replay.RuntimeEvent:
+		return at(l.T), l.Type
+	case *replay.SessionEnd:
+		return at(l.T), fmt.Sprintf("%s, %d tool calls, %d ms", l.Status, l.TotalToolCalls, l.TotalLatencyMs)
+	}
+	return "", ""
+}
+
+type replayVerifyCmd struct {
+	File string `arg:"" help:"REPLAY.jsonl, or the folder of a bundle."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run checks order, pairs, counts and hashes.
+func (c replayVerifyCmd) Run(s *streams) error {
+	f, err := openReplay(c.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum, err := replay.Check(f, replay.Limits{})
+	if err != nil {
+		return hinted(err, "the file is not what its writer made, or not complete")
+	}
+	if c.JSON {
+		return printJSON(s.out, map[string]any{
+			"session_id": sum.SessionID, "status": sum.Status, "policy_bundle_id": sum.PolicyBundleID,
+			"tool_calls": sum.ToolCalls, "lines": sum.Hashes.Lines, "redacted": sum.IsRedacted,
+			"trajectory_hash": sum.Hashes.Trajectory, "redacted_trajectory_hash": sum.Hashes.Redacted, "replay_hash": sum.Hashes.Replay,
+		})
+	}
+	if sum.IsRedacted {
+		fmt.Fprintln(s.out, "redacted: only redacted_trajectory_hash identifies the session")
+	}
+	fmt.Fprintf(s.out, "session                   %s, %s\nlines                     %d\ntrajectory_hash           %s\nredacted_trajectory_hash  %s\nreplay_hash               %s\n",
+		printable(sum.SessionID), sum.Status, sum.Hashes.Lines, sum.Hashes.Trajectory, sum.Hashes.Redacted, sum.Hashes.Replay)
+	return nil
+}
+
+type replayExportCmd struct {
+	File   string `arg:"" help:"REPLAY.jsonl, or the folder of a bundle."`
+	Redact bool   `help:"Leave out parameters and payloads; their hashes stand for them."`
+	Out    string `help:"Write here instead of standard output." placeholder:"FILE"`
+}
+
+// Run writes the trajectory, checked.
+func (c replayExportCmd) Run(s *streams) (err error) {
+	f, err := openReplay(c.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := replay.Check(f, replay.Limits{}); err != nil {
+		return hinted(err, "the file is not what its writer made, or not complete")
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	out := s.out
+	if c.Out != "" {
+		file, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return usage("name a new file", "--out: %w", err)
+		}
+		defer func() { err = firstError(err, file.Close()) }()
+		out = file
+	}
+	if c.Redact {
+		return replay.Redact(f, out)
+	}
+	_, err = io.Copy(out, f)
+	return err
+}
