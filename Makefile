@@ -9,6 +9,7 @@ TEST := $(GO) test -tags "$(TAGS)"
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
+BENCHCOUNT ?= 5
 
 .PHONY: all build demo demo-lnd test test-lnd race fuzz bench check vectors requirements clean
 all: build
@@ -40,6 +41,28 @@ check:
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
 	cd internal/devnet/binaries && $(GO) mod tidy -diff
+
+# Which lines of docs/requirements.md a passing test covers; LIST=1 names them.
+requirements:
+	$(GO) run ./internal/requirements/cmd/matrix $(if $(LIST),--list) -- -tags "$(TAGS)" ./...
+
+# Writes the receipt test vectors anew; the tests compare them.
+vectors:
+	$(TEST) -count=1 ./receipts -run Vectors -update
+
+# docs/benchmarks.md says what these measure. BENCHCOUNT runs each, for a median.
+bench:
+	$(TEST) -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) ./hashing ./schemas ./receipts ./relay/nip01 \
+		./agentruntime/frame ./agentruntime/supervisor ./internal/sqlite ./internal/kernel ./bench
+
+# Every fuzzer for FUZZTIME, one after the other.
+fuzz:
+	@set -e; for file in $$(grep -rl '^func Fuzz' --include='*_test.go' .); do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
+			echo "== $$name in $$(dirname $$file)"; \
+			$(TEST) -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$(dirname $$file); \
+		done; \
+	done
 
 clean:
 	rm -rf bin lightwork-demo

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -47,6 +48,9 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	}
 	if !nostr.IsValidPublicKey(o.Provider) {
 		return Purchase{}, fmt.Errorf("provider %q is not a public key", o.Provider)
+	}
+	if o.Mode != "" && !slices.Contains(c.cfg.Modes, o.Mode) {
+		return Purchase{}, fmt.Errorf("payment mode %q is not among those we buy in %v (buyer.modes)", o.Mode, c.cfg.Modes)
 	}
 	def(&o.TTL, time.Hour)
 	now := time.Now().UTC()

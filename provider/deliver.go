@@ -21,20 +21,15 @@ const finalPoll = 250 * time.Millisecond
 const acceptanceGrace = 500 * time.Millisecond
 
 // deliver brings a durable result to the buyer and the money home, in this
-// order: blobs on a server, the 6050 on enough relays, then settling. A hold is
-// given back rather than settled for a result that could not be published.
+// order: blobs on a server, the 6050 on enough relays (the outbox does both),
+// then settling. A hold is given back rather than settled for a result that
+// could not be published.
 func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 	if job.Mode == receipts.ModeHold {
 		gone, err := p.holdGone(ctx, job)
 		if err != nil || gone {
 			return err
 		}
-	}
-	if !sig.uploaded {
-		if err := p.upload(ctx, job); err != nil {
-			return fmt.Errorf("upload blobs: %w", err)
-		}
-		sig.uploaded = true
 	}
 	n, err := p.cfg.Store.Confirmed(ctx, job.Result.EventID)
 	if err != nil {
@@ -75,35 +70,47 @@ func (p *Provider) holdGone(ctx context.Context, job Job) (bool, error) {
 	return false, nil
 }
 
-// upload puts everything the 6050 refers to on the blob servers. Repeating it
-// is harmless: blobs are addressed by content.
-func (p *Provider) upload(ctx context.Context, job Job) error {
-	type blob struct {
-		digest hashing.Digest
-		mime   string
+// uploadFirst puts everything that a result event refers to on the blob
+// servers; only then may the event be published.
+func (p *Provider) uploadFirst(ctx context.Context, requestID, eventID string) error {
+	job, err := p.cfg.Store.Job(ctx, requestID)
+	if err != nil || job.Result == nil || job.Result.EventID != eventID {
+		return err
 	}
 	r := job.Result
-	blobs := []blob{{r.Replay, "application/jsonl"}, {job.PolicyID, "application/json"}}
+	blobs := map[hashing.Digest]string{r.Replay: "application/jsonl", job.PolicyID: "application/json"}
 	if len(r.Output) > inlineBytes {
-		blobs = append(blobs, blob{r.OutputHash, "application/json"})
+		blobs[r.OutputHash] = "application/json"
 	}
 	for _, a := range r.Artifacts {
-		blobs = append(blobs, blob{a, "application/octet-stream"})
+		blobs[a] = "application/octet-stream"
 	}
-	for _, b := range blobs {
-		if !p.uploaded.add(b.digest.Hex()) {
-			continue
-		}
-		data, err := p.cfg.Store.Content(ctx, b.digest)
-		if err == nil {
-			err = p.cfg.Market.Upload(ctx, data, b.mime)
-		}
-		if err != nil {
-			p.uploaded.remove(b.digest.Hex())
-			return err
+	for d, mime := range blobs {
+		if err := p.uploadOnce(ctx, d, mime); err != nil {
+			return fmt.Errorf("upload blob %s: %w", d, err)
 		}
 	}
 	return nil
+}
+
+// uploadOnce uploads a blob unless this process has done so. Jobs that share a
+// blob share its upload.
+func (p *Provider) uploadOnce(ctx context.Context, d hashing.Digest, mime string) error {
+	if p.uploaded.has(d.Hex()) {
+		return nil
+	}
+	_, err, _ := p.uploads.Do(d.Hex(), func() (any, error) {
+		data, err := p.cfg.Store.Content(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.cfg.Market.Upload(ctx, data, mime); err != nil {
+			return nil, err
+		}
+		p.uploaded.add(d.Hex())
+		return nil, nil
+	})
+	return err
 }
 
 // settleHold claims the held payment and waits until it is ours for good.

@@ -170,6 +170,13 @@ func (r *recent) add(id string) bool {
 	return true
 }
 
+func (r *recent) has(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.ids[id]
+	return ok
+}
+
 func (r *recent) remove(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,6 +16,8 @@ type outbox struct {
 	store  Store
 	market Market
 	log    *slog.Logger
+	// before makes true what a result event says; it is not published until then.
+	before func(ctx context.Context, requestID, eventID string) error
 	// told is called with the request id when a relay's answers were recorded.
 	told func(requestID string)
 
@@ -31,11 +33,13 @@ const (
 	outboxRetry   = 5 * time.Second
 	outboxAge     = 7 * 24 * time.Hour
 	outboxBatch   = 256
+
+	firstResult, lastResult = 6000, 6999 // kinds of NIP-90 results
 )
 
-func newOutbox(s Store, m Market, log *slog.Logger, told func(string)) *outbox {
+func newOutbox(s Store, m Market, log *slog.Logger, before func(context.Context, string, string) error, told func(string)) *outbox {
 	return &outbox{
-		store: s, market: m, log: log, told: told,
+		store: s, market: m, log: log, before: before, told: told,
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
 		inflight: map[string]bool{},
 	}
@@ -139,6 +143,14 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent) {
 	if err := json.Unmarshal(out.Event, &ev); err != nil {
 		o.log.Error("queued event unreadable", "event", out.EventID, "err", err)
 		return
+	}
+	if ev.Kind >= firstResult && ev.Kind <= lastResult && out.RequestID != "" {
+		if err := o.before(ctx, out.RequestID, out.EventID); err != nil {
+			if ctx.Err() == nil {
+				o.log.Warn("result waits, trying again", "request", out.RequestID, "in", outboxRetry, "err", err)
+			}
+			return
+		}
 	}
 	acks := o.market.Publish(ctx, ev)
 	if ctx.Err() != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
@@ -30,7 +31,8 @@ type Provider struct {
 	node     payments.Node // of the wallet, read at start
 	load     *load
 	seen     *recent // request ids
-	uploaded *recent // digests of blobs
+	uploaded *recent // digests of blobs that are on a server
+	uploads  singleflight.Group
 	refusals *refusals
 	outbox   *outbox
 	slots    chan struct{} // one per job that may run at once
@@ -51,9 +53,8 @@ type jobSignal struct {
 	wake   chan struct{} // cap 1: look again
 	cancel chan struct{} // closed when the buyer cancels
 	once   sync.Once
-	// The job's goroutine's own: whether its blobs are on a server, and until
-	// when its receipt waits for the buyer's acceptance.
-	uploaded bool
+	// graceEnd is the job's goroutine's own: until when its receipt waits for
+	// the buyer's acceptance.
 	graceEnd time.Time
 }
 
@@ -70,6 +71,7 @@ func New(cfg Config) (*Provider, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	def(&cfg.RequiredOKs, 1)
+	def(&cfg.Profile.Producer, "lightwork")
 	p := &Provider{
 		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: policyID,
@@ -79,7 +81,7 @@ func New(cfg Config) (*Provider, error) {
 	p.refusals = newRefusals(p.limits.RefusalsPerMin)
 	p.slots = make(chan struct{}, p.limits.Concurrent)
 	p.intakes.SetLimit(intakeWorkers)
-	p.outbox = newOutbox(cfg.Store, cfg.Market, p.log, p.wake)
+	p.outbox = newOutbox(cfg.Store, cfg.Market, p.log, p.uploadFirst, p.wake)
 	return p, nil
 }
 
@@ -90,17 +92,13 @@ func (p *Provider) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	p.runCtx = ctx
-	if p.cfg.Wallet != nil {
-		node, err := p.cfg.Wallet.Node(ctx)
-		if err != nil {
-			return fmt.Errorf("ask the wallet who it is: %w", err)
+	if err := p.start(ctx); err != nil {
+		ended := ctx.Err() != nil
+		stop()
+		p.jobs.Wait() // those already resumed
+		if ended {
+			return nil // asked to stop before it began
 		}
-		p.node = node
-	}
-	if err := p.cfg.Store.PutContents(ctx, p.cfg.Policy); err != nil {
-		return fmt.Errorf("store the policy manifest: %w", err)
-	}
-	if err := p.resume(ctx); err != nil {
 		return err
 	}
 
@@ -129,6 +127,21 @@ func (p *Provider) Serve(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// start asks and stores what Serve needs to know, and resumes open jobs.
+func (p *Provider) start(ctx context.Context) error {
+	if p.cfg.Wallet != nil {
+		node, err := p.cfg.Wallet.Node(ctx)
+		if err != nil {
+			return fmt.Errorf("ask the wallet who it is: %w", err)
+		}
+		p.node = node
+	}
+	if err := p.cfg.Store.PutContents(ctx, p.cfg.Policy); err != nil {
+		return fmt.Errorf("store the policy manifest: %w", err)
+	}
+	return p.resume(ctx)
 }
 
 // resume starts every job that a previous life left open.

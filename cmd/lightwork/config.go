@@ -201,8 +201,10 @@ func (c *config) check() *configError {
 			return &configError{at + ".schema", "no agent runs this job type yet"}
 		case len(o.Modes) == 0:
 			return &configError{at + ".modes", "name at least one of hold, prepay, postpay, free"}
-		case o.BaseMsats < 0 || o.PerMinuteMsats < 0:
-			return &configError{at, "prices cannot be negative"}
+		case o.BaseMsats < 0:
+			return &configError{at + ".base_msats", "a price cannot be negative"}
+		case o.PerMinuteMsats < 0:
+			return &configError{at + ".per_minute_msats", "a price cannot be negative"}
 		}
 		if bad := checkModes(at+".modes", o.Modes); bad != nil {
 			return bad

@@ -13,10 +13,39 @@ import (
 	"testing"
 )
 
-// attrKey is the test attribute the coverage report looks for.
-const attrKey = "covers"
+// AttrKey is the test attribute that names a covered line.
+const AttrKey = "covers"
 
-var line = regexp.MustCompile(`(?m)^- ([A-Z]+-[A-Za-z0-9.]+) (?:\[([^\]]+)\] )?`)
+var line = regexp.MustCompile(`(?m)^- ([A-Z]+-[A-Za-z0-9.]+) (?:\[([^\]]+)\] )?(.*)$`)
+
+// Line is one line of docs/requirements.md.
+type Line struct {
+	ID    string // "OS-2.2.1"
+	Level string // "MUST", "FIELD"; "" for K, M and X lines
+	Text  string
+}
+
+// Parse reads the lines of a requirements document in their order.
+func Parse(doc []byte) []Line {
+	var all []Line
+	for _, m := range line.FindAllSubmatch(doc, -1) {
+		all = append(all, Line{string(m[1]), string(m[2]), string(m[3])})
+	}
+	return all
+}
+
+// Read reads the lines of this module's docs/requirements.md.
+func Read() ([]Line, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	doc, err := os.ReadFile(filepath.Join(root, "docs", "requirements.md"))
+	if err != nil {
+		return nil, err
+	}
+	return Parse(doc), nil
+}
 
 // Covers records that t checks the named lines, for example "OS-2.2.1". An
 // unknown id fails the test, so a typing error cannot pass for coverage.
@@ -30,22 +59,18 @@ func Covers(t *testing.T, ids ...string) {
 		if !known[id] {
 			t.Fatalf("docs/requirements.md has no line %q", id)
 		}
-		t.Attr(attrKey, id)
+		t.Attr(AttrKey, id)
 	}
 }
 
 var lines = sync.OnceValues(func() (map[string]bool, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(filepath.Join(root, "docs", "requirements.md"))
+	all, err := Read()
 	if err != nil {
 		return nil, err
 	}
 	ids := map[string]bool{}
-	for _, m := range line.FindAllSubmatch(text, -1) {
-		ids[string(m[1])] = true
+	for _, l := range all {
+		ids[l.ID] = true
 	}
 	return ids, nil
 })

@@ -1,0 +1,3 @@
+// Package bench measures whole jobs. What single rooms cost is measured beside
+// their code; docs/benchmarks.md lists it all.
+package bench

@@ -1,0 +1,243 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/server"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// pool is one side's relays and blob servers.
+type pool struct {
+	*relay.Pool
+	url   string // ws://
+	blobs string // http://
+	blob  *relay.BlobClient
+	key   *relay.Key
+}
+
+func (p pool) Relays() []string { return []string{p.url} }
+
+func (p pool) Listen(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error {
+	sub, err := p.Subscribe(ctx, filters, relay.SubscribeOptions{})
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	for live := sub.Ready(); ; {
+		select {
+		case <-live:
+			live = nil
+			ready()
+		case in, ok := <-sub.Events():
+			if !ok {
+				return errors.Join(relay.ErrClosed, ctx.Err())
+			}
+			handle(in.Event)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// selling is pool as the provider's market.
+type selling struct{ pool }
+
+func (s selling) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
+	var acks []provider.Ack
+	for _, r := range s.PublishQuorum(ctx, ev, 1) {
+		acks = append(acks, provider.Ack{EventID: ev.ID, Relay: r.URL, OK: r.OK, Message: r.Message, At: time.Now().UTC()})
+	}
+	return acks
+}
+
+func (s selling) BlobURLs(digest string) []string { return []string{s.blobs + "/" + digest} }
+
+func (s selling) Upload(ctx context.Context, data []byte, mime string) error {
+	_, err := s.blob.Upload(ctx, s.blobs, data, mime, s.key)
+	return err
+}
+
+// buying is pool as the buyer's market.
+type buying struct{ pool }
+
+func (b buying) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
+	return b.Pool.Query(ctx, f)
+}
+
+func (b buying) Send(ctx context.Context, ev nostr.Event) error {
+	results := b.PublishQuorum(ctx, ev, 1)
+	if relay.Accepted(results) > 0 {
+		return nil
+	}
+	return fmt.Errorf("no relay took it: %v", results)
+}
+
+func (b buying) Fetch(ctx context.Context, urls []string, d hashing.Digest, maxBytes int64) ([]byte, error) {
+	if len(urls) == 0 {
+		return nil, errors.New("no address")
+	}
+	return b.blob.Download(ctx, urls[0], d, maxBytes)
+}
+
+// echo is a runner that does nothing: every command prints itself.
+type echo struct{ key string }
+
+func (e echo) Run(_ context.Context, run provider.Run) (provider.Outcome, error) {
+	s, _ := schemas.Lookup(run.SchemaID)
+	req, err := s.ParseRequest(run.Input)
+	if err != nil {
+		return provider.Outcome{}, err
+	}
+	ask := req.Value.(*schemas.SandboxRunRequest)
+	res := schemas.SandboxRunResult{
+		EnvInfo: schemas.SandboxEnv{ImageDigest: ask.Sandbox.ImageDigest}, Status: schemas.StatusSuccess,
+		Artifacts: []schemas.SandboxArtifact{}, Provenance: schemas.Provenance{ModelID: "echo", ProviderPubkey: e.key},
+	}
+	for _, c := range ask.Commands {
+		res.Runs = append(res.Runs, schemas.SandboxRunInfo{
+			Cmd: c.Cmd, StdoutSHA256: hashing.Bytes([]byte(c.Cmd)), StderrSHA256: hashing.Bytes(nil), StdoutPreview: c.Cmd,
+		})
+	}
+	doc, err := json.Marshal(res)
+	if err != nil {
+		return provider.Outcome{}, err
+	}
+	done, err := s.FinishResult(doc, e.key)
+	if err != nil {
+		return provider.Outcome{}, err
+	}
+	return provider.Outcome{Output: done.Canonical, Tool: "bench/echo"}, nil
+}
+
+// image is the toolchain that echo pretends to have.
+var image = hashing.Bytes([]byte("echo"))
+
+// market is a relay, a provider and a buyer that talk over loopback sockets;
+// each has files of its own.
+type market struct {
+	buyer    *buyer.Client
+	provider string
+}
+
+func newMarket(tb testing.TB) *market {
+	tb.Helper()
+	must := func(err error) {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	g, gctx := errgroup.WithContext(ctx)
+	var last []func() error
+	tb.Cleanup(func() {
+		stop()
+		if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+			tb.Error(err)
+		}
+		for _, close := range last {
+			if err := close(); err != nil {
+				tb.Error(err)
+			}
+		}
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	srv, err := server.New(ctx, server.Config{Dir: tb.TempDir()})
+	must(err)
+	g.Go(func() error { return srv.Serve(gctx, ln) })
+
+	connect := func() pool {
+		key, err := relay.GenerateKey()
+		must(err)
+		p, err := relay.NewPool(relay.Config{URLs: []string{"ws://" + ln.Addr().String()}})
+		must(err)
+		g.Go(func() error { return p.Serve(gctx) })
+		return pool{
+			Pool: p, url: "ws://" + ln.Addr().String(), blobs: "http://" + ln.Addr().String(),
+			blob: relay.NewBlobClient(relay.BlobConfig{AllowLoopback: true}), key: key,
+		}
+	}
+	open := func() *kernel.Kernel {
+		k, err := kernel.Open(ctx, tb.TempDir(), kernel.Options{})
+		must(err)
+		last = append(last, k.Close)
+		return k
+	}
+
+	sell, buy := connect(), connect()
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret)
+	p, err := provider.New(provider.Config{
+		Signer: sell.key, Store: open().ProviderStore("bench"), Market: selling{sell}, Runner: echo{sell.key.PublicKey()},
+		RootSecret: secret, Policy: []byte(`{"version":1}`),
+		Offers:  []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeFree}}},
+		Profile: provider.Profile{Producer: "bench@1"},
+		Images:  provider.Images{HostDigest: image.String()},
+		Limits:  provider.Limits{Concurrent: 256, Queue: 1024, QueuePerBuyer: 1024},
+	})
+	must(err)
+	g.Go(func() error { return p.Serve(gctx) })
+	c, err := buyer.New(buyer.Config{Signer: buy.key, Store: open().BuyerStore(), Market: buying{buy}})
+	must(err)
+	m := &market{buyer: c, provider: sell.key.PublicKey()}
+	m.awaitAnnouncement(tb)
+	return m
+}
+
+// awaitAnnouncement returns once the provider sells.
+func (m *market) awaitAnnouncement(tb testing.TB) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for {
+		list, err := m.buyer.Discover(ctx, string(schemas.SandboxRun), m.provider)
+		if err == nil && len(list) > 0 {
+			return
+		}
+		if ctx.Err() != nil {
+			tb.Fatalf("the provider does not announce itself: %v", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// job buys one echo and returns what it printed.
+func (m *market) job(ctx context.Context, cmd string) (string, error) {
+	input, err := json.Marshal(map[string]any{
+		"sandbox":  map[string]any{"provider": schemas.HostProvider, "image_digest": image},
+		"commands": []any{map[string]any{"cmd": cmd}},
+	})
+	if err != nil {
+		return "", err
+	}
+	p, err := m.buyer.Place(ctx, buyer.Order{Provider: m.provider, SchemaID: string(schemas.SandboxRun), Input: input})
+	if err != nil {
+		return "", err
+	}
+	if p, err = m.buyer.Follow(ctx, p.RequestID, nil); err != nil {
+		return "", err
+	}
+	var res schemas.SandboxRunResult
+	if err := json.Unmarshal(p.Output, &res); err != nil || len(res.Runs) != 1 {
+		return "", fmt.Errorf("output %s: %w", p.Output, err)
+	}
+	return res.Runs[0].StdoutPreview, nil
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// binDir holds the two real programs, built once for all tests.
+var binDir string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "lightwork-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-o", dir+"/", "github.com/lightwork-market/lightwork/cmd/lightwork", "github.com/lightwork-market/lightwork/cmd/lightwork-verify")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the programs: %v\n%s", err, out)
+		return 1
+	}
+	binDir = dir
+	return m.Run()
+}
+
+// TestScripts runs every script in testdata/script over the real programs.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", binDir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+			for _, name := range []string{"RELAY", "PLAY"} {
+				addr, err := freeAddress()
+				if err != nil {
+					return err
+				}
+				e.Setenv(name, addr)
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"reachable": reachable,
+			"untilok":   untilOK,
+			"jsonfield": jsonField,
+		},
+	})
+}
+
+func freeAddress() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer ln.Close()
+	return ln.Addr().String(), nil
+}
+
+// reachable ADDRESS waits until something listens there.
+func reachable(ts *testscript.TestScript, _ bool, args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", args[0])
+		if err == nil {
+			c.Close()
+			return
+		}
+		if ctx.Err() != nil {
+			ts.Fatalf("nothing listens on %s: %v", args[0], err)
+		}
+	}
+}
+
+// untilok TEXT COMMAND... repeats a command until its output holds the text.
+func untilOK(ts *testscript.TestScript, _ bool, args []string) {
+	end := time.Now().Add(30 * time.Second)
+	for {
+		cmd := exec.Command(filepath.Join(binDir, args[1]), args[2:]...)
+		cmd.Dir = ts.Getenv("WORK")
+		out, _ := cmd.CombinedOutput()
+		if strings.Contains(string(out), args[0]) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("no %q in: %s", args[0], out)
+		}
+	}
+}
+
+// jsonfield FILE FIELD [VALUE] reads a top-level field of a JSON object; it
+// compares it, or puts it into the environment variable of the field's name.
+func jsonField(ts *testscript.TestScript, neg bool, args []string) {
+	var doc map[string]json.RawMessage
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &doc))
+	value := strings.Trim(string(doc[args[1]]), `"`)
+	if len(args) == 2 {
+		ts.Setenv(args[1], value)
+		return
+	}
+	if (value == args[2]) == neg {
+		ts.Fatalf("%s is %q", args[1], value)
+	}
+}
+
+// TestDemoProves runs the demo and reads its outcome as a script would.
+func TestDemoProves(t *testing.T) {
+	requirements.Covers(t, "OA-4.3", "OA-4.5", "OA-4.6")
+	dir := filepath.Join(t.TempDir(), "out")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo", "--json", "--out", dir)
+	cmd.Stderr = t.Output()
+	doc, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("demo: %v\n%s", err, doc)
+	}
+	var out demoOutcome
+	if err := json.Unmarshal(doc, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range demoRequired {
+		if out.Claims[name] != "proved" {
+			t.Errorf("%s is %q", name, out.Claims[name])
+		}
+	}
+	if out.ReceiptID == "" || out.ElapsedMs <= 0 || out.Bundle != filepath.Join(dir, "bundle") {
+		t.Errorf("outcome %+v", out)
+	}
+	// One byte of any file changed: no longer proved.
+	path := filepath.Join(out.Bundle, "QUOTE.json")
+	quote, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quote[len(quote)/2] ^= 1
+	if err := os.WriteFile(path, quote, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork-verify"), out.Bundle).Run()
+	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 1 {
+		t.Errorf("verifying a changed bundle: %v", err)
+	}
+}
+
+func TestSchemasShowEveryType(t *testing.T) {
+	requirements.Covers(t, "OA-3.1")
+	for _, s := range schemas.All() {
+		doc, err := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "schemas", "show", "--json", string(s.ID)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]any
+		if err := json.Unmarshal(doc, &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range []string{"schema_id", "inputs", "outputs", "verification_mode", "hash_rules", "provenance"} {
+			if got[field] == nil {
+				t.Errorf("%s: no %s", s.ID, field)
+			}
+		}
+		for name, in := range got["inputs"].(map[string]any) {
+			f := in.(map[string]any)
+			if f["type"] == nil || f["required"] == nil || f["description"] == "" {
+				t.Errorf("%s: input %s: %v", s.ID, name, f)
+			}
+		}
+	}
+}

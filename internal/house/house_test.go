@@ -1,0 +1,198 @@
+package house
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/lightwork-market/lightwork/"
+
+// rooms says which rooms of ours each room may import. "x/..." is x and all
+// below it. A room that is not in the table fails the test: give it a row.
+// Tests may import more; only the program itself is held to this.
+var rooms = map[string][]string{
+	// From canonical JSON up to receipts, each knows only what is before it.
+	"hashing":         {},
+	"schemas":         {"hashing"},
+	"replay":          {"hashing"},
+	"payments":        {"hashing"},
+	"payments/bolt11": {"hashing", "payments"},
+	"receipts":        {"hashing", "schemas", "replay", "payments", "payments/bolt11"},
+
+	// Wallets know money, nothing of jobs.
+	"payments/conformance": {"hashing", "payments", "payments/bolt11"},
+	"payments/lnd":         {"hashing", "payments", "payments/bolt11"},
+	"payments/playnet":     {"hashing", "payments", "payments/bolt11", "internal/sqlite"},
+
+	"relay/nip01":  {},
+	"relay":        {"hashing", "relay/nip01"},
+	"relay/server": {"hashing", "relay/nip01", "internal/sqlite"},
+
+	// Node and agent share frame and wire, and nothing else.
+	"agentruntime/frame":            {},
+	"agentruntime/wire":             {"agentruntime/frame"},
+	"agentruntime/agent":            {"agentruntime/frame", "agentruntime/wire"},
+	"agentruntime/supervisor":       {"agentruntime/frame", "agentruntime/wire"},
+	"agentruntime/pipeline":         {"hashing"},
+	"agentruntime/sandbox":          {"hashing", "schemas"},
+	"agentruntime/agents/reference": {"agentruntime/agent", "agentruntime/wire"},
+	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
+
+	// The two sides of a trade declare what they need and know no backend.
+	"provider": {"hashing", "schemas", "replay", "receipts", "payments"},
+	"buyer":    {"hashing", "schemas", "receipts", "payments"},
+
+	"internal/sqlite": {},
+	// The kernel implements the stores of its consumers, so it imports them.
+	"internal/kernel":                  {"internal/sqlite", "hashing", "payments", "receipts", "provider", "buyer", "agentruntime/pipeline"},
+	"internal/requirements":            {},
+	"internal/requirements/cmd/matrix": {"internal/requirements"},
+	"internal/house":                   {},
+	"internal/devnet":                  {},
+	"internal/devnet/cmd/devnet":       {"internal/devnet"},
+	"internal/markettest":              {"..."}, // a whole market for tests
+	"examples":                         {},
+	"bench":                            {},
+
+	// Programs connect the rooms.
+	"cmd/lightwork":        {"..."},
+	"cmd/lightwork-verify": {"receipts", "payments"},
+}
+
+// only says who alone may import something, tests included.
+var only = []struct {
+	prefix string
+	by     []string
+}{
+	{"github.com/mattn/go-sqlite3", []string{"internal/sqlite"}},
+	{"github.com/lightningnetwork/lnd/lnrpc", []string{"payments/lnd"}},
+	{"google.golang.org/grpc", []string{"payments/lnd"}},
+}
+
+// closures says what the program's whole import graph below a room must not
+// hold: not the room, nor anything it imports.
+var closures = []struct {
+	room   string
+	banned []string
+}{
+	// The verifier cannot talk to anybody, run anything or open a database.
+	{"cmd/lightwork-verify", []string{"net", "net/http", "os/exec", "database/sql", "crypto/tls", "github.com/nbd-wtf/go-nostr", "github.com/google/uuid"}},
+	{"hashing", []string{"net", "github.com/nbd-wtf/go-nostr"}},
+	{"schemas", []string{"net", "github.com/nbd-wtf/go-nostr"}},
+	{"replay", []string{"net", "github.com/nbd-wtf/go-nostr"}},
+	{"receipts", []string{"net", "os/exec", "database/sql", "crypto/tls", "github.com/nbd-wtf/go-nostr"}},
+	{"provider", []string{"database/sql", "os/exec", "github.com/mattn/go-sqlite3", "google.golang.org/grpc"}},
+	{"buyer", []string{"database/sql", "os/exec", "github.com/mattn/go-sqlite3", "google.golang.org/grpc"}},
+	{"agentruntime/agent", []string{"database/sql", "github.com/nbd-wtf/go-nostr"}},
+}
+
+// pkg is what go list says of one package.
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+	Deps         []string
+}
+
+func (p pkg) room() string { return strings.TrimPrefix(p.ImportPath, module) }
+
+func packages(t *testing.T) map[string]pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-tags", "libsecp256k1,lnd", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", "./...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	var exited *exec.ExitError
+	if errors.As(err, &exited) {
+		t.Fatalf("go list: %s", exited.Stderr)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]pkg{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all[p.room()] = p
+	}
+}
+
+// covered reports whether a room is one of the patterns.
+func covered(patterns []string, room string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		base, all := strings.CutSuffix(p, "...")
+		return room == p || all && (base == "" || room+"/" == base || strings.HasPrefix(room, base))
+	})
+}
+
+func TestRooms(t *testing.T) {
+	for room, p := range packages(t) {
+		may, ok := rooms[room]
+		if !ok {
+			t.Errorf("%s is in no row of the table", room)
+			continue
+		}
+		for _, path := range p.Imports {
+			other, ours := strings.CutPrefix(path, module)
+			if ours && (strings.HasPrefix(other, "cmd/") || !covered(may, other)) {
+				t.Errorf("%s imports %s", room, other)
+			}
+		}
+	}
+}
+
+func TestSoleImporters(t *testing.T) {
+	for room, p := range packages(t) {
+		for _, path := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			for _, o := range only {
+				if (path == o.prefix || strings.HasPrefix(path, o.prefix+"/")) && !slices.Contains(o.by, room) {
+					t.Errorf("%s imports %s, which only %v may", room, path, o.by)
+				}
+			}
+			if strings.HasPrefix(path, module+"cmd/") {
+				t.Errorf("%s imports a program, %s", room, path)
+			}
+		}
+	}
+}
+
+func TestClosures(t *testing.T) {
+	all := packages(t)
+	for _, c := range closures {
+		p, ok := all[c.room]
+		if !ok {
+			t.Errorf("no room %s", c.room)
+		}
+		for _, banned := range c.banned {
+			if slices.Contains(p.Deps, banned) {
+				t.Errorf("%s links %s", c.room, banned)
+			}
+		}
+	}
+}
+
+func TestCovered(t *testing.T) {
+	for _, c := range []struct {
+		pattern, room string
+		want          bool
+	}{
+		{"relay", "relay", true},
+		{"relay", "relay/server", false},
+		{"relay/...", "relay", true},
+		{"relay/...", "relay/server", true},
+		{"relay/...", "relayed", false},
+		{"...", "anything", true},
+	} {
+		if got := covered([]string{c.pattern}, c.room); got != c.want {
+			t.Errorf("%s covers %s: %v", c.pattern, c.room, got)
+		}
+	}
+}

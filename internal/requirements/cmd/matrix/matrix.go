@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
+)
+
+// event is one line of go test -json.
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Key     string
+	Value   string
+}
+
+type testID struct{ pkg, test string }
+
+func (t testID) String() string {
+	pkg := strings.TrimPrefix(strings.TrimPrefix(t.pkg, "github.com/lightwork-market/lightwork"), "/")
+	return strings.TrimSuffix(pkg+"."+t.test, ".")
+}
+
+// matrix is what one run of the tests covers.
+type matrix struct {
+	covers map[string][]testID // by line, passing tests in the order they ended
+	failed []string
+}
+
+// read takes the events of a run. A line counts once the very test that named
+// it has passed: one that is skipped, fails, or never ends covers nothing.
+func read(r io.Reader) (*matrix, error) {
+	m := &matrix{covers: map[string][]testID{}}
+	claims := map[testID][]string{}
+	dec := json.NewDecoder(r)
+	for {
+		var e event
+		err := dec.Decode(&e)
+		if errors.Is(err, io.EOF) {
+			return m, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the events of go test -json: %w", err)
+		}
+		id := testID{e.Package, e.Test}
+		switch e.Action {
+		case "attr":
+			if e.Key == requirements.AttrKey {
+				claims[id] = append(claims[id], e.Value)
+			}
+		case "pass":
+			for _, line := range claims[id] {
+				if !slices.Contains(m.covers[line], id) {
+					m.covers[line] = append(m.covers[line], id)
+				}
+			}
+		case "fail":
+			m.failed = append(m.failed, id.String())
+		}
+	}
+}
+
+// parts are the rows of the matrix, in the order of the document.
+var parts = []struct{ letters, title string }{
+	{"OA", "OpenAgents protocol surface"},
+	{"OS", "OpenSentience runtime"},
+	{"AP", "AgentOS pipeline"},
+	{"AN", "gateway runtime"},
+	{"YE", "messages with evidence"},
+	{"K", "conflicts decided"},
+	{"M", "mappings"},
+	{"X", "upstream gap-fillers"},
+	{"PT", "performance targets"},
+}
+
+// part is the row a line counts in: its letters, with all the gap-fillers
+// (OSX, APX, ANX, YEX) in one.
+func part(id string) string {
+	letters, _, _ := strings.Cut(id, "-")
+	if strings.HasSuffix(letters, "X") {
+		return "X"
+	}
+	return letters
+}
+
+func (m *matrix) print(w io.Writer, lines []requirements.Line, list bool) {
+	if list {
+		for _, l := range lines {
+			mark, tests := "-", ""
+			if by := m.covers[l.ID]; len(by) > 0 {
+				mark, tests = "+", by[0].String()
+				if len(by) > 1 {
+					tests += fmt.Sprintf(" and %d more", len(by)-1)
+				}
+			}
+			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s %-10s %s", mark, l.ID, tests)))
+		}
+		fmt.Fprintln(w)
+	}
+	tw := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "part\tcovered\tnot covered\ttotal\t")
+	var covered, total int
+	for _, p := range parts {
+		c, t := 0, 0
+		for _, l := range lines {
+			if part(l.ID) != p.letters {
+				continue
+			}
+			t++
+			if len(m.covers[l.ID]) > 0 {
+				c++
+			}
+		}
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t  %s\n", p.letters, c, t-c, t, p.title)
+		covered, total = covered+c, total+t
+	}
+	fmt.Fprintf(tw, "all\t%d\t%d\t%d\t\n", covered, total-covered, total)
+	_ = tw.Flush()
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
+)
+
+// testdata/run.json is a real run of a small package, without its output.
+func TestReadRecordedRun(t *testing.T) {
+	f, err := os.Open("testdata/run.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range m.covers {
+		got = append(got, line)
+	}
+	slices.Sort(got)
+	// Not OS-2.2.3 and OS-2.2.4 (failed), AP-1.1.1 (skipped), OA-1.1 (another attribute).
+	if want := []string{"K-1", "OS-2.2.1", "OS-2.2.2", "OSX-2", "PT-1"}; !slices.Equal(got, want) {
+		t.Errorf("covered %v, want %v", got, want)
+	}
+	if n := len(m.covers["OS-2.2.2"]); n != 1 {
+		t.Errorf("a line named twice by one test counts %d times", n)
+	}
+	if want := []string{"sample.TestFail/bad", "sample.TestFail", "sample"}; !slices.Equal(m.failed, want) {
+		t.Errorf("failed %v, want %v", m.failed, want)
+	}
+}
+
+func TestUnfinishedTestCoversNothing(t *testing.T) {
+	m, err := read(strings.NewReader(`{"Action":"attr","Package":"p","Test":"TestCrash","Key":"covers","Value":"K-1"}
+{"Action":"fail","Package":"p"}`))
+	if err != nil || len(m.covers) != 0 || len(m.failed) != 1 {
+		t.Errorf("covers %v, failed %v, %v", m.covers, m.failed, err)
+	}
+}
+
+func TestPrint(t *testing.T) {
+	lines := requirements.Parse([]byte(`
+- OS-1 [MUST] one
+- OS-2 [DEF] two
+- OSX-1 three
+- K-1 four
+text - OS-9 [MUST] is no line
+`))
+	m := &matrix{covers: map[string][]testID{
+		"OS-1":  {{"p", "TestA"}, {"p", "TestB"}},
+		"OSX-1": {{"p", "TestA"}},
+	}}
+	var out bytes.Buffer
+	m.print(&out, lines, true)
+	text := out.String()
+	for _, want := range []string{"+ OS-1       p.TestA and 1 more\n", "- OS-2\n", "- K-1\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	rows := map[string][]string{}
+	for row := range strings.Lines(text) {
+		if f := strings.Fields(row); len(f) >= 4 {
+			rows[f[0]] = f[1:4]
+		}
+	}
+	for part, want := range map[string][]string{
+		"OS": {"1", "1", "2"}, "X": {"1", "0", "1"}, "K": {"0", "1", "1"}, "OA": {"0", "0", "0"}, "all": {"2", "2", "4"},
+	} {
+		if !slices.Equal(rows[part], want) {
+			t.Errorf("row %s is %v, want %v", part, rows[part], want)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		in   string
+		code int
+		out  string
+		err  string
+	}{
+		{"passed", []string{"--from", "-"}, `{"Action":"pass","Package":"p"}`, 0, "part  covered", ""},
+		{"failed", []string{"--from", "testdata/run.json"}, "", 1, "part  covered", "matrix: failed: sample.TestFail/bad"},
+		{"not events", []string{"--from", "-"}, "ok p 0.1s", 2, "", "go test -json"},
+		{"no file", []string{"--from", "testdata/none.json"}, "", 2, "", "none.json"},
+		{"unknown flag", []string{"--lists"}, "", 2, "", "lists"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			if code := run(c.args, strings.NewReader(c.in), &out, &errs); code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			if !strings.Contains(out.String(), c.out) || c.out == "" && out.Len() > 0 {
+				t.Errorf("stdout %q, want %q", out.String(), c.out)
+			}
+			if !strings.Contains(errs.String(), c.err) || c.err == "" && errs.Len() > 0 {
+				t.Errorf("stderr %q, want %q", errs.String(), c.err)
+			}
+		})
+	}
+}
+
+// Every line belongs to a row, and no id is there twice.
+func TestDocument(t *testing.T) {
+	lines, err := requirements.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, seen := map[string]bool{}, map[string]bool{}
+	for _, p := range parts {
+		known[p.letters] = true
+	}
+	rows := map[string]int{}
+	for _, l := range lines {
+		if !known[part(l.ID)] || seen[l.ID] || l.Text == "" {
+			t.Errorf("line %q is of no part, empty, or there twice", l.ID)
+		}
+		seen[l.ID] = true
+		rows[part(l.ID)]++
+	}
+	for letters := range known {
+		if rows[letters] == 0 {
+			t.Errorf("part %s has no lines", letters)
+		}
+	}
+}
