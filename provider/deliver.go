@@ -100,6 +100,12 @@ func (p *Provider) uploadOnce(ctx context.Context, d hashing.Digest, mime string
 		return nil
 	}
 	_, err, _ := p.uploads.Do(d.Hex(), func() (any, error) {
+		select {
+		case p.uploading <- struct{}{}:
+			defer func() { <-p.uploading }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 		data, err := p.cfg.Store.Content(ctx, d)
 		if err != nil {
 			return nil, err

@@ -19,6 +19,8 @@ import (
 // share the store's group commits.
 const intakeWorkers = 64
 
+const uploadsAtOnce = 16
+
 // Provider is a running seller. Make it with New, run it with Serve.
 type Provider struct {
 	cfg      Config
@@ -33,12 +35,14 @@ type Provider struct {
 	seen     *recent // request ids
 	uploaded *recent // digests of blobs that are on a server
 	uploads  singleflight.Group
-	refusals *refusals
-	outbox   *outbox
-	slots    chan struct{} // one per job that may run at once
-	intakes  *errgroup.Group
-	jobs     sync.WaitGroup
-	runCtx   context.Context // of Serve: jobs outlive the event that began them
+	// uploading has a place for each upload at once: blob servers refuse a crowd.
+	uploading chan struct{}
+	refusals  *refusals
+	outbox    *outbox
+	slots     chan struct{} // one per job that may run at once
+	intakes   *errgroup.Group
+	jobs      sync.WaitGroup
+	runCtx    context.Context // of Serve: jobs outlive the event that began them
 	// listening is closed once a relay serves our subscription; only then is it
 	// true that we take jobs, so only then do we announce.
 	listening chan struct{}
@@ -79,6 +83,7 @@ func New(cfg Config) (*Provider, error) {
 		halt: make(chan error, 1), listening: make(chan struct{}), wakes: map[string]*jobSignal{},
 	}
 	p.refusals = newRefusals(p.limits.RefusalsPerMin)
+	p.uploading = make(chan struct{}, uploadsAtOnce)
 	p.slots = make(chan struct{}, p.limits.Concurrent)
 	p.intakes.SetLimit(intakeWorkers)
 	p.outbox = newOutbox(cfg.Store, cfg.Market, p.log, p.uploadFirst, p.wake)

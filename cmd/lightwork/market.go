@@ -25,11 +25,7 @@ type market struct {
 	client *relay.BlobClient
 	signer relay.Signer
 	quorum int
-	// uploads has a place for each upload at once: blob servers refuse a crowd.
-	uploads chan struct{}
 }
-
-const uploadsAtOnce = 16
 
 var (
 	_ provider.Market = providerMarket{}
@@ -42,7 +38,7 @@ func newMarket(c *config, signer relay.Signer, log *slog.Logger) (*market, error
 		return nil, usage("", "relays: %w", err)
 	}
 	return &market{
-		pool: pool, urls: c.Relays, blobs: c.blobServers(), signer: signer, quorum: 1, uploads: make(chan struct{}, uploadsAtOnce),
+		pool: pool, urls: c.Relays, blobs: c.blobServers(), signer: signer, quorum: 1,
 		client: relay.NewBlobClient(relay.BlobConfig{AllowLoopback: c.localBlobs()}),
 	}, nil
 }
@@ -140,12 +136,6 @@ func (m *market) BlobURLs(digestHex string) []string {
 
 // Upload implements provider.Market: all servers are tried, one must take it.
 func (m *market) Upload(ctx context.Context, data []byte, mime string) error {
-	select {
-	case m.uploads <- struct{}{}:
-		defer func() { <-m.uploads }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 	errs := make([]error, len(m.blobs))
 	var g errgroup.Group
 	for i, s := range m.blobs {

@@ -78,8 +78,7 @@ func live(raw string) error {
 		cancel()
 	}()
 	k := &killer{point: l.KillAt, dir: l.Dir, names: map[string]string{}}
-	k.at(newLife)
-	k.n = 0
+	k.note(newLife)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if l.Role == "buyer" {
 		return l.buy(ctx, k, log)

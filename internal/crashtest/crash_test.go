@@ -14,7 +14,7 @@ import (
 
 // TestNobodyDies tells the story without a crash; all others must end like it.
 func TestNobodyDies(t *testing.T) {
-	requirements.Covers(t, "OA-4.5", "OA-4.6", "K-49")
+	requirements.Covers(t, "OA-4.3", "OA-4.4", "OA-4.5", "OA-4.6", "K-49")
 	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
@@ -27,11 +27,12 @@ func TestNobodyDies(t *testing.T) {
 	}
 }
 
-// provider's steps. runs is how many runs the job takes then: a run that did
-// not reach its durable result is run again, any other never is.
+// sellerSteps are the provider's steps, and how many runs the job takes when it
+// dies there: a run that did not reach its durable result is run again, any
+// other never is.
 var sellerSteps = []struct {
 	name          string
-	before, after int // runs; 0 where another step happens at the same time
+	before, after int // 0 where another step happens at the same time
 }{
 	{"store:PutContents", 1, 1},
 	{"store:AddJob", 1, 1},
@@ -106,6 +107,7 @@ func TestBuyerDies(t *testing.T) {
 		}
 	}
 	for _, step := range []string{"store:Reserve", "wallet:SendPayment", "store:Paid", "store:SetResult"} {
+		buyerDies(t, receipts.ModePrepay, "after "+step)
 		buyerDies(t, receipts.ModePostpay, "after "+step)
 	}
 }

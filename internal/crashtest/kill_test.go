@@ -46,12 +46,7 @@ func (k *killer) at(where string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.n++
-	f, err := os.OpenFile(filepath.Join(k.dir, traceFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Fprintln(f, where)
-	f.Close()
+	k.note(where)
 	if where != k.point && fmt.Sprintf("#%d", k.n) != k.point {
 		return
 	}
@@ -63,6 +58,16 @@ func (k *killer) at(where string) {
 	mark.Close()
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // not one more instruction of this goroutine
+}
+
+// note adds a line to the trace, which a kill cannot take back.
+func (k *killer) note(line string) {
+	f, err := os.OpenFile(filepath.Join(k.dir, traceFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	fmt.Fprintln(f, line)
 }
 
 // name remembers what an event is and returns it: "6050", "7000-success".

@@ -90,10 +90,13 @@ func (w *world) bought(t *testing.T) provider.Job {
 		w.proved(ctx, t, client, p)
 		w.saidOnce(ctx, t, client, p)
 	})
+	if p.Attempt.RuleID != "max-msats" {
+		t.Errorf("approved by rule %q", p.Attempt.RuleID)
+	}
 	if p.State != buyer.StateDone || p.ReceiptID != job.ReceiptID || p.RequestID != job.RequestID {
 		t.Errorf("purchase %s %s with receipt %q, the job's is %q", p.RequestID, p.State, p.ReceiptID, job.ReceiptID)
 	}
-	if string(p.Quote) != string(job.Quote) || p.BOLT11 != job.BOLT11 || p.Attempt == nil || p.Attempt.PaymentHash != job.PaymentHash {
+	if string(p.Quote) != string(job.Quote) || p.BOLT11 != job.BOLT11 || p.Attempt.PaymentHash != job.PaymentHash {
 		t.Error("the two sides have different quotes, invoices or payments")
 	}
 	if budget.ReservedMsats != 0 || budget.SpentMsats != priceMsats+feeMsats {
@@ -107,9 +110,12 @@ func (w *world) bought(t *testing.T) provider.Job {
 	return job
 }
 
-// lifecycle checks the order in which the provider first took its steps.
+// lifecycle checks the order in which both first took their steps.
 func (w *world) lifecycle(t *testing.T) {
 	t.Helper()
+	bought, err := readTrace(w.customer.Dir)
+	check(t, err)
+	inOrder(t, bought, "store:AddPurchase", "market:Send:5050", "store:Reserve", "wallet:SendPayment", "store:Paid", "store:SetReceipt")
 	trace, err := readTrace(w.seller.Dir)
 	check(t, err)
 	switch w.seller.Mode {
@@ -134,9 +140,17 @@ func (w *world) job(t *testing.T) (job provider.Job, receiptRows int) {
 	if len(jobs) != 1 {
 		t.Fatalf("%d jobs", len(jobs))
 	}
+	var directives int
+	var key string
 	check(t, k.View(w.ctx, func(tx *kernel.Tx) error {
+		if err := tx.QueryRow("SELECT count(*), max(key) FROM directives").Scan(&directives, &key); err != nil {
+			return err
+		}
 		return tx.QueryRow("SELECT count(*) FROM receipts").Scan(&receiptRows)
 	}))
+	if want := jobs[0].RequestID + "/result"; directives != 1 || key != want {
+		t.Errorf("%d directives, key %q, not %q", directives, key, want)
+	}
 	job, err = k.ProviderStore("paid-job").Job(w.ctx, jobs[0].RequestID)
 	check(t, err)
 	return job, receiptRows

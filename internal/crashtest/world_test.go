@@ -212,7 +212,7 @@ func (w *world) balances(t *testing.T) (seller, customer int64) {
 	return read(w.seller.Token), read(w.customer.Token)
 }
 
-// order checks that the steps first began in this order.
+// inOrder checks that the steps first began in this order.
 func inOrder(t *testing.T, trace []string, steps ...string) {
 	t.Helper()
 	at := -1
