@@ -31,7 +31,7 @@ const envLife = "LIGHTWORK_CRASHTEST_LIFE"
 
 // What a child says on its standard output.
 
-func jobsLine(all, open int) string       { return fmt.Sprintf("jobs %d, open %d", all, open) }
+func jobsLine(all, open int) string      { return fmt.Sprintf("jobs %d, open %d", all, open) }
 func endedLine(state buyer.State) string { return "ended " + string(state) }
 
 const (

@@ -115,7 +115,7 @@ func (w *world) lifecycle(t *testing.T) {
 	t.Helper()
 	bought, err := readTrace(w.customer.Dir)
 	check(t, err)
-	inOrder(t, bought, "store:AddPurchase", "market:Send:5050", "store:Reserve", "wallet:SendPayment", "store:Paid", "store:SetReceipt")
+	inOrder(t, bought, "store:AddPurchase", "market:Send:5050", "store:Reserve", "wallet:SendPayment", "store:Paid")
 	trace, err := readTrace(w.seller.Dir)
 	check(t, err)
 	switch w.seller.Mode {
@@ -143,7 +143,7 @@ func (w *world) job(t *testing.T) (job provider.Job, receiptRows int) {
 	var directives int
 	var key string
 	check(t, k.View(w.ctx, func(tx *kernel.Tx) error {
-		if err := tx.QueryRow("SELECT count(*), max(key) FROM directives").Scan(&directives, &key); err != nil {
+		if err := tx.QueryRow("SELECT count(*), max(idempotency_key) FROM directives").Scan(&directives, &key); err != nil {
 			return err
 		}
 		return tx.QueryRow("SELECT count(*) FROM receipts").Scan(&receiptRows)
