@@ -41,6 +41,7 @@ check:
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
 	cd internal/devnet/binaries && $(GO) mod tidy -diff
+	$(TEST) -count=1 -run VectorsAreCurrent ./receipts
 
 # Which lines of docs/requirements.md a passing test covers; LIST=1 names them.
 requirements:

@@ -164,7 +164,8 @@ func TestPrice(t *testing.T) {
 func TestPreimageIsTheJobs(t *testing.T) {
 	p := &Provider{cfg: Config{RootSecret: make([]byte, 32)}}
 	job := Job{RequestID: "r", Nonce: []byte("0123456789abcdef")}
-	if p.preimage(job) != p.preimage(job) {
+	again := Job{RequestID: "r", Nonce: []byte("0123456789abcdef"), Run: 3}
+	if p.preimage(job) != p.preimage(again) {
 		t.Fatal("the same job has two preimages")
 	}
 	other := job
