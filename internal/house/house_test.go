@@ -55,7 +55,7 @@ var rooms = map[string][]string{
 	"internal/house":                   {},
 	"internal/devnet":                  {},
 	"internal/devnet/cmd/devnet":       {"internal/devnet"},
-	"internal/markettest":              {"..."}, // a whole market for tests
+	"internal/crashtest":               {}, // tests only
 	"examples":                         {},
 	"bench":                            {},
 

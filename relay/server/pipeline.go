@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -88,6 +89,8 @@ func (s *Server) ingestLoop() {
 
 // ingest stores a batch. OK is sent after the commit returned, never before.
 func (s *Server) ingest(batch []*job) {
+	s.spreading.begin(batch)
+	defer s.spreading.end()
 	outcomes, err := s.store.put(batch)
 	if err != nil && len(batch) > 1 {
 		// One event can spoil the transaction of all: try each by itself.
@@ -107,6 +110,44 @@ func (s *Server) ingest(batch []*job) {
 		}
 		j.finish(outcomes[i].answer())
 	}
+}
+
+// spreading holds the ids of the batch between its commit and the end of its
+// broadcast: events that a query may find and that also come live.
+type spreading struct {
+	mu  sync.Mutex
+	ids map[string]struct{}
+}
+
+func (s *spreading) begin(batch []*job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids = make(map[string]struct{}, len(batch))
+	for _, j := range batch {
+		s.ids[j.event.ID] = struct{}{}
+	}
+}
+
+func (s *spreading) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids = nil
+}
+
+// among returns those that are in sent, nil if there are none.
+func (s *spreading) among(sent map[string]struct{}) map[string]struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var both map[string]struct{}
+	for id := range s.ids {
+		if _, ok := sent[id]; ok {
+			if both == nil {
+				both = map[string]struct{}{}
+			}
+			both[id] = struct{}{}
+		}
+	}
+	return both
 }
 
 func (s *Server) broadcast(j *job) {

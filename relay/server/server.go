@@ -26,6 +26,8 @@ type Server struct {
 	jobs     chan *job // to the verify workers; closed when no client is left
 	verified chan *job // to the ingest goroutine; closed after the workers
 
+	spreading spreading
+
 	slots   chan struct{} // one per websocket
 	queries chan struct{} // one per running query
 	uploads chan struct{} // one per running upload

@@ -21,6 +21,9 @@ type subscription struct {
 	live    bool
 	backlog []*job
 	bytes   int
+	// skip are events sent as stored whose broadcast was still under way when
+	// the subscription went live.
+	skip map[string]struct{}
 }
 
 // deliver sends a live event. It is called by the goroutines that publish and
@@ -29,6 +32,10 @@ func (s *subscription) deliver(j *job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.live {
+		if _, ok := s.skip[j.event.ID]; ok {
+			delete(s.skip, j.event.ID)
+			return
+		}
 		s.client.send(frame{subID: s.id, event: j.raw})
 		return
 	}
@@ -51,6 +58,7 @@ func (s *subscription) goLive(sent map[string]struct{}) {
 		}
 	}
 	s.live, s.backlog = true, nil
+	s.skip = s.client.srv.spreading.among(sent)
 }
 
 func (c *client) unsubscribe(id string) {
