@@ -354,7 +354,22 @@ func (d demoCmd) outro(say func(string, ...any), m *demoMarket, out demoOutcome)
 		say("\nNOT everything that this demo promises was proved.")
 	}
 	say("\nTry next:")
-	say("  lightwork-verify --explain %s", out.Bundle)
-	say("  lightwork replay show %s", filepath.Join(out.Bundle, receipts.FileReplay))
-	say("  lightwork -c %s buyer list", filepath.Join(m.dir, "lightwork.yaml"))
+	say("  %s --explain %s", program("lightwork-verify"), out.Bundle)
+	say("  %s replay show %s", program("lightwork"), filepath.Join(out.Bundle, receipts.FileReplay))
+	say("  %s -c %s buyer list", program("lightwork"), filepath.Join(m.dir, "lightwork.yaml"))
+}
+
+// program is how to type a program of ours: its name if the path finds it,
+// else where it lies from here.
+func program(name string) string {
+	beside := filepath.Join(filepath.Dir(self()), name)
+	if found, err := exec.LookPath(name); err == nil && found == beside {
+		return name
+	}
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, beside); err == nil && !strings.HasPrefix(rel, "..") {
+			return rel
+		}
+	}
+	return beside
 }

@@ -106,7 +106,30 @@ func checkRelays(ctx context.Context, c *config) []finding {
 			all = append(all, finding{"clock", "warn", fmt.Sprintf("%v apart from %s", skew.Round(time.Second), r), "set the clock by NTP: events from the future are refused"})
 		}
 	}
+	for _, b := range c.blobServers() {
+		all = append(all, checkBlobs(ctx, b))
+	}
 	return all
+}
+
+// checkBlobs asks for a blob that nobody has: a Blossom server says 404.
+func checkBlobs(ctx context.Context, server string) finding {
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	const fix = "results need a Blossom server: name one under blobs, or run lightwork relay"
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, server+"/"+strings.Repeat("0", 64), nil)
+	if err != nil {
+		return finding{"blob server", "fail", err.Error(), fix}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return finding{"blob server", "fail", fmt.Sprintf("%s: %v", server, errors.Unwrap(err)), fix}
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusOK {
+		return finding{"blob server", "warn", fmt.Sprintf("%s answers %d where a Blossom server says 404", server, resp.StatusCode), fix}
+	}
+	return finding{"blob server", "ok", server, ""}
 }
 
 func askRelay(ctx context.Context, ws string) (date time.Time, took time.Duration, err error) {
