@@ -11,8 +11,14 @@ import (
 	"strconv"
 )
 
-// WaitChannel returns when a channel with peer can carry payments.
+// redialEvery is how many polls WaitChannel leaves between its own attempts to
+// connect: lnd's can be minutes apart after a restart.
+const redialEvery = 20
+
+// WaitChannel returns when a channel with peer can carry payments. It connects
+// to the peer if lnd does not do so by itself.
 func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
+	polls := 0
 	return n.poll(ctx, "channel with "+peer.name, func(ctx context.Context) (bool, error) {
 		var reply struct {
 			Channels []struct {
@@ -24,6 +30,12 @@ func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
 			if channel.RemotePubkey == peer.PubKey() {
 				return true, nil
 			}
+		}
+		if polls++; polls%redialEvery == 0 {
+			// Its error tells nothing: the peer may be down, or connected already.
+			_ = n.rest.call(ctx, http.MethodPost, "/v1/peers", map[string]any{
+				"addr": map[string]string{"pubkey": peer.PubKey(), "host": peer.peerAddress},
+			}, nil)
 		}
 		return false, err
 	})
