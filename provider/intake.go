@@ -140,7 +140,9 @@ func (p *Provider) admit(ev nostr.Event) (Job, Reason) {
 
 // typed reads the typed request and checks that we sell and can run it.
 func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
-	if ev.Tags.Find("encrypted") != nil || ev.Content != "" {
+	// Tags.Find passes over tags of one element, which this one is.
+	encrypted := slices.ContainsFunc(ev.Tags, func(t nostr.Tag) bool { return len(t) > 0 && t[0] == "encrypted" })
+	if encrypted || ev.Content != "" {
 		return nil, Offer{}, Reason{CodeUnsupportedEncryption, "send the request in the clear, content empty"}
 	}
 	typed, err := receipts.RequestOf(ev.Tags)
