@@ -9,16 +9,18 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"time"
 )
 
-// redialEvery is how many polls WaitChannel leaves between its own attempts to
-// connect: lnd's can be minutes apart after a restart.
-const redialEvery = 20
+// redialEvery is how long WaitChannel leaves lnd to connect by itself, which it
+// mostly does within seconds. Sooner would disturb its attempt; without any,
+// the next can be minutes away.
+const redialEvery = 20 * time.Second
 
 // WaitChannel returns when a channel with peer can carry payments. It connects
 // to the peer if lnd does not do so by itself.
 func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
-	polls := 0
+	dialed := time.Now()
 	return n.poll(ctx, "channel with "+peer.name, func(ctx context.Context) (bool, error) {
 		var reply struct {
 			Channels []struct {
@@ -31,7 +33,8 @@ func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
 				return true, nil
 			}
 		}
-		if polls++; polls%redialEvery == 0 {
+		if time.Since(dialed) > redialEvery {
+			dialed = time.Now()
 			// Its error tells nothing: the peer may be down, or connected already.
 			_ = n.rest.call(ctx, http.MethodPost, "/v1/peers", map[string]any{
 				"addr": map[string]string{"pubkey": peer.PubKey(), "host": peer.peerAddress},

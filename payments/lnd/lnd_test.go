@@ -61,7 +61,6 @@ func TestOnLightning(t *testing.T) {
 	t.Run("hints", r.hints)
 	t.Run("payee restarts while a hold is pending", r.payeeRestarts)
 	t.Run("payer restarts while a hold is pending", r.payerRestarts)
-	t.Run("payer is killed right after sending", r.payerKilled)
 	t.Run("fees", r.fees)
 }
 
@@ -321,34 +320,6 @@ func (r *realNetwork) payerRestarts(t *testing.T) {
 		t.Errorf("payment %+v", p)
 	}
 	r.await(t, "the buyer is whole", func() bool { return r.spendable(t, r.payer) == before })
-}
-
-// payerKilled: lnd dies as soon as the payment is on its way. The repetition
-// pays nothing twice, whatever had become durable.
-func (r *realNetwork) payerKilled(t *testing.T) {
-	before := r.spendable(t, r.payer)
-	preimage, pay := r.invoice(t, r.payee, true)
-	if err := r.payer.SendPayment(t.Context(), pay); err != nil {
-		t.Fatal(err)
-	}
-	r.Bob.Kill()
-	if _, err := r.payer.LookupPayment(t.Context(), preimage.Hash()); !errors.Is(err, payments.ErrUnknownOutcome) {
-		t.Errorf("lookup while lnd is dead: %v, want ErrUnknownOutcome", err)
-	}
-	if err := r.Bob.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r.channelIsBack(t)
-	r.await(t, "sent again", func() bool { return r.payer.SendPayment(t.Context(), pay) == nil })
-	r.await(t, "held", func() bool { return r.lookup(t, preimage).State == payments.InvoiceHeld })
-	if inv := r.lookup(t, preimage); inv.PaidMsats != testMsats {
-		t.Errorf("%d msats are held", inv.PaidMsats)
-	}
-	if err := r.payee.SettleInvoice(t.Context(), preimage); err != nil {
-		t.Fatal(err)
-	}
-	p := r.track(t, preimage)
-	r.await(t, "paid once", func() bool { return r.spendable(t, r.payer) == before-testMsats-p.FeeMsats })
 }
 
 // fees: a third node behind Alice makes payments cost something, and the limit
