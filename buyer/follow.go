@@ -56,6 +56,10 @@ type follower struct {
 	postpay  *nostr.Event  // a request for payment that came before the result
 	paidAt   time.Time     // when we learned of it
 	lastWord string        // the provider's last error
+
+	// A payment that came back, while the provider's reason may still be on its way.
+	back     *payments.Payment
+	backLong <-chan time.Time
 }
 
 // Follow carries a purchase from wherever it stands to its end: it may be
@@ -135,6 +139,8 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 			err = f.event(ctx, ev)
 		case pay := <-f.paid:
 			err = f.payment(ctx, pay)
+		case <-f.backLong:
+			err = f.cameBack(ctx)
 		case <-answer.C:
 			err = f.silence(ctx)
 			answer.Reset(f.c.cfg.AnswerTimeout)
@@ -177,19 +183,24 @@ func (f *follower) listen(ctx context.Context, p Purchase) error {
 	}
 }
 
-// publish sends what we have signed so far; sending it twice is harmless.
+// publish sends what we have signed so far; sending it twice is harmless. Only
+// a request that must still be heard has to be taken: relays refuse one that
+// its cancellation has deleted.
 func (f *follower) publish(ctx context.Context, p Purchase) error {
 	for i, raw := range [][]byte{p.Request, p.Acceptance, p.Cancel} {
-		if raw == nil {
+		if raw == nil || i == 0 && p.Cancel != nil {
 			continue
 		}
 		var ev nostr.Event
 		if err := json.Unmarshal(raw, &ev); err != nil {
 			return fmt.Errorf("stored event: %w", err)
 		}
-		if err := f.c.cfg.Market.Send(ctx, ev); err != nil && i == 0 {
+		if err := f.c.cfg.Market.Send(ctx, ev); err != nil && i == 0 && p.State == StateRequested {
 			return fmt.Errorf("publish request: %w", err)
 		}
+	}
+	if p.State == StateRequested && p.Cancel != nil {
+		return f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledUnpaid)
 	}
 	f.say("buyer", "requested", p.MaxMsats, p.JobHash.String(), p.SchemaID)
 	return nil
@@ -277,6 +288,10 @@ func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
 	switch p.State {
 	case StateRequested:
 		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, info)
+	case StatePaying:
+		if f.back != nil {
+			return f.cameBack(ctx)
+		}
 	case StatePaid:
 		if p.Output == nil {
 			return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "paid, no result: "+info)
@@ -291,6 +306,9 @@ func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
 func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Event) error {
 	if p.State != StateRequested {
 		return nil
+	}
+	if p.Cancel != nil {
+		return f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledUnpaid)
 	}
 	if f.c.cfg.Wallet == nil {
 		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "payment required, and no wallet is configured")

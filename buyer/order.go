@@ -18,7 +18,10 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-const kindDeletion = 5
+const (
+	kindDeletion   = 5
+	canceledUnpaid = "canceled before payment"
+)
 
 // Order is what to buy, from whom, for how much at most.
 type Order struct {
@@ -114,7 +117,7 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 		return fmt.Errorf("publish cancellation: %w", err)
 	}
 	if p.State == StateRequested {
-		err := c.cfg.Store.Close(ctx, requestID, StateCanceled, "canceled before payment")
+		err := c.cfg.Store.Close(ctx, requestID, StateCanceled, canceledUnpaid)
 		if err != nil && !errors.Is(err, ErrConflict) {
 			return err
 		}

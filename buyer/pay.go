@@ -16,6 +16,10 @@ import (
 // held for as long as the job takes.
 const payTimeout = time.Minute
 
+// wordGrace is how long the provider's reason may take to arrive after a
+// payment came back: the two travel on different roads.
+const wordGrace = 2 * time.Second
+
 // pay sees the one payment of the purchase through in a goroutine of its own
 // and reports its terminal state. It may be called again after a restart: the
 // same invoice is never paid twice, and a state that is not known is asked for
@@ -86,6 +90,7 @@ func definite(err error) bool {
 	for _, e := range []error{
 		payments.ErrInsufficientFunds, payments.ErrNoRoute, payments.ErrExpired,
 		payments.ErrWrongNetwork, payments.ErrSelfPayment, payments.ErrBadRequest, payments.ErrAmount,
+		payments.ErrInvoiceCanceled, payments.ErrInvoiceMismatch, payments.ErrAlreadyPaid,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -113,12 +118,12 @@ func (c *Client) afterRefusal(ctx context.Context, p Purchase, refusal error) (p
 // payment records how the payment ended.
 func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 	if pay.State == payments.PaymentFailed {
-		reason := "payment failed: " + pay.FailureReason
-		if f.lastWord != "" {
-			reason = f.lastWord + " (the payment came back)"
+		f.back = &pay
+		if f.lastWord == "" {
+			f.backLong = time.After(wordGrace)
+			return nil
 		}
-		f.say("wallet", "payment_failed", pay.AmountMsats, pay.Hash.String(), reason)
-		return f.c.cfg.Store.Unpaid(ctx, f.id, pay, reason)
+		return f.cameBack(ctx)
 	}
 	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
 	if err != nil {
@@ -132,7 +137,24 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 	}
 	f.paidAt = time.Now()
 	f.say("wallet", "paid", pay.AmountMsats, pay.Hash.String(), fmt.Sprintf("fee %d msats", pay.FeeMsats))
+	if f.lastWord != "" { // it was said before we knew that the money was gone
+		if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
+			return err
+		}
+		return f.refused(ctx, p, f.lastWord)
+	}
 	return nil
+}
+
+// cameBack ends a purchase whose payment failed for good, with the provider's
+// reason where it gave one.
+func (f *follower) cameBack(ctx context.Context) error {
+	reason := "payment failed: " + f.back.FailureReason
+	if f.lastWord != "" {
+		reason = f.lastWord + " (the payment came back)"
+	}
+	f.say("wallet", "payment_failed", f.back.AmountMsats, f.back.Hash.String(), reason)
+	return f.c.cfg.Store.Unpaid(ctx, f.id, *f.back, reason)
 }
 
 // settleUp closes the purchase once all is there that its mode promises.

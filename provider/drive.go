@@ -33,9 +33,13 @@ func (p *Provider) drive(ctx context.Context, id string, sig *jobSignal) {
 		}
 		log.Warn("step failed, trying again", "state", job.State, "in", pause, "err", err)
 		p.storeTrouble(err)
+		wake := sig.wake
+		if errors.As(err, new(*RunError)) {
+			wake = nil // news from relays and wallet mends no agent
+		}
 		select {
 		case <-time.After(pause):
-		case <-sig.wake:
+		case <-wake:
 		case <-ctx.Done():
 			return
 		}
@@ -158,6 +162,11 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 	}
 	wait, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
+	select {
+	case <-sig.cancel: // before a slot that is free too
+		return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before the run"})
+	default:
+	}
 	select {
 	case p.slots <- struct{}{}:
 	case <-sig.cancel:

@@ -67,13 +67,17 @@ func (p *Provider) paymentRequired(ctx context.Context, job Job, bolt11 string) 
 }
 
 // processing says that a run began. Where nothing is paid first it is the
-// buyer's first sight of the quote, so it carries it.
+// buyer's first sight of the quote, so it carries it. Runs after the first name
+// their number: two runs that begin within a second are not one event.
 func (p *Provider) processing(ctx context.Context, job Job) (OutEvent, error) {
-	content := ""
+	content, info := "", ""
+	if job.Run > 0 {
+		info = fmt.Sprintf("run %d", job.Run+1)
+	}
 	if !paysFirst(job.Mode) {
 		content = string(job.Quote)
 	}
-	return p.feedback(ctx, job.RequestID, job.Buyer, "processing", "", content)
+	return p.feedback(ctx, job.RequestID, job.Buyer, "processing", info, content)
 }
 
 // resultEvents signs the 6050 and, in postpay, the request for payment that

@@ -34,6 +34,11 @@ func (p *Provider) filters() nostr.Filters {
 
 // intake takes one verified event. It may be called again for the same event.
 func (p *Provider) intake(ctx context.Context, ev nostr.Event) {
+	if ev.Kind == kindDeletion { // counts for whatever is read after it
+		for _, id := range deleted(ev) {
+			p.canceled.add(ev.PubKey + id)
+		}
+	}
 	if !p.intakes.TryGo(func() error { p.dispatch(ctx, ev); return nil }) {
 		// All slots busy: wait here, which slows reading, not memory.
 		p.intakes.Go(func() error { p.dispatch(ctx, ev); return nil })
@@ -55,7 +60,7 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 // already known is dropped in silence: answering it would let strangers make
 // us speak.
 func (p *Provider) request(ctx context.Context, ev nostr.Event) {
-	if !p.forUs(ev) || !p.timely(ev) || !p.seen.add(ev.ID) {
+	if !p.forUs(ev) || !p.timely(ev) || p.canceled.has(ev.PubKey+ev.ID) || !p.seen.add(ev.ID) {
 		return
 	}
 	if _, err := p.cfg.Store.Job(ctx, ev.ID); err == nil {
@@ -79,6 +84,9 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	default:
 		log.Info("quoted", "buyer", job.Buyer, "schema", job.SchemaID, "mode", job.Mode, "price_msats", job.PriceMsats)
 		p.launch(job.RequestID)
+		if p.canceled.has(job.Buyer + job.RequestID) { // meanwhile
+			p.cancelJob(job.RequestID)
+		}
 	}
 }
 
@@ -274,16 +282,21 @@ func (p *Provider) checkAcceptance(job Job, raw []byte) error {
 	return err
 }
 
+// deleted are the event ids that a deletion names, bounded.
+func deleted(ev nostr.Event) []string {
+	var ids []string
+	for _, t := range ev.Tags[:min(len(ev.Tags), 64)] {
+		if len(t) >= 2 && t[0] == "e" && nostr.IsValid32ByteHex(t[1]) {
+			ids = append(ids, t[1])
+		}
+	}
+	return ids
+}
+
 // cancelRequest stops every open job of the key that a deletion names.
 func (p *Provider) cancelRequest(ctx context.Context, ev nostr.Event) {
-	for i, t := range ev.Tags {
-		if i >= 64 {
-			return
-		}
-		if len(t) < 2 || t[0] != "e" {
-			continue
-		}
-		job, err := p.cfg.Store.Job(ctx, t[1])
+	for _, id := range deleted(ev) {
+		job, err := p.cfg.Store.Job(ctx, id)
 		if err == nil && job.Buyer == ev.PubKey && !job.State.Terminal() {
 			p.log.Info("cancel requested", "request", job.RequestID)
 			p.cancelJob(job.RequestID)

@@ -33,6 +33,7 @@ type Provider struct {
 	node     payments.Node // of the wallet, read at start
 	load     *load
 	seen     *recent // request ids
+	canceled *recent // buyer's key + request id: relays keep no order
 	uploaded *recent // digests of blobs that are on a server
 	uploads  singleflight.Group
 	// uploading has a place for each upload at once: blob servers refuse a crowd.
@@ -79,7 +80,7 @@ func New(cfg Config) (*Provider, error) {
 	p := &Provider{
 		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: policyID,
-		load: newLoad(), seen: newRecent(100_000), uploaded: newRecent(4096), intakes: new(errgroup.Group),
+		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), listening: make(chan struct{}), wakes: map[string]*jobSignal{},
 	}
 	p.refusals = newRefusals(p.limits.RefusalsPerMin)

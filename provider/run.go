@@ -84,7 +84,11 @@ func (p *Provider) runFailed(ctx context.Context, job Job, err error) error {
 		return p.giveBack(base, job, StateFailed, Reason{CodeDeadline, "the job's deadline passed"})
 	}
 	var re *RunError
-	if !errors.As(err, &re) {
+	switch {
+	case errors.As(err, &re):
+	case errors.Is(err, context.DeadlineExceeded): // of the run's own time
+		re = &RunError{Reason: Reason{CodeDeadline, "the run took too long"}}
+	default:
 		p.log.Error("run", "request", job.RequestID, "err", err)
 		re = &RunError{Reason: Reason{CodeInternal, "the run failed on this node"}}
 	}

@@ -1,0 +1,324 @@
+package provider_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/playnet"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// market is a pool of relays and one blob server, as both sides see them.
+type market struct {
+	pool     *relay.Pool
+	urls     []string
+	blobHost string
+	blobs    *relay.BlobClient
+	signer   relay.Signer
+}
+
+func (m *market) Relays() []string { return m.urls }
+
+func (m *market) Listen(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error {
+	sub, err := m.pool.Subscribe(ctx, filters, relay.SubscribeOptions{})
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	served := sub.Ready()
+	for {
+		select {
+		case <-served:
+			served = nil
+			ready()
+		case in, ok := <-sub.Events():
+			if !ok {
+				return errors.Join(relay.ErrClosed, ctx.Err())
+			}
+			handle(in.Event)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (m *market) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
+	return m.pool.Query(ctx, f)
+}
+
+func (m *market) Send(ctx context.Context, ev nostr.Event) error {
+	results := m.pool.PublishQuorum(ctx, ev, 1)
+	if relay.Accepted(results) > 0 {
+		return nil
+	}
+	err := errors.New("no relay took the event")
+	for _, r := range results {
+		err = errors.Join(err, r.Err, errors.New(r.Message))
+	}
+	return err
+}
+
+func (m *market) Fetch(ctx context.Context, urls []string, d hashing.Digest, maxBytes int64) ([]byte, error) {
+	if len(urls) != 1 {
+		return nil, errors.New("want one address")
+	}
+	return m.blobs.Download(ctx, urls[0], d, maxBytes)
+}
+
+func (m *market) BlobURLs(digest string) []string {
+	return []string{"http://" + m.blobHost + "/" + digest}
+}
+
+func (m *market) Upload(ctx context.Context, data []byte, mime string) error {
+	_, err := m.blobs.Upload(ctx, "http://"+m.blobHost, data, mime, m.signer)
+	return err
+}
+
+// providerMarket is market with the provider's form of Publish.
+type providerMarket struct{ *market }
+
+func (m providerMarket) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
+	var acks []provider.Ack
+	for _, r := range m.pool.PublishQuorum(ctx, ev, 1) {
+		if errors.Is(r.Err, relay.ErrNotAwaited) {
+			continue
+		}
+		a := provider.Ack{EventID: ev.ID, Relay: r.URL, OK: r.OK, Message: r.Message, At: time.Now().UTC()}
+		if r.Err != nil {
+			a.Message = r.Err.Error()
+		}
+		acks = append(acks, a)
+	}
+	return acks
+}
+
+// watched is a store that tells when a job changes its state.
+type watched struct {
+	provider.Store
+
+	mu       sync.Mutex
+	change   chan struct{} // closed at every change
+	refusals []provider.Reason
+	answered int // refusals that were answered
+	credits  []provider.Credit
+
+	stopAt  provider.State // the provider is stopped once a job got here
+	stop    func()
+	stopped chan struct{} // closed when it has stopped
+}
+
+// life says how to stop the provider's latest life, and when it is over.
+func (s *watched) life(stop func(), stopped chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop, s.stopped = stop, stopped
+}
+
+// stopWhen stops the provider in the step that brings a job to the state.
+func (s *watched) stopWhen(state provider.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopAt = state
+}
+
+func (s *watched) to(state provider.State, err error) error {
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.change)
+	s.change = make(chan struct{})
+	if state == s.stopAt {
+		s.stopAt = ""
+		s.stop()
+	}
+	return nil
+}
+
+func (s *watched) changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.change
+}
+
+// await returns the job once it is in one of the states.
+func (w *world) await(t *testing.T, id string, states ...provider.State) provider.Job {
+	t.Helper()
+	for {
+		change := w.store.changed()
+		job, err := w.store.Job(w.ctx, id)
+		if err != nil && !errors.Is(err, provider.ErrNotFound) {
+			t.Fatal(err)
+		}
+		for _, s := range states {
+			if err == nil && job.State == s {
+				return job
+			}
+		}
+		if err == nil && job.State.Terminal() {
+			t.Fatalf("job is %s (%s), want %v", job.State, job.Reason, states)
+		}
+		select {
+		case <-change:
+		case <-w.ctx.Done():
+			t.Fatalf("job stays %s, want %v", job.State, states)
+		}
+	}
+}
+
+func (s *watched) AddJob(ctx context.Context, j provider.Job) error {
+	return s.to(provider.StateQuoted, s.Store.AddJob(ctx, j))
+}
+
+func (s *watched) Refuse(ctx context.Context, id, buyer string, r provider.Reason, out ...provider.OutEvent) error {
+	err := s.Store.Refuse(ctx, id, buyer, r, out...)
+	if err == nil {
+		s.mu.Lock()
+		s.refusals = append(s.refusals, r)
+		s.answered += len(out)
+		s.mu.Unlock()
+	}
+	return s.to(provider.StateRefused, err)
+}
+
+func (s *watched) SetPaid(ctx context.Context, id string, p provider.Payment, d provider.Directive, thread string) error {
+	return s.to(provider.StatePaid, s.Store.SetPaid(ctx, id, p, d, thread))
+}
+
+func (s *watched) Start(ctx context.Context, id string, d *provider.Directive, thread string, out ...provider.OutEvent) (int, error) {
+	run, err := s.Store.Start(ctx, id, d, thread, out...)
+	return run, s.to(provider.StateRunning, err)
+}
+
+func (s *watched) Finish(ctx context.Context, id string, run int, r provider.Result, contents [][]byte, out ...provider.OutEvent) error {
+	return s.to(provider.StateDelivering, s.Store.Finish(ctx, id, run, r, contents, out...))
+}
+
+func (s *watched) Settle(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+	return s.to(provider.StateSucceeded, s.Store.Settle(ctx, id, p, issue))
+}
+
+func (s *watched) Close(ctx context.Context, id string, to provider.State, r provider.Reason, c *provider.Credit, out ...provider.OutEvent) error {
+	err := s.Store.Close(ctx, id, to, r, c, out...)
+	if err == nil && c != nil {
+		s.mu.Lock()
+		s.credits = append(s.credits, *c)
+		s.mu.Unlock()
+	}
+	return s.to(to, err)
+}
+
+// runner is an agent that does what the test says; left alone it succeeds.
+type runner struct {
+	key string // of the provider
+
+	mu   sync.Mutex
+	runs []provider.Run
+	do   func(ctx context.Context, r provider.Run) (provider.Outcome, error)
+}
+
+func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+	r.mu.Lock()
+	r.runs = append(r.runs, run)
+	do := r.do
+	r.mu.Unlock()
+	if do != nil {
+		return do(ctx, run)
+	}
+	return r.good(nil)
+}
+
+func (r *runner) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.runs)
+}
+
+// good is a valid outcome of order, changed by the test.
+func (r *runner) good(change func(*schemas.SandboxRunResult)) (provider.Outcome, error) {
+	file := []byte("one two three\n")
+	res := schemas.SandboxRunResult{
+		EnvInfo:    schemas.SandboxEnv{ImageDigest: toolchain()},
+		Runs:       []schemas.SandboxRunInfo{{Cmd: "count", StdoutSHA256: hashing.Bytes(file), StderrSHA256: hashing.Bytes(nil), StdoutPreview: string(file)}},
+		Artifacts:  []schemas.SandboxArtifact{{Path: "out.txt", SHA256: hashing.Bytes(file), SizeBytes: int64(len(file))}},
+		Status:     schemas.StatusSuccess,
+		Provenance: schemas.Provenance{ModelID: "worker", ProviderPubkey: r.key},
+	}
+	if change != nil {
+		change(&res)
+	}
+	doc, err := json.Marshal(res)
+	return provider.Outcome{Output: doc, Artifacts: [][]byte{file}, Tool: "worker/count"}, err
+}
+
+// hang runs until it is told to stop.
+func hang(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+	<-ctx.Done()
+	return provider.Outcome{}, ctx.Err()
+}
+
+// streaming prints and then waits until the buyer saw it.
+func streaming(r *runner, seen <-chan string) func(context.Context, provider.Run) (provider.Outcome, error) {
+	return func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+		run.OnStream("stdout", "the secret output")
+		select {
+		case <-seen:
+		case <-ctx.Done():
+		}
+		return r.good(nil)
+	}
+}
+
+// gated is the buyer's wallet, held up where the test wants.
+type gated struct {
+	*playnet.Client
+	beforeSend, afterSend, beforeTrack func()
+}
+
+func (g *gated) SendPayment(ctx context.Context, p payments.Pay) error {
+	call(g.beforeSend)
+	err := g.Client.SendPayment(ctx, p)
+	call(g.afterSend)
+	return err
+}
+
+func (g *gated) TrackPayment(ctx context.Context, h payments.Hash) (payments.Payment, error) {
+	call(g.beforeTrack)
+	return g.Client.TrackPayment(ctx, h)
+}
+
+func call(f func()) {
+	if f != nil {
+		f()
+	}
+}
+
+// noBlobs is a market whose blob server takes nothing.
+type noBlobs struct {
+	provider.Market
+	tried chan<- struct{}
+}
+
+func (m noBlobs) Upload(context.Context, []byte, string) error {
+	m.tried <- struct{}{}
+	return errors.New("blob server is down")
+}
+
+// request is a 5050 made by hand.
+func (w *world) request(t *testing.T, key *relay.Key, input []byte, more ...nostr.Tag) nostr.Event {
+	t.Helper()
+	return raw(t, key, 5050, "", append(nostr.Tags{
+		{"param", "schema", string(schemas.SandboxRun)}, {"i", string(input), "text"}, {"p", w.seller.key.PublicKey()},
+	}, more...)...)
+}

@@ -1,0 +1,162 @@
+package provider_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// sold checks a purchase that succeeded: the state of both sides, the money,
+// and a receipt that a stranger can verify with nothing left open.
+func (w *world) sold(t *testing.T, c *customer, f *following, mode receipts.Mode) buyer.Purchase {
+	t.Helper()
+	p, err := f.wait()
+	if err != nil {
+		t.Fatalf("purchase %s (%s): %v", p.State, p.Reason, err)
+	}
+	job := w.await(t, p.RequestID, provider.StateSucceeded)
+	if p.State != buyer.StateDone || string(p.Output) != string(job.Result.Output) {
+		t.Errorf("purchase %s, output %s", p.State, p.Output)
+	}
+	if mode == receipts.ModeFree {
+		w.moved(t, c.party, 0, 0)
+		if p.ReceiptID != "" || job.ReceiptID != "" || p.Attempt != nil {
+			t.Errorf("a free job has receipt %q", p.ReceiptID)
+		}
+		return p
+	}
+	w.moved(t, c.party, rateMsats, rateMsats+feeMsats)
+	if p.ReceiptID == "" || p.ReceiptID != job.ReceiptID {
+		t.Fatalf("the buyer's receipt is %q, the provider's %q", p.ReceiptID, job.ReceiptID)
+	}
+	b, err := c.client.Bundle(w.ctx, p.RequestID)
+	check(t, err)
+	node, err := w.seller.wallet.Node(w.ctx)
+	check(t, err)
+	report := receipts.Verify(b, receipts.Pins{
+		Provider: w.seller.key.PublicKey(), Buyer: c.key.PublicKey(), Payee: node.PubKey, Network: payments.Play,
+		Required: []string{receipts.ClaimBuyerAccepted},
+	})
+	if report.ExitCode() != receipts.ExitProved || report.AmountMsats != rateMsats || report.Mode != mode {
+		t.Errorf("mode %s, %d msats: %+v", report.Mode, report.AmountMsats, report.Claims)
+	}
+	return p
+}
+
+// TestModes buys one job in each mode.
+func TestModes(t *testing.T) {
+	requirements.Covers(t, "OA-4.3", "OA-4.4", "OA-4.5", "OA-4.6", "OA-4.7")
+	for _, mode := range allModes {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.serve(t, nil)
+			c := w.customer(t, nil)
+			p := w.place(t, c, mode, order(""))
+			var words []string
+			p = w.sold(t, c, w.follow(t, c, p.RequestID, func(pr buyer.Progress) { words = append(words, pr.What) }), mode)
+			if w.runner.count() != 1 {
+				t.Errorf("%d runs", w.runner.count())
+			}
+			if paid, result := slices.Index(words, "paid"), slices.Index(words, "result"); mode == receipts.ModePostpay && paid < result {
+				t.Errorf("postpay paid before the result: %v", words)
+			}
+			again, err := c.client.Follow(w.ctx, p.RequestID, nil)
+			if err != nil || again.State != buyer.StateDone {
+				t.Errorf("following what is done: %s, %v", again.State, err)
+			}
+			budget, err := c.store.BudgetOf(w.ctx, p.AddedAt)
+			check(t, err)
+			if want := faucetMsats - w.balance(t, c.party); budget.ReservedMsats != 0 || budget.SpentMsats != want {
+				t.Errorf("budget: %d msats spent, %d reserved; the wallet spent %d", budget.SpentMsats, budget.ReservedMsats, want)
+			}
+		})
+	}
+}
+
+// TestReceiptsChain: of two jobs for the same buyer the second receipt names the first.
+func TestReceiptsChain(t *testing.T) {
+	w := newWorld(t)
+	w.serve(t, nil)
+	c := w.customer(t, nil)
+	for i := range 2 {
+		p := w.place(t, c, receipts.ModeHold, order(""))
+		if _, err := w.follow(t, c, p.RequestID, nil).wait(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := c.client.Bundle(w.ctx, p.RequestID)
+		check(t, err)
+		report := receipts.Verify(b, receipts.Pins{})
+		if got := report.Claim(receipts.ClaimChain).State; report.ExitCode() != receipts.ExitProved || i == 1 && got != receipts.Proved {
+			t.Errorf("receipt %d: chain %s", i+1, got)
+		}
+	}
+	w.moved(t, c.party, 2*rateMsats, 2*(rateMsats+feeMsats))
+}
+
+// TestManyBuyersAtOnce: jobs of several buyers at the same time do not mix.
+func TestManyBuyersAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.serve(t, nil)
+	var wg sync.WaitGroup
+	for range 4 {
+		c := w.customer(t, nil)
+		p := w.place(t, c, receipts.ModeHold, order(""))
+		f := w.follow(t, c, p.RequestID, nil)
+		wg.Go(func() {
+			if p, err := f.wait(); err != nil {
+				t.Errorf("purchase %s (%s): %v", p.State, p.Reason, err)
+			}
+			if got := faucetMsats - w.balance(t, c.party); got != rateMsats+feeMsats {
+				t.Errorf("a buyer spent %d msats", got)
+			}
+		})
+	}
+	wg.Wait()
+	if got := w.balance(t, w.seller) - faucetMsats; got != 4*rateMsats {
+		t.Errorf("the provider got %d msats", got)
+	}
+}
+
+// TestPartialOutput: what a run prints reaches the buyer while it runs, but in
+// postpay only its size does.
+func TestPartialOutput(t *testing.T) {
+	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePostpay} {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorld(t)
+			seen := make(chan string, 8)
+			w.runner.do = streaming(w.runner, seen)
+			w.serve(t, nil)
+			c := w.customer(t, nil)
+			p := w.place(t, c, mode, order(""))
+			var got []string
+			w.sold(t, c, w.follow(t, c, p.RequestID, func(pr buyer.Progress) {
+				if pr.What == "partial" {
+					got = append(got, pr.Text)
+					seen <- pr.Text
+				}
+			}), mode)
+			if text := strings.Join(got, ""); (mode == receipts.ModeHold) != strings.Contains(text, "secret") {
+				t.Errorf("partial output %q", text)
+			}
+		})
+	}
+}
+
+// TestDeadRelayBeside: a relay that is not there delays nothing.
+func TestDeadRelayBeside(t *testing.T) {
+	w := newWorld(t)
+	dead := listen(t)
+	check(t, dead.Close())
+	w.relays = append([]string{"ws://" + dead.Addr().String()}, w.relays...)
+	w.serve(t, nil)
+	c := w.customer(t, nil)
+	w.sold(t, c, w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil), receipts.ModeHold)
+}
