@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -108,13 +109,33 @@ type watched struct {
 
 	mu       sync.Mutex
 	change   chan struct{} // closed at every change
-	refusals []provider.Reason
+	refusals []refusal
 	answered int // refusals that were answered
 	credits  []provider.Credit
 
 	stopAt  provider.State // the provider is stopped once a job got here
 	stop    func()
 	stopped chan struct{} // closed when it has stopped
+}
+
+type refusal struct {
+	id   string
+	code provider.Code
+}
+
+func (s *watched) codes() (list []provider.Code) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.refusals {
+		list = append(list, r.code)
+	}
+	return list
+}
+
+func (s *watched) wasRefused(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.refusals, func(r refusal) bool { return r.id == id })
 }
 
 // life says how to stop the provider's latest life, and when it is over.
@@ -185,7 +206,7 @@ func (s *watched) Refuse(ctx context.Context, id, buyer string, r provider.Reaso
 	err := s.Store.Refuse(ctx, id, buyer, r, out...)
 	if err == nil {
 		s.mu.Lock()
-		s.refusals = append(s.refusals, r)
+		s.refusals = append(s.refusals, refusal{id, r.Code})
 		s.answered += len(out)
 		s.mu.Unlock()
 	}
