@@ -31,6 +31,7 @@ type Progress struct {
 var (
 	// ErrIncomplete: the payment succeeded, the result or the receipt has not come.
 	ErrIncomplete = errors.New("paid, but the result or the receipt has not arrived; lightwork buyer resume waits for it again")
+	errNoWallet   = errors.New("a payment is under way, and no wallet is configured to ask for it")
 	// ErrFailed: the purchase ended without what was bought; Purchase.Reason says why.
 	ErrFailed = errors.New("the purchase failed")
 )
@@ -91,8 +92,9 @@ func (c *Client) Follow(ctx context.Context, requestID string, tell func(Progres
 	g, gctx := errgroup.WithContext(ctx)
 	f.g = g
 	err = f.run(gctx, p)
+	broken := gctx.Err() != nil && ctx.Err() == nil // run only saw the end of what another goroutine met
 	stop()
-	if gerr := g.Wait(); err == nil && gerr != nil && !errors.Is(gerr, context.Canceled) {
+	if gerr := g.Wait(); err != nil && broken {
 		err = gerr
 	}
 	p, readErr := c.cfg.Store.Purchase(context.WithoutCancel(ctx), requestID)
@@ -123,6 +125,9 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 	}
 	switch p.State {
 	case StatePaying:
+		if f.c.cfg.Wallet == nil {
+			return errNoWallet
+		}
 		f.pay(ctx, p)
 	case StatePaid:
 		f.paidAt = time.Now()
@@ -430,8 +435,11 @@ func (f *follower) fetchOne(ctx context.Context, b blobRef) ([]byte, error) {
 	const tries = 12
 	for i, pause := 0, 100*time.Millisecond; ; i, pause = i+1, min(2*pause, 5*time.Second) {
 		data, err := f.c.cfg.Market.Fetch(ctx, b.urls, b.digest, b.size)
-		if err == nil && hashing.Bytes(data) == b.digest {
-			return data, nil
+		if err == nil {
+			if hashing.Bytes(data) == b.digest {
+				return data, nil
+			}
+			err = errors.New("it has another hash")
 		}
 		if i == tries {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -128,6 +129,48 @@ func TestBuyerStopsAndGoesOn(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestResumeWithoutWallet: a payment is under way and the wallet was taken out
+// of the configuration; the purchase stays open, whole.
+func TestResumeWithoutWallet(t *testing.T) {
+	w := newWorld(t)
+	w.serve(t, nil)
+	c := w.customer(t, nil)
+	next := c.client
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Store = &interrupted{Store: c.store, at: "Reserve", stop: stop} })
+	p := w.place(t, c, receipts.ModeHold, order(""))
+	_, err := c.client.Follow(ctx, p.RequestID, nil)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	poor := c.open(t, func(cfg *buyer.Config) { cfg.Wallet = nil })
+	if p, err := poor.Follow(w.ctx, p.RequestID, nil); err == nil || !strings.Contains(err.Error(), "no wallet") || p.State != buyer.StatePaying {
+		t.Fatalf("purchase %s, %v", p.State, err)
+	}
+	c.client = next
+	w.sold(t, c, w.follow(t, c, p.RequestID, nil), receipts.ModeHold)
+}
+
+// TestLostRelaysAreNamed: when listening ends, following says why.
+func TestLostRelaysAreNamed(t *testing.T) {
+	w := newWorld(t)
+	c := w.customer(t, func(cfg *buyer.Config) { cfg.Market = gone{cfg.Market} })
+	p := w.place(t, c, receipts.ModeHold, order(""))
+	if _, err := c.client.Follow(w.ctx, p.RequestID, nil); !errors.Is(err, errGone) {
+		t.Errorf("got %v", err)
+	}
+}
+
+var errGone = errors.New("all relays are gone")
+
+type gone struct{ buyer.Market }
+
+func (gone) Listen(_ context.Context, _ nostr.Filters, ready func(), _ func(nostr.Event)) error {
+	ready()
+	return errGone
 }
 
 // interrupted is a buyer's store that stops its user after one step.
