@@ -36,6 +36,9 @@ type cheat struct {
 	answer func(c *cheat, request nostr.Event) []nostr.Event
 	out    chan nostr.Event
 
+	stuck bool               // payments are neither made nor refused
+	stop  context.CancelFunc // ends the buyer's waiting
+
 	mu   sync.Mutex
 	sent []payments.Pay
 }
@@ -78,6 +81,9 @@ func (c *cheat) SendPayment(_ context.Context, p payments.Pay) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent = append(c.sent, p)
+	if c.stuck {
+		return nil
+	}
 	return payments.ErrNoRoute
 }
 
@@ -165,6 +171,11 @@ func (c *cheat) end(req nostr.Event) nostr.Event {
 // play buys from the cheat and returns the purchase.
 func play(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(*cheat) string, limits buyer.Limits) (*cheat, buyer.Purchase, error) {
 	t.Helper()
+	return playWith(t, answer, pin, nil, func(cfg *buyer.Config) { cfg.Limits = limits })
+}
+
+func playWith(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(*cheat) string, tell func(buyer.Progress), change func(*buyer.Config)) (*cheat, buyer.Purchase, error) {
+	t.Helper()
 	key, err := relay.GenerateKey()
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +194,9 @@ func play(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Close() })
-	client, err := buyer.New(buyer.Config{Signer: me, Store: k.BuyerStore(), Wallet: c, Market: c, Limits: limits})
+	cfg := buyer.Config{Signer: me, Store: k.BuyerStore(), Wallet: c, Market: c}
+	change(&cfg)
+	client, err := buyer.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,11 +210,12 @@ func play(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	p, err = client.Follow(ctx, p.RequestID, nil)
+	c.stop = cancel
+	p, err = client.Follow(ctx, p.RequestID, tell)
 	return c, p, err
 }
 
-const request = `{"sandbox":{"provider":"host","image_digest":"sha256:0000000000000000000000000000000000000000000000000000000000000001"},"commands":[{"cmd":"true"}]}`
+const request = `{"sandbox":{"provider":"host","image_digest":"sha256:0000000000000000000000000000000000000000000000000000000000000001","resources":{"timeout_secs":1}},"commands":[{"cmd":"true"}]}`
 
 // TestHonestOfferIsPaid shows that the table below fails for its reasons only:
 // the unchanged deal reaches the wallet, with the rest of the maximum as fee limit.

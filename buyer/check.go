@@ -176,9 +176,9 @@ func blobRefs(tags nostr.Tags) ([]blobRef, error) {
 // event, and that it answers the request we signed.
 func checkOutput(p Purchase, ev nostr.Event, output []byte) (*schemas.Result, error) {
 	bad := func(err error) (*schemas.Result, error) { return nil, &MismatchError{"result", err.Error()} }
-	s, ok := schemas.Lookup(p.SchemaID)
-	if !ok {
-		return bad(errors.New("unknown schema"))
+	s, req, err := typedRequest(p)
+	if err != nil {
+		return nil, err
 	}
 	res, err := s.ParseResult(output)
 	if err != nil {
@@ -187,22 +187,43 @@ func checkOutput(p Purchase, ev nostr.Event, output []byte) (*schemas.Result, er
 	if t := ev.Tags.Find("output_hash"); t == nil || t[1] != res.OutputHash.String() {
 		return bad(errors.New("output_hash differs from the output"))
 	}
-	var asked nostr.Event
-	if err := json.Unmarshal(p.Request, &asked); err != nil {
-		return nil, fmt.Errorf("stored request: %w", err)
-	}
-	typed, err := receipts.RequestOf(asked.Tags)
-	if err != nil {
-		return nil, fmt.Errorf("stored request: %w", err)
-	}
-	req, err := s.ParseRequest(typed.Input)
-	if err != nil {
-		return nil, fmt.Errorf("stored request: %w", err)
-	}
 	if err := req.CheckResult(res); err != nil {
 		return bad(err)
 	}
 	return res, nil
+}
+
+// typedRequest reads the request that we signed and stored.
+func typedRequest(p Purchase) (*schemas.Schema, *schemas.Request, error) {
+	var asked nostr.Event
+	if err := json.Unmarshal(p.Request, &asked); err != nil {
+		return nil, nil, fmt.Errorf("stored request: %w", err)
+	}
+	typed, err := receipts.RequestOf(asked.Tags)
+	if err != nil {
+		return nil, nil, fmt.Errorf("stored request: %w", err)
+	}
+	s, ok := schemas.Lookup(p.SchemaID)
+	if !ok {
+		return nil, nil, fmt.Errorf("stored request: unknown schema %s", p.SchemaID)
+	}
+	req, err := s.ParseRequest(typed.Input)
+	if err != nil {
+		return nil, nil, fmt.Errorf("stored request: %w", err)
+	}
+	return s, req, nil
+}
+
+// runLimit is how long the job may run by the request's own words.
+func runLimit(p Purchase) time.Duration {
+	_, req, err := typedRequest(p)
+	if err != nil {
+		return 0
+	}
+	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
+		return time.Duration(sr.Sandbox.Resources.TimeoutSecs) * time.Second
+	}
+	return 0
 }
 
 // failedClaims lists what a verification of our own bundle did not prove of

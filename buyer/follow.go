@@ -32,6 +32,8 @@ var (
 	// ErrIncomplete: the payment succeeded, the result or the receipt has not come.
 	ErrIncomplete = errors.New("paid, but the result or the receipt has not arrived; lightwork buyer resume waits for it again")
 	errNoWallet   = errors.New("a payment is under way, and no wallet is configured to ask for it")
+	// ErrUnasked: the result is here, and the provider has not asked to be paid for it.
+	ErrUnasked = errors.New("the result is here, but the provider has not asked for its payment; lightwork buyer resume waits for it again")
 	// ErrFailed: the purchase ended without what was bought; Purchase.Reason says why.
 	ErrFailed = errors.New("the purchase failed")
 )
@@ -52,7 +54,8 @@ type follower struct {
 	paid     chan payments.Payment // from the payment's own goroutine
 	g        *errgroup.Group
 	seen     map[string]bool
-	answered bool
+	heard    time.Time // the provider's last event; zero if none came
+	free     *offer    // what a free job's result must be bound to
 	late     []nostr.Event // receipts that came before their result
 	postpay  *nostr.Event  // a request for payment that came before the result
 	paidAt   time.Time     // when we learned of it
@@ -226,7 +229,7 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 		return nil
 	}
 	f.seen[ev.ID] = true
-	f.answered = true
+	f.heard = time.Now()
 	switch ev.Kind {
 	case 7000:
 		return f.feedback(ctx, p, ev)
@@ -264,6 +267,9 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 	case "payment-required":
 		return f.paymentRequired(ctx, p, ev)
 	case "processing":
+		if err := f.freeQuote(p, ev); err != nil {
+			return f.distrust(ev, err)
+		}
 		f.say("provider", "processing", 0, "", "")
 	case "partial":
 		f.partial(ev)
@@ -272,6 +278,22 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 	case "error":
 		f.say("provider", "error", 0, "", info)
 		return f.refused(ctx, p, info)
+	}
+	return nil
+}
+
+// freeQuote takes the quote of a job that nobody pays for, which comes with the
+// first word about it.
+func (f *follower) freeQuote(p Purchase, ev nostr.Event) error {
+	if ev.Content == "" || p.Attempt != nil {
+		return nil
+	}
+	o, err := f.c.checkQuote(p, ev.Content)
+	if err != nil {
+		return err
+	}
+	if o.quote.Mode == receipts.ModeFree {
+		f.free = &o
 	}
 	return nil
 }
@@ -372,6 +394,9 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 		return nil
 	}
 	d, err := f.c.checkResult(p, ev)
+	if t := ev.Tags.Find("quote_hash"); err == nil && f.free != nil && (t == nil || t[1] != f.free.hash.String()) {
+		err = &MismatchError{"result", "quote_hash differs"}
+	}
 	if err != nil {
 		return f.distrust(ev, err)
 	}
@@ -453,20 +478,35 @@ func (f *follower) fetchOne(ctx context.Context, b blobRef) ([]byte, error) {
 }
 
 // silence is called when AnswerTimeout passed once more. It ends a purchase
-// that nobody ever answered, before any money moved, and stops waiting for a
-// provider that has the money and sends nothing more.
+// that nobody answers, or answers no more, before any money moved, and stops
+// waiting for a provider that has the money and sends nothing more.
 func (f *follower) silence(ctx context.Context) error {
 	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case p.State == StateRequested && !f.answered:
-		if err := f.c.Cancel(ctx, f.id); err != nil {
-			return err
-		}
-		return fmt.Errorf("%w: the provider did not answer in %v", ErrFailed, f.c.cfg.AnswerTimeout)
+	}
+	quiet := time.Since(f.heard)
+	switch {
+	case p.State == StateRequested && f.heard.IsZero():
+		return f.giveUp(ctx, "the provider did not answer in %v", f.c.cfg.AnswerTimeout)
+	case p.State == StateRequested && p.Output == nil && quiet > f.c.cfg.AnswerTimeout+runLimit(p):
+		return f.giveUp(ctx, "the provider began and was not heard of again for %v", quiet.Round(time.Second))
+	case p.State == StateRequested && p.Output != nil && quiet > f.c.cfg.ReceiptTimeout:
+		return ErrUnasked
+	case p.State == StatePaying && quiet > f.c.cfg.ReceiptTimeout:
+		// Only the wallet can end this: a wallet that takes the payment for in
+		// flight may be right.
+		f.say("wallet", "in_flight", p.Attempt.AmountMsats, p.Attempt.PaymentHash.String(),
+			"still, and no word from the provider; the budget stays reserved until the wallet says how it ended")
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:
 		return ErrIncomplete
 	}
 	return nil
+}
+
+func (f *follower) giveUp(ctx context.Context, format string, after time.Duration) error {
+	if err := f.c.Cancel(ctx, f.id); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: "+format, ErrFailed, after)
 }

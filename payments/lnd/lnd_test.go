@@ -61,6 +61,7 @@ func TestOnLightning(t *testing.T) {
 	t.Run("hints", r.hints)
 	t.Run("payee restarts while a hold is pending", r.payeeRestarts)
 	t.Run("payer restarts while a hold is pending", r.payerRestarts)
+	t.Run("payer is killed right after sending", r.payerKilled)
 	t.Run("fees", r.fees)
 }
 
@@ -320,6 +321,57 @@ func (r *realNetwork) payerRestarts(t *testing.T) {
 		t.Errorf("payment %+v", p)
 	}
 	r.await(t, "the buyer is whole", func() bool { return r.spendable(t, r.payer) == before })
+}
+
+// payerKilled: lnd dies as soon as the payment is on its way. What had become
+// durable decides whether the hold arrives, lnd gives the attempt up, or lnd
+// takes it for in flight for ever although no channel holds it (lnd#9340). In
+// each case a repetition pays nothing twice and nothing is lost.
+func (r *realNetwork) payerKilled(t *testing.T) {
+	before := r.spendable(t, r.payer)
+	preimage, pay := r.invoice(t, r.payee, true)
+	if err := r.payer.SendPayment(t.Context(), pay); err != nil {
+		t.Fatal(err)
+	}
+	r.Bob.Kill()
+	if _, err := r.payer.LookupPayment(t.Context(), preimage.Hash()); !errors.Is(err, payments.ErrUnknownOutcome) {
+		t.Errorf("lookup while lnd is dead: %v, want ErrUnknownOutcome", err)
+	}
+	if err := r.Bob.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.channelIsBack(t)
+	var pm payments.Payment
+	held, patience := false, time.Now().Add(10*time.Second)
+	r.await(t, "lnd has made up its mind", func() (done bool) {
+		held = r.lookup(t, preimage).State == payments.InvoiceHeld
+		var err error
+		pm, err = r.payer.LookupPayment(t.Context(), preimage.Hash())
+		return err == nil && (held || pm.State == payments.PaymentFailed || time.Now().After(patience))
+	})
+	if pm.State != payments.PaymentFailed { // a failed one may be paid anew; that is the buyer's decision
+		if err := r.payer.SendPayment(t.Context(), pay); err != nil {
+			t.Errorf("send again: %v", err)
+		}
+	}
+	if !held {
+		t.Logf("the hold did not arrive: lnd says %s %s", pm.State, pm.FailureReason)
+		if inv := r.lookup(t, preimage); inv.State != payments.InvoiceOpen || inv.PaidMsats != 0 {
+			t.Errorf("the invoice is %s, %d msats paid", inv.State, inv.PaidMsats)
+		}
+		if now := r.spendable(t, r.payer); now != before {
+			t.Errorf("the payer has %d msats, had %d", now, before)
+		}
+		return
+	}
+	if inv := r.lookup(t, preimage); inv.PaidMsats != testMsats {
+		t.Errorf("%d msats are held", inv.PaidMsats)
+	}
+	if err := r.payee.SettleInvoice(t.Context(), preimage); err != nil {
+		t.Fatal(err)
+	}
+	p := r.track(t, preimage)
+	r.await(t, "paid once", func() bool { return r.spendable(t, r.payer) == before-testMsats-p.FeeMsats })
 }
 
 // fees: a third node behind Alice makes payments cost something, and the limit

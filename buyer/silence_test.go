@@ -1,0 +1,117 @@
+package buyer_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+func impatient(cfg *buyer.Config) {
+	cfg.AnswerTimeout, cfg.ReceiptTimeout = 20*time.Millisecond, 20*time.Millisecond
+}
+
+// word is a provider's feedback of some status.
+func (c *cheat) word(req nostr.Event, status, content string) nostr.Event {
+	return c.event(c.key, 7000, nostr.Tags{{"status", status}, {"e", req.ID}, {"p", req.PubKey}}, content)
+}
+
+// TestNobodyIsWaitedForForever: every way in which a provider can fall silent
+// before money moved ends with the reason.
+func TestNobodyIsWaitedForForever(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer func(*cheat, nostr.Event) []nostr.Event
+		want   string
+		state  buyer.State
+	}{
+		"no answer": {
+			func(*cheat, nostr.Event) []nostr.Event { return nil },
+			"did not answer", buyer.StateCanceled,
+		},
+		"began, and no more": {
+			func(c *cheat, req nostr.Event) []nostr.Event { return []nostr.Event{c.word(req, "processing", "")} },
+			"not heard of again", buyer.StateCanceled,
+		},
+		"result, and no request to pay": {
+			func(c *cheat, req nostr.Event) []nostr.Event {
+				return []nostr.Event{c.result(req, func(a *answer) { a.set("amount", "20000") })}
+			},
+			"has not asked for its payment", buyer.StateRequested,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, p, err := playWith(t, tt.answer, nil, nil, impatient)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || p.State != tt.state {
+				t.Errorf("purchase %s (%s), %v", p.State, p.Reason, err)
+			}
+			if len(c.sent) != 0 {
+				t.Errorf("paid %+v", c.sent)
+			}
+		})
+	}
+}
+
+// TestStuckPaymentIsSaid: a payment that the wallet takes for in flight is
+// waited for, said, and never made again; its budget stays reserved.
+func TestStuckPaymentIsSaid(t *testing.T) {
+	said := false
+	var cheater *cheat
+	c, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+		c.stuck, cheater = true, c
+		return []nostr.Event{c.offer(req, func(*deal) {})}
+	}, nil, func(pr buyer.Progress) {
+		if pr.What == "in_flight" && pr.Msats == price {
+			said = true
+			cheater.stop()
+		}
+	}, impatient)
+	if !errors.Is(err, context.Canceled) || p.State != buyer.StatePaying || !said || len(c.sent) != 1 {
+		t.Errorf("purchase %s (%s), said %v, sent %d, %v", p.State, p.Reason, said, len(c.sent), err)
+	}
+}
+
+// TestFreeQuoteBinds: a free job's quote comes with the first word about it,
+// and the result must be bound to it.
+func TestFreeQuoteBinds(t *testing.T) {
+	free := func(c *cheat, req nostr.Event, change func(*deal)) nostr.Event {
+		ev := c.offer(req, func(d *deal) {
+			d.quote.Mode, d.quote.PriceMsats, d.quote.PaymentHash, d.quote.PayeeNode = receipts.ModeFree, 0, nil, nil
+			change(d)
+		})
+		return c.word(req, "processing", ev.Content)
+	}
+	t.Run("bound", func(t *testing.T) {
+		_, p, err := play(t, func(c *cheat, req nostr.Event) []nostr.Event {
+			word := free(c, req, func(*deal) {})
+			return []nostr.Event{word, c.result(req, func(a *answer) { a.set("quote_hash", hashing.Bytes([]byte(word.Content)).String()) })}
+		}, nil, buyer.Limits{})
+		if err != nil || p.State != buyer.StateDone {
+			t.Errorf("purchase %s (%s), %v", p.State, p.Reason, err)
+		}
+	})
+	t.Run("another quote", func(t *testing.T) {
+		_, p, err := play(t, func(c *cheat, req nostr.Event) []nostr.Event {
+			return []nostr.Event{free(c, req, func(*deal) {}), c.result(req, func(*answer) {}), c.end(req)}
+		}, nil, buyer.Limits{})
+		if !errors.Is(err, buyer.ErrFailed) || p.Output != nil {
+			t.Errorf("purchase %s (%s), %v", p.State, p.Reason, err)
+		}
+	})
+	t.Run("not for this request", func(t *testing.T) {
+		refused := false
+		_, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+			return []nostr.Event{free(c, req, func(d *deal) { d.quote.JobHash = hashing.Bytes(nil) }), c.end(req)}
+		}, nil, func(pr buyer.Progress) { refused = refused || pr.What == "refused" && strings.Contains(pr.Text, "job_hash") }, func(*buyer.Config) {})
+		if !errors.Is(err, buyer.ErrFailed) || !refused {
+			t.Errorf("purchase %s (%s), %v; said to be refused: %v", p.State, p.Reason, err, refused)
+		}
+	})
+}
