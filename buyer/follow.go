@@ -54,8 +54,8 @@ type follower struct {
 	paid     chan payments.Payment // from the payment's own goroutine
 	g        *errgroup.Group
 	seen     map[string]bool
-	heard    time.Time // the provider's last event; zero if none came
-	free     *offer    // what a free job's result must be bound to
+	heard    time.Time     // the provider's last event; zero if none came
+	free     *offer        // what a free job's result must be bound to
 	late     []nostr.Event // receipts that came before their result
 	postpay  *nostr.Event  // a request for payment that came before the result
 	paidAt   time.Time     // when we learned of it

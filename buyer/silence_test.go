@@ -109,7 +109,9 @@ func TestFreeQuoteBinds(t *testing.T) {
 		refused := false
 		_, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
 			return []nostr.Event{free(c, req, func(d *deal) { d.quote.JobHash = hashing.Bytes(nil) }), c.end(req)}
-		}, nil, func(pr buyer.Progress) { refused = refused || pr.What == "refused" && strings.Contains(pr.Text, "job_hash") }, func(*buyer.Config) {})
+		}, nil, func(pr buyer.Progress) {
+			refused = refused || pr.What == "refused" && strings.Contains(pr.Text, "job_hash")
+		}, func(*buyer.Config) {})
 		if !errors.Is(err, buyer.ErrFailed) || !refused {
 			t.Errorf("purchase %s (%s), %v; said to be refused: %v", p.State, p.Reason, err, refused)
 		}
