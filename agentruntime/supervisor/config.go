@@ -117,6 +117,10 @@ type Spec struct {
 	// agent registers beyond them has no route (K-2).
 	Tools []string
 
+	// Allow is asked before every launch, also after a crash; an error keeps
+	// the agent down until Restart. Nil allows.
+	Allow func() error
+
 	Restart RestartPolicy
 	Limits  Limits
 }
@@ -131,8 +135,10 @@ type RestartPolicy struct {
 	MaxBackoff time.Duration // 10 s
 }
 
-// Limits bound an agent's calls.
+// Limits bound an agent's calls and its processes.
 type Limits struct {
+	Concurrent     int           // calls in flight; Config.MaxInflight
+	OpenFiles      uint64        // of each process; 0 keeps the node's
 	CallTimeout    time.Duration // for a Call without one; 15 s
 	MaxInputBytes  int           // what fits in a frame
 	MaxOutputBytes int           // what fits in a frame
@@ -149,7 +155,7 @@ type ToolLimits struct{ MaxInputBytes, MaxOutputBytes int }
 
 const envPrefix = "OPENSENTIENCE_"
 
-func (s *Spec) fill(maxFrame int) error {
+func (s *Spec) fill(maxFrame, maxInflight int) error {
 	switch {
 	case !wire.ValidAgentID(s.ID):
 		return fmt.Errorf("supervisor: malformed agent id %q", s.ID)
@@ -178,6 +184,8 @@ func (s *Spec) fill(maxFrame int) error {
 	setDefault(&s.Restart.MinBackoff, 200*time.Millisecond)
 	setDefault(&s.Restart.MaxBackoff, 10*time.Second)
 	setDefault(&s.Limits.CallTimeout, 15*time.Second)
+	setDefault(&s.Limits.Concurrent, maxInflight)
+	s.Limits.Concurrent = min(s.Limits.Concurrent, maxInflight)
 	setDefault(&s.Limits.MaxInputBytes, maxFrame)
 	setDefault(&s.Limits.MaxOutputBytes, maxFrame)
 	return nil

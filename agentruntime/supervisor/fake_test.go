@@ -62,7 +62,7 @@ func newFake(t *testing.T, cfg Config, spec Spec) *fake {
 		t.Fatal(err)
 	}
 	spec.ID, spec.Command = fakeID, []string{"unused"}
-	if err := spec.fill(cfg.MaxFrameBytes); err != nil {
+	if err := spec.fill(cfg.MaxFrameBytes, cfg.MaxInflight); err != nil {
 		t.Fatal(err)
 	}
 	f.token = newToken(cfg.TokenTTL)

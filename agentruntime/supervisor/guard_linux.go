@@ -54,6 +54,9 @@ type launchOrder struct {
 	Dir  string   `json:"dir"`
 	UID  int      `json:"uid"`
 	GID  int      `json:"gid"`
+	// OpenFiles limits the descriptors of each process, the guard's own too;
+	// 0 leaves them as they are.
+	OpenFiles uint64 `json:"open_files,omitempty"`
 }
 
 // guardRequest is every further message to the guard.
@@ -132,6 +135,11 @@ func (g *guard) launch(in *frame.Reader) error {
 	// A memory dump of the agent would hold its token.
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("limit core dumps: %w", err)
+	}
+	if n := order.OpenFiles; n > 0 {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+			return fmt.Errorf("limit open files to %d: %w", n, err)
+		}
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {

@@ -33,7 +33,7 @@ func (s *session) admit(c *inflight) *Error {
 		return unavailable("the agent's session is ending")
 	case s.calls[c.id] != nil:
 		return failf(wire.CodeDuplicateCall, "a call with this id is in flight")
-	case len(s.calls) >= s.cfg.MaxInflight:
+	case len(s.calls) >= s.spec.Limits.Concurrent:
 		e := failf(wire.CodeOverloaded, "%d calls in flight", len(s.calls))
 		e.Retryable = true
 		return e

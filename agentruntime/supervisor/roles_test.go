@@ -56,6 +56,11 @@ func playTools(ctx context.Context, _ string) error {
 			env, err := os.ReadFile("/proc/self/environ")
 			return map[string]string{"env": string(bytes.ReplaceAll(env, []byte{0}, []byte(" ")))}, err
 		}},
+		{Name: "limits", Handler: func(context.Context, *agent.Call) (any, error) {
+			var l syscall.Rlimit
+			err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l)
+			return map[string]uint64{"soft": l.Cur, "hard": l.Max}, err
+		}},
 		{Name: "undeclared", Handler: func(context.Context, *agent.Call) (any, error) { return nil, nil }},
 		{Name: "echo", Handler: func(_ context.Context, c *agent.Call) (any, error) {
 			text := "x"

@@ -39,6 +39,11 @@ type run struct {
 // startRun launches the agent and returns when it has registered its tools. On
 // an error nothing of it is left.
 func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) {
+	if spec.Allow != nil {
+		if err := spec.Allow(); err != nil {
+			return nil, &notAllowed{err}
+		}
+	}
 	path, err := exec.LookPath(spec.Command[0])
 	if err != nil {
 		return nil, fmt.Errorf("find agent %s: %w", spec.ID, err)
@@ -52,7 +57,7 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 	logs := &logCapture{agentID: spec.ID, runID: r.id, secret: r.token.secret, emit: cfg.OnLog}
 	order := launchOrder{
 		Path: path, Argv: spec.Command, Env: spec.environ(r, cfg.HeartbeatInterval),
-		Dir: spec.Dir, UID: spec.UID, GID: spec.GID,
+		Dir: spec.Dir, UID: spec.UID, GID: spec.GID, OpenFiles: spec.Limits.OpenFiles,
 	}
 	if r.proc, err = launch(order, logs, cfg.HandshakeTimeout); err != nil {
 		r.removeSocket()
@@ -74,12 +79,21 @@ var (
 	errExited           = errors.New("the process ended before it had registered")
 )
 
+// notAllowed is an answer of Spec.Allow.
+type notAllowed struct{ err error }
+
+func (e *notAllowed) Error() string { return "not allowed to start: " + e.err.Error() }
+func (e *notAllowed) Unwrap() error { return e.err }
+
 // reasonOf keeps text that an agent may have influenced out of the audit trail.
 func reasonOf(err error) string {
 	for _, known := range []error{errHandshakeTimeout, errExited, errViolation, errDisconnected, errHeartbeat, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
+	}
+	if e := (*notAllowed)(nil); errors.As(err, &e) {
+		return e.Error()
 	}
 	return "other"
 }

@@ -38,7 +38,7 @@ func New(cfg Config) (*Supervisor, error) {
 // called again. ctx bounds the start only. From then on the agent is restarted
 // as its policy says, until Stop.
 func (s *Supervisor) Start(ctx context.Context, spec Spec) error {
-	if err := spec.fill(s.cfg.MaxFrameBytes); err != nil {
+	if err := spec.fill(s.cfg.MaxFrameBytes, s.cfg.MaxInflight); err != nil {
 		return err
 	}
 	w := &worker{
@@ -166,29 +166,48 @@ func (s *Supervisor) Restart(id string) error {
 // the grace short, and is then returned. Stopping twice is fine.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	s.mu.Lock()
-	first := !s.stopped
 	s.stopped = true
 	var list []*worker
 	for _, w := range s.workers {
 		list = append(list, w)
-		if first {
-			close(w.stop)
-		}
+		w.halt()
 	}
 	s.mu.Unlock()
 	for _, w := range list {
-		select {
-		case <-w.done:
-		case <-ctx.Done():
-			s.mu.Lock()
-			select {
-			case <-w.hurry:
-			default:
-				close(w.hurry)
-			}
-			s.mu.Unlock()
-		}
+		w.await(ctx)
 	}
 	s.loops.Wait()
 	return ctx.Err()
+}
+
+// StopAgent ends one agent as Stop does, and forgets it: it may be started
+// again, also with another Spec. ErrNoAgent if there is none.
+func (s *Supervisor) StopAgent(ctx context.Context, id string) error {
+	s.mu.Lock()
+	w := s.workers[id]
+	s.mu.Unlock()
+	if w == nil {
+		return fmt.Errorf("%w: %s", ErrNoAgent, id)
+	}
+	w.halt()
+	w.await(ctx)
+	<-w.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.workers[id] == w {
+		delete(s.workers, id)
+	}
+	return ctx.Err()
+}
+
+// Tools describes what an agent has registered, ordered by name, whether it is
+// routable or not. ErrNoAgent if there is none; nothing while it is down.
+func (s *Supervisor) Tools(id string) ([]ToolInfo, error) {
+	s.mu.Lock()
+	w := s.workers[id]
+	s.mu.Unlock()
+	if w == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoAgent, id)
+	}
+	return w.tools(), nil
 }

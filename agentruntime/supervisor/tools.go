@@ -17,6 +17,7 @@ const (
 type boundTool struct {
 	name              string
 	id                wire.ToolID
+	declared          wire.Tool // as the agent said it
 	requiresDirective bool
 	input, output     *wire.Schema // output may be nil
 }
@@ -86,7 +87,7 @@ func bind(agentID string, t *wire.Tool, taken map[string]*boundTool) (*boundTool
 	case tooMany(t.Capabilities) || tooMany(t.Tags):
 		return nil, rejectTool("too many or too long capabilities or tags")
 	}
-	bound := &boundTool{name: name, id: t.ToolID, requiresDirective: t.RequiresDirective}
+	bound := &boundTool{name: name, id: t.ToolID, declared: *t, requiresDirective: t.RequiresDirective}
 	var err error
 	if bound.input, err = wire.CompileSchema(t.InputSchema); err != nil {
 		return nil, rejectTool("input_schema: " + err.Error())

@@ -134,7 +134,7 @@ func TestSocketDirectory(t *testing.T) {
 func TestSpecRefused(t *testing.T) {
 	requirements.Covers(t, "OS-0.1")
 	good := Spec{ID: "a.b", Version: "1.0.0", Command: []string{"/bin/true"}, Tools: []string{"x"}}
-	if err := good.fill(1); err != nil {
+	if err := good.fill(1, 256); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Spec){
@@ -151,7 +151,7 @@ func TestSpecRefused(t *testing.T) {
 	} {
 		s := good
 		change(&s)
-		if err := s.fill(1); err == nil {
+		if err := s.fill(1, 256); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
 // State is what an agent is doing.
@@ -27,10 +30,12 @@ type worker struct {
 	spec     Spec
 	restarts intensity
 
-	stop    chan struct{} // closed by Supervisor.Stop
+	stop    chan struct{} // closed by halt
 	hurry   chan struct{} // closed when Stop must not wait for SIGTERM to work
 	restart chan struct{} // room for one
 	done    chan struct{} // closed when loop has returned
+
+	stopping, hurrying sync.Once
 
 	mu     sync.Mutex
 	state  State
@@ -44,6 +49,19 @@ func (w *worker) set(state State, reason string, r *run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.state, w.reason, w.run, w.since = state, reason, r, time.Now().UTC()
+}
+
+// halt makes the loop end the agent.
+func (w *worker) halt() { w.stopping.Do(func() { close(w.stop) }) }
+
+// await waits until the loop has returned; at the end of ctx it makes that
+// happen without grace, and does not wait.
+func (w *worker) await(ctx context.Context) {
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		w.hurrying.Do(func() { close(w.hurry) })
+	}
 }
 
 // route returns the session to send a call to, or why there is none.
@@ -109,8 +127,13 @@ func (w *worker) next(reason string) *run {
 		w.set(StateBackoff, reason, nil)
 		return w.again(wait)
 	}
+	return w.down(reason)
+}
+
+// down waits until an operator asks for a restart.
+func (w *worker) down(reason string) *run {
 	w.set(StateDown, reason, nil)
-	w.cfg.Log.Error("agent stays down: restart limit reached", "agent", w.spec.ID, "reason", reason)
+	w.cfg.Log.Error("agent stays down", "agent", w.spec.ID, "reason", reason)
 	w.cfg.Audit(AuditEvent{Time: time.Now().UTC(), Type: AuditDown, AgentID: w.spec.ID, Reason: reason})
 	select {
 	case <-w.stop:
@@ -155,6 +178,9 @@ func (w *worker) again(wait time.Duration) *run {
 		return nil
 	}
 	w.cfg.Log.Warn("restart agent", "agent", w.spec.ID, "err", err)
+	if refused := (*notAllowed)(nil); errors.As(err, &refused) {
+		return w.down(reasonOf(err)) // trying again would not change the answer
+	}
 	return w.next(reasonOf(err))
 }
 
@@ -162,6 +188,7 @@ func (w *worker) again(wait time.Duration) *run {
 type AgentStatus struct {
 	ID            string
 	Version       string
+	ManifestHash  string
 	State         State
 	Reason        string // why it is not running
 	Since         time.Time
@@ -181,7 +208,7 @@ func (w *worker) status() AgentStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st := AgentStatus{
-		ID: w.spec.ID, Version: w.spec.Version, State: w.state, Reason: w.reason,
+		ID: w.spec.ID, Version: w.spec.Version, ManifestHash: w.spec.ManifestHash, State: w.state, Reason: w.reason,
 		Since: w.since, Restarts: w.count, Tools: []string{}, Missing: []string{},
 	}
 	if w.run == nil {
@@ -205,4 +232,27 @@ func (w *worker) status() AgentStatus {
 	}
 	slices.Sort(st.Tools)
 	return st
+}
+
+// ToolInfo is a tool as its agent registered it.
+type ToolInfo struct {
+	wire.Tool
+	Routable bool `json:"routable"` // declared, so calls reach it
+}
+
+func (w *worker) tools() []ToolInfo {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := []ToolInfo{}
+	if w.run == nil {
+		return list
+	}
+	s := w.run.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tools {
+		list = append(list, ToolInfo{Tool: t.declared, Routable: w.spec.declares(t.name)})
+	}
+	slices.SortFunc(list, func(a, b ToolInfo) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/lightwork-market/lightwork/agentruntime/agents/reference"
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 )
@@ -17,6 +18,7 @@ import (
 const (
 	agentCommand = "agent"
 	agentSandbox = "sandbox"
+	agentRefer   = "reference"
 	sandboxInit  = "sandbox-init"
 )
 
@@ -29,16 +31,24 @@ func agentMain(args []string) func(context.Context, io.Writer) int {
 	case sandboxInit:
 		return func(context.Context, io.Writer) int { return sandbox.Init() }
 	case agentSandbox:
-		return func(ctx context.Context, stderr io.Writer) int {
-			log := slog.New(slog.NewTextHandler(stderr, nil))
-			if err := agentsandbox.Main(ctx, agentsandbox.Config{Init: sandboxInitCommand(), Logger: log}); err != nil {
-				fmt.Fprintln(stderr, "lightwork agent sandbox:", err)
-				return exitFailed
-			}
-			return exitOK
-		}
+		return serveAgent(agentSandbox, func(ctx context.Context, log *slog.Logger) error {
+			return agentsandbox.Main(ctx, agentsandbox.Config{Init: sandboxInitCommand(), Logger: log})
+		})
+	case agentRefer:
+		return serveAgent(agentRefer, reference.Run)
 	}
 	return nil
+}
+
+// serveAgent is an agent's whole process.
+func serveAgent(name string, serve func(context.Context, *slog.Logger) error) func(context.Context, io.Writer) int {
+	return func(ctx context.Context, stderr io.Writer) int {
+		if err := serve(ctx, slog.New(slog.NewTextHandler(stderr, nil))); err != nil {
+			fmt.Fprintf(stderr, "lightwork agent %s: %v\n", name, err)
+			return exitFailed
+		}
+		return exitOK
+	}
 }
 
 // self is this program's own file.

@@ -1,28 +1,349 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
-	"github.com/lightwork-market/lightwork/schemas"
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 )
 
 type agentsCmd struct {
-	List agentsListCmd `cmd:"" help:"List the built-in agents and what they run."`
+	List    agentsListCmd    `cmd:"" help:"List agents, their state and what they may be called for."`
+	Show    agentsShowCmd    `cmd:"" help:"Show an agent's manifest, what it asks for and what was approved."`
+	Approve agentsApproveCmd `cmd:"" help:"Allow an agent, as it is now, to run, with the permissions you name."`
+	Revoke  agentsRevokeCmd  `cmd:"" help:"Take an approval back."`
+	Start   agentsStartCmd   `cmd:"" help:"Start an agent of the running node."`
+	Stop    agentsStopCmd    `cmd:"" help:"Stop an agent of the running node."`
+	Restart agentsRestartCmd `cmd:"" help:"Stop and start an agent, with its manifest as it is now."`
+	Logs    agentsLogsCmd    `cmd:"" help:"Show what an agent printed."`
+	Call    agentsCallCmd    `cmd:"" help:"Call one tool."`
 }
 
 type agentsListCmd struct {
 	JSON bool `help:"Print JSON."`
 }
 
-// Run lists the agents a provider starts.
-func (c agentsListCmd) Run(s *streams) error {
-	if c.JSON {
-		return printJSON(s.out, []map[string]any{{
-			"agent_id": agentsandbox.ID, "version": agentsandbox.Version,
-			"tools": []string{agentsandbox.ID + "/" + agentsandbox.Tool}, "job_types": []schemas.ID{schemas.SandboxRun},
-		}})
+// Run lists the agents: as the running node sees them or, without one, as they
+// are installed.
+func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if errors.Is(err, errNoConfig) {
+		conf, err = &config{dir: filepath.Dir(g.Config)}, nil
 	}
-	_, err := fmt.Fprintf(s.out, "%s %s\n  tool %s/%s runs %s\n", agentsandbox.ID, agentsandbox.Version, agentsandbox.ID, agentsandbox.Tool, schemas.SandboxRun)
+	if err != nil {
+		return err
+	}
+	list, err := agentsOf(ctx, conf)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, list)
+	}
+	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "AGENT\tVERSION\tSTATE\tAPPROVED\tRESTARTS\tTOOLS")
+	for _, a := range list {
+		approved := "yes"
+		switch {
+		case a.BuiltIn:
+			approved = "built in"
+		case !a.Approved:
+			approved = "no"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", a.ID, printable(a.Version), a.State, approved, a.Restarts, strings.Join(a.Tools, " "))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, a := range list {
+		if a.Reason != "" && a.State != "running" {
+			fmt.Fprintf(s.err, "lightwork: %s: %s\n", a.ID, printable(a.Reason))
+		}
+	}
+	return nil
+}
+
+// agentsOf asks the running node, or reads the manifests.
+func agentsOf(ctx context.Context, c *config) ([]host.Status, error) {
+	node, err := host.Dial(ctx, c.controlSocket())
+	if err == nil {
+		return node.Agents(ctx)
+	}
+	if !errors.Is(err, host.ErrNoNode) {
+		return nil, err
+	}
+	list := []host.Status{{
+		ID: agentsandbox.ID, Version: agentsandbox.Version, BuiltIn: true, Approved: true, State: host.StateNotStarted,
+		Tools: []string{agentsandbox.Tool}, Missing: []string{},
+	}}
+	installed, err := c.installed()
+	if err != nil {
+		return nil, err
+	}
+	approvals := manifest.At(c.agentDir("approvals"))
+	for _, in := range installed {
+		st := host.Status{Dir: in.Dir, State: host.StateNotStarted, Tools: append([]string{}, in.Tools...), Missing: []string{}}
+		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
+		if err == nil {
+			st.ID, st.Version = m.ID, m.Version
+			_, err = approvals.Check(in.Dir, m)
+		}
+		if st.Approved = err == nil; err != nil {
+			st.Reason = err.Error()
+		}
+		list = append(list, st)
+	}
+	return list, nil
+}
+
+type agentsShowCmd struct {
+	Agent string `arg:"" help:"The agent's id or its folder."`
+	JSON  bool   `help:"Print JSON."`
+}
+
+// agentView is an agent as agents show prints it.
+type agentView struct {
+	*manifest.Manifest
+	Dir             string             `json:"dir"`
+	ManifestHash    string             `json:"manifest_hash"`
+	PermissionsHash string             `json:"permissions_hash"`
+	Approval        *manifest.Approval `json:"approval"`
+	Approved        bool               `json:"approved"`
+	Why             string             `json:"why,omitempty"` // why it is not
+	Slots           []string           `json:"slots"`
+}
+
+// Run shows one agent. It runs nothing of the agent's.
+func (c agentsShowCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	dir, m, err := conf.findAgent(c.Agent)
+	if err != nil {
+		return err
+	}
+	v := agentView{
+		Manifest: m, Dir: dir, ManifestHash: m.Hash, PermissionsHash: m.PermissionsHash, Slots: append([]string{}, conf.tools(dir)...),
+	}
+	approvals := manifest.At(conf.agentDir("approvals"))
+	if ap, err := approvals.Get(m.ID); err == nil {
+		v.Approval = &ap
+	}
+	if _, err := approvals.Check(dir, m); err != nil {
+		v.Why = err.Error()
+	} else {
+		v.Approved = true
+	}
+	if c.JSON {
+		return printJSON(s.out, v)
+	}
+	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "agent\t%s %s\n", m.ID, printable(m.Version))
+	fmt.Fprintf(w, "name\t%s\n", printable(m.Name))
+	fmt.Fprintf(w, "description\t%s\n", printable(strings.ReplaceAll(m.Description, "\n", " ")))
+	fmt.Fprintf(w, "source\t%s %s\n", printable(m.Source.GitURL), printable(m.Source.Ref))
+	fmt.Fprintf(w, "folder\t%s\n", dir)
+	fmt.Fprintf(w, "starts\t%s\n", printable(strings.Join(m.Command(), " ")))
+	fmt.Fprintf(w, "manifest\tsha256 %s\n", m.Hash)
+	fmt.Fprintf(w, "slots\t%s\n", strings.Join(v.Slots, " "))
+	for _, p := range m.Permissions {
+		granted := "asked for"
+		if v.Approved && contains(v.Approval.Permissions, p) {
+			granted = "granted"
+		}
+		fmt.Fprintf(w, "permission\t%s (%s)\n", printable(strings.TrimSpace(p)), granted)
+	}
+	if v.Approved {
+		fmt.Fprintf(w, "approved\t%s\n", v.Approval.ApprovedAt.Format(time.RFC3339))
+	} else {
+		fmt.Fprintf(w, "approved\tno: %s\n", printable(v.Why))
+	}
+	return w.Flush()
+}
+
+func contains(list []string, p string) bool {
+	for _, have := range list {
+		if have == strings.TrimSpace(p) {
+			return true
+		}
+	}
+	return false
+}
+
+type agentsApproveCmd struct {
+	Agent       string   `arg:"" help:"The agent's id or its folder."`
+	Permissions []string `name:"permission" help:"Grant this permission; repeat for more. None is granted by default." placeholder:"P" sep:"none"`
+	All         bool     `help:"Grant every permission that the manifest asks for."`
+	JSON        bool     `help:"Print the approval as JSON."`
+}
+
+// Run records the operator's consent to these bytes of the manifest, in this
+// folder.
+func (c agentsApproveCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	dir, m, err := conf.findAgent(c.Agent)
+	if err != nil {
+		return err
+	}
+	granted := c.Permissions
+	if c.All {
+		granted = m.Permissions
+	}
+	approvals, err := manifest.OpenApprovals(conf.agentDir("approvals"))
+	if err != nil {
+		return err
+	}
+	ap, err := approvals.Approve(dir, m, granted, time.Now())
+	if err != nil {
+		return usage("lightwork agents show "+m.ID+" lists what it asks for", "%w", err)
+	}
+	if c.JSON {
+		return printJSON(s.out, ap)
+	}
+	fmt.Fprintf(s.out, "approved %s %s, manifest sha256 %s\n", m.ID, printable(m.Version), m.Hash)
+	for _, p := range m.Permissions {
+		word := "not granted"
+		if contains(ap.Permissions, p) {
+			word = "granted"
+		}
+		fmt.Fprintf(s.out, "  %s: %s\n", word, printable(strings.TrimSpace(p)))
+	}
+	if conf.tools(dir) == nil {
+		fmt.Fprintf(s.err, "lightwork: the configuration does not name it yet; add\n  agents:\n    - dir: %s\n      tools: [NAME, ...]\n", dir)
+	} else {
+		fmt.Fprintf(s.err, "lightwork: lightwork agents start %s starts it in a running node\n", m.ID)
+	}
+	return nil
+}
+
+type agentsRevokeCmd struct {
+	Agent string `arg:"" help:"The agent's id."`
+}
+
+// Run removes an approval and stops the agent if a node runs it.
+func (c agentsRevokeCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	approvals, err := manifest.OpenApprovals(conf.agentDir("approvals"))
+	if err != nil {
+		return err
+	}
+	if err := approvals.Revoke(c.Agent); err != nil {
+		return usage("", "%w", err)
+	}
+	fmt.Fprintf(s.out, "%s is not approved\n", c.Agent)
+	node, err := host.Dial(ctx, conf.controlSocket())
+	if errors.Is(err, host.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := node.Steer(ctx, c.Agent, "stop"); err != nil {
+		return fmt.Errorf("stop it in the running node: %w", err)
+	}
+	fmt.Fprintf(s.out, "%s is stopped\n", c.Agent)
+	return nil
+}
+
+// steer is what start, stop and restart share.
+func steer(ctx context.Context, s *streams, g *globals, id, action, done string) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	node, err := dialNode(ctx, conf)
+	if err != nil {
+		return err
+	}
+	if err := node.Steer(ctx, id, action); err != nil {
+		return hinted(fmt.Errorf("%s %s: %w", action, id, err), "lightwork agents list says how the agents are")
+	}
+	_, err = fmt.Fprintf(s.out, "%s is %s\n", id, done)
+	return err
+}
+
+func dialNode(ctx context.Context, c *config) (*host.Client, error) {
+	node, err := host.Dial(ctx, c.controlSocket())
+	if errors.Is(err, host.ErrNoNode) {
+		return nil, hinted(host.ErrNoNode, "lightwork provider run starts one; agents call --dir DIR needs none")
+	}
+	return node, err
+}
+
+type agentsStartCmd struct {
+	Agent string `arg:"" help:"The agent's id."`
+}
+
+// Run starts an agent.
+func (c agentsStartCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return steer(ctx, s, g, c.Agent, "start", "running")
+}
+
+type agentsStopCmd struct {
+	Agent string `arg:"" help:"The agent's id."`
+}
+
+// Run stops an agent.
+func (c agentsStopCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return steer(ctx, s, g, c.Agent, "stop", "stopped")
+}
+
+type agentsRestartCmd struct {
+	Agent string `arg:"" help:"The agent's id."`
+}
+
+// Run restarts an agent.
+func (c agentsRestartCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return steer(ctx, s, g, c.Agent, "restart", "restarted")
+}
+
+type agentsLogsCmd struct {
+	Agent  string `arg:"" help:"The agent's id."`
+	Lines  int    `short:"n" help:"How many lines of the end; 0 for all." default:"100"`
+	Before int    `help:"Which run: 0 is the last, 1 the one before it." default:"0"`
+}
+
+// Run prints the end of a run's log. The log holds no secret that is known to
+// be one, and no control characters.
+func (c agentsLogsCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	files, err := host.Runs(conf.agentDir("logs"), c.Agent)
+	if err != nil || len(files) == 0 {
+		if _, _, unknown := conf.findAgent(c.Agent); unknown != nil && c.Agent != agentsandbox.ID {
+			return unknown
+		}
+		fmt.Fprintf(s.err, "lightwork: %s has printed nothing\n", c.Agent)
+		return nil
+	}
+	if c.Before < 0 || c.Before >= len(files) {
+		return usage("", "there are %d runs", len(files))
+	}
+	raw, err := os.ReadFile(files[len(files)-1-c.Before])
+	if err != nil {
+		return err
+	}
+	lines := strings.SplitAfter(string(raw), "\n")
+	if c.Lines > 0 && len(lines) > c.Lines+1 {
+		lines = lines[len(lines)-c.Lines-1:]
+	}
+	_, err = fmt.Fprint(s.out, printable(strings.Join(lines, "")))
 	return err
 }

@@ -25,7 +25,8 @@ type cli struct {
 	Provider providerCmd `cmd:"" help:"Sell: run jobs for others."`
 	Buyer    buyerCmd    `cmd:"" help:"Buy: find providers, submit jobs, follow them."`
 	Jobs     jobsCmd     `cmd:"" help:"Look at a provider's jobs."`
-	Agents   agentsCmd   `cmd:"" help:"Look at the agents of this node."`
+	Agents   agentsCmd   `cmd:"" help:"Approve, run, steer and test agents."`
+	Tools    toolsCmd    `cmd:"" help:"List, describe and call the tools of a running node's agents."`
 	Receipts receiptsCmd `cmd:"" help:"List, show, verify and export receipts."`
 	Replay   replayCmd   `cmd:"" help:"Show, verify and export trajectories."`
 	Schemas  schemasCmd  `cmd:"" help:"List and show job types."`

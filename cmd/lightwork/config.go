@@ -13,11 +13,14 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
+
+var errNoConfig = errors.New("no configuration")
 
 // configMax bounds the configuration file.
 const configMax = 1 << 20
@@ -35,6 +38,7 @@ type config struct {
 	Provider providerConfig `yaml:"provider"`
 	Buyer    buyerConfig    `yaml:"buyer"`
 	Sandbox  sandboxConfig  `yaml:"sandbox"`
+	Agents   []agentConfig  `yaml:"agents"`
 
 	dir string // of the file
 }
@@ -74,8 +78,20 @@ type lndConfig struct {
 	Network      payments.Network `yaml:"network"`
 }
 
+// agentConfig is an installed agent: a folder with a manifest that the
+// operator has approved.
+type agentConfig struct {
+	Dir     string   `yaml:"dir"`
+	Tools   []string `yaml:"tools"`    // what may be called; nothing else has a route
+	EnvFrom []string `yaml:"env_from"` // variables of the node's own environment to hand on
+	UID     int      `yaml:"uid"`      // whose process it is; 0: the node's own user
+	GID     int      `yaml:"gid"`
+	Manual  bool     `yaml:"manual"` // started by lightwork agents start, not with the node
+}
+
 type offerConfig struct {
 	Schema         string          `yaml:"schema"`
+	Tool           string          `yaml:"tool"` // AGENT/TOOL that does the job; the built-in one by default
 	Modes          []receipts.Mode `yaml:"modes"`
 	BaseMsats      int64           `yaml:"base_msats"`
 	PerMinuteMsats int64           `yaml:"per_minute_msats"`
@@ -116,7 +132,7 @@ type sandboxConfig struct {
 func loadConfig(path string) (*config, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usage("lightwork init writes one; -c names another file", "no configuration at %s", path)
+		return nil, usage("lightwork init writes one; -c names another file", "%w at %s", errNoConfig, path)
 	}
 	if err != nil {
 		return nil, err
@@ -197,8 +213,10 @@ func (c *config) check() *configError {
 		switch {
 		case !ok:
 			return &configError{at + ".schema", "unknown job type; lightwork schemas list shows them"}
-		case !s.Executable:
-			return &configError{at + ".schema", "no agent runs this job type yet"}
+		case !s.Executable && o.Tool == "":
+			return &configError{at + ".schema", "no built-in agent does this job; name one under tool (AGENT/TOOL)"}
+		case o.Tool != "" && !validToolID(o.Tool):
+			return &configError{at + ".tool", "must be AGENT/TOOL"}
 		case len(o.Modes) == 0:
 			return &configError{at + ".modes", "name at least one of hold, prepay, postpay, free"}
 		case o.BaseMsats < 0:
@@ -210,7 +228,38 @@ func (c *config) check() *configError {
 			return bad
 		}
 	}
+	if bad := c.checkAgents(); bad != nil {
+		return bad
+	}
 	return checkModes("$.buyer.modes", c.Buyer.Modes)
+}
+
+func validToolID(id string) bool {
+	_, _, ok := wire.ToolID(id).Split()
+	return ok
+}
+
+func (c *config) checkAgents() *configError {
+	for i, a := range c.Agents {
+		at := fmt.Sprintf("$.agents[%d]", i)
+		switch {
+		case a.Dir == "":
+			return &configError{at, "dir is needed: the folder with opensentience.agent.json"}
+		case a.UID < 0 || a.GID < 0:
+			return &configError{at, "uid and gid cannot be negative"}
+		}
+		for j, name := range a.Tools {
+			if !wire.ValidToolName(name) {
+				return &configError{fmt.Sprintf("%s.tools[%d]", at, j), "must be a tool's name, without its agent"}
+			}
+		}
+		for j, name := range a.EnvFrom {
+			if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "OPENSENTIENCE_") {
+				return &configError{fmt.Sprintf("%s.env_from[%d]", at, j), "must be the name of a variable, and not one of the protocol's"}
+			}
+		}
+	}
+	return nil
 }
 
 func checkModes(path string, modes []receipts.Mode) *configError {

@@ -60,24 +60,24 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, ready func(ke
 	if err != nil {
 		return err
 	}
-	sup, err := supervisor.New(supervisor.Config{
-		SocketDir: socketDir(dir), CoreVersion: version, Log: log,
-		Audit: func(e supervisor.AuditEvent) { log.Info("agent", "event", e.Type, "agent", e.AgentID) },
-	})
+	agents, sup, stopAgents, err := openHost(c, k, log)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
-		defer cancel()
-		err = firstError(err, sup.Stop(stop))
-	}()
-	run, err := newRunner(k, sup, key.PublicKey(), filepath.Join(dir, "runs"), log)
+	defer func() { err = firstError(err, stopAgents(ctx)) }()
+	routes, err := routesOf(c)
 	if err != nil {
 		return err
 	}
-	if err := run.start(ctx); err != nil {
+	run, err := newRunner(k, sup, routes, key.PublicKey(), filepath.Join(dir, "runs"), log)
+	if err != nil {
+		return err
+	}
+	if err := agents.StartAll(ctx); err != nil {
 		return hinted(fmt.Errorf("start the sandbox agent: %w", err), "lightwork doctor says what the sandbox needs")
+	}
+	if err := canServe(sup, routes); err != nil {
+		return err
 	}
 	cfg, err := providerConfigOf(c, key, k, m, run, log)
 	if err != nil {
@@ -96,12 +96,30 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, ready func(ke
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.pool.Serve(gctx) })
+	g.Go(func() error { return stopped(gctx, agents.Serve(gctx, c.controlSocket())) })
 	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
 	err = g.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// canServe refuses to sell what no tool does: an offer whose agent is not
+// approved, does not run, or has not registered the tool.
+func canServe(sup *supervisor.Supervisor, routes map[string]route) error {
+	callable := map[string]bool{}
+	for _, st := range sup.Status() {
+		for _, tool := range st.Tools {
+			callable[st.ID+"/"+tool] = true
+		}
+	}
+	for _, schema := range sortedKeys(routes) {
+		if id := routes[schema].agent + "/" + routes[schema].tool; !callable[id] {
+			return usage("lightwork agents list says why; agents approve allows one, and agents[].tools must name the tool", "%s is on offer, and %s cannot be called", schema, id)
+		}
+	}
+	return nil
 }
 
 // stopped makes an early nil end the group too.
@@ -168,9 +186,24 @@ func policyManifest(c *config, run *runner, image string) ([]byte, error) {
 	}
 	return hashing.CanonicalValue(map[string]any{
 		"version": 1, "producer": "lightwork@" + version,
-		"tables": run.pipe.Tables(), "jobs": jobs, "prices": offersOf(c), "limits": limitsOf(c),
+		"tables": run.pipe.Tables(), "tools": toolsOfRoutes(run), "jobs": jobs, "prices": offersOf(c), "limits": limitsOf(c),
 		"images": map[string]any{"host": image, "registered": append([]string{}, c.Sandbox.Images...)},
 	})
+}
+
+// toolsOfRoutes names the tool of each job type, with the agent's version and
+// the manifest that was approved.
+func toolsOfRoutes(run *runner) map[string]any {
+	versions := map[string]supervisor.AgentStatus{}
+	for _, st := range run.sup.Status() {
+		versions[st.ID] = st
+	}
+	tools := map[string]any{}
+	for schema, to := range run.routes {
+		st := versions[to.agent]
+		tools[schema] = map[string]string{"tool": to.agent + "/" + to.tool, "version": st.Version, "manifest_hash": st.ManifestHash}
+	}
+	return tools
 }
 
 func offersOf(c *config) []map[string]any {

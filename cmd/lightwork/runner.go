@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/agentruntime/redact"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/kernel"
@@ -23,67 +25,82 @@ import (
 
 // The names a paid job travels the pipeline under.
 const (
-	jobsNamespace  = "urn:openagents:jobs:v1"
-	jobsProfile    = "paid-job"
-	sandboxHandler = "sandbox"
-	resultSuffix   = "#result" // of the tag that answers a job's tag
-	marketSender   = "market"
+	jobsNamespace = "urn:openagents:jobs:v1"
+	jobsProfile   = "paid-job"
+	resultSuffix  = "#result" // of the tag that answers a job's tag
+	marketSender  = "market"
 )
 
 // maxArtifactBytes bounds one artifact read from an agent.
 const maxArtifactBytes = 32 << 20
 
+// route says which tool does the jobs of a type.
+type route struct {
+	schema      *schemas.Schema
+	agent, tool string
+}
+
 // runner runs jobs: through the pipeline, to a supervised agent process.
 type runner struct {
-	pipe *pipeline.Pipeline
-	sup  *supervisor.Supervisor
-	key  string // the provider's, for provenance
-	dir  string // artifacts on their way
+	pipe   *pipeline.Pipeline
+	sup    *supervisor.Supervisor
+	routes map[string]route // by schema id
+	key    string           // the provider's, for provenance
+	dir    string           // artifacts on their way
 
 	dirs sync.Map // request id -> artifact folder of its current run
 }
 
 var _ provider.Runner = (*runner)(nil)
 
-// newRunner builds the pipeline over the sandbox agent. The agent is started
-// by start, not here.
-func newRunner(k *kernel.Kernel, sup *supervisor.Supervisor, providerKey, dir string, log *slog.Logger) (*runner, error) {
-	r := &runner{sup: sup, key: providerKey, dir: dir}
+// routesOf gives each job type on offer the tool that does it.
+func routesOf(c *config) (map[string]route, error) {
+	routes := map[string]route{}
+	for _, o := range c.Provider.Offers {
+		s, ok := schemas.Lookup(o.Schema)
+		if !ok {
+			return nil, fmt.Errorf("unknown schema %q", o.Schema)
+		}
+		r := route{schema: s, agent: agentsandbox.ID, tool: agentsandbox.Tool}
+		if o.Tool != "" {
+			r.agent, r.tool, _ = wire.ToolID(o.Tool).Split()
+		}
+		routes[string(s.ID)] = r
+	}
+	return routes, nil
+}
+
+// newRunner builds the pipeline over the agents' tools: one handler a job type.
+func newRunner(k *kernel.Kernel, sup *supervisor.Supervisor, routes map[string]route, providerKey, dir string, log *slog.Logger) (*runner, error) {
+	r := &runner{sup: sup, routes: routes, key: providerKey, dir: dir}
 	if err := os.RemoveAll(dir); err != nil { // of runs that a crash cut short
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s, ok := schemas.Lookup(string(schemas.SandboxRun))
-	if !ok {
-		return nil, errors.New("no schema for sandbox runs")
-	}
-	tag := string(schemas.SandboxRun)
 	journal := k.PipelineLog(jobsProfile)
-	var err error
-	r.pipe, err = pipeline.New(pipeline.Config{
-		Handlers: []pipeline.Handler{{
-			Name: sandboxHandler, Description: "runs commands in a sandbox on this host",
+	cfg := pipeline.Config{
+		Schemas: map[string]pipeline.Validate{},
+		Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
+	}
+	profile := pipeline.Profile{Name: jobsProfile}
+	for _, tag := range sortedKeys(routes) {
+		to := routes[tag]
+		name := strings.ReplaceAll(tag, ".", "-")
+		cfg.Handlers = append(cfg.Handlers, pipeline.Handler{
+			Name: name, Description: to.agent + "/" + to.tool + " does " + tag,
 			Tags: []string{tag}, Outputs: []string{tag + resultSuffix}, Tool: true, RequiresDirective: true,
 			Handle: r.handle,
-		}},
-		Profiles: []pipeline.Profile{{Name: jobsProfile, Handlers: []string{sandboxHandler}}},
-		Schemas: map[string]pipeline.Validate{
-			tag:                func(b []byte) error { _, err := s.ParseRequest(b); return err },
-			tag + resultSuffix: func(b []byte) error { _, err := s.ParseResult(b); return err },
-		},
-		Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
-	})
+		})
+		profile.Handlers = append(profile.Handlers, name)
+		cfg.Schemas[tag] = func(b []byte) error { _, err := to.schema.ParseRequest(b); return err }
+		cfg.Schemas[tag+resultSuffix] = func(b []byte) error { _, err := to.schema.ParseResult(b); return err }
+	}
+	cfg.Profiles = []pipeline.Profile{profile}
+	var err error
+	r.pipe, err = pipeline.New(cfg)
 	return r, err
-}
-
-// start launches the agent and waits until it has registered.
-func (r *runner) start(ctx context.Context) error {
-	return r.sup.Start(ctx, supervisor.Spec{
-		ID: agentsandbox.ID, Version: agentsandbox.Version, Tools: []string{agentsandbox.Tool},
-		Command: []string{self(), agentCommand, agentSandbox},
-	})
 }
 
 // Run implements provider.Runner.
@@ -106,23 +123,30 @@ func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, e
 	if err != nil {
 		return provider.Outcome{}, runError(err)
 	}
-	outcome := provider.Outcome{Output: out.Reply.Payload(), Tool: agentsandbox.ID + "/" + agentsandbox.Tool}
-	outcome.Artifacts, err = readArtifacts(dir, outcome.Output)
+	to := r.routes[run.SchemaID]
+	outcome := provider.Outcome{Output: out.Reply.Payload(), Tool: to.agent + "/" + to.tool}
+	if to.schema.ID == schemas.SandboxRun {
+		outcome.Artifacts, err = readArtifacts(dir, outcome.Output)
+	}
 	return outcome, err
 }
 
-// handle is the pipeline's handler for sandbox jobs: one call to the agent.
+// handle is the pipeline's handler for every job type: one call to its agent.
 func (r *runner) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Context) (pipeline.Response, error) {
 	call := pipeline.CallFrom(ctx)
 	dir, ok := r.dirs.Load(call.RequestID)
 	if !ok {
 		return pipeline.Response{}, errors.New("no run of this request is under way")
 	}
+	to, ok := r.routes[p.Tag]
+	if !ok {
+		return pipeline.Response{}, fmt.Errorf("no tool does %s", p.Tag)
+	}
 	res, err := r.sup.Call(ctx, supervisor.Call{
-		AgentID: agentsandbox.ID, Tool: agentsandbox.Tool, Input: p.Bytes,
+		AgentID: to.agent, Tool: to.tool, Input: p.Bytes,
 		RequestID: call.RequestID, CorrelationID: call.CorrelationID, CausationID: call.DirectiveID,
 		Timeout: timeLeft(ctx), ProjectRoot: dir.(string),
-		OnStream: func(c supervisor.Chunk) { call.Stream(string(c.Channel), c.Text) },
+		OnStream: func(c supervisor.Chunk) { call.Stream(string(c.Channel), redact.Text(c.Text)) },
 	})
 	var failed *supervisor.Error
 	if errors.As(err, &failed) {
@@ -131,8 +155,7 @@ func (r *runner) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Cont
 	if err != nil {
 		return pipeline.Response{}, err
 	}
-	s, _ := schemas.Lookup(p.Tag)
-	finished, err := s.FinishResult(res.Output, r.key)
+	finished, err := to.schema.FinishResult(res.Output, r.key)
 	if err != nil {
 		return pipeline.Response{}, fmt.Errorf("agent output: %w", err)
 	}

@@ -1,0 +1,331 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/agentruntime/redact"
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+// The control socket speaks HTTP:
+//
+//	GET  /v1/agents                 []Status
+//	POST /v1/agents/{id}/{action}   start, stop or restart
+//	GET  /v1/tools                  []supervisor.ToolInfo
+//	POST /v1/call                   CallRequest; answers CallEvents, one a line
+//
+// An error is {"code": ..., "message": ...} with a status of 400 and up.
+
+// CallRequest asks for one call by a person.
+type CallRequest struct {
+	AgentID   string          `json:"agent_id"`
+	Tool      string          `json:"tool"`
+	Input     json.RawMessage `json:"input"`
+	TimeoutMS int64           `json:"timeout_ms,omitempty"` // 0: the agent's own limit
+	// Approve allows the call of a tool that needs a directive.
+	Approve bool `json:"approve,omitempty"`
+}
+
+// CallEvent is one line of the answer to a call: chunks, then one end.
+type CallEvent struct {
+	Channel string          `json:"channel,omitempty"`
+	Text    string          `json:"text,omitempty"`
+	JSON    json.RawMessage `json:"json,omitempty"` // of a partial result
+	Output  json.RawMessage `json:"output,omitempty"`
+	Error   *CallError      `json:"error,omitempty"`
+}
+
+// CallError is how a call, or a request to the control socket, failed.
+type CallError struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	Retryable bool   `json:"retryable,omitempty"`
+}
+
+func (e *CallError) Error() string { return e.Code + ": " + e.Message }
+
+const (
+	maxControlBody = 8 << 20
+	maxInputBytes  = 4 << 20
+)
+
+// Serve answers the operator on a Unix socket that only the node's own user,
+// and root, may use, until ctx ends.
+func (h *Host) Serve(ctx context.Context, socket string) error {
+	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
+		return fmt.Errorf("make control socket: %w", err)
+	}
+	// A socket that a killed node left cannot be bound again. The database's
+	// lock has made sure that no other node is alive.
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("make control socket: %w", err)
+	}
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return fmt.Errorf("make control socket: %w", err)
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		ln.Close()
+		return fmt.Errorf("make control socket: %w", err)
+	}
+	server := &http.Server{
+		Handler: h.Handler(), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		<-ctx.Done()
+		stop, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if server.Shutdown(stop) != nil {
+			server.Close()
+		}
+	})
+	err = server.Serve(ownOnly{ln})
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve control socket: %w", err)
+	}
+	wg.Wait()
+	return nil
+}
+
+// ownOnly closes connections of other users, whatever the socket's mode says.
+type ownOnly struct{ *net.UnixListener }
+
+func (l ownOnly) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		if uid, err := peerUID(conn); err == nil && (uid == os.Geteuid() || uid == 0) {
+			return conn, nil
+		}
+		conn.Close()
+	}
+}
+
+func peerUID(conn syscall.Conn) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err = errors.Join(err, credErr); err != nil {
+		return 0, err
+	}
+	return int(cred.Uid), nil
+}
+
+// Handler is the control socket's HTTP side.
+func (h *Host) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/agents", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.List()) })
+	mux.HandleFunc("GET /v1/tools", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Tools()) })
+	for action, do := range map[string]func(context.Context, string) error{"start": h.Start, "stop": h.Stop, "restart": h.Restart} {
+		mux.HandleFunc("POST /v1/agents/{id}/"+action, func(w http.ResponseWriter, r *http.Request) {
+			if err := do(r.Context(), r.PathValue("id")); err != nil {
+				refuse(w, http.StatusConflict, err)
+				return
+			}
+			answer(w, struct{}{})
+		})
+	}
+	mux.HandleFunc("POST /v1/call", h.call)
+	return mux
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // the client is gone if this fails
+}
+
+func refuse(w http.ResponseWriter, status int, err error) {
+	e := &CallError{Code: "node.refused", Message: wire.SafeText(err.Error())}
+	if errors.Is(err, ErrUnknownAgent) {
+		e.Code = wire.CodeRouteNotFound
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(e)
+}
+
+func (h *Host) call(w http.ResponseWriter, r *http.Request) {
+	var req CallRequest
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxControlBody))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&req); err != nil {
+		refuse(w, http.StatusBadRequest, fmt.Errorf("read the call: %w", err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	var mu sync.Mutex // chunks come from another goroutine than the end
+	emit := func(e CallEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = json.NewEncoder(w).Encode(e)
+		_ = http.NewResponseController(w).Flush()
+	}
+	output, err := h.Call(r.Context(), req, emit)
+	if err != nil {
+		emit(CallEvent{Error: err})
+		return
+	}
+	emit(CallEvent{Output: output})
+}
+
+// Call calls a tool for a person; emit gets its stream, with what looks like a
+// secret masked (OS-4.3.2.9).
+func (h *Host) Call(ctx context.Context, req CallRequest, emit func(CallEvent)) (json.RawMessage, *CallError) {
+	if len(req.Input) > maxInputBytes || !isObject(req.Input) {
+		return nil, &CallError{Code: wire.CodeInvalidInput, Message: "input must be a JSON object of at most 4 MiB"}
+	}
+	c := supervisor.Call{
+		AgentID: req.AgentID, Tool: req.Tool, Input: req.Input, Timeout: time.Duration(req.TimeoutMS) * time.Millisecond,
+		Actor:    &wire.Actor{Type: "human", ID: fmt.Sprintf("uid:%d", os.Geteuid())},
+		OnStream: func(ch supervisor.Chunk) { emit(chunkEvent(ch)) },
+	}
+	if req.Approve && h.cfg.Directive != nil {
+		id, err := h.cfg.Directive(ctx, req.AgentID, req.Tool)
+		if err != nil {
+			return nil, &CallError{Code: "node.refused", Message: wire.SafeText(err.Error())}
+		}
+		c.CausationID = id
+	}
+	res, err := h.cfg.Supervisor.Call(ctx, c)
+	var failed *supervisor.Error
+	switch {
+	case errors.As(err, &failed):
+		return nil, &CallError{Code: failed.Code, Message: redact.Text(failed.Message), Retryable: failed.Retryable}
+	case err != nil:
+		return nil, &CallError{Code: wire.CodeInternal, Message: wire.SafeText(err.Error())}
+	}
+	return res.Output, nil
+}
+
+func chunkEvent(c supervisor.Chunk) CallEvent {
+	return CallEvent{Channel: string(c.Channel), Text: redact.Text(c.Text), JSON: c.JSON}
+}
+
+func isObject(raw json.RawMessage) bool {
+	return json.Valid(raw) && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
+}
+
+// Client talks to a running node.
+type Client struct{ http *http.Client }
+
+// ErrNoNode: nothing listens on the control socket.
+var ErrNoNode = errors.New("no node is running here")
+
+// Dial checks that a node answers on the socket.
+func Dial(ctx context.Context, socket string) (*Client, error) {
+	c := &Client{http: &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}}
+	if _, err := c.Agents(ctx); err != nil {
+		var refused *CallError
+		if errors.As(err, &refused) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %w", ErrNoNode, err)
+	}
+	return c, nil
+}
+
+// Agents lists the node's agents.
+func (c *Client) Agents(ctx context.Context) (list []Status, err error) {
+	return list, c.do(ctx, http.MethodGet, "/v1/agents", nil, &list)
+}
+
+// Tools lists the tools of the agents that run.
+func (c *Client) Tools(ctx context.Context) (list []supervisor.ToolInfo, err error) {
+	return list, c.do(ctx, http.MethodGet, "/v1/tools", nil, &list)
+}
+
+// Steer starts, stops or restarts an agent.
+func (c *Client) Steer(ctx context.Context, id, action string) error {
+	if !wire.ValidAgentID(id) {
+		return fmt.Errorf("agent %q: %w", id, ErrUnknownAgent)
+	}
+	return c.do(ctx, http.MethodPost, "/v1/agents/"+id+"/"+action, nil, &struct{}{})
+}
+
+// Call calls a tool; emit gets its chunks. A failed call is a *CallError.
+func (c *Client) Call(ctx context.Context, req CallRequest, emit func(CallEvent)) (json.RawMessage, error) {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return nil, fmt.Errorf("encode the call: %w", err)
+	}
+	res, err := c.send(ctx, http.MethodPost, "/v1/call", body)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	for dec := json.NewDecoder(res.Body); ; {
+		var e CallEvent
+		if err := dec.Decode(&e); err != nil {
+			return nil, fmt.Errorf("the node went away during the call: %w", err)
+		}
+		switch {
+		case e.Error != nil:
+			return nil, e.Error
+		case e.Output != nil:
+			return e.Output, nil
+		}
+		emit(e)
+	}
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body []byte, into any) error {
+	res, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(res.Body, 64<<20)).Decode(into); err != nil {
+		return fmt.Errorf("read the node's answer: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://node"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode < 400 {
+		return res, nil
+	}
+	defer res.Body.Close()
+	refused := &CallError{}
+	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(refused); err != nil {
+		return nil, fmt.Errorf("the node answered %s", res.Status)
+	}
+	return nil, refused
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+type toolsCmd struct {
+	List     toolsListCmd     `cmd:"" help:"List the tools that the agents of the running node offer."`
+	Describe toolsDescribeCmd `cmd:"" help:"Show a tool's schemas."`
+	Call     agentsCallCmd    `cmd:"" help:"Call one tool."`
+}
+
+type toolsListCmd struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// Run lists tools.
+func (c toolsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	tools, err := toolsOf(ctx, g)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, tools)
+	}
+	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "TOOL\tCALLABLE\tSIDE EFFECTS\tDIRECTIVE\tDESCRIPTION")
+	for _, t := range tools {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ToolID, yes(t.Routable), yes(t.SideEffects), yes(t.RequiresDirective),
+			printable(strings.ReplaceAll(t.Description, "\n", " ")))
+	}
+	return w.Flush()
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func toolsOf(ctx context.Context, g *globals) ([]supervisor.ToolInfo, error) {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return nil, err
+	}
+	node, err := dialNode(ctx, conf)
+	if err != nil {
+		return nil, err
+	}
+	return node.Tools(ctx)
+}
+
+type toolsDescribeCmd struct {
+	Tool string `arg:"" help:"AGENT/TOOL."`
+}
+
+// Run prints one tool as JSON.
+func (c toolsDescribeCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	tools, err := toolsOf(ctx, g)
+	if err != nil {
+		return err
+	}
+	for _, t := range tools {
+		if string(t.ToolID) == c.Tool {
+			return printJSON(s.out, t)
+		}
+	}
+	return usage("lightwork tools list shows them", "no tool %q", c.Tool)
+}
+
+type agentsCallCmd struct {
+	Tool    string        `arg:"" help:"AGENT/TOOL; with --dir TOOL alone will do."`
+	Input   string        `arg:"" optional:"" help:"The input, a JSON object; - reads it from standard input." default:"{}"`
+	Timeout time.Duration `help:"Give up after this time; the agent's own limit by default."`
+	Approve bool          `help:"Allow the call of a tool that needs an approved intent."`
+	Dir     string        `help:"Start the agent in this folder for the one call; no node is needed." type:"existingdir"`
+}
+
+// Run calls a tool; what it streams goes to standard error, its output to
+// standard output.
+func (c agentsCallCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	input := []byte(c.Input)
+	if c.Input == "-" {
+		var err error
+		if input, err = io.ReadAll(io.LimitReader(s.in, 5<<20)); err != nil {
+			return err
+		}
+	}
+	if !json.Valid(input) {
+		return usage("for example '{\"name\":\"Ada\"}'", "the input is not JSON")
+	}
+	emit := func(e host.CallEvent) {
+		if e.JSON != nil {
+			fmt.Fprintln(s.err, printable(string(e.JSON)))
+			return
+		}
+		fmt.Fprint(s.err, printable(e.Text))
+	}
+	req := host.CallRequest{Input: input, TimeoutMS: c.Timeout.Milliseconds(), Approve: c.Approve}
+	var ok bool
+	if req.AgentID, req.Tool, ok = wire.ToolID(c.Tool).Split(); !ok && c.Dir == "" {
+		return usage("lightwork tools list shows them", "%q is not AGENT/TOOL", c.Tool)
+	}
+	var out json.RawMessage
+	var err error
+	if c.Dir != "" {
+		if !ok {
+			req.Tool = c.Tool
+		}
+		out, err = callOnce(ctx, s, c.Dir, req, emit)
+	} else {
+		out, err = callNode(ctx, g, req, emit)
+	}
+	if err != nil {
+		return err
+	}
+	return printJSON(s.out, out)
+}
+
+func callNode(ctx context.Context, g *globals, req host.CallRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return nil, err
+	}
+	node, err := dialNode(ctx, conf)
+	if err != nil {
+		return nil, err
+	}
+	out, err := node.Call(ctx, req, emit)
+	return out, callHint(err)
+}
+
+func callHint(err error) error {
+	var failed *host.CallError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	switch failed.Code {
+	case wire.CodeRouteNotFound:
+		return hinted(err, "lightwork tools list shows what can be called; slots are given under agents in the configuration")
+	case wire.CodeUnauthorized:
+		return hinted(err, "--approve allows this one call")
+	case wire.CodeInvalidInput:
+		return hinted(err, "lightwork tools describe shows the input's schema")
+	}
+	return err
+}
+
+// callOnce runs the agent of a folder for one call, because the operator asked
+// for just that: no approval is looked for, and none is made.
+func callOnce(ctx context.Context, s *streams, dir string, req host.CallRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	m, err := manifest.Read(filepath.Join(dir, manifest.FileName))
+	if err != nil {
+		return nil, usage("docs/agents.md says what the file must hold", "%s: %w", dir, err)
+	}
+	sockets, err := os.MkdirTemp("", "lw")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(sockets)
+	sup, err := supervisor.New(supervisor.Config{
+		SocketDir: filepath.Join(sockets, "s"), CoreVersion: version, Log: slog.New(slog.DiscardHandler),
+		OnLog: func(l supervisor.LogLine) { fmt.Fprintf(s.err, "%s: %s\n", l.Stream, printable(l.Text)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		_ = sup.Stop(stop)
+	}()
+	spec := host.SpecOf(&host.Installed{Dir: dir, Tools: []string{req.Tool}}, m)
+	spec.Restart.Never = true
+	if err := sup.Start(ctx, spec); err != nil {
+		return nil, hinted(err, "lightwork agents test "+dir+" finds out what is wrong with it")
+	}
+	h, err := host.New(host.Config{Supervisor: sup, Directive: func(context.Context, string, string) (string, error) { return "human-" + wire.NewID(), nil }})
+	if err != nil {
+		return nil, err
+	}
+	req.AgentID = m.ID
+	out, failed := h.Call(ctx, req, emit)
+	if failed != nil {
+		return nil, callHint(failed)
+	}
+	return out, nil
+}
