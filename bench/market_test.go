@@ -67,6 +67,10 @@ func (s selling) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 	return acks
 }
 
+func (s selling) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
+	return s.Pool.Query(ctx, f)
+}
+
 func (s selling) BlobURLs(digest string) []string { return []string{s.blobs + "/" + digest} }
 
 func (s selling) Upload(ctx context.Context, data []byte, mime string) error {

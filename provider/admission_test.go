@@ -86,6 +86,8 @@ func (s *shop) Relays() []string                             { return []string{"
 func (s *shop) BlobURLs(string) []string                     { return nil }
 func (s *shop) Upload(context.Context, []byte, string) error { return nil }
 
+func (s *shop) Query(context.Context, nostr.Filter) ([]nostr.Event, error) { return nil, nil }
+
 func (s *shop) Listen(ctx context.Context, _ nostr.Filters, ready func(), handle func(nostr.Event)) error {
 	ready()
 	for {

@@ -40,6 +40,9 @@ type Market interface {
 	// first, across reconnects, until ctx ends. Redelivery is possible. ready
 	// is called whenever a relay has begun to serve the subscription.
 	Listen(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error
+	// Query returns stored events, from all relays, newest first; an error if
+	// no relay answered to the end.
+	Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error)
 	// Publish offers the event to all relays and says what each answered.
 	Publish(ctx context.Context, ev nostr.Event) []Ack
 	// Relays are the relays an event is published to.

@@ -185,6 +185,11 @@ func (p *Provider) settled(ctx context.Context, job Job, sig *jobSignal, pay Pay
 		}
 		return ctx.Err() // look again: it may be here
 	}
+	select {
+	case <-p.remembered:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	var out []OutEvent
 	err := p.cfg.Store.Settle(ctx, job.RequestID, pay, func(is Issue) (Issued, error) {
 		issued, err := p.issue(ctx, job, is)

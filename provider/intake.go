@@ -67,6 +67,10 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 		return // known from before a restart
 	}
 	log := p.log.With("request", ev.ID)
+	if _, ok := p.answered[ev.ID]; ok {
+		log.Debug("answered before, by this key")
+		return
+	}
 	job, reason := p.admit(ev)
 	if reason.Code != "" {
 		p.refuse(ctx, ev, reason)

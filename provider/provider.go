@@ -47,7 +47,12 @@ type Provider struct {
 	// listening is closed once a relay serves our subscription; only then is it
 	// true that we take jobs, so only then do we announce.
 	listening chan struct{}
-	halt      chan error // cap 1: the store failed for good
+	// remembered is closed once the relays have told what our key signed; no
+	// receipt is issued before. answered, which does not change afterwards, are
+	// the requests it has answered lately.
+	remembered chan struct{}
+	answered   map[string]struct{}
+	halt       chan error // cap 1: the store failed for good
 
 	mu    sync.Mutex
 	wakes map[string]*jobSignal // by request id; open jobs only
@@ -81,7 +86,8 @@ func New(cfg Config) (*Provider, error) {
 		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: policyID,
 		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), intakes: new(errgroup.Group),
-		halt: make(chan error, 1), listening: make(chan struct{}), wakes: map[string]*jobSignal{},
+		halt: make(chan error, 1), listening: make(chan struct{}),
+		remembered: make(chan struct{}), answered: map[string]struct{}{}, wakes: map[string]*jobSignal{},
 	}
 	p.refusals = newRefusals(p.limits.RefusalsPerMin)
 	p.uploading = make(chan struct{}, uploadsAtOnce)
@@ -112,6 +118,9 @@ func (p *Provider) Serve(ctx context.Context) error {
 	g.Go(func() error { return p.outbox.serve(ctx) })
 	g.Go(func() error { return p.serveAnnouncement(ctx) })
 	g.Go(func() error {
+		if err := p.remember(ctx); err != nil {
+			return err
+		}
 		return p.cfg.Market.Listen(ctx, p.filters(), sync.OnceFunc(func() { close(p.listening) }), func(ev nostrEvent) { p.intake(ctx, ev) })
 	})
 	if p.cfg.Wallet != nil {

@@ -207,6 +207,9 @@ type Store interface {
 	// without gaps) and the hash of the receipt before it. p is the final
 	// payment; the thread completes.
 	Settle(ctx context.Context, requestID string, p Payment, issue func(Issue) (Issued, error)) error
+	// AdoptReceipt makes the chain of receipts go on behind one that our key
+	// signed and the store does not know; false if the store is not behind it.
+	AdoptReceipt(ctx context.Context, sequence int64, hash hashing.Digest) (bool, error)
 	// Close moves an open job to a terminal state without a receipt (failed,
 	// canceled, expired; succeeded for free jobs). The thread ends. credit, if
 	// not nil, is recorded as owed.

@@ -36,6 +36,14 @@ type logCapture struct {
 	mu      sync.Mutex
 	written int
 	full    bool
+	last    string // of stderr, for who wants to know why a launch failed
+}
+
+// lastWords is the end of what the run wrote to stderr, or "".
+func (c *logCapture) lastWords() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last[:min(len(c.last), 500)]
 }
 
 // read consumes one stream to its end.
@@ -70,6 +78,9 @@ func (c *logCapture) line(stream string, raw []byte) {
 	defer c.mu.Unlock()
 	if c.full {
 		return
+	}
+	if stream == "stderr" && text != "" {
+		c.last = text
 	}
 	if c.written += len(text); c.written > maxLogRun {
 		c.full = true

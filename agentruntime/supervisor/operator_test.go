@@ -129,3 +129,12 @@ func TestProcessLimits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLaunchErrorHasTheLastWords: an operator sees what the agent had to say.
+func TestLaunchErrorHasTheLastWords(t *testing.T) {
+	n := newNode(t, Config{})
+	err := n.Start(t.Context(), agentSpec("exit"))
+	if !errors.Is(err, errExited) || !strings.Contains(err.Error(), "it said: ") || !strings.Contains(err.Error(), "at once") {
+		t.Errorf("got %v", err)
+	}
+}

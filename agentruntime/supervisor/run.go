@@ -68,6 +68,9 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 	if err = r.awaitRegistered(ctx); err != nil {
 		r.audit(AuditEvent{Type: AuditHandshakeFailed, Reason: reasonOf(err)})
 		r.end("handshake failed", 0, nil)
+		if words := logs.lastWords(); words != "" {
+			err = fmt.Errorf("%w; it said: %s", err, wire.SafeText(words))
+		}
 		return nil, fmt.Errorf("start agent %s: %w", spec.ID, err)
 	}
 	r.audit(AuditEvent{Type: AuditConnected})

@@ -32,6 +32,7 @@ type cli struct {
 	Schemas  schemasCmd  `cmd:"" help:"List and show job types."`
 	Wallet   walletCmd   `cmd:"" help:"Look at the wallet; serve play money."`
 	Backup   backupCmd   `cmd:"" help:"Copy a database while it is in use, and check the copy."`
+	Restore  restoreCmd  `cmd:"" help:"Put a backup in the place of a database that is not in use."`
 	ConfigC  configCmd   `cmd:"" name:"config" help:"Check the configuration."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 }

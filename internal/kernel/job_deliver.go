@@ -115,11 +115,33 @@ func (tx *Tx) setSettled(j jobRow, p provider.Payment) error {
 	return nil
 }
 
+// AdoptReceipt makes the chain of receipts go on behind one that our key
+// signed and this database does not know. One that is not ahead is fine.
+func (s *ProviderStore) AdoptReceipt(ctx context.Context, sequence int64, hash hashing.Digest) (adopted bool, err error) {
+	err = s.update(ctx, func(tx *Tx) error {
+		var tip int64
+		err := tx.QueryRow("SELECT sequence FROM receipt_tip").Scan(&tip)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("read last receipt: %w", err)
+		}
+		if sequence <= tip {
+			return nil
+		}
+		adopted = true
+		_, err = tx.Exec("INSERT INTO receipt_heads(sequence, receipt_hash, adopted_ms) VALUES (?, ?, ?)", sequence, hash[:], tx.now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("adopt receipt %d: %w", sequence, err)
+		}
+		return tx.Audit("receipt_chain_adopted", hash.String(), map[string]int64{"sequence": sequence, "ours": tip})
+	})
+	return adopted && err == nil, err
+}
+
 func (tx *Tx) issueReceipt(j jobRow, issue func(provider.Issue) (provider.Issued, error)) error {
 	in := provider.Issue{Sequence: 1, At: tx.now}
 	var last int64
 	var previous hashing.Digest
-	err := tx.QueryRow("SELECT sequence, receipt_hash FROM receipts ORDER BY sequence DESC LIMIT 1").Scan(&last, into(&previous))
+	err := tx.QueryRow("SELECT sequence, receipt_hash FROM receipt_tip").Scan(&last, into(&previous))
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("read last receipt: %w", err)
 	}

@@ -102,6 +102,15 @@ func (k *Kernel) Stats() sqlite.Stats { return k.db.Stats() }
 // Backup writes a checked copy of the database to dest while the node works.
 func (k *Kernel) Backup(ctx context.Context, dest string) error { return k.db.Backup(ctx, dest) }
 
+// Restore puts a backup in the place of the database in dir and returns where
+// the old one is kept. A node that has it open is a *sqlite.LockedError.
+func Restore(ctx context.Context, dir, backup string) (kept string, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make data folder: %w", err)
+	}
+	return sqlite.Restore(ctx, filepath.Join(dir, FileName), backup)
+}
+
 // Close waits for what has begun and closes the database.
 func (k *Kernel) Close() error { return k.db.Close() }
 

@@ -268,6 +268,11 @@ func fill(t *testing.T, k *testKernel) {
 	toState(t, s, j, "delivering")
 	must(t, s.AddAcks(t.Context(), acksOf(t, s)...))
 	must(t, s.Settle(t.Context(), j.RequestID, settled(j), issuer(j)))
+	for sequence, want := range map[int64]bool{7: true, 1: false} {
+		if adopted, err := s.AdoptReceipt(t.Context(), sequence, hashing.Bytes([]byte("signed elsewhere"))); err != nil || adopted != want && sequence == 1 {
+			t.Fatalf("adopt receipt %d: %v, %v", sequence, adopted, err)
+		}
+	}
 	owed := testJob("owed", "prepay")
 	toState(t, s, owed, "failed")
 

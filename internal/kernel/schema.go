@@ -15,6 +15,9 @@ var providerSQL string
 //go:embed schema/buyer.sql
 var buyerSQL string
 
+//go:embed schema/heads.sql
+var headsSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -25,6 +28,7 @@ func migrations() []string {
 			"job_orders", "job_runs", "job_results", "receipts", "credits"),
 		buyerSQL + appendOnly("purchases", "purchase_states", "attempts", "ledger", "purchase_payments", "feedback",
 			"purchase_results", "purchase_receipts", "purchase_cancels"),
+		headsSQL + appendOnly("receipt_heads"),
 	}
 }
 

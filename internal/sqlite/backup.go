@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -70,4 +72,70 @@ func checkFile(ctx context.Context, path string) error {
 		return fmt.Errorf("%w: %s", ErrCorrupt, verdict)
 	}
 	return nil
+}
+
+// Restore puts a backup in the place of the database at path, which nobody may
+// have open: *LockedError. The backup is checked first and stays where it is.
+// What was there is kept, with its write-ahead log, in the folder that is
+// returned ("" if there was nothing): a log left beside another file than its
+// own would corrupt it.
+func Restore(ctx context.Context, path, backup string) (kept string, err error) {
+	if path, err = checkPath(path); err != nil {
+		return "", err
+	}
+	if backup, err = checkPath(backup); err != nil {
+		return "", err
+	}
+	if err := checkFile(ctx, backup); err != nil {
+		return "", fmt.Errorf("restore: %s: %w", backup, err)
+	}
+	lock, err := lockFile(path + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, lock.release()) }()
+	part := path + ".partial"
+	defer os.Remove(part)
+	if err := copyFile(part, backup); err != nil {
+		return "", fmt.Errorf("restore: %w", err)
+	}
+	if kept, err = setAside(path); err != nil {
+		return "", fmt.Errorf("restore: %w", err)
+	}
+	if err := os.Rename(part, path); err != nil {
+		return kept, fmt.Errorf("restore: %w", err)
+	}
+	return kept, syncDir(filepath.Dir(path))
+}
+
+// setAside moves a database and its log into a new folder beside it. The log
+// goes first: a database without its log is old but whole.
+func setAside(path string) (dir string, err error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if dir, err = os.MkdirTemp(filepath.Dir(path), "before-restore-"); err != nil {
+		return "", err
+	}
+	for _, suffix := range []string{"-wal", "-shm", ""} {
+		err := os.Rename(path+suffix, filepath.Join(dir, filepath.Base(path)+suffix))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return dir, err
+		}
+	}
+	return dir, syncDir(dir)
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
 }

@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestRestore: a killed database, with its log beside it, is replaced by a
+// backup whole, and is itself kept.
+func TestRestore(t *testing.T) {
+	dir := t.TempDir()
+	path, backup := filepath.Join(dir, "n.db"), filepath.Join(dir, "b.db")
+	opt := Options{Migrations: []string{"CREATE TABLE t(n INTEGER) STRICT"}, ExclusiveLock: true}
+	open := func() *DB {
+		t.Helper()
+		db, err := Open(t.Context(), path, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	insert := func(db *DB, n int) {
+		t.Helper()
+		if err := db.Update(t.Context(), func(tx *Tx) error { _, err := tx.Exec("INSERT INTO t VALUES (?)", n); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum := func(db *DB) (n int) {
+		t.Helper()
+		if err := db.View(t.Context(), func(tx *Tx) error { return tx.QueryRow("SELECT coalesce(sum(n), 0) FROM t").Scan(&n) }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	db := open()
+	insert(db, 1)
+	if err := db.Backup(t.Context(), backup); err != nil {
+		t.Fatal(err)
+	}
+	insert(db, 2)
+	var locked *LockedError
+	if _, err := Restore(t.Context(), path, backup); !errors.As(err, &locked) {
+		t.Fatalf("restored under an open database: %v", err)
+	}
+	// As after a kill: database and log as they are on disk at this moment.
+	killed := map[string][]byte{}
+	for _, suffix := range []string{"", "-wal"} {
+		raw, err := os.ReadFile(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed[suffix] = raw
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for suffix, raw := range killed {
+		if err := os.WriteFile(path+suffix, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := Restore(t.Context(), path, backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db = open()
+	if got := sum(db); got != 1 {
+		t.Errorf("restored sum %d", got)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(kept, "n.db")
+	db = open()
+	defer db.Close()
+	if got := sum(db); got != 3 {
+		t.Errorf("kept sum %d", got)
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	dir := t.TempDir()
+	path, bad := filepath.Join(dir, "n.db"), filepath.Join(dir, "bad.db")
+	if err := os.WriteFile(bad, []byte("not a database, but long enough to look at"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{bad, filepath.Join(dir, "missing.db"), ""} {
+		if _, err := Restore(t.Context(), path, from); err == nil {
+			t.Errorf("restored from %q", from)
+		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("something was put in place")
+	}
+}

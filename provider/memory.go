@@ -1,0 +1,92 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// rememberEvery is the pause between attempts to ask the relays.
+const rememberEvery = 2 * time.Second
+
+// remember asks the relays, before anything is sold, what our key has said. A
+// store that was restored from an older backup knows less than they do (P16):
+// it must not sign a second receipt of one sequence, nor quote again what it
+// has answered. It returns once a relay has told all it has.
+func (p *Provider) remember(ctx context.Context) error {
+	for {
+		err := p.recall(ctx)
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrStoreFailed) {
+			if err == nil {
+				close(p.remembered)
+			}
+			return firstOf(ctx.Err(), err)
+		}
+		p.log.Warn("no relay tells what this key has signed; asking again", "err", err)
+		select {
+		case <-time.After(rememberEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Provider) recall(ctx context.Context) error {
+	me := []string{p.key}
+	signed, err := p.cfg.Market.Query(ctx, nostr.Filter{Kinds: []int{p.kinds.Receipt}, Authors: me, Limit: 50})
+	if err != nil {
+		return err
+	}
+	since := nostr.Timestamp(time.Now().Add(-p.limits.ClockWindow).Unix())
+	answered, err := p.cfg.Market.Query(ctx, nostr.Filter{Kinds: []int{kindFeedback, p.kinds.Request + 1000}, Authors: me, Since: &since})
+	if err != nil {
+		return err
+	}
+	if err := p.adopt(ctx, signed); err != nil {
+		return err
+	}
+	for _, ev := range answered {
+		if t := ev.Tags.Find("e"); t != nil && ev.PubKey == p.key {
+			p.answered[t[1]] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// adopt continues the chain behind the highest of our receipts.
+func (p *Provider) adopt(ctx context.Context, signed []nostr.Event) error {
+	var head int64
+	var hash hashing.Digest
+	for _, ev := range signed {
+		r, err := receipts.ParseReceipt([]byte(ev.Content))
+		if err == nil && ev.PubKey == p.key && r.Sequence > head {
+			head, hash = r.Sequence, hashing.Bytes([]byte(ev.Content))
+		}
+	}
+	if head == 0 {
+		return nil
+	}
+	behind, err := p.cfg.Store.AdoptReceipt(ctx, head, hash)
+	if err != nil {
+		return fmt.Errorf("adopt receipt %d: %w", head, err)
+	}
+	if behind {
+		p.log.Error("the database is older than the receipts on the relays: it was restored from a backup, or the key is used elsewhere; the chain goes on behind them", "sequence", head)
+	}
+	return nil
+}
