@@ -11,7 +11,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 BENCHCOUNT ?= 5
 
-.PHONY: all build demo demo-lnd test test-lnd race fuzz bench check vectors requirements clean
+.PHONY: all build demo demo-lnd test test-lnd race soak-agents fuzz bench check vectors requirements clean
 all: build
 
 build:
@@ -33,6 +33,10 @@ race:
 # lnd and btcd are built from the module proxy, once, into the user's cache.
 test-lnd:
 	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./cmd/lightwork
+
+# The long forms: a thousand kills of a node at random moments.
+soak-agents:
+	LIGHTWORK_SOAK_KILLS=1000 $(TEST) -count=1 -v -timeout 30m -run RandomKills ./agentruntime/supervisor
 
 check:
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }

@@ -235,7 +235,7 @@ func TestRestartByAnOperator(t *testing.T) {
 }
 
 func TestFullHouse(t *testing.T) {
-	requirements.Covers(t, "OS-2.2.5", "OS-2.3.2")
+	requirements.Covers(t, "OS-2.2.5", "OS-2.3.2", "PT-4")
 	const seats = 256
 	n := newNode(t, Config{})
 	start(t, n, agentSpec("reference"))
