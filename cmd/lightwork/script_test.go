@@ -41,9 +41,25 @@ func testMain(m *testing.M) int {
 
 // TestScripts runs every script in testdata/script over the real programs.
 func TestScripts(t *testing.T) {
+	runScripts(t, testscript.Params{Dir: "testdata/script"})
+}
+
+// TestSecretsAreNotKept plants canaries wherever an operator or an agent could
+// leave a secret.
+func TestSecretsAreNotKept(t *testing.T) {
+	requirements.Covers(t, "OS-0.2", "OS-7.1.2", "OS-4.3.2.8")
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/secrets.txtar"}})
+}
+
+// TestOperatorsAgents installs, approves, runs, steers and revokes an agent.
+func TestOperatorsAgents(t *testing.T) {
+	requirements.Covers(t, "OSX-8", "OS-4.3.2.9", "OS-0.1")
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/agents.txtar"}})
+}
+
+func runScripts(t *testing.T, p testscript.Params) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		RequireExplicitExec: true,
+		Dir: p.Dir, Files: p.Files, RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", binDir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			for _, name := range []string{"RELAY", "PLAY"} {
