@@ -215,3 +215,54 @@ func (m fed) Listen(ctx context.Context, _ nostr.Filters, ready func(), handle f
 		}
 	}
 }
+
+// TestCancelAfterOutput: a buyer that was shown output of a job it pays for
+// cannot have it for nothing; a free job, or one that shows nothing, stops.
+func TestCancelAfterOutput(t *testing.T) {
+	for _, mode := range allModes {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			finish, stopped := make(chan struct{}), make(chan struct{})
+			w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+				run.OnStream("stdout", "the answer")
+				select {
+				case <-ctx.Done():
+					close(stopped)
+					return provider.Outcome{}, ctx.Err()
+				case <-finish:
+					return w.runner.good(nil)
+				}
+			}
+			w.serve(t, nil)
+			c := w.customer(t, nil)
+			p := w.place(t, c, mode, order(""))
+			part := make(chan struct{})
+			f := w.follow(t, c, p.RequestID, func(pr buyer.Progress) {
+				if pr.What == "partial" {
+					close(part)
+				}
+			})
+			<-part
+			check(t, c.client.Cancel(w.ctx, p.RequestID))
+			if mode == receipts.ModeFree || mode == receipts.ModePostpay {
+				<-stopped
+				f.failed(t, provider.CodeCanceled)
+				w.moved(t, c.party, 0, 0)
+				return
+			}
+			// Another order of the same buyer is answered after the cancellation.
+			w.await(t, w.ordered(t, c), provider.StateQuoted)
+			close(finish)
+			w.sold(t, c, f, mode)
+		})
+	}
+}
+
+// ordered publishes a further request, and returns its id.
+func (w *world) ordered(t *testing.T, c *customer) string {
+	t.Helper()
+	p := w.place(t, c, receipts.ModeHold, order(`,"env":{"N":"2"}`))
+	check(t, c.send(w.ctx, p.Request))
+	return p.RequestID
+}

@@ -16,6 +16,10 @@ import (
 // finalPoll is how often a settled hold is looked up until it is final.
 const finalPoll = 250 * time.Millisecond
 
+// placeTTL is how long a result that no relay takes keeps its job's place
+// among those that count for admission.
+const placeTTL = 10 * time.Minute
+
 // acceptanceGrace is how long a receipt waits for the buyer's acceptance: it
 // travels by relay, the payment by Lightning, and the money can be here first.
 const acceptanceGrace = 500 * time.Millisecond
@@ -36,6 +40,9 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 		return err
 	}
 	if n < p.cfg.RequiredOKs {
+		if time.Since(job.StateAt) > placeTTL {
+			p.load.leave(job.RequestID) // it goes on, but in nobody's way
+		}
 		select {
 		case <-sig.wake: // an answer came, or the invoice changed
 		case <-time.After(p.limits.LookupEvery):
@@ -79,7 +86,11 @@ func (p *Provider) uploadFirst(ctx context.Context, requestID, eventID string) e
 	}
 	r := job.Result
 	blobs := map[hashing.Digest]string{r.Replay: "application/jsonl", job.PolicyID: "application/json"}
-	if len(r.Output) > inlineBytes {
+	var ev nostrEvent
+	if err := json.Unmarshal(r.Event, &ev); err != nil {
+		return fmt.Errorf("stored result: %w", err)
+	}
+	if ev.Content == "" {
 		blobs[r.OutputHash] = "application/json"
 	}
 	for _, a := range r.Artifacts {

@@ -20,6 +20,8 @@ const (
 	resultOffset = 1000 // a result's kind is its request's plus this
 	// inlineBytes is the largest result that travels inside its 6050.
 	inlineBytes = 32 << 10
+	// eventBytes is the largest signed event we make: relays take 64 KiB.
+	eventBytes = 60 << 10
 )
 
 // sign makes an event of ours, now.
@@ -91,14 +93,9 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, replayF
 	if job.Mode == receipts.ModePostpay {
 		amount = append(amount, job.BOLT11)
 	}
-	tags := nostr.Tags{{"request", string(job.Request)}, {"e", job.RequestID}, {"p", job.Buyer}, amount}
+	tags := nostr.Tags{{"e", job.RequestID}, {"p", job.Buyer}, amount}
 	for _, t := range terms(job, *r).Tags() {
 		tags = append(tags, t)
-	}
-	content := string(r.Output)
-	if len(r.Output) > inlineBytes {
-		content = ""
-		tags = append(tags, p.blob("result", r.OutputHash, len(r.Output), "application/json"))
 	}
 	tags = append(tags,
 		p.blob("replay", r.Replay, len(replayFile), "application/jsonl"),
@@ -106,20 +103,35 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, replayF
 	for _, a := range artifacts {
 		tags = append(tags, p.blob("artifact", hashing.Bytes(a), len(a), "application/octet-stream"))
 	}
-	// The request is repeated for clients that look for it, unless it is so
-	// large that the result would break relays' limits.
-	if len(job.Request)+len(content) > inlineBytes {
-		tags = tags[1:]
+	// The request is repeated for clients that look for it, and the result is
+	// inside, if the signed event stays within relays' limits: how many bytes
+	// a text takes there depends on what is in it.
+	echo := append(nostr.Tags{{"request", string(job.Request)}}, tags...)
+	apart := append(tags, p.blob("result", r.OutputHash, len(r.Output), "application/json"))
+	forms := []struct {
+		tags    nostr.Tags
+		content string
+	}{{echo, string(r.Output)}, {tags, string(r.Output)}, {apart, ""}}
+	if len(r.Output) > inlineBytes {
+		forms = forms[2:]
 	}
-	ev, err := p.sign(ctx, req.Kind+resultOffset, tags, content)
-	if err != nil {
-		return nil, err
+	var out OutEvent
+	for _, form := range forms {
+		ev, err := p.sign(ctx, req.Kind+resultOffset, form.tags, form.content)
+		if err != nil {
+			return nil, err
+		}
+		if out, err = p.queued(ev, job.RequestID); err != nil {
+			return nil, err
+		}
+		r.EventID, r.Event = ev.ID, out.Event
+		if len(out.Event) <= eventBytes {
+			break
+		}
 	}
-	out, err := p.queued(ev, job.RequestID)
-	if err != nil {
-		return nil, err
+	if len(out.Event) > eventBytes {
+		return nil, errTooLarge
 	}
-	r.EventID, r.Event = ev.ID, out.Event
 	events := []OutEvent{out}
 	if job.Mode == receipts.ModePostpay {
 		pay, err := p.paymentRequired(ctx, job, job.BOLT11)

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // sold checks a purchase that succeeded: the state of both sides, the money,
@@ -159,4 +161,20 @@ func TestDeadRelayBeside(t *testing.T) {
 	w.serve(t, nil)
 	c := w.customer(t, nil)
 	w.sold(t, c, w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil), receipts.ModeHold)
+}
+
+// TestResultThatSwells: a result that is small and whose event is not, since
+// JSON escapes what is in it, travels as a blob and is paid for.
+func TestResultThatSwells(t *testing.T) {
+	w := newWorld(t)
+	text := strings.Repeat(`"`, 15_000)
+	w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) {
+		return w.runner.good(func(r *schemas.SandboxRunResult) { r.Runs[0].StdoutPreview = text })
+	}
+	w.serve(t, nil)
+	c := w.customer(t, nil)
+	p := w.sold(t, c, w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil), receipts.ModeHold)
+	if len(p.Output) >= 32<<10 || len(p.ResultEvent) >= 60<<10 {
+		t.Errorf("output of %d bytes in an event of %d", len(p.Output), len(p.ResultEvent))
+	}
 }

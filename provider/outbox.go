@@ -162,7 +162,7 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent) {
 	}
 	for _, a := range acks {
 		if !a.OK {
-			o.log.Debug("relay did not take event", "relay", a.Relay, "event", out.EventID, "message", a.Message)
+			o.log.Warn("relay did not take event", "relay", a.Relay, "event", out.EventID, "message", a.Message)
 		}
 	}
 	if out.RequestID != "" {

@@ -18,7 +18,7 @@ import (
 
 // cancellation is what a buyer gets back for cancelling: everything, until a
 // result exists.
-const cancellation = "refund_until_result"
+const cancellation = "refund_until_output"
 
 // paysFirst reports whether a mode waits for money before it runs.
 func paysFirst(m receipts.Mode) bool {

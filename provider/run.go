@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
+
+// errTooLarge: no relay would take the event that tells of the result.
+var errTooLarge = errors.New("the result and its list of artifacts fit in no event")
 
 // errBuyerCanceled ends a run's context when the buyer cancels.
 var errBuyerCanceled = errors.New("canceled by the buyer")
@@ -41,14 +45,23 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal) error {
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := onClose(ctx, sig.cancel, func() { cancel(errBuyerCanceled) })
+	// From the first output on the buyer has something of what it pays for: then
+	// a cancellation comes too late.
+	shown := new(shownOutput)
+	stop := onClose(ctx, sig.cancel, func() {
+		if shown.close() {
+			cancel(errBuyerCanceled)
+			return
+		}
+		p.log.Info("canceled too late: output was shown", "request", job.RequestID)
+	})
 	defer stop()
 
 	started := time.Now().UTC()
 	out, err := p.cfg.Runner.Run(ctx, Run{
 		RequestID: job.RequestID, Number: number, SchemaID: job.SchemaID, Input: job.Input,
 		Thread: thread(job), DirectiveID: job.DirectiveID, Timeout: limit + runMargin/2,
-		OnStream: p.partials(job),
+		OnStream: p.partials(job, shown),
 	})
 	if err != nil {
 		return p.runFailed(ctx, job, err)
@@ -125,6 +138,9 @@ func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started tim
 		r.Artifacts = append(r.Artifacts, hashing.Bytes(a))
 	}
 	events, err := p.resultEvents(ctx, job, &r, replayFile, out.Artifacts)
+	if errors.Is(err, errTooLarge) {
+		return p.giveBack(base, job, StateFailed, Reason{CodeInvalidOutput, err.Error()})
+	}
 	if err != nil {
 		return err
 	}
@@ -191,9 +207,26 @@ const (
 	partialEvents = 64      // of one job
 )
 
+// shownOutput decides between a cancellation and the first output: whichever
+// comes first wins for good.
+type shownOutput struct{ decided atomic.Int32 }
+
+const (
+	outputShown = 1
+	runCanceled = 2
+)
+
+// begin reports whether output may be shown.
+func (s *shownOutput) begin() bool {
+	return s.decided.CompareAndSwap(0, outputShown) || s.decided.Load() == outputShown
+}
+
+// close reports whether the run may still be canceled.
+func (s *shownOutput) close() bool { return s.decided.CompareAndSwap(0, runCanceled) }
+
 // partials returns what a run's stream is given to. In postpay partials carry
 // counters, never output (design: the result is what is for sale).
-func (p *Provider) partials(job Job) func(channel, text string) {
+func (p *Provider) partials(job Job, shown *shownOutput) func(channel, text string) {
 	seq := 0
 	return func(channel, text string) {
 		seq++
@@ -202,6 +235,9 @@ func (p *Provider) partials(job Job) func(channel, text string) {
 		}
 		part := map[string]any{"seq": seq, "channel": channel, "bytes": len(text)}
 		if job.Mode != receipts.ModePostpay {
+			if job.Mode != receipts.ModeFree && !shown.begin() {
+				return // it is being canceled
+			}
 			part["text"] = clip(text, partialBytes)
 		}
 		content, err := json.Marshal(part)
