@@ -174,7 +174,18 @@ func play(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func
 	return playWith(t, answer, pin, nil, func(cfg *buyer.Config) { cfg.Limits = limits })
 }
 
+// order buys something else than play does.
+func order(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, o buyer.Order) (*cheat, buyer.Purchase, error) {
+	t.Helper()
+	return buy(t, answer, nil, nil, func(*buyer.Config) {}, o)
+}
+
 func playWith(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(*cheat) string, tell func(buyer.Progress), change func(*buyer.Config)) (*cheat, buyer.Purchase, error) {
+	t.Helper()
+	return buy(t, answer, pin, tell, change, buyer.Order{})
+}
+
+func buy(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(*cheat) string, tell func(buyer.Progress), change func(*buyer.Config), o buyer.Order) (*cheat, buyer.Purchase, error) {
 	t.Helper()
 	key, err := relay.GenerateKey()
 	if err != nil {
@@ -200,11 +211,14 @@ func playWith(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin 
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := buyer.Order{Provider: key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: []byte(request), MaxMsats: 50_000}
-	if pin != nil {
-		order.PayeeNode = pin(c)
+	o.Provider, o.SchemaID, o.MaxMsats = key.PublicKey(), string(schemas.SandboxRun), 50_000
+	if o.Input == nil {
+		o.Input = []byte(request)
 	}
-	p, err := client.Place(t.Context(), order)
+	if pin != nil {
+		o.PayeeNode = pin(c)
+	}
+	p, err := client.Place(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

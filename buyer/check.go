@@ -46,7 +46,7 @@ func (c *Client) checkQuote(p Purchase, content string) (offer, error) {
 	}
 	if err := q.Matches(receipts.Terms{
 		RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
-		Buyer: c.key, Provider: p.Provider, MaxMsats: p.MaxMsats,
+		Buyer: c.key, Provider: p.Provider, MaxMsats: bidOf(p),
 	}); err != nil {
 		return bad(err)
 	}
@@ -61,6 +61,23 @@ func (c *Client) checkQuote(p Purchase, content string) (offer, error) {
 		return bad(errors.New("it has expired"))
 	}
 	return offer{quote: q, raw: []byte(content), hash: hashing.Bytes([]byte(content))}, nil
+}
+
+// bidOf is the most that we told the provider we pay.
+func bidOf(p Purchase) int64 {
+	var ev nostr.Event
+	if err := json.Unmarshal(p.Request, &ev); err != nil {
+		return 0
+	}
+	t := ev.Tags.Find("bid")
+	if t == nil {
+		return p.MaxMsats
+	}
+	bid, err := strconv.ParseInt(t[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return min(bid, p.MaxMsats)
 }
 
 // checkOffer checks a payment-required event: the quote, then that the invoice
@@ -170,6 +187,47 @@ func blobRefs(tags nostr.Tags) ([]blobRef, error) {
 		return nil, errors.New("too many or too large blobs")
 	}
 	return refs, nil
+}
+
+// checkArtifacts wants every artifact that a result lists among the blobs that
+// came with it.
+func checkArtifacts(res *schemas.Result, blobs []blobRef) error {
+	out, ok := res.Value.(*schemas.SandboxRunResult)
+	if !ok {
+		return nil
+	}
+	for _, a := range out.Artifacts {
+		if !slices.ContainsFunc(blobs, func(b blobRef) bool { return b.digest == a.SHA256 && b.size == a.SizeBytes }) {
+			return &MismatchError{"result", fmt.Sprintf("artifact %q did not come with it", clean(a.Path))}
+		}
+	}
+	return nil
+}
+
+// checkWorth says why a result that is here need not be paid for: it is no
+// result (K-47), or not what the request wanted it to be.
+func checkWorth(p Purchase) error {
+	s, req, err := typedRequest(p)
+	if err != nil {
+		return err
+	}
+	res, err := s.ParseResult(p.Output)
+	if err != nil {
+		return err
+	}
+	out, ok := res.Value.(*schemas.SandboxRunResult)
+	if !ok {
+		return nil
+	}
+	if out.Status == schemas.StatusError || out.Status == schemas.StatusCancelled {
+		return &MismatchError{"result", "its status is " + string(out.Status)}
+	}
+	if asked, ok := req.Value.(*schemas.SandboxRunRequest); ok {
+		if met, why := asked.ExpectationMet(out); !met {
+			return &MismatchError{"result", why}
+		}
+	}
+	return nil
 }
 
 // checkOutput checks the result document itself: its schema, its hash in the

@@ -18,7 +18,10 @@ const (
 	// announcementAge is how old an announcement may be and still count.
 	announcementAge = 365 * 24 * time.Hour
 	announcementMax = 64 << 10
-	listingsMax     = 500
+	// announcementAhead is how far ahead of our clock one may be.
+	announcementAhead = 5 * time.Minute
+	listingsMax       = 500
+	listingPages      = 10
 )
 
 // Listing is one provider's announcement, as far as we read it. All of it is
@@ -29,7 +32,8 @@ type Listing struct {
 	Name           string                     `json:"name"`
 	Jobs           []string                   `json:"jobs"`
 	PerMinuteMsats int64                      `json:"sandbox_per_minute_msats"`
-	Modes          map[string][]receipts.Mode `json:"modes"` // by schema id; empty for other programs' providers
+	BaseMsats      map[string]int64           `json:"base_msats"` // by schema id
+	Modes          map[string][]receipts.Mode `json:"modes"`      // by schema id; empty for other programs' providers
 	HostImage      string                     `json:"host_image_digest,omitempty"`
 	PayeeNode      string                     `json:"payee_node,omitempty"`
 	Network        string                     `json:"network,omitempty"`
@@ -53,6 +57,7 @@ type announced struct {
 	} `json:"stability"`
 	Lightwork struct {
 		Modes     map[string][]receipts.Mode `json:"modes"`
+		BaseMsats map[string]int64           `json:"base_msats"`
 		HostImage string                     `json:"host_image_digest"`
 		PayeeNode string                     `json:"payee_node"`
 		Network   string                     `json:"network"`
@@ -69,7 +74,7 @@ func (c *Client) Discover(ctx context.Context, schemaID, provider string) ([]Lis
 	if provider != "" {
 		f.Authors = []string{provider}
 	}
-	events, err := c.cfg.Market.Query(ctx, f)
+	events, err := c.announcements(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -96,19 +101,52 @@ func (c *Client) Discover(ctx context.Context, schemaID, provider string) ([]Lis
 	return list, nil
 }
 
+// announcements asks page by page, newest first: a crowd of new keys must not
+// hide who announced before.
+func (c *Client) announcements(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
+	var all []nostr.Event
+	for range listingPages {
+		page, err := c.cfg.Market.Query(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < f.Limit {
+			break
+		}
+		until := page[len(page)-1].CreatedAt
+		if f.Until != nil && until >= *f.Until {
+			until = *f.Until - 1 // a whole page of one second
+		}
+		f.Until = &until
+	}
+	return all, nil
+}
+
+// PriceMsats is what the provider announces for a job of at most limit; 0 if
+// it announces no price.
+func (l Listing) PriceMsats(schemaID string, limit time.Duration) int64 {
+	minutes := int64((limit + time.Minute - 1) / time.Minute)
+	base := l.BaseMsats[schemaID]
+	if minutes <= 0 || base < 0 || l.PerMinuteMsats > (1<<53-1-base)/minutes {
+		return 0
+	}
+	return base + l.PerMinuteMsats*minutes
+}
+
 func listing(ev nostr.Event) (Listing, bool) {
 	var a announced
 	age := time.Since(ev.CreatedAt.Time())
-	if len(ev.Content) > announcementMax || age > announcementAge || json.Unmarshal([]byte(ev.Content), &a) != nil {
+	if len(ev.Content) > announcementMax || age > announcementAge || age < -announcementAhead || json.Unmarshal([]byte(ev.Content), &a) != nil {
 		return Listing{}, false
 	}
 	npub, err := receipts.Npub(ev.PubKey)
-	if err != nil || len(a.Capabilities.SupportedJobs) == 0 {
+	if err != nil || len(a.Capabilities.SupportedJobs) == 0 || a.Pricing.SandboxMin < 0 {
 		return Listing{}, false
 	}
 	return Listing{
 		Provider: ev.PubKey, NPub: npub, Name: a.Name, Jobs: a.Capabilities.SupportedJobs,
-		PerMinuteMsats: a.Pricing.SandboxMin, Modes: a.Lightwork.Modes,
+		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Modes: a.Lightwork.Modes,
 		HostImage: a.Lightwork.HostImage, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network,
 		Completed: a.Stability.JobsCompleted, SuccessRate: a.Stability.SuccessRate, UpdatedAt: ev.CreatedAt.Time().UTC(),
 	}, true

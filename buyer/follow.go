@@ -32,6 +32,8 @@ var (
 	// ErrIncomplete: the payment succeeded, the result or the receipt has not come.
 	ErrIncomplete = errors.New("paid, but the result or the receipt has not arrived; lightwork buyer resume waits for it again")
 	errNoWallet   = errors.New("a payment is under way, and no wallet is configured to ask for it")
+	// ErrNoRelay: no relay served our subscription.
+	ErrNoRelay = errors.New("no relay answered")
 	// ErrUnasked: the result is here, and the provider has not asked to be paid for it.
 	ErrUnasked = errors.New("the result is here, but the provider has not asked for its payment; lightwork buyer resume waits for it again")
 	// ErrFailed: the purchase ended without what was bought; Purchase.Reason says why.
@@ -41,6 +43,9 @@ var (
 // settleGrace is how long after our payment settled a result may arrive and
 // still count as delivered first: events and HTLCs travel on different roads.
 const settleGrace = 10 * time.Second
+
+// relayPatience is how long a relay may take to serve our subscription.
+const relayPatience = 30 * time.Second
 
 // follower is one Follow call. Everything in it belongs to its one goroutine;
 // other goroutines reach it through the channels.
@@ -55,6 +60,7 @@ type follower struct {
 	g        *errgroup.Group
 	seen     map[string]bool
 	heard    time.Time     // the provider's last event; zero if none came
+	kept     int           // feedback events stored by this Follow
 	free     *offer        // what a free job's result must be bound to
 	late     []nostr.Event // receipts that came before their result
 	postpay  *nostr.Event  // a request for payment that came before the result
@@ -120,19 +126,19 @@ func ended(p Purchase) error {
 // run subscribes, publishes what is ours to publish, and then takes one thing
 // at a time until the purchase is terminal.
 func (f *follower) run(ctx context.Context, p Purchase) error {
+	if p.State == StatePaying { // relays or not, what became of the money is asked for
+		if f.c.cfg.Wallet == nil {
+			return errNoWallet
+		}
+		f.pay(ctx, p)
+	}
 	if err := f.listen(ctx, p); err != nil {
 		return err
 	}
 	if err := f.publish(ctx, p); err != nil {
 		return err
 	}
-	switch p.State {
-	case StatePaying:
-		if f.c.cfg.Wallet == nil {
-			return errNoWallet
-		}
-		f.pay(ctx, p)
-	case StatePaid:
+	if p.State == StatePaid {
 		f.paidAt = time.Now()
 	}
 	answer := time.NewTimer(f.c.cfg.AnswerTimeout)
@@ -183,11 +189,21 @@ func (f *follower) listen(ctx context.Context, p Purchase) error {
 			}
 		})
 	})
-	select {
-	case <-ready:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("no relay answered: %w", context.Cause(ctx))
+	patience := time.NewTimer(relayPatience)
+	defer patience.Stop()
+	for {
+		select {
+		case <-ready:
+			return nil
+		case pay := <-f.paid:
+			if err := f.payment(ctx, pay); err != nil {
+				return err
+			}
+		case <-patience.C:
+			return fmt.Errorf("%w in %v", ErrNoRelay, relayPatience)
+		case <-ctx.Done():
+			return fmt.Errorf("no relay answered: %w", context.Cause(ctx))
+		}
 	}
 }
 
@@ -258,7 +274,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 	if len(status) > 2 {
 		info = clean(status[2])
 	}
-	if status[1] != "partial" {
+	if status[1] != "partial" && f.keeps(raw) {
 		if err := f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, raw, ev.CreatedAt.Time()); err != nil {
 			return err
 		}
@@ -296,6 +312,18 @@ func (f *follower) freeQuote(p Purchase, ev nostr.Event) error {
 		f.free = &o
 	}
 	return nil
+}
+
+// Bounds of the feedback that is kept of one purchase.
+const (
+	feedbackMax   = 64
+	feedbackBytes = 16 << 10
+)
+
+// keeps bounds what a talkative provider can make us store.
+func (f *follower) keeps(raw []byte) bool {
+	f.kept++
+	return f.kept <= feedbackMax && len(raw) <= feedbackBytes
 }
 
 func (f *follower) partial(ev nostr.Event) {
@@ -349,6 +377,12 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		f.postpay = &ev // looked at again when the result is here
 		return nil
 	}
+	if o.quote.Mode == receipts.ModePostpay {
+		if err := checkWorth(p); err != nil {
+			f.say("buyer", "refused", 0, "", err.Error())
+			return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "not paid: "+err.Error())
+		}
+	}
 	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode))
 	rule := "max-msats"
 	acceptance := receipts.Acceptance{
@@ -400,11 +434,16 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if err != nil {
 		return f.distrust(ev, err)
 	}
-	contents, output, err := f.fetch(ctx, d)
+	fetching, cancel := context.WithTimeout(ctx, f.c.cfg.ReceiptTimeout)
+	defer cancel()
+	contents, output, err := f.fetch(fetching, d)
 	if err != nil {
 		return fmt.Errorf("fetch what the result refers to: %w", err)
 	}
 	res, err := checkOutput(p, ev, output)
+	if err == nil {
+		err = checkArtifacts(res, d.blobs)
+	}
 	if err != nil {
 		return f.distrust(ev, err)
 	}

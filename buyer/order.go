@@ -28,7 +28,10 @@ type Order struct {
 	Provider string // x-only hex
 	SchemaID string
 	Input    []byte // the request document; defaults are filled by both sides
-	MaxMsats int64  // the job's budget, routing fees included; also sent as the bid
+	MaxMsats int64  // the job's budget, routing fees included
+	// BidMsats is what the provider is told it may ask at most, and the most a
+	// quote may be: the announced price, where one was announced. 0: MaxMsats.
+	BidMsats int64
 	Mode     receipts.Mode
 	// PayeeNode, if set, is the only node whose invoice is paid.
 	PayeeNode string
@@ -55,6 +58,9 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	if o.Mode != "" && !slices.Contains(c.cfg.Modes, o.Mode) {
 		return Purchase{}, fmt.Errorf("payment mode %q is not among those we buy in %v (buyer.modes)", o.Mode, c.cfg.Modes)
 	}
+	if o.BidMsats <= 0 || o.BidMsats > o.MaxMsats {
+		o.BidMsats = o.MaxMsats
+	}
 	def(&o.TTL, time.Hour)
 	now := time.Now().UTC()
 	relays := c.cfg.Market.Relays()
@@ -62,7 +68,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 		{"param", "schema", string(req.SchemaID)},
 		{"i", string(req.Canonical), "text"},
 		{"output", "application/json"},
-		{"bid", strconv.FormatInt(o.MaxMsats, 10)},
+		{"bid", strconv.FormatInt(o.BidMsats, 10)},
 		append(nostr.Tag{"relays"}, relays...),
 		{"p", o.Provider},
 		{"expiration", strconv.FormatInt(now.Add(o.TTL).Unix(), 10)},

@@ -136,6 +136,9 @@ func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
 	a.ReservedAt = fromMs(reserved)
 	p.Attempt = &a
 	p.Payment, err = tx.purchasePayment(p.RequestID)
+	if p.Payment != nil && p.Payment.State == payments.PaymentSucceeded && p.State == buyer.StateFailed && p.ResultEvent == nil {
+		p.SettledTooEarly = true // and nothing came for it
+	}
 	return err
 }
 

@@ -1,0 +1,216 @@
+package buyer_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// postpaid answers with a result and then asks to be paid for it.
+func postpaid(change func(*answer)) func(*cheat, nostr.Event) []nostr.Event {
+	return func(c *cheat, req nostr.Event) []nostr.Event {
+		bill := c.offer(req, func(d *deal) { d.quote.Mode = receipts.ModePostpay })
+		result := c.result(req, func(a *answer) {
+			a.set("amount", "20000")
+			a.set("quote_hash", hashing.Bytes([]byte(bill.Content)).String())
+			change(a)
+		})
+		return []nostr.Event{result, bill, c.end(req)}
+	}
+}
+
+// TestPostpayPaysForResultsOnly: what is no result, though it is signed and
+// well formed, is not paid for; a command that failed is.
+func TestPostpayPaysForResultsOnly(t *testing.T) {
+	requirements.Covers(t, "K-47")
+	for name, tt := range map[string]struct {
+		change func(*answer)
+		pays   bool
+		want   string
+	}{
+		"a result": {func(*answer) {}, true, "the payment came back"},
+		"a failed command": {func(a *answer) {
+			a.result.Runs[0].ExitCode, a.result.Status = 1, schemas.StatusFailed
+		}, true, "the payment came back"},
+		"an error": {func(a *answer) {
+			a.result.Status, a.result.Runs, a.result.Error = schemas.StatusError, []schemas.SandboxRunInfo{}, "crashed, pay anyway"
+		}, false, "its status is error"},
+		"an artifact that did not come": {func(a *answer) {
+			a.result.Artifacts = []schemas.SandboxArtifact{{Path: "out", SHA256: hashing.Bytes([]byte("x")), SizeBytes: 1}}
+		}, false, "canceled: enough"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, p, err := play(t, postpaid(tt.change), nil, buyer.Limits{})
+			if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, tt.want) {
+				t.Errorf("purchase %s (%s), %v", p.State, p.Reason, err)
+			}
+			if (len(c.sent) == 1) != tt.pays || len(c.sent) > 1 {
+				t.Errorf("sent %+v", c.sent)
+			}
+		})
+	}
+}
+
+// TestUnmetExpectationIsNotPaid: the request says what it wants to pay for.
+func TestUnmetExpectationIsNotPaid(t *testing.T) {
+	requirements.Covers(t, "K-47")
+	input := strings.Replace(request, `"commands"`, `"verification":{"expected":{"exit_codes":[0]}},"commands"`, 1)
+	c, p, err := order(t, postpaid(func(a *answer) {
+		a.result.Runs[0].ExitCode, a.result.Status = 1, schemas.StatusFailed
+	}), buyer.Order{Input: []byte(input)})
+	if !errors.Is(err, buyer.ErrFailed) || !strings.HasPrefix(p.Reason, "not paid: ") || len(c.sent) != 0 {
+		t.Errorf("purchase %s (%s), %v, sent %+v", p.State, p.Reason, err, c.sent)
+	}
+}
+
+// TestQuoteAboveTheAnnouncedPrice: the bid is the price that was announced, not
+// all that the buyer would pay, and no more is paid.
+func TestQuoteAboveTheAnnouncedPrice(t *testing.T) {
+	c, p, err := order(t, func(c *cheat, req nostr.Event) []nostr.Event {
+		if bid := req.Tags.Find("bid"); bid == nil || bid[1] != "19999" {
+			t.Errorf("bid %v", bid)
+		}
+		return []nostr.Event{c.offer(req, func(*deal) {})}
+	}, buyer.Order{BidMsats: price - 1})
+	if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, "price_msats") || len(c.sent) != 0 {
+		t.Errorf("purchase %s (%s), %v, sent %+v", p.State, p.Reason, err, c.sent)
+	}
+}
+
+// TestChattyProviderIsNotKept: what a provider can make the buyer store is bounded.
+func TestChattyProviderIsNotKept(t *testing.T) {
+	var store buyer.Store
+	var id string
+	_, _, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+		id = req.ID
+		all := []nostr.Event{c.word(req, "processing", strings.Repeat("x", 20<<10))}
+		for i := range 200 {
+			all = append(all, c.word(req, "processing", fmt.Sprint(i)))
+		}
+		go func() {
+			for _, ev := range append(all, c.end(req)) {
+				c.out <- ev
+			}
+		}()
+		return nil
+	}, nil, nil, func(cfg *buyer.Config) { store = cfg.Store })
+	if !errors.Is(err, buyer.ErrFailed) {
+		t.Fatal(err)
+	}
+	kept, err := store.Feedback(t.Context(), id)
+	if err != nil || len(kept) == 0 || len(kept) > 64 {
+		t.Errorf("%d events are kept, %v", len(kept), err)
+	}
+	for _, raw := range kept {
+		if len(raw) > 16<<10 {
+			t.Errorf("one of %d bytes is kept", len(raw))
+		}
+	}
+}
+
+// crowd is a market full of announcements.
+type crowd struct {
+	*cheat
+	events []nostr.Event // newest first
+}
+
+func (c crowd) Query(_ context.Context, f nostr.Filter) ([]nostr.Event, error) {
+	var page []nostr.Event
+	for _, ev := range c.events {
+		if len(page) < f.Limit && (f.Until == nil || ev.CreatedAt <= *f.Until) {
+			page = append(page, ev)
+		}
+	}
+	return page, nil
+}
+
+// TestCrowdHidesNobody: a thousand newer announcements do not hide an honest
+// one; those from the future, or with a price below zero, are none.
+func TestCrowdHidesNobody(t *testing.T) {
+	key, err := relay.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cheat{t: t, key: key}
+	announce := func(d string, at time.Time, price int64) nostr.Event {
+		content, err := json.Marshal(map[string]any{
+			"capabilities": map[string]any{"supported_jobs": []string{"oa.sandbox_run.v1"}},
+			"pricing":      map[string]any{"sandbox_per_minute_msats": price},
+			"lightwork":    map[string]any{"base_msats": map[string]int64{"oa.sandbox_run.v1": 5}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := nostr.Event{Kind: 31990, CreatedAt: nostr.Timestamp(at.Unix()), Content: string(content), Tags: nostr.Tags{{"d", d}, {"k", "5050"}}}
+		if err := key.Sign(t.Context(), &ev); err != nil {
+			t.Fatal(err)
+		}
+		return ev
+	}
+	now := time.Now()
+	m := crowd{cheat: c}
+	m.events = append(m.events, announce("future", now.Add(time.Hour), 1), announce("negative", now, -1))
+	for i := range 1200 {
+		m.events = append(m.events, announce(fmt.Sprint("crowd-", i), now.Add(-time.Duration(i/3)*time.Second), 100))
+	}
+	m.events = append(m.events, announce("honest", now.Add(-time.Hour), 7))
+	client, err := buyer.New(buyer.Config{Signer: key, Store: noStore{}, Market: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.Discover(t.Context(), "oa.sandbox_run.v1", "")
+	if err != nil || len(list) != 1201 || list[0].PerMinuteMsats != 7 {
+		t.Fatalf("%d listings, %v", len(list), err)
+	}
+	if got := list[0].PriceMsats("oa.sandbox_run.v1", 61*time.Second); got != 19 {
+		t.Errorf("two minutes cost %d", got)
+	}
+}
+
+type noStore struct{ buyer.Store }
+
+// TestNoRelay: a buyer that reaches no relay says so, and its purchase stays open.
+func TestNoRelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key, err := relay.GenerateKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := buyer.New(buyer.Config{Signer: key, Store: one{}, Market: unreachable{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := client.Follow(t.Context(), "id", nil)
+		if !errors.Is(err, buyer.ErrNoRelay) || p.State != buyer.StateRequested {
+			t.Errorf("purchase %s, %v", p.State, err)
+		}
+	})
+}
+
+type one struct{ buyer.Store }
+
+func (one) Purchase(context.Context, string) (buyer.Purchase, error) {
+	return buyer.Purchase{RequestID: "id", State: buyer.StateRequested}, nil
+}
+
+type unreachable struct{ buyer.Market }
+
+func (unreachable) Listen(ctx context.Context, _ nostr.Filters, _ func(), _ func(nostr.Event)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
