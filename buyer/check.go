@@ -278,10 +278,15 @@ func runLimit(p Purchase) time.Duration {
 	if err != nil {
 		return 0
 	}
+	return limitOf(req)
+}
+
+// limitOf is the limit that a request states, or else a minute.
+func limitOf(req *schemas.Request) time.Duration {
 	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
 		return time.Duration(sr.Sandbox.Resources.TimeoutSecs) * time.Second
 	}
-	return 0
+	return time.Minute
 }
 
 // failedClaims lists what a verification of our own bundle did not prove of

@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 const (
@@ -123,15 +124,15 @@ func (c *Client) announcements(ctx context.Context, f nostr.Filter) ([]nostr.Eve
 	return all, nil
 }
 
-// PriceMsats is what the provider announces for a job of at most limit; 0 if
-// it announces no price.
-func (l Listing) PriceMsats(schemaID string, limit time.Duration) int64 {
-	minutes := int64((limit + time.Minute - 1) / time.Minute)
-	base := l.BaseMsats[schemaID]
-	if minutes <= 0 || base < 0 || l.PerMinuteMsats > (1<<53-1-base)/minutes {
-		return 0
+// PriceMsats is what the provider announces for a job of at most limit; false
+// if it announces no price that can be read for this job type.
+func (l Listing) PriceMsats(schema schemas.ID, limit time.Duration) (int64, bool) {
+	minutes := max(1, int64((limit+time.Minute-1)/time.Minute))
+	base, ok := l.BaseMsats[string(schema)]
+	if !ok || base < 0 || l.PerMinuteMsats > (1<<53-1-base)/minutes {
+		return 0, false
 	}
-	return base + l.PerMinuteMsats*minutes
+	return base + l.PerMinuteMsats*minutes, true
 }
 
 func listing(ev nostr.Event) (Listing, bool) {

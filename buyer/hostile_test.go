@@ -86,7 +86,7 @@ func TestQuoteAboveTheAnnouncedPrice(t *testing.T) {
 			t.Errorf("bid %v", bid)
 		}
 		return []nostr.Event{c.offer(req, func(*deal) {})}
-	}, buyer.Order{BidMsats: price - 1})
+	}, buyer.Order{Announced: &buyer.Listing{PerMinuteMsats: price - 2, BaseMsats: map[string]int64{"oa.sandbox_run.v1": 1}}})
 	if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, "price_msats") || len(c.sent) != 0 {
 		t.Errorf("purchase %s (%s), %v, sent %+v", p.State, p.Reason, err, c.sent)
 	}
@@ -177,8 +177,11 @@ func TestCrowdHidesNobody(t *testing.T) {
 	if err != nil || len(list) != 1201 || list[0].PerMinuteMsats != 7 {
 		t.Fatalf("%d listings, %v", len(list), err)
 	}
-	if got := list[0].PriceMsats("oa.sandbox_run.v1", 61*time.Second); got != 19 {
+	if got, ok := list[0].PriceMsats(schemas.SandboxRun, 61*time.Second); got != 19 || !ok {
 		t.Errorf("two minutes cost %d", got)
+	}
+	if _, ok := list[0].PriceMsats(schemas.Embedding, time.Minute); ok {
+		t.Error("a price was read that nobody announced")
 	}
 }
 

@@ -29,10 +29,11 @@ type Order struct {
 	SchemaID string
 	Input    []byte // the request document; defaults are filled by both sides
 	MaxMsats int64  // the job's budget, routing fees included
-	// BidMsats is what the provider is told it may ask at most, and the most a
-	// quote may be: the announced price, where one was announced. 0: MaxMsats.
-	BidMsats int64
-	Mode     receipts.Mode
+	// Announced is the provider's announcement. The price in it, if it has one
+	// for the job, is sent as the bid, and no quote above it is accepted; nil
+	// bids MaxMsats.
+	Announced *Listing
+	Mode      receipts.Mode
 	// PayeeNode, if set, is the only node whose invoice is paid.
 	PayeeNode string
 	TTL       time.Duration // the request expires after this (1 h)
@@ -58,8 +59,11 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	if o.Mode != "" && !slices.Contains(c.cfg.Modes, o.Mode) {
 		return Purchase{}, fmt.Errorf("payment mode %q is not among those we buy in %v (buyer.modes)", o.Mode, c.cfg.Modes)
 	}
-	if o.BidMsats <= 0 || o.BidMsats > o.MaxMsats {
-		o.BidMsats = o.MaxMsats
+	bid := o.MaxMsats
+	if o.Announced != nil {
+		if price, ok := o.Announced.PriceMsats(req.SchemaID, limitOf(req)); ok {
+			bid = min(bid, price)
+		}
 	}
 	def(&o.TTL, time.Hour)
 	now := time.Now().UTC()
@@ -68,7 +72,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 		{"param", "schema", string(req.SchemaID)},
 		{"i", string(req.Canonical), "text"},
 		{"output", "application/json"},
-		{"bid", strconv.FormatInt(o.BidMsats, 10)},
+		{"bid", strconv.FormatInt(bid, 10)},
 		append(nostr.Tag{"relays"}, relays...),
 		{"p", o.Provider},
 		{"expiration", strconv.FormatInt(now.Add(o.TTL).Unix(), 10)},
