@@ -232,6 +232,8 @@ func TestRefusals(t *testing.T) {
 		"limit too high":   {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"timeout_secs":99999}},"commands":[{"cmd":"true"}]}`), "timeout_secs"},
 		"other image":      {input(strings.Replace(typed, "0001\"", "0002\"", 1)), "image_not_available"},
 		"docker image":     {input(strings.Replace(typed, "host", "docker", 1)), "image_not_available"},
+		"too much memory":  {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"memory_mb":4097}},"commands":[{"cmd":"true"}]}`), "over_resources: at most 4096 MiB"},
+		"too many CPUs":    {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"cpus":4.5}},"commands":[{"cmd":"true"}]}`), "over_resources"},
 		"bid below price":  {addTag("bid", "19999"), "bid_too_low: the price is 20000"},
 		"bid is no number": {addTag("bid", "lots"), "bid_too_low"},
 		"mode not sold":    {addTag("param", "payment_mode", "postpay"), "payment_mode"},
@@ -351,3 +353,19 @@ func TestRunThatFailsIsNotCharged(t *testing.T) {
 		t.Errorf("job %s, %d runs, %v", job.State, s.runs, err)
 	}
 }
+
+// TestLimitsThatCannotBeMeant: a configuration with a negative bound is refused
+// before anything is built on it.
+func TestLimitsThatCannotBeMeant(t *testing.T) {
+	for _, l := range []provider.Limits{{Concurrent: -2}, {QueuePerBuyer: -8}, {QuoteTTL: -time.Minute}, {QuoteTTL: 10}, {MemoryMB: -1}} {
+		_, err := provider.New(provider.Config{
+			Signer: &relay.Key{}, Store: noStore{}, Market: &shop{}, Runner: &runner{}, RootSecret: make([]byte, 32), Policy: []byte("{}"),
+			Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeFree}}}, Limits: l,
+		})
+		if err == nil || !strings.Contains(err.Error(), "limits: ") {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+}
+
+type noStore struct{ provider.Store }

@@ -81,6 +81,9 @@ type Pricing struct {
 type Capacity struct {
 	MaxConcurrentJobs int `json:"max_concurrent_jobs"`
 	MaxContextTokens  int `json:"max_context_tokens"`
+	// What a sandbox job may ask for.
+	MaxMemoryMB int64   `json:"max_memory_mb"`
+	MaxCPUs     float64 `json:"max_cpus"`
 }
 
 // Stability of OA-7.1, computed from this node's own records.
@@ -118,7 +121,7 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 		Name: pr.Name, About: pr.About, Picture: pr.Picture, Website: pr.Website, LUD16: pr.LUD16,
 		SupplyClass:  "SingleNode",
 		Capabilities: Capabilities{SupportedJobs: []string{}, Models: []string{}, Hardware: Hardware{MemoryGB: memoryGB(), GPUType: "none"}},
-		Capacity:     Capacity{MaxConcurrentJobs: p.limits.Concurrent},
+		Capacity:     Capacity{MaxConcurrentJobs: p.limits.Concurrent, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs},
 		Stability:    Stability{JobsCompleted: st.Succeeded, AvgLatencyMs: st.AvgLatencyMs},
 		Amount:       "free",
 		NIP90Params:  map[string]NIP90Key{"schema": {Required: true}, "payment_mode": {}},

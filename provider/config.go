@@ -118,6 +118,30 @@ type Limits struct {
 	HoldMargin     time.Duration // a hold is given up this long before it is lost (2 min)
 	RefusalsPerMin int           // answers to bad requests, per key (10)
 	LookupEvery    time.Duration // how often open invoices are looked up without a hint (30 s)
+	MemoryMB       int64         // the most a job may ask for, MiB (4096)
+	CPUs           float64       // the most a job may ask for (4)
+}
+
+// check refuses what cannot be meant.
+func (l Limits) check() error {
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"concurrent", int64(l.Concurrent)}, {"queue", int64(l.Queue)}, {"queue_per_buyer", int64(l.QueuePerBuyer)},
+		{"unpaid", int64(l.Unpaid)}, {"unpaid_per_buyer", int64(l.UnpaidPerBuyer)}, {"held_per_buyer", int64(l.HeldPerBuyer)},
+		{"runs", int64(l.Runs)}, {"quote_ttl", int64(l.QuoteTTL)}, {"postpay_ttl", int64(l.PostpayTTL)},
+		{"clock_window", int64(l.ClockWindow)}, {"hold_margin", int64(l.HoldMargin)}, {"refusals_per_min", int64(l.RefusalsPerMin)},
+		{"lookup_every", int64(l.LookupEvery)}, {"memory_mb", l.MemoryMB}, {"cpus", int64(l.CPUs)},
+	} {
+		if n.value < 0 {
+			return fmt.Errorf("limits: %s cannot be negative", n.name)
+		}
+	}
+	if l.QuoteTTL > 0 && l.QuoteTTL < time.Second {
+		return errors.New("limits: quote_ttl is shorter than a second")
+	}
+	return nil
 }
 
 // Kinds are the event kinds that are ours to configure.
@@ -159,6 +183,9 @@ func (c *Config) validate() error {
 		return errors.New("provider: nothing is on offer")
 	case len(c.Policy) == 0:
 		return errors.New("provider: a policy manifest is required")
+	}
+	if err := c.Limits.check(); err != nil {
+		return err
 	}
 	for _, o := range c.Offers {
 		if err := c.checkOffer(o); err != nil {
@@ -207,6 +234,8 @@ func (l Limits) withDefaults() Limits {
 	def(&l.HoldMargin, 2*time.Minute)
 	def(&l.RefusalsPerMin, 10)
 	def(&l.LookupEvery, 30*time.Second)
+	def(&l.MemoryMB, 4096)
+	def(&l.CPUs, 4)
 	return l
 }
 

@@ -174,6 +174,10 @@ func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
 		if err := sr.CheckImage(p.cfg.Images.HostDigest, p.cfg.Images.Registered); err != nil {
 			return nil, Offer{}, Reason{CodeImageNotAvailable, err.Error()}
 		}
+		r := sr.Sandbox.Resources
+		if r.MemoryMB > p.limits.MemoryMB || r.CPUs > p.limits.CPUs {
+			return nil, Offer{}, Reason{CodeOverResources, fmt.Sprintf("at most %d MiB of memory and %g processors here", p.limits.MemoryMB, p.limits.CPUs)}
+		}
 	}
 	return req, p.cfg.Offers[i], Reason{}
 }

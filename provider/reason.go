@@ -19,6 +19,7 @@ const (
 	CodeUnsupportedEncryption Code = "unsupported_encryption"
 	CodeInvalidInput          Code = "invalid_input"
 	CodeImageNotAvailable     Code = "image_not_available"
+	CodeOverResources         Code = "over_resources"
 	CodeBidTooLow             Code = "bid_too_low"
 	CodeOverCapacity          Code = "over_capacity"
 	CodeTooManyUnpaid         Code = "too_many_unpaid"

@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
@@ -157,10 +159,20 @@ func providerConfigOf(c *config, key *relay.Key, k *kernel.Kernel, m *market, ru
 			QueuePerBuyer: c.Provider.Limits.QueuePerBuyer, Unpaid: c.Provider.Limits.Unpaid,
 			UnpaidPerBuyer: c.Provider.Limits.UnpaidPerBuyer, HeldPerBuyer: c.Provider.Limits.HeldPerBuyer,
 			QuoteTTL: c.Provider.Limits.QuoteTTL,
+			MemoryMB: hostMemoryMB() / 2, CPUs: float64(runtime.NumCPU()),
 		},
 	}
 	cfg.Policy, err = policyManifest(c, run, image)
 	return cfg, err
+}
+
+// hostMemoryMB is this machine's memory; jobs share half of it at most.
+func hostMemoryMB() int64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return int64(info.Totalram * uint64(info.Unit) >> 20)
 }
 
 // policyManifest freezes what jobs run under: who may reach what, at which
