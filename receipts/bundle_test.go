@@ -185,3 +185,14 @@ func TestReadBundleRefuses(t *testing.T) {
 type absent struct{}
 
 func (absent) Open(string) (fs.File, error) { return nil, fs.ErrNotExist }
+
+// TestTarEnds: behind the end of an archive nothing may be but zeros.
+func TestTarEnds(t *testing.T) {
+	good := archive(t, []entry{{receipts.FileReceipt, tar.TypeReg, "{}"}})
+	if _, err := receipts.ReadTar(bytes.NewReader(append(good, make([]byte, 9000)...)), receipts.Limits{}); err != nil {
+		t.Errorf("padding: %v", err)
+	}
+	if _, err := receipts.ReadTar(bytes.NewReader(append(append([]byte{}, good...), `{"another":"receipt"}`...)), receipts.Limits{}); !errors.Is(err, receipts.ErrBundle) {
+		t.Errorf("data behind the end: %v", err)
+	}
+}

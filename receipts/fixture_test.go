@@ -55,9 +55,10 @@ const (
 // recipe makes a bundle. Its hooks let a test play an attacker who holds every
 // key: each changes one document, and what comes later is made to fit.
 type recipe struct {
-	network payments.Network
-	mode    receipts.Mode
-	first   bool // the provider's first receipt
+	document string // the order; requestDoc
+	network  payments.Network
+	mode     receipts.Mode
+	first    bool // the provider's first receipt
 
 	request      func(*receipts.Event)
 	quote        func(*receipts.Quote)
@@ -87,6 +88,9 @@ func (r recipe) orDefault() recipe {
 	}
 	if r.mode == "" {
 		r.mode = receipts.ModeHold
+	}
+	if r.document == "" {
+		r.document = requestDoc
 	}
 	if r.buyer == nil {
 		r.buyer = person("buyer")
@@ -183,7 +187,7 @@ func sign(ev *receipts.Event, key *btcec.PrivateKey) {
 func (r recipe) makeRequest(m *made) *schemas.Request {
 	m.request = receipts.Event{Kind: 5050, CreatedAt: requested, Tags: [][]string{
 		{"param", "schema", string(schemas.SandboxRun)},
-		{"i", requestDoc, "text"},
+		{"i", r.document, "text"},
 		{"output", "application/json"},
 		{"bid", "50000"},
 		{"p", xOnly(r.provider)},
@@ -192,7 +196,7 @@ func (r recipe) makeRequest(m *made) *schemas.Request {
 	sign(&m.request, r.signRequest)
 	m.bundle.Request = m.request.JSON()
 	schema, _ := schemas.Lookup(string(schemas.SandboxRun))
-	return must(schema.ParseRequest([]byte(requestDoc)))
+	return must(schema.ParseRequest([]byte(r.document)))
 }
 
 func (r recipe) makeQuote(m *made, job *schemas.Request) {

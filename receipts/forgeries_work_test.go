@@ -50,6 +50,39 @@ func forgedRequest() []scenario {
 			want: states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
 		},
 		{
+			name: "job_for_another_provider", about: "the request is an order to another provider",
+			recipe: recipe{request: func(ev *receipts.Event) {
+				for _, tag := range ev.Tags {
+					if tag[0] == "p" {
+						tag[1] = strings.Repeat("ab", 32)
+					}
+				}
+			}},
+			want: states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "job_bid_below_price", about: "the buyer would have paid a thousandth of it",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags = append(ev.Tags, []string{"bid", "21"}) }},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "job_another_mode", about: "the buyer asked to pay afterwards",
+			recipe: recipe{request: func(ev *receipts.Event) {
+				ev.Tags = append(ev.Tags, []string{"param", "payment_mode", "postpay"})
+			}},
+			want: states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "job_after_settlement", about: "the request is dated a year after the settlement",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.CreatedAt += 365 * 24 * 3600 }},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "job_after_quote", about: "the quote had expired long before the request was signed",
+			recipe: recipe{quote: func(q *receipts.Quote) { q.ExpiresAt = "1999-01-01T00:00:00Z" }},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
 			name: "request_breaks_schema", about: "the request lacks what its schema wants",
 			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags[1][1] = `{}` }},
 			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
@@ -76,6 +109,14 @@ func forgedResult() []scenario {
 				b.ResultEvent = recipe{resultEvent: func(ev *receipts.Event) { ev.CreatedAt++ }}.make().bundle.ResultEvent
 			}},
 			want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_not_expected", about: "the request pays for exit code 7 alone",
+			recipe: recipe{document: strings.TrimSuffix(requestDoc, "}") + `,"verification":{"expected":{"exit_codes":[7,7]}}}`}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "result_after_settlement", about: "the result is dated a year after the settlement",
+			recipe: recipe{resultEvent: func(ev *receipts.Event) { ev.CreatedAt += 365 * 24 * 3600 }}, want: failed(receipts.ClaimResult),
 		},
 		{
 			name: "result_encrypted", about: "the result was delivered encrypted",

@@ -21,12 +21,16 @@ func ReadTar(r io.Reader, limits Limits) (*Bundle, error) {
 	l := newLoader(limits)
 	// The archive as a whole is bounded too, so that its headers cannot grow
 	// without end.
-	in := tar.NewReader(io.LimitReader(r, l.limits.TotalBytes+tarOverhead))
+	whole := io.LimitReader(r, l.limits.TotalBytes+tarOverhead)
+	in := tar.NewReader(whole)
 	root := ""
 	for entries := 0; ; entries++ {
 		header, err := in.Next()
 		switch {
 		case errors.Is(err, io.EOF):
+			if err := onlyZeros(whole); err != nil {
+				return nil, err
+			}
 			return l.done()
 		case err != nil:
 			return nil, fmt.Errorf("%w: read archive: %w", ErrBundle, err)
@@ -49,6 +53,25 @@ func ReadTar(r io.Reader, limits Limits) (*Bundle, error) {
 		}
 		if err := l.add(file, in); err != nil {
 			return nil, err
+		}
+	}
+}
+
+// onlyZeros refuses what another program could take for more of the archive.
+func onlyZeros(r io.Reader) error {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		for _, b := range buf[:n] {
+			if b != 0 {
+				return fmt.Errorf("%w: data behind the end of the archive", ErrBundle)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: read archive: %w", ErrBundle, err)
 		}
 	}
 }

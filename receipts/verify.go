@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -195,12 +197,65 @@ func (v *verifier) job(g grader) {
 	g.step("2.5", "its kind is one of a job request", requestKindError(ev.Kind))
 	// 2.6 to 2.8
 	request := v.typedRequest(g, *ev)
+	// 2.9 to 2.11
+	g.step("2.9", "it names this provider, or nobody", v.addressed(*ev))
+	g.step("2.10", "price and mode are those that it allows", v.allowed(*ev))
+	g.step("2.11", "it was signed before the quote expired and before the settlement", v.inTime(*ev))
 	if g.claim.State == "" {
 		v.request, v.requestKind = request, ev.Kind
 	}
-	// 2.9
-	g.pin("2.9", "buyer", v.buyer, v.pins.Buyer)
+	// 2.12
+	g.pin("2.12", "buyer", v.buyer, v.pins.Buyer)
 	g.prove(fmt.Sprintf("%s, as the buyer signed it", rec.SchemaID))
+}
+
+// addressed: a request that names providers is an order to them alone.
+func (v *verifier) addressed(ev Event) error {
+	named := ev.Values("p")
+	if len(named) > 0 && !slices.Contains(named, v.provider) {
+		return fmt.Errorf("%w: it is addressed to another provider", ErrMismatch)
+	}
+	return nil
+}
+
+// allowed: the buyer's bid is a maximum, and a mode that it names is the only one.
+func (v *verifier) allowed(ev Event) error {
+	for _, bid := range ev.Values("bid") {
+		most, err := strconv.ParseInt(bid, 10, 64)
+		if err != nil || v.receipt.AmountMsats > most {
+			return fmt.Errorf("%w: %d msats, and the bid is %s", ErrMismatch, v.receipt.AmountMsats, quoted(bid))
+		}
+	}
+	for _, tag := range ev.Tags {
+		if len(tag) >= 3 && tag[0] == "param" && tag[1] == "payment_mode" && tag[2] != string(v.receipt.Mode) {
+			return fmt.Errorf("%w: mode %s, and it asks for %s", ErrMismatch, v.receipt.Mode, quoted(tag[2]))
+		}
+	}
+	return nil
+}
+
+// clockSkew is how far two parties' clocks may be apart.
+const clockSkew = 5 * time.Minute
+
+func (v *verifier) inTime(ev Event) error {
+	signed := time.Unix(ev.CreatedAt, 0)
+	if q, err := v.quote(); err == nil && signed.After(q.Expiry().Add(clockSkew)) {
+		return fmt.Errorf("%w: the quote expired before the request was signed", ErrMismatch)
+	}
+	return v.beforeSettlement(signed)
+}
+
+// beforeSettlement: the receipt's timestamp is that of the settlement, which
+// comes last in every mode.
+func (v *verifier) beforeSettlement(at time.Time) error {
+	settled, err := parseTimestamp(v.receipt.Timestamp)
+	if err != nil {
+		return err
+	}
+	if at.After(settled.Add(clockSkew)) {
+		return fmt.Errorf("%w: it is dated after the settlement", ErrMismatch)
+	}
+	return nil
 }
 
 func requestKindError(kind int) error {

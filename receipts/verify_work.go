@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/replay"
@@ -37,7 +38,33 @@ func (v *verifier) result(g grader) {
 		return
 	}
 	v.artifacts(g, result)
-	g.prove("valid under " + rec.SchemaID + ", delivered and hashed as the receipt says")
+	// 3.13
+	g.step("3.13", "it was signed before the settlement", v.beforeSettlement(time.Unix(ev.CreatedAt, 0)))
+	reason := "valid under " + rec.SchemaID + ", delivered and hashed as the receipt says"
+	if run, ok := result.Value.(*schemas.SandboxRunResult); ok {
+		reason += "; its status is " + string(run.Status)
+	}
+	g.prove(reason)
+}
+
+// answers holds the result against the request, and against what the request
+// wanted it to be before it is paid for.
+func (v *verifier) answers(result *schemas.Result) error {
+	if err := v.request.CheckResult(result); err != nil {
+		return err
+	}
+	asked, ok := v.request.Value.(*schemas.SandboxRunRequest)
+	if !ok {
+		return nil
+	}
+	run, ok := result.Value.(*schemas.SandboxRunResult)
+	if !ok {
+		return nil
+	}
+	if met, why := asked.ExpectationMet(run); !met {
+		return errors.New("not what verification.expected wants: " + why)
+	}
+	return nil
 }
 
 // resultDocument takes RESULT.json through steps 3.6 to 3.10.
@@ -76,7 +103,7 @@ func (v *verifier) resultDocument(g grader, content string) *schemas.Result {
 		g.step("3.10", "it answers the request", lacking("there is no proved request to hold it against"))
 		return result
 	}
-	g.step("3.10", "it answers the request", escaped(v.request.CheckResult(result)))
+	g.step("3.10", "it answers the request, and is what it expects where it expects something", escaped(v.answers(result)))
 	return result
 }
 
