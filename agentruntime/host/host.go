@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,8 +33,12 @@ type Installed struct {
 	// Tools are the slots: nothing else the agent registers can be called (K-2).
 	Tools []string
 	// Env is what the agent finds in its environment, NAME=value.
-	Env      []string
-	UID, GID int // 0: the node's own
+	Env []string
+	// Read lists what it may read beside the system's programs and its folder.
+	Read []string
+	// Unconfined leaves it everything that its user can reach.
+	Unconfined bool
+	UID, GID   int // 0: the node's own
 	// Manual agents are started by the operator, not with the node.
 	Manual bool
 }
@@ -137,11 +142,11 @@ func (h *Host) spec(e *entry) (supervisor.Spec, error) {
 	if e.installed == nil {
 		return e.builtIn, nil
 	}
-	m, _, err := h.approved(e)
+	m, approval, err := h.approved(e)
 	if err != nil {
 		return supervisor.Spec{}, err
 	}
-	spec := SpecOf(e.installed, m)
+	spec := SpecOf(e.installed, m, approval.Permissions)
 	spec.Allow = func() error {
 		_, _, err := h.approved(e)
 		return err
@@ -167,9 +172,9 @@ const (
 	defaultConcurrent = 3
 )
 
-// SpecOf is how an installed agent runs. A program that is a path is one below
-// the agent's folder.
-func SpecOf(in *Installed, m *manifest.Manifest) supervisor.Spec {
+// SpecOf is how an installed agent runs with the permissions that it was
+// granted. A program that is a path is one below the agent's folder.
+func SpecOf(in *Installed, m *manifest.Manifest, granted []string) supervisor.Spec {
 	command := m.Command()
 	if strings.Contains(command[0], "/") && !filepath.IsAbs(command[0]) {
 		command[0] = filepath.Join(in.Dir, command[0])
@@ -183,6 +188,10 @@ func SpecOf(in *Installed, m *manifest.Manifest) supervisor.Spec {
 			OpenFiles: uint64(l.OpenFiles),
 		},
 	}
+	if !in.Unconfined {
+		spec.Confine = confinement(in, command[0], granted)
+		spec.Env = append([]string{"TMPDIR=" + in.Dir}, in.Env...)
+	}
 	if l.MaxToolCallDurationSecs > 0 {
 		spec.Limits.CallTimeout = time.Duration(l.MaxToolCallDurationSecs) * time.Second
 	}
@@ -190,6 +199,59 @@ func SpecOf(in *Installed, m *manifest.Manifest) supervisor.Spec {
 		spec.Limits.Concurrent = l.MaxConcurrentCalls
 	}
 	return spec
+}
+
+// system is what every program needs to run at all. /etc as a whole holds
+// secrets that root may read, so it is not among it.
+var system = [...]string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/dev/random", "/dev/urandom",
+	"/etc/alternatives", "/etc/ca-certificates", "/etc/fonts", "/etc/group", "/etc/hosts", "/etc/host.conf", "/etc/ld.so.cache",
+	"/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/pki", "/etc/protocols",
+	"/etc/resolv.conf", "/etc/services", "/etc/ssl", "/etc/timezone",
+}
+
+// Forms of permissions that confinement knows. Others mean something to the
+// agent alone.
+const (
+	permitRead    = "filesystem:read:"
+	permitWrite   = "filesystem:write:"
+	permitNetwork = "network:egress:"
+)
+
+// confinement is what the agent may reach: the system's programs, its own
+// folder, and what it was granted. A granted host opens the network: Landlock
+// knows ports, not names.
+func confinement(in *Installed, program string, granted []string) *supervisor.Confinement {
+	c := &supervisor.Confinement{
+		Read:  append(system[:len(system):len(system)], in.Read...),
+		Write: []string{in.Dir, "/dev/null", "/dev/zero", "/dev/full"},
+	}
+	if path, err := exec.LookPath(program); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			c.Read = append(c.Read, path)
+		}
+	}
+	for _, p := range granted {
+		switch {
+		case strings.HasPrefix(p, permitRead):
+			c.Read = append(c.Read, below(p[len(permitRead):]))
+		case strings.HasPrefix(p, permitWrite):
+			c.Write = append(c.Write, below(p[len(permitWrite):]))
+		case strings.HasPrefix(p, permitNetwork):
+			c.Network = true
+		}
+	}
+	return c
+}
+
+// below is the folder that a pattern such as /srv/texts/** means. A pattern
+// within a name cannot be held by Landlock and grants nothing.
+func below(pattern string) string {
+	pattern = strings.TrimSuffix(strings.TrimSuffix(pattern, "**"), "*")
+	if !filepath.IsAbs(pattern) || strings.ContainsAny(pattern, "*?[") {
+		return "/nonexistent"
+	}
+	return filepath.Clean(pattern)
 }
 
 // Stop ends an agent. One that does not run is fine.
@@ -237,6 +299,7 @@ type Status struct {
 	Since    string   `json:"since,omitempty"` // RFC 3339
 	PID      int      `json:"pid,omitempty"`
 	RunID    string   `json:"run_id,omitempty"`
+	Confined string   `json:"confined,omitempty"` // what confinement is in force
 	Restarts int      `json:"restarts"`
 	Inflight int      `json:"calls_in_flight"`
 	Tools    []string `json:"tools"`   // that can be called now
@@ -268,7 +331,7 @@ func (h *Host) List() []Status {
 		}
 		if s, ok := running[id]; ok {
 			st.Version, st.State, st.Reason = s.Version, string(s.State), s.Reason
-			st.Since, st.PID, st.RunID = s.Since.Format(time.RFC3339), s.PID, s.RunID
+			st.Since, st.PID, st.RunID, st.Confined = s.Since.Format(time.RFC3339), s.PID, s.RunID, s.Confined
 			st.Restarts, st.Inflight, st.Tools, st.Missing = s.Restarts, s.Inflight, s.Tools, s.Missing
 		} else if st.Reason == "" {
 			st.Reason = e.reason()

@@ -110,6 +110,9 @@ type Spec struct {
 	// UID and GID run the agent as another user; 0 keeps the supervisor's.
 	UID, GID int
 
+	// Confine bounds what the agent can reach; nil leaves it what its user can.
+	Confine *Confinement
+
 	// ManifestHash is what was approved. A hello that names another is refused.
 	ManifestHash string
 

@@ -56,7 +56,8 @@ type launchOrder struct {
 	GID  int      `json:"gid"`
 	// OpenFiles limits the descriptors of each process, the guard's own too;
 	// 0 leaves them as they are.
-	OpenFiles uint64 `json:"open_files,omitempty"`
+	OpenFiles uint64       `json:"open_files,omitempty"`
+	Confine   *Confinement `json:"confine,omitempty"`
 }
 
 // guardRequest is every further message to the guard.
@@ -68,11 +69,14 @@ type guardRequest struct {
 type guardReport struct {
 	PID   int    `json:"pid,omitempty"`
 	Error string `json:"error,omitempty"`
-	Exit  string `json:"exit,omitempty"`
+	// Confined says what confinement is in force.
+	Confined string `json:"confined,omitempty"`
+	Exit     string `json:"exit,omitempty"`
 }
 
 type guard struct {
-	control *os.File
+	control  *os.File
+	confined string
 
 	mu     sync.Mutex // orders signals and reaping: a reaped pid is never signalled
 	pid    int
@@ -96,7 +100,7 @@ func runGuard() int {
 		g.report(guardReport{Error: err.Error()})
 		return 1
 	}
-	g.report(guardReport{PID: g.pid})
+	g.report(guardReport{PID: g.pid, Confined: g.confined})
 	go func() {
 		for range signals {
 			g.signal(unix.SIGTERM)
@@ -146,6 +150,13 @@ func (g *guard) launch(in *frame.Reader) error {
 		return err
 	}
 	defer null.Close()
+	if order.Confine != nil {
+		// It holds for this thread, which starts the agent, and not for the
+		// others, which must be able to end it.
+		if g.confined, err = order.Confine.apply(); err != nil {
+			return err
+		}
+	}
 	attr := &syscall.ProcAttr{
 		Dir: order.Dir, Env: order.Env,
 		Files: []uintptr{null.Fd(), 1, 2},

@@ -20,10 +20,11 @@ var errNoGuard = errors.New("supervisor: the guard did not answer: does main cal
 
 // process is a launched agent and its guard.
 type process struct {
-	pid     int // of the agent
-	control *os.File
-	exited  chan struct{} // closed when agent, guard and descendants are gone
-	status  string        // how the agent ended; set before exited is closed
+	pid      int    // of the agent
+	confined string // what confinement is in force
+	control  *os.File
+	exited   chan struct{} // closed when agent, guard and descendants are gone
+	status   string        // how the agent ended; set before exited is closed
 
 	once sync.Once // guards the shutdown of control
 }
@@ -108,6 +109,7 @@ func (p *process) begin(reports *frame.Reader, order launchOrder, timeout time.D
 	if report.Error != "" {
 		return 0, fmt.Errorf("launch agent: %s", report.Error)
 	}
+	p.confined = report.Confined
 	return report.PID, p.control.SetDeadline(time.Time{})
 }
 

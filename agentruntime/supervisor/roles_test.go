@@ -34,6 +34,7 @@ var roles = map[string]func(ctx context.Context, arg string) error{
 	"silent":   func(context.Context, string) error { select {} },
 	"exit":     func(context.Context, string) error { return errors.New("at once") },
 	"show":     playShow,
+	"reach":    playReach,
 	"mute":     playMute,
 	"impostor": playImpostor,
 	"stranger": func(_ context.Context, token string) error { return knock("stranger", token) },
@@ -103,6 +104,44 @@ func playCrash(ctx context.Context, _ string) error {
 	fmt.Println("registered", s.ID())
 	os.Exit(3)
 	return nil
+}
+
+// playReach is an agent that tries to reach what its input names, and says how
+// each attempt ended.
+func playReach(ctx context.Context, _ string) error {
+	said := func(err error) string {
+		if err == nil {
+			return "reached"
+		}
+		return err.Error()
+	}
+	return agent.Run(ctx, agent.Config{Version: reference.Version, Tools: []agent.Tool{{
+		Name: "reach", Handler: func(ctx context.Context, c *agent.Call) (any, error) {
+			var in struct {
+				Read, Write, TCP, UDP string
+				Signal                int
+			}
+			if err := c.Decode(&in); err != nil {
+				return nil, err
+			}
+			out := map[string]string{}
+			_, err := os.ReadFile(in.Read)
+			out["read"] = said(err)
+			out["write"] = said(os.WriteFile(in.Write, []byte("x"), 0o600))
+			for network, addr := range map[string]string{"tcp": in.TCP, "udp": in.UDP} {
+				conn, err := net.Dial(network, addr)
+				if err == nil {
+					_, err = conn.Write([]byte("x"))
+					conn.Close()
+				}
+				out[network] = said(err)
+			}
+			out["signal"] = said(syscall.Kill(in.Signal, 0))
+			_, err = os.ReadFile(fmt.Sprintf("/proc/%d/environ", in.Signal))
+			out["environ"] = said(err)
+			return out, exec.CommandContext(ctx, "true").Run()
+		},
+	}}})
 }
 
 // playShow prints what an agent can see of itself, then serves.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,12 +59,16 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 	order := launchOrder{
 		Path: path, Argv: spec.Command, Env: spec.environ(r, cfg.HeartbeatInterval),
 		Dir: spec.Dir, UID: spec.UID, GID: spec.GID, OpenFiles: spec.Limits.OpenFiles,
+		Confine: spec.Confine,
 	}
 	if r.proc, err = launch(order, logs, cfg.HandshakeTimeout); err != nil {
 		r.removeSocket()
 		return nil, err
 	}
-	r.audit(AuditEvent{Type: AuditRunStarted})
+	r.audit(AuditEvent{Type: AuditRunStarted, Reason: r.proc.confined})
+	if strings.HasPrefix(r.proc.confined, "not confined") {
+		cfg.Log.Warn("agent runs unconfined", "agent", spec.ID, "why", r.proc.confined)
+	}
 	r.handshakes.Go(r.accept)
 	if err = r.awaitRegistered(ctx); err != nil {
 		r.audit(AuditEvent{Type: AuditHandshakeFailed, Reason: reasonOf(err)})

@@ -195,6 +195,7 @@ type AgentStatus struct {
 	Restarts      int // since Start
 	PID           int // 0 if there is no process
 	RunID         string
+	Confined      string // what confinement is in force; "" if none was asked for
 	SessionID     string
 	LastHeartbeat time.Time
 	Inflight      int      // calls that the agent has not ended
@@ -219,7 +220,7 @@ func (w *worker) status() AgentStatus {
 	if !s.healthy() {
 		st.State, st.Reason = StateUnhealthy, errHeartbeat.Error()
 	}
-	st.PID, st.RunID, st.SessionID = w.run.proc.pid, w.run.id, s.id
+	st.PID, st.RunID, st.SessionID, st.Confined = w.run.proc.pid, w.run.id, s.id, w.run.proc.confined
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.LastHeartbeat, st.Inflight, st.Abandoned, st.Stray = s.lastBeat.UTC(), len(s.calls), s.abandoned, s.stray

@@ -1,0 +1,89 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
+)
+
+// TestConfinement: what an agent was not given it cannot read, write, connect
+// to or signal, though it runs as the same user; what it was given it can.
+func TestConfinement(t *testing.T) {
+	requirements.Covers(t, "K-45")
+	own, other := t.TempDir(), t.TempDir()
+	for _, dir := range []string{own, other} {
+		if err := os.WriteFile(filepath.Join(dir, "file"), []byte("canary"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reach := func(t *testing.T, confine *Confinement, dir string) (map[string]string, string) {
+		t.Helper()
+		n := newNode(t, Config{})
+		spec := agentSpec("reach")
+		spec.Tools, spec.Confine = []string{"reach"}, confine
+		start(t, n, spec)
+		input := fmt.Sprintf(`{"read":%q,"write":%q,"tcp":%q,"udp":%q,"signal":%d}`,
+			filepath.Join(dir, "file"), filepath.Join(dir, "new"), tcp.Addr(), udp.LocalAddr(), os.Getpid())
+		r, failure := refCall(n, "reach", input)
+		if failure != nil {
+			t.Fatal(failure)
+		}
+		var out map[string]string
+		if err := json.Unmarshal(r.Output, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out, n.Status()[0].Confined
+	}
+	system := []string{"/usr", "/bin", "/lib", "/lib64", "/proc", "/dev/null", exe}
+	confined := &Confinement{Read: system, Write: []string{own, "/dev/null"}}
+	outside, words := reach(t, confined, other)
+	if strings.HasPrefix(words, "not confined") {
+		t.Skip(words)
+	}
+	t.Log(words, outside)
+	for what, want := range map[string]string{
+		"read": "permission denied", "write": "permission denied", "tcp": "", "udp": "", "signal": "operation not permitted", "environ": "permission denied",
+	} {
+		if outside[what] == "reached" || !strings.Contains(outside[what], want) {
+			if what == "udp" && os.Geteuid() != 0 {
+				continue // said in the status
+			}
+			t.Errorf("outside: %s: %s", what, outside[what])
+		}
+	}
+	inside, _ := reach(t, &Confinement{Read: system, Write: []string{own, "/dev/null"}, Network: true}, own)
+	for _, what := range []string{"read", "write", "tcp", "udp"} {
+		if inside[what] != "reached" {
+			t.Errorf("inside: %s: %s", what, inside[what])
+		}
+	}
+	free, words := reach(t, nil, other)
+	for what, got := range free {
+		if got != "reached" {
+			t.Errorf("unconfined: %s: %s", what, got)
+		}
+	}
+	if words != "" {
+		t.Errorf("unconfined, and said to be %q", words)
+	}
+}
