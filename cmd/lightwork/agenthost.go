@@ -34,7 +34,10 @@ func (c *config) installed() ([]host.Installed, error) {
 		if err != nil {
 			return nil, err
 		}
-		in := host.Installed{Dir: dir, Tools: a.Tools, UID: a.UID, GID: a.GID, Manual: a.Manual}
+		in := host.Installed{Dir: dir, Tools: a.Tools, UID: a.UID, GID: a.GID, Manual: a.Manual, Unconfined: a.Unconfined}
+		for _, p := range a.Read {
+			in.Read = append(in.Read, c.path(p))
+		}
 		for _, name := range a.EnvFrom {
 			if value, ok := os.LookupEnv(name); ok {
 				in.Env = append(in.Env, name+"="+value)

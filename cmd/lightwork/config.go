@@ -87,6 +87,10 @@ type agentConfig struct {
 	UID     int      `yaml:"uid"`      // whose process it is; 0: the node's own user
 	GID     int      `yaml:"gid"`
 	Manual  bool     `yaml:"manual"` // started by lightwork agents start, not with the node
+	// Read lists what the agent may read beside the system and its folder.
+	Read []string `yaml:"read"`
+	// Unconfined switches its confinement off.
+	Unconfined bool `yaml:"unconfined"`
 }
 
 type offerConfig struct {

@@ -89,7 +89,9 @@ type agentsCallCmd struct {
 	Input   string        `arg:"" optional:"" help:"The input, a JSON object; - reads it from standard input." default:"{}"`
 	Timeout time.Duration `help:"Give up after this time; the agent's own limit by default."`
 	Approve bool          `help:"Allow the call of a tool that needs an approved intent."`
-	Dir     string        `help:"Start the agent in this folder for the one call; no node is needed." type:"existingdir"`
+	Dir     string        `help:"Start the agent in this folder for the one call, with all that its manifest asks for; no node is needed." type:"existingdir"`
+
+	Unconfined bool `help:"With --dir: let the agent reach all that you can."`
 }
 
 // Run calls a tool; what it streams goes to standard error, its output to
@@ -123,7 +125,7 @@ func (c agentsCallCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if !ok {
 			req.Tool = c.Tool
 		}
-		out, err = callOnce(ctx, s, c.Dir, req, emit)
+		out, err = c.callOnce(ctx, s, req, emit)
 	} else {
 		out, err = callNode(ctx, g, req, emit)
 	}
@@ -164,8 +166,8 @@ func callHint(err error) error {
 
 // callOnce runs the agent of a folder for one call, because the operator asked
 // for just that: no approval is looked for, and none is made.
-func callOnce(ctx context.Context, s *streams, dir string, req host.CallRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
-	dir, err := filepath.Abs(dir)
+func (c agentsCallCmd) callOnce(ctx context.Context, s *streams, req host.CallRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
+	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +192,7 @@ func callOnce(ctx context.Context, s *streams, dir string, req host.CallRequest,
 		defer cancel()
 		_ = sup.Stop(stop)
 	}()
-	spec := host.SpecOf(&host.Installed{Dir: dir, Tools: []string{req.Tool}}, m)
+	spec := host.SpecOf(&host.Installed{Dir: dir, Tools: []string{req.Tool}, Unconfined: c.Unconfined}, m, m.Permissions)
 	spec.Restart.Never = true
 	if err := sup.Start(ctx, spec); err != nil {
 		return nil, hinted(err, "lightwork agents test "+dir+" finds out what is wrong with it")

@@ -42,6 +42,8 @@ var rooms = map[string][]string{
 	"agentruntime/redact":           {},
 	"agentruntime/host":             {"agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
 	"agentruntime/pipeline":         {"hashing"},
+	"sdk/python":                    {}, // tests only, as in the next
+	"sdk/typescript":                {},
 	"agentruntime/sandbox":          {"hashing", "schemas"},
 	"agentruntime/agents/reference": {"agentruntime/agent", "agentruntime/wire"},
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
