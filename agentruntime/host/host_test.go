@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -326,5 +327,39 @@ func TestTwoAgentsOfOneName(t *testing.T) {
 	}
 	if _, err := New(Config{Installed: []Installed{{Dir: base}}}); err == nil {
 		t.Error("a folder without manifest passed")
+	}
+}
+
+// TestSpecOf: what a manifest leaves open gets a default, and a permission that
+// was granted opens what it names.
+func TestSpecOf(t *testing.T) {
+	m := &manifest.Manifest{ID: id, Version: "1.0.0", Entrypoint: manifest.Entrypoint{Type: "command", Value: "./run.sh --now"}}
+	in := &Installed{Dir: "/srv/agent", Tools: []string{"x"}, Read: []string{"/srv/more"}}
+	spec := SpecOf(in, m, []string{"filesystem:read:/srv/texts/**", "filesystem:write:/srv/out", "filesystem:read:/srv/*/deep", "filesystem:read:relative"})
+	if spec.Command[0] != "/srv/agent/run.sh" || spec.Command[1] != "--now" || spec.Limits.CallTimeout != 15*time.Second || spec.Limits.Concurrent != 3 {
+		t.Errorf("spec %+v", spec)
+	}
+	c := spec.Confine
+	for _, want := range []string{"/srv/more", "/srv/texts", "/usr"} {
+		if !slices.Contains(c.Read, want) {
+			t.Errorf("cannot read %s", want)
+		}
+	}
+	for _, no := range []string{"/", "/srv", "/etc", "/home", "/root", "/srv/*/deep", "relative"} {
+		if slices.Contains(c.Read, no) || slices.Contains(c.Write, no) {
+			t.Errorf("may reach %s", no)
+		}
+	}
+	if !slices.Contains(c.Write, "/srv/agent") || !slices.Contains(c.Write, "/srv/out") || c.Network {
+		t.Errorf("confinement %+v", c)
+	}
+	m.ExecutionLimits = manifest.Limits{MaxToolCallDurationSecs: 60, MaxConcurrentCalls: 9, OpenFiles: 100}
+	spec = SpecOf(in, m, []string{"network:egress:api.example.com"})
+	if spec.Limits.CallTimeout != time.Minute || spec.Limits.Concurrent != 9 || spec.Limits.OpenFiles != 100 || !spec.Confine.Network {
+		t.Errorf("spec %+v", spec)
+	}
+	in.Unconfined = true
+	if spec := SpecOf(in, m, nil); spec.Confine != nil {
+		t.Error("confined all the same")
 	}
 }

@@ -156,7 +156,7 @@ func TestRequestSchema(t *testing.T) {
 // A rejected message leaves a line without payload in the audit log, and
 // nothing anywhere else (K-3).
 func TestNoRoute(t *testing.T) {
-	requirements.Covers(t, "AP-2.1.4", "AP-2.1.5", "AP-2.1.6", "AP-4.1.3", "AP-4.1.5", "AP-4.3.1", "K-3")
+	requirements.Covers(t, "AP-2.1.4", "AP-2.1.5", "AP-2.1.6", "AP-4.1.3", "AP-4.1.5", "AP-4.3.1", "K-3", "OS-4.3.1.9")
 	w := newWorld(t, Config{
 		Handlers: []Handler{echo("reader", "FileReadRequest"), echo("writer", "FileWriteRequest")},
 		Profiles: []Profile{{Name: "researcher", Handlers: []string{"reader"}}, {Name: "main", Handlers: []string{"reader", "writer"}}},

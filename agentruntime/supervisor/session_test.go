@@ -186,7 +186,7 @@ func TestRunawayEndsTheSession(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	requirements.Covers(t, "OS-4.3.3.1", "OS-4.3.3.4", "OS-4.3.3.5", "OS-4.3.3.9", "OS-2.2.6", "OS-2.2.7", "OS-9.2")
+	requirements.Covers(t, "OS-4.3.3.1", "OS-4.3.3.4", "OS-4.3.3.5", "OS-4.3.3.9", "OS-2.2.6", "OS-2.2.7", "OS-9.2", "K-11")
 	spec := Spec{Limits: Limits{MaxOutputBytes: 100, PerTool: map[string]ToolLimits{"small": {MaxInputBytes: 10, MaxOutputBytes: 10}}}}
 	f := newFake(t, Config{HeartbeatInterval: time.Hour}, spec)
 	f.join("x", "small")
@@ -369,7 +369,7 @@ func TestUnreadStreamBlocksNobody(t *testing.T) {
 }
 
 func TestUnknownTypes(t *testing.T) {
-	requirements.Covers(t, "OS-6.2.2", "OS-6.2.3")
+	requirements.Covers(t, "OS-6.2.2", "OS-6.2.3", "K-15")
 	const unknown = `{"v":1,"type":"agent.dance","id":"m1","ts":"2026-01-16T12:00:00Z","payload":{}%s}`
 	f := newFake(t, Config{HeartbeatInterval: time.Hour}, Spec{})
 	f.join("x")
@@ -522,7 +522,7 @@ func TestGoodbye(t *testing.T) {
 }
 
 func TestDirectiveAndDuplicates(t *testing.T) {
-	requirements.Covers(t, "OS-4.2.1.9", "OS-9.1")
+	requirements.Covers(t, "OS-4.2.1.9", "OS-9.1", "OS-0.3")
 	f := newFake(t, Config{HeartbeatInterval: time.Hour}, Spec{})
 	f.join("x")
 	f.send(&wire.Message{Payload: &wire.Register{Tools: []wire.Tool{{

@@ -30,7 +30,7 @@ import (
 // that core made, the latest of each kind.
 func TestTranscripts(t *testing.T) {
 	covers := map[string][]string{
-		"handshake.txtar":       {"OS-4.1.1.1", "OS-4.1.2.1", "OS-4.1.2.2", "OS-4.1.2.3", "OS-4.1.2.4", "OS-4.1.2.5", "OS-4.1.2.6", "OS-3.1.1", "OS-6.1.1", "OS-4.2.1.12", "OS-4.2.2.1", "OS-4.3.1.1", "OS-4.3.3.1"},
+		"handshake.txtar":       {"OS-4.1.1.1", "OS-4.1.2.1", "OS-4.1.2.2", "OS-4.1.2.3", "OS-4.1.2.4", "OS-4.1.2.5", "OS-4.1.2.6", "OS-3.1.1", "OS-6.1.1", "OS-4.2.1.12", "OS-4.2.2.1", "OS-4.3.1.1", "OS-4.3.3.1", "K-13"},
 		"wrong-token.txtar":     {"OS-4.1.2.7", "OS-0.8"},
 		"not-hello.txtar":       {"OS-4.1.1.1", "OS-5.3.2", "OS-0.8"},
 		"wrong-agent.txtar":     {"OS-4.1.1.3"},

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 const module = "github.com/lightwork-market/lightwork/"
@@ -179,6 +181,20 @@ func TestClosures(t *testing.T) {
 		for _, banned := range c.banned {
 			if slices.Contains(p.Deps, banned) {
 				t.Errorf("%s links %s", c.room, banned)
+			}
+		}
+	}
+}
+
+// TestNoAgentCodeInProcess: nothing that could load an agent's code is linked
+// into a program; there is no interpreter among our imports either.
+func TestNoAgentCodeInProcess(t *testing.T) {
+	requirements.Covers(t, "OS-0.4")
+	all := packages(t)
+	for _, program := range []string{"cmd/lightwork", "cmd/lightwork-verify"} {
+		for _, dep := range all[program].Deps {
+			if dep == "plugin" || strings.Contains(dep, "yaegi") || strings.Contains(dep, "goja") || strings.Contains(dep, "gopher-lua") || strings.Contains(dep, "starlark") {
+				t.Errorf("%s links %s", program, dep)
 			}
 		}
 	}
