@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 )
@@ -221,8 +222,8 @@ const (
 // confinement is what the agent may reach: the system's programs, its own
 // folder, and what it was granted. A granted host opens the network: Landlock
 // knows ports, not names.
-func confinement(in *Installed, program string, granted []string) *supervisor.Confinement {
-	c := &supervisor.Confinement{
+func confinement(in *Installed, program string, granted []string) *guard.Confinement {
+	c := &guard.Confinement{
 		Read:  append(system[:len(system):len(system)], in.Read...),
 		Write: []string{in.Dir, "/dev/null", "/dev/zero", "/dev/full"},
 	}

@@ -2,10 +2,8 @@
 // the OpenSentience runtime protocol with it, routes tool calls to it, and
 // restarts or ends it. It is the core side of the protocol and needs Linux.
 //
-// A program that uses it calls GuardMain as the first statement of main (and
-// of TestMain): the supervisor starts the program a second time as a small
-// guard process between itself and every agent. See GuardMain for what the
-// guard guarantees.
+// The supervisor starts its own program a second time as a small process
+// between itself and every agent; package guard says what that guarantees.
 package supervisor
 
 import (
@@ -19,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
@@ -111,7 +110,7 @@ type Spec struct {
 	UID, GID int
 
 	// Confine bounds what the agent can reach; nil leaves it what its user can.
-	Confine *Confinement
+	Confine *guard.Confinement
 
 	// ManifestHash is what was approved. A hello that names another is refused.
 	ManifestHash string
@@ -178,7 +177,7 @@ func (s *Spec) fill(maxFrame, maxInflight int) error {
 	}
 	for _, kv := range s.Env {
 		name, _, ok := strings.Cut(kv, "=")
-		if !ok || name == "" || strings.HasPrefix(name, envPrefix) || name == guardEnv || strings.ContainsRune(kv, 0) {
+		if !ok || name == "" || strings.HasPrefix(name, envPrefix) || name == guard.Env || strings.ContainsRune(kv, 0) {
 			return fmt.Errorf("supervisor: agent %s: environment variable %q is not allowed", s.ID, name)
 		}
 	}

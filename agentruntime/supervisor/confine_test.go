@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
@@ -36,7 +37,7 @@ func TestConfinement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reach := func(t *testing.T, confine *Confinement, dir string) (map[string]string, string) {
+	reach := func(t *testing.T, confine *guard.Confinement, dir string) (map[string]string, string) {
 		t.Helper()
 		n := newNode(t, Config{})
 		spec := agentSpec("reach")
@@ -55,7 +56,7 @@ func TestConfinement(t *testing.T) {
 		return out, n.Status()[0].Confined
 	}
 	system := []string{"/usr", "/bin", "/lib", "/lib64", "/proc", "/dev/null", exe}
-	confined := &Confinement{Read: system, Write: []string{own, "/dev/null"}}
+	confined := &guard.Confinement{Read: system, Write: []string{own, "/dev/null"}}
 	outside, words := reach(t, confined, other)
 	if strings.HasPrefix(words, "not confined") {
 		t.Skip(words)
@@ -71,7 +72,7 @@ func TestConfinement(t *testing.T) {
 			t.Errorf("outside: %s: %s", what, outside[what])
 		}
 	}
-	inside, _ := reach(t, &Confinement{Read: system, Write: []string{own, "/dev/null"}, Network: true}, own)
+	inside, _ := reach(t, &guard.Confinement{Read: system, Write: []string{own, "/dev/null"}, Network: true}, own)
 	for _, what := range []string{"read", "write", "tcp", "udp"} {
 		if inside[what] != "reached" {
 			t.Errorf("inside: %s: %s", what, inside[what])

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
@@ -55,7 +56,7 @@ func TestRandomKills(t *testing.T) {
 		_ = core.Wait()
 		var left []int
 		for {
-			if left = living(descendants(os.Getpid())); len(left) == 0 {
+			if left = living(guard.Descendants(os.Getpid())); len(left) == 0 {
 				break
 			}
 			if time.Since(killed) > 2*time.Second {
@@ -64,7 +65,7 @@ func TestRandomKills(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		slowest = max(slowest, time.Since(killed))
-		reapOrphans(-1)
+		guard.ReapOrphans(-1)
 	}
 	t.Logf("%d kills, the slowest end took %s", kills, slowest)
 }

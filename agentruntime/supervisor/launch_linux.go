@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 )
 
-// errNoGuard points at the usual mistake.
-var errNoGuard = errors.New("supervisor: the guard did not answer: does main call supervisor.GuardMain first?")
+var errNoGuard = errors.New("supervisor: the guard did not answer")
 
 // process is a launched agent and its guard.
 type process struct {
@@ -30,11 +30,7 @@ type process struct {
 }
 
 // launch starts the guard and through it the agent. Output goes to logs.
-func launch(order launchOrder, logs *logCapture, timeout time.Duration) (*process, error) {
-	if os.Getenv(guardEnv) != "" {
-		// This process is a guard whose main went on instead of guarding.
-		return nil, errNoGuard
-	}
+func launch(order guard.Order, logs *logCapture, timeout time.Duration) (*process, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("make control socket: %w", err)
@@ -43,7 +39,7 @@ func launch(order launchOrder, logs *logCapture, timeout time.Duration) (*proces
 	var readers sync.WaitGroup
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{"lightwork-guard"}
-	cmd.Env = []string{guardEnv + "=1"}
+	cmd.Env = []string{guard.Env + "=1"}
 	cmd.ExtraFiles = []*os.File{theirs}
 	// Out of our process group: ^C on the terminal is ours to handle.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -59,12 +55,10 @@ func launch(order launchOrder, logs *logCapture, timeout time.Duration) (*proces
 			logs.read(name, pipes[i])
 		})
 	}
-	reports := frame.NewReader(ours, guardMaxMsg)
+	reports := frame.NewReader(ours, guard.MaxMessage)
 	p.pid, err = p.begin(reports, order, timeout)
 	if err != nil {
 		p.kill()
-		// A program without GuardMain does not know what the end means.
-		defer time.AfterFunc(2*time.Second, func() { _ = cmd.Process.Kill() }).Stop()
 	}
 	go func() {
 		defer close(p.exited)
@@ -91,7 +85,7 @@ func launch(order launchOrder, logs *logCapture, timeout time.Duration) (*proces
 }
 
 // begin sends the order and waits for the agent's pid.
-func (p *process) begin(reports *frame.Reader, order launchOrder, timeout time.Duration) (int, error) {
+func (p *process) begin(reports *frame.Reader, order guard.Order, timeout time.Duration) (int, error) {
 	if err := p.control.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return 0, err
 	}
@@ -102,7 +96,7 @@ func (p *process) begin(reports *frame.Reader, order launchOrder, timeout time.D
 	if err != nil {
 		return 0, fmt.Errorf("%w (%w)", errNoGuard, err)
 	}
-	var report guardReport
+	var report guard.Report
 	if err := json.Unmarshal(doc, &report); err != nil || report.Error == "" && report.PID <= 1 {
 		return 0, errNoGuard
 	}
@@ -118,7 +112,7 @@ func (p *process) send(v any) error {
 	if err != nil {
 		return err
 	}
-	f, err := frame.Append(nil, doc, guardMaxMsg)
+	f, err := frame.Append(nil, doc, guard.MaxMessage)
 	if err != nil {
 		return err
 	}
@@ -132,7 +126,7 @@ func readExit(reports *frame.Reader) string {
 	if err != nil {
 		return ""
 	}
-	var report guardReport
+	var report guard.Report
 	if json.Unmarshal(doc, &report) != nil {
 		return ""
 	}
@@ -142,7 +136,7 @@ func readExit(reports *frame.Reader) string {
 // terminate asks the agent's group to end, kills what is left after grace or
 // when hurry is closed, and waits until all of it is gone.
 func (p *process) terminate(grace time.Duration, hurry <-chan struct{}) {
-	if grace > 0 && p.send(guardRequest{Terminate: true}) == nil {
+	if grace > 0 && p.send(guard.Request{Terminate: true}) == nil {
 		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		select {

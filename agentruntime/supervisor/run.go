@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
@@ -56,7 +57,7 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 	r.socket = filepath.Join(cfg.SocketDir, r.id, socketName)
 	r.token = newToken(cfg.TokenTTL)
 	logs := &logCapture{agentID: spec.ID, runID: r.id, secret: r.token.secret, emit: cfg.OnLog}
-	order := launchOrder{
+	order := guard.Order{
 		Path: path, Argv: spec.Command, Env: spec.environ(r, cfg.HeartbeatInterval),
 		Dir: spec.Dir, UID: spec.UID, GID: spec.GID, OpenFiles: spec.Limits.OpenFiles,
 		Confine: spec.Confine,

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
@@ -145,7 +146,7 @@ func TestSpecRefused(t *testing.T) {
 		"relative command":  func(s *Spec) { s.Command = []string{"./a"} },
 		"tool with a slash": func(s *Spec) { s.Tools = []string{"a.b/x"} },
 		"own token":         func(s *Spec) { s.Env = []string{"OPENSENTIENCE_SESSION_TOKEN=x"} },
-		"guard":             func(s *Spec) { s.Env = []string{guardEnv + "=1"} },
+		"guard":             func(s *Spec) { s.Env = []string{guard.Env + "=1"} },
 		"no value":          func(s *Spec) { s.Env = []string{"HOME"} },
 		"negative uid":      func(s *Spec) { s.UID = -1 },
 	} {
@@ -162,7 +163,7 @@ func TestSpecRefused(t *testing.T) {
 
 func TestDescendants(t *testing.T) {
 	found := false
-	for _, pid := range descendants(os.Getppid()) {
+	for _, pid := range guard.Descendants(os.Getppid()) {
 		found = found || pid == os.Getpid()
 	}
 	if !found {

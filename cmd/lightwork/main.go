@@ -13,8 +13,6 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 )
 
 // Exit codes, documented in docs/cli.md.
@@ -26,7 +24,6 @@ const (
 )
 
 func main() {
-	supervisor.GuardMain()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()

@@ -39,10 +39,11 @@ var rooms = map[string][]string{
 	"agentruntime/frame":            {},
 	"agentruntime/wire":             {"agentruntime/frame"},
 	"agentruntime/agent":            {"agentruntime/frame", "agentruntime/wire"},
-	"agentruntime/supervisor":       {"agentruntime/frame", "agentruntime/wire"},
+	"agentruntime/guard":            {"agentruntime/frame"},
+	"agentruntime/supervisor":       {"agentruntime/frame", "agentruntime/guard", "agentruntime/wire"},
 	"agentruntime/manifest":         {"hashing", "agentruntime/wire"},
 	"agentruntime/redact":           {},
-	"agentruntime/host":             {"agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
+	"agentruntime/host":             {"agentruntime/guard", "agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
 	"agentruntime/pipeline":         {"hashing"},
 	"sdk/python":                    {}, // tests only, as in the next
 	"sdk/typescript":                {},

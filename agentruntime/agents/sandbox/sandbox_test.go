@@ -30,7 +30,6 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	supervisor.GuardMain()
 	if len(os.Args) >= 2 {
 		switch os.Args[1] {
 		case initArgument:

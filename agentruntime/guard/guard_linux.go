@@ -1,4 +1,4 @@
-package supervisor
+package guard
 
 import (
 	"encoding/json"
@@ -18,36 +18,24 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
 )
 
+// How a guard is started: as the own program, with Env set and its control
+// socket at ControlFD. Messages there are JSON in frames of at most MaxMessage.
 const (
-	guardEnv     = "LIGHTWORK_AGENT_GUARD"
-	guardControl = 3 // file descriptor of the guard's control socket
-	guardMaxMsg  = 1 << 20
+	Env        = "LIGHTWORK_AGENT_GUARD"
+	ControlFD  = 3
+	MaxMessage = 1 << 20
 )
 
-// GuardMain returns at once, unless the process was started as a guard: then
-// it does the guard's work and exits. Every program that uses a Supervisor
-// calls it before anything else in main.
-//
-// A guard sits between the supervisor and one agent. It is the agent's parent
-// and the reaper of all its descendants, and it holds a socket to the
-// supervisor. When that socket closes, because the supervisor asks for it or
-// because it was killed, the guard sends SIGKILL to the agent's process group
-// and to every other descendant, also those that left the group, until none
-// is left. When the guard itself is killed, the kernel kills the agent
-// (parent-death signal) and the supervisor kills the agent's group.
-//
-// Not covered: a descendant that has left the group and kills the guard
-// first, or one that became another user (set-uid) where the guard is not
-// root. Agents that may be hostile need another uid or a sandbox.
-func GuardMain() {
-	if os.Getenv(guardEnv) == "" {
-		return
+// init turns a process that was started as a guard into one, before other
+// packages have spent time on tables that a guard does not need.
+func init() {
+	if os.Getenv(Env) != "" {
+		os.Exit(run())
 	}
-	os.Exit(runGuard())
 }
 
-// launchOrder is the first message to the guard.
-type launchOrder struct {
+// Order is the first message to a guard.
+type Order struct {
 	Path string   `json:"path"`
 	Argv []string `json:"argv"`
 	Env  []string `json:"env"`
@@ -60,13 +48,13 @@ type launchOrder struct {
 	Confine   *Confinement `json:"confine,omitempty"`
 }
 
-// guardRequest is every further message to the guard.
-type guardRequest struct {
+// Request is every further message to a guard.
+type Request struct {
 	Terminate bool `json:"terminate"` // SIGTERM to the agent's group
 }
 
-// guardReport is what the guard says: first PID or Error, at the end Exit.
-type guardReport struct {
+// Report is what a guard says: first PID or Error, at the end Exit.
+type Report struct {
 	PID   int    `json:"pid,omitempty"`
 	Error string `json:"error,omitempty"`
 	// Confined says what confinement is in force.
@@ -83,24 +71,24 @@ type guard struct {
 	reaped bool
 }
 
-func runGuard() int {
+func run() int {
 	// The parent-death signal follows the thread that started the agent.
 	runtime.LockOSThread()
-	unix.CloseOnExec(guardControl)
-	os.Unsetenv(guardEnv)
-	g := &guard{control: os.NewFile(guardControl, "control")}
+	unix.CloseOnExec(ControlFD)
+	os.Unsetenv(Env)
+	g := &guard{control: os.NewFile(ControlFD, "control")}
 	if g.control == nil {
 		return 2
 	}
 	// Caught, not ignored: an ignored signal stays ignored in the agent.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	in := frame.NewReader(g.control, guardMaxMsg)
+	in := frame.NewReader(g.control, MaxMessage)
 	if err := g.launch(in); err != nil {
-		g.report(guardReport{Error: err.Error()})
+		g.report(Report{Error: err.Error()})
 		return 1
 	}
-	g.report(guardReport{PID: g.pid, Confined: g.confined})
+	g.report(Report{PID: g.pid, Confined: g.confined})
 	go func() {
 		for range signals {
 			g.signal(unix.SIGTERM)
@@ -108,17 +96,17 @@ func runGuard() int {
 	}()
 	go g.obey(in)
 	status := g.waitAgent()
-	killDescendants()
-	g.report(guardReport{Exit: status})
+	killBelow()
+	g.report(Report{Exit: status})
 	return 0
 }
 
-func (g *guard) report(r guardReport) {
+func (g *guard) report(r Report) {
 	doc, err := json.Marshal(r)
 	if err != nil {
 		return
 	}
-	if f, err := frame.Append(nil, doc, guardMaxMsg); err == nil {
+	if f, err := frame.Append(nil, doc, MaxMessage); err == nil {
 		// A supervisor that is gone needs no report.
 		_, _ = g.control.Write(f)
 	}
@@ -129,7 +117,7 @@ func (g *guard) launch(in *frame.Reader) error {
 	if err != nil {
 		return fmt.Errorf("read launch order: %w", err)
 	}
-	var order launchOrder
+	var order Order
 	if err := json.Unmarshal(doc, &order); err != nil {
 		return errors.New("read launch order: malformed")
 	}
@@ -181,7 +169,7 @@ func (g *guard) obey(in *frame.Reader) {
 			g.signal(unix.SIGKILL)
 			return
 		}
-		var req guardRequest
+		var req Request
 		if json.Unmarshal(doc, &req) == nil && req.Terminate {
 			g.signal(unix.SIGTERM)
 		}
@@ -224,7 +212,7 @@ func (g *guard) reap() (status string, ended bool) {
 	err := unix.Waitid(unix.P_PID, g.pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	if err == nil && info.Signo == 0 {
 		// Somebody else's turn: an orphan that came to us.
-		reapOrphans(g.pid)
+		ReapOrphans(g.pid)
 		return "", false
 	}
 	_ = unix.Kill(-g.pid, unix.SIGKILL)
@@ -245,24 +233,24 @@ func (g *guard) reap() (status string, ended bool) {
 	return "exit status " + strconv.Itoa(ws.ExitStatus()), true
 }
 
-// reapOrphans collects the children that have ended, but not the agent.
-func reapOrphans(agent int) {
-	for _, pid := range descendants(os.Getpid()) {
+// ReapOrphans collects the children that have ended, but not the agent.
+func ReapOrphans(agent int) {
+	for _, pid := range Descendants(os.Getpid()) {
 		if pid != agent {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
 	}
 }
 
-// killDescendants kills and reaps until this process has no child. Orphans
+// killBelow kills and reaps until this process has no child. Orphans
 // become our children, so the last round has met them all.
-func killDescendants() {
+func killBelow() {
 	for {
 		_, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
 		if err == unix.ECHILD {
 			return
 		}
-		for _, pid := range descendants(os.Getpid()) {
+		for _, pid := range Descendants(os.Getpid()) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		if _, err := unix.Wait4(-1, nil, 0, nil); err == unix.ECHILD {
@@ -271,8 +259,8 @@ func killDescendants() {
 	}
 }
 
-// descendants lists the processes below root.
-func descendants(root int) []int {
+// Descendants lists the processes below root.
+func Descendants(root int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
