@@ -60,9 +60,14 @@ func openHost(c *config, k *kernel.Kernel, log *slog.Logger) (_ *host.Host, _ *s
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	audit := newAuditTrail(k, log)
+	defer func() {
+		if err != nil {
+			audit.close()
+		}
+	}()
 	sup, err := supervisor.New(supervisor.Config{
-		SocketDir: socketDir(c.dataDir("provider")), CoreVersion: version, Log: log, OnLog: logs.Write,
-		Audit: func(e supervisor.AuditEvent) { log.Info("agent", "event", e.Type, "agent", e.AgentID) },
+		SocketDir: socketDir(c.dataDir("provider")), CoreVersion: version, Log: log, OnLog: logs.Write, Audit: audit.add,
 	})
 	if err != nil {
 		return nil, nil, nil, err
@@ -91,6 +96,7 @@ func openHost(c *config, k *kernel.Kernel, log *slog.Logger) (_ *host.Host, _ *s
 		defer cancel()
 		err := sup.Stop(stop)
 		logs.Close()
+		audit.close()
 		return err
 	}, nil
 }

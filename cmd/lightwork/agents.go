@@ -24,6 +24,7 @@ type agentsCmd struct {
 	Stop    agentsStopCmd    `cmd:"" help:"Stop an agent of the running node."`
 	Restart agentsRestartCmd `cmd:"" help:"Stop and start an agent, with its manifest as it is now."`
 	Logs    agentsLogsCmd    `cmd:"" help:"Show what an agent printed."`
+	Audit   agentsAuditCmd   `cmd:"" help:"Show what happened to agents and calls."`
 	Call    agentsCallCmd    `cmd:"" help:"Call one tool."`
 }
 

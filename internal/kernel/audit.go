@@ -41,8 +41,19 @@ func (tx *Tx) Audit(eventType, subject string, metadata any) error {
 // AuditLines returns lines after a sequence number, oldest first, of one
 // subject or, if that is "", of all.
 func (tx *Tx) AuditLines(subject string, after int64, limit int) ([]AuditLine, error) {
-	rows, err := tx.Query(`SELECT seq, at_ms, event_type, subject, metadata FROM audit
+	return tx.auditLines(`SELECT seq, at_ms, event_type, subject, metadata FROM audit
 		WHERE seq > ? AND (? = '' OR subject = ?) ORDER BY seq LIMIT ?`, after, subject, subject, limit)
+}
+
+// LastAuditLines returns the end of the trail, oldest first, of one subject or,
+// if that is "", of all.
+func (tx *Tx) LastAuditLines(subject string, limit int) ([]AuditLine, error) {
+	return tx.auditLines(`SELECT * FROM (SELECT seq, at_ms, event_type, subject, metadata FROM audit
+		WHERE ? = '' OR subject = ? ORDER BY seq DESC LIMIT ?) ORDER BY seq`, subject, subject, limit)
+}
+
+func (tx *Tx) auditLines(query string, args ...any) ([]AuditLine, error) {
+	rows, err := tx.Query(query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read audit: %w", err)
 	}
