@@ -128,11 +128,21 @@ func (l Limits) check() error {
 		name  string
 		value int64
 	}{
-		{"concurrent", int64(l.Concurrent)}, {"queue", int64(l.Queue)}, {"queue_per_buyer", int64(l.QueuePerBuyer)},
-		{"unpaid", int64(l.Unpaid)}, {"unpaid_per_buyer", int64(l.UnpaidPerBuyer)}, {"held_per_buyer", int64(l.HeldPerBuyer)},
-		{"runs", int64(l.Runs)}, {"quote_ttl", int64(l.QuoteTTL)}, {"postpay_ttl", int64(l.PostpayTTL)},
-		{"clock_window", int64(l.ClockWindow)}, {"hold_margin", int64(l.HoldMargin)}, {"refusals_per_min", int64(l.RefusalsPerMin)},
-		{"lookup_every", int64(l.LookupEvery)}, {"memory_mb", l.MemoryMB}, {"cpus", int64(l.CPUs)},
+		{"concurrent", int64(l.Concurrent)},
+		{"queue", int64(l.Queue)},
+		{"queue_per_buyer", int64(l.QueuePerBuyer)},
+		{"unpaid", int64(l.Unpaid)},
+		{"unpaid_per_buyer", int64(l.UnpaidPerBuyer)},
+		{"held_per_buyer", int64(l.HeldPerBuyer)},
+		{"runs", int64(l.Runs)},
+		{"quote_ttl", int64(l.QuoteTTL)},
+		{"postpay_ttl", int64(l.PostpayTTL)},
+		{"clock_window", int64(l.ClockWindow)},
+		{"hold_margin", int64(l.HoldMargin)},
+		{"refusals_per_min", int64(l.RefusalsPerMin)},
+		{"lookup_every", int64(l.LookupEvery)},
+		{"memory_mb", l.MemoryMB},
+		{"cpus", int64(l.CPUs)},
 	} {
 		if n.value < 0 {
 			return fmt.Errorf("limits: %s cannot be negative", n.name)
