@@ -1,0 +1,154 @@
+// Package typescript_test builds the TypeScript SDK from its sources and runs
+// its reference agent under the supervisor, as a node would.
+package typescript_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lightwork-market/lightwork/agentruntime/agents/reference"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// unreachable is how npm says that there is no registry.
+var unreachable = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH`)
+
+// build copies the sources to a directory of its own, so that no build of the
+// checkout is taken for one of these sources, and compiles them there.
+func build(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("npm is not installed: the TypeScript SDK is not tested")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"src", "test", "reference"} {
+		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json"} {
+		doc, err := os.ReadFile(name)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), doc, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := npm(t, dir, "ci", "--no-audit", "--no-fund"); err != nil {
+		if unreachable.Match(out) {
+			t.Skipf("the npm registry is unreachable: the TypeScript SDK is not tested\n%s", out)
+		}
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	if out, err := npm(t, dir, "run", "build"); err != nil {
+		t.Fatalf("npm run build: %v\n%s", err, out)
+	}
+	return dir
+}
+
+func npm(t *testing.T, dir string, args ...string) ([]byte, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "npm", args...)
+	cmd.Dir = dir
+	cmd.WaitDelay = time.Second // a child of npm's may hold the output open
+	return cmd.CombinedOutput()
+}
+
+// agent is the reference agent under a supervisor.
+type agent struct {
+	*supervisor.Supervisor
+	id  string
+	dir string // its working directory
+
+	mu  sync.Mutex
+	log strings.Builder
+}
+
+func launch(t *testing.T, root string) *agent {
+	t.Helper()
+	a := &agent{dir: filepath.Join(root, "reference")}
+	m, err := manifest.Read(filepath.Join(a.dir, manifest.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := os.MkdirTemp("", "ts") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(sockets) })
+	a.id = m.ID
+	a.Supervisor, err = supervisor.New(supervisor.Config{SocketDir: sockets, OnLog: func(l supervisor.LogLine) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		fmt.Fprintln(&a.log, l.Stream, l.Text)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.stop(t) })
+	err = a.Start(t.Context(), supervisor.Spec{
+		ID: m.ID, Version: m.Version, Command: m.Command(), Dir: a.dir,
+		Tools: reference.ToolNames[:], Restart: supervisor.RestartPolicy{Never: true},
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, a.logged())
+	}
+	return a
+}
+
+func (a *agent) stop(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := a.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if t.Failed() {
+		t.Log(a.logged())
+	}
+}
+
+func (a *agent) logged() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.log.String()
+}
+
+func TestSDK(t *testing.T) {
+	requirements.Covers(t, "OSX-18")
+	dir := build(t)
+	t.Run("its own tests", func(t *testing.T) {
+		if out, err := npm(t, dir, "test"); err != nil {
+			t.Fatalf("npm test: %v\n%s", err, out)
+		}
+	})
+	t.Run("reference agent", func(t *testing.T) {
+		a := launch(t, dir)
+		t.Run("registers what the Go one does", a.registers)
+		t.Run("outcomes", a.outcomes)
+		t.Run("stream", a.streams)
+		t.Run("cancel", a.cancels)
+		t.Run("file", a.writesFile)
+		t.Run("64 calls at once", a.runsMany)
+		t.Run("one key, one outcome", a.replays)
+		t.Run("ends in time", a.endsInTime)
+	})
+}
