@@ -249,6 +249,10 @@ func TestOutcomes(t *testing.T) {
 		}),
 		tool("breaks", func(context.Context, *Call) (any, error) { return nil, errors.New("canary") }),
 		tool("panics", panics),
+		tool("shouts", func(context.Context, *Call) (any, error) { return nil, Fail("NOT A CODE", "x") }),
+		tool("details", func(context.Context, *Call) (any, error) {
+			return nil, &Error{Code: "shop.closed", Details: json.RawMessage(`{`)}
+		}),
 		tool("array", func(context.Context, *Call) (any, error) { return []int{1}, nil }),
 		tool("channel", func(context.Context, *Call) (any, error) { return make(chan int), nil }),
 		tool("twice", func(context.Context, *Call) (any, error) { return json.RawMessage(`{"a":1,"a":2}`), nil }),
@@ -269,6 +273,8 @@ func TestOutcomes(t *testing.T) {
 		{"wrapped", `{}`, "shop.closed", wire.Failed},
 		{"breaks", `{}`, wire.CodeFailed, wire.Failed},
 		{"panics", `{}`, wire.CodeInternal, wire.Failed},
+		{"shouts", `{}`, wire.CodeFailed, wire.Failed},
+		{"details", `{}`, wire.CodeFailed, wire.Failed},
 		{"array", `{}`, wire.CodeInvalidOutput, wire.Failed},
 		{"channel", `{}`, wire.CodeFailed, wire.Failed},
 		{"twice", `{}`, wire.CodeInvalidOutput, wire.Failed},

@@ -139,7 +139,7 @@ func (s *Session) startCall(ctx context.Context, msg *wire.Message, p *wire.Tool
 	}
 	s.mu.Lock()
 	_, duplicate := s.calls[c.ID]
-	full := len(s.calls) >= s.cfg.MaxInflight || s.stopping
+	full := len(s.calls) >= s.cfg.MaxInflight || s.sending >= s.cfg.MaxInflight || s.stopping
 	if !duplicate && !full && tool != nil {
 		s.calls[c.ID] = c
 		s.wg.Add(1)
@@ -204,9 +204,17 @@ func (s *Session) runCall(c *Call) {
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
+	// Its place is free once the result may be read, and not later: the node
+	// counts so too. What waits to be read is bounded apart.
 	s.mu.Lock()
 	delete(s.calls, c.ID)
+	s.sending++
 	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.sending--
+		s.mu.Unlock()
+	}()
 	result.CallID = c.ID
 	// Not c.ctx: a canceled call has a result, too. Send ends when the
 	// connection does.
@@ -215,6 +223,8 @@ func (s *Session) runCall(c *Call) {
 		err = s.out.Send(context.Background(), c.message(c.failed(tooLarge(s.cfg.MaxOutputBytes))))
 	}
 	if err != nil && !errors.Is(err, wire.ErrOutboxClosed) {
+		// A handler's own error can be malformed; the call has an end all the same.
+		_ = s.out.Send(context.Background(), c.message(c.failed(Fail(wire.CodeFailed, "the tool failed"))))
 		s.cfg.Log.Error("send result", "call", c.ID, "err", err)
 	}
 }

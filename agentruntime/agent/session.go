@@ -28,6 +28,7 @@ type Session struct {
 
 	mu       sync.Mutex
 	calls    map[string]*Call // running, by call id
+	sending  int              // results that wait to be written
 	stopping bool             // no further handler starts: wg is being waited for
 	wg       sync.WaitGroup   // handlers
 }
