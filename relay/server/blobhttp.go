@@ -27,14 +27,11 @@ type descriptor struct {
 }
 
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.uploads <- struct{}{}:
-		defer func() { <-s.uploads }()
-	default:
-		reject(w, http.StatusServiceUnavailable, "too many uploads at once")
-		return
-	}
-	auth, err := authorize(r, "upload", time.Now())
+	now := time.Now()
+	control := http.NewResponseController(w)
+	// A refused upload may be read to its end by the server.
+	_ = control.SetReadDeadline(now.Add(uploadStall))
+	auth, err := authorize(r, "upload", now)
 	if err != nil {
 		reject(w, http.StatusUnauthorized, err.Error())
 		return
@@ -43,8 +40,16 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 		reject(w, http.StatusForbidden, errAuthUploader.Error())
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(transferTimeout))
-	n, err := s.blobs.put(r.Context(), auth, contentType(r), r.Body, r.ContentLength)
+	u := &upload{
+		key: auth.pubkey, address: addressOf(r.RemoteAddr),
+		end: now.Add(transferTimeout), deadline: control.SetReadDeadline, body: r.Body,
+	}
+	if err := s.uploads.begin(u, now); err != nil {
+		s.rejectBlob(w, err)
+		return
+	}
+	defer s.uploads.finish(u)
+	n, err := s.blobs.put(r.Context(), auth, contentType(r), u, r.ContentLength)
 	if err != nil {
 		s.rejectBlob(w, err)
 		return
@@ -137,6 +142,8 @@ func (s *Server) rejectBlob(w http.ResponseWriter, err error) {
 		err    error
 		status int
 	}{
+		{errUploadsBusy, http.StatusServiceUnavailable},
+		{errUploadSlow, http.StatusRequestTimeout},
 		{errBlobTooLarge, http.StatusRequestEntityTooLarge},
 		{errBlobsFull, http.StatusInsufficientStorage},
 		{errBlobHash, http.StatusForbidden},

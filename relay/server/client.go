@@ -29,8 +29,10 @@ type client struct {
 	log      *slog.Logger
 	out      *queue
 	limiter  *rate.Limiter
-	inFlight chan struct{} // one per event that waits for its OK
+	inFlight chan struct{} // the cost of the events that wait for their OK
 	subs     map[string]*subscription
+	values   int // of the open subscriptions' filters; guarded by index.mu
+	patron   *patron
 	drop     context.CancelCauseFunc
 }
 
@@ -45,11 +47,13 @@ func newClient(s *Server, ws *websocket.Conn, remote string) *client {
 		limiter:  rate.NewLimiter(rate.Limit(l.MessagesPerSecond), l.MessageBurst),
 		inFlight: make(chan struct{}, l.MaxInFlight),
 		subs:     map[string]*subscription{},
+		patron:   s.turns.join(remote),
 	}
 }
 
 // serve runs the client until it leaves, is dropped, or ctx ends.
 func (c *client) serve(ctx context.Context) {
+	defer c.srv.turns.leave(c.patron)
 	ctx, c.drop = context.WithCancelCause(ctx)
 	var others sync.WaitGroup
 	others.Go(func() { c.drop(c.write(ctx)) })
@@ -143,7 +147,8 @@ func (c *client) notice(text string) {
 // handle answers one message. An error drops the client.
 func (c *client) handle(ctx context.Context, doc []byte) error {
 	m, err := nip01.ParseClient(doc, c.srv.cfg.Limits.parser())
-	allowed := c.limiter.Allow()
+	cost := min(messageCost(&m, len(doc)), c.srv.cfg.Limits.MessageBurst)
+	allowed := c.limiter.AllowN(time.Now(), cost)
 	if err != nil {
 		if !allowed {
 			return errFlood
@@ -184,15 +189,18 @@ func (c *client) refuse(m *nip01.ClientMessage, reason string) {
 // publish makes the checks that need no work and hands the event on.
 func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
 	j := &job{client: c, event: ev, raw: nip01.Marshal(ev)}
+	j.cost = min(eventCost(ev, len(j.raw)), cap(c.inFlight))
 	if reason := c.srv.admit(ev, len(j.raw), time.Now()); reason != "" {
 		c.ok(ev.ID, false, reason)
 		return nil
 	}
 	// Not reading on is the brake on a client that is faster than the disk.
-	select {
-	case c.inFlight <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	for range j.cost {
+		select {
+		case c.inFlight <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	select {
 	case c.srv.jobs <- j:
@@ -207,6 +215,9 @@ func (s *Server) admit(ev *nostr.Event, size int, now time.Time) string {
 	l := s.cfg.Limits
 	if size > l.MaxEventBytes {
 		return fmt.Sprintf("invalid: event is larger than %d bytes", l.MaxEventBytes)
+	}
+	if deletions(ev) > l.MaxDeletions {
+		return fmt.Sprintf("invalid: more than %d deletions in one event", l.MaxDeletions)
 	}
 	if ev.CreatedAt < nostr.Timestamp(now.Add(-l.MaxAge).Unix()) {
 		return "invalid: created_at is too long ago"

@@ -48,7 +48,8 @@ type Config struct {
 type Limits struct {
 	MaxMessageBytes  int // one websocket message; 128 KiB
 	MaxEventBytes    int // one event in its shortest JSON form; 64 KiB
-	MaxTags          int // tags of an event; 2000
+	MaxTags          int // tags of an event; 512
+	MaxDeletions     int // targets of a deletion, kind 5; 100
 	MaxFilters       int // filters of a REQ; 200
 	MaxFilterValues  int // values of one list of a filter; 2000
 	MaxLimit         int // stored events for one filter, also without a limit; 500
@@ -61,14 +62,20 @@ type Limits struct {
 	// 32 MiB.
 	MaxQueueBytes int
 	// MaxInFlight is how many events of one connection may wait for
-	// their OK before the relay stops reading from it; 256.
+	// their OK before the relay stops reading from it; 256. A large event
+	// counts as several, see eventCost.
 	MaxInFlight int
 	// MessagesPerSecond and MessageBurst bound what one connection sends;
-	// 500 and 2000.
+	// 500 and 2000. A large message counts as several, see messageCost.
 	MessagesPerSecond, MessageBurst int
+	// MaxLiveValues and MaxLiveValuesTotal bound the values in the filters of
+	// the open subscriptions, of one connection and of all; 20,000 and
+	// 500,000. A filter counts as 4 more, a value of more than 64 bytes as
+	// several. The first 500 of each connection are not counted in the total.
+	MaxLiveValues, MaxLiveValuesTotal int
 
 	// MaxAge and MaxAhead bound created_at against the relay's clock; three
-	// years and 15 minutes.
+	// years and 5 minutes.
 	MaxAge, MaxAhead time.Duration
 
 	// PingInterval is how often a silent connection is tested; 30 s. A client
@@ -79,8 +86,16 @@ type Limits struct {
 	// MaxBlobBytes is the largest blob; 32 MiB. BlobTotalBytes is the most
 	// that all blobs may take; 8 GiB.
 	MaxBlobBytes, BlobTotalBytes int64
-	// MaxUploads is how many uploads run at once; 32.
+	// MaxUploads is how many uploads run at once; 32. A key may have a quarter
+	// of them, an address three quarters.
 	MaxUploads int
+
+	// EventTotalBytes is what all events and their index entries may take, as
+	// estimated from their size; 2 GiB. Above it the oldest events go, those
+	// of keys with more than an eighth of it first. Replaceable and
+	// addressable events stay; a key may have a 64th of EventTotalBytes in
+	// them and all keys half of it.
+	EventTotalBytes int64
 }
 
 // ErrConfig is wrapped by New for a Config that cannot work.
@@ -104,7 +119,8 @@ func (l Limits) withDefaults() Limits {
 	}
 	orInt(&l.MaxMessageBytes, 128<<10)
 	orInt(&l.MaxEventBytes, 64<<10)
-	orInt(&l.MaxTags, 2000)
+	orInt(&l.MaxTags, 512)
+	orInt(&l.MaxDeletions, 100)
 	orInt(&l.MaxFilters, 200)
 	orInt(&l.MaxFilterValues, 2000)
 	orInt(&l.MaxLimit, 500)
@@ -115,13 +131,16 @@ func (l Limits) withDefaults() Limits {
 	orInt(&l.MaxInFlight, 256)
 	orInt(&l.MessagesPerSecond, 500)
 	orInt(&l.MessageBurst, 2000)
+	orInt(&l.MaxLiveValues, 20_000)
+	orInt(&l.MaxLiveValuesTotal, 500_000)
 	orTime(&l.MaxAge, 3*365*24*time.Hour)
-	orTime(&l.MaxAhead, 15*time.Minute)
+	orTime(&l.MaxAhead, 5*time.Minute)
 	orTime(&l.PingInterval, 30*time.Second)
 	orTime(&l.WriteTimeout, 20*time.Second)
 	orSize(&l.MaxBlobBytes, 32<<20)
 	orSize(&l.BlobTotalBytes, 8<<30)
 	orInt(&l.MaxUploads, 32)
+	orSize(&l.EventTotalBytes, 2<<30)
 	return l
 }
 

@@ -69,8 +69,23 @@ func deleteWhere(tx *sqlite.Tx, ev *nostr.Event, target, where string, args ...a
 	return remove(tx, seq, raw)
 }
 
+// forgetDeletion removes the tombstones of a deletion that is removed itself,
+// those that no later one has renewed.
+func forgetDeletion(tx *sqlite.Tx, ev *nostr.Event) error {
+	for _, tag := range ev.Tags {
+		if len(tag) < 2 || tag[0] != "e" && tag[0] != "a" {
+			continue
+		}
+		if _, err := tx.Exec("DELETE FROM deleted WHERE target = ? AND pubkey = ? AND until <= ?",
+			tag[1], unhex(ev.PubKey), int64(ev.CreatedAt)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // purgeChunk bounds how long a purge holds up other writers.
-const purgeChunk = 200
+const purgeChunk = 32
 
 // purge removes the events that had expired at now.
 func (s *store) purge(ctx context.Context, now time.Time) error {

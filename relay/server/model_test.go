@@ -141,11 +141,12 @@ func TestStoreAgainstModel(t *testing.T) {
 		}
 		for range 8 {
 			f := modelFilter(rt, events)
-			rows, err := srv.find(t.Context(), &f)
+			q := srv.request(srv.turns.join("model"))
+			rows, err := q.find(t.Context(), &f)
 			if err != nil {
 				rt.Fatal(err)
 			}
-			loaded, err := srv.load(t.Context(), rows, &f)
+			loaded, err := q.load(t.Context(), rows, &f)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -164,10 +165,10 @@ func TestStoreAgainstModel(t *testing.T) {
 func TestIndexAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(modelEvent), 1, 10).Draw(rt, "events")
-		x := newIndex()
+		x := newIndex(1<<20, 1<<20)
 		var subs []*subscription
 		for range rapid.IntRange(1, 6).Draw(rt, "subs") {
-			sub := &subscription{}
+			sub := &subscription{client: &client{}}
 			for range rapid.IntRange(1, 3).Draw(rt, "filters") {
 				sub.filters = append(sub.filters, modelFilter(rt, events))
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// maxBatch bounds the events that share one commit.
+// maxBatch bounds the cost of the events that share one commit.
 const maxBatch = 256
 
 // purgeInterval is how often expired events are removed. They are not served
@@ -22,12 +22,15 @@ type job struct {
 	client *client
 	event  *nostr.Event
 	raw    []byte // its shortest JSON form
+	cost   int    // what it takes of client.inFlight
 }
 
 // finish answers the client and lets it send another event.
 func (j *job) finish(accepted bool, text string) {
 	j.client.ok(j.event.ID, accepted, text)
-	<-j.client.inFlight
+	for range j.cost {
+		<-j.client.inFlight
+	}
 }
 
 // verifyLoop is one of the workers that check signatures.
@@ -72,11 +75,13 @@ func (s *Server) ingestLoop() {
 	batch := make([]*job, 0, maxBatch)
 	for first := range s.verified {
 		batch = append(batch[:0], first)
-		for more := true; more && len(batch) < maxBatch; {
+		cost := first.cost
+		for more := true; more && cost < maxBatch; {
 			select {
 			case j, ok := <-s.verified:
 				if more = ok; ok {
 					batch = append(batch, j)
+					cost += j.cost
 				}
 			default:
 				more = false

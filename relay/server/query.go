@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -20,9 +21,14 @@ const (
 	// loadChunk bounds the events that are in memory for one client at once,
 	// besides its queue.
 	loadChunk = 64
-	// queryTimeout bounds the work for one filter.
-	queryTimeout = 5 * time.Second
+	// queryBudget bounds the work for one REQ, and sliceBudget that for one of
+	// its filters: then others have their turn.
+	queryBudget = 2 * time.Second
+	sliceBudget = time.Second
 )
+
+// errTooMuch is returned for a query beyond its budget.
+var errTooMuch = errors.New("the query takes too long, ask for less")
 
 // row is a stored event that a filter found.
 type row struct {
@@ -41,24 +47,43 @@ func newestFirst(a, b row) int {
 	return cmp.Or(cmp.Compare(b.created, a.created), cmp.Compare(a.id, b.id))
 }
 
-// view runs fn in a read transaction, with as few of them at once that the
-// verify workers always find a reader.
-func (s *Server) view(ctx context.Context, fn func(tx *sqlite.Tx) error) error {
-	select {
-	case s.queries <- struct{}{}:
-		defer func() { <-s.queries }()
-	case <-ctx.Done():
-		return ctx.Err()
+// request is the work for one REQ. One goroutine owns it.
+type request struct {
+	srv  *Server
+	by   *patron
+	left time.Duration // of queryBudget
+}
+
+func (s *Server) request(by *patron) *request { return &request{s, by, queryBudget} }
+
+// view runs fn in a read transaction when it is the client's turn. The wait is
+// not counted.
+func (r *request) view(ctx context.Context, fn func(tx *sqlite.Tx) error) error {
+	if r.left <= 0 {
+		return errTooMuch
 	}
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	if err := r.srv.turns.acquire(ctx, r.by); err != nil {
+		return err
+	}
+	start := time.Now()
+	defer func() {
+		took := time.Since(start)
+		r.left -= took
+		r.srv.turns.release(r.by, took)
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, min(r.left, sliceBudget), errTooMuch)
 	defer cancel()
-	return s.store.db.View(ctx, fn)
+	err := r.srv.store.db.View(ctx, fn) // interrupts its queries when ctx ends
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // find returns the newest rows of the filter, no more than its limit and the
 // relay's.
-func (s *Server) find(ctx context.Context, f *nostr.Filter) ([]row, error) {
-	limit := s.cfg.Limits.MaxLimit
+func (r *request) find(ctx context.Context, f *nostr.Filter) ([]row, error) {
+	limit := r.srv.cfg.Limits.MaxLimit
 	if f.Limit > 0 {
 		limit = min(limit, f.Limit)
 	}
@@ -69,7 +94,7 @@ func (s *Server) find(ctx context.Context, f *nostr.Filter) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.view(ctx, func(tx *sqlite.Tx) error { return q.run(tx) })
+	err = r.view(ctx, q.run)
 	if err != nil {
 		return nil, fmt.Errorf("find events: %w", err)
 	}
@@ -77,7 +102,8 @@ func (s *Server) find(ctx context.Context, f *nostr.Filter) ([]row, error) {
 }
 
 // scan walks one index once for every value of a filter's most selective
-// condition and keeps the newest rows of all.
+// condition and keeps the newest rows of all. Several tag conditions are
+// intersected first, see intersect.
 type scan struct {
 	filter      *nostr.Filter
 	limit       int
@@ -86,7 +112,7 @@ type scan struct {
 	until       int64
 	authors     any // JSON list for json_each, or nil
 	kinds       any
-	otherTags   []string // JSON lists of tag keys, one for each condition
+	otherTags   []string // JSON lists of tag keys, one for each tag condition
 	otherClause string
 
 	found []row
@@ -111,32 +137,7 @@ func newScan(f *nostr.Filter, limit int, now time.Time) (*scan, error) {
 			return nil, err
 		}
 	}
-	return q, q.addTags(f)
-}
-
-// addTags makes a condition of every tag but the one that is walked.
-func (q *scan) addTags(f *nostr.Filter) error {
-	walked := ""
-	if f.IDs == nil {
-		walked = fewest(f.Tags)
-	}
-	for name, values := range f.Tags {
-		if name == walked {
-			continue
-		}
-		keys := make([]int64, len(values))
-		for i, v := range values {
-			keys[i] = tagKey(name, v)
-		}
-		list, err := jsonList(keys)
-		if err != nil {
-			return err
-		}
-		q.otherTags = append(q.otherTags, list)
-		q.otherClause += ` AND EXISTS (SELECT 1 FROM tags o WHERE o.key IN (SELECT value FROM json_each(?))
-			AND o.created_at = e.created_at AND o.seq = e.seq)`
-	}
-	return nil
+	return q, nil
 }
 
 func jsonList(v any) (string, error) {
@@ -148,7 +149,23 @@ func jsonList(v any) (string, error) {
 // every index in order and stops at the limit.
 func (q *scan) run(tx *sqlite.Tx) error {
 	f := q.filter
-	tag := fewest(f.Tags)
+	tag := ""
+	if f.IDs == nil {
+		tag = fewest(f.Tags)
+		if len(f.Tags) > 1 {
+			if done, err := q.intersect(tx, f.Tags); done || err != nil {
+				return err
+			}
+		}
+	}
+	for name, values := range f.Tags {
+		if name == tag {
+			continue
+		}
+		if err := q.require(name, values); err != nil {
+			return err
+		}
+	}
 	switch {
 	case f.IDs != nil:
 		return each(q, tx, f.IDs, "events e", "e.id = ?", func(id string) any { return unhex(id) })
@@ -232,11 +249,11 @@ func (q *scan) trim() {
 
 // load reads rows that find returned. One that is gone by now is left out, and
 // one that only shares a tag's index key.
-func (s *Server) load(ctx context.Context, rows []row, f *nostr.Filter) ([]storedEvent, error) {
+func (r *request) load(ctx context.Context, rows []row, f *nostr.Filter) ([]storedEvent, error) {
 	events := make([]storedEvent, 0, len(rows))
-	err := s.view(ctx, func(tx *sqlite.Tx) error {
-		for _, r := range rows {
-			found, err := tx.Query("SELECT raw FROM events WHERE seq = ?", r.seq)
+	err := r.view(ctx, func(tx *sqlite.Tx) error {
+		for _, row := range rows {
+			found, err := tx.Query("SELECT raw FROM events WHERE seq = ?", row.seq)
 			if err != nil {
 				return err
 			}
@@ -245,7 +262,7 @@ func (s *Server) load(ctx context.Context, rows []row, f *nostr.Filter) ([]store
 				if err := found.Scan(&raw); err != nil {
 					return err
 				}
-				events = append(events, storedEvent{hex.EncodeToString([]byte(r.id)), raw})
+				events = append(events, storedEvent{hex.EncodeToString([]byte(row.id)), raw})
 			}
 			if err := found.Close(); err != nil {
 				return err

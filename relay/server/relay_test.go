@@ -121,8 +121,8 @@ func TestLiveAgreesWithStored(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := newIndex()
-			sub := &subscription{filters: []nostr.Filter{f}}
+			x := newIndex(1<<20, 1<<20)
+			sub := &subscription{client: &client{}, filters: []nostr.Filter{f}}
 			x.add(sub)
 			for i := range events {
 				if got, want := len(x.matching(&events[i])) == 1, f.Matches(&events[i]); got != want {

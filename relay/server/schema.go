@@ -47,4 +47,37 @@ CREATE TABLE blob_owners (
   pubkey BLOB NOT NULL CHECK (length(pubkey) = 32),
   PRIMARY KEY (sha256, pubkey)
 ) STRICT, WITHOUT ROWID;
+`, `
+-- What each key's events take, and all: see quota. Standing events have an
+-- address, regular ones none.
+ALTER TABLE events ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+UPDATE events SET size = length(raw) + 700; -- roughly, for those that are here
+CREATE INDEX events_regular ON events (seq) WHERE address IS NULL;
+CREATE INDEX events_regular_author ON events (pubkey) WHERE address IS NULL;
+CREATE TABLE usage (
+  pubkey   BLOB PRIMARY KEY,
+  regular  INTEGER NOT NULL,
+  standing INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX usage_regular ON usage (regular);
+CREATE TABLE usage_total (
+  regular  INTEGER NOT NULL,
+  standing INTEGER NOT NULL
+) STRICT;
+INSERT INTO usage SELECT pubkey, sum(iif(address IS NULL, size, 0)), sum(iif(address IS NULL, 0, size))
+  FROM events GROUP BY pubkey;
+INSERT INTO usage_total SELECT coalesce(sum(regular), 0), coalesce(sum(standing), 0) FROM usage;
+CREATE TRIGGER events_in AFTER INSERT ON events BEGIN
+  INSERT INTO usage VALUES (new.pubkey, iif(new.address IS NULL, new.size, 0), iif(new.address IS NULL, 0, new.size))
+    ON CONFLICT DO UPDATE SET regular = regular + excluded.regular, standing = standing + excluded.standing;
+  UPDATE usage_total SET regular = regular + iif(new.address IS NULL, new.size, 0),
+    standing = standing + iif(new.address IS NULL, 0, new.size);
+END;
+CREATE TRIGGER events_out AFTER DELETE ON events BEGIN
+  UPDATE usage SET regular = regular - iif(old.address IS NULL, old.size, 0),
+    standing = standing - iif(old.address IS NULL, 0, old.size) WHERE pubkey = old.pubkey;
+  DELETE FROM usage WHERE pubkey = old.pubkey AND regular = 0 AND standing = 0;
+  UPDATE usage_total SET regular = regular - iif(old.address IS NULL, old.size, 0),
+    standing = standing - iif(old.address IS NULL, 0, old.size);
+END;
 `}

@@ -29,17 +29,20 @@ type Server struct {
 	spreading spreading
 
 	slots   chan struct{} // one per websocket
-	queries chan struct{} // one per running query
-	uploads chan struct{} // one per running upload
+	turns   *turns
+	uploads *uploads
 
 	mu       sync.Mutex
 	closing  bool           // no request begins any more
 	requests sync.WaitGroup // every request and websocket
 }
 
-// maxQueries leaves one of the store's readers to the duplicate check of the
-// verify workers.
-const maxQueries = 3
+// What waits between the stages of the pipeline is what a client waits for when
+// others publish much, so it is little.
+const (
+	maxJobs     = 32
+	maxVerified = 128
+)
 
 // New opens or creates the store in cfg.Dir. The caller ends with Serve, or
 // with Close if it never serves.
@@ -47,7 +50,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	st, err := openStore(ctx, cfg.Dir, cfg.Log)
+	st, err := openStore(ctx, cfg.Dir, cfg.Limits.EventTotalBytes, cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("open relay: %w", err)
 	}
@@ -59,12 +62,12 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		cfg:      cfg,
 		store:    st,
 		blobs:    blobs,
-		index:    newIndex(),
-		jobs:     make(chan *job, cfg.Limits.MaxInFlight),
-		verified: make(chan *job, maxBatch),
+		index:    newIndex(cfg.Limits.MaxLiveValues, cfg.Limits.MaxLiveValuesTotal),
+		jobs:     make(chan *job, maxJobs),
+		verified: make(chan *job, maxVerified),
 		slots:    make(chan struct{}, cfg.Limits.MaxConnections),
-		queries:  make(chan struct{}, maxQueries),
-		uploads:  make(chan struct{}, cfg.Limits.MaxUploads),
+		turns:    newTurns(),
+		uploads:  newUploads(cfg.Limits.MaxUploads),
 	}, nil
 }
 

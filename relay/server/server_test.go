@@ -197,7 +197,7 @@ func TestOneBadEventSpoilsNoBatch(t *testing.T) {
 			ev.ID = "00" // cannot happen behind the parser
 		}
 		c.inFlight <- struct{}{}
-		batch = append(batch, &job{client: c, event: &ev, raw: nip01.Marshal(&ev)})
+		batch = append(batch, &job{client: c, event: &ev, raw: nip01.Marshal(&ev), cost: 1})
 	}
 	srv.ingest(batch)
 	var answers []string

@@ -21,10 +21,11 @@ import (
 
 // store is the relay's own database.
 type store struct {
-	db *sqlite.DB
+	db    *sqlite.DB
+	quota quota
 }
 
-func openStore(ctx context.Context, dir string, log *slog.Logger) (*store, error) {
+func openStore(ctx context.Context, dir string, eventBytes int64, log *slog.Logger) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func openStore(ctx context.Context, dir string, log *slog.Logger) (*store, error
 	if err != nil {
 		return nil, err
 	}
-	return &store{db}, nil
+	return &store{db, quota{eventBytes}}, nil
 }
 
 func (s *store) close() error { return s.db.Close() }
@@ -49,6 +50,8 @@ const (
 	duplicate          // the same event is there
 	superseded         // a newer version is there
 	forgotten          // its author deleted it
+	crowded            // its author has too many standing events
+	full               // all keys together have too many
 )
 
 func (o outcome) answer() (accepted bool, text string) {
@@ -59,6 +62,10 @@ func (o outcome) answer() (accepted bool, text string) {
 		return true, "duplicate: have a newer version"
 	case forgotten:
 		return false, "blocked: its author deleted this event"
+	case crowded:
+		return false, "blocked: this key has too many replaceable events"
+	case full:
+		return false, "error: no room for more replaceable events"
 	}
 	return true, ""
 }
@@ -77,13 +84,13 @@ func (s *store) put(batch []*job) ([]outcome, error) {
 	outcomes := make([]outcome, len(batch))
 	err := s.db.Update(context.Background(), func(tx *sqlite.Tx) error {
 		for i, j := range batch {
-			o, err := putOne(tx, j.event, j.raw)
+			o, err := s.putOne(tx, j.event, j.raw)
 			if err != nil {
 				return err
 			}
 			outcomes[i] = o
 		}
-		return nil
+		return s.quota.makeRoom(tx)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store events: %w", err)
@@ -91,7 +98,7 @@ func (s *store) put(batch []*job) ([]outcome, error) {
 	return outcomes, nil
 }
 
-func putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte) (outcome, error) {
+func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte) (outcome, error) {
 	have, err := exists(tx, "SELECT 1 FROM events WHERE id = ?", unhex(ev.ID))
 	if err != nil || have {
 		return duplicate, err
@@ -101,13 +108,15 @@ func putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte) (outcome, error) {
 	if err != nil || gone {
 		return forgotten, err
 	}
+	keys := tagKeys(ev)
+	size := chargedSize(ev, raw, len(keys))
 	if replaceable {
-		newer, err := replace(tx, ev, address)
-		if err != nil || newer {
-			return superseded, err
+		o, err := s.replace(tx, ev, address, size)
+		if err != nil || o != stored {
+			return o, err
 		}
 	}
-	if err := insert(tx, ev, raw, address); err != nil {
+	if err := insert(tx, ev, raw, address, keys, size); err != nil {
 		return stored, err
 	}
 	if ev.Kind == nostr.KindDeletion {
@@ -125,28 +134,32 @@ func wasDeleted(tx *sqlite.Tx, ev *nostr.Event, address string) (bool, error) {
 		unhex(ev.PubKey), ev.ID, address, int64(ev.CreatedAt))
 }
 
-// replace removes the older version at the event's address, or reports that
-// the stored one is to stay: it is newer, or as old with a lower id.
-func replace(tx *sqlite.Tx, ev *nostr.Event, address string) (newer bool, err error) {
+// replace removes the older version at the event's address. The event is to be
+// stored then, unless the stored version is newer, or as old with a lower id,
+// or there is no room for what the event is larger by.
+func (s *store) replace(tx *sqlite.Tx, ev *nostr.Event, address string, size int64) (outcome, error) {
 	var (
-		seq, created int64
-		id, raw      []byte
+		seq, created, oldSize int64
+		id, raw               []byte
 	)
-	err = tx.QueryRow("SELECT seq, created_at, id, raw FROM events WHERE address = ?", address).
-		Scan(&seq, &created, &id, &raw)
+	err := tx.QueryRow("SELECT seq, created_at, id, size, raw FROM events WHERE address = ?", address).
+		Scan(&seq, &created, &id, &oldSize, &raw)
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+		return s.quota.admits(tx, unhex(ev.PubKey), size)
 	}
 	if err != nil {
-		return false, err
+		return stored, err
 	}
 	if created > int64(ev.CreatedAt) || created == int64(ev.CreatedAt) && hex.EncodeToString(id) < ev.ID {
-		return true, nil
+		return superseded, nil
 	}
-	return false, remove(tx, seq, raw)
+	if o, err := s.quota.admits(tx, unhex(ev.PubKey), size-oldSize); err != nil || o != stored {
+		return o, err
+	}
+	return stored, remove(tx, seq, raw)
 }
 
-func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string) error {
+func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string, keys []int64, size int64) error {
 	var expires, addr any
 	if unix, ok := nip01.Expiration(ev); ok {
 		expires = unix
@@ -154,9 +167,9 @@ func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string) error {
 	if address != "" {
 		addr = address
 	}
-	res, err := tx.Exec(`INSERT INTO events (id, pubkey, kind, created_at, expires_at, address, raw)
-		VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		unhex(ev.ID), unhex(ev.PubKey), ev.Kind, int64(ev.CreatedAt), expires, addr, raw)
+	res, err := tx.Exec(`INSERT INTO events (id, pubkey, kind, created_at, expires_at, address, size, raw)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		unhex(ev.ID), unhex(ev.PubKey), ev.Kind, int64(ev.CreatedAt), expires, addr, size, raw)
 	if err != nil {
 		return err
 	}
@@ -164,7 +177,7 @@ func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range tagKeys(ev) {
+	for _, key := range keys {
 		if _, err := tx.Exec("INSERT INTO tags (key, created_at, seq) VALUES (?, ?, ?)",
 			key, int64(ev.CreatedAt), seq); err != nil {
 			return err
@@ -182,6 +195,11 @@ func remove(tx *sqlite.Tx, seq int64, raw []byte) error {
 	for _, key := range tagKeys(&ev) {
 		if _, err := tx.Exec("DELETE FROM tags WHERE key = ? AND created_at = ? AND seq = ?",
 			key, int64(ev.CreatedAt), seq); err != nil {
+			return err
+		}
+	}
+	if ev.Kind == nostr.KindDeletion {
+		if err := forgetDeletion(tx, &ev); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -79,16 +80,24 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 	// The subscription is entered before the query: an event is then found by
 	// the query, or was not yet durable when it began and comes live.
 	sub := &subscription{client: c, id: id, filters: filters}
+	if !c.srv.index.add(sub) {
+		c.closed(id, "error: too many filter values")
+		return nil
+	}
 	c.subs[id] = sub
-	c.srv.index.add(sub)
+	q := c.srv.request(c.patron)
 	sent := map[string]struct{}{}
 	for i := range filters {
-		if err := c.sendStored(ctx, sub, &filters[i], sent); err != nil {
+		if err := c.sendStored(ctx, q, sub, &filters[i], sent); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			c.log.Warn("query stored events", "error", err)
 			c.unsubscribe(id)
+			if errors.Is(err, errTooMuch) {
+				c.closed(id, "error: "+errTooMuch.Error())
+				return nil
+			}
+			c.log.Warn("query stored events", "error", err)
 			c.closed(id, "error: the query did not finish")
 			return nil
 		}
@@ -99,14 +108,14 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 
 // sendStored sends the stored events of one filter, newest first, as fast as
 // the client reads. No database reader is held while it waits.
-func (c *client) sendStored(ctx context.Context, sub *subscription, f *nostr.Filter, sent map[string]struct{}) error {
-	rows, err := c.srv.find(ctx, f)
+func (c *client) sendStored(ctx context.Context, q *request, sub *subscription, f *nostr.Filter, sent map[string]struct{}) error {
+	rows, err := q.find(ctx, f)
 	if err != nil {
 		return err
 	}
 	for len(rows) > 0 {
 		n := min(len(rows), loadChunk)
-		events, err := c.srv.load(ctx, rows[:n], f)
+		events, err := q.load(ctx, rows[:n], f)
 		if err != nil {
 			return err
 		}
