@@ -56,7 +56,7 @@ type Quote struct {
 	ExpiresAt      string         `json:"expires_at"` // RFC 3339, UTC, whole seconds: see Timestamp
 	Mode           Mode           `json:"mode"`
 	Delivery       Delivery       `json:"delivery"`
-	Cancellation   string         `json:"cancellation"` // such as "refund_until_processing"
+	Cancellation   string         `json:"cancellation"` // such as "refund_until_output"
 	PolicyBundleID hashing.Digest `json:"policy_bundle_id"`
 	Nonce          string         `json:"nonce"` // 32 hex digits
 	// PaymentHash is nil in free mode, and where the wallet chooses the

@@ -3,13 +3,17 @@
 package main
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/btcsuite/btcd/btcec/v2"
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -18,6 +22,7 @@ import (
 const usage = `usage: lightwork-verify [flags] BUNDLE
 
 BUNDLE is a folder, a .tar file, or - for a tar archive on standard input.
+Flags may stand before and after it.
 
 flags:
   --provider KEY    the provider is this one (npub or hex)
@@ -55,7 +60,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return receipts.ExitProved
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "lightwork-verify: %s\n%s", printable(err.Error()), usage)
+		fmt.Fprintf(stderr, "lightwork-verify: %s (--help explains the flags)\n", printable(err.Error()))
 		return receipts.ExitUnusable
 	}
 	bundle, err := read(o.bundle, stdin)
@@ -88,18 +93,72 @@ func parseArgs(args []string) (options, error) {
 	flags.StringVar(&require, "require", "", "")
 	flags.BoolVar(&o.json, "json", false, "")
 	flags.BoolVar(&o.explain, "explain", false, "")
-	if err := flags.Parse(args); err != nil {
+	bundles, err := parseMixed(flags, args)
+	if err != nil {
 		return o, err
 	}
-	if flags.NArg() != 1 {
-		return o, fmt.Errorf("want one bundle, got %d", flags.NArg())
+	if len(bundles) != 1 {
+		return o, fmt.Errorf("want one bundle, got %d", len(bundles))
 	}
-	o.bundle = flags.Arg(0)
+	o.bundle = bundles[0]
 	o.pins.Network = payments.Network(network)
 	if require != "" {
 		o.pins.Required = strings.Split(require, ",")
 	}
-	return o, nil
+	return o, checkPins(o.pins)
+}
+
+// parseMixed parses flags before and after the other arguments, which it
+// returns. After -- there are only others.
+func parseMixed(flags *flag.FlagSet, args []string) (others []string, err error) {
+	for {
+		if err := flags.Parse(args); err != nil {
+			return nil, err
+		}
+		rest := flags.Args()
+		if len(rest) == 0 {
+			return others, nil
+		}
+		if read := len(args) - len(rest); read > 0 && args[read-1] == "--" {
+			return append(others, rest...), nil
+		}
+		others, args = append(others, rest[0]), rest[1:]
+	}
+}
+
+// checkPins refuses what could match no bundle: that is a mistake of the
+// command line, and says nothing of the bundle.
+func checkPins(p receipts.Pins) error {
+	for name, key := range map[string]string{"--provider": p.Provider, "--buyer": p.Buyer} {
+		if key == "" {
+			continue
+		}
+		if _, err := receipts.ParseKey(key); err != nil {
+			return fmt.Errorf("%s: want an npub or 64 hex digits: %w", name, err)
+		}
+	}
+	if p.Payee != "" && !isNode(p.Payee) {
+		return errors.New("--payee: want the compressed key of a Lightning node, 66 hex digits")
+	}
+	if _, err := payments.ParseNetwork(string(p.Network)); err != nil && p.Network != "" {
+		return fmt.Errorf("--network: %w", err)
+	}
+	for _, name := range p.Required {
+		if !slices.Contains(receipts.ClaimNames(), name) {
+			return fmt.Errorf("--require: there is no claim %q, only %s", name, strings.Join(receipts.ClaimNames(), ", "))
+		}
+	}
+	return nil
+}
+
+// isNode reports whether key is a point of the curve in its one spelling.
+func isNode(key string) bool {
+	raw, err := hex.DecodeString(key)
+	if err != nil || len(raw) != btcec.PubKeyBytesLenCompressed || key != strings.ToLower(key) {
+		return false
+	}
+	_, err = btcec.ParsePubKey(raw)
+	return err == nil
 }
 
 // read opens a folder, a file or standard input.

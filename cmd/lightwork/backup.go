@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
 )
@@ -18,13 +19,16 @@ func (c backupCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if err != nil {
 		return err
 	}
+	if _, err := os.Lstat(c.Out); err == nil {
+		return usage("name a new file", "--out: %s exists", c.Out)
+	}
 	k, err := kernel.Open(ctx, conf.dataDir(c.Role), kernel.Options{ReadOnly: true, Logger: s.log})
 	if err != nil {
-		return hinted(err, "--role names the other database")
+		return hinted(err, "--role says whose database: provider (unless given) or buyer")
 	}
 	if err := firstError(k.Backup(ctx, c.Out), k.Close()); err != nil {
-		return hinted(err, "name a new file on a disk with room")
+		return hinted(err, "is there room on the disk?")
 	}
-	fmt.Fprintf(s.err, "lightwork: wrote %s; keys and the preimage secret are separate files, keep them too\n", c.Out)
+	fmt.Fprintf(s.err, "lightwork: wrote %s, the %s's database alone; keys and the preimage secret are separate files, keep them too\n", c.Out, c.Role)
 	return nil
 }

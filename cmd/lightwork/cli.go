@@ -6,12 +6,15 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/alecthomas/kong"
 )
 
 // globals are the flags every command has.
 type globals struct {
-	Config   string `short:"c" help:"The configuration file." default:"lightwork.yaml" type:"path" env:"LIGHTWORK_CONFIG"`
-	LogLevel string `help:"debug, info, warn or error; logs go to stderr." default:"warn" enum:"debug,info,warn,error"`
+	Config   string           `short:"c" help:"The configuration file." default:"lightwork.yaml" env:"LIGHTWORK_CONFIG"`
+	LogLevel string           `help:"debug, info, warn or error; logs go to stderr." default:"warn" enum:"debug,info,warn,error"`
+	Printed  kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // cli is the command line; each command has a file of its own.
@@ -77,3 +80,14 @@ func msats(n int64) string {
 	}
 	return fmt.Sprintf("%d msat", n)
 }
+
+// count writes a number of things: "1 file", "2 files".
+func count(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// shortReceipt cuts a receipt id for a table; commands take the beginning of one.
+func shortReceipt(id string) string { return id[:min(len(id), 17)] }

@@ -1,23 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/parser"
 
-	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
-	"github.com/lightwork-market/lightwork/schemas"
 )
 
 var errNoConfig = errors.New("no configuration")
@@ -132,7 +129,7 @@ type sandboxConfig struct {
 	Images []string `yaml:"images"` // registered image digests, sha256:<hex>
 }
 
-// loadConfig reads and checks a configuration file. Errors name the line.
+// loadConfig reads and checks a configuration file. Errors name line and column.
 func loadConfig(path string) (*config, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,157 +139,34 @@ func loadConfig(path string) (*config, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || st.Size() > configMax {
+	src, err := io.ReadAll(io.LimitReader(f, configMax+1))
+	if err != nil {
+		return nil, err
+	}
+	return parseConfig(src, path)
+}
+
+// parseConfig reads and checks the text of the file path.
+func parseConfig(src []byte, path string) (*config, error) {
+	if len(src) > configMax {
 		return nil, usage("", "%s is larger than %d bytes", path, configMax)
 	}
-	c := &config{dir: filepath.Dir(path)}
-	if err := yaml.NewDecoder(f, yaml.Strict()).Decode(c); err != nil {
-		return nil, usage("", "%s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, true)))
+	abs, err := filepath.Abs(path) // agents run in folders of their own
+	if err != nil {
+		return nil, err
+	}
+	c := &config{dir: filepath.Dir(abs)}
+	err = yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(c)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, usage("lightwork init --force writes a new one", "%s:1:1: the configuration is empty", path)
+	case err != nil:
+		return nil, usage("", "%s", locateYAML(path, err))
 	}
 	if bad := c.check(); bad != nil {
-		return nil, usage("", "%s", bad.locate(path))
+		return nil, usage("", "%s", bad.locate(path, src))
 	}
 	return c, nil
-}
-
-// configError is a value that cannot be used, by its path in the file.
-type configError struct {
-	path string // YAMLPath, for example $.relays[0]
-	why  string
-}
-
-// locate says file:line:column, what is wrong, and shows the place.
-func (e *configError) locate(file string) string {
-	what := fmt.Sprintf("%s: %s", strings.TrimPrefix(e.path, "$."), e.why)
-	src, err := os.ReadFile(file)
-	if err != nil {
-		return file + ": " + what
-	}
-	at, err := yaml.PathString(e.path)
-	if err != nil {
-		return file + ": " + what
-	}
-	doc, err := parser.ParseBytes(src, 0)
-	if err != nil {
-		return file + ": " + what
-	}
-	node, err := at.FilterFile(doc)
-	if err != nil { // the value is missing: there is no place to show
-		return file + ": " + what
-	}
-	pos := node.GetToken().Position
-	shown, err := at.AnnotateSource(src, false)
-	if err != nil {
-		shown = nil
-	}
-	return fmt.Sprintf("%s:%d:%d: %s\n%s", file, pos.Line, pos.Column, what, shown)
-}
-
-func (c *config) check() *configError {
-	if c.Version != 1 {
-		return &configError{"$.version", "must be 1"}
-	}
-	if len(c.Relays) == 0 {
-		return &configError{"$.relays", "at least one relay is needed"}
-	}
-	for i, r := range c.Relays {
-		if u, err := url.Parse(r); err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Host == "" {
-			return &configError{fmt.Sprintf("$.relays[%d]", i), "must be a ws:// or wss:// address"}
-		}
-	}
-	for i, b := range c.Blobs {
-		if u, err := url.Parse(b); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return &configError{fmt.Sprintf("$.blobs[%d]", i), "must be an http:// or https:// address"}
-		}
-	}
-	if bad := c.Provider.Wallet.check("$.provider.wallet"); bad != nil {
-		return bad
-	}
-	if bad := c.Buyer.Wallet.check("$.buyer.wallet"); bad != nil {
-		return bad
-	}
-	for i, o := range c.Provider.Offers {
-		at := fmt.Sprintf("$.provider.offers[%d]", i)
-		s, ok := schemas.Lookup(o.Schema)
-		switch {
-		case !ok:
-			return &configError{at + ".schema", "unknown job type; lightwork schemas list shows them"}
-		case !s.Executable && o.Tool == "":
-			return &configError{at + ".schema", "no built-in agent does this job; name one under tool (AGENT/TOOL)"}
-		case o.Tool != "" && !validToolID(o.Tool):
-			return &configError{at + ".tool", "must be AGENT/TOOL"}
-		case len(o.Modes) == 0:
-			return &configError{at + ".modes", "name at least one of hold, prepay, postpay, free"}
-		case o.BaseMsats < 0:
-			return &configError{at + ".base_msats", "a price cannot be negative"}
-		case o.PerMinuteMsats < 0:
-			return &configError{at + ".per_minute_msats", "a price cannot be negative"}
-		}
-		if bad := checkModes(at+".modes", o.Modes); bad != nil {
-			return bad
-		}
-	}
-	if bad := c.checkAgents(); bad != nil {
-		return bad
-	}
-	return checkModes("$.buyer.modes", c.Buyer.Modes)
-}
-
-func validToolID(id string) bool {
-	_, _, ok := wire.ToolID(id).Split()
-	return ok
-}
-
-func (c *config) checkAgents() *configError {
-	for i, a := range c.Agents {
-		at := fmt.Sprintf("$.agents[%d]", i)
-		switch {
-		case a.Dir == "":
-			return &configError{at, "dir is needed: the folder with opensentience.agent.json"}
-		case a.UID < 0 || a.GID < 0:
-			return &configError{at, "uid and gid cannot be negative"}
-		}
-		for j, name := range a.Tools {
-			if !wire.ValidToolName(name) {
-				return &configError{fmt.Sprintf("%s.tools[%d]", at, j), "must be a tool's name, without its agent"}
-			}
-		}
-		for j, name := range a.EnvFrom {
-			if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "OPENSENTIENCE_") {
-				return &configError{fmt.Sprintf("%s.env_from[%d]", at, j), "must be the name of a variable, and not one of the protocol's"}
-			}
-		}
-	}
-	return nil
-}
-
-func checkModes(path string, modes []receipts.Mode) *configError {
-	for i, m := range modes {
-		switch m {
-		case receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay, receipts.ModeFree:
-		default:
-			return &configError{fmt.Sprintf("%s[%d]", path, i), "must be hold, prepay, postpay or free"}
-		}
-	}
-	return nil
-}
-
-func (w walletConfig) check(path string) *configError {
-	switch w.Backend {
-	case "", "none":
-		return nil
-	case "play":
-		if w.Play.URL == "" || w.Play.TokenFile == "" {
-			return &configError{path + ".play", "url and token_file are needed"}
-		}
-	case "lnd":
-		if w.LND.Address == "" || w.LND.TLSCertFile == "" || w.LND.MacaroonFile == "" {
-			return &configError{path + ".lnd", "address, tls_cert_file and macaroon_file are needed"}
-		}
-	default:
-		return &configError{path + ".backend", "must be play, lnd or none"}
-	}
-	return nil
 }
 
 // path resolves a file name of the configuration.

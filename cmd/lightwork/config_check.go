@@ -1,8 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 type configCmd struct {
@@ -31,5 +41,214 @@ func (c configCheckCmd) Run(s *streams, g *globals) error {
 	}
 	fmt.Fprintf(s.out, "%s is fine\n  relays           %s\n  offers           %d\n  provider wallet  %s\n  buyer wallet     %s\n", g.Config,
 		strings.Join(conf.Relays, " "), len(conf.Provider.Offers), firstText(conf.Provider.Wallet.Backend, "none"), firstText(conf.Buyer.Wallet.Backend, "none"))
+	return nil
+}
+
+// locateYAML says FILE:LINE:COLUMN, what is wrong, and shows the place.
+func locateYAML(file string, err error) string {
+	var bad yaml.Error
+	if !errors.As(err, &bad) || bad.GetToken() == nil {
+		return fmt.Sprintf("%s:1:1: %v", file, err)
+	}
+	// The text is "[line:column] message" and then the place.
+	text := strings.TrimRight(bad.FormatError(false, true), "\n ")
+	if _, after, ok := strings.Cut(text, "] "); ok && strings.HasPrefix(text, "[") {
+		text = after
+	}
+	pos := bad.GetToken().Position
+	return fmt.Sprintf("%s:%d:%d: %s", file, pos.Line, pos.Column, text)
+}
+
+// configError is a value that cannot be used, by its path in the file.
+type configError struct {
+	path string // YAMLPath, for example $.relays[0]
+	why  string
+}
+
+// locate says FILE:LINE:COLUMN, what is wrong, and shows the place. A value
+// that is missing is located where it belongs.
+func (e *configError) locate(file string, src []byte) string {
+	what := fmt.Sprintf("%s: %s", strings.TrimPrefix(e.path, "$."), e.why)
+	nowhere := fmt.Sprintf("%s:1:1: %s", file, what)
+	doc, err := parser.ParseBytes(src, 0)
+	if err != nil {
+		return nowhere
+	}
+	for path := e.path; path != "$" && path != ""; path = path[:max(strings.LastIndexAny(path, ".["), 0)] {
+		at, err := yaml.PathString(path)
+		if err != nil {
+			return nowhere
+		}
+		node, err := at.FilterFile(doc)
+		if err != nil {
+			continue
+		}
+		pos := node.GetToken().Position
+		if shown, err := at.AnnotateSource(src, false); err == nil {
+			what += "\n" + string(shown)
+		}
+		return fmt.Sprintf("%s:%d:%d: %s", file, pos.Line, pos.Column, what)
+	}
+	return nowhere
+}
+
+func (c *config) check() *configError {
+	if c.Version != 1 {
+		return &configError{"$.version", "must be 1"}
+	}
+	if len(c.Relays) == 0 {
+		return &configError{"$.relays", "at least one relay is needed"}
+	}
+	for i, r := range c.Relays {
+		if u, err := url.Parse(r); err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Host == "" {
+			return &configError{fmt.Sprintf("$.relays[%d]", i), "must be a ws:// or wss:// address"}
+		}
+	}
+	for i, b := range c.Blobs {
+		if u, err := url.Parse(b); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return &configError{fmt.Sprintf("$.blobs[%d]", i), "must be an http:// or https:// address"}
+		}
+	}
+	if bad := c.Provider.Wallet.check("$.provider.wallet"); bad != nil {
+		return bad
+	}
+	if bad := c.Buyer.Wallet.check("$.buyer.wallet"); bad != nil {
+		return bad
+	}
+	for i, o := range c.Provider.Offers {
+		if bad := c.checkOffer(fmt.Sprintf("$.provider.offers[%d]", i), o); bad != nil {
+			return bad
+		}
+	}
+	if bad := c.checkAgents(); bad != nil {
+		return bad
+	}
+	if bad := c.checkLimits(); bad != nil {
+		return bad
+	}
+	return checkModes("$.buyer.modes", c.Buyer.Modes)
+}
+
+func (c *config) checkOffer(at string, o offerConfig) *configError {
+	s, ok := schemas.Lookup(o.Schema)
+	switch {
+	case !ok:
+		return &configError{at + ".schema", "unknown job type; lightwork schemas list shows them"}
+	case !s.Executable && o.Tool == "":
+		return &configError{at + ".schema", "no built-in agent does this job; name one under tool (AGENT/TOOL)"}
+	case o.Tool != "" && !validToolID(o.Tool):
+		return &configError{at + ".tool", "must be AGENT/TOOL"}
+	case len(o.Modes) == 0:
+		return &configError{at + ".modes", "name at least one of hold, prepay, postpay, free"}
+	case o.BaseMsats < 0:
+		return &configError{at + ".base_msats", "a price cannot be negative"}
+	case o.PerMinuteMsats < 0:
+		return &configError{at + ".per_minute_msats", "a price cannot be negative"}
+	case payments.CheckMsats(o.BaseMsats) != nil:
+		return &configError{at + ".base_msats", "is more than there is"}
+	case payments.CheckMsats(o.PerMinuteMsats) != nil:
+		return &configError{at + ".per_minute_msats", "is more than there is"}
+	}
+	if bad := checkModes(at+".modes", o.Modes); bad != nil {
+		return bad
+	}
+	for i, m := range o.Modes {
+		where := fmt.Sprintf("%s.modes[%d]", at, i)
+		switch {
+		case m == receipts.ModeFree:
+		case c.Provider.Wallet.none():
+			return &configError{where, string(m) + " needs a wallet (provider.wallet), or sell in mode free"}
+		case o.BaseMsats+o.PerMinuteMsats == 0:
+			return &configError{where, string(m) + " needs a price: base_msats or per_minute_msats"}
+		}
+	}
+	return nil
+}
+
+func validToolID(id string) bool {
+	_, _, ok := wire.ToolID(id).Split()
+	return ok
+}
+
+func (c *config) checkAgents() *configError {
+	for i, a := range c.Agents {
+		at := fmt.Sprintf("$.agents[%d]", i)
+		switch {
+		case a.Dir == "":
+			return &configError{at, "dir is needed: the folder with opensentience.agent.json"}
+		case a.UID < 0 || a.GID < 0:
+			return &configError{at, "uid and gid cannot be negative"}
+		}
+		for j, name := range a.Tools {
+			if !wire.ValidToolName(name) {
+				return &configError{fmt.Sprintf("%s.tools[%d]", at, j), "must be a tool's name, without its agent"}
+			}
+		}
+		for j, name := range a.EnvFrom {
+			if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "OPENSENTIENCE_") {
+				return &configError{fmt.Sprintf("%s.env_from[%d]", at, j), "must be the name of a variable, and not one of the protocol's"}
+			}
+		}
+	}
+	return nil
+}
+
+// checkLimits refuses what cannot be meant: 0 stands for the default, or in the
+// buyer's budget for no limit.
+func (c *config) checkLimits() *configError {
+	l := c.Provider.Limits
+	for _, v := range []struct {
+		name  string
+		value int64
+	}{
+		{"provider.limits.concurrent", int64(l.Concurrent)},
+		{"provider.limits.queue", int64(l.Queue)},
+		{"provider.limits.queue_per_buyer", int64(l.QueuePerBuyer)},
+		{"provider.limits.unpaid", int64(l.Unpaid)},
+		{"provider.limits.unpaid_per_buyer", int64(l.UnpaidPerBuyer)},
+		{"provider.limits.held_per_buyer", int64(l.HeldPerBuyer)},
+		{"provider.limits.quote_ttl", int64(l.QuoteTTL)},
+		{"buyer.max_msats_per_day", c.Buyer.DayMsats},
+		{"buyer.max_msats_per_provider_and_day", c.Buyer.ProviderMsats},
+	} {
+		if v.value < 0 {
+			return &configError{"$." + v.name, "cannot be negative"}
+		}
+	}
+	return nil
+}
+
+func checkModes(path string, modes []receipts.Mode) *configError {
+	for i, m := range modes {
+		switch m {
+		case receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay, receipts.ModeFree:
+		default:
+			return &configError{fmt.Sprintf("%s[%d]", path, i), "must be hold, prepay, postpay or free"}
+		}
+	}
+	return nil
+}
+
+// none reports that there is no wallet: only free jobs.
+func (w walletConfig) none() bool { return w.Backend == "" || w.Backend == "none" }
+
+func (w walletConfig) check(path string) *configError {
+	switch w.Backend {
+	case "", "none":
+		return nil
+	case "play":
+		if w.Play.URL == "" || w.Play.TokenFile == "" {
+			return &configError{path + ".play", "url and token_file are needed"}
+		}
+	case "lnd":
+		if w.LND.Address == "" || w.LND.TLSCertFile == "" || w.LND.MacaroonFile == "" {
+			return &configError{path + ".lnd", "address, tls_cert_file and macaroon_file are needed"}
+		}
+		if _, err := payments.ParseNetwork(string(w.LND.Network)); err != nil && w.LND.Network != "" {
+			return &configError{path + ".lnd.network", "must be mainnet, testnet, signet, regtest or simnet"}
+		}
+	default:
+		return &configError{path + ".backend", "must be play, lnd or none"}
+	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,14 +16,13 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/examples"
-	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/receipts"
-	"github.com/lightwork-market/lightwork/relay/server"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
 const (
-	// demoMarker is in a folder that a demo made and another may replace.
+	// demoMarker is in a folder that a demo made and another may replace; the
+	// demo that runs holds a lock on it.
 	demoMarker  = ".lightwork-demo"
 	demoFolder  = "lightwork-demo"
 	demoPrice   = 21_000 // msats a minute
@@ -48,33 +46,57 @@ type demoOutcome struct {
 	Claims    map[string]string `json:"claims"`
 
 	asset string
+	pins  []string // what the verifier was told of the parties, as flags
 }
+
+// real reports whether the wallets are lnd nodes of the user.
+func (d demoCmd) real() bool { return d.ProviderLND != "" && d.BuyerLND != "" }
 
 // Run is the whole market on one machine: relay, provider with its agent,
 // buyer, two wallets. Everything between provider and buyer goes over the
 // websocket; they share no folder.
-func (d demoCmd) Run(ctx context.Context, s *streams) error {
-	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
-	defer cancel()
-	began := time.Now()
-	dir, err := d.folder()
+func (d demoCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	if err := sandboxReady(ctx, s, g, "lightwork demo"); err != nil {
+		return err
+	}
+	dir, unlock, err := d.folder()
 	if err != nil {
 		return err
 	}
+	defer unlock()
+	timed, cancel := context.WithTimeout(ctx, demoTimeout)
+	defer cancel()
+	out, err := d.market(timed, dir, s)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errors.New("demo: interrupted")
+	case err != nil:
+		return hinted(fmt.Errorf("demo: %w", err), "lightwork doctor says what is missing; --log-level info shows more")
+	case d.JSON:
+		if err := printJSON(s.out, out); err != nil {
+			return err
+		}
+	}
+	return exitCode(claimsCode(out.Claims))
+}
+
+// market runs the market until the bundle is verified.
+func (d demoCmd) market(ctx context.Context, dir string, s *streams) (demoOutcome, error) {
+	began := time.Now()
 	say := func(format string, a ...any) {
 		if !d.JSON {
 			fmt.Fprintf(s.out, format+"\n", a...)
 		}
 	}
+	var out demoOutcome
 	m, err := d.open(ctx, dir, s)
 	if err != nil {
-		return err
+		return out, err
 	}
 	d.intro(say, m)
 	g, gctx := errgroup.WithContext(ctx)
 	serve, stop := context.WithCancel(gctx)
 	m.serve(serve, g)
-	var out demoOutcome
 	g.Go(func() error {
 		defer stop()
 		var err error
@@ -82,133 +104,11 @@ func (d demoCmd) Run(ctx context.Context, s *streams) error {
 		return err
 	})
 	if err := g.Wait(); err != nil {
-		return hinted(fmt.Errorf("demo: %w", err), "lightwork doctor says what is missing; --log-level info shows more")
+		return out, err
 	}
 	out.ElapsedMs = time.Since(began).Milliseconds()
-	if d.JSON {
-		if err := printJSON(s.out, out); err != nil {
-			return err
-		}
-	} else {
-		d.outro(say, m, out)
-	}
-	return exitCode(claimsCode(out.Claims))
-}
-
-// folder makes an empty folder, replacing only what a demo made before.
-func (d demoCmd) folder() (string, error) {
-	dir := d.Out
-	if dir == "" {
-		dir = demoFolder
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	old, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return "", err
-	case len(old) > 0:
-		if _, err := os.Stat(filepath.Join(dir, demoMarker)); err != nil {
-			return "", usage("name another folder with --out", "%s is not empty and not from a demo", dir)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			return "", err
-		}
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	return dir, os.WriteFile(filepath.Join(dir, demoMarker), nil, 0o600)
-}
-
-// demoMarket is everything the demo runs.
-type demoMarket struct {
-	dir    string
-	config *config
-	streams
-	relay    *server.Server
-	relayOn  net.Listener
-	ledger   *playnet.Ledger // nil with real wallets
-	ledgerOn net.Listener
-	ready    chan struct{} // closed when the provider sells
-}
-
-// real reports whether the wallets are lnd nodes of the user.
-func (d demoCmd) real() bool { return d.ProviderLND != "" && d.BuyerLND != "" }
-
-func (d demoCmd) open(ctx context.Context, dir string, s *streams) (*demoMarket, error) {
-	if (d.ProviderLND == "") != (d.BuyerLND == "") {
-		return nil, usage("", "--provider-lnd and --buyer-lnd go together")
-	}
-	m := &demoMarket{dir: dir, streams: *s, ready: make(chan struct{})}
-	var err error
-	if m.relayOn, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, err
-	}
-	set := setup{
-		Wallet: "play", Relay: "ws://" + m.relayOn.Addr().String(), Name: "demo provider", PerMinuteMsats: demoPrice,
-	}
-	if d.real() {
-		set.Wallet = "lnd"
-		for at, to := range map[string]*lndConfig{d.ProviderLND: &set.ProviderLND, d.BuyerLND: &set.BuyerLND} {
-			if *to, err = parseLND(at); err != nil {
-				return nil, err
-			}
-		}
-	} else {
-		if m.ledgerOn, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-			return nil, err
-		}
-		set.PlayURL = "http://" + m.ledgerOn.Addr().String()
-	}
-	if err := writeSetup(dir, set); err != nil {
-		return nil, err
-	}
-	if m.config, err = loadConfig(filepath.Join(dir, "lightwork.yaml")); err != nil {
-		return nil, err
-	}
-	if m.relay, err = server.New(ctx, server.Config{Dir: m.config.dataDir("relay"), Log: s.log, Name: "lightwork demo relay"}); err != nil {
-		return nil, err
-	}
-	if m.ledgerOn != nil {
-		if err := os.MkdirAll(m.config.dataDir("play"), 0o700); err != nil {
-			return nil, err
-		}
-		m.ledger, err = playnet.Open(ctx, filepath.Join(m.config.dataDir("play"), "ledger.db"), playnet.Config{Logger: s.log})
-	}
-	return m, err
-}
-
-// parseLND reads ADDRESS,TLS_CERT,MACAROON.
-func parseLND(s string) (lndConfig, error) {
-	parts := strings.Split(s, ",")
-	if len(parts) != 3 {
-		return lndConfig{}, usage("for example 127.0.0.1:10009,tls.cert,admin.macaroon", "an lnd is given as ADDRESS,TLS_CERT,MACAROON")
-	}
-	c := lndConfig{Address: parts[0]}
-	var err error
-	if c.TLSCertFile, err = filepath.Abs(parts[1]); err != nil {
-		return c, err
-	}
-	c.MacaroonFile, err = filepath.Abs(parts[2])
-	return c, err
-}
-
-// serve starts relay, ledger and provider; they end with ctx.
-func (m *demoMarket) serve(ctx context.Context, g *errgroup.Group) {
-	g.Go(func() error { return m.relay.Serve(ctx, m.relayOn) })
-	if m.ledger != nil {
-		g.Go(func() error {
-			err := playnet.NewServer(m.ledger, m.log).Serve(ctx, m.ledgerOn)
-			return firstError(err, m.ledger.Close())
-		})
-	}
-	g.Go(func() error {
-		return runProvider(ctx, m.config, m.log, func(string) { close(m.ready) })
-	})
+	d.outro(say, m, out)
+	return out, nil
 }
 
 // buy is the buyer's side, from discovery to the verified bundle.
@@ -223,7 +123,6 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *streams, say func(st
 	if err != nil {
 		return out, err
 	}
-	var pins []string
 	err = n.use(ctx, func(ctx context.Context) error {
 		listing, err := discover(ctx, n)
 		if err != nil {
@@ -231,7 +130,9 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *streams, say func(st
 		}
 		say("  provider  %s", listing.NPub)
 		say("            announces %s at %s a minute\n", schemas.SandboxRun, msats(listing.PerMinuteMsats))
-		pins = []string{"--provider", listing.Provider, "--buyer", n.client.PublicKey(), "--payee", listing.PayeeNode}
+		if out.pins, err = demoPins(ctx, n, listing); err != nil {
+			return err
+		}
 		p, err := placeDemo(ctx, n, listing)
 		if err != nil {
 			return err
@@ -249,7 +150,7 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *streams, say func(st
 	if err != nil {
 		return out, err
 	}
-	report, err := verifyApart(ctx, out.Bundle, pins)
+	report, err := verifyApart(ctx, out.Bundle, out.pins)
 	if err != nil {
 		return out, err
 	}
@@ -258,6 +159,19 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *streams, say func(st
 		out.Claims[c.Name] = string(c.State)
 	}
 	return out, nil
+}
+
+// demoPins are whom the buyer means to deal with, on which network.
+func demoPins(ctx context.Context, n *buyerNode, l buyer.Listing) ([]string, error) {
+	me, err := receipts.Npub(n.client.PublicKey())
+	if err != nil {
+		return nil, err
+	}
+	node, err := n.wallet.Node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"--network", string(node.Network), "--provider", l.NPub, "--buyer", me, "--payee", l.PayeeNode}, nil
 }
 
 // discover waits for the provider's announcement to reach the relay.
@@ -281,11 +195,11 @@ func placeDemo(ctx context.Context, n *buyerNode, l buyer.Listing) (buyer.Purcha
 	if err != nil {
 		return buyer.Purchase{}, err
 	}
-	archive, err := packFS(repo)
+	parcel, err := packFS(repo)
 	if err != nil {
 		return buyer.Purchase{}, err
 	}
-	input, err := sandboxRequest(l, archive, []string{"./check.sh"}, time.Minute, 256)
+	input, err := sandboxRequest(l, parcel.archive, []string{"./check.sh"}, time.Minute, 256)
 	if err != nil {
 		return buyer.Purchase{}, err
 	}
@@ -340,7 +254,8 @@ func (d demoCmd) intro(say func(string, ...any), m *demoMarket) {
 }
 
 func (d demoCmd) outro(say func(string, ...any), m *demoMarket, out demoOutcome) {
-	say("\n  lightwork-verify, offline, on %s", out.Bundle)
+	bundle := shellWord(fromHere(out.Bundle))
+	say("\n  lightwork-verify, offline, on %s", bundle)
 	for _, name := range receipts.ClaimNames() {
 		say("    %-26s %s", name, out.Claims[name])
 	}
@@ -354,9 +269,14 @@ func (d demoCmd) outro(say func(string, ...any), m *demoMarket, out demoOutcome)
 		say("\nNOT everything that this demo promises was proved.")
 	}
 	say("\nTry next:")
-	say("  %s --explain %s", program("lightwork-verify"), out.Bundle)
-	say("  %s replay show %s", program("lightwork"), filepath.Join(out.Bundle, receipts.FileReplay))
-	say("  %s -c %s buyer list", program("lightwork"), filepath.Join(m.dir, "lightwork.yaml"))
+	say("  %s --explain \\", program("lightwork-verify"))
+	for i := 0; i < len(out.pins); i += 2 {
+		say("    %s %s \\", out.pins[i], out.pins[i+1])
+	}
+	say("    %s", bundle)
+	g := globals{Config: fromHere(filepath.Join(m.dir, defaultConfig))}
+	say("  %s", g.spell("lightwork replay show "+bundle))
+	say("  %s", g.spell("lightwork buyer list"))
 }
 
 // program is how to type a program of ours: its name if the path finds it,
@@ -366,10 +286,18 @@ func program(name string) string {
 	if found, err := exec.LookPath(name); err == nil && found == beside {
 		return name
 	}
+	if here := fromHere(beside); here != name {
+		return here
+	}
+	return "./" + name // a shell does not look here
+}
+
+// fromHere shortens a path that lies below the current folder.
+func fromHere(path string) string {
 	if wd, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(wd, beside); err == nil && !strings.HasPrefix(rel, "..") {
+		if rel, err := filepath.Rel(wd, path); err == nil && !strings.HasPrefix(rel, "..") {
 			return rel
 		}
 	}
-	return beside
+	return path
 }

@@ -10,97 +10,170 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"text/template"
 
+	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
 type initCmd struct {
-	Dir            string `help:"Folder for lightwork.yaml, keys and data." default:"." type:"path"`
+	Dir            string `help:"Folder for lightwork.yaml, keys and data." default:"."`
+	Role           string `help:"Whose wallet to set up: provider, buyer or both; the other has none." default:"both" enum:"provider,buyer,both"`
 	Wallet         string `help:"play (play money), lnd or none." default:"play" enum:"play,lnd,none"`
 	Relay          string `help:"The relay to use." default:"ws://127.0.0.1:7447" placeholder:"URL"`
 	Name           string `help:"What the provider calls itself." default:"a lightwork provider"`
 	PerMinuteMsats int64  `name:"per-minute-msats" help:"The price of a minute in the sandbox." default:"20000"`
-	Force          bool   `help:"Replace an existing lightwork.yaml. Keys are never replaced."`
+	Force          bool   `help:"Replace an existing lightwork.yaml; a copy stays as lightwork.yaml.old. Keys are never replaced."`
 }
 
-// Run writes the configuration and says what to do next.
+// Run writes what is missing of a node and says what to do next.
 func (c initCmd) Run(_ context.Context, s *streams) error {
+	c.Dir = fromHome(c.Dir)
 	set := setup{
-		Wallet: c.Wallet, Relay: c.Relay, PlayURL: "http://127.0.0.1:7448", Name: c.Name,
+		ProviderWallet: c.Wallet, BuyerWallet: c.Wallet, Relay: c.Relay, PlayURL: "http://127.0.0.1:7448", Name: c.Name,
 		PerMinuteMsats: c.PerMinuteMsats, Force: c.Force,
 		ProviderLND: lndConfig{"127.0.0.1:10009", "lnd/tls.cert", "lnd/provider.macaroon", ""},
 		BuyerLND:    lndConfig{"127.0.0.1:10009", "lnd/tls.cert", "lnd/buyer.macaroon", ""},
 	}
-	if err := writeSetup(c.Dir, set); err != nil {
+	if c.Role == "buyer" {
+		set.ProviderWallet, set.NoOffers = "none", true
+	}
+	if c.Role == "provider" {
+		set.BuyerWallet = "none"
+	}
+	file := filepath.Join(c.Dir, defaultConfig)
+	made, err := writeSetup(c.Dir, set)
+	if err != nil {
 		return err
 	}
-	file := filepath.Join(c.Dir, "lightwork.yaml")
-	fmt.Fprintf(s.out, "wrote %s and keys in %s\n\nnext:\n", file, filepath.Join(c.Dir, "keys"))
-	fmt.Fprintf(s.out, "  lightwork -c %s doctor\n", file)
-	if c.Wallet == "play" {
-		fmt.Fprintf(s.out, "  lightwork -c %s wallet play-serve   # play money, worth nothing\n", file)
+	for _, name := range made {
+		fmt.Fprintf(s.out, "wrote %s\n", name)
 	}
-	fmt.Fprintf(s.out, "  lightwork -c %s relay               # unless the relay is another's\n", file)
-	fmt.Fprintf(s.out, "  lightwork -c %s provider run\n", file)
-	fmt.Fprintf(s.out, "  lightwork -c %s buyer submit --cmd 'echo hello' --max-msats 50000\n", file)
+	if len(made) == 0 {
+		fmt.Fprintf(s.out, "%s and its keys are there; nothing was changed (--force replaces the file)\n", file)
+	}
+	c.next(s, file)
 	return nil
+}
+
+// next prints the commands that follow.
+func (c initCmd) next(s *streams, file string) {
+	g := &globals{Config: file}
+	say := func(command, why string) {
+		if why != "" {
+			command = fmt.Sprintf("%-40s # %s", command, why)
+		}
+		fmt.Fprintln(s.out, " ", g.spell(command))
+	}
+	fmt.Fprintln(s.out, "\nnext:")
+	say("lightwork doctor", "")
+	if c.Wallet == "play" {
+		say("lightwork wallet play-serve", "play money, worth nothing")
+	}
+	if c.Wallet == "lnd" {
+		say("lightwork wallet permissions", "then put tls.cert and macaroon into "+filepath.Join(c.Dir, "lnd"))
+	}
+	say("lightwork relay", "unless the relay is another's")
+	if c.Role != "buyer" {
+		say("lightwork provider run", "")
+	}
+	if c.Role != "provider" {
+		say("lightwork buyer submit --cmd 'echo hello' --max-msats 50000", "")
+	}
 }
 
 // setup is what a new node is made of.
 type setup struct {
-	Wallet         string // play, lnd or none
+	ProviderWallet, BuyerWallet string // play, lnd or none
+
 	Relay          string // ws:// address
 	PlayURL        string
 	Name           string
 	PerMinuteMsats int64
+	NoOffers       bool // of a node that only buys
 	ProviderLND    lndConfig
 	BuyerLND       lndConfig
 	Force          bool
 }
 
 // writeSetup makes keys (never over old ones) and a configuration that works
-// with them.
-func writeSetup(dir string, set setup) error {
-	keys := filepath.Join(dir, "keys")
-	if err := os.MkdirAll(keys, 0o700); err != nil {
-		return err
-	}
-	file := filepath.Join(dir, "lightwork.yaml")
-	if _, err := os.Stat(file); err == nil && !set.Force {
-		return usage("--force replaces it; keys are never replaced", "%s exists", file)
-	}
-	for _, name := range []string{"provider.key", "buyer.key"} {
-		if err := once(filepath.Join(keys, name), newKeyFile); err != nil {
-			return err
+// with them, keeps a configuration that is there, and names what it wrote.
+func writeSetup(dir string, set setup) (made []string, err error) {
+	file := filepath.Join(dir, defaultConfig)
+	_, err = os.Lstat(file)
+	keep := err == nil && !set.Force
+	var conf *config
+	var text bytes.Buffer
+	if keep {
+		conf, err = loadConfig(file)
+	} else {
+		if err := configTemplate.Execute(&text, set); err != nil {
+			return nil, err
 		}
+		conf, err = parseConfig(text.Bytes(), file)
 	}
-	if err := once(filepath.Join(keys, "preimage.secret"), newSecretFile); err != nil {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range []string{"play-provider.token", "play-buyer.token"} {
-		if set.Wallet != "play" {
-			break
-		}
-		if err := once(filepath.Join(keys, name), newTokenFile); err != nil {
-			return err
-		}
+	if made, err = makeSecrets(dir, conf); err != nil {
+		return made, err
 	}
-	var doc bytes.Buffer
-	if err := configTemplate.Execute(&doc, set); err != nil {
-		return err
+	if keep {
+		return made, nil
 	}
-	return os.WriteFile(file, doc.Bytes(), 0o600)
+	switch err := os.Rename(file, file+".old"); {
+	case err == nil:
+		made = append(made, file+".old (what "+file+" was)")
+	case !errors.Is(err, fs.ErrNotExist):
+		return made, err
+	}
+	return append(made, file), os.WriteFile(file, text.Bytes(), 0o600)
 }
 
-// once makes a file unless it exists.
-func once(path string, make func(string) error) error {
-	_, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return make(path)
+// makeSecrets makes the files that the configuration names and that are not
+// there, with their folders.
+func makeSecrets(dir string, c *config) (made []string, err error) {
+	type secret struct {
+		file string
+		make func(string) error
 	}
-	return err
+	want := []secret{
+		{c.Identity.ProviderKeyFile, newKeyFile},
+		{c.Identity.BuyerKeyFile, newKeyFile},
+		{c.Identity.RootSecretFile, c.newRootSecret},
+	}
+	folders := []string{dir}
+	for _, w := range []walletConfig{c.Provider.Wallet, c.Buyer.Wallet} {
+		switch w.Backend {
+		case "play":
+			want = append(want, secret{w.Play.TokenFile, newTokenFile})
+		case "lnd": // where the operator puts its files
+			folders = append(folders, filepath.Dir(c.path(w.LND.MacaroonFile)))
+		}
+	}
+	for _, s := range want {
+		folders = append(folders, filepath.Dir(c.path(s.file)))
+	}
+	for _, folder := range folders {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range want {
+		_, err := os.Lstat(c.path(s.file))
+		if !errors.Is(err, fs.ErrNotExist) || s.file == "" {
+			continue
+		}
+		if err := s.make(c.path(s.file)); err != nil {
+			return made, err
+		}
+		name := s.file
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		made = append(made, name)
+	}
+	return made, nil
 }
 
 func newKeyFile(path string) error {
@@ -111,7 +184,14 @@ func newKeyFile(path string) error {
 	return key.WriteFile(path)
 }
 
-func newSecretFile(path string) error {
+// newRootSecret makes the preimage secret of a new node. Beside a database it
+// would be the wrong one: payments that are under way could not be settled.
+func (c *config) newRootSecret(path string) error {
+	db := filepath.Join(c.dataDir("provider"), kernel.FileName)
+	if _, err := os.Stat(db); err == nil {
+		return usage("restore it from your backup; only if that is lost and no payment is under way, move "+c.dataDir("provider")+" away and run lightwork init again",
+			"%s is missing and %s needs the old one", path, db)
+	}
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	return writeSecret(path, hex.EncodeToString(secret[:]))
@@ -126,82 +206,4 @@ func writeSecret(path, text string) error {
 	}
 	_, err = fmt.Fprintln(f, text)
 	return firstError(err, f.Sync(), f.Close())
-}
-
-// configTemplate is the commented configuration.
-var configTemplate = template.Must(template.New("lightwork.yaml").Parse(`# Lightwork. Paths are relative to this file. lightwork config check explains errors.
-version: 1
-
-node:
-  name: {{printf "%q" .Name}}
-  # Databases, one folder a role; each is used by one process at a time.
-  data_dir: data
-
-# Secrets stay in files that only you can read (mode 0600).
-identity:
-  provider_key_file: keys/provider.key   # Nostr key (hex or nsec) that sells
-  buyer_key_file: keys/buyer.key         # Nostr key that buys
-  root_secret_file: keys/preimage.secret # payment preimages derive from it: back it up
-
-relays:
-  - {{.Relay}}
-
-# Blossom servers that results are put on. Left out: the relays' own.
-# blobs:
-#   - https://blobs.example.com
-
-# lightwork relay runs a relay and blob server here.
-relay:
-  listen: 127.0.0.1:7447
-
-provider:
-  about: ""
-  wallet:{{template "wallet" .Provider}}
-  offers:
-    # A minute is the unit of price: a quote is for the longest the job may take.
-    - schema: oa.sandbox_run.v1
-      modes: [{{if eq .Wallet "none"}}free{{else}}hold, prepay{{end}}] # the first is the default; also postpay, free
-      base_msats: 0
-      per_minute_msats: {{.PerMinuteMsats}}
-  limits:
-    concurrent: 2       # jobs at once
-    queue_per_buyer: 8
-    unpaid_per_buyer: 8 # open invoices of one key
-    quote_ttl: 10m
-
-buyer:
-  wallet:{{template "wallet" .Buyer}}
-  # What we pay at most; 0 is no limit. Every job has a limit of its own too.
-  max_msats_per_day: 1000000
-  max_msats_per_provider_and_day: 500000
-  # prepay is left out: there the provider could keep the money and not deliver.
-  modes: [hold, postpay, free]
-
-sandbox:
-  # Digests of images that jobs may name beside this host's own toolchain.
-  images: []
-{{define "wallet"}}
-    backend: {{.Backend}}{{if eq .Backend "play"}} # PLAY MONEY, worth nothing; use lnd to earn or pay
-    play:
-      url: {{.PlayURL}}
-      token_file: {{.Token}}{{end}}{{if eq .Backend "lnd"}}
-    lnd: # lightwork wallet permissions prints how to bake the macaroon
-      address: {{.LND.Address}}
-      tls_cert_file: {{.LND.TLSCertFile}}
-      macaroon_file: {{.LND.MacaroonFile}}{{end}}{{end}}`))
-
-// walletSetup is one role's wallet in the template.
-type walletSetup struct {
-	Backend, PlayURL, Token string
-	LND                     lndConfig
-}
-
-// Provider is the provider's wallet.
-func (s setup) Provider() walletSetup {
-	return walletSetup{s.Wallet, s.PlayURL, "keys/play-provider.token", s.ProviderLND}
-}
-
-// Buyer is the buyer's wallet.
-func (s setup) Buyer() walletSetup {
-	return walletSetup{s.Wallet, s.PlayURL, "keys/play-buyer.token", s.BuyerLND}
 }

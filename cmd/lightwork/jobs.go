@@ -70,7 +70,7 @@ type jobsListCmd struct {
 // Run lists jobs.
 func (c jobsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
-		list, err := store.Jobs(ctx, c.Limit)
+		list, err := jobs(ctx, store, c.Limit)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (c jobsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		fmt.Fprintln(w, "REQUEST\tADDED\tSTATE\tMODE\tPRICE\tBUYER\tRECEIPT\tREASON")
 		for _, v := range views {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.AddedAt.Local().Format(time.DateTime),
-				v.State, v.Mode, msats(v.PriceMsats), short(v.Buyer), v.ReceiptID, printable(v.Reason))
+				v.State, v.Mode, msats(v.PriceMsats), short(v.Buyer), shortReceipt(v.ReceiptID), printable(v.Reason))
 		}
 		return w.Flush()
 	})
@@ -138,12 +138,12 @@ func (c jobsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 
 // findJob resolves an id or its beginning among the jobs.
 func findJob(ctx context.Context, store *kernel.ProviderStore, id string) (provider.Job, error) {
-	if len(id) == 64 {
+	if len(id) == 64 && store != nil {
 		if job, err := store.Job(ctx, id); err == nil {
 			return job, nil
 		}
 	}
-	list, err := store.Jobs(ctx, 0)
+	list, err := jobs(ctx, store, 0)
 	if err != nil {
 		return provider.Job{}, err
 	}
@@ -160,17 +160,28 @@ func findJob(ctx context.Context, store *kernel.ProviderStore, id string) (provi
 }
 
 // readProvider opens the provider's database for reading, also beside a
-// running one.
+// running one. Before the first sale there may be none: do gets nil.
 func readProvider(ctx context.Context, s *streams, g *globals, do func(*kernel.ProviderStore) error) error {
 	c, err := loadConfig(g.Config)
 	if err != nil {
 		return err
 	}
-	k, err := kernel.Open(ctx, c.dataDir("provider"), kernel.Options{ReadOnly: true, Logger: s.log})
+	k, err := openToRead(ctx, s, c, "provider")
 	if err != nil {
-		return hinted(err, "lightwork provider run makes the database")
+		return err
+	}
+	if k == nil {
+		return do(nil)
 	}
 	return firstError(do(k.ProviderStore(jobsProfile)), k.Close())
+}
+
+// jobs lists jobs; none if there is no store yet.
+func jobs(ctx context.Context, store *kernel.ProviderStore, limit int) ([]provider.Job, error) {
+	if store == nil {
+		return nil, nil
+	}
+	return store.Jobs(ctx, limit)
 }
 
 // prettyJSON is used where a stored document is shown.

@@ -92,8 +92,8 @@ func startNode(t *testing.T, ctx context.Context, network *devnet.Network) *lndN
 		}
 		return lndConfig{Address: node.Address(), TLSCertFile: node.TLSCertFile(), MacaroonFile: macaroon, Network: payments.Simnet}
 	}
-	err = writeSetup(n.dir, setup{
-		Wallet: "lnd", Relay: "ws://" + relay, Name: "on lightning", PerMinuteMsats: 20_000,
+	_, err = writeSetup(n.dir, setup{
+		ProviderWallet: "lnd", BuyerWallet: "lnd", Relay: "ws://" + relay, Name: "on lightning", PerMinuteMsats: 20_000,
 		ProviderLND: wallet(network.Alice, lnd.Payee, "provider.macaroon"),
 		BuyerLND:    wallet(network.Bob, lnd.Payer, "buyer.macaroon"),
 	})

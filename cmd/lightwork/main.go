@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -21,6 +23,7 @@ const (
 	exitFailed = 1 // it was tried and did not work
 	exitUsage  = 2 // the command line, the configuration or an input is not usable
 	exitOpen   = 3 // not finished: run it again later, or a proof is missing
+	exitUnmet  = 4 // a job was bought and delivered, and its commands did not succeed
 )
 
 func main() {
@@ -82,36 +85,80 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	parser, err := kong.New(&c,
 		kong.Name("lightwork"),
 		kong.Description("A node for a job market on Nostr: sell and buy compute, paid over Lightning, with receipts anyone can check."),
+		kong.Vars{"version": "lightwork " + version},
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.ShortUsageOnError(),
 	)
 	if err != nil {
 		fmt.Fprintln(stderr, "lightwork:", err)
 		return exitUsage
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	kctx, err := parser.Parse(args)
+	kctx, err := parser.Parse(helpArgs(args))
 	if exited >= 0 {
 		return exited
 	}
-	var bad *kong.ParseError
-	if errors.As(err, &bad) && bad.Context.Error == nil && isGroup(bad.Context) {
-		return report(stderr, bad.Context.PrintUsage(false))
-	}
 	if err != nil {
-		fmt.Fprintln(stderr, "lightwork:", err)
-		fmt.Fprintln(stderr, "  hint: lightwork --help lists the commands, lightwork COMMAND --help explains one")
-		return exitUsage
+		return report(stderr, &c.globals, parseError(err))
 	}
+	c.Config = fromHome(c.Config)
 	s := &streams{in: stdin, out: stdout, err: stderr, log: newLogger(stderr, c.LogLevel)}
 	slog.SetDefault(s.log)
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	kctx.Bind(s, &c.globals)
-	return report(stderr, kctx.Run())
+	err = kctx.Run()
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = interrupted(err)
+	}
+	return report(stderr, &c.globals, err)
+}
+
+// helpArgs gives "lightwork", "lightwork help" and "lightwork help COMMAND" the
+// meaning that everybody expects.
+func helpArgs(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
+}
+
+// parseError prints the help of a command that only groups others; anything
+// else that does not parse gets a hint at the help that explains it.
+func parseError(err error) error {
+	var bad *kong.ParseError
+	if !errors.As(err, &bad) {
+		return usage("lightwork --help lists the commands", "%w", err)
+	}
+	if bad.Context.Error == nil && isGroup(bad.Context) {
+		return bad.Context.PrintUsage(false)
+	}
+	if at := bad.Context.Selected(); at != nil {
+		return usage("lightwork "+commandPath(at)+" --help explains it", "%w", err)
+	}
+	return usage("lightwork --help lists the commands", "%w", err)
+}
+
+// commandPath names a command without the placeholders of its arguments.
+func commandPath(at *kong.Node) string {
+	var names []string
+	for ; at != nil && at.Parent != nil; at = at.Parent {
+		if at.Type == kong.CommandNode {
+			names = append([]string{at.Name}, names...)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// interrupted is what Ctrl-C did, in one word, unless the command knows that
+// something goes on without us.
+func interrupted(err error) error {
+	if coded := (*codedError)(nil); errors.As(err, &coded) && coded.code == exitOpen {
+		return err
+	}
+	return errors.New("interrupted")
 }
 
 // isGroup reports whether the arguments stop at a command that only groups
@@ -125,16 +172,16 @@ func isGroup(c *kong.Context) bool {
 }
 
 // report prints an error as "lightwork: ..." with its hint and gives its code.
-func report(stderr io.Writer, err error) int {
+func report(stderr io.Writer, g *globals, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	coded := &codedError{code: exitFailed}
 	_ = errors.As(err, &coded)
 	if !errors.Is(err, errSilent) {
-		fmt.Fprintln(stderr, "lightwork:", printable(err.Error()))
+		fmt.Fprintln(stderr, "lightwork:", printable(g.spell(err.Error())))
 		if coded.hint != "" {
-			fmt.Fprintln(stderr, "  hint:", coded.hint)
+			fmt.Fprintln(stderr, "  hint:", g.spell(coded.hint))
 		}
 	}
 	return coded.code

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -36,11 +38,12 @@ func timeLeft(ctx context.Context) time.Duration {
 }
 
 // runProvider is a provider's whole life: open, serve until ctx ends, close.
-// ready is called once the agent has registered and selling begins.
-func runProvider(ctx context.Context, c *config, log *slog.Logger, ready func(key string)) (err error) {
+// tell hears once the agents have registered and selling begins, and what
+// happens then.
+func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller) (err error) {
 	key, err := relay.LoadKey(c.path(c.Identity.ProviderKeyFile))
 	if err != nil {
-		return usage("lightwork init makes keys", "provider key: %w", err)
+		return usage("restore it from your backup; for a new node lightwork init makes one", "provider key: %w", err)
 	}
 	secret, err := rootSecret(c.path(c.Identity.RootSecretFile))
 	if err != nil {
@@ -89,15 +92,15 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, ready func(ke
 	if w != nil {
 		cfg.Wallet = w
 	}
+	cfg.Store, cfg.Market = tellingStore{cfg.Store, tell}, tellingMarket{cfg.Market, tell}
 	p, err := provider.New(cfg)
 	if err != nil {
 		return usage("", "%w", err)
 	}
-	if ready != nil {
-		ready(key.PublicKey())
-	}
+	tell.ready(key.PublicKey())
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.pool.Serve(gctx) })
+	g.Go(func() error { return tell.watchRelays(gctx, m.pool) })
 	g.Go(func() error { return stopped(gctx, agents.Serve(gctx, c.controlSocket())) })
 	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
 	err = g.Wait()
@@ -235,12 +238,15 @@ func limitsOf(c *config) map[string]any {
 
 func rootSecret(path string) ([]byte, error) {
 	text, err := readSecret(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usage("restore it from your backup; for a new node lightwork init makes one", "preimage secret: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	secret, err := hex.DecodeString(text)
 	if err != nil || len(secret) != 32 {
-		return nil, usage("lightwork init makes one", "%s does not hold 64 hex digits", path)
+		return nil, usage("restore it from your backup", "%s does not hold 64 hex digits", path)
 	}
 	return secret, nil
 }
@@ -259,7 +265,7 @@ type buyerNode struct {
 func openBuyer(ctx context.Context, c *config, log *slog.Logger) (_ *buyerNode, err error) {
 	key, err := relay.LoadKey(c.path(c.Identity.BuyerKeyFile))
 	if err != nil {
-		return nil, usage("lightwork init makes keys", "buyer key: %w", err)
+		return nil, usage("restore it from your backup; for a new node lightwork init makes one", "buyer key: %w", err)
 	}
 	k, err := kernel.Open(ctx, c.dataDir("buyer"), kernel.Options{Logger: log})
 	if err != nil {

@@ -22,11 +22,16 @@ func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if len(c.Provider.Offers) == 0 {
 		return usage("add an entry under provider.offers", "nothing is on offer in %s", g.Config)
 	}
-	return runProvider(ctx, c, s.log, func(key string) {
+	if c.sellsSandbox() {
+		if err := sandboxReady(ctx, s, g, "lightwork provider run"); err != nil {
+			return err
+		}
+	}
+	return runProvider(ctx, c, s.log, newTeller(s.err, func(key string) {
 		npub, _ := receipts.Npub(key)
-		fmt.Fprintf(s.err, "lightwork: selling as %s on %v\n", npub, c.Relays)
+		fmt.Fprintf(s.err, "lightwork: selling as %s\n", npub)
 		if c.Provider.Wallet.Backend == "play" {
 			fmt.Fprintln(s.err, "lightwork: PLAY MONEY: nothing that is earned here is worth anything")
 		}
-	})
+	}))
 }

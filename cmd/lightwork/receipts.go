@@ -50,9 +50,10 @@ func (c receiptsListCmd) Run(ctx context.Context, s *streams, g *globals) error 
 		return printJSON(s.out, list)
 	}
 	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "RECEIPT\tTIME\tAMOUNT\tASSET\tMODE\tREQUEST")
+	fmt.Fprintln(w, "RECEIPT\tTIME (UTC)\tAMOUNT\tASSET\tMODE\tREQUEST")
 	for _, v := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", v.ReceiptID, v.Timestamp, msats(v.AmountMsats), v.AssetID, v.Mode, short(v.RequestID))
+		minute := strings.Replace(v.Timestamp[:min(len(v.Timestamp), 16)], "T", " ", 1)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", shortReceipt(v.ReceiptID), minute, msats(v.AmountMsats), v.AssetID, v.Mode, v.RequestID[:min(len(v.RequestID), 8)])
 	}
 	return w.Flush()
 }
@@ -71,8 +72,8 @@ func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]re
 	}
 	if role == "provider" {
 		return list, readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
-			jobs, err := store.Jobs(ctx, 0)
-			for _, j := range jobs {
+			all, err := jobs(ctx, store, 0)
+			for _, j := range all {
 				if j.Receipt != nil && err == nil {
 					err = add(j.Receipt)
 				}
@@ -81,7 +82,7 @@ func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]re
 		})
 	}
 	return list, readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
-		all, err := store.Purchases(ctx, 0)
+		all, err := purchases(ctx, store, 0)
 		for _, p := range all {
 			if p.ReceiptEvent == nil || err != nil {
 				continue

@@ -79,7 +79,7 @@ func describe(line replay.Line) (when, what string) {
 	case *replay.SessionStart:
 		return at(l.T), l.SessionID + ", policy " + short(l.PolicyBundleID)
 	case *replay.PlanStart:
-		return at(l.T), fmt.Sprintf("%d steps, plan %s", l.StepCount, short(l.PlanHash.String()))
+		return at(l.T), fmt.Sprintf("%s, plan %s", count(int64(l.StepCount), "step"), short(l.PlanHash.String()))
 	case *replay.Payment:
 		return at(l.T), fmt.Sprintf("%s %s, %s", msats(l.AmountMsats), l.AssetID, l.Status)
 	case *replay.ToolCall:
@@ -97,7 +97,7 @@ func describe(line replay.Line) (when, what string) {
 	case *replay.RuntimeEvent:
 		return at(l.T), l.Type
 	case *replay.SessionEnd:
-		return at(l.T), fmt.Sprintf("%s, %d tool calls, %d ms", l.Status, l.TotalToolCalls, l.TotalLatencyMs)
+		return at(l.T), fmt.Sprintf("%s, %s, %d ms", l.Status, count(int64(l.TotalToolCalls), "tool call"), l.TotalLatencyMs)
 	}
 	return "", ""
 }
@@ -135,7 +135,7 @@ func (c replayVerifyCmd) Run(s *streams) error {
 
 type replayExportCmd struct {
 	File   string `arg:"" help:"REPLAY.jsonl, or the folder of a bundle."`
-	Redact bool   `help:"Leave out parameters and payloads; their hashes stand for them."`
+	Redact bool   `help:"Leave out the params and payload of every line; their hashes stand for them. Commands and exit codes of the Verification line stay."`
 	Out    string `help:"Write here instead of standard output." placeholder:"FILE"`
 }
 

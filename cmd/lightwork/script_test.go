@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,12 +71,14 @@ func runScripts(t *testing.T, p testscript.Params) {
 				}
 				e.Setenv(name, addr)
 			}
+			e.Setenv("STRANGER", "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798") // the key of 1
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"reachable": reachable,
 			"untilok":   untilOK,
 			"jsonfield": jsonField,
+			"exits":     exits,
 		},
 	})
 }
@@ -86,6 +90,22 @@ func freeAddress() (string, error) {
 	}
 	defer ln.Close()
 	return ln.Addr().String(), nil
+}
+
+// exits CODE COMMAND... runs a command that must end with this exit code, and
+// fills stdout and stderr as exec does.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	code := 0
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("run: %v", err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
 }
 
 // reachable ADDRESS waits until something listens there.

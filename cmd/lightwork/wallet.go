@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,14 +94,26 @@ func (w walletPermissionsCmd) Run(s *streams) error {
 }
 
 type walletPlayServeCmd struct {
-	Listen string `help:"Loopback address to listen on." default:"127.0.0.1:7448" placeholder:"ADDR"`
+	Listen string `help:"Loopback address to listen on; that of the configuration's play url if left out." placeholder:"ADDR"`
 }
+
+// defaultLedger is where the ledger listens if no wallet of the configuration
+// says where it looks for one.
+const defaultLedger = "127.0.0.1:7448"
 
 // Run serves play money until interrupted.
 func (w walletPlayServeCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	c, err := loadConfig(g.Config)
 	if err != nil {
 		return err
+	}
+	listen := firstText(w.Listen, playAddress(c.Provider.Wallet), playAddress(c.Buyer.Wallet), defaultLedger)
+	addr, err := net.ResolveTCPAddr("tcp", listen)
+	if err != nil {
+		return usage("for example --listen "+defaultLedger, "listen: %w", err)
+	}
+	if !addr.IP.IsLoopback() {
+		return usage("for example --listen "+defaultLedger, "play money is served on loopback only, not on %s", listen)
 	}
 	dir := c.dataDir("play")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -110,12 +123,21 @@ func (w walletPlayServeCmd) Run(ctx context.Context, s *streams, g *globals) err
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", w.Listen)
+	ln, err := net.ListenTCP("tcp", addr)
 	if err != nil {
-		return firstError(usage("--listen names another address", "listen: %w", err), ledger.Close())
+		return firstError(usage("--listen and wallet.play.url name another address", "listen: %w", err), ledger.Close())
 	}
 	fmt.Fprintf(s.err, "lightwork: PLAY MONEY ledger on http://%s: nothing on it is worth anything\n", ln.Addr())
 	err = playnet.NewServer(ledger, s.log).Serve(ctx, ln)
 	fmt.Fprintln(s.err, "lightwork: ledger stopped")
 	return firstError(err, ledger.Close())
+}
+
+// playAddress is the host and port at which a wallet looks for its ledger.
+func playAddress(w walletConfig) string {
+	u, err := url.Parse(w.Play.URL)
+	if w.Backend != "play" || err != nil {
+		return ""
+	}
+	return u.Host
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -36,7 +37,12 @@ func openWallet(ctx context.Context, c *config, w walletConfig, role string, log
 		}
 		if err := client.OpenWallet(ctx, role); err != nil {
 			client.Close()
-			return nil, nil, hinted(fmt.Errorf("play-money wallet: %w", err), "lightwork wallet play-serve runs the ledger")
+			hint := "lightwork wallet play-serve runs the ledger"
+			if errors.Is(err, playnet.ErrWalletExists) {
+				hint = fmt.Sprintf("the ledger at %s belongs to another node, or %s is not the token it was opened with; another address in %s.wallet.play.url makes wallet play-serve run a ledger of this node's own",
+					w.Play.URL, w.Play.TokenFile, role)
+			}
+			return nil, nil, hinted(fmt.Errorf("play-money wallet: %w", err), hint)
 		}
 		return client, client.Close, nil
 	case "lnd":
@@ -56,7 +62,7 @@ func openWallet(ctx context.Context, c *config, w walletConfig, role string, log
 func readSecret(path string) (string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
-		return "", usage("lightwork init makes keys", "secret file: %w", err)
+		return "", usage("lightwork init makes the files that are missing", "secret file: %w", err)
 	}
 	if st.Mode().Perm()&0o077 != 0 {
 		return "", usage("chmod 600 "+path, "secret file %s is readable by others (mode %04o)", path, st.Mode().Perm())

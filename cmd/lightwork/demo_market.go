@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/payments/playnet"
+	"github.com/lightwork-market/lightwork/relay/server"
+)
+
+// folder makes an empty folder, replacing only what a demo made before, and
+// locks it against a second demo until unlock is called.
+func (d demoCmd) folder() (dir string, unlock func(), err error) {
+	if dir, err = filepath.Abs(firstText(d.Out, demoFolder)); err != nil {
+		return "", nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", nil, usage("name another folder with --out", "%w", err)
+	}
+	old, err := os.ReadDir(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	marker := filepath.Join(dir, demoMarker)
+	if _, err := os.Lstat(marker); err != nil && len(old) > 0 {
+		return "", nil, usage("name another folder with --out", "%s is not empty and not from a demo", dir)
+	}
+	lock, err := os.OpenFile(marker, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return "", nil, err
+	}
+	unlock = func() { lock.Close() }
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		unlock()
+		return "", nil, usage("wait for it, or name another folder with --out", "another demo is running in %s", dir)
+	}
+	for _, e := range old {
+		if e.Name() == demoMarker {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			unlock()
+			return "", nil, err
+		}
+	}
+	return dir, unlock, nil
+}
+
+// demoMarket is everything the demo runs.
+type demoMarket struct {
+	dir    string
+	config *config
+	streams
+	relay    *server.Server
+	relayOn  net.Listener
+	ledger   *playnet.Ledger // nil with real wallets
+	ledgerOn net.Listener
+	ready    chan struct{} // closed when the provider sells
+}
+
+func (d demoCmd) open(ctx context.Context, dir string, s *streams) (*demoMarket, error) {
+	if (d.ProviderLND == "") != (d.BuyerLND == "") {
+		return nil, usage("", "--provider-lnd and --buyer-lnd go together")
+	}
+	m := &demoMarket{dir: dir, streams: *s, ready: make(chan struct{})}
+	var err error
+	if m.relayOn, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	set := setup{
+		ProviderWallet: "play", BuyerWallet: "play", Relay: "ws://" + m.relayOn.Addr().String(), Name: "demo provider", PerMinuteMsats: demoPrice,
+	}
+	if d.real() {
+		set.ProviderWallet, set.BuyerWallet = "lnd", "lnd"
+		for at, to := range map[string]*lndConfig{d.ProviderLND: &set.ProviderLND, d.BuyerLND: &set.BuyerLND} {
+			if *to, err = parseLND(at); err != nil {
+				return nil, err
+			}
+		}
+	} else {
+		if m.ledgerOn, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return nil, err
+		}
+		set.PlayURL = "http://" + m.ledgerOn.Addr().String()
+	}
+	if _, err := writeSetup(dir, set); err != nil {
+		return nil, err
+	}
+	if m.config, err = loadConfig(filepath.Join(dir, defaultConfig)); err != nil {
+		return nil, err
+	}
+	if m.relay, err = server.New(ctx, server.Config{Dir: m.config.dataDir("relay"), Log: s.log, Name: "lightwork demo relay"}); err != nil {
+		return nil, err
+	}
+	if m.ledgerOn != nil {
+		if err := os.MkdirAll(m.config.dataDir("play"), 0o700); err != nil {
+			return nil, err
+		}
+		m.ledger, err = playnet.Open(ctx, filepath.Join(m.config.dataDir("play"), "ledger.db"), playnet.Config{Logger: s.log})
+	}
+	return m, err
+}
+
+// parseLND reads ADDRESS,TLS_CERT,MACAROON.
+func parseLND(s string) (lndConfig, error) {
+	parts := strings.Split(s, ",")
+	if len(parts) != 3 {
+		return lndConfig{}, usage("for example 127.0.0.1:10009,tls.cert,admin.macaroon", "an lnd is given as ADDRESS,TLS_CERT,MACAROON")
+	}
+	c := lndConfig{Address: parts[0]}
+	var err error
+	if c.TLSCertFile, err = filepath.Abs(parts[1]); err != nil {
+		return c, err
+	}
+	c.MacaroonFile, err = filepath.Abs(parts[2])
+	return c, err
+}
+
+// serve starts relay, ledger and provider; they end with ctx.
+func (m *demoMarket) serve(ctx context.Context, g *errgroup.Group) {
+	g.Go(func() error { return m.relay.Serve(ctx, m.relayOn) })
+	if m.ledger != nil {
+		g.Go(func() error {
+			err := playnet.NewServer(m.ledger, m.log).Serve(ctx, m.ledgerOn)
+			return firstError(err, m.ledger.Close())
+		})
+	}
+	g.Go(func() error {
+		return runProvider(ctx, m.config, m.log, newTeller(io.Discard, func(string) { close(m.ready) }))
+	})
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+)
+
+// checkAgents lists the built-in agent and the configured ones: is the manifest
+// readable, and approved as it is? A running node is asked for their state.
+func checkAgents(ctx context.Context, c *config) []finding {
+	list, err := agentsOf(ctx, c)
+	if err != nil {
+		return []finding{{"agents", "fail", err.Error(), "restart the node"}}
+	}
+	var all []finding
+	for _, a := range list {
+		f := finding{"agent " + a.ID, "ok", "approved", ""}
+		switch {
+		case a.BuiltIn:
+			f.Detail = "built in"
+		case a.ID == "":
+			f = finding{"agent", "fail", a.Reason, "put a readable " + manifest.FileName + " into " + a.Dir + ", or take the agent out of the configuration"}
+		case !a.Approved:
+			f.State, f.Detail, f.Fix = "warn", a.Reason, "lightwork agents approve "+a.ID
+		}
+		if a.Version != "" {
+			f.Detail += ", version " + a.Version
+		}
+		if len(a.Tools) > 0 && f.State != "fail" {
+			f.Detail += ", tools " + strings.Join(a.Tools, " ")
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// Two checks of sandbox.Check whose failures are one: the trial needs the limits.
+const (
+	limitsFeature = "memory, pids and cpu limits"
+	trialFeature  = "namespaces and read-only system"
+)
+
+func checkSandbox(ctx context.Context) []finding {
+	var all []finding
+	limits := true
+	for _, f := range sandbox.Check(ctx, sandbox.Options{Init: sandboxInitCommand()}) {
+		found := finding{"sandbox " + f.Name, "ok", f.Detail, f.Fix}
+		if !f.OK {
+			found.State = "fail"
+		}
+		limits = limits && (f.OK || f.Name != limitsFeature)
+		if f.Name == trialFeature && !f.OK && !limits {
+			found.State, found.Detail, found.Fix = "warn", "not tried: a trial needs the limits above", ""
+		}
+		all = append(all, found)
+	}
+	return all
+}
+
+// sandboxReady refuses to begin where jobs could not run, and says why, before
+// anything is promised to anybody. again is the command, for the hint.
+func sandboxReady(ctx context.Context, s *streams, g *globals, again string) error {
+	failed := failures(checkSandbox(ctx))
+	if len(failed) == 0 {
+		return nil
+	}
+	for i := range failed {
+		failed[i].Fix = g.spell(failed[i].Fix)
+	}
+	printFindings(s.err, failed)
+	return hinted(errors.New("jobs cannot be confined here, so none is run"),
+		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again)
+}
+
+// sellsSandbox reports whether a job type on offer runs in the built-in sandbox.
+func (c *config) sellsSandbox() bool {
+	for _, o := range c.Provider.Offers {
+		if o.Tool == "" || strings.HasPrefix(o.Tool, agentsandbox.ID+"/") {
+			return true
+		}
+	}
+	return false
+}

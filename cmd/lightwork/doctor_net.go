@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+const (
+	relayTimeout = 5 * time.Second
+	clockSkewMax = 30 * time.Second
+)
+
+// checkRelays asks each relay for its information document; the answer's date
+// tells how our clock stands.
+func checkRelays(ctx context.Context, c *config) []finding {
+	var all []finding
+	clock := finding{"clock", "warn", "no relay told the time", "set it by NTP: events from the future are refused"}
+	for _, r := range c.Relays {
+		date, took, err := askRelay(ctx, r)
+		if err != nil {
+			all = append(all, finding{"relay", "fail", fmt.Sprintf("%s: %v", r, err), "start it (lightwork relay) or name another under relays"})
+			continue
+		}
+		all = append(all, finding{"relay", "ok", fmt.Sprintf("%s answers in %d ms", r, took.Milliseconds()), ""})
+		if date.IsZero() {
+			continue
+		}
+		skew := time.Since(date).Abs().Round(time.Second)
+		if skew > clockSkewMax {
+			clock.State, clock.Detail = "warn", fmt.Sprintf("%v apart from %s", skew, r)
+			continue
+		}
+		clock = finding{"clock", "ok", fmt.Sprintf("within %v of the relay's", skew+time.Second), ""}
+	}
+	all = append(all, clock)
+	for _, b := range c.blobServers() {
+		all = append(all, checkBlobs(ctx, b))
+	}
+	return all
+}
+
+// checkBlobs asks for a blob that nobody has: a Blossom server says 404.
+func checkBlobs(ctx context.Context, server string) finding {
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	const fix = "results need a Blossom server: name one under blobs, or run lightwork relay"
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, server+"/"+strings.Repeat("0", 64), nil)
+	if err != nil {
+		return finding{"blob server", "fail", err.Error(), fix}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return finding{"blob server", "fail", fmt.Sprintf("%s: %v", server, errors.Unwrap(err)), fix}
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusOK {
+		return finding{"blob server", "warn", fmt.Sprintf("%s answers %d where a Blossom server says 404", server, resp.StatusCode), fix}
+	}
+	return finding{"blob server", "ok", server, ""}
+}
+
+func askRelay(ctx context.Context, ws string) (date time.Time, took time.Duration, err error) {
+	u, err := url.Parse(ws)
+	if err != nil {
+		return date, 0, err
+	}
+	u.Scheme = "http" + strings.TrimPrefix(u.Scheme, "ws")
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return date, 0, err
+	}
+	req.Header.Set("Accept", "application/nostr+json")
+	began := time.Now()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return date, 0, errors.Unwrap(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return date, 0, fmt.Errorf("no relay there: HTTP %d", resp.StatusCode)
+	}
+	date, _ = http.ParseTime(resp.Header.Get("Date"))
+	return date, time.Since(began), nil
+}
+
+func checkWallets(ctx context.Context, c *config, s *streams) []finding {
+	var all []finding
+	for _, w := range []struct {
+		role string
+		conf walletConfig
+	}{{"provider", c.Provider.Wallet}, {"buyer", c.Buyer.Wallet}} {
+		all = append(all, checkWallet(ctx, c, w.role, w.conf, s))
+	}
+	return all
+}
+
+func checkWallet(ctx context.Context, c *config, role string, conf walletConfig, s *streams) finding {
+	name := role + " wallet"
+	if conf.none() {
+		return finding{name, "warn", "none: only free jobs", "fine if this node does not act as " + role + "; else set " + role + ".wallet.backend"}
+	}
+	w, closeWallet, err := openWallet(ctx, c, conf, role, s.log)
+	if err != nil {
+		fix := "check " + role + ".wallet.lnd: the certificate is ~/.lnd/tls.cert, lightwork wallet permissions prints how to make the macaroon"
+		if hint := (*codedError)(nil); conf.Backend != "lnd" && errors.As(err, &hint) {
+			fix = hint.hint
+		}
+		return finding{name, "fail", err.Error(), fix}
+	}
+	defer closeWallet()
+	node, err := w.Node(ctx)
+	if err != nil {
+		return finding{name, "fail", err.Error(), "is the node running and unlocked? lightwork wallet permissions prints the macaroon it needs"}
+	}
+	if node.Network == payments.Play {
+		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd to use real money"}
+	}
+	return finding{name, "ok", fmt.Sprintf("%s on %s", node.PubKey, node.Network), ""}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+type buyerResumeCmd struct {
+	ID   string `arg:"" optional:"" help:"One purchase (id or its beginning); all open ones if left out."`
+	Out  string `help:"Write the verifiable bundle to this new folder; for one purchase." placeholder:"DIR"`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Help is shown below the flags.
+func (buyerResumeCmd) Help() string { return buyerSubmitCmd{}.Help() }
+
+// Run goes on with open purchases, one after the other.
+func (b buyerResumeCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	if err := checkOut(b.Out); err != nil {
+		return err
+	}
+	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		ids, err := n.store.OpenPurchases(ctx)
+		if err != nil {
+			return err
+		}
+		if b.ID != "" {
+			p, err := find(ctx, n.store, b.ID)
+			if err != nil {
+				return err
+			}
+			ids = []string{p.RequestID}
+		}
+		if len(ids) == 0 {
+			fmt.Fprintln(s.err, "lightwork: no purchase is open")
+			return nil
+		}
+		if b.Out != "" && len(ids) > 1 {
+			return usage("name the purchase", "--out is for one purchase, and %d are open", len(ids))
+		}
+		var last error
+		for _, id := range ids {
+			if err := follow(ctx, s, n, id, b.Out, b.JSON); err != nil {
+				last = err
+			}
+			if ctx.Err() != nil {
+				break
+			}
+		}
+		return last
+	})
+}
+
+// follow carries a purchase to its end, tells what happens on stderr, and
+// prints the outcome on stdout.
+func follow(ctx context.Context, s *streams, n *buyerNode, id, out string, asJSON bool) error {
+	show := newTimeline(s.err)
+	p, err := n.client.Follow(ctx, id, show.step)
+	if p.RequestID == "" { // it did not come so far as to read it
+		if stored, serr := n.store.Purchase(context.WithoutCancel(ctx), id); serr == nil {
+			p = stored
+		}
+	}
+	if err == nil && out != "" && p.ReceiptID != "" {
+		err = writeBundle(ctx, n, id, out)
+	}
+	if asJSON {
+		if jerr := printJSON(s.out, viewOf(p)); jerr != nil {
+			return jerr
+		}
+	} else if p.Output != nil {
+		showOutput(s.out, p)
+	}
+	again := "lightwork buyer resume " + short(id)
+	switch {
+	case err == nil:
+		return unmet(p)
+	case !p.State.Terminal() && ctx.Err() != nil:
+		return &codedError{exitOpen, "", fmt.Errorf("interrupted; %s: %s", left(p), again)}
+	case !p.State.Terminal():
+		return &codedError{exitOpen, again, err}
+	case errors.Is(err, buyer.ErrFailed) && p.State == buyer.StateFailed:
+		err = fmt.Errorf("%w: %s", buyer.ErrFailed, p.Reason)
+	}
+	return hinted(err, "lightwork buyer show "+short(id))
+}
+
+// left says what an interrupted purchase goes on as without us.
+func left(p buyer.Purchase) string {
+	switch v := viewOf(p); {
+	case v.HeldMsats > 0:
+		return msats(v.HeldMsats) + " are held, the job goes on"
+	case v.PaidMsats > 0:
+		return msats(v.PaidMsats) + " are paid, the job goes on"
+	}
+	return "nothing is paid, the request is out"
+}
+
+func writeBundle(ctx context.Context, n *buyerNode, id, out string) error {
+	b, err := n.client.Bundle(ctx, id)
+	if err != nil {
+		return err
+	}
+	return writeFolder(out, b)
+}
+
+// checkOut wants a folder that is new or empty; "" is fine.
+func checkOut(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	old, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return usage("name a new folder", "--out: %w", err)
+	}
+	if len(old) > 0 {
+		return usage("name a new folder", "--out: %s is not empty", dir)
+	}
+	return nil
+}
+
+// writeFolder writes a bundle into a new or empty folder.
+func writeFolder(dir string, b *receipts.Bundle) error {
+	if err := checkOut(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, data := range b.Files() {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

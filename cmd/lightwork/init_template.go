@@ -1,0 +1,105 @@
+package main
+
+import "text/template"
+
+// configTemplate is the configuration of a new node. It names every key: what
+// is commented out is the default, or an example.
+var configTemplate = template.Must(template.New(defaultConfig).Parse(`# Lightwork. Paths are relative to this file. lightwork config check explains errors.
+version: 1
+
+node:
+  name: {{printf "%q" .Name}}
+  # Databases, one folder a role; each is used by one process at a time.
+  data_dir: data
+
+# Secrets stay in files that only you can read (mode 0600).
+identity:
+  provider_key_file: keys/provider.key   # Nostr key (hex or nsec) that sells
+  buyer_key_file: keys/buyer.key         # Nostr key that buys
+  root_secret_file: keys/preimage.secret # payment preimages derive from it: back it up
+
+relays:
+  - {{printf "%q" .Relay}}
+
+# Blossom servers that results are put on. Left out: the relays' own.
+# blobs:
+#   - https://blobs.example.com
+
+# lightwork relay runs a relay and blob server here.
+relay:
+  listen: 127.0.0.1:7447
+  # public_url: https://relay.example.com # how others reach it, behind a proxy
+
+provider:
+  # What the announcement says of you.
+  about: ""
+  # picture: https://example.com/picture.png
+  # website: https://example.com
+  # lud16: me@example.com # a Lightning address, shown only
+  wallet:{{template "wallet" .Provider}}
+  offers:{{if .NoOffers}} [] # this node only buys{{else}}
+    # A minute is the unit of price: a quote is for the longest the job may take.
+    - schema: oa.sandbox_run.v1
+      # tool: com.example.agent/tool # an agent of yours does it, not the sandbox
+      modes: [{{if eq .ProviderWallet "none"}}free{{else}}hold, prepay{{end}}] # the first is the default; also postpay, free
+      base_msats: 0
+      per_minute_msats: {{.PerMinuteMsats}}{{end}}
+  # What strangers can take of this machine.
+  limits:
+    concurrent: 2       # jobs at once
+    queue: 64           # paid jobs that wait or run, of all buyers
+    queue_per_buyer: 8
+    unpaid: 256         # open invoices, of all buyers
+    unpaid_per_buyer: 8
+    held_per_buyer: 8   # payments held at once
+    quote_ttl: 10m
+
+buyer:
+  wallet:{{template "wallet" .Buyer}}
+  # What we pay at most; 0 is no limit. Every job has a limit of its own too.
+  max_msats_per_day: 1000000
+  max_msats_per_provider_and_day: 500000
+  # prepay is left out: there the provider could keep the money and not deliver.
+  modes: [hold, postpay, free]
+
+sandbox:
+  # Digests (sha256:...) of images that jobs may name beside this host's own toolchain.
+  images: []
+
+# Agents of yours, each a folder with opensentience.agent.json.
+# lightwork agents approve allows one; nothing runs before.
+# agents:
+#   - dir: agents/example
+#     tools: [summarize]     # what may be called; nothing else has a route
+#     env_from: [API_KEY]    # variables of the node's environment to hand on
+#     uid: 1001              # whose process it is; left out: the node's own user
+#     gid: 1001
+#     manual: false          # true: started by lightwork agents start only
+#     read: [/srv/models]    # what it may read beside the system and its folder
+#     unconfined: false      # true: it runs as any program does
+{{define "wallet"}}
+    backend: {{.Backend}}{{if eq .Backend "play"}} # PLAY MONEY, worth nothing; use lnd to earn or pay
+    play:
+      url: {{.PlayURL}}
+      token_file: {{.Token}}{{end}}{{if eq .Backend "none"}} # only free jobs; or play, or lnd{{end}}{{if eq .Backend "lnd"}}
+    lnd: # lightwork wallet permissions prints how to bake the macaroon
+      address: {{.LND.Address}}
+      tls_cert_file: {{.LND.TLSCertFile}}
+      macaroon_file: {{.LND.MacaroonFile}}
+      # network: mainnet # refuse an lnd on any other{{end}}{{end}}`))
+
+// walletSetup is one role's wallet in the template.
+type walletSetup struct {
+	Backend, PlayURL, Token string
+	LND                     lndConfig
+}
+
+// Provider is the provider's wallet.
+func (s setup) Provider() walletSetup {
+	return walletSetup{s.ProviderWallet, s.PlayURL, "keys/play-provider.token", s.ProviderLND}
+}
+
+// Buyer is the buyer's wallet.
+func (s setup) Buyer() walletSetup {
+	return walletSetup{s.BuyerWallet, s.PlayURL, "keys/play-buyer.token", s.BuyerLND}
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// What a sandbox job gets unless asked for more.
+const (
+	jobTimeout = time.Minute
+	jobMemory  = 512 // MiB
+)
+
+type buyerSubmitCmd struct {
+	Provider       string         `help:"Whom to buy from (npub or hex); the cheapest that runs the job type if left out." placeholder:"KEY"`
+	Schema         string         `help:"Job type." default:"oa.sandbox_run.v1"`
+	Input          string         `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
+	Repo           string         `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: everything in it but .git is in the request." type:"existingdir" placeholder:"DIR"`
+	IncludeSecrets bool           `help:"Send files of --repo too that are named like secrets (.env, *.key, ...)."`
+	Cmd            []string       `help:"A command to run in the sandbox; may be repeated." sep:"none" placeholder:"COMMAND"`
+	Timeout        *time.Duration `help:"The longest the job may take; it decides the price (1m)." placeholder:"TIME"`
+	Memory         *int64         `help:"Memory in MiB (512)." placeholder:"MIB"`
+	MaxMsats       int64          `help:"The most to pay, routing fees included." required:"" placeholder:"MSATS"`
+	Mode           receipts.Mode  `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
+	Payee          string         `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
+	Out            string         `help:"Write the verifiable bundle to this new folder." placeholder:"DIR"`
+	JSON           bool           `help:"Print JSON."`
+}
+
+// Help is shown below the flags.
+func (buyerSubmitCmd) Help() string {
+	return "Exit code 4: the job was done and paid, and its commands failed or ran out of time. 3: not finished, buyer resume goes on."
+}
+
+// Run buys one job. Everything that can be wrong here is found before anybody
+// is asked for anything.
+func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	provider, err := b.check()
+	if err != nil {
+		return err
+	}
+	document, archive, err := b.read(s)
+	if err != nil {
+		return err
+	}
+	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		listing, err := b.choose(ctx, n, provider)
+		if err != nil {
+			return err
+		}
+		if document == nil {
+			if document, err = b.request(listing, archive); err != nil {
+				return err
+			}
+		}
+		p, err := n.client.Place(ctx, buyer.Order{
+			Provider: listing.Provider, SchemaID: b.Schema, Input: document, MaxMsats: b.MaxMsats, Mode: b.Mode,
+			PayeeNode: firstText(b.Payee, listing.PayeeNode), Announced: &listing,
+		})
+		if err != nil {
+			return usage("", "%w", err)
+		}
+		return follow(ctx, s, n, p.RequestID, b.Out, b.JSON)
+	})
+}
+
+// check refuses flags that cannot be meant, and returns the provider's key in
+// hex, "" for any.
+func (b buyerSubmitCmd) check() (provider string, err error) {
+	if b.MaxMsats < 0 {
+		return "", usage("", "--max-msats cannot be negative")
+	}
+	if b.Provider != "" {
+		if provider, err = receipts.ParseKey(b.Provider); err != nil {
+			return "", usage("an npub1... or 64 hex digits", "--provider: %w", err)
+		}
+	}
+	if b.Mode != "" && checkModes("", []receipts.Mode{b.Mode}) != nil {
+		return "", usage("hold, prepay, postpay or free", "--mode: there is no payment mode %q", b.Mode)
+	}
+	if err := checkPayee(b.Payee); err != nil {
+		return "", err
+	}
+	if _, ok := schemas.Lookup(b.Schema); !ok {
+		return "", usage("lightwork schemas list shows them", "--schema: unknown job type %q", b.Schema)
+	}
+	if b.Input != "" {
+		for name, given := range map[string]bool{
+			"--cmd": len(b.Cmd) > 0, "--repo": b.Repo != "", "--timeout": b.Timeout != nil, "--memory": b.Memory != nil,
+			"--include-secrets": b.IncludeSecrets,
+		} {
+			if given {
+				return "", usage("the document says it all; leave "+name+" out", "--input and %s cannot be given together", name)
+			}
+		}
+	}
+	return provider, checkOut(b.Out)
+}
+
+// checkPayee wants the compressed key of a Lightning node.
+func checkPayee(key string) error {
+	if key == "" {
+		return nil
+	}
+	raw, err := hex.DecodeString(key)
+	if err == nil && len(raw) == btcec.PubKeyBytesLenCompressed && key == strings.ToLower(key) {
+		if _, err = btcec.ParsePubKey(raw); err == nil {
+			return nil
+		}
+	}
+	return usage("66 hex digits that begin with 02 or 03; lightwork buyer discover --json shows what providers announce", "--payee is not the key of a Lightning node")
+}
+
+// read gets what is to be sent: a request document, or the archive of a folder.
+func (b buyerSubmitCmd) read(s *streams) (document, archive []byte, err error) {
+	if b.Input == "-" {
+		document, err = io.ReadAll(io.LimitReader(s.in, schemas.MaxRequestBytes+1))
+		return document, nil, err
+	}
+	if b.Input != "" {
+		f, err := os.Open(b.Input)
+		if err != nil {
+			return nil, nil, usage("", "--input: %w", err)
+		}
+		defer f.Close()
+		document, err = io.ReadAll(io.LimitReader(f, schemas.MaxRequestBytes+1))
+		return document, nil, err
+	}
+	if b.Schema != string(schemas.SandboxRun) {
+		return nil, nil, usage("lightwork schemas show "+b.Schema+" tells its form", "--input is needed for %s", b.Schema)
+	}
+	if len(b.Cmd) == 0 {
+		return nil, nil, usage("for example --cmd 'make test'", "at least one --cmd is needed")
+	}
+	if b.Repo == "" {
+		return nil, nil, nil
+	}
+	archive, err = b.pack(s.err)
+	return nil, archive, err
+}
+
+// pack packs --repo and says what becomes public by that.
+func (b buyerSubmitCmd) pack(w io.Writer) ([]byte, error) {
+	folder := os.DirFS(b.Repo)
+	secrets, err := findSecrets(folder)
+	if err != nil {
+		return nil, usage("", "--repo: %w", err)
+	}
+	if len(secrets) > 0 && !b.IncludeSecrets {
+		return nil, usage("requests are public; move them out of the folder, or send them with --include-secrets",
+			"--repo has files that are named like secrets: %s", strings.Join(secrets, ", "))
+	}
+	p, err := packFS(folder)
+	if err != nil {
+		return nil, usage("", "--repo: %w", err)
+	}
+	fmt.Fprintf(w, "lightwork: PUBLIC: %s of %s, %d bytes (%d packed), are sent to the relays, where anybody can read them\n",
+		count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive))
+	return p.archive, nil
+}
+
+// choose finds whom to buy from: the cheapest that does the job, or the one
+// that was named.
+func (b buyerSubmitCmd) choose(ctx context.Context, n *buyerNode, key string) (buyer.Listing, error) {
+	list, err := n.client.Discover(ctx, "", key)
+	if err != nil {
+		return buyer.Listing{}, hinted(err, "lightwork doctor checks the relays")
+	}
+	if key != "" && len(list) == 0 {
+		npub, _ := receipts.Npub(key)
+		return buyer.Listing{}, hinted(fmt.Errorf("%s is not announced here", npub), "lightwork buyer discover lists who is, on the relays of the configuration")
+	}
+	nobody := "nobody on these relays announces"
+	if key != "" {
+		nobody = list[0].NPub + " does not announce"
+	}
+	list = slices.DeleteFunc(list, func(l buyer.Listing) bool { return !slices.Contains(l.Jobs, b.Schema) })
+	if len(list) == 0 {
+		return buyer.Listing{}, hinted(fmt.Errorf("%s %s", nobody, b.Schema), "lightwork buyer discover lists who is there")
+	}
+	announced := list[0].Modes[b.Schema]
+	list = slices.DeleteFunc(list, func(l buyer.Listing) bool {
+		modes := l.Modes[b.Schema] // none are named by other programs' providers
+		return b.Mode != "" && len(modes) > 0 && !slices.Contains(modes, b.Mode)
+	})
+	if len(list) == 0 {
+		return buyer.Listing{}, usage(fmt.Sprintf("announced are %v", announced), "%s %s in mode %s", nobody, b.Schema, b.Mode)
+	}
+	return list[0], nil
+}
+
+// request makes the document of the flags.
+func (b buyerSubmitCmd) request(l buyer.Listing, archive []byte) ([]byte, error) {
+	timeout, memory := jobTimeout, int64(jobMemory)
+	if b.Timeout != nil {
+		timeout = *b.Timeout
+	}
+	if b.Memory != nil {
+		memory = *b.Memory
+	}
+	return sandboxRequest(l, archive, b.Cmd, timeout, memory)
+}
+
+// sandboxRequest makes a request for the provider's own toolchain. It leaves
+// verification out, so that its defaults apply.
+func sandboxRequest(l buyer.Listing, archive []byte, cmds []string, timeout time.Duration, memoryMB int64) ([]byte, error) {
+	image, err := hashing.ParseDigest(l.HostImage)
+	if err != nil {
+		return nil, usage("give the request with --input", "the provider announces no host image")
+	}
+	commands := make([]schemas.SandboxCommand, len(cmds))
+	for i, c := range cmds {
+		commands[i].Cmd = c
+	}
+	repo := schemas.SandboxRepo{MountPath: "/workspace"}
+	if archive != nil {
+		repo.Source = schemas.InlineArchive(archive)
+	}
+	return json.Marshal(map[string]any{
+		"sandbox": schemas.Sandbox{
+			Provider: schemas.HostProvider, ImageDigest: image, NetworkPolicy: "none",
+			Resources: schemas.SandboxResources{MemoryMB: memoryMB, CPUs: 1, TimeoutSecs: int64((timeout + time.Second - 1) / time.Second)},
+		},
+		"repo": repo, "commands": commands,
+	})
+}

@@ -1,0 +1,406 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+func TestSpell(t *testing.T) {
+	const p = "PROGRAM" // where the test binary lies
+	for _, c := range []struct{ config, hint, want string }{
+		{"lightwork.yaml", "lightwork doctor checks the relays", p + " doctor checks the relays"},
+		{"n/lightwork.yaml", "run lightwork doctor", "run " + p + " -c n/lightwork.yaml doctor"},
+		{"my file.yaml", "lightwork buyer resume abc", p + " -c 'my file.yaml' buyer resume abc"},
+		{"n/lightwork.yaml", "lightwork init writes one", p + " init --dir n writes one"},
+		{"n/lightwork.yaml", "lightwork schemas list and lightwork --help", p + " schemas list and " + p + " --help"},
+		{"n/lightwork.yaml", "bin/lightwork doctor is spelt already", "bin/lightwork doctor is spelt already"},
+		{"n/lightwork.yaml", "the lightwork node", "the lightwork node"},
+		{"", "lightwork doctor", p + " doctor"},
+	} {
+		g := &globals{Config: c.config}
+		if got := strings.ReplaceAll(g.spell(c.hint), program("lightwork"), p); got != c.want {
+			t.Errorf("%q with %q: %q, want %q", c.hint, c.config, got, c.want)
+		}
+	}
+}
+
+func TestPackRefusesLinksThatLeadOut(t *testing.T) {
+	link := func(to string) fstest.MapFS {
+		return fstest.MapFS{"a/link": {Data: []byte(to), Mode: os.ModeSymlink | 0o777}, "f": {Data: []byte("x")}}
+	}
+	for to, ok := range map[string]bool{
+		"../f": true, "other": true, "./x/../y": true, "..": true,
+		"../../f": false, "/etc/passwd": false, "x/../../../f": false,
+	} {
+		if _, err := packFS(link(to)); (err == nil) != ok {
+			t.Errorf("link to %s: %v", to, err)
+		}
+	}
+}
+
+func TestPackCounts(t *testing.T) {
+	p, err := packFS(fstest.MapFS{
+		"a": {Data: []byte("12345")}, "d/b": {Data: []byte("123")}, ".git/config": {Data: []byte("secret")}, "sub/.git": {Data: []byte("gitdir")},
+	})
+	if err != nil || p.files != 2 || p.bytes != 8 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if bytes.Contains(p.archive, []byte("gitdir")) {
+		t.Error(".git was packed")
+	}
+}
+
+func TestSecretNames(t *testing.T) {
+	for name, secret := range map[string]bool{
+		".env": true, ".ENV": true, ".env.local": true, "server.pem": true, "Id_Rsa": true, "tls.key": true, ".netrc": true,
+		"credentials": true, "credentials.json": true, "admin.macaroon": true,
+		".env.example": false, "id_rsa.pub": false, "keyboard.go": false, "environment": false, "main.go": false,
+	} {
+		if isSecretName(name) != secret {
+			t.Errorf("%s: %v", name, !secret)
+		}
+	}
+}
+
+// TestEveryKeyIsInTheTemplateAndTheDocs: a key that nobody can find is no key.
+func TestEveryKeyIsInTheTemplateAndTheDocs(t *testing.T) {
+	var text bytes.Buffer
+	err := configTemplate.Execute(&text, setup{ProviderWallet: "lnd", BuyerWallet: "play", PlayURL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{}
+	yamlKeys(reflect.TypeFor[config](), keys)
+	if len(keys) < 40 {
+		t.Fatalf("only %d keys found", len(keys))
+	}
+	for key := range keys {
+		if !regexp.MustCompile(`(?m)^[ #-]*` + key + `:`).Match(text.Bytes()) {
+			t.Errorf("%s is not in the template", key)
+		}
+		if !regexp.MustCompile(`[` + "`" + `.]` + key + `\b`).Match(docs) {
+			t.Errorf("%s is not in docs/cli.md", key)
+		}
+	}
+}
+
+// yamlKeys collects the keys of a type and of what is in it.
+func yamlKeys(typ reflect.Type, keys map[string]bool) {
+	for typ.Kind() == reflect.Slice {
+		typ = typ.Elem()
+	}
+	if typ.Kind() != reflect.Struct {
+		return
+	}
+	for i := range typ.NumField() {
+		if key := typ.Field(i).Tag.Get("yaml"); key != "" {
+			keys[key] = true
+			yamlKeys(typ.Field(i).Type, keys)
+		}
+	}
+}
+
+// lines is a writer that lets a test wait for a line.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+	more chan struct{}
+}
+
+func newLines() *lines { return &lines{more: make(chan struct{}, 64)} }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+func (l *lines) await(t *testing.T, pattern string) {
+	t.Helper()
+	want := regexp.MustCompile(pattern)
+	end := time.After(30 * time.Second)
+	for {
+		l.mu.Lock()
+		text := l.text.String()
+		l.mu.Unlock()
+		if want.MatchString(text) {
+			return
+		}
+		select {
+		case <-l.more:
+		case <-end:
+			t.Fatalf("no %q in %q", pattern, text)
+		}
+	}
+}
+
+// TestTellerTellsOfRelays: a relay that nobody runs is told of, and not twice.
+func TestTellerTellsOfRelays(t *testing.T) {
+	addr, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := relay.NewPool(relay.Config{URLs: []string{"ws://" + addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	out := newLines()
+	tell := newTeller(out, nil)
+	running.Go(func() { _ = pool.Serve(ctx) })
+	running.Go(func() { _ = tell.watchRelays(ctx, pool) })
+	out.await(t, `lightwork: not connected to ws://`+addr+`, retrying: .*connection refused`)
+	cancel()
+	running.Wait()
+
+	told := map[string]relay.State{}
+	var buf bytes.Buffer
+	tell = newTeller(&buf, nil)
+	for _, state := range []relay.State{
+		relay.StateConnecting, relay.StateWaiting, relay.StateConnecting, relay.StateWaiting, relay.StateConnected, relay.StateConnecting, relay.StateConnected,
+	} {
+		tell.relay(told, relay.RelayStatus{URL: "ws://r", State: state, Error: "why"})
+	}
+	if got := buf.String(); got != "lightwork: not connected to ws://r, retrying: why\nlightwork: connected to ws://r\n" {
+		t.Errorf("told %q", got)
+	}
+}
+
+type fakeStore struct {
+	provider.Store
+	err error
+}
+
+func (f fakeStore) Close(context.Context, string, provider.State, provider.Reason, *provider.Credit, ...provider.OutEvent) error {
+	return f.err
+}
+
+// TestTellerTellsOfJobs: one line a job that ended, and none for what was not stored.
+func TestTellerTellsOfJobs(t *testing.T) {
+	var buf bytes.Buffer
+	store := tellingStore{fakeStore{}, newTeller(&buf, nil)}
+	reason := provider.Reason{Code: provider.CodeDeadline, Detail: "late\x1b[2J"}
+	if err := store.Close(t.Context(), "0123456789abcdef", provider.StateFailed, reason, &provider.Credit{Msats: 7000}); err != nil {
+		t.Fatal(err)
+	}
+	store.Store = fakeStore{err: provider.ErrConflict}
+	if err := store.Close(t.Context(), "0123456789abcdef", provider.StateFailed, reason, nil); !errors.Is(err, provider.ErrConflict) {
+		t.Fatal(err)
+	}
+	if got := buf.String(); got != "lightwork: job 0123456789ab failed, 0 sat: deadline: late\ufffd[2J; 7 sat are owed to the buyer\n" {
+		t.Errorf("told %q", got)
+	}
+}
+
+// sold is a purchase of a sandbox job that was delivered with this status.
+func sold(t *testing.T, status schemas.Status) buyer.Purchase {
+	t.Helper()
+	out, err := json.Marshal(schemas.SandboxRunResult{Status: status, Error: "e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev := nostr.Event{Tags: nostr.Tags{{"i", `{"sandbox":{"resources":{"timeout_secs":7}}}`, "text"}}}
+	request, err := json.Marshal(ev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buyer.Purchase{SchemaID: string(schemas.SandboxRun), State: buyer.StateDone, Request: request, Output: out, JobHash: hashing.Bytes(nil)}
+}
+
+func TestUnmetJobsHaveACode(t *testing.T) {
+	for status, want := range map[schemas.Status]string{
+		schemas.StatusSuccess: "",
+		schemas.StatusFailed:  "the job was done and its commands failed",
+		schemas.StatusTimeout: "the job was done and its commands were stopped at their 7 s limit",
+		schemas.StatusError:   "the job ended as error: e",
+	} {
+		err := unmet(sold(t, status))
+		if want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", status, err)
+			}
+			continue
+		}
+		var coded *codedError
+		if !errors.As(err, &coded) || coded.code != exitUnmet || err.Error() != want {
+			t.Errorf("%s: %v", status, err)
+		}
+	}
+	open := sold(t, schemas.StatusFailed)
+	open.State = buyer.StatePaid
+	if err := unmet(open); err != nil {
+		t.Errorf("a purchase that is not done: %v", err)
+	}
+}
+
+func TestWhatIsLeftOfAnInterruptedPurchase(t *testing.T) {
+	held := buyer.Purchase{State: buyer.StatePaying, Attempt: &buyer.Attempt{AmountMsats: 20_000}}
+	paid := buyer.Purchase{State: buyer.StatePaid, Payment: &payments.Payment{State: payments.PaymentSucceeded, AmountMsats: 9000}}
+	for want, p := range map[string]buyer.Purchase{
+		"20 sat are held, the job goes on":    held,
+		"9 sat are paid, the job goes on":     paid,
+		"nothing is paid, the request is out": {State: buyer.StateRequested},
+	} {
+		if got := left(p); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if v := viewOf(held); v.money() != "held 20 sat" {
+		t.Errorf("listed as %q", v.money())
+	}
+}
+
+// TestDemoFolderIsLocked: a demo that runs keeps its folder.
+func TestDemoFolderIsLocked(t *testing.T) {
+	d := demoCmd{Out: filepath.Join(t.TempDir(), "out")}
+	dir, unlock, err := d.folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(dir, "bundle")
+	if err := os.Mkdir(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := d.folder(); err == nil || !strings.Contains(err.Error(), "another demo is running in "+dir) {
+		t.Errorf("a second demo: %v", err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error("the second demo took the first one's files")
+	}
+	unlock()
+	_, unlock, err = d.folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if _, err := os.Stat(kept); err == nil {
+		t.Error("the folder was not made anew")
+	}
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := (demoCmd{Out: full}).folder(); err == nil || !strings.Contains(err.Error(), "not from a demo") {
+		t.Errorf("somebody's folder: %v", err)
+	}
+}
+
+// TestDemoInterrupted presses Ctrl-C once the market is up.
+func TestDemoInterrupted(t *testing.T) {
+	out, errs := newLines(), newLines()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo", "--out", filepath.Join(t.TempDir(), "out"))
+	cmd.Stdout, cmd.Stderr = out, errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.await(t, "relay +ws://")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
+		t.Errorf("demo ended with %v", err)
+	}
+	if got := errs.text.String(); got != "lightwork: demo: interrupted\n" {
+		t.Errorf("it said %q", got)
+	}
+}
+
+// TestDemoSaysHowToVerify runs the command that the demo prints, as a reader
+// would: with its pins nothing is self-asserted.
+func TestDemoSaysHowToVerify(t *testing.T) {
+	dir := t.TempDir()
+	env := append(os.Environ(), "PATH="+binDir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	demo := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo")
+	demo.Dir, demo.Env, demo.Stderr = dir, env, t.Output()
+	out, err := demo.Output()
+	if err != nil {
+		t.Fatalf("demo: %v\n%s", err, out)
+	}
+	_, next, ok := strings.Cut(string(out), "Try next:\n")
+	if !ok {
+		t.Fatalf("no next step in:\n%s", out)
+	}
+	script := exec.CommandContext(t.Context(), "sh", "-e", "-c", next)
+	script.Dir, script.Env, script.Stderr = dir, env, t.Output()
+	out, err = script.Output()
+	if err != nil || !regexp.MustCompile(`(?m)^proved +payee_pinned`).Match(out) || bytes.Contains(out, []byte("self-asserted:")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if !bytes.Contains(out, []byte("SessionEnd")) || !bytes.Contains(out, []byte("done")) {
+		t.Errorf("replay show and buyer list said:\n%s", out)
+	}
+}
+
+// TestWithoutSandboxNothingIsPromised runs as a user who may make no cgroups.
+func TestWithoutSandboxNothingIsPromised(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to become nobody")
+	}
+	if err := os.Chmod(binDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "lightwork-nobody-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	const nobody = 65534
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (stdout, stderr string, code int) {
+		var out, errs bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), args...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, &out, &errs, []string{"PATH=" + os.Getenv("PATH")}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		_ = cmd.Run()
+		return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	}
+	if _, stderr, code := run("init"); code != 0 {
+		t.Fatal(stderr)
+	}
+	for _, args := range [][]string{{"demo"}, {"provider", "run"}} {
+		_, stderr, code := run(args...)
+		if code != exitFailed || !strings.Contains(stderr, "fail  sandbox memory, pids and cpu limits") || !strings.Contains(stderr, "-> run as root") ||
+			!strings.Contains(stderr, "systemd-run --user --scope -p Delegate=yes") || !strings.Contains(stderr, strings.Join(args, " ")+"\n") {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+	stdout, _, _ := run("doctor")
+	if n := strings.Count(stdout, "mkdir"); n > 3 || !strings.Contains(stdout, "warn  sandbox namespaces and read-only system not tried") {
+		t.Errorf("doctor says the same twice:\n%s", stdout)
+	}
+}
