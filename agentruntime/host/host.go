@@ -4,6 +4,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"github.com/lightwork-market/lightwork/agentruntime/guard"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
@@ -171,6 +173,10 @@ func (h *Host) approved(e *entry) (*manifest.Manifest, manifest.Approval, error)
 const (
 	defaultCallTime   = 15 * time.Second
 	defaultConcurrent = 3
+	defaultMemoryMB   = 256
+	// Of processes and threads; OSX-11 has none for them, and a share of a core
+	// is no default here: it would slow every start.
+	defaultProcesses = 128
 )
 
 // SpecOf is how an installed agent runs with the permissions that it was
@@ -187,6 +193,11 @@ func SpecOf(in *Installed, m *manifest.Manifest, granted []string) supervisor.Sp
 		Limits: supervisor.Limits{
 			CallTimeout: defaultCallTime, Concurrent: defaultConcurrent,
 			OpenFiles: uint64(l.OpenFiles),
+			Group: cgroup.Limits{
+				MemoryBytes: cmp.Or(l.MemoryMB, defaultMemoryMB) << 20,
+				Pids:        int(cmp.Or(l.Processes, defaultProcesses)),
+				CPUs:        float64(l.CPUMillis) / 1000,
+			},
 		},
 	}
 	if !in.Unconfined {
@@ -290,21 +301,23 @@ func (h *Host) Restart(ctx context.Context, id string) error {
 
 // Status is an agent as List shows it.
 type Status struct {
-	ID       string   `json:"agent_id"`
-	Version  string   `json:"version,omitempty"`
-	BuiltIn  bool     `json:"built_in"`
-	Dir      string   `json:"dir,omitempty"`
-	State    string   `json:"state"` // a supervisor.State, or "not_started"
-	Reason   string   `json:"reason,omitempty"`
-	Approved bool     `json:"approved"`
-	Since    string   `json:"since,omitempty"` // RFC 3339
-	PID      int      `json:"pid,omitempty"`
-	RunID    string   `json:"run_id,omitempty"`
-	Confined string   `json:"confined,omitempty"` // what confinement is in force
-	Restarts int      `json:"restarts"`
-	Inflight int      `json:"calls_in_flight"`
-	Tools    []string `json:"tools"`   // that can be called now
-	Missing  []string `json:"missing"` // slots that the agent has not registered
+	ID       string `json:"agent_id"`
+	Version  string `json:"version,omitempty"`
+	BuiltIn  bool   `json:"built_in"`
+	Dir      string `json:"dir,omitempty"`
+	State    string `json:"state"` // a supervisor.State, or "not_started"
+	Reason   string `json:"reason,omitempty"`
+	Approved bool   `json:"approved"`
+	Since    string `json:"since,omitempty"` // RFC 3339
+	PID      int    `json:"pid,omitempty"`
+	RunID    string `json:"run_id,omitempty"`
+	Confined string `json:"confined,omitempty"` // what confinement is in force
+	// Unlimited says why memory, processes and processor time are not limited.
+	Unlimited string   `json:"unlimited,omitempty"`
+	Restarts  int      `json:"restarts"`
+	Inflight  int      `json:"calls_in_flight"`
+	Tools     []string `json:"tools"`   // that can be called now
+	Missing   []string `json:"missing"` // slots that the agent has not registered
 }
 
 // StateNotStarted is the state of an agent that the supervisor does not know.
@@ -333,6 +346,7 @@ func (h *Host) List() []Status {
 		if s, ok := running[id]; ok {
 			st.Version, st.State, st.Reason = s.Version, string(s.State), s.Reason
 			st.Since, st.PID, st.RunID, st.Confined = s.Since.Format(time.RFC3339), s.PID, s.RunID, s.Confined
+			st.Unlimited = s.Unlimited
 			st.Restarts, st.Inflight, st.Tools, st.Missing = s.Restarts, s.Inflight, s.Tools, s.Missing
 		} else if st.Reason == "" {
 			st.Reason = e.reason()

@@ -3,14 +3,24 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 )
 
-// Feature is one thing that the sandbox needs, as `lightwork doctor` shows it.
+// Feature is one thing that the sandbox needs or uses, as `lightwork doctor`
+// shows it.
 type Feature struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
+	Name string `json:"name"`
+	// Present says that this machine has it, OK that jobs can run: a second
+	// wall may be missing, a needed one may not.
+	Present bool   `json:"present"`
+	OK      bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
 	// Fix says what to do when it is not OK.
 	Fix string `json:"fix,omitempty"`
@@ -20,13 +30,18 @@ type Feature struct {
 const checkTimeout = 10 * time.Second
 
 // Check finds out by trying: it makes a cgroup with limits, and runs /bin/true
-// in a whole sandbox.
+// in a whole sandbox. The order of the features never changes; new ones come
+// last.
 func Check(ctx context.Context, opts Options) []Feature {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return []Feature{{Name: "options", Detail: err.Error()}}
 	}
-	return []Feature{checkUser(), checkCgroups(opts), checkTrial(ctx, opts), checkManifest()}
+	all := []Feature{checkUser(), checkCgroups(opts), checkTrial(ctx, opts), checkManifest(), checkFilter(), checkLandlock()}
+	for i := range all {
+		all[i].Present = all[i].Present || all[i].OK && all[i].Fix == ""
+	}
+	return all
 }
 
 func checkUser() Feature {
@@ -41,12 +56,9 @@ func checkUser() Feature {
 
 func checkCgroups(opts Options) Feature {
 	f := Feature{Name: "memory, pids and cpu limits"}
-	name, err := cgroupName()
+	g, err := cgroup.New(opts.CgroupRoot, cgroup.Limits{MemoryBytes: 64 << 20, Pids: 16, CPUs: 1})
 	if err == nil {
-		var g *cgroup
-		if g, err = newCgroup(opts.CgroupRoot, name, limits{MemoryBytes: 64 << 20, Pids: 16, CPUs: 1}); err == nil {
-			err = g.remove()
-		}
+		err = g.Remove()
 	}
 	if err != nil {
 		f.Detail = err.Error()
@@ -54,7 +66,7 @@ func checkCgroups(opts Options) Feature {
 		return f
 	}
 	f.OK = true
-	f.Detail = "cgroup v" + string(rune('0'+cgroupVersion(opts.CgroupRoot)))
+	f.Detail = fmt.Sprintf("cgroup v%d", g.Version())
 	return f
 }
 
@@ -65,7 +77,7 @@ func checkTrial(ctx context.Context, opts Options) Feature {
 			Split: os.Geteuid() == 0, MountPath: "/workspace", Env: environment(nil),
 			DiskBytes: 1 << 20, Inodes: 64, Commands: []planCommand{{Cmd: "true", Dir: "/workspace"}},
 		},
-		limits: limits{MemoryBytes: 64 << 20, Pids: 64, CPUs: 1}, timeout: checkTimeout,
+		limits: cgroup.Limits{MemoryBytes: 64 << 20, Pids: 64, CPUs: 1}, timeout: checkTimeout,
 	}
 	opts.ArtifactDir, opts.Stream = "", nil
 	out, err := confine(ctx, j, opts)
@@ -78,6 +90,44 @@ func checkTrial(ctx context.Context, opts Options) Feature {
 		return f
 	}
 	f.OK = true
+	return f
+}
+
+// checkFilter only asks: a filter cannot be taken off again.
+func checkFilter() Feature {
+	f := Feature{Name: "system call filter"}
+	_, err := buildFilter()
+	if err == nil {
+		action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
+		if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
+			err = errno
+		}
+	}
+	if err != nil {
+		f.Detail = err.Error()
+		f.Fix = "needs Linux with CONFIG_SECCOMP_FILTER on amd64 or arm64"
+		return f
+	}
+	f.OK = true
+	f.Detail = fmt.Sprintf("seccomp, a list of %d allowed calls", len(commonCalls())+len(archCalls())+len(argumentRules()))
+	return f
+}
+
+// checkLandlock is OK either way: it is a second wall behind the mounts.
+func checkLandlock() Feature {
+	abi := landlockVersion()
+	f := Feature{Name: "landlock", OK: true, Present: abi > 0, Detail: fmt.Sprintf("version %d", abi)}
+	switch {
+	case abi == 0:
+		f.Detail = "not in this kernel, or switched off: the mounts and namespaces hold without it"
+		f.Fix = "Linux 5.13 or newer with landlock in the lsm= list adds a second wall"
+	case abi < 4:
+		f.Detail += ": files"
+	case abi < 6:
+		f.Detail += ": files, TCP"
+	default:
+		f.Detail += ": files, TCP, signals, abstract sockets"
+	}
 	return f
 }
 

@@ -40,6 +40,9 @@ func (c *collector) collect(r io.Reader) error {
 func (c *collector) take(kind byte, payload []byte) error {
 	switch kind {
 	case frameReady:
+		if err := json.Unmarshal(payload, &c.out.walls); err != nil {
+			return fmt.Errorf("read sandbox report: %w", err)
+		}
 		return nil
 	case frameStart:
 		return c.start()

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 )
 
 // Host ids of the sandbox when the agent is root: commands are nobody,
@@ -37,7 +39,7 @@ const (
 type job struct {
 	plan    plan
 	source  []byte // tar.gz
-	limits  limits
+	limits  cgroup.Limits
 	timeout time.Duration
 }
 
@@ -48,21 +50,18 @@ type outcome struct {
 	limit     string // which limit stopped the job
 	oomKills  int
 	version   int // of the cgroup hierarchy
+	walls     walls
 }
 
 // confine runs one job. It returns an error only where the sandbox itself did
 // not work; whatever the commands did is an outcome.
 func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) {
-	name, err := cgroupName()
-	if err != nil {
-		return nil, err
-	}
-	group, err := newCgroup(opts.CgroupRoot, name, j.limits)
+	group, err := newGroup(opts, j.limits)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		if removeErr := group.remove(); removeErr != nil {
+		if removeErr := group.Remove(); removeErr != nil {
 			opts.Logger.Error("sandbox left a cgroup", "err", removeErr)
 		}
 	}()
@@ -76,9 +75,9 @@ func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) 
 	}
 	watch := newWatch(ctx, j.timeout, p.cmd.Process)
 	c := &collector{plan: &j.plan, stream: opts.Stream, artifacts: artifactStore{dir: opts.ArtifactDir}}
-	c.out.version = group.version
+	c.out.version = group.Version()
 	err = func() error {
-		if err := group.add(p.cmd.Process.Pid); err != nil {
+		if err := group.Add(p.cmd.Process.Pid); err != nil {
 			return &ConfineError{Missing: []string{err.Error()}}
 		}
 		if err := p.send(j); err != nil {
@@ -92,8 +91,16 @@ func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) 
 	p.kill()
 	c.artifacts.abandon()
 	reason := watch.stop()
-	c.out.oomKills = group.oomKills()
+	c.out.oomKills = group.OOMKills()
 	return c.conclude(err, reason, p.complaint.String())
+}
+
+func newGroup(opts Options, l cgroup.Limits) (*cgroup.Group, error) {
+	group, err := cgroup.New(opts.CgroupRoot, l)
+	if missing := (*cgroup.UnavailableError)(nil); errors.As(err, &missing) {
+		return nil, &ConfineError{Missing: missing.Missing}
+	}
+	return group, err
 }
 
 // process is process 1 of a sandbox, seen from outside.

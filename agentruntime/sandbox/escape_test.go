@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
@@ -160,7 +162,7 @@ func TestMemoryIsBoundedInSum(t *testing.T) {
 }
 
 func TestDiskIsBounded(t *testing.T) {
-	for _, at := range []string{"/workspace", "/tmp", "/artifacts"} {
+	for _, at := range []string{"/workspace", "/tmp", "/artifacts", "/dev/shm"} {
 		j := testJob("head -c 64M /dev/zero >" + at + "/big; wc -c <" + at + "/big; rm " + at + "/big")
 		j.limits.MemoryBytes = 256 << 20
 		out := confineJob(t, j)
@@ -185,24 +187,6 @@ func TestInodesAreBounded(t *testing.T) {
 	got := out.runs[0].stdout.preview(100)
 	if n := len(got); n == 0 || n > 4 {
 		t.Errorf("could make %s files", got)
-	}
-}
-
-func TestCPUIsBounded(t *testing.T) {
-	needsConfinement(t)
-	name, err := cgroupName()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := newCgroup("/sys/fs/cgroup", name, limits{MemoryBytes: 64 << 20, Pids: 16, CPUs: 0.2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.remove()
-	file := map[int]string{1: "cpu.cfs_quota_us", 2: "cpu.max"}[g.version]
-	text, err := os.ReadFile(filepath.Join(g.dirs["cpu"], file))
-	if err != nil || !strings.HasPrefix(string(text), "20000") {
-		t.Errorf("quota is %q, %v", text, err)
 	}
 }
 
@@ -345,34 +329,27 @@ func noneAlive(t *testing.T, mark string) {
 
 func noCgroupsLeft(t *testing.T) {
 	t.Helper()
-	owner, err := cgroupOwner(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := ownCgroups()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range controllers() {
-		left, err := filepath.Glob(filepath.Join("/sys/fs/cgroup", c, own[c], owner+"-*"))
-		if err != nil || len(left) > 0 {
-			t.Errorf("left %v, %v", left, err)
+	mine := fmt.Sprintf("-%d-", os.Getpid())
+	_ = filepath.WalkDir(cgroup.DefaultRoot, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), "lightwork-") && strings.Contains(d.Name(), mine) {
+			t.Errorf("%s is left", path)
 		}
-	}
+		return nil
+	})
 }
 
 // The system would be safe by its file permissions too; where those of the
 // host are careless, the mounts still are not.
 func TestMountFlags(t *testing.T) {
 	got := stdoutOf(t, `awk '{ print $5, $6 }' /proc/self/mountinfo`)
-	writable := map[string]bool{"/workspace": true, "/tmp": true, "/artifacts": true}
+	writable := map[string]bool{"/workspace": true, "/tmp": true, "/artifacts": true, "/dev/shm": true}
 	for line := range strings.Lines(got) {
 		at, flags, _ := strings.Cut(strings.TrimSpace(line), " ")
 		list := strings.Split(flags, ",")
 		if slices.Contains(list, "ro") == writable[at] || !slices.Contains(list, "nosuid") {
 			t.Errorf("%s is mounted %s", at, flags)
 		}
-		if device := strings.HasPrefix(at, "/dev/"); slices.Contains(list, "nodev") == device {
+		if device := strings.HasPrefix(at, "/dev/") && !writable[at]; slices.Contains(list, "nodev") == device {
 			t.Errorf("%s is mounted %s", at, flags)
 		}
 	}

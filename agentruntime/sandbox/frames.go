@@ -14,7 +14,7 @@ import (
 const (
 	framePlan     = 'p' // to init: JSON plan
 	frameSource   = 'g' // to init: a piece of the tar.gz; an empty one ends it
-	frameReady    = 'r' // confinement is complete, commands begin
+	frameReady    = 'r' // JSON walls: confinement is complete, commands begin
 	frameStart    = 's' // the next command begins
 	frameStdout   = 'o'
 	frameStderr   = 'e'
@@ -30,6 +30,12 @@ const maxFrame = MaxPlanBytes
 
 // chunkSize is how much output travels in one frame.
 const chunkSize = 32 << 10
+
+// walls say what confines the commands beside namespaces, cgroups and the
+// filter of system calls, without which nothing runs.
+type walls struct {
+	Landlock int `json:"landlock"` // version in force; 0: the kernel has none
+}
 
 type exitReport struct {
 	ExitCode   int   `json:"exit_code"`

@@ -83,10 +83,11 @@ func runInit(in *os.File, w *frameWriter) error {
 		_, _ = io.Copy(io.Discard, in)
 		os.Exit(3)
 	}()
-	if err := dropPrivileges(); err != nil {
+	up, err := dropPrivileges(&p)
+	if err != nil {
 		return err
 	}
-	if err := w.write(frameReady, nil); err != nil {
+	if err := w.writeJSON(frameReady, up); err != nil {
 		return err
 	}
 	if err := runCommands(&p, w); err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 )
 
 // The test program is its own process 1: started with this argument it is not
@@ -48,7 +50,7 @@ func testJob(commands ...string) *job {
 			Env:       []string{"PATH=" + searchPath, "HOME=/tmp", "LANG=C.UTF-8"},
 			DiskBytes: 16 << 20, Inodes: minInodes,
 		},
-		limits:  limits{MemoryBytes: 128 << 20, Pids: 64, CPUs: 1},
+		limits:  cgroup.Limits{MemoryBytes: 128 << 20, Pids: 64, CPUs: 1},
 		timeout: 30 * time.Second,
 	}
 	for _, c := range commands {

@@ -18,6 +18,9 @@ const newRoot = "/tmp"
 // Where artifacts are written, inside the sandbox.
 const artifactMount = "/artifacts"
 
+// sharedMemory is where a C library keeps semaphores with names.
+const sharedMemory = "/dev/shm"
+
 const maxLinkerCache = 2 << 20
 
 // systemDirs are the host's toolchain. Where the host has a symlink (/bin to
@@ -164,8 +167,8 @@ func bindDevices() error {
 	return nil
 }
 
-// mountDisk makes one sized tmpfs and shows parts of it as the workspace, /tmp
-// and /artifacts, so that together they never exceed the job's disk.
+// mountDisk makes one sized tmpfs and shows parts of it as the workspace, /tmp,
+// /artifacts and /dev/shm, so that together they never exceed the job's disk.
 func mountDisk(p *plan) error {
 	disk := filepath.Join(newRoot, ".disk")
 	if err := os.Mkdir(disk, 0o755); err != nil {
@@ -182,6 +185,7 @@ func mountDisk(p *plan) error {
 		{"workspace", p.MountPath, 0o755},
 		{"tmp", "/tmp", 0o777 | fs.ModeSticky},
 		{"artifacts", artifactMount, 0o755},
+		{"shm", sharedMemory, 0o777 | fs.ModeSticky},
 	}
 	for _, part := range parts {
 		from, inside := filepath.Join(disk, part.name), filepath.Join(newRoot, part.at)

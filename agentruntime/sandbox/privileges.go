@@ -88,8 +88,21 @@ func loopbackUp() error {
 
 // dropPrivileges leaves the thread that starts commands with what it needs to
 // become nobody and to kill, and makes sure that nothing it executes ever has
-// more than nothing: no_new_privs, an empty bounding set, no ambient set.
-func dropPrivileges() error {
+// more than nothing: no_new_privs, an empty bounding set, no ambient set. The
+// walls that are inherited follow: Landlock, which opens what it allows and so
+// comes first, then the filter of system calls.
+func dropPrivileges(p *plan) (walls, error) {
+	if err := dropCapabilities(); err != nil {
+		return walls{}, err
+	}
+	abi, err := landlock(p)
+	if err != nil {
+		return walls{}, err
+	}
+	return walls{Landlock: abi}, filterSyscalls()
+}
+
+func dropCapabilities() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}

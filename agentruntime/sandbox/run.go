@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -88,7 +89,7 @@ func compile(req *schemas.SandboxRunRequest) (*job, error) {
 			DiskBytes: disk << 20, Inodes: max(minInodes, disk*inodesPerMB),
 			Loopback: req.Sandbox.NetworkPolicy == "localhost",
 		},
-		limits:  limits{MemoryBytes: (res.MemoryMB+disk)<<20 + supervisorMemory, CPUs: res.CPUs},
+		limits:  cgroup.Limits{MemoryBytes: (res.MemoryMB+disk)<<20 + supervisorMemory, CPUs: res.CPUs},
 		timeout: time.Duration(res.TimeoutSecs) * time.Second,
 	}
 	switch policy := req.Sandbox.NetworkPolicy; policy {
@@ -151,7 +152,7 @@ func result(req *schemas.SandboxRunRequest, out *outcome, start time.Time) *Resu
 	r := &Result{Provenance: Provenance{
 		ModelID: Program, ExecutedAt: start.Unix(), DurationMS: time.Since(start).Milliseconds(),
 	}}
-	r.EnvInfo = schemas.SandboxEnv{ImageDigest: req.Sandbox.ImageDigest, Hostname: "sandbox", SystemInfo: systemInfo(out.version)}
+	r.EnvInfo = schemas.SandboxEnv{ImageDigest: req.Sandbox.ImageDigest, Hostname: "sandbox", SystemInfo: systemInfo(out)}
 	r.Runs, r.Artifacts = []schemas.SandboxRunInfo{}, []schemas.SandboxArtifact{}
 	room := min(MaxPreviewBytes, previewBudget/(2*len(req.Commands)))
 	for _, run := range out.runs {
@@ -209,11 +210,15 @@ func diskText(req *schemas.SandboxRunRequest) string {
 }
 
 // systemInfo tells what confined the commands, and not more of the host.
-func systemInfo(cgroupVersion int) string {
+func systemInfo(out *outcome) string {
 	kernel := "unknown"
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		kernel = unix.ByteSliceToString(u.Release[:])
 	}
-	return fmt.Sprintf("linux %s %s; cgroup v%d; user, pid, mount, net, ipc, uts, cgroup namespaces", kernel, runtime.GOARCH, cgroupVersion)
+	landlock := "no landlock"
+	if out.walls.Landlock > 0 {
+		landlock = fmt.Sprintf("landlock %d", out.walls.Landlock)
+	}
+	return fmt.Sprintf("linux %s %s; cgroup v%d; user, pid, mount, net, ipc, uts, cgroup namespaces; seccomp; %s", kernel, runtime.GOARCH, out.version, landlock)
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
 	"github.com/lightwork-market/lightwork/agentruntime/guard"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
@@ -139,6 +140,10 @@ type RestartPolicy struct {
 
 // Limits bound an agent's calls and its processes.
 type Limits struct {
+	// Group bounds all processes of the agent together: memory, processes and
+	// threads, processor time. Where there are no cgroups to do so the agent
+	// runs without these bounds; its status and the log say so.
+	Group          cgroup.Limits
 	Concurrent     int           // calls in flight; Config.MaxInflight
 	OpenFiles      uint64        // of each process; 0 keeps the node's
 	CallTimeout    time.Duration // for a Call without one; 15 s

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
 	"github.com/lightwork-market/lightwork/agentruntime/guard"
 )
@@ -22,20 +23,28 @@ var errNoGuard = errors.New("supervisor: the guard did not answer")
 type process struct {
 	pid      int    // of the agent
 	confined string // what confinement is in force
-	control  *os.File
-	exited   chan struct{} // closed when agent, guard and descendants are gone
-	status   string        // how the agent ended; set before exited is closed
+	// unlimited says why the group's limits are not in force; "" if they are.
+	unlimited string
+	group     *cgroup.Group // nil if there are none
+	limits    cgroup.Limits
+	control   *os.File
+	exited    chan struct{} // closed when agent, guard and descendants are gone
+	status    string        // how the agent ended; set before exited is closed
+	note      string        // what its group has to say about that; likewise
 
 	once sync.Once // guards the shutdown of control
 }
 
+// guardThreads is how many tasks a guard itself may need.
+const guardThreads = 16
+
 // launch starts the guard and through it the agent. Output goes to logs.
-func launch(order guard.Order, logs *logCapture, timeout time.Duration) (*process, error) {
+func launch(order guard.Order, limits cgroup.Limits, logs *logCapture, timeout time.Duration) (*process, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("make control socket: %w", err)
 	}
-	p := &process{control: ours, exited: make(chan struct{})}
+	p := &process{control: ours, limits: limits, exited: make(chan struct{})}
 	var readers sync.WaitGroup
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{"lightwork-guard"}
@@ -56,7 +65,11 @@ func launch(order guard.Order, logs *logCapture, timeout time.Duration) (*proces
 		})
 	}
 	reports := frame.NewReader(ours, guard.MaxMessage)
-	p.pid, err = p.begin(reports, order, timeout)
+	// The guard starts nothing before its order, so all that it starts is in
+	// the group.
+	if err = p.limit(cmd.Process.Pid); err == nil {
+		p.pid, err = p.begin(reports, order, timeout)
+	}
 	if err != nil {
 		p.kill()
 	}
@@ -71,6 +84,7 @@ func launch(order guard.Order, logs *logCapture, timeout time.Duration) (*proces
 			_ = unix.Kill(-p.pid, unix.SIGKILL)
 			p.status = "guard killed"
 		}
+		p.dissolve()
 		for _, pipe := range pipes {
 			// Only something that escaped can still hold the other end.
 			_ = pipe.SetReadDeadline(time.Now().Add(time.Second))
@@ -82,6 +96,44 @@ func launch(order guard.Order, logs *logCapture, timeout time.Duration) (*proces
 		return nil, err
 	}
 	return p, nil
+}
+
+// limit puts the guard, and so all that it will start, into a group of its own.
+func (p *process) limit(guardPID int) error {
+	if p.limits.Zero() {
+		return nil
+	}
+	l := p.limits
+	if l.Pids > 0 {
+		l.Pids += guardThreads
+	}
+	group, err := cgroup.New(cgroup.DefaultRoot, l)
+	if missing := (*cgroup.UnavailableError)(nil); errors.As(err, &missing) {
+		p.unlimited = missing.Error()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("limit agent: %w", err)
+	}
+	p.group = group
+	if err := group.Add(guardPID); err != nil {
+		return fmt.Errorf("limit agent: %w", err)
+	}
+	return nil
+}
+
+// dissolve ends what is left in the group, and says whether the kernel had to
+// kill for memory.
+func (p *process) dissolve() {
+	if p.group == nil {
+		return
+	}
+	if n := p.group.OOMKills(); n > 0 {
+		p.note = fmt.Sprintf("over its memory limit of %d MB", p.limits.MemoryBytes>>20)
+	}
+	if err := errors.Join(p.group.Kill(), p.group.Remove()); err != nil {
+		p.note = err.Error()
+	}
 }
 
 // begin sends the order and waits for the agent's pid.

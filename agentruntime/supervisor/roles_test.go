@@ -62,6 +62,19 @@ func playTools(ctx context.Context, _ string) error {
 			err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l)
 			return map[string]uint64{"soft": l.Cur, "hard": l.Max}, err
 		}},
+		{Name: "hog", Handler: func(context.Context, *agent.Call) (any, error) {
+			all := bytes.Repeat([]byte("x"), 512<<20)
+			return map[string]int{"n": len(all)}, nil
+		}},
+		{Name: "fork", Handler: func(context.Context, *agent.Call) (any, error) {
+			n := 0
+			for range 100 {
+				if err := exec.Command("sleep", "1000").Start(); err == nil {
+					n++
+				}
+			}
+			return map[string]int{"n": n}, nil
+		}},
 		{Name: "undeclared", Handler: func(context.Context, *agent.Call) (any, error) { return nil, nil }},
 		{Name: "echo", Handler: func(_ context.Context, c *agent.Call) (any, error) {
 			text := "x"

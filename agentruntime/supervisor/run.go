@@ -62,13 +62,16 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 		Dir: spec.Dir, UID: spec.UID, GID: spec.GID, OpenFiles: spec.Limits.OpenFiles,
 		Confine: spec.Confine,
 	}
-	if r.proc, err = launch(order, logs, cfg.HandshakeTimeout); err != nil {
+	if r.proc, err = launch(order, spec.Limits.Group, logs, cfg.HandshakeTimeout); err != nil {
 		r.removeSocket()
 		return nil, err
 	}
 	r.audit(AuditEvent{Type: AuditRunStarted, Reason: r.proc.confined})
 	if strings.HasPrefix(r.proc.confined, "not confined") {
 		cfg.Log.Warn("agent runs unconfined", "agent", spec.ID, "why", r.proc.confined)
+	}
+	if why := r.proc.unlimited; why != "" {
+		cfg.Log.Warn("agent runs without limits on memory, processes and processor time", "agent", spec.ID, "why", why)
 	}
 	r.handshakes.Go(r.accept)
 	if err = r.awaitRegistered(ctx); err != nil {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,11 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	if err := prepareSocketDir(cfg.SocketDir); err != nil {
 		return nil, err
+	}
+	// What a killed supervisor left behind. Where there are no cgroups there is
+	// nothing.
+	if removed, err := cgroup.Sweep(cgroup.DefaultRoot); err != nil || len(removed) > 0 {
+		cfg.Log.Warn("removed what a killed node left", "cgroups", removed, "err", err)
 	}
 	return &Supervisor{cfg: cfg, workers: map[string]*worker{}}, nil
 }

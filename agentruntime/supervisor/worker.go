@@ -116,6 +116,10 @@ func (w *worker) crashed(r *run, reason string, grace time.Duration) *run {
 	w.cfg.Log.Warn("agent run ended", "agent", w.spec.ID, "run", r.id, "reason", reason)
 	r.audit(AuditEvent{Type: AuditRunCrashed, Reason: reason})
 	r.end("agent fault", grace, w.stop)
+	if r.proc.note != "" {
+		reason += "; " + r.proc.note
+		w.cfg.Log.Warn("agent run ended", "agent", w.spec.ID, "run", r.id, "why", r.proc.note)
+	}
 	return w.next(reason)
 }
 
@@ -196,6 +200,7 @@ type AgentStatus struct {
 	PID           int // 0 if there is no process
 	RunID         string
 	Confined      string // what confinement is in force; "" if none was asked for
+	Unlimited     string // why Limits.Group is not in force; "" if it is, or asks for nothing
 	SessionID     string
 	LastHeartbeat time.Time
 	Inflight      int      // calls that the agent has not ended
@@ -221,6 +226,7 @@ func (w *worker) status() AgentStatus {
 		st.State, st.Reason = StateUnhealthy, errHeartbeat.Error()
 	}
 	st.PID, st.RunID, st.SessionID, st.Confined = w.run.proc.pid, w.run.id, s.id, w.run.proc.confined
+	st.Unlimited = w.run.proc.unlimited
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.LastHeartbeat, st.Inflight, st.Abandoned, st.Stray = s.lastBeat.UTC(), len(s.calls), s.abandoned, s.stray

@@ -40,14 +40,15 @@ var rooms = map[string][]string{
 	"agentruntime/wire":             {"agentruntime/frame"},
 	"agentruntime/agent":            {"agentruntime/frame", "agentruntime/wire"},
 	"agentruntime/guard":            {"agentruntime/frame"},
-	"agentruntime/supervisor":       {"agentruntime/frame", "agentruntime/guard", "agentruntime/wire"},
+	"agentruntime/cgroup":           {},
+	"agentruntime/supervisor":       {"agentruntime/cgroup", "agentruntime/frame", "agentruntime/guard", "agentruntime/wire"},
 	"agentruntime/manifest":         {"hashing", "agentruntime/wire"},
 	"agentruntime/redact":           {},
-	"agentruntime/host":             {"agentruntime/guard", "agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
+	"agentruntime/host":             {"agentruntime/cgroup", "agentruntime/guard", "agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
 	"agentruntime/pipeline":         {"hashing"},
 	"sdk/python":                    {}, // tests only, as in the next
 	"sdk/typescript":                {},
-	"agentruntime/sandbox":          {"hashing", "schemas"},
+	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup"},
 	"agentruntime/agents/reference": {"agentruntime/agent", "agentruntime/wire"},
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 

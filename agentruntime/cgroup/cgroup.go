@@ -1,4 +1,7 @@
-package sandbox
+// Package cgroup bounds processes by the kernel's control groups: memory,
+// processes and processor time, by the unified hierarchy (version 2) where it is
+// delegated, else by the older one as root.
+package cgroup
 
 import (
 	"crypto/rand"
@@ -14,50 +17,69 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limits are what a cgroup enforces.
-type limits struct {
+// DefaultRoot is where cgroup file systems are mounted.
+const DefaultRoot = "/sys/fs/cgroup"
+
+// Limits are what a group enforces. 0 leaves that one out.
+type Limits struct {
 	MemoryBytes int64
-	Pids        int
+	Pids        int // processes and threads
 	CPUs        float64
 }
 
+// Zero says that nothing is limited.
+func (l Limits) Zero() bool { return l == Limits{} }
+
+// UnavailableError says why limits cannot be enforced here, and what would help.
+type UnavailableError struct{ Missing []string }
+
+func (e *UnavailableError) Error() string { return strings.Join(e.Missing, "; ") }
+
 const cpuPeriodUs = 100_000
 
-// controllers are what every job needs.
+// controllers are what a group has, limited or not.
 func controllers() []string { return []string{"memory", "pids", "cpu"} }
 
-// cgroup is one job's set of directories: one in a unified hierarchy, one a
-// controller in the older form.
-type cgroup struct {
+// Group is a set of directories: one in a unified hierarchy, one a controller
+// in the older form.
+type Group struct {
 	version int
 	dirs    map[string]string // controller: directory
 }
 
-// cgroupPrefix begins every name; who made the cgroup follows, so that a later
+// prefix begins every name; who made the cgroup follows, so that a later
 // process can tell a leftover from a neighbour.
-const cgroupPrefix = "lightwork-"
+const prefix = "lightwork-"
 
-// newCgroup makes a job's cgroup below the one this process is in or, for
-// root, where that is not possible, at the top of the hierarchy. Whatever was
-// made is removed again on error.
-func newCgroup(root string, name string, l limits) (*cgroup, error) {
-	g := &cgroup{version: cgroupVersion(root), dirs: map[string]string{}}
-	if g.version == 0 {
-		return nil, &ConfineError{Missing: []string{"no cgroup file system at " + root + ": mount one, or run where there is one"}}
-	}
-	own, err := ownCgroups()
+// New makes a group with a new name below the one this process is in or, for
+// root, where that is not possible, at the top of the hierarchy mounted at root.
+// What keeps it from doing so is an *UnavailableError, and nothing is left then.
+func New(root string, l Limits) (*Group, error) {
+	name, err := newName()
 	if err != nil {
-		return nil, &ConfineError{Missing: []string{err.Error()}}
+		return nil, err
+	}
+	return newNamed(root, name, l)
+}
+
+func newNamed(root, name string, l Limits) (*Group, error) {
+	g := &Group{version: Version(root), dirs: map[string]string{}}
+	if g.version == 0 {
+		return nil, &UnavailableError{Missing: []string{"no cgroup file system at " + root + ": mount one, or run where there is one"}}
+	}
+	own, err := ownGroups()
+	if err != nil {
+		return nil, &UnavailableError{Missing: []string{err.Error()}}
 	}
 	missing := g.create(root, name, own, l)
 	if len(missing) > 0 {
-		_ = g.remove()
-		return nil, &ConfineError{Missing: missing}
+		_ = g.Remove()
+		return nil, &UnavailableError{Missing: missing}
 	}
 	return g, nil
 }
 
-func (g *cgroup) create(root, name string, own map[string]string, l limits) (missing []string) {
+func (g *Group) create(root, name string, own map[string]string, l Limits) (missing []string) {
 	if g.version == 2 {
 		dir, err := makeGroup(unifiedParents(root, own[""]), name, controllers())
 		if err != nil {
@@ -95,27 +117,35 @@ type setting struct {
 	optional                bool // where the kernel has no swap accounting
 }
 
-func (g *cgroup) settings(l limits) []setting {
-	memory, quota := strconv.FormatInt(l.MemoryBytes, 10), strconv.FormatInt(max(1000, int64(l.CPUs*cpuPeriodUs)), 10)
-	if g.version == 2 {
-		return []setting{
-			{"memory", "memory.max", memory, false},
-			{"memory", "memory.swap.max", "0", true},
-			{"pids", "pids.max", strconv.Itoa(l.Pids), false},
-			{"cpu", "cpu.max", quota + " " + strconv.Itoa(cpuPeriodUs), false},
+// settings lists what the limits are in the files of the hierarchy.
+func (g *Group) settings(l Limits) (all []setting) {
+	if l.MemoryBytes > 0 {
+		memory := strconv.FormatInt(l.MemoryBytes, 10)
+		if g.version == 2 {
+			all = append(all, setting{"memory", "memory.max", memory, false}, setting{"memory", "memory.swap.max", "0", true})
+		} else {
+			all = append(all, setting{"memory", "memory.limit_in_bytes", memory, false}, setting{"memory", "memory.memsw.limit_in_bytes", memory, true})
 		}
 	}
-	return []setting{
-		{"memory", "memory.limit_in_bytes", memory, false},
-		{"memory", "memory.memsw.limit_in_bytes", memory, true},
-		{"pids", "pids.max", strconv.Itoa(l.Pids), false},
-		{"cpu", "cpu.cfs_period_us", strconv.Itoa(cpuPeriodUs), false},
-		{"cpu", "cpu.cfs_quota_us", quota, false},
+	if l.Pids > 0 {
+		all = append(all, setting{"pids", "pids.max", strconv.Itoa(l.Pids), false})
 	}
+	if l.CPUs > 0 {
+		period, quota := strconv.Itoa(cpuPeriodUs), strconv.FormatInt(max(1000, int64(l.CPUs*cpuPeriodUs)), 10)
+		if g.version == 2 {
+			all = append(all, setting{"cpu", "cpu.max", quota + " " + period, false})
+		} else {
+			all = append(all, setting{"cpu", "cpu.cfs_period_us", period, false}, setting{"cpu", "cpu.cfs_quota_us", quota, false})
+		}
+	}
+	return all
 }
 
-// add moves a process, with all its threads, into the cgroup.
-func (g *cgroup) add(pid int) error {
+// Version is that of the hierarchy, 1 or 2.
+func (g *Group) Version() int { return g.version }
+
+// Add moves a process, with all its threads, into the cgroup.
+func (g *Group) Add(pid int) error {
 	for c, dir := range g.dirs {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
 			return fmt.Errorf("enter %s cgroup: %w", c, err)
@@ -124,8 +154,8 @@ func (g *cgroup) add(pid int) error {
 	return nil
 }
 
-// oomKills is how many processes were killed for memory.
-func (g *cgroup) oomKills() int {
+// OOMKills is how many processes were killed for memory.
+func (g *Group) OOMKills() int {
 	file := "memory.oom_control"
 	if g.version == 2 {
 		file = "memory.events"
@@ -143,9 +173,19 @@ func (g *cgroup) oomKills() int {
 	return 0
 }
 
-// remove takes the directories away. A cgroup stays busy for a moment after
+// Kill ends every process in the group, also one that left its process group or
+// its parents behind.
+func (g *Group) Kill() error {
+	var errs []error
+	for _, dir := range g.dirs {
+		errs = append(errs, killGroup(dir))
+	}
+	return errors.Join(errs...)
+}
+
+// Remove takes the directories away. A cgroup stays busy for a moment after
 // its last process was reaped.
-func (g *cgroup) remove() error {
+func (g *Group) Remove() error {
 	var errs []error
 	for _, dir := range g.dirs {
 		errs = append(errs, removeGroup(dir))
@@ -234,7 +274,8 @@ func unifiedParents(root, own string) []string {
 	return parents
 }
 
-func cgroupVersion(root string) int {
+// Version is 2 for a unified hierarchy at root, 1 for the older form, 0 for none.
+func Version(root string) int {
 	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err == nil {
 		return 2
 	}
@@ -244,17 +285,17 @@ func cgroupVersion(root string) int {
 	return 0
 }
 
-// ownCgroups maps each controller, "" for the unified hierarchy, to the path
+// ownGroups maps each controller, "" for the unified hierarchy, to the path
 // of the cgroup this process is in.
-func ownCgroups() (map[string]string, error) {
+func ownGroups() (map[string]string, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil, fmt.Errorf("find own cgroup: %w", err)
 	}
-	return parseCgroups(string(text)), nil
+	return parseGroups(string(text)), nil
 }
 
-func parseCgroups(text string) map[string]string {
+func parseGroups(text string) map[string]string {
 	own := map[string]string{}
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -268,9 +309,9 @@ func parseCgroups(text string) map[string]string {
 	return own
 }
 
-// cgroupOwner names this process for good: its pid namespace, its id there and
+// owner names this process for good: its pid namespace, its id there and
 // when it began.
-func cgroupOwner(pid int) (string, error) {
+func owner(pid int) (string, error) {
 	ns, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		return "", fmt.Errorf("name cgroup: %w", err)
@@ -279,14 +320,14 @@ func cgroupOwner(pid int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name cgroup: %w", err)
 	}
-	return fmt.Sprintf("%s%s-%d-%s", cgroupPrefix, strings.Trim(ns, "pid:[]"), pid, start), nil
+	return fmt.Sprintf("%s%s-%d-%s", prefix, strings.Trim(ns, "pid:[]"), pid, start), nil
 }
 
-// cgroupName is a new name for a job of this process.
-func cgroupName() (string, error) {
-	owner, err := cgroupOwner(os.Getpid())
+// newName is a new name for a group of this process.
+func newName() (string, error) {
+	by, err := owner(os.Getpid())
 	if err != nil {
 		return "", err
 	}
-	return owner + "-" + rand.Text()[:10], nil
+	return by + "-" + rand.Text()[:10], nil
 }
