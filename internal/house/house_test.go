@@ -46,6 +46,7 @@ var rooms = map[string][]string{
 	"agentruntime/redact":           {},
 	"agentruntime/host":             {"agentruntime/cgroup", "agentruntime/guard", "agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
 	"agentruntime/pipeline":         {"hashing"},
+	"agentruntime/routing":          {"agentruntime/pipeline"},
 	"sdk/python":                    {}, // tests only, as in the next
 	"sdk/typescript":                {},
 	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup"},
