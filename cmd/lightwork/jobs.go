@@ -18,8 +18,9 @@ import (
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 type jobsCmd struct {
-	List jobsListCmd `cmd:"" help:"List the jobs this provider admitted, newest first."`
-	Show jobsShowCmd `cmd:"" help:"Show one job, and what each relay said."`
+	List  jobsListCmd  `cmd:"" help:"List the jobs this provider admitted, newest first."`
+	Show  jobsShowCmd  `cmd:"" help:"Show one job, and what each relay said."`
+	Trace jobsTraceCmd `cmd:"" help:"From any id of a job, sold or bought: all its other ids, and what happened when."`
 }
 
 // jobView is a job as --json shows it.

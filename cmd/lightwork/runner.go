@@ -43,6 +43,7 @@ type route struct {
 // runner runs jobs: through the pipeline, to a supervised agent process.
 type runner struct {
 	pipe   *pipeline.Pipeline
+	log    *kernel.PipelineLog
 	sup    *supervisor.Supervisor
 	routes map[string]route // by schema id
 	key    string           // the provider's, for provenance
@@ -80,6 +81,7 @@ func newRunner(k *kernel.Kernel, sup *supervisor.Supervisor, routes map[string]r
 		return nil, err
 	}
 	journal := k.PipelineLog(jobsProfile)
+	r.log = journal
 	cfg := pipeline.Config{
 		Schemas: map[string]pipeline.Validate{},
 		Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
@@ -142,8 +144,12 @@ func (r *runner) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Cont
 	if !ok {
 		return pipeline.Response{}, fmt.Errorf("no tool does %s", p.Tag)
 	}
+	callID := wire.NewID()
+	if err := r.log.Called(ctx, call.RequestID, callID); err != nil {
+		return pipeline.Response{}, err
+	}
 	res, err := r.sup.Call(ctx, supervisor.Call{
-		AgentID: to.agent, Tool: to.tool, Input: p.Bytes,
+		AgentID: to.agent, Tool: to.tool, Input: p.Bytes, CallID: callID,
 		RequestID: call.RequestID, CorrelationID: call.CorrelationID, CausationID: call.DirectiveID,
 		Timeout: timeLeft(ctx), ProjectRoot: dir.(string),
 		OnStream: func(c supervisor.Chunk) { call.Stream(string(c.Channel), redact.Text(c.Text)) },

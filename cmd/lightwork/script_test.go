@@ -217,3 +217,9 @@ func TestSchemasShowEveryType(t *testing.T) {
 		}
 	}
 }
+
+// TestTrace finds a job by each of its names.
+func TestTrace(t *testing.T) {
+	requirements.Covers(t, "M-2")
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/trace.txtar"}})
+}

@@ -1,0 +1,128 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TraceLine is one thing that happened to a job.
+type TraceLine struct {
+	At time.Time
+	// Kind is state, message, event, relay, invoice, payment, run, result,
+	// receipt, attempt, budget or feedback.
+	Kind string
+	// Text says it in a line; parts that came from outside are not cleaned.
+	Text string
+}
+
+// Trace is all that the database knows of one job: its names and, oldest first,
+// what happened.
+type Trace struct {
+	Names
+	Lines []TraceLine
+}
+
+// MinNamePrefix is how much of a name Trace needs.
+const MinNamePrefix = 6
+
+// traceQueries give (time in ms, text) of one request each.
+var traceQueries = []struct{ kind, query string }{
+	{"state", `SELECT at_ms, state || iif(code = '', '', ' (' || code || iif(detail = '', ')', ': ' || detail || ')')) FROM job_states WHERE request_id = ?1 ORDER BY seq`},
+	{"state", `SELECT at_ms, state || iif(reason = '', '', ' (' || reason || ')') FROM purchase_states WHERE request_id = ?1 ORDER BY seq`},
+	{"invoice", `SELECT at_ms, 'made for the quote ' || (SELECT lower(hex(quote_hash)) FROM jobs WHERE request_id = ?1) FROM job_invoices WHERE request_id = ?1`},
+	{"payment", `SELECT recorded_ms, state || ' ' || paid_msats || ' msats' FROM job_payments WHERE request_id = ?1 ORDER BY seq`},
+	{"run", `SELECT at_ms, 'run ' || run FROM job_runs WHERE request_id = ?1 ORDER BY run`},
+	{"message", `SELECT at_ms, direction || ' ' || handler || ' ' || payload_tag || ' sha256:' || lower(hex(payload_hash)) FROM journal WHERE request_id = ?1 ORDER BY seq`},
+	{"result", `SELECT finished_ms, 'output sha256:' || lower(hex(output)) || ', replay sha256:' || lower(hex(replay)) FROM job_results WHERE request_id = ?1`},
+	{"receipt", `SELECT issued_ms, receipt_id || ', number ' || sequence || ' of the chain' FROM receipts WHERE request_id = ?1`},
+	{"event", `SELECT created_ms, 'kind ' || json_extract(CAST(event AS TEXT), '$.kind') || coalesce(' ' || (SELECT json_extract(value, '$[1]')
+		FROM json_each(CAST(event AS TEXT), '$.tags') WHERE json_extract(value, '$[0]') = 'status' LIMIT 1), '') || ' ' || event_id FROM outbox WHERE request_id = ?1 ORDER BY seq`},
+	{"relay", `SELECT a.at_ms, a.relay || iif(a.ok, ' took ', ' refused ') || a.event_id || iif(a.message = '', '', ': ' || a.message)
+		FROM outbox_acks a JOIN outbox o ON o.event_id = a.event_id WHERE o.request_id = ?1 ORDER BY a.seq`},
+	{"attempt", `SELECT reserved_ms, purpose || ' ' || amount_msats || ' msats, fee at most ' || fee_limit_msats || ', by the rule ' || rule_id FROM attempts WHERE request_id = ?1`},
+	{"budget", `SELECT at_ms, entry || ': reserved ' || reserved_msats || ', spent ' || spent_msats || ' msats' FROM ledger WHERE request_id = ?1 ORDER BY seq`},
+	{"payment", `SELECT at_ms, state || ' ' || amount_msats || ' msats, fee ' || fee_msats || iif(failure_reason = '', '', ' (' || failure_reason || ')') FROM purchase_payments WHERE request_id = ?1`},
+	{"feedback", `SELECT at_ms, 'kind 7000' || coalesce(' ' || (SELECT json_extract(value, '$[1]')
+		FROM json_each(CAST(event AS TEXT), '$.tags') WHERE json_extract(value, '$[0]') = 'status' LIMIT 1), '') || ' ' || event_id FROM feedback WHERE request_id = ?1 ORDER BY seq`},
+	{"result", `SELECT at_ms, 'output sha256:' || lower(hex(output)) || iif(early, ', before it was paid', '') FROM purchase_results WHERE request_id = ?1`},
+	{"receipt", `SELECT at_ms, receipt_id FROM purchase_receipts WHERE request_id = ?1`},
+}
+
+// namedBy finds the requests that a name or its beginning means: request ids,
+// the names of Correlate, and ids of events sent or received.
+const namedBy = `
+SELECT request_id FROM correlation WHERE value >= ?1 AND value < ?2
+UNION SELECT request_id FROM correlation WHERE request_id >= ?1 AND request_id < ?2
+UNION SELECT request_id FROM requests WHERE request_id >= ?1 AND request_id < ?2
+UNION SELECT request_id FROM purchases WHERE request_id >= ?1 AND request_id < ?2
+UNION SELECT request_id FROM outbox WHERE event_id >= ?1 AND event_id < ?2 AND request_id IS NOT NULL
+UNION SELECT request_id FROM feedback WHERE event_id >= ?1 AND event_id < ?2
+UNION SELECT request_id FROM purchase_results WHERE json_extract(CAST(event AS TEXT), '$.id') >= ?1 AND json_extract(CAST(event AS TEXT), '$.id') < ?2
+UNION SELECT request_id FROM purchase_receipts WHERE json_extract(CAST(event AS TEXT), '$.id') >= ?1 AND json_extract(CAST(event AS TEXT), '$.id') < ?2
+ORDER BY 1 LIMIT ?3`
+
+// Trace finds the jobs that any name, or the beginning of one, means. It returns
+// no error for none; a name shorter than MinNamePrefix is ErrInvalid.
+func (k *Kernel) Trace(ctx context.Context, name string) (found []Trace, err error) {
+	if len(name) < MinNamePrefix {
+		return nil, fmt.Errorf("a name of %d bytes: %w", len(name), ErrInvalid)
+	}
+	err = k.View(ctx, func(tx *Tx) error {
+		ids, err := tx.strings(namedBy, name, name+"\U0010ffff", maxCorrelatedJobs)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			t, err := tx.trace(id)
+			if err != nil {
+				return err
+			}
+			found = append(found, t)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	return found, nil
+}
+
+func (tx *Tx) trace(id string) (t Trace, err error) {
+	if t.Names, err = tx.names(id); err != nil {
+		return t, err
+	}
+	// One correlation and conversation id: the request's own.
+	t.Names.Names[NameCorrelation] = append(t.Names.Names[NameCorrelation], id)
+	for _, q := range traceQueries {
+		if err := tx.traceLines(&t, q.kind, q.query); err != nil {
+			return t, err
+		}
+	}
+	slices.SortStableFunc(t.Lines, func(a, b TraceLine) int { return a.At.Compare(b.At) })
+	return t, nil
+}
+
+func (tx *Tx) traceLines(t *Trace, kind, query string) error {
+	rows, err := tx.Query(query, t.RequestID)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var at int64
+		var text string
+		if err := rows.Scan(&at, &text); err != nil {
+			return err
+		}
+		t.Lines = append(t.Lines, TraceLine{At: fromMs(at), Kind: kind, Text: strings.TrimSpace(text)})
+	}
+	return rows.Err()
+}
+
+// Called keeps the id of a call that is about to be made for a job.
+func (l *PipelineLog) Called(ctx context.Context, requestID, callID string) error {
+	return l.k.Update(ctx, func(tx *Tx) error { return tx.Correlate(requestID, NameCall, callID) })
+}
