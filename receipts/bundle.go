@@ -20,6 +20,7 @@ const (
 	FileRequest      = "REQUEST.event.json"
 	FileResultEvent  = "RESULT.event.json"
 	FileResult       = "RESULT.json"
+	FileSeal         = "SEAL.json"
 	FileReplay       = "REPLAY.jsonl"
 	FilePolicy       = "POLICY.json"
 	FilePRSummary    = "PR_SUMMARY.md"
@@ -37,6 +38,7 @@ type Bundle struct {
 	Request      []byte // the buyer's event
 	ResultEvent  []byte // the provider's event
 	Result       []byte // the result document
+	Seal         []byte // of a sealed result: what its event commits to
 	Replay       []byte
 	Policy       []byte
 	PRSummary    []byte // optional: a copy of the artifact of that name
@@ -85,6 +87,7 @@ func (b *Bundle) parts() []named {
 		{FileRequest, &b.Request, false},
 		{FileResultEvent, &b.ResultEvent, false},
 		{FileResult, &b.Result, true},
+		{FileSeal, &b.Seal, false},
 		{FileReplay, &b.Replay, true},
 		{FilePolicy, &b.Policy, false},
 		{FilePRSummary, &b.PRSummary, false},

@@ -59,6 +59,7 @@ type recipe struct {
 	network  payments.Network
 	mode     receipts.Mode
 	first    bool // the provider's first receipt
+	seal     bool // sealed delivery
 
 	request      func(*receipts.Event)
 	quote        func(*receipts.Quote)
@@ -71,6 +72,7 @@ type recipe struct {
 	delivered    func(*receipts.ResultTerms) // before the session is written
 	recorded     func(*receipts.ResultTerms) // after
 	output       func(map[string]any)
+	sealed       func(*receipts.Seal)
 	resultEvent  func(*receipts.Event)
 	receipt      func(*receipts.Receipt)
 	receiptEvent func(*receipts.Event)
@@ -204,12 +206,19 @@ func (r recipe) makeQuote(m *made, job *schemas.Request) {
 	m.quote = receipts.Quote{
 		Version: 1, RequestID: m.request.ID, JobHash: job.JobHash, SchemaID: string(job.SchemaID),
 		Buyer: xOnly(r.buyer), Provider: xOnly(r.provider), PriceMsats: price, Purpose: receipts.PurposeResult,
-		ExpiresAt: receipts.Timestamp(time.Unix(expires, 0)), Mode: r.mode, Delivery: receipts.DeliveryPlain,
+		ExpiresAt: receipts.Timestamp(time.Unix(expires, 0)), Mode: r.mode, Delivery: r.delivery(),
 		Cancellation: "refund_until_processing", PolicyBundleID: hashing.Bytes([]byte(policyDoc)),
 		Nonce: "00112233445566778899aabbccddeeff", PaymentHash: &hash, PayeeNode: &node,
 	}
 	apply(r.quote, &m.quote)
 	m.bundle.Quote = must(m.quote.Canonical())
+}
+
+func (r recipe) delivery() receipts.Delivery {
+	if r.seal {
+		return receipts.DeliverySealed
+	}
+	return receipts.DeliveryPlain
 }
 
 func (r recipe) makeInvoice(m *made) {
@@ -271,6 +280,9 @@ func (r recipe) makeResult(m *made, job *schemas.Request) {
 	r.makeSession(m, job)
 	apply(r.recorded, &m.terms)
 	m.result = receipts.Event{Kind: 6050, CreatedAt: delivered, Content: string(m.bundle.Result)}
+	if r.seal {
+		r.makeSeal(m)
+	}
 	m.result.Tags = append([][]string{
 		{"request", string(m.request.JSON())},
 		{"e", m.request.ID},
@@ -280,6 +292,20 @@ func (r recipe) makeResult(m *made, job *schemas.Request) {
 	apply(r.resultEvent, &m.result)
 	sign(&m.result, r.provider)
 	m.bundle.ResultEvent = m.result.JSON()
+}
+
+// makeSeal commits to the result, with a salt that is the same every time.
+func (r recipe) makeSeal(m *made) {
+	s := receipts.NewSeal(m.terms, []receipts.SealedContent{
+		{Role: receipts.RoleResult, Digest: hashing.Bytes(m.bundle.Result), Size: int64(len(m.bundle.Result))},
+		{Role: receipts.RoleReplay, Digest: hashing.Bytes(m.bundle.Replay), Size: int64(len(m.bundle.Replay))},
+	})
+	s.Salt = hashing.Bytes([]byte("lightwork test salt")).Hex()
+	apply(r.sealed, &s)
+	m.bundle.Seal = must(s.Canonical())
+	sum := hashing.Bytes(m.bundle.Seal)
+	m.terms.Commitment = &sum
+	m.result.Content = ""
 }
 
 func (r recipe) makeSession(m *made, job *schemas.Request) {
@@ -336,7 +362,7 @@ func (r recipe) makeReceipt(m *made) {
 		PaymentProof: receipts.PaymentProof{Type: receipts.ProofLightningPreimage, Value: preimage().String()},
 		Rail:         receipts.RailLightning, AssetID: payments.AssetID(r.network), AmountMsats: price,
 		ProviderID: must(receipts.Npub(xOnly(r.provider))), Timestamp: receipts.Timestamp(time.Unix(settled, 0)),
-		SchemaID: t.SchemaID, Mode: r.mode, Delivery: receipts.DeliveryPlain,
+		SchemaID: t.SchemaID, Mode: r.mode, Delivery: r.delivery(),
 		RequestEventID: m.request.ID, ResultEventID: m.result.ID, BuyerID: must(receipts.Npub(xOnly(r.buyer))),
 		OutputHash: t.OutputHash, AgreementHash: t.AgreementHash, PlanHash: t.PlanHash, QuoteHash: quoteHash,
 		BOLT11: m.bolt11, PaymentHash: hash.String(), PayeeNode: compressed(r.node),

@@ -44,6 +44,8 @@ func baseline() []scenario {
 		{name: "valid", about: "every claim is proved", recipe: recipe{}},
 		{name: "valid_first_receipt", about: "the first receipt of a provider", recipe: recipe{first: true}},
 		{name: "valid_postpay", about: "paid after the run, which the report says", recipe: recipe{mode: receipts.ModePostpay}},
+		{name: "valid_sealed", about: "delivered sealed: the event commits to SEAL.json", recipe: recipe{seal: true}},
+		{name: "valid_sealed_postpay", about: "delivered sealed and paid afterwards", recipe: recipe{seal: true, mode: receipts.ModePostpay}},
 		{name: "valid_simnet", about: "an invoice of simnet", recipe: recipe{network: payments.Simnet}, pins: func(p *receipts.Pins) { p.Network = payments.Simnet }},
 		{name: "valid_redacted", about: "a redacted record, which the report says", recipe: recipe{finished: func(b *receipts.Bundle) { b.Replay = redacted(b.Replay) }}},
 		{name: "valid_without_agreement", about: "no agreement hash is claimed", recipe: recipe{delivered: func(t *receipts.ResultTerms) { t.AgreementHash = nil }}},

@@ -126,12 +126,33 @@ func forgedResult() []scenario {
 			want: states{receipts.ClaimResult: noResult},
 		},
 		{
-			name: "result_sealed", about: "the result was delivered sealed",
-			recipe: recipe{
-				quote:   func(q *receipts.Quote) { q.Delivery = receipts.DeliverySealed },
-				receipt: func(r *receipts.Receipt) { r.Delivery = receipts.DeliverySealed },
-			},
-			want: states{receipts.ClaimResult: noResult},
+			name: "seal_absent", about: "a sealed result without the document that its event commits to",
+			recipe: recipe{seal: true, finished: func(b *receipts.Bundle) { b.Seal = nil }}, want: states{receipts.ClaimResult: noResult},
+		},
+		{
+			name: "seal_of_another_output", about: "the event commits to another output than the receipt says",
+			recipe: recipe{seal: true, sealed: func(s *receipts.Seal) { s.OutputHash = hashing.Bytes([]byte("other")) }},
+			want:   failed(receipts.ClaimResult),
+		},
+		{
+			name: "seal_of_another_agreement", about: "the event commits to no agreement, the receipt claims one",
+			recipe: recipe{seal: true, sealed: func(s *receipts.Seal) { s.AgreementHash = nil }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "seal_swapped", about: "the same seal with another salt",
+			recipe: recipe{seal: true, finished: func(b *receipts.Bundle) {
+				b.Seal = recipe{seal: true, sealed: func(s *receipts.Seal) { s.Salt = strings.Repeat("0", 64) }}.make().bundle.Seal
+			}},
+			want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "seal_beside_plain", about: "a seal beside a result that was delivered in the clear",
+			recipe: recipe{finished: func(b *receipts.Bundle) { b.Seal = recipe{seal: true}.make().bundle.Seal }}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "sealed_claimed_plain", about: "quoted and delivered in the clear, receipted as sealed",
+			recipe: recipe{receipt: func(r *receipts.Receipt) { r.Delivery = receipts.DeliverySealed }},
+			want:   states{receipts.ClaimResult: noResult, receipts.ClaimInvoiceCommits: receipts.Failed},
 		},
 		{
 			name: "result_content_differs", about: "the signed event carries another result than the bundle",

@@ -53,6 +53,9 @@ func RequestOf[Tag ~[]string](tags []Tag) (TypedRequest, error) {
 
 // ResultTerms are what a result event binds in its tags, besides e and p.
 type ResultTerms struct {
+	// Commitment is the hash of SEAL.json, which stands for everything that
+	// tells of the output; nil where the result is delivered in the clear.
+	Commitment             *hashing.Digest
 	SchemaID               string
 	JobHash                hashing.Digest
 	OutputHash             hashing.Digest
@@ -69,6 +72,16 @@ type ResultTerms struct {
 // Tags are the terms as tags of a result event, in a fixed order. The verifier
 // wants each of them once.
 func (t ResultTerms) Tags() [][]string {
+	if t.Commitment != nil {
+		return [][]string{
+			{"schema", t.SchemaID},
+			{"job_hash", t.JobHash.String()},
+			{"commitment", t.Commitment.String()},
+			{"quote_hash", t.QuoteHash.String()},
+			{"policy_bundle_id", t.PolicyBundleID.String()},
+			{"session_id", t.SessionID},
+		}
+	}
 	tags := [][]string{
 		{"schema", t.SchemaID},
 		{"job_hash", t.JobHash.String()},
@@ -87,10 +100,12 @@ func (t ResultTerms) Tags() [][]string {
 	return tags
 }
 
-// resultTerms are those that a receipt names.
-func (r Receipt) resultTerms() ResultTerms {
+// resultTerms are those that a receipt names, and the commitment where the
+// result was sealed.
+func (r Receipt) resultTerms(commitment *hashing.Digest) ResultTerms {
 	return ResultTerms{
-		SchemaID: r.SchemaID, JobHash: r.JobHash, OutputHash: r.OutputHash, AgreementHash: r.AgreementHash,
+		Commitment: commitment,
+		SchemaID:   r.SchemaID, JobHash: r.JobHash, OutputHash: r.OutputHash, AgreementHash: r.AgreementHash,
 		PlanHash: r.PlanHash, TrajectoryHash: r.TrajectoryHash, RedactedTrajectoryHash: r.RedactedTrajectoryHash,
 		ReplayHash: r.ReplayHash, QuoteHash: r.QuoteHash, PolicyBundleID: r.PolicyBundleID, SessionID: r.SessionID,
 	}

@@ -24,14 +24,27 @@ func (v *verifier) result(g grader) {
 	}
 	// 3.3, 3.4
 	g.step("3.3", "its id is result_event_id", match("id", ev.ID, rec.ResultEventID))
-	g.step("3.4", "author, kind and tags are those of this job and this receipt",
-		CheckResultEvent(*ev, v.provider, v.buyer, rec.RequestEventID, v.requestKind, rec.resultTerms()))
-	// 3.5
-	if rec.Delivery != DeliveryPlain || len(ev.Values("encrypted")) > 0 {
-		g.step("3.5", "the result was delivered in the clear", lacking("this verifier opens no sealed or encrypted result"))
-		return
+	var commitment *hashing.Digest
+	if rec.Delivery == DeliverySealed {
+		if v.bundle.Seal == nil {
+			g.step("3.4", "the event commits to "+FileSeal, lacking("it is not in the bundle"))
+			return
+		}
+		sum := hashing.Bytes(v.bundle.Seal)
+		commitment = &sum
 	}
-	g.step("3.5", "the result was delivered in the clear", nil)
+	g.step("3.4", "author, kind and tags are those of this job and this receipt",
+		CheckResultEvent(*ev, v.provider, v.buyer, rec.RequestEventID, v.requestKind, rec.resultTerms(commitment)))
+	// 3.5
+	switch {
+	case len(ev.Values("encrypted")) > 0:
+		g.step("3.5", "the result was delivered in the clear", lacking("this verifier opens no encrypted result"))
+		return
+	case commitment != nil:
+		g.step("3.5", "what the event commits to is what the receipt says", v.sealed())
+	default:
+		g.step("3.5", "the result was delivered in the clear", v.unsealed())
+	}
 	// 3.6 to 3.12
 	result := v.resultDocument(g, ev.Content)
 	if result == nil {
@@ -45,6 +58,32 @@ func (v *verifier) result(g grader) {
 		reason += "; its status is " + string(run.Status)
 	}
 	g.prove(reason)
+}
+
+// sealed holds SEAL.json, whose hash the result event commits to, against the
+// receipt and the files of the bundle.
+func (v *verifier) sealed() error {
+	s, err := ParseSeal(v.bundle.Seal)
+	if err != nil {
+		return err
+	}
+	rec := v.receipt
+	return firstMismatch(
+		match("output_hash", s.OutputHash.String(), rec.OutputHash.String()),
+		match("agreement_hash", digestOrNull(s.AgreementHash), digestOrNull(rec.AgreementHash)),
+		match("plan_hash", s.PlanHash.String(), rec.PlanHash.String()),
+		match("trajectory_hash", s.TrajectoryHash.String(), rec.TrajectoryHash.String()),
+		match("redacted_trajectory_hash", s.RedactedTrajectoryHash.String(), rec.RedactedTrajectoryHash.String()),
+		match("replay_hash", s.ReplayHash.String(), rec.ReplayHash.String()),
+	)
+}
+
+// unsealed refuses a file that no claim would cover.
+func (v *verifier) unsealed() error {
+	if v.bundle.Seal != nil {
+		return fmt.Errorf("%w: %s beside a result that was not sealed", ErrMismatch, FileSeal)
+	}
+	return nil
 }
 
 // answers holds the result against the request, and against what the request
