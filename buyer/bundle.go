@@ -64,6 +64,20 @@ func BundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, e
 	if err != nil {
 		return nil, err
 	}
+	if commitment, err := commitmentOf(result); err != nil {
+		return nil, err
+	} else if commitment != nil {
+		if b.Seal, err = store.Content(ctx, *commitment); err != nil {
+			return nil, fmt.Errorf("%s: %w", receipts.FileSeal, err)
+		}
+		seal, err := receipts.ParseSeal(b.Seal)
+		if err != nil {
+			return nil, err
+		}
+		for _, part := range seal.Contents {
+			refs = append(refs, blobRef{role: part.Role, digest: part.Digest})
+		}
+	}
 	for _, ref := range refs {
 		data, err := store.Content(ctx, ref.digest)
 		if err != nil {

@@ -53,8 +53,8 @@ func (c *Client) checkQuote(p Purchase, content string) (offer, error) {
 	switch {
 	case q.Purpose != receipts.PurposeResult:
 		return bad(fmt.Errorf("purpose is %q", q.Purpose))
-	case q.Delivery != receipts.DeliveryPlain:
-		return bad(fmt.Errorf("delivery is %q", q.Delivery))
+	case q.Delivery == receipts.DeliverySealed && !askedSealed(p):
+		return bad(fmt.Errorf("delivery is %q, which was not asked for", q.Delivery))
 	case !slices.Contains(c.cfg.Modes, q.Mode):
 		return bad(fmt.Errorf("we do not pay in mode %q", q.Mode))
 	case !time.Now().Before(q.Expiry()):
@@ -230,9 +230,9 @@ func checkWorth(p Purchase) error {
 	return nil
 }
 
-// checkOutput checks the result document itself: its schema, its hash in the
-// event, and that it answers the request we signed.
-func checkOutput(p Purchase, ev nostr.Event, output []byte) (*schemas.Result, error) {
+// checkOutput checks the result document itself: its schema, that it is the one
+// that was signed for, and that it answers the request we signed.
+func checkOutput(p Purchase, signed hashing.Digest, output []byte) (*schemas.Result, error) {
 	bad := func(err error) (*schemas.Result, error) { return nil, &MismatchError{"result", err.Error()} }
 	s, req, err := typedRequest(p)
 	if err != nil {
@@ -242,7 +242,7 @@ func checkOutput(p Purchase, ev nostr.Event, output []byte) (*schemas.Result, er
 	if err != nil {
 		return bad(err)
 	}
-	if t := ev.Tags.Find("output_hash"); t == nil || t[1] != res.OutputHash.String() {
+	if signed != res.OutputHash {
 		return bad(errors.New("output_hash differs from the output"))
 	}
 	if err := req.CheckResult(res); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -66,6 +65,10 @@ type follower struct {
 	postpay  *nostr.Event  // a request for payment that came before the result
 	paidAt   time.Time     // when we learned of it
 	lastWord string        // the provider's last error
+	early    bool          // money moved well before the result in boxes came
+
+	outputBytes int64 // of a run whose output is for sale
+	toldBytes   time.Time
 
 	// A payment that came back, while the provider's reason may still be on its way.
 	back     *payments.Payment
@@ -140,6 +143,9 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 	}
 	if p.State == StatePaid {
 		f.paidAt = time.Now()
+		if err := f.unseal(ctx, p); err != nil {
+			return err
+		}
 	}
 	answer := time.NewTimer(f.c.cfg.AnswerTimeout)
 	defer answer.Stop()
@@ -328,11 +334,21 @@ func (f *follower) keeps(raw []byte) bool {
 
 func (f *follower) partial(ev nostr.Event) {
 	var part struct {
-		Channel string `json:"channel"`
-		Text    string `json:"text"`
+		Bytes int64  `json:"bytes"`
+		Text  string `json:"text"`
 	}
-	if json.Unmarshal([]byte(ev.Content), &part) == nil {
+	if json.Unmarshal([]byte(ev.Content), &part) != nil {
+		return
+	}
+	if part.Text != "" {
 		f.say("provider", "partial", 0, "", clean(part.Text))
+		return
+	}
+	// The output itself is for sale: only how much there is of it is told.
+	f.outputBytes += max(part.Bytes, 0)
+	if time.Since(f.toldBytes) >= time.Second {
+		f.toldBytes = time.Now()
+		f.say("provider", "working", 0, "", fmt.Sprintf("%d bytes of output so far", f.outputBytes))
 	}
 }
 
@@ -373,11 +389,12 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
 	}
-	if o.quote.Mode == receipts.ModePostpay && p.Output == nil {
+	sealed := o.quote.Delivery == receipts.DeliverySealed
+	if o.quote.Mode == receipts.ModePostpay && (p.Output == nil && !sealed || p.SealedEvent == nil && sealed) {
 		f.postpay = &ev // looked at again when the result is here
 		return nil
 	}
-	if o.quote.Mode == receipts.ModePostpay {
+	if o.quote.Mode == receipts.ModePostpay && !sealed {
 		if err := checkWorth(p); err != nil {
 			f.say("buyer", "refused", 0, "", err.Error())
 			return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "not paid: "+err.Error())
@@ -427,6 +444,14 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if p.Output != nil {
 		return nil
 	}
+	switch commitment, err := commitmentOf(ev); {
+	case err != nil:
+		return f.distrust(ev, err)
+	case commitment != nil:
+		return f.sealedResult(ctx, p, ev)
+	case promised(p) == receipts.DeliverySealed:
+		return f.distrust(ev, &MismatchError{"result", "it is not sealed, as the quote promised"})
+	}
 	d, err := f.c.checkResult(p, ev)
 	if t := ev.Tags.Find("quote_hash"); err == nil && f.free != nil && (t == nil || t[1] != f.free.hash.String()) {
 		err = &MismatchError{"result", "quote_hash differs"}
@@ -440,7 +465,11 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if err != nil {
 		return fmt.Errorf("fetch what the result refers to: %w", err)
 	}
-	res, err := checkOutput(p, ev, output)
+	signed := hashing.Digest{}
+	if t := ev.Tags.Find("output_hash"); t != nil {
+		signed, _ = hashing.ParseDigest(t[1]) // another one is no output's
+	}
+	res, err := checkOutput(p, signed, output)
 	if err == nil {
 		err = checkArtifacts(res, d.blobs)
 	}
@@ -451,16 +480,27 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if err != nil {
 		return err
 	}
-	early := !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
-	contents = append(contents, res.Canonical)
-	if err := f.c.cfg.Store.SetResult(ctx, f.id, raw, res.Canonical, contents, early); err != nil {
+	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
+	f.say("provider", "result", 0, res.OutputHash.String(), sizes(res.Canonical, len(d.blobs)))
+	return f.believe(ctx, raw, res.Canonical, contents)
+}
+
+func sizes(output []byte, blobs int) string {
+	return fmt.Sprintf("%d bytes, %d blobs", len(output), blobs)
+}
+
+// believe stores a result that was checked, and goes on with what waited for it.
+func (f *follower) believe(ctx context.Context, event, output []byte, contents [][]byte) error {
+	contents = append(contents, output)
+	err := f.c.cfg.Store.SetResult(ctx, f.id, event, output, contents, f.early)
+	if err != nil {
 		return fmt.Errorf("store result: %w", err)
 	}
-	f.say("provider", "result", 0, res.OutputHash.String(), strconv.Itoa(len(res.Canonical))+" bytes, "+strconv.Itoa(len(d.blobs))+" blobs")
-	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	if err != nil {
 		return err
 	}
-	if f.postpay != nil {
+	if f.postpay != nil && p.Attempt == nil {
 		return f.paymentRequired(ctx, p, *f.postpay)
 	}
 	for _, late := range slices.Clone(f.late) {
@@ -524,13 +564,13 @@ func (f *follower) silence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	quiet := time.Since(f.heard)
+	quiet, here := time.Since(f.heard), p.Output != nil || p.SealedEvent != nil
 	switch {
 	case p.State == StateRequested && f.heard.IsZero():
 		return f.giveUp(ctx, "the provider did not answer in %v", f.c.cfg.AnswerTimeout)
-	case p.State == StateRequested && p.Output == nil && quiet > f.c.cfg.AnswerTimeout+runLimit(p):
+	case p.State == StateRequested && !here && quiet > f.c.cfg.AnswerTimeout+runLimit(p):
 		return f.giveUp(ctx, "the provider began and was not heard of again for %v", quiet.Round(time.Second))
-	case p.State == StateRequested && p.Output != nil && quiet > f.c.cfg.ReceiptTimeout:
+	case p.State == StateRequested && here && quiet > f.c.cfg.ReceiptTimeout:
 		return ErrUnasked
 	case p.State == StatePaying && quiet > f.c.cfg.ReceiptTimeout:
 		// Only the wallet can end this: a wallet that takes the payment for in

@@ -34,6 +34,9 @@ type Order struct {
 	// bids MaxMsats.
 	Announced *Listing
 	Mode      receipts.Mode
+	// Delivery is sealed unless it says plain: the result comes in boxes that
+	// the payment opens, from a provider that can do so.
+	Delivery receipts.Delivery
 	// PayeeNode, if set, is the only node whose invoice is paid.
 	PayeeNode string
 	TTL       time.Duration // the request expires after this (1 h)
@@ -78,6 +81,9 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 		{"expiration", strconv.FormatInt(now.Add(o.TTL).Unix(), 10)},
 		// Two orders of the same job in one second must not be one event.
 		{"param", "order_id", orderID()},
+	}
+	if o.Delivery != receipts.DeliveryPlain {
+		tags = append(tags, nostr.Tag{"param", "delivery", string(receipts.DeliverySealed)})
 	}
 	if o.Mode != "" {
 		tags = append(tags, nostr.Tag{"param", "payment_mode", string(o.Mode)})

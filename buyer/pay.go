@@ -137,10 +137,13 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 	}
 	f.paidAt = time.Now()
 	f.say("wallet", "paid", pay.AmountMsats, pay.Hash.String(), fmt.Sprintf("fee %d msats", pay.FeeMsats))
+	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
+		return err
+	}
+	if p.SealedEvent != nil {
+		return f.unseal(ctx, p)
+	}
 	if f.lastWord != "" { // it was said before we knew that the money was gone
-		if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
-			return err
-		}
 		return f.refused(ctx, p, f.lastWord)
 	}
 	return nil

@@ -74,6 +74,7 @@ type Purchase struct {
 	Acceptance      []byte // signed event
 	Cancel          []byte // signed kind 5, if we asked to cancel
 	Payment         *payments.Payment
+	SealedEvent     []byte // a result in boxes, perhaps not opened yet
 	ResultEvent     []byte
 	Output          []byte
 	ReceiptEvent    []byte
@@ -133,6 +134,9 @@ type Store interface {
 	// SetResult keeps the verified result event, its canonical output and the
 	// contents it refers to; the first stays. early says that money moved first.
 	SetResult(ctx context.Context, requestID string, event, output []byte, contents [][]byte, early bool) error
+	// SetSealed keeps a result event whose result is in boxes, and the boxes;
+	// the first stays.
+	SetSealed(ctx context.Context, requestID string, event []byte, contents [][]byte) error
 	// SetReceipt keeps the receipt event; the first stays.
 	SetReceipt(ctx context.Context, requestID, receiptID string, event []byte) error
 	// SetCancel keeps our signed cancellation request.

@@ -124,7 +124,7 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 		Capacity:     Capacity{MaxConcurrentJobs: p.limits.Concurrent, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs},
 		Stability:    Stability{JobsCompleted: st.Succeeded, AvgLatencyMs: st.AvgLatencyMs},
 		Amount:       "free",
-		NIP90Params:  map[string]NIP90Key{"schema": {Required: true}, "payment_mode": {}},
+		NIP90Params:  map[string]NIP90Key{"schema": {Required: true}, "payment_mode": {}, "delivery": {}},
 		Lightwork: Extension{
 			Version: 1, PolicyBundleID: p.policyID.String(), Modes: map[string][]receipts.Mode{},
 			BaseMsats: map[string]int64{}, HostImage: p.cfg.Images.HostDigest,

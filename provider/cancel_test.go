@@ -216,13 +216,21 @@ func (m fed) Listen(ctx context.Context, _ nostr.Filters, ready func(), handle f
 	}
 }
 
+// sealedHold is a name for hold with sealed delivery, which shows no output.
+const sealedHold = receipts.Mode("hold, sealed")
+
 // TestCancelAfterOutput: a buyer that was shown output of a job it pays for
 // cannot have it for nothing; a free job, or one that shows nothing, stops.
 func TestCancelAfterOutput(t *testing.T) {
-	for _, mode := range allModes {
+	for _, mode := range append(allModes, sealedHold) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
+			w.delivery = receipts.DeliveryPlain
+			shows := mode == receipts.ModeHold || mode == receipts.ModePrepay
+			if mode == sealedHold {
+				mode, w.delivery = receipts.ModeHold, receipts.DeliverySealed
+			}
 			finish, stopped := make(chan struct{}), make(chan struct{})
 			w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
 				run.OnStream("stdout", "the answer")
@@ -239,13 +247,13 @@ func TestCancelAfterOutput(t *testing.T) {
 			p := w.place(t, c, mode, order(""))
 			part := make(chan struct{})
 			f := w.follow(t, c, p.RequestID, func(pr buyer.Progress) {
-				if pr.What == "partial" {
+				if pr.What == "partial" || pr.What == "working" {
 					close(part)
 				}
 			})
 			<-part
 			check(t, c.client.Cancel(w.ctx, p.RequestID))
-			if mode == receipts.ModeFree || mode == receipts.ModePostpay {
+			if !shows {
 				<-stopped
 				f.failed(t, provider.CodeCanceled)
 				w.moved(t, c.party, 0, 0)

@@ -84,20 +84,19 @@ func (p *Provider) uploadFirst(ctx context.Context, requestID, eventID string) e
 	if err != nil || job.Result == nil || job.Result.EventID != eventID {
 		return err
 	}
-	r := job.Result
-	blobs := map[hashing.Digest]string{r.Replay: "application/jsonl", job.PolicyID: "application/json"}
 	var ev nostrEvent
-	if err := json.Unmarshal(r.Event, &ev); err != nil {
+	if err := json.Unmarshal(job.Result.Event, &ev); err != nil {
 		return fmt.Errorf("stored result: %w", err)
 	}
-	if ev.Content == "" {
-		blobs[r.OutputHash] = "application/json"
-	}
-	for _, a := range r.Artifacts {
-		blobs[a] = "application/octet-stream"
-	}
-	for d, mime := range blobs {
-		if err := p.uploadOnce(ctx, d, mime); err != nil {
+	for _, t := range ev.Tags {
+		if len(t) < 5 || t[0] != "blob" {
+			continue
+		}
+		d, err := hashing.ParseDigest(t[2])
+		if err != nil {
+			return fmt.Errorf("stored result: %w", err)
+		}
+		if err := p.uploadOnce(ctx, d, t[4]); err != nil {
 			return fmt.Errorf("upload blob %s: %w", d, err)
 		}
 	}

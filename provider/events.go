@@ -83,8 +83,8 @@ func (p *Provider) processing(ctx context.Context, job Job) (OutEvent, error) {
 }
 
 // resultEvents signs the 6050 and, in postpay, the request for payment that
-// follows it. It completes r.
-func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, replayFile []byte, artifacts [][]byte) ([]OutEvent, error) {
+// follows it. It completes r. A sealed result is in the event as its boxes.
+func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *sealed, replayFile []byte, artifacts [][]byte) ([]OutEvent, error) {
 	var req nostrEvent
 	if err := json.Unmarshal(job.Request, &req); err != nil {
 		return nil, fmt.Errorf("stored request: %w", err)
@@ -94,25 +94,38 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, replayF
 		amount = append(amount, job.BOLT11)
 	}
 	tags := nostr.Tags{{"e", job.RequestID}, {"p", job.Buyer}, amount}
-	for _, t := range terms(job, *r).Tags() {
+	bound := terms(job, *r)
+	if s != nil {
+		bound.Commitment = &s.commitment
+	}
+	for _, t := range bound.Tags() {
 		tags = append(tags, t)
 	}
-	tags = append(tags,
-		p.blob("replay", r.Replay, len(replayFile), "application/jsonl"),
-		p.blob("policy", job.PolicyID, len(p.cfg.Policy), "application/json"))
-	for _, a := range artifacts {
-		tags = append(tags, p.blob("artifact", hashing.Bytes(a), len(a), "application/octet-stream"))
+	tags = append(tags, p.blob("policy", job.PolicyID, len(p.cfg.Policy), "application/json"))
+	if s != nil {
+		for _, box := range s.boxes {
+			tags = append(tags, p.blob(receipts.RoleSealed, hashing.Bytes(box), len(box), "application/octet-stream"))
+		}
+	} else {
+		tags = append(tags, p.blob(receipts.RoleReplay, r.Replay, len(replayFile), "application/jsonl"))
+		for _, a := range artifacts {
+			tags = append(tags, p.blob(receipts.RoleArtifact, hashing.Bytes(a), len(a), "application/octet-stream"))
+		}
 	}
 	// The request is repeated for clients that look for it, and the result is
 	// inside, if the signed event stays within relays' limits: how many bytes
 	// a text takes there depends on what is in it.
 	echo := append(nostr.Tags{{"request", string(job.Request)}}, tags...)
-	apart := append(tags, p.blob("result", r.OutputHash, len(r.Output), "application/json"))
+	apart := append(tags, p.blob(receipts.RoleResult, r.OutputHash, len(r.Output), "application/json"))
 	forms := []struct {
 		tags    nostr.Tags
 		content string
 	}{{echo, string(r.Output)}, {tags, string(r.Output)}, {apart, ""}}
-	if len(r.Output) > inlineBytes {
+	switch {
+	case s != nil:
+		forms = append(forms[:0], forms[0], forms[1])
+		forms[0].content, forms[1].content = "", ""
+	case len(r.Output) > inlineBytes:
 		forms = forms[2:]
 	}
 	var out OutEvent

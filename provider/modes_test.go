@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -46,6 +47,13 @@ func (w *world) sold(t *testing.T, c *customer, f *following, mode receipts.Mode
 		Provider: w.seller.key.PublicKey(), Buyer: c.key.PublicKey(), Payee: node.PubKey, Network: payments.Play,
 		Required: []string{receipts.ClaimBuyerAccepted},
 	})
+	sealed := w.delivery != receipts.DeliveryPlain && (mode == receipts.ModeHold || mode == receipts.ModePostpay)
+	if (p.SealedEvent != nil) != sealed || (b.Seal != nil) != sealed {
+		t.Errorf("sealed is %v", p.SealedEvent != nil)
+	}
+	if sealed && (bytes.Contains(p.ResultEvent, []byte("output_hash")) || bytes.Contains(p.ResultEvent, []byte(job.Result.OutputHash.Hex()))) {
+		t.Errorf("the event of a sealed result tells of the output: %s", p.ResultEvent)
+	}
 	if report.ExitCode() != receipts.ExitProved || report.AmountMsats != rateMsats || report.Mode != mode {
 		t.Errorf("mode %s, %d msats: %+v", report.Mode, report.AmountMsats, report.Claims)
 	}
@@ -55,10 +63,12 @@ func (w *world) sold(t *testing.T, c *customer, f *following, mode receipts.Mode
 // TestModes buys one job in each mode.
 func TestModes(t *testing.T) {
 	requirements.Covers(t, "OA-4.3", "OA-4.4", "OA-4.5", "OA-4.6", "OA-4.7")
-	for _, mode := range allModes {
-		t.Run(string(mode), func(t *testing.T) {
+	for i, mode := range append(allModes, receipts.ModeHold, receipts.ModePostpay) {
+		delivery := []receipts.Delivery{receipts.DeliveryPlain, receipts.DeliverySealed}[i/len(allModes)]
+		t.Run(string(mode)+" "+string(delivery), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
+			w.delivery = delivery
 			w.serve(t, nil)
 			c := w.customer(t, nil)
 			p := w.place(t, c, mode, order(""))
@@ -67,7 +77,7 @@ func TestModes(t *testing.T) {
 			if w.runner.count() != 1 {
 				t.Errorf("%d runs", w.runner.count())
 			}
-			if paid, result := slices.Index(words, "paid"), slices.Index(words, "result"); mode == receipts.ModePostpay && paid < result {
+			if paid, result := slices.Index(words, "paid"), slices.IndexFunc(words, func(s string) bool { return s == "result" || s == "sealed" }); mode == receipts.ModePostpay && (result < 0 || paid < result) {
 				t.Errorf("postpay paid before the result: %v", words)
 			}
 			again, err := c.client.Follow(w.ctx, p.RequestID, nil)
@@ -128,11 +138,22 @@ func TestManyBuyersAtOnce(t *testing.T) {
 }
 
 // TestPartialOutput: what a run prints reaches the buyer while it runs, but in
-// postpay only its size does.
+// postpay and sealed delivery only its size does.
 func TestPartialOutput(t *testing.T) {
-	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePostpay} {
-		t.Run(string(mode), func(t *testing.T) {
+	for _, tt := range []struct {
+		mode     receipts.Mode
+		delivery receipts.Delivery
+		shown    bool
+	}{
+		{receipts.ModeHold, receipts.DeliveryPlain, true},
+		{receipts.ModeHold, receipts.DeliverySealed, false},
+		{receipts.ModePostpay, receipts.DeliveryPlain, false},
+		{receipts.ModePostpay, receipts.DeliverySealed, false},
+	} {
+		mode := tt.mode
+		t.Run(string(mode)+" "+string(tt.delivery), func(t *testing.T) {
 			w := newWorld(t)
+			w.delivery = tt.delivery
 			seen := make(chan string, 8)
 			w.runner.do = streaming(w.runner, seen)
 			w.serve(t, nil)
@@ -140,12 +161,12 @@ func TestPartialOutput(t *testing.T) {
 			p := w.place(t, c, mode, order(""))
 			var got []string
 			w.sold(t, c, w.follow(t, c, p.RequestID, func(pr buyer.Progress) {
-				if pr.What == "partial" {
+				if pr.What == "partial" || pr.What == "working" {
 					got = append(got, pr.Text)
 					seen <- pr.Text
 				}
 			}), mode)
-			if text := strings.Join(got, ""); (mode == receipts.ModeHold) != strings.Contains(text, "secret") {
+			if text := strings.Join(got, ""); text == "" || tt.shown != strings.Contains(text, "secret") {
 				t.Errorf("partial output %q", text)
 			}
 		})
@@ -167,6 +188,7 @@ func TestDeadRelayBeside(t *testing.T) {
 // JSON escapes what is in it, travels as a blob and is paid for.
 func TestResultThatSwells(t *testing.T) {
 	w := newWorld(t)
+	w.delivery = receipts.DeliveryPlain
 	text := strings.Repeat(`"`, 15_000)
 	w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) {
 		return w.runner.good(func(r *schemas.SandboxRunResult) { r.Runs[0].StdoutPreview = text })

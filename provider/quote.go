@@ -51,7 +51,7 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mod
 	q := receipts.Quote{
 		Version: receipts.Version, RequestID: ev.ID, JobHash: req.JobHash, SchemaID: job.SchemaID,
 		Buyer: ev.PubKey, Provider: p.key, PriceMsats: price, Purpose: receipts.PurposeResult,
-		ExpiresAt: receipts.Timestamp(job.ExpiresAt), Mode: mode, Delivery: receipts.DeliveryPlain,
+		ExpiresAt: receipts.Timestamp(job.ExpiresAt), Mode: mode, Delivery: deliveryFor(ev, mode),
 		Cancellation: cancellation, PolicyBundleID: p.policyID, Nonce: hex.EncodeToString(salt[:]),
 	}
 	if mode != receipts.ModeFree {

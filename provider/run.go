@@ -116,16 +116,16 @@ func (p *Provider) runFailed(ctx context.Context, job Job, err error) error {
 func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started time.Time) error {
 	finished := time.Now().UTC()
 	base := p.runCtx
-	s, ok := schemas.Lookup(job.SchemaID)
+	schema, ok := schemas.Lookup(job.SchemaID)
 	if !ok {
 		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "schema gone"})
 	}
-	result, err := s.ParseResult(out.Output)
+	result, err := schema.ParseResult(out.Output)
 	if err != nil {
 		p.log.Error("agent output invalid", "request", job.RequestID, "err", err)
 		return p.giveBack(base, job, StateFailed, Reason{CodeInvalidOutput, "the agent's output breaks its schema"})
 	}
-	if reason := unexpected(job, s, result, out.Artifacts); reason.Code != "" {
+	if reason := unexpected(job, schema, result, out.Artifacts); reason.Code != "" {
 		return p.giveBack(base, job, StateFailed, reason)
 	}
 	r, replayFile, err := p.trajectory(job, result, out.Tool, started, finished)
@@ -137,7 +137,15 @@ func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started tim
 	for _, a := range out.Artifacts {
 		r.Artifacts = append(r.Artifacts, hashing.Bytes(a))
 	}
-	events, err := p.resultEvents(ctx, job, &r, replayFile, out.Artifacts)
+	var s *sealed
+	if isSealed(job) {
+		if s, err = p.seal(job, r, replayFile, out.Artifacts); err != nil {
+			p.log.Error("seal result", "request", job.RequestID, "err", err)
+			return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "sealing"})
+		}
+		contents = append(contents, s.boxes...)
+	}
+	events, err := p.resultEvents(ctx, job, &r, s, replayFile, out.Artifacts)
 	if errors.Is(err, errTooLarge) {
 		return p.giveBack(base, job, StateFailed, Reason{CodeInvalidOutput, err.Error()})
 	}
@@ -224,17 +232,18 @@ func (s *shownOutput) begin() bool {
 // close reports whether the run may still be canceled.
 func (s *shownOutput) close() bool { return s.decided.CompareAndSwap(0, runCanceled) }
 
-// partials returns what a run's stream is given to. In postpay partials carry
-// counters, never output (design: the result is what is for sale).
+// partials returns what a run's stream is given to. In postpay and in sealed
+// delivery partials carry counters, never output (design: the result is what is
+// for sale).
 func (p *Provider) partials(job Job, shown *shownOutput) func(channel, text string) {
-	seq := 0
+	seq, counters := 0, job.Mode == receipts.ModePostpay || isSealed(job)
 	return func(channel, text string) {
 		seq++
 		if seq > partialEvents {
 			return
 		}
 		part := map[string]any{"seq": seq, "channel": channel, "bytes": len(text)}
-		if job.Mode != receipts.ModePostpay {
+		if !counters {
 			if job.Mode != receipts.ModeFree && !shown.begin() {
 				return // it is being canceled
 			}

@@ -48,6 +48,8 @@ type world struct {
 	store  *watched
 	runner *runner
 
+	// delivery is what buyers ask for; "" is their default, sealed.
+	delivery  receipts.Delivery
 	customers int
 }
 
@@ -243,7 +245,7 @@ func (c *customer) open(t *testing.T, change func(*buyer.Config)) *buyer.Client 
 func (w *world) place(t *testing.T, c *customer, mode receipts.Mode, input []byte) buyer.Purchase {
 	t.Helper()
 	p, err := c.client.Place(w.ctx, buyer.Order{
-		Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: input, MaxMsats: maxMsats, Mode: mode,
+		Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: input, MaxMsats: maxMsats, Mode: mode, Delivery: w.delivery,
 	})
 	check(t, err)
 	return p

@@ -27,7 +27,7 @@ const (
 	MaxPreviewBytes = 16 << 10
 	// MaxArtifacts and MaxArtifactBytes bound what is copied out.
 	MaxArtifacts     = 128
-	MaxArtifactBytes = 32 << 20
+	MaxArtifactBytes = 32<<20 - 1<<10 // its sealed box fits a blob of 32 MiB
 	// MaxSourceEntries and MaxSourceBytes bound an inline repository: its
 	// entries, and the size of the compressed archive.
 	MaxSourceEntries = 10_000
@@ -85,6 +85,14 @@ type Options struct {
 	// ArtifactDir is an existing directory that receives each artifact under
 	// the hex SHA-256 of its bytes. Empty: artifacts are hashed, not kept.
 	ArtifactDir string
+	// ImageDir is where the operator registered images (package images), the
+	// root file systems of jobs with provider "docker". Empty: there are none.
+	ImageDir string
+	// FetchFrom are the servers that repositories may be fetched from: host
+	// names, reached by https at public addresses; "*" for every host; or an
+	// origin like "http://127.0.0.1:8080", which is not looked at any further.
+	// Empty: a job brings its files in the request.
+	FetchFrom []string
 	// CgroupRoot is where cgroup file systems are mounted. Empty:
 	// /sys/fs/cgroup.
 	CgroupRoot string

@@ -32,7 +32,7 @@ const (
 )
 
 // maxArtifactBytes bounds one artifact read from an agent.
-const maxArtifactBytes = 32 << 20
+const maxArtifactBytes = 32<<20 - 1<<10
 
 // route says which tool does the jobs of a type.
 type route struct {

@@ -26,19 +26,20 @@ const (
 )
 
 type buyerSubmitCmd struct {
-	Provider       string         `help:"Whom to buy from (npub or hex); the cheapest that runs the job type if left out." placeholder:"KEY"`
-	Schema         string         `help:"Job type." default:"oa.sandbox_run.v1"`
-	Input          string         `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
-	Repo           string         `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: everything in it but .git is in the request." type:"existingdir" placeholder:"DIR"`
-	IncludeSecrets bool           `help:"Send files of --repo too that are named like secrets (.env, *.key, ...)."`
-	Cmd            []string       `help:"A command to run in the sandbox; may be repeated." sep:"none" placeholder:"COMMAND"`
-	Timeout        *time.Duration `help:"The longest the job may take; it decides the price (1m)." placeholder:"TIME"`
-	Memory         *int64         `help:"Memory in MiB (512)." placeholder:"MIB"`
-	MaxMsats       int64          `help:"The most to pay, routing fees included." required:"" placeholder:"MSATS"`
-	Mode           receipts.Mode  `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
-	Payee          string         `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
-	Out            string         `help:"Write the verifiable bundle to this new folder." placeholder:"DIR"`
-	JSON           bool           `help:"Print JSON."`
+	Provider       string            `help:"Whom to buy from (npub or hex); the cheapest that runs the job type if left out." placeholder:"KEY"`
+	Schema         string            `help:"Job type." default:"oa.sandbox_run.v1"`
+	Input          string            `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
+	Repo           string            `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: everything in it but .git is in the request." type:"existingdir" placeholder:"DIR"`
+	IncludeSecrets bool              `help:"Send files of --repo too that are named like secrets (.env, *.key, ...)."`
+	Cmd            []string          `help:"A command to run in the sandbox; may be repeated." sep:"none" placeholder:"COMMAND"`
+	Timeout        *time.Duration    `help:"The longest the job may take; it decides the price (1m)." placeholder:"TIME"`
+	Memory         *int64            `help:"Memory in MiB (512)." placeholder:"MIB"`
+	MaxMsats       int64             `help:"The most to pay, routing fees included." required:"" placeholder:"MSATS"`
+	Delivery       receipts.Delivery `enum:"sealed,plain" default:"sealed" help:"sealed: the result comes in boxes that the payment opens, where mode and provider can do so; plain: in the clear."`
+	Mode           receipts.Mode     `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
+	Payee          string            `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
+	Out            string            `help:"Write the verifiable bundle to this new folder." placeholder:"DIR"`
+	JSON           bool              `help:"Print JSON."`
 }
 
 // Help is shown below the flags.
@@ -68,7 +69,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			}
 		}
 		p, err := n.client.Place(ctx, buyer.Order{
-			Provider: listing.Provider, SchemaID: b.Schema, Input: document, MaxMsats: b.MaxMsats, Mode: b.Mode,
+			Provider: listing.Provider, SchemaID: b.Schema, Input: document, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 			PayeeNode: firstText(b.Payee, listing.PayeeNode), Announced: &listing,
 		})
 		if err != nil {

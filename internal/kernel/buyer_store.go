@@ -151,6 +151,25 @@ func (s *BuyerStore) SetResult(ctx context.Context, requestID string, event, out
 	})
 }
 
+// SetSealed keeps a result in boxes, and the boxes; the first stays. The boxes
+// are evidence, so they are kept too after they were opened.
+func (s *BuyerStore) SetSealed(ctx context.Context, requestID string, event []byte, contents [][]byte) error {
+	return s.update(ctx, func(tx *Tx) error {
+		if _, err := tx.purchaseIn(requestID, allPurchaseStates()...); err != nil {
+			return err
+		}
+		res, err := tx.Exec("INSERT INTO purchase_sealed(request_id, event, at_ms) VALUES (?, ?, ?) ON CONFLICT(request_id) DO NOTHING",
+			requestID, event, tx.now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("keep sealed result: %w", err)
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+		return tx.putAll(contents)
+	})
+}
+
 // SetReceipt keeps the receipt event; the first stays.
 func (s *BuyerStore) SetReceipt(ctx context.Context, requestID, receiptID string, event []byte) error {
 	return s.update(ctx, func(tx *Tx) error {

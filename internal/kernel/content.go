@@ -23,8 +23,8 @@ func (tx *Tx) PutContent(data []byte) (hashing.Digest, error) {
 	return d, nil
 }
 
-// putContent stores data without a pin: the journal entry that refers to it
-// keeps it.
+// putContent stores data without a pin: the journal entry or the segment that
+// refers to it keeps it.
 func (tx *Tx) putContent(data []byte) (hashing.Digest, error) {
 	if len(data) > MaxContentBytes {
 		return hashing.Digest{}, fmt.Errorf("content of %d bytes, at most %d: %w", len(data), MaxContentBytes, ErrTooLarge)
@@ -62,4 +62,13 @@ func (tx *Tx) HasContent(d hashing.Digest) (bool, error) {
 		return false, fmt.Errorf("look for content: %w", err)
 	}
 	return n > 0, nil
+}
+
+// dropContent deletes the bytes if nothing refers to them any more.
+func (tx *Tx) dropContent(d hashing.Digest) error {
+	_, err := tx.Exec("DELETE FROM contents WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM content_refs WHERE digest = ?1)", d[:])
+	if err != nil {
+		return fmt.Errorf("delete content: %w", err)
+	}
+	return nil
 }

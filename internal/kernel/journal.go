@@ -175,13 +175,17 @@ func (tx *Tx) ConfirmDelivery(seq int64) error {
 }
 
 // PruneJournal deletes the entries whose days are over at now, at most limit of
-// them, with the contents that nothing else refers to. It returns how many.
+// them, with the contents that nothing else refers to. It returns how many. The
+// entries of a job that has not ended stay: its trajectory is not yet fixed
+// (K-40).
 func (tx *Tx) PruneJournal(now time.Time, limit int) (int, error) {
 	type old struct {
 		seq  int64
 		hash hashing.Digest
 	}
-	rows, err := tx.Query("SELECT seq, payload_hash FROM journal WHERE expires_ms <= ? ORDER BY expires_ms LIMIT ?", now.UnixMilli(), limit)
+	rows, err := tx.Query(`SELECT seq, payload_hash FROM journal
+		WHERE expires_ms <= ? AND NOT EXISTS (SELECT 1 FROM open_jobs o WHERE o.request_id = journal.request_id)
+		ORDER BY expires_ms LIMIT ?`, now.UnixMilli(), limit)
 	if err != nil {
 		return 0, fmt.Errorf("prune journal: %w", err)
 	}
@@ -209,11 +213,5 @@ func (tx *Tx) deleteEntry(seq int64, payload hashing.Digest) error {
 	if _, err := tx.Exec("DELETE FROM journal WHERE seq = ?", seq); err != nil {
 		return fmt.Errorf("delete journal entry: %w", err)
 	}
-	_, err := tx.Exec(`DELETE FROM contents WHERE digest = ?1
-		AND NOT EXISTS (SELECT 1 FROM journal WHERE payload_hash = ?1)
-		AND NOT EXISTS (SELECT 1 FROM content_pins WHERE digest = ?1)`, payload[:])
-	if err != nil {
-		return fmt.Errorf("delete journal payload: %w", err)
-	}
-	return nil
+	return tx.dropContent(payload)
 }

@@ -26,6 +26,12 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("KERNEL_TEST_CHILD"); dir != "" {
 		os.Exit(child(dir))
 	}
+	if dir := os.Getenv("KERNEL_TEST_STORY"); dir != "" {
+		os.Exit(tellAndDie(dir, os.Getenv("KERNEL_TEST_KILL")))
+	}
+	if dir := os.Getenv("KERNEL_TEST_CURATE"); dir != "" {
+		os.Exit(curateAndDie(dir))
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -138,7 +144,7 @@ func hexID(format string, args ...any) string {
 func digest(name string) hashing.Digest { return hashing.Bytes([]byte(name)) }
 
 func TestOpenRefusesASecondNode(t *testing.T) {
-	requirements.Covers(t, "AP-14.3.1")
+	requirements.Covers(t, "AP-14.3.1", "AP-B.9")
 	k := open(t)
 	_, err := Open(t.Context(), k.dir, Options{})
 	if !errors.Is(err, sqlite.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("pid %d", os.Getpid())) {
@@ -212,7 +218,7 @@ func TestStoresChangeTogether(t *testing.T) {
 }
 
 // mutable tables hold cursors, or an index of what other tables say.
-var mutable = []string{"meta", "outbox_open", "open_jobs", "open_purchases", "sqlite_sequence"}
+var mutable = []string{"meta", "outbox_open", "open_jobs", "open_purchases", "context_expiring", "sqlite_sequence"}
 
 // TestTablesAreAppendOnly tries to change, delete and replace the rows of every
 // table of a node that has done everything once, past the code, in SQL.
@@ -261,7 +267,8 @@ func fill(t *testing.T, k *testKernel) {
 			return err
 		}
 		_, err := tx.AppendJournalPayload(entry("root", RetainForever), []byte("payload"))
-		return errors.Join(err, tx.Audit("x", "y", nil))
+		_, err2 := tx.PutSegment("root", "text/plain", []byte("known"))
+		return errors.Join(err, err2, tx.Audit("x", "y", nil))
 	})
 	s := k.ProviderStore("p")
 	j := testJob("fill", "prepay")
@@ -282,6 +289,7 @@ func fill(t *testing.T, k *testKernel) {
 	must(t, reserve(t.Context(), b, p))
 	must(t, b.Paid(t.Context(), p.RequestID, paidFor(p)))
 	must(t, b.AddFeedback(t.Context(), p.RequestID, hexID("7000"), []byte("{}"), start))
+	must(t, b.SetSealed(t.Context(), p.RequestID, []byte("{}"), [][]byte{[]byte("box")}))
 	must(t, b.SetResult(t.Context(), p.RequestID, []byte("{}"), []byte("output"), nil, false))
 	must(t, b.SetReceipt(t.Context(), p.RequestID, "rcpt_buyer", []byte("{}")))
 	must(t, b.SetCancel(t.Context(), p.RequestID, []byte("{}")))

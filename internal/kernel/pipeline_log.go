@@ -30,11 +30,13 @@ func (k *Kernel) PipelineLog(profile string) *PipelineLog {
 }
 
 // Append records a message that passed, and the job its thread works for. It is
-// durable when Append returns.
+// durable when Append returns. What a handler says confirms that it has what it
+// was sent before; a message that stays without an answer is confirmed when its
+// thread returns.
 func (l *PipelineLog) Append(ctx context.Context, e pipeline.Entry) error {
-	r := Retention(e.Retention.Policy)
-	if e.Retention.Policy == pipeline.RetainDays {
-		r = RetainDays(e.Retention.Days)
+	r, err := RetentionOf(e.Retention)
+	if err != nil {
+		return err
 	}
 	return l.k.Update(ctx, func(tx *Tx) error {
 		if err := tx.EnsureThread(string(e.Thread), l.profile); err != nil {
@@ -48,6 +50,9 @@ func (l *PipelineLog) Append(ctx context.Context, e pipeline.Entry) error {
 			Thread: string(e.Thread), Direction: Direction(e.Direction), Handler: e.Handler, PayloadTag: e.PayloadTag,
 			PayloadHash: e.PayloadHash, Retention: r, RequestID: job,
 		})
+		if err == nil && e.Direction == pipeline.Inbound {
+			err = tx.confirmTo(string(e.Thread), e.Handler)
+		}
 		return err
 	})
 }

@@ -93,14 +93,15 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 	)
 	err := tx.QueryRow(`
 		SELECT p.provider, p.schema_id, p.job_hash, p.request, p.max_msats, p.relays, p.payee_node, p.added_ms,
-			c.state, c.reason, c.at_ms, x.event, r.event, r.output, r.early, t.event, t.receipt_id
+			c.state, c.reason, c.at_ms, x.event, r.event, r.output, r.early, t.event, t.receipt_id, b.event
 		FROM purchases p JOIN purchase_current c ON c.request_id = p.request_id
 			LEFT JOIN purchase_cancels x ON x.request_id = p.request_id
 			LEFT JOIN purchase_results r ON r.request_id = p.request_id
 			LEFT JOIN purchase_receipts t ON t.request_id = p.request_id
+			LEFT JOIN purchase_sealed b ON b.request_id = p.request_id
 		WHERE p.request_id = ?`, id).
 		Scan(&p.Provider, &p.SchemaID, into(&p.JobHash), &p.Request, &p.MaxMsats, &relays, &payee, &added,
-			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, into(&output), &early, &p.ReceiptEvent, &receiptID)
+			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, into(&output), &early, &p.ReceiptEvent, &receiptID, &p.SealedEvent)
 	if err != nil {
 		return p, notFound(err, "purchase "+id)
 	}
@@ -136,7 +137,7 @@ func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
 	a.ReservedAt = fromMs(reserved)
 	p.Attempt = &a
 	p.Payment, err = tx.purchasePayment(p.RequestID)
-	if p.Payment != nil && p.Payment.State == payments.PaymentSucceeded && p.State == buyer.StateFailed && p.ResultEvent == nil {
+	if p.Payment != nil && p.Payment.State == payments.PaymentSucceeded && p.State == buyer.StateFailed && p.ResultEvent == nil && p.SealedEvent == nil {
 		p.SettledTooEarly = true // and nothing came for it
 	}
 	return err

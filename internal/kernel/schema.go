@@ -18,6 +18,12 @@ var buyerSQL string
 //go:embed schema/heads.sql
 var headsSQL string
 
+//go:embed schema/sealed.sql
+var sealedSQL string
+
+//go:embed schema/context.sql
+var contextSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -29,6 +35,8 @@ func migrations() []string {
 		buyerSQL + appendOnly("purchases", "purchase_states", "attempts", "ledger", "purchase_payments", "feedback",
 			"purchase_results", "purchase_receipts", "purchase_cancels"),
 		headsSQL + appendOnly("receipt_heads"),
+		sealedSQL + appendOnly("purchase_sealed"),
+		contextSQL + appendOnly("context_segments", "context_states"),
 	}
 }
 

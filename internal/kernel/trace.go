@@ -11,8 +11,8 @@ import (
 // TraceLine is one thing that happened to a job.
 type TraceLine struct {
 	At time.Time
-	// Kind is state, message, event, relay, invoice, payment, run, result,
-	// receipt, attempt, budget or feedback.
+	// Kind is state, message, event, relay, invoice, payment, run, sealed,
+	// result, receipt, attempt, budget or feedback.
 	Kind string
 	// Text says it in a line; parts that came from outside are not cleaned.
 	Text string
@@ -47,6 +47,7 @@ var traceQueries = []struct{ kind, query string }{
 	{"payment", `SELECT at_ms, state || ' ' || amount_msats || ' msats, fee ' || fee_msats || iif(failure_reason = '', '', ' (' || failure_reason || ')') FROM purchase_payments WHERE request_id = ?1`},
 	{"feedback", `SELECT at_ms, 'kind 7000' || coalesce(' ' || (SELECT json_extract(value, '$[1]')
 		FROM json_each(CAST(event AS TEXT), '$.tags') WHERE json_extract(value, '$[0]') = 'status' LIMIT 1), '') || ' ' || event_id FROM feedback WHERE request_id = ?1 ORDER BY seq`},
+	{"sealed", `SELECT at_ms, 'kind ' || json_extract(CAST(event AS TEXT), '$.kind') || ' ' || json_extract(CAST(event AS TEXT), '$.id') FROM purchase_sealed WHERE request_id = ?1`},
 	{"result", `SELECT at_ms, 'output sha256:' || lower(hex(output)) || iif(early, ', before it was paid', '') FROM purchase_results WHERE request_id = ?1`},
 	{"receipt", `SELECT at_ms, receipt_id FROM purchase_receipts WHERE request_id = ?1`},
 }

@@ -1,0 +1,176 @@
+package buyer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// askedSealed reports whether our request says that we can open boxes.
+func askedSealed(p Purchase) bool {
+	var ev nostr.Event
+	if json.Unmarshal(p.Request, &ev) != nil {
+		return false
+	}
+	for _, t := range ev.Tags {
+		if len(t) >= 3 && t[0] == "param" && t[1] == "delivery" && t[2] == string(receipts.DeliverySealed) {
+			return true
+		}
+	}
+	return false
+}
+
+// promised is the delivery in the quote that we accepted, "" before there is one.
+func promised(p Purchase) receipts.Delivery {
+	if p.Quote == nil {
+		return ""
+	}
+	q, err := receipts.ParseQuote(p.Quote)
+	if err != nil {
+		return ""
+	}
+	return q.Delivery
+}
+
+// commitmentOf reads what a result event commits to; nil if it is no sealed one.
+func commitmentOf(ev nostr.Event) (*hashing.Digest, error) {
+	t := ev.Tags.Find("commitment")
+	if t == nil {
+		return nil, nil
+	}
+	d, err := hashing.ParseDigest(t[1])
+	if err != nil {
+		return nil, &MismatchError{"result", "its commitment: " + err.Error()}
+	}
+	return &d, nil
+}
+
+// sealedResult keeps a result that came in boxes. They are fetched before
+// anything is paid for them.
+func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event) error {
+	if p.SealedEvent != nil {
+		return nil
+	}
+	if !askedSealed(p) || promised(p) == receipts.DeliveryPlain {
+		return f.distrust(ev, &MismatchError{"result", "it is sealed, which was not agreed on"})
+	}
+	d, err := f.c.checkResult(p, ev)
+	if err != nil {
+		return f.distrust(ev, err)
+	}
+	fetching, cancel := context.WithTimeout(ctx, f.c.cfg.ReceiptTimeout)
+	defer cancel()
+	contents, _, err := f.fetch(fetching, d)
+	if err != nil {
+		return fmt.Errorf("fetch what the result refers to: %w", err)
+	}
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace
+	if err := f.c.cfg.Store.SetSealed(ctx, f.id, raw, contents); err != nil {
+		return fmt.Errorf("store sealed result: %w", err)
+	}
+	f.say("provider", "sealed", 0, ev.Tags.Find("commitment")[1], fmt.Sprintf("%d boxes", len(boxesOf(d.blobs))))
+	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
+		return err
+	}
+	if f.postpay != nil {
+		return f.paymentRequired(ctx, p, *f.postpay)
+	}
+	return f.unseal(ctx, p)
+}
+
+func boxesOf(refs []blobRef) (boxes []blobRef) {
+	for _, r := range refs {
+		if r.role == receipts.RoleSealed {
+			boxes = append(boxes, r)
+		}
+	}
+	return boxes
+}
+
+// unseal opens the boxes once they are paid for, and takes what is in them as
+// any result. A false box ends the purchase: nothing that could still come
+// would mend it, and what we hold shows it to anybody.
+func (f *follower) unseal(ctx context.Context, p Purchase) error {
+	if p.SealedEvent == nil || p.Output != nil || p.Payment == nil || p.Payment.State != payments.PaymentSucceeded {
+		return nil
+	}
+	o, err := Unseal(ctx, f.c.cfg.Store, p)
+	var bad *MismatchError
+	switch {
+	case errors.Is(err, receipts.ErrFalseBox), errors.As(err, &bad):
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "paid, and delivered a "+clean(err.Error())+"")
+	case err != nil:
+		return fmt.Errorf("open the sealed result: %w", err)
+	}
+	f.say("buyer", "opened", 0, o.Seal.OutputHash.String(), sizes(o.Output, len(o.Contents)))
+	return f.believe(ctx, p.SealedEvent, o.Output, append(o.Contents, o.Document))
+}
+
+// Opened is what was in the boxes of a sealed result.
+type Opened struct {
+	Seal     receipts.Seal
+	Document []byte // SEAL.json
+	Output   []byte // the canonical result
+	Contents [][]byte
+}
+
+// Unseal opens the boxes of a purchase with the preimage that it paid for, and
+// checks what is in them as any result is checked. Boxes that do not hold what
+// was committed to are receipts.ErrFalseBox; a result that is none for the
+// request is a *MismatchError.
+func Unseal(ctx context.Context, store Store, p Purchase) (Opened, error) {
+	var ev nostr.Event
+	if err := json.Unmarshal(p.SealedEvent, &ev); err != nil {
+		return Opened{}, fmt.Errorf("stored result: %w", err)
+	}
+	commitment, err := commitmentOf(ev)
+	if err != nil || commitment == nil {
+		return Opened{}, fmt.Errorf("stored result: no commitment: %w", err)
+	}
+	refs, err := blobRefs(ev.Tags)
+	if err != nil {
+		return Opened{}, err
+	}
+	var boxes [][]byte
+	for _, ref := range boxesOf(refs) {
+		box, err := store.Content(ctx, ref.digest)
+		if err != nil {
+			return Opened{}, err
+		}
+		boxes = append(boxes, box)
+	}
+	key, err := receipts.NewSealKey(p.Payment.Preimage, hashing.Bytes(p.Quote), p.RequestID, *commitment)
+	if err != nil {
+		return Opened{}, err
+	}
+	var o Opened
+	if o.Seal, o.Document, o.Contents, err = key.OpenAll(boxes); err != nil {
+		return o, err
+	}
+	var inside []blobRef
+	for i, part := range o.Seal.Contents {
+		inside = append(inside, blobRef{role: part.Role, digest: part.Digest, size: part.Size})
+		if part.Role == receipts.RoleResult {
+			o.Output = o.Contents[i]
+		}
+	}
+	res, err := checkOutput(p, o.Seal.OutputHash, o.Output)
+	if err != nil {
+		return o, err
+	}
+	o.Output = res.Canonical
+	return o, checkArtifacts(res, inside)
+}

@@ -1,0 +1,160 @@
+package buyer_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// boxed is a sealed result as an honest provider would send it; a case changes
+// something before it is committed to, or after.
+type boxed struct {
+	answer answer                   // what is inside
+	seal   receipts.Seal            // what the event commits to
+	list   []receipts.SealedContent // of the seal
+	key    receipts.SealKey         // of the boxes
+	boxes  [][]byte
+	tags   nostr.Tags
+}
+
+// sealed makes the 6050 of a sealed result and serves its boxes.
+func (c *cheat) sealed(req, offer nostr.Event, inside func(*answer), before, after func(*boxed)) nostr.Event {
+	plain := c.result(req, inside)
+	quote, id := hashing.Bytes([]byte(offer.Content)), req.ID
+	b := boxed{list: []receipts.SealedContent{
+		{Role: receipts.RoleResult, Digest: hashing.Bytes([]byte(plain.Content)), Size: int64(len(plain.Content))},
+	}}
+	some := hashing.Bytes([]byte("some"))
+	output, err := hashing.ParseDigest(plain.Tags.Find("output_hash")[1])
+	if err != nil {
+		c.t.Error(err)
+	}
+	b.seal = receipts.NewSeal(receipts.ResultTerms{
+		OutputHash: output, PlanHash: some, TrajectoryHash: some, RedactedTrajectoryHash: some, ReplayHash: some,
+	}, b.list)
+	if before != nil {
+		before(&b)
+	}
+	doc, err := b.seal.Canonical()
+	if err != nil {
+		c.t.Error(err)
+	}
+	commitment := hashing.Bytes(doc)
+	if b.key, err = receipts.NewSealKey(secret, quote, id, commitment); err != nil {
+		c.t.Error(err)
+	}
+	for i, content := range [][]byte{doc, []byte(plain.Content)} {
+		box, err := b.key.Seal(i, content)
+		if err != nil {
+			c.t.Error(err)
+		}
+		b.boxes = append(b.boxes, box)
+	}
+	b.tags = nostr.Tags{
+		{"e", req.ID},
+		{"p", req.PubKey},
+		plain.Tags.Find("job_hash"),
+		{"quote_hash", quote.String()},
+		{"commitment", commitment.String()},
+	}
+	if after != nil {
+		after(&b)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.blobs = map[hashing.Digest][]byte{}
+	for _, box := range b.boxes {
+		c.blobs[hashing.Bytes(box)] = box
+		b.tags = append(b.tags, nostr.Tag{"blob", "sealed", hashing.Bytes(box).String(), fmt.Sprint(len(box)), "application/octet-stream"})
+	}
+	return c.event(c.key, 6050, b.tags, "")
+}
+
+// sell plays a whole sealed sale: the offer, the boxes, the payment.
+func sell(t *testing.T, mode receipts.Mode, inside func(*answer), before, after func(*boxed)) (*cheat, buyer.Purchase, error) {
+	t.Helper()
+	return playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+		c.pays = true
+		offer := c.offer(req, func(d *deal) { d.quote.Mode, d.quote.Delivery = mode, receipts.DeliverySealed })
+		return []nostr.Event{offer, c.sealed(req, offer, inside, before, after)}
+	}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 300*time.Millisecond })
+}
+
+// TestSealedResultIsOpened: the payment's preimage opens what was delivered
+// before, in the modes that can do so.
+func TestSealedResultIsOpened(t *testing.T) {
+	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePostpay} {
+		c, p, err := sell(t, mode, func(*answer) {}, nil, nil)
+		if !errors.Is(err, buyer.ErrIncomplete) || p.Output == nil || p.SealedEvent == nil || len(c.sent) != 1 {
+			t.Errorf("%s: %v, %s, output %s, sent %d", mode, err, p.Reason, p.Output, len(c.sent))
+		}
+	}
+}
+
+// TestFalseBoxIsTold: a box that is not what its event committed to is paid for,
+// for nobody can look into it before; then it is told, and its evidence stays.
+func TestFalseBoxIsTold(t *testing.T) {
+	flip := func(i int) func(*boxed) {
+		return func(b *boxed) { b.boxes[i][len(b.boxes[i])-1] ^= 1 }
+	}
+	for name, tt := range map[string]struct {
+		inside        func(*answer)
+		before, after func(*boxed)
+		want          string
+	}{
+		"noise for a seal":    {after: flip(0), want: "false box: number 0 does not open"},
+		"noise for a result":  {after: flip(1), want: "false box: number 1 does not open"},
+		"a box is missing":    {after: func(b *boxed) { b.boxes = b.boxes[:1] }, want: "false box: the seal lists 1"},
+		"another output":      {before: func(b *boxed) { b.seal.OutputHash = hashing.Bytes([]byte("x")) }, want: "output_hash differs"},
+		"another content":     {before: func(b *boxed) { b.seal.Contents[0].Digest = hashing.Bytes([]byte("x")) }, want: "false box: number 1 holds another result"},
+		"a result for others": {inside: func(a *answer) { a.result.Runs[0].Cmd = "false" }, want: "result mismatch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.inside == nil {
+				tt.inside = func(*answer) {}
+			}
+			c, p, err := sell(t, receipts.ModePostpay, tt.inside, tt.before, tt.after)
+			if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, tt.want) {
+				t.Errorf("%v: %s", err, p.Reason)
+			}
+			if p.Output != nil || p.SealedEvent == nil || p.Payment == nil || p.Quote == nil || len(c.sent) != 1 {
+				t.Errorf("output %s, sent %d", p.Output, len(c.sent))
+			}
+		})
+	}
+}
+
+// TestSealedIsAgreedOn: a box that nobody asked for is neither believed nor paid,
+// and neither is a result in the clear where a sealed one was promised.
+func TestSealedIsAgreedOn(t *testing.T) {
+	sealedOffer := func(c *cheat, req nostr.Event) nostr.Event {
+		return c.offer(req, func(d *deal) { d.quote.Mode, d.quote.Delivery = receipts.ModePostpay, receipts.DeliverySealed })
+	}
+	c, p, err := order(t, func(c *cheat, req nostr.Event) []nostr.Event {
+		offer := sealedOffer(c, req)
+		return []nostr.Event{c.sealed(req, offer, func(*answer) {}, nil, nil), offer}
+	}, buyer.Order{Delivery: receipts.DeliveryPlain})
+	if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, "was not asked for") || p.SealedEvent != nil || len(c.sent) != 0 {
+		t.Errorf("not asked for: %v, %s, sent %d", err, p.Reason, len(c.sent))
+	}
+	c, p, err = playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+		c.pays = true
+		offer := c.offer(req, func(d *deal) { d.quote.Delivery = receipts.DeliverySealed })
+		c.out <- offer
+		return []nostr.Event{c.result(req, func(a *answer) {
+			a.set("amount", fmt.Sprint(price))
+			a.set("quote_hash", hashing.Bytes([]byte(offer.Content)).String())
+		})}
+	}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 300*time.Millisecond })
+	if !errors.Is(err, buyer.ErrIncomplete) || p.Output != nil || len(c.sent) != 1 {
+		t.Errorf("in the clear: %v, %s, sent %d", err, p.Reason, len(c.sent))
+	}
+}

@@ -1,0 +1,119 @@
+package kernel
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/agentruntime/curator"
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// Bounds of a thread's context.
+const (
+	maxContentType = 128
+	maxSegments    = 10_000 // that are not pruned, a thread
+)
+
+// PutSegment adds a piece of context to an Active thread (ErrNotFound,
+// ErrConflict). It is Expanded, of relevance 1: what was just said matters.
+// ErrTooLarge if the thread has 10,000, or content is over MaxContentBytes.
+func (tx *Tx) PutSegment(thread, contentType string, content []byte) (curator.ID, error) {
+	if !isContentType(contentType) {
+		return 0, fmt.Errorf("content type %.40q: %w", contentType, ErrInvalid)
+	}
+	switch state, err := tx.threadState(thread); {
+	case err != nil:
+		return 0, fmt.Errorf("put segment: %w", err)
+	case state != ThreadActive:
+		return 0, fmt.Errorf("put segment: thread is %s: %w", state, ErrConflict)
+	}
+	var n int
+	err := tx.QueryRow("SELECT count(*) FROM context_segments WHERE thread_id = ?", thread).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("put segment: %w", err)
+	}
+	if n >= maxSegments {
+		return 0, fmt.Errorf("put segment: thread has %d: %w", n, ErrTooLarge)
+	}
+	digest, err := tx.putContent(content)
+	if err != nil {
+		return 0, err
+	}
+	var id curator.ID
+	err = tx.QueryRow(`INSERT INTO context_segments(thread_id, content, content_type, byte_size, token_estimate, created_ms)
+		VALUES (?, ?, ?, ?, ?, ?) RETURNING id`,
+		thread, digest[:], contentType, len(content), curator.EstimateTokens(len(content)), tx.now.UnixMilli()).Scan(&id)
+	if err != nil {
+		return 0, fmt.Errorf("put segment: %w", err)
+	}
+	return id, tx.appendSegmentState(curator.Change{ID: id, To: curator.Expanded, Relevance: 1}, nil)
+}
+
+// isContentType is a coarse check: printable ASCII, as in a media type.
+func isContentType(s string) bool {
+	return s != "" && len(s) <= maxContentType && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+func (tx *Tx) appendSegmentState(c curator.Change, summary *hashing.Digest) error {
+	_, err := tx.Exec("INSERT INTO context_states(segment_id, status, relevance, summary, asked_for, at_ms) VALUES (?, ?, ?, ?, ?, ?)",
+		int64(c.ID), string(c.To), c.Relevance, blobPtr(summary), blob(c.AskedFor), tx.now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("record segment state: %w", err)
+	}
+	return nil
+}
+
+// liveSegments are those of the segments of a thread that are not pruned.
+const liveSegments = `SELECT c.id, c.thread_id, c.content_type, c.relevance, c.status, c.byte_size, c.token_estimate,
+		c.asked_for, c.summary, s.bytes
+	FROM context_current c LEFT JOIN contents s ON s.digest = c.summary
+	WHERE c.thread_id = ? AND c.status <> 'Pruned'`
+
+// Segments returns the segments of a thread that are not pruned, the oldest
+// first, without their originals.
+func (tx *Tx) Segments(thread string) ([]curator.Segment, error) {
+	rows, err := tx.Query(liveSegments+" ORDER BY c.id", thread)
+	if err != nil {
+		return nil, fmt.Errorf("read context: %w", err)
+	}
+	defer rows.Close()
+	var list []curator.Segment
+	for rows.Next() {
+		s, err := scanSegment(rows)
+		if err != nil {
+			return nil, fmt.Errorf("read context: %w", err)
+		}
+		list = append(list, s)
+	}
+	return list, rows.Err()
+}
+
+func scanSegment(rows *sql.Rows) (s curator.Segment, err error) {
+	var summary hashing.Digest
+	var text []byte
+	err = rows.Scan(&s.ID, &s.ThreadID, &s.ContentType, &s.Relevance, &s.Status, &s.ByteSize, &s.TokenEstimate,
+		into(&s.AskedFor), into(&summary), &text)
+	if err == nil && !summary.IsZero() && hashing.Bytes(text) != summary {
+		err = fmt.Errorf("summary of %s: %w", s.ID, ErrCorrupt)
+	}
+	s.Summary = string(text)
+	return s, err
+}
+
+// SegmentContent returns the original of a segment, in whatever tier it is.
+// ErrNotFound if the thread has no such segment, or it was pruned; ErrCorrupt if
+// the stored bytes changed.
+func (tx *Tx) SegmentContent(thread string, id curator.ID) ([]byte, error) {
+	var digest hashing.Digest
+	err := tx.QueryRow("SELECT content FROM context_current WHERE id = ? AND thread_id = ? AND status <> 'Pruned'", int64(id), thread).
+		Scan(into(&digest))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("segment %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read segment: %w", err)
+	}
+	return tx.Content(digest)
+}

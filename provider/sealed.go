@@ -1,0 +1,67 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// deliveryFor is sealed where the request asks for it and being paid gives the
+// preimage, which is the key, away.
+func deliveryFor(ev nostr.Event, mode receipts.Mode) receipts.Delivery {
+	if mode != receipts.ModeHold && mode != receipts.ModePostpay {
+		return receipts.DeliveryPlain
+	}
+	for _, t := range ev.Tags {
+		if len(t) >= 3 && t[0] == "param" && t[1] == "delivery" && t[2] == string(receipts.DeliverySealed) {
+			return receipts.DeliverySealed
+		}
+	}
+	return receipts.DeliveryPlain
+}
+
+// isSealed reports what the job's quote promises.
+func isSealed(job Job) bool {
+	q, err := receipts.ParseQuote(job.Quote)
+	return err == nil && q.Delivery == receipts.DeliverySealed
+}
+
+// sealed is a result in boxes, and the hash of the seal that it is committed to by.
+type sealed struct {
+	commitment hashing.Digest
+	boxes      [][]byte
+}
+
+// seal puts the result, its trajectory and its artifacts into boxes that the
+// preimage opens.
+func (p *Provider) seal(job Job, r Result, replayFile []byte, artifacts [][]byte) (*sealed, error) {
+	contents := append([][]byte{r.Output, replayFile}, artifacts...)
+	list := make([]receipts.SealedContent, len(contents))
+	for i, content := range contents {
+		role := receipts.RoleArtifact
+		if i < 2 {
+			role = []string{receipts.RoleResult, receipts.RoleReplay}[i]
+		}
+		list[i] = receipts.SealedContent{Role: role, Digest: hashing.Bytes(content), Size: int64(len(content))}
+	}
+	doc, err := receipts.NewSeal(terms(job, r), list).Canonical()
+	if err != nil {
+		return nil, fmt.Errorf("seal result: %w", err)
+	}
+	s := &sealed{commitment: hashing.Bytes(doc)}
+	key, err := receipts.NewSealKey(p.preimage(job), job.QuoteHash, job.RequestID, s.commitment)
+	if err != nil {
+		return nil, err
+	}
+	for i, content := range append([][]byte{doc}, contents...) {
+		box, err := key.Seal(i, content)
+		if err != nil {
+			return nil, fmt.Errorf("seal result: %w", err)
+		}
+		s.boxes = append(s.boxes, box)
+	}
+	return s, nil
+}

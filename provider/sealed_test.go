@@ -1,0 +1,55 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// lastBreath is a provider's wallet that ends its provider as soon as the money
+// is claimed.
+type lastBreath struct {
+	provider.Wallet
+	die func()
+}
+
+func (w lastBreath) SettleInvoice(ctx context.Context, p payments.Preimage) error {
+	err := w.Wallet.SettleInvoice(ctx, p)
+	w.die()
+	return err
+}
+
+// TestDiesAfterSettling: a provider that takes the money and is never heard of
+// again has delivered: what it sealed before, the payment opens.
+func TestDiesAfterSettling(t *testing.T) {
+	w := newWorld(t)
+	var stop func()
+	var once sync.Once
+	ready := make(chan struct{})
+	stop = w.serve(t, func(cfg *provider.Config) {
+		cfg.Wallet = lastBreath{cfg.Wallet, func() {
+			once.Do(func() {
+				<-ready
+				go stop()
+			})
+		}}
+	})
+	close(ready)
+	c := w.customer(t, func(cfg *buyer.Config) {
+		cfg.ReceiptTimeout, cfg.AnswerTimeout = 2*time.Second, 500*time.Millisecond
+	})
+	p, err := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil).wait()
+	if err != nil && !errors.Is(err, buyer.ErrIncomplete) {
+		t.Fatalf("purchase %s (%s): %v", p.State, p.Reason, err)
+	}
+	if p.Output == nil || p.Payment == nil || p.Payment.State != payments.PaymentSucceeded {
+		t.Errorf("paid %+v, and the output is %q", p.Payment, p.Output)
+	}
+}
