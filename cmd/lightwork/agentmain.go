@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/lightwork-market/lightwork/agentruntime/agents/mcp"
 	"github.com/lightwork-market/lightwork/agentruntime/agents/reference"
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
@@ -19,6 +20,7 @@ const (
 	agentCommand = "agent"
 	agentSandbox = "sandbox"
 	agentRefer   = "reference"
+	agentMCP     = "mcp"
 	sandboxInit  = "sandbox-init"
 )
 
@@ -36,6 +38,15 @@ func agentMain(args []string) func(context.Context, io.Writer) int {
 		})
 	case agentRefer:
 		return serveAgent(agentRefer, reference.Run)
+	case agentMCP:
+		return serveAgent(agentMCP, func(ctx context.Context, log *slog.Logger) error {
+			cfg, err := mcp.ParseArgs(args[2:])
+			if err != nil {
+				return err
+			}
+			cfg.Logger = log
+			return mcp.Main(ctx, cfg)
+		})
 	}
 	return nil
 }

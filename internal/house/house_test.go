@@ -47,10 +47,19 @@ var rooms = map[string][]string{
 	"agentruntime/host":             {"agentruntime/cgroup", "agentruntime/guard", "agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
 	"agentruntime/pipeline":         {"hashing"},
 	"agentruntime/routing":          {"agentruntime/pipeline"},
+	"agentruntime/organism":         {"agentruntime/pipeline"},
+	"agentruntime/message":          {"hashing", "agentruntime/pipeline", "agentruntime/redact", "agentruntime/wire"},
+	"agentruntime/curator":          {"hashing", "agentruntime/pipeline"},
+	"agentruntime/model/chat":       {"hashing"},
+	"agentruntime/model":            {"agentruntime/model/chat", "agentruntime/redact"},
+	"agentruntime/model/scripted":   {"agentruntime/model/chat"},
+	"agentruntime/thinker":          {"hashing", "agentruntime/model/chat", "agentruntime/pipeline"},
 	"sdk/python":                    {}, // tests only, as in the next
 	"sdk/typescript":                {},
 	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup"},
 	"agentruntime/agents/reference": {"agentruntime/agent", "agentruntime/wire"},
+	"agentruntime/agents/mcp":       {"agentruntime/agent", "agentruntime/frame", "agentruntime/wire"},
+	"interop/mcp":                   {}, // tests only
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 
 	// The two sides of a trade declare what they need and know no backend.
@@ -59,7 +68,7 @@ var rooms = map[string][]string{
 
 	"internal/sqlite": {},
 	// The kernel implements the stores of its consumers, so it imports them.
-	"internal/kernel":                  {"internal/sqlite", "hashing", "payments", "receipts", "provider", "buyer", "agentruntime/pipeline"},
+	"internal/kernel":                  {"internal/sqlite", "hashing", "payments", "receipts", "provider", "buyer", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/requirements":            {},
 	"internal/requirements/cmd/matrix": {"internal/requirements"},
 	"internal/house":                   {},
@@ -98,6 +107,8 @@ var closures = []struct {
 	{"receipts", []string{"net", "os/exec", "database/sql", "crypto/tls", "github.com/nbd-wtf/go-nostr"}},
 	{"provider", []string{"database/sql", "os/exec", "github.com/mattn/go-sqlite3", "google.golang.org/grpc"}},
 	{"buyer", []string{"database/sql", "os/exec", "github.com/mattn/go-sqlite3", "google.golang.org/grpc"}},
+	// Only the process that asks a model has a network.
+	{"agentruntime/thinker", []string{"net", "net/http", "os/exec"}},
 	{"agentruntime/agent", []string{"database/sql", "github.com/nbd-wtf/go-nostr"}},
 }
 

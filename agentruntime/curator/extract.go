@@ -1,0 +1,191 @@
+package curator
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Bounds of an extraction.
+const (
+	maxExtracted = 1 << 20 // bytes of the original that are looked at
+	maxFacts     = 8       // of one kind
+	maxFactBytes = 80
+	maxPending   = 10_000 // facts that are counted, of one kind
+)
+
+// The kinds of facts, in the order of a summary.
+const (
+	factOutcome = iota
+	factID
+	factNumber
+	factHash
+	factTopic
+	factKinds
+)
+
+var factNames = [factKinds]string{"outcome", "ids", "numbers", "hashes", "about"}
+
+func extraction(_ context.Context, s Segment, original []byte) (string, error) {
+	return Extract(s.ContentType, original), nil
+}
+
+// Extract sums up an original without a model: what came out, the identifiers,
+// numbers and hashes in it, its most frequent words, and its size. It constructs: what it says passes
+// CheckSummary for every original.
+func Extract(contentType string, original []byte) string {
+	looked := original[:min(len(original), maxExtracted)]
+	var found [factKinds]facts
+	if !extractJSON(looked, &found) {
+		extractText(string(looked), &found)
+	}
+	found[factTopic] = topics(string(looked))
+	check := excerptsOf(original)
+	size := fmt.Sprintf("%d bytes, %d words of %s", len(original), len(check.words), contentType)
+	if all := render(found, size); check.check(all) == nil {
+		return all
+	}
+	if len(original) > maxExtracted { // checking each fact would take too long
+		found = [factKinds]facts{}
+	}
+	// Something in it reads like the original. Each fact must earn its place.
+	var kept [factKinds]facts
+	for kind := range found {
+		for _, f := range found[kind].top(maxFacts) {
+			with := kept
+			with[kind].list = append(with[kind].list[:len(with[kind].list):len(with[kind].list)], f)
+			if check.check(render(with, size)) == nil {
+				kept = with
+			}
+		}
+	}
+	if text := render(kept, size); check.check(text) == nil {
+		return text
+	}
+	return lastResort(check)
+}
+
+// lastResort is for an original that has even the words of our own frame. One
+// word repeats only an original of that one word.
+func lastResort(check excerpts) string {
+	if check.check("folded") == nil {
+		return "folded"
+	}
+	return "set-aside"
+}
+
+func render(found [factKinds]facts, size string) string {
+	var parts []string
+	for kind, f := range found {
+		if top := f.top(maxFacts); len(top) > 0 {
+			var list []string
+			for _, fact := range top {
+				list = append(list, fact.String())
+			}
+			parts = append(parts, factNames[kind]+": "+strings.Join(list, ", "))
+		}
+	}
+	return strings.Join(append(parts, size), "; ")
+}
+
+var (
+	hashForm   = regexp.MustCompile(`^([a-z0-9]{2,10}[:-])?[0-9a-f]{32,128}$`)
+	numberForm = regexp.MustCompile(`^[-+]?[0-9]+([.,:][0-9]+)*(%|[A-Za-z]{1,5})?$`)
+	// outcomeForm is a word that says how something ended.
+	outcomeForm = regexp.MustCompile(`(?i)^(pass(ed)?|fail(ed|s|ure|ures)?|errors?|ok|success|succeeded|completed?|timeout|timed-out|` +
+		`denied|refused|rejected|accepted|approved|cancell?ed|expired|panic|killed|true|false|done|paid|unpaid|verified|invalid|valid)$`)
+)
+
+// Bounds of the words that say what a text is about.
+const (
+	maxTopics    = 6
+	minTopicSize = 4 // bytes
+)
+
+// topics are the most frequent words of ordinary language, in the alphabet's
+// order: a list, not a sentence.
+func topics(text string) facts {
+	var all facts
+	for word := range split(text) {
+		word = strings.ToLower(word)
+		if len(word) >= minTopicSize && len(word) <= maxFactBytes/2 && isName(word) && !isFunctionWord(word) && !outcomeForm.MatchString(word) {
+			all.add("", word)
+		}
+	}
+	list := all.top(maxTopics)
+	for i := range list {
+		list[i].times = 1 // how often is of no use to the reader
+	}
+	slices.SortFunc(list, func(a, b fact) int { return strings.Compare(a.value, b.value) })
+	return facts{list: list}
+}
+
+// kindOf classifies one word; ok is false for ordinary language.
+func kindOf(word string) (kind int, ok bool) {
+	switch {
+	case len(word) > maxSummaryWord || word == "":
+		return 0, false
+	case hashForm.MatchString(word):
+		return factHash, true
+	case len(word) > maxFactBytes:
+		return 0, false
+	case numberForm.MatchString(word):
+		return factNumber, true
+	case outcomeForm.MatchString(word):
+		return factOutcome, true
+	}
+	return factID, isIdentifier(word)
+}
+
+// isIdentifier: letters with digits, with a joint inside ("a/b", "job_id"), or
+// with a capital inside ("getUser").
+func isIdentifier(word string) bool {
+	var letters, digits, joints, inner int
+	for i, r := range word {
+		switch {
+		case unicode.IsLetter(r):
+			letters++
+			if i > 0 && unicode.IsUpper(r) {
+				inner++
+			}
+		case unicode.IsDigit(r):
+			digits++
+		case strings.ContainsRune("_/.:@#\\+", r):
+			joints++
+		case r == '-':
+		default:
+			return false
+		}
+	}
+	return letters > 0 && (digits > 0 || joints > 0 || inner > 0 && inner < letters-1)
+}
+
+// extractText looks at each word. A number goes with the word before it.
+func extractText(text string, found *[factKinds]facts) {
+	before := ""
+	for word := range strings.FieldsSeq(text) {
+		word = strings.Trim(word, ".,;:!?()[]{}<>\"'`*=|")
+		if name, value, ok := strings.Cut(word, "="); ok {
+			if kind, ok := kindOf(value); ok && isName(name) {
+				found[kind].add(name, value)
+			}
+		} else if kind, ok := kindOf(word); ok {
+			name := ""
+			if kind == factNumber && isName(before) {
+				name = before
+			}
+			found[kind].add(name, word)
+		}
+		before = word
+	}
+}
+
+// isName is a word that can stand before a value.
+func isName(s string) bool {
+	return s != "" && len(s) <= 32 && strings.IndexFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && r != '_' && r != '-' && r != '.'
+	}) < 0
+}

@@ -1,0 +1,155 @@
+package curator
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// A model asks for what it does not see by a message like any other.
+const (
+	// HandlerName is the name of the handler that gives originals.
+	HandlerName = "context-unfold"
+	// TagUnfold asks with {"id": "ctx-17"} or {"about": "some words"}.
+	TagUnfold = "context.unfold"
+	// TagUnfolded answers with an Original.
+	TagUnfolded = "context.unfolded"
+	// UnfoldSchema is the JSON Schema of TagUnfold.
+	UnfoldSchema = `{"type":"object","additionalProperties":false,"minProperties":1,"maxProperties":1,"properties":{` +
+		`"id":{"type":"string","pattern":"^ctx-[1-9][0-9]*$","description":"the segment to read in full"},` +
+		`"about":{"type":"string","minLength":1,"maxLength":1024,"description":"words that a segment out of view is about"}}}`
+)
+
+// Original is a segment in full.
+type Original struct {
+	ID          string `json:"id"`
+	ContentType string `json:"content_type"`
+	Content     string `json:"content"`
+	// Encoding is "base64" for what is not UTF-8, else missing.
+	Encoding string `json:"encoding,omitempty"`
+}
+
+// Codes of the failures that the handler answers with.
+const (
+	CodeUnknown  = "context.unknown_segment"
+	CodeTooLarge = "context.too_large"
+)
+
+const maxAbout = 1024
+
+type unfoldRequest struct {
+	ID    string `json:"id,omitempty"`
+	About string `json:"about,omitempty"`
+}
+
+func parseUnfold(doc []byte) (r unfoldRequest, err error) {
+	if err := hashing.Unmarshal(doc, &r); err != nil {
+		return r, err
+	}
+	switch {
+	case (r.ID == "") == (r.About == ""):
+		return r, errors.New("want either id or about")
+	case len(r.About) > maxAbout:
+		return r, fmt.Errorf("about of %d bytes, at most %d", len(r.About), maxAbout)
+	case r.ID != "":
+		_, err = ParseID(r.ID)
+	}
+	return r, err
+}
+
+// Schemas are the checks of the handler's tags, for the pipeline.
+func Schemas() map[string]pipeline.Validate {
+	return map[string]pipeline.Validate{
+		TagUnfold:   func(b []byte) error { _, err := parseUnfold(b); return err },
+		TagUnfolded: func(b []byte) error { return hashing.Unmarshal(b, &Original{}) },
+	}
+}
+
+// Handler gives originals to who asks on the thread they belong to: the thread is
+// the pipeline's word, never the message's. Nothing changes its tier by that.
+func (c *Curator) Handler() pipeline.Handler {
+	return pipeline.Handler{
+		Name: HandlerName, Description: "Shows a segment of this conversation's context in full.",
+		Tags: []string{TagUnfold}, Outputs: []string{TagUnfolded}, Tool: true, Handle: c.handle,
+	}
+}
+
+func (c *Curator) handle(ctx context.Context, p pipeline.Payload, in pipeline.Context) (pipeline.Response, error) {
+	r, err := parseUnfold(p.Bytes)
+	if err != nil {
+		return pipeline.Response{}, err
+	}
+	s, err := c.find(ctx, in.Thread, r)
+	if errors.Is(err, ErrUnknownSegment) {
+		return pipeline.Fail(pipeline.Failure{Code: CodeUnknown, Message: err.Error()}), nil
+	}
+	if err != nil {
+		return pipeline.Response{}, err
+	}
+	if s.TokenEstimate > c.cfg.Budget {
+		return pipeline.Fail(pipeline.Failure{
+			Code: CodeTooLarge, Message: fmt.Sprintf("%s has about %d tokens, the budget is %d", s.ID, s.TokenEstimate, c.cfg.Budget),
+		}), nil
+	}
+	data, err := c.cfg.Store.Original(ctx, in.Thread, s.ID)
+	if err != nil {
+		return pipeline.Response{}, err
+	}
+	o := Original{ID: s.ID.String(), ContentType: s.ContentType, Content: string(data)}
+	if !utf8.Valid(data) {
+		o.Content, o.Encoding = base64.StdEncoding.EncodeToString(data), "base64"
+	}
+	doc, err := json.Marshal(o)
+	return pipeline.Reply(TagUnfolded, doc), err
+}
+
+// find looks by id, or for the segment out of full view that is most relevant to
+// the words; among equals the newest.
+func (c *Curator) find(ctx context.Context, thread pipeline.ThreadID, r unfoldRequest) (Segment, error) {
+	items, err := c.read(ctx, thread, r.About)
+	if err != nil {
+		return Segment{}, err
+	}
+	var best Segment
+	for _, it := range items {
+		switch {
+		case r.ID != "":
+			if it.ID.String() == r.ID {
+				return it.Segment, nil
+			}
+		case it.Status != Expanded && it.Relevance > 0 && it.Relevance >= best.Relevance:
+			best = it.Segment
+		}
+	}
+	if best.ID == 0 {
+		return best, fmt.Errorf("%.80q: %w", cmp.Or(r.ID, r.About), ErrUnknownSegment)
+	}
+	return best, nil
+}
+
+// Text is the view as text for a prompt: each segment under a line that names
+// it, and in the end what is out of view. What a segment says is data and may
+// imitate such a line; nothing but the reader's understanding depends on them.
+// The lines come on top of View.Tokens, about 10 tokens each.
+func (v View) Text() string {
+	var b strings.Builder
+	for _, s := range v.Items {
+		what := "in full"
+		if s.Status == Folded {
+			what = fmt.Sprintf("summary; in full it has about %d tokens", s.TokenEstimate)
+		}
+		fmt.Fprintf(&b, "[%s, %s, %s]\n%s\n\n", s.ID, s.ContentType, what, strings.ToValidUTF8(string(s.Content), "?"))
+	}
+	if v.Evicted > 0 {
+		fmt.Fprintf(&b, "[%d more out of view]\n", v.Evicted)
+	}
+	return b.String()
+}

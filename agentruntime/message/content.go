@@ -1,0 +1,200 @@
+package message
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Contents of the nine types. Members that a content has beside these are kept
+// and mean nothing here. A jsontext.Value is any JSON value, nil where it is
+// absent.
+type (
+	// Query asks for information.
+	Query struct {
+		Question   string         `json:"question"`
+		Parameters jsontext.Value `json:"parameters,omitzero"` // object
+	}
+	// Response answers: with Answer and the evidence for it, or with Gap, which
+	// says that there is nothing to answer with.
+	Response struct {
+		Answer string         `json:"answer,omitzero"`
+		Data   jsontext.Value `json:"data,omitzero"`
+		Gap    *Gap           `json:"gap,omitzero"`
+	}
+	// Command asks for an action.
+	Command struct {
+		Command   string         `json:"command"`
+		Arguments jsontext.Value `json:"arguments,omitzero"` // object
+	}
+	// Event tells what happened.
+	Event struct {
+		Event string         `json:"event"`
+		Data  jsontext.Value `json:"data,omitzero"`
+	}
+	// Failure is the content of an error message.
+	Failure struct {
+		Code        Code           `json:"code"`
+		Message     string         `json:"message"`
+		Details     jsontext.Value `json:"details,omitzero"` // object
+		Recoverable bool           `json:"recoverable"`      // as the code's table says
+		Suggestion  string         `json:"suggestion,omitzero"`
+	}
+	// Validation asks for a judgement on a message, or with a Verdict is one.
+	Validation struct {
+		Subject string `json:"subject"` // id of the message judged
+		// Coverage is the share of claims that are cited, in percent. It decides
+		// the verdict and is there if the verdict is.
+		Coverage       *float64        `json:"coverage,omitzero"`
+		Verdict        Verdict         `json:"verdict,omitzero"`
+		Findings       []Finding       `json:"findings,omitzero"`
+		Contradictions []Contradiction `json:"contradictions,omitzero"`
+	}
+	// Finding is one breach of a law.
+	Finding struct {
+		Law      Law      `json:"law"`
+		Severity Severity `json:"severity"`
+		Message  string   `json:"message"`
+	}
+	// Contradiction shows values of one thing that differ by more than 10 %.
+	Contradiction struct {
+		What   string  `json:"what"`
+		Values []Value `json:"values"`
+	}
+	// Value is what one source says.
+	Value struct {
+		Source string  `json:"source"`
+		Value  float64 `json:"value"`
+	}
+	// Submission is the content of an evidence message: the claim that the
+	// message's evidence is for.
+	Submission struct {
+		Claim   string `json:"claim"`
+		Subject string `json:"subject,omitzero"` // id of the message that made it
+	}
+	// Gap tells that data is missing.
+	Gap struct {
+		GapType          string         `json:"gapType"`
+		Indicator        string         `json:"indicator"`
+		Geography        string         `json:"geography,omitzero"`
+		Period           string         `json:"period,omitzero"`
+		Priority         string         `json:"priority,omitzero"` // free; not the message's priority
+		SuggestedSources []string       `json:"suggestedSources,omitzero"`
+		LastAvailable    *LastAvailable `json:"lastAvailable,omitzero"`
+	}
+	// LastAvailable is the newest data there is instead.
+	LastAvailable struct {
+		Period string         `json:"period"`
+		Value  jsontext.Value `json:"value"`
+		Source string         `json:"source"`
+	}
+	// Correction asks to replace a part of an earlier message.
+	Correction struct {
+		Subject     string         `json:"subject"` // id of the message corrected
+		Field       string         `json:"field"`   // JSON pointer into that message
+		Replacement jsontext.Value `json:"replacement"`
+		Reason      string         `json:"reason"`
+	}
+)
+
+// Content is one of the contents above.
+type Content interface {
+	Query | Response | Command | Event | Failure | Validation | Submission | Gap | Correction
+}
+
+// ContentOf decodes the content of a JSON message as the content of its type:
+//
+//	q, err := message.ContentOf[message.Query](m)
+//
+// A question or an answer in text fills Question or Answer.
+func ContentOf[C Content](m Message) (C, error) {
+	var c C
+	if TypeOf(c) != m.Type {
+		return c, invalid("type", "is %s, not %s", m.Type, TypeOf(c))
+	}
+	doc := m.Payload.Content
+	if m.Payload.Format != FormatJSON {
+		name := "question"
+		if m.Type == TypeResponse {
+			name = "answer"
+		}
+		doc = jsontext.Value(`{"` + name + `":` + string(doc) + `}`)
+	}
+	if err := json.Unmarshal(doc, &c); err != nil {
+		return c, invalid("payload.content", "does not decode")
+	}
+	return c, nil
+}
+
+// TypeOf is the type of message that has this content.
+func TypeOf[C Content](c C) Type {
+	switch any(c).(type) {
+	case Query:
+		return TypeQuery
+	case Response:
+		return TypeResponse
+	case Command:
+		return TypeCommand
+	case Event:
+		return TypeEvent
+	case Failure:
+		return TypeError
+	case Validation:
+		return TypeValidation
+	case Submission:
+		return TypeEvidence
+	case Gap:
+		return TypeGap
+	}
+	return TypeCorrection
+}
+
+// checkContent is what the content's shape cannot say.
+func checkContent(m Message) *Error {
+	switch m.Type {
+	case TypeError:
+		return checkFailure(m)
+	case TypeValidation:
+		return checkValidation(m)
+	}
+	return nil
+}
+
+func checkFailure(m Message) *Error {
+	c, err := ContentOf[Failure](m)
+	if err != nil {
+		return FromError(err)
+	}
+	if want := c.Code.Recoverable(); c.Recoverable != want {
+		return invalid("payload.content.recoverable", "must be %v for %s", want, c.Code)
+	}
+	return nil
+}
+
+func checkValidation(m Message) *Error {
+	c, err := ContentOf[Validation](m)
+	if err != nil {
+		return FromError(err)
+	}
+	if (c.Coverage == nil) != (c.Verdict == "") {
+		return invalid("payload.content.verdict", "and coverage come together")
+	}
+	if c.Coverage != nil && c.Verdict != Judge(*c.Coverage) {
+		return invalid("payload.content.verdict", "must be %s for this coverage", Judge(*c.Coverage))
+	}
+	for i, contradiction := range c.Contradictions {
+		if !contradiction.holds() {
+			return invalid(fmt.Sprintf("payload.content.contradictions.%d", i), "has no two values that differ by more than 10 %%")
+		}
+	}
+	return nil
+}
+
+func (c Contradiction) holds() bool {
+	least, most := c.Values[0].Value, c.Values[0].Value
+	for _, v := range c.Values[1:] {
+		least, most = min(least, v.Value), max(most, v.Value)
+	}
+	return Contradict(least, most)
+}

@@ -1,0 +1,90 @@
+package message
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+)
+
+// Edge brings messages into a pipeline from outside it. All fields are
+// required.
+type Edge struct {
+	Pipeline *pipeline.Pipeline
+	// Self is who tells the sender that the pipeline refused a message.
+	Self Agent
+	Now  func() time.Time
+}
+
+// Deliver submits the message in in.Payload and returns the answer, which is
+// nil if all were silent. in.Sender must be the agent that the message has
+// proven to come from; in.Namespace and, where it is empty, in.CorrelationID
+// are set here. What the pipeline refuses is answered with an error message
+// too. The error is the pipeline's, where the sender cannot be read from the
+// payload.
+func (e Edge) Deliver(ctx context.Context, in pipeline.Ingress) (*Message, error) {
+	in.Namespace = Namespace
+	origin := peek(in.Payload)
+	if in.CorrelationID == "" {
+		in.CorrelationID = origin.Context.RequestID
+	}
+	out, err := e.Pipeline.Submit(ctx, in)
+	if err == nil {
+		if _, ok := TypeOfTag(out.Reply.Tag()); !ok {
+			return nil, nil
+		}
+		answer, err := Parse(out.Reply.Payload())
+		if err != nil {
+			return nil, err
+		}
+		return &answer, nil
+	}
+	if origin.ID == "" {
+		return nil, err
+	}
+	answer := origin.Fail(err, e.Now())
+	answer.From = e.Self
+	return &answer, nil
+}
+
+// peek reads of a message, which may be invalid in any part, what an answer to
+// it needs. Without an id or a sender the result is the zero Message.
+func peek(doc []byte) Message {
+	members, err := tree(doc)
+	if err != nil {
+		return Message{}
+	}
+	valid := func(name string, s shape) bool {
+		value, present := members[name]
+		return present && s.check(value, name) == nil
+	}
+	if !valid("id", uuidShape()) || !valid("from", agentShape()) {
+		return Message{}
+	}
+	m := Message{ID: members["id"].(string), From: agentOf(members["from"]), Payload: Payload{Language: English}}
+	if valid("to", agentShape()) {
+		m.To = agentOf(members["to"])
+	}
+	if valid("context", contextShape()) {
+		m.Context = contextOf(members["context"])
+	}
+	return m.withDefaults()
+}
+
+// agentOf and contextOf read values that have their shape.
+func agentOf(value any) Agent {
+	a := value.(map[string]any)
+	return Agent{AgentID: a["agentId"].(string), InstanceID: a["instanceId"].(string)}
+}
+
+func contextOf(value any) Context {
+	c := value.(map[string]any)
+	get := func(name string) string {
+		text, _ := c[name].(string)
+		return text
+	}
+	return Context{
+		SessionID: get("sessionId"), UserID: get("userId"), RequestID: get("requestId"),
+		ConversationID: get("conversationId"), Locale: get("locale"), Timezone: get("timezone"),
+	}
+}

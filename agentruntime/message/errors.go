@@ -1,0 +1,210 @@
+package message
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/agentruntime/redact"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+// Code is an error code of a message (YE-E).
+type Code string
+
+// The seven codes.
+const (
+	DataUnavailable     Code = "DATA_UNAVAILABLE"
+	SourceError         Code = "SOURCE_ERROR"
+	ValidationFailed    Code = "VALIDATION_FAILED"
+	Timeout             Code = "TIMEOUT"
+	FabricationDetected Code = "FABRICATION_DETECTED"
+	SafetyViolation     Code = "SAFETY_VIOLATION"
+	Unauthorized        Code = "UNAUTHORIZED"
+)
+
+// Codes returns all seven.
+func Codes() []Code {
+	return []Code{DataUnavailable, SourceError, ValidationFailed, Timeout, FabricationDetected, SafetyViolation, Unauthorized}
+}
+
+// Recoverable is what an error message of this code must say (YE-E.8).
+func (c Code) Recoverable() bool { return c == DataUnavailable || c == SourceError || c == Timeout }
+
+// Codes of the runtime protocol that no agent connection makes by itself.
+const (
+	OSDependencyMissing = "tool.dependency_missing"
+	OSDataUnavailable   = "tool.data_unavailable"
+	OSFabrication       = "evidence.fabrication"
+	osHandlerFailed     = "handler.failed"
+)
+
+// Kind is what went wrong: a row of the one error table (M-5).
+type Kind string
+
+// The rows.
+const (
+	KindInvalid      Kind = "invalid"      // bad message or schema
+	KindUnauthorized Kind = "unauthorized" // not allowed, or no route in the profile
+	KindDeadline     Kind = "deadline"
+	KindCanceled     Kind = "canceled"
+	KindUnavailable  Kind = "unavailable" // the agent is down or not registered
+	KindDependency   Kind = "dependency"  // something that the agent needs is missing
+	KindNoData       Kind = "no data"
+	KindFabrication  Kind = "fabrication" // evidence is broken
+	KindPolicy       Kind = "policy"      // a policy is broken, or a secret was found
+	KindOverload     Kind = "overload"
+	KindFailed       Kind = "failed" // the agent ran and failed
+)
+
+// Market is how the market side tells of an error.
+type Market string
+
+// The two ways: feedback with the status error, or a result that holds a gap.
+const (
+	MarketError Market = "error"
+	MarketGap   Market = "result with gap"
+)
+
+// Row is one kind of error in all its renderings.
+type Row struct {
+	Kind Kind
+	// OS are the codes of the runtime protocol: the first is written, all are read.
+	OS []string
+	// Code is the message's code.
+	Code Code
+	// Class and Status are the gateway protocol's failureClass and code; "" is none.
+	Class, Status string
+	Market        Market
+	Retryable     bool
+}
+
+// Table returns the error table, the one place where the code families meet (K-46).
+func Table() []Row {
+	return []Row{
+		{KindInvalid, []string{
+			wire.CodeInvalidInput, wire.CodeInvalidMessage, wire.CodeInvalidOutput, wire.CodeOutputTooLarge, wire.CodeUnknownType,
+			wire.CodeWrongDirection, wire.CodeUnsupportedVersion, wire.CodeInvalidTool, wire.CodeManifestDrift, wire.CodeDuplicateCall,
+		}, ValidationFailed, "execution_error", "400", MarketError, false},
+		{KindUnauthorized, []string{wire.CodeUnauthorized, wire.CodeRouteNotFound}, Unauthorized, "authz_denied", "400 no_route", MarketError, false},
+		{KindDeadline, []string{wire.CodeTimeout}, Timeout, "timeout", "", MarketError, true},
+		{KindCanceled, []string{wire.CodeCanceled}, Timeout, "execution_error", "", MarketError, false},
+		{KindUnavailable, []string{wire.CodeUnavailable}, SourceError, "capability_unavailable", "409", MarketError, true},
+		{KindDependency, []string{OSDependencyMissing}, SourceError, "dependency_missing", "", MarketError, true},
+		{KindNoData, []string{OSDataUnavailable}, DataUnavailable, "", "", MarketGap, true},
+		{KindFabrication, []string{OSFabrication}, FabricationDetected, "policy_blocked", "", MarketError, false},
+		{KindPolicy, []string{wire.CodePolicyViolation}, SafetyViolation, "policy_blocked", "", MarketError, false},
+		{KindOverload, []string{wire.CodeOverloaded}, SourceError, "overloaded", "429", MarketError, true},
+		// The table of the specifications ends above. A tool that ran and failed
+		// is to its asker a source that could not answer.
+		{KindFailed, []string{wire.CodeFailed, wire.CodeInternal, osHandlerFailed}, SourceError, "execution_error", "", MarketError, true},
+	}
+}
+
+// Error is why a message was refused or not answered. Kind says how every
+// protocol renders it.
+type Error struct {
+	Kind Kind
+	// Field is the path of the offending field: "payload.content.code". "" is
+	// the message as a whole.
+	Field string
+	// Reason is safe to show: it repeats no content.
+	Reason string
+	// Law is the evidence law that was broken, "" for none.
+	Law   Law
+	cause error
+}
+
+func (e *Error) Error() string {
+	text := string(e.Code())
+	if e.Field != "" {
+		text += ": " + e.Field
+	}
+	return text + ": " + e.Reason
+}
+
+func (e *Error) Unwrap() error { return e.cause }
+
+// Row returns the error's row of the table. An unknown kind is KindFailed.
+func (e *Error) Row() Row {
+	table := Table()
+	if i := slices.IndexFunc(table, func(r Row) bool { return r.Kind == e.Kind }); i >= 0 {
+		return table[i]
+	}
+	return table[len(table)-1]
+}
+
+// Code is the error's code in a message.
+func (e *Error) Code() Code { return e.Row().Code }
+
+// Failure renders the error for the pipeline, and so for the runtime protocol.
+func (e *Error) Failure() pipeline.Failure {
+	row := e.Row()
+	text := e.Reason
+	if e.Field != "" {
+		text = e.Field + ": " + e.Reason
+	}
+	return pipeline.Failure{Code: row.OS[0], Message: wire.SafeText(text), Retryable: row.Retryable}
+}
+
+// FromOS makes an Error of a dotted code. A code that is in no row, such as an
+// agent's own, is KindFailed. What looks like a secret in reason is masked.
+func FromOS(code, reason string) *Error {
+	reason = redact.Text(wire.SafeText(reason))
+	for _, row := range Table() {
+		if slices.Contains(row.OS, code) {
+			return &Error{Kind: row.Kind, Reason: reason}
+		}
+	}
+	return &Error{Kind: KindFailed, Reason: reason}
+}
+
+// FromError finds the kind of any error that a pipeline, a handler or an agent
+// connection gives. What it does not know is KindFailed, and its text, which
+// may hold anything, is left out. nil stays nil.
+func FromError(err error) *Error {
+	var own *Error
+	var remote *wire.Error
+	var failed *pipeline.HandlerError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &remote):
+		return FromOS(remote.Code, remote.Message)
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Kind: KindDeadline, Reason: "the deadline is over", cause: err}
+	case errors.Is(err, context.Canceled):
+		return &Error{Kind: KindCanceled, Reason: "the caller gave up", cause: err}
+	case errors.As(err, &failed):
+		return FromOS(failed.Failure.Code, failed.Failure.Message)
+	}
+	return fromPipeline(err)
+}
+
+func fromPipeline(err error) *Error {
+	made := func(kind Kind, reason string) *Error { return &Error{Kind: kind, Reason: reason, cause: err} }
+	switch {
+	case errors.Is(err, pipeline.ErrRouteNotFound), errors.Is(err, pipeline.ErrNoDirective):
+		return made(KindUnauthorized, "the sender may not say this here")
+	case errors.As(err, new(*pipeline.MalformedError)), errors.As(err, new(*pipeline.ValidationError)),
+		errors.As(err, new(*pipeline.ResponseError)):
+		return made(KindInvalid, "the envelope or its payload does not have its form")
+	case errors.Is(err, pipeline.ErrThreadBusy), errors.Is(err, pipeline.ErrChainExhausted):
+		return made(KindOverload, "the conversation has too many messages under way")
+	}
+	return made(KindFailed, "the work failed")
+}
+
+// invalid is a VALIDATION_FAILED.
+func invalid(field, format string, args ...any) *Error {
+	return &Error{Kind: KindInvalid, Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+// fabricated is a FABRICATION_DETECTED that breaks the named law.
+func fabricated(law Law, field, reason string) *Error {
+	return &Error{Kind: KindFabrication, Field: field, Reason: reason, Law: law}
+}

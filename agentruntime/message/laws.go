@@ -1,0 +1,116 @@
+package message
+
+import (
+	"math"
+	"time"
+)
+
+// Law is one of the evidence laws.
+type Law string
+
+// The laws (YEX-2).
+const (
+	LawFabrication   Law = "R0"  // nothing is made up
+	LawAttribution   Law = "R1"  // every claim names its source
+	LawConfidence    Law = "R2"  // confidence is stated
+	LawContradiction Law = "R3"  // contradictions are shown, not averaged
+	LawTime          Law = "R4"  // a figure has its time
+	LawGeography     Law = "R5"  // a figure has its place
+	LawMethod        Law = "R6"  // a figure has its method
+	LawGap           Law = "R7"  // what is missing is said to be missing
+	LawVersions      Law = "R8"  // versions of a figure are kept apart
+	LawProvenance    Law = "R9"  // how a thing was made is on record
+	LawLicence       Law = "R10" // licences are kept
+	LawNumeric       Law = "R11" // numbers are passed on unchanged
+	LawCorrection    Law = "R12" // corrections are public
+)
+
+// Laws returns all thirteen in their order.
+func Laws() []Law {
+	return []Law{
+		LawFabrication, LawAttribution, LawConfidence, LawContradiction, LawTime, LawGeography, LawMethod, LawGap,
+		LawVersions, LawProvenance, LawLicence, LawNumeric, LawCorrection,
+	}
+}
+
+// Severity is how bad a violation is.
+type Severity string
+
+// The severities.
+const (
+	Critical Severity = "critical"
+	Major    Severity = "major"
+	Minor    Severity = "minor"
+)
+
+// Severity of a breach: made-up evidence is critical, evidence that cannot be
+// followed is major, the rest minor.
+func (l Law) Severity() Severity {
+	switch l {
+	case LawFabrication:
+		return Critical
+	case LawAttribution, LawContradiction, LawProvenance, LawNumeric:
+		return Major
+	}
+	return Minor
+}
+
+// Band is a confidence in words (YEX-3).
+type Band string
+
+// The bands: High from 90, Medium from 70, Low below.
+const (
+	High   Band = "High"
+	Medium Band = "Medium"
+	Low    Band = "Low"
+)
+
+// BandOf returns the band of a confidence of 0 to 100.
+func BandOf(confidence int) Band {
+	switch {
+	case confidence >= 90:
+		return High
+	case confidence >= 70:
+		return Medium
+	}
+	return Low
+}
+
+// Verdict is a judgement on a message's citations (YEX-5).
+type Verdict string
+
+// The verdicts: Pass from 95 % of claims cited, PassWarn from 85 %, Fail below.
+const (
+	Pass     Verdict = "PASS"
+	PassWarn Verdict = "PASS_WARN"
+	Fail     Verdict = "FAIL"
+)
+
+// Judge turns a citation coverage in percent into the verdict.
+func Judge(coverage float64) Verdict {
+	switch {
+	case coverage >= 95:
+		return Pass
+	case coverage >= 85:
+		return PassWarn
+	}
+	return Fail
+}
+
+// Contradict reports whether two values of one thing differ by more than 10 %
+// of the larger.
+func Contradict(a, b float64) bool {
+	return math.Abs(a-b) > 0.1*math.Max(math.Abs(a), math.Abs(b))
+}
+
+// Violation is a line of the violation log (YEX-6).
+type Violation struct {
+	Timestamp time.Time `json:"timestamp"`
+	AgentID   string    `json:"agentId"` // who broke it
+	Law       Law       `json:"lawViolated"`
+	Severity  Severity  `json:"severity"`
+	Action    string    `json:"action"` // blocked, flagged or corrected
+}
+
+// ActionBlocked is the action of a message that went no further.
+const ActionBlocked = "blocked"

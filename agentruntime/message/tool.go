@@ -1,0 +1,96 @@
+package message
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// Tool is the tool that an agent process declares to take part: messages come
+// to it as calls.
+const Tool = "handle_message"
+
+// ToolInputSchema and ToolOutputSchema are the tool's schemas. Messages are
+// JSON in a string: on its way to the process an object would be written anew,
+// and its evidence with it.
+const (
+	ToolInputSchema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
+		`"required":["message"],"properties":{"message":{"type":"string"},"origin":{"type":"string"}}}`
+	ToolOutputSchema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
+		`"maxProperties":1,"properties":{"answer":{"type":"string"},"ask":{"type":"string"}}}`
+)
+
+// ToolInput is what the tool gets.
+type ToolInput struct {
+	Message string `json:"message"`
+	// Origin is the message that the agent was working on when it asked what
+	// Message answers; "" for any other.
+	Origin string `json:"origin,omitzero"`
+}
+
+// ToolOutput is what the tool gives: an answer to the sender of the origin, a
+// question to a peer, or nothing.
+type ToolOutput struct {
+	Answer string `json:"answer,omitzero"`
+	Ask    string `json:"ask,omitzero"`
+}
+
+// maxToolOutput is a message with every character escaped once.
+const maxToolOutput = 2*MaxBytes + 1<<10
+
+// ToolWork passes messages to an agent process. call calls its Tool with an
+// input and returns the output; an error of it should be one that FromError
+// knows.
+func ToolWork(call func(ctx context.Context, input []byte) (output []byte, err error)) Work {
+	return func(ctx context.Context, m, origin Message) (Action, error) {
+		input, err := toolInput(m, origin)
+		if err != nil {
+			return Action{}, err
+		}
+		output, err := call(ctx, input)
+		if err != nil {
+			return Action{}, err
+		}
+		return toolAction(output)
+	}
+}
+
+func toolInput(m, origin Message) ([]byte, error) {
+	doc, err := Encode(m)
+	if err != nil {
+		return nil, err
+	}
+	in := ToolInput{Message: string(doc)}
+	if origin.ID != m.ID {
+		if doc, err = Encode(origin); err != nil {
+			return nil, err
+		}
+		in.Origin = string(doc)
+	}
+	input, err := json.Marshal(in)
+	if err != nil {
+		return nil, invalid("", "cannot be written")
+	}
+	return input, nil
+}
+
+func toolAction(output []byte) (Action, error) {
+	if len(output) > maxToolOutput {
+		return Action{}, invalid("", "the tool's output has more than %d bytes", maxToolOutput)
+	}
+	var out ToolOutput
+	if err := hashing.Unmarshal(output, &out); err != nil || (out.Answer != "" && out.Ask != "") {
+		return Action{}, invalid("", "the tool's output is no answer and no question")
+	}
+	switch {
+	case out.Answer != "":
+		m, err := Parse([]byte(out.Answer))
+		return Answer(m), err
+	case out.Ask != "":
+		m, err := Parse([]byte(out.Ask))
+		return Ask(m), err
+	}
+	return Nothing(), nil
+}

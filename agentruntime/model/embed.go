@@ -1,0 +1,99 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
+)
+
+// MaxEmbedTexts is how many texts one call of Embed takes.
+const MaxEmbedTexts = 256
+
+const maxDimensions = 16 << 10
+
+// Embedding is what an endpoint makes of some texts.
+type Embedding struct {
+	Model string
+	// Vectors are as many as the texts, in their order, all of one length, as
+	// the endpoint sent them: not necessarily normalised.
+	Vectors [][]float32
+	Usage   *chat.Usage // nil where the endpoint did not count
+}
+
+// Embed turns 1 to MaxEmbedTexts texts into vectors. model is empty for the
+// configured one. Errors are those of Chat.
+func (c *Client) Embed(ctx context.Context, model string, texts []string) (Embedding, error) {
+	if model == "" {
+		model = c.cfg.Model
+	}
+	if model == "" || len(texts) == 0 || len(texts) > MaxEmbedTexts {
+		return Embedding{}, fmt.Errorf("embed: needs a model and 1 to %d texts", MaxEmbedTexts)
+	}
+	for _, t := range texts {
+		if t == "" || !utf8.ValidString(t) {
+			return Embedding{}, errors.New("embed: a text is empty or no UTF-8")
+		}
+	}
+	body, err := json.Marshal(struct {
+		Model  string   `json:"model"`
+		Input  []string `json:"input"`
+		Format string   `json:"encoding_format"`
+	}{model, texts, "float"})
+	if err != nil {
+		return Embedding{}, fmt.Errorf("encode embedding request: %w", err)
+	}
+	var out Embedding
+	_, err = c.ask(ctx, question{path: "/embeddings", body: body, read: func(a *answer) (err error) {
+		out, err = readEmbedding(a, len(texts))
+		return err
+	}})
+	if err != nil {
+		return Embedding{}, err
+	}
+	if out.Model == "" {
+		out.Model = model
+	}
+	return out, nil
+}
+
+func readEmbedding(a *answer, texts int) (Embedding, error) {
+	doc, err := io.ReadAll(a.body)
+	if err != nil {
+		return Embedding{}, err
+	}
+	var e struct {
+		Model string `json:"model"`
+		Data  []struct {
+			Index     int       `json:"index"`
+			Embedding []float32 `json:"embedding"` // a float out of range does not decode
+		} `json:"data"`
+		Usage *chat.Usage    `json:"usage"`
+		Error *endpointError `json:"error"`
+	}
+	if err := decode(doc, &e); err != nil {
+		return Embedding{}, err
+	}
+	if e.Error != nil {
+		return Embedding{}, e.Error.unavailable()
+	}
+	if len(e.Data) != texts || len(e.Model) > chat.MaxNameBytes {
+		return Embedding{}, badResponse("%d vectors for %d texts", len(e.Data), texts)
+	}
+	out := Embedding{Model: e.Model, Vectors: make([][]float32, texts), Usage: e.Usage}
+	for _, d := range e.Data {
+		n := len(d.Embedding)
+		if n == 0 || n > maxDimensions || n != len(e.Data[0].Embedding) {
+			return Embedding{}, badResponse("vectors of different lengths, or of none")
+		}
+		if d.Index < 0 || d.Index >= texts || out.Vectors[d.Index] != nil {
+			return Embedding{}, badResponse("vectors out of order")
+		}
+		out.Vectors[d.Index] = d.Embedding
+	}
+	return out, nil
+}

@@ -1,0 +1,80 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+)
+
+const maxKeyBytes = 4 << 10
+
+// readKey takes the key from where the configuration says. No error repeats
+// any of it.
+func readKey(file, env string) (string, error) {
+	switch {
+	case file != "" && env != "":
+		return "", errors.New("the key is to come from a file or the environment, not both")
+	case file != "":
+		key, err := readKeyFile(file)
+		if err != nil {
+			return "", fmt.Errorf("read key file: %w", err)
+		}
+		return key, nil
+	case env != "":
+		key, err := cleanKey(os.Getenv(env))
+		if err != nil {
+			return "", fmt.Errorf("environment variable %s: %w", env, err)
+		}
+		return key, nil
+	}
+	return "", nil
+}
+
+// readKeyFile checks the file it has opened, so that nobody can swap it between.
+// It opens without waiting: a FIFO has no key.
+func readKeyFile(path string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	switch {
+	case !st.Mode().IsRegular():
+		return "", fmt.Errorf("%s is no regular file", path)
+	case !ok || (int(sys.Uid) != os.Geteuid() && sys.Uid != 0):
+		return "", fmt.Errorf("%s belongs to somebody else", path)
+	case st.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("%s can be read by others: make it mode 0600", path)
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxKeyBytes+1))
+	if err != nil {
+		return "", err
+	}
+	return cleanKey(string(raw))
+}
+
+// cleanKey takes off the newline an editor leaves. What a header cannot hold is
+// refused here, since net/http would repeat it in its error.
+func cleanKey(raw string) (string, error) {
+	key := strings.TrimSpace(raw)
+	switch {
+	case key == "":
+		return "", errors.New("holds no key")
+	case len(raw) > maxKeyBytes:
+		return "", errors.New("is too long for a key")
+	}
+	for _, c := range []byte(key) {
+		if c <= ' ' || c > '~' {
+			return "", errors.New("holds what cannot be part of a key")
+		}
+	}
+	return key, nil
+}

@@ -1,0 +1,186 @@
+// Package scripted is an endpoint that answers as it is told, well or badly:
+// what the tests of everything that asks a model run against.
+package scripted
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
+)
+
+// Step answers one request.
+type Step func(w http.ResponseWriter, r *http.Request)
+
+// Request is one that came in.
+type Request struct {
+	Path   string
+	Header http.Header
+	Body   []byte
+}
+
+// Endpoint plays its steps in order, one a request; the last one is for all
+// that follow. It is safe for use by many goroutines.
+type Endpoint struct {
+	mu    sync.Mutex
+	steps []Step
+	seen  []Request
+}
+
+// New makes an endpoint of at least one step.
+func New(steps ...Step) *Endpoint { return &Endpoint{steps: steps} }
+
+// Requests returns what came in so far.
+func (e *Endpoint) Requests() []Request {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]Request(nil), e.seen...)
+}
+
+// ServeHTTP plays the next step.
+func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
+	if err != nil {
+		return
+	}
+	e.mu.Lock()
+	e.seen = append(e.seen, Request{r.URL.Path, r.Header.Clone(), body})
+	step := e.steps[min(len(e.seen), len(e.steps))-1]
+	e.mu.Unlock()
+	step(w, r)
+}
+
+// Raw answers 200 with a body.
+func Raw(contentType, body string) Step {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		io.WriteString(w, body)
+	}
+}
+
+// Status answers with a status, headers given as "Name: value", and a body.
+func Status(code int, body string, headers ...string) Step {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for _, h := range headers {
+			name, value, _ := strings.Cut(h, ": ")
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(code)
+		io.WriteString(w, body)
+	}
+}
+
+// Text answers with a text and nothing else.
+func Text(text string) Step {
+	return Message(chat.Message{Content: text}, chat.FinishStop)
+}
+
+// Call is a tool call with the id "call-ID".
+func Call(id, name, arguments string) chat.ToolCall {
+	return chat.ToolCall{ID: "call-" + id, Type: "function", Function: chat.FunctionCall{Name: name, Arguments: arguments}}
+}
+
+// Calls answers with tool calls.
+func Calls(calls ...chat.ToolCall) Step {
+	return Message(chat.Message{ToolCalls: calls}, chat.FinishToolCalls)
+}
+
+// Message answers in one piece, or streamed if the request asks for that.
+func Message(m chat.Message, finish string) Step {
+	m.Role = chat.RoleAssistant
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") == "text/event-stream" {
+			Stream(Events(m, finish)...)(w, r)
+			return
+		}
+		Raw("application/json", fmt.Sprintf(`{"id":"x","object":"chat.completion","created":1,"model":"scripted-1","system_fingerprint":"fp",`+
+			`"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%q}],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}`, encode(m), finish))(w, r)
+	}
+}
+
+// Events are the data of a streamed message: text by rune, arguments in halves.
+func Events(m chat.Message, finish string) []string {
+	event := func(delta, finish string) string {
+		return fmt.Sprintf(`{"id":"x","model":"scripted-1","system_fingerprint":"fp","choices":[{"index":0,"delta":%s,"finish_reason":%s}],"usage":null}`, delta, finish)
+	}
+	all := []string{event(`{"role":"assistant","content":""}`, "null")}
+	for _, r := range m.Content {
+		all = append(all, event(`{"content":`+encode(string(r))+`}`, "null"))
+	}
+	for i, c := range m.ToolCalls {
+		args := []rune(c.Function.Arguments)
+		half := len(args) / 2
+		all = append(
+			all,
+			event(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}]}`,
+				i, encode(c.ID), encode(c.Function.Name), encode(string(args[:half]))), "null"),
+			event(fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, i, encode(string(args[half:]))), "null"),
+		)
+	}
+	return append(
+		all,
+		event(`{}`, encode(finish)),
+		`{"id":"x","model":"scripted-1","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}`,
+		"[DONE]",
+	)
+}
+
+// Stream sends events and ends.
+func Stream(data ...string) Step {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		for _, d := range data {
+			fmt.Fprintf(w, "data: %s\n\n", d)
+			flush(w)
+		}
+	}
+}
+
+// Cut sends events and breaks the connection.
+func Cut(data ...string) Step {
+	return func(w http.ResponseWriter, r *http.Request) {
+		Stream(data...)(w, r)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// Stall sends events, and then nothing until the client gives up.
+func Stall(data ...string) Step {
+	return func(w http.ResponseWriter, r *http.Request) {
+		Stream(data...)(w, r)
+		flush(w)
+		<-r.Context().Done()
+	}
+}
+
+// Endless sends n megabytes of text in one answer, or as far as the client
+// reads.
+func Endless(contentType string, n int) Step {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		line := "data: " + strings.Repeat("x", 1<<10-9) + "\n\n"
+		for range n << 10 {
+			if _, err := io.WriteString(w, line); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func flush(w http.ResponseWriter) {
+	if f, ok := w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+func encode(v any) string {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // of a script: a test's own mistake
+	}
+	return string(doc)
+}

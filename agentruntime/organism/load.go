@@ -1,0 +1,284 @@
+package organism
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+)
+
+// Bounds of a configuration, in bytes.
+const (
+	MaxFileBytes   = 1 << 20
+	MaxPromptBytes = 256 << 10
+)
+
+// Error is a configuration that cannot be used, with the place in its file.
+type Error struct {
+	File         string
+	Line, Column int // from 1
+	Text         string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Text) }
+
+// document is the file as it is written.
+type document struct {
+	Organism struct {
+		Name string `yaml:"name"`
+	} `yaml:"organism"`
+	Prompts   map[string]promptDoc `yaml:"prompts"`
+	Listeners []listenerDoc        `yaml:"listeners"`
+	Profiles  yaml.MapSlice        `yaml:"profiles"`
+}
+
+// promptDoc is a text, or a file that holds it.
+type promptDoc struct{ text, file string }
+
+// UnmarshalYAML reads both forms.
+func (p *promptDoc) UnmarshalYAML(src []byte) error {
+	if err := yaml.Unmarshal(src, &p.text); err == nil {
+		return nil
+	}
+	var ref struct {
+		File string `yaml:"file"`
+	}
+	if err := yaml.UnmarshalWithOptions(src, &ref, yaml.Strict()); err != nil {
+		return err
+	}
+	if ref.File == "" {
+		return errors.New("a prompt is a text, or {file: NAME}")
+	}
+	p.file = ref.File
+	return nil
+}
+
+type listenerDoc struct {
+	Name                string   `yaml:"name"`
+	PayloadClass        string   `yaml:"payload_class"`
+	Handler             string   `yaml:"handler"`
+	Description         string   `yaml:"description"`
+	SemanticDescription string   `yaml:"semantic_description"`
+	Usage               string   `yaml:"usage_instructions"`
+	Peers               []string `yaml:"peers"`
+	Ports               []int    `yaml:"ports"`
+	Agent               *struct {
+		Prompt        string `yaml:"prompt"`
+		Model         string `yaml:"model"`
+		MaxTokens     int    `yaml:"max_tokens"`
+		MaxIterations int    `yaml:"max_iterations"`
+	} `yaml:"agent"`
+	Callable *struct {
+		Description string `yaml:"description"`
+		Parameters  []struct {
+			Name     string `yaml:"name"`
+			Type     string `yaml:"type"`
+			Required bool   `yaml:"required"`
+		} `yaml:"parameters"`
+		Requires []string `yaml:"requires"`
+		Profile  string   `yaml:"profile"`
+	} `yaml:"callable"`
+}
+
+type profileDoc struct {
+	Listeners []string `yaml:"listeners"`
+	Network   []int    `yaml:"network"`
+	Journal   string   `yaml:"journal"`
+	LinuxUser string   `yaml:"linux_user"`
+}
+
+// Load reads and checks a file. What is wrong with it is an *Error.
+func Load(path string) (*Organism, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	src, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	return Parse(src, path)
+}
+
+// Parse reads the text of the file path. Prompt files are below its folder.
+func Parse(src []byte, path string) (*Organism, error) {
+	if len(src) > MaxFileBytes {
+		return nil, &Error{path, 1, 1, fmt.Sprintf("is larger than %d bytes", MaxFileBytes)}
+	}
+	// Aliases would let a small file stand for an endless one.
+	for _, tok := range lexer.Tokenize(string(src)) {
+		if tok.Type == token.AliasType || tok.Type == token.AnchorType || tok.Type == token.MergeKeyType {
+			return nil, &Error{path, tok.Position.Line, tok.Position.Column, "anchors and aliases are not supported"}
+		}
+	}
+	var d document
+	if err := yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(&d); err != nil {
+		return nil, syntaxError(path, err)
+	}
+	o, err := d.organism(filepath.Dir(path))
+	if err == nil {
+		err = o.check()
+	}
+	if p := (*problem)(nil); errors.As(err, &p) {
+		return nil, locate(src, path, p)
+	}
+	if err != nil {
+		return nil, &Error{path, 1, 1, err.Error()}
+	}
+	return o, nil
+}
+
+func (d *document) organism(dir string) (*Organism, error) {
+	o := &Organism{Name: d.Organism.Name, Prompts: map[string]string{}}
+	if o.Name == "" {
+		return nil, bad("$.organism.name", "is missing")
+	}
+	for label, p := range d.Prompts {
+		text, err := p.read(dir)
+		if err != nil {
+			return nil, bad("$.prompts."+label, "%v", err)
+		}
+		if strings.ContainsAny(label, "& ") || label == "" {
+			return nil, bad("$.prompts."+label, "a label has no & and no space")
+		}
+		o.Prompts[label] = text
+	}
+	for _, l := range d.Listeners {
+		o.Listeners = append(o.Listeners, l.listener())
+	}
+	for _, item := range d.Profiles {
+		p, err := profile(item)
+		if err != nil {
+			return nil, err
+		}
+		o.Profiles = append(o.Profiles, p)
+	}
+	return o, nil
+}
+
+func (p promptDoc) read(dir string) (string, error) {
+	text := p.text
+	if p.file != "" {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return "", err
+		}
+		defer root.Close()
+		f, err := root.Open(p.file)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		doc, err := io.ReadAll(io.LimitReader(f, MaxPromptBytes+1))
+		if err != nil {
+			return "", err
+		}
+		text = string(doc)
+	}
+	if len(text) > MaxPromptBytes || !utf8.ValidString(text) {
+		return "", fmt.Errorf("is longer than %d bytes, or no UTF-8", MaxPromptBytes)
+	}
+	return text, nil
+}
+
+func (l listenerDoc) listener() Listener {
+	out := Listener{
+		Name: l.Name, PayloadClass: l.PayloadClass, Handler: l.Handler, Description: l.Description,
+		SemanticDescription: l.SemanticDescription, Usage: l.Usage, Peers: l.Peers, Ports: l.Ports,
+	}
+	if a := l.Agent; a != nil {
+		out.Agent = &Agent{Prompt: a.Prompt, Model: a.Model, MaxTokens: a.MaxTokens, MaxIterations: a.MaxIterations}
+	}
+	if c := l.Callable; c != nil {
+		out.Callable = &Callable{Description: c.Description, Requires: c.Requires, Profile: c.Profile}
+		for _, p := range c.Parameters {
+			out.Callable.Parameters = append(out.Callable.Parameters, Parameter{p.Name, p.Type, p.Required})
+		}
+	}
+	return out
+}
+
+func profile(item yaml.MapItem) (Profile, error) {
+	name := fmt.Sprint(item.Key)
+	at := "$.profiles." + name
+	if m, ok := item.Value.(map[string]any); ok {
+		if s, ok := m["listeners"].(string); ok {
+			return Profile{}, bad(at+".listeners", "%q: %v: name each one", s, pipeline.ErrWildcard)
+		}
+	}
+	doc, err := yaml.Marshal(item.Value)
+	if err != nil {
+		return Profile{}, bad(at, "%v", err)
+	}
+	var d profileDoc
+	if err := yaml.UnmarshalWithOptions(doc, &d, yaml.Strict()); err != nil {
+		return Profile{}, bad(at, "%s", strings.SplitN(yaml.FormatError(err, false, false), "\n", 2)[0])
+	}
+	retention, err := parseRetention(d.Journal)
+	if err != nil {
+		return Profile{}, bad(at+".journal", "%v", err)
+	}
+	return Profile{Name: name, Listeners: slices.Clone(d.Listeners), Network: d.Network, Retention: retention, LinuxUser: d.LinuxUser}, nil
+}
+
+// parseRetention reads retain_forever, prune_on_delivery or retain_days(N).
+func parseRetention(s string) (pipeline.Retention, error) {
+	switch s {
+	case "", string(pipeline.RetainForever):
+		return pipeline.Retention{Policy: pipeline.RetainForever}, nil
+	case string(pipeline.PruneOnDelivery):
+		return pipeline.Retention{Policy: pipeline.PruneOnDelivery}, nil
+	}
+	if n, ok := strings.CutPrefix(s, string(pipeline.RetainDays)+"("); ok && strings.HasSuffix(n, ")") {
+		if days, err := strconv.Atoi(strings.TrimSuffix(n, ")")); err == nil && days >= 1 && days <= 36500 {
+			return pipeline.Retention{Policy: pipeline.RetainDays, Days: days}, nil
+		}
+	}
+	return pipeline.Retention{}, fmt.Errorf("%q is none of retain_forever, prune_on_delivery, retain_days(N)", s)
+}
+
+func syntaxError(path string, err error) error {
+	out := &Error{path, 1, 1, strings.SplitN(err.Error(), "\n", 2)[0]}
+	if errors.Is(err, io.EOF) {
+		out.Text = "the file is empty"
+	}
+	var at yaml.Error
+	if errors.As(err, &at) && at.GetToken() != nil {
+		out.Line, out.Column, out.Text = at.GetToken().Position.Line, at.GetToken().Position.Column, at.GetMessage()
+	}
+	return out
+}
+
+// locate finds the place of a problem, or of the nearest thing around it.
+func locate(src []byte, file string, p *problem) *Error {
+	out := &Error{file, 1, 1, strings.TrimPrefix(p.path, "$.") + ": " + p.why}
+	doc, err := parser.ParseBytes(src, 0)
+	if err != nil {
+		return out
+	}
+	for path := p.path; path != "$" && path != ""; path = path[:max(strings.LastIndexAny(path, ".["), 0)] {
+		at, err := yaml.PathString(path)
+		if err != nil {
+			return out
+		}
+		if node, err := at.FilterFile(doc); err == nil && node.GetToken() != nil {
+			out.Line, out.Column = node.GetToken().Position.Line, node.GetToken().Position.Column
+			return out
+		}
+	}
+	return out
+}

@@ -1,0 +1,274 @@
+// Package organism reads the configuration of a pipeline: prompts, listeners and
+// profiles in one YAML file (AP-12), and builds the pipeline's configuration
+// from it. What it holds does not change; a file that is read again makes a new
+// one, for threads that begin from then on.
+package organism
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+)
+
+// Organism is a configuration that was read and checked.
+type Organism struct {
+	Name string
+	// Prompts are the named blocks, with the text of those that are files.
+	Prompts   map[string]string
+	Listeners []Listener
+	Profiles  []Profile
+}
+
+// Listener declares a handler.
+type Listener struct {
+	// Name is unique.
+	Name string
+	// PayloadClass is the payload tag it takes.
+	PayloadClass string
+	// Handler is the implementation: AGENT/TOOL for a tool of an agent process,
+	// "agent" for one that thinks.
+	Handler     string
+	Description string
+	// SemanticDescription, if there is one, is what needs are matched with.
+	SemanticDescription string
+	// Usage tells agents when and how to use it.
+	Usage string
+	// Peers are the listeners it may send to.
+	Peers []string
+	// Ports are what it needs of the network.
+	Ports []int
+	Agent *Agent
+	// Callable offers a thinking listener to others as a tool.
+	Callable *Callable
+}
+
+// HandlerAgent is the Handler of a listener that thinks.
+const HandlerAgent = "agent"
+
+// Agent says how a listener thinks (AP-12.3.1).
+type Agent struct {
+	// Prompt is "a & b": the named blocks, joined by newlines.
+	Prompt        string
+	Model         string
+	MaxTokens     int
+	MaxIterations int
+}
+
+// Callable is a listener as others' tool (AP-15).
+type Callable struct {
+	Description string
+	Parameters  []Parameter
+	// Requires are the listeners that it needs to do its work.
+	Requires []string
+	// Profile, if set, is granted to it: it runs under that one instead of
+	// what it shares with its caller's.
+	Profile string
+}
+
+// Parameter is one argument of a Callable; Type is a JSON Schema type.
+type Parameter struct {
+	Name, Type string
+	Required   bool
+}
+
+// Profile says what a thread may reach.
+type Profile struct {
+	Name      string
+	Listeners []string
+	// Network are the ports that its listeners may use.
+	Network   []int
+	Retention pipeline.Retention
+	// LinuxUser is the account its listeners' processes run under, if any.
+	LinuxUser string
+}
+
+// Listener finds one by name.
+func (o *Organism) Listener(name string) (Listener, bool) {
+	i := slices.IndexFunc(o.Listeners, func(l Listener) bool { return l.Name == name })
+	if i < 0 {
+		return Listener{}, false
+	}
+	return o.Listeners[i], true
+}
+
+// Profile finds one by name.
+func (o *Organism) Profile(name string) (Profile, bool) {
+	i := slices.IndexFunc(o.Profiles, func(p Profile) bool { return p.Name == name })
+	if i < 0 {
+		return Profile{}, false
+	}
+	return o.Profiles[i], true
+}
+
+// problem is a value that cannot be used, by its place in the file.
+type problem struct {
+	path string // YAMLPath: $.listeners[2].peers
+	why  string
+}
+
+func (p *problem) Error() string { return p.path + ": " + p.why }
+
+func bad(path, format string, args ...any) error {
+	return &problem{path, fmt.Sprintf(format, args...)}
+}
+
+// ModelName is the handler that thinking listeners send to, and nobody else may.
+const ModelName = "model"
+
+// check finds what no single field shows. New pipelines check more: names,
+// tags, wildcards.
+func (o *Organism) check() error {
+	var errs []error
+	names := map[string]bool{ModelName: true}
+	for i, l := range o.Listeners {
+		at := fmt.Sprintf("$.listeners[%d]", i)
+		if names[l.Name] {
+			errs = append(errs, bad(at+".name", "%q is taken", l.Name))
+		}
+		names[l.Name] = true
+		errs = append(errs, o.checkListener(at, l))
+	}
+	profiles := map[string]bool{}
+	for i, p := range o.Profiles {
+		at := fmt.Sprintf("$.profiles.%s", p.Name)
+		if profiles[p.Name] {
+			errs = append(errs, bad(at, "%q is there twice", p.Name))
+		}
+		profiles[p.Name] = true
+		errs = append(errs, o.checkProfile(at, o.Profiles[i]))
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Organism) checkListener(at string, l Listener) error {
+	switch {
+	case l.Name == "":
+		return bad(at+".name", "is missing")
+	case l.PayloadClass == "":
+		return bad(at+".payload_class", "is missing")
+	case l.Description == "":
+		return bad(at+".description", "is missing")
+	case l.Handler == HandlerAgent && l.Agent == nil:
+		return bad(at+".handler", `"agent" needs an agent block`)
+	case l.Handler != HandlerAgent && l.Agent != nil:
+		return bad(at+".agent", "is for the handler %q only", HandlerAgent)
+	case l.Handler != HandlerAgent && !strings.Contains(l.Handler, "/"):
+		return bad(at+".handler", "must be AGENT/TOOL, or %q", HandlerAgent)
+	case l.Callable != nil && l.Agent == nil:
+		return bad(at+".callable", "is for the handler %q only", HandlerAgent)
+	}
+	for j, peer := range l.Peers {
+		if peer == ModelName {
+			return bad(fmt.Sprintf("%s.peers[%d]", at, j), "only agents reach the model, and by themselves")
+		}
+		if _, ok := o.Listener(peer); !ok {
+			return bad(fmt.Sprintf("%s.peers[%d]", at, j), "there is no listener %q", peer)
+		}
+	}
+	for j, port := range l.Ports {
+		if port < 1 || port > 65535 {
+			return bad(fmt.Sprintf("%s.ports[%d]", at, j), "%d is no port", port)
+		}
+	}
+	if l.Agent != nil {
+		if err := o.checkAgent(at+".agent", *l.Agent); err != nil {
+			return err
+		}
+	}
+	if l.Callable != nil {
+		return o.checkCallable(at+".callable", *l.Callable)
+	}
+	return nil
+}
+
+func (o *Organism) checkAgent(at string, a Agent) error {
+	switch {
+	case a.Model == "":
+		return bad(at+".model", "is missing")
+	case a.MaxTokens < 1:
+		return bad(at+".max_tokens", "must be 1 or more")
+	case a.MaxIterations < 1:
+		return bad(at+".max_iterations", "must be 1 or more")
+	}
+	if _, err := o.Prompt(a.Prompt); err != nil {
+		return bad(at+".prompt", "%v", err)
+	}
+	return nil
+}
+
+var errNoPrompt = errors.New("is empty")
+
+// Prompt joins the blocks that "a & b" names with newlines (AP-11.3.1).
+func (o *Organism) Prompt(expression string) (string, error) {
+	if strings.TrimSpace(expression) == "" {
+		return "", errNoPrompt
+	}
+	var blocks []string
+	for label := range strings.SplitSeq(expression, "&") {
+		label = strings.TrimSpace(label)
+		text, ok := o.Prompts[label]
+		if !ok {
+			return "", fmt.Errorf("there is no prompt %q", label)
+		}
+		blocks = append(blocks, text)
+	}
+	return strings.Join(blocks, "\n"), nil
+}
+
+func (o *Organism) checkCallable(at string, c Callable) error {
+	if c.Description == "" {
+		return bad(at+".description", "is missing")
+	}
+	seen := map[string]bool{}
+	for i, p := range c.Parameters {
+		place := fmt.Sprintf("%s.parameters[%d]", at, i)
+		switch {
+		case p.Name == "" || seen[p.Name]:
+			return bad(place+".name", "must be there, and once only")
+		case !slices.Contains([]string{"string", "integer", "number", "boolean", "object", "array"}, p.Type):
+			return bad(place+".type", "%q is no JSON Schema type", p.Type)
+		}
+		seen[p.Name] = true
+	}
+	for i, name := range c.Requires {
+		if _, ok := o.Listener(name); !ok {
+			return bad(fmt.Sprintf("%s.requires[%d]", at, i), "there is no listener %q", name)
+		}
+	}
+	if _, ok := o.Profile(c.Profile); c.Profile != "" && !ok {
+		return bad(at+".profile", "there is no profile %q", c.Profile)
+	}
+	return nil
+}
+
+func (o *Organism) checkProfile(at string, p Profile) error {
+	for i, name := range p.Listeners {
+		place := fmt.Sprintf("%s.listeners[%d]", at, i)
+		l, ok := o.Listener(name)
+		if !ok {
+			return bad(place, "there is no listener %q", name)
+		}
+		for _, port := range l.Ports {
+			if !slices.Contains(p.Network, port) {
+				return bad(place, "%s needs port %d, which the profile's network does not have", name, port)
+			}
+		}
+		if l.Callable == nil || l.Callable.Profile != "" {
+			continue
+		}
+		for _, need := range l.Callable.Requires {
+			if !slices.Contains(p.Listeners, need) {
+				return bad(place, "%s requires %s, which the profile does not have", name, need)
+			}
+		}
+	}
+	return nil
+}
