@@ -10,8 +10,8 @@ import (
 // ackPayload is the payload of TagAck.
 const ackPayload = `{"result":"ack","success":true}`
 
-// pipelineName is the sender of acknowledgements; nobody else may have it.
-const pipelineName = "pipeline"
+// Name is the sender of what the pipeline itself says; nobody else may have it.
+const Name = "pipeline"
 
 // caller is whoever waits for an answer: a handler that sent a message or, with
 // an empty handler, the outside source. Answers travel back along these links,
@@ -52,7 +52,7 @@ func (p *Pipeline) run(ctx context.Context, t *Thread, in Ingress) (Outcome, err
 	})
 	h := Header{Namespace: in.Namespace, Tag: in.Tag, Sender: in.Sender, Thread: t.id, Profile: t.table.profile}
 	p.trace(StageValidate, h)
-	if _, taken := p.handlers[in.Sender]; taken || in.Sender == pipelineName {
+	if _, taken := p.handlers[in.Sender]; taken || in.Sender == Name {
 		p.reject(ctx, RejectMalformed, h)
 		return Outcome{}, &MalformedError{"sender", "is a name inside the pipeline"}
 	}
@@ -78,6 +78,9 @@ func (f *flow) drain(ctx context.Context) (Outcome, error) {
 			return f.outcome, ErrChainExhausted
 		}
 		err := f.deliver(ctx, next)
+		if err != nil && next.answers == nil && !errors.Is(err, ErrJournal) {
+			err = errors.Join(err, f.refused(next.from, err))
+		}
 		if errors.Is(err, ErrJournal) {
 			return f.outcome, err
 		}
@@ -92,7 +95,7 @@ func (f *flow) drain(ctx context.Context) (Outcome, error) {
 		return f.outcome, f.outcome.Rejected[0]
 	}
 	// Everybody was silent: the outside source still learns that it is over.
-	e, err := f.own(pipelineName, TagAck, []byte(ackPayload))
+	e, err := f.own(Name, TagAck, []byte(ackPayload))
 	if err != nil {
 		return f.outcome, err
 	}
@@ -122,6 +125,9 @@ func (f *flow) secure(ctx context.Context, m parcel) (Handler, error) {
 	h := m.envelope.header
 	f.p.trace(StageSecurity, h)
 	name, ok := f.thread.table.route(h)
+	if m.answers != nil && f.thread.table.takes(m.to, h.Tag) {
+		name = m.to // reversed routing: it goes to who asked
+	}
 	if !ok || (m.from != f.outside && name != m.to) {
 		f.p.reject(ctx, RejectRoute, h)
 		return Handler{}, fmt.Errorf("%s: %w", h.Tag, ErrRouteNotFound)
@@ -227,12 +233,41 @@ func (f *flow) answer(ctx context.Context, handler Handler, replyTo *caller, r R
 		default:
 			f.queue = append(f.queue, parcel{envelope: e, from: &caller{handler: handler.Name, back: replyTo}, to: m.To})
 		}
+		if err != nil && r.kind != kindReply && !errors.Is(err, ErrJournal) {
+			err = errors.Join(err, f.refused(&caller{handler: handler.Name, back: replyTo}, err))
+		}
 		if errors.Is(err, ErrJournal) {
 			return err
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// refused tells a handler that takes errors what became of a message that it
+// sent. Every missing route reads the same, whatever the reason.
+func (f *flow) refused(from *caller, why error) error {
+	if from.handler == "" || !f.thread.table.takes(from.handler, TagError) {
+		return nil
+	}
+	failure := Failure{Code: "message.refused", Message: "the message was refused"}
+	var invalid *ResponseError
+	switch {
+	case errors.Is(why, ErrRouteNotFound):
+		failure = Failure{Code: "route.not_found", Message: ErrRouteNotFound.Error()}
+	case errors.Is(why, ErrNoDirective):
+		failure = Failure{Code: "directive.missing", Message: ErrNoDirective.Error()}
+	case errors.As(why, new(*HandlerPanicError)):
+		failure = Failure{Code: "handler.failed", Message: "the handler failed"}
+	case errors.As(why, &invalid) && invalid.Handler == from.handler:
+		failure = Failure{Code: "message.invalid", Message: clipText(invalid.Err.Error())}
+	}
+	e, err := f.own(Name, TagError, failure.payload())
+	if err != nil {
+		return err
+	}
+	f.queue = append(f.queue, parcel{envelope: e, from: &caller{}, to: from.handler, answers: from})
+	return nil
 }
 
 // checkpoint makes a new envelope of a handler's untrusted output: the tag must
@@ -261,7 +296,8 @@ func (f *flow) checkpoint(ctx context.Context, handler Handler, m Message) (Enve
 }
 
 // reply brings an answer back: outside, or to the handler that asked. There it
-// passes security like any message, so its table must route the tag to it.
+// passes security like any message: the profile must have the handler, and the
+// handler take the tag.
 func (f *flow) reply(ctx context.Context, handler string, to *caller, e Envelope, failure error) error {
 	if to.handler != "" {
 		f.queue = append(f.queue, parcel{envelope: e, from: &caller{handler: handler}, to: to.handler, answers: to})
@@ -285,11 +321,11 @@ func (f *flow) acknowledge(to *caller) error {
 	if to.handler == "" {
 		return nil
 	}
-	e, err := f.own(pipelineName, TagAck, []byte(ackPayload))
+	e, err := f.own(Name, TagAck, []byte(ackPayload))
 	if err != nil {
 		return err
 	}
-	if name, ok := f.thread.table.route(e.header); ok && name == to.handler {
+	if f.thread.table.takes(to.handler, TagAck) {
 		f.queue = append(f.queue, parcel{envelope: e, from: &caller{}, to: to.handler, answers: to})
 	}
 	return nil
@@ -307,8 +343,7 @@ func (f *flow) fail(ctx context.Context, handler string, to *caller, failure Fai
 	if err != nil {
 		return err
 	}
-	name, routed := f.thread.table.route(e.header)
-	for to.handler != "" && (!routed || name != to.handler) {
+	for to.handler != "" && !f.thread.table.takes(to.handler, TagError) {
 		to = to.back
 	}
 	return f.reply(ctx, handler, to, e, &HandlerError{Handler: handler, Failure: failure, Err: cause})

@@ -57,7 +57,7 @@ func (h Handler) check(schemas map[string]Validate) error {
 		return err
 	}
 	switch {
-	case h.Name == pipelineName:
+	case h.Name == Name:
 		return errors.New("name is the pipeline's own")
 	case h.Description == "":
 		return errors.New("description is empty")

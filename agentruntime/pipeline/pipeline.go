@@ -197,6 +197,15 @@ func (p *Pipeline) Open(id ThreadID, profile string) (*Thread, error) {
 	return p.begin(id, table, nil)
 }
 
+// Active finds a thread that has not ended. It is for whoever runs the node; no
+// handler is given it.
+func (p *Pipeline) Active(id ThreadID) (*Thread, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t, ok := p.threads[id]
+	return t, ok
+}
+
 func (p *Pipeline) begin(id ThreadID, table *Table, parent *Thread) (*Thread, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

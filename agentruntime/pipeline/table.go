@@ -32,6 +32,9 @@ type Table struct {
 	profile   string
 	retention Retention
 	routes    map[string]string
+	// takers are all handlers of the profile that take a tag. The first is the
+	// route; an answer may go to another, if that is who asked.
+	takers map[string][]string
 }
 
 // NewTable builds the table of a profile over the given handlers. shadowed are
@@ -48,7 +51,7 @@ func NewTable(p Profile, handlers []Handler) (t *Table, shadowed []Route, err er
 	for _, h := range handlers {
 		byName[h.Name] = h
 	}
-	t = &Table{profile: p.Name, retention: p.Retention.orDefault(), routes: map[string]string{}}
+	t = &Table{profile: p.Name, retention: p.Retention.orDefault(), routes: map[string]string{}, takers: map[string][]string{}}
 	if err := t.retention.check(); err != nil {
 		return fail(err)
 	}
@@ -66,6 +69,7 @@ func NewTable(p Profile, handlers []Handler) (t *Table, shadowed []Route, err er
 		}
 		seen[name] = true
 		for _, tag := range h.Tags {
+			t.takers[tag] = append(t.takers[tag], name)
 			if _, taken := t.routes[tag]; taken {
 				shadowed = append(shadowed, Route{tag, name})
 				continue
@@ -81,6 +85,10 @@ func (t *Table) route(h Header) (handler string, ok bool) {
 	handler, ok = t.routes[h.Tag]
 	return handler, ok
 }
+
+// takes reports whether an answer with this tag may go to the handler: the
+// profile has it, and it takes the tag.
+func (t *Table) takes(handler, tag string) bool { return slices.Contains(t.takers[tag], handler) }
 
 // Profile returns the name of the profile the table was built for.
 func (t *Table) Profile() string { return t.profile }
@@ -108,9 +116,10 @@ func (t *Table) Covers(other *Table) bool {
 
 // restrict keeps of the table what keep names.
 func (t *Table) restrict(keep []string) *Table {
-	routes := maps.Clone(t.routes)
+	routes, takers := maps.Clone(t.routes), maps.Clone(t.takers)
 	maps.DeleteFunc(routes, func(tag, _ string) bool { return !slices.Contains(keep, tag) })
-	return &Table{profile: t.profile, retention: t.retention, routes: routes}
+	maps.DeleteFunc(takers, func(tag string, _ []string) bool { return !slices.Contains(keep, tag) })
+	return &Table{profile: t.profile, retention: t.retention, routes: routes, takers: takers}
 }
 
 // isWildcard knows the spellings that configurations use for "every".

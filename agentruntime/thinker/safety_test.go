@@ -102,14 +102,18 @@ func TestInjections(t *testing.T) {
 }
 
 // Even an agent that was configured with a tool too many reaches only what the
-// table of its thread has.
+// table of its thread has; the model reads that there is no such route.
 func TestTableDecides(t *testing.T) {
 	cfg := config()
 	cfg.Tools = append(cfg.Tools, Tool{Name: "erase", Handler: "eraser", Tag: "EraseRequest", Answers: []string{"EraseRequest.result"}, Schema: calc.Schema})
 	ask := mock(t, call(scripted.Call("1", "erase", "{}")), say("done"))
 	w := build(t, cfg, ask, replies("CalcRequest", "ok"))
-	if _, err := w.do(t.Context(), Task{Task: "x"}); !errors.Is(err, pipeline.ErrRouteNotFound) || len(w.called) != 0 {
-		t.Errorf("%v, called %q", err, w.called)
+	a, err := w.do(t.Context(), Task{Task: "x"})
+	if err != nil || a.Text != "done" || len(w.called) != 0 {
+		t.Errorf("%+v, %v, called %q", a, err, w.called)
+	}
+	if read := w.asked[1].Messages; !strings.Contains(read[len(read)-1].Content, "route.not_found") {
+		t.Errorf("the model read %+v", read)
 	}
 	// Under the profile that has it the same configuration works.
 	w = build(t, cfg, mock(t, call(scripted.Call("1", "erase", "{}")), say("done")), replies("CalcRequest", "ok"))

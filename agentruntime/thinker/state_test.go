@@ -53,15 +53,16 @@ func TestBrokenFlow(t *testing.T) {
 		cfg := config()
 		cfg.Timeout = time.Minute
 		first := true
+		ctx, giveUp := context.WithCancel(t.Context())
+		defer giveUp()
 		w := build(t, cfg, mock(t, call(scripted.Call("1", "calc", "x")), say("first"), say("second"), say("third")), func(context.Context, pipeline.Payload, pipeline.Context) (pipeline.Response, error) {
 			if first {
 				first = false
-				panic("broken")
+				giveUp()
 			}
 			return pipeline.Reply("CalcRequest.result", []byte("ok")), nil
 		})
-		var panicked *pipeline.HandlerPanicError
-		if _, err := w.do(t.Context(), Task{Task: "a"}); !errors.As(err, &panicked) || len(w.thinker.talks) != 1 {
+		if _, err := w.do(ctx, Task{Task: "a"}); !errors.Is(err, context.Canceled) || len(w.thinker.talks) != 1 {
 			t.Fatalf("%v, %d conversations", err, len(w.thinker.talks))
 		}
 		a, err := w.do(t.Context(), Task{Task: "b"})

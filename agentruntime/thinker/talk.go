@@ -60,7 +60,7 @@ func (t *Thinker) begin(k *talk, p pipeline.Payload, c pipeline.Context) (pipeli
 func (k *talk) expects(tag, sender string) bool {
 	switch {
 	case k.calling == nil:
-		return sender == k.model && (tag == TagResponse || tag == pipeline.TagError)
+		return sender == k.model && (tag == TagResponse || tag == pipeline.TagError) || sender == pipeline.Name && tag == pipeline.TagError
 	case tag == pipeline.TagError || tag == pipeline.TagAck:
 		return true
 	}

@@ -88,8 +88,7 @@ func New(cfg Config) (*Thinker, error) {
 	return t, nil
 }
 
-// Handler is the agent's place in a pipeline. A profile has room for one
-// thinker: the model's answers have one tag, and a tag has one handler.
+// Handler is the agent's place in a pipeline.
 func (t *Thinker) Handler() pipeline.Handler {
 	h := pipeline.Handler{
 		Name: t.cfg.Name, Description: t.cfg.Description,
