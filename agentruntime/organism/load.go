@@ -18,6 +18,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/agentruntime/thinker"
 )
 
 // Bounds of a configuration, in bytes.
@@ -67,21 +68,16 @@ func (p *promptDoc) UnmarshalYAML(src []byte) error {
 }
 
 type listenerDoc struct {
-	Name                string   `yaml:"name"`
-	PayloadClass        string   `yaml:"payload_class"`
-	Handler             string   `yaml:"handler"`
-	Description         string   `yaml:"description"`
-	SemanticDescription string   `yaml:"semantic_description"`
-	Usage               string   `yaml:"usage_instructions"`
-	Peers               []string `yaml:"peers"`
-	Ports               []int    `yaml:"ports"`
-	Agent               *struct {
-		Prompt        string `yaml:"prompt"`
-		Model         string `yaml:"model"`
-		MaxTokens     int    `yaml:"max_tokens"`
-		MaxIterations int    `yaml:"max_iterations"`
-	} `yaml:"agent"`
-	Callable *struct {
+	Name                string         `yaml:"name"`
+	PayloadClass        string         `yaml:"payload_class"`
+	Handler             string         `yaml:"handler"`
+	Description         string         `yaml:"description"`
+	SemanticDescription string         `yaml:"semantic_description"`
+	Usage               string         `yaml:"usage_instructions"`
+	Peers               []string       `yaml:"peers"`
+	Ports               []int          `yaml:"ports"`
+	Agent               *thinker.Agent `yaml:"agent"`
+	Callable            *struct {
 		Description string `yaml:"description"`
 		Parameters  []struct {
 			Name     string `yaml:"name"`
@@ -198,10 +194,7 @@ func (p promptDoc) read(dir string) (string, error) {
 func (l listenerDoc) listener() Listener {
 	out := Listener{
 		Name: l.Name, PayloadClass: l.PayloadClass, Handler: l.Handler, Description: l.Description,
-		SemanticDescription: l.SemanticDescription, Usage: l.Usage, Peers: l.Peers, Ports: l.Ports,
-	}
-	if a := l.Agent; a != nil {
-		out.Agent = &Agent{Prompt: a.Prompt, Model: a.Model, MaxTokens: a.MaxTokens, MaxIterations: a.MaxIterations}
+		SemanticDescription: l.SemanticDescription, Usage: l.Usage, Peers: l.Peers, Ports: l.Ports, Agent: l.Agent,
 	}
 	if c := l.Callable; c != nil {
 		out.Callable = &Callable{Description: c.Description, Requires: c.Requires, Profile: c.Profile}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/agentruntime/thinker"
 )
 
 // Organism is a configuration that was read and checked.
@@ -40,22 +41,14 @@ type Listener struct {
 	Peers []string
 	// Ports are what it needs of the network.
 	Ports []int
-	Agent *Agent
+	// Agent says how a listener thinks.
+	Agent *thinker.Agent
 	// Callable offers a thinking listener to others as a tool.
 	Callable *Callable
 }
 
 // HandlerAgent is the Handler of a listener that thinks.
 const HandlerAgent = "agent"
-
-// Agent says how a listener thinks (AP-12.3.1).
-type Agent struct {
-	// Prompt is "a & b": the named blocks, joined by newlines.
-	Prompt        string
-	Model         string
-	MaxTokens     int
-	MaxIterations int
-}
 
 // Callable is a listener as others' tool (AP-15).
 type Callable struct {
@@ -189,7 +182,7 @@ func (o *Organism) checkListener(at string, l Listener) error {
 	return nil
 }
 
-func (o *Organism) checkAgent(at string, a Agent) error {
+func (o *Organism) checkAgent(at string, a thinker.Agent) error {
 	switch {
 	case a.Model == "":
 		return bad(at+".model", "is missing")

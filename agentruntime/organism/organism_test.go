@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/agentruntime/thinker"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
@@ -81,7 +82,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	coder, _ := o.Listener("coder")
-	if o.Name != "workshop" || len(o.Listeners) != 4 || *coder.Agent != (Agent{"no_paperclipper & coding_base", "opus", 4096, 20}) {
+	if o.Name != "workshop" || len(o.Listeners) != 4 || *coder.Agent != (thinker.Agent{Prompt: "no_paperclipper & coding_base", Model: "opus", MaxTokens: 4096, MaxIterations: 20}) {
 		t.Errorf("read %+v", o)
 	}
 	if text, err := o.Prompt(coder.Agent.Prompt); err != nil || text != "You stop when the task is done.\nWrite Go." {

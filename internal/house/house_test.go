@@ -47,7 +47,7 @@ var rooms = map[string][]string{
 	"agentruntime/host":             {"agentruntime/cgroup", "agentruntime/guard", "agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
 	"agentruntime/pipeline":         {"hashing"},
 	"agentruntime/routing":          {"agentruntime/pipeline"},
-	"agentruntime/organism":         {"agentruntime/pipeline"},
+	"agentruntime/organism":         {"agentruntime/model/chat", "agentruntime/pipeline", "agentruntime/routing", "agentruntime/thinker"},
 	"agentruntime/message":          {"hashing", "agentruntime/pipeline", "agentruntime/redact", "agentruntime/wire"},
 	"agentruntime/curator":          {"hashing", "agentruntime/pipeline"},
 	"agentruntime/model/chat":       {"hashing"},

@@ -1,0 +1,326 @@
+package organism
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
+	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/agentruntime/routing"
+	"github.com/lightwork-market/lightwork/agentruntime/thinker"
+)
+
+// Namespace is that of an organism's messages.
+const Namespace = "urn:agentos:tools:v1"
+
+// ResultSuffix makes the tag of a tool's answer of that of its request.
+const ResultSuffix = ".result"
+
+// CallSuffix makes the tag, and the handler's name, under which others call a
+// callable listener.
+const CallSuffix = ".call"
+
+// Tool is the implementation of a listener that does not think.
+type Tool struct {
+	// Request and Response are JSON Schemas, and CheckRequest and CheckResponse
+	// hold a payload against them. A tool has both (AP-9.1.1).
+	Request, Response           json.RawMessage
+	CheckRequest, CheckResponse pipeline.Validate
+	// Do does one call and returns its output, or a *pipeline.HandlerError's
+	// Failure as error.
+	Do func(ctx context.Context, input []byte) ([]byte, error)
+}
+
+// Failure makes a structured failure an error that Do may return.
+type Failure struct{ pipeline.Failure }
+
+func (f *Failure) Error() string { return f.Code + ": " + f.Message }
+
+// Parts are what an organism is built of beside its configuration.
+type Parts struct {
+	// Tool finds the implementation of a Handler AGENT/TOOL.
+	Tool func(ref string) (Tool, error)
+	// Compile makes a check of a JSON Schema.
+	Compile func(schema json.RawMessage) (pipeline.Validate, error)
+	// Chat asks the model. Nil: a listener that thinks is an error.
+	Chat          func(ctx context.Context, r chat.Request, onText func(string)) (chat.Response, error)
+	Journal       pipeline.Journal
+	Audit         pipeline.Audit
+	DirectiveLive func(ctx context.Context, id string) (bool, error)
+	Logger        *slog.Logger
+}
+
+// Built is an organism at work. It does not change: a configuration that was
+// read again is built anew, and threads that began in this one stay in it.
+type Built struct {
+	*Organism
+	Pipeline *pipeline.Pipeline
+	// Capabilities are what needs in natural language are matched with.
+	Capabilities []routing.Capability
+
+	calls atomic.Uint64 // numbers the threads of called listeners
+}
+
+// Build makes the pipeline.
+func Build(o *Organism, parts Parts) (*Built, error) {
+	b := &builder{
+		o: o, parts: parts, out: &Built{Organism: o},
+		cfg: pipeline.Config{
+			Schemas: map[string]pipeline.Validate{}, Journal: parts.Journal, Audit: parts.Audit,
+			DirectiveLive: parts.DirectiveLive, Logger: parts.Logger,
+		},
+		tools: map[string]thinker.Tool{},
+	}
+	if err := b.build(); err != nil {
+		return nil, fmt.Errorf("organism %s: %w", o.Name, err)
+	}
+	return b.out, nil
+}
+
+type builder struct {
+	o     *Organism
+	parts Parts
+	cfg   pipeline.Config
+	out   *Built
+	// tools are what agents may call, by the name of the listener.
+	tools map[string]thinker.Tool
+}
+
+func (b *builder) build() error {
+	// What agents call must be known before the agents are.
+	for _, l := range b.o.Listeners {
+		err := b.addTool(l)
+		if err == nil && l.Callable != nil {
+			err = b.addCallable(l)
+		}
+		if err != nil {
+			return fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+	}
+	if err := b.addAgents(); err != nil {
+		return err
+	}
+	for _, p := range b.o.Profiles {
+		b.cfg.Profiles = append(b.cfg.Profiles, b.profile(p))
+	}
+	var err error
+	b.out.Pipeline, err = pipeline.New(b.cfg)
+	return err
+}
+
+func (b *builder) addTool(l Listener) error {
+	if l.Agent != nil {
+		return nil
+	}
+	t, err := b.parts.Tool(l.Handler)
+	if err != nil {
+		return err
+	}
+	answer := l.PayloadClass + ResultSuffix
+	b.cfg.Schemas[l.PayloadClass], b.cfg.Schemas[answer] = t.CheckRequest, t.CheckResponse
+	b.cfg.Handlers = append(b.cfg.Handlers, pipeline.Handler{
+		Name: l.Name, Description: l.Description, Tags: []string{l.PayloadClass}, Outputs: []string{answer}, Peers: l.Peers, Tool: true,
+		Handle: func(ctx context.Context, p pipeline.Payload, _ pipeline.Context) (pipeline.Response, error) {
+			out, err := t.Do(ctx, p.Bytes)
+			var failed *Failure
+			if errors.As(err, &failed) {
+				return pipeline.Fail(failed.Failure), nil
+			}
+			if err != nil {
+				return pipeline.Response{}, err
+			}
+			return pipeline.Reply(answer, out), nil
+		},
+	})
+	b.offer(l, l.Description, t.Request, l.Name, l.PayloadClass, answer)
+	return nil
+}
+
+// offer makes a handler known to agents and to semantic routing.
+func (b *builder) offer(l Listener, description string, schema json.RawMessage, handler, tag, answer string) {
+	check := b.cfg.Schemas[tag]
+	text := description
+	if l.Usage != "" {
+		text += "\n" + l.Usage
+	}
+	b.tools[l.Name] = thinker.Tool{
+		Name: l.Name, Description: text, Schema: schema, Check: check, Handler: handler, Tag: tag, Answers: []string{answer},
+	}
+	if l.SemanticDescription != "" {
+		description = l.SemanticDescription
+	}
+	b.out.Capabilities = append(b.out.Capabilities, routing.Capability{
+		Name: handler, Tag: tag, Description: description, Schema: schema, Check: check,
+	})
+}
+
+// addAgents makes the thinking listeners, and the model that only they reach.
+func (b *builder) addAgents() error {
+	var names []string
+	for _, l := range b.o.Listeners {
+		if l.Agent == nil {
+			continue
+		}
+		names = append(names, l.Name)
+		cfg := thinker.Config{
+			Name: l.Name, Description: l.Description, Agent: *l.Agent, Prompts: b.o.Prompts, Tag: l.PayloadClass, Model: ModelName,
+			Logger: b.parts.Logger,
+		}
+		for _, peer := range l.Peers {
+			tool, ok := b.tools[peer]
+			if !ok {
+				return fmt.Errorf("listener %s: peer %s is an agent that is not callable", l.Name, peer)
+			}
+			cfg.Tools = append(cfg.Tools, tool)
+		}
+		t, err := thinker.New(cfg)
+		if err != nil {
+			return err
+		}
+		maps.Copy(b.cfg.Schemas, thinker.Schemas(l.PayloadClass))
+		b.cfg.Handlers = append(b.cfg.Handlers, t.Handler())
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if b.parts.Chat == nil {
+		return fmt.Errorf("listener %s thinks, and no model is configured", names[0])
+	}
+	model, err := thinker.Model(thinker.ModelConfig{Name: ModelName, Description: "asks the language model", Thinkers: names, Chat: b.parts.Chat})
+	if err != nil {
+		return err
+	}
+	b.cfg.Handlers = append(b.cfg.Handlers, model)
+	return thinker.OneThinker(b.cfg.Handlers, ModelName, names)
+}
+
+func (b *builder) profile(p Profile) pipeline.Profile {
+	out := pipeline.Profile{Name: p.Name, Retention: p.Retention}
+	thinks := false
+	for _, name := range p.Listeners {
+		out.Handlers = append(out.Handlers, name)
+		l, _ := b.o.Listener(name)
+		if l.Callable != nil {
+			out.Handlers = append(out.Handlers, name+CallSuffix)
+		}
+		thinks = thinks || l.Agent != nil
+	}
+	if thinks {
+		out.Handlers = append(out.Handlers, ModelName)
+	}
+	return out
+}
+
+// addCallable makes the handler by which others call a thinking listener.
+func (b *builder) addCallable(l Listener) error {
+	schema, err := l.Callable.schema()
+	if err != nil {
+		return err
+	}
+	check, err := b.parts.Compile(schema)
+	if err != nil {
+		return fmt.Errorf("callable: %w", err)
+	}
+	tag := l.Name + CallSuffix
+	answer := tag + ResultSuffix
+	b.cfg.Schemas[tag], b.cfg.Schemas[answer] = check, thinker.Schemas("")[thinker.TagAnswer]
+	b.cfg.Handlers = append(b.cfg.Handlers, pipeline.Handler{
+		Name: tag, Description: l.Callable.Description, Tags: []string{tag}, Outputs: []string{answer}, Tool: true,
+		Handle: func(ctx context.Context, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
+			return b.out.call(ctx, l, answer, p.Bytes, c.Thread)
+		},
+	})
+	b.offer(l, l.Callable.Description, schema, tag, tag, answer)
+	return nil
+}
+
+func (c Callable) schema() (json.RawMessage, error) {
+	properties, required := map[string]any{}, []string{}
+	for _, p := range c.Parameters {
+		properties[p.Name] = map[string]string{"type": p.Type}
+		if p.Required {
+			required = append(required, p.Name)
+		}
+	}
+	return json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+// call runs a callable listener in a thread of its own. That is a child of the
+// caller's, with no more than the caller reaches and no more than the listener
+// needs; or, where the configuration grants a profile, a thread under that.
+func (b *Built) call(ctx context.Context, l Listener, answer string, args []byte, from pipeline.ThreadID) (pipeline.Response, error) {
+	thread, err := b.callee(l, from)
+	if err != nil {
+		return pipeline.Response{}, err
+	}
+	task, err := json.Marshal(thinker.Task{Task: taskText(l, args)})
+	if err != nil {
+		return pipeline.Response{}, err
+	}
+	came := pipeline.CallFrom(ctx)
+	out, err := thread.Submit(ctx, pipeline.Ingress{
+		Namespace: Namespace, Tag: l.PayloadClass, Payload: task, Sender: "caller:" + l.Name,
+		DirectiveID: came.DirectiveID, RequestID: came.RequestID, CorrelationID: came.CorrelationID, Stream: came.Stream,
+	})
+	thread.Finish(err == nil)
+	var failed *pipeline.HandlerError
+	switch {
+	case errors.As(err, &failed):
+		return pipeline.Fail(failed.Failure), nil
+	case errors.Is(err, pipeline.ErrRouteNotFound):
+		return pipeline.Fail(pipeline.Failure{Code: "route.not_found", Message: pipeline.ErrRouteNotFound.Error()}), nil
+	case err != nil:
+		return pipeline.Response{}, err
+	}
+	return pipeline.Reply(answer, out.Reply.Payload()), nil
+}
+
+func (b *Built) callee(l Listener, from pipeline.ThreadID) (*pipeline.Thread, error) {
+	segment := fmt.Sprintf("call-%d[%s]", b.calls.Add(1), l.Name)
+	parent, ok := b.Pipeline.Active(from)
+	if !ok {
+		return nil, fmt.Errorf("thread %s is not active", from)
+	}
+	if l.Callable.Profile != "" {
+		id, err := from.Child(segment)
+		if err != nil {
+			return nil, err
+		}
+		return b.Pipeline.Open(id, l.Callable.Profile)
+	}
+	keep := []string{l.PayloadClass, thinker.TagAnswer, thinker.TagRequest, thinker.TagResponse, pipeline.TagError, pipeline.TagAck}
+	for _, peer := range l.Peers {
+		p, _ := b.Listener(peer)
+		tag := p.PayloadClass
+		if p.Callable != nil {
+			tag = p.Name + CallSuffix
+		}
+		keep = append(keep, tag, tag+ResultSuffix)
+	}
+	return parent.Spawn(segment, pipeline.Keep(keep...))
+}
+
+// taskText translates a call to a task: the arguments by their names.
+func taskText(l Listener, args []byte) string {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(args, &values); err != nil {
+		return string(args)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n", l.Callable.Description)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		var s string
+		if json.Unmarshal(values[name], &s) != nil {
+			s = string(values[name])
+		}
+		fmt.Fprintf(&text, "\n%s: %s", name, s)
+	}
+	return text.String()
+}
