@@ -25,8 +25,9 @@ const (
 	DefaultUnfoldAbove = 0.3
 )
 
-// maxScored is how much of an original is read for its relevance, in bytes.
-const maxScored = 64 << 10
+// maxScored is how much of an original is read for its relevance, in bytes. What
+// matters only further behind is missed; then the model has to ask.
+const maxScored = 32 << 10
 
 // Score says how relevant each text is to the task, 0 to 1, in the order of the
 // texts.
@@ -149,17 +150,13 @@ func (c *Curator) turn(ctx context.Context, thread pipeline.ThreadID, task strin
 
 // read lists a thread's segments with their relevance to the task.
 func (c *Curator) read(ctx context.Context, thread pipeline.ThreadID, task string) ([]item, error) {
-	segments, err := c.cfg.Store.Segments(ctx, thread)
+	segments, err := c.cfg.Store.Segments(ctx, thread, maxScored)
 	if err != nil {
 		return nil, err
 	}
 	texts := make([]string, len(segments))
-	for i, s := range segments {
-		data, err := c.cfg.Store.Original(ctx, thread, s.ID)
-		if err != nil {
-			return nil, err
-		}
-		texts[i] = string(data[:min(len(data), maxScored)])
+	for i := range segments {
+		texts[i], segments[i].Content = string(segments[i].Content), nil
 	}
 	scores := c.cfg.Score(task, texts)
 	if len(scores) != len(texts) {
@@ -263,7 +260,7 @@ func (c *Curator) view(ctx context.Context, thread pipeline.ThreadID, items []it
 // must be empty. See Returned for what becomes of its context.
 func (c *Curator) Return(ctx context.Context, r Returned) error {
 	if r.Retention.Policy == pipeline.RetainDays {
-		segments, err := c.cfg.Store.Segments(ctx, r.Thread)
+		segments, err := c.cfg.Store.Segments(ctx, r.Thread, 0)
 		if err != nil {
 			return fmt.Errorf("return %s: %w", r.Thread, err)
 		}

@@ -248,7 +248,7 @@ func TestReturnFoldsWithSummaries(t *testing.T) {
 		w := newWorld(t, curator.Config{})
 		w.put(t, billing, parsing)
 		must(t, w.Return(t.Context(), curator.Returned{Thread: "root", Retention: tt.retention}))
-		segments, err := w.cfg.Store.Segments(t.Context(), "root")
+		segments, err := w.cfg.Store.Segments(t.Context(), "root", 0)
 		must(t, err)
 		got := []struct {
 			ID     curator.ID

@@ -109,7 +109,7 @@ func TestGivingUpDuringASummaryChangesNothing(t *testing.T) {
 	if _, _, err := w.Turn(ctx, "root", "fix the parser tests"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Turn = %v", err)
 	}
-	segments, err := w.cfg.Store.Segments(t.Context(), "root")
+	segments, err := w.cfg.Store.Segments(t.Context(), "root", 0)
 	must(t, err)
 	for _, s := range segments {
 		if s.Status != curator.Expanded {

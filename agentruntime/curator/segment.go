@@ -54,7 +54,7 @@ type Segment struct {
 	ID       ID
 	ThreadID pipeline.ThreadID
 	// Content is what a View shows: the original, or the summary of a Folded
-	// one. A Store leaves it empty.
+	// one. A Store gives the beginning of the original.
 	Content     []byte
 	ContentType string // media type, for example "text/plain"
 	// Relevance, 0 to 1, is to the task of the last status change; in a View to
@@ -115,8 +115,9 @@ type Returned struct {
 
 // Store keeps segments. What it did is durable when a method returns.
 type Store interface {
-	// Segments returns a thread's segments, the oldest first.
-	Segments(ctx context.Context, thread pipeline.ThreadID) ([]Segment, error)
+	// Segments returns a thread's segments, the oldest first, each with the first
+	// head bytes of its original.
+	Segments(ctx context.Context, thread pipeline.ThreadID, head int) ([]Segment, error)
 	// Original returns a segment's bytes as they were put, in whatever tier.
 	Original(ctx context.Context, thread pipeline.ThreadID, id ID) ([]byte, error)
 	// Apply makes all the changes or none. A segment that is no longer where a

@@ -52,7 +52,7 @@ func TestAskingForWhatIsOutOfView(t *testing.T) {
 	if view.Evicted == 0 {
 		t.Fatal(shown(view))
 	}
-	before, err := w.cfg.Store.Segments(t.Context(), "root")
+	before, err := w.cfg.Store.Segments(t.Context(), "root", 0)
 	must(t, err)
 	for request, want := range map[string]curator.Original{
 		`{"id":"ctx-1"}`: {ID: "ctx-1", ContentType: "text/plain", Content: weather},
@@ -89,7 +89,7 @@ func TestAskingForWhatIsOutOfView(t *testing.T) {
 			t.Errorf("%.60s was answered", request)
 		}
 	}
-	after, err := w.cfg.Store.Segments(t.Context(), "root")
+	after, err := w.cfg.Store.Segments(t.Context(), "root", 0)
 	must(t, err)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("asking changed the tiers:\n%s", diff)

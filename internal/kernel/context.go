@@ -12,16 +12,21 @@ import (
 
 // Bounds of a thread's context.
 const (
-	maxContentType = 128
-	maxSegments    = 10_000 // that are not pruned, a thread
+	// MaxSegmentBytes bounds one segment: as much as a pipeline's message may hold.
+	MaxSegmentBytes = 16 << 20
+	maxContentType  = 128
+	maxSegments     = 2000 // a thread
 )
 
 // PutSegment adds a piece of context to an Active thread (ErrNotFound,
 // ErrConflict). It is Expanded, of relevance 1: what was just said matters.
-// ErrTooLarge if the thread has 10,000, or content is over MaxContentBytes.
+// ErrTooLarge if the thread has 2,000, or content is over MaxSegmentBytes.
 func (tx *Tx) PutSegment(thread, contentType string, content []byte) (curator.ID, error) {
 	if !isContentType(contentType) {
 		return 0, fmt.Errorf("content type %.40q: %w", contentType, ErrInvalid)
+	}
+	if len(content) > MaxSegmentBytes {
+		return 0, fmt.Errorf("segment of %d bytes, at most %d: %w", len(content), MaxSegmentBytes, ErrTooLarge)
 	}
 	switch state, err := tx.threadState(thread); {
 	case err != nil:
@@ -67,14 +72,16 @@ func (tx *Tx) appendSegmentState(c curator.Change, summary *hashing.Digest) erro
 
 // liveSegments are those of the segments of a thread that are not pruned.
 const liveSegments = `SELECT c.id, c.thread_id, c.content_type, c.relevance, c.status, c.byte_size, c.token_estimate,
-		c.asked_for, c.summary, s.bytes
+		c.asked_for, c.summary, s.bytes,
+		CASE WHEN ?2 > 0 THEN (SELECT substr(o.bytes, 1, ?2) FROM contents o WHERE o.digest = c.content) END
 	FROM context_current c LEFT JOIN contents s ON s.digest = c.summary
-	WHERE c.thread_id = ? AND c.status <> 'Pruned'`
+	WHERE c.thread_id = ?1 AND c.status <> 'Pruned'`
 
 // Segments returns the segments of a thread that are not pruned, the oldest
-// first, without their originals.
-func (tx *Tx) Segments(thread string) ([]curator.Segment, error) {
-	rows, err := tx.Query(liveSegments+" ORDER BY c.id", thread)
+// first, with the first head bytes of each original. Those bytes are not
+// verified; SegmentContent's are.
+func (tx *Tx) Segments(thread string, head int) ([]curator.Segment, error) {
+	rows, err := tx.Query(liveSegments+" ORDER BY c.id", thread, head)
 	if err != nil {
 		return nil, fmt.Errorf("read context: %w", err)
 	}
@@ -94,7 +101,7 @@ func scanSegment(rows *sql.Rows) (s curator.Segment, err error) {
 	var summary hashing.Digest
 	var text []byte
 	err = rows.Scan(&s.ID, &s.ThreadID, &s.ContentType, &s.Relevance, &s.Status, &s.ByteSize, &s.TokenEstimate,
-		into(&s.AskedFor), into(&summary), &text)
+		into(&s.AskedFor), into(&summary), &text, &s.Content)
 	if err == nil && !summary.IsZero() && hashing.Bytes(text) != summary {
 		err = fmt.Errorf("summary of %s: %w", s.ID, ErrCorrupt)
 	}

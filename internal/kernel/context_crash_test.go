@@ -266,7 +266,7 @@ func TestContextSurvivesAKillAtAnyTime(t *testing.T) {
 		k.view(t, func(tx *Tx) error {
 			threads, err := tx.strings("SELECT thread_id FROM threads")
 			for _, thread := range threads {
-				s, err := tx.Segments(thread)
+				s, err := tx.Segments(thread, 0)
 				if err != nil || len(s) != 1 {
 					return fmt.Errorf("%s: %d segments, %w", thread, len(s), err)
 				}

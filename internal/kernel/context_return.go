@@ -127,7 +127,7 @@ func (tx *Tx) expireContext(id string, at time.Time) error {
 // and summaries that nothing else refers to. It returns how many it ended. That
 // they were there, how large they were and their digests stay on record.
 func (tx *Tx) pruneContext(id string) (int, error) {
-	segments, err := tx.Segments(id)
+	segments, err := tx.Segments(id, 0)
 	if err != nil {
 		return 0, err
 	}

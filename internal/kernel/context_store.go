@@ -27,10 +27,11 @@ func (s ContextStore) Put(ctx context.Context, thread pipeline.ThreadID, content
 	return id, err
 }
 
-// Segments returns a thread's segments that are not pruned, the oldest first.
-func (s ContextStore) Segments(ctx context.Context, thread pipeline.ThreadID) (list []curator.Segment, err error) {
+// Segments returns a thread's segments that are not pruned, the oldest first; see
+// Tx.Segments.
+func (s ContextStore) Segments(ctx context.Context, thread pipeline.ThreadID, head int) (list []curator.Segment, err error) {
 	err = s.k.View(ctx, func(tx *Tx) error {
-		list, err = tx.Segments(string(thread))
+		list, err = tx.Segments(string(thread), head)
 		return err
 	})
 	return list, err

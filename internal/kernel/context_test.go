@@ -18,7 +18,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// putAll puts texts on the thread root, which it creates.
+// putSegments puts texts on the thread root, which it creates.
 func putSegments(t testing.TB, k *testKernel, texts ...string) (ids []curator.ID) {
 	t.Helper()
 	k.update(t, func(tx *Tx) error {
@@ -40,7 +40,7 @@ func putSegments(t testing.TB, k *testKernel, texts ...string) (ids []curator.ID
 func segments(t testing.TB, k *testKernel, thread string) (list []curator.Segment) {
 	t.Helper()
 	k.view(t, func(tx *Tx) (err error) {
-		list, err = tx.Segments(thread)
+		list, err = tx.Segments(thread, 0)
 		return err
 	})
 	return list
@@ -112,7 +112,7 @@ func TestContextRefuses(t *testing.T) {
 		"put: no type":              {put("root", "", nil), ErrInvalid},
 		"put: type with a line end": {put("root", "text/plain\n", nil), ErrInvalid},
 		"put: long type":            {put("root", strings.Repeat("x", 129), nil), ErrInvalid},
-		"put: too large":            {put("root", "text/plain", make([]byte, MaxContentBytes+1)), ErrTooLarge},
+		"put: too large":            {put("root", "text/plain", make([]byte, MaxSegmentBytes+1)), ErrTooLarge},
 		"change: unknown segment":   {change("root", func(c *curator.Change) { c.ID = 99 }), ErrNotFound},
 		"change: another thread's":  {change("root.other", func(*curator.Change) {}), ErrNotFound},
 		"change: not where it is":   {change("root", func(c *curator.Change) { c.From = curator.Evicted }), ErrConflict},

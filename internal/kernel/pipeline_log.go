@@ -50,7 +50,7 @@ func (l *PipelineLog) Append(ctx context.Context, e pipeline.Entry) error {
 			Thread: string(e.Thread), Direction: Direction(e.Direction), Handler: e.Handler, PayloadTag: e.PayloadTag,
 			PayloadHash: e.PayloadHash, Retention: r, RequestID: job,
 		})
-		if err == nil && e.Direction == pipeline.Inbound {
+		if err == nil && r == PruneOnDelivery && e.Direction == pipeline.Inbound {
 			err = tx.confirmTo(string(e.Thread), e.Handler)
 		}
 		return err
