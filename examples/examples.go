@@ -7,3 +7,8 @@ import "embed"
 //
 //go:embed wordstat
 var Wordstat embed.FS
+
+// Jobs holds requests of the job types on text: jobs/<name>.json.
+//
+//go:embed jobs
+var Jobs embed.FS

@@ -99,6 +99,9 @@ type Offer struct {
 
 // Images says which root file systems a sandbox job may name.
 type Images struct {
+	// Fetches says whether a repository would be fetched from an address; nil:
+	// from none.
+	Fetches    func(address string) bool
 	HostDigest string // digest of the host toolchain's manifest
 	Registered func(digest string) bool
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -37,10 +38,12 @@ func (p *Provider) trajectory(job Job, result *schemas.Result, tool string, star
 		StartedAt: started, FinishedAt: finished,
 	}
 	agreement, err := result.AgreementHash()
-	if err != nil {
+	if err != nil && !errors.Is(err, schemas.ErrNoAgreement) {
 		return Result{}, nil, err
 	}
-	r.AgreementHash = &agreement
+	if err == nil {
+		r.AgreementHash = &agreement
+	}
 	paramsHash, err := hashing.Sum(job.Input)
 	if err != nil {
 		return Result{}, nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -28,9 +29,12 @@ const (
 	HostProvider   = "host"   // image_digest is the digest of the host toolchain's manifest
 )
 
-// archivePrefix begins the only repository source accepted: a gzipped tar
-// archive inside the request.
-const archivePrefix = "data:application/gzip;base64,"
+// How repository sources begin: a gzipped tar archive or a git bundle inside the
+// request, or the address of a repository.
+const (
+	archivePrefix = "data:application/gzip;base64,"
+	bundlePrefix  = "data:application/x-git-bundle;base64,"
+)
 
 // SandboxRunRequest is the input of oa.sandbox_run.v1.
 type SandboxRunRequest struct {
@@ -59,8 +63,8 @@ type SandboxResources struct {
 
 // SandboxRepo says which files the commands see.
 type SandboxRepo struct {
-	Source    string `json:"source" jsonschema:"empty, or data:application/gzip;base64, with a tar archive" rule:"default="`
-	GitRef    string `json:"git_ref,omitempty" jsonschema:"git reference; no source accepted today has one" rule:"minlen=1;maxlen=256"`
+	Source    string `json:"source" jsonschema:"empty; data:application/gzip;base64, with a tar archive; data:application/x-git-bundle;base64, with a git bundle; or the https address of a git repository" rule:"default="`
+	GitRef    string `json:"git_ref,omitempty" jsonschema:"full commit id, 40 or 64 lower-case hex digits; required with a bundle or an address" rule:"minlen=1;maxlen=256"`
 	MountPath string `json:"mount_path" jsonschema:"absolute path of the files in the sandbox" rule:"minlen=1;maxlen=1024;default=/workspace"`
 }
 
@@ -126,19 +130,53 @@ func (r *SandboxRunRequest) checkExpected() error {
 }
 
 func (r *SandboxRepo) check() error {
-	if _, err := r.Archive(); err != nil {
+	if err := r.checkSource(); err != nil {
 		return err
-	}
-	// No accepted source has git history, so a reference would be ignored
-	// silently while the buyer pays for it.
-	if r.GitRef != "" {
-		return &FieldError{"repo.git_ref", "has no meaning for an inline archive"}
 	}
 	if err := text("repo.mount_path", r.MountPath, MaxPathBytes); err != nil {
 		return err
 	}
 	if !path.IsAbs(r.MountPath) || path.Clean(r.MountPath) != r.MountPath || r.MountPath == "/" {
 		return &FieldError{"repo.mount_path", "must be a clean absolute path below /"}
+	}
+	return nil
+}
+
+func (r *SandboxRepo) checkSource() error {
+	_, isURL := r.URL()
+	if !isURL && !strings.HasPrefix(r.Source, bundlePrefix) {
+		if _, err := r.Archive(); err != nil {
+			return err
+		}
+		// A reference would be ignored silently while the buyer pays for it.
+		if r.GitRef != "" {
+			return &FieldError{"repo.git_ref", "has no meaning without a git repository"}
+		}
+		return nil
+	}
+	// A name may move between two runs, and two parties could not agree.
+	if n := len(r.GitRef); n != 40 && n != 64 || strings.Trim(r.GitRef, "0123456789abcdef") != "" {
+		return &FieldError{"repo.git_ref", "must be the full id of a commit, in lower-case hex"}
+	}
+	if isURL {
+		return r.checkURL()
+	}
+	encoded := strings.TrimPrefix(r.Source, bundlePrefix)
+	if _, err := base64.StdEncoding.Strict().DecodeString(encoded); err != nil || strings.ContainsAny(encoded, "\r\n") {
+		return &FieldError{"repo.source", "bundle is not base64"}
+	}
+	return nil
+}
+
+// URL returns the address of the repository, if the source is one.
+func (r *SandboxRepo) URL() (address string, ok bool) {
+	return r.Source, strings.HasPrefix(r.Source, "https://") || strings.HasPrefix(r.Source, "http://")
+}
+
+func (r *SandboxRepo) checkURL() error {
+	u, err := url.Parse(r.Source)
+	if err != nil || len(r.Source) > 2048 || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Hostname() == "" || strings.Trim(u.Path, "/") == "" {
+		return &FieldError{"repo.source", "must be a host and a path, without a user, a query or a fragment"}
 	}
 	return nil
 }
@@ -152,7 +190,7 @@ func (r *SandboxRepo) Archive() ([]byte, error) {
 	}
 	encoded, ok := strings.CutPrefix(r.Source, archivePrefix)
 	if !ok {
-		return nil, &FieldError{"repo.source", "only an inline archive is accepted"}
+		return nil, &FieldError{"repo.source", "must be an inline archive, an inline git bundle, or the https address of a repository"}
 	}
 	archive, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	// The decoder skips line breaks; one archive has one spelling.
@@ -168,6 +206,21 @@ func (r *SandboxRepo) Archive() ([]byte, error) {
 // InlineArchive returns the repo.source that carries a gzipped tar archive.
 func InlineArchive(archive []byte) string {
 	return archivePrefix + base64.StdEncoding.EncodeToString(archive)
+}
+
+// InlineBundle returns the repo.source that carries a git bundle.
+func InlineBundle(bundle []byte) string {
+	return bundlePrefix + base64.StdEncoding.EncodeToString(bundle)
+}
+
+// CheckSource decides whether this provider can get the repository: fetches
+// says of an address whether it would be fetched; nil fetches none. The error is
+// a *[FieldError].
+func (r *SandboxRunRequest) CheckSource(fetches func(address string) bool) error {
+	if address, ok := r.Repo.URL(); ok && (fetches == nil || !fetches(address)) {
+		return &FieldError{"repo.source", "this provider fetches no repositories from there; send a bundle or an archive"}
+	}
+	return nil
 }
 
 // CheckImage decides whether this provider can run the request: a docker image

@@ -122,12 +122,11 @@ func TestRepoSource(t *testing.T) {
 		t.Errorf("no source: %x, %v", got, err)
 	}
 	for source, reason := range map[string]string{
-		"https://example.com/repo.git":             "only an inline archive is accepted",
-		"git@example.com:repo.git":                 "only an inline archive is accepted",
-		"file:///etc/passwd":                       "only an inline archive is accepted",
-		"/etc":                                     "only an inline archive is accepted",
-		"data:application/x-tar;base64,H4sIAA==":   "only an inline archive is accepted",
-		strings.ToUpper(inline[:20]) + inline[20:]: "only an inline archive is accepted",
+		"git@example.com:repo.git":                 "must be an inline archive",
+		"file:///etc/passwd":                       "must be an inline archive",
+		"/etc":                                     "must be an inline archive",
+		"data:application/x-tar;base64,H4sIAA==":   "must be an inline archive",
+		strings.ToUpper(inline[:20]) + inline[20:]: "must be an inline archive",
 		archivePrefix:                              "not gzip",
 		archivePrefix + "AAAA":                     "not gzip",
 		archivePrefix + "H4s":                      "not base64",
@@ -139,6 +138,41 @@ func TestRepoSource(t *testing.T) {
 	}
 	_, err = lookup(t, SandboxRun).ParseRequest([]byte(sandboxWith(`"repo":{"git_ref":"main"}`, "", "")))
 	refusal(t, err, "repo.git_ref", "no meaning")
+}
+
+func TestRepoFromGit(t *testing.T) {
+	commit := strings.Repeat("0a", 20)
+	of := func(source, ref string) string {
+		return sandboxWith(`"repo":{"source":"`+source+`","git_ref":"`+ref+`"}`, "", "")
+	}
+	for _, source := range []string{InlineBundle([]byte("# v2 git bundle\n")), "https://example.com/a/b.git", "http://127.0.0.1:8080/a"} {
+		r := parseRequest(t, SandboxRun, of(source, commit)).Value.(*SandboxRunRequest)
+		err := r.CheckSource(nil)
+		if _, isURL := r.Repo.URL(); isURL {
+			refusal(t, err, "repo.source", "fetches no repositories from there")
+			err = r.CheckSource(func(address string) bool { return address == source })
+		}
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+		}
+		for _, ref := range []string{"main", commit[:39], strings.ToUpper(commit), commit + "00"} {
+			_, err := lookup(t, SandboxRun).ParseRequest([]byte(of(source, ref)))
+			refusal(t, err, "repo.git_ref", "full id of a commit")
+		}
+	}
+	for source, reason := range map[string]string{
+		bundlePrefix + "?":                                 "not base64",
+		bundlePrefix + `AA\nAA`:                            "not base64",
+		"https://user@example.com/a":                       "without a user",
+		"https://example.com/a?x=1":                        "without a user",
+		"https://example.com/a#b":                          "without a user",
+		"https://example.com/":                             "a host and a path",
+		"https:///a":                                       "a host and a path",
+		"https://example.com/" + strings.Repeat("a", 2048): "a host and a path",
+	} {
+		_, err := lookup(t, SandboxRun).ParseRequest([]byte(of(source, commit)))
+		refusal(t, err, "repo.source", reason)
+	}
 }
 
 func TestCheckImage(t *testing.T) {

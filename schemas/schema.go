@@ -67,9 +67,6 @@ type Schema struct {
 	VerificationMode Mode
 	// Aliases are other ids that mean this job type.
 	Aliases []ID
-	// Executable is false for a job type that can be parsed and validated but
-	// that no agent of this node runs.
-	Executable bool
 
 	request, result     reflect.Type // struct types
 	input, output       *jsonschema.Schema
@@ -112,7 +109,6 @@ func definitions() []definition {
 				ID:               SandboxRun,
 				Title:            "Run commands in an isolated sandbox",
 				VerificationMode: Objective,
-				Executable:       true,
 				request:          reflect.TypeFor[SandboxRunRequest](),
 				result:           reflect.TypeFor[SandboxRunResult](),
 			},

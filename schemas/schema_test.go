@@ -32,8 +32,8 @@ func TestLookup(t *testing.T) {
 	}
 	for id, mode := range modes {
 		s := lookup(t, id)
-		if s.ID != id || s.VerificationMode != mode || s.Executable != (id == SandboxRun) || s.Title == "" {
-			t.Errorf("%s: got %s, %s, executable %v", id, s.ID, s.VerificationMode, s.Executable)
+		if s.ID != id || s.VerificationMode != mode || s.Title == "" {
+			t.Errorf("%s: got %s, %s", id, s.ID, s.VerificationMode)
 		}
 		if parsed, err := ParseID(string(id)); err != nil || parsed != id {
 			t.Errorf("ParseID(%s) = %s, %v", id, parsed, err)

@@ -23,6 +23,8 @@ type artifact struct {
 	Size   int64
 	Digest hashing.Digest
 	MIME   string
+
+	content []byte // where the store keeps it in memory
 }
 
 // sendArtifacts runs inside the sandbox after every command is dead. Only
@@ -116,6 +118,7 @@ func sendArtifact(root *os.Root, a artifactHeader, w *frameWriter) error {
 // what arrived, and counts for itself.
 type artifactStore struct {
 	dir   string // empty: nothing is kept
+	keep  bool   // in memory
 	done  []artifact
 	total int64
 
@@ -127,7 +130,8 @@ type openArtifact struct {
 	size int64
 	head []byte
 	sum  hash.Hash
-	file *os.File // nil when nothing is kept
+	file *os.File // nil when nothing is kept there
+	kept []byte
 }
 
 // begin opens the next artifact.
@@ -168,6 +172,9 @@ func (s *artifactStore) data(piece []byte) error {
 	}
 	o.size += int64(len(piece))
 	o.sum.Write(piece)
+	if s.keep {
+		o.kept = append(o.kept, piece...)
+	}
 	if room := 512 - len(o.head); room > 0 {
 		o.head = append(o.head, piece[:min(room, len(piece))]...)
 	}
@@ -181,7 +188,7 @@ func (s *artifactStore) data(piece []byte) error {
 
 func (s *artifactStore) finish() error {
 	o := s.open
-	a := artifact{Path: o.path, Size: o.size, Digest: hashing.Digest(o.sum.Sum(nil)), MIME: mimeOf(o.head)}
+	a := artifact{Path: o.path, Size: o.size, Digest: hashing.Digest(o.sum.Sum(nil)), MIME: mimeOf(o.head), content: o.kept}
 	if o.file != nil {
 		if err := o.file.Close(); err != nil {
 			return fmt.Errorf("store artifact: %w", err)

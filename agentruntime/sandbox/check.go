@@ -21,7 +21,7 @@ type Feature struct {
 	// wall may be missing, a needed one may not.
 	Present bool   `json:"present"`
 	OK      bool   `json:"ok"`
-	Detail string `json:"detail,omitempty"`
+	Detail  string `json:"detail,omitempty"`
 	// Fix says what to do when it is not OK.
 	Fix string `json:"fix,omitempty"`
 }

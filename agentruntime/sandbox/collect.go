@@ -19,7 +19,8 @@ type collector struct {
 	ended     bool
 }
 
-// collect reads until the report ends. A report that breaks the protocol is an
+// collect reads until the report ends; init's own end is not waited for, it is
+// killed. A report that breaks the protocol is an
 // error: init is the own program.
 func (c *collector) collect(r io.Reader) error {
 	buf := make([]byte, chunkSize)
@@ -31,7 +32,7 @@ func (c *collector) collect(r io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("read sandbox report: %w", err)
 		}
-		if err := c.take(kind, payload); err != nil {
+		if err := c.take(kind, payload); err != nil || c.ended {
 			return err
 		}
 	}
@@ -68,6 +69,7 @@ func (c *collector) take(kind byte, payload []byte) error {
 		if err := json.Unmarshal(payload, &c.fatal); err != nil {
 			return fmt.Errorf("read sandbox report: %w", err)
 		}
+		c.ended = true
 		return nil
 	case frameEnd:
 		c.ended = true

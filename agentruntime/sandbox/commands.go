@@ -88,9 +88,10 @@ func runCommand(p *plan, c planCommand, w *frameWriter) (code int, err error) {
 	return code, err
 }
 
-// startFailure reports what a shell would say of a directory it cannot enter.
+// startFailure reports what a shell would say of a directory it cannot enter,
+// or of an image without a shell.
 func startFailure(c planCommand, startErr error, w *frameWriter) (int, error) {
-	if err := w.write(frameStderr, fmt.Appendf(nil, "sandbox: start in %s: %v\n", c.Dir, startErr)); err != nil {
+	if err := w.write(frameStderr, fmt.Appendf(nil, "sandbox: start /bin/sh in %s: %v\n", c.Dir, startErr)); err != nil {
 		return 0, err
 	}
 	if errors.Is(startErr, syscall.ENOENT) {

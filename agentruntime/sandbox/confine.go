@@ -39,8 +39,10 @@ const (
 type job struct {
 	plan    plan
 	source  []byte // tar.gz
+	origin  origin // the server that plan.Proxy leads to
 	limits  cgroup.Limits
 	timeout time.Duration
+	keep    bool // artifacts in memory
 }
 
 type outcome struct {
@@ -69,12 +71,13 @@ func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) 
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	p, err := startInit(opts.Init, j.plan.Split)
+	p, err := startInit(opts.Init, j)
 	if err != nil {
 		return nil, err
 	}
+	p.proxy.start(ctx)
 	watch := newWatch(ctx, j.timeout, p.cmd.Process)
-	c := &collector{plan: &j.plan, stream: opts.Stream, artifacts: artifactStore{dir: opts.ArtifactDir}}
+	c := &collector{plan: &j.plan, stream: opts.Stream, artifacts: artifactStore{dir: opts.ArtifactDir, keep: j.keep}}
 	c.out.version = group.Version()
 	err = func() error {
 		if err := group.Add(p.cmd.Process.Pid); err != nil {
@@ -109,11 +112,12 @@ type process struct {
 	plan      *os.File // written to once, then held open as a sign of life
 	report    *os.File
 	complaint *boundedBuffer
+	proxy     *proxy // nil: no network
 }
 
 // startInit starts the own program in new namespaces. It waits there for its
 // plan, which it gets only after it is in its cgroups.
-func startInit(argv []string, split bool) (*process, error) {
+func startInit(argv []string, j *job) (_ *process, err error) {
 	planR, planW, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox: %w", err)
@@ -126,14 +130,22 @@ func startInit(argv []string, split bool) (*process, error) {
 	}
 	defer reportW.Close()
 	p := &process{plan: planW, report: reportR, complaint: &boundedBuffer{limit: 4 << 10}}
+	files := []*os.File{planR, reportW} // planFD, reportFD
+	if j.plan.Proxy {
+		var theirs *os.File
+		if p.proxy, theirs, err = newProxy(j.origin); err != nil {
+			p.close()
+			return nil, err
+		}
+		defer theirs.Close()
+		files = append(files, theirs) // proxyFD
+	}
 	p.cmd = &exec.Cmd{
 		Path: "/proc/self/exe", Args: argv, Env: []string{}, Dir: "/",
-		ExtraFiles: []*os.File{planR, reportW}, // planFD, reportFD
-		Stderr:     p.complaint, SysProcAttr: namespaces(split),
+		ExtraFiles: files, Stderr: p.complaint, SysProcAttr: namespaces(j.plan.Split),
 	}
 	if err := p.cmd.Start(); err != nil {
-		planW.Close()
-		reportR.Close()
+		p.close()
 		return nil, &ConfineError{Missing: []string{fmt.Sprintf(
 			"namespaces: %v (allow user namespaces: sysctl user.max_user_namespaces, and the container or AppArmor profile)", err)}}
 	}
@@ -181,9 +193,14 @@ func (p *process) send(j *job) error {
 // kernel returns process 1 only after the rest of its namespace is dead.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
+	p.close()
+	_ = p.cmd.Wait()
+}
+
+func (p *process) close() {
 	p.plan.Close()
 	p.report.Close()
-	_ = p.cmd.Wait()
+	p.proxy.stop()
 }
 
 // watch kills process 1 at the timeout or when the caller gives up.
@@ -203,10 +220,7 @@ func newWatch(ctx context.Context, timeout time.Duration, p *os.Process) *watch 
 		case <-timer.C:
 			reason = stopTimeout
 		case <-ctx.Done():
-			reason = stopCancelled
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				reason = stopTimeout
-			}
+			reason = stopOf(ctx)
 		}
 		if reason != stopNone {
 			_ = p.Kill()
@@ -214,6 +228,14 @@ func newWatch(ctx context.Context, timeout time.Duration, p *os.Process) *watch 
 		w.reason <- reason
 	}()
 	return w
+}
+
+// stopOf is why a caller's context ended.
+func stopOf(ctx context.Context) stopReason {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return stopTimeout
+	}
+	return stopCancelled
 }
 
 // stop ends the watch and tells whether it had to kill.

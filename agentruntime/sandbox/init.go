@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,6 +18,8 @@ const (
 	planFD   = 3
 	reportFD = 4
 )
+
+const maxFatalText = 1 << 10
 
 // stageError says which stage of init an error belongs to.
 type stageError struct {
@@ -42,19 +46,30 @@ func Init() int {
 		fmt.Fprintln(os.Stderr, "lightwork: sandbox-init: close_range:", err)
 		return 2
 	}
+	// Where commands have the same user they may send signals here. Caught they
+	// do nothing; ignored they would be ignored by every command too.
+	signal.Notify(make(chan os.Signal, 1))
 	in, out := os.NewFile(planFD, "plan"), os.NewFile(reportFD, "report")
 	w := &frameWriter{w: out}
 	err := runInit(in, w)
 	if err == nil {
 		return 0
 	}
-	report := fatalReport{Stage: stageConfine, Error: err.Error()}
+	report := fatalReport{Stage: stageConfine, Error: brief(err.Error())}
 	if se := (*stageError)(nil); errors.As(err, &se) {
 		report.Stage = se.stage
 	}
 	// Whether this arrives or not, the exit below ends every process here.
 	_ = w.writeJSON(frameFatal, report)
 	return 1
+}
+
+// brief bounds an error that may quote what the buyer sent.
+func brief(text string) string {
+	if len(text) > maxFatalText {
+		text = text[:maxFatalText] + "..."
+	}
+	return strings.ToValidUTF8(text, "?")
 }
 
 // runInit follows the order that confinement needs: mounts before the source,
@@ -64,14 +79,26 @@ func runInit(in *os.File, w *frameWriter) error {
 	if err := readPlan(in, &p); err != nil {
 		return err
 	}
+	image, err := openImage(&p)
+	if err != nil {
+		return err
+	}
 	if err := takeIdentity(p.Split); err != nil {
 		return err
 	}
 	if err := isolate(p.Loopback); err != nil {
 		return err
 	}
-	if err := buildRoot(&p); err != nil {
+	if p.Proxy {
+		if err := offerProxy(); err != nil {
+			return err
+		}
+	}
+	if err := buildRoot(&p, image); err != nil {
 		return err
+	}
+	if image != nil { // else a way to the host's file system stays open
+		image.Close()
 	}
 	if p.Source {
 		if err := unpackSource(in, &p); err != nil {

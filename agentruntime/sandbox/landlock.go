@@ -76,8 +76,12 @@ func landlock(p *plan) (int, error) {
 		path   string
 		access uint64
 	}{
-		{"/", landlockRead}, {"/dev", landlockDevices},
-		{p.MountPath, landlockWrite}, {"/tmp", landlockWrite}, {artifactMount, landlockWrite}, {sharedMemory, landlockWrite},
+		{"/", landlockRead},
+		{"/dev", landlockDevices},
+		{p.MountPath, landlockWrite},
+		{"/tmp", landlockWrite},
+		{artifactMount, landlockWrite},
+		{sharedMemory, landlockWrite},
 	}
 	for _, r := range rules {
 		if err := allowBeneath(int(fd), r.path, r.access&attr.Access_fs); err != nil {

@@ -29,14 +29,19 @@ func systemDirs() []string {
 	return []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
 }
 
-// reservedDirs are the top-level names a mount path may not cover.
-func reservedDirs() []string {
-	return append(systemDirs(), "etc", "dev", "proc", "sys", "tmp", "artifacts", ".disk")
-}
+// providedDirs are the sandbox's own in every root.
+func providedDirs() []string { return []string{"dev", "proc", "sys", "tmp", "artifacts", ".disk"} }
 
-// buildRoot assembles the file system, makes it the root and lets go of the
-// host's.
-func buildRoot(p *plan) error {
+// reservedDirs are the top-level names a mount path may not cover.
+func reservedDirs() []string { return append(append(systemDirs(), "etc"), providedDirs()...) }
+
+// buildRoot assembles the file system, from an image or without one from the
+// host's toolchain, makes it the root and lets go of the host's.
+func buildRoot(p *plan, image *os.File) error {
+	system := bindSystem
+	if image != nil {
+		system = func() error { return bindImage(p, image) }
+	}
 	steps := []struct {
 		name string
 		do   func() error
@@ -47,8 +52,7 @@ func buildRoot(p *plan) error {
 		{"mount root", func() error {
 			return unix.Mount("tmpfs", newRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=8m,nr_inodes=1024")
 		}},
-		{"bind system", bindSystem},
-		{"write /etc", writeEtc},
+		{"bind system", system},
 		{"bind devices", bindDevices},
 		{"mount disk", func() error { return mountDisk(p) }},
 		{"mount /proc", mountProc},
@@ -67,29 +71,33 @@ func buildRoot(p *plan) error {
 
 func bindSystem() error {
 	for _, name := range systemDirs() {
-		host, inside := "/"+name, filepath.Join(newRoot, name)
-		info, err := os.Lstat(host)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if info.Mode()&fs.ModeSymlink != 0 {
-			target, err := os.Readlink(host)
-			if err != nil {
-				return err
-			}
-			if err := os.Symlink(target, inside); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := bindDir(host, inside); err != nil {
+		err := show("/"+name, filepath.Join(newRoot, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return nil
+	return writeEtc(true)
+}
+
+// show puts a directory, a file or the same symlink at inside, read-only.
+func show(from, inside string) error {
+	info, err := os.Lstat(from)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return bindDir(from, inside)
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, inside)
+	}
+	if err := os.WriteFile(inside, nil, 0o644); err != nil {
+		return err
+	}
+	return bindReadOnly(from, inside)
 }
 
 // bindDir shows a host directory, and all that is mounted below it, read-only.
@@ -97,6 +105,10 @@ func bindDir(host, inside string) error {
 	if err := os.Mkdir(inside, 0o755); err != nil {
 		return err
 	}
+	return bindReadOnly(host, inside)
+}
+
+func bindReadOnly(host, inside string) error {
 	if err := unix.Mount(host, inside, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("bind %s: %w", host, err)
 	}
@@ -108,9 +120,10 @@ func bindDir(host, inside string) error {
 	return nil
 }
 
-// writeEtc gives the sandbox an /etc of its own: of the host's it has only
-// what the dynamic linker and Debian's alternatives need.
-func writeEtc() error {
+// writeEtc gives the sandbox an /etc of its own: of the host's, where its
+// toolchain is shown, it has only what the dynamic linker and Debian's
+// alternatives need.
+func writeEtc(host bool) error {
 	etc := filepath.Join(newRoot, "etc")
 	if err := os.Mkdir(etc, 0o755); err != nil {
 		return err
@@ -125,6 +138,9 @@ func writeEtc() error {
 		if err := os.WriteFile(filepath.Join(etc, name), []byte(text), 0o644); err != nil {
 			return err
 		}
+	}
+	if !host {
+		return nil
 	}
 	cache, err := os.Open("/etc/ld.so.cache")
 	if err == nil {
@@ -209,17 +225,6 @@ func mountDisk(p *plan) error {
 		return err
 	}
 	return os.Remove(disk)
-}
-
-// mountProc shows the own pid namespace only, read-only, and of its processes
-// only the commands' own: process 1 stays hidden.
-func mountProc() error {
-	inside := filepath.Join(newRoot, "proc")
-	if err := os.Mkdir(inside, 0o555); err != nil {
-		return err
-	}
-	flags := uintptr(unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
-	return unix.Mount("proc", inside, "proc", flags, "hidepid=2")
 }
 
 func pivot() error {

@@ -1,11 +1,13 @@
 package sandbox
 
-// plan is what process 1 of the sandbox is told to do. It holds no path of
-// the host.
+// plan is what process 1 of the sandbox is told to do. Commands never see it.
 type plan struct {
 	// Split says that process 1 has an id of its own beside the commands';
 	// only root can map two ids.
-	Split     bool          `json:"split"`
+	Split bool `json:"split"`
+	// Image is the host's path of the root file system; empty: the host's own
+	// toolchain.
+	Image     string        `json:"image,omitempty"`
 	MountPath string        `json:"mount_path"`
 	Commands  []planCommand `json:"commands"`
 	Env       []string      `json:"env"`
@@ -13,6 +15,8 @@ type plan struct {
 	Inodes    int64         `json:"inodes"`
 	// Loopback brings lo up; without it not even 127.0.0.1 answers.
 	Loopback bool `json:"loopback"`
+	// Proxy makes a listener on the loopback device and sends it to the agent.
+	Proxy bool `json:"proxy,omitempty"`
 	// Source says that a tar.gz for the workspace follows the plan.
 	Source bool `json:"source"`
 }

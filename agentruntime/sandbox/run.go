@@ -41,30 +41,45 @@ type Provenance struct {
 // complete files in Options.ArtifactDir.
 //
 // The limit on memory covers processes: what the files in the sandbox need is
-// granted on top, up to disk_mb. A provider must set aside both.
+// granted on top, up to disk_mb. A provider must set aside both. A repository is
+// read before the job, in a sandbox of its own that takes up to a gibibyte.
 func Run(ctx context.Context, req *schemas.SandboxRunRequest, opts Options) (*Result, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	_, digest, err := HostManifest()
+	image, err := rootOf(req, opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := req.CheckImage(digest, nil); err != nil {
-		return nil, requestError(err)
+	source, err := parseSource(&req.Repo, opts)
+	if err != nil {
+		return nil, err
 	}
 	j, err := compile(req)
 	if err != nil {
 		return nil, err
 	}
+	j.plan.Image = image
 	j.limits.Pids = opts.MaxPids
 	start := time.Now()
-	out, err := confine(ctx, j, opts)
+	out, err := execute(ctx, j, source, opts)
 	if err != nil {
 		return nil, err
 	}
 	return result(req, out, start), nil
+}
+
+// execute loads the source and runs the job.
+func execute(ctx context.Context, j *job, s *source, opts Options) (*outcome, error) {
+	err := j.load(ctx, s, opts)
+	if err == nil {
+		return confine(ctx, j, opts)
+	}
+	if ctx.Err() != nil {
+		return &outcome{stopped: stopOf(ctx)}, nil
+	}
+	return nil, err
 }
 
 func requestError(err error) error {
@@ -100,14 +115,6 @@ func compile(req *schemas.SandboxRunRequest) (*job, error) {
 	if err := checkMountPath(j.plan.MountPath); err != nil {
 		return nil, &RequestError{"repo.mount_path", err.Error()}
 	}
-	archive, err := req.Repo.Archive()
-	if err != nil {
-		return nil, requestError(err)
-	}
-	if len(archive) > MaxSourceBytes {
-		return nil, &RequestError{"repo.source", fmt.Sprintf("is larger than %d bytes", MaxSourceBytes)}
-	}
-	j.source, j.plan.Source = archive, archive != nil
 	for i, c := range req.Commands {
 		dir, err := workdir(j.plan.MountPath, c.Workdir)
 		if err != nil {
@@ -152,7 +159,7 @@ func result(req *schemas.SandboxRunRequest, out *outcome, start time.Time) *Resu
 	r := &Result{Provenance: Provenance{
 		ModelID: Program, ExecutedAt: start.Unix(), DurationMS: time.Since(start).Milliseconds(),
 	}}
-	r.EnvInfo = schemas.SandboxEnv{ImageDigest: req.Sandbox.ImageDigest, Hostname: "sandbox", SystemInfo: systemInfo(out)}
+	r.EnvInfo = schemas.SandboxEnv{ImageDigest: req.Sandbox.ImageDigest, Hostname: "sandbox", SystemInfo: systemInfo(req.Sandbox.Provider, out)}
 	r.Runs, r.Artifacts = []schemas.SandboxRunInfo{}, []schemas.SandboxArtifact{}
 	room := min(MaxPreviewBytes, previewBudget/(2*len(req.Commands)))
 	for _, run := range out.runs {
@@ -209,16 +216,25 @@ func diskText(req *schemas.SandboxRunRequest) string {
 	return fmt.Sprintf("%d MiB", defaultDiskMB)
 }
 
-// systemInfo tells what confined the commands, and not more of the host.
-func systemInfo(out *outcome) string {
+// systemInfo tells what the commands ran on and what confined them, and not
+// more of the host.
+func systemInfo(provider string, out *outcome) string {
+	if out.version == 0 {
+		return "nothing ran"
+	}
 	kernel := "unknown"
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		kernel = unix.ByteSliceToString(u.Release[:])
 	}
+	root := "the host's toolchain"
+	if provider != schemas.HostProvider {
+		root = "a registered root file system, no docker"
+	}
 	landlock := "no landlock"
 	if out.walls.Landlock > 0 {
 		landlock = fmt.Sprintf("landlock %d", out.walls.Landlock)
 	}
-	return fmt.Sprintf("linux %s %s; cgroup v%d; user, pid, mount, net, ipc, uts, cgroup namespaces; seccomp; %s", kernel, runtime.GOARCH, out.version, landlock)
+	return fmt.Sprintf("linux %s %s; %s; cgroup v%d; user, pid, mount, net, ipc, uts, cgroup namespaces; seccomp; %s",
+		kernel, runtime.GOARCH, root, out.version, landlock)
 }

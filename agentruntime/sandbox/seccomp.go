@@ -106,21 +106,45 @@ func argumentRules() []argumentRule {
 			ret(unix.SECCOMP_RET_ALLOW),
 		}},
 		{unix.SYS_PERSONALITY, oneOf(0, unix.EPERM, knownPersonalities())},
-		// Of the families that the network namespace holds, no more than
-		// programs need: AF_VSOCK, for one, would reach a machine's host.
-		{unix.SYS_SOCKET, []unix.SockFilter{
-			arg(0),
-			jump(unix.BPF_JEQ, unix.AF_UNIX, 6, 0),
-			jump(unix.BPF_JEQ, unix.AF_INET, 5, 0),
-			jump(unix.BPF_JEQ, unix.AF_INET6, 4, 0),
-			jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, 2),
-			arg(2), // of the netlink protocols, the one that lists interfaces
-			jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 1, 0),
-			refuse(unix.EAFNOSUPPORT),
-			ret(unix.SECCOMP_RET_ALLOW),
-		}},
+		// Limits are one's own affair; process 1 may have the same user.
+		{unix.SYS_PRLIMIT64, oneOf(0, unix.EPERM, []uint32{0})},
+		{unix.SYS_SOCKET, socketRule()},
 		{unix.SYS_SOCKETPAIR, oneOf(0, unix.EAFNOSUPPORT, []uint32{unix.AF_UNIX})},
 	}
+}
+
+// socketRule allows no more than programs need. Of the families that the
+// network namespace holds, AF_VSOCK, for one, would reach a machine's host; and
+// asking for a protocol that nobody uses has the kernel load its module.
+func socketRule() []unix.SockFilter {
+	const allow, family, protocol = 17, 18, 19 // places of the verdicts
+	at := 0
+	to := func(verdict int) uint8 { return uint8(verdict - at - 1) }
+	var body []unix.SockFilter
+	add := func(f unix.SockFilter) { body = append(body, f); at++ }
+	is := func(value uint32, verdict int) { add(jump(unix.BPF_JEQ, value, to(verdict), 0)) }
+
+	add(arg(0))
+	is(unix.AF_UNIX, allow)
+	add(jump(unix.BPF_JEQ, unix.AF_INET, 4, 0))
+	add(jump(unix.BPF_JEQ, unix.AF_INET6, 3, 0))
+	add(jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, to(family)))
+	add(arg(2)) // of netlink, what lists interfaces
+	add(jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, to(allow), to(family)))
+
+	add(arg(1))
+	add(unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xf}) // without flags
+	add(jump(unix.BPF_JEQ, unix.SOCK_STREAM, 1, 0))
+	add(jump(unix.BPF_JEQ, unix.SOCK_DGRAM, 0, to(protocol)))
+	add(arg(2))
+	for _, p := range []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP} {
+		is(p, allow)
+	}
+	add(jump(unix.BPF_JEQ, unix.IPPROTO_ICMPV6, 0, to(protocol)))
+	add(ret(unix.SECCOMP_RET_ALLOW))
+	add(refuse(unix.EAFNOSUPPORT))
+	add(refuse(unix.EPROTONOSUPPORT))
+	return body
 }
 
 // knownPersonalities are Linux, Linux with a 32-bit name, both with a 2.6

@@ -57,6 +57,7 @@ func TestFilterDecidesByArguments(t *testing.T) {
 		allow = unix.SECCOMP_RET_ALLOW
 		eperm = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 		nosys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+		proto = unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT)
 		noaf  = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
 	)
 	for _, tt := range []struct {
@@ -84,9 +85,22 @@ func TestFilterDecidesByArguments(t *testing.T) {
 		{"which personality, wider", unix.SYS_PERSONALITY, []uint64{^uint64(0)}, allow},
 		{"readable means executable", unix.SYS_PERSONALITY, []uint64{0x0400000}, eperm},
 		{"page zero", unix.SYS_PERSONALITY, []uint64{0x0100000}, eperm},
+		{"own limits", unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_CORE}, allow},
+		{"limits of process 1", unix.SYS_PRLIMIT64, []uint64{1, unix.RLIMIT_NOFILE}, eperm},
+		{"limits of another, negative", unix.SYS_PRLIMIT64, []uint64{^uint64(0)}, eperm},
 		{"unix socket", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, allow},
 		{"tcp", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, 0}, allow},
 		{"tcp 6", unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, 0}, allow},
+		{"tcp with flags", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK, unix.IPPROTO_TCP}, allow},
+		{"udp", unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, unix.IPPROTO_UDP}, allow},
+		{"ping", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, allow},
+		{"ping 6", unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_DGRAM, unix.IPPROTO_ICMPV6}, allow},
+		{"raw", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, proto},
+		{"sctp by protocol", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP}, proto},
+		{"sctp by type", unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_SEQPACKET, 0}, proto},
+		{"dccp", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DCCP, 0}, proto},
+		{"dccp with stray bits", unix.SYS_SOCKET, []uint64{unix.AF_INET | high, unix.SOCK_DCCP | high, high}, proto},
+		{"multipath tcp", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, proto},
 		{"interfaces", unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, allow},
 		{"netfilter", unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, noaf},
 		{"audit", unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}, noaf},

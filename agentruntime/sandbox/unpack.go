@@ -120,8 +120,8 @@ func entryName(name string) (string, error) {
 }
 
 func checkLink(name, target string) error {
-	if target == "" || strings.HasPrefix(target, "/") || strings.ContainsRune(target, 0) {
-		return errors.New("link target is empty or absolute")
+	if target == "" || strings.HasPrefix(target, "/") || strings.ContainsRune(target, 0) || len(target) > 4096 {
+		return errors.New("link target is empty, absolute, too long or has a NUL")
 	}
 	at := path.Join(path.Dir(name), target)
 	if at == ".." || strings.HasPrefix(at, "../") {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
@@ -76,12 +75,13 @@ func openHost(c *config, k *kernel.Kernel, log *slog.Logger) (_ *host.Host, _ *s
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	builtIn, err := c.builtIn()
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	h, err := host.New(host.Config{
 		Supervisor: sup, Approvals: approvals, Installed: installed, Log: log,
-		BuiltIn: []supervisor.Spec{{
-			ID: agentsandbox.ID, Version: agentsandbox.Version, Tools: []string{agentsandbox.Tool},
-			Command: []string{self(), agentCommand, agentSandbox},
-		}},
+		BuiltIn: builtIn,
 		Directive: func(ctx context.Context, agent, tool string) (string, error) {
 			d := kernel.Directive{ID: "human-" + rand.Text(), ApprovedBy: fmt.Sprintf("human:uid:%d:%s/%s", os.Geteuid(), agent, tool)}
 			d.Key = d.ID

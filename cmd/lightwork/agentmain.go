@@ -10,6 +10,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/agents/mcp"
 	"github.com/lightwork-market/lightwork/agentruntime/agents/reference"
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
+	"github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 )
 
@@ -21,6 +22,7 @@ const (
 	agentSandbox = "sandbox"
 	agentRefer   = "reference"
 	agentMCP     = "mcp"
+	agentText    = "text"
 	sandboxInit  = "sandbox-init"
 )
 
@@ -34,10 +36,23 @@ func agentMain(args []string) func(context.Context, io.Writer) int {
 		return func(context.Context, io.Writer) int { return sandbox.Init() }
 	case agentSandbox:
 		return serveAgent(agentSandbox, func(ctx context.Context, log *slog.Logger) error {
-			return agentsandbox.Main(ctx, agentsandbox.Config{Init: sandboxInitCommand(), Logger: log})
+			cfg, err := parseSandboxArgs(args[2:])
+			if err != nil {
+				return err
+			}
+			cfg.Init, cfg.Logger = sandboxInitCommand(), log
+			return agentsandbox.Main(ctx, cfg)
 		})
 	case agentRefer:
 		return serveAgent(agentRefer, reference.Run)
+	case agentText:
+		return serveAgent(agentText, func(ctx context.Context, log *slog.Logger) error {
+			endpoint, err := parseTextArgs(args[2:])
+			if err != nil {
+				return err
+			}
+			return text.Main(ctx, text.Config{Endpoint: endpoint, Logger: log})
+		})
 	case agentMCP:
 		return serveAgent(agentMCP, func(ctx context.Context, log *slog.Logger) error {
 			cfg, err := mcp.ParseArgs(args[2:])

@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 )
@@ -26,6 +25,7 @@ type agentsCmd struct {
 	Logs    agentsLogsCmd    `cmd:"" help:"Show what an agent printed."`
 	Audit   agentsAuditCmd   `cmd:"" help:"Show what happened to agents and calls."`
 	Call    agentsCallCmd    `cmd:"" help:"Call one tool."`
+	Test    agentsTestCmd    `cmd:"" help:"Test an agent against the runtime protocol, and name the lines of the specification that it breaks."`
 }
 
 type agentsListCmd struct {
@@ -81,10 +81,16 @@ func agentsOf(ctx context.Context, c *config) ([]host.Status, error) {
 	if !errors.Is(err, host.ErrNoNode) {
 		return nil, err
 	}
-	list := []host.Status{{
-		ID: agentsandbox.ID, Version: agentsandbox.Version, BuiltIn: true, Approved: true, State: host.StateNotStarted,
-		Tools: []string{agentsandbox.Tool}, Missing: []string{},
-	}}
+	builtIn, err := c.builtIn()
+	if err != nil {
+		return nil, err
+	}
+	list := []host.Status{}
+	for _, b := range builtIn {
+		list = append(list, host.Status{
+			ID: b.ID, Version: b.Version, BuiltIn: true, Approved: true, State: host.StateNotStarted, Tools: b.Tools, Missing: []string{},
+		})
+	}
 	installed, err := c.installed()
 	if err != nil {
 		return nil, err
@@ -328,7 +334,7 @@ func (c agentsLogsCmd) Run(s *streams, g *globals) error {
 	}
 	files, err := host.Runs(conf.agentDir("logs"), c.Agent)
 	if err != nil || len(files) == 0 {
-		if _, _, unknown := conf.findAgent(c.Agent); unknown != nil && c.Agent != agentsandbox.ID {
+		if _, _, unknown := conf.findAgent(c.Agent); unknown != nil && !strings.HasPrefix(c.Agent, "com.lightwork.") {
 			return unknown
 		}
 		fmt.Fprintf(s.err, "lightwork: %s has printed nothing\n", c.Agent)

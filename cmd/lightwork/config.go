@@ -36,6 +36,7 @@ type config struct {
 	Buyer    buyerConfig    `yaml:"buyer"`
 	Sandbox  sandboxConfig  `yaml:"sandbox"`
 	Agents   []agentConfig  `yaml:"agents"`
+	Model    modelConfig    `yaml:"model"`
 
 	dir string // of the file
 }
@@ -90,6 +91,17 @@ type agentConfig struct {
 	Unconfined bool `yaml:"unconfined"`
 }
 
+// modelConfig is an endpoint with the OpenAI API; without one the built-in
+// programs do the jobs on text.
+type modelConfig struct {
+	BaseURL   string `yaml:"base_url"`
+	AllowHTTP bool   `yaml:"allow_http"`
+	KeyFile   string `yaml:"key_file"`
+	KeyEnv    string `yaml:"key_env"`
+	Name      string `yaml:"name"`  // of the model that analyses, ranks and chats
+	Embed     string `yaml:"embed"` // of the model that embeds
+}
+
 type offerConfig struct {
 	Schema         string          `yaml:"schema"`
 	Tool           string          `yaml:"tool"` // AGENT/TOOL that does the job; the built-in one by default
@@ -126,7 +138,8 @@ type buyerConfig struct {
 }
 
 type sandboxConfig struct {
-	Images []string `yaml:"images"` // registered image digests, sha256:<hex>
+	// FetchFrom are the servers that jobs may have repositories fetched from.
+	FetchFrom []string `yaml:"fetch_from"`
 }
 
 // loadConfig reads and checks a configuration file. Errors name line and column.

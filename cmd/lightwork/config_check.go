@@ -126,16 +126,17 @@ func (c *config) check() *configError {
 	if bad := c.checkLimits(); bad != nil {
 		return bad
 	}
+	if bad := c.Model.check(); bad != nil {
+		return bad
+	}
 	return checkModes("$.buyer.modes", c.Buyer.Modes)
 }
 
 func (c *config) checkOffer(at string, o offerConfig) *configError {
-	s, ok := schemas.Lookup(o.Schema)
+	_, ok := schemas.Lookup(o.Schema)
 	switch {
 	case !ok:
 		return &configError{at + ".schema", "unknown job type; lightwork schemas list shows them"}
-	case !s.Executable && o.Tool == "":
-		return &configError{at + ".schema", "no built-in agent does this job; name one under tool (AGENT/TOOL)"}
 	case o.Tool != "" && !validToolID(o.Tool):
 		return &configError{at + ".tool", "must be AGENT/TOOL"}
 	case len(o.Modes) == 0:
@@ -189,6 +190,20 @@ func (c *config) checkAgents() *configError {
 				return &configError{fmt.Sprintf("%s.env_from[%d]", at, j), "must be the name of a variable, and not one of the protocol's"}
 			}
 		}
+	}
+	return nil
+}
+
+func (m modelConfig) check() *configError {
+	switch {
+	case m == modelConfig{}:
+		return nil
+	case m.BaseURL == "":
+		return &configError{"$.model", "base_url is needed: what comes before /chat/completions"}
+	case m.KeyFile != "" && m.KeyEnv != "":
+		return &configError{"$.model.key_env", "name a file or a variable, not both"}
+	case m.Name == "" && m.Embed == "":
+		return &configError{"$.model", "name or embed is needed: what to ask the endpoint for"}
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ const (
 )
 
 type demoCmd struct {
+	Job  string `enum:"sandbox_run,code_chunk_analysis,retrieval_rerank,embedding" default:"sandbox_run" help:"What to order: sandbox_run, code_chunk_analysis, retrieval_rerank or embedding."`
 	Out  string `help:"Folder for the bundle, keys and databases; made anew." placeholder:"DIR"`
 	JSON bool   `help:"Print one JSON object instead of the timeline."`
 
@@ -124,16 +125,16 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *streams, say func(st
 		return out, err
 	}
 	err = n.use(ctx, func(ctx context.Context) error {
-		listing, err := discover(ctx, n)
+		listing, err := discover(ctx, n, d.schema())
 		if err != nil {
 			return err
 		}
 		say("  provider  %s", listing.NPub)
-		say("            announces %s at %s a minute\n", schemas.SandboxRun, msats(listing.PerMinuteMsats))
+		say("            announces %s at %s a minute\n", d.schema(), msats(listing.PerMinuteMsats))
 		if out.pins, err = demoPins(ctx, n, listing); err != nil {
 			return err
 		}
-		p, err := placeDemo(ctx, n, listing)
+		p, err := d.place(ctx, n, listing)
 		if err != nil {
 			return err
 		}
@@ -175,9 +176,9 @@ func demoPins(ctx context.Context, n *buyerNode, l buyer.Listing) ([]string, err
 }
 
 // discover waits for the provider's announcement to reach the relay.
-func discover(ctx context.Context, n *buyerNode) (buyer.Listing, error) {
+func discover(ctx context.Context, n *buyerNode, id schemas.ID) (buyer.Listing, error) {
 	for {
-		list, err := n.client.Discover(ctx, string(schemas.SandboxRun), "")
+		list, err := n.client.Discover(ctx, string(id), "")
 		if err == nil && len(list) > 0 {
 			return list[0], nil
 		}
@@ -189,24 +190,35 @@ func discover(ctx context.Context, n *buyerNode) (buyer.Listing, error) {
 	}
 }
 
-// placeDemo orders the checks of the example repository.
-func placeDemo(ctx context.Context, n *buyerNode, l buyer.Listing) (buyer.Purchase, error) {
-	repo, err := fs.Sub(examples.Wordstat, "wordstat")
-	if err != nil {
-		return buyer.Purchase{}, err
-	}
-	parcel, err := packFS(repo)
-	if err != nil {
-		return buyer.Purchase{}, err
-	}
-	input, err := sandboxRequest(l, parcel.archive, []string{"./check.sh"}, time.Minute, 256)
+// schema is the job type of the demo.
+func (d demoCmd) schema() schemas.ID { return schemas.ID("oa." + d.Job + ".v1") }
+
+// place orders the demo's job.
+func (d demoCmd) place(ctx context.Context, n *buyerNode, l buyer.Listing) (buyer.Purchase, error) {
+	input, err := d.input(l)
 	if err != nil {
 		return buyer.Purchase{}, err
 	}
 	return n.client.Place(ctx, buyer.Order{
-		Provider: l.Provider, SchemaID: string(schemas.SandboxRun), Input: input,
+		Provider: l.Provider, SchemaID: string(d.schema()), Input: input,
 		MaxMsats: demoMax, Mode: receipts.ModeHold, PayeeNode: l.PayeeNode,
 	})
+}
+
+// input is the checks of the example repository, or an example on text.
+func (d demoCmd) input(l buyer.Listing) ([]byte, error) {
+	if d.schema() != schemas.SandboxRun {
+		return examples.Jobs.ReadFile("jobs/" + d.Job + ".json")
+	}
+	repo, err := fs.Sub(examples.Wordstat, "wordstat")
+	if err != nil {
+		return nil, err
+	}
+	parcel, err := packFS(repo)
+	if err != nil {
+		return nil, err
+	}
+	return sandboxRequest(l, parcel.archive, []string{"./check.sh"}, time.Minute, 256)
 }
 
 // verifyApart has the bundle proved by the other program, which knows nothing

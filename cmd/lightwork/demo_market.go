@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/relay/server"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // folder makes an empty folder, replacing only what a demo made before, and
@@ -76,6 +77,9 @@ func (d demoCmd) open(ctx context.Context, dir string, s *streams) (*demoMarket,
 	}
 	set := setup{
 		ProviderWallet: "play", BuyerWallet: "play", Relay: "ws://" + m.relayOn.Addr().String(), Name: "demo provider", PerMinuteMsats: demoPrice,
+	}
+	if d.schema() != schemas.SandboxRun {
+		set.MoreOffers = []schemas.ID{d.schema()}
 	}
 	if d.real() {
 		set.ProviderWallet, set.BuyerWallet = "lnd", "lnd"

@@ -8,6 +8,7 @@ import (
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // checkAgents lists the built-in agent and the configured ones: is the manifest
@@ -80,7 +81,7 @@ func sandboxReady(ctx context.Context, s *streams, g *globals, again string) err
 // sellsSandbox reports whether a job type on offer runs in the built-in sandbox.
 func (c *config) sellsSandbox() bool {
 	for _, o := range c.Provider.Offers {
-		if o.Tool == "" || strings.HasPrefix(o.Tool, agentsandbox.ID+"/") {
+		if o.Tool == "" && o.Schema == string(schemas.SandboxRun) || strings.HasPrefix(o.Tool, agentsandbox.ID+"/") {
 			return true
 		}
 	}

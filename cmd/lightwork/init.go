@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 type initCmd struct {
@@ -90,7 +91,8 @@ type setup struct {
 	PlayURL        string
 	Name           string
 	PerMinuteMsats int64
-	NoOffers       bool // of a node that only buys
+	NoOffers       bool         // of a node that only buys
+	MoreOffers     []schemas.ID // beside the sandbox, at the same price
 	ProviderLND    lndConfig
 	BuyerLND       lndConfig
 	Force          bool

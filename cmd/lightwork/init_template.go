@@ -43,7 +43,15 @@ provider:
       # tool: com.example.agent/tool # an agent of yours does it, not the sandbox
       modes: [{{if eq .ProviderWallet "none"}}free{{else}}hold, prepay{{end}}] # the first is the default; also postpay, free
       base_msats: 0
-      per_minute_msats: {{.PerMinuteMsats}}{{end}}
+      per_minute_msats: {{.PerMinuteMsats}}
+    # - schema: oa.code_chunk_analysis.v1 # also oa.retrieval_rerank.v1, oa.embedding.v1
+    #   modes: [hold]
+    #   base_msats: 2000
+    #   per_minute_msats: 0{{range .MoreOffers}}
+    - schema: {{.}}
+      modes: [hold, prepay]
+      base_msats: 0
+      per_minute_msats: {{$.PerMinuteMsats}}{{end}}{{end}}
   # What strangers can take of this machine.
   limits:
     concurrent: 2       # jobs at once
@@ -63,8 +71,18 @@ buyer:
   modes: [hold, postpay, free]
 
 sandbox:
-  # Digests (sha256:...) of images that jobs may name beside this host's own toolchain.
-  images: []
+  # Servers that jobs may have repositories fetched from, by https: host names, or "*".
+  fetch_from: []
+
+# A language model for the jobs on text: any endpoint with the OpenAI API. Left out: built-in
+# programs do them, and their results say so.
+# model:
+#   base_url: https://api.example.com/v1
+#   key_file: keys/model.key # mode 0600; or key_env, the name of a variable
+#   key_env: MODEL_API_KEY
+#   name: example-model      # analyses code and ranks
+#   embed: example-embedding # embeds
+#   allow_http: false        # true: plain http also beyond this machine
 
 # Agents of yours, each a folder with opensentience.agent.json.
 # lightwork agents approve allows one; nothing runs before.

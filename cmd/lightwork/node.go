@@ -149,10 +149,14 @@ func providerConfigOf(c *config, key *relay.Key, k *kernel.Kernel, m *market, ru
 	if err != nil {
 		return provider.Config{}, fmt.Errorf("describe the host's toolchain: %w", err)
 	}
+	registered, err := c.registered()
+	if err != nil {
+		return provider.Config{}, err
+	}
 	cfg := provider.Config{
 		Signer: key, Store: k.ProviderStore(jobsProfile), Market: providerMarket{m}, Runner: run, Log: log,
 		Offers: c.offers(),
-		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(c.Sandbox.Images, d) }},
+		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches},
 		Profile: provider.Profile{
 			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,
 			LUD16: c.Provider.LUD16, Producer: "lightwork@" + version,
@@ -165,7 +169,7 @@ func providerConfigOf(c *config, key *relay.Key, k *kernel.Kernel, m *market, ru
 			MemoryMB: hostMemoryMB() / 2, CPUs: float64(runtime.NumCPU()),
 		},
 	}
-	cfg.Policy, err = policyManifest(c, run, image)
+	cfg.Policy, err = policyManifest(c, run, image, registered)
 	return cfg, err
 }
 
@@ -180,7 +184,7 @@ func hostMemoryMB() int64 {
 
 // policyManifest freezes what jobs run under: who may reach what, at which
 // price, judged how. Its hash is the policy_bundle_id of every quote.
-func policyManifest(c *config, run *runner, image string) ([]byte, error) {
+func policyManifest(c *config, run *runner, image string, registered []string) ([]byte, error) {
 	type rules struct {
 		Mode     schemas.Mode      `json:"verification_mode"`
 		Hash     schemas.HashRules `json:"hash_rules"`
@@ -202,7 +206,7 @@ func policyManifest(c *config, run *runner, image string) ([]byte, error) {
 	return hashing.CanonicalValue(map[string]any{
 		"version": 1, "producer": "lightwork@" + version,
 		"tables": run.pipe.Tables(), "tools": toolsOfRoutes(run), "jobs": jobs, "prices": offersOf(c), "limits": limitsOf(c),
-		"images": map[string]any{"host": image, "registered": append([]string{}, c.Sandbox.Images...)},
+		"images": map[string]any{"host": image, "registered": registered},
 	})
 }
 

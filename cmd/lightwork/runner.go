@@ -62,7 +62,8 @@ func routesOf(c *config) (map[string]route, error) {
 		if !ok {
 			return nil, fmt.Errorf("unknown schema %q", o.Schema)
 		}
-		r := route{schema: s, agent: agentsandbox.ID, tool: agentsandbox.Tool}
+		r := route{schema: s}
+		r.agent, r.tool, _ = ownTool(s.ID)
 		if o.Tool != "" {
 			r.agent, r.tool, _ = wire.ToolID(o.Tool).Split()
 		}

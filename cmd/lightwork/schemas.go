@@ -26,13 +26,10 @@ func (c schemasListCmd) Run(s *streams) error {
 		return printJSON(s.out, docs)
 	}
 	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "JOB TYPE\tVERIFICATION\tRUNS HERE\tTITLE")
+	fmt.Fprintln(w, "JOB TYPE\tVERIFICATION\tBUILT-IN TOOL\tTITLE")
 	for _, sc := range schemas.All() {
-		runs := "no"
-		if sc.Executable {
-			runs = "yes"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", sc.ID, sc.VerificationMode, runs, sc.Title)
+		agent, tool, _ := ownTool(sc.ID)
+		fmt.Fprintf(w, "%s\t%s\t%s/%s\t%s\n", sc.ID, sc.VerificationMode, agent, tool, sc.Title)
 	}
 	return w.Flush()
 }

@@ -56,8 +56,13 @@ var rooms = map[string][]string{
 	"agentruntime/thinker":          {"hashing", "agentruntime/model/chat", "agentruntime/pipeline"},
 	"sdk/python":                    {}, // tests only, as in the next
 	"sdk/typescript":                {},
-	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup"},
+	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup", "agentruntime/sandbox/images"},
+	"agentruntime/sandbox/images":   {"hashing"},
+	"agentruntime/contract":         {"agentruntime/frame", "agentruntime/wire"},
 	"agentruntime/agents/reference": {"agentruntime/agent", "agentruntime/wire"},
+	"agentruntime/analysis":         {"schemas"},
+	"agentruntime/analysis/code":    {"schemas", "agentruntime/analysis"},
+	"agentruntime/agents/text":      {"hashing", "schemas", "agentruntime/agent", "agentruntime/analysis", "agentruntime/analysis/code", "agentruntime/model", "agentruntime/model/chat", "agentruntime/wire"},
 	"agentruntime/agents/mcp":       {"agentruntime/agent", "agentruntime/frame", "agentruntime/wire"},
 	"interop/mcp":                   {}, // tests only
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},

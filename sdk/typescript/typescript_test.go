@@ -140,6 +140,7 @@ func TestSDK(t *testing.T) {
 			t.Fatalf("npm test: %v\n%s", err, out)
 		}
 	})
+	t.Run("contract", func(t *testing.T) { passesContract(t, dir) })
 	t.Run("reference agent", func(t *testing.T) {
 		a := launch(t, dir)
 		t.Run("registers what the Go one does", a.registers)

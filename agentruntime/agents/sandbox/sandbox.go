@@ -38,6 +38,11 @@ type Config struct {
 	Init []string
 	// CgroupRoot is where cgroups are mounted; empty: /sys/fs/cgroup.
 	CgroupRoot string
+	// ImageDir is where images are registered; empty: there are none.
+	ImageDir string
+	// FetchFrom are the servers that repositories may be fetched from, as in
+	// sandbox.Options; empty: none.
+	FetchFrom []string
 	// Logger writes to the agent's stderr. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -50,7 +55,9 @@ func Main(ctx context.Context, cfg Config) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	opts := sandbox.Options{Init: cfg.Init, CgroupRoot: cfg.CgroupRoot, Logger: cfg.Logger}
+	opts := sandbox.Options{
+		Init: cfg.Init, CgroupRoot: cfg.CgroupRoot, ImageDir: cfg.ImageDir, FetchFrom: cfg.FetchFrom, Logger: cfg.Logger,
+	}
 	if err := sandbox.Sweep(opts); err != nil {
 		cfg.Logger.Warn("sweep what a crashed sandbox left", "err", err)
 	}

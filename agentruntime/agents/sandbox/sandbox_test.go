@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox/images"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -45,8 +46,13 @@ func agentMain(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	cfg := Config{Init: []string{"agent.test", initArgument}, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
-	if len(args) > 0 {
-		cfg.CgroupRoot = args[0]
+	for _, arg := range args {
+		switch name, value, _ := strings.Cut(arg, "="); name {
+		case "cgroups":
+			cfg.CgroupRoot = value
+		case "images":
+			cfg.ImageDir = value
+		}
 	}
 	if err := Main(ctx, cfg); err != nil {
 		fmt.Fprintln(os.Stderr, "agent:", err)
@@ -191,6 +197,32 @@ func TestAgentErrors(t *testing.T) {
 	}
 }
 
+// The image has no shell: what matters is which root the job got.
+func TestAgentRunsOnImages(t *testing.T) {
+	tree, store := t.TempDir(), filepath.Join(t.TempDir(), "images")
+	if err := os.WriteFile(filepath.Join(tree, "data"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := images.Add(store, tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := start(t, "images="+store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, host := input(t, 20, "true")
+	_, hostDigest, err := sandbox.HostManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := strings.Replace(strings.Replace(string(host), hostDigest, digest.String(), 1), `"provider":"host"`, `"provider":"docker"`, 1)
+	out, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: Tool, Input: json.RawMessage(doc), CausationID: "d", Timeout: 20 * time.Second})
+	if err != nil || !strings.Contains(string(out.Output), "start /bin/sh in /workspace: no such file") || !strings.Contains(string(out.Output), digest.String()) {
+		t.Errorf("%s %v", out.Output, err)
+	}
+}
+
 func TestAgentStopsAJob(t *testing.T) {
 	s, err := start(t)
 	if err != nil {
@@ -224,7 +256,7 @@ func TestAgentStopsAJob(t *testing.T) {
 }
 
 func TestAgentRefusesToServeUnconfined(t *testing.T) {
-	if _, err := start(t, t.TempDir()); err == nil {
+	if _, err := start(t, "cgroups="+t.TempDir()); err == nil {
 		t.Error("an agent that cannot confine is up")
 	}
 }

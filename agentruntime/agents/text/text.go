@@ -1,0 +1,186 @@
+// Package text is the built-in agent of the jobs on text: analysis of code
+// chunks, ranking, embeddings and chat. With an endpoint a language model does
+// them; what no model is configured for is done by package analysis, which
+// names itself in the results. One never stands in for the other: a model that
+// fails is an error.
+package text
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+
+	"github.com/lightwork-market/lightwork/agentruntime/agent"
+	"github.com/lightwork-market/lightwork/agentruntime/model"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// What the agent is called, and its tools. It offers chat only with a model
+// that chats.
+const (
+	ID      = "com.lightwork.text"
+	Version = "1.0.0"
+
+	ToolCodeChunk = "code_chunk_analysis"
+	ToolRerank    = "retrieval_rerank"
+	ToolEmbedding = "embedding"
+	ToolChat      = "chat"
+)
+
+// Config says with what the agent works.
+type Config struct {
+	// Endpoint is where language models are asked. Nil: nowhere.
+	Endpoint *EndpointConfig
+	// Logger writes to the agent's stderr. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// EndpointConfig names an endpoint and the models it is asked for.
+type EndpointConfig struct {
+	// Client says how to reach the endpoint. Its Model analyses, ranks and
+	// chats; empty: the built-in programs analyse and rank, and nothing chats.
+	Client model.Config
+	// EmbedModel embeds; empty: the built-in program does.
+	EmbedModel string
+}
+
+// Main connects to the node that launched the process (the environment says
+// where) and serves calls until ctx ends or the node says goodbye.
+func Main(ctx context.Context, cfg Config) error {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	tools, closeClient, err := newTools(cfg)
+	if err != nil {
+		return err
+	}
+	defer closeClient()
+	return agent.Run(ctx, agent.Config{ID: ID, Version: Version, Tools: tools, Log: cfg.Logger})
+}
+
+// Tools are the names of the tools that an agent of this configuration offers.
+func Tools(cfg *EndpointConfig) []string {
+	names := []string{ToolCodeChunk, ToolRerank, ToolEmbedding}
+	if cfg != nil && cfg.Client.Model != "" {
+		names = append(names, ToolChat)
+	}
+	return names
+}
+
+// newTools also returns what drops the endpoint's connections.
+func newTools(cfg Config) ([]agent.Tool, func(), error) {
+	local := builtin{slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	analyse, rank, embed := local.analyse, local.rank, local.embed
+	var e *endpoint
+	closeClient := func() {}
+	if cfg.Endpoint != nil {
+		client := cfg.Endpoint.Client
+		client.Logger = cfg.Logger
+		c, err := model.New(client)
+		if err != nil {
+			return nil, nil, err
+		}
+		closeClient = c.Close
+		e = &endpoint{client: c, embedModel: cfg.Endpoint.EmbedModel, log: cfg.Logger}
+		if client.Model == "" && e.embedModel == "" {
+			return nil, nil, errors.New("text agent: the endpoint has neither a model nor an embedding model")
+		}
+		if client.Model != "" {
+			analyse, rank = e.analyse, e.rank
+		}
+		if e.embedModel != "" {
+			embed = e.embed
+		}
+	}
+	chats := e != nil && cfg.Endpoint.Client.Model != ""
+	embeds := e != nil && e.embedModel != ""
+	var tools []agent.Tool
+	for _, t := range []struct {
+		name, about string
+		id          schemas.ID
+		do          job
+		paid        bool
+		tag         string
+	}{
+		{ToolCodeChunk, "Analyses a chunk of a source file: symbols, suspected faults, where to look next.", schemas.CodeChunkAnalysis, analyse, chats, "subjective"},
+		{ToolRerank, "Ranks retrieval candidates against a task.", schemas.RetrievalRerank, rank, chats, "subjective"},
+		{ToolEmbedding, "Embeds texts as vectors.", schemas.Embedding, embed, embeds, "objective"},
+	} {
+		tool, err := newTool(t.id, t.do)
+		if err != nil {
+			return nil, nil, err
+		}
+		tool.Name, tool.Description, tool.Tags = t.name, t.about, []string{"text", t.tag}
+		// Somebody pays the endpoint: nothing is asked without a directive.
+		tool.RequiresDirective = t.paid
+		tools = append(tools, tool)
+	}
+	if chats {
+		tools = append(tools, e.chatTool())
+	}
+	return tools, closeClient, nil
+}
+
+// job does one request of a job type and returns its result, a pointer to one
+// of the structs of package schemas. The provider's key is left out.
+type job func(ctx context.Context, s *schemas.Schema, req *schemas.Request) (any, error)
+
+// newTool declares no output schema: the document of the job type demands the
+// provider's key, which only the provider adds and then checks.
+func newTool(id schemas.ID, do job) (agent.Tool, error) {
+	s, ok := schemas.Lookup(string(id))
+	if !ok {
+		return agent.Tool{}, fmt.Errorf("no schema %s", id)
+	}
+	input, err := without(s.InputSchema(), "$id")
+	if err != nil {
+		return agent.Tool{}, err
+	}
+	return agent.Tool{
+		InputSchema: input,
+		// Nothing is streamed: a result is whole or none.
+		Capabilities: []string{"cancellation"},
+		Handler: func(ctx context.Context, call *agent.Call) (any, error) {
+			req, err := s.ParseRequest(call.Input)
+			if err != nil {
+				return nil, agent.Fail(wire.CodeInvalidInput, err.Error())
+			}
+			result, err := do(ctx, s, req)
+			if err != nil {
+				return nil, err
+			}
+			return withoutKey(result)
+		},
+	}, nil
+}
+
+// without takes a member out of an object; an agent may claim no URI in $id.
+func without(doc json.RawMessage, member string) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(doc, &members); err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
+	}
+	delete(members, member)
+	return json.Marshal(members)
+}
+
+// withoutKey encodes a result without the provider's key, which the agent does
+// not know.
+func withoutKey(result any) (json.RawMessage, error) {
+	doc, err := json.Marshal(result)
+	if err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(doc, &members); err != nil {
+		return nil, fmt.Errorf("read result: %w", err)
+	}
+	if members["provenance"], err = without(members["provenance"], "provider_pubkey"); err != nil {
+		return nil, err
+	}
+	return json.Marshal(members)
+}

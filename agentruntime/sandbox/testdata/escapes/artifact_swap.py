@@ -1,0 +1,21 @@
+# must not: change a file while it is given out
+import os, socket
+
+def escaped(what): print("escaped:", what, flush=True)
+
+def attempt(what, f):
+    try: f()
+    except OSError: return
+    escaped(what)
+
+import sys
+if os.fork() == 0:
+    os.setsid()
+    while True:
+        for make in (lambda: open("/artifacts/n", "w").close(), lambda: os.symlink(os.environ["CANARY_FILE"], "/artifacts/n")):
+            try: os.unlink("/artifacts/n")
+            except OSError: pass
+            try: make(); os.rename("/artifacts/n", "/artifacts/x")
+            except OSError: pass
+import time; time.sleep(0.1)
+print("done")

@@ -1,0 +1,4 @@
+# must not: kill beyond its own processes
+escaped() { echo "escaped: $*"; }
+echo done
+kill -KILL -1

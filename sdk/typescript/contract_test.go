@@ -1,0 +1,30 @@
+package typescript_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/lightwork-market/lightwork/agentruntime/contract"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+)
+
+// passesContract puts the reference agent through the checks that any agent of
+// the protocol must pass.
+func passesContract(t *testing.T, root string) {
+	requirements.Covers(t, "OSX-16", "OSX-17")
+	dir := filepath.Join(root, "reference")
+	m, err := manifest.Read(filepath.Join(dir, manifest.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := contract.Run(t.Context(), contract.Agent{ID: m.ID, Version: m.Version, Dir: dir, Command: m.Command()}, contract.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report.Results {
+		if r.Status != contract.Passed {
+			t.Errorf("%s: %s: %s", r.Name, r.Status, r.Detail)
+		}
+	}
+}
