@@ -218,7 +218,8 @@ func (d demoCmd) input(l buyer.Listing) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sandboxRequest(l, parcel.archive, []string{"./check.sh"}, time.Minute, 256)
+	files := schemas.SandboxRepo{MountPath: workspace, Source: schemas.InlineArchive(parcel.archive)}
+	return sandboxDocument(schemas.HostProvider, l.HostImage, files, []string{"./check.sh"}, time.Minute, 256)
 }
 
 // verifyApart has the bundle proved by the other program, which knows nothing

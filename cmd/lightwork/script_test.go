@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http/cgi"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,6 +72,11 @@ func runScripts(t *testing.T, p testscript.Params) {
 					return err
 				}
 				e.Setenv(name, addr)
+			}
+			if p.Setup != nil {
+				if err := p.Setup(e); err != nil {
+					return err
+				}
 			}
 			e.Setenv("STRANGER", "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798") // the key of 1
 			return nil
@@ -222,4 +229,26 @@ func TestSchemasShowEveryType(t *testing.T) {
 func TestTrace(t *testing.T) {
 	requirements.Covers(t, "M-2")
 	runScripts(t, testscript.Params{Files: []string{"testdata/named/trace.txtar"}})
+}
+
+// TestSources: a job's files come from a git repository, its root file system
+// from an image.
+func TestSources(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip(err)
+	}
+	root := t.TempDir()
+	server := httptest.NewServer(&cgi.Handler{
+		Path: git, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"},
+	})
+	t.Cleanup(server.Close) // the script runs after this function
+	runScripts(t, testscript.Params{
+		Files: []string{"testdata/named/sources.txtar"},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GITROOT", root)
+			e.Setenv("GIT", server.URL)
+			return nil
+		},
+	})
 }

@@ -31,6 +31,9 @@ type buyerSubmitCmd struct {
 	Input          string            `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
 	Repo           string            `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: everything in it but .git is in the request." type:"existingdir" placeholder:"DIR"`
 	IncludeSecrets bool              `help:"Send files of --repo too that are named like secrets (.env, *.key, ...)."`
+	Git            string            `help:"The https address of a git repository that the provider fetches, instead of --repo." placeholder:"URL"`
+	Commit         string            `help:"With --git: the full id of the commit." placeholder:"ID"`
+	Image          string            `help:"Digest of an image that the provider has registered; its own toolchain if left out." placeholder:"sha256:HEX"`
 	Cmd            []string          `help:"A command to run in the sandbox; may be repeated." sep:"none" placeholder:"COMMAND"`
 	Timeout        *time.Duration    `help:"The longest the job may take; it decides the price (1m)." placeholder:"TIME"`
 	Memory         *int64            `help:"Memory in MiB (512)." placeholder:"MIB"`
@@ -99,10 +102,16 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 	if _, ok := schemas.Lookup(b.Schema); !ok {
 		return "", usage("lightwork schemas list shows them", "--schema: unknown job type %q", b.Schema)
 	}
+	switch {
+	case (b.Git == "") != (b.Commit == ""):
+		return "", usage("git ls-remote URL shows them", "--git and --commit go together: a name like main may move")
+	case b.Git != "" && b.Repo != "":
+		return "", usage("", "--git and --repo cannot be given together")
+	}
 	if b.Input != "" {
 		for name, given := range map[string]bool{
 			"--cmd": len(b.Cmd) > 0, "--repo": b.Repo != "", "--timeout": b.Timeout != nil, "--memory": b.Memory != nil,
-			"--include-secrets": b.IncludeSecrets,
+			"--include-secrets": b.IncludeSecrets, "--git": b.Git != "", "--image": b.Image != "",
 		} {
 			if given {
 				return "", usage("the document says it all; leave "+name+" out", "--input and %s cannot be given together", name)
@@ -213,27 +222,37 @@ func (b buyerSubmitCmd) request(l buyer.Listing, archive []byte) ([]byte, error)
 	if b.Memory != nil {
 		memory = *b.Memory
 	}
-	return sandboxRequest(l, archive, b.Cmd, timeout, memory)
+	kind, digest := schemas.HostProvider, l.HostImage
+	if b.Image != "" {
+		kind, digest = schemas.DockerProvider, b.Image
+	}
+	repo := schemas.SandboxRepo{MountPath: workspace, Source: b.Git, GitRef: b.Commit}
+	if archive != nil {
+		repo.Source = schemas.InlineArchive(archive)
+	}
+	return sandboxDocument(kind, digest, repo, b.Cmd, timeout, memory)
 }
 
-// sandboxRequest makes a request for the provider's own toolchain. It leaves
-// verification out, so that its defaults apply.
-func sandboxRequest(l buyer.Listing, archive []byte, cmds []string, timeout time.Duration, memoryMB int64) ([]byte, error) {
-	image, err := hashing.ParseDigest(l.HostImage)
-	if err != nil {
-		return nil, usage("give the request with --input", "the provider announces no host image")
+// workspace is where commands find the files they are about.
+const workspace = "/workspace"
+
+// sandboxDocument makes a request. It leaves verification out, so that its
+// defaults apply.
+func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []string, timeout time.Duration, memoryMB int64) ([]byte, error) {
+	image, err := hashing.ParseDigest(digest)
+	switch {
+	case err != nil && kind == schemas.HostProvider:
+		return nil, usage("name one of its images with --image", "the provider announces no host image")
+	case err != nil:
+		return nil, usage("sha256: and 64 hex digits", "--image: %w", err)
 	}
 	commands := make([]schemas.SandboxCommand, len(cmds))
 	for i, c := range cmds {
 		commands[i].Cmd = c
 	}
-	repo := schemas.SandboxRepo{MountPath: "/workspace"}
-	if archive != nil {
-		repo.Source = schemas.InlineArchive(archive)
-	}
 	return json.Marshal(map[string]any{
 		"sandbox": schemas.Sandbox{
-			Provider: schemas.HostProvider, ImageDigest: image, NetworkPolicy: "none",
+			Provider: kind, ImageDigest: image, NetworkPolicy: "none",
 			Resources: schemas.SandboxResources{MemoryMB: memoryMB, CPUs: 1, TimeoutSecs: int64((timeout + time.Second - 1) / time.Second)},
 		},
 		"repo": repo, "commands": commands,
