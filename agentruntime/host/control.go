@@ -28,6 +28,7 @@ import (
 //	POST /v1/agents/{id}/{action}   start, stop or restart
 //	GET  /v1/tools                  []supervisor.ToolInfo
 //	POST /v1/call                   CallRequest; answers CallEvents, one a line
+//	POST /v1/ask                    AskRequest; answers CallEvents, one a line
 //
 // An error is {"code": ..., "message": ...} with a status of 400 and up.
 
@@ -39,6 +40,15 @@ type CallRequest struct {
 	TimeoutMS int64           `json:"timeout_ms,omitempty"` // 0: the agent's own limit
 	// Approve allows the call of a tool that needs a directive.
 	Approve bool `json:"approve,omitempty"`
+}
+
+// AskRequest puts a need in natural language to the node's organism.
+type AskRequest struct {
+	Profile string `json:"profile"`
+	// Listener is whom to ask; empty: whom the text fits best among those that
+	// the profile reaches.
+	Listener string `json:"listener,omitempty"`
+	Text     string `json:"text"`
 }
 
 // CallEvent is one line of the answer to a call: chunks, then one end.
@@ -150,7 +160,8 @@ func (h *Host) Handler() http.Handler {
 			answer(w, struct{}{})
 		})
 	}
-	mux.HandleFunc("POST /v1/call", h.call)
+	mux.HandleFunc("POST /v1/call", func(w http.ResponseWriter, r *http.Request) { stream(w, r, h.Call) })
+	mux.HandleFunc("POST /v1/ask", func(w http.ResponseWriter, r *http.Request) { stream(w, r, h.ask) })
 	return mux
 }
 
@@ -169,8 +180,9 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	_ = json.NewEncoder(w).Encode(e)
 }
 
-func (h *Host) call(w http.ResponseWriter, r *http.Request) {
-	var req CallRequest
+// stream reads a request and answers with events, the last of which is the end.
+func stream[T any](w http.ResponseWriter, r *http.Request, do func(context.Context, T, func(CallEvent)) (json.RawMessage, *CallError)) {
+	var req T
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxControlBody))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&req); err != nil {
@@ -185,12 +197,28 @@ func (h *Host) call(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(e)
 		_ = http.NewResponseController(w).Flush()
 	}
-	output, err := h.Call(r.Context(), req, emit)
+	output, err := do(r.Context(), req, emit)
 	if err != nil {
 		emit(CallEvent{Error: err})
 		return
 	}
 	emit(CallEvent{Output: output})
+}
+
+func (h *Host) ask(ctx context.Context, req AskRequest, emit func(CallEvent)) (json.RawMessage, *CallError) {
+	if h.cfg.Ask == nil {
+		return nil, &CallError{Code: wire.CodeRouteNotFound, Message: "this node has no organism"}
+	}
+	out, err := h.cfg.Ask(ctx, req, emit)
+	var failed *CallError
+	switch {
+	case errors.As(err, &failed):
+		failed.Message = redact.Text(failed.Message)
+		return nil, failed
+	case err != nil:
+		return nil, &CallError{Code: wire.CodeFailed, Message: redact.Text(wire.SafeText(err.Error()))}
+	}
+	return out, nil
 }
 
 // Call calls a tool for a person; emit gets its stream, with what looks like a
@@ -274,11 +302,20 @@ func (c *Client) Steer(ctx context.Context, id, action string) error {
 
 // Call calls a tool; emit gets its chunks. A failed call is a *CallError.
 func (c *Client) Call(ctx context.Context, req CallRequest, emit func(CallEvent)) (json.RawMessage, error) {
+	return c.stream(ctx, "/v1/call", req, emit)
+}
+
+// Ask puts a need to the node's organism; likewise.
+func (c *Client) Ask(ctx context.Context, req AskRequest, emit func(CallEvent)) (json.RawMessage, error) {
+	return c.stream(ctx, "/v1/ask", req, emit)
+}
+
+func (c *Client) stream(ctx context.Context, path string, req any, emit func(CallEvent)) (json.RawMessage, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return nil, fmt.Errorf("encode the call: %w", err)
 	}
-	res, err := c.send(ctx, http.MethodPost, "/v1/call", body)
+	res, err := c.send(ctx, http.MethodPost, path, body)
 	if err != nil {
 		return nil, err
 	}

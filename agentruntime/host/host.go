@@ -6,6 +6,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,7 +56,9 @@ type Config struct {
 	// Directive records that a person allowed one call of a tool that needs a
 	// directive, and returns its id.
 	Directive func(ctx context.Context, agent, tool string) (string, error)
-	Log       *slog.Logger // nil discards
+	// Ask puts a need of a person's to the node's organism. Nil: there is none.
+	Ask func(ctx context.Context, req AskRequest, emit func(CallEvent)) (json.RawMessage, error)
+	Log *slog.Logger // nil discards
 }
 
 // Host knows all agents of a node. Its methods are safe for concurrent use.

@@ -65,6 +65,7 @@ type Entry struct {
 	ID          uint64
 	Timestamp   time.Time // UTC
 	Thread      ThreadID
+	Profile     string // the thread's
 	Direction   Direction
 	Handler     string
 	PayloadTag  string

@@ -50,7 +50,7 @@ func (c *config) installed() ([]host.Installed, error) {
 
 // openHost prepares the agents of a node: supervisor, approvals, logs. close
 // ends every agent.
-func openHost(c *config, k *kernel.Kernel, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
+func openHost(c *config, k *kernel.Kernel, people *society, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
 	approvals, err := manifest.OpenApprovals(c.agentDir("approvals"))
 	if err != nil {
 		return nil, nil, nil, err
@@ -81,7 +81,7 @@ func openHost(c *config, k *kernel.Kernel, log *slog.Logger) (_ *host.Host, _ *s
 	}
 	h, err := host.New(host.Config{
 		Supervisor: sup, Approvals: approvals, Installed: installed, Log: log,
-		BuiltIn: builtIn,
+		BuiltIn: builtIn, Ask: people.ask,
 		Directive: func(ctx context.Context, agent, tool string) (string, error) {
 			d := kernel.Directive{ID: "human-" + rand.Text(), ApprovedBy: fmt.Sprintf("human:uid:%d:%s/%s", os.Geteuid(), agent, tool)}
 			d.Key = d.ID

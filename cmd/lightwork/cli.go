@@ -29,6 +29,8 @@ type cli struct {
 	Buyer    buyerCmd    `cmd:"" help:"Buy: find providers, submit jobs, follow them."`
 	Jobs     jobsCmd     `cmd:"" help:"Look at a provider's jobs."`
 	Agents   agentsCmd   `cmd:"" help:"Approve, run, steer and test agents."`
+	Ask      askCmd      `cmd:"" help:"Ask the organism of the running node."`
+	Pipeline pipelineCmd `cmd:"" help:"What may reach what."`
 	Sandbox  sandboxCmd  `cmd:"" help:"Images that sandbox jobs may name."`
 	Tools    toolsCmd    `cmd:"" help:"List, describe and call the tools of a running node's agents."`
 	Receipts receiptsCmd `cmd:"" help:"List, show, verify and export receipts."`

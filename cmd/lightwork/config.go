@@ -37,6 +37,8 @@ type config struct {
 	Sandbox  sandboxConfig  `yaml:"sandbox"`
 	Agents   []agentConfig  `yaml:"agents"`
 	Model    modelConfig    `yaml:"model"`
+	// Organism is a file of agents that think, tools and profiles.
+	Organism string `yaml:"organism"`
 
 	dir string // of the file
 }

@@ -84,6 +84,9 @@ sandbox:
 #   embed: example-embedding # embeds
 #   allow_http: false        # true: plain http also beyond this machine
 
+# Agents that think, their tools and profiles: docs/thinking-agents.md.
+# organism: organism.yaml
+
 # Agents of yours, each a folder with opensentience.agent.json.
 # lightwork agents approve allows one; nothing runs before.
 # agents:

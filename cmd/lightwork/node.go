@@ -65,7 +65,8 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	if err != nil {
 		return err
 	}
-	agents, sup, stopAgents, err := openHost(c, k, log)
+	people := &society{k: k}
+	agents, sup, stopAgents, err := openHost(c, k, people, log)
 	if err != nil {
 		return err
 	}
@@ -82,6 +83,9 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 		return hinted(fmt.Errorf("start the sandbox agent: %w", err), "lightwork doctor says what the sandbox needs")
 	}
 	if err := canServe(sup, routes); err != nil {
+		return err
+	}
+	if err := people.build(ctx, c, sup, log); err != nil {
 		return err
 	}
 	cfg, err := providerConfigOf(c, key, k, m, run, log)
@@ -103,11 +107,29 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	g.Go(func() error { return tell.watchRelays(gctx, m.pool) })
 	g.Go(func() error { return stopped(gctx, agents.Serve(gctx, c.controlSocket())) })
 	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
+	g.Go(func() error { return pruneHourly(gctx, k, log) })
 	err = g.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// pruneHourly deletes what the journal need not keep: of the organism's threads,
+// as their profiles say. What paid jobs leave is kept.
+func pruneHourly(ctx context.Context, k *kernel.Kernel, log *slog.Logger) error {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		if _, err := k.Prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			log.Warn("prune the journal", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // canServe refuses to sell what no tool does: an offer whose agent is not

@@ -18,6 +18,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
+	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -250,5 +252,21 @@ func TestSources(t *testing.T) {
 			e.Setenv("GIT", server.URL)
 			return nil
 		},
+	})
+}
+
+// TestOrganism: agents that think, the tools they use and what a profile keeps
+// from them, on a running node with a model that is scripted.
+func TestOrganism(t *testing.T) {
+	requirements.Covers(t, "AP-12.0.1", "AP-10.0.1", "AP-10.3.5", "AP-8.5.2")
+	say := func(m chat.Message, why string) scripted.Step { return scripted.Stream(scripted.Events(m, why)...) }
+	model := httptest.NewServer(scripted.New(
+		say(chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{scripted.Call("1", "greet", `{"name":"Ada"}`)}}, "tool_calls"),
+		say(chat.Message{Role: chat.RoleAssistant, Content: "Ada was greeted"}, "stop"),
+	))
+	t.Cleanup(model.Close) // the script runs after this function
+	runScripts(t, testscript.Params{
+		Files: []string{"testdata/named/organism.txtar"},
+		Setup: func(e *testscript.Env) error { e.Setenv("ENDPOINT", model.URL); return nil },
 	})
 }

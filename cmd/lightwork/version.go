@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/agentruntime/message"
+)
 
 // version is set by the Makefile with -ldflags.
 var version = "dev"
@@ -11,8 +15,8 @@ type versionCmd struct {
 
 func (c versionCmd) Run(s *streams) error {
 	if c.JSON {
-		return printJSON(s.out, map[string]string{"version": version})
+		return printJSON(s.out, map[string]string{"version": version, "message_schema": message.Version, "control_pack": message.ControlPack})
 	}
-	_, err := fmt.Fprintln(s.out, "lightwork", version)
+	_, err := fmt.Fprintf(s.out, "lightwork %s\nmessages %s (%s)\n", version, message.Version, message.ControlPack)
 	return err
 }

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -39,7 +40,7 @@ func (l *PipelineLog) Append(ctx context.Context, e pipeline.Entry) error {
 		return err
 	}
 	return l.k.Update(ctx, func(tx *Tx) error {
-		if err := tx.EnsureThread(string(e.Thread), l.profile); err != nil {
+		if err := tx.EnsureThread(string(e.Thread), cmp.Or(e.Profile, l.profile)); err != nil {
 			return err
 		}
 		job, err := tx.jobOfThread(string(e.Thread))

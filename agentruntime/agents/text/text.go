@@ -29,6 +29,7 @@ const (
 	ToolRerank    = "retrieval_rerank"
 	ToolEmbedding = "embedding"
 	ToolChat      = "chat"
+	ToolComplete  = "complete"
 )
 
 // Config says with what the agent works.
@@ -66,7 +67,7 @@ func Main(ctx context.Context, cfg Config) error {
 func Tools(cfg *EndpointConfig) []string {
 	names := []string{ToolCodeChunk, ToolRerank, ToolEmbedding}
 	if cfg != nil && cfg.Client.Model != "" {
-		names = append(names, ToolChat)
+		names = append(names, ToolChat, ToolComplete)
 	}
 	return names
 }
@@ -120,7 +121,7 @@ func newTools(cfg Config) ([]agent.Tool, func(), error) {
 		tools = append(tools, tool)
 	}
 	if chats {
-		tools = append(tools, e.chatTool())
+		tools = append(tools, e.chatTool(), e.completeTool())
 	}
 	return tools, closeClient, nil
 }

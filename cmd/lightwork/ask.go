@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+)
+
+type askCmd struct {
+	Text     []string `arg:"" help:"What you need, in your words; for a listener that is a tool, its input as JSON."`
+	Profile  string   `help:"The profile of the organism to ask under." required:""`
+	Listener string   `help:"Whom to ask; left out, the one that fits best of those that the profile reaches."`
+	JSON     bool     `help:"Print the answer as JSON."`
+}
+
+// Run asks the running node's organism. What is written on the way goes to
+// standard error, the answer to standard output.
+func (c askCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	node, err := dialNode(ctx, conf)
+	if err != nil {
+		return err
+	}
+	out, err := node.Ask(ctx, host.AskRequest{Profile: c.Profile, Listener: c.Listener, Text: strings.Join(c.Text, " ")}, func(e host.CallEvent) {
+		fmt.Fprint(s.err, printable(e.Text))
+	})
+	if err != nil {
+		return hinted(err, "lightwork pipeline show says which profiles there are, and what each reaches")
+	}
+	var answer struct{ Text string }
+	if !c.JSON && json.Unmarshal(out, &answer) == nil && answer.Text != "" {
+		_, err := fmt.Fprintln(s.out, printable(answer.Text))
+		return err
+	}
+	return printJSON(s.out, out)
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/lightwork-market/lightwork/agentruntime/agents/text"
+	"github.com/lightwork-market/lightwork/agentruntime/analysis"
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
+	"github.com/lightwork-market/lightwork/agentruntime/organism"
+	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/agentruntime/routing"
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/agentruntime/thinker"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+)
+
+// personSender is who asks an organism from outside.
+const personSender = "person"
+
+// organismProfile names threads that the pipeline has no profile of.
+const organismProfile = "organism"
+
+// society is the node's organism, once it is built.
+type society struct {
+	k     *kernel.Kernel
+	built atomic.Pointer[living]
+}
+
+// living is an organism that was built, and the index of what it can do.
+type living struct {
+	*organism.Built
+	router *routing.Router
+}
+
+// organismFile is the configured file, "" if there is none.
+func (c *config) organismFile() string { return c.path(c.Organism) }
+
+// parts are what organisms are built of on this node: tools of supervised
+// agents, and the model in a process of its own.
+func organismParts(sup *supervisor.Supervisor, k *kernel.Kernel, c *config, log *slog.Logger) organism.Parts {
+	journal := k.PipelineLog(organismProfile)
+	p := organism.Parts{
+		Tool:    func(ref string) (organism.Tool, error) { return organismTool(sup, ref) },
+		Compile: compileCheck,
+		Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
+	}
+	if c.endpoint() != nil && c.Model.Name != "" {
+		p.Chat = func(ctx context.Context, r chat.Request, onText func(string)) (chat.Response, error) {
+			return complete(ctx, sup, r, onText)
+		}
+	}
+	return p
+}
+
+func compileCheck(schema json.RawMessage) (pipeline.Validate, error) {
+	s, err := wire.CompileSchema(schema)
+	if err != nil {
+		return nil, err
+	}
+	return func(doc []byte) error { return s.Validate(doc) }, nil
+}
+
+// organismTool finds a tool among those that running agents have registered.
+func organismTool(sup *supervisor.Supervisor, ref string) (organism.Tool, error) {
+	agent, name, ok := wire.ToolID(ref).Split()
+	if !ok {
+		return organism.Tool{}, fmt.Errorf("%q is not AGENT/TOOL", ref)
+	}
+	tools, err := sup.Tools(agent)
+	if err != nil {
+		return organism.Tool{}, err
+	}
+	for _, t := range tools {
+		if t.Name != name {
+			continue
+		}
+		out := organism.Tool{Request: orObject(t.InputSchema), Response: orObject(t.OutputSchema)}
+		if out.CheckRequest, err = compileCheck(out.Request); err != nil {
+			return out, err
+		}
+		if out.CheckResponse, err = compileCheck(out.Response); err != nil {
+			return out, err
+		}
+		out.Do = func(ctx context.Context, input []byte) ([]byte, error) {
+			return callTool(ctx, sup, agent, name, input, nil)
+		}
+		return out, nil
+	}
+	return organism.Tool{}, fmt.Errorf("%s has not registered %s", agent, name)
+}
+
+// orObject stands in for a schema that an agent did not give.
+func orObject(schema json.RawMessage) json.RawMessage {
+	if len(schema) == 0 {
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	return schema
+}
+
+// callTool makes one call in the name of the message that ctx belongs to.
+func callTool(ctx context.Context, sup *supervisor.Supervisor, agent, tool string, input []byte, onChunk func(supervisor.Chunk)) ([]byte, error) {
+	came := pipeline.CallFrom(ctx)
+	res, err := sup.Call(ctx, supervisor.Call{
+		AgentID: agent, Tool: tool, Input: input, Timeout: timeLeft(ctx),
+		RequestID: came.RequestID, CorrelationID: came.CorrelationID, CausationID: came.DirectiveID, OnStream: onChunk,
+	})
+	var failed *supervisor.Error
+	if errors.As(err, &failed) {
+		return nil, &organism.Failure{Failure: pipeline.Failure{Code: failed.Code, Message: failed.Message, Retryable: failed.Retryable}}
+	}
+	return res.Output, err
+}
+
+// complete asks the model, through the agent that has the key.
+func complete(ctx context.Context, sup *supervisor.Supervisor, r chat.Request, onText func(string)) (chat.Response, error) {
+	input, err := json.Marshal(r)
+	if err != nil {
+		return chat.Response{}, err
+	}
+	out, err := callTool(ctx, sup, text.ID, text.ToolComplete, input, func(c supervisor.Chunk) {
+		if c.Channel == wire.Stdout {
+			onText(c.Text)
+		}
+	})
+	if err != nil {
+		return chat.Response{}, err
+	}
+	var resp chat.Response
+	return resp, json.Unmarshal(out, &resp)
+}
+
+// build reads the file and makes the organism. Threads that run in an earlier
+// one stay there.
+func (s *society) build(ctx context.Context, c *config, sup *supervisor.Supervisor, log *slog.Logger) error {
+	if c.Organism == "" {
+		return nil
+	}
+	o, err := organism.Load(c.organismFile())
+	if err != nil {
+		return usage("docs/thinking-agents.md has the shape", "%w", err)
+	}
+	built, err := organism.Build(o, organismParts(sup, s.k, c, log))
+	if err != nil {
+		return usage("lightwork tools list shows what the agents offer; a listener that thinks needs model.name", "%w", err)
+	}
+	router, err := routing.New(ctx, routing.Config{
+		Capabilities: built.Capabilities, Fillers: []routing.Filler{routing.Rules()}, Threshold: analysis.MatchThreshold,
+		Embed: func(_ context.Context, texts []string) ([][]float32, error) {
+			vectors := make([][]float32, len(texts))
+			for i, t := range texts {
+				vectors[i] = analysis.Embed(t)
+			}
+			return vectors, nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.built.Store(&living{built, router})
+	return nil
+}
+
+// ask implements host.Config.Ask: a person's need, in a thread of its own, with
+// a directive of its own.
+func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
+	l := s.built.Load()
+	if l == nil {
+		return nil, &host.CallError{Code: wire.CodeRouteNotFound, Message: "this node has no organism; name its file under organism in the configuration"}
+	}
+	id := rand.Text()
+	thread, err := l.Pipeline.Open(pipeline.ThreadID("root.ask["+id+"]"), req.Profile)
+	if err != nil {
+		return nil, &host.CallError{Code: wire.CodeRouteNotFound, Message: fmt.Sprintf("there is no profile %q", req.Profile)}
+	}
+	directive := kernel.Directive{ID: "human-" + id, Key: "human-" + id, ApprovedBy: "human:ask"}
+	if err := s.k.Update(ctx, func(tx *kernel.Tx) error { return tx.RecordDirective(directive) }); err != nil {
+		return nil, err
+	}
+	in := pipeline.Ingress{
+		Namespace: organism.Namespace, Sender: personSender, DirectiveID: directive.ID, RequestID: id, CorrelationID: id,
+		Stream: func(channel, text string) { emit(host.CallEvent{Channel: channel, Text: text}) },
+	}
+	out, err := l.put(ctx, thread, req, in, emit)
+	thread.Finish(err == nil)
+	return out, askError(err)
+}
+
+// put sends the need to the listener that was named, or to the one it fits.
+func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskRequest, in pipeline.Ingress, emit func(host.CallEvent)) (json.RawMessage, error) {
+	if req.Listener == "" {
+		choice, out, err := l.router.Submit(ctx, thread, req.Text, in)
+		if choice.Name != "" {
+			emit(host.CallEvent{Channel: "status", Text: fmt.Sprintf("%s fits best (%.2f)\n", choice.Name, choice.Score)})
+		}
+		return out.Reply.Payload(), err
+	}
+	to, ok := l.Listener(req.Listener)
+	if !ok {
+		return nil, fmt.Errorf("listener %q: %w", req.Listener, pipeline.ErrRouteNotFound)
+	}
+	in.Tag, in.Payload = to.PayloadClass, []byte(req.Text)
+	if to.Agent != nil {
+		task, err := json.Marshal(thinker.Task{Task: req.Text})
+		if err != nil {
+			return nil, err
+		}
+		in.Payload = task
+	}
+	out, err := thread.Submit(ctx, in)
+	return out.Reply.Payload(), err
+}
+
+// askError is what a person is told.
+func askError(err error) error {
+	var failed *pipeline.HandlerError
+	switch {
+	case errors.As(err, &failed):
+		return &host.CallError{Code: failed.Failure.Code, Message: failed.Failure.Message, Retryable: failed.Failure.Retryable}
+	case errors.Is(err, pipeline.ErrRouteNotFound), errors.Is(err, routing.ErrMasked), errors.Is(err, routing.ErrNoMatch):
+		return &host.CallError{Code: wire.CodeRouteNotFound, Message: err.Error()}
+	}
+	return err
+}

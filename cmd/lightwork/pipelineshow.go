@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/lightwork-market/lightwork/agentruntime/organism"
+)
+
+type pipelineCmd struct {
+	Show pipelineShowCmd `cmd:"" help:"Show the profiles, and what each may reach."`
+}
+
+type pipelineShowCmd struct {
+	Profile string `help:"Only this one."`
+	SVG     string `help:"Draw it to this file." placeholder:"FILE"`
+	JSON    bool   `help:"Print JSON."`
+}
+
+// Run shows the tables as the node will build them: that of paid jobs, and
+// those of the organism.
+func (c pipelineShowCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	views, err := conf.profiles()
+	if err != nil {
+		return err
+	}
+	if c.Profile != "" {
+		var kept []organism.View
+		for _, v := range views {
+			if v.Profile == c.Profile {
+				kept = append(kept, v)
+			}
+		}
+		if views = kept; len(views) == 0 {
+			return usage("lightwork pipeline show lists all", "no profile %q", c.Profile)
+		}
+	}
+	if c.SVG != "" {
+		if err := os.WriteFile(c.SVG, organism.Draw(views), 0o644); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return printJSON(s.out, views)
+	}
+	for i, v := range views {
+		if i > 0 {
+			fmt.Fprintln(s.out)
+		}
+		if err := printProfile(s, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printProfile(s *streams, v organism.View) error {
+	fmt.Fprintf(s.out, "profile %s, journal %s\n", v.Profile, v.Journal)
+	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "  TAG\tHANDLER\tDOES\tMAY SEND TO")
+	for _, r := range v.Routes {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.Tag, r.Handler, r.Work, strings.Join(r.Peers, " "))
+	}
+	return w.Flush()
+}
+
+// profiles are the tables of the configuration.
+func (c *config) profiles() ([]organism.View, error) {
+	routes, err := routesOf(c)
+	if err != nil {
+		return nil, err
+	}
+	paid := organism.View{Profile: jobsProfile, Journal: "retain_forever"}
+	for _, tag := range sortedKeys(routes) {
+		paid.Routes = append(paid.Routes, organism.ViewRoute{
+			Tag: tag, Handler: strings.ReplaceAll(tag, ".", "-"), Work: routes[tag].agent + "/" + routes[tag].tool,
+		})
+	}
+	views := []organism.View{paid}
+	if c.Organism == "" {
+		return views, nil
+	}
+	o, err := organism.Load(c.organismFile())
+	if err != nil {
+		return nil, usage("docs/thinking-agents.md has the shape", "%w", err)
+	}
+	return append(views, o.Views()...), nil
+}
