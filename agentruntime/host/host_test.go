@@ -352,10 +352,16 @@ func TestSpecOf(t *testing.T) {
 	if !slices.Contains(c.Write, "/srv/agent") || !slices.Contains(c.Write, "/srv/out") || c.Network {
 		t.Errorf("confinement %+v", c)
 	}
-	m.ExecutionLimits = manifest.Limits{MaxToolCallDurationSecs: 60, MaxConcurrentCalls: 9, OpenFiles: 100}
+	if g := spec.Limits.Group; g.MemoryBytes != 256<<20 || g.Pids != 128 || g.CPUs != 0 {
+		t.Errorf("limits %+v", g)
+	}
+	m.ExecutionLimits = manifest.Limits{MaxToolCallDurationSecs: 60, MaxConcurrentCalls: 9, OpenFiles: 100, MemoryMB: 512, CPUMillis: 500, Processes: 9}
 	spec = SpecOf(in, m, []string{"network:egress:api.example.com"})
 	if spec.Limits.CallTimeout != time.Minute || spec.Limits.Concurrent != 9 || spec.Limits.OpenFiles != 100 || !spec.Confine.Network {
 		t.Errorf("spec %+v", spec)
+	}
+	if g := spec.Limits.Group; g.MemoryBytes != 512<<20 || g.Pids != 9 || g.CPUs != 0.5 {
+		t.Errorf("limits %+v", g)
 	}
 	in.Unconfined = true
 	if spec := SpecOf(in, m, nil); spec.Confine != nil {

@@ -95,6 +95,9 @@ func Decode(data []byte, from Side) (*Message, error) {
 		de.Field = "payload" + de.Field
 		return nil, refuse(&in, de)
 	}
+	if r, ok := payload.(*ToolResult); ok && in.Error != nil && r.Error != nil {
+		return nil, refuse(&in, invalid(&fieldError{"error", "is at the top level and in the payload: one of them"}))
+	}
 	// A refusal has nothing but its error, so its payload has no duties.
 	if in.Error == nil {
 		if err := payload.check(); err != nil {

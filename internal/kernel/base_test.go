@@ -273,6 +273,7 @@ func TestContent(t *testing.T) {
 }
 
 func TestAudit(t *testing.T) {
+	requirements.Covers(t, "OSX-13")
 	k := open(t)
 	k.update(t, func(tx *Tx) error {
 		return errors.Join(
