@@ -22,10 +22,12 @@ type journal struct{}
 
 func (journal) Append(context.Context, pipeline.Entry) error { return nil }
 func (journal) Reject(context.Context, pipeline.Reject)      {}
-func accepts(doc []byte) error                               { var v struct{ Path string }; return json.Unmarshal(doc, &v) }
+func accepts(doc []byte) error { var v struct{ Path string }; return json.Unmarshal(doc, &v) }
+
 func vector(score float64) []float32 {
 	return []float32{float32(score), float32(sqrt(1 - score*score))}
 }
+
 func sqrt(x float64) float64 {
 	z := 1.0
 	for range 60 {

@@ -3,11 +3,12 @@ package supervisor
 import (
 	"context"
 	"fmt"
-	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
