@@ -17,12 +17,11 @@ import (
 // boxed is a sealed result as an honest provider would send it; a case changes
 // something before it is committed to, or after.
 type boxed struct {
-	answer answer                   // what is inside
-	seal   receipts.Seal            // what the event commits to
-	list   []receipts.SealedContent // of the seal
-	key    receipts.SealKey         // of the boxes
-	boxes  [][]byte
-	tags   nostr.Tags
+	seal  receipts.Seal            // what the event commits to
+	list  []receipts.SealedContent // of the seal
+	key   receipts.SealKey         // of the boxes
+	boxes [][]byte
+	tags  nostr.Tags
 }
 
 // sealed makes the 6050 of a sealed result and serves its boxes.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/agents/reference"
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/agents/text"
+	"github.com/lightwork-market/lightwork/agentruntime/agents/wasmhost"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 )
 
@@ -23,6 +25,7 @@ const (
 	agentRefer   = "reference"
 	agentMCP     = "mcp"
 	agentText    = "text"
+	agentWasm    = "wasm"
 	sandboxInit  = "sandbox-init"
 )
 
@@ -52,6 +55,13 @@ func agentMain(args []string) func(context.Context, io.Writer) int {
 				return err
 			}
 			return text.Main(ctx, text.Config{Endpoint: endpoint, Logger: log})
+		})
+	case agentWasm:
+		return serveAgent(agentWasm, func(ctx context.Context, log *slog.Logger) error {
+			if len(args) != 3 {
+				return errors.New("lightwork agent wasm DIR: which folder holds the tools?")
+			}
+			return wasmhost.Main(ctx, wasmhost.Config{Dir: args[2], Log: log})
 		})
 	case agentMCP:
 		return serveAgent(agentMCP, func(ctx context.Context, log *slog.Logger) error {

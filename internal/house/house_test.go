@@ -63,6 +63,11 @@ var rooms = map[string][]string{
 	"agentruntime/analysis":         {"schemas"},
 	"agentruntime/analysis/code":    {"schemas", "agentruntime/analysis"},
 	"agentruntime/agents/text":      {"hashing", "schemas", "agentruntime/agent", "agentruntime/analysis", "agentruntime/analysis/code", "agentruntime/model", "agentruntime/model/chat", "agentruntime/wire"},
+	"agentruntime/wasm":             {"agentruntime/wasm/wit", "agentruntime/wire"},
+	"agentruntime/wasm/wit":         {},
+	"agentruntime/wasm/wasmtest":    {},
+	"agentruntime/agents/wasmhost":  {"agentruntime/agent", "agentruntime/frame", "agentruntime/wasm", "agentruntime/wire"},
+	"examples/wasm/count":           {},
 	"agentruntime/agents/mcp":       {"agentruntime/agent", "agentruntime/frame", "agentruntime/wire"},
 	"interop/mcp":                   {}, // tests only
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
@@ -96,6 +101,7 @@ var only = []struct {
 	{"github.com/mattn/go-sqlite3", []string{"internal/sqlite"}},
 	{"github.com/lightningnetwork/lnd/lnrpc", []string{"payments/lnd"}},
 	{"google.golang.org/grpc", []string{"payments/lnd"}},
+	{"github.com/tetratelabs/wazero", []string{"agentruntime/wasm"}},
 }
 
 // closures says what the program's whole import graph below a room must not

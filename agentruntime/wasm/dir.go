@@ -1,0 +1,28 @@
+package wasm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// ErrNotPrivate means that others could have changed a directory of ours.
+// Compiled code in it would be run unchecked.
+var ErrNotPrivate = errors.New("wasm: directory must belong to this user, with mode 0700, and be no link")
+
+// privateDir makes dir, or checks the one that is there.
+func privateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("check directory: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || owner.Uid != uint32(os.Geteuid()) {
+		return fmt.Errorf("%w: %s", ErrNotPrivate, dir)
+	}
+	return nil
+}

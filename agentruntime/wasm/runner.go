@@ -1,0 +1,293 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental/sysfs"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"github.com/tetratelabs/wazero/sys"
+)
+
+const (
+	exportStart = "_start"
+	exportInit  = "_initialize"
+	exportAlloc = "lightwork_alloc"
+)
+
+var (
+	// ErrTrap means that the module crashed: a trap, memory that it could not
+	// get, or an exit code other than 0.
+	ErrTrap = errors.New("wasm: the module crashed")
+	// ErrOutput means that what the module returned is not what its WIT says.
+	ErrOutput = errors.New("wasm: malformed output")
+	// ErrOutputTooLarge means that the output is over Limits.OutputBytes.
+	ErrOutputTooLarge = errors.New("wasm: output too large")
+)
+
+// Failure is the error of a result<..., string>: the tool refused, in its own
+// words. They are a stranger's.
+type Failure struct{ Message string }
+
+func (f *Failure) Error() string { return "the tool says: " + f.Message }
+
+// RunnerConfig says where a Runner keeps things and sends what modules say.
+type RunnerConfig struct {
+	// StateDir holds the compiled modules (cache/) and the stores (kv/). It is
+	// made if it is missing; both must be this user's own.
+	StateDir string
+	// Stderr gets the standard error of a tool that is granted stdio. Nil
+	// discards it.
+	Stderr io.Writer
+}
+
+// Runner calls one tool. Calls may run concurrently.
+type Runner struct {
+	tool     *Tool
+	stderr   io.Writer
+	cache    wazero.CompilationCache
+	runtime  wazero.Runtime
+	compiled wazero.CompiledModule
+	kv       *KV        // nil if the module does not import it
+	roots    []*os.Root // of Grants.FS, in its order
+}
+
+// NewRunner compiles the tool's module, or takes it from the cache. The caller
+// closes the runner.
+func NewRunner(ctx context.Context, tool *Tool, cfg RunnerConfig) (_ *Runner, err error) {
+	r := &Runner{tool: tool, stderr: cfg.Stderr}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("prepare tool %s: %w", tool.Name, err), r.Close(ctx))
+		}
+	}()
+	cacheDir := filepath.Join(cfg.StateDir, "cache")
+	if err := privateDir(cacheDir); err != nil {
+		return nil, err
+	}
+	if r.cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
+		return nil, fmt.Errorf("open cache: %w", err)
+	}
+	r.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
+		WithCompilationCache(r.cache).WithMemoryLimitPages(tool.Settings.Limits.MemoryPages).WithDebugInfoEnabled(false))
+	if r.compiled, err = r.runtime.CompileModule(ctx, tool.module); err != nil {
+		return nil, fmt.Errorf("compile module: %w", err)
+	}
+	if err := r.checkExports(); err != nil {
+		return nil, err
+	}
+	return r, r.provide(ctx, cfg.StateDir)
+}
+
+// Close frees what the runner holds. No call may be running.
+func (r *Runner) Close(ctx context.Context) error {
+	var errs []error
+	if r.runtime != nil {
+		errs = append(errs, r.runtime.Close(ctx))
+	}
+	if r.cache != nil {
+		errs = append(errs, r.cache.Close(ctx))
+	}
+	if r.kv != nil {
+		errs = append(errs, r.kv.close())
+	}
+	for _, root := range r.roots {
+		errs = append(errs, root.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Runner) isCommand() bool { return r.compiled.ExportedFunctions()[exportStart] != nil }
+
+func (r *Runner) checkExports() error {
+	if r.isCommand() {
+		return nil
+	}
+	if len(r.compiled.ExportedMemories()) == 0 {
+		return fmt.Errorf("wasm: the module exports neither %s nor a memory", exportStart)
+	}
+	required := []string{exportAlloc, funcHandle}
+	if r.tool.metadata != nil {
+		required = append(required, funcMetadata)
+	}
+	for _, name := range required {
+		if r.compiled.ExportedFunctions()[name] == nil {
+			return fmt.Errorf("wasm: the module exports neither %s nor %s", exportStart, name)
+		}
+	}
+	return nil
+}
+
+// provide makes what the module may import, and opens what it is granted.
+func (r *Runner) provide(ctx context.Context, stateDir string) error {
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r.runtime); err != nil {
+		return fmt.Errorf("provide WASI: %w", err)
+	}
+	grants := r.tool.Settings.Grants
+	for _, m := range grants.FS {
+		root, err := os.OpenRoot(m.HostPath)
+		if err != nil {
+			return fmt.Errorf("open granted directory: %w", err)
+		}
+		r.roots = append(r.roots, root)
+	}
+	if !r.tool.usesKV() {
+		return nil
+	}
+	var err error
+	if r.kv, err = openKV(filepath.Join(stateDir, "kv"), r.tool.Name, grants.KV); err != nil {
+		return err
+	}
+	if err := hostKV(ctx, r.runtime, r.tool.kvModule(), r.kv); err != nil {
+		return fmt.Errorf("provide the store: %w", err)
+	}
+	return nil
+}
+
+// Call runs handle in a fresh instance. The input has been checked against
+// the input schema; the output is an object that has still to be checked
+// against the output schema. A refusal by the tool is a *Failure; other errors
+// are ErrTrap, ErrOutput and ErrOutputTooLarge. The end of ctx does not stop it.
+func (r *Runner) Call(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+	out, err := r.run(ctx, funcHandle, input)
+	if err != nil {
+		return nil, err
+	}
+	return decodeOutput(out, r.tool.handle.Fallible())
+}
+
+// Metadata is what a tool of agentos:tool says of itself.
+type Metadata struct {
+	Name                string `json:"name"`
+	Description         string `json:"description"`
+	SemanticDescription string `json:"semantic-description"`
+	RequestTag          string `json:"request-tag"`
+	RequestSchema       string `json:"request-schema"`
+	ResponseSchema      string `json:"response-schema"`
+	InputJSONSchema     string `json:"input-json-schema"`
+}
+
+// Metadata calls get-metadata; ok is false if the tool has none.
+func (r *Runner) Metadata(ctx context.Context) (m Metadata, ok bool, err error) {
+	if r.tool.metadata == nil {
+		return m, false, nil
+	}
+	out, err := r.run(ctx, funcMetadata, json.RawMessage("{}"))
+	if err == nil {
+		out, err = decodeOutput(out, r.tool.metadata.Fallible())
+	}
+	if err == nil {
+		if jsonErr := json.Unmarshal(out, &m); jsonErr != nil {
+			err = fmt.Errorf("%w: metadata has the wrong shape", ErrOutput)
+		}
+	}
+	if err != nil {
+		return m, false, fmt.Errorf("read metadata: %w", err)
+	}
+	return m, true, nil
+}
+
+// run does one call and returns the bytes that the module gave.
+func (r *Runner) run(ctx context.Context, function string, input []byte) ([]byte, error) {
+	stdout := &limitedBuffer{limit: r.tool.Settings.Limits.OutputBytes}
+	cfg := r.moduleConfig()
+	if r.isCommand() {
+		cfg = cfg.WithArgs(r.tool.Name, function).WithStdin(bytes.NewReader(input)).
+			WithStdout(stdout).WithStartFunctions(exportStart)
+	} else {
+		cfg = cfg.WithStartFunctions(exportInit)
+	}
+	instance, err := r.runtime.InstantiateModule(ctx, r.compiled, cfg)
+	if instance != nil {
+		defer instance.Close(ctx)
+	}
+	var exit *sys.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == 0 && r.isCommand():
+	case err != nil:
+		return nil, trap(err)
+	case !r.isCommand():
+		return callReactor(ctx, instance, function, input, r.tool.Settings.Limits.OutputBytes)
+	}
+	if stdout.over {
+		return nil, ErrOutputTooLarge
+	}
+	return stdout.Bytes(), nil
+}
+
+// trap keeps the first line of wazero's error; the rest is a stack of the
+// module's functions.
+func trap(err error) error {
+	line, _, _ := bytes.Cut([]byte(err.Error()), []byte("\n"))
+	return fmt.Errorf("%w: %.200s", ErrTrap, line)
+}
+
+// moduleConfig holds no more than the grants. wazero's own defaults are a fixed
+// clock, a fixed seed and no sleeping.
+func (r *Runner) moduleConfig() wazero.ModuleConfig {
+	grants := r.tool.Settings.Grants
+	cfg := wazero.NewModuleConfig().WithName("")
+	for name, value := range grants.Env {
+		cfg = cfg.WithEnv(name, value)
+	}
+	if grants.Stdio && r.stderr != nil {
+		cfg = cfg.WithStderr(&cappedWriter{w: r.stderr, left: maxStderrBytes})
+	}
+	if grants.Clock {
+		cfg = cfg.WithSysWalltime().WithSysNanotime().WithSysNanosleep()
+	}
+	if grants.Random {
+		cfg = cfg.WithRandSource(rand.Reader)
+	}
+	if len(r.roots) == 0 {
+		return cfg
+	}
+	budget := &atomic.Int64{}
+	budget.Store(writeBudget)
+	mounts := wazero.NewFSConfig()
+	for i, m := range grants.FS {
+		dir := &rootFS{root: r.roots[i], readOnly: m.ReadOnly, budget: budget}
+		mounts = mounts.(sysfs.FSConfig).WithSysFSMount(dir, m.GuestPath)
+	}
+	return cfg.WithFSConfig(mounts)
+}
+
+const maxStderrBytes = 64 << 10 // of one call
+
+// limitedBuffer is a standard output that ends at a limit.
+type limitedBuffer struct {
+	bytes.Buffer
+	limit int
+	over  bool
+}
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if b.over = b.over || len(p) > b.limit-b.Len(); b.over {
+		return 0, ErrOutputTooLarge
+	}
+	return b.Buffer.Write(p)
+}
+
+// cappedWriter drops what comes after its limit.
+type cappedWriter struct {
+	w    io.Writer
+	left int
+}
+
+func (c *cappedWriter) Write(p []byte) (int, error) {
+	n := min(len(p), c.left)
+	c.left -= n
+	if _, err := c.w.Write(p[:n]); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

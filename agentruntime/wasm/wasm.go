@@ -1,0 +1,264 @@
+// Package wasm runs tools that are WebAssembly modules. A tool is a folder:
+//
+//	count/
+//	  tool.wit      what it takes, returns and may be given at most (package wit)
+//	  module.wasm   a core module
+//	  tool.json     the operator's grants and limits; without it nothing is granted
+//
+// # What runs
+//
+// Core WebAssembly with WASI preview 1, on wazero. The component model is not
+// supported: a component binary is refused. The WIT text is a declaration: the
+// schemas of the tool are derived from it, and a module that imports what it
+// does not declare is refused when it is loaded (AP-13.1.2, K-44).
+//
+// # How a module is called
+//
+// Each call gets a fresh instance, so nothing outlives it but what the tool
+// keeps in a granted store or directory. Values are JSON in the shape of their
+// WIT types: a record is an object with the names of its fields, an option
+// that is none is absent, result<t, string> is {"ok": t} or {"err": "text"}.
+// The input of a function of one record is that record; of any other function,
+// an object of its parameters by name. There are two ways to write a module:
+//
+//   - A command exports _start. It is run with two arguments, the tool's name
+//     and the name of the function ("handle"). It reads the input from standard
+//     input up to its end, writes the output to standard output and ends with
+//     code 0; any other code is a crash. Any language with WASI can do this.
+//   - A reactor exports memory, lightwork_alloc(len i32) -> i32, which returns
+//     where len bytes may be written, and each function under its WIT name as
+//     (ptr i32, len i32) -> i64: the input's place in, the output's out, as
+//     ptr<<32 | len. _initialize is called first if it is exported.
+//
+// The WIT functions are handle, which is required, and get-metadata, which
+// takes nothing, as in agentos:tool@0.1.0 (APX-1). Functions of
+// agentos:kv/store (APX-2) are described at KV.
+//
+// # What a module can reach
+//
+// Nothing that is not granted. No directory is open, the environment is empty,
+// standard error goes nowhere, the clock starts at a fixed time and random
+// numbers have a fixed seed, so that the same module, input and grants give the
+// same bytes (AP-13.3.1). A grant beyond the declaration is a configuration
+// error. There is no way to be granted the network.
+//
+// A reactor can do without any import; a command needs the few functions of
+// WASI that read its input, write its output and end it. Those are the call
+// itself and need no declaration.
+//
+// # Time
+//
+// A Runner does not interrupt its module. To check for an end in every loop
+// makes tight loops an order of magnitude slower (K-43). Who calls strangers'
+// modules does it in a process that can be killed; package wasmhost does.
+package wasm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/agentruntime/wasm/wit"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+// The files of a tool.
+const (
+	WITFile      = "tool.wit"
+	ModuleFile   = "module.wasm"
+	SettingsFile = "tool.json"
+)
+
+// Functions that a tool exports.
+const (
+	funcHandle   = "handle"
+	funcMetadata = "get-metadata"
+)
+
+const (
+	// MaxModuleBytes bounds the size of a module.
+	MaxModuleBytes   = 32 << 20
+	maxSettingsBytes = 64 << 10
+)
+
+var (
+	// ErrComponent means that the module is a component.
+	ErrComponent = errors.New("wasm: this is a component, not a core module; build for wasm32-wasip1 " +
+		"(Go: GOOS=wasip1 GOARCH=wasm; Rust: --target wasm32-wasip1) and leave out the step that makes a component")
+	// ErrNotModule means that the file is no WebAssembly module.
+	ErrNotModule = errors.New("wasm: not a WebAssembly module")
+	// ErrGrant means that the grants go beyond what the WIT declares.
+	ErrGrant = errors.New("wasm: granted but not declared")
+)
+
+// ImportError names an import that a module must not have.
+type ImportError struct{ Module, Name, Reason string }
+
+func (e *ImportError) Error() string {
+	return fmt.Sprintf("wasm: import %q %q: %s", e.Module, e.Name, e.Reason)
+}
+
+// Tool is a folder that was read and checked. It is immutable.
+type Tool struct {
+	Name         string // of the folder
+	Dir          string
+	Description  string // the WIT comment of handle, or of the world
+	InputSchema  json.RawMessage
+	OutputSchema json.RawMessage
+	Settings     Settings
+	Digest       string // "sha256:..." over the three files
+
+	module   []byte
+	imports  []moduleImport
+	handle   *wit.Func
+	metadata *wit.Func // nil if it is not exported
+}
+
+// SideEffects reports whether a call can change what a later one sees.
+func (t *Tool) SideEffects() bool {
+	for _, m := range t.Settings.Grants.FS {
+		if !m.ReadOnly {
+			return true
+		}
+	}
+	return t.usesKV()
+}
+
+func (t *Tool) usesKV() bool { return t.kvModule() != "" }
+
+// kvModule is the name under which the module imports the store, or "".
+func (t *Tool) kvModule() string {
+	for _, imp := range t.imports {
+		if strings.HasPrefix(imp.module, kvInterface) {
+			return imp.module
+		}
+	}
+	return ""
+}
+
+// Load reads the tool in dir and checks everything that can be checked without
+// running it. A refused document is a *wit.Error, a refused import an
+// *ImportError.
+func Load(dir string) (*Tool, error) {
+	name := filepath.Base(filepath.Clean(dir))
+	if !wire.ValidToolName(name) {
+		return nil, fmt.Errorf("wasm: folder %q cannot name a tool", name)
+	}
+	t, err := load(name, dir)
+	if err != nil {
+		return nil, fmt.Errorf("load tool %s: %w", name, err)
+	}
+	return t, nil
+}
+
+func load(name, dir string) (*Tool, error) {
+	root, err := os.OpenRoot(dir) // no file of a tool is a link out of its folder
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	text, err := readFile(root, WITFile, wit.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	module, err := readFile(root, ModuleFile, MaxModuleBytes)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := readFile(root, SettingsFile, maxSettingsBytes)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	t := &Tool{Name: name, Dir: dir, module: module, Digest: digest(text, module, settings)}
+	doc, err := wit.Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", WITFile, err)
+	}
+	if err := t.describe(doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", WITFile, err)
+	}
+	declared, err := declare(doc.World.Imports)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", WITFile, err)
+	}
+	if t.Settings, err = parseSettings(settings, declared); err != nil {
+		return nil, fmt.Errorf("%s: %w", SettingsFile, err)
+	}
+	if t.imports, err = readImports(module); err != nil {
+		return nil, fmt.Errorf("%s: %w", ModuleFile, err)
+	}
+	return t, declared.check(t.imports)
+}
+
+// describe takes the functions and the schemas from the declaration.
+func (t *Tool) describe(doc *wit.Document) error {
+	for _, f := range doc.World.Exports {
+		switch {
+		case f.Name == funcHandle:
+			t.handle = f
+		case f.Name == funcMetadata && len(f.Params) == 0:
+			t.metadata = f
+		default:
+			return fmt.Errorf("wasm: export %s: a tool exports %s and perhaps %s()", f.Name, funcHandle, funcMetadata)
+		}
+	}
+	if t.handle == nil {
+		return fmt.Errorf("wasm: the world does not export %s", funcHandle)
+	}
+	if t.Description = t.handle.Docs; t.Description == "" {
+		t.Description = doc.World.Docs
+	}
+	var err error
+	if t.InputSchema, err = t.handle.InputSchema(); err != nil {
+		return err
+	}
+	if t.OutputSchema, err = t.handle.OutputSchema(); err != nil {
+		return err
+	}
+	for _, doc := range []json.RawMessage{t.InputSchema, t.OutputSchema} {
+		if _, err := wire.CompileSchema(doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFile reads a regular file of at most limit bytes.
+func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
+	info, err := root.Stat(name) // before opening: to open a FIFO would wait
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("wasm: %s is not a regular file", name)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("wasm: %s is larger than %d bytes", name, limit)
+	}
+	return data, nil
+}
+
+// digest covers the lengths, so that no bytes can move between the files.
+func digest(files ...[]byte) string {
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%d:", len(f))
+		h.Write(f)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}

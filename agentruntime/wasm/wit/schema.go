@@ -1,0 +1,131 @@
+package wit
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// object is a node of a JSON Schema. encoding/json sorts its names, so a type
+// always has the same schema, byte for byte.
+type object = map[string]any
+
+// InputSchema is the JSON Schema (2020-12) of what the function takes. A
+// function of one record takes that record; any other takes an object of its
+// parameters by name.
+func (f *Func) InputSchema() (json.RawMessage, error) {
+	t := &Type{Kind: Record, Fields: f.Params}
+	if f.WrapsOneRecord() {
+		t = f.Params[0].Type
+	}
+	return marshal(t.schema())
+}
+
+// WrapsOneRecord reports whether the input is the one parameter itself.
+func (f *Func) WrapsOneRecord() bool {
+	return len(f.Params) == 1 && f.Params[0].Type.Kind == Record
+}
+
+// OutputSchema is the JSON Schema of what a successful call returns: the
+// result, or the first type of a result<response, error>. It must be a record,
+// because the output of a tool is an object.
+func (f *Func) OutputSchema() (json.RawMessage, error) {
+	t := f.Success()
+	if t == nil || t.Kind != Record {
+		return nil, f.at.errorf("func %s must return a record, or a result of one", f.Name)
+	}
+	if f.Fallible() && (f.Result.Args[1] == nil || f.Result.Args[1].Kind != String) {
+		return nil, f.at.errorf("the error of func %s must be a string", f.Name)
+	}
+	return marshal(t.schema())
+}
+
+// Success is the type of a successful outcome; nil if there is none.
+func (f *Func) Success() *Type {
+	if f.Fallible() {
+		return f.Result.Args[0]
+	}
+	return f.Result
+}
+
+// Fallible reports whether the function returns a result<..., ...>.
+func (f *Func) Fallible() bool { return f.Result != nil && f.Result.Kind == Result }
+
+func marshal(schema object) (json.RawMessage, error) {
+	doc, err := json.Marshal(schema)
+	if err != nil {
+		return nil, fmt.Errorf("marshal schema: %w", err)
+	}
+	return doc, nil
+}
+
+// integers are the bounds of the integer types. Those of 64 bits are exact:
+// the validator computes with exact numbers.
+var integers = map[Kind][2]json.Number{
+	U8: {"0", "255"}, U16: {"0", "65535"}, U32: {"0", "4294967295"}, U64: {"0", "18446744073709551615"},
+	S8: {"-128", "127"}, S16: {"-32768", "32767"}, S32: {"-2147483648", "2147483647"},
+	S64: {"-9223372036854775808", "9223372036854775807"},
+}
+
+func (t *Type) schema() object {
+	switch t.Kind {
+	case Bool:
+		return object{"type": "boolean"}
+	case String:
+		return object{"type": "string"}
+	case Char:
+		return object{"type": "string", "minLength": 1, "maxLength": 1}
+	case F32, F64:
+		return object{"type": "number"}
+	case List:
+		return object{"type": "array", "items": t.Args[0].schema()}
+	case Option:
+		return object{"anyOf": []any{t.Args[0].schema(), object{"type": "null"}}}
+	case Tuple:
+		return t.tuple()
+	case Result:
+		return object{"oneOf": []any{branch("ok", t.Args[0]), branch("err", t.Args[1])}}
+	case Record:
+		return t.record()
+	case Enum:
+		return object{"type": "string", "enum": t.Cases}
+	}
+	bounds := integers[t.Kind]
+	return object{"type": "integer", "minimum": bounds[0], "maximum": bounds[1]}
+}
+
+// record leaves an option out of the required fields: absent is none.
+func (t *Type) record() object {
+	properties, required := object{}, []string{}
+	for _, f := range t.Fields {
+		s := f.Type.schema()
+		if f.Docs != "" {
+			s["description"] = f.Docs
+		}
+		properties[f.Name] = s
+		if f.Type.Kind != Option {
+			required = append(required, f.Name)
+		}
+	}
+	return object{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+}
+
+func (t *Type) tuple() object {
+	items := make([]any, len(t.Args))
+	for i, arg := range t.Args {
+		items[i] = arg.schema()
+	}
+	return object{"type": "array", "prefixItems": items, "items": false, "minItems": len(items)}
+}
+
+// branch is one outcome of a nested result: {"ok": value} or {"err": value},
+// null where there is no value.
+func branch(name string, t *Type) object {
+	value := object{"type": "null"}
+	if t != nil {
+		value = t.schema()
+	}
+	return object{
+		"type": "object", "properties": object{name: value},
+		"required": []string{name}, "additionalProperties": false,
+	}
+}
