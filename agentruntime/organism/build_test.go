@@ -127,7 +127,7 @@ func (w *world) read() string {
 // TestAgentUsesItsTools: a listener of the configuration thinks and calls what
 // its peers are, in one flow, all of it in the journal.
 func TestAgentUsesItsTools(t *testing.T) {
-	requirements.Covers(t, "AP-1.0.1", "AP-11.2.2")
+	requirements.Covers(t, "AP-1.0.1", "AP-11.2.2", "AP-7.0.1")
 	w := build(t, example, use("file-read", `{"path": "a.go"}`), say("it is empty"))
 	a, err := w.do(t, "coder", "AgentTask", "what is in a.go?")
 	if err != nil || a.Text != "it is empty" || a.ToolCalls != 1 {

@@ -76,7 +76,7 @@ func parse(t *testing.T, src string) (*Organism, error) {
 }
 
 func TestParse(t *testing.T) {
-	requirements.Covers(t, "AP-12.0.1", "AP-12.1.1", "AP-12.2.1", "AP-12.3.1", "AP-11.3.1", "AP-8.4.1", "AP-15.1.1")
+	requirements.Covers(t, "AP-12.0.1", "AP-12.1.1", "AP-12.2.1", "AP-12.3.1", "AP-11.3.1", "AP-8.4.1", "AP-15.1.1", "AP-3.2.6", "AP-3.2.7")
 	o, err := parse(t, example)
 	if err != nil {
 		t.Fatal(err)

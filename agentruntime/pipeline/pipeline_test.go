@@ -16,7 +16,7 @@ import (
 )
 
 func TestReply(t *testing.T) {
-	requirements.Covers(t, "AP-3.1.1", "AP-3.1.2", "AP-3.1.3", "AP-3.1.4", "AP-7.2.2", "AP-7.2.3")
+	requirements.Covers(t, "AP-3.1.1", "AP-3.1.2", "AP-3.1.3", "AP-3.1.4", "AP-7.2.2", "AP-7.2.3", "AP-2.1.9")
 	var got Payload
 	var at Context
 	var call Call
@@ -60,7 +60,7 @@ func TestReply(t *testing.T) {
 // What a handler is given is data: no function, no channel, nothing to reach
 // the pipeline by.
 func TestHandlerIsGivenOnlyData(t *testing.T) {
-	requirements.Covers(t, "AP-3.1.3", "AP-3.3.1", "AP-3.3.2")
+	requirements.Covers(t, "AP-3.1.3", "AP-3.3.1", "AP-3.3.2", "AP-8.3.2", "AP-8.3.3")
 	if n := reflect.TypeFor[Context]().NumField(); n != 3 {
 		t.Errorf("the context has %d fields, not thread, sender and own name", n)
 	}
@@ -80,7 +80,7 @@ func TestHandlerIsGivenOnlyData(t *testing.T) {
 }
 
 func TestRouteSeesNoPayload(t *testing.T) {
-	requirements.Covers(t, "AP-1.2.1", "AP-1.2.2")
+	requirements.Covers(t, "AP-1.2.1", "AP-1.2.2", "AP-1.1.3", "K-12")
 	for i := range reflect.TypeFor[Header]().NumField() {
 		if f := reflect.TypeFor[Header]().Field(i); f.Type.Kind() != reflect.String {
 			t.Errorf("Header.%s can hold bytes: %s", f.Name, f.Type)
@@ -96,7 +96,7 @@ func TestRouteSeesNoPayload(t *testing.T) {
 }
 
 func TestMalformedNeverEnters(t *testing.T) {
-	requirements.Covers(t, "AP-2.1.1", "AP-2.1.2")
+	requirements.Covers(t, "AP-2.1.1", "AP-2.1.2", "AP-1.1.1", "AP-1.1.2", "AP-1.1.5")
 	w := newWorld(t, Config{Handlers: []Handler{echo("echo", "Ping")}, MaxPayload: 10})
 	for name, change := range map[string]func(*Ingress){
 		"no namespace":         func(in *Ingress) { in.Namespace = "" },
@@ -156,7 +156,7 @@ func TestRequestSchema(t *testing.T) {
 // A rejected message leaves a line without payload in the audit log, and
 // nothing anywhere else (K-3).
 func TestNoRoute(t *testing.T) {
-	requirements.Covers(t, "AP-2.1.4", "AP-2.1.5", "AP-2.1.6", "AP-4.1.3", "AP-4.1.5", "AP-4.3.1", "K-3", "OS-4.3.1.9")
+	requirements.Covers(t, "AP-2.1.4", "AP-2.1.5", "AP-2.1.6", "AP-4.1.3", "AP-4.1.5", "AP-4.3.1", "K-3", "OS-4.3.1.9", "AP-1.1.6", "AP-8.1.1")
 	w := newWorld(t, Config{
 		Handlers: []Handler{echo("reader", "FileReadRequest"), echo("writer", "FileWriteRequest")},
 		Profiles: []Profile{{Name: "researcher", Handlers: []string{"reader"}}, {Name: "main", Handlers: []string{"reader", "writer"}}},

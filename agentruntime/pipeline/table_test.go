@@ -121,7 +121,7 @@ func drawWorld(t *rapid.T) ([]Handler, []Profile) {
 // takes its tag, by the first such handler, and never twice; otherwise there
 // is no route, no journal entry and one audit line.
 func TestRoutingProperty(t *testing.T) {
-	requirements.Covers(t, "AP-B.2", "AP-4.3.1", "AP-4.0.1")
+	requirements.Covers(t, "AP-B.2", "AP-4.3.1", "AP-4.0.1", "AP-2.1.7")
 	rapid.Check(t, func(rt *rapid.T) {
 		handlers, profiles := drawWorld(rt)
 		w := newWorld(t, Config{Handlers: handlers, Profiles: profiles})

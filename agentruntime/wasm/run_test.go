@@ -95,7 +95,7 @@ func entropy() Module {
 }
 
 func TestDeterminism(t *testing.T) {
-	requirements.Covers(t, "AP-13.3.1")
+	requirements.Covers(t, "AP-13.3.1", "AP-B.8")
 	declared := witWith("wasi:clocks/wall-clock", "wasi:random/random")
 	fixed := prepare(t, declared, entropy(), "")
 	first := raw(t, fixed, "{}")

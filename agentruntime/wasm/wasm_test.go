@@ -208,6 +208,7 @@ func TestSettingsRefused(t *testing.T) {
 }
 
 func TestModuleRefused(t *testing.T) {
+	requirements.Covers(t, "K-44")
 	component := []byte("\x00asm\x0d\x00\x01\x00")
 	_, err := Load(folder(t, witWith(), component, ""))
 	if !errors.Is(err, ErrComponent) || !strings.Contains(err.Error(), "wasip1") {

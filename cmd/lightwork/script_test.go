@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -199,6 +200,38 @@ func TestDemoProves(t *testing.T) {
 	err = exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork-verify"), out.Bundle).Run()
 	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 1 {
 		t.Errorf("verifying a changed bundle: %v", err)
+	}
+}
+
+// TestDemoOfEachJob: the job types on text are sold, paid and proved too.
+func TestDemoOfEachJob(t *testing.T) {
+	requirements.Covers(t, "OA-3.2")
+	for _, job := range []string{"sandbox_run", "code_chunk_analysis", "retrieval_rerank", "embedding"} {
+		t.Run(job, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo", "--json", "--job", job, "--out", filepath.Join(t.TempDir(), "out"))
+			cmd.Stderr = t.Output()
+			doc, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("demo: %v\n%s", err, doc)
+			}
+			var out demoOutcome
+			if err := json.Unmarshal(doc, &out); err != nil || claimsCode(out.Claims) != exitOK {
+				t.Errorf("%+v, %v", out, err)
+			}
+			result, err := os.ReadFile(filepath.Join(out.Bundle, "RESULT.json"))
+			if err != nil || !strings.Contains(string(result), `"provenance":{`) {
+				t.Errorf("result %s, %v", result, err)
+			}
+		})
+	}
+}
+
+// TestVersionNamesTheMessageSchema: the build reports what it speaks.
+func TestVersionNamesTheMessageSchema(t *testing.T) {
+	requirements.Covers(t, "YE-C.1")
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"version"}, nil, &out, &out); code != exitOK || !strings.Contains(out.String(), "messages 1.0.0 (v0.0-control-pack)") {
+		t.Errorf("exit %d: %s", code, out.String())
 	}
 }
 

@@ -182,6 +182,7 @@ func TestReadOnlyLooksBesideTheNode(t *testing.T) {
 // TestStoresChangeTogether writes to every store in one transaction that ends
 // in an error.
 func TestStoresChangeTogether(t *testing.T) {
+	requirements.Covers(t, "AP-8.3.1")
 	k := open(t)
 	all := func(tx *Tx) error {
 		_, err := tx.AppendJournalPayload(entry("root", RetainForever), []byte("payload"))
@@ -223,7 +224,7 @@ var mutable = []string{"meta", "outbox_open", "open_jobs", "open_purchases", "co
 // TestTablesAreAppendOnly tries to change, delete and replace the rows of every
 // table of a node that has done everything once, past the code, in SQL.
 func TestTablesAreAppendOnly(t *testing.T) {
-	requirements.Covers(t, "AP-7.3.1")
+	requirements.Covers(t, "AP-7.3.1", "AP-B.6")
 	k := open(t)
 	fill(t, k)
 	before := k.dump(t)
