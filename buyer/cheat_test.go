@@ -39,6 +39,7 @@ type cheat struct {
 	stuck bool // payments are neither made nor refused
 	pays  bool // payments succeed
 	blobs map[hashing.Digest][]byte
+	store buyer.Store        // the buyer's, afterwards
 	stop  context.CancelFunc // ends the buyer's waiting
 
 	mu   sync.Mutex
@@ -239,6 +240,7 @@ func buy(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(
 	defer cancel()
 	c.stop = cancel
 	p, err = client.Follow(ctx, p.RequestID, tell)
+	c.store = cfg.Store
 	return c, p, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -95,7 +96,28 @@ func TestSealedResultIsOpened(t *testing.T) {
 		if !errors.Is(err, buyer.ErrIncomplete) || p.Output == nil || p.SealedEvent == nil || len(c.sent) != 1 {
 			t.Errorf("%s: %v, %s, output %s, sent %d", mode, err, p.Reason, p.Output, len(c.sent))
 		}
+		if r := ruled(t, c, p); r.Verdict != receipts.VerdictDelivered || r.ExitCode() != receipts.ExitFailed {
+			t.Errorf("disputed all the same: %+v", r)
+		}
 	}
+}
+
+// ruled is what a stranger makes of the buyer's evidence, once it was written to
+// files and read again.
+func ruled(t *testing.T, c *cheat, p buyer.Purchase) receipts.Ruling {
+	t.Helper()
+	d, err := buyer.DisputeOf(t.Context(), c.store, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := fstest.MapFS{}
+	for name, data := range d.Files() {
+		files[name] = &fstest.MapFile{Data: data}
+	}
+	if d, err = receipts.ReadDispute(files, receipts.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	return d.Rule(receipts.Pins{Provider: c.key.PublicKey()})
 }
 
 // TestFalseBoxIsTold: a box that is not what its event committed to is paid for,
@@ -108,13 +130,15 @@ func TestFalseBoxIsTold(t *testing.T) {
 		inside        func(*answer)
 		before, after func(*boxed)
 		want          string
+		// otherwise: the box holds what was committed to, which is no result.
+		otherwise bool
 	}{
 		"noise for a seal":    {after: flip(0), want: "false box: number 0 does not open"},
 		"noise for a result":  {after: flip(1), want: "false box: number 1 does not open"},
 		"a box is missing":    {after: func(b *boxed) { b.boxes = b.boxes[:1] }, want: "false box: the seal lists 1"},
-		"another output":      {before: func(b *boxed) { b.seal.OutputHash = hashing.Bytes([]byte("x")) }, want: "output_hash differs"},
+		"another output":      {before: func(b *boxed) { b.seal.OutputHash = hashing.Bytes([]byte("x")) }, want: "output_hash differs", otherwise: true},
 		"another content":     {before: func(b *boxed) { b.seal.Contents[0].Digest = hashing.Bytes([]byte("x")) }, want: "false box: number 1 holds another result"},
-		"a result for others": {inside: func(a *answer) { a.result.Runs[0].Cmd = "false" }, want: "result mismatch"},
+		"a result for others": {inside: func(a *answer) { a.result.Runs[0].Cmd = "false" }, want: "result mismatch", otherwise: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.inside == nil {
@@ -123,6 +147,10 @@ func TestFalseBoxIsTold(t *testing.T) {
 			c, p, err := sell(t, receipts.ModePostpay, tt.inside, tt.before, tt.after)
 			if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, tt.want) {
 				t.Errorf("%v: %s", err, p.Reason)
+			}
+			r := ruled(t, c, p)
+			if want := map[bool]receipts.Verdict{false: receipts.VerdictFalseBox, true: receipts.VerdictNoAnswer}[tt.otherwise]; r.Verdict != want || r.ExitCode() != receipts.ExitProved {
+				t.Errorf("ruling %+v", r)
 			}
 			if p.Output != nil || p.SealedEvent == nil || p.Payment == nil || p.Quote == nil || len(c.sent) != 1 {
 				t.Errorf("output %s, sent %d", p.Output, len(c.sent))

@@ -31,9 +31,11 @@ flags:
   --network NAME    mainnet, testnet, signet, regtest, simnet or play
   --require LIST    claims that must be proved beside the first seven,
                     separated by commas, such as buyer_accepted,payee_pinned
+  --dispute         BUNDLE is a folder that lightwork buyer dispute wrote
   --explain         show every step
   --json            print the report as JSON
 
+exit status, with --dispute: 0 it is proved that nothing was delivered, 1 it was delivered, 2 unusable, 3 nothing is shown
 exit status:
   0  every required claim is proved and none failed
   1  a claim failed
@@ -50,6 +52,7 @@ type options struct {
 	pins    receipts.Pins
 	json    bool
 	explain bool
+	dispute bool
 	bundle  string
 }
 
@@ -62,6 +65,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "lightwork-verify: %s (--help explains the flags)\n", printable(err.Error()))
 		return receipts.ExitUnusable
+	}
+	if o.dispute {
+		return rule(o, stdout, stderr)
 	}
 	bundle, err := read(o.bundle, stdin)
 	if err != nil {
@@ -81,6 +87,29 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return report.ExitCode()
 }
 
+// rule judges a dispute.
+func rule(o options, stdout, stderr io.Writer) int {
+	d, err := receipts.ReadDispute(os.DirFS(o.bundle), receipts.Limits{})
+	if err != nil {
+		fmt.Fprintf(stderr, "lightwork-verify: %s\n", printable(err.Error()))
+		return receipts.ExitUnusable
+	}
+	r := d.Rule(o.pins)
+	if o.json {
+		doc, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return receipts.ExitUnusable
+		}
+		fmt.Fprintf(stdout, "%s\n", doc)
+		return r.ExitCode()
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(stdout, "%-12s  %s\n", f.State, f.What)
+	}
+	fmt.Fprintf(stdout, "\n%s: %s\nprovider %s\nbuyer    %s\n%d msats\n", r.Verdict, printable(r.Reason), r.ProviderID, r.BuyerID, r.AmountMsats)
+	return r.ExitCode()
+}
+
 func parseArgs(args []string) (options, error) {
 	var o options
 	var network, require string
@@ -93,6 +122,7 @@ func parseArgs(args []string) (options, error) {
 	flags.StringVar(&require, "require", "", "")
 	flags.BoolVar(&o.json, "json", false, "")
 	flags.BoolVar(&o.explain, "explain", false, "")
+	flags.BoolVar(&o.dispute, "dispute", false, "")
 	bundles, err := parseMixed(flags, args)
 	if err != nil {
 		return o, err

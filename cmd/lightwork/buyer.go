@@ -22,6 +22,7 @@ type buyerCmd struct {
 	List     buyerListCmd     `cmd:"" help:"List purchases."`
 	Show     buyerShowCmd     `cmd:"" help:"Show one purchase."`
 	Cancel   buyerCancelCmd   `cmd:"" help:"Ask the provider to stop a job."`
+	Dispute  buyerDisputeCmd  `cmd:"" help:"Write a folder that shows what was paid and what came for it."`
 }
 
 type buyerDiscoverCmd struct {

@@ -1,0 +1,383 @@
+package receipts
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// Dispute is what a buyer who paid has in hand: its own words, the provider's,
+// the payment's secret, and the boxes that came for it.
+type Dispute struct {
+	Request    []byte // the buyer's event
+	QuoteEvent []byte // the provider's event that carries the quote
+	Invoice    []byte // BOLT 11
+	Preimage   []byte // hex
+	Acceptance []byte // the buyer's event; optional
+	Result     []byte // the provider's result event; optional
+	Boxes      map[string][]byte
+}
+
+// Names of the files of a dispute.
+const (
+	FileQuoteEvent = "QUOTE.event.json"
+	FileInvoice    = "INVOICE.txt"
+	FilePreimage   = "PREIMAGE.txt"
+	BoxDir         = "boxes" // boxes/<sha256 in hex>
+)
+
+func (d *Dispute) parts() []named {
+	return []named{
+		{FileRequest, &d.Request, false},
+		{FileQuoteEvent, &d.QuoteEvent, false},
+		{FileInvoice, &d.Invoice, false},
+		{FilePreimage, &d.Preimage, false},
+		{FileAcceptance, &d.Acceptance, false},
+		{FileResultEvent, &d.Result, false},
+	}
+}
+
+// Files yields name and content of every file that is there.
+func (d *Dispute) Files() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for _, p := range d.parts() {
+			if *p.data != nil && !yield(p.name, *p.data) {
+				return
+			}
+		}
+		for hash, box := range d.Boxes {
+			if !yield(BoxDir+"/"+hash, box) {
+				return
+			}
+		}
+	}
+}
+
+// ReadDispute reads a dispute from a folder. Errors wrap ErrBundle.
+func ReadDispute(fsys fs.FS, limits Limits) (*Dispute, error) {
+	limits = limits.orDefault()
+	d := &Dispute{Boxes: map[string][]byte{}}
+	total := limits.TotalBytes
+	read := func(name string, most int64) ([]byte, error) {
+		info, err := fs.Lstat(fsys, name)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrBundle, err)
+		}
+		if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%w: %s is not a regular file", ErrBundle, quoted(name))
+		}
+		f, err := fsys.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrBundle, err)
+		}
+		defer f.Close()
+		data, err := io.ReadAll(io.LimitReader(f, min(most, total)+1))
+		if err != nil || int64(len(data)) > min(most, total) {
+			return nil, fmt.Errorf("%w: %s cannot be read or is too large", ErrBundle, quoted(name))
+		}
+		total -= int64(len(data))
+		return data, nil
+	}
+	for _, p := range d.parts() {
+		data, err := read(p.name, maxDocument)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		*p.data = data
+	}
+	entries, err := fs.ReadDir(fsys, BoxDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
+	}
+	if len(entries) > maxSealed+1 {
+		return nil, fmt.Errorf("%w: too many boxes", ErrBundle)
+	}
+	for _, e := range entries {
+		if !isHex(e.Name(), 64) {
+			return nil, fmt.Errorf("%w: a box is named by its SHA-256 in hex, not %s", ErrBundle, quoted(e.Name()))
+		}
+		if d.Boxes[e.Name()], err = read(BoxDir+"/"+e.Name(), limits.FileBytes); err != nil {
+			return nil, err
+		}
+	}
+	if d.Request == nil || d.QuoteEvent == nil {
+		return nil, fmt.Errorf("%w: no %s or no %s", ErrBundle, FileRequest, FileQuoteEvent)
+	}
+	return d, nil
+}
+
+// Verdict is what a dispute comes to.
+type Verdict string
+
+// The verdicts. VerdictFalseBox and VerdictNoAnswer are proved by what the
+// provider signed; that nothing came cannot be proved by anybody.
+const (
+	VerdictFalseBox  Verdict = "false box"          // paid for, and not what was committed to
+	VerdictNoAnswer  Verdict = "no answer"          // what was committed to is no result for the request
+	VerdictDelivered Verdict = "delivered"          // the boxes hold a result for the request
+	VerdictNoResult  Verdict = "no result is shown" // paid for, and no signed result is here
+	VerdictOpen      Verdict = "not shown"          // something that a verdict needs is missing or wrong
+)
+
+// Finding is one step of a dispute.
+type Finding struct {
+	What   string `json:"what"`
+	State  State  `json:"state"`
+	Reason string `json:"reason"`
+}
+
+// Ruling is a dispute's findings and what they come to.
+type Ruling struct {
+	Verdict  Verdict   `json:"verdict"`
+	Reason   string    `json:"reason"`
+	Findings []Finding `json:"findings"`
+
+	ProviderID  string `json:"provider_id"`
+	BuyerID     string `json:"buyer_id"`
+	AmountMsats int64  `json:"amount_msats"`
+}
+
+// ExitCode is 0 where the provider is shown to have delivered nothing that was
+// paid for, 1 where it delivered, and 3 where nothing is shown.
+func (r Ruling) ExitCode() int {
+	switch r.Verdict {
+	case VerdictFalseBox, VerdictNoAnswer:
+		return ExitProved
+	case VerdictDelivered:
+		return ExitFailed
+	}
+	return ExitNotProvable
+}
+
+// judge goes through a dispute step by step; the first that fails ends it.
+type judge struct {
+	d       *Dispute
+	ruling  Ruling
+	request Event
+	quote   Quote
+	hash    hashing.Digest
+	preim   payments.Preimage
+	result  Event
+	boxes   [][]byte
+}
+
+// Rule judges a dispute. It knows no clock and no network; pins say who the
+// parties must be.
+func (d *Dispute) Rule(pins Pins) Ruling {
+	j := &judge{d: d, ruling: Ruling{Verdict: VerdictOpen, Findings: []Finding{}}}
+	for _, step := range []struct {
+		what string
+		do   func() error
+	}{
+		{"the buyer signed the request", j.checkRequest},
+		{"the provider signed the quote for it", j.checkQuote},
+		{"the parties are the pinned ones", func() error { return j.checkPins(pins) }},
+		{"the payment's secret is out, for an invoice that commits to the quote", j.checkPayment},
+		{"the provider signed a sealed result for the request and the quote", j.checkResult},
+		{"the boxes are those that it signed for", j.checkBoxes},
+	} {
+		err := step.do()
+		j.find(step.what, err)
+		if err != nil {
+			j.ruling.Reason = err.Error()
+			return j.ruling
+		}
+	}
+	j.open()
+	return j.ruling
+}
+
+func (j *judge) find(what string, err error) {
+	f := Finding{What: what, State: Proved}
+	if err != nil {
+		f.State, f.Reason = Failed, err.Error()
+		if errors.As(err, new(lacking)) {
+			f.State = NotProvable
+		}
+	}
+	j.ruling.Findings = append(j.ruling.Findings, f)
+}
+
+func (j *judge) checkRequest() (err error) {
+	if j.request, err = ParseEvent(j.d.Request, maxDocument); err != nil {
+		return err
+	}
+	return j.request.Verify()
+}
+
+func (j *judge) checkQuote() error {
+	ev, err := ParseEvent(j.d.QuoteEvent, maxDocument)
+	if err != nil {
+		return err
+	}
+	if err := ev.Verify(); err != nil {
+		return err
+	}
+	if j.quote, err = ParseQuote([]byte(ev.Content)); err != nil {
+		return err
+	}
+	if j.hash, err = j.quote.Hash(); err != nil {
+		return err
+	}
+	if j.ruling.ProviderID, err = Npub(j.quote.Provider); err != nil {
+		return err
+	}
+	if j.ruling.BuyerID, err = Npub(j.quote.Buyer); err != nil {
+		return err
+	}
+	j.ruling.AmountMsats = j.quote.PriceMsats
+	return firstMismatch(
+		match("provider", ev.PubKey, j.quote.Provider),
+		match("request_id", j.quote.RequestID, j.request.ID),
+		match("buyer", j.quote.Buyer, j.request.PubKey),
+	)
+}
+
+func (j *judge) checkPins(pins Pins) error {
+	for _, p := range []struct{ name, pin, key string }{{"provider", pins.Provider, j.quote.Provider}, {"buyer", pins.Buyer, j.quote.Buyer}} {
+		if p.pin == "" {
+			continue
+		}
+		want, err := ParseKey(p.pin)
+		if err != nil {
+			return err
+		}
+		if err := match(p.name, p.key, want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *judge) checkPayment() error {
+	if j.d.Invoice == nil || j.d.Preimage == nil {
+		return lacking(FileInvoice + " or " + FilePreimage + " is not there")
+	}
+	invoice := strings.TrimSpace(string(j.d.Invoice))
+	inv, err := bolt11.Decode(invoice)
+	if err != nil {
+		return err
+	}
+	if _, err := CheckInvoice(j.quote, invoice, inv.Network); err != nil {
+		return err
+	}
+	if j.preim, err = payments.ParsePreimage(strings.TrimSpace(string(j.d.Preimage))); err != nil {
+		return err
+	}
+	return match("payment_hash", j.preim.Hash().String(), inv.PaymentHash.String())
+}
+
+func (j *judge) checkResult() (err error) {
+	if j.d.Result == nil {
+		j.ruling.Verdict = VerdictNoResult
+		return lacking("no result event is here, and that none came can be shown by nobody")
+	}
+	if j.result, err = ParseEvent(j.d.Result, maxDocument); err != nil {
+		return err
+	}
+	if err := j.result.Verify(); err != nil {
+		return err
+	}
+	return firstMismatch(
+		match("pubkey", j.result.PubKey, j.quote.Provider),
+		onlyTag(j.result, "e", j.request.ID),
+		onlyTag(j.result, "quote_hash", j.hash.String()),
+	)
+}
+
+func (j *judge) checkBoxes() error {
+	for _, tag := range j.result.Tags {
+		if len(tag) < 3 || tag[0] != "blob" || tag[1] != RoleSealed {
+			continue
+		}
+		d, err := hashing.ParseDigest(tag[2])
+		if err != nil {
+			return fmt.Errorf("%w: a box of the event: %w", ErrInvalid, err)
+		}
+		box, ok := j.d.Boxes[d.Hex()]
+		if !ok {
+			return lacking("box " + d.Hex() + " is not there")
+		}
+		if hashing.Bytes(box) != d {
+			return &MismatchError{"box", hashing.Bytes(box).String(), d.String()}
+		}
+		j.boxes = append(j.boxes, box)
+	}
+	if len(j.boxes) == 0 {
+		return lacking("the result event lists no box")
+	}
+	return nil
+}
+
+// open is the last step, and the verdict.
+func (j *judge) open() {
+	const what = "what is in them is what it committed to"
+	values := j.result.Values("commitment")
+	var commitment hashing.Digest
+	err := fmt.Errorf("%w: the event has %d commitments, not one", ErrFalseBox, len(values))
+	if len(values) == 1 {
+		if commitment, err = hashing.ParseDigest(values[0]); err != nil {
+			err = fmt.Errorf("%w: %w", ErrFalseBox, err)
+		}
+	}
+	var seal Seal
+	var contents [][]byte
+	if err == nil {
+		var key SealKey
+		if key, err = NewSealKey(j.preim, j.hash, j.request.ID, commitment); err == nil {
+			seal, _, contents, err = key.OpenAll(slices.Clone(j.boxes))
+		}
+	}
+	j.find(what, err)
+	if err != nil {
+		j.ruling.Verdict, j.ruling.Reason = VerdictFalseBox, err.Error()
+		return
+	}
+	err = j.answers(seal, contents)
+	j.find("it is a result for the request", err)
+	switch {
+	case err == nil:
+		j.ruling.Verdict, j.ruling.Reason = VerdictDelivered, "the boxes open with the payment's secret, and hold a result for the request"
+	case errors.As(err, new(lacking)):
+		j.ruling.Reason = err.Error()
+	default:
+		j.ruling.Verdict, j.ruling.Reason = VerdictNoAnswer, err.Error()
+	}
+}
+
+// answers holds the result against its schema, the seal and the request.
+func (j *judge) answers(seal Seal, contents [][]byte) error {
+	i := slices.IndexFunc(seal.Contents, func(c SealedContent) bool { return c.Role == RoleResult })
+	typed, err := RequestOf(j.request.Tags)
+	if err != nil {
+		return lacking(err.Error())
+	}
+	schema, known := schemas.Lookup(typed.SchemaID)
+	if !known {
+		return lacking("the schema " + quoted(typed.SchemaID) + " is not known here")
+	}
+	asked, err := schema.ParseRequest(typed.Input)
+	if err != nil {
+		return lacking("the request breaks its schema")
+	}
+	result, err := schema.ParseResult(contents[i])
+	if err != nil {
+		return escaped(err)
+	}
+	if result.OutputHash != seal.OutputHash {
+		return &MismatchError{"output_hash", result.OutputHash.String(), seal.OutputHash.String()}
+	}
+	return escaped(asked.CheckResult(result))
+}

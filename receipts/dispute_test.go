@@ -1,0 +1,120 @@
+package receipts_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// disputed is a sealed sale as the buyer can show it, with good boxes.
+func disputed(t *testing.T, change func(*receipts.Dispute, *receipts.Event)) *receipts.Dispute {
+	t.Helper()
+	m := recipe{seal: true, mode: receipts.ModePostpay}.make()
+	quote := receipts.Event{Kind: 7000, CreatedAt: quoted, Content: string(m.bundle.Quote), Tags: [][]string{{"status", "payment-required"}, {"e", m.request.ID}}}
+	sign(&quote, person("provider"))
+	d := &receipts.Dispute{
+		Request: m.request.JSON(), QuoteEvent: quote.JSON(), Invoice: []byte(m.bolt11 + "\n"),
+		Preimage: []byte(preimage().String() + "\n"), Boxes: map[string][]byte{},
+	}
+	key, err := receipts.NewSealKey(preimage(), hashing.Bytes(m.bundle.Quote), m.request.ID, hashing.Bytes(m.bundle.Seal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := m.result
+	for i, content := range [][]byte{m.bundle.Seal, m.bundle.Result, m.bundle.Replay} {
+		box, err := key.Seal(i, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Boxes[hashing.Bytes(box).Hex()] = box
+		result.Tags = append(result.Tags, []string{"blob", receipts.RoleSealed, hashing.Bytes(box).String()})
+	}
+	if change != nil {
+		change(d, &result)
+	}
+	sign(&result, person("provider"))
+	if d.Result == nil {
+		d.Result = result.JSON()
+	}
+	return d
+}
+
+func TestRulings(t *testing.T) {
+	other := recipe{}.make()
+	for name, tt := range map[string]struct {
+		change  func(*receipts.Dispute, *receipts.Event)
+		verdict receipts.Verdict
+		exit    int
+	}{
+		"delivered": {nil, receipts.VerdictDelivered, receipts.ExitFailed},
+		"no commitment": {func(_ *receipts.Dispute, ev *receipts.Event) {
+			ev.Tags = append(ev.Tags, []string{"commitment", hashing.Bytes(nil).String()})
+		}, receipts.VerdictFalseBox, receipts.ExitProved},
+		"boxes in another order": {func(_ *receipts.Dispute, ev *receipts.Event) {
+			n := len(ev.Tags)
+			ev.Tags[n-1], ev.Tags[n-2] = ev.Tags[n-2], ev.Tags[n-1]
+		}, receipts.VerdictFalseBox, receipts.ExitProved},
+		"box gone": {func(d *receipts.Dispute, _ *receipts.Event) { clear(d.Boxes) }, receipts.VerdictOpen, receipts.ExitNotProvable},
+		"box changed by the buyer": {func(d *receipts.Dispute, _ *receipts.Event) {
+			for hash := range d.Boxes {
+				d.Boxes[hash] = []byte("noise")
+			}
+		}, receipts.VerdictOpen, receipts.ExitNotProvable},
+		"no result": {func(d *receipts.Dispute, _ *receipts.Event) { d.Result = []byte{} }, receipts.VerdictOpen, receipts.ExitNotProvable},
+		"result by another": {func(d *receipts.Dispute, ev *receipts.Event) {
+			e := *ev
+			sign(&e, person("stranger"))
+			d.Result = e.JSON()
+		}, receipts.VerdictOpen, receipts.ExitNotProvable},
+		"another's request": {func(d *receipts.Dispute, _ *receipts.Event) {
+			d.Request = recipe{buyer: person("other")}.make().bundle.Request
+		}, receipts.VerdictOpen, receipts.ExitNotProvable},
+		"another invoice":  {func(d *receipts.Dispute, _ *receipts.Event) { d.Invoice = []byte(other.bolt11) }, receipts.VerdictOpen, receipts.ExitNotProvable},
+		"another preimage": {func(d *receipts.Dispute, _ *receipts.Event) { d.Preimage = []byte(strings.Repeat("01", 32)) }, receipts.VerdictOpen, receipts.ExitNotProvable},
+		"never paid":       {func(d *receipts.Dispute, _ *receipts.Event) { d.Preimage = nil }, receipts.VerdictOpen, receipts.ExitNotProvable},
+		"quote not signed": {func(d *receipts.Dispute, _ *receipts.Event) { d.QuoteEvent = d.Request }, receipts.VerdictOpen, receipts.ExitNotProvable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := disputed(t, tt.change).Rule(pins())
+			if r.Verdict != tt.verdict || r.ExitCode() != tt.exit || r.Reason == "" {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	stranger := pins()
+	stranger.Provider = xOnly(person("stranger"))
+	if r := disputed(t, nil).Rule(stranger); r.Verdict != receipts.VerdictOpen {
+		t.Errorf("another provider was pinned: %+v", r)
+	}
+	d := disputed(t, nil)
+	d.Result = nil
+	if r := d.Rule(pins()); r.Verdict != receipts.VerdictNoResult {
+		t.Errorf("no result: %+v", r)
+	}
+}
+
+func TestReadDisputeRefuses(t *testing.T) {
+	good := fstest.MapFS{receipts.FileRequest: {Data: []byte("{}")}, receipts.FileQuoteEvent: {Data: []byte("{}")}}
+	if _, err := receipts.ReadDispute(good, receipts.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(fstest.MapFS){
+		"no request":     func(f fstest.MapFS) { delete(f, receipts.FileRequest) },
+		"name of a box":  func(f fstest.MapFS) { f["boxes/x"] = &fstest.MapFile{} },
+		"large document": func(f fstest.MapFS) { f[receipts.FileInvoice] = &fstest.MapFile{Data: make([]byte, 1<<20+1)} },
+		"large box":      func(f fstest.MapFS) { f["boxes/"+strings.Repeat("a", 64)] = &fstest.MapFile{Data: make([]byte, 200)} },
+	} {
+		f := fstest.MapFS{}
+		for k, v := range good {
+			f[k] = v
+		}
+		change(f)
+		if _, err := receipts.ReadDispute(f, receipts.Limits{FileBytes: 100}); !errors.Is(err, receipts.ErrBundle) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
