@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
@@ -152,34 +154,74 @@ type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) { return nil, errors.New("remote $ref is not allowed") }
 
-// parseValue decodes doc with exact numbers, within the limits above.
+// parseValue decodes doc with exact numbers, within the limits above. Names
+// that come twice and text that is no UTF-8 are refused.
 func parseValue(doc []byte, depth int) (any, error) {
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
+	value, err := readValue(dec, depth)
 	if err != nil {
-		return nil, errors.New("not JSON")
+		return nil, err
 	}
-	return value, checkValue(value, depth)
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return nil, errNotJSON
+	}
+	return value, nil
 }
 
-func checkValue(value any, depth int) error {
+var (
+	errNotJSON = errors.New("not JSON")
+	errTooDeep = errors.New("nested too deep")
+)
+
+// readValue builds what the validator takes, in one pass.
+func readValue(dec *jsontext.Decoder, depth int) (any, error) {
 	if depth == 0 {
-		return errors.New("nested too deep")
+		return nil, errTooDeep
 	}
-	switch v := value.(type) {
-	case map[string]any:
-		for _, item := range v {
-			if err := checkValue(item, depth-1); err != nil {
-				return err
+	tok, err := dec.ReadToken()
+	if err != nil {
+		return nil, errNotJSON
+	}
+	switch tok.Kind() {
+	case '{':
+		object := map[string]any{}
+		for dec.PeekKind() != '}' {
+			name, err := dec.ReadToken()
+			if err != nil {
+				return nil, errNotJSON
+			}
+			key := name.String()
+			if object[key], err = readValue(dec, depth-1); err != nil {
+				return nil, err
 			}
 		}
-	case []any:
-		for _, item := range v {
-			if err := checkValue(item, depth-1); err != nil {
-				return err
+		_, err = dec.ReadToken()
+		return object, orNotJSON(err)
+	case '[':
+		array := []any{}
+		for dec.PeekKind() != ']' {
+			item, err := readValue(dec, depth-1)
+			if err != nil {
+				return nil, err
 			}
+			array = append(array, item)
 		}
-	case json.Number:
-		return checkNumber(string(v))
+		_, err = dec.ReadToken()
+		return array, orNotJSON(err)
+	case '0':
+		number := tok.String()
+		return json.Number(number), checkNumber(number)
+	case '"':
+		return tok.String(), nil
+	case 't', 'f':
+		return tok.Bool(), nil
+	}
+	return nil, nil // null
+}
+
+func orNotJSON(err error) error {
+	if err != nil {
+		return errNotJSON
 	}
 	return nil
 }
