@@ -48,7 +48,9 @@ type AskRequest struct {
 	// Listener is whom to ask; empty: whom the text fits best among those that
 	// the profile reaches.
 	Listener string `json:"listener,omitempty"`
-	Text     string `json:"text"`
+	// Conversation goes on with what was said under this name before.
+	Conversation string `json:"conversation,omitempty"`
+	Text         string `json:"text"`
 }
 
 // CallEvent is one line of the answer to a call: chunks, then one end.

@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
 type askCmd struct {
 	Text     []string `arg:"" help:"What you need, in your words; for a listener that is a tool, its input as JSON."`
 	Profile  string   `help:"The profile of the organism to ask under." required:""`
 	Listener string   `help:"Whom to ask; left out, the one that fits best of those that the profile reaches."`
+	Talk     string   `name:"conversation" help:"Go on with the conversation of this name: a listener that thinks is shown what was said." placeholder:"NAME"`
 	JSON     bool     `help:"Print the answer as JSON."`
 }
 
@@ -27,8 +29,10 @@ func (c askCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if err != nil {
 		return err
 	}
-	out, err := node.Ask(ctx, host.AskRequest{Profile: c.Profile, Listener: c.Listener, Text: strings.Join(c.Text, " ")}, func(e host.CallEvent) {
-		fmt.Fprint(s.err, printable(e.Text))
+	out, err := node.Ask(ctx, host.AskRequest{Profile: c.Profile, Listener: c.Listener, Conversation: c.Talk, Text: strings.Join(c.Text, " ")}, func(e host.CallEvent) {
+		if e.Channel != string(wire.Stdout) { // that is the answer, which follows as a whole
+			fmt.Fprint(s.err, printable(e.Text))
+		}
 	})
 	if err != nil {
 		return hinted(err, "lightwork pipeline show says which profiles there are, and what each reaches")

@@ -176,7 +176,18 @@ func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.C
 		return nil, &host.CallError{Code: wire.CodeRouteNotFound, Message: "this node has no organism; name its file under organism in the configuration"}
 	}
 	id := rand.Text()
-	thread, err := l.Pipeline.Open(pipeline.ThreadID("root.ask["+id+"]"), req.Profile)
+	talk, err := s.talk(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	path := pipeline.ThreadID("root.ask[" + id + "]")
+	if talk != nil {
+		path, err = talk.thread.Child("ask[" + id + "]")
+	}
+	var thread *pipeline.Thread
+	if err == nil {
+		thread, err = l.Pipeline.Open(path, req.Profile)
+	}
 	if err != nil {
 		return nil, &host.CallError{Code: wire.CodeRouteNotFound, Message: fmt.Sprintf("there is no profile %q", req.Profile)}
 	}
@@ -188,13 +199,16 @@ func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.C
 		Namespace: organism.Namespace, Sender: personSender, DirectiveID: directive.ID, RequestID: id, CorrelationID: id,
 		Stream: func(channel, text string) { emit(host.CallEvent{Channel: channel, Text: text}) },
 	}
-	out, err := l.put(ctx, thread, req, in, emit)
+	out, err := l.put(ctx, thread, req, talk.context(), in, emit)
 	thread.Finish(err == nil)
+	if err == nil {
+		err = talk.keep(ctx, req.Text, out)
+	}
 	return out, askError(err)
 }
 
 // put sends the need to the listener that was named, or to the one it fits.
-func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskRequest, in pipeline.Ingress, emit func(host.CallEvent)) (json.RawMessage, error) {
+func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskRequest, said string, in pipeline.Ingress, emit func(host.CallEvent)) (json.RawMessage, error) {
 	if req.Listener == "" {
 		choice, out, err := l.router.Submit(ctx, thread, req.Text, in)
 		if choice.Name != "" {
@@ -208,7 +222,7 @@ func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskR
 	}
 	in.Tag, in.Payload = to.PayloadClass, []byte(req.Text)
 	if to.Agent != nil {
-		task, err := json.Marshal(thinker.Task{Task: req.Text})
+		task, err := json.Marshal(thinker.Task{Task: req.Text, Context: said})
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
 	"os"
@@ -293,10 +294,20 @@ func TestSources(t *testing.T) {
 func TestOrganism(t *testing.T) {
 	requirements.Covers(t, "AP-12.0.1", "AP-10.0.1", "AP-10.3.5", "AP-8.5.2")
 	say := func(m chat.Message, why string) scripted.Step { return scripted.Stream(scripted.Events(m, why)...) }
-	model := httptest.NewServer(scripted.New(
+	var endpoint *scripted.Endpoint
+	endpoint = scripted.New(
 		say(chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{scripted.Call("1", "greet", `{"name":"Ada"}`)}}, "tool_calls"),
 		say(chat.Message{Role: chat.RoleAssistant, Content: "Ada was greeted"}, "stop"),
-	))
+		say(chat.Message{Role: chat.RoleAssistant, Content: "noted"}, "stop"),
+		func(w http.ResponseWriter, r *http.Request) { // says what it was told
+			heard, all := "nothing", endpoint.Requests()
+			if strings.Contains(string(all[len(all)-1].Body), "4711") {
+				heard = "4711"
+			}
+			say(chat.Message{Role: chat.RoleAssistant, Content: "heard of " + heard}, "stop")(w, r)
+		},
+	)
+	model := httptest.NewServer(endpoint)
 	t.Cleanup(model.Close) // the script runs after this function
 	runScripts(t, testscript.Params{
 		Files: []string{"testdata/named/organism.txtar"},
