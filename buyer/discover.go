@@ -124,6 +124,12 @@ func (c *Client) announcements(ctx context.Context, f nostr.Filter) ([]nostr.Eve
 	return all, nil
 }
 
+// Price is what the announcement says the request costs; false where it names
+// no price for the job.
+func (l Listing) Price(req *schemas.Request) (msats int64, ok bool) {
+	return l.PriceMsats(req.SchemaID, limitOf(req))
+}
+
 // PriceMsats is what the provider announces for a job of at most limit; false
 // if it announces no price that can be read for this job type.
 func (l Listing) PriceMsats(schema schemas.ID, limit time.Duration) (int64, bool) {

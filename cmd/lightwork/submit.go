@@ -42,6 +42,7 @@ type buyerSubmitCmd struct {
 	Mode           receipts.Mode     `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
 	Payee          string            `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
 	Out            string            `help:"Write the verifiable bundle to this new folder." placeholder:"DIR"`
+	DryRun         bool              `help:"Say whom it would ask, for what and for how much, and send nothing."`
 	JSON           bool              `help:"Print JSON."`
 }
 
@@ -71,6 +72,9 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 				return err
 			}
 		}
+		if b.DryRun {
+			return b.preview(s, listing, document)
+		}
 		p, err := n.client.Place(ctx, buyer.Order{
 			Provider: listing.Provider, SchemaID: b.Schema, Input: document, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 			PayeeNode: firstText(b.Payee, listing.PayeeNode), Announced: &listing,
@@ -80,6 +84,38 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		return follow(ctx, s, n, p.RequestID, b.Out, b.JSON)
 	})
+}
+
+// previewView is what --dry-run says.
+type previewView struct {
+	Provider     string `json:"provider"`
+	Schema       string `json:"schema_id"`
+	JobHash      string `json:"job_hash"`
+	RequestBytes int    `json:"request_bytes"`
+	BidMsats     int64  `json:"bid_msats"` // the announced price, or the maximum where none is announced
+	MaxMsats     int64  `json:"max_msats"`
+	Payee        string `json:"payee_node,omitempty"`
+}
+
+func (b buyerSubmitCmd) preview(s *streams, l buyer.Listing, document []byte) error {
+	schema, _ := schemas.Lookup(b.Schema) // checked before
+	req, err := schema.ParseRequest(document)
+	if err != nil {
+		return usage("", "%w", err)
+	}
+	v := previewView{
+		Provider: l.NPub, Schema: b.Schema, JobHash: req.JobHash.String(), RequestBytes: len(req.Canonical), BidMsats: b.MaxMsats, MaxMsats: b.MaxMsats,
+		Payee: firstText(b.Payee, l.PayeeNode),
+	}
+	if price, ok := l.Price(req); ok {
+		v.BidMsats = min(price, b.MaxMsats)
+	}
+	if b.JSON {
+		return printJSON(s.out, v)
+	}
+	fmt.Fprintf(s.out, "would ask   %s\njob         %s, %d bytes, all of it public\njob hash    %s\nbid         %s of at most %s\npayee node  %s\nNothing was sent.\n",
+		v.Provider, v.Schema, v.RequestBytes, v.JobHash, msats(v.BidMsats), msats(v.MaxMsats), v.Payee)
+	return nil
 }
 
 // check refuses flags that cannot be meant, and returns the provider's key in
