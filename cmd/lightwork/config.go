@@ -61,9 +61,10 @@ type relayConfig struct {
 }
 
 type walletConfig struct {
-	Backend string           `yaml:"backend"` // play, lnd or none
+	Backend string           `yaml:"backend"` // play, lnd, nwc or none
 	Play    playWalletConfig `yaml:"play"`
 	LND     lndConfig        `yaml:"lnd"`
+	NWC     nwcConfig        `yaml:"nwc"`
 }
 
 type playWalletConfig struct {

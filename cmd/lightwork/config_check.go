@@ -268,8 +268,12 @@ func (w walletConfig) check(path string) *configError {
 		if _, err := payments.ParseNetwork(string(w.LND.Network)); err != nil && w.LND.Network != "" {
 			return &configError{path + ".lnd.network", "must be mainnet, testnet, signet, regtest or simnet"}
 		}
+	case "nwc":
+		if w.NWC.URIFile == "" {
+			return &configError{path + ".nwc", "uri_file is needed: a file with the nostr+walletconnect:// address"}
+		}
 	default:
-		return &configError{path + ".backend", "must be play, lnd or none"}
+		return &configError{path + ".backend", "must be play, lnd, nwc or none"}
 	}
 	return nil
 }

@@ -107,7 +107,9 @@ sandbox:
       address: {{.LND.Address}}
       tls_cert_file: {{.LND.TLSCertFile}}
       macaroon_file: {{.LND.MacaroonFile}}
-      # network: mainnet # refuse an lnd on any other{{end}}{{end}}`))
+      # network: mainnet # refuse an lnd on any other{{end}}
+    # nwc: # backend nwc: a wallet that speaks Nostr Wallet Connect
+    #   uri_file: keys/wallet.nwc # its nostr+walletconnect:// address, mode 0600{{end}}`))
 
 // walletSetup is one role's wallet in the template.
 type walletSetup struct {

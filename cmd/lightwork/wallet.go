@@ -22,6 +22,7 @@ type walletCmd struct {
 	Status      walletStatusCmd      `cmd:"" help:"Show node, network and balance."`
 	Permissions walletPermissionsCmd `cmd:"" help:"Print how to bake lnd macaroons that permit just what is needed."`
 	PlayServe   walletPlayServeCmd   `cmd:"" help:"Run a ledger of play money, worth nothing."`
+	NWCServe    walletNWCServeCmd    `cmd:"" name:"nwc-serve" help:"Let another application use a wallet of this node, within a budget (NIP-47)."`
 }
 
 type walletStatusCmd struct {

@@ -54,6 +54,12 @@ func openWallet(ctx context.Context, c *config, w walletConfig, role string, log
 			return nil, nil, hinted(err, "lightwork doctor checks the wallet")
 		}
 		return client, func() { client.Close() }, nil
+	case "nwc":
+		client, closeClient, err := openNWC(ctx, c.path(w.NWC.URIFile), log)
+		if err != nil {
+			return nil, nil, err
+		}
+		return client, closeClient, nil
 	}
 	return nil, func() {}, nil
 }

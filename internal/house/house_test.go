@@ -29,6 +29,7 @@ var rooms = map[string][]string{
 	// Wallets know money, nothing of jobs.
 	"payments/conformance": {"hashing", "payments", "payments/bolt11"},
 	"payments/lnd":         {"hashing", "payments", "payments/bolt11"},
+	"payments/nwc":         {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
 	"payments/playnet":     {"hashing", "payments", "payments/bolt11", "internal/sqlite"},
 
 	"relay/nip01":  {},
@@ -69,7 +70,10 @@ var rooms = map[string][]string{
 	"agentruntime/agents/wasmhost":  {"agentruntime/agent", "agentruntime/frame", "agentruntime/wasm", "agentruntime/wire"},
 	"examples/wasm/count":           {},
 	"agentruntime/agents/mcp":       {"agentruntime/agent", "agentruntime/frame", "agentruntime/wire"},
-	"interop/mcp":                   {}, // tests only
+	"interop/mcp":                   {}, // tests only, as in the next
+	"interop/nwc":                   {},
+	"interop/nostr":                 {},
+	"sdk/verify-js":                 {},
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 
 	// The two sides of a trade declare what they need and know no backend.

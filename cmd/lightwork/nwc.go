@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lightwork-market/lightwork/payments/nwc"
+)
+
+// nwcConfig is a wallet that somebody else runs, over Nostr Wallet Connect.
+type nwcConfig struct {
+	// URIFile holds the nostr+walletconnect:// address, which is a secret.
+	URIFile string `yaml:"uri_file"`
+}
+
+// openNWC connects to a wallet service; close ends the connection.
+func openNWC(ctx context.Context, file string, log *slog.Logger) (*nwc.Client, func(), error) {
+	text, err := readSecret(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	connection, err := nwc.ParseURI(text)
+	if err != nil {
+		return nil, nil, usage("the wallet's app gives an address that begins with nostr+walletconnect://", "%s: %w", file, err)
+	}
+	client, err := nwc.Open(nwc.Config{Connection: connection, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := client.Serve(serving); err != nil {
+			log.Error("wallet connection", "err", err)
+		}
+	})
+	return client, func() { stop(); wg.Wait() }, nil
+}
+
+type walletNWCServeCmd struct {
+	App    string        `help:"Name of the app that may use the wallet; its address is made at the first time." required:"" placeholder:"NAME"`
+	Role   string        `help:"Whose wallet: provider or buyer." default:"buyer" enum:"provider,buyer"`
+	Budget int64         `name:"budget-msats" help:"What the app may spend in a period, fees included." default:"0" placeholder:"MSATS"`
+	Period time.Duration `help:"The budget's period; 0 for once and for all." default:"24h"`
+}
+
+// nwcApp is an app as the node keeps it.
+type nwcApp struct {
+	Wallet string `json:"wallet_secret"`
+	Client string `json:"client_public_key"`
+}
+
+// Run offers a wallet of this node to another application until interrupted.
+func (w walletNWCServeCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	if w.Budget < 0 || w.Period < 0 || filepath.Base(w.App) != w.App || w.App == "." || w.App == ".." {
+		return usage("for example --app phone --budget-msats 100000", "a budget and a period cannot be negative, and a name is one word")
+	}
+	dir := filepath.Join(c.dataDir(w.Role), "nwc")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	app, err := w.open(dir, c.Relays, s)
+	if err != nil {
+		return err
+	}
+	conf := c.Buyer.Wallet
+	if w.Role == "provider" {
+		conf = c.Provider.Wallet
+	}
+	wal, closeWallet, err := openWallet(ctx, c, conf, w.Role, s.log)
+	if err != nil {
+		return err
+	}
+	defer closeWallet()
+	if wal == nil {
+		return usage("set "+w.Role+".wallet.backend", "the %s has no wallet", w.Role)
+	}
+	book, err := nwc.OpenBook(ctx, filepath.Join(dir, "book.db"), s.log)
+	if err != nil {
+		return err
+	}
+	service, err := nwc.NewService(nwc.ServiceConfig{Wallet: wal, Book: book, Apps: []nwc.App{app}, Relays: c.Relays, Log: s.log})
+	if err != nil {
+		return firstError(usage("", "%w", err), book.Close())
+	}
+	fmt.Fprintf(s.err, "lightwork: %s may spend %s a period of the %s's wallet\n", printable(w.App), msats(w.Budget), w.Role)
+	return firstError(service.Serve(ctx), book.Close())
+}
+
+// open reads the app's keys, or makes them and writes the address for the app
+// into a file: it is a secret, and no line on a screen.
+func (w walletNWCServeCmd) open(dir string, relays []string, s *streams) (nwc.App, error) {
+	file, address := filepath.Join(dir, w.App+".json"), filepath.Join(dir, w.App+".uri")
+	var kept nwcApp
+	doc, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		app, connection, err := nwc.NewApp(w.App, relays)
+		if err != nil {
+			return app, err
+		}
+		if doc, err = json.Marshal(nwcApp{Wallet: app.Wallet.Hex(), Client: app.Client}); err != nil {
+			return app, err
+		}
+		if err := os.WriteFile(address, []byte(connection.URI()+"\n"), 0o600); err != nil {
+			return app, err
+		}
+		if err := os.WriteFile(file, doc, 0o600); err != nil {
+			return app, err
+		}
+		fmt.Fprintf(s.err, "lightwork: the address for %s is in %s; whoever has it can spend the budget\n", printable(w.App), address)
+	case err != nil:
+		return nwc.App{}, err
+	}
+	if err := json.Unmarshal(doc, &kept); err != nil {
+		return nwc.App{}, fmt.Errorf("%s: %w", file, err)
+	}
+	secret, err := nwc.ParseSecret(kept.Wallet)
+	if err != nil {
+		return nwc.App{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return nwc.App{
+		Name: w.App, Wallet: secret, Client: kept.Client, Methods: nwc.AllMethods(), BudgetMsats: w.Budget, Period: w.Period,
+	}, nil
+}

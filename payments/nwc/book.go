@@ -1,0 +1,243 @@
+package nwc
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// ErrBudget is returned by Book.Reserve for a payment over the app's budget.
+var ErrBudget = errors.New("nwc: over the budget")
+
+// Spend is a payment of an app's, with what it may cost: amount and fee.
+type Spend struct {
+	App    string // the app's public key
+	Hash   payments.Hash
+	BOLT11 string
+	Msats  int64
+	At     time.Time // set by the Book
+}
+
+// Usage is what an app has used of a period's budget.
+type Usage struct {
+	SpentMsats    int64 // payments that succeeded
+	ReservedMsats int64 // payments under way
+}
+
+// Book is what a service must not forget: what each app spent, which invoices
+// it made, which requests were acted on. It is kept in one SQLite file.
+type Book struct{ db *sqlite.DB }
+
+// bookSchema: a spend's cost changes when it ends (0 once it failed), all else
+// is written once.
+const bookSchema = `
+CREATE TABLE spends (
+  app          TEXT NOT NULL CHECK (length(app) = 64),
+  payment_hash BLOB NOT NULL CHECK (length(payment_hash) = 32),
+  bolt11       TEXT NOT NULL,
+  at_ms        INTEGER NOT NULL,
+  msats        INTEGER NOT NULL CHECK (msats >= 0),
+  open         INTEGER NOT NULL CHECK (open IN (0, 1)),
+  PRIMARY KEY (app, payment_hash)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX spends_by_time ON spends (app, at_ms);
+CREATE INDEX spends_open ON spends (open) WHERE open = 1;
+
+CREATE TABLE invoices (
+  payment_hash BLOB PRIMARY KEY CHECK (length(payment_hash) = 32),
+  app          TEXT NOT NULL CHECK (length(app) = 64),
+  at_ms        INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX invoices_by_time ON invoices (app, at_ms);
+
+CREATE TABLE requests (
+  event_id TEXT PRIMARY KEY CHECK (length(event_id) = 64),
+  at_ms    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX requests_by_time ON requests (at_ms);
+`
+
+// OpenBook opens or creates the file at path and keeps other processes out.
+func OpenBook(ctx context.Context, path string, log *slog.Logger) (*Book, error) {
+	db, err := sqlite.Open(ctx, path, sqlite.Options{Migrations: []string{bookSchema}, ExclusiveLock: true, Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("open wallet service's book: %w", err)
+	}
+	return &Book{db: db}, nil
+}
+
+// Close closes the file.
+func (b *Book) Close() error { return b.db.Close() }
+
+// Reserve sets aside what the payment may cost, if what the app spent and
+// reserved since the given time and this are within budgetMsats; else it
+// returns ErrBudget. A payment that is under way or succeeded is not counted
+// twice; one that failed is begun anew.
+func (b *Book) Reserve(ctx context.Context, s Spend, budgetMsats int64, since time.Time) error {
+	now := time.Now().UnixMilli()
+	return b.db.Update(ctx, func(tx *sqlite.Tx) error {
+		var msats, open int64
+		err := tx.QueryRow(`SELECT msats, open FROM spends WHERE app = ? AND payment_hash = ?`, s.App, s.Hash[:]).Scan(&msats, &open)
+		if err == nil && (open == 1 || msats > 0) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		used, err := usage(tx, s.App, since)
+		if err != nil {
+			return err
+		}
+		if s.Msats > budgetMsats-used.SpentMsats-used.ReservedMsats {
+			return ErrBudget
+		}
+		_, err = tx.Exec(`INSERT INTO spends (app, payment_hash, bolt11, at_ms, msats, open) VALUES (?, ?, ?, ?, ?, 1)
+			ON CONFLICT DO UPDATE SET bolt11 = excluded.bolt11, at_ms = excluded.at_ms, msats = excluded.msats, open = 1`,
+			s.App, s.Hash[:], s.BOLT11, now, s.Msats)
+		return err
+	})
+}
+
+// usage adds up the app's spends. What is under way counts whenever it began.
+func usage(tx *sqlite.Tx, app string, since time.Time) (u Usage, err error) {
+	err = tx.QueryRow(`SELECT COALESCE(SUM(CASE open WHEN 0 THEN msats END), 0), COALESCE(SUM(CASE open WHEN 1 THEN msats END), 0)
+		FROM spends WHERE app = ? AND (at_ms >= ? OR open = 1)`, app, since.UnixMilli()).Scan(&u.SpentMsats, &u.ReservedMsats)
+	return u, err
+}
+
+// Settle ends a payment under way: it cost msats, 0 if it failed. One that has
+// ended stays as it is.
+func (b *Book) Settle(ctx context.Context, app string, hash payments.Hash, msats int64) error {
+	return b.db.Update(ctx, func(tx *sqlite.Tx) error {
+		_, err := tx.Exec(`UPDATE spends SET msats = ?, open = 0 WHERE app = ? AND payment_hash = ? AND open = 1`, msats, app, hash[:])
+		return err
+	})
+}
+
+// Used says what the app has used since the given time.
+func (b *Book) Used(ctx context.Context, app string, since time.Time) (u Usage, err error) {
+	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
+		u, err = usage(tx, app, since)
+		return err
+	})
+	return u, err
+}
+
+// Open lists the payments under way.
+func (b *Book) Open(ctx context.Context) (list []Spend, err error) {
+	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
+		rows, err := tx.Query(`SELECT app, payment_hash, msats FROM spends WHERE open = 1`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var s Spend
+			var hash []byte
+			if err := rows.Scan(&s.App, &hash, &s.Msats); err != nil {
+				return err
+			}
+			copy(s.Hash[:], hash)
+			list = append(list, s)
+		}
+		return rows.Err()
+	})
+	return list, err
+}
+
+// Spend returns what is noted of the app's payment, false if it never began one.
+func (b *Book) Spend(ctx context.Context, app string, hash payments.Hash) (s Spend, known bool, err error) {
+	s.App, s.Hash = app, hash
+	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
+		var ms int64
+		err := tx.QueryRow(`SELECT bolt11, msats, at_ms FROM spends WHERE app = ? AND payment_hash = ?`, app, hash[:]).Scan(&s.BOLT11, &s.Msats, &ms)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		s.At, known = time.UnixMilli(ms).UTC(), err == nil
+		return err
+	})
+	return s, known, err
+}
+
+// AddInvoice notes that the hash is the app's; it is nobody else's then.
+func (b *Book) AddInvoice(ctx context.Context, app string, hash payments.Hash) error {
+	now := time.Now().UnixMilli()
+	return b.db.Update(ctx, func(tx *sqlite.Tx) error {
+		_, err := tx.Exec(`INSERT INTO invoices (payment_hash, app, at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, hash[:], app, now)
+		return err
+	})
+}
+
+// Owner says which app made the invoice, "" if none did.
+func (b *Book) Owner(ctx context.Context, hash payments.Hash) (app string, err error) {
+	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
+		err := tx.QueryRow(`SELECT app FROM invoices WHERE payment_hash = ?`, hash[:]).Scan(&app)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return app, err
+}
+
+// Begin notes a request that is about to be acted on. False: it was acted on
+// before. What is older than keep is forgotten.
+func (b *Book) Begin(ctx context.Context, eventID string, keep time.Duration) (first bool, err error) {
+	now := time.Now()
+	err = b.db.Update(ctx, func(tx *sqlite.Tx) error {
+		if _, err := tx.Exec(`DELETE FROM requests WHERE at_ms < ?`, now.Add(-keep).UnixMilli()); err != nil {
+			return err
+		}
+		r, err := tx.Exec(`INSERT INTO requests (event_id, at_ms) VALUES (?, ?) ON CONFLICT DO NOTHING`, eventID, now.UnixMilli())
+		if err != nil {
+			return err
+		}
+		n, err := r.RowsAffected()
+		first = n == 1
+		return err
+	})
+	return first, err
+}
+
+// line is one of an app's invoices or payments.
+type line struct {
+	hash     payments.Hash
+	incoming bool
+	at       time.Time
+}
+
+// lines lists the app's invoices and payments, newest first.
+func (b *Book) lines(ctx context.Context, app string, p listParams) (list []line, err error) {
+	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
+		rows, err := tx.Query(`SELECT payment_hash, incoming, at_ms FROM (
+				SELECT payment_hash, 1 AS incoming, at_ms FROM invoices WHERE app = ?1 AND ?2 <> 'outgoing'
+				UNION ALL
+				SELECT payment_hash, 0, at_ms FROM spends WHERE app = ?1 AND ?2 <> 'incoming')
+			WHERE at_ms BETWEEN ?3 AND ?4 ORDER BY at_ms DESC, payment_hash LIMIT ?5 OFFSET ?6`,
+			app, p.Type, p.From*1000, p.Until*1000+999, p.Limit, p.Offset)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var l line
+			var hash []byte
+			var ms int64
+			if err := rows.Scan(&hash, &l.incoming, &ms); err != nil {
+				return err
+			}
+			copy(l.hash[:], hash)
+			l.at = time.UnixMilli(ms).UTC()
+			list = append(list, l)
+		}
+		return rows.Err()
+	})
+	return list, err
+}

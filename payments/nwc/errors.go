@@ -1,0 +1,140 @@
+package nwc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// Code is an error code of NIP-47.
+type Code string
+
+// The codes. A wallet may use others, which count as CodeOther.
+const (
+	CodeRateLimited           Code = "RATE_LIMITED"
+	CodeNotImplemented        Code = "NOT_IMPLEMENTED"
+	CodeInsufficientBalance   Code = "INSUFFICIENT_BALANCE"
+	CodeQuotaExceeded         Code = "QUOTA_EXCEEDED"
+	CodeRestricted            Code = "RESTRICTED"
+	CodeUnauthorized          Code = "UNAUTHORIZED"
+	CodeInternal              Code = "INTERNAL"
+	CodeUnsupportedEncryption Code = "UNSUPPORTED_ENCRYPTION"
+	CodePaymentFailed         Code = "PAYMENT_FAILED"
+	CodeNotFound              Code = "NOT_FOUND"
+	CodeOther                 Code = "OTHER"
+)
+
+// Error is a wallet service's refusal. It wraps the payments.Err it stands
+// for; CodeInternal and CodeOther say nothing about what happened and are
+// payments.ErrWalletUnavailable.
+type Error struct {
+	Method  Method
+	Code    Code
+	Message string // the wallet's text, shortened and printable
+	kind    error
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: the wallet answers %s", e.Method, e.Code)
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
+// Unwrap returns the payments.Err; nil in an Error that our service makes.
+func (e *Error) Unwrap() error { return e.kind }
+
+// codeKinds is what a code alone says.
+var codeKinds = map[Code]error{
+	CodeRateLimited:           payments.ErrWalletUnavailable,
+	CodeNotImplemented:        payments.ErrUnsupported,
+	CodeInsufficientBalance:   payments.ErrInsufficientFunds,
+	CodeQuotaExceeded:         payments.ErrInsufficientFunds,
+	CodeRestricted:            payments.ErrUnauthorized,
+	CodeUnauthorized:          payments.ErrUnauthorized,
+	CodeUnsupportedEncryption: payments.ErrUnsupported,
+	CodePaymentFailed:         payments.ErrNoRoute,
+	CodeNotFound:              payments.ErrNotFound,
+}
+
+// reasons are finer than codes: our service adds them, and our client reads them.
+var reasons = []struct {
+	kind   error
+	code   Code
+	reason string
+}{
+	// An error may wrap several: what leaves the outcome open comes first.
+	{payments.ErrUnknownOutcome, CodeInternal, "unknown_outcome"},
+	{payments.ErrWalletUnavailable, CodeInternal, "wallet_unavailable"},
+	{payments.ErrNotFound, CodeNotFound, "not_found"},
+	{payments.ErrInvoiceMismatch, CodeOther, "invoice_mismatch"},
+	{payments.ErrAlreadyPaid, CodePaymentFailed, "already_paid"},
+	{payments.ErrExpired, CodePaymentFailed, "expired"},
+	{payments.ErrInvoiceCanceled, CodePaymentFailed, "invoice_canceled"},
+	{payments.ErrInvoiceSettled, CodeOther, "invoice_settled"},
+	{payments.ErrNotHeld, CodeOther, "not_held"},
+	{payments.ErrInsufficientFunds, CodeInsufficientBalance, "insufficient_funds"},
+	{payments.ErrNoRoute, CodePaymentFailed, "no_route"},
+	{payments.ErrSelfPayment, CodePaymentFailed, "self_payment"},
+	{payments.ErrUnsupported, CodeNotImplemented, "unsupported"},
+	{payments.ErrWrongNetwork, CodeOther, "wrong_network"},
+	{payments.ErrAmount, CodeOther, "amount"},
+	{payments.ErrBadRequest, CodeOther, "bad_request"},
+	// Our own credential is refused: that is no fault of the app.
+	{payments.ErrUnauthorized, CodeInternal, "wallet_unavailable"},
+}
+
+// asError reads a refusal.
+func asError(m Method, w *wireError) *Error {
+	e := &Error{Method: m, Code: Code(printable(w.Code, 40)), Message: printable(w.Message, 200)}
+	if e.Code == "" {
+		e.Code = CodeOther // an error without a code still is one
+	}
+	if e.kind = codeKinds[e.Code]; e.kind == nil {
+		e.kind = payments.ErrWalletUnavailable // who knows what happened
+	}
+	for _, r := range reasons {
+		if r.reason == w.Reason {
+			e.kind = r.kind
+			break
+		}
+	}
+	return e
+}
+
+// refusal words an error for an app. Only texts of ours go out: a backend's
+// may say more of the node than an app should know.
+func refusal(err error) *wireError {
+	var e *Error
+	if errors.As(err, &e) && e.kind == nil {
+		return &wireError{Code: string(e.Code), Message: e.Message}
+	}
+	for _, r := range reasons {
+		if errors.Is(err, r.kind) {
+			return &wireError{Code: string(r.code), Message: strings.TrimPrefix(r.kind.Error(), "payments: "), Reason: r.reason}
+		}
+	}
+	return &wireError{Code: string(CodeInternal), Message: "internal error"}
+}
+
+// printable shortens a stranger's text to limit runes and leaves out what
+// could play tricks with a terminal.
+func printable(s string, limit int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n == limit {
+			b.WriteString("...")
+			break
+		}
+		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
+			b.WriteRune(r)
+			n++
+		}
+	}
+	return b.String()
+}

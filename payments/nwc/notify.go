@@ -1,0 +1,97 @@
+package nwc
+
+import (
+	"context"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// watch brings the wallet's hints until ctx ends.
+func (s *Service) watch(ctx context.Context) {
+	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+		err := s.cfg.Wallet.WatchInvoices(ctx, func(h payments.Hash) {
+			pause = time.Second
+			select {
+			case s.hints <- h:
+			default: // notifications may be lost: apps look up what they wait for
+			}
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		s.cfg.Log.Warn("watching invoices ended, beginning again", "in", pause, "err", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sentNote is a payment that an app is to be told of.
+type sentNote struct {
+	app  *app
+	paid payments.Payment
+}
+
+// tellSent queues the notification of a payment, behind its answer.
+func (s *Service) tellSent(a *app, p payments.Payment) {
+	select {
+	case s.sent <- sentNote{a, p}:
+	default: // as with hints
+	}
+}
+
+// notifyAll tells apps of their invoices and payments until ctx ends.
+func (s *Service) notifyAll(ctx context.Context) {
+	for {
+		select {
+		case h := <-s.hints:
+			s.notifyInvoice(ctx, h)
+		case n := <-s.sent:
+			s.notifySent(ctx, n.app, n.paid)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Service) notifyInvoice(ctx context.Context, hash payments.Hash) {
+	owner, err := s.cfg.Book.Owner(ctx, hash)
+	if err != nil || owner == "" {
+		return
+	}
+	for _, a := range s.apps {
+		if a.Client != owner {
+			continue
+		}
+		t, err := s.invoice(ctx, hash)
+		switch {
+		case err != nil:
+		case t.State == stateSettled:
+			s.notify(ctx, a, notePaymentReceived, t)
+		case t.State == stateAccepted:
+			s.notify(ctx, a, noteHoldAccepted, t)
+		}
+	}
+}
+
+func (s *Service) notifySent(ctx context.Context, a *app, p payments.Payment) {
+	if spend, known, err := s.cfg.Book.Spend(ctx, a.Client, p.Hash); err == nil && known {
+		s.notify(ctx, a, notePaymentSent, outgoing(p, spend))
+	}
+}
+
+// notify publishes the notification once by each scheme: which of them the app
+// reads is not known before it asked something.
+func (s *Service) notify(ctx context.Context, a *app, kind string, t transaction) {
+	for eventKind, scheme := range map[int]Scheme{kindNotifyNIP44: NIP44, kindNotifyNIP04: NIP04} {
+		err := s.send(ctx, a, eventKind, scheme, nostr.Tags{{"p", a.Client}}, notification{Type: kind, About: t})
+		if err != nil {
+			s.cfg.Log.Debug("a notification is not sent", "app", a.Name, "err", err)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package nwc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+)
+
+const (
+	defaultPayTimeout = time.Minute
+	// keepAttempts bounds what is remembered of payments.
+	keepAttempts = 4096
+	// keepPay is how long the answer to pay_invoice is waited for: of a hold
+	// invoice it comes when that is settled.
+	keepPay = 24 * time.Hour
+)
+
+// attempt is a pay_invoice that was, or may have been, sent. Client.mu guards it.
+type attempt struct {
+	amountMsats int64
+	feeLimit    int64            // msats
+	until       time.Time        // when the request lapses
+	over        bool             // the answer came:
+	paid        payments.Payment // if err is nil
+	err         error
+}
+
+// SendPayment makes sure that the payment is begun, and may be repeated: it
+// returns nil when the service says that it is on its way or there.
+//
+// Before anything is sent the service is asked about the hash; if it cannot be
+// asked, the error is payments.ErrWalletUnavailable and nothing was sent. Once
+// the request may have reached a relay, everything but a clear answer is
+// payments.ErrUnknownOutcome.
+//
+// NIP-47 has no fee limit: Pay.FeeLimitMsats binds only a service that knows it
+// (pay_invoice_fee_limit), and is otherwise the service's to choose.
+func (c *Client) SendPayment(ctx context.Context, p payments.Pay) error {
+	if err := c.sendPayment(ctx, p); err != nil {
+		return fmt.Errorf("send payment: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) sendPayment(ctx context.Context, p payments.Pay) error {
+	inv, err := c.checkPay(ctx, p)
+	if err != nil {
+		return err
+	}
+	if p.Timeout == 0 {
+		p.Timeout = defaultPayTimeout
+	}
+	t, err := c.lookup(ctx, inv.PaymentHash)
+	switch {
+	case err == nil && t.Type == typeOutgoing && t.State != stateFailed:
+		return sameInvoice(t, p)
+	case err != nil && !errors.Is(err, payments.ErrNotFound):
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout+c.cfg.CallTimeout)
+	defer cancel()
+	if err := c.begin(ctx, p, inv.PaymentHash); err != nil {
+		return err
+	}
+	return c.awaitBegun(ctx, p, inv.PaymentHash)
+}
+
+// checkPay refuses what must not be paid, before the service hears of it.
+func (c *Client) checkPay(ctx context.Context, p payments.Pay) (*bolt11.Invoice, error) {
+	inv, err := bolt11.Decode(p.BOLT11)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
+	}
+	if inv.AmountMsats != p.AmountMsats || p.AmountMsats < 1 {
+		return nil, fmt.Errorf("%w: asked to pay %d msats, the invoice says %d", payments.ErrAmount, p.AmountMsats, inv.AmountMsats)
+	}
+	if err := payments.CheckMsats(p.FeeLimitMsats); err != nil {
+		return nil, fmt.Errorf("fee limit: %w", err)
+	}
+	if p.Timeout < 0 {
+		return nil, fmt.Errorf("%w: negative timeout", payments.ErrBadRequest)
+	}
+	info, err := c.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !info.CanPay() {
+		return nil, fmt.Errorf("%w: paying needs pay_invoice, and lookup_invoice to learn what became of a payment", payments.ErrUnsupported)
+	}
+	node, err := c.Node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if inv.Network != node.Network {
+		return nil, fmt.Errorf("%w: the invoice is for %s, the wallet is on %s", payments.ErrWrongNetwork, inv.Network, node.Network)
+	}
+	if inv.Payee == node.PubKey {
+		return nil, fmt.Errorf("%w: %s", payments.ErrSelfPayment, inv.PaymentHash)
+	}
+	return inv, nil
+}
+
+// sameInvoice: a payment under way or done is ours to repeat only if it pays
+// this very invoice.
+func sameInvoice(t transaction, p payments.Pay) error {
+	if t.Invoice != "" && !strings.EqualFold(t.Invoice, p.BOLT11) {
+		return fmt.Errorf("%w: by another invoice", payments.ErrAlreadyPaid)
+	}
+	return nil
+}
+
+// begin sends pay_invoice, unless a request for the hash is still under way.
+func (c *Client) begin(ctx context.Context, p payments.Pay, hash payments.Hash) error {
+	q, err := c.prepare(ctx, PayInvoice, payParams{Invoice: p.BOLT11, FeeLimit: &p.FeeLimitMsats}, p.Timeout+c.cfg.CallTimeout)
+	if err != nil {
+		return err
+	}
+	a := &attempt{amountMsats: p.AmountMsats, feeLimit: p.FeeLimitMsats, until: time.Now().Add(p.Timeout + c.cfg.CallTimeout + 2*time.Second)}
+	if joined, err := c.register(hash, a); joined || err != nil {
+		return err
+	}
+	err = c.expect(q, PayInvoice, keepPay, func(r jsontext.Value, err error) { c.paid(hash, a, r, err) })
+	if err != nil {
+		c.mu.Lock()
+		delete(c.attempts, hash)
+		c.mu.Unlock()
+		return err
+	}
+	if err := c.publish(ctx, q); err != nil {
+		// A relay may have it all the same: the answer, or its absence, tells.
+		c.cfg.Log.Warn("a payment's request is perhaps not sent", "payment_hash", hash, "err", err)
+		return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
+	}
+	return nil
+}
+
+// register notes the attempt; joined means that an earlier one may still be
+// answered or acted on, and nothing must be sent beside it.
+func (c *Client) register(hash payments.Hash, a *attempt) (joined bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.attempts[hash]
+	if old != nil && !old.over && time.Now().Before(old.until) {
+		return true, nil
+	}
+	if old == nil && len(c.attempts) >= keepAttempts && !c.dropAttempt() {
+		return false, fmt.Errorf("%w: too many payments under way", payments.ErrWalletUnavailable)
+	}
+	c.attempts[hash] = a
+	return false, nil
+}
+
+// dropAttempt forgets one that is over; c.mu is held.
+func (c *Client) dropAttempt() bool {
+	for h, a := range c.attempts {
+		if a.over || time.Now().After(a.until) {
+			delete(c.attempts, h)
+			return true
+		}
+	}
+	return false
+}
+
+// paid takes the answer to pay_invoice; c.mu is held.
+func (c *Client) paid(hash payments.Hash, a *attempt, result jsontext.Value, err error) {
+	var r payResult
+	if err == nil {
+		err = decodeResult(result, &r)
+	}
+	a.paid = payments.Payment{Hash: hash, State: payments.PaymentSucceeded, AmountMsats: a.amountMsats, FeeMsats: r.FeesPaid}
+	if err == nil {
+		var ok bool
+		if a.paid.Preimage, ok = proof(r.Preimage, hash); !ok || payments.CheckMsats(r.FeesPaid) != nil {
+			err = fmt.Errorf("%w: the preimage is not that of the invoice", ErrAnswer)
+		}
+	}
+	if err == nil && r.FeesPaid > a.feeLimit {
+		c.cfg.Log.Warn("the wallet paid a fee over the limit", "payment_hash", hash, "fee_msats", r.FeesPaid, "limit_msats", a.feeLimit)
+	}
+	a.over, a.err = true, err
+	c.wake()
+}
+
+// definite reports whether the service's refusal means that no money moves.
+func definite(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Code == CodeRateLimited ||
+		!errors.Is(err, payments.ErrUnknownOutcome) && !errors.Is(err, payments.ErrWalletUnavailable))
+}
+
+// awaitBegun waits for the answer and looks, now and then, whether the payment
+// is on its way: of a hold invoice the answer comes only at the end.
+func (c *Client) awaitBegun(ctx context.Context, p payments.Pay, hash payments.Hash) error {
+	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		changed, over, err := c.outcome(hash)
+		switch {
+		case over && (err == nil || definite(err)):
+			return err
+		case over:
+			return c.resolve(ctx, p, hash, err)
+		}
+		select {
+		case <-changed:
+			continue
+		case <-time.After(pause):
+		case <-c.ended:
+			return fmt.Errorf("%w: the connection is closed", payments.ErrUnknownOutcome)
+		case <-ctx.Done():
+			return fmt.Errorf("%w: no answer to pay_invoice: %w", payments.ErrUnknownOutcome, ctx.Err())
+		}
+		// A failure may be that of an earlier attempt: only the answer tells.
+		t, err := c.lookup(ctx, hash)
+		if err == nil && t.Type == typeOutgoing && t.State != stateFailed {
+			return sameInvoice(t, p)
+		}
+	}
+}
+
+// outcome is what is known of an attempt, and a channel that is closed when
+// that may have changed.
+func (c *Client) outcome(hash payments.Hash) (changed <-chan struct{}, over bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.attempts[hash]; a != nil {
+		over, err = a.over, a.err
+	}
+	return c.changed, over, err
+}
+
+// resolve asks what became of a payment whose answer said nothing clear.
+func (c *Client) resolve(ctx context.Context, p payments.Pay, hash payments.Hash, unclear error) error {
+	t, err := c.lookup(ctx, hash)
+	if err == nil && t.Type == typeOutgoing && t.State != stateFailed {
+		return sameInvoice(t, p)
+	}
+	return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, unclear)
+}

@@ -1,0 +1,72 @@
+package nwc
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/relay"
+)
+
+// ErrSecret is returned for a text that is not a secret key of 64 hex digits.
+var ErrSecret = errors.New("nwc: not a secret key of 64 hex digits")
+
+// Secret is one side's key of a connection. It prints as its public key; only
+// Hex gives the secret.
+type Secret struct {
+	key *relay.Key
+	// text returns the secret. A function prints as an address and is left
+	// out of JSON, also where the Secret is a field of something else.
+	text func() string
+}
+
+// NewSecret makes a new key.
+func NewSecret() (Secret, error) {
+	k, err := btcec.NewPrivateKey()
+	if err != nil {
+		return Secret{}, fmt.Errorf("make connection key: %w", err)
+	}
+	return ParseSecret(hex.EncodeToString(k.Serialize()))
+}
+
+// ParseSecret reads 64 hex digits. Its error never repeats them.
+func ParseSecret(text string) (Secret, error) {
+	if len(text) != 64 {
+		return Secret{}, ErrSecret
+	}
+	k, err := relay.ParseKey(text)
+	if err != nil {
+		return Secret{}, ErrSecret
+	}
+	return Secret{key: k, text: func() string { return text }}, nil
+}
+
+// Hex is the secret itself.
+func (s Secret) Hex() string { return s.text() }
+
+// PublicKey is the public key in hex, "" of the zero Secret.
+func (s Secret) PublicKey() string {
+	if s.key == nil {
+		return ""
+	}
+	return s.key.PublicKey()
+}
+
+func (s Secret) sign(ev *nostr.Event) error { return s.key.Sign(context.Background(), ev) }
+
+func (s Secret) String() string { return "key of " + s.PublicKey() }
+
+// GoString is String.
+func (s Secret) GoString() string { return s.String() }
+
+// LogValue is String.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// Format makes every verb of fmt print String.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }

@@ -1,0 +1,170 @@
+package nwc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+)
+
+// payInvoice pays within the app's budget and answers when the payment ended.
+func (s *Service) payInvoice(ctx context.Context, a *app, params jsontext.Value) (any, error) {
+	var p payParams
+	if err := decodeParams(params, &p); err != nil {
+		return nil, err
+	}
+	inv, err := bolt11.Decode(p.Invoice)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
+	}
+	if inv.AmountMsats < 1 || p.Amount != 0 && p.Amount != inv.AmountMsats {
+		return nil, fmt.Errorf("%w: the invoice must name the amount", payments.ErrAmount)
+	}
+	limit := max(inv.AmountMsats/100, 10_000) // what wallets allow a payment to cost
+	if p.FeeLimit != nil {
+		limit = *p.FeeLimit
+	}
+	if err := payments.CheckMsats(limit); err != nil || limit > payments.MaxMsats-inv.AmountMsats {
+		return nil, fmt.Errorf("%w: fee limit", payments.ErrAmount)
+	}
+	pay := payments.Pay{BOLT11: p.Invoice, AmountMsats: inv.AmountMsats, FeeLimitMsats: limit}
+	paid, err := s.flight(a.Client, inv.PaymentHash, func() (payments.Payment, error) {
+		return s.pay(ctx, a, pay, inv.PaymentHash)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if paid.State != payments.PaymentSucceeded {
+		return nil, fmt.Errorf("%w: %s", payments.ErrNoRoute, paid.FailureReason)
+	}
+	s.tellSent(a, paid)
+	return payResult{Preimage: paid.Preimage.String(), FeesPaid: paid.FeeMsats}, nil
+}
+
+// flight lets one at a time handle an app's payment: who comes later gets the
+// same end. So nothing is set free while somebody is about to send.
+func (s *Service) flight(client string, hash payments.Hash, do func() (payments.Payment, error)) (payments.Payment, error) {
+	v, err, _ := s.flights.Do(client+hash.String(), func() (any, error) { return do() })
+	p, _ := v.(payments.Payment)
+	return p, err
+}
+
+// pay reserves, sends and waits. What was reserved is set free only when it is
+// certain that nothing moves.
+func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash payments.Hash) (payments.Payment, error) {
+	spend := Spend{App: a.Client, Hash: hash, BOLT11: pay.BOLT11, Msats: pay.AmountMsats + pay.FeeLimitMsats}
+	err := s.cfg.Book.Reserve(ctx, spend, a.BudgetMsats, a.since(time.Now()))
+	if errors.Is(err, ErrBudget) {
+		return payments.Payment{}, &Error{Code: CodeQuotaExceeded, Message: "amount and fee are more than what is left of the app's budget"}
+	}
+	if err != nil {
+		return payments.Payment{}, fmt.Errorf("reserve: %w", err)
+	}
+	sendErr := s.cfg.Wallet.SendPayment(ctx, pay)
+	if sendErr != nil {
+		p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
+		open := errors.Is(sendErr, payments.ErrUnknownOutcome) || errors.Is(sendErr, payments.ErrWalletUnavailable)
+		none := errors.Is(err, payments.ErrNotFound) || err == nil && p.State == payments.PaymentFailed
+		switch {
+		case none && !open:
+			s.settle(ctx, a.Client, hash, 0)
+			return payments.Payment{}, sendErr
+		case !open:
+			return payments.Payment{}, sendErr // paid by another invoice, perhaps
+		}
+	}
+	return s.track(ctx, a.Client, hash)
+}
+
+// track waits for the end, however long the wallet is away, and books it.
+func (s *Service) track(ctx context.Context, client string, hash payments.Hash) (payments.Payment, error) {
+	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+		p, err := s.cfg.Wallet.TrackPayment(ctx, hash)
+		switch {
+		case err == nil && p.State == payments.PaymentSucceeded:
+			s.settle(ctx, client, hash, p.AmountMsats+p.FeeMsats)
+			return p, nil
+		case err == nil && p.State == payments.PaymentFailed, errors.Is(err, payments.ErrNotFound):
+			p.State = payments.PaymentFailed
+			s.settle(ctx, client, hash, 0)
+			return p, nil
+		case err != nil:
+			s.cfg.Log.Warn("payment state not known, asking again", "payment_hash", hash, "in", pause, "err", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return payments.Payment{}, fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, ctx.Err())
+		}
+	}
+}
+
+// settle books what a payment cost. A payment that is not booked stays
+// reserved, and the next start asks again.
+func (s *Service) settle(ctx context.Context, client string, hash payments.Hash, msats int64) {
+	if err := s.cfg.Book.Settle(ctx, client, hash, msats); err != nil {
+		s.cfg.Log.Error("a payment is not booked", "payment_hash", hash, "err", err)
+	}
+}
+
+// resume finds out how a payment ended that an earlier run began.
+func (s *Service) resume(ctx context.Context, spend Spend) {
+	_, err := s.flight(spend.App, spend.Hash, func() (payments.Payment, error) { return s.track(ctx, spend.App, spend.Hash) })
+	if err != nil && ctx.Err() == nil {
+		s.cfg.Log.Error("a payment of an earlier run", "payment_hash", spend.Hash, "err", err)
+	}
+}
+
+// left is what the app may still spend in this period.
+func (s *Service) left(ctx context.Context, a *app) (int64, Usage, error) {
+	u, err := s.cfg.Book.Used(ctx, a.Client, a.since(time.Now()))
+	return max(a.BudgetMsats-u.SpentMsats-u.ReservedMsats, 0), u, err
+}
+
+// getBalance shows no more than the app may spend.
+func (s *Service) getBalance(ctx context.Context, a *app, _ jsontext.Value) (any, error) {
+	b, err := s.cfg.Wallet.Balance(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left, used, err := s.left(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if !a.may(PayInvoice) {
+		left = b.SpendableMsats // an app that only watches has no budget
+	}
+	return balanceResult{Balance: min(b.SpendableMsats, left), Reserved: used.ReservedMsats}, nil
+}
+
+func (s *Service) getBudget(ctx context.Context, a *app, _ jsontext.Value) (any, error) {
+	_, used, err := s.left(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	r := budgetResult{Used: used.SpentMsats + used.ReservedMsats, Total: a.BudgetMsats, Period: "never"}
+	if a.Period > 0 {
+		r.RenewsAt = a.since(time.Now()).Add(a.Period).Unix()
+		r.Period = periodName(a.Period)
+	}
+	return r, nil
+}
+
+// periodName is the nearest of the words that NIP-47 apps know.
+func periodName(p time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case p <= day:
+		return "daily"
+	case p <= 7*day:
+		return "weekly"
+	case p <= 31*day:
+		return "monthly"
+	}
+	return "yearly"
+}
