@@ -259,6 +259,14 @@ func confinement(in *Installed, program string, granted []string) *guard.Confine
 	return c
 }
 
+// SystemOnly confines a program of our own to the system's files, what it may
+// read beside them, and the network if it needs that.
+func SystemOnly(program string, network bool, read ...string) *guard.Confinement {
+	c := confinement(&Installed{Dir: "/nonexistent", Read: read}, program, nil)
+	c.Network = network
+	return c
+}
+
 // below is the folder that a pattern such as /srv/texts/** means. A pattern
 // within a name cannot be held by Landlock and grants nothing.
 func below(pattern string) string {

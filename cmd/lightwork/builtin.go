@@ -8,6 +8,7 @@ import (
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
+	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/model"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -47,8 +48,13 @@ func (c *config) builtIn() ([]supervisor.Spec, error) {
 	text := supervisor.Spec{ID: agenttext.ID, Version: agenttext.Version, Command: []string{self(), agentCommand, agentText}}
 	endpoint := c.endpoint()
 	text.Tools = agenttext.Tools(endpoint)
+	// It reads what strangers send, and needs nothing of this machine for it.
+	text.Confine = host.SystemOnly(self(), endpoint != nil)
 	if endpoint == nil {
 		return append(specs, text), nil
+	}
+	if endpoint.Client.KeyFile != "" {
+		text.Confine.Read = append(text.Confine.Read, endpoint.Client.KeyFile)
 	}
 	text.Command = append(text.Command, textArgs(endpoint)...)
 	if name := endpoint.Client.KeyEnv; name != "" {
