@@ -67,9 +67,9 @@ type Client struct {
 	mu       sync.Mutex
 	info     Info // the newest; zero before the first
 	infoErr  error
-	informed chan struct{}            // closed once info or infoErr is set
-	node     payments.Node            // zero before the first get_info
-	pending  map[string]*pendingCall  // by id of the request event
+	informed chan struct{}           // closed once info or infoErr is set
+	node     payments.Node           // zero before the first get_info
+	pending  map[string]*pendingCall // by id of the request event
 	attempts map[payments.Hash]*attempt
 	watchers map[chan payments.Hash]struct{}
 	changed  chan struct{} // closed and replaced when something may have changed

@@ -1,19 +1,19 @@
 package nwc
 
 import (
-"context"
-"crypto/rand"
-"sync"
-"testing"
-"time"
+	"context"
+	"crypto/rand"
+	"sync"
+	"testing"
+	"time"
 
-"github.com/go-json-experiment/json"
-"github.com/nbd-wtf/go-nostr"
+	"github.com/go-json-experiment/json"
+	"github.com/nbd-wtf/go-nostr"
 
-"github.com/lightwork-market/lightwork/hashing"
-"github.com/lightwork-market/lightwork/payments"
-"github.com/lightwork-market/lightwork/payments/playnet"
-"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/playnet"
+	"github.com/lightwork-market/lightwork/relay"
 )
 
 // fake is a wallet service of which the test writes every answer.
@@ -170,4 +170,3 @@ func newBill(t testing.TB, w *playnet.Wallet) bill {
 	}
 	return bill{inv, p}
 }
-

@@ -99,7 +99,9 @@ func TestLookups(t *testing.T) {
 func TestEncryption(t *testing.T) {
 	url := startRelay(t)
 	node := payments.Node{PubKey: "02" + strings.Repeat("11", 32), Network: payments.Regtest}
-	none := func(f *fake, ev nostr.Event, r request) []nostr.Event { return f.refuse(ev, r.Method, CodeNotImplemented) }
+	none := func(f *fake, ev nostr.Event, r request) []nostr.Event {
+		return f.refuse(ev, r.Method, CodeNotImplemented)
+	}
 	for name, c := range map[string]struct {
 		tag  []string
 		want Scheme

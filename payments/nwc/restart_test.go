@@ -1,19 +1,19 @@
 package nwc
 
 import (
-"context"
-"crypto/rand"
-"errors"
-"path/filepath"
-"sync"
-"testing"
-"time"
+	"context"
+	"crypto/rand"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
 
-"github.com/go-json-experiment/json/jsontext"
-"github.com/nbd-wtf/go-nostr"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nbd-wtf/go-nostr"
 
-"github.com/lightwork-market/lightwork/payments"
-"github.com/lightwork-market/lightwork/payments/playnet"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/playnet"
 )
 
 // TestServiceRestart: a payment that is held when the service ends stays

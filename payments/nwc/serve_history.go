@@ -12,9 +12,9 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// maxListBytes leaves room for one more transaction, of any length, below the
-// 64 KiB of NIP-44.
-const maxListBytes = 48 << 10
+// maxListBytes leaves room for one more transaction, of any length: sealed, it
+// all is still below the 64 KiB that relays take.
+const maxListBytes = 32 << 10
 
 // incoming words an invoice.
 func incoming(inv payments.Invoice) (transaction, error) {
@@ -50,6 +50,15 @@ func outgoing(p payments.Payment, spend Spend) transaction {
 		t.State = stateFailed
 	}
 	return t
+}
+
+// failed words a payment that was given up.
+func failed(spend Spend) (transaction, error) {
+	b, err := bolt11.Decode(spend.BOLT11)
+	if err != nil {
+		return transaction{}, fmt.Errorf("read a paid invoice: %w", err)
+	}
+	return outgoing(payments.Payment{Hash: spend.Hash, State: payments.PaymentFailed, AmountMsats: b.AmountMsats}, spend), nil
 }
 
 // listTransactions lists the app's own, as the wallet sees them now.

@@ -205,6 +205,9 @@ func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (tran
 	if !known {
 		return transaction{}, payments.ErrNotFound
 	}
+	if spend.Msats == 0 { // what the wallet knows of the hash is another's payment
+		return failed(spend)
+	}
 	p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
 	if err != nil {
 		return transaction{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -54,9 +55,11 @@ func (s *Service) flight(client string, hash payments.Hash, do func() (payments.
 	return p, err
 }
 
-// pay reserves, sends and waits. What was reserved is set free only when it is
-// certain that nothing moves.
+// pay reserves, sends and waits.
 func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash payments.Hash) (payments.Payment, error) {
+	if err := s.notOthers(ctx, a, hash, pay.BOLT11); err != nil {
+		return payments.Payment{}, err
+	}
 	spend := Spend{App: a.Client, Hash: hash, BOLT11: pay.BOLT11, Msats: pay.AmountMsats + pay.FeeLimitMsats}
 	err := s.cfg.Book.Reserve(ctx, spend, a.BudgetMsats, a.since(time.Now()))
 	if errors.Is(err, ErrBudget) {
@@ -65,20 +68,67 @@ func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash paymen
 	if err != nil {
 		return payments.Payment{}, fmt.Errorf("reserve: %w", err)
 	}
-	sendErr := s.cfg.Wallet.SendPayment(ctx, pay)
-	if sendErr != nil {
-		p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
-		open := errors.Is(sendErr, payments.ErrUnknownOutcome) || errors.Is(sendErr, payments.ErrWalletUnavailable)
-		none := errors.Is(err, payments.ErrNotFound) || err == nil && p.State == payments.PaymentFailed
-		switch {
-		case none && !open:
-			s.settle(ctx, a.Client, hash, 0)
-			return payments.Payment{}, sendErr
-		case !open:
-			return payments.Payment{}, sendErr // paid by another invoice, perhaps
-		}
+	if err := s.begin(ctx, a, pay, hash); err != nil {
+		return payments.Payment{}, err
 	}
 	return s.track(ctx, a.Client, hash)
+}
+
+// notOthers refuses an invoice that the node, or another app, has paid: to
+// answer with that payment's preimage would prove what this app did not do.
+func (s *Service) notOthers(ctx context.Context, a *app, hash payments.Hash, bolt11 string) error {
+	spend, known, err := s.cfg.Book.Spend(ctx, a.Client, hash)
+	if err != nil {
+		return err
+	}
+	if known && spend.Msats > 0 { // its own: under way or done
+		if !strings.EqualFold(spend.BOLT11, bolt11) {
+			return payments.ErrAlreadyPaid
+		}
+		return nil
+	}
+	p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
+	switch {
+	case errors.Is(err, payments.ErrNotFound), err == nil && p.State == payments.PaymentFailed:
+		return nil
+	case err == nil:
+		return payments.ErrAlreadyPaid
+	}
+	return err
+}
+
+// resendFor is how long a payment is sent again that a wallet does not know
+// after an unclear answer.
+const resendFor = 2 * time.Minute
+
+// begin sends the payment. What was reserved is set free only when it is
+// certain that nothing moves; an error means that.
+func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash payments.Hash) error {
+	until := time.Now().Add(resendFor)
+	for pause := time.Second; time.Now().Before(until); pause = min(2*pause, 15*time.Second) {
+		sendErr := s.cfg.Wallet.SendPayment(ctx, pay)
+		if sendErr == nil {
+			return nil
+		}
+		p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
+		unclear := errors.Is(sendErr, payments.ErrUnknownOutcome) || errors.Is(sendErr, payments.ErrWalletUnavailable)
+		none := errors.Is(err, payments.ErrNotFound) || err == nil && p.State == payments.PaymentFailed
+		switch {
+		case none && !unclear:
+			s.settle(ctx, a.Client, hash, 0)
+			return sendErr
+		case err == nil && !none:
+			return nil // it is under way all the same
+		}
+		// Sending the same invoice again is harmless: a wallet pays it once.
+		s.cfg.Log.Warn("a payment is perhaps not begun, sending again", "payment_hash", hash, "in", pause, "err", sendErr)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, ctx.Err())
+		}
+	}
+	return nil // tracking tells
 }
 
 // track waits for the end, however long the wallet is away, and books it.

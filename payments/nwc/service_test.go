@@ -1,7 +1,6 @@
 package nwc
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/payments"
@@ -261,5 +259,40 @@ func TestFresh(t *testing.T) {
 		if got := fresh(&nostr.Event{CreatedAt: nostr.Timestamp(now.Add(-c.age).Unix()), Tags: c.tags}, now); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestOthersPayments: what the node or another app paid is neither paid again
+// nor shown.
+func TestOthersPayments(t *testing.T) {
+	l := openLedger(t, playnet.Config{FeeMsats: 100})
+	w, payee := openWallet(t, l, "w"), openWallet(t, l, "payee")
+	one, _ := newApp(t, "ws://127.0.0.1:1")
+	two, _ := newApp(t, "ws://127.0.0.1:1")
+	o := offer(t, w, filepath.Join(t.TempDir(), "book.db"), one, two)
+	low := int64(1)
+	own, apps := newBill(t, payee), newBill(t, payee)
+	_, err := o.ask(1, PayInvoice, payParams{Invoice: own.BOLT11, FeeLimit: &low})
+	wantCode(t, "a fee over the limit", err, CodePaymentFailed)
+	if err := w.SendPayment(t.Context(), own.pay()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.ask(0, PayInvoice, payParams{Invoice: apps.BOLT11}); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []bill{own, apps} {
+		r, err := o.ask(1, PayInvoice, payParams{Invoice: b.BOLT11})
+		wantCode(t, "another's payment", err, CodePaymentFailed)
+		if r != nil {
+			t.Errorf("answered %+v", r)
+		}
+	}
+	if r, err := o.ask(1, LookupInvoice, lookupParams{Invoice: own.BOLT11}); err != nil || r.(transaction).State != stateFailed || r.(transaction).Preimage != "" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	_, err = o.ask(1, LookupInvoice, lookupParams{Invoice: apps.BOLT11})
+	wantCode(t, "another app's payment", err, CodeNotFound)
+	if u, err := o.cfg.Book.Used(t.Context(), two.Client, time.Time{}); err != nil || u != (Usage{}) {
+		t.Errorf("used %+v, %v", u, err)
 	}
 }
