@@ -1,0 +1,53 @@
+package nostr_test
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+const rankJob = `{"user_task":"which fruit is yellow","candidates":[{"id":"sky","content":"the sky is blue"},` +
+	`{"id":"fruit","content":"the banana is a yellow fruit"}],"k":1,"verification":{"mode":"subjective"}}`
+
+// TestSell: our buyer buys from providers written with other libraries.
+func TestSell(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "job.json", rankJob)
+	for _, client := range []string{"ndk", "nostr-tools"} {
+		t.Run(client, func(t *testing.T) {
+			seller := outside(t, client+"/sell.mjs", w.options("name", client+"-seller"))
+			seller.await(t, &seller.out, `"selling"`)
+			key := said(t, seller.out.text())[0]["pubkey"].(string)
+			t.Run("free", func(t *testing.T) { sellFree(t, w, key) })
+			t.Run("prepay", func(t *testing.T) { sellPrepaid(t, w, seller, key) })
+		})
+	}
+}
+
+func sellFree(t *testing.T, w *world, key string) {
+	p := w.submit(t, key, "free")
+	if code := p.ended(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	var done struct{ State, Provider string }
+	if err := json.Unmarshal([]byte(p.out.text()), &done); err != nil || done.State != "done" || done.Provider != key {
+		t.Errorf("%+v, %v: %s", done, err, p.out.text())
+	}
+}
+
+// sellPrepaid: the buyer pays and has the result. It goes on waiting for a
+// receipt, which is no part of NIP-90 and which no outside provider signs.
+func sellPrepaid(t *testing.T, w *world, seller *process, key string) {
+	p := w.submit(t, key, "prepay")
+	p.await(t, &p.errs, "delivers the result")
+	seller.await(t, &seller.out, `"earned"`)
+	p.stop(t)
+	if code := p.ended(t); code != 3 {
+		t.Errorf("exit code %d, want 3: not finished", code)
+	}
+}
+
+func (w *world) submit(t *testing.T, provider, mode string) *process {
+	t.Helper()
+	return w.start(t, "buyer", "submit", "--provider", provider, "--schema", "oa.retrieval_rerank.v1",
+		"--input", "job.json", "--mode", mode, "--max-msats", "10000", "--json")
+}
