@@ -1,0 +1,229 @@
+/**
+ * The documents of a bundle: strict readers that throw on any other shape.
+ * Fields have their names in the documents, so that a check reads like its
+ * line in docs/receipt.md.
+ */
+import { decodeNpub } from "./bech32.js";
+import { DocumentError, Fields, isAssetId, isHash, isKey, isLine, isNode, readFields, token } from "./fields.js";
+import { hashHex, hexToBytes, isDigest, isHex, utf8 } from "./hex.js";
+import type { Value } from "./json.js";
+
+export interface Quote {
+  request_id: string;
+  job_hash: string;
+  schema_id: string;
+  buyer: string;
+  provider: string;
+  price_msats: number;
+  /** Unix seconds */
+  expires_at: number;
+  mode: string;
+  delivery: string;
+  policy_bundle_id: string;
+  payment_hash: string | null;
+  payee_node: string | null;
+}
+
+export interface Acceptance {
+  request_id: string;
+  quote_hash: string;
+  payment_hash: string;
+  price_msats: number;
+  approval_rule_id: string | null;
+}
+
+export interface Receipt {
+  receipt_id: string;
+  session_id: string;
+  trajectory_hash: string;
+  redacted_trajectory_hash: string;
+  replay_hash: string;
+  policy_bundle_id: string;
+  job_hash: string;
+  schema_id: string;
+  payment_proof: { type: string; value: string };
+  rail: string;
+  asset_id: string;
+  amount_msats: number;
+  provider_id: string;
+  buyer_id: string;
+  /** provider_id and buyer_id as x-only keys in hex */
+  provider: string;
+  buyer: string;
+  approval_rule_id: string | null;
+  /** Unix seconds */
+  timestamp: number;
+  mode: string;
+  delivery: string;
+  request_event_id: string;
+  result_event_id: string;
+  acceptance_event_id: string | null;
+  output_hash: string;
+  agreement_hash: string | null;
+  plan_hash: string;
+  quote_hash: string;
+  bolt11: string;
+  payment_hash: string;
+  payee_node: string;
+  sequence: number;
+  previous_receipt_hash: string | null;
+}
+
+export interface Seal {
+  output_hash: string;
+  agreement_hash: string | null;
+  plan_hash: string;
+  trajectory_hash: string;
+  redacted_trajectory_hash: string;
+  replay_hash: string;
+  contents: SealedContent[];
+}
+
+export interface SealedContent {
+  role: string;
+  digest: string;
+  size: number;
+}
+
+const modes = ["hold", "prepay", "postpay", "free"];
+const deliveries = ["plain", "sealed"];
+const proofTypes = ["lightning_preimage", "cashu_proof", "onchain_txid"];
+const rails = ["lightning", "cashu", "onchain", "taproot_assets"];
+const maxInvoice = 7089; // characters: what the largest QR code holds
+
+export function parseQuote(text: string): Quote {
+  const f = readFields(text);
+  f.version();
+  const mode = f.oneOf("mode", modes);
+  const price = f.whole("price_msats", 0);
+  if ((mode === "free") !== (price === 0)) throw new DocumentError("price_msats does not fit the mode");
+  f.oneOf("purpose", ["result", "engagement"]);
+  f.text("cancellation", (s) => token.test(s));
+  f.text("nonce", (s) => isHex(s, 16));
+  const quote: Quote = {
+    request_id: f.id("request_id"),
+    job_hash: f.digest("job_hash"),
+    schema_id: f.schema("schema_id"),
+    buyer: f.text("buyer", isKey),
+    provider: f.text("provider", isKey),
+    price_msats: price,
+    expires_at: f.time("expires_at"),
+    mode,
+    delivery: f.oneOf("delivery", deliveries),
+    policy_bundle_id: f.digest("policy_bundle_id"),
+    payment_hash: f.orNull("payment_hash", isHash),
+    payee_node: f.orNull("payee_node", isNode),
+  };
+  f.end();
+  if (mode === "free" && (quote.payment_hash !== null || quote.payee_node !== null)) throw new DocumentError("a free quote names a payment");
+  if (quote.delivery === "sealed" && mode !== "hold" && mode !== "postpay") throw new DocumentError("delivery does not fit the mode");
+  return quote;
+}
+
+export function parseAcceptance(text: string): Acceptance {
+  const f = readFields(text);
+  f.version();
+  const acceptance: Acceptance = {
+    request_id: f.id("request_id"),
+    quote_hash: f.digest("quote_hash"),
+    payment_hash: f.hash("payment_hash"),
+    price_msats: f.whole("price_msats", 1),
+    approval_rule_id: f.orNull("approval_rule_id", isLine),
+  };
+  f.end();
+  return acceptance;
+}
+
+export function parseReceipt(text: string): Receipt {
+  const f = readFields(text);
+  f.version();
+  const receipt: Receipt = {
+    receipt_id: f.line("receipt_id"),
+    session_id: f.line("session_id"),
+    trajectory_hash: f.digest("trajectory_hash"),
+    redacted_trajectory_hash: f.digest("redacted_trajectory_hash"),
+    replay_hash: f.digest("replay_hash"),
+    policy_bundle_id: f.digest("policy_bundle_id"),
+    job_hash: f.digest("job_hash"),
+    schema_id: f.schema("schema_id"),
+    payment_proof: parseProof(f.take("payment_proof")),
+    rail: f.oneOf("rail", rails),
+    asset_id: f.text("asset_id", isAssetId),
+    amount_msats: f.whole("amount_msats", 1),
+    provider_id: f.line("provider_id"),
+    buyer_id: f.line("buyer_id"),
+    provider: "",
+    buyer: "",
+    approval_rule_id: f.orNull("approval_rule_id", isLine),
+    timestamp: f.time("timestamp"),
+    mode: f.oneOf("mode", modes.slice(0, 3)), // a free job has no receipt
+    delivery: f.oneOf("delivery", deliveries),
+    request_event_id: f.id("request_event_id"),
+    result_event_id: f.id("result_event_id"),
+    acceptance_event_id: f.orNull("acceptance_event_id", (s) => isHex(s, 32)),
+    output_hash: f.digest("output_hash"),
+    agreement_hash: f.orNull("agreement_hash", isDigest),
+    plan_hash: f.digest("plan_hash"),
+    quote_hash: f.digest("quote_hash"),
+    bolt11: f.text("bolt11", (s) => s !== "" && utf8(s).length <= maxInvoice),
+    payment_hash: f.hash("payment_hash"),
+    payee_node: f.text("payee_node", isNode),
+    sequence: f.whole("sequence", 1),
+    previous_receipt_hash: f.orNull("previous_receipt_hash", isDigest),
+  };
+  f.end();
+  receipt.provider = keyOf(receipt.provider_id);
+  receipt.buyer = keyOf(receipt.buyer_id);
+  if (receipt.receipt_id !== receiptId(receipt)) throw new DocumentError("receipt_id is not that of quote_hash and payment_hash");
+  if ((receipt.sequence === 1) !== (receipt.previous_receipt_hash === null)) {
+    throw new DocumentError("previous_receipt_hash is null for sequence 1, and for no other");
+  }
+  if (receipt.delivery === "sealed" && receipt.mode === "prepay") throw new DocumentError("delivery does not fit the mode");
+  return receipt;
+}
+
+function parseProof(value: Value): Receipt["payment_proof"] {
+  const f = new Fields(value);
+  const proof = { type: f.oneOf("type", proofTypes), value: f.line("value") };
+  f.end();
+  return proof;
+}
+
+function keyOf(npub: string): string {
+  const key = decodeNpub(npub);
+  if (key === undefined || !isKey(key)) throw new DocumentError("a party is no npub");
+  return key;
+}
+
+function receiptId(r: Receipt): string {
+  const hashes = [...hexToBytes(r.quote_hash.slice(7)), ...hexToBytes(r.payment_hash)];
+  return `rcpt_${hashHex(Uint8Array.from([...utf8("lightwork/receipt/v1"), ...hashes])).slice(0, 32)}`;
+}
+
+export function parseSeal(text: string): Seal {
+  const f = readFields(text);
+  f.version();
+  f.id("salt");
+  const contents = f.take("contents");
+  if (!Array.isArray(contents)) throw new DocumentError("contents is no list");
+  const seal: Seal = {
+    output_hash: f.digest("output_hash"),
+    agreement_hash: f.orNull("agreement_hash", isDigest),
+    plan_hash: f.digest("plan_hash"),
+    trajectory_hash: f.digest("trajectory_hash"),
+    redacted_trajectory_hash: f.digest("redacted_trajectory_hash"),
+    replay_hash: f.digest("replay_hash"),
+    contents: contents.map(parseContent),
+  };
+  f.end();
+  const results = seal.contents.filter((c) => c.role === "result").length;
+  if (seal.contents.length > 256 || results !== 1) throw new DocumentError("contents are more than 256, or not one result");
+  return seal;
+}
+
+function parseContent(value: Value): SealedContent {
+  const f = new Fields(value);
+  const content = { role: f.oneOf("role", ["result", "replay", "artifact"]), digest: f.digest("digest"), size: f.whole("size", 0) };
+  f.end();
+  return content;
+}

@@ -1,0 +1,110 @@
+import { decodeInvoice, networks, type Invoice } from "./bolt11.js";
+import { UnusableError, type Bundle } from "./bundle.js";
+import { Lacking, type Steps } from "./claim.js";
+import { parseQuote, parseReceipt, type Quote, type Receipt } from "./documents.js";
+import { isKey, isNode } from "./fields.js";
+import { decodeNpub } from "./bech32.js";
+import { digest, fromUtf8, isHex } from "./hex.js";
+import type { ObjectValue } from "./json.js";
+import { eventIsSigned, parseEvent, type Event } from "./nostr.js";
+
+/** What the reader knows from elsewhere. Keys are npub or hex. */
+export interface Pins {
+  provider?: string;
+  buyer?: string;
+  /** compressed key of the Lightning node in hex */
+  payee?: string;
+  network?: string;
+}
+
+/** What the claims look at. */
+export interface Evidence {
+  bundle: Bundle;
+  pins: Pins;
+  receipt: Receipt;
+  receiptText: string;
+  /** the invoice, or why it is none */
+  invoice: Invoice | Error;
+  /** the request as it was run, after the job is proved */
+  job?: Job;
+}
+
+export interface Job {
+  kind: number;
+  request: ObjectValue;
+}
+
+/** Step 0: whatever stops here is unusable. */
+export function openEvidence(bundle: Bundle, pins: Pins): Evidence {
+  const data = bundle.get("RECEIPT.json");
+  if (!data) throw new UnusableError("0.2: RECEIPT.json is not in the bundle");
+  let receiptText: string;
+  let receipt: Receipt;
+  try {
+    receiptText = fromUtf8(data);
+    receipt = parseReceipt(receiptText);
+  } catch (error) {
+    throw new UnusableError(`0.2: RECEIPT.json is no receipt: ${(error as Error).message}`);
+  }
+  return { bundle, pins: readPins(pins), receipt, receiptText, invoice: tryInvoice(receipt.bolt11) };
+}
+
+/** 0.1: the pins are well-formed. Keys are hex afterwards. */
+function readPins(pins: Pins): Pins {
+  const read: Pins = {};
+  for (const name of ["provider", "buyer"] as const) {
+    const pin = pins[name];
+    if (pin === undefined) continue;
+    const key = isHex(pin, 32) ? pin : decodeNpub(pin);
+    if (key === undefined || !isKey(key)) throw new UnusableError(`0.1: ${name} is neither an npub nor 64 hex digits`);
+    read[name] = key;
+  }
+  if (pins.payee !== undefined) {
+    if (!isNode(pins.payee)) throw new UnusableError("0.1: payee is no key of 66 hex digits");
+    read.payee = pins.payee;
+  }
+  if (pins.network !== undefined) {
+    if (!networks.includes(pins.network)) throw new UnusableError(`0.1: network is none of ${networks.join(", ")}`);
+    read.network = pins.network;
+  }
+  return read;
+}
+
+function tryInvoice(bolt11: string): Invoice | Error {
+  try {
+    return decodeInvoice(bolt11);
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+/** The steps "bolt11 decodes" of several claims. */
+export function invoiceStep(steps: Steps, number: string, e: Evidence): Invoice {
+  const { invoice } = e;
+  steps.demand(number, "bolt11 decodes, and its signature gives a key", !(invoice instanceof Error), String(invoice));
+  return invoice as Invoice;
+}
+
+export function textOf(e: Evidence, name: string): string {
+  const data = e.bundle.get(name);
+  if (!data) throw new Lacking("it is not there");
+  return fromUtf8(data);
+}
+
+/** The steps "is in the bundle" and "its id and signature are valid"; undefined if it is not there. */
+export function eventSteps(steps: Steps, numbers: [string, string], e: Evidence, name: string): Event | undefined {
+  const event = steps.step(numbers[0], `${name} is in the bundle, in the form of an event`, () => parseEvent(textOf(e, name)));
+  if (event) steps.demand(numbers[1], "its id is that of its fields, and its signature is valid", eventIsSigned(event), "it is not");
+  return event;
+}
+
+/** The quote that the receipt names; undefined if the bundle has none, or another. */
+export function namedQuote(e: Evidence): Quote | undefined {
+  const data = e.bundle.get("QUOTE.json");
+  if (!data || digest(data) !== e.receipt.quote_hash) return undefined;
+  try {
+    return parseQuote(fromUtf8(data));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,40 @@
+import type { Claim, State } from "./claim.js";
+import type { Report } from "./verify.js";
+
+const meanings: Record<Report["exit_code"], string> = {
+  0: "every required claim is proved",
+  1: "a claim failed",
+  3: "a required claim is not provable",
+};
+
+/** The report in words; with `explain`, every step. */
+export function formatReport(report: Report, explain: boolean): string {
+  const lines = [
+    `receipt   ${report.receipt_id}`,
+    `provider  ${report.provider_id}`,
+    `buyer     ${report.buyer_id}`,
+    `amount    ${report.amount_msats} msats ${report.asset_id}, mode ${report.mode}`,
+    "",
+    ...report.claims.flatMap((claim) => formatClaim(claim, explain)),
+    "",
+  ];
+  if (report.self_asserted.length > 0) lines.push(`self-asserted: ${report.self_asserted.join(", ")}`);
+  lines.push(...report.notes.map((note) => `note: ${note}`), "", `${meanings[report.exit_code]} (exit ${report.exit_code})`);
+  return lines.map(printable).join("\n") + "\n";
+}
+
+function formatClaim(claim: Claim, explain: boolean): string[] {
+  const lines = [`${column(claim.state)}  ${claim.name}${claim.required ? "" : " (not required)"}`, `${" ".repeat(14)}${claim.reason}`];
+  if (!explain) return lines;
+  const steps = claim.steps.map((s) => `${" ".repeat(16)}${s.number.padEnd(5)} ${column(s.state)}  ${s.check}${s.detail ? `: ${s.detail}` : ""}`);
+  return [...lines, ...steps];
+}
+
+function column(state: State): string {
+  return state.padEnd("not provable".length);
+}
+
+/** Reasons quote the bundle, which a stranger wrote: nothing in it may steer a terminal. */
+export function printable(line: string): string {
+  return line.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
+}

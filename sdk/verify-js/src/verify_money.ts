@@ -1,0 +1,79 @@
+/** Claims on the money: the proof, the sum, the quote behind the invoice, and the payee. */
+import type { Network } from "./bolt11.js";
+import { Lacking, require, type Steps } from "./claim.js";
+import { parseQuote, type Quote, type Receipt } from "./documents.js";
+import { invoiceStep, namedQuote, textOf, type Evidence } from "./evidence.js";
+import { digest, hashHex, hexToBytes, isHex } from "./hex.js";
+
+export function provePreimage(e: Evidence, s: Steps): string {
+  const { payment_proof: proof, payment_hash } = e.receipt;
+  s.demand("5.1", "the proof is a lightning_preimage", proof.type === "lightning_preimage", `it is of type ${proof.type}`);
+  s.demand("5.2", "it is 32 bytes and not all zero", isHex(proof.value, 32) && !/^0*$/.test(proof.value), "it is not");
+  s.demand("5.3", "its SHA-256 is payment_hash", hashHex(hexToBytes(proof.value)) === payment_hash, "it is another");
+  const invoice = invoiceStep(s, "5.4", e);
+  s.demand("5.5", "payment_hash is the invoice's", invoice.paymentHash === payment_hash, "it is another");
+  return "the preimage opens the invoice's payment hash";
+}
+
+function assetOf(network: Network): string {
+  if (network === "play") return "PLAY_LN";
+  return network === "mainnet" ? "BTC_LN" : `BTC_LN(${network})`;
+}
+
+export function proveAmount(e: Evidence, s: Steps): string {
+  const { receipt, pins } = e;
+  const invoice = invoiceStep(s, "6.1", e);
+  s.demand("6.2", "the rail is lightning", receipt.rail === "lightning", `it is ${receipt.rail}`);
+  s.demand("6.3", "asset_id is that of the invoice's network", receipt.asset_id === assetOf(invoice.network), `the invoice is of ${invoice.network}`);
+  s.demand("6.4", "amount_msats is the invoice's", receipt.amount_msats === invoice.msats, `the invoice is over ${invoice.msats ?? "no amount"}`);
+  s.step("6.5", "amount_msats is the quote's price", () => {
+    const quote = namedQuote(e);
+    if (!quote) throw new Lacking("the quote that the receipt names is not there");
+    require(quote.price_msats === receipt.amount_msats, `the quote's price is ${quote.price_msats}`);
+  });
+  if (pins.network) s.demand("6.6", "the network is the pinned one", pins.network === invoice.network, `it is ${invoice.network}`);
+  return `${receipt.amount_msats} msats of ${receipt.asset_id} in invoice, quote and receipt`;
+}
+
+export function proveCommitment(e: Evidence, s: Steps): string {
+  const { receipt } = e;
+  const invoice = invoiceStep(s, "7.1", e);
+  const commits = `sha256:${invoice.descriptionHash}` === receipt.quote_hash;
+  s.demand("7.2", "the invoice's description_hash is quote_hash", commits, "it is another, or there is none");
+  const quote = s.step("7.3", "QUOTE.json is in the bundle, and a valid quote", () => parseQuote(textOf(e, "QUOTE.json")));
+  if (quote) {
+    s.demand("7.4", "its hash is quote_hash", digest(textOf(e, "QUOTE.json")) === receipt.quote_hash, "it is another");
+    s.step("7.5", "it offers this job, to this buyer, on these terms", () => checkTerms(quote, receipt));
+    s.step("7.6", "it names payment_hash", () => {
+      if (quote.payment_hash === null) throw new Lacking("it names none: the wallet chose the preimage later");
+      require(quote.payment_hash === receipt.payment_hash, "it names another");
+    });
+  }
+  return "the invoice's description hash is the hash of the quote, which names this job, both parties and the price";
+}
+
+function checkTerms(quote: Quote, receipt: Receipt): void {
+  require(quote.request_id === receipt.request_event_id, "it is for another request");
+  require(quote.job_hash === receipt.job_hash, "it is for another job");
+  require(quote.schema_id === receipt.schema_id, "it is for another job type");
+  require(quote.buyer === receipt.buyer, "it is for another buyer");
+  require(quote.provider === receipt.provider, "it is of another provider");
+  require(quote.policy_bundle_id === receipt.policy_bundle_id, "it names another policy");
+  require(quote.mode === receipt.mode, `its mode is ${quote.mode}`);
+  require(quote.delivery === receipt.delivery, `its delivery is ${quote.delivery}`);
+  require(quote.price_msats === receipt.amount_msats, `its price is ${quote.price_msats}`);
+  require(quote.payee_node === null || quote.payee_node === receipt.payee_node, "it names another payee");
+}
+
+export function provePayee(e: Evidence, s: Steps): string {
+  const { receipt, pins } = e;
+  const invoice = invoiceStep(s, "9.1", e);
+  s.demand("9.2", "payee_node is the key that signed the invoice", receipt.payee_node === invoice.payee, `that is ${invoice.payee}`);
+  const named = namedQuote(e)?.payee_node ?? receipt.payee_node;
+  s.demand("9.3", "the quote names this node, or none", named === receipt.payee_node, `it names ${named}`);
+  s.step("9.4", "the payee is the pinned one", () => {
+    if (!pins.payee) throw new Lacking("no payee is pinned, and any signature gives some key");
+    require(pins.payee === receipt.payee_node, "it is another");
+  });
+  return "the invoice is of the pinned node";
+}

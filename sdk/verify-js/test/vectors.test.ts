@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readVectors } from "../fuzz/vectors.js";
+import { claimNames, UnusableError, verify, type Bundle, type Pins } from "../src/index.js";
+
+function states(bundle: Bundle, pins: Pins): { exit: number; notProved: Record<string, string> } {
+  try {
+    const report = verify(bundle, { pins, require: claimNames });
+    const notProved = report.claims.filter((c) => c.state !== "proved").map((c) => [c.name, c.state]);
+    return { exit: report.exit_code, notProved: Object.fromEntries(notProved) as Record<string, string> };
+  } catch (error) {
+    if (error instanceof UnusableError) return { exit: 2, notProved: { unusable: error.message } };
+    throw error;
+  }
+}
+
+const vectors = readVectors();
+
+test("there are vectors", () => assert.ok(vectors.length > 100));
+for (const v of vectors) {
+  test(`${v.name}: ${v.about}`, () => {
+    assert.deepEqual(states(v.files, v.pins), { exit: v.exitCode, notProved: v.notProved });
+  });
+}
