@@ -288,12 +288,8 @@ func (v *verifier) replayPayment(s *replay.Summary) error {
 		return fmt.Errorf("%w: work began before the payment in mode %s", ErrMismatch, rec.Mode)
 	}
 	p := lines[0]
-	if p.JobHash != nil {
-		if err := match("job_hash", p.JobHash.String(), rec.JobHash.String()); err != nil {
-			return err
-		}
-	}
 	return firstMismatch(
+		match("job_hash", digestOrNull(p.JobHash), rec.JobHash.String()),
 		match("rail", p.Rail, rec.Rail),
 		match("asset_id", p.AssetID, rec.AssetID),
 		match("amount_msats", fmt.Sprint(p.AmountMsats), fmt.Sprint(rec.AmountMsats)),
