@@ -394,11 +394,28 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		f.postpay = &ev // looked at again when the result is here
 		return nil
 	}
-	if o.quote.Mode == receipts.ModePostpay && !sealed {
-		if err := checkWorth(p); err != nil {
-			f.say("buyer", "refused", 0, "", err.Error())
-			return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "not paid: "+err.Error())
+	if o.quote.Mode == receipts.ModePostpay {
+		if sealed {
+			err = receipts.CheckSealedEvent(p.SealedEvent, p.Provider, p.RequestID, o.hash)
+		} else {
+			err = checkWorth(p)
 		}
+		if err != nil {
+			f.say("buyer", "refused", 0, "", clean(err.Error()))
+			return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "not paid: "+clean(err.Error()))
+		}
+	}
+	offer, err := ev.MarshalJSON()
+	if err == nil && len(offer) > feedbackBytes {
+		err = fmt.Errorf("not paid: the offer has %d bytes, the limit is %d", len(offer), feedbackBytes)
+	}
+	if err != nil {
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+	}
+	// Whatever else was said before: a dispute needs the offer that is paid.
+	if err := f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, offer, ev.CreatedAt.Time()); err != nil {
+		return err
 	}
 	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode))
 	rule := "max-msats"
@@ -449,7 +466,7 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 		return f.distrust(ev, err)
 	case commitment != nil:
 		return f.sealedResult(ctx, p, ev)
-	case promised(p) == receipts.DeliverySealed:
+	case promised(p) == receipts.DeliverySealed || p.SealedEvent != nil:
 		return f.distrust(ev, &MismatchError{"result", "it is not sealed, as the quote promised"})
 	}
 	d, err := f.c.checkResult(p, ev)

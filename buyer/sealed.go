@@ -76,6 +76,11 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	if err != nil {
 		return err
 	}
+	if p.Quote != nil { // before there is one, it is held against the one that asks for payment
+		if err := receipts.CheckSealedEvent(raw, p.Provider, p.RequestID, hashing.Bytes(p.Quote)); err != nil {
+			return f.distrust(ev, &MismatchError{"result", clean(err.Error())})
+		}
+	}
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace
 	if err := f.c.cfg.Store.SetSealed(ctx, f.id, raw, contents); err != nil {
 		return fmt.Errorf("store sealed result: %w", err)
@@ -172,5 +177,9 @@ func Unseal(ctx context.Context, store Store, p Purchase) (Opened, error) {
 		return o, err
 	}
 	o.Output = res.Canonical
-	return o, checkArtifacts(res, inside)
+	if err := checkArtifacts(res, inside); err != nil {
+		return o, err
+	}
+	p.Output = o.Output
+	return o, checkWorth(p)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // boxed is a sealed result as an honest provider would send it; a case changes
@@ -133,11 +134,17 @@ func TestFalseBoxIsTold(t *testing.T) {
 		// otherwise: the box holds what was committed to, which is no result.
 		otherwise bool
 	}{
-		"noise for a seal":    {after: flip(0), want: "false box: number 0 does not open"},
-		"noise for a result":  {after: flip(1), want: "false box: number 1 does not open"},
-		"a box is missing":    {after: func(b *boxed) { b.boxes = b.boxes[:1] }, want: "false box: the seal lists 1"},
-		"another output":      {before: func(b *boxed) { b.seal.OutputHash = hashing.Bytes([]byte("x")) }, want: "output_hash differs", otherwise: true},
-		"another content":     {before: func(b *boxed) { b.seal.Contents[0].Digest = hashing.Bytes([]byte("x")) }, want: "false box: number 1 holds another result"},
+		"noise for a seal":   {after: flip(0), want: "false box: number 0 does not open"},
+		"noise for a result": {after: flip(1), want: "false box: number 1 does not open"},
+		"a box is missing":   {after: func(b *boxed) { b.boxes = b.boxes[:1] }, want: "false box: the seal lists 1"},
+		"another output":     {before: func(b *boxed) { b.seal.OutputHash = hashing.Bytes([]byte("x")) }, want: "output_hash differs", otherwise: true},
+		"another content":    {before: func(b *boxed) { b.seal.Contents[0].Digest = hashing.Bytes([]byte("x")) }, want: "false box: number 1 holds another result"},
+		"an artifact in no box": {inside: func(a *answer) {
+			a.result.Artifacts = []schemas.SandboxArtifact{{Path: "out", SHA256: hashing.Bytes([]byte("x")), SizeBytes: 1}}
+		}, want: "artifact", otherwise: true},
+		"an error for a result": {inside: func(a *answer) {
+			a.result.Status, a.result.Error = schemas.StatusError, "no"
+		}, want: "its status is error", otherwise: true},
 		"a result for others": {inside: func(a *answer) { a.result.Runs[0].Cmd = "false" }, want: "result mismatch", otherwise: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -290,11 +290,48 @@ func (j *judge) checkResult() (err error) {
 	if err := j.result.Verify(); err != nil {
 		return err
 	}
+	return answersQuote(j.result, j.quote.Provider, j.request.ID, j.hash)
+}
+
+func answersQuote(result Event, provider, requestID string, quote hashing.Digest) error {
 	return firstMismatch(
-		match("pubkey", j.result.PubKey, j.quote.Provider),
-		onlyTag(j.result, "e", j.request.ID),
-		onlyTag(j.result, "quote_hash", j.hash.String()),
+		match("pubkey", result.PubKey, provider),
+		onlyTag(result, "e", requestID),
+		onlyTag(result, "quote_hash", quote.String()),
 	)
+}
+
+// CheckSealedEvent says why an event is not a sealed result that a dispute
+// could judge. A buyer who pays for another one pays for what nobody can be
+// shown.
+func CheckSealedEvent(raw []byte, provider, requestID string, quote hashing.Digest) error {
+	ev, err := ParseEvent(raw, maxDocument)
+	if err != nil {
+		return err
+	}
+	if err := ev.Verify(); err != nil {
+		return err
+	}
+	if err := answersQuote(ev, provider, requestID, quote); err != nil {
+		return err
+	}
+	if n := len(ev.Values("commitment")); n != 1 {
+		return &MismatchError{"tag commitment", fmt.Sprintf("%d times", n), "once"}
+	}
+	boxes := 0
+	for _, tag := range ev.Tags {
+		if len(tag) < 2 || tag[0] != "blob" || tag[1] != RoleSealed {
+			continue
+		}
+		if len(tag) < 5 { // as the buyer's own reading of the tag
+			return &MismatchError{"tag blob", fmt.Sprintf("%d items", len(tag)), "at least 5"}
+		}
+		boxes++
+	}
+	if boxes == 0 {
+		return &MismatchError{"boxes", "none", "at least one"}
+	}
+	return nil
 }
 
 func (j *judge) checkBoxes() error {
@@ -379,5 +416,12 @@ func (j *judge) answers(seal Seal, contents [][]byte) error {
 	if result.OutputHash != seal.OutputHash {
 		return &MismatchError{"output_hash", result.OutputHash.String(), seal.OutputHash.String()}
 	}
-	return escaped(asked.CheckResult(result))
+	if run, ok := result.Value.(*schemas.SandboxRunResult); ok {
+		for _, a := range run.Artifacts {
+			if !slices.ContainsFunc(seal.Contents, func(c SealedContent) bool { return c.Digest == a.SHA256 && c.Size == a.SizeBytes }) {
+				return fmt.Errorf("%w: artifact %s is in no box", ErrMismatch, quoted(a.Path))
+			}
+		}
+	}
+	return escaped(answered(asked, result))
 }

@@ -2,6 +2,8 @@ package receipts_test
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -25,7 +27,11 @@ func disputed(t *testing.T, change func(*receipts.Dispute, *receipts.Event)) *re
 		t.Fatal(err)
 	}
 	result := m.result
-	for i, content := range [][]byte{m.bundle.Seal, m.bundle.Result, m.bundle.Replay} {
+	contents := [][]byte{m.bundle.Seal, m.bundle.Result, m.bundle.Replay}
+	for _, hash := range slices.Sorted(maps.Keys(m.bundle.Artifacts)) {
+		contents = append(contents, m.bundle.Artifacts[hash])
+	}
+	for i, content := range contents {
 		box, err := key.Seal(i, content)
 		if err != nil {
 			t.Fatal(err)

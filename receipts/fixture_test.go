@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -296,10 +298,15 @@ func (r recipe) makeResult(m *made, job *schemas.Request) {
 
 // makeSeal commits to the result, with a salt that is the same every time.
 func (r recipe) makeSeal(m *made) {
-	s := receipts.NewSeal(m.terms, []receipts.SealedContent{
+	list := []receipts.SealedContent{
 		{Role: receipts.RoleResult, Digest: hashing.Bytes(m.bundle.Result), Size: int64(len(m.bundle.Result))},
 		{Role: receipts.RoleReplay, Digest: hashing.Bytes(m.bundle.Replay), Size: int64(len(m.bundle.Replay))},
-	})
+	}
+	for _, hash := range slices.Sorted(maps.Keys(m.bundle.Artifacts)) {
+		a := m.bundle.Artifacts[hash]
+		list = append(list, receipts.SealedContent{Role: receipts.RoleArtifact, Digest: hashing.Bytes(a), Size: int64(len(a))})
+	}
+	s := receipts.NewSeal(m.terms, list)
 	s.Salt = hashing.Bytes([]byte("lightwork test salt")).Hex()
 	apply(r.sealed, &s)
 	m.bundle.Seal = must(s.Canonical())

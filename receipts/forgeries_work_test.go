@@ -159,6 +159,10 @@ func forgedResult() []scenario {
 			recipe: recipe{resultEvent: func(ev *receipts.Event) { ev.Content = string(other.bundle.Result) }}, want: failed(receipts.ClaimResult),
 		},
 		{
+			name: "result_broken_off", about: "a result that says that the work was cancelled",
+			recipe: recipe{output: func(out map[string]any) { out["status"] = "cancelled" }}, want: failed(receipts.ClaimResult),
+		},
+		{
 			name: "result_breaks_schema", about: "the result lacks what its schema wants",
 			recipe: recipe{output: func(out map[string]any) { delete(out, "status") }}, want: failed(receipts.ClaimResult),
 		},

@@ -86,13 +86,13 @@ func (v *verifier) unsealed() error {
 	return nil
 }
 
-// answers holds the result against the request, and against what the request
+// answered holds a result against its request, and against what the request
 // wanted it to be before it is paid for.
-func (v *verifier) answers(result *schemas.Result) error {
-	if err := v.request.CheckResult(result); err != nil {
+func answered(request *schemas.Request, result *schemas.Result) error {
+	if err := request.CheckResult(result); err != nil {
 		return err
 	}
-	asked, ok := v.request.Value.(*schemas.SandboxRunRequest)
+	asked, ok := request.Value.(*schemas.SandboxRunRequest)
 	if !ok {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (v *verifier) answers(result *schemas.Result) error {
 		return nil
 	}
 	if met, why := asked.ExpectationMet(run); !met {
-		return errors.New("not what verification.expected wants: " + why)
+		return errors.New("not what is paid for: " + why)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (v *verifier) resultDocument(g grader, content string) *schemas.Result {
 		g.step("3.10", "it answers the request", lacking("there is no proved request to hold it against"))
 		return result
 	}
-	g.step("3.10", "it answers the request, and is what it expects where it expects something", escaped(v.answers(result)))
+	g.step("3.10", "it answers the request, and is what it expects where it expects something", escaped(answered(v.request, result)))
 	return result
 }
 

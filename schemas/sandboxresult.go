@@ -166,9 +166,12 @@ func (r *SandboxRunResult) agreement() any {
 }
 
 // ExpectationMet reports whether the result is what the buyer said it pays
-// success for (K-47). With no expectation stated every valid result is. The
-// reason names the first difference.
+// success for (K-47). With no expectation stated every valid result is that was
+// not broken off. The reason names the first difference.
 func (r *SandboxRunRequest) ExpectationMet(result *SandboxRunResult) (ok bool, reason string) {
+	if result.Status == StatusError || result.Status == StatusCancelled {
+		return false, "its status is " + string(result.Status)
+	}
 	expected := r.Verification.Expected
 	if expected == nil {
 		return true, ""

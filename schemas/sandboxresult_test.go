@@ -156,6 +156,8 @@ func TestExpectationMet(t *testing.T) {
 	}{
 		{"", good, ""},
 		{"", bad, ""}, // a valid result is enough where nothing is expected
+		{"", result("error", nil, nil), "its status is error"},
+		{"", result("cancelled", []string{run("a", 0)}, nil), "its status is cancelled"},
 		{`"exit_codes":[0,0]`, good, ""},
 		{`"exit_codes":[0,0]`, bad, "runs[1] exited with 1, expected 0"},
 		{`"exit_codes":[0,0]`, stopped, "1 runs, expected 2"},

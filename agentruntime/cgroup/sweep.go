@@ -3,6 +3,7 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -61,7 +62,10 @@ func orphaned(name string) bool {
 		return false
 	}
 	start, err := processStart(pid)
-	return err != nil || start != parts[2]
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return true
+	}
+	return err == nil && start != parts[2] // what could not be read may be alive
 }
 
 // killGroup kills until nothing is left: what is in a group may fork meanwhile.

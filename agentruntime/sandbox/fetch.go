@@ -106,7 +106,9 @@ func fetched(ctx context.Context, out *outcome) ([]byte, error) {
 		return nil, &RequestError{"repo.source", fmt.Sprintf("fetching took longer than %v", fetchTimeout)}
 	case out.limit != "":
 		return nil, &RequestError{"repo.source", out.limit}
-	case len(out.runs) != 1 || out.runs[0].exitCode != 0:
+	case len(out.runs) != 1:
+		return nil, errors.New("fetch repository: git was not run")
+	case out.runs[0].exitCode != 0:
 		said := strings.TrimSpace(out.runs[0].stderr.preview(maxFatalText))
 		if out.oomKills > 0 {
 			said = "out of memory"

@@ -51,7 +51,9 @@ export const sandboxRun: Rules = {
   answer(request, result) {
     const ordered = text(object(request, "sandbox"), "image_digest");
     demand(text(object(result, "env_info"), "image_digest") === ordered, "env_info.image_digest", "is not the image that was ordered");
-    checkRuns(list(request, "commands"), list(result, "runs"), text(result, "status"));
+    const status = text(result, "status");
+    demand(status !== "error" && status !== "cancelled", "status", "is one that nobody pays for");
+    checkRuns(list(request, "commands"), list(result, "runs"), status);
     checkExpectation(object(object(request, "verification"), "expected"), result);
   },
   agreement(result) {

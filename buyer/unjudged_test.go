@@ -1,0 +1,86 @@
+package buyer_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// TestOnlyWhatCanBeJudgedIsPaid: a provider who makes his false box one that a
+// dispute could not judge is not paid, or is ruled against all the same.
+func TestOnlyWhatCanBeJudgedIsPaid(t *testing.T) {
+	honest := func(*answer) {}
+	junk := func(b *boxed) {
+		for i := range b.boxes {
+			b.boxes[i][len(b.boxes[i])-1] ^= 1
+		}
+	}
+	for name, tt := range map[string]struct {
+		answers func(c *cheat, req, offer nostr.Event) []nostr.Event
+		paid    bool
+		reason  string
+	}{
+		"for another quote": {func(c *cheat, req, offer nostr.Event) []nostr.Event {
+			return []nostr.Event{c.sealed(req, offer, honest, nil, func(b *boxed) {
+				junk(b)
+				b.tags.Find("quote_hash")[1] = hashing.Bytes([]byte("x")).String()
+			}), offer}
+		}, false, "not paid: "},
+		"for two requests": {func(c *cheat, req, offer nostr.Event) []nostr.Event {
+			return []nostr.Event{c.sealed(req, offer, honest, nil, func(b *boxed) {
+				junk(b)
+				b.tags = append(b.tags, nostr.Tag{"e", req.ID})
+			}), offer}
+		}, false, "not paid: "},
+		"for two quotes, after the offer": {func(c *cheat, req, offer nostr.Event) []nostr.Event {
+			return []nostr.Event{offer, c.sealed(req, offer, honest, nil, func(b *boxed) {
+				junk(b)
+				b.tags = append(b.tags, nostr.Tag{"quote_hash", "x"})
+			})}
+		}, false, "quote_hash"},
+		"no boxes": {func(c *cheat, req, offer nostr.Event) []nostr.Event {
+			return []nostr.Event{offer, c.sealed(req, offer, honest, nil, func(b *boxed) { b.boxes = nil })}
+		}, false, "boxes"},
+		"an offer too large to keep": {func(c *cheat, req, offer nostr.Event) []nostr.Event {
+			big := c.event(c.key, 7000, append(offer.Tags, nostr.Tag{"x", strings.Repeat("x", 17<<10)}), offer.Content)
+			return []nostr.Event{c.sealed(req, offer, honest, nil, junk), big}
+		}, false, "not paid: the offer has"},
+		"an offer after more feedback than is kept": {func(c *cheat, req, offer nostr.Event) []nostr.Event {
+			var said []nostr.Event
+			for i := range 65 {
+				said = append(said, c.event(c.key, 7000, nostr.Tags{{"e", req.ID}, {"status", "processing", fmt.Sprint(i)}}, ""))
+			}
+			return append(said, c.sealed(req, offer, honest, nil, junk), offer)
+		}, true, "false box"},
+		"a result in the clear behind it": {func(c *cheat, req, offer nostr.Event) []nostr.Event {
+			clear := c.result(req, func(a *answer) { a.set("quote_hash", hashing.Bytes([]byte(offer.Content)).String()) })
+			return []nostr.Event{c.sealed(req, offer, honest, nil, junk), clear, offer}
+		}, true, "false box"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+				c.pays = true
+				offer := c.offer(req, func(d *deal) {
+					d.quote.Mode, d.quote.Delivery = receipts.ModePostpay, receipts.DeliverySealed
+				})
+				return tt.answers(c, req, offer)
+			}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 300*time.Millisecond })
+			if err == nil || (len(c.sent) != 0) != tt.paid || !strings.Contains(p.Reason, tt.reason) {
+				t.Fatalf("%v: %q, sent %d", err, p.Reason, len(c.sent))
+			}
+			if !tt.paid {
+				return
+			}
+			if r := ruled(t, c, p); r.Verdict != receipts.VerdictFalseBox || r.ExitCode() != receipts.ExitProved {
+				t.Errorf("ruling %+v", r)
+			}
+		})
+	}
+}
