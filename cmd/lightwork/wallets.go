@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/lnd"
 	"github.com/lightwork-market/lightwork/payments/playnet"
@@ -23,7 +23,8 @@ type wallet interface {
 }
 
 // openWallet connects to the configured backend; nil and no error for none. A
-// play-money wallet is made on first use, under the role's name.
+// play-money wallet is made on first use, named for its role and its token: many
+// nodes may share a ledger.
 func openWallet(ctx context.Context, c *config, w walletConfig, role string, log *slog.Logger) (_ wallet, closeWallet func(), err error) {
 	switch w.Backend {
 	case "play":
@@ -35,14 +36,9 @@ func openWallet(ctx context.Context, c *config, w walletConfig, role string, log
 		if err != nil {
 			return nil, nil, usage("lightwork wallet play-serve runs a ledger of play money", "play-money wallet: %w", err)
 		}
-		if err := client.OpenWallet(ctx, role); err != nil {
+		if err := client.OpenWallet(ctx, role+"-"+hashing.Bytes([]byte(token)).Hex()[:16]); err != nil {
 			client.Close()
-			hint := "lightwork wallet play-serve runs the ledger"
-			if errors.Is(err, playnet.ErrWalletExists) {
-				hint = fmt.Sprintf("the ledger at %s belongs to another node, or %s is not the token it was opened with; another address in %s.wallet.play.url makes wallet play-serve run a ledger of this node's own",
-					w.Play.URL, w.Play.TokenFile, role)
-			}
-			return nil, nil, hinted(fmt.Errorf("play-money wallet: %w", err), hint)
+			return nil, nil, hinted(fmt.Errorf("play-money wallet: %w", err), "lightwork wallet play-serve runs the ledger")
 		}
 		return client, client.Close, nil
 	case "lnd":

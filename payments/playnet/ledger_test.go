@@ -97,7 +97,7 @@ func TestOpenWallet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := l.OpenWallet(t.Context(), "ann", token)
+	again, err := l.OpenWallet(t.Context(), "whoever", token)
 	if err != nil || again.pubKey != w.pubKey {
 		t.Errorf("opened again: %v", err)
 	}

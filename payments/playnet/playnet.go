@@ -117,9 +117,9 @@ var (
 	walletToken = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// OpenWallet makes the wallet with a node key of its own and the faucet's
-// money, or finds it again by the same name and token. Names are 1 to 32 of
-// a-z, 0-9 and hyphen. The ledger stores only the token's hash.
+// OpenWallet makes the token's wallet with a node key of its own and the
+// faucet's money, or finds it again, whatever it was named. Names are 1 to 32
+// of a-z, 0-9 and hyphen. The ledger stores only the token's hash.
 func (l *Ledger) OpenWallet(ctx context.Context, name, token string) (*Wallet, error) {
 	if !walletName.MatchString(name) {
 		return nil, fmt.Errorf("%w: wallet names are 1 to 32 of a-z, 0-9 and hyphen", payments.ErrBadRequest)
@@ -138,15 +138,18 @@ func (l *Ledger) OpenWallet(ctx context.Context, name, token string) (*Wallet, e
 		pubKey:    hex.EncodeToString(key.PubKey().SerializeCompressed()),
 	}
 	err = l.update(ctx, func(tx *sqlite.Tx, now time.Time) error {
-		old, err := selectWalletByName(tx, name)
+		old, err := selectWalletByToken(tx, row.tokenHash)
 		if err == nil {
-			if subtle.ConstantTimeCompare(old.tokenHash[:], row.tokenHash[:]) != 1 {
-				return fmt.Errorf("%w: %q", ErrWalletExists, name)
-			}
 			row = old
 			return nil
 		}
 		if !errors.Is(err, payments.ErrNotFound) {
+			return err
+		}
+		switch _, err = selectWalletByName(tx, name); {
+		case err == nil:
+			return fmt.Errorf("%w: %q", ErrWalletExists, name)
+		case !errors.Is(err, payments.ErrNotFound):
 			return err
 		}
 		return l.createWallet(tx, now, row)
