@@ -12,7 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-var errNotSaid = errors.New("the agent does not say this in time")
+var errNotSaid = errors.New("the agent ended or did not say this in time")
 
 // expect waits for a message that one of the patterns matches.
 func (p *player) expect(arg string) error {

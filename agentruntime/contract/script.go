@@ -20,7 +20,7 @@ type step struct {
 }
 
 func (s step) String() string {
-	return fmt.Sprintf("script line %d: %s", s.line, clip(s.verb+": "+s.arg))
+	return fmt.Sprintf("script line %d: %s", s.line, clip(strings.TrimSpace(s.verb+" "+s.arg)))
 }
 
 // Checks lists all checks in the order of a report: the transcripts that any

@@ -90,9 +90,9 @@ func readHello(in *frame.Reader, spec *Spec, tok *token) (*wire.Message, error) 
 	}
 	switch {
 	case spec.Version != "" && hello.AgentVersion != spec.Version:
-		return nil, deny(wire.CodeManifestDrift, errors.New("agent version is not the approved one"))
+		return nil, deny(wire.CodeManifestDrift, fmt.Errorf("agent_version is %q, the approved manifest says %q", wire.SafeText(hello.AgentVersion), spec.Version))
 	case spec.ManifestHash != "" && hello.ManifestHash != "" && hello.ManifestHash != spec.ManifestHash:
-		return nil, deny(wire.CodeManifestDrift, errors.New("manifest is not the approved one"))
+		return nil, deny(wire.CodeManifestDrift, errors.New("manifest_hash is not that of the approved manifest"))
 	case !slices.Contains(hello.Protocol.SupportedVersions, wire.Version):
 		return nil, deny(wire.CodeUnsupportedVersion, errors.New("no common protocol version"))
 	}
@@ -100,11 +100,11 @@ func readHello(in *frame.Reader, spec *Spec, tok *token) (*wire.Message, error) 
 }
 
 // refuse answers with core.welcome and an error (OS-4.1.2.7). The details stay
-// in the audit trail.
+// in the audit trail, but for those that the token's holder can mend.
 func refuse(conn net.Conn, r *refusal) {
 	text := map[string]string{
 		wire.CodeUnauthorized:       "not authorized",
-		wire.CodeManifestDrift:      "the agent is not the approved one",
+		wire.CodeManifestDrift:      r.err.Error(),
 		wire.CodeUnsupportedVersion: "only protocol version 1 is supported",
 	}[r.code]
 	// The peer may be gone, and it is closed next in any case.

@@ -77,8 +77,12 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 	if err = r.awaitRegistered(ctx); err != nil {
 		r.audit(AuditEvent{Type: AuditHandshakeFailed, Reason: reasonOf(err)})
 		r.end("handshake failed", 0, nil)
-		if words := logs.lastWords(); words != "" {
+		words := logs.lastWords()
+		if words != "" {
 			err = fmt.Errorf("%w; it said: %s", err, wire.SafeText(words))
+		}
+		if spec.Confine != nil && strings.Contains(strings.ToLower(words), "permission denied") {
+			err = fmt.Errorf("%w; it may read only the system's files, its folder and what its configuration names under read", err)
 		}
 		return nil, fmt.Errorf("start agent %s: %w", spec.ID, err)
 	}

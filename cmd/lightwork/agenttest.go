@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -59,18 +61,25 @@ func (c agentsTestCmd) Run(ctx context.Context, s *streams) error {
 	return err
 }
 
+// printContract shows what failed in full; what was skipped is a line for each
+// reason, since one reason often skips them all.
 func printContract(s *streams, r *contract.Report) error {
+	skipped := map[string][]string{}
 	for _, res := range r.Results {
-		if res.Status == contract.Passed {
+		switch res.Status {
+		case contract.Passed:
+			continue
+		case contract.Skipped:
+			skipped[res.Detail] = append(skipped[res.Detail], res.Name)
 			continue
 		}
-		fmt.Fprintf(s.out, "%s  %s  (%s)\n", res.Status, res.Name, strings.Join(res.Lines, " "))
-		if res.Status == contract.Failed {
-			fmt.Fprintf(s.out, "        %s\n", printable(res.About))
-		}
+		fmt.Fprintf(s.out, "%s  %s  (%s)\n        %s\n", res.Status, res.Name, strings.Join(res.Lines, " "), printable(res.About))
 		for line := range strings.Lines(printable(res.Detail)) {
 			fmt.Fprintf(s.out, "        %s\n", strings.TrimRight(line, "\n"))
 		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(skipped)) {
+		fmt.Fprintf(s.out, "skipped  %s: %s\n", printable(why), strings.Join(skipped[why], " "))
 	}
 	_, err := fmt.Fprintf(s.out, "%d checks passed, %d failed, %d skipped\n", r.Count(contract.Passed), r.Count(contract.Failed), r.Count(contract.Skipped))
 	return err

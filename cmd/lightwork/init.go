@@ -76,7 +76,7 @@ func (c initCmd) next(s *streams, file string) {
 	}
 	say("lightwork relay", "unless the relay is another's")
 	if c.Role != "buyer" {
-		say("lightwork provider run", "")
+		say("lightwork provider run", "sells the sandbox; agents of your own: docs/agents.md")
 	}
 	if c.Role != "provider" {
 		say("lightwork buyer submit --cmd 'echo hello' --max-msats 50000", "")
