@@ -32,11 +32,15 @@ func failed(claims ...string) states {
 	return s
 }
 
+// sentence fills the one word of an about.
+func sentence(about, word string) string { return strings.Replace(about, "%s", word, 1) }
+
 func otherHash() payments.Hash { return payments.Preimage{1}.Hash() }
 
 // scenarios are made by an attacker who holds whatever keys it takes.
 func scenarios() []scenario {
-	return slices.Concat(baseline(), forgedSignature(), forgedRequest(), forgedResult(), forgedArtifacts(), forgedReplay(), forgedPolicy(), forgedPayment(), forgedQuote(), forgedPayee(), forgedAcceptance(), forgedChain())
+	return slices.Concat(baseline(), forgedSignature(), forgedRequest(), forgedResult(), forgedArtifacts(), forgedReplay(), forgedPolicy(), forgedPayment(), forgedQuote(), forgedPayee(), forgedAcceptance(), forgedChain(),
+		badSignatures(), lackAndContradiction())
 }
 
 func baseline() []scenario {

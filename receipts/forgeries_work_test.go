@@ -152,7 +152,22 @@ func forgedResult() []scenario {
 		{
 			name: "sealed_claimed_plain", about: "quoted and delivered in the clear, receipted as sealed",
 			recipe: recipe{receipt: func(r *receipts.Receipt) { r.Delivery = receipts.DeliverySealed }},
-			want:   states{receipts.ClaimResult: noResult, receipts.ClaimInvoiceCommits: receipts.Failed},
+			want:   failed(receipts.ClaimResult, receipts.ClaimInvoiceCommits),
+		},
+		{
+			name: "seal_lists_another_result", about: "the seal lists another result than the one it names",
+			recipe: recipe{seal: true, sealed: func(s *receipts.Seal) { s.Contents[0].Digest = hashing.Bytes([]byte("other")) }},
+			want:   failed(receipts.ClaimResult),
+		},
+		{
+			name: "seal_lists_another_replay", about: "the seal lists another record than the one it names",
+			recipe: recipe{seal: true, sealed: func(s *receipts.Seal) { s.Contents[1].Digest = hashing.Bytes([]byte("other")) }},
+			want:   failed(receipts.ClaimResult),
+		},
+		{
+			name: "seal_lists_another_size", about: "the seal lists the result with another size",
+			recipe: recipe{seal: true, sealed: func(s *receipts.Seal) { s.Contents[0].Size++ }},
+			want:   failed(receipts.ClaimResult),
 		},
 		{
 			name: "result_content_differs", about: "the signed event carries another result than the bundle",

@@ -149,3 +149,17 @@ func checkResultKind(kind, requestKind int) error {
 	}
 	return nil
 }
+
+// CommitmentOf reads the commitment tag of a sealed result's event: exactly
+// one, a digest. Errors wrap ErrInvalid or ErrMismatch.
+func CommitmentOf(ev Event) (hashing.Digest, error) {
+	values := ev.Values("commitment")
+	if len(values) != 1 {
+		return hashing.Digest{}, &MismatchError{"tag commitment", fmt.Sprintf("%d times", len(values)), "once"}
+	}
+	d, err := hashing.ParseDigest(values[0])
+	if err != nil {
+		return hashing.Digest{}, fmt.Errorf("%w: tag commitment: %w", ErrInvalid, err)
+	}
+	return d, nil
+}

@@ -23,10 +23,11 @@ type verifier struct {
 	invoice    *bolt11.Invoice
 	invoiceErr error
 
-	// request and requestKind are set once the job claim is proved as far as
-	// the request goes; the result is held against them.
-	request     *schemas.Request
+	// requestKind is set once the request is known to be the one that the
+	// receipt names, request once the job claim is proved as far as it goes; the
+	// result is held against them.
 	requestKind int
+	request     *schemas.Request
 }
 
 // Verify grades what the bundle proves, following the numbered steps of
@@ -165,19 +166,17 @@ func hashString(q Quote) (string, error) {
 // signature: 1. The receipt is the provider's.
 func (v *verifier) signature(g grader) {
 	// 1.1, 1.2
-	ev := g.event("1.1", "1.2", FileReceiptEvent, v.bundle.ReceiptEvent)
-	if ev == nil {
-		return
+	if ev := g.event("1.1", "1.2", FileReceiptEvent, v.bundle.ReceiptEvent); ev != nil {
+		// 1.3
+		var err error
+		if ev.Content != string(v.bundle.Receipt) {
+			err = fmt.Errorf("%w: they differ", ErrMismatch)
+		}
+		g.step("1.3", "its content is RECEIPT.json, byte for byte", err)
+		// 1.4, 1.5
+		g.step("1.4", "its author is provider_id", match("pubkey", ev.PubKey, v.provider))
+		g.step("1.5", "its tags name the request, the result and the buyer", v.receipt.taggedIn(*ev))
 	}
-	// 1.3
-	var err error
-	if ev.Content != string(v.bundle.Receipt) {
-		err = fmt.Errorf("%w: they differ", ErrMismatch)
-	}
-	g.step("1.3", "its content is RECEIPT.json, byte for byte", err)
-	// 1.4, 1.5
-	g.step("1.4", "its author is provider_id", match("pubkey", ev.PubKey, v.provider))
-	g.step("1.5", "its tags name the request, the result and the buyer", v.receipt.taggedIn(*ev))
 	// 1.6
 	g.pin("1.6", "provider", v.provider, v.pins.Provider)
 	g.prove("signed by " + v.receipt.ProviderID)
@@ -185,28 +184,32 @@ func (v *verifier) signature(g grader) {
 
 // job: 2. The job is the one that the buyer signed.
 func (v *verifier) job(g grader) {
-	rec := v.receipt
 	// 2.1, 2.2
-	ev := g.event("2.1", "2.2", FileRequest, v.bundle.Request)
-	if ev == nil {
-		return
-	}
-	// 2.3 to 2.5
-	g.step("2.3", "its id is request_event_id", match("id", ev.ID, rec.RequestEventID))
-	g.step("2.4", "its author is buyer_id", match("pubkey", ev.PubKey, v.buyer))
-	g.step("2.5", "its kind is one of a job request", requestKindError(ev.Kind))
-	// 2.6 to 2.8
-	request := v.typedRequest(g, *ev)
-	// 2.9 to 2.11
-	g.step("2.9", "it names this provider, or nobody", v.addressed(*ev))
-	g.step("2.10", "price and mode are those that it allows", v.allowed(*ev))
-	g.step("2.11", "it was signed before the quote expired and before the settlement", v.inTime(*ev))
-	if g.claim.State == "" {
-		v.request, v.requestKind = request, ev.Kind
+	if ev := g.event("2.1", "2.2", FileRequest, v.bundle.Request); ev != nil {
+		v.order(g, *ev)
 	}
 	// 2.12
 	g.pin("2.12", "buyer", v.buyer, v.pins.Buyer)
-	g.prove(fmt.Sprintf("%s, as the buyer signed it", rec.SchemaID))
+	g.prove(fmt.Sprintf("%s, as the buyer signed it", v.receipt.SchemaID))
+}
+
+// order takes the request event through steps 2.3 to 2.11.
+func (v *verifier) order(g grader, ev Event) {
+	// 2.3 to 2.5
+	g.step("2.3", "its id is request_event_id", match("id", ev.ID, v.receipt.RequestEventID))
+	g.step("2.4", "its author is buyer_id", match("pubkey", ev.PubKey, v.buyer))
+	if g.step("2.5", "its kind is one of a job request", requestKindError(ev.Kind)) {
+		v.requestKind = ev.Kind
+	}
+	// 2.6 to 2.8
+	request := v.typedRequest(g, ev)
+	// 2.9 to 2.11
+	g.step("2.9", "it names this provider, or nobody", v.addressed(ev))
+	g.step("2.10", "price and mode are those that it allows", v.allowed(ev))
+	g.step("2.11", "it was signed before the quote expired and before the settlement", v.inTime(ev))
+	if g.claim.State == "" {
+		v.request = request
+	}
 }
 
 // addressed: a request that names providers is an order to them alone.

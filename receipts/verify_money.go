@@ -113,35 +113,13 @@ func (v *verifier) quoteTerms(q Quote) error {
 func (v *verifier) buyerAccepted(g grader) {
 	rec := v.receipt
 	// 8.1
-	const named = "the receipt names the buyer's acceptance"
-	if rec.AcceptanceEventID == nil {
-		switch {
-		case rec.ApprovalRuleID != nil:
-			g.step("8.1", named, fmt.Errorf("%w: approval_rule_id without an acceptance", ErrMismatch))
-		case v.bundle.Acceptance != nil:
-			g.step("8.1", named, fmt.Errorf("%w: it names none, and the bundle holds one", ErrMismatch))
-		default:
-			g.step("8.1", named, lacking("the buyer sent none"))
-		}
-		return
-	}
-	g.step("8.1", named, nil)
+	g.step("8.1", "the receipt names the buyer's acceptance", v.acceptanceNamed())
 	// 8.2, 8.3
-	ev := g.event("8.2", "8.3", FileAcceptance, v.bundle.Acceptance)
-	if ev == nil {
-		return
+	if rec.AcceptanceEventID != nil {
+		if ev := g.event("8.2", "8.3", FileAcceptance, v.bundle.Acceptance); ev != nil {
+			v.acceptance(g, *ev)
+		}
 	}
-	// 8.4, 8.5
-	g.step("8.4", "its id is acceptance_event_id", match("id", ev.ID, *rec.AcceptanceEventID))
-	g.step("8.5", "its author is buyer_id", match("pubkey", ev.PubKey, v.buyer))
-	// 8.6
-	a, err := ParseAcceptance([]byte(ev.Content))
-	if err == nil {
-		err = v.acceptanceTerms(*ev, a)
-	}
-	g.step("8.6", "it accepts this quote, payment hash and price, under the rule that the receipt names", err)
-	// 8.7
-	g.step("8.7", "it is not younger than the receipt", v.acceptedInTime(*ev))
 	// 8.8
 	g.pin("8.8", "buyer", v.buyer, v.pins.Buyer)
 	reason := "signed by the buyer, and no rule is named"
@@ -149,6 +127,33 @@ func (v *verifier) buyerAccepted(g grader) {
 		reason = "signed by the buyer under the rule " + quoted(*rec.ApprovalRuleID)
 	}
 	g.prove(reason)
+}
+
+func (v *verifier) acceptanceNamed() error {
+	switch {
+	case v.receipt.AcceptanceEventID != nil:
+		return nil
+	case v.receipt.ApprovalRuleID != nil:
+		return fmt.Errorf("%w: approval_rule_id without an acceptance", ErrMismatch)
+	case v.bundle.Acceptance != nil:
+		return fmt.Errorf("%w: it names none, and the bundle holds one", ErrMismatch)
+	}
+	return lacking("the buyer sent none")
+}
+
+// acceptance takes the buyer's event through steps 8.4 to 8.7.
+func (v *verifier) acceptance(g grader, ev Event) {
+	// 8.4, 8.5
+	g.step("8.4", "its id is acceptance_event_id", match("id", ev.ID, *v.receipt.AcceptanceEventID))
+	g.step("8.5", "its author is buyer_id", match("pubkey", ev.PubKey, v.buyer))
+	// 8.6
+	a, err := ParseAcceptance([]byte(ev.Content))
+	if err == nil {
+		err = v.acceptanceTerms(ev, a)
+	}
+	g.step("8.6", "it accepts this quote, payment hash and price, under the rule that the receipt names", err)
+	// 8.7
+	g.step("8.7", "it is not younger than the receipt", v.acceptedInTime(ev))
 }
 
 func (v *verifier) acceptanceTerms(ev Event, a Acceptance) error {

@@ -25,13 +25,10 @@ export interface Evidence {
   receiptText: string;
   /** the invoice, or why it is none */
   invoice: Invoice | Error;
-  /** the request as it was run, after the job is proved */
-  job?: Job;
-}
-
-export interface Job {
-  kind: number;
-  request: ObjectValue;
+  /** the kind of the request that the receipt names, once that is found */
+  requestKind?: number;
+  /** the request as it was run, once steps 2.1 to 2.11 are proved */
+  request?: ObjectValue;
 }
 
 /** Step 0: whatever stops here is unusable. */

@@ -27,7 +27,7 @@ export interface VerifyOptions {
 }
 
 const alwaysRequired = 7;
-const claims: [string, (e: Evidence, s: Steps, jobIsProved: boolean) => string][] = [
+const claims: [string, (e: Evidence, s: Steps) => string][] = [
   ["signature", proveSignature],
   ["job", proveJob],
   ["result", proveResult],
@@ -53,8 +53,7 @@ export function verify(bundle: Bundle, options: VerifyOptions = {}): Report {
   const evidence = openEvidence(bundle, options.pins ?? {});
   const graded: Claim[] = [];
   for (const [name, prove] of claims) {
-    const jobIsProved = graded.some((c) => c.name === "job" && c.state === "proved");
-    graded.push(grade(name, required.has(name), (steps) => prove(evidence, steps, jobIsProved)));
+    graded.push(grade(name, required.has(name), (steps) => prove(evidence, steps)));
   }
   const { receipt } = evidence;
   return {

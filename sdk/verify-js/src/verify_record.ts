@@ -4,7 +4,7 @@ import { parseAcceptance, parseReceipt } from "./documents.js";
 import { eventSteps, namedQuote, textOf, type Evidence } from "./evidence.js";
 import { digest } from "./hex.js";
 import { jobType, type JobType } from "./jobtypes.js";
-import { canonical, parseCanonical } from "./json.js";
+import { canonical, parseCanonical, type ObjectValue } from "./json.js";
 import { onlyTag, tagsNamed, type Event } from "./nostr.js";
 
 /** Clocks of two parties may differ by so many seconds. */
@@ -39,7 +39,8 @@ function proveOrder(e: Evidence, s: Steps, event: Event): void {
   s.demand("2.3", "its id is request_event_id", event.id === receipt.request_event_id, "it is another");
   s.demand("2.4", "its author is buyer_id", event.pubkey === receipt.buyer, `it is ${event.pubkey}`);
   s.demand("2.5", "its kind is from 5000 to 5999", event.kind >= 5000 && event.kind <= 5999, `it is ${event.kind}`);
-  proveTyped(e, s, event);
+  e.requestKind = event.kind;
+  const request = proveTyped(e, s, event);
   const named = tagsNamed(event, "p").map((tag) => tag[1]);
   s.demand("2.9", "it names this provider, or nobody", named.length === 0 || named.includes(receipt.provider), "it names another");
   s.step("2.10", "price and mode are those that it allows", () => {
@@ -51,22 +52,23 @@ function proveOrder(e: Evidence, s: Steps, event: Event): void {
     const quote = namedQuote(e);
     if (quote) require(event.created_at <= quote.expires_at + clockSkew, "it is dated after the quote's expiry");
   });
+  if (request && s.list.every((step) => step.state === "proved")) e.request = request;
 }
 
-function proveTyped(e: Evidence, s: Steps, event: Event): void {
+function proveTyped(e: Evidence, s: Steps, event: Event): ObjectValue | undefined {
   const { receipt } = e;
   const typed = s.step("2.6", "it is typed and in the clear", () => readTyped(event));
-  if (!typed) return;
+  if (!typed) return undefined;
   const known = s.step("2.7", "its input is valid under its schema", () => {
     const type = knownType(typed.schema);
     return { id: type.id, request: type.parseRequest(typed.input) };
   });
-  if (!known) return;
+  if (!known) return undefined;
   s.step("2.8", "with its defaults, its schema_id and job_hash are the receipt's", () => {
     require(known.id === receipt.schema_id, `its schema is ${known.id}`);
     require(digest(canonical(known.request)) === receipt.job_hash, "its hash is another");
   });
-  e.job = { kind: event.kind, request: known.request };
+  return known.request;
 }
 
 export function knownType(schema: string): JobType {

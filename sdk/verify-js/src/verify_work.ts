@@ -1,15 +1,15 @@
 /** Claims on the work: the result and the record of how it came about. */
 import { Lacking, require, type Steps } from "./claim.js";
-import { parseSeal, type Receipt } from "./documents.js";
+import { parseSeal, type Receipt, type Seal } from "./documents.js";
 import { eventSteps, textOf, type Evidence } from "./evidence.js";
-import { digest } from "./hex.js";
+import { digest, isDigest } from "./hex.js";
 import type { JobType } from "./jobtypes.js";
 import { canonical, parseCanonical, type ObjectValue, type Value } from "./json.js";
 import { onlyTag, tagsNamed, type Event } from "./nostr.js";
 import { parseReplay, type Replay } from "./replay.js";
 import { clockSkew, knownType } from "./verify_record.js";
 
-export function proveResult(e: Evidence, s: Steps, jobIsProved: boolean): string {
+export function proveResult(e: Evidence, s: Steps): string {
   const { receipt } = e;
   const event = eventSteps(s, ["3.1", "3.2"], e, "RESULT.event.json");
   if (event) proveEvent(e, s, event);
@@ -18,7 +18,7 @@ export function proveResult(e: Evidence, s: Steps, jobIsProved: boolean): string
     require(!event || event.content === "" || isEncrypted(event) || event.content === found, "the event carries another");
     return found;
   });
-  const result = text === undefined ? undefined : proveDocument(e, s, text, jobIsProved);
+  const result = text === undefined ? undefined : proveDocument(e, s, text);
   if (event) {
     const inTime = event.created_at <= receipt.timestamp + clockSkew;
     s.demand("3.13", "its event is not dated after the receipt's timestamp", inTime, "it is");
@@ -40,16 +40,18 @@ const sealable = ["output_hash", "plan_hash", "trajectory_hash", "redacted_traje
 function checkTags(e: Evidence, event: Event): void {
   const { receipt } = e;
   require(event.pubkey === receipt.provider, `its author is ${event.pubkey}`);
-  if (e.job) require(event.kind === e.job.kind + 1000, `its kind is ${event.kind}`);
+  const { kind } = event;
+  require(e.requestKind === undefined ? kind >= 6000 && kind <= 6999 : kind === e.requestKind + 1000, `its kind is ${kind}`);
   require(onlyTag(event, "e") === receipt.request_event_id, "not one e tag with the request");
   require(tagsNamed(event, "p").some((tag) => tag[1] === receipt.buyer), "no p tag with the buyer");
   requireTag(event, "schema", receipt.schema_id);
   for (const name of alwaysNamed) requireTag(event, name, receipt[name]);
   if (receipt.delivery === "sealed") {
+    const commitment = onlyTag(event, "commitment") ?? "";
+    require(isDigest(commitment), "not one commitment");
     const seal = e.bundle.get("SEAL.json");
     if (!seal) throw new Lacking("SEAL.json, which it commits to, is not there");
-    requireTag(event, "commitment", digest(seal));
-    return;
+    return require(commitment === digest(seal), "it commits to another SEAL.json");
   }
   for (const name of sealable) requireTag(event, name, receipt[name]);
   if (receipt.agreement_hash !== null) requireTag(event, "agreement_hash", receipt.agreement_hash);
@@ -70,9 +72,20 @@ function checkDelivery(e: Evidence, event: Event): void {
   if (receipt.delivery === "plain") return require(!e.bundle.has("SEAL.json"), "there is a SEAL.json");
   const seal = parseSeal(textOf(e, "SEAL.json"));
   for (const name of [...sealable, "agreement_hash"] as const) require(seal[name] === receipt[name], `SEAL.json has another ${name}`);
+  checkContents(e, seal);
 }
 
-function proveDocument(e: Evidence, s: Steps, text: string, jobIsProved: boolean): ObjectValue | undefined {
+/** The boxes held the result and the record that the receipt names, and files of the sizes that they have here. */
+function checkContents(e: Evidence, seal: Seal): void {
+  const sizes = new Map([...e.bundle.values()].map((data) => [digest(data), data.length]));
+  const named: Record<string, string> = { result: e.receipt.output_hash, replay: e.receipt.replay_hash };
+  for (const { role, digest: found, size } of seal.contents) {
+    require(found === (named[role] ?? found), `SEAL.json lists another ${role}`);
+    require((sizes.get(found) ?? size) === size, `SEAL.json lists a ${role} with another size`);
+  }
+}
+
+function proveDocument(e: Evidence, s: Steps, text: string): ObjectValue | undefined {
   const { receipt } = e;
   let type: JobType | undefined;
   const result = s.step("3.7", "it is valid under its schema, and its own canonical form", () => {
@@ -85,8 +98,8 @@ function proveDocument(e: Evidence, s: Steps, text: string, jobIsProved: boolean
   const { agreement, checkAnswer } = type;
   s.step("3.9", "its agreement hash is agreement_hash, and its provenance the provider", () => checkOrigin(receipt, result, agreement(result)));
   s.step("3.10", "it answers the request, and is what it expects", () => {
-    if (!e.job || !jobIsProved) throw new Lacking("the job is not proved");
-    checkAnswer(e.job.request, result);
+    if (!e.request) throw new Lacking("there is no proved request to hold it against");
+    checkAnswer(e.request, result);
   });
   s.step("3.11", "the artifacts are those that the result lists", () => checkArtifacts(e, artifactsOf(result)));
   const summary = e.bundle.get("PR_SUMMARY.md");
