@@ -14,8 +14,13 @@ import (
 
 // disputed is a sealed sale as the buyer can show it, with good boxes.
 func disputed(t *testing.T, change func(*receipts.Dispute, *receipts.Event)) *receipts.Dispute {
+	return disputedSale(t, recipe{}, change)
+}
+
+func disputedSale(t *testing.T, r recipe, change func(*receipts.Dispute, *receipts.Event)) *receipts.Dispute {
 	t.Helper()
-	m := recipe{seal: true, mode: receipts.ModePostpay}.make()
+	r.seal, r.mode = true, receipts.ModePostpay
+	m := r.make()
 	quote := receipts.Event{Kind: 7000, CreatedAt: quoted, Content: string(m.bundle.Quote), Tags: [][]string{{"status", "payment-required"}, {"e", m.request.ID}}}
 	sign(&quote, person("provider"))
 	d := &receipts.Dispute{
@@ -82,6 +87,15 @@ func TestRulings(t *testing.T) {
 		"another invoice":  {func(d *receipts.Dispute, _ *receipts.Event) { d.Invoice = []byte(other.bolt11) }, receipts.VerdictOpen, receipts.ExitNotProvable},
 		"another preimage": {func(d *receipts.Dispute, _ *receipts.Event) { d.Preimage = []byte(strings.Repeat("01", 32)) }, receipts.VerdictOpen, receipts.ExitNotProvable},
 		"never paid":       {func(d *receipts.Dispute, _ *receipts.Event) { d.Preimage = nil }, receipts.VerdictOpen, receipts.ExitNotProvable},
+		"kind of the quote": {func(d *receipts.Dispute, _ *receipts.Event) {
+			ev, err := receipts.ParseEvent(d.QuoteEvent, len(d.QuoteEvent))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ev.Kind = 1
+			sign(&ev, person("provider"))
+			d.QuoteEvent = ev.JSON()
+		}, receipts.VerdictOpen, receipts.ExitNotProvable},
 		"quote not signed": {func(d *receipts.Dispute, _ *receipts.Event) { d.QuoteEvent = d.Request }, receipts.VerdictOpen, receipts.ExitNotProvable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +104,25 @@ func TestRulings(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+	for name, r := range map[string]recipe{
+		"the work broke off": {output: func(out map[string]any) { out["status"] = "error" }},
+		"not as expected":    {document: expectSeven},
+		"other commands":     {output: func(out map[string]any) { out["runs"].([]any)[0].(map[string]any)["cmd"] = "true" }},
+		"breaks its schema":  {output: func(out map[string]any) { delete(out, "status") }},
+	} {
+		if got := disputedSale(t, r, nil).Rule(pins()); got.Verdict != receipts.VerdictNoAnswer || got.ExitCode() != receipts.ExitProved {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for name, r := range map[string]recipe{
+		"promised in the clear": {quote: func(q *receipts.Quote) { q.Delivery = receipts.DeliveryPlain }},
+		"kind of the request":   {request: func(ev *receipts.Event) { ev.Kind = 1 }},
+		"kind of the result":    {resultEvent: func(ev *receipts.Event) { ev.Kind = 6051 }},
+	} {
+		if got := disputedSale(t, r, nil).Rule(pins()); got.Verdict != receipts.VerdictOpen {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 	stranger := pins()
 	stranger.Provider = xOnly(person("stranger"))

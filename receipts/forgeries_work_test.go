@@ -112,7 +112,7 @@ func forgedResult() []scenario {
 		},
 		{
 			name: "result_not_expected", about: "the request pays for exit code 7 alone",
-			recipe: recipe{document: strings.TrimSuffix(requestDoc, "}") + `,"verification":{"expected":{"exit_codes":[7,7]}}}`}, want: failed(receipts.ClaimResult),
+			recipe: recipe{document: expectSeven}, want: failed(receipts.ClaimResult),
 		},
 		{
 			name: "result_after_settlement", about: "the result is dated a year after the settlement",
@@ -229,3 +229,6 @@ func forgedResult() []scenario {
 		},
 	}
 }
+
+// expectSeven is an order that pays for exit code 7 alone.
+var expectSeven = strings.TrimSuffix(requestDoc, "}") + `,"verification":{"expected":{"exit_codes":[7,7]}}}`

@@ -12,6 +12,7 @@ const (
 	firstRequestKind = 5000
 	lastRequestKind  = 5999
 	resultOffset     = 1000
+	kindFeedback     = 7000 // of a quote, among others
 )
 
 // TypedRequest is a typed job as an event's tags carry it, not yet validated

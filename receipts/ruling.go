@@ -1,0 +1,329 @@
+package receipts
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// Verdict is what a dispute comes to.
+type Verdict string
+
+// The verdicts. VerdictFalseBox and VerdictNoAnswer are proved by what the
+// provider signed; that nothing came cannot be proved by anybody.
+const (
+	VerdictFalseBox  Verdict = "false box"          // paid for, and not what was committed to
+	VerdictNoAnswer  Verdict = "no answer"          // what was committed to is no result for the request
+	VerdictDelivered Verdict = "delivered"          // the boxes hold a result for the request
+	VerdictNoResult  Verdict = "no result is shown" // paid for, and no signed result is here
+	VerdictOpen      Verdict = "not shown"          // something that a verdict needs is missing or wrong
+)
+
+// Finding is one step of a dispute.
+type Finding struct {
+	What   string `json:"what"`
+	State  State  `json:"state"`
+	Reason string `json:"reason"`
+}
+
+// Ruling is a dispute's findings and what they come to.
+type Ruling struct {
+	Verdict  Verdict   `json:"verdict"`
+	Reason   string    `json:"reason"`
+	Findings []Finding `json:"findings"`
+
+	ProviderID  string `json:"provider_id"`
+	BuyerID     string `json:"buyer_id"`
+	AmountMsats int64  `json:"amount_msats"`
+}
+
+// ExitCode is 0 where the provider is shown to have delivered nothing that was
+// paid for, 1 where it delivered, and 3 where nothing is shown.
+func (r Ruling) ExitCode() int {
+	switch r.Verdict {
+	case VerdictFalseBox, VerdictNoAnswer:
+		return ExitProved
+	case VerdictDelivered:
+		return ExitFailed
+	}
+	return ExitNotProvable
+}
+
+// judge goes through a dispute step by step; the first that fails ends it.
+type judge struct {
+	d       *Dispute
+	ruling  Ruling
+	request Event
+	quote   Quote
+	hash    hashing.Digest
+	preim   payments.Preimage
+	result  Event
+	boxes   [][]byte
+}
+
+// Rule judges a dispute. It knows no clock and no network; pins say who the
+// parties must be.
+func (d *Dispute) Rule(pins Pins) Ruling {
+	j := &judge{d: d, ruling: Ruling{Verdict: VerdictOpen, Findings: []Finding{}}}
+	for _, step := range []struct {
+		what string
+		do   func() error
+	}{
+		{"the buyer signed the request", j.checkRequest},
+		{"the provider signed the quote of a sealed result for it", j.checkQuote},
+		{"the parties are the pinned ones", func() error { return j.checkPins(pins) }},
+		{"the payment's secret is out, for an invoice that commits to the quote", j.checkPayment},
+		{"the provider signed a sealed result for the request and the quote", j.checkResult},
+		{"the boxes are those that it signed for", j.checkBoxes},
+	} {
+		err := step.do()
+		j.find(step.what, err)
+		if err != nil {
+			j.ruling.Reason = err.Error()
+			return j.ruling
+		}
+	}
+	j.open()
+	return j.ruling
+}
+
+func (j *judge) find(what string, err error) {
+	f := Finding{What: what, State: Proved}
+	if err != nil {
+		f.State, f.Reason = Failed, err.Error()
+		if errors.As(err, new(lacking)) {
+			f.State = NotProvable
+		}
+	}
+	j.ruling.Findings = append(j.ruling.Findings, f)
+}
+
+func (j *judge) checkRequest() (err error) {
+	if j.request, err = ParseEvent(j.d.Request, maxDocument); err != nil {
+		return err
+	}
+	if err := j.request.Verify(); err != nil {
+		return err
+	}
+	return requestKindError(j.request.Kind)
+}
+
+func (j *judge) checkQuote() error {
+	ev, err := ParseEvent(j.d.QuoteEvent, maxDocument)
+	if err != nil {
+		return err
+	}
+	if err := ev.Verify(); err != nil {
+		return err
+	}
+	if j.quote, err = ParseQuote([]byte(ev.Content)); err != nil {
+		return err
+	}
+	if j.hash, err = j.quote.Hash(); err != nil {
+		return err
+	}
+	if j.ruling.ProviderID, err = Npub(j.quote.Provider); err != nil {
+		return err
+	}
+	if j.ruling.BuyerID, err = Npub(j.quote.Buyer); err != nil {
+		return err
+	}
+	j.ruling.AmountMsats = j.quote.PriceMsats
+	return firstMismatch(
+		match("provider", ev.PubKey, j.quote.Provider),
+		match("request_id", j.quote.RequestID, j.request.ID),
+		match("buyer", j.quote.Buyer, j.request.PubKey),
+		match("delivery", string(j.quote.Delivery), string(DeliverySealed)),
+		match("kind", strconv.Itoa(ev.Kind), strconv.Itoa(kindFeedback)),
+	)
+}
+
+func (j *judge) checkPins(pins Pins) error {
+	for _, p := range []struct{ name, pin, key string }{{"provider", pins.Provider, j.quote.Provider}, {"buyer", pins.Buyer, j.quote.Buyer}} {
+		if p.pin == "" {
+			continue
+		}
+		want, err := ParseKey(p.pin)
+		if err != nil {
+			return err
+		}
+		if err := match(p.name, p.key, want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *judge) checkPayment() error {
+	if j.d.Invoice == nil || j.d.Preimage == nil {
+		return lacking(FileInvoice + " or " + FilePreimage + " is not there")
+	}
+	invoice := strings.TrimSpace(string(j.d.Invoice))
+	inv, err := bolt11.Decode(invoice)
+	if err != nil {
+		return err
+	}
+	if _, err := CheckInvoice(j.quote, invoice, inv.Network); err != nil {
+		return err
+	}
+	if j.preim, err = payments.ParsePreimage(strings.TrimSpace(string(j.d.Preimage))); err != nil {
+		return err
+	}
+	return match("payment_hash", j.preim.Hash().String(), inv.PaymentHash.String())
+}
+
+func (j *judge) checkResult() (err error) {
+	if j.d.Result == nil {
+		j.ruling.Verdict = VerdictNoResult
+		return lacking("no result event is here, and that none came can be shown by nobody")
+	}
+	if j.result, err = ParseEvent(j.d.Result, maxDocument); err != nil {
+		return err
+	}
+	if err := j.result.Verify(); err != nil {
+		return err
+	}
+	if err := checkResultKind(j.result.Kind, j.request.Kind); err != nil {
+		return err
+	}
+	return answersQuote(j.result, j.quote.Provider, j.request.ID, j.hash)
+}
+
+func answersQuote(result Event, provider, requestID string, quote hashing.Digest) error {
+	return firstMismatch(
+		match("pubkey", result.PubKey, provider),
+		onlyTag(result, "e", requestID),
+		onlyTag(result, "quote_hash", quote.String()),
+	)
+}
+
+// CheckSealedEvent says why an event is not a sealed result that a dispute
+// could judge. A buyer who pays for another one pays for what nobody can be
+// shown.
+func CheckSealedEvent(raw []byte, provider, requestID string, quote hashing.Digest) error {
+	ev, err := ParseEvent(raw, maxDocument)
+	if err != nil {
+		return err
+	}
+	if err := ev.Verify(); err != nil {
+		return err
+	}
+	if err := answersQuote(ev, provider, requestID, quote); err != nil {
+		return err
+	}
+	if len(ev.Values("commitment")) != 1 {
+		_, err := CommitmentOf(ev)
+		return err
+	}
+	boxes := 0
+	for _, tag := range ev.Tags {
+		if len(tag) < 2 || tag[0] != "blob" || tag[1] != RoleSealed {
+			continue
+		}
+		if len(tag) < 5 { // as the buyer's own reading of the tag
+			return &MismatchError{"tag blob", fmt.Sprintf("%d items", len(tag)), "at least 5"}
+		}
+		boxes++
+	}
+	if boxes == 0 {
+		return &MismatchError{"boxes", "none", "at least one"}
+	}
+	return nil
+}
+
+func (j *judge) checkBoxes() error {
+	for _, tag := range j.result.Tags {
+		if len(tag) < 3 || tag[0] != "blob" || tag[1] != RoleSealed {
+			continue
+		}
+		d, err := hashing.ParseDigest(tag[2])
+		if err != nil {
+			return fmt.Errorf("%w: a box of the event: %w", ErrInvalid, err)
+		}
+		box, ok := j.d.Boxes[d.Hex()]
+		if !ok {
+			return lacking("box " + d.Hex() + " is not there")
+		}
+		if hashing.Bytes(box) != d {
+			return &MismatchError{"box", hashing.Bytes(box).String(), d.String()}
+		}
+		j.boxes = append(j.boxes, box)
+	}
+	if len(j.boxes) == 0 {
+		return lacking("the result event lists no box")
+	}
+	return nil
+}
+
+// open is the last step, and the verdict.
+func (j *judge) open() {
+	const what = "what is in them is what it committed to"
+	seal, contents, err := j.unseal()
+	j.find(what, err)
+	if err != nil {
+		j.ruling.Verdict, j.ruling.Reason = VerdictFalseBox, err.Error()
+		return
+	}
+	err = j.answers(seal, contents)
+	j.find("it is a result for the request", err)
+	switch {
+	case err == nil:
+		j.ruling.Verdict, j.ruling.Reason = VerdictDelivered, "the boxes open with the payment's secret, and hold a result for the request"
+	case errors.As(err, new(lacking)):
+		j.ruling.Reason = err.Error()
+	default:
+		j.ruling.Verdict, j.ruling.Reason = VerdictNoAnswer, err.Error()
+	}
+}
+
+func (j *judge) unseal() (seal Seal, contents [][]byte, err error) {
+	commitment, err := CommitmentOf(j.result)
+	if err != nil {
+		return Seal{}, nil, fmt.Errorf("%w: %w", ErrFalseBox, err)
+	}
+	key, err := NewSealKey(j.preim, j.hash, j.request.ID, commitment)
+	if err != nil {
+		return Seal{}, nil, err
+	}
+	seal, _, contents, err = key.OpenAll(j.boxes)
+	return seal, contents, err
+}
+
+// answers holds the result against its schema, the seal and the request.
+func (j *judge) answers(seal Seal, contents [][]byte) error {
+	i := slices.IndexFunc(seal.Contents, func(c SealedContent) bool { return c.Role == RoleResult })
+	typed, err := RequestOf(j.request.Tags)
+	if err != nil {
+		return lacking(err.Error())
+	}
+	schema, known := schemas.Lookup(typed.SchemaID)
+	if !known {
+		return lacking("the schema " + quoted(typed.SchemaID) + " is not known here")
+	}
+	asked, err := schema.ParseRequest(typed.Input)
+	if err != nil {
+		return lacking("the request breaks its schema")
+	}
+	result, err := schema.ParseResult(contents[i])
+	if err != nil {
+		return escaped(err)
+	}
+	if result.OutputHash != seal.OutputHash {
+		return &MismatchError{"output_hash", result.OutputHash.String(), seal.OutputHash.String()}
+	}
+	if run, ok := result.Value.(*schemas.SandboxRunResult); ok {
+		for _, a := range run.Artifacts {
+			if !slices.ContainsFunc(seal.Contents, func(c SealedContent) bool { return c.Digest == a.SHA256 && c.Size == a.SizeBytes }) {
+				return fmt.Errorf("%w: artifact %s is in no box", ErrMismatch, quoted(a.Path))
+			}
+		}
+	}
+	return escaped(answered(asked, result))
+}
