@@ -80,6 +80,9 @@ type recipe struct {
 	receiptEvent func(*receipts.Event)
 	finished     func(*receipts.Bundle)
 
+	// The text itself, for documents that no code of ours would write.
+	quoteDoc, sealDoc, receiptDoc func([]byte) []byte
+
 	buyer, provider, node *btcec.PrivateKey
 	signRequest           *btcec.PrivateKey
 	signAcceptance        *btcec.PrivateKey
@@ -150,6 +153,7 @@ type made struct {
 	quote    receipts.Quote
 	bolt11   string
 	accept   *receipts.Event
+	rule     *string
 	terms    receipts.ResultTerms
 	result   receipts.Event
 	receipt  receipts.Receipt
@@ -180,6 +184,13 @@ func apply[T any](hook func(T), v T) {
 	if hook != nil {
 		hook(v)
 	}
+}
+
+func rewritten(hook func([]byte) []byte, doc []byte) []byte {
+	if hook == nil {
+		return doc
+	}
+	return hook(doc)
 }
 
 func sign(ev *receipts.Event, key *btcec.PrivateKey) {
@@ -213,7 +224,7 @@ func (r recipe) makeQuote(m *made, job *schemas.Request) {
 		Nonce: "00112233445566778899aabbccddeeff", PaymentHash: &hash, PayeeNode: &node,
 	}
 	apply(r.quote, &m.quote)
-	m.bundle.Quote = must(m.quote.Canonical())
+	m.bundle.Quote = rewritten(r.quoteDoc, must(m.quote.Canonical()))
 }
 
 func (r recipe) delivery() receipts.Delivery {
@@ -241,6 +252,7 @@ func (r recipe) makeAcceptance(m *made) {
 	rule := "auto_below_50_sats"
 	a := must(m.quote.Accept(preimage().Hash(), &rule))
 	apply(r.acceptance, &a)
+	m.rule = a.ApprovalRuleID
 	ev := must(receipts.AcceptanceEvent(a, xOnly(r.provider), accepted))
 	apply(r.acceptEvent, &ev)
 	sign(&ev, r.signAcceptance)
@@ -309,7 +321,7 @@ func (r recipe) makeSeal(m *made) {
 	s := receipts.NewSeal(m.terms, list)
 	s.Salt = hashing.Bytes([]byte("lightwork test salt")).Hex()
 	apply(r.sealed, &s)
-	m.bundle.Seal = must(s.Canonical())
+	m.bundle.Seal = rewritten(r.sealDoc, must(s.Canonical()))
 	sum := hashing.Bytes(m.bundle.Seal)
 	m.terms.Commitment = &sum
 	m.result.Content = ""
@@ -376,8 +388,7 @@ func (r recipe) makeReceipt(m *made) {
 		ReplayHash: t.ReplayHash, RedactedTrajectoryHash: t.RedactedTrajectoryHash, Sequence: 1,
 	}
 	if m.accept != nil {
-		a := must(receipts.ParseAcceptance([]byte(m.accept.Content)))
-		rec.AcceptanceEventID, rec.ApprovalRuleID = &m.accept.ID, a.ApprovalRuleID
+		rec.AcceptanceEventID, rec.ApprovalRuleID = &m.accept.ID, m.rule
 	}
 	if !r.first {
 		m.bundle.Previous = previousReceipt(rec)
@@ -390,8 +401,9 @@ func (r recipe) makeReceipt(m *made) {
 	}
 	apply(r.receipt, &rec)
 	m.receipt = rec
-	m.bundle.Receipt = must(rec.Canonical())
+	m.bundle.Receipt = rewritten(r.receiptDoc, must(rec.Canonical()))
 	ev := must(receipts.ReceiptEvent(rec, settled))
+	ev.Content = string(m.bundle.Receipt)
 	apply(r.receiptEvent, &ev)
 	sign(&ev, r.signReceipt)
 	m.bundle.ReceiptEvent = ev.JSON()

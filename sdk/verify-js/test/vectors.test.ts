@@ -9,7 +9,7 @@ function states(bundle: Bundle, pins: Pins): { exit: number; notProved: Record<s
     const notProved = report.claims.filter((c) => c.state !== "proved").map((c) => [c.name, c.state]);
     return { exit: report.exit_code, notProved: Object.fromEntries(notProved) as Record<string, string> };
   } catch (error) {
-    if (error instanceof UnusableError) return { exit: 2, notProved: { unusable: error.message } };
+    if (error instanceof UnusableError) return { exit: 2, notProved: {} };
     throw error;
   }
 }
