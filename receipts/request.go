@@ -117,26 +117,35 @@ func (r Receipt) resultTerms(commitment *hashing.Digest) ResultTerms {
 // content. requestKind 0 leaves the kind's relation to the request open.
 // Errors wrap ErrInvalid or ErrMismatch.
 func CheckResultEvent(ev Event, provider, buyer, requestID string, requestKind int, t ResultTerms) error {
-	if err := ev.Verify(); err != nil {
+	err := ev.Verify()
+	if err == nil {
+		err = boundBy(ev, provider, buyer, requestID, requestKind, t)
+	}
+	if err != nil {
 		return fmt.Errorf("check result: %w", err)
 	}
+	return nil
+}
+
+// boundBy is CheckResultEvent of an event whose signature is known to be good.
+func boundBy(ev Event, provider, buyer, requestID string, requestKind int, t ResultTerms) error {
 	if err := firstMismatch(
 		match("pubkey", ev.PubKey, provider),
 		onlyTag(ev, "e", requestID),
 		checkResultKind(ev.Kind, requestKind),
 	); err != nil {
-		return fmt.Errorf("check result: %w", err)
+		return err
 	}
 	if !ev.has("p", buyer) {
-		return fmt.Errorf("check result: %w", &MismatchError{"tag p", "another key", buyer})
+		return &MismatchError{"tag p", "another key", buyer}
 	}
 	for _, tag := range t.Tags() {
 		if err := onlyTag(ev, tag[0], tag[1]); err != nil {
-			return fmt.Errorf("check result: %w", err)
+			return err
 		}
 	}
 	if t.AgreementHash == nil && len(ev.Values("agreement_hash")) > 0 {
-		return fmt.Errorf("check result: %w", &MismatchError{"tag agreement_hash", "present", "absent"})
+		return &MismatchError{"tag agreement_hash", "present", "absent"}
 	}
 	return nil
 }

@@ -1,12 +1,12 @@
 package receipts
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -22,6 +22,8 @@ type verifier struct {
 
 	invoice    *bolt11.Invoice
 	invoiceErr error
+	offer      Quote // of QUOTE.json, whatever the receipt names
+	offerErr   error
 
 	// requestKind is set once the request is known to be the one that the
 	// receipt names, request once the job claim is proved as far as it goes; the
@@ -71,6 +73,7 @@ func newVerifier(b *Bundle, pins Pins) (*verifier, error) {
 	}
 	// 0.3 The invoice is decoded once, its signature included.
 	v.invoice, v.invoiceErr = bolt11.Decode(v.receipt.BOLT11)
+	v.offer, v.offerErr = ParseQuote(b.Quote)
 	return v, nil
 }
 
@@ -142,25 +145,13 @@ const postpayNote = "postpay: the job ran before it was paid, which deviates fro
 // quote returns the quote that the receipt names. The error is a lack: the
 // claim invoice_commits_to_quote says whether it is a contradiction.
 func (v *verifier) quote() (Quote, error) {
-	if v.bundle.Quote == nil {
+	switch {
+	case v.bundle.Quote == nil:
 		return Quote{}, lacking(FileQuote + " is not in the bundle")
-	}
-	q, err := ParseQuote(v.bundle.Quote)
-	if err == nil {
-		var hash string
-		if hash, err = hashString(q); err == nil && hash != v.receipt.QuoteHash.String() {
-			err = errors.New("another quote")
-		}
-	}
-	if err != nil {
+	case v.offerErr != nil || hashing.Bytes(v.bundle.Quote) != v.receipt.QuoteHash:
 		return Quote{}, lacking(FileQuote + " is not the quote that the receipt names")
 	}
-	return q, nil
-}
-
-func hashString(q Quote) (string, error) {
-	h, err := q.Hash()
-	return h.String(), err
+	return v.offer, nil
 }
 
 // signature: 1. The receipt is the provider's.

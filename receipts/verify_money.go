@@ -76,8 +76,8 @@ func (v *verifier) invoiceCommits(g grader) {
 		g.step("7.3", FileQuote+" is in the bundle and valid", lacking("it is not in the bundle"))
 		return
 	}
-	q, err := ParseQuote(v.bundle.Quote)
-	if !g.step("7.3", FileQuote+" is in the bundle and valid", err) {
+	q := v.offer
+	if !g.step("7.3", FileQuote+" is in the bundle and valid", v.offerErr) {
 		return
 	}
 	// 7.4

@@ -57,7 +57,7 @@ func (v *verifier) resultTags(ev Event) error {
 		}
 		commitment = &sum
 	}
-	err := CheckResultEvent(ev, v.provider, v.buyer, v.receipt.RequestEventID, v.requestKind, v.receipt.resultTerms(commitment))
+	err := boundBy(ev, v.provider, v.buyer, v.receipt.RequestEventID, v.requestKind, v.receipt.resultTerms(commitment))
 	if err == nil && unseen {
 		return lacking(FileSeal + ", which it commits to, is not in the bundle")
 	}
