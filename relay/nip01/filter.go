@@ -112,7 +112,7 @@ func (p *parser) kinds() ([]int, error) {
 	list := []int{}
 	for p.more(']') {
 		if len(list) == p.lim.MaxFilterValues {
-			return nil, ErrTooMany
+			return nil, tooManyValues(p.lim.MaxFilterValues)
 		}
 		n, err := p.integer(maxKind)
 		if err != nil {

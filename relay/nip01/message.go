@@ -1,6 +1,8 @@
 package nip01
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,13 +20,14 @@ const (
 	LabelClosed = "CLOSED"
 	LabelNotice = "NOTICE"
 	LabelAuth   = "AUTH"
+	LabelCount  = "COUNT"
 )
 
 // maxText bounds what is kept of a human-readable message, in bytes.
 const maxText = 1024
 
-// ClientMessage is what a client sends: EVENT fills Event, REQ fills SubID and
-// Filters, CLOSE fills SubID.
+// ClientMessage is what a client sends: EVENT and AUTH fill Event, REQ and COUNT
+// fill SubID and Filters, CLOSE fills SubID.
 type ClientMessage struct {
 	Label   string
 	Event   nostr.Event
@@ -34,7 +37,8 @@ type ClientMessage struct {
 
 // ParseClient parses a message of a client. With an error it returns what an
 // answer needs and could be read: the label, and the event's id or the
-// subscription id.
+// subscription id, of which the length is then not bounded. So it may be given
+// the beginning of a message that is too long to be read in full.
 func ParseClient(doc []byte, lim Limits) (ClientMessage, error) {
 	var m ClientMessage
 	p, err := newParser(doc, lim)
@@ -48,11 +52,11 @@ func ParseClient(doc []byte, lim Limits) (ClientMessage, error) {
 		return m, err
 	}
 	switch m.Label {
-	case LabelEvent:
+	case LabelEvent, LabelAuth:
 		if m.Event, err = p.event(); err != nil {
 			m.Event = nostr.Event{ID: eventID(doc)}
 		}
-	case LabelReq:
+	case LabelReq, LabelCount:
 		if m.SubID, err = p.subID(); err == nil {
 			m.Filters, err = p.filters()
 		}
@@ -98,7 +102,7 @@ func (p *parser) filters() ([]nostr.Filter, error) {
 	var list []nostr.Filter
 	for p.more(']') {
 		if len(list) == p.lim.MaxFilters {
-			return nil, ErrTooMany
+			return nil, fmt.Errorf("%w: a request has at most %d filters", ErrTooMany, p.lim.MaxFilters)
 		}
 		f, err := p.filter()
 		if err != nil {
@@ -249,6 +253,15 @@ func AppendOK(dst []byte, id string, accepted bool, text string) []byte {
 	}
 	dst = appendString(dst, text)
 	return append(dst, ']')
+}
+
+// AppendCount appends ["COUNT",id,{"count":n}] (NIP-45).
+func AppendCount(dst []byte, id string, n int) []byte {
+	dst = append(dst, `["COUNT",`...)
+	dst = appendString(dst, id)
+	dst = append(dst, `,{"count":`...)
+	dst = strconv.AppendInt(dst, int64(n), 10)
+	return append(dst, `}]`...)
 }
 
 // AppendLabelled appends a message of strings alone: [label,args...], which is

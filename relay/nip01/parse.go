@@ -3,6 +3,7 @@ package nip01
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -125,11 +126,12 @@ func (p *parser) integer(limit int64) (int64, error) {
 }
 
 // subID reads a subscription id: "an arbitrary, non-empty string of max length
-// 64 chars".
+// 64 chars". One that is too long is returned with the error, because only the
+// whole of it tells its sender what was refused.
 func (p *parser) subID() (string, error) {
 	s, err := p.string()
 	if err == nil && (s == "" || len(s) > p.lim.MaxSubID) {
-		return "", ErrShape
+		err = fmt.Errorf("%w: a subscription id has 1 to %d bytes", ErrShape, p.lim.MaxSubID)
 	}
 	return s, err
 }
@@ -230,7 +232,7 @@ func (p *parser) tags() (nostr.Tags, error) {
 	tags := nostr.Tags{}
 	for p.more(']') {
 		if len(tags) == p.lim.MaxTags {
-			return nil, ErrTooMany
+			return nil, fmt.Errorf("%w: an event has at most %d tags", ErrTooMany, p.lim.MaxTags)
 		}
 		tag, err := p.strings(math.MaxInt)
 		if err != nil {
@@ -244,6 +246,10 @@ func (p *parser) tags() (nostr.Tags, error) {
 	return tags, p.open(']')
 }
 
+func tooManyValues(limit int) error {
+	return fmt.Errorf("%w: a list of a filter has at most %d values", ErrTooMany, limit)
+}
+
 func (p *parser) strings(limit int) ([]string, error) {
 	if err := p.open('['); err != nil {
 		return nil, err
@@ -251,7 +257,7 @@ func (p *parser) strings(limit int) ([]string, error) {
 	list := []string{}
 	for p.more(']') {
 		if len(list) == limit {
-			return nil, ErrTooMany
+			return nil, tooManyValues(limit)
 		}
 		s, err := p.string()
 		if err != nil {

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -33,12 +36,13 @@ type client struct {
 	subs     map[string]*subscription
 	values   int // of the open subscriptions' filters; guarded by index.mu
 	patron   *patron
+	identity identity
 	drop     context.CancelCauseFunc
 }
 
-func newClient(s *Server, ws *websocket.Conn, remote string) *client {
+func newClient(s *Server, ws *websocket.Conn, remote string, local net.Addr) *client {
 	l := s.cfg.Limits
-	ws.SetReadLimit(int64(l.MaxMessageBytes))
+	ws.SetReadLimit(int64(l.MaxMessageBytes) * maxSkip)
 	return &client{
 		srv:      s,
 		ws:       ws,
@@ -48,6 +52,7 @@ func newClient(s *Server, ws *websocket.Conn, remote string) *client {
 		inFlight: make(chan struct{}, l.MaxInFlight),
 		subs:     map[string]*subscription{},
 		patron:   s.turns.join(remote),
+		identity: identity{hosts: hostNames(s.cfg.PublicURL, local)},
 	}
 }
 
@@ -69,19 +74,56 @@ func (c *client) serve(ctx context.Context) {
 	}
 }
 
+const (
+	// maxSkip times the largest message is read past to keep a connection; a
+	// longer one ends it.
+	maxSkip = 8
+	// keptBuffer is what a connection keeps between messages.
+	keptBuffer = 16 << 10
+)
+
 func (c *client) read(ctx context.Context) error {
+	limit := c.srv.cfg.Limits.MaxMessageBytes
+	var buf bytes.Buffer
 	for {
-		kind, doc, err := c.ws.Read(ctx)
+		kind, r, err := c.ws.Reader(ctx)
 		if err != nil {
 			return err
 		}
 		if kind != websocket.MessageText {
 			return errNotText
 		}
-		if err := c.handle(ctx, doc); err != nil {
+		if buf.Reset(); buf.Cap() > keptBuffer {
+			buf = bytes.Buffer{}
+		}
+		if _, err := buf.ReadFrom(io.LimitReader(r, int64(limit))); err != nil {
+			return err
+		}
+		rest, err := io.Copy(io.Discard, r)
+		if err != nil {
+			return err
+		}
+		if rest > 0 {
+			err = c.refuseLong(buf.Bytes(), limit+int(rest))
+		} else {
+			err = c.handle(ctx, buf.Bytes())
+		}
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// refuseLong answers a message of size bytes by its beginning, which mostly
+// tells what it was about.
+func (c *client) refuseLong(beginning []byte, size int) error {
+	l := c.srv.cfg.Limits
+	if !c.limiter.AllowN(time.Now(), min(1+size/bytesPerUnit, l.MessageBurst)) {
+		return errFlood
+	}
+	m, _ := nip01.ParseClient(beginning, l.parser()) // it cannot be whole
+	c.refuse(&m, fmt.Sprintf("invalid: message is larger than %d bytes", l.MaxMessageBytes))
+	return nil
 }
 
 func (c *client) write(ctx context.Context) error {
@@ -153,7 +195,7 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 		if !allowed {
 			return errFlood
 		}
-		if m.Label == nip01.LabelReq && errors.Is(err, nip01.ErrUnsupported) {
+		if m.SubID != "" && errors.Is(err, nip01.ErrUnsupported) {
 			c.refuse(&m, "unsupported: filter contains unknown elements")
 			return nil
 		}
@@ -167,6 +209,10 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 		c.refuse(&m, "rate-limited: slow down")
 	case m.Label == nip01.LabelEvent:
 		return c.publish(ctx, &m.Event)
+	case m.Label == nip01.LabelAuth:
+		c.authenticate(&m.Event)
+	case m.Label == nip01.LabelCount:
+		return c.count(ctx, m.SubID, m.Filters)
 	default:
 		return c.subscribe(ctx, m.SubID, m.Filters)
 	}
@@ -177,9 +223,9 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 // where it is too broken to tell.
 func (c *client) refuse(m *nip01.ClientMessage, reason string) {
 	switch {
-	case m.Label == nip01.LabelEvent && m.Event.ID != "":
+	case m.Event.ID != "":
 		c.ok(m.Event.ID, false, reason)
-	case m.Label == nip01.LabelReq && m.SubID != "":
+	case m.SubID != "" && m.Label != nip01.LabelClose:
 		c.closed(m.SubID, reason)
 	default:
 		c.notice(reason)
@@ -190,7 +236,11 @@ func (c *client) refuse(m *nip01.ClientMessage, reason string) {
 func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
 	j := &job{client: c, event: ev, raw: nip01.Marshal(ev)}
 	j.cost = min(eventCost(ev, len(j.raw)), cap(c.inFlight))
-	if reason := c.srv.admit(ev, len(j.raw), time.Now()); reason != "" {
+	reason := c.srv.admit(ev, len(j.raw), time.Now())
+	if reason == "" && protected(ev) {
+		reason = c.admitProtected(ev)
+	}
+	if reason != "" {
 		c.ok(ev.ID, false, reason)
 		return nil
 	}
@@ -208,30 +258,4 @@ func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// admit returns the reason to refuse the event, "" if there is none.
-func (s *Server) admit(ev *nostr.Event, size int, now time.Time) string {
-	l := s.cfg.Limits
-	if size > l.MaxEventBytes {
-		return fmt.Sprintf("invalid: event is larger than %d bytes", l.MaxEventBytes)
-	}
-	if deletions(ev) > l.MaxDeletions {
-		return fmt.Sprintf("invalid: more than %d deletions in one event", l.MaxDeletions)
-	}
-	if ev.CreatedAt < nostr.Timestamp(now.Add(-l.MaxAge).Unix()) {
-		return "invalid: created_at is too long ago"
-	}
-	if ev.CreatedAt > nostr.Timestamp(now.Add(l.MaxAhead).Unix()) {
-		return "invalid: created_at is too far ahead"
-	}
-	if expires, ok := nip01.Expiration(ev); ok && expires <= now.Unix() {
-		return "invalid: event has expired"
-	}
-	for _, tag := range ev.Tags {
-		if len(tag) == 1 && tag[0] == "-" { // NIP-70
-			return "auth-required: protected events are not accepted"
-		}
-	}
-	return ""
 }

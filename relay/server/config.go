@@ -1,6 +1,6 @@
-// Package server is the embedded relay: NIP-01, NIP-09, NIP-11 and NIP-40, and
-// Blossom blobs (BUD-01, BUD-02) on the same port, on one SQLite file of its
-// own.
+// Package server is the embedded relay: NIP-01, NIP-09, NIP-11, NIP-13, NIP-40,
+// NIP-42, NIP-45 and NIP-70, and Blossom blobs (BUD-01, BUD-02) on the same
+// port, on one SQLite file of its own.
 //
 // An event is checked in the order size, depth, shape, rate, duplicate id,
 // hash, signature, so that what costs most comes last; signatures are checked
@@ -35,6 +35,11 @@ type Config struct {
 	// PublicURL is the http or https address under which blobs are reached,
 	// without a trailing slash. Empty takes the Host of each upload.
 	PublicURL string
+
+	// PrivateKinds are served to clients alone that have proved (NIP-42) to be
+	// an event's author or one of those whom it names in a p tag. Nil stands
+	// for DefaultPrivateKinds; an empty list makes all kinds public.
+	PrivateKinds []int
 
 	// Uploaders are the public keys (hex) that may upload blobs. Empty means
 	// everyone; then a stranger can fill Limits.BlobTotalBytes.
@@ -77,6 +82,10 @@ type Limits struct {
 	// MaxAge and MaxAhead bound created_at against the relay's clock; three
 	// years and 5 minutes.
 	MaxAge, MaxAhead time.Duration
+
+	// MinPow is the proof of work (NIP-13) that every event must commit to and
+	// have, in leading zero bits of its id; none.
+	MinPow int
 
 	// PingInterval is how often a silent connection is tested; 30 s. A client
 	// that does not answer, or that takes longer than WriteTimeout (20 s) to
@@ -170,6 +179,9 @@ func (c *Config) validate() error {
 		if k != "" && !nostr.IsValid32ByteHex(k) {
 			return fmt.Errorf("%w: %q is not a public key in hex", ErrConfig, k)
 		}
+	}
+	if c.PrivateKinds == nil {
+		c.PrivateKinds = DefaultPrivateKinds()
 	}
 	c.Limits = c.Limits.withDefaults()
 	return nil

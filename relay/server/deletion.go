@@ -23,11 +23,17 @@ func applyDeletion(tx *sqlite.Tx, ev *nostr.Event) error {
 		switch tag[0] {
 		case "e":
 			if nostr.IsValid32ByteHex(tag[1]) {
-				err = deleteWhere(tx, ev, tag[1], "id = ? AND kind <> 5", unhex(tag[1]))
+				err = deleteWhere(tx, ev, tag[1], "pubkey = ? AND id = ? AND kind <> 5", unhex(ev.PubKey), unhex(tag[1]))
+				if err == nil {
+					// A gift wrap is signed with a key that nobody keeps, so its
+					// recipient deletes it (NIP-59).
+					err = removeWhere(tx, "id = ? AND kind = 1059 AND EXISTS (SELECT 1 FROM tags t WHERE t.key = ? AND t.created_at = events.created_at AND t.seq = events.seq)",
+						unhex(tag[1]), tagKey("p", ev.PubKey))
+				}
 			}
 		case "a":
 			if ownAddress(tag[1], ev.PubKey) {
-				err = deleteWhere(tx, ev, tag[1], "address = ? AND created_at <= ?", tag[1], int64(ev.CreatedAt))
+				err = deleteWhere(tx, ev, tag[1], "pubkey = ? AND address = ? AND created_at <= ?", unhex(ev.PubKey), tag[1], int64(ev.CreatedAt))
 			}
 		}
 		if err != nil {
@@ -47,19 +53,23 @@ func ownAddress(address, pubkey string) bool {
 	return err == nil && (nostr.IsReplaceableKind(n) || nostr.IsAddressableKind(n))
 }
 
-// deleteWhere removes an event of the author's and remembers the target.
+// deleteWhere removes the event that an author named and remembers the target.
 func deleteWhere(tx *sqlite.Tx, ev *nostr.Event, target, where string, args ...any) error {
 	if _, err := tx.Exec(`INSERT INTO deleted (target, pubkey, until) VALUES (?, ?, ?)
 		ON CONFLICT DO UPDATE SET until = max(until, excluded.until)`,
 		target, unhex(ev.PubKey), int64(ev.CreatedAt)); err != nil {
 		return err
 	}
+	return removeWhere(tx, where, args...)
+}
+
+// removeWhere removes the one event of the condition, if it is there.
+func removeWhere(tx *sqlite.Tx, where string, args ...any) error {
 	var (
 		seq int64
 		raw []byte
 	)
-	err := tx.QueryRow("SELECT seq, raw FROM events WHERE pubkey = ? AND "+where,
-		append([]any{unhex(ev.PubKey)}, args...)...).Scan(&seq, &raw)
+	err := tx.QueryRow("SELECT seq, raw FROM events WHERE "+where, args...).Scan(&seq, &raw)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -116,6 +116,18 @@ func (p *peer) read() (nip01.RelayMessage, error) {
 	return nip01.ParseRelay(doc, nip01.Limits{})
 }
 
+// text is the next message as it came.
+func (p *peer) text() string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, doc, err := p.ws.Read(ctx)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(doc)
+}
+
 func (p *peer) next() nip01.RelayMessage {
 	p.t.Helper()
 	m, err := p.read()

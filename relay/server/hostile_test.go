@@ -160,12 +160,12 @@ func TestLargeTagConditions(t *testing.T) {
 // something simple.
 func TestQueryBudget(t *testing.T) {
 	r := start(t, Config{})
-	q := r.srv.request(r.srv.turns.join("test"))
+	q := r.srv.request(r.srv.turns.join("test"), nil)
 	q.left = time.Nanosecond
 	if _, err := q.find(t.Context(), &nostr.Filter{Kinds: []int{1}}); err == nil || !strings.Contains(err.Error(), errTooMuch.Error()) {
 		t.Errorf("a query without time: %v", err)
 	}
-	if _, err := r.srv.request(q.by).find(t.Context(), &nostr.Filter{Kinds: []int{1}}); err != nil {
+	if _, err := r.srv.request(q.by, nil).find(t.Context(), &nostr.Filter{Kinds: []int{1}}); err != nil {
 		t.Errorf("the next request: %v", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestDefaultBoundsOfAnEvent(t *testing.T) {
 	p := r.dial()
 	p.put(many(512, 1, "t"))
 	p.publish(many(513, 1, "t"))
-	p.expect("OK false invalid: too many elements")
+	p.expect("OK false invalid: too many elements: an event has at most 512 tags")
 	p.put(many(100, 5, "e"))
 	p.publish(many(101, 5, "e"))
 	p.expect("OK false invalid: more than 100 deletions in one event")

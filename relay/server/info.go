@@ -4,7 +4,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
 // document is the relay information document of NIP-11.
@@ -36,6 +41,25 @@ type limitation struct {
 	CreatedAtUpperLimit int64 `json:"created_at_upper_limit"` // seconds after now
 }
 
+// leastEvent is the size of an event without tags and content: what an event
+// takes of MaxEventBytes besides its content, at the least.
+func leastEvent() int {
+	digits := strings.Repeat("0", 64)
+	return len(nip01.Marshal(&nostr.Event{ID: digits, PubKey: digits, Sig: digits + digits, CreatedAt: 1_000_000_000}))
+}
+
+// nips are those that are the relay's business and in force.
+func (s *Server) nips() []int {
+	list := []int{1, 9, 11, 13, 40, 42, 45, 70}
+	for kind, nip := range map[int]int{nostr.KindEncryptedDirectMessage: 4, nostr.KindGiftWrap: 59} {
+		if s.private(kind) { // both are to be served to their parties alone
+			list = append(list, nip)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 func (s *Server) document() document {
 	l := s.cfg.Limits
 	return document{
@@ -43,7 +67,7 @@ func (s *Server) document() document {
 		Description:   s.cfg.Description,
 		PubKey:        s.cfg.PubKey,
 		Contact:       s.cfg.Contact,
-		SupportedNIPs: []int{1, 9, 11, 40},
+		SupportedNIPs: s.nips(),
 		Software:      "https://github.com/lightwork-market/lightwork",
 		Version:       s.cfg.Version,
 		Limitation: limitation{
@@ -54,7 +78,9 @@ func (s *Server) document() document {
 			DefaultLimit:        l.MaxLimit,
 			MaxSubIDLength:      l.MaxSubIDBytes,
 			MaxEventTags:        l.MaxTags,
-			MaxContentLength:    l.MaxEventBytes,
+			MaxContentLength:    max(0, l.MaxEventBytes-leastEvent()),
+			MinPowDifficulty:    l.MinPow,
+			RestrictedWrites:    l.MinPow > 0,
 			CreatedAtLowerLimit: int64(l.MaxAge.Seconds()),
 			CreatedAtUpperLimit: int64(l.MaxAhead.Seconds()),
 		},

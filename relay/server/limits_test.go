@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,12 +46,11 @@ func TestEventLimits(t *testing.T) {
 		"size at limit":    {sized(2000), "OK true "},
 		"size above limit": {sized(2001), "OK false invalid: event is larger than 2000 bytes"},
 		"tags at limit":    {tagged(3), "OK true "},
-		"tags above limit": {tagged(4), "OK false invalid: too many elements"},
+		"tags above limit": {tagged(4), "OK false invalid: too many elements: an event has at most 3 tags"},
 		"old":              {note(t, "a", 3500), "OK true "},
 		"too old":          {note(t, "b", 3700), "OK false invalid: created_at is too long ago"},
 		"ahead":            {note(t, "c", -50), "OK true "},
 		"too far ahead":    {note(t, "d", -120), "OK false invalid: created_at is too far ahead"},
-		"protected":        {note(t, "e", 0, nostr.Tag{"-"}), "OK false auth-required: protected events are not accepted"},
 		"wrong id":         {forged(func(ev *nostr.Event) { ev.Content = "evil" }), "OK false invalid: event id does not match"},
 		"wrong signature":  {forged(func(ev *nostr.Event) { ev.Content = "evil"; ev.ID = nip01.ID(ev) }), "OK false invalid: bad signature"},
 	} {
@@ -74,11 +74,11 @@ func TestReqLimits(t *testing.T) {
 		}
 	}
 	p.send(`["REQ","many",{},{},{}]`)
-	p.expect("CLOSED many invalid: too many elements")
+	p.expect("CLOSED many invalid: too many elements: a request has at most 2 filters")
 	p.send(`["REQ","wide",{"kinds":[1,2,3,4,5]}]`)
-	p.expect("CLOSED wide invalid: too many elements")
+	p.expect("CLOSED wide invalid: too many elements: a list of a filter has at most 4 values")
 	p.send(`["REQ","toolong",{}]`)
-	p.expect("NOTICE invalid: not a message of the protocol")
+	p.expect("CLOSED toolong invalid: not a message of the protocol: a subscription id has 1 to 6 bytes")
 	p.send(`["REQ","odd",{"search":"x"}]`)
 	p.expect("CLOSED odd unsupported: filter contains unknown elements")
 	for _, id := range []string{"a", "b"} {
@@ -102,7 +102,9 @@ func TestGarbage(t *testing.T) {
 		"garbage":                   "NOTICE invalid: not valid JSON",
 		"{}":                        "NOTICE invalid: not a message of the protocol",
 		`["EVENT",{}]`:              "NOTICE invalid: not a message of the protocol",
-		`["COUNT","x",{}]`:          "NOTICE invalid: message type is not supported",
+		`["COUNTS","x",{}]`:         "NOTICE invalid: message type is not supported",
+		`["CLOSE",""]`:              "NOTICE invalid: not a message of the protocol: a subscription id has 1 to 64 bytes",
+		`["AUTH","x"]`:              "NOTICE invalid: not a message of the protocol",
 		strings.Repeat("[", 3000):   "NOTICE invalid: nested too deeply",
 		`["CLOSE","x"]` + "\x00":    "NOTICE invalid: not valid JSON",
 		`["REQ","x",{"ids":["y"]}]`: "CLOSED x invalid: not a message of the protocol",
@@ -111,7 +113,7 @@ func TestGarbage(t *testing.T) {
 		p.expect(want)
 	}
 	p.put(note(t, "the connection lives", 0))
-	p.send(strings.Repeat(" ", 4001))
+	p.send(strings.Repeat(" ", 8*4000+1)) // far too long to be read past
 	p.closed()
 
 	binary := r.dial()
@@ -119,6 +121,35 @@ func TestGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary.closed()
+}
+
+// TestLongMessages: what is longer than a message may be is named in the answer
+// and skipped.
+func TestLongMessages(t *testing.T) {
+	r := start(t, Config{})
+	p := r.dial()
+	authors := make([]string, 3000)
+	for i := range authors {
+		authors[i] = fmt.Sprintf("%064x", i)
+	}
+	list, err := json.Marshal(authors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.send(`["REQ","many",{"authors":` + string(list) + `}]`)
+	p.expect("CLOSED many invalid: message is larger than 131072 bytes")
+	p.send(`["COUNT","many",{"authors":` + string(list) + `}]`)
+	p.expect("CLOSED many invalid: message is larger than 131072 bytes")
+	p.publish(note(t, strings.Repeat("x", 200_000), 0))
+	p.expect("OK false invalid: message is larger than 131072 bytes")
+	p.send(`["CLOSE",` + strings.Repeat(" ", 200_000) + `"x"]`)
+	p.expect("NOTICE invalid: message is larger than 131072 bytes")
+	long := strings.Repeat("x", 65)
+	p.send(`["REQ","` + long + `",{}]`)
+	if got := p.text(); got != `["CLOSED","`+long+`","invalid: not a message of the protocol: a subscription id has 1 to 64 bytes"]` {
+		t.Errorf("got %s", got)
+	}
+	p.put(note(t, "the connection lives", 0))
 }
 
 func TestRateLimit(t *testing.T) {

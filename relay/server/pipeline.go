@@ -156,8 +156,11 @@ func (s *spreading) among(sent map[string]struct{}) map[string]struct{} {
 }
 
 func (s *Server) broadcast(j *job) {
+	private := s.private(j.event.Kind)
 	for _, sub := range s.index.matching(j.event) {
-		sub.deliver(j)
+		if !private || sub.client.identity.party(j.event) {
+			sub.deliver(j)
+		}
 	}
 }
 

@@ -2,10 +2,7 @@ package server
 
 import (
 	"cmp"
-	"context"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,21 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
-	"github.com/lightwork-market/lightwork/relay/nip01"
 )
-
-const (
-	// loadChunk bounds the events that are in memory for one client at once,
-	// besides its queue.
-	loadChunk = 64
-	// queryBudget bounds the work for one REQ, and sliceBudget that for one of
-	// its filters: then others have their turn.
-	queryBudget = 2 * time.Second
-	sliceBudget = time.Second
-)
-
-// errTooMuch is returned for a query beyond its budget.
-var errTooMuch = errors.New("the query takes too long, ask for less")
 
 // row is a stored event that a filter found.
 type row struct {
@@ -36,69 +19,9 @@ type row struct {
 	id           string // the 32 bytes
 }
 
-// storedEvent is a loaded row.
-type storedEvent struct {
-	id  string // hex
-	raw []byte
-}
-
 // newestFirst is the order that NIP-01 asks for; equal times go by id.
 func newestFirst(a, b row) int {
 	return cmp.Or(cmp.Compare(b.created, a.created), cmp.Compare(a.id, b.id))
-}
-
-// request is the work for one REQ. One goroutine owns it.
-type request struct {
-	srv  *Server
-	by   *patron
-	left time.Duration // of queryBudget
-}
-
-func (s *Server) request(by *patron) *request { return &request{s, by, queryBudget} }
-
-// view runs fn in a read transaction when it is the client's turn. The wait is
-// not counted.
-func (r *request) view(ctx context.Context, fn func(tx *sqlite.Tx) error) error {
-	if r.left <= 0 {
-		return errTooMuch
-	}
-	if err := r.srv.turns.acquire(ctx, r.by); err != nil {
-		return err
-	}
-	start := time.Now()
-	defer func() {
-		took := time.Since(start)
-		r.left -= took
-		r.srv.turns.release(r.by, took)
-	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, min(r.left, sliceBudget), errTooMuch)
-	defer cancel()
-	err := r.srv.store.db.View(ctx, fn) // interrupts its queries when ctx ends
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// find returns the newest rows of the filter, no more than its limit and the
-// relay's.
-func (r *request) find(ctx context.Context, f *nostr.Filter) ([]row, error) {
-	limit := r.srv.cfg.Limits.MaxLimit
-	if f.Limit > 0 {
-		limit = min(limit, f.Limit)
-	}
-	if f.LimitZero {
-		return nil, nil
-	}
-	q, err := newScan(f, limit, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	err = r.view(ctx, q.run)
-	if err != nil {
-		return nil, fmt.Errorf("find events: %w", err)
-	}
-	return q.found, nil
 }
 
 // scan walks one index once for every value of a filter's most selective
@@ -112,10 +35,11 @@ type scan struct {
 	until       int64
 	authors     any // JSON list for json_each, or nil
 	kinds       any
-	otherTags   []string // JSON lists of tag keys, one for each tag condition
+	otherTags   []string // JSON lists for otherClause, mostly of tag keys
 	otherClause string
 
-	found []row
+	found   []row
+	counted seqSet // not nil: count, and find nothing
 }
 
 func newScan(f *nostr.Filter, limit int, now time.Time) (*scan, error) {
@@ -199,7 +123,11 @@ func (q *scan) walk(tx *sqlite.Tx, from, where string, value any) error {
 	if from[0] == 't' { // the tag index carries the time
 		created = "t.created_at"
 	}
-	query := "SELECT e.seq, e.created_at, e.id FROM " + from + " WHERE " + where +
+	columns := "e.seq, e.created_at, e.id"
+	if q.counted != nil {
+		columns = "e.seq"
+	}
+	query := "SELECT " + columns + " FROM " + from + " WHERE " + where +
 		" AND " + created + " BETWEEN ? AND ? AND (e.expires_at IS NULL OR e.expires_at > ?)"
 	args := []any{value, q.since, q.until, q.now}
 	if q.authors != nil {
@@ -213,6 +141,9 @@ func (q *scan) walk(tx *sqlite.Tx, from, where string, value any) error {
 	query += q.otherClause
 	for _, list := range q.otherTags {
 		args = append(args, list)
+	}
+	if q.counted != nil {
+		return q.counted.add(tx, query, args)
 	}
 	query += " ORDER BY " + created + " DESC, e.id LIMIT ?"
 	rows, err := tx.Query(query, append(args, q.limit)...)
@@ -245,39 +176,4 @@ func (q *scan) trim() {
 		q.found = q.found[:q.limit]
 		q.since = max(q.since, q.found[q.limit-1].created)
 	}
-}
-
-// load reads rows that find returned. One that is gone by now is left out, and
-// one that only shares a tag's index key.
-func (r *request) load(ctx context.Context, rows []row, f *nostr.Filter) ([]storedEvent, error) {
-	events := make([]storedEvent, 0, len(rows))
-	err := r.view(ctx, func(tx *sqlite.Tx) error {
-		for _, row := range rows {
-			found, err := tx.Query("SELECT raw FROM events WHERE seq = ?", row.seq)
-			if err != nil {
-				return err
-			}
-			if found.Next() {
-				var raw []byte
-				if err := found.Scan(&raw); err != nil {
-					return err
-				}
-				events = append(events, storedEvent{hex.EncodeToString([]byte(row.id)), raw})
-			}
-			if err := found.Close(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load events: %w", err)
-	}
-	if len(f.Tags) == 0 {
-		return events, nil
-	}
-	return slices.DeleteFunc(events, func(e storedEvent) bool {
-		ev, err := nip01.ParseEvent(e.raw, storedLimits)
-		return err != nil || !f.Matches(&ev)
-	}), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -307,6 +308,13 @@ func TestInformationDocument(t *testing.T) {
 	if got.Name != "test" || l.MaxMessageLength != 128<<10 || l.MaxEventTags != 17 || l.MaxFilters != 200 || l.MaxLimit != 500 || l.MaxSubscriptions != 200 || l.MaxSubIDLength != 64 {
 		t.Errorf("document %+v", got)
 	}
+	if want := []int{1, 4, 9, 11, 13, 40, 42, 45, 59, 70}; !slices.Equal(got.SupportedNIPs, want) {
+		t.Errorf("NIPs %v, want %v", got.SupportedNIPs, want)
+	}
+	p := r.dial()
+	p.put(note(t, strings.Repeat("x", l.MaxContentLength), 0))
+	p.publish(note(t, strings.Repeat("x", l.MaxContentLength+1), 0))
+	p.expect("OK false invalid: event is larger than 65536 bytes")
 	req.Header.Del("Accept")
 	if _, body := do(t, req); !strings.Contains(body, "Nostr relay") {
 		t.Errorf("plain page %q", body)

@@ -28,9 +28,10 @@ type Server struct {
 
 	spreading spreading
 
-	slots   chan struct{} // one per websocket
-	turns   *turns
-	uploads *uploads
+	slots      chan struct{} // one per websocket
+	authChecks chan struct{} // one per signature of an AUTH message
+	turns      *turns
+	uploads    *uploads
 
 	mu       sync.Mutex
 	closing  bool           // no request begins any more
@@ -59,15 +60,16 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("open relay: %w", err), st.close())
 	}
 	return &Server{
-		cfg:      cfg,
-		store:    st,
-		blobs:    blobs,
-		index:    newIndex(cfg.Limits.MaxLiveValues, cfg.Limits.MaxLiveValuesTotal),
-		jobs:     make(chan *job, maxJobs),
-		verified: make(chan *job, maxVerified),
-		slots:    make(chan struct{}, cfg.Limits.MaxConnections),
-		turns:    newTurns(),
-		uploads:  newUploads(cfg.Limits.MaxUploads),
+		cfg:        cfg,
+		store:      st,
+		blobs:      blobs,
+		index:      newIndex(cfg.Limits.MaxLiveValues, cfg.Limits.MaxLiveValuesTotal),
+		jobs:       make(chan *job, maxJobs),
+		verified:   make(chan *job, maxVerified),
+		slots:      make(chan struct{}, cfg.Limits.MaxConnections),
+		turns:      newTurns(),
+		authChecks: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		uploads:    newUploads(cfg.Limits.MaxUploads),
 	}, nil
 }
 
@@ -198,5 +200,6 @@ func (s *Server) serveWebsocket(ctx context.Context, w http.ResponseWriter, r *h
 	if err != nil {
 		return // Accept has answered
 	}
-	newClient(s, ws, r.RemoteAddr).serve(ctx)
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr) // http.Server sets it
+	newClient(s, ws, r.RemoteAddr, local).serve(ctx)
 }

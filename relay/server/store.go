@@ -129,9 +129,21 @@ func wasDeleted(tx *sqlite.Tx, ev *nostr.Event, address string) (bool, error) {
 	if ev.Kind == nostr.KindDeletion {
 		return false, nil // "deletion request against a deletion request has no effect"
 	}
-	return exists(tx, `SELECT 1 FROM deleted WHERE pubkey = ?
+	gone, err := exists(tx, `SELECT 1 FROM deleted WHERE pubkey = ?
 		AND (target = ? OR (target = ? AND until >= ?))`,
 		unhex(ev.PubKey), ev.ID, address, int64(ev.CreatedAt))
+	if err != nil || gone || ev.Kind != nostr.KindGiftWrap {
+		return gone, err
+	}
+	for _, tag := range ev.Tags { // of a gift wrap, by one of its recipients
+		if len(tag) < 2 || tag[0] != "p" || !nostr.IsValid32ByteHex(tag[1]) {
+			continue
+		}
+		if gone, err = exists(tx, "SELECT 1 FROM deleted WHERE pubkey = ? AND target = ?", unhex(tag[1]), ev.ID); err != nil || gone {
+			return gone, err
+		}
+	}
+	return false, nil
 }
 
 // replace removes the older version at the event's address. The event is to be

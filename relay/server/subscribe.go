@@ -77,6 +77,10 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 		c.closed(id, fmt.Sprintf("rate-limited: more than %d subscriptions", limit))
 		return nil
 	}
+	if reason := c.admitFilters(filters); reason != "" {
+		c.closed(id, reason)
+		return nil
+	}
 	// The subscription is entered before the query: an event is then found by
 	// the query, or was not yet durable when it began and comes live.
 	sub := &subscription{client: c, id: id, filters: filters}
@@ -85,7 +89,7 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 		return nil
 	}
 	c.subs[id] = sub
-	q := c.srv.request(c.patron)
+	q := c.srv.request(c.patron, c.identity.keys())
 	sent := map[string]struct{}{}
 	for i := range filters {
 		if err := c.sendStored(ctx, q, sub, &filters[i], sent); err != nil {
@@ -93,17 +97,22 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 				return ctx.Err()
 			}
 			c.unsubscribe(id)
-			if errors.Is(err, errTooMuch) {
-				c.closed(id, "error: "+errTooMuch.Error())
-				return nil
-			}
-			c.log.Warn("query stored events", "error", err)
-			c.closed(id, "error: the query did not finish")
+			c.queryFailed(id, err)
 			return nil
 		}
 	}
 	sub.goLive(sent)
 	return nil
+}
+
+// queryFailed refuses a request whose query did not end well.
+func (c *client) queryFailed(id string, err error) {
+	if errors.Is(err, errTooMuch) {
+		c.closed(id, "error: "+errTooMuch.Error())
+		return
+	}
+	c.log.Warn("query stored events", "error", err)
+	c.closed(id, "error: the query did not finish")
 }
 
 // sendStored sends the stored events of one filter, newest first, as fast as
