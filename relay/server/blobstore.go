@@ -70,6 +70,13 @@ func (b *blobStore) temp() string { return filepath.Join(b.dir, "tmp") }
 
 func (b *blobStore) path(hash string) string { return filepath.Join(b.dir, hash[:2], hash) }
 
+// taken is the size of all blobs and of the reservations.
+func (b *blobStore) taken() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
 func (b *blobStore) reserve(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

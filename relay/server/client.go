@@ -69,8 +69,11 @@ func (c *client) serve(ctx context.Context) {
 	for _, sub := range c.subs {
 		c.srv.index.remove(sub)
 	}
-	if err := context.Cause(ctx); errors.Is(err, errSlowReader) || errors.Is(err, errFlood) {
-		c.log.Warn("client dropped", "error", err)
+	for err, reason := range map[error]string{errSlowReader: "slow-reader", errFlood: "flood", errNotText: "binary"} {
+		if errors.Is(context.Cause(ctx), err) {
+			c.srv.metrics.dropped.WithLabelValues(reason).Inc()
+			c.log.Warn("client dropped", "error", err)
+		}
 	}
 }
 
@@ -175,14 +178,19 @@ func (c *client) send(f frame) {
 }
 
 func (c *client) ok(id string, accepted bool, text string) {
+	if !accepted {
+		c.srv.metrics.refuse(nip01.LabelOK, text)
+	}
 	c.send(frame{text: nip01.AppendOK(nil, id, accepted, text)})
 }
 
 func (c *client) closed(subID, text string) {
+	c.srv.metrics.refuse(nip01.LabelClosed, text)
 	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelClosed, subID, text)})
 }
 
 func (c *client) notice(text string) {
+	c.srv.metrics.refuse(nip01.LabelNotice, text)
 	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelNotice, text)})
 }
 

@@ -19,7 +19,9 @@ func (c *client) count(ctx context.Context, id string, filters []nostr.Filter) e
 		c.closed(id, reason)
 		return nil
 	}
-	n, err := c.srv.request(c.patron, c.identity.keys()).count(ctx, filters)
+	q := c.srv.request(c.patron, c.identity.keys())
+	n, err := q.count(ctx, filters)
+	q.observe(nip01.LabelCount)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -21,7 +21,8 @@ type index struct {
 
 	mu      sync.RWMutex
 	keys    map[uint64]bucket
-	counted int // values of all clients above freeValues
+	counted int   // values of all clients above freeValues
+	open    int64 // subscriptions
 }
 
 // freeValues are what each client may subscribe to whatever the others have.
@@ -105,10 +106,18 @@ func (x *index) add(sub *subscription) bool {
 		return false
 	}
 	x.charge(c, n)
+	x.open++
 	for i := range sub.filters {
 		x.filterKeys(&sub.filters[i], func(key uint64) { x.enter(key, sub) })
 	}
 	return true
+}
+
+// len is the number of open subscriptions.
+func (x *index) len() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.open
 }
 
 // charge counts n more values of the client's. The caller holds mu.
@@ -139,6 +148,7 @@ func (x *index) remove(sub *subscription) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.charge(sub.client, -filterUnits(sub.filters))
+	x.open--
 	for i := range sub.filters {
 		x.filterKeys(&sub.filters[i], func(key uint64) { x.leave(key, sub) })
 	}

@@ -42,6 +42,7 @@ func (s *Server) verifyLoop() {
 		}
 		if nostr.IsEphemeralKind(j.event.Kind) {
 			s.broadcast(j)
+			s.metrics.accepted(j.event.Kind)
 			j.finish(true, "")
 			continue
 		}
@@ -60,6 +61,7 @@ func (s *Server) verify(j *job) (reason string, accepted bool) {
 		s.cfg.Log.Error("look up event", "error", err)
 		return "error: the store does not answer", false
 	case have:
+		s.metrics.duplicates.Inc()
 		return duplicateText, true
 	}
 	if err := nip01.Verify(j.event); err != nil {
@@ -96,7 +98,9 @@ func (s *Server) ingestLoop() {
 func (s *Server) ingest(batch []*job) {
 	s.spreading.begin(batch)
 	defer s.spreading.end()
+	began := time.Now()
 	outcomes, err := s.store.put(batch)
+	s.metrics.commits.Observe(time.Since(began).Seconds())
 	if err != nil && len(batch) > 1 {
 		// One event can spoil the transaction of all: try each by itself.
 		for i := range batch {
@@ -110,8 +114,12 @@ func (s *Server) ingest(batch []*job) {
 			j.finish(false, "error: could not store the event")
 			continue
 		}
-		if outcomes[i] == stored {
+		switch outcomes[i] {
+		case stored:
+			s.metrics.accepted(j.event.Kind)
 			s.broadcast(j)
+		case duplicate:
+			s.metrics.duplicates.Inc()
 		}
 		j.finish(outcomes[i].answer())
 	}
@@ -159,6 +167,7 @@ func (s *Server) broadcast(j *job) {
 	private := s.private(j.event.Kind)
 	for _, sub := range s.index.matching(j.event) {
 		if !private || sub.client.identity.party(j.event) {
+			s.metrics.delivered.Inc()
 			sub.deliver(j)
 		}
 	}

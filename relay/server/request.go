@@ -45,6 +45,11 @@ func (s *Server) request(by *patron, keys []string) *request {
 	return &request{s, by, keys, queryBudget}
 }
 
+// observe records what the request took of the database.
+func (r *request) observe(message string) {
+	r.srv.metrics.queries.WithLabelValues(message).Observe((queryBudget - r.left).Seconds())
+}
+
 // view runs fn in a read transaction when it is the client's turn. The wait is
 // not counted.
 func (r *request) view(ctx context.Context, fn func(tx *sqlite.Tx) error) error {

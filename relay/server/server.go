@@ -18,10 +18,11 @@ const shutdownGrace = 2 * time.Second
 
 // Server is a relay. New opens its store, Serve runs it.
 type Server struct {
-	cfg   Config
-	store *store
-	blobs *blobStore
-	index *index
+	cfg     Config
+	store   *store
+	blobs   *blobStore
+	index   *index
+	metrics *metrics
 
 	jobs     chan *job // to the verify workers; closed when no client is left
 	verified chan *job // to the ingest goroutine; closed after the workers
@@ -64,6 +65,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		store:      st,
 		blobs:      blobs,
 		index:      newIndex(cfg.Limits.MaxLiveValues, cfg.Limits.MaxLiveValuesTotal),
+		metrics:    newMetrics(),
 		jobs:       make(chan *job, maxJobs),
 		verified:   make(chan *job, maxVerified),
 		slots:      make(chan struct{}, cfg.Limits.MaxConnections),

@@ -90,6 +90,7 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 	}
 	c.subs[id] = sub
 	q := c.srv.request(c.patron, c.identity.keys())
+	defer q.observe(nip01.LabelReq)
 	sent := map[string]struct{}{}
 	for i := range filters {
 		if err := c.sendStored(ctx, q, sub, &filters[i], sent); err != nil {
