@@ -38,12 +38,29 @@ func (e *Error) Error() string { return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Li
 
 // document is the file as it is written.
 type document struct {
-	Organism struct {
-		Name string `yaml:"name"`
-	} `yaml:"organism"`
+	Organism  headDoc              `yaml:"organism"`
 	Prompts   map[string]promptDoc `yaml:"prompts"`
 	Listeners []listenerDoc        `yaml:"listeners"`
 	Profiles  yaml.MapSlice        `yaml:"profiles"`
+}
+
+// headShape is what people leave out or write as a plain text.
+const headShape = "write organism: {name: NAME}"
+
+type headDoc struct {
+	Name string `yaml:"name"`
+}
+
+// UnmarshalYAML shows the shape to who wrote another one.
+func (h *headDoc) UnmarshalYAML(src []byte) error {
+	var head struct {
+		Name string `yaml:"name"`
+	}
+	if err := yaml.UnmarshalWithOptions(src, &head, yaml.Strict()); err != nil {
+		return errors.New("is no mapping with a name; " + headShape)
+	}
+	h.Name = head.Name
+	return nil
 }
 
 // promptDoc is a text, or a file that holds it.
@@ -141,7 +158,7 @@ func Parse(src []byte, path string) (*Organism, error) {
 func (d *document) organism(dir string) (*Organism, error) {
 	o := &Organism{Name: d.Organism.Name, Prompts: map[string]string{}}
 	if o.Name == "" {
-		return nil, bad("$.organism.name", "is missing")
+		return nil, bad("$.organism.name", "is missing; "+headShape)
 	}
 	for label, p := range d.Prompts {
 		text, err := p.read(dir)

@@ -110,6 +110,8 @@ func TestMistakes(t *testing.T) {
 	requirements.Covers(t, "AP-11.3.2", "AP-3.2.1")
 	for _, tt := range []struct{ name, from, to, want string }{
 		{"no name", "name: workshop", "name: ''", ":2:"},
+		{"no organism", "organism:\n  name: workshop\n", "", "organism.name: is missing; write organism: {name: NAME}"},
+		{"organism as text", "organism:\n  name: workshop\n", "organism: workshop\n", "write organism: {name: NAME}"},
 		{"unknown key", "description: Reads a file.", "descr: x", ":10:"},
 		{"no description", "    description: Reads a file.\n", "", "listeners[0].description: is missing"},
 		{"duplicate", "name: grep", "name: file-read", `listeners[1].name: "file-read" is taken`},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -12,9 +13,9 @@ import (
 )
 
 // Rules is the filler that needs no model: it reads the schema's top-level
-// properties and takes what the text says in so many words: quoted strings,
-// paths, URLs, numbers, words of an enum. It guesses nothing: a required
-// property that it finds no value for is an error.
+// properties and takes what the text says in so many words: "name: value" first,
+// then quoted strings, paths, URLs, numbers, words of an enum. It guesses
+// nothing: a required property that it finds no value for is an error.
 func Rules() Filler {
 	return Filler{Name: "rules", Fill: func(_ context.Context, c Capability, need string) ([]byte, error) {
 		var s objectSchema
@@ -36,19 +37,24 @@ type objectSchema struct {
 }
 
 func (s *objectSchema) fill(need string) ([]byte, error) {
-	words := parseWords(need)
 	out := map[string]any{}
-	names := make([]string, 0, len(s.Properties))
-	for name := range s.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(s.Properties))
+	given, rest := labelled(need, names)
+	words := parseWords(rest)
 	// What is required chooses first.
 	slices.SortStableFunc(names, func(a, b string) int {
 		return btoi(slices.Contains(s.Required, b)) - btoi(slices.Contains(s.Required, a))
 	})
 	for _, name := range names {
 		p := s.Properties[name]
+		if text, ok := given[name]; ok {
+			v, err := valueOf(text, fmt.Sprint(p.Type))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			out[name] = v
+			continue
+		}
 		v, ok := words.take(strings.ToLower(name), fmt.Sprint(p.Type), p.Format, p.Enum)
 		if !ok && slices.Contains(s.Required, name) && fmt.Sprint(p.Type) == "string" && len(p.Enum) == 0 && len(s.Required) == 1 {
 			v, ok = need, true // the one thing asked for is the text itself

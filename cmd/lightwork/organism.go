@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"github.com/lightwork-market/lightwork/agentruntime/agents/text"
@@ -214,7 +215,7 @@ func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskR
 		if choice.Name != "" {
 			emit(host.CallEvent{Channel: "status", Text: fmt.Sprintf("%s fits best (%.2f)\n", choice.Name, choice.Score)})
 		}
-		return out.Reply.Payload(), err
+		return out.Reply.Payload(), l.formError(choice.Name, err)
 	}
 	to, ok := l.Listener(req.Listener)
 	if !ok {
@@ -229,7 +230,17 @@ func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskR
 		in.Payload = task
 	}
 	out, err := thread.Submit(ctx, in)
-	return out.Reply.Payload(), err
+	return out.Reply.Payload(), l.formError(req.Listener, err)
+}
+
+// formError shows who gave a tool another input than it takes one that it does.
+func (l *living) formError(name string, err error) error {
+	i := slices.IndexFunc(l.Capabilities, func(c routing.Capability) bool { return c.Name == name })
+	if i < 0 || !errors.Is(err, routing.ErrNoForm) && !errors.As(err, new(*pipeline.ValidationError)) {
+		return err
+	}
+	example := routing.Example(l.Capabilities[i].Schema)
+	return &host.CallError{Code: wire.CodeInvalidInput, Message: fmt.Sprintf("%v; with --listener %s the text is JSON such as %s, without it \"field: value\" fills in a field", err, name, example)}
 }
 
 // askError is what a person is told.

@@ -86,7 +86,7 @@ func (c toolsDescribeCmd) Run(ctx context.Context, s *streams, g *globals) error
 
 type agentsCallCmd struct {
 	Tool    string        `arg:"" help:"AGENT/TOOL; with --dir TOOL alone will do."`
-	Input   string        `arg:"" optional:"" help:"The input, a JSON object; - reads it from standard input." default:"{}"`
+	Input   []string      `arg:"" optional:"" help:"The input, a JSON object, {} if left out; - reads it from standard input."`
 	Timeout time.Duration `help:"Give up after this time; the agent's own limit by default."`
 	Approve bool          `help:"Allow the call of a tool that needs an approved intent."`
 	Dir     string        `help:"Start the agent in this folder for the one call, with all that its manifest asks for; no node is needed." type:"existingdir"`
@@ -97,15 +97,14 @@ type agentsCallCmd struct {
 // Run calls a tool; what it streams goes to standard error, its output to
 // standard output.
 func (c agentsCallCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	input := []byte(c.Input)
-	if c.Input == "-" {
-		var err error
-		if input, err = io.ReadAll(io.LimitReader(s.in, 5<<20)); err != nil {
-			return err
-		}
+	req := host.CallRequest{TimeoutMS: c.Timeout.Milliseconds(), Approve: c.Approve}
+	var ok bool
+	var err error
+	if req.AgentID, req.Tool, ok = wire.ToolID(c.Tool).Split(); !ok && c.Dir == "" {
+		return notATool(c.Tool, c.Input)
 	}
-	if !json.Valid(input) {
-		return usage("for example '{\"name\":\"Ada\"}'", "the input is not JSON")
+	if req.Input, err = c.input(s); err != nil {
+		return err
 	}
 	emit := func(e host.CallEvent) {
 		if e.JSON != nil {
@@ -114,13 +113,7 @@ func (c agentsCallCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		fmt.Fprint(s.err, printable(e.Text))
 	}
-	req := host.CallRequest{Input: input, TimeoutMS: c.Timeout.Milliseconds(), Approve: c.Approve}
-	var ok bool
-	if req.AgentID, req.Tool, ok = wire.ToolID(c.Tool).Split(); !ok && c.Dir == "" {
-		return usage("lightwork tools list shows them", "%q is not AGENT/TOOL", c.Tool)
-	}
 	var out json.RawMessage
-	var err error
 	if c.Dir != "" {
 		if !ok {
 			req.Tool = c.Tool
@@ -133,6 +126,31 @@ func (c agentsCallCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return err
 	}
 	return printJSON(s.out, out)
+}
+
+// notATool answers who wrote the agent and the tool as two words, too.
+func notATool(name string, rest []string) error {
+	if len(rest) > 0 && !json.Valid([]byte(rest[0])) && rest[0] != "-" {
+		input := "{}"
+		if len(rest) > 1 {
+			input = rest[1]
+		}
+		return usage("lightwork agents call "+shellWord(name+"/"+rest[0])+" "+shellWord(input), "%q is not AGENT/TOOL", name)
+	}
+	return usage("lightwork tools list shows them", "%q is not AGENT/TOOL", name)
+}
+
+// input is what the tool gets.
+func (c agentsCallCmd) input(s *streams) (json.RawMessage, error) {
+	switch {
+	case len(c.Input) == 0:
+		return json.RawMessage(`{}`), nil
+	case len(c.Input) == 1 && c.Input[0] == "-":
+		return io.ReadAll(io.LimitReader(s.in, 5<<20))
+	case len(c.Input) > 1 || !json.Valid([]byte(c.Input[0])):
+		return nil, usage("one word in quotes, for example '{\"name\":\"Ada\"}'", "the input is not JSON")
+	}
+	return json.RawMessage(c.Input[0]), nil
 }
 
 func callNode(ctx context.Context, g *globals, req host.CallRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
