@@ -10,7 +10,8 @@ import (
 // Edge brings messages into a pipeline from outside it. All fields are
 // required.
 type Edge struct {
-	Pipeline *pipeline.Pipeline
+	// Submit is a Pipeline's or, for a thread that goes on, a Thread's.
+	Submit func(ctx context.Context, in pipeline.Ingress) (pipeline.Outcome, error)
 	// Self is who tells the sender that the pipeline refused a message.
 	Self Agent
 	Now  func() time.Time
@@ -28,7 +29,7 @@ func (e Edge) Deliver(ctx context.Context, in pipeline.Ingress) (*Message, error
 	if in.CorrelationID == "" {
 		in.CorrelationID = origin.Context.RequestID
 	}
-	out, err := e.Pipeline.Submit(ctx, in)
+	out, err := e.Submit(ctx, in)
 	if err == nil {
 		if _, ok := TypeOfTag(out.Reply.Tag()); !ok {
 			return nil, nil

@@ -98,6 +98,14 @@ func (g Gate) inTime(m Message) *Error {
 	return nil
 }
 
+// late is inTime as an error that may be nil.
+func (g Gate) late(m Message) error {
+	if err := g.inTime(m); err != nil {
+		return err
+	}
+	return nil
+}
+
 // evidence asks the journal for everything that the chain rests on.
 func (g Gate) evidence(ctx context.Context, m Message) *Error {
 	seen := map[string]bool{}

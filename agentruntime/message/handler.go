@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/hashing"
 )
 
 // Work is what an agent does with a message. Origin is the message that the
@@ -21,6 +22,9 @@ type Work func(ctx context.Context, m, origin Message) (Action, error)
 type Action struct {
 	m   *Message
 	ask bool
+
+	tool  string
+	input []byte
 }
 
 // Answer answers the sender of origin with m.
@@ -39,14 +43,15 @@ type Config struct {
 	Self        Agent
 	Description string
 	// Takes are the types it receives. In a profile each type has one agent.
-	// Who has Peers also takes errors.
+	// Who has Peers or Instruments also takes errors.
 	Takes []Type
 	// Gives are the types it answers or asks with. Errors need no mention.
 	Gives []Type
-	// Peers are the agents it may ask.
-	Peers []string
-	Gate  Gate
-	Work  Work
+	// Peers are the agents it may ask, Instruments the tools it may use.
+	Peers       []string
+	Instruments []Instrument
+	Gate        Gate
+	Work        Work
 	// Logger hears of refusals and of broken evidence laws, never of contents.
 	Logger *slog.Logger
 }
@@ -60,8 +65,8 @@ func (c Config) validate() error {
 			return fmt.Errorf("there is no message type %.20q", t)
 		}
 	}
-	if len(c.Peers) > 0 && !slices.Contains(c.Takes, TypeError) {
-		return errors.New("who asks peers must take errors")
+	if len(c.Peers)+len(c.Instruments) > 0 && !slices.Contains(c.Takes, TypeError) {
+		return errors.New("who asks peers or uses tools must take errors")
 	}
 	return c.Gate.validate()
 }
@@ -82,6 +87,16 @@ func NewHandler(cfg Config) (pipeline.Handler, error) {
 	made := pipeline.Handler{
 		Name: cfg.Self.AgentID, Description: cfg.Description, Peers: slices.Clone(cfg.Peers), Tool: true, Handle: h.handle,
 	}
+	if len(cfg.Peers)+len(cfg.Instruments) > 0 {
+		made.Tags = append(made.Tags, pipeline.TagError)
+	}
+	for _, i := range cfg.Instruments {
+		made.Peers = append(made.Peers, i.Name)
+		made.Outputs = append(made.Outputs, i.Tag)
+		if !slices.Contains(made.Tags, i.Answer) {
+			made.Tags = append(made.Tags, i.Answer)
+		}
+	}
 	for _, t := range cfg.Takes {
 		made.Tags = append(made.Tags, t.Tag())
 	}
@@ -92,20 +107,31 @@ func NewHandler(cfg Config) (pipeline.Handler, error) {
 	return made, nil
 }
 
-// Schemas are the checks of all nine payload tags, for pipeline.Config.
+// Schemas are the checks of all nine payload tags, for pipeline.Config. They
+// refuse what looks like a secret too: what passes them is hashed and kept.
 func Schemas() map[string]pipeline.Validate {
-	all := map[string]pipeline.Validate{}
+	all := map[string]pipeline.Validate{pipeline.TagError: func(doc []byte) error { return hashing.Check(doc) }}
 	for _, t := range Types() {
 		all[t.Tag()] = func(doc []byte) error {
 			m, err := Parse(doc)
-			if err == nil && m.Type != t {
+			switch {
+			case err != nil:
+				return err
+			case m.Type != t:
 				return invalid("type", "is not that of the payload tag")
 			}
-			return err
+			if err := noSecret(doc); err != nil {
+				return err
+			}
+			return nil
 		}
 	}
 	return all
 }
+
+// IsMessage reports whether a payload tag is one of a message: the journal must
+// keep its bytes, which the log is read from.
+func IsMessage(tag string) bool { _, ok := TypeOfTag(tag); return ok }
 
 func (h *handler) handle(ctx context.Context, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
 	m, origin, err := h.receive(ctx, p, c)
@@ -126,7 +152,7 @@ func (h *handler) handle(ctx context.Context, p pipeline.Payload, c pipeline.Con
 	if err != nil {
 		return h.refuse(origin, h.Self.AgentID, err), nil
 	}
-	response, err := h.perform(ctx, origin, action)
+	response, err := h.perform(ctx, c.Thread, origin, action)
 	if err != nil {
 		return h.refuse(origin, h.Self.AgentID, err), nil
 	}
@@ -137,6 +163,9 @@ func (h *handler) handle(ctx context.Context, p pipeline.Payload, c pipeline.Con
 // origin is whose sender must be told, and the zero Message where the schema of
 // the tag has let through what is none.
 func (h *handler) receive(ctx context.Context, p pipeline.Payload, c pipeline.Context) (m, origin Message, err error) {
+	if !IsMessage(p.Tag) {
+		return h.fromPipeline(p, c)
+	}
 	m, err = h.Gate.Receive(ctx, p.Bytes)
 	origin = m
 	if m.ReplyTo != "" {
@@ -144,7 +173,7 @@ func (h *handler) receive(ctx context.Context, p pipeline.Payload, c pipeline.Co
 		isAnswer := m.Type == TypeResponse || m.Type == TypeError
 		switch {
 		case ok:
-			origin = asked
+			origin = asked.origin
 		case isAnswer && err == nil:
 			err = invalid("replyTo", "answers nothing that was asked")
 		}
@@ -156,16 +185,17 @@ func (h *handler) receive(ctx context.Context, p pipeline.Payload, c pipeline.Co
 	case m.To.AgentID != h.Self.AgentID:
 		err = &Error{Kind: KindUnauthorized, Field: "to.agentId", Reason: "is not who got the message"}
 	default:
-		if late := h.Gate.inTime(origin); late != nil {
-			err = late
-		}
+		err = h.Gate.late(origin)
 	}
 	return m, origin, err
 }
 
 // perform puts an action into the pipeline's words.
-func (h *handler) perform(ctx context.Context, origin Message, a Action) (pipeline.Response, error) {
-	if a.m == nil {
+func (h *handler) perform(ctx context.Context, thread pipeline.ThreadID, origin Message, a Action) (pipeline.Response, error) {
+	switch {
+	case a.tool != "":
+		return h.use(thread, origin, a)
+	case a.m == nil:
 		return pipeline.Silence(), nil
 	}
 	m := *a.m
@@ -184,7 +214,8 @@ func (h *handler) perform(ctx context.Context, origin Message, a Action) (pipeli
 	if !a.ask {
 		return pipeline.Reply(m.Type.Tag(), doc), nil
 	}
-	if err := h.pending.add(m, origin, h.Gate.Now()); err != nil {
+	asked := ask{of: m.To.AgentID, thread: thread, origin: origin, until: m.Deadline()}
+	if err := h.pending.add(m.ID, asked, h.Gate.Now()); err != nil {
 		return pipeline.Response{}, err
 	}
 	return pipeline.Send(m.To.AgentID, m.Type.Tag(), doc), nil

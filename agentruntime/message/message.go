@@ -26,7 +26,8 @@ const (
 	// Namespace is the pipeline namespace of every message.
 	Namespace = "urn:yeto:agent-message:1.0.0"
 
-	tagPrefix = "ye."
+	// TagPrefix begins the payload tag of every message.
+	TagPrefix = "ye."
 )
 
 // Type is a kind of message.
@@ -53,11 +54,11 @@ func Types() []Type {
 }
 
 // Tag is the type's payload tag in the pipeline: "ye.query".
-func (t Type) Tag() string { return tagPrefix + string(t) }
+func (t Type) Tag() string { return TagPrefix + string(t) }
 
 // TypeOfTag reads a payload tag.
 func TypeOfTag(tag string) (Type, bool) {
-	name, ok := strings.CutPrefix(tag, tagPrefix)
+	name, ok := strings.CutPrefix(tag, TagPrefix)
 	return Type(name), ok && slices.Contains(Types(), Type(name))
 }
 

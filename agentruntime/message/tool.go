@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lightwork-market/lightwork/hashing"
 )
@@ -19,7 +20,8 @@ const (
 	ToolInputSchema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
 		`"required":["message"],"properties":{"message":{"type":"string"},"origin":{"type":"string"}}}`
 	ToolOutputSchema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
-		`"maxProperties":1,"properties":{"answer":{"type":"string"},"ask":{"type":"string"}}}`
+		`"maxProperties":1,"properties":{"answer":{"type":"string"},"ask":{"type":"string"},` +
+		`"use":{"type":"object","additionalProperties":false,"required":["tool","input"],"properties":{"tool":{"type":"string"},"input":{"type":"object"}}}}}`
 )
 
 // ToolInput is what the tool gets.
@@ -31,10 +33,17 @@ type ToolInput struct {
 }
 
 // ToolOutput is what the tool gives: an answer to the sender of the origin, a
-// question to a peer, or nothing.
+// question to a peer, an input for a tool, or nothing.
 type ToolOutput struct {
-	Answer string `json:"answer,omitzero"`
-	Ask    string `json:"ask,omitzero"`
+	Answer string   `json:"answer,omitzero"`
+	Ask    string   `json:"ask,omitzero"`
+	Use    *ToolUse `json:"use,omitzero"`
+}
+
+// ToolUse asks for one call of another tool, by the name of its listener.
+type ToolUse struct {
+	Tool  string         `json:"tool"`
+	Input jsontext.Value `json:"input"`
 }
 
 // maxToolOutput is a message with every character escaped once.
@@ -76,15 +85,29 @@ func toolInput(m, origin Message) ([]byte, error) {
 	return input, nil
 }
 
+// actions counts what is asked for.
+func (o ToolOutput) actions() (n int) {
+	for _, asked := range []bool{o.Answer != "", o.Ask != "", o.Use != nil} {
+		if asked {
+			n++
+		}
+	}
+	return n
+}
+
 func toolAction(output []byte) (Action, error) {
 	if len(output) > maxToolOutput {
 		return Action{}, invalid("", "the tool's output has more than %d bytes", maxToolOutput)
 	}
 	var out ToolOutput
-	if err := hashing.Unmarshal(output, &out); err != nil || (out.Answer != "" && out.Ask != "") {
+	if err := hashing.Unmarshal(output, &out); err != nil || out.actions() > 1 {
 		return Action{}, invalid("", "the tool's output is no answer and no question")
 	}
 	switch {
+	case out.Use != nil && (out.Use.Tool == "" || len(out.Use.Input) == 0):
+		return Action{}, invalid("use", "lacks a tool or an input")
+	case out.Use != nil:
+		return Use(out.Use.Tool, out.Use.Input), nil
 	case out.Answer != "":
 		m, err := Parse([]byte(out.Answer))
 		return Answer(m), err

@@ -123,6 +123,8 @@ func TestAgentProcessMisbehaves(t *testing.T) {
 		"too long":     answering(`{"answer":"` + strings.Repeat("a", maxToolOutput) + `"}`),
 		"not its own":  answering(`{"answer":` + string(gap) + `}`),
 		"bad question": answering(`{"ask":"{}"}`),
+		"use nothing":  answering(`{"use":{"tool":"","input":{}}}`),
+		"use and ask":  answering(`{"use":{"tool":"bank","input":{}},"ask":"{}"}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

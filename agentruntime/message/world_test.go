@@ -104,7 +104,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.edge = Edge{Pipeline: p, Self: gateway, Now: w.Now}
+	w.edge = Edge{Submit: p.Submit, Self: gateway, Now: w.Now}
 	return w
 }
 

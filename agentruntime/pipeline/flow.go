@@ -358,11 +358,14 @@ func (f *flow) own(sender, tag string, payload []byte) (Envelope, error) {
 
 // record writes one journal entry. Without it the message goes no further.
 func (f *flow) record(ctx context.Context, d Direction, handler string, e Envelope) error {
-	err := f.p.cfg.Journal.Append(context.WithoutCancel(ctx), Entry{
+	entry := Entry{
 		Timestamp: f.p.cfg.Now().UTC(), Thread: f.thread.id, Profile: f.thread.table.profile, Direction: d, Handler: handler,
 		PayloadTag: e.header.Tag, PayloadHash: e.hash, Retention: f.thread.table.retention,
-	})
-	if err != nil {
+	}
+	if keep := f.p.cfg.Keep; keep != nil && keep(e.header.Tag) {
+		entry.Content = string(e.Payload())
+	}
+	if err := f.p.cfg.Journal.Append(context.WithoutCancel(ctx), entry); err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	return nil

@@ -57,8 +57,8 @@ func (r Retention) check() error {
 	return fmt.Errorf("retention policy %q is unknown", r.Policy)
 }
 
-// Entry is one line of the journal. It holds the payload's hash, never the
-// payload.
+// Entry is one line of the journal. It holds the payload's hash; the payload is
+// beside it only where Config.Keep asks for that.
 type Entry struct {
 	// ID is the sequence number. The journal assigns it; the pipeline leaves
 	// it 0.
@@ -71,6 +71,9 @@ type Entry struct {
 	PayloadTag  string
 	PayloadHash hashing.Digest
 	Retention   Retention
+	// Content is the payload, for a tag that Config.Keep names, else "". The
+	// journal stores it by its hash, and no longer than the entry.
+	Content string
 }
 
 // Journal is where messages that pass are recorded. Append returns once the

@@ -23,6 +23,9 @@ type Config struct {
 	// Journal and Audit are required.
 	Journal Journal
 	Audit   Audit
+	// Keep says of which payload tags the journal is given the bytes, too. Nil:
+	// of none.
+	Keep func(tag string) bool
 	// DirectiveLive reports whether a directive exists and is in force. Nil:
 	// none ever is. An error refuses the message.
 	DirectiveLive func(ctx context.Context, id string) (bool, error)

@@ -48,8 +48,8 @@ func TestReply(t *testing.T) {
 	}
 	hash, now := hashing.Bytes([]byte("hello")), w.cfg.Now()
 	want := []Entry{
-		{1, now, "root", "main", Outbound, "echo", "Ping", hash, Retention{RetainDays, 3}},
-		{2, now, "root", "main", Inbound, "echo", "Echoed", hash, Retention{RetainDays, 3}},
+		{1, now, "root", "main", Outbound, "echo", "Ping", hash, Retention{RetainDays, 3}, ""},
+		{2, now, "root", "main", Inbound, "echo", "Echoed", hash, Retention{RetainDays, 3}, ""},
 	}
 	if !slices.Equal(w.log.entries, want) {
 		t.Errorf("journal\n%+v\nwant\n%+v", w.log.entries, want)

@@ -3,6 +3,7 @@ package kernel
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,11 +109,18 @@ func (tx *Tx) AppendJournalPayload(e JournalEntry, payload []byte) (_ JournalEnt
 // JournalFilter chooses entries; empty fields choose all.
 type JournalFilter struct {
 	Thread    string
+	Session   string // a thread with all below it
+	TagPrefix string // of the payload tag
 	RequestID string
 	CallID    string
 	After     int64 // only entries with a higher Seq
 	Limit     int   // 0 means all
+	Newest    bool  // with a Limit: the last ones, not the first
 }
+
+// inSession are the entries of a thread and of all below it: '/' is what comes
+// after the dot. It takes the thread's id three times.
+const inSession = "(thread_id = ? OR thread_id > ? || '.' AND thread_id < ? || '/')"
 
 // Journal returns the chosen entries in order.
 func (tx *Tx) Journal(f JournalFilter) ([]JournalEntry, error) {
@@ -127,7 +135,18 @@ func (tx *Tx) Journal(f JournalFilter) ([]JournalEntry, error) {
 			args = append(args, c.value)
 		}
 	}
+	if f.Session != "" {
+		query += " AND " + inSession
+		args = append(args, f.Session, f.Session, f.Session)
+	}
+	if f.TagPrefix != "" {
+		query += " AND substr(payload_tag, 1, ?) = ?"
+		args = append(args, len(f.TagPrefix), f.TagPrefix)
+	}
 	query += " ORDER BY seq"
+	if f.Newest {
+		query += " DESC"
+	}
 	if f.Limit > 0 {
 		query += " LIMIT " + strconv.Itoa(f.Limit)
 	}
@@ -143,6 +162,9 @@ func (tx *Tx) Journal(f JournalFilter) ([]JournalEntry, error) {
 			return nil, fmt.Errorf("read journal: %w", err)
 		}
 		list = append(list, e)
+	}
+	if f.Newest {
+		slices.Reverse(list)
 	}
 	return list, rows.Err()
 }

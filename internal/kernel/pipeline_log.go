@@ -47,10 +47,15 @@ func (l *PipelineLog) Append(ctx context.Context, e pipeline.Entry) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.AppendJournal(JournalEntry{
+		entry := JournalEntry{
 			Thread: string(e.Thread), Direction: Direction(e.Direction), Handler: e.Handler, PayloadTag: e.PayloadTag,
 			PayloadHash: e.PayloadHash, Retention: r, RequestID: job,
-		})
+		}
+		if e.Content == "" {
+			_, err = tx.AppendJournal(entry)
+		} else {
+			_, err = tx.AppendJournalPayload(entry, []byte(e.Content))
+		}
 		if err == nil && r == PruneOnDelivery && e.Direction == pipeline.Inbound {
 			err = tx.confirmTo(string(e.Thread), e.Handler)
 		}

@@ -1,0 +1,34 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// notMessages leaves out what agents say to each other: a claim is no evidence
+// for itself.
+const notMessages = "payload_tag NOT GLOB 'ye.*'"
+
+// Holds reports whether a session, which is a thread with all below it, has
+// what evidence names (M-10): an output by its digest, or a source by the name
+// of the handler that gave one. Only what came in from a handler that is a
+// tool or a model counts.
+func (k *Kernel) Holds(ctx context.Context, session, ref string) (held bool, err error) {
+	if session == "" || ref == "" {
+		return false, nil
+	}
+	query, arg := "handler = ?", any(ref)
+	if d, err := hashing.ParseDigest(ref); err == nil {
+		query, arg = "payload_hash = ?", d[:]
+	}
+	err = k.View(ctx, func(tx *Tx) error {
+		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM journal WHERE "+query+" AND direction = 'Inbound' AND "+notMessages+" AND "+inSession+")",
+			arg, session, session, session).Scan(&held)
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for evidence: %w", err)
+	}
+	return held, nil
+}
