@@ -26,6 +26,9 @@ const (
 	UnfoldSchema = `{"type":"object","additionalProperties":false,"minProperties":1,"maxProperties":1,"properties":{` +
 		`"id":{"type":"string","pattern":"^ctx-[1-9][0-9]*$","description":"the segment to read in full"},` +
 		`"about":{"type":"string","minLength":1,"maxLength":1024,"description":"words that a segment out of view is about"}}}`
+	// OriginalSchema is that of TagUnfolded.
+	OriginalSchema = `{"type":"object","additionalProperties":false,"required":["id","content_type","content"],"properties":{` +
+		`"id":{"type":"string"},"content_type":{"type":"string"},"content":{"type":"string"},"encoding":{"const":"base64"}}}`
 )
 
 // Original is a segment in full.
@@ -83,32 +86,47 @@ func (c *Curator) Handler() pipeline.Handler {
 }
 
 func (c *Curator) handle(ctx context.Context, p pipeline.Payload, in pipeline.Context) (pipeline.Response, error) {
-	r, err := parseUnfold(p.Bytes)
-	if err != nil {
-		return pipeline.Response{}, err
+	doc, err := c.Original(ctx, in.Thread, p.Bytes)
+	if code, ok := CodeOf(err); ok {
+		return pipeline.Fail(pipeline.Failure{Code: code, Message: err.Error()}), nil
 	}
-	s, err := c.find(ctx, in.Thread, r)
-	if errors.Is(err, ErrUnknownSegment) {
-		return pipeline.Fail(pipeline.Failure{Code: CodeUnknown, Message: err.Error()}), nil
+	return pipeline.Reply(TagUnfolded, doc), err
+}
+
+// CodeOf is the code that an error of Original is told a model with.
+func CodeOf(err error) (code string, ok bool) {
+	switch {
+	case errors.Is(err, ErrUnknownSegment):
+		return CodeUnknown, true
+	case errors.Is(err, ErrOverBudget):
+		return CodeTooLarge, true
 	}
+	return "", false
+}
+
+// Original answers a request that has the form of UnfoldSchema with a document
+// of the form of OriginalSchema. ErrUnknownSegment, ErrOverBudget.
+func (c *Curator) Original(ctx context.Context, thread pipeline.ThreadID, request []byte) ([]byte, error) {
+	r, err := parseUnfold(request)
 	if err != nil {
-		return pipeline.Response{}, err
+		return nil, err
+	}
+	s, err := c.find(ctx, thread, r)
+	if err != nil {
+		return nil, err
 	}
 	if s.TokenEstimate > c.cfg.Budget {
-		return pipeline.Fail(pipeline.Failure{
-			Code: CodeTooLarge, Message: fmt.Sprintf("%s has about %d tokens, the budget is %d", s.ID, s.TokenEstimate, c.cfg.Budget),
-		}), nil
+		return nil, fmt.Errorf("%s has about %d tokens, the budget is %d: %w", s.ID, s.TokenEstimate, c.cfg.Budget, ErrOverBudget)
 	}
-	data, err := c.cfg.Store.Original(ctx, in.Thread, s.ID)
+	data, err := c.cfg.Store.Original(ctx, thread, s.ID)
 	if err != nil {
-		return pipeline.Response{}, err
+		return nil, err
 	}
 	o := Original{ID: s.ID.String(), ContentType: s.ContentType, Content: string(data)}
 	if !utf8.Valid(data) {
 		o.Content, o.Encoding = base64.StdEncoding.EncodeToString(data), "base64"
 	}
-	doc, err := json.Marshal(o)
-	return pipeline.Reply(TagUnfolded, doc), err
+	return json.Marshal(o)
 }
 
 // find looks by id, or for the segment out of full view that is most relevant to

@@ -216,6 +216,23 @@ func SpecOf(in *Installed, m *manifest.Manifest, granted []string) supervisor.Sp
 	return spec
 }
 
+// Permits reports whether an agent may use a tool of another's: it was granted
+// tool:invoke:AGENT/TOOL, or is built in. An agent that is not approved may
+// nothing.
+func (h *Host) Permits(agent, toolID string) bool {
+	e, err := h.entry(agent)
+	if err != nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.installed == nil {
+		return true
+	}
+	_, approval, err := h.approved(e)
+	return err == nil && slices.Contains(approval.Permissions, permitInvoke+toolID)
+}
+
 // system is what every program needs to run at all. /etc as a whole holds
 // secrets that root may read, so it is not among it.
 var system = [...]string{
@@ -225,12 +242,13 @@ var system = [...]string{
 	"/etc/resolv.conf", "/etc/services", "/etc/ssl", "/etc/timezone",
 }
 
-// Forms of permissions that confinement knows. Others mean something to the
-// agent alone.
+// Forms of permissions that the node knows. Others mean something to the agent
+// alone.
 const (
 	permitRead    = "filesystem:read:"
 	permitWrite   = "filesystem:write:"
 	permitNetwork = "network:egress:"
+	permitInvoke  = "tool:invoke:" // what a pipeline's table may then have
 )
 
 // confinement is what the agent may reach: the system's programs, its own

@@ -39,6 +39,8 @@ const (
 	OSDataUnavailable   = "tool.data_unavailable"
 	OSFabrication       = "evidence.fabrication"
 	osHandlerFailed     = "handler.failed"
+	osMessageInvalid    = "message.invalid"
+	osDirectiveMissing  = "directive.missing"
 )
 
 // Kind is what went wrong: a row of the one error table (M-5).
@@ -86,9 +88,9 @@ func Table() []Row {
 	return []Row{
 		{KindInvalid, []string{
 			wire.CodeInvalidInput, wire.CodeInvalidMessage, wire.CodeInvalidOutput, wire.CodeOutputTooLarge, wire.CodeUnknownType,
-			wire.CodeWrongDirection, wire.CodeUnsupportedVersion, wire.CodeInvalidTool, wire.CodeManifestDrift, wire.CodeDuplicateCall,
+			wire.CodeWrongDirection, wire.CodeUnsupportedVersion, wire.CodeInvalidTool, wire.CodeManifestDrift, wire.CodeDuplicateCall, osMessageInvalid,
 		}, ValidationFailed, "execution_error", "400", MarketError, false},
-		{KindUnauthorized, []string{wire.CodeUnauthorized, wire.CodeRouteNotFound}, Unauthorized, "authz_denied", "400 no_route", MarketError, false},
+		{KindUnauthorized, []string{wire.CodeUnauthorized, wire.CodeRouteNotFound, osDirectiveMissing}, Unauthorized, "authz_denied", "400 no_route", MarketError, false},
 		{KindDeadline, []string{wire.CodeTimeout}, Timeout, "timeout", "", MarketError, true},
 		{KindCanceled, []string{wire.CodeCanceled}, Timeout, "execution_error", "", MarketError, false},
 		{KindUnavailable, []string{wire.CodeUnavailable}, SourceError, "capability_unavailable", "409", MarketError, true},

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
-	"strings"
 	"sync/atomic"
 
+	"github.com/lightwork-market/lightwork/agentruntime/message"
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/routing"
@@ -33,9 +32,9 @@ type Tool struct {
 	// hold a payload against them. A tool has both (AP-9.1.1).
 	Request, Response           json.RawMessage
 	CheckRequest, CheckResponse pipeline.Validate
-	// Do does one call and returns its output, or a *pipeline.HandlerError's
-	// Failure as error.
-	Do func(ctx context.Context, input []byte) ([]byte, error)
+	// Do does one call and returns its output, or a *Failure as error. at is the
+	// message's place.
+	Do func(ctx context.Context, input []byte, at pipeline.Context) ([]byte, error)
 }
 
 // Failure makes a structured failure an error that Do may return.
@@ -54,7 +53,12 @@ type Parts struct {
 	Journal       pipeline.Journal
 	Audit         pipeline.Audit
 	DirectiveLive func(ctx context.Context, id string) (bool, error)
-	Logger        *slog.Logger
+	// Holds reports whether the journal of a session has what evidence names;
+	// see message.Gate. Listeners that exchange messages need it.
+	Holds func(ctx context.Context, sessionID, ref string) (bool, error)
+	// Permits reports whether an agent may use another's tool. Nil: it may.
+	Permits func(agent, toolID string) bool
+	Logger  *slog.Logger
 }
 
 // Built is an organism at work. It does not change: a configuration that was
@@ -64,6 +68,8 @@ type Built struct {
 	Pipeline *pipeline.Pipeline
 	// Capabilities are what needs in natural language are matched with.
 	Capabilities []routing.Capability
+	// Messengers are the listeners that exchange messages, by name.
+	Messengers map[string]message.Agent
 
 	calls atomic.Uint64 // numbers the threads of called listeners
 }
@@ -104,7 +110,7 @@ func (b *builder) build() error {
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
 	}
-	if err := b.addAgents(); err != nil {
+	if err := errors.Join(b.addAgents(), b.addMessengers()); err != nil {
 		return err
 	}
 	for _, p := range b.o.Profiles {
@@ -116,7 +122,7 @@ func (b *builder) build() error {
 }
 
 func (b *builder) addTool(l Listener) error {
-	if l.Agent != nil {
+	if l.Agent != nil || l.Messages != nil {
 		return nil
 	}
 	t, err := b.parts.Tool(l.Handler)
@@ -127,8 +133,8 @@ func (b *builder) addTool(l Listener) error {
 	b.cfg.Schemas[l.PayloadClass], b.cfg.Schemas[answer] = t.CheckRequest, t.CheckResponse
 	b.cfg.Handlers = append(b.cfg.Handlers, pipeline.Handler{
 		Name: l.Name, Description: l.Description, Tags: []string{l.PayloadClass}, Outputs: []string{answer}, Peers: l.Peers, Tool: true,
-		Handle: func(ctx context.Context, p pipeline.Payload, _ pipeline.Context) (pipeline.Response, error) {
-			out, err := t.Do(ctx, p.Bytes)
+		Handle: func(ctx context.Context, p pipeline.Payload, at pipeline.Context) (pipeline.Response, error) {
+			out, err := t.Do(ctx, p.Bytes, at)
 			var failed *Failure
 			if errors.As(err, &failed) {
 				return pipeline.Fail(failed.Failure), nil
@@ -216,111 +222,4 @@ func (b *builder) profile(p Profile) pipeline.Profile {
 		out.Handlers = append(out.Handlers, ModelName)
 	}
 	return out
-}
-
-// addCallable makes the handler by which others call a thinking listener.
-func (b *builder) addCallable(l Listener) error {
-	schema, err := l.Callable.schema()
-	if err != nil {
-		return err
-	}
-	check, err := b.parts.Compile(schema)
-	if err != nil {
-		return fmt.Errorf("callable: %w", err)
-	}
-	tag := l.Name + CallSuffix
-	answer := tag + ResultSuffix
-	b.cfg.Schemas[tag], b.cfg.Schemas[answer] = check, thinker.Schemas("")[thinker.TagAnswer]
-	b.cfg.Handlers = append(b.cfg.Handlers, pipeline.Handler{
-		Name: tag, Description: l.Callable.Description, Tags: []string{tag}, Outputs: []string{answer}, Tool: true,
-		Handle: func(ctx context.Context, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
-			return b.out.call(ctx, l, answer, p.Bytes, c.Thread)
-		},
-	})
-	b.offer(l, l.Callable.Description, schema, tag, tag, answer)
-	return nil
-}
-
-func (c Callable) schema() (json.RawMessage, error) {
-	properties, required := map[string]any{}, []string{}
-	for _, p := range c.Parameters {
-		properties[p.Name] = map[string]string{"type": p.Type}
-		if p.Required {
-			required = append(required, p.Name)
-		}
-	}
-	return json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
-}
-
-// call runs a callable listener in a thread of its own. That is a child of the
-// caller's, with no more than the caller reaches and no more than the listener
-// needs; or, where the configuration grants a profile, a thread under that.
-func (b *Built) call(ctx context.Context, l Listener, answer string, args []byte, from pipeline.ThreadID) (pipeline.Response, error) {
-	thread, err := b.callee(l, from)
-	if err != nil {
-		return pipeline.Response{}, err
-	}
-	task, err := json.Marshal(thinker.Task{Task: taskText(l, args)})
-	if err != nil {
-		return pipeline.Response{}, err
-	}
-	came := pipeline.CallFrom(ctx)
-	out, err := thread.Submit(ctx, pipeline.Ingress{
-		Namespace: Namespace, Tag: l.PayloadClass, Payload: task, Sender: "caller:" + l.Name,
-		DirectiveID: came.DirectiveID, RequestID: came.RequestID, CorrelationID: came.CorrelationID, Stream: came.Stream,
-	})
-	thread.Finish(err == nil)
-	var failed *pipeline.HandlerError
-	switch {
-	case errors.As(err, &failed):
-		return pipeline.Fail(failed.Failure), nil
-	case errors.Is(err, pipeline.ErrRouteNotFound):
-		return pipeline.Fail(pipeline.Failure{Code: "route.not_found", Message: pipeline.ErrRouteNotFound.Error()}), nil
-	case err != nil:
-		return pipeline.Response{}, err
-	}
-	return pipeline.Reply(answer, out.Reply.Payload()), nil
-}
-
-func (b *Built) callee(l Listener, from pipeline.ThreadID) (*pipeline.Thread, error) {
-	segment := fmt.Sprintf("call-%d[%s]", b.calls.Add(1), l.Name)
-	parent, ok := b.Pipeline.Active(from)
-	if !ok {
-		return nil, fmt.Errorf("thread %s is not active", from)
-	}
-	if l.Callable.Profile != "" {
-		id, err := from.Child(segment)
-		if err != nil {
-			return nil, err
-		}
-		return b.Pipeline.Open(id, l.Callable.Profile)
-	}
-	keep := []string{l.PayloadClass, thinker.TagAnswer, thinker.TagRequest, thinker.TagResponse, pipeline.TagError, pipeline.TagAck}
-	for _, peer := range l.Peers {
-		p, _ := b.Listener(peer)
-		tag := p.PayloadClass
-		if p.Callable != nil {
-			tag = p.Name + CallSuffix
-		}
-		keep = append(keep, tag, tag+ResultSuffix)
-	}
-	return parent.Spawn(segment, pipeline.Keep(keep...))
-}
-
-// taskText translates a call to a task: the arguments by their names.
-func taskText(l Listener, args []byte) string {
-	var values map[string]json.RawMessage
-	if err := json.Unmarshal(args, &values); err != nil {
-		return string(args)
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s\n", l.Callable.Description)
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		var s string
-		if json.Unmarshal(values[name], &s) != nil {
-			s = string(values[name])
-		}
-		fmt.Fprintf(&text, "\n%s: %s", name, s)
-	}
-	return text.String()
 }

@@ -70,7 +70,7 @@ func build(t *testing.T, src string, script ...chat.Message) *world {
 		Tool: func(ref string) (Tool, error) {
 			return Tool{
 				Request: json.RawMessage(objectSchema), Response: json.RawMessage(objectSchema), CheckRequest: any, CheckResponse: any,
-				Do: func(_ context.Context, input []byte) ([]byte, error) {
+				Do: func(_ context.Context, input []byte, _ pipeline.Context) ([]byte, error) {
 					w.called = append(w.called, ref+" "+string(input))
 					return []byte(`{"did":"` + ref + `"}`), nil
 				},

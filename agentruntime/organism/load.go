@@ -94,6 +94,7 @@ type listenerDoc struct {
 	Peers               []string       `yaml:"peers"`
 	Ports               []int          `yaml:"ports"`
 	Agent               *thinker.Agent `yaml:"agent"`
+	Messages            *Messages      `yaml:"messages"`
 	Callable            *struct {
 		Description string `yaml:"description"`
 		Parameters  []struct {
@@ -211,7 +212,7 @@ func (p promptDoc) read(dir string) (string, error) {
 func (l listenerDoc) listener() Listener {
 	out := Listener{
 		Name: l.Name, PayloadClass: l.PayloadClass, Handler: l.Handler, Description: l.Description,
-		SemanticDescription: l.SemanticDescription, Usage: l.Usage, Peers: l.Peers, Ports: l.Ports, Agent: l.Agent,
+		SemanticDescription: l.SemanticDescription, Usage: l.Usage, Peers: l.Peers, Ports: l.Ports, Agent: l.Agent, Messages: l.Messages,
 	}
 	if c := l.Callable; c != nil {
 		out.Callable = &Callable{Description: c.Description, Requires: c.Requires, Profile: c.Profile}

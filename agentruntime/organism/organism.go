@@ -43,6 +43,8 @@ type Listener struct {
 	Ports []int
 	// Agent says how a listener thinks.
 	Agent *thinker.Agent
+	// Messages makes it an agent that exchanges messages.
+	Messages *Messages
 	// Callable offers a thinking listener to others as a tool.
 	Callable *Callable
 }
@@ -145,7 +147,7 @@ func (o *Organism) checkListener(at string, l Listener) error {
 	switch {
 	case l.Name == "":
 		return bad(at+".name", "is missing")
-	case l.PayloadClass == "":
+	case l.PayloadClass == "" && l.Messages == nil:
 		return bad(at+".payload_class", "is missing")
 	case l.Description == "":
 		return bad(at+".description", "is missing")
@@ -175,6 +177,9 @@ func (o *Organism) checkListener(at string, l Listener) error {
 		if err := o.checkAgent(at+".agent", *l.Agent); err != nil {
 			return err
 		}
+	}
+	if l.Messages != nil {
+		return o.checkMessages(at+".messages", l)
 	}
 	if l.Callable != nil {
 		return o.checkCallable(at+".callable", *l.Callable)

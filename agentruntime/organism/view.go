@@ -53,6 +53,13 @@ func (o *Organism) Views() []View {
 }
 
 func (l Listener) routes() []ViewRoute {
+	if l.Messages != nil {
+		var all []ViewRoute
+		for _, t := range l.Messages.Takes {
+			all = append(all, ViewRoute{Tag: t.Tag(), Handler: l.Name, Work: l.Handler, Peers: l.Peers})
+		}
+		return all
+	}
 	if l.Agent == nil {
 		return []ViewRoute{{Tag: l.PayloadClass, Handler: l.Name, Work: l.Handler, Peers: l.Peers}}
 	}

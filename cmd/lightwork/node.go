@@ -85,7 +85,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	if err := canServe(sup, routes); err != nil {
 		return err
 	}
-	if err := people.build(ctx, c, sup, log); err != nil {
+	if err := people.build(ctx, c, agents, sup, log); err != nil {
 		return err
 	}
 	cfg, err := providerConfigOf(c, key, k, m, run, log)

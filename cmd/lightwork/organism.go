@@ -46,12 +46,18 @@ func (c *config) organismFile() string { return c.path(c.Organism) }
 
 // parts are what organisms are built of on this node: tools of supervised
 // agents, and the model in a process of its own.
-func organismParts(sup *supervisor.Supervisor, k *kernel.Kernel, c *config, log *slog.Logger) organism.Parts {
+func organismParts(agents *host.Host, sup *supervisor.Supervisor, k *kernel.Kernel, c *config, log *slog.Logger) organism.Parts {
 	journal := k.PipelineLog(organismProfile)
 	p := organism.Parts{
-		Tool:    func(ref string) (organism.Tool, error) { return organismTool(sup, ref) },
+		Tool: func(ref string) (organism.Tool, error) {
+			if ref == unfoldTool {
+				return newUnfoldTool(k)
+			}
+			return organismTool(sup, ref)
+		},
 		Compile: compileCheck,
 		Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
+		Holds: k.Holds, Permits: agents.Permits,
 	}
 	if c.endpoint() != nil && c.Model.Name != "" {
 		p.Chat = func(ctx context.Context, r chat.Request, onText func(string)) (chat.Response, error) {
@@ -90,7 +96,7 @@ func organismTool(sup *supervisor.Supervisor, ref string) (organism.Tool, error)
 		if out.CheckResponse, err = compileCheck(out.Response); err != nil {
 			return out, err
 		}
-		out.Do = func(ctx context.Context, input []byte) ([]byte, error) {
+		out.Do = func(ctx context.Context, input []byte, _ pipeline.Context) ([]byte, error) {
 			return callTool(ctx, sup, agent, name, input, nil)
 		}
 		return out, nil
@@ -114,7 +120,11 @@ func callTool(ctx context.Context, sup *supervisor.Supervisor, agent, tool strin
 		RequestID: came.RequestID, CorrelationID: came.CorrelationID, CausationID: came.DirectiveID, OnStream: onChunk,
 	})
 	var failed *supervisor.Error
-	if errors.As(err, &failed) {
+	switch {
+	case errors.As(err, &failed) && failed.Code == wire.CodeRouteNotFound:
+		// The pipeline's table has the route; what is missing is the agent (K-2).
+		return nil, &organism.Failure{Failure: pipeline.Failure{Code: wire.CodeUnavailable, Message: agent + " is not running", Retryable: true}}
+	case errors.As(err, &failed):
 		return nil, &organism.Failure{Failure: pipeline.Failure{Code: failed.Code, Message: failed.Message, Retryable: failed.Retryable}}
 	}
 	return res.Output, err
@@ -140,7 +150,7 @@ func complete(ctx context.Context, sup *supervisor.Supervisor, r chat.Request, o
 
 // build reads the file and makes the organism. Threads that run in an earlier
 // one stay there.
-func (s *society) build(ctx context.Context, c *config, sup *supervisor.Supervisor, log *slog.Logger) error {
+func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *supervisor.Supervisor, log *slog.Logger) error {
 	if c.Organism == "" {
 		return nil
 	}
@@ -148,7 +158,7 @@ func (s *society) build(ctx context.Context, c *config, sup *supervisor.Supervis
 	if err != nil {
 		return usage("docs/thinking-agents.md has the shape", "%w", err)
 	}
-	built, err := organism.Build(o, organismParts(sup, s.k, c, log))
+	built, err := organism.Build(o, organismParts(agents, sup, s.k, c, log))
 	if err != nil {
 		return usage("lightwork tools list shows what the agents offer; a listener that thinks needs model.name", "%w", err)
 	}
@@ -200,16 +210,13 @@ func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.C
 		Namespace: organism.Namespace, Sender: personSender, DirectiveID: directive.ID, RequestID: id, CorrelationID: id,
 		Stream: func(channel, text string) { emit(host.CallEvent{Channel: channel, Text: text}) },
 	}
-	out, err := l.put(ctx, thread, req, talk.context(), in, emit)
+	out, err := l.put(ctx, thread, req, talk, in, emit)
 	thread.Finish(err == nil)
-	if err == nil {
-		err = talk.keep(ctx, req.Text, out)
-	}
-	return out, askError(err)
+	return out, askError(firstError(err, s.returned(ctx, thread, talk, req.Text, out, err)))
 }
 
 // put sends the need to the listener that was named, or to the one it fits.
-func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskRequest, said string, in pipeline.Ingress, emit func(host.CallEvent)) (json.RawMessage, error) {
+func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskRequest, t *talk, in pipeline.Ingress, emit func(host.CallEvent)) (json.RawMessage, error) {
 	if req.Listener == "" {
 		choice, out, err := l.router.Submit(ctx, thread, req.Text, in)
 		if choice.Name != "" {
@@ -221,9 +228,12 @@ func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskR
 	if !ok {
 		return nil, fmt.Errorf("listener %q: %w", req.Listener, pipeline.ErrRouteNotFound)
 	}
+	if to.Messages != nil {
+		return l.say(ctx, thread, to, req.Text, t, in)
+	}
 	in.Tag, in.Payload = to.PayloadClass, []byte(req.Text)
 	if to.Agent != nil {
-		task, err := json.Marshal(thinker.Task{Task: req.Text, Context: said})
+		task, err := json.Marshal(thinker.Task{Task: req.Text, Context: t.context()})
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 type pipelineCmd struct {
-	Show pipelineShowCmd `cmd:"" help:"Show the profiles, and what each may reach."`
+	Show     pipelineShowCmd     `cmd:"" help:"Show the profiles, and what each may reach."`
+	Messages pipelineMessagesCmd `cmd:"" help:"Show what agents said to each other."`
 }
 
 type pipelineShowCmd struct {

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/agentruntime/curator"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/organism"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/kernel"
@@ -51,21 +53,67 @@ func (t *talk) context() string {
 }
 
 // keep adds what was asked and answered, both or neither.
-func (t *talk) keep(ctx context.Context, asked string, answer []byte) error {
-	if t == nil {
-		return nil
-	}
+func (t *talk) keep(tx *kernel.Tx, asked string, answer []byte) error {
 	text := string(answer)
 	var said struct{ Text string }
 	if json.Unmarshal(answer, &said) == nil && said.Text != "" {
 		text = said.Text
 	}
-	return t.k.Update(ctx, func(tx *kernel.Tx) error {
-		for _, part := range []string{"The person said: " + asked, "The answer was: " + text} {
-			if _, err := tx.PutSegment(string(t.thread), "text/plain", []byte(part)); err != nil {
-				return fmt.Errorf("keep the conversation: %w", err)
+	for _, part := range []string{"The person said: " + asked, "The answer was: " + text} {
+		if _, err := tx.PutSegment(string(t.thread), "text/plain", []byte(part)); err != nil {
+			return fmt.Errorf("keep the conversation: %w", err)
+		}
+	}
+	return nil
+}
+
+// returned ends the thread of a question, with what its profile's journal
+// policy asks for, and keeps the answer in the conversation, in one step.
+func (s *society) returned(ctx context.Context, thread *pipeline.Thread, t *talk, asked string, answer []byte, failed error) error {
+	end := curator.Returned{Thread: thread.ID(), Failed: failed != nil}
+	if l := s.built.Load(); l != nil {
+		if p, ok := l.Profile(thread.Profile()); ok {
+			end.Retention = p.Retention
+		}
+	}
+	return s.k.Update(context.WithoutCancel(ctx), func(tx *kernel.Tx) error {
+		if failed == nil && t != nil {
+			if err := t.keep(tx, asked, answer); err != nil {
+				return err
 			}
 		}
-		return nil
+		err := tx.ReturnThread(end)
+		if errors.Is(err, kernel.ErrNotFound) {
+			return nil // no message passed, so there is no thread
+		}
+		return err
 	})
+}
+
+// unfoldTool is the tool by which a model reads what a conversation does not
+// show it, as the handler of a listener.
+const unfoldTool = "node/context-unfold"
+
+// newUnfoldTool makes it. It sees the conversation that its caller's question
+// belongs to, and no other.
+func newUnfoldTool(k *kernel.Kernel) (t organism.Tool, err error) {
+	c, err := curator.New(curator.Config{Store: k.ContextStore()})
+	if err != nil {
+		return t, err
+	}
+	t.Request, t.Response = json.RawMessage(curator.UnfoldSchema), json.RawMessage(curator.OriginalSchema)
+	if t.CheckRequest, err = compileCheck(t.Request); err != nil {
+		return t, err
+	}
+	if t.CheckResponse, err = compileCheck(t.Response); err != nil {
+		return t, err
+	}
+	t.Do = func(ctx context.Context, input []byte, at pipeline.Context) ([]byte, error) {
+		doc, err := c.Original(ctx, at.Thread.Parent(), input)
+		if code, ok := curator.CodeOf(err); ok {
+			return nil, &organism.Failure{Failure: pipeline.Failure{Code: code, Message: err.Error()}}
+		}
+		return doc, err
+	}
+	return t, nil
 }

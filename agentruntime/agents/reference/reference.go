@@ -1,4 +1,4 @@
-// Package reference is the reference agent: five small tools that show what
+// Package reference is the reference agent: six small tools that show what
 // an agent of the runtime protocol does, and that tests of the runtime use.
 package reference
 
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
+	"github.com/lightwork-market/lightwork/agentruntime/message"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 // ToolNames are the names of its tools.
-var ToolNames = [...]string{"hello_world", "stream_counter", "sleep", "invalid_input", "large_output"}
+var ToolNames = [...]string{"hello_world", "stream_counter", "sleep", "invalid_input", "large_output", message.Tool}
 
 // Run serves until ctx ends or the node goes away. The connection comes from
 // the environment that the node sets.
@@ -77,6 +78,12 @@ func Tools() []agent.Tool {
 			Handler:     largeOutput,
 			SideEffects: true,
 			Tags:        []string{"reference"},
+		},
+		{
+			Name: message.Tool, Description: "Takes part in messages: a question TOOL INPUT is answered with what the tool gives.",
+			InputSchema: json.RawMessage(message.ToolInputSchema), OutputSchema: json.RawMessage(message.ToolOutputSchema),
+			Handler: handleMessage,
+			Tags:    []string{"reference"},
 		},
 	}
 }

@@ -1,0 +1,152 @@
+package organism
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/message"
+	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+// Messages says which messages a listener takes part with. Its name is its
+// agent id, its handler the process's tool message.Tool.
+type Messages struct {
+	// Takes are the types that others may ask it with.
+	Takes []message.Type `yaml:"takes"`
+	// Gives are those that it answers with; none means response and gap.
+	Gives []message.Type `yaml:"gives"`
+}
+
+// Agent ids that no listener has.
+const (
+	// PersonID is who asks from outside, NodeID who says that the pipeline
+	// refused.
+	PersonID = "person"
+	NodeID   = "node"
+)
+
+func (o *Organism) checkMessages(at string, l Listener) error {
+	switch {
+	case l.Agent != nil || l.Callable != nil:
+		return bad(at, "is for a listener that does not think")
+	case l.PayloadClass != "":
+		return bad(at, "payload_class: messages have their own, leave it out")
+	case !strings.HasSuffix(l.Handler, "/"+message.Tool):
+		return bad(at, "the handler must be AGENT/%s", message.Tool)
+	case len(l.Messages.Takes) == 0:
+		return bad(at+".takes", "is missing")
+	case l.Name == PersonID || l.Name == NodeID:
+		return bad(at, "%q is no name for an agent", l.Name)
+	}
+	for i, t := range l.Messages.Takes {
+		if !slices.Contains(message.Types(), t) || t == message.TypeResponse || t == message.TypeError {
+			return bad(fmt.Sprintf("%s.takes[%d]", at, i), "%q is nothing to ask with", t)
+		}
+	}
+	for i, t := range l.Messages.Gives {
+		if !slices.Contains(message.Types(), t) {
+			return bad(fmt.Sprintf("%s.gives[%d]", at, i), "there is no message type %q", t)
+		}
+	}
+	return nil
+}
+
+// addMessengers makes the listeners that exchange messages.
+func (b *builder) addMessengers() error {
+	b.out.Messengers = map[string]message.Agent{}
+	for _, l := range b.o.Listeners {
+		if l.Messages != nil {
+			b.out.Messengers[l.Name] = message.Agent{AgentID: l.Name, InstanceID: wire.NewID()}
+		}
+	}
+	if len(b.out.Messengers) == 0 {
+		return nil
+	}
+	maps.Copy(b.cfg.Schemas, message.Schemas())
+	b.cfg.Keep = message.IsMessage
+	for _, l := range b.o.Listeners {
+		if l.Messages == nil {
+			continue
+		}
+		h, err := b.messenger(l)
+		if err != nil {
+			return fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+		b.cfg.Handlers = append(b.cfg.Handlers, h)
+	}
+	return nil
+}
+
+func (b *builder) messenger(l Listener) (pipeline.Handler, error) {
+	work, err := b.parts.Tool(l.Handler)
+	if err != nil {
+		return pipeline.Handler{}, err
+	}
+	cfg := message.Config{
+		Self: b.out.Messengers[l.Name], Description: l.Description, Takes: slices.Clone(l.Messages.Takes), Gives: slices.Clone(l.Messages.Gives),
+		Gate: message.Gate{Known: b.out.knows, Holds: b.parts.Holds, Now: time.Now}, Logger: b.parts.Logger,
+		Work: message.ToolWork(func(ctx context.Context, input []byte) ([]byte, error) {
+			out, err := work.Do(ctx, input, pipeline.Context{Self: l.Name})
+			if failed := (*Failure)(nil); errors.As(err, &failed) {
+				return nil, message.FromOS(failed.Code, failed.Message)
+			}
+			return out, err
+		}),
+	}
+	if len(cfg.Gives) == 0 {
+		cfg.Gives = []message.Type{message.TypeResponse, message.TypeGap}
+	}
+	if len(l.Peers) > 0 {
+		cfg.Takes = append(cfg.Takes, message.TypeError)
+	}
+	for _, name := range l.Peers {
+		if err := b.addPeer(&cfg, l, name); err != nil {
+			return pipeline.Handler{}, err
+		}
+	}
+	cfg.Takes, cfg.Gives = once(cfg.Takes), once(cfg.Gives)
+	return message.NewHandler(cfg)
+}
+
+// addPeer lets an agent ask another agent, or use a tool.
+func (b *builder) addPeer(cfg *message.Config, l Listener, name string) error {
+	if peer, _ := b.o.Listener(name); peer.Messages != nil {
+		cfg.Peers = append(cfg.Peers, name)
+		cfg.Takes = append(cfg.Takes, message.TypeResponse, message.TypeGap)
+		cfg.Gives = append(cfg.Gives, peer.Messages.Takes...)
+		return nil
+	}
+	tool, ok := b.tools[name]
+	if !ok {
+		return fmt.Errorf("peer %s thinks, and is not callable", name)
+	}
+	agent, _, _ := wire.ToolID(l.Handler).Split()
+	to, _ := b.o.Listener(name)
+	if b.parts.Permits != nil && !b.parts.Permits(agent, to.Handler) {
+		return fmt.Errorf("peer %s: %s has no permission tool:invoke:%s", name, agent, to.Handler)
+	}
+	cfg.Instruments = append(cfg.Instruments, message.Instrument{Name: tool.Handler, Tag: tool.Tag, Answer: tool.Answers[0]})
+	return nil
+}
+
+func once(types []message.Type) []message.Type {
+	var out []message.Type
+	for _, t := range types {
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// knows reports whether an agent id is one of this organism's (YE-V4).
+func (b *Built) knows(id string) bool {
+	_, ok := b.Messengers[id]
+	return ok || id == PersonID || id == NodeID
+}
