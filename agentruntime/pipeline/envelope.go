@@ -59,7 +59,9 @@ var (
 	namespaceForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$`)
 )
 
-// newEnvelope checks the structure: every field is there and has its form.
+// newEnvelope checks the structure: every field is there and has its form. The
+// thread's path was checked when the thread began, which is the one place it
+// comes from; to read it again for each message would make deep threads slow.
 func newEnvelope(h Header, payload []byte, maxPayload int) (Envelope, error) {
 	for _, f := range []struct {
 		name, value string
@@ -76,9 +78,6 @@ func newEnvelope(h Header, payload []byte, maxPayload int) (Envelope, error) {
 		if len(f.value) > maxNameLength || !f.form.MatchString(f.value) {
 			return Envelope{}, &MalformedError{f.name, "has a bad form"}
 		}
-	}
-	if _, err := ParseThreadID(string(h.Thread)); err != nil {
-		return Envelope{}, &MalformedError{"thread_id", err.Error()}
 	}
 	if len(payload) > maxPayload {
 		return Envelope{}, &MalformedError{"payload", fmt.Sprintf("has more than %d bytes", maxPayload)}

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
@@ -64,17 +63,24 @@ func (l *PipelineLog) Append(ctx context.Context, e pipeline.Entry) error {
 }
 
 // jobOfThread finds the job that a thread, or one above it, was made for; "" if
-// there is none.
+// there is none. A job's thread is root.job[ID], so only the first two of a path
+// are looked at, however deep it is.
 func (tx *Tx) jobOfThread(id string) (job string, err error) {
-	path, err := threadPath(id)
-	if err != nil {
-		return "", err
-	}
-	for _, above := range slices.Backward(path) {
-		err := tx.QueryRow("SELECT request_id FROM job_orders WHERE thread_id = ?", above).Scan(&job)
+	end := 0
+	for range 2 {
+		n := labelLen(id[end:])
+		if n == 0 {
+			return "", fmt.Errorf("thread id %.80q: %w", id, ErrInvalid)
+		}
+		end += n
+		err := tx.QueryRow("SELECT request_id FROM job_orders WHERE thread_id = ?", id[:end]).Scan(&job)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return job, err
 		}
+		if end == len(id) {
+			break
+		}
+		end++ // the dot
 	}
 	return "", nil
 }

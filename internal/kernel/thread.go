@@ -114,16 +114,26 @@ func (tx *Tx) CreateThread(id, profile string) error {
 // EnsureThread creates the thread and those above it that are missing, all with
 // profile. A thread that exists is left as it is.
 func (tx *Tx) EnsureThread(id, profile string) error {
+	// One that exists has all those above it: the cost must not grow with depth.
+	if _, err := tx.threadState(id); !errors.Is(err, ErrNotFound) {
+		return err
+	}
 	path, err := threadPath(id)
 	if err != nil {
 		return err
 	}
-	for _, id := range path {
-		_, err := tx.threadState(id)
-		if errors.Is(err, ErrNotFound) {
-			err = tx.CreateThread(id, profile)
+	// Up to what exists, and down again.
+	from := len(path) - 1
+	for ; from > 0; from-- {
+		if _, err := tx.threadState(path[from-1]); !errors.Is(err, ErrNotFound) {
+			if err != nil {
+				return err
+			}
+			break
 		}
-		if err != nil {
+	}
+	for _, id := range path[from:] {
+		if err := tx.CreateThread(id, profile); err != nil {
 			return err
 		}
 	}
