@@ -52,36 +52,46 @@ func GenerateKey() (*Key, error) {
 	return newKey(secret.Serialize())
 }
 
-// LoadKey reads a key file: one line, hex or nsec. A file with any permission
-// for group or others is refused with ErrKeyMode.
+// LoadKey reads a key file: one line, hex or nsec. Errors are those of
+// ReadKeyFile and ParseKey.
 func LoadKey(path string) (*Key, error) {
-	f, err := os.Open(path)
+	text, err := ReadKeyFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("load key: %w", err)
+		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat() // of the open file: the name may change its meaning
-	if err != nil {
-		return nil, fmt.Errorf("load key: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("load key: %s is not a file", path)
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("load key: %w: %s has mode %04o; run: chmod 600 %s", ErrKeyMode, path, mode, path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("load key: %w", err)
-	}
-	if len(text) > maxKeyFile {
-		return nil, fmt.Errorf("load key: %s: %w", path, ErrKeyFormat)
-	}
-	k, err := ParseKey(strings.TrimSpace(string(text)))
+	k, err := ParseKey(text)
 	if err != nil {
 		return nil, fmt.Errorf("load key: %s: %w", path, err)
 	}
 	return k, nil
+}
+
+// ReadKeyFile reads what a key file holds, without surrounding space. A file
+// with any permission for group or others is refused with ErrKeyMode.
+func ReadKeyFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("load key: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat() // of the open file: the name may change its meaning
+	if err != nil {
+		return "", fmt.Errorf("load key: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("load key: %s is not a file", path)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return "", fmt.Errorf("load key: %w: %s has mode %04o; run: chmod 600 %s", ErrKeyMode, path, mode, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err != nil {
+		return "", fmt.Errorf("load key: %w", err)
+	}
+	if len(text) > maxKeyFile {
+		return "", fmt.Errorf("load key: %s: %w", path, ErrKeyFormat)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // ParseKey reads a secret key in hex (either case) or as nsec. The error never
@@ -115,14 +125,26 @@ func newKey(secret []byte) (*Key, error) {
 	}, nil
 }
 
-// WriteFile writes the key in hex to a new file of mode 0600, durably. It
-// never replaces a file.
-func (k *Key) WriteFile(path string) error {
+// WriteFile writes the key in hex to a new file, by WriteKeyFile.
+func (k *Key) WriteFile(path string) error { return WriteKeyFile(path, k.secret()) }
+
+// NSEC is the secret key as nsec, to be shown only to who asked for it.
+func (k *Key) NSEC() (string, error) {
+	text, err := nip19.EncodePrivateKey(k.secret())
+	if err != nil {
+		return "", errors.New("encode key") // the cause may quote the key
+	}
+	return text, nil
+}
+
+// WriteKeyFile writes the text to a new file of mode 0600, durably. It never
+// replaces a file.
+func WriteKeyFile(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("write key: %w", err)
 	}
-	_, err = f.WriteString(k.secret() + "\n")
+	_, err = f.WriteString(text + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write key: %w", errors.Join(err, os.Remove(path)))
 	}

@@ -34,6 +34,7 @@ var rooms = map[string][]string{
 
 	"relay/nip01":  {},
 	"relay":        {"hashing", "relay/nip01"},
+	"relay/bunker": {"relay", "relay/nip01"},
 	"relay/server": {"hashing", "relay/nip01", "internal/sqlite"},
 
 	// Node and agent share frame and wire, and nothing else.

@@ -1,0 +1,181 @@
+// Package bunker is the client side of NIP-46: events are signed by a key that
+// lives elsewhere, and is reached over relays.
+//
+// The signer is not trusted further than it must be. Its answers are bounded
+// and parsed strictly, what it signed is held against what it was asked to
+// sign and against the key it had when it was connected, and a signer that is
+// slow or silent costs the caller a timeout and nobody else anything.
+package bunker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/nip01"
+)
+
+// kindRPC is the kind of questions and answers; relays do not store it.
+const kindRPC = 24133
+
+// The methods of NIP-46 that are used.
+const (
+	methodConnect   = "connect"
+	methodPublicKey = "get_public_key"
+	methodSign      = "sign_event"
+	methodEncrypt   = "nip44_encrypt"
+	methodDecrypt   = "nip44_decrypt"
+)
+
+// Config is what a client may have beside its session.
+type Config struct {
+	Log     *slog.Logger  // nil discards
+	Timeout time.Duration // for one answer; 30 s
+	// Approve is told the page on which the signer's owner has to agree before
+	// an answer comes, already printable; nil logs it. It must not block.
+	Approve func(page string)
+}
+
+// Client asks one signer. Its methods may be called from many goroutines, also
+// before Serve runs: they then wait for it.
+type Client struct {
+	session Session
+	cfg     Config
+	pool    *relay.Pool
+	ready   chan struct{} // closed once answers can be heard
+	ended   chan struct{} // closed when Serve has returned
+	garbage atomic.Int64  // answers that could not be read
+
+	mu      sync.Mutex
+	lastID  uint64
+	pending map[string]chan answer // by the question's id; capacity 1
+}
+
+var _ relay.Signer = (*Client)(nil)
+
+// New makes a client of the session. Serve connects it.
+func New(s Session, cfg Config) (*Client, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 30 * time.Second
+	}
+	if cfg.Approve == nil {
+		log := cfg.Log
+		cfg.Approve = func(page string) { log.Warn("the remote signer waits for its owner", "page", page) }
+	}
+	pool, err := relay.NewPool(relay.Config{URLs: s.Relays, Log: cfg.Log})
+	if err != nil {
+		return nil, fmt.Errorf("remote signer: %w", err)
+	}
+	return &Client{
+		session: s, cfg: cfg, pool: pool,
+		ready: make(chan struct{}), ended: make(chan struct{}), pending: map[string]chan answer{},
+	}, nil
+}
+
+// Serve keeps the signer's relays connected until ctx ends. It is called once.
+func (c *Client) Serve(ctx context.Context) error {
+	defer close(c.ended)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.pool.Serve(ctx) })
+	g.Go(func() error { return c.listen(ctx) })
+	return g.Wait()
+}
+
+// PublicKey is the key that the signer signs with, hex. It is known without
+// asking, so a node can start while its signer is away.
+func (c *Client) PublicKey() string { return c.session.User }
+
+// Status describes the signer's relays.
+func (c *Client) Status() []relay.RelayStatus { return c.pool.Status() }
+
+// Sign has the event signed: exactly this one, by exactly our key. The errors
+// are those of this package.
+func (c *Client) Sign(ctx context.Context, ev *nostr.Event) error {
+	if !slices.Contains(c.session.Kinds, ev.Kind) {
+		return fmt.Errorf("sign kind %d: %w; connect it anew with that kind", ev.Kind, ErrKind)
+	}
+	want := *ev
+	want.PubKey = c.session.User
+	want.Sig = ""
+	want.ID = nip01.ID(&want)
+	doc, err := wordEvent(&want)
+	if err != nil {
+		return err
+	}
+	text, err := c.ask(ctx, methodSign, doc)
+	if err != nil {
+		return fmt.Errorf("sign kind %d: %w", ev.Kind, err)
+	}
+	if want.Sig, err = signature(text, &want); err != nil {
+		return fmt.Errorf("sign kind %d: %w", ev.Kind, err)
+	}
+	if err := nip01.Verify(&want); err != nil {
+		return fmt.Errorf("sign kind %d: %w: %w", ev.Kind, ErrOtherEvent, err)
+	}
+	*ev = want
+	return nil
+}
+
+// NIP44Encrypt has a text sealed for the peer (hex).
+func (c *Client) NIP44Encrypt(ctx context.Context, peer, text string) (string, error) {
+	return c.ask(ctx, methodEncrypt, peer, text)
+}
+
+// NIP44Decrypt has opened what the peer sealed for our key.
+func (c *Client) NIP44Decrypt(ctx context.Context, peer, sealed string) (string, error) {
+	return c.ask(ctx, methodDecrypt, peer, sealed)
+}
+
+// Connect introduces us to the signer at an address, asks it for permission to
+// have these kinds signed, and pins the key that it will sign with.
+func Connect(ctx context.Context, at Address, kinds []int, cfg Config) (Session, error) {
+	client, err := relay.GenerateKey()
+	if err != nil {
+		return Session{}, err
+	}
+	s := Session{Signer: at.Signer, Relays: at.Relays, Kinds: kinds, client: client}
+	c, err := New(s, cfg)
+	if err != nil {
+		return Session{}, err
+	}
+	serve, stop := context.WithCancel(ctx)
+	var g errgroup.Group
+	g.Go(func() error { return c.Serve(serve) })
+	s.User, err = c.introduce(ctx, at)
+	stop()
+	_ = g.Wait() // ended because it was told to
+	if err != nil {
+		return Session{}, fmt.Errorf("connect to %s: %w", at, err)
+	}
+	return s, nil
+}
+
+func (c *Client) introduce(ctx context.Context, at Address) (user string, err error) {
+	said, err := c.ask(ctx, methodConnect, at.Signer, at.secret, permissions(c.session.Kinds))
+	if err != nil {
+		return "", err
+	}
+	if said != "ack" && (at.secret == "" || said != at.secret) {
+		return "", fmt.Errorf("%w: it neither says ack nor the secret", ErrAnswer)
+	}
+	if user, err = c.ask(ctx, methodPublicKey); err != nil {
+		return "", err
+	}
+	user = strings.ToLower(user)
+	if !nostr.IsValidPublicKey(user) {
+		return "", fmt.Errorf("%w: it has no public key", ErrAnswer)
+	}
+	return user, nil
+}
