@@ -167,11 +167,14 @@ type Kinds struct {
 // Config is all a provider needs.
 type Config struct {
 	Signer Signer
-	Store  Store
-	Wallet Wallet // nil: only free jobs
-	Market Market
-	Runner Runner
-	Log    *slog.Logger
+	// SignLater is for a signer that can be slow, away or unwilling: no step of
+	// a job waits for it; events are signed as they go out.
+	SignLater bool
+	Store     Store
+	Wallet    Wallet // nil: only free jobs
+	Market    Market
+	Runner    Runner
+	Log       *slog.Logger
 
 	// RootSecret derives preimages; 32 bytes, never logged.
 	RootSecret []byte

@@ -40,6 +40,13 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 		return err
 	}
 	if n < p.cfg.RequiredOKs {
+		refused, err := p.signerRefused(ctx, job)
+		if err != nil {
+			return err
+		}
+		if refused {
+			return p.giveBack(ctx, job, StateFailed, Reason{CodeInternal, "the result could not be signed"})
+		}
 		if time.Since(job.StateAt) > placeTTL {
 			p.load.leave(job.RequestID) // it goes on, but in nobody's way
 		}

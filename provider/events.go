@@ -24,9 +24,14 @@ const (
 	eventBytes = 60 << 10
 )
 
-// sign makes an event of ours, now.
+// sign makes an event of ours, now; one without its signature where the key
+// is elsewhere.
 func (p *Provider) sign(ctx context.Context, kind int, tags nostr.Tags, content string) (nostrEvent, error) {
 	ev := nostrEvent{Kind: kind, CreatedAt: nostr.Timestamp(time.Now().Unix()), Tags: tags, Content: content}
+	if p.cfg.SignLater {
+		p.compose(&ev)
+		return ev, nil
+	}
 	if err := p.cfg.Signer.Sign(ctx, &ev); err != nil {
 		return ev, fmt.Errorf("sign kind %d: %w", kind, err)
 	}
@@ -138,11 +143,11 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 			return nil, err
 		}
 		r.EventID, r.Event = ev.ID, out.Event
-		if len(out.Event) <= eventBytes {
+		if len(out.Event) <= p.maxEvent() {
 			break
 		}
 	}
-	if len(out.Event) > eventBytes {
+	if len(out.Event) > p.maxEvent() {
 		return nil, errTooLarge
 	}
 	events := []OutEvent{out}

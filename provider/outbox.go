@@ -15,6 +15,7 @@ import (
 type outbox struct {
 	store  Store
 	market Market
+	signer Signer
 	log    *slog.Logger
 	// before makes true what a result event says; it is not published until then.
 	before func(ctx context.Context, requestID, eventID string) error
@@ -23,6 +24,8 @@ type outbox struct {
 
 	fresh chan OutEvent
 	brief chan func(context.Context) (nostrEvent, error)
+	// unsigned wait for a remote signer.
+	unsigned chan unsigned
 
 	mu       sync.Mutex
 	inflight map[string]bool // by event id
@@ -37,11 +40,11 @@ const (
 	firstResult, lastResult = 6000, 6999 // kinds of NIP-90 results
 )
 
-func newOutbox(s Store, m Market, log *slog.Logger, before func(context.Context, string, string) error, told func(string)) *outbox {
+func newOutbox(s Store, m Market, signer Signer, log *slog.Logger, before func(context.Context, string, string) error, told func(string)) *outbox {
 	return &outbox{
-		store: s, market: m, log: log, before: before, told: told,
+		store: s, market: m, signer: signer, log: log, before: before, told: told,
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
-		inflight: map[string]bool{},
+		unsigned: make(chan unsigned, 4*outboxBatch), inflight: map[string]bool{},
 	}
 }
 
@@ -68,7 +71,9 @@ func (o *outbox) offer(make func(context.Context) (nostrEvent, error)) {
 func (o *outbox) serve(ctx context.Context) error {
 	workers := new(errgroup.Group)
 	workers.SetLimit(outboxWorkers)
-	defer func() { _ = workers.Wait() }()
+	signers := new(errgroup.Group)
+	o.serveUnsigned(ctx, signers)
+	defer func() { _, _ = workers.Wait(), signers.Wait() }()
 	workers.Go(func() error { o.serveBrief(ctx); return nil })
 	tick := time.NewTicker(outboxRetry)
 	defer tick.Stop()
@@ -90,6 +95,9 @@ func (o *outbox) serveBrief(ctx context.Context) {
 		select {
 		case make := <-o.brief:
 			ev, err := make(ctx)
+			if err == nil {
+				err = o.signBrief(ctx, &ev)
+			}
 			if err != nil {
 				o.log.Warn("partial output", "err", err)
 				continue
@@ -127,23 +135,34 @@ func (o *outbox) publish(ctx context.Context, workers *errgroup.Group, out OutEv
 	if busy {
 		return
 	}
+	var ev nostrEvent
+	if err := json.Unmarshal(out.Event, &ev); err != nil {
+		o.log.Error("queued event unreadable", "event", out.EventID, "err", err)
+		return // and stays in flight: it will not get better
+	}
+	if out.Sig != "" {
+		ev.Sig = out.Sig
+	}
+	if ev.Sig == "" {
+		o.later(out, ev)
+		return
+	}
 	workers.Go(func() error {
-		defer func() {
-			o.mu.Lock()
-			delete(o.inflight, out.EventID)
-			o.mu.Unlock()
-		}()
-		o.publishOne(ctx, out)
+		defer o.landed(out.EventID)
+		o.publishOne(ctx, out, ev)
 		return nil
 	})
 }
 
-func (o *outbox) publishOne(ctx context.Context, out OutEvent) {
-	var ev nostrEvent
-	if err := json.Unmarshal(out.Event, &ev); err != nil {
-		o.log.Error("queued event unreadable", "event", out.EventID, "err", err)
-		return
-	}
+// landed notes that an event is with nobody: the next look at the store finds
+// it, if it is still pending.
+func (o *outbox) landed(eventID string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.inflight, eventID)
+}
+
+func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
 	if ev.Kind >= firstResult && ev.Kind <= lastResult && out.RequestID != "" {
 		if err := o.before(ctx, out.RequestID, out.EventID); err != nil {
 			if ctx.Err() == nil {

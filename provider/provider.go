@@ -93,7 +93,7 @@ func New(cfg Config) (*Provider, error) {
 	p.uploading = make(chan struct{}, uploadsAtOnce)
 	p.slots = make(chan struct{}, p.limits.Concurrent)
 	p.intakes.SetLimit(intakeWorkers)
-	p.outbox = newOutbox(cfg.Store, cfg.Market, p.log, p.uploadFirst, p.wake)
+	p.outbox = newOutbox(cfg.Store, cfg.Market, cfg.Signer, p.log, p.uploadFirst, p.wake)
 	return p, nil
 }
 

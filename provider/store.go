@@ -135,6 +135,8 @@ type OutEvent struct {
 	RequestID string // "" for events of no job
 	Relays    []string
 	Required  int // how many relays must say OK
+	// Sig is the signature of an event that was queued without one.
+	Sig string
 }
 
 // Pending is a queued event that some relay has not confirmed.
@@ -224,6 +226,8 @@ type Store interface {
 	// PendingEvents lists queued events not yet confirmed by all their relays
 	// and younger than maxAge, oldest first.
 	PendingEvents(ctx context.Context, maxAge time.Duration, limit int) ([]Pending, error)
+	// SetSignature records the signature of an event that was queued without one.
+	SetSignature(ctx context.Context, eventID, sig string) error
 	// AddAcks records what relays said.
 	AddAcks(ctx context.Context, acks ...Ack) error
 	// Acks lists what relays said of the events of one job.

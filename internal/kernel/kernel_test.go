@@ -274,7 +274,9 @@ func fill(t *testing.T, k *testKernel) {
 	s := k.ProviderStore("p")
 	j := testJob("fill", "prepay")
 	toState(t, s, j, "delivering")
-	must(t, s.AddAcks(t.Context(), acksOf(t, s)...))
+	acks := acksOf(t, s)
+	must(t, s.AddAcks(t.Context(), acks...))
+	must(t, s.SetSignature(t.Context(), acks[0].EventID, strings.Repeat("5", 128)))
 	must(t, s.Settle(t.Context(), j.RequestID, settled(j), issuer(j)))
 	for sequence, want := range map[int64]bool{7: true, 1: false} {
 		if adopted, err := s.AdoptReceipt(t.Context(), sequence, hashing.Bytes([]byte("signed elsewhere"))); err != nil || adopted != want && sequence == 1 {

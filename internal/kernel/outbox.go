@@ -18,7 +18,8 @@ type OutEvent struct {
 	RequestID string // the job it belongs to, or ""
 	Purpose   string // what it is, for people; may be ""
 	Relays    []string
-	Required  int // how many relays must say OK
+	Required  int    // how many relays must say OK
+	Sig       string // of an event that was signed after it was queued
 }
 
 // PendingEvent is an event that some relay has yet to confirm.
@@ -117,8 +118,8 @@ func (tx *Tx) Confirmed(eventID string) (int, error) {
 // oldest first.
 func (tx *Tx) Pending(since time.Time, limit int) ([]PendingEvent, error) {
 	rows, err := tx.Query(`SELECT o.event_id, o.event, o.request_id, o.purpose, o.required_oks, o.created_ms,
-			(SELECT attempts FROM outbox_current c WHERE c.event_id = o.event_id)
-		FROM outbox_open p JOIN outbox o ON o.seq = p.seq
+			(SELECT attempts FROM outbox_current c WHERE c.event_id = o.event_id), coalesce(s.sig, '')
+		FROM outbox_open p JOIN outbox o ON o.seq = p.seq LEFT JOIN event_signatures s ON s.event_id = o.event_id
 		WHERE p.created_ms > ? ORDER BY p.created_ms, p.seq LIMIT ?`, since.UnixMilli(), limit)
 	if err != nil {
 		return nil, fmt.Errorf("read outbox: %w", err)
@@ -129,7 +130,7 @@ func (tx *Tx) Pending(since time.Time, limit int) ([]PendingEvent, error) {
 		var p PendingEvent
 		var request sql.NullString
 		var ms int64
-		if err := rows.Scan(&p.EventID, &p.Event, &request, &p.Purpose, &p.Required, &ms, &p.Attempts); err != nil {
+		if err := rows.Scan(&p.EventID, &p.Event, &request, &p.Purpose, &p.Required, &ms, &p.Attempts, &p.Sig); err != nil {
 			return nil, fmt.Errorf("read outbox: %w", err)
 		}
 		p.RequestID, p.QueuedAt = request.String, fromMs(ms)

@@ -93,7 +93,7 @@ func (s *ProviderStore) PendingEvents(ctx context.Context, maxAge time.Duration,
 		for _, p := range pending {
 			list = append(list, provider.Pending{
 				OutEvent: provider.OutEvent{
-					EventID: p.EventID, Event: p.Event, RequestID: p.RequestID, Relays: p.Relays, Required: p.Required,
+					EventID: p.EventID, Event: p.Event, RequestID: p.RequestID, Relays: p.Relays, Required: p.Required, Sig: p.Sig,
 				},
 				Confirmed: p.Confirmed, Attempts: p.Attempts, QueuedAt: p.QueuedAt,
 			})

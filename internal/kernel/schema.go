@@ -24,6 +24,9 @@ var sealedSQL string
 //go:embed schema/context.sql
 var contextSQL string
 
+//go:embed schema/signatures.sql
+var signaturesSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -37,6 +40,7 @@ func migrations() []string {
 		headsSQL + appendOnly("receipt_heads"),
 		sealedSQL + appendOnly("purchase_sealed"),
 		contextSQL + appendOnly("context_segments", "context_states"),
+		signaturesSQL + appendOnly("event_signatures"),
 	}
 }
 

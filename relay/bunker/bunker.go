@@ -109,7 +109,7 @@ func (c *Client) Sign(ctx context.Context, ev *nostr.Event) error {
 	want := *ev
 	want.PubKey = c.session.User
 	want.Sig = ""
-	want.ID = nip01.ID(&want)
+	want.ID = want.GetID()
 	doc, err := wordEvent(&want)
 	if err != nil {
 		return err
