@@ -42,6 +42,8 @@ func providerErr(err error) error {
 		return fmt.Errorf("%w: %w", provider.ErrNotFound, err)
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrDuplicate), sqlite.IsUnique(err):
 		return fmt.Errorf("%w: %w", provider.ErrConflict, err)
+	case errors.Is(err, sqlite.ErrCommit), errors.Is(err, sqlite.ErrReadOnly):
+		return fmt.Errorf("%w: %w", provider.ErrStoreFailed, err)
 	}
 	return err
 }
