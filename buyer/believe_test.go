@@ -95,7 +95,6 @@ func TestFalseResultsAreNotBelieved(t *testing.T) {
 	digest := hashing.Bytes([]byte("blob")).String()
 	for name, change := range map[string]func(*answer){
 		"another job":            func(a *answer) { a.set("job_hash", digest) },
-		"no job":                 func(a *answer) { a.set("job_hash") },
 		"another request inside": func(a *answer) { a.set("request", `{"kind":5050,"content":"","tags":[],"created_at":1,"pubkey":"aa"}`) },
 		"no request inside":      func(a *answer) { a.set("request", "none") },
 		"another output":         func(a *answer) { a.set("output_hash", digest) },

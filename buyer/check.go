@@ -152,7 +152,11 @@ func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
 		want["quote_hash"] = hashing.Bytes(p.Quote).String()
 	}
 	for name, value := range want {
-		if t := ev.Tags.Find(name); t == nil || t[1] != value {
+		t := ev.Tags.Find(name)
+		if t == nil && mayBeUnbound(p, ev) {
+			continue
+		}
+		if t == nil || t[1] != value {
 			return bad("%s differs", name)
 		}
 	}
@@ -229,7 +233,8 @@ func checkWorth(p Purchase) error {
 
 // checkOutput checks the result document itself: its schema, that it is the one
 // that was signed for, and that it answers the request we signed.
-func checkOutput(p Purchase, signed hashing.Digest, output []byte) (*schemas.Result, error) {
+// signed is nil where the event names no hash and may do so.
+func checkOutput(p Purchase, signed *hashing.Digest, output []byte) (*schemas.Result, error) {
 	bad := func(err error) (*schemas.Result, error) { return nil, &MismatchError{"result", err.Error()} }
 	s, req, err := typedRequest(p)
 	if err != nil {
@@ -239,7 +244,7 @@ func checkOutput(p Purchase, signed hashing.Digest, output []byte) (*schemas.Res
 	if err != nil {
 		return bad(err)
 	}
-	if signed != res.OutputHash {
+	if signed != nil && *signed != res.OutputHash {
 		return bad(errors.New("output_hash differs from the output"))
 	}
 	if err := req.CheckResult(res); err != nil {
@@ -255,6 +260,9 @@ func typedRequest(p Purchase) (*schemas.Schema, *schemas.Request, error) {
 		return nil, nil, fmt.Errorf("stored request: %w", err)
 	}
 	typed, err := receipts.RequestOf(asked.Tags)
+	if err != nil && p.Outside {
+		typed, err = receipts.UntypedOf(asked.Tags)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("stored request: %w", err)
 	}

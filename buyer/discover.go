@@ -41,6 +41,11 @@ type Listing struct {
 	Completed      int                        `json:"jobs_completed"`
 	SuccessRate    float64                    `json:"success_rate"`
 	UpdatedAt      time.Time                  `json:"updated_at"`
+	// Outside: a program that knows NIP-90 alone. It quotes nothing, and is paid
+	// only by those who say that they buy outside.
+	Outside bool `json:"outside"`
+	// Amount is what an outside provider says of its price, in its own words.
+	Amount string `json:"amount,omitempty"`
 }
 
 // announced is the part of a 31990's content that we read; the rest is ignored.
@@ -94,6 +99,9 @@ func (c *Client) Discover(ctx context.Context, schemaID, provider string) ([]Lis
 		}
 	}
 	slices.SortFunc(list, func(a, b Listing) int {
+		if a.Outside != b.Outside {
+			return map[bool]int{true: 1, false: -1}[a.Outside]
+		}
 		if a.PerMinuteMsats != b.PerMinuteMsats {
 			return int(min(max(a.PerMinuteMsats-b.PerMinuteMsats, -1), 1))
 		}
@@ -144,11 +152,17 @@ func (l Listing) PriceMsats(schema schemas.ID, limit time.Duration) (int64, bool
 func listing(ev nostr.Event) (Listing, bool) {
 	var a announced
 	age := time.Since(ev.CreatedAt.Time())
-	if len(ev.Content) > announcementMax || age > announcementAge || age < -announcementAhead || json.Unmarshal([]byte(ev.Content), &a) != nil {
+	if len(ev.Content) > announcementMax || age > announcementAge || age < -announcementAhead {
 		return Listing{}, false
 	}
 	npub, err := receipts.Npub(ev.PubKey)
-	if err != nil || len(a.Capabilities.SupportedJobs) == 0 || a.Pricing.SandboxMin < 0 {
+	if err != nil {
+		return Listing{}, false
+	}
+	if json.Unmarshal([]byte(ev.Content), &a) != nil || len(a.Capabilities.SupportedJobs) == 0 {
+		return outsideListing(ev, npub), true
+	}
+	if a.Pricing.SandboxMin < 0 {
 		return Listing{}, false
 	}
 	return Listing{
@@ -156,5 +170,6 @@ func listing(ev nostr.Event) (Listing, bool) {
 		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Modes: a.Lightwork.Modes,
 		HostImage: a.Lightwork.HostImage, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network,
 		Completed: a.Stability.JobsCompleted, SuccessRate: a.Stability.SuccessRate, UpdatedAt: ev.CreatedAt.Time().UTC(),
+		Outside: len(a.Lightwork.Modes) == 0,
 	}, true
 }

@@ -61,6 +61,7 @@ type follower struct {
 	heard    time.Time     // the provider's last event; zero if none came
 	kept     int           // feedback events stored by this Follow
 	free     *offer        // what a free job's result must be bound to
+	ended    bool          // the provider said that it is done, and signed no receipt
 	late     []nostr.Event // receipts that came before their result
 	postpay  *nostr.Event  // a request for payment that came before the result
 	paidAt   time.Time     // when we learned of it
@@ -286,17 +287,18 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 		}
 	}
 	switch status[1] {
-	case "payment-required":
+	case "payment-required", "payment_required": // the latter is NDK's
 		return f.paymentRequired(ctx, p, ev)
 	case "processing":
 		if err := f.freeQuote(p, ev); err != nil {
 			return f.distrust(ev, err)
 		}
-		f.say("provider", "processing", 0, "", "")
+		f.say("provider", "processing", 0, "", progressText(info, ev.Content))
 	case "partial":
 		f.partial(ev)
 	case "success":
 		f.say("provider", "success", 0, "", "")
+		f.ended = f.ended || !namesMore(ev, p.RequestID)
 	case "error":
 		f.say("provider", "error", 0, "", info)
 		return f.refused(ctx, p, info)
@@ -307,7 +309,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 // freeQuote takes the quote of a job that nobody pays for, which comes with the
 // first word about it.
 func (f *follower) freeQuote(p Purchase, ev nostr.Event) error {
-	if ev.Content == "" || p.Attempt != nil {
+	if p.Attempt != nil || !isQuote(ev.Content) {
 		return nil
 	}
 	o, err := f.c.checkQuote(p, ev.Content)
@@ -338,7 +340,7 @@ func (f *follower) partial(ev nostr.Event) {
 		Text  string `json:"text"`
 	}
 	if json.Unmarshal([]byte(ev.Content), &part) != nil {
-		return
+		part.Text = ev.Content // any words, from other programs
 	}
 	if part.Text != "" {
 		f.say("provider", "partial", 0, "", clean(part.Text))
@@ -384,6 +386,9 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if f.c.cfg.Wallet == nil {
 		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "payment required, and no wallet is configured")
 	}
+	if p.Outside && !isQuote(ev.Content) {
+		return f.payBare(ctx, p, ev)
+	}
 	o, err := f.c.checkOffer(p, ev, f.network)
 	if err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
@@ -397,8 +402,8 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if o.quote.Mode == receipts.ModePostpay {
 		if sealed {
 			err = receipts.CheckSealedEvent(p.SealedEvent, p.Provider, p.RequestID, o.hash)
-		} else {
-			err = checkWorth(p)
+		} else if err = checkWorth(p); err == nil && !p.Bound() {
+			err = &MismatchError{"result", "its event names no job_hash or no output_hash"}
 		}
 		if err != nil {
 			f.say("buyer", "refused", 0, "", clean(err.Error()))
@@ -482,13 +487,12 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if err != nil {
 		return fmt.Errorf("fetch what the result refers to: %w", err)
 	}
-	signed := hashing.Digest{}
-	if t := ev.Tags.Find("output_hash"); t != nil {
-		signed, _ = hashing.ParseDigest(t[1]) // another one is no output's
-	}
-	res, err := checkOutput(p, signed, output)
+	res, err := checkOutput(p, signedHash(p, ev), output)
 	if err == nil {
 		err = checkArtifacts(res, d.blobs)
+	}
+	if err != nil && p.Outside && p.Quote == nil {
+		return f.outsideResult(ctx, p, ev, output)
 	}
 	if err != nil {
 		return f.distrust(ev, err)
@@ -499,7 +503,7 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	}
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
 	f.say("provider", "result", 0, res.OutputHash.String(), sizes(res.Canonical, len(d.blobs)))
-	return f.believe(ctx, raw, res.Canonical, contents)
+	return errors.Join(f.believe(ctx, raw, res.Canonical, contents), f.payAfterwards(ctx, ev))
 }
 
 func sizes(output []byte, blobs int) string {
@@ -587,13 +591,15 @@ func (f *follower) silence(ctx context.Context) error {
 		return f.giveUp(ctx, "the provider did not answer in %v", f.c.cfg.AnswerTimeout)
 	case p.State == StateRequested && !here && quiet > f.c.cfg.AnswerTimeout+runLimit(p):
 		return f.giveUp(ctx, "the provider began and was not heard of again for %v", quiet.Round(time.Second))
-	case p.State == StateRequested && here && quiet > f.c.cfg.ReceiptTimeout:
+	case p.State == StateRequested && here && quiet > f.c.cfg.ReceiptTimeout && !p.Outside:
 		return ErrUnasked
 	case p.State == StatePaying && quiet > f.c.cfg.ReceiptTimeout:
 		// Only the wallet can end this: a wallet that takes the payment for in
 		// flight may be right.
 		f.say("wallet", "in_flight", p.Attempt.AmountMsats, p.Attempt.PaymentHash.String(),
 			"still, and no word from the provider; the budget stays reserved until the wallet says how it ended")
+	case p.Outside && here && quiet > f.c.cfg.ReceiptTimeout:
+		f.ended = true // it has had its time
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:
 		return ErrIncomplete
 	}

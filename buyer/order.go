@@ -37,6 +37,10 @@ type Order struct {
 	// Delivery is sealed unless it says plain: the result comes in boxes that
 	// the payment opens, from a provider that can do so.
 	Delivery receipts.Delivery
+	// Outside allows a provider that knows NIP-90 alone: its invoice is paid
+	// within MaxMsats without a quote that binds it to the job, and what it
+	// sends is taken without proof. A text generation is then sent untyped.
+	Outside bool
 	// PayeeNode, if set, is the only node whose invoice is paid.
 	PayeeNode string
 	TTL       time.Duration // the request expires after this (1 h)
@@ -49,7 +53,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	if !ok {
 		return Purchase{}, fmt.Errorf("unknown job type %q; lightwork schemas list shows them", o.SchemaID)
 	}
-	req, err := s.ParseRequest(o.Input)
+	req, job, err := requestFor(s, o)
 	if err != nil {
 		return Purchase{}, fmt.Errorf("request: %w", err)
 	}
@@ -71,18 +75,15 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	def(&o.TTL, time.Hour)
 	now := time.Now().UTC()
 	relays := c.cfg.Market.Relays()
-	tags := nostr.Tags{
-		{"param", "schema", string(req.SchemaID)},
-		{"i", string(req.Canonical), "text"},
-		{"output", "application/json"},
-		{"bid", strconv.FormatInt(bid, 10)},
+	tags := append(job,
+		nostr.Tag{"bid", strconv.FormatInt(bid, 10)},
 		append(nostr.Tag{"relays"}, relays...),
-		{"p", o.Provider},
-		{"expiration", strconv.FormatInt(now.Add(o.TTL).Unix(), 10)},
+		nostr.Tag{"p", o.Provider},
+		nostr.Tag{"expiration", strconv.FormatInt(now.Add(o.TTL).Unix(), 10)},
 		// Two orders of the same job in one second must not be one event.
-		{"param", "order_id", orderID()},
-	}
-	if o.Delivery != receipts.DeliveryPlain {
+		nostr.Tag{"param", "order_id", orderID()},
+	)
+	if o.Delivery != receipts.DeliveryPlain && !o.Outside {
 		tags = append(tags, nostr.Tag{"param", "delivery", string(receipts.DeliverySealed)})
 	}
 	if o.Mode != "" {
@@ -95,7 +96,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	p := Purchase{
 		RequestID: ev.ID, Provider: o.Provider, SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Request: raw, MaxMsats: o.MaxMsats, Relays: relays, PayeeNode: o.PayeeNode,
-		AddedAt: now, State: StateRequested, StateAt: now,
+		AddedAt: now, State: StateRequested, StateAt: now, Outside: o.Outside,
 	}
 	if err := c.cfg.Store.AddPurchase(ctx, p); err != nil {
 		return Purchase{}, fmt.Errorf("store purchase: %w", err)

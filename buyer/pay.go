@@ -171,10 +171,10 @@ func (f *follower) settleUp(ctx context.Context) (done bool, err error) {
 		if err := f.c.cfg.Store.Close(ctx, f.id, StateDone, ""); err != nil {
 			return false, fmt.Errorf("close purchase: %w", err)
 		}
-		f.say("buyer", "done", 0, "", p.ReceiptID)
+		f.say("buyer", doneWord(p), 0, "", p.ReceiptID)
 		return true, nil
 	}
-	return false, nil
+	return f.withoutReceipt(ctx, p)
 }
 
 // isFree reports whether the result says it costs nothing.

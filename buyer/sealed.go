@@ -172,7 +172,7 @@ func Unseal(ctx context.Context, store Store, p Purchase) (Opened, error) {
 			o.Output = o.Contents[i]
 		}
 	}
-	res, err := checkOutput(p, o.Seal.OutputHash, o.Output)
+	res, err := checkOutput(p, &o.Seal.OutputHash, o.Output)
 	if err != nil {
 		return o, err
 	}

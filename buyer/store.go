@@ -63,6 +63,9 @@ type Purchase struct {
 	Relays    []string
 	PayeeNode string // announced node key, "" if none was
 	AddedAt   time.Time
+	// Outside: the provider may be a program that knows NIP-90 alone. It may be
+	// paid without a quote, and nothing that it sends is proved.
+	Outside bool
 
 	State   State
 	Reason  string
@@ -119,7 +122,8 @@ type Store interface {
 
 	// Reserve moves requested -> paying: in one transaction it stores quote,
 	// invoice and acceptance and reserves amount + fee limit against the
-	// purchase's own maximum and the limits. *BudgetError, ErrSecondPayment.
+	// purchase's own maximum and the limits; quote and acceptance are nil where
+	// an outside provider's invoice is paid. *BudgetError, ErrSecondPayment.
 	// The budget day is the day of a.ReservedAt (UTC).
 	Reserve(ctx context.Context, requestID string, a Attempt, quote []byte, bolt11 string, acceptance []byte, l Limits) error
 	// Paid moves paying -> paid: the reservation becomes spending of amount +

@@ -17,8 +17,8 @@ type Request struct {
 	SchemaID  ID
 	Canonical []byte         // canonical JSON of Value: what JobHash covers
 	JobHash   hashing.Digest // canonical hash of the typed request after defaults
-	// Value is *CodeChunkRequest, *RerankRequest, *SandboxRunRequest or
-	// *EmbeddingRequest, with defaults filled.
+	// Value is *CodeChunkRequest, *RerankRequest, *SandboxRunRequest,
+	// *EmbeddingRequest or *TextRequest, with defaults filled.
 	Value any
 }
 
@@ -29,8 +29,8 @@ type Result struct {
 	// filled in it, so that any RFC 8785 implementation finds the same hash.
 	Canonical  []byte
 	OutputHash hashing.Digest // hash of Canonical, the full output
-	// Value is *CodeChunkResult, *RerankResult, *SandboxRunResult or
-	// *EmbeddingResult.
+	// Value is *CodeChunkResult, *RerankResult, *SandboxRunResult,
+	// *EmbeddingResult or *TextResult.
 	Value any
 }
 
@@ -169,6 +169,8 @@ func (r *Request) CheckResult(result *Result) error {
 		return result.Value.(*SandboxRunResult).checkAgainst(req)
 	case *EmbeddingRequest:
 		return result.Value.(*EmbeddingResult).checkAgainst(req)
+	case *TextRequest:
+		return nil // any words answer a prompt
 	}
 	return fmt.Errorf("check result: %T is no request", r.Value)
 }

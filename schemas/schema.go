@@ -36,6 +36,7 @@ const (
 	RetrievalRerank   ID = "oa.retrieval_rerank.v1"
 	SandboxRun        ID = "oa.sandbox_run.v1"
 	Embedding         ID = "oa.embedding.v1"
+	TextGeneration    ID = "oa.text_generation.v1"
 )
 
 var idForm = regexp.MustCompile(`^oa(\.[a-z][a-z0-9_]{0,63}){1,4}\.v[1-9][0-9]{0,5}$`)
@@ -124,6 +125,16 @@ func definitions() []definition {
 				result:           reflect.TypeFor[EmbeddingResult](),
 			},
 			verification: Verification{Mode: Objective, Redundancy: 1, Adjudication: NoAdjudication},
+		},
+		{
+			Schema: Schema{
+				ID:               TextGeneration,
+				Title:            "Answer a prompt in words",
+				VerificationMode: Subjective,
+				request:          reflect.TypeFor[TextRequest](),
+				result:           reflect.TypeFor[TextResult](),
+			},
+			verification: Verification{Mode: Subjective, Redundancy: 1, Adjudication: NoAdjudication},
 		},
 	}
 }

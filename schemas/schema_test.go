@@ -26,6 +26,7 @@ func lookup(t testing.TB, id ID) *Schema {
 func TestLookup(t *testing.T) {
 	modes := map[ID]Mode{
 		CodeChunkAnalysis: Subjective, RetrievalRerank: Subjective, SandboxRun: Objective, Embedding: Objective,
+		TextGeneration: Subjective,
 	}
 	if len(All()) != len(modes) {
 		t.Errorf("%d schemas, want %d", len(All()), len(modes))

@@ -49,6 +49,10 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 // whole, and 63 characters leave no room for columns.
 func showListings(w io.Writer, list []buyer.Listing) {
 	for _, l := range list {
+		if l.Outside {
+			showOutside(w, l)
+			continue
+		}
 		fmt.Fprintf(w, "%s\n  %s a minute, %s done, %s: %s\n", l.NPub, msats(l.PerMinuteMsats),
 			count(int64(l.Completed), "job"), cut(l.Network, 12), cut(l.Name, 30))
 		for _, job := range l.Jobs {
@@ -114,6 +118,9 @@ func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		fmt.Fprintf(s.out, "request    %s\nstate      %s %s\nprovider   %s\njob type   %s\njob hash   %s\nmode       %s\npaid       %s, fee %s\nreceipt    %s\n",
 			p.RequestID, p.State, printable(p.Reason), p.Provider, p.SchemaID, p.JobHash, v.Mode, v.money(), msats(v.FeeMsats), p.ReceiptID)
+		for _, c := range v.Unproved {
+			fmt.Fprintf(s.out, "not proved %s: %s\n", c.Name, c.Reason)
+		}
 		if p.SettledTooEarly {
 			fmt.Fprintln(s.out, "note       the provider took the money before it delivered")
 		}

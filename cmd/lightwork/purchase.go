@@ -17,29 +17,32 @@ import (
 
 // purchaseView is a purchase as --json shows it.
 type purchaseView struct {
-	RequestID   string          `json:"request_id"`
-	State       buyer.State     `json:"state"`
-	Reason      string          `json:"reason,omitempty"`
-	Provider    string          `json:"provider"`
-	SchemaID    string          `json:"schema_id"`
-	JobHash     string          `json:"job_hash"`
-	MaxMsats    int64           `json:"max_msats"`
-	PaidMsats   int64           `json:"paid_msats"`
-	FeeMsats    int64           `json:"fee_msats"`
-	HeldMsats   int64           `json:"held_msats,omitempty"` // on their way, not the provider's yet
-	Mode        receipts.Mode   `json:"mode,omitempty"`
-	ReceiptID   string          `json:"receipt_id,omitempty"`
-	SettledFast bool            `json:"settled_before_result,omitempty"`
-	AddedAt     time.Time       `json:"added_at"`
-	Result      schemas.Status  `json:"result_status,omitempty"` // how the commands ended
-	Output      json.RawMessage `json:"output,omitempty"`
+	RequestID   string        `json:"request_id"`
+	State       buyer.State   `json:"state"`
+	Reason      string        `json:"reason,omitempty"`
+	Provider    string        `json:"provider"`
+	SchemaID    string        `json:"schema_id"`
+	JobHash     string        `json:"job_hash"`
+	MaxMsats    int64         `json:"max_msats"`
+	PaidMsats   int64         `json:"paid_msats"`
+	FeeMsats    int64         `json:"fee_msats"`
+	HeldMsats   int64         `json:"held_msats,omitempty"` // on their way, not the provider's yet
+	Mode        receipts.Mode `json:"mode,omitempty"`
+	ReceiptID   string        `json:"receipt_id,omitempty"`
+	SettledFast bool          `json:"settled_before_result,omitempty"`
+	// Of a purchase from a program that knows NIP-90 alone.
+	Outside  bool             `json:"outside,omitempty"`
+	Unproved []receipts.Claim `json:"not_provable,omitempty"` // once it is done
+	AddedAt  time.Time        `json:"added_at"`
+	Result   schemas.Status   `json:"result_status,omitempty"` // how the commands ended
+	Output   json.RawMessage  `json:"output,omitempty"`
 }
 
 func viewOf(p buyer.Purchase) purchaseView {
 	v := purchaseView{
 		RequestID: p.RequestID, State: p.State, Reason: p.Reason, Provider: p.Provider, SchemaID: p.SchemaID,
 		JobHash: p.JobHash.String(), MaxMsats: p.MaxMsats, ReceiptID: p.ReceiptID, SettledFast: p.SettledTooEarly,
-		AddedAt: p.AddedAt, Output: p.Output,
+		AddedAt: p.AddedAt, Output: jsonOutput(p), Outside: p.Outside, Unproved: p.Unproved(),
 	}
 	if res, ok := sandboxResult(p); ok {
 		v.Result = res.Status
@@ -54,6 +57,22 @@ func viewOf(p buyer.Purchase) purchaseView {
 		v.Mode = q.Mode
 	}
 	return v
+}
+
+// jsonOutput is the output as JSON: an outside provider's words are a string.
+func jsonOutput(p buyer.Purchase) json.RawMessage {
+	s, ok := schemas.Lookup(p.SchemaID)
+	if !ok || p.Output == nil || !p.Outside {
+		return p.Output
+	}
+	if _, err := s.ParseResult(p.Output); err == nil {
+		return p.Output
+	}
+	text, err := json.Marshal(strings.ToValidUTF8(string(p.Output), "\uFFFD"))
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // money is what a listing shows as paid.
@@ -83,6 +102,9 @@ func sandboxResult(p buyer.Purchase) (schemas.SandboxRunResult, bool) {
 // unmet says why a job that was bought and delivered is not what the buyer
 // hoped for; nil if it is.
 func unmet(p buyer.Purchase) error {
+	if p.State == buyer.StateDone && p.Attempt != nil && p.ReceiptID == "" && !p.Outside {
+		return &codedError{code: exitUnmet, err: fmt.Errorf("the job was done and paid %s", p.Reason)}
+	}
 	res, ok := sandboxResult(p)
 	if !ok || p.State != buyer.StateDone || res.Status == schemas.StatusSuccess {
 		return nil

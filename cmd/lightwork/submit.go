@@ -27,7 +27,9 @@ const (
 
 type buyerSubmitCmd struct {
 	Provider       string            `help:"Whom to buy from (npub or hex); the cheapest that runs the job type if left out." placeholder:"KEY"`
+	Outside        bool              `help:"Buy from a program that knows NIP-90 alone: pay its invoice without a quote, within --max-msats, and take what it sends without a receipt."`
 	Schema         string            `help:"Job type." default:"oa.sandbox_run.v1"`
+	Prompt         string            `help:"Have a text written (oa.text_generation.v1): the prompt." placeholder:"TEXT"`
 	Input          string            `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
 	Repo           string            `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: everything in it but .git is in the request." type:"existingdir" placeholder:"DIR"`
 	IncludeSecrets bool              `help:"Send files of --repo too that are named like secrets (.env, *.key, ...)."`
@@ -48,12 +50,15 @@ type buyerSubmitCmd struct {
 
 // Help is shown below the flags.
 func (buyerSubmitCmd) Help() string {
-	return "Exit code 4: the job was done and paid, and its commands failed or ran out of time. 3: not finished, buyer resume goes on."
+	return "Exit code 4: the job was done and paid, and its commands failed or ran out of time, or no receipt came. 3: not finished, buyer resume goes on."
 }
 
 // Run buys one job. Everything that can be wrong here is found before anybody
 // is asked for anything.
 func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	if b.Prompt != "" {
+		b.Schema = string(schemas.TextGeneration)
+	}
 	provider, err := b.check()
 	if err != nil {
 		return err
@@ -78,6 +83,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		p, err := n.client.Place(ctx, buyer.Order{
 			Provider: listing.Provider, SchemaID: b.Schema, Input: document, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 			PayeeNode: firstText(b.Payee, listing.PayeeNode), Announced: &listing,
+			Outside: b.Outside && listing.Outside,
 		})
 		if err != nil {
 			return usage("", "%w", err)
@@ -144,10 +150,13 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 	case b.Git != "" && b.Repo != "":
 		return "", usage("", "--git and --repo cannot be given together")
 	}
+	if b.Outside && b.Provider == "" {
+		return "", usage("lightwork buyer discover lists them", "--outside needs --provider: such a provider is chosen by a person")
+	}
 	if b.Input != "" {
 		for name, given := range map[string]bool{
 			"--cmd": len(b.Cmd) > 0, "--repo": b.Repo != "", "--timeout": b.Timeout != nil, "--memory": b.Memory != nil,
-			"--include-secrets": b.IncludeSecrets, "--git": b.Git != "", "--image": b.Image != "",
+			"--include-secrets": b.IncludeSecrets, "--git": b.Git != "", "--image": b.Image != "", "--prompt": b.Prompt != "",
 		} {
 			if given {
 				return "", usage("the document says it all; leave "+name+" out", "--input and %s cannot be given together", name)
@@ -184,6 +193,10 @@ func (b buyerSubmitCmd) read(s *streams) (document, archive []byte, err error) {
 		}
 		defer f.Close()
 		document, err = io.ReadAll(io.LimitReader(f, schemas.MaxRequestBytes+1))
+		return document, nil, err
+	}
+	if b.Prompt != "" {
+		document, err = json.Marshal(map[string]string{"prompt": b.Prompt})
 		return document, nil, err
 	}
 	if b.Schema != string(schemas.SandboxRun) {
@@ -230,11 +243,14 @@ func (b buyerSubmitCmd) choose(ctx context.Context, n *buyerNode, key string) (b
 		npub, _ := receipts.Npub(key)
 		return buyer.Listing{}, hinted(fmt.Errorf("%s is not announced here", npub), "lightwork buyer discover lists who is, on the relays of the configuration")
 	}
+	if key != "" && list[0].Outside {
+		return b.chooseOutside(list[0])
+	}
 	nobody := "nobody on these relays announces"
 	if key != "" {
 		nobody = list[0].NPub + " does not announce"
 	}
-	list = slices.DeleteFunc(list, func(l buyer.Listing) bool { return !slices.Contains(l.Jobs, b.Schema) })
+	list = slices.DeleteFunc(list, func(l buyer.Listing) bool { return l.Outside || !slices.Contains(l.Jobs, b.Schema) })
 	if len(list) == 0 {
 		return buyer.Listing{}, hinted(fmt.Errorf("%s %s", nobody, b.Schema), "lightwork buyer discover lists who is there")
 	}

@@ -35,6 +35,8 @@ var words = map[string]string{
 	"refused":        "does not believe or pay this",
 	"error":          "gives up",
 	"done":           "has everything and has verified it",
+	"asks":           "asks to be paid",
+	"done_unproved":  "has the answer, which nothing proves",
 }
 
 func (t *timeline) step(p buyer.Progress) {

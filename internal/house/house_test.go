@@ -79,7 +79,7 @@ var rooms = map[string][]string{
 
 	// The two sides of a trade declare what they need and know no backend.
 	"provider": {"hashing", "schemas", "replay", "receipts", "payments"},
-	"buyer":    {"hashing", "schemas", "receipts", "payments"},
+	"buyer":    {"hashing", "schemas", "receipts", "payments", "payments/bolt11"},
 
 	"internal/sqlite": {},
 	// The kernel implements the stores of its consumers, so it imports them.

@@ -37,7 +37,7 @@ func (s *BuyerStore) Reserve(ctx context.Context, requestID string, a buyer.Atte
 		_, err = tx.Exec(`INSERT INTO attempts(request_id, provider, purpose, payment_hash, amount_msats, fee_limit_msats, rule_id,
 				quote, bolt11, acceptance, reserved_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			requestID, provider, a.Purpose, a.PaymentHash[:], a.AmountMsats, a.FeeLimitMsats, a.RuleID,
-			quote, bolt11, acceptance, a.ReservedAt.UnixMilli())
+			notNull(quote), bolt11, notNull(acceptance), a.ReservedAt.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record attempt: %w", err)
 		}

@@ -26,6 +26,9 @@ var contextSQL string
 
 //go:embed schema/signatures.sql
 var signaturesSQL string
+//
+//go:embed schema/outside.sql
+var outsideSQL string
 
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
@@ -41,6 +44,7 @@ func migrations() []string {
 		sealedSQL + appendOnly("purchase_sealed"),
 		contextSQL + appendOnly("context_segments", "context_states"),
 		signaturesSQL + appendOnly("event_signatures"),
+		outsideSQL + appendOnly("purchase_outside"),
 	}
 }
 

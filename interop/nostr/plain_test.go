@@ -1,17 +1,18 @@
 package nostr_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
 
 // TestPlainProviders: what our buyer makes of providers that do only what
-// NIP-90 says. It takes free results that name
-// the hashes of job and output, and pays nobody.
+// NIP-90 says. It takes what is free, and pays nobody.
 func TestPlainProviders(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, "job.json", rankJob)
-	const failed = 1
+	const failed, usage = 1, 2
 	for _, c := range []struct {
 		habit, mode string
 		code        int
@@ -19,17 +20,17 @@ func TestPlainProviders(t *testing.T) {
 	}{
 		{"minimal", "free", 0, "delivers the result"},
 		{"words", "free", 0, "delivers the result"},
-		{"unbound", "free", failed, "result mismatch: job_hash differs"},
-		{"unhashed", "free", failed, "result mismatch: output_hash differs"},
+		{"unbound", "free", 0, "which nothing proves"},
+		{"unhashed", "free", 0, "which nothing proves"},
 		{"untyped", "free", failed, "result mismatch: not acceptable"},
 		{"afterwards", "free", failed, "delivers the result"},
 		{"bare", "prepay", failed, "quote mismatch: "},
 		{"description", "prepay", failed, "invoice mismatch: "},
-		{"underscore", "prepay", failed, "outside: that is all"},
-		{"unlisted", "free", failed, "is not announced here"},
+		{"unlisted", "prepay", usage, "knows NIP-90 alone"},
+		{"unlisted", "free", 0, "which nothing proves"},
 	} {
 		t.Run(c.habit, func(t *testing.T) {
-			seller := outside(t, "nostr-tools/plain.mjs", w.options("habit", c.habit, "name", "plain-"+c.habit))
+			seller := outside(t, "nostr-tools/plain.mjs", w.options("habit", c.habit, "name", "plain-"+c.habit+"-"+c.mode))
 			seller.await(t, &seller.out, `"selling"`)
 			p := w.submit(t, said(t, seller.out.text())[0]["pubkey"].(string), c.mode)
 			if code := p.ended(t); code != c.code {
@@ -38,7 +39,7 @@ func TestPlainProviders(t *testing.T) {
 			if !strings.Contains(p.errs.text(), c.says) {
 				t.Errorf("the buyer says %q, not %q", p.errs.text(), c.says)
 			}
-			if strings.Contains(p.errs.text(), "pays") {
+			if strings.Contains(p.errs.text(), "signs the acceptance") {
 				t.Errorf("the buyer pays: %q", p.errs.text())
 			}
 		})
@@ -46,5 +47,50 @@ func TestPlainProviders(t *testing.T) {
 	status, err := w.lightwork("wallet", "status").Output()
 	if err != nil || !strings.Contains(string(status), "1000000 sat") {
 		t.Errorf("the wallet after all this: %s, %v", status, err)
+	}
+}
+
+// TestOutside: with the user's leave our buyer pays programs that know NIP-90
+// alone, and says what nothing proves.
+func TestOutside(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "job.json", rankJob)
+	for i, c := range []struct {
+		habit string
+		args  []string
+		says  string
+	}{
+		{"stranger", []string{"--prompt", "Which fruit is yellow?"}, "nothing binds this payment"},
+		{"stranger", []string{"--schema", "oa.retrieval_rerank.v1", "--input", "job.json"}, "are no oa.retrieval_rerank.v1 result"},
+		{"afterwardsOutside", []string{"--prompt", "Which fruit is yellow?"}, "nothing binds this payment"},
+		{"underscore", []string{"--schema", "oa.retrieval_rerank.v1", "--input", "job.json", "--mode", "prepay"}, "signed none"},
+	} {
+		t.Run(c.habit, func(t *testing.T) {
+			seller := outside(t, "nostr-tools/plain.mjs", w.options("habit", c.habit, "name", fmt.Sprint("outside-", i)))
+			seller.await(t, &seller.out, `"selling"`)
+			key := said(t, seller.out.text())[0]["pubkey"].(string)
+			p := w.start(t, append([]string{"buyer", "submit", "--outside", "--provider", key, "--max-msats", "10000", "--json"}, c.args...)...)
+			code := p.ended(t)
+			var done struct {
+				State     string
+				PaidMsats int64 `json:"paid_msats"`
+				Outside   bool
+				Output    any
+				Open      []struct{ Name, State string } `json:"not_provable"`
+			}
+			if err := json.Unmarshal([]byte(p.out.text()), &done); err != nil || done.State != "done" || done.PaidMsats != 3000 || len(done.Open) == 0 {
+				t.Errorf("%+v, %v: %s", done, err, p.out.text())
+			}
+			want, quoted := 0, c.habit == "underscore" // which quotes, so that a receipt was to be expected
+			if quoted {
+				want = 4
+			}
+			if code != want || done.Outside == quoted || done.Output == nil {
+				t.Errorf("exit code %d, want %d: %+v", code, want, done)
+			}
+			if !strings.Contains(p.errs.text(), c.says) {
+				t.Errorf("the buyer says %q, not %q", p.errs.text(), c.says)
+			}
+		})
 	}
 }

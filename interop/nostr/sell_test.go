@@ -2,6 +2,7 @@ package nostr_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -34,15 +35,21 @@ func sellFree(t *testing.T, w *world, key string) {
 	}
 }
 
-// sellPrepaid: the buyer pays and has the result. It goes on waiting for a
-// receipt, which is no part of NIP-90 and which no outside provider signs.
+// sellPrepaid: the buyer pays and has the result. The purchase ends without a
+// receipt, which is no part of NIP-90 and which no outside provider signs; exit
+// code 4 says so.
 func sellPrepaid(t *testing.T, w *world, seller *process, key string) {
 	p := w.submit(t, key, "prepay")
 	p.await(t, &p.errs, "delivers the result")
 	seller.await(t, &seller.out, `"earned"`)
-	p.stop(t)
-	if code := p.ended(t); code != 3 {
-		t.Errorf("exit code %d, want 3: not finished", code)
+	if code := p.ended(t); code != 4 {
+		t.Errorf("exit code %d, want 4", code)
+	}
+	var done struct {
+		State, Reason string
+	}
+	if err := json.Unmarshal([]byte(p.out.text()), &done); err != nil || done.State != "done" || !strings.Contains(done.Reason, "without receipt") {
+		t.Errorf("%+v, %v", done, err)
 	}
 }
 

@@ -63,11 +63,33 @@ const habits = {
     sold.quoteText = `not ${sha256(quote)}`
     await asks(request, sold, 'payment-required', quote)
   },
+  // The least that NIP-90 asks of a provider that wants money first.
+  async stranger(request) {
+    const sold = new Sold(request, pubkey)
+    sold.quoteText = 'Pay for your job'
+    await asks(request, sold, 'payment-required', 'please pay')
+    await wallet.paid(sold.paymentHash)
+    await feedback(request, ['processing', 'thinking'])
+    await send(KIND.result, request, [['request', JSON.stringify(request)], ['amount', String(price)]], 'The banana.')
+    await feedback(request, ['success'])
+  },
+  async afterwardsOutside(request) {
+    const sold = new Sold(request, pubkey)
+    sold.quoteText = 'anything'
+    const bolt11 = await sold.invoice(wallet, price)
+    await send(KIND.result, request, [['amount', String(price), bolt11]], 'The banana.')
+  },
+  async unlisted(request, sold) {
+    await send(KIND.result, request, [], sold.result())
+  },
   // As NDK's NdkDvmJobFeedbackStatus.PayReq spells it.
   async underscore(request, sold) {
     const quote = sold.quote(price, node)
     await asks(request, sold, 'payment_required', quote)
-    await goodbye(request)
+    await wallet.paid(sold.paymentHash)
+    const output = sold.result()
+    await send(KIND.result, request, [['amount', String(price)], ...sold.bindings(output)], output)
+    await feedback(request, ['success'])
   },
 }
 
@@ -77,6 +99,6 @@ await listen({ kinds: [KIND.request], '#p': [pubkey] }, async (request) => {
   await habits[options.habit](request, sold)
   say('answered')
 })
-const about = options.habit === 'unlisted' ? JSON.stringify({ name: 'plain', about: 'ranks', nip90Params: {} }) : announcement('plain', price, node)
+const about = ['unlisted', 'stranger', 'afterwardsOutside'].includes(options.habit) ? JSON.stringify({ name: 'plain', about: 'ranks', nip90Params: {} }) : announcement('plain', price, node)
 await publish(sign(KIND.announcement, [['d', 'outside'], ['k', '5050'], ['t', SCHEMA]], about))
 say('selling', { pubkey })

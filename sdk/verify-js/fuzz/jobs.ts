@@ -22,6 +22,11 @@ export const jobs: Work[] = [
     { texts: ["one", "two"], dimensions: 3 },
     { embeddings: [[0.1, -2.5e-9, 3], [1, 0.30000000000000004, 123456.789]], model_id: "model", dimensions: 3, provenance },
   ),
+  work(
+    "oa.text_generation.v1",
+    { prompt: "Say é", system: "Be short.", max_tokens: 5, temperature: 0.5, top_p: 1, seed: -7 },
+    { text: "é", finish_reason: "stop", provenance },
+  ),
   work("oa.embedding.v1", { texts: [""] }, { embeddings: [[0]], model_id: "m", dimensions: 1, provenance }, "oa.embeddings.v1"),
   work(
     "oa.retrieval_rerank.v1",

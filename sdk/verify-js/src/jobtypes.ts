@@ -134,9 +134,13 @@ const embedding: Rules = {
     new Map<string, Value>(["model_id", "dimensions", "embeddings"].map((name) => [name, result.get(name) ?? null])),
 };
 
+/** Any words answer a prompt. */
+const textGeneration: Rules = { request() {}, result() {}, answer() {}, agreement: () => undefined };
+
 const rulesOf: Record<string, Rules> = {
   "oa.sandbox_run.v1": sandboxRun,
   "oa.code_chunk_analysis.v1": codeChunk,
   "oa.retrieval_rerank.v1": rerank,
   "oa.embedding.v1": embedding,
+  "oa.text_generation.v1": textGeneration,
 };

@@ -1,0 +1,286 @@
+package buyer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// RuleOutside approves a payment that no quote binds to the job.
+const RuleOutside = "outside"
+
+// noQuote is said with every payment that only the provider's word binds.
+const noQuote = "no quote: nothing binds this payment to the job"
+
+// requestFor makes the tags that carry the job. An outside provider gets a text
+// generation as NIP-90 has it, untyped; the job is then what these tags say.
+func requestFor(s *schemas.Schema, o Order) (*schemas.Request, nostr.Tags, error) {
+	req, err := s.ParseRequest(o.Input)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, ok := req.Value.(*schemas.TextRequest)
+	if !o.Outside || !ok {
+		return req, nostr.Tags{
+			{"param", "schema", string(req.SchemaID)}, {"i", string(req.Canonical), "text"}, {"output", "application/json"},
+		}, nil
+	}
+	var tags nostr.Tags
+	for _, t := range receipts.UntypedTags(text) {
+		tags = append(tags, t)
+	}
+	typed, err := receipts.UntypedOf(tags)
+	if err != nil {
+		return nil, nil, err
+	}
+	req, err = s.ParseRequest(typed.Input)
+	return req, tags, err
+}
+
+// isQuote tells a quote from what other programs write in its place.
+func isQuote(content string) bool {
+	_, err := receipts.ParseQuote([]byte(content))
+	return err == nil
+}
+
+// progressText is what a provider says beside its status: words in the status
+// tag, or in the content where that is no quote.
+func progressText(info, content string) string {
+	const most = 200
+	if info == "" && !isQuote(content) {
+		info = clean(content)
+	}
+	if runes := []rune(info); len(runes) > most {
+		info = string(runes[:most])
+	}
+	return info
+}
+
+// namesMore reports whether a success names more than the request: ours name
+// the receipt.
+func namesMore(ev nostr.Event, requestID string) bool {
+	for _, t := range ev.Tags {
+		if len(t) >= 2 && t[0] == "e" && t[1] != requestID {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBeUnbound reports whether a result may come without the hashes that bind
+// it: nothing was promised in a quote, and nobody is paid for it unless the
+// buyer allowed that.
+func mayBeUnbound(p Purchase, ev nostr.Event) bool {
+	return p.Quote == nil && (p.Outside || p.Attempt == nil && asksNothing(ev))
+}
+
+func asksNothing(ev nostr.Event) bool {
+	t := ev.Tags.Find("amount")
+	return t == nil || t[1] == "0"
+}
+
+// signedHash is the hash of the output that the event was signed with; nil if
+// it names none and need not.
+func signedHash(p Purchase, ev nostr.Event) *hashing.Digest {
+	t := ev.Tags.Find("output_hash")
+	if t == nil && mayBeUnbound(p, ev) {
+		return nil
+	}
+	var d hashing.Digest
+	if t != nil {
+		d, _ = hashing.ParseDigest(t[1]) // another one is no output's
+	}
+	return &d
+}
+
+// Bound reports whether the result's signed event names the job and the output
+// by their hashes. One that does not answers the request, and no more is known.
+func (p Purchase) Bound() bool {
+	var ev nostr.Event
+	if p.ResultEvent == nil || json.Unmarshal(p.ResultEvent, &ev) != nil {
+		return false
+	}
+	if ev.Tags.Find("commitment") != nil {
+		return true // opened and checked before it was stored
+	}
+	job, output := ev.Tags.Find("job_hash"), ev.Tags.Find("output_hash")
+	return job != nil && output != nil && job[1] == p.JobHash.String() && output[1] == hashing.Bytes(p.Output).String()
+}
+
+// Unproved lists the claims of a receipt that a finished purchase without one
+// leaves open, with the reason; nil if it has its receipt or is not done.
+func (p Purchase) Unproved() []receipts.Claim {
+	if p.State != StateDone || p.ReceiptID != "" || p.Attempt == nil && p.Bound() {
+		return nil // proved, or free
+	}
+	open := func(name, why string) receipts.Claim {
+		return receipts.Claim{Name: name, State: receipts.NotProvable, Reason: why}
+	}
+	list := []receipts.Claim{open(receipts.ClaimSignature, "the provider signed no receipt")}
+	if !p.Bound() {
+		list = append(list, open(receipts.ClaimResult, "its event is signed and answers the request, but names neither job nor output by hash"))
+	}
+	list = append(list, open(receipts.ClaimTrajectory, "no record of the work came with it"))
+	if p.Attempt != nil && p.Quote == nil {
+		list = append(list, open(receipts.ClaimInvoiceCommits, noQuote))
+	}
+	return list
+}
+
+// outsideResult takes what an outside provider signed, whatever it is: a
+// request that names a schema binds nobody who does not know it.
+func (f *follower) outsideResult(ctx context.Context, p Purchase, ev nostr.Event, output []byte) error {
+	if len(output) == 0 {
+		return f.distrust(ev, &MismatchError{"result", "it is empty"})
+	}
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	what := ", as text"
+	if p.SchemaID != string(schemas.TextGeneration) {
+		what = ", which are no " + p.SchemaID + " result"
+	}
+	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
+	f.say("provider", "result", 0, hashing.Bytes(output).String(), fmt.Sprintf("%d bytes%s", len(output), what))
+	return errors.Join(f.believe(ctx, raw, output, nil), f.payAfterwards(ctx, ev))
+}
+
+// payAfterwards pays the invoice that NIP-90 lets a provider put in its result.
+func (f *follower) payAfterwards(ctx context.Context, ev nostr.Event) error {
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	if t := ev.Tags.Find("amount"); err != nil || !p.Outside || p.State != StateRequested || len(t) < 3 || ev.Tags.Find("quote_hash") != nil {
+		return err // where there is a quote, it says what is paid
+	}
+	return f.paymentRequired(ctx, p, ev)
+}
+
+// payBare pays an invoice that came without a quote, within the job's maximum
+// and the budget, once.
+func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) error {
+	inv, text, err := f.c.checkBare(p, ev, f.network)
+	if err != nil {
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+	}
+	f.say("provider", "asks", inv.AmountMsats, "", noQuote)
+	a := Attempt{
+		PaymentHash: inv.PaymentHash, Purpose: string(receipts.PurposeResult), AmountMsats: inv.AmountMsats,
+		FeeLimitMsats: p.MaxMsats - inv.AmountMsats, RuleID: RuleOutside, ReservedAt: time.Now().UTC(),
+	}
+	err = f.c.cfg.Store.Reserve(ctx, f.id, a, nil, text, nil, f.c.cfg.Limits)
+	var over *BudgetError
+	switch {
+	case errors.As(err, &over), errors.Is(err, ErrSecondPayment):
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+	case err != nil:
+		return fmt.Errorf("reserve budget: %w", err)
+	}
+	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
+		return err
+	}
+	f.pay(ctx, p)
+	return nil
+}
+
+// checkBare checks all that can be checked of an invoice without a quote: it is
+// whole and signed, of our network, in time, over the amount that the event
+// names, which is no more than we bid, and from the pinned node.
+func (c *Client) checkBare(p Purchase, ev nostr.Event, network payments.Network) (*bolt11.Invoice, string, error) {
+	bad := func(format string, a ...any) (*bolt11.Invoice, string, error) {
+		return nil, "", &MismatchError{"invoice", fmt.Sprintf(format, a...)}
+	}
+	amount := ev.Tags.Find("amount")
+	if len(amount) < 3 || amount[2] == "" {
+		return bad("it asks for money and sends no invoice")
+	}
+	inv, err := bolt11.Decode(amount[2])
+	if err != nil {
+		return bad("%v", err)
+	}
+	switch asked := strconv.FormatInt(inv.AmountMsats, 10); {
+	case inv.AmountMsats <= 0:
+		return bad("it names no amount")
+	case amount[1] != asked:
+		return bad("the amount tag says %s msats, the invoice %s", clean(amount[1]), asked)
+	case inv.AmountMsats > bidOf(p):
+		return bad("it is over %s msats, and %d were bid", asked, bidOf(p))
+	case inv.Network != network:
+		return bad("it is of network %s, the wallet of %s", inv.Network, network)
+	case p.PayeeNode != "" && inv.Payee != p.PayeeNode:
+		return bad("it pays node %s, not the pinned %s", inv.Payee, p.PayeeNode)
+	case !time.Now().Before(inv.ExpiresAt()):
+		return bad("it has expired")
+	}
+	return inv, amount[2], nil
+}
+
+// withoutReceipt ends a purchase that has all that will come and no receipt:
+// at once where nothing promised one, and where the provider says that it is
+// done without one.
+func (f *follower) withoutReceipt(ctx context.Context, p Purchase) (done bool, err error) {
+	reason := ""
+	switch {
+	case p.Output == nil || p.ReceiptID != "":
+	case p.State == StatePaid && p.Attempt != nil && p.Quote == nil:
+		reason = "without receipt: " + noQuote
+	case p.State == StatePaid && f.ended:
+		reason = "without receipt: the provider signed none"
+	case p.State == StateRequested && p.Outside && f.ended:
+		reason = "without receipt: it names a price and sent no invoice, so nothing was paid"
+	}
+	if reason == "" {
+		return false, nil
+	}
+	if err := f.c.cfg.Store.Close(ctx, f.id, StateDone, reason); err != nil {
+		return false, fmt.Errorf("close purchase: %w", err)
+	}
+	f.say("buyer", "done_unproved", 0, "", reason)
+	return true, nil
+}
+
+// doneWord says how much is known of a purchase that is done.
+func doneWord(p Purchase) string {
+	if p.Bound() {
+		return "done"
+	}
+	return "done_unproved"
+}
+
+// outsideListing reads an announcement that has a name and tags alone, or
+// nothing that we can read.
+func outsideListing(ev nostr.Event, npub string) Listing {
+	var a struct {
+		Name   string `json:"name"`
+		Amount any    `json:"amount"`
+	}
+	_ = json.Unmarshal([]byte(ev.Content), &a) // in part, or not at all: it is only shown
+	l := Listing{Provider: ev.PubKey, NPub: npub, Name: a.Name, Outside: true, UpdatedAt: ev.CreatedAt.Time().UTC()}
+	if a.Amount != nil {
+		l.Amount = fmt.Sprint(a.Amount)
+	}
+	for _, t := range ev.Tags {
+		if len(t) < 2 || t[0] != "t" || len(l.Jobs) == outsideJobs {
+			continue
+		}
+		if s, ok := schemas.Lookup(t[1]); ok {
+			l.Jobs = append(l.Jobs, string(s.ID))
+		}
+	}
+	return l
+}
+
+// outsideJobs bounds the job types read of one outside announcement.
+const outsideJobs = 16
