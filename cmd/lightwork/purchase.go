@@ -138,7 +138,7 @@ func limitText(p buyer.Purchase) string {
 func showOutput(w io.Writer, p buyer.Purchase) {
 	res, ok := sandboxResult(p)
 	if !ok {
-		fmt.Fprintln(w, printable(string(p.Output)))
+		fmt.Fprintln(w, printable(answerOf(p)))
 		return
 	}
 	for _, r := range res.Runs {
@@ -150,6 +150,16 @@ func showOutput(w io.Writer, p buyer.Purchase) {
 	for _, a := range res.Artifacts {
 		fmt.Fprintf(w, "artifact %s  %s  %d bytes\n", printable(a.Path), a.SHA256, a.SizeBytes)
 	}
+}
+
+// answerOf is the output of a text generation without what is about it, or any
+// other output as it is.
+func answerOf(p buyer.Purchase) string {
+	var text schemas.TextResult
+	if p.SchemaID == string(schemas.TextGeneration) && json.Unmarshal(p.Output, &text) == nil && text.Text != "" {
+		return text.Text
+	}
+	return string(p.Output)
 }
 
 // wholeLines ends what a command printed with a newline if the command did not.

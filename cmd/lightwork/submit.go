@@ -150,6 +150,9 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 	case b.Git != "" && b.Repo != "":
 		return "", usage("", "--git and --repo cannot be given together")
 	}
+	if b.Prompt != "" && (len(b.Cmd) > 0 || b.Repo != "" || b.Git != "") {
+		return "", usage("leave one of them out", "--prompt and --cmd, --repo or --git cannot be given together")
+	}
 	if b.Outside && b.Provider == "" {
 		return "", usage("lightwork buyer discover lists them", "--outside needs --provider: such a provider is chosen by a person")
 	}
