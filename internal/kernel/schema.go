@@ -26,7 +26,7 @@ var contextSQL string
 
 //go:embed schema/signatures.sql
 var signaturesSQL string
-//
+
 //go:embed schema/outside.sql
 var outsideSQL string
 
