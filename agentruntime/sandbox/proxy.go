@@ -60,7 +60,7 @@ type proxy struct {
 	origin  origin
 	control *net.UnixConn // the other end of proxyFD
 	cancel  context.CancelFunc
-	room    atomic.Int64 // bytes that may still come in
+	room    atomic.Int64 // bytes that may still pass, both ways
 	done    sync.WaitGroup
 }
 
@@ -168,7 +168,7 @@ func (p *proxy) connect(ctx context.Context, git net.Conn) {
 	defer server.Close()
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	p.done.Go(func() {
-		_, _ = io.Copy(server, git)
+		_, _ = io.Copy(server, &metered{git, &p.room})
 		server.Close()
 	})
 	_, _ = io.Copy(git, &metered{server, &p.room})
@@ -226,12 +226,16 @@ func (p *proxy) dial(ctx context.Context, host, port string) (net.Conn, error) {
 	}
 	d := net.Dialer{Timeout: dialTimeout}
 	if !p.origin.plain {
-		d.Control = func(_, address string, _ syscall.RawConn) error { return checkPublic(address) }
+		own, err := net.InterfaceAddrs()
+		if err != nil {
+			return nil, fmt.Errorf("own addresses: %w", err)
+		}
+		d.Control = func(_, address string, _ syscall.RawConn) error { return checkPublic(address, own) }
 	}
 	return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 }
 
-// metered ends a download that has no end.
+// metered ends a transfer that has no end.
 type metered struct {
 	r    io.Reader
 	room *atomic.Int64

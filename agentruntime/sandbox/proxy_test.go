@@ -50,8 +50,12 @@ func TestParseRemote(t *testing.T) {
 }
 
 func TestCheckPublic(t *testing.T) {
-	for _, address := range []string{"1.1.1.1:443", "[2606:4700::1111]:443", "9.9.9.9:1"} {
-		if err := checkPublic(address); err != nil {
+	own := []net.Addr{
+		&net.IPNet{IP: net.IPv4(8, 8, 8, 8), Mask: net.CIDRMask(24, 32)},
+		&net.IPNet{IP: net.ParseIP("2606:4700::2222"), Mask: net.CIDRMask(64, 128)},
+	}
+	for _, address := range []string{"1.1.1.1:443", "[2606:4700::1111]:443", "9.9.9.9:1", "8.8.8.9:443"} {
+		if err := checkPublic(address, own); err != nil {
 			t.Error(err)
 		}
 	}
@@ -59,8 +63,9 @@ func TestCheckPublic(t *testing.T) {
 		"127.0.0.1:443", "10.1.2.3:443", "172.16.0.1:443", "192.168.1.1:443", "169.254.169.254:443", "100.64.0.1:443", "0.0.0.0:443",
 		"224.0.0.1:443", "255.255.255.255:443", "198.18.0.1:443", "[::1]:443", "[::]:443", "[fe80::1%eth0]:443", "[fd00::1]:443",
 		"[::ffff:127.0.0.1]:443", "[::ffff:10.0.0.1]:443", "[64:ff9b::7f00:1]:443", "[2002:7f00:1::]:443", "[::7f00:1]:443", "x", "",
+		"[3fff:1::1]:443", "[5f00::1]:443", "8.8.8.8:443", "[::ffff:8.8.8.8]:443", "[2606:4700::2222]:443",
 	} {
-		if checkPublic(address) == nil {
+		if checkPublic(address, own) == nil {
 			t.Errorf("%s is public", address)
 		}
 	}
@@ -248,5 +253,38 @@ func TestDownloadsEnd(t *testing.T) {
 	n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{m}, make([]byte, 4))
 	if n != 8 || !errors.Is(err, errTooLarge) {
 		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// What a sandbox sends counts as what it gets: a server of the buyer's own
+// choice takes anything.
+func TestUploadsEnd(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	took := make(chan int64, 1)
+	go func() {
+		conn, err := server.Accept()
+		if err != nil {
+			return
+		}
+		n, _ := io.Copy(io.Discard, conn)
+		took <- n
+		conn.Close()
+	}()
+	port := server.Addr().(*net.TCPAddr).Port
+	p, address := testProxy(t, origin{host: "localhost", port: strings.TrimPrefix(server.Addr().String(), "127.0.0.1:"), plain: true})
+	p.room.Store(10)
+	_, conn := ask(t, address, hello("localhost", uint16(port)))
+	if _, err := conn.Write(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Errorf("%d bytes came", n)
+	}
+	if n := <-took; n > 10 {
+		t.Errorf("the server got %d bytes", n)
 	}
 }
