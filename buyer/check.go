@@ -129,6 +129,7 @@ const (
 	blobMax   = 32 << 20
 	blobsMax  = 160
 	blobTotal = 128 << 20
+	blobURLs  = 4 // of one blob; the rest is not tried
 )
 
 // checkResult checks everything in a 6xxx event that needs no fetching: who
@@ -185,7 +186,7 @@ func blobRefs(tags nostr.Tags) ([]blobRef, error) {
 			return nil, fmt.Errorf("blob %s: size %q", t[1], t[3])
 		}
 		total += size
-		refs = append(refs, blobRef{role: t[1], digest: digest, size: size, urls: t[5:]})
+		refs = append(refs, blobRef{role: t[1], digest: digest, size: size, urls: t[5:min(len(t), 5+blobURLs)]})
 	}
 	if len(refs) > blobsMax || total > blobTotal {
 		return nil, errors.New("too many or too large blobs")

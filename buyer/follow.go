@@ -485,7 +485,7 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	defer cancel()
 	contents, output, err := f.fetch(fetching, d)
 	if err != nil {
-		return fmt.Errorf("fetch what the result refers to: %w", err)
+		return f.unfetched(ctx, ev, err)
 	}
 	res, err := checkOutput(p, signedHash(p, ev), output)
 	if err == nil {
@@ -536,6 +536,16 @@ func (f *follower) distrust(ev nostr.Event, err error) error {
 	f.c.log.Warn("event not believed", "request", f.id, "event", ev.ID, "err", err)
 	f.say("buyer", "refused", 0, ev.ID, err.Error())
 	return nil
+}
+
+// unfetched goes on without a result whose parts are nowhere: it must not stand
+// in the way of another, nor of the end. It is tried again when the purchase is
+// resumed.
+func (f *follower) unfetched(ctx context.Context, ev nostr.Event, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return f.distrust(ev, fmt.Errorf("what it refers to cannot be fetched: %w", err))
 }
 
 // fetch gets the blobs. The provider may still be uploading them, so a missing

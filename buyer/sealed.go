@@ -70,7 +70,7 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	defer cancel()
 	contents, _, err := f.fetch(fetching, d)
 	if err != nil {
-		return fmt.Errorf("fetch what the result refers to: %w", err)
+		return f.unfetched(ctx, ev, err)
 	}
 	raw, err := json.Marshal(ev)
 	if err != nil {

@@ -1,6 +1,7 @@
 package buyer_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -82,5 +83,21 @@ func TestOnlyWhatCanBeJudgedIsPaid(t *testing.T) {
 				t.Errorf("ruling %+v", r)
 			}
 		})
+	}
+}
+
+// TestUnfetchableResult: boxes that are nowhere do not stand in the way of those
+// that come later.
+func TestUnfetchableResult(t *testing.T) {
+	c, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+		c.pays = true
+		offer := c.offer(req, func(d *deal) {
+			d.quote.Mode, d.quote.Delivery = receipts.ModePostpay, receipts.DeliverySealed
+		})
+		lost := c.sealed(req, offer, func(*answer) {}, nil, nil)
+		return []nostr.Event{lost, c.sealed(req, offer, func(*answer) {}, nil, nil), offer} // serves only the second's boxes
+	}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 300*time.Millisecond })
+	if !errors.Is(err, buyer.ErrIncomplete) || p.Output == nil || len(c.sent) != 1 {
+		t.Errorf("%v: %q, output %s, sent %d", err, p.Reason, p.Output, len(c.sent))
 	}
 }
