@@ -99,6 +99,9 @@ func Restore(ctx context.Context, path, backup string) (kept string, err error) 
 	if err := copyFile(part, backup); err != nil {
 		return "", fmt.Errorf("restore: %w", err)
 	}
+	if err := toWAL(ctx, part); err != nil {
+		return "", fmt.Errorf("restore: %w", err)
+	}
 	if kept, err = setAside(path); err != nil {
 		return "", fmt.Errorf("restore: %w", err)
 	}
@@ -106,6 +109,17 @@ func Restore(ctx context.Context, path, backup string) (kept string, err error) 
 		return kept, fmt.Errorf("restore: %w", err)
 	}
 	return kept, syncDir(filepath.Dir(path))
+}
+
+// toWAL gives a copy, which VACUUM INTO leaves without it, the journal mode that
+// every open asks for: one for reading cannot change it.
+func toWAL(ctx context.Context, path string) error {
+	pool, err := sql.Open("sqlite3", uri(path))
+	if err != nil {
+		return err
+	}
+	_, err = pool.ExecContext(ctx, "PRAGMA synchronous = FULL; PRAGMA journal_mode = WAL")
+	return errors.Join(err, pool.Close())
 }
 
 // setAside moves a database and its log into a new folder beside it. The log

@@ -65,6 +65,13 @@ func TestRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ro, err := Open(t.Context(), path, Options{Migrations: opt.Migrations, ReadOnly: true}) // a command that only looks, before the node starts
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ro.Close(); err != nil {
+		t.Fatal(err)
+	}
 	db = open()
 	if got := sum(db); got != 1 {
 		t.Errorf("restored sum %d", got)
