@@ -82,6 +82,15 @@ func (n *Node) ChannelBalance(ctx context.Context) (localMsats, pendingMsats int
 	return reply.Local.Msat, reply.Outgoing.Msat, nil
 }
 
+// ResetMissionControl makes the node forget which channels failed it: where
+// there is only one way, a payment that was lost bars the next for an hour.
+func (n *Node) ResetMissionControl(ctx context.Context) error {
+	if err := n.rest.call(ctx, http.MethodPost, "/v2/router/mc/reset", struct{}{}, nil); err != nil {
+		return fmt.Errorf("reset mission control of %s: %w", n.name, err)
+	}
+	return nil
+}
+
 // BakeMacaroon writes a macaroon that permits exactly the named RPC URIs to
 // path, as `lncli bakemacaroon uri:...` would.
 func (n *Node) BakeMacaroon(ctx context.Context, path string, uris []string) error {

@@ -18,6 +18,7 @@ type Node struct {
 	rpcAddress  string
 	peerAddress string
 	btcd        *btcd
+	password    string // of its wallet; "" if nothing needs to be unlocked
 
 	mu     sync.Mutex // guards what follows
 	proc   *process
@@ -75,7 +76,7 @@ alias=%s
 listen=%s
 rpclisten=%s
 restlisten=%s
-noseedbackup=true
+noseedbackup=%t
 nobootstrap=true
 trickledelay=50
 store-final-htlc-resolutions=true
@@ -90,7 +91,7 @@ btcd.rpchost=%s
 btcd.rpcuser=%s
 btcd.rpcpass=%s
 btcd.rpccert=%s
-`, n.name, n.peerAddress, n.rpcAddress, n.rest.address,
+`, n.name, n.peerAddress, n.rpcAddress, n.rest.address, n.password == "",
 		n.btcd.address, n.btcd.user, n.btcd.pass, n.btcd.certFile)
 	if err := os.WriteFile(filepath.Join(n.dir, "lnd.conf"), []byte(conf), 0o600); err != nil {
 		return fmt.Errorf("write configuration of %s: %w", n.name, err)
@@ -138,15 +139,11 @@ func (n *Node) run() error {
 // answers reports whether the RPC is up, and learns the certificate and the
 // node's key on the way.
 func (n *Node) answers(ctx context.Context) bool {
+	if n.connectREST() != nil {
+		return false
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.rest.http == nil {
-		client, err := tlsClient(n.TLSCertFile())
-		if err != nil {
-			return false
-		}
-		n.rest.http = client
-	}
 	var info struct {
 		IdentityPubkey string `json:"identity_pubkey"`
 	}
@@ -155,6 +152,20 @@ func (n *Node) answers(ctx context.Context) bool {
 	}
 	n.pubKey = info.IdentityPubkey
 	return true
+}
+
+// connectREST learns the node's certificate, once it is written.
+func (n *Node) connectREST() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.rest.http != nil {
+		return nil
+	}
+	client, err := tlsClient(n.TLSCertFile())
+	if err == nil {
+		n.rest.http = client
+	}
+	return err
 }
 
 // Stop ends the node in good order and waits until it is gone. Stopping a
