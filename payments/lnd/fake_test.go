@@ -182,6 +182,7 @@ func (f *fakeLND) GetInfo(context.Context, *lnrpc.GetInfoRequest) (*lnrpc.GetInf
 func (f *fakeLND) ChannelBalance(context.Context, *lnrpc.ChannelBalanceRequest) (*lnrpc.ChannelBalanceResponse, error) {
 	return &lnrpc.ChannelBalanceResponse{
 		LocalBalance:           &lnrpc.Amount{Msat: 7_000_001},
+		RemoteBalance:          &lnrpc.Amount{Msat: 33},
 		UnsettledLocalBalance:  &lnrpc.Amount{Msat: 11}, // coming in
 		UnsettledRemoteBalance: &lnrpc.Amount{Msat: 22}, // going out
 	}, nil

@@ -203,6 +203,13 @@ func (w *Wallet) Balance(ctx context.Context) (payments.Balance, error) {
 	}, nil
 }
 
+// Receivable is what others can pay in at most, in msats: the peers' side of
+// the channels, reserves included. With 0 nobody can pay this node.
+func (w *Wallet) Receivable(ctx context.Context) (int64, error) {
+	reply, err := call(ctx, w, rpcChannelBalance, w.ln.ChannelBalance, &lnrpc.ChannelBalanceRequest{})
+	return clampMsats(reply.GetRemoteBalance().GetMsat()), err
+}
+
 // call is one question with its time limit.
 func call[Request, Reply any](
 	ctx context.Context, w *Wallet, rpc string,

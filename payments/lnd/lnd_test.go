@@ -57,12 +57,14 @@ func TestOnLightning(t *testing.T) {
 		})
 	})
 	t.Run("roles", r.roles)
+	t.Run("answers", r.answers)
 	t.Run("settle by", r.settleBy)
 	t.Run("hints", r.hints)
 	t.Run("payee restarts while a hold is pending", r.payeeRestarts)
 	t.Run("payer restarts while a hold is pending", r.payerRestarts)
 	t.Run("payer is killed right after sending", r.payerKilled)
 	t.Run("fees", r.fees)
+	t.Run("a locked wallet without a channel", r.locked)
 }
 
 // realNetwork is the running network with a wallet on each node. The wallets'

@@ -33,6 +33,9 @@ func TestNodeAndBalance(t *testing.T) {
 	if want := (payments.Balance{SpendableMsats: 7_000_001, ReservedMsats: 22}); err != nil || balance != want {
 		t.Errorf("Balance = %+v, %v; want %+v", balance, err, want)
 	}
+	if got, err := w.Receivable(t.Context()); err != nil || got != 33 {
+		t.Errorf("receivable %d, %v", got, err)
+	}
 }
 
 // On the wrong network no method that moves money reaches lnd.

@@ -187,10 +187,9 @@ func failed(p *lnrpc.Payment, pay payments.Pay) error {
 	switch p.FailureReason {
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_NO_ROUTE, lnrpc.PaymentFailureReason_FAILURE_REASON_TIMEOUT:
 		e.Kind = payments.ErrNoRoute
-		e.Hint = fmt.Sprintf("the fee limit was %d msats; a channel to the payee, or more outbound liquidity, may be missing", pay.FeeLimitMsats)
+		e.Hint = fmt.Sprintf("the fee limit was %d msats", pay.FeeLimitMsats)
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_INSUFFICIENT_BALANCE:
 		e.Kind = payments.ErrInsufficientFunds
-		e.Hint = "no channel has enough outbound liquidity"
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_INCORRECT_PAYMENT_DETAILS:
 		e.Kind = payments.ErrInvoiceCanceled
 		e.Hint = "the payee refuses: the invoice is canceled, expired or unknown there"
@@ -198,17 +197,17 @@ func failed(p *lnrpc.Payment, pay payments.Pay) error {
 	return fmt.Errorf("%w: %s", e, reason(p))
 }
 
-// reason is lnd's own word for a failure.
+// reason says why lnd gave a payment up, and what helps.
 func reason(p *lnrpc.Payment) string {
 	switch p.FailureReason {
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_TIMEOUT:
-		return "timeout"
+		return "timeout: no route was found in time"
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_NO_ROUTE:
-		return "no route"
+		return "no route within the fee limit: allow a higher fee, or open a channel nearer to the payee"
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_INCORRECT_PAYMENT_DETAILS:
 		return "refused by the payee: incorrect payment details"
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_INSUFFICIENT_BALANCE:
-		return "insufficient balance"
+		return "insufficient balance: no active channel has enough to send"
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_CANCELED:
 		return "canceled"
 	}

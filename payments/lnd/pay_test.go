@@ -122,7 +122,7 @@ func TestSendPaymentOutcomes(t *testing.T) {
 		{"done at once", []*lnrpc.Payment{update(t, succeeded)}, nil, nil, ""},
 		{"no route", []*lnrpc.Payment{update(t, initiated), updateFailed(t, noRoute)}, nil, payments.ErrNoRoute, "the fee limit was 77 msats"},
 		{"too slow", []*lnrpc.Payment{updateFailed(t, timeout)}, nil, payments.ErrNoRoute, "timeout"},
-		{"too poor", []*lnrpc.Payment{updateFailed(t, balance)}, nil, payments.ErrInsufficientFunds, "outbound liquidity"},
+		{"too poor", []*lnrpc.Payment{updateFailed(t, balance)}, nil, payments.ErrInsufficientFunds, "no active channel"},
 		{"payee refuses", []*lnrpc.Payment{updateFailed(t, incorrect)}, nil, payments.ErrInvoiceCanceled, "refused by the payee"},
 		{"expired", nil, refusal("invoice expired. Valid until 2020"), payments.ErrExpired, ""},
 		{"own", nil, refusal("self-payments not allowed"), payments.ErrSelfPayment, ""},
@@ -300,7 +300,9 @@ func TestLookupPayment(t *testing.T) {
 		update(t, 0):         with(func(p *payments.Payment) { p.State = payments.PaymentUnknown }),
 		update(t, 99):        with(func(p *payments.Payment) { p.State = payments.PaymentUnknown }),
 		update(t, succeeded): with(func(p *payments.Payment) { p.State, p.Preimage = payments.PaymentSucceeded, testPreimage }),
-		updateFailed(t, 1):   with(func(p *payments.Payment) { p.State, p.FailureReason, p.FeeMsats = payments.PaymentFailed, "timeout", 0 }),
+		updateFailed(t, 1): with(func(p *payments.Payment) {
+			p.State, p.FailureReason, p.FeeMsats = payments.PaymentFailed, "timeout: no route was found in time", 0
+		}),
 		updateFailed(t, 4): with(func(p *payments.Payment) {
 			p.State, p.FailureReason, p.FeeMsats = payments.PaymentFailed, "refused by the payee: incorrect payment details", 0
 		}),
@@ -378,7 +380,7 @@ func TestTrackPaymentEnds(t *testing.T) {
 		t.Errorf("in flight to the end: %v, want ErrUnknownOutcome and DeadlineExceeded", err)
 	}
 	fake.tell(testHash, updateFailed(t, lnrpc.PaymentFailureReason_FAILURE_REASON_NO_ROUTE))
-	if got, err := w.TrackPayment(t.Context(), testHash); err != nil || got.State != payments.PaymentFailed || got.FailureReason != "no route" {
+	if got, err := w.TrackPayment(t.Context(), testHash); err != nil || got.State != payments.PaymentFailed || !strings.HasPrefix(got.FailureReason, "no route within the fee limit") {
 		t.Errorf("failed: %+v, %v", got, err)
 	}
 }
