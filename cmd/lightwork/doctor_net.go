@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/lnd"
 )
 
 const (
@@ -119,10 +120,33 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 	defer closeWallet()
 	node, err := w.Node(ctx)
 	if err != nil {
-		return finding{name, "fail", err.Error(), "is the node running and unlocked? lightwork wallet permissions prints the macaroon it needs"}
+		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
 	}
 	if node.Network == payments.Play {
 		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd to use real money"}
 	}
+	if node, ok := w.(*lnd.Wallet); ok {
+		if f := checkLiquidity(ctx, node, name, role, conf); f.State != "" {
+			return f
+		}
+	}
 	return finding{name, "ok", fmt.Sprintf("%s on %s", node.PubKey, node.Network), ""}
+}
+
+// checkLiquidity warns of channels that cannot carry what the role needs.
+func checkLiquidity(ctx context.Context, w *lnd.Wallet, name, role string, conf walletConfig) finding {
+	receivable, err := w.Receivable(ctx)
+	var balance payments.Balance
+	if err == nil {
+		balance, err = w.Balance(ctx)
+	}
+	switch {
+	case err != nil:
+		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
+	case role == "provider" && receivable == 0:
+		return finding{name, "warn", "nobody can pay this lnd: it can receive 0 msats", "open a channel that others have money in"}
+	case role == "buyer" && balance.SpendableMsats == 0:
+		return finding{name, "warn", "this lnd has 0 msats to spend", "open a channel, or wait until it is active"}
+	}
+	return finding{}
 }

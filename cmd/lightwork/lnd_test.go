@@ -38,6 +38,7 @@ func TestJobsOnLightning(t *testing.T) {
 	t.Run("demo", func(t *testing.T) { demoOnLightning(t, network) })
 
 	n := startNode(t, ctx, network)
+	t.Run("wallet hints", func(t *testing.T) { n.walletHints(t, network) })
 	t.Run("hold, failed job costs nothing", n.failedHold)
 	t.Run("prepay", n.prepay)
 	t.Run("provider killed with the payment held", n.killedWhileHeld)

@@ -27,11 +27,12 @@ func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			return err
 		}
 	}
-	return runProvider(ctx, c, s.log, newTeller(s.err, func(key string) {
+	err = runProvider(ctx, c, s.log, newTeller(s.err, func(key string) {
 		npub, _ := receipts.Npub(key)
 		fmt.Fprintf(s.err, "lightwork: selling as %s\n", npub)
 		if c.Provider.Wallet.Backend == "play" {
 			fmt.Fprintln(s.err, "lightwork: PLAY MONEY: nothing that is earned here is worth anything")
 		}
 	}))
+	return walletTrouble(err, "provider", c.Provider.Wallet)
 }

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
@@ -52,11 +51,11 @@ func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	}
 	node, err := wal.Node(ctx)
 	if err != nil {
-		return hinted(err, "lightwork doctor checks the wallet")
+		return hinted(err, walletHint(err, w.Role, conf))
 	}
 	balance, err := wal.Balance(ctx)
 	if err != nil {
-		return hinted(err, "lightwork doctor checks the wallet")
+		return hinted(err, walletHint(err, w.Role, conf))
 	}
 	if w.JSON {
 		return printJSON(s.out, map[string]any{
@@ -69,6 +68,13 @@ func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	}
 	fmt.Fprintf(s.out, "role       %s\nnode       %s\nnetwork    %s\nspendable  %s\nreserved   %s\n",
 		w.Role, node.PubKey, node.Network, msats(balance.SpendableMsats), msats(balance.ReservedMsats))
+	if node, ok := wal.(*lnd.Wallet); ok {
+		receivable, err := node.Receivable(ctx)
+		if err != nil {
+			return hinted(err, walletHint(err, w.Role, conf))
+		}
+		fmt.Fprintf(s.out, "receivable %s\n", msats(receivable))
+	}
 	return nil
 }
 
@@ -78,18 +84,10 @@ type walletPermissionsCmd struct {
 
 // Run prints one command a role.
 func (w walletPermissionsCmd) Run(s *streams) error {
-	for _, r := range []struct {
-		name string
-		role lnd.Role
-	}{{"provider", lnd.Payee}, {"buyer", lnd.Payer}} {
-		if w.Role != "both" && w.Role != r.name {
-			continue
+	for _, role := range []string{"provider", "buyer"} {
+		if w.Role == "both" || w.Role == role {
+			fmt.Fprintln(s.out, bakeCommand(role))
 		}
-		fmt.Fprintf(s.out, "lncli bakemacaroon --save_to %s.macaroon", r.name)
-		for _, uri := range lnd.PermissionURIs(r.role) {
-			fmt.Fprintf(s.out, " uri:%s", strings.TrimPrefix(uri, "uri:"))
-		}
-		fmt.Fprintln(s.out)
 	}
 	return nil
 }

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/lnd"
+)
+
+// walletHint is the next step for whoever runs a wallet that does not answer as
+// it should.
+func walletHint(err error, role string, w walletConfig) string {
+	section := role + ".wallet.lnd"
+	switch {
+	case w.Backend != "lnd":
+		return "lightwork doctor checks the wallet"
+	case errors.Is(err, lnd.ErrWalletLocked):
+		return "lncli unlock"
+	case errors.Is(err, payments.ErrUnauthorized):
+		return bakeCommand(role) + "; then put the file at " + section + ".macaroon_file"
+	case errors.Is(err, payments.ErrWrongNetwork):
+		return section + ".network names the network that is meant, " + section + ".address the node on it"
+	case errors.Is(err, payments.ErrWalletUnavailable):
+		return "start lnd, or correct " + section + ".address and tls_cert_file; lncli state says whether it is ready"
+	}
+	return "lightwork doctor checks the wallet"
+}
+
+// walletTrouble adds the next step to an error of lnd's and leaves others alone.
+func walletTrouble(err error, role string, w walletConfig) error {
+	if errors.As(err, new(*lnd.Error)) && !errors.As(err, new(*codedError)) {
+		return hinted(err, walletHint(err, role, w))
+	}
+	return err
+}
+
+// bakeCommand makes the macaroon that permits just what the role needs.
+func bakeCommand(role string) string {
+	permissions := lnd.Payer
+	if role == "provider" {
+		permissions = lnd.Payee
+	}
+	var b strings.Builder
+	b.WriteString("lncli bakemacaroon --save_to " + role + ".macaroon")
+	for _, uri := range lnd.PermissionURIs(permissions) {
+		b.WriteString(" uri:" + uri)
+	}
+	return b.String()
+}
