@@ -11,7 +11,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 BENCHCOUNT ?= 5
 
-.PHONY: all build demo demo-lnd test test-lnd race soak-agents fuzz bench check vectors requirements clean
+.PHONY: all build demo demo-lnd test test-lnd crash-matrix crash-loop race soak-agents fuzz bench check vectors requirements clean
 all: build
 
 build:
@@ -33,7 +33,17 @@ race:
 
 # lnd and btcd are built from the module proxy, once, into the user's cache.
 test-lnd:
-	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./cmd/lightwork
+	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./cmd/lightwork ./internal/crashmatrix
+
+# Every crash point of a payment, on real lnd, as a table; test-lnd plays every third cell. POINTS="P5 B1-lnd" plays some.
+POINTS ?= all
+crash-matrix:
+	LIGHTWORK_CRASH_MATRIX="$(POINTS)" $(TEST) -tags "$(TAGS) lnd" -count=1 -v -timeout 60m -run TestMatrix ./internal/crashmatrix
+
+# N jobs on real lnd; in each, provider, buyer or one of the lnds is killed at a random moment.
+N ?= 300
+crash-loop:
+	LIGHTWORK_CRASH_LOOP=$(N) $(TEST) -tags "$(TAGS) lnd" -count=1 -v -timeout 5h -run TestLoop ./internal/crashmatrix
 
 # The long forms: a thousand kills of a node at random moments.
 soak-agents:
@@ -42,7 +52,7 @@ soak-agents:
 check:
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet -tags "$(TAGS)" ./...
-	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./internal/devnet ./cmd/lightwork
+	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./internal/devnet ./cmd/lightwork ./internal/crashmatrix
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
 	cd internal/devnet/binaries && $(GO) mod tidy -diff

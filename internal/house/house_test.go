@@ -89,7 +89,8 @@ var rooms = map[string][]string{
 	"internal/house":                   {},
 	"internal/devnet":                  {},
 	"internal/devnet/cmd/devnet":       {"internal/devnet"},
-	"internal/crashtest":               {}, // tests only
+	"internal/crashtest":               {}, // tests only, as in the next
+	"internal/crashmatrix":             {},
 	"examples":                         {},
 	"bench":                            {},
 

@@ -1,0 +1,12 @@
+// Package crashmatrix runs paid jobs with the real programs on real lnd and
+// btcd, and at each crash point of a payment kills the node with SIGKILL, kills
+// lnd, or cuts the connection. Everything is then brought back, and counted:
+// one job, one payment, one receipt, the right money on both sides of the
+// channel, a budget that adds up.
+//
+// Nothing in the programs knows of it. A point is a moment that can be seen from
+// outside: a gRPC call or its answer in a proxy before lnd, a message in a proxy
+// before the relay, a commit that waits for a lock the test holds.
+//
+// make crash-matrix prints the table; make crash-loop kills at random.
+package crashmatrix
