@@ -70,6 +70,10 @@ func newWorld(t *testing.T, ctx context.Context) *world {
 	w.setUp(t, customer, network.Bob, lnd.Payer)
 	w.mountDisk(t)
 	w.sell(t)
+	w.await(t, "the buyer finds the provider", func() bool {
+		out, _ := w.as(customer, "buyer", "discover").Output()
+		return strings.Contains(string(out), "npub1")
+	})
 	return w
 }
 
