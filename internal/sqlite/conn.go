@@ -24,7 +24,8 @@ type conn struct {
 	raw *sqlite3.SQLiteConn // the same connection; only for AutoCommit
 }
 
-// pragma is a setting and the value that must be read back.
+// pragma is a setting and the value that must be read back. One without a
+// parameter of the driver's is set by a statement.
 type pragma struct{ param, name, set, want string }
 
 func pragmas(readOnly bool) []pragma {
@@ -39,7 +40,17 @@ func pragmas(readOnly bool) []pragma {
 		// A reader cannot set the journal mode, but it must find it.
 		return append(list, pragma{"", "journal_mode", "", "wal"}, pragma{"_query_only", "query_only", "1", "1"})
 	}
-	return append(list, pragma{"_journal_mode", "journal_mode", "WAL", "wal"})
+	return append(
+		list,
+		pragma{"_journal_mode", "journal_mode", "WAL", "wal"},
+		// Each update has a savepoint. In a file, what it needs to undo one
+		// would be twice the writes of the commit itself.
+		pragma{"", "temp_store", "MEMORY", "2"},
+		// Ids are random, so a busy table's index pages come round again and
+		// again: let a checkpoint write each once, and keep them at hand.
+		pragma{"", "wal_autocheckpoint", "4000", "4000"},
+		pragma{"_cache_size", "cache_size", "-32768", "-32768"}, // KiB
+	)
 }
 
 // dsn escapes the path, so that a '?', '#' or '%' in it is part of the name.
@@ -81,6 +92,9 @@ func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
 		return nil
 	})
 	if err == nil {
+		err = c.set(pragmas(readOnly))
+	}
+	if err == nil {
 		err = c.verify(ctx, pragmas(readOnly))
 	}
 	if err != nil {
@@ -88,6 +102,19 @@ func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
 		return nil, fmt.Errorf("open database %s: %w", db.path, err)
 	}
 	return c, nil
+}
+
+// set makes the settings that the driver has no parameter for.
+func (c *conn) set(list []pragma) error {
+	for _, p := range list {
+		if p.param != "" || p.set == "" {
+			continue
+		}
+		if err := c.exec("PRAGMA " + p.name + "=" + p.set); err != nil {
+			return fmt.Errorf("set pragma %s: %w", p.name, err)
+		}
+	}
+	return nil
 }
 
 // verify reads every pragma back: a wrong name or a file system without shared
