@@ -57,6 +57,43 @@ func (q quota) admits(tx *sqlite.Tx, pubkey []byte, n int64) (outcome, error) {
 	return stored, nil
 }
 
+// tally is what a batch has added and usage does not say yet, by key: one entry
+// for all of a key's events costs less than one for each. It is entered before
+// anything is removed, which is subtracted at once.
+type tally map[string]usage
+
+type usage struct{ regular, standing int64 }
+
+func (t tally) add(pubkey string, size int64, standing bool) {
+	u := t[pubkey]
+	if standing {
+		u.standing += size
+	} else {
+		u.regular += size
+	}
+	t[pubkey] = u
+}
+
+// enter writes the sizes and empties the tally.
+func (t tally) enter(tx *sqlite.Tx) error {
+	var all usage
+	for pubkey, u := range t {
+		if _, err := tx.Exec(`INSERT INTO usage VALUES (?, ?, ?) ON CONFLICT DO UPDATE
+			SET regular = regular + excluded.regular, standing = standing + excluded.standing`,
+			unhex(pubkey), u.regular, u.standing); err != nil {
+			return err
+		}
+		all.regular += u.regular
+		all.standing += u.standing
+	}
+	if len(t) == 0 {
+		return nil
+	}
+	clear(t)
+	_, err := tx.Exec("UPDATE usage_total SET regular = regular + ?, standing = standing + ?", all.regular, all.standing)
+	return err
+}
+
 // evictChunk is how many events are read at once to make room.
 const evictChunk = 32
 

@@ -80,4 +80,7 @@ CREATE TRIGGER events_out AFTER DELETE ON events BEGIN
   UPDATE usage_total SET regular = regular - iif(old.address IS NULL, old.size, 0),
     standing = standing - iif(old.address IS NULL, 0, old.size);
 END;
+`, `
+-- What comes in is added up for a whole commit: see tally.
+DROP TRIGGER events_in;
 `}

@@ -83,12 +83,16 @@ func (s *store) has(id string) (found bool, err error) {
 func (s *store) put(batch []*job) ([]outcome, error) {
 	outcomes := make([]outcome, len(batch))
 	err := s.db.Update(context.Background(), func(tx *sqlite.Tx) error {
+		added := tally{}
 		for i, j := range batch {
-			o, err := s.putOne(tx, j.event, j.raw)
+			o, err := s.putOne(tx, j.event, j.raw, added)
 			if err != nil {
 				return err
 			}
 			outcomes[i] = o
+		}
+		if err := added.enter(tx); err != nil {
+			return err
 		}
 		return s.quota.makeRoom(tx)
 	})
@@ -98,7 +102,8 @@ func (s *store) put(batch []*job) ([]outcome, error) {
 	return outcomes, nil
 }
 
-func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte) (outcome, error) {
+// putOne stores an event and adds its size to what the batch has added.
+func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) (outcome, error) {
 	have, err := exists(tx, "SELECT 1 FROM events WHERE id = ?", unhex(ev.ID))
 	if err != nil || have {
 		return duplicate, err
@@ -111,6 +116,9 @@ func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte) (outcome, err
 	keys := tagKeys(ev)
 	size := chargedSize(ev, raw, len(keys))
 	if replaceable {
+		if err := added.enter(tx); err != nil {
+			return stored, err
+		}
 		o, err := s.replace(tx, ev, address, size)
 		if err != nil || o != stored {
 			return o, err
@@ -119,10 +127,14 @@ func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte) (outcome, err
 	if err := insert(tx, ev, raw, address, keys, size); err != nil {
 		return stored, err
 	}
-	if ev.Kind == nostr.KindDeletion {
-		return stored, applyDeletion(tx, ev)
+	added.add(ev.PubKey, size, replaceable)
+	if ev.Kind != nostr.KindDeletion {
+		return stored, nil
 	}
-	return stored, nil
+	if err := added.enter(tx); err != nil {
+		return stored, err
+	}
+	return stored, applyDeletion(tx, ev)
 }
 
 func wasDeleted(tx *sqlite.Tx, ev *nostr.Event, address string) (bool, error) {
