@@ -35,6 +35,9 @@ func (s *Server) admit(ev *nostr.Event, size int, now time.Time) string {
 	if work := nip13.CommittedDifficulty(ev); l.MinPow > 0 && work < l.MinPow {
 		return fmt.Sprintf("pow: a nonce tag that commits to %d bits and an id with them are required, this is %d", l.MinPow, work)
 	}
+	if reason := s.admitKind(ev, now); reason != "" {
+		return reason
+	}
 	if embedsProtected(ev) {
 		return "blocked: a repost must not embed a protected event"
 	}

@@ -45,6 +45,10 @@ type Config struct {
 	// everyone; then a stranger can fill Limits.BlobTotalBytes.
 	Uploaders []string
 
+	// Retention are the rules of what is kept, the first one for a kind in
+	// force. With none, events make room for newer ones at EventTotalBytes.
+	Retention []Retention
+
 	Limits Limits
 }
 
@@ -178,6 +182,11 @@ func (c *Config) validate() error {
 	for _, k := range append([]string{c.PubKey}, c.Uploaders...) {
 		if k != "" && !nostr.IsValid32ByteHex(k) {
 			return fmt.Errorf("%w: %q is not a public key in hex", ErrConfig, k)
+		}
+	}
+	for i := range c.Retention {
+		if err := c.Retention[i].validate(); err != nil {
+			return err
 		}
 	}
 	if c.PrivateKinds == nil {

@@ -94,42 +94,7 @@ func forgetDeletion(tx *sqlite.Tx, ev *nostr.Event) error {
 	return nil
 }
 
-// purgeChunk bounds how long a purge holds up other writers.
-const purgeChunk = 32
-
-// purge removes the events that had expired at now.
-func (s *store) purge(ctx context.Context, now time.Time) error {
-	for {
-		n := 0
-		err := s.db.Update(ctx, func(tx *sqlite.Tx) error {
-			rows, err := tx.Query("SELECT seq, raw FROM events WHERE expires_at <= ? LIMIT ?", now.Unix(), purgeChunk)
-			if err != nil {
-				return err
-			}
-			expired := map[int64][]byte{}
-			for rows.Next() {
-				var (
-					seq int64
-					raw []byte
-				)
-				if err := rows.Scan(&seq, &raw); err != nil {
-					return err
-				}
-				expired[seq] = raw
-			}
-			if err := rows.Err(); err != nil {
-				return err
-			}
-			n = len(expired)
-			for seq, raw := range expired {
-				if err := remove(tx, seq, raw); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil || n < purgeChunk {
-			return err
-		}
-	}
+// purge removes the events that had expired at now, and returns how many.
+func (s *store) purge(ctx context.Context, now time.Time) (int, error) {
+	return s.removeAll(ctx, "expires_at <= ?", now.Unix())
 }

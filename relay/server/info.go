@@ -22,6 +22,27 @@ type document struct {
 	Software      string     `json:"software"`
 	Version       string     `json:"version,omitempty"`
 	Limitation    limitation `json:"limitation"`
+	Retention     []retained `json:"retention,omitempty"`
+}
+
+// retained is a retention rule in the form that NIP-11 had for it. A time of 0
+// means that such events are refused.
+type retained struct {
+	Kinds [][2]int `json:"kinds,omitempty"`
+	Time  *int64   `json:"time,omitempty"` // seconds
+	Count int      `json:"count,omitempty"`
+}
+
+func (r *Retention) announced() retained {
+	a := retained{Count: r.MaxCount}
+	for _, k := range r.Kinds {
+		a.Kinds = append(a.Kinds, [2]int{k.First, k.Last})
+	}
+	if r.Refuse || r.MaxAge > 0 {
+		seconds := int64(r.MaxAge.Seconds())
+		a.Time = &seconds
+	}
+	return a
 }
 
 type limitation struct {
@@ -62,7 +83,12 @@ func (s *Server) nips() []int {
 
 func (s *Server) document() document {
 	l := s.cfg.Limits
+	var rules []retained
+	for i := range s.cfg.Retention {
+		rules = append(rules, s.cfg.Retention[i].announced())
+	}
 	return document{
+		Retention:     rules,
 		Name:          s.cfg.Name,
 		Description:   s.cfg.Description,
 		PubKey:        s.cfg.PubKey,

@@ -13,8 +13,8 @@ import (
 // maxBatch bounds the cost of the events that share one commit.
 const maxBatch = 256
 
-// purgeInterval is how often expired events are removed. They are not served
-// in between.
+// purgeInterval is how often events are removed that have expired or that the
+// retention rules do not keep. The expired are not served in between.
 const purgeInterval = time.Minute
 
 // job is an event on its way from a client to the store.
@@ -173,13 +173,25 @@ func (s *Server) broadcast(j *job) {
 	}
 }
 
-// purgeLoop removes expired events until ctx ends.
+// tidy removes what has expired and what the rules do not keep.
+func (s *Server) tidy(ctx context.Context, now time.Time) error {
+	expired, err := s.store.purge(ctx, now)
+	s.metrics.removed.WithLabelValues("expired").Add(float64(expired))
+	if err != nil {
+		return err
+	}
+	old, err := s.store.retain(ctx, s.cfg.Retention, now)
+	s.metrics.removed.WithLabelValues("retention").Add(float64(old))
+	return err
+}
+
+// purgeLoop tidies up until ctx ends.
 func (s *Server) purgeLoop(ctx context.Context) {
 	tick := time.NewTicker(purgeInterval)
 	defer tick.Stop()
 	for {
-		if err := s.store.purge(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			s.cfg.Log.Error("purge expired events", "error", err)
+		if err := s.tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Error("remove old events", "error", err)
 		}
 		select {
 		case <-tick.C:

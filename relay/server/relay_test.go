@@ -268,7 +268,7 @@ func TestExpiration(t *testing.T) {
 	if got := p.stored(`{"ids":["` + expired.ID + `"]}`); got != "" {
 		t.Errorf("by id: %q", got)
 	}
-	if err := r.srv.store.purge(t.Context(), nostr.Now().Time()); err != nil {
+	if _, err := r.srv.store.purge(t.Context(), nostr.Now().Time()); err != nil {
 		t.Fatal(err)
 	}
 	var events, tags int

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+)
+
+// Retention says how long events of some kinds are kept, and how many. The
+// first rule that names an event's kind decides; an event that no rule names is
+// kept. Deletion requests (kind 5) are kept for as long as no rule names kind 5:
+// without them, what they deleted could come back.
+type Retention struct {
+	// Kinds are inclusive ranges; none stands for every kind but 5.
+	Kinds []KindRange
+	// MaxAge is against created_at; 0 keeps for good.
+	MaxAge time.Duration
+	// MaxCount is how many events of all these kinds are kept, the newest by
+	// created_at; 0 is no limit.
+	MaxCount int
+	// Refuse turns events of these kinds away.
+	Refuse bool
+}
+
+// KindRange is all kinds from First to Last.
+type KindRange struct{ First, Last int }
+
+// names reports whether the rule is about the kind.
+func (r *Retention) names(kind int) bool {
+	for _, k := range r.Kinds {
+		if k.First <= kind && kind <= k.Last {
+			return true
+		}
+	}
+	return len(r.Kinds) == 0 && kind != nostr.KindDeletion
+}
+
+func (r *Retention) validate() error {
+	for _, k := range r.Kinds {
+		if k.First < 0 || k.Last < k.First || k.Last > 65535 {
+			return fmt.Errorf("%w: %d to %d is no range of kinds", ErrConfig, k.First, k.Last)
+		}
+	}
+	switch {
+	case r.MaxAge < 0 || r.MaxCount < 0:
+		return fmt.Errorf("%w: a retention rule has a negative limit", ErrConfig)
+	case r.Refuse && (r.MaxAge > 0 || r.MaxCount > 0):
+		return fmt.Errorf("%w: a retention rule both refuses and limits", ErrConfig)
+	}
+	return nil
+}
+
+// admitKind returns the reason to refuse an event that would not be kept, "" if
+// there is none. Ephemeral events are never kept, so only Refuse is about them.
+func (s *Server) admitKind(ev *nostr.Event, now time.Time) string {
+	for i := range s.cfg.Retention {
+		r := &s.cfg.Retention[i]
+		switch {
+		case !r.names(ev.Kind):
+			continue
+		case r.Refuse:
+			return fmt.Sprintf("blocked: events of kind %d are not taken here", ev.Kind)
+		case r.MaxAge > 0 && !nostr.IsEphemeralKind(ev.Kind) && ev.CreatedAt.Time().Before(now.Add(-r.MaxAge)):
+			return fmt.Sprintf("invalid: created_at is too long ago, events of kind %d are kept for %v", ev.Kind, r.MaxAge)
+		}
+		return ""
+	}
+	return ""
+}
+
+// condition is the SQL of the kinds that the rule decides on, those of earlier
+// rules left out. It holds integers alone.
+func (r *Retention) condition(earlier []Retention) string {
+	named := func(r *Retention) string {
+		if len(r.Kinds) == 0 {
+			return fmt.Sprintf("kind <> %d", nostr.KindDeletion)
+		}
+		var ranges []string
+		for _, k := range r.Kinds {
+			ranges = append(ranges, fmt.Sprintf("kind BETWEEN %d AND %d", k.First, k.Last))
+		}
+		return "(" + strings.Join(ranges, " OR ") + ")"
+	}
+	where := named(r)
+	for i := range earlier {
+		where += " AND NOT " + named(&earlier[i])
+	}
+	return where
+}
+
+// retain removes what the rules no longer keep at now, and returns how many
+// events went.
+func (s *store) retain(ctx context.Context, rules []Retention, now time.Time) (int, error) {
+	removed := 0
+	for i := range rules {
+		r := &rules[i]
+		where := r.condition(rules[:i])
+		if r.MaxAge > 0 {
+			n, err := s.removeAll(ctx, where+" AND created_at < ?", now.Add(-r.MaxAge).Unix())
+			if removed += n; err != nil {
+				return removed, err
+			}
+		}
+		if r.MaxCount > 0 {
+			n, err := s.keepNewest(ctx, where, r.MaxCount)
+			if removed += n; err != nil {
+				return removed, err
+			}
+		}
+	}
+	return removed, nil
+}
+
+// keepNewest removes what a condition selects beyond the newest n.
+func (s *store) keepNewest(ctx context.Context, where string, n int) (int, error) {
+	var surplus []int64
+	err := s.db.View(ctx, func(tx *sqlite.Tx) error {
+		rows, err := tx.Query("SELECT seq FROM events WHERE "+where+" ORDER BY created_at DESC, id LIMIT ? OFFSET ?", maxSurplus, n)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var seq int64
+			if err := rows.Scan(&seq); err != nil {
+				return err
+			}
+			surplus = append(surplus, seq)
+		}
+		return rows.Err()
+	})
+	if err != nil || len(surplus) == 0 {
+		return 0, err
+	}
+	list, err := jsonList(surplus)
+	if err != nil {
+		return 0, err
+	}
+	return s.removeAll(ctx, "seq IN (SELECT value FROM json_each(?))", list)
+}
+
+const (
+	// purgeChunk bounds how long a purge holds up other writers.
+	purgeChunk = 32
+	// maxSurplus bounds what one purge reads of a kind that has too many; the
+	// next goes on.
+	maxSurplus = 100_000
+)
+
+// removeAll removes the events that a condition selects, some at a time, and
+// returns how many went.
+func (s *store) removeAll(ctx context.Context, where string, args ...any) (removed int, err error) {
+	for {
+		n := 0
+		err := s.db.Update(ctx, func(tx *sqlite.Tx) (err error) {
+			n, err = removeSome(tx, where, args)
+			return err
+		})
+		if removed += n; err != nil || n < purgeChunk {
+			return removed, err
+		}
+	}
+}
+
+func removeSome(tx *sqlite.Tx, where string, args []any) (int, error) {
+	rows, err := tx.Query("SELECT seq, raw FROM events WHERE "+where+" LIMIT ?", append(args, purgeChunk)...)
+	if err != nil {
+		return 0, err
+	}
+	found := map[int64][]byte{}
+	for rows.Next() {
+		var (
+			seq int64
+			raw []byte
+		)
+		if err := rows.Scan(&seq, &raw); err != nil {
+			return 0, err
+		}
+		found[seq] = raw
+	}
+	if err := rows.Err(); err != nil {
+		return 0, err
+	}
+	for seq, raw := range found {
+		if err := remove(tx, seq, raw); err != nil {
+			return 0, err
+		}
+	}
+	return len(found), nil
+}
