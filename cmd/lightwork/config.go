@@ -55,11 +55,6 @@ type identityConfig struct {
 	RootSecretFile  string `yaml:"root_secret_file"`
 }
 
-type relayConfig struct {
-	Listen    string `yaml:"listen"`
-	PublicURL string `yaml:"public_url"`
-}
-
 type walletConfig struct {
 	Backend string           `yaml:"backend"` // play, lnd, nwc or none
 	Play    playWalletConfig `yaml:"play"`

@@ -132,6 +132,9 @@ func (c *config) check() *configError {
 	if bad := c.checkLimits(); bad != nil {
 		return bad
 	}
+	if bad := c.Relay.check(); bad != nil {
+		return bad
+	}
 	if bad := c.Model.check(); bad != nil {
 		return bad
 	}

@@ -29,6 +29,16 @@ relays:
 relay:
   listen: 127.0.0.1:7447
   # public_url: https://relay.example.com # how others reach it, behind a proxy
+  # description: jobs for money     # these three are shown to clients (NIP-11)
+  # contact: mailto:me@example.com
+  # pubkey: npub1...
+  # min_pow: 0                      # bits of proof of work that an event needs (NIP-13)
+  # private_kinds: [4, 1059, 21059] # only for their parties, who prove it (NIP-42)
+  # metrics: 127.0.0.1:9447         # Prometheus; left out: none
+  # retention:                      # the first rule for a kind decides; left out: kept while there is room
+  #   - {kinds: [0, 10002, 31990]}  # kept
+  #   - {kinds: [5000-6999, 7000], max_age: 720h, max_count: 1000000}
+  #   - {kinds: [1063], refuse: true}
 
 provider:
   # What the announcement says of you.

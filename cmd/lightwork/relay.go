@@ -2,8 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/relay/server"
 )
@@ -13,7 +21,8 @@ const (
 )
 
 type relayCmd struct {
-	Listen string `help:"Address to listen on; the configuration's relay.listen if left out." placeholder:"ADDR"`
+	Listen  string `help:"Address to listen on; the configuration's relay.listen if left out." placeholder:"ADDR"`
+	Metrics string `help:"Address for Prometheus metrics; the configuration's relay.metrics if left out." placeholder:"ADDR"`
 }
 
 // Run serves the relay until interrupted.
@@ -22,20 +31,51 @@ func (r relayCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if err != nil {
 		return err
 	}
-	addr := firstText(r.Listen, c.Relay.Listen, defaultRelayListen)
-	srv, err := server.New(ctx, server.Config{
-		Dir: c.dataDir("relay"), Log: s.log, Name: c.Node.Name, Version: version, PublicURL: c.Relay.PublicURL,
-	})
+	sc := c.Relay.server()
+	sc.Dir, sc.Log, sc.Name = c.dataDir("relay"), s.log, c.Node.Name
+	srv, err := server.New(ctx, sc)
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", addr)
+	ln, err := net.Listen("tcp", firstText(r.Listen, c.Relay.Listen, defaultRelayListen))
 	if err != nil {
 		return firstError(usage("--listen names another address", "listen: %w", err), srv.Close())
 	}
+	run, ctx := errgroup.WithContext(ctx)
+	if addr := firstText(r.Metrics, c.Relay.Metrics); addr != "" {
+		mln, err := net.Listen("tcp", addr)
+		if err != nil {
+			return firstError(usage("--metrics names another address", "listen: %w", err), ln.Close(), srv.Close())
+		}
+		fmt.Fprintf(s.err, "lightwork: metrics on http://%s/metrics\n", mln.Addr())
+		run.Go(func() error { return serveRelayMetrics(ctx, mln, srv.Collector()) })
+	}
 	fmt.Fprintf(s.err, "lightwork: relay on ws://%s, blobs on http://%[1]s\n", ln.Addr())
-	err = srv.Serve(ctx, ln)
+	run.Go(func() error { return srv.Serve(ctx, ln) })
+	err = run.Wait()
 	fmt.Fprintln(s.err, "lightwork: relay stopped")
+	return err
+}
+
+// serveRelayMetrics answers GET /metrics until ctx ends. It is on a port of its
+// own because a relay's is public.
+func serveRelayMetrics(ctx context.Context, ln net.Listener, relay prometheus.Collector) error {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(relay, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 2}))
+	hs := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10}
+	failed := make(chan error, 1)
+	go func() { failed <- hs.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve metrics: %w", err)
+	case <-ctx.Done():
+	}
+	err := hs.Close()
+	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
 	return err
 }
 

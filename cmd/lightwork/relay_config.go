@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+	"github.com/nbd-wtf/go-nostr/nip19"
+
+	"github.com/lightwork-market/lightwork/relay/server"
+)
+
+// relayConfig is the embedded relay of lightwork relay.
+type relayConfig struct {
+	Listen      string `yaml:"listen"`
+	PublicURL   string `yaml:"public_url"`
+	Description string `yaml:"description"`
+	Contact     string `yaml:"contact"`
+	PubKey      string `yaml:"pubkey"` // npub or hex
+	MinPow      int    `yaml:"min_pow"`
+	// PrivateKinds are read by their parties alone: left out the usual ones,
+	// empty none.
+	PrivateKinds *[]int            `yaml:"private_kinds"`
+	Retention    []retentionConfig `yaml:"retention"`
+	Metrics      string            `yaml:"metrics"`
+}
+
+type retentionConfig struct {
+	Kinds    []kindRange   `yaml:"kinds"`
+	MaxAge   time.Duration `yaml:"max_age"`
+	MaxCount int           `yaml:"max_count"`
+	Refuse   bool          `yaml:"refuse"`
+}
+
+// kindRange is a kind, or two with a hyphen between them.
+type kindRange server.KindRange
+
+var errKindRange = errors.New("a kind is a number up to 65535, a range two of them as 5000-6999")
+
+// UnmarshalText reads a kind or a range.
+func (k *kindRange) UnmarshalText(text []byte) error {
+	first, last, isRange := strings.Cut(string(text), "-")
+	if !isRange {
+		last = first
+	}
+	a, errA := strconv.ParseUint(first, 10, 16)
+	b, errB := strconv.ParseUint(last, 10, 16)
+	if errA != nil || errB != nil || b < a {
+		return errKindRange
+	}
+	*k = kindRange{int(a), int(b)}
+	return nil
+}
+
+func (r *relayConfig) check() *configError {
+	if _, err := r.publicKey(); err != nil {
+		return &configError{"$.relay.pubkey", "must be an npub or 64 hex digits"}
+	}
+	if r.MinPow < 0 || r.MinPow > 64 {
+		return &configError{"$.relay.min_pow", "must be from 0 to 64 bits"}
+	}
+	if r.Metrics != "" {
+		if _, _, err := net.SplitHostPort(r.Metrics); err != nil {
+			return &configError{"$.relay.metrics", "must be an address such as 127.0.0.1:9447"}
+		}
+	}
+	for i, rule := range r.Retention {
+		path := fmt.Sprintf("$.relay.retention[%d]", i)
+		switch {
+		case rule.MaxAge < 0:
+			return &configError{path + ".max_age", "cannot be negative"}
+		case rule.MaxCount < 0:
+			return &configError{path + ".max_count", "cannot be negative"}
+		case rule.Refuse && (rule.MaxAge > 0 || rule.MaxCount > 0):
+			return &configError{path + ".refuse", "a rule either refuses or limits"}
+		}
+	}
+	return nil
+}
+
+// publicKey is the operator's key in hex, "" if none is named.
+func (r *relayConfig) publicKey() (string, error) {
+	if r.PubKey == "" || nostr.IsValid32ByteHex(r.PubKey) {
+		return r.PubKey, nil
+	}
+	prefix, value, err := nip19.Decode(r.PubKey)
+	key, ok := value.(string)
+	if err != nil || prefix != "npub" || !ok {
+		return "", errors.Join(errors.New("no public key"), err)
+	}
+	return key, nil
+}
+
+// server is the relay's own configuration.
+func (r *relayConfig) server() server.Config {
+	key, _ := r.publicKey() // check has read it
+	sc := server.Config{
+		Version: version, PublicURL: r.PublicURL, Description: r.Description, Contact: r.Contact, PubKey: key,
+		Limits: server.Limits{MinPow: r.MinPow},
+	}
+	if r.PrivateKinds != nil {
+		sc.PrivateKinds = append([]int{}, *r.PrivateKinds...)
+	}
+	for _, rule := range r.Retention {
+		kept := server.Retention{MaxAge: rule.MaxAge, MaxCount: rule.MaxCount, Refuse: rule.Refuse}
+		for _, k := range rule.Kinds {
+			kept.Kinds = append(kept.Kinds, server.KindRange(k))
+		}
+		sc.Retention = append(sc.Retention, kept)
+	}
+	return sc
+}
