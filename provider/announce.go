@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 const (
@@ -141,6 +142,12 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 		a.Pricing.SandboxMin = max(a.Pricing.SandboxMin, o.PerMinuteMsats)
 		if o.Modes[0] != receipts.ModeFree {
 			a.Amount = "flexible"
+		}
+		if o.SchemaID == string(schemas.TextGeneration) {
+			a.NIP90Params["schema"] = NIP90Key{} // untyped requests are texts to write
+			for _, param := range []string{"max_tokens", "temperature", "top_p", "seed"} {
+				a.NIP90Params[param] = NIP90Key{}
+			}
 		}
 	}
 	schema := a.NIP90Params["schema"]

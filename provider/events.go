@@ -13,7 +13,10 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-type nostrEvent = nostr.Event
+type (
+	nostrEvent = nostr.Event
+	nostrTag   = nostr.Tag
+)
 
 const (
 	kindFeedback = 7000
@@ -121,12 +124,16 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 	// inside, if the signed event stays within relays' limits: how many bytes
 	// a text takes there depends on what is in it.
 	echo := append(nostr.Tags{{"request", string(job.Request)}}, tags...)
-	apart := append(tags, p.blob(receipts.RoleResult, r.OutputHash, len(r.Output), "application/json"))
+	apart := append(tags[:len(tags):len(tags)], p.blob(receipts.RoleResult, r.OutputHash, len(r.Output), "application/json"))
 	forms := []struct {
 		tags    nostr.Tags
 		content string
 	}{{echo, string(r.Output)}, {tags, string(r.Output)}, {apart, ""}}
+	words, untyped := wordsOf(req, r.Output)
 	switch {
+	case untyped && s == nil: // an ordinary client reads the content; the document is beside it
+		forms[0].tags, forms[0].content = append(echo, apart[len(apart)-1]), words
+		forms[1].tags, forms[1].content = apart, words
 	case s != nil:
 		forms = append(forms[:0], forms[0], forms[1])
 		forms[0].content, forms[1].content = "", ""

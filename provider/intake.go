@@ -157,9 +157,9 @@ func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
 	if encrypted || ev.Content != "" {
 		return nil, Offer{}, Reason{CodeUnsupportedEncryption, "send the request in the clear, content empty"}
 	}
-	typed, err := receipts.RequestOf(ev.Tags)
-	if err != nil {
-		return nil, Offer{}, Reason{CodeUntypedJob, err.Error()}
+	typed, reason := p.typedOf(ev)
+	if reason.Code != "" {
+		return nil, Offer{}, reason
 	}
 	s, ok := schemas.Lookup(typed.SchemaID)
 	i := slices.IndexFunc(p.cfg.Offers, func(o Offer) bool { return ok && o.SchemaID == string(s.ID) })

@@ -3,6 +3,7 @@ package receipts
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -47,18 +48,26 @@ func UntypedOf[Tag ~[]string](tags []Tag) (TypedRequest, error) {
 
 // sampling takes a param of NIP-90's text generation into the document.
 func sampling(doc map[string]any, name, value string) error {
-	var err error
+	form := fraction
 	switch name {
 	case "max_tokens", "seed":
-		doc[name], err = strconv.ParseInt(value, 10, 64)
+		form = whole
 	case "temperature", "top_p":
-		doc[name], err = strconv.ParseFloat(value, 64)
+	default:
+		return nil
 	}
-	if err != nil {
+	if !form.MatchString(value) {
 		return fmt.Errorf("%w: param %s is not a number", ErrInvalid, name)
 	}
+	doc[name] = json.Number(value)
 	return nil
 }
+
+// How a sampling parameter is written.
+var (
+	whole    = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,15})$`)
+	fraction = regexp.MustCompile(`^[0-9](\.[0-9]{1,9})?$`)
+)
 
 // UntypedTags are the tags of a text generation as any NIP-90 provider reads
 // it: what UntypedOf reads back. A system prompt goes before the prompt.
@@ -73,10 +82,10 @@ func UntypedTags(r *schemas.TextRequest) [][]string {
 		param("max_tokens", strconv.FormatInt(r.MaxTokens, 10))
 	}
 	if r.Temperature != nil {
-		param("temperature", strconv.FormatFloat(*r.Temperature, 'g', -1, 64))
+		param("temperature", strconv.FormatFloat(*r.Temperature, 'f', -1, 64))
 	}
 	if r.TopP != nil {
-		param("top_p", strconv.FormatFloat(*r.TopP, 'g', -1, 64))
+		param("top_p", strconv.FormatFloat(*r.TopP, 'f', -1, 64))
 	}
 	if r.Seed != nil {
 		param("seed", strconv.FormatInt(*r.Seed, 10))

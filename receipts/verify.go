@@ -29,6 +29,7 @@ type verifier struct {
 	// receipt names, request once the job claim is proved as far as it goes; the
 	// result is held against them.
 	requestKind int
+	untyped     bool // of the request: then the result event has the words alone
 	request     *schemas.Request
 }
 
@@ -266,6 +267,9 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 		return nil
 	}
 	typed, err := RequestOf(ev.Tags)
+	if untyped, plain := UntypedOf(ev.Tags); plain == nil && v.receipt.SchemaID == untyped.SchemaID {
+		typed, err, v.untyped = untyped, nil, true
+	}
 	if !g.step("2.6", "the request is typed and in the clear", err) {
 		return nil
 	}

@@ -25,6 +25,8 @@ func ownTool(id schemas.ID) (agent, tool string, ok bool) {
 		return agenttext.ID, agenttext.ToolRerank, true
 	case schemas.Embedding:
 		return agenttext.ID, agenttext.ToolEmbedding, true
+	case schemas.TextGeneration:
+		return agenttext.ID, agenttext.ToolGenerate, true
 	}
 	return "", "", false
 }

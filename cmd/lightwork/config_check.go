@@ -146,6 +146,8 @@ func (c *config) checkOffer(at string, o offerConfig) *configError {
 	switch {
 	case !ok:
 		return &configError{at + ".schema", "unknown job type; lightwork schemas list shows them"}
+	case o.Schema == string(schemas.TextGeneration) && o.Tool == "" && c.Model.Name == "":
+		return &configError{at + ".schema", "needs a language model (model.base_url and model.name), or a tool of yours"}
 	case o.Tool != "" && !validToolID(o.Tool):
 		return &configError{at + ".tool", "must be AGENT/TOOL"}
 	case len(o.Modes) == 0:

@@ -54,7 +54,7 @@ provider:
       modes: [{{if eq .ProviderWallet "none"}}free{{else}}hold, prepay{{end}}] # the first is the default; also postpay, free
       base_msats: 0
       per_minute_msats: {{.PerMinuteMsats}}
-    # - schema: oa.code_chunk_analysis.v1 # also oa.retrieval_rerank.v1, oa.embedding.v1
+    # - schema: oa.code_chunk_analysis.v1 # also oa.retrieval_rerank.v1, oa.embedding.v1, oa.text_generation.v1 (needs model)
     #   modes: [hold]
     #   base_msats: 2000
     #   per_minute_msats: 0{{range .MoreOffers}}

@@ -28,6 +28,7 @@ const (
 	ToolCodeChunk = "code_chunk_analysis"
 	ToolRerank    = "retrieval_rerank"
 	ToolEmbedding = "embedding"
+	ToolGenerate  = "text_generation"
 	ToolChat      = "chat"
 	ToolComplete  = "complete"
 )
@@ -67,7 +68,7 @@ func Main(ctx context.Context, cfg Config) error {
 func Tools(cfg *EndpointConfig) []string {
 	names := []string{ToolCodeChunk, ToolRerank, ToolEmbedding}
 	if cfg != nil && cfg.Client.Model != "" {
-		names = append(names, ToolChat, ToolComplete)
+		names = append(names, ToolGenerate, ToolChat, ToolComplete)
 	}
 	return names
 }
@@ -121,7 +122,11 @@ func newTools(cfg Config) ([]agent.Tool, func(), error) {
 		tools = append(tools, tool)
 	}
 	if chats {
-		tools = append(tools, e.chatTool(), e.completeTool())
+		generate, err := e.generateTool()
+		if err != nil {
+			return nil, nil, err
+		}
+		tools = append(tools, generate, e.chatTool(), e.completeTool())
 	}
 	return tools, closeClient, nil
 }

@@ -29,6 +29,8 @@ export interface Evidence {
   requestKind?: number;
   /** the request as it was run, once steps 2.1 to 2.11 are proved */
   request?: ObjectValue;
+  /** set while the job is graded: the request names no schema */
+  untyped?: boolean;
 }
 
 /** Step 0: whatever stops here is unusable. */

@@ -1,0 +1,45 @@
+package provider
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// typedOf reads the job in a request. One that names no schema is what ordinary
+// NIP-90 clients send with this kind: a text generation, if that is on offer.
+func (p *Provider) typedOf(ev nostrEvent) (receipts.TypedRequest, Reason) {
+	typed, err := receipts.RequestOf(ev.Tags)
+	if err == nil {
+		return typed, Reason{}
+	}
+	untyped, plain := receipts.UntypedOf(ev.Tags)
+	sells := slices.ContainsFunc(p.cfg.Offers, func(o Offer) bool { return o.SchemaID == string(schemas.TextGeneration) })
+	switch {
+	case plain != nil && sells && !namesSchema(ev):
+		return receipts.TypedRequest{}, Reason{CodeInvalidInput, plain.Error()}
+	case plain != nil || !sells:
+		return receipts.TypedRequest{}, Reason{CodeUntypedJob, err.Error()}
+	}
+	return untyped, Reason{}
+}
+
+func namesSchema(ev nostrEvent) bool {
+	return slices.ContainsFunc(ev.Tags, func(t nostrTag) bool {
+		return len(t) >= 3 && t[0] == "param" && (t[1] == "schema" || t[1] == "schema_id" || t[1] == "job_type")
+	})
+}
+
+// wordsOf is what an untyped request is answered with: the text of the result.
+func wordsOf(req nostrEvent, output []byte) (text string, ok bool) {
+	if _, err := receipts.RequestOf(req.Tags); err == nil {
+		return "", false
+	}
+	var r schemas.TextResult
+	if json.Unmarshal(output, &r) != nil {
+		return "", false
+	}
+	return r.Text, true
+}

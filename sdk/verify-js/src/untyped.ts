@@ -1,0 +1,60 @@
+/** Requests that name no schema: the inputs are the prompt of a text generation, as NIP-90 has it. */
+import { require } from "./claim.js";
+import type { Receipt } from "./documents.js";
+import type { Evidence } from "./evidence.js";
+import { parseJson } from "./json.js";
+import { tagsNamed, type Event } from "./nostr.js";
+
+const textGeneration = "oa.text_generation.v1";
+const schemaParams = ["schema", "schema_id", "job_type"];
+const inputTypes = ["", "text", "prompt"];
+const maxInputs = 16;
+
+/** How sampling parameters are written. */
+const numbers: Record<string, RegExp> = {
+  max_tokens: /^(?:0|-?[1-9][0-9]{0,15})$/,
+  seed: /^(?:0|-?[1-9][0-9]{0,15})$/,
+  temperature: /^[0-9](?:\.[0-9]{1,9})?$/,
+  top_p: /^[0-9](?:\.[0-9]{1,9})?$/,
+};
+
+/** Whether the receipt is of a text generation that was asked for without a schema. */
+export function isUntyped(receipt: Receipt, event: Event): boolean {
+  if (receipt.schema_id !== textGeneration || tagsNamed(event, "encrypted").length > 0) return false;
+  try {
+    readUntyped(event);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The request document that the inputs and params say. */
+export function readUntyped(event: Event): { schema: string; input: string } {
+  const fields = new Map<string, string>();
+  for (const [, name = "", value] of tagsNamed(event, "param")) {
+    if (value === undefined) continue;
+    require(!schemaParams.includes(name), "it names a schema");
+    const form = Object.hasOwn(numbers, name) ? numbers[name] : undefined;
+    if (!form) continue;
+    require(form.test(value), `${name} is not a number`);
+    fields.set(name, value);
+  }
+  const inputs = tagsNamed(event, "i").filter((tag) => tag.length >= 2);
+  require(inputs.every((tag) => inputTypes.includes(tag[2] ?? "")), "an input is not text");
+  require(inputs.length > 0 && inputs.length <= maxInputs, "it has no input, or too many");
+  fields.set("prompt", JSON.stringify(inputs.map((tag) => tag[1]).join("\n\n")));
+  return { schema: textGeneration, input: `{${[...fields].map(([name, value]) => `"${name}":${value}`).join(",")}}` };
+}
+
+/** The words of RESULT.json, which are all that an untyped request's result event has; undefined for any other. */
+export function wordsOf(e: Evidence, document: string): string | undefined {
+  if (!e.untyped) return undefined;
+  try {
+    const result = parseJson(document);
+    const text = result instanceof Map ? result.get("text") : undefined;
+    return typeof text === "string" ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}
