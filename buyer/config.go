@@ -55,6 +55,8 @@ type Kinds struct {
 // Config is all a buyer needs.
 type Config struct {
 	Signer Signer
+	// Cipher hides requests that are to be encrypted; nil: none can be.
+	Cipher Cipher
 	Store  Store
 	Wallet Wallet // nil: only free jobs
 	Market Market

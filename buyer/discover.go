@@ -16,6 +16,7 @@ import (
 
 const (
 	kindAnnouncement = 31990
+	kindFeedback     = 7000
 	// announcementAge is how old an announcement may be and still count.
 	announcementAge = 365 * 24 * time.Hour
 	announcementMax = 64 << 10

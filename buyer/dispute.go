@@ -18,8 +18,11 @@ var ErrNothingPaid = errors.New("nothing was paid for this purchase")
 // DisputeOf gathers what was paid for a purchase and what came for it, in a form
 // that anybody can judge offline.
 func DisputeOf(ctx context.Context, store Store, p Purchase) (*receipts.Dispute, error) {
-	if p.Attempt == nil {
+	switch {
+	case p.Attempt == nil:
 		return nil, ErrNothingPaid
+	case p.Hidden != nil:
+		return nil, ErrHidden
 	}
 	d := &receipts.Dispute{Boxes: map[string][]byte{}, Invoice: []byte(p.BOLT11 + "\n")}
 	if p.Payment != nil && p.Payment.State == payments.PaymentSucceeded {

@@ -61,6 +61,7 @@ type follower struct {
 	heard    time.Time     // the provider's last event; zero if none came
 	kept     int           // feedback events stored by this Follow
 	free     *offer        // what a free job's result must be bound to
+	signed   []byte        // the event that is being taken, as it was signed
 	ended    bool          // the provider said that it is done, and signed no receipt
 	late     []nostr.Event // receipts that came before their result
 	postpay  *nostr.Event  // a request for payment that came before the result
@@ -179,7 +180,7 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 func (f *follower) listen(ctx context.Context, p Purchase) error {
 	kinds := f.c.cfg.Kinds
 	filters := nostr.Filters{{
-		Kinds:   []int{7000, kinds.Request + 1000, kinds.Receipt},
+		Kinds:   []int{kindFeedback, kinds.Request + 1000, kinds.Receipt},
 		Authors: []string{p.Provider}, Tags: nostr.TagMap{"e": {p.RequestID}},
 	}}
 	ready := make(chan struct{}, 1)
@@ -226,6 +227,12 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 		if err := json.Unmarshal(raw, &ev); err != nil {
 			return fmt.Errorf("stored event: %w", err)
 		}
+		if i == 1 {
+			var err error
+			if ev, err = f.c.wrap(ctx, p, ev); err != nil {
+				return err
+			}
+		}
 		if err := f.c.cfg.Market.Send(ctx, ev); err != nil && i == 0 && p.State == StateRequested {
 			return fmt.Errorf("publish request: %w", err)
 		}
@@ -253,8 +260,22 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 	}
 	f.seen[ev.ID] = true
 	f.heard = time.Now()
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	outer := ev.ID
+	if ev, err = f.c.reveal(ctx, p, ev); err != nil {
+		return f.distrust(ev, err)
+	}
+	if ev.ID != outer { // a signed event came out of it
+		if raw, err = json.Marshal(ev); err != nil {
+			return err
+		}
+	}
+	f.signed = raw
 	switch ev.Kind {
-	case 7000:
+	case kindFeedback:
 		return f.feedback(ctx, p, ev)
 	case f.c.cfg.Kinds.Request + 1000:
 		return f.result(ctx, p, ev)
@@ -273,16 +294,12 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 	if status == nil {
 		return nil
 	}
-	raw, err := json.Marshal(ev)
-	if err != nil {
-		return err
-	}
 	info := ""
 	if len(status) > 2 {
 		info = clean(status[2])
 	}
-	if status[1] != "partial" && f.keeps(raw) {
-		if err := f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, raw, ev.CreatedAt.Time()); err != nil {
+	if status[1] != "partial" && f.keeps(f.signed) {
+		if err := f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, f.signed, ev.CreatedAt.Time()); err != nil {
 			return err
 		}
 	}
@@ -449,7 +466,10 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	case err != nil:
 		return fmt.Errorf("reserve budget: %w", err)
 	}
-	if err := f.c.cfg.Market.Send(ctx, signed); err != nil {
+	if signed, err = f.c.wrap(ctx, p, signed); err == nil {
+		err = f.c.cfg.Market.Send(ctx, signed)
+	}
+	if err != nil {
 		f.c.log.Warn("acceptance not published yet", "request", f.id, "err", err)
 	} else {
 		f.say("buyer", "accepted", a.AmountMsats, o.hash.String(), "rule "+rule)
@@ -497,13 +517,9 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if err != nil {
 		return f.distrust(ev, err)
 	}
-	raw, err := json.Marshal(ev)
-	if err != nil {
-		return err
-	}
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
 	f.say("provider", "result", 0, res.OutputHash.String(), sizes(res.Canonical, len(d.blobs)))
-	return errors.Join(f.believe(ctx, raw, res.Canonical, contents), f.payAfterwards(ctx, ev))
+	return errors.Join(f.believe(ctx, f.signed, res.Canonical, contents), f.payAfterwards(ctx, ev))
 }
 
 func sizes(output []byte, blobs int) string {
@@ -553,7 +569,7 @@ func (f *follower) unfetched(ctx context.Context, ev nostr.Event, err error) err
 func (f *follower) fetch(ctx context.Context, d delivered) (contents [][]byte, output []byte, err error) {
 	output = d.output
 	for _, b := range d.blobs {
-		data, err := f.fetchOne(ctx, b)
+		data, err := f.fetchOne(ctx, b, d.key)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s %s: %w", b.role, b.digest, err)
 		}
@@ -566,7 +582,22 @@ func (f *follower) fetch(ctx context.Context, d delivered) (contents [][]byte, o
 	return contents, output, nil
 }
 
-func (f *follower) fetchOne(ctx context.Context, b blobRef) ([]byte, error) {
+func (f *follower) fetchOne(ctx context.Context, b blobRef, key *receipts.SealKey) ([]byte, error) {
+	if b.box != nil {
+		if key == nil {
+			return nil, &MismatchError{"result", "it is in a box, and no key came with it"}
+		}
+		box, err := f.fetchOne(ctx, blobRef{role: b.role, digest: *b.box, size: b.size + receipts.BoxOverhead, urls: b.urls}, nil)
+		if err != nil {
+			return nil, err
+		}
+		data, err := key.Open(b.number, box)
+		if err == nil && hashing.Bytes(data) != b.digest {
+			err = errors.New("the box holds something else")
+		}
+		return data, err
+	}
+
 	const tries = 12
 	for i, pause := 0, 100*time.Millisecond; ; i, pause = i+1, min(2*pause, 5*time.Second) {
 		data, err := f.c.cfg.Market.Fetch(ctx, b.urls, b.digest, b.size)

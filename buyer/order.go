@@ -37,6 +37,9 @@ type Order struct {
 	// Delivery is sealed unless it says plain: the result comes in boxes that
 	// the payment opens, from a provider that can do so.
 	Delivery receipts.Delivery
+	// Encrypt hides what is asked and answered from everybody but the provider
+	// (NIP-44). A stranger can then not check that the receipt is for this job.
+	Encrypt bool
 	// Outside allows a provider that knows NIP-90 alone: its invoice is paid
 	// within MaxMsats without a quote that binds it to the job, and what it
 	// sends is taken without proof. A text generation is then sent untyped.
@@ -59,6 +62,9 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	}
 	if err := payments.CheckMsats(o.MaxMsats); err != nil {
 		return Purchase{}, fmt.Errorf("maximum: %w", err)
+	}
+	if o.Encrypt && c.cfg.Cipher == nil {
+		return Purchase{}, errors.New("encrypt: this key cannot")
 	}
 	if !nostr.IsValidPublicKey(o.Provider) {
 		return Purchase{}, fmt.Errorf("provider %q is not a public key", o.Provider)
@@ -89,14 +95,20 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	if o.Mode != "" {
 		tags = append(tags, nostr.Tag{"param", "payment_mode", string(o.Mode)})
 	}
-	ev, raw, err := c.sign(ctx, c.cfg.Kinds.Request, tags, "")
+	content, hidden := "", []byte(nil)
+	if o.Encrypt {
+		if content, tags, hidden, err = c.hideTags(ctx, o.Provider, tags); err != nil {
+			return Purchase{}, err
+		}
+	}
+	ev, raw, err := c.sign(ctx, c.cfg.Kinds.Request, tags, content)
 	if err != nil {
 		return Purchase{}, err
 	}
 	p := Purchase{
 		RequestID: ev.ID, Provider: o.Provider, SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Request: raw, MaxMsats: o.MaxMsats, Relays: relays, PayeeNode: o.PayeeNode,
-		AddedAt: now, State: StateRequested, StateAt: now, Outside: o.Outside,
+		AddedAt: now, State: StateRequested, StateAt: now, Outside: o.Outside, Hidden: hidden,
 	}
 	if err := c.cfg.Store.AddPurchase(ctx, p); err != nil {
 		return Purchase{}, fmt.Errorf("store purchase: %w", err)

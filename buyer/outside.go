@@ -144,17 +144,13 @@ func (f *follower) outsideResult(ctx context.Context, p Purchase, ev nostr.Event
 	if len(output) == 0 {
 		return f.distrust(ev, &MismatchError{"result", "it is empty"})
 	}
-	raw, err := json.Marshal(ev)
-	if err != nil {
-		return err
-	}
 	what := ", as text"
 	if p.SchemaID != string(schemas.TextGeneration) {
 		what = ", which are no " + p.SchemaID + " result"
 	}
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
 	f.say("provider", "result", 0, hashing.Bytes(output).String(), fmt.Sprintf("%d bytes%s", len(output), what))
-	return errors.Join(f.believe(ctx, raw, output, nil), f.payAfterwards(ctx, ev))
+	return errors.Join(f.believe(ctx, f.signed, output, nil), f.payAfterwards(ctx, ev))
 }
 
 // payAfterwards pays the invoice that NIP-90 lets a provider put in its result.

@@ -203,7 +203,7 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 		return f.distrust(ev, err)
 	}
 	report := receipts.Verify(b, receipts.Pins{Provider: p.Provider, Buyer: f.c.key, Payee: p.PayeeNode, Network: f.network})
-	if bad := failedClaims(report); bad != "" {
+	if bad := failedClaims(p, report); bad != "" {
 		return f.distrust(ev, &MismatchError{"receipt", bad})
 	}
 	if err := f.c.cfg.Store.SetReceipt(ctx, f.id, report.ReceiptID, raw); err != nil {

@@ -16,8 +16,8 @@ import (
 
 // askedSealed reports whether our request says that we can open boxes.
 func askedSealed(p Purchase) bool {
-	var ev nostr.Event
-	if json.Unmarshal(p.Request, &ev) != nil {
+	ev, err := p.asked()
+	if err != nil {
 		return false
 	}
 	for _, t := range ev.Tags {
@@ -82,7 +82,7 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 		}
 	}
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace
-	if err := f.c.cfg.Store.SetSealed(ctx, f.id, raw, contents); err != nil {
+	if err := f.c.cfg.Store.SetSealed(ctx, f.id, f.signed, contents); err != nil {
 		return fmt.Errorf("store sealed result: %w", err)
 	}
 	f.say("provider", "sealed", 0, ev.Tags.Find("commitment")[1], fmt.Sprintf("%d boxes", len(boxesOf(d.blobs))))

@@ -63,6 +63,9 @@ type Purchase struct {
 	Relays    []string
 	PayeeNode string // announced node key, "" if none was
 	AddedAt   time.Time
+	// Hidden are the request's encrypted tags in the clear, as a JSON array; nil
+	// where the request is.
+	Hidden []byte
 	// Outside: the provider may be a program that knows NIP-90 alone. It may be
 	// paid without a quote, and nothing that it sends is proved.
 	Outside bool

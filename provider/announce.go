@@ -120,12 +120,13 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 	pr := p.cfg.Profile
 	a := Announcement{
 		Name: pr.Name, About: pr.About, Picture: pr.Picture, Website: pr.Website, LUD16: pr.LUD16,
-		SupplyClass:  "SingleNode",
-		Capabilities: Capabilities{SupportedJobs: []string{}, Models: []string{}, Hardware: Hardware{MemoryGB: memoryGB(), GPUType: "none"}},
-		Capacity:     Capacity{MaxConcurrentJobs: p.limits.Concurrent, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs},
-		Stability:    Stability{JobsCompleted: st.Succeeded, AvgLatencyMs: st.AvgLatencyMs},
-		Amount:       "free",
-		NIP90Params:  map[string]NIP90Key{"schema": {Required: true}, "payment_mode": {}, "delivery": {}},
+		SupplyClass:        "SingleNode",
+		Capabilities:       Capabilities{SupportedJobs: []string{}, Models: []string{}, Hardware: Hardware{MemoryGB: memoryGB(), GPUType: "none"}},
+		Capacity:           Capacity{MaxConcurrentJobs: p.limits.Concurrent, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs},
+		Stability:          Stability{JobsCompleted: st.Succeeded, AvgLatencyMs: st.AvgLatencyMs},
+		Amount:             "free",
+		SupportsEncryption: p.cfg.Cipher != nil, EncryptionSupported: p.cfg.Cipher != nil,
+		NIP90Params: map[string]NIP90Key{"schema": {Required: true}, "payment_mode": {}, "delivery": {}},
 		Lightwork: Extension{
 			Version: 1, PolicyBundleID: p.policyID.String(), Modes: map[string][]receipts.Mode{},
 			BaseMsats: map[string]int64{}, HostImage: p.cfg.Images.HostDigest,

@@ -170,11 +170,14 @@ type Config struct {
 	// SignLater is for a signer that can be slow, away or unwilling: no step of
 	// a job waits for it; events are signed as they go out.
 	SignLater bool
-	Store     Store
-	Wallet    Wallet // nil: only free jobs
-	Market    Market
-	Runner    Runner
-	Log       *slog.Logger
+	// Cipher opens encrypted requests; nil: they are refused. It is used within a
+	// job's steps, so it needs a key that is here.
+	Cipher Cipher
+	Store  Store
+	Wallet Wallet // nil: only free jobs
+	Market Market
+	Runner Runner
+	Log    *slog.Logger
 
 	// RootSecret derives preimages; 32 bytes, never logged.
 	RootSecret []byte
@@ -193,6 +196,8 @@ func (c *Config) validate() error {
 	switch {
 	case c.Signer == nil, c.Store == nil, c.Market == nil, c.Runner == nil:
 		return errors.New("provider: signer, store, market and runner are required")
+	case c.SignLater && c.Cipher != nil:
+		return errors.New("provider: a key that signs later opens no encrypted request")
 	case len(c.RootSecret) < 32:
 		return errors.New("provider: the root secret needs 32 bytes")
 	case len(c.Offers) == 0:

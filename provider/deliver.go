@@ -91,12 +91,14 @@ func (p *Provider) uploadFirst(ctx context.Context, requestID, eventID string) e
 	if err != nil || job.Result == nil || job.Result.EventID != eventID {
 		return err
 	}
-	var ev nostrEvent
-	if err := json.Unmarshal(job.Result.Event, &ev); err != nil {
-		return fmt.Errorf("stored result: %w", err)
+	ev, err := p.boundResult(ctx, job)
+	if err != nil {
+		return err
 	}
 	for _, t := range ev.Tags {
-		if len(t) < 5 || t[0] != "blob" {
+		if len(t) >= 7 && t[0] == "box" {
+			t = t[2:] // the box's own digest
+		} else if len(t) < 5 || t[0] != "blob" {
 			continue
 		}
 		d, err := hashing.ParseDigest(t[2])
@@ -227,9 +229,13 @@ func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error)
 	if err != nil {
 		return Issued{}, fmt.Errorf("stored quote: %w", err)
 	}
+	result, err := p.boundResult(ctx, job)
+	if err != nil {
+		return Issued{}, err
+	}
 	ev := receipts.Evidence{
 		Quote: quote, Invoice: job.BOLT11, Preimage: p.preimage(job), Result: terms(job, *job.Result),
-		ResultEventID: job.Result.EventID, SettledAt: is.At, Sequence: is.Sequence, Previous: is.Previous,
+		ResultEventID: result.ID, SettledAt: is.At, Sequence: is.Sequence, Previous: is.Previous,
 	}
 	if job.Acceptance != nil {
 		ev.Acceptance = new(receipts.Event)
@@ -253,11 +259,15 @@ func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error)
 	if err != nil {
 		return Issued{}, err
 	}
-	queued, err := p.queued(signed, job.RequestID)
+	told, err := p.wrap(ctx, buyerOf(job), signed)
 	if err != nil {
 		return Issued{}, err
 	}
-	success, err := p.feedback(ctx, job.RequestID, job.Buyer, "success", "", "", nostr.Tag{"e", signed.ID}, nostr.Tag{"e", job.Result.EventID})
+	queued, err := p.queued(told, job.RequestID)
+	if err != nil {
+		return Issued{}, err
+	}
+	success, err := p.feedback(ctx, buyerOf(job), "success", "", "", nostr.Tag{"e", signed.ID}, nostr.Tag{"e", result.ID})
 	if err != nil {
 		return Issued{}, err
 	}

@@ -252,7 +252,7 @@ func (p *Provider) tryGiveBack(ctx context.Context, job Job, to State, reason Re
 		return p.closeOwing(ctx, job, to, reason, nil)
 	case payments.InvoiceSettled:
 		return p.closeOwing(ctx, job, to, reason, &Credit{
-			RequestID: job.RequestID, Buyer: job.Buyer, Msats: inv.PaidMsats, RefundTo: refundTo(job),
+			RequestID: job.RequestID, Buyer: job.Buyer, Msats: inv.PaidMsats, RefundTo: p.refundTo(ctx, job),
 		})
 	}
 	return fmt.Errorf("invoice is still %s after cancelling", inv.State)
@@ -271,7 +271,7 @@ func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Rea
 	if to == StateSucceeded {
 		status, text = "success", ""
 	}
-	out, err := p.feedback(ctx, job.RequestID, job.Buyer, status, text, "")
+	out, err := p.feedback(ctx, buyerOf(job), status, text, "")
 	if err != nil {
 		return err
 	}

@@ -54,25 +54,40 @@ func (p *Provider) queued(ev nostrEvent, requestID string) (OutEvent, error) {
 }
 
 // feedbackEvent is a 7000: ["status", S, info], content.
-func (p *Provider) feedbackEvent(ctx context.Context, requestID, buyer, status, info, content string, more ...nostr.Tag) (nostrEvent, error) {
-	tags := nostr.Tags{{"status", status}, {"e", requestID}, {"p", buyer}}
+func (p *Provider) feedbackEvent(ctx context.Context, to addressee, status, info, content string, more ...nostr.Tag) (nostrEvent, error) {
+	said := nostr.Tag{"status", status}
 	if info != "" {
-		tags[0] = append(tags[0], info)
+		said = append(said, info)
 	}
-	return p.sign(ctx, kindFeedback, append(tags, more...), content)
+	if to.scheme == "" {
+		return p.sign(ctx, kindFeedback, append(nostr.Tags{said, {"e", to.request}, {"p", to.buyer}}, more...), content)
+	}
+	inside := append(nostr.Tags{said}, more...)
+	if content != "" {
+		inside = append(inside, nostr.Tag{"content", content})
+	}
+	doc, err := json.Marshal(inside)
+	if err != nil {
+		return nostrEvent{}, err
+	}
+	hidden, err := p.hide(ctx, to, string(doc))
+	if err != nil {
+		return nostrEvent{}, err
+	}
+	return p.sign(ctx, kindFeedback, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}}, hidden)
 }
 
-func (p *Provider) feedback(ctx context.Context, requestID, buyer, status, info, content string, more ...nostr.Tag) (OutEvent, error) {
-	ev, err := p.feedbackEvent(ctx, requestID, buyer, status, info, content, more...)
+func (p *Provider) feedback(ctx context.Context, to addressee, status, info, content string, more ...nostr.Tag) (OutEvent, error) {
+	ev, err := p.feedbackEvent(ctx, to, status, info, content, more...)
 	if err != nil {
 		return OutEvent{}, err
 	}
-	return p.queued(ev, requestID)
+	return p.queued(ev, to.request)
 }
 
 // paymentRequired carries the quote as content and the invoice that commits to it.
 func (p *Provider) paymentRequired(ctx context.Context, job Job, bolt11 string) (OutEvent, error) {
-	return p.feedback(ctx, job.RequestID, job.Buyer, "payment-required", "", string(job.Quote),
+	return p.feedback(ctx, buyerOf(job), "payment-required", "", string(job.Quote),
 		nostr.Tag{"amount", strconv.FormatInt(job.PriceMsats, 10), bolt11})
 }
 
@@ -87,7 +102,7 @@ func (p *Provider) processing(ctx context.Context, job Job) (OutEvent, error) {
 	if !paysFirst(job.Mode) {
 		content = string(job.Quote)
 	}
-	return p.feedback(ctx, job.RequestID, job.Buyer, "processing", info, content)
+	return p.feedback(ctx, buyerOf(job), "processing", info, content)
 }
 
 // resultEvents signs the 6050 and, in postpay, the request for payment that
@@ -103,11 +118,18 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 	}
 	tags := nostr.Tags{{"e", job.RequestID}, {"p", job.Buyer}, amount}
 	bound := terms(job, *r)
-	if s != nil {
+	if s != nil && s.key == "" {
 		bound.Commitment = &s.commitment
 	}
 	for _, t := range bound.Tags() {
 		tags = append(tags, t)
+	}
+	if to := buyerOf(job); to.scheme != "" {
+		out, err := p.hiddenResult(ctx, job, to, r, s, tags, append([][]byte{r.Output, replayFile}, artifacts...))
+		if err != nil {
+			return nil, err
+		}
+		return p.withInvoice(ctx, job, out)
 	}
 	tags = append(tags, p.blob("policy", job.PolicyID, len(p.cfg.Policy), "application/json"))
 	if s != nil {
@@ -157,15 +179,16 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 	if len(out.Event) > p.maxEvent() {
 		return nil, errTooLarge
 	}
-	events := []OutEvent{out}
-	if job.Mode == receipts.ModePostpay {
-		pay, err := p.paymentRequired(ctx, job, job.BOLT11)
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, pay)
+	return p.withInvoice(ctx, job, out)
+}
+
+// withInvoice adds the request for payment that follows a result in postpay.
+func (p *Provider) withInvoice(ctx context.Context, job Job, result OutEvent) ([]OutEvent, error) {
+	if job.Mode != receipts.ModePostpay {
+		return []OutEvent{result}, nil
 	}
-	return events, nil
+	pay, err := p.paymentRequired(ctx, job, job.BOLT11)
+	return []OutEvent{result, pay}, err
 }
 
 // terms are what the result event and the receipt bind.

@@ -71,12 +71,20 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 		log.Debug("answered before, by this key")
 		return
 	}
-	job, reason := p.admit(ev)
+	view, reason := p.opened(ctx, ev)
+	var job Job
+	if reason.Code == "" {
+		job, reason = p.admit(view)
+	}
 	if reason.Code != "" {
 		p.refuse(ctx, ev, reason)
 		return
 	}
-	err := p.cfg.Store.AddJob(ctx, job)
+	raw, err := json.Marshal(ev)
+	if err == nil {
+		job.Request = raw // as it was signed
+		err = p.cfg.Store.AddJob(ctx, job)
+	}
 	switch {
 	case errors.Is(err, ErrDuplicate):
 		p.load.leave(job.RequestID)
@@ -152,11 +160,6 @@ func (p *Provider) admit(ev nostr.Event) (Job, Reason) {
 
 // typed reads the typed request and checks that we sell and can run it.
 func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
-	// Tags.Find passes over tags of one element, which this one is.
-	encrypted := slices.ContainsFunc(ev.Tags, func(t nostr.Tag) bool { return len(t) > 0 && t[0] == "encrypted" })
-	if encrypted || ev.Content != "" {
-		return nil, Offer{}, Reason{CodeUnsupportedEncryption, "send the request in the clear, content empty"}
-	}
 	typed, reason := p.typedOf(ev)
 	if reason.Code != "" {
 		return nil, Offer{}, reason
@@ -230,7 +233,11 @@ func (o Offer) price(limit time.Duration) int64 {
 func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 	var out []OutEvent
 	if p.refusals.allow(ev.PubKey, time.Now()) {
-		fb, err := p.feedback(ctx, ev.ID, ev.PubKey, "error", reason.String(), "")
+		to := senderOf(ev)
+		if p.cfg.Cipher == nil {
+			to.scheme = "" // it cannot be hidden; the reason tells nothing of the request
+		}
+		fb, err := p.feedback(ctx, to, "error", reason.String(), "")
 		if err != nil {
 			p.log.Error("sign refusal", "err", err)
 			return
@@ -260,7 +267,11 @@ func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
 	if err != nil || job.Buyer != ev.PubKey || job.State.Terminal() || job.Acceptance != nil {
 		return
 	}
-	raw, err := json.Marshal(ev)
+	var raw []byte
+	inner, err := p.unwrap(ctx, ev.PubKey, ev)
+	if err == nil {
+		raw, err = json.Marshal(inner)
+	}
 	if err == nil {
 		err = p.checkAcceptance(job, raw)
 	}

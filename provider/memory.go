@@ -57,6 +57,13 @@ func (p *Provider) recall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for i, ev := range signed { // those of hidden jobs are hidden
+		if t := ev.Tags.Find("p"); t != nil && ev.PubKey == p.key && isHidden(ev) {
+			if inner, err := p.inside(ctx, t[1], ev.Content); err == nil {
+				signed[i] = inner
+			}
+		}
+	}
 	if err := p.adopt(ctx, signed); err != nil {
 		return err
 	}

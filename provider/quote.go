@@ -1,11 +1,11 @@
 package provider
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -29,15 +29,11 @@ func paysFirst(m receipts.Mode) bool {
 // is part of the job, so it is durable before any invoice exists: the same
 // invoice can then be asked for again.
 func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mode, price int64) (Job, error) {
-	raw, err := json.Marshal(ev)
-	if err != nil {
-		return Job{}, err
-	}
 	now := time.Now().UTC().Truncate(time.Second)
 	job := Job{
 		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey,
 		SchemaID: string(req.SchemaID), JobHash: req.JobHash,
-		Request: raw, Input: req.Canonical, Relays: p.cfg.Market.Relays(),
+		Input: req.Canonical, Relays: p.cfg.Market.Relays(),
 		Mode: mode, PriceMsats: price, PolicyID: p.policyID,
 		ExpiresAt: now.Add(p.limits.QuoteTTL), AddedAt: now, State: StateQuoted,
 		Nonce: make([]byte, 16),
@@ -59,6 +55,7 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mod
 		hash, node := job.PaymentHash.String(), p.node.PubKey
 		q.PaymentHash, q.PayeeNode = &hash, &node
 	}
+	var err error
 	if job.Quote, err = q.Canonical(); err != nil {
 		return Job{}, err
 	}
@@ -89,9 +86,9 @@ func (p *Provider) newInvoice(job Job) payments.NewInvoice {
 
 // refundTo is where the request wants a failed prepayment returned: its
 // ["param","refund",...], bounded.
-func refundTo(job Job) string {
-	var ev nostr.Event
-	if ev.UnmarshalJSON(job.Request) != nil {
+func (p *Provider) refundTo(ctx context.Context, job Job) string {
+	ev, err := p.asked(ctx, job)
+	if err != nil {
 		return ""
 	}
 	for _, t := range ev.Tags {

@@ -138,11 +138,17 @@ func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started tim
 		r.Artifacts = append(r.Artifacts, hashing.Bytes(a))
 	}
 	var s *sealed
-	if isSealed(job) {
-		if s, err = p.seal(job, r, replayFile, out.Artifacts); err != nil {
-			p.log.Error("seal result", "request", job.RequestID, "err", err)
-			return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "sealing"})
-		}
+	switch {
+	case isSealed(job):
+		s, err = p.seal(job, r, replayFile, out.Artifacts)
+	case buyerOf(job).scheme != "":
+		s, err = p.box(job, r, replayFile, out.Artifacts)
+	}
+	if err != nil {
+		p.log.Error("seal result", "request", job.RequestID, "err", err)
+		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "sealing"})
+	}
+	if s != nil {
 		contents = append(contents, s.boxes...)
 	}
 	events, err := p.resultEvents(ctx, job, &r, s, replayFile, out.Artifacts)
@@ -236,6 +242,7 @@ func (s *shownOutput) close() bool { return s.decided.CompareAndSwap(0, runCance
 // delivery partials carry counters, never output (design: the result is what is
 // for sale).
 func (p *Provider) partials(job Job, shown *shownOutput) func(channel, text string) {
+	to := buyerOf(job)
 	seq, counters := 0, job.Mode == receipts.ModePostpay || isSealed(job)
 	return func(channel, text string) {
 		seq++
@@ -254,7 +261,7 @@ func (p *Provider) partials(job Job, shown *shownOutput) func(channel, text stri
 			return
 		}
 		p.outbox.offer(func(ctx context.Context) (nostrEvent, error) {
-			return p.feedbackEvent(ctx, job.RequestID, job.Buyer, "partial", channel, string(content))
+			return p.feedbackEvent(ctx, to, "partial", channel, string(content))
 		})
 	}
 }

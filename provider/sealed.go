@@ -32,6 +32,7 @@ func isSealed(job Job) bool {
 // sealed is a result in boxes, and the hash of the seal that it is committed to by.
 type sealed struct {
 	commitment hashing.Digest
+	key        string // of boxes that no payment opens, in hex: then there is no commitment
 	boxes      [][]byte
 }
 

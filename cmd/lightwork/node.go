@@ -176,7 +176,7 @@ func providerConfigOf(c *config, key *relay.Key, k *kernel.Kernel, m *market, ru
 		return provider.Config{}, err
 	}
 	cfg := provider.Config{
-		Signer: key, Store: k.ProviderStore(jobsProfile), Market: providerMarket{m}, Runner: run, Log: log,
+		Signer: key, Cipher: key, Store: k.ProviderStore(jobsProfile), Market: providerMarket{m}, Runner: run, Log: log,
 		Offers: c.offers(),
 		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches},
 		Profile: provider.Profile{
@@ -313,7 +313,7 @@ func openBuyer(ctx context.Context, c *config, log *slog.Logger) (_ *buyerNode, 
 	}
 	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w}
 	cfg := buyer.Config{
-		Signer: key, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
+		Signer: key, Cipher: key, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
 		Limits: buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats},
 	}
 	if w != nil {

@@ -44,6 +44,7 @@ type buyerSubmitCmd struct {
 	Mode           receipts.Mode     `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
 	Payee          string            `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
 	Out            string            `help:"Write the verifiable bundle to this new folder." placeholder:"DIR"`
+	Encrypt        bool              `help:"Encrypt the request, and have everything about it answered encrypted (NIP-44). Then nobody else can check what the receipt is for."`
 	DryRun         bool              `help:"Say whom it would ask, for what and for how much, and send nothing."`
 	JSON           bool              `help:"Print JSON."`
 }
@@ -83,7 +84,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		p, err := n.client.Place(ctx, buyer.Order{
 			Provider: listing.Provider, SchemaID: b.Schema, Input: document, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 			PayeeNode: firstText(b.Payee, listing.PayeeNode), Announced: &listing,
-			Outside: b.Outside && listing.Outside,
+			Outside: b.Outside && listing.Outside, Encrypt: b.Encrypt,
 		})
 		if err != nil {
 			return usage("", "%w", err)

@@ -59,6 +59,11 @@ func (s *BuyerStore) AddPurchase(ctx context.Context, p buyer.Purchase) error {
 		if err != nil {
 			return fmt.Errorf("add purchase: %w", err)
 		}
+		if p.Hidden != nil {
+			if _, err := tx.Exec("INSERT INTO purchase_hidden(request_id, tags) VALUES (?, ?)", p.RequestID, string(p.Hidden)); err != nil {
+				return fmt.Errorf("add purchase: %w", err)
+			}
+		}
 		if p.Outside {
 			if _, err := tx.Exec("INSERT INTO purchase_outside(request_id) VALUES (?)", p.RequestID); err != nil {
 				return fmt.Errorf("add purchase: %w", err)

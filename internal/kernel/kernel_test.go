@@ -288,7 +288,7 @@ func fill(t *testing.T, k *testKernel) {
 
 	b := k.BuyerStore()
 	p := testPurchase("fill")
-	p.Outside = true
+	p.Outside, p.Hidden = true, []byte("[]")
 	must(t, b.AddPurchase(t.Context(), p))
 	must(t, reserve(t.Context(), b, p))
 	must(t, b.Paid(t.Context(), p.RequestID, paidFor(p)))

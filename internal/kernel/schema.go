@@ -30,6 +30,9 @@ var signaturesSQL string
 //go:embed schema/outside.sql
 var outsideSQL string
 
+//go:embed schema/hidden.sql
+var hiddenSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -45,6 +48,7 @@ func migrations() []string {
 		contextSQL + appendOnly("context_segments", "context_states"),
 		signaturesSQL + appendOnly("event_signatures"),
 		outsideSQL + appendOnly("purchase_outside"),
+		hiddenSQL + appendOnly("purchase_hidden"),
 	}
 }
 

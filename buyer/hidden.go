@@ -1,0 +1,208 @@
+package buyer
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// Cipher hides what is told to one key alone, with the buyer's own. Ours speaks
+// NIP-44; NIP-04 is read where a provider knows no other.
+type Cipher interface {
+	EncryptNIP44(ctx context.Context, peer, text string) (string, error)
+	DecryptNIP44(ctx context.Context, peer, hidden string) (string, error)
+	DecryptNIP04(ctx context.Context, peer, hidden string) (string, error)
+}
+
+// ErrHidden: what was said of the job is encrypted, so nobody else can judge it.
+var ErrHidden = errors.New("the job was encrypted: nobody else can read what was agreed, so there is nothing to show")
+
+const (
+	// hiddenTag carries, in an encrypted result, the event that binds its terms.
+	hiddenTag = "lightwork"
+	// hiddenTags bounds the tags inside an encrypted event.
+	hiddenTags = 512
+)
+
+// hideTags encrypts the tags of a request but those that say whom it is for and
+// until when. It returns the content, the tags that stay, and the hidden ones
+// as they are kept.
+func (c *Client) hideTags(ctx context.Context, peer string, tags nostr.Tags) (content string, public nostr.Tags, hidden []byte, err error) {
+	var inside nostr.Tags
+	for _, t := range tags {
+		if t[0] == "p" || t[0] == "expiration" {
+			public = append(public, t)
+		} else {
+			inside = append(inside, t)
+		}
+	}
+	if hidden, err = json.Marshal(inside); err != nil {
+		return "", nil, nil, err
+	}
+	if content, err = c.cfg.Cipher.EncryptNIP44(ctx, peer, string(hidden)); err != nil {
+		return "", nil, nil, fmt.Errorf("encrypt request: %w", err)
+	}
+	return content, append(public, nostr.Tag{"encrypted"}), hidden, nil
+}
+
+// asked is the request with its hidden tags among the others.
+func (p Purchase) asked() (nostr.Event, error) {
+	var ev nostr.Event
+	if err := json.Unmarshal(p.Request, &ev); err != nil {
+		return ev, fmt.Errorf("stored request: %w", err)
+	}
+	if p.Hidden == nil {
+		return ev, nil
+	}
+	var inside nostr.Tags
+	if err := json.Unmarshal(p.Hidden, &inside); err != nil {
+		return ev, fmt.Errorf("stored request: %w", err)
+	}
+	ev.Tags = append(ev.Tags, inside...)
+	return ev, nil
+}
+
+// wrap hides an event of ours about an encrypted job in another of its kind.
+func (c *Client) wrap(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
+	if p.Hidden == nil || c.cfg.Cipher == nil {
+		return ev, nil
+	}
+	doc, err := json.Marshal(ev)
+	if err != nil {
+		return ev, err
+	}
+	hidden, err := c.cfg.Cipher.EncryptNIP44(ctx, p.Provider, string(doc))
+	if err != nil {
+		return ev, fmt.Errorf("encrypt kind %d: %w", ev.Kind, err)
+	}
+	outer, _, err := c.sign(ctx, ev.Kind, nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}, {"encrypted"}}, hidden)
+	return outer, err
+}
+
+func isHidden(ev nostr.Event) bool {
+	return slices.ContainsFunc(ev.Tags, func(t nostr.Tag) bool { return len(t) > 0 && t[0] == "encrypted" })
+}
+
+// reveal returns what an encrypted answer says: of feedback, its hidden tags
+// among the others; of a result and a receipt, the signed event hidden in it,
+// or the result's content in the clear where there is none.
+func (c *Client) reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
+	if !isHidden(ev) {
+		return ev, nil
+	}
+	if t := ev.Tags.Find(hiddenTag); t != nil && ev.Kind == c.cfg.Kinds.Request+1000 {
+		return c.revealEvent(ctx, p, ev, t[1])
+	}
+	if ev.Kind == c.cfg.Kinds.Receipt {
+		return c.revealEvent(ctx, p, ev, ev.Content)
+	}
+	text, err := c.decrypt(ctx, p, ev.Content)
+	if err != nil {
+		return ev, err
+	}
+	view := ev
+	view.Tags = slices.DeleteFunc(slices.Clone(ev.Tags), func(t nostr.Tag) bool { return len(t) > 0 && t[0] == "encrypted" })
+	view.Content = text
+	var inside nostr.Tags
+	if ev.Kind != kindFeedback || json.Unmarshal([]byte(text), &inside) != nil || len(inside) > hiddenTags {
+		return view, nil
+	}
+	view.Content = ""
+	for _, t := range inside {
+		if len(t) >= 2 && t[0] == "content" {
+			view.Content = t[1]
+		} else if len(t) > 0 && t[0] != "p" {
+			view.Tags = append(view.Tags, t)
+		}
+	}
+	return view, nil
+}
+
+func (c *Client) decrypt(ctx context.Context, p Purchase, hidden string) (string, error) {
+	if c.cfg.Cipher == nil {
+		return "", errors.New("it is encrypted, and this key cannot decrypt")
+	}
+	if strings.Contains(hidden, "?iv=") {
+		return c.cfg.Cipher.DecryptNIP04(ctx, p.Provider, hidden)
+	}
+	return c.cfg.Cipher.DecryptNIP44(ctx, p.Provider, hidden)
+}
+
+// revealEvent opens an event inside another. It must be one that the provider
+// could have published: signed by it, of this kind, about this request.
+func (c *Client) revealEvent(ctx context.Context, p Purchase, outer nostr.Event, hidden string) (nostr.Event, error) {
+	text, err := c.decrypt(ctx, p, hidden)
+	if err != nil {
+		return outer, err
+	}
+	var ev nostr.Event
+	if err := json.Unmarshal([]byte(text), &ev); err != nil {
+		return outer, fmt.Errorf("what is encrypted is no event: %w", err)
+	}
+	if signed, err := ev.CheckSignature(); err != nil || !signed || !ev.CheckID() {
+		return outer, errors.New("what is encrypted is not signed")
+	}
+	if ev.PubKey != p.Provider || ev.Kind != outer.Kind || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
+		return outer, errors.New("what is encrypted is not the provider's answer to this request")
+	}
+	return ev, nil
+}
+
+// boxKey is the key in the hidden result event, of boxes that no payment opens;
+// nil where there is none.
+func boxKey(p Purchase, tags nostr.Tags) (*receipts.SealKey, error) {
+	t := tags.Find("key")
+	if t == nil {
+		return nil, nil
+	}
+	var secret payments.Preimage
+	if n, err := hex.Decode(secret[:], []byte(t[1][:min(len(t[1]), 2*len(secret))])); err != nil || n != len(secret) {
+		return nil, errors.New("key: is not 64 hex digits")
+	}
+	var bound [2]hashing.Digest
+	for i, name := range []string{"quote_hash", "output_hash"} {
+		t := tags.Find(name)
+		if t == nil {
+			return nil, fmt.Errorf("key: without %s", name)
+		}
+		d, err := hashing.ParseDigest(t[1])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		bound[i] = d
+	}
+	key, err := receipts.NewSealKey(secret, bound[0], p.RequestID, bound[1])
+	return &key, err
+}
+
+// boxRef reads ["box", role, digest, size, digest of the box, its size, mime, url...].
+func boxRef(t nostr.Tag, number int) (blobRef, error) {
+	if len(t) < 7 {
+		return blobRef{}, errors.New("box: is incomplete")
+	}
+	ref, err := blobRefOf(append(nostr.Tag{"blob", t[1], t[2], t[3], t[6]}, t[7:]...))
+	if err != nil {
+		return ref, err
+	}
+	box, err := hashing.ParseDigest(t[4])
+	if err != nil {
+		return ref, fmt.Errorf("box %s: %w", t[1], err)
+	}
+	size, err := strconv.ParseInt(t[5], 10, 64)
+	if err != nil || size != ref.size+receipts.BoxOverhead {
+		return ref, fmt.Errorf("box %s: size %q", t[1], t[5])
+	}
+	ref.box, ref.number = &box, number
+	return ref, nil
+}
