@@ -120,8 +120,12 @@ func (b buyerSubmitCmd) preview(s *streams, l buyer.Listing, document []byte) er
 	if b.JSON {
 		return printJSON(s.out, v)
 	}
-	fmt.Fprintf(s.out, "would ask   %s\njob         %s, %d bytes, all of it public\njob hash    %s\nbid         %s of at most %s\npayee node  %s\nNothing was sent.\n",
-		v.Provider, v.Schema, v.RequestBytes, v.JobHash, msats(v.BidMsats), msats(v.MaxMsats), v.Payee)
+	seen := "all of it public"
+	if b.Encrypt {
+		seen = "encrypted"
+	}
+	fmt.Fprintf(s.out, "would ask   %s\njob         %s, %d bytes, %s\njob hash    %s\nbid         %s of at most %s\npayee node  %s\nNothing was sent.\n",
+		v.Provider, v.Schema, v.RequestBytes, seen, v.JobHash, msats(v.BidMsats), msats(v.MaxMsats), v.Payee)
 	return nil
 }
 
@@ -230,6 +234,10 @@ func (b buyerSubmitCmd) pack(w io.Writer) ([]byte, error) {
 	p, err := packFS(folder)
 	if err != nil {
 		return nil, usage("", "--repo: %w", err)
+	}
+	if b.Encrypt {
+		fmt.Fprintf(w, "lightwork: %s of %s, %d bytes (%d packed), are sent encrypted; the provider reads them\n", count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive))
+		return p.archive, nil
 	}
 	fmt.Fprintf(w, "lightwork: PUBLIC: %s of %s, %d bytes (%d packed), are sent to the relays, where anybody can read them\n",
 		count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive))

@@ -26,17 +26,25 @@ func TestBuy(t *testing.T) {
 			t.Fatalf("exit code %d", code)
 		}
 		checkWords(t, one(t, said(t, p.out.text()), "answers"), map[string]string{
-			"untyped": "error untyped_job: ", "nip04": "error unsupported_encryption: ", "nip44": "error unsupported_encryption: ",
-			"schema": "error unsupported_schema: ", "input": "error invalid_input: ", "bid": "error bid_too_low: ",
+			"untyped": "error untyped_job: ", "schema": "error unsupported_schema: ", "input": "error invalid_input: ", "bid": "error bid_too_low: ",
 		})
 	})
-	t.Run("ndk/encrypted", func(t *testing.T) {
-		p := outside(t, "ndk/buy.mjs", w.options("mode", "free", "name", "encrypted", "encrypt", "nip44"))
-		if code := p.ended(t); code != 1 {
-			t.Fatalf("exit code %d", code)
-		}
-		checkWords(t, one(t, said(t, p.out.text()), "feedback"), map[string]string{"status": "error", "info": "unsupported_encryption: "})
-	})
+	for _, c := range []struct{ script, scheme, mode string }{
+		{"ndk/buy.mjs", "nip44", "free"},
+		{"ndk/buy.mjs", "nip44", "prepay"},
+		{"nostr-tools/encrypted.mjs", "nip44", "prepay"},
+		{"nostr-tools/encrypted.mjs", "nip04", "prepay"},
+	} {
+		t.Run(c.script+"/"+c.scheme+"/"+c.mode, func(t *testing.T) {
+			p := outside(t, c.script, w.options("mode", c.mode, "name", "hidden-"+c.script[:3]+c.scheme+c.mode, "encrypt", c.scheme))
+			if code := p.ended(t); code != 0 {
+				t.Fatalf("exit code %d", code)
+			}
+			if got := one(t, said(t, p.out.text()), "result"); got["first"] != "fruit" {
+				t.Errorf("result %v", got)
+			}
+		})
+	}
 	t.Run("canceled", func(t *testing.T) {
 		p := outside(t, "nostr-tools/cancel.mjs", w.options("name", "canceled"))
 		if code := p.ended(t); code != 0 {

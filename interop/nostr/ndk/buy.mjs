@@ -17,7 +17,7 @@ request.addInput(JSON.stringify(job), 'text')
 request.output = 'application/json'
 request.bid = 5000
 request.dvm = offered.author
-if (options.encrypt) await request.encryption(offered.author, ndk.signer)
+if (options.encrypt) await request.encryption(offered.author, ndk.signer, options.encrypt)
 await request.sign()
 
 const came = both(() => process.exit(0))
@@ -27,19 +27,20 @@ async function feedback(event) {
   say('feedback', { status: told.status, info: told.getMatchingTags('status')[0][2] })
   if (told.status === 'payment-required') {
     const [, msats, bolt11] = told.getMatchingTags('amount')[0]
-    const payment = await wallet.pay(bolt11, Number(msats), JSON.parse(told.content).payment_hash)
+    const payment = await wallet.pay(bolt11, Number(msats), JSON.parse(told.tagValue('content') ?? told.content).payment_hash)
     say('paid', { state: payment.state, msats: Number(msats) })
   }
   if (told.status === 'success') came('success')
   if (told.status === 'error') process.exit(1)
 }
 
-function result(event) {
+async function result(event) {
   const got = NDKDVMJobResult.from(event)
+  if (options.encrypt) await got.decrypt()
   const output = JSON.parse(got.result)
   say('result', {
     request: got.jobRequestId === request.id, echoed: got.jobRequest?.id === request.id, kind: got.kind,
-    amount: got.tagValue('amount'), first: output.topk[0].id, mine: got.tagValue('p') === user.pubkey,
+    amount: got.tagValue('amount') ?? '', first: output.topk[0].id, mine: got.tagValue('p') === user.pubkey,
   })
   came('result')
 }

@@ -1,17 +1,11 @@
 // Sends what a Lightwork provider refuses, and tells what it is answered.
-import { listen, pool, publish, relays, secret, sign } from './client.mjs'
-import { encrypt } from 'nostr-tools/nip04'
-import { getConversationKey, encrypt as encrypt44 } from 'nostr-tools/nip44'
+import { listen, pool, publish, relays, sign } from './client.mjs'
 import { KIND, requestTags, say, SCHEMA } from '../market.mjs'
 
 const { pubkey: provider } = await pool.get(relays, { kinds: [KIND.announcement], '#t': [SCHEMA] })
 const typed = requestTags('free', 0, provider)
-const hidden = JSON.stringify(typed.filter((t) => t[0] !== 'p'))
-const encrypted = [['p', provider], ['encrypted']]
 const requests = {
   untyped: sign(KIND.request, [['i', 'Say hello', 'text'], ['p', provider]]),
-  nip04: sign(KIND.request, encrypted, await encrypt(secret, provider, hidden)),
-  nip44: sign(KIND.request, encrypted, encrypt44(hidden, getConversationKey(secret, provider))),
   schema: sign(KIND.request, typed.map((t) => (t[1] === 'schema' ? ['param', 'schema', 'oa.embedding.v1'] : t))),
   input: sign(KIND.request, typed.map((t) => (t[0] === 'i' ? ['i', '{"user_task":""}', 'text'] : t))),
   bid: sign(KIND.request, requestTags('prepay', 1999, provider)),
