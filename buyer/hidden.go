@@ -20,9 +20,9 @@ import (
 // Cipher hides what is told to one key alone, with the buyer's own. Ours speaks
 // NIP-44; NIP-04 is read where a provider knows no other.
 type Cipher interface {
-	EncryptNIP44(ctx context.Context, peer, text string) (string, error)
-	DecryptNIP44(ctx context.Context, peer, hidden string) (string, error)
-	DecryptNIP04(ctx context.Context, peer, hidden string) (string, error)
+	NIP44Encrypt(ctx context.Context, peer, text string) (string, error)
+	NIP44Decrypt(ctx context.Context, peer, hidden string) (string, error)
+	NIP04Decrypt(ctx context.Context, peer, hidden string) (string, error)
 }
 
 // ErrHidden: what was said of the job is encrypted, so nobody else can judge it.
@@ -50,7 +50,7 @@ func (c *Client) hideTags(ctx context.Context, peer string, tags nostr.Tags) (co
 	if hidden, err = json.Marshal(inside); err != nil {
 		return "", nil, nil, err
 	}
-	if content, err = c.cfg.Cipher.EncryptNIP44(ctx, peer, string(hidden)); err != nil {
+	if content, err = c.cfg.Cipher.NIP44Encrypt(ctx, peer, string(hidden)); err != nil {
 		return "", nil, nil, fmt.Errorf("encrypt request: %w", err)
 	}
 	return content, append(public, nostr.Tag{"encrypted"}), hidden, nil
@@ -82,7 +82,7 @@ func (c *Client) wrap(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Ev
 	if err != nil {
 		return ev, err
 	}
-	hidden, err := c.cfg.Cipher.EncryptNIP44(ctx, p.Provider, string(doc))
+	hidden, err := c.cfg.Cipher.NIP44Encrypt(ctx, p.Provider, string(doc))
 	if err != nil {
 		return ev, fmt.Errorf("encrypt kind %d: %w", ev.Kind, err)
 	}
@@ -134,9 +134,9 @@ func (c *Client) decrypt(ctx context.Context, p Purchase, hidden string) (string
 		return "", errors.New("it is encrypted, and this key cannot decrypt")
 	}
 	if strings.Contains(hidden, "?iv=") {
-		return c.cfg.Cipher.DecryptNIP04(ctx, p.Provider, hidden)
+		return c.cfg.Cipher.NIP04Decrypt(ctx, p.Provider, hidden)
 	}
-	return c.cfg.Cipher.DecryptNIP44(ctx, p.Provider, hidden)
+	return c.cfg.Cipher.NIP44Decrypt(ctx, p.Provider, hidden)
 }
 
 // revealEvent opens an event inside another. It must be one that the provider

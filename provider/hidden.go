@@ -21,10 +21,10 @@ import (
 
 // Cipher hides what is told to one key alone, with the provider's own.
 type Cipher interface {
-	EncryptNIP44(ctx context.Context, peer, text string) (string, error)
-	DecryptNIP44(ctx context.Context, peer, hidden string) (string, error)
-	EncryptNIP04(ctx context.Context, peer, text string) (string, error)
-	DecryptNIP04(ctx context.Context, peer, hidden string) (string, error)
+	NIP44Encrypt(ctx context.Context, peer, text string) (string, error)
+	NIP44Decrypt(ctx context.Context, peer, hidden string) (string, error)
+	NIP04Encrypt(ctx context.Context, peer, text string) (string, error)
+	NIP04Decrypt(ctx context.Context, peer, hidden string) (string, error)
 }
 
 // scheme is how a buyer hides its request, and so how it is answered; "" in the
@@ -82,9 +82,9 @@ func (p *Provider) hide(ctx context.Context, to addressee, text string) (string,
 	case p.cfg.Cipher == nil:
 		return "", errors.New("hide: no cipher")
 	case to.scheme == nip04:
-		return p.cfg.Cipher.EncryptNIP04(ctx, to.buyer, text)
+		return p.cfg.Cipher.NIP04Encrypt(ctx, to.buyer, text)
 	}
-	return p.cfg.Cipher.EncryptNIP44(ctx, to.buyer, text)
+	return p.cfg.Cipher.NIP44Encrypt(ctx, to.buyer, text)
 }
 
 // reveal opens what peer hid for us, or we for peer.
@@ -93,9 +93,9 @@ func (p *Provider) reveal(ctx context.Context, peer, hidden string) (string, err
 	case p.cfg.Cipher == nil:
 		return "", errors.New("reveal: no cipher")
 	case strings.Contains(hidden, "?iv="):
-		return p.cfg.Cipher.DecryptNIP04(ctx, peer, hidden)
+		return p.cfg.Cipher.NIP04Decrypt(ctx, peer, hidden)
 	}
-	return p.cfg.Cipher.DecryptNIP44(ctx, peer, hidden)
+	return p.cfg.Cipher.NIP44Decrypt(ctx, peer, hidden)
 }
 
 // opened returns a request with its hidden tags among the others. Id and author

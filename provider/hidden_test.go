@@ -122,8 +122,8 @@ func TestHiddenByOthers(t *testing.T) {
 	for name, scheme := range map[string]struct {
 		hide, open func(context.Context, string, string) (string, error)
 	}{
-		"nip44": {c.key.EncryptNIP44, c.key.DecryptNIP44},
-		"nip04": {c.key.EncryptNIP04, c.key.DecryptNIP04},
+		"nip44": {c.key.NIP44Encrypt, c.key.NIP44Decrypt},
+		"nip04": {c.key.NIP04Encrypt, c.key.NIP04Decrypt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			content, err := scheme.hide(w.ctx, me, tags)
@@ -149,7 +149,7 @@ func TestHiddenByOthers(t *testing.T) {
 			}
 		})
 	}
-	bad, err := c.key.EncryptNIP44(w.ctx, me, "not tags")
+	bad, err := c.key.NIP44Encrypt(w.ctx, me, "not tags")
 	check(t, err)
 	for name, content := range map[string]string{"no cipher": "secret", "no tags": bad, "line ends": strings.Repeat("\n", 132), "a vector alone": "?iv="} {
 		ev := raw(t, c.key, 5050, content, nostr.Tag{"p", me}, nostr.Tag{"encrypted"})

@@ -12,12 +12,12 @@ func TestCipher(t *testing.T) {
 	for _, text := range []string{"x", "sixteen bytes!!!", strings.Repeat("é", 2000)} {
 		for name, pair := range map[string][2]func(k *Key, peer, s string) (string, error){
 			"nip44": {
-				func(k *Key, peer, s string) (string, error) { return k.EncryptNIP44(t.Context(), peer, s) },
-				func(k *Key, peer, s string) (string, error) { return k.DecryptNIP44(t.Context(), peer, s) },
+				func(k *Key, peer, s string) (string, error) { return k.NIP44Encrypt(t.Context(), peer, s) },
+				func(k *Key, peer, s string) (string, error) { return k.NIP44Decrypt(t.Context(), peer, s) },
 			},
 			"nip04": {
-				func(k *Key, peer, s string) (string, error) { return k.EncryptNIP04(t.Context(), peer, s) },
-				func(k *Key, peer, s string) (string, error) { return k.DecryptNIP04(t.Context(), peer, s) },
+				func(k *Key, peer, s string) (string, error) { return k.NIP04Encrypt(t.Context(), peer, s) },
+				func(k *Key, peer, s string) (string, error) { return k.NIP04Decrypt(t.Context(), peer, s) },
 			},
 		} {
 			hidden, err := pair[0](a, b.PublicKey(), text)
@@ -46,7 +46,7 @@ func FuzzDecrypt(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	good, err := a.EncryptNIP44(f.Context(), b.PublicKey(), "hello")
+	good, err := a.NIP44Encrypt(f.Context(), b.PublicKey(), "hello")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -58,12 +58,12 @@ func FuzzDecrypt(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if text, err := b.DecryptNIP44(t.Context(), a.PublicKey(), s); err == nil && text != "hello" {
+		if text, err := b.NIP44Decrypt(t.Context(), a.PublicKey(), s); err == nil && text != "hello" {
 			t.Errorf("%q opens as %q", s, text)
-		} else if err != nil && !errors.Is(err, ErrCipher) {
+		} else if err != nil && !errors.Is(err, ErrSealed) {
 			t.Error(err)
 		}
-		if _, err := b.DecryptNIP04(t.Context(), a.PublicKey(), s); err != nil && !errors.Is(err, ErrCipher) {
+		if _, err := b.NIP04Decrypt(t.Context(), a.PublicKey(), s); err != nil && !errors.Is(err, ErrSealed) {
 			t.Error(err)
 		}
 	})
