@@ -49,6 +49,9 @@ var (
 type Config struct {
 	URLs []string     // ws:// or wss://
 	Log  *slog.Logger // nil discards
+	// Signer proves its key to relays that refuse to serve without (NIP-42); nil
+	// proves nothing.
+	Signer Signer
 
 	MaxEventBytes   int // largest event accepted or published; 64 KiB
 	MaxMessageBytes int // largest message parsed; longer ones are skipped; 256 KiB

@@ -27,7 +27,7 @@ func (p *Pool) Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, e
 	errs := make([]error, len(p.links))
 	var all sync.WaitGroup
 	for i, l := range p.links {
-		all.Go(func() { errs[i] = q.ask(ctx, l) })
+		all.Go(func() { errs[i] = q.askTwice(ctx, l) })
 	}
 	all.Wait()
 	q.mu.Lock()
@@ -48,6 +48,25 @@ type query struct {
 	mu     sync.Mutex
 	seen   map[string]bool
 	events []nostr.Event
+}
+
+// errProve: the relay may answer once it knows the key.
+var errProve = fmt.Errorf("%w and was not told in time", ErrAuth)
+
+// askTwice asks a relay, and again if it wants to know first who asks.
+func (q *query) askTwice(ctx context.Context, l *link) error {
+	err := q.ask(ctx, l)
+	if !errors.Is(err, errProve) {
+		return err
+	}
+	s, waiting := l.await(ctx)
+	if waiting != nil {
+		return err
+	}
+	if err := s.authenticate(ctx); err != nil {
+		return fmt.Errorf("%s: %w", l.url, err)
+	}
+	return q.ask(ctx, l)
 }
 
 // ask queries one relay.
@@ -90,7 +109,13 @@ func (q *query) ask(ctx context.Context, l *link) error {
 			stop()
 			finish(nil)
 		},
-		closed: func(text string) { finish(fmt.Errorf("%w: %s", ErrRefused, text)) },
+		closed: func(text string) {
+			if wantsAuth(text) && s.canProve() {
+				finish(errProve)
+				return
+			}
+			finish(fmt.Errorf("%w: %s", ErrRefused, text))
+		},
 	})
 	defer s.forget(id)
 	defer stop()

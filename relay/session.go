@@ -52,6 +52,11 @@ type session struct {
 	feeds  map[string]*feed
 	acks   map[string][]chan ack
 	lastID int
+
+	challenge, proved string // of NIP-42: the relay's last, and the one answered
+
+	proving sync.Mutex                  // held through an authentication
+	spawn   func(func(context.Context)) // of serve, for the reading goroutine
 }
 
 func newSession(l *link, ws *websocket.Conn, done <-chan struct{}, end context.CancelCauseFunc) *session {
@@ -76,6 +81,7 @@ func (s *session) serve(ctx context.Context) error {
 	var others sync.WaitGroup
 	others.Go(func() { s.end(s.write(ctx)) })
 	others.Go(func() { s.end(s.keepAlive(ctx)) })
+	s.spawn = func(task func(context.Context)) { others.Go(func() { task(ctx) }) }
 	s.link.attach(s)
 	s.end(s.read(ctx))
 	_ = s.ws.CloseNow()
@@ -219,8 +225,10 @@ func (s *session) handle(doc []byte) error {
 		s.onClosed(m.SubID, m.Text)
 	case nip01.LabelNotice:
 		s.link.setNotice(m.Text)
+	case nip01.LabelAuth: // needs no answer until the relay refuses for the lack of it
+		s.challenged(m.Text)
 	}
-	return nil // AUTH needs no answer until a relay refuses for the lack of it
+	return nil
 }
 
 // onEvent checks an event: size -> filter -> known -> id and signature.

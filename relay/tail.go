@@ -260,6 +260,20 @@ func (t *tail) refused(text string) {
 
 // later asks the relay again, soon if its reason may pass by itself.
 func (t *tail) later(text string) {
+	if on := t.session; wantsAuth(text) && on.canProve() {
+		on.afterAuth(func(err error) {
+			t.sub.mu.Lock()
+			defer t.sub.mu.Unlock()
+			switch {
+			case t.sub.closed || t.session != on:
+			case err != nil:
+				t.askAfter(t.sub.pool.cfg.MaxBackoff)
+			default:
+				t.again(on)
+			}
+		})
+		return
+	}
 	delay := t.sub.pool.cfg.MaxBackoff
 	prefix, _, _ := strings.Cut(text, ":")
 	switch prefix {
@@ -268,19 +282,28 @@ func (t *tail) later(text string) {
 		delay = t.sub.pool.cfg.backoff(t.refusals)
 		t.refusals++
 	}
+	t.askAfter(delay)
+}
+
+// askAfter asks the same connection again; t.sub.mu is held.
+func (t *tail) askAfter(delay time.Duration) {
 	on := t.session
 	t.stopRetry()
 	t.retry = time.AfterFunc(delay, func() {
 		t.sub.mu.Lock()
 		defer t.sub.mu.Unlock()
-		if t.sub.closed || t.session != on {
-			return
+		if !t.sub.closed && t.session == on {
+			t.again(on)
 		}
-		if t.liveID != "" {
-			on.forget(t.liveID)
-		}
-		t.attach(on)
 	})
+}
+
+// again begins anew on a connection; t.sub.mu is held.
+func (t *tail) again(on *session) {
+	if t.liveID != "" {
+		on.forget(t.liveID)
+	}
+	t.attach(on)
 }
 
 func (t *tail) stopRetry() {

@@ -33,7 +33,7 @@ var (
 )
 
 func newMarket(c *config, signer relay.Signer, log *slog.Logger) (*market, error) {
-	pool, err := relay.NewPool(relay.Config{URLs: c.Relays, Log: log})
+	pool, err := relay.NewPool(relay.Config{URLs: c.Relays, Log: log, Signer: signer})
 	if err != nil {
 		return nil, usage("", "relays: %w", err)
 	}

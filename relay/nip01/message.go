@@ -222,6 +222,13 @@ func AppendEventMessage(dst []byte, ev *nostr.Event) []byte {
 	return append(dst, ']')
 }
 
+// AppendAuthMessage appends ["AUTH",event], a client's answer to a challenge.
+func AppendAuthMessage(dst []byte, ev *nostr.Event) []byte {
+	dst = append(dst, `["AUTH",`...)
+	dst = AppendEvent(dst, ev)
+	return append(dst, ']')
+}
+
 // AppendDelivery appends ["EVENT",subID,event]; event is its JSON form.
 func AppendDelivery(dst []byte, subID string, event []byte) []byte {
 	dst = append(dst, `["EVENT",`...)
