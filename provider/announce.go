@@ -184,9 +184,10 @@ func (p *Provider) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := p.cfg.Profile.D
-	def(&d, "lightwork")
-	tags := nostr.Tags{{"d", d}, {"k", strconv.Itoa(p.kinds.Request)}}
+	tags := nostr.Tags{{"d", p.d()}, {"k", strconv.Itoa(p.kinds.Request)}}
+	for _, kind := range p.kinds.Also {
+		tags = append(tags, nostr.Tag{"k", strconv.Itoa(kind)})
+	}
 	for _, job := range a.Capabilities.SupportedJobs {
 		tags = append(tags, nostr.Tag{"t", job})
 	}

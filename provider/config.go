@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -159,7 +160,10 @@ func (l Limits) check() error {
 
 // Kinds are the event kinds that are ours to configure.
 type Kinds struct {
-	Request    int // 5050; the result is +1000
+	Request int // 5050; the result is +1000
+	// Also are further kinds of request that are taken, from 5000 to 5999, where
+	// they name a schema.
+	Also       []int
 	Acceptance int // 7001
 	Receipt    int // 7002
 }
@@ -204,6 +208,11 @@ func (c *Config) validate() error {
 		return errors.New("provider: nothing is on offer")
 	case len(c.Policy) == 0:
 		return errors.New("provider: a policy manifest is required")
+	}
+	for _, kind := range c.Kinds.Also {
+		if kind < firstResult-resultOffset || kind > lastResult-resultOffset {
+			return fmt.Errorf("provider: kind %d is no request's", kind)
+		}
 	}
 	if err := c.Limits.check(); err != nil {
 		return err
@@ -262,6 +271,7 @@ func (l Limits) withDefaults() Limits {
 
 func (k Kinds) withDefaults() Kinds {
 	def(&k.Request, 5050)
+	k.Also = slices.DeleteFunc(slices.Clone(k.Also), func(kind int) bool { return kind == k.Request })
 	def(&k.Acceptance, receipts.KindAcceptance)
 	def(&k.Receipt, receipts.KindReceipt)
 	return k

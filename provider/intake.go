@@ -26,10 +26,22 @@ func (p *Provider) filters() nostr.Filters {
 	since := nostr.Timestamp(time.Now().Add(-p.limits.ClockWindow).Unix())
 	me := []string{p.key}
 	return nostr.Filters{
-		{Kinds: []int{p.kinds.Request}, Since: &since},
+		{Kinds: p.requestKinds(), Since: &since},
+		{Kinds: []int{kindPing}, Tags: nostr.TagMap{"p": me}, Since: &since},
 		{Kinds: []int{p.kinds.Acceptance}, Tags: nostr.TagMap{"p": me}, Since: &since},
-		{Kinds: []int{kindDeletion}, Tags: nostr.TagMap{"k": {strconv.Itoa(p.kinds.Request)}}, Since: &since},
+		{Kinds: []int{kindDeletion}, Tags: nostr.TagMap{"k": texts(p.requestKinds())}, Since: &since},
 	}
+}
+
+// requestKinds are our own, and the further ones.
+func (p *Provider) requestKinds() []int { return append([]int{p.kinds.Request}, p.kinds.Also...) }
+
+func texts(numbers []int) []string {
+	list := make([]string, len(numbers))
+	for i, n := range numbers {
+		list[i] = strconv.Itoa(n)
+	}
+	return list
 }
 
 // intake takes one verified event. It may be called again for the same event.
@@ -46,13 +58,17 @@ func (p *Provider) intake(ctx context.Context, ev nostr.Event) {
 }
 
 func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
-	switch ev.Kind {
-	case p.kinds.Request:
+	if slices.Contains(p.requestKinds(), ev.Kind) {
 		p.request(ctx, ev)
+		return
+	}
+	switch ev.Kind {
 	case p.kinds.Acceptance:
 		p.acceptance(ctx, ev)
 	case kindDeletion:
 		p.cancelRequest(ctx, ev)
+	case kindPing:
+		p.ping(ev)
 	}
 }
 
@@ -229,10 +245,20 @@ func (o Offer) price(limit time.Duration) int64 {
 	return o.BaseMsats + o.PerMinuteMsats*minutes
 }
 
+// concerns reports whether a refusal is worth saying. A request that is open to
+// all and not of our kind is for others: nobody waits to hear it from us.
+func (p *Provider) concerns(ev nostr.Event, reason Reason) bool {
+	switch reason.Code {
+	case CodeUntypedJob, CodeUnsupportedSchema, CodeUnsupportedEncryption:
+		return ev.Tags.ContainsAny("p", []string{p.key})
+	}
+	return true
+}
+
 // refuse remembers the refusal and answers once, within the refusal rate.
 func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 	var out []OutEvent
-	if p.refusals.allow(ev.PubKey, time.Now()) {
+	if p.concerns(ev, reason) && p.refusals.allow(ev.PubKey, time.Now()) {
 		to := senderOf(ev)
 		if p.cfg.Cipher == nil {
 			to.scheme = "" // it cannot be hidden; the reason tells nothing of the request

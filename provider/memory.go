@@ -46,6 +46,15 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
+// answerKinds are those in which a request may have been answered.
+func (p *Provider) answerKinds() []int {
+	kinds := []int{kindFeedback}
+	for _, k := range p.requestKinds() {
+		kinds = append(kinds, k+resultOffset)
+	}
+	return kinds
+}
+
 func (p *Provider) recall(ctx context.Context) error {
 	me := []string{p.key}
 	signed, err := p.cfg.Market.Query(ctx, nostr.Filter{Kinds: []int{p.kinds.Receipt}, Authors: me, Limit: 50})
@@ -53,7 +62,7 @@ func (p *Provider) recall(ctx context.Context) error {
 		return err
 	}
 	since := nostr.Timestamp(time.Now().Add(-p.limits.ClockWindow).Unix())
-	answered, err := p.cfg.Market.Query(ctx, nostr.Filter{Kinds: []int{kindFeedback, p.kinds.Request + 1000}, Authors: me, Since: &since})
+	answered, err := p.cfg.Market.Query(ctx, nostr.Filter{Kinds: p.answerKinds(), Authors: me, Since: &since})
 	if err != nil {
 		return err
 	}

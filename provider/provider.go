@@ -117,6 +117,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.outbox.serve(ctx) })
 	g.Go(func() error { return p.serveAnnouncement(ctx) })
+	g.Go(func() error { return p.servePresence(ctx) })
 	g.Go(func() error {
 		if err := p.remember(ctx); err != nil {
 			return err

@@ -16,7 +16,7 @@ func (p *Provider) typedOf(ev nostrEvent) (receipts.TypedRequest, Reason) {
 		return typed, Reason{}
 	}
 	untyped, plain := receipts.UntypedOf(ev.Tags)
-	sells := slices.ContainsFunc(p.cfg.Offers, func(o Offer) bool { return o.SchemaID == string(schemas.TextGeneration) })
+	sells := ev.Kind == p.kinds.Request && slices.ContainsFunc(p.cfg.Offers, func(o Offer) bool { return o.SchemaID == string(schemas.TextGeneration) })
 	switch {
 	case plain != nil && sells && !namesSchema(ev):
 		return receipts.TypedRequest{}, Reason{CodeInvalidInput, plain.Error()}

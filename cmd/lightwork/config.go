@@ -126,6 +126,8 @@ type providerConfig struct {
 	Wallet  walletConfig  `yaml:"wallet"`
 	Offers  []offerConfig `yaml:"offers"`
 	Limits  limitsConfig  `yaml:"limits"`
+	// Kinds of request that are taken beside 5050.
+	Kinds []int `yaml:"kinds"`
 }
 
 type buyerConfig struct {

@@ -126,6 +126,11 @@ func (c *config) check() *configError {
 			return bad
 		}
 	}
+	for i, kind := range c.Provider.Kinds {
+		if kind < 5000 || kind > 5999 {
+			return &configError{fmt.Sprintf("$.provider.kinds[%d]", i), "must be a kind of request, 5000 to 5999"}
+		}
+	}
 	if bad := c.checkAgents(); bad != nil {
 		return bad
 	}

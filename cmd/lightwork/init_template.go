@@ -62,6 +62,8 @@ provider:
       modes: [hold, prepay]
       base_msats: 0
       per_minute_msats: {{$.PerMinuteMsats}}{{end}}{{end}}
+  # Kinds of request that are taken beside 5050, where they name a schema.
+  # kinds: [5100, 5101, 5102, 5103]
   # What strangers can take of this machine.
   limits:
     concurrent: 2       # jobs at once

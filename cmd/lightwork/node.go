@@ -177,7 +177,7 @@ func providerConfigOf(c *config, key *relay.Key, k *kernel.Kernel, m *market, ru
 	}
 	cfg := provider.Config{
 		Signer: key, Cipher: key, Store: k.ProviderStore(jobsProfile), Market: providerMarket{m}, Runner: run, Log: log,
-		Offers: c.offers(),
+		Offers: c.offers(), Kinds: provider.Kinds{Also: c.Provider.Kinds},
 		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches},
 		Profile: provider.Profile{
 			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,

@@ -8,7 +8,8 @@ import (
 )
 
 type providerCmd struct {
-	Run providerRunCmd `cmd:"" help:"Announce, take jobs, run them, get paid, until interrupted."`
+	Run    providerRunCmd    `cmd:"" help:"Announce, take jobs, run them, get paid, until interrupted."`
+	Retire providerRetireCmd `cmd:"" help:"Take the announcement back, for good."`
 }
 
 type providerRunCmd struct{}

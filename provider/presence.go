@@ -1,0 +1,124 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+)
+
+// Kinds by which other programs know who is there.
+const (
+	kindProfile   = 0
+	kindRelayList = 10002 // NIP-65
+	kindBeat      = 11998
+	kindPing      = 7007
+
+	beatEvery = 5 * time.Minute
+	// pingWindow is how old a ping may be that is answered.
+	pingWindow = 5 * time.Minute
+)
+
+// clientTag marks what this program wrote and so may write again.
+func clientTag() nostr.Tag { return nostr.Tag{"client", "lightwork"} }
+
+func (p *Provider) d() string {
+	d := p.cfg.Profile.D
+	def(&d, "lightwork")
+	return d
+}
+
+// servePresence tells who this is, once, and that it is alive, every five
+// minutes. Both are courtesies: what is lost is not sent again.
+func (p *Provider) servePresence(ctx context.Context) error {
+	select {
+	case <-p.listening:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	p.introduce(ctx)
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		p.outbox.offer(p.beat)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *Provider) beat(ctx context.Context) (nostrEvent, error) {
+	end := strconv.FormatInt(time.Now().Add(beatEvery).Unix(), 10)
+	return p.sign(ctx, kindBeat, nostr.Tags{{"d", p.d()}, {"expiration", end}}, "")
+}
+
+// introduce publishes the profile and the relay list of the key, if the relays
+// have none or one that this program wrote: the key may be a person's, who has
+// better ones.
+func (p *Provider) introduce(ctx context.Context) {
+	have, err := p.cfg.Market.Query(ctx, nostr.Filter{Kinds: []int{kindProfile, kindRelayList}, Authors: []string{p.key}})
+	if err != nil {
+		return
+	}
+	pr := p.cfg.Profile
+	profile, err := json.Marshal(map[string]any{
+		"name": pr.Name, "about": pr.About, "picture": pr.Picture, "website": pr.Website, "lud16": pr.LUD16, "bot": true,
+	})
+	if err != nil {
+		return
+	}
+	list := nostr.Tags{clientTag()}
+	for _, url := range p.cfg.Market.Relays() {
+		list = append(list, nostr.Tag{"r", url})
+	}
+	for kind, write := range map[int]func(context.Context) (nostrEvent, error){
+		kindProfile: func(ctx context.Context) (nostrEvent, error) {
+			return p.sign(ctx, kindProfile, nostr.Tags{clientTag()}, string(profile))
+		},
+		kindRelayList: func(ctx context.Context) (nostrEvent, error) { return p.sign(ctx, kindRelayList, list, "") },
+	} {
+		theirs := slices.ContainsFunc(have, func(ev nostr.Event) bool {
+			return ev.Kind == kind && ev.Tags.FindWithValue("client", "lightwork") == nil
+		})
+		if !theirs {
+			p.outbox.offer(write)
+		}
+	}
+}
+
+// ping answers a question whether this key is there, at the pace of refusals.
+func (p *Provider) ping(ev nostrEvent) {
+	age := time.Since(ev.CreatedAt.Time())
+	if age > pingWindow || age < -pingWindow || !ev.Tags.ContainsAny("p", []string{p.key}) || !p.seen.add(ev.ID) || !p.refusals.allow(ev.PubKey, time.Now()) {
+		return
+	}
+	p.outbox.offer(func(ctx context.Context) (nostrEvent, error) {
+		return p.feedbackEvent(ctx, addressee{request: ev.ID, buyer: ev.PubKey}, "pong", "", "")
+	})
+}
+
+// Retire asks the relays to delete the announcement of a provider that will not
+// be back (NIP-09), and says what each answered. A provider that still runs
+// would announce itself again. d is that of its Profile.
+func Retire(ctx context.Context, signer Signer, market Market, d string) ([]Ack, error) {
+	def(&d, "lightwork")
+	ev := nostrEvent{
+		Kind: kindDeletion, CreatedAt: nostr.Timestamp(time.Now().Unix()), Content: "this provider has retired",
+		Tags: nostr.Tags{
+			{"a", fmt.Sprintf("%d:%s:%s", kindAnnouncement, signer.PublicKey(), d)},
+			{"k", strconv.Itoa(kindAnnouncement)},
+			{"a", fmt.Sprintf("%d:%s:", kindBeat, signer.PublicKey())},
+			{"k", strconv.Itoa(kindBeat)},
+		},
+	}
+	if err := signer.Sign(ctx, &ev); err != nil {
+		return nil, fmt.Errorf("sign kind %d: %w", ev.Kind, err)
+	}
+	return market.Publish(ctx, ev), nil
+}
