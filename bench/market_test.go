@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/pprof"
 	"testing"
 	"time"
 
@@ -140,6 +141,11 @@ type market struct {
 	provider string
 }
 
+// as labels what do starts, for a CPU profile: go tool pprof -tagfocus role=provider.
+func as(role string, do func()) {
+	pprof.Do(context.Background(), pprof.Labels("role", role), func(context.Context) { do() })
+}
+
 func newMarket(tb testing.TB) *market {
 	tb.Helper()
 	must := func(err error) {
@@ -164,9 +170,11 @@ func newMarket(tb testing.TB) *market {
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
-	srv, err := server.New(ctx, server.Config{Dir: tb.TempDir()})
-	must(err)
-	g.Go(func() error { return srv.Serve(gctx, ln) })
+	as("relay", func() {
+		srv, err := server.New(ctx, server.Config{Dir: tb.TempDir()})
+		must(err)
+		g.Go(func() error { return srv.Serve(gctx, ln) })
+	})
 
 	connect := func() pool {
 		key, err := relay.GenerateKey()
@@ -186,22 +194,28 @@ func newMarket(tb testing.TB) *market {
 		return k
 	}
 
-	sell, buy := connect(), connect()
+	var sell, buy pool
+	as("buyer", func() { buy = connect() })
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret)
-	p, err := provider.New(provider.Config{
-		Signer: sell.key, Store: open().ProviderStore("bench"), Market: selling{sell}, Runner: echo{sell.key.PublicKey()},
-		RootSecret: secret, Policy: []byte(`{"version":1}`),
-		Offers:  []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeFree}}},
-		Profile: provider.Profile{Producer: "bench@1"},
-		Images:  provider.Images{HostDigest: image.String()},
-		Limits:  provider.Limits{Concurrent: 256, Queue: 1024, QueuePerBuyer: 1024},
+	as("provider", func() {
+		sell = connect()
+		p, err := provider.New(provider.Config{
+			Signer: sell.key, Store: open().ProviderStore("bench"), Market: selling{sell}, Runner: echo{sell.key.PublicKey()},
+			RootSecret: secret, Policy: []byte(`{"version":1}`),
+			Offers:  []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeFree}}},
+			Profile: provider.Profile{Producer: "bench@1"},
+			Images:  provider.Images{HostDigest: image.String()},
+			Limits:  provider.Limits{Concurrent: 256, Queue: 1024, QueuePerBuyer: 1024},
+		})
+		must(err)
+		g.Go(func() error { return p.Serve(gctx) })
 	})
-	must(err)
-	g.Go(func() error { return p.Serve(gctx) })
-	c, err := buyer.New(buyer.Config{Signer: buy.key, Store: open().BuyerStore(), Market: buying{buy}})
-	must(err)
-	m := &market{buyer: c, provider: sell.key.PublicKey()}
+	m := &market{provider: sell.key.PublicKey()}
+	as("buyer", func() {
+		m.buyer, err = buyer.New(buyer.Config{Signer: buy.key, Store: open().BuyerStore(), Market: buying{buy}})
+		must(err)
+	})
 	m.awaitAnnouncement(tb)
 	return m
 }

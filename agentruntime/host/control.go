@@ -241,7 +241,7 @@ func (h *Host) Call(ctx context.Context, req CallRequest, emit func(CallEvent)) 
 		}
 		c.CausationID = id
 	}
-	res, err := h.cfg.Supervisor.Call(ctx, c)
+	res, err := h.cfg.Invoke(ctx, c)
 	var failed *supervisor.Error
 	switch {
 	case errors.As(err, &failed):

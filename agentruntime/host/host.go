@@ -56,6 +56,9 @@ type Config struct {
 	// Directive records that a person allowed one call of a tool that needs a
 	// directive, and returns its id.
 	Directive func(ctx context.Context, agent, tool string) (string, error)
+	// Invoke makes a person's call of a tool: through the node's pipeline. Nil:
+	// straight to the agent, for a call without a node.
+	Invoke func(ctx context.Context, c supervisor.Call) (supervisor.Result, error)
 	// Ask puts a need of a person's to the node's organism. Nil: there is none.
 	Ask func(ctx context.Context, req AskRequest, emit func(CallEvent)) (json.RawMessage, error)
 	Log *slog.Logger // nil discards
@@ -82,6 +85,9 @@ func New(cfg Config) (*Host, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Invoke == nil {
+		cfg.Invoke = cfg.Supervisor.Call
+	}
 	h := &Host{cfg: cfg, entries: map[string]*entry{}}
 	for _, s := range cfg.BuiltIn {
 		h.entries[s.ID] = &entry{id: s.ID, builtIn: s}
@@ -98,6 +104,24 @@ func New(cfg Config) (*Host, error) {
 		h.entries[m.ID] = &entry{id: m.ID, installed: in}
 	}
 	return h, nil
+}
+
+// Slots are the tools that the configuration declares, as AGENT/TOOL, sorted.
+// Nothing else can be called, whatever an agent registers.
+func (h *Host) Slots() []string {
+	var all []string
+	for _, id := range h.ids() {
+		e := h.entries[id]
+		tools := e.builtIn.Tools
+		if e.installed != nil {
+			tools = e.installed.Tools
+		}
+		for _, tool := range tools {
+			all = append(all, id+"/"+tool)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // StartAll starts the agents that start with the node. A built-in agent that

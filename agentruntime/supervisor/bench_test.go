@@ -42,6 +42,23 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
+// BenchmarkCallLarge is a call whose output has 64 KiB, one at a time.
+func BenchmarkCallLarge(b *testing.B) {
+	n := newNode(b, Config{})
+	start(b, n, agentSpec("reference"))
+	c := helloCall()
+	c.Tool, c.Input = "large_output", []byte(`{"bytes":65536}`)
+	var took []time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		if _, err := n.Call(context.Background(), c); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(begin))
+	}
+	report(b, took)
+}
+
 // BenchmarkLaunch measures from Start to registered.
 func BenchmarkLaunch(b *testing.B) {
 	var took []time.Duration

@@ -79,8 +79,9 @@ func openHost(c *config, k *kernel.Kernel, people *society, log *slog.Logger) (_
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	calls := &operatorCalls{k: k, sup: sup}
 	h, err := host.New(host.Config{
-		Supervisor: sup, Approvals: approvals, Installed: installed, Log: log,
+		Invoke: calls.invoke, Supervisor: sup, Approvals: approvals, Installed: installed, Log: log,
 		BuiltIn: builtIn, Ask: people.ask,
 		Directive: func(ctx context.Context, agent, tool string) (string, error) {
 			d := kernel.Directive{ID: "human-" + rand.Text(), ApprovedBy: fmt.Sprintf("human:uid:%d:%s/%s", os.Geteuid(), agent, tool)}
@@ -90,6 +91,9 @@ func openHost(c *config, k *kernel.Kernel, people *society, log *slog.Logger) (_
 	})
 	if err != nil {
 		return nil, nil, nil, usage("lightwork agents list shows what is configured", "%w", err)
+	}
+	if err := calls.build(h.Slots(), log); err != nil {
+		return nil, nil, nil, err
 	}
 	return h, sup, func(ctx context.Context) error {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
