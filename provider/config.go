@@ -13,6 +13,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -77,6 +78,16 @@ type Outcome struct {
 	Output    []byte // the result document
 	Artifacts [][]byte
 	Tool      string // "<agent_id>/<tool_name>"
+	// Call is the call that gave Output, as the runner's journal has it; the
+	// trajectory tells of it in the journal's words (M-4). Nil: there is no
+	// journal, and the trajectory has the run's own times.
+	Call *Call
+}
+
+// Call is a tool's call and its result: two entries of a journal.
+type Call struct {
+	Asked, Answered time.Time
+	Params, Output  hashing.Digest // of the payloads
 }
 
 // RunError says why a run gave no result; the job is not charged (K-47).

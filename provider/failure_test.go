@@ -47,6 +47,11 @@ func breaks(r *runner) map[string]struct {
 		"no output": {do: func(context.Context, provider.Run) (provider.Outcome, error) {
 			return provider.Outcome{}, nil
 		}, want: provider.CodeInvalidOutput},
+		"the journal has another call": {do: func(context.Context, provider.Run) (provider.Outcome, error) {
+			out, err := r.good(nil)
+			out.Call = &provider.Call{Asked: time.Now(), Answered: time.Now(), Params: hashing.Bytes([]byte("other")), Output: hashing.Bytes(out.Output)}
+			return out, err
+		}, want: provider.CodeInternal},
 		"another command": {do: changed(func(res *schemas.SandboxRunResult) { res.Runs[0].Cmd = "rm -rf" }), want: provider.CodeInvalidOutput},
 		"another image": {do: changed(func(res *schemas.SandboxRunResult) {
 			res.EnvInfo.ImageDigest = hashing.Bytes(nil)

@@ -128,7 +128,7 @@ func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started tim
 	if reason := unexpected(job, schema, result, out.Artifacts); reason.Code != "" {
 		return p.giveBack(base, job, StateFailed, reason)
 	}
-	r, replayFile, err := p.trajectory(job, result, out.Tool, started, finished)
+	r, replayFile, err := p.trajectory(job, result, out, started, finished)
 	if err != nil {
 		p.log.Error("write trajectory", "request", job.RequestID, "err", err)
 		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "trajectory"})

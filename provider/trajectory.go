@@ -29,9 +29,13 @@ type planStep struct {
 	ParamsHash string `json:"params_hash"`
 }
 
+// errJournal: what ran is not what the journal says. Such a result is not
+// delivered.
+var errJournal = errors.New("the journal has another call")
+
 // trajectory writes the session of one run as REPLAY.jsonl and gathers the
 // hashes that the result event and the receipt carry.
-func (p *Provider) trajectory(job Job, result *schemas.Result, tool string, started, finished time.Time) (Result, []byte, error) {
+func (p *Provider) trajectory(job Job, result *schemas.Result, out Outcome, started, finished time.Time) (Result, []byte, error) {
 	r := Result{
 		SessionID: fmt.Sprintf("%s-%d", job.RequestID[:16], job.Run),
 		Output:    result.Canonical, OutputHash: result.OutputHash,
@@ -48,13 +52,19 @@ func (p *Provider) trajectory(job Job, result *schemas.Result, tool string, star
 	if err != nil {
 		return Result{}, nil, err
 	}
-	r.PlanHash, err = hashing.SumValue(plan{1, job.JobHash.String(), []planStep{{stepID, tool, paramsHash.String()}}})
+	r.PlanHash, err = hashing.SumValue(plan{1, job.JobHash.String(), []planStep{{stepID, out.Tool, paramsHash.String()}}})
 	if err != nil {
 		return Result{}, nil, err
 	}
+	call := Call{Asked: started, Answered: finished, Params: paramsHash, Output: r.OutputHash}
+	if out.Call != nil {
+		if call = *out.Call; call.Params != paramsHash || call.Output != r.OutputHash {
+			return Result{}, nil, errJournal
+		}
+	}
 	var file bytes.Buffer
 	w := replay.NewWriter(&file)
-	for _, line := range p.lines(job, r, result, tool, paramsHash) {
+	for _, line := range p.lines(job, r, result, out.Tool, call) {
 		if err := w.Write(line); err != nil {
 			return Result{}, nil, err
 		}
@@ -67,7 +77,7 @@ func (p *Provider) trajectory(job Job, result *schemas.Result, tool string, star
 	return r, file.Bytes(), nil
 }
 
-func (p *Provider) lines(job Job, r Result, result *schemas.Result, tool string, paramsHash hashing.Digest) []replay.Line {
+func (p *Provider) lines(job Job, r Result, result *schemas.Result, tool string, call Call) []replay.Line {
 	latency := r.FinishedAt.Sub(r.StartedAt).Milliseconds()
 	ok, exit, commands, exits := outcome(result)
 	utility, step, session := 1.0, replay.StepSuccess, replay.SessionSuccess
@@ -91,8 +101,11 @@ func (p *Provider) lines(job Job, r Result, result *schemas.Result, tool string,
 		})
 	}
 	return append(lines,
-		&replay.ToolCall{T: begin, ID: "tc_1", Tool: tool, Params: job.Input, ParamsHash: paramsHash, StepID: stepID},
-		&replay.ToolResult{T: end, ID: "tc_1", OutputHash: r.OutputHash, ExitCode: exit, StepUtility: utility, LatencyMs: latency},
+		&replay.ToolCall{T: replay.At(call.Asked), ID: "tc_1", Tool: tool, Params: job.Input, ParamsHash: call.Params, StepID: stepID},
+		&replay.ToolResult{
+			T: replay.At(call.Answered), ID: "tc_1", OutputHash: call.Output, ExitCode: exit, StepUtility: utility,
+			LatencyMs: call.Answered.Sub(call.Asked).Milliseconds(),
+		},
 		&replay.StepComplete{T: end, StepID: stepID, Status: step, Iterations: 1},
 		&replay.Verification{T: end, Commands: commands, ExitCodes: exits},
 		&replay.SessionEnd{T: end, Status: session, Confidence: 1, TotalToolCalls: 1, TotalLatencyMs: latency},

@@ -127,7 +127,11 @@ func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, e
 		return provider.Outcome{}, runError(err)
 	}
 	to := r.routes[run.SchemaID]
-	outcome := provider.Outcome{Output: out.Reply.Payload(), Tool: to.agent + "/" + to.tool}
+	call, err := r.log.LastCall(context.WithoutCancel(ctx), run.Thread)
+	if err != nil {
+		return provider.Outcome{}, err
+	}
+	outcome := provider.Outcome{Output: out.Reply.Payload(), Tool: to.agent + "/" + to.tool, Call: &call}
 	if to.schema.ID == schemas.SandboxRun {
 		outcome.Artifacts, err = readArtifacts(dir, outcome.Output)
 	}

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -123,4 +124,34 @@ func FuzzThreadPath(f *testing.F) {
 			t.Fatalf("threadPath(%q) = %v, stored: %v", s, err, serr)
 		}
 	})
+}
+
+// TestLastCall: what the trajectory tells is what the journal has.
+func TestLastCall(t *testing.T) {
+	k := open(t)
+	log := k.PipelineLog("p")
+	put := func(d pipeline.Direction, handler, payload string) {
+		t.Helper()
+		must(t, log.Append(t.Context(), pipeline.Entry{
+			Thread: "root.job[x]", Direction: d, Handler: handler, PayloadTag: "t", PayloadHash: digest(payload),
+			Retention: pipeline.Retention{Policy: pipeline.RetainForever},
+		}))
+	}
+	missing := func() {
+		t.Helper()
+		if c, err := log.LastCall(t.Context(), "root.job[x]"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("got %+v, %v", c, err)
+		}
+	}
+	missing()
+	put(pipeline.Outbound, "h", "first")
+	missing()
+	put(pipeline.Inbound, "other", "output")
+	missing()
+	put(pipeline.Outbound, "h", "input")
+	put(pipeline.Inbound, "h", "output")
+	c, err := log.LastCall(t.Context(), "root.job[x]")
+	if want := (provider.Call{Asked: start, Answered: start, Params: digest("input"), Output: digest("output")}); err != nil || c != want {
+		t.Errorf("got %+v, %v", c, err)
+	}
 }
