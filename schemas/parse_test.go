@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 const (
@@ -68,6 +69,7 @@ func refusal(t *testing.T, err error, field, reason string) {
 }
 
 func TestDefaultsAreFilledBeforeHashing(t *testing.T) {
+	requirements.Covers(t, "AP-2.3.2")
 	for id, want := range map[ID]string{
 		SandboxRun: `{"commands":[{"cmd":"echo hello","continue_on_fail":false}],"repo":{"mount_path":"/workspace","source":""},` +
 			`"sandbox":{"image_digest":"` + ones + `","network_policy":"none","provider":"docker",` +

@@ -94,7 +94,7 @@ func startAnalyst(t *testing.T) func(ctx context.Context, input []byte) ([]byte,
 }
 
 func TestAgentProcessTakesPart(t *testing.T) {
-	requirements.Covers(t, "OS-9.3", "YE-O.3")
+	requirements.Covers(t, "OS-9.3", "YE-O.3", "AP-A.3") // the same work, in this process and in another
 	w := newWorld(t)
 	w.analyse = ToolWork(startAnalyst(t))
 	m := w.ask(t, example(t, "query"))

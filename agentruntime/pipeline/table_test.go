@@ -13,7 +13,7 @@ import (
 )
 
 func TestNewRefusesBadConfig(t *testing.T) {
-	requirements.Covers(t, "AP-3.2.1", "AP-3.2.2", "AP-3.2.3", "AP-4.1.4", "AP-9.1.1")
+	requirements.Covers(t, "AP-3.2.1", "AP-3.2.2", "AP-3.2.3", "AP-4.1.4", "AP-9.1.1", "AP-3.2.4", "AP-3.2.5")
 	good := echo("echo", "Ping")
 	changed := func(change func(*Handler)) Handler {
 		h := echo("echo", "Ping")

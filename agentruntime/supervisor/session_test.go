@@ -186,7 +186,7 @@ func TestRunawayEndsTheSession(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	requirements.Covers(t, "OS-4.3.3.1", "OS-4.3.3.4", "OS-4.3.3.5", "OS-4.3.3.9", "OS-2.2.6", "OS-2.2.7", "OS-9.2", "K-11")
+	requirements.Covers(t, "OS-4.3.3.1", "OS-4.3.3.4", "OS-4.3.3.5", "OS-4.3.3.9", "OS-2.2.6", "OS-2.2.7", "OS-9.2", "K-11", "AP-9.1.2", "AP-9.2.5")
 	spec := Spec{Limits: Limits{MaxOutputBytes: 100, PerTool: map[string]ToolLimits{"small": {MaxInputBytes: 10, MaxOutputBytes: 10}}}}
 	f := newFake(t, Config{HeartbeatInterval: time.Hour}, spec)
 	f.join("x", "small")
@@ -272,7 +272,7 @@ func TestCorrelation(t *testing.T) {
 }
 
 func TestStrayMessages(t *testing.T) {
-	requirements.Covers(t, "OS-4.3.2.2", "OS-4.3.3.8")
+	requirements.Covers(t, "OS-4.3.2.2", "OS-4.3.3.8", "K-36")
 	f := newFake(t, Config{HeartbeatInterval: time.Hour}, Spec{})
 	f.join("x")
 	end := f.call(Call{Tool: "x", CallID: "c1"})

@@ -11,7 +11,7 @@ import (
 )
 
 func TestCompileRefuses(t *testing.T) {
-	requirements.Covers(t, "OS-4.2.1.5", "OS-4.2.2.4")
+	requirements.Covers(t, "OS-4.2.1.5", "OS-4.2.2.4", "AP-A.1")
 	deep := strings.Repeat(`{"items":`, 40) + `{}` + strings.Repeat(`}`, 40)
 	// Each level refers to the next twice: 2^20 nodes in a few hundred bytes.
 	var defs []string

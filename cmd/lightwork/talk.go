@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lightwork-market/lightwork/agentruntime/curator"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/agentruntime/redact"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 )
@@ -52,6 +54,22 @@ func (t *talk) context() string {
 	return t.view.Text()
 }
 
+// masked hides what looks like a secret, in a text of any length: what is kept
+// of a conversation is hashed and stored as it is (K-38).
+func masked(text string) string {
+	var b strings.Builder
+	for len(text) > redact.MaxText {
+		cut := strings.LastIndexByte(text[:redact.MaxText], '\n') + 1
+		if cut == 0 {
+			cut = redact.MaxText
+		}
+		b.WriteString(redact.Text(text[:cut]))
+		text = text[cut:]
+	}
+	b.WriteString(redact.Text(text))
+	return b.String()
+}
+
 // keep adds what was asked and answered, both or neither.
 func (t *talk) keep(tx *kernel.Tx, asked string, answer []byte) error {
 	text := string(answer)
@@ -60,7 +78,7 @@ func (t *talk) keep(tx *kernel.Tx, asked string, answer []byte) error {
 		text = said.Text
 	}
 	for _, part := range []string{"The person said: " + asked, "The answer was: " + text} {
-		if _, err := tx.PutSegment(string(t.thread), "text/plain", []byte(part)); err != nil {
+		if _, err := tx.PutSegment(string(t.thread), "text/plain", []byte(masked(part))); err != nil {
 			return fmt.Errorf("keep the conversation: %w", err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -227,6 +228,7 @@ func allowed(mode receipts.Mode) map[provider.State]map[string]provider.State {
 // TestEveryStepInEveryState calls every step in every state of every mode.
 // What the table does not allow must be ErrConflict and write nothing.
 func TestEveryStepInEveryState(t *testing.T) {
+	requirements.Covers(t, "K-36")
 	states := []provider.State{
 		provider.StateRefused, provider.StateQuoted, provider.StatePaid, provider.StateRunning, provider.StateDelivering,
 		provider.StateSucceeded, provider.StateFailed, provider.StateCanceled, provider.StateExpired,
