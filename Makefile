@@ -70,7 +70,7 @@ vectors:
 # docs/benchmarks.md says what these measure. BENCHCOUNT runs each, for a median.
 bench:
 	$(TEST) -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) ./hashing ./schemas ./receipts ./relay/nip01 \
-		./agentruntime/frame ./agentruntime/supervisor ./internal/sqlite ./internal/kernel ./bench
+		./agentruntime/frame ./agentruntime/pipeline ./agentruntime/supervisor ./internal/sqlite ./internal/kernel ./bench
 
 # Every fuzzer for FUZZTIME, one after the other.
 fuzz:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,6 +50,7 @@ func appendTo(b *testing.B, k *testKernel, thread string) {
 		PayloadHash: digest("payload"), Retention: pipeline.Retention{Policy: pipeline.RetainForever},
 	}
 	var took []time.Duration
+	before := cpu(b)
 	for b.Loop() {
 		began := time.Now()
 		if err := log.Append(b.Context(), e); err != nil {
@@ -56,6 +58,17 @@ func appendTo(b *testing.B, k *testKernel, thread string) {
 		}
 		took = append(took, time.Since(began))
 	}
+	b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+}
+
+// cpu is the processor time of this process so far.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
