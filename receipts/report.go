@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -92,6 +93,10 @@ type Report struct {
 	AmountMsats int64  `json:"amount_msats"`
 	AssetID     string `json:"asset_id"`
 	Mode        Mode   `json:"mode"`
+	// The place in the provider's chain, as the receipt says; see Chains.
+	Sequence            int64           `json:"sequence"`
+	ReceiptHash         *hashing.Digest `json:"receipt_hash"`
+	PreviousReceiptHash *hashing.Digest `json:"previous_receipt_hash"`
 	// Unusable says why there is nothing to judge; empty otherwise.
 	Unusable string  `json:"unusable,omitempty"`
 	Claims   []Claim `json:"claims"`

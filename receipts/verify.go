@@ -112,6 +112,8 @@ func (v *verifier) describe(r *Report) {
 	rec := v.receipt
 	r.ReceiptID, r.ProviderID, r.BuyerID = rec.ReceiptID, rec.ProviderID, rec.BuyerID
 	r.AmountMsats, r.AssetID, r.Mode = rec.AmountMsats, rec.AssetID, rec.Mode
+	hash := hashing.Bytes(v.bundle.Receipt)
+	r.Sequence, r.ReceiptHash, r.PreviousReceiptHash = rec.Sequence, &hash, rec.PreviousReceiptHash
 	for _, p := range []struct{ name, value string }{
 		{"provider", v.pins.Provider},
 		{"buyer", v.pins.Buyer},

@@ -20,9 +20,11 @@ import (
 )
 
 const usage = `usage: lightwork-verify [flags] BUNDLE
+       lightwork-verify --all [flags] FOLDER
 
 BUNDLE is a folder, a .tar file, or - for a tar archive on standard input.
-Flags may stand before and after it.
+Flags may stand before and after it. With --all, every folder and every .tar
+file in FOLDER is a bundle; what they show of each provider's chain comes last.
 
 flags:
   --provider KEY    the provider is this one (npub or hex)
@@ -31,9 +33,10 @@ flags:
   --network NAME    mainnet, testnet, signet, regtest, simnet or play
   --require LIST    claims that must be proved beside the first seven,
                     separated by commas, such as buyer_accepted,payee_pinned
+  --all             verify every bundle in a folder, on all processors
   --dispute         BUNDLE is a folder that lightwork buyer dispute wrote
   --explain         show every step
-  --json            print the report as JSON
+  --json            print the report as JSON; with --all, one a line
 
 exit status, with --dispute: 0 it is proved that nothing was delivered, 1 it was delivered, 2 unusable, 3 nothing is shown
 exit status:
@@ -41,6 +44,8 @@ exit status:
   1  a claim failed
   2  the bundle or the command line is unusable
   3  a required claim is not provable with what the bundle holds
+with --all: 1 if a claim failed anywhere or a chain contradicts itself, else 2 if
+a bundle is unusable, else 3 if one is not provable, else 0
 `
 
 func main() {
@@ -53,6 +58,7 @@ type options struct {
 	json    bool
 	explain bool
 	dispute bool
+	all     bool
 	bundle  string
 }
 
@@ -66,8 +72,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "lightwork-verify: %s (--help explains the flags)\n", printable(err.Error()))
 		return receipts.ExitUnusable
 	}
-	if o.dispute {
+	switch {
+	case o.dispute:
 		return rule(o, stdout, stderr)
+	case o.all:
+		return verifyAll(o, stdout, stderr)
 	}
 	bundle, err := read(o.bundle, stdin)
 	if err != nil {
@@ -123,6 +132,7 @@ func parseArgs(args []string) (options, error) {
 	flags.BoolVar(&o.json, "json", false, "")
 	flags.BoolVar(&o.explain, "explain", false, "")
 	flags.BoolVar(&o.dispute, "dispute", false, "")
+	flags.BoolVar(&o.all, "all", false, "")
 	bundles, err := parseMixed(flags, args)
 	if err != nil {
 		return o, err
@@ -131,6 +141,9 @@ func parseArgs(args []string) (options, error) {
 		return o, fmt.Errorf("want one bundle, got %d", len(bundles))
 	}
 	o.bundle = bundles[0]
+	if o.all && (o.dispute || o.explain) {
+		return o, errors.New("--all goes with neither --dispute nor --explain; verify that one bundle alone")
+	}
 	o.pins.Network = payments.Network(network)
 	if require != "" {
 		o.pins.Required = strings.Split(require, ",")
@@ -191,6 +204,13 @@ func isNode(key string) bool {
 	return err == nil
 }
 
+// graded is a report with what a stored one needs to be understood alone.
+type graded struct {
+	Bundle   string `json:"bundle,omitempty"`
+	ExitCode int    `json:"exit_code"`
+	receipts.Report
+}
+
 // read opens a folder, a file or standard input.
 func read(name string, stdin io.Reader) (*receipts.Bundle, error) {
 	if name == "-" {
@@ -215,8 +235,5 @@ func read(name string, stdin io.Reader) (*receipts.Bundle, error) {
 func printJSON(w io.Writer, r receipts.Report) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
-	return out.Encode(struct {
-		ExitCode int `json:"exit_code"`
-		receipts.Report
-	}{r.ExitCode(), r})
+	return out.Encode(graded{ExitCode: r.ExitCode(), Report: r})
 }

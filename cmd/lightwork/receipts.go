@@ -121,7 +121,8 @@ func (c receiptsShowCmd) Run(ctx context.Context, s *streams, g *globals) error 
 }
 
 type receiptsVerifyCmd struct {
-	Bundle   string `arg:"" help:"A folder, a .tar file, or - for a tar archive on standard input."`
+	Bundle   string `arg:"" help:"A folder, a .tar file, or - for a tar archive on standard input; with --all a folder of them."`
+	All      bool   `help:"Verify every bundle in a folder, and what they show of each provider's chain."`
 	Provider string `help:"The provider is this one (npub or hex)." placeholder:"KEY"`
 	Buyer    string `help:"The buyer is this one (npub or hex)." placeholder:"KEY"`
 	Payee    string `help:"The invoice is of this Lightning node (hex)." placeholder:"KEY"`
@@ -145,6 +146,9 @@ func (c receiptsVerifyCmd) Run(ctx context.Context, s *streams) error {
 		if f.value != "" {
 			args = append(args, "--"+f.name+"="+f.value)
 		}
+	}
+	if c.All {
+		args = append(args, "--all")
 	}
 	if c.Explain {
 		args = append(args, "--explain")

@@ -1,5 +1,6 @@
 import { UnusableError, type Bundle } from "./bundle.js";
 import { grade, type Claim, type State, type Steps } from "./claim.js";
+import { digest } from "./hex.js";
 import { openEvidence, type Evidence, type Pins } from "./evidence.js";
 import { proveAmount, proveCommitment, provePayee, provePreimage } from "./verify_money.js";
 import { proveAccepted, proveChain, proveJob, provePolicy, proveSignature } from "./verify_record.js";
@@ -14,6 +15,10 @@ export interface Report {
   amount_msats: number;
   asset_id: string;
   mode: string;
+  /** the place in the provider's chain, as the receipt says */
+  sequence: number;
+  receipt_hash: string;
+  previous_receipt_hash: string | null;
   claims: Claim[];
   /** what no pin fixes */
   self_asserted: string[];
@@ -64,6 +69,9 @@ export function verify(bundle: Bundle, options: VerifyOptions = {}): Report {
     amount_msats: receipt.amount_msats,
     asset_id: receipt.asset_id,
     mode: receipt.mode,
+    sequence: receipt.sequence,
+    receipt_hash: digest(evidence.receiptText),
+    previous_receipt_hash: receipt.previous_receipt_hash,
     claims: graded,
     self_asserted: (["provider", "buyer", "payee", "network"] as const).filter((name) => evidence.pins[name] === undefined),
     notes: notesOn(evidence),

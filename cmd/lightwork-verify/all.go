@@ -1,0 +1,229 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// batch is how many names are read of a folder at a time, so that a folder of
+// any size takes the same memory. Reports come batch by batch, by name.
+const batch = 1024
+
+// tally is what a whole folder comes to.
+type tally struct {
+	bundles int
+	exits   [4]int // bundles by exit code
+	skipped int    // what is neither a folder nor an archive
+	chains  receipts.Chains
+}
+
+// verifyAll verifies every bundle of a folder.
+func verifyAll(o options, stdout, stderr io.Writer) int {
+	dir, err := os.Open(o.bundle)
+	if err == nil {
+		if _, none := os.Stat(filepath.Join(o.bundle, receipts.FileReceipt)); none == nil {
+			err = fmt.Errorf("%s is a bundle itself: leave out --all", o.bundle)
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "lightwork-verify: %s\n", printable(err.Error()))
+		return receipts.ExitUnusable
+	}
+	defer dir.Close()
+	shown := newProgress(stderr)
+	var t tally
+	for {
+		entries, err := dir.ReadDir(batch)
+		if err == nil {
+			err = t.verify(o, entries, stdout, shown)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			shown.clear()
+			fmt.Fprintf(stderr, "lightwork-verify: %s\n", printable(err.Error()))
+			return receipts.ExitUnusable
+		}
+	}
+	shown.clear()
+	if t.bundles == 0 {
+		fmt.Fprintf(stderr, "lightwork-verify: %s holds no bundle, neither a folder nor a .tar file\n", printable(o.bundle))
+		return receipts.ExitUnusable
+	}
+	return t.finish(o, stdout, stderr)
+}
+
+// verify verifies one batch on all processors and prints it in the order of
+// its names.
+func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown *progress) error {
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	reports := make([]chan graded, 0, len(entries))
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if !e.IsDir() && !(e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".tar")) {
+			t.skipped++
+			continue
+		}
+		names = append(names, e.Name())
+		reports = append(reports, make(chan graded, 1))
+	}
+	jobs := make(chan int)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer close(jobs) // ends the workers
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := range jobs {
+				reports[i] <- verifyOne(o, names[i])
+			}
+		})
+	}
+	// Few more are begun than are done, so that few reports wait to be printed.
+	begun, ahead := 0, 4*runtime.GOMAXPROCS(0)
+	for i := range reports {
+		for ; begun < len(reports) && begun < i+ahead; begun++ {
+			jobs <- begun
+		}
+		g := <-reports[i]
+		t.count(g)
+		shown.clear()
+		if err := printOne(stdout, g, o.json); err != nil {
+			return err
+		}
+		shown.show(t)
+	}
+	return nil
+}
+
+func verifyOne(o options, name string) graded {
+	bundle, err := read(filepath.Join(o.bundle, name), nil)
+	if err != nil {
+		r := receipts.Verify(nil, o.pins) // every claim, none of them proved
+		r.Unusable = err.Error()
+		return graded{name, r.ExitCode(), r}
+	}
+	r := receipts.Verify(bundle, o.pins)
+	return graded{name, r.ExitCode(), r}
+}
+
+func (t *tally) count(g graded) {
+	t.bundles++
+	t.exits[g.ExitCode]++
+	t.chains.Add(g.Report)
+}
+
+// printOne prints a line for a bundle: what it comes to, which, and why.
+func printOne(w io.Writer, g graded, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(g)
+	}
+	what := map[int]string{
+		receipts.ExitProved: "proved", receipts.ExitFailed: "failed", receipts.ExitUnusable: "unusable", receipts.ExitNotProvable: "not provable",
+	}[g.ExitCode]
+	line := fmt.Sprintf("%-12s  %s", what, g.Bundle)
+	if g.Unusable != "" {
+		line += "  " + g.Unusable
+	}
+	for _, c := range g.Claims {
+		// The first claim that makes the exit code is reason enough for a line.
+		if g.Unusable == "" && (c.State == receipts.Failed || g.ExitCode == receipts.ExitNotProvable && c.Required && c.State != receipts.Proved) {
+			line += fmt.Sprintf("  %s: %s", c.Name, c.Reason)
+			break
+		}
+	}
+	_, err := fmt.Fprintln(w, strings.ReplaceAll(printable(line), "\n", " "))
+	return err
+}
+
+// finish prints the chains and the sums, and returns the exit code.
+func (t *tally) finish(o options, stdout, stderr io.Writer) int {
+	chains := t.chains.Reports()
+	faults, gaps := 0, 0
+	for _, c := range chains {
+		faults, gaps = faults+len(c.Faults), gaps+len(c.Missing)
+	}
+	code := t.exitCode(faults > 0, gaps > 0 && slices.Contains(o.pins.Required, receipts.ClaimChain))
+	err := t.print(stdout, chains, code, o.json)
+	if err != nil {
+		fmt.Fprintf(stderr, "lightwork-verify: write report: %v\n", err)
+		return receipts.ExitUnusable
+	}
+	return code
+}
+
+func (t *tally) exitCode(fault, gap bool) int {
+	switch {
+	case fault || t.exits[receipts.ExitFailed] > 0:
+		return receipts.ExitFailed
+	case t.exits[receipts.ExitUnusable] > 0:
+		return receipts.ExitUnusable
+	case gap || t.exits[receipts.ExitNotProvable] > 0:
+		return receipts.ExitNotProvable
+	}
+	return receipts.ExitProved
+}
+
+func (t *tally) print(w io.Writer, chains []receipts.ChainReport, code int, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(struct {
+			ExitCode int                    `json:"exit_code"`
+			Bundles  int                    `json:"bundles"`
+			Skipped  int                    `json:"skipped"`
+			Chains   []receipts.ChainReport `json:"chains"`
+		}{code, t.bundles, t.skipped, chains})
+	}
+	var b strings.Builder
+	for _, c := range chains {
+		printChain(&b, c)
+	}
+	fmt.Fprintf(&b, "\n%d bundles: %d proved, %d failed, %d not provable, %d unusable",
+		t.bundles, t.exits[receipts.ExitProved], t.exits[receipts.ExitFailed], t.exits[receipts.ExitNotProvable], t.exits[receipts.ExitUnusable])
+	if t.skipped > 0 {
+		fmt.Fprintf(&b, "; %d other files were not looked at", t.skipped)
+	}
+	fmt.Fprintf(&b, " (exit %d)\n", code)
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
+
+// most is how many gaps and faults of a chain are named; JSON has all.
+const most = 10
+
+func printChain(b *strings.Builder, c receipts.ChainReport) {
+	fmt.Fprintf(b, "\nchain of %s: %d receipts up to number %d\n", c.ProviderID, c.Receipts, c.Last)
+	if len(c.Missing) == 0 && len(c.Faults) == 0 {
+		b.WriteString("  complete; that there is no second chain is not shown\n")
+	}
+	if len(c.Missing) > 0 {
+		named := make([]string, 0, most)
+		for _, span := range c.Missing[:min(most, len(c.Missing))] {
+			named = append(named, span.String())
+		}
+		fmt.Fprintf(b, "  not provable  missing %s%s\n", strings.Join(named, ", "), andMore(len(c.Missing)))
+	}
+	for _, fault := range c.Faults[:min(most, len(c.Faults))] {
+		fmt.Fprintf(b, "  failed        %s\n", fault)
+	}
+	if len(c.Faults) > most {
+		fmt.Fprintf(b, "  failed       %s\n", andMore(len(c.Faults)))
+	}
+}
+
+func andMore(n int) string {
+	if n <= most {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n-most)
+}

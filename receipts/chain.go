@@ -1,0 +1,99 @@
+package receipts
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// Chains collects the receipts of many bundles and says, for each provider,
+// what they show of its sequence. It keeps 72 bytes a receipt. It is not safe
+// for concurrent use.
+type Chains struct{ links map[string][]link }
+
+// link is one receipt's place in its provider's chain.
+type link struct {
+	sequence       int64
+	hash, previous hashing.Digest // previous is zero for the first
+}
+
+// Add takes a report of Verify. It counts only where the provider's signature
+// is proved: a receipt that anybody can make says nothing of the provider.
+func (c *Chains) Add(r Report) {
+	if r.Claim(ClaimSignature).State != Proved || r.ReceiptHash == nil {
+		return
+	}
+	l := link{sequence: r.Sequence, hash: *r.ReceiptHash}
+	if r.PreviousReceiptHash != nil {
+		l.previous = *r.PreviousReceiptHash
+	}
+	if c.links == nil {
+		c.links = map[string][]link{}
+	}
+	c.links[r.ProviderID] = append(c.links[r.ProviderID], l)
+}
+
+// Span is a range of sequence numbers, both ends included.
+type Span struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+func (s Span) String() string {
+	if s.From == s.To {
+		return fmt.Sprint(s.From)
+	}
+	return fmt.Sprintf("%d to %d", s.From, s.To)
+}
+
+// ChainReport is what the receipts of one provider show together.
+type ChainReport struct {
+	ProviderID string `json:"provider_id"`
+	Receipts   int    `json:"receipts"` // different ones
+	Last       int64  `json:"last"`     // the highest sequence
+	// Missing are the numbers from 1 to Last of which there is no receipt. Whoever
+	// is not the provider rarely has all: it is a lack, no contradiction.
+	Missing []Span `json:"missing"`
+	// Faults are contradictions: two receipts of one number, or one that does not
+	// continue the receipt before it. Each is signed by the provider.
+	Faults []string `json:"faults"`
+}
+
+// Reports are in the order of the providers' ids.
+func (c *Chains) Reports() []ChainReport {
+	reports := []ChainReport{}
+	for _, provider := range slices.Sorted(maps.Keys(c.links)) {
+		reports = append(reports, judgeChain(provider, c.links[provider]))
+	}
+	return reports
+}
+
+func judgeChain(provider string, links []link) ChainReport {
+	slices.SortFunc(links, func(a, b link) int {
+		return cmp.Or(cmp.Compare(a.sequence, b.sequence), bytes.Compare(a.hash[:], b.hash[:]))
+	})
+	links = slices.Compact(links) // one receipt may be in two bundles
+	r := ChainReport{ProviderID: provider, Receipts: len(links), Missing: []Span{}, Faults: []string{}}
+	var last, before []hashing.Digest // receipts of the number r.Last, and of the one before it
+	last = append(last, hashing.Digest{})
+	for _, l := range links {
+		switch {
+		case l.sequence == r.Last:
+			r.Faults = append(r.Faults, fmt.Sprintf("two receipts have the number %d", l.sequence))
+		case l.sequence == r.Last+1:
+			before, last = last, nil
+		default:
+			r.Missing = append(r.Missing, Span{r.Last + 1, l.sequence - 1})
+			before, last = nil, nil
+		}
+		if before != nil && !slices.Contains(before, l.previous) {
+			r.Faults = append(r.Faults, fmt.Sprintf("receipt %d does not continue receipt %d", l.sequence, l.sequence-1))
+		}
+		r.Last, last = l.sequence, append(last, l.hash)
+	}
+	return r
+}
