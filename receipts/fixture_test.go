@@ -365,7 +365,9 @@ func (r recipe) makeSession(m *made, job *schemas.Request) {
 	m.bundle.Replay = file.Bytes()
 	if r.replay != nil {
 		m.bundle.Replay = r.replay(file.Bytes())
-		hashes = must(replay.Check(bytes.NewReader(m.bundle.Replay), replay.Limits{})).Hashes
+		if s, err := replay.Check(bytes.NewReader(m.bundle.Replay), replay.Limits{}); err == nil {
+			hashes = s.Hashes
+		}
 	}
 	m.terms.TrajectoryHash, m.terms.RedactedTrajectoryHash, m.terms.ReplayHash = hashes.Trajectory, hashes.Redacted, hashes.Replay
 }

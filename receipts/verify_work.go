@@ -17,6 +17,9 @@ func (v *verifier) trajectory(g grader) {
 	}
 	// 4.1
 	s, err := replay.Check(bytes.NewReader(v.bundle.Replay), replay.Limits{})
+	if err == nil && !s.IsCanonical {
+		err = fmt.Errorf("%w: a line is not in canonical form", ErrInvalid)
+	}
 	if !g.step("4.1", FileReplay+" is in the bundle and well-formed", escaped(err)) {
 		return
 	}

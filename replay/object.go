@@ -113,7 +113,7 @@ func (o *object) digest(name string) hashing.Digest {
 		return hashing.Digest{}
 	}
 	d, err := hashing.ParseDigest(s)
-	if err != nil {
+	if err != nil || d.String() != s { // the bare hex of a job_hash has no place here
 		o.fail(name, "not a sha256 digest")
 	}
 	return d

@@ -29,6 +29,8 @@ type Summary struct {
 	// IsRedacted: params and payload are gone from every line. Then Redacted is
 	// the only hash that can be compared with that of the complete session.
 	IsRedacted bool
+	// IsCanonical: every line is its own canonical form. A file in a bundle is.
+	IsCanonical bool
 }
 
 // session holds the rules that span lines. Writer and Check share it, so what

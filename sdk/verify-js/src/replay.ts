@@ -66,6 +66,7 @@ function splitLines(text: string): ObjectValue[] {
     if (utf8(line).length >= maxLineBytes) throw new ReplayError(`line ${i + 1} has more than ${maxLineBytes} bytes`);
     const value = parseJson(line);
     if (!(value instanceof Map)) throw new ReplayError(`line ${i + 1} is no object`);
+    if (canonical(value) !== line) throw new ReplayError(`line ${i + 1} is not in canonical form`);
     return value;
   });
 }
