@@ -19,12 +19,13 @@ const (
 // object reads the fields of one line by their exact names: encoding/json
 // would also take "T" for "t". The first error sticks.
 type object struct {
+	whole  []byte
 	fields map[string]json.RawMessage
 	err    error
 }
 
 func newObject(doc []byte) *object {
-	o := &object{}
+	o := &object{whole: doc}
 	if err := hashing.Check(doc); err != nil {
 		o.err = err
 		return o

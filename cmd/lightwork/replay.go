@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/replay"
@@ -15,7 +13,9 @@ import (
 type replayCmd struct {
 	Show   replayShowCmd   `cmd:"" help:"Show a trajectory as a timeline."`
 	Verify replayVerifyCmd `cmd:"" help:"Check a trajectory and print its hashes."`
-	Export replayExportCmd `cmd:"" help:"Write a trajectory, redacted if asked."`
+	Diff   replayDiffCmd   `cmd:"" help:"Compare what two sessions did; exit status 1 where they differ."`
+	Export replayExportCmd `cmd:"" help:"Write a trajectory as jsonl, csv or a page, redacted if asked."`
+	Import replayImportCmd `cmd:"" help:"Turn a ReplayBundle or run history of OpenAgents into REPLAY.jsonl."`
 }
 
 // openReplay opens REPLAY.jsonl, also by the name of its bundle.
@@ -37,37 +37,17 @@ type replayShowCmd struct {
 // Run prints a line for every line. The file is checked first: what is shown
 // is what the hashes cover.
 func (c replayShowCmd) Run(s *streams) error {
-	f, err := openReplay(c.File)
+	f, sum, err := checkedReplay(c.File)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	sum, err := replay.Check(f, replay.Limits{})
-	if err != nil {
-		return hinted(err, "the file is no complete trajectory; nothing of it can be relied on")
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
 	fmt.Fprintf(s.out, "session %s by %s, %s\n", printable(sum.SessionID), printable(sum.Producer), sum.Status)
-	in := bufio.NewReader(f)
-	for {
-		raw, err := in.ReadBytes('\n')
-		if len(raw) > 1 {
-			line, perr := replay.ParseLine(raw[:len(raw)-1])
-			if perr != nil {
-				return perr
-			}
-			when, what := describe(line)
-			fmt.Fprintf(s.out, "  %-24s  %-16s %s\n", when, line.Event(), printable(what))
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return eachReplayLine(f, func(line replay.Line, _ []byte) error {
+		when, what := describe(line)
+		_, err := fmt.Fprintf(s.out, "  %-24s  %-16s %s\n", when, printable(line.Event()), strings.ReplaceAll(printable(what), "\n", " "))
+		return err
+	})
 }
 
 // describe says when a line was and what of it matters to a reader.
@@ -85,11 +65,7 @@ func describe(line replay.Line) (when, what string) {
 	case *replay.ToolCall:
 		return at(l.T), fmt.Sprintf("%s %s, params %s", l.ID, l.Tool, short(l.ParamsHash.String()))
 	case *replay.ToolResult:
-		exit := "no exit code"
-		if l.ExitCode != nil {
-			exit = fmt.Sprintf("exit %d", *l.ExitCode)
-		}
-		return at(l.T), fmt.Sprintf("%s %s, %d ms, output %s", l.ID, exit, l.LatencyMs, short(l.OutputHash.String()))
+		return at(l.T), fmt.Sprintf("%s %s, %d ms, output %s", l.ID, exitOf(l), l.LatencyMs, short(l.OutputHash.String()))
 	case *replay.StepComplete:
 		return at(l.T), l.StepID + " " + l.Status
 	case *replay.Verification:
@@ -100,6 +76,13 @@ func describe(line replay.Line) (when, what string) {
 		return at(l.T), fmt.Sprintf("%s, %s, %d ms", l.Status, count(int64(l.TotalToolCalls), "tool call"), l.TotalLatencyMs)
 	}
 	return "", ""
+}
+
+func exitOf(l *replay.ToolResult) string {
+	if l.ExitCode == nil {
+		return "no exit code"
+	}
+	return fmt.Sprintf("exit %d", *l.ExitCode)
 }
 
 type replayVerifyCmd struct {
@@ -131,39 +114,4 @@ func (c replayVerifyCmd) Run(s *streams) error {
 	fmt.Fprintf(s.out, "session                   %s, %s\nlines                     %d\ntrajectory_hash           %s\nredacted_trajectory_hash  %s\nreplay_hash               %s\n",
 		printable(sum.SessionID), sum.Status, sum.Hashes.Lines, sum.Hashes.Trajectory, sum.Hashes.Redacted, sum.Hashes.Replay)
 	return nil
-}
-
-type replayExportCmd struct {
-	File   string `arg:"" help:"REPLAY.jsonl, or the folder of a bundle."`
-	Redact bool   `help:"Leave out the params and payload of every line; their hashes stand for them. Commands and exit codes of the Verification line stay."`
-	Out    string `help:"Write here instead of standard output." placeholder:"FILE"`
-}
-
-// Run writes the trajectory, checked.
-func (c replayExportCmd) Run(s *streams) (err error) {
-	f, err := openReplay(c.File)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if _, err := replay.Check(f, replay.Limits{}); err != nil {
-		return hinted(err, "the file is not what its writer made, or not complete")
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	out := s.out
-	if c.Out != "" {
-		file, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err != nil {
-			return usage("name a new file", "--out: %w", err)
-		}
-		defer func() { err = firstError(err, file.Close()) }()
-		out = file
-	}
-	if c.Redact {
-		return replay.Redact(f, out)
-	}
-	_, err = io.Copy(out, f)
-	return err
 }
