@@ -11,11 +11,17 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 BENCHCOUNT ?= 5
 
-.PHONY: all build demo demo-lnd test test-lnd crash-matrix crash-loop race soak-agents fuzz bench check vectors requirements clean
+.PHONY: all build page demo demo-lnd test test-lnd crash-matrix crash-loop race soak-agents fuzz bench check vectors requirements clean
 all: build
 
 build:
 	$(BUILD) -o bin/ ./cmd/lightwork ./cmd/lightwork-verify
+
+# The page that verifies receipts in a browser, from the second verifier. The
+# one target that needs Node (20 or later) and npm.
+page:
+	cd sdk/verify-js && npm ci --ignore-scripts --no-audit --no-fund && npm run build
+	mkdir -p bin/verify-page && cp sdk/verify-js/dist/site/index.html sdk/verify-js/dist/site/verify.js bin/verify-page/
 
 demo: build
 	bin/lightwork demo

@@ -189,18 +189,24 @@ func forgedOrder() []scenario {
 		},
 		{
 			name: "replay_integer_as_float", about: "the record spells an integer as a float, and everything commits to it",
-			recipe: recipe{replay: func(file []byte) []byte { return bytes.Replace(file, []byte(`"iterations":1,`), []byte(`"iterations":1.0,`), 1) }},
-			want:   failed(receipts.ClaimTrajectory),
+			recipe: recipe{replay: func(file []byte) []byte {
+				return bytes.Replace(file, []byte(`"iterations":1,`), []byte(`"iterations":1.0,`), 1)
+			}},
+			want: failed(receipts.ClaimTrajectory),
 		},
 		{
 			name: "replay_not_canonical", about: "a line of the record has a space, and everything commits to it",
-			recipe: recipe{replay: func(file []byte) []byte { return bytes.Replace(file, []byte(`"event":"PlanStart"`), []byte(`"event": "PlanStart"`), 1) }},
-			want:   failed(receipts.ClaimTrajectory),
+			recipe: recipe{replay: func(file []byte) []byte {
+				return bytes.Replace(file, []byte(`"event":"PlanStart"`), []byte(`"event": "PlanStart"`), 1)
+			}},
+			want: failed(receipts.ClaimTrajectory),
 		},
 		{
 			name: "replay_bare_digest", about: "the record has a digest without its prefix, and everything commits to it",
-			recipe: recipe{replay: func(file []byte) []byte { return bytes.Replace(file, []byte(`"plan_hash":"sha256:`), []byte(`"plan_hash":"`), 1) }},
-			want:   failed(receipts.ClaimTrajectory),
+			recipe: recipe{replay: func(file []byte) []byte {
+				return bytes.Replace(file, []byte(`"plan_hash":"sha256:`), []byte(`"plan_hash":"`), 1)
+			}},
+			want: failed(receipts.ClaimTrajectory),
 		},
 		{
 			name: "replay_cut_mid_line", about: "the record ends in the middle of a line",

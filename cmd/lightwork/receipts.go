@@ -20,6 +20,7 @@ type receiptsCmd struct {
 	Show   receiptsShowCmd   `cmd:"" help:"Print a receipt."`
 	Verify receiptsVerifyCmd `cmd:"" help:"Have a bundle proved by lightwork-verify, offline."`
 	Export receiptsExportCmd `cmd:"" help:"Write the bundle that proves a purchase."`
+	Page   receiptsPageCmd   `cmd:"" help:"Write a page that verifies bundles in a browser."`
 }
 
 // receiptView is a receipt as a listing shows it.
