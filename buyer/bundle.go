@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // eventMax bounds a stored event read back into a bundle.
@@ -92,6 +94,7 @@ func BundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, e
 			b.Artifacts[ref.digest.Hex()] = data
 		}
 	}
+	b.PRSummary = summaryOf(b)
 	if rec, err := receipts.ParseReceipt(b.Receipt); err == nil && rec.AcceptanceEventID == nil {
 		b.Acceptance = nil // it came too late: the receipt does not claim it
 	}
@@ -99,6 +102,27 @@ func BundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, e
 		b.Previous = previous
 	}
 	return b, nil
+}
+
+// summaryMax is how large a PR_SUMMARY.md beside the other files may be, in
+// bytes. A larger one is an artifact like any other.
+const summaryMax = 1 << 20
+
+// summaryOf is the artifact in which a job that changed a repository tells what
+// it did, where a reader looks for it; nil without one.
+func summaryOf(b *receipts.Bundle) []byte {
+	var result struct {
+		Artifacts []schemas.SandboxArtifact `json:"artifacts"`
+	}
+	if err := json.Unmarshal(b.Result, &result); err != nil {
+		return nil // another job type may have artifacts of another form
+	}
+	for _, a := range result.Artifacts {
+		if path.Base(a.Path) == receipts.FilePRSummary && a.SizeBytes <= summaryMax {
+			return b.Artifacts[a.SHA256.Hex()]
+		}
+	}
+	return nil
 }
 
 // previousWithin is how many of our latest purchases are searched for the
