@@ -45,7 +45,6 @@ func (l Limits) orDefault() Limits {
 func Check(r io.Reader, limits Limits) (*Summary, error) {
 	s := newSession()
 	h := newHasher()
-	s.IsCanonical = true
 	err := eachLine(r, limits.orDefault(), func(raw []byte) error {
 		o := newObject(raw[:len(raw)-1])
 		line, err := parse(o)
@@ -55,13 +54,8 @@ func Check(r io.Reader, limits Limits) (*Summary, error) {
 		if err := s.next(line); err != nil {
 			return err
 		}
-		canonical, err := hashing.Canonical(raw[:len(raw)-1])
-		if err != nil {
-			return err
-		}
-		s.IsCanonical = s.IsCanonical && bytes.Equal(raw[:len(raw)-1], canonical)
 		if s.Producer == redactedProducer {
-			if err := checkRedacted(line, o, canonical, raw); err != nil {
+			if err := checkRedacted(line, o, raw); err != nil {
 				return err
 			}
 		}
@@ -73,7 +67,7 @@ func Check(r io.Reader, limits Limits) (*Summary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check replay: %w", err)
 	}
-	s.Hashes = h.sums()
+	s.Hashes, s.IsCanonical = h.sums(), h.canonical()
 	return &s.Summary, nil
 }
 
@@ -123,9 +117,9 @@ func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 // checkRedacted holds a line of a redacted file to the one form that Redact
 // gives it, so that the redacted trajectory hash determines every byte. The
 // time of the header, which that hash does not cover, session compares.
-func checkRedacted(line Line, o *object, canonical, raw []byte) error {
+func checkRedacted(line Line, o *object, raw []byte) error {
 	body := raw[:len(raw)-1]
-	if !bytes.Equal(body, canonical) {
+	if !isCanonical(body) {
 		return invalid("redacted, and %s is not in canonical form", clip(line.Event()))
 	}
 	if o.raw("params") != nil || o.raw("payload") != nil {
@@ -138,6 +132,11 @@ func checkRedacted(line Line, o *object, canonical, raw []byte) error {
 		}
 	}
 	return nil
+}
+
+func isCanonical(body []byte) bool {
+	canonical, err := hashing.Canonical(body)
+	return err == nil && bytes.Equal(body, canonical)
 }
 
 func redactedHeader(at Time) ([]byte, error) {

@@ -281,3 +281,18 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+func TestIsCanonical(t *testing.T) {
+	file, _ := write(t, session())
+	if !check(t, file).IsCanonical {
+		t.Error("what a Writer writes is not taken for canonical")
+	}
+	for _, change := range [][2]string{
+		{`{"created_at"`, `{ "created_at"`}, {`"step_count":2`, `"step_count": 2`}, {`"confidence":0.92`, `"confidence":0.920`}, {`SessionEnd`, `\u0053essionEnd`},
+	} {
+		spelt := bytes.Replace(file, []byte(change[0]), []byte(change[1]), 1)
+		if s := check(t, spelt); s.IsCanonical || bytes.Equal(spelt, file) {
+			t.Errorf("%s is taken for canonical", change[1])
+		}
+	}
+}

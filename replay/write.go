@@ -26,19 +26,39 @@ type hasher struct {
 	trajectory, redacted hashing.ArrayHasher
 	file                 hash.Hash
 	lines                int
+
+	// asIs is over the lines as they stand. It is the trajectory hash only if
+	// each is its own canonical form.
+	asIs   hash.Hash
+	header bool // the header is in canonical form
 }
 
-func newHasher() *hasher { return &hasher{file: sha256.New()} }
+func newHasher() *hasher { return &hasher{file: sha256.New(), asIs: sha256.New()} }
+
+// canonical reports whether every line so far is its own canonical form.
+func (h *hasher) canonical() bool {
+	var sum hashing.Digest
+	h.asIs.Write([]byte{']'})
+	h.asIs.Sum(sum[:0])
+	return h.header && sum == h.trajectory.Sum()
+}
 
 // add takes the fields of a line and the bytes it has in the file, with the
 // line end. The header (line 1) belongs to the file only.
 func (h *hasher) add(o *object, raw []byte) error {
 	h.lines++
 	h.file.Write(raw)
-	if h.lines == 1 {
-		return nil
-	}
 	body := raw[:len(raw)-1]
+	switch h.lines {
+	case 1:
+		h.header = isCanonical(body)
+		return nil
+	case 2:
+		h.asIs.Write([]byte{'['})
+	default:
+		h.asIs.Write([]byte{','})
+	}
+	h.asIs.Write(body)
 	if err := h.trajectory.Add(body); err != nil {
 		return err
 	}
