@@ -32,10 +32,11 @@ var rooms = map[string][]string{
 	"payments/nwc":         {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
 	"payments/playnet":     {"hashing", "payments", "payments/bolt11", "internal/sqlite"},
 
-	"relay/nip01":  {},
-	"relay":        {"hashing", "relay/nip01"},
-	"relay/bunker": {"relay", "relay/nip01"},
-	"relay/server": {"hashing", "relay/nip01", "internal/sqlite"},
+	"relay/nip01":       {},
+	"relay":             {"hashing", "relay/nip01"},
+	"relay/bunker":      {"relay", "relay/nip01"},
+	"relay/server":      {"hashing", "relay/nip01", "internal/sqlite"},
+	"relay/conformance": {"relay/nip01"},
 
 	// Node and agent share frame and wire, and nothing else.
 	"agentruntime/frame":            {},

@@ -31,6 +31,7 @@ func newRelay(t *testing.T) (*khatru.Relay, string) {
 	r := khatru.NewRelay()
 	r.StoreEvent = append(r.StoreEvent, db.SaveEvent)
 	r.QueryEvents = append(r.QueryEvents, db.QueryEvents)
+	r.CountEvents = append(r.CountEvents, db.CountEvents)
 	r.DeleteEvent = append(r.DeleteEvent, db.DeleteEvent)
 	r.ReplaceEvent = append(r.ReplaceEvent, db.ReplaceEvent)
 	server := httptest.NewServer(r)
