@@ -129,24 +129,28 @@ func (c *client) refuseLong(beginning []byte, size int) error {
 	return nil
 }
 
+// write sends what waits for the client. A write has no context, which would
+// cost more than the write: dropping the client closes the connection under it.
 func (c *client) write(ctx context.Context) error {
+	limit := c.srv.cfg.Limits.WriteTimeout
+	overdue := time.AfterFunc(limit, func() { c.drop(errSlowReader) })
+	defer overdue.Stop()
 	var buf []byte
 	for {
+		overdue.Stop()
 		f, err := c.out.next(ctx)
 		if err != nil {
 			return err
 		}
+		overdue.Reset(limit)
 		buf = f.appendTo(buf[:0])
-		wctx, cancel := context.WithTimeout(ctx, c.srv.cfg.Limits.WriteTimeout)
-		err = c.ws.Write(wctx, websocket.MessageText, buf)
-		cancel()
-		if errors.Is(err, context.DeadlineExceeded) {
-			return errSlowReader
-		}
-		if err != nil {
+		if err := c.ws.Write(context.Background(), websocket.MessageText, buf); err != nil {
 			return err
 		}
 		c.out.done(f)
+		if cap(buf) > keptBuffer {
+			buf = nil
+		}
 	}
 }
 
