@@ -64,10 +64,18 @@ type Config struct {
 	Kinds  Kinds
 	// Limits bound spending over all purchases.
 	Limits Limits
+	// Approvals decide what is paid without asking; none leaves it to the order's maximum.
+	Approvals []ApprovalRule
+	// Ask lets a person decide where a rule says so; nil refuses there.
+	Ask func(ctx context.Context, a Approval) (bool, error)
 	// Modes that we buy in (hold, postpay, free).
 	Modes []receipts.Mode
 	// AnswerTimeout is how long a provider may be silent after a request (1 min).
 	AnswerTimeout time.Duration
+	// Receiver is where refunds of failed prepaid jobs come to; nil asks for none.
+	Receiver Receiver
+	// RefundTimeout is how long Follow waits for a refund (30 s).
+	RefundTimeout time.Duration
 	// ReceiptTimeout is how long a receipt may take once result and payment are there (2 min).
 	ReceiptTimeout time.Duration
 }
@@ -91,6 +99,9 @@ func New(cfg Config) (*Client, error) {
 			return nil, fmt.Errorf("buyer: unknown payment mode %q", m)
 		}
 	}
+	if err := checkRules(cfg.Approvals); err != nil {
+		return nil, fmt.Errorf("buyer: %w", err)
+	}
 	if len(cfg.Modes) == 0 {
 		cfg.Modes = []receipts.Mode{receipts.ModeHold, receipts.ModePostpay, receipts.ModeFree}
 	}
@@ -102,6 +113,7 @@ func New(cfg Config) (*Client, error) {
 	def(&cfg.Kinds.Receipt, receipts.KindReceipt)
 	def(&cfg.AnswerTimeout, time.Minute)
 	def(&cfg.ReceiptTimeout, 2*time.Minute)
+	def(&cfg.RefundTimeout, 30*time.Second)
 	return &Client{cfg: cfg, key: cfg.Signer.PublicKey(), log: cfg.Log}, nil
 }
 

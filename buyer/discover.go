@@ -34,8 +34,11 @@ type Listing struct {
 	Name           string                     `json:"name"`
 	Jobs           []string                   `json:"jobs"`
 	PerMinuteMsats int64                      `json:"sandbox_per_minute_msats"`
-	BaseMsats      map[string]int64           `json:"base_msats"` // by schema id
-	Modes          map[string][]receipts.Mode `json:"modes"`      // by schema id; empty for other programs' providers
+	BaseMsats      map[string]int64           `json:"base_msats"`       // by schema id
+	Modes          map[string][]receipts.Mode `json:"modes"`            // by schema id; empty for other programs' providers
+	Prices         map[string]receipts.Price  `json:"prices,omitempty"` // by schema id
+	Paused         bool                       `json:"paused,omitempty"` // takes no jobs now
+	FreePoW        int                        `json:"free_pow_bits,omitempty"`
 	HostImage      string                     `json:"host_image_digest,omitempty"`
 	PayeeNode      string                     `json:"payee_node,omitempty"`
 	Network        string                     `json:"network,omitempty"`
@@ -65,6 +68,9 @@ type announced struct {
 	Lightwork struct {
 		Modes     map[string][]receipts.Mode `json:"modes"`
 		BaseMsats map[string]int64           `json:"base_msats"`
+		Prices    map[string]receipts.Price  `json:"prices"`
+		Paused    bool                       `json:"paused"`
+		FreePoW   int                        `json:"free_pow_bits"`
 		HostImage string                     `json:"host_image_digest"`
 		PayeeNode string                     `json:"payee_node"`
 		Network   string                     `json:"network"`
@@ -136,6 +142,9 @@ func (c *Client) announcements(ctx context.Context, f nostr.Filter) ([]nostr.Eve
 // Price is what the announcement says the request costs; false where it names
 // no price for the job.
 func (l Listing) Price(req *schemas.Request) (msats int64, ok bool) {
+	if table, ok := l.Prices[string(req.SchemaID)]; ok {
+		return table.For(req)
+	}
 	return l.PriceMsats(req.SchemaID, limitOf(req))
 }
 
@@ -168,7 +177,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 	}
 	return Listing{
 		Provider: ev.PubKey, NPub: npub, Name: a.Name, Jobs: a.Capabilities.SupportedJobs,
-		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Modes: a.Lightwork.Modes,
+		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Prices: a.Lightwork.Prices, Paused: a.Lightwork.Paused, FreePoW: a.Lightwork.FreePoW, Modes: a.Lightwork.Modes,
 		HostImage: a.Lightwork.HostImage, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network,
 		Completed: a.Stability.JobsCompleted, SuccessRate: a.Stability.SuccessRate, UpdatedAt: ev.CreatedAt.Time().UTC(),
 		Outside: len(a.Lightwork.Modes) == 0,

@@ -100,8 +100,12 @@ func (c *Client) Follow(ctx context.Context, requestID string, tell func(Progres
 		return Purchase{}, err
 	}
 	if p.State.Terminal() {
+		if p, err = c.awaitRefund(ctx, p, tell); err != nil {
+			return p, err
+		}
 		return p, ended(p)
 	}
+	caller := ctx
 	ctx, stop := context.WithCancel(ctx)
 	g, gctx := errgroup.WithContext(ctx)
 	f.g = g
@@ -114,6 +118,9 @@ func (c *Client) Follow(ctx context.Context, requestID string, tell func(Progres
 	p, readErr := c.cfg.Store.Purchase(context.WithoutCancel(ctx), requestID)
 	if err == nil {
 		err = readErr
+	}
+	if err == nil {
+		p, err = c.awaitRefund(caller, p, tell)
 	}
 	if err == nil {
 		err = ended(p)
@@ -313,6 +320,8 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 		f.say("provider", "processing", 0, "", progressText(info, ev.Content))
 	case "partial":
 		f.partial(ev)
+	case "refund":
+		f.say("provider", "refund", 0, "", info)
 	case "success":
 		f.say("provider", "success", 0, "", "")
 		f.ended = f.ended || !namesMore(ev, p.RequestID)
@@ -439,11 +448,18 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if err := f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, offer, ev.CreatedAt.Time()); err != nil {
 		return err
 	}
-	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode))
-	rule := "max-msats"
+	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode)+creditText(ev))
+	rule, err := f.c.approved(ctx, f.c.approvalOf(p, o.quote.Mode, o.quote.PriceMsats), o.quote.Expiry())
+	if notApproved(err) {
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+	}
+	if err != nil {
+		return err
+	}
 	acceptance := receipts.Acceptance{
 		Version: 1, RequestID: p.RequestID, QuoteHash: o.hash, PaymentHash: o.pay.String(),
-		PriceMsats: o.quote.PriceMsats, ApprovalRuleID: &rule,
+		PriceMsats: o.quote.PriceMsats, ApprovalRuleID: rule,
 	}
 	content, err := acceptance.Canonical()
 	if err != nil {
@@ -455,7 +471,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	}
 	a := Attempt{
 		PaymentHash: o.pay, Purpose: string(o.quote.Purpose), AmountMsats: o.quote.PriceMsats,
-		FeeLimitMsats: p.MaxMsats - o.quote.PriceMsats, RuleID: rule, ReservedAt: time.Now().UTC(),
+		FeeLimitMsats: f.c.feeLimit(p, o.quote.PriceMsats), RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
 	}
 	err = f.c.cfg.Store.Reserve(ctx, f.id, a, o.raw, o.bolt11, raw, f.c.cfg.Limits)
 	var over *BudgetError
@@ -472,7 +488,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if err != nil {
 		f.c.log.Warn("acceptance not published yet", "request", f.id, "err", err)
 	} else {
-		f.say("buyer", "accepted", a.AmountMsats, o.hash.String(), "rule "+rule)
+		f.say("buyer", "accepted", a.AmountMsats, o.hash.String(), approvedBy(rule))
 	}
 	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
 		return err

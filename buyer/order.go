@@ -47,6 +47,9 @@ type Order struct {
 	// PayeeNode, if set, is the only node whose invoice is paid.
 	PayeeNode string
 	TTL       time.Duration // the request expires after this (1 h)
+	// Refund is where a failed prepayment is to go: a BOLT11 invoice, NoRefund,
+	// or "" for an invoice of our own wallet where the job may be prepaid.
+	Refund string
 }
 
 // Place signs the request and stores the purchase. Nothing is sent: Follow does
@@ -74,7 +77,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	}
 	bid := o.MaxMsats
 	if o.Announced != nil {
-		if price, ok := o.Announced.PriceMsats(req.SchemaID, limitOf(req)); ok {
+		if price, ok := o.Announced.Price(req); ok {
 			bid = min(bid, price)
 		}
 	}
@@ -95,13 +98,18 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	if o.Mode != "" {
 		tags = append(tags, nostr.Tag{"param", "payment_mode", string(o.Mode)})
 	}
+	refund, err := c.refundTags(ctx, o, bid)
+	if err != nil {
+		return Purchase{}, err
+	}
+	tags = append(tags, refund...)
 	content, hidden := "", []byte(nil)
 	if o.Encrypt {
 		if content, tags, hidden, err = c.hideTags(ctx, o.Provider, tags); err != nil {
 			return Purchase{}, err
 		}
 	}
-	ev, raw, err := c.sign(ctx, c.cfg.Kinds.Request, tags, content)
+	ev, raw, err := c.signWorked(ctx, tags, content, workFor(o))
 	if err != nil {
 		return Purchase{}, err
 	}
@@ -155,9 +163,12 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 }
 
 func (c *Client) sign(ctx context.Context, kind int, tags nostr.Tags, content string) (nostr.Event, []byte, error) {
-	ev := nostr.Event{Kind: kind, CreatedAt: nostr.Timestamp(time.Now().Unix()), Tags: tags, Content: content}
+	return c.signed(ctx, nostr.Event{Kind: kind, CreatedAt: nostr.Timestamp(time.Now().Unix()), Tags: tags, Content: content})
+}
+
+func (c *Client) signed(ctx context.Context, ev nostr.Event) (nostr.Event, []byte, error) {
 	if err := c.cfg.Signer.Sign(ctx, &ev); err != nil {
-		return ev, nil, fmt.Errorf("sign kind %d: %w", kind, err)
+		return ev, nil, fmt.Errorf("sign kind %d: %w", ev.Kind, err)
 	}
 	raw, err := json.Marshal(ev)
 	return ev, raw, err

@@ -171,9 +171,20 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
 	}
 	f.say("provider", "asks", inv.AmountMsats, "", noQuote)
+	rule, err := f.c.approved(ctx, f.c.approvalOf(p, "", inv.AmountMsats), inv.ExpiresAt())
+	if notApproved(err) {
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+	}
+	if err != nil {
+		return err
+	}
 	a := Attempt{
 		PaymentHash: inv.PaymentHash, Purpose: string(receipts.PurposeResult), AmountMsats: inv.AmountMsats,
-		FeeLimitMsats: p.MaxMsats - inv.AmountMsats, RuleID: RuleOutside, ReservedAt: time.Now().UTC(),
+		FeeLimitMsats: f.c.feeLimit(p, inv.AmountMsats), RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
+	}
+	if len(f.c.cfg.Approvals) == 0 {
+		a.RuleID = RuleOutside
 	}
 	err = f.c.cfg.Store.Reserve(ctx, f.id, a, nil, text, nil, f.c.cfg.Limits)
 	var over *BudgetError

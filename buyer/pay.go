@@ -70,7 +70,7 @@ func (c *Client) attempt(ctx context.Context, p Purchase) (payments.Payment, err
 			BOLT11: p.BOLT11, AmountMsats: p.Attempt.AmountMsats,
 			FeeLimitMsats: p.Attempt.FeeLimitMsats, Timeout: payTimeout,
 		})
-		if definite(err) {
+		if payments.NeverSent(err) {
 			return c.afterRefusal(ctx, p, err)
 		}
 		if err != nil {
@@ -80,23 +80,6 @@ func (c *Client) attempt(ctx context.Context, p Purchase) (payments.Payment, err
 		return payments.Payment{}, fmt.Errorf("look up payment: %w", err)
 	}
 	return c.cfg.Wallet.TrackPayment(ctx, hash)
-}
-
-// definite reports whether a send error means that no money can move.
-func definite(err error) bool {
-	if err == nil || errors.Is(err, payments.ErrUnknownOutcome) {
-		return false
-	}
-	for _, e := range []error{
-		payments.ErrInsufficientFunds, payments.ErrNoRoute, payments.ErrExpired,
-		payments.ErrWrongNetwork, payments.ErrSelfPayment, payments.ErrBadRequest, payments.ErrAmount,
-		payments.ErrInvoiceCanceled, payments.ErrInvoiceMismatch, payments.ErrAlreadyPaid,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
 
 // afterRefusal asks the wallet once more before it believes that nothing was

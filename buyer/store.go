@@ -85,7 +85,8 @@ type Purchase struct {
 	Output          []byte
 	ReceiptEvent    []byte
 	ReceiptID       string
-	SettledTooEarly bool // money moved before any result was seen
+	SettledTooEarly bool  // money moved before any result was seen
+	RefundMsats     int64 // what came back of a prepayment; 0 if nothing is known to have
 }
 
 // Attempt is the one outbound payment of a purchase.
@@ -94,7 +95,7 @@ type Attempt struct {
 	Purpose       string
 	AmountMsats   int64
 	FeeLimitMsats int64
-	RuleID        string // approval rule
+	RuleID        string // approval rule; "" if a person approved
 	ReservedAt    time.Time
 }
 
@@ -102,6 +103,7 @@ type Attempt struct {
 type Limits struct {
 	DayMsats      int64
 	ProviderMsats int64 // per provider and day
+	FeeMsats      int64 // routing fees of one payment
 }
 
 // Budget is the ledger's view of one day.
@@ -148,6 +150,9 @@ type Store interface {
 	SetReceipt(ctx context.Context, requestID, receiptID string, event []byte) error
 	// SetCancel keeps our signed cancellation request.
 	SetCancel(ctx context.Context, requestID string, event []byte) error
+	// SetRefund records that msats of a failed prepayment came back; the first
+	// stays. The budget of the day is not given them back.
+	SetRefund(ctx context.Context, requestID string, msats int64) error
 	// Close moves to done, failed or canceled. A purchase with an unresolved
 	// reservation cannot be closed: ErrConflict.
 	Close(ctx context.Context, requestID string, to State, reason string) error

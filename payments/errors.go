@@ -43,3 +43,20 @@ var (
 	// ErrUnauthorized: the wallet does not accept our credential.
 	ErrUnauthorized = errors.New("payments: not authorized")
 )
+
+// NeverSent reports whether an error of SendPayment means that the wallet sent
+// nothing. Any other may have sent it.
+func NeverSent(err error) bool {
+	if err == nil || errors.Is(err, ErrUnknownOutcome) {
+		return false
+	}
+	for _, e := range []error{
+		ErrInsufficientFunds, ErrNoRoute, ErrExpired, ErrWrongNetwork, ErrSelfPayment, ErrBadRequest, ErrAmount,
+		ErrInvoiceCanceled, ErrInvoiceMismatch, ErrAlreadyPaid, ErrUnauthorized, ErrUnsupported,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

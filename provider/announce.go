@@ -106,6 +106,9 @@ type Extension struct {
 	PolicyBundleID string                     `json:"policy_bundle_id"`
 	Modes          map[string][]receipts.Mode `json:"modes"` // by schema id
 	BaseMsats      map[string]int64           `json:"base_msats"`
+	Prices         map[string]receipts.Price  `json:"prices"` // by schema id
+	Paused         bool                       `json:"paused"`
+	FreePoW        int                        `json:"free_pow_bits"`
 	HostImage      string                     `json:"host_image_digest,omitempty"`
 	PayeeNode      string                     `json:"payee_node,omitempty"`
 	Network        payments.Network           `json:"network,omitempty"`
@@ -129,9 +132,12 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 		NIP90Params: map[string]NIP90Key{"schema": {Required: true}, "payment_mode": {}, "delivery": {}},
 		Lightwork: Extension{
 			Version: 1, PolicyBundleID: p.policyID.String(), Modes: map[string][]receipts.Mode{},
-			BaseMsats: map[string]int64{}, HostImage: p.cfg.Images.HostDigest,
+			BaseMsats: map[string]int64{}, Prices: map[string]receipts.Price{}, FreePoW: p.limits.FreePoW, HostImage: p.cfg.Images.HostDigest,
 			PayeeNode: p.node.PubKey, Network: p.node.Network,
 		},
+	}
+	if p.admission() != AdmissionOpen {
+		a.Capacity.MaxConcurrentJobs, a.Lightwork.Paused = 0, true
 	}
 	if done := st.Succeeded + st.Failed; done > 0 {
 		a.Stability.SuccessRate = float64(st.Succeeded) / float64(done)
@@ -140,7 +146,10 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 		a.Capabilities.SupportedJobs = append(a.Capabilities.SupportedJobs, o.SchemaID)
 		a.Lightwork.Modes[o.SchemaID] = o.Modes
 		a.Lightwork.BaseMsats[o.SchemaID] = o.BaseMsats
+		a.Lightwork.Prices[o.SchemaID] = o.table()
 		a.Pricing.SandboxMin = max(a.Pricing.SandboxMin, o.PerMinuteMsats)
+		a.Pricing.InputTokens = max(a.Pricing.InputTokens, o.InputMsats)
+		a.Pricing.OutputTokens = max(a.Pricing.OutputTokens, o.OutputMsats)
 		if o.Modes[0] != receipts.ModeFree {
 			a.Amount = "flexible"
 		}
@@ -169,6 +178,7 @@ func (p *Provider) serveAnnouncement(ctx context.Context) error {
 		}
 		select {
 		case <-time.After(announceEvery):
+		case <-p.reannounce:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -103,10 +103,19 @@ type Offer struct {
 	SchemaID string
 	// Modes the job is sold in; the first is the default.
 	Modes []receipts.Mode
-	// BaseMsats plus PerMinuteMsats for every minute the request may take
-	// (rounded up) is the price: a worst case, known before the run.
-	BaseMsats      int64
-	PerMinuteMsats int64
+	// The price is a worst case, known before the run: receipts.Price.
+	BaseMsats       int64
+	PerMinuteMsats  int64
+	InputMsats      int64 // 1000 tokens
+	OutputMsats     int64 // 1000 tokens
+	MaxOutputTokens int64 // the most a job may make
+}
+
+func (o Offer) table() receipts.Price {
+	return receipts.Price{
+		BaseMsats: o.BaseMsats, PerMinuteMsats: o.PerMinuteMsats,
+		InputMsats: o.InputMsats, OutputMsats: o.OutputMsats, MaxOutputTokens: o.MaxOutputTokens,
+	}
 }
 
 // Images says which root file systems a sandbox job may name.
@@ -133,6 +142,7 @@ type Limits struct {
 	HoldMargin     time.Duration // a hold is given up this long before it is lost (2 min)
 	RefusalsPerMin int           // answers to bad requests, per key (10)
 	LookupEvery    time.Duration // how often open invoices are looked up without a hint (30 s)
+	FreePoW        int           // bits of proof of work for a free job (0)
 	MemoryMB       int64         // the most a job may ask for, MiB (4096)
 	CPUs           float64       // the most a job may ask for (4)
 }
@@ -156,6 +166,7 @@ func (l Limits) check() error {
 		{"hold_margin", int64(l.HoldMargin)},
 		{"refusals_per_min", int64(l.RefusalsPerMin)},
 		{"lookup_every", int64(l.LookupEvery)},
+		{"free_pow", int64(l.FreePoW)},
 		{"memory_mb", l.MemoryMB},
 		{"cpus", int64(l.CPUs)},
 	} {
@@ -199,10 +210,15 @@ type Config struct {
 	Offers     []Offer
 	Images     Images
 	// Policy is the canonical policy manifest jobs run under.
-	Policy  []byte
-	Limits  Limits
-	Kinds   Kinds
-	Profile Profile
+	Policy []byte
+	Limits Limits
+	Access Access
+	// Admission says, whenever it is asked, whether new jobs are taken; nil: always.
+	Admission func() Admission
+	Kinds     Kinds
+	Profile   Profile
+	// Refunds pays failed prepaid jobs back; nil: they become credit.
+	Refunds *Refunds
 	// RequiredOKs is how many relays must confirm a result before a hold is settled (1).
 	RequiredOKs int
 }
@@ -228,6 +244,9 @@ func (c *Config) validate() error {
 	if err := c.Limits.check(); err != nil {
 		return err
 	}
+	if c.Refunds != nil && (c.Refunds.Wallet == nil || payments.CheckMsats(c.Refunds.MaxFeeMsats) != nil) {
+		return errors.New("provider: refunds need a wallet and a fee limit")
+	}
 	for _, o := range c.Offers {
 		if err := c.checkOffer(o); err != nil {
 			return fmt.Errorf("offer %s: %w", o.SchemaID, err)
@@ -251,7 +270,7 @@ func (c *Config) checkOffer(o Offer) error {
 			if c.Wallet == nil {
 				return fmt.Errorf("mode %s needs a wallet", m)
 			}
-			if o.BaseMsats < 0 || o.PerMinuteMsats < 0 || o.BaseMsats+o.PerMinuteMsats <= 0 {
+			if p := o.table(); !p.Valid() || p.BaseMsats+p.PerMinuteMsats+p.InputMsats+p.OutputMsats <= 0 {
 				return fmt.Errorf("mode %s needs a price", m)
 			}
 		default:

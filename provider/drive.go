@@ -262,14 +262,28 @@ func (p *Provider) close(ctx context.Context, job Job, to State, reason Reason) 
 	return p.closeOwing(ctx, job, to, reason, nil)
 }
 
+// closeOwing ends the job, and says what is owed for it and what becomes of that.
 func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Reason, owed *Credit) error {
 	text := reason.String()
 	if owed != nil {
-		text = fmt.Sprintf("%s; %d msats are owed to you", text, owed.Msats)
+		var why string
+		owed.Refund, why = p.refundOf(ctx, job, *owed, reason.Code)
+		text += "; " + owedText(*owed, why)
 	}
+	err := p.closeAs(ctx, job, to, reason, text, owed)
+	if errors.Is(err, ErrRefundTaken) { // named for two jobs: it pays one of them
+		owed.Refund = nil
+		err = p.closeAs(ctx, job, to, reason, reason.String()+"; "+owedText(*owed, "its refund invoice was named before"), owed)
+	}
+	return err
+}
+
+func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason, text string, owed *Credit) error {
 	status := "error"
 	if to == StateSucceeded {
 		status, text = "success", ""
+	} else if job.CreditMsats > 0 {
+		text += fmt.Sprintf("; the %d msats of credit it used are yours again", job.CreditMsats)
 	}
 	out, err := p.feedback(ctx, buyerOf(job), status, text, "")
 	if err != nil {
@@ -279,6 +293,7 @@ func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Rea
 		return fmt.Errorf("close job: %w", err)
 	}
 	p.outbox.send(out)
+	p.refundsWake()
 	p.log.Info("closed", "request", job.RequestID, "state", to, "reason", reason.String())
 	return nil
 }

@@ -87,8 +87,11 @@ func (p *Provider) feedback(ctx context.Context, to addressee, status, info, con
 
 // paymentRequired carries the quote as content and the invoice that commits to it.
 func (p *Provider) paymentRequired(ctx context.Context, job Job, bolt11 string) (OutEvent, error) {
-	return p.feedback(ctx, buyerOf(job), "payment-required", "", string(job.Quote),
-		nostr.Tag{"amount", strconv.FormatInt(job.PriceMsats, 10), bolt11})
+	tags := nostr.Tags{{"amount", strconv.FormatInt(job.PriceMsats, 10), bolt11}}
+	if job.CreditMsats > 0 {
+		tags = append(tags, nostr.Tag{"credit", strconv.FormatInt(job.CreditMsats, 10)})
+	}
+	return p.feedback(ctx, buyerOf(job), "payment-required", "", string(job.Quote), tags...)
 }
 
 // processing says that a run began. Where nothing is paid first it is the

@@ -343,3 +343,21 @@ func (w *world) request(t *testing.T, key *relay.Key, input []byte, more ...nost
 		{"param", "schema", string(schemas.SandboxRun)}, {"i", string(input), "text"}, {"p", w.seller.key.PublicKey()},
 	}, more...)...)
 }
+
+func (s *watched) EndRefund(ctx context.Context, id string, end provider.RefundEnd, out ...provider.OutEvent) error {
+	return s.to("refunded", s.Store.EndRefund(ctx, id, end, out...))
+}
+
+// end stops the provider's latest life.
+func (s *watched) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop()
+}
+
+// lifeOver is closed when the provider's latest life is over.
+func (s *watched) lifeOver() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
+}

@@ -90,7 +90,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	view, reason := p.opened(ctx, ev)
 	var job Job
 	if reason.Code == "" {
-		job, reason = p.admit(view)
+		job, reason = p.admit(ctx, view)
 	}
 	if reason.Code != "" {
 		p.refuse(ctx, ev, reason)
@@ -104,6 +104,10 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	switch {
 	case errors.Is(err, ErrDuplicate):
 		p.load.leave(job.RequestID)
+	case errors.Is(err, ErrCreditSpent): // by another request of the buyer's, meanwhile
+		p.load.leave(job.RequestID)
+		p.seen.remove(ev.ID)
+		p.request(ctx, ev)
 	case err != nil:
 		p.load.leave(job.RequestID)
 		p.seen.remove(ev.ID)
@@ -146,7 +150,10 @@ func (p *Provider) timely(ev nostr.Event) bool {
 // admit checks a request against what is on offer and returns the job with
 // its quote, or why not. It spends nothing and remembers only the load, which
 // the caller gives back if the job is not stored.
-func (p *Provider) admit(ev nostr.Event) (Job, Reason) {
+func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, Reason) {
+	if reason := p.mayBuy(ev); reason.Code != "" {
+		return Job{}, reason
+	}
 	req, offer, reason := p.typed(ev)
 	if reason.Code != "" {
 		return Job{}, reason
@@ -155,9 +162,18 @@ func (p *Provider) admit(ev nostr.Event) (Job, Reason) {
 	if reason.Code != "" {
 		return Job{}, reason
 	}
-	price := int64(0)
-	if mode != receipts.ModeFree {
-		price = offer.price(runLimit(req))
+	if reason := p.freeEnough(ev, mode); reason.Code != "" {
+		return Job{}, reason
+	}
+	price, ok := offer.table().For(req)
+	if !ok {
+		return Job{}, Reason{CodeOverResources, fmt.Sprintf("max_tokens: at most %d here", offer.MaxOutputTokens)}
+	}
+	credit := int64(0)
+	if mode == receipts.ModeFree {
+		price = 0
+	} else {
+		price, credit = p.lessCredit(ctx, ev.PubKey, price)
 	}
 	if bid, ok := bidOf(ev); ok && price > bid {
 		return Job{}, Reason{CodeBidTooLow, fmt.Sprintf("the price is %d msats, the bid %d", price, bid)}
@@ -165,7 +181,7 @@ func (p *Provider) admit(ev nostr.Event) (Job, Reason) {
 	if reason := p.load.enter(ev.ID, ev.PubKey, mode, p.limits); reason.Code != "" {
 		return Job{}, reason
 	}
-	job, err := p.quote(ev, req, mode, price)
+	job, err := p.quote(ev, req, mode, price, credit)
 	if err != nil {
 		p.load.leave(ev.ID)
 		p.log.Error("make quote", "request", ev.ID, "err", err)
@@ -230,19 +246,6 @@ func bidOf(ev nostr.Event) (int64, bool) {
 		return 0, true
 	}
 	return bid, true
-}
-
-// runLimit is the longest a request may take by its own words.
-func runLimit(req *schemas.Request) time.Duration {
-	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
-		return time.Duration(sr.Sandbox.Resources.TimeoutSecs) * time.Second
-	}
-	return time.Minute
-}
-
-func (o Offer) price(limit time.Duration) int64 {
-	minutes := int64((limit + time.Minute - 1) / time.Minute)
-	return o.BaseMsats + o.PerMinuteMsats*minutes
 }
 
 // concerns reports whether a refusal is worth saying. A request that is open to

@@ -150,17 +150,6 @@ func TestReasonRoundTrip(t *testing.T) {
 	}
 }
 
-func TestPrice(t *testing.T) {
-	o := Offer{BaseMsats: 100, PerMinuteMsats: 1000}
-	for limit, want := range map[time.Duration]int64{
-		time.Second: 1100, time.Minute: 1100, time.Minute + 1: 2100, time.Hour: 60_100,
-	} {
-		if got := o.price(limit); got != want {
-			t.Errorf("%v costs %d msats, want %d", limit, got, want)
-		}
-	}
-}
-
 func TestPreimageIsTheJobs(t *testing.T) {
 	p := &Provider{cfg: Config{RootSecret: make([]byte, 32)}}
 	job := Job{RequestID: "r", Nonce: []byte("0123456789abcdef")}

@@ -52,7 +52,9 @@ type Provider struct {
 	// the requests it has answered lately.
 	remembered chan struct{}
 	answered   map[string]struct{}
-	halt       chan error // cap 1: the store failed for good
+	halt       chan error    // cap 1: the store failed for good
+	reannounce chan struct{} // cap 1: what we announce has changed
+	refundDue  chan struct{} // cap 1: a refund was recorded
 
 	mu    sync.Mutex
 	wakes map[string]*jobSignal // by request id; open jobs only
@@ -86,7 +88,7 @@ func New(cfg Config) (*Provider, error) {
 		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: policyID,
 		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), intakes: new(errgroup.Group),
-		halt: make(chan error, 1), listening: make(chan struct{}),
+		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), reannounce: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, wakes: map[string]*jobSignal{},
 	}
 	p.refusals = newRefusals(p.limits.RefusalsPerMin)
@@ -98,7 +100,7 @@ func New(cfg Config) (*Provider, error) {
 }
 
 // Serve sells until ctx ends, then stops everything it began and returns nil;
-// open jobs go on at the next Serve. An error means it could not start or had
+// open jobs go on at the next Serve. ErrDrained ends one that drains; any other error means it could not start or had
 // to stop.
 func (p *Provider) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -118,6 +120,8 @@ func (p *Provider) Serve(ctx context.Context) error {
 	g.Go(func() error { return p.outbox.serve(ctx) })
 	g.Go(func() error { return p.serveAnnouncement(ctx) })
 	g.Go(func() error { return p.servePresence(ctx) })
+	g.Go(func() error { return p.serveRefunds(ctx) })
+	g.Go(func() error { return p.serveAdmission(ctx) })
 	g.Go(func() error {
 		if err := p.remember(ctx); err != nil {
 			return err
@@ -154,7 +158,7 @@ func (p *Provider) start(ctx context.Context) error {
 		}
 		p.node = node
 	}
-	if err := p.cfg.Store.PutContents(ctx, p.cfg.Policy); err != nil {
+	if err := p.cfg.Store.UsePolicy(ctx, p.cfg.Policy); err != nil {
 		return fmt.Errorf("store the policy manifest: %w", err)
 	}
 	return p.resume(ctx)

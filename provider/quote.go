@@ -28,13 +28,13 @@ func paysFirst(m receipts.Mode) bool {
 // quote makes the job with its quote. The nonce that the preimage derives from
 // is part of the job, so it is durable before any invoice exists: the same
 // invoice can then be asked for again.
-func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mode, price int64) (Job, error) {
+func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mode, price, credit int64) (Job, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	job := Job{
 		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey,
 		SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Input: req.Canonical, Relays: p.cfg.Market.Relays(),
-		Mode: mode, PriceMsats: price, PolicyID: p.policyID,
+		Mode: mode, PriceMsats: price, CreditMsats: credit, PolicyID: p.policyID,
 		ExpiresAt: now.Add(p.limits.QuoteTTL), AddedAt: now, State: StateQuoted,
 		Nonce: make([]byte, 16),
 	}

@@ -212,7 +212,7 @@ func (p *Provider) limitOf(job Job) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("stored request: %w", err)
 	}
-	return runLimit(req), nil
+	return receipts.RunLimit(req), nil
 }
 
 // Partial output is bounded: it is a courtesy, the result has everything.

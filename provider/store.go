@@ -72,6 +72,7 @@ type Job struct {
 	QuoteHash   hashing.Digest
 	PaymentHash payments.Hash // zero for free jobs; unique over all jobs
 	Nonce       []byte        // 16 random bytes the preimage derives from
+	CreditMsats int64         // credit of the buyer's that PriceMsats is lowered by
 	ExpiresAt   time.Time     // when the quote lapses unpaid
 	PolicyID    hashing.Digest
 	AddedAt     time.Time
@@ -156,14 +157,6 @@ type Ack struct {
 	At      time.Time
 }
 
-// Credit is money owed to a buyer whose prepaid job failed.
-type Credit struct {
-	RequestID string
-	Buyer     string
-	Msats     int64
-	RefundTo  string // BOLT11 or lud16 the request named, or ""
-}
-
 // Stats is this node's own record, for the announcement (OA-7.2).
 type Stats struct {
 	Succeeded    int
@@ -175,8 +168,11 @@ type Stats struct {
 // transaction: when it returns nil, all it names is on disk; otherwise nothing
 // is. Queued events ride in the same transaction.
 type Store interface {
+	Debts
+
 	// AddJob commits the quote intent, state quoted (P1, P2). ErrDuplicate if
-	// the request id is known, ErrConflict if the payment hash is.
+	// the request id is known, ErrConflict if the payment hash is,
+	// ErrCreditSpent if the buyer's credit is less than the job's CreditMsats.
 	AddJob(ctx context.Context, job Job) error
 	// Refuse remembers a request that was not admitted, so that a replay of it
 	// is not answered again. ErrDuplicate if the request id is known.
@@ -214,9 +210,11 @@ type Store interface {
 	AdoptReceipt(ctx context.Context, sequence int64, hash hashing.Digest) (bool, error)
 	// Close moves an open job to a terminal state without a receipt (failed,
 	// canceled, expired; succeeded for free jobs). The thread ends. credit, if
-	// not nil, is recorded as owed.
+	// not nil, is recorded as owed, with its refund. ErrRefundTaken.
 	Close(ctx context.Context, requestID string, to State, reason Reason, credit *Credit, out ...OutEvent) error
 
+	// UsePolicy stores the policy manifest that is sold under from now on.
+	UsePolicy(ctx context.Context, manifest []byte) error
 	// PutContents stores bytes under their digests.
 	PutContents(ctx context.Context, contents ...[]byte) error
 	Content(ctx context.Context, d hashing.Digest) ([]byte, error)

@@ -121,7 +121,12 @@ func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		for _, c := range v.Unproved {
 			fmt.Fprintf(s.out, "not proved %s: %s\n", c.Name, c.Reason)
 		}
-		if p.SettledTooEarly {
+		if p.RefundMsats > 0 {
+			fmt.Fprintf(s.out, "refunded   %s\n", msats(p.RefundMsats))
+		} else if buyer.RefundDue(p) {
+			fmt.Fprintf(s.out, "refunded   nothing yet; lightwork buyer resume %s looks again\n", short(p.RequestID))
+		}
+		if p.SettledTooEarly && p.RefundMsats == 0 {
 			fmt.Fprintln(s.out, "note       the provider took the money before it delivered")
 		}
 		if p.Output != nil {
@@ -161,7 +166,7 @@ func withBuyer(ctx context.Context, s *streams, g *globals, do func(context.Cont
 	if err != nil {
 		return err
 	}
-	n, err := openBuyer(ctx, c, s.log)
+	n, err := openBuyer(ctx, c, asker(s), s.log)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type cli struct {
 	Relay    relayCmd    `cmd:"" help:"Run the embedded relay and blob server."`
 	Provider providerCmd `cmd:"" help:"Sell: run jobs for others."`
 	Buyer    buyerCmd    `cmd:"" help:"Buy: find providers, submit jobs, follow them."`
+	Policy   policyCmd   `cmd:"" help:"What jobs run under: list, show, pin, roll back."`
 	Jobs     jobsCmd     `cmd:"" help:"Look at a provider's jobs."`
 	Agents   agentsCmd   `cmd:"" help:"Approve, run, steer and test agents."`
 	Ask      askCmd      `cmd:"" help:"Ask the organism of the running node."`

@@ -106,6 +106,18 @@ type offerConfig struct {
 	Modes          []receipts.Mode `yaml:"modes"`
 	BaseMsats      int64           `yaml:"base_msats"`
 	PerMinuteMsats int64           `yaml:"per_minute_msats"`
+	// Prices of 1000 tokens, and the most that a job may put out.
+	InputMsats      int64 `yaml:"input_tokens_per_1k_msats"`
+	OutputMsats     int64 `yaml:"output_tokens_per_1k_msats"`
+	MaxOutputTokens int64 `yaml:"max_output_tokens"`
+}
+
+// table is the offer's price table.
+func (o offerConfig) table() receipts.Price {
+	return receipts.Price{
+		BaseMsats: o.BaseMsats, PerMinuteMsats: o.PerMinuteMsats,
+		InputMsats: o.InputMsats, OutputMsats: o.OutputMsats, MaxOutputTokens: o.MaxOutputTokens,
+	}
 }
 
 type limitsConfig struct {
@@ -116,6 +128,7 @@ type limitsConfig struct {
 	UnpaidPerBuyer int           `yaml:"unpaid_per_buyer"`
 	HeldPerBuyer   int           `yaml:"held_per_buyer"`
 	QuoteTTL       time.Duration `yaml:"quote_ttl"`
+	FreePoW        int           `yaml:"free_pow_bits"`
 }
 
 type providerConfig struct {
@@ -127,14 +140,19 @@ type providerConfig struct {
 	Offers  []offerConfig `yaml:"offers"`
 	Limits  limitsConfig  `yaml:"limits"`
 	// Kinds of request that are taken beside 5050.
-	Kinds []int `yaml:"kinds"`
+	Kinds   []int        `yaml:"kinds"`
+	Refunds refundConfig `yaml:"refunds"`
+	Access  accessConfig `yaml:"access"`
 }
 
 type buyerConfig struct {
 	Wallet        walletConfig    `yaml:"wallet"`
 	DayMsats      int64           `yaml:"max_msats_per_day"`
 	ProviderMsats int64           `yaml:"max_msats_per_provider_and_day"`
+	FeeMsats      int64           `yaml:"max_fee_msats"`
 	Modes         []receipts.Mode `yaml:"modes"`
+	// Approvals say what is paid without asking; none leaves it to --max-msats.
+	Approvals []approvalConfig `yaml:"approvals"`
 }
 
 type sandboxConfig struct {
@@ -217,6 +235,7 @@ func (c *config) offers() []provider.Offer {
 	for _, o := range c.Provider.Offers {
 		out = append(out, provider.Offer{
 			SchemaID: o.Schema, Modes: o.Modes, BaseMsats: o.BaseMsats, PerMinuteMsats: o.PerMinuteMsats,
+			InputMsats: o.InputMsats, OutputMsats: o.OutputMsats, MaxOutputTokens: o.MaxOutputTokens,
 		})
 	}
 	return out

@@ -140,6 +140,12 @@ func (c *config) check() *configError {
 	if bad := c.Relay.check(); bad != nil {
 		return bad
 	}
+	if bad := c.checkAccess(); bad != nil {
+		return bad
+	}
+	if bad := c.checkApprovals(); bad != nil {
+		return bad
+	}
 	if bad := c.Model.check(); bad != nil {
 		return bad
 	}
@@ -165,6 +171,10 @@ func (c *config) checkOffer(at string, o offerConfig) *configError {
 		return &configError{at + ".base_msats", "is more than there is"}
 	case payments.CheckMsats(o.PerMinuteMsats) != nil:
 		return &configError{at + ".per_minute_msats", "is more than there is"}
+	case o.OutputMsats > 0 && o.MaxOutputTokens <= 0:
+		return &configError{at + ".output_tokens_per_1k_msats", "needs max_output_tokens: a price is a worst case"}
+	case !o.table().Valid():
+		return &configError{at, "a price of tokens is negative or more than there is"}
 	}
 	if bad := checkModes(at+".modes", o.Modes); bad != nil {
 		return bad
@@ -175,8 +185,8 @@ func (c *config) checkOffer(at string, o offerConfig) *configError {
 		case m == receipts.ModeFree:
 		case c.Provider.Wallet.none():
 			return &configError{where, string(m) + " needs a wallet (provider.wallet), or sell in mode free"}
-		case o.BaseMsats+o.PerMinuteMsats == 0:
-			return &configError{where, string(m) + " needs a price: base_msats or per_minute_msats"}
+		case o.BaseMsats+o.PerMinuteMsats+o.InputMsats+o.OutputMsats == 0:
+			return &configError{where, string(m) + " needs a price: base_msats, per_minute_msats or one of tokens"}
 		}
 	}
 	return nil
@@ -239,8 +249,11 @@ func (c *config) checkLimits() *configError {
 		{"provider.limits.unpaid_per_buyer", int64(l.UnpaidPerBuyer)},
 		{"provider.limits.held_per_buyer", int64(l.HeldPerBuyer)},
 		{"provider.limits.quote_ttl", int64(l.QuoteTTL)},
+		{"provider.limits.free_pow_bits", int64(l.FreePoW)},
+		{"provider.refunds.max_fee_msats", c.Provider.Refunds.MaxFeeMsats},
 		{"buyer.max_msats_per_day", c.Buyer.DayMsats},
 		{"buyer.max_msats_per_provider_and_day", c.Buyer.ProviderMsats},
+		{"buyer.max_fee_msats", c.Buyer.FeeMsats},
 	} {
 		if v.value < 0 {
 			return &configError{"$." + v.name, "cannot be negative"}

@@ -120,7 +120,7 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *streams, say func(st
 	case <-ctx.Done():
 		return out, context.Cause(ctx)
 	}
-	n, err := openBuyer(ctx, m.config, s.log)
+	n, err := openBuyer(ctx, m.config, asker(s), s.log)
 	if err != nil {
 		return out, err
 	}
@@ -219,7 +219,7 @@ func (d demoCmd) input(l buyer.Listing) ([]byte, error) {
 		return nil, err
 	}
 	files := schemas.SandboxRepo{MountPath: workspace, Source: schemas.InlineArchive(parcel.archive)}
-	return sandboxDocument(schemas.HostProvider, l.HostImage, files, []string{"./check.sh"}, time.Minute, 256)
+	return sandboxDocument(schemas.HostProvider, l.HostImage, files, []string{"./check.sh"}, time.Minute, 256, false)
 }
 
 // verifyApart has the bundle proved by the other program, which knows nothing

@@ -54,6 +54,10 @@ provider:
       modes: [{{if eq .ProviderWallet "none"}}free{{else}}hold, prepay{{end}}] # the first is the default; also postpay, free
       base_msats: 0
       per_minute_msats: {{.PerMinuteMsats}}
+      # Jobs on text may also cost by the token: a quote is for the request's max_tokens, or the most that is announced.
+      # input_tokens_per_1k_msats: 0
+      # output_tokens_per_1k_msats: 0
+      # max_output_tokens: 4096
     # - schema: oa.code_chunk_analysis.v1 # also oa.retrieval_rerank.v1, oa.embedding.v1, oa.text_generation.v1 (needs model)
     #   modes: [hold]
     #   base_msats: 2000
@@ -73,12 +77,32 @@ provider:
     unpaid_per_buyer: 8
     held_per_buyer: 8   # payments held at once
     quote_ttl: 10m
+    # free_pow_bits: 20 # proof of work (NIP-13) for a job in mode free
+  # Who may buy: npubs. Left out: everybody. What is denied is denied in any case.
+  # access:
+  #   allow: []
+  #   deny: []
+  # Prepaid jobs that fail are paid back to the invoice in the request, else become credit.
+  refunds:
+    max_fee_msats: 5000 # routing fees of a refund, at most
+    # credit_only: true # nothing is sent from the wallet
 
 buyer:
   wallet:{{template "wallet" .Buyer}}
   # What we pay at most; 0 is no limit. Every job has a limit of its own too.
   max_msats_per_day: 1000000
   max_msats_per_provider_and_day: 500000
+  # max_fee_msats: 10000 # routing fees of one payment
+  # Rules say what is paid without asking: the first that fits decides, and what none fits is refused.
+  # Without rules --max-msats decides. A rule's id goes into the receipt.
+  # approvals:
+  #   - id: small
+  #     up_to_msats: 20000
+  #     schemas: [oa.sandbox_run.v1] # left out: all
+  #     providers: [] # npubs; left out: all
+  #     modes: [hold] # left out: all
+  #   - id: large
+  #     do: ask # on the terminal; or refuse, or approve
   # prepay is left out: there the provider could keep the money and not deliver.
   modes: [hold, postpay, free]
 

@@ -25,31 +25,32 @@ type jobsCmd struct {
 
 // jobView is a job as --json shows it.
 type jobView struct {
-	RequestID   string            `json:"request_id"`
-	State       provider.State    `json:"state"`
-	Reason      string            `json:"reason,omitempty"`
-	Buyer       string            `json:"buyer"`
-	SchemaID    string            `json:"schema_id"`
-	JobHash     string            `json:"job_hash"`
-	Mode        receipts.Mode     `json:"mode"`
-	PriceMsats  int64             `json:"price_msats"`
-	QuoteHash   string            `json:"quote_hash"`
-	PaymentHash string            `json:"payment_hash,omitempty"`
-	Run         int               `json:"run"`
-	ResultID    string            `json:"result_event_id,omitempty"`
-	OutputHash  string            `json:"output_hash,omitempty"`
-	ReceiptID   string            `json:"receipt_id,omitempty"`
-	AddedAt     time.Time         `json:"added_at"`
-	StateAt     time.Time         `json:"state_at"`
-	Relays      []provider.Ack    `json:"relays,omitempty"`
-	Credits     []provider.Credit `json:"credits,omitempty"`
+	RequestID   string         `json:"request_id"`
+	State       provider.State `json:"state"`
+	Reason      string         `json:"reason,omitempty"`
+	Buyer       string         `json:"buyer"`
+	SchemaID    string         `json:"schema_id"`
+	JobHash     string         `json:"job_hash"`
+	Mode        receipts.Mode  `json:"mode"`
+	PriceMsats  int64          `json:"price_msats"`
+	QuoteHash   string         `json:"quote_hash"`
+	PaymentHash string         `json:"payment_hash,omitempty"`
+	Run         int            `json:"run"`
+	ResultID    string         `json:"result_event_id,omitempty"`
+	OutputHash  string         `json:"output_hash,omitempty"`
+	ReceiptID   string         `json:"receipt_id,omitempty"`
+	AddedAt     time.Time      `json:"added_at"`
+	StateAt     time.Time      `json:"state_at"`
+	Relays      []provider.Ack `json:"relays,omitempty"`
+	CreditMsats int64          `json:"credit_used_msats,omitempty"`
+	Debt        *debtView      `json:"debt,omitempty"`
 }
 
 func viewOfJob(j provider.Job) jobView {
 	v := jobView{
 		RequestID: j.RequestID, State: j.State, Buyer: j.Buyer, SchemaID: j.SchemaID, JobHash: j.JobHash.String(),
 		Mode: j.Mode, PriceMsats: j.PriceMsats, QuoteHash: j.QuoteHash.String(), Run: j.Run, ReceiptID: j.ReceiptID,
-		AddedAt: j.AddedAt, StateAt: j.StateAt,
+		AddedAt: j.AddedAt, StateAt: j.StateAt, CreditMsats: j.CreditMsats,
 	}
 	if j.Reason.Code != "" {
 		v.Reason = j.Reason.String()
@@ -108,14 +109,8 @@ func (c jobsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if v.Relays, err = store.Acks(ctx, job.RequestID); err != nil {
 			return err
 		}
-		credits, err := store.Credits(ctx)
-		if err != nil {
+		if v.Debt, err = debtOf(ctx, store, job.RequestID); err != nil {
 			return err
-		}
-		for _, cr := range credits {
-			if cr.RequestID == job.RequestID {
-				v.Credits = append(v.Credits, cr)
-			}
 		}
 		if c.JSON {
 			return printJSON(s.out, v)
@@ -123,8 +118,11 @@ func (c jobsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		fmt.Fprintf(s.out, "request       %s\nstate         %s since %s %s\nbuyer         %s\njob type      %s\njob hash      %s\nmode, price   %s, %s\nquote hash    %s\npayment hash  %s\nrun           %d\nresult        %s\noutput hash   %s\nreceipt       %s\n",
 			v.RequestID, v.State, v.StateAt.Local().Format(time.DateTime), printable(v.Reason), v.Buyer, v.SchemaID, v.JobHash,
 			v.Mode, msats(v.PriceMsats), v.QuoteHash, v.PaymentHash, v.Run, v.ResultID, v.OutputHash, v.ReceiptID)
-		for _, cr := range v.Credits {
-			fmt.Fprintf(s.out, "owed          %s to the buyer %s\n", msats(cr.Msats), printable(cr.RefundTo))
+		if v.CreditMsats > 0 {
+			fmt.Fprintf(s.out, "credit used   %s\n", msats(v.CreditMsats))
+		}
+		if v.Debt != nil {
+			fmt.Fprintf(s.out, "owed          %s: %s\n", msats(v.Debt.OwedMsats), v.Debt.what())
 		}
 		for _, a := range v.Relays {
 			answer := "refused"

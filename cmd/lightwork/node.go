@@ -56,6 +56,10 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	}
 	defer func() { err = firstError(err, k.Close()) }()
 
+	pinned, err := c.followPin(ctx, k)
+	if err != nil {
+		return err
+	}
 	w, closeWallet, err := openWallet(ctx, c, c.Provider.Wallet, "provider", log)
 	if err != nil {
 		return err
@@ -92,9 +96,12 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	if err != nil {
 		return err
 	}
+	if err := checkPin(pinned, cfg.Policy); err != nil {
+		return err
+	}
 	cfg.RootSecret = secret
 	if w != nil {
-		cfg.Wallet = w
+		cfg.Wallet, cfg.Refunds = w, c.refunds(w)
 	}
 	cfg.Store, cfg.Market = tellingStore{cfg.Store, tell}, tellingMarket{cfg.Market, tell}
 	p, err := provider.New(cfg)
@@ -109,6 +116,13 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
 	g.Go(func() error { return pruneHourly(gctx, k, log) })
 	err = g.Wait()
+	if errors.Is(err, provider.ErrDrained) {
+		tell.say("drained: every job has ended; lightwork provider resume takes jobs again at the next run")
+		if c.admission() != provider.AdmissionDraining {
+			return nil // resumed meanwhile
+		}
+		return c.setAdmission(provider.AdmissionPaused)
+	}
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -183,11 +197,12 @@ func providerConfigOf(c *config, key *relay.Key, k *kernel.Kernel, m *market, ru
 			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,
 			LUD16: c.Provider.LUD16, Producer: "lightwork@" + version,
 		},
+		Access: c.access(), Admission: c.admission,
 		Limits: provider.Limits{
 			Concurrent: c.Provider.Limits.Concurrent, Queue: c.Provider.Limits.Queue,
 			QueuePerBuyer: c.Provider.Limits.QueuePerBuyer, Unpaid: c.Provider.Limits.Unpaid,
 			UnpaidPerBuyer: c.Provider.Limits.UnpaidPerBuyer, HeldPerBuyer: c.Provider.Limits.HeldPerBuyer,
-			QuoteTTL: c.Provider.Limits.QuoteTTL,
+			QuoteTTL: c.Provider.Limits.QuoteTTL, FreePoW: c.Provider.Limits.FreePoW,
 			MemoryMB: hostMemoryMB() / 2, CPUs: float64(runtime.NumCPU()),
 		},
 	}
@@ -229,6 +244,7 @@ func policyManifest(c *config, run *runner, image string, registered []string) (
 		"version": 1, "producer": "lightwork@" + version,
 		"tables": run.pipe.Tables(), "tools": toolsOfRoutes(run), "jobs": jobs, "prices": offersOf(c), "limits": limitsOf(c),
 		"images": map[string]any{"host": image, "registered": registered},
+		"models": map[string]any{"name": c.Model.Name, "embed": c.Model.Embed},
 	})
 }
 
@@ -251,7 +267,7 @@ func offersOf(c *config) []map[string]any {
 	out := []map[string]any{}
 	for _, o := range c.Provider.Offers {
 		out = append(out, map[string]any{
-			"schema_id": o.Schema, "modes": o.Modes, "base_msats": o.BaseMsats, "per_minute_msats": o.PerMinuteMsats,
+			"schema_id": o.Schema, "modes": o.Modes, "price": o.table(),
 		})
 	}
 	return out
@@ -259,7 +275,7 @@ func offersOf(c *config) []map[string]any {
 
 func limitsOf(c *config) map[string]any {
 	l := c.Provider.Limits
-	return map[string]any{"concurrent": l.Concurrent, "queue": l.Queue, "quote_ttl_ms": l.QuoteTTL.Milliseconds()}
+	return map[string]any{"concurrent": l.Concurrent, "queue": l.Queue, "quote_ttl_ms": l.QuoteTTL.Milliseconds(), "free_pow_bits": l.FreePoW}
 }
 
 func rootSecret(path string) ([]byte, error) {
@@ -287,8 +303,9 @@ type buyerNode struct {
 }
 
 // openBuyer opens the buyer's database for writing and connects it. serve
-// keeps the relays connected; it must run while the client is used.
-func openBuyer(ctx context.Context, c *config, log *slog.Logger) (_ *buyerNode, err error) {
+// keeps the relays connected; it must run while the client is used. ask is
+// asked where a rule wants a person; nil refuses there.
+func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.Approval) (bool, error), log *slog.Logger) (_ *buyerNode, err error) {
 	key, err := relay.LoadKey(c.path(c.Identity.BuyerKeyFile))
 	if err != nil {
 		return nil, usage("restore it from your backup; for a new node lightwork init makes one", "buyer key: %w", err)
@@ -314,10 +331,11 @@ func openBuyer(ctx context.Context, c *config, log *slog.Logger) (_ *buyerNode, 
 	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w}
 	cfg := buyer.Config{
 		Signer: key, Cipher: key, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
-		Limits: buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats},
+		Limits:    buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats, FeeMsats: c.Buyer.FeeMsats},
+		Approvals: c.rules(), Ask: ask,
 	}
 	if w != nil {
-		cfg.Wallet = w
+		cfg.Wallet, cfg.Receiver = w, w
 	}
 	if n.client, err = buyer.New(cfg); err != nil {
 		closeWallet()

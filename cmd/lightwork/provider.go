@@ -4,12 +4,17 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 type providerCmd struct {
 	Run    providerRunCmd    `cmd:"" help:"Announce, take jobs, run them, get paid, until interrupted."`
 	Retire providerRetireCmd `cmd:"" help:"Take the announcement back, for good."`
+	Pause  providerPauseCmd  `cmd:"" help:"Take no new jobs; open ones go on."`
+	Resume providerResumeCmd `cmd:"" help:"Take jobs again."`
+	Drain  providerDrainCmd  `cmd:"" help:"Take no new jobs, finish the open ones, and end the provider."`
+	Debts  providerDebtsCmd  `cmd:"" help:"List what is owed to buyers whose prepaid jobs failed, and what became of it."`
 }
 
 type providerRunCmd struct{}
@@ -31,6 +36,9 @@ func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	err = runProvider(ctx, c, s.log, newTeller(s.err, func(key string) {
 		npub, _ := receipts.Npub(key)
 		fmt.Fprintf(s.err, "lightwork: selling as %s\n", npub)
+		if a := c.admission(); a != provider.AdmissionOpen {
+			fmt.Fprintf(s.err, "lightwork: %s: no new jobs are taken; lightwork provider resume takes them again\n", a)
+		}
 		if c.Provider.Wallet.Backend == "play" {
 			fmt.Fprintln(s.err, "lightwork: PLAY MONEY: nothing that is earned here is worth anything")
 		}

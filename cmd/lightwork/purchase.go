@@ -27,6 +27,7 @@ type purchaseView struct {
 	PaidMsats   int64         `json:"paid_msats"`
 	FeeMsats    int64         `json:"fee_msats"`
 	HeldMsats   int64         `json:"held_msats,omitempty"` // on their way, not the provider's yet
+	RefundMsats int64         `json:"refunded_msats,omitempty"`
 	Mode        receipts.Mode `json:"mode,omitempty"`
 	ReceiptID   string        `json:"receipt_id,omitempty"`
 	SettledFast bool          `json:"settled_before_result,omitempty"`
@@ -42,7 +43,7 @@ func viewOf(p buyer.Purchase) purchaseView {
 	v := purchaseView{
 		RequestID: p.RequestID, State: p.State, Reason: p.Reason, Provider: p.Provider, SchemaID: p.SchemaID,
 		JobHash: p.JobHash.String(), MaxMsats: p.MaxMsats, ReceiptID: p.ReceiptID, SettledFast: p.SettledTooEarly,
-		AddedAt: p.AddedAt, Output: jsonOutput(p), Outside: p.Outside, Unproved: p.Unproved(),
+		AddedAt: p.AddedAt, Output: jsonOutput(p), Outside: p.Outside, Unproved: p.Unproved(), RefundMsats: p.RefundMsats,
 	}
 	if res, ok := sandboxResult(p); ok {
 		v.Result = res.Status
@@ -79,6 +80,9 @@ func jsonOutput(p buyer.Purchase) json.RawMessage {
 func (v purchaseView) money() string {
 	if v.HeldMsats > 0 {
 		return "held " + msats(v.HeldMsats)
+	}
+	if v.RefundMsats > 0 {
+		return msats(v.PaidMsats) + ", came back"
 	}
 	return msats(v.PaidMsats)
 }

@@ -132,6 +132,9 @@ func (s tellingStore) Close(ctx context.Context, id string, to provider.State, r
 	}
 	if owed != nil {
 		line += "; " + msats(owed.Msats) + " are owed to the buyer"
+		if owed.Refund == nil {
+			line += ", as credit"
+		}
 	}
 	s.tell.say("%s", line)
 	return nil

@@ -37,12 +37,14 @@ type buyerSubmitCmd struct {
 	Commit         string            `help:"With --git: the full id of the commit." placeholder:"ID"`
 	Image          string            `help:"Digest of an image that the provider has registered; its own toolchain if left out." placeholder:"sha256:HEX"`
 	Cmd            []string          `help:"A command to run in the sandbox; may be repeated." sep:"none" placeholder:"COMMAND"`
+	ExpectSuccess  bool              `help:"Pay only if every command exits with 0: the request says so, and another outcome is not charged."`
 	Timeout        *time.Duration    `help:"The longest the job may take; it decides the price (1m)." placeholder:"TIME"`
 	Memory         *int64            `help:"Memory in MiB (512)." placeholder:"MIB"`
 	MaxMsats       int64             `help:"The most to pay, routing fees included." required:"" placeholder:"MSATS"`
 	Delivery       receipts.Delivery `enum:"sealed,plain" default:"sealed" help:"sealed: the result comes in boxes that the payment opens, where mode and provider can do so; plain: in the clear."`
 	Mode           receipts.Mode     `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
 	Payee          string            `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
+	Refund         string            `help:"Where a prepayment goes back to if the job fails: a BOLT11 invoice, or none. An invoice of the wallet's own if left out." placeholder:"INVOICE"`
 	Out            string            `help:"Write the verifiable bundle to this new folder." placeholder:"DIR"`
 	Encrypt        bool              `help:"Encrypt the request, and have everything about it answered encrypted (NIP-44). Then nobody else can check what the receipt is for."`
 	DryRun         bool              `help:"Say whom it would ask, for what and for how much, and send nothing."`
@@ -78,12 +80,16 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 				return err
 			}
 		}
+		rule, err := b.rule(n, listing, document)
+		if err != nil {
+			return err
+		}
 		if b.DryRun {
-			return b.preview(s, listing, document)
+			return b.preview(s, listing, document, rule)
 		}
 		p, err := n.client.Place(ctx, buyer.Order{
 			Provider: listing.Provider, SchemaID: b.Schema, Input: document, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
-			PayeeNode: firstText(b.Payee, listing.PayeeNode), Announced: &listing,
+			PayeeNode: firstText(b.Payee, listing.PayeeNode), Announced: &listing, Refund: b.Refund,
 			Outside: b.Outside && listing.Outside, Encrypt: b.Encrypt,
 		})
 		if err != nil {
@@ -102,9 +108,29 @@ type previewView struct {
 	BidMsats     int64  `json:"bid_msats"` // the announced price, or the maximum where none is announced
 	MaxMsats     int64  `json:"max_msats"`
 	Payee        string `json:"payee_node,omitempty"`
+	Rule         string `json:"approval_rule_id"` // what would approve the bid
+	Asks         bool   `json:"asks_a_person"`
 }
 
-func (b buyerSubmitCmd) preview(s *streams, l buyer.Listing, document []byte) error {
+// rule is what would decide about paying the bid.
+func (b buyerSubmitCmd) rule(n *buyerNode, l buyer.Listing, document []byte) (buyer.ApprovalRule, error) {
+	schema, _ := schemas.Lookup(b.Schema) // checked before
+	req, err := schema.ParseRequest(document)
+	if err != nil {
+		return buyer.ApprovalRule{}, usage("", "%w", err)
+	}
+	mode := modeFor(l, b.Schema, b.Mode)
+	if mode == receipts.ModeFree {
+		return buyer.ApprovalRule{}, nil
+	}
+	a := buyer.Approval{Provider: l.Provider, SchemaID: string(schema.ID), Mode: mode, PriceMsats: b.MaxMsats}
+	if price, ok := l.Price(req); ok {
+		a.PriceMsats = min(price, b.MaxMsats)
+	}
+	return ruled(n, a)
+}
+
+func (b buyerSubmitCmd) preview(s *streams, l buyer.Listing, document []byte, rule buyer.ApprovalRule) error {
 	schema, _ := schemas.Lookup(b.Schema) // checked before
 	req, err := schema.ParseRequest(document)
 	if err != nil {
@@ -112,7 +138,7 @@ func (b buyerSubmitCmd) preview(s *streams, l buyer.Listing, document []byte) er
 	}
 	v := previewView{
 		Provider: l.NPub, Schema: b.Schema, JobHash: req.JobHash.String(), RequestBytes: len(req.Canonical), BidMsats: b.MaxMsats, MaxMsats: b.MaxMsats,
-		Payee: firstText(b.Payee, l.PayeeNode),
+		Payee: firstText(b.Payee, l.PayeeNode), Rule: rule.ID, Asks: rule.Do == buyer.Ask,
 	}
 	if price, ok := l.Price(req); ok {
 		v.BidMsats = min(price, b.MaxMsats)
@@ -124,9 +150,16 @@ func (b buyerSubmitCmd) preview(s *streams, l buyer.Listing, document []byte) er
 	if b.Encrypt {
 		seen = "encrypted"
 	}
-	fmt.Fprintf(s.out, "would ask   %s\njob         %s, %d bytes, %s\njob hash    %s\nbid         %s of at most %s\npayee node  %s\nNothing was sent.\n",
-		v.Provider, v.Schema, v.RequestBytes, seen, v.JobHash, msats(v.BidMsats), msats(v.MaxMsats), v.Payee)
+	fmt.Fprintf(s.out, "would ask   %s\njob         %s, %d bytes, %s\njob hash    %s\nbid         %s of at most %s\nrule        %s\npayee node  %s\nNothing was sent.\n",
+		v.Provider, v.Schema, v.RequestBytes, seen, v.JobHash, msats(v.BidMsats), msats(v.MaxMsats), v.rule(), v.Payee)
 	return nil
+}
+
+func (v previewView) rule() string {
+	if v.Asks {
+		return v.Rule + ", which asks first"
+	}
+	return firstText(v.Rule, "none is needed")
 }
 
 // check refuses flags that cannot be meant, and returns the provider's key in
@@ -165,6 +198,7 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 		for name, given := range map[string]bool{
 			"--cmd": len(b.Cmd) > 0, "--repo": b.Repo != "", "--timeout": b.Timeout != nil, "--memory": b.Memory != nil,
 			"--include-secrets": b.IncludeSecrets, "--git": b.Git != "", "--image": b.Image != "", "--prompt": b.Prompt != "",
+			"--expect-success": b.ExpectSuccess,
 		} {
 			if given {
 				return "", usage("the document says it all; leave "+name+" out", "--input and %s cannot be given together", name)
@@ -266,6 +300,9 @@ func (b buyerSubmitCmd) choose(ctx context.Context, n *buyerNode, key string) (b
 	if len(list) == 0 {
 		return buyer.Listing{}, hinted(fmt.Errorf("%s %s", nobody, b.Schema), "lightwork buyer discover lists who is there")
 	}
+	if list = slices.DeleteFunc(list, func(l buyer.Listing) bool { return l.Paused }); len(list) == 0 {
+		return buyer.Listing{}, hinted(fmt.Errorf("who runs %s takes no jobs now", b.Schema), "ask again later; lightwork buyer discover lists who is there")
+	}
 	announced := list[0].Modes[b.Schema]
 	list = slices.DeleteFunc(list, func(l buyer.Listing) bool {
 		modes := l.Modes[b.Schema] // none are named by other programs' providers
@@ -294,15 +331,15 @@ func (b buyerSubmitCmd) request(l buyer.Listing, archive []byte) ([]byte, error)
 	if archive != nil {
 		repo.Source = schemas.InlineArchive(archive)
 	}
-	return sandboxDocument(kind, digest, repo, b.Cmd, timeout, memory)
+	return sandboxDocument(kind, digest, repo, b.Cmd, timeout, memory, b.ExpectSuccess)
 }
 
 // workspace is where commands find the files they are about.
 const workspace = "/workspace"
 
-// sandboxDocument makes a request. It leaves verification out, so that its
-// defaults apply.
-func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []string, timeout time.Duration, memoryMB int64) ([]byte, error) {
+// sandboxDocument makes a request. Of verification it says at most that all
+// commands must succeed, so that the defaults of the rest apply.
+func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []string, timeout time.Duration, memoryMB int64, mustSucceed bool) ([]byte, error) {
 	image, err := hashing.ParseDigest(digest)
 	switch {
 	case err != nil && kind == schemas.HostProvider:
@@ -314,11 +351,15 @@ func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []strin
 	for i, c := range cmds {
 		commands[i].Cmd = c
 	}
-	return json.Marshal(map[string]any{
+	doc := map[string]any{
 		"sandbox": schemas.Sandbox{
 			Provider: kind, ImageDigest: image, NetworkPolicy: "none",
 			Resources: schemas.SandboxResources{MemoryMB: memoryMB, CPUs: 1, TimeoutSecs: int64((timeout + time.Second - 1) / time.Second)},
 		},
 		"repo": repo, "commands": commands,
-	})
+	}
+	if mustSucceed {
+		doc["verification"] = map[string]any{"expected": map[string]any{"exit_codes": make([]int, len(cmds))}}
+	}
+	return json.Marshal(doc)
 }

@@ -219,7 +219,7 @@ func TestTellerTellsOfJobs(t *testing.T) {
 	if err := store.Close(t.Context(), "0123456789abcdef", provider.StateFailed, reason, nil); !errors.Is(err, provider.ErrConflict) {
 		t.Fatal(err)
 	}
-	if got := buf.String(); got != "lightwork: job 0123456789ab failed, 0 sat: deadline: late\ufffd[2J; 7 sat are owed to the buyer\n" {
+	if got := buf.String(); got != "lightwork: job 0123456789ab failed, 0 sat: deadline: late\ufffd[2J; 7 sat are owed to the buyer, as credit\n" {
 		t.Errorf("told %q", got)
 	}
 }

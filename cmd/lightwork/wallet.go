@@ -79,13 +79,13 @@ func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error 
 }
 
 type walletPermissionsCmd struct {
-	Role string `help:"provider, buyer or both." default:"both" enum:"provider,buyer,both"`
+	Role string `help:"provider, refunds (may pay and receive: for either side of a prepaid job that is paid back), buyer, or both (provider and buyer)." default:"both" enum:"provider,refunds,buyer,both"`
 }
 
 // Run prints one command a role.
 func (w walletPermissionsCmd) Run(s *streams) error {
-	for _, role := range []string{"provider", "buyer"} {
-		if w.Role == "both" || w.Role == role {
+	for _, role := range []string{"provider", "refunds", "buyer"} {
+		if w.Role == role || w.Role == "both" && role != "refunds" {
 			fmt.Fprintln(s.out, bakeCommand(role))
 		}
 	}

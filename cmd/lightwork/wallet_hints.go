@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/lightwork-market/lightwork/payments"
@@ -37,13 +38,18 @@ func walletTrouble(err error, role string, w walletConfig) error {
 
 // bakeCommand makes the macaroon that permits just what the role needs.
 func bakeCommand(role string) string {
-	permissions := lnd.Payer
-	if role == "provider" {
-		permissions = lnd.Payee
+	uris := lnd.PermissionURIs(lnd.Payer)
+	switch role {
+	case "provider":
+		uris = lnd.PermissionURIs(lnd.Payee)
+	case "refunds": // either side's calls
+		uris = append(uris, lnd.PermissionURIs(lnd.Payee)...)
+		slices.Sort(uris)
+		uris = slices.Compact(uris)
 	}
 	var b strings.Builder
 	b.WriteString("lncli bakemacaroon --save_to " + role + ".macaroon")
-	for _, uri := range lnd.PermissionURIs(permissions) {
+	for _, uri := range uris {
 		b.WriteString(" uri:" + uri)
 	}
 	return b.String()

@@ -123,8 +123,9 @@ func (l life) sell(ctx context.Context, k *killer, log *slog.Logger) error {
 		Signer: p.key, Store: store, Wallet: payee{p.wallet, k}, Market: stall{providerMarket{p.market}, k},
 		Runner: worker{k, p.key.PublicKey(), l.Fail}, Log: log,
 		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
-		Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{l.Mode}, PerMinuteMsats: rateMsats}},
-		Images: provider.Images{HostDigest: image().String(), Registered: func(string) bool { return false }},
+		Offers:  []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{l.Mode}, PerMinuteMsats: rateMsats}},
+		Images:  provider.Images{HostDigest: image().String(), Registered: func(string) bool { return false }},
+		Refunds: &provider.Refunds{Wallet: debtor{p.wallet, k}, MaxFeeMsats: feeMsats},
 	})
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func ended(ctx context.Context, err error) error {
 func (l life) client(p parts, k *killer, log *slog.Logger) (*buyer.Client, error) {
 	return buyer.New(buyer.Config{
 		Signer: p.key, Store: purchaseStore{p.kernel.BuyerStore(), k}, Wallet: payer{p.wallet, k},
-		Market: customer{p.market, k}, Log: log, Modes: []receipts.Mode{l.Mode},
+		Market: customer{p.market, k}, Log: log, Modes: []receipts.Mode{l.Mode}, Receiver: p.wallet, RefundTimeout: patience,
 	})
 }
 
@@ -178,7 +179,7 @@ func (l life) purchase(ctx context.Context, p parts, client *buyer.Client) error
 	}
 	if len(known) == 0 {
 		placed, err := client.Place(ctx, buyer.Order{
-			Provider: l.Seller, SchemaID: string(schemas.SandboxRun), Input: order(), MaxMsats: maxMsats, Mode: l.Mode,
+			Provider: l.Seller, SchemaID: string(schemas.SandboxRun), Input: order(), MaxMsats: maxMsats, Mode: l.Mode, Announced: announced(),
 		})
 		if err != nil {
 			return err

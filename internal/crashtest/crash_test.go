@@ -34,7 +34,7 @@ var sellerSteps = []struct {
 	name          string
 	before, after int // 0 where another step happens at the same time
 }{
-	{"store:PutContents", 1, 1},
+	{"store:UsePolicy", 1, 1},
 	{"store:AddJob", 1, 1},
 	{"wallet:CreateInvoice", 1, 1},
 	{"store:SetInvoice", 1, 1},

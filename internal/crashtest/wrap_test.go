@@ -20,8 +20,8 @@ type jobStore struct {
 	k *killer
 }
 
-func (s jobStore) PutContents(ctx context.Context, contents ...[]byte) error {
-	return s.k.step("store:PutContents", func() error { return s.Store.PutContents(ctx, contents...) })
+func (s jobStore) UsePolicy(ctx context.Context, manifest []byte) error {
+	return s.k.step("store:UsePolicy", func() error { return s.Store.UsePolicy(ctx, manifest) })
 }
 
 func (s jobStore) AddJob(ctx context.Context, job provider.Job) error {

@@ -79,7 +79,7 @@ var rooms = map[string][]string{
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 
 	// The two sides of a trade declare what they need and know no backend.
-	"provider": {"hashing", "schemas", "replay", "receipts", "payments"},
+	"provider": {"hashing", "schemas", "replay", "receipts", "payments", "payments/bolt11"},
 	"buyer":    {"hashing", "schemas", "receipts", "payments", "payments/bolt11"},
 
 	"internal/sqlite": {},

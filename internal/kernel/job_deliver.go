@@ -209,6 +209,9 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to provider
 		if err := tx.appendJobState(requestID, to, reason); err != nil {
 			return err
 		}
+		if err := tx.addRefund(credit); err != nil {
+			return err
+		}
 		return tx.enqueueAll(out)
 	})
 }

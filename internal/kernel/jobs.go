@@ -31,6 +31,9 @@ func (s *ProviderStore) AddJob(ctx context.Context, j provider.Job) error {
 		if err != nil {
 			return fmt.Errorf("add job: %w", err)
 		}
+		if err := tx.useCredit(j); err != nil {
+			return err
+		}
 		if err := tx.Correlate(j.RequestID, NameJobHash, j.JobHash.String()); err != nil {
 			return err
 		}
@@ -165,17 +168,18 @@ func (tx *Tx) jobFacts(j *provider.Job) error {
 	)
 	err := tx.QueryRow(`
 		SELECT j.kind, j.schema_id, j.job_hash, j.request, j.input, j.relays, j.mode, j.price_msats, j.quote, j.quote_hash,
-			j.payment_hash, j.nonce, j.expires_ms, j.policy_id, j.added_ms, i.bolt11, a.event, o.directive_id, o.thread_id,
+			j.payment_hash, j.nonce, j.expires_ms, j.policy_id, j.added_ms, i.bolt11, a.event, o.directive_id, o.thread_id, coalesce(u.msats, 0),
 			coalesce((SELECT max(run) FROM job_runs x WHERE x.request_id = j.request_id), 0), r.receipt, r.receipt_id
 		FROM jobs j
 			LEFT JOIN job_invoices i ON i.request_id = j.request_id
 			LEFT JOIN job_acceptances a ON a.request_id = j.request_id
 			LEFT JOIN job_orders o ON o.request_id = j.request_id
 			LEFT JOIN receipts r ON r.request_id = j.request_id
+			LEFT JOIN job_credits u ON u.request_id = j.request_id
 		WHERE j.request_id = ?`, j.RequestID).
 		Scan(&j.Kind, &j.SchemaID, into(&j.JobHash), &j.Request, &j.Input, &relays, &j.Mode, &j.PriceMsats, &j.Quote,
 			into(&j.QuoteHash), into(&j.PaymentHash), &j.Nonce, &expires, into(&j.PolicyID), &added, &bolt11, &j.Acceptance,
-			&directive, &thread, &j.Run, &j.Receipt, &receiptID)
+			&directive, &thread, &j.CreditMsats, &j.Run, &j.Receipt, &receiptID)
 	if err != nil {
 		return err
 	}

@@ -664,9 +664,9 @@ func TestJobListsAndCredits(t *testing.T) {
 			t.Errorf("Jobs(%d): %d, %v", limit, len(jobs), err)
 		}
 	}
-	credits, err := s.Credits(t.Context())
-	want := []provider.Credit{{RequestID: ids[1], Buyer: hexID("buyer"), Msats: 21_000, RefundTo: "me@example.com"}}
-	if diff := cmp.Diff(want, credits); err != nil || diff != "" {
+	debts, err := s.Debts(t.Context())
+	owed := provider.Credit{RequestID: ids[1], Buyer: hexID("buyer"), Msats: 21_000, RefundTo: "me@example.com"}
+	if diff := cmp.Diff([]provider.Debt{{Credit: owed, At: start, CreditMsats: 21_000}}, debts); err != nil || diff != "" {
 		t.Errorf("credits: %v\n%s", err, diff)
 	}
 	st, err := s.Stats(t.Context())

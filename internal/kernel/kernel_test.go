@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
@@ -272,6 +273,7 @@ func fill(t *testing.T, k *testKernel) {
 		return errors.Join(err, err2, tx.Audit("x", "y", nil))
 	})
 	s := k.ProviderStore("p")
+	must(t, s.UsePolicy(t.Context(), []byte("policy")))
 	j := testJob("fill", "prepay")
 	toState(t, s, j, "delivering")
 	acks := acksOf(t, s)
@@ -283,8 +285,11 @@ func fill(t *testing.T, k *testKernel) {
 			t.Fatalf("adopt receipt %d: %v, %v", sequence, adopted, err)
 		}
 	}
-	owed := testJob("owed", "prepay")
-	toState(t, s, owed, "failed")
+	owed := owe(t, s, "owed", 20_000)
+	must(t, s.EndRefund(t.Context(), owed.RequestID, refundedFor(owed)))
+	user := testJob("user", "hold")
+	user.CreditMsats = 1_000
+	must(t, s.AddJob(t.Context(), user))
 
 	b := k.BuyerStore()
 	p := testPurchase("fill")
@@ -297,6 +302,8 @@ func fill(t *testing.T, k *testKernel) {
 	must(t, b.SetResult(t.Context(), p.RequestID, []byte("{}"), []byte("output"), nil, false))
 	must(t, b.SetReceipt(t.Context(), p.RequestID, "rcpt_buyer", []byte("{}")))
 	must(t, b.SetCancel(t.Context(), p.RequestID, []byte("{}")))
+	must(t, b.Close(t.Context(), p.RequestID, buyer.StateFailed, "no result"))
+	must(t, b.SetRefund(t.Context(), p.RequestID, 900))
 }
 
 func must(t testing.TB, err error) {

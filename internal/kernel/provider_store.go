@@ -36,7 +36,8 @@ func (s *ProviderStore) view(ctx context.Context, fn func(tx *Tx) error) error {
 // unique value that is taken means that a step was done before, or for another.
 func providerErr(err error) error {
 	switch {
-	case err == nil, errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrDuplicate), errors.Is(err, provider.ErrConflict):
+	case err == nil, errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrDuplicate), errors.Is(err, provider.ErrConflict),
+		errors.Is(err, provider.ErrCreditSpent), errors.Is(err, provider.ErrRefundTaken):
 		return err
 	case errors.Is(err, ErrNotFound):
 		return fmt.Errorf("%w: %w", provider.ErrNotFound, err)
@@ -136,26 +137,6 @@ func (s *ProviderStore) Confirmed(ctx context.Context, eventID string) (n int, e
 		return err
 	})
 	return n, err
-}
-
-// Credits lists what is owed to buyers, oldest first.
-func (s *ProviderStore) Credits(ctx context.Context) (list []provider.Credit, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
-		rows, err := tx.Query("SELECT request_id, buyer, msats, coalesce(refund_to, '') FROM credits ORDER BY rowid")
-		if err != nil {
-			return fmt.Errorf("read credits: %w", err)
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var c provider.Credit
-			if err := rows.Scan(&c.RequestID, &c.Buyer, &c.Msats, &c.RefundTo); err != nil {
-				return fmt.Errorf("read credits: %w", err)
-			}
-			list = append(list, c)
-		}
-		return rows.Err()
-	})
-	return list, err
 }
 
 // Stats is this node's own record. Latency runs from a job's first start.

@@ -33,6 +33,12 @@ var outsideSQL string
 //go:embed schema/hidden.sql
 var hiddenSQL string
 
+//go:embed schema/debts.sql
+var debtsSQL string
+
+//go:embed schema/policies.sql
+var policiesSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -49,6 +55,8 @@ func migrations() []string {
 		signaturesSQL + appendOnly("event_signatures"),
 		outsideSQL + appendOnly("purchase_outside"),
 		hiddenSQL + appendOnly("purchase_hidden"),
+		debtsSQL + appendOnly("job_credits", "refunds", "refund_ends", "purchase_refunds"),
+		policiesSQL + appendOnly("policy_runs"),
 	}
 }
 

@@ -1,0 +1,164 @@
+package buyer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// ApprovalAction is what an approval rule says.
+type ApprovalAction string
+
+// The decisions of a rule.
+const (
+	Approve ApprovalAction = "approve"
+	Ask     ApprovalAction = "ask" // a person decides, each time
+	Refuse  ApprovalAction = "refuse"
+)
+
+// ApprovalRule decides about payments. The first rule that fits one decides about it; a
+// payment that none fits is refused. What is left empty fits everything.
+type ApprovalRule struct {
+	ID        string // goes into the acceptance and the receipt
+	UpToMsats int64  // the most the price may be, routing fees apart; 0 is no limit
+	Schemas   []string
+	Providers []string // x-only hex
+	Modes     []receipts.Mode
+	Do        ApprovalAction
+}
+
+// ruleMaxMsats is the rule where none are configured: who placed the order named
+// the most that may be paid for it.
+const ruleMaxMsats = "max-msats"
+
+// Approval is a payment that a rule lets a person decide about.
+type Approval struct {
+	RuleID        string
+	RequestID     string
+	Provider      string // x-only hex
+	SchemaID      string
+	Mode          receipts.Mode
+	PriceMsats    int64
+	FeeLimitMsats int64 // routing fees, at most
+}
+
+// ApprovalError: the rules do not let a payment be made. Nothing was paid.
+type ApprovalError struct {
+	RuleID string // "" if no rule fits
+	Why    string
+}
+
+func (e *ApprovalError) Error() string {
+	if e.RuleID == "" {
+		return "not approved: " + e.Why
+	}
+	return fmt.Sprintf("not approved: rule %q %s", e.RuleID, e.Why)
+}
+
+func checkRules(rules []ApprovalRule) error {
+	seen := map[string]bool{}
+	for _, r := range rules {
+		switch {
+		case r.ID == "" || len(r.ID) > 64 || seen[r.ID]:
+			return fmt.Errorf("approval rule %q: an id of 1 to 64 bytes, once, is needed", r.ID)
+		case r.Do != Approve && r.Do != Ask && r.Do != Refuse:
+			return fmt.Errorf("approval rule %q: unknown decision %q", r.ID, r.Do)
+		case payments.CheckMsats(r.UpToMsats) != nil:
+			return fmt.Errorf("approval rule %q: bad amount", r.ID)
+		}
+		seen[r.ID] = true
+	}
+	return nil
+}
+
+func (r ApprovalRule) fits(a Approval) bool {
+	return (r.UpToMsats == 0 || a.PriceMsats <= r.UpToMsats) &&
+		(len(r.Schemas) == 0 || slices.Contains(r.Schemas, a.SchemaID)) &&
+		(len(r.Providers) == 0 || slices.Contains(r.Providers, a.Provider)) &&
+		(len(r.Modes) == 0 || slices.Contains(r.Modes, a.Mode))
+}
+
+// ApprovalRuleFor is the rule that decides about a payment, and an *ApprovalError if it
+// cannot be made: no rule fits, the rule refuses, or it asks a person and nobody
+// is there to be asked.
+func (c *Client) ApprovalRuleFor(a Approval) (ApprovalRule, error) {
+	if len(c.cfg.Approvals) == 0 {
+		return ApprovalRule{ID: ruleMaxMsats, Do: Approve}, nil
+	}
+	i := slices.IndexFunc(c.cfg.Approvals, func(r ApprovalRule) bool { return r.fits(a) })
+	if i < 0 {
+		return ApprovalRule{}, &ApprovalError{"", fmt.Sprintf("no rule fits %d msats for %s in mode %s (buyer.approvals)", a.PriceMsats, a.SchemaID, a.Mode)}
+	}
+	switch r := c.cfg.Approvals[i]; {
+	case r.Do == Refuse:
+		return r, &ApprovalError{r.ID, "refuses it"}
+	case r.Do == Ask && c.cfg.Ask == nil:
+		return r, &ApprovalError{r.ID, "asks a person, and there is no terminal to ask on"}
+	default:
+		return r, nil
+	}
+}
+
+// approvalOf is the payment for an offer in this mode, "" for one without a quote.
+func (c *Client) approvalOf(p Purchase, mode receipts.Mode, priceMsats int64) Approval {
+	return Approval{
+		RequestID: p.RequestID, Provider: p.Provider, SchemaID: p.SchemaID, Mode: mode,
+		PriceMsats: priceMsats, FeeLimitMsats: c.feeLimit(p, priceMsats),
+	}
+}
+
+// approved decides about an offer that was checked and can be paid until expiry:
+// the id of the rule that approves it, nil where a person did.
+func (c *Client) approved(ctx context.Context, a Approval, expiry time.Time) (ruleID *string, err error) {
+	rule, err := c.ApprovalRuleFor(a)
+	if err != nil {
+		return nil, err
+	}
+	if rule.Do == Approve {
+		return &rule.ID, nil
+	}
+	a.RuleID = rule.ID
+	yes, err := c.cfg.Ask(ctx, a)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("ask for approval: %w", err)
+	case !yes:
+		return nil, &ApprovalError{rule.ID, "asked, and the answer was no"}
+	case !time.Now().Before(expiry):
+		return nil, &ApprovalError{rule.ID, "asked, and the offer expired before the answer"}
+	}
+	return nil, nil
+}
+
+// feeLimit is what routing may cost: what is left of the job's maximum, within
+// the limit for every payment.
+func (c *Client) feeLimit(p Purchase, priceMsats int64) int64 {
+	left := p.MaxMsats - priceMsats
+	if most := c.cfg.Limits.FeeMsats; most > 0 {
+		return min(left, most)
+	}
+	return left
+}
+
+// notApproved reports whether the rules stand against a payment.
+func notApproved(err error) bool { return errors.As(err, new(*ApprovalError)) }
+
+func ruleName(rule *string) string {
+	if rule == nil {
+		return ""
+	}
+	return *rule
+}
+
+// approvedBy names for people who approved.
+func approvedBy(rule *string) string {
+	if rule == nil {
+		return "a person"
+	}
+	return "rule " + *rule
+}

@@ -1,0 +1,185 @@
+package buyer
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// Receiver is the wallet's side that refunds come to.
+type Receiver interface {
+	CreateInvoice(ctx context.Context, in payments.NewInvoice) (payments.Invoice, error)
+	LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error)
+}
+
+// NoRefund, as Order.Refund, asks for none: a failed prepayment becomes credit.
+const NoRefund = "none"
+
+const (
+	// refundExpiry is how long a provider has to pay a refund.
+	refundExpiry = 7 * 24 * time.Hour
+	refundPoll   = 500 * time.Millisecond
+)
+
+// refundTags name where a failed prepayment is to go: what the order says, or
+// an invoice of our own wallet for the price, where the job may be prepaid and
+// the wallet can receive.
+func (c *Client) refundTags(ctx context.Context, o Order, bidMsats int64) (nostr.Tags, error) {
+	to := o.Refund
+	switch {
+	case to == NoRefund:
+		return nil, nil
+	case to != "":
+		if err := c.checkRefund(ctx, to); err != nil {
+			return nil, fmt.Errorf("refund: %w", err)
+		}
+	case c.cfg.Receiver == nil, !c.mayPrepay(o), bidMsats < 1:
+		return nil, nil
+	default:
+		inv, err := c.refundInvoice(ctx, bidMsats)
+		if err != nil {
+			c.log.Warn("our wallet makes no invoice for a refund; if the job fails, what was paid is credit at the provider", "err", err)
+			return nil, nil
+		}
+		to = inv.BOLT11
+	}
+	return nostr.Tags{{"param", "refund", to}}, nil
+}
+
+// checkRefund wants an invoice that a provider could pay.
+func (c *Client) checkRefund(ctx context.Context, text string) error {
+	inv, err := bolt11.Decode(text)
+	if err != nil {
+		return fmt.Errorf("not a BOLT11 invoice: %w", err)
+	}
+	if c.cfg.Wallet != nil {
+		node, err := c.cfg.Wallet.Node(ctx)
+		if err != nil {
+			return fmt.Errorf("ask the wallet who it is: %w", err)
+		}
+		if inv.Network != node.Network {
+			return fmt.Errorf("%w: the invoice is for %s, our wallet for %s", payments.ErrWrongNetwork, inv.Network, node.Network)
+		}
+	}
+	switch {
+	case inv.AmountMsats < 1:
+		return errors.New("the invoice names no amount")
+	case time.Until(inv.ExpiresAt()) < time.Hour:
+		return errors.New("the invoice expires within the hour")
+	}
+	return nil
+}
+
+// mayPrepay reports whether the provider may take the money before it works.
+func (c *Client) mayPrepay(o Order) bool {
+	if !slices.Contains(c.cfg.Modes, receipts.ModePrepay) {
+		return false
+	}
+	if o.Mode != "" || o.Announced == nil {
+		return o.Mode == receipts.ModePrepay
+	}
+	modes := o.Announced.Modes[o.SchemaID]
+	return len(modes) > 0 && modes[0] == receipts.ModePrepay
+}
+
+func (c *Client) refundInvoice(ctx context.Context, msats int64) (payments.Invoice, error) {
+	var preimage payments.Preimage
+	_, _ = rand.Read(preimage[:]) // never fails
+	return c.cfg.Receiver.CreateInvoice(ctx, payments.NewInvoice{
+		Preimage: preimage, AmountMsats: msats, Expiry: refundExpiry,
+		DescriptionHash: hashing.Bytes([]byte("refund of a job that failed")),
+	})
+}
+
+// refundHash is the payment hash of the refund invoice in our request; false if
+// there is none.
+func refundHash(p Purchase) (payments.Hash, bool) {
+	ev, err := p.asked()
+	if err != nil {
+		return payments.Hash{}, false
+	}
+	for _, t := range ev.Tags {
+		if len(t) >= 3 && t[0] == "param" && t[1] == "refund" {
+			inv, err := bolt11.Decode(t[2])
+			if err != nil {
+				return payments.Hash{}, false
+			}
+			return inv.PaymentHash, true
+		}
+	}
+	return payments.Hash{}, false
+}
+
+// RefundDue reports whether money that was paid for the purchase should come
+// back to an invoice that its request named, and has not been seen to.
+func RefundDue(p Purchase) bool {
+	_, named := refundHash(p)
+	return named && p.State == StateFailed && p.RefundMsats == 0 && p.Output == nil && prepaid(p) &&
+		p.Payment != nil && p.Payment.State == payments.PaymentSucceeded
+}
+
+func prepaid(p Purchase) bool {
+	q, err := receipts.ParseQuote(p.Quote)
+	return err == nil && q.Mode == receipts.ModePrepay
+}
+
+// awaitRefund asks our wallet for the refund of a purchase that failed, for
+// RefundTimeout, and records it. What the provider says of it proves nothing.
+func (c *Client) awaitRefund(ctx context.Context, p Purchase, tell func(Progress)) (Purchase, error) {
+	if c.cfg.Receiver == nil || !RefundDue(p) {
+		return p, nil
+	}
+	hash, _ := refundHash(p)
+	say := func(what string, msats int64, text string) {
+		tell(Progress{At: time.Now().UTC(), Who: "wallet", What: what, Msats: msats, Hash: hash.String(), Text: text})
+	}
+	patience := time.NewTimer(c.cfg.RefundTimeout)
+	defer patience.Stop()
+	for {
+		inv, err := c.cfg.Receiver.LookupInvoice(ctx, hash)
+		switch {
+		case errors.Is(err, payments.ErrNotFound): // somebody else's invoice
+			say("refund_unknown", 0, "the refund goes to an invoice that our wallet does not know")
+			return p, nil
+		case err == nil && inv.State == payments.InvoiceSettled:
+			if err := c.cfg.Store.SetRefund(ctx, p.RequestID, inv.PaidMsats); err != nil {
+				return p, fmt.Errorf("record refund: %w", err)
+			}
+			say("refunded", inv.PaidMsats, "")
+			return c.cfg.Store.Purchase(ctx, p.RequestID)
+		}
+		select {
+		case <-time.After(refundPoll):
+		case <-patience.C:
+			say("refund_missing", 0, "lightwork buyer resume "+p.RequestID[:12]+" looks again; what is not refunded is credit at the provider")
+			return p, nil
+		case <-ctx.Done():
+			return p, nil
+		}
+	}
+}
+
+// creditText tells how much of what the provider owes us lowered its price, in
+// its own words: a number that nothing depends on.
+func creditText(ev nostr.Event) string {
+	t := ev.Tags.Find("credit")
+	if t == nil {
+		return ""
+	}
+	credit, err := strconv.ParseInt(t[1], 10, 64)
+	if err != nil || credit <= 0 || payments.CheckMsats(credit) != nil {
+		return ""
+	}
+	return fmt.Sprintf(", after %g sat of credit", float64(credit)/1000)
+}

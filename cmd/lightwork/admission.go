@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// accessConfig says who may buy: npub or hex keys.
+type accessConfig struct {
+	Allow []string `yaml:"allow"`
+	Deny  []string `yaml:"deny"`
+}
+
+func (c *config) checkAccess() *configError {
+	for name, keys := range map[string][]string{"allow": c.Provider.Access.Allow, "deny": c.Provider.Access.Deny} {
+		for i, k := range keys {
+			if _, err := receipts.ParseKey(k); err != nil {
+				return &configError{fmt.Sprintf("$.provider.access.%s[%d]", name, i), "must be an npub1... or 64 hex digits"}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *config) access() provider.Access {
+	hex := func(keys []string) (out []string) {
+		for _, k := range keys {
+			key, _ := receipts.ParseKey(k) // checked before
+			out = append(out, key)
+		}
+		return out
+	}
+	return provider.Access{Allow: hex(c.Provider.Access.Allow), Deny: hex(c.Provider.Access.Deny)}
+}
+
+// admissionFile holds a word while no new jobs are taken, so that it counts for
+// a provider that runs and for one that is started later.
+func (c *config) admissionFile() string { return filepath.Join(c.dataDir("provider"), "admission") }
+
+// admission reads the operator's word; what cannot be read takes no jobs.
+func (c *config) admission() provider.Admission {
+	word, err := os.ReadFile(c.admissionFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return provider.AdmissionOpen
+	}
+	if a := provider.Admission(strings.TrimSpace(string(word))); err == nil && a == provider.AdmissionDraining {
+		return a
+	}
+	return provider.AdmissionPaused
+}
+
+func (c *config) setAdmission(a provider.Admission) error {
+	name := c.admissionFile()
+	if a == provider.AdmissionOpen {
+		err := os.Remove(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	// Whole or not at all: it is read at any time.
+	if err := os.WriteFile(name+".new", []byte(a+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+type (
+	providerPauseCmd  struct{}
+	providerResumeCmd struct{}
+	providerDrainCmd  struct{}
+)
+
+// Run stops the taking of jobs.
+func (providerPauseCmd) Run(s *streams, g *globals) error {
+	return admit(s, g, provider.AdmissionPaused, "paused: no new jobs are taken, open ones go on; lightwork provider resume takes them again")
+}
+
+// Run takes jobs again.
+func (providerResumeCmd) Run(s *streams, g *globals) error {
+	return admit(s, g, provider.AdmissionOpen, "jobs are taken")
+}
+
+// Run lets a running provider end with its last open job.
+func (providerDrainCmd) Run(s *streams, g *globals) error {
+	return admit(s, g, provider.AdmissionDraining, "draining: no new jobs are taken, and the provider ends with the last open one")
+}
+
+func admit(s *streams, g *globals, a provider.Admission, told string) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	if err := c.setAdmission(a); err != nil {
+		return fmt.Errorf("write %s: %w", c.admissionFile(), err)
+	}
+	fmt.Fprintln(s.err, "lightwork:", g.spell(told))
+	return nil
+}

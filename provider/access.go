@@ -1,0 +1,118 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+	"github.com/nbd-wtf/go-nostr/nip13"
+
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// ErrDrained ends Serve once a draining provider has no open job.
+var ErrDrained = errors.New("drained: no job is open")
+
+// Admission is whether new jobs are taken. Jobs that are open go on in any case.
+type Admission string
+
+// The states of admission.
+const (
+	AdmissionOpen     Admission = "open"
+	AdmissionPaused   Admission = "paused"
+	AdmissionDraining Admission = "draining" // paused; Serve ends with the last open job
+)
+
+// admissionLook is how often a change of admission is looked for.
+const admissionLook = time.Second
+
+// Access says who may buy, x-only keys in hex.
+type Access struct {
+	Allow []string // if any, only these
+	Deny  []string
+}
+
+func (a Access) check(key string) Reason {
+	switch {
+	case slices.Contains(a.Deny, key):
+		return Reason{CodeNotAllowed, "this key is not served here; ask another provider"}
+	case len(a.Allow) > 0 && !slices.Contains(a.Allow, key):
+		return Reason{CodeNotAllowed, "only known keys are served here; ask the provider, or another one"}
+	}
+	return Reason{}
+}
+
+func (p *Provider) admission() Admission {
+	if p.cfg.Admission == nil {
+		return AdmissionOpen
+	}
+	return p.cfg.Admission()
+}
+
+// mayBuy is what is decided before the request itself is looked at.
+func (p *Provider) mayBuy(ev nostr.Event) Reason {
+	if p.admission() != AdmissionOpen {
+		return Reason{CodePaused, "no new jobs are taken now; ask again later, or another provider"}
+	}
+	return p.cfg.Access.check(ev.PubKey)
+}
+
+// freeEnough bounds what is given away: work has to be shown for it.
+func (p *Provider) freeEnough(ev nostr.Event, mode receipts.Mode) Reason {
+	if mode != receipts.ModeFree {
+		return Reason{}
+	}
+	if bits := p.limits.FreePoW; nip13.CommittedDifficulty(&ev) < bits {
+		return Reason{CodeProofOfWork, fmt.Sprintf("a free job needs %d bits of proof of work, committed to in a nonce tag (NIP-13)", bits)}
+	}
+	return Reason{}
+}
+
+// serveAdmission announces anew when admission changes, and ends with the last
+// open job of a provider that drains.
+func (p *Provider) serveAdmission(ctx context.Context) error {
+	if p.cfg.Admission == nil {
+		return nil
+	}
+	tick := time.NewTicker(admissionLook)
+	defer tick.Stop()
+	for last := p.admission(); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		now := p.admission()
+		if now != last {
+			last = now
+			p.log.Info("admission changed", "admission", now)
+			select {
+			case p.reannounce <- struct{}{}:
+			default:
+			}
+		}
+		if now == AdmissionDraining && p.idle(ctx) {
+			return ErrDrained
+		}
+	}
+}
+
+// idle reports that no job is open here, no refund is on its way, and enough
+// relays have taken what there was to say.
+func (p *Provider) idle(ctx context.Context) bool {
+	p.mu.Lock()
+	open := len(p.wakes)
+	p.mu.Unlock()
+	if open > 0 {
+		return false
+	}
+	pending, err := p.cfg.Store.PendingEvents(ctx, outboxAge, outboxBatch)
+	if err != nil || slices.ContainsFunc(pending, func(e Pending) bool { return len(e.Confirmed) < e.Required }) {
+		return false
+	}
+	refunds, err := p.cfg.Store.OpenRefunds(ctx)
+	return err == nil && len(refunds) == 0
+}

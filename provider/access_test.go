@@ -1,0 +1,191 @@
+package provider_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nbd-wtf/go-nostr"
+	"github.com/nbd-wtf/go-nostr/nip13"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+func newKey(t *testing.T) *relay.Key {
+	t.Helper()
+	key, err := relay.GenerateKey()
+	check(t, err)
+	return key
+}
+
+// wantRefusal sends the request and wants a 7000 with this code and a next step.
+func (s *shop) wantRefusal(ev nostr.Event, code provider.Code) {
+	s.t.Helper()
+	status := s.answer(ev).Tags.Find("status")
+	if status[1] != "error" || len(status) < 3 {
+		s.t.Errorf("answer %v, want %s", status, code)
+		return
+	}
+	if got := provider.ParseReason(status[2]); got.Code != code || got.Detail == "" {
+		s.t.Errorf("refused for %+v, want %s", got, code)
+	}
+}
+
+func (s *shop) wantQuote(ev nostr.Event) {
+	s.t.Helper()
+	if status := s.answer(ev).Tags.Find("status"); status[1] == "error" {
+		s.t.Errorf("answer %v, want a quote", status)
+	}
+}
+
+// TestWhoMayBuy: a list of who may makes all others strangers, and who is denied
+// is denied in any case.
+func TestWhoMayBuy(t *testing.T) {
+	friend, enemy := newKey(t), newKey(t)
+	s := openShop(t, func(cfg *provider.Config) { cfg.Access.Deny = []string{enemy.PublicKey()} })
+	s.wantQuote(s.request(nil))
+	s.wantRefusal(s.requestOf(enemy, nil), provider.CodeNotAllowed)
+
+	s = openShop(t, func(cfg *provider.Config) {
+		cfg.Access = provider.Access{Allow: []string{friend.PublicKey(), enemy.PublicKey()}, Deny: []string{enemy.PublicKey()}}
+	})
+	s.wantQuote(s.requestOf(friend, nil))
+	s.wantRefusal(s.request(nil), provider.CodeNotAllowed)
+	s.wantRefusal(s.requestOf(enemy, nil), provider.CodeNotAllowed)
+}
+
+// TestFreeJobsCostWork: without work that was committed to, nothing is free; a
+// job that is paid for needs none.
+func TestFreeJobsCostWork(t *testing.T) {
+	const bits = 8
+	s := openShop(t, func(cfg *provider.Config) { cfg.Limits.FreePoW = bits })
+	free := func(more func(*nostr.Event)) func(*nostr.Event) {
+		return func(ev *nostr.Event) {
+			ev.Tags = append(ev.Tags, nostr.Tag{"param", "payment_mode", "free"})
+			if more != nil {
+				more(ev)
+			}
+		}
+	}
+	work := func(key *relay.Key, target, claim int) func(*nostr.Event) {
+		return free(func(ev *nostr.Event) {
+			ev.PubKey = key.PublicKey()
+			nonce, err := nip13.DoWork(t.Context(), *ev, target)
+			check(t, err)
+			if claim != target {
+				nonce[2] = strconv.Itoa(claim)
+			}
+			ev.Tags = append(ev.Tags, nonce)
+		})
+	}
+	s.wantQuote(s.request(nil))
+	s.wantRefusal(s.request(free(nil)), provider.CodeProofOfWork)
+	lucky := newKey(t) // difficulty that nobody committed to
+	s.wantRefusal(s.requestOf(lucky, work(lucky, bits, 1)), provider.CodeProofOfWork)
+	liar := newKey(t)
+	s.wantRefusal(s.requestOf(liar, work(liar, 1, 64)), provider.CodeProofOfWork)
+	worker := newKey(t)
+	s.wantQuote(s.requestOf(worker, work(worker, bits, bits)))
+}
+
+// TestBuyerWorksForFreeJobs: the buyer does the work that the announcement asks
+// for, within reason.
+func TestBuyerWorksForFreeJobs(t *testing.T) {
+	w := newWorld(t)
+	w.serve(t, func(cfg *provider.Config) { cfg.Limits.FreePoW = 8 })
+	c := w.customer(t, nil)
+	place := func(bits int) (buyer.Purchase, error) {
+		return c.client.Place(w.ctx, buyer.Order{
+			Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: order(""), Mode: receipts.ModeFree,
+			Announced: &buyer.Listing{FreePoW: bits},
+		})
+	}
+	p, err := place(8)
+	check(t, err)
+	w.sold(t, c, w.follow(t, c, p.RequestID, nil), receipts.ModeFree)
+	if _, err := place(40); err == nil || !strings.Contains(err.Error(), "40 bits") {
+		t.Errorf("40 bits: %v", err)
+	}
+}
+
+// TestPauseAndDrain: no new job is taken while paused, and it is announced; open
+// jobs go on; a provider that drains ends with the last of them.
+func TestPauseAndDrain(t *testing.T) {
+	w := newWorld(t)
+	running, finish := make(chan struct{}), make(chan struct{})
+	w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+		close(running)
+		select {
+		case <-finish:
+		case <-ctx.Done():
+		}
+		return w.runner.good(nil)
+	}
+	var admission atomic.Value
+	admission.Store(provider.AdmissionOpen)
+	m, hangUp := w.dial(t, w.seller.key)
+	defer hangUp()
+	p, err := provider.New(provider.Config{
+		Signer: w.seller.key, Store: w.store, Wallet: w.seller.wallet, Market: providerMarket{m}, Runner: w.runner,
+		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
+		Offers:    []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: allModes, PerMinuteMsats: rateMsats}},
+		Images:    provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},
+		Admission: func() provider.Admission { return admission.Load().(provider.Admission) },
+	})
+	check(t, err)
+	served := make(chan error, 1)
+	go func() { served <- p.Serve(w.ctx) }()
+
+	c := w.customer(t, nil)
+	f := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil)
+	<-running
+	admission.Store(provider.AdmissionPaused)
+	late := w.request(t, c.key, order(""), nostr.Tag{"t", "late"})
+	check(t, c.market.Send(w.ctx, late))
+	w.refused(t, late.ID)
+	w.announcedAs(t, c, true, 0)
+	select {
+	case err := <-served:
+		t.Fatalf("a paused provider ended: %v", err)
+	default:
+	}
+	admission.Store(provider.AdmissionOpen)
+	w.announcedAs(t, c, false, 2)
+	admission.Store(provider.AdmissionDraining)
+	close(finish)
+	w.sold(t, c, f, receipts.ModeHold)
+	if err := <-served; !errors.Is(err, provider.ErrDrained) {
+		t.Errorf("drained: %v", err)
+	}
+	pending, err := w.store.PendingEvents(w.ctx, patience, 100)
+	if err != nil || len(pending) > 0 {
+		t.Errorf("%d events were not published, %v", len(pending), err)
+	}
+}
+
+// announcedAs waits until the latest announcement says so.
+func (w *world) announcedAs(t *testing.T, c *customer, paused bool, jobs int) {
+	t.Helper()
+	requirements.Covers(t, "OA-7.2")
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	err := c.market.Listen(ctx, nostr.Filters{{Kinds: []int{31990}, Authors: []string{w.seller.key.PublicKey()}}}, func() {}, func(ev nostr.Event) {
+		var a provider.Announcement
+		if json.Unmarshal([]byte(ev.Content), &a) == nil && a.Lightwork.Paused == paused && a.Capacity.MaxConcurrentJobs == jobs {
+			stop()
+		}
+	})
+	if w.ctx.Err() != nil {
+		t.Errorf("it was not announced: %v", err)
+	}
+}

@@ -1,0 +1,73 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// Errors of Debts.
+var (
+	// ErrCreditSpent: a job's quote uses more credit than its buyer has left.
+	ErrCreditSpent = errors.New("the buyer's credit is less than the quote uses")
+	// ErrRefundTaken: the refund invoice serves another debt.
+	ErrRefundTaken = errors.New("the refund invoice was named before")
+)
+
+// Credit is money owed to a buyer whose prepaid job failed: what came for it.
+type Credit struct {
+	RequestID string
+	Buyer     string
+	Msats     int64
+	RefundTo  string // BOLT11 or lud16 the request named, or ""
+	// Refund is the attempt to pay it back, recorded with the debt. Without one
+	// the debt lowers the price of the buyer's next jobs.
+	Refund *Refund
+}
+
+// Refund is the one payment of a debt over Lightning. From its record on the
+// buyer's credit is less by Msats, until the payment failed for good.
+type Refund struct {
+	RequestID     string
+	Buyer         string
+	BOLT11        string
+	PaymentHash   payments.Hash
+	Msats         int64
+	FeeLimitMsats int64
+	End           *RefundEnd // nil while the outcome is not known
+}
+
+// RefundEnd is how a refund's payment ended, for good.
+type RefundEnd struct {
+	State    payments.PaymentState // succeeded or failed
+	FeeMsats int64
+	Preimage payments.Preimage // succeeded only
+	Reason   string            // failed only
+	At       time.Time         // set by the store
+}
+
+// Debt is a credit with what became of it.
+type Debt struct {
+	Credit
+	At time.Time
+	// CreditMsats is what the buyer can use at this provider now, of all debts.
+	CreditMsats int64
+}
+
+// Debts is the part of a Store that keeps what is owed to buyers. A buyer's
+// credit is what came for failed prepaid jobs, less what was refunded or is
+// being refunded, less what quotes of jobs that have not failed were lowered by.
+// It is never below zero: AddJob and Close refuse what would make it so.
+type Debts interface {
+	// CreditOf is what the buyer's next quote may be lowered by.
+	CreditOf(ctx context.Context, buyer string) (msats int64, err error)
+	// OpenRefunds lists refunds whose outcome is not known, oldest first.
+	OpenRefunds(ctx context.Context) ([]Refund, error)
+	// EndRefund records the outcome. The same again is fine and queues nothing;
+	// another is ErrConflict.
+	EndRefund(ctx context.Context, requestID string, end RefundEnd, out ...OutEvent) error
+	// Debts lists what was ever owed, oldest first.
+	Debts(ctx context.Context) ([]Debt, error)
+}
