@@ -407,7 +407,11 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		return nil
 	}
 	if p.Cancel != nil {
-		return f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledUnpaid)
+		err := f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledUnpaid)
+		if errors.Is(err, ErrConflict) {
+			return nil // Cancel has closed it meanwhile
+		}
+		return err
 	}
 	if f.c.cfg.Wallet == nil {
 		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "payment required, and no wallet is configured")
