@@ -59,7 +59,8 @@ func signedDocuments() []signedDocument {
 func forgedFields() []scenario {
 	var all []scenario
 	for _, d := range signedDocuments() {
-		fields := decodeFields(d.of(d.base.make()))
+		honest := d.of(d.base.make())
+		fields := decodeFields(honest)
 		names := slices.Sorted(maps.Keys(fields))
 		for i, name := range names {
 			for _, forgery := range []struct {
@@ -84,7 +85,7 @@ func forgedFields() []scenario {
 				}},
 			} {
 				text := forgery.text()
-				if forgery.name == "swapped" && bytes.Equal(text, d.of(d.base.make())) {
+				if forgery.name == "swapped" && bytes.Equal(text, honest) {
 					continue // no neighbour has another value of its type
 				}
 				all = append(all, scenario{
@@ -220,21 +221,6 @@ func forgedOrder() []scenario {
 			name: "chain_gap", about: "the chain goes on two numbers after the receipt before",
 			recipe: recipe{receipt: func(r *receipts.Receipt) { r.Sequence = 4 }}, want: failed(receipts.ClaimChain),
 		},
-	}
-}
-
-// No forged field leaves every claim proved, whoever holds the keys.
-func TestForgedFields(t *testing.T) {
-	exits := map[int]int{}
-	for _, s := range forgedFields() {
-		report := receipts.Verify(s.recipe.make().bundle, s.allPins())
-		exits[report.ExitCode()]++
-		if code := report.ExitCode(); code != receipts.ExitFailed && code != receipts.ExitUnusable {
-			t.Errorf("%s: exit %d", s.name, code)
-		}
-	}
-	if exits[receipts.ExitFailed] == 0 || exits[receipts.ExitUnusable] == 0 {
-		t.Errorf("exit codes %v", exits)
 	}
 }
 

@@ -23,7 +23,7 @@ type scenario struct {
 	pins   func(*receipts.Pins)
 	want   states
 	// measured: there are too many of the kind to say for each which claims fail.
-	// TestForgedFields holds that some do, the vectors that they stay the same.
+	// TestVectorsAreCurrent holds that some do, and that they stay the same.
 	measured bool
 }
 
