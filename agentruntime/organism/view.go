@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"slices"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
@@ -38,6 +39,7 @@ func (o *Organism) Views() []View {
 			l, _ := o.Listener(name)
 			thinks = thinks || l.Agent != nil
 			for _, r := range l.routes() {
+				r.Peers = slices.DeleteFunc(slices.Clone(r.Peers), func(peer string) bool { return peer != ModelName && !slices.Contains(p.Listeners, peer) })
 				if !taken[r.Tag] { // the first that takes a tag gets it
 					v.Routes = append(v.Routes, r)
 				}

@@ -9,7 +9,6 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
 
-	"github.com/lightwork-market/lightwork/agentruntime/organism"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -27,6 +26,9 @@ type configCheckCmd struct {
 // Run reads the file as every other command does.
 func (c configCheckCmd) Run(s *streams, g *globals) error {
 	conf, err := loadConfig(g.Config)
+	if err == nil {
+		err = conf.checkOrganism()
+	}
 	if c.JSON {
 		out := map[string]any{"file": g.Config, "ok": err == nil}
 		if err != nil {
@@ -39,11 +41,6 @@ func (c configCheckCmd) Run(s *streams, g *globals) error {
 	}
 	if err != nil {
 		return err
-	}
-	if conf.Organism != "" {
-		if _, err := organism.Load(conf.organismFile()); err != nil {
-			return usage("", "%w", err)
-		}
 	}
 	fmt.Fprintf(s.out, "%s is fine\n  relays           %s\n  offers           %d\n  provider wallet  %s\n  buyer wallet     %s\n", g.Config,
 		strings.Join(conf.Relays, " "), len(conf.Provider.Offers), firstText(conf.Provider.Wallet.Backend, "none"), firstText(conf.Buyer.Wallet.Backend, "none"))

@@ -160,7 +160,7 @@ func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *
 	}
 	built, err := organism.Build(o, organismParts(agents, sup, s.k, c, log))
 	if err != nil {
-		return usage("lightwork tools list shows what the agents offer; a listener that thinks needs model.name", "%w", err)
+		return usage("lightwork agents list says why an agent does not run; lightwork config check what the configuration lacks", "%w", err)
 	}
 	router, err := routing.New(ctx, routing.Config{
 		Capabilities: built.Capabilities, Fillers: []routing.Filler{routing.Rules()}, Threshold: analysis.MatchThreshold,

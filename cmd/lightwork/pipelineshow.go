@@ -3,9 +3,12 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
 )
 
@@ -92,4 +95,56 @@ func (c *config) profiles() ([]organism.View, error) {
 		return nil, usage("docs/thinking-agents.md has the shape", "%w", err)
 	}
 	return append(views, o.Views()...), nil
+}
+
+// checkOrganism finds what the organism's file alone does not show: a listener
+// whose tool, or model, the configuration lacks.
+func (c *config) checkOrganism() error {
+	if c.Organism == "" {
+		return nil
+	}
+	o, err := organism.Load(c.organismFile())
+	if err != nil {
+		return usage("docs/thinking-agents.md has the shape", "%w", err)
+	}
+	slots, err := c.slots()
+	if err != nil {
+		return err
+	}
+	for _, l := range o.Listeners {
+		switch {
+		case l.Agent != nil && (c.endpoint() == nil || c.Model.Name == ""):
+			return usage("give the endpoint under model: base_url and name", "%s: listener %s thinks, and no model is configured", c.organismFile(), l.Name)
+		case l.Agent == nil && l.Handler != unfoldTool && !slices.Contains(slots, l.Handler):
+			return usage("under agents, name the agent's folder and the tool", "%s: listener %s: no agent of the configuration has %s", c.organismFile(), l.Name, l.Handler)
+		}
+	}
+	return nil
+}
+
+// slots are the tools that the configuration declares, as AGENT/TOOL.
+func (c *config) slots() (all []string, err error) {
+	installed, err := c.installed()
+	if err != nil {
+		return nil, err
+	}
+	builtIn, err := c.builtIn()
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range installed {
+		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
+		if err != nil {
+			return nil, usage("docs/agents.md says what the file must hold", "%s: %w", in.Dir, err)
+		}
+		for _, tool := range in.Tools {
+			all = append(all, m.ID+"/"+tool)
+		}
+	}
+	for _, spec := range builtIn {
+		for _, tool := range spec.Tools {
+			all = append(all, spec.ID+"/"+tool)
+		}
+	}
+	return all, nil
 }
