@@ -117,11 +117,13 @@ func (w *world) handler(t *testing.T, cfg Config) pipeline.Handler {
 	return h
 }
 
-func (w *world) Append(_ context.Context, e pipeline.Entry) error {
+func (w *world) Append(_ context.Context, entries ...pipeline.Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e.ID = uint64(len(w.entries) + 1)
-	w.entries = append(w.entries, e)
+	for _, e := range entries {
+		e.ID = uint64(len(w.entries) + 1)
+		w.entries = append(w.entries, e)
+	}
 	return nil
 }
 

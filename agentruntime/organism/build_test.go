@@ -24,10 +24,10 @@ type journal struct {
 	rejects []pipeline.Reject
 }
 
-func (j *journal) Append(_ context.Context, e pipeline.Entry) error {
+func (j *journal) Append(_ context.Context, entries ...pipeline.Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.entries = append(j.entries, e)
+	j.entries = append(j.entries, entries...)
 	return nil
 }
 

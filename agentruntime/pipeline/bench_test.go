@@ -12,8 +12,8 @@ import (
 
 type nowhere struct{}
 
-func (nowhere) Append(context.Context, Entry) error { return nil }
-func (nowhere) Reject(context.Context, Reject)      {}
+func (nowhere) Append(context.Context, ...Entry) error { return nil }
+func (nowhere) Reject(context.Context, Reject)         {}
 
 // benchPipeline bounces a small JSON message to and fro: each Submit is one
 // request and one reply, both validated.

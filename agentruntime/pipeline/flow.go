@@ -169,15 +169,14 @@ func (f *flow) deliver(ctx context.Context, m parcel) error {
 		return err
 	}
 	h := m.envelope.header
-	// Both entries come before the handler runs: a crash leaves no call that
-	// the journal does not know.
+	// Both entries come before the handler runs, in one step: a crash leaves no
+	// call that the journal does not know, and none that nobody made.
 	f.p.trace(StageJournal, h)
+	entries := make([]Entry, 0, 2)
 	if m.from.handler != "" {
-		if err := f.record(ctx, Inbound, m.from.handler, m.envelope); err != nil {
-			return err
-		}
+		entries = append(entries, f.entry(Inbound, m.from.handler, m.envelope))
 	}
-	if err := f.record(ctx, Outbound, handler.Name, m.envelope); err != nil {
+	if err := f.record(ctx, append(entries, f.entry(Outbound, handler.Name, m.envelope))...); err != nil {
 		return err
 	}
 	f.outcome.Hops++
@@ -308,7 +307,7 @@ func (f *flow) reply(ctx context.Context, handler string, to *caller, e Envelope
 		return &ResponseError{handler, e.header.Tag, errors.New("the sender has its answer already")}
 	}
 	f.p.trace(StageJournal, e.header)
-	if err := f.record(ctx, Inbound, handler, e); err != nil {
+	if err := f.record(ctx, f.entry(Inbound, handler, e)); err != nil {
 		return err
 	}
 	f.answered, f.answerErr, f.outcome.Reply = true, failure, e
@@ -356,8 +355,8 @@ func (f *flow) own(sender, tag string, payload []byte) (Envelope, error) {
 	}, payload, f.p.cfg.MaxPayload)
 }
 
-// record writes one journal entry. Without it the message goes no further.
-func (f *flow) record(ctx context.Context, d Direction, handler string, e Envelope) error {
+// entry is what the journal says of a message.
+func (f *flow) entry(d Direction, handler string, e Envelope) Entry {
 	entry := Entry{
 		Timestamp: f.p.cfg.Now().UTC(), Thread: f.thread.id, Profile: f.thread.table.profile, Direction: d, Handler: handler,
 		PayloadTag: e.header.Tag, PayloadHash: e.hash, Retention: f.thread.table.retention,
@@ -365,7 +364,12 @@ func (f *flow) record(ctx context.Context, d Direction, handler string, e Envelo
 	if keep := f.p.cfg.Keep; keep != nil && keep(e.header.Tag) {
 		entry.Content = string(e.Payload())
 	}
-	if err := f.p.cfg.Journal.Append(context.WithoutCancel(ctx), entry); err != nil {
+	return entry
+}
+
+// record writes to the journal. Without that the message goes no further.
+func (f *flow) record(ctx context.Context, entries ...Entry) error {
+	if err := f.p.cfg.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	return nil

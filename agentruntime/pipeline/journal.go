@@ -76,10 +76,11 @@ type Entry struct {
 	Content string
 }
 
-// Journal is where messages that pass are recorded. Append returns once the
-// entry is as durable as the journal makes it; on error the message stops.
+// Journal is where messages that pass are recorded. Append takes all the entries
+// or none, and returns once they are as durable as the journal makes them; on
+// error the message stops.
 type Journal interface {
-	Append(ctx context.Context, e Entry) error
+	Append(ctx context.Context, entries ...Entry) error
 }
 
 // RejectReason is why a message went no further.

@@ -21,14 +21,16 @@ type memory struct {
 	fail    error
 }
 
-func (m *memory) Append(_ context.Context, e Entry) error {
+func (m *memory) Append(_ context.Context, entries ...Entry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fail != nil {
 		return m.fail
 	}
-	e.ID = uint64(len(m.entries) + 1)
-	m.entries = append(m.entries, e)
+	for _, e := range entries {
+		e.ID = uint64(len(m.entries) + 1)
+		m.entries = append(m.entries, e)
+	}
 	return nil
 }
 

@@ -20,9 +20,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type journal struct{}
 
-func (journal) Append(context.Context, pipeline.Entry) error { return nil }
-func (journal) Reject(context.Context, pipeline.Reject)      {}
-func accepts(doc []byte) error                               { var v struct{ Path string }; return json.Unmarshal(doc, &v) }
+func (journal) Append(context.Context, ...pipeline.Entry) error { return nil }
+func (journal) Reject(context.Context, pipeline.Reject)         {}
+func accepts(doc []byte) error                                  { var v struct{ Path string }; return json.Unmarshal(doc, &v) }
 
 func vector(score float64) []float32 {
 	return []float32{float32(score), float32(sqrt(1 - score*score))}

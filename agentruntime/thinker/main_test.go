@@ -86,10 +86,10 @@ type world struct {
 	rejects []pipeline.Reject
 }
 
-func (w *world) Append(_ context.Context, e pipeline.Entry) error {
+func (w *world) Append(_ context.Context, entries ...pipeline.Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.entries = append(w.entries, e)
+	w.entries = append(w.entries, entries...)
 	return nil
 }
 

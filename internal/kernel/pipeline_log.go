@@ -29,37 +29,46 @@ func (k *Kernel) PipelineLog(profile string) *PipelineLog {
 	return &PipelineLog{k: k, profile: profile}
 }
 
-// Append records a message that passed, and the job its thread works for. It is
-// durable when Append returns. What a handler says confirms that it has what it
-// was sent before; a message that stays without an answer is confirmed when its
-// thread returns.
-func (l *PipelineLog) Append(ctx context.Context, e pipeline.Entry) error {
+// Append records messages that passed, and the job that their thread works for.
+// They are durable when Append returns, all or none. What a handler says confirms
+// that it has what it was sent before; a message that stays without an answer is
+// confirmed when its thread returns.
+func (l *PipelineLog) Append(ctx context.Context, entries ...pipeline.Entry) error {
+	return l.k.Update(ctx, func(tx *Tx) error {
+		for _, e := range entries {
+			if err := l.append(tx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (l *PipelineLog) append(tx *Tx, e pipeline.Entry) error {
 	r, err := RetentionOf(e.Retention)
 	if err != nil {
 		return err
 	}
-	return l.k.Update(ctx, func(tx *Tx) error {
-		if err := tx.EnsureThread(string(e.Thread), cmp.Or(e.Profile, l.profile)); err != nil {
-			return err
-		}
-		job, err := tx.jobOfThread(string(e.Thread))
-		if err != nil {
-			return err
-		}
-		entry := JournalEntry{
-			Thread: string(e.Thread), Direction: Direction(e.Direction), Handler: e.Handler, PayloadTag: e.PayloadTag,
-			PayloadHash: e.PayloadHash, Retention: r, RequestID: job,
-		}
-		if e.Content == "" {
-			_, err = tx.AppendJournal(entry)
-		} else {
-			_, err = tx.AppendJournalPayload(entry, []byte(e.Content))
-		}
-		if err == nil && r == PruneOnDelivery && e.Direction == pipeline.Inbound {
-			err = tx.confirmTo(string(e.Thread), e.Handler)
-		}
+	if err := tx.EnsureThread(string(e.Thread), cmp.Or(e.Profile, l.profile)); err != nil {
 		return err
-	})
+	}
+	job, err := tx.jobOfThread(string(e.Thread))
+	if err != nil {
+		return err
+	}
+	entry := JournalEntry{
+		Thread: string(e.Thread), Direction: Direction(e.Direction), Handler: e.Handler, PayloadTag: e.PayloadTag,
+		PayloadHash: e.PayloadHash, Retention: r, RequestID: job,
+	}
+	if e.Content == "" {
+		_, err = tx.AppendJournal(entry)
+	} else {
+		_, err = tx.AppendJournalPayload(entry, []byte(e.Content))
+	}
+	if err == nil && r == PruneOnDelivery && e.Direction == pipeline.Inbound {
+		err = tx.confirmTo(string(e.Thread), e.Handler)
+	}
+	return err
 }
 
 // jobOfThread finds the job that a thread, or one above it, was made for; "" if

@@ -46,9 +46,19 @@ func TestPipelineJournal(t *testing.T) {
 		"no thread":    {Direction: pipeline.Inbound, Handler: "h", PayloadTag: "t", PayloadHash: digest("p"), Retention: pipeline.Retention{Policy: pipeline.RetainForever}},
 		"no retention": {Thread: "root", Direction: pipeline.Inbound, Handler: "h", PayloadTag: "t", PayloadHash: digest("p")},
 	} {
-		if err := log.Append(t.Context(), e); err == nil {
+		good := pipeline.Entry{
+			Thread: "root.good", Direction: pipeline.Inbound, Handler: "h", PayloadTag: "t", PayloadHash: digest("p"),
+			Retention: pipeline.Retention{Policy: pipeline.RetainForever},
+		}
+		if err := log.Append(t.Context(), good, e); err == nil {
 			t.Errorf("%s: recorded", name)
 		}
+		k.view(t, func(tx *Tx) error {
+			if got, err := tx.Journal(JournalFilter{Thread: "root.good"}); len(got) != 0 || err != nil {
+				t.Errorf("%s: one of two was recorded: %v, %v", name, got, err)
+			}
+			return nil
+		})
 	}
 }
 
