@@ -219,6 +219,7 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 		c.unsubscribe(m.SubID)
 	case !allowed:
 		c.refuse(&m, "rate-limited: slow down")
+		return c.pause(ctx)
 	case m.Label == nip01.LabelEvent:
 		return c.publish(ctx, &m.Event)
 	case m.Label == nip01.LabelAuth:
@@ -229,6 +230,19 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 		return c.subscribe(ctx, m.SubID, m.Filters)
 	}
 	return nil
+}
+
+// overRate is how long a client that is over its rate is not read from: it may
+// send on as fast as it likes, but not have it parsed.
+const overRate = 100 * time.Millisecond
+
+func (c *client) pause(ctx context.Context) error {
+	select {
+	case <-time.After(overRate):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // refuse answers in the form that belongs to the message, or with a NOTICE

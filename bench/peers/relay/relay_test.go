@@ -52,7 +52,6 @@ func serve(name, dir string) error {
 		return err
 	}
 	fmt.Println(ln.Addr())
-	defer prof(name)()
 	return relays[name](ctx, ln, dir)
 }
 
