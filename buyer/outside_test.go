@@ -1,6 +1,7 @@
 package buyer_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay"
 )
 
 // bare is what a program that knows NIP-90 alone asks for.
@@ -219,3 +221,72 @@ func TestPaidWithoutReceiptEnds(t *testing.T) {
 }
 
 func quoteHash(offer nostr.Event) string { return hashing.Bytes([]byte(offer.Content)).String() }
+
+// TestOutsideGoesOn: a purchase that was interrupted after its payment takes the
+// answer at the next start, and pays nothing more.
+func TestOutsideGoesOn(t *testing.T) {
+	var first *cheat
+	answer := func(c *cheat, req nostr.Event) []nostr.Event {
+		first, c.pays = c, true
+		ask := c.asks(req, func(*bare) {})
+		if len(c.sent) == 0 {
+			return []nostr.Event{ask}
+		}
+		return []nostr.Event{ask, c.plain(req, "words")}
+	}
+	_, p, err := buy(t, answer, nil, func(pr buyer.Progress) {
+		if pr.What == "paid" {
+			first.stop()
+		}
+	}, asConfigured, buyer.Order{Outside: true})
+	if !errors.Is(err, context.Canceled) || p.State != buyer.StatePaid {
+		t.Fatalf("purchase %s (%s), %v", p.State, p.Reason, err)
+	}
+	again, err := buyer.New(buyer.Config{Signer: first.key, Store: first.store, Wallet: first, Market: first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err = again.Follow(t.Context(), p.RequestID, nil)
+	if err != nil || p.State != buyer.StateDone || string(p.Output) != "words" || len(first.sent) != 1 {
+		t.Errorf("purchase %s (%s), %v, paid %d times", p.State, p.Reason, err, len(first.sent))
+	}
+}
+
+// TestOutsideListing: what programs of other makes announce is listed, last, and
+// marked.
+func TestOutsideListing(t *testing.T) {
+	key, err := relay.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cheat{t: t, key: key}
+	announce := func(content string, tags ...nostr.Tag) nostr.Event {
+		other, err := relay.GenerateKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.event(other, 31990, append(nostr.Tags{{"d", "x"}, {"k", "5050"}}, tags...), content)
+	}
+	ours := `{"name":"ours","capabilities":{"supported_jobs":["oa.sandbox_run.v1"]},"pricing":{"sandbox_per_minute_msats":9000},` +
+		`"lightwork":{"modes":{"oa.sandbox_run.v1":["hold"]},"base_msats":{"oa.sandbox_run.v1":0}}}`
+	m := crowd{cheat: c, events: []nostr.Event{
+		announce(`{"name":"dvm","amount":"free","about":"writes"}`, nostr.Tag{"t", "oa.text_generation.v1"}, nostr.Tag{"t", "llm"}),
+		announce(""), announce("no JSON"), announce(`{"name":7,"amount":{"x":1}}`), announce(ours),
+	}}
+	client, err := buyer.New(buyer.Config{Signer: key, Store: noStore{}, Market: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.Discover(t.Context(), "", "")
+	if err != nil || len(list) != 5 || list[0].Name != "ours" || list[0].Outside {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, l := range list[1:] {
+		if !l.Outside || len(l.Modes) > 0 {
+			t.Errorf("%+v", l)
+		}
+		if l.Name == "dvm" && (l.Amount != "free" || len(l.Jobs) != 1) {
+			t.Errorf("%+v", l)
+		}
+	}
+}

@@ -47,6 +47,8 @@ type Market interface {
 	Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error)
 	// Publish offers the event to all relays and says what each answered.
 	Publish(ctx context.Context, ev nostr.Event) []Ack
+	// Bring offers the event to a relay that a buyer named, once.
+	Bring(ctx context.Context, url string, ev nostr.Event) Ack
 	// Relays are the relays an event is published to.
 	Relays() []string
 	// BlobURLs says where a blob of this digest (hex) will be found.

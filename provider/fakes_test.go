@@ -88,6 +88,11 @@ func (m *market) Upload(ctx context.Context, data []byte, mime string) error {
 // providerMarket is market with the provider's form of Publish.
 type providerMarket struct{ *market }
 
+func (m providerMarket) Bring(ctx context.Context, url string, ev nostr.Event) provider.Ack {
+	r := relay.NewCourier(relay.CourierConfig{AllowLoopback: true}).Publish(ctx, url, ev)
+	return provider.Ack{EventID: ev.ID, Relay: url, OK: r.OK, Message: r.Message}
+}
+
 func (m providerMarket) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 	var acks []provider.Ack
 	for _, r := range m.pool.PublishQuorum(ctx, ev, 1) {

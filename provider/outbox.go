@@ -22,10 +22,18 @@ type outbox struct {
 	// told is called with the request id when a relay's answers were recorded.
 	told func(requestID string)
 
+	// elsewhere names further relays that the buyer of a request reads. They are
+	// offered its events once: no stranger makes us knock at a door for days.
+	elsewhere func(requestID string) []string
+
 	fresh chan OutEvent
 	brief chan func(context.Context) (nostrEvent, error)
 	// unsigned wait for a remote signer.
 	unsigned chan unsigned
+
+	couriers sync.WaitGroup
+	errands  chan struct{} // one place for each courier on its way
+	brought  *recent       // event ids with the relay they were brought to
 
 	mu       sync.Mutex
 	inflight map[string]bool // by event id
@@ -45,6 +53,8 @@ func newOutbox(s Store, m Market, signer Signer, log *slog.Logger, before func(c
 		store: s, market: m, signer: signer, log: log, before: before, told: told,
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
 		unsigned: make(chan unsigned, 4*outboxBatch), inflight: map[string]bool{},
+		errands: make(chan struct{}, 16), brought: newRecent(16 << 10),
+		elsewhere: func(string) []string { return nil },
 	}
 }
 
@@ -73,7 +83,7 @@ func (o *outbox) serve(ctx context.Context) error {
 	workers.SetLimit(outboxWorkers)
 	signers := new(errgroup.Group)
 	o.serveUnsigned(ctx, signers)
-	defer func() { _, _ = workers.Wait(), signers.Wait() }()
+	defer func() { _, _ = workers.Wait(), signers.Wait(); o.couriers.Wait() }()
 	workers.Go(func() error { o.serveBrief(ctx); return nil })
 	tick := time.NewTicker(outboxRetry)
 	defer tick.Stop()
@@ -171,6 +181,9 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
 			return
 		}
 	}
+	if out.RequestID != "" {
+		o.bring(ctx, out.RequestID, ev)
+	}
 	acks := o.market.Publish(ctx, ev)
 	if ctx.Err() != nil {
 		return
@@ -186,5 +199,25 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
 	}
 	if out.RequestID != "" {
 		o.told(out.RequestID)
+	}
+}
+
+// bring takes an event to the buyer's own relays, beside its way to ours.
+func (o *outbox) bring(ctx context.Context, requestID string, ev nostrEvent) {
+	for _, url := range o.elsewhere(requestID) {
+		if !o.brought.add(ev.ID + url) {
+			continue
+		}
+		select {
+		case o.errands <- struct{}{}:
+		default:
+			return // too many are on their way: ours have it
+		}
+		o.couriers.Go(func() {
+			defer func() { <-o.errands }()
+			if a := o.market.Bring(ctx, url, ev); !a.OK && ctx.Err() == nil {
+				o.log.Info("the buyer's relay did not take event", "relay", url, "event", ev.ID, "message", a.Message)
+			}
+		})
 	}
 }

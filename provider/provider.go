@@ -40,6 +40,7 @@ type Provider struct {
 	uploading chan struct{}
 	refusals  *refusals
 	outbox    *outbox
+	elsewhere *elsewhere
 	slots     chan struct{} // one per job that may run at once
 	intakes   *errgroup.Group
 	jobs      sync.WaitGroup
@@ -91,11 +92,13 @@ func New(cfg Config) (*Provider, error) {
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), reannounce: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, wakes: map[string]*jobSignal{},
 	}
+	p.elsewhere = newElsewhere()
 	p.refusals = newRefusals(p.limits.RefusalsPerMin)
 	p.uploading = make(chan struct{}, uploadsAtOnce)
 	p.slots = make(chan struct{}, p.limits.Concurrent)
 	p.intakes.SetLimit(intakeWorkers)
 	p.outbox = newOutbox(cfg.Store, cfg.Market, cfg.Signer, p.log, p.uploadFirst, p.wake)
+	p.outbox.elsewhere = p.elsewhere.of
 	return p, nil
 }
 
@@ -176,6 +179,9 @@ func (p *Provider) resume(ctx context.Context) error {
 			return fmt.Errorf("read open job %s: %w", id, err)
 		}
 		p.load.resume(job)
+		if view, err := p.asked(ctx, job); err == nil {
+			p.elsewhere.note(view, p.cfg.Market.Relays())
+		}
 		p.log.Info("resuming", "request", id, "state", job.State)
 		p.launch(id)
 	}

@@ -25,6 +25,8 @@ type market struct {
 	client *relay.BlobClient
 	signer relay.Signer
 	quorum int
+	// courier goes to relays that others name.
+	courier *relay.Courier
 }
 
 var (
@@ -39,7 +41,8 @@ func newMarket(c *config, signer relay.Signer, log *slog.Logger) (*market, error
 	}
 	return &market{
 		pool: pool, urls: c.Relays, blobs: c.blobServers(), signer: signer, quorum: 1,
-		client: relay.NewBlobClient(relay.BlobConfig{AllowLoopback: c.localBlobs()}),
+		courier: relay.NewCourier(relay.CourierConfig{AllowLoopback: c.localBlobs()}),
+		client:  relay.NewBlobClient(relay.BlobConfig{AllowLoopback: c.localBlobs()}),
 	}, nil
 }
 
@@ -171,4 +174,14 @@ func (m providerMarket) Publish(ctx context.Context, ev nostr.Event) []provider.
 		acks = append(acks, a)
 	}
 	return acks
+}
+
+// Bring implements provider.Market.
+func (m providerMarket) Bring(ctx context.Context, url string, ev nostr.Event) provider.Ack {
+	r := m.courier.Publish(ctx, url, ev)
+	a := provider.Ack{EventID: ev.ID, Relay: url, OK: r.OK, Message: r.Message, At: time.Now().UTC()}
+	if r.Err != nil {
+		a.Message = r.Err.Error()
+	}
+	return a
 }
