@@ -204,13 +204,15 @@ func (p *Provider) settled(ctx context.Context, job Job, sig *jobSignal, pay Pay
 		}
 		return ctx.Err() // look again: it may be here
 	}
-	select {
-	case <-p.remembered:
-	case <-ctx.Done():
-		return ctx.Err()
+	delivered, err := p.known(ctx, job)
+	if err != nil {
+		return err
+	}
+	if delivered {
+		return p.closeDelivered(ctx, job)
 	}
 	var out []OutEvent
-	err := p.cfg.Store.Settle(ctx, job.RequestID, pay, func(is Issue) (Issued, error) {
+	err = p.cfg.Store.Settle(ctx, job.RequestID, pay, func(is Issue) (Issued, error) {
 		issued, err := p.issue(ctx, job, is)
 		out = issued.Out
 		return issued, err

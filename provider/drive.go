@@ -154,6 +154,9 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 	if err != nil {
 		return err
 	}
+	if reason.Code == CodeRestored {
+		return p.closeDelivered(ctx, job)
+	}
 	if reason.Code != "" {
 		return p.giveBack(ctx, job, StateFailed, reason)
 	}
@@ -162,6 +165,9 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 	}
 	wait, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
+	if delivered, err := p.known(wait, job); err == nil && delivered {
+		return p.closeDelivered(ctx, job)
+	}
 	select {
 	case <-sig.cancel: // before a slot that is free too
 		return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before the run"})
@@ -199,6 +205,9 @@ func (p *Provider) deadline(ctx context.Context, job Job) (time.Time, Reason, er
 	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
 	if err != nil {
 		return time.Time{}, Reason{}, fmt.Errorf("look up held invoice: %w", err)
+	}
+	if inv.State == payments.InvoiceSettled {
+		return time.Time{}, Reason{Code: CodeRestored}, nil
 	}
 	if inv.State != payments.InvoiceHeld {
 		return time.Time{}, Reason{CodePaymentLost, "the held payment is " + string(inv.State)}, nil

@@ -66,14 +66,10 @@ func (p *Provider) recall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, ev := range signed { // those of hidden jobs are hidden
-		if t := ev.Tags.Find("p"); t != nil && ev.PubKey == p.key && isHidden(ev) {
-			if inner, err := p.inside(ctx, t[1], ev.Content); err == nil {
-				signed[i] = inner
-			}
-		}
+	if err := p.witness(ctx); err != nil {
+		return err
 	}
-	if err := p.adopt(ctx, signed); err != nil {
+	if err := p.adopt(ctx, p.shown(ctx, signed)); err != nil {
 		return err
 	}
 	for _, ev := range answered {
@@ -82,6 +78,18 @@ func (p *Provider) recall(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// shown returns our receipts with those of hidden jobs opened.
+func (p *Provider) shown(ctx context.Context, signed []nostr.Event) []nostr.Event {
+	for i, ev := range signed {
+		if t := ev.Tags.Find("p"); t != nil && ev.PubKey == p.key && isHidden(ev) {
+			if inner, err := p.inside(ctx, t[1], ev.Content); err == nil {
+				signed[i] = inner
+			}
+		}
+	}
+	return signed
 }
 
 // adopt continues the chain behind the highest of our receipts.

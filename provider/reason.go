@@ -36,6 +36,7 @@ const (
 	CodeExpectationNotMet     Code = "expectation_not_met"
 	CodeNodeRestart           Code = "node_restart"
 	CodeUnpaid                Code = "unpaid"
+	CodeRestored              Code = "restored"
 	CodeInternal              Code = "internal"
 )
 

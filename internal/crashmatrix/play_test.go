@@ -181,6 +181,7 @@ func (w *world) finish(t *testing.T, buying *process) {
 	}
 	exit := new(exec.ExitError)
 	if errors.As(buying.err, &exit) && (!exit.Exited() || exit.ExitCode() == exitOpen) {
-		w.resume(t)
+		p, _ := w.purchase(t)
+		w.resume(t, p.RequestID)
 	}
 }

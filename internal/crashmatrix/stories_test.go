@@ -4,6 +4,7 @@ package crashmatrix
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -157,8 +158,10 @@ func twoBuyers() []cell {
 		defer restore()
 		var first *process
 		began := make(chan struct{})
+		var paying buyer.Purchase
 		struck := w.trap.arm([]step{{at: "buyer asks SendPaymentV2"}}, func() verdict {
 			<-began
+			paying, _ = w.purchase(t)
 			second := w.buy(t, "--cmd", "echo second")
 			<-second.done // one database, one process
 			if second.err == nil || !strings.Contains(second.tail(), "another process") {
@@ -176,7 +179,7 @@ func twoBuyers() []cell {
 			t.Errorf("a second payment beyond the budget: %v\n%s", second.err, second.tail())
 		}
 		w.ledger(t)
-		w.resume(t)
+		w.resume(t, paying.RequestID)
 		after := w.read(t)
 		if cost := before.buyerMsats - after.buyerMsats; cost != priceMsats || after.spentMsats-spent != cost {
 			t.Errorf("the channel lost %d msats, the budget %d, for one job of %d", cost, after.spentMsats-spent, priceMsats)
@@ -195,7 +198,7 @@ func otherInvoice() []cell {
 		buying := w.buy(t, "--payee", w.Bob.PubKey(), "--cmd", "echo done")
 		<-buying.done
 		p := w.nothing(t, before)
-		if buying.err == nil || p.Attempt != nil || !strings.Contains(p.Reason, "payee") {
+		if buying.err == nil || p.Attempt != nil || !strings.Contains(p.Reason, "not the pinned") {
 			t.Errorf("%v, reason %q, attempt %+v", buying.err, p.Reason, p.Attempt)
 		}
 	}}}
@@ -219,13 +222,27 @@ func paidNoResult() []cell {
 		buying.kill()
 		dir := filepath.Join(t.TempDir(), "dispute")
 		out, err := w.as(customer, "buyer", "dispute", p.RequestID, "--out", dir).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "no_result") {
-			t.Errorf("dispute: %v\n%s", err, out)
+		if err != nil || !holds(t, dir, p.Payment.Preimage.String()) || !holds(t, dir, p.BOLT11) {
+			t.Errorf("the dispute does not show the payment: %v\n%s", err, out)
 		}
 		w.sell(t)
-		w.resume(t)
+		w.resume(t, p.RequestID)
 		w.once(t, before)
 	}}}
+}
+
+// holds reports whether a file in the folder has the text.
+func holds(t *testing.T, dir, text string) (found bool) {
+	t.Helper()
+	check(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		found = found || strings.Contains(string(content), text)
+		return err
+	}))
+	return found
 }
 
 // stuck kills the payer's lnd in the moment in which it begins to pay. What had
@@ -292,7 +309,9 @@ func backupOfPaid(t *testing.T, w *world) {
 	if again.RequestID != job.RequestID {
 		t.Fatalf("job %s, not %s", again.RequestID, job.RequestID)
 	}
-	t.Logf("restored, the job is %s (%s)", again.State, again.Reason)
+	if again.State != provider.StateFailed || again.Reason.Code != provider.CodeRestored {
+		t.Errorf("restored, the job is %s (%s)", again.State, again.Reason)
+	}
 	p, _ := w.purchase(t)
 	w.saidOnce(t, p, 0, "6050", "7002")
 	w.inside(t, seller, func(k *kernel.Kernel) {

@@ -237,12 +237,11 @@ func (w *world) buy(t *testing.T, args ...string) *process {
 	return w.begin(t, cmd, customer)
 }
 
-// resume goes on with the newest purchase until it has ended.
-func (w *world) resume(t *testing.T) {
+// resume goes on with a purchase until it has ended.
+func (w *world) resume(t *testing.T, requestID string) {
 	t.Helper()
-	p, _ := w.purchase(t)
 	w.await(t, "the purchase ends", func() bool {
-		cmd := w.as(customer, "buyer", "resume", p.RequestID)
+		cmd := w.as(customer, "buyer", "resume", requestID)
 		p := w.begin(t, cmd, customer)
 		<-p.done
 		exit := new(exec.ExitError)
