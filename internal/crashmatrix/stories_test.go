@@ -115,6 +115,39 @@ func nearTheCLTV() []cell {
 	})
 }
 
+// pastTheCLTV leaves the payee's lnd dead until the payer's has closed the
+// channel and taken the payment back on the chain: the last cell, therefore.
+func pastTheCLTV() []cell {
+	return []cell{{point: "P14b", what: "lnd down past the CLTV, channel closed", way: killLND, whole: func(t *testing.T, w *world) {
+		before := w.read(t)
+		struck := w.trap.arm([]step{{at: "provider asks SettleInvoice"}}, func() verdict {
+			w.Alice.Kill()
+			return drop
+		})
+		buying := w.buy(t, "--cmd", "echo done")
+		w.until(t, struck, buying)
+		w.broken = true
+		w.await(t, "the payment is back", func() bool {
+			check(t, w.Mine(w.ctx, 10))
+			select {
+			case <-buying.done:
+				return true
+			case <-time.After(time.Second):
+				return false
+			}
+		})
+		check(t, w.Alice.Start(w.ctx))
+		if job := w.sold(t); job.State != provider.StateFailed || job.Reason.Code != provider.CodePaymentLost {
+			t.Errorf("job %s (%s)", job.State, job.Reason)
+		}
+		p, _ := w.purchase(t)
+		spent, reserved := w.ledger(t)
+		if p.State != buyer.StateFailed || w.receiptsOf(t, p.RequestID) != 0 || spent != before.spentMsats || reserved != before.reservedMsats {
+			t.Errorf("purchase %s (%s), %d msats spent, %d reserved, before %+v", p.State, p.Reason, spent, reserved, before)
+		}
+	}}}
+}
+
 // cancelReplyLost gives a held payment back: the commands end otherwise than
 // the request wants.
 func cancelReplyLost() []cell {

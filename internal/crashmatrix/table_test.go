@@ -68,6 +68,7 @@ func table() []cell {
 		otherInvoice(),
 		paidNoResult(),
 		stuck(),
+		pastTheCLTV(),
 	} {
 		cells = append(cells, row...)
 	}
