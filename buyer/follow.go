@@ -658,7 +658,7 @@ func (f *follower) silence(ctx context.Context) error {
 		// Only the wallet can end this: a wallet that takes the payment for in
 		// flight may be right.
 		f.say("wallet", "in_flight", p.Attempt.AmountMsats, p.Attempt.PaymentHash.String(),
-			"still, and no word from the provider; the budget stays reserved until the wallet says how it ended")
+			f.stillPaying(ctx, p.Attempt.PaymentHash))
 	case p.Outside && here && quiet > f.c.cfg.ReceiptTimeout:
 		f.ended = true // it has had its time
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:

@@ -20,6 +20,9 @@ const payTimeout = time.Minute
 // payment came back: the two travel on different roads.
 const wordGrace = 2 * time.Second
 
+// askAgain bounds a question to the wallet that is asked for people only.
+const askAgain = 5 * time.Second
+
 // pay sees the one payment of the purchase through in a goroutine of its own
 // and reports its terminal state. It may be called again after a restart: the
 // same invoice is never paid twice, and a state that is not known is asked for
@@ -96,6 +99,17 @@ func (c *Client) afterRefusal(ctx context.Context, p Purchase, refusal error) (p
 		return payments.Payment{}, err
 	}
 	return pay, nil
+}
+
+// stillPaying is what there is to say of a payment that does not end.
+func (f *follower) stillPaying(ctx context.Context, hash payments.Hash) string {
+	ctx, cancel := context.WithTimeout(ctx, askAgain)
+	defer cancel()
+	text := "still, and no word from the provider; the budget stays reserved until the wallet says how it ended"
+	if pay, err := f.c.cfg.Wallet.LookupPayment(ctx, hash); err == nil && pay.Warning != "" {
+		text += "; " + pay.Warning
+	}
+	return text
 }
 
 // payment records how the payment ended.

@@ -132,7 +132,8 @@ func (s PaymentState) Terminal() bool { return s == PaymentSucceeded || s == Pay
 
 // Payment is an outgoing payment of the wallet. Preimage is set once it
 // succeeded, FailureReason once it failed (plain text, for people). FeeMsats
-// is the fee paid, or reserved while in flight.
+// is the fee paid, or reserved while in flight. Warning tells people why one in
+// flight may never end, where the backend can see that; it changes nothing.
 type Payment struct {
 	Hash          Hash         `json:"hash"`
 	State         PaymentState `json:"state"`
@@ -140,6 +141,7 @@ type Payment struct {
 	FeeMsats      int64        `json:"fee_msats"`
 	Preimage      Preimage     `json:"preimage,omitzero"`
 	FailureReason string       `json:"failure_reason,omitempty"`
+	Warning       string       `json:"warning,omitempty"`
 }
 
 // Pay says what SendPayment is to pay. AmountMsats must equal the invoice's

@@ -26,7 +26,7 @@ func (n *lndNode) walletHints(t *testing.T, network *devnet.Network) {
 	if err := network.Bob.BakeMacaroon(t.Context(), macaroon, []string{"/lnrpc.Lightning/GetInfo"}); err != nil {
 		t.Fatal(err)
 	}
-	n.told(t, "lncli bakemacaroon --save_to buyer.macaroon uri:/lnrpc.Lightning/GetInfo uri:/lnrpc.Lightning/ChannelBalance uri:/routerrpc.Router/SendPaymentV2", "wallet", "status")
+	n.told(t, "lncli bakemacaroon --save_to buyer.macaroon uri:/lnrpc.Lightning/GetInfo uri:/lnrpc.Lightning/ChannelBalance uri:/lnrpc.Lightning/ListChannels uri:/routerrpc.Router/SendPaymentV2", "wallet", "status")
 	if err := os.WriteFile(macaroon, good, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,7 @@ type fakeLND struct {
 	info     *lnrpc.GetInfoResponse
 	invoices map[payments.Hash]*lnrpc.Invoice
 	updates  map[payments.Hash][]*lnrpc.Payment // what a track or send stream tells
+	channels []*lnrpc.Channel
 	sent     []*routerrpc.SendPaymentRequest
 
 	// refuse is asked before every RPC; an error is the answer.
@@ -186,6 +187,10 @@ func (f *fakeLND) ChannelBalance(context.Context, *lnrpc.ChannelBalanceRequest) 
 		UnsettledLocalBalance:  &lnrpc.Amount{Msat: 11}, // coming in
 		UnsettledRemoteBalance: &lnrpc.Amount{Msat: 22}, // going out
 	}, nil
+}
+
+func (f *fakeLND) ListChannels(context.Context, *lnrpc.ListChannelsRequest) (*lnrpc.ListChannelsResponse, error) {
+	return &lnrpc.ListChannelsResponse{Channels: f.channels}, nil
 }
 
 func (f *fakeLND) add(inv *lnrpc.Invoice) (string, error) {

@@ -35,7 +35,7 @@ func testPay(t *testing.T) payments.Pay {
 func update(t *testing.T, state lnrpc.Payment_PaymentStatus) *lnrpc.Payment {
 	p := &lnrpc.Payment{
 		PaymentHash: testHash.String(), PaymentRequest: testPay(t).BOLT11,
-		ValueMsat: 5_000, FeeMsat: 3, Status: state,
+		CreationTimeNs: time.Now().UnixNano(), ValueMsat: 5_000, FeeMsat: 3, Status: state,
 	}
 	switch state {
 	case succeeded:

@@ -6,6 +6,7 @@ import "slices"
 const (
 	rpcGetInfo         = "/lnrpc.Lightning/GetInfo"
 	rpcChannelBalance  = "/lnrpc.Lightning/ChannelBalance"
+	rpcListChannels    = "/lnrpc.Lightning/ListChannels"
 	rpcAddInvoice      = "/lnrpc.Lightning/AddInvoice"
 	rpcLookupInvoice   = "/lnrpc.Lightning/LookupInvoice"
 	rpcListInvoices    = "/lnrpc.Lightning/ListInvoices"
@@ -52,5 +53,5 @@ var (
 		rpcAddInvoice, rpcLookupInvoice, rpcListInvoices, rpcSubscribe, rpcHTLCResolution,
 		rpcAddHoldInvoice, rpcSettleInvoice, rpcCancelInvoice, rpcSubscribeSingle,
 	}
-	payerURIs = [...]string{rpcGetInfo, rpcChannelBalance, rpcSendPayment, rpcTrackPayment}
+	payerURIs = [...]string{rpcGetInfo, rpcChannelBalance, rpcListChannels, rpcSendPayment, rpcTrackPayment}
 )

@@ -19,7 +19,11 @@ func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (payment
 	if err != nil {
 		return payments.Payment{}, unknownUnlessAnswered(err)
 	}
-	return payment(raw, hash)
+	p, err := payment(raw, hash)
+	if err == nil {
+		p.Warning = w.warning(ctx, raw, hash)
+	}
+	return p, err
 }
 
 // TrackPayment waits until the payment succeeded or failed. It outlives

@@ -1,0 +1,57 @@
+package lnd
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lightningnetwork/lnd/lnrpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// TestWarning (B5): a payment that lnd calls in flight and no channel holds is
+// told of, and stays in flight.
+func TestWarning(t *testing.T) {
+	old, young := time.Now().Add(-time.Hour).UnixNano(), time.Now().UnixNano()
+	held := &lnrpc.HTLC{HashLock: testHash[:]}
+	other := &lnrpc.HTLC{HashLock: make([]byte, 32)}
+	incoming := &lnrpc.HTLC{HashLock: testHash[:], Incoming: true}
+	tests := []struct {
+		name    string
+		state   *lnrpc.Payment
+		created int64
+		htlcs   []*lnrpc.HTLC
+		refuse  error
+		want    string
+	}{
+		{"held by a channel", update(t, inFlight), old, []*lnrpc.HTLC{other, held}, nil, ""},
+		{"in no channel", update(t, inFlight), old, []*lnrpc.HTLC{other, incoming}, nil, lostByLND},
+		{"never begun", update(t, initiated), old, nil, nil, lostByLND},
+		{"young", update(t, inFlight), young, nil, nil, ""},
+		{"over", update(t, succeeded), old, nil, nil, ""},
+		{"not permitted to look", update(t, inFlight), old, nil, status.Error(codes.Unknown, "permission denied"), ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			fake := &fakeLND{channels: []*lnrpc.Channel{{}, {PendingHtlcs: test.htlcs}}}
+			fake.refuse = func(rpc string) error {
+				if rpc == rpcListChannels {
+					return test.refuse
+				}
+				return nil
+			}
+			w := fake.start(t, Config{})
+			test.state.CreationTimeNs = test.created
+			fake.tell(testHash, test.state)
+			p, err := w.LookupPayment(t.Context(), testHash)
+			if err != nil || p.Warning != test.want {
+				t.Errorf("got %q, %v; want %q", p.Warning, err, test.want)
+			}
+			if test.want != "" && p.State != payments.PaymentInFlight {
+				t.Errorf("the payment is %s", p.State)
+			}
+		})
+	}
+}
