@@ -63,31 +63,53 @@ func (w *world) inside(t *testing.T, role string, do func(*kernel.Kernel)) {
 }
 
 // ledger checks that the budget adds up right now: what is reserved is what
-// open payments may cost, what is spent is what the others did.
+// open payments may cost, what is spent is what the others did. The buyer may
+// be at work: what it changed while we looked is looked at again.
 func (w *world) ledger(t *testing.T) (spent, reserved int64) {
 	t.Helper()
 	w.inside(t, customer, func(k *kernel.Kernel) {
-		check(t, k.View(w.ctx, func(tx *kernel.Tx) error {
-			return tx.QueryRow("SELECT coalesce(sum(spent_msats), 0), coalesce(sum(reserved_msats), 0) FROM ledger").Scan(&spent, &reserved)
-		}))
-		all, err := k.BuyerStore().Purchases(w.ctx, 0)
-		check(t, err)
-		var paid, open int64
-		for _, p := range all {
-			p, err := k.BuyerStore().Purchase(w.ctx, p.RequestID)
-			check(t, err)
-			switch {
-			case p.Payment != nil && p.Payment.State == payments.PaymentSucceeded:
-				paid += p.Payment.AmountMsats + p.Payment.FeeMsats
-			case p.State == buyer.StatePaying:
-				open += p.Attempt.AmountMsats + p.Attempt.FeeLimitMsats
+		for {
+			rows, spentNow, reservedNow := w.sums(t, k)
+			paid, open := w.owed(t, k)
+			again, _, _ := w.sums(t, k)
+			if rows != again {
+				continue
 			}
-		}
-		if paid != spent || open != reserved || spent+reserved > dayMsats {
-			t.Errorf("the ledger has %d msats spent and %d reserved, the purchases %d and %d", spent, reserved, paid, open)
+			spent, reserved = spentNow, reservedNow
+			if paid != spent || open != reserved || spent+reserved > dayMsats {
+				t.Errorf("the ledger has %d msats spent and %d reserved, the purchases %d and %d", spent, reserved, paid, open)
+			}
+			return
 		}
 	})
 	return spent, reserved
+}
+
+// sums adds the ledger up.
+func (w *world) sums(t *testing.T, k *kernel.Kernel) (rows, spent, reserved int64) {
+	t.Helper()
+	check(t, k.View(w.ctx, func(tx *kernel.Tx) error {
+		return tx.QueryRow("SELECT count(*), coalesce(sum(spent_msats), 0), coalesce(sum(reserved_msats), 0) FROM ledger").Scan(&rows, &spent, &reserved)
+	}))
+	return rows, spent, reserved
+}
+
+// owed adds the purchases up.
+func (w *world) owed(t *testing.T, k *kernel.Kernel) (paid, open int64) {
+	t.Helper()
+	all, err := k.BuyerStore().Purchases(w.ctx, 0)
+	check(t, err)
+	for _, p := range all {
+		p, err := k.BuyerStore().Purchase(w.ctx, p.RequestID)
+		check(t, err)
+		switch {
+		case p.Payment != nil && p.Payment.State == payments.PaymentSucceeded:
+			paid += p.Payment.AmountMsats + p.Payment.FeeMsats
+		case p.State == buyer.StatePaying:
+			open += p.Attempt.AmountMsats + p.Attempt.FeeLimitMsats
+		}
+	}
+	return paid, open
 }
 
 // sold waits until the provider's newest job has ended, and reads it.
