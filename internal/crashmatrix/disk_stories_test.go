@@ -47,10 +47,10 @@ func backupOfPaid(t *testing.T, w *world) {
 	p, _ := w.purchase(t)
 	w.saidOnce(t, p, 0, "6050", "7002")
 	w.inside(t, seller, func(k *kernel.Kernel) {
-		credits, err := k.ProviderStore("").Credits(w.ctx)
+		debts, err := k.ProviderStore("").Debts(w.ctx)
 		check(t, err)
-		if len(credits) != 0 {
-			t.Errorf("the provider owes %+v for a job that it delivered", credits)
+		if len(debts) != 0 {
+			t.Errorf("the provider owes %+v for a job that it delivered", debts)
 		}
 	})
 	after := w.read(t)
