@@ -37,6 +37,7 @@ type cli struct {
 	Receipts receiptsCmd `cmd:"" help:"List, show, verify and export receipts."`
 	Replay   replayCmd   `cmd:"" help:"Show, verify and export trajectories."`
 	Schemas  schemasCmd  `cmd:"" help:"List and show job types."`
+	Keys     keysCmd     `cmd:"" help:"Show, import and lock the keys; have a remote signer keep them."`
 	Wallet   walletCmd   `cmd:"" help:"Look at the wallet; serve play money."`
 	Backup   backupCmd   `cmd:"" help:"Copy a database while it is in use, and check the copy."`
 	Restore  restoreCmd  `cmd:"" help:"Put a backup in the place of a database that is not in use."`

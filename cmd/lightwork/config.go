@@ -53,6 +53,9 @@ type identityConfig struct {
 	ProviderKeyFile string `yaml:"provider_key_file"`
 	BuyerKeyFile    string `yaml:"buyer_key_file"`
 	RootSecretFile  string `yaml:"root_secret_file"`
+	// Of key files that lightwork keys lock has locked.
+	ProviderPassphraseFile string `yaml:"provider_passphrase_file"`
+	BuyerPassphraseFile    string `yaml:"buyer_passphrase_file"`
 }
 
 type walletConfig struct {

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"github.com/lightwork-market/lightwork/relay"
 )
 
 const (
@@ -91,19 +89,19 @@ func checkKeys(c *config) []finding {
 	const fix = "lightwork init makes a file that is missing; chmod 600 keeps one yours"
 	var all []finding
 	known := map[string]string{}
-	for _, k := range []struct{ name, file string }{
-		{"provider key", c.Identity.ProviderKeyFile}, {"buyer key", c.Identity.BuyerKeyFile},
+	for _, k := range []struct{ name, role string }{
+		{"provider key", "provider"}, {"buyer key", "buyer"},
 	} {
-		key, err := relay.LoadKey(c.path(k.file))
+		key, err := c.readKey(k.role)
 		if err != nil {
 			all = append(all, finding{k.name, "fail", err.Error(), fix})
 			continue
 		}
-		f := finding{k.name, "ok", key.PublicKey(), ""}
-		if other := known[key.PublicKey()]; other != "" {
+		f := finding{k.name, "ok", firstText(key.public, "locked") + " (" + key.kept + ")", ""}
+		if other := known[key.public]; other != "" && key.public != "" {
 			f = finding{k.name, "warn", "the same as the " + other, "use two keys: with one, a receipt shows a deal with yourself"}
 		}
-		known[key.PublicKey()] = k.name
+		known[key.public] = k.name
 		all = append(all, f)
 	}
 	if _, err := rootSecret(c.path(c.Identity.RootSecretFile)); err != nil {

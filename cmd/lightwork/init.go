@@ -24,6 +24,7 @@ type initCmd struct {
 	Relay          string `help:"The relay to use." default:"ws://127.0.0.1:7447" placeholder:"URL"`
 	Name           string `help:"What the provider calls itself." default:"a lightwork provider"`
 	PerMinuteMsats int64  `name:"per-minute-msats" help:"The price of a minute in the sandbox." default:"20000"`
+	Key            string `help:"File with the Nostr key of the one role (nsec, hex or ncryptsec); left out, a new one is made." placeholder:"FILE"`
 	Force          bool   `help:"Replace an existing lightwork.yaml; a copy stays as lightwork.yaml.old. Keys are never replaced."`
 }
 
@@ -41,6 +42,12 @@ func (c initCmd) Run(_ context.Context, s *streams) error {
 	}
 	if c.Role == "provider" {
 		set.BuyerWallet = "none"
+	}
+	if c.Key != "" {
+		if c.Role == "both" {
+			return usage("--role provider or --role buyer; lightwork keys import takes the other's", "--key is for one role")
+		}
+		set.Keys = map[string]string{c.Role: fromHome(c.Key)}
 	}
 	file := filepath.Join(c.Dir, defaultConfig)
 	made, err := writeSetup(c.Dir, set)
@@ -96,6 +103,7 @@ type setup struct {
 	ProviderLND    lndConfig
 	BuyerLND       lndConfig
 	Force          bool
+	Keys           map[string]string // by role: the file to take its key from
 }
 
 // writeSetup makes keys (never over old ones) and a configuration that works
@@ -117,7 +125,7 @@ func writeSetup(dir string, set setup) (made []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if made, err = makeSecrets(dir, conf); err != nil {
+	if made, err = makeSecrets(dir, conf, set.Keys); err != nil {
 		return made, err
 	}
 	if keep {
@@ -134,14 +142,14 @@ func writeSetup(dir string, set setup) (made []string, err error) {
 
 // makeSecrets makes the files that the configuration names and that are not
 // there, with their folders.
-func makeSecrets(dir string, c *config) (made []string, err error) {
+func makeSecrets(dir string, c *config, keys map[string]string) (made []string, err error) {
 	type secret struct {
 		file string
 		make func(string) error
 	}
 	want := []secret{
-		{c.Identity.ProviderKeyFile, newKeyFile},
-		{c.Identity.BuyerKeyFile, newKeyFile},
+		{c.Identity.ProviderKeyFile, c.keyMaker("provider", keys["provider"])},
+		{c.Identity.BuyerKeyFile, c.keyMaker("buyer", keys["buyer"])},
 		{c.Identity.RootSecretFile, c.newRootSecret},
 	}
 	folders := []string{dir}
@@ -178,12 +186,27 @@ func makeSecrets(dir string, c *config) (made []string, err error) {
 	return made, nil
 }
 
-func newKeyFile(path string) error {
-	key, err := relay.GenerateKey()
-	if err != nil {
-		return err
+// keyMaker makes a role's key file: from the file that has the key, or anew.
+func (c *config) keyMaker(role, from string) func(string) error {
+	return func(path string) error {
+		if from == "" {
+			key, err := relay.GenerateKey()
+			if err != nil {
+				return err
+			}
+			return key.WriteFile(path)
+		}
+		text, err := relay.ReadKeyFile(from)
+		if err != nil {
+			return usage("", "%w", err)
+		}
+		k, err := parseKeyText(roleKey{role: role, path: from}, text)
+		if err != nil {
+			return err
+		}
+		k.path = path
+		return replaceKey(k)
 	}
-	return key.WriteFile(path)
 }
 
 // newRootSecret makes the preimage secret of a new node. Beside a database it

@@ -17,6 +17,8 @@ identity:
   provider_key_file: keys/provider.key   # Nostr key (hex or nsec) that sells
   buyer_key_file: keys/buyer.key         # Nostr key that buys
   root_secret_file: keys/preimage.secret # payment preimages derive from it: back it up
+  # provider_passphrase_file: keys/provider.pass # of a key that lightwork keys lock has locked
+  # buyer_passphrase_file: keys/buyer.pass
 
 relays:
   - {{printf "%q" .Relay}}

@@ -22,7 +22,6 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/provider"
-	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -41,9 +40,9 @@ func timeLeft(ctx context.Context) time.Duration {
 // tell hears once the agents have registered and selling begins, and what
 // happens then.
 func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller) (err error) {
-	key, err := relay.LoadKey(c.path(c.Identity.ProviderKeyFile))
+	key, err := openSigner(c, "provider", log)
 	if err != nil {
-		return usage("restore it from your backup; for a new node lightwork init makes one", "provider key: %w", err)
+		return err
 	}
 	secret, err := rootSecret(c.path(c.Identity.RootSecretFile))
 	if err != nil {
@@ -111,6 +110,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	tell.ready(key.PublicKey())
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.pool.Serve(gctx) })
+	g.Go(func() error { return key.serve(gctx) })
 	g.Go(func() error { return tell.watchRelays(gctx, m.pool) })
 	g.Go(func() error { return stopped(gctx, agents.Serve(gctx, c.controlSocket())) })
 	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
@@ -180,7 +180,7 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-func providerConfigOf(c *config, key *relay.Key, k *kernel.Kernel, m *market, run *runner, log *slog.Logger) (provider.Config, error) {
+func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market, run *runner, log *slog.Logger) (provider.Config, error) {
 	_, image, err := sandbox.HostManifest()
 	if err != nil {
 		return provider.Config{}, fmt.Errorf("describe the host's toolchain: %w", err)
@@ -190,7 +190,7 @@ func providerConfigOf(c *config, key *relay.Key, k *kernel.Kernel, m *market, ru
 		return provider.Config{}, err
 	}
 	cfg := provider.Config{
-		Signer: key, Cipher: key, Store: k.ProviderStore(jobsProfile), Market: providerMarket{m}, Runner: run, Log: log,
+		Signer: key, SignLater: key.remote != nil, Store: k.ProviderStore(jobsProfile), Market: providerMarket{m}, Runner: run, Log: log,
 		Offers: c.offers(), Kinds: provider.Kinds{Also: c.Provider.Kinds},
 		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches},
 		Profile: provider.Profile{
@@ -205,6 +205,9 @@ func providerConfigOf(c *config, key *relay.Key, k *kernel.Kernel, m *market, ru
 			QuoteTTL: c.Provider.Limits.QuoteTTL, FreePoW: c.Provider.Limits.FreePoW,
 			MemoryMB: hostMemoryMB() / 2, CPUs: float64(runtime.NumCPU()),
 		},
+	}
+	if key.remote == nil { // a remote one is too slow to open what strangers send
+		cfg.Cipher = key.cipher
 	}
 	cfg.Policy, err = policyManifest(c, run, image, registered)
 	return cfg, err
@@ -299,6 +302,7 @@ type buyerNode struct {
 	store  *kernel.BuyerStore
 	market *market
 	wallet wallet
+	signer signer
 	close  func() error
 }
 
@@ -306,9 +310,9 @@ type buyerNode struct {
 // keeps the relays connected; it must run while the client is used. ask is
 // asked where a rule wants a person; nil refuses there.
 func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.Approval) (bool, error), log *slog.Logger) (_ *buyerNode, err error) {
-	key, err := relay.LoadKey(c.path(c.Identity.BuyerKeyFile))
+	key, err := openSigner(c, "buyer", log)
 	if err != nil {
-		return nil, usage("restore it from your backup; for a new node lightwork init makes one", "buyer key: %w", err)
+		return nil, err
 	}
 	k, err := kernel.Open(ctx, c.dataDir("buyer"), kernel.Options{Logger: log})
 	if err != nil {
@@ -328,9 +332,9 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 		closeWallet()
 		return nil, err
 	}
-	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w}
+	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w, signer: key}
 	cfg := buyer.Config{
-		Signer: key, Cipher: key, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
+		Signer: key, Cipher: key.cipher, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
 		Limits:    buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats, FeeMsats: c.Buyer.FeeMsats},
 		Approvals: c.rules(), Ask: ask,
 	}
@@ -353,6 +357,7 @@ func (n *buyerNode) use(ctx context.Context, do func(context.Context) error) err
 	serve, stop := context.WithCancel(ctx)
 	var g errgroup.Group
 	g.Go(func() error { return n.market.pool.Serve(serve) })
+	g.Go(func() error { return n.signer.serve(serve) })
 	err := do(ctx)
 	stop()
 	return firstError(err, g.Wait(), n.close())

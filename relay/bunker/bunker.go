@@ -34,6 +34,8 @@ const (
 	methodSign      = "sign_event"
 	methodEncrypt   = "nip44_encrypt"
 	methodDecrypt   = "nip44_decrypt"
+	methodEncrypt04 = "nip04_encrypt"
+	methodDecrypt04 = "nip04_decrypt"
 )
 
 // Config is what a client may have beside its session.
@@ -136,6 +138,16 @@ func (c *Client) NIP44Encrypt(ctx context.Context, peer, text string) (string, e
 // NIP44Decrypt has opened what the peer sealed for our key.
 func (c *Client) NIP44Decrypt(ctx context.Context, peer, sealed string) (string, error) {
 	return c.ask(ctx, methodDecrypt, peer, sealed)
+}
+
+// NIP04Encrypt hides a text for the peer, weakly, as old programs do.
+func (c *Client) NIP04Encrypt(ctx context.Context, peer, text string) (string, error) {
+	return c.ask(ctx, methodEncrypt04, peer, text)
+}
+
+// NIP04Decrypt opens what an old program hid for our key.
+func (c *Client) NIP04Decrypt(ctx context.Context, peer, hidden string) (string, error) {
+	return c.ask(ctx, methodDecrypt04, peer, hidden)
 }
 
 // Connect introduces us to the signer at an address, asks it for permission to

@@ -27,7 +27,7 @@ func TestConnectAndSign(t *testing.T) {
 		t.Errorf("the session is of %s, want %s", session.User, s.user.PublicKey())
 	}
 	q := <-s.asked
-	if got, want := q.Params[2], "nip44_decrypt,nip44_encrypt,sign_event:6050,sign_event:7000"; q.Method != methodConnect || got != want {
+	if got, want := q.Params[2], "nip04_decrypt,nip04_encrypt,nip44_decrypt,nip44_encrypt,sign_event:6050,sign_event:7000"; q.Method != methodConnect || got != want {
 		t.Errorf("%s asks for %q, want %q", q.Method, got, want)
 	}
 	// The key file brings the same session back.

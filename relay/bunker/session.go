@@ -95,9 +95,9 @@ func (s Session) Text() (string, error) {
 	return string(doc), err
 }
 
-// permissions is what is requested of the signer: each kind, and NIP-44.
+// permissions is what is requested of the signer: each kind, and both ciphers.
 func permissions(kinds []int) string {
-	list := []string{methodEncrypt, methodDecrypt}
+	list := []string{methodEncrypt, methodDecrypt, methodEncrypt04, methodDecrypt04}
 	for _, k := range kinds {
 		list = append(list, fmt.Sprintf("%s:%d", methodSign, k))
 	}
