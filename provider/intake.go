@@ -269,7 +269,7 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 		}
 		fb, err := p.feedback(ctx, to, "error", reason.String(), "")
 		if err != nil {
-			p.log.Error("sign refusal", "err", err)
+			p.log.Error("sign refusal", "request", ev.ID, "err", err)
 			return
 		}
 		out = append(out, fb)
@@ -277,7 +277,7 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 	err := p.cfg.Store.Refuse(ctx, ev.ID, ev.PubKey, reason, out...)
 	if err != nil {
 		if !errors.Is(err, ErrDuplicate) {
-			p.log.Error("record refusal", "err", err)
+			p.log.Error("record refusal", "request", ev.ID, "err", err)
 			p.storeTrouble(err)
 		}
 		return

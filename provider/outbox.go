@@ -109,7 +109,11 @@ func (o *outbox) serveBrief(ctx context.Context) {
 				err = o.signBrief(ctx, &ev)
 			}
 			if err != nil {
-				o.log.Warn("partial output", "err", err)
+				request := ""
+				if t := ev.Tags.Find("e"); t != nil {
+					request = t[1]
+				}
+				o.log.Warn("partial output lost", "request", request, "err", err)
 				continue
 			}
 			o.market.Publish(ctx, ev)
@@ -147,7 +151,7 @@ func (o *outbox) publish(ctx context.Context, workers *errgroup.Group, out OutEv
 	}
 	var ev nostrEvent
 	if err := json.Unmarshal(out.Event, &ev); err != nil {
-		o.log.Error("queued event unreadable", "event", out.EventID, "err", err)
+		o.log.Error("queued event unreadable", "request", out.RequestID, "event", out.EventID, "err", err)
 		return // and stays in flight: it will not get better
 	}
 	if out.Sig != "" {
@@ -189,12 +193,12 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
 		return
 	}
 	if err := o.store.AddAcks(ctx, acks...); err != nil {
-		o.log.Error("record relay answers", "event", out.EventID, "err", err)
+		o.log.Error("record relay answers", "request", out.RequestID, "event", out.EventID, "err", err)
 		return
 	}
 	for _, a := range acks {
 		if !a.OK {
-			o.log.Warn("relay did not take event", "relay", a.Relay, "event", out.EventID, "message", a.Message)
+			o.log.Warn("relay did not take event", "request", out.RequestID, "relay", a.Relay, "event", out.EventID, "message", a.Message)
 		}
 	}
 	if out.RequestID != "" {

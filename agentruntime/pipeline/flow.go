@@ -192,7 +192,7 @@ func (f *flow) deliver(ctx context.Context, m parcel) error {
 	var panicked *HandlerPanicError
 	switch {
 	case errors.As(err, &panicked):
-		f.p.cfg.Logger.Error("handler panicked", "handler", handler.Name, "tag", h.Tag)
+		f.p.cfg.Logger.Error("handler panicked", "handler", handler.Name, "tag", h.Tag, "request", f.ingress.RequestID)
 		f.p.reject(ctx, RejectHandlerPanicked, h)
 		return err
 	case err != nil:

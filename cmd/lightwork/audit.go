@@ -35,11 +35,15 @@ func newAuditTrail(k *kernel.Kernel, log *slog.Logger) *auditTrail {
 
 // add takes a line; one for which there is no room is logged instead.
 func (t *auditTrail) add(e supervisor.AuditEvent) {
-	t.log.Info("agent", "event", e.Type, "agent", e.AgentID, "run", e.RunID, "tool", e.Tool, "code", e.Code, "reason", e.Reason)
+	line := t.log.With("event", e.Type, "agent", e.AgentID)
+	if e.RequestID != "" {
+		line = line.With("request", e.RequestID, "tool", e.Tool)
+	}
+	line.Info("agent", "run", e.RunID, "code", e.Code, "reason", e.Reason)
 	select {
 	case t.lines <- e:
 	default:
-		t.log.Error("audit line lost: too many at once", "event", e.Type, "agent", e.AgentID)
+		line.Error("audit line lost: too many at once")
 	}
 }
 

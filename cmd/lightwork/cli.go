@@ -12,9 +12,10 @@ import (
 
 // globals are the flags every command has.
 type globals struct {
-	Config   string           `short:"c" help:"The configuration file." default:"lightwork.yaml" env:"LIGHTWORK_CONFIG"`
-	LogLevel string           `help:"debug, info, warn or error; logs go to stderr." default:"warn" enum:"debug,info,warn,error"`
-	Printed  kong.VersionFlag `name:"version" help:"Print the version."`
+	Config    string           `short:"c" help:"The configuration file." default:"lightwork.yaml" env:"LIGHTWORK_CONFIG"`
+	LogLevel  string           `help:"debug, info, warn or error; logs go to stderr." default:"warn" enum:"debug,info,warn,error"`
+	LogFormat string           `help:"text or json." default:"text" enum:"text,json"`
+	Printed   kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // cli is the command line; each command has a file of its own.
@@ -37,6 +38,7 @@ type cli struct {
 	Receipts receiptsCmd `cmd:"" help:"List, show, verify and export receipts."`
 	Replay   replayCmd   `cmd:"" help:"Show, verify and export trajectories."`
 	Schemas  schemasCmd  `cmd:"" help:"List and show job types."`
+	Top      topCmd      `cmd:"" help:"A live screen of the running provider: jobs, money, relays, agents."`
 	Keys     keysCmd     `cmd:"" help:"Show, import and lock the keys; have a remote signer keep them."`
 	Wallet   walletCmd   `cmd:"" help:"Look at the wallet; serve play money."`
 	Backup   backupCmd   `cmd:"" help:"Copy a database while it is in use, and check the copy."`

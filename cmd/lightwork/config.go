@@ -32,6 +32,7 @@ type config struct {
 	// own, at http(s) instead of ws(s).
 	Blobs    []string       `yaml:"blobs"`
 	Relay    relayConfig    `yaml:"relay"`
+	Observe  observeConfig  `yaml:"observe"`
 	Provider providerConfig `yaml:"provider"`
 	Buyer    buyerConfig    `yaml:"buyer"`
 	Sandbox  sandboxConfig  `yaml:"sandbox"`

@@ -131,6 +131,9 @@ func (c *config) check() *configError {
 	if bad := c.checkAgents(); bad != nil {
 		return bad
 	}
+	if bad := checkLoopback("$.observe.listen", c.Observe.Listen); bad != nil {
+		return bad
+	}
 	if bad := c.checkLimits(); bad != nil {
 		return bad
 	}

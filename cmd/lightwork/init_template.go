@@ -42,6 +42,10 @@ relay:
   #   - {kinds: [5000-6999, 7000], max_age: 720h, max_count: 1000000}
   #   - {kinds: [1063], refuse: true}
 
+# lightwork top works without it. For Prometheus: /metrics, /healthz, /readyz and /state of the provider.
+# observe:
+#   listen: 127.0.0.1:9464
+
 provider:
   # What the announcement says of you.
   about: ""

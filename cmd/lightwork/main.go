@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return report(stderr, &c.globals, parseError(err))
 	}
 	c.Config = fromHome(c.Config)
-	s := &streams{in: stdin, out: stdout, err: stderr, log: newLogger(stderr, c.LogLevel)}
+	s := &streams{in: stdin, out: stdout, err: stderr, log: newLogger(stderr, c.LogLevel, c.LogFormat)}
 	slog.SetDefault(s.log)
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	kctx.Bind(s, &c.globals)
@@ -187,10 +187,14 @@ func report(stderr io.Writer, g *globals, err error) int {
 	return coded.code
 }
 
-func newLogger(w io.Writer, level string) *slog.Logger {
+func newLogger(w io.Writer, level, format string) *slog.Logger {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		l = slog.LevelWarn
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
+	opts := &slog.HandlerOptions{Level: l}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
 }

@@ -102,6 +102,15 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	if w != nil {
 		cfg.Wallet, cfg.Refunds = w, c.refunds(w)
 	}
+	board, err := watched(ctx, &cfg)
+	if err != nil {
+		return err
+	}
+	seen, err := openObserved(c, board, key, m, sup, k.ProviderStore(jobsProfile), w, routes, log)
+	if err != nil {
+		return err
+	}
+	defer seen.close()
 	cfg.Store, cfg.Market = tellingStore{cfg.Store, tell}, tellingMarket{cfg.Market, tell}
 	p, err := provider.New(cfg)
 	if err != nil {
@@ -111,6 +120,8 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.pool.Serve(gctx) })
 	g.Go(func() error { return key.serve(gctx) })
+	g.Go(func() error { return seen.serve(gctx) })
+	g.Go(func() error { return seen.node.Probe(gctx) })
 	g.Go(func() error { return tell.watchRelays(gctx, m.pool) })
 	g.Go(func() error { return stopped(gctx, agents.Serve(gctx, c.controlSocket())) })
 	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })

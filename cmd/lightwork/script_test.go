@@ -70,7 +70,7 @@ func runScripts(t *testing.T, p testscript.Params) {
 		Dir: p.Dir, Files: p.Files, RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", binDir+string(filepath.ListSeparator)+os.Getenv("PATH"))
-			for _, name := range []string{"RELAY", "PLAY"} {
+			for _, name := range []string{"RELAY", "PLAY", "METRICS"} {
 				addr, err := freeAddress()
 				if err != nil {
 					return err
@@ -90,6 +90,7 @@ func runScripts(t *testing.T, p testscript.Params) {
 			"untilok":   untilOK,
 			"jsonfield": jsonField,
 			"exits":     exits,
+			"httpget":   httpGet,
 		},
 	})
 }

@@ -83,6 +83,8 @@ var rooms = map[string][]string{
 	"buyer":    {"hashing", "schemas", "receipts", "payments", "payments/bolt11"},
 
 	"internal/sqlite": {},
+	// Watches a provider through the interfaces that it declares.
+	"internal/observe": {"agentruntime/supervisor", "payments", "provider", "relay"},
 	// The kernel implements the stores of its consumers, so it imports them.
 	"internal/kernel":                  {"internal/sqlite", "hashing", "payments", "receipts", "provider", "buyer", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/requirements":            {},

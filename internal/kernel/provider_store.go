@@ -155,3 +155,14 @@ func (s *ProviderStore) Stats(ctx context.Context) (st provider.Stats, err error
 	})
 	return st, err
 }
+
+// PendingCount counts the queued events that some relay has yet to confirm.
+func (s *ProviderStore) PendingCount(ctx context.Context) (n int, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		if err := tx.QueryRow("SELECT count(*) FROM outbox_open").Scan(&n); err != nil {
+			return fmt.Errorf("count queued events: %w", err)
+		}
+		return nil
+	})
+	return n, err
+}

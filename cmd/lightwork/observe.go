@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/observe"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// observeConfig is where the node can be looked at from this machine.
+type observeConfig struct {
+	Listen string `yaml:"listen"` // loopback only
+}
+
+// observeSocket is where a running provider shows itself to its own user.
+func (c *config) observeSocket() string {
+	return filepath.Join(socketDir(c.dataDir("provider")), "observe")
+}
+
+// watched puts the board beside a provider's store, runner and market.
+func watched(ctx context.Context, cfg *provider.Config) (*observe.Board, error) {
+	board := observe.NewBoard()
+	if err := board.Seed(ctx, cfg.Store); err != nil {
+		return nil, err
+	}
+	cfg.Store = observe.Store{Store: cfg.Store, Board: board}
+	cfg.Runner = observe.Runner{Runner: cfg.Runner, Board: board}
+	cfg.Market = observe.Market{Market: cfg.Market, Board: board}
+	return board, nil
+}
+
+// observed is a provider that can be looked at.
+type observed struct {
+	node      *observe.Node
+	listeners []net.Listener
+	log       *slog.Logger
+}
+
+func openObserved(c *config, board *observe.Board, key signer, m *market, sup *supervisor.Supervisor, store *kernel.ProviderStore, w wallet, routes map[string]route, log *slog.Logger) (*observed, error) {
+	cfg := observe.Config{
+		Version: version, PubKey: key.PublicKey(), Dir: c.dataDir("provider"), Board: board,
+		Relays: m.pool.Status, Agents: sup.Status, Outbox: store.PendingCount,
+	}
+	for _, r := range routes {
+		if !slices.Contains(cfg.Needed, r.agent) {
+			cfg.Needed = append(cfg.Needed, r.agent)
+		}
+	}
+	if w != nil {
+		cfg.Wallet = func(ctx context.Context) error { _, err := w.Node(ctx); return err }
+	}
+	if key.remote != nil {
+		cfg.Signer = key.remote.Status
+	}
+	o := &observed{node: observe.NewNode(cfg), log: log}
+	err := o.listen("unix", c.observeSocket())
+	if err == nil && c.Observe.Listen != "" {
+		err = o.listen("tcp", c.Observe.Listen)
+	}
+	if err != nil {
+		o.close()
+		return nil, usage("observe.listen names another address", "listen for metrics: %w", err)
+	}
+	return o, nil
+}
+
+func (o *observed) listen(network, addr string) error {
+	if network == "unix" { // of a killed node: this one holds the data folder's lock
+		if err := os.Remove(addr); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	ln, err := net.Listen(network, addr)
+	if err != nil {
+		return err
+	}
+	o.listeners = append(o.listeners, ln)
+	if network == "unix" {
+		return os.Chmod(addr, 0o600)
+	}
+	return nil
+}
+
+func (o *observed) close() {
+	for _, ln := range o.listeners {
+		_ = ln.Close() // also of one that Serve has closed
+	}
+}
+
+// serve answers until ctx ends.
+func (o *observed) serve(ctx context.Context) error {
+	return observe.Serve(ctx, observe.Handler(o.node), o.log, o.listeners...)
+}
+
+// checkLoopback wants an address of this machine: what a node earns is not for
+// everybody, and a proxy can ask for a password.
+func checkLoopback(path, addr string) *configError {
+	if addr == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil || !observe.IsLoopback(host) {
+		return &configError{path, fmt.Sprintf("must be an address of this machine, as 127.0.0.1:9464, not %q", addr)}
+	}
+	return nil
+}

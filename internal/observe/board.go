@@ -1,0 +1,211 @@
+// Package observe lets the operator of a node see what it does: metrics for
+// Prometheus, health and readiness, and the state that lightwork top shows.
+//
+// It watches a provider from outside, by what passes to its store, its runner
+// and its relays, so nothing here is on the way of a job. No label and no page
+// has a value that a stranger chooses without bound: never a key of a buyer.
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// OpenJob is a job that has not ended. Amounts are msats.
+type OpenJob struct {
+	RequestID  string         `json:"request_id"`
+	State      provider.State `json:"state"`
+	Schema     string         `json:"schema_id"`
+	Mode       string         `json:"mode"`
+	PriceMsats int64          `json:"price_msats"`
+	HeldMsats  int64          `json:"held_msats,omitempty"`
+	AddedAt    time.Time      `json:"added_at"`
+	StateAt    time.Time      `json:"state_at"`
+}
+
+// Totals are sums since the node started.
+type Totals struct {
+	Quoted        int64 `json:"quoted"`
+	Refused       int64 `json:"refused"`
+	Succeeded     int64 `json:"succeeded"`
+	Failed        int64 `json:"failed"`
+	Canceled      int64 `json:"canceled"`
+	Expired       int64 `json:"expired"`
+	SettledMsats  int64 `json:"settled_msats"`
+	ReturnedMsats int64 `json:"returned_msats"` // held, and given back
+	OwedMsats     int64 `json:"owed_msats"`     // received for jobs that failed
+}
+
+// Board is where each open job stands, and what the ended ones add up to. Its
+// size is that of the open jobs, which admission bounds.
+type Board struct {
+	m   *instruments
+	now func() time.Time
+
+	mu     sync.Mutex
+	open   map[string]*OpenJob
+	totals Totals
+}
+
+// NewBoard makes an empty one.
+func NewBoard() *Board {
+	return &Board{m: newInstruments(), now: time.Now, open: map[string]*OpenJob{}}
+}
+
+// Seed enters the jobs that an earlier life left open.
+func (b *Board) Seed(ctx context.Context, s provider.Store) error {
+	ids, err := s.OpenJobs(ctx)
+	if err != nil {
+		return fmt.Errorf("list open jobs: %w", err)
+	}
+	for _, id := range ids {
+		j, err := s.Job(ctx, id)
+		if err != nil {
+			return fmt.Errorf("read open job: %w", err)
+		}
+		open := openJob(j, j.StateAt)
+		if j.Payment != nil && j.Payment.State == payments.InvoiceHeld {
+			open.HeldMsats = j.Payment.PaidMsats
+		}
+		b.mu.Lock()
+		b.open[id] = open
+		b.mu.Unlock()
+	}
+	return nil
+}
+
+func openJob(j provider.Job, at time.Time) *OpenJob {
+	return &OpenJob{
+		RequestID: j.RequestID, State: j.State, Schema: j.SchemaID, Mode: string(j.Mode),
+		PriceMsats: j.PriceMsats, AddedAt: j.AddedAt, StateAt: at,
+	}
+}
+
+// Open lists the open jobs, oldest first.
+func (b *Board) Open() []OpenJob {
+	b.mu.Lock()
+	list := make([]OpenJob, 0, len(b.open))
+	for _, j := range b.open {
+		list = append(list, *j)
+	}
+	b.mu.Unlock()
+	slices.SortFunc(list, func(x, y OpenJob) int {
+		return cmp.Or(x.AddedAt.Compare(y.AddedAt), cmp.Compare(x.RequestID, y.RequestID))
+	})
+	return list
+}
+
+// Totals are the sums since the node started.
+func (b *Board) Totals() Totals {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.totals
+}
+
+func (b *Board) quoted(j provider.Job) {
+	b.m.quoted.WithLabelValues(j.SchemaID, string(j.Mode)).Inc()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.totals.Quoted++
+	b.open[j.RequestID] = openJob(j, b.now())
+}
+
+func (b *Board) refused(code provider.Code) {
+	b.m.refused.WithLabelValues(string(code)).Inc()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.totals.Refused++
+}
+
+// paid notes money that arrived.
+func (b *Board) paid(id string, p provider.Payment) {
+	b.m.money.WithLabelValues(string(p.State)).Add(float64(p.PaidMsats))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.move(id, provider.StatePaid)
+	switch {
+	case p.State == payments.InvoiceSettled:
+		b.totals.SettledMsats += p.PaidMsats
+	case j != nil:
+		j.HeldMsats = p.PaidMsats
+	}
+}
+
+func (b *Board) moved(id string, to provider.State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.move(id, to)
+}
+
+// settled ends a job whose money is ours for good. What was prepaid was counted
+// when it came.
+func (b *Board) settled(id string, p provider.Payment) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if j := b.open[id]; j == nil || j.Mode != "prepay" {
+		b.m.money.WithLabelValues(string(payments.InvoiceSettled)).Add(float64(p.PaidMsats))
+		b.totals.SettledMsats += p.PaidMsats
+	}
+	b.end(id, provider.StateSucceeded, "")
+}
+
+// closed ends a job without a receipt; owed is what its buyer has a right to.
+func (b *Board) closed(id string, to provider.State, code provider.Code, owed *provider.Credit) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if j := b.open[id]; j != nil && j.HeldMsats > 0 && owed == nil {
+		b.m.money.WithLabelValues("returned").Add(float64(j.HeldMsats))
+		b.totals.ReturnedMsats += j.HeldMsats
+	}
+	if owed != nil {
+		b.m.money.WithLabelValues("owed").Add(float64(owed.Msats))
+		b.totals.OwedMsats += owed.Msats
+	}
+	b.end(id, to, code)
+}
+
+// phases names what a job has been through when it leaves a state.
+var phases = map[provider.State]string{
+	provider.StateQuoted: "payment", provider.StatePaid: "queue", provider.StateRunning: "run", provider.StateDelivering: "delivery",
+}
+
+// move notes a new state; b.mu is held.
+func (b *Board) move(id string, to provider.State) *OpenJob {
+	j := b.open[id]
+	if j == nil {
+		return nil
+	}
+	b.m.phase.WithLabelValues(phases[j.State]).Observe(b.now().Sub(j.StateAt).Seconds())
+	j.State, j.StateAt = to, b.now()
+	return j
+}
+
+// end forgets a job; b.mu is held.
+func (b *Board) end(id string, to provider.State, code provider.Code) {
+	switch to {
+	case provider.StateSucceeded:
+		b.totals.Succeeded++
+	case provider.StateFailed:
+		b.totals.Failed++
+	case provider.StateCanceled:
+		b.totals.Canceled++
+	case provider.StateExpired:
+		b.totals.Expired++
+	}
+	j := b.move(id, to)
+	if j == nil {
+		return
+	}
+	delete(b.open, id)
+	b.m.ended.WithLabelValues(j.Schema, j.Mode, string(to), string(code)).Inc()
+	if to == provider.StateSucceeded {
+		b.m.phase.WithLabelValues("all").Observe(b.now().Sub(j.AddedAt).Seconds())
+	}
+}

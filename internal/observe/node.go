@@ -1,0 +1,190 @@
+package observe
+
+import (
+	"context"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/relay"
+)
+
+const (
+	// probeEvery is how often what takes a question over a wire is asked.
+	probeEvery = 15 * time.Second
+	// probeTime bounds one such question.
+	probeTime = 10 * time.Second
+	// diskMin is the least room that a node should have: it stops taking jobs
+	// when it cannot write.
+	diskMin = 256 << 20
+)
+
+// Check is one condition of readiness.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+// Agent is an agent as the operator sees it.
+type Agent struct {
+	ID       string           `json:"id"`
+	State    supervisor.State `json:"state"`
+	Reason   string           `json:"reason,omitempty"`
+	Restarts int              `json:"restarts"`
+	Inflight int              `json:"calls"`
+}
+
+// State is everything that can be seen of a node at one moment. Amounts are
+// msats.
+type State struct {
+	Version       string              `json:"version"`
+	PubKey        string              `json:"pubkey"`
+	StartedAt     time.Time           `json:"started_at"`
+	At            time.Time           `json:"at"`
+	Ready         bool                `json:"ready"`
+	Checks        []Check             `json:"checks"`
+	Open          []OpenJob           `json:"open_jobs"`
+	Totals        Totals              `json:"since_start"`
+	HeldMsats     int64               `json:"held_msats"`
+	Outbox        int                 `json:"outbox_pending"`
+	DiskFreeBytes int64               `json:"disk_free_bytes"`
+	Relays        []relay.RelayStatus `json:"relays"`
+	Agents        []Agent             `json:"agents"`
+}
+
+// Config says where the parts of a node's state come from.
+type Config struct {
+	Version string
+	PubKey  string // of the provider, hex
+	Dir     string // where the node writes
+	Board   *Board
+	Relays  func() []relay.RelayStatus
+	Agents  func() []supervisor.AgentStatus
+	// Needed are the agents that do what is on offer.
+	Needed []string
+	// Outbox counts the events that some relay has yet to confirm.
+	Outbox func(context.Context) (int, error)
+	// Wallet asks the wallet who it is; nil without one.
+	Wallet func(context.Context) error
+	// Signer describes the relays of a remote signer; nil for a key in memory.
+	Signer func() []relay.RelayStatus
+}
+
+// Node is what is seen of a running node.
+type Node struct {
+	cfg     Config
+	started time.Time
+
+	mu     sync.Mutex
+	wallet Check // the last answer
+	outbox int
+}
+
+// NewNode makes one. Nothing is asked until Serve runs.
+func NewNode(cfg Config) *Node {
+	return &Node{cfg: cfg, started: time.Now().UTC(), wallet: Check{Name: "wallet", Detail: "not asked yet"}}
+}
+
+// Probe asks, again and again until ctx ends, what is not known without asking.
+func (n *Node) Probe(ctx context.Context) error {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		n.probe(ctx)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (n *Node) probe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	wallet := Check{Name: "wallet", OK: true, Detail: "answers"}
+	if n.cfg.Wallet == nil {
+		wallet.Detail = "none: only free jobs"
+	} else if err := n.cfg.Wallet(ctx); err != nil {
+		wallet.OK, wallet.Detail = false, err.Error()
+	}
+	outbox, err := n.cfg.Outbox(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.wallet = wallet
+	if err == nil {
+		n.outbox = outbox
+	}
+}
+
+// State is what there is to see now.
+func (n *Node) State() State {
+	s := State{
+		Version: n.cfg.Version, PubKey: n.cfg.PubKey, StartedAt: n.started, At: time.Now().UTC(),
+		Open: n.cfg.Board.Open(), Totals: n.cfg.Board.Totals(), Relays: n.cfg.Relays(), Agents: []Agent{},
+	}
+	for _, j := range s.Open {
+		s.HeldMsats += j.HeldMsats
+	}
+	for _, a := range n.cfg.Agents() {
+		s.Agents = append(s.Agents, Agent{ID: a.ID, State: a.State, Reason: a.Reason, Restarts: a.Restarts, Inflight: a.Inflight})
+	}
+	n.mu.Lock()
+	wallet := n.wallet
+	s.Outbox = n.outbox
+	n.mu.Unlock()
+	var disk Check
+	disk, s.DiskFreeBytes = diskCheck(n.cfg.Dir)
+	s.Checks = []Check{relayCheck("relays", s.Relays), wallet, n.agentCheck(s.Agents), disk}
+	if n.cfg.Signer != nil {
+		s.Checks = append(s.Checks, relayCheck("signer", n.cfg.Signer()))
+	}
+	s.Ready = true
+	for _, c := range s.Checks {
+		s.Ready = s.Ready && c.OK
+	}
+	return s
+}
+
+// relayCheck wants one relay: what one has, the buyer finds.
+func relayCheck(name string, relays []relay.RelayStatus) Check {
+	c := Check{Name: name, Detail: "none is connected"}
+	for _, r := range relays {
+		if r.State == relay.StateConnected {
+			return Check{Name: name, OK: true, Detail: r.URL + " is connected"}
+		}
+		if r.Error != "" {
+			c.Detail = r.URL + ": " + r.Error
+		}
+	}
+	return c
+}
+
+// agentCheck wants every agent that does something on offer.
+func (n *Node) agentCheck(agents []Agent) Check {
+	c := Check{Name: "agents", OK: true, Detail: "all that is on offer has its agent"}
+	running := map[string]bool{}
+	for _, a := range agents {
+		running[a.ID] = a.State == supervisor.StateRunning
+	}
+	for _, id := range n.cfg.Needed {
+		if !running[id] {
+			return Check{Name: "agents", Detail: id + " does not run"}
+		}
+	}
+	return c
+}
+
+func diskCheck(dir string) (Check, int64) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return Check{Name: "disk", Detail: err.Error()}, 0
+	}
+	free := int64(min(st.Bavail*uint64(st.Bsize), 1<<62))
+	if free < diskMin {
+		return Check{Name: "disk", Detail: "less than 256 MiB free in " + dir}, free
+	}
+	return Check{Name: "disk", OK: true, Detail: "room in " + dir}, free
+}

@@ -1,0 +1,315 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// store takes every step, or none.
+type store struct {
+	provider.Store
+	fail error
+	jobs []provider.Job
+}
+
+func (s *store) AddJob(context.Context, provider.Job) error { return s.fail }
+func (s *store) Refuse(context.Context, string, string, provider.Reason, ...provider.OutEvent) error {
+	return s.fail
+}
+
+func (s *store) SetPaid(context.Context, string, provider.Payment, provider.Directive, string) error {
+	return s.fail
+}
+
+func (s *store) Start(context.Context, string, *provider.Directive, string, ...provider.OutEvent) (int, error) {
+	return 1, s.fail
+}
+
+func (s *store) Finish(context.Context, string, int, provider.Result, [][]byte, ...provider.OutEvent) error {
+	return s.fail
+}
+
+func (s *store) Settle(context.Context, string, provider.Payment, func(provider.Issue) (provider.Issued, error)) error {
+	return s.fail
+}
+
+func (s *store) Close(context.Context, string, provider.State, provider.Reason, *provider.Credit, ...provider.OutEvent) error {
+	return s.fail
+}
+
+func (s *store) OpenJobs(context.Context) (ids []string, err error) {
+	for _, j := range s.jobs {
+		ids = append(ids, j.RequestID)
+	}
+	return ids, s.fail
+}
+
+func (s *store) Job(_ context.Context, id string) (provider.Job, error) {
+	for _, j := range s.jobs {
+		if j.RequestID == id {
+			return j, nil
+		}
+	}
+	return provider.Job{}, provider.ErrNotFound
+}
+
+func job(id string, mode receipts.Mode) provider.Job {
+	return provider.Job{RequestID: id, Buyer: "a key", SchemaID: "oa.x.v1", Mode: mode, PriceMsats: 10, State: provider.StateQuoted, AddedAt: time.Now()}
+}
+
+func pay(state payments.InvoiceState) provider.Payment {
+	return provider.Payment{State: state, PaidMsats: 10}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBoard takes a job in each mode through its life and checks the sums.
+func TestBoard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, b := t.Context(), NewBoard()
+		s := Store{Store: &store{}, Board: b}
+		for _, id := range []string{"held", "lost", "prepaid", "owed", "free"} {
+			mode := map[string]receipts.Mode{"held": receipts.ModeHold, "lost": receipts.ModeHold, "free": receipts.ModeFree}[id]
+			if mode == "" {
+				mode = receipts.ModePrepay
+			}
+			check(t, s.AddJob(ctx, job(id, mode)))
+		}
+		time.Sleep(2 * time.Second) // until they pay, of the test's own clock
+		for id, state := range map[string]payments.InvoiceState{"held": payments.InvoiceHeld, "lost": payments.InvoiceHeld, "prepaid": payments.InvoiceSettled, "owed": payments.InvoiceSettled} {
+			check(t, s.SetPaid(ctx, id, pay(state), provider.Directive{}, ""))
+		}
+		for _, id := range []string{"held", "prepaid", "free"} {
+			_, err := s.Start(ctx, id, nil, "")
+			check(t, err)
+			check(t, s.Finish(ctx, id, 1, provider.Result{}, nil))
+		}
+		if open := b.Open(); len(open) != 5 {
+			t.Errorf("%d open, want 5", len(open))
+		}
+		check(t, s.Settle(ctx, "held", pay(payments.InvoiceSettled), nil))
+		check(t, s.Settle(ctx, "prepaid", pay(payments.InvoiceSettled), nil))
+		check(t, s.Close(ctx, "free", provider.StateSucceeded, provider.Reason{}, nil))
+		check(t, s.Close(ctx, "lost", provider.StateFailed, provider.Reason{Code: provider.CodeAgentFailed}, nil))
+		check(t, s.Close(ctx, "owed", provider.StateFailed, provider.Reason{Code: provider.CodeAgentFailed}, &provider.Credit{Msats: 10}))
+		check(t, s.Refuse(ctx, "no", "a key", provider.Reason{Code: provider.CodeBidTooLow}))
+		want := Totals{Quoted: 5, Refused: 1, Succeeded: 3, Failed: 2, SettledMsats: 30, ReturnedMsats: 10, OwedMsats: 10}
+		if diff := cmp.Diff(want, b.Totals()); diff != "" {
+			t.Errorf("totals:\n%s", diff)
+		}
+		if open := b.Open(); len(open) != 0 {
+			t.Errorf("open: %v", open)
+		}
+		expect := `
+			# HELP lightwork_payments_msats_total Msats that were held, settled, returned, or are owed to buyers.
+			# TYPE lightwork_payments_msats_total counter
+			lightwork_payments_msats_total{state="held"} 20
+			lightwork_payments_msats_total{state="owed"} 10
+			lightwork_payments_msats_total{state="returned"} 10
+			lightwork_payments_msats_total{state="settled"} 30
+		`
+		check(t, testutil.CollectAndCompare(b.m.money, strings.NewReader(strings.ReplaceAll(expect, "\t", ""))))
+		if n := testutil.CollectAndCount(b.m.ended); n != 5 {
+			t.Errorf("%d series of ended jobs", n)
+		}
+	})
+}
+
+// TestFailedStepsAreNotCounted: what the store did not take did not happen.
+func TestFailedStepsAreNotCounted(t *testing.T) {
+	ctx, b, fail := t.Context(), NewBoard(), errors.New("no room")
+	s := Store{Store: &store{fail: fail}, Board: b}
+	_, start := s.Start(ctx, "x", nil, "")
+	for i, err := range []error{
+		s.AddJob(ctx, job("x", receipts.ModeHold)), s.Refuse(ctx, "x", "", provider.Reason{}), s.SetPaid(ctx, "x", pay(payments.InvoiceSettled), provider.Directive{}, ""),
+		start, s.Finish(ctx, "x", 1, provider.Result{}, nil), s.Settle(ctx, "x", pay(payments.InvoiceSettled), nil), s.Close(ctx, "x", provider.StateFailed, provider.Reason{}, nil),
+	} {
+		if !errors.Is(err, fail) {
+			t.Errorf("step %d: %v", i, err)
+		}
+	}
+	if diff := cmp.Diff(Totals{}, b.Totals()); diff != "" || len(b.Open()) != 0 {
+		t.Errorf("counted:\n%s", diff)
+	}
+}
+
+// TestSeed: jobs of an earlier life are open, and what is held for them is held.
+func TestSeed(t *testing.T) {
+	b, j := NewBoard(), job("old", receipts.ModeHold)
+	p := pay(payments.InvoiceHeld)
+	j.State, j.Payment = provider.StatePaid, &p
+	check(t, b.Seed(t.Context(), &store{jobs: []provider.Job{j}}))
+	check(t, Store{Store: &store{}, Board: b}.Close(t.Context(), "old", provider.StateCanceled, provider.Reason{}, nil))
+	if diff := cmp.Diff(Totals{Canceled: 1, ReturnedMsats: 10}, b.Totals()); diff != "" {
+		t.Errorf("totals:\n%s", diff)
+	}
+}
+
+// node is one whose parts the test breaks.
+type parts struct {
+	relay  relay.State
+	agent  supervisor.State
+	wallet error
+}
+
+func (p *parts) node(t *testing.T) *Node {
+	n := NewNode(Config{
+		Version: "v", PubKey: "key", Dir: t.TempDir(), Board: NewBoard(), Needed: []string{"a"},
+		Relays: func() []relay.RelayStatus { return []relay.RelayStatus{{URL: "ws://r", State: p.relay, Error: "gone"}} },
+		Agents: func() []supervisor.AgentStatus { return []supervisor.AgentStatus{{ID: "a", State: p.agent}} },
+		Outbox: func(context.Context) (int, error) { return 3, nil },
+		Wallet: func(context.Context) error { return p.wallet },
+		Signer: func() []relay.RelayStatus { return []relay.RelayStatus{{URL: "ws://s", State: p.relay}} },
+	})
+	n.probe(t.Context())
+	return n
+}
+
+func get(t *testing.T, h http.Handler, host, path string) (int, string) {
+	t.Helper()
+	req := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	return rec.Code, rec.Body.String()
+}
+
+func TestReady(t *testing.T) {
+	good := parts{relay.StateConnected, supervisor.StateRunning, nil}
+	for _, tt := range []struct {
+		name   string
+		change func(*parts)
+		bad    string
+	}{
+		{"all well", func(*parts) {}, ""},
+		{"no relay", func(p *parts) { p.relay = relay.StateWaiting }, "relays,signer"},
+		{"agent down", func(p *parts) { p.agent = supervisor.StateDown }, "agents"},
+		{"wallet away", func(p *parts) { p.wallet = errors.New("connection refused") }, "wallet"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := good
+			tt.change(&p)
+			code, body := get(t, Handler(p.node(t)), "127.0.0.1", "/readyz")
+			var said struct {
+				Ready  bool
+				Checks []Check
+			}
+			check(t, json.Unmarshal([]byte(body), &said))
+			var bad []string
+			for _, c := range said.Checks {
+				if !c.OK {
+					bad = append(bad, c.Name)
+				}
+			}
+			if got := strings.Join(bad, ","); got != tt.bad || said.Ready != (tt.bad == "") || (code == http.StatusOK) != said.Ready {
+				t.Errorf("%d, not ready for %q, want %q", code, got, tt.bad)
+			}
+		})
+	}
+}
+
+// TestNotYetAsked: before the wallet has answered the node is not ready.
+func TestNotYetAsked(t *testing.T) {
+	n := (&parts{relay.StateConnected, supervisor.StateRunning, nil}).node(t)
+	n = NewNode(n.cfg)
+	if n.State().Ready {
+		t.Error("ready before the wallet was asked")
+	}
+}
+
+func TestPages(t *testing.T) {
+	h := Handler((&parts{relay.StateConnected, supervisor.StateRunning, nil}).node(t))
+	for path, want := range map[string]string{
+		"/metrics": "lightwork_outbox_pending 3", "/healthz": `"ok": true`, "/state": `"outbox_pending": 3`,
+	} {
+		if code, body := get(t, h, "localhost:1", path); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	// A name that an attacker's page made point at this machine.
+	if code, _ := get(t, h, "evil.example.com", "/state"); code != http.StatusForbidden {
+		t.Errorf("by another name: %d", code)
+	}
+	if _, err := testutil.CollectAndLint(newCollector((&parts{}).node(t))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMetricNames(t *testing.T) {
+	for _, c := range NewBoard().m.all() {
+		problems, err := testutil.CollectAndLint(c)
+		if err != nil || len(problems) > 0 {
+			t.Errorf("%v %v", problems, err)
+		}
+	}
+	problems, err := testutil.CollectAndLint(newCollector((&parts{relay.StateConnected, supervisor.StateRunning, nil}).node(t)))
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+}
+
+func TestServe(t *testing.T) {
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	check(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- Serve(ctx, Handler((&parts{}).node(t)), slog.New(slog.DiscardHandler), ln)
+	}()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("unix", ln.Addr().String())
+	}}}
+	resp, err := client.Get("http://localhost/healthz")
+	check(t, err)
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	stop()
+	check(t, <-done)
+}
+
+// TestRunner counts runs by how they ended.
+func TestRunner(t *testing.T) {
+	b := NewBoard()
+	for _, err := range []error{nil, &provider.RunError{Reason: provider.Reason{Code: provider.CodeDeadline}}, errors.New("text of an agent")} {
+		_, got := Runner{runs{err}, b}.Run(t.Context(), provider.Run{SchemaID: "oa.x.v1"})
+		if !errors.Is(got, err) {
+			t.Errorf("got %v, want %v", got, err)
+		}
+	}
+	if n := testutil.CollectAndCount(b.m.runs); n != 3 {
+		t.Errorf("%d series, want 3", n)
+	}
+}
+
+type runs struct{ err error }
+
+func (r runs) Run(context.Context, provider.Run) (provider.Outcome, error) {
+	return provider.Outcome{}, r.err
+}
