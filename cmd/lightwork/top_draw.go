@@ -103,8 +103,8 @@ func (d *drawing) money(s observe.State) {
 	t := s.Totals
 	d.line()
 	d.line(part{bold, "jobs   "}, part{"", fmt.Sprintf("%d open, ", len(s.Open))}, part{green, fmt.Sprintf("%d succeeded", t.Succeeded)},
-		part{failedColour(t.Failed), fmt.Sprintf(", %d failed", t.Failed)},
-		part{"", fmt.Sprintf(", %d canceled, %d expired, %d refused", t.Canceled, t.Expired, t.Refused)})
+		part{failedColour(t.Failed), fmt.Sprintf(", %d failed", t.Failed)})
+	d.line(part{"", fmt.Sprintf("       %d canceled, %d expired, %d refused", t.Canceled, t.Expired, t.Refused)})
 	d.line(part{bold, "money  "}, part{"", fmt.Sprintf("settled %s, held %s, returned %s", msats(t.SettledMsats), msats(s.HeldMsats), msats(t.ReturnedMsats))},
 		part{failedColour(t.OwedMsats), fmt.Sprintf(", owed %s", msats(t.OwedMsats))})
 	d.line(part{bold, "outbox "}, part{"", fmt.Sprintf("%d events wait for a relay", s.Outbox)})
