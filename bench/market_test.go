@@ -68,6 +68,8 @@ func (s selling) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 	return acks
 }
 
+func (s selling) Bring(context.Context, string, nostr.Event) provider.Ack { return provider.Ack{} }
+
 func (s selling) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
 	return s.Pool.Query(ctx, f)
 }

@@ -38,9 +38,12 @@ relay:
   # private_kinds: [4, 1059, 21059] # only for their parties, who prove it (NIP-42)
   # metrics: 127.0.0.1:9447         # Prometheus; left out: none
   # retention:                      # the first rule for a kind decides; left out: kept while there is room
-  #   - {kinds: [0, 10002, 31990]}  # kept
-  #   - {kinds: [5000-6999, 7000], max_age: 720h, max_count: 1000000}
-  #   - {kinds: [1063], refuse: true}
+  #   - kinds: [0, 10002, 31990]    # kept
+  #   - kinds: [5000-6999, 7000]
+  #     max_age: 720h
+  #     max_count: 1000000
+  #   - kinds: [1063]
+  #     refuse: true
 
 # lightwork top works without it. For Prometheus: /metrics, /healthz, /readyz and /state of the provider.
 # observe:

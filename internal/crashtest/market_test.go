@@ -89,6 +89,9 @@ func (m *market) Upload(ctx context.Context, data []byte, mime string) error {
 // providerMarket is market with the provider's form of Publish.
 type providerMarket struct{ *market }
 
+// Bring does nothing: these buyers read where the provider publishes.
+func (m providerMarket) Bring(context.Context, string, nostr.Event) provider.Ack { return provider.Ack{} }
+
 func (m providerMarket) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 	var acks []provider.Ack
 	for _, r := range m.pool.Publish(ctx, ev) {
