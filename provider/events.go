@@ -136,6 +136,11 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 	}
 	tags = append(tags, p.blob("policy", job.PolicyID, len(p.cfg.Policy), "application/json"))
 	if s != nil {
+		commit, err := p.commitTags(job, *r)
+		if err != nil {
+			return nil, err
+		}
+		tags = append(tags, commit...)
 		for _, box := range s.boxes {
 			tags = append(tags, p.blob(receipts.RoleSealed, hashing.Bytes(box), len(box), "application/octet-stream"))
 		}

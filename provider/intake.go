@@ -29,6 +29,7 @@ func (p *Provider) filters() nostr.Filters {
 		{Kinds: p.requestKinds(), Since: &since},
 		{Kinds: []int{kindPing}, Tags: nostr.TagMap{"p": me}, Since: &since},
 		{Kinds: []int{p.kinds.Acceptance}, Tags: nostr.TagMap{"p": me}, Since: &since},
+		{Kinds: []int{receipts.KindClosing}, Tags: nostr.TagMap{"p": me}, Since: &since},
 		{Kinds: []int{kindDeletion}, Tags: nostr.TagMap{"k": texts(p.requestKinds())}, Since: &since},
 	}
 }
@@ -65,6 +66,8 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 	switch ev.Kind {
 	case p.kinds.Acceptance:
 		p.acceptance(ctx, ev)
+	case receipts.KindClosing:
+		p.closing(ctx, ev)
 	case kindDeletion:
 		p.cancelRequest(ctx, ev)
 	case kindPing:

@@ -1,0 +1,122 @@
+package receipts
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// KindClosing is the default kind of the event in which a buyer asks a panel's
+// providers to reveal what they committed to.
+const KindClosing = 7003
+
+// TagCommit is the tag of a sealed result event that commits to its agreement
+// hash. The value is that of [Commit].
+const TagCommit = "agreement_commit"
+
+// StatusReveal is the status of the 7000 event that opens a commit.
+const StatusReveal = "reveal"
+
+// seatsMax is how many providers one panel may have: what a request's
+// verification.redundancy allows.
+const seatsMax = 16
+
+// CommitNonce hides an agreement hash, which could be guessed, until it is revealed.
+type CommitNonce [32]byte
+
+// Commit is sha256(provider's x-only key || agreement hash || nonce), all of 32
+// raw bytes. The key in it makes another provider's commit worthless to whoever
+// copies it: only this key can ever open it.
+func Commit(provider string, agreement hashing.Digest, nonce CommitNonce) (hashing.Digest, error) {
+	key, err := hex.DecodeString(provider)
+	if err != nil || len(key) != 32 {
+		return hashing.Digest{}, fmt.Errorf("%w: commit: the key is not 64 hex digits", ErrInvalid)
+	}
+	return hashing.Digest(sha256.Sum256(slices.Concat(key, agreement[:], nonce[:]))), nil
+}
+
+// Reveal is the content of the event that opens a commit.
+type Reveal struct {
+	Version       int            `json:"version"`
+	RequestID     string         `json:"request_id"`
+	AgreementHash hashing.Digest `json:"agreement_hash"`
+	Nonce         string         `json:"nonce"` // 64 hex digits
+}
+
+// Canonical validates the reveal and returns its canonical JSON.
+func (r Reveal) Canonical() ([]byte, error) {
+	c := checks{document: "reveal"}
+	c.version(r.Version)
+	c.id("request_id", r.RequestID)
+	c.digest("agreement_hash", r.AgreementHash)
+	c.that(isHex(r.Nonce, 64), "nonce is not 64 lower-case hex digits")
+	if c.failed != nil {
+		return nil, c.failed
+	}
+	return hashing.CanonicalValue(r)
+}
+
+// ParseReveal reads a reveal, which must be its own canonical form. Errors wrap
+// ErrInvalid.
+func ParseReveal(doc []byte) (Reveal, error) { return parseDocument[Reveal]("reveal", doc) }
+
+// Opens checks that the reveal is what the provider committed to in a result
+// event for the request. Errors wrap ErrInvalid or ErrMismatch.
+func (r Reveal) Opens(commit hashing.Digest, provider, requestID string) error {
+	var nonce CommitNonce
+	if _, err := hex.Decode(nonce[:], []byte(r.Nonce)); err != nil {
+		return fmt.Errorf("%w: reveal: nonce", ErrInvalid)
+	}
+	got, err := Commit(provider, r.AgreementHash, nonce)
+	if err != nil {
+		return err
+	}
+	return firstMismatch(
+		match("request_id", r.RequestID, requestID),
+		match(TagCommit, got.String(), commit.String()),
+	)
+}
+
+// Closing is the content of the event that ends a panel's commits and asks for
+// reveals: a provider that finds its own result in it knows that its commit
+// counts, and that nobody who waits for its reveal can commit any more.
+type Closing struct {
+	Version int           `json:"version"`
+	Results []PanelResult `json:"results"`
+}
+
+// PanelResult names one result event whose commit counts.
+type PanelResult struct {
+	Provider  string `json:"provider"`
+	RequestID string `json:"request_id"`
+	ResultID  string `json:"result_id"`
+}
+
+// Canonical validates the closing and returns its canonical JSON; results are in
+// the order of their requests' ids.
+func (c Closing) Canonical() ([]byte, error) {
+	k := checks{document: "closing"}
+	k.version(c.Version)
+	k.that(len(c.Results) >= 1 && len(c.Results) <= seatsMax, "results are none or too many")
+	for i, r := range c.Results {
+		k.err(checkKey("provider", r.Provider))
+		k.id("request_id", r.RequestID)
+		k.id("result_id", r.ResultID)
+		k.that(i == 0 || strings.Compare(c.Results[i-1].RequestID, r.RequestID) < 0, "results are not in order, or twice")
+	}
+	if k.failed != nil {
+		return nil, k.failed
+	}
+	return hashing.CanonicalValue(c)
+}
+
+// ParseClosing reads a closing, which must be its own canonical form. Errors
+// wrap ErrInvalid.
+func ParseClosing(doc []byte) (Closing, error) { return parseDocument[Closing]("closing", doc) }
+
+// Has reports whether the result's commit counts.
+func (c Closing) Has(r PanelResult) bool { return slices.Contains(c.Results, r) }
