@@ -69,6 +69,11 @@ type follower struct {
 	lastWord string        // the provider's last error
 	early    bool          // money moved well before the result in boxes came
 
+	// A seat of an open panel goes as far as an offer that could be paid, and no
+	// further: the panel decides whether it is.
+	seated  bool
+	offered *offer
+
 	outputBytes int64 // of a run whose output is for sale
 	toldBytes   time.Time
 
@@ -80,14 +85,28 @@ type follower struct {
 // Follow carries a purchase from wherever it stands to its end: it may be
 // called for a new purchase, or after a crash at any point. It returns the
 // purchase as stored; an error means it ended badly or is still open.
+//
+// ErrPanelOpen: the purchase is a seat of a panel that has not decided yet;
+// FollowPanel follows it.
 func (c *Client) Follow(ctx context.Context, requestID string, tell func(Progress)) (Purchase, error) {
+	if err := c.decided(ctx, requestID); err != nil {
+		return Purchase{}, err
+	}
+	return c.newFollower(requestID, tell).follow(ctx)
+}
+
+func (c *Client) newFollower(requestID string, tell func(Progress)) *follower {
 	if tell == nil {
 		tell = func(Progress) {}
 	}
-	f := &follower{
+	return &follower{
 		c: c, id: requestID, tell: tell,
 		events: make(chan nostr.Event, 256), paid: make(chan payments.Payment, 1), seen: map[string]bool{},
 	}
+}
+
+func (f *follower) follow(ctx context.Context) (Purchase, error) {
+	c, requestID := f.c, f.id
 	if c.cfg.Wallet != nil {
 		node, err := c.cfg.Wallet.Node(ctx)
 		if err != nil {
@@ -100,7 +119,7 @@ func (c *Client) Follow(ctx context.Context, requestID string, tell func(Progres
 		return Purchase{}, err
 	}
 	if p.State.Terminal() {
-		if p, err = c.awaitRefund(ctx, p, tell); err != nil {
+		if p, err = c.awaitRefund(ctx, p, f.tell); err != nil {
 			return p, err
 		}
 		return p, ended(p)
@@ -120,7 +139,7 @@ func (c *Client) Follow(ctx context.Context, requestID string, tell func(Progres
 		err = readErr
 	}
 	if err == nil {
-		p, err = c.awaitRefund(caller, p, tell)
+		p, err = c.awaitRefund(caller, p, f.tell)
 	}
 	if err == nil {
 		err = ended(p)
@@ -453,7 +472,11 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		return err
 	}
 	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode)+creditText(ev))
-	rule, err := f.c.approved(ctx, f.c.approvalOf(p, o.quote.Mode, o.quote.PriceMsats), o.quote.Expiry())
+	if f.seated {
+		f.offered = &o
+		return errSeated
+	}
+	award, err := f.c.award(ctx, p, o)
 	if notApproved(err) {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
@@ -461,23 +484,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if err != nil {
 		return err
 	}
-	acceptance := receipts.Acceptance{
-		Version: 1, RequestID: p.RequestID, QuoteHash: o.hash, PaymentHash: o.pay.String(),
-		PriceMsats: o.quote.PriceMsats, ApprovalRuleID: rule,
-	}
-	content, err := acceptance.Canonical()
-	if err != nil {
-		return err
-	}
-	signed, raw, err := f.c.sign(ctx, f.c.cfg.Kinds.Acceptance, nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}}, string(content))
-	if err != nil {
-		return err
-	}
-	a := Attempt{
-		PaymentHash: o.pay, Purpose: string(o.quote.Purpose), AmountMsats: o.quote.PriceMsats,
-		FeeLimitMsats: f.c.feeLimit(p, o.quote.PriceMsats), RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
-	}
-	err = f.c.cfg.Store.Reserve(ctx, f.id, a, o.raw, o.bolt11, raw, f.c.cfg.Limits)
+	err = f.c.cfg.Store.Reserve(ctx, f.id, award.Attempt, award.Quote, award.BOLT11, award.Acceptance, f.c.cfg.Limits)
 	var over *BudgetError
 	switch {
 	case errors.As(err, &over), errors.Is(err, ErrSecondPayment):
@@ -486,13 +493,10 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	case err != nil:
 		return fmt.Errorf("reserve budget: %w", err)
 	}
-	if signed, err = f.c.wrap(ctx, p, signed); err == nil {
-		err = f.c.cfg.Market.Send(ctx, signed)
-	}
-	if err != nil {
+	if err = f.c.sendAcceptance(ctx, p, award); err != nil {
 		f.c.log.Warn("acceptance not published yet", "request", f.id, "err", err)
 	} else {
-		f.say("buyer", "accepted", a.AmountMsats, o.hash.String(), approvedBy(rule))
+		f.say("buyer", "accepted", award.Attempt.AmountMsats, o.hash.String(), approvedBy(award.rule))
 	}
 	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
 		return err

@@ -55,6 +55,19 @@ type Order struct {
 // Place signs the request and stores the purchase. Nothing is sent: Follow does
 // that, now or after a restart.
 func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
+	p, err := c.draft(ctx, o)
+	if err != nil {
+		return Purchase{}, err
+	}
+	if err := c.cfg.Store.AddPurchase(ctx, p); err != nil {
+		return Purchase{}, fmt.Errorf("store purchase: %w", err)
+	}
+	return p, nil
+}
+
+// draft makes the purchase that an order begins: its request is signed, with
+// the tags in more, and nothing is stored.
+func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchase, error) {
 	s, ok := schemas.Lookup(o.SchemaID)
 	if !ok {
 		return Purchase{}, fmt.Errorf("unknown job type %q; lightwork schemas list shows them", o.SchemaID)
@@ -102,7 +115,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	if err != nil {
 		return Purchase{}, err
 	}
-	tags = append(tags, refund...)
+	tags = append(append(tags, refund...), more...)
 	content, hidden := "", []byte(nil)
 	if o.Encrypt {
 		if content, tags, hidden, err = c.hideTags(ctx, o.Provider, tags); err != nil {
@@ -113,15 +126,11 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	if err != nil {
 		return Purchase{}, err
 	}
-	p := Purchase{
+	return Purchase{
 		RequestID: ev.ID, Provider: o.Provider, SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Request: raw, MaxMsats: o.MaxMsats, Relays: relays, PayeeNode: o.PayeeNode,
 		AddedAt: now, State: StateRequested, StateAt: now, Outside: o.Outside, Hidden: hidden,
-	}
-	if err := c.cfg.Store.AddPurchase(ctx, p); err != nil {
-		return Purchase{}, fmt.Errorf("store purchase: %w", err)
-	}
-	return p, nil
+	}, nil
 }
 
 func orderID() string {

@@ -112,6 +112,9 @@ func (f *follower) unseal(ctx context.Context, p Purchase) error {
 		return nil
 	}
 	o, err := Unseal(ctx, f.c.cfg.Store, p)
+	if err == nil {
+		err = f.c.checkRevealed(ctx, p, o)
+	}
 	var bad *MismatchError
 	switch {
 	case errors.Is(err, receipts.ErrFalseBox), errors.As(err, &bad):

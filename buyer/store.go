@@ -116,6 +116,8 @@ type Budget struct {
 // Store keeps purchases. Every method that changes anything is one durable
 // transaction.
 type Store interface {
+	PanelStore
+
 	AddPurchase(ctx context.Context, p Purchase) error
 	Purchase(ctx context.Context, requestID string) (Purchase, error)
 	// FindPurchase resolves an id prefix of at least 6 characters.

@@ -120,3 +120,8 @@ func ParseClosing(doc []byte) (Closing, error) { return parseDocument[Closing]("
 
 // Has reports whether the result's commit counts.
 func (c Closing) Has(r PanelResult) bool { return slices.Contains(c.Results, r) }
+
+// Lists reports whether any result of the request counts.
+func (c Closing) Lists(requestID string) bool {
+	return slices.ContainsFunc(c.Results, func(r PanelResult) bool { return r.RequestID == requestID })
+}

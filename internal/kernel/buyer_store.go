@@ -45,35 +45,37 @@ func buyerErr(err error) error {
 
 // AddPurchase stores a signed request before anything is sent.
 func (s *BuyerStore) AddPurchase(ctx context.Context, p buyer.Purchase) error {
+	return s.update(ctx, func(tx *Tx) error { return tx.addPurchase(p) })
+}
+
+func (tx *Tx) addPurchase(p buyer.Purchase) error {
 	relays, err := json.Marshal(p.Relays)
 	if err != nil {
 		return fmt.Errorf("encode relays: %w", err)
 	}
-	return s.update(ctx, func(tx *Tx) error {
-		_, err := tx.Exec(`INSERT INTO purchases(request_id, provider, schema_id, job_hash, request, max_msats, relays, payee_node, added_ms)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			p.RequestID, p.Provider, p.SchemaID, p.JobHash[:], p.Request, p.MaxMsats, string(relays), text(p.PayeeNode), p.AddedAt.UnixMilli())
-		if sqlite.IsUnique(err) {
-			return fmt.Errorf("purchase %s: %w", p.RequestID, buyer.ErrDuplicate)
-		}
-		if err != nil {
+	_, err = tx.Exec(`INSERT INTO purchases(request_id, provider, schema_id, job_hash, request, max_msats, relays, payee_node, added_ms)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		p.RequestID, p.Provider, p.SchemaID, p.JobHash[:], p.Request, p.MaxMsats, string(relays), text(p.PayeeNode), p.AddedAt.UnixMilli())
+	if sqlite.IsUnique(err) {
+		return fmt.Errorf("purchase %s: %w", p.RequestID, buyer.ErrDuplicate)
+	}
+	if err != nil {
+		return fmt.Errorf("add purchase: %w", err)
+	}
+	if p.Outside {
+		if _, err := tx.Exec("INSERT INTO purchase_outside(request_id) VALUES (?)", p.RequestID); err != nil {
 			return fmt.Errorf("add purchase: %w", err)
 		}
-		if p.Hidden != nil {
-			if _, err := tx.Exec("INSERT INTO purchase_hidden(request_id, tags) VALUES (?, ?)", p.RequestID, string(p.Hidden)); err != nil {
-				return fmt.Errorf("add purchase: %w", err)
-			}
+	}
+	if p.Hidden != nil {
+		if _, err := tx.Exec("INSERT INTO purchase_hidden(request_id, tags) VALUES (?, ?)", p.RequestID, string(p.Hidden)); err != nil {
+			return fmt.Errorf("add purchase: %w", err)
 		}
-		if p.Outside {
-			if _, err := tx.Exec("INSERT INTO purchase_outside(request_id) VALUES (?)", p.RequestID); err != nil {
-				return fmt.Errorf("add purchase: %w", err)
-			}
-		}
-		if err := tx.Correlate(p.RequestID, NameJobHash, p.JobHash.String()); err != nil {
-			return err
-		}
-		return tx.appendPurchaseState(p.RequestID, buyer.StateRequested, "")
-	})
+	}
+	if err := tx.Correlate(p.RequestID, NameJobHash, p.JobHash.String()); err != nil {
+		return err
+	}
+	return tx.appendPurchaseState(p.RequestID, buyer.StateRequested, "")
 }
 
 func (tx *Tx) appendPurchaseState(id string, to buyer.State, reason string) error {

@@ -18,41 +18,43 @@ func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 // Reserve moves requested to paying and reserves amount + fee limit.
 func (s *BuyerStore) Reserve(ctx context.Context, requestID string, a buyer.Attempt, quote []byte, bolt11 string, acceptance []byte, l buyer.Limits) error {
-	return s.update(ctx, func(tx *Tx) error {
-		var provider string
-		var maxMsats int64
-		err := tx.QueryRow("SELECT provider, max_msats FROM purchases WHERE request_id = ?", requestID).Scan(&provider, &maxMsats)
-		if err != nil {
-			return notFound(err, "purchase "+requestID)
-		}
-		if err := tx.checkFirstAttempt(requestID, provider, bolt11, a); err != nil {
-			return err
-		}
-		if _, err := tx.purchaseIn(requestID, buyer.StateRequested); err != nil {
-			return err
-		}
-		if err := tx.checkBudget(provider, maxMsats, a, l); err != nil {
-			return err
-		}
-		_, err = tx.Exec(`INSERT INTO attempts(request_id, provider, purpose, payment_hash, amount_msats, fee_limit_msats, rule_id,
-				quote, bolt11, acceptance, reserved_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			requestID, provider, a.Purpose, a.PaymentHash[:], a.AmountMsats, a.FeeLimitMsats, a.RuleID,
-			notNull(quote), bolt11, notNull(acceptance), a.ReservedAt.UnixMilli())
-		if err != nil {
-			return fmt.Errorf("record attempt: %w", err)
-		}
-		err = tx.addLedger(ledgerRow{
-			day: dayOf(a.ReservedAt), requestID: requestID, provider: provider, purpose: a.Purpose,
-			entry: "reserve", reserved: a.AmountMsats + a.FeeLimitMsats,
-		})
-		if err != nil {
-			return err
-		}
-		if err := tx.Correlate(requestID, NamePaymentHash, a.PaymentHash.String()); err != nil {
-			return err
-		}
-		return tx.appendPurchaseState(requestID, buyer.StatePaying, "")
+	return s.update(ctx, func(tx *Tx) error { return tx.reserve(requestID, a, quote, bolt11, acceptance, l) })
+}
+
+func (tx *Tx) reserve(requestID string, a buyer.Attempt, quote []byte, bolt11 string, acceptance []byte, l buyer.Limits) error {
+	var provider string
+	var maxMsats int64
+	err := tx.QueryRow("SELECT provider, max_msats FROM purchases WHERE request_id = ?", requestID).Scan(&provider, &maxMsats)
+	if err != nil {
+		return notFound(err, "purchase "+requestID)
+	}
+	if err := tx.checkFirstAttempt(requestID, provider, bolt11, a); err != nil {
+		return err
+	}
+	if _, err := tx.purchaseIn(requestID, buyer.StateRequested); err != nil {
+		return err
+	}
+	if err := tx.checkBudget(provider, maxMsats, a, l); err != nil {
+		return err
+	}
+	_, err = tx.Exec(`INSERT INTO attempts(request_id, provider, purpose, payment_hash, amount_msats, fee_limit_msats, rule_id,
+			quote, bolt11, acceptance, reserved_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		requestID, provider, a.Purpose, a.PaymentHash[:], a.AmountMsats, a.FeeLimitMsats, a.RuleID,
+		notNull(quote), bolt11, notNull(acceptance), a.ReservedAt.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("record attempt: %w", err)
+	}
+	err = tx.addLedger(ledgerRow{
+		day: dayOf(a.ReservedAt), requestID: requestID, provider: provider, purpose: a.Purpose,
+		entry: "reserve", reserved: a.AmountMsats + a.FeeLimitMsats,
 	})
+	if err != nil {
+		return err
+	}
+	if err := tx.Correlate(requestID, NamePaymentHash, a.PaymentHash.String()); err != nil {
+		return err
+	}
+	return tx.appendPurchaseState(requestID, buyer.StatePaying, "")
 }
 
 // checkFirstAttempt refuses a second payment, whatever state the first is in,

@@ -39,6 +39,9 @@ var debtsSQL string
 //go:embed schema/policies.sql
 var policiesSQL string
 
+//go:embed schema/panel.sql
+var panelSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -57,6 +60,7 @@ func migrations() []string {
 		hiddenSQL + appendOnly("purchase_hidden"),
 		debtsSQL + appendOnly("job_credits", "refunds", "refund_ends", "purchase_refunds"),
 		policiesSQL + appendOnly("policy_runs"),
+		panelSQL + appendOnly("panels", "panel_seats", "panel_closings", "panel_reveals", "panel_decisions", "panel_rulings"),
 	}
 }
 

@@ -1,0 +1,62 @@
+package buyer
+
+import (
+	"context"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// Award is the decision to pay for one purchase: the attempt with the invoice it
+// pays and the signed acceptance, all of which become durable together.
+type Award struct {
+	RequestID  string
+	Attempt    Attempt
+	Quote      []byte // canonical
+	BOLT11     string
+	Acceptance []byte // signed event
+
+	event nostr.Event // Acceptance, to be published
+	rule  *string     // that approved it; nil: a person did
+}
+
+// award decides whether an offer that was checked is paid, and signs that it is
+// accepted. Nothing is reserved yet. *ApprovalError if the rules are against it.
+func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) {
+	rule, err := c.approved(ctx, c.approvalOf(p, o.quote.Mode, o.quote.PriceMsats), o.quote.Expiry())
+	if err != nil {
+		return Award{}, err
+	}
+	acceptance := receipts.Acceptance{
+		Version: 1, RequestID: p.RequestID, QuoteHash: o.hash, PaymentHash: o.pay.String(),
+		PriceMsats: o.quote.PriceMsats, ApprovalRuleID: rule,
+	}
+	content, err := acceptance.Canonical()
+	if err != nil {
+		return Award{}, err
+	}
+	signed, raw, err := c.sign(ctx, c.cfg.Kinds.Acceptance, nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}}, string(content))
+	if err != nil {
+		return Award{}, err
+	}
+	return Award{
+		RequestID: p.RequestID,
+		Attempt: Attempt{
+			PaymentHash: o.pay, Purpose: string(o.quote.Purpose), AmountMsats: o.quote.PriceMsats,
+			FeeLimitMsats: c.feeLimit(p, o.quote.PriceMsats), RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
+		},
+		Quote: o.raw, BOLT11: o.bolt11, Acceptance: raw, event: signed, rule: rule,
+	}, nil
+}
+
+// sendAcceptance publishes the acceptance, hidden if the job is. Follow
+// publishes it again, so that it does not arrive now is no loss.
+func (c *Client) sendAcceptance(ctx context.Context, p Purchase, a Award) error {
+	ev, err := c.wrap(ctx, p, a.event)
+	if err != nil {
+		return err
+	}
+	return c.cfg.Market.Send(ctx, ev)
+}

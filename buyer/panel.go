@@ -1,0 +1,173 @@
+package buyer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// Rule says how what several providers deliver becomes one result, and so who
+// is paid.
+type Rule string
+
+const (
+	// RuleFirst: the first valid answer is taken and paid, no other.
+	RuleFirst Rule = "first"
+	// RuleMajority: what more than half of the seats agree on, by agreement hash;
+	// all of those are paid, no other. Providers commit before they see anything
+	// of each other, and reveal once nobody can commit any more.
+	RuleMajority Rule = "majority"
+)
+
+// Errors of a panel.
+var (
+	// ErrPanelOpen: the purchase is a seat of a panel that has not decided.
+	ErrPanelOpen = errors.New("this purchase is a seat of a panel that has not decided yet; lightwork buyer resume goes on with the panel")
+	// ErrNoConsensus: the panel decided that no result is to be paid.
+	ErrNoConsensus = errors.New("the panel came to no result, nothing is paid")
+	// errSeated ends a follower whose purchase could be paid now.
+	errSeated = errors.New("the seat waits for its panel")
+)
+
+// Outcome is what a panel decided.
+type Outcome string
+
+// The outcomes. Only the first two pay anybody.
+const (
+	OutcomeFirst       Outcome = "first"
+	OutcomeAgreed      Outcome = "agreed"
+	OutcomeNoConsensus Outcome = "no_consensus"
+	OutcomeNobody      Outcome = "nobody" // no valid answer in time
+	OutcomeOverBudget  Outcome = "over_budget"
+)
+
+// Panel is one job given to several providers. Each seat is a purchase of its
+// own; the panel only decides which of them are paid.
+//
+//	open -> closed (majority: commits no longer count) -> decided -> every seat has ended
+type Panel struct {
+	ID       string // "panel_" and 16 hex digits
+	SchemaID string
+	JobHash  hashing.Digest
+	Rule     Rule
+	MaxMsats int64     // of all seats together, routing fees included
+	Deadline time.Time // for answers and commits
+	AddedAt  time.Time
+	Seats    []Seat
+
+	Closing  []byte    // our signed event that ended the commits; nil before
+	Decision *Decision // nil until it is decided, then for good
+}
+
+// Tier names what stands behind the result, in the words of OA-3.7: one
+// provider's reputation, or what redundant providers agree on.
+func (p Panel) Tier() string {
+	if p.Rule == RuleMajority {
+		return "redundancy_consensus"
+	}
+	return "reputation_only"
+}
+
+// Seat is one provider of a panel.
+type Seat struct {
+	RequestID string // its purchase
+	Provider  string // x-only hex
+	// Revealed is the agreement hash that opened the seat's commit.
+	Revealed *hashing.Digest
+	Ruling   *Ruling // nil until the panel decided
+}
+
+// Ruling is what the panel decided of one seat.
+type Ruling struct {
+	Taken bool // and paid, unless it is free
+	Why   string
+}
+
+// Decision is what a panel decided, once.
+type Decision struct {
+	Outcome   Outcome
+	Agreement *hashing.Digest // of the result that is paid for, where there was a vote
+	Reason    string
+	At        time.Time
+}
+
+// Drop is a seat that is not paid.
+type Drop struct {
+	RequestID string
+	Why       string
+	Cancel    []byte // signed kind 5
+}
+
+// SeatError says for which seat a decision could not be stored.
+type SeatError struct {
+	RequestID string
+	Err       error
+}
+
+func (e *SeatError) Error() string { return fmt.Sprintf("seat %s: %v", e.RequestID, e.Err) }
+func (e *SeatError) Unwrap() error { return e.Err }
+
+// PanelStore keeps panels. Every method that changes anything is one durable
+// transaction.
+type PanelStore interface {
+	// AddPanel stores a panel with the purchases of its seats, all or none.
+	AddPanel(ctx context.Context, p Panel, seats []Purchase) error
+	Panel(ctx context.Context, id string) (Panel, error)
+	// PanelOf finds the panel that a purchase is a seat of; ErrNotFound if it is none.
+	PanelOf(ctx context.Context, requestID string) (Panel, error)
+	// Panels lists panels, newest first; at most limit if limit > 0.
+	Panels(ctx context.Context, limit int) ([]Panel, error)
+	// OpenPanels lists the ids of panels that are undecided or have a seat that
+	// has not ended, oldest first.
+	OpenPanels(ctx context.Context) ([]string, error)
+
+	// SetClosing keeps the event that ends the commits; the first stays.
+	// ErrConflict once the panel is decided.
+	SetClosing(ctx context.Context, id string, event []byte) error
+	// SetReveal keeps a reveal that opens the seat's commit; the first stays.
+	// ErrConflict unless the panel's commits are closed and it is not decided.
+	SetReveal(ctx context.Context, requestID string, agreement hashing.Digest, event []byte) error
+	// Decide stores the decision. In the same transaction every award is reserved
+	// as Reserve would, against the limits with all those before it, and every
+	// dropped seat ends as failed. A seat that cannot be reserved is a *SeatError
+	// around what Reserve would say, and nothing is stored. ErrConflict if the
+	// panel is decided.
+	Decide(ctx context.Context, id string, d Decision, pay []Award, drop []Drop, l Limits) error
+}
+
+// closing is the parsed content of the closing event; false before there is one.
+func (p Panel) closing() (receipts.Closing, bool, error) {
+	if p.Closing == nil {
+		return receipts.Closing{}, false, nil
+	}
+	ev, err := receipts.ParseEvent(p.Closing, eventMax)
+	if err != nil {
+		return receipts.Closing{}, false, fmt.Errorf("stored closing: %w", err)
+	}
+	c, err := receipts.ParseClosing([]byte(ev.Content))
+	if err != nil {
+		return receipts.Closing{}, false, fmt.Errorf("stored closing: %w", err)
+	}
+	return c, true, nil
+}
+
+// unlessUnseated passes over the error that a purchase is no seat of any panel.
+func unlessUnseated(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// decided is ErrPanelOpen for a purchase that a panel has yet to decide on.
+func (c *Client) decided(ctx context.Context, requestID string) error {
+	p, err := c.cfg.Store.PanelOf(ctx, requestID)
+	if err == nil && p.Decision == nil {
+		return fmt.Errorf("%s: %w", p.ID, ErrPanelOpen)
+	}
+	return unlessUnseated(err)
+}

@@ -1,0 +1,248 @@
+package buyer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// decide takes an open panel to its decision.
+func (r *panelRun) decide(ctx context.Context, p Panel) (Panel, error) {
+	answers, err := r.gather(ctx, p)
+	if err != nil {
+		return p, err
+	}
+	var d Decision
+	var winners []answer
+	switch {
+	case len(answers) == 0:
+		d = Decision{Outcome: OutcomeNobody, Reason: "no provider had a valid answer in time"}
+	case p.Rule == RuleFirst:
+		d, winners = Decision{Outcome: OutcomeFirst, Reason: "the first valid answer"}, answers[:1]
+	default:
+		if p, err = r.vote(ctx, p, answers); err != nil {
+			return p, err
+		}
+		d, winners = tally(p, answers)
+	}
+	d.At = time.Now().UTC()
+	if err := r.store(ctx, p, d, winners); err != nil {
+		return p, err
+	}
+	return r.c.cfg.Store.Panel(ctx, p.ID)
+}
+
+// vote closes the commits and collects the reveals; the panel that it returns
+// has them. Where no majority can come any more nobody is asked.
+func (r *panelRun) vote(ctx context.Context, p Panel, answers []answer) (Panel, error) {
+	answers = slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.commit == nil })
+	if !majority(len(answers), p) {
+		return p, nil
+	}
+	if p.Closing == nil {
+		ev, err := r.c.closing(ctx, answers)
+		if err != nil {
+			return p, err
+		}
+		if err := r.c.cfg.Store.SetClosing(ctx, p.ID, ev); err != nil {
+			return p, fmt.Errorf("store closing: %w", err)
+		}
+		if p, err = r.c.cfg.Store.Panel(ctx, p.ID); err != nil {
+			return p, err
+		}
+	}
+	r.panel("closed", "", fmt.Sprintf("%d of %d have committed, and are asked to reveal", len(answers), len(p.Seats)))
+	if err := r.reveals(ctx, p, answers); err != nil {
+		return p, err
+	}
+	return r.c.cfg.Store.Panel(ctx, p.ID)
+}
+
+// majority: more than half of all seats, so that who stalls weakens only himself.
+func majority(n int, p Panel) bool { return 2*n > len(p.Seats) }
+
+// tally counts the reveals. All that agree with the majority win.
+func tally(p Panel, answers []answer) (Decision, []answer) {
+	votes := map[hashing.Digest]int{}
+	for _, s := range p.Seats {
+		if s.Revealed != nil {
+			votes[*s.Revealed]++
+		}
+	}
+	for hash, n := range votes {
+		if !majority(n, p) {
+			continue
+		}
+		agrees := func(a answer) bool {
+			s := p.seat(a.seat.RequestID)
+			return s != nil && s.Revealed != nil && *s.Revealed == hash
+		}
+		winners := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return !agrees(a) })
+		if len(winners) == 0 {
+			break // their offers have lapsed meanwhile
+		}
+		return Decision{
+			Outcome: OutcomeAgreed, Agreement: &hash, Reason: fmt.Sprintf("%d of %d agree", n, len(p.Seats)),
+		}, winners
+	}
+	return Decision{Outcome: OutcomeNoConsensus, Reason: fmt.Sprintf("no more than half of the %d providers agree", len(p.Seats))}, nil
+}
+
+func (p Panel) seat(requestID string) *Seat {
+	i := slices.IndexFunc(p.Seats, func(s Seat) bool { return s.RequestID == requestID })
+	if i < 0 {
+		return nil
+	}
+	return &p.Seats[i]
+}
+
+// store makes the decision durable, with the reservations of all that it pays.
+// A winner that cannot be paid, because its invoice was seen before, is dropped;
+// a decision that the budget does not hold pays nobody.
+func (r *panelRun) store(ctx context.Context, p Panel, d Decision, winners []answer) error {
+	pay, unfit, err := r.awards(ctx, winners)
+	if err != nil {
+		return err
+	}
+	winners = slices.DeleteFunc(slices.Clone(winners), func(a answer) bool { return unfit[a.seat.RequestID] != "" })
+	for {
+		drop, err := r.drops(ctx, p, d, winners, unfit)
+		if err != nil {
+			return err
+		}
+		err = r.c.cfg.Store.Decide(ctx, p.ID, d, pay, drop, r.c.cfg.Limits)
+		var seat *SeatError
+		var over *BudgetError
+		switch {
+		case errors.As(err, &over):
+			d.Outcome, d.Reason, pay, winners = OutcomeOverBudget, err.Error(), nil, nil
+		case errors.As(err, &seat) && errors.Is(err, ErrSecondPayment):
+			unfit[seat.RequestID] = seat.Err.Error()
+			pay = slices.DeleteFunc(pay, func(a Award) bool { return a.RequestID == seat.RequestID })
+			winners = slices.DeleteFunc(slices.Clone(winners), func(a answer) bool { return a.seat.RequestID == seat.RequestID })
+		case err != nil:
+			return fmt.Errorf("store decision: %w", err)
+		default:
+			r.announce(ctx, d, pay)
+			return nil
+		}
+	}
+}
+
+// awards are those of the winners that cost something, and why others that did
+// cannot be paid: the buyer's own rules stand against it.
+func (r *panelRun) awards(ctx context.Context, winners []answer) (pay []Award, unfit map[string]string, err error) {
+	unfit = map[string]string{}
+	for _, a := range winners {
+		if a.offer == nil {
+			continue // free, and done
+		}
+		award, err := r.c.award(ctx, a.purchase, *a.offer)
+		switch {
+		case notApproved(err):
+			unfit[a.seat.RequestID] = err.Error()
+		case err != nil:
+			return nil, nil, err
+		default:
+			pay = append(pay, award)
+		}
+	}
+	return pay, unfit, nil
+}
+
+// announce tells of the decision and publishes the acceptances; Follow publishes
+// them again, so that one does not arrive now is no loss.
+func (r *panelRun) announce(ctx context.Context, d Decision, pay []Award) {
+	hash := ""
+	if d.Agreement != nil {
+		hash = d.Agreement.String()
+	}
+	r.panel(string(d.Outcome), hash, d.Reason)
+	for _, a := range pay {
+		if err := r.c.cfg.Market.Send(ctx, a.event); err != nil {
+			r.c.log.Warn("acceptance not published yet", "request", a.RequestID, "err", err)
+		}
+	}
+}
+
+// drops lists the seats that are not paid, each with the reason and a signed
+// cancellation.
+func (r *panelRun) drops(ctx context.Context, p Panel, d Decision, winners []answer, unfit map[string]string) ([]Drop, error) {
+	var list []Drop
+	for _, seat := range p.Seats {
+		if slices.ContainsFunc(winners, func(a answer) bool { return a.seat.RequestID == seat.RequestID }) {
+			continue
+		}
+		why := unfit[seat.RequestID]
+		switch {
+		case why != "":
+		case d.Outcome == OutcomeOverBudget:
+			why = d.Reason
+		default:
+			why = lost(p, seat, d)
+		}
+		_, raw, err := r.c.sign(ctx, kindDeletion, nostr.Tags{
+			{"e", seat.RequestID},
+			{"k", strconv.Itoa(r.c.cfg.Kinds.Request)},
+			{"p", seat.Provider},
+		}, "not taken by the panel")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Drop{RequestID: seat.RequestID, Why: why, Cancel: raw})
+	}
+	return list, nil
+}
+
+// lost says why a seat is not among the winners.
+func lost(p Panel, seat Seat, d Decision) string {
+	c, closed, _ := p.closing()
+	switch {
+	case p.Rule == RuleFirst && d.Outcome == OutcomeFirst:
+		return "another provider was first"
+	case closed && !c.Lists(seat.RequestID), d.Outcome == OutcomeNobody:
+		return "no commit in time"
+	case closed && seat.Revealed == nil:
+		return "it did not reveal what it committed to"
+	case d.Outcome == OutcomeAgreed:
+		return "its result is not what the majority agrees on"
+	}
+	return d.Reason
+}
+
+// commitOf is the commit in a sealed result; nil if it has none.
+func commitOf(p Purchase) (*hashing.Digest, error) {
+	if p.SealedEvent == nil {
+		return nil, nil
+	}
+	ev, err := eventOf(p.SealedEvent)
+	if err != nil {
+		return nil, err
+	}
+	t := ev.Tags.Find(receipts.TagCommit)
+	if t == nil {
+		return nil, nil
+	}
+	commit, err := hashing.ParseDigest(t[1])
+	if err != nil {
+		return nil, nil // it is no commit
+	}
+	return &commit, nil
+}
+
+// eventOf reads an event that was stored.
+func eventOf(raw []byte) (ev nostr.Event, err error) {
+	if err = json.Unmarshal(raw, &ev); err != nil {
+		err = fmt.Errorf("stored event: %w", err)
+	}
+	return ev, err
+}

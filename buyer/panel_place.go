@@ -1,0 +1,204 @@
+package buyer
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// seatsMax is the most seats of a panel: what a request may state as its redundancy.
+const seatsMax = 16
+
+// commitMargin is what providers get beyond the job's own limit until their
+// results no longer count: for quoting, for queueing, and for boxes to travel.
+const commitMargin = 2 * time.Minute
+
+// PanelOrder is what to buy from several providers.
+type PanelOrder struct {
+	SchemaID string
+	Input    []byte // the request document
+	// Seats are the providers, each once. A listing that announces no price, or
+	// only a key, is bid an equal part of MaxMsats.
+	Seats    []Listing
+	Rule     Rule
+	MaxMsats int64 // of all seats together, routing fees included
+	// Mode and Delivery are those of Order. RuleMajority needs sealed postpay,
+	// and asks for it if they are left out.
+	Mode     receipts.Mode
+	Delivery receipts.Delivery
+	TTL      time.Duration // the requests expire after this (1 h)
+	// CommitTimeout is how long an answer counts (the job's limit and 2 min).
+	CommitTimeout time.Duration
+}
+
+// PlacePanel signs a request to each provider and stores the panel. Nothing is
+// sent: FollowPanel does that, now or after a restart.
+func (c *Client) PlacePanel(ctx context.Context, o PanelOrder) (Panel, error) {
+	if o.Rule == RuleMajority {
+		def(&o.Mode, receipts.ModePostpay)
+		def(&o.Delivery, receipts.DeliverySealed)
+	}
+	if err := o.check(); err != nil {
+		return Panel{}, err
+	}
+	req, err := o.request()
+	if err != nil {
+		return Panel{}, err
+	}
+	parts, err := o.parts(req)
+	if err != nil {
+		return Panel{}, err
+	}
+	if err := c.affords(ctx, o.MaxMsats); err != nil {
+		return Panel{}, err
+	}
+	def(&o.CommitTimeout, limitOf(req)+commitMargin)
+	now := time.Now().UTC()
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	p := Panel{
+		ID: "panel_" + hex.EncodeToString(id[:]), SchemaID: string(req.SchemaID), JobHash: req.JobHash,
+		Rule: o.Rule, MaxMsats: o.MaxMsats, Deadline: now.Add(o.CommitTimeout), AddedAt: now,
+	}
+	var more []nostr.Tag
+	if o.Rule == RuleMajority {
+		more = append(more, nostr.Tag{"param", "agreement", "commit"})
+	}
+	var seats []Purchase
+	for i, l := range o.Seats {
+		seat, err := c.draft(ctx, Order{
+			Provider: l.Provider, SchemaID: o.SchemaID, Input: req.Canonical, MaxMsats: parts[i],
+			Announced: &l, Mode: o.Mode, Delivery: o.Delivery, PayeeNode: l.PayeeNode, TTL: o.TTL,
+		}, more...)
+		if err != nil {
+			return Panel{}, fmt.Errorf("seat %d: %w", i+1, err)
+		}
+		if _, err := c.ApprovalRuleFor(c.approvalOf(seat, o.Mode, bidOf(seat))); err != nil && o.Mode != "" {
+			return Panel{}, fmt.Errorf("seat %d: %w", i+1, err) // before anybody works for nothing
+		}
+		seats = append(seats, seat)
+		p.Seats = append(p.Seats, Seat{RequestID: seat.RequestID, Provider: seat.Provider})
+	}
+	if err := c.cfg.Store.AddPanel(ctx, p, seats); err != nil {
+		return Panel{}, fmt.Errorf("store panel: %w", err)
+	}
+	return p, nil
+}
+
+func (o PanelOrder) check() error {
+	switch o.Rule {
+	case RuleFirst:
+	case RuleMajority:
+		if o.Mode != receipts.ModePostpay || o.Delivery != receipts.DeliverySealed {
+			return errors.New("a majority needs mode postpay and sealed delivery: results must be fixed before anybody sees or is paid for one")
+		}
+	default:
+		return fmt.Errorf("unknown rule %q: first or majority", o.Rule)
+	}
+	if len(o.Seats) < 2 || len(o.Seats) > seatsMax {
+		return fmt.Errorf("a panel has 2 to %d providers, not %d", seatsMax, len(o.Seats))
+	}
+	for i, l := range o.Seats {
+		if slices.ContainsFunc(o.Seats[:i], func(other Listing) bool { return other.Provider == l.Provider }) {
+			return fmt.Errorf("provider %s is named twice: a second seat of one key proves nothing", l.Provider)
+		}
+	}
+	if err := payments.CheckMsats(o.MaxMsats); err != nil {
+		return fmt.Errorf("maximum: %w", err)
+	}
+	return nil
+}
+
+// request reads the document and, for a vote, states in it what the vote is, so
+// that job_hash and with it every receipt commits to redundancy and adjudication.
+func (o PanelOrder) request() (*schemas.Request, error) {
+	s, ok := schemas.Lookup(o.SchemaID)
+	if !ok {
+		return nil, fmt.Errorf("unknown job type %q; lightwork schemas list shows them", o.SchemaID)
+	}
+	req, err := s.ParseRequest(o.Input)
+	if err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	if o.Rule != RuleMajority {
+		return req, nil
+	}
+	if !s.Agrees() {
+		return nil, fmt.Errorf("results of %s cannot be compared: they have no agreement hash", s.ID)
+	}
+	var doc, verification map[string]json.RawMessage
+	if err := json.Unmarshal(req.Canonical, &doc); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(doc["verification"], &verification); err != nil {
+		return nil, fmt.Errorf("request: verification: %w", err)
+	}
+	verification["redundancy"] = json.RawMessage(fmt.Sprint(len(o.Seats)))
+	verification["adjudication"] = json.RawMessage(`"` + string(schemas.MajorityVote) + `"`)
+	if doc["verification"], err = json.Marshal(verification); err != nil {
+		return nil, err
+	}
+	stated, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	return s.ParseRequest(stated)
+}
+
+// parts divides the maximum over the seats, so that all of them together can
+// never take more. Where only one is paid, each may take it all; else each gets
+// what its provider announces and an equal part of the rest, for fees.
+func (o PanelOrder) parts(req *schemas.Request) ([]int64, error) {
+	n := int64(len(o.Seats))
+	parts := make([]int64, n)
+	if o.Rule == RuleFirst {
+		for i := range parts {
+			parts[i] = o.MaxMsats
+		}
+		return parts, nil
+	}
+	left, all := o.MaxMsats, true
+	for i, l := range o.Seats {
+		price, ok := l.Price(req)
+		all = all && ok
+		if parts[i] = price; price > left {
+			return nil, fmt.Errorf("the announced prices of the %d providers together are above the maximum of %d msats", n, o.MaxMsats)
+		}
+		left -= price
+	}
+	for i := range parts {
+		if !all {
+			parts[i] = o.MaxMsats / n
+			continue
+		}
+		parts[i] += left / n
+	}
+	return parts, nil
+}
+
+// affords says early, before anybody works for nothing, that the day's budget
+// does not hold the panel's worst case. What counts is Decide's reservation.
+func (c *Client) affords(ctx context.Context, most int64) error {
+	if c.cfg.Limits.DayMsats == 0 {
+		return nil
+	}
+	b, err := c.cfg.Store.BudgetOf(ctx, time.Now())
+	if err != nil {
+		return fmt.Errorf("read budget: %w", err)
+	}
+	if free := c.cfg.Limits.DayMsats - b.ReservedMsats - b.SpentMsats; most > free {
+		return &BudgetError{Limit: "day", WantMsats: most, FreeMsats: max(free, 0)}
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package buyer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// closing signs the event that ends the commits: it lists the results whose
+// commit counts.
+func (c *Client) closing(ctx context.Context, answers []answer) ([]byte, error) {
+	doc := receipts.Closing{Version: receipts.Version}
+	for _, a := range answers {
+		result, err := eventOf(a.purchase.SealedEvent)
+		if err != nil {
+			return nil, err
+		}
+		doc.Results = append(doc.Results, receipts.PanelResult{Provider: a.seat.Provider, RequestID: a.seat.RequestID, ResultID: result.ID})
+	}
+	slices.SortFunc(doc.Results, func(a, b receipts.PanelResult) int { return strings.Compare(a.RequestID, b.RequestID) })
+	content, err := doc.Canonical()
+	if err != nil {
+		return nil, err
+	}
+	var tags nostr.Tags
+	for _, r := range doc.Results {
+		tags = append(tags, nostr.Tag{"e", r.RequestID}, nostr.Tag{"p", r.Provider})
+	}
+	_, raw, err := c.sign(ctx, receipts.KindClosing, tags, string(content))
+	return raw, err
+}
+
+// reveals publishes the closing and keeps every reveal that opens its commit,
+// until all are here or providers were silent for AnswerTimeout. What was
+// revealed before a restart counts.
+func (r *panelRun) reveals(ctx context.Context, p Panel, answers []answer) error {
+	missing := map[string]answer{}
+	filter := nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{}}
+	for _, a := range answers {
+		if s := p.seat(a.seat.RequestID); s != nil && s.Revealed == nil {
+			missing[a.seat.RequestID] = a
+			filter.Authors = append(filter.Authors, a.seat.Provider)
+			filter.Tags["e"] = append(filter.Tags["e"], a.seat.RequestID)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	closing, err := eventOf(p.Closing)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	g, gctx := errgroup.WithContext(ctx)
+	events, ready := make(chan nostr.Event, 64), make(chan struct{}, 1)
+	g.Go(func() error {
+		return r.c.cfg.Market.Listen(gctx, nostr.Filters{filter}, func() {
+			select {
+			case ready <- struct{}{}:
+			default:
+			}
+		}, func(ev nostr.Event) {
+			select {
+			case events <- ev:
+			case <-gctx.Done():
+			}
+		})
+	})
+	err = r.collect(gctx, closing, missing, events, ready)
+	broken := gctx.Err() != nil && ctx.Err() == nil // the subscription ended by itself
+	stop()
+	if lost := g.Wait(); broken {
+		return lost
+	}
+	return err
+}
+
+// collect takes reveals one by one; the subscription is served before the
+// closing is published, so that none is missed.
+func (r *panelRun) collect(ctx context.Context, closing nostr.Event, missing map[string]answer, events <-chan nostr.Event, ready <-chan struct{}) error {
+	patience := time.NewTimer(relayPatience)
+	defer patience.Stop()
+	asked := false
+	for len(missing) > 0 {
+		select {
+		case <-ready:
+			if asked {
+				continue
+			}
+			if err := r.c.cfg.Market.Send(ctx, closing); err != nil {
+				return fmt.Errorf("publish closing: %w", err)
+			}
+			asked = true
+			patience.Reset(r.c.cfg.AnswerTimeout)
+		case ev := <-events:
+			if err := r.reveal(ctx, ev, missing); err != nil {
+				return err
+			}
+		case <-patience.C:
+			if !asked {
+				return fmt.Errorf("%w in %v", ErrNoRelay, relayPatience)
+			}
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// reveal keeps one reveal and takes its seat off the missing ones. A reveal that
+// does not open the seat's own commit is dropped: it is worth nothing, and a
+// true one may follow.
+func (r *panelRun) reveal(ctx context.Context, ev nostr.Event, missing map[string]answer) error {
+	id := ev.Tags.Find("e")
+	status := ev.Tags.Find("status")
+	if id == nil || status == nil || status[1] != receipts.StatusReveal {
+		return nil
+	}
+	a, ok := missing[id[1]]
+	if !ok || ev.PubKey != a.seat.Provider {
+		return nil
+	}
+	doc, err := receipts.ParseReveal([]byte(ev.Content))
+	if err == nil {
+		err = doc.Opens(*a.commit, a.seat.Provider, a.seat.RequestID)
+	}
+	if err != nil {
+		r.c.log.Warn("reveal not believed", "request", id[1], "event", ev.ID, "err", err)
+		r.say(a.seat.Provider, Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: err.Error()})
+		return nil
+	}
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	if err := r.c.cfg.Store.SetReveal(ctx, id[1], doc.AgreementHash, raw); err != nil {
+		return fmt.Errorf("store reveal: %w", err)
+	}
+	delete(missing, id[1])
+	r.say(a.seat.Provider, Progress{At: time.Now().UTC(), Who: "provider", What: "revealed", Hash: doc.AgreementHash.String()})
+	return nil
+}
+
+// checkRevealed holds an opened result against what its provider revealed before
+// it was paid: both its seal and the output itself.
+func (c *Client) checkRevealed(ctx context.Context, p Purchase, o Opened) error {
+	panel, err := c.cfg.Store.PanelOf(ctx, p.RequestID)
+	if err != nil {
+		return unlessUnseated(err)
+	}
+	seat := panel.seat(p.RequestID)
+	if seat == nil || seat.Revealed == nil {
+		return nil
+	}
+	s, _, err := typedRequest(p)
+	if err != nil {
+		return err
+	}
+	res, err := s.ParseResult(o.Output)
+	if err != nil {
+		return err
+	}
+	got, err := res.AgreementHash()
+	if err != nil {
+		return err
+	}
+	if got != *seat.Revealed || o.Seal.AgreementHash == nil || *o.Seal.AgreementHash != got {
+		return &MismatchError{"result", "its agreement_hash is not the one that was revealed before it was paid"}
+	}
+	return nil
+}

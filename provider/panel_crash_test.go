@@ -1,0 +1,189 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// mortal is a buyer's store: right after the n-th of a step has become durable,
+// the buyer is gone.
+type mortal struct {
+	buyer.Store
+	step string
+	die  context.CancelFunc
+
+	mu   sync.Mutex
+	left int
+	dead bool
+}
+
+func (m *mortal) after(step string, err error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		return context.Canceled // nothing it does any more is stored
+	}
+	if err == nil && step == m.step {
+		if m.left--; m.left == 0 {
+			m.dead = true
+			m.die()
+		}
+	}
+	return err
+}
+
+func (m *mortal) gone() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+func (m *mortal) write(step string, do func() error) error {
+	if m.gone() {
+		return context.Canceled
+	}
+	return m.after(step, do())
+}
+
+func (m *mortal) SetSealed(ctx context.Context, id string, event []byte, contents [][]byte) error {
+	return m.write("sealed", func() error { return m.Store.SetSealed(ctx, id, event, contents) })
+}
+
+func (m *mortal) SetClosing(ctx context.Context, id string, event []byte) error {
+	return m.write("closing", func() error { return m.Store.SetClosing(ctx, id, event) })
+}
+
+func (m *mortal) SetReveal(ctx context.Context, id string, hash hashing.Digest, event []byte) error {
+	return m.write("reveal", func() error { return m.Store.SetReveal(ctx, id, hash, event) })
+}
+
+func (m *mortal) Decide(ctx context.Context, id string, d buyer.Decision, pay []buyer.Award, drop []buyer.Drop, l buyer.Limits) error {
+	return m.write("decision", func() error { return m.Store.Decide(ctx, id, d, pay, drop, l) })
+}
+
+func (m *mortal) Paid(ctx context.Context, id string, p payments.Payment) error {
+	return m.write("paid", func() error { return m.Store.Paid(ctx, id, p) })
+}
+
+func (m *mortal) SetResult(ctx context.Context, id string, event, output []byte, contents [][]byte, early bool) error {
+	return m.write("result", func() error { return m.Store.SetResult(ctx, id, event, output, contents, early) })
+}
+
+func (m *mortal) SetReceipt(ctx context.Context, id, receipt string, event []byte) error {
+	return m.write("receipt", func() error { return m.Store.SetReceipt(ctx, id, receipt, event) })
+}
+
+func (m *mortal) Close(ctx context.Context, id string, to buyer.State, reason string) error {
+	return m.write("close", func() error { return m.Store.Close(ctx, id, to, reason) })
+}
+
+// TestPanelSurvivesEveryCrash: the buyer dies right after each step; its next
+// life comes to the same end, and no money moves twice.
+func TestPanelSurvivesEveryCrash(t *testing.T) {
+	for _, tt := range []struct {
+		step string
+		nth  int
+	}{
+		{"sealed", 1},
+		{"sealed", 3},
+		{"closing", 1},
+		{"reveal", 1},
+		{"reveal", 3},
+		{"decision", 1},
+		{"paid", 1},
+		{"paid", 2},
+		{"result", 2},
+		{"receipt", 1},
+		{"close", 1},
+		{"close", 3},
+	} {
+		t.Run(tt.step+"-"+string(rune('0'+tt.nth)), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			rivals := w.honest(t, 3)
+			ctx, die := context.WithCancel(w.ctx)
+			defer die()
+			var store buyer.Store
+			c := w.customer(t, func(cfg *buyer.Config) {
+				unhurried(cfg)
+				store = cfg.Store
+				cfg.Store = &mortal{Store: cfg.Store, step: tt.step, left: tt.nth, die: die}
+			})
+			p := w.panel(t, c, buyer.RuleMajority, rivals...)
+			_, err := c.client.FollowPanel(ctx, p.ID, nil)
+			if tt.step != "close" && !errors.Is(err, context.Canceled) {
+				t.Errorf("the first life ended with %v", err)
+			}
+			b, err := store.BudgetOf(w.ctx, time.Now())
+			check(t, err)
+			if b.ReservedMsats+b.SpentMsats > p.MaxMsats {
+				t.Errorf("%d reserved and %d spent are above the panel's %d msats", b.ReservedMsats, b.SpentMsats, p.MaxMsats)
+			}
+			open, err := store.OpenPanels(w.ctx)
+			check(t, err)
+			if ended := tt.step == "close" && tt.nth == 3; !ended && (len(open) != 1 || open[0] != p.ID) {
+				t.Errorf("open panels %v", open)
+			}
+			c.client = c.open(t, unhurried)
+			p, err = c.client.FollowPanel(w.ctx, p.ID, nil)
+			check(t, err)
+			for i, r := range rivals {
+				if got := w.earned(t, r); got != rateMsats {
+					t.Errorf("provider %d earned %d msats", i, got)
+				}
+				w.proved(t, c, p.Seats[i])
+			}
+			w.settledUp(t, c, 3*(rateMsats+feeMsats))
+		})
+	}
+}
+
+// TestPanelBudget: the worst case of all seats is reserved at once, or nothing.
+func TestPanelBudget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rivals := w.honest(t, 3)
+	worst := int64(3 * (rateMsats + 10))
+	c := w.customer(t, func(cfg *buyer.Config) {
+		unhurried(cfg)
+		cfg.Limits = buyer.Limits{DayMsats: 2*worst - 1}
+	})
+	// Both are placed while the day holds either; it does not hold both.
+	first, second := w.panel(t, c, buyer.RuleMajority, rivals...), w.panel(t, c, buyer.RuleMajority, rivals...)
+	var reserved int64
+	_, err := c.client.FollowPanel(w.ctx, first.ID, func(seat string, p buyer.Progress) {
+		if seat == "" && p.What == string(buyer.OutcomeAgreed) {
+			b, err := c.store.BudgetOf(w.ctx, time.Now())
+			check(t, err)
+			reserved = b.ReservedMsats + b.SpentMsats
+		}
+	})
+	check(t, err)
+	if reserved != worst {
+		t.Errorf("%d msats were reserved when it was decided, want %d", reserved, worst)
+	}
+	// What it did not spend is free again, so the day holds the second but for a few msats.
+	spend := int64(3 * (rateMsats + feeMsats))
+	tight := c.open(t, func(cfg *buyer.Config) {
+		unhurried(cfg)
+		cfg.Limits = buyer.Limits{DayMsats: spend + worst - 1}
+	})
+	second, err = tight.FollowPanel(w.ctx, second.ID, nil)
+	if !errors.Is(err, buyer.ErrNoConsensus) || second.Decision.Outcome != buyer.OutcomeOverBudget {
+		t.Errorf("decision %+v, %v", second.Decision, err)
+	}
+	w.settledUp(t, c, spend)
+	var over *buyer.BudgetError
+	if _, err := tight.PlacePanel(w.ctx, buyer.PanelOrder{
+		SchemaID: first.SchemaID, Input: order(""), Seats: seatsOf(rivals...), Rule: buyer.RuleMajority, MaxMsats: worst,
+	}); !errors.As(err, &over) || over.Limit != "day" || over.WantMsats != worst || over.FreeMsats != worst-1 {
+		t.Errorf("placed although the day does not hold it: %v", err)
+	}
+}

@@ -1,0 +1,244 @@
+package provider_test
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// TestMajorityPaysThoseThatAgree: three honest providers, each paid its price,
+// each with a receipt; the result is there and the request says what the vote was.
+func TestMajorityPaysThoseThatAgree(t *testing.T) {
+	requirements.Covers(t, "OA-3.7")
+	t.Parallel()
+	w := newWorld(t)
+	rivals := w.honest(t, 3)
+	c := w.customer(t, unhurried)
+	p := w.panel(t, c, buyer.RuleMajority, rivals...)
+	if _, err := c.client.Follow(w.ctx, p.Seats[0].RequestID, nil); !errors.Is(err, buyer.ErrPanelOpen) {
+		t.Errorf("a seat is followed apart from its panel: %v", err)
+	}
+	p, err := c.client.FollowPanel(w.ctx, p.ID, nil)
+	check(t, err)
+	if p.Decision.Outcome != buyer.OutcomeAgreed || p.Decision.Agreement == nil || p.Tier() != "redundancy_consensus" {
+		t.Errorf("decision %+v", p.Decision)
+	}
+	result, err := c.client.PanelResult(w.ctx, p)
+	if err != nil || result.Output == nil {
+		t.Errorf("result %s, %v", result.Output, err)
+	}
+	for i, r := range rivals {
+		if got := w.earned(t, r); got != rateMsats {
+			t.Errorf("provider %d earned %d msats", i, got)
+		}
+		w.proved(t, c, p.Seats[i])
+	}
+	w.settledUp(t, c, 3*(rateMsats+feeMsats))
+	if again, err := c.client.FollowPanel(w.ctx, p.ID, nil); err != nil || again.Decision.At != p.Decision.At {
+		t.Errorf("followed once more: %+v, %v", again.Decision, err)
+	}
+	w.settledUp(t, c, 3*(rateMsats+feeMsats))
+}
+
+// attack is what the liar of a panel does, besides delivering rubbish: how it
+// changes what it signs. victim is one of the honest.
+type attack struct {
+	lie func(s spy, me *rival) func(context.Context, *nostr.Event) error
+	// why is in the ruling on its seat.
+	why string
+}
+
+var attacks = map[string]attack{
+	"delivers rubbish": {nil, "not what the majority agrees on"},
+	"copies commit and reveal": {func(s spy, _ *rival) func(context.Context, *nostr.Event) error {
+		return func(ctx context.Context, ev *nostr.Event) error {
+			return s.change(ctx, ev, func(t nostr.Tag) error {
+				commit, err := s.commit(ctx)
+				t[1] = commit
+				return err
+			}, func(mine *receipts.Reveal) error {
+				theirs, err := s.reveal(ctx)
+				mine.AgreementHash, mine.Nonce = theirs.AgreementHash, theirs.Nonce
+				return err
+			})
+		}
+	}, "did not reveal what it committed to"},
+	"reveals another hash than it committed to": {func(s spy, _ *rival) func(context.Context, *nostr.Event) error {
+		return func(ctx context.Context, ev *nostr.Event) error {
+			return s.change(ctx, ev, nil, func(mine *receipts.Reveal) error {
+				theirs, err := s.reveal(ctx)
+				mine.AgreementHash = theirs.AgreementHash
+				return err
+			})
+		}
+	}, "did not reveal what it committed to"},
+	"waits for a reveal before it commits": {func(s spy, me *rival) func(context.Context, *nostr.Event) error {
+		return func(ctx context.Context, ev *nostr.Event) error {
+			return s.change(ctx, ev, func(t nostr.Tag) error {
+				theirs, err := s.reveal(ctx)
+				if err != nil {
+					return err
+				}
+				commit, err := receipts.Commit(me.key.PublicKey(), theirs.AgreementHash, receipts.CommitNonce{1})
+				t[1] = commit.String()
+				return err
+			}, nil)
+		}
+	}, "no commit in time"},
+	"never reveals": {func(s spy, _ *rival) func(context.Context, *nostr.Event) error {
+		return func(ctx context.Context, ev *nostr.Event) error {
+			return s.change(ctx, ev, nil, func(*receipts.Reveal) error { return errors.New("not telling") })
+		}
+	}, "did not reveal what it committed to"},
+}
+
+// change applies a lie to the event that it is about, and leaves all others.
+func (s spy) change(_ context.Context, ev *nostr.Event, commit func(nostr.Tag) error, reveal func(*receipts.Reveal) error) error {
+	if t := ev.Tags.Find(receipts.TagCommit); t != nil && commit != nil {
+		return commit(t)
+	}
+	if !isReveal(*ev) || reveal == nil {
+		return nil
+	}
+	mine, err := receipts.ParseReveal([]byte(ev.Content))
+	if err != nil {
+		return err
+	}
+	if err := reveal(&mine); err != nil {
+		return err
+	}
+	content, err := mine.Canonical()
+	ev.Content = string(content)
+	return err
+}
+
+// TestLiarEarnsNothing: whatever a provider does that has not done the work, it
+// is not paid, and the honest are.
+func TestLiarEarnsNothing(t *testing.T) {
+	requirements.Covers(t, "OA-3.7")
+	for name, a := range attacks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			rivals := w.honest(t, 2)
+			liar := w.rival(t, "liar")
+			liar.runner.do = rubbish(liar.runner)
+			var lie func(context.Context, *nostr.Event) error
+			if a.lie != nil {
+				lie = a.lie(spy{w, w.connect(t, liar.key), rivals[0].key.PublicKey()}, liar)
+			}
+			w.open(t, liar, lie)
+			c := w.customer(t, unhurried)
+			p := w.panel(t, c, buyer.RuleMajority, liar, rivals[0], rivals[1])
+			p, err := c.client.FollowPanel(w.ctx, p.ID, nil)
+			check(t, err)
+			if p.Decision.Outcome != buyer.OutcomeAgreed || p.Seats[0].Ruling.Taken || !strings.Contains(p.Seats[0].Ruling.Why, a.why) {
+				t.Errorf("decision %+v, the liar: %+v", p.Decision, p.Seats[0].Ruling)
+			}
+			if got := w.earned(t, liar); got != 0 {
+				t.Errorf("the liar earned %d msats", got)
+			}
+			for i, r := range rivals {
+				if got := w.earned(t, r); got != rateMsats {
+					t.Errorf("honest provider %d earned %d msats", i, got)
+				}
+				w.proved(t, c, p.Seats[i+1])
+			}
+			w.settledUp(t, c, 2*(rateMsats+feeMsats))
+		})
+	}
+}
+
+// TestColluders: those that agree on a lie earn nothing while they are fewer than
+// half; a majority of liars is the limit of what a vote can do, and the document
+// says so. Without a majority nobody is paid.
+func TestColluders(t *testing.T) {
+	for name, tt := range map[string]struct {
+		honest, liars int
+		outcome       buyer.Outcome
+	}{
+		"a minority": {3, 2, buyer.OutcomeAgreed},
+		"half":       {2, 2, buyer.OutcomeNoConsensus},
+		"a majority": {1, 2, buyer.OutcomeAgreed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			rivals := w.honest(t, tt.honest)
+			for i := range tt.liars {
+				liar := w.rival(t, "liar-"+string(rune('a'+i)))
+				liar.runner.do = rubbish(liar.runner)
+				w.open(t, liar, nil)
+				rivals = append(rivals, liar)
+			}
+			c := w.customer(t, unhurried)
+			p := w.panel(t, c, buyer.RuleMajority, rivals...)
+			p, err := c.client.FollowPanel(w.ctx, p.ID, nil)
+			if errors.Is(err, buyer.ErrNoConsensus) != (tt.outcome == buyer.OutcomeNoConsensus) || p.Decision == nil || p.Decision.Outcome != tt.outcome {
+				t.Fatalf("decision %+v, %v", p.Decision, err)
+			}
+			spent := int64(0)
+			for i, r := range rivals {
+				isHonest := i < tt.honest
+				want := int64(0)
+				if tt.outcome == buyer.OutcomeAgreed && isHonest == (tt.honest > tt.liars) {
+					want = rateMsats
+					spent += rateMsats + feeMsats
+				}
+				if got := w.earned(t, r); got != want {
+					t.Errorf("provider %d (honest: %v) earned %d msats, want %d", i, isHonest, got, want)
+				}
+			}
+			w.settledUp(t, c, spent)
+		})
+	}
+}
+
+// TestGuessedAnswer: who guesses the answer commits to it without the work and is
+// paid; what it sealed shows it, its seat fails, and the panel has its result
+// from the others.
+func TestGuessedAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rivals := w.honest(t, 2)
+	guesser := w.rival(t, "guesser")
+	guesser.runner.do = rubbish(guesser.runner)
+	nonce := receipts.CommitNonce{9}
+	var guess hashing.Digest
+	w.open(t, guesser, func(ctx context.Context, ev *nostr.Event) error {
+		return spy{}.change(ctx, ev, func(tag nostr.Tag) error {
+			commit, err := receipts.Commit(guesser.key.PublicKey(), guess, nonce)
+			tag[1] = commit.String()
+			return err
+		}, func(mine *receipts.Reveal) error {
+			mine.AgreementHash, mine.Nonce = guess, hex.EncodeToString(nonce[:])
+			return nil
+		})
+	})
+	c := w.customer(t, unhurried)
+	first := w.panel(t, c, buyer.RuleMajority, rivals...) // an earlier panel tells the answer
+	first, err := c.client.FollowPanel(w.ctx, first.ID, nil)
+	check(t, err)
+	guess = *first.Decision.Agreement
+	p := w.panel(t, c, buyer.RuleMajority, guesser, rivals[0], rivals[1])
+	p, err = c.client.FollowPanel(w.ctx, p.ID, nil)
+	check(t, err)
+	seat, err := c.store.Purchase(w.ctx, p.Seats[0].RequestID)
+	check(t, err)
+	if seat.State != buyer.StateFailed || !strings.Contains(seat.Reason, "not the one that was revealed") || w.earned(t, guesser) != rateMsats {
+		t.Errorf("the guesser's seat is %s (%s), it earned %d msats", seat.State, seat.Reason, w.earned(t, guesser))
+	}
+	if result, err := c.client.PanelResult(w.ctx, p); err != nil || result.Provider == guesser.key.PublicKey() {
+		t.Errorf("the result is of %s, %v", result.Provider, err)
+	}
+	w.settledUp(t, c, 5*(rateMsats+feeMsats))
+}
