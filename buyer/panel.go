@@ -43,6 +43,7 @@ const (
 	OutcomeNoConsensus Outcome = "no_consensus"
 	OutcomeNobody      Outcome = "nobody" // no valid answer in time
 	OutcomeOverBudget  Outcome = "over_budget"
+	OutcomeCanceled    Outcome = "canceled"
 )
 
 // Panel is one job given to several providers. Each seat is a purchase of its

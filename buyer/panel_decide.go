@@ -185,7 +185,7 @@ func (r *panelRun) drops(ctx context.Context, p Panel, d Decision, winners []ans
 		why := unfit[seat.RequestID]
 		switch {
 		case why != "":
-		case d.Outcome == OutcomeOverBudget:
+		case d.Outcome == OutcomeOverBudget, d.Outcome == OutcomeCanceled:
 			why = d.Reason
 		default:
 			why = lost(p, seat, d)
