@@ -21,6 +21,7 @@ type buyerCmd struct {
 	Resume   buyerResumeCmd   `cmd:"" help:"Go on with purchases that were interrupted."`
 	List     buyerListCmd     `cmd:"" help:"List purchases."`
 	Show     buyerShowCmd     `cmd:"" help:"Show one purchase."`
+	Panels   buyerPanelsCmd   `cmd:"" help:"List jobs that were given to several providers."`
 	Cancel   buyerCancelCmd   `cmd:"" help:"Ask the provider to stop a job."`
 	Dispute  buyerDisputeCmd  `cmd:"" help:"Write a folder that shows what was paid and what came for it."`
 }
@@ -108,6 +109,9 @@ type buyerShowCmd struct {
 // Run shows one purchase.
 func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+		if strings.HasPrefix(b.ID, panelPrefix) {
+			return showPanel(ctx, s, store, b.ID, b.JSON)
+		}
 		p, err := find(ctx, store, b.ID)
 		if err != nil {
 			return err
@@ -144,6 +148,9 @@ type buyerCancelCmd struct {
 // the money.
 func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		if strings.HasPrefix(b.ID, panelPrefix) {
+			return b.panel(ctx, s, n)
+		}
 		p, err := find(ctx, n.store, b.ID)
 		if err != nil {
 			return err
@@ -158,6 +165,18 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		return follow(ctx, s, n, p.RequestID, "", false)
 	})
+}
+
+func (b buyerCancelCmd) panel(ctx context.Context, s *streams, n *buyerNode) error {
+	p, err := findPanel(ctx, n.store, b.ID)
+	if err != nil {
+		return err
+	}
+	if err := n.client.CancelPanel(ctx, p.ID); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.err, "lightwork: nobody is paid; asked", count(int64(len(p.Seats)), "provider"), "to stop")
+	return nil
 }
 
 // withBuyer opens the buyer for writing and connects it.

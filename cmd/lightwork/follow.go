@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -26,7 +27,14 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return err
 	}
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
-		ids, err := n.store.OpenPurchases(ctx)
+		if strings.HasPrefix(b.ID, panelPrefix) {
+			p, err := findPanel(ctx, n.store, b.ID)
+			if err != nil {
+				return err
+			}
+			return followPanel(ctx, s, n, p.ID, b.Out, b.JSON)
+		}
+		ids, err := openOrders(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -46,7 +54,11 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		var last error
 		for _, id := range ids {
-			if err := follow(ctx, s, n, id, b.Out, b.JSON); err != nil {
+			goOn := follow
+			if strings.HasPrefix(id, panelPrefix) {
+				goOn = followPanel
+			}
+			if err := goOn(ctx, s, n, id, b.Out, b.JSON); err != nil {
 				last = err
 			}
 			if ctx.Err() != nil {
@@ -55,6 +67,28 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		return last
 	})
+}
+
+// openOrders are the ids of open panels, and of open purchases that are no seat
+// of one.
+func openOrders(ctx context.Context, n *buyerNode) ([]string, error) {
+	ids, err := n.store.OpenPanels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	single, err := n.store.OpenPurchases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range single {
+		switch _, err := n.store.PanelOf(ctx, id); {
+		case errors.Is(err, buyer.ErrNotFound):
+			ids = append(ids, id)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
 // follow carries a purchase to its end, tells what happens on stderr, and

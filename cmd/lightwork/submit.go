@@ -26,7 +26,8 @@ const (
 )
 
 type buyerSubmitCmd struct {
-	Provider       string            `help:"Whom to buy from (npub or hex); the cheapest that runs the job type if left out." placeholder:"KEY"`
+	Provider string `help:"Whom to buy from (npub or hex); the cheapest that runs the job type if left out." placeholder:"KEY"`
+	several
 	Outside        bool              `help:"Buy from a program that knows NIP-90 alone: pay its invoice without a quote, within --max-msats, and take what it sends without a receipt."`
 	Schema         string            `help:"Job type." default:"oa.sandbox_run.v1"`
 	Prompt         string            `help:"Have a text written (oa.text_generation.v1): the prompt." placeholder:"TEXT"`
@@ -71,6 +72,9 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return err
 	}
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		if b.panel() {
+			return b.submitPanel(ctx, s, n, document, archive)
+		}
 		listing, err := b.choose(ctx, n, provider)
 		if err != nil {
 			return err
@@ -171,6 +175,14 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 	if b.Provider != "" {
 		if provider, err = receipts.ParseKey(b.Provider); err != nil {
 			return "", usage("an npub1... or 64 hex digits", "--provider: %w", err)
+		}
+	}
+	if err := b.checkSeveral(); err != nil {
+		return "", err
+	}
+	if len(b.To) == 1 && !b.panel() {
+		if provider, err = receipts.ParseKey(b.To[0]); err != nil {
+			return "", err // checked before
 		}
 	}
 	if b.Mode != "" && checkModes("", []receipts.Mode{b.Mode}) != nil {

@@ -41,6 +41,13 @@ var words = map[string]string{
 	"done":           "has everything and has verified it",
 	"asks":           "asks to be paid",
 	"done_unproved":  "has the answer, which nothing proves",
+	"closed":         "takes no more commits",
+	"revealed":       "reveals what it committed to",
+	"agreed":         "pays those that agree",
+	"first":          "pays the first",
+	"no_consensus":   "pays nobody",
+	"nobody":         "pays nobody",
+	"over_budget":    "pays nobody",
 }
 
 func (t *timeline) step(p buyer.Progress) {

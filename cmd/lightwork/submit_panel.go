@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// several is the part of submit that says how many providers get the job.
+type several struct {
+	To         []string   `help:"Ask this provider (npub or hex); may be repeated: the first valid answer is paid, or with --redundancy all have a seat." placeholder:"KEY"`
+	Redundancy int        `help:"Give the job to N providers and pay those that agree: they commit to their results before they see each other's." placeholder:"N"`
+	Adjudicate buyer.Rule `enum:"majority" default:"majority" help:"With --redundancy, how the results become one: majority pays all of those that more than half agree with."`
+}
+
+// panel reports whether more than one provider gets the job.
+func (v several) panel() bool { return v.Redundancy != 0 || len(v.To) > 1 }
+
+func (v several) rule() buyer.Rule {
+	if v.Redundancy != 0 {
+		return v.Adjudicate
+	}
+	return buyer.RuleFirst
+}
+
+// keys reads --to, each key once.
+func (v several) keys() (keys []string, err error) {
+	for _, text := range v.To {
+		key, err := receipts.ParseKey(text)
+		if err != nil {
+			return nil, usage("an npub1... or 64 hex digits", "--to: %w", err)
+		}
+		if slices.Contains(keys, key) {
+			return nil, usage("a second seat of one key proves nothing", "--to: %s is named twice", text)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// checkSeveral refuses flags that cannot be meant together.
+func (b buyerSubmitCmd) checkSeveral() error {
+	keys, err := b.keys()
+	switch {
+	case err != nil:
+		return err
+	case len(keys) > 0 && b.Provider != "":
+		return usage("", "--to and --provider cannot be given together")
+	case b.Redundancy != 0 && (b.Redundancy < 2 || b.Redundancy > 16):
+		return usage("", "--redundancy: from 2 to 16 providers, not %d", b.Redundancy)
+	case b.Redundancy != 0 && b.Provider != "":
+		return usage("--to KEY, repeated, names them", "--redundancy and --provider cannot be given together")
+	case b.Redundancy != 0 && len(keys) > 0 && len(keys) != b.Redundancy:
+		return usage("name as many as --redundancy says, or none", "--redundancy %d, and --to names %d", b.Redundancy, len(keys))
+	case b.Redundancy != 0 && b.Mode != "" && b.Mode != receipts.ModePostpay:
+		return usage("leave --mode out", "--redundancy: a vote needs mode postpay: results must be fixed before anybody is paid for one")
+	case b.Redundancy != 0 && b.Delivery != receipts.DeliverySealed:
+		return usage("leave --delivery out", "--redundancy: a vote needs sealed delivery")
+	case b.panel() && b.Payee != "":
+		return usage("each provider's announced node is paid", "--payee is for one provider")
+	}
+	return nil
+}
+
+// submitPanel buys the job from several providers.
+func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNode, document, archive []byte) error {
+	if b.Redundancy != 0 {
+		b.Mode = receipts.ModePostpay
+	}
+	seats, err := b.seats(ctx, n)
+	if err != nil {
+		return err
+	}
+	if document == nil {
+		if document, err = b.request(seats[0], archive); err != nil {
+			return err
+		}
+	}
+	if b.DryRun {
+		for _, l := range seats {
+			if err := b.preview(s, l, document); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	p, err := n.client.PlacePanel(ctx, buyer.PanelOrder{
+		SchemaID: b.Schema, Input: document, Seats: seats, Rule: b.rule(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
+	})
+	var over *buyer.BudgetError
+	switch {
+	case errors.As(err, &over):
+		return hinted(err, "buyer.max_msats_per_day in the configuration; nothing was sent")
+	case err != nil:
+		return usage("", "%w", err)
+	}
+	return followPanel(ctx, s, n, p.ID, b.Out, b.JSON)
+}
+
+// seats finds the providers: those that --to names, or the best that are
+// announced. All must be able to run the very same request.
+func (b buyerSubmitCmd) seats(ctx context.Context, n *buyerNode) ([]buyer.Listing, error) {
+	keys, err := b.keys()
+	if err != nil {
+		return nil, err
+	}
+	list, err := n.client.Discover(ctx, b.Schema, "")
+	if err != nil {
+		return nil, hinted(err, "lightwork doctor checks the relays")
+	}
+	list = slices.DeleteFunc(list, func(l buyer.Listing) bool {
+		return b.Mode != "" && !slices.Contains(l.Modes[b.Schema], b.Mode) ||
+			len(keys) > 0 && !slices.Contains(keys, l.Provider)
+	})
+	want := max(len(keys), b.Redundancy)
+	for _, group := range b.alike(list) {
+		if len(group) >= want {
+			return group[:want], nil
+		}
+	}
+	return nil, hinted(fmt.Errorf("%s that run %s%s are announced, %d are needed", count(int64(len(list)), "provider"), b.Schema, b.inMode(), want),
+		strings.Join([]string{b.hintAlike(list, want), "lightwork buyer discover --schema " + b.Schema + " lists who is there"}, ""))
+}
+
+func (b buyerSubmitCmd) inMode() string {
+	if b.Mode == "" {
+		return ""
+	}
+	return " in mode " + string(b.Mode)
+}
+
+func (b buyerSubmitCmd) hintAlike(list []buyer.Listing, want int) string {
+	if len(list) >= want {
+		return "they have different toolchains: name an --image that all have; "
+	}
+	return ""
+}
+
+// alike groups providers that can run one and the same request: a sandbox job
+// that names no image runs on the provider's own toolchain, which must then be
+// the same for all. The order within a group is theirs in the list.
+func (b buyerSubmitCmd) alike(list []buyer.Listing) [][]buyer.Listing {
+	if b.Schema != string(schemas.SandboxRun) || b.Image != "" || b.Input != "" {
+		return [][]buyer.Listing{list}
+	}
+	var groups [][]buyer.Listing
+	for _, l := range list {
+		if _, err := hashing.ParseDigest(l.HostImage); err != nil {
+			continue
+		}
+		i := slices.IndexFunc(groups, func(g []buyer.Listing) bool { return g[0].HostImage == l.HostImage })
+		if i < 0 {
+			groups = append(groups, []buyer.Listing{l})
+			continue
+		}
+		groups[i] = append(groups[i], l)
+	}
+	return groups
+}
