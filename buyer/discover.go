@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -30,6 +29,7 @@ const (
 // the provider's own claim.
 type Listing struct {
 	Provider       string                     `json:"provider"` // x-only hex
+	D              string                     `json:"d"`        // of the announcement
 	NPub           string                     `json:"npub"`
 	Name           string                     `json:"name"`
 	Jobs           []string                   `json:"jobs"`
@@ -77,17 +77,16 @@ type announced struct {
 	} `json:"lightwork"`
 }
 
-// Discover lists who announces that it runs the job type (all if schemaID is
-// ""), cheapest first. provider limits it to one key.
-func (c *Client) Discover(ctx context.Context, schemaID, provider string) ([]Listing, error) {
+// listings are the latest announcements that fit, in no order.
+func (s Scout) listings(ctx context.Context, schemaID, provider string) ([]Listing, error) {
 	f := nostr.Filter{
 		Kinds: []int{kindAnnouncement}, Limit: listingsMax,
-		Tags: nostr.TagMap{"k": {strconv.Itoa(c.cfg.Kinds.Request)}},
+		Tags: nostr.TagMap{"k": {strconv.Itoa(s.RequestKind)}},
 	}
 	if provider != "" {
 		f.Authors = []string{provider}
 	}
-	events, err := c.announcements(ctx, f)
+	events, err := s.announcements(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -105,24 +104,15 @@ func (c *Client) Discover(ctx context.Context, schemaID, provider string) ([]Lis
 			list = append(list, l)
 		}
 	}
-	slices.SortFunc(list, func(a, b Listing) int {
-		if a.Outside != b.Outside {
-			return map[bool]int{true: 1, false: -1}[a.Outside]
-		}
-		if a.PerMinuteMsats != b.PerMinuteMsats {
-			return int(min(max(a.PerMinuteMsats-b.PerMinuteMsats, -1), 1))
-		}
-		return strings.Compare(a.Provider, b.Provider)
-	})
 	return list, nil
 }
 
 // announcements asks page by page, newest first: a crowd of new keys must not
 // hide who announced before.
-func (c *Client) announcements(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
+func (s Scout) announcements(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
 	var all []nostr.Event
 	for range listingPages {
-		page, err := c.cfg.Market.Query(ctx, f)
+		page, err := s.Market.Query(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +166,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 		return Listing{}, false
 	}
 	return Listing{
-		Provider: ev.PubKey, NPub: npub, Name: a.Name, Jobs: a.Capabilities.SupportedJobs,
+		Provider: ev.PubKey, D: ev.Tags.GetD(), NPub: npub, Name: a.Name, Jobs: a.Capabilities.SupportedJobs,
 		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Prices: a.Lightwork.Prices, Paused: a.Lightwork.Paused, FreePoW: a.Lightwork.FreePoW, Modes: a.Lightwork.Modes,
 		HostImage: a.Lightwork.HostImage, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network,
 		Completed: a.Stability.JobsCompleted, SuccessRate: a.Stability.SuccessRate, UpdatedAt: ev.CreatedAt.Time().UTC(),

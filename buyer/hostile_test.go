@@ -221,3 +221,5 @@ func (unreachable) Listen(ctx context.Context, _ nostr.Filters, _ func(), _ func
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+func (noStore) History(context.Context) (map[string]buyer.History, error) { return nil, nil }

@@ -160,6 +160,8 @@ type Store interface {
 	Close(ctx context.Context, requestID string, to State, reason string) error
 
 	Content(ctx context.Context, d hashing.Digest) ([]byte, error)
+	// History says what came of the purchases from each provider (x-only hex).
+	History(ctx context.Context) (map[string]History, error)
 	// BudgetOf gives the ledger of the day of at (UTC).
 	BudgetOf(ctx context.Context, at time.Time) (Budget, error)
 }

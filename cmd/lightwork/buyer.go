@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +15,7 @@ import (
 )
 
 type buyerCmd struct {
-	Discover buyerDiscoverCmd `cmd:"" help:"List providers, cheapest first."`
+	Discover buyerDiscoverCmd `cmd:"" help:"List providers, best first, and why."`
 	Submit   buyerSubmitCmd   `cmd:"" help:"Buy a job and wait for the result and the receipt."`
 	Resume   buyerResumeCmd   `cmd:"" help:"Go on with purchases that were interrupted."`
 	List     buyerListCmd     `cmd:"" help:"List purchases."`
@@ -24,42 +23,6 @@ type buyerCmd struct {
 	Panels   buyerPanelsCmd   `cmd:"" help:"List jobs that were given to several providers."`
 	Cancel   buyerCancelCmd   `cmd:"" help:"Ask the provider to stop a job."`
 	Dispute  buyerDisputeCmd  `cmd:"" help:"Write a folder that shows what was paid and what came for it."`
-}
-
-type buyerDiscoverCmd struct {
-	Schema string `help:"Only providers that run this job type." placeholder:"ID"`
-	JSON   bool   `help:"Print JSON."`
-}
-
-// Run lists providers.
-func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
-		list, err := n.client.Discover(ctx, b.Schema, "")
-		if err != nil {
-			return hinted(err, "lightwork doctor checks the relays")
-		}
-		if b.JSON {
-			return printJSON(s.out, append([]buyer.Listing{}, list...))
-		}
-		showListings(s.out, list)
-		return nil
-	})
-}
-
-// showListings prints a block of lines a provider: its key is to be copied
-// whole, and 63 characters leave no room for columns.
-func showListings(w io.Writer, list []buyer.Listing) {
-	for _, l := range list {
-		if l.Outside {
-			showOutside(w, l)
-			continue
-		}
-		fmt.Fprintf(w, "%s\n  %s a minute, %s done, %s: %s\n", l.NPub, msats(l.PerMinuteMsats),
-			count(int64(l.Completed), "job"), cut(l.Network, 12), cut(l.Name, 30))
-		for _, job := range l.Jobs {
-			fmt.Fprintf(w, "    %s\n", cut(job, 70))
-		}
-	}
 }
 
 // cut makes one line of text from outside, of at most n characters.

@@ -1,0 +1,303 @@
+package buyer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+const (
+	kindFollows        = 3     // NIP-02
+	kindBeat           = 11998 // liveness, with the announcement's d
+	kindRecommendation = 31989 // NIP-89
+
+	// aliveFor is how old a beat may be: others call one of 900 s dead.
+	aliveFor = 15 * time.Minute
+	// freshFor is how old an announcement may be and still be a sign of life:
+	// ours are sent again every hour.
+	freshFor = 2 * time.Hour
+	// followsMax bounds whose word counts.
+	followsMax = 2000
+	// filterMax is how many authors one filter may name on a relay like ours.
+	filterMax = 200
+)
+
+// History is what our own store knows of a provider.
+type History struct {
+	Done int // jobs that ended with all that was promised
+	Lost int // payments that nothing valid came for
+}
+
+// Found is a provider that announces itself, with what else is known of it and
+// why it has its place in the list.
+type Found struct {
+	Listing
+	// MinuteMsats is what a job costs, by schema id, that may take one minute, with
+	// 1000 tokens in and out where tokens have a price.
+	MinuteMsats map[string]int64 `json:"minute_msats"`
+	BeatAt      *time.Time       `json:"beat_at,omitempty"`
+	Done        int              `json:"done_for_us"`
+	Lost        int              `json:"lost_with_it"`
+	Followed    bool             `json:"followed"`
+	Recommended int              `json:"recommended"` // by so many that we follow
+	Why         []string         `json:"why"`
+}
+
+// Scout looks for providers. It needs neither a wallet nor a store.
+type Scout struct {
+	Market Market
+	// Key is ours, x-only hex: who it follows counts. "" follows nobody.
+	Key string
+	// RequestKind is what providers announce (5050).
+	RequestKind int
+	// History is by provider; nil if there is none.
+	History map[string]History
+}
+
+// Find lists who announces that it runs the job type (all if schemaID is ""),
+// best first; provider limits it to one key. The order is, as far as each
+// decides: those that speak our profile before programs that know NIP-90 alone; those that took our money for nothing last; those that live; those
+// that we bought from or follow, then those that whom we follow recommend; the
+// price of the job type; how many jobs they did for us. The word of keys that we
+// do not follow counts for nothing, for anybody can have a thousand.
+func (s Scout) Find(ctx context.Context, schemaID, provider string) ([]Found, error) {
+	def(&s.RequestKind, 5050)
+	list, err := s.listings(ctx, schemaID, provider)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	beats, err := s.beats(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	follows, err := s.follows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	recommended, err := s.recommendations(ctx, follows)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Found, len(list))
+	for i, l := range list {
+		f := Found{
+			Listing: l, MinuteMsats: map[string]int64{}, Followed: slices.Contains(follows, l.Provider),
+			Recommended: recommended[l.Provider+":"+l.D], Done: s.History[l.Provider].Done, Lost: s.History[l.Provider].Lost,
+		}
+		for _, job := range l.Jobs {
+			if price, ok := l.minute(job); ok {
+				f.MinuteMsats[job] = price
+			}
+		}
+		if at, ok := beats[l.Provider+":"+l.D]; ok {
+			f.BeatAt = &at
+		}
+		f.Why = f.reasons()
+		found[i] = f
+	}
+	slices.SortStableFunc(found, func(a, b Found) int { return a.compare(b, schemaID) })
+	return found, nil
+}
+
+// compare orders a before b if a is the better choice.
+func (f Found) compare(o Found, schemaID string) int {
+	return cmp.Or(
+		-cmp.Compare(f.serves(), o.serves()),
+		cmp.Compare(f.Lost, o.Lost),
+		-cmp.Compare(f.life(), o.life()),
+		-cmp.Compare(f.trust(), o.trust()),
+		cmp.Compare(f.price(schemaID), o.price(schemaID)),
+		-cmp.Compare(f.Done, o.Done),
+		strings.Compare(f.Provider, o.Provider),
+	)
+}
+
+// serves is 2 for who speaks our profile, 1 while it takes no jobs, 0 for a
+// program that knows NIP-90 alone.
+func (f Found) serves() int {
+	switch {
+	case f.Outside:
+		return 0
+	case f.Paused:
+		return 1
+	}
+	return 2
+}
+
+// life is 2 with a beat, 1 with an announcement that is fresh, else 0.
+func (f Found) life() int {
+	switch {
+	case f.BeatAt != nil && time.Since(*f.BeatAt) < aliveFor:
+		return 2
+	case time.Since(f.UpdatedAt) < freshFor:
+		return 1
+	}
+	return 0
+}
+
+// trust is 2 for those we know, 1 for those that whom we follow recommends.
+func (f Found) trust() int {
+	switch {
+	case f.Done > 0 || f.Followed:
+		return 2
+	case f.Recommended > 0:
+		return 1
+	}
+	return 0
+}
+
+// price is that of the job type, or the lowest where none is named; a provider
+// that names none comes after all that do.
+func (f Found) price(schemaID string) int64 {
+	least := int64(1<<63 - 1)
+	for job, msats := range f.MinuteMsats {
+		if schemaID == "" || job == schemaID {
+			least = min(least, msats)
+		}
+	}
+	return least
+}
+
+// reasons say in words what the order rests on.
+func (f Found) reasons() []string {
+	ago := func(at time.Time) string { return max(time.Since(at), 0).Round(time.Second).String() + " ago" }
+	why := []string{}
+	if f.Paused {
+		why = append(why, "paused, takes no jobs now")
+	}
+	switch f.life() {
+	case 2:
+		why = append(why, "alive "+ago(*f.BeatAt))
+	case 1:
+		why = append(why, "announced "+ago(f.UpdatedAt))
+	default:
+		why = append(why, "silent: announced "+ago(f.UpdatedAt))
+	}
+	if f.Lost > 0 {
+		why = append(why, fmt.Sprintf("took our money for nothing %d times", f.Lost))
+	}
+	if f.Done > 0 {
+		why = append(why, fmt.Sprintf("%d done for us", f.Done))
+	}
+	if f.Followed {
+		why = append(why, "we follow it")
+	}
+	if f.Recommended > 0 {
+		why = append(why, fmt.Sprintf("recommended by %d that we follow", f.Recommended))
+	}
+	return why
+}
+
+// beats are the latest signs of life, by provider and d.
+func (s Scout) beats(ctx context.Context, list []Listing) (map[string]time.Time, error) {
+	at := map[string]time.Time{}
+	var keys []string
+	for _, l := range list {
+		keys = append(keys, l.Provider)
+	}
+	for chunk := range slices.Chunk(keys, filterMax) {
+		events, err := s.query(ctx, nostr.Filter{Kinds: []int{kindBeat}, Authors: chunk, Limit: listingsMax})
+		if err != nil {
+			return nil, err
+		}
+		for _, ev := range events {
+			key, when := ev.PubKey+":"+ev.Tags.GetD(), ev.CreatedAt.Time().UTC()
+			if time.Until(when) < announcementAhead && when.After(at[key]) {
+				at[key] = when
+			}
+		}
+	}
+	return at, nil
+}
+
+// follows are the keys of our own latest contact list.
+func (s Scout) follows(ctx context.Context) (keys []string, err error) {
+	if s.Key == "" {
+		return nil, nil
+	}
+	lists, err := s.query(ctx, nostr.Filter{Kinds: []int{kindFollows}, Authors: []string{s.Key}, Limit: 1})
+	if err != nil || len(lists) == 0 {
+		return nil, err
+	}
+	latest := slices.MaxFunc(lists, func(a, b nostr.Event) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	for _, t := range latest.Tags {
+		if len(t) >= 2 && t[0] == "p" && nostr.IsValidPublicKey(t[1]) && len(keys) < followsMax {
+			keys = append(keys, t[1])
+		}
+	}
+	return keys, nil
+}
+
+// recommendations count, by provider and d, how many of the keys recommend it
+// for our kind of request.
+func (s Scout) recommendations(ctx context.Context, follows []string) (map[string]int, error) {
+	voices := map[string]map[string]bool{}
+	for chunk := range slices.Chunk(follows, filterMax) {
+		events, err := s.query(ctx, nostr.Filter{
+			Kinds: []int{kindRecommendation}, Authors: chunk, Limit: listingsMax,
+			Tags: nostr.TagMap{"d": {strconv.Itoa(s.RequestKind)}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, ev := range events {
+			for _, t := range ev.Tags {
+				if len(t) < 2 || t[0] != "a" {
+					continue
+				}
+				if address, ok := strings.CutPrefix(t[1], strconv.Itoa(kindAnnouncement)+":"); ok {
+					if voices[address] == nil {
+						voices[address] = map[string]bool{}
+					}
+					voices[address][ev.PubKey] = true
+				}
+			}
+		}
+	}
+	counts := map[string]int{}
+	for address, by := range voices {
+		counts[address] = len(by)
+	}
+	return counts, nil
+}
+
+// query asks, and holds the answer against what was asked.
+func (s Scout) query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
+	events, err := s.Market.Query(ctx, f)
+	return slices.DeleteFunc(events, func(ev nostr.Event) bool { return !f.Matches(&ev) }), err
+}
+
+// minute is what a job of the type costs that may take a minute, with 1000 tokens
+// in and out where tokens have a price: enough to compare providers by.
+func (l Listing) minute(job string) (int64, bool) {
+	t, ok := l.Prices[job]
+	if !ok {
+		return l.PriceMsats(schemas.ID(job), time.Minute)
+	}
+	sum := t.BaseMsats + t.PerMinuteMsats + t.InputMsats + t.OutputMsats // no overflow: each is below 2^53
+	return sum, t.Valid()
+}
+
+// Discover is Scout.Find with our own history, without the reasons.
+func (c *Client) Discover(ctx context.Context, schemaID, provider string) ([]Listing, error) {
+	history, err := c.cfg.Store.History(ctx)
+	if err != nil {
+		return nil, errors.Join(errors.New("read own history"), err)
+	}
+	s := Scout{Market: c.cfg.Market, Key: c.key, RequestKind: c.cfg.Kinds.Request, History: history}
+	found, err := s.Find(ctx, schemaID, provider)
+	list := make([]Listing, len(found))
+	for i, f := range found {
+		list[i] = f.Listing
+	}
+	return list, err
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay"
+)
+
+type buyerDiscoverCmd struct {
+	Schema string `help:"Only providers that run this job type." placeholder:"ID"`
+	JSON   bool   `help:"Print JSON."`
+}
+
+// Help is shown below the flags.
+func (buyerDiscoverCmd) Help() string {
+	return "Best first: those that took your money for nothing last, then by signs of life, by whom you bought from or follow, by whom those you follow recommend, by price. " +
+		"No wallet is opened, and nothing is asked of anybody but the relays."
+}
+
+// Run lists providers. It opens no wallet, and reads what was bought before
+// beside a running purchase too.
+func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	key, err := relay.LoadKey(c.path(c.Identity.BuyerKeyFile))
+	if err != nil {
+		return usage("restore it from your backup; for a new node lightwork init makes one", "buyer key: %w", err)
+	}
+	m, err := newMarket(c, key, s.log)
+	if err != nil {
+		return err
+	}
+	scout := buyer.Scout{Market: m, Key: key.PublicKey()}
+	if scout.History, err = history(ctx, s, c); err != nil {
+		return err
+	}
+	serve, stop := context.WithCancel(ctx)
+	var pool errgroup.Group
+	pool.Go(func() error { return m.pool.Serve(serve) })
+	found, err := scout.Find(ctx, b.Schema, "")
+	stop()
+	_ = pool.Wait()
+	if err != nil {
+		return hinted(err, "lightwork doctor checks the relays")
+	}
+	if b.JSON {
+		return printJSON(s.out, append([]buyer.Found{}, found...))
+	}
+	showFound(s.out, found, b.Schema)
+	return nil
+}
+
+// history is what we bought before, from whom; nil before the first purchase.
+func history(ctx context.Context, s *streams, c *config) (map[string]buyer.History, error) {
+	k, err := openToRead(ctx, s, c, "buyer")
+	if err != nil || k == nil {
+		return nil, err
+	}
+	all, err := k.BuyerStore().History(ctx)
+	return all, firstError(err, k.Close())
+}
+
+// showFound prints a block of lines a provider: its key is to be copied whole,
+// and 63 characters leave no room for columns.
+func showFound(w io.Writer, found []buyer.Found, schema string) {
+	for _, f := range found {
+		if f.Outside {
+			showOutside(w, f.Listing)
+			continue
+		}
+		fmt.Fprintf(w, "%s\n  %s on %s, says %s done: %s\n", f.NPub, cut(f.Name, 30), cut(f.Network, 12), count(int64(f.Completed), "job"), strings.Join(f.Why, ", "))
+		t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
+		for _, job := range f.Jobs {
+			if schema == "" || job == schema {
+				fmt.Fprintf(t, "    %s\t%s\t%s\n", cut(job, 40), priceText(f, job), modesText(f.Modes[job]))
+			}
+		}
+		t.Flush()
+	}
+}
+
+// priceText is what the job type costs, as announced.
+func priceText(f buyer.Found, job string) string {
+	if _, ok := f.MinuteMsats[job]; !ok {
+		return "no price announced"
+	}
+	t, ok := f.Prices[job]
+	if !ok {
+		t.BaseMsats, t.PerMinuteMsats = f.BaseMsats[job], f.PerMinuteMsats
+	}
+	var parts []string
+	for _, p := range []struct {
+		msats int64
+		of    string
+	}{{t.BaseMsats, ""}, {t.PerMinuteMsats, " a minute"}, {t.InputMsats, " for 1000 tokens in"}, {t.OutputMsats, " for 1000 tokens out"}} {
+		if p.msats > 0 {
+			parts = append(parts, msats(p.msats)+p.of)
+		}
+	}
+	return firstText(strings.Join(parts, " + "), "free")
+}
+
+func modesText(modes []receipts.Mode) string {
+	words := make([]string, len(modes))
+	for i, m := range modes {
+		words[i] = cut(string(m), 10)
+	}
+	return strings.Join(words, ", ")
+}
