@@ -55,6 +55,9 @@ type Order struct {
 // Place signs the request and stores the purchase. Nothing is sent: Follow does
 // that, now or after a restart.
 func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
+	if !nostr.IsValidPublicKey(o.Provider) {
+		return Purchase{}, fmt.Errorf("provider %q is not a public key", o.Provider)
+	}
 	p, err := c.draft(ctx, o)
 	if err != nil {
 		return Purchase{}, err
@@ -66,7 +69,8 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 }
 
 // draft makes the purchase that an order begins: its request is signed, with
-// the tags in more, and nothing is stored.
+// the tags in more, and nothing is stored. An order without a provider is for
+// everybody.
 func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchase, error) {
 	s, ok := schemas.Lookup(o.SchemaID)
 	if !ok {
@@ -79,11 +83,8 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if err := payments.CheckMsats(o.MaxMsats); err != nil {
 		return Purchase{}, fmt.Errorf("maximum: %w", err)
 	}
-	if o.Encrypt && c.cfg.Cipher == nil {
-		return Purchase{}, errors.New("encrypt: this key cannot")
-	}
-	if !nostr.IsValidPublicKey(o.Provider) {
-		return Purchase{}, fmt.Errorf("provider %q is not a public key", o.Provider)
+	if o.Encrypt && (c.cfg.Cipher == nil || o.Provider == "") {
+		return Purchase{}, errors.New("encrypt: this key cannot, or there is nobody to encrypt for")
 	}
 	if o.Mode != "" && !slices.Contains(c.cfg.Modes, o.Mode) {
 		return Purchase{}, fmt.Errorf("payment mode %q is not among those we buy in %v (buyer.modes)", o.Mode, c.cfg.Modes)
@@ -100,11 +101,13 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	tags := append(job,
 		nostr.Tag{"bid", strconv.FormatInt(bid, 10)},
 		append(nostr.Tag{"relays"}, relays...),
-		nostr.Tag{"p", o.Provider},
 		nostr.Tag{"expiration", strconv.FormatInt(now.Add(o.TTL).Unix(), 10)},
 		// Two orders of the same job in one second must not be one event.
 		nostr.Tag{"param", "order_id", orderID()},
 	)
+	if o.Provider != "" { // else it is for everybody
+		tags = append(tags, nostr.Tag{"p", o.Provider})
+	}
 	if o.Delivery != receipts.DeliveryPlain && !o.Outside {
 		tags = append(tags, nostr.Tag{"param", "delivery", string(receipts.DeliverySealed)})
 	}

@@ -110,6 +110,9 @@ func (o PanelOrder) check() error {
 		return fmt.Errorf("a panel has 2 to %d providers, not %d", seatsMax, len(o.Seats))
 	}
 	for i, l := range o.Seats {
+		if !nostr.IsValidPublicKey(l.Provider) {
+			return fmt.Errorf("provider %q is not a public key", l.Provider)
+		}
 		if slices.ContainsFunc(o.Seats[:i], func(other Listing) bool { return other.Provider == l.Provider }) {
 			return fmt.Errorf("provider %s is named twice: a second seat of one key proves nothing", l.Provider)
 		}

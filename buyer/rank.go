@@ -65,10 +65,11 @@ type Scout struct {
 
 // Find lists who announces that it runs the job type (all if schemaID is ""),
 // best first; provider limits it to one key. The order is, as far as each
-// decides: those that speak our profile before programs that know NIP-90 alone; those that took our money for nothing last; those that live; those
-// that we bought from or follow, then those that whom we follow recommend; the
-// price of the job type; how many jobs they did for us. The word of keys that we
-// do not follow counts for nothing, for anybody can have a thousand.
+// decides: those that speak our profile before programs that know NIP-90 alone;
+// those that took our money for nothing last; those that live; those that we
+// bought from or follow, then those that whom we follow recommend; the price of
+// the job type; how many jobs they did for us. The word of keys that we do not
+// follow counts for nothing, for anybody can have a thousand.
 func (s Scout) Find(ctx context.Context, schemaID, provider string) ([]Found, error) {
 	def(&s.RequestKind, 5050)
 	list, err := s.listings(ctx, schemaID, provider)

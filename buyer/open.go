@@ -1,0 +1,144 @@
+package buyer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// PlaceOpen offers the job to everybody and returns the purchase from the first
+// provider that answers with a valid offer, stored and not yet paid: Follow goes
+// on with it. Order.Provider and PayeeNode must be empty.
+//
+// The mode is hold, or free if the order says so: an offer then costs a provider
+// nothing, for one request cannot be cancelled for all but one of them. Until it
+// returns nothing is owed and nothing is stored; an error that wraps ErrFailed
+// means that nobody had a valid offer within a minute (AnswerTimeout). tell may be nil.
+func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (Purchase, error) {
+	def(&o.Mode, receipts.ModeHold)
+	switch {
+	case o.Provider != "" || o.PayeeNode != "" || o.Announced != nil:
+		return Purchase{}, errors.New("an order for everybody names no provider")
+	case o.Mode != receipts.ModeHold && o.Mode != receipts.ModeFree:
+		return Purchase{}, fmt.Errorf("an order for everybody is in mode hold or free, not %s: others would pay for what one is paid for", o.Mode)
+	}
+	if tell == nil {
+		tell = func(Progress) {}
+	}
+	p, err := c.draft(ctx, o)
+	if err != nil {
+		return Purchase{}, err
+	}
+	var network payments.Network
+	if c.cfg.Wallet != nil {
+		node, err := c.cfg.Wallet.Node(ctx)
+		if err != nil {
+			return Purchase{}, fmt.Errorf("ask the wallet who it is: %w", err)
+		}
+		network = node.Network
+	}
+	if p.Provider, err = c.firstOffer(ctx, p, network, tell); err != nil {
+		return Purchase{}, err
+	}
+	if err := c.cfg.Store.AddPurchase(ctx, p); err != nil {
+		return Purchase{}, fmt.Errorf("store purchase: %w", err)
+	}
+	return p, nil
+}
+
+// firstOffer publishes the request and returns whose valid offer came first.
+func (c *Client) firstOffer(ctx context.Context, p Purchase, network payments.Network, tell func(Progress)) (string, error) {
+	request, err := eventOf(p.Request)
+	if err != nil {
+		return "", err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	g, gctx := errgroup.WithContext(ctx)
+	events, ready := make(chan nostr.Event, 64), make(chan struct{}, 1)
+	g.Go(func() error {
+		filter := nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {p.RequestID}}}
+		return c.cfg.Market.Listen(gctx, nostr.Filters{filter}, func() {
+			select {
+			case ready <- struct{}{}:
+			default:
+			}
+		}, func(ev nostr.Event) {
+			select {
+			case events <- ev:
+			case <-gctx.Done():
+			}
+		})
+	})
+	chosen, err := c.choose(gctx, p, request, network, tell, events, ready)
+	broken := gctx.Err() != nil && ctx.Err() == nil // the subscription ended by itself
+	stop()
+	if lost := g.Wait(); broken {
+		return "", lost
+	}
+	return chosen, err
+}
+
+// choose takes one answer at a time. What is not valid is told and passed over:
+// a crowd of bad offers only delays the good one.
+func (c *Client) choose(ctx context.Context, p Purchase, request nostr.Event, network payments.Network, tell func(Progress), events <-chan nostr.Event, ready <-chan struct{}) (string, error) {
+	patience := time.NewTimer(relayPatience)
+	defer patience.Stop()
+	asked := false
+	for {
+		select {
+		case <-ready:
+			if asked {
+				continue
+			}
+			if err := c.cfg.Market.Send(ctx, request); err != nil {
+				return "", fmt.Errorf("publish request: %w", err)
+			}
+			asked = true
+			patience.Reset(c.cfg.AnswerTimeout)
+			tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "requested", Msats: p.MaxMsats, Hash: p.JobHash.String(), Text: p.SchemaID})
+		case ev := <-events:
+			ok, err := c.offers(p, ev, network)
+			if err != nil {
+				tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: clean(err.Error())})
+			}
+			if ok {
+				return ev.PubKey, nil
+			}
+		case <-patience.C:
+			if !asked {
+				return "", fmt.Errorf("%w in %v", ErrNoRelay, relayPatience)
+			}
+			return "", fmt.Errorf("%w: nobody had a valid offer within %v", ErrFailed, c.cfg.AnswerTimeout)
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+// offers reports whether an event is an offer that could be taken up.
+func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (bool, error) {
+	status := ev.Tags.Find("status")
+	if status == nil || ev.PubKey == c.key || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
+		return false, nil
+	}
+	p.Provider = ev.PubKey
+	switch {
+	case status[1] == "payment-required" && c.cfg.Wallet != nil:
+		o, err := c.checkOffer(p, ev, network)
+		if err == nil && o.quote.Mode != receipts.ModeHold {
+			err = &MismatchError{"quote", fmt.Sprintf("its mode is %s, not hold", o.quote.Mode)}
+		}
+		return err == nil, err
+	case status[1] == "processing" && ev.Content != "":
+		o, err := c.checkQuote(p, ev.Content)
+		return err == nil && o.quote.Mode == receipts.ModeFree, err
+	}
+	return false, nil
+}
