@@ -90,7 +90,7 @@ func (c *Client) firstOffer(ctx context.Context, p Purchase, network payments.Ne
 func (c *Client) choose(ctx context.Context, p Purchase, request nostr.Event, network payments.Network, tell func(Progress), events <-chan nostr.Event, ready <-chan struct{}) (string, error) {
 	patience := time.NewTimer(relayPatience)
 	defer patience.Stop()
-	asked := false
+	asked, told := false, 0
 	for {
 		select {
 		case <-ready:
@@ -105,7 +105,7 @@ func (c *Client) choose(ctx context.Context, p Purchase, request nostr.Event, ne
 			tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "requested", Msats: p.MaxMsats, Hash: p.JobHash.String(), Text: p.SchemaID})
 		case ev := <-events:
 			ok, err := c.offers(p, ev, network)
-			if err != nil {
+			if told++; err != nil && told <= feedbackMax {
 				tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: clean(err.Error())})
 			}
 			if ok {
@@ -139,6 +139,8 @@ func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (b
 	case status[1] == "processing" && ev.Content != "":
 		o, err := c.checkQuote(p, ev.Content)
 		return err == nil && o.quote.Mode == receipts.ModeFree, err
+	case status[1] == "error" && len(status) > 2:
+		return false, errors.New("it declines: " + status[2])
 	}
 	return false, nil
 }

@@ -17,6 +17,7 @@ import (
 type buyerCmd struct {
 	Discover buyerDiscoverCmd `cmd:"" help:"List providers, best first, and why."`
 	Submit   buyerSubmitCmd   `cmd:"" help:"Buy a job and wait for the result and the receipt."`
+	Resubmit buyerResubmitCmd `cmd:"" help:"Order the job of a purchase that has ended once more."`
 	Resume   buyerResumeCmd   `cmd:"" help:"Go on with purchases that were interrupted."`
 	List     buyerListCmd     `cmd:"" help:"List purchases."`
 	Show     buyerShowCmd     `cmd:"" help:"Show one purchase."`
@@ -126,7 +127,7 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err != nil || p.State.Terminal() {
 			return err
 		}
-		return follow(ctx, s, n, p.RequestID, "", false)
+		return follow(ctx, s, n, p.RequestID, outputs{}, false)
 	})
 }
 

@@ -13,9 +13,9 @@ import (
 )
 
 type buyerResumeCmd struct {
-	ID   string `arg:"" optional:"" help:"One purchase (id or its beginning); all open ones if left out."`
-	Out  string `help:"Write the verifiable bundle to this new folder; for one purchase." placeholder:"DIR"`
-	JSON bool   `help:"Print JSON."`
+	ID string `arg:"" optional:"" help:"One purchase (id or its beginning); all open ones if left out."`
+	outputs
+	JSON bool `help:"Print JSON."`
 }
 
 // Help is shown below the flags.
@@ -23,7 +23,7 @@ func (buyerResumeCmd) Help() string { return buyerSubmitCmd{}.Help() }
 
 // Run goes on with open purchases, one after the other.
 func (b buyerResumeCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	if err := checkOut(b.Out); err != nil {
+	if err := b.check(); err != nil {
 		return err
 	}
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
@@ -32,7 +32,7 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			if err != nil {
 				return err
 			}
-			return followPanel(ctx, s, n, p.ID, b.Out, b.JSON)
+			return followPanel(ctx, s, n, p.ID, b.outputs, b.JSON)
 		}
 		ids, err := openOrders(ctx, n)
 		if err != nil {
@@ -49,8 +49,8 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			fmt.Fprintln(s.err, "lightwork: no purchase is open")
 			return nil
 		}
-		if b.Out != "" && len(ids) > 1 {
-			return usage("name the purchase", "--out is for one purchase, and %d are open", len(ids))
+		if b.outputs != (outputs{}) && len(ids) > 1 {
+			return usage("name the purchase", "--out and --files are for one purchase, and %d are open", len(ids))
 		}
 		var last error
 		for _, id := range ids {
@@ -58,7 +58,7 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			if strings.HasPrefix(id, panelPrefix) {
 				goOn = followPanel
 			}
-			if err := goOn(ctx, s, n, id, b.Out, b.JSON); err != nil {
+			if err := goOn(ctx, s, n, id, b.outputs, b.JSON); err != nil {
 				last = err
 			}
 			if ctx.Err() != nil {
@@ -93,7 +93,7 @@ func openOrders(ctx context.Context, n *buyerNode) ([]string, error) {
 
 // follow carries a purchase to its end, tells what happens on stderr, and
 // prints the outcome on stdout.
-func follow(ctx context.Context, s *streams, n *buyerNode, id, out string, asJSON bool) error {
+func follow(ctx context.Context, s *streams, n *buyerNode, id string, out outputs, asJSON bool) error {
 	show := newTimeline(s.err)
 	p, err := n.client.Follow(ctx, id, show.step)
 	if p.RequestID == "" { // it did not come so far as to read it
@@ -101,8 +101,8 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id, out string, asJSO
 			p = stored
 		}
 	}
-	if err == nil && out != "" && p.ReceiptID != "" {
-		err = writeBundle(ctx, n, id, out)
+	if err == nil {
+		err = out.write(ctx, n, p)
 	}
 	if asJSON {
 		if jerr := printJSON(s.out, viewOf(p)); jerr != nil {
@@ -145,22 +145,7 @@ func writeBundle(ctx context.Context, n *buyerNode, id, out string) error {
 }
 
 // checkOut wants a folder that is new or empty; "" is fine.
-func checkOut(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	old, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return usage("name a new folder", "--out: %w", err)
-	}
-	if len(old) > 0 {
-		return usage("name a new folder", "--out: %s is not empty", dir)
-	}
-	return nil
-}
+func checkOut(dir string) error { return checkFolder("--out", dir) }
 
 // writeFolder writes a bundle into a new or empty folder.
 func writeFolder(dir string, b *receipts.Bundle) error {

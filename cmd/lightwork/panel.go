@@ -101,7 +101,7 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p buyer.Panel) (panelVi
 
 // followPanel carries a panel to its end, tells what happens on stderr, and
 // prints the outcome on stdout.
-func followPanel(ctx context.Context, s *streams, n *buyerNode, id, out string, asJSON bool) error {
+func followPanel(ctx context.Context, s *streams, n *buyerNode, id string, out outputs, asJSON bool) error {
 	show := newTimeline(s.err)
 	stored, err := n.store.Panel(ctx, id)
 	if err != nil {
@@ -129,8 +129,8 @@ func followPanel(ctx context.Context, s *streams, n *buyerNode, id, out string, 
 	if err != nil {
 		return firstError(followErr, err)
 	}
-	if followErr == nil && out != "" {
-		followErr = writePanel(ctx, n, v, out)
+	if followErr == nil {
+		followErr = writePanel(ctx, n, v, result, out)
 	}
 	switch {
 	case asJSON:
@@ -156,20 +156,23 @@ func followPanel(ctx context.Context, s *streams, n *buyerNode, id, out string, 
 }
 
 // writePanel writes what there is about every seat that was paid into folders of
-// their own, and the whole as panel.json.
-func writePanel(ctx context.Context, n *buyerNode, v panelView, out string) error {
-	if err := os.MkdirAll(out, 0o755); err != nil {
+// their own with the whole as panel.json, and the files of the one result.
+func writePanel(ctx context.Context, n *buyerNode, v panelView, result buyer.Purchase, out outputs) error {
+	if err := (outputs{Files: out.Files}).write(ctx, n, result); err != nil || out.Out == "" {
+		return err
+	}
+	if err := os.MkdirAll(out.Out, 0o755); err != nil {
 		return err
 	}
 	for i, seat := range v.Seats {
 		if seat.ReceiptID == "" {
 			continue
 		}
-		if err := writeBundle(ctx, n, seat.RequestID, filepath.Join(out, fmt.Sprintf("seat-%d", i+1))); err != nil {
+		if err := writeBundle(ctx, n, seat.RequestID, filepath.Join(out.Out, fmt.Sprintf("seat-%d", i+1))); err != nil {
 			return err
 		}
 	}
-	f, err := os.Create(filepath.Join(out, "panel.json"))
+	f, err := os.Create(filepath.Join(out.Out, "panel.json"))
 	if err != nil {
 		return err
 	}

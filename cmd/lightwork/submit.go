@@ -46,10 +46,11 @@ type buyerSubmitCmd struct {
 	Mode           receipts.Mode     `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
 	Payee          string            `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
 	Refund         string            `help:"Where a prepayment goes back to if the job fails: a BOLT11 invoice, or none. An invoice of the wallet's own if left out." placeholder:"INVOICE"`
-	Out            string            `help:"Write the verifiable bundle to this new folder." placeholder:"DIR"`
 	Encrypt        bool              `help:"Encrypt the request, and have everything about it answered encrypted (NIP-44). Then nobody else can check what the receipt is for."`
-	DryRun         bool              `help:"Say whom it would ask, for what and for how much, and send nothing."`
-	JSON           bool              `help:"Print JSON."`
+	Watch          bool              `help:"See the output while the job runs: asks for plain delivery, for a sealed result is not shown before it is paid for."`
+	outputs
+	DryRun bool `help:"Say whom it would ask, for what and for how much, and send nothing."`
+	JSON   bool `help:"Print JSON."`
 }
 
 // Help is shown below the flags.
@@ -67,11 +68,17 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if err != nil {
 		return err
 	}
+	if b.Watch {
+		b.Delivery = receipts.DeliveryPlain
+	}
 	document, archive, err := b.read(s)
 	if err != nil {
 		return err
 	}
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		if b.Open {
+			return b.submitOpen(ctx, s, n, document, archive)
+		}
 		if b.panel() {
 			return b.submitPanel(ctx, s, n, document, archive)
 		}
@@ -99,7 +106,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err != nil {
 			return usage("", "%w", err)
 		}
-		return follow(ctx, s, n, p.RequestID, b.Out, b.JSON)
+		return follow(ctx, s, n, p.RequestID, b.outputs, b.JSON)
 	})
 }
 
@@ -217,7 +224,7 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 			}
 		}
 	}
-	return provider, checkOut(b.Out)
+	return provider, b.outputs.check()
 }
 
 // checkPayee wants the compressed key of a Lightning node.

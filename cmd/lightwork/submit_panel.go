@@ -16,6 +16,7 @@ import (
 // several is the part of submit that says how many providers get the job.
 type several struct {
 	To         []string   `help:"Ask this provider (npub or hex); may be repeated: the first valid answer is paid, or with --redundancy all have a seat." placeholder:"KEY"`
+	Open       bool       `help:"Ask everybody: the first valid offer is taken, in mode hold unless --mode free. A stranger's word is all there is."`
 	Redundancy int        `help:"Give the job to N providers and pay those that agree: they commit to their results before they see each other's." placeholder:"N"`
 	Adjudicate buyer.Rule `enum:"majority" default:"majority" help:"With --redundancy, how the results become one: majority pays all of those that more than half agree with."`
 }
@@ -23,7 +24,7 @@ type several struct {
 // panel reports whether more than one provider gets the job.
 func (v several) panel() bool { return v.Redundancy != 0 || len(v.To) > 1 }
 
-func (v several) rule() buyer.Rule {
+func (v several) adjudication() buyer.Rule {
 	if v.Redundancy != 0 {
 		return v.Adjudicate
 	}
@@ -63,6 +64,22 @@ func (b buyerSubmitCmd) checkSeveral() error {
 		return usage("leave --mode out", "--redundancy: a vote needs mode postpay: results must be fixed before anybody is paid for one")
 	case b.Redundancy != 0 && b.Delivery != receipts.DeliverySealed:
 		return usage("leave --delivery out", "--redundancy: a vote needs sealed delivery")
+	case b.Open && (len(keys) > 0 || b.Provider != "" || b.Redundancy != 0 || b.Payee != "" || b.DryRun):
+		return usage("", "--open cannot be given together with --provider, --to, --redundancy, --payee or --dry-run")
+	case b.Open && b.Mode != "" && b.Mode != receipts.ModeHold && b.Mode != receipts.ModeFree:
+		return usage("leave --mode out", "--open is in mode hold or free")
+	case b.Open && b.Input == "" && b.Image == "" && b.Schema == string(schemas.SandboxRun):
+		return usage("the digest of an image that providers have", "--open needs an --image: everybody's own toolchain is another one")
+	case b.Outside && (b.Open || b.panel()):
+		return usage("--outside --provider KEY is for one that you chose", "--outside cannot be given together with --open, --to or --redundancy")
+	case b.Refund != "" && (b.Open || b.panel()):
+		return usage("the wallet makes an invoice for each", "--refund is for one provider")
+	case b.Encrypt && (b.Open || b.panel()):
+		return usage("encrypt for one --provider, or leave it out", "--encrypt is for one provider")
+	case b.Watch && b.Redundancy != 0:
+		return usage("", "--watch and --redundancy cannot be given together: a vote needs sealed delivery")
+	case b.Watch && b.Mode == receipts.ModePostpay:
+		return usage("hold, prepay or free", "--watch: in mode postpay nothing is shown before it is paid for")
 	case b.panel() && b.Payee != "":
 		return usage("each provider's announced node is paid", "--payee is for one provider")
 	}
@@ -85,14 +102,18 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 	}
 	if b.DryRun {
 		for _, l := range seats {
-			if err := b.preview(s, l, document); err != nil {
+			rule, err := b.rule(n, l, document)
+			if err != nil {
+				return err
+			}
+			if err := b.preview(s, l, document, rule); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	p, err := n.client.PlacePanel(ctx, buyer.PanelOrder{
-		SchemaID: b.Schema, Input: document, Seats: seats, Rule: b.rule(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
+		SchemaID: b.Schema, Input: document, Seats: seats, Rule: b.adjudication(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 	})
 	var over *buyer.BudgetError
 	switch {
@@ -101,7 +122,34 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 	case err != nil:
 		return usage("", "%w", err)
 	}
-	return followPanel(ctx, s, n, p.ID, b.Out, b.JSON)
+	return followPanel(ctx, s, n, p.ID, b.outputs, b.JSON)
+}
+
+// submitOpen buys from whoever has the first valid offer.
+func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *streams, n *buyerNode, document, archive []byte) error {
+	if document == nil {
+		var err error
+		if document, err = b.request(buyer.Listing{}, archive); err != nil {
+			return err
+		}
+	}
+	p, err := n.client.PlaceOpen(ctx, buyer.Order{
+		SchemaID: b.Schema, Input: document, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
+	}, newTimeline(s.err).step)
+	switch {
+	case errors.Is(err, buyer.ErrFailed), errors.Is(err, buyer.ErrNoRelay):
+		return hinted(err, "nothing is paid; lightwork buyer discover lists who is there")
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return usage("", "%w", err)
+	}
+	npub, err := receipts.Npub(p.Provider)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "lightwork: %s was first\n", npub)
+	return follow(ctx, s, n, p.RequestID, b.outputs, b.JSON)
 }
 
 // seats finds the providers: those that --to names, or the best that are
@@ -116,7 +164,7 @@ func (b buyerSubmitCmd) seats(ctx context.Context, n *buyerNode) ([]buyer.Listin
 		return nil, hinted(err, "lightwork doctor checks the relays")
 	}
 	list = slices.DeleteFunc(list, func(l buyer.Listing) bool {
-		return b.Mode != "" && !slices.Contains(l.Modes[b.Schema], b.Mode) ||
+		return l.Outside || l.Paused || b.Mode != "" && !slices.Contains(l.Modes[b.Schema], b.Mode) ||
 			len(keys) > 0 && !slices.Contains(keys, l.Provider)
 	})
 	want := max(len(keys), b.Redundancy)

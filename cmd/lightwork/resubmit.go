@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+type buyerResubmitCmd struct {
+	ID       string `arg:"" help:"A purchase that has ended (id or its beginning)."`
+	Provider string `help:"Buy from this provider now (npub or hex); the same as before if left out." placeholder:"KEY"`
+	MaxMsats *int64 `help:"The most to pay, routing fees included; as before if left out." placeholder:"MSATS"`
+	outputs
+	JSON bool `help:"Print JSON."`
+}
+
+// Help is shown below the flags.
+func (buyerResubmitCmd) Help() string {
+	return "A new job and a new payment: the old one must have ended, and what was paid for it is not made good. " + buyerSubmitCmd{}.Help()
+}
+
+// Run orders the same job once more.
+func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	key := ""
+	if b.Provider != "" {
+		var err error
+		if key, err = receipts.ParseKey(b.Provider); err != nil {
+			return usage("an npub1... or 64 hex digits", "--provider: %w", err)
+		}
+	}
+	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		old, err := find(ctx, n.store, b.ID)
+		if err != nil {
+			return err
+		}
+		if !old.State.Terminal() {
+			return usage("lightwork buyer resume "+short(old.RequestID)+" goes on with it", "%s is still open (%s): its payment may yet be made", short(old.RequestID), old.State)
+		}
+		o, err := buyer.OrderOf(old)
+		if err != nil {
+			return err
+		}
+		if b.MaxMsats != nil {
+			o.MaxMsats = *b.MaxMsats
+		}
+		if err := b.retarget(ctx, n, &o, key); err != nil {
+			return err
+		}
+		p, err := n.client.Place(ctx, o)
+		if err != nil {
+			return usage("", "%w", err)
+		}
+		if v := viewOf(old); v.PaidMsats > 0 {
+			fmt.Fprintf(s.err, "lightwork: %s was paid for %s, and is not made good by this\n", msats(v.PaidMsats), short(old.RequestID))
+		}
+		return follow(ctx, s, n, p.RequestID, b.outputs, b.JSON)
+	})
+}
+
+// retarget takes the provider's present price and node; a provider that is not
+// announced any more is asked as before.
+func (b buyerResubmitCmd) retarget(ctx context.Context, n *buyerNode, o *buyer.Order, key string) error {
+	if key == "" || key == o.Provider {
+		key = o.Provider
+	} else {
+		o.PayeeNode = ""
+	}
+	list, err := n.client.Discover(ctx, o.SchemaID, key)
+	if err != nil {
+		return hinted(err, "lightwork doctor checks the relays")
+	}
+	i := slices.IndexFunc(list, func(l buyer.Listing) bool { return l.Provider == key })
+	if i < 0 && key != o.Provider {
+		return hinted(fmt.Errorf("%s does not announce %s here", b.Provider, o.SchemaID), "lightwork buyer discover lists who does")
+	}
+	o.Provider = key
+	if i >= 0 {
+		o.Announced, o.PayeeNode = &list[i], firstText(o.PayeeNode, list[i].PayeeNode)
+	}
+	return nil
+}
