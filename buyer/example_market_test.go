@@ -1,0 +1,182 @@
+package buyer_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/payments/playnet"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/server"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// village is a whole market for the examples: the embedded relay, a ledger of
+// play money, and sellers. What fails panics: an example has no test to fail.
+type village struct {
+	ctx    context.Context
+	dir    string
+	host   string
+	ledger *playnet.Ledger
+	g      errgroup.Group
+	ends   []func()
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func newVillage(ctx context.Context, sellers int) *village {
+	v := &village{dir: must(os.MkdirTemp("", "lightwork-example-"))}
+	var stop context.CancelFunc
+	v.ctx, stop = context.WithCancel(ctx)
+	rel := must(server.New(v.ctx, server.Config{Dir: filepath.Join(v.dir, "relay")}))
+	v.ledger = must(playnet.Open(v.ctx, filepath.Join(v.dir, "ledger.db"), playnet.Config{}))
+	ln := must(net.Listen("tcp", "127.0.0.1:0"))
+	v.host = ln.Addr().String()
+	v.ends = append(v.ends, func() { os.RemoveAll(v.dir) }, func() { v.ledger.Close() }, stop)
+	v.g.Go(func() error { return rel.Serve(v.ctx, ln) })
+	for i := range sellers {
+		v.sell(fmt.Sprintf("seller-%d", i))
+	}
+	return v
+}
+
+// close stops all of it; the last that was begun first.
+func (v *village) close() {
+	v.ends[len(v.ends)-1]()
+	_ = v.g.Wait()
+	for i := len(v.ends) - 2; i >= 0; i-- {
+		v.ends[i]()
+	}
+}
+
+// square is the relay as both sides see it.
+type square struct {
+	pool  *relay.Pool
+	host  string
+	blobs *relay.BlobClient
+	key   *relay.Key
+}
+
+func (v *village) square(key *relay.Key) square {
+	s := square{must(relay.NewPool(relay.Config{URLs: []string{"ws://" + v.host}})), v.host, relay.NewBlobClient(relay.BlobConfig{AllowLoopback: true}), key}
+	v.g.Go(func() error { return s.pool.Serve(v.ctx) })
+	return s
+}
+
+func (s square) Relays() []string { return []string{"ws://" + s.host} }
+
+func (s square) Listen(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error {
+	sub, err := s.pool.Subscribe(ctx, filters, relay.SubscribeOptions{})
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	served := sub.Ready()
+	for {
+		select {
+		case <-served:
+			served = nil
+			ready()
+		case in, ok := <-sub.Events():
+			if !ok {
+				return relay.ErrClosed
+			}
+			handle(in.Event)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s square) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
+	return s.pool.Query(ctx, f)
+}
+
+func (s square) Send(ctx context.Context, ev nostr.Event) error {
+	if relay.Accepted(s.pool.PublishQuorum(ctx, ev, 1)) == 0 {
+		return errors.New("no relay took the event")
+	}
+	return nil
+}
+
+func (s square) Fetch(ctx context.Context, urls []string, d hashing.Digest, most int64) ([]byte, error) {
+	return s.blobs.Download(ctx, urls[0], d, most)
+}
+
+func (s square) BlobURLs(digest string) []string { return []string{"http://" + s.host + "/" + digest} }
+
+func (s square) Upload(ctx context.Context, data []byte, mime string) error {
+	_, err := s.blobs.Upload(ctx, "http://"+s.host, data, mime, s.key)
+	return err
+}
+
+func (s square) Publish(ctx context.Context, ev nostr.Event) (acks []provider.Ack) {
+	for _, r := range s.pool.PublishQuorum(ctx, ev, 1) {
+		acks = append(acks, provider.Ack{EventID: ev.ID, Relay: r.URL, OK: r.OK, Message: r.Message})
+	}
+	return acks
+}
+
+// worker embeds any text as its length: what all honest sellers agree on.
+type worker struct{ key string }
+
+func (w worker) Run(_ context.Context, r provider.Run) (provider.Outcome, error) {
+	var in schemas.EmbeddingRequest
+	if err := json.Unmarshal(r.Input, &in); err != nil {
+		return provider.Outcome{}, err
+	}
+	out := schemas.EmbeddingResult{
+		ModelID: "length", Dimensions: 1, Provenance: schemas.Provenance{ModelID: "length", ProviderPubkey: w.key},
+	}
+	for _, text := range in.Texts {
+		out.Embeddings = append(out.Embeddings, []float64{float64(len(text))})
+	}
+	doc, err := json.Marshal(out)
+	return provider.Outcome{Output: doc, Tool: "example/length"}, err
+}
+
+// sell begins to sell, and returns when the announcement is out.
+func (v *village) sell(name string) {
+	key := must(relay.GenerateKey())
+	k := must(kernel.Open(v.ctx, filepath.Join(v.dir, name), kernel.Options{}))
+	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
+	s := v.square(key)
+	p := must(provider.New(provider.Config{
+		Signer: key, Store: k.ProviderStore("paid-job"), Market: s, Runner: worker{key.PublicKey()},
+		Wallet: must(v.ledger.OpenWallet(v.ctx, name, playnet.NewToken())), RootSecret: bytes.Repeat([]byte{1}, 32), Policy: []byte(`{"version":1}`),
+		Offers: []provider.Offer{{
+			SchemaID: string(schemas.Embedding), Modes: []receipts.Mode{receipts.ModeHold, receipts.ModePostpay}, BaseMsats: 21_000,
+		}},
+	}))
+	v.g.Go(func() error { return p.Serve(v.ctx) })
+	ctx, heard := context.WithCancel(v.ctx)
+	_ = s.Listen(ctx, nostr.Filters{{Kinds: []int{31990}, Authors: []string{key.PublicKey()}}}, func() {}, func(nostr.Event) { heard() })
+}
+
+// config is all that a buyer needs, with a full play-money wallet.
+func (v *village) config() buyer.Config {
+	key := must(relay.GenerateKey())
+	k := must(kernel.Open(v.ctx, filepath.Join(v.dir, "buyer"), kernel.Options{}))
+	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
+	return buyer.Config{
+		Signer: key, Store: k.BuyerStore(), Wallet: must(v.ledger.OpenWallet(v.ctx, "buyer", playnet.NewToken())), Market: v.square(key),
+	}
+}
