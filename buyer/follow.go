@@ -243,7 +243,7 @@ func (f *follower) listen(ctx context.Context, p Purchase) error {
 
 // publish sends what we have signed so far; sending it twice is harmless. Only
 // a request that must still be heard has to be taken: relays refuse one that
-// its cancellation has deleted.
+// its cancellation has deleted, or that has expired.
 func (f *follower) publish(ctx context.Context, p Purchase) error {
 	for i, raw := range [][]byte{p.Request, p.Acceptance, p.Cancel} {
 		if raw == nil || i == 0 && p.Cancel != nil {
@@ -259,7 +259,7 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 				return err
 			}
 		}
-		if err := f.c.cfg.Market.Send(ctx, ev); err != nil && i == 0 && p.State == StateRequested {
+		if err := f.c.cfg.Market.Send(ctx, ev); err != nil && i == 0 && p.State == StateRequested && p.SealedEvent == nil {
 			return fmt.Errorf("publish request: %w", err)
 		}
 	}

@@ -88,7 +88,7 @@ func (r *panelRun) reveals(ctx context.Context, p Panel, answers []answer) error
 func (r *panelRun) collect(ctx context.Context, closing nostr.Event, missing map[string]answer, events <-chan nostr.Event, ready <-chan struct{}) error {
 	patience := time.NewTimer(relayPatience)
 	defer patience.Stop()
-	asked := false
+	asked, heard := false, map[string]int{}
 	for len(missing) > 0 {
 		select {
 		case <-ready:
@@ -101,6 +101,9 @@ func (r *panelRun) collect(ctx context.Context, closing nostr.Event, missing map
 			asked = true
 			patience.Reset(r.c.cfg.AnswerTimeout)
 		case ev := <-events:
+			if heard[ev.PubKey]++; heard[ev.PubKey] > feedbackMax {
+				continue // it only talks
+			}
 			if err := r.reveal(ctx, ev, missing); err != nil {
 				return err
 			}

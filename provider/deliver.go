@@ -181,7 +181,15 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 	case !time.Now().Before(job.ExpiresAt):
 		return p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash)
 	}
+	// A buyer that cancels now has nothing but boxes, and says that it will not
+	// open them: a panel did not take them. In the clear it has the result.
+	given := sig.cancel
+	if !isSealed(job) {
+		given = nil
+	}
 	select {
+	case <-given:
+		return p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash)
 	case <-sig.wake:
 	case <-time.After(min(p.limits.LookupEvery, time.Until(job.ExpiresAt))):
 	case <-ctx.Done():

@@ -11,14 +11,12 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // TestMajorityPaysThoseThatAgree: three honest providers, each paid its price,
 // each with a receipt; the result is there and the request says what the vote was.
 func TestMajorityPaysThoseThatAgree(t *testing.T) {
-	requirements.Covers(t, "OA-3.7")
 	t.Parallel()
 	w := newWorld(t)
 	rivals := w.honest(t, 3)
@@ -124,7 +122,6 @@ func (s spy) change(_ context.Context, ev *nostr.Event, commit func(nostr.Tag) e
 // TestLiarEarnsNothing: whatever a provider does that has not done the work, it
 // is not paid, and the honest are.
 func TestLiarEarnsNothing(t *testing.T) {
-	requirements.Covers(t, "OA-3.7")
 	for name, a := range attacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

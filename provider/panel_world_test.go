@@ -61,11 +61,16 @@ func secretOf(name string) []byte {
 
 func (w *world) open(t *testing.T, r *rival, lie func(context.Context, *nostr.Event) error) {
 	t.Helper()
+	w.openWith(t, r, lie, schemas.SandboxRun)
+}
+
+func (w *world) openWith(t *testing.T, r *rival, lie func(context.Context, *nostr.Event) error, job schemas.ID) {
+	t.Helper()
 	m := w.connect(t, r.key)
 	p, err := provider.New(provider.Config{
 		Signer: signer{r.key, lie}, Store: r.kernel.ProviderStore("paid-job"), Wallet: r.wallet, Market: providerMarket{m}, Runner: r.runner,
 		RootSecret: r.secret, Policy: []byte(`{"version":1}`),
-		Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: allModes, PerMinuteMsats: rateMsats}},
+		Offers: []provider.Offer{{SchemaID: string(job), Modes: allModes, PerMinuteMsats: rateMsats}},
 		Images: provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},
 	})
 	check(t, err)
