@@ -175,7 +175,13 @@ func (r *panelRun) carryOut(ctx context.Context, p Panel) error {
 	var g errgroup.Group
 	for _, seat := range p.taken() {
 		g.Go(func() error {
-			_, err := r.c.Follow(ctx, seat.RequestID, func(pr Progress) { r.say(seat.Provider, pr) })
+			_, err := r.c.Follow(ctx, seat.RequestID, func(pr Progress) {
+				switch pr.What {
+				case "requested", "processing", "working": // the relays tell it again
+				default:
+					r.say(seat.Provider, pr)
+				}
+			})
 			if errors.Is(err, ErrFailed) {
 				return nil
 			}

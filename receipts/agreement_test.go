@@ -84,3 +84,24 @@ func TestAgreementDocumentsAreStrict(t *testing.T) {
 		}
 	}
 }
+
+// FuzzAgreementDocuments: what is read is written again byte for byte, and
+// nothing panics.
+func FuzzAgreementDocuments(f *testing.F) {
+	f.Add([]byte(`{"results":[{"provider":"79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798","request_id":"` + strings.Repeat("ab", 32) +
+		`","result_id":"` + strings.Repeat("cd", 32) + `"}],"version":1}`))
+	f.Add([]byte(`{"agreement_hash":"sha256:` + strings.Repeat("ab", 32) + `","nonce":"` + strings.Repeat("cd", 32) + `","request_id":"` + strings.Repeat("ab", 32) + `","version":1}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		if c, err := ParseClosing(doc); err == nil {
+			if again, err := c.Canonical(); err != nil || string(again) != string(doc) {
+				t.Errorf("%s: %v", again, err)
+			}
+		}
+		if r, err := ParseReveal(doc); err == nil {
+			if again, err := r.Canonical(); err != nil || string(again) != string(doc) {
+				t.Errorf("%s: %v", again, err)
+			}
+			_ = r.Opens(hashing.Bytes(doc), strings.Repeat("ab", 32), r.RequestID)
+		}
+	})
+}
