@@ -128,6 +128,8 @@ func (s square) Upload(ctx context.Context, data []byte, mime string) error {
 	return err
 }
 
+func (s square) Bring(context.Context, string, nostr.Event) provider.Ack { return provider.Ack{} }
+
 func (s square) Publish(ctx context.Context, ev nostr.Event) (acks []provider.Ack) {
 	for _, r := range s.pool.PublishQuorum(ctx, ev, 1) {
 		acks = append(acks, provider.Ack{EventID: ev.ID, Relay: r.URL, OK: r.OK, Message: r.Message})

@@ -90,7 +90,9 @@ func (m *market) Upload(ctx context.Context, data []byte, mime string) error {
 type providerMarket struct{ *market }
 
 // Bring does nothing: these buyers read where the provider publishes.
-func (m providerMarket) Bring(context.Context, string, nostr.Event) provider.Ack { return provider.Ack{} }
+func (m providerMarket) Bring(context.Context, string, nostr.Event) provider.Ack {
+	return provider.Ack{}
+}
 
 func (m providerMarket) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 	var acks []provider.Ack
