@@ -9,7 +9,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/provider"
-	"github.com/lightwork-market/lightwork/relay"
 )
 
 type providerRetireCmd struct{}
@@ -32,9 +31,9 @@ func (providerRetireCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	if len(open) > 0 {
 		fmt.Fprintf(s.err, "lightwork: %s not finished; provider run once more ends what can be ended\n", count(int64(len(open)), "job"))
 	}
-	key, err := relay.LoadKey(c.path(c.Identity.ProviderKeyFile))
+	key, err := openSigner(c, "provider", s.log)
 	if err != nil {
-		return usage("restore it from your backup", "provider key: %w", err)
+		return err
 	}
 	m, err := newMarket(c, key, s.log)
 	if err != nil {
@@ -44,6 +43,7 @@ func (providerRetireCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	serve, stop := context.WithCancel(ctx)
 	var pool errgroup.Group
 	pool.Go(func() error { return m.pool.Serve(serve) })
+	pool.Go(func() error { return key.serve(serve) })
 	acks, err := provider.Retire(ctx, key, providerMarket{m}, "")
 	stop()
 	if err = firstError(err, pool.Wait()); err != nil {

@@ -27,7 +27,7 @@ type Address struct {
 func ParseAddress(text string) (Address, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil || u.Scheme != "bunker" {
-		return Address{}, fmt.Errorf("%w: want bunker://KEY?relay=wss://...&secret=...", ErrURI)
+		return Address{}, fmt.Errorf("%w: want bunker://KEY?relay=wss://HOST&secret=TEXT", ErrURI)
 	}
 	q := u.Query()
 	a := Address{Signer: strings.ToLower(u.Hostname()), Relays: q["relay"], secret: q.Get("secret")}
