@@ -11,7 +11,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/receipts"
-	"github.com/lightwork-market/lightwork/relay"
 )
 
 type buyerDiscoverCmd struct {
@@ -32,9 +31,9 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 	if err != nil {
 		return err
 	}
-	key, err := relay.LoadKey(c.path(c.Identity.BuyerKeyFile))
+	key, err := openSigner(c, "buyer", s.log)
 	if err != nil {
-		return usage("restore it from your backup; for a new node lightwork init makes one", "buyer key: %w", err)
+		return err
 	}
 	m, err := newMarket(c, key, s.log)
 	if err != nil {
@@ -47,6 +46,7 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 	serve, stop := context.WithCancel(ctx)
 	var pool errgroup.Group
 	pool.Go(func() error { return m.pool.Serve(serve) })
+	pool.Go(func() error { return key.serve(serve) })
 	found, err := scout.Find(ctx, b.Schema, "")
 	stop()
 	_ = pool.Wait()
