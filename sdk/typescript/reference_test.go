@@ -36,7 +36,7 @@ func input(format string, args ...any) json.RawMessage {
 
 func (a *agent) registers(t *testing.T) {
 	infos, err := a.Tools(a.id)
-	if err != nil || len(infos) != len(reference.ToolNames) {
+	if err != nil || len(infos) != len(reference.InEveryLanguage) {
 		t.Fatalf("%d tools, %v", len(infos), err)
 	}
 	for _, tool := range reference.Tools() {

@@ -107,7 +107,7 @@ func launch(t *testing.T, root string) *agent {
 	t.Cleanup(func() { a.stop(t) })
 	err = a.Start(t.Context(), supervisor.Spec{
 		ID: m.ID, Version: m.Version, Command: m.Command(), Dir: a.dir,
-		Tools: reference.ToolNames[:], Restart: supervisor.RestartPolicy{Never: true},
+		Tools: reference.InEveryLanguage, Restart: supervisor.RestartPolicy{Never: true},
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, a.logged())

@@ -26,6 +26,10 @@ const (
 // ToolNames are the names of its tools.
 var ToolNames = [...]string{"hello_world", "stream_counter", "sleep", "invalid_input", "large_output", message.Tool}
 
+// InEveryLanguage are the tools that the reference agents of the other SDKs
+// have too: those of the specification.
+var InEveryLanguage = ToolNames[:5]
+
 // Run serves until ctx ends or the node goes away. The connection comes from
 // the environment that the node sets.
 func Run(ctx context.Context, log *slog.Logger) error {
