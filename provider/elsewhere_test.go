@@ -39,18 +39,9 @@ func TestAnswersWhereTheBuyerReads(t *testing.T) {
 	t.Cleanup(hangUp)
 	there := &market{pool: pool}
 	w.find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {ev.ID}}})
-	for len(w.statuses(t, there, ev.ID)) < 2 { // processing and success
-		check(t, w.ctx.Err())
-	}
-}
-
-func (w *world) statuses(t *testing.T, m *market, id string) map[string]bool {
-	t.Helper()
-	list, err := m.Query(w.ctx, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {id}}})
-	check(t, err)
-	found := map[string]bool{}
-	for _, ev := range list {
-		found[ev.Tags.Find("status")[1]] = true
-	}
-	return found
+	said := map[string]bool{}
+	w.hear(t, there, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {ev.ID}}}, func(ev nostr.Event) bool {
+		said[ev.Tags.Find("status")[1]] = true
+		return said["processing"] && said["success"]
+	})
 }

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -9,15 +10,26 @@ import (
 )
 
 // find waits until the relay has an event that fits.
-func (w *world) find(t *testing.T, m *market, f nostr.Filter) nostr.Event {
+func (w *world) find(t *testing.T, m *market, f nostr.Filter) (found nostr.Event) {
 	t.Helper()
-	for {
-		list, err := m.Query(w.ctx, f)
-		check(t, err)
-		if len(list) > 0 {
-			return list[0]
+	w.hear(t, m, f, func(ev nostr.Event) bool { found = ev; return true })
+	return found
+}
+
+// hear hands on what is stored and what comes, until done.
+func (w *world) hear(t *testing.T, m *market, f nostr.Filter, done func(nostr.Event) bool) {
+	t.Helper()
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	was := false
+	err := m.Listen(ctx, nostr.Filters{f}, func() {}, func(ev nostr.Event) {
+		if !was && done(ev) {
+			was = true
+			stop()
 		}
-		check(t, w.ctx.Err())
+	})
+	if !was {
+		t.Fatalf("waiting for %v: %v", f, err)
 	}
 }
 
