@@ -46,8 +46,8 @@ func TestNostrTools(t *testing.T) {
 		checkWords(t, kept, map[string]string{"back": "blocked: "})
 	})
 	t.Run("CLOSED", func(t *testing.T) {
-		checkWords(t, one(t, lines, "closed"), map[string]string{"filters": "invalid: ", "values": "invalid: "})
-		checkWords(t, one(t, lines, "notice"), map[string]string{"id": "invalid: "})
+		checkWords(t, one(t, lines, "closed"), map[string]string{"filters": "invalid: ", "values": "invalid: ", "id": "invalid: "})
+		checkWords(t, one(t, lines, "notice"), map[string]string{"label": "invalid: "})
 	})
 	nips := one(t, lines, "about")["nips"].([]any)
 	for _, n := range nips {

@@ -74,11 +74,12 @@ const closed = (filters, id) => new Promise((resolve) => relay.subscribe(filters
 say('closed', {
   filters: await closed(Array.from({ length: 300 }, () => ({ kinds: [1] }))),
   values: await closed([{ '#t': Array.from({ length: 2500 }, (_, i) => String(i)) }]),
+  id: await closed([{ kinds: [1] }], 'x'.repeat(65)),
 })
-// An id that is too long is no message of the protocol: a NOTICE.
+// What is no message of the protocol names nothing to answer to: a NOTICE.
 const notice = new Promise((resolve) => { relay.onnotice = resolve })
-relay.subscribe([{ kinds: [1] }], { id: 'x'.repeat(65) })
-say('notice', { id: await notice })
+await relay.send('["WHAT"]')
+say('notice', { label: await notice })
 if (about.supported_nips.includes(45)) say('count', { count: await relay.count([{ kinds: [1], authors: [pubkey] }], {}) })
 say('done')
 process.exit(0)
