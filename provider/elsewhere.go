@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -9,53 +10,78 @@ import (
 )
 
 const (
-	// elsewhereMax is how many relays of its own a request may have answered on.
+	// elsewhereMax is how many relays of its own a buyer may have answered on.
 	elsewhereMax = 3
 	// elsewhereJobs bounds the jobs of which that is remembered.
 	elsewhereJobs = 4096
 )
 
-// elsewhere remembers on which further relays buyers want to read.
+// elsewhere knows on which further relays buyers want to read: those that the
+// request names, then those of the buyer's relay list (NIP-65).
 type elsewhere struct {
+	own   func() []string
+	lists *readLists
+
 	mu   sync.Mutex
-	urls map[string][]string // by request id
+	jobs map[string]reader // by request id
 	ring []string
 	next int
 }
 
-func newElsewhere() *elsewhere {
-	return &elsewhere{urls: map[string][]string{}, ring: make([]string, elsewhereJobs)}
+// reader is who is answered, and where its request wants that.
+type reader struct {
+	buyer string
+	urls  []string
 }
 
-// note takes the relays tag of a request. Relays that every event is offered to
-// anyway are none of it, nor what is no relay's address.
-func (e *elsewhere) note(view nostrEvent, own []string) {
-	var urls []string
+func newElsewhere(m Market) *elsewhere {
+	return &elsewhere{own: m.Relays, lists: newReadLists(m.Query), jobs: map[string]reader{}, ring: make([]string, elsewhereJobs)}
+}
+
+// note takes the relays tag of a request that was admitted. Relays that every
+// event is offered to anyway are none of it, nor what is no relay's address.
+func (e *elsewhere) note(view nostrEvent) {
+	r := reader{buyer: view.PubKey}
 	for _, t := range view.Tags {
-		if len(t) < 2 || t[0] != "relays" {
-			continue
+		if len(t) >= 2 && t[0] == "relays" {
+			r.urls = further(r.urls, e.own(), t[1:])
 		}
-		for _, url := range t[1:] {
-			known := slices.ContainsFunc(slices.Concat(own, urls), func(o string) bool {
-				return strings.TrimRight(o, "/") == strings.TrimRight(url, "/")
-			})
-			if !known && len(urls) < elsewhereMax && len(url) <= 200 && nostr.IsValidRelayURL(url) {
-				urls = append(urls, url)
-			}
-		}
-	}
-	if len(urls) == 0 {
-		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.urls, e.ring[e.next])
-	e.urls[view.ID], e.ring[e.next] = urls, view.ID
+	delete(e.jobs, e.ring[e.next])
+	e.jobs[view.ID], e.ring[e.next] = r, view.ID
 	e.next = (e.next + 1) % len(e.ring)
 }
 
-func (e *elsewhere) of(requestID string) []string {
+// knows reports whether the request is one that was admitted.
+func (e *elsewhere) knows(requestID string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.urls[requestID]
+	_, ok := e.jobs[requestID]
+	return ok
+}
+
+// of are the relays of a request's buyer. It may ask our relays for its list.
+func (e *elsewhere) of(ctx context.Context, requestID string) []string {
+	e.mu.Lock()
+	r, ok := e.jobs[requestID]
+	e.mu.Unlock()
+	if !ok || len(r.urls) >= elsewhereMax {
+		return r.urls
+	}
+	return further(slices.Clone(r.urls), e.own(), e.lists.of(ctx, r.buyer))
+}
+
+// further adds to urls, up to the bound, what is in neither list yet.
+func further(urls, own, more []string) []string {
+	for _, url := range more {
+		known := slices.ContainsFunc(slices.Concat(own, urls), func(o string) bool {
+			return strings.TrimRight(o, "/") == strings.TrimRight(url, "/")
+		})
+		if !known && len(urls) < elsewhereMax && len(url) <= 200 && nostr.IsValidRelayURL(url) {
+			urls = append(urls, url)
+		}
+	}
+	return urls
 }

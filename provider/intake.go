@@ -118,7 +118,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 		p.storeTrouble(err)
 	default:
 		log.Info("quoted", "buyer", job.Buyer, "schema", job.SchemaID, "mode", job.Mode, "price_msats", job.PriceMsats)
-		p.elsewhere.note(view, p.cfg.Market.Relays())
+		p.elsewhere.note(view)
 		p.launch(job.RequestID)
 		if p.canceled.has(job.Buyer + job.RequestID) { // meanwhile
 			p.cancelJob(job.RequestID)

@@ -24,7 +24,7 @@ type outbox struct {
 
 	// elsewhere names further relays that the buyer of a request reads. They are
 	// offered its events once: no stranger makes us knock at a door for days.
-	elsewhere func(requestID string) []string
+	elsewhere *elsewhere
 
 	fresh chan OutEvent
 	brief chan func(context.Context) (nostrEvent, error)
@@ -48,13 +48,13 @@ const (
 	firstResult, lastResult = 6000, 6999 // kinds of NIP-90 results
 )
 
-func newOutbox(s Store, m Market, signer Signer, log *slog.Logger, before func(context.Context, string, string) error, told func(string)) *outbox {
+func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, string) error, told func(string)) *outbox {
 	return &outbox{
 		store: s, market: m, signer: signer, log: log, before: before, told: told,
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
 		unsigned: make(chan unsigned, 4*outboxBatch), inflight: map[string]bool{},
 		errands: make(chan struct{}, 16), brought: newRecent(16 << 10),
-		elsewhere: func(string) []string { return nil },
+		elsewhere: elsewhere,
 	}
 }
 
@@ -208,20 +208,28 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
 
 // bring takes an event to the buyer's own relays, beside its way to ours.
 func (o *outbox) bring(ctx context.Context, requestID string, ev nostrEvent) {
-	for _, url := range o.elsewhere(requestID) {
-		if !o.brought.add(ev.ID + url) {
-			continue
-		}
-		select {
-		case o.errands <- struct{}{}:
-		default:
-			return // too many are on their way: ours have it
-		}
-		o.couriers.Go(func() {
-			defer func() { <-o.errands }()
-			if a := o.market.Bring(ctx, url, ev); !a.OK && ctx.Err() == nil {
-				o.log.Info("the buyer's relay did not take event", "relay", url, "event", ev.ID, "message", a.Message)
+	if !o.elsewhere.knows(requestID) {
+		return
+	}
+	select {
+	case o.errands <- struct{}{}:
+	default:
+		return // too many are on their way: ours have it
+	}
+	o.couriers.Go(func() {
+		defer func() { <-o.errands }()
+		var all sync.WaitGroup
+		for _, url := range o.elsewhere.of(ctx, requestID) {
+			if o.brought.add(ev.ID + url) {
+				all.Go(func() { o.bringTo(ctx, url, ev) })
 			}
-		})
+		}
+		all.Wait()
+	})
+}
+
+func (o *outbox) bringTo(ctx context.Context, url string, ev nostrEvent) {
+	if a := o.market.Bring(ctx, url, ev); !a.OK && ctx.Err() == nil {
+		o.log.Info("the buyer's relay did not take event", "relay", url, "event", ev.ID, "message", a.Message)
 	}
 }

@@ -94,13 +94,12 @@ func New(cfg Config) (*Provider, error) {
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), reannounce: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, delivered: map[string]struct{}{}, wakes: map[string]*jobSignal{},
 	}
-	p.elsewhere = newElsewhere()
+	p.elsewhere = newElsewhere(cfg.Market)
 	p.refusals = newRefusals(p.limits.RefusalsPerMin)
 	p.uploading = make(chan struct{}, uploadsAtOnce)
 	p.slots = make(chan struct{}, p.limits.Concurrent)
 	p.intakes.SetLimit(intakeWorkers)
-	p.outbox = newOutbox(cfg.Store, cfg.Market, cfg.Signer, p.log, p.uploadFirst, p.wake)
-	p.outbox.elsewhere = p.elsewhere.of
+	p.outbox = newOutbox(cfg.Store, cfg.Market, p.elsewhere, cfg.Signer, p.log, p.uploadFirst, p.wake)
 	return p, nil
 }
 
@@ -182,7 +181,7 @@ func (p *Provider) resume(ctx context.Context) error {
 		}
 		p.load.resume(job)
 		if view, err := p.asked(ctx, job); err == nil {
-			p.elsewhere.note(view, p.cfg.Market.Relays())
+			p.elsewhere.note(view)
 		}
 		p.log.Info("resuming", "request", id, "state", job.State)
 		p.launch(id)
