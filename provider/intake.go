@@ -256,7 +256,7 @@ func bidOf(ev nostr.Event) (int64, bool) {
 // all and not of our kind is for others: nobody waits to hear it from us.
 func (p *Provider) concerns(ev nostr.Event, reason Reason) bool {
 	switch reason.Code {
-	case CodeUntypedJob, CodeUnsupportedSchema, CodeUnsupportedEncryption:
+	case CodeUntypedJob, CodeUnsupportedInput, CodeUnsupportedSchema, CodeUnsupportedEncryption:
 		return ev.Tags.ContainsAny("p", []string{p.key})
 	}
 	return true

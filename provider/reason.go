@@ -16,6 +16,7 @@ type Code string
 const (
 	CodeUnsupportedSchema     Code = "unsupported_schema"
 	CodeUntypedJob            Code = "untyped_job"
+	CodeUnsupportedInput      Code = "unsupported_input"
 	CodeUnsupportedEncryption Code = "unsupported_encryption"
 	CodeInvalidInput          Code = "invalid_input"
 	CodeImageNotAvailable     Code = "image_not_available"

@@ -78,7 +78,6 @@ func TestUntypedRefusals(t *testing.T) {
 	w.writes(t)
 	c := w.customer(t, nil)
 	for name, tags := range map[string]nostr.Tags{
-		"a url":        {{"i", "https://example.com", "url"}},
 		"no input":     {{"param", "max_tokens", "3"}},
 		"no number":    {{"i", "Which fruit?", "text"}, {"param", "temperature", "NaN"}},
 		"out of range": {{"i", "Which fruit?", "text"}, {"param", "temperature", "9"}},
@@ -87,6 +86,13 @@ func TestUntypedRefusals(t *testing.T) {
 		check(t, c.market.Send(w.ctx, ev))
 		if job := w.await(t, ev.ID, provider.StateRefused); job.Reason.Code != provider.CodeInvalidInput {
 			t.Errorf("%s: %s", name, job.Reason)
+		}
+	}
+	for _, typ := range []string{"url", "event", "job"} {
+		ev := raw(t, c.key, 5050, "", nostr.Tag{"i", "Which fruit?", "text"}, nostr.Tag{"i", strings.Repeat("a", 64), typ, "wss://example.com"}, nostr.Tag{"p", w.seller.key.PublicKey()})
+		check(t, c.market.Send(w.ctx, ev))
+		if job := w.await(t, ev.ID, provider.StateRefused); job.Reason.Code != provider.CodeUnsupportedInput || !strings.Contains(job.Reason.Detail, typ) {
+			t.Errorf("%s: %s", typ, job.Reason)
 		}
 	}
 	ok := raw(t, c.key, 5050, "", nostr.Tag{"i", "Which fruit?"}, nostr.Tag{"i", "Say it.", "prompt"}, nostr.Tag{"p", w.seller.key.PublicKey()}, nostr.Tag{"param", "payment_mode", "free"})
