@@ -75,6 +75,7 @@ var rooms = map[string][]string{
 	"interop/mcp":                   {}, // tests only, as in the next
 	"interop/nwc":                   {},
 	"interop/nostr":                 {},
+	"interop/abuse":                 {},
 	"sdk/verify-js":                 {},
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 
