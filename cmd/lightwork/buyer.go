@@ -84,8 +84,8 @@ func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if b.JSON {
 			return printJSON(s.out, v)
 		}
-		fmt.Fprintf(s.out, "request    %s\nstate      %s %s\nprovider   %s\njob type   %s\njob hash   %s\nmode       %s\npaid       %s, fee %s\nreceipt    %s\n",
-			p.RequestID, p.State, printable(p.Reason), p.Provider, p.SchemaID, p.JobHash, v.Mode, v.money(), msats(v.FeeMsats), p.ReceiptID)
+		fmt.Fprintf(s.out, "request    %s\nstate      %s\nprovider   %s\njob type   %s\njob hash   %s\nmode       %s\npaid       %s, fee %s\nreceipt    %s\n",
+			p.RequestID, strings.TrimSpace(string(p.State)+" "+printable(p.Reason)), npub(p.Provider), p.SchemaID, p.JobHash, v.Mode, v.money(), msats(v.FeeMsats), p.ReceiptID)
 		for _, c := range v.Unproved {
 			fmt.Fprintf(s.out, "not proved %s: %s\n", c.Name, c.Reason)
 		}
@@ -118,6 +118,9 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		p, err := find(ctx, n.store, b.ID)
 		if err != nil {
 			return err
+		}
+		if p.State.Terminal() {
+			return hinted(fmt.Errorf("purchase %s has ended: it is %s", short(p.RequestID), p.State), "lightwork buyer show "+short(p.RequestID))
 		}
 		if err := n.client.Cancel(ctx, p.RequestID); err != nil {
 			return err
@@ -196,7 +199,7 @@ func find(ctx context.Context, store *kernel.BuyerStore, id string) (buyer.Purch
 	}
 	p, err := store.FindPurchase(ctx, id)
 	if err != nil {
-		return p, usage("lightwork buyer list shows the ids", "purchase %q: %w", id, err)
+		return p, usage("lightwork buyer list shows the ids", "%w", err)
 	}
 	return p, nil
 }

@@ -56,6 +56,9 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 	if b.JSON {
 		return printJSON(s.out, append([]buyer.Found{}, found...))
 	}
+	if len(found) == 0 {
+		fmt.Fprintln(s.err, "lightwork: nobody on these relays announces", firstText(b.Schema, "a job type"))
+	}
 	showFound(s.out, found, b.Schema)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -68,7 +69,7 @@ func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
 
 func printFindings(w io.Writer, all []finding) {
 	for _, f := range all {
-		fmt.Fprintf(w, "%-5s %-16s %s\n", f.State, f.Check, printable(f.Detail))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-5s %-16s %s", f.State, f.Check, printable(f.Detail)), " "))
 		if f.Fix != "" && f.State != "ok" {
 			fmt.Fprintf(w, "      %-16s -> %s\n", "", f.Fix)
 		}
@@ -97,7 +98,7 @@ func checkKeys(c *config) []finding {
 			all = append(all, finding{k.name, "fail", err.Error(), fix})
 			continue
 		}
-		f := finding{k.name, "ok", firstText(key.public, "locked") + " (" + key.kept + ")", ""}
+		f := finding{k.name, "ok", firstText(npub(key.public), "locked") + " (" + key.kept + ")", ""}
 		if other := known[key.public]; other != "" && key.public != "" {
 			f = finding{k.name, "warn", "the same as the " + other, "use two keys: with one, a receipt shows a deal with yourself"}
 		}

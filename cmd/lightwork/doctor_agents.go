@@ -20,7 +20,7 @@ func checkAgents(ctx context.Context, c *config) []finding {
 	}
 	var all []finding
 	for _, a := range list {
-		f := finding{"agent " + a.ID, "ok", "approved", ""}
+		f := finding{"agent", "ok", "approved", ""}
 		switch {
 		case a.BuiltIn:
 			f.Detail = "built in"
@@ -34,6 +34,9 @@ func checkAgents(ctx context.Context, c *config) []finding {
 		}
 		if len(a.Tools) > 0 && f.State != "fail" {
 			f.Detail += ", tools " + strings.Join(a.Tools, " ")
+		}
+		if a.ID != "" {
+			f.Detail = a.ID + ": " + f.Detail
 		}
 		all = append(all, f)
 	}
@@ -50,13 +53,13 @@ func checkSandbox(ctx context.Context) []finding {
 	var all []finding
 	limits := true
 	for _, f := range sandbox.Check(ctx, sandbox.Options{Init: sandboxInitCommand()}) {
-		found := finding{"sandbox " + f.Name, "ok", f.Detail, f.Fix}
+		found := finding{"sandbox", "ok", strings.TrimSuffix(f.Name+": "+f.Detail, ": "), f.Fix}
 		if !f.OK {
 			found.State = "fail"
 		}
 		limits = limits && (f.OK || f.Name != limitsFeature)
 		if f.Name == trialFeature && !f.OK && !limits {
-			found.State, found.Detail, found.Fix = "warn", "not tried: a trial needs the limits above", ""
+			found.State, found.Detail, found.Fix = "warn", f.Name+": not tried: a trial needs the limits above", ""
 		}
 		all = append(all, found)
 	}

@@ -26,7 +26,11 @@ func checkRelays(ctx context.Context, c *config) []finding {
 	for _, r := range c.Relays {
 		date, took, err := askRelay(ctx, r)
 		if err != nil {
-			all = append(all, finding{"relay", "fail", fmt.Sprintf("%s: %v", r, err), "start it (lightwork relay) or name another under relays"})
+			fix := "correct the address, or name another under relays"
+			if r == "ws://"+firstText(c.Relay.Listen, defaultRelayListen) {
+				fix = "start it (lightwork relay) or name another under relays"
+			}
+			all = append(all, finding{"relay", "fail", fmt.Sprintf("%s: %v", r, err), fix})
 			continue
 		}
 		all = append(all, finding{"relay", "ok", fmt.Sprintf("%s answers in %d ms", r, took.Milliseconds()), ""})

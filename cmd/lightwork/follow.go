@@ -103,6 +103,9 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 	}
 	if err == nil {
 		err = out.write(ctx, n, p)
+		if err == nil && out.Out != "" && p.ReceiptID != "" {
+			fmt.Fprintf(s.err, "lightwork: the bundle is in %s; anybody can check it: %s %s\n", printable(out.Out), program("lightwork-verify"), shellWord(out.Out))
+		}
 	}
 	if asJSON {
 		if jerr := printJSON(s.out, viewOf(p)); jerr != nil {

@@ -31,7 +31,7 @@ func (g *globals) spellCommand(command string) string {
 		if dir := filepath.Dir(g.Config); dir != "." {
 			return name + " init --dir " + shellWord(dir)
 		}
-	case "doctor", "relay", "provider", "buyer", "jobs", "agents", "tools", "receipts", "wallet", "policy", "backup", "restore", "config", "ask", "pipeline", "sandbox":
+	case "doctor", "top", "keys", "relay", "provider", "buyer", "jobs", "agents", "tools", "receipts", "wallet", "policy", "backup", "restore", "config", "ask", "pipeline", "sandbox":
 		if g.Config != "" && g.Config != defaultConfig {
 			return name + " -c " + shellWord(g.Config) + " " + command
 		}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -104,6 +106,16 @@ type setup struct {
 	BuyerLND       lndConfig
 	Force          bool
 	Keys           map[string]string // by role: the file to take its key from
+}
+
+// RelayListen is where lightwork relay is to listen: where this node looks for
+// it, if that is on this machine.
+func (s setup) RelayListen() string {
+	u, err := url.Parse(s.Relay)
+	if err != nil || u.Scheme != "ws" || u.Port() == "" || !net.ParseIP(u.Hostname()).IsLoopback() {
+		return defaultRelayListen
+	}
+	return u.Host
 }
 
 // writeSetup makes keys (never over old ones) and a configuration that works

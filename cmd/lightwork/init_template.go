@@ -29,7 +29,7 @@ relays:
 
 # lightwork relay runs a relay and blob server here.
 relay:
-  listen: 127.0.0.1:7447
+  listen: {{.RelayListen}}
   # public_url: https://relay.example.com # how others reach it, behind a proxy
   # description: jobs for money     # these three are shown to clients (NIP-11)
   # contact: mailto:me@example.com

@@ -115,8 +115,8 @@ func (c jobsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if c.JSON {
 			return printJSON(s.out, v)
 		}
-		fmt.Fprintf(s.out, "request       %s\nstate         %s since %s %s\nbuyer         %s\njob type      %s\njob hash      %s\nmode, price   %s, %s\nquote hash    %s\npayment hash  %s\nrun           %d\nresult        %s\noutput hash   %s\nreceipt       %s\n",
-			v.RequestID, v.State, v.StateAt.Local().Format(time.DateTime), printable(v.Reason), v.Buyer, v.SchemaID, v.JobHash,
+		fmt.Fprintf(s.out, "request       %s\nstate         %s since %s\nbuyer         %s\njob type      %s\njob hash      %s\nmode, price   %s, %s\nquote hash    %s\npayment hash  %s\nrun           %d\nresult        %s\noutput hash   %s\nreceipt       %s\n",
+			v.RequestID, v.State, strings.TrimSpace(v.StateAt.Local().Format(time.DateTime)+" "+printable(v.Reason)), npub(v.Buyer), v.SchemaID, v.JobHash,
 			v.Mode, msats(v.PriceMsats), v.QuoteHash, v.PaymentHash, v.Run, v.ResultID, v.OutputHash, v.ReceiptID)
 		if v.CreditMsats > 0 {
 			fmt.Fprintf(s.out, "credit used   %s\n", msats(v.CreditMsats))
@@ -129,7 +129,7 @@ func (c jobsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			if a.OK {
 				answer = "ok"
 			}
-			fmt.Fprintf(s.out, "relay         %s %s for %s %s\n", printable(a.Relay), answer, short(a.EventID), printable(a.Message))
+			fmt.Fprintln(s.out, strings.TrimSpace(fmt.Sprintf("relay         %s %s for %s %s", printable(a.Relay), answer, short(a.EventID), printable(a.Message))))
 		}
 		return nil
 	})

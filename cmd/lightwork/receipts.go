@@ -54,7 +54,7 @@ func (c receiptsListCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	fmt.Fprintln(w, "RECEIPT\tTIME (UTC)\tAMOUNT\tASSET\tMODE\tREQUEST")
 	for _, v := range list {
 		minute := strings.Replace(v.Timestamp[:min(len(v.Timestamp), 16)], "T", " ", 1)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", shortReceipt(v.ReceiptID), minute, msats(v.AmountMsats), v.AssetID, v.Mode, v.RequestID[:min(len(v.RequestID), 8)])
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", shortReceipt(v.ReceiptID), minute, msats(v.AmountMsats), v.AssetID, v.Mode, short(v.RequestID))
 	}
 	return w.Flush()
 }
@@ -181,7 +181,7 @@ func findVerifier() (string, error) {
 }
 
 type receiptsExportCmd struct {
-	ID  string `arg:"" help:"Request id of the purchase, or its beginning."`
+	ID  string `arg:"" help:"Receipt id or request id, or its beginning."`
 	Out string `help:"A new folder, or a file that ends in .tar." required:"" placeholder:"PATH"`
 }
 

@@ -28,20 +28,25 @@ func (s *BuyerStore) Purchase(ctx context.Context, requestID string) (p buyer.Pu
 	return p, err
 }
 
-// FindPurchase resolves an id prefix of at least 6 characters. ErrAmbiguous if
-// several fit.
+// FindPurchase resolves the beginning of a request id or of a receipt id
+// ("rcpt_..."), at least 6 hex digits of it. ErrAmbiguous if several fit.
 func (s *BuyerStore) FindPurchase(ctx context.Context, prefix string) (p buyer.Purchase, err error) {
-	if len(prefix) < minPrefix || strings.Trim(prefix, "0123456789abcdef") != "" {
+	digits, ofReceipt := strings.CutPrefix(prefix, "rcpt_")
+	if len(digits) < minPrefix || strings.Trim(digits, "0123456789abcdef") != "" {
 		return p, fmt.Errorf("%q is not at least %d hex digits of an id: %w", prefix, minPrefix, buyer.ErrNotFound)
+	}
+	query := "SELECT request_id FROM purchases WHERE request_id >= ? AND request_id < ? LIMIT 2"
+	if ofReceipt {
+		query = "SELECT request_id FROM purchase_receipts WHERE receipt_id >= ? AND receipt_id < ? LIMIT 2"
 	}
 	err = s.view(ctx, func(tx *Tx) error {
 		// 'g' follows the last hex digit: the range is served by the index.
-		ids, err := tx.strings("SELECT request_id FROM purchases WHERE request_id >= ? AND request_id < ? LIMIT 2", prefix, prefix+"g")
+		ids, err := tx.strings(query, prefix, prefix+"g")
 		switch {
 		case err != nil:
 			return fmt.Errorf("find purchase: %w", err)
 		case len(ids) == 0:
-			return fmt.Errorf("purchase %s: %w", prefix, ErrNotFound)
+			return fmt.Errorf("%w: %s", buyer.ErrNotFound, prefix)
 		case len(ids) > 1:
 			return fmt.Errorf("purchase %s: %w", prefix, ErrAmbiguous)
 		}
