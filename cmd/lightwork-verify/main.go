@@ -38,7 +38,6 @@ flags:
   --explain         show every step
   --json            print the report as JSON; with --all, one a line
 
-exit status, with --dispute: 0 it is proved that nothing was delivered, 1 it was delivered, 2 unusable, 3 nothing is shown
 exit status:
   0  every required claim is proved and none failed
   1  a claim failed
@@ -46,6 +45,8 @@ exit status:
   3  a required claim is not provable with what the bundle holds
 with --all: 1 if a claim failed anywhere or a chain contradicts itself, else 2 if
 a bundle is unusable, else 3 if one is not provable, else 0
+with --dispute: 0 if it is proved that nothing was delivered, 1 if it was
+delivered, 2 if the folder is unusable, 3 if nothing is shown
 `
 
 func main() {

@@ -12,7 +12,7 @@ import (
 
 type askCmd struct {
 	Text     []string `arg:"" help:"What you need, in your words; for a listener that is a tool, its input as JSON."`
-	Profile  string   `help:"The profile of the organism to ask under." required:""`
+	Profile  string   `help:"The profile of the organism to ask under." required:"" placeholder:"P"`
 	Listener string   `help:"Whom to ask; left out, the one that fits best of those that the profile reaches."`
 	Talk     string   `name:"conversation" help:"Go on with the conversation of this name: a listener that thinks is shown what was said." placeholder:"NAME"`
 	JSON     bool     `help:"Print the answer as JSON."`

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
@@ -58,8 +60,30 @@ func locateYAML(file string, err error) string {
 	if _, after, ok := strings.Cut(text, "] "); ok && strings.HasPrefix(text, "[") {
 		text = after
 	}
+	if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) {
+		_, place, _ := strings.Cut(text, "\n")
+		text = wanted(wrong.DstType) + " is wanted here\n" + place
+	}
 	pos := bad.GetToken().Position
 	return fmt.Sprintf("%s:%d:%d: %s", file, pos.Line, pos.Column, text)
+}
+
+// wanted names what a value has to be, in the words of the file and not of Go.
+func wanted(t reflect.Type) string {
+	if t == reflect.TypeFor[time.Duration]() {
+		return "a time such as 10m"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint32, reflect.Uint64:
+		return "a whole number"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "a mapping"
+	}
+	return "a text"
 }
 
 // configError is a value that cannot be used, by its path in the file.

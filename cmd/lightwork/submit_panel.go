@@ -69,7 +69,7 @@ func (b buyerSubmitCmd) checkSeveral() error {
 	case b.Open && b.Mode != "" && b.Mode != receipts.ModeHold && b.Mode != receipts.ModeFree:
 		return usage("leave --mode out", "--open is in mode hold or free")
 	case b.Open && b.Input == "" && b.Image == "" && b.Schema == string(schemas.SandboxRun):
-		return usage("the digest of an image that providers have", "--open needs an --image: everybody's own toolchain is another one")
+		return usage("the digest of an image that providers have; lightwork sandbox images list has one's own", "--open needs an --image: everybody's own toolchain is another one")
 	case b.Outside && (b.Open || b.panel()):
 		return usage("--outside --provider KEY is for one that you chose", "--outside cannot be given together with --open, --to or --redundancy")
 	case b.Refund != "" && (b.Open || b.panel()):
@@ -173,7 +173,7 @@ func (b buyerSubmitCmd) seats(ctx context.Context, n *buyerNode) ([]buyer.Listin
 			return group[:want], nil
 		}
 	}
-	return nil, hinted(fmt.Errorf("%s that run %s%s are announced, %d are needed", count(int64(len(list)), "provider"), b.Schema, b.inMode(), want),
+	return nil, hinted(fmt.Errorf("%d are needed that run %s%s; announced: %d", want, b.Schema, b.inMode(), len(list)),
 		strings.Join([]string{b.hintAlike(list, want), "lightwork buyer discover --schema " + b.Schema + " lists who is there"}, ""))
 }
 

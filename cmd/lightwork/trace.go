@@ -31,7 +31,7 @@ type traceLineView struct {
 // Run looks into the databases of both roles.
 func (c jobsTraceCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if len(c.ID) < kernel.MinNamePrefix {
-		return usage("", "%q is too short: at least %d characters", c.ID, kernel.MinNamePrefix)
+		return usage("lightwork jobs list and lightwork buyer list show the ids", "%q is too short: at least %d characters", c.ID, kernel.MinNamePrefix)
 	}
 	conf, err := loadConfig(g.Config)
 	if err != nil {
