@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // TestCancelBeforePayment: the invoice is cancelled on both sides.
@@ -231,6 +232,10 @@ func TestCancelAfterOutput(t *testing.T) {
 			if mode == sealedHold {
 				mode, w.delivery = receipts.ModeHold, receipts.DeliverySealed
 			}
+			schema, input := schemas.SandboxRun, order("")
+			if shows {
+				schema, input = schemas.TextGeneration, []byte(`{"prompt":"Which fruit is yellow?"}`)
+			}
 			finish, stopped := make(chan struct{}), make(chan struct{})
 			w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
 				run.OnStream("stdout", "the answer")
@@ -239,12 +244,15 @@ func TestCancelAfterOutput(t *testing.T) {
 					close(stopped)
 					return provider.Outcome{}, ctx.Err()
 				case <-finish:
-					return w.runner.good(nil)
+					return w.words()
 				}
 			}
-			w.serve(t, nil)
+			w.serve(t, func(cfg *provider.Config) { cfg.Offers = append(cfg.Offers, textOffer()) })
 			c := w.customer(t, nil)
-			p := w.place(t, c, mode, order(""))
+			p, err := c.client.Place(w.ctx, buyer.Order{
+				Provider: w.seller.key.PublicKey(), SchemaID: string(schema), Input: input, MaxMsats: maxMsats, Mode: mode, Delivery: w.delivery,
+			})
+			check(t, err)
 			part := make(chan struct{})
 			f := w.follow(t, c, p.RequestID, func(pr buyer.Progress) {
 				if pr.What == "partial" || pr.What == "working" {

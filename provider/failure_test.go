@@ -40,6 +40,7 @@ func breaks(r *runner) map[string]struct {
 	}{
 		"agent fails": {do: fails(&provider.RunError{Reason: provider.Reason{Code: provider.CodeAgentFailed, Detail: "as told"}}), want: provider.CodeAgentFailed},
 		"node fails":  {do: fails(errors.New("secret path /var/x")), want: provider.CodeInternal},
+		"no source":   {do: fails(&provider.RunError{Reason: provider.Reason{Code: provider.CodeInvalidInput, Detail: "repo.source"}}), want: provider.CodeInvalidInput},
 		"own timeout": {do: fails(context.DeadlineExceeded), want: provider.CodeDeadline},
 		"not JSON": {do: func(context.Context, provider.Run) (provider.Outcome, error) {
 			return provider.Outcome{Output: []byte("garbage"), Tool: "worker/count"}, nil
@@ -64,7 +65,10 @@ func breaks(r *runner) map[string]struct {
 		}, want: provider.CodeInvalidOutput},
 		"sandbox broke": {do: changed(func(res *schemas.SandboxRunResult) {
 			res.Runs, res.Artifacts, res.Status, res.Error = []schemas.SandboxRunInfo{}, []schemas.SandboxArtifact{}, schemas.StatusError, "no cgroup"
-		}), want: provider.CodeAgentFailed},
+		}), want: provider.CodeStopped},
+		"too much output": {do: changed(func(res *schemas.SandboxRunResult) {
+			res.Runs[0].ExitCode, res.Artifacts, res.Status, res.Error = 137, []schemas.SandboxArtifact{}, schemas.StatusError, "output_limit"
+		}), want: provider.CodeStopped},
 		"not what was expected": {
 			do: changed(nil), input: `,"verification":{"expected":{"exit_codes":[3]}}`, want: provider.CodeExpectationNotMet,
 		},

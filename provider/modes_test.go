@@ -137,15 +137,18 @@ func TestManyBuyersAtOnce(t *testing.T) {
 	}
 }
 
-// TestPartialOutput: what a run prints reaches the buyer while it runs, but in
-// postpay and sealed delivery only its size does.
+// TestPartialOutput: what a run prints reaches the buyer while it runs, but only
+// its size does in postpay and sealed delivery, and of a sandbox job that is paid
+// for: it may come to nothing that is charged.
 func TestPartialOutput(t *testing.T) {
 	for _, tt := range []struct {
 		mode     receipts.Mode
 		delivery receipts.Delivery
 		shown    bool
 	}{
-		{receipts.ModeHold, receipts.DeliveryPlain, true},
+		{receipts.ModeFree, receipts.DeliveryPlain, true},
+		{receipts.ModeHold, receipts.DeliveryPlain, false},
+		{receipts.ModePrepay, receipts.DeliveryPlain, false},
 		{receipts.ModeHold, receipts.DeliverySealed, false},
 		{receipts.ModePostpay, receipts.DeliveryPlain, false},
 		{receipts.ModePostpay, receipts.DeliverySealed, false},

@@ -34,6 +34,7 @@ const (
 	CodeAgentUnavailable      Code = "agent_unavailable"
 	CodeAgentFailed           Code = "agent_failed"
 	CodeInvalidOutput         Code = "invalid_output"
+	CodeStopped               Code = "stopped"
 	CodeExpectationNotMet     Code = "expectation_not_met"
 	CodeNodeRestart           Code = "node_restart"
 	CodeUnpaid                Code = "unpaid"

@@ -23,9 +23,9 @@ type Payer interface {
 }
 
 // Refunds says how failed prepaid jobs are paid back. Never more is sent than
-// what came for the job. Routing fees are ours where the failure is ours, and
-// never more than refundFeeShare: else a buyer with a node on the route could
-// live on provoking failures.
+// what came for the job. Routing fees are ours only where the failure is ours,
+// and never more than refundFeeShare: a buyer with a node on the route earns
+// them, and could live on failures that its own request brings about.
 type Refunds struct {
 	Wallet      Payer
 	MaxFeeMsats int64 // of one refund
@@ -36,10 +36,11 @@ const refundFeeShare = 50
 
 // feeLimit is what may be paid in fees for a refund of a job that ended so.
 func (r Refunds) feeLimit(msats int64, ended Code) int64 {
-	if ended == CodeCanceled || ended == CodeExpectationNotMet {
-		return 0 // the buyer's doing
+	switch ended {
+	case CodeAgentUnavailable, CodeAgentFailed, CodeInvalidOutput, CodeDeadline, CodeNodeRestart, CodeInternal:
+		return min(r.MaxFeeMsats, msats/refundFeeShare)
 	}
-	return min(r.MaxFeeMsats, msats/refundFeeShare)
+	return 0
 }
 
 const (

@@ -169,6 +169,7 @@ func TestRefundsThatAreNotSent(t *testing.T) {
 		told   string
 
 		expected string // more members of the order; the agent then does what it is told
+		run      string // one of breaks
 	}{
 		"none named":      {refund: func(*testing.T, *world, *customer) string { return "" }, told: "credit"},
 		"not an invoice":  {refund: func(*testing.T, *world, *customer) string { return "lnbc1garbage" }, told: "cannot be read"},
@@ -186,6 +187,14 @@ func TestRefundsThatAreNotSent(t *testing.T) {
 		"the buyer's own doing": { // no fees are paid for it
 			refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats, time.Hour) },
 			change: func(*provider.Config) {}, told: "could not be sent", expected: `,"verification":{"expected":{"exit_codes":[3]}}`,
+		},
+		"the buyer's commands": { // stopped at a limit
+			refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats, time.Hour) },
+			told:   "could not be sent", run: "too much output",
+		},
+		"the buyer's source": { // not there to be fetched
+			refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats, time.Hour) },
+			told:   "could not be sent", run: "no source",
 		},
 		"refunds are off": {
 			refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats, time.Hour) },
@@ -205,6 +214,9 @@ func TestRefundsThatAreNotSent(t *testing.T) {
 			c := w.customer(t, nil)
 			if tt.expected != "" {
 				w.runner.do = nil
+			}
+			if tt.run != "" {
+				w.runner.do = breaks(w.runner)[tt.run].do
 			}
 			req := w.request(t, c.key, order(tt.expected), nostr.Tag{"param", "payment_mode", "prepay"}, nostr.Tag{"param", "refund", tt.refund(t, w, c)})
 			w.payByHand(t, c, req)

@@ -153,7 +153,7 @@ func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started tim
 	}
 	events, err := p.resultEvents(ctx, job, &r, s, replayFile, out.Artifacts)
 	if errors.Is(err, errTooLarge) {
-		return p.giveBack(base, job, StateFailed, Reason{CodeInvalidOutput, err.Error()})
+		return p.giveBack(base, job, StateFailed, Reason{CodeStopped, err.Error()})
 	}
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func unexpected(job Job, s *schemas.Schema, result *schemas.Result, artifacts []
 		return Reason{}
 	}
 	if out.Status == schemas.StatusError || out.Status == schemas.StatusCancelled {
-		return Reason{CodeAgentFailed, clip(out.Error, 200)}
+		return Reason{CodeStopped, clip(out.Error, 200)} // the buyer's own commands can do that
 	}
 	have := map[hashing.Digest]int{}
 	for _, a := range artifacts {
@@ -238,12 +238,20 @@ func (s *shownOutput) begin() bool {
 // close reports whether the run may still be canceled.
 func (s *shownOutput) close() bool { return s.decided.CompareAndSwap(0, runCanceled) }
 
-// partials returns what a run's stream is given to. In postpay and in sealed
-// delivery partials carry counters, never output (design: the result is what is
-// for sale).
+// showsOutput reports whether a run's output is shown before its result is paid
+// for. It is not where the result is what is for sale (postpay, sealed). Nor is
+// that of a paid sandbox job: its buyer's own commands and expectations decide
+// whether it is charged at all, and could see to it that it never is.
+func showsOutput(job Job) bool {
+	return job.Mode == receipts.ModeFree ||
+		job.Mode != receipts.ModePostpay && !isSealed(job) && job.SchemaID != string(schemas.SandboxRun)
+}
+
+// partials returns what a run's stream is given to. Where no output is shown,
+// partials carry counters.
 func (p *Provider) partials(job Job, shown *shownOutput) func(channel, text string) {
 	to := buyerOf(job)
-	seq, counters := 0, job.Mode == receipts.ModePostpay || isSealed(job)
+	seq, counters := 0, !showsOutput(job)
 	return func(channel, text string) {
 		seq++
 		if seq > partialEvents {

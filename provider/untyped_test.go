@@ -24,12 +24,19 @@ func (w *world) writes(t *testing.T) {
 		if err := json.Unmarshal(run.Input, &asked); err != nil || !strings.HasPrefix(asked.Prompt, "Which fruit") {
 			t.Errorf("asked %s, %v", run.Input, err)
 		}
-		doc, err := json.Marshal(schemas.TextResult{Text: answer, Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: w.runner.key}})
-		return provider.Outcome{Output: doc, Tool: "writer/text"}, err
+		return w.words()
 	}
-	w.serve(t, func(c *provider.Config) {
-		c.Offers = []provider.Offer{{SchemaID: string(schemas.TextGeneration), Modes: allModes, BaseMsats: rateMsats}}
-	})
+	w.serve(t, func(c *provider.Config) { c.Offers = []provider.Offer{textOffer()} })
+}
+
+// words is what a writer's run comes to.
+func (w *world) words() (provider.Outcome, error) {
+	doc, err := json.Marshal(schemas.TextResult{Text: answer, Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: w.runner.key}})
+	return provider.Outcome{Output: doc, Tool: "writer/text"}, err
+}
+
+func textOffer() provider.Offer {
+	return provider.Offer{SchemaID: string(schemas.TextGeneration), Modes: allModes, BaseMsats: rateMsats}
 }
 
 // TestUntyped: what an ordinary NIP-90 client sends is a text generation, and
