@@ -44,7 +44,13 @@ func (r Refunds) feeLimit(msats int64, ended Code) int64 {
 }
 
 const (
-	refundsAtOnce = 16
+	// refundsAtOnce is far more than a stranger can afford to hold up: whoever is
+	// paid may take a payment late, and the others must not wait for that. The
+	// channels of a node carry about as many payments.
+	refundsAtOnce = 256
+	// refundBlocks is the longest that the payee of a refund may make it wait, in
+	// blocks: a day. Other wallets ask for 9 to 80.
+	refundBlocks = 144
 	// refundMargin is how long a refund invoice must still be good.
 	refundMargin  = time.Minute
 	refundTimeout = time.Minute // of the wallet's search for a route
@@ -72,6 +78,8 @@ func (p *Provider) refundOf(ctx context.Context, job Job, owed Credit, ended Cod
 		return nil, fmt.Sprintf("its refund invoice is for %s, not %s", inv.Network, p.node.Network)
 	case inv.AmountMsats <= 0 || inv.AmountMsats > most:
 		return nil, fmt.Sprintf("its refund invoice is for %d msats, not for 1 to %d", inv.AmountMsats, most)
+	case inv.MinFinalCLTV > refundBlocks:
+		return nil, fmt.Sprintf("its refund invoice could be held for %d blocks, at most %d here", inv.MinFinalCLTV, refundBlocks)
 	case time.Until(inv.ExpiresAt()) < refundMargin:
 		return nil, "its refund invoice has expired"
 	}

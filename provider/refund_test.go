@@ -177,6 +177,7 @@ func TestRefundsThatAreNotSent(t *testing.T) {
 		"more than came":  {refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats+1, time.Hour) }, told: "not for 1 to 21000"},
 		"expires at once": {refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats, time.Second) }, told: "has expired"},
 		"another network": {refund: func(*testing.T, *world, *customer) string { return mainnetInvoice }, told: "refund invoice is for mainnet"},
+		"could be held for weeks": {refund: func(t *testing.T, _ *world, _ *customer) string { return slowInvoice(t) }, told: "held for 2016 blocks"},
 		"the provider's own": {
 			refund: func(t *testing.T, w *world, _ *customer) string { return w.invoice(t, w.seller, rateMsats, time.Hour) }, told: "could not be sent",
 		},
