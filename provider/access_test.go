@@ -192,3 +192,27 @@ func (w *world) announcedAs(t *testing.T, c *customer, paused bool, jobs int) {
 		t.Errorf("it was not announced: %v", err)
 	}
 }
+
+// unused is a cipher that must not be asked.
+type unused struct {
+	provider.Cipher
+	t *testing.T
+}
+
+func (u unused) NIP44Decrypt(context.Context, string, string) (string, error) {
+	u.t.Error("what a stranger has hidden was opened")
+	return "", errors.New("no")
+}
+
+func (u unused) NIP44Encrypt(_ context.Context, _, text string) (string, error) { return text, nil }
+
+// TestWhoMayNotBuyIsNotRead: a list of who may buy, and a pause, spare the
+// provider all work for others.
+func TestWhoMayNotBuyIsNotRead(t *testing.T) {
+	enemy := newKey(t)
+	s := openShop(t, func(cfg *provider.Config) { cfg.Access.Deny, cfg.Cipher = []string{enemy.PublicKey()}, unused{t: t} })
+	ev := s.requestOf(enemy, func(ev *nostr.Event) {
+		ev.Content, ev.Tags = "AAAA", nostr.Tags{{"p", s.key.PublicKey()}, {"encrypted"}}
+	})
+	s.answer(ev)
+}

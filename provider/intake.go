@@ -90,8 +90,13 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 		log.Debug("answered before, by this key")
 		return
 	}
-	view, reason := p.opened(ctx, ev)
+	// Who may not buy is told so before any work is done for it, such as opening
+	// what it has hidden.
 	var job Job
+	view, reason := ev, p.mayBuy(ev)
+	if reason.Code == "" {
+		view, reason = p.opened(ctx, ev)
+	}
 	if reason.Code == "" {
 		job, reason = p.admit(ctx, view)
 	}
@@ -155,9 +160,6 @@ func (p *Provider) timely(ev nostr.Event) bool {
 // its quote, or why not. It spends nothing and remembers only the load, which
 // the caller gives back if the job is not stored.
 func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, Reason) {
-	if reason := p.mayBuy(ev); reason.Code != "" {
-		return Job{}, reason
-	}
 	req, offer, reason := p.typed(ev)
 	if reason.Code != "" {
 		return Job{}, reason
