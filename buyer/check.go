@@ -57,10 +57,27 @@ func (c *Client) checkQuote(p Purchase, content string) (offer, error) {
 		return bad(fmt.Errorf("delivery is %q, which was not asked for", q.Delivery))
 	case !slices.Contains(c.cfg.Modes, q.Mode):
 		return bad(fmt.Errorf("we do not pay in mode %q", q.Mode))
+	case askedMode(p) != "" && q.Mode != askedMode(p):
+		return bad(fmt.Errorf("mode is %q, not %q as asked for", q.Mode, askedMode(p)))
 	case !time.Now().Before(q.Expiry()):
 		return bad(errors.New("it has expired"))
 	}
 	return offer{quote: q, raw: []byte(content), hash: hashing.Bytes([]byte(content))}, nil
+}
+
+// askedMode is the payment mode that the request names, "" if it leaves that to
+// the provider.
+func askedMode(p Purchase) receipts.Mode {
+	ev, err := p.asked()
+	if err != nil {
+		return ""
+	}
+	for _, t := range ev.Tags {
+		if len(t) >= 3 && t[0] == "param" && t[1] == "payment_mode" {
+			return receipts.Mode(t[2])
+		}
+	}
+	return ""
 }
 
 // bidOf is the most that we told the provider we pay.

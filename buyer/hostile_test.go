@@ -78,6 +78,21 @@ func TestUnmetExpectationIsNotPaid(t *testing.T) {
 	}
 }
 
+// TestQuoteInAnotherMode: who asked to pay in one way pays in no other, though
+// it pays so elsewhere.
+func TestQuoteInAnotherMode(t *testing.T) {
+	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePostpay, receipts.ModeFree} {
+		c, p, err := buy(t, func(c *cheat, req nostr.Event) []nostr.Event {
+			return []nostr.Event{c.offer(req, func(d *deal) { d.quote.Mode = receipts.ModePrepay }), c.end(req)}
+		}, nil, nil, func(cfg *buyer.Config) {
+			cfg.Modes = []receipts.Mode{receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay, receipts.ModeFree}
+		}, buyer.Order{Mode: mode})
+		if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, `mode is "prepay"`) || len(c.sent) != 0 {
+			t.Errorf("%s: purchase %s (%s), %v, sent %+v", mode, p.State, p.Reason, err, c.sent)
+		}
+	}
+}
+
 // TestQuoteAboveTheAnnouncedPrice: the bid is the price that was announced, not
 // all that the buyer would pay, and no more is paid.
 func TestQuoteAboveTheAnnouncedPrice(t *testing.T) {
