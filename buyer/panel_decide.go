@@ -106,8 +106,9 @@ func (p Panel) seat(requestID string) *Seat {
 }
 
 // store makes the decision durable, with the reservations of all that it pays.
-// A winner that cannot be paid, because its invoice was seen before, is dropped;
-// a decision that the budget does not hold pays nobody.
+// A winner that cannot be paid, because its invoice was seen before or the limit
+// for its key does not hold it, is dropped; a decision that the budget of the day
+// does not hold pays nobody.
 func (r *panelRun) store(ctx context.Context, p Panel, d Decision, winners []answer) error {
 	pay, unfit, err := r.awards(ctx, winners)
 	if err != nil {
@@ -122,10 +123,11 @@ func (r *panelRun) store(ctx context.Context, p Panel, d Decision, winners []ans
 		err = r.c.cfg.Store.Decide(ctx, p.ID, d, pay, drop, r.c.cfg.Limits)
 		var seat *SeatError
 		var over *BudgetError
+		alone := errors.As(err, &over) && over.Limit != "day" // what is left for this one provider
 		switch {
-		case errors.As(err, &over):
+		case over != nil && !alone:
 			d.Outcome, d.Reason, pay, winners = OutcomeOverBudget, err.Error(), nil, nil
-		case errors.As(err, &seat) && errors.Is(err, ErrSecondPayment):
+		case errors.As(err, &seat) && (alone || errors.Is(err, ErrSecondPayment)):
 			unfit[seat.RequestID] = seat.Err.Error()
 			pay = slices.DeleteFunc(pay, func(a Award) bool { return a.RequestID == seat.RequestID })
 			winners = slices.DeleteFunc(slices.Clone(winners), func(a answer) bool { return a.seat.RequestID == seat.RequestID })
