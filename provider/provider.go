@@ -19,7 +19,8 @@ import (
 // share the store's group commits.
 const intakeWorkers = 64
 
-const uploadsAtOnce = 16
+// uploadsAtOnce is what a blob server of ours takes of one key.
+const uploadsAtOnce = 8
 
 // Provider is a running seller. Make it with New, run it with Serve.
 type Provider struct {

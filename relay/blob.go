@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -94,10 +95,15 @@ const (
 	authSkew = 30 * time.Second
 	// maxAnswer bounds a server's JSON, in bytes.
 	maxAnswer = 64 << 10
+	// busyPause, doubled up to maxBusyPause, is the mean wait for a server that
+	// is busy: some three seconds in all.
+	busyPause    = 50 * time.Millisecond
+	maxBusyPause = 1600 * time.Millisecond
 )
 
 // Upload stores data on the server ("https://host") and checks that the server
-// names the same blob. Uploading a blob again is harmless.
+// names the same blob. Uploading a blob again is harmless. A server that says
+// it is busy (503, 429) is asked again for a few seconds.
 func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mime string, by Signer) (Descriptor, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -111,7 +117,7 @@ func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mim
 		"Content-Type":  {mime},
 		"X-Sha-256":     {digest.Hex()},
 	}
-	resp, err := c.do(ctx, http.MethodPut, strings.TrimRight(server, "/")+"/upload", data, header)
+	resp, err := c.put(ctx, strings.TrimRight(server, "/")+"/upload", data, header)
 	if err != nil {
 		return Descriptor{}, fmt.Errorf("upload blob: %w", err)
 	}
@@ -124,6 +130,24 @@ func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mim
 		return Descriptor{}, fmt.Errorf("upload blob: %w", ErrBlobMismatch)
 	}
 	return d, nil
+}
+
+// put sends an upload. A server that has no place for it just now is asked
+// again a few times: places come free in milliseconds, and who gave up would
+// come back with all the others that did.
+func (c *BlobClient) put(ctx context.Context, url string, data []byte, header http.Header) (*http.Response, error) {
+	for pause := busyPause; ; pause *= 2 {
+		resp, err := c.do(ctx, http.MethodPut, url, data, header)
+		if !isBusy(err) || pause > maxBusyPause || !sleep(ctx, pause/2+rand.N(pause)) {
+			return resp, err
+		}
+	}
+}
+
+func isBusy(err error) bool {
+	var refused *BlobError
+	return errors.As(err, &refused) &&
+		(refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusTooManyRequests)
 }
 
 // authorization makes the header of BUD-01 for the upload of one blob.

@@ -1,12 +1,15 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -121,6 +124,60 @@ func TestUploadChecksTheAnswer(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// TestUploadWaitsForABusyServer: a server that is full for a moment costs the
+// moment, not a failed upload; a refusal that means something is final.
+func TestUploadWaitsForABusyServer(t *testing.T) {
+	data := []byte("data")
+	hash := hashing.Bytes(data).Hex()
+	for name, c := range map[string]struct {
+		answers []int // one a request; then the blob is taken
+		asked   int64
+		ok      bool
+	}{
+		"full twice":    {[]int{503, 503}, 3, true},
+		"too many":      {[]int{429}, 2, true},
+		"disk full":     {[]int{507}, 1, false},
+		"not permitted": {[]int{403}, 1, false},
+		"broken":        {[]int{500}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int64
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil || string(body) != string(data) {
+					t.Errorf("it brings %q, %v", body, err)
+				}
+				if n := asked.Add(1); int(n) <= len(c.answers) {
+					w.WriteHeader(c.answers[n-1])
+					return
+				}
+				fmt.Fprintf(w, `{"url":"https://cdn/%s","sha256":"%s","size":4,"type":"x","uploaded":1}`, hash, hash)
+			}))
+			defer srv.Close()
+			_, err := NewBlobClient(BlobConfig{AllowLoopback: true}).Upload(t.Context(), srv.URL, data, "x/y", testKey(t))
+			if (err == nil) != c.ok || asked.Load() != c.asked {
+				t.Errorf("asked %d times, error %v; want %d times, success %t", asked.Load(), err, c.asked, c.ok)
+			}
+		})
+	}
+}
+
+// TestUploadToABusyServerEnds: with its context, and with the refusal to show.
+func TestUploadToABusyServerEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		w.(http.Flusher).Flush()
+		cancel()
+	}))
+	defer srv.Close()
+	_, err := NewBlobClient(BlobConfig{AllowLoopback: true}).Upload(ctx, srv.URL, []byte("data"), "x/y", testKey(t))
+	var refused *BlobError
+	if !errors.Is(err, context.Canceled) && !(errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable) {
+		t.Errorf("error %v", err)
 	}
 }
 
