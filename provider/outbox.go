@@ -123,21 +123,17 @@ func (o *outbox) serveBrief(ctx context.Context) {
 	}
 }
 
-// retry publishes what some relay has not confirmed, each event ever more
-// rarely as answers pile up.
+// retry publishes what some relay has not confirmed and is due.
 func (o *outbox) retry(ctx context.Context, workers *errgroup.Group) {
-	pending, err := o.store.PendingEvents(ctx, outboxAge, outboxBatch)
+	due, err := o.store.DueEvents(ctx, outboxAge, outboxBatch)
 	if err != nil {
 		if ctx.Err() == nil {
 			o.log.Error("read outbox", "err", err)
 		}
 		return
 	}
-	for _, ev := range pending {
-		wait := outboxRetry << min(ev.Attempts, 10) / 2
-		if ev.Attempts == 0 || time.Since(ev.QueuedAt) > wait {
-			o.publish(ctx, workers, ev.OutEvent)
-		}
+	for _, ev := range due {
+		o.publish(ctx, workers, ev.OutEvent)
 	}
 }
 

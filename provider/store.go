@@ -224,6 +224,10 @@ type Store interface {
 	// PendingEvents lists queued events not yet confirmed by all their relays
 	// and younger than maxAge, oldest first.
 	PendingEvents(ctx context.Context, maxAge time.Duration, limit int) ([]Pending, error)
+	// DueEvents lists those of them that are to be offered again now, the
+	// longest due first: at once until a relay has answered, then ever more
+	// rarely.
+	DueEvents(ctx context.Context, maxAge time.Duration, limit int) ([]Pending, error)
 	// SetSignature records the signature of an event that was queued without one.
 	SetSignature(ctx context.Context, eventID, sig string) error
 	// AddAcks records what relays said.

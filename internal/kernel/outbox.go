@@ -73,7 +73,8 @@ func (tx *Tx) Enqueue(e OutEvent) error {
 }
 
 // AddAck records a relay's answer. Once every relay of the event, and enough of
-// them, said OK, it is no longer pending. ErrNotFound if it was never queued.
+// them, said OK, it is no longer pending; until then each answer puts it off.
+// ErrNotFound if it was never queued.
 func (tx *Tx) AddAck(a Ack) error {
 	var seq, created int64
 	var required int
@@ -91,9 +92,9 @@ func (tx *Tx) AddAck(a Ack) error {
 		return fmt.Errorf("record answer of relay: %w", err)
 	}
 	if !a.OK {
-		return nil
+		return tx.postpone(a.EventID, created, seq)
 	}
-	_, err = tx.Exec(`DELETE FROM outbox_open WHERE created_ms = ?1 AND seq = ?2
+	res, err := tx.Exec(`DELETE FROM outbox_open WHERE created_ms = ?1 AND seq = ?2
 		AND (SELECT oks FROM outbox_current WHERE event_id = ?3) >= max(1, ?4)
 		AND NOT EXISTS (SELECT 1 FROM outbox_relays r WHERE r.event_id = ?3
 			AND NOT EXISTS (SELECT 1 FROM outbox_acks a WHERE a.event_id = ?3 AND a.ok = 1 AND a.relay = r.relay))`,
@@ -101,7 +102,10 @@ func (tx *Tx) AddAck(a Ack) error {
 	if err != nil {
 		return fmt.Errorf("close queued event: %w", err)
 	}
-	return nil
+	if n, err := res.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return tx.postpone(a.EventID, created, seq)
 }
 
 // Confirmed counts the relays that said OK to an event; 0 if it is not known.
@@ -117,10 +121,15 @@ func (tx *Tx) Confirmed(eventID string) (int, error) {
 // Pending lists events queued after since that some relay has yet to confirm,
 // oldest first.
 func (tx *Tx) Pending(since time.Time, limit int) ([]PendingEvent, error) {
+	return tx.open("p.created_ms > ? ORDER BY p.created_ms, p.seq LIMIT ?", since.UnixMilli(), limit)
+}
+
+// open reads the open events p that the SQL selects.
+func (tx *Tx) open(which string, args ...any) ([]PendingEvent, error) {
 	rows, err := tx.Query(`SELECT o.event_id, o.event, o.request_id, o.purpose, o.required_oks, o.created_ms,
 			(SELECT attempts FROM outbox_current c WHERE c.event_id = o.event_id), coalesce(s.sig, '')
 		FROM outbox_open p JOIN outbox o ON o.seq = p.seq LEFT JOIN event_signatures s ON s.event_id = o.event_id
-		WHERE p.created_ms > ? ORDER BY p.created_ms, p.seq LIMIT ?`, since.UnixMilli(), limit)
+		WHERE `+which, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read outbox: %w", err)
 	}

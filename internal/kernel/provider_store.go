@@ -93,17 +93,32 @@ func (tx *Tx) enqueueAll(out []provider.OutEvent) error {
 func (s *ProviderStore) PendingEvents(ctx context.Context, maxAge time.Duration, limit int) (list []provider.Pending, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		pending, err := tx.Pending(tx.now.Add(-maxAge), limit)
-		for _, p := range pending {
-			list = append(list, provider.Pending{
-				OutEvent: provider.OutEvent{
-					EventID: p.EventID, Event: p.Event, RequestID: p.RequestID, Relays: p.Relays, Required: p.Required, Sig: p.Sig,
-				},
-				Confirmed: p.Confirmed, Attempts: p.Attempts, QueuedAt: p.QueuedAt,
-			})
-		}
+		list = pendingOf(pending)
 		return err
 	})
 	return list, err
+}
+
+// DueEvents lists the pending events that are to be offered again now.
+func (s *ProviderStore) DueEvents(ctx context.Context, maxAge time.Duration, limit int) (list []provider.Pending, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		due, err := tx.Due(tx.now.Add(-maxAge), limit)
+		list = pendingOf(due)
+		return err
+	})
+	return list, err
+}
+
+func pendingOf(events []PendingEvent) (list []provider.Pending) {
+	for _, p := range events {
+		list = append(list, provider.Pending{
+			OutEvent: provider.OutEvent{
+				EventID: p.EventID, Event: p.Event, RequestID: p.RequestID, Relays: p.Relays, Required: p.Required, Sig: p.Sig,
+			},
+			Confirmed: p.Confirmed, Attempts: p.Attempts, QueuedAt: p.QueuedAt,
+		})
+	}
+	return list
 }
 
 // AddAcks records what relays said.

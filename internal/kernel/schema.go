@@ -42,6 +42,9 @@ var policiesSQL string
 //go:embed schema/panel.sql
 var panelSQL string
 
+//go:embed schema/outbox_due.sql
+var outboxDueSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -61,6 +64,7 @@ func migrations() []string {
 		debtsSQL + appendOnly("job_credits", "refunds", "refund_ends", "purchase_refunds"),
 		policiesSQL + appendOnly("policy_runs"),
 		panelSQL + appendOnly("panels", "panel_seats", "panel_closings", "panel_reveals", "panel_decisions", "panel_rulings"),
+		outboxDueSQL,
 	}
 }
 
