@@ -19,7 +19,8 @@ type outbox struct {
 	log    *slog.Logger
 	// before makes true what a result event says; it is not published until then.
 	before func(ctx context.Context, requestID, eventID string) error
-	// told is called with the request id when a relay's answers were recorded.
+	// told is called with the request id when a relay's answers to its result, or
+	// the signer's refusal, were recorded.
 	told func(requestID string)
 
 	// elsewhere names further relays that the buyer of a request reads. They are
@@ -173,7 +174,8 @@ func (o *outbox) landed(eventID string) {
 }
 
 func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
-	if ev.Kind >= firstResult && ev.Kind <= lastResult && out.RequestID != "" {
+	isResult := ev.Kind >= firstResult && ev.Kind <= lastResult && out.RequestID != ""
+	if isResult {
 		if err := o.before(ctx, out.RequestID, out.EventID); err != nil {
 			if ctx.Err() == nil {
 				o.log.Warn("result waits, trying again", "request", out.RequestID, "in", outboxRetry, "err", err)
@@ -197,7 +199,7 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
 			o.log.Warn("relay did not take event", "request", out.RequestID, "relay", a.Relay, "event", out.EventID, "message", a.Message)
 		}
 	}
-	if out.RequestID != "" {
+	if isResult { // the one event that its job waits for
 		o.told(out.RequestID)
 	}
 }
