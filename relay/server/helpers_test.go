@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,4 +240,31 @@ func count(t *testing.T, s *Server, query string, n *int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// contents are those of the jobs that a scan of the store finds.
+func contents(t *testing.T, st *store, jobs []*job, filter string) string {
+	t.Helper()
+	m, err := nip01.ParseClient([]byte(`["REQ","q",`+filter+`]`), Limits{}.withDefaults().parser())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &m.Filters[0]
+	limit := f.Limit
+	if limit == 0 {
+		limit = len(jobs)
+	}
+	q, err := newScan(f, limit, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.db.View(t.Context(), q.run); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, row := range q.found {
+		i := slices.IndexFunc(jobs, func(j *job) bool { return j.event.ID == hex.EncodeToString([]byte(row.id)) })
+		found = append(found, jobs[i].event.Content)
+	}
+	return strings.Join(found, " ")
 }
