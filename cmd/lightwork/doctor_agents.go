@@ -70,8 +70,8 @@ func checkSandbox(ctx context.Context) []finding {
 // anything is promised to anybody. again is the command, for the hint.
 func sandboxReady(ctx context.Context, s *streams, g *globals, again string) error {
 	failed := failures(checkSandbox(ctx))
-	if len(failed) == 0 {
-		return nil
+	if len(failed) == 0 || ctx.Err() != nil { // an interrupted trial shows nothing
+		return ctx.Err()
 	}
 	for i := range failed {
 		failed[i].Fix = g.spell(failed[i].Fix)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/internal/devnet"
+	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/payments/lnd"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -68,6 +69,10 @@ func newWorld(t *testing.T, ctx context.Context) *world {
 	w.second = newLink(t, "spare", w.trap, w.relays[1])
 	w.setUp(t, seller, network.Alice, lnd.Payee)
 	w.setUp(t, customer, network.Bob, lnd.Payer)
+	// The first purchase would make it; some stories look before.
+	k, err := kernel.Open(ctx, w.dataDir(customer), kernel.Options{})
+	check(t, err)
+	check(t, k.Close())
 	w.mountDisk(t)
 	w.sell(t)
 	w.await(t, "the buyer finds the provider", func() bool {
