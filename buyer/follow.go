@@ -473,8 +473,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	}
 	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode)+creditText(ev))
 	if f.seated {
-		f.offered = &o
-		return errSeated
+		return f.takeSeat(ctx, p, o)
 	}
 	award, err := f.c.award(ctx, p, o)
 	if notApproved(err) {

@@ -161,6 +161,18 @@ func (r *panelRun) answer(ctx context.Context, seat Seat) (answer, error) {
 	return a, err
 }
 
+// takeSeat ends a seat's follower with an offer that could be paid. One that the
+// buyer's rules stand against is none: it must not count as an answer, nor come
+// before another.
+func (f *follower) takeSeat(ctx context.Context, p Purchase, o offer) error {
+	if _, err := f.c.ApprovalRuleFor(f.c.approvalOf(p, o.quote.Mode, o.quote.PriceMsats)); err != nil {
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+	}
+	f.offered = &o
+	return errSeated
+}
+
 // carryOut pays the seats that the decision names and tells the others to stop.
 // A seat that cheats fails alone; what is only unfinished leaves the panel open.
 func (r *panelRun) carryOut(ctx context.Context, p Panel) error {
