@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func busyNode() observe.State {
 		Version: "v1", PubKey: strings.Repeat("a", 64), At: at, StartedAt: at.Add(-50 * time.Hour), HeldMsats: 1500,
 		Checks: []observe.Check{{Name: "wallet", Detail: "refuses \x1b[2J everything"}},
 		Totals: observe.Totals{Succeeded: 3, Failed: 1},
-		Relays: []relay.RelayStatus{{URL: "wss://relay.example.com", State: relay.StateWaiting, Error: "connect: no\x07"}},
+		Relays: []relay.RelayStatus{{URL: "wss://relay.example.com", State: relay.StateWaiting, Error: "connect: no\x07\nready"}},
 		Agents: []observe.Agent{{ID: "com.example.summaries", State: supervisor.StateDown, Restarts: 5, Reason: "it crashed"}},
 	}
 	for range 100 {
@@ -75,6 +76,9 @@ func TestTopFits(t *testing.T) {
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		if size[1] > 0 && len(lines) >= size[1] {
 			t.Errorf("%v: %d lines", size, len(lines))
+		}
+		if slices.Contains(lines, "ready") {
+			t.Errorf("%v: a relay wrote a line of its own", size)
 		}
 		for _, l := range lines {
 			if utf8.RuneCountInString(l) > size[0] {

@@ -36,7 +36,8 @@ func (d *drawing) line(parts ...part) {
 	var b strings.Builder
 	left := d.width
 	for _, p := range parts {
-		text := clipTo(printable(p.text), left)
+		// A text from outside that went on below would look like a line of ours.
+		text := clipTo(strings.ReplaceAll(printable(p.text), "\n", " "), left)
 		left -= utf8.RuneCountInString(text)
 		if d.colour && p.colour != "" && text != "" {
 			text = "\x1b[" + p.colour + "m" + text + "\x1b[0m"
