@@ -171,12 +171,12 @@ func TestRefundsThatAreNotSent(t *testing.T) {
 		expected string // more members of the order; the agent then does what it is told
 		run      string // one of breaks
 	}{
-		"none named":      {refund: func(*testing.T, *world, *customer) string { return "" }, told: "credit"},
-		"not an invoice":  {refund: func(*testing.T, *world, *customer) string { return "lnbc1garbage" }, told: "cannot be read"},
-		"lud16":           {refund: func(*testing.T, *world, *customer) string { return "me@169.254.169.254" }, told: "not to a Lightning address"},
-		"more than came":  {refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats+1, time.Hour) }, told: "not for 1 to 21000"},
-		"expires at once": {refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats, time.Second) }, told: "has expired"},
-		"another network": {refund: func(*testing.T, *world, *customer) string { return mainnetInvoice }, told: "refund invoice is for mainnet"},
+		"none named":              {refund: func(*testing.T, *world, *customer) string { return "" }, told: "credit"},
+		"not an invoice":          {refund: func(*testing.T, *world, *customer) string { return "lnbc1garbage" }, told: "cannot be read"},
+		"lud16":                   {refund: func(*testing.T, *world, *customer) string { return "me@169.254.169.254" }, told: "not to a Lightning address"},
+		"more than came":          {refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats+1, time.Hour) }, told: "not for 1 to 21000"},
+		"expires at once":         {refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats, time.Second) }, told: "has expired"},
+		"another network":         {refund: func(*testing.T, *world, *customer) string { return mainnetInvoice }, told: "refund invoice is for mainnet"},
 		"could be held for weeks": {refund: func(t *testing.T, _ *world, _ *customer) string { return slowInvoice(t) }, told: "held for 2016 blocks"},
 		"the provider's own": {
 			refund: func(t *testing.T, w *world, _ *customer) string { return w.invoice(t, w.seller, rateMsats, time.Hour) }, told: "could not be sent",
