@@ -127,7 +127,7 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
 	}
 	if node.Network == payments.Play {
-		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd to use real money"}
+		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd or nwc to use real money"}
 	}
 	if node, ok := w.(*lnd.Wallet); ok {
 		if f := checkLiquidity(ctx, node, name, role, conf); f.State != "" {

@@ -85,7 +85,7 @@ func (w walletNWCServeCmd) Run(ctx context.Context, s *streams, g *globals) erro
 	}
 	defer closeWallet()
 	if wal == nil {
-		return usage("set "+w.Role+".wallet.backend", "the %s has no wallet", w.Role)
+		return usage("set "+w.Role+".wallet.backend to lnd or play", "the %s has no wallet", w.Role)
 	}
 	book, err := nwc.OpenBook(ctx, filepath.Join(dir, "book.db"), s.log)
 	if err != nil {

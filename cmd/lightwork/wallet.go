@@ -47,7 +47,7 @@ func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	}
 	defer closeWallet()
 	if wal == nil {
-		return usage("set "+w.Role+".wallet.backend to play or lnd", "the %s has no wallet", w.Role)
+		return usage("set "+w.Role+".wallet.backend to lnd, nwc or play", "the %s has no wallet", w.Role)
 	}
 	node, err := wal.Node(ctx)
 	if err != nil {
