@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 type buyerCmd struct {
@@ -34,6 +35,9 @@ func cut(s string, n int) string {
 	}
 	return string(text)
 }
+
+// reasonMax is how much of a reason a listing has; show has all of it.
+const reasonMax = 60
 
 type buyerListCmd struct {
 	Limit int  `help:"How many at most." default:"50"`
@@ -59,7 +63,7 @@ func (b buyerListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		fmt.Fprintln(w, "ID\tSTATE\tJOB TYPE\tPAID\tRECEIPT\tREASON")
 		for _, p := range list {
 			v := viewOf(p)
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", short(p.RequestID), p.State, p.SchemaID, v.money(), shortReceipt(p.ReceiptID), printable(v.why()))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", short(p.RequestID), p.State, p.SchemaID, v.money(), shortReceipt(p.ReceiptID), cut(v.why(), reasonMax))
 		}
 		return w.Flush()
 	})
@@ -94,7 +98,7 @@ func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		} else if buyer.RefundDue(p) {
 			fmt.Fprintf(s.out, "refunded   nothing yet; lightwork buyer resume %s looks again\n", short(p.RequestID))
 		}
-		if p.SettledTooEarly && p.RefundMsats == 0 {
+		if p.SettledTooEarly && p.RefundMsats == 0 && v.Mode != receipts.ModePrepay { // there it is agreed
 			fmt.Fprintln(s.out, "note       the provider took the money before it delivered")
 		}
 		if p.Output != nil {

@@ -87,7 +87,7 @@ func (c jobsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		fmt.Fprintln(w, "REQUEST\tADDED\tSTATE\tMODE\tPRICE\tBUYER\tRECEIPT\tREASON")
 		for _, v := range views {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.AddedAt.Local().Format(time.DateTime),
-				v.State, v.Mode, msats(v.PriceMsats), short(v.Buyer), shortReceipt(v.ReceiptID), printable(v.Reason))
+				v.State, v.Mode, msats(v.PriceMsats), short(v.Buyer), shortReceipt(v.ReceiptID), cut(v.Reason, reasonMax))
 		}
 		return w.Flush()
 	})
@@ -148,7 +148,7 @@ func findJob(ctx context.Context, store *kernel.ProviderStore, id string) (provi
 	}
 	var found []provider.Job
 	for _, j := range list {
-		if len(id) >= 6 && strings.HasPrefix(j.RequestID, id) || j.ReceiptID == id && id != "" {
+		if len(id) >= 6 && strings.HasPrefix(j.RequestID, id) || len(id) >= len("rcpt_")+6 && strings.HasPrefix(j.ReceiptID, id) {
 			found = append(found, j)
 		}
 	}
