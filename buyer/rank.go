@@ -184,7 +184,7 @@ func (f Found) reasons() []string {
 		why = append(why, "silent: announced "+ago(f.UpdatedAt))
 	}
 	if f.Lost > 0 {
-		why = append(why, fmt.Sprintf("took our money for nothing %d times", f.Lost))
+		why = append(why, fmt.Sprintf("payments to it that nothing came for: %d", f.Lost))
 	}
 	if f.Done > 0 {
 		why = append(why, fmt.Sprintf("%d done for us", f.Done))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -124,6 +125,9 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 		return &codedError{exitOpen, again, err}
 	case errors.Is(err, buyer.ErrFailed) && p.State == buyer.StateFailed:
 		err = fmt.Errorf("%w: %s", buyer.ErrFailed, p.Reason)
+	}
+	if strings.HasPrefix(p.Reason, string(provider.CodeBidTooLow)+":") {
+		return hinted(err, "raise --max-msats; nothing was paid")
 	}
 	return hinted(err, "lightwork buyer show "+short(id))
 }
