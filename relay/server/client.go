@@ -29,6 +29,7 @@ var (
 type client struct {
 	srv      *Server
 	ws       *websocket.Conn
+	wire     *wire // under ws
 	log      *slog.Logger
 	out      *queue
 	limiter  *rate.Limiter
@@ -40,12 +41,13 @@ type client struct {
 	drop     context.CancelCauseFunc
 }
 
-func newClient(s *Server, ws *websocket.Conn, remote string, local net.Addr) *client {
+func newClient(s *Server, ws *websocket.Conn, under *wire, remote string, local net.Addr) *client {
 	l := s.cfg.Limits
 	ws.SetReadLimit(int64(l.MaxMessageBytes) * maxSkip)
 	return &client{
 		srv:      s,
 		ws:       ws,
+		wire:     under,
 		log:      s.cfg.Log.With("client", remote),
 		out:      newQueue(l.MaxQueueBytes),
 		limiter:  rate.NewLimiter(rate.Limit(l.MessagesPerSecond), l.MessageBurst),
@@ -143,8 +145,13 @@ func (c *client) write(ctx context.Context) error {
 			return err
 		}
 		overdue.Reset(limit)
-		buf = f.appendTo(buf[:0])
-		if err := c.ws.Write(context.Background(), websocket.MessageText, buf); err != nil {
+		if f.begun {
+			err = c.wire.flush()
+		} else {
+			buf = f.appendTo(buf[:0])
+			err = c.ws.Write(context.Background(), websocket.MessageText, buf)
+		}
+		if err != nil {
 			return err
 		}
 		c.out.done(f)
@@ -178,6 +185,25 @@ func (c *client) keepAlive(ctx context.Context) error {
 func (c *client) send(f frame) {
 	if !c.out.push(f) {
 		c.drop(errSlowReader)
+	}
+}
+
+// sendNow is send, but writes the message at once if nothing waits before it
+// and the kernel takes it: that costs less than to wake the client's writer.
+// scratch is room for the message.
+func (c *client) sendNow(f frame, scratch *[]byte) {
+	if !c.out.claim(f) {
+		c.send(f)
+		return
+	}
+	switch c.wire.try(f.framed(scratch)) {
+	case written:
+		c.out.done(f)
+	case begun:
+		f.begun = true
+		c.out.putBack(f)
+	default:
+		c.out.putBack(f)
 	}
 }
 

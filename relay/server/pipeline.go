@@ -41,7 +41,7 @@ func (s *Server) verifyLoop() {
 			continue
 		}
 		if nostr.IsEphemeralKind(j.event.Kind) {
-			s.broadcast(j)
+			s.broadcast(j, len(s.jobs) == 0)
 			s.metrics.accepted(j.event.Kind)
 			j.finish(true, "")
 			continue
@@ -108,6 +108,7 @@ func (s *Server) ingest(batch []*job) {
 		}
 		return
 	}
+	alone := len(batch) == 1 && len(s.verified) == 0
 	for i, j := range batch {
 		if err != nil {
 			s.cfg.Log.Error("store event", "id", j.event.ID, "error", err)
@@ -117,7 +118,7 @@ func (s *Server) ingest(batch []*job) {
 		switch outcomes[i] {
 		case stored:
 			s.metrics.accepted(j.event.Kind)
-			s.broadcast(j)
+			s.broadcast(j, alone)
 		case duplicate:
 			s.metrics.duplicates.Inc()
 		}
@@ -163,12 +164,18 @@ func (s *spreading) among(sent map[string]struct{}) map[string]struct{} {
 	return both
 }
 
-func (s *Server) broadcast(j *job) {
+// broadcast hands an event to its subscribers. One that comes alone is written
+// by this goroutine; when others wait, the clients' own write it.
+func (s *Server) broadcast(j *job, alone bool) {
+	var now *[]byte
+	if alone {
+		now = new([]byte)
+	}
 	private := s.private(j.event.Kind)
 	for _, sub := range s.index.matching(j.event) {
 		if !private || sub.client.identity.party(j.event) {
 			s.metrics.delivered.Inc()
-			sub.deliver(j)
+			sub.deliver(j, now)
 		}
 	}
 }

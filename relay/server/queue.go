@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/lightwork-market/lightwork/relay/nip01"
@@ -17,6 +18,7 @@ type frame struct {
 	text  []byte
 	subID string
 	event []byte
+	begun bool // the connection has what is left of it
 }
 
 func (f frame) size() int { return len(f.text) + len(f.subID) + len(f.event) + frameOverhead }
@@ -29,6 +31,17 @@ func (f frame) appendTo(dst []byte) []byte {
 	return nip01.AppendDelivery(dst, f.subID, f.event)
 }
 
+// framed is the wire form with the websocket's framing, in the scratch room.
+func (f frame) framed(scratch *[]byte) []byte {
+	var room [maxHeader]byte // before the message, whose length the header tells
+	buf := f.appendTo(append((*scratch)[:0], room[:]...))
+	*scratch = buf
+	header := appendHeader(room[:0], len(buf)-maxHeader)
+	whole := buf[maxHeader-len(header):]
+	copy(whole, header)
+	return whole
+}
+
 // queue is what waits for one client, bounded in bytes.
 type queue struct {
 	limit int
@@ -38,6 +51,7 @@ type queue struct {
 	mu     sync.Mutex
 	frames []frame
 	bytes  int
+	busy   bool // a frame is being written
 }
 
 func newQueue(limit int) *queue {
@@ -78,12 +92,35 @@ func (q *queue) wait(ctx context.Context) error {
 	}
 }
 
+// claim charges a frame that the caller writes itself, and reports whether it
+// may: nothing waits and nobody writes. It ends with done or putBack.
+func (q *queue) claim(f frame) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy || len(q.frames) > 0 || q.bytes+f.size() > q.limit {
+		return false
+	}
+	q.busy = true
+	q.bytes += f.size()
+	return true
+}
+
+// putBack leaves a claimed frame to the client's writer.
+func (q *queue) putBack(f frame) {
+	q.mu.Lock()
+	q.busy = false
+	q.frames = slices.Insert(q.frames, 0, f)
+	q.mu.Unlock()
+	notify(q.ready)
+}
+
 // next waits for a frame. It stays charged until done is called with it, so
 // that a frame under way to a stuck client still counts.
 func (q *queue) next(ctx context.Context) (frame, error) {
 	for {
 		q.mu.Lock()
-		if len(q.frames) > 0 {
+		if len(q.frames) > 0 && !q.busy {
+			q.busy = true
 			f := q.frames[0]
 			q.frames[0] = frame{}
 			q.frames = q.frames[1:]
@@ -101,8 +138,13 @@ func (q *queue) next(ctx context.Context) (frame, error) {
 
 func (q *queue) done(f frame) {
 	q.mu.Lock()
+	q.busy = false
 	q.bytes -= f.size()
+	more := len(q.frames) > 0
 	q.mu.Unlock()
+	if more {
+		notify(q.ready)
+	}
 	notify(q.space)
 }
 

@@ -198,10 +198,11 @@ func (s *Server) serveWebsocket(ctx context.Context, w http.ResponseWriter, r *h
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
 	}
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // any origin, see cors
+	up := &upgrade{ResponseWriter: w}
+	ws, err := websocket.Accept(up, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // any origin, see cors
 	if err != nil {
 		return // Accept has answered
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr) // http.Server sets it
-	newClient(s, ws, r.RemoteAddr, local).serve(ctx)
+	newClient(s, ws, up.wire, r.RemoteAddr, local).serve(ctx)
 }

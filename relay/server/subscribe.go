@@ -27,9 +27,9 @@ type subscription struct {
 	skip map[string]struct{}
 }
 
-// deliver sends a live event. It is called by the goroutines that publish and
-// never blocks.
-func (s *subscription) deliver(j *job) {
+// deliver sends a live event, at once if it can be where now is not nil, which
+// is room for it. It is called by the goroutines that publish and never blocks.
+func (s *subscription) deliver(j *job, now *[]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.live {
@@ -37,7 +37,11 @@ func (s *subscription) deliver(j *job) {
 			delete(s.skip, j.event.ID)
 			return
 		}
-		s.client.send(frame{subID: s.id, event: j.raw})
+		if f := (frame{subID: s.id, event: j.raw}); now != nil {
+			s.client.sendNow(f, now)
+		} else {
+			s.client.send(f)
+		}
 		return
 	}
 	s.bytes += len(j.raw) + frameOverhead
