@@ -37,11 +37,11 @@ func TestDemandsThatAreNotPaid(t *testing.T) {
 		{"for words", "description_hash", func(_ *seller, d *deal) { d.invoice.Description = "a coffee" }},
 		{"another node", "not the pinned", func(*seller, *deal) {}},
 		{"another payment hash", "payment_hash", func(_ *seller, d *deal) { d.invoice.PaymentHash = payments.Preimage{7}.Hash() }},
-		{"another's invoice", "invoice mismatch", func(s *seller, d *deal) {
+		{"another's invoice", "description_hash", func(s *seller, d *deal) {
 			other := s.deal(s.asked(), receipts.ModePrepay)
 			other.quote.Nonce = strings.Repeat("1", 32)
 			s.payable(other)
-			d.quote.PayeeNode, d.ready = &s.node, other.ready
+			d.quote.PayeeNode, d.quote.PaymentHash, d.ready = &s.node, other.quote.PaymentHash, other.ready
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

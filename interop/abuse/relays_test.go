@@ -125,3 +125,16 @@ func TestRelayLoss(t *testing.T) {
 		t.Errorf("%d results", n)
 	}
 }
+
+// TestBuyersReadRelays: a buyer whose relays censor the provider reads the
+// answers on a relay of its own list, which the provider has never heard of.
+func TestBuyersReadRelays(t *testing.T) {
+	other, w := newWorld(t), newWorld(t)
+	provider := w.sell(t)
+	here, there := newAttacker(t, w), newAttacker(t, other)
+	here.put(here.sign(10002, "", nostr.Tag{"r", "wss://127.0.0.1:1", "write"}, nostr.Tag{"r", other.relay}))
+	job := here.ask(provider, "prepay", ranked)
+	here.must(here.pay(there.invoice(job.ID), price))
+	there.await("the result", results(job.ID))
+	there.await("the end", answers(job.ID, "success"))
+}

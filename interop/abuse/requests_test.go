@@ -78,11 +78,10 @@ func TestSpam(t *testing.T) {
 		t.Error(why)
 	}
 	// Leading zeros that the request does not commit to are luck, not work.
-	lucky := b.request(provider, "free", ranked, nostr.Tag{"nonce", "0", "1"})
-	b.put(lucky)
-	if why := b.refused(lucky.ID); !strings.HasPrefix(why, "proof_of_work_needed: ") {
+	if why := b.refused(b.worked(provider, "1").ID); !strings.HasPrefix(why, "proof_of_work_needed: ") {
 		t.Error(why)
 	}
+	b.await("a result for work", results(b.worked(provider, "12").ID))
 	if why := b.refused(b.ask(provider, "prepay", ranked, nostr.Tag{"bid", "1999"}).ID); !strings.HasPrefix(why, "bid_too_low: ") {
 		t.Error(why)
 	}
@@ -97,6 +96,19 @@ func TestSpam(t *testing.T) {
 	if most := 10 + int(time.Since(began)/(6*time.Second)) + 1; refusals > most {
 		t.Errorf("%d of 40 bad requests were answered, at most %d should be", refusals, most)
 	}
+}
+
+// worked publishes a request for a free job whose id begins with 12 zero bits,
+// and which commits to as many as target says (NIP-13).
+func (a *attacker) worked(provider, target string) nostr.Event {
+	a.t.Helper()
+	ev := a.request(provider, "free", ranked, nostr.Tag{"nonce", "0", target})
+	for n := 0; !strings.HasPrefix(ev.GetID(), "000"); n++ {
+		ev.Tags.Find("nonce")[1] = fmt.Sprint(n)
+	}
+	a.must(ev.Sign(a.secret))
+	a.put(ev)
+	return ev
 }
 
 // TestAddressesInRequests: nothing that a stranger names is looked up. Loopback
@@ -147,6 +159,8 @@ func TestAddressesInRequests(t *testing.T) {
 		}
 	}
 	b := newAttacker(t, w)
+	b.put(b.sign(10002, "", nostr.Tag{"r", "wss://" + canary + "/list"}, nostr.Tag{"r", "ws://" + canary + "/list", "read"}))
+	b.invoice(b.ask(provider, "prepay", ranked).ID)
 	b.invoice(b.ask(provider, "prepay", ranked, nostr.Tag{"relays", "ws://" + canary, "wss://" + canary, "wss://169.254.169.254"}).ID)
 	w.node.stop(t) // and every errand with it
 	if n := visits.Load(); n != 0 {
