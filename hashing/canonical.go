@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+	"github.com/gowebpki/jcs"
 )
 
 // Check runs the strict decoder: one JSON value and nothing behind it, valid
@@ -18,15 +19,17 @@ func Check(doc []byte) error {
 	return e.document()
 }
 
-// Canonical returns the RFC 8785 form of a document that passes [Check]: the
-// check writes it in passing. Use it for small documents; [SumReader] digests
-// large ones.
+// Canonical returns the RFC 8785 form of a document that passes [Check]. Use
+// it for small documents; [SumReader] digests large ones.
 func Canonical(doc []byte) ([]byte, error) {
-	e := engine{src: bytesSource(doc), out: make([]byte, 0, len(doc))}
-	if err := e.document(); err != nil {
+	if err := Check(doc); err != nil {
 		return nil, err
 	}
-	return e.out, nil
+	out, err := jcs.Transform(doc)
+	if err != nil {
+		return nil, fmt.Errorf("canonicalize: %w", err)
+	}
+	return out, nil
 }
 
 // CanonicalValue returns the canonical form of v as encoding/json would

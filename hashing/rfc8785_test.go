@@ -15,15 +15,13 @@ import (
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
-// engines are ours, over a document at hand and over a stream, and two of
-// others that must agree with it.
+// engines are the three implementations that must agree.
 var engines = []struct {
 	name      string
 	canonical func([]byte) ([]byte, error)
 }{
-	{"ours", Canonical},
+	{"jcs", Canonical},
 	{"stream", streamCanonical},
-	{"jcs", jcs.Transform},
 	{"jsontext", func(doc []byte) ([]byte, error) {
 		v := jsontext.Value(bytes.Clone(doc))
 		return v, v.Canonicalize()

@@ -211,7 +211,7 @@ func FuzzEngines(f *testing.F) {
 		first := canonicalOf(t, engines[0].canonical, doc)
 		for _, e := range engines[1:] {
 			if got := canonicalOf(t, e.canonical, doc); !bytes.Equal(got, first) {
-				t.Fatalf("ours: %q, %s: %q", first, e.name, got)
+				t.Fatalf("jcs: %q, %s: %q", first, e.name, got)
 			}
 		}
 		if again := canonicalOf(t, Canonical, first); !bytes.Equal(again, first) {
