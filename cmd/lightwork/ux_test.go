@@ -394,13 +394,13 @@ func TestWithoutSandboxNothingIsPromised(t *testing.T) {
 	}
 	for _, args := range [][]string{{"demo"}, {"provider", "run"}} {
 		_, stderr, code := run(args...)
-		if code != exitFailed || !strings.Contains(stderr, "fail  sandbox memory, pids and cpu limits") || !strings.Contains(stderr, "-> run as root") ||
+		if code != exitFailed || !strings.Contains(stderr, "fail  sandbox          memory, pids and cpu limits: ") || !strings.Contains(stderr, "-> run as root") ||
 			!strings.Contains(stderr, "systemd-run --user --scope -p Delegate=yes") || !strings.Contains(stderr, strings.Join(args, " ")+"\n") {
 			t.Errorf("%v: exit %d, %s", args, code, stderr)
 		}
 	}
 	stdout, _, _ := run("doctor")
-	if n := strings.Count(stdout, "mkdir"); n > 3 || !strings.Contains(stdout, "warn  sandbox namespaces and read-only system not tried") {
+	if n := strings.Count(stdout, "mkdir"); n > 3 || !strings.Contains(stdout, "warn  sandbox          namespaces and read-only system: not tried") {
 		t.Errorf("doctor says the same twice:\n%s", stdout)
 	}
 }
