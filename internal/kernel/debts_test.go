@@ -167,6 +167,28 @@ func TestCreditIsUsedOnce(t *testing.T) {
 	checkCredit(t, s, 1_000+3*each)
 }
 
+// TestResultTakenIsCreditUsed: who has the result of a postpaid job in the clear
+// and does not pay the rest has used the credit; a sealed one is nobody's yet.
+func TestResultTakenIsCreditUsed(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	owe(t, s, "owed", 0)
+	for quote, left := range map[string]int64{`{"delivery":"sealed"}`: 21_000, `{"delivery":"plain"}`: 19_000} {
+		j := testJob(quote, "postpay")
+		j.CreditMsats, j.Quote = 2_000, []byte(quote)
+		must(t, s.AddJob(t.Context(), j))
+		for _, name := range pathTo("postpay", provider.StateDelivering) {
+			must(t, doStep(t, s, j, name))
+		}
+		before, err := s.CreditOf(t.Context(), j.Buyer)
+		must(t, err)
+		must(t, s.Close(t.Context(), j.RequestID, provider.StateExpired, provider.Reason{}, nil))
+		if after, err := s.CreditOf(t.Context(), j.Buyer); err != nil || after-before != map[bool]int64{true: 2_000, false: 0}[left == 21_000] {
+			t.Errorf("%s: %d msats, then %d, %v", quote, before, after, err)
+		}
+	}
+}
+
 func TestBuyerRecordsARefundOnce(t *testing.T) {
 	k := open(t)
 	s := k.BuyerStore()

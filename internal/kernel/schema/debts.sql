@@ -29,12 +29,16 @@ CREATE INDEX job_credits_buyer ON job_credits(buyer);
 CREATE INDEX refunds_buyer ON refunds(buyer);
 
 -- A buyer's credit is the sum of its entries. What a job used comes back if it
--- fails, what a refund takes if its payment does.
+-- fails, unless the buyer has its result in the clear and did not pay the rest;
+-- what a refund takes comes back if its payment fails.
 CREATE VIEW credit_entries AS
 SELECT buyer, msats FROM credits
 UNION ALL SELECT buyer, -msats FROM job_credits u
     WHERE NOT EXISTS (SELECT 1 FROM job_states s
         WHERE s.request_id = u.request_id AND s.state IN ('failed', 'canceled', 'expired'))
+    OR EXISTS (SELECT 1 FROM jobs j JOIN job_results r USING (request_id)
+        WHERE j.request_id = u.request_id AND j.mode = 'postpay'
+        AND instr(CAST(j.quote AS TEXT), '"delivery":"sealed"') = 0) -- a quote is canonical JSON
 UNION ALL SELECT buyer, -msats FROM refunds r
     WHERE NOT EXISTS (SELECT 1 FROM refund_ends e WHERE e.request_id = r.request_id AND e.state = 'failed');
 
