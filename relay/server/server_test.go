@@ -171,10 +171,30 @@ func TestQueue(t *testing.T) {
 	if err := <-waited; err != nil {
 		t.Error(err)
 	}
+	if q.claim(f) {
+		t.Error("a frame is written before those that wait")
+	}
 	for range 2 {
-		if _, err := q.next(t.Context()); err != nil {
+		f, err := q.next(t.Context())
+		if err != nil {
 			t.Error(err)
 		}
+		q.done(f)
+	}
+	if !q.claim(f) || q.claim(f) {
+		t.Error("want one frame to be written at a time")
+	}
+	q.push(frame{text: []byte("later")})
+	q.putBack(f)
+	if got, err := q.next(t.Context()); err != nil || len(got.text) != len(f.text) {
+		t.Errorf("after a frame was put back: %.10s, %v", got.text, err)
+	} else {
+		q.done(got)
+	}
+	if got, err := q.next(t.Context()); err != nil || string(got.text) != "later" {
+		t.Errorf("the next: %s, %v", got.text, err)
+	} else {
+		q.done(got)
 	}
 	if _, err := q.next(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("next on an empty queue: %v", err)
@@ -207,6 +227,7 @@ func TestOneBadEventSpoilsNoBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		answers = append(answers, string(f.text))
+		c.out.done(f)
 	}
 	want := []string{
 		string(nip01.AppendOK(nil, batch[0].event.ID, true, "")),
