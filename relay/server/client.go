@@ -258,6 +258,16 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 	return nil
 }
 
+// fine charges the client for an event that is not what its id or its signature
+// says. An honest client sends none, and to find out costs more than all else
+// that is done for a message. It puts nobody further into debt than once.
+func (c *client) fine() {
+	now := time.Now()
+	if c.limiter.TokensAt(now) > 0 {
+		c.limiter.ReserveN(now, min(forgeryCost, c.limiter.Burst()))
+	}
+}
+
 // overRate is how long a client that is over its rate is not read from: it may
 // send on as fast as it likes, but not have it parsed.
 const overRate = 100 * time.Millisecond

@@ -14,6 +14,7 @@ const (
 	tagsPerUnit    = 16 // each is an index entry
 	targetsPerUnit = 4  // each is a lookup, a tombstone and perhaps a removal
 	valuesPerUnit  = 64 // each is a lookup and an entry of the live index
+	forgeryCost    = 200
 )
 
 // eventCost is the work of storing an event of size bytes.
@@ -41,6 +42,19 @@ func deletions(ev *nostr.Event) int {
 		}
 	}
 	return n
+}
+
+// cost is how many rows and index entries the scan is expected to read: one for
+// each value that it looks up, and what it may find.
+func (q *scan) cost() int {
+	rows := q.limit
+	switch ids := q.filter.IDs; {
+	case ids != nil:
+		rows = len(ids)
+	case q.counted != nil:
+		rows = maxSet // without a limit
+	}
+	return filterUnits([]nostr.Filter{*q.filter}) + rows
 }
 
 const (

@@ -41,7 +41,7 @@ func (r *request) count(ctx context.Context, filters []nostr.Filter) (int, error
 			return 0, err
 		}
 		q.counted = seen
-		if err := r.view(ctx, q.run); err != nil {
+		if err := r.view(ctx, q.cost(), q.run); err != nil {
 			return 0, fmt.Errorf("count events: %w", err)
 		}
 	}

@@ -234,7 +234,7 @@ func TestTurns(t *testing.T) {
 	get := func(p *patron) chan error {
 		before := func() int { turns.mu.Lock(); defer turns.mu.Unlock(); return len(turns.waiting) + turns.free }()
 		got := make(chan error, 1)
-		go func() { got <- turns.acquire(ctx, p) }()
+		go func() { got <- turns.acquire(ctx, p, 0) }()
 		for { // until it runs or waits
 			turns.mu.Lock()
 			now := len(turns.waiting) + turns.free

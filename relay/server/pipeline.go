@@ -65,6 +65,7 @@ func (s *Server) verify(j *job) (reason string, accepted bool) {
 		return duplicateText, true
 	}
 	if err := nip01.Verify(j.event); err != nil {
+		j.client.fine()
 		return "invalid: " + err.Error(), false
 	}
 	return "", false

@@ -22,6 +22,9 @@ const (
 	// its filters: then others have their turn.
 	queryBudget = 2 * time.Second
 	sliceBudget = time.Second
+	// entryTime is what a row or an index entry is expected to take; it need
+	// only tell a small query from a large one.
+	entryTime = 20 * time.Microsecond
 )
 
 // errTooMuch is returned for a query beyond its budget.
@@ -50,13 +53,13 @@ func (r *request) observe(message string) {
 	r.srv.metrics.queries.WithLabelValues(message).Observe((queryBudget - r.left).Seconds())
 }
 
-// view runs fn in a read transaction when it is the client's turn. The wait is
-// not counted.
-func (r *request) view(ctx context.Context, fn func(tx *sqlite.Tx) error) error {
+// view runs fn in a read transaction when it is the client's turn. It is
+// expected to read so many rows and index entries. The wait is not counted.
+func (r *request) view(ctx context.Context, entries int, fn func(tx *sqlite.Tx) error) error {
 	if r.left <= 0 {
 		return errTooMuch
 	}
-	if err := r.srv.turns.acquire(ctx, r.by); err != nil {
+	if err := r.srv.turns.acquire(ctx, r.by, time.Duration(entries)*entryTime); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -88,7 +91,7 @@ func (r *request) find(ctx context.Context, f *nostr.Filter) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = r.view(ctx, q.run)
+	err = r.view(ctx, q.cost(), q.run)
 	if err != nil {
 		return nil, fmt.Errorf("find events: %w", err)
 	}
@@ -108,7 +111,7 @@ func (r *request) scan(f *nostr.Filter, limit int) (*scan, error) {
 // one that only shares a tag's index key.
 func (r *request) load(ctx context.Context, rows []row, f *nostr.Filter) ([]storedEvent, error) {
 	events := make([]storedEvent, 0, len(rows))
-	err := r.view(ctx, func(tx *sqlite.Tx) error {
+	err := r.view(ctx, len(rows), func(tx *sqlite.Tx) error {
 		for _, row := range rows {
 			found, err := tx.Query("SELECT raw FROM events WHERE seq = ?", row.seq)
 			if err != nil {

@@ -16,13 +16,16 @@ const (
 	// spentHalfLife is how fast used query time is forgotten.
 	spentHalfLife = 10 * time.Second
 	// heavySeconds of remembered query time bar a connection from the last
-	// free turn, which is kept for those who ask little.
+	// free turn, which is kept for those who ask little. So does a query that
+	// is expected to take longer than lightQuery.
 	heavySeconds = 0.5
+	lightQuery   = 2 * time.Millisecond
 )
 
 // turns shares the running queries among the connections: the next one is of
-// the connection that used least query time lately, its address counted in. So
-// one that asks much waits for itself, however many connections it opens.
+// the connection that used least query time lately, its address and what it
+// asks for now counted in. So one that asks much waits for itself, however many
+// connections it opens, and new ones do not come before who asks little.
 type turns struct {
 	mu        sync.Mutex // guards everything below, patrons and addresses too
 	free      int
@@ -32,8 +35,9 @@ type turns struct {
 
 // turn is a wait for a query; granted is closed when it may run.
 type turn struct {
-	of      *patron
-	granted chan struct{}
+	of       *patron
+	expected time.Duration
+	granted  chan struct{}
 }
 
 // patron is a connection as the turns know it.
@@ -92,9 +96,10 @@ func (t *turns) leave(p *patron) {
 	}
 }
 
-// acquire waits for a turn, which ends with release.
-func (t *turns) acquire(ctx context.Context, p *patron) error {
-	mine := &turn{of: p, granted: make(chan struct{})}
+// acquire waits for a turn that is expected to take so long, roughly. It ends
+// with release.
+func (t *turns) acquire(ctx context.Context, p *patron, expected time.Duration) error {
+	mine := &turn{of: p, expected: expected, granted: make(chan struct{})}
 	t.mu.Lock()
 	t.waiting = append(t.waiting, mine)
 	t.grant(time.Now())
@@ -132,10 +137,10 @@ func (t *turns) grant(now time.Time) {
 		best, least := -1, math.Inf(1)
 		for i, w := range t.waiting {
 			own := w.of.spent.now(now)
-			if t.free == 1 && own > heavySeconds {
+			if t.free == 1 && (own > heavySeconds || w.expected > lightQuery) {
 				continue // the turns that are running come here again
 			}
-			if s := own + w.of.at.spent.now(now); s < least {
+			if s := own + w.of.at.spent.now(now) + w.expected.Seconds(); s < least {
 				best, least = i, s
 			}
 		}
