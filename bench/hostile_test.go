@@ -27,14 +27,28 @@ import (
 )
 
 // relayArgument and a folder make this program a relay with its defaults.
-const relayArgument = "relay-child"
+// attackArgument, the address of a relay and a number make it that many
+// hostile clients: in the process of the honest ones they would hold these up
+// whatever the relay does.
+const (
+	relayArgument  = "relay-child"
+	attackArgument = "attack-child"
+)
 
 func TestMain(m *testing.M) {
-	if len(os.Args) != 3 || os.Args[1] != relayArgument {
-		os.Exit(m.Run())
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	switch {
+	case len(os.Args) == 3 && os.Args[1] == relayArgument:
+		serveChild(ctx)
+	case len(os.Args) == 4 && os.Args[1] == attackArgument:
+		attackChild(ctx)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func serveChild(ctx context.Context) {
 	srv, err := server.New(ctx, server.Config{Dir: os.Args[2]})
 	if err == nil {
 		var ln net.Listener
@@ -47,6 +61,21 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func attackChild(ctx context.Context) {
+	n, err := strconv.Atoi(os.Args[3])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	var attackers sync.WaitGroup
+	for i := range n {
+		attackers.Go(func() {
+			attacks[i%len(attacks)](ctx, besieged{addr: os.Args[2]}, fmt.Sprintf("127.1.%d.%d", i/50, i%50+1))
+		})
+	}
+	attackers.Wait()
 }
 
 // besieged is a relay in a process of its own.
@@ -250,14 +279,15 @@ func siege(tb testing.TB, r besieged, hostile, honestClients, n int) []time.Dura
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	attack, end := context.WithCancel(ctx)
-	var attackers, served sync.WaitGroup
-	for i := range hostile {
-		attackers.Go(func() { attacks[i%len(attacks)](attack, r, fmt.Sprintf("127.1.%d.%d", i/50, i%50+1)) })
+	attack := exec.Command(os.Args[0], attackArgument, r.addr, strconv.Itoa(hostile))
+	attack.Stderr = os.Stderr
+	if err := attack.Start(); err != nil {
+		tb.Fatal(err)
 	}
 	var (
-		mu  sync.Mutex
-		all []time.Duration
+		served sync.WaitGroup
+		mu     sync.Mutex
+		all    []time.Duration
 	)
 	for i := range honestClients {
 		served.Go(func() {
@@ -271,8 +301,10 @@ func siege(tb testing.TB, r besieged, hostile, honestClients, n int) []time.Dura
 		})
 	}
 	served.Wait()
-	end()
-	attackers.Wait()
+	_ = attack.Process.Signal(syscall.SIGTERM)
+	if err := attack.Wait(); err != nil {
+		tb.Errorf("the hostile clients: %v", err)
+	}
 	slices.Sort(all)
 	return all
 }
