@@ -47,7 +47,7 @@ type buyerSubmitCmd struct {
 	Payee          string            `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
 	Refund         string            `help:"Where a prepayment goes back to if the job fails: a BOLT11 invoice, or none. An invoice of the wallet's own if left out." placeholder:"INVOICE"`
 	Encrypt        bool              `help:"Encrypt the request, and have everything about it answered encrypted (NIP-44). Then nobody else can check what the receipt is for."`
-	Watch          bool              `help:"See the output while the job runs: asks for plain delivery, for a sealed result is not shown before it is paid for."`
+	Watch          bool              `help:"See the output of a free job, or of a job on text, while it runs; of a paid sandbox job its size. Asks for plain delivery."`
 	outputs
 	DryRun bool `help:"Say whom it would ask, for what and for how much, and send nothing."`
 	JSON   bool `help:"Print JSON."`
