@@ -184,7 +184,15 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, Reason) {
 	if bid, ok := bidOf(ev); ok && price > bid {
 		return Job{}, Reason{CodeBidTooLow, fmt.Sprintf("the price is %d msats, the bid %d", price, bid)}
 	}
-	if reason := p.load.enter(ev.ID, ev.PubKey, mode, p.limits); reason.Code != "" {
+	known := false
+	if p.load.crowded(p.limits) {
+		var err error
+		if known, err = p.cfg.Store.HasPaid(ctx, ev.PubKey); err != nil {
+			p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
+			return Job{}, Reason{CodeInternal, ""}
+		}
+	}
+	if reason := p.load.enter(ev.ID, ev.PubKey, known, mode, p.limits); reason.Code != "" {
 		return Job{}, reason
 	}
 	job, err := p.quote(ev, req, mode, price, credit)

@@ -43,8 +43,21 @@ func newLoad() *load {
 	return &load{jobs: map[string]*loadEntry{}, per: map[string]counts{}}
 }
 
-// enter takes a place for a new job, or says which limit is reached.
-func (l *load) enter(id, buyer string, mode receipts.Mode, lim Limits) Reason {
+// crowded reports that the places for unpaid invoices left are those that are
+// kept for keys that have paid before: new keys cost nothing, so without them
+// anybody could take all.
+func (l *load) crowded(lim Limits) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.unpaid >= lim.strangersUnpaid()
+}
+
+// strangersUnpaid is how many invoices may be open before a stranger gets none.
+func (l Limits) strangersUnpaid() int { return l.Unpaid - l.Unpaid/4 }
+
+// enter takes a place for a new job, or says which limit is reached. known is a
+// key that has paid before.
+func (l *load) enter(id, buyer string, known bool, mode receipts.Mode, lim Limits) Reason {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.per[buyer]
@@ -58,6 +71,8 @@ func (l *load) enter(id, buyer string, mode receipts.Mode, lim Limits) Reason {
 		return Reason{CodeTooManyUnpaid, fmt.Sprintf("at most %d unpaid invoices of one key; pay or cancel one", lim.UnpaidPerBuyer)}
 	case !e.active && l.all.unpaid >= lim.Unpaid:
 		return Reason{CodeTooManyUnpaid, "too many unpaid invoices; retry later"}
+	case !e.active && !known && l.all.unpaid >= lim.strangersUnpaid():
+		return Reason{CodeTooManyUnpaid, "too many unpaid invoices for a key that has paid for nothing here yet; retry later"}
 	case e.hold && c.held >= lim.HeldPerBuyer:
 		return Reason{CodeOverCapacity, fmt.Sprintf("at most %d held payments of one key", lim.HeldPerBuyer)}
 	}

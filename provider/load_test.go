@@ -8,6 +8,33 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
+// TestPlacesForThoseWhoPaid: strangers, whose keys cost nothing, cannot take the
+// last places for unpaid invoices.
+func TestPlacesForThoseWhoPaid(t *testing.T) {
+	lim := Limits{Queue: 4, QueuePerBuyer: 2, Unpaid: 4, UnpaidPerBuyer: 2, HeldPerBuyer: 1}.withDefaults()
+	l := newLoad()
+	for i, s := range []struct {
+		buyer   string
+		known   bool
+		crowded bool // before
+		want    Code
+	}{
+		{"new1", false, false, ""},
+		{"new2", false, false, ""},
+		{"new3", false, false, ""},
+		{"new4", false, true, CodeTooManyUnpaid},
+		{"old", true, true, ""},
+		{"old2", true, true, CodeTooManyUnpaid}, // of all
+	} {
+		if got := l.crowded(lim); got != s.crowded {
+			t.Errorf("step %d: crowded %v", i, got)
+		}
+		if got := l.enter(fmt.Sprint(i), s.buyer, s.known, receipts.ModePrepay, lim); got.Code != s.want {
+			t.Errorf("step %d: got %q, want %q", i, got.Code, s.want)
+		}
+	}
+}
+
 func TestLoadLimits(t *testing.T) {
 	lim := Limits{Queue: 4, QueuePerBuyer: 2, Unpaid: 3, UnpaidPerBuyer: 2, HeldPerBuyer: 1}.withDefaults()
 	type step struct {
@@ -62,7 +89,7 @@ func TestLoadLimits(t *testing.T) {
 			for i, s := range steps {
 				switch s.do {
 				case "enter":
-					if got := l.enter(s.id, s.buyer, s.mode, lim); got.Code != s.want {
+					if got := l.enter(s.id, s.buyer, true, s.mode, lim); got.Code != s.want {
 						t.Fatalf("step %d: got %q, want %q", i, got, s.want)
 					}
 				case "activate":

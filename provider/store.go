@@ -182,6 +182,8 @@ type Store interface {
 	JobByPaymentHash(ctx context.Context, hash payments.Hash) (Job, error)
 	// Jobs lists jobs, newest first; at most limit if limit > 0.
 	Jobs(ctx context.Context, limit int) ([]Job, error)
+	// HasPaid reports whether a job of this key was ever paid for.
+	HasPaid(ctx context.Context, buyer string) (bool, error)
 	// OpenJobs lists the ids of all jobs in a state that is not terminal, oldest first.
 	OpenJobs(ctx context.Context) ([]string, error)
 

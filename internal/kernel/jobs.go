@@ -125,6 +125,14 @@ func (s *ProviderStore) Jobs(ctx context.Context, limit int) (list []provider.Jo
 	return list, err
 }
 
+// HasPaid reports whether a job of this key was ever paid for.
+func (s *ProviderStore) HasPaid(ctx context.Context, buyer string) (paid bool, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM requests q JOIN receipts r USING (request_id) WHERE q.buyer = ?)", buyer).Scan(&paid)
+	})
+	return paid, err
+}
+
 // OpenJobs lists the ids of all jobs that have not ended, oldest first.
 func (s *ProviderStore) OpenJobs(ctx context.Context) (ids []string, err error) {
 	err = s.view(ctx, func(tx *Tx) error {

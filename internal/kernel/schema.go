@@ -45,6 +45,9 @@ var panelSQL string
 //go:embed schema/outbox_due.sql
 var outboxDueSQL string
 
+//go:embed schema/customers.sql
+var customersSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -65,6 +68,7 @@ func migrations() []string {
 		policiesSQL + appendOnly("policy_runs"),
 		panelSQL + appendOnly("panels", "panel_seats", "panel_closings", "panel_reveals", "panel_decisions", "panel_rulings"),
 		outboxDueSQL,
+		customersSQL,
 	}
 }
 

@@ -1,0 +1,29 @@
+package kernel
+
+import (
+	"testing"
+
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// TestHasPaid: an order makes nobody a customer, a receipt does.
+func TestHasPaid(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	j := testJob("x", "hold")
+	for _, to := range []provider.State{provider.StateDelivering, provider.StateSucceeded} {
+		if to == provider.StateDelivering {
+			toState(t, s, j, to)
+		} else {
+			for _, name := range pathTo("hold", to)[len(pathTo("hold", provider.StateDelivering)):] {
+				must(t, doStep(t, s, j, name))
+			}
+		}
+		if paid, err := s.HasPaid(t.Context(), j.Buyer); err != nil || paid != (to == provider.StateSucceeded) {
+			t.Errorf("%s: %v, %v", to, paid, err)
+		}
+	}
+	if paid, err := s.HasPaid(t.Context(), hexID("another")); err != nil || paid {
+		t.Errorf("another: %v, %v", paid, err)
+	}
+}
