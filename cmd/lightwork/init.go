@@ -22,7 +22,7 @@ import (
 type initCmd struct {
 	Dir            string `help:"Folder for lightwork.yaml, keys and data." default:"."`
 	Role           string `help:"Whose wallet to set up: provider, buyer or both; the other has none." default:"both" enum:"provider,buyer,both"`
-	Wallet         string `help:"play (play money), lnd or none." default:"play" enum:"play,lnd,none"`
+	Wallet         string `help:"play (play money), lnd, nwc (Nostr Wallet Connect) or none." default:"play" enum:"play,lnd,nwc,none"`
 	Relay          string `help:"The relay to use." default:"ws://127.0.0.1:7447" placeholder:"URL"`
 	Name           string `help:"What the provider calls itself." default:"a lightwork provider"`
 	PerMinuteMsats int64  `name:"per-minute-msats" help:"The price of a minute in the sandbox." default:"20000"`
@@ -76,6 +76,13 @@ func (c initCmd) next(s *streams, file string) {
 		fmt.Fprintln(s.out, " ", g.spell(command))
 	}
 	fmt.Fprintln(s.out, "\nnext:")
+	if c.Wallet == "nwc" {
+		for _, role := range []string{"provider", "buyer"} {
+			if c.Role == role || c.Role == "both" {
+				fmt.Fprintln(s.out, "  put the nostr+walletconnect:// address into", shellWord(filepath.Join(c.Dir, nwcFile(role))), "(chmod 600)")
+			}
+		}
+	}
 	say("lightwork doctor", "")
 	if c.Wallet == "play" {
 		say("lightwork wallet play-serve", "play money, worth nothing")
@@ -94,7 +101,7 @@ func (c initCmd) next(s *streams, file string) {
 
 // setup is what a new node is made of.
 type setup struct {
-	ProviderWallet, BuyerWallet string // play, lnd or none
+	ProviderWallet, BuyerWallet string // play, lnd, nwc or none
 
 	Relay          string // ws:// address
 	PlayURL        string

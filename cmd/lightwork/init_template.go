@@ -147,27 +147,33 @@ sandbox:
     backend: {{.Backend}}{{if eq .Backend "play"}} # PLAY MONEY, worth nothing; use lnd to earn or pay
     play:
       url: {{.PlayURL}}
-      token_file: {{.Token}}{{end}}{{if eq .Backend "none"}} # only free jobs; or play, or lnd{{end}}{{if eq .Backend "lnd"}}
+      token_file: {{.Token}}{{end}}{{if eq .Backend "none"}} # only free jobs; or play, lnd, nwc{{end}}{{if eq .Backend "lnd"}}
     lnd: # lightwork wallet permissions prints how to bake the macaroon
       address: {{.LND.Address}}
       tls_cert_file: {{.LND.TLSCertFile}}
       macaroon_file: {{.LND.MacaroonFile}}
       # network: mainnet # refuse an lnd on any other{{end}}
+{{- if eq .Backend "nwc"}}
+    nwc:
+      uri_file: {{.URIFile}} # the wallet's nostr+walletconnect:// address, mode 0600{{else}}
     # nwc: # backend nwc: a wallet that speaks Nostr Wallet Connect
-    #   uri_file: keys/wallet.nwc # its nostr+walletconnect:// address, mode 0600{{end}}`))
+    #   uri_file: {{.URIFile}} # its nostr+walletconnect:// address, mode 0600{{end}}{{end}}`))
 
 // walletSetup is one role's wallet in the template.
 type walletSetup struct {
-	Backend, PlayURL, Token string
-	LND                     lndConfig
+	Backend, PlayURL, Token, URIFile string
+	LND                              lndConfig
 }
 
 // Provider is the provider's wallet.
 func (s setup) Provider() walletSetup {
-	return walletSetup{s.ProviderWallet, s.PlayURL, "keys/play-provider.token", s.ProviderLND}
+	return walletSetup{s.ProviderWallet, s.PlayURL, "keys/play-provider.token", nwcFile("provider"), s.ProviderLND}
 }
 
 // Buyer is the buyer's wallet.
 func (s setup) Buyer() walletSetup {
-	return walletSetup{s.BuyerWallet, s.PlayURL, "keys/play-buyer.token", s.BuyerLND}
+	return walletSetup{s.BuyerWallet, s.PlayURL, "keys/play-buyer.token", nwcFile("buyer"), s.BuyerLND}
 }
+
+// nwcFile is where the address of a role's NWC wallet goes.
+func nwcFile(role string) string { return "keys/" + role + "-wallet.nwc" }

@@ -24,6 +24,9 @@ type nwcConfig struct {
 // openNWC connects to a wallet service; close ends the connection.
 func openNWC(ctx context.Context, file string, log *slog.Logger) (*nwc.Client, func(), error) {
 	text, err := readSecret(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, usage("the wallet's app makes a connection for this node: put its nostr+walletconnect:// address into the file, mode 0600", "%w", err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
