@@ -14,7 +14,6 @@ import (
 	"github.com/nbd-wtf/go-nostr/nip13"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
@@ -179,7 +178,6 @@ func TestPauseAndDrain(t *testing.T) {
 // announcedAs waits until the latest announcement says so.
 func (w *world) announcedAs(t *testing.T, c *customer, paused bool, jobs int) {
 	t.Helper()
-	requirements.Covers(t, "OA-7.2")
 	ctx, stop := context.WithCancel(w.ctx)
 	defer stop()
 	err := c.market.Listen(ctx, nostr.Filters{{Kinds: []int{31990}, Authors: []string{w.seller.key.PublicKey()}}}, func() {}, func(ev nostr.Event) {

@@ -413,7 +413,7 @@ func TestStartTwiceAndCanceled(t *testing.T) {
 }
 
 func TestAnotherUser(t *testing.T) {
-	requirements.Covers(t, "OS-1.1.2", "AP-8.2.1")
+	requirements.Covers(t, "OS-1.1.2")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
