@@ -72,7 +72,8 @@ var rooms = map[string][]string{
 	"agentruntime/agents/wasmhost":  {"agentruntime/agent", "agentruntime/frame", "agentruntime/wasm", "agentruntime/wire"},
 	"examples/wasm/count":           {},
 	"agentruntime/agents/mcp":       {"agentruntime/agent", "agentruntime/frame", "agentruntime/wire"},
-	"interop/mcp":                   {}, // tests only, as in the next
+	"interop/outside":               {}, // serves tests, as the next are tests only
+	"interop/mcp":                   {},
 	"interop/nwc":                   {},
 	"interop/nostr":                 {},
 	"interop/abuse":                 {},

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/interop/outside"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 )
@@ -43,7 +44,7 @@ func newAttacker(t *testing.T, w *world) *attacker {
 	t.Helper()
 	a := &attacker{t: t, secret: nostr.GeneratePrivateKey(), said: map[string]okay{}, changed: make(chan struct{})}
 	a.key, _ = nostr.GetPublicKey(a.secret)
-	ws, _, err := websocket.Dial(t.Context(), w.relay, nil)
+	ws, _, err := websocket.Dial(t.Context(), w.Relay, nil)
 	a.must(err)
 	ws.SetReadLimit(4 << 20)
 	a.ws = ws
@@ -54,7 +55,7 @@ func newAttacker(t *testing.T, w *world) *attacker {
 	}()
 	t.Cleanup(func() { ws.CloseNow(); <-done })
 	a.send("REQ", "all", nostr.Filter{Kinds: []int{5, 5050, 6050, 7000, 7001, 7002}})
-	a.wallet, err = playnet.Dial(w.ledger, playnet.NewToken())
+	a.wallet, err = playnet.Dial(w.Ledger, playnet.NewToken())
 	a.must(err)
 	t.Cleanup(a.wallet.Close)
 	a.must(a.wallet.OpenWallet(t.Context(), "attacker-"+a.key[:8]))
@@ -139,7 +140,7 @@ func (a *attacker) put(ev nostr.Event) {
 // until waits for a condition of what was heard; it holds a.mu meanwhile.
 func (a *attacker) until(what string, is func() bool) {
 	a.t.Helper()
-	limit := time.After(patience)
+	limit := time.After(outside.Patience)
 	for {
 		a.mu.Lock()
 		ok, changed := is(), a.changed

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/interop/outside"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -55,10 +56,10 @@ func TestDemandsThatAreNotPaid(t *testing.T) {
 			d := s.deal(req, receipts.ModePrepay)
 			c.change(s, d)
 			s.demand(req, d)
-			if code := p.ended(t); code != 1 {
+			if code := p.Ended(t); code != 1 {
 				t.Errorf("exit code %d", code)
 			}
-			if o := p.outcome(t); o.State != "failed" || o.PaidMsats != 0 || !strings.Contains(o.Reason, c.says) {
+			if o := outcomeOf(t, p); o.State != "failed" || o.PaidMsats != 0 || !strings.Contains(o.Reason, c.says) {
 				t.Errorf("want %q in %+v", c.says, o)
 			}
 		})
@@ -83,7 +84,7 @@ func TestDemandsOfStrangers(t *testing.T) {
 	invoice, err := bolt11.Decode(s.demand(req, d))
 	s.must(err)
 	s.earned(invoice.PaymentHash)
-	p.stop(t)
+	p.Stop(t)
 	if got := stranger.balance(); got != faucet {
 		t.Errorf("the stranger has %d msats", got)
 	}
@@ -110,8 +111,8 @@ func TestTwoPaymentsForOneJob(t *testing.T) {
 	again()
 	s.earned(invoice.PaymentHash)
 	again()
-	p.stop(t)
-	p = w.start(t, "buyer", "resume", "--json")
+	p.Stop(t)
+	p = w.Start(t, "buyer", "resume", "--json")
 	again()
 	content, tags := s.result(req, "fruit")
 	quote, err := first.quote.Hash()
@@ -119,7 +120,7 @@ func TestTwoPaymentsForOneJob(t *testing.T) {
 	tags = append(with(tags, "amount", "2000"), nostr.Tag{"quote_hash", quote.String()})
 	s.put(s.sign(6050, content, tags...))
 	s.put(s.sign(7000, "", nostr.Tag{"status", "success"}, nostr.Tag{"e", req.ID}, nostr.Tag{"p", req.PubKey}))
-	p.ended(t)
+	p.Ended(t)
 	if got := s.balance(); got != faucet+price {
 		t.Errorf("the seller has %d msats, want %d: paid once", got, faucet+price)
 	}
@@ -129,7 +130,7 @@ func TestTwoPaymentsForOneJob(t *testing.T) {
 	hash := first.invoice.PaymentHash.String()
 	second.quote.PayeeNode, second.quote.PaymentHash, second.ready = &s.node, &hash, first.ready
 	s.demand(s.asked(req.ID), second)
-	if o := p.outcome(t); o.State != "failed" || o.PaidMsats != 0 {
+	if o := outcomeOf(t, p); o.State != "failed" || o.PaidMsats != 0 {
 		t.Errorf("%+v", o)
 	}
 	if got := s.balance(); got != faucet+price {
@@ -142,7 +143,7 @@ func TestTwoPaymentsForOneJob(t *testing.T) {
 func TestOneInvoiceForTwoJobs(t *testing.T) {
 	w := newWorld(t)
 	s := newOutsider(t, w, `{"name":"`+attackerName+`"}`)
-	buy := func(known ...string) (*process, nostr.Event) {
+	buy := func(known ...string) (*outside.Process, nostr.Event) {
 		p := w.buy(t, s.key, "prepay", "--outside")
 		return p, s.asked(known...)
 	}
@@ -155,12 +156,12 @@ func TestOneInvoiceForTwoJobs(t *testing.T) {
 	demand(req)
 	s.earned(d.invoice.PaymentHash)
 	s.put(s.sign(6050, "the fruit", nostr.Tag{"e", req.ID}, nostr.Tag{"p", req.PubKey}))
-	if o := p.outcome(t); o.State != "done" || o.PaidMsats != price {
+	if o := outcomeOf(t, p); o.State != "done" || o.PaidMsats != price {
 		t.Errorf("%+v", o)
 	}
 	p, next := buy(req.ID)
 	demand(next)
-	if o := p.outcome(t); o.State != "failed" || !strings.Contains(o.Reason, "payment") {
+	if o := outcomeOf(t, p); o.State != "failed" || !strings.Contains(o.Reason, "payment") {
 		t.Errorf("%+v", o)
 	}
 	if got := s.balance(); got != faucet+price {

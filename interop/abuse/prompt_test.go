@@ -47,7 +47,7 @@ func TestPromptInjection(t *testing.T) {
 	if len(said) == 0 || said[len(said)-1] != obeyed {
 		t.Errorf("delivered %q", said)
 	}
-	secrets := []string{strings.TrimSpace(w.read(t, "keys/provider.key")), strings.TrimSpace(w.read(t, "keys/play-provider.token")), strings.TrimSpace(w.read(t, "keys/preimage.secret"))}
+	secrets := []string{strings.TrimSpace(w.Read(t, "keys/provider.key")), strings.TrimSpace(w.Read(t, "keys/play-provider.token")), strings.TrimSpace(w.Read(t, "keys/preimage.secret"))}
 	for _, r := range endpoint.Requests() {
 		var asked struct {
 			Tools    []any

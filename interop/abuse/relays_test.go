@@ -93,10 +93,10 @@ func TestCensoringRelay(t *testing.T) {
 	provider := w.sell(t)
 	for _, mode := range []string{"free", "prepay"} {
 		p := w.buy(t, provider, mode)
-		if code := p.ended(t); code != 0 {
+		if code := p.Ended(t); code != 0 {
 			t.Errorf("%s: exit code %d", mode, code)
 		}
-		if o := p.outcome(t); o.State != "done" || !strings.Contains(string(o.Output), `"id":"fruit"`) && !strings.Contains(string(o.Output), `"id": "fruit"`) {
+		if o := outcomeOf(t, p); o.State != "done" || !strings.Contains(string(o.Output), `"id":"fruit"`) && !strings.Contains(string(o.Output), `"id": "fruit"`) {
 			t.Errorf("%s: %+v", mode, o)
 		}
 	}
@@ -111,13 +111,13 @@ func TestCensoringRelay(t *testing.T) {
 // is found on the other, and the buyer who was away has it when it is back.
 func TestRelayLoss(t *testing.T) {
 	other := newWorld(t)
-	w := newWorld(t, "relays:\n", "relays:\n  - "+other.relay+"\n")
+	w := newWorld(t, "relays:\n", "relays:\n  - "+other.Relay+"\n")
 	provider := w.sell(t)
 	here, there := newAttacker(t, w), newAttacker(t, other)
 	slow := w.slow(t, here)
 	job := here.ask(provider, "hold", strings.Replace(slow, "sleep 600", "true", 1))
 	invoice := here.invoice(job.ID)
-	w.server.stop(t)
+	w.Server.Stop(t)
 	here.must(here.pay(invoice, price))
 	there.await("the result on the other relay", results(job.ID))
 	there.await("the end", answers(job.ID, "success"))
@@ -132,7 +132,7 @@ func TestBuyersReadRelays(t *testing.T) {
 	other, w := newWorld(t), newWorld(t)
 	provider := w.sell(t)
 	here, there := newAttacker(t, w), newAttacker(t, other)
-	here.put(here.sign(10002, "", nostr.Tag{"r", "wss://127.0.0.1:1", "write"}, nostr.Tag{"r", other.relay}))
+	here.put(here.sign(10002, "", nostr.Tag{"r", "wss://127.0.0.1:1", "write"}, nostr.Tag{"r", other.Relay}))
 	job := here.ask(provider, "prepay", ranked)
 	here.must(here.pay(there.invoice(job.ID), price))
 	there.await("the result", results(job.ID))

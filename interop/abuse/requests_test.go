@@ -42,7 +42,7 @@ func TestForgedAndReplayedRequests(t *testing.T) {
 	for range 5 {
 		a.put(job)
 	}
-	w.node.stop(t)
+	w.node.Stop(t)
 	if w.sell(t) != provider {
 		t.Fatal("the provider has another key")
 	}
@@ -162,7 +162,7 @@ func TestAddressesInRequests(t *testing.T) {
 	b.put(b.sign(10002, "", nostr.Tag{"r", "wss://" + canary + "/list"}, nostr.Tag{"r", "ws://" + canary + "/list", "read"}))
 	b.invoice(b.ask(provider, "prepay", ranked).ID)
 	b.invoice(b.ask(provider, "prepay", ranked, nostr.Tag{"relays", "ws://" + canary, "wss://" + canary, "wss://169.254.169.254"}).ID)
-	w.node.stop(t) // and every errand with it
+	w.node.Stop(t) // and every errand with it
 	if n := visits.Load(); n != 0 {
 		t.Errorf("%d visits to an address that a stranger named", n)
 	}

@@ -42,7 +42,7 @@ func TestForgedResults(t *testing.T) {
 	right, tags := s.result(req, "fruit")
 	s.put(s.sign(6050, right, append(tags, nostr.Tag{"request", req.String()})...))
 	s.put(s.sign(7000, "", nostr.Tag{"status", "success"}, nostr.Tag{"e", req.ID}, nostr.Tag{"p", req.PubKey}))
-	if o := p.outcome(t); o.State != "done" || o.Provider != s.key || !strings.Contains(string(o.Output), "fruit") {
+	if o := outcomeOf(t, p); o.State != "done" || o.Provider != s.key || !strings.Contains(string(o.Output), "fruit") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/interop/outside"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -137,7 +138,7 @@ func (s *seller) demand(req nostr.Event, d *deal) string {
 // earned waits until an invoice of the seller's wallet is paid.
 func (s *seller) earned(hash payments.Hash) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), outside.Patience)
 	defer cancel()
 	for {
 		inv, err := s.wallet.LookupInvoice(ctx, hash)
@@ -157,16 +158,11 @@ type outcome struct {
 	Output    json.RawMessage `json:"output"`
 }
 
-func (p *process) outcome(t *testing.T) (o outcome) {
+func outcomeOf(t *testing.T, p *outside.Process) (o outcome) {
 	t.Helper()
-	p.ended(t)
-	said, _ := p.said()
-	from, to := strings.Index(said, "\n{"), strings.LastIndex(said, "}")
-	if strings.HasPrefix(said, "{") {
-		from = 0
-	}
-	if from < 0 || to < from || json.Unmarshal([]byte(said[from:to+1]), &o) != nil {
-		t.Fatalf("the buyer says %q", said)
+	p.Ended(t)
+	if err := json.Unmarshal([]byte(p.Out.Text()), &o); err != nil {
+		t.Fatalf("the buyer says %q: %v", p.Out.Text(), err)
 	}
 	return o
 }

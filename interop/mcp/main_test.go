@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lightwork-market/lightwork/interop/outside"
 
 	"github.com/lightwork-market/lightwork/agentruntime/agents/mcp"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
@@ -51,34 +52,6 @@ func playAgent(args []string) int {
 	return 0
 }
 
-// install gives the folder with the servers. It skips the test where there is
-// no npm; a failing one is a failure.
-var install = sync.OnceValues(func() (string, error) {
-	if _, err := exec.LookPath("npm"); err != nil {
-		return "", errNoNPM
-	}
-	want, err := os.ReadFile("package-lock.json")
-	if err != nil {
-		return "", err
-	}
-	modules, err := filepath.Abs("node_modules")
-	if err != nil {
-		return "", err
-	}
-	// Written last, so that an interrupted installation is done again.
-	mark := filepath.Join(modules, ".lightwork-installed")
-	if have, err := os.ReadFile(mark); err == nil && string(have) == string(want) {
-		return modules, nil
-	}
-	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("npm ci: %w\n%s", err, out)
-	}
-	return modules, os.WriteFile(mark, want, 0o600)
-})
-
-var errNoNPM = errors.New("npm is not installed")
-
 // node runs one server under a supervisor.
 type node struct {
 	*supervisor.Supervisor
@@ -91,10 +64,8 @@ type node struct {
 // serve starts the package's program with node. tools are the routes to it.
 func serve(t *testing.T, pkg string, args []string, tools ...string) *node {
 	t.Helper()
-	modules, err := install()
-	if errors.Is(err, errNoNPM) {
-		t.Skip("npm is not installed, and the MCP servers come from it")
-	}
+	outside.Install(t, ".")
+	modules, err := filepath.Abs("node_modules")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,29 +3,31 @@ package nostr_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/lightwork-market/lightwork/interop/outside"
 )
 
 // TestBuy: outside clients find our provider by its announcement and buy a job.
 func TestBuy(t *testing.T) {
 	w := newWorld(t)
-	provider := w.sell(t)
+	provider := w.Sell(t)
 	for _, client := range []string{"ndk", "nostr-tools"} {
 		for mode, msats := range map[string]string{"free": "0", "prepay": "2000"} {
 			t.Run(client+"/"+mode, func(t *testing.T) {
-				p := outside(t, client+"/buy.mjs", w.options("mode", mode, "name", client+"-"+mode))
-				if code := p.ended(t); code != 0 {
+				p := outside.Node(t, client+"/buy.mjs", w.Options("mode", mode, "name", client+"-"+mode))
+				if code := p.Ended(t); code != 0 {
 					t.Fatalf("exit code %d", code)
 				}
-				checkBought(t, said(t, p.out.text()), mode, msats)
+				checkBought(t, outside.Lines(t, p.Out.Text()), mode, msats)
 			})
 		}
 	}
 	t.Run("refused", func(t *testing.T) {
-		p := outside(t, "nostr-tools/refused.mjs", w.options())
-		if code := p.ended(t); code != 0 {
+		p := outside.Node(t, "nostr-tools/refused.mjs", w.Options())
+		if code := p.Ended(t); code != 0 {
 			t.Fatalf("exit code %d", code)
 		}
-		checkWords(t, one(t, said(t, p.out.text()), "answers"), map[string]string{
+		checkWords(t, one(t, outside.Lines(t, p.Out.Text()), "answers"), map[string]string{
 			"untyped": "error untyped_job: ", "schema": "error unsupported_schema: ", "input": "error invalid_input: ", "bid": "error bid_too_low: ",
 		})
 	})
@@ -36,27 +38,27 @@ func TestBuy(t *testing.T) {
 		{"nostr-tools/encrypted.mjs", "nip04", "prepay"},
 	} {
 		t.Run(c.script+"/"+c.scheme+"/"+c.mode, func(t *testing.T) {
-			p := outside(t, c.script, w.options("mode", c.mode, "name", "hidden-"+c.script[:3]+c.scheme+c.mode, "encrypt", c.scheme))
-			if code := p.ended(t); code != 0 {
+			p := outside.Node(t, c.script, w.Options("mode", c.mode, "name", "hidden-"+c.script[:3]+c.scheme+c.mode, "encrypt", c.scheme))
+			if code := p.Ended(t); code != 0 {
 				t.Fatalf("exit code %d", code)
 			}
-			if got := one(t, said(t, p.out.text()), "result"); got["first"] != "fruit" {
+			if got := one(t, outside.Lines(t, p.Out.Text()), "result"); got["first"] != "fruit" {
 				t.Errorf("result %v", got)
 			}
 		})
 	}
 	t.Run("canceled", func(t *testing.T) {
-		p := outside(t, "nostr-tools/cancel.mjs", w.options("name", "canceled"))
-		if code := p.ended(t); code != 0 {
+		p := outside.Node(t, "nostr-tools/cancel.mjs", w.Options("name", "canceled"))
+		if code := p.Ended(t); code != 0 {
 			t.Fatalf("exit code %d", code)
 		}
-		lines := said(t, p.out.text())
+		lines := outside.Lines(t, p.Out.Text())
 		if len(lines) != 3 || lines[1]["status"] != "error" || !strings.HasPrefix(lines[1]["info"].(string), "canceled: ") {
 			t.Errorf("%v", lines)
 		}
 		checkWords(t, one(t, lines, "paid"), map[string]string{"late": "SendPayment: "}) // nothing is paid for what is not done
 	})
-	provider.stop(t)
+	provider.Stop(t)
 }
 
 // checkBought wants the order of docs/protocol.md: asked to pay where the job

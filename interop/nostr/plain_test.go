@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/lightwork-market/lightwork/interop/outside"
 )
 
 // TestPlainProviders: what our buyer makes of providers that do only what
 // NIP-90 says. It takes what is free, and pays nobody.
 func TestPlainProviders(t *testing.T) {
 	w := newWorld(t)
-	w.write(t, "job.json", rankJob)
+	w.Write(t, "job.json", rankJob)
 	const failed, usage = 1, 2
 	for _, c := range []struct {
 		habit, mode string
@@ -30,21 +32,21 @@ func TestPlainProviders(t *testing.T) {
 		{"unlisted", "free", 0, "which nothing proves"},
 	} {
 		t.Run(c.habit, func(t *testing.T) {
-			seller := outside(t, "nostr-tools/plain.mjs", w.options("habit", c.habit, "name", "plain-"+c.habit+"-"+c.mode))
-			seller.await(t, &seller.out, `"selling"`)
-			p := w.submit(t, said(t, seller.out.text())[0]["pubkey"].(string), c.mode)
-			if code := p.ended(t); code != c.code {
+			seller := outside.Node(t, "nostr-tools/plain.mjs", w.Options("habit", c.habit, "name", "plain-"+c.habit+"-"+c.mode))
+			seller.Await(t, &seller.Out, `"selling"`)
+			p := submit(t, w, outside.Lines(t, seller.Out.Text())[0]["pubkey"].(string), c.mode)
+			if code := p.Ended(t); code != c.code {
 				t.Errorf("exit code %d, want %d", code, c.code)
 			}
-			if !strings.Contains(p.errs.text(), c.says) {
-				t.Errorf("the buyer says %q, not %q", p.errs.text(), c.says)
+			if !strings.Contains(p.Errs.Text(), c.says) {
+				t.Errorf("the buyer says %q, not %q", p.Errs.Text(), c.says)
 			}
-			if strings.Contains(p.errs.text(), "signs the acceptance") {
-				t.Errorf("the buyer pays: %q", p.errs.text())
+			if strings.Contains(p.Errs.Text(), "signs the acceptance") {
+				t.Errorf("the buyer pays: %q", p.Errs.Text())
 			}
 		})
 	}
-	status, err := w.lightwork("wallet", "status").Output()
+	status, err := w.Lightwork("wallet", "status").Output()
 	if err != nil || !strings.Contains(string(status), "1000000 sat") {
 		t.Errorf("the wallet after all this: %s, %v", status, err)
 	}
@@ -54,7 +56,7 @@ func TestPlainProviders(t *testing.T) {
 // alone, and says what nothing proves.
 func TestOutside(t *testing.T) {
 	w := newWorld(t)
-	w.write(t, "job.json", rankJob)
+	w.Write(t, "job.json", rankJob)
 	for i, c := range []struct {
 		habit string
 		args  []string
@@ -66,11 +68,11 @@ func TestOutside(t *testing.T) {
 		{"underscore", []string{"--schema", "oa.retrieval_rerank.v1", "--input", "job.json", "--mode", "prepay"}, "signed none"},
 	} {
 		t.Run(c.habit, func(t *testing.T) {
-			seller := outside(t, "nostr-tools/plain.mjs", w.options("habit", c.habit, "name", fmt.Sprint("outside-", i)))
-			seller.await(t, &seller.out, `"selling"`)
-			key := said(t, seller.out.text())[0]["pubkey"].(string)
-			p := w.start(t, append([]string{"buyer", "submit", "--outside", "--provider", key, "--max-msats", "10000", "--json"}, c.args...)...)
-			code := p.ended(t)
+			seller := outside.Node(t, "nostr-tools/plain.mjs", w.Options("habit", c.habit, "name", fmt.Sprint("outside-", i)))
+			seller.Await(t, &seller.Out, `"selling"`)
+			key := outside.Lines(t, seller.Out.Text())[0]["pubkey"].(string)
+			p := w.Start(t, append([]string{"buyer", "submit", "--outside", "--provider", key, "--max-msats", "10000", "--json"}, c.args...)...)
+			code := p.Ended(t)
 			var done struct {
 				State     string
 				PaidMsats int64 `json:"paid_msats"`
@@ -78,8 +80,8 @@ func TestOutside(t *testing.T) {
 				Output    any
 				Open      []struct{ Name, State string } `json:"not_provable"`
 			}
-			if err := json.Unmarshal([]byte(p.out.text()), &done); err != nil || done.State != "done" || done.PaidMsats != 3000 || len(done.Open) == 0 {
-				t.Errorf("%+v, %v: %s", done, err, p.out.text())
+			if err := json.Unmarshal([]byte(p.Out.Text()), &done); err != nil || done.State != "done" || done.PaidMsats != 3000 || len(done.Open) == 0 {
+				t.Errorf("%+v, %v: %s", done, err, p.Out.Text())
 			}
 			want, quoted := 0, c.habit == "underscore" // which quotes, so that a receipt was to be expected
 			if quoted {
@@ -88,8 +90,8 @@ func TestOutside(t *testing.T) {
 			if code != want || done.Outside == quoted || done.Output == nil {
 				t.Errorf("exit code %d, want %d: %+v", code, want, done)
 			}
-			if !strings.Contains(p.errs.text(), c.says) {
-				t.Errorf("the buyer says %q, not %q", p.errs.text(), c.says)
+			if !strings.Contains(p.Errs.Text(), c.says) {
+				t.Errorf("the buyer says %q, not %q", p.Errs.Text(), c.says)
 			}
 		})
 	}

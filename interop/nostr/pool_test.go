@@ -9,14 +9,15 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/interop/outside"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
 // TestNostrRelay: our client on @nostr-relay/core.
 func TestNostrRelay(t *testing.T) {
-	server := outside(t, "nostr-relay/serve.mjs", nil)
-	server.await(t, &server.out, `"listening"`)
-	pool := newPool(t, one(t, said(t, server.out.text()), "listening")["url"].(string))
+	server := outside.Node(t, "nostr-relay/serve.mjs", nil)
+	server.Await(t, &server.Out, `"listening"`)
+	pool := newPool(t, one(t, outside.Lines(t, server.Out.Text()), "listening")["url"].(string))
 	key, err := relay.GenerateKey()
 	if err != nil {
 		t.Fatal(err)
@@ -64,14 +65,14 @@ func TestNostrRelay(t *testing.T) {
 
 // TestMarketOnNostrRelay: both sides of a job on that relay.
 func TestMarketOnNostrRelay(t *testing.T) {
-	server := outside(t, "nostr-relay/serve.mjs", nil)
-	server.await(t, &server.out, `"listening"`)
+	server := outside.Node(t, "nostr-relay/serve.mjs", nil)
+	server.Await(t, &server.Out, `"listening"`)
 	w := newWorld(t)
-	w.move(t, one(t, said(t, server.out.text()), "listening")["url"].(string))
-	w.write(t, "job.json", strings.Replace(rankJob, "sky is blue", "sky is blue"+strings.Repeat(" and blue", 50), 1))
-	w.sell(t)
-	p := w.start(t, "buyer", "submit", "--schema", "oa.retrieval_rerank.v1", "--input", "job.json", "--mode", "free", "--max-msats", "0")
-	if code := p.ended(t); code != 0 {
+	w.Move(t, one(t, outside.Lines(t, server.Out.Text()), "listening")["url"].(string))
+	w.Write(t, "job.json", strings.Replace(rankJob, "sky is blue", "sky is blue"+strings.Repeat(" and blue", 50), 1))
+	w.Sell(t)
+	p := w.Start(t, "buyer", "submit", "--schema", "oa.retrieval_rerank.v1", "--input", "job.json", "--mode", "free", "--max-msats", "0")
+	if code := p.Ended(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -112,7 +113,7 @@ func await[T any](t *testing.T, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
+	case <-time.After(outside.Patience):
 		t.Fatal("nothing came")
 	}
 	panic("unreachable")

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/lightwork-market/lightwork/interop/outside"
 )
 
 // one is what a program said under this word.
@@ -21,11 +23,11 @@ func one(t *testing.T, lines []map[string]any, what string) map[string]any {
 // TestNostrTools: its SimplePool and Relay on our relay.
 func TestNostrTools(t *testing.T) {
 	w := newWorld(t)
-	p := outside(t, "nostr-tools/read.mjs", w.options())
-	if code := p.ended(t); code != 0 {
+	p := outside.Node(t, "nostr-tools/read.mjs", w.Options())
+	if code := p.Ended(t); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	lines := said(t, p.out.text())
+	lines := outside.Lines(t, p.Out.Text())
 	t.Run("OK", func(t *testing.T) {
 		checkWords(t, one(t, lines, "ok"), map[string]string{
 			"again": "accepted", "forged": "invalid: ", "changed": "invalid: ", "ahead": "invalid: ",
@@ -85,18 +87,18 @@ func checkLists(t *testing.T, got map[string]any, want map[string]string) {
 // TestApplesauce reads our relay while a job is bought there.
 func TestApplesauce(t *testing.T) {
 	w := newWorld(t)
-	w.sell(t)
-	reader := outside(t, "applesauce/read.mjs", w.options())
-	reader.await(t, &reader.out, `"reading"`)
-	buyer := outside(t, "nostr-tools/buy.mjs", w.options("mode", "prepay", "name", "watched"))
-	if code := buyer.ended(t); code != 0 {
+	w.Sell(t)
+	reader := outside.Node(t, "applesauce/read.mjs", w.Options())
+	reader.Await(t, &reader.Out, `"reading"`)
+	buyer := outside.Node(t, "nostr-tools/buy.mjs", w.Options("mode", "prepay", "name", "watched"))
+	if code := buyer.Ended(t); code != 0 {
 		t.Fatalf("buyer: exit code %d", code)
 	}
-	if code := reader.ended(t); code != 0 {
+	if code := reader.Ended(t); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	lines := said(t, reader.out.text())
-	bought := one(t, said(t, buyer.out.text()), "announced")["provider"]
+	lines := outside.Lines(t, reader.Out.Text())
+	bought := one(t, outside.Lines(t, buyer.Out.Text()), "announced")["provider"]
 	if got := one(t, lines, "announced"); got["provider"] != bought || got["name"] != "a lightwork provider" {
 		t.Errorf("announced %v, bought from %v", got, bought)
 	}

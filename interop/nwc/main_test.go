@@ -7,17 +7,16 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/lightwork-market/lightwork/interop/outside"
 
 	"go.uber.org/goleak"
 
@@ -30,30 +29,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds what a test waits for; it is never reached in a good run.
 const patience = time.Minute
 
-// install makes node_modules. It skips the test where there is no npm; a
-// failing one is a failure.
-var install = sync.OnceValue(func() error {
-	if _, err := exec.LookPath("npm"); err != nil {
-		return errNoNPM
-	}
-	want, err := os.ReadFile("package-lock.json")
-	if err != nil {
-		return err
-	}
-	// Written last, so that an interrupted installation is done again.
-	mark := filepath.Join("node_modules", ".lightwork-installed")
-	if have, err := os.ReadFile(mark); err == nil && string(have) == string(want) {
-		return nil
-	}
-	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("npm ci: %w\n%s", err, out)
-	}
-	return os.WriteFile(mark, want, 0o600)
-})
-
-var errNoNPM = errors.New("npm is not installed")
-
 // program is a script that runs with Node.js until the test ends.
 type program struct {
 	in    io.WriteCloser
@@ -63,11 +38,7 @@ type program struct {
 // start runs a script of this folder. Closing its stdin ends it.
 func start(t *testing.T, script string, env ...string) *program {
 	t.Helper()
-	if err := install(); errors.Is(err, errNoNPM) {
-		t.Skip("npm is not installed, and the SDK comes from it")
-	} else if err != nil {
-		t.Fatal(err)
-	}
+	outside.Install(t, ".")
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	cmd := exec.CommandContext(ctx, "node", script)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...)

@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lightwork-market/lightwork/interop/outside"
 
 	"go.uber.org/goleak"
 
@@ -26,51 +26,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// unreachable is how npm says that there is no registry.
-var unreachable = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH`)
-
-// build copies the sources to a directory of its own, so that no build of the
-// checkout is taken for one of these sources, and compiles them there.
+// build compiles the sources in a folder of the test's own.
 func build(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("npm is not installed: the TypeScript SDK is not tested")
-	}
-	dir := t.TempDir()
-	for _, name := range []string{"src", "test", "reference"} {
-		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json"} {
-		doc, err := os.ReadFile(name)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), doc, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if out, err := npm(t, dir, "ci", "--no-audit", "--no-fund"); err != nil {
-		if unreachable.Match(out) {
-			t.Skipf("the npm registry is unreachable: the TypeScript SDK is not tested\n%s", out)
-		}
-		t.Fatalf("npm ci: %v\n%s", err, out)
-	}
-	if out, err := npm(t, dir, "run", "build"); err != nil {
-		t.Fatalf("npm run build: %v\n%s", err, out)
-	}
-	return dir
-}
-
-func npm(t *testing.T, dir string, args ...string) ([]byte, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "npm", args...)
-	cmd.Dir = dir
-	cmd.WaitDelay = time.Second // a child of npm's may hold the output open
-	return cmd.CombinedOutput()
+	return outside.Compile(t, ".", "src", "test", "reference")
 }
 
 // agent is the reference agent under a supervisor.
@@ -135,11 +94,7 @@ func (a *agent) logged() string {
 func TestSDK(t *testing.T) {
 	requirements.Covers(t, "OSX-18")
 	dir := build(t)
-	t.Run("its own tests", func(t *testing.T) {
-		if out, err := npm(t, dir, "test"); err != nil {
-			t.Fatalf("npm test: %v\n%s", err, out)
-		}
-	})
+	t.Run("its own tests", func(t *testing.T) { outside.NPM(t, dir, "test") })
 	t.Run("contract", func(t *testing.T) { passesContract(t, dir) })
 	t.Run("reference agent", func(t *testing.T) {
 		a := launch(t, dir)

@@ -11,10 +11,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lightwork-market/lightwork/interop/outside"
 
 	"go.uber.org/goleak"
 
@@ -25,44 +26,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// unreachable is how npm says that there is no registry.
-var unreachable = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH`)
-
-// build copies the sources to a directory of its own, so that no build of the
-// checkout is taken for one of these sources, and compiles them there.
+// build compiles the sources in a folder of the test's own.
 func build(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("npm is not installed: the TypeScript verifier is not tested")
-	}
-	dir := t.TempDir()
-	for _, name := range []string{"src", "test", "fuzz", "page", "scripts"} {
-		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json"} {
-		doc, err := os.ReadFile(name)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), doc, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if out, err := run(t, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"); err != nil {
-		if unreachable.Match(out) {
-			t.Skipf("the npm registry is unreachable: the TypeScript verifier is not tested\n%s", out)
-		}
-		t.Fatalf("npm ci: %v\n%s", err, out)
-	}
-	if out, err := run(t, dir, "npm", "run", "build"); err != nil {
-		t.Fatalf("npm run build: %v\n%s", err, out)
-	}
-	return dir
+	return outside.Compile(t, ".", "src", "test", "fuzz", "page", "scripts")
 }
 
-// run runs a program in dir and returns all that it prints.
 func run(t *testing.T, dir, program string, args ...string) ([]byte, error) {
 	t.Helper()
 	vectors, err := filepath.Abs("../../receipts/testdata/vectors")
