@@ -20,8 +20,9 @@ type Retention struct {
 	Kinds []KindRange
 	// MaxAge is against created_at; 0 keeps for good.
 	MaxAge time.Duration
-	// MaxCount is how many events of all these kinds are kept, the newest by
-	// created_at; 0 is no limit.
+	// MaxCount is how many events of all these kinds are kept, those received
+	// last; 0 is no limit. What an author says of the time does not count here:
+	// who dates ahead would drive out who does not.
 	MaxCount int
 	// Refuse turns events of these kinds away.
 	Refuse bool
@@ -107,7 +108,7 @@ func (s *store) retain(ctx context.Context, rules []Retention, now time.Time) (i
 			}
 		}
 		if r.MaxCount > 0 {
-			n, err := s.keepNewest(ctx, where, r.MaxCount)
+			n, err := s.keepLast(ctx, where, r.MaxCount)
 			if removed += n; err != nil {
 				return removed, err
 			}
@@ -116,11 +117,11 @@ func (s *store) retain(ctx context.Context, rules []Retention, now time.Time) (i
 	return removed, nil
 }
 
-// keepNewest removes what a condition selects beyond the newest n.
-func (s *store) keepNewest(ctx context.Context, where string, n int) (int, error) {
+// keepLast removes what a condition selects beyond the n received last.
+func (s *store) keepLast(ctx context.Context, where string, n int) (int, error) {
 	var surplus []int64
 	err := s.db.View(ctx, func(tx *sqlite.Tx) error {
-		rows, err := tx.Query("SELECT seq FROM events WHERE "+where+" ORDER BY created_at DESC, id LIMIT ? OFFSET ?", maxSurplus, n)
+		rows, err := tx.Query("SELECT seq FROM events WHERE "+where+" ORDER BY seq DESC LIMIT ? OFFSET ?", maxSurplus, n)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func TestRetention(t *testing.T) {
 	if err := r.srv.tidy(t.Context(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := p.stored(`{}`), "unwanted note 10 job 100 job 200 note 5000 profile "; got != want {
+	if got, want := p.stored(`{}`), "unwanted note 10 job 200 job 300 note 5000 profile "; got != want {
 		t.Errorf("kept %q, want %q", got, want)
 	}
 	var wrong int
@@ -72,6 +72,25 @@ func TestRetention(t *testing.T) {
 	doc, err := json.Marshal(r.srv.document().Retention)
 	if want := `[{"kinds":[[0,0],[30000,39999]]},{"kinds":[[5000,6999]],"time":3600,"count":2},{"kinds":[[1063,1063]],"time":0},{"kinds":[[1063,1063]],"time":0},{"time":7200}]`; err != nil || string(doc) != want {
 		t.Errorf("announced %s, %v", doc, err)
+	}
+}
+
+// TestDatedAhead: who dates its events ahead keeps no others from staying.
+func TestDatedAhead(t *testing.T) {
+	r := start(t, Config{Dir: t.TempDir(), Retention: []Retention{{MaxCount: 2}}})
+	p := r.dial()
+	for _, ev := range []nostr.Event{
+		{CreatedAt: ago(-200), Content: "ahead 1"}, {CreatedAt: ago(-200), Content: "ahead 2"},
+		{CreatedAt: ago(60), Content: "honest 1"}, {CreatedAt: ago(30), Content: "honest 2"},
+	} {
+		ev.Kind = 1
+		p.put(sign(t, aliceSecret, ev))
+	}
+	if err := r.srv.tidy(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.stored(`{}`), "honest 2 honest 1"; got != want {
+		t.Errorf("kept %q, want %q", got, want)
 	}
 }
 
