@@ -1,13 +1,10 @@
 package provider
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -31,6 +28,8 @@ type Profile struct {
 	Website  string
 	LUD16    string
 	Producer string // "lightwork@<version>", also in trajectories
+	// Models are what does the jobs, by the names that results have.
+	Models []string
 }
 
 // Announcement is the content of a kind 31990 event: the fields of OA-7.1, the
@@ -63,15 +62,16 @@ type Capabilities struct {
 	Hardware      Hardware `json:"hardware"`
 }
 
-// Hardware is detected, never configured. A node without a GPU that it can
-// see says "none" and 0.
+// Hardware is detected by who runs the provider, never configured. A node
+// without a GPU that it can see says "none" and 0.
 type Hardware struct {
 	MemoryGB int    `json:"memory_gb"`
 	GPUType  string `json:"gpu_type"`
 	VRAMGB   int    `json:"vram_gb"`
 }
 
-// Pricing of OA-7.1, in msats: what quotes are computed from.
+// Pricing of OA-7.1, in msats: the highest of the offers. Quotes are computed
+// from each job type's own table, Extension.Prices.
 type Pricing struct {
 	InputTokens  int64 `json:"input_tokens_per_1k_msats"`
 	OutputTokens int64 `json:"output_tokens_per_1k_msats"`
@@ -124,8 +124,8 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 	a := Announcement{
 		Name: pr.Name, About: pr.About, Picture: pr.Picture, Website: pr.Website, LUD16: pr.LUD16,
 		SupplyClass:        "SingleNode",
-		Capabilities:       Capabilities{SupportedJobs: []string{}, Models: []string{}, Hardware: Hardware{MemoryGB: memoryGB(), GPUType: "none"}},
-		Capacity:           Capacity{MaxConcurrentJobs: p.limits.Concurrent, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs},
+		Capabilities:       Capabilities{SupportedJobs: []string{}, Models: append([]string{}, pr.Models...), Hardware: p.hardware()},
+		Capacity:           Capacity{MaxConcurrentJobs: p.limits.Concurrent, MaxContextTokens: p.limits.ContextTokens, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs},
 		Stability:          Stability{JobsCompleted: st.Succeeded, AvgLatencyMs: st.AvgLatencyMs},
 		Amount:             "free",
 		SupportsEncryption: p.cfg.Cipher != nil, EncryptionSupported: p.cfg.Cipher != nil,
@@ -147,7 +147,9 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 		a.Lightwork.Modes[o.SchemaID] = o.Modes
 		a.Lightwork.BaseMsats[o.SchemaID] = o.BaseMsats
 		a.Lightwork.Prices[o.SchemaID] = o.table()
-		a.Pricing.SandboxMin = max(a.Pricing.SandboxMin, o.PerMinuteMsats)
+		if o.SchemaID == string(schemas.SandboxRun) {
+			a.Pricing.SandboxMin = o.PerMinuteMsats
+		}
 		a.Pricing.InputTokens = max(a.Pricing.InputTokens, o.InputMsats)
 		a.Pricing.OutputTokens = max(a.Pricing.OutputTokens, o.OutputMsats)
 		if o.Modes[0] != receipts.ModeFree {
@@ -164,6 +166,12 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 	schema.Values = a.Capabilities.SupportedJobs
 	a.NIP90Params["schema"] = schema
 	return a, nil
+}
+
+func (p *Provider) hardware() Hardware {
+	h := p.cfg.Hardware
+	def(&h.GPUType, "none")
+	return h
 }
 
 func (p *Provider) serveAnnouncement(ctx context.Context) error {
@@ -214,22 +222,4 @@ func (p *Provider) announce(ctx context.Context) error {
 	}
 	p.outbox.send(out)
 	return nil
-}
-
-// memoryGB reads MemTotal; 0 if the system does not say.
-func memoryGB() int {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for sc := bufio.NewScanner(f); sc.Scan(); {
-		if rest, ok := strings.CutPrefix(sc.Text(), "MemTotal:"); ok {
-			kb, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))
-			if err == nil {
-				return (kb + 1<<19) >> 20
-			}
-		}
-	}
-	return 0
 }

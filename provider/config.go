@@ -147,6 +147,7 @@ type Limits struct {
 	FreePoW        int           // bits of proof of work for a free job (0)
 	MemoryMB       int64         // the most a job may ask for, MiB (4096)
 	CPUs           float64       // the most a job may ask for (4)
+	ContextTokens  int           // the longest request, 4 bytes a token (262144: schemas.MaxRequestBytes)
 }
 
 // check refuses what cannot be meant.
@@ -171,6 +172,7 @@ func (l Limits) check() error {
 		{"free_pow", int64(l.FreePoW)},
 		{"memory_mb", l.MemoryMB},
 		{"cpus", int64(l.CPUs)},
+		{"context_tokens", int64(l.ContextTokens)},
 	} {
 		if n.value < 0 {
 			return fmt.Errorf("limits: %s cannot be negative", n.name)
@@ -219,6 +221,7 @@ type Config struct {
 	Admission func() Admission
 	Kinds     Kinds
 	Profile   Profile
+	Hardware  Hardware
 	// Refunds pays failed prepaid jobs back; nil: they become credit.
 	Refunds *Refunds
 	// RequiredOKs is how many relays must confirm a result before a hold is settled (1).
@@ -298,6 +301,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.LookupEvery, 30*time.Second)
 	def(&l.MemoryMB, 4096)
 	def(&l.CPUs, 4)
+	def(&l.ContextTokens, schemas.MaxRequestBytes/receipts.BytesPerToken)
 	return l
 }
 

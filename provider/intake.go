@@ -219,6 +219,9 @@ func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
 	if err != nil {
 		return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}
 	}
+	if n := receipts.InputTokens(req); n > int64(p.limits.ContextTokens) {
+		return nil, Offer{}, Reason{CodeOverResources, fmt.Sprintf("the request counts %d tokens (4 bytes each), at most %d are taken here", n, p.limits.ContextTokens)}
+	}
 	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
 		if err := sr.CheckSource(p.cfg.Images.Fetches); err != nil {
 			return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}

@@ -21,8 +21,8 @@ type Price struct {
 	MaxOutputTokens int64 `json:"max_output_tokens"`
 }
 
-// bytesPerToken is a convention, so that nobody needs another's tokenizer.
-const bytesPerToken = 4
+// BytesPerToken is a convention, so that nobody needs another's tokenizer.
+const BytesPerToken = 4
 
 // Valid reports whether the price table can be computed with.
 func (p Price) Valid() bool {
@@ -44,7 +44,7 @@ func (p Price) For(req *schemas.Request) (msats int64, ok bool) {
 	if out == 0 {
 		out = p.MaxOutputTokens
 	}
-	in := (int64(len(req.Canonical)) + bytesPerToken - 1) / bytesPerToken
+	in := InputTokens(req)
 	minutes := max(1, int64((RunLimit(req)+time.Minute-1)/time.Minute))
 	msats, ok = p.BaseMsats, true
 	for _, part := range []struct{ count, each, per int64 }{
@@ -57,6 +57,11 @@ func (p Price) For(req *schemas.Request) (msats int64, ok bool) {
 		ok = ok && payments.CheckMsats(msats) == nil
 	}
 	return msats, ok
+}
+
+// InputTokens is how many tokens a request counts as.
+func InputTokens(req *schemas.Request) int64 {
+	return (int64(len(req.Canonical)) + BytesPerToken - 1) / BytesPerToken
 }
 
 // RunLimit is the longest a request may take by its own words, or else a minute.

@@ -133,6 +133,7 @@ type limitsConfig struct {
 	HeldPerBuyer   int           `yaml:"held_per_buyer"`
 	QuoteTTL       time.Duration `yaml:"quote_ttl"`
 	FreePoW        int           `yaml:"free_pow_bits"`
+	ContextTokens  int           `yaml:"context_tokens"`
 }
 
 type providerConfig struct {

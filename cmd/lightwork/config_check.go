@@ -274,6 +274,7 @@ func (c *config) checkLimits() *configError {
 		{"provider.limits.held_per_buyer", int64(l.HeldPerBuyer)},
 		{"provider.limits.quote_ttl", int64(l.QuoteTTL)},
 		{"provider.limits.free_pow_bits", int64(l.FreePoW)},
+		{"provider.limits.context_tokens", int64(l.ContextTokens)},
 		{"provider.refunds.max_fee_msats", c.Provider.Refunds.MaxFeeMsats},
 		{"buyer.max_msats_per_day", c.Buyer.DayMsats},
 		{"buyer.max_msats_per_provider_and_day", c.Buyer.ProviderMsats},

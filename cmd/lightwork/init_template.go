@@ -87,6 +87,7 @@ provider:
     held_per_buyer: 8   # payments held at once
     quote_ttl: 10m
     # free_pow_bits: 20 # proof of work (NIP-13) for a job in mode free
+    # context_tokens: 262144 # the longest request, a token for every 4 bytes
   # Who may buy: npubs. Left out: everybody. What is denied is denied in any case.
   # access:
   #   allow: []

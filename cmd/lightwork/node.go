@@ -95,6 +95,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	if err != nil {
 		return err
 	}
+	cfg.Hardware = hardwareHere(ctx)
 	if err := checkPin(pinned, cfg.Policy); err != nil {
 		return err
 	}
@@ -206,7 +207,7 @@ func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market, run *r
 		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches},
 		Profile: provider.Profile{
 			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,
-			LUD16: c.Provider.LUD16, Producer: "lightwork@" + version,
+			LUD16: c.Provider.LUD16, Producer: "lightwork@" + version, Models: c.models(),
 		},
 		Access: c.access(), Admission: c.admission,
 		Limits: provider.Limits{
@@ -214,7 +215,7 @@ func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market, run *r
 			QueuePerBuyer: c.Provider.Limits.QueuePerBuyer, Unpaid: c.Provider.Limits.Unpaid,
 			UnpaidPerBuyer: c.Provider.Limits.UnpaidPerBuyer, HeldPerBuyer: c.Provider.Limits.HeldPerBuyer,
 			QuoteTTL: c.Provider.Limits.QuoteTTL, FreePoW: c.Provider.Limits.FreePoW,
-			MemoryMB: hostMemoryMB() / 2, CPUs: float64(runtime.NumCPU()),
+			MemoryMB: hostMemoryMB() / 2, CPUs: float64(runtime.NumCPU()), ContextTokens: c.Provider.Limits.ContextTokens,
 		},
 	}
 	if key.remote == nil { // a remote one is too slow to open what strangers send
@@ -289,7 +290,7 @@ func offersOf(c *config) []map[string]any {
 
 func limitsOf(c *config) map[string]any {
 	l := c.Provider.Limits
-	return map[string]any{"concurrent": l.Concurrent, "queue": l.Queue, "quote_ttl_ms": l.QuoteTTL.Milliseconds(), "free_pow_bits": l.FreePoW}
+	return map[string]any{"concurrent": l.Concurrent, "queue": l.Queue, "quote_ttl_ms": l.QuoteTTL.Milliseconds(), "free_pow_bits": l.FreePoW, "context_tokens": l.ContextTokens}
 }
 
 func rootSecret(path string) ([]byte, error) {

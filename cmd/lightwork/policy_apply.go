@@ -30,6 +30,7 @@ type soldUnder struct {
 		Queue      int   `json:"queue"`
 		QuoteTTLMs int64 `json:"quote_ttl_ms"`
 		FreePoW    int   `json:"free_pow_bits"`
+		Context    int   `json:"context_tokens"`
 	} `json:"limits"`
 }
 
@@ -58,6 +59,7 @@ func (c *config) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte
 	}
 	l := &c.Provider.Limits
 	l.Concurrent, l.Queue, l.FreePoW = under.Limits.Concurrent, under.Limits.Queue, under.Limits.FreePoW
+	l.ContextTokens = under.Limits.Context
 	l.QuoteTTL = time.Duration(under.Limits.QuoteTTLMs) * time.Millisecond
 	if bad := c.check(); bad != nil {
 		return nil, usage("lightwork policy unpin removes the pin", "the pinned policy bundle does not fit this node: %s: %s", strings.TrimPrefix(bad.path, "$."), bad.why)

@@ -92,6 +92,7 @@ var rooms = map[string][]string{
 	"internal/requirements":            {},
 	"internal/requirements/cmd/matrix": {"internal/requirements"},
 	"internal/house":                   {},
+	"internal/hardware":                {},
 	"internal/devnet":                  {},
 	"internal/devnet/cmd/devnet":       {"internal/devnet"},
 	"internal/crashtest":               {}, // tests only, as in the next

@@ -1,0 +1,168 @@
+package provider_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// announced is the provider's latest announcement.
+func (w *world) announced(t *testing.T, c *customer, ready func(provider.Announcement) bool) (a provider.Announcement, ev nostr.Event) {
+	t.Helper()
+	w.hear(t, c.market, nostr.Filter{Kinds: []int{31990}, Authors: []string{w.seller.key.PublicKey()}}, func(heard nostr.Event) bool {
+		a = provider.Announcement{}
+		check(t, json.Unmarshal([]byte(heard.Content), &a))
+		ev = heard
+		return ready(a)
+	})
+	return a, ev
+}
+
+// TestAnnouncementIsTrue: every number of it is held against what the provider
+// does: stability against its jobs, capacity against what it refuses, pricing
+// against its quotes.
+func TestAnnouncementIsTrue(t *testing.T) {
+	requirements.Covers(t, "OA-1.2", "OA-7.1", "OA-7.2")
+	w := newWorld(t)
+	c := w.customer(t, nil)
+	var fails atomic.Bool
+	w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) {
+		if fails.Load() {
+			return provider.Outcome{}, &provider.RunError{Reason: provider.Reason{Code: provider.CodeAgentFailed}}
+		}
+		return w.words()
+	}
+	offers := []provider.Offer{
+		{SchemaID: string(schemas.SandboxRun), Modes: allModes, BaseMsats: 100, PerMinuteMsats: rateMsats},
+		{SchemaID: string(schemas.TextGeneration), Modes: allModes, InputMsats: 4000, OutputMsats: 9000, MaxOutputTokens: 500},
+	}
+	change := func(cfg *provider.Config) {
+		cfg.Offers, cfg.Profile.Models = offers, []string{"m"}
+		cfg.Hardware = provider.Hardware{MemoryGB: 7, GPUType: "AMD", VRAMGB: 16}
+		cfg.Limits = provider.Limits{Concurrent: 3, ContextTokens: 1000, MemoryMB: 2048, CPUs: 2}
+	}
+	stop := w.serve(t, change)
+	a, ev := w.announced(t, c, func(provider.Announcement) bool { return true })
+	if ev.Tags.FindWithValue("t", string(schemas.SandboxRun)) == nil || ev.Tags.FindWithValue("k", "5050") == nil {
+		t.Errorf("tags %v", ev.Tags)
+	}
+	var fields map[string]map[string]any
+	_ = json.Unmarshal([]byte(ev.Content), &fields) // those that are no objects are passed over
+	for name, want := range map[string][]string{
+		"capabilities": {"hardware", "models", "supported_jobs"},
+		"pricing":      {"input_tokens_per_1k_msats", "output_tokens_per_1k_msats", "sandbox_per_minute_msats"},
+		"stability":    {"avg_latency_ms", "jobs_completed", "success_rate"},
+	} {
+		if got := sortedNames(fields[name]); !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", name, got, want)
+		}
+	}
+	if a.SupplyClass != "SingleNode" || a.Capabilities.Hardware != (provider.Hardware{MemoryGB: 7, GPUType: "AMD", VRAMGB: 16}) || !slices.Equal(a.Capabilities.Models, []string{"m"}) {
+		t.Errorf("%s, %+v", a.SupplyClass, a.Capabilities)
+	}
+	if want := (provider.Pricing{InputTokens: 4000, OutputTokens: 9000, SandboxMin: rateMsats}); a.Pricing != want {
+		t.Errorf("pricing %+v", a.Pricing)
+	}
+	if want := (provider.Capacity{MaxConcurrentJobs: 3, MaxContextTokens: 1000, MaxMemoryMB: 2048, MaxCPUs: 2}); a.Capacity != want {
+		t.Errorf("capacity %+v", a.Capacity)
+	}
+	if a.Stability != (provider.Stability{}) {
+		t.Errorf("a new node's record: %+v", a.Stability)
+	}
+
+	// Pricing: what is quoted is what the announced table comes to.
+	for schema, input := range map[schemas.ID]string{schemas.SandboxRun: string(order("")), schemas.TextGeneration: `{"prompt":"Which fruit?","max_tokens":70}`} {
+		s, _ := schemas.Lookup(string(schema))
+		req, err := s.ParseRequest([]byte(input))
+		check(t, err)
+		want, ok := a.Lightwork.Prices[string(schema)].For(req)
+		ev := w.typedRequest(t, c, string(schema), input, "prepay")
+		if job := w.await(t, ev.ID, provider.StateQuoted); !ok || job.PriceMsats != want {
+			t.Errorf("%s: quoted %d, announced %d", schema, job.PriceMsats, want)
+		}
+	}
+	// Capacity: one token more than announced is refused.
+	for _, over := range []int{0, 1} {
+		s, _ := schemas.Lookup(string(schemas.TextGeneration))
+		empty, err := s.ParseRequest([]byte(`{"prompt":"x"}`))
+		check(t, err)
+		prompt := strings.Repeat("x", 4*a.Capacity.MaxContextTokens-len(empty.Canonical)+1+over)
+		ev := w.typedRequest(t, c, string(schemas.TextGeneration), fmt.Sprintf(`{"prompt":%q}`, prompt), "free")
+		want := []provider.State{provider.StateSucceeded, provider.StateRefused}[over]
+		if job := w.await(t, ev.ID, want); over == 1 && job.Reason.Code != provider.CodeOverResources {
+			t.Errorf("over by one: %s", job.Reason)
+		}
+	}
+	// Stability: one job more that succeeds, and one that fails.
+	fails.Store(true)
+	ev = w.typedRequest(t, c, string(schemas.TextGeneration), `{"prompt":"Which fruit?"}`, "free")
+	w.await(t, ev.ID, provider.StateFailed)
+	stop()
+	w.serve(t, func(cfg *provider.Config) {
+		change(cfg)
+		cfg.Profile.D = "again" // within the same second one address cannot be announced twice
+	})
+	a, _ = w.announced(t, c, func(a provider.Announcement) bool { return a.Stability.JobsCompleted > 0 })
+	if a.Stability.JobsCompleted != 1 || a.Stability.SuccessRate != 0.5 {
+		t.Errorf("after one good and one bad job: %+v", a.Stability)
+	}
+}
+
+func sortedNames(m map[string]any) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// typedRequest sends a request for a job type, made by hand.
+func (w *world) typedRequest(t *testing.T, c *customer, schema, input, mode string) nostr.Event {
+	t.Helper()
+	ev := raw(t, c.key, 5050, "", nostr.Tag{"param", "schema", schema}, nostr.Tag{"i", input, "text"},
+		nostr.Tag{"p", w.seller.key.PublicKey()}, nostr.Tag{"param", "payment_mode", mode})
+	check(t, c.market.Send(w.ctx, ev))
+	return ev
+}
+
+// TestKindsAreATable: the same document is the same job under any kind of
+// request that the table has; schema and job_hash know of none.
+func TestKindsAreATable(t *testing.T) {
+	requirements.Covers(t, "OA-1.3")
+	w := newWorld(t)
+	w.serve(t, func(cfg *provider.Config) {
+		cfg.Kinds = provider.Kinds{Request: 5999, Also: []int{5102}, Receipt: 7912}
+	})
+	c := w.customer(t, nil)
+	tags := nostr.Tags{{"param", "schema", "oa.sandbox_run.v1"}, {"i", string(order("")), "text"}, {"p", w.seller.key.PublicKey()}, {"param", "payment_mode", "free"}}
+	hashes := map[string]bool{}
+	for _, kind := range []int{5999, 5102} {
+		ev := raw(t, c.key, kind, "", tags...)
+		check(t, c.market.Send(w.ctx, ev))
+		job := w.await(t, ev.ID, provider.StateSucceeded)
+		hashes[job.JobHash.String()+job.SchemaID] = true
+		w.find(t, c.market, nostr.Filter{Kinds: []int{kind + 1000}, Tags: nostr.TagMap{"e": {ev.ID}}})
+	}
+	if len(hashes) != 1 {
+		t.Errorf("two kinds, and jobs %v", hashes)
+	}
+	usual := raw(t, c.key, 5050, "", tags...)
+	check(t, c.market.Send(w.ctx, usual))
+	last := raw(t, c.key, 5102, "", append(tags, nostr.Tag{"t", "last"})...)
+	check(t, c.market.Send(w.ctx, last))
+	w.await(t, last.ID, provider.StateSucceeded)
+	if _, err := w.store.Job(w.ctx, usual.ID); err == nil {
+		t.Error("kind 5050 is not in the table, and was taken")
+	}
+}
