@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -150,28 +151,8 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 			tags = append(tags, p.blob(receipts.RoleArtifact, hashing.Bytes(a), len(a), "application/octet-stream"))
 		}
 	}
-	// The request is repeated for clients that look for it, and the result is
-	// inside, if the signed event stays within relays' limits: how many bytes
-	// a text takes there depends on what is in it.
-	echo := append(nostr.Tags{{"request", string(job.Request)}}, tags...)
-	apart := append(tags[:len(tags):len(tags)], p.blob(receipts.RoleResult, r.OutputHash, len(r.Output), "application/json"))
-	forms := []struct {
-		tags    nostr.Tags
-		content string
-	}{{echo, string(r.Output)}, {tags, string(r.Output)}, {apart, ""}}
-	words, untyped := wordsOf(req, r.Output)
-	switch {
-	case untyped && s == nil: // an ordinary client reads the content; the document is beside it
-		forms[0].tags, forms[0].content = append(echo, apart[len(apart)-1]), words
-		forms[1].tags, forms[1].content = apart, words
-	case s != nil:
-		forms = append(forms[:0], forms[0], forms[1])
-		forms[0].content, forms[1].content = "", ""
-	case len(r.Output) > inlineBytes:
-		forms = forms[2:]
-	}
 	var out OutEvent
-	for _, form := range forms {
+	for _, form := range resultForms(job, req, r.Output, s, tags, p.blob(receipts.RoleResult, r.OutputHash, len(r.Output), "application/json")) {
 		ev, err := p.sign(ctx, req.Kind+resultOffset, form.tags, form.content)
 		if err != nil {
 			return nil, err
@@ -188,6 +169,46 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 		return nil, errTooLarge
 	}
 	return p.withInvoice(ctx, job, out)
+}
+
+// resultForm is one way to tell of a result.
+type resultForm struct {
+	tags    nostr.Tags
+	content string
+}
+
+// resultForms are the ways to tell of a result, the fullest first: the first
+// whose signed event stays within relays' limits is taken, since how many bytes
+// a text takes there depends on what is in it. Request and inputs are repeated
+// for clients that look for them, and the result is inside, if there is room.
+func resultForms(job Job, req nostrEvent, output []byte, s *sealed, tags nostr.Tags, apart nostr.Tag) []resultForm {
+	again := nostr.Tags{{"request", string(job.Request)}}
+	inputs := again[:1:1]
+	for _, t := range req.Tags {
+		if len(t) > 0 && t[0] == "i" {
+			inputs = append(inputs, t)
+		}
+	}
+	content := string(output)
+	words, untyped := wordsOf(req, output)
+	switch {
+	case s != nil:
+		content = ""
+	case untyped: // an ordinary client reads the content; the document is beside it
+		content, tags = words, append(tags, apart)
+	}
+	forms := []resultForm{{slices.Concat(inputs, tags), content}, {slices.Concat(again, tags), content}, {tags, content}}
+	switch {
+	case s != nil || untyped:
+	case len(output) > inlineBytes:
+		forms = []resultForm{{append(tags, apart), ""}}
+	default:
+		forms = append(forms, resultForm{append(tags, apart), ""})
+	}
+	if untyped && s == nil {
+		forms = append(forms, resultForm{tags, ""}) // the blob has the words too
+	}
+	return forms
 }
 
 // withInvoice adds the request for payment that follows a result in postpay.

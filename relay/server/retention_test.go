@@ -80,8 +80,10 @@ func TestDatedAhead(t *testing.T) {
 	r := start(t, Config{Dir: t.TempDir(), Retention: []Retention{{MaxCount: 2}}})
 	p := r.dial()
 	for _, ev := range []nostr.Event{
-		{CreatedAt: ago(-200), Content: "ahead 1"}, {CreatedAt: ago(-200), Content: "ahead 2"},
-		{CreatedAt: ago(60), Content: "honest 1"}, {CreatedAt: ago(30), Content: "honest 2"},
+		{CreatedAt: ago(-200), Content: "ahead 1"},
+		{CreatedAt: ago(-200), Content: "ahead 2"},
+		{CreatedAt: ago(60), Content: "honest 1"},
+		{CreatedAt: ago(30), Content: "honest 2"},
 	} {
 		ev.Kind = 1
 		p.put(sign(t, aliceSecret, ev))
