@@ -59,10 +59,23 @@ var (
 	namespaceForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$`)
 )
 
-// newEnvelope checks the structure: every field is there and has its form. The
+// newEnvelope makes a message of a header and a payload that have their form.
+func newEnvelope(h Header, payload []byte, maxPayload int) (Envelope, error) {
+	if err := checkStructure(h, len(payload), maxPayload); err != nil {
+		return Envelope{}, err
+	}
+	return sealed(h, payload), nil
+}
+
+// sealed fixes what was checked.
+func sealed(h Header, payload []byte) Envelope {
+	return Envelope{header: h, payload: bytes.Clone(payload), hash: hashing.Bytes(payload)}
+}
+
+// checkStructure checks that every field is there and has its form. The
 // thread's path was checked when the thread began, which is the one place it
 // comes from; to read it again for each message would make deep threads slow.
-func newEnvelope(h Header, payload []byte, maxPayload int) (Envelope, error) {
+func checkStructure(h Header, payload, maxPayload int) error {
 	for _, f := range []struct {
 		name, value string
 		form        *regexp.Regexp
@@ -73,16 +86,16 @@ func newEnvelope(h Header, payload []byte, maxPayload int) (Envelope, error) {
 		{"profile", h.Profile, nameForm},
 	} {
 		if f.value == "" {
-			return Envelope{}, &MalformedError{f.name, "is missing"}
+			return &MalformedError{f.name, "is missing"}
 		}
 		if len(f.value) > maxNameLength || !f.form.MatchString(f.value) {
-			return Envelope{}, &MalformedError{f.name, "has a bad form"}
+			return &MalformedError{f.name, "has a bad form"}
 		}
 	}
-	if len(payload) > maxPayload {
-		return Envelope{}, &MalformedError{"payload", fmt.Sprintf("has more than %d bytes", maxPayload)}
+	if payload > maxPayload {
+		return &MalformedError{"payload", fmt.Sprintf("has more than %d bytes", maxPayload)}
 	}
-	return Envelope{header: h, payload: bytes.Clone(payload), hash: hashing.Bytes(payload)}, nil
+	return nil
 }
 
 // Header returns all of the message but the payload.

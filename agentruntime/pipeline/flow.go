@@ -43,13 +43,14 @@ type flow struct {
 	outcome   Outcome
 	answered  bool
 	answerErr error // *HandlerError where the answer is an error
+	vault     *vault
+	confided  map[string]bool // handlers that were given secrets
 }
 
 func (p *Pipeline) run(ctx context.Context, t *Thread, in Ingress) (Outcome, error) {
-	f := &flow{p: p, thread: t, ingress: in, outside: &caller{}}
-	ctx = context.WithValue(ctx, callKey{}, Call{
-		RequestID: in.RequestID, CorrelationID: in.CorrelationID, DirectiveID: in.DirectiveID, Stream: in.Stream,
-	})
+	f := &flow{p: p, thread: t, ingress: in, outside: &caller{}, vault: &vault{}, confided: map[string]bool{}}
+	f.outcome.vault = f.vault
+	ctx = context.WithValue(ctx, callKey{}, f.call())
 	h := Header{Namespace: in.Namespace, Tag: in.Tag, Sender: in.Sender, Thread: t.id, Profile: t.table.profile}
 	p.trace(StageValidate, h)
 	if _, taken := p.handlers[in.Sender]; taken || in.Sender == Name {
@@ -62,6 +63,16 @@ func (p *Pipeline) run(ctx context.Context, t *Thread, in Ingress) (Outcome, err
 	}
 	f.queue = append(f.queue, parcel{envelope: e, from: f.outside})
 	return f.drain(ctx)
+}
+
+// call is what handlers learn of where their messages come from.
+func (f *flow) call() Call {
+	in := f.ingress
+	c := Call{RequestID: in.RequestID, CorrelationID: in.CorrelationID, DirectiveID: in.DirectiveID, Secrets: f.vault.texts}
+	if in.Stream != nil {
+		c.Stream = func(channel, text string) { in.Stream(channel, f.vault.mask(text)) }
+	}
+	return c
 }
 
 // drain dispatches until no message is left. What a handler sends may be
@@ -105,18 +116,16 @@ func (f *flow) drain(ctx context.Context) (Outcome, error) {
 
 // admit is the validation stage: structure, then the schema of the tag.
 func (f *flow) admit(ctx context.Context, h Header, payload []byte) (Envelope, error) {
-	e, err := newEnvelope(h, payload, f.p.cfg.MaxPayload)
-	if err != nil {
+	e, err := f.envelope(h, payload)
+	switch {
+	case err == nil:
+		return e, nil
+	case errors.As(err, new(*MalformedError)):
 		f.p.reject(ctx, RejectMalformed, h)
 		return Envelope{}, err
 	}
-	if check := f.p.schemas[h.Tag]; check != nil {
-		if err := check(e.Payload()); err != nil {
-			f.p.reject(ctx, RejectValidation, h)
-			return Envelope{}, &ValidationError{h.Tag, err}
-		}
-	}
-	return e, nil
+	f.p.reject(ctx, RejectValidation, h)
+	return Envelope{}, &ValidationError{h.Tag, err}
 }
 
 // secure is the security stage: the thread's table, the peers of a sending
@@ -187,7 +196,7 @@ func (f *flow) deliver(ctx context.Context, m parcel) error {
 	if m.answers != nil {
 		replyTo = m.answers.back
 	}
-	response, err := handle(ctx, handler, m.envelope)
+	response, err := f.handle(ctx, handler, m)
 	f.p.trace(StageResponse, h)
 	var panicked *HandlerPanicError
 	switch {
@@ -201,14 +210,24 @@ func (f *flow) deliver(ctx context.Context, m parcel) error {
 	return f.answer(ctx, handler, replyTo, response)
 }
 
-// handle calls the handler and keeps its panic from everybody else.
-func handle(ctx context.Context, h Handler, e Envelope) (r Response, err error) {
+// handle calls the handler and keeps its panic from everybody else. What a
+// request's schema marks as a secret is for the handler that takes the request;
+// who asked gets of an answer the references.
+func (f *flow) handle(ctx context.Context, h Handler, m parcel) (r Response, err error) {
+	e := m.envelope
+	payload := e.Payload()
+	if m.answers == nil && f.p.secrets[e.header.Tag] != nil {
+		f.confided[h.Name] = true
+		if payload, err = f.whole(e); err != nil {
+			return Response{}, err
+		}
+	}
 	defer func() {
 		if v := recover(); v != nil {
-			r, err = Response{}, &HandlerPanicError{h.Name, v}
+			r, err = Response{}, &HandlerPanicError{h.Name, f.vault.mask(fmt.Sprint(v))}
 		}
 	}()
-	return h.Handle(ctx, Payload{Tag: e.Tag(), Bytes: e.Payload()}, Context{Thread: e.Thread(), Sender: e.Sender(), Self: h.Name})
+	return h.Handle(ctx, Payload{Tag: e.Tag(), Bytes: payload}, Context{Thread: e.Thread(), Sender: e.Sender(), Self: h.Name})
 }
 
 // answer turns a response into messages.
@@ -282,14 +301,12 @@ func (f *flow) checkpoint(ctx context.Context, handler Handler, m Message) (Enve
 		return refuse(errors.New("tag is not among the handler's outputs"))
 	}
 	f.p.trace(StageValidate, h)
-	e, err := newEnvelope(h, m.Payload, f.p.cfg.MaxPayload)
-	if err != nil {
+	e, err := f.envelope(h, m.Payload)
+	switch {
+	case err != nil:
 		return refuse(err)
-	}
-	if check := f.p.schemas[m.Tag]; check != nil {
-		if err := check(e.Payload()); err != nil {
-			return refuse(err)
-		}
+	case f.confided[handler.Name] && f.vault.holds(e.payload):
+		return refuse(errEcho)
 	}
 	return e, nil
 }
@@ -311,6 +328,13 @@ func (f *flow) reply(ctx context.Context, handler string, to *caller, e Envelope
 		return err
 	}
 	f.answered, f.answerErr, f.outcome.Reply = true, failure, e
+	if f.p.secrets[e.header.Tag] != nil {
+		whole, err := f.whole(e)
+		if err != nil {
+			return err
+		}
+		f.outcome.whole = whole
+	}
 	return nil
 }
 
@@ -333,6 +357,7 @@ func (f *flow) acknowledge(to *caller) error {
 // fail brings a structured error to the first of those who wait that takes
 // errors; in the end that is the outside source.
 func (f *flow) fail(ctx context.Context, handler string, to *caller, failure Failure, cause error) error {
+	failure = f.vault.maskFailure(failure)
 	if err := failure.check(); err != nil {
 		h := Header{Tag: TagError, Sender: handler, Thread: f.thread.id, Profile: f.thread.table.profile}
 		f.p.reject(ctx, RejectResponse, h)

@@ -192,6 +192,10 @@ type Call struct {
 	RequestID, CorrelationID, DirectiveID string
 	// Stream passes output on while the handler works. It is never nil.
 	Stream func(channel, text string)
+	// Secrets are those of the exchange so far that are long enough to be told
+	// from other text; a program that is given one may write it to its log. Nil:
+	// there are none.
+	Secrets func() []string
 }
 
 type callKey struct{}

@@ -20,6 +20,10 @@ type Config struct {
 	// Schemas check the payloads of a tag, on the way in and out of a handler.
 	// A tag without one is checked in structure only.
 	Schemas map[string]Validate
+	// Secrets find the secrets in the payloads of a tag. Before a message is
+	// hashed they are put aside, and references stand in their place; the handler
+	// that takes the message gets them. A tag without one has none.
+	Secrets map[string]Marked
 	// Journal and Audit are required.
 	Journal Journal
 	Audit   Audit
@@ -96,6 +100,7 @@ type Pipeline struct {
 	handlers map[string]Handler
 	tables   map[string]*Table
 	schemas  map[string]Validate
+	secrets  map[string]Marked
 	cfg      Config // handlers, profiles and schemas in it are not used
 
 	mu      sync.Mutex
@@ -121,7 +126,7 @@ func New(cfg Config) (*Pipeline, error) {
 	}
 	p := &Pipeline{
 		cfg: cfg, handlers: map[string]Handler{}, tables: map[string]*Table{},
-		schemas: maps.Clone(cfg.Schemas), threads: map[ThreadID]*Thread{},
+		schemas: maps.Clone(cfg.Schemas), secrets: maps.Clone(cfg.Secrets), threads: map[ThreadID]*Thread{},
 	}
 	for _, h := range cfg.Handlers {
 		h.Tags, h.Outputs, h.Peers = slices.Clone(h.Tags), slices.Clone(h.Outputs), slices.Clone(h.Peers)
@@ -185,6 +190,9 @@ type Outcome struct {
 	Rejected []error
 	// Hops is how many messages were dispatched.
 	Hops int
+
+	whole []byte // of the reply, if its tag has secrets
+	vault *vault
 }
 
 // Open begins a root thread under a profile. An active thread of that id makes

@@ -37,7 +37,10 @@ var ErrSchema = errors.New("wire: schema refused")
 // code: draft 2020-12, format asserted, no remote $ref (K-11). References must
 // point into the document ("#/...") and must not recurse, so that a hostile
 // schema cannot make a validation explode. It is safe for concurrent use.
-type Schema struct{ compiled *jsonschema.Schema }
+type Schema struct {
+	compiled *jsonschema.Schema
+	marks    *marks // of secrets
+}
 
 // ValueError names the first place where a value breaks its schema. It holds
 // no part of the value but the names on the path.
@@ -85,7 +88,11 @@ func CompileSchema(doc json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrSchema, compileReason(err))
 	}
-	return &Schema{compiled: compiled}, nil
+	m, err := marksOf(root)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	return &Schema{compiled: compiled, marks: m}, nil
 }
 
 // Validate checks doc; its errors are *ValueError.
