@@ -50,6 +50,18 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// TestNoJobHasSecrets: a request is signed and public, its hash is the job's. So
+// nothing of it can be kept back (K-38), and nothing claims to be.
+func TestNoJobHasSecrets(t *testing.T) {
+	for _, s := range All() {
+		for _, doc := range []json.RawMessage{s.InputSchema(), s.OutputSchema()} {
+			if bytes.Contains(doc, []byte("writeOnly")) || bytes.Contains(doc, []byte("x-secret")) {
+				t.Errorf("%s marks a secret: %s", s.ID, doc)
+			}
+		}
+	}
+}
+
 func TestParseID(t *testing.T) {
 	for _, s := range []string{"oa.repo_index.v1", "oa.media.transcode.v12"} {
 		if id, err := ParseID(s); err != nil || id.String() != s {

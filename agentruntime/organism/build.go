@@ -32,6 +32,9 @@ type Tool struct {
 	// hold a payload against them. A tool has both (AP-9.1.1).
 	Request, Response           json.RawMessage
 	CheckRequest, CheckResponse pipeline.Validate
+	// RequestSecrets and ResponseSecrets find what the schemas mark as secrets
+	// (K-38); nil where they mark nothing.
+	RequestSecrets, ResponseSecrets pipeline.Marked
 	// Do does one call and returns its output, or a *Failure as error. at is the
 	// message's place.
 	Do func(ctx context.Context, input []byte, at pipeline.Context) ([]byte, error)
@@ -79,7 +82,7 @@ func Build(o *Organism, parts Parts) (*Built, error) {
 	b := &builder{
 		o: o, parts: parts, out: &Built{Organism: o},
 		cfg: pipeline.Config{
-			Schemas: map[string]pipeline.Validate{}, Journal: parts.Journal, Audit: parts.Audit,
+			Schemas: map[string]pipeline.Validate{}, Secrets: map[string]pipeline.Marked{}, Journal: parts.Journal, Audit: parts.Audit,
 			DirectiveLive: parts.DirectiveLive, Logger: parts.Logger,
 		},
 		tools: map[string]thinker.Tool{},
@@ -131,6 +134,12 @@ func (b *builder) addTool(l Listener) error {
 	}
 	answer := l.PayloadClass + ResultSuffix
 	b.cfg.Schemas[l.PayloadClass], b.cfg.Schemas[answer] = t.CheckRequest, t.CheckResponse
+	if t.RequestSecrets != nil {
+		b.cfg.Secrets[l.PayloadClass] = t.RequestSecrets
+	}
+	if t.ResponseSecrets != nil {
+		b.cfg.Secrets[answer] = t.ResponseSecrets
+	}
 	b.cfg.Handlers = append(b.cfg.Handlers, pipeline.Handler{
 		Name: l.Name, Description: l.Description, Tags: []string{l.PayloadClass}, Outputs: []string{answer}, Peers: l.Peers, Tool: true,
 		Handle: func(ctx context.Context, p pipeline.Payload, at pipeline.Context) (pipeline.Response, error) {
@@ -156,9 +165,13 @@ func (b *builder) offer(l Listener, description string, schema json.RawMessage, 
 	if l.Usage != "" {
 		text += "\n" + l.Usage
 	}
-	b.tools[l.Name] = thinker.Tool{
+	tool := thinker.Tool{
 		Name: l.Name, Description: text, Schema: schema, Check: check, Handler: handler, Tag: tag, Answers: []string{answer},
 	}
+	if b.cfg.Secrets[tag] != nil {
+		tool.Check = nil // an agent may hold a reference: only the pipeline sees what it stands for
+	}
+	b.tools[l.Name] = tool
 	if l.SemanticDescription != "" {
 		description = l.SemanticDescription
 	}

@@ -49,7 +49,6 @@ type flow struct {
 
 func (p *Pipeline) run(ctx context.Context, t *Thread, in Ingress) (Outcome, error) {
 	f := &flow{p: p, thread: t, ingress: in, outside: &caller{}, vault: &vault{}, confided: map[string]bool{}}
-	f.outcome.vault = f.vault
 	ctx = context.WithValue(ctx, callKey{}, f.call())
 	h := Header{Namespace: in.Namespace, Tag: in.Tag, Sender: in.Sender, Thread: t.id, Profile: t.table.profile}
 	p.trace(StageValidate, h)
@@ -60,6 +59,9 @@ func (p *Pipeline) run(ctx context.Context, t *Thread, in Ingress) (Outcome, err
 	e, err := f.admit(ctx, h, in.Payload)
 	if err != nil {
 		return Outcome{}, err
+	}
+	if len(f.vault.values) > 0 {
+		f.outcome.confided = e.Payload()
 	}
 	f.queue = append(f.queue, parcel{envelope: e, from: f.outside})
 	return f.drain(ctx)

@@ -193,8 +193,8 @@ type Call struct {
 	// Stream passes output on while the handler works. It is never nil.
 	Stream func(channel, text string)
 	// Secrets are those of the exchange so far that are long enough to be told
-	// from other text; a program that is given one may write it to its log. Nil:
-	// there are none.
+	// from other text; a program that is given one may write it to
+	// its log. It is never nil.
 	Secrets func() []string
 }
 
@@ -205,6 +205,9 @@ func CallFrom(ctx context.Context) Call {
 	c, _ := ctx.Value(callKey{}).(Call)
 	if c.Stream == nil {
 		c.Stream = func(string, string) {}
+	}
+	if c.Secrets == nil {
+		c.Secrets = func() []string { return nil }
 	}
 	return c
 }

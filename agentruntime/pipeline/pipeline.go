@@ -191,8 +191,8 @@ type Outcome struct {
 	// Hops is how many messages were dispatched.
 	Hops int
 
-	whole []byte // of the reply, if its tag has secrets
-	vault *vault
+	whole    []byte // of the reply, if its tag has secrets
+	confided []byte // the request without its secrets, if it had some
 }
 
 // Open begins a root thread under a profile. An active thread of that id makes

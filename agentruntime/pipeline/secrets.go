@@ -169,10 +169,11 @@ func (o Outcome) Whole() []byte {
 	return bytes.Clone(o.whole)
 }
 
-// Mask takes the secrets of this exchange out of a text that is to be kept.
-func (o Outcome) Mask(text string) string {
-	if o.vault == nil {
+// Kept is what may be kept of the text that a request was made from: the text
+// or, where the request has secrets, the request with references instead.
+func (o Outcome) Kept(text string) string {
+	if o.confided == nil {
 		return text
 	}
-	return o.vault.mask(text)
+	return string(o.confided)
 }

@@ -26,6 +26,8 @@ var (
 	nostr  = regexp.MustCompile(`\b(?:nsec1|ncryptsec1)[02-9ac-hj-np-z]{20,}`)
 	known  = regexp.MustCompile(`\b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|xox[abprs]-[A-Za-z0-9-]{10,})`)
 	user   = regexp.MustCompile(`([a-z][a-z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@`)
+	// secret://ID, or the rest of it after "secret:", where a secret was already.
+	reference = regexp.MustCompile(`^["']?(?:secret:)?//[A-Z2-7]{26}["']?$`)
 	// name=value, name: value, "name":"value"
 	named = regexp.MustCompile(`(?i)((?:^|[^A-Za-z0-9])` + secretNames + `["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"',;&}\]]+)`)
 )
@@ -54,7 +56,7 @@ func suspicious(s string) bool { return strings.ContainsAny(s, ":=.-_1 ") }
 func maskValue(m string) string {
 	parts := named.FindStringSubmatch(m)
 	value := parts[2]
-	if strings.HasPrefix(value, Mask[:len(Mask)-1]) || strings.Contains(value, Mask) {
+	if strings.HasPrefix(value, Mask[:len(Mask)-1]) || strings.Contains(value, Mask) || reference.MatchString(value) {
 		return m
 	}
 	switch value[0] {

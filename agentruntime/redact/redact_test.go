@@ -28,6 +28,7 @@ func TestSecretsAreMasked(t *testing.T) {
 		"-----BEGIN EC PRIVATE KEY-----\n" + canary + "\n-----END EC PRIVATE KEY-----",
 		"-----BEGIN PRIVATE KEY-----\n" + canary,
 		"macaroon=" + canary,
+		"secret://" + canary, "secret: //" + canary, `"password":"secret://` + canary + `"`,
 		"?access_token=" + canary + "&x=1",
 	} {
 		got := Text(text)
@@ -51,6 +52,7 @@ func TestOrdinaryTextStays(t *testing.T) {
 		"keyboard: qwerty",
 		"https://example.com/a:b?x=1",
 		"1\n2\n3\n",
+		`{"pin":"secret://KHJM6TJ6SOWGE6S4BK7T3I3DE7","password":"secret://KHJM6TJ6SOWGE6S4BK7T3I3DE7"}`,
 		"",
 	} {
 		if got := Text(text); got != text {

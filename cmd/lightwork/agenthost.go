@@ -66,7 +66,7 @@ func openHost(c *config, k *kernel.Kernel, people *society, log *slog.Logger) (_
 		}
 	}()
 	sup, err := supervisor.New(supervisor.Config{
-		SocketDir: socketDir(c.dataDir("provider")), CoreVersion: version, Log: log, OnLog: logs.Write, Audit: audit.add,
+		SocketDir: socketDir(c.dataDir("provider")), CoreVersion: version, Log: log, OnLog: people.told.masking(logs.Write), Audit: audit.add,
 	})
 	if err != nil {
 		return nil, nil, nil, err
@@ -79,7 +79,7 @@ func openHost(c *config, k *kernel.Kernel, people *society, log *slog.Logger) (_
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	calls := &operatorCalls{k: k, sup: sup}
+	calls := &operatorCalls{k: k, sup: tellingSupervisor{sup, people.told}}
 	h, err := host.New(host.Config{
 		Invoke: calls.invoke, Supervisor: sup, Approvals: approvals, Installed: installed, Log: log,
 		BuiltIn: builtIn, Ask: people.ask,

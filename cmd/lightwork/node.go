@@ -68,7 +68,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	if err != nil {
 		return err
 	}
-	people := &society{k: k}
+	people := &society{k: k, told: &told{}}
 	agents, sup, stopAgents, err := openHost(c, k, people, log)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ var operatorRetention = pipeline.Retention{Policy: pipeline.RetainDays, Days: 30
 // other message: a static table of the declared slots, and a journal.
 type operatorCalls struct {
 	k    *kernel.Kernel
-	sup  *supervisor.Supervisor
+	sup  tellingSupervisor
 	pipe *pipeline.Pipeline // set by build, before the first call
 }
 
@@ -39,13 +39,16 @@ type operatorCallKey struct{}
 // checks inputs and outputs, by the schemas that the agent registered last.
 func (o *operatorCalls) build(slots []string, log *slog.Logger) (err error) {
 	journal := o.k.PipelineLog(operatorProfile)
-	cfg := pipeline.Config{Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log}
+	cfg := pipeline.Config{
+		Secrets: map[string]pipeline.Marked{}, Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
+	}
 	profile := pipeline.Profile{Name: operatorProfile, Retention: operatorRetention}
 	for _, slot := range slots {
 		cfg.Handlers = append(cfg.Handlers, pipeline.Handler{
 			Name: slot, Description: "the operator's call of " + slot, Tags: []string{slot}, Outputs: []string{slot + resultSuffix}, Handle: o.handle,
 		})
 		profile.Handlers = append(profile.Handlers, slot)
+		cfg.Secrets[slot], cfg.Secrets[slot+resultSuffix] = o.secrets(slot, false), o.secrets(slot, true)
 	}
 	cfg.Profiles = []pipeline.Profile{profile}
 	if o.pipe, err = pipeline.New(cfg); err != nil {
@@ -75,10 +78,13 @@ func (o *operatorCalls) invoke(ctx context.Context, c supervisor.Call) (supervis
 		f := failed.Failure
 		return supervisor.Result{}, &supervisor.Error{Code: f.Code, Message: f.Message, Retryable: f.Retryable}
 	}
+	if invalid := (*pipeline.ValidationError)(nil); errors.As(err, &invalid) {
+		return supervisor.Result{}, &supervisor.Error{Code: wire.CodeInvalidInput, Message: wire.SafeText(invalid.Err.Error())}
+	}
 	if err := firstError(err, ended); err != nil {
 		return supervisor.Result{}, err
 	}
-	return supervisor.Result{Output: json.RawMessage(out.Reply.Payload())}, nil
+	return supervisor.Result{Output: json.RawMessage(out.Whole())}, nil
 }
 
 func (o *operatorCalls) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Context) (pipeline.Response, error) {

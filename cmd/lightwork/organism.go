@@ -32,6 +32,7 @@ const organismProfile = "organism"
 // society is the node's organism, once it is built.
 type society struct {
 	k     *kernel.Kernel
+	told  *told
 	built atomic.Pointer[living]
 }
 
@@ -46,7 +47,7 @@ func (c *config) organismFile() string { return c.path(c.Organism) }
 
 // parts are what organisms are built of on this node: tools of supervised
 // agents, and the model in a process of its own.
-func organismParts(agents *host.Host, sup *supervisor.Supervisor, k *kernel.Kernel, c *config, log *slog.Logger) organism.Parts {
+func organismParts(agents *host.Host, sup tellingSupervisor, k *kernel.Kernel, c *config, log *slog.Logger) organism.Parts {
 	journal := k.PipelineLog(organismProfile)
 	p := organism.Parts{
 		Tool: func(ref string) (organism.Tool, error) {
@@ -68,15 +69,25 @@ func organismParts(agents *host.Host, sup *supervisor.Supervisor, k *kernel.Kern
 }
 
 func compileCheck(schema json.RawMessage) (pipeline.Validate, error) {
+	check, _, err := compileSchema(schema)
+	return check, err
+}
+
+// compileSchema makes what the pipeline asks of a schema; secrets is nil where it
+// marks none.
+func compileSchema(schema json.RawMessage) (check pipeline.Validate, secrets pipeline.Marked, err error) {
 	s, err := wire.CompileSchema(schema)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return func(doc []byte) error { return s.Validate(doc) }, nil
+	if s.HasSecrets() {
+		secrets = s.Secrets
+	}
+	return func(doc []byte) error { return s.Validate(doc) }, secrets, nil
 }
 
 // organismTool finds a tool among those that running agents have registered.
-func organismTool(sup *supervisor.Supervisor, ref string) (organism.Tool, error) {
+func organismTool(sup tellingSupervisor, ref string) (organism.Tool, error) {
 	agent, name, ok := wire.ToolID(ref).Split()
 	if !ok {
 		return organism.Tool{}, fmt.Errorf("%q is not AGENT/TOOL", ref)
@@ -90,10 +101,10 @@ func organismTool(sup *supervisor.Supervisor, ref string) (organism.Tool, error)
 			continue
 		}
 		out := organism.Tool{Request: orObject(t.InputSchema), Response: orObject(t.OutputSchema)}
-		if out.CheckRequest, err = compileCheck(out.Request); err != nil {
+		if out.CheckRequest, out.RequestSecrets, err = compileSchema(out.Request); err != nil {
 			return out, err
 		}
-		if out.CheckResponse, err = compileCheck(out.Response); err != nil {
+		if out.CheckResponse, out.ResponseSecrets, err = compileSchema(out.Response); err != nil {
 			return out, err
 		}
 		out.Do = func(ctx context.Context, input []byte, _ pipeline.Context) ([]byte, error) {
@@ -113,7 +124,7 @@ func orObject(schema json.RawMessage) json.RawMessage {
 }
 
 // callTool makes one call in the name of the message that ctx belongs to.
-func callTool(ctx context.Context, sup *supervisor.Supervisor, agent, tool string, input []byte, onChunk func(supervisor.Chunk)) ([]byte, error) {
+func callTool(ctx context.Context, sup tellingSupervisor, agent, tool string, input []byte, onChunk func(supervisor.Chunk)) ([]byte, error) {
 	came := pipeline.CallFrom(ctx)
 	res, err := sup.Call(ctx, supervisor.Call{
 		AgentID: agent, Tool: tool, Input: input, Timeout: timeLeft(ctx),
@@ -131,7 +142,7 @@ func callTool(ctx context.Context, sup *supervisor.Supervisor, agent, tool strin
 }
 
 // complete asks the model, through the agent that has the key.
-func complete(ctx context.Context, sup *supervisor.Supervisor, r chat.Request, onText func(string)) (chat.Response, error) {
+func complete(ctx context.Context, sup tellingSupervisor, r chat.Request, onText func(string)) (chat.Response, error) {
 	input, err := json.Marshal(r)
 	if err != nil {
 		return chat.Response{}, err
@@ -158,7 +169,7 @@ func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *
 	if err != nil {
 		return usage("docs/thinking-agents.md has the shape", "%w", err)
 	}
-	built, err := organism.Build(o, organismParts(agents, sup, s.k, c, log))
+	built, err := organism.Build(o, organismParts(agents, tellingSupervisor{sup, s.told}, s.k, c, log))
 	if err != nil {
 		return usage("lightwork agents list says why an agent does not run; lightwork config check what the configuration lacks", "%w", err)
 	}
@@ -212,35 +223,48 @@ func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.C
 	}
 	out, err := l.put(ctx, thread, req, talk, in, emit)
 	thread.Finish(err == nil)
-	return out, askError(firstError(err, s.returned(ctx, thread, talk, req.Text, out, err)))
+	return out.answer, askError(firstError(err, s.returned(ctx, thread, talk, out, err)))
+}
+
+// exchange is what came of a need.
+type exchange struct {
+	answer json.RawMessage // for the person
+	// asked and answered are what a conversation keeps: without what schemas
+	// mark as secrets (K-38).
+	asked, answered string
+}
+
+func exchanged(text string, out pipeline.Outcome) exchange {
+	return exchange{out.Whole(), out.Kept(text), string(out.Reply.Payload())}
 }
 
 // put sends the need to the listener that was named, or to the one it fits.
-func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskRequest, t *talk, in pipeline.Ingress, emit func(host.CallEvent)) (json.RawMessage, error) {
+func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskRequest, t *talk, in pipeline.Ingress, emit func(host.CallEvent)) (exchange, error) {
 	if req.Listener == "" {
 		choice, out, err := l.router.Submit(ctx, thread, req.Text, in)
 		if choice.Name != "" {
 			emit(host.CallEvent{Channel: "status", Text: fmt.Sprintf("%s fits best (%.2f)\n", choice.Name, choice.Score)})
 		}
-		return out.Reply.Payload(), l.formError(choice.Name, err)
+		return exchanged(req.Text, out), l.formError(choice.Name, err)
 	}
 	to, ok := l.Listener(req.Listener)
 	if !ok {
-		return nil, fmt.Errorf("listener %q: %w", req.Listener, pipeline.ErrRouteNotFound)
+		return exchange{}, fmt.Errorf("listener %q: %w", req.Listener, pipeline.ErrRouteNotFound)
 	}
 	if to.Messages != nil {
-		return l.say(ctx, thread, to, req.Text, t, in)
+		answer, err := l.say(ctx, thread, to, req.Text, t, in)
+		return exchange{answer, req.Text, string(answer)}, err
 	}
 	in.Tag, in.Payload = to.PayloadClass, []byte(req.Text)
 	if to.Agent != nil {
 		task, err := json.Marshal(thinker.Task{Task: req.Text, Context: t.context()})
 		if err != nil {
-			return nil, err
+			return exchange{}, err
 		}
 		in.Payload = task
 	}
 	out, err := thread.Submit(ctx, in)
-	return out.Reply.Payload(), l.formError(req.Listener, err)
+	return exchanged(req.Text, out), l.formError(req.Listener, err)
 }
 
 // formError shows who gave a tool another input than it takes one that it does.

@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 // TestSecretsAreNotKept plants canaries wherever an operator or an agent could
 // leave a secret.
 func TestSecretsAreNotKept(t *testing.T) {
-	requirements.Covers(t, "OS-0.2", "OS-7.1.2", "OS-4.3.2.8")
+	requirements.Covers(t, "OS-0.2", "OS-7.1.2", "OS-4.3.2.8", "K-38")
 	runScripts(t, testscript.Params{Files: []string{"testdata/named/secrets.txtar"}})
 }
 

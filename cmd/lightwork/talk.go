@@ -71,13 +71,13 @@ func masked(text string) string {
 }
 
 // keep adds what was asked and answered, both or neither.
-func (t *talk) keep(tx *kernel.Tx, asked string, answer []byte) error {
-	text := string(answer)
+func (t *talk) keep(tx *kernel.Tx, e exchange) error {
+	text := e.answered
 	var said struct{ Text string }
-	if json.Unmarshal(answer, &said) == nil && said.Text != "" {
+	if json.Unmarshal([]byte(text), &said) == nil && said.Text != "" {
 		text = said.Text
 	}
-	for _, part := range []string{"The person said: " + asked, "The answer was: " + text} {
+	for _, part := range []string{"The person said: " + e.asked, "The answer was: " + text} {
 		if _, err := tx.PutSegment(string(t.thread), "text/plain", []byte(masked(part))); err != nil {
 			return fmt.Errorf("keep the conversation: %w", err)
 		}
@@ -87,7 +87,7 @@ func (t *talk) keep(tx *kernel.Tx, asked string, answer []byte) error {
 
 // returned ends the thread of a question, with what its profile's journal
 // policy asks for, and keeps the answer in the conversation, in one step.
-func (s *society) returned(ctx context.Context, thread *pipeline.Thread, t *talk, asked string, answer []byte, failed error) error {
+func (s *society) returned(ctx context.Context, thread *pipeline.Thread, t *talk, e exchange, failed error) error {
 	end := curator.Returned{Thread: thread.ID(), Failed: failed != nil}
 	if l := s.built.Load(); l != nil {
 		if p, ok := l.Profile(thread.Profile()); ok {
@@ -96,7 +96,7 @@ func (s *society) returned(ctx context.Context, thread *pipeline.Thread, t *talk
 	}
 	return s.k.Update(context.WithoutCancel(ctx), func(tx *kernel.Tx) error {
 		if failed == nil && t != nil {
-			if err := t.keep(tx, asked, answer); err != nil {
+			if err := t.keep(tx, e); err != nil {
 				return err
 			}
 		}

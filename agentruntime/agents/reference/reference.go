@@ -1,4 +1,4 @@
-// Package reference is the reference agent: six small tools that show what
+// Package reference is the reference agent: seven small tools that show what
 // an agent of the runtime protocol does, and that tests of the runtime use.
 package reference
 
@@ -24,7 +24,7 @@ const (
 )
 
 // ToolNames are the names of its tools.
-var ToolNames = [...]string{"hello_world", "stream_counter", "sleep", "invalid_input", "large_output", message.Tool}
+var ToolNames = [...]string{"hello_world", "stream_counter", "sleep", "invalid_input", "large_output", message.Tool, "sign_in"}
 
 // InEveryLanguage are the tools that the reference agents of the other SDKs
 // have too: those of the specification.
@@ -88,6 +88,13 @@ func Tools() []agent.Tool {
 			InputSchema: json.RawMessage(message.ToolInputSchema), OutputSchema: json.RawMessage(message.ToolOutputSchema),
 			Handler: handleMessage,
 			Tags:    []string{"reference"},
+		},
+		{
+			Name: "sign_in", Description: "Takes a PIN and gives a session: both are marked as secrets, so no record has them.",
+			InputSchema:  schema(`{"user":{"type":"string","maxLength":200},"pin":{"type":"string","minLength":4,"x-secret":true}}`, "user", "pin"),
+			OutputSchema: schema(`{"user":{"type":"string"},"session":{"type":"string","x-secret":true}}`, "user", "session"),
+			Handler:      signIn,
+			Tags:         []string{"reference"},
 		},
 	}
 }
@@ -178,4 +185,15 @@ func largeOutput(_ context.Context, call *agent.Call) (any, error) {
 		return nil, fmt.Errorf("write output file: %w", err)
 	}
 	return map[string]any{"path": f.Name(), "bytes": in.Bytes}, nil
+}
+
+// signIn gives a session that is made of the PIN, so that who looks can see
+// that it arrived.
+func signIn(_ context.Context, call *agent.Call) (any, error) {
+	var in struct{ User, PIN string }
+	if err := call.Decode(&in); err != nil {
+		return nil, err
+	}
+	slog.Info("signing in", "user", in.User, "with", in.PIN) // as a careless agent would
+	return map[string]string{"user": in.User, "session": "session-of-" + in.PIN}, nil
 }
