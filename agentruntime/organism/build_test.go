@@ -226,6 +226,29 @@ func TestCalleeReachesNoMore(t *testing.T) {
 	}
 }
 
+// TestCallsAreBounded: a listener that may call itself, and does so whatever it
+// is told, comes to an end.
+func TestCallsAreBounded(t *testing.T) {
+	endless := strings.Replace(example, "Researches.\n    peers: [file-read, grep]\n", "Researches.\n    peers: [research-agent]\n", 1)
+	var script []chat.Message
+	for range maxCalls + 1 {
+		script = append(script, use("research-agent", `{"query":"x"}`))
+	}
+	for range maxCalls + 1 {
+		script = append(script, say("done"))
+	}
+	w := build(t, endless, script...)
+	if a, err := w.do(t, "coder", "AgentTask", "x"); err != nil || a.Text != "done" {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if told := w.asked[maxCalls+1].Messages; !strings.Contains(told[len(told)-1].Content, codeTooDeep) {
+		t.Errorf("the last one was told %+v", told[len(told)-1])
+	}
+	if len(w.asked) != 2*(maxCalls+1) {
+		t.Errorf("the model was asked %d times", len(w.asked))
+	}
+}
+
 // TestReadAgain: a configuration that was read again is for new threads. One
 // that runs keeps its table.
 func TestReadAgain(t *testing.T) {

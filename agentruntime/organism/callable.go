@@ -47,10 +47,24 @@ func (c Callable) schema() (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
+// maxCalls bounds how deep listeners call each other: one that may call itself, or
+// two with profiles of their own, could go on without an end.
+const maxCalls = 16
+
+// codeTooDeep is how such a call fails.
+const codeTooDeep = "agent.too_deep"
+
+type callsKey struct{} // of a context: how many calls it is in
+
 // call runs a callable listener in a thread of its own. That is a child of the
 // caller's, with no more than the caller reaches and no more than the listener
 // needs; or, where the configuration grants a profile, a thread under that.
 func (b *Built) call(ctx context.Context, l Listener, answer string, args []byte, from pipeline.ThreadID) (pipeline.Response, error) {
+	depth, _ := ctx.Value(callsKey{}).(int)
+	if depth == maxCalls {
+		return pipeline.Fail(pipeline.Failure{Code: codeTooDeep, Message: fmt.Sprintf("%d listeners wait for each other already", maxCalls)}), nil
+	}
+	ctx = context.WithValue(ctx, callsKey{}, depth+1)
 	thread, err := b.callee(l, from)
 	if err != nil {
 		return pipeline.Response{}, err

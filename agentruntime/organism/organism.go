@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/agentruntime/message"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
 )
@@ -149,6 +150,8 @@ func (o *Organism) checkListener(at string, l Listener) error {
 		return bad(at+".name", "is missing")
 	case l.PayloadClass == "" && l.Messages == nil:
 		return bad(at+".payload_class", "is missing")
+	case isReserved(l.PayloadClass):
+		return bad(at+".payload_class", "%q is the node's own", l.PayloadClass)
 	case l.Description == "":
 		return bad(at+".description", "is missing")
 	case l.Handler == HandlerAgent && l.Agent == nil:
@@ -185,6 +188,13 @@ func (o *Organism) checkListener(at string, l Listener) error {
 		return o.checkCallable(at+".callable", *l.Callable)
 	}
 	return nil
+}
+
+// isReserved is true of tags that mean something by themselves: messages, the
+// questions to the model, and answers, which are evidence.
+func isReserved(tag string) bool {
+	return strings.HasPrefix(tag, message.TagPrefix) || strings.HasSuffix(tag, ResultSuffix) ||
+		slices.Contains([]string{thinker.TagAnswer, thinker.TagRequest, thinker.TagResponse, pipeline.TagError, pipeline.TagAck}, tag)
 }
 
 func (o *Organism) checkAgent(at string, a thinker.Agent) error {

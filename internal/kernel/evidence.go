@@ -7,14 +7,16 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// notMessages leaves out what agents say to each other: a claim is no evidence
-// for itself.
-const notMessages = "payload_tag NOT GLOB 'ye.*'"
+// isResult is true of what a tool gave: the tag of its requests and ".result",
+// which a configuration gives to nothing else. Not of what agents say to each
+// other, since a claim is no evidence for itself; not of what an agent asked a
+// tool with, which it wrote itself; not of an error, which says nothing.
+const isResult = "direction = 'Inbound' AND payload_tag GLOB '*.result' AND payload_tag NOT GLOB 'ye.*'"
 
 // Holds reports whether a session, which is a thread with all below it, has
 // what evidence names (M-10): an output by its digest, or a source by the name
-// of the handler that gave one. Only what came in from a handler that is a
-// tool or a model counts.
+// of the handler that gave one. Only the results of tools
+// count.
 func (k *Kernel) Holds(ctx context.Context, session, ref string) (held bool, err error) {
 	if session == "" || ref == "" {
 		return false, nil
@@ -24,7 +26,7 @@ func (k *Kernel) Holds(ctx context.Context, session, ref string) (held bool, err
 		query, arg = "payload_hash = ?", d[:]
 	}
 	err = k.View(ctx, func(tx *Tx) error {
-		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM journal WHERE "+query+" AND direction = 'Inbound' AND "+notMessages+" AND "+inSession+")",
+		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM journal WHERE "+query+" AND "+isResult+" AND "+inSession+")",
 			arg, session, session, session).Scan(&held)
 	})
 	if err != nil {

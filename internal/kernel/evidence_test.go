@@ -21,11 +21,14 @@ func TestHolds(t *testing.T) {
 			PayloadHash: digest(payload), Retention: pipeline.Retention{Policy: pipeline.RetainForever},
 		}))
 	}
-	put("root.ask[a]", "Inbound", "bank", "Got", "output")
-	put("root.ask[a].call-1[x]", "Inbound", "below", "Got", "output below")
+	put("root.ask[a]", "Inbound", "bank", "Get.result", "output")
+	put("root.ask[a].call-1[x]", "Inbound", "below", "Get.result", "output below")
 	put("root.ask[a]", "Outbound", "asked", "Get", "input")
 	put("root.ask[a]", "Inbound", "liar", "ye.response", "message")
-	put("root.ask[ab]", "Inbound", "other", "Got", "other output")
+	put("root.ask[a]", "Inbound", "liar", "Get", "what a liar asks a tool")
+	put("root.ask[a]", "Inbound", "broken", "pipeline.error", "failure")
+	put("root.ask[a]", "Inbound", "model", "LLMResponse", "words")
+	put("root.ask[ab]", "Inbound", "other", "Get.result", "other output")
 	for _, tt := range []struct {
 		session, ref string
 		want         bool
@@ -39,6 +42,11 @@ func TestHolds(t *testing.T) {
 		{"root.ask[a]", digest("input").String(), false},
 		{"root.ask[a]", "liar", false}, // a claim is no evidence for itself
 		{"root.ask[a]", digest("message").String(), false},
+		{"root.ask[a]", digest("what a liar asks a tool").String(), false}, // nor is what it gave a tool
+		{"root.ask[a]", "broken", false},                                   // who failed has said nothing
+		{"root.ask[a]", digest("failure").String(), false},
+		{"root.ask[a]", "model", false}, // a model is no source
+		{"root.ask[a]", digest("words").String(), false},
 		{"root.ask[a]", "other", false},
 		{"root.ask[a]", digest("other output").String(), false},
 		{"root.ask[ab]", "other", true},
