@@ -17,18 +17,15 @@ import (
 
 // decide takes an open panel to its decision.
 func (r *panelRun) decide(ctx context.Context, p Panel) (Panel, error) {
+	if p.Rule == RuleFirst {
+		return r.decideFirst(ctx, p)
+	}
 	answers, err := r.gather(ctx, p)
 	if err != nil {
 		return p, err
 	}
-	var d Decision
-	var winners []answer
-	switch {
-	case len(answers) == 0:
-		d = Decision{Outcome: OutcomeNobody, Reason: "no provider had a valid answer in time"}
-	case p.Rule == RuleFirst:
-		d, winners = Decision{Outcome: OutcomeFirst, Reason: "the first valid answer"}, answers[:1]
-	default:
+	d, winners := nobody(), []answer(nil)
+	if len(answers) > 0 {
 		if p, err = r.vote(ctx, p, answers); err != nil {
 			return p, err
 		}
@@ -39,6 +36,19 @@ func (r *panelRun) decide(ctx context.Context, p Panel) (Panel, error) {
 		return p, err
 	}
 	return r.c.cfg.Store.Panel(ctx, p.ID)
+}
+
+func nobody() Decision {
+	return Decision{Outcome: OutcomeNobody, Reason: "no provider had a valid answer in time"}
+}
+
+// cancellation is the signed kind 5 for a seat that is not paid.
+func (r *panelRun) cancellation(ctx context.Context, seat Seat) (nostr.Event, []byte, error) {
+	return r.c.sign(ctx, kindDeletion, nostr.Tags{
+		{"e", seat.RequestID},
+		{"k", strconv.Itoa(r.c.cfg.Kinds.Request)},
+		{"p", seat.Provider},
+	}, "not taken by the panel")
 }
 
 // vote closes the commits and collects the reveals; the panel that it returns
@@ -107,12 +117,16 @@ func (p Panel) seat(requestID string) *Seat {
 
 // store makes the decision durable, with the reservations of all that it pays.
 // A winner that cannot be paid, because its invoice was seen before or the limit
-// for its key does not hold it, is dropped; a decision that the budget of the day
-// does not hold pays nobody.
+// for its key does not hold it, is dropped, and where only one is taken returned as
+// a *SeatError; a decision that the budget of the day does not hold pays nobody.
 func (r *panelRun) store(ctx context.Context, p Panel, d Decision, winners []answer) error {
 	pay, unfit, err := r.awards(ctx, winners)
 	if err != nil {
 		return err
+	}
+	if p.Rule == RuleFirst && len(unfit) > 0 {
+		id := winners[0].seat.RequestID
+		return &SeatError{RequestID: id, Err: errors.New(unfit[id])}
 	}
 	winners = slices.DeleteFunc(slices.Clone(winners), func(a answer) bool { return unfit[a.seat.RequestID] != "" })
 	for {
@@ -127,6 +141,8 @@ func (r *panelRun) store(ctx context.Context, p Panel, d Decision, winners []ans
 		switch {
 		case over != nil && !alone:
 			d.Outcome, d.Reason, pay, winners = OutcomeOverBudget, err.Error(), nil, nil
+		case errors.As(err, &seat) && (alone || errors.Is(err, ErrSecondPayment)) && p.Rule == RuleFirst:
+			return seat // another may be taken in its place
 		case errors.As(err, &seat) && (alone || errors.Is(err, ErrSecondPayment)):
 			unfit[seat.RequestID] = seat.Err.Error()
 			pay = slices.DeleteFunc(pay, func(a Award) bool { return a.RequestID == seat.RequestID })
@@ -134,7 +150,7 @@ func (r *panelRun) store(ctx context.Context, p Panel, d Decision, winners []ans
 		case err != nil:
 			return fmt.Errorf("store decision: %w", err)
 		default:
-			r.announce(ctx, d, pay)
+			r.announce(ctx, d, pay, winners)
 			return nil
 		}
 	}
@@ -163,14 +179,15 @@ func (r *panelRun) awards(ctx context.Context, winners []answer) (pay []Award, u
 
 // announce tells of the decision and publishes the acceptances; Follow publishes
 // them again, so that one does not arrive now is no loss.
-func (r *panelRun) announce(ctx context.Context, d Decision, pay []Award) {
+func (r *panelRun) announce(ctx context.Context, d Decision, pay []Award, winners []answer) {
 	hash := ""
 	if d.Agreement != nil {
 		hash = d.Agreement.String()
 	}
 	r.panel(string(d.Outcome), hash, d.Reason)
 	for _, a := range pay {
-		if err := r.c.cfg.Market.Send(ctx, a.event); err != nil {
+		i := slices.IndexFunc(winners, func(w answer) bool { return w.seat.RequestID == a.RequestID })
+		if err := r.c.sendAcceptance(ctx, winners[i].purchase, a); err != nil {
 			r.c.log.Warn("acceptance not published yet", "request", a.RequestID, "err", err)
 		}
 	}
@@ -192,11 +209,7 @@ func (r *panelRun) drops(ctx context.Context, p Panel, d Decision, winners []ans
 		default:
 			why = lost(p, seat, d)
 		}
-		_, raw, err := r.c.sign(ctx, kindDeletion, nostr.Tags{
-			{"e", seat.RequestID},
-			{"k", strconv.Itoa(r.c.cfg.Kinds.Request)},
-			{"p", seat.Provider},
-		}, "not taken by the panel")
+		_, raw, err := r.cancellation(ctx, seat)
 		if err != nil {
 			return nil, err
 		}

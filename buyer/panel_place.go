@@ -37,7 +37,10 @@ type PanelOrder struct {
 	// and asks for it if they are left out.
 	Mode     receipts.Mode
 	Delivery receipts.Delivery
-	TTL      time.Duration // the requests expire after this (1 h)
+	// Encrypt is that of Order, for every seat: each provider reads its own
+	// request, and nobody else any.
+	Encrypt bool
+	TTL     time.Duration // the requests expire after this (1 h)
 	// CommitTimeout is how long an answer counts (the job's limit and 2 min).
 	CommitTimeout time.Duration
 }
@@ -79,7 +82,7 @@ func (c *Client) PlacePanel(ctx context.Context, o PanelOrder) (Panel, error) {
 	for i, l := range o.Seats {
 		seat, err := c.draft(ctx, Order{
 			Provider: l.Provider, SchemaID: o.SchemaID, Input: req.Canonical, MaxMsats: parts[i],
-			Announced: &l, Mode: o.Mode, Delivery: o.Delivery, PayeeNode: l.PayeeNode, TTL: o.TTL,
+			Announced: &l, Mode: o.Mode, Delivery: o.Delivery, PayeeNode: l.PayeeNode, TTL: o.TTL, Encrypt: o.Encrypt,
 		}, more...)
 		if err != nil {
 			return Panel{}, fmt.Errorf("seat %d: %w", i+1, err)

@@ -95,7 +95,7 @@ func (r *panelRun) collect(ctx context.Context, closing nostr.Event, missing map
 			if asked {
 				continue
 			}
-			if err := r.c.cfg.Market.Send(ctx, closing); err != nil {
+			if err := r.sendClosing(ctx, closing, missing); err != nil {
 				return fmt.Errorf("publish closing: %w", err)
 			}
 			asked = true
@@ -119,18 +119,41 @@ func (r *panelRun) collect(ctx context.Context, closing nostr.Event, missing map
 	return nil
 }
 
+// sendClosing publishes the closing, or hides it for each seat of an encrypted
+// panel: who sits with whom is then told to the seats alone.
+func (r *panelRun) sendClosing(ctx context.Context, closing nostr.Event, missing map[string]answer) error {
+	sent := map[string]bool{}
+	for _, a := range missing {
+		ev, err := r.c.wrap(ctx, a.purchase, closing)
+		if err != nil {
+			return err
+		}
+		if sent[ev.ID] {
+			continue // in the clear one is for all
+		}
+		sent[ev.ID] = true
+		if err := r.c.cfg.Market.Send(ctx, ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // reveal keeps one reveal and takes its seat off the missing ones. A reveal that
 // does not open the seat's own commit is dropped: it is worth nothing, and a
 // true one may follow.
 func (r *panelRun) reveal(ctx context.Context, ev nostr.Event, missing map[string]answer) error {
 	id := ev.Tags.Find("e")
-	status := ev.Tags.Find("status")
-	if id == nil || status == nil || status[1] != receipts.StatusReveal {
+	if id == nil {
 		return nil
 	}
 	a, ok := missing[id[1]]
 	if !ok || ev.PubKey != a.seat.Provider {
 		return nil
+	}
+	ev, err := r.c.reveal(ctx, a.purchase, ev)
+	if status := ev.Tags.Find("status"); err != nil || status == nil || status[1] != receipts.StatusReveal {
+		return nil // what cannot be read is no reveal
 	}
 	doc, err := receipts.ParseReveal([]byte(ev.Content))
 	if err == nil {

@@ -5,30 +5,49 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // asksCommit reports whether the request is one of a panel's: its sealed result
 // is to commit to the agreement hash, which is revealed when the buyer asks.
-func asksCommit(request []byte) bool {
-	var ev nostr.Event
-	if json.Unmarshal(request, &ev) != nil {
-		return false
-	}
+func asksCommit(ev nostr.Event) bool {
 	return slices.ContainsFunc(ev.Tags, func(t nostr.Tag) bool {
 		return len(t) >= 3 && t[0] == "param" && t[1] == "agreement" && t[2] == "commit"
 	})
 }
 
+// votes refuses a seat of a panel that cannot vote: who reveals to a panel of one
+// tells the buyer what the result is, and is paid by nobody.
+func votes(ev nostr.Event, req *schemas.Request) Reason {
+	v := req.Verification()
+	if !asksCommit(ev) || v.Redundancy >= 2 && v.Adjudication == schemas.MajorityVote {
+		return Reason{}
+	}
+	return Reason{CodeInvalidInput, "param agreement: a vote needs verification.redundancy of 2 or more and adjudication majority_vote"}
+}
+
+// quorum reports whether a closing lists more than half of the seats that the
+// job's request states: with fewer nobody can be paid, so nothing is revealed.
+func quorum(job Job, c receipts.Closing) bool {
+	s, ok := schemas.Lookup(job.SchemaID)
+	if !ok {
+		return false
+	}
+	req, err := s.ParseRequest(job.Input)
+	return err == nil && 2*int64(len(c.Results)) > req.Verification().Redundancy
+}
+
 // commitTags are what a sealed result event of a panel carries besides its terms.
-func (p *Provider) commitTags(job Job, r Result) (nostr.Tags, error) {
-	if r.AgreementHash == nil || !asksCommit(job.Request) {
-		return nil, nil
+func (p *Provider) commitTags(ctx context.Context, job Job, r Result) (nostr.Tags, error) {
+	asked, err := p.asked(ctx, job)
+	if err != nil || r.AgreementHash == nil || !asksCommit(asked) {
+		return nil, err
 	}
 	commit, err := receipts.Commit(p.key, *r.AgreementHash, p.commitNonce(job))
 	if err != nil {
@@ -51,7 +70,7 @@ func (p *Provider) commitNonce(job Job) receipts.CommitNonce {
 // our commit is among those that count. Relays deliver it again, also after a
 // restart; saying the same once more harms nobody, so it is not stored as said.
 func (p *Provider) closing(ctx context.Context, ev nostr.Event) {
-	c, err := receipts.ParseClosing([]byte(ev.Content))
+	c, err := p.closingOf(ctx, ev)
 	if err != nil {
 		p.log.Debug("closing dropped", "event", ev.ID, "err", err)
 		return
@@ -61,8 +80,7 @@ func (p *Provider) closing(ctx context.Context, ev nostr.Event) {
 			continue
 		}
 		job, err := p.cfg.Store.Job(ctx, r.RequestID)
-		if err != nil || job.Buyer != ev.PubKey || job.State != StateDelivering || job.Result == nil ||
-			job.Result.EventID != r.ResultID || job.Result.AgreementHash == nil || !isSealed(job) || !asksCommit(job.Request) {
+		if err != nil || job.Buyer != ev.PubKey || !p.committed(ctx, job, r) || !quorum(job, c) {
 			continue
 		}
 		if !p.seen.add("reveal/" + r.RequestID) {
@@ -74,6 +92,36 @@ func (p *Provider) closing(ctx context.Context, ev nostr.Event) {
 			p.storeTrouble(err)
 		}
 	}
+}
+
+// closingOf reads a closing; that of an encrypted panel is a signed event inside
+// the one that is published.
+func (p *Provider) closingOf(ctx context.Context, ev nostr.Event) (receipts.Closing, error) {
+	if !isHidden(ev) {
+		return receipts.ParseClosing([]byte(ev.Content))
+	}
+	inner, err := p.unwrap(ctx, ev.PubKey, ev)
+	if err != nil {
+		return receipts.Closing{}, err
+	}
+	if ok, err := inner.CheckSignature(); err != nil || !ok || !inner.CheckID() || inner.PubKey != ev.PubKey || inner.Kind != ev.Kind {
+		return receipts.Closing{}, errors.New("what is encrypted is not the buyer's closing")
+	}
+	return receipts.ParseClosing([]byte(inner.Content))
+}
+
+// committed reports whether the job waits for its reveal, and the closing names
+// the result that it delivered.
+func (p *Provider) committed(ctx context.Context, job Job, r receipts.PanelResult) bool {
+	if job.State != StateDelivering || job.Result == nil || job.Result.AgreementHash == nil || !isSealed(job) {
+		return false
+	}
+	result, err := p.boundResult(ctx, job)
+	if err != nil || result.ID != r.ResultID {
+		return false
+	}
+	asked, err := p.asked(ctx, job)
+	return err == nil && asksCommit(asked)
 }
 
 func (p *Provider) openCommit(ctx context.Context, job Job) error {

@@ -128,6 +128,13 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 	for _, t := range bound.Tags() {
 		tags = append(tags, t)
 	}
+	if s != nil && s.key == "" {
+		commit, err := p.commitTags(ctx, job, *r)
+		if err != nil {
+			return nil, err
+		}
+		tags = append(tags, commit...)
+	}
 	if to := buyerOf(job); to.scheme != "" {
 		out, err := p.hiddenResult(ctx, job, to, r, s, tags, append([][]byte{r.Output, replayFile}, artifacts...))
 		if err != nil {
@@ -137,11 +144,6 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 	}
 	tags = append(tags, p.blob("policy", job.PolicyID, len(p.cfg.Policy), "application/json"))
 	if s != nil {
-		commit, err := p.commitTags(job, *r)
-		if err != nil {
-			return nil, err
-		}
-		tags = append(tags, commit...)
 		for _, box := range s.boxes {
 			tags = append(tags, p.blob(receipts.RoleSealed, hashing.Bytes(box), len(box), "application/octet-stream"))
 		}

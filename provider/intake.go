@@ -234,7 +234,7 @@ func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
 			return nil, Offer{}, Reason{CodeOverResources, fmt.Sprintf("at most %d MiB of memory and %g processors here", p.limits.MemoryMB, p.limits.CPUs)}
 		}
 	}
-	return req, p.cfg.Offers[i], Reason{}
+	return req, p.cfg.Offers[i], votes(ev, req)
 }
 
 // chooseMode takes the offer's first mode unless the request names another one

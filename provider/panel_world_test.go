@@ -68,7 +68,7 @@ func (w *world) openWith(t *testing.T, r *rival, lie func(context.Context, *nost
 	t.Helper()
 	m := w.connect(t, r.key)
 	p, err := provider.New(provider.Config{
-		Signer: signer{r.key, lie}, Store: r.kernel.ProviderStore("paid-job"), Wallet: r.wallet, Market: providerMarket{m}, Runner: r.runner,
+		Signer: signer{r.key, lie}, Store: r.kernel.ProviderStore("paid-job"), Wallet: r.wallet, Market: providerMarket{m}, Runner: r.runner, Cipher: r.key,
 		RootSecret: r.secret, Policy: []byte(`{"version":1}`),
 		Offers: []provider.Offer{{SchemaID: string(job), Modes: allModes, PerMinuteMsats: rateMsats}},
 		Images: provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},

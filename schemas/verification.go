@@ -22,6 +22,24 @@ type Verification struct {
 	JudgeModel   string       `json:"judge_model,omitempty" jsonschema:"model that judges" rule:"minlen=1;maxlen=128"`
 }
 
+// Verification is what the request says of how its result is judged, with the
+// job type's defaults filled in.
+func (r *Request) Verification() Verification {
+	switch v := r.Value.(type) {
+	case *CodeChunkRequest:
+		return v.Verification
+	case *RerankRequest:
+		return v.Verification
+	case *SandboxRunRequest:
+		return v.Verification.Verification
+	case *EmbeddingRequest:
+		return v.Verification
+	case *TextRequest:
+		return v.Verification
+	}
+	return Verification{}
+}
+
 // Provenance says who made a result and how (OA-3.5).
 type Provenance struct {
 	ModelID        string          `json:"model_id" jsonschema:"model or program that produced the output" rule:"minlen=1;maxlen=128"`

@@ -74,8 +74,8 @@ func (b buyerSubmitCmd) checkSeveral() error {
 		return usage("--outside --provider KEY is for one that you chose", "--outside cannot be given together with --open, --to or --redundancy")
 	case b.Refund != "" && (b.Open || b.panel()):
 		return usage("the wallet makes an invoice for each", "--refund is for one provider")
-	case b.Encrypt && (b.Open || b.panel()):
-		return usage("encrypt for one --provider, or leave it out", "--encrypt is for one provider")
+	case b.Encrypt && b.Open:
+		return usage("encrypt for one --provider or several --to, or leave it out", "--encrypt needs providers that are known: who reads an --open request is everybody")
 	case b.Watch && b.Redundancy != 0:
 		return usage("", "--watch and --redundancy cannot be given together: a vote needs sealed delivery")
 	case b.Watch && b.Mode == receipts.ModePostpay:
@@ -114,6 +114,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 	}
 	p, err := n.client.PlacePanel(ctx, buyer.PanelOrder{
 		SchemaID: b.Schema, Input: document, Seats: seats, Rule: b.adjudication(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
+		Encrypt: b.Encrypt,
 	})
 	var over *buyer.BudgetError
 	switch {
