@@ -72,6 +72,9 @@ type Config struct {
 	Modes []receipts.Mode
 	// AnswerTimeout is how long a provider may be silent after a request (1 min).
 	AnswerTimeout time.Duration
+	// OfferTimeout is how long further offers for an open request are waited for
+	// after the first valid one (2 s); the best of them is taken.
+	OfferTimeout time.Duration
 	// Receiver is where refunds of failed prepaid jobs come to; nil asks for none.
 	Receiver Receiver
 	// RefundTimeout is how long Follow waits for a refund (30 s).
@@ -112,6 +115,7 @@ func New(cfg Config) (*Client, error) {
 	def(&cfg.Kinds.Acceptance, receipts.KindAcceptance)
 	def(&cfg.Kinds.Receipt, receipts.KindReceipt)
 	def(&cfg.AnswerTimeout, time.Minute)
+	def(&cfg.OfferTimeout, 2*time.Second)
 	def(&cfg.ReceiptTimeout, 2*time.Minute)
 	def(&cfg.RefundTimeout, 30*time.Second)
 	return &Client{cfg: cfg, key: cfg.Signer.PublicKey(), log: cfg.Log}, nil

@@ -78,13 +78,10 @@ type announced struct {
 }
 
 // listings are the latest announcements that fit, in no order.
-func (s Scout) listings(ctx context.Context, schemaID, provider string) ([]Listing, error) {
+func (s Scout) listings(ctx context.Context, schemaID string, keys []string) ([]Listing, error) {
 	f := nostr.Filter{
 		Kinds: []int{kindAnnouncement}, Limit: listingsMax,
-		Tags: nostr.TagMap{"k": {strconv.Itoa(s.RequestKind)}},
-	}
-	if provider != "" {
-		f.Authors = []string{provider}
+		Tags: nostr.TagMap{"k": {strconv.Itoa(s.RequestKind)}}, Authors: keys,
 	}
 	events, err := s.announcements(ctx, f)
 	if err != nil {

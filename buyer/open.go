@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -13,9 +14,10 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// PlaceOpen offers the job to everybody and returns the purchase from the first
-// provider that answers with a valid offer, stored and not yet paid: Follow goes
-// on with it. Order.Provider and PayeeNode must be empty.
+// PlaceOpen offers the job to everybody and returns the purchase from the provider
+// with the best of the valid offers that come within OfferTimeout of the first,
+// stored and not yet paid: Follow goes on with it. Best is what [Scout.Find] would
+// list first. Order.Provider and PayeeNode must be empty.
 //
 // The mode is hold, or free if the order says so: an offer then costs a provider
 // nothing, for one request cannot be cancelled for all but one of them. Until it
@@ -44,7 +46,7 @@ func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (P
 		}
 		network = node.Network
 	}
-	if p.Provider, err = c.firstOffer(ctx, p, network, tell); err != nil {
+	if p.Provider, err = c.bestOffer(ctx, p, network, tell); err != nil {
 		return Purchase{}, err
 	}
 	if err := c.cfg.Store.AddPurchase(ctx, p); err != nil {
@@ -53,12 +55,13 @@ func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (P
 	return p, nil
 }
 
-// firstOffer publishes the request and returns whose valid offer came first.
-func (c *Client) firstOffer(ctx context.Context, p Purchase, network payments.Network, tell func(Progress)) (string, error) {
+// bestOffer publishes the request and returns whose valid offer is the best.
+func (c *Client) bestOffer(ctx context.Context, p Purchase, network payments.Network, tell func(Progress)) (string, error) {
 	request, err := eventOf(p.Request)
 	if err != nil {
 		return "", err
 	}
+	parent := ctx
 	ctx, stop := context.WithCancel(ctx)
 	g, gctx := errgroup.WithContext(ctx)
 	events, ready := make(chan nostr.Event, 64), make(chan struct{}, 1)
@@ -76,21 +79,26 @@ func (c *Client) firstOffer(ctx context.Context, p Purchase, network payments.Ne
 			}
 		})
 	})
-	chosen, err := c.choose(gctx, p, request, network, tell, events, ready)
+	bids, err := c.collectBids(gctx, p, request, network, tell, events, ready)
 	broken := gctx.Err() != nil && ctx.Err() == nil // the subscription ended by itself
 	stop()
 	if lost := g.Wait(); broken {
 		return "", lost
 	}
-	return chosen, err
+	if err != nil {
+		return "", err
+	}
+	return c.best(parent, p, bids)
 }
 
-// choose takes one answer at a time. What is not valid is told and passed over:
-// a crowd of bad offers only delays the good one.
-func (c *Client) choose(ctx context.Context, p Purchase, request nostr.Event, network payments.Network, tell func(Progress), events <-chan nostr.Event, ready <-chan struct{}) (string, error) {
+// collectBids takes one answer at a time. What is not valid is told and passed
+// over: a crowd of bad offers only delays the good one. From the first valid offer
+// on OfferTimeout is left for the others, whatever comes.
+func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Event, network payments.Network, tell func(Progress), events <-chan nostr.Event, ready <-chan struct{}) ([]bid, error) {
 	patience := time.NewTimer(relayPatience)
 	defer patience.Stop()
 	asked, told := false, 0
+	var bids []bid
 	for {
 		select {
 		case <-ready:
@@ -98,35 +106,44 @@ func (c *Client) choose(ctx context.Context, p Purchase, request nostr.Event, ne
 				continue
 			}
 			if err := c.cfg.Market.Send(ctx, request); err != nil {
-				return "", fmt.Errorf("publish request: %w", err)
+				return nil, fmt.Errorf("publish request: %w", err)
 			}
 			asked = true
 			patience.Reset(c.cfg.AnswerTimeout)
 			tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "requested", Msats: p.MaxMsats, Hash: p.JobHash.String(), Text: p.SchemaID})
 		case ev := <-events:
-			ok, err := c.offers(p, ev, network)
+			msats, ok, err := c.offers(p, ev, network)
 			if told++; err != nil && told <= feedbackMax {
 				tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: clean(err.Error())})
 			}
-			if ok {
-				return ev.PubKey, nil
+			if !ok || slices.ContainsFunc(bids, func(b bid) bool { return b.provider == ev.PubKey }) {
+				continue
+			}
+			if len(bids) == 0 {
+				patience.Reset(c.cfg.OfferTimeout)
+			}
+			if bids = append(bids, bid{ev.PubKey, msats}); len(bids) == bidsMax {
+				return bids, nil
 			}
 		case <-patience.C:
-			if !asked {
-				return "", fmt.Errorf("%w in %v", ErrNoRelay, relayPatience)
+			switch {
+			case !asked:
+				return nil, fmt.Errorf("%w in %v", ErrNoRelay, relayPatience)
+			case len(bids) == 0:
+				return nil, fmt.Errorf("%w: nobody had a valid offer within %v", ErrFailed, c.cfg.AnswerTimeout)
 			}
-			return "", fmt.Errorf("%w: nobody had a valid offer within %v", ErrFailed, c.cfg.AnswerTimeout)
+			return bids, nil
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }
 
-// offers reports whether an event is an offer that could be taken up.
-func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (bool, error) {
+// offers reports whether an event is an offer that could be taken up, and its price.
+func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (msats int64, ok bool, err error) {
 	status := ev.Tags.Find("status")
 	if status == nil || ev.PubKey == c.key || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
-		return false, nil
+		return 0, false, nil
 	}
 	p.Provider = ev.PubKey
 	switch {
@@ -135,12 +152,12 @@ func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (b
 		if err == nil && o.quote.Mode != receipts.ModeHold {
 			err = &MismatchError{"quote", fmt.Sprintf("its mode is %s, not hold", o.quote.Mode)}
 		}
-		return err == nil, err
+		return o.quote.PriceMsats, err == nil, err
 	case status[1] == "processing" && ev.Content != "":
 		o, err := c.checkQuote(p, ev.Content)
-		return err == nil && o.quote.Mode == receipts.ModeFree, err
+		return 0, err == nil && o.quote.Mode == receipts.ModeFree, err
 	case status[1] == "error" && len(status) > 2:
-		return false, errors.New("it declines: " + status[2])
+		return 0, false, errors.New("it declines: " + status[2])
 	}
-	return false, nil
+	return 0, false, nil
 }

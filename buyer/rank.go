@@ -71,8 +71,17 @@ type Scout struct {
 // the job type; how many jobs they did for us. The word of keys that we do not
 // follow counts for nothing, for anybody can have a thousand.
 func (s Scout) Find(ctx context.Context, schemaID, provider string) ([]Found, error) {
+	var keys []string
+	if provider != "" {
+		keys = append(keys, provider)
+	}
+	return s.find(ctx, schemaID, keys)
+}
+
+// find is Find for some keys; none is everybody.
+func (s Scout) find(ctx context.Context, schemaID string, keys []string) ([]Found, error) {
 	def(&s.RequestKind, 5050)
-	list, err := s.listings(ctx, schemaID, provider)
+	list, err := s.listings(ctx, schemaID, keys)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}

@@ -67,6 +67,48 @@ func TestOpenToAll(t *testing.T) {
 	}
 }
 
+// TestOpenTakesTheBestOffer: who is quickest wins nothing over who is better, and
+// an offer from a key that announces nothing is the last resort, however cheap.
+func TestOpenTakesTheBestOffer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dear, cheap := w.rival(t, "dear"), w.rival(t, "cheap")
+	cheap.rate = rateMsats - 1000
+	m := w.connect(t, cheap.key)
+	w.open(t, dear, nil)
+	w.open(t, cheap, func(ctx context.Context, ev *nostr.Event) error {
+		if ev.Kind != 7000 { // it quotes when the other has been heard
+			return nil
+		}
+		_, err := w.see(ctx, m, nostr.Filter{Kinds: []int{7000}, Authors: []string{dear.key.PublicKey()}}, func(nostr.Event) bool { return true })
+		return err
+	})
+	nameless := w.rival(t, "nameless")
+	nameless.rate = 1
+	w.open(t, nameless, func(_ context.Context, ev *nostr.Event) error {
+		if ev.Kind == 31990 {
+			ev.Tags = nil // and so nobody finds it
+		}
+		return nil
+	})
+	c := w.customer(t, func(cfg *buyer.Config) {
+		unhurried(cfg)
+		cfg.OfferTimeout = slow / 2
+	})
+	for _, r := range []*rival{dear, cheap} {
+		_, err := w.see(w.ctx, c.market, nostr.Filter{Kinds: []int{31990}, Authors: []string{r.key.PublicKey()}}, func(nostr.Event) bool { return true })
+		check(t, err)
+	}
+	p, err := c.client.PlaceOpen(w.ctx, openOrder(""), nil)
+	check(t, err)
+	if p.Provider != cheap.key.PublicKey() {
+		t.Errorf("taken is %s of dear %s, cheap %s, nameless %s", p.Provider, dear.key.PublicKey(), cheap.key.PublicKey(), nameless.key.PublicKey())
+	}
+	_, err = c.client.Follow(w.ctx, p.RequestID, nil)
+	check(t, err)
+	w.settledUp(t, c, cheap.rate+feeMsats)
+}
+
 // TestOpenToNobody: without a valid offer there is no purchase and nothing is paid.
 func TestOpenToNobody(t *testing.T) {
 	t.Parallel()

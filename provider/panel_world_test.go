@@ -28,6 +28,7 @@ type rival struct {
 	*party
 	runner *runner
 	secret []byte
+	rate   int64 // a minute
 }
 
 // signer lets a rival change what its provider says before it is signed: an
@@ -49,7 +50,7 @@ func (s signer) Sign(ctx context.Context, ev *nostr.Event) error {
 // rival makes a provider's belongings; open begins to sell with them.
 func (w *world) rival(t *testing.T, name string) *rival {
 	t.Helper()
-	r := &rival{party: w.party(t, name), runner: &runner{}, secret: secretOf(name)}
+	r := &rival{party: w.party(t, name), runner: &runner{}, secret: secretOf(name), rate: rateMsats}
 	r.runner.key = r.key.PublicKey()
 	return r
 }
@@ -70,7 +71,7 @@ func (w *world) openWith(t *testing.T, r *rival, lie func(context.Context, *nost
 	p, err := provider.New(provider.Config{
 		Signer: signer{r.key, lie}, Store: r.kernel.ProviderStore("paid-job"), Wallet: r.wallet, Market: providerMarket{m}, Runner: r.runner, Cipher: r.key,
 		RootSecret: r.secret, Policy: []byte(`{"version":1}`),
-		Offers: []provider.Offer{{SchemaID: string(job), Modes: allModes, PerMinuteMsats: rateMsats}},
+		Offers: []provider.Offer{{SchemaID: string(job), Modes: allModes, PerMinuteMsats: r.rate}},
 		Images: provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},
 	})
 	check(t, err)

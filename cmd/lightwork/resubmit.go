@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 type buyerResubmitCmd struct {
-	ID       string `arg:"" help:"A purchase that has ended (id or its beginning)."`
+	ID       string `arg:"" help:"A purchase or a panel that has ended (id or its beginning)."`
 	Provider string `help:"Buy from this provider now (npub or hex); the same as before if left out." placeholder:"KEY"`
 	MaxMsats *int64 `help:"The most to pay, routing fees included; as before if left out." placeholder:"MSATS"`
 	outputs
@@ -35,6 +36,9 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error
 		}
 	}
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		if strings.HasPrefix(b.ID, panelPrefix) {
+			return b.panel(ctx, s, n)
+		}
 		old, err := find(ctx, n.store, b.ID)
 		if err != nil {
 			return err
@@ -84,4 +88,46 @@ func (b buyerResubmitCmd) retarget(ctx context.Context, n *buyerNode, o *buyer.O
 		o.Announced, o.PayeeNode = &list[i], firstText(o.PayeeNode, list[i].PayeeNode)
 	}
 	return nil
+}
+
+// panel gives the job of a panel to the same providers once more.
+func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) error {
+	if b.Provider != "" {
+		return usage("lightwork buyer submit --to KEY, repeated, names others", "--provider is for a job that one provider did, and %s is a panel", b.ID)
+	}
+	old, err := findPanel(ctx, n.store, b.ID)
+	if err != nil {
+		return err
+	}
+	v, _, err := viewOfPanel(ctx, n.store, old)
+	if err != nil {
+		return err
+	}
+	if v.State != "done" && v.State != "failed" {
+		return usage("lightwork buyer resume "+old.ID+" goes on with it", "%s is still %s: it may yet pay", old.ID, v.State)
+	}
+	o, err := buyer.PanelOrderOf(ctx, n.store, old)
+	if err != nil {
+		return err
+	}
+	if b.MaxMsats != nil {
+		o.MaxMsats = *b.MaxMsats
+	}
+	list, err := n.client.Discover(ctx, o.SchemaID, "")
+	if err != nil {
+		return hinted(err, "lightwork doctor checks the relays")
+	}
+	for i, seat := range o.Seats { // present prices; who is not announced any more is asked as before
+		if at := slices.IndexFunc(list, func(l buyer.Listing) bool { return l.Provider == seat.Provider }); at >= 0 {
+			o.Seats[i] = list[at]
+		}
+	}
+	p, err := n.client.PlacePanel(ctx, o)
+	if err != nil {
+		return usage("", "%w", err)
+	}
+	if v.PaidMsats > 0 {
+		fmt.Fprintf(s.err, "lightwork: %s was paid for %s, and is not made good by this\n", msats(v.PaidMsats), old.ID)
+	}
+	return followPanel(ctx, s, n, p.ID, b.outputs, b.JSON)
 }

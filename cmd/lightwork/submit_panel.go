@@ -16,7 +16,7 @@ import (
 // several is the part of submit that says how many providers get the job.
 type several struct {
 	To         []string   `help:"Ask this provider (npub or hex); may be repeated: the first valid answer is paid, or with --redundancy all have a seat." placeholder:"KEY"`
-	Open       bool       `help:"Ask everybody: the first valid offer is taken, in mode hold unless --mode free. A stranger's word is all there is."`
+	Open       bool       `help:"Ask everybody: the best of the valid offers that come within 2 s of the first is taken, in the order of buyer discover, in mode hold unless --mode free. A stranger's word is all there is."`
 	Redundancy int        `help:"Give the job to N providers and pay those that agree: they commit to their results before they see each other's." placeholder:"N"`
 	Adjudicate buyer.Rule `enum:"majority" default:"majority" help:"With --redundancy, how the results become one: majority pays all of those that more than half agree with."`
 }
@@ -126,7 +126,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 	return followPanel(ctx, s, n, p.ID, b.outputs, b.JSON)
 }
 
-// submitOpen buys from whoever has the first valid offer.
+// submitOpen buys from whoever has the best valid offer.
 func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *streams, n *buyerNode, document, archive []byte) error {
 	if document == nil {
 		var err error
@@ -149,7 +149,7 @@ func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *streams, n *buyerNode
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "lightwork: %s was first\n", npub)
+	fmt.Fprintf(s.err, "lightwork: %s has the best offer\n", npub)
 	return follow(ctx, s, n, p.RequestID, b.outputs, b.JSON)
 }
 
