@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -49,6 +46,7 @@ type Found struct {
 	Lost        int              `json:"lost_with_it"`
 	Followed    bool             `json:"followed"`
 	Recommended int              `json:"recommended"` // by so many that we follow
+	FollowedBy  int              `json:"followed_by"` // so many that we follow
 	Why         []string         `json:"why"`
 }
 
@@ -67,7 +65,7 @@ type Scout struct {
 // best first; provider limits it to one key. The order is, as far as each
 // decides: those that speak our profile before programs that know NIP-90 alone;
 // those that took our money for nothing last; those that live; those that we
-// bought from or follow, then those that whom we follow recommend; the price of
+// bought from or follow, then those that whom we follow recommend or follow; the price of
 // the job type; how many jobs they did for us. The word of keys that we do not
 // follow counts for nothing, for anybody can have a thousand.
 func (s Scout) Find(ctx context.Context, schemaID, provider string) ([]Found, error) {
@@ -97,11 +95,15 @@ func (s Scout) find(ctx context.Context, schemaID string, keys []string) ([]Foun
 	if err != nil {
 		return nil, err
 	}
+	friends, err := s.followedBy(ctx, follows, list)
+	if err != nil {
+		return nil, err
+	}
 	found := make([]Found, len(list))
 	for i, l := range list {
 		f := Found{
 			Listing: l, MinuteMsats: map[string]int64{}, Followed: slices.Contains(follows, l.Provider),
-			Recommended: recommended[l.Provider+":"+l.D], Done: s.History[l.Provider].Done, Lost: s.History[l.Provider].Lost,
+			Recommended: recommended[l.Provider+":"+l.D], FollowedBy: friends[l.Provider], Done: s.History[l.Provider].Done, Lost: s.History[l.Provider].Lost,
 		}
 		for _, job := range l.Jobs {
 			if price, ok := l.minute(job); ok {
@@ -154,12 +156,12 @@ func (f Found) life() int {
 	return 0
 }
 
-// trust is 2 for those we know, 1 for those that whom we follow recommends.
+// trust is 2 for those we know, 1 for those that whom we follow recommends or follows.
 func (f Found) trust() int {
 	switch {
 	case f.Done > 0 || f.Followed:
 		return 2
-	case f.Recommended > 0:
+	case f.Recommended > 0, f.FollowedBy > 0:
 		return 1
 	}
 	return 0
@@ -204,86 +206,10 @@ func (f Found) reasons() []string {
 	if f.Recommended > 0 {
 		why = append(why, fmt.Sprintf("recommended by %d that we follow", f.Recommended))
 	}
+	if f.FollowedBy > 0 {
+		why = append(why, fmt.Sprintf("followed by %d that we follow", f.FollowedBy))
+	}
 	return why
-}
-
-// beats are the latest signs of life, by provider and d.
-func (s Scout) beats(ctx context.Context, list []Listing) (map[string]time.Time, error) {
-	at := map[string]time.Time{}
-	var keys []string
-	for _, l := range list {
-		keys = append(keys, l.Provider)
-	}
-	for chunk := range slices.Chunk(keys, filterMax) {
-		events, err := s.query(ctx, nostr.Filter{Kinds: []int{kindBeat}, Authors: chunk, Limit: listingsMax})
-		if err != nil {
-			return nil, err
-		}
-		for _, ev := range events {
-			key, when := ev.PubKey+":"+ev.Tags.GetD(), ev.CreatedAt.Time().UTC()
-			if time.Until(when) < announcementAhead && when.After(at[key]) {
-				at[key] = when
-			}
-		}
-	}
-	return at, nil
-}
-
-// follows are the keys of our own latest contact list.
-func (s Scout) follows(ctx context.Context) (keys []string, err error) {
-	if s.Key == "" {
-		return nil, nil
-	}
-	lists, err := s.query(ctx, nostr.Filter{Kinds: []int{kindFollows}, Authors: []string{s.Key}, Limit: 1})
-	if err != nil || len(lists) == 0 {
-		return nil, err
-	}
-	latest := slices.MaxFunc(lists, func(a, b nostr.Event) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
-	for _, t := range latest.Tags {
-		if len(t) >= 2 && t[0] == "p" && nostr.IsValidPublicKey(t[1]) && len(keys) < followsMax {
-			keys = append(keys, t[1])
-		}
-	}
-	return keys, nil
-}
-
-// recommendations count, by provider and d, how many of the keys recommend it
-// for our kind of request.
-func (s Scout) recommendations(ctx context.Context, follows []string) (map[string]int, error) {
-	voices := map[string]map[string]bool{}
-	for chunk := range slices.Chunk(follows, filterMax) {
-		events, err := s.query(ctx, nostr.Filter{
-			Kinds: []int{kindRecommendation}, Authors: chunk, Limit: listingsMax,
-			Tags: nostr.TagMap{"d": {strconv.Itoa(s.RequestKind)}},
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, ev := range events {
-			for _, t := range ev.Tags {
-				if len(t) < 2 || t[0] != "a" {
-					continue
-				}
-				if address, ok := strings.CutPrefix(t[1], strconv.Itoa(kindAnnouncement)+":"); ok {
-					if voices[address] == nil {
-						voices[address] = map[string]bool{}
-					}
-					voices[address][ev.PubKey] = true
-				}
-			}
-		}
-	}
-	counts := map[string]int{}
-	for address, by := range voices {
-		counts[address] = len(by)
-	}
-	return counts, nil
-}
-
-// query asks, and holds the answer against what was asked.
-func (s Scout) query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
-	events, err := s.Market.Query(ctx, f)
-	return slices.DeleteFunc(events, func(ev nostr.Event) bool { return !f.Matches(&ev) }), err
 }
 
 // minute is what a job of the type costs that may take a minute, with 1000 tokens

@@ -128,6 +128,12 @@ func TestRanking(t *testing.T) {
 			b.add(friend, 31989, time.Minute, "", nostr.Tag{"d", "5050"}, address(better), address(better))
 			return nil
 		}, fresh, "recommended by 1 that we follow", false},
+		"followed by whom we follow": {func(b *board, better, worse *relay.Key) map[string]buyer.History {
+			b.add(me, 3, time.Minute, "", nostr.Tag{"p", friend.PublicKey()})
+			b.add(friend, 3, time.Hour, "", nostr.Tag{"p", worse.PublicKey()}) // an older list, that names both
+			b.add(friend, 3, time.Minute, "", nostr.Tag{"p", better.PublicKey()}, nostr.Tag{"p", better.PublicKey()})
+			return nil
+		}, fresh, "followed by 1 that we follow", false},
 		"recommended for another kind": {func(b *board, better, _ *relay.Key) map[string]buyer.History {
 			b.add(me, 3, time.Minute, "", nostr.Tag{"p", friend.PublicKey()})
 			b.add(friend, 31989, time.Minute, "", nostr.Tag{"d", "1"}, address(better))

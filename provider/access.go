@@ -31,18 +31,25 @@ const admissionLook = time.Second
 
 // Access says who may buy, x-only keys in hex.
 type Access struct {
-	Allow []string // if any, only these
-	Deny  []string
+	Allow []string // if any, or with Trust, only these
+	Deny  []string // not even if allowed or trusted
+	// Trust lets in whom others follow, beside Allow.
+	Trust Trust
+	// Of are the keys whose follows count; none is the provider's own.
+	Of []string
 }
 
-func (a Access) check(key string) Reason {
+func (p *Provider) access(ctx context.Context, key string) Reason {
+	a := p.cfg.Access
 	switch {
 	case slices.Contains(a.Deny, key):
 		return Reason{CodeNotAllowed, "this key is not served here; ask another provider"}
-	case len(a.Allow) > 0 && !slices.Contains(a.Allow, key):
-		return Reason{CodeNotAllowed, "only known keys are served here; ask the provider, or another one"}
+	case len(a.Allow) == 0 && a.Trust == TrustNobody, slices.Contains(a.Allow, key), p.circle.has(ctx, key):
+		return Reason{}
+	case a.Trust != TrustNobody:
+		return Reason{CodeNotAllowed, "only keys are served here that ours follows, or those that it trusts; ask the provider, or another one"}
 	}
-	return Reason{}
+	return Reason{CodeNotAllowed, "only known keys are served here; ask the provider, or another one"}
 }
 
 func (p *Provider) admission() Admission {
@@ -53,11 +60,11 @@ func (p *Provider) admission() Admission {
 }
 
 // mayBuy is what is decided before the request itself is looked at.
-func (p *Provider) mayBuy(ev nostr.Event) Reason {
+func (p *Provider) mayBuy(ctx context.Context, ev nostr.Event) Reason {
 	if p.admission() != AdmissionOpen {
 		return Reason{CodePaused, "no new jobs are taken now; ask again later, or another provider"}
 	}
-	return p.cfg.Access.check(ev.PubKey)
+	return p.access(ctx, ev.PubKey)
 }
 
 // freeEnough bounds what is given away: work has to be shown for it.

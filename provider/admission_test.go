@@ -42,6 +42,7 @@ type shop struct {
 	mu       sync.Mutex
 	invoices int
 	runs     int
+	stored   []nostr.Event // what relays have
 }
 
 func openShop(t *testing.T, change func(*provider.Config)) *shop {
@@ -86,7 +87,16 @@ func (s *shop) Relays() []string                             { return []string{"
 func (s *shop) BlobURLs(string) []string                     { return nil }
 func (s *shop) Upload(context.Context, []byte, string) error { return nil }
 
-func (s *shop) Query(context.Context, nostr.Filter) ([]nostr.Event, error) { return nil, nil }
+func (s *shop) Query(_ context.Context, f nostr.Filter) (found []nostr.Event, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ev := range s.stored {
+		if f.Matches(&ev) {
+			found = append(found, ev)
+		}
+	}
+	return found, nil
+}
 
 func (s *shop) Listen(ctx context.Context, _ nostr.Filters, ready func(), handle func(nostr.Event)) error {
 	ready()

@@ -246,6 +246,11 @@ func (c *Config) validate() error {
 			return fmt.Errorf("provider: kind %d is no request's", kind)
 		}
 	}
+	switch c.Access.Trust {
+	case TrustNobody, TrustFollows, TrustFollows2:
+	default:
+		return fmt.Errorf("provider: access: unknown trust %q", c.Access.Trust)
+	}
 	if err := c.Limits.check(); err != nil {
 		return err
 	}

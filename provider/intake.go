@@ -93,7 +93,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	// Who may not buy is told so before any work is done for it, such as opening
 	// what it has hidden.
 	var job Job
-	view, reason := ev, p.mayBuy(ev)
+	view, reason := ev, p.mayBuy(ctx, ev)
 	if reason.Code == "" {
 		view, reason = p.opened(ctx, ev)
 	}

@@ -42,6 +42,7 @@ type Provider struct {
 	refusals  *refusals
 	outbox    *outbox
 	elsewhere *elsewhere
+	circle    *circle
 	slots     chan struct{} // one per job that may run at once
 	intakes   *errgroup.Group
 	jobs      sync.WaitGroup
@@ -96,6 +97,10 @@ func New(cfg Config) (*Provider, error) {
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, delivered: map[string]struct{}{}, wakes: map[string]*jobSignal{},
 	}
 	p.elsewhere = newElsewhere(cfg.Market)
+	if len(p.cfg.Access.Of) == 0 {
+		p.cfg.Access.Of = []string{p.key}
+	}
+	p.circle = newCircle(p.cfg.Access, cfg.Market.Query, p.log)
 	p.refusals = newRefusals(p.limits.RefusalsPerMin)
 	p.uploading = make(chan struct{}, uploadsAtOnce)
 	p.slots = make(chan struct{}, p.limits.Concurrent)

@@ -16,17 +16,24 @@ import (
 type accessConfig struct {
 	Allow []string `yaml:"allow"`
 	Deny  []string `yaml:"deny"`
+	// Trust lets in whom the keys in Of follow; Of left out is the provider's own key.
+	Trust provider.Trust `yaml:"trust"`
+	Of    []string       `yaml:"of"`
 }
 
 func (c *config) checkAccess() *configError {
-	for name, keys := range map[string][]string{"allow": c.Provider.Access.Allow, "deny": c.Provider.Access.Deny} {
+	for name, keys := range map[string][]string{"allow": c.Provider.Access.Allow, "deny": c.Provider.Access.Deny, "of": c.Provider.Access.Of} {
 		for i, k := range keys {
 			if _, err := receipts.ParseKey(k); err != nil {
 				return &configError{fmt.Sprintf("$.provider.access.%s[%d]", name, i), "must be an npub1... or 64 hex digits"}
 			}
 		}
 	}
-	return nil
+	switch c.Provider.Access.Trust {
+	case provider.TrustNobody, provider.TrustFollows, provider.TrustFollows2:
+		return nil
+	}
+	return &configError{"$.provider.access.trust", "must be follows or follows2"}
 }
 
 func (c *config) access() provider.Access {
@@ -37,7 +44,8 @@ func (c *config) access() provider.Access {
 		}
 		return out
 	}
-	return provider.Access{Allow: hex(c.Provider.Access.Allow), Deny: hex(c.Provider.Access.Deny)}
+	a := c.Provider.Access
+	return provider.Access{Allow: hex(a.Allow), Deny: hex(a.Deny), Trust: a.Trust, Of: hex(a.Of)}
 }
 
 // admissionFile holds a word while no new jobs are taken, so that it counts for

@@ -92,6 +92,8 @@ provider:
   # access:
   #   allow: []
   #   deny: []
+  #   trust: follows # beside allow: whom this key follows (kind 3); follows2: and whom those follow
+  #   of: []         # whose follows count instead: npubs
   # Prepaid jobs that fail are paid back to the invoice in the request, else become credit.
   refunds:
     max_fee_msats: 5000 # routing fees of a refund, at most
