@@ -14,6 +14,10 @@ var (
 	ErrCreditSpent = errors.New("the buyer's credit is less than the quote uses")
 	// ErrRefundTaken: the refund invoice serves another debt.
 	ErrRefundTaken = errors.New("the refund invoice was named before")
+	// ErrRefundOpen: a payment of the debt is on its way, and may succeed.
+	ErrRefundOpen = errors.New("a refund is on its way, and its outcome is not known")
+	// ErrDebtSettled: nothing of the debt is left.
+	ErrDebtSettled = errors.New("the debt is settled")
 )
 
 // Credit is money owed to a buyer whose prepaid job failed: what came for it.
@@ -27,10 +31,12 @@ type Credit struct {
 	Refund *Refund
 }
 
-// Refund is the one payment of a debt over Lightning. From its record on the
-// buyer's credit is less by Msats, until the payment failed for good.
+// Refund is an attempt to pay a debt over Lightning. From its record on the
+// buyer's credit is less by Msats, until the payment failed for good; only then
+// may the operator begin another.
 type Refund struct {
 	RequestID     string
+	Attempt       int // from 1
 	Buyer         string
 	BOLT11        string
 	PaymentHash   payments.Hash
@@ -41,6 +47,7 @@ type Refund struct {
 
 // RefundEnd is how a refund's payment ended, for good.
 type RefundEnd struct {
+	Attempt  int
 	State    payments.PaymentState // succeeded or failed
 	FeeMsats int64
 	Preimage payments.Preimage // succeeded only
@@ -48,10 +55,19 @@ type RefundEnd struct {
 	At       time.Time         // set by the store
 }
 
-// Debt is a credit with what became of it.
+// WriteOff is what the operator settled with the buyer by other means.
+type WriteOff struct {
+	Msats int64
+	Note  string
+	At    time.Time
+}
+
+// Debt is a credit with what became of it; Refund is the last of Attempts.
 type Debt struct {
 	Credit
-	At time.Time
+	At       time.Time
+	Attempts []Refund
+	WriteOff *WriteOff // nil if there is none
 	// CreditMsats is what the buyer can use at this provider now, of all debts.
 	CreditMsats int64
 }
@@ -65,9 +81,15 @@ type Debts interface {
 	CreditOf(ctx context.Context, buyer string) (msats int64, err error)
 	// OpenRefunds lists refunds whose outcome is not known, oldest first.
 	OpenRefunds(ctx context.Context) ([]Refund, error)
-	// EndRefund records the outcome. The same again is fine and queues nothing;
-	// another is ErrConflict.
+	// EndRefund records the outcome of an attempt. The same again is fine and
+	// queues nothing; another is ErrConflict.
 	EndRefund(ctx context.Context, requestID string, end RefundEnd, out ...OutEvent) error
+	// RetryRefund records a further attempt to pay a debt and returns its number.
+	// ErrRefundOpen, ErrDebtSettled, ErrRefundTaken, ErrCreditSpent.
+	RetryRefund(ctx context.Context, r Refund) (attempt int, err error)
+	// WriteOff records that msats of a debt were settled by other means.
+	// ErrRefundOpen, ErrDebtSettled, ErrCreditSpent.
+	WriteOff(ctx context.Context, requestID string, msats int64, note string, out ...OutEvent) error
 	// Debts lists what was ever owed, oldest first.
 	Debts(ctx context.Context) ([]Debt, error)
 }

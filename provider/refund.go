@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -29,6 +25,8 @@ type Payer interface {
 type Refunds struct {
 	Wallet      Payer
 	MaxFeeMsats int64 // of one refund
+	// Addresses gives invoices for Lightning addresses; nil: they become credit.
+	Addresses Addresses
 }
 
 // refundFeeShare of the amount is the most that a refund costs in fees: 1/50.
@@ -43,6 +41,8 @@ func (r Refunds) feeLimit(msats int64, ended Code) int64 {
 	return 0
 }
 
+var errRefundsOff = errors.New("refunds are not sent here")
+
 const (
 	// refundsAtOnce is far more than a stranger can afford to hold up: whoever is
 	// paid may take a payment late, and the others must not wait for that. The
@@ -56,47 +56,79 @@ const (
 	refundTimeout = time.Minute // of the wallet's search for a route
 )
 
-// refundOf makes the attempt to pay a debt to the invoice that the request
-// names. It is recorded together with the debt; nil and why if there is none.
+// refundOf makes the attempt to pay a debt to the invoice, or the Lightning
+// address, that the request names. It is recorded together with the debt; nil
+// and why if there is none.
 func (p *Provider) refundOf(ctx context.Context, job Job, owed Credit, ended Code) (*Refund, string) {
-	switch {
-	case owed.RefundTo == "":
+	if owed.RefundTo == "" {
 		return nil, ""
-	case p.cfg.Refunds == nil:
-		return nil, "refunds are not sent here"
-	case strings.Contains(owed.RefundTo, "@"):
-		return nil, "a refund goes to a BOLT11 invoice, not to a Lightning address"
 	}
-	inv, err := bolt11.Decode(owed.RefundTo)
+	r, err := p.planRefund(ctx, payBack{
+		to: owed.RefundTo, owed: owed.Msats,
+		most:     owed.Msats + job.CreditMsats, // credit that the quote used is the buyer's again with this debt
+		feeLimit: func(msats int64) int64 { return p.cfg.Refunds.feeLimit(msats, ended) },
+	})
 	if err != nil {
-		return nil, "its refund invoice cannot be read"
+		return nil, err.Error()
 	}
-	// Credit that the quote used is the buyer's again with this debt.
-	most := owed.Msats + job.CreditMsats
+	r.RequestID, r.Buyer, r.Attempt = job.RequestID, job.Buyer, 1
+	return r, ""
+}
+
+// payBack is what may be paid back, and where to.
+type payBack struct {
+	to       string // BOLT11 or a Lightning address
+	owed     int64  // msats that an address is asked an invoice for
+	most     int64  // msats that an invoice may ask for
+	feeLimit func(msats int64) int64
+	again    bool // the invoice is that of an attempt that failed
+}
+
+// planRefund checks all that can be checked before a refund is recorded. Its
+// errors are told to the buyer.
+func (p *Provider) planRefund(ctx context.Context, b payBack) (*Refund, error) {
+	if p.cfg.Refunds == nil {
+		return nil, errRefundsOff
+	}
+	if strings.Contains(b.to, "@") {
+		var err error
+		if b.to, b.most, err = p.invoiceOf(ctx, b.to, b.owed); err != nil {
+			return nil, err
+		}
+	}
+	inv, err := bolt11.Decode(b.to)
+	if err != nil {
+		return nil, errors.New("its refund invoice cannot be read")
+	}
 	switch {
 	case inv.Network != p.node.Network:
-		return nil, fmt.Sprintf("its refund invoice is for %s, not %s", inv.Network, p.node.Network)
-	case inv.AmountMsats <= 0 || inv.AmountMsats > most:
-		return nil, fmt.Sprintf("its refund invoice is for %d msats, not for 1 to %d", inv.AmountMsats, most)
+		return nil, fmt.Errorf("its refund invoice is for %s, not %s", inv.Network, p.node.Network)
+	case inv.AmountMsats <= 0 || inv.AmountMsats > b.most:
+		return nil, fmt.Errorf("its refund invoice is for %d msats, not for 1 to %d", inv.AmountMsats, b.most)
 	case inv.MinFinalCLTV > refundBlocks:
-		return nil, fmt.Sprintf("its refund invoice could be held for %d blocks, at most %d here", inv.MinFinalCLTV, refundBlocks)
+		return nil, fmt.Errorf("its refund invoice could be held for %d blocks, at most %d here", inv.MinFinalCLTV, refundBlocks)
 	case time.Until(inv.ExpiresAt()) < refundMargin:
-		return nil, "its refund invoice has expired"
+		return nil, errors.New("its refund invoice has expired")
 	}
-	// What the wallet may not do, or has done for somebody else, is known before
-	// the refund is recorded: afterwards such an answer says nothing of whether
-	// the payment was sent.
-	switch _, err := p.cfg.Refunds.Wallet.LookupPayment(ctx, inv.PaymentHash); {
+	if err := p.mayRefund(ctx, inv.PaymentHash, b.again); err != nil {
+		return nil, err
+	}
+	return &Refund{BOLT11: b.to, PaymentHash: inv.PaymentHash, Msats: inv.AmountMsats, FeeLimitMsats: b.feeLimit(inv.AmountMsats)}, nil
+}
+
+// mayRefund: what the wallet may not do, or has done for somebody else, is known
+// before the refund is recorded: afterwards such an answer says nothing of
+// whether the payment was sent.
+func (p *Provider) mayRefund(ctx context.Context, hash payments.Hash, again bool) error {
+	pay, err := p.cfg.Refunds.Wallet.LookupPayment(ctx, hash)
+	switch {
 	case errors.Is(err, payments.ErrUnauthorized), errors.Is(err, payments.ErrUnsupported):
 		p.log.Error("the wallet may not send refunds; lightwork wallet permissions --role refunds prints a macaroon that may", "err", err)
-		return nil, "refunds are not sent here"
-	case err == nil:
-		return nil, "its refund invoice was paid before"
+		return errRefundsOff
+	case err == nil && (!again || pay.State != payments.PaymentFailed):
+		return errors.New("its refund invoice was paid before")
 	}
-	return &Refund{
-		RequestID: job.RequestID, Buyer: job.Buyer, BOLT11: owed.RefundTo, PaymentHash: inv.PaymentHash,
-		Msats: inv.AmountMsats, FeeLimitMsats: p.cfg.Refunds.feeLimit(inv.AmountMsats, ended),
-	}, ""
+	return nil
 }
 
 // owedText tells the buyer what is owed and what becomes of it.
@@ -125,138 +157,4 @@ func (p *Provider) lessCredit(ctx context.Context, buyer string, price int64) (l
 	}
 	credit = max(0, min(free, price-leastPaid))
 	return price - credit, credit
-}
-
-func (p *Provider) refundsWake() {
-	select {
-	case p.refundDue <- struct{}{}:
-	default:
-	}
-}
-
-// serveRefunds sees every recorded refund through to its end, those of a former
-// life too. It owns a goroutine a refund, so that one that is stuck on its way
-// holds up no other.
-func (p *Provider) serveRefunds(ctx context.Context) error {
-	if p.cfg.Refunds == nil {
-		return nil
-	}
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	ended := make(chan string)
-	busy := map[string]bool{}
-	for {
-		open, err := p.cfg.Store.OpenRefunds(ctx)
-		if err != nil && ctx.Err() == nil {
-			p.log.Error("read refunds", "err", err)
-		}
-		for _, r := range open {
-			if busy[r.RequestID] || len(busy) >= refundsAtOnce {
-				continue
-			}
-			busy[r.RequestID] = true
-			workers.Go(func() {
-				p.refund(ctx, r)
-				select {
-				case ended <- r.RequestID:
-				case <-ctx.Done():
-				}
-			})
-		}
-		select {
-		case id := <-ended:
-			delete(busy, id)
-		case <-p.refundDue:
-		case <-time.After(p.limits.LookupEvery):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// refund brings one refund to its end and records that.
-func (p *Provider) refund(ctx context.Context, r Refund) {
-	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		pay, err := p.payRefund(ctx, r)
-		if err == nil && pay.State.Terminal() {
-			err = p.endRefund(ctx, r, pay)
-			if err == nil || errors.Is(err, ErrConflict) {
-				return
-			}
-			p.storeTrouble(err)
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		p.log.Warn("refund not done yet, asking again", "request", r.RequestID, "payment_hash", r.PaymentHash, "in", pause, "err", err)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// payRefund looks before it sends: only a payment that the wallet never heard
-// of is sent, so a restart at any point pays once.
-func (p *Provider) payRefund(ctx context.Context, r Refund) (payments.Payment, error) {
-	wallet := p.cfg.Refunds.Wallet
-	pay, err := wallet.LookupPayment(ctx, r.PaymentHash)
-	switch {
-	case err == nil && pay.State.Terminal():
-		return pay, nil
-	case err != nil && !errors.Is(err, payments.ErrNotFound):
-		return pay, fmt.Errorf("look up refund: %w", err)
-	case err == nil:
-		return wallet.TrackPayment(ctx, r.PaymentHash)
-	}
-	refusal := wallet.SendPayment(ctx, payments.Pay{
-		BOLT11: r.BOLT11, AmountMsats: r.Msats, FeeLimitMsats: r.FeeLimitMsats, Timeout: refundTimeout,
-	})
-	if payments.NeverSent(refusal) {
-		// Asked once more before it is believed.
-		if pay, err = wallet.LookupPayment(ctx, r.PaymentHash); errors.Is(err, payments.ErrNotFound) {
-			return failedRefund(r, refusal), nil
-		}
-		return pay, err
-	}
-	if refusal != nil {
-		return pay, fmt.Errorf("send refund: %w", refusal)
-	}
-	return wallet.TrackPayment(ctx, r.PaymentHash)
-}
-
-func failedRefund(r Refund, why error) payments.Payment {
-	return payments.Payment{Hash: r.PaymentHash, State: payments.PaymentFailed, AmountMsats: r.Msats, FailureReason: why.Error()}
-}
-
-// endRefund records the outcome and tells the buyer in a 7000 with status
-// "refund", which other clients pass over.
-func (p *Provider) endRefund(ctx context.Context, r Refund, pay payments.Payment) error {
-	end := RefundEnd{State: pay.State, FeeMsats: pay.FeeMsats, Preimage: pay.Preimage}
-	text := fmt.Sprintf("%d msats were sent to your refund invoice", r.Msats)
-	if pay.State == payments.PaymentFailed {
-		// The wallet's own words may name what is ours to know.
-		end.FeeMsats, end.Preimage, end.Reason = 0, payments.Preimage{}, clip(pay.FailureReason, 500)
-		text = fmt.Sprintf("the refund could not be sent: %d msats are credit, which lowers the price of your next jobs here", r.Msats)
-	}
-	job, err := p.cfg.Store.Job(ctx, r.RequestID)
-	if err != nil {
-		return fmt.Errorf("read the refunded job: %w", err)
-	}
-	out, err := p.feedback(ctx, buyerOf(job), "refund", text, "",
-		nostr.Tag{"refund", string(pay.State), strconv.FormatInt(r.Msats, 10), r.PaymentHash.String()})
-	if err != nil {
-		return err
-	}
-	if err := p.cfg.Store.EndRefund(ctx, r.RequestID, end, out); err != nil {
-		return fmt.Errorf("record refund: %w", err)
-	}
-	p.outbox.send(out)
-	if pay.State == payments.PaymentFailed {
-		p.log.Warn("refund failed, it is credit now", "request", r.RequestID, "msats", r.Msats, "reason", pay.FailureReason)
-	} else {
-		p.log.Info("refunded", "request", r.RequestID, "msats", r.Msats, "fee_msats", pay.FeeMsats)
-	}
-	return nil
 }

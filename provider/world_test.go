@@ -38,15 +38,16 @@ var allModes = []receipts.Mode{receipts.ModeHold, receipts.ModePrepay, receipts.
 // world is a relay with blobs, a ledger of play money and one provider's
 // belongings. Everything but the runner is real.
 type world struct {
-	ctx    context.Context
-	host   string // of the relay
-	relays []string
-	ledger *playnet.Ledger
-	bank   *playnet.Server
-	bankAt string
-	seller *party
-	store  *watched
-	runner *runner
+	selling *provider.Provider // its latest life
+	ctx     context.Context
+	host    string // of the relay
+	relays  []string
+	ledger  *playnet.Ledger
+	bank    *playnet.Server
+	bankAt  string
+	seller  *party
+	store   *watched
+	runner  *runner
 
 	// delivery is what buyers ask for; "" is their default, sealed.
 	delivery  receipts.Delivery
@@ -200,6 +201,7 @@ func (w *world) serve(t *testing.T, change func(*provider.Config)) (stop func())
 		hangUp()
 	}()
 	w.store.life(cancel, done)
+	w.selling = p
 	stop = sync.OnceFunc(func() { cancel(); <-done })
 	t.Cleanup(stop)
 	return stop

@@ -29,6 +29,7 @@ import (
 //	GET  /v1/tools                  []supervisor.ToolInfo
 //	POST /v1/call                   CallRequest; answers CallEvents, one a line
 //	POST /v1/ask                    AskRequest; answers CallEvents, one a line
+//	POST /v1/node/{name}            what Config.Node[name] takes and gives
 //
 // An error is {"code": ..., "message": ...} with a status of 400 and up.
 
@@ -164,7 +165,28 @@ func (h *Host) Handler() http.Handler {
 	}
 	mux.HandleFunc("POST /v1/call", func(w http.ResponseWriter, r *http.Request) { stream(w, r, h.Call) })
 	mux.HandleFunc("POST /v1/ask", func(w http.ResponseWriter, r *http.Request) { stream(w, r, h.ask) })
+	mux.HandleFunc("POST /v1/node/{name}", h.node)
 	return mux
+}
+
+// node answers a call that the node itself takes.
+func (h *Host) node(w http.ResponseWriter, r *http.Request) {
+	do := h.cfg.Node[r.PathValue("name")]
+	if do == nil {
+		refuse(w, http.StatusNotFound, fmt.Errorf("this node has no %s", r.PathValue("name")))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxControlBody))
+	if err != nil {
+		refuse(w, http.StatusBadRequest, fmt.Errorf("read the call: %w", err))
+		return
+	}
+	out, err := do(r.Context(), body)
+	if err != nil {
+		refuse(w, http.StatusConflict, err)
+		return
+	}
+	answer(w, out)
 }
 
 func answer(w http.ResponseWriter, v any) {
@@ -310,6 +332,15 @@ func (c *Client) Call(ctx context.Context, req CallRequest, emit func(CallEvent)
 // Ask puts a need to the node's organism; likewise.
 func (c *Client) Ask(ctx context.Context, req AskRequest, emit func(CallEvent)) (json.RawMessage, error) {
 	return c.stream(ctx, "/v1/ask", req, emit)
+}
+
+// Node asks the node itself; into gets its answer. A refusal is a *CallError.
+func (c *Client) Node(ctx context.Context, name string, req, into any) error {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return fmt.Errorf("encode the call: %w", err)
+	}
+	return c.do(ctx, http.MethodPost, "/v1/node/"+name, body, into)
 }
 
 func (c *Client) stream(ctx context.Context, path string, req any, emit func(CallEvent)) (json.RawMessage, error) {

@@ -61,7 +61,10 @@ type Config struct {
 	Invoke func(ctx context.Context, c supervisor.Call) (supervisor.Result, error)
 	// Ask puts a need of a person's to the node's organism. Nil: there is none.
 	Ask func(ctx context.Context, req AskRequest, emit func(CallEvent)) (json.RawMessage, error)
-	Log *slog.Logger // nil discards
+	// Node are further calls of the operator's that the node itself answers, by
+	// name. They take and give JSON.
+	Node map[string]func(ctx context.Context, request json.RawMessage) (any, error)
+	Log  *slog.Logger // nil discards
 }
 
 // Host knows all agents of a node. Its methods are safe for concurrent use.

@@ -50,7 +50,7 @@ func (c *config) installed() ([]host.Installed, error) {
 
 // openHost prepares the agents of a node: supervisor, approvals, logs. close
 // ends every agent.
-func openHost(c *config, k *kernel.Kernel, people *society, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
+func openHost(c *config, k *kernel.Kernel, people *society, desk *debtDesk, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
 	approvals, err := manifest.OpenApprovals(c.agentDir("approvals"))
 	if err != nil {
 		return nil, nil, nil, err
@@ -82,7 +82,7 @@ func openHost(c *config, k *kernel.Kernel, people *society, log *slog.Logger) (_
 	calls := &operatorCalls{k: k, sup: tellingSupervisor{sup, people.told}}
 	h, err := host.New(host.Config{
 		Invoke: calls.invoke, Supervisor: sup, Approvals: approvals, Installed: installed, Log: log,
-		BuiltIn: builtIn, Ask: people.ask,
+		BuiltIn: builtIn, Ask: people.ask, Node: desk.calls(),
 		Directive: func(ctx context.Context, agent, tool string) (string, error) {
 			d := kernel.Directive{ID: "human-" + rand.Text(), ApprovedBy: fmt.Sprintf("human:uid:%d:%s/%s", os.Geteuid(), agent, tool)}
 			d.Key = d.ID

@@ -12,7 +12,11 @@ import (
 )
 
 type providerDebtsCmd struct {
-	JSON bool `help:"Print JSON."`
+	Retry    string `help:"Try again to pay the debt of this job, whose refund failed or that never had one." placeholder:"ID"`
+	To       string `help:"With --retry: the invoice or Lightning address to pay; left out, where the last attempt went, or the request said." placeholder:"INVOICE"`
+	WriteOff string `help:"The debt of this job was settled by other means: what is left of it is no credit any more." placeholder:"ID"`
+	Note     string `help:"With --write-off: how it was settled; the buyer is told." placeholder:"TEXT"`
+	JSON     bool   `help:"Print JSON."`
 }
 
 // debtView is a debt as --json shows it.
@@ -28,6 +32,10 @@ type debtView struct {
 	PaymentHash string    `json:"refund_payment_hash,omitempty"`
 	Preimage    string    `json:"refund_preimage,omitempty"`
 	Reason      string    `json:"refund_reason,omitempty"`
+	// Attempts are all there were, the last too, where there was more than one.
+	Attempts   []attemptView `json:"refund_attempts,omitempty"`
+	WrittenOff int64         `json:"written_off_msats,omitempty"`
+	Note       string        `json:"written_off_note,omitempty"`
 	// CreditMsats is what the buyer can still use here, of all its debts.
 	CreditMsats int64 `json:"buyer_credit_msats"`
 }
@@ -37,9 +45,15 @@ func viewOfDebt(d provider.Debt) debtView {
 		RequestID: d.RequestID, Buyer: d.Buyer, OwedMsats: d.Msats, Since: d.At, RefundTo: d.RefundTo,
 		Refund: "none", CreditMsats: d.CreditMsats,
 	}
+	if d.WriteOff != nil {
+		v.WrittenOff, v.Note = d.WriteOff.Msats, d.WriteOff.Note
+	}
 	r := d.Refund
 	if r == nil {
 		return v
+	}
+	if len(d.Attempts) > 1 {
+		v.Attempts = viewsOfAttempts(d.Attempts)
 	}
 	v.Refund, v.RefundMsats, v.PaymentHash = "open", r.Msats, r.PaymentHash.String()
 	if r.End != nil {
@@ -53,19 +67,35 @@ func viewOfDebt(d provider.Debt) debtView {
 
 // what says in a line what became of the debt.
 func (v debtView) what() string {
+	if v.WrittenOff > 0 {
+		return msats(v.WrittenOff) + " settled otherwise: " + cut(v.Note, 60)
+	}
 	switch v.Refund {
 	case "open":
 		return msats(v.RefundMsats) + " on their way back"
 	case string(payments.PaymentSucceeded):
 		return msats(v.RefundMsats) + " sent back, fee " + msats(v.FeeMsats)
 	case string(payments.PaymentFailed):
+		if n := len(v.Attempts); n > 1 {
+			return fmt.Sprintf("credit; %d refunds failed, the last: %s", n, cut(v.Reason, 60))
+		}
 		return "credit; the refund failed: " + cut(v.Reason, 60)
 	}
 	return "credit"
 }
 
-// Run lists what failed prepaid jobs left owing.
+// Run lists what failed prepaid jobs left owing, or acts on one such debt.
 func (c providerDebtsCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	switch {
+	case c.Retry != "" && c.WriteOff != "":
+		return usage("one debt, one word", "--retry and --write-off contradict each other")
+	case c.To != "" && c.Retry == "":
+		return usage("", "--to goes with --retry")
+	case (c.Note != "") != (c.WriteOff != ""):
+		return usage("for example --write-off ID --note 'paid by bank, 21 November'", "--write-off and --note go together")
+	case c.Retry != "" || c.WriteOff != "":
+		return c.act(ctx, s, g)
+	}
 	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
 		views := []debtView{}
 		if store != nil {
@@ -86,7 +116,16 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *streams, g *globals) error
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.Since.Local().Format(time.DateTime), short(v.Buyer),
 				msats(v.OwedMsats), msats(v.CreditMsats), v.what())
 		}
-		return w.Flush()
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		for _, v := range views {
+			if v.Refund == string(payments.PaymentFailed) && v.WrittenOff == 0 {
+				fmt.Fprintln(s.err, "lightwork:", g.spell("lightwork provider debts --retry ID tries a refund again; --write-off ID --note TEXT says that it was settled otherwise"))
+				break
+			}
+		}
+		return nil
 	})
 }
 
@@ -116,26 +155,4 @@ func (s tellingStore) EndRefund(ctx context.Context, id string, end provider.Ref
 		s.tell.say("job %s refunded, fee %s", short(id), msats(end.FeeMsats))
 	}
 	return err
-}
-
-// refundFeeMsats is what a refund may cost in routing fees unless configured.
-const refundFeeMsats = 5000
-
-// refundConfig says how failed prepaid jobs are paid back.
-type refundConfig struct {
-	CreditOnly  bool  `yaml:"credit_only"`
-	MaxFeeMsats int64 `yaml:"max_fee_msats"`
-}
-
-// refunds is nil where debts become credit.
-func (c *config) refunds(w wallet) *provider.Refunds {
-	r := c.Provider.Refunds
-	if r.CreditOnly || w == nil {
-		return nil
-	}
-	fee := r.MaxFeeMsats
-	if fee == 0 {
-		fee = refundFeeMsats
-	}
-	return &provider.Refunds{Wallet: w, MaxFeeMsats: fee}
 }

@@ -69,7 +69,8 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 		return err
 	}
 	people := &society{k: k, told: &told{}}
-	agents, sup, stopAgents, err := openHost(c, k, people, log)
+	desk := &debtDesk{}
+	agents, sup, stopAgents, err := openHost(c, k, people, desk, log)
 	if err != nil {
 		return err
 	}
@@ -117,6 +118,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	if err != nil {
 		return usage("", "%w", err)
 	}
+	desk.seller = p
 	tell.ready(key.PublicKey())
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.pool.Serve(gctx) })

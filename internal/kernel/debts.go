@@ -2,12 +2,9 @@ package kernel
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -55,7 +52,7 @@ func (tx *Tx) addRefund(c *provider.Credit) error {
 	}
 	r := c.Refund
 	var known int
-	if err := tx.QueryRow("SELECT count(*) FROM refunds WHERE payment_hash = ? OR bolt11 = ?", r.PaymentHash[:], r.BOLT11).Scan(&known); err != nil {
+	if err := tx.QueryRow("SELECT count(*) FROM refund_attempts WHERE payment_hash = ?", r.PaymentHash[:]).Scan(&known); err != nil {
 		return fmt.Errorf("look for refunds: %w", err)
 	}
 	if known > 0 {
@@ -69,72 +66,6 @@ func (tx *Tx) addRefund(c *provider.Credit) error {
 	return nil
 }
 
-// OpenRefunds lists refunds whose outcome is not known, oldest first.
-func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []provider.Refund, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
-		rows, err := tx.Query(`SELECT request_id, buyer, bolt11, payment_hash, msats, fee_limit_msats FROM refunds r
-			WHERE NOT EXISTS (SELECT 1 FROM refund_ends e WHERE e.request_id = r.request_id) ORDER BY rowid`)
-		if err != nil {
-			return fmt.Errorf("read refunds: %w", err)
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var r provider.Refund
-			if err := rows.Scan(&r.RequestID, &r.Buyer, &r.BOLT11, into(&r.PaymentHash), &r.Msats, &r.FeeLimitMsats); err != nil {
-				return fmt.Errorf("read refunds: %w", err)
-			}
-			list = append(list, r)
-		}
-		return rows.Err()
-	})
-	return list, err
-}
-
-// EndRefund records how a refund ended. A success must be proved.
-func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end provider.RefundEnd, out ...provider.OutEvent) error {
-	return s.update(ctx, func(tx *Tx) error {
-		r, err := tx.refund(requestID)
-		switch {
-		case err != nil:
-			return err
-		case r == nil:
-			return fmt.Errorf("refund of %s: %w", requestID, ErrNotFound)
-		case r.End != nil && r.End.State == end.State && r.End.Preimage == end.Preimage:
-			return nil
-		case r.End != nil, !end.State.Terminal(), end.State == payments.PaymentSucceeded && end.Preimage.Hash() != r.PaymentHash:
-			return fmt.Errorf("refund of %s cannot end as %s: %w", requestID, end.State, provider.ErrConflict)
-		}
-		_, err = tx.Exec("INSERT INTO refund_ends(request_id, state, fee_msats, preimage, reason, at_ms) VALUES (?, ?, ?, ?, ?, ?)",
-			requestID, string(end.State), end.FeeMsats, blob(end.Preimage), end.Reason, tx.now.UnixMilli())
-		if err != nil {
-			return fmt.Errorf("record end of refund: %w", err)
-		}
-		return tx.enqueueAll(out)
-	})
-}
-
-// refund returns the refund of a job's debt, nil if there is none.
-func (tx *Tx) refund(requestID string) (*provider.Refund, error) {
-	r := provider.Refund{RequestID: requestID}
-	var end provider.RefundEnd
-	var state, reason sql.NullString
-	var fee, at sql.NullInt64
-	err := tx.QueryRow(`SELECT r.buyer, r.bolt11, r.payment_hash, r.msats, r.fee_limit_msats, e.state, e.fee_msats, e.preimage, e.reason, e.at_ms
-		FROM refunds r LEFT JOIN refund_ends e ON e.request_id = r.request_id WHERE r.request_id = ?`, requestID).
-		Scan(&r.Buyer, &r.BOLT11, into(&r.PaymentHash), &r.Msats, &r.FeeLimitMsats, &state, &fee, into(&end.Preimage), &reason, &at)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read refund: %w", err)
-	}
-	if state.Valid {
-		end.State, end.FeeMsats, end.Reason, end.At = payments.PaymentState(state.String), fee.Int64, reason.String, fromNullMs(at)
-		r.End = &end
-	}
-	return &r, nil
-}
-
 // Debts lists what was ever owed to buyers, oldest first.
 func (s *ProviderStore) Debts(ctx context.Context) (list []provider.Debt, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
@@ -144,7 +75,13 @@ func (s *ProviderStore) Debts(ctx context.Context) (list []provider.Debt, err er
 		}
 		for i := range list {
 			d := &list[i]
-			if d.Refund, err = tx.refund(d.RequestID); err != nil {
+			if d.Attempts, err = tx.attempts(d.RequestID); err != nil {
+				return err
+			}
+			if n := len(d.Attempts); n > 0 {
+				d.Refund = &d.Attempts[n-1]
+			}
+			if d.WriteOff, err = tx.writeOff(d.RequestID); err != nil {
 				return err
 			}
 			if d.CreditMsats, err = tx.creditOf(d.Buyer); err != nil {

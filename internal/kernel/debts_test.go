@@ -27,7 +27,7 @@ func debtOf(j provider.Job, refundMsats int64) *provider.Credit {
 	c := &provider.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: j.PriceMsats}
 	if refundMsats > 0 {
 		c.Refund = &provider.Refund{
-			RequestID: j.RequestID, Buyer: j.Buyer, BOLT11: "lnplay" + j.RequestID, PaymentHash: refundSecret(j).Hash(),
+			RequestID: j.RequestID, Attempt: 1, Buyer: j.Buyer, BOLT11: "lnplay" + j.RequestID, PaymentHash: refundSecret(j).Hash(),
 			Msats: refundMsats, FeeLimitMsats: 5,
 		}
 	}
@@ -37,7 +37,7 @@ func debtOf(j provider.Job, refundMsats int64) *provider.Credit {
 func refundSecret(j provider.Job) payments.Preimage { return preimage("refund " + j.RequestID) }
 
 func refundedFor(j provider.Job) provider.RefundEnd {
-	return provider.RefundEnd{State: payments.PaymentSucceeded, FeeMsats: 3, Preimage: refundSecret(j)}
+	return provider.RefundEnd{Attempt: 1, State: payments.PaymentSucceeded, FeeMsats: 3, Preimage: refundSecret(j)}
 }
 
 func checkCredit(t testing.TB, s *ProviderStore, want int64) {
@@ -66,16 +66,16 @@ func TestRefundFromRecordToEnd(t *testing.T) {
 	checkCredit(t, s, 0) // it is on its way
 
 	end := refundedFor(j)
-	unproved, lost := end, provider.RefundEnd{State: payments.PaymentInFlight}
+	unproved, lost := end, provider.RefundEnd{Attempt: 1, State: payments.PaymentInFlight}
 	unproved.Preimage = preimage("another")
-	for _, bad := range []provider.RefundEnd{unproved, lost, {}} {
+	for _, bad := range []provider.RefundEnd{unproved, lost, {Attempt: 1}} {
 		if err := s.EndRefund(t.Context(), j.RequestID, bad); !errors.Is(err, provider.ErrConflict) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	must(t, s.EndRefund(t.Context(), j.RequestID, end, eventFor(j, "refund")))
 	must(t, s.EndRefund(t.Context(), j.RequestID, end, eventFor(j, "refund again")))
-	if err := s.EndRefund(t.Context(), j.RequestID, provider.RefundEnd{State: payments.PaymentFailed, Reason: "no"}); !errors.Is(err, provider.ErrConflict) {
+	if err := s.EndRefund(t.Context(), j.RequestID, provider.RefundEnd{Attempt: 1, State: payments.PaymentFailed, Reason: "no"}); !errors.Is(err, provider.ErrConflict) {
 		t.Errorf("a second end: %v", err)
 	}
 	if err := s.EndRefund(t.Context(), hexID("nobody"), end); !errors.Is(err, provider.ErrNotFound) {
@@ -103,7 +103,7 @@ func TestRefundsStayWithinWhatIsOwed(t *testing.T) {
 	s := k.ProviderStore("p")
 	first := owe(t, s, "first", 20_000)
 	checkCredit(t, s, 1_000)
-	must(t, s.EndRefund(t.Context(), first.RequestID, provider.RefundEnd{State: payments.PaymentFailed, Reason: "no route"}))
+	must(t, s.EndRefund(t.Context(), first.RequestID, provider.RefundEnd{Attempt: 1, State: payments.PaymentFailed, Reason: "no route"}))
 	checkCredit(t, s, 21_000)
 
 	second := testJob("second", "prepay")

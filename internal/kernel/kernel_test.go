@@ -287,6 +287,12 @@ func fill(t *testing.T, k *testKernel) {
 	}
 	owed := owe(t, s, "owed", 20_000)
 	must(t, s.EndRefund(t.Context(), owed.RequestID, refundedFor(owed)))
+	tried := owe(t, s, "tried", 20_000)
+	must(t, s.EndRefund(t.Context(), tried.RequestID, failedAt(1)))
+	_, err := s.RetryRefund(t.Context(), *debtOf(tried, 20_000).Refund)
+	must(t, err)
+	must(t, s.EndRefund(t.Context(), tried.RequestID, failedAt(2)))
+	must(t, s.WriteOff(t.Context(), tried.RequestID, 1_000, "by hand"))
 	user := testJob("user", "hold")
 	user.CreditMsats = 1_000
 	must(t, s.AddJob(t.Context(), user))

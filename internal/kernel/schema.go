@@ -48,6 +48,9 @@ var outboxDueSQL string
 //go:embed schema/customers.sql
 var customersSQL string
 
+//go:embed schema/retries.sql
+var retriesSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -69,6 +72,7 @@ func migrations() []string {
 		panelSQL + appendOnly("panels", "panel_seats", "panel_closings", "panel_reveals", "panel_decisions", "panel_rulings"),
 		outboxDueSQL,
 		customersSQL,
+		retriesSQL + appendOnly("refund_retries", "refund_retry_ends", "write_offs"),
 	}
 }
 

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// refundFeeMsats is what a refund may cost in routing fees unless configured.
+const refundFeeMsats = 5000
+
+// refundConfig says how failed prepaid jobs are paid back.
+type refundConfig struct {
+	CreditOnly  bool  `yaml:"credit_only"`
+	MaxFeeMsats int64 `yaml:"max_fee_msats"`
+}
+
+// refunds is nil where debts become credit.
+func (c *config) refunds(w wallet) *provider.Refunds {
+	r := c.Provider.Refunds
+	if r.CreditOnly || w == nil {
+		return nil
+	}
+	fee := r.MaxFeeMsats
+	if fee == 0 {
+		fee = refundFeeMsats
+	}
+	return &provider.Refunds{Wallet: w, MaxFeeMsats: fee}
+}

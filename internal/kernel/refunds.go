@@ -1,0 +1,196 @@
+package kernel
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// attemptsMax bounds how often one debt is tried to be paid.
+const attemptsMax = 100
+
+const attemptColumns = `request_id, attempt, buyer, bolt11, payment_hash, msats, fee_limit_msats,
+	state, fee_msats, preimage, reason, end_ms`
+
+// OpenRefunds lists refunds whose outcome is not known, oldest first.
+func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []provider.Refund, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		list, err = tx.readAttempts("WHERE state IS NULL ORDER BY at_ms, request_id")
+		return err
+	})
+	return list, err
+}
+
+// attempts are all attempts to pay the debt of a job, the first first.
+func (tx *Tx) attempts(requestID string) ([]provider.Refund, error) {
+	return tx.readAttempts("WHERE request_id = ? ORDER BY attempt", requestID)
+}
+
+func (tx *Tx) readAttempts(where string, args ...any) (list []provider.Refund, err error) {
+	rows, err := tx.Query("SELECT "+attemptColumns+" FROM refund_attempts "+where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read refunds: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r provider.Refund
+		end := provider.RefundEnd{}
+		var state, reason sql.NullString
+		var fee, at sql.NullInt64
+		err := rows.Scan(&r.RequestID, &r.Attempt, &r.Buyer, &r.BOLT11, into(&r.PaymentHash), &r.Msats, &r.FeeLimitMsats,
+			&state, &fee, into(&end.Preimage), &reason, &at)
+		if err != nil {
+			return nil, fmt.Errorf("read refunds: %w", err)
+		}
+		if state.Valid {
+			end.Attempt, end.State, end.FeeMsats = r.Attempt, payments.PaymentState(state.String), fee.Int64
+			end.Reason, end.At = reason.String, fromNullMs(at)
+			r.End = &end
+		}
+		list = append(list, r)
+	}
+	return list, rows.Err()
+}
+
+// EndRefund records how an attempt ended. A success must be proved.
+func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end provider.RefundEnd, out ...provider.OutEvent) error {
+	return s.update(ctx, func(tx *Tx) error {
+		list, err := tx.attempts(requestID)
+		switch {
+		case err != nil:
+			return err
+		case end.Attempt < 1 || end.Attempt > len(list):
+			return fmt.Errorf("refund of %s, attempt %d: %w", requestID, end.Attempt, ErrNotFound)
+		}
+		r := list[end.Attempt-1]
+		switch {
+		case r.End != nil && r.End.State == end.State && r.End.Preimage == end.Preimage:
+			return nil
+		case r.End != nil, !end.State.Terminal(), end.State == payments.PaymentSucceeded && end.Preimage.Hash() != r.PaymentHash:
+			return fmt.Errorf("refund of %s cannot end as %s: %w", requestID, end.State, provider.ErrConflict)
+		}
+		if err := tx.insertEnd(requestID, end); err != nil {
+			return fmt.Errorf("record end of refund: %w", err)
+		}
+		return tx.enqueueAll(out)
+	})
+}
+
+func (tx *Tx) insertEnd(requestID string, end provider.RefundEnd) error {
+	ended := []any{string(end.State), end.FeeMsats, blob(end.Preimage), end.Reason, tx.now.UnixMilli()}
+	if end.Attempt == 1 {
+		_, err := tx.Exec("INSERT INTO refund_ends(request_id, state, fee_msats, preimage, reason, at_ms) VALUES (?, ?, ?, ?, ?, ?)",
+			append([]any{requestID}, ended...)...)
+		return err
+	}
+	_, err := tx.Exec("INSERT INTO refund_retry_ends(request_id, attempt, state, fee_msats, preimage, reason, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		append([]any{requestID, end.Attempt}, ended...)...)
+	return err
+}
+
+// RetryRefund records a further attempt to pay a debt, the first where there was
+// none.
+func (s *ProviderStore) RetryRefund(ctx context.Context, r provider.Refund) (attempt int, err error) {
+	err = s.update(ctx, func(tx *Tx) error {
+		before, err := tx.unsettled(r.RequestID)
+		if err != nil {
+			return err
+		}
+		if free, err := tx.creditOf(r.Buyer); err != nil || r.Msats > free {
+			return errors.Join(err, fmt.Errorf("%d msats are left of what is owed to the buyer: %w", free, provider.ErrCreditSpent))
+		}
+		var taken int
+		err = tx.QueryRow("SELECT count(*) FROM refund_attempts WHERE payment_hash = ? AND request_id <> ?", r.PaymentHash[:], r.RequestID).Scan(&taken)
+		if err != nil || taken > 0 {
+			return errors.Join(err, fmt.Errorf("refund of %s: %w", r.RequestID, provider.ErrRefundTaken))
+		}
+		attempt = len(before) + 1
+		if attempt == 1 {
+			return tx.addRefund(&provider.Credit{RequestID: r.RequestID, Buyer: r.Buyer, Refund: &r})
+		}
+		_, err = tx.Exec("INSERT INTO refund_retries(request_id, attempt, buyer, bolt11, payment_hash, msats, fee_limit_msats, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			r.RequestID, attempt, r.Buyer, r.BOLT11, r.PaymentHash[:], r.Msats, r.FeeLimitMsats, tx.now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("record refund: %w", err)
+		}
+		return nil
+	})
+	return attempt, err
+}
+
+// unsettled returns the attempts to pay a debt that still stands: all of them
+// failed, and it was not written off.
+func (tx *Tx) unsettled(requestID string) ([]provider.Refund, error) {
+	var known int
+	if err := tx.QueryRow("SELECT count(*) FROM credits WHERE request_id = ?", requestID).Scan(&known); err != nil {
+		return nil, fmt.Errorf("read debt: %w", err)
+	}
+	if known == 0 {
+		return nil, fmt.Errorf("debt of %s: %w", requestID, ErrNotFound)
+	}
+	w, err := tx.writeOff(requestID)
+	switch {
+	case err != nil:
+		return nil, err
+	case w != nil:
+		return nil, provider.ErrDebtSettled
+	}
+	list, err := tx.attempts(requestID)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range list {
+		switch {
+		case r.End == nil:
+			return nil, provider.ErrRefundOpen
+		case r.End.State == payments.PaymentSucceeded:
+			return nil, provider.ErrDebtSettled
+		}
+	}
+	if len(list) >= attemptsMax {
+		return nil, fmt.Errorf("%d attempts failed: %w", attemptsMax, provider.ErrConflict)
+	}
+	return list, nil
+}
+
+// WriteOff records that the operator settled msats of a debt by other means:
+// they are no credit any more.
+func (s *ProviderStore) WriteOff(ctx context.Context, requestID string, msats int64, note string, out ...provider.OutEvent) error {
+	return s.update(ctx, func(tx *Tx) error {
+		if _, err := tx.unsettled(requestID); err != nil {
+			return err
+		}
+		var buyer string
+		if err := tx.QueryRow("SELECT buyer FROM credits WHERE request_id = ?", requestID).Scan(&buyer); err != nil {
+			return fmt.Errorf("read debt: %w", err)
+		}
+		if free, err := tx.creditOf(buyer); err != nil || msats > free {
+			return errors.Join(err, fmt.Errorf("%d msats are left of what is owed to the buyer: %w", free, provider.ErrCreditSpent))
+		}
+		_, err := tx.Exec("INSERT INTO write_offs(request_id, buyer, msats, note, at_ms) VALUES (?, ?, ?, ?, ?)",
+			requestID, buyer, msats, note, tx.now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("write off: %w", err)
+		}
+		return tx.enqueueAll(out)
+	})
+}
+
+// writeOff returns how a debt was written off; nil if it was not.
+func (tx *Tx) writeOff(requestID string) (*provider.WriteOff, error) {
+	var w provider.WriteOff
+	var at int64
+	err := tx.QueryRow("SELECT msats, note, at_ms FROM write_offs WHERE request_id = ?", requestID).Scan(&w.Msats, &w.Note, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read write-off: %w", err)
+	}
+	w.At = fromMs(at)
+	return &w, nil
+}

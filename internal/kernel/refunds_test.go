@@ -1,0 +1,110 @@
+package kernel
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+func failedAt(attempt int) provider.RefundEnd {
+	return provider.RefundEnd{Attempt: attempt, State: payments.PaymentFailed, Reason: "no route"}
+}
+
+// TestRefundIsRetriedOneAtATime: a further attempt is recorded only once the one
+// before failed for good, takes the credit again, and ends by its own number.
+func TestRefundIsRetriedOneAtATime(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	j := owe(t, s, "x", 21_000)
+	again := *debtOf(j, 21_000).Refund
+	retry := func(r provider.Refund, want error) {
+		t.Helper()
+		if n, err := s.RetryRefund(t.Context(), r); !errors.Is(err, want) || want == nil && n != 2 {
+			t.Errorf("attempt %d: %v, want %v", n, err, want)
+		}
+	}
+	retry(again, provider.ErrRefundOpen)
+	must(t, s.EndRefund(t.Context(), j.RequestID, failedAt(1)))
+	checkCredit(t, s, 21_000)
+
+	more := again
+	more.Msats = 21_001
+	retry(more, provider.ErrCreditSpent)
+	retry(again, nil)
+	checkCredit(t, s, 0)
+	retry(again, provider.ErrRefundOpen)
+	if err := s.WriteOff(t.Context(), j.RequestID, 1, "by hand"); !errors.Is(err, provider.ErrRefundOpen) {
+		t.Errorf("written off while a payment is on its way: %v", err)
+	}
+
+	k.reopen(t)
+	s = k.ProviderStore("p")
+	opened, err := s.OpenRefunds(t.Context())
+	if err != nil || len(opened) != 1 || opened[0].Attempt != 2 || opened[0].BOLT11 != again.BOLT11 {
+		t.Fatalf("open %+v, %v", opened, err)
+	}
+	// The end of the first attempt, said again, does not end the second.
+	must(t, s.EndRefund(t.Context(), j.RequestID, failedAt(1)))
+	if err := s.EndRefund(t.Context(), j.RequestID, failedAt(3)); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("an attempt that was not made: %v", err)
+	}
+	end := refundedFor(j)
+	end.Attempt = 2
+	must(t, s.EndRefund(t.Context(), j.RequestID, end))
+	retry(again, provider.ErrDebtSettled)
+	checkCredit(t, s, 0)
+	debts, err := s.Debts(t.Context())
+	if err != nil || len(debts) != 1 || len(debts[0].Attempts) != 2 || debts[0].Refund.Attempt != 2 || debts[0].Attempts[0].End.Reason != "no route" {
+		t.Errorf("%+v, %v", debts, err)
+	}
+}
+
+// TestRetryWithoutAFirstAttempt: a debt that became credit at once may be paid
+// later, but not to an invoice that serves another debt.
+func TestRetryWithoutAFirstAttempt(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	other, j := owe(t, s, "other", 21_000), owe(t, s, "x", 0)
+	r := *debtOf(j, 21_000).Refund
+	taken := r
+	taken.PaymentHash, taken.BOLT11 = refundSecret(other).Hash(), "lnplay"+other.RequestID
+	if _, err := s.RetryRefund(t.Context(), taken); !errors.Is(err, provider.ErrRefundTaken) {
+		t.Errorf("the invoice of another debt: %v", err)
+	}
+	if n, err := s.RetryRefund(t.Context(), r); n != 1 || err != nil {
+		t.Errorf("attempt %d: %v", n, err)
+	}
+	checkCredit(t, s, 0)
+	if _, err := s.RetryRefund(t.Context(), provider.Refund{RequestID: hexID("nobody")}); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("no debt: %v", err)
+	}
+}
+
+// TestWriteOffLowersCredit: what was settled otherwise is no credit, once, and
+// never more than is left.
+func TestWriteOffLowersCredit(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	j := owe(t, s, "x", 0)
+	user := testJob("user", "hold")
+	user.CreditMsats = 5_000
+	must(t, s.AddJob(t.Context(), user))
+	if err := s.WriteOff(t.Context(), j.RequestID, 16_001, "cash"); !errors.Is(err, provider.ErrCreditSpent) {
+		t.Errorf("more than is left: %v", err)
+	}
+	must(t, s.WriteOff(t.Context(), j.RequestID, 16_000, "cash", eventFor(j, "settled")))
+	checkCredit(t, s, 0)
+	if err := s.WriteOff(t.Context(), j.RequestID, 1, "cash"); !errors.Is(err, provider.ErrDebtSettled) {
+		t.Errorf("again: %v", err)
+	}
+	if _, err := s.RetryRefund(t.Context(), *debtOf(j, 1_000).Refund); !errors.Is(err, provider.ErrDebtSettled) {
+		t.Errorf("refunded after it: %v", err)
+	}
+	k.reopen(t)
+	debts, err := k.ProviderStore("p").Debts(t.Context())
+	if err != nil || len(debts) != 1 || debts[0].WriteOff == nil || *debts[0].WriteOff != (provider.WriteOff{Msats: 16_000, Note: "cash", At: start}) {
+		t.Errorf("%+v, %v", debts, err)
+	}
+}
