@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -57,8 +58,13 @@ func (c *Client) refundTags(ctx context.Context, o Order, bidMsats int64) (nostr
 	return nostr.Tags{{"param", "refund", to}}, nil
 }
 
-// checkRefund wants an invoice that a provider could pay.
+// checkRefund wants an invoice that a provider could pay, or a Lightning address,
+// of which only that it is one can be told.
 func (c *Client) checkRefund(ctx context.Context, text string) error {
+	if strings.Contains(text, "@") {
+		_, _, err := payments.ParseAddress(text)
+		return err
+	}
 	inv, err := bolt11.Decode(text)
 	if err != nil {
 		return fmt.Errorf("not a BOLT11 invoice: %w", err)

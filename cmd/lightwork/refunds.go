@@ -1,8 +1,15 @@
 package main
 
 import (
+	"time"
+
+	"github.com/lightwork-market/lightwork/payments/lud16"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay"
 )
+
+// addressDial bounds connecting to the service of a Lightning address.
+const addressDial = 5 * time.Second
 
 // refundFeeMsats is what a refund may cost in routing fees unless configured.
 const refundFeeMsats = 5000
@@ -23,5 +30,8 @@ func (c *config) refunds(w wallet) *provider.Refunds {
 	if fee == 0 {
 		fee = refundFeeMsats
 	}
-	return &provider.Refunds{Wallet: w, MaxFeeMsats: fee}
+	return &provider.Refunds{
+		Wallet: w, MaxFeeMsats: fee,
+		Addresses: lud16.New(lud16.Config{Client: relay.NewPublicClient(addressDial)}),
+	}
 }

@@ -28,6 +28,7 @@ var rooms = map[string][]string{
 
 	// Wallets know money, nothing of jobs.
 	"payments/conformance": {"hashing", "payments", "payments/bolt11"},
+	"payments/lud16":       {"hashing", "payments", "payments/bolt11"},
 	"payments/lnd":         {"hashing", "payments", "payments/bolt11"},
 	"payments/nwc":         {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
 	"payments/playnet":     {"hashing", "payments", "payments/bolt11", "internal/sqlite"},
