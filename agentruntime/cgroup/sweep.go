@@ -68,11 +68,12 @@ func orphaned(name string) bool {
 	return err == nil && start != parts[2] // what could not be read may be alive
 }
 
-// killGroup kills until nothing is left: what is in a group may fork meanwhile.
+// killGroup kills until nothing is left: in the older form what is in a group
+// may fork meanwhile.
 func killGroup(dir string) error {
-	if err := os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0); err == nil {
-		return nil
-	}
+	// The unified form kills all at once, also what forks meanwhile, and does
+	// not wait until they are gone.
+	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
 	for range killRounds {
 		text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		if errors.Is(err, os.ErrNotExist) || err == nil && len(text) == 0 {
