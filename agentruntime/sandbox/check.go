@@ -74,7 +74,7 @@ func checkTrial(ctx context.Context, opts Options) Feature {
 	f := Feature{Name: "namespaces and read-only system"}
 	j := &job{
 		plan: plan{
-			Split: os.Geteuid() == 0, MountPath: "/workspace", Env: environment(nil),
+			Split: os.Geteuid() == 0, MountPath: "/workspace", Env: environment(nil, nil),
 			DiskBytes: 1 << 20, Inodes: 64, Commands: []planCommand{{Cmd: "true", Dir: "/workspace"}},
 		},
 		limits: cgroup.Limits{MemoryBytes: 64 << 20, Pids: 64, CPUs: 1}, timeout: checkTimeout,

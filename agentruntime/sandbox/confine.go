@@ -38,8 +38,9 @@ const (
 // job is what confine runs, and outcome what came of it.
 type job struct {
 	plan    plan
-	source  []byte // tar.gz
-	origin  origin // the server that plan.Proxy leads to
+	source  []byte  // tar.gz
+	origin  origin  // the server that plan.Proxy leads to
+	network Network // or what a job with network policy "full" may reach
 	limits  cgroup.Limits
 	timeout time.Duration
 	keep    bool // artifacts in memory
@@ -133,7 +134,7 @@ func startInit(argv []string, j *job) (_ *process, err error) {
 	files := []*os.File{planR, reportW} // planFD, reportFD
 	if j.plan.Proxy {
 		var theirs *os.File
-		if p.proxy, theirs, err = newProxy(j.origin); err != nil {
+		if p.proxy, theirs, err = newProxy(j.origin, j.network); err != nil {
 			p.close()
 			return nil, err
 		}

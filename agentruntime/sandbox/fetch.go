@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func fetch(ctx context.Context, s *source, opts Options) ([]byte, error) {
 		return nil, &RequestError{"repo.source", "repositories are not offered: this host has no git"}
 	}
 	opts.ArtifactDir, opts.Stream = "", nil
-	files, err := fetchFiles(s)
+	files, err := fetchFiles(s, opts.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("fetch repository: %w", err)
 	}
@@ -123,15 +124,15 @@ func fetched(ctx context.Context, out *outcome) ([]byte, error) {
 }
 
 // fetchFiles are what git needs beside itself: the bundle, or the certificates
-// that this host trusts.
-func fetchFiles(s *source) ([]byte, error) {
+// that this host and the operator trust.
+func fetchFiles(s *source, caFile string) ([]byte, error) {
 	name, content := "bundle", s.bundle
 	if s.url != "" {
 		name = "certificates"
 	}
 	if strings.HasPrefix(s.url, "https:") {
 		var err error
-		if content, err = rootCertificates(); err != nil {
+		if content, err = trusted(caFile); err != nil {
 			return nil, err
 		}
 	}
@@ -152,17 +153,38 @@ func fetchFiles(s *source) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
+// trusted is what the host trusts and the operator's own file, if there is one;
+// either will do.
+func trusted(caFile string) ([]byte, error) {
+	list, err := rootCertificates()
+	if caFile == "" {
+		return list, err
+	}
+	own, err := readCertificates(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("read certificates: %w", err)
+	}
+	return slices.Concat(list, []byte("\n"), own), nil
+}
+
+// readCertificates reads a file of them, bounded.
+func readCertificates(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxRootCerts))
+}
+
 // rootCertificates reads the first of the places where systems keep them.
 func rootCertificates() ([]byte, error) {
 	for _, path := range []string{
 		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
 	} {
-		f, err := os.Open(path)
-		if err != nil {
-			continue
+		if list, err := readCertificates(path); err == nil {
+			return list, nil
 		}
-		defer f.Close()
-		return io.ReadAll(io.LimitReader(f, maxRootCerts))
 	}
 	return nil, errors.New("this host has no root certificates")
 }

@@ -38,7 +38,7 @@ func reservedDirs() []string { return append(append(systemDirs(), "etc"), provid
 // buildRoot assembles the file system, from an image or without one from the
 // host's toolchain, makes it the root and lets go of the host's.
 func buildRoot(p *plan, image *os.File) error {
-	system := bindSystem
+	system := func() error { return bindSystem(p.Certificates) }
 	if image != nil {
 		system = func() error { return bindImage(p, image) }
 	}
@@ -69,14 +69,31 @@ func buildRoot(p *plan, image *os.File) error {
 	return nil
 }
 
-func bindSystem() error {
+func bindSystem(certificates bool) error {
 	for _, name := range systemDirs() {
 		err := show("/"+name, filepath.Join(newRoot, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return writeEtc(true)
+	if err := writeEtc(true); err != nil || !certificates {
+		return err
+	}
+	return writeCertificates()
+}
+
+// writeCertificates puts the authorities that the host trusts where programs
+// look for them; an image brings its own.
+func writeCertificates() error {
+	list, err := rootCertificates()
+	if err != nil { // then the job has the web without encryption, as its host does
+		return nil
+	}
+	dir := filepath.Join(newRoot, filepath.Dir(certificateFile))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(newRoot, certificateFile), list, 0o644)
 }
 
 // show puts a directory, a file or the same symlink at inside, read-only.

@@ -17,6 +17,8 @@ type plan struct {
 	Loopback bool `json:"loopback"`
 	// Proxy makes a listener on the loopback device and sends it to the agent.
 	Proxy bool `json:"proxy,omitempty"`
+	// Certificates shows the authorities that the host trusts, in /etc.
+	Certificates bool `json:"certificates,omitempty"`
 	// Source says that a tar.gz for the workspace follows the plan.
 	Source bool `json:"source"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -17,16 +18,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sandbox that fetches a repository has no network but a socket, made by its
-// process 1 on its own loopback device and handed to the agent. Behind it the
-// agent answers as a SOCKS proxy (RFC 1928) that knows one server. Encryption
-// is between git and that server.
+// A sandbox that reaches beyond itself has no network but a socket, made by its
+// process 1 on its own loopback device and handed to the agent. Where it fetches
+// a repository the agent behind it answers as a SOCKS proxy (RFC 1928) that
+// knows one server, for a job with the network policy "full" as the proxy of
+// web.go. Encryption is between the program in the sandbox and its server.
 const (
 	proxyPort    = 1080
 	proxyAddress = "127.0.0.1:1080"
 	proxyFD      = 5
 
-	maxProxyConns = 8
+	maxProxyConns = 32
 	maxFetchBytes = 512 << 20
 	dialTimeout   = 20 * time.Second
 	helloTimeout  = 10 * time.Second
@@ -57,15 +59,17 @@ func offerProxy() error {
 
 // proxy is the agent's side. stop ends it and every goroutine it started.
 type proxy struct {
-	origin  origin
+	origin  origin        // the one server, for a repository
+	network Network       // what a job may reach; with an origin, nothing
 	control *net.UnixConn // the other end of proxyFD
 	cancel  context.CancelFunc
 	room    atomic.Int64 // bytes that may still pass, both ways
 	done    sync.WaitGroup
 }
 
-// newProxy also returns the end that process 1 gets.
-func newProxy(o origin) (*proxy, *os.File, error) {
+// newProxy leads to the origin of a repository or, where there is none, to what
+// n allows. It also returns the end that process 1 gets.
+func newProxy(o origin, n Network) (*proxy, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("start proxy: %w", err)
@@ -77,7 +81,12 @@ func newProxy(o origin) (*proxy, *os.File, error) {
 		theirs.Close()
 		return nil, nil, fmt.Errorf("start proxy: %w", err)
 	}
-	return &proxy{origin: o, control: conn.(*net.UnixConn), cancel: func() {}}, theirs, nil
+	p := &proxy{origin: o, network: n, control: conn.(*net.UnixConn), cancel: func() {}}
+	p.room.Store(maxFetchBytes)
+	if o.host == "" {
+		p.room.Store(n.Bytes)
+	}
+	return p, theirs, nil
 }
 
 // start and stop do nothing for a sandbox without a proxy.
@@ -86,7 +95,6 @@ func (p *proxy) start(ctx context.Context) {
 		return
 	}
 	ctx, p.cancel = context.WithCancel(ctx)
-	p.room.Store(maxFetchBytes)
 	p.done.Go(func() { p.serve(ctx) })
 }
 
@@ -102,6 +110,10 @@ func (p *proxy) stop() {
 // serve waits for the listener and answers it until the end. A sandbox that
 // sends none gets no network; what git then says explains it well enough.
 func (p *proxy) serve(ctx context.Context) {
+	answer := p.connect
+	if p.origin.host == "" {
+		answer = p.web
+	}
 	l, err := receiveListener(p.control)
 	if err != nil {
 		return
@@ -119,7 +131,7 @@ func (p *proxy) serve(ctx context.Context) {
 			defer func() { <-slots }()
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { conn.Close() })()
-			p.connect(ctx, conn)
+			answer(ctx, conn)
 		})
 	}
 }
@@ -165,14 +177,20 @@ func (p *proxy) connect(ctx context.Context, git net.Conn) {
 		}
 		return
 	}
+	p.join(ctx, git, git, server)
+}
+
+// join passes bytes both ways until one side ends: what from gives goes to the
+// server, what the server gives goes to the client.
+func (p *proxy) join(ctx context.Context, client io.WriteCloser, from io.Reader, server net.Conn) {
 	defer server.Close()
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	p.done.Go(func() {
-		_, _ = io.Copy(server, &metered{git, &p.room})
+		_, _ = io.Copy(server, &metered{from, &p.room})
 		server.Close()
 	})
-	_, _ = io.Copy(git, &metered{server, &p.room})
-	git.Close()
+	_, _ = io.Copy(client, &metered{server, &p.room})
+	client.Close()
 }
 
 // readHello reads what a SOCKS client begins with: no authentication, and the
@@ -224,14 +242,23 @@ func (p *proxy) dial(ctx context.Context, host, port string) (net.Conn, error) {
 	if host != p.origin.host || port != p.origin.port {
 		return nil, errNotOffered
 	}
-	d := net.Dialer{Timeout: dialTimeout}
-	if !p.origin.plain {
-		own, err := net.InterfaceAddrs()
-		if err != nil {
-			return nil, fmt.Errorf("own addresses: %w", err)
-		}
-		d.Control = func(_, address string, _ syscall.RawConn) error { return checkPublic(address, own) }
+	if p.origin.plain {
+		d := net.Dialer{Timeout: dialTimeout}
+		return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	}
+	return dialPublic(ctx, host, port, nil)
+}
+
+// dialPublic connects to public addresses and to the networks that the operator
+// opened. Which those of this machine are may change, so it looks each time.
+func dialPublic(ctx context.Context, host, port string, opened []netip.Prefix) (net.Conn, error) {
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("own addresses: %w", err)
+	}
+	d := net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		return checkPublic(address, own, opened)
+	}}
 	return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 }
 

@@ -49,28 +49,6 @@ func TestParseRemote(t *testing.T) {
 	}
 }
 
-func TestCheckPublic(t *testing.T) {
-	own := []net.Addr{
-		&net.IPNet{IP: net.IPv4(8, 8, 8, 8), Mask: net.CIDRMask(24, 32)},
-		&net.IPNet{IP: net.ParseIP("2606:4700::2222"), Mask: net.CIDRMask(64, 128)},
-	}
-	for _, address := range []string{"1.1.1.1:443", "[2606:4700::1111]:443", "9.9.9.9:1", "8.8.8.9:443"} {
-		if err := checkPublic(address, own); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, address := range []string{
-		"127.0.0.1:443", "10.1.2.3:443", "172.16.0.1:443", "192.168.1.1:443", "169.254.169.254:443", "100.64.0.1:443", "0.0.0.0:443",
-		"224.0.0.1:443", "255.255.255.255:443", "198.18.0.1:443", "[::1]:443", "[::]:443", "[fe80::1%eth0]:443", "[fd00::1]:443",
-		"[::ffff:127.0.0.1]:443", "[::ffff:10.0.0.1]:443", "[64:ff9b::7f00:1]:443", "[2002:7f00:1::]:443", "[::7f00:1]:443", "x", "",
-		"[3fff:1::1]:443", "[5f00::1]:443", "8.8.8.8:443", "[::ffff:8.8.8.8]:443", "[2606:4700::2222]:443",
-	} {
-		if checkPublic(address, own) == nil {
-			t.Errorf("%s is public", address)
-		}
-	}
-}
-
 // hello is what a client sends for a name.
 func hello(name string, port uint16) []byte {
 	b := append([]byte{5, 1, 0, 5, 1, 0, 3, byte(len(name))}, name...)
@@ -123,7 +101,12 @@ func FuzzReadHello(f *testing.F) {
 // testProxy starts a proxy whose listener is on the host's loopback device.
 func testProxy(t *testing.T, o origin) (p *proxy, address string) {
 	t.Helper()
-	p, theirs, err := newProxy(o)
+	return testProxyOf(t, o, Network{})
+}
+
+func testProxyOf(t *testing.T, o origin, n Network) (p *proxy, address string) {
+	t.Helper()
+	p, theirs, err := newProxy(o, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,14 +210,14 @@ func TestProxyLeadsNowherePrivate(t *testing.T) {
 }
 
 func TestProxyWithoutAListenerStops(t *testing.T) {
-	p, theirs, err := newProxy(origin{})
+	p, theirs, err := newProxy(origin{}, Network{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.start(context.Background())
 	theirs.Close()
 	p.stop()
-	p, theirs, err = newProxy(origin{})
+	p, theirs, err = newProxy(origin{}, Network{})
 	if err != nil {
 		t.Fatal(err)
 	}

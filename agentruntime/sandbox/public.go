@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 )
 
 // special are the networks that are not public though they look so: shared,
@@ -16,27 +17,31 @@ func special() []string {
 	}
 }
 
-// checkPublic judges an address with a port: a buyer's repository must not lead
-// into the provider's own network, nor to the machine itself, whose addresses
-// own are, by a public address of it.
-func checkPublic(address string, own []net.Addr) error {
+// checkPublic judges an address with a port: what a buyer names must not lead
+// into the provider's own network, unless the operator opened that part of it,
+// and never to the machine itself, whose addresses own are, by a public address
+// of it either.
+func checkPublic(address string, own []net.Addr, opened []netip.Prefix) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
 	ip := ap.Addr().Unmap().WithZone("")
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+	// Loopback, link-local (where clouds keep their metadata), multicast.
+	if !ip.IsGlobalUnicast() {
 		return fmt.Errorf("%s is not a public address", ip)
-	}
-	for _, network := range special() {
-		if netip.MustParsePrefix(network).Contains(ip) {
-			return fmt.Errorf("%s is not a public address", ip)
-		}
 	}
 	for _, a := range own {
 		if mine, err := netip.ParsePrefix(a.String()); err == nil && mine.Addr().Unmap().WithZone("") == ip {
 			return fmt.Errorf("%s is this machine", ip)
 		}
+	}
+	contains := func(network netip.Prefix) bool { return network.Contains(ip) }
+	if slices.ContainsFunc(opened, contains) {
+		return nil
+	}
+	if ip.IsPrivate() || slices.ContainsFunc(special(), func(text string) bool { return contains(netip.MustParsePrefix(text)) }) {
+		return fmt.Errorf("%s is not a public address", ip)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"runtime"
@@ -56,7 +57,7 @@ func Run(ctx context.Context, req *schemas.SandboxRunRequest, opts Options) (*Re
 	if err != nil {
 		return nil, err
 	}
-	j, err := compile(req)
+	j, err := compile(req, opts.Network)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,15 @@ func requestError(err error) error {
 
 // compile turns a request into a job, and refuses what cannot be honoured
 // instead of running something else.
-func compile(req *schemas.SandboxRunRequest) (*job, error) {
+func compile(req *schemas.SandboxRunRequest, network Network) (*job, error) {
+	full := req.Sandbox.NetworkPolicy == "full"
+	if full && network.Bytes == 0 {
+		return nil, &RequestError{"sandbox.network_policy", `"full" is not offered (setting sandbox.full_network_mb)`}
+	}
+	var web map[string]string
+	if full {
+		web = webEnvironment(req.Sandbox.Provider == schemas.HostProvider)
+	}
 	res := req.Sandbox.Resources
 	disk := res.DiskMB
 	if disk == 0 {
@@ -100,15 +109,16 @@ func compile(req *schemas.SandboxRunRequest) (*job, error) {
 	}
 	j := &job{
 		plan: plan{
-			Split: os.Geteuid() == 0, MountPath: req.Repo.MountPath, Env: environment(req.Env),
+			Split: os.Geteuid() == 0, MountPath: req.Repo.MountPath, Env: environment(req.Env, web),
 			DiskBytes: disk << 20, Inodes: max(minInodes, disk*inodesPerMB),
-			Loopback: req.Sandbox.NetworkPolicy == "localhost",
+			Loopback: req.Sandbox.NetworkPolicy != "none", Proxy: full, Certificates: full,
 		},
 		limits:  cgroup.Limits{MemoryBytes: (res.MemoryMB+disk)<<20 + supervisorMemory, CPUs: res.CPUs},
+		network: network,
 		timeout: time.Duration(res.TimeoutSecs) * time.Second,
 	}
 	switch policy := req.Sandbox.NetworkPolicy; policy {
-	case "none", "localhost":
+	case "none", "localhost", "full":
 	default:
 		return nil, &RequestError{"sandbox.network_policy", fmt.Sprintf("%q is not offered", policy)}
 	}
@@ -140,9 +150,10 @@ func workdir(mountPath, dir string) (string, error) {
 }
 
 // environment is all the commands get: nothing of the agent's. The request may
-// set anything but where artifacts go.
-func environment(env map[string]string) []string {
+// set anything but where artifacts go. web is what a job with a proxy needs.
+func environment(env, web map[string]string) []string {
 	all := map[string]string{"PATH": searchPath, "HOME": "/tmp", "LANG": "C.UTF-8"}
+	maps.Copy(all, web)
 	for name, value := range env {
 		all[name] = value
 	}

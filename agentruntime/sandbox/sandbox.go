@@ -93,6 +93,12 @@ type Options struct {
 	// origin like "http://127.0.0.1:8080", which is not looked at any further.
 	// Empty: a job brings its files in the request.
 	FetchFrom []string
+	// CAFile holds certificates (PEM) of authorities that a server of FetchFrom
+	// may have its own from, beside those that this host trusts. Empty: none.
+	CAFile string
+	// Network is what jobs with the network policy "full" get. Zero: they are
+	// refused.
+	Network Network
 	// CgroupRoot is where cgroup file systems are mounted. Empty:
 	// /sys/fs/cgroup.
 	CgroupRoot string

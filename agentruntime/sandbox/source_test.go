@@ -85,19 +85,25 @@ func (r repository) bundle(t *testing.T, args ...string) string {
 	return bundlePrefix + base64.StdEncoding.EncodeToString(content)
 }
 
-// serve offers the repository by http and counts requests.
-func (r repository) serve(t *testing.T) (url string, requests *atomic.Int32) {
+// handler offers the repository by http.
+func (r repository) handler(t *testing.T) http.Handler {
 	t.Helper()
 	backend, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests = new(atomic.Int32)
-	handler := &cgi.Handler{
+	return &cgi.Handler{
 		Path:   filepath.Join(strings.TrimSpace(string(backend)), "git-http-backend"),
 		Stderr: io.Discard,
 		Env:    []string{"GIT_PROJECT_ROOT=" + filepath.Dir(r.dir), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
 	}
+}
+
+// serve offers the repository by http and counts requests.
+func (r repository) serve(t *testing.T) (url string, requests *atomic.Int32) {
+	t.Helper()
+	requests = new(atomic.Int32)
+	handler := r.handler(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		requests.Add(1)
 		handler.ServeHTTP(w, req)
