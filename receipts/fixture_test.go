@@ -62,6 +62,7 @@ type recipe struct {
 	mode     receipts.Mode
 	first    bool // the provider's first receipt
 	seal     bool // sealed delivery
+	fee      bool // for an engagement fee, not for a result
 
 	request      func(*receipts.Event)
 	quote        func(*receipts.Quote)
@@ -95,6 +96,9 @@ func (r recipe) orDefault() recipe {
 	}
 	if r.mode == "" {
 		r.mode = receipts.ModeHold
+	}
+	if r.fee {
+		r.mode = receipts.ModePrepay
 	}
 	if r.document == "" {
 		r.document = requestDoc
@@ -222,6 +226,9 @@ func (r recipe) makeQuote(m *made, job *schemas.Request) {
 		ExpiresAt: receipts.Timestamp(time.Unix(expires, 0)), Mode: r.mode, Delivery: r.delivery(),
 		Cancellation: "refund_until_processing", PolicyBundleID: hashing.Bytes([]byte(policyDoc)),
 		Nonce: "00112233445566778899aabbccddeeff", PaymentHash: &hash, PayeeNode: &node,
+	}
+	if r.fee {
+		m.quote.Purpose = receipts.PurposeEngagement
 	}
 	apply(r.quote, &m.quote)
 	m.bundle.Quote = rewritten(r.quoteDoc, must(m.quote.Canonical()))
@@ -389,6 +396,10 @@ func (r recipe) makeReceipt(m *made) {
 		BOLT11: m.bolt11, PaymentHash: hash.String(), PayeeNode: compressed(r.node),
 		ReplayHash: t.ReplayHash, RedactedTrajectoryHash: t.RedactedTrajectoryHash, Sequence: 1,
 	}
+	if r.fee {
+		r.unwork(m, &rec)
+		t = receipts.ResultTerms{}
+	}
 	if m.accept != nil {
 		rec.AcceptanceEventID, rec.ApprovalRuleID = &m.accept.ID, m.rule
 	}
@@ -398,7 +409,7 @@ func (r recipe) makeReceipt(m *made) {
 		rec.Sequence, rec.PreviousReceiptHash = 2, &before
 	}
 	m.evidence = receipts.Evidence{
-		Quote: m.quote, Invoice: m.bolt11, Preimage: preimage(), Result: t, ResultEventID: m.result.ID,
+		Quote: m.quote, Invoice: m.bolt11, Preimage: preimage(), Result: t, ResultEventID: rec.ResultEventID,
 		Acceptance: m.accept, SettledAt: time.Unix(settled, 0), Sequence: rec.Sequence, Previous: rec.PreviousReceiptHash,
 	}
 	apply(r.receipt, &rec)
@@ -411,9 +422,20 @@ func (r recipe) makeReceipt(m *made) {
 	m.bundle.ReceiptEvent = ev.JSON()
 }
 
+// unwork takes from a receipt and its bundle all that is of work.
+func (r recipe) unwork(m *made, rec *receipts.Receipt) {
+	none := hashing.Digest{}
+	rec.Purpose, rec.SessionID, rec.ResultEventID, rec.AgreementHash = receipts.PurposeEngagement, "", "", nil
+	rec.TrajectoryHash, rec.RedactedTrajectoryHash, rec.ReplayHash, rec.PlanHash, rec.OutputHash = none, none, none, none, none
+	b := m.bundle
+	b.ResultEvent, b.Result, b.Seal, b.Replay, b.PRSummary, b.Artifacts = nil, nil, nil, nil, nil, map[string][]byte{}
+}
+
 // previousReceipt is some other receipt of the same provider.
 func previousReceipt(like receipts.Receipt) []byte {
-	like.SessionID = "session-0"
+	if like.SessionID != "" {
+		like.SessionID = "session-0"
+	}
 	like.QuoteHash = hashing.Bytes([]byte("another quote"))
 	like.ReceiptID = receipts.NewReceiptID(like.QuoteHash, must(payments.ParseHash(like.PaymentHash)))
 	return must(like.Canonical())

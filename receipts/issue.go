@@ -14,8 +14,9 @@ type Evidence struct {
 	Quote    Quote
 	Invoice  string // BOLT 11
 	Preimage payments.Preimage
-	Result   ResultTerms
-	// ResultEventID is the id of the signed result.
+	// Result and ResultEventID, the id of the signed result, are zero for an
+	// engagement fee.
+	Result        ResultTerms
 	ResultEventID string
 	// Acceptance is the buyer's event, nil if it sent none.
 	Acceptance *Event
@@ -54,12 +55,8 @@ func newReceipt(e Evidence) (Receipt, error) {
 	if e.Preimage.IsZero() || e.Preimage.Hash() != inv.PaymentHash {
 		return Receipt{}, fmt.Errorf("%w: the preimage is not the invoice's", ErrMismatch)
 	}
-	if err := firstMismatch(
-		match("quote_hash", e.Result.QuoteHash.String(), quoteHash.String()),
-		match("job_hash", e.Result.JobHash.String(), e.Quote.JobHash.String()),
-		match("schema_id", e.Result.SchemaID, e.Quote.SchemaID),
-		match("policy_bundle_id", e.Result.PolicyBundleID.String(), e.Quote.PolicyBundleID.String()),
-	); err != nil {
+	bound, err := e.binds(quoteHash)
+	if err != nil {
 		return Receipt{}, err
 	}
 	r := Receipt{
@@ -71,7 +68,10 @@ func newReceipt(e Evidence) (Receipt, error) {
 		BOLT11: e.Invoice, PaymentHash: inv.PaymentHash.String(), PayeeNode: inv.Payee,
 		Sequence: e.Sequence, PreviousReceiptHash: e.Previous,
 	}
-	r.bindResult(e.Result)
+	if e.Quote.Purpose == PurposeEngagement {
+		r.Purpose = PurposeEngagement
+	}
+	r.bindResult(bound)
 	if r.ProviderID, err = Npub(e.Quote.Provider); err != nil {
 		return Receipt{}, err
 	}
@@ -116,15 +116,12 @@ func ReceiptEvent(r Receipt, createdAt int64) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	return Event{
-		Kind: KindReceipt, CreatedAt: createdAt, Content: string(doc),
-		Tags: [][]string{
-			{"e", r.RequestEventID},
-			{"e", r.ResultEventID},
-			{"p", buyer},
-			{"alt", "Lightwork receipt " + r.ReceiptID},
-		},
-	}, nil
+	tags := [][]string{{"e", r.RequestEventID}}
+	for _, id := range r.resultsOf() {
+		tags = append(tags, []string{"e", id})
+	}
+	tags = append(tags, []string{"p", buyer}, []string{"alt", "Lightwork receipt " + r.ReceiptID})
+	return Event{Kind: KindReceipt, CreatedAt: createdAt, Content: string(doc), Tags: tags}, nil
 }
 
 // ParseReceiptEvent verifies a receipt event and returns the receipt in it: the
@@ -154,7 +151,7 @@ func (r Receipt) taggedIn(ev Event) error {
 	if err != nil {
 		return err
 	}
-	for _, want := range []string{r.RequestEventID, r.ResultEventID} {
+	for _, want := range append(r.resultsOf(), r.RequestEventID) {
 		if !ev.has("e", want) {
 			return &MismatchError{"tag e", "another event", want}
 		}

@@ -36,7 +36,8 @@ const (
 // Purpose is what a payment is for.
 type Purpose string
 
-// The purposes. An engagement fee pays for the attempt, not for a result.
+// The purposes. An engagement fee pays for the attempt, not for a result; see
+// engagement.go.
 const (
 	PurposeResult     Purpose = "result"
 	PurposeEngagement Purpose = "engagement"
@@ -107,6 +108,7 @@ func (q Quote) validate() error {
 	c.that(isToken(q.Cancellation), "cancellation is not a word")
 	c.that(q.Purpose == PurposeResult || q.Purpose == PurposeEngagement, "purpose is unknown")
 	c.delivery(q.Delivery, q.Mode)
+	c.engagement(q.Purpose, q.Mode, q.Delivery)
 	c.optionalHash("payment_hash", q.PaymentHash)
 	if q.PayeeNode != nil {
 		c.err(checkNode("payee_node", *q.PayeeNode))

@@ -48,6 +48,9 @@ type Receipt struct {
 	ProviderID     string         `json:"provider_id"`      // npub
 	ApprovalRuleID *string        `json:"approval_rule_id"` // as the acceptance says
 	Timestamp      string         `json:"timestamp"`        // of the settlement: see Timestamp
+	// Purpose is left out of the receipt of a result. That of an engagement fee
+	// names it, and its fields about work are null in JSON, zero here.
+	Purpose Purpose `json:"purpose,omitzero"`
 
 	SchemaID               string          `json:"schema_id"`
 	Mode                   Mode            `json:"mode"`
@@ -87,6 +90,9 @@ func (r Receipt) Canonical() ([]byte, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
+	if r.isEngagement() {
+		return hashing.CanonicalValue(workless{Receipt: r})
+	}
 	return hashing.CanonicalValue(r)
 }
 
@@ -102,15 +108,10 @@ func ParseReceipt(doc []byte) (Receipt, error) {
 func (r Receipt) validate() error {
 	c := checks{document: "receipt"}
 	c.version(r.Version)
-	c.text("session_id", r.SessionID)
-	c.digest("trajectory_hash", r.TrajectoryHash)
+	c.work(r)
 	c.digest("policy_bundle_id", r.PolicyBundleID)
 	c.digest("job_hash", r.JobHash)
-	c.digest("output_hash", r.OutputHash)
-	c.digest("plan_hash", r.PlanHash)
 	c.digest("quote_hash", r.QuoteHash)
-	c.digest("replay_hash", r.ReplayHash)
-	c.digest("redacted_trajectory_hash", r.RedactedTrajectoryHash)
 	c.payment(r)
 	c.npub("provider_id", r.ProviderID)
 	c.npub("buyer_id", r.BuyerID)
@@ -119,7 +120,6 @@ func (r Receipt) validate() error {
 	c.that(r.Mode == ModeHold || r.Mode == ModePrepay || r.Mode == ModePostpay, "mode is not one that is paid")
 	c.delivery(r.Delivery, r.Mode)
 	c.id("request_event_id", r.RequestEventID)
-	c.id("result_event_id", r.ResultEventID)
 	if r.AcceptanceEventID != nil {
 		c.id("acceptance_event_id", *r.AcceptanceEventID)
 	}

@@ -93,6 +93,8 @@ type Report struct {
 	AmountMsats int64  `json:"amount_msats"`
 	AssetID     string `json:"asset_id"`
 	Mode        Mode   `json:"mode"`
+	// Purpose is what the payment was for; empty if the bundle is unusable.
+	Purpose Purpose `json:"purpose"`
 	// The place in the provider's chain, as the receipt says; see Chains.
 	Sequence            int64           `json:"sequence"`
 	ReceiptHash         *hashing.Digest `json:"receipt_hash"`

@@ -111,7 +111,7 @@ func (v *verifier) readPins() error {
 func (v *verifier) describe(r *Report) {
 	rec := v.receipt
 	r.ReceiptID, r.ProviderID, r.BuyerID = rec.ReceiptID, rec.ProviderID, rec.BuyerID
-	r.AmountMsats, r.AssetID, r.Mode = rec.AmountMsats, rec.AssetID, rec.Mode
+	r.AmountMsats, r.AssetID, r.Mode, r.Purpose = rec.AmountMsats, rec.AssetID, rec.Mode, rec.PaidFor()
 	hash := hashing.Bytes(v.bundle.Receipt)
 	r.Sequence, r.ReceiptHash, r.PreviousReceiptHash = rec.Sequence, &hash, rec.PreviousReceiptHash
 	for _, p := range []struct{ name, value string }{
@@ -134,8 +134,13 @@ func (v *verifier) describe(r *Report) {
 	default:
 		r.Notes = append(r.Notes, "the asset "+quoted(rec.AssetID)+" is not bitcoin on the main network")
 	}
-	if q, err := v.quote(); err == nil && q.Purpose == PurposeEngagement {
+	if rec.isEngagement() {
 		r.Notes = append(r.Notes, "engagement fee: the payment was for the attempt, not for a result")
+		for i, c := range r.Claims {
+			if c.Name == ClaimResult || c.Name == ClaimTrajectory {
+				r.Claims[i].Required = slices.Contains(v.pins.Required, c.Name)
+			}
+		}
 	}
 	if len(r.SelfAsserted) > 0 {
 		r.Notes = append(r.Notes, "what is self-asserted is fixed by nothing outside the bundle: one person can hold all its keys")
@@ -169,7 +174,7 @@ func (v *verifier) signature(g grader) {
 		g.step("1.3", "its content is RECEIPT.json, byte for byte", err)
 		// 1.4, 1.5
 		g.step("1.4", "its author is provider_id", match("pubkey", ev.PubKey, v.provider))
-		g.step("1.5", "its tags name the request, the result and the buyer", v.receipt.taggedIn(*ev))
+		g.step("1.5", "its tags name the request, the result if it is for one, and the buyer", v.receipt.taggedIn(*ev))
 	}
 	// 1.6
 	g.pin("1.6", "provider", v.provider, v.pins.Provider)
@@ -215,7 +220,8 @@ func (v *verifier) addressed(ev Event) error {
 	return nil
 }
 
-// allowed: the buyer's bid is a maximum, and a mode that it names is the only one.
+// allowed: the buyer's bid is a maximum, and a mode that it names is the only one
+// for the result. An engagement fee is prepaid whatever that is.
 func (v *verifier) allowed(ev Event) error {
 	for _, bid := range ev.Values("bid") {
 		most, err := strconv.ParseInt(bid, 10, 64)
@@ -224,7 +230,7 @@ func (v *verifier) allowed(ev Event) error {
 		}
 	}
 	for _, tag := range ev.Tags {
-		if len(tag) >= 3 && tag[0] == "param" && tag[1] == "payment_mode" && tag[2] != string(v.receipt.Mode) {
+		if !v.receipt.isEngagement() && len(tag) >= 3 && tag[0] == "param" && tag[1] == "payment_mode" && tag[2] != string(v.receipt.Mode) {
 			return fmt.Errorf("%w: mode %s, and it asks for %s", ErrMismatch, v.receipt.Mode, quoted(tag[2]))
 		}
 	}

@@ -102,6 +102,7 @@ func (v *verifier) quoteTerms(q Quote) error {
 		match("buyer", q.Buyer, v.buyer),
 		match("provider", q.Provider, v.provider),
 		match("policy_bundle_id", q.PolicyBundleID.String(), rec.PolicyBundleID.String()),
+		match("purpose", string(q.Purpose), string(rec.PaidFor())),
 		match("mode", string(q.Mode), string(rec.Mode)),
 		match("delivery", string(q.Delivery), string(rec.Delivery)),
 		match("price_msats", fmt.Sprint(q.PriceMsats), fmt.Sprint(rec.AmountMsats)),

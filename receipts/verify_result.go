@@ -15,6 +15,10 @@ import (
 
 // result: 3. The result is what the provider delivered for this job.
 func (v *verifier) result(g grader) {
+	// 3.0
+	if v.noWork(g, "3.0", "the receipt is for a result", FileResultEvent, FileResult, FileSeal, FilePRSummary) {
+		return
+	}
 	// 3.1, 3.2
 	ev := g.event("3.1", "3.2", FileResultEvent, v.bundle.ResultEvent)
 	if ev != nil {

@@ -268,8 +268,8 @@ func TestNotes(t *testing.T) {
 		}
 		return n
 	}
-	engagement := recipe{mode: receipts.ModePostpay, quote: func(q *receipts.Quote) { q.Purpose = receipts.PurposeEngagement }}
-	all := receipts.Verify(engagement.make().bundle, receipts.Pins{})
+	all := receipts.Verify(recipe{mode: receipts.ModePostpay}.make().bundle, receipts.Pins{})
+	fee := receipts.Verify(recipe{fee: true}.make().bundle, receipts.Pins{})
 	simnet := receipts.Verify(recipe{network: payments.Simnet}.make().bundle, receipts.Pins{})
 	mainnet := receipts.Verify(recipe{network: payments.Mainnet}.make().bundle, pins())
 	for _, test := range []struct {
@@ -280,7 +280,7 @@ func TestNotes(t *testing.T) {
 	}{
 		{"postpay", all, "postpay", 1},
 		{"hold", simnet, "postpay", 0},
-		{"engagement", all, "engagement fee", 1},
+		{"engagement", fee, "engagement fee", 1},
 		{"result", simnet, "engagement fee", 0},
 		{"play money", all, "play money", 1},
 		{"simnet", simnet, "not bitcoin on the main network", 1},

@@ -11,6 +11,10 @@ import (
 // trajectory: 4. The record of the work is complete and is this job's.
 func (v *verifier) trajectory(g grader) {
 	rec := v.receipt
+	// 4.0
+	if v.noWork(g, "4.0", "the receipt is for work that was recorded", FileReplay) {
+		return
+	}
 	if v.bundle.Replay == nil {
 		g.step("4.1", FileReplay+" is in the bundle and well-formed", lacking("it is not in the bundle"))
 		return

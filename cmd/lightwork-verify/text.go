@@ -20,8 +20,8 @@ var verdicts = map[int]string{
 func printText(w io.Writer, r receipts.Report, explain bool) error {
 	var b strings.Builder
 	if r.ReceiptID != "" {
-		fmt.Fprintf(&b, "receipt   %s\nprovider  %s\nbuyer     %s\namount    %d msats %s, mode %s\n\n",
-			r.ReceiptID, r.ProviderID, r.BuyerID, r.AmountMsats, r.AssetID, r.Mode)
+		fmt.Fprintf(&b, "receipt   %s\nprovider  %s\nbuyer     %s\namount    %d msats %s, mode %s, for the %s\n\n",
+			r.ReceiptID, r.ProviderID, r.BuyerID, r.AmountMsats, r.AssetID, r.Mode, r.Purpose)
 	}
 	for _, c := range r.Claims {
 		optional := ""

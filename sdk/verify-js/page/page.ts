@@ -70,7 +70,7 @@ function showReport(r: Report): void {
   const facts = make("dl", "");
   for (const [name, value] of [
     ["receipt", r.receipt_id], ["provider", r.provider_id], ["buyer", r.buyer_id],
-    ["amount", `${r.amount_msats} msats ${r.asset_id}, mode ${r.mode}`], ["self-asserted", r.self_asserted.join(", ") || "nothing"],
+    ["amount", `${r.amount_msats} msats ${r.asset_id}, mode ${r.mode}, for the ${r.purpose}`], ["self-asserted", r.self_asserted.join(", ") || "nothing"],
   ] as const) {
     facts.append(make("dt", "", name), make("dd", "", printable(value)));
   }

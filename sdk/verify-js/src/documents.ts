@@ -8,7 +8,10 @@ import { DocumentError, Fields, isAssetId, isHash, isKey, isLine, isNode, readFi
 import { hashHex, hexToBytes, isDigest, isHex, utf8 } from "./hex.js";
 import type { Value } from "./json.js";
 
+export type Purpose = "result" | "engagement";
+
 export interface Quote {
+  purpose: Purpose;
   request_id: string;
   job_hash: string;
   schema_id: string;
@@ -32,7 +35,9 @@ export interface Acceptance {
   approval_rule_id: string | null;
 }
 
+/** Of an engagement fee, the fields about work are null in JSON and "" here. */
 export interface Receipt {
+  purpose: Purpose;
   receipt_id: string;
   session_id: string;
   trajectory_hash: string;
@@ -97,10 +102,11 @@ export function parseQuote(text: string): Quote {
   const mode = f.oneOf("mode", modes);
   const price = f.whole("price_msats", 0);
   if ((mode === "free") !== (price === 0)) throw new DocumentError("price_msats does not fit the mode");
-  f.oneOf("purpose", ["result", "engagement"]);
+  const purpose = f.oneOf("purpose", ["result", "engagement"]) as Purpose;
   f.text("cancellation", (s) => token.test(s));
   f.text("nonce", (s) => isHex(s, 16));
   const quote: Quote = {
+    purpose,
     request_id: f.id("request_id"),
     job_hash: f.digest("job_hash"),
     schema_id: f.schema("schema_id"),
@@ -117,6 +123,7 @@ export function parseQuote(text: string): Quote {
   f.end();
   if (mode === "free" && (quote.payment_hash !== null || quote.payee_node !== null)) throw new DocumentError("a free quote names a payment");
   if (quote.delivery === "sealed" && mode !== "hold" && mode !== "postpay") throw new DocumentError("delivery does not fit the mode");
+  checkFee(quote);
   return quote;
 }
 
@@ -134,15 +141,26 @@ export function parseAcceptance(text: string): Acceptance {
   return acceptance;
 }
 
+/** An engagement fee is paid before the attempt, and nothing is delivered for it. */
+function checkFee(terms: Quote | Receipt): void {
+  if (terms.purpose === "engagement" && (terms.mode !== "prepay" || terms.delivery !== "plain")) {
+    throw new DocumentError("an engagement fee is prepaid, with delivery plain");
+  }
+}
+
 export function parseReceipt(text: string): Receipt {
   const f = readFields(text);
   f.version();
+  const fee = f.has("purpose");
+  if (fee) f.oneOf("purpose", ["engagement"]);
+  const work = { digest: fee ? f.none : f.digest, line: fee ? f.none : f.line, id: fee ? f.none : f.id };
   const receipt: Receipt = {
+    purpose: fee ? "engagement" : "result",
     receipt_id: f.line("receipt_id"),
-    session_id: f.line("session_id"),
-    trajectory_hash: f.digest("trajectory_hash"),
-    redacted_trajectory_hash: f.digest("redacted_trajectory_hash"),
-    replay_hash: f.digest("replay_hash"),
+    session_id: work.line("session_id"),
+    trajectory_hash: work.digest("trajectory_hash"),
+    redacted_trajectory_hash: work.digest("redacted_trajectory_hash"),
+    replay_hash: work.digest("replay_hash"),
     policy_bundle_id: f.digest("policy_bundle_id"),
     job_hash: f.digest("job_hash"),
     schema_id: f.schema("schema_id"),
@@ -159,11 +177,11 @@ export function parseReceipt(text: string): Receipt {
     mode: f.oneOf("mode", modes.slice(0, 3)), // a free job has no receipt
     delivery: f.oneOf("delivery", deliveries),
     request_event_id: f.id("request_event_id"),
-    result_event_id: f.id("result_event_id"),
+    result_event_id: work.id("result_event_id"),
     acceptance_event_id: f.orNull("acceptance_event_id", (s) => isHex(s, 32)),
-    output_hash: f.digest("output_hash"),
+    output_hash: work.digest("output_hash"),
     agreement_hash: f.orNull("agreement_hash", isDigest),
-    plan_hash: f.digest("plan_hash"),
+    plan_hash: work.digest("plan_hash"),
     quote_hash: f.digest("quote_hash"),
     bolt11: f.text("bolt11", (s) => s !== "" && utf8(s).length <= maxInvoice),
     payment_hash: f.hash("payment_hash"),
@@ -179,6 +197,8 @@ export function parseReceipt(text: string): Receipt {
     throw new DocumentError("previous_receipt_hash is null for sequence 1, and for no other");
   }
   if (receipt.delivery === "sealed" && receipt.mode === "prepay") throw new DocumentError("delivery does not fit the mode");
+  if (fee && receipt.agreement_hash !== null) throw new DocumentError("the receipt of an engagement fee names work");
+  checkFee(receipt);
   return receipt;
 }
 

@@ -56,6 +56,16 @@ export class Fields {
     this.left = new Map(value);
   }
 
+  has(name: string): boolean {
+    return this.left.has(name);
+  }
+
+  /** The field is there and null; "" stands for it. */
+  none = (name: string): string => {
+    if (this.take(name) !== null) throw new DocumentError(`${name} is not null`);
+    return "";
+  };
+
   take(name: string): Value {
     const value = this.left.get(name);
     if (value === undefined) throw new DocumentError(`${name} is missing`);

@@ -13,7 +13,7 @@ export function formatReport(report: Report, explain: boolean): string {
     `receipt   ${report.receipt_id}`,
     `provider  ${report.provider_id}`,
     `buyer     ${report.buyer_id}`,
-    `amount    ${report.amount_msats} msats ${report.asset_id}, mode ${report.mode}`,
+    `amount    ${report.amount_msats} msats ${report.asset_id}, mode ${report.mode}, for the ${report.purpose}`,
     "",
     ...report.claims.flatMap((claim) => formatClaim(claim, explain)),
     "",

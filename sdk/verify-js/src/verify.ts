@@ -1,5 +1,6 @@
 import { UnusableError, type Bundle } from "./bundle.js";
 import { grade, type Claim, type State, type Steps } from "./claim.js";
+import type { Purpose } from "./documents.js";
 import { digest } from "./hex.js";
 import { openEvidence, type Evidence, type Pins } from "./evidence.js";
 import { proveAmount, proveCommitment, provePayee, provePreimage } from "./verify_money.js";
@@ -15,6 +16,8 @@ export interface Report {
   amount_msats: number;
   asset_id: string;
   mode: string;
+  /** what the payment was for */
+  purpose: Purpose;
   /** the place in the provider's chain, as the receipt says */
   sequence: number;
   receipt_hash: string;
@@ -32,6 +35,7 @@ export interface VerifyOptions {
 }
 
 const alwaysRequired = 7;
+const aboutWork = ["result", "trajectory"];
 const claims: [string, (e: Evidence, s: Steps) => string][] = [
   ["signature", proveSignature],
   ["job", proveJob],
@@ -51,11 +55,13 @@ export const claimNames: readonly string[] = claims.map(([name]) => name);
 
 /** Verifies a bundle by the steps of docs/receipt.md; throws an UnusableError where step 0 stops. */
 export function verify(bundle: Bundle, options: VerifyOptions = {}): Report {
-  const required = new Set([...claimNames.slice(0, alwaysRequired), ...(options.require ?? [])]);
-  for (const name of required) {
+  for (const name of options.require ?? []) {
     if (!claimNames.includes(name)) throw new UnusableError(`0.1: there is no claim ${JSON.stringify(name)}`);
   }
   const evidence = openEvidence(bundle, options.pins ?? {});
+  // Of an engagement fee there is no work to prove.
+  const always = claimNames.slice(0, alwaysRequired).filter((name) => evidence.receipt.purpose === "result" || !aboutWork.includes(name));
+  const required = new Set([...always, ...(options.require ?? [])]);
   const graded: Claim[] = [];
   for (const [name, prove] of claims) {
     graded.push(grade(name, required.has(name), (steps) => prove(evidence, steps)));
@@ -69,6 +75,7 @@ export function verify(bundle: Bundle, options: VerifyOptions = {}): Report {
     amount_msats: receipt.amount_msats,
     asset_id: receipt.asset_id,
     mode: receipt.mode,
+    purpose: receipt.purpose,
     sequence: receipt.sequence,
     receipt_hash: digest(evidence.receiptText),
     previous_receipt_hash: receipt.previous_receipt_hash,
@@ -87,6 +94,7 @@ function exitCode(graded: Claim[]): 0 | 1 | 3 {
 function notesOn(e: Evidence): string[] {
   const notes: string[] = [];
   if (e.receipt.mode === "postpay") notes.push("postpay: the work was done before it was paid");
+  if (e.receipt.purpose === "engagement") notes.push("engagement fee: the payment was for the attempt, not for a result");
   if (!(e.invoice instanceof Error) && e.invoice.network !== "mainnet") {
     notes.push(`the invoice is of the network ${e.invoice.network}: what was paid is worth nothing`);
   }

@@ -59,6 +59,7 @@ function checkTerms(quote: Quote, receipt: Receipt): void {
   require(quote.buyer === receipt.buyer, "it is for another buyer");
   require(quote.provider === receipt.provider, "it is of another provider");
   require(quote.policy_bundle_id === receipt.policy_bundle_id, "it names another policy");
+  require(quote.purpose === receipt.purpose, `its purpose is ${quote.purpose}`);
   require(quote.mode === receipt.mode, `its mode is ${quote.mode}`);
   require(quote.delivery === receipt.delivery, `its delivery is ${quote.delivery}`);
   require(quote.price_msats === receipt.amount_msats, `its price is ${quote.price_msats}`);

@@ -17,9 +17,10 @@ export function proveSignature(e: Evidence, s: Steps): string {
   if (event) {
     s.demand("1.3", "its content is RECEIPT.json, byte for byte", event.content === e.receiptText, "it is another");
     s.demand("1.4", "its author is provider_id", event.pubkey === receipt.provider, `it is ${event.pubkey}`);
-    s.step("1.5", "its tags name the request, the result and the buyer", () => {
+    s.step("1.5", "its tags name the request, the result if it is for one, and the buyer", () => {
       const named = tagsNamed(event, "e").map((tag) => tag[1]);
-      require(named.includes(receipt.request_event_id) && named.includes(receipt.result_event_id), "an e tag is missing");
+      require(named.includes(receipt.request_event_id), "no e tag with the request");
+      require(receipt.purpose === "engagement" || named.includes(receipt.result_event_id), "no e tag with the result");
       require(onlyTag(event, "p") === receipt.buyer, "not one p tag with the buyer");
     });
   }
@@ -46,6 +47,7 @@ function proveOrder(e: Evidence, s: Steps, event: Event): void {
   s.demand("2.9", "it names this provider, or nobody", named.length === 0 || named.includes(receipt.provider), "it names another");
   s.step("2.10", "price and mode are those that it allows", () => {
     for (const tag of tagsNamed(event, "bid")) require(receipt.amount_msats <= bidOf(tag[1]), "the amount is above the bid");
+    if (receipt.purpose === "engagement") return; // prepaid, whatever the mode of the result is
     for (const mode of params(event, ["payment_mode"])) require(mode === receipt.mode, `it asks for ${mode}`);
   });
   s.step("2.11", "it is dated neither after the quote's expiry nor after the settlement", () => {

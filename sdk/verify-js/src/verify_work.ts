@@ -10,8 +10,26 @@ import { parseReplay, type Replay } from "./replay.js";
 import { wordsOf } from "./untyped.js";
 import { clockSkew, knownType } from "./verify_record.js";
 
+/**
+ * Steps 3.0 and 4.0: whether the receipt is for work at all. Files that no claim
+ * would cover contradict that it is not.
+ */
+function isForWork(e: Evidence, s: Steps, number: string, check: string, isWork: (name: string) => boolean): boolean {
+  if (e.receipt.purpose === "result") return true;
+  s.step(number, check, () => {
+    const file = [...e.bundle.keys()].find(isWork);
+    require(file === undefined, `${file ?? ""} is in the bundle of an engagement fee`);
+    throw new Lacking("an engagement fee pays for the attempt, and is final before there is any");
+  });
+  return false;
+}
+
+const resultFiles = ["RESULT.event.json", "RESULT.json", "SEAL.json", "PR_SUMMARY.md"];
+
 export function proveResult(e: Evidence, s: Steps): string {
   const { receipt } = e;
+  const isResult = (name: string) => resultFiles.includes(name) || name.startsWith("artifacts/");
+  if (!isForWork(e, s, "3.0", "the receipt is for a result", isResult)) return "";
   const event = eventSteps(s, ["3.1", "3.2"], e, "RESULT.event.json");
   if (event) proveEvent(e, s, event);
   const text = s.step("3.6", "RESULT.json is in the bundle, and is what the event carries", () => {
@@ -147,6 +165,7 @@ function checkArtifacts(e: Evidence, listed: ObjectValue[]): void {
 
 export function proveTrajectory(e: Evidence, s: Steps): string {
   const { receipt } = e;
+  if (!isForWork(e, s, "4.0", "the receipt is for work that was recorded", (name) => name === "REPLAY.jsonl")) return "";
   const replay = s.step("4.1", "REPLAY.jsonl is in the bundle, and well-formed", () => parseReplay(textOf(e, "REPLAY.jsonl")));
   if (!replay) return "";
   s.step("4.2", "its hashes are the receipt's", () => {
