@@ -43,6 +43,7 @@ type Approval struct {
 	Provider      string // x-only hex
 	SchemaID      string
 	Mode          receipts.Mode
+	Purpose       receipts.Purpose // engagement: a fee for the attempt
 	PriceMsats    int64
 	FeeLimitMsats int64 // routing fees, at most
 }
@@ -107,9 +108,19 @@ func (c *Client) ApprovalRuleFor(a Approval) (ApprovalRule, error) {
 // approvalOf is the payment for an offer in this mode, "" for one without a quote.
 func (c *Client) approvalOf(p Purchase, mode receipts.Mode, priceMsats int64) Approval {
 	return Approval{
-		RequestID: p.RequestID, Provider: p.Provider, SchemaID: p.SchemaID, Mode: mode,
+		RequestID: p.RequestID, Provider: p.Provider, SchemaID: p.SchemaID, Mode: mode, Purpose: receipts.PurposeResult,
 		PriceMsats: priceMsats, FeeLimitMsats: c.feeLimit(p, priceMsats),
 	}
+}
+
+// approvalFor is the payment of a quote.
+func (c *Client) approvalFor(p Purchase, q receipts.Quote) Approval {
+	a := c.approvalOf(p, q.Mode, q.PriceMsats)
+	if a.Purpose = q.Purpose; a.Purpose == receipts.PurposeEngagement {
+		// What the result may cost by our own bid stays there for it.
+		a.FeeLimitMsats = min(c.feeLimit(p, bidOf(p)), q.PriceMsats)
+	}
+	return a
 }
 
 // approved decides about an offer that was checked and can be paid until expiry:
@@ -138,7 +149,7 @@ func (c *Client) approved(ctx context.Context, a Approval, expiry time.Time) (ru
 // feeLimit is what routing may cost: what is left of the job's maximum, within
 // the limit for every payment.
 func (c *Client) feeLimit(p Purchase, priceMsats int64) int64 {
-	left := p.MaxMsats - priceMsats
+	left := p.MaxMsats - p.engagementSpent() - priceMsats
 	if most := c.cfg.Limits.FeeMsats; most > 0 {
 		return min(left, most)
 	}

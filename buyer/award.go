@@ -25,7 +25,8 @@ type Award struct {
 // award decides whether an offer that was checked is paid, and signs that it is
 // accepted. Nothing is reserved yet. *ApprovalError if the rules are against it.
 func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) {
-	rule, err := c.approved(ctx, c.approvalOf(p, o.quote.Mode, o.quote.PriceMsats), o.quote.Expiry())
+	approval := c.approvalFor(p, o.quote)
+	rule, err := c.approved(ctx, approval, o.quote.Expiry())
 	if err != nil {
 		return Award{}, err
 	}
@@ -45,7 +46,7 @@ func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) 
 		RequestID: p.RequestID,
 		Attempt: Attempt{
 			PaymentHash: o.pay, Purpose: string(o.quote.Purpose), AmountMsats: o.quote.PriceMsats,
-			FeeLimitMsats: c.feeLimit(p, o.quote.PriceMsats), RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
+			FeeLimitMsats: approval.FeeLimitMsats, RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
 		},
 		Quote: o.raw, BOLT11: o.bolt11, Acceptance: raw, event: signed, rule: rule,
 	}, nil

@@ -140,12 +140,15 @@ func previousOf(ctx context.Context, store Store, doc []byte) ([]byte, bool) {
 		return nil, false
 	}
 	for _, other := range all {
-		if other.ReceiptEvent == nil {
-			continue
+		signed := [][]byte{other.ReceiptEvent}
+		if other.Engagement != nil {
+			signed = append(signed, other.Engagement.ReceiptEvent)
 		}
-		ev, err := receipts.ParseEvent(other.ReceiptEvent, eventMax)
-		if err == nil && hashing.Bytes([]byte(ev.Content)) == *rec.PreviousReceiptHash {
-			return []byte(ev.Content), true
+		for _, raw := range signed {
+			ev, err := receipts.ParseEvent(raw, eventMax)
+			if err == nil && hashing.Bytes([]byte(ev.Content)) == *rec.PreviousReceiptHash {
+				return []byte(ev.Content), true
+			}
 		}
 	}
 	return nil, false

@@ -289,7 +289,7 @@ func TestCheatsAreNotPaid(t *testing.T) {
 		"another provider":            {func(d *deal) { d.quote.Provider = other.PublicKey() }, "provider"},
 		"expired quote":               {func(d *deal) { d.quote.ExpiresAt = receipts.Timestamp(time.Now().Add(-time.Minute)) }, "expired"},
 		"a mode we do not pay in":     {func(d *deal) { d.quote.Mode = receipts.ModePrepay }, "prepay"},
-		"an engagement fee":           {func(d *deal) { d.quote.Purpose = receipts.PurposeEngagement }, "purpose"},
+		"a fee that nobody announced": {func(d *deal) { d.quote.Purpose, d.quote.Mode = receipts.PurposeEngagement, receipts.ModePrepay }, "price_msats"},
 		"no payment hash":             {func(d *deal) { d.quote.PaymentHash = nil }, "payment hash"},
 		"invoice over another amount": {func(d *deal) { d.invoice.AmountMsats = price + 1 }, "amount"},
 		"invoice without amount":      {func(d *deal) { d.invoice.AmountMsats = 0 }, "amount"},

@@ -46,7 +46,7 @@ func (c *Client) checkQuote(p Purchase, content string) (offer, error) {
 	}
 	if err := q.Matches(receipts.Terms{
 		RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
-		Buyer: c.key, Provider: p.Provider, MaxMsats: bidOf(p),
+		Buyer: c.key, Provider: p.Provider, MaxMsats: bidOf(p) - p.engagementMsats(),
 	}); err != nil {
 		return bad(err)
 	}
@@ -104,6 +104,11 @@ func (c *Client) checkOffer(p Purchase, ev nostr.Event, network payments.Network
 	if err != nil {
 		return offer{}, err
 	}
+	return c.checkInvoice(p, ev, network, o)
+}
+
+// checkInvoice completes an offer whose quote was checked.
+func (c *Client) checkInvoice(p Purchase, ev nostr.Event, network payments.Network, o offer) (offer, error) {
 	bad := func(format string, a ...any) (offer, error) {
 		return offer{}, &MismatchError{"invoice", fmt.Sprintf(format, a...)}
 	}

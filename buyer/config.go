@@ -64,6 +64,9 @@ type Config struct {
 	Kinds  Kinds
 	// Limits bound spending over all purchases.
 	Limits Limits
+	// MaxEngagementMsats is the most that is paid for the attempt at a job; 0 pays
+	// no engagement fees. They are prepaid, whatever Modes says.
+	MaxEngagementMsats int64
 	// Approvals decide what is paid without asking; none leaves it to the order's maximum.
 	Approvals []ApprovalRule
 	// Ask lets a person decide where a rule says so; nil refuses there.
@@ -101,6 +104,9 @@ func New(cfg Config) (*Client, error) {
 		default:
 			return nil, fmt.Errorf("buyer: unknown payment mode %q", m)
 		}
+	}
+	if err := payments.CheckMsats(cfg.MaxEngagementMsats); err != nil {
+		return nil, fmt.Errorf("buyer: maximum of engagement fees: %w", err)
 	}
 	if err := checkRules(cfg.Approvals); err != nil {
 		return nil, fmt.Errorf("buyer: %w", err)

@@ -65,6 +65,7 @@ type follower struct {
 	ended    bool          // the provider said that it is done, and signed no receipt
 	late     []nostr.Event // receipts that came before their result
 	postpay  *nostr.Event  // a request for payment that came before the result
+	afterFee *nostr.Event  // one that came before our wallet knew that the engagement fee is paid
 	paidAt   time.Time     // when we learned of it
 	lastWord string        // the provider's last error
 	early    bool          // money moved well before the result in boxes came
@@ -245,7 +246,11 @@ func (f *follower) listen(ctx context.Context, p Purchase) error {
 // a request that must still be heard has to be taken: relays refuse one that
 // its cancellation has deleted, or that has expired.
 func (f *follower) publish(ctx context.Context, p Purchase) error {
-	for i, raw := range [][]byte{p.Request, p.Acceptance, p.Cancel} {
+	var feeAcceptance []byte
+	if p.Engagement != nil {
+		feeAcceptance = p.Engagement.Acceptance
+	}
+	for i, raw := range [][]byte{p.Request, feeAcceptance, p.Acceptance, p.Cancel} {
 		if raw == nil || i == 0 && p.Cancel != nil {
 			continue
 		}
@@ -253,7 +258,7 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 		if err := json.Unmarshal(raw, &ev); err != nil {
 			return fmt.Errorf("stored event: %w", err)
 		}
-		if i == 1 {
+		if i == 1 || i == 2 {
 			var err error
 			if ev, err = f.c.wrap(ctx, p, ev); err != nil {
 				return err
@@ -264,7 +269,7 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 		}
 	}
 	if p.State == StateRequested && p.Cancel != nil {
-		return f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledUnpaid)
+		return f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledText(p))
 	}
 	f.say("buyer", "requested", p.MaxMsats, p.JobHash.String(), p.SchemaID)
 	return nil
@@ -306,6 +311,9 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 	case f.c.cfg.Kinds.Request + 1000:
 		return f.result(ctx, p, ev)
 	case f.c.cfg.Kinds.Receipt:
+		if isFeeReceipt(ev) {
+			return f.feeReceipt(ctx, p, ev)
+		}
 		if p.Output == nil {
 			f.late = append(f.late[:min(len(f.late), 4)], ev)
 			return nil
@@ -422,11 +430,14 @@ func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
 // Everything that a restart needs is durable before the first message to the
 // wallet (B1).
 func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Event) error {
+	if p.State == StatePaying && p.Attempt == nil && !isEngagement(ev.Content) {
+		f.afterFee = &ev
+	}
 	if p.State != StateRequested {
 		return nil
 	}
 	if p.Cancel != nil {
-		err := f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledUnpaid)
+		err := f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledText(p))
 		if errors.Is(err, ErrConflict) {
 			return nil // Cancel has closed it meanwhile
 		}
@@ -437,6 +448,9 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	}
 	if p.Outside && !isQuote(ev.Content) {
 		return f.payBare(ctx, p, ev)
+	}
+	if isEngagement(ev.Content) {
+		return f.engagement(ctx, p, ev)
 	}
 	o, err := f.c.checkOffer(p, ev, f.network)
 	if err != nil {
@@ -459,17 +473,9 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 			return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "not paid: "+clean(err.Error()))
 		}
 	}
-	offer, err := ev.MarshalJSON()
-	if err == nil && len(offer) > feedbackBytes {
-		err = fmt.Errorf("not paid: the offer has %d bytes, the limit is %d", len(offer), feedbackBytes)
-	}
-	if err != nil {
+	if err := f.keepOffer(ctx, ev); err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
-	}
-	// Whatever else was said before: a dispute needs the offer that is paid.
-	if err := f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, offer, ev.CreatedAt.Time()); err != nil {
-		return err
 	}
 	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode)+creditText(ev))
 	if f.seated {
@@ -483,7 +489,25 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if err != nil {
 		return err
 	}
-	err = f.c.cfg.Store.Reserve(ctx, f.id, award.Attempt, award.Quote, award.BOLT11, award.Acceptance, f.c.cfg.Limits)
+	return f.reserveAndPay(ctx, p, award)
+}
+
+// keepOffer stores the offer that is about to be paid, whatever else was said
+// before: a dispute needs it.
+func (f *follower) keepOffer(ctx context.Context, ev nostr.Event) error {
+	offer, err := ev.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if len(offer) > feedbackBytes {
+		return fmt.Errorf("not paid: the offer has %d bytes, the limit is %d", len(offer), feedbackBytes)
+	}
+	return f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, offer, ev.CreatedAt.Time())
+}
+
+// reserveAndPay makes an award durable and begins its payment.
+func (f *follower) reserveAndPay(ctx context.Context, p Purchase, award Award) error {
+	err := f.c.cfg.Store.Reserve(ctx, f.id, award.Attempt, award.Quote, award.BOLT11, award.Acceptance, f.c.cfg.Limits)
 	var over *BudgetError
 	switch {
 	case errors.As(err, &over), errors.Is(err, ErrSecondPayment):
@@ -495,7 +519,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if err = f.c.sendAcceptance(ctx, p, award); err != nil {
 		f.c.log.Warn("acceptance not published yet", "request", f.id, "err", err)
 	} else {
-		f.say("buyer", "accepted", award.Attempt.AmountMsats, o.hash.String(), approvedBy(award.rule))
+		f.say("buyer", "accepted", award.Attempt.AmountMsats, hashing.Bytes(award.Quote).String(), approvedBy(award.rule))
 	}
 	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
 		return err
@@ -660,8 +684,8 @@ func (f *follower) silence(ctx context.Context) error {
 	case p.State == StatePaying && quiet > f.c.cfg.ReceiptTimeout:
 		// Only the wallet can end this: a wallet that takes the payment for in
 		// flight may be right.
-		f.say("wallet", "in_flight", p.Attempt.AmountMsats, p.Attempt.PaymentHash.String(),
-			f.stillPaying(ctx, p.Attempt.PaymentHash))
+		due, _ := p.due()
+		f.say("wallet", "in_flight", due.AmountMsats, due.PaymentHash.String(), f.stillPaying(ctx, due.PaymentHash))
 	case p.Outside && here && quiet > f.c.cfg.ReceiptTimeout:
 		f.ended = true // it has had its time
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:

@@ -89,10 +89,14 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if o.Mode != "" && !slices.Contains(c.cfg.Modes, o.Mode) {
 		return Purchase{}, fmt.Errorf("payment mode %q is not among those we buy in %v (buyer.modes)", o.Mode, c.cfg.Modes)
 	}
+	fee, err := c.engagementFor(o, req, isJudged(more))
+	if err != nil {
+		return Purchase{}, err
+	}
 	bid := o.MaxMsats
 	if o.Announced != nil {
 		if price, ok := o.Announced.Price(req); ok {
-			bid = min(bid, price)
+			bid = min(bid, price+fee)
 		}
 	}
 	def(&o.TTL, time.Hour)
@@ -114,7 +118,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if o.Mode != "" {
 		tags = append(tags, nostr.Tag{"param", "payment_mode", string(o.Mode)})
 	}
-	refund, err := c.refundTags(ctx, o, bid)
+	refund, err := c.refundTags(ctx, o, bid-fee)
 	if err != nil {
 		return Purchase{}, err
 	}
@@ -132,8 +136,16 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	return Purchase{
 		RequestID: ev.ID, Provider: o.Provider, SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Request: raw, MaxMsats: o.MaxMsats, Relays: relays, PayeeNode: o.PayeeNode,
-		AddedAt: now, State: StateRequested, StateAt: now, Outside: o.Outside, Hidden: hidden,
+		AddedAt: now, State: StateRequested, StateAt: now, Outside: o.Outside, Hidden: hidden, EngagementMax: fee,
 	}, nil
+}
+
+// canceledText says of a canceled purchase what was paid for it.
+func canceledText(p Purchase) string {
+	if p.Engagement == nil {
+		return canceledUnpaid
+	}
+	return "canceled before payment of the result; the engagement fee was paid"
 }
 
 func orderID() string {
@@ -166,7 +178,7 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 		return fmt.Errorf("publish cancellation: %w", err)
 	}
 	if p.State == StateRequested {
-		err := c.cfg.Store.Close(ctx, requestID, StateCanceled, canceledUnpaid)
+		err := c.cfg.Store.Close(ctx, requestID, StateCanceled, canceledText(p))
 		if err != nil && !errors.Is(err, ErrConflict) {
 			return err
 		}

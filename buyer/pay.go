@@ -42,7 +42,8 @@ func (f *follower) pay(ctx context.Context, p Purchase) {
 }
 
 func (c *Client) seeThrough(ctx context.Context, p Purchase) (payments.Payment, error) {
-	hash := p.Attempt.PaymentHash
+	due, _ := p.due()
+	hash := due.PaymentHash
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		pay, err := c.attempt(ctx, p)
 		if err == nil && pay.State.Terminal() {
@@ -63,18 +64,19 @@ func (c *Client) seeThrough(ctx context.Context, p Purchase) (payments.Payment, 
 // attempt looks before it sends: only a payment the wallet never heard of is
 // sent.
 func (c *Client) attempt(ctx context.Context, p Purchase) (payments.Payment, error) {
-	hash := p.Attempt.PaymentHash
+	due, bolt11 := p.due()
+	hash := due.PaymentHash
 	pay, err := c.cfg.Wallet.LookupPayment(ctx, hash)
 	switch {
 	case err == nil && pay.State.Terminal():
 		return pay, nil
 	case errors.Is(err, payments.ErrNotFound):
 		err = c.cfg.Wallet.SendPayment(ctx, payments.Pay{
-			BOLT11: p.BOLT11, AmountMsats: p.Attempt.AmountMsats,
-			FeeLimitMsats: p.Attempt.FeeLimitMsats, Timeout: payTimeout,
+			BOLT11: bolt11, AmountMsats: due.AmountMsats,
+			FeeLimitMsats: due.FeeLimitMsats, Timeout: payTimeout,
 		})
 		if payments.NeverSent(err) {
-			return c.afterRefusal(ctx, p, err)
+			return c.afterRefusal(ctx, *due, err)
 		}
 		if err != nil {
 			return payments.Payment{}, fmt.Errorf("send payment: %w", err)
@@ -87,13 +89,13 @@ func (c *Client) attempt(ctx context.Context, p Purchase) (payments.Payment, err
 
 // afterRefusal asks the wallet once more before it believes that nothing was
 // sent.
-func (c *Client) afterRefusal(ctx context.Context, p Purchase, refusal error) (payments.Payment, error) {
-	pay, err := c.cfg.Wallet.LookupPayment(ctx, p.Attempt.PaymentHash)
+func (c *Client) afterRefusal(ctx context.Context, due Attempt, refusal error) (payments.Payment, error) {
+	pay, err := c.cfg.Wallet.LookupPayment(ctx, due.PaymentHash)
 	switch {
 	case errors.Is(err, payments.ErrNotFound):
 		return payments.Payment{
-			Hash: p.Attempt.PaymentHash, State: payments.PaymentFailed,
-			AmountMsats: p.Attempt.AmountMsats, FailureReason: refusal.Error(),
+			Hash: due.PaymentHash, State: payments.PaymentFailed,
+			AmountMsats: due.AmountMsats, FailureReason: refusal.Error(),
 		}, nil
 	case err != nil:
 		return payments.Payment{}, err
@@ -126,14 +128,20 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 	if err != nil {
 		return err
 	}
-	if p.Attempt == nil || pay.Preimage.Hash() != p.Attempt.PaymentHash {
+	due, _ := p.due()
+	if due == nil || pay.Preimage.Hash() != due.PaymentHash {
 		return fmt.Errorf("the wallet reports a payment that is not ours: %w", ErrConflict)
 	}
 	if err := f.c.cfg.Store.Paid(ctx, f.id, pay); err != nil {
 		return fmt.Errorf("record payment: %w", err)
 	}
-	f.paidAt = time.Now()
+	if due.Purpose != string(receipts.PurposeEngagement) {
+		f.paidAt = time.Now()
+	}
 	f.say("wallet", "paid", pay.AmountMsats, pay.Hash.String(), fmt.Sprintf("fee %d msats", pay.FeeMsats))
+	if due.Purpose == string(receipts.PurposeEngagement) {
+		return f.engaged(ctx)
+	}
 	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
 		return err
 	}
@@ -164,7 +172,8 @@ func (f *follower) settleUp(ctx context.Context) (done bool, err error) {
 		return p.State.Terminal(), err
 	}
 	free := p.Attempt == nil && p.Output != nil && f.isFree(p)
-	if free || p.State == StatePaid && p.Output != nil && p.ReceiptID != "" {
+	receipted := p.ReceiptID != "" && (p.Engagement == nil || p.Engagement.ReceiptID != "")
+	if free || p.State == StatePaid && p.Output != nil && receipted {
 		if err := f.c.cfg.Store.Close(ctx, f.id, StateDone, ""); err != nil {
 			return false, fmt.Errorf("close purchase: %w", err)
 		}

@@ -15,6 +15,8 @@ import (
 //	requested -> processing ... -> done                  (free; postpay pays after the result)
 //	any open state -> failed | canceled
 //
+// An engagement fee is paid first: requested -> paying -> requested.
+//
 // Result and receipt arrive when they arrive; they are fields, not states. A
 // purchase is done when everything that its mode promises is stored.
 type State string
@@ -69,6 +71,9 @@ type Purchase struct {
 	// Outside: the provider may be a program that knows NIP-90 alone. It may be
 	// paid without a quote, and nothing that it sends is proved.
 	Outside bool
+	// EngagementMax is the most that is paid for the attempt, in msats: the fee
+	// that was announced for the job. 0: none.
+	EngagementMax int64
 
 	State   State
 	Reason  string
@@ -77,8 +82,9 @@ type Purchase struct {
 	Quote           []byte // canonical bytes of the quote we accepted
 	BOLT11          string
 	Attempt         *Attempt
-	Acceptance      []byte // signed event
-	Cancel          []byte // signed kind 5, if we asked to cancel
+	Acceptance      []byte      // signed event
+	Cancel          []byte      // signed kind 5, if we asked to cancel
+	Engagement      *Engagement // nil unless a fee for the attempt was accepted
 	Payment         *payments.Payment
 	SealedEvent     []byte // a result in boxes, perhaps not opened yet
 	ResultEvent     []byte
@@ -89,7 +95,7 @@ type Purchase struct {
 	RefundMsats     int64 // what came back of a prepayment; 0 if nothing is known to have
 }
 
-// Attempt is the one outbound payment of a purchase.
+// Attempt is the one outbound payment of a purchase for a purpose.
 type Attempt struct {
 	PaymentHash   payments.Hash
 	Purpose       string
@@ -117,6 +123,7 @@ type Budget struct {
 // transaction.
 type Store interface {
 	PanelStore
+	EngagementStore
 
 	AddPurchase(ctx context.Context, p Purchase) error
 	Purchase(ctx context.Context, requestID string) (Purchase, error)
@@ -127,14 +134,14 @@ type Store interface {
 	// OpenPurchases lists the ids of purchases in a state that is not terminal, oldest first.
 	OpenPurchases(ctx context.Context) ([]string, error)
 
-	// Reserve moves requested -> paying: in one transaction it stores quote,
+	// Reserve is for the attempt of either purpose. It moves requested -> paying: in one transaction it stores quote,
 	// invoice and acceptance and reserves amount + fee limit against the
 	// purchase's own maximum and the limits; quote and acceptance are nil where
 	// an outside provider's invoice is paid. *BudgetError, ErrSecondPayment.
 	// The budget day is the day of a.ReservedAt (UTC).
 	Reserve(ctx context.Context, requestID string, a Attempt, quote []byte, bolt11 string, acceptance []byte, l Limits) error
-	// Paid moves paying -> paid: the reservation becomes spending of amount +
-	// fee; the rest is free again. Repeating it with the same payment is fine.
+	// Paid moves paying -> paid, or after an engagement fee -> requested: the
+	// reservation becomes spending of amount + fee; the rest is free again. Repeating it with the same payment is fine.
 	Paid(ctx context.Context, requestID string, p payments.Payment) error
 	// Unpaid records that the payment failed for good: the reservation is
 	// released and the purchase moves to failed with the reason.

@@ -111,12 +111,14 @@ type Offer struct {
 	InputMsats      int64 // 1000 tokens
 	OutputMsats     int64 // 1000 tokens
 	MaxOutputTokens int64 // the most a job may make
+	EngagementMsats int64 // the fee for an attempt: receipts.Price
 }
 
 func (o Offer) table() receipts.Price {
 	return receipts.Price{
 		BaseMsats: o.BaseMsats, PerMinuteMsats: o.PerMinuteMsats,
 		InputMsats: o.InputMsats, OutputMsats: o.OutputMsats, MaxOutputTokens: o.MaxOutputTokens,
+		EngagementMsats: o.EngagementMsats,
 	}
 }
 

@@ -253,27 +253,7 @@ func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error)
 			return Issued{}, fmt.Errorf("stored acceptance: %w", err)
 		}
 	}
-	rec, err := receipts.New(ev)
-	if err != nil {
-		return Issued{}, err
-	}
-	unsigned, err := receipts.ReceiptEvent(rec, 0)
-	if err != nil {
-		return Issued{}, err
-	}
-	tags := make(nostr.Tags, len(unsigned.Tags))
-	for i, t := range unsigned.Tags {
-		tags[i] = t
-	}
-	signed, err := p.sign(ctx, p.kinds.Receipt, tags, unsigned.Content)
-	if err != nil {
-		return Issued{}, err
-	}
-	told, err := p.wrap(ctx, buyerOf(job), signed)
-	if err != nil {
-		return Issued{}, err
-	}
-	queued, err := p.queued(told, job.RequestID)
+	rec, signed, queued, err := p.signReceipt(ctx, job, ev)
 	if err != nil {
 		return Issued{}, err
 	}
@@ -281,5 +261,32 @@ func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error)
 	if err != nil {
 		return Issued{}, err
 	}
-	return Issued{ReceiptID: rec.ReceiptID, Receipt: []byte(unsigned.Content), Out: []OutEvent{queued, success}}, nil
+	return Issued{ReceiptID: rec.ReceiptID, Receipt: []byte(signed.Content), Out: []OutEvent{queued, success}}, nil
+}
+
+// signReceipt makes the receipt of a payment, the event that signs it, and the
+// event that tells the buyer, which hides it if the job is hidden.
+func (p *Provider) signReceipt(ctx context.Context, job Job, ev receipts.Evidence) (receipts.Receipt, nostrEvent, OutEvent, error) {
+	rec, err := receipts.New(ev)
+	if err != nil {
+		return rec, nostrEvent{}, OutEvent{}, err
+	}
+	unsigned, err := receipts.ReceiptEvent(rec, 0)
+	if err != nil {
+		return rec, nostrEvent{}, OutEvent{}, err
+	}
+	tags := make(nostr.Tags, len(unsigned.Tags))
+	for i, t := range unsigned.Tags {
+		tags[i] = t
+	}
+	signed, err := p.sign(ctx, p.kinds.Receipt, tags, unsigned.Content)
+	if err != nil {
+		return rec, signed, OutEvent{}, err
+	}
+	told, err := p.wrap(ctx, buyerOf(job), signed)
+	if err != nil {
+		return rec, signed, OutEvent{}, err
+	}
+	queued, err := p.queued(told, job.RequestID)
+	return rec, signed, queued, err
 }

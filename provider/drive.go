@@ -51,6 +51,8 @@ func (p *Provider) step(ctx context.Context, job Job, sig *jobSignal) error {
 	switch job.State {
 	case StateQuoted:
 		switch {
+		case owesFee(job):
+			return p.engage(ctx, job, sig)
 		case job.BOLT11 == "" && job.Mode != receipts.ModeFree:
 			return p.ensureInvoice(ctx, job)
 		case paysFirst(job.Mode):
@@ -241,39 +243,63 @@ func (p *Provider) giveBack(ctx context.Context, job Job, to State, reason Reaso
 }
 
 func (p *Provider) tryGiveBack(ctx context.Context, job Job, to State, reason Reason) error {
-	if job.BOLT11 == "" {
-		return p.closeOwing(ctx, job, to, reason, nil)
-	}
-	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	owed, err := p.feeBack(ctx, job, reason.Code)
 	if err != nil {
-		return fmt.Errorf("look up invoice: %w", err)
+		return err
+	}
+	if job.BOLT11 != "" {
+		came, err := p.moneyBack(ctx, job.PaymentHash)
+		if err != nil {
+			return err
+		}
+		owed += came
+	}
+	return p.closeOwing(ctx, job, to, reason, p.credit(ctx, job, owed))
+}
+
+// moneyBack cancels an invoice, and returns what is owed where it was settled
+// before that. A held payment goes back with the cancellation.
+func (p *Provider) moneyBack(ctx context.Context, hash payments.Hash) (owedMsats int64, err error) {
+	inv, err := p.cfg.Wallet.LookupInvoice(ctx, hash)
+	if err != nil {
+		return 0, fmt.Errorf("look up invoice: %w", err)
 	}
 	if inv.State != payments.InvoiceSettled && inv.State != payments.InvoiceCanceled {
-		if err := p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash); err != nil {
-			return fmt.Errorf("cancel invoice: %w", err)
+		if err := p.cfg.Wallet.CancelInvoice(ctx, hash); err != nil {
+			return 0, fmt.Errorf("cancel invoice: %w", err)
 		}
-		if inv, err = p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash); err != nil {
-			return fmt.Errorf("look up cancelled invoice: %w", err)
+		if inv, err = p.cfg.Wallet.LookupInvoice(ctx, hash); err != nil {
+			return 0, fmt.Errorf("look up cancelled invoice: %w", err)
 		}
 	}
 	switch inv.State {
 	case payments.InvoiceCanceled:
-		return p.closeOwing(ctx, job, to, reason, nil)
+		return 0, nil
 	case payments.InvoiceSettled:
-		return p.closeOwing(ctx, job, to, reason, &Credit{
-			RequestID: job.RequestID, Buyer: job.Buyer, Msats: inv.PaidMsats, RefundTo: p.refundTo(ctx, job),
-		})
+		return inv.PaidMsats, nil
 	}
-	return fmt.Errorf("invoice is still %s after cancelling", inv.State)
+	return 0, fmt.Errorf("invoice is still %s after cancelling", inv.State)
 }
 
+// credit is what is owed to the job's buyer, nil if nothing is.
+func (p *Provider) credit(ctx context.Context, job Job, msats int64) *Credit {
+	if msats == 0 {
+		return nil
+	}
+	return &Credit{RequestID: job.RequestID, Buyer: job.Buyer, Msats: msats, RefundTo: p.refundTo(ctx, job)}
+}
+
+// close ends a job for which nothing else came than perhaps its engagement fee.
 func (p *Provider) close(ctx context.Context, job Job, to State, reason Reason) error {
-	return p.closeOwing(ctx, job, to, reason, nil)
+	if to == StateSucceeded {
+		return p.closeOwing(ctx, job, to, reason, nil)
+	}
+	return p.closeOwing(ctx, job, to, reason, p.credit(ctx, job, feeOwed(job, reason.Code)))
 }
 
 // closeOwing ends the job, and says what is owed for it and what becomes of that.
 func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Reason, owed *Credit) error {
-	text := reason.String()
+	text := reason.String() + feeText(job, reason.Code)
 	if owed != nil {
 		var why string
 		owed.Refund, why = p.refundOf(ctx, job, *owed, reason.Code)

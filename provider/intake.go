@@ -175,14 +175,19 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, Reason) {
 	if !ok {
 		return Job{}, Reason{CodeOverResources, fmt.Sprintf("max_tokens: at most %d here", offer.MaxOutputTokens)}
 	}
-	credit := int64(0)
+	credit, fee := int64(0), int64(0)
 	if mode == receipts.ModeFree {
 		price = 0
 	} else {
 		price, credit = p.lessCredit(ctx, ev.PubKey, price)
+		fee = offer.table().Engagement(req, judged(ev))
 	}
-	if bid, ok := bidOf(ev); ok && price > bid {
-		return Job{}, Reason{CodeBidTooLow, fmt.Sprintf("the price is %d msats, the bid %d", price, bid)}
+	if bid, ok := bidOf(ev); ok && price > bid-fee {
+		text := fmt.Sprintf("the price is %d msats, the bid %d", price, bid)
+		if fee > 0 {
+			text = fmt.Sprintf("the price is %d msats and the engagement fee %d, the bid %d", price, fee, bid)
+		}
+		return Job{}, Reason{CodeBidTooLow, text}
 	}
 	known := false
 	if p.load.crowded(p.limits) {
@@ -192,10 +197,10 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, Reason) {
 			return Job{}, Reason{CodeInternal, ""}
 		}
 	}
-	if reason := p.load.enter(ev.ID, ev.PubKey, known, mode, p.limits); reason.Code != "" {
+	if reason := p.load.enter(ev.ID, ev.PubKey, known, mode, fee > 0, p.limits); reason.Code != "" {
 		return Job{}, reason
 	}
-	job, err := p.quote(ev, req, mode, price, credit)
+	job, err := p.quote(ev, req, mode, price, credit, fee)
 	if err != nil {
 		p.load.leave(ev.ID)
 		p.log.Error("make quote", "request", ev.ID, "err", err)
@@ -300,54 +305,6 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 	}
 	p.log.Info("refused", "request", ev.ID, "buyer", ev.PubKey, "reason", reason.String())
 	p.outbox.send(out...)
-}
-
-// acceptance keeps the buyer's signed acceptance of our quote. One that does
-// not match is worth nothing and is dropped.
-func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
-	t := ev.Tags.Find("e")
-	if t == nil {
-		return
-	}
-	job, err := p.cfg.Store.Job(ctx, t[1])
-	if err != nil || job.Buyer != ev.PubKey || job.State.Terminal() || job.Acceptance != nil {
-		return
-	}
-	var raw []byte
-	inner, err := p.unwrap(ctx, ev.PubKey, ev)
-	if err == nil {
-		raw, err = json.Marshal(inner)
-	}
-	if err == nil {
-		err = p.checkAcceptance(job, raw)
-	}
-	if err != nil {
-		p.log.Warn("acceptance dropped", "request", job.RequestID, "event", ev.ID, "err", err)
-		return
-	}
-	if err := p.cfg.Store.SetAcceptance(ctx, job.RequestID, raw); err != nil {
-		p.log.Error("record acceptance", "request", job.RequestID, "err", err)
-		return
-	}
-	p.wake(job.RequestID)
-}
-
-// checkAcceptance wants the acceptance that a receipt can bind: of this quote,
-// and not from the future, which would put it after the payment.
-func (p *Provider) checkAcceptance(job Job, raw []byte) error {
-	var ev receipts.Event
-	if err := json.Unmarshal(raw, &ev); err != nil {
-		return err
-	}
-	if ev.CreatedAt > time.Now().Unix() {
-		return fmt.Errorf("it is dated %d s ahead of our clock", ev.CreatedAt-time.Now().Unix())
-	}
-	quote, err := receipts.ParseQuote(job.Quote)
-	if err != nil {
-		return err
-	}
-	_, err = receipts.CheckAcceptance(ev, quote, job.PaymentHash)
-	return err
 }
 
 // deleted are the event ids that a deletion names, bounded.

@@ -56,12 +56,12 @@ func (l *load) crowded(lim Limits) bool {
 func (l Limits) strangersUnpaid() int { return l.Unpaid - l.Unpaid/4 }
 
 // enter takes a place for a new job, or says which limit is reached. known is a
-// key that has paid before.
-func (l *load) enter(id, buyer string, known bool, mode receipts.Mode, lim Limits) Reason {
+// key that has paid before, fee a job whose engagement fee comes first.
+func (l *load) enter(id, buyer string, known bool, mode receipts.Mode, fee bool, lim Limits) Reason {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.per[buyer]
-	e := loadEntry{buyer: buyer, active: !paysFirst(mode), hold: mode == receipts.ModeHold}
+	e := loadEntry{buyer: buyer, active: !paysFirst(mode) && !fee, hold: mode == receipts.ModeHold}
 	switch {
 	case c.active >= lim.QueuePerBuyer:
 		return Reason{CodeOverCapacity, fmt.Sprintf("at most %d jobs of one key at a time; retry when one ends", lim.QueuePerBuyer)}
@@ -85,7 +85,7 @@ func (l *load) resume(job Job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.jobs[job.RequestID] == nil {
-		active := job.State != StateQuoted || !paysFirst(job.Mode)
+		active := job.State != StateQuoted || !paysFirst(job.Mode) && !owesFee(job)
 		l.put(job.RequestID, loadEntry{buyer: job.Buyer, active: active, hold: job.Mode == receipts.ModeHold})
 	}
 }

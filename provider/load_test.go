@@ -29,7 +29,7 @@ func TestPlacesForThoseWhoPaid(t *testing.T) {
 		if got := l.crowded(lim); got != s.crowded {
 			t.Errorf("step %d: crowded %v", i, got)
 		}
-		if got := l.enter(fmt.Sprint(i), s.buyer, s.known, receipts.ModePrepay, lim); got.Code != s.want {
+		if got := l.enter(fmt.Sprint(i), s.buyer, s.known, receipts.ModePrepay, false, lim); got.Code != s.want {
 			t.Errorf("step %d: got %q, want %q", i, got.Code, s.want)
 		}
 	}
@@ -89,7 +89,7 @@ func TestLoadLimits(t *testing.T) {
 			for i, s := range steps {
 				switch s.do {
 				case "enter":
-					if got := l.enter(s.id, s.buyer, true, s.mode, lim); got.Code != s.want {
+					if got := l.enter(s.id, s.buyer, true, s.mode, false, lim); got.Code != s.want {
 						t.Fatalf("step %d: got %q, want %q", i, got, s.want)
 					}
 				case "activate":

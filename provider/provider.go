@@ -56,7 +56,9 @@ type Provider struct {
 	remembered chan struct{}
 	answered   map[string]struct{}
 	// delivered, like answered, are jobs open here that have a receipt there.
-	delivered  map[string]struct{}
+	delivered map[string]struct{}
+	// engaged are those of which the engagement fee has one there.
+	engaged    map[string]struct{}
 	halt       chan error    // cap 1: the store failed for good
 	reannounce chan struct{} // cap 1: what we announce has changed
 	refundDue  chan struct{} // cap 1: a refund was recorded
@@ -73,6 +75,7 @@ type jobSignal struct {
 	// graceEnd is the job's goroutine's own: until when its receipt waits for
 	// the buyer's acceptance.
 	graceEnd time.Time
+	feeGrace time.Time // likewise, of its engagement fee
 }
 
 // New checks the configuration. Nothing runs until Serve.
@@ -94,7 +97,7 @@ func New(cfg Config) (*Provider, error) {
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: policyID,
 		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), reannounce: make(chan struct{}, 1), listening: make(chan struct{}),
-		remembered: make(chan struct{}), answered: map[string]struct{}{}, delivered: map[string]struct{}{}, wakes: map[string]*jobSignal{},
+		remembered: make(chan struct{}), answered: map[string]struct{}{}, delivered: map[string]struct{}{}, engaged: map[string]struct{}{}, wakes: map[string]*jobSignal{},
 	}
 	p.elsewhere = newElsewhere(cfg.Market)
 	if len(p.cfg.Access.Of) == 0 {

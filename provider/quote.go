@@ -28,7 +28,7 @@ func paysFirst(m receipts.Mode) bool {
 // quote makes the job with its quote. The nonce that the preimage derives from
 // is part of the job, so it is durable before any invoice exists: the same
 // invoice can then be asked for again.
-func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mode, price, credit int64) (Job, error) {
+func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mode, price, credit, fee int64) (Job, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	job := Job{
 		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey,
@@ -37,6 +37,9 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mod
 		Mode: mode, PriceMsats: price, CreditMsats: credit, PolicyID: p.policyID,
 		ExpiresAt: now.Add(p.limits.QuoteTTL), AddedAt: now, State: StateQuoted,
 		Nonce: make([]byte, 16),
+	}
+	if fee > 0 { // the result can be paid for as long after the fee as without one
+		job.ExpiresAt = job.ExpiresAt.Add(p.limits.QuoteTTL)
 	}
 	if mode == receipts.ModePostpay {
 		job.ExpiresAt = now.Add(p.limits.PostpayTTL)
@@ -60,7 +63,10 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mod
 		return Job{}, err
 	}
 	job.QuoteHash = hashing.Bytes(job.Quote)
-	return job, nil
+	if fee > 0 {
+		err = p.askFee(&job, q, fee)
+	}
+	return job, err
 }
 
 // preimage = HMAC(root secret, "lightwork/preimage/v1" || request id || nonce).

@@ -34,14 +34,22 @@ const refundFeeShare = 50
 
 // feeLimit is what may be paid in fees for a refund of a job that ended so.
 func (r Refunds) feeLimit(msats int64, ended Code) int64 {
-	switch ended {
-	case CodeAgentUnavailable, CodeAgentFailed, CodeInvalidOutput, CodeDeadline, CodeNodeRestart, CodeInternal:
+	if ownFailure(ended) {
 		return min(r.MaxFeeMsats, msats/refundFeeShare)
 	}
 	return 0
 }
 
 var errRefundsOff = errors.New("refunds are not sent here")
+
+// ownFailure reports whether a job ended so for a reason that is ours.
+func ownFailure(ended Code) bool {
+	switch ended {
+	case CodeAgentUnavailable, CodeAgentFailed, CodeInvalidOutput, CodeDeadline, CodeNodeRestart, CodeInternal:
+		return true
+	}
+	return false
+}
 
 const (
 	// refundsAtOnce is far more than a stranger can afford to hold up: whoever is

@@ -34,7 +34,12 @@ func (p *Provider) witness(ctx context.Context) error {
 			return err
 		}
 		for _, ev := range p.shown(ctx, signed) {
-			if r, err := receipts.ParseReceipt([]byte(ev.Content)); err == nil && ev.PubKey == p.key {
+			r, err := receipts.ParseReceipt([]byte(ev.Content))
+			switch {
+			case err != nil || ev.PubKey != p.key:
+			case r.PaidFor() == receipts.PurposeEngagement:
+				p.engaged[r.RequestEventID] = struct{}{}
+			default:
 				p.delivered[r.RequestEventID] = struct{}{}
 			}
 		}

@@ -18,6 +18,8 @@ import (
 //	any of quoted, paid, running, delivering -> failed | canceled | expired
 //	running -> running                                     (a rerun after a crash, with the next run number)
 //	refused                                                (never admitted)
+//
+// A job with an engagement fee stays quoted until the fee has its receipt.
 type State string
 
 // The states of a job.
@@ -81,6 +83,9 @@ type Job struct {
 	State   State
 	Reason  Reason
 	StateAt time.Time
+
+	// Engagement is the fee that is asked before the job goes on; nil if none is.
+	Engagement *Engagement
 
 	// Filled in as the job goes; zero until then.
 	BOLT11      string
@@ -169,6 +174,7 @@ type Stats struct {
 // is. Queued events ride in the same transaction.
 type Store interface {
 	Debts
+	Engagements
 
 	// AddJob commits the quote intent, state quoted (P1, P2). ErrDuplicate if
 	// the request id is known, ErrConflict if the payment hash is,

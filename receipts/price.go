@@ -19,6 +19,25 @@ type Price struct {
 	InputMsats      int64 `json:"input_tokens_per_1k_msats"`
 	OutputMsats     int64 `json:"output_tokens_per_1k_msats"`
 	MaxOutputTokens int64 `json:"max_output_tokens"`
+	// EngagementMsats is the fee for the attempt at a job whose result may not be
+	// paid for: Engagement. It comes on top of the price.
+	EngagementMsats int64 `json:"engagement_msats,omitzero"`
+}
+
+// Engagement is the engagement fee of a request in msats, 0 if none is asked: it
+// is for jobs that may do all that was ordered and not be paid. That is where
+// the request states what the result must be, and where it is judged: a judge or
+// a merge of several providers' results decides afterwards what each is worth.
+func (p Price) Engagement(req *schemas.Request, judged bool) int64 {
+	var stated struct {
+		Verification struct {
+			Expected json.RawMessage `json:"expected"`
+		} `json:"verification"`
+	}
+	if json.Unmarshal(req.Canonical, &stated) != nil || stated.Verification.Expected == nil && !judged {
+		return 0
+	}
+	return p.EngagementMsats
 }
 
 // BytesPerToken is a convention, so that nobody needs another's tokenizer.
@@ -26,7 +45,7 @@ const BytesPerToken = 4
 
 // Valid reports whether the price table can be computed with.
 func (p Price) Valid() bool {
-	for _, n := range []int64{p.BaseMsats, p.PerMinuteMsats, p.InputMsats, p.OutputMsats, p.MaxOutputTokens} {
+	for _, n := range []int64{p.BaseMsats, p.PerMinuteMsats, p.InputMsats, p.OutputMsats, p.MaxOutputTokens, p.EngagementMsats} {
 		if payments.CheckMsats(n) != nil {
 			return false
 		}

@@ -114,6 +114,8 @@ type offerConfig struct {
 	InputMsats      int64 `yaml:"input_tokens_per_1k_msats"`
 	OutputMsats     int64 `yaml:"output_tokens_per_1k_msats"`
 	MaxOutputTokens int64 `yaml:"max_output_tokens"`
+	// EngagementMsats is the fee for the attempt at a job that says what its result must be.
+	EngagementMsats int64 `yaml:"engagement_msats"`
 }
 
 // table is the offer's price table.
@@ -121,6 +123,7 @@ func (o offerConfig) table() receipts.Price {
 	return receipts.Price{
 		BaseMsats: o.BaseMsats, PerMinuteMsats: o.PerMinuteMsats,
 		InputMsats: o.InputMsats, OutputMsats: o.OutputMsats, MaxOutputTokens: o.MaxOutputTokens,
+		EngagementMsats: o.EngagementMsats,
 	}
 }
 
@@ -151,11 +154,13 @@ type providerConfig struct {
 }
 
 type buyerConfig struct {
-	Wallet        walletConfig    `yaml:"wallet"`
-	DayMsats      int64           `yaml:"max_msats_per_day"`
-	ProviderMsats int64           `yaml:"max_msats_per_provider_and_day"`
-	FeeMsats      int64           `yaml:"max_fee_msats"`
-	Modes         []receipts.Mode `yaml:"modes"`
+	Wallet        walletConfig `yaml:"wallet"`
+	DayMsats      int64        `yaml:"max_msats_per_day"`
+	ProviderMsats int64        `yaml:"max_msats_per_provider_and_day"`
+	FeeMsats      int64        `yaml:"max_fee_msats"`
+	// EngagementMsats is the most that is paid for an attempt; 0 pays none.
+	EngagementMsats int64           `yaml:"max_engagement_msats"`
+	Modes           []receipts.Mode `yaml:"modes"`
 	// Approvals say what is paid without asking; none leaves it to --max-msats.
 	Approvals []approvalConfig `yaml:"approvals"`
 }
@@ -241,6 +246,7 @@ func (c *config) offers() []provider.Offer {
 		out = append(out, provider.Offer{
 			SchemaID: o.Schema, Modes: o.Modes, BaseMsats: o.BaseMsats, PerMinuteMsats: o.PerMinuteMsats,
 			InputMsats: o.InputMsats, OutputMsats: o.OutputMsats, MaxOutputTokens: o.MaxOutputTokens,
+			EngagementMsats: o.EngagementMsats,
 		})
 	}
 	return out

@@ -198,7 +198,7 @@ func (c *config) checkOffer(at string, o offerConfig) *configError {
 	case o.OutputMsats > 0 && o.MaxOutputTokens <= 0:
 		return &configError{at + ".output_tokens_per_1k_msats", "needs max_output_tokens: a price is a worst case"}
 	case !o.table().Valid():
-		return &configError{at, "a price of tokens is negative or more than there is"}
+		return &configError{at, "a price of tokens, or engagement_msats, is negative or more than there is"}
 	}
 	if bad := checkModes(at+".modes", o.Modes); bad != nil {
 		return bad
@@ -279,6 +279,7 @@ func (c *config) checkLimits() *configError {
 		{"buyer.max_msats_per_day", c.Buyer.DayMsats},
 		{"buyer.max_msats_per_provider_and_day", c.Buyer.ProviderMsats},
 		{"buyer.max_fee_msats", c.Buyer.FeeMsats},
+		{"buyer.max_engagement_msats", c.Buyer.EngagementMsats},
 	} {
 		if v.value < 0 {
 			return &configError{"$." + v.name, "cannot be negative"}

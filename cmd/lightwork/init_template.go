@@ -63,6 +63,7 @@ provider:
       modes: [{{if eq .ProviderWallet "none"}}free{{else}}hold, prepay{{end}}] # the first is the default; also postpay, free
       base_msats: 0
       per_minute_msats: {{.PerMinuteMsats}}
+      # engagement_msats: 2000 # asked first, for the attempt at a job that says what its result must be
       # Jobs on text may also cost by the token: a quote is for the request's max_tokens, or the most that is announced.
       # input_tokens_per_1k_msats: 0
       # output_tokens_per_1k_msats: 0
@@ -105,6 +106,7 @@ buyer:
   max_msats_per_day: 1000000
   max_msats_per_provider_and_day: 500000
   # max_fee_msats: 10000 # routing fees of one payment
+  # max_engagement_msats: 2000 # a provider's fee for an attempt that it may not be paid for; left out: none is paid
   # Rules say what is paid without asking: the first that fits decides, and what none fits is refused.
   # Without rules --max-msats decides. A rule's id goes into the receipt.
   # approvals:

@@ -349,8 +349,9 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w, signer: key}
 	cfg := buyer.Config{
 		Signer: key, Cipher: key.cipher, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
-		Limits:    buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats, FeeMsats: c.Buyer.FeeMsats},
-		Approvals: c.rules(), Ask: ask,
+		MaxEngagementMsats: c.Buyer.EngagementMsats,
+		Limits:             buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats, FeeMsats: c.Buyer.FeeMsats},
+		Approvals:          c.rules(), Ask: ask,
 	}
 	if w != nil {
 		cfg.Wallet, cfg.Receiver = w, w

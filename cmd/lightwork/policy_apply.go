@@ -55,6 +55,7 @@ func (c *config) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte
 		c.Provider.Offers = append(c.Provider.Offers, offerConfig{
 			Schema: o.SchemaID, Tool: under.Tools[o.SchemaID].Tool, Modes: o.Modes, BaseMsats: p.BaseMsats, PerMinuteMsats: p.PerMinuteMsats,
 			InputMsats: p.InputMsats, OutputMsats: p.OutputMsats, MaxOutputTokens: p.MaxOutputTokens,
+			EngagementMsats: p.EngagementMsats,
 		})
 	}
 	l := &c.Provider.Limits

@@ -72,6 +72,11 @@ func (tx *Tx) addPurchase(p buyer.Purchase) error {
 			return fmt.Errorf("add purchase: %w", err)
 		}
 	}
+	if p.EngagementMax > 0 {
+		if _, err := tx.Exec("INSERT INTO purchase_engagements(request_id, max_msats) VALUES (?, ?)", p.RequestID, p.EngagementMax); err != nil {
+			return fmt.Errorf("add purchase: %w", err)
+		}
+	}
 	if err := tx.Correlate(p.RequestID, NameJobHash, p.JobHash.String()); err != nil {
 		return err
 	}

@@ -137,20 +137,29 @@ func (s *ProviderStore) AdoptReceipt(ctx context.Context, sequence int64, hash h
 	return adopted && err == nil, err
 }
 
-func (tx *Tx) issueReceipt(j jobRow, issue func(provider.Issue) (provider.Issued, error)) error {
+// nextReceipt has the receipt made that continues the chain.
+func (tx *Tx) nextReceipt(issue func(provider.Issue) (provider.Issued, error)) (provider.Issue, provider.Issued, error) {
 	in := provider.Issue{Sequence: 1, At: tx.now}
 	var last int64
 	var previous hashing.Digest
 	err := tx.QueryRow("SELECT sequence, receipt_hash FROM receipt_tip").Scan(&last, into(&previous))
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("read last receipt: %w", err)
+		return in, provider.Issued{}, fmt.Errorf("read last receipt: %w", err)
 	}
 	if err == nil {
 		in.Sequence, in.Previous = last+1, &previous
 	}
 	issued, err := issue(in)
 	if err != nil {
-		return fmt.Errorf("issue receipt: %w", err)
+		return in, issued, fmt.Errorf("issue receipt: %w", err)
+	}
+	return in, issued, nil
+}
+
+func (tx *Tx) issueReceipt(j jobRow, issue func(provider.Issue) (provider.Issued, error)) error {
+	in, issued, err := tx.nextReceipt(issue)
+	if err != nil {
+		return err
 	}
 	hash := hashing.Bytes(issued.Receipt)
 	_, err = tx.Exec(`INSERT INTO receipts(sequence, request_id, receipt_id, receipt, receipt_hash, previous_hash, issued_ms)

@@ -31,6 +31,9 @@ func (s *ProviderStore) AddJob(ctx context.Context, j provider.Job) error {
 		if err != nil {
 			return fmt.Errorf("add job: %w", err)
 		}
+		if err := tx.addEngagement(j.RequestID, j.Engagement); err != nil {
+			return err
+		}
 		if err := tx.useCredit(j); err != nil {
 			return err
 		}
@@ -93,7 +96,7 @@ func (s *ProviderStore) Job(ctx context.Context, requestID string) (j provider.J
 func (s *ProviderStore) JobByPaymentHash(ctx context.Context, hash payments.Hash) (j provider.Job, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		var id string
-		if err := tx.QueryRow("SELECT request_id FROM jobs WHERE payment_hash = ?", hash[:]).Scan(&id); err != nil {
+		if err := tx.QueryRow("SELECT request_id FROM jobs WHERE payment_hash = ?1 UNION ALL SELECT request_id FROM job_engagements WHERE payment_hash = ?1", hash[:]).Scan(&id); err != nil {
 			return notFound(err, "job of payment "+hash.String())
 		}
 		j, err = tx.job(id)
@@ -128,7 +131,8 @@ func (s *ProviderStore) Jobs(ctx context.Context, limit int) (list []provider.Jo
 // HasPaid reports whether a job of this key was ever paid for.
 func (s *ProviderStore) HasPaid(ctx context.Context, buyer string) (paid bool, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM requests q JOIN receipts r USING (request_id) WHERE q.buyer = ?)", buyer).Scan(&paid)
+		return tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM requests q JOIN receipts r USING (request_id) WHERE q.buyer = ?1)
+			OR EXISTS (SELECT 1 FROM requests q JOIN engagement_receipts r USING (request_id) WHERE q.buyer = ?1)`, buyer).Scan(&paid)
 	})
 	return paid, err
 }
@@ -157,6 +161,9 @@ func (tx *Tx) job(id string) (provider.Job, error) {
 	}
 	if err := tx.jobFacts(&j); err != nil {
 		return j, fmt.Errorf("read job %s: %w", id, err)
+	}
+	if j.Engagement, err = tx.jobEngagement(id); err != nil {
+		return j, fmt.Errorf("read engagement fee of job %s: %w", id, err)
 	}
 	if j.Payment, err = tx.jobPayment(id); err != nil {
 		return j, fmt.Errorf("read payment of job %s: %w", id, err)

@@ -308,6 +308,7 @@ func fill(t *testing.T, k *testKernel) {
 	must(t, b.SetResult(t.Context(), p.RequestID, []byte("{}"), []byte("output"), nil, false))
 	must(t, b.SetReceipt(t.Context(), p.RequestID, "rcpt_buyer", []byte("{}")))
 	fillPanel(t, b)
+	fillEngagement(t, k)
 	must(t, b.SetCancel(t.Context(), p.RequestID, []byte("{}")))
 	must(t, b.Close(t.Context(), p.RequestID, buyer.StateFailed, "no result"))
 	must(t, b.SetRefund(t.Context(), p.RequestID, 900))

@@ -2,11 +2,14 @@ package kernel
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // The ledger holds reserved + spent + free = budget after every commit: a
@@ -34,7 +37,12 @@ func (tx *Tx) reserve(requestID string, a buyer.Attempt, quote []byte, bolt11 st
 	if _, err := tx.purchaseIn(requestID, buyer.StateRequested); err != nil {
 		return err
 	}
-	if err := tx.checkBudget(provider, maxMsats, a, l); err != nil {
+	var before int64 // an engagement fee counts against the job's own maximum
+	err = tx.QueryRow("SELECT coalesce(sum(reserved_msats + spent_msats), 0) FROM ledger WHERE request_id = ?", requestID).Scan(&before)
+	if err != nil {
+		return fmt.Errorf("sum ledger: %w", err)
+	}
+	if err := tx.checkBudget(provider, maxMsats-before, a, l); err != nil {
 		return err
 	}
 	_, err = tx.Exec(`INSERT INTO attempts(request_id, provider, purpose, payment_hash, amount_msats, fee_limit_msats, rule_id,
@@ -83,7 +91,7 @@ func (tx *Tx) checkBudget(provider string, maxMsats int64, a buyer.Attempt, l bu
 	}
 	want := a.AmountMsats + a.FeeLimitMsats
 	if want > maxMsats {
-		return &buyer.BudgetError{Limit: "job", WantMsats: want, FreeMsats: maxMsats}
+		return &buyer.BudgetError{Limit: "job", WantMsats: want, FreeMsats: max(maxMsats, 0)}
 	}
 	for _, limit := range []struct {
 		name, provider string
@@ -142,7 +150,7 @@ func (s *BuyerStore) Paid(ctx context.Context, requestID string, p payments.Paym
 	if p.State != payments.PaymentSucceeded || p.Preimage.Hash() != p.Hash {
 		return fmt.Errorf("payment of %s is not proved (%s): %w", requestID, p.State, buyer.ErrConflict)
 	}
-	return s.resolve(ctx, requestID, p, buyer.StatePaid, "")
+	return s.resolve(ctx, requestID, p, buyer.StatePaid, "") // or requested again
 }
 
 // Unpaid releases the reservation of a payment that failed for good.
@@ -158,7 +166,14 @@ func (s *BuyerStore) Unpaid(ctx context.Context, requestID string, p payments.Pa
 // changes nothing; another is refused.
 func (s *BuyerStore) resolve(ctx context.Context, requestID string, p payments.Payment, to buyer.State, reason string) error {
 	return s.update(ctx, func(tx *Tx) error {
-		known, err := tx.purchasePayment(requestID)
+		if _, err := tx.purchaseIn(requestID, allPurchaseStates()...); err != nil {
+			return err
+		}
+		table, err := tx.paymentTable(requestID, p.Hash)
+		if err != nil {
+			return err
+		}
+		known, err := tx.paymentIn(table, requestID)
 		if err != nil {
 			return fmt.Errorf("read payment: %w", err)
 		}
@@ -175,14 +190,38 @@ func (s *BuyerStore) resolve(ctx context.Context, requestID string, p payments.P
 		if err := tx.addLedger(end); err != nil {
 			return err
 		}
-		_, err = tx.Exec(`INSERT INTO purchase_payments(request_id, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms)
+		_, err = tx.Exec(`INSERT INTO `+table+`(request_id, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			requestID, p.Hash[:], string(p.State), p.AmountMsats, p.FeeMsats, blob(p.Preimage), p.FailureReason, tx.now.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record payment: %w", err)
 		}
+		if table == engagementPayments && to == buyer.StatePaid {
+			to = buyer.StateRequested // what comes next is what comes first without a fee
+		}
 		return tx.appendPurchaseState(requestID, to, reason)
 	})
+}
+
+// The tables of how payments ended, by what they are for.
+const (
+	resultPayments     = "purchase_payments"
+	engagementPayments = "engagement_payments"
+)
+
+// paymentTable is where the payment with this hash belongs.
+func (tx *Tx) paymentTable(requestID string, hash payments.Hash) (string, error) {
+	var purpose receipts.Purpose
+	err := tx.QueryRow("SELECT purpose FROM attempts WHERE request_id = ? AND payment_hash = ?", requestID, hash[:]).Scan(&purpose)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "", fmt.Errorf("payment %s is not that of purchase %s: %w", hash, requestID, buyer.ErrConflict)
+	case err != nil:
+		return "", fmt.Errorf("look for attempts: %w", err)
+	case purpose == receipts.PurposeEngagement:
+		return engagementPayments, nil
+	}
+	return resultPayments, nil
 }
 
 // endOfReservation is the ledger's row for the outcome. It belongs to the day
@@ -191,16 +230,12 @@ func (s *BuyerStore) resolve(ctx context.Context, requestID string, p payments.P
 // gone.
 func (tx *Tx) endOfReservation(requestID string, p payments.Payment) (ledgerRow, error) {
 	r := ledgerRow{requestID: requestID, entry: "release"}
-	var hash payments.Hash
-	err := tx.QueryRow(`SELECT a.payment_hash, l.day, l.provider, l.purpose, -l.reserved_msats
+	err := tx.QueryRow(`SELECT l.day, l.provider, l.purpose, -l.reserved_msats
 		FROM ledger l JOIN attempts a ON a.request_id = l.request_id AND a.purpose = l.purpose
-		WHERE l.request_id = ? AND l.entry = 'reserve'`, requestID).
-		Scan(into(&hash), &r.day, &r.provider, &r.purpose, &r.reserved)
+		WHERE l.request_id = ? AND l.entry = 'reserve' AND a.payment_hash = ?`, requestID, p.Hash[:]).
+		Scan(&r.day, &r.provider, &r.purpose, &r.reserved)
 	if err != nil {
 		return r, notFound(err, "reservation of "+requestID)
-	}
-	if hash != p.Hash {
-		return r, fmt.Errorf("payment %s is not that of purchase %s: %w", p.Hash, requestID, buyer.ErrConflict)
 	}
 	if p.State == payments.PaymentSucceeded {
 		r.entry, r.spent = "spend", p.AmountMsats+p.FeeMsats

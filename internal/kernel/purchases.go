@@ -35,9 +35,10 @@ func (s *BuyerStore) FindPurchase(ctx context.Context, prefix string) (p buyer.P
 	if len(digits) < minPrefix || strings.Trim(digits, "0123456789abcdef") != "" {
 		return p, fmt.Errorf("%q is not at least %d hex digits of an id: %w", prefix, minPrefix, buyer.ErrNotFound)
 	}
-	query := "SELECT request_id FROM purchases WHERE request_id >= ? AND request_id < ? LIMIT 2"
+	query := "SELECT request_id FROM purchases WHERE request_id >= ?1 AND request_id < ?2 LIMIT 2"
 	if ofReceipt {
-		query = "SELECT request_id FROM purchase_receipts WHERE receipt_id >= ? AND receipt_id < ? LIMIT 2"
+		query = `SELECT request_id FROM purchase_receipts WHERE receipt_id >= ?1 AND receipt_id < ?2
+			UNION SELECT request_id FROM purchase_engagement_receipts WHERE receipt_id >= ?1 AND receipt_id < ?2 LIMIT 2`
 	}
 	err = s.view(ctx, func(tx *Tx) error {
 		// 'g' follows the last hex digit: the range is served by the index.
@@ -98,7 +99,7 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 	)
 	err := tx.QueryRow(`
 		SELECT p.provider, p.schema_id, p.job_hash, p.request, p.max_msats, p.relays, p.payee_node, p.added_ms,
-			c.state, c.reason, c.at_ms, x.event, r.event, r.output, r.early, t.event, t.receipt_id, b.event, o.request_id IS NOT NULL, h.tags, coalesce(m.msats, 0)
+			c.state, c.reason, c.at_ms, x.event, r.event, r.output, r.early, t.event, t.receipt_id, b.event, o.request_id IS NOT NULL, h.tags, coalesce(m.msats, 0), coalesce(e.max_msats, 0)
 		FROM purchases p JOIN purchase_current c ON c.request_id = p.request_id
 			LEFT JOIN purchase_cancels x ON x.request_id = p.request_id
 			LEFT JOIN purchase_results r ON r.request_id = p.request_id
@@ -107,9 +108,10 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 			LEFT JOIN purchase_outside o ON o.request_id = p.request_id
 			LEFT JOIN purchase_hidden h ON h.request_id = p.request_id
 			LEFT JOIN purchase_refunds m ON m.request_id = p.request_id
+			LEFT JOIN purchase_engagements e ON e.request_id = p.request_id
 		WHERE p.request_id = ?`, id).
 		Scan(&p.Provider, &p.SchemaID, into(&p.JobHash), &p.Request, &p.MaxMsats, &relays, &payee, &added,
-			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, into(&output), &early, &p.ReceiptEvent, &receiptID, &p.SealedEvent, &p.Outside, &p.Hidden, &p.RefundMsats)
+			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, into(&output), &early, &p.ReceiptEvent, &receiptID, &p.SealedEvent, &p.Outside, &p.Hidden, &p.RefundMsats, &p.EngagementMax)
 	if err != nil {
 		return p, notFound(err, "purchase "+id)
 	}
@@ -131,10 +133,14 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 
 // purchaseMoney reads the attempt to pay and how it ended.
 func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
+	var err error
+	if p.Engagement, err = tx.purchaseEngagement(p.RequestID); err != nil {
+		return err
+	}
 	var a buyer.Attempt
 	var reserved int64
-	err := tx.QueryRow(`SELECT purpose, payment_hash, amount_msats, fee_limit_msats, rule_id, quote, bolt11, acceptance, reserved_ms
-		FROM attempts WHERE request_id = ?`, p.RequestID).
+	err = tx.QueryRow(`SELECT purpose, payment_hash, amount_msats, fee_limit_msats, rule_id, quote, bolt11, acceptance, reserved_ms
+		FROM attempts WHERE request_id = ? AND purpose = 'result'`, p.RequestID).
 		Scan(&a.Purpose, into(&a.PaymentHash), &a.AmountMsats, &a.FeeLimitMsats, &a.RuleID, &p.Quote, &p.BOLT11, &p.Acceptance, &reserved)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -147,18 +153,18 @@ func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
 	}
 	a.ReservedAt = fromMs(reserved)
 	p.Attempt = &a
-	p.Payment, err = tx.purchasePayment(p.RequestID)
+	p.Payment, err = tx.paymentIn(resultPayments, p.RequestID)
 	if p.Payment != nil && p.Payment.State == payments.PaymentSucceeded && p.State == buyer.StateFailed && p.ResultEvent == nil && p.SealedEvent == nil {
 		p.SettledTooEarly = true // and nothing came for it
 	}
 	return err
 }
 
-// purchasePayment returns how the payment ended, nil while it has not.
-func (tx *Tx) purchasePayment(id string) (*payments.Payment, error) {
+// paymentIn returns how a payment ended, nil while it has not.
+func (tx *Tx) paymentIn(table, id string) (*payments.Payment, error) {
 	var p payments.Payment
 	err := tx.QueryRow(`SELECT payment_hash, state, amount_msats, fee_msats, preimage, failure_reason
-		FROM purchase_payments WHERE request_id = ?`, id).
+		FROM `+table+` WHERE request_id = ?`, id).
 		Scan(into(&p.Hash), &p.State, &p.AmountMsats, &p.FeeMsats, into(&p.Preimage), &p.FailureReason)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil

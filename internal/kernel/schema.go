@@ -51,6 +51,9 @@ var customersSQL string
 //go:embed schema/retries.sql
 var retriesSQL string
 
+//go:embed schema/engagement.sql
+var engagementSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -73,6 +76,8 @@ func migrations() []string {
 		outboxDueSQL,
 		customersSQL,
 		retriesSQL + appendOnly("refund_retries", "refund_retry_ends", "write_offs"),
+		engagementSQL + appendOnly("job_engagements", "engagement_invoices", "engagement_acceptances", "engagement_receipts",
+			"purchase_engagements", "engagement_payments", "purchase_engagement_receipts"),
 	}
 }
 

@@ -35,6 +35,8 @@ var traceQueries = []struct{ kind, query string }{
 	{"state", `SELECT at_ms, state || iif(code = '', '', ' (' || code || iif(detail = '', ')', ': ' || detail || ')')) FROM job_states WHERE request_id = ?1 ORDER BY seq`},
 	{"state", `SELECT at_ms, state || iif(reason = '', '', ' (' || reason || ')') FROM purchase_states WHERE request_id = ?1 ORDER BY seq`},
 	{"invoice", `SELECT at_ms, 'made for the quote ' || (SELECT lower(hex(quote_hash)) FROM jobs WHERE request_id = ?1) FROM job_invoices WHERE request_id = ?1`},
+	{"invoice", `SELECT at_ms, 'made for the quote ' || (SELECT lower(hex(quote_hash)) FROM job_engagements WHERE request_id = ?1) || ' of the engagement fee' FROM engagement_invoices WHERE request_id = ?1`},
+	{"receipt", `SELECT issued_ms, receipt_id || ', number ' || sequence || ' of the chain, for the engagement fee of ' || paid_msats || ' msats' FROM engagement_receipts WHERE request_id = ?1`},
 	{"payment", `SELECT recorded_ms, state || ' ' || paid_msats || ' msats' FROM job_payments WHERE request_id = ?1 ORDER BY seq`},
 	{"run", `SELECT at_ms, 'run ' || run FROM job_runs WHERE request_id = ?1 ORDER BY run`},
 	{"message", `SELECT at_ms, direction || ' ' || handler || ' ' || payload_tag || ' sha256:' || lower(hex(payload_hash)) FROM journal WHERE request_id = ?1 ORDER BY seq`},
@@ -47,6 +49,8 @@ var traceQueries = []struct{ kind, query string }{
 	{"attempt", `SELECT reserved_ms, purpose || ' ' || amount_msats || ' msats, fee at most ' || fee_limit_msats || ', by the rule ' || rule_id FROM attempts WHERE request_id = ?1`},
 	{"budget", `SELECT at_ms, entry || ': reserved ' || reserved_msats || ', spent ' || spent_msats || ' msats' FROM ledger WHERE request_id = ?1 ORDER BY seq`},
 	{"payment", `SELECT at_ms, state || ' ' || amount_msats || ' msats, fee ' || fee_msats || iif(failure_reason = '', '', ' (' || failure_reason || ')') FROM purchase_payments WHERE request_id = ?1`},
+	{"payment", `SELECT at_ms, 'engagement fee ' || state || ' ' || amount_msats || ' msats, fee ' || fee_msats || iif(failure_reason = '', '', ' (' || failure_reason || ')') FROM engagement_payments WHERE request_id = ?1`},
+	{"receipt", `SELECT at_ms, receipt_id || ' of the engagement fee' FROM purchase_engagement_receipts WHERE request_id = ?1`},
 	{"feedback", `SELECT at_ms, 'kind 7000' || coalesce(' ' || (SELECT json_extract(value, '$[1]')
 		FROM json_each(CAST(event AS TEXT), '$.tags') WHERE json_extract(value, '$[0]') = 'status' LIMIT 1), '') || ' ' || event_id FROM feedback WHERE request_id = ?1 ORDER BY seq`},
 	{"sealed", `SELECT at_ms, 'kind ' || json_extract(CAST(event AS TEXT), '$.kind') || ' ' || json_extract(CAST(event AS TEXT), '$.id') FROM purchase_sealed WHERE request_id = ?1`},

@@ -1,0 +1,239 @@
+package buyer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// ErrEngagement: the provider asks a fee for the attempt that we do not pay.
+// Nothing was sent.
+var ErrEngagement = errors.New("the engagement fee is more than buyer.max_engagement_msats")
+
+// Engagement is the fee for the attempt at a purchase, once we have accepted its
+// quote: a payment of its own, and a receipt of its own. While it is under way
+// the purchase is paying; after it the purchase is requested again.
+type Engagement struct {
+	Attempt      Attempt
+	Quote        []byte // canonical bytes
+	BOLT11       string
+	Acceptance   []byte            // signed event
+	Payment      *payments.Payment // nil while the outcome is not known
+	ReceiptEvent []byte
+	ReceiptID    string
+}
+
+// EngagementStore is the part of a Store that keeps engagement fees. Their
+// attempts are reserved by Reserve and ended by Paid and Unpaid, as the result's.
+type EngagementStore interface {
+	// SetEngagementReceipt keeps the fee's receipt event; the first stays.
+	SetEngagementReceipt(ctx context.Context, requestID, receiptID string, event []byte) error
+}
+
+// due is the payment that is under way, or was last: the result's once there is
+// one, else the fee's; nil before any.
+func (p Purchase) due() (a *Attempt, bolt11 string) {
+	if p.Attempt == nil && p.Engagement != nil {
+		return &p.Engagement.Attempt, p.Engagement.BOLT11
+	}
+	return p.Attempt, p.BOLT11
+}
+
+// engagementMsats is what the fee has cost, routing apart; 0 without one.
+func (p Purchase) engagementMsats() int64 {
+	if p.Engagement == nil {
+		return 0
+	}
+	return p.Engagement.Attempt.AmountMsats
+}
+
+// engagementSpent is what the fee has cost in all, as far as it is known.
+func (p Purchase) engagementSpent() int64 {
+	if p.Engagement == nil || p.Engagement.Payment == nil {
+		return p.engagementMsats()
+	}
+	return p.Engagement.Payment.AmountMsats + p.Engagement.Payment.FeeMsats
+}
+
+// engagementFor is the fee that the provider has announced for this order, which
+// is then the most that it is paid. ErrEngagement if that is more than we pay.
+func (c *Client) engagementFor(o Order, req *schemas.Request, judged bool) (int64, error) {
+	if o.Announced == nil || o.Outside {
+		return 0, nil
+	}
+	mode, modes := o.Mode, o.Announced.Modes[o.SchemaID]
+	if mode == "" && len(modes) > 0 {
+		mode = modes[0]
+	}
+	fee := o.Announced.Prices[string(req.SchemaID)].Engagement(req, judged)
+	if mode == receipts.ModeFree || fee == 0 {
+		return 0, nil
+	}
+	if fee < 0 || fee > c.cfg.MaxEngagementMsats {
+		return 0, fmt.Errorf("%w: it is %d msats, and we pay %d at most", ErrEngagement, fee, c.cfg.MaxEngagementMsats)
+	}
+	return fee, nil
+}
+
+// isJudged reports whether the tags of a seat leave it to a judge or a merge what
+// its result is worth.
+func isJudged(tags nostr.Tags) bool {
+	for _, t := range tags {
+		if len(t) >= 3 && t[0] == "param" && t[1] == "agreement" && (t[2] == "judge" || t[2] == "merge") {
+			return true
+		}
+	}
+	return false
+}
+
+// isEngagement reports whether an event's content is the quote of a fee.
+func isEngagement(content string) bool {
+	q, err := receipts.ParseQuote([]byte(content))
+	return err == nil && q.Purpose == receipts.PurposeEngagement
+}
+
+// checkEngagement checks the offer of a fee: it is for this job, no more than was
+// announced when the job was ordered, and the invoice is the quote's.
+func (c *Client) checkEngagement(p Purchase, ev nostr.Event, network payments.Network) (offer, error) {
+	bad := func(err error) (offer, error) { return offer{}, &MismatchError{"engagement quote", err.Error()} }
+	q, err := receipts.ParseQuote([]byte(ev.Content))
+	if err != nil {
+		return bad(err)
+	}
+	if err := q.Matches(receipts.Terms{
+		RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
+		Buyer: c.key, Provider: p.Provider, MaxMsats: min(p.EngagementMax, bidOf(p)),
+	}); err != nil {
+		return bad(err)
+	}
+	if !time.Now().Before(q.Expiry()) {
+		return bad(errors.New("it has expired"))
+	}
+	return c.checkInvoice(p, ev, network, offer{quote: q, raw: []byte(ev.Content), hash: hashing.Bytes([]byte(ev.Content))})
+}
+
+// engagement pays the fee for the attempt, once, within the budget. A fee that we
+// do not pay ends the purchase: the provider does nothing without it.
+func (f *follower) engagement(ctx context.Context, p Purchase, ev nostr.Event) error {
+	if p.Engagement != nil {
+		return nil // told again, or asked for twice: it is paid once
+	}
+	refuse := func(err error) error {
+		f.say("buyer", "refused", 0, "", clean(err.Error()))
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, clean(err.Error()))
+	}
+	if f.seated {
+		return refuse(errors.New("not paid: a seat of a panel pays no engagement fee"))
+	}
+	o, err := f.c.checkEngagement(p, ev, f.network)
+	if err != nil {
+		return refuse(err)
+	}
+	if err := f.keepOffer(ctx, ev); err != nil {
+		return refuse(err)
+	}
+	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), "engagement fee, "+string(o.quote.Mode))
+	award, err := f.c.award(ctx, p, o)
+	if notApproved(err) {
+		return refuse(err)
+	}
+	if err != nil {
+		return err
+	}
+	return f.reserveAndPay(ctx, p, award)
+}
+
+// engaged goes on after the fee was paid, with what has come meanwhile: the
+// provider may know of the payment before our wallet does.
+func (f *follower) engaged(ctx context.Context) error {
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	if err != nil {
+		return err
+	}
+	if f.lastWord != "" {
+		return f.refused(ctx, p, f.lastWord)
+	}
+	if next := f.afterFee; next != nil {
+		f.afterFee = nil
+		return f.paymentRequired(ctx, p, *next)
+	}
+	return nil
+}
+
+// isFeeReceipt reports whether an event is the receipt of a fee.
+func isFeeReceipt(ev nostr.Event) bool {
+	r, err := receipts.ParseReceipt([]byte(ev.Content))
+	return err == nil && r.PaidFor() == receipts.PurposeEngagement
+}
+
+// feeReceipt verifies the fee's receipt as a stranger would, and keeps it.
+func (f *follower) feeReceipt(ctx context.Context, p Purchase, ev nostr.Event) error {
+	if p.Engagement == nil || p.Engagement.ReceiptID != "" {
+		return nil
+	}
+	raw, err := ev.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	e := *p.Engagement
+	e.ReceiptEvent = raw
+	p.Engagement = &e
+	b, err := EngagementBundleOf(ctx, f.c.cfg.Store, p)
+	if err != nil {
+		return f.distrust(ev, err)
+	}
+	report := receipts.Verify(b, receipts.Pins{Provider: p.Provider, Buyer: f.c.key, Payee: p.PayeeNode, Network: f.network})
+	if bad := failedClaims(p, report); bad != "" {
+		return f.distrust(ev, &MismatchError{"receipt of the engagement fee", bad})
+	}
+	if err := f.c.cfg.Store.SetEngagementReceipt(ctx, f.id, report.ReceiptID, raw); err != nil {
+		return fmt.Errorf("store receipt of the engagement fee: %w", err)
+	}
+	f.say("provider", "receipt", 0, ev.ID, report.ReceiptID+" (engagement fee)")
+	return nil
+}
+
+// EngagementBundleOf gathers what proves the fee of a purchase: ErrNoReceipt if it
+// has no receipt of one. The policy is in it once the result has brought it.
+func EngagementBundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, error) {
+	if p.Engagement == nil || p.Engagement.ReceiptEvent == nil {
+		return nil, ErrNoReceipt
+	}
+	e := p.Engagement
+	b := &receipts.Bundle{Quote: e.Quote, Artifacts: map[string][]byte{}}
+	for _, part := range []struct {
+		to  *[]byte
+		raw []byte
+	}{{&b.ReceiptEvent, e.ReceiptEvent}, {&b.Request, p.Request}, {&b.Acceptance, e.Acceptance}} {
+		ev, err := receipts.ParseEvent(part.raw, eventMax)
+		if err != nil {
+			return nil, fmt.Errorf("stored event: %w", err)
+		}
+		*part.to = ev.JSON()
+		if part.to == &b.ReceiptEvent {
+			b.Receipt = []byte(ev.Content)
+		}
+	}
+	rec, err := receipts.ParseReceipt(b.Receipt)
+	if err != nil {
+		return nil, fmt.Errorf("stored receipt: %w", err)
+	}
+	if rec.AcceptanceEventID == nil {
+		b.Acceptance = nil // it came too late: the receipt does not claim it
+	}
+	if policy, err := store.Content(ctx, rec.PolicyBundleID); err == nil {
+		b.Policy = policy
+	}
+	if previous, ok := previousOf(ctx, store, b.Receipt); ok {
+		b.Previous = previous
+	}
+	return b, nil
+}

@@ -1,0 +1,215 @@
+package kernel
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+func withFee(j provider.Job) provider.Job {
+	name := "fee " + j.RequestID
+	j.Engagement = &provider.Engagement{
+		PriceMsats: 4_000, Quote: []byte(name), QuoteHash: digest(name), PaymentHash: preimage(name).Hash(),
+		Nonce: []byte("fedcba9876543210"), ExpiresAt: j.ExpiresAt,
+	}
+	return j
+}
+
+func feeOf(j provider.Job) provider.Payment {
+	return provider.Payment{Hash: j.Engagement.PaymentHash, State: payments.InvoiceSettled, PaidMsats: 4_000, RecordedAt: start}
+}
+
+func feeIssuer(j provider.Job) func(provider.Issue) (provider.Issued, error) {
+	return func(in provider.Issue) (provider.Issued, error) {
+		issued, err := issuer(j)(in)
+		issued.ReceiptID += "_fee"
+		issued.Out = []provider.OutEvent{eventFor(j, "receipt of the fee")}
+		return issued, err
+	}
+}
+
+func feeAttempt(p buyer.Purchase) buyer.Attempt {
+	a := attemptOf(p)
+	a.Purpose, a.PaymentHash, a.AmountMsats, a.FeeLimitMsats = "engagement", preimage("fee "+p.RequestID).Hash(), 50, 10
+	return a
+}
+
+func feePaid(p buyer.Purchase) payments.Payment {
+	secret := preimage("fee " + p.RequestID)
+	return payments.Payment{Hash: secret.Hash(), State: payments.PaymentSucceeded, AmountMsats: 50, FeeMsats: 2, Preimage: secret}
+}
+
+// fillEngagement takes a job and a purchase as far as the receipt of the fee.
+func fillEngagement(t testing.TB, k *testKernel) (provider.Job, buyer.Purchase) {
+	t.Helper()
+	s, b := k.ProviderStore("p"), k.BuyerStore()
+	j := withFee(testJob("engaged", receipts.ModeHold))
+	must(t, s.AddJob(t.Context(), j))
+	must(t, s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc1fee", eventFor(j, "fee")))
+	must(t, s.SetEngagementAcceptance(t.Context(), j.RequestID, []byte("accepted")))
+	must(t, s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), feeIssuer(j)))
+	p := testPurchase("engaged")
+	p.EngagementMax = 60
+	must(t, b.AddPurchase(t.Context(), p))
+	must(t, reserveWith(t.Context(), b, p, feeAttempt(p), buyer.Limits{}))
+	must(t, b.Paid(t.Context(), p.RequestID, feePaid(p)))
+	must(t, b.SetEngagementReceipt(t.Context(), p.RequestID, "rcpt_fee", []byte("{}")))
+	return j, p
+}
+
+// TestEngagementIsReadBack: from a database that was closed and opened.
+func TestEngagementIsReadBack(t *testing.T) {
+	k := open(t)
+	j, p := fillEngagement(t, k)
+	k.reopen(t)
+	s, b := k.ProviderStore("p"), k.BuyerStore()
+	got, err := s.Job(t.Context(), j.RequestID)
+	must(t, err)
+	want := *j.Engagement
+	want.BOLT11, want.Acceptance, want.PaidMsats = "lnbc1fee", []byte("accepted"), 4_000
+	want.Receipt, want.ReceiptID = got.Engagement.Receipt, "rcpt_"+j.RequestID+"_fee"
+	if diff := cmp.Diff(want, *got.Engagement); diff != "" || got.State != provider.StateQuoted || len(want.Receipt) == 0 {
+		t.Errorf("%s\n%s", got.State, diff)
+	}
+	if byHash, err := s.JobByPaymentHash(t.Context(), j.Engagement.PaymentHash); err != nil || byHash.RequestID != j.RequestID {
+		t.Errorf("by payment hash: %s, %v", byHash.RequestID, err)
+	}
+	if paid, err := s.HasPaid(t.Context(), j.Buyer); err != nil || !paid {
+		t.Errorf("a key that paid a fee has paid: %v, %v", paid, err)
+	}
+	bought, err := b.Purchase(t.Context(), p.RequestID)
+	must(t, err)
+	fee := feePaid(p)
+	if diff := cmp.Diff(&buyer.Engagement{
+		Attempt: feeAttempt(p), Quote: []byte("quote"), BOLT11: "lnbc" + feeAttempt(p).PaymentHash.String(), Acceptance: []byte("acceptance"),
+		Payment: &fee, ReceiptEvent: []byte("{}"), ReceiptID: "rcpt_fee",
+	}, bought.Engagement); diff != "" || bought.State != buyer.StateRequested || bought.EngagementMax != 60 || bought.Attempt != nil {
+		t.Errorf("%s\n%s", bought.State, diff)
+	}
+	if found, err := b.FindPurchase(t.Context(), "rcpt_fee"); err == nil {
+		t.Errorf("found %s by what is no id", found.RequestID)
+	}
+	checkBudget(t, b, start, 0, 52)
+}
+
+// TestJobWaitsForItsFee: nothing else happens before, and the fee comes once.
+func TestJobWaitsForItsFee(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePostpay} {
+		j := withFee(testJob("waits "+string(mode), mode))
+		must(t, s.AddJob(t.Context(), j))
+		d := directiveOf(j)
+		err := s.SetPaid(t.Context(), j.RequestID, arrived(j), d, threadOf(j))
+		if mode == receipts.ModePostpay {
+			_, err = s.Start(t.Context(), j.RequestID, &d, threadOf(j))
+		}
+		if err == nil {
+			t.Errorf("%s went on without its fee", mode)
+		}
+		other := feeOf(j)
+		other.Hash = preimage("another").Hash()
+		unsettled := feeOf(j)
+		unsettled.State = payments.InvoiceHeld
+		for _, pay := range []provider.Payment{other, unsettled} {
+			if err := s.SettleEngagement(t.Context(), j.RequestID, pay, feeIssuer(j)); !errors.Is(err, provider.ErrConflict) {
+				t.Errorf("%+v: %v", pay, err)
+			}
+		}
+		must(t, s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc1"+string(mode)))
+		must(t, s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc1"+string(mode)))
+		if err := s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc2"); !errors.Is(err, provider.ErrConflict) {
+			t.Errorf("a second invoice: %v", err)
+		}
+		must(t, s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), feeIssuer(j)))
+		if err := s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), feeIssuer(j)); !errors.Is(err, provider.ErrConflict) {
+			t.Errorf("a second fee: %v", err)
+		}
+	}
+	plain := testJob("plain", receipts.ModeHold)
+	must(t, s.AddJob(t.Context(), plain))
+	if err := s.SetEngagementInvoice(t.Context(), plain.RequestID, "lnbc3"); !errors.Is(err, provider.ErrConflict) {
+		t.Errorf("a fee that nobody asked: %v", err)
+	}
+}
+
+// TestOneChainOfBothReceipts: fees and results are counted together.
+func TestOneChainOfBothReceipts(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	var sequences []int64
+	for i := range 3 {
+		j := withFee(testJob(string(rune('a'+i)), receipts.ModePrepay))
+		must(t, s.AddJob(t.Context(), j))
+		count := func(issue func(provider.Issue) (provider.Issued, error)) func(provider.Issue) (provider.Issued, error) {
+			return func(in provider.Issue) (provider.Issued, error) {
+				sequences = append(sequences, in.Sequence)
+				return issue(in)
+			}
+		}
+		must(t, s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), count(feeIssuer(j))))
+		for _, name := range pathTo(j.Mode, provider.StateDelivering)[1:] {
+			must(t, doStep(t, s, j, name))
+		}
+		must(t, s.Settle(t.Context(), j.RequestID, settled(j), count(issuer(j))))
+	}
+	if diff := cmp.Diff([]int64{1, 2, 3, 4, 5, 6}, sequences); diff != "" {
+		t.Error(diff)
+	}
+	if n := k.count(t, `WITH r AS (SELECT sequence, receipt_hash, previous_hash FROM receipts UNION ALL
+		SELECT sequence, receipt_hash, previous_hash FROM engagement_receipts)
+		SELECT count(*) FROM r WHERE sequence > 1 AND previous_hash IS NOT (SELECT receipt_hash FROM r p WHERE p.sequence = r.sequence - 1)`); n != 0 {
+		t.Errorf("%d broken links", n)
+	}
+}
+
+// TestFeeCountsInTheBudgetOfTheJob: fee, result and their routing stay below the
+// maximum, and each is paid once.
+func TestFeeCountsInTheBudgetOfTheJob(t *testing.T) {
+	k := open(t)
+	_, p := fillEngagement(t, k)
+	b := k.BuyerStore()
+	must(t, b.Paid(t.Context(), p.RequestID, feePaid(p))) // again, which changes nothing
+	again := feeAttempt(p)
+	again.PaymentHash = preimage("another").Hash()
+	if err := reserveWith(t.Context(), b, p, again, buyer.Limits{}); !errors.Is(err, buyer.ErrSecondPayment) {
+		t.Errorf("a second fee: %v", err)
+	}
+	a := attemptOf(p)
+	a.AmountMsats, a.FeeLimitMsats = 900, 49 // and 52 are gone
+	var over *buyer.BudgetError
+	if err := reserveWith(t.Context(), b, p, a, buyer.Limits{}); !errors.As(err, &over) || over.Limit != "job" || over.FreeMsats != 948 {
+		t.Errorf("one msat too much: %v", err)
+	}
+	a.FeeLimitMsats = 48
+	must(t, reserveWith(t.Context(), b, p, a, buyer.Limits{}))
+	checkBudget(t, b, start, 948, 52)
+	must(t, b.Unpaid(t.Context(), p.RequestID, failedFor(p), "no route"))
+	checkBudget(t, b, start, 0, 52)
+}
+
+// TestFailedFeeEndsThePurchase: its reservation is released.
+func TestFailedFeeEndsThePurchase(t *testing.T) {
+	k := open(t)
+	b := k.BuyerStore()
+	p := testPurchase("x")
+	must(t, b.AddPurchase(t.Context(), p))
+	must(t, reserveWith(t.Context(), b, p, feeAttempt(p), buyer.Limits{}))
+	if err := b.Close(t.Context(), p.RequestID, buyer.StateCanceled, ""); !errors.Is(err, buyer.ErrConflict) {
+		t.Errorf("closed with the fee under way: %v", err)
+	}
+	must(t, b.Unpaid(t.Context(), p.RequestID, payments.Payment{
+		Hash: feeAttempt(p).PaymentHash, State: payments.PaymentFailed, AmountMsats: 50, FailureReason: "no route",
+	}, "no route"))
+	got, err := b.Purchase(t.Context(), p.RequestID)
+	if err != nil || got.State != buyer.StateFailed || got.Engagement.Payment.State != payments.PaymentFailed {
+		t.Errorf("%s, %+v, %v", got.State, got.Engagement, err)
+	}
+	checkBudget(t, b, start, 0, 0)
+}
