@@ -1,6 +1,7 @@
 package organism
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,8 @@ type Built struct {
 	// Messengers are the listeners that exchange messages, by name.
 	Messengers map[string]message.Agent
 
-	calls atomic.Uint64 // numbers the threads of called listeners
+	askers map[string]bool // names of the handlers that ask for thinking listeners
+	calls  atomic.Uint64   // numbers the threads of called listeners
 }
 
 // Build makes the pipeline.
@@ -103,6 +105,7 @@ type builder struct {
 }
 
 func (b *builder) build() error {
+	b.nameMessengers()
 	// What agents call must be known before the agents are.
 	for _, l := range b.o.Listeners {
 		err := b.addTool(l)
@@ -116,6 +119,7 @@ func (b *builder) build() error {
 	if err := errors.Join(b.addAgents(), b.addMessengers()); err != nil {
 		return err
 	}
+	b.offerAgents()
 	for _, p := range b.o.Profiles {
 		b.cfg.Profiles = append(b.cfg.Profiles, b.profile(p))
 	}
@@ -172,12 +176,28 @@ func (b *builder) offer(l Listener, description string, schema json.RawMessage, 
 		tool.Check = nil // an agent may hold a reference: only the pipeline sees what it stands for
 	}
 	b.tools[l.Name] = tool
-	if l.SemanticDescription != "" {
-		description = l.SemanticDescription
-	}
 	b.out.Capabilities = append(b.out.Capabilities, routing.Capability{
-		Name: handler, Tag: tag, Description: description, Schema: schema, Check: check,
+		Name: handler, Tag: tag, Description: cmp.Or(l.SemanticDescription, description), Schema: schema, Check: check,
 	})
+}
+
+// offerAgents makes the listeners that are asked in words known to semantic
+// routing: those that think and those that exchange messages.
+func (b *builder) offerAgents() {
+	for _, l := range b.o.Listeners {
+		tag := ""
+		switch {
+		case l.Agent != nil && l.Callable == nil:
+			tag = l.PayloadClass
+		case l.Messages != nil && l.Messages.askType() != "":
+			tag = l.Messages.askType().Tag()
+		}
+		if tag != "" {
+			b.out.Capabilities = append(b.out.Capabilities, routing.Capability{
+				Name: l.Name, Tag: tag, Description: cmp.Or(l.SemanticDescription, l.Description), InWords: true,
+			})
+		}
+	}
 }
 
 // addAgents makes the thinking listeners, and the model that only they reach.
@@ -194,6 +214,9 @@ func (b *builder) addAgents() error {
 		}
 		for _, peer := range l.Peers {
 			tool, ok := b.tools[peer]
+			if to, _ := b.o.Listener(peer); to.Messages != nil {
+				tool, ok = askTool(l, to), true
+			}
 			if !ok {
 				return fmt.Errorf("listener %s: peer %s is an agent that is not callable", l.Name, peer)
 			}
@@ -228,6 +251,9 @@ func (b *builder) profile(p Profile) pipeline.Profile {
 		l, _ := b.o.Listener(name)
 		if l.Callable != nil {
 			out.Handlers = append(out.Handlers, name+CallSuffix)
+		}
+		if len(b.o.asks(l)) > 0 {
+			out.Handlers = append(out.Handlers, name+AskSuffix)
 		}
 		thinks = thinks || l.Agent != nil
 	}

@@ -104,15 +104,7 @@ func (b *Built) callee(l Listener, from pipeline.ThreadID) (*pipeline.Thread, er
 		}
 		return b.Pipeline.Open(id, l.Callable.Profile)
 	}
-	keep := []string{l.PayloadClass, thinker.TagAnswer, thinker.TagRequest, thinker.TagResponse, pipeline.TagError, pipeline.TagAck}
-	for _, peer := range l.Peers {
-		p, _ := b.Listener(peer)
-		tag := p.PayloadClass
-		if p.Callable != nil {
-			tag = p.Name + CallSuffix
-		}
-		keep = append(keep, tag, tag+ResultSuffix)
-	}
+	keep := append(b.needs(l), l.PayloadClass, thinker.TagAnswer, thinker.TagRequest, thinker.TagResponse)
 	return parent.Spawn(segment, pipeline.Keep(keep...))
 }
 

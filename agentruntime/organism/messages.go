@@ -59,12 +59,6 @@ func (o *Organism) checkMessages(at string, l Listener) error {
 
 // addMessengers makes the listeners that exchange messages.
 func (b *builder) addMessengers() error {
-	b.out.Messengers = map[string]message.Agent{}
-	for _, l := range b.o.Listeners {
-		if l.Messages != nil {
-			b.out.Messengers[l.Name] = message.Agent{AgentID: l.Name, InstanceID: wire.NewID()}
-		}
-	}
 	if len(b.out.Messengers) == 0 {
 		return nil
 	}
@@ -80,7 +74,17 @@ func (b *builder) addMessengers() error {
 		}
 		b.cfg.Handlers = append(b.cfg.Handlers, h)
 	}
-	return nil
+	return b.addAskers()
+}
+
+// nameMessengers gives each an instance of its own, before any is made.
+func (b *builder) nameMessengers() {
+	b.out.Messengers, b.out.askers = map[string]message.Agent{}, map[string]bool{}
+	for _, l := range b.o.Listeners {
+		if l.Messages != nil {
+			b.out.Messengers[l.Name] = message.Agent{AgentID: l.Name, InstanceID: wire.NewID()}
+		}
+	}
 }
 
 func (b *builder) messenger(l Listener) (pipeline.Handler, error) {
@@ -89,7 +93,7 @@ func (b *builder) messenger(l Listener) (pipeline.Handler, error) {
 		return pipeline.Handler{}, err
 	}
 	cfg := message.Config{
-		Self: b.out.Messengers[l.Name], Description: l.Description, Takes: slices.Clone(l.Messages.Takes), Gives: slices.Clone(l.Messages.Gives),
+		Self: b.out.Messengers[l.Name], Description: l.Description, Takes: slices.Clone(l.Messages.Takes), Gives: slices.Clone(l.Messages.gives()),
 		Gate: message.Gate{Known: b.out.knows, Holds: b.parts.Holds, Now: time.Now}, Logger: b.parts.Logger,
 		Work: message.ToolWork(func(ctx context.Context, input []byte) ([]byte, error) {
 			out, err := work.Do(ctx, input, pipeline.Context{Self: l.Name})
@@ -98,9 +102,6 @@ func (b *builder) messenger(l Listener) (pipeline.Handler, error) {
 			}
 			return out, err
 		}),
-	}
-	if len(cfg.Gives) == 0 {
-		cfg.Gives = []message.Type{message.TypeResponse, message.TypeGap}
 	}
 	if len(l.Peers) > 0 {
 		cfg.Takes = append(cfg.Takes, message.TypeError)
@@ -148,5 +149,5 @@ func once(types []message.Type) []message.Type {
 // knows reports whether an agent id is one of this organism's (YE-V4).
 func (b *Built) knows(id string) bool {
 	_, ok := b.Messengers[id]
-	return ok || id == PersonID || id == NodeID
+	return ok || id == PersonID || id == NodeID || b.isAsker(id)
 }

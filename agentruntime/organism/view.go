@@ -38,7 +38,7 @@ func (o *Organism) Views() []View {
 		for _, name := range p.Listeners {
 			l, _ := o.Listener(name)
 			thinks = thinks || l.Agent != nil
-			for _, r := range l.routes() {
+			for _, r := range l.routes(o.asks(l)) {
 				r.Peers = slices.DeleteFunc(slices.Clone(r.Peers), func(peer string) bool { return peer != ModelName && !slices.Contains(p.Listeners, peer) })
 				if !taken[r.Tag] { // the first that takes a tag gets it
 					v.Routes = append(v.Routes, r)
@@ -54,7 +54,7 @@ func (o *Organism) Views() []View {
 	return views
 }
 
-func (l Listener) routes() []ViewRoute {
+func (l Listener) routes(asked []Listener) []ViewRoute {
 	if l.Messages != nil {
 		var all []ViewRoute
 		for _, t := range l.Messages.Takes {
@@ -66,6 +66,10 @@ func (l Listener) routes() []ViewRoute {
 		return []ViewRoute{{Tag: l.PayloadClass, Handler: l.Name, Work: l.Handler, Peers: l.Peers}}
 	}
 	all := []ViewRoute{{Tag: l.PayloadClass, Handler: l.Name, Work: "thinks with " + l.Agent.Model, Peers: append([]string{ModelName}, l.Peers...)}}
+	for _, peer := range asked {
+		name := l.Name + AskSuffix
+		all = append(all, ViewRoute{Tag: name + "." + peer.Name, Handler: name, Work: "asks " + peer.Name + " for " + l.Name, Peers: []string{peer.Name}})
+	}
 	if l.Callable != nil {
 		all = append(all, ViewRoute{Tag: l.Name + CallSuffix, Handler: l.Name + CallSuffix, Work: "asks " + l.Name + " in a thread of its own"})
 	}

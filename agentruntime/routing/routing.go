@@ -32,6 +32,8 @@ type Capability struct {
 	Schema json.RawMessage
 	// Check is what the pipeline validates the tag's payload with; nil accepts.
 	Check pipeline.Validate
+	// InWords says that it is told the need as it is: no form is filled in.
+	InWords bool
 }
 
 // Embed turns texts into vectors of one length. An error ends the routing.
@@ -197,17 +199,15 @@ func (r *Router) Route(ctx context.Context, table *pipeline.Table, need string) 
 	return choice, err
 }
 
-// Submit routes a need and dispatches the request in the thread. The outcome
-// is that of the thread's own Submit. in gives everything but tag and payload.
-func (r *Router) Submit(ctx context.Context, t *pipeline.Thread, need string, in pipeline.Ingress) (Choice, pipeline.Outcome, error) {
-	choice, err := r.Route(ctx, t.Table(), need)
+// Submit routes a need and has the choice dispatched, which is to submit it in
+// the thread that the table is of. Its errors are those of Route and dispatch.
+func (r *Router) Submit(ctx context.Context, table *pipeline.Table, need string, dispatch func(context.Context, Choice) error) (Choice, error) {
+	choice, err := r.Route(ctx, table, need)
 	if err != nil {
-		return choice, pipeline.Outcome{}, err
+		return choice, err
 	}
-	in.Tag, in.Payload = choice.Tag, choice.Payload
 	r.cfg.Trace(StepDispatch, choice.Name)
-	out, err := t.Submit(ctx, in)
-	return choice, out, err
+	return choice, dispatch(ctx, choice)
 }
 
 // mask marks what the table does not reach and returns the index of the first
@@ -238,8 +238,15 @@ func maskedNames(ranking []Candidate) string {
 	return "masked: [" + strings.Join(names, " ") + "]"
 }
 
+// inWords stands for a filler where there is no form.
+const inWords = "in words"
+
 // fill climbs the ladder.
 func (r *Router) fill(ctx context.Context, c Capability, need string) ([]byte, string, error) {
+	if c.InWords {
+		r.cfg.Trace(StepFill, inWords)
+		return []byte(need), inWords, nil
+	}
 	var errs []error
 	for _, f := range r.cfg.Fillers {
 		r.cfg.Trace(StepFill, f.Name)

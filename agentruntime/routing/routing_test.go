@@ -104,7 +104,14 @@ func open(t testing.TB, p *pipeline.Pipeline, profile string) *pipeline.Thread {
 	return thread
 }
 
-var ingress = pipeline.Ingress{Namespace: "urn:test", Sender: "agent"}
+// submit dispatches the choice as it is.
+func submit(ctx context.Context, r *Router, t *pipeline.Thread, need string) (c Choice, out pipeline.Outcome, err error) {
+	c, err = r.Submit(ctx, t.Table(), need, func(ctx context.Context, c Choice) (err error) {
+		out, err = t.Submit(ctx, pipeline.Ingress{Namespace: "urn:test", Sender: "agent", Tag: c.Tag, Payload: c.Payload})
+		return err
+	})
+	return c, out, err
+}
 
 // TestSeedExample is the seed's: file-erase is the best match and masked, so
 // file-write is filled in, and nobody asks a model about file-erase.
@@ -120,7 +127,7 @@ func TestSeedExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	thread := open(t, node(t, map[string][]string{"researcher": {"file-read", "file-write"}}), "researcher")
-	choice, out, err := r.Submit(t.Context(), thread, "delete the temp files", ingress)
+	choice, out, err := submit(t.Context(), r, thread, "delete the temp files")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +207,7 @@ func TestRouterIsAdvisory(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		choice, out, err := r.Submit(context.Background(), thread, "anything", ingress)
+		choice, out, err := submit(context.Background(), r, thread, "anything")
 		if err == nil && (!slices.Contains(allowed, choice.Name) || !strings.HasPrefix(string(out.Reply.Payload()), choice.Name+" ")) {
 			rt.Fatalf("chose %s of %v", choice.Name, allowed)
 		}

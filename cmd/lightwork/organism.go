@@ -175,6 +175,7 @@ func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *
 	}
 	router, err := routing.New(ctx, routing.Config{
 		Capabilities: built.Capabilities, Fillers: []routing.Filler{routing.Rules()}, Threshold: analysis.MatchThreshold,
+		Trace: func(s routing.Step, detail string) { log.Debug("semantic routing", "step", s, "detail", detail) },
 		Embed: func(_ context.Context, texts []string) ([][]float32, error) {
 			vectors := make([][]float32, len(texts))
 			for i, t := range texts {
@@ -241,36 +242,47 @@ func exchanged(text string, out pipeline.Outcome) exchange {
 // put sends the need to the listener that was named, or to the one it fits.
 func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskRequest, t *talk, in pipeline.Ingress, emit func(host.CallEvent)) (exchange, error) {
 	if req.Listener == "" {
-		choice, out, err := l.router.Submit(ctx, thread, req.Text, in)
-		if choice.Name != "" {
-			emit(host.CallEvent{Channel: "status", Text: fmt.Sprintf("%s fits best (%.2f)\n", choice.Name, choice.Score)})
-		}
-		return exchanged(req.Text, out), l.formError(choice.Name, err)
+		var e exchange
+		choice, err := l.router.Submit(ctx, thread.Table(), req.Text, func(ctx context.Context, c routing.Choice) (err error) {
+			emit(host.CallEvent{Channel: "status", Text: fmt.Sprintf("%s fits best (%.2f)\n", c.Name, c.Score)})
+			in.Tag, in.Payload = c.Tag, c.Payload
+			to, _ := l.Listener(c.Name) // none for a listener as others' tool
+			e, err = l.send(ctx, thread, to, req.Text, t, in)
+			return err
+		})
+		return e, l.formError(choice.Name, err)
 	}
 	to, ok := l.Listener(req.Listener)
 	if !ok {
 		return exchange{}, fmt.Errorf("listener %q: %w", req.Listener, pipeline.ErrRouteNotFound)
 	}
-	if to.Messages != nil {
-		answer, err := l.say(ctx, thread, to, req.Text, t, in)
-		return exchange{answer, req.Text, string(answer)}, err
-	}
 	in.Tag, in.Payload = to.PayloadClass, []byte(req.Text)
+	e, err := l.send(ctx, thread, to, req.Text, t, in)
+	return e, l.formError(req.Listener, err)
+}
+
+// send submits what a person says: as a message, as a task or, to a tool, as
+// the payload that in has.
+func (l *living) send(ctx context.Context, thread *pipeline.Thread, to organism.Listener, text string, t *talk, in pipeline.Ingress) (exchange, error) {
+	if to.Messages != nil {
+		answer, err := l.say(ctx, thread, to, text, t, in)
+		return exchange{answer, text, string(answer)}, err
+	}
 	if to.Agent != nil {
-		task, err := json.Marshal(thinker.Task{Task: req.Text, Context: t.context()})
+		task, err := json.Marshal(thinker.Task{Task: text, Context: t.context()})
 		if err != nil {
 			return exchange{}, err
 		}
 		in.Payload = task
 	}
 	out, err := thread.Submit(ctx, in)
-	return exchanged(req.Text, out), l.formError(req.Listener, err)
+	return exchanged(text, out), err
 }
 
 // formError shows who gave a tool another input than it takes one that it does.
 func (l *living) formError(name string, err error) error {
 	i := slices.IndexFunc(l.Capabilities, func(c routing.Capability) bool { return c.Name == name })
-	if i < 0 || !errors.Is(err, routing.ErrNoForm) && !errors.As(err, new(*pipeline.ValidationError)) {
+	if i < 0 || l.Capabilities[i].InWords || !errors.Is(err, routing.ErrNoForm) && !errors.As(err, new(*pipeline.ValidationError)) {
 		return err
 	}
 	example := routing.Example(l.Capabilities[i].Schema)

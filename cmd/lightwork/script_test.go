@@ -299,6 +299,14 @@ func TestOrganism(t *testing.T) {
 	endpoint = scripted.New(
 		say(chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{scripted.Call("1", "greet", `{"name":"Ada"}`)}}, "tool_calls"),
 		say(chat.Message{Role: chat.RoleAssistant, Content: "Ada was greeted"}, "stop"),
+		say(chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{scripted.Call("1", "clerk", `{"question":"greet {\"name\":\"Ada\"}"}`)}}, "tool_calls"),
+		func(w http.ResponseWriter, r *http.Request) { // says what the clerk cited
+			heard, all := "nothing", endpoint.Requests()
+			if body := string(all[len(all)-1].Body); strings.Contains(body, "Hello, Ada!") && strings.Contains(body, `\"wasDerivedFrom\":\"greet\"`) {
+				heard = "greet"
+			}
+			say(chat.Message{Role: chat.RoleAssistant, Content: "the clerk cites " + heard}, "stop")(w, r)
+		},
 		say(chat.Message{Role: chat.RoleAssistant, Content: "noted"}, "stop"),
 		func(w http.ResponseWriter, r *http.Request) { // says what it was told
 			heard, all := "nothing", endpoint.Requests()

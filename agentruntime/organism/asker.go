@@ -1,0 +1,136 @@
+package organism
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/message"
+	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/agentruntime/thinker"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+// AskSuffix makes the name under which a thinking listener asks agents that
+// exchange messages: their questions and answers are messages, its own words are
+// not. A question's tag is that name and whom it is for; the answer's is
+// askAnswer, which is no tool's result and so nobody's evidence.
+const (
+	AskSuffix = ".ask"
+	askAnswer = ".answer"
+)
+
+// asks are the peers of a thinking listener that exchange messages.
+func (o *Organism) asks(l Listener) []Listener {
+	var all []Listener
+	for _, name := range l.Peers {
+		if peer, _ := o.Listener(name); peer.Messages != nil && l.Agent != nil {
+			all = append(all, peer)
+		}
+	}
+	return all
+}
+
+// askType is how an agent is asked in words; "" if it cannot be.
+func (m Messages) askType() message.Type {
+	for _, t := range []message.Type{message.TypeQuery, message.TypeCommand} {
+		if slices.Contains(m.Takes, t) {
+			return t
+		}
+	}
+	return ""
+}
+
+// gives are the types that an agent answers with.
+func (m Messages) gives() []message.Type {
+	if len(m.Gives) == 0 {
+		return []message.Type{message.TypeResponse, message.TypeGap}
+	}
+	return m.Gives
+}
+
+// addAskers makes, for each thinking listener with such peers, the handler that
+// asks them in its name.
+func (b *builder) addAskers() error {
+	for _, l := range b.o.Listeners {
+		peers := b.o.asks(l)
+		if len(peers) == 0 {
+			continue
+		}
+		name := l.Name + AskSuffix
+		cfg := message.Asker{
+			Self: message.Agent{AgentID: name, InstanceID: wire.NewID()}, Description: "asks agents for " + l.Name, Answer: name + askAnswer,
+			Asks: map[string]message.Agent{}, Types: map[string]message.Type{}, Logger: b.parts.Logger,
+			Gate: message.Gate{Known: b.out.knows, Holds: b.parts.Holds, Now: time.Now},
+		}
+		b.out.askers[name] = true
+		b.cfg.Schemas[cfg.Answer] = message.CheckAnswered
+		for _, peer := range peers {
+			tag := name + "." + peer.Name
+			cfg.Asks[tag], cfg.Types[tag] = b.out.Messengers[peer.Name], peer.Messages.askType()
+			cfg.Gives = append(cfg.Gives, peer.Messages.gives()...)
+			b.cfg.Schemas[tag] = message.CheckQuestion
+		}
+		cfg.Gives = once(cfg.Gives)
+		h, err := message.NewAsker(cfg)
+		if err != nil {
+			return fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+		b.cfg.Handlers = append(b.cfg.Handlers, h)
+	}
+	return nil
+}
+
+// askTool is a peer that exchanges messages, as a tool of a thinking listener.
+func askTool(l, peer Listener) thinker.Tool {
+	text := peer.Description
+	if peer.Usage != "" {
+		text += "\n" + peer.Usage
+	}
+	name := l.Name + AskSuffix
+	return thinker.Tool{
+		Name: peer.Name, Description: text, Schema: json.RawMessage(message.QuestionSchema), Check: message.CheckQuestion,
+		Handler: name, Tag: name + "." + peer.Name, Answers: []string{name + askAnswer},
+	}
+}
+
+// needs are the tags that a listener's peers take and give, and those of the
+// peers of agents that it asks: what it takes to do its work.
+func (o *Organism) needs(l Listener) []string {
+	var tags []string
+	seen := map[string]bool{}
+	var add func(l Listener)
+	add = func(l Listener) {
+		if seen[l.Name] {
+			return
+		}
+		seen[l.Name] = true
+		for _, name := range l.Peers {
+			p, _ := o.Listener(name)
+			switch {
+			case p.Messages != nil && l.Agent != nil:
+				tags = append(tags, l.Name+AskSuffix+"."+p.Name, l.Name+AskSuffix+askAnswer)
+				add(p)
+			case p.Messages != nil:
+				add(p)
+			case p.Callable != nil:
+				tags = append(tags, p.Name+CallSuffix, p.Name+CallSuffix+ResultSuffix)
+			default:
+				tags = append(tags, p.PayloadClass, p.PayloadClass+ResultSuffix)
+			}
+		}
+		if l.Messages != nil {
+			for _, t := range message.Types() {
+				tags = append(tags, t.Tag())
+			}
+		}
+	}
+	add(l)
+	return append(tags, pipeline.TagError, pipeline.TagAck)
+}
+
+// isAsker reports whether an agent id is that of a thinking listener among those
+// that exchange messages.
+func (b *Built) isAsker(id string) bool { return strings.HasSuffix(id, AskSuffix) && b.askers[id] }
