@@ -108,7 +108,7 @@ func (p *Provider) lines(job Job, r Result, result *schemas.Result, tool string,
 		},
 		&replay.StepComplete{T: end, StepID: stepID, Status: step, Iterations: 1},
 		&replay.Verification{T: end, Commands: commands, ExitCodes: exits},
-		&replay.SessionEnd{T: end, Status: session, Confidence: 1, TotalToolCalls: 1, TotalLatencyMs: latency},
+		&replay.SessionEnd{T: end, Status: session, Confidence: float64(result.Confidence()) / 100, TotalToolCalls: 1, TotalLatencyMs: latency},
 	)
 }
 

@@ -1,0 +1,57 @@
+package provider_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// TestSessionSaysHowSureItIs: the record of a session has the confidence that the
+// agent stated, and not the relevance of what it ranked.
+func TestSessionSaysHowSureItIs(t *testing.T) {
+	requirements.Covers(t, "K-21")
+	w := newWorld(t)
+	by := schemas.Provenance{ModelID: "m", ProviderPubkey: w.runner.key}
+	results := map[schemas.ID]any{
+		schemas.CodeChunkAnalysis: schemas.CodeChunkResult{
+			Summary: "nothing", Symbols: []schemas.CodeSymbol{}, SuspectedFaults: []schemas.SuspectedFault{},
+			RecommendedNextProbes: []schemas.NextProbe{}, Confidence: 0.295, Provenance: by,
+		},
+		schemas.TextGeneration: schemas.TextResult{Text: answer, Provenance: by},
+	}
+	w.runner.do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
+		doc, err := json.Marshal(results[schemas.ID(run.SchemaID)])
+		return provider.Outcome{Output: doc, Tool: "agent/tool"}, err
+	}
+	w.serve(t, func(c *provider.Config) {
+		chunks := textOffer()
+		chunks.SchemaID = string(schemas.CodeChunkAnalysis)
+		c.Offers = []provider.Offer{textOffer(), chunks}
+	})
+	c := w.customer(t, nil)
+	for id, want := range map[schemas.ID]string{schemas.CodeChunkAnalysis: `"confidence":0.29,`, schemas.TextGeneration: `"confidence":0,`} {
+		input := chunk
+		if id == schemas.TextGeneration {
+			input = []byte(`{"prompt":"Which fruit is yellow?"}`)
+		}
+		p, err := c.client.Place(w.ctx, buyer.Order{
+			Provider: w.seller.key.PublicKey(), SchemaID: string(id), Mode: receipts.ModeHold, MaxMsats: maxMsats, Input: input,
+		})
+		check(t, err)
+		if p, err = w.follow(t, c, p.RequestID, nil).wait(); err != nil || p.State != buyer.StateDone {
+			t.Fatalf("%s: %s (%s), %v", id, p.State, p.Reason, err)
+		}
+		b, err := c.client.Bundle(w.ctx, p.RequestID)
+		check(t, err)
+		if !strings.Contains(string(b.Replay), want) {
+			t.Errorf("%s: %s lacks %s", id, b.Replay, want)
+		}
+	}
+}
