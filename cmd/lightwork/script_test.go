@@ -32,6 +32,9 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	if len(os.Args) == 2 && os.Args[1] == asAgent {
+		return runAsAgent()
+	}
 	dir, err := os.MkdirTemp("", "lightwork-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
