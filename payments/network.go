@@ -38,3 +38,12 @@ func AssetID(n Network) string {
 		return "BTC_LN(" + string(n) + ")"
 	}
 }
+
+// ChainAssetID says likewise what money a payment on the chain was: BTC_CHAIN for
+// mainnet alone, BTC_CHAIN(simnet) and the like for the others.
+func ChainAssetID(n Network) string {
+	if n == Mainnet {
+		return "BTC_CHAIN"
+	}
+	return "BTC_CHAIN(" + string(n) + ")"
+}

@@ -94,6 +94,15 @@ const (
 	InvoiceCanceled InvoiceState = "canceled"
 )
 
+// On the chain an open invoice may also be seen in part, or in full and not yet
+// confirmed; a reorganisation of the chain can bring back every state but the
+// two final ones. A canceled invoice may have PaidMsats there: what came in part,
+// or late, and is confirmed.
+const (
+	InvoicePartial InvoiceState = "partial"
+	InvoicePending InvoiceState = "pending"
+)
+
 // Terminal reports whether the state can change no more.
 func (s InvoiceState) Terminal() bool { return s == InvoiceSettled || s == InvoiceCanceled }
 
@@ -113,6 +122,9 @@ type Invoice struct {
 	// Final is set when a settled invoice's money is ours for good: on lnd
 	// the HTLC's resolution is known, not only the preimage handed out.
 	Final bool `json:"final"`
+	// Outpoints are the outputs on the chain that paid, as "txid:index,...";
+	// empty on other rails.
+	Outpoints string `json:"outpoints,omitempty"`
 }
 
 // PaymentState is where an outgoing payment stands.
@@ -142,6 +154,9 @@ type Payment struct {
 	Preimage      Preimage     `json:"preimage,omitzero"`
 	FailureReason string       `json:"failure_reason,omitempty"`
 	Warning       string       `json:"warning,omitempty"`
+	// Outpoints is the output that pays, where that is on the chain; such a
+	// payment has no Preimage.
+	Outpoints string `json:"outpoints,omitempty"`
 }
 
 // Pay says what SendPayment is to pay. AmountMsats must equal the invoice's

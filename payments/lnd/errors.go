@@ -76,6 +76,7 @@ var answers = [...]struct {
 	{"invoice still open", payments.ErrNotHeld, ""},
 	{"invoice expired", payments.ErrExpired, ""},
 	{"self-payments not allowed", payments.ErrSelfPayment, ""},
+	{"insufficient funds", payments.ErrInsufficientFunds, "the wallet has too few confirmed coins that are free"},
 	{"not for current active network", payments.ErrWrongNetwork, ""},
 }
 

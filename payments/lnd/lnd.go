@@ -20,6 +20,7 @@ import (
 	"github.com/lightningnetwork/lnd/lnrpc"
 	"github.com/lightningnetwork/lnd/lnrpc/invoicesrpc"
 	"github.com/lightningnetwork/lnd/lnrpc/routerrpc"
+	"github.com/lightningnetwork/lnd/lnrpc/walletrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
@@ -99,6 +100,7 @@ type Wallet struct {
 	ln       lnrpc.LightningClient
 	invoices invoicesrpc.InvoicesClient
 	router   routerrpc.RouterClient
+	wallet   walletrpc.WalletKitClient
 
 	retryMin, retryMax time.Duration // between reconnections of a stream
 
@@ -143,6 +145,7 @@ func Open(cfg Config) (*Wallet, error) {
 		ln:       lnrpc.NewLightningClient(conn),
 		invoices: invoicesrpc.NewInvoicesClient(conn),
 		router:   routerrpc.NewRouterClient(conn),
+		wallet:   walletrpc.NewWalletKitClient(conn),
 		retryMin: 250 * time.Millisecond, retryMax: 10 * time.Second,
 	}, nil
 }

@@ -18,6 +18,18 @@ const (
 	rpcSubscribeSingle = "/invoicesrpc.Invoices/SubscribeSingleInvoice"
 	rpcSendPayment     = "/routerrpc.Router/SendPaymentV2"
 	rpcTrackPayment    = "/routerrpc.Router/TrackPaymentV2"
+
+	// On the chain.
+	rpcNewAddress      = "/lnrpc.Lightning/NewAddress"
+	rpcGetTransactions = "/lnrpc.Lightning/GetTransactions"
+	rpcWalletBalance   = "/lnrpc.Lightning/WalletBalance"
+	rpcEstimateFee     = "/walletrpc.WalletKit/EstimateFee"
+	rpcFundPsbt        = "/walletrpc.WalletKit/FundPsbt"
+	rpcFinalizePsbt    = "/walletrpc.WalletKit/FinalizePsbt"
+	rpcListLeases      = "/walletrpc.WalletKit/ListLeases"
+	rpcReleaseOutput   = "/walletrpc.WalletKit/ReleaseOutput"
+	rpcPublishTx       = "/walletrpc.WalletKit/PublishTransaction"
+	rpcGetTransaction  = "/walletrpc.WalletKit/GetTransaction"
 )
 
 // Role is what a wallet is used for.
@@ -28,6 +40,9 @@ type Role string
 const (
 	Payee Role = "payee"
 	Payer Role = "payer"
+	// The same on the chain, through lnd's own coins.
+	ChainPayee Role = "chain-payee"
+	ChainPayer Role = "chain-payer"
 )
 
 // PermissionURIs lists the RPCs that the role calls, and nothing else. The
@@ -43,6 +58,10 @@ func PermissionURIs(role Role) []string {
 		return slices.Clone(payeeURIs[:])
 	case Payer:
 		return slices.Clone(payerURIs[:])
+	case ChainPayee:
+		return slices.Clone(chainPayeeURIs[:])
+	case ChainPayer:
+		return slices.Clone(chainPayerURIs[:])
 	}
 	return nil
 }
@@ -54,4 +73,11 @@ var (
 		rpcAddHoldInvoice, rpcSettleInvoice, rpcCancelInvoice, rpcSubscribeSingle,
 	}
 	payerURIs = [...]string{rpcGetInfo, rpcChannelBalance, rpcListChannels, rpcSendPayment, rpcTrackPayment}
+
+	chainPayeeURIs = [...]string{
+		rpcGetInfo, rpcWalletBalance, rpcNewAddress, rpcGetTransactions, rpcAddHoldInvoice, rpcLookupInvoice, rpcCancelInvoice,
+	}
+	chainPayerURIs = [...]string{
+		rpcGetInfo, rpcWalletBalance, rpcEstimateFee, rpcFundPsbt, rpcFinalizePsbt, rpcListLeases, rpcReleaseOutput, rpcPublishTx, rpcGetTransaction,
+	}
 )

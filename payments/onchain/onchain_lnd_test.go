@@ -1,0 +1,213 @@
+//go:build lnd
+
+package onchain
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/devnet"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/conformance"
+	"github.com/lightwork-market/lightwork/payments/lnd"
+)
+
+// real is a wallet on a running lnd, whose macaroon permits what the two roles
+// on the chain need and no more.
+type real struct {
+	*Wallet
+	node *devnet.Node
+	ln   *lnd.Wallet
+	path string
+	book *Book
+	log  *slog.Logger
+}
+
+func onNode(t *testing.T, node *devnet.Node, log *slog.Logger) *real {
+	t.Helper()
+	uris := slices.Concat(lnd.PermissionURIs(lnd.ChainPayee), lnd.PermissionURIs(lnd.ChainPayer))
+	slices.Sort(uris)
+	dir := t.TempDir()
+	must(t, node.BakeMacaroon(t.Context(), filepath.Join(dir, "chain.macaroon"), slices.Compact(uris)))
+	ln, err := lnd.Open(lnd.Config{
+		Address: node.Address(), TLSCertFile: node.TLSCertFile(), MacaroonFile: filepath.Join(dir, "chain.macaroon"), Network: payments.Simnet, Log: log,
+	})
+	must(t, err)
+	t.Cleanup(func() { _ = ln.Close() })
+	r := &real{node: node, ln: ln, path: filepath.Join(dir, "book.db"), log: log}
+	r.open(t)
+	t.Cleanup(func() { _ = r.book.Close() })
+	return r
+}
+
+func (r *real) open(t *testing.T) {
+	t.Helper()
+	var err error
+	r.book, err = OpenBook(t.Context(), r.path, r.log)
+	must(t, err)
+	r.Wallet, err = New(Config{Chain: r.ln, Book: r.book, Confirmations: 2, PollEvery: 50 * time.Millisecond, Log: r.log})
+	must(t, err)
+}
+
+// dies forgets all but the book, as a node that is killed does.
+func (r *real) dies(t *testing.T) {
+	t.Helper()
+	must(t, r.book.Close())
+	r.open(t)
+}
+
+// until looks until the request is in the state.
+func until(t *testing.T, w *real, inv payments.Invoice, state payments.InvoiceState) payments.Invoice {
+	t.Helper()
+	for {
+		got, err := w.LookupInvoice(t.Context(), inv.PaymentHash)
+		if err == nil && got.State == state {
+			return got
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatalf("%+v, %v; want %s", got, err, state)
+		}
+	}
+}
+
+// TestOnTheChain runs on one real network, since starting it is the slow part.
+func TestOnTheChain(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
+	defer cancel()
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	net, err := devnet.Start(ctx, devnet.Config{Dir: t.TempDir(), Log: log})
+	must(t, err)
+	t.Cleanup(net.Stop)
+	carol, err := net.AddNode(ctx, "carol") // Bob's coins grow with every block
+	must(t, err)
+	must(t, net.Fund(ctx, carol))
+	payee, payer := onNode(t, net.Alice, log), onNode(t, carol, log)
+	ask := func() payments.NewInvoice { n := ask(); n.AmountMsats = 200_000_000; return n }
+	pay := func(inv payments.Invoice) payments.Pay {
+		return payments.Pay{BOLT11: inv.BOLT11, AmountMsats: inv.AmountMsats, FeeLimitMsats: 20_000_000}
+	}
+
+	t.Run("conformance", func(t *testing.T) {
+		mining, stop := context.WithCancel(ctx)
+		var miner sync.WaitGroup
+		miner.Go(func() {
+			for mining.Err() == nil {
+				if err := net.Mine(mining, 1); err != nil && mining.Err() == nil {
+					t.Errorf("mine: %v", err)
+					return
+				}
+				select {
+				case <-time.After(200 * time.Millisecond):
+				case <-mining.Done():
+				}
+			}
+		})
+		defer miner.Wait()
+		defer stop()
+		conformance.Run(t, func(*testing.T) conformance.Pair {
+			return conformance.Pair{Payee: payee, Payer: payer, AmountMsats: 200_000_000, PrepayOnly: true}
+		})
+	})
+
+	t.Run("killed at every step, with lnd", func(t *testing.T) {
+		inv := create(t, payee.Wallet, ask())
+		payee.dies(t)
+		must(t, payer.SendPayment(ctx, pay(inv)))
+		payer.dies(t)
+		carol.Kill()
+		must(t, carol.Start(ctx))
+		must(t, payer.SendPayment(ctx, pay(inv))) // the same transaction
+		until(t, payee, inv, payments.InvoicePending)
+		net.Alice.Kill()
+		must(t, net.Alice.Start(ctx))
+		must(t, net.Mine(ctx, 2))
+		got := until(t, payee, inv, payments.InvoiceSettled)
+		p, err := payer.TrackPayment(ctx, inv.PaymentHash)
+		if err != nil || p.State != payments.PaymentSucceeded || p.Outpoints != got.Outpoints || got.PaidMsats != inv.AmountMsats {
+			t.Errorf("%+v, %v; the payee has %+v", p, err, got)
+		}
+	})
+
+	t.Run("signed, and never published before a restart", func(t *testing.T) {
+		inv := create(t, payee.Wallet, ask())
+		checked, err := payer.checkPay(ctx, pay(inv))
+		must(t, err)
+		s, err := payer.sign(ctx, checked, pay(inv))
+		must(t, err)
+		payer.dies(t)
+		must(t, payer.SendPayment(ctx, pay(inv)))
+		must(t, net.Mine(ctx, 2))
+		p, err := payer.TrackPayment(ctx, inv.PaymentHash)
+		if err != nil || p.State != payments.PaymentSucceeded || p.Outpoints[:64] != s.txid {
+			t.Errorf("%+v, %v; signed %s", p, err, s.txid)
+		}
+		tx, err := payer.ln.Transaction(ctx, s.txid)
+		if err != nil || tx.Label != labelOf(checked) || tx.FeeSats != s.feeSats {
+			t.Errorf("%+v, %v", tx, err)
+		}
+	})
+
+	t.Run("an attempt that was not written down holds no coins", func(t *testing.T) {
+		inv := create(t, payee.Wallet, ask())
+		before, err := payer.Balance(ctx)
+		must(t, err)
+		p := pay(inv)
+		p.FeeLimitMsats = 1
+		if err := payer.SendPayment(ctx, p); !payments.NeverSent(err) {
+			t.Errorf("%v", err)
+		}
+		if after, err := payer.Balance(ctx); err != nil || after != before {
+			t.Errorf("%+v, then %+v, %v", before, after, err)
+		}
+	})
+
+	t.Run("a reorganisation before it is final", func(t *testing.T) {
+		inv := create(t, payee.Wallet, ask())
+		must(t, payer.SendPayment(ctx, pay(inv)))
+		until(t, payee, inv, payments.InvoicePending)
+		must(t, net.Mine(ctx, 1))
+		must(t, net.Disconnect(ctx, 1))
+		until(t, payee, inv, payments.InvoicePending)
+		must(t, net.Mine(ctx, 3))
+		until(t, payee, inv, payments.InvoiceSettled)
+		must(t, net.Disconnect(ctx, 3))
+		if err := payee.watch(ctx, map[payments.Hash]string{}, func(payments.Hash) {}); err != nil {
+			t.Error(err)
+		}
+		must(t, net.Mine(ctx, 4))
+		if got := until(t, payee, inv, payments.InvoiceSettled); got.PaidMsats != inv.AmountMsats {
+			t.Errorf("%+v", got)
+		}
+		if r, err := payee.book.request(ctx, inv.PaymentHash); err != nil || r.lost {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+
+	t.Run("not over Lightning", func(t *testing.T) {
+		inv := create(t, payee.Wallet, ask())
+		bob := onNodeLightning(t, net.Bob, log)
+		if err := bob.SendPayment(ctx, payments.Pay{BOLT11: inv.BOLT11, AmountMsats: inv.AmountMsats, FeeLimitMsats: 1_000_000, Timeout: time.Minute}); err == nil {
+			if p, err := bob.TrackPayment(ctx, inv.PaymentHash); err != nil || p.State != payments.PaymentFailed {
+				t.Errorf("paid over Lightning: %+v, %v", p, err)
+			}
+		}
+		if got, err := payee.LookupInvoice(ctx, inv.PaymentHash); err != nil || got.State != payments.InvoiceOpen {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+func onNodeLightning(t *testing.T, node *devnet.Node, log *slog.Logger) *lnd.Wallet {
+	t.Helper()
+	w, err := lnd.Open(lnd.Config{Address: node.Address(), TLSCertFile: node.TLSCertFile(), MacaroonFile: node.MacaroonFile(), Network: payments.Simnet, Log: log})
+	must(t, err)
+	t.Cleanup(func() { _ = w.Close() })
+	return w
+}

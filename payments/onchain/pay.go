@@ -1,0 +1,208 @@
+package onchain
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/btcsuite/btcd/wire"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/payments/lnd"
+)
+
+// leaseFor is how long lnd keeps the inputs of a transaction from others that
+// was signed and not yet published: a node may be down for a while.
+const leaseFor = 7 * 24 * time.Hour
+
+// warnAfter is how long a transaction may be in no block before people are told.
+const warnAfter = 2 * time.Hour
+
+// SendPayment makes sure that the payment is on its way: a transaction to the
+// address that the text names. It is signed and written down first, so each
+// repetition publishes that one. ErrNoRoute: it would cost more than the fee
+// limit, or than the configured rate.
+func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
+	inv, err := w.checkPay(ctx, pay)
+	if err != nil {
+		return err
+	}
+	select { // two at once would lease for one and the same payment
+	case w.sends <- struct{}{}:
+		defer func() { <-w.sends }()
+	case <-ctx.Done():
+		return fmt.Errorf("begin payment: %w", ctx.Err())
+	}
+	s, err := w.cfg.Book.send(ctx, inv.PaymentHash)
+	if errors.Is(err, payments.ErrNotFound) {
+		s, err = w.sign(ctx, inv, pay)
+	}
+	switch {
+	case err != nil:
+		return err
+	case s.bolt11 != pay.BOLT11:
+		return fmt.Errorf("%w: %s is paid by another text", payments.ErrAlreadyPaid, inv.PaymentHash)
+	}
+	return w.publish(ctx, s)
+}
+
+func (w *Wallet) checkPay(ctx context.Context, pay payments.Pay) (*bolt11.Invoice, error) {
+	inv, err := bolt11.Decode(pay.BOLT11)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
+	}
+	if inv.AmountMsats != pay.AmountMsats || pay.AmountMsats < 1 {
+		return nil, fmt.Errorf("%w: asked to pay %d msats, the invoice says %d", payments.ErrAmount, pay.AmountMsats, inv.AmountMsats)
+	}
+	if err := payments.CheckMsats(pay.FeeLimitMsats); err != nil {
+		return nil, fmt.Errorf("fee limit: %w", err)
+	}
+	node, err := w.Node(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case inv.Network != node.Network:
+		return nil, fmt.Errorf("%w: the invoice is for %s, lnd is on %s", payments.ErrWrongNetwork, inv.Network, node.Network)
+	case inv.Payee == node.PubKey:
+		return nil, fmt.Errorf("%w: %s", payments.ErrSelfPayment, inv.PaymentHash)
+	}
+	return inv, nil
+}
+
+// sign makes the one transaction of a payment and writes it down.
+func (w *Wallet) sign(ctx context.Context, inv *bolt11.Invoice, pay payments.Pay) (send, error) {
+	address, err := inv.ChainAddress()
+	if err != nil {
+		return send{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
+	}
+	sats, err := satsFor(pay.AmountMsats)
+	if err != nil {
+		return send{}, err
+	}
+	if !time.Now().Before(inv.ExpiresAt()) {
+		return send{}, fmt.Errorf("%w: %s", payments.ErrExpired, inv.PaymentHash)
+	}
+	rate, err := w.cfg.Chain.FeeRate(ctx, w.cfg.TargetBlocks)
+	switch {
+	case err != nil:
+		return send{}, err
+	case rate > w.cfg.MaxSatPerVByte:
+		return send{}, fmt.Errorf("%w: %d sat/vB to be in a block within %d, at most %d are paid", payments.ErrNoRoute, rate, w.cfg.TargetBlocks, w.cfg.MaxSatPerVByte)
+	}
+	lease := sha256.Sum256(append([]byte("lightwork/lease/v1"), inv.PaymentHash[:]...))
+	// Of an attempt that died before its transaction was written down, and so was
+	// published by nobody.
+	if err := w.cfg.Chain.Release(ctx, lease); err != nil {
+		return send{}, err
+	}
+	raw, fee, err := w.cfg.Chain.SignSend(ctx, lnd.ChainSend{Address: address, Sats: sats, SatPerVByte: rate, Lease: lease, For: leaseFor})
+	if err != nil {
+		return send{}, fmt.Errorf("make transaction: %w", err) // written down nowhere, so published by nobody
+	}
+	s := send{hash: inv.PaymentHash, bolt11: pay.BOLT11, label: labelOf(inv), msats: pay.AmountMsats, sats: sats, feeSats: fee, raw: raw}
+	if cost := s.costMsats(); cost > pay.FeeLimitMsats {
+		err := fmt.Errorf("%w: the transaction costs %d msats, the limit is %d", payments.ErrNoRoute, cost, pay.FeeLimitMsats)
+		return send{}, errors.Join(err, w.cfg.Chain.Release(ctx, lease))
+	}
+	if s.txid, s.vout, err = findOutput(raw, inv.Fallbacks[0], sats); err != nil {
+		return send{}, errors.Join(err, w.cfg.Chain.Release(ctx, lease))
+	}
+	if err := w.cfg.Book.addSend(ctx, s); err != nil {
+		return send{}, fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
+	}
+	return w.cfg.Book.send(ctx, inv.PaymentHash)
+}
+
+// labelOf is the transaction's name in lnd: what it pays for.
+func labelOf(inv *bolt11.Invoice) string {
+	if inv.DescriptionHash == nil {
+		return "lightwork " + inv.PaymentHash.String()
+	}
+	return "lightwork " + inv.DescriptionHash.Hex()
+}
+
+// findOutput reads the transaction that lnd signed: it must pay what was asked.
+func findOutput(raw []byte, to bolt11.Fallback, sats int64) (txid string, index uint32, err error) {
+	script, err := to.Script()
+	if err != nil {
+		return "", 0, err
+	}
+	var tx wire.MsgTx
+	if err := tx.Deserialize(bytes.NewReader(raw)); err != nil {
+		return "", 0, fmt.Errorf("%w: lnd's transaction: %w", payments.ErrUnsupported, err)
+	}
+	for i, out := range tx.TxOut {
+		if out.Value == sats && bytes.Equal(out.PkScript, script) {
+			return tx.TxHash().String(), uint32(i), nil
+		}
+	}
+	return "", 0, fmt.Errorf("%w: lnd's transaction does not pay the address", payments.ErrInvoiceMismatch)
+}
+
+// publish sends the transaction unless the wallet has it already.
+func (w *Wallet) publish(ctx context.Context, s send) error {
+	if s.finished {
+		return nil
+	}
+	_, err := w.cfg.Chain.Transaction(ctx, s.txid)
+	if errors.Is(err, payments.ErrNotFound) {
+		err = w.cfg.Chain.Publish(ctx, s.raw, s.label)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: publish %s: %w", payments.ErrUnknownOutcome, s.txid, err)
+	}
+	return nil
+}
+
+// LookupPayment tells how a payment stands: in flight until its transaction has
+// the configured confirmations. It never fails by itself: a signed transaction
+// may always confirm. One that the wallet has forgotten is published again.
+func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
+	s, err := w.cfg.Book.send(ctx, hash)
+	if err != nil {
+		return payments.Payment{}, err
+	}
+	p := payments.Payment{
+		Hash: hash, State: payments.PaymentInFlight, AmountMsats: s.msats, FeeMsats: s.costMsats(),
+		Outpoints: s.txid + ":" + strconv.FormatUint(uint64(s.vout), 10),
+	}
+	if s.finished {
+		p.State = payments.PaymentSucceeded
+		return p, nil
+	}
+	tx, err := w.cfg.Chain.Transaction(ctx, s.txid)
+	switch {
+	case errors.Is(err, payments.ErrNotFound):
+		return p, w.publish(ctx, s)
+	case err != nil:
+		return payments.Payment{}, err
+	case tx.Confirmations >= w.cfg.Confirmations:
+		p.State = payments.PaymentSucceeded
+		return p, w.cfg.Book.finish(ctx, hash)
+	case tx.Confirmations == 0 && time.Since(s.at) > warnAfter:
+		p.Warning = "transaction " + s.txid + " is in no block yet; lncli wallet bumpfee makes it quicker"
+	}
+	return p, nil
+}
+
+// TrackPayment waits for the end of a payment.
+func (w *Wallet) TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
+	tick := time.NewTicker(w.cfg.PollEvery)
+	defer tick.Stop()
+	for {
+		p, err := w.LookupPayment(ctx, hash)
+		if err != nil && !errors.Is(err, payments.ErrUnknownOutcome) || p.State.Terminal() {
+			return p, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return payments.Payment{Hash: hash, State: payments.PaymentUnknown}, fmt.Errorf("track payment: %w", ctx.Err())
+		}
+	}
+}
