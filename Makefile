@@ -40,7 +40,7 @@ race:
 
 # lnd and btcd are built from the module proxy, once, into the user's cache.
 test-lnd:
-	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./cmd/lightwork ./internal/crashmatrix
+	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./payments/onchain ./cmd/lightwork ./internal/crashmatrix
 
 # Every crash point of a payment, on real lnd, as a table; test-lnd plays every third cell. POINTS="P5 B1-lnd" plays some.
 POINTS ?= all
@@ -59,7 +59,7 @@ soak-agents:
 check:
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet -tags "$(TAGS)" ./...
-	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./internal/devnet ./cmd/lightwork ./internal/crashmatrix
+	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./payments/onchain ./internal/devnet ./cmd/lightwork ./internal/crashmatrix
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
 	cd internal/devnet/binaries && $(GO) mod tidy -diff

@@ -15,6 +15,7 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/payments/tapassets"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -64,6 +65,9 @@ func (c *Client) checkRefund(ctx context.Context, text string) error {
 	if strings.Contains(text, "@") {
 		_, _, err := payments.ParseAddress(text)
 		return err
+	}
+	if tapassets.IsAddress(text) {
+		return tapassets.Refuse(text)
 	}
 	inv, err := bolt11.Decode(text)
 	if err != nil {

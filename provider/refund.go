@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/payments/tapassets"
 )
 
 // Payer is the wallet's side that refunds are paid from.
@@ -103,6 +104,9 @@ func (p *Provider) planRefund(ctx context.Context, b payBack) (*Refund, error) {
 		if b.to, b.most, err = p.invoiceOf(ctx, b.to, b.owed); err != nil {
 			return nil, err
 		}
+	}
+	if tapassets.IsAddress(b.to) {
+		return nil, fmt.Errorf("its refund cannot be sent: %w", tapassets.Refuse(b.to))
 	}
 	inv, err := bolt11.Decode(b.to)
 	if err != nil {

@@ -174,6 +174,7 @@ func TestRefundsThatAreNotSent(t *testing.T) {
 		"none named":              {refund: func(*testing.T, *world, *customer) string { return "" }, told: "credit"},
 		"not an invoice":          {refund: func(*testing.T, *world, *customer) string { return "lnbc1garbage" }, told: "cannot be read"},
 		"lud16":                   {refund: func(*testing.T, *world, *customer) string { return "me@169.254.169.254" }, told: "not to a Lightning address"},
+		"in Taproot Assets":       {refund: func(*testing.T, *world, *customer) string { return "tapbc1qqq" }, told: "not a Taproot Assets address"},
 		"more than came":          {refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats+1, time.Hour) }, told: "not for 1 to 21000"},
 		"expires at once":         {refund: func(t *testing.T, w *world, c *customer) string { return w.invoice(t, c.party, rateMsats, time.Second) }, told: "has expired"},
 		"another network":         {refund: func(*testing.T, *world, *customer) string { return mainnetInvoice }, told: "refund invoice is for mainnet"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/tapassets"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -321,6 +322,8 @@ func (w walletConfig) check(path string) *configError {
 		if w.NWC.URIFile == "" {
 			return &configError{path + ".nwc", "uri_file is needed: a file with the nostr+walletconnect:// address"}
 		}
+	case receipts.RailTaprootAssets:
+		return &configError{path + ".backend", tapassets.ErrNoBackend.Error()}
 	default:
 		return &configError{path + ".backend", "must be play, lnd, nwc or none"}
 	}

@@ -28,6 +28,8 @@ var rooms = map[string][]string{
 
 	// Wallets know money, nothing of jobs.
 	"payments/conformance": {"hashing", "payments", "payments/bolt11"},
+	"payments/tapassets":   {"payments"},
+	"payments/onchain":     {"payments", "payments/bolt11", "payments/lnd", "internal/sqlite"},
 	"payments/lud16":       {"hashing", "payments", "payments/bolt11"},
 	"payments/lnd":         {"hashing", "payments", "payments/bolt11"},
 	"payments/nwc":         {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
@@ -82,8 +84,8 @@ var rooms = map[string][]string{
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 
 	// The two sides of a trade declare what they need and know no backend.
-	"provider": {"hashing", "schemas", "replay", "receipts", "payments", "payments/bolt11"},
-	"buyer":    {"hashing", "schemas", "receipts", "payments", "payments/bolt11"},
+	"provider": {"hashing", "schemas", "replay", "receipts", "payments", "payments/bolt11", "payments/tapassets"},
+	"buyer":    {"hashing", "schemas", "receipts", "payments", "payments/bolt11", "payments/tapassets"},
 
 	"internal/sqlite": {},
 	// Watches a provider through the interfaces that it declares.
