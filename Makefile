@@ -11,7 +11,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 BENCHCOUNT ?= 5
 
-.PHONY: all build page demo demo-lnd test test-lnd crash-matrix crash-loop race soak-agents fuzz bench check vectors requirements clean
+.PHONY: all build page demo demo-lnd test test-lnd crash-matrix crash-loop test-cgroup2 race soak-agents fuzz bench check vectors requirements clean
 all: build
 
 build:
@@ -51,6 +51,12 @@ crash-matrix:
 N ?= 300
 crash-loop:
 	LIGHTWORK_CRASH_LOOP=$(N) $(TEST) -tags "$(TAGS) lnd" -count=1 -v -timeout 5h -run TestLoop ./internal/crashmatrix
+
+# The limits of agents and sandboxes on a kernel with cgroups of version 2, in an emulator (Debian on amd64, as root);
+# CGROUP2_TESTS=. runs all tests of those packages, for an hour.
+CGROUP2_TESTS ?= ^Test(Sweep|SettingsAreInForceInside|KillReachesEverything|QuotaIsInForce|MemoryIsBounded|MemoryIsBoundedInSum|DiskIsBounded|CheckPassesHere|TimeoutKillsEverything|CommandIdentity|MemoryOfAnAgent|ProcessesOfAnAgent)$$
+test-cgroup2:
+	GO="$(GO)" TAGS="$(TAGS)" internal/cgroup2vm/run.sh "$${XDG_CACHE_HOME:-$$HOME/.cache}/lightwork/cgroup2vm" '$(CGROUP2_TESTS)'
 
 # The long forms: a thousand kills of a node at random moments.
 soak-agents:

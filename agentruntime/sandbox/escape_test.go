@@ -53,10 +53,10 @@ func TestLoopbackOnlyWhereAsked(t *testing.T) {
 func TestTimeoutKillsEverything(t *testing.T) {
 	mark := marker()
 	j := testJob("echo before; (setsid sleep " + mark + " &) ; trap '' TERM; sleep " + mark + "; echo after")
-	j.timeout = time.Second
+	j.timeout = 4 * time.Second
 	out := confineJob(t, j)
-	if out.stopped != stopTimeout || out.runs[0].exitCode != 137 {
-		t.Errorf("stopped %q, exit %d", out.stopped, out.runs[0].exitCode)
+	if out.stopped != stopTimeout || len(out.runs) != 1 || out.runs[0].exitCode != 137 {
+		t.Fatalf("stopped %q: %s", out.stopped, describe(out))
 	}
 	if got := out.runs[0].stdout.preview(100); got != "before\n" {
 		t.Errorf("output %q", got)
