@@ -244,6 +244,7 @@ func TestRefusals(t *testing.T) {
 		"limit too high":   {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"timeout_secs":99999}},"commands":[{"cmd":"true"}]}`), "timeout_secs"},
 		"other image":      {input(strings.Replace(typed, "0001\"", "0002\"", 1)), "image_not_available"},
 		"docker image":     {input(strings.Replace(typed, "host", "docker", 1)), "image_not_available"},
+		"full network":     {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","network_policy":"full"},"commands":[{"cmd":"true"}]}`), "invalid_input: sandbox.network_policy"},
 		"too much memory":  {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"memory_mb":4097}},"commands":[{"cmd":"true"}]}`), "over_resources: at most 4096 MiB"},
 		"too many CPUs":    {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"cpus":4.5}},"commands":[{"cmd":"true"}]}`), "over_resources"},
 		"bid below price":  {addTag("bid", "19999"), "bid_too_low: the price is 20000"},
@@ -261,6 +262,15 @@ func TestRefusals(t *testing.T) {
 	}
 	if s.invoices != 0 || s.runs != 0 {
 		t.Errorf("%d invoices, %d runs", s.invoices, s.runs)
+	}
+}
+
+// TestFullNetworkIsSold: where the operator sells it, it is quoted.
+func TestFullNetworkIsSold(t *testing.T) {
+	s := openShop(t, func(c *provider.Config) { c.Images.FullNetwork = true })
+	full := replaceTag("i", nostr.Tag{"i", `{"sandbox":{"provider":"host","image_digest":"` + image + `","network_policy":"full"},"commands":[{"cmd":"true"}]}`, "text"})
+	if got := s.answer(s.request(full)).Tags.Find("status"); got[1] != "payment-required" {
+		t.Errorf("answer %v", got)
 	}
 }
 

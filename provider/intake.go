@@ -231,6 +231,9 @@ func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
 		if err := sr.CheckSource(p.cfg.Images.Fetches); err != nil {
 			return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}
 		}
+		if err := sr.CheckNetwork(p.cfg.Images.FullNetwork); err != nil {
+			return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}
+		}
 		if err := sr.CheckImage(p.cfg.Images.HostDigest, p.cfg.Images.Registered); err != nil {
 			return nil, Offer{}, Reason{CodeImageNotAvailable, err.Error()}
 		}

@@ -223,6 +223,16 @@ func (r *SandboxRunRequest) CheckSource(fetches func(address string) bool) error
 	return nil
 }
 
+// CheckNetwork decides whether this provider gives the network that a request
+// asks for: full says that it sells the policy "full". The error is a
+// *[FieldError].
+func (r *SandboxRunRequest) CheckNetwork(full bool) error {
+	if r.Sandbox.NetworkPolicy == "full" && !full {
+		return &FieldError{"sandbox.network_policy", `this provider does not offer "full"; ask for "localhost" or "none"`}
+	}
+	return nil
+}
+
 // CheckImage decides whether this provider can run the request: a docker image
 // must be registered here, and a host run must name the digest of this host's
 // toolchain manifest ("sha256:<hex>"; empty if the node offers no host runs).

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -165,6 +166,22 @@ func trusted(caFile string) ([]byte, error) {
 		return nil, fmt.Errorf("read certificates: %w", err)
 	}
 	return slices.Concat(list, []byte("\n"), own), nil
+}
+
+// CheckAuthorities says why Options.CAFile could not be used: it is not there,
+// or holds no certificate. Empty is fine.
+func CheckAuthorities(caFile string) error {
+	if caFile == "" {
+		return nil
+	}
+	list, err := readCertificates(caFile)
+	if err != nil {
+		return err
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(list) {
+		return fmt.Errorf("%s holds no certificate", caFile)
+	}
+	return nil
 }
 
 // readCertificates reads a file of them, bounded.

@@ -42,7 +42,7 @@ func (c *config) builtIn() ([]supervisor.Spec, error) {
 	// The sandbox is always there: it is what most are here for.
 	specs := []supervisor.Spec{{
 		ID: agentsandbox.ID, Version: agentsandbox.Version, Tools: []string{agentsandbox.Tool},
-		Command: append([]string{self(), agentCommand, agentSandbox, "-images", c.imageDir()}, fetchArgs(c.Sandbox.FetchFrom)...),
+		Command: append([]string{self(), agentCommand, agentSandbox, "-images", c.imageDir()}, c.sandboxArgs()...),
 	}}
 	if !needed[agenttext.ID] {
 		return specs, nil

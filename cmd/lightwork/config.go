@@ -168,6 +168,13 @@ type buyerConfig struct {
 type sandboxConfig struct {
 	// FetchFrom are the servers that jobs may have repositories fetched from.
 	FetchFrom []string `yaml:"fetch_from"`
+	// CAFile holds further authorities for those servers.
+	CAFile string `yaml:"ca_file"`
+	// FullNetworkMB is what a job with the network policy "full" may send and
+	// receive; 0 refuses such jobs.
+	FullNetworkMB int64 `yaml:"full_network_mb"`
+	// OpenedNetworks may be reached by such a job though they are not public.
+	OpenedNetworks []string `yaml:"opened_networks"`
 }
 
 // loadConfig reads and checks a configuration file. Errors name line and column.

@@ -165,6 +165,9 @@ func (c *config) check() *configError {
 	if bad := c.Relay.check(); bad != nil {
 		return bad
 	}
+	if bad := c.Sandbox.check(); bad != nil {
+		return bad
+	}
 	if bad := c.checkAccess(); bad != nil {
 		return bad
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
@@ -64,6 +65,19 @@ func checkSandbox(ctx context.Context) []finding {
 		all = append(all, found)
 	}
 	return all
+}
+
+// checkNetwork says whether jobs get the network, and whether the file of
+// authorities can be read.
+func checkNetwork(c *config) []finding {
+	f := finding{"sandbox", "ok", `network policy "full": refused (sandbox.full_network_mb is 0)`, ""}
+	if mb := c.Sandbox.FullNetworkMB; mb > 0 {
+		f.Detail = fmt.Sprintf(`network policy "full": ports 80 and 443 of public addresses, %d MiB a job`, mb)
+	}
+	if err := sandbox.CheckAuthorities(c.path(c.Sandbox.CAFile)); err != nil {
+		return []finding{f, {"sandbox", "fail", "sandbox.ca_file: " + err.Error(), "name a readable PEM file of certificates, or leave it out"}}
+	}
+	return []finding{f}
 }
 
 // sandboxReady refuses to begin where jobs could not run, and says why, before

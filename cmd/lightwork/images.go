@@ -1,15 +1,11 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"io"
 	"path/filepath"
 	"text/tabwriter"
 	"time"
 
-	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
-	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox/images"
 )
 
@@ -37,34 +33,6 @@ func (c *config) registered() ([]string, error) {
 		digests = append(digests, i.Digest.String())
 	}
 	return digests, nil
-}
-
-// fetches reports whether jobs may have a repository fetched from an address.
-func (c *config) fetches(address string) bool {
-	return sandbox.CheckRemote(address, c.Sandbox.FetchFrom) == nil
-}
-
-// fetchArgs and parseSandboxArgs carry the configuration to the agent's process.
-func fetchArgs(from []string) (args []string) {
-	for _, f := range from {
-		args = append(args, "-fetch-from", f)
-	}
-	return args
-}
-
-func parseSandboxArgs(args []string) (agentsandbox.Config, error) {
-	var c agentsandbox.Config
-	f := flag.NewFlagSet("sandbox", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	f.StringVar(&c.ImageDir, "images", "", "")
-	f.Func("fetch-from", "", func(s string) error { c.FetchFrom = append(c.FetchFrom, s); return nil })
-	if err := f.Parse(args); err != nil {
-		return c, err
-	}
-	if f.NArg() > 0 {
-		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
-	}
-	return c, nil
 }
 
 type imagesAddCmd struct {

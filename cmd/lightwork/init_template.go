@@ -123,6 +123,10 @@ buyer:
 sandbox:
   # Servers that jobs may have repositories fetched from, by https: host names, or "*".
   fetch_from: []
+  # ca_file: keys/authorities.pem # further authorities for those servers
+  # What a job that asks for the network may send and receive: the web, by a proxy. 0 refuses such jobs.
+  full_network_mb: 0
+  # opened_networks: [10.1.0.0/16] # may be reached too, though not public; never this machine
 
 # A language model for the jobs on text: any endpoint with the OpenAI API. Left out: built-in
 # programs do them, and their results say so.

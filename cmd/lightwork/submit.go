@@ -41,6 +41,7 @@ type buyerSubmitCmd struct {
 	ExpectSuccess  bool              `help:"Pay only if every command exits with 0: the request says so, and another outcome is not charged."`
 	Timeout        *time.Duration    `help:"The longest the job may take; it decides the price (1m)." placeholder:"TIME"`
 	Memory         *int64            `help:"Memory in MiB (512)." placeholder:"MIB"`
+	Network        string            `enum:"none,localhost,full" default:"none" help:"What the commands reach: nothing, a loopback device of their own, or the web, where the provider sells that."`
 	MaxMsats       int64             `help:"The most to pay, routing fees included." required:"" placeholder:"MSATS"`
 	Delivery       receipts.Delivery `enum:"sealed,plain" default:"sealed" help:"sealed: the result comes in boxes that the payment opens, where mode and provider can do so; plain: in the clear."`
 	Mode           receipts.Mode     `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
@@ -215,7 +216,7 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 	}
 	if b.Input != "" {
 		for name, given := range map[string]bool{
-			"--cmd": len(b.Cmd) > 0, "--repo": b.Repo != "", "--timeout": b.Timeout != nil, "--memory": b.Memory != nil,
+			"--cmd": len(b.Cmd) > 0, "--repo": b.Repo != "", "--timeout": b.Timeout != nil, "--memory": b.Memory != nil, "--network": b.Network != "none",
 			"--include-secrets": b.IncludeSecrets, "--git": b.Git != "", "--image": b.Image != "", "--prompt": b.Prompt != "",
 			"--expect-success": b.ExpectSuccess,
 		} {
@@ -350,7 +351,7 @@ func (b buyerSubmitCmd) request(l buyer.Listing, archive []byte) ([]byte, error)
 	if archive != nil {
 		repo.Source = schemas.InlineArchive(archive)
 	}
-	return sandboxDocument(kind, digest, repo, b.Cmd, timeout, memory, b.ExpectSuccess)
+	return sandboxDocument(kind, digest, repo, b.Cmd, b.Network, timeout, memory, b.ExpectSuccess)
 }
 
 // workspace is where commands find the files they are about.
@@ -358,7 +359,7 @@ const workspace = "/workspace"
 
 // sandboxDocument makes a request. Of verification it says at most that all
 // commands must succeed, so that the defaults of the rest apply.
-func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []string, timeout time.Duration, memoryMB int64, mustSucceed bool) ([]byte, error) {
+func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []string, network string, timeout time.Duration, memoryMB int64, mustSucceed bool) ([]byte, error) {
 	image, err := hashing.ParseDigest(digest)
 	switch {
 	case err != nil && kind == schemas.HostProvider:
@@ -372,7 +373,7 @@ func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []strin
 	}
 	doc := map[string]any{
 		"sandbox": schemas.Sandbox{
-			Provider: kind, ImageDigest: image, NetworkPolicy: "none",
+			Provider: kind, ImageDigest: image, NetworkPolicy: network,
 			Resources: schemas.SandboxResources{MemoryMB: memoryMB, CPUs: 1, TimeoutSecs: int64((timeout + time.Second - 1) / time.Second)},
 		},
 		"repo": repo, "commands": commands,

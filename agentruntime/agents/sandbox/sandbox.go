@@ -43,6 +43,10 @@ type Config struct {
 	// FetchFrom are the servers that repositories may be fetched from, as in
 	// sandbox.Options; empty: none.
 	FetchFrom []string
+	// CAFile and Network are as in sandbox.Options; empty: the host's
+	// authorities only, and no job with the network policy "full".
+	CAFile  string
+	Network sandbox.Network
 	// Logger writes to the agent's stderr. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -56,7 +60,8 @@ func Main(ctx context.Context, cfg Config) error {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts := sandbox.Options{
-		Init: cfg.Init, CgroupRoot: cfg.CgroupRoot, ImageDir: cfg.ImageDir, FetchFrom: cfg.FetchFrom, Logger: cfg.Logger,
+		Init: cfg.Init, CgroupRoot: cfg.CgroupRoot, ImageDir: cfg.ImageDir, FetchFrom: cfg.FetchFrom,
+		CAFile: cfg.CAFile, Network: cfg.Network, Logger: cfg.Logger,
 	}
 	if err := sandbox.Sweep(opts); err != nil {
 		cfg.Logger.Warn("sweep what a crashed sandbox left", "err", err)
