@@ -126,11 +126,11 @@ func (o Offer) table() receipts.Price {
 type Images struct {
 	// Fetches says whether a repository would be fetched from an address; nil:
 	// from none.
-	Fetches    func(address string) bool
+	Fetches func(address string) bool
 	// FullNetwork says that jobs may have the network policy "full".
 	FullNetwork bool
-	HostDigest string // digest of the host toolchain's manifest
-	Registered func(digest string) bool
+	HostDigest  string // digest of the host toolchain's manifest
+	Registered  func(digest string) bool
 }
 
 // Limits bound what strangers can take. Zero values mean the defaults.
