@@ -1,8 +1,12 @@
 package payments
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// Network is the chain, or the play-money ledger, that a wallet lives on.
+// Network is the chain, the play-money ledger, or the Cashu mint that a wallet
+// lives on. A mint's is "cashu:" and where it is: cashu:mint.example.com.
 type Network string
 
 // The networks. Play is the ledger of payments/playnet: nothing there is
@@ -22,13 +26,20 @@ func ParseNetwork(s string) (Network, error) {
 	case Mainnet, Testnet, Signet, Regtest, Simnet, Play:
 		return n, nil
 	}
+	if mint, ok := strings.CutPrefix(s, cashuPrefix); ok {
+		return CashuNetwork(mint)
+	}
 	return "", fmt.Errorf("%w: unknown network %q", ErrWrongNetwork, s)
 }
 
 // AssetID says what money a receipt of the network was paid in: BTC_LN for
-// mainnet alone, BTC_LN(simnet) and the like for money without a price, and
-// PLAY_LN for the play-money ledger. No other string can be taken for BTC_LN.
+// mainnet alone, BTC_LN(simnet) and the like for money without a price,
+// BTC_CASHU(mint.example.com) for what that mint promises, and PLAY_LN for the
+// play-money ledger. No other string can be taken for BTC_LN.
 func AssetID(n Network) string {
+	if mint, ok := n.CashuMint(); ok {
+		return "BTC_CASHU(" + mint + ")"
+	}
 	switch n {
 	case Mainnet:
 		return "BTC_LN"

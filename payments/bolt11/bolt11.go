@@ -62,6 +62,10 @@ type Invoice struct {
 	// Payee is the 33-byte compressed key in hex that the signature is by,
 	// recovered from it or named by the n field and checked.
 	Payee string
+
+	// Ecash is set where the invoice is paid in Cashu notes: Network is then the
+	// mint's, and Metadata holds these terms.
+	Ecash *Ecash
 }
 
 // Fallback is an on-chain address: witness version 0 to 16 with its program,

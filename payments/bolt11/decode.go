@@ -34,6 +34,9 @@ func Decode(s string) (*Invoice, error) {
 	if err := fields.readAll(signed[timestampGroups:]); err != nil {
 		return nil, err
 	}
+	if err := inv.readEcash(); err != nil {
+		return nil, err
+	}
 	hash, err := signatureHash(hrp, signed)
 	if err != nil {
 		return nil, err

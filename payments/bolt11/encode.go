@@ -20,7 +20,17 @@ import (
 // signature must be by that key; the payee is not written as a field, because
 // it is recovered. Expiry and MinFinalCLTV of 0 stand for their defaults.
 func Encode(inv *Invoice, sign func(hash [32]byte) (sig65 [65]byte, err error)) (string, error) {
-	hrp, err := formatHRP(inv.Network, inv.AmountMsats)
+	letters, metadata := inv.Network, inv.Metadata
+	var err error
+	if inv.Ecash != nil {
+		if letters, metadata, err = writeEcash(inv); err != nil {
+			return "", err
+		}
+	}
+	if letters == cashuLetters && inv.Ecash == nil {
+		return "", fmt.Errorf("%w: the terms of the mint", ErrMissing)
+	}
+	hrp, err := formatHRP(letters, inv.AmountMsats)
 	if err != nil {
 		return "", err
 	}
@@ -29,7 +39,7 @@ func Encode(inv *Invoice, sign func(hash [32]byte) (sig65 [65]byte, err error)) 
 		return "", fmt.Errorf("%w: time %v does not fit", ErrField, inv.CreatedAt)
 	}
 	w := fieldWriter{groups: paddedGroups(uint64(created), timestampGroups)}
-	if err := w.writeAll(inv); err != nil {
+	if err := w.writeAll(inv, metadata); err != nil {
 		return "", err
 	}
 	hash, err := signatureHash(hrp, w.groups)
@@ -71,7 +81,7 @@ type fieldWriter struct {
 	err    error
 }
 
-func (w *fieldWriter) writeAll(inv *Invoice) error {
+func (w *fieldWriter) writeAll(inv *Invoice, metadata []byte) error {
 	w.bytes(fieldPaymentHash, inv.PaymentHash[:])
 	w.bytes(fieldPaymentSecret, inv.PaymentSecret[:])
 	if inv.DescriptionHash != nil {
@@ -85,8 +95,8 @@ func (w *fieldWriter) writeAll(inv *Invoice) error {
 		}
 		w.bytes(fieldDescription, []byte(inv.Description))
 	}
-	if len(inv.Metadata) > 0 {
-		w.bytes(fieldMetadata, inv.Metadata)
+	if len(metadata) > 0 {
+		w.bytes(fieldMetadata, metadata)
 	}
 	if inv.Expiry < 0 || inv.Expiry%time.Second != 0 {
 		return fmt.Errorf("%w: expiry %v is not a whole number of seconds", ErrField, inv.Expiry)

@@ -19,7 +19,7 @@ func drawInvoice(t *rapid.T, payee string) *Invoice {
 		return rapid.SliceOfN(rapid.Byte(), min, max).Draw(t, label)
 	}
 	inv := &Invoice{
-		Network:       rapid.SampledFrom(prefixes[:]).Draw(t, "network").network,
+		Network:       rapid.SampledFrom(prefixes[:len(prefixes)-1]).Draw(t, "network").network, // all but a mint's: ecash_test.go
 		AmountMsats:   rapid.Int64Range(0, payments.MaxMsats).Draw(t, "amount"),
 		CreatedAt:     time.Unix(rapid.Int64Range(0, 1<<35-1).Draw(t, "created"), 0).UTC(),
 		PaymentHash:   payments.Hash(bytes(32, 32, "hash")),

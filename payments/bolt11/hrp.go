@@ -21,6 +21,7 @@ var prefixes = [...]struct {
 	{"bcrt", payments.Regtest},
 	{"sb", payments.Simnet},
 	{"play", payments.Play},
+	{cashuLetters, cashuLetters}, // until the terms have said which mint
 }
 
 // multipliers in msats, largest first. Pico is apart: it is a tenth of a msat.
