@@ -14,15 +14,23 @@ import (
 	"syscall"
 )
 
-// programs are the commands that Build makes, by import path.
-var programs = map[string]string{
-	"btcd":  "github.com/btcsuite/btcd",
-	"lnd":   "github.com/lightningnetwork/lnd/cmd/lnd",
-	"lncli": "github.com/lightningnetwork/lnd/cmd/lncli",
+// set is what is built together: the module under internal/devnet that pins
+// the versions, the programs by import path, and their build tags.
+type set struct {
+	module   string
+	programs map[string]string
+	tags     string
 }
 
-// buildTags are the sub-servers that lnd is built with.
-const buildTags = "signrpc walletrpc chainrpc invoicesrpc routerrpc"
+// lightningPrograms are the commands that Build makes, with the sub-servers that
+// lnd is built with.
+func lightningPrograms() set {
+	return set{"binaries", map[string]string{
+		"btcd":  "github.com/btcsuite/btcd",
+		"lnd":   "github.com/lightningnetwork/lnd/cmd/lnd",
+		"lncli": "github.com/lightningnetwork/lnd/cmd/lncli",
+	}, "signrpc walletrpc chainrpc invoicesrpc routerrpc"}
+}
 
 // Build makes btcd, lnd and lncli at the versions that binaries/go.mod pins and
 // returns the directory that holds them. It builds only what is missing there:
@@ -33,18 +41,22 @@ const buildTags = "signrpc walletrpc chainrpc invoicesrpc routerrpc"
 // working directory must be inside a checkout of the project. Builds of several
 // processes wait for each other.
 func Build(ctx context.Context, cacheDir string) (binDir string, err error) {
+	return lightningPrograms().build(ctx, cacheDir)
+}
+
+func (s set) build(ctx context.Context, cacheDir string) (binDir string, err error) {
 	if cacheDir == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
-			return "", fmt.Errorf("find cache for the lightning programs: %w", err)
+			return "", fmt.Errorf("find cache for the programs: %w", err)
 		}
 		cacheDir = filepath.Join(base, "lightwork", "devnet")
 	}
-	source, err := sourceDir(ctx)
+	source, err := sourceDir(ctx, s.module)
 	if err != nil {
 		return "", err
 	}
-	id, err := versionsID(source)
+	id, err := versionsID(source, s.tags)
 	if err != nil {
 		return "", err
 	}
@@ -52,31 +64,31 @@ func Build(ctx context.Context, cacheDir string) (binDir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if haveAll(binDir) {
+	if s.haveAll(binDir) {
 		return binDir, nil
 	}
 	if err := os.MkdirAll(binDir, 0o755); err != nil {
-		return "", fmt.Errorf("make cache for the lightning programs: %w", err)
+		return "", fmt.Errorf("make cache for the programs: %w", err)
 	}
 	unlock, err := lock(filepath.Join(binDir, ".lock"))
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if haveAll(binDir) { // another process was faster
+	if s.haveAll(binDir) { // another process was faster
 		return binDir, nil
 	}
-	return binDir, goBuild(ctx, source, binDir)
+	return binDir, s.goBuild(ctx, source, binDir)
 }
 
 // sourceDir is the module that pins the programs. It is found through the
 // checkout, since a module's files cannot be embedded in another's.
-func sourceDir(ctx context.Context) (string, error) {
+func sourceDir(ctx context.Context, module string) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("find checkout: %w", err)
 	}
-	dir := filepath.Join(filepath.Dir(strings.TrimSpace(string(out))), "internal", "devnet", "binaries")
+	dir := filepath.Join(filepath.Dir(strings.TrimSpace(string(out))), "internal", "devnet", module)
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
 		return "", fmt.Errorf("find checkout: the working directory is not in one: %w", err)
 	}
@@ -84,7 +96,7 @@ func sourceDir(ctx context.Context) (string, error) {
 }
 
 // versionsID names what would be built, so that a new version is a new directory.
-func versionsID(source string) (string, error) {
+func versionsID(source, tags string) (string, error) {
 	h := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
 		content, err := os.ReadFile(filepath.Join(source, name))
@@ -93,12 +105,12 @@ func versionsID(source string) (string, error) {
 		}
 		h.Write(content)
 	}
-	h.Write([]byte(buildTags))
+	h.Write([]byte(tags))
 	return fmt.Sprintf("%x", h.Sum(nil)[:8]), nil
 }
 
-func haveAll(dir string) bool {
-	for name := range programs {
+func (s set) haveAll(dir string) bool {
+	for name := range s.programs {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !info.Mode().IsRegular() {
 			return false
 		}
@@ -107,17 +119,17 @@ func haveAll(dir string) bool {
 }
 
 // goBuild builds beside binDir and renames, so that a program in binDir is whole.
-func goBuild(ctx context.Context, source, binDir string) error {
+func (s set) goBuild(ctx context.Context, source, binDir string) error {
 	tmp, err := os.MkdirTemp(binDir, ".build-")
 	if err != nil {
-		return fmt.Errorf("build lightning programs: %w", err)
+		return fmt.Errorf("build programs: %w", err)
 	}
 	defer os.RemoveAll(tmp)
 	args := []string{
-		"build", "-mod=readonly", "-trimpath", "-tags=" + buildTags,
+		"build", "-mod=readonly", "-trimpath", "-tags=" + s.tags,
 		"-ldflags=-s -w", "-o", tmp + string(filepath.Separator),
 	}
-	for _, path := range programs {
+	for _, path := range s.programs {
 		args = append(args, path)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -125,11 +137,11 @@ func goBuild(ctx context.Context, source, binDir string) error {
 	// The versions are the pinned ones, whatever workspace or flags the caller has.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build lightning programs: %w\n%s", err, bytes.TrimSpace(out))
+		return fmt.Errorf("build programs: %w\n%s", err, bytes.TrimSpace(out))
 	}
-	for name := range programs {
+	for name := range s.programs {
 		if err := os.Rename(filepath.Join(tmp, name), filepath.Join(binDir, name)); err != nil {
-			return fmt.Errorf("build lightning programs: %w", err)
+			return fmt.Errorf("build programs: %w", err)
 		}
 	}
 	return nil

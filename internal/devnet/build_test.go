@@ -10,11 +10,11 @@ import (
 // Programs that are there are not built again; the directory is that of the
 // pinned versions.
 func TestBuildUsesWhatIsThere(t *testing.T) {
-	source, err := sourceDir(t.Context())
+	source, err := sourceDir(t.Context(), "binaries")
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := versionsID(source)
+	id, err := versionsID(source, lightningPrograms().tags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,8 +23,8 @@ func TestBuildUsesWhatIsThere(t *testing.T) {
 	if err := os.MkdirAll(want, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name := range programs {
-		if haveAll(want) {
+	for name := range lightningPrograms().programs {
+		if lightningPrograms().haveAll(want) {
 			t.Fatalf("complete without %s", name)
 		}
 		if err := os.WriteFile(filepath.Join(want, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
@@ -46,10 +46,10 @@ func TestVersionsIDFollowsThePins(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(source, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		id, _ := versionsID(source)
+		id, _ := versionsID(source, "")
 		return id
 	}
-	if _, err := versionsID(source); err == nil {
+	if _, err := versionsID(source, ""); err == nil {
 		t.Error("an id without go.mod")
 	}
 	write("go.mod", "a")
@@ -61,7 +61,7 @@ func TestVersionsIDFollowsThePins(t *testing.T) {
 
 // The module pins what the fixed recipe needs; a newer btcd breaks lnd.
 func TestPinnedVersions(t *testing.T) {
-	source, err := sourceDir(t.Context())
+	source, err := sourceDir(t.Context(), "binaries")
 	if err != nil {
 		t.Fatal(err)
 	}

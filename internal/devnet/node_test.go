@@ -132,7 +132,7 @@ func TestStartStopsWhatItStarted(t *testing.T) {
 	dir := t.TempDir()
 	// Programs that end at once are no network.
 	bin := t.TempDir()
-	for name := range programs {
+	for name := range lightningPrograms().programs {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho out of order\nexit 1\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
