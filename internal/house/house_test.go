@@ -32,6 +32,7 @@ var rooms = map[string][]string{
 	"payments/onchain":     {"payments", "payments/bolt11", "payments/lnd", "internal/sqlite"},
 	"payments/lud16":       {"hashing", "payments", "payments/bolt11"},
 	"payments/lnd":         {"hashing", "payments", "payments/bolt11"},
+	"payments/cashu":       {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
 	"payments/nwc":         {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
 	"payments/playnet":     {"hashing", "payments", "payments/bolt11", "internal/sqlite"},
 

@@ -1,0 +1,289 @@
+package cashu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// lateAnswer is how long a request that got no answer may still have its
+// effect: until then a refusal of its repetition ends nothing.
+const lateAnswer = 10 * time.Minute
+
+// advance brings an op to its end, or returns why it cannot now.
+func (e *engine) advance(ctx context.Context, o op) error {
+	before := o.unsureMS
+	if before != 0 {
+		// It was sent once: look first.
+		if done, err := e.looked(ctx, o, nil); done || err != nil {
+			return err
+		}
+	}
+	if o.kind == "topup" {
+		if ready, err := e.paid(ctx, o); !ready || err != nil {
+			return err
+		}
+	}
+	sentAt := millis(time.Now())
+	if err := e.db.Update(ctx, func(tx *sqlite.Tx) error {
+		_, err := tx.Exec(`UPDATE ops SET unsure_ms = ? WHERE id = ?`, sentAt, o.id)
+		return err
+	}); err != nil {
+		return err
+	}
+	sigs, err := e.send(ctx, o)
+	if err == nil {
+		return e.finish(ctx, o, sigs)
+	}
+	if !refused(err) {
+		return err
+	}
+	if before != 0 && sentAt-before < lateAnswer.Milliseconds() {
+		_, lookErr := e.looked(ctx, o, nil)
+		return firstError(lookErr, err)
+	}
+	_, lookErr := e.looked(ctx, o, err)
+	return lookErr
+}
+
+func (e *engine) send(ctx context.Context, o op) ([]blindSignature, error) {
+	if o.kind == "topup" {
+		return e.mint.issue(ctx, o.quote, o.outputs)
+	}
+	return e.mint.swap(ctx, o.inputs, o.outputs)
+}
+
+// looked asks the mint what became of an op, and ends it if that is certain:
+// its outputs are signed, its inputs are spent, or (with a refusal that no
+// other request can overtake) neither.
+func (e *engine) looked(ctx context.Context, o op, refusal error) (done bool, err error) {
+	sigs, err := e.mint.restore(ctx, o.outputs)
+	if err != nil {
+		return false, err
+	}
+	if len(sigs) > 0 {
+		return true, e.finish(ctx, o, sigs)
+	}
+	var states []noteState
+	if len(o.inputs) > 0 {
+		if states, err = e.mint.states(ctx, o.inputs); err != nil {
+			return false, err
+		}
+	}
+	spent := slices.ContainsFunc(states, func(s noteState) bool { return s.State == stateSpent })
+	pending := slices.ContainsFunc(states, func(s noteState) bool { return s.State == statePending })
+	switch {
+	case spent:
+		return true, e.fail(ctx, o, states, ErrSpent)
+	case pending:
+		return false, fmt.Errorf("%w: the mint has the notes as pending", payments.ErrUnknownOutcome)
+	case refusal != nil:
+		return true, e.fail(ctx, o, states, refusal)
+	}
+	return false, nil
+}
+
+// finish takes the mint's signatures: what they make is ours, or locked, in
+// the transaction that ends the op.
+func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error {
+	var own, locked []note
+	for i, out := range o.outputs {
+		e.mu.Lock()
+		k := e.keysets[out.Keyset]
+		e.mu.Unlock()
+		if k == nil { // after a restart
+			list, err := e.keysetsOf(ctx, []note{{Keyset: out.Keyset}})
+			if err != nil {
+				return err
+			}
+			k = list[out.Keyset]
+		}
+		n, err := out.note(sigs[i], k)
+		if err != nil {
+			return err
+		}
+		if out.Locked {
+			locked = append(locked, n)
+		} else {
+			own = append(own, n)
+		}
+	}
+	err := e.db.Update(ctx, func(tx *sqlite.Tx) error {
+		if err := insertNotes(tx, own); err != nil {
+			return err
+		}
+		if err := endOp(tx, o, "done", "spent", ""); err != nil {
+			return err
+		}
+		switch o.kind {
+		case "send":
+			return markSent(tx, o.hash, locked)
+		case "claim":
+			return settleInvoice(tx, o.hash, time.Now())
+		case "refund":
+			return e.refunded(tx, o.hash, total(own))
+		}
+		return nil
+	})
+	if err == nil {
+		e.concluded(o)
+	}
+	return err
+}
+
+// concluded tells who waits, and looks again at once: an op's end is mostly the
+// beginning of what comes next.
+func (e *engine) concluded(o op) {
+	if o.kind == "claim" {
+		e.tell(o.hash)
+	} else {
+		e.tell(payments.Hash{})
+	}
+	e.wake()
+}
+
+// refunded ends a payment whose notes are ours again.
+func (e *engine) refunded(tx *sqlite.Tx, hash payments.Hash, sats int64) error {
+	row, err := selectPayment(tx, hash)
+	if err != nil {
+		return err
+	}
+	lost := row.amountMsats + row.feeMsats - sats*1000
+	why := "the payee did not take it before the lock ended; it is ours again"
+	if lost > 0 {
+		why += fmt.Sprintf(", less %d msats of the mint's fees", lost)
+	}
+	return markFailed(tx, hash, max(0, lost), why)
+}
+
+// fail ends an op that will never be done.
+func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) error {
+	e.cfg.Log.Warn("the mint does not do what was asked", "op", o.kind, "payment_hash", o.hash, "err", why)
+	err := e.db.Update(ctx, func(tx *sqlite.Tx) error {
+		if err := endOp(tx, o, "refused", "free", printable(why.Error())); err != nil {
+			return err
+		}
+		for i, s := range states { // notes that are spent are so without us
+			if s.State != stateUnspent {
+				if _, err := tx.Exec(`UPDATE notes SET state = 'spent', op = ? WHERE secret = ?`, o.id, o.inputs[i].Secret); err != nil {
+					return err
+				}
+			}
+		}
+		switch o.kind {
+		case "send":
+			return markFailed(tx, o.hash, 0, "the mint did not lock the notes: "+printable(why.Error()))
+		case "claim":
+			return cancelInvoice(tx, o.hash, "the mint did not pay: "+printable(why.Error()))
+		case "refund":
+			for _, s := range states {
+				if p, ok := shown(s.Witness, o.hash); ok {
+					return markSucceeded(tx, p)
+				}
+			}
+			return markBack(tx, o.hash, "the lock has ended, and the mint does not give the notes back: "+printable(why.Error()))
+		}
+		return nil
+	})
+	if err == nil {
+		e.concluded(o)
+	}
+	return err
+}
+
+// follow brings a payment's message to its payee, and watches the mint for
+// the preimage or for the end of the lock.
+func (e *engine) follow(ctx context.Context, row paymentRow) error {
+	now := time.Now()
+	p := e.next[row.hash]
+	if p == nil {
+		p = &pace{wait: e.cfg.Poll}
+		e.next[row.hash] = p
+	}
+	if now.Before(p.look) {
+		return nil
+	}
+	p.wait = min(p.wait+p.wait/8, slowest)
+	p.look = now.Add(p.wait)
+	states, err := e.mint.states(ctx, row.notes)
+	if err != nil {
+		return err
+	}
+	spent := false
+	for _, s := range states {
+		spent = spent || s.State == stateSpent
+		if preimage, ok := shown(s.Witness, row.hash); ok && s.State == stateSpent {
+			err := e.db.Update(ctx, func(tx *sqlite.Tx) error { return markSucceeded(tx, preimage) })
+			delete(e.next, row.hash)
+			e.tell(payments.Hash{})
+			return err
+		}
+	}
+	switch {
+	case spent:
+		return e.warn(ctx, row, "the notes are spent, and the mint does not show the preimage (NUT-07)")
+	case now.After(row.lockedUntil.Add(time.Second)):
+		return e.takeBack(ctx, row)
+	case now.After(p.send):
+		p.send = now.Add(resend)
+		message, err := formatMessage(row.hash, e.cfg.Mint, row.notes)
+		if err != nil {
+			return err
+		}
+		if err := e.cfg.Courier.Send(ctx, row.payee[2:], message); err != nil {
+			p.send = time.Time{} // at the next look
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *engine) warn(ctx context.Context, row paymentRow, warning string) error {
+	if row.warning == warning {
+		return nil
+	}
+	return e.db.Update(ctx, func(tx *sqlite.Tx) error { return markWarning(tx, row.hash, warning) })
+}
+
+// takeBack commits to asking the mint for notes that the payee did not take.
+func (e *engine) takeBack(ctx context.Context, row paymentRow) error {
+	k, err := e.active(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := e.keysetsOf(ctx, row.notes)
+	if err != nil {
+		return err
+	}
+	fee, err := inputFee(list, row.notes)
+	if err != nil {
+		return err
+	}
+	amounts, err := k.split(total(row.notes) - fee)
+	if err != nil {
+		return err
+	}
+	o := op{kind: "refund", hash: row.hash}
+	if o.inputs, err = sign(row.notes, e.cfg.Seed.refundKey(row.hash), payments.Preimage{}); err != nil {
+		return err
+	}
+	err = e.db.Update(ctx, func(tx *sqlite.Tx) error {
+		var err error
+		if o.outputs, err = e.outputs(tx, k, amounts, nil); err != nil {
+			return err
+		}
+		if err := markRefunding(tx, row.hash); err != nil {
+			return err
+		}
+		return insertOp(tx, o)
+	})
+	if err == nil {
+		delete(e.next, row.hash)
+		e.wake()
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+package cashu
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+	"github.com/btcsuite/btcd/btcec/v2/schnorr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// lock is what a note's secret says who may spend it (NUT-10, NUT-14): the
+// payee with the preimage until the time, the payer after it.
+type lock struct {
+	hash   payments.Hash
+	payee  string // compressed keys in hex
+	refund string
+	until  int64 // unix seconds
+}
+
+// A secret and its condition, as NUT-10 writes them: ["HTLC", {...}].
+type condition struct {
+	Nonce string     `json:"nonce"`
+	Data  string     `json:"data"`
+	Tags  [][]string `json:"tags"`
+}
+
+const kindHTLC = "HTLC"
+
+// secret is the secret of one note under the lock. n_sigs is the default, but
+// some mints ask for no signature without it.
+func (l lock) secret(nonce string) (string, error) {
+	doc, err := json.Marshal([]any{kindHTLC, condition{
+		Nonce: nonce,
+		Data:  l.hash.String(),
+		Tags: [][]string{
+			{"pubkeys", l.payee},
+			{"n_sigs", "1"},
+			{"locktime", strconv.FormatInt(l.until, 10)},
+			{"refund", l.refund},
+		},
+	}})
+	return string(doc), err
+}
+
+// parseLock reads a secret. What it does not know could let others spend, so a
+// tag that it does not know is refused.
+func parseLock(secret string) (l lock, err error) {
+	var parts []json.RawMessage
+	var kind string
+	var c condition
+	if err := hashing.Unmarshal([]byte(secret), &parts); err != nil || len(parts) != 2 {
+		return l, fmt.Errorf("%w: no secret of NUT-10", ErrLock)
+	}
+	if err := firstError(hashing.Unmarshal(parts[0], &kind), hashing.Unmarshal(parts[1], &c)); err != nil || kind != kindHTLC {
+		return l, fmt.Errorf("%w: of kind %q", ErrLock, printable(kind))
+	}
+	if l.hash, err = payments.ParseHash(c.Data); err != nil {
+		return l, fmt.Errorf("%w: %w", ErrLock, err)
+	}
+	seen := map[string]bool{}
+	for _, tag := range c.Tags {
+		if len(tag) != 2 || seen[tag[0]] {
+			return l, fmt.Errorf("%w: a tag with %d values, or twice", ErrLock, len(tag)-1)
+		}
+		seen[tag[0]] = true
+		if !l.read(tag[0], tag[1]) {
+			return l, fmt.Errorf("%w: %q is %q", ErrLock, printable(tag[0]), printable(tag[1]))
+		}
+	}
+	for _, name := range []string{"pubkeys", "locktime", "refund"} {
+		if !seen[name] {
+			return l, fmt.Errorf("%w: %s is missing", ErrLock, name)
+		}
+	}
+	return l, nil
+}
+
+// read takes one tag; false if it is not one that may be there.
+func (l *lock) read(name, value string) bool {
+	switch name {
+	case "pubkeys", "refund":
+		if _, err := parsePoint(value); err != nil {
+			return false
+		}
+		if name == "pubkeys" {
+			l.payee = value
+		} else {
+			l.refund = value
+		}
+		return true
+	case "locktime":
+		until, err := strconv.ParseInt(value, 10, 64)
+		l.until = until
+		return err == nil && until > 0
+	case "n_sigs", "n_sigs_refund":
+		return value == "1"
+	case "sigflag":
+		return value == "SIG_INPUTS"
+	}
+	return false
+}
+
+// witness is what spends a locked note (NUT-14).
+type witness struct {
+	Preimage   string   `json:"preimage"`
+	Signatures []string `json:"signatures"`
+}
+
+// sign adds the witness: the key's signature on each secret, and the preimage
+// (zero when the payer takes the notes back).
+func sign(notes []note, key *btcec.PrivateKey, preimage payments.Preimage) ([]note, error) {
+	out := make([]note, len(notes))
+	for i, n := range notes {
+		digest := sha256.Sum256([]byte(n.Secret))
+		sig, err := schnorr.Sign(key, digest[:])
+		if err != nil {
+			return nil, fmt.Errorf("sign note: %w", err)
+		}
+		doc, err := json.Marshal(witness{Preimage: preimage.String(), Signatures: []string{hex.EncodeToString(sig.Serialize())}})
+		if err != nil {
+			return nil, fmt.Errorf("sign note: %w", err)
+		}
+		n.Witness = string(doc)
+		out[i] = n
+	}
+	return out, nil
+}
+
+// shown reads the preimage from the witness of a spent note; false if it does
+// not open the hash.
+func shown(doc string, hash payments.Hash) (payments.Preimage, bool) {
+	var w witness
+	if len(doc) > 4096 || json.Unmarshal([]byte(doc), &w) != nil {
+		return payments.Preimage{}, false
+	}
+	p, err := payments.ParsePreimage(w.Preimage)
+	return p, err == nil && !p.IsZero() && p.Hash() == hash
+}

@@ -1,0 +1,268 @@
+package cashu
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// maxAnswer bounds what is read of a mint's answer, in bytes.
+const maxAnswer = 1 << 20
+
+// mint asks one mint. It keeps nothing.
+type mint struct {
+	url     string
+	http    *http.Client
+	timeout time.Duration // of one question, to its answer's last byte
+}
+
+// newMint follows no redirect: it would name another mint.
+func newMint(url string, transport http.RoundTripper, timeout time.Duration) *mint {
+	return &mint{url: url, timeout: timeout, http: &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// ask returns a *MintError where the mint refused, payments.ErrWalletUnavailable
+// where it did not answer (the request may have had its effect), and ErrMint
+// for an answer that makes no sense.
+func (m *mint) ask(ctx context.Context, method, path string, question, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	var body io.Reader
+	if question != nil {
+		doc, err := json.Marshal(question)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+		body = bytes.NewReader(doc)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, m.url+path, body)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if question != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := m.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("%w: the mint: %w", payments.ErrWalletUnavailable, err)
+	}
+	defer res.Body.Close()
+	doc, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: the mint's answer to %s: %w", payments.ErrWalletUnavailable, path, err)
+	case len(doc) > maxAnswer:
+		return fmt.Errorf("%w: %s: more than %d bytes", ErrMint, path, maxAnswer)
+	case res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests:
+		return fmt.Errorf("%w: the mint answers %s with status %d", payments.ErrWalletUnavailable, path, res.StatusCode)
+	}
+	if err := hashing.Check(doc); err != nil {
+		return fmt.Errorf("%w: %s, status %d: %w", ErrMint, path, res.StatusCode, err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return refusal(path, res.StatusCode, doc)
+	}
+	if err := jsonv2.Unmarshal(doc, answer); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrMint, path, err)
+	}
+	return nil
+}
+
+// refusal wants NUT-00's error object: anything else, from a proxy say, is not
+// the mint's word.
+func refusal(path string, status int, doc []byte) error {
+	var e struct {
+		Detail any `json:"detail"`
+		Code   int `json:"code"`
+	}
+	if err := jsonv2.Unmarshal(doc, &e); err != nil || e.Detail == nil || status < 400 {
+		return fmt.Errorf("%w: %s: status %d", ErrMint, path, status)
+	}
+	return &MintError{Path: path, Status: status, Code: e.Code, Detail: printable(fmt.Sprint(e.Detail))}
+}
+
+// keysets fetches the sat keysets of the mint. Those of a version that is not
+// known here, or of other units, are left out.
+func (m *mint) keysets(ctx context.Context) (map[string]*keyset, error) {
+	var list struct {
+		Keysets []struct {
+			ID     string `json:"id"`
+			Unit   string `json:"unit"`
+			Active bool   `json:"active"`
+			FeePPK int64  `json:"input_fee_ppk"`
+		} `json:"keysets"`
+	}
+	if err := m.ask(ctx, http.MethodGet, "/v1/keysets", nil, &list); err != nil {
+		return nil, err
+	}
+	if len(list.Keysets) > maxKeysets {
+		return nil, fmt.Errorf("%w: %d keysets", ErrMint, len(list.Keysets))
+	}
+	out := map[string]*keyset{}
+	var wrong error
+	for _, s := range list.Keysets {
+		if s.Unit != unit || len(s.ID) != 16 || s.ID[:2] != "00" {
+			continue
+		}
+		var answer struct {
+			Keysets []struct {
+				ID   string            `json:"id"`
+				Keys map[string]string `json:"keys"`
+			} `json:"keysets"`
+		}
+		if err := m.ask(ctx, http.MethodGet, "/v1/keys/"+s.ID, nil, &answer); err != nil {
+			return nil, err
+		}
+		if len(answer.Keysets) != 1 || answer.Keysets[0].ID != s.ID {
+			wrong = errors.Join(wrong, fmt.Errorf("%w: asked for %s", ErrKeyset, printable(s.ID)))
+			continue
+		}
+		k, err := parseKeyset(s.ID, s.Active, s.FeePPK, answer.Keysets[0].Keys)
+		if err != nil {
+			wrong = errors.Join(wrong, err)
+			continue
+		}
+		out[k.id] = k
+	}
+	if len(out) == 0 && wrong == nil {
+		wrong = fmt.Errorf("%w: the mint has none for sats of a version that is known here", ErrKeyset)
+	}
+	return out, wrong
+}
+
+// swap spends the notes and has the outputs signed (NUT-03).
+func (m *mint) swap(ctx context.Context, inputs []note, outputs []output) ([]blindSignature, error) {
+	question := struct {
+		Inputs  []note           `json:"inputs"`
+		Outputs []blindedMessage `json:"outputs"`
+	}{spendable(inputs), messages(outputs)}
+	return m.signed(ctx, "/v1/swap", question, len(outputs))
+}
+
+// issue has the outputs signed for an invoice of the mint that is paid (NUT-04).
+func (m *mint) issue(ctx context.Context, quote string, outputs []output) ([]blindSignature, error) {
+	question := struct {
+		Quote   string           `json:"quote"`
+		Outputs []blindedMessage `json:"outputs"`
+	}{quote, messages(outputs)}
+	return m.signed(ctx, "/v1/mint/bolt11", question, len(outputs))
+}
+
+func (m *mint) signed(ctx context.Context, path string, question any, n int) ([]blindSignature, error) {
+	var answer struct {
+		Signatures []blindSignature `json:"signatures"`
+	}
+	if err := m.ask(ctx, http.MethodPost, path, question, &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Signatures) != n {
+		return nil, fmt.Errorf("%w: %s: %d signatures for %d outputs", ErrMint, path, len(answer.Signatures), n)
+	}
+	return answer.Signatures, nil
+}
+
+// restore returns the signatures on the outputs if the mint has signed them
+// all, and none if it has signed none (NUT-09).
+func (m *mint) restore(ctx context.Context, outputs []output) ([]blindSignature, error) {
+	question := struct {
+		Outputs []blindedMessage `json:"outputs"`
+	}{messages(outputs)}
+	var answer struct {
+		Outputs    []blindedMessage `json:"outputs"`
+		Signatures []blindSignature `json:"signatures"`
+	}
+	if err := m.ask(ctx, http.MethodPost, "/v1/restore", question, &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Signatures) != len(answer.Outputs) {
+		return nil, fmt.Errorf("%w: /v1/restore: %d signatures for %d outputs", ErrMint, len(answer.Signatures), len(answer.Outputs))
+	}
+	if len(answer.Outputs) == 0 {
+		return nil, nil
+	}
+	byB := map[string]blindSignature{}
+	for i, o := range answer.Outputs {
+		byB[o.B] = answer.Signatures[i]
+	}
+	out := make([]blindSignature, len(outputs))
+	for i, o := range outputs {
+		sig, ok := byB[o.B]
+		if !ok {
+			return nil, fmt.Errorf("%w: /v1/restore: it signed %d of %d outputs of one request", ErrMint, len(byB), len(outputs))
+		}
+		out[i] = sig
+	}
+	return out, nil
+}
+
+// noteState is where the mint says that a note stands (NUT-07).
+type noteState struct {
+	Y       string `json:"Y"`
+	State   string `json:"state"`
+	Witness string `json:"witness"`
+}
+
+const (
+	stateUnspent = "UNSPENT"
+	statePending = "PENDING"
+	stateSpent   = "SPENT"
+)
+
+// states asks about the notes, and answers in their order.
+func (m *mint) states(ctx context.Context, notes []note) ([]noteState, error) {
+	ys := make([]string, len(notes))
+	for i, n := range notes {
+		var err error
+		if ys[i], err = n.y(); err != nil {
+			return nil, err
+		}
+	}
+	var answer struct {
+		States []noteState `json:"states"`
+	}
+	if err := m.ask(ctx, http.MethodPost, "/v1/checkstate", map[string][]string{"Ys": ys}, &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.States) != len(ys) {
+		return nil, fmt.Errorf("%w: /v1/checkstate: %d states for %d notes", ErrMint, len(answer.States), len(ys))
+	}
+	for i, s := range answer.States {
+		known := s.State == stateUnspent || s.State == statePending || s.State == stateSpent
+		if s.Y != ys[i] || !known {
+			return nil, fmt.Errorf("%w: /v1/checkstate: %q for another note", ErrMint, printable(s.State))
+		}
+	}
+	return answer.States, nil
+}
+
+func messages(outputs []output) []blindedMessage {
+	out := make([]blindedMessage, len(outputs))
+	for i, o := range outputs {
+		out[i] = o.message()
+	}
+	return out
+}
+
+// spendable are the notes without their proofs, which would tell the mint the
+// blinding factors and so whom it gave the notes to.
+func spendable(notes []note) []note {
+	out := make([]note, len(notes))
+	for i, n := range notes {
+		n.DLEQ = nil
+		out[i] = n
+	}
+	return out
+}

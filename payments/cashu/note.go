@@ -1,0 +1,146 @@
+package cashu
+
+import (
+	"fmt"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+)
+
+// maxNotes bounds the notes of one request or payment.
+const maxNotes = 200
+
+// note is a proof (NUT-00): the mint's signature on a secret, good for sats.
+type note struct {
+	Amount  int64  `json:"amount"`
+	Keyset  string `json:"id"`
+	Secret  string `json:"secret"`
+	C       string `json:"C"`
+	DLEQ    *dleq  `json:"dleq,omitempty"`
+	Witness string `json:"witness,omitempty"`
+}
+
+// dleq shows offline that the mint's key signed (NUT-12). R is the blinding
+// factor, which goes with a note and not with a blind signature.
+type dleq struct {
+	E string `json:"e"`
+	S string `json:"s"`
+	R string `json:"r,omitempty"`
+}
+
+// blindedMessage is what the mint is to sign (NUT-00).
+type blindedMessage struct {
+	Amount int64  `json:"amount"`
+	Keyset string `json:"id"`
+	B      string `json:"B_"`
+}
+
+// blindSignature is the mint's answer to one.
+type blindSignature struct {
+	Amount int64  `json:"amount"`
+	Keyset string `json:"id"`
+	C      string `json:"C_"`
+	DLEQ   *dleq  `json:"dleq,omitempty"`
+}
+
+// output is a note to be: what is needed to send its blinded message again and
+// to unblind the answer. Locked ones go to the payee, the others are ours.
+type output struct {
+	Amount int64  `json:"amount"`
+	Keyset string `json:"id"`
+	Secret string `json:"secret"`
+	R      string `json:"r"`
+	B      string `json:"B_"`
+	Locked bool   `json:"locked,omitempty"`
+}
+
+func (o output) message() blindedMessage { return blindedMessage{o.Amount, o.Keyset, o.B} }
+
+// newOutput blinds the secret.
+func newOutput(sats int64, keyset, secret string, r *btcec.ModNScalar) (output, error) {
+	b, err := blind(secret, r)
+	if err != nil {
+		return output{}, err
+	}
+	return output{Amount: sats, Keyset: keyset, Secret: secret, R: scalarText(r), B: pointText(b)}, nil
+}
+
+// note unblinds the mint's signature and checks that its key made it, for this
+// amount. A signature without a DLEQ proof is refused: it could be anything.
+func (o output) note(sig blindSignature, k *keyset) (note, error) {
+	if sig.Amount != o.Amount || sig.Keyset != o.Keyset || k.id != o.Keyset {
+		return note{}, fmt.Errorf("%w: %d sats of %q signed in place of %d of %s", ErrMint, sig.Amount, printable(sig.Keyset), o.Amount, o.Keyset)
+	}
+	key, ok := k.keys[o.Amount]
+	if !ok || sig.DLEQ == nil {
+		return note{}, fmt.Errorf("%w: a signature without proof", ErrMint)
+	}
+	signed, errC := parsePoint(sig.C)
+	blinded, errB := parsePoint(o.B)
+	e, errE := parseScalar(sig.DLEQ.E)
+	s, errS := parseScalar(sig.DLEQ.S)
+	r, errR := parseScalar(o.R)
+	if err := firstError(errC, errB, errE, errS, errR); err != nil {
+		return note{}, fmt.Errorf("%w: %w", ErrMint, err)
+	}
+	if !verifyDLEQ(e, s, key, blinded, signed) {
+		return note{}, fmt.Errorf("%w: a signature that is not by its key", ErrMint)
+	}
+	c, err := unblind(signed, r, key)
+	if err != nil {
+		return note{}, fmt.Errorf("%w: %w", ErrMint, err)
+	}
+	return note{
+		Amount: o.Amount, Keyset: o.Keyset, Secret: o.Secret, C: pointText(c),
+		DLEQ: &dleq{E: sig.DLEQ.E, S: sig.DLEQ.S, R: o.R},
+	}, nil
+}
+
+// check verifies offline that the mint signed the note, by the proof that came
+// with it. It does not show that the note is unspent.
+func (n note) check(k *keyset) error {
+	key, ok := k.keys[n.Amount]
+	if !ok || k.id != n.Keyset || n.DLEQ == nil {
+		return fmt.Errorf("%w: no key for %d sats, or no proof", ErrNote, n.Amount)
+	}
+	c, errC := parsePoint(n.C)
+	e, errE := parseScalar(n.DLEQ.E)
+	s, errS := parseScalar(n.DLEQ.S)
+	r, errR := parseScalar(n.DLEQ.R)
+	if err := firstError(errC, errE, errS, errR); err != nil {
+		return fmt.Errorf("%w: %w", ErrNote, err)
+	}
+	blinded, errB := blind(n.Secret, r)
+	signed, errC := reblind(c, r, key)
+	if err := firstError(errB, errC); err != nil {
+		return fmt.Errorf("%w: %w", ErrNote, err)
+	}
+	if !verifyDLEQ(e, s, key, blinded, signed) {
+		return fmt.Errorf("%w: the proof is not of this note", ErrNote)
+	}
+	return nil
+}
+
+// y names the note to the mint without showing its signature (NUT-07).
+func (n note) y() (string, error) {
+	p, err := hashToCurve([]byte(n.Secret))
+	if err != nil {
+		return "", err
+	}
+	return pointText(p), nil
+}
+
+func total(notes []note) (sats int64) {
+	for _, n := range notes {
+		sats += n.Amount
+	}
+	return sats
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

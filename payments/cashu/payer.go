@@ -1,0 +1,215 @@
+package cashu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+)
+
+// SendPayment commits to paying the invoice and returns; Serve does it. An
+// invoice is paid once: notes that went back to us do not go to it again.
+func (w *Wallet) SendPayment(ctx context.Context, p payments.Pay) error {
+	inv, err := w.payable(p)
+	if err != nil {
+		return fmt.Errorf("send payment: %w", err)
+	}
+	known, err := w.begun(ctx, inv.PaymentHash)
+	if err != nil || known {
+		return wrap("send payment", err)
+	}
+	if time.Now().After(inv.ExpiresAt()) {
+		return fmt.Errorf("send payment: %w: at %s", payments.ErrExpired, inv.ExpiresAt().Format(time.RFC3339))
+	}
+	k, err := w.active(ctx)
+	if err != nil {
+		return fmt.Errorf("send payment: %w", err)
+	}
+	err = w.db.Update(ctx, func(tx *sqlite.Tx) error { return w.begin(tx, k, inv, p) })
+	if err != nil {
+		return fmt.Errorf("send payment: %w", err)
+	}
+	w.wake()
+	return nil
+}
+
+// payable refuses what must not be paid.
+func (w *Wallet) payable(p payments.Pay) (*bolt11.Invoice, error) {
+	inv, err := bolt11.Decode(p.BOLT11)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
+	case inv.Network != w.network:
+		return nil, fmt.Errorf("%w: the invoice is for %s, this wallet is on %s", payments.ErrWrongNetwork, inv.Network, w.network)
+	case p.AmountMsats != inv.AmountMsats || p.AmountMsats < 1:
+		return nil, fmt.Errorf("%w: %d msats for an invoice of %d", payments.ErrAmount, p.AmountMsats, inv.AmountMsats)
+	case p.FeeLimitMsats < 0:
+		return nil, fmt.Errorf("%w: fee limit of %d msats", payments.ErrAmount, p.FeeLimitMsats)
+	case inv.Payee == w.node:
+		return nil, fmt.Errorf("%w: %s", payments.ErrSelfPayment, inv.PaymentHash)
+	case time.Duration(inv.Ecash.LockSeconds)*time.Second > maxLock:
+		return nil, fmt.Errorf("%w: it wants the notes locked for %d s, more than %v", payments.ErrBadRequest, inv.Ecash.LockSeconds, maxLock)
+	case !w.shared(inv.Ecash.Relays):
+		return nil, fmt.Errorf("%w: the payee listens on other relays than ours: %q", payments.ErrNoRoute, inv.Ecash.Relays)
+	}
+	return inv, nil
+}
+
+// begun reports a payment that goes on or succeeded. What failed before any
+// note was locked may be begun anew.
+func (w *Wallet) begun(ctx context.Context, hash payments.Hash) (known bool, err error) {
+	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
+		row, err := selectPayment(tx, hash)
+		switch {
+		case errors.Is(err, payments.ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		case row.state == payFailed && len(row.notes) > 0:
+			return fmt.Errorf("%w: it was paid, and the payee did not take it; ask for another", payments.ErrExpired)
+		}
+		known = row.state != payFailed
+		return nil
+	})
+	return known, err
+}
+
+// plan is which notes pay, and what comes of them, in sats.
+type plan struct {
+	inputs []note
+	locked []int64 // for the payee, what it pays the mint to spend them included
+	change []int64
+	cost   int64 // what leaves the wallet
+}
+
+// begin reserves notes and writes what the mint is to be asked.
+func (w *Wallet) begin(tx *sqlite.Tx, k *keyset, inv *bolt11.Invoice, p payments.Pay) error {
+	if row, err := selectPayment(tx, inv.PaymentHash); err == nil && row.state != payFailed {
+		return nil // another call was faster
+	} else if err != nil && !errors.Is(err, payments.ErrNotFound) {
+		return err
+	}
+	free, err := freeNotes(tx)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	list := w.keysets
+	w.mu.Unlock()
+	pl, err := planPayment(list, k, free, satsFor(inv.AmountMsats))
+	if err != nil {
+		return err
+	}
+	fee := pl.cost*1000 - inv.AmountMsats
+	if fee > p.FeeLimitMsats {
+		return fmt.Errorf("%w: the mint's fee and the rounding to sats are %d msats, the limit is %d", payments.ErrNoRoute, fee, p.FeeLimitMsats)
+	}
+	row := paymentRow{
+		hash: inv.PaymentHash, bolt11: p.BOLT11, amountMsats: inv.AmountMsats, feeMsats: fee, payee: inv.Payee,
+		lockedUntil: time.Unix(time.Now().Unix()+inv.Ecash.LockSeconds, 0),
+	}
+	o := op{kind: "send", hash: inv.PaymentHash, inputs: pl.inputs}
+	l := lock{hash: row.hash, payee: inv.Payee, refund: pointText(w.cfg.Seed.refundKey(row.hash).PubKey()), until: row.lockedUntil.Unix()}
+	locked, err := w.outputs(tx, k, pl.locked, &l)
+	if err != nil {
+		return err
+	}
+	change, err := w.outputs(tx, k, pl.change, nil)
+	if err != nil {
+		return err
+	}
+	o.outputs = append(locked, change...)
+	if err := insertPayment(tx, row); err != nil {
+		return err
+	}
+	return insertOp(tx, o)
+}
+
+// satsFor rounds up: the mint has nothing smaller than a sat.
+func satsFor(msats int64) int64 { return (msats + 999) / 1000 }
+
+// planPayment chooses notes that come to the sum, largest first, so that there
+// are few of them.
+func planPayment(list map[string]*keyset, k *keyset, free []note, sats int64) (p plan, err error) {
+	lockedSum := sats
+	for {
+		if p.locked, err = k.split(lockedSum); err != nil {
+			return p, fmt.Errorf("%w: %w", payments.ErrInsufficientFunds, err)
+		}
+		fee := feeSats(int64(len(p.locked)) * k.feePPK)
+		if lockedSum-fee >= sats {
+			break
+		}
+		lockedSum = sats + fee
+	}
+	var sum, fee int64
+	for _, n := range free {
+		if sum-fee >= lockedSum || len(p.inputs) == maxNotes {
+			break
+		}
+		if _, known := list[n.Keyset]; !known {
+			continue // the mint has dropped these keys
+		}
+		p.inputs = append(p.inputs, n)
+		sum += n.Amount
+		if fee, err = inputFee(list, p.inputs); err != nil {
+			return p, err
+		}
+	}
+	if sum-fee < lockedSum {
+		return p, fmt.Errorf("%w: %d sats of notes, %d and a fee of %d are needed", payments.ErrInsufficientFunds, sum, lockedSum, fee)
+	}
+	p.change, err = k.split(sum - fee - lockedSum)
+	p.cost = lockedSum + fee
+	return p, err
+}
+
+// LookupPayment returns a payment of ours as it stands.
+func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (p payments.Payment, err error) {
+	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
+		row, err := selectPayment(tx, hash)
+		p = row.shown()
+		return err
+	})
+	if err != nil {
+		return payments.Payment{}, fmt.Errorf("look up payment: %w", err)
+	}
+	return p, nil
+}
+
+func (r paymentRow) shown() payments.Payment {
+	p := payments.Payment{
+		Hash: r.hash, State: payments.PaymentInFlight, AmountMsats: r.amountMsats, FeeMsats: r.feeMsats,
+		Preimage: r.preimage, FailureReason: r.failure, Warning: r.warning,
+	}
+	switch r.state {
+	case paySucceeded:
+		p.State = payments.PaymentSucceeded
+	case payFailed:
+		p.State = payments.PaymentFailed
+	}
+	return p
+}
+
+// TrackPayment waits for the payment's end.
+func (w *Wallet) TrackPayment(ctx context.Context, hash payments.Hash) (p payments.Payment, err error) {
+	err = w.await(ctx, func() (bool, error) {
+		p, err = w.LookupPayment(ctx, hash)
+		return p.State.Terminal(), err
+	})
+	if err != nil {
+		return payments.Payment{}, fmt.Errorf("track payment: %w", err)
+	}
+	return p, nil
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,103 @@
+package cashu
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+	"github.com/btcsuite/btcd/btcutil/hdkeychain"
+	"github.com/btcsuite/btcd/chaincfg"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// ErrSeed: not a seed of 128 hex digits.
+var ErrSeed = errors.New("cashu: not a seed of 128 hex digits")
+
+// Seed is the secret that all keys, secrets and blinding factors of a wallet
+// come from (NUT-13: BIP-32 from 64 bytes).
+type Seed struct{ bytes [64]byte }
+
+// NewSeed makes one.
+func NewSeed() (s Seed) {
+	rand.Read(s.bytes[:]) // never fails
+	return s
+}
+
+// ParseSeed reads what Hex gives. Its error does not repeat it.
+func ParseSeed(text string) (s Seed, err error) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(s.bytes) {
+		return s, ErrSeed
+	}
+	s.bytes = [64]byte(b)
+	return s, nil
+}
+
+// Hex is the seed for its file.
+func (s Seed) Hex() string { return hex.EncodeToString(s.bytes[:]) }
+
+// String and LogValue keep the secret out of logs.
+func (Seed) String() string { return "[seed]" }
+
+// LogValue is for slog what String is for fmt.
+func (s Seed) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// key derives a private key for a use.
+func (s Seed) key(use string, salt []byte) *btcec.PrivateKey {
+	mac := hmac.New(sha256.New, s.bytes[:])
+	mac.Write([]byte("lightwork/cashu/" + use + "/v1"))
+	mac.Write(salt)
+	key, _ := btcec.PrivKeyFromBytes(mac.Sum(nil))
+	return key
+}
+
+// nodeKey names the wallet: invoices are signed, notes locked and messages
+// sealed with it.
+func (s Seed) nodeKey() *btcec.PrivateKey { return s.key("node", nil) }
+
+// refundKey takes the notes of one payment back.
+func (s Seed) refundKey(h payments.Hash) *btcec.PrivateKey { return s.key("refund", h[:]) }
+
+// Parts of NUT-13's path m/129372'/0'/keyset'/counter'/part.
+const (
+	purpose      = 129372
+	secretPart   = 0
+	blindingPart = 1
+)
+
+// derive is NUT-13: the secret and the blinding factor with that number. The
+// secret is the nonce where the note is locked.
+func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.ModNScalar, err error) {
+	id, err := hex.DecodeString(keysetID)
+	if err != nil || len(id) != 8 || counter >= hdkeychain.HardenedKeyStart {
+		return "", nil, fmt.Errorf("derive note: %w: keyset %q", ErrKeyset, printable(keysetID))
+	}
+	key, err := hdkeychain.NewMaster(s.bytes[:], &chaincfg.MainNetParams)
+	for _, index := range []uint32{purpose, 0, uint32(binary.BigEndian.Uint64(id) % (1<<31 - 1)), counter} {
+		if err != nil {
+			return "", nil, fmt.Errorf("derive note: %w", err)
+		}
+		key, err = key.Derive(hdkeychain.HardenedKeyStart + index)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("derive note: %w", err)
+	}
+	var parts [2]*btcec.PrivateKey
+	for i, part := range []uint32{secretPart, blindingPart} {
+		child, err := key.Derive(part)
+		if err != nil {
+			return "", nil, fmt.Errorf("derive note: %w", err)
+		}
+		if parts[i], err = child.ECPrivKey(); err != nil {
+			return "", nil, fmt.Errorf("derive note: %w", err)
+		}
+	}
+	return hex.EncodeToString(parts[0].Serialize()), &parts[1].Key, nil
+}

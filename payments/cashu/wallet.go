@@ -1,0 +1,310 @@
+package cashu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// Config says which mint to use and where the wallet is kept. Mint, Seed, Path,
+// Relays and Courier are needed; the rest may be left zero.
+type Config struct {
+	Mint string // as payments.CashuNetwork has it: mint.example.com
+	Seed Seed
+	Path string // of the SQLite file; one for each mint and seed
+
+	// Relays are those that the Courier listens on and sends to. Invoices name
+	// them; an invoice that names none of them cannot be paid.
+	Relays  []string
+	Courier Courier
+
+	// Lock is for how long a payer must lock the notes of our invoices: a held
+	// payment that is not settled goes back after it, and not before. 0 means
+	// one hour; at most a week.
+	Lock time.Duration
+
+	// MaxMsats bounds what may be at the mint, open invoices included: it is the
+	// mint's promise and no more. 0 means no bound.
+	MaxMsats int64
+
+	// Poll is how often the mint is asked about a payment that was just sent;
+	// the older it is, the seldomer. 0 means two seconds.
+	Poll time.Duration
+
+	// CallTimeout bounds each question to the mint. 0 means 30 s.
+	CallTimeout time.Duration
+
+	// Transport carries the questions. Nil means http.DefaultTransport.
+	Transport http.RoundTripper
+
+	// Log receives what the mint and payers do wrong. Nil discards it.
+	Log *slog.Logger
+}
+
+// maxLock is the longest lock that a payer accepts: so long its money may be away.
+const maxLock = 24 * time.Hour
+
+func (c *Config) setDefaults() {
+	if c.Lock <= 0 {
+		c.Lock = time.Hour
+	}
+	if c.Poll <= 0 {
+		c.Poll = 2 * time.Second
+	}
+	if c.CallTimeout <= 0 {
+		c.CallTimeout = 30 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Wallet is a wallet backend on one mint. Its methods may be called from many
+// goroutines; what they begin is done by Serve.
+type Wallet struct {
+	cfg     Config
+	network payments.Network
+	key     *btcec.PrivateKey
+	node    string // its public key, compressed, in hex
+	db      *sqlite.DB
+	mint    *mint
+
+	kick  chan struct{} // capacity 1: there is something to do
+	ended chan struct{} // closed when Serve returns
+
+	mu       sync.Mutex
+	keysets  map[string]*keyset // as the mint last listed them; nil before
+	asked    time.Time          // when it was asked for them
+	changed  chan struct{}      // closed and replaced when something changed
+	watchers map[chan payments.Hash]struct{}
+}
+
+// Open opens or creates the wallet's file. It asks the mint nothing.
+func Open(ctx context.Context, cfg Config) (*Wallet, error) {
+	cfg.setDefaults()
+	network, err := payments.CashuNetwork(cfg.Mint)
+	if err != nil {
+		return nil, fmt.Errorf("open cashu wallet: %w", err)
+	}
+	if len(cfg.Relays) == 0 || cfg.Courier == nil {
+		return nil, fmt.Errorf("open cashu wallet: %w: no relays to receive payments on", payments.ErrBadRequest)
+	}
+	key := cfg.Seed.nodeKey()
+	w := &Wallet{
+		cfg: cfg, network: network, key: key, node: pointText(key.PubKey()),
+		mint: newMint(payments.MintURL(cfg.Mint), cfg.Transport, cfg.CallTimeout),
+		kick: make(chan struct{}, 1), ended: make(chan struct{}), changed: make(chan struct{}),
+		watchers: map[chan payments.Hash]struct{}{},
+	}
+	if w.db, err = openStore(ctx, cfg.Path, cfg.Mint, w.node, cfg.Log); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Close closes the file. Serve must have returned.
+func (w *Wallet) Close() error { return w.db.Close() }
+
+// Node is the wallet's key and its mint.
+func (w *Wallet) Node(context.Context) (payments.Node, error) {
+	return payments.Node{PubKey: w.node, Network: w.network, Alias: "cashu: " + w.cfg.Mint}, nil
+}
+
+// Balance adds up the notes. It says what the mint has promised, not what it
+// can pay.
+func (w *Wallet) Balance(ctx context.Context) (b payments.Balance, err error) {
+	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
+		free, err := sumNotes(tx, "free")
+		if err != nil {
+			return err
+		}
+		b.SpendableMsats = free * 1000
+		if err := tx.QueryRow(`SELECT COALESCE(SUM(amount_msats + fee_msats), 0) FROM payments WHERE state IN ('locking', 'sent', 'refunding')`).Scan(&b.ReservedMsats); err != nil {
+			return err
+		}
+		return tx.QueryRow(`SELECT COALESCE(SUM(amount_msats), 0) FROM invoices WHERE state = 'settled'`).Scan(&b.ReceivedMsats)
+	})
+	if err != nil {
+		return b, fmt.Errorf("balance: %w", err)
+	}
+	return b, nil
+}
+
+// room refuses more than may be at the mint: what is there, what open invoices
+// may bring, and msats more.
+func (w *Wallet) room(tx *sqlite.Tx, msats int64) error {
+	if w.cfg.MaxMsats == 0 {
+		return nil
+	}
+	var sats, coming int64
+	err := tx.QueryRow(`SELECT COALESCE(SUM(sats), 0) FROM notes WHERE state <> 'spent'`).Scan(&sats)
+	if err == nil {
+		err = tx.QueryRow(`SELECT COALESCE(SUM(amount_msats), 0) FROM invoices WHERE state IN ('open', 'held', 'claiming')`).Scan(&coming)
+	}
+	if err != nil {
+		return err
+	}
+	if over := sats*1000 + coming + msats - w.cfg.MaxMsats; over > 0 {
+		return fmt.Errorf("%w: %w: %d msats more than the %d allowed: withdraw some first", payments.ErrAmount, ErrCap, over, w.cfg.MaxMsats)
+	}
+	return nil
+}
+
+// keysRefresh is how long the mint's list is taken for current.
+const keysRefresh = time.Hour
+
+// keys lists the mint's keysets, asking for them when they are older than age.
+func (w *Wallet) keys(ctx context.Context, age time.Duration) (map[string]*keyset, error) {
+	w.mu.Lock()
+	list, asked := w.keysets, w.asked
+	w.mu.Unlock()
+	if list != nil && time.Since(asked) < age {
+		return list, nil
+	}
+	list, err := w.mint.keysets(ctx)
+	if len(list) == 0 {
+		return nil, err
+	}
+	if err != nil {
+		w.cfg.Log.Warn("some of the mint's keys are not usable", "mint", w.cfg.Mint, "err", err)
+	}
+	w.mu.Lock()
+	w.keysets, w.asked = list, time.Now()
+	w.mu.Unlock()
+	return list, nil
+}
+
+// active is the keyset that new notes are made of: the cheapest to spend.
+func (w *Wallet) active(ctx context.Context) (*keyset, error) {
+	list, err := w.keys(ctx, keysRefresh)
+	if err != nil {
+		return nil, err
+	}
+	var best *keyset
+	for _, k := range list {
+		if k.active && (best == nil || k.feePPK < best.feePPK || k.feePPK == best.feePPK && k.id < best.id) {
+			best = k
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("%w: the mint has none active", ErrKeyset)
+	}
+	return best, nil
+}
+
+// Fee of spending the notes, in sats. Notes of unknown keys are refused.
+func inputFee(list map[string]*keyset, notes []note) (int64, error) {
+	var ppk int64
+	for _, n := range notes {
+		k, ok := list[n.Keyset]
+		if !ok {
+			return 0, fmt.Errorf("%w: %q", ErrKeyset, printable(n.Keyset))
+		}
+		ppk += k.feePPK
+	}
+	return feeSats(ppk), nil
+}
+
+// outputs makes new notes of the amounts, in ascending order. With a lock they
+// are for its payee.
+func (w *Wallet) outputs(tx *sqlite.Tx, k *keyset, amounts []int64, l *lock) ([]output, error) {
+	first, err := nextCounter(tx, k.id, len(amounts))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]output, 0, len(amounts))
+	for i := range amounts {
+		secret, r, err := w.cfg.Seed.derive(k.id, first+uint32(i))
+		if err == nil && l != nil {
+			secret, err = l.secret(secret)
+		}
+		if err != nil {
+			return nil, err
+		}
+		o, err := newOutput(amounts[len(amounts)-1-i], k.id, secret, r)
+		if err != nil {
+			return nil, err
+		}
+		o.Locked = l != nil
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// wake lets Serve look at once.
+func (w *Wallet) wake() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// tell wakes everybody who waits for a change, and hints at an invoice unless
+// the hash is zero.
+func (w *Wallet) tell(invoice payments.Hash) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.changed)
+	w.changed = make(chan struct{})
+	if invoice.IsZero() {
+		return
+	}
+	for c := range w.watchers {
+		select {
+		case c <- invoice:
+		default: // hints may be lost
+		}
+	}
+}
+
+// change is closed at the next change.
+func (w *Wallet) change() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.changed
+}
+
+// await looks after each change until look says done.
+func (w *Wallet) await(ctx context.Context, look func() (done bool, err error)) error {
+	for {
+		changed := w.change()
+		if done, err := look(); done || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-w.ended:
+			return fmt.Errorf("%w: the wallet is closed", payments.ErrWalletUnavailable)
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", payments.ErrWalletUnavailable, ctx.Err())
+		}
+	}
+}
+
+// shared reports whether one of the relays is ours.
+func (w *Wallet) shared(relays []string) bool {
+	for _, theirs := range relays {
+		for _, ours := range w.cfg.Relays {
+			if strings.TrimSuffix(theirs, "/") == strings.TrimSuffix(ours, "/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// refused reports an error that is the mint's own no.
+func refused(err error) bool {
+	var m *MintError
+	return errors.As(err, &m)
+}
