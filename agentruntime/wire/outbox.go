@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
@@ -30,35 +31,45 @@ type deadliner interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// Outbox writes messages to one connection. Senders put a frame in a bounded
-// queue, and the goroutine that runs Serve writes it, so that nobody blocks on
-// a peer that does not read unless he wants to: there is one queue for those
-// who wait (Send) and one for those who must not (TrySend). Each keeps its
-// order; the second goes first, so that a long stream delays no heartbeat.
+// Outbox writes messages to one connection. While nothing waits, a sender
+// writes its frame itself, as far as the socket takes it at once: that saves
+// waking another goroutine. Otherwise it puts the frame in a bounded queue, and
+// the goroutine that runs Serve writes it, so that nobody blocks on a peer that
+// does not read unless he wants to: there is one queue for those who wait
+// (Send) and one for those who must not (TrySend). Each keeps its order; the
+// second goes first, so that a long stream delays no heartbeat.
 type Outbox struct {
 	conn   io.Writer
+	raw    syscall.RawConn // nil: only Serve writes
 	limit  int
+	begun  chan *bytes.Buffer // the rest of a frame that a sender began
 	urgent chan *bytes.Buffer // from TrySend
 	queue  chan *bytes.Buffer // from Send
 	free   sync.Pool
 
-	mu     sync.Mutex
-	bytes  int // waiting in urgent
-	closed bool
-	stop   chan struct{} // closed by Close, and when Serve returns
+	mu      sync.Mutex // held for a sender's own write
+	pending int        // frames that wait, or that Serve is writing
+	bytes   int        // waiting in urgent
+	closed  bool
+	stop    chan struct{} // closed by Close, and when Serve returns
 }
 
 // NewOutbox makes an outbox with room for depth frames in each queue, of at
 // most limit payload bytes (0 for the default). A connection that has write
 // deadlines gets one per write.
 func NewOutbox(conn io.Writer, limit, depth int) *Outbox {
-	return &Outbox{
+	o := &Outbox{
 		conn: conn, limit: limit,
+		begun:  make(chan *bytes.Buffer, 1),
 		urgent: make(chan *bytes.Buffer, depth),
 		queue:  make(chan *bytes.Buffer, depth),
 		free:   sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		stop:   make(chan struct{}),
 	}
+	if sc, ok := conn.(syscall.Conn); ok {
+		o.raw, _ = sc.SyscallConn() // a closed connection fails when Serve writes
+	}
+	return o
 }
 
 // SetLimit changes the frame limit; it is called before messages are sent
@@ -77,6 +88,9 @@ func (o *Outbox) TrySend(m *Message) error {
 	if o.closed {
 		return ErrOutboxClosed
 	}
+	if o.direct(buf) {
+		return nil
+	}
 	size := buf.Len() // once queued, buf is the writer's
 	if o.bytes+size > outboxBytes {
 		return ErrOutboxFull
@@ -84,6 +98,7 @@ func (o *Outbox) TrySend(m *Message) error {
 	select {
 	case o.urgent <- buf:
 		o.bytes += size
+		o.pending++
 		return nil
 	default:
 		return ErrOutboxFull
@@ -96,19 +111,58 @@ func (o *Outbox) Send(ctx context.Context, m *Message) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-o.stop:
+	o.mu.Lock()
+	if o.closed {
+		o.mu.Unlock()
 		return ErrOutboxClosed
-	default:
 	}
+	if o.direct(buf) {
+		o.mu.Unlock()
+		return nil
+	}
+	o.pending++
+	o.mu.Unlock()
 	select {
 	case o.queue <- buf:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
 	case <-o.stop:
-		return ErrOutboxClosed
+		err = ErrOutboxClosed
 	}
+	o.done(1)
+	return err
+}
+
+// direct writes a frame that has nothing in front of it, without waiting for
+// the peer. It reports whether the frame is dealt with: what the socket does
+// not take of a frame begun is left to Serve. The lock is held.
+func (o *Outbox) direct(buf *bytes.Buffer) bool {
+	if o.raw == nil || o.pending > 0 {
+		return false
+	}
+	n := 0
+	err := o.raw.Write(func(fd uintptr) bool {
+		n, _ = syscall.Write(int(fd), buf.Bytes()) // an error comes again when Serve writes
+		return true                                // do not wait until the peer reads
+	})
+	if err != nil || n <= 0 {
+		return false
+	}
+	if buf.Next(n); buf.Len() == 0 {
+		o.reuse(buf)
+		return true
+	}
+	o.pending++
+	o.begun <- buf // has room for one, and there is none while another is pending
+	return true
+}
+
+// done ends the count of n frames that are written or not queued after all.
+func (o *Outbox) done(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pending -= n
 }
 
 func (o *Outbox) encode(m *Message) (*bytes.Buffer, error) {
@@ -140,6 +194,7 @@ func (o *Outbox) Serve() error {
 		buf := o.next()
 		if buf == nil {
 			select {
+			case buf = <-o.begun:
 			case buf = <-o.urgent:
 				o.taken(buf)
 			case buf = <-o.queue:
@@ -155,6 +210,11 @@ func (o *Outbox) Serve() error {
 
 // next is the frame to write now, nil if none waits.
 func (o *Outbox) next() *bytes.Buffer {
+	select {
+	case buf := <-o.begun:
+		return buf
+	default:
+	}
 	select {
 	case buf := <-o.urgent:
 		o.taken(buf)
@@ -181,6 +241,8 @@ func (o *Outbox) drain(batch []byte) error {
 // writeFrom writes buf, and with it what waits and still fits into batch: many
 // small frames cost one system call.
 func (o *Outbox) writeFrom(buf *bytes.Buffer, batch []byte) error {
+	frames := 1
+	defer func() { o.done(frames) }()
 	for {
 		if len(batch)+buf.Len() > cap(batch) {
 			if err := o.write(batch); err != nil {
@@ -198,6 +260,7 @@ func (o *Outbox) writeFrom(buf *bytes.Buffer, batch []byte) error {
 			return o.write(batch)
 		}
 		buf = next
+		frames++
 	}
 	defer o.reuse(buf)
 	return o.write(buf.Bytes())
@@ -211,6 +274,9 @@ func (o *Outbox) write(p []byte) error {
 		if err := d.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return err
 		}
+		// One that has passed would refuse the senders' own writes. If it
+		// cannot be lifted, the connection is closed and the next write says so.
+		defer func() { _ = d.SetWriteDeadline(time.Time{}) }()
 	}
 	_, err := o.conn.Write(p)
 	return err
