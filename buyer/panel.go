@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // Rule says how what several providers deliver becomes one result, and so who
@@ -21,7 +22,32 @@ const (
 	// all of those are paid, no other. Providers commit before they see anything
 	// of each other, and reveal once nobody can commit any more.
 	RuleMajority Rule = "majority"
+	// RuleJudge: a judge, who is not told whose they are, chooses one of the
+	// results; its provider is paid the price, the others only what they asked for
+	// the attempt. Every request is encrypted.
+	RuleJudge Rule = "judge"
+	// RuleMerge: the result is made of all of them, by a rule that anybody can
+	// repeat; those that the others bear out are paid the price. Every request is
+	// encrypted.
+	RuleMerge Rule = "merge"
 )
+
+// subjective rules read results before they are paid for, so providers may ask
+// for the attempt, and nobody but the buyer may read along.
+func (r Rule) subjective() bool { return r == RuleJudge || r == RuleMerge }
+
+// adjudication is what the request states of the rule; "" states nothing.
+func (r Rule) adjudication() schemas.Adjudication {
+	switch r {
+	case RuleMajority:
+		return schemas.MajorityVote
+	case RuleJudge:
+		return schemas.JudgeModel
+	case RuleMerge:
+		return schemas.Merge
+	}
+	return ""
+}
 
 // Errors of a panel.
 var (
@@ -29,6 +55,11 @@ var (
 	ErrPanelOpen = errors.New("this purchase is a seat of a panel that has not decided yet; lightwork buyer resume goes on with the panel")
 	// ErrNoConsensus: the panel decided that no result is to be paid.
 	ErrNoConsensus = errors.New("the panel came to no result, nothing is paid")
+	// ErrNoJudge: the panel needs a judge, and none is configured. There is no
+	// other way to choose: what a program without a model would prefer says nothing.
+	ErrNoJudge = errors.New("no judge is configured for the results (buyer.judge: an agent that thinks, docs/thinking-agents.md)")
+	// ErrJudge: the judge could not be asked. The panel is open.
+	ErrJudge = errors.New("the judge did not answer")
 	// errSeated ends a follower whose purchase could be paid now.
 	errSeated = errors.New("the seat waits for its panel")
 )
@@ -36,10 +67,13 @@ var (
 // Outcome is what a panel decided.
 type Outcome string
 
-// The outcomes. Only the first two pay anybody.
+// The outcomes. Only the first four pay for a result.
 const (
 	OutcomeFirst       Outcome = "first"
 	OutcomeAgreed      Outcome = "agreed"
+	OutcomeJudged      Outcome = "judged"
+	OutcomeMerged      Outcome = "merged"
+	OutcomeRejected    Outcome = "rejected" // the judge finds none good
 	OutcomeNoConsensus Outcome = "no_consensus"
 	OutcomeNobody      Outcome = "nobody" // no valid answer in time
 	OutcomeOverBudget  Outcome = "over_budget"
@@ -65,10 +99,13 @@ type Panel struct {
 }
 
 // Tier names what stands behind the result, in the words of OA-3.7: one
-// provider's reputation, or what redundant providers agree on.
+// provider's reputation, what redundant providers have in common, or a judge.
 func (p Panel) Tier() string {
-	if p.Rule == RuleMajority {
+	switch p.Rule {
+	case RuleMajority, RuleMerge:
 		return "redundancy_consensus"
+	case RuleJudge:
+		return "judge"
 	}
 	return "reputation_only"
 }
@@ -94,6 +131,10 @@ type Decision struct {
 	Agreement *hashing.Digest // of the result that is paid for, where there was a vote
 	Reason    string
 	At        time.Time
+	// Output is the merged result, canonical; nil where a seat's is taken.
+	Output []byte
+	// Record is an [Adjudication] as JSON; nil unless there was one.
+	Record []byte
 }
 
 // Drop is a seat that is not paid.

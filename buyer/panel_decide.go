@@ -20,12 +20,21 @@ func (r *panelRun) decide(ctx context.Context, p Panel) (Panel, error) {
 	if p.Rule == RuleFirst {
 		return r.decideFirst(ctx, p)
 	}
+	if p.Rule == RuleJudge && r.c.cfg.Judge == nil {
+		return p, fmt.Errorf("%s: %w", p.ID, ErrNoJudge)
+	}
 	answers, err := r.gather(ctx, p)
 	if err != nil {
 		return p, err
 	}
 	d, winners := nobody(), []answer(nil)
-	if len(answers) > 0 {
+	switch {
+	case len(answers) == 0:
+	case p.Rule.subjective():
+		if d, winners, err = r.adjudicate(ctx, p, answers); err != nil {
+			return p, err
+		}
+	default:
 		if p, err = r.vote(ctx, p, answers); err != nil {
 			return p, err
 		}
@@ -228,6 +237,10 @@ func lost(p Panel, seat Seat, d Decision) string {
 		return "no commit in time"
 	case closed && seat.Revealed == nil:
 		return "it did not reveal what it committed to"
+	case p.Rule.subjective() && d.Output == nil && d.Outcome == OutcomeJudged:
+		return "another result was chosen"
+	case d.Outcome == OutcomeMerged:
+		return "the other results do not bear it out"
 	case d.Outcome == OutcomeAgreed:
 		return "its result is not what the majority agrees on"
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/adjudicate"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -48,9 +49,17 @@ type PanelOrder struct {
 // PlacePanel signs a request to each provider and stores the panel. Nothing is
 // sent: FollowPanel does that, now or after a restart.
 func (c *Client) PlacePanel(ctx context.Context, o PanelOrder) (Panel, error) {
-	if o.Rule == RuleMajority {
+	switch {
+	case o.Rule == RuleMajority:
 		def(&o.Mode, receipts.ModePostpay)
 		def(&o.Delivery, receipts.DeliverySealed)
+	case o.Rule.subjective():
+		def(&o.Mode, receipts.ModePostpay)
+		def(&o.Delivery, receipts.DeliveryPlain)
+		o.Encrypt = true
+	}
+	if o.Rule == RuleJudge && c.cfg.Judge == nil {
+		return Panel{}, ErrNoJudge
 	}
 	if err := o.check(); err != nil {
 		return Panel{}, err
@@ -75,8 +84,11 @@ func (c *Client) PlacePanel(ctx context.Context, o PanelOrder) (Panel, error) {
 		Rule: o.Rule, MaxMsats: o.MaxMsats, Deadline: now.Add(o.CommitTimeout), AddedAt: now,
 	}
 	var more []nostr.Tag
-	if o.Rule == RuleMajority {
+	switch {
+	case o.Rule == RuleMajority:
 		more = append(more, nostr.Tag{"param", "agreement", "commit"})
+	case o.Rule.subjective():
+		more = append(more, nostr.Tag{"param", "agreement", string(o.Rule)})
 	}
 	var seats []Purchase
 	for i, l := range o.Seats {
@@ -106,8 +118,15 @@ func (o PanelOrder) check() error {
 		if o.Mode != receipts.ModePostpay || o.Delivery != receipts.DeliverySealed {
 			return errors.New("a majority needs mode postpay and sealed delivery: results must be fixed before anybody sees or is paid for one")
 		}
+	case RuleJudge, RuleMerge:
+		if o.Mode != receipts.ModePostpay || o.Delivery != receipts.DeliveryPlain {
+			return fmt.Errorf("%s needs mode postpay and plain delivery: results are read before one is paid for", o.Rule)
+		}
+		if o.Rule == RuleMerge && !adjudicate.Merges(schemas.ID(o.SchemaID)) {
+			return fmt.Errorf("%s: %w", o.SchemaID, adjudicate.ErrNoMerge)
+		}
 	default:
-		return fmt.Errorf("unknown rule %q: first or majority", o.Rule)
+		return fmt.Errorf("unknown rule %q: first, majority, merge or judge", o.Rule)
 	}
 	if len(o.Seats) < 2 || len(o.Seats) > seatsMax {
 		return fmt.Errorf("a panel has 2 to %d providers, not %d", seatsMax, len(o.Seats))
@@ -126,8 +145,7 @@ func (o PanelOrder) check() error {
 	return nil
 }
 
-// request reads the document and, for a vote, states in it what the vote is, so
-// that job_hash and with it every receipt commits to redundancy and adjudication.
+// request reads the document and states in it how results become one, so that job_hash and with it every receipt commits to redundancy and adjudication.
 func (o PanelOrder) request() (*schemas.Request, error) {
 	s, ok := schemas.Lookup(o.SchemaID)
 	if !ok {
@@ -137,10 +155,11 @@ func (o PanelOrder) request() (*schemas.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}
-	if o.Rule != RuleMajority {
+	adjudication := o.Rule.adjudication()
+	if adjudication == "" {
 		return req, nil
 	}
-	if !s.Agrees() {
+	if o.Rule == RuleMajority && !s.Agrees() {
 		return nil, fmt.Errorf("results of %s cannot be compared: they have no agreement hash", s.ID)
 	}
 	var doc, verification map[string]json.RawMessage
@@ -151,7 +170,7 @@ func (o PanelOrder) request() (*schemas.Request, error) {
 		return nil, fmt.Errorf("request: verification: %w", err)
 	}
 	verification["redundancy"] = json.RawMessage(fmt.Sprint(len(o.Seats)))
-	verification["adjudication"] = json.RawMessage(`"` + string(schemas.MajorityVote) + `"`)
+	verification["adjudication"] = json.RawMessage(`"` + string(adjudication) + `"`)
 	if doc["verification"], err = json.Marshal(verification); err != nil {
 		return nil, err
 	}

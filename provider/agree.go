@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -16,20 +17,37 @@ import (
 
 // asksCommit reports whether the request is one of a panel's: its sealed result
 // is to commit to the agreement hash, which is revealed when the buyer asks.
-func asksCommit(ev nostr.Event) bool {
-	return slices.ContainsFunc(ev.Tags, func(t nostr.Tag) bool {
-		return len(t) >= 3 && t[0] == "param" && t[1] == "agreement" && t[2] == "commit"
-	})
+func asksCommit(ev nostr.Event) bool { return agreementOf(ev) == "commit" }
+
+// agreementOf is how the request's panel comes to one result: commit, judge or
+// merge; "" for a request that is no seat of one.
+func agreementOf(ev nostr.Event) string {
+	i := slices.IndexFunc(ev.Tags, func(t nostr.Tag) bool { return len(t) >= 3 && t[0] == "param" && t[1] == "agreement" })
+	if i < 0 {
+		return ""
+	}
+	return ev.Tags[i][2]
 }
 
-// votes refuses a seat of a panel that cannot vote: who reveals to a panel of one
-// tells the buyer what the result is, and is paid by nobody.
+// votes refuses a seat of a panel whose document says something else, or that has
+// one seat: who reveals to a panel of one tells the buyer what the result is, and
+// is paid by nobody.
 func votes(ev nostr.Event, req *schemas.Request) Reason {
-	v := req.Verification()
-	if !asksCommit(ev) || v.Redundancy >= 2 && v.Adjudication == schemas.MajorityVote {
+	var want schemas.Adjudication
+	switch agreementOf(ev) {
+	case "commit":
+		want = schemas.MajorityVote
+	case "judge":
+		want = schemas.JudgeModel
+	case "merge":
+		want = schemas.Merge
+	default:
 		return Reason{}
 	}
-	return Reason{CodeInvalidInput, "param agreement: a vote needs verification.redundancy of 2 or more and adjudication majority_vote"}
+	if v := req.Verification(); v.Redundancy >= 2 && v.Adjudication == want {
+		return Reason{}
+	}
+	return Reason{CodeInvalidInput, fmt.Sprintf("param agreement: needs verification.redundancy of 2 or more and adjudication %s", want)}
 }
 
 // quorum reports whether a closing lists more than half of the seats that the

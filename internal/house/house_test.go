@@ -86,7 +86,9 @@ var rooms = map[string][]string{
 
 	// The two sides of a trade declare what they need and know no backend.
 	"provider": {"hashing", "schemas", "replay", "receipts", "payments", "payments/bolt11", "payments/tapassets"},
-	"buyer":    {"hashing", "schemas", "receipts", "payments", "payments/bolt11", "payments/tapassets"},
+	"buyer":    {"hashing", "schemas", "receipts", "payments", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
+	// What becomes of several results is decided without relays, wallets and stores.
+	"buyer/adjudicate": {"hashing", "schemas"},
 
 	"internal/sqlite": {},
 	// Watches a provider through the interfaces that it declares.

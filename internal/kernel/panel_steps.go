@@ -69,6 +69,11 @@ func (s *BuyerStore) Decide(ctx context.Context, id string, d buyer.Decision, pa
 		if err != nil {
 			return fmt.Errorf("record decision: %w", err)
 		}
+		if d.Record != nil {
+			if _, err := tx.Exec("INSERT INTO panel_adjudications(panel_id, record, output) VALUES (?, ?, ?)", id, d.Record, d.Output); err != nil {
+				return fmt.Errorf("record adjudication: %w", err)
+			}
+		}
 		for _, seat := range p.Seats {
 			i := slices.IndexFunc(drop, func(x buyer.Drop) bool { return x.RequestID == seat.RequestID })
 			if i >= 0 {

@@ -106,8 +106,9 @@ func (tx *Tx) panel(id string) (buyer.Panel, error) {
 	var d buyer.Decision
 	var agreement hashing.Digest
 	var at int64
-	err = tx.QueryRow("SELECT outcome, agreement_hash, reason, at_ms FROM panel_decisions WHERE panel_id = ?", id).
-		Scan(&d.Outcome, into(&agreement), &d.Reason, &at)
+	err = tx.QueryRow(`SELECT d.outcome, d.agreement_hash, d.reason, d.at_ms, a.record, a.output
+		FROM panel_decisions d LEFT JOIN panel_adjudications a USING (panel_id) WHERE d.panel_id = ?`, id).
+		Scan(&d.Outcome, into(&agreement), &d.Reason, &at, &d.Record, &d.Output)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return p, nil

@@ -54,6 +54,9 @@ var retriesSQL string
 //go:embed schema/engagement.sql
 var engagementSQL string
 
+//go:embed schema/adjudication.sql
+var adjudicationSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -78,6 +81,7 @@ func migrations() []string {
 		retriesSQL + appendOnly("refund_retries", "refund_retry_ends", "write_offs"),
 		engagementSQL + appendOnly("job_engagements", "engagement_invoices", "engagement_acceptances", "engagement_receipts",
 			"purchase_engagements", "engagement_payments", "purchase_engagement_receipts"),
+		adjudicationSQL + appendOnly("panel_adjudications"),
 	}
 }
 
