@@ -163,6 +163,8 @@ type buyerConfig struct {
 	Modes           []receipts.Mode `yaml:"modes"`
 	// Approvals say what is paid without asking; none leaves it to --max-msats.
 	Approvals []approvalConfig `yaml:"approvals"`
+	// Judge chooses among several providers' results; none is no judging.
+	Judge judgeConfig `yaml:"judge"`
 }
 
 type sandboxConfig struct {

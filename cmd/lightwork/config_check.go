@@ -168,6 +168,9 @@ func (c *config) check() *configError {
 	if bad := c.Sandbox.check(); bad != nil {
 		return bad
 	}
+	if bad := c.checkJudge(); bad != nil {
+		return bad
+	}
 	if bad := c.checkAccess(); bad != nil {
 		return bad
 	}

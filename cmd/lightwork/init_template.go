@@ -117,6 +117,10 @@ buyer:
   #     modes: [hold] # left out: all
   #   - id: large
   #     do: ask # on the terminal; or refuse, or approve
+  # Who chooses among results with --adjudicate judge: an agent that thinks, of the organism below.
+  # judge:
+  #   profile: judging
+  #   listener: judge
   # prepay is left out: there the provider could keep the money and not deliver.
   modes: [hold, postpay, free]
 

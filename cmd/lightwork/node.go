@@ -317,7 +317,9 @@ type buyerNode struct {
 	market *market
 	wallet wallet
 	signer signer
-	close  func() error
+	// judgeReady says what a judge of results lacks; nil if it can be asked.
+	judgeReady func(context.Context) error
+	close      func() error
 }
 
 // openBuyer opens the buyer's database for writing and connects it. serve
@@ -346,12 +348,12 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 		closeWallet()
 		return nil, err
 	}
-	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w, signer: key}
+	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w, signer: key, judgeReady: c.judgeReady}
 	cfg := buyer.Config{
 		Signer: key, Cipher: key.cipher, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
 		MaxEngagementMsats: c.Buyer.EngagementMsats,
 		Limits:             buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats, FeeMsats: c.Buyer.FeeMsats},
-		Approvals:          c.rules(), Ask: ask,
+		Approvals:          c.rules(), Ask: ask, Judge: c.judge(),
 	}
 	if w != nil {
 		cfg.Wallet, cfg.Receiver = w, w

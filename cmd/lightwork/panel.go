@@ -34,7 +34,8 @@ type panelView struct {
 	FeeMsats      int64           `json:"fee_msats"`
 	AddedAt       time.Time       `json:"added_at"`
 	Seats         []seatView      `json:"seats"`
-	ResultOf      string          `json:"result_of,omitempty"` // whose output it is, x-only hex
+	ResultOf      string          `json:"result_of,omitempty"` // whose output it is, x-only hex; of a merged one nobody's
+	Record        json.RawMessage `json:"record,omitempty"`    // of a judge's ballots, or of a merge
 	Output        json.RawMessage `json:"output,omitempty"`
 }
 
@@ -84,9 +85,11 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p buyer.Panel) (panelVi
 	}
 	if d := p.Decision; d != nil {
 		v.State, v.Outcome, v.Reason = "decided", d.Outcome, d.Reason
-		switch {
-		case d.Agreement != nil:
+		if d.Agreement != nil {
 			v.AgreementHash = d.Agreement.String()
+		}
+		if v.Record = d.Record; d.Output != nil {
+			v.Output, v.ResultOf, result.Output = d.Output, "", d.Output
 		}
 		switch {
 		case open:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/adjudicate"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -17,8 +18,8 @@ import (
 type several struct {
 	To         []string   `help:"Ask this provider (npub or hex); may be repeated: the first valid answer is paid, or with --redundancy all have a seat." placeholder:"KEY"`
 	Open       bool       `help:"Ask everybody: the best of the valid offers that come within 2 s of the first is taken, in the order of buyer discover, in mode hold unless --mode free. A stranger's word is all there is."`
-	Redundancy int        `help:"Give the job to N providers and pay those that agree: they commit to their results before they see each other's." placeholder:"N"`
-	Adjudicate buyer.Rule `enum:"majority" default:"majority" help:"With --redundancy, how the results become one: majority pays all of those that more than half agree with."`
+	Redundancy int        `help:"Give the job to N providers: their results become one as --adjudicate says." placeholder:"N"`
+	Adjudicate buyer.Rule `enum:"majority,merge,judge" default:"majority" help:"With --redundancy: majority pays those that more than half agree with, who commit before they see each other's results; merge makes one result of all and pays those that the others bear out; judge has an agent of yours (buyer.judge) choose one, and pays that. In the latter two requests are encrypted."`
 }
 
 // panel reports whether more than one provider gets the job.
@@ -62,7 +63,11 @@ func (b buyerSubmitCmd) checkSeveral() error {
 		return usage("name as many as --redundancy says, or none", "--redundancy %d, and --to names %d", b.Redundancy, len(keys))
 	case b.Redundancy != 0 && b.Mode != "" && b.Mode != receipts.ModePostpay:
 		return usage("leave --mode out", "--redundancy: a vote needs mode postpay: results must be fixed before anybody is paid for one")
-	case b.Redundancy != 0 && b.Delivery != receipts.DeliverySealed:
+	case b.Redundancy == 0 && b.Adjudicate != buyer.RuleMajority:
+		return usage("--redundancy 3, for example", "--adjudicate %s needs --redundancy", b.Adjudicate)
+	case b.Adjudicate == buyer.RuleMerge && !adjudicate.Merges(schemas.ID(b.Schema)):
+		return usage("--adjudicate judge, or majority for results that can be compared", "--adjudicate merge: %w", adjudicate.ErrNoMerge)
+	case b.Redundancy != 0 && b.Adjudicate == buyer.RuleMajority && b.Delivery != receipts.DeliverySealed:
 		return usage("leave --delivery out", "--redundancy: a vote needs sealed delivery")
 	case b.Open && (len(keys) > 0 || b.Provider != "" || b.Redundancy != 0 || b.Payee != "" || b.DryRun):
 		return usage("", "--open cannot be given together with --provider, --to, --redundancy, --payee or --dry-run")
@@ -90,6 +95,14 @@ func (b buyerSubmitCmd) checkSeveral() error {
 func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNode, document, archive []byte) error {
 	if b.Redundancy != 0 {
 		b.Mode = receipts.ModePostpay
+	}
+	if b.Adjudicate != buyer.RuleMajority { // results are read before one is paid for
+		b.Delivery, b.Encrypt = receipts.DeliveryPlain, true
+	}
+	if b.Adjudicate == buyer.RuleJudge && !b.DryRun {
+		if err := n.judgeReady(ctx); err != nil {
+			return err
+		}
 	}
 	seats, err := b.seats(ctx, n)
 	if err != nil {
