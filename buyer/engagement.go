@@ -130,8 +130,8 @@ func (f *follower) engagement(ctx context.Context, p Purchase, ev nostr.Event) e
 		f.say("buyer", "refused", 0, "", clean(err.Error()))
 		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, clean(err.Error()))
 	}
-	if f.seated {
-		return refuse(errors.New("not paid: a seat of a panel pays no engagement fee"))
+	if f.seated && !f.readsFirst {
+		return refuse(errors.New("not paid: a seat of a panel that votes pays no engagement fee"))
 	}
 	o, err := f.c.checkEngagement(p, ev, f.network)
 	if err != nil {
@@ -158,7 +158,10 @@ func (f *follower) engaged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.lastWord != "" {
+	switch {
+	case p.Cancel != nil: // meanwhile
+		return f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledText(p))
+	case f.lastWord != "":
 		return f.refused(ctx, p, f.lastWord)
 	}
 	if next := f.afterFee; next != nil {

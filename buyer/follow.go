@@ -71,9 +71,11 @@ type follower struct {
 	early    bool          // money moved well before the result in boxes came
 
 	// A seat of an open panel goes as far as an offer that could be paid, and no
-	// further: the panel decides whether it is.
-	seated  bool
-	offered *offer
+	// further: the panel decides whether it is. Where results are read before they
+	// are paid for, the fee for the attempt is paid before that.
+	seated     bool
+	readsFirst bool
+	offered    *offer
 
 	outputBytes int64 // of a run whose output is for sale
 	toldBytes   time.Time

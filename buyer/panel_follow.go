@@ -125,7 +125,7 @@ func (r *panelRun) gather(ctx context.Context, p Panel) ([]answer, error) {
 			continue
 		}
 		g.Go(func() error {
-			a, err := r.answer(gctx, seat)
+			a, err := r.answer(gctx, p, seat)
 			switch {
 			case err == nil:
 				mu.Lock()
@@ -149,9 +149,9 @@ func (r *panelRun) gather(ctx context.Context, p Panel) ([]answer, error) {
 }
 
 // answer follows one seat until it could be paid, or is done for free.
-func (r *panelRun) answer(ctx context.Context, seat Seat) (answer, error) {
+func (r *panelRun) answer(ctx context.Context, panel Panel, seat Seat) (answer, error) {
 	f := r.c.newFollower(seat.RequestID, func(p Progress) { r.say(seat.Provider, p) })
-	f.seated = true
+	f.seated, f.readsFirst = true, panel.Rule.subjective()
 	p, err := f.follow(ctx)
 	if err != nil && !errors.Is(err, errSeated) {
 		return answer{}, err
@@ -181,6 +181,9 @@ func (r *panelRun) carryOut(ctx context.Context, p Panel) error {
 			continue
 		}
 		if err := r.dismiss(ctx, seat); err != nil {
+			return err
+		}
+		if err := r.c.endFee(ctx, seat.RequestID); err != nil {
 			return err
 		}
 	}

@@ -193,10 +193,15 @@ func (o PanelOrder) parts(req *schemas.Request) ([]int64, error) {
 		}
 		return parts, nil
 	}
+	if o.Rule == RuleJudge {
+		return o.chosen(req)
+	}
 	left, all := o.MaxMsats, true
 	for i, l := range o.Seats {
 		price, ok := l.Price(req)
-		all = all && ok
+		if all = all && ok; ok {
+			price += feeOf(l, req, o.Rule)
+		}
 		if parts[i] = price; price > left {
 			return nil, fmt.Errorf("the announced prices of the %d providers together are above the maximum of %d msats", n, o.MaxMsats)
 		}

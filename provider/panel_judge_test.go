@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -64,11 +65,11 @@ func (w *world) writers(t *testing.T, words ...string) (list []*rival) {
 func (w *world) judged(t *testing.T, c *customer, rule buyer.Rule, id schemas.ID, input string, rivals ...*rival) (buyer.Panel, error) {
 	t.Helper()
 	seats := seatsOf(rivals...)
-	for i := range seats {
-		seats[i].BaseMsats = map[string]int64{string(id): 0}
+	for i, r := range rivals {
+		seats[i].Prices = map[string]receipts.Price{string(id): {PerMinuteMsats: r.rate, EngagementMsats: r.fee}}
 	}
 	p, err := c.client.PlacePanel(w.ctx, buyer.PanelOrder{
-		SchemaID: string(id), Input: []byte(input), Seats: seats, Rule: rule, MaxMsats: int64(len(rivals)) * (rateMsats + 10), CommitTimeout: slow,
+		SchemaID: string(id), Input: []byte(input), Seats: seats, Rule: rule, MaxMsats: int64(len(rivals)) * (rateMsats + 10*attemptMsats), CommitTimeout: slow,
 	})
 	check(t, err)
 	return c.client.FollowPanel(w.ctx, p.ID, nil)
@@ -80,7 +81,7 @@ func (w *world) judges(t *testing.T, judge func(context.Context, string) (string
 	c := w.customer(t, unhurried)
 	c.client = c.open(t, func(cfg *buyer.Config) {
 		unhurried(cfg)
-		cfg.Cipher, cfg.Judge = c.key, judge
+		cfg.Cipher, cfg.Judge, cfg.MaxEngagementMsats = c.key, judge, attemptMsats
 	})
 	return c
 }

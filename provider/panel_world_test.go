@@ -29,6 +29,7 @@ type rival struct {
 	runner *runner
 	secret []byte
 	rate   int64 // a minute
+	fee    int64 // for the attempt at what is judged
 }
 
 // signer lets a rival change what its provider says before it is signed: an
@@ -71,7 +72,7 @@ func (w *world) openWith(t *testing.T, r *rival, lie func(context.Context, *nost
 	p, err := provider.New(provider.Config{
 		Signer: signer{r.key, lie}, Store: r.kernel.ProviderStore("paid-job"), Wallet: r.wallet, Market: providerMarket{m}, Runner: r.runner, Cipher: r.key,
 		RootSecret: r.secret, Policy: []byte(`{"version":1}`),
-		Offers: []provider.Offer{{SchemaID: string(job), Modes: allModes, PerMinuteMsats: r.rate}},
+		Offers: []provider.Offer{{SchemaID: string(job), Modes: allModes, PerMinuteMsats: r.rate, EngagementMsats: r.fee}},
 		Images: provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},
 	})
 	check(t, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -47,6 +48,7 @@ type seatView struct {
 	Why           string      `json:"why,omitempty"`
 	AgreementHash string      `json:"agreement_hash,omitempty"` // as revealed
 	PaidMsats     int64       `json:"paid_msats"`
+	FeePaidMsats  int64       `json:"engagement_paid_msats,omitempty"` // for the attempt; the panel's paid_msats has both
 	ReceiptID     string      `json:"receipt_id,omitempty"`
 }
 
@@ -67,6 +69,10 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p buyer.Panel) (panelVi
 		}
 		bought := viewOf(got)
 		seat := seatView{Provider: s.Provider, RequestID: s.RequestID, State: got.State, PaidMsats: bought.PaidMsats, ReceiptID: got.ReceiptID}
+		if e := got.Engagement; e != nil && e.Payment != nil && e.Payment.State == payments.PaymentSucceeded {
+			seat.FeePaidMsats = e.Payment.AmountMsats
+			v.PaidMsats, v.FeeMsats = v.PaidMsats+e.Payment.AmountMsats, v.FeeMsats+e.Payment.FeeMsats
+		}
 		if s.Revealed != nil {
 			seat.AgreementHash = s.Revealed.String()
 		}
@@ -189,7 +195,7 @@ func showSeats(w io.Writer, v panelView) {
 	fmt.Fprintln(t, "SEAT\tPROVIDER\tID\tSTATE\tREVEALED\tPAID\tRECEIPT\tWHY")
 	for i, s := range v.Seats {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, short(s.Provider), short(s.RequestID), s.State, short(s.AgreementHash),
-			msats(s.PaidMsats), shortReceipt(s.ReceiptID), cut(s.Why, 60))
+			msats(s.PaidMsats+s.FeePaidMsats), shortReceipt(s.ReceiptID), cut(s.Why, 60))
 	}
 	t.Flush()
 }

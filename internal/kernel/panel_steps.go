@@ -103,7 +103,8 @@ func (tx *Tx) rule(requestID string, taken bool, why string) error {
 }
 
 // dropSeat ends a seat that is not paid; one that ended by itself keeps its own
-// reason.
+// reason. One whose engagement fee is under way stays open until the wallet says how
+// that ended: its reservation must not be forgotten.
 func (tx *Tx) dropSeat(d buyer.Drop) error {
 	if err := tx.rule(d.RequestID, false, d.Why); err != nil {
 		return err
@@ -116,6 +117,9 @@ func (tx *Tx) dropSeat(d buyer.Drop) error {
 		d.RequestID, d.Cancel, tx.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("keep cancellation: %w", err)
+	}
+	if state == buyer.StatePaying {
+		return nil
 	}
 	return tx.appendPurchaseState(d.RequestID, buyer.StateFailed, "not paid: "+d.Why)
 }
