@@ -1,0 +1,115 @@
+package buyer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) error {
+	status := ev.Tags.Find("status")
+	if status == nil {
+		return nil
+	}
+	info := ""
+	if len(status) > 2 {
+		info = clean(status[2])
+	}
+	if status[1] != "partial" && f.keeps(f.signed) {
+		if err := f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, f.signed, ev.CreatedAt.Time()); err != nil {
+			return err
+		}
+	}
+	switch status[1] {
+	case "payment-required", "payment_required": // the latter is NDK's
+		return f.paymentRequired(ctx, p, ev)
+	case "processing":
+		if err := f.freeQuote(p, ev); err != nil {
+			return f.distrust(ev, err)
+		}
+		f.say("provider", "processing", 0, "", progressText(info, ev.Content))
+	case "partial":
+		f.partial(ev)
+	case "refund":
+		f.say("provider", "refund", 0, "", info)
+	case "success":
+		f.say("provider", "success", 0, "", "")
+		f.ended = f.ended || !namesMore(ev, p.RequestID)
+	case "error":
+		f.say("provider", "error", 0, "", info)
+		return f.refused(ctx, p, info)
+	}
+	return nil
+}
+
+// freeQuote takes the quote of a job that nobody pays for, which comes with the
+// first word about it.
+func (f *follower) freeQuote(p Purchase, ev nostr.Event) error {
+	if p.Attempt != nil || !isQuote(ev.Content) {
+		return nil
+	}
+	o, err := f.c.checkQuote(p, ev.Content)
+	if err != nil {
+		return err
+	}
+	if o.quote.Mode == receipts.ModeFree {
+		f.free = &o
+	}
+	return nil
+}
+
+// Bounds of the feedback that is kept of one purchase.
+const (
+	feedbackMax   = 64
+	feedbackBytes = 16 << 10
+)
+
+// keeps bounds what a talkative provider can make us store.
+func (f *follower) keeps(raw []byte) bool {
+	f.kept++
+	return f.kept <= feedbackMax && len(raw) <= feedbackBytes
+}
+
+func (f *follower) partial(ev nostr.Event) {
+	var part struct {
+		Bytes int64  `json:"bytes"`
+		Text  string `json:"text"`
+	}
+	if json.Unmarshal([]byte(ev.Content), &part) != nil {
+		part.Text = ev.Content // any words, from other programs
+	}
+	if part.Text != "" {
+		f.say("provider", "partial", 0, "", clean(part.Text))
+		return
+	}
+	// The output itself is for sale: only how much there is of it is told.
+	f.outputBytes += max(part.Bytes, 0)
+	if time.Since(f.toldBytes) >= time.Second {
+		f.toldBytes = time.Now()
+		f.say("provider", "working", 0, "", fmt.Sprintf("%d bytes of output so far", f.outputBytes))
+	}
+}
+
+// refused ends a purchase that the provider gave up, if no money of ours is on
+// the way. With a held payment the end is what the wallet says.
+func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
+	f.lastWord = info
+	switch p.State {
+	case StateRequested:
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, info)
+	case StatePaying:
+		if f.back != nil {
+			return f.cameBack(ctx)
+		}
+	case StatePaid:
+		if p.Output == nil {
+			return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "paid, no result: "+info)
+		}
+	}
+	return nil
+}
