@@ -137,10 +137,17 @@ func (s square) Publish(ctx context.Context, ev nostr.Event) (acks []provider.Ac
 	return acks
 }
 
-// worker embeds any text as its length: what all honest sellers agree on.
-type worker struct{ key string }
+// worker embeds any text as its length: what all honest sellers agree on. To a
+// prompt each has an answer of its own.
+type worker struct{ key, name string }
 
 func (w worker) Run(_ context.Context, r provider.Run) (provider.Outcome, error) {
+	if r.SchemaID == string(schemas.TextGeneration) {
+		doc, err := json.Marshal(schemas.TextResult{
+			Text: "An answer by " + w.name, Provenance: schemas.Provenance{ModelID: "example", ProviderPubkey: w.key},
+		})
+		return provider.Outcome{Output: doc, Tool: "example/answer"}, err
+	}
 	var in schemas.EmbeddingRequest
 	if err := json.Unmarshal(r.Input, &in); err != nil {
 		return provider.Outcome{}, err
@@ -162,11 +169,12 @@ func (v *village) sell(name string) {
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
 	s := v.square(key)
 	p := must(provider.New(provider.Config{
-		Signer: key, Store: k.ProviderStore("paid-job"), Market: s, Runner: worker{key.PublicKey()},
+		Signer: key, Store: k.ProviderStore("paid-job"), Market: s, Runner: worker{key.PublicKey(), name}, Cipher: key,
 		Wallet: must(v.ledger.OpenWallet(v.ctx, name, playnet.NewToken())), RootSecret: bytes.Repeat([]byte{1}, 32), Policy: []byte(`{"version":1}`),
-		Offers: []provider.Offer{{
-			SchemaID: string(schemas.Embedding), Modes: []receipts.Mode{receipts.ModeHold, receipts.ModePostpay}, BaseMsats: 21_000,
-		}},
+		Offers: []provider.Offer{
+			{SchemaID: string(schemas.Embedding), Modes: []receipts.Mode{receipts.ModeHold, receipts.ModePostpay}, BaseMsats: 21_000},
+			{SchemaID: string(schemas.TextGeneration), Modes: []receipts.Mode{receipts.ModePostpay}, BaseMsats: 21_000, EngagementMsats: 1_000},
+		},
 	}))
 	v.g.Go(func() error { return p.Serve(v.ctx) })
 	ctx, heard := context.WithCancel(v.ctx)
@@ -179,6 +187,6 @@ func (v *village) config() buyer.Config {
 	k := must(kernel.Open(v.ctx, filepath.Join(v.dir, "buyer"), kernel.Options{}))
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
 	return buyer.Config{
-		Signer: key, Store: k.BuyerStore(), Wallet: must(v.ledger.OpenWallet(v.ctx, "buyer", playnet.NewToken())), Market: v.square(key),
+		Signer: key, Cipher: key, Store: k.BuyerStore(), Wallet: must(v.ledger.OpenWallet(v.ctx, "buyer", playnet.NewToken())), Market: v.square(key),
 	}
 }
