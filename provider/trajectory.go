@@ -95,8 +95,9 @@ func (p *Provider) lines(job Job, r Result, result *schemas.Result, tool string,
 		if job.Payment.State == payments.InvoiceHeld {
 			status = replay.PaymentHeld
 		}
+		rail, _ := receipts.RailOf(p.node.Network)
 		lines = append(lines, &replay.Payment{
-			T: begin, Rail: receipts.RailLightning, AssetID: payments.AssetID(p.node.Network),
+			T: begin, Rail: rail, AssetID: payments.AssetID(p.node.Network),
 			AmountMsats: job.PriceMsats, JobHash: &job.JobHash, Status: status,
 		})
 	}

@@ -248,6 +248,9 @@ func (r recipe) makeInvoice(m *made) {
 		PaymentHash: preimage().Hash(), PaymentSecret: sha256.Sum256([]byte("payment secret")),
 		DescriptionHash: &quoteHash, Expiry: 10 * time.Minute, MinFinalCLTV: 80, Features: []int{8, 14},
 	}
+	if mint, ok := r.network.CashuMint(); ok {
+		inv.Ecash = &bolt11.Ecash{Mint: mint, LockSeconds: 3600, Relays: []string{"wss://relay.example"}}
+	}
 	apply(r.invoice, inv)
 	m.bolt11 = must(bolt11.Encode(inv, signInvoice(r.node)))
 }
@@ -344,8 +347,9 @@ func (r recipe) makeSession(m *made, job *schemas.Request) {
 	}
 	status := map[receipts.Mode]string{receipts.ModeHold: replay.PaymentHeld, receipts.ModePrepay: replay.PaymentReceived}[r.mode]
 	if status != "" {
+		rail, _ := receipts.RailOf(r.network)
 		lines = append(lines, &replay.Payment{
-			T: at(accepted), Rail: receipts.RailLightning, AssetID: payments.AssetID(r.network),
+			T: at(accepted), Rail: rail, AssetID: payments.AssetID(r.network),
 			AmountMsats: price, JobHash: &job.JobHash, Status: status,
 		})
 	}
@@ -384,11 +388,12 @@ func (r recipe) makeReceipt(m *made) {
 	// what an attacker does.
 	quoteHash, hash := hashing.Bytes(m.bundle.Quote), preimage().Hash()
 	t := m.terms
+	rail, proof := receipts.RailOf(r.network)
 	rec := receipts.Receipt{
 		Version: 1, ReceiptID: receipts.NewReceiptID(quoteHash, hash), SessionID: t.SessionID, TrajectoryHash: t.TrajectoryHash,
 		PolicyBundleID: t.PolicyBundleID, JobHash: t.JobHash,
-		PaymentProof: receipts.PaymentProof{Type: receipts.ProofLightningPreimage, Value: preimage().String()},
-		Rail:         receipts.RailLightning, AssetID: payments.AssetID(r.network), AmountMsats: price,
+		PaymentProof: receipts.PaymentProof{Type: proof, Value: preimage().String()},
+		Rail:         rail, AssetID: payments.AssetID(r.network), AmountMsats: price,
 		ProviderID: must(receipts.Npub(xOnly(r.provider))), Timestamp: receipts.Timestamp(time.Unix(settled, 0)),
 		SchemaID: t.SchemaID, Mode: r.mode, Delivery: r.delivery(),
 		RequestEventID: m.request.ID, ResultEventID: m.result.ID, BuyerID: must(receipts.Npub(xOnly(r.buyer))),

@@ -59,10 +59,11 @@ func newReceipt(e Evidence) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
+	rail, proof := RailOf(inv.Network)
 	r := Receipt{
 		Version: Version, ReceiptID: NewReceiptID(quoteHash, inv.PaymentHash),
-		PaymentProof: PaymentProof{Type: ProofLightningPreimage, Value: e.Preimage.String()},
-		Rail:         RailLightning, AssetID: payments.AssetID(inv.Network), AmountMsats: inv.AmountMsats,
+		PaymentProof: PaymentProof{Type: proof, Value: e.Preimage.String()},
+		Rail:         rail, AssetID: payments.AssetID(inv.Network), AmountMsats: inv.AmountMsats,
 		Timestamp: Timestamp(e.SettledAt), Mode: e.Quote.Mode, Delivery: e.Quote.Delivery,
 		RequestEventID: e.Quote.RequestID, ResultEventID: e.ResultEventID,
 		BOLT11: e.Invoice, PaymentHash: inv.PaymentHash.String(), PayeeNode: inv.Payee,

@@ -10,14 +10,15 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// Types of a payment proof. This version makes and checks the first.
+// Types of a payment proof. This version makes and checks the first two: of
+// either the value is the preimage.
 const (
 	ProofLightningPreimage = "lightning_preimage"
 	ProofCashu             = "cashu_proof"
 	ProofOnchainTxid       = "onchain_txid"
 )
 
-// Rails money moves on. This version makes and checks the first.
+// Rails money moves on. This version makes and checks the first two.
 const (
 	RailLightning     = "lightning"
 	RailCashu         = "cashu"
@@ -25,8 +26,18 @@ const (
 	RailTaprootAssets = "taproot_assets"
 )
 
-// PaymentProof is the evidence of a payment; for ProofLightningPreimage the
-// value is the preimage in 64 hex digits.
+// RailOf is the rail of a network's money, and the proof that its receipts
+// carry. Cashu notes are locked to a payment hash as Lightning's are, so there
+// too the proof is the preimage; what it opens is a mint's promise.
+func RailOf(n payments.Network) (rail, proof string) {
+	if _, ok := n.CashuMint(); ok {
+		return RailCashu, ProofCashu
+	}
+	return RailLightning, ProofLightningPreimage
+}
+
+// PaymentProof is the evidence of a payment; for ProofLightningPreimage and
+// ProofCashu the value is the preimage in 64 hex digits.
 type PaymentProof struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`

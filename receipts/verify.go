@@ -134,6 +134,9 @@ func (v *verifier) describe(r *Report) {
 	default:
 		r.Notes = append(r.Notes, "the asset "+quoted(rec.AssetID)+" is not bitcoin on the main network")
 	}
+	if rec.Rail == RailCashu {
+		r.Notes = append(r.Notes, "cashu: the money is the promise of a mint, and only the mint's word says that its notes were good and are spent")
+	}
 	if rec.isEngagement() {
 		r.Notes = append(r.Notes, "engagement fee: the payment was for the attempt, not for a result")
 		for i, c := range r.Claims {

@@ -12,7 +12,8 @@ import (
 func (v *verifier) preimage(g grader) {
 	rec := v.receipt
 	// 5.1
-	g.step("5.1", "the proof is a lightning_preimage", match("payment_proof.type", rec.PaymentProof.Type, ProofLightningPreimage))
+	_, proof := v.rail()
+	g.step("5.1", "the proof is a preimage: lightning_preimage, or cashu_proof where the invoice is a mint's", match("payment_proof.type", rec.PaymentProof.Type, proof))
 	if g.over() {
 		return
 	}
@@ -36,6 +37,14 @@ func (v *verifier) preimage(g grader) {
 	g.prove(reason)
 }
 
+// rail is that of the invoice; Lightning's where it does not decode.
+func (v *verifier) rail() (rail, proof string) {
+	if v.invoiceErr != nil {
+		return RailLightning, ProofLightningPreimage
+	}
+	return RailOf(v.invoice.Network)
+}
+
 // amount: 6. Invoice, quote and receipt name one sum of one money.
 func (v *verifier) amount(g grader) {
 	rec := v.receipt
@@ -44,7 +53,8 @@ func (v *verifier) amount(g grader) {
 		return
 	}
 	// 6.2 to 6.4
-	g.step("6.2", "the rail is lightning", match("rail", rec.Rail, RailLightning))
+	rail, _ := v.rail()
+	g.step("6.2", "the rail is that of the invoice's network", match("rail", rec.Rail, rail))
 	g.step("6.3", "asset_id is that of the invoice's network", match("asset_id", rec.AssetID, payments.AssetID(v.invoice.Network)))
 	g.step("6.4", "amount_msats is the invoice's", match("amount_msats", fmt.Sprint(rec.AmountMsats), fmt.Sprint(v.invoice.AmountMsats)))
 	// 6.5

@@ -1,16 +1,30 @@
 import { secp256k1 } from "@noble/curves/secp256k1.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { decodeBech32, padWords, wordsToBytes } from "./bech32.js";
+import { mintOfTerms, parseMint } from "./ecash.js";
 import { bytesToHex, fromUtf8, hexToBytes, utf8 } from "./hex.js";
 
-export type Network = "mainnet" | "testnet" | "signet" | "regtest" | "simnet" | "play";
+/** A mint's network is "cashu:" and where the mint is. */
+export type Network = "mainnet" | "testnet" | "signet" | "regtest" | "simnet" | "play" | `cashu:${string}`;
 
 /** The network part of an invoice's prefix. */
 const currencies: Record<string, Network> = {
   bc: "mainnet", tb: "testnet", tbs: "signet", bcrt: "regtest", sb: "simnet", play: "play",
 };
 
+/** The names of networks, but for those of mints. */
 export const networks: readonly string[] = Object.values(currencies);
+
+/** The mint whose network it is. */
+export function mintOf(network: string): string | undefined {
+  return network.startsWith("cashu:") ? network.slice("cashu:".length) : undefined;
+}
+
+/** Whether a network has such a name. */
+export function isNetwork(name: string): boolean {
+  const mint = mintOf(name);
+  return mint === undefined ? networks.includes(name) : parseMint(mint);
+}
 
 /** What the receipt needs of a BOLT11 invoice. */
 export interface Invoice {
@@ -31,12 +45,12 @@ const timestampWords = 7;
 /** Reads an invoice, all lower or all upper case, and checks what BOLT 11 has a reader check. */
 export function decodeInvoice(text: string): Invoice {
   const { prefix, words } = decodeBech32(text === text.toUpperCase() ? text.toLowerCase() : text);
-  const [, currency = "", amount = "", unit = ""] = /^ln(bcrt|bc|tbs|tb|sb|play)(?:([0-9]+)([munp]?))?$/.exec(prefix) ?? [];
-  const network = currencies[currency];
-  if (!network) throw new Error("bolt11: unknown network");
+  const [, currency = "", amount = "", unit = ""] = /^ln(bcrt|bc|tbs|tb|sb|play|cashu)(?:([0-9]+)([munp]?))?$/.exec(prefix) ?? [];
+  if (currency !== "cashu" && !currencies[currency]) throw new Error("bolt11: unknown network");
   if (words.length < timestampWords + signatureWords) throw new Error("bolt11: too short");
   const data = words.slice(0, -signatureWords);
   const fields = readFields(data.slice(timestampWords));
+  const network: Network = currencies[currency] ?? `cashu:${mintOfTerms(fields.metadata)}`;
   const payee = signer(prefix, data, words.slice(-signatureWords), fields.payee);
   return {
     network,
@@ -59,6 +73,7 @@ interface Fields {
   paymentHash?: string;
   descriptionHash?: string;
   payee?: string;
+  metadata: Uint8Array;
 }
 
 /** The types of tagged fields (BOLT 11). */
@@ -78,10 +93,10 @@ function readFields(words: number[]): Fields {
     if (value) seen.set(type, value); // of a repeated field the first counts
     words = words.slice(end);
   }
-  const { p, s, d, h, n } = field;
+  const { p, s, d, h, n, m } = field;
   if (!seen.has(p) || !seen.has(s)) throw new Error("bolt11: no payment hash or no payment secret");
   if (seen.has(d) === seen.has(h)) throw new Error("bolt11: not one of description and description hash");
-  const fields: Fields = {};
+  const fields: Fields = { metadata: seen.get(m) ?? new Uint8Array() };
   for (const [name, type] of [["paymentHash", p], ["descriptionHash", h], ["payee", n]] as const) {
     const value = seen.get(type);
     if (value) fields[name] = bytesToHex(value);

@@ -1,4 +1,4 @@
-import { decodeInvoice, networks, type Invoice } from "./bolt11.js";
+import { decodeInvoice, isNetwork, networks, type Invoice } from "./bolt11.js";
 import { UnusableError, type Bundle } from "./bundle.js";
 import { Lacking, type Steps } from "./claim.js";
 import { parseQuote, parseReceipt, type Quote, type Receipt } from "./documents.js";
@@ -63,7 +63,7 @@ function readPins(pins: Pins): Pins {
     read.payee = pins.payee;
   }
   if (pins.network !== undefined) {
-    if (!networks.includes(pins.network)) throw new UnusableError(`0.1: network is none of ${networks.join(", ")}`);
+    if (!isNetwork(pins.network)) throw new UnusableError(`0.1: network is none of ${networks.join(", ")}, and no cashu:MINT`);
     read.network = pins.network;
   }
   return read;

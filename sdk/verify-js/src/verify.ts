@@ -95,7 +95,9 @@ function notesOn(e: Evidence): string[] {
   const notes: string[] = [];
   if (e.receipt.mode === "postpay") notes.push("postpay: the work was done before it was paid");
   if (e.receipt.purpose === "engagement") notes.push("engagement fee: the payment was for the attempt, not for a result");
-  if (!(e.invoice instanceof Error) && e.invoice.network !== "mainnet") {
+  if (e.receipt.rail === "cashu") {
+    notes.push("cashu: the money is the promise of a mint, and only the mint's word says that its notes were good and are spent");
+  } else if (!(e.invoice instanceof Error) && e.invoice.network !== "mainnet") {
     notes.push(`the invoice is of the network ${e.invoice.network}: what was paid is worth nothing`);
   }
   notes.push("what is self-asserted is fixed by nothing outside the bundle: one person can hold all its keys");

@@ -1,5 +1,5 @@
 /** Claims on the money: the proof, the sum, the quote behind the invoice, and the payee. */
-import type { Network } from "./bolt11.js";
+import { mintOf, type Network } from "./bolt11.js";
 import { Lacking, require, type Steps } from "./claim.js";
 import { parseQuote, type Quote, type Receipt } from "./documents.js";
 import { invoiceStep, namedQuote, textOf, type Evidence } from "./evidence.js";
@@ -7,7 +7,8 @@ import { digest, hashHex, hexToBytes, isHex } from "./hex.js";
 
 export function provePreimage(e: Evidence, s: Steps): string {
   const { payment_proof: proof, payment_hash } = e.receipt;
-  s.demand("5.1", "the proof is a lightning_preimage", proof.type === "lightning_preimage", `it is of type ${proof.type}`);
+  const type = railOf(e) === "cashu" ? "cashu_proof" : "lightning_preimage";
+  s.demand("5.1", "the proof is a preimage: lightning_preimage, or cashu_proof where the invoice is a mint's", proof.type === type, `it is of type ${proof.type}`);
   s.demand("5.2", "it is 32 bytes and not all zero", isHex(proof.value, 32) && !/^0*$/.test(proof.value), "it is not");
   s.demand("5.3", "its SHA-256 is payment_hash", hashHex(hexToBytes(proof.value)) === payment_hash, "it is another");
   const invoice = invoiceStep(s, "5.4", e);
@@ -15,7 +16,14 @@ export function provePreimage(e: Evidence, s: Steps): string {
   return "the preimage opens the invoice's payment hash";
 }
 
+/** Lightning's where the invoice does not decode. */
+function railOf(e: Evidence): string {
+  return !(e.invoice instanceof Error) && mintOf(e.invoice.network) !== undefined ? "cashu" : "lightning";
+}
+
 function assetOf(network: Network): string {
+  const mint = mintOf(network);
+  if (mint !== undefined) return `BTC_CASHU(${mint})`;
   if (network === "play") return "PLAY_LN";
   return network === "mainnet" ? "BTC_LN" : `BTC_LN(${network})`;
 }
@@ -23,7 +31,7 @@ function assetOf(network: Network): string {
 export function proveAmount(e: Evidence, s: Steps): string {
   const { receipt, pins } = e;
   const invoice = invoiceStep(s, "6.1", e);
-  s.demand("6.2", "the rail is lightning", receipt.rail === "lightning", `it is ${receipt.rail}`);
+  s.demand("6.2", "the rail is that of the invoice's network", receipt.rail === railOf(e), `it is ${receipt.rail}`);
   s.demand("6.3", "asset_id is that of the invoice's network", receipt.asset_id === assetOf(invoice.network), `the invoice is of ${invoice.network}`);
   s.demand("6.4", "amount_msats is the invoice's", receipt.amount_msats === invoice.msats, `the invoice is over ${invoice.msats ?? "no amount"}`);
   s.step("6.5", "amount_msats is the quote's price", () => {
