@@ -60,10 +60,11 @@ type identityConfig struct {
 }
 
 type walletConfig struct {
-	Backend string           `yaml:"backend"` // play, lnd, nwc or none
+	Backend string           `yaml:"backend"` // play, lnd, nwc, cashu or none
 	Play    playWalletConfig `yaml:"play"`
 	LND     lndConfig        `yaml:"lnd"`
 	NWC     nwcConfig        `yaml:"nwc"`
+	Cashu   cashuConfig      `yaml:"cashu"`
 }
 
 type playWalletConfig struct {

@@ -330,8 +330,10 @@ func (w walletConfig) check(path string) *configError {
 		}
 	case receipts.RailTaprootAssets:
 		return &configError{path + ".backend", tapassets.ErrNoBackend.Error()}
+	case "cashu":
+		return w.Cashu.check(path + ".cashu")
 	default:
-		return &configError{path + ".backend", "must be play, lnd, nwc or none"}
+		return &configError{path + ".backend", "must be play, lnd, nwc, cashu or none"}
 	}
 	return nil
 }

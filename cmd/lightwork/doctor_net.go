@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/cashu"
 	"github.com/lightwork-market/lightwork/payments/lnd"
 )
 
@@ -128,6 +129,9 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 	}
 	if node.Network == payments.Play {
 		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd or nwc to use real money"}
+	}
+	if w, ok := w.(*cashu.Wallet); ok {
+		return checkMint(ctx, w, name, node)
 	}
 	if node, ok := w.(*lnd.Wallet); ok {
 		if f := checkLiquidity(ctx, node, name, role, conf); f.State != "" {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -22,7 +23,8 @@ import (
 type initCmd struct {
 	Dir            string `help:"Folder for lightwork.yaml, keys and data." default:"."`
 	Role           string `help:"Whose wallet to set up: provider, buyer or both; the other has none." default:"both" enum:"provider,buyer,both"`
-	Wallet         string `help:"play (play money), lnd, nwc (Nostr Wallet Connect) or none." default:"play" enum:"play,lnd,nwc,none"`
+	Wallet         string `help:"play (play money), lnd, nwc (Nostr Wallet Connect), cashu or none." default:"play" enum:"play,lnd,nwc,cashu,none"`
+	Mint           string `help:"The Cashu mint to trust, without https://; needed with --wallet cashu." placeholder:"HOST"`
 	Relay          string `help:"The relay to use." default:"ws://127.0.0.1:7447" placeholder:"URL"`
 	Name           string `help:"What the provider calls itself." default:"a lightwork provider"`
 	PerMinuteMsats int64  `name:"per-minute-msats" help:"The price of a minute in the sandbox." default:"20000"`
@@ -35,7 +37,7 @@ func (c initCmd) Run(_ context.Context, s *streams) error {
 	c.Dir = fromHome(c.Dir)
 	set := setup{
 		ProviderWallet: c.Wallet, BuyerWallet: c.Wallet, Relay: c.Relay, PlayURL: "http://127.0.0.1:7448", Name: c.Name,
-		PerMinuteMsats: c.PerMinuteMsats, Force: c.Force,
+		PerMinuteMsats: c.PerMinuteMsats, Force: c.Force, Mint: c.Mint,
 		ProviderLND: lndConfig{"127.0.0.1:10009", "lnd/tls.cert", "lnd/provider.macaroon", ""},
 		BuyerLND:    lndConfig{"127.0.0.1:10009", "lnd/tls.cert", "lnd/buyer.macaroon", ""},
 	}
@@ -50,6 +52,9 @@ func (c initCmd) Run(_ context.Context, s *streams) error {
 			return usage("--role provider or --role buyer; lightwork keys import takes the other's", "--key is for one role")
 		}
 		set.Keys = map[string]string{c.Role: fromHome(c.Key)}
+	}
+	if _, err := payments.CashuNetwork(c.Mint); err != nil && c.Wallet == "cashu" {
+		return usage("--mint mint.example.com: the mint holds the bitcoin, so choose one that you trust", "--mint: %w", err)
 	}
 	file := filepath.Join(c.Dir, defaultConfig)
 	made, err := writeSetup(c.Dir, set)
@@ -84,6 +89,9 @@ func (c initCmd) next(s *streams, file string) {
 		}
 	}
 	say("lightwork doctor", "")
+	if c.Wallet == "cashu" && c.Role != "provider" {
+		say("lightwork wallet cashu-topup 1000", "sats; no more than you would lose with the mint")
+	}
 	if c.Wallet == "play" {
 		say("lightwork wallet play-serve", "play money, worth nothing")
 	}
@@ -101,7 +109,8 @@ func (c initCmd) next(s *streams, file string) {
 
 // setup is what a new node is made of.
 type setup struct {
-	ProviderWallet, BuyerWallet string // play, lnd, nwc or none
+	ProviderWallet, BuyerWallet string // play, lnd, nwc, cashu or none
+	Mint                        string // with cashu
 
 	Relay          string // ws:// address
 	PlayURL        string
@@ -176,6 +185,8 @@ func makeSecrets(dir string, c *config, keys map[string]string) (made []string, 
 		switch w.Backend {
 		case "play":
 			want = append(want, secret{w.Play.TokenFile, newTokenFile})
+		case "cashu":
+			want = append(want, secret{w.Cashu.SeedFile, newSeedFile})
 		case "lnd": // where the operator puts its files
 			folders = append(folders, filepath.Dir(c.path(w.LND.MacaroonFile)))
 		}

@@ -160,12 +160,18 @@ sandbox:
     backend: {{.Backend}}{{if eq .Backend "play"}} # PLAY MONEY, worth nothing; use lnd to earn or pay
     play:
       url: {{.PlayURL}}
-      token_file: {{.Token}}{{end}}{{if eq .Backend "none"}} # only free jobs; or play, lnd, nwc{{end}}{{if eq .Backend "lnd"}}
+      token_file: {{.Token}}{{end}}{{if eq .Backend "none"}} # only free jobs; or play, lnd, nwc, cashu{{end}}{{if eq .Backend "lnd"}}
     lnd: # lightwork wallet permissions prints how to bake the macaroon
       address: {{.LND.Address}}
       tls_cert_file: {{.LND.TLSCertFile}}
       macaroon_file: {{.LND.MacaroonFile}}
       # network: mainnet # refuse an lnd on any other{{end}}
+{{- if eq .Backend "cashu"}}
+    cashu: # notes of a mint, which holds the bitcoin: docs/payments.md
+      mint: {{.Mint}}
+      seed_file: {{.SeedFile}} # back it up
+      max_msats: 10000000 # what may be at the mint at most
+      # lock: 1h # how long a held payment stays held{{end}}
 {{- if eq .Backend "nwc"}}
     nwc:
       uri_file: {{.URIFile}} # the wallet's nostr+walletconnect:// address, mode 0600{{else}}
@@ -176,17 +182,21 @@ sandbox:
 type walletSetup struct {
 	Backend, PlayURL, Token, URIFile string
 	LND                              lndConfig
+	Mint, SeedFile                   string
 }
 
 // Provider is the provider's wallet.
 func (s setup) Provider() walletSetup {
-	return walletSetup{s.ProviderWallet, s.PlayURL, "keys/play-provider.token", nwcFile("provider"), s.ProviderLND}
+	return walletSetup{s.ProviderWallet, s.PlayURL, "keys/play-provider.token", nwcFile("provider"), s.ProviderLND, s.Mint, seedFile("provider")}
 }
 
 // Buyer is the buyer's wallet.
 func (s setup) Buyer() walletSetup {
-	return walletSetup{s.BuyerWallet, s.PlayURL, "keys/play-buyer.token", nwcFile("buyer"), s.BuyerLND}
+	return walletSetup{s.BuyerWallet, s.PlayURL, "keys/play-buyer.token", nwcFile("buyer"), s.BuyerLND, s.Mint, seedFile("buyer")}
 }
 
 // nwcFile is where the address of a role's NWC wallet goes.
 func nwcFile(role string) string { return "keys/" + role + "-wallet.nwc" }
+
+// seedFile is where the seed of a role's Cashu wallet goes.
+func seedFile(role string) string { return "keys/" + role + "-cashu.seed" }

@@ -22,6 +22,8 @@ type walletCmd struct {
 	Permissions walletPermissionsCmd `cmd:"" help:"Print how to bake lnd macaroons that permit just what is needed."`
 	PlayServe   walletPlayServeCmd   `cmd:"" help:"Run a ledger of play money, worth nothing."`
 	NWCServe    walletNWCServeCmd    `cmd:"" name:"nwc-serve" help:"Let another application use a wallet of this node, within a budget (NIP-47)."`
+	CashuTopup  walletCashuTopupCmd  `cmd:"" name:"cashu-topup" help:"Fill a Cashu wallet: prints an invoice of the mint's and waits until it is paid."`
+	CashuExport walletCashuExportCmd `cmd:"" name:"cashu-export" help:"Take money out of a Cashu wallet as a token that any Cashu wallet takes."`
 }
 
 type walletStatusCmd struct {
@@ -47,7 +49,7 @@ func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	}
 	defer closeWallet()
 	if wal == nil {
-		return usage("set "+w.Role+".wallet.backend to lnd, nwc or play", "the %s has no wallet", w.Role)
+		return usage("set "+w.Role+".wallet.backend to lnd, nwc, cashu or play", "the %s has no wallet", w.Role)
 	}
 	node, err := wal.Node(ctx)
 	if err != nil {
@@ -68,6 +70,9 @@ func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	}
 	fmt.Fprintf(s.out, "role       %s\nnode       %s\nnetwork    %s\nspendable  %s\nreserved   %s\n",
 		w.Role, node.PubKey, node.Network, msats(balance.SpendableMsats), msats(balance.ReservedMsats))
+	if mint, ok := node.Network.CashuMint(); ok {
+		fmt.Fprintf(s.out, "custody    the mint %s holds the bitcoin; the wallet holds its promise\n", printable(mint))
+	}
 	if node, ok := wal.(*lnd.Wallet); ok {
 		receivable, err := node.Receivable(ctx)
 		if err != nil {

@@ -56,6 +56,12 @@ func openWallet(ctx context.Context, c *config, w walletConfig, role string, log
 			return nil, nil, err
 		}
 		return client, closeClient, nil
+	case "cashu":
+		client, closeClient, err := openCashu(ctx, c, w.Cashu, role, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		return client, closeClient, nil
 	}
 	return nil, func() {}, nil
 }

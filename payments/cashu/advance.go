@@ -126,6 +126,8 @@ func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error 
 			return settleInvoice(tx, o.hash, time.Now())
 		case "refund":
 			return e.refunded(tx, o.hash, total(own))
+		case "export":
+			return keepToken(tx, o.id, e.cfg.Mint, locked)
 		}
 		return nil
 	})

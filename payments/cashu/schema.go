@@ -18,7 +18,7 @@ CREATE TABLE counters (
 
 CREATE TABLE ops (
   id           INTEGER PRIMARY KEY AUTOINCREMENT,
-  kind         TEXT NOT NULL CHECK (kind IN ('send', 'claim', 'refund', 'topup', 'split', 'melt')),
+  kind         TEXT NOT NULL CHECK (kind IN ('send', 'claim', 'refund', 'topup', 'export')),
   payment_hash BLOB CHECK (length(payment_hash) = 32),
   quote        TEXT NOT NULL DEFAULT '',
   inputs       TEXT NOT NULL,
@@ -27,6 +27,7 @@ CREATE TABLE ops (
   -- when a request was last sent whose answer is not known; 0: none is
   unsure_ms    INTEGER NOT NULL DEFAULT 0,
   at_ms        INTEGER NOT NULL,
+  token        TEXT NOT NULL DEFAULT '', -- of an export that is done
   failure      TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX ops_open ON ops (id) WHERE state = 'open';

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
@@ -15,21 +14,24 @@ import (
 
 // openStore opens or creates the file and checks that it belongs to this mint
 // and this seed: notes of others would be unspendable.
-func openStore(ctx context.Context, path, mint, node string, log *slog.Logger) (*sqlite.DB, error) {
-	db, err := sqlite.Open(ctx, path, sqlite.Options{Migrations: []string{schema}, ExclusiveLock: true, Logger: log})
+func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error) {
+	db, err := sqlite.Open(ctx, cfg.Path, sqlite.Options{Migrations: []string{schema}, ExclusiveLock: true, ReadOnly: cfg.ReadOnly, Logger: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("open cashu wallet: %w", err)
 	}
+	if cfg.ReadOnly {
+		return db, nil
+	}
 	err = db.Update(ctx, func(tx *sqlite.Tx) error {
-		if _, err := tx.Exec(`INSERT INTO wallet (one, mint, node) VALUES (1, ?, ?) ON CONFLICT DO NOTHING`, mint, node); err != nil {
+		if _, err := tx.Exec(`INSERT INTO wallet (one, mint, node) VALUES (1, ?, ?) ON CONFLICT DO NOTHING`, cfg.Mint, node); err != nil {
 			return err
 		}
 		var ofMint, ofNode string
 		if err := tx.QueryRow(`SELECT mint, node FROM wallet`).Scan(&ofMint, &ofNode); err != nil {
 			return err
 		}
-		if ofMint != mint || ofNode != node {
-			return fmt.Errorf("%w: %s holds notes of mint %s for %s, which is another mint or seed", payments.ErrBadRequest, path, ofMint, ofNode)
+		if ofMint != cfg.Mint || ofNode != node {
+			return fmt.Errorf("%w: %s holds notes of mint %s for %s, which is another mint or seed", payments.ErrBadRequest, cfg.Path, ofMint, ofNode)
 		}
 		return nil
 	})

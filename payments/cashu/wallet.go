@@ -44,6 +44,10 @@ type Config struct {
 	// CallTimeout bounds each question to the mint. 0 means 30 s.
 	CallTimeout time.Duration
 
+	// ReadOnly is for looking while another process has the wallet open: what
+	// changes something is refused, and Serve is not called.
+	ReadOnly bool
+
 	// Transport carries the questions. Nil means http.DefaultTransport.
 	Transport http.RoundTripper
 
@@ -106,8 +110,11 @@ func Open(ctx context.Context, cfg Config) (*Wallet, error) {
 		kick: make(chan struct{}, 1), ended: make(chan struct{}), changed: make(chan struct{}),
 		watchers: map[chan payments.Hash]struct{}{},
 	}
-	if w.db, err = openStore(ctx, cfg.Path, cfg.Mint, w.node, cfg.Log); err != nil {
+	if w.db, err = openStore(ctx, cfg, w.node); err != nil {
 		return nil, err
+	}
+	if cfg.ReadOnly {
+		close(w.ended)
 	}
 	return w, nil
 }
@@ -202,7 +209,32 @@ func (w *Wallet) active(ctx context.Context) (*keyset, error) {
 	return best, nil
 }
 
-// Fee of spending the notes, in sats. Notes of unknown keys are refused.
+// Check asks the mint what a wallet needs of it: keys that are what their ids
+// say, locks (NUT-14), proofs (NUT-12), states with witnesses (NUT-07) and
+// restoring (NUT-09).
+func (w *Wallet) Check(ctx context.Context) error {
+	if _, err := w.keys(ctx, 0); err != nil {
+		return fmt.Errorf("check mint: %w", err)
+	}
+	if _, err := w.active(ctx); err != nil {
+		return fmt.Errorf("check mint: %w", err)
+	}
+	var info struct {
+		Nuts map[string]any `json:"nuts"`
+	}
+	if err := w.mint.ask(ctx, http.MethodGet, "/v1/info", nil, &info); err != nil {
+		return fmt.Errorf("check mint: %w", err)
+	}
+	for _, nut := range []string{"7", "9", "12", "14"} {
+		entry, _ := info.Nuts[nut].(map[string]any)
+		if supported, _ := entry["supported"].(bool); !supported {
+			return fmt.Errorf("check mint: %w: it does not offer NUT-%s", payments.ErrUnsupported, nut)
+		}
+	}
+	return nil
+}
+
+// inputFee is what the mint takes for spending the notes, in sats. Notes of unknown keys are refused.
 func inputFee(list map[string]*keyset, notes []note) (int64, error) {
 	var ppk int64
 	for _, n := range notes {

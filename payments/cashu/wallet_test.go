@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/conformance"
 )
 
@@ -26,7 +25,9 @@ type mailroom struct {
 	news chan struct{}       // closed and replaced when there is new mail
 }
 
-func newMailroom() *mailroom { return &mailroom{mail: map[string][][]byte{}, news: make(chan struct{})} }
+func newMailroom() *mailroom {
+	return &mailroom{mail: map[string][][]byte{}, news: make(chan struct{})}
+}
 
 // desk is one wallet's place in the room.
 type desk struct {
@@ -150,5 +151,3 @@ func (b *bench) total(payee, payer *Wallet, sats int64) {
 		b.Errorf("both have %d msats, want %d", got, sats*1000)
 	}
 }
-
-var _ payments.Network

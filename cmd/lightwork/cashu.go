@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/cashu"
+)
+
+// cashuConfig is a wallet of notes of one mint.
+type cashuConfig struct {
+	Mint     string        `yaml:"mint"`      // the one that is trusted
+	SeedFile string        `yaml:"seed_file"` // 128 hex digits
+	MaxMsats int64         `yaml:"max_msats"` // what may be at the mint; 0: no bound
+	Lock     time.Duration `yaml:"lock"`      // of payments to us; 1h
+}
+
+func (c cashuConfig) check(path string) *configError {
+	if _, err := payments.CashuNetwork(c.Mint); err != nil {
+		return &configError{path + ".mint", "must be a mint's host, such as mint.example.com, without https://"}
+	}
+	switch {
+	case c.SeedFile == "":
+		return &configError{path + ".seed_file", "is needed: lightwork init --wallet cashu makes one"}
+	case c.MaxMsats < 0:
+		return &configError{path + ".max_msats", "cannot be negative"}
+	case c.Lock != 0 && (c.Lock < time.Minute || c.Lock > 24*time.Hour):
+		return &configError{path + ".lock", "must be from 1m to 24h"}
+	}
+	return nil
+}
+
+func newSeedFile(path string) error { return writeSecret(path, cashu.NewSeed().Hex()) }
+
+// openCashu opens the role's notes and serves them until close. While another
+// process has them open they can only be looked at.
+func openCashu(ctx context.Context, c *config, w cashuConfig, role string, log *slog.Logger) (*cashu.Wallet, func(), error) {
+	text, err := readSecret(c.path(w.SeedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, usage("restore it from your backup: without it the notes cannot be had again; lightwork init makes one for a new wallet", "%w", err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	seed, err := cashu.ParseSeed(text)
+	if err != nil {
+		return nil, nil, usage("restore it from your backup", "%s: %w", w.SeedFile, err)
+	}
+	dir := c.dataDir(role)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	post, err := cashu.NewPost(seed, c.Relays, log)
+	if err != nil {
+		return nil, nil, usage("relays names those that payments go over", "%w", err)
+	}
+	conf := cashu.Config{
+		Mint: w.Mint, Seed: seed, Relays: c.Relays, Courier: post, Lock: w.Lock, MaxMsats: w.MaxMsats, Log: log,
+		// Another mint is another wallet: notes of the first stay where they are.
+		Path: filepath.Join(dir, "cashu-"+hashing.Bytes([]byte(w.Mint)).Hex()[:16]+".db"),
+	}
+	wal, err := cashu.Open(ctx, conf)
+	if errors.Is(err, sqlite.ErrLocked) {
+		conf.ReadOnly = true
+		wal, err = cashu.Open(ctx, conf)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	if !conf.ReadOnly {
+		wg.Go(func() {
+			if err := wal.Serve(serving); err != nil {
+				log.Error("cashu wallet", "err", err)
+			}
+		})
+	}
+	return wal, func() {
+		stop()
+		wg.Wait()
+		if err := wal.Close(); err != nil {
+			log.Error("close cashu wallet", "err", err)
+		}
+	}, nil
+}
+
+// openRoleCashu opens the role's wallet for a command that is for Cashu alone.
+func openRoleCashu(ctx context.Context, g *globals, role string, log *slog.Logger) (*cashu.Wallet, func(), error) {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := c.Buyer.Wallet
+	if role == "provider" {
+		w = c.Provider.Wallet
+	}
+	if w.Backend != "cashu" {
+		return nil, nil, usage("set "+role+".wallet.backend to cashu, or name the other --role", "the %s's wallet is not on a mint", role)
+	}
+	return openCashu(ctx, c, w.Cashu, role, log)
+}
+
+type walletCashuTopupCmd struct {
+	Sats int64  `arg:"" help:"How much, in sats."`
+	Role string `help:"Whose wallet: provider or buyer." default:"buyer" enum:"provider,buyer"`
+}
+
+// Run prints the mint's invoice and waits for the notes. Interrupted, the
+// wallet fetches them when it runs again.
+func (w walletCashuTopupCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	wal, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
+	if err != nil {
+		return err
+	}
+	defer closeWallet()
+	t, err := wal.Topup(ctx, w.Sats)
+	if err != nil {
+		return hinted(err, cashuHint(err))
+	}
+	fmt.Fprintln(s.out, t.Invoice)
+	fmt.Fprintln(s.err, "lightwork: pay this invoice of the mint's with any Lightning wallet")
+	if err := wal.AwaitTopup(ctx, t); err != nil {
+		return hinted(err, "once it is paid the notes are fetched whenever the wallet runs")
+	}
+	fmt.Fprintf(s.err, "lightwork: %s more in the %s's wallet\n", msats(w.Sats*1000), w.Role)
+	return nil
+}
+
+type walletCashuExportCmd struct {
+	Sats int64  `arg:"" optional:"" help:"How much, in sats; left out, what was taken out before is listed."`
+	Role string `help:"Whose wallet: provider or buyer." default:"provider" enum:"provider,buyer"`
+}
+
+// Run prints a token, or the tokens made before.
+func (w walletCashuExportCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	wal, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
+	if err != nil {
+		return err
+	}
+	defer closeWallet()
+	if w.Sats == 0 {
+		list, err := wal.Tokens(ctx)
+		for _, t := range list {
+			fmt.Fprintf(s.out, "%s  %s  %s\n", t.At.Format(time.RFC3339), msats(t.Sats*1000), t.Text)
+		}
+		return err
+	}
+	t, err := wal.Export(ctx, w.Sats)
+	if err != nil {
+		return hinted(err, cashuHint(err))
+	}
+	fmt.Fprintln(s.out, t.Text)
+	fmt.Fprintln(s.err, "lightwork: whoever has this token has the money; lightwork wallet cashu-export shows it again")
+	return nil
+}
+
+// cashuHint is the next step for who uses a mint.
+func cashuHint(err error) string {
+	switch {
+	case errors.Is(err, cashu.ErrCap):
+		return "lightwork wallet cashu-export takes some out; cashu.max_msats is the bound"
+	case errors.Is(err, sqlite.ErrReadOnly):
+		return "another lightwork has the wallet open: stop it first"
+	}
+	return "lightwork doctor asks the mint"
+}
+
+// checkMint asks the mint for its keys, and says what the money is.
+func checkMint(ctx context.Context, w *cashu.Wallet, name string, node payments.Node) finding {
+	if err := w.Check(ctx); err != nil {
+		return finding{name, "fail", err.Error(), "is the mint right, and does it run? lightwork knows mints with locked notes (NUT-14), proofs (NUT-12) and keys for sats"}
+	}
+	return finding{name, "ok", fmt.Sprintf("%s on %s, which holds the bitcoin: keep no more there than you would lose", node.PubKey, node.Network), ""}
+}
