@@ -11,7 +11,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 BENCHCOUNT ?= 5
 
-.PHONY: all build page demo demo-lnd test test-lnd crash-matrix crash-loop test-cgroup2 race soak-agents fuzz bench check vectors requirements clean
+.PHONY: all build page demo demo-lnd test test-lnd test-cashu crash-matrix crash-loop test-cgroup2 race soak-agents fuzz bench check vectors requirements clean
 all: build
 
 build:
@@ -42,6 +42,10 @@ race:
 test-lnd:
 	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./payments/onchain ./cmd/lightwork ./internal/crashmatrix
 
+# A real Cashu mint, built from the module proxy once.
+test-cashu:
+	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m -run RealMint ./payments/cashu
+
 # Every crash point of a payment, on real lnd, as a table; test-lnd plays every third cell. POINTS="P5 B1-lnd" plays some.
 POINTS ?= all
 crash-matrix:
@@ -65,10 +69,11 @@ soak-agents:
 check:
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet -tags "$(TAGS)" ./...
-	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./payments/onchain ./internal/devnet ./cmd/lightwork ./internal/crashmatrix
+	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./payments/cashu ./payments/onchain ./internal/devnet ./cmd/lightwork ./internal/crashmatrix
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
 	cd internal/devnet/binaries && $(GO) mod tidy -diff
+	cd internal/devnet/mint && $(GO) mod tidy -diff
 	cd interop/khatru && $(GO) mod tidy -diff && $(GO) vet ./...
 	$(TEST) -count=1 -run VectorsAreCurrent ./receipts
 

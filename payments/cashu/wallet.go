@@ -38,7 +38,7 @@ type Config struct {
 	MaxMsats int64
 
 	// Poll is how often the mint is asked about a payment that was just sent;
-	// the older it is, the seldomer. 0 means two seconds.
+	// the older it is, the seldomer. 0 means one second.
 	Poll time.Duration
 
 	// CallTimeout bounds each question to the mint. 0 means 30 s.
@@ -63,7 +63,7 @@ func (c *Config) setDefaults() {
 		c.Lock = time.Hour
 	}
 	if c.Poll <= 0 {
-		c.Poll = 2 * time.Second
+		c.Poll = time.Second
 	}
 	if c.CallTimeout <= 0 {
 		c.CallTimeout = 30 * time.Second
