@@ -11,6 +11,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/message"
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 const newsroom = `organism: {name: newsroom}
@@ -129,6 +131,7 @@ func buildNewsroom(t *testing.T, script ...chat.Message) *world {
 // TestThinkerAsksAnAgent: to one that thinks, an agent that exchanges messages is
 // a tool; between the two there are messages, with evidence that is checked.
 func TestThinkerAsksAnAgent(t *testing.T) {
+	requirements.Covers(t, "M-9")
 	w := buildNewsroom(t, use("clerk", `{"question":"how many moons?"}`), say("two"))
 	a, err := w.do(t, "desk", "AgentTask", "count moons")
 	if err != nil || a.Text != "two" {

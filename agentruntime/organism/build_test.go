@@ -252,7 +252,7 @@ func TestCallsAreBounded(t *testing.T) {
 // TestReadAgain: a configuration that was read again is for new threads. One
 // that runs keeps its table.
 func TestReadAgain(t *testing.T) {
-	requirements.Covers(t, "AP-12.4.1", "AP-12.4.2", "AP-4.1.1")
+	requirements.Covers(t, "AP-12.4.1", "AP-12.4.2", "AP-4.1.1", "APX-10")
 	old := build(t, example)
 	running, err := old.Pipeline.Open("root", "reader")
 	if err != nil {

@@ -107,7 +107,7 @@ func TestParse(t *testing.T) {
 
 // TestMistakes: each is found when the file is read, and pointed at.
 func TestMistakes(t *testing.T) {
-	requirements.Covers(t, "AP-11.3.2", "AP-3.2.1")
+	requirements.Covers(t, "AP-11.3.2", "AP-3.2.1", "APX-10")
 	for _, tt := range []struct{ name, from, to, want string }{
 		{"no name", "name: workshop", "name: ''", ":2:"},
 		{"no organism", "organism:\n  name: workshop\n", "", "organism.name: is missing; write organism: {name: NAME}"},

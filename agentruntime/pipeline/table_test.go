@@ -155,7 +155,7 @@ func TestRoutingProperty(t *testing.T) {
 
 // However threads are spawned, none ever reaches what its parent does not.
 func TestMonotonicityProperty(t *testing.T) {
-	requirements.Covers(t, "AP-5.5.1", "AP-5.2.2", "AP-B.3")
+	requirements.Covers(t, "AP-5.5.1", "AP-5.2.2", "AP-B.3", "APX-10")
 	rapid.Check(t, func(rt *rapid.T) {
 		handlers, profiles := drawWorld(rt)
 		w := newWorld(t, Config{Handlers: handlers, Profiles: profiles})

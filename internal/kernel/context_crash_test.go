@@ -122,7 +122,7 @@ func tellAndDie(dir, boundary string) int {
 // What is left is, row for row, the state after the last commit; and what comes
 // after is what would have come without the crash, with the same ids.
 func TestContextSurvivesAKillAtEachWrite(t *testing.T) {
-	requirements.Covers(t, "AP-14.2.1", "AP-14.1.2", "AP-14.2.2", "AP-6.5.1", "AP-B.5")
+	requirements.Covers(t, "AP-14.2.1", "AP-14.1.2", "AP-14.2.2", "AP-6.5.1", "AP-B.5", "APX-10")
 	calm := open(t)
 	states := []map[string][]string{calm.dump(t)}
 	for i := range story() {

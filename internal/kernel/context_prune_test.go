@@ -81,6 +81,7 @@ func TestPruneAroundTheLastSecond(t *testing.T) {
 // TestPrunedStaysPruned is a defect seen elsewhere: a sweep that is not in the
 // log, so that what it deleted is back after a restart.
 func TestPrunedStaysPruned(t *testing.T) {
+	requirements.Covers(t, "APX-10")
 	k := open(t)
 	k.update(t, func(tx *Tx) error {
 		if err := tx.EnsureThread("root", "p"); err != nil {

@@ -178,7 +178,7 @@ func TestContextRulesHoldInSQL(t *testing.T) {
 // TestAnyWayThroughTheTiersLosesNothing takes segments through random changes,
 // restarts between them, and compares every original byte for byte.
 func TestAnyWayThroughTheTiersLosesNothing(t *testing.T) {
-	requirements.Covers(t, "AP-6.5.1", "AP-B.5", "AP-6.4.2")
+	requirements.Covers(t, "AP-6.5.1", "AP-B.5", "AP-6.4.2", "APX-10")
 	k := open(t)
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -225,7 +225,7 @@ var mutable = []string{"meta", "outbox_open", "open_jobs", "open_purchases", "co
 // TestTablesAreAppendOnly tries to change, delete and replace the rows of every
 // table of a node that has done everything once, past the code, in SQL.
 func TestTablesAreAppendOnly(t *testing.T) {
-	requirements.Covers(t, "AP-7.3.1", "AP-B.6")
+	requirements.Covers(t, "AP-7.3.1", "AP-B.6", "APX-10")
 	k := open(t)
 	fill(t, k)
 	before := k.dump(t)

@@ -73,7 +73,7 @@ func TestHandWrittenModuleIsCurrent(t *testing.T) {
 
 // While one call loops, others go on; it ends in time, and the next one works.
 func TestRunawayEndsInTime(t *testing.T) {
-	requirements.Covers(t, "PT-6", "K-42", "K-43")
+	requirements.Covers(t, "PT-6", "K-42", "K-43", "APX-10")
 	const deadline = 700 * time.Millisecond
 	dir := tools(t, `{"limits":{"deadline_ms":700}}`, map[string]Module{"loop": loopWhenAsked(), "good": Answer(`{"ok":{"n":2}}`)})
 	s, err := supervised(t, dir, "loop", "good")
@@ -129,7 +129,7 @@ func TestCancelStopsTheModule(t *testing.T) {
 
 // Each of these ends one call, and the tool's next call works or ends the same.
 func TestHostileModulesInWorkers(t *testing.T) {
-	requirements.Covers(t, "AP-13.3.3")
+	requirements.Covers(t, "AP-13.3.3", "APX-10")
 	startLoop := Answer(`{"ok":{}}`)
 	startLoop.Funcs = append(startLoop.Funcs, Func{Body: Forever()})
 	startLoop.Start = 2
@@ -179,7 +179,7 @@ func TestTableBomb(t *testing.T) {
 
 // A worker serves many calls, but a call finds nothing of those before it.
 func TestCallsAreStateless(t *testing.T) {
-	requirements.Covers(t, "AP-9.3.1", "K-8")
+	requirements.Covers(t, "AP-9.3.1", "AP-9.3.2", "K-8")
 	m := Reactor(Code(
 		Op(0x23, 0), Const(1), Op(0x6a), Op(0x24, 0),
 		// The digit in the answer is the number of calls.
