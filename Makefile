@@ -24,10 +24,10 @@ page:
 	mkdir -p bin/verify-page && cp sdk/verify-js/dist/site/index.html sdk/verify-js/dist/site/verify.js bin/verify-page/
 
 demo: build
-	bin/lightwork demo
+	bin/lightwork demo $(if $(JOB),--job $(JOB))
 
 demo-lnd: build
-	$(GO) run ./internal/devnet/cmd/devnet bin/lightwork demo
+	$(GO) run ./internal/devnet/cmd/devnet bin/lightwork demo $(if $(JOB),--job $(JOB))
 
 # All tests that need no Lightning daemon.
 test:

@@ -35,7 +35,9 @@ func TestJobsOnLightning(t *testing.T) {
 	}
 	t.Cleanup(network.Stop)
 
-	t.Run("demo", func(t *testing.T) { demoOnLightning(t, network) })
+	for _, job := range demoJobs {
+		t.Run("demo "+job, func(t *testing.T) { demoOnLightning(t, network, job) })
+	}
 
 	n := startNode(t, ctx, network)
 	t.Run("wallet hints", func(t *testing.T) { n.walletHints(t, network) })
@@ -44,10 +46,11 @@ func TestJobsOnLightning(t *testing.T) {
 	t.Run("provider killed with the payment held", n.killedWhileHeld)
 }
 
-func demoOnLightning(t *testing.T, network *devnet.Network) {
+// demoOnLightning plays a whole sale of one job type.
+func demoOnLightning(t *testing.T, network *devnet.Network, job string) {
 	requirements.Covers(t, "K-48")
 	dir := filepath.Join(t.TempDir(), "out")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo", "--json", "--out", dir,
+	cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo", "--json", "--job", job, "--out", dir,
 		"--provider-lnd", lndFlag(network.Alice), "--buyer-lnd", lndFlag(network.Bob))
 	cmd.Stderr = t.Output()
 	doc, err := cmd.Output()

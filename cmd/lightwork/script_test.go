@@ -208,10 +208,13 @@ func TestDemoProves(t *testing.T) {
 	}
 }
 
+// demoJobs are the job types that need no endpoint.
+var demoJobs = []string{"sandbox_run", "code_chunk_analysis", "retrieval_rerank", "embedding"}
+
 // TestDemoOfEachJob: the job types on text are sold, paid and proved too.
 func TestDemoOfEachJob(t *testing.T) {
 	requirements.Covers(t, "OA-3.2")
-	for _, job := range []string{"sandbox_run", "code_chunk_analysis", "retrieval_rerank", "embedding"} {
+	for _, job := range demoJobs {
 		t.Run(job, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo", "--json", "--job", job, "--out", filepath.Join(t.TempDir(), "out"))
 			cmd.Stderr = t.Output()
