@@ -7,7 +7,20 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/agents/reference"
 	"github.com/lightwork-market/lightwork/agentruntime/contract"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/interop/outside"
 )
+
+// TestRefusalIsOneLine: no trace where the node refuses the agent.
+func TestRefusalIsOneLine(t *testing.T) {
+	script, err := filepath.Abs("reference/reference_agent.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, status := outside.Refused(t, t.TempDir(), interpreter(t), "-B", script)
+	if status != 1 || said != "lightwork agent: protocol.unauthorized: the token was used before" {
+		t.Errorf("status %d, said %q", status, said)
+	}
+}
 
 // TestContract puts the reference agent through the checks that any agent of
 // the protocol must pass.

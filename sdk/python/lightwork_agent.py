@@ -41,10 +41,10 @@ import unicodedata
 import uuid
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Callable, Deque, Dict, List, NoReturn, Optional, Sequence, Tuple
+from typing import Any, BinaryIO, Callable, Deque, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 __all__ = [
-    "Agent", "AgentError", "Call", "Canceled", "Disconnected", "ProtocolError",
+    "Agent", "AgentError", "Call", "Canceled", "Disconnected", "Goodbye", "ProtocolError",
     "SchemaError", "StreamEnded", "StreamLimit", "ToolError", "Unauthorized",
 ]
 __version__ = "1.0.0"
@@ -97,7 +97,7 @@ Json = Dict[str, Any]
 
 
 class AgentError(Exception):
-    """Base of what ends Agent.run other than by request."""
+    """Base of what ends Agent.serve other than by request."""
 
 
 class Unauthorized(AgentError):
@@ -110,6 +110,13 @@ class ProtocolError(AgentError):
 
 class Disconnected(AgentError):
     """The node went away without a goodbye."""
+
+
+class Goodbye(NamedTuple):
+    """The node's announcement that it ends the session."""
+
+    reason: str
+    retry_after_ms: int  # 0 if the node gave none: a later process is not to come before
 
 
 class SchemaError(ValueError):
@@ -1124,7 +1131,7 @@ class _Session:
             raise ProtocolError("wait for %s: unexpected %r" % (kind, message.type))
         return message.payload
 
-    def serve(self) -> None:
+    def serve(self) -> Optional[Goodbye]:
         """Runs calls until an event. Every running call is canceled before it
         returns; it waits a second for their handlers.
         """
@@ -1141,8 +1148,9 @@ class _Session:
             self.outbox.close()
             for thread in threads:
                 thread.join()
-        if reason is not None:
+        if isinstance(reason, BaseException):
             raise reason
+        return reason
 
     def close(self) -> None:
         self.outbox.close()
@@ -1178,7 +1186,8 @@ class _Session:
                     self._answer_refused(refused)
                     continue
                 if message.type == "core.goodbye" and message.error is None:
-                    self.events.put(None)
+                    p = message.payload
+                    self.events.put(Goodbye(p["reason"], p.get("retry_after_ms") or 0))
                     return
                 self._dispatch(message)
         except BaseException as e:  # ends the session whatever it is
@@ -1350,8 +1359,18 @@ class Agent:
         return register
 
     def run(self) -> None:
+        """Serves as the whole of a program: what ends it other than by request
+        is one line on stderr and the exit status 1.
+        """
+        try:
+            self.serve()
+        except AgentError as e:
+            raise SystemExit("lightwork agent: " + " ".join(str(e).split())) from None
+
+    def serve(self) -> Optional[Goodbye]:
         """Connects and serves until SIGTERM or SIGINT, or until the node says
-        goodbye. Raises Unauthorized, Disconnected or ProtocolError otherwise.
+        goodbye, which it returns. Raises Unauthorized, Disconnected or
+        ProtocolError otherwise.
         There is no reconnecting: a session token is good for one session, and
         the node starts a new process for the next.
         """
@@ -1361,7 +1380,7 @@ class Agent:
             for number in (signal.SIGTERM, signal.SIGINT):
                 previous.append((number, signal.signal(number, lambda *_: session.events.put(None))))
         try:
-            session.serve()
+            return session.serve()
         finally:
             for which, handler in previous:
                 signal.signal(which, handler)

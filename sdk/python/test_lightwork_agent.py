@@ -41,7 +41,7 @@ class Node:
         with mock.patch.dict(os.environ, env):
             self.agent = Agent("1.0.0", **limits)
             test.assertNotIn(sdk.ENV_TOKEN, os.environ)
-        self.ended: Optional[BaseException] = None
+        self.ended: Any = None  # what serve returned or raised
 
     def dial(self) -> None:
         """Runs the agent and takes its connection; the handshake is still to come."""
@@ -54,7 +54,7 @@ class Node:
 
     def _run(self) -> None:
         try:
-            self.agent.run()
+            self.ended = self.agent.serve()
         except BaseException as e:
             self.ended = e
 
@@ -206,8 +206,10 @@ class Handshake(unittest.TestCase):
         for name in env:
             with self.subTest(name), mock.patch.dict(os.environ, {**env, name: ""}):
                 with self.assertRaisesRegex(sdk.AgentError, name):
-                    Agent("1.0.0").run()
+                    Agent("1.0.0").serve()
         with mock.patch.dict(os.environ, env), self.assertRaises(sdk.Disconnected):
+            Agent("1.0.0").serve()
+        with mock.patch.dict(os.environ, env), self.assertRaisesRegex(SystemExit, "^lightwork agent: connect to the node: "):
             Agent("1.0.0").run()
         self.assertRaises(ValueError, Agent, "one")
 
@@ -682,7 +684,7 @@ class End(unittest.TestCase):
     def test_goodbye(self) -> None:
         self.node.send("core.goodbye", {"reason": "shutdown", "retry_after_ms": 5})
         self.assertEqual(self.node.result()["status"], "canceled")
-        self.assertIsNone(self.node.join())
+        self.assertEqual(self.node.join(), sdk.Goodbye("shutdown", 5))
         wait(self.stopped)
 
     def test_closed(self) -> None:

@@ -7,7 +7,21 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/contract"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/interop/outside"
 )
+
+// refusalIsOneLine: no trace where the node refuses the agent.
+func refusalIsOneLine(t *testing.T, root string) {
+	dir := filepath.Join(root, "reference")
+	m, err := manifest.Read(filepath.Join(dir, manifest.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, status := outside.Refused(t, dir, m.Command()...)
+	if status != 1 || said != "lightwork agent: refused by the node: protocol.unauthorized: the token was used before" {
+		t.Errorf("status %d, said %q", status, said)
+	}
+}
 
 // passesContract puts the reference agent through the checks that any agent of
 // the protocol must pass.

@@ -95,6 +95,7 @@ func TestSDK(t *testing.T) {
 	requirements.Covers(t, "OSX-18")
 	dir := build(t)
 	t.Run("its own tests", func(t *testing.T) { outside.NPM(t, dir, "test") })
+	t.Run("refusal", func(t *testing.T) { refusalIsOneLine(t, dir) })
 	t.Run("contract", func(t *testing.T) { passesContract(t, dir) })
 	t.Run("reference agent", func(t *testing.T) {
 		a := launch(t, dir)

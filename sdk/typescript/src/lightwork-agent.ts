@@ -13,7 +13,7 @@
  */
 
 import type { BoundTool, Handler } from "./call.js";
-import { AgentError } from "./errors.js";
+import { AgentError, safeText } from "./errors.js";
 import { defaultMaxBytes } from "./frame.js";
 import { compileSchema } from "./schema.js";
 import { Session, type Goodbye } from "./session.js";
@@ -108,13 +108,29 @@ export class Agent {
   }
 
   /**
+   * Serves as the whole of a program: what ends it other than by request is one
+   * line on stderr and the exit status 1.
+   */
+  async run(): Promise<void> {
+    try {
+      await this.serve();
+    } catch (e) {
+      if (!(e instanceof AgentError)) {
+        throw e;
+      }
+      console.error(`lightwork agent: ${safeText(e.message)}`);
+      process.exit(1);
+    }
+  }
+
+  /**
    * Connects and serves until the node says goodbye, which it resolves to, or
    * signal aborts; without a signal, SIGTERM or SIGINT. Rejects with an
    * AgentError. Running calls are aborted at the end. There is no reconnecting:
    * a session token is good for one session, and the node starts a new process
    * for the next.
    */
-  async run(signal?: AbortSignal): Promise<Goodbye | undefined> {
+  async serve(signal?: AbortSignal): Promise<Goodbye | undefined> {
     const session = this.#connect();
     if (signal) {
       return session.run(signal);

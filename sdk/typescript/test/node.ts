@@ -36,7 +36,7 @@ export class FakeNode {
     setEnvironment(path);
     const agent = new Agent({ version: "1.0.0", ...cfg });
     tools.forEach((t) => agent.tool(t));
-    this.ended = agent.run(this.stop.signal);
+    this.ended = agent.serve(this.stop.signal);
     this.ended.catch(() => {}); // a test may ask later
     this.socket = await connected;
     this.socket.on("data", (chunk: Buffer) => this.#take(chunk));

@@ -64,10 +64,10 @@ test("an agent that cannot start says why", async () => {
   for (const name of ["OPENSENTIENCE_SOCKET_PATH", "OPENSENTIENCE_SESSION_TOKEN", "OPENSENTIENCE_AGENT_ID"]) {
     setEnvironment("/nowhere/s");
     delete process.env[name];
-    await assert.rejects(new Agent({ version: "1.0.0" }).run(), { code: "config", message: new RegExp(name) });
+    await assert.rejects(new Agent({ version: "1.0.0" }).serve(), { code: "config", message: new RegExp(name) });
   }
   setEnvironment("/nowhere/s");
-  await assert.rejects(new Agent({ version: "1.0.0" }).run(), { code: "disconnected", message: /ENOENT/ });
+  await assert.rejects(new Agent({ version: "1.0.0" }).serve(), { code: "disconnected", message: /ENOENT/ });
   assert.throws(() => new Agent({ version: "one" }), { code: "config" });
   assert.throws(() => new Agent({ version: "1.0.0", maxInflight: 0 }), { code: "config" });
   const agent = new Agent({ version: "1.0.0" });
