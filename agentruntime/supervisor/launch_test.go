@@ -64,7 +64,7 @@ func TestStartTwiceAndCanceled(t *testing.T) {
 }
 
 func TestAnotherUser(t *testing.T) {
-	requirements.Covers(t, "OS-1.1.2")
+	requirements.Covers(t, "OS-1.1.2", "AP-8.2.1")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
@@ -95,5 +95,10 @@ func TestAnotherUser(t *testing.T) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.Status()[0].PID))
 	if err != nil || !strings.Contains(string(status), "Uid:\t65534\t65534\t65534\t65534") || !strings.Contains(string(status), "Groups:\t \n") {
 		t.Errorf("the agent runs as %v\n%s", err, status)
+	}
+	for _, set := range []string{"CapPrm", "CapEff", "CapAmb"} {
+		if !strings.Contains(string(status), set+":\t0000000000000000\n") {
+			t.Errorf("the agent has capabilities:\n%s", status)
+		}
 	}
 }

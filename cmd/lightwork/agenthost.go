@@ -75,6 +75,9 @@ func openHost(c *config, k *kernel.Kernel, people *society, desk *debtDesk, log 
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if err := c.setAccounts(installed, log); err != nil {
+		return nil, nil, nil, err
+	}
 	builtIn, err := c.builtIn()
 	if err != nil {
 		return nil, nil, nil, err

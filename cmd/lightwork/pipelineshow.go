@@ -111,6 +111,9 @@ func (c *config) checkOrganism() error {
 	if err != nil {
 		return err
 	}
+	if _, err := accounts(o); err != nil {
+		return usage("name an account of this machine", "%s: %w", c.organismFile(), err)
+	}
 	for _, l := range o.Listeners {
 		switch {
 		case l.Agent != nil && (c.endpoint() == nil || c.Model.Name == ""):
