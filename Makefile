@@ -58,7 +58,7 @@ crash-loop:
 
 # The limits of agents and sandboxes on a kernel with cgroups of version 2, in an emulator (Debian on amd64, as root);
 # CGROUP2_TESTS=. runs all tests of those packages, for an hour.
-CGROUP2_TESTS ?= ^Test(Sweep|SettingsAreInForceInside|KillReachesEverything|QuotaIsInForce|MemoryIsBounded|MemoryIsBoundedInSum|DiskIsBounded|CheckPassesHere|TimeoutKillsEverything|CommandIdentity|MemoryOfAnAgent|ProcessesOfAnAgent)$$
+CGROUP2_TESTS ?= ^Test(Sweep|SettingsAreInForceInside|KillReachesEverything|QuotaIsInForce|RefusedForksAreCounted|MemoryIsBounded|MemoryIsBoundedInSum|DiskIsBounded|CheckPassesHere|TimeoutKillsEverything|CommandIdentity|MemoryOfAnAgent|ProcessesOfAnAgent)$$
 test-cgroup2:
 	GO="$(GO)" TAGS="$(TAGS)" internal/cgroup2vm/run.sh "$${XDG_CACHE_HOME:-$$HOME/.cache}/lightwork/cgroup2vm" '$(CGROUP2_TESTS)'
 
@@ -88,7 +88,7 @@ vectors:
 # docs/benchmarks.md says what these measure. BENCHCOUNT runs each, for a median.
 bench:
 	$(TEST) -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) ./hashing ./schemas ./receipts ./relay/nip01 \
-		./agentruntime/frame ./agentruntime/pipeline ./agentruntime/supervisor ./internal/sqlite ./internal/kernel ./bench
+		./agentruntime/frame ./agentruntime/pipeline ./agentruntime/supervisor ./internal/sqlite ./agentruntime/sandbox ./internal/kernel ./bench
 
 # Every fuzzer for FUZZTIME, one after the other.
 fuzz:

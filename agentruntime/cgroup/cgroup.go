@@ -160,12 +160,22 @@ func (g *Group) OOMKills() int {
 	if g.version == 2 {
 		file = "memory.events"
 	}
-	text, err := os.ReadFile(filepath.Join(g.dirs["memory"], file))
+	return readEvent(filepath.Join(g.dirs["memory"], file), "oom_kill ")
+}
+
+// ForksRefused is how often a process or thread was one too many.
+func (g *Group) ForksRefused() int {
+	return readEvent(filepath.Join(g.dirs["pids"], "pids.events"), "max ")
+}
+
+// readEvent finds a counter in a file of them; 0 where there is none.
+func readEvent(file, name string) int {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "oom_kill "); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			n, _ := strconv.Atoi(strings.TrimSpace(rest))
 			return n
 		}

@@ -200,6 +200,37 @@ func TestKillReachesEverything(t *testing.T) {
 	}
 }
 
+func TestRefusedForksAreCounted(t *testing.T) {
+	needsCgroups(t)
+	g, err := New(DefaultRoot, Limits{Pids: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Remove()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	defer in.Close()
+	cmd := exec.Command("sh", "-c", "read go; (true; (true; true) & wait) & wait; exit 0")
+	cmd.Stdin = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if n := g.ForksRefused(); n != 0 {
+		t.Errorf("%d before anything ran", n)
+	}
+	if err := g.Add(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, "go")
+	_ = cmd.Wait()
+	if n := g.ForksRefused(); n == 0 {
+		t.Error("none is counted")
+	}
+}
+
 func TestQuotaIsInForce(t *testing.T) {
 	needsCgroups(t)
 	g, err := New(DefaultRoot, Limits{CPUs: 0.2})

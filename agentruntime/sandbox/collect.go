@@ -12,6 +12,7 @@ import (
 // collector turns init's report into an outcome.
 type collector struct {
 	plan      *plan
+	pids      int // the limit on processes and threads, for the message
 	stream    func(channel, text string)
 	out       outcome
 	artifacts artifactStore
@@ -119,6 +120,8 @@ func (c *collector) conclude(err error, reason stopReason, complaint string) (*o
 	case reason != stopNone:
 		out.stopped = reason
 	case out.oomKills > 0: // process 1 itself was the victim
+	case out.forksRefused > 0 && len(out.runs) > 0: // and so it was of its commands, which left it no thread
+		out.limit = fmt.Sprintf("process_limit: the commands filled all %d processes and threads of the job", c.pids)
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrSandboxDied, complaint)
 	}

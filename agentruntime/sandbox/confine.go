@@ -52,8 +52,10 @@ type outcome struct {
 	stopped   stopReason
 	limit     string // which limit stopped the job
 	oomKills  int
-	version   int // of the cgroup hierarchy
-	walls     walls
+	// forksRefused counts processes and threads beyond the job's number.
+	forksRefused int
+	version      int // of the cgroup hierarchy
+	walls        walls
 }
 
 // confine runs one job. It returns an error only where the sandbox itself did
@@ -78,7 +80,7 @@ func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) 
 	}
 	p.proxy.start(ctx)
 	watch := newWatch(ctx, j.timeout, p.cmd.Process)
-	c := &collector{plan: &j.plan, stream: opts.Stream, artifacts: artifactStore{dir: opts.ArtifactDir, keep: j.keep}}
+	c := &collector{plan: &j.plan, pids: j.limits.Pids, stream: opts.Stream, artifacts: artifactStore{dir: opts.ArtifactDir, keep: j.keep}}
 	c.out.version = group.Version()
 	err = func() error {
 		if err := group.Add(p.cmd.Process.Pid); err != nil {
@@ -95,7 +97,7 @@ func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) 
 	p.kill()
 	c.artifacts.abandon()
 	reason := watch.stop()
-	c.out.oomKills = group.OOMKills()
+	c.out.oomKills, c.out.forksRefused = group.OOMKills(), group.ForksRefused()
 	return c.conclude(err, reason, p.complaint.String())
 }
 

@@ -113,6 +113,25 @@ func TestConcludeWithoutAReport(t *testing.T) {
 	}
 }
 
+// Commands that fill the job's processes may leave process 1 without a thread
+// that it needs. That is what they did, and no fault of the sandbox.
+func TestConcludeWhereCommandsLeaveNoThread(t *testing.T) {
+	c := &collector{plan: &plan{Commands: []planCommand{{Cmd: "bomb"}}}, pids: 64}
+	if err := c.collect(strings.NewReader("s\x00\x00\x00\x00")); err != nil {
+		t.Fatal(err)
+	}
+	c.out.forksRefused = 3
+	out, err := c.conclude(nil, stopNone, "pthread_create failed")
+	if err != nil || !strings.HasPrefix(out.limit, "process_limit: the commands filled all 64") || len(out.runs) != 1 || out.runs[0].exitCode != 137 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	c = &collector{plan: &plan{}}
+	c.out.forksRefused = 3
+	if _, err := c.conclude(nil, stopNone, ""); !errors.Is(err, ErrSandboxDied) {
+		t.Errorf("before any command: %v", err)
+	}
+}
+
 func TestArtifactStoreCountsForItself(t *testing.T) {
 	s := &artifactStore{dir: t.TempDir()}
 	if err := s.begin(artifactHeader{Path: "a", Size: 1}); err != nil {
