@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -9,37 +10,83 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 )
 
-// BenchmarkSandbox is what a job costs before and after its commands, alone
-// and beside a job that takes all it can get.
+// BenchmarkSandbox is what a job costs before and after its commands.
 func BenchmarkSandbox(b *testing.B) {
-	b.Run("alone", runJobs)
-	b.Run("beside a bomb", func(b *testing.B) {
-		ctx, cancel := context.WithCancel(b.Context())
-		armed, gone := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(gone)
-			opts := testOptions(b)
-			arm := sync.OnceFunc(func() { close(armed) })
-			opts.Stream = func(string, string) { arm() }
-			j := testJob("echo armed; while :; do :; done & while :; do head -c 8M /dev/zero >/tmp/$((i=i+1)) 2>/dev/null; done")
-			j.limits, j.timeout = cgroup.Limits{MemoryBytes: 128 << 20, Pids: 64, CPUs: 1}, time.Hour
-			if _, err := confine(ctx, j, opts); err != nil {
-				b.Error(err)
-			}
-		}()
-		<-armed
-		runJobs(b)
-		cancel()
-		<-gone
-	})
-}
-
-func runJobs(b *testing.B) {
 	opts := testOptions(b)
 	for b.Loop() {
-		out, err := confine(b.Context(), testJob("true"), opts)
-		if err != nil || len(out.runs) != 1 || out.runs[0].exitCode != 0 {
-			b.Fatal(out, err)
-		}
+		runJob(b, opts, "true")
 	}
+}
+
+// BenchmarkNeighbours is how long a job that computes takes alone and beside
+// bombs, each of which may have one processor and 128 MiB as the job may.
+// The two take turns in short rounds, because the machine is not alone either;
+// what counts is the ratio of a run.
+func BenchmarkNeighbours(b *testing.B) {
+	const work = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
+	for name, bomb := range map[string]string{
+		"processor": "echo armed; while :; do :; done & while :; do :; done & while :; do :; done",
+		"fork":      "echo armed; while :; do (exit) & done",
+		"memory":    "echo armed; while :; do head -c 100M /dev/zero | tail -c 90M >/dev/null; done",
+		"disk":      "echo armed; while :; do head -c 8M /dev/zero >/tmp/$((i=(i+1)%2)); done",
+	} {
+		b.Run(name, func(b *testing.B) {
+			opts := testOptions(b)
+			var alone, beside []time.Duration
+			for b.Loop() {
+				for range 5 {
+					alone = append(alone, runJob(b, opts, work))
+				}
+				stop := arm(b, bomb)
+				for range 5 {
+					beside = append(beside, runJob(b, opts, work))
+				}
+				stop()
+			}
+			for _, at := range []struct {
+				name string
+				part float64
+			}{{"p50", 0.5}, {"p99", 0.99}} {
+				a, c := quantile(alone, at.part), quantile(beside, at.part)
+				b.ReportMetric(float64(a.Microseconds())/1000, at.name+"-alone-ms")
+				b.ReportMetric(float64(c.Microseconds())/1000, at.name+"-beside-ms")
+				b.ReportMetric(float64(c)/float64(a), at.name+"-ratio")
+			}
+		})
+	}
+}
+
+// arm starts a bomb and returns what ends it.
+func arm(b *testing.B, bomb string) (stop func()) {
+	ctx, cancel := context.WithCancel(b.Context())
+	armed, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		opts := testOptions(b)
+		tell := sync.OnceFunc(func() { close(armed) })
+		defer tell()
+		opts.Stream = func(string, string) { tell() }
+		j := testJob(bomb)
+		j.limits, j.timeout = cgroup.Limits{MemoryBytes: 128 << 20, Pids: 64, CPUs: 1}, time.Hour
+		if _, err := confine(ctx, j, opts); err != nil {
+			b.Error(err)
+		}
+	}()
+	<-armed
+	return func() { cancel(); <-gone }
+}
+
+func runJob(b *testing.B, opts Options, command string) time.Duration {
+	b.Helper()
+	start := time.Now()
+	out, err := confine(b.Context(), testJob(command), opts)
+	if err != nil || len(out.runs) != 1 || out.runs[0].exitCode != 0 {
+		b.Fatal(out, err)
+	}
+	return time.Since(start)
+}
+
+func quantile(all []time.Duration, part float64) time.Duration {
+	slices.Sort(all)
+	return all[min(len(all)-1, int(part*float64(len(all))))]
 }
