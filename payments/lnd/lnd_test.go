@@ -65,6 +65,7 @@ func TestOnLightning(t *testing.T) {
 	t.Run("payer is killed right after sending", r.payerKilled)
 	t.Run("fees", r.fees)
 	t.Run("a locked wallet without a channel", r.locked)
+	t.Run("the node in the middle goes away with the payment", r.middleAway)
 }
 
 // realNetwork is the running network with a wallet on each node. The wallets'

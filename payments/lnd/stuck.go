@@ -3,6 +3,7 @@ package lnd
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lightningnetwork/lnd/lnrpc"
@@ -18,8 +19,8 @@ const stuckAfter = time.Minute
 // that is being closed may still hold it, so it is not called failed.
 const lostByLND = "lnd takes the payment for in flight, and no open channel holds it: it may never end (docs/payments.md says what to do)"
 
-// warning says why a payment under way may never end: killed at the wrong
-// moment, lnd keeps an attempt that it never sent, or a payment without any
+// warning says why a payment under way takes so long, and may never end: killed
+// at the wrong moment, lnd keeps an attempt that it never sent, or a payment without any
 // (lnd#9340). It is "" wherever that cannot be told, such as with a macaroon
 // that does not permit to list the channels.
 func (w *Wallet) warning(ctx context.Context, raw *lnrpc.Payment, hash payments.Hash) string {
@@ -32,12 +33,30 @@ func (w *Wallet) warning(ctx context.Context, raw *lnrpc.Payment, hash payments.
 		w.cfg.Log.Debug("look for a payment in the channels", "payment_hash", hash.String(), "error", err)
 		return ""
 	}
+	until, away := uint32(0), ""
 	for _, channel := range reply.Channels {
 		for _, htlc := range channel.PendingHtlcs {
-			if !htlc.Incoming && bytes.Equal(htlc.HashLock, hash[:]) {
-				return ""
+			if htlc.Incoming || !bytes.Equal(htlc.HashLock, hash[:]) {
+				continue
+			}
+			until = max(until, htlc.ExpirationHeight)
+			if !channel.Active {
+				away = channel.RemotePubkey
 			}
 		}
 	}
-	return lostByLND
+	return heldUntil(until, away)
+}
+
+// heldUntil says when a payment that channels hold ends at the latest: at its
+// time lock, whatever those on its way do. away is the next node, if that is
+// not there.
+func heldUntil(height uint32, away string) string {
+	switch {
+	case height == 0:
+		return lostByLND
+	case away != "":
+		return fmt.Sprintf("the next node on its way, %.16s, is not there: it ends when that comes back, or at block %d at the latest", away, height)
+	}
+	return fmt.Sprintf("it is held on its way or by the payee: it ends at block %d at the latest", height)
 }

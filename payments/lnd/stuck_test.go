@@ -15,19 +15,27 @@ import (
 // told of, and stays in flight.
 func TestWarning(t *testing.T) {
 	old, young := time.Now().Add(-time.Hour).UnixNano(), time.Now().UnixNano()
-	held := &lnrpc.HTLC{HashLock: testHash[:]}
+	held := &lnrpc.HTLC{HashLock: testHash[:], ExpirationHeight: 812}
+	active := func(htlcs ...*lnrpc.HTLC) []*lnrpc.Channel {
+		return []*lnrpc.Channel{{Active: true}, {Active: true, PendingHtlcs: htlcs}}
+	}
 	other := &lnrpc.HTLC{HashLock: make([]byte, 32)}
 	incoming := &lnrpc.HTLC{HashLock: testHash[:], Incoming: true}
 	tests := []struct {
 		name    string
 		state   *lnrpc.Payment
 		created int64
-		htlcs   []*lnrpc.HTLC
+		held    []*lnrpc.Channel
 		refuse  error
 		want    string
 	}{
-		{"held by a channel", update(t, inFlight), old, []*lnrpc.HTLC{other, held}, nil, ""},
-		{"in no channel", update(t, inFlight), old, []*lnrpc.HTLC{other, incoming}, nil, lostByLND},
+		{"held by a channel", update(t, inFlight), old, active(other, held), nil, heldUntil(812, "")},
+		{
+			"its channel's other end is away", update(t, inFlight), old,
+			append(active(held), &lnrpc.Channel{RemotePubkey: "02ab", PendingHtlcs: []*lnrpc.HTLC{{HashLock: testHash[:], ExpirationHeight: 900}}}), nil,
+			"the next node on its way, 02ab, is not there: it ends when that comes back, or at block 900 at the latest",
+		},
+		{"in no channel", update(t, inFlight), old, active(other, incoming), nil, lostByLND},
 		{"never begun", update(t, initiated), old, nil, nil, lostByLND},
 		{"young", update(t, inFlight), young, nil, nil, ""},
 		{"over", update(t, succeeded), old, nil, nil, ""},
@@ -35,7 +43,7 @@ func TestWarning(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			fake := &fakeLND{channels: []*lnrpc.Channel{{}, {PendingHtlcs: test.htlcs}}}
+			fake := &fakeLND{channels: test.held}
 			fake.refuse = func(rpc string) error {
 				if rpc == rpcListChannels {
 					return test.refuse
