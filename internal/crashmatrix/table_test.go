@@ -68,6 +68,7 @@ func table() []cell {
 		otherInvoice(),
 		paidNoResult(),
 		stuck(),
+		overNWC(),
 		pastTheCLTV(),
 	} {
 		cells = append(cells, row...)
