@@ -152,7 +152,7 @@ func thread(job Job) string { return "root.job[" + job.RequestID + "]" }
 
 // begin waits for a free slot and runs the job.
 func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
-	deadline, reason, err := p.deadline(ctx, job)
+	deadline, reason, err := p.deadline(ctx, job, sig)
 	if err != nil {
 		return err
 	}
@@ -195,8 +195,8 @@ const runMargin = 30 * time.Second
 
 // deadline says until when the job may run. A held payment is looked up first:
 // it may be gone since we last knew it.
-func (p *Provider) deadline(ctx context.Context, job Job) (time.Time, Reason, error) {
-	limit, err := p.limitOf(job)
+func (p *Provider) deadline(ctx context.Context, job Job, sig *jobSignal) (time.Time, Reason, error) {
+	limit, err := sig.limitOf(job)
 	if err != nil {
 		return time.Time{}, Reason{CodeInternal, "stored request unreadable"}, nil
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -73,7 +74,9 @@ func senderOf(ev nostrEvent) addressee { return addressee{ev.ID, ev.PubKey, sche
 
 func buyerOf(job Job) addressee {
 	var ev nostrEvent
-	_ = json.Unmarshal(job.Request, &ev) // it was an event when it was stored
+	if bytes.Contains(job.Request, []byte(`"encrypted"`)) { // most say it nowhere
+		_ = json.Unmarshal(job.Request, &ev) // it was an event when it was stored
+	}
 	return addressee{job.RequestID, job.Buyer, schemeOf(ev)}
 }
 

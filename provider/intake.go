@@ -93,12 +93,13 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	// Who may not buy is told so before any work is done for it, such as opening
 	// what it has hidden.
 	var job Job
+	var req *schemas.Request
 	view, reason := ev, p.mayBuy(ctx, ev)
 	if reason.Code == "" {
 		view, reason = p.opened(ctx, ev)
 	}
 	if reason.Code == "" {
-		job, reason = p.admit(ctx, view)
+		job, req, reason = p.admit(ctx, view)
 	}
 	if reason.Code != "" {
 		p.refuse(ctx, ev, reason)
@@ -124,7 +125,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	default:
 		log.Info("quoted", "buyer", job.Buyer, "schema", job.SchemaID, "mode", job.Mode, "price_msats", job.PriceMsats)
 		p.elsewhere.note(view)
-		p.launch(job.RequestID)
+		p.launch(job.RequestID, req)
 		if p.canceled.has(job.Buyer + job.RequestID) { // meanwhile
 			p.cancelJob(job.RequestID)
 		}
@@ -157,23 +158,23 @@ func (p *Provider) timely(ev nostr.Event) bool {
 }
 
 // admit checks a request against what is on offer and returns the job with
-// its quote, or why not. It spends nothing and remembers only the load, which
-// the caller gives back if the job is not stored.
-func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, Reason) {
+// its quote and the typed request, or why not. It spends nothing and remembers
+// only the load, which the caller gives back if the job is not stored.
+func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Request, Reason) {
 	req, offer, reason := p.typed(ev)
 	if reason.Code != "" {
-		return Job{}, reason
+		return Job{}, nil, reason
 	}
 	mode, reason := chooseMode(ev, offer)
 	if reason.Code != "" {
-		return Job{}, reason
+		return Job{}, nil, reason
 	}
 	if reason := p.freeEnough(ev, mode); reason.Code != "" {
-		return Job{}, reason
+		return Job{}, nil, reason
 	}
 	price, ok := offer.table().For(req)
 	if !ok {
-		return Job{}, Reason{CodeOverResources, fmt.Sprintf("max_tokens: at most %d here", offer.MaxOutputTokens)}
+		return Job{}, nil, Reason{CodeOverResources, fmt.Sprintf("max_tokens: at most %d here", offer.MaxOutputTokens)}
 	}
 	credit, fee := int64(0), int64(0)
 	if mode == receipts.ModeFree {
@@ -187,26 +188,26 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, Reason) {
 		if fee > 0 {
 			text = fmt.Sprintf("the price is %d msats and the engagement fee %d, the bid %d", price, fee, bid)
 		}
-		return Job{}, Reason{CodeBidTooLow, text}
+		return Job{}, nil, Reason{CodeBidTooLow, text}
 	}
 	known := false
 	if p.load.crowded(p.limits) {
 		var err error
 		if known, err = p.cfg.Store.HasPaid(ctx, ev.PubKey); err != nil {
 			p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
-			return Job{}, Reason{CodeInternal, ""}
+			return Job{}, nil, Reason{CodeInternal, ""}
 		}
 	}
 	if reason := p.load.enter(ev.ID, ev.PubKey, known, mode, fee > 0, p.limits); reason.Code != "" {
-		return Job{}, reason
+		return Job{}, nil, reason
 	}
 	job, err := p.quote(ev, req, mode, price, credit, fee)
 	if err != nil {
 		p.load.leave(ev.ID)
 		p.log.Error("make quote", "request", ev.ID, "err", err)
-		return Job{}, Reason{CodeInternal, ""}
+		return Job{}, nil, Reason{CodeInternal, ""}
 	}
-	return job, Reason{}
+	return job, req, Reason{}
 }
 
 // typed reads the typed request and checks that we sell and can run it.

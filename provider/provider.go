@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // intakeWorkers bounds how many events are admitted at the same time; they
@@ -76,6 +77,8 @@ type jobSignal struct {
 	// the buyer's acceptance.
 	graceEnd time.Time
 	feeGrace time.Time // likewise, of its engagement fee
+	// request is what the job is about, parsed once; its goroutine's own.
+	request *schemas.Request
 }
 
 // New checks the configuration. Nothing runs until Serve.
@@ -193,19 +196,20 @@ func (p *Provider) resume(ctx context.Context) error {
 			p.elsewhere.note(view)
 		}
 		p.log.Info("resuming", "request", id, "state", job.State)
-		p.launch(id)
+		p.launch(id, nil)
 	}
 	return nil
 }
 
-// launch starts the goroutine that owns the job until it is terminal.
-func (p *Provider) launch(id string) {
+// launch starts the goroutine that owns the job until it is terminal. It gets
+// the job's typed request, or parses it if that is nil.
+func (p *Provider) launch(id string, req *schemas.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.wakes[id] != nil || p.runCtx.Err() != nil {
 		return
 	}
-	sig := &jobSignal{wake: make(chan struct{}, 1), cancel: make(chan struct{})}
+	sig := &jobSignal{wake: make(chan struct{}, 1), cancel: make(chan struct{}), request: req}
 	p.wakes[id] = sig
 	p.jobs.Go(func() {
 		p.drive(p.runCtx, id, sig)

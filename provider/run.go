@@ -23,7 +23,7 @@ var errBuyerCanceled = errors.New("canceled by the buyer")
 // the run that Start numbered last can Finish: a run left over from before a
 // crash is fenced off.
 func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal) error {
-	limit, err := p.limitOf(job)
+	limit, err := sig.limitOf(job)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal) error {
 	if err != nil {
 		return p.runFailed(ctx, job, err)
 	}
-	return p.finish(ctx, job, out, started)
+	return p.finish(ctx, job, sig, out, started)
 }
 
 // onClose calls f when ch closes before ctx ends; stop waits for its goroutine.
@@ -113,7 +113,7 @@ func (p *Provider) runFailed(ctx context.Context, job Job, err error) error {
 
 // finish checks the output, writes the trajectory, signs the 6050 and makes
 // all of it durable in one transaction. From here on the work is not lost.
-func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started time.Time) error {
+func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, out Outcome, started time.Time) error {
 	finished := time.Now().UTC()
 	base := p.runCtx
 	schema, ok := schemas.Lookup(job.SchemaID)
@@ -125,7 +125,11 @@ func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started tim
 		p.log.Error("agent output invalid", "request", job.RequestID, "err", err)
 		return p.giveBack(base, job, StateFailed, Reason{CodeInvalidOutput, "the agent's output breaks its schema"})
 	}
-	if reason := unexpected(job, schema, result, out.Artifacts); reason.Code != "" {
+	req, err := sig.requestOf(job)
+	if err != nil {
+		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "stored request unreadable"})
+	}
+	if reason := unexpected(req, result, out.Artifacts); reason.Code != "" {
 		return p.giveBack(base, job, StateFailed, reason)
 	}
 	r, replayFile, err := p.trajectory(job, result, out, started, finished)
@@ -133,7 +137,7 @@ func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started tim
 		p.log.Error("write trajectory", "request", job.RequestID, "err", err)
 		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "trajectory"})
 	}
-	contents := append([][]byte{result.Canonical, replayFile}, out.Artifacts...)
+	contents := append([][]byte{replayFile}, out.Artifacts...) // beside the output
 	for _, a := range out.Artifacts {
 		r.Artifacts = append(r.Artifacts, hashing.Bytes(a))
 	}
@@ -173,11 +177,7 @@ func (p *Provider) finish(ctx context.Context, job Job, out Outcome, started tim
 // unexpected holds the result against the request: that the commands ran at
 // all, that every artifact listed is there, and that the result is of the kind
 // the buyer asked for, where it asked.
-func unexpected(job Job, s *schemas.Schema, result *schemas.Result, artifacts [][]byte) Reason {
-	req, err := s.ParseRequest(job.Input)
-	if err != nil {
-		return Reason{CodeInternal, "stored request unreadable"}
-	}
+func unexpected(req *schemas.Request, result *schemas.Result, artifacts [][]byte) Reason {
 	if err := req.CheckResult(result); err != nil {
 		return Reason{CodeInvalidOutput, "the agent's output does not answer the request"}
 	}
@@ -203,14 +203,26 @@ func unexpected(job Job, s *schemas.Schema, result *schemas.Result, artifacts []
 	return Reason{}
 }
 
-func (p *Provider) limitOf(job Job) (time.Duration, error) {
-	s, ok := schemas.Lookup(job.SchemaID)
-	if !ok {
-		return 0, fmt.Errorf("schema %s is gone", job.SchemaID)
+// requestOf is the job's typed request, parsed at its first use.
+func (s *jobSignal) requestOf(job Job) (*schemas.Request, error) {
+	if s.request == nil {
+		schema, ok := schemas.Lookup(job.SchemaID)
+		if !ok {
+			return nil, fmt.Errorf("schema %s is gone", job.SchemaID)
+		}
+		req, err := schema.ParseRequest(job.Input)
+		if err != nil {
+			return nil, fmt.Errorf("stored request: %w", err)
+		}
+		s.request = req
 	}
-	req, err := s.ParseRequest(job.Input)
+	return s.request, nil
+}
+
+func (s *jobSignal) limitOf(job Job) (time.Duration, error) {
+	req, err := s.requestOf(job)
 	if err != nil {
-		return 0, fmt.Errorf("stored request: %w", err)
+		return 0, err
 	}
 	return receipts.RunLimit(req), nil
 }

@@ -25,6 +25,9 @@ func deliveryFor(ev nostr.Event, mode receipts.Mode) receipts.Delivery {
 
 // isSealed reports what the job's quote promises.
 func isSealed(job Job) bool {
+	if job.Mode != receipts.ModeHold && job.Mode != receipts.ModePostpay {
+		return false // see deliveryFor
+	}
 	q, err := receipts.ParseQuote(job.Quote)
 	return err == nil && q.Delivery == receipts.DeliverySealed
 }

@@ -48,10 +48,7 @@ func (p *Provider) trajectory(job Job, result *schemas.Result, out Outcome, star
 	if err == nil {
 		r.AgreementHash = &agreement
 	}
-	paramsHash, err := hashing.Sum(job.Input)
-	if err != nil {
-		return Result{}, nil, err
-	}
+	paramsHash := hashing.Bytes(job.Input) // which is canonical
 	r.PlanHash, err = hashing.SumValue(plan{1, job.JobHash.String(), []planStep{{stepID, out.Tool, paramsHash.String()}}})
 	if err != nil {
 		return Result{}, nil, err

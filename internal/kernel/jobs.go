@@ -162,16 +162,25 @@ func (tx *Tx) job(id string) (provider.Job, error) {
 	if err := tx.jobFacts(&j); err != nil {
 		return j, fmt.Errorf("read job %s: %w", id, err)
 	}
-	if j.Engagement, err = tx.jobEngagement(id); err != nil {
-		return j, fmt.Errorf("read engagement fee of job %s: %w", id, err)
+	if !j.PaymentHash.IsZero() {
+		if j.Engagement, err = tx.jobEngagement(id); err != nil {
+			return j, fmt.Errorf("read engagement fee of job %s: %w", id, err)
+		}
+		if j.Payment, err = tx.jobPayment(id); err != nil {
+			return j, fmt.Errorf("read payment of job %s: %w", id, err)
+		}
 	}
-	if j.Payment, err = tx.jobPayment(id); err != nil {
-		return j, fmt.Errorf("read payment of job %s: %w", id, err)
-	}
-	if j.Result, err = tx.jobResult(id); err != nil {
-		return j, fmt.Errorf("read result of job %s: %w", id, err)
+	if hasResult(j.State) {
+		if j.Result, err = tx.jobResult(id); err != nil {
+			return j, fmt.Errorf("read result of job %s: %w", id, err)
+		}
 	}
 	return j, nil
+}
+
+// hasResult reports whether a job in this state can have one.
+func hasResult(s provider.State) bool {
+	return s != provider.StateQuoted && s != provider.StatePaid && s != provider.StateRunning
 }
 
 // jobFacts reads what is kept once a job.
