@@ -10,14 +10,19 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// drive owns one job: it reads where the job stands, does the next step, and
-// repeats until the job is terminal. A step that fails for a passing reason is
-// tried again; since every step commits before the next begins, a restart
-// enters this loop at the same place.
-func (p *Provider) drive(ctx context.Context, id string, sig *jobSignal) {
+// drive owns one job: it does the next step from where the job stands, reads
+// where it stands now, and repeats until the job is terminal. A step that fails
+// for a passing reason is tried again; since every step commits before the next
+// begins, a restart enters this loop at the same place.
+func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
+	id := job.RequestID
 	log := p.log.With("request", id)
-	for pause := time.Second; ; {
-		job, err := p.cfg.Store.Job(ctx, id)
+	known := true // job is what the store says
+	for pause := time.Second; ; known = false {
+		var err error
+		if !known {
+			job, err = p.cfg.Store.Job(ctx, id)
+		}
 		if err == nil && job.State.Terminal() {
 			return
 		}

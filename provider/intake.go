@@ -125,7 +125,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	default:
 		log.Info("quoted", "buyer", job.Buyer, "schema", job.SchemaID, "mode", job.Mode, "price_msats", job.PriceMsats)
 		p.elsewhere.note(view)
-		p.launch(job.RequestID, req)
+		p.launch(job, req)
 		if p.canceled.has(job.Buyer + job.RequestID) { // meanwhile
 			p.cancelJob(job.RequestID)
 		}

@@ -18,7 +18,7 @@ type outbox struct {
 	signer Signer
 	log    *slog.Logger
 	// before makes true what a result event says; it is not published until then.
-	before func(ctx context.Context, requestID, eventID string) error
+	before func(ctx context.Context, requestID string, result nostrEvent) error
 	// told is called with the request id when a relay's answers to its result, or
 	// the signer's refusal, were recorded.
 	told func(requestID string)
@@ -49,7 +49,7 @@ const (
 	firstResult, lastResult = 6000, 6999 // kinds of NIP-90 results
 )
 
-func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, string) error, told func(string)) *outbox {
+func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, nostrEvent) error, told func(string)) *outbox {
 	return &outbox{
 		store: s, market: m, signer: signer, log: log, before: before, told: told,
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
@@ -176,7 +176,7 @@ func (o *outbox) landed(eventID string) {
 func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
 	isResult := ev.Kind >= firstResult && ev.Kind <= lastResult && out.RequestID != ""
 	if isResult {
-		if err := o.before(ctx, out.RequestID, out.EventID); err != nil {
+		if err := o.before(ctx, out.RequestID, ev); err != nil {
 			if ctx.Err() == nil {
 				o.log.Warn("result waits, trying again", "request", out.RequestID, "in", outboxRetry, "err", err)
 			}

@@ -196,14 +196,15 @@ func (p *Provider) resume(ctx context.Context) error {
 			p.elsewhere.note(view)
 		}
 		p.log.Info("resuming", "request", id, "state", job.State)
-		p.launch(id, nil)
+		p.launch(job, nil)
 	}
 	return nil
 }
 
-// launch starts the goroutine that owns the job until it is terminal. It gets
-// the job's typed request, or parses it if that is nil.
-func (p *Provider) launch(id string, req *schemas.Request) {
+// launch starts the goroutine that owns the job until it is terminal. The job is
+// as the store has it; a nil req is parsed when it is needed.
+func (p *Provider) launch(job Job, req *schemas.Request) {
+	id := job.RequestID
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.wakes[id] != nil || p.runCtx.Err() != nil {
@@ -212,7 +213,7 @@ func (p *Provider) launch(id string, req *schemas.Request) {
 	sig := &jobSignal{wake: make(chan struct{}, 1), cancel: make(chan struct{}), request: req}
 	p.wakes[id] = sig
 	p.jobs.Go(func() {
-		p.drive(p.runCtx, id, sig)
+		p.drive(p.runCtx, job, sig)
 		p.load.leave(id)
 		p.mu.Lock()
 		delete(p.wakes, id)
