@@ -16,37 +16,38 @@ import (
 var ErrNothingPaid = errors.New("nothing was paid for this purchase")
 
 // DisputeOf gathers what was paid for a purchase and what came for it, in a form
-// that anybody can judge offline.
+// that anybody can judge offline. Of an encrypted purchase it discloses what was
+// asked, agreed and answered in this job, and no key that opens more.
 func DisputeOf(ctx context.Context, store Store, p Purchase) (*receipts.Dispute, error) {
-	switch {
-	case p.Attempt == nil:
+	attempt, bolt11 := p.due()
+	if attempt == nil {
 		return nil, ErrNothingPaid
-	case p.Hidden != nil:
-		return nil, ErrHidden
 	}
-	d := &receipts.Dispute{Boxes: map[string][]byte{}, Invoice: []byte(p.BOLT11 + "\n")}
-	if p.Payment != nil && p.Payment.State == payments.PaymentSucceeded {
-		d.Preimage = []byte(p.Payment.Preimage.String() + "\n")
+	d := &receipts.Dispute{Boxes: map[string][]byte{}, Invoice: []byte(bolt11 + "\n")}
+	payment, doc, acceptance := p.Payment, p.Quote, p.Acceptance
+	if p.Attempt == nil { // the engagement fee is all that was paid
+		payment, doc, acceptance = p.Engagement.Payment, p.Engagement.Quote, p.Engagement.Acceptance
 	}
+	d.Preimage = secretOf(payment)
 	feedback, err := store.Feedback(ctx, p.RequestID)
 	if err != nil {
 		return nil, err
-	}
-	var quote []byte
-	for _, raw := range feedback {
-		var ev nostr.Event
-		if json.Unmarshal(raw, &ev) == nil && ev.Content == string(p.Quote) && quote == nil {
-			quote = raw
-		}
 	}
 	result := p.SealedEvent
 	if result == nil {
 		result = p.ResultEvent
 	}
-	for _, part := range []struct {
-		to  *[]byte
-		raw []byte
-	}{{&d.Request, p.Request}, {&d.QuoteEvent, quote}, {&d.Acceptance, p.Acceptance}, {&d.Result, result}} {
+	parts := []disputed{{&d.Request, p.Request}, {&d.Acceptance, acceptance}, {&d.Result, result}}
+	if p.Hidden != nil {
+		d.RequestTags, d.Quote = p.Hidden, doc
+	} else {
+		parts = append(parts, disputed{&d.QuoteEvent, saying(feedback, doc)})
+	}
+	if p.Attempt != nil && p.Engagement != nil && p.Hidden == nil {
+		d.FeeInvoice, d.FeePreimage = []byte(p.Engagement.BOLT11+"\n"), secretOf(p.Engagement.Payment)
+		parts = append(parts, disputed{&d.FeeQuoteEvent, saying(feedback, p.Engagement.Quote)}, disputed{&d.FeeReceipt, p.Engagement.ReceiptEvent})
+	}
+	for _, part := range parts {
 		if part.raw == nil {
 			continue
 		}
@@ -57,6 +58,31 @@ func DisputeOf(ctx context.Context, store Store, p Purchase) (*receipts.Dispute,
 		*part.to = ev.JSON()
 	}
 	return d, boxes(ctx, store, p, d.Boxes)
+}
+
+// disputed is a stored event and where in a dispute it belongs.
+type disputed struct {
+	to  *[]byte
+	raw []byte
+}
+
+// saying is the first event with this content; nil if there is none.
+func saying(events [][]byte, content []byte) []byte {
+	for _, raw := range events {
+		var ev nostr.Event
+		if json.Unmarshal(raw, &ev) == nil && ev.Content == string(content) {
+			return raw
+		}
+	}
+	return nil
+}
+
+// secretOf is the preimage that a payment gave us, as a file has it.
+func secretOf(pay *payments.Payment) []byte {
+	if pay == nil || pay.State != payments.PaymentSucceeded {
+		return nil
+	}
+	return []byte(pay.Preimage.String() + "\n")
 }
 
 // boxes puts the boxes of a sealed result into the map, by their SHA-256 in hex.

@@ -25,9 +25,6 @@ type Cipher interface {
 	NIP04Decrypt(ctx context.Context, peer, hidden string) (string, error)
 }
 
-// ErrHidden: what was said of the job is encrypted, so nobody else can judge it.
-var ErrHidden = errors.New("the job was encrypted: nobody else can read what was agreed, so there is nothing to show")
-
 const (
 	// hiddenTag carries, in an encrypted result, the event that binds its terms.
 	hiddenTag = "lightwork"

@@ -118,6 +118,45 @@ func TestEngagementFee(t *testing.T) {
 	}
 }
 
+// TestHiddenEngagementFee: an encrypted job asks and pays its fee unseen.
+func TestHiddenEngagementFee(t *testing.T) {
+	w := newWorld(t)
+	w.serve(t, func(cfg *provider.Config) { engaging(cfg); w.hidden(cfg) })
+	c := w.customer(t, nil)
+	c.client = c.open(t, func(cfg *buyer.Config) { engages(cfg); cfg.Cipher = c.key })
+	p, err := c.client.Place(w.ctx, buyer.Order{
+		Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: order(expects), MaxMsats: maxMsats,
+		Mode: receipts.ModePostpay, Announced: w.listing(attemptMsats), Encrypt: true,
+	})
+	check(t, err)
+	p, err = w.follow(t, c, p.RequestID, nil).wait()
+	if err != nil || p.Engagement == nil || p.Engagement.ReceiptID == "" {
+		t.Fatalf("purchase %s (%s): %v", p.State, p.Reason, err)
+	}
+	w.moved(t, c.party, rateMsats+attemptMsats, rateMsats+attemptMsats+2*feeMsats)
+	w.tellsNothing(t, c, p)
+}
+
+// TestDisputeListsTheFee: both payments are shown, and what came for them.
+func TestDisputeListsTheFee(t *testing.T) {
+	w := newWorld(t)
+	w.serve(t, engaging)
+	c := w.customer(t, engages)
+	p, err := w.follow(t, c, w.engage(t, c, receipts.ModeHold, expects).RequestID, nil).wait()
+	check(t, err)
+	d, err := buyer.DisputeOf(w.ctx, c.store, p)
+	check(t, err)
+	if r := d.Rule(receipts.Pins{}); r.Verdict != receipts.VerdictDelivered || r.EngagementMsats != attemptMsats || r.AmountMsats != rateMsats {
+		t.Errorf("ruling %+v", r)
+	}
+	mismatch := w.follow(t, c, w.engage(t, c, receipts.ModePostpay, unmetHopes).RequestID, nil).failed(t, provider.CodeExpectationNotMet)
+	d, err = buyer.DisputeOf(w.ctx, c.store, mismatch)
+	check(t, err)
+	if r := d.Rule(receipts.Pins{}); r.Verdict != receipts.VerdictNoResult || r.AmountMsats != attemptMsats {
+		t.Errorf("ruling %+v", r)
+	}
+}
+
 // asked lists what the purposes were that payment was required for, in order.
 func (w *world) asked(t *testing.T, c *customer, id string) (list []receipts.Purpose) {
 	t.Helper()

@@ -53,6 +53,16 @@ func TestHiddenJobs(t *testing.T) {
 				t.Error("the acceptance did not arrive")
 			}
 			w.gradesHidden(t, c, p)
+			// What a stranger is shown of it, by disclosing this one job.
+			d, err := buyer.DisputeOf(w.ctx, c.store, p)
+			check(t, err)
+			want := receipts.VerdictOpen
+			if delivery == receipts.DeliverySealed {
+				want = receipts.VerdictDelivered
+			}
+			if r := d.Rule(receipts.Pins{Provider: p.Provider, Buyer: c.key.PublicKey()}); r.Verdict != want {
+				t.Errorf("ruling %+v", r)
+			}
 		})
 	}
 }

@@ -17,13 +17,24 @@ type Dispute struct {
 	Preimage   []byte // hex
 	Acceptance []byte // the buyer's event; optional
 	Result     []byte // the provider's result event; optional
-	Boxes      map[string][]byte
+	// Of an encrypted job, in place of QuoteEvent: what the request's event hides,
+	// as a JSON array of tags, and the quote in the clear. disclosed.go says how
+	// they are known to be those.
+	RequestTags, Quote []byte
+	// Of an engagement fee that was paid too: its quote, and what proves it.
+	FeeQuoteEvent, FeeInvoice, FeePreimage, FeeReceipt []byte
+	Boxes                                              map[string][]byte
 }
 
 // Names of the files of a dispute.
 const (
 	FileQuoteEvent = "QUOTE.event.json"
 	FileInvoice    = "INVOICE.txt"
+	FileTags       = "REQUEST.tags.json"
+	FileFeeQuote   = "ENGAGEMENT_QUOTE.event.json"
+	FileFeeInvoice = "ENGAGEMENT_INVOICE.txt"
+	FileFeeSecret  = "ENGAGEMENT_PREIMAGE.txt"
+	FileFeeReceipt = "ENGAGEMENT_RECEIPT.event.json"
 	FilePreimage   = "PREIMAGE.txt"
 	BoxDir         = "boxes" // boxes/<sha256 in hex>
 )
@@ -36,6 +47,12 @@ func (d *Dispute) parts() []named {
 		{FilePreimage, &d.Preimage, false},
 		{FileAcceptance, &d.Acceptance, false},
 		{FileResultEvent, &d.Result, false},
+		{FileTags, &d.RequestTags, false},
+		{FileQuote, &d.Quote, false},
+		{FileFeeQuote, &d.FeeQuoteEvent, false},
+		{FileFeeInvoice, &d.FeeInvoice, false},
+		{FileFeeSecret, &d.FeePreimage, false},
+		{FileFeeReceipt, &d.FeeReceipt, false},
 	}
 }
 
@@ -105,7 +122,7 @@ func ReadDispute(fsys fs.FS, limits Limits) (*Dispute, error) {
 			return nil, err
 		}
 	}
-	if d.Request == nil || d.QuoteEvent == nil {
+	if d.Request == nil || d.QuoteEvent == nil && !d.disclosed() {
 		return nil, fmt.Errorf("%w: no %s or no %s", ErrBundle, FileRequest, FileQuoteEvent)
 	}
 	return d, nil

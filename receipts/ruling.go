@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -38,6 +36,9 @@ type Ruling struct {
 	Verdict  Verdict   `json:"verdict"`
 	Reason   string    `json:"reason"`
 	Findings []Finding `json:"findings"`
+
+	// EngagementMsats is a fee for the attempt that is shown to be paid besides.
+	EngagementMsats int64 `json:"engagement_msats,omitzero"`
 
 	ProviderID  string `json:"provider_id"`
 	BuyerID     string `json:"buyer_id"`
@@ -78,12 +79,16 @@ func (d *Dispute) Rule(pins Pins) Ruling {
 	}{
 		{"the buyer signed the request", j.checkRequest},
 		{"the provider signed the quote of a sealed result for it", j.checkQuote},
+		{"an engagement fee was paid besides", j.checkFee},
 		{"the parties are the pinned ones", func() error { return j.checkPins(pins) }},
 		{"the payment's secret is out, for an invoice that commits to the quote", j.checkPayment},
 		{"the provider signed a sealed result for the request and the quote", j.checkResult},
 		{"the boxes are those that it signed for", j.checkBoxes},
 	} {
 		err := step.do()
+		if errors.Is(err, errNoFee) {
+			continue
+		}
 		j.find(step.what, err)
 		if err != nil {
 			j.ruling.Reason = err.Error()
@@ -112,10 +117,16 @@ func (j *judge) checkRequest() (err error) {
 	if err := j.request.Verify(); err != nil {
 		return err
 	}
-	return requestKindError(j.request.Kind)
+	if err := requestKindError(j.request.Kind); err != nil || !j.d.disclosed() {
+		return err
+	}
+	return j.discloseRequest()
 }
 
 func (j *judge) checkQuote() error {
+	if j.d.disclosed() {
+		return j.disclosedQuote()
+	}
 	ev, err := ParseEvent(j.d.QuoteEvent, maxDocument)
 	if err != nil {
 		return err
@@ -126,6 +137,21 @@ func (j *judge) checkQuote() error {
 	if j.quote, err = ParseQuote([]byte(ev.Content)); err != nil {
 		return err
 	}
+	if err := j.takeQuote(); err != nil {
+		return err
+	}
+	if j.quote.Purpose == PurposeEngagement {
+		j.ruling.Verdict = VerdictNoResult
+		return lacking("what was paid is an engagement fee, for an attempt; that none was made can be shown by nobody")
+	}
+	return firstMismatch(
+		match("provider", ev.PubKey, j.quote.Provider),
+		match("kind", strconv.Itoa(ev.Kind), strconv.Itoa(kindFeedback)),
+	)
+}
+
+// takeQuote holds the quote against the request.
+func (j *judge) takeQuote() (err error) {
 	if j.hash, err = j.quote.Hash(); err != nil {
 		return err
 	}
@@ -136,13 +162,14 @@ func (j *judge) checkQuote() error {
 		return err
 	}
 	j.ruling.AmountMsats = j.quote.PriceMsats
-	return firstMismatch(
-		match("provider", ev.PubKey, j.quote.Provider),
+	err = firstMismatch(
 		match("request_id", j.quote.RequestID, j.request.ID),
 		match("buyer", j.quote.Buyer, j.request.PubKey),
-		match("delivery", string(j.quote.Delivery), string(DeliverySealed)),
-		match("kind", strconv.Itoa(ev.Kind), strconv.Itoa(kindFeedback)),
 	)
+	if err == nil && j.quote.Purpose != PurposeEngagement {
+		err = match("delivery", string(j.quote.Delivery), string(DeliverySealed))
+	}
+	return err
 }
 
 func (j *judge) checkPins(pins Pins) error {
@@ -161,22 +188,12 @@ func (j *judge) checkPins(pins Pins) error {
 	return nil
 }
 
-func (j *judge) checkPayment() error {
+func (j *judge) checkPayment() (err error) {
 	if j.d.Invoice == nil || j.d.Preimage == nil {
 		return lacking(FileInvoice + " or " + FilePreimage + " is not there")
 	}
-	invoice := strings.TrimSpace(string(j.d.Invoice))
-	inv, err := bolt11.Decode(invoice)
-	if err != nil {
-		return err
-	}
-	if _, err := CheckInvoice(j.quote, invoice, inv.Network); err != nil {
-		return err
-	}
-	if j.preim, err = payments.ParsePreimage(strings.TrimSpace(string(j.d.Preimage))); err != nil {
-		return err
-	}
-	return match("payment_hash", j.preim.Hash().String(), inv.PaymentHash.String())
+	j.preim, err = paidFor(j.quote, j.d.Invoice, j.d.Preimage)
+	return err
 }
 
 func (j *judge) checkResult() (err error) {
