@@ -110,7 +110,11 @@ func priceText(f buyer.Found, job string) string {
 			parts = append(parts, msats(p.msats)+p.of)
 		}
 	}
-	return firstText(strings.Join(parts, " + "), "free")
+	price := firstText(strings.Join(parts, " + "), "free")
+	if t.EngagementMsats > 0 {
+		price += ", " + msats(t.EngagementMsats) + " for an attempt"
+	}
+	return price
 }
 
 func modesText(modes []receipts.Mode) string {

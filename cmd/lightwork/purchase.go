@@ -30,7 +30,10 @@ type purchaseView struct {
 	RefundMsats int64         `json:"refunded_msats,omitempty"`
 	Mode        receipts.Mode `json:"mode,omitempty"`
 	ReceiptID   string        `json:"receipt_id,omitempty"`
-	SettledFast bool          `json:"settled_before_result,omitempty"`
+	// Of the fee for the attempt, which is paid apart from the price.
+	EngagementMsats   int64  `json:"engagement_msats,omitempty"`
+	EngagementReceipt string `json:"engagement_receipt_id,omitempty"`
+	SettledFast       bool   `json:"settled_before_result,omitempty"`
 	// Of a purchase from a program that knows NIP-90 alone.
 	Outside  bool             `json:"outside,omitempty"`
 	Unproved []receipts.Claim `json:"not_provable,omitempty"` // once it is done
@@ -47,6 +50,9 @@ func viewOf(p buyer.Purchase) purchaseView {
 	}
 	if res, ok := sandboxResult(p); ok {
 		v.Result = res.Status
+	}
+	if e := p.Engagement; e != nil && e.Payment != nil && e.Payment.State == payments.PaymentSucceeded {
+		v.EngagementMsats, v.EngagementReceipt = e.Payment.AmountMsats, e.ReceiptID
 	}
 	switch {
 	case p.Payment != nil && p.Payment.State == payments.PaymentSucceeded:

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -31,9 +32,11 @@ type receiptView struct {
 	AmountMsats int64         `json:"amount_msats"`
 	AssetID     string        `json:"asset_id"`
 	Mode        receipts.Mode `json:"mode"`
-	Provider    string        `json:"provider_id"`
-	Buyer       string        `json:"buyer_id"`
-	doc         []byte
+	// Purpose is engagement for the receipt of a fee.
+	Purpose  receipts.Purpose `json:"purpose"`
+	Provider string           `json:"provider_id"`
+	Buyer    string           `json:"buyer_id"`
+	doc      []byte
 }
 
 type receiptsListCmd struct {
@@ -51,10 +54,10 @@ func (c receiptsListCmd) Run(ctx context.Context, s *streams, g *globals) error 
 		return printJSON(s.out, list)
 	}
 	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "RECEIPT\tTIME (UTC)\tAMOUNT\tASSET\tMODE\tREQUEST")
+	fmt.Fprintln(w, "RECEIPT\tTIME (UTC)\tAMOUNT\tASSET\tMODE\tFOR\tREQUEST")
 	for _, v := range list {
 		minute := strings.Replace(v.Timestamp[:min(len(v.Timestamp), 16)], "T", " ", 1)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", shortReceipt(v.ReceiptID), minute, msats(v.AmountMsats), v.AssetID, v.Mode, short(v.RequestID))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shortReceipt(v.ReceiptID), minute, msats(v.AmountMsats), v.AssetID, v.Mode, v.Purpose, short(v.RequestID))
 	}
 	return w.Flush()
 }
@@ -67,7 +70,7 @@ func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]re
 			return fmt.Errorf("stored receipt: %w", err)
 		}
 		list = append(list, receiptView{
-			r.ReceiptID, r.Timestamp, r.RequestEventID, r.AmountMsats, r.AssetID, r.Mode, r.ProviderID, r.BuyerID, doc,
+			r.ReceiptID, r.Timestamp, r.RequestEventID, r.AmountMsats, r.AssetID, r.Mode, r.PaidFor(), r.ProviderID, r.BuyerID, doc,
 		})
 		return nil
 	}
@@ -78,6 +81,9 @@ func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]re
 				if j.Receipt != nil && err == nil {
 					err = add(j.Receipt)
 				}
+				if e := j.Engagement; e != nil && e.Receipt != nil && err == nil {
+					err = add(e.Receipt)
+				}
 			}
 			return err
 		})
@@ -85,12 +91,18 @@ func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]re
 	return list, readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
 		all, err := purchases(ctx, store, 0)
 		for _, p := range all {
-			if p.ReceiptEvent == nil || err != nil {
-				continue
+			signed := [][]byte{p.ReceiptEvent}
+			if p.Engagement != nil {
+				signed = append(signed, p.Engagement.ReceiptEvent)
 			}
-			var ev receipts.Event
-			if ev, err = receipts.ParseEvent(p.ReceiptEvent, 1<<20); err == nil {
-				err = add([]byte(ev.Content))
+			for _, raw := range signed {
+				if raw == nil || err != nil {
+					continue
+				}
+				var ev receipts.Event
+				if ev, err = receipts.ParseEvent(raw, 1<<20); err == nil {
+					err = add([]byte(ev.Content))
+				}
 			}
 		}
 		return err
@@ -113,6 +125,9 @@ func (c receiptsShowCmd) Run(ctx context.Context, s *streams, g *globals) error 
 		if len(c.ID) >= 6 && (strings.HasPrefix(v.ReceiptID, c.ID) || strings.HasPrefix(v.RequestID, c.ID)) {
 			found = append(found, v)
 		}
+	}
+	if len(found) == 2 && found[0].RequestID == found[1].RequestID { // a request id: the receipt of the result
+		found = slices.DeleteFunc(found, func(v receiptView) bool { return v.Purpose == receipts.PurposeEngagement })
 	}
 	if len(found) != 1 {
 		return usage("lightwork receipts list shows the ids", "%d receipts match %q (at least 6 characters)", len(found), c.ID)
@@ -192,7 +207,11 @@ func (c receiptsExportCmd) Run(ctx context.Context, s *streams, g *globals) erro
 		if err != nil {
 			return err
 		}
-		b, err := buyer.BundleOf(ctx, store, p)
+		prove := buyer.BundleOf
+		if e := p.Engagement; e != nil && e.ReceiptID != "" && strings.HasPrefix(e.ReceiptID, c.ID) {
+			prove = buyer.EngagementBundleOf
+		}
+		b, err := prove(ctx, store, p)
 		if err != nil {
 			return hinted(err, "lightwork buyer resume waits for a receipt that has not come yet")
 		}

@@ -120,6 +120,15 @@ func (s tellingStore) Settle(ctx context.Context, id string, p provider.Payment,
 	return err
 }
 
+// SettleEngagement implements provider.Store.
+func (s tellingStore) SettleEngagement(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+	err := s.Store.SettleEngagement(ctx, id, p, issue)
+	if err == nil {
+		s.tell.say("engagement fee of job %s paid, %s", short(id), msats(p.PaidMsats))
+	}
+	return err
+}
+
 // Close implements provider.Store.
 func (s tellingStore) Close(ctx context.Context, id string, to provider.State, reason provider.Reason, owed *provider.Credit, out ...provider.OutEvent) error {
 	err := s.Store.Close(ctx, id, to, reason, owed, out...)
