@@ -182,6 +182,9 @@ func (l Limits) check() error {
 			return fmt.Errorf("limits: %s cannot be negative", n.name)
 		}
 	}
+	if l.ClockWindow > RefusedFor/2 {
+		return fmt.Errorf("limits: clock_window is at most %v, since refusals are forgotten after %v", RefusedFor/2, RefusedFor)
+	}
 	if l.QuoteTTL > 0 && l.QuoteTTL < time.Second {
 		return errors.New("limits: quote_ttl is shorter than a second")
 	}

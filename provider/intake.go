@@ -307,7 +307,11 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 		}
 		return
 	}
-	p.log.Info("refused", "request", ev.ID, "buyer", ev.PubKey, "reason", reason.String())
+	why := reason.String()
+	if isHidden(ev) {
+		why = string(reason.Code) // the words may say what was hidden
+	}
+	p.log.Info("refused", "request", ev.ID, "buyer", ev.PubKey, "reason", why)
 	p.outbox.send(out...)
 }
 

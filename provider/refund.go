@@ -147,6 +147,8 @@ func (p *Provider) mayRefund(ctx context.Context, hash payments.Hash, again bool
 func owedText(owed Credit, why string) string {
 	text := fmt.Sprintf("%d msats are owed to you", owed.Msats)
 	switch {
+	case owed.Refund != nil && owed.Refund.Msats == owed.Msats:
+		return fmt.Sprintf("%d msats are being sent to your refund invoice", owed.Msats)
 	case owed.Refund != nil:
 		return text + fmt.Sprintf(": %d msats are being sent to your refund invoice", owed.Refund.Msats)
 	case why != "":

@@ -169,6 +169,10 @@ type Stats struct {
 	AvgLatencyMs int64 // from running to delivering, over succeeded jobs
 }
 
+// RefusedFor is how long a refusal is remembered at least. By then the request is
+// too old to be looked at: Limits.ClockWindow is well below it.
+const RefusedFor = 24 * time.Hour
+
 // Store keeps jobs. Every method that changes anything is one durable
 // transaction: when it returns nil, all it names is on disk; otherwise nothing
 // is. Queued events ride in the same transaction.
@@ -181,7 +185,7 @@ type Store interface {
 	// ErrCreditSpent if the buyer's credit is less than the job's CreditMsats.
 	AddJob(ctx context.Context, job Job) error
 	// Refuse remembers a request that was not admitted, so that a replay of it
-	// is not answered again. ErrDuplicate if the request id is known.
+	// is not answered again. It may be forgotten after RefusedFor. ErrDuplicate if the request id is known.
 	Refuse(ctx context.Context, requestID, buyer string, reason Reason, out ...OutEvent) error
 	Job(ctx context.Context, requestID string) (Job, error)
 	// JobByPaymentHash finds the job an invoice belongs to.

@@ -58,8 +58,32 @@ func (s *ProviderStore) Refuse(ctx context.Context, requestID, buyer string, rea
 		if err := tx.appendJobState(requestID, provider.StateRefused, reason); err != nil {
 			return err
 		}
+		if err := tx.forgetRefused(); err != nil {
+			return err
+		}
 		return tx.enqueueAll(out)
 	})
+}
+
+// refusedAtOnce is how many old refusals go with each new one: more than one, so
+// that their number falls where it once was high.
+const refusedAtOnce = 4
+
+// forgetRefused deletes refusals that nothing depends on any more.
+func (tx *Tx) forgetRefused() error {
+	old, err := tx.strings("SELECT request_id FROM job_states WHERE state = 'refused' AND at_ms < ? ORDER BY at_ms LIMIT ?",
+		tx.now.Add(-provider.RefusedFor).UnixMilli(), refusedAtOnce)
+	if err != nil {
+		return fmt.Errorf("look for old refusals: %w", err)
+	}
+	for _, id := range old {
+		for _, table := range []string{"job_states", "requests"} {
+			if _, err := tx.Exec("DELETE FROM "+table+" WHERE request_id = ?", id); err != nil {
+				return fmt.Errorf("forget refusal: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 func (tx *Tx) addRequest(id, buyer string) error {

@@ -57,6 +57,9 @@ var engagementSQL string
 //go:embed schema/adjudication.sql
 var adjudicationSQL string
 
+//go:embed schema/refused.sql
+var refusedSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -82,6 +85,7 @@ func migrations() []string {
 		engagementSQL + appendOnly("job_engagements", "engagement_invoices", "engagement_acceptances", "engagement_receipts",
 			"purchase_engagements", "engagement_payments", "purchase_engagement_receipts"),
 		adjudicationSQL + appendOnly("panel_adjudications"),
+		refusedSQL,
 	}
 }
 

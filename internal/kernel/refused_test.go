@@ -1,0 +1,51 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// TestRefusalsAreForgotten: strangers make the database grow for a day, and no
+// longer; a request that can still be replayed is remembered, and a job always.
+func TestRefusalsAreForgotten(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	job := testJob("sold", "hold")
+	must(t, s.AddJob(t.Context(), job))
+	refuse := func(name string) error {
+		return s.Refuse(t.Context(), hexID("refused %s", name), hexID("stranger"), provider.Reason{Code: provider.CodeInvalidInput, Detail: "x"})
+	}
+	for i := range 10 {
+		must(t, refuse(fmt.Sprint("old ", i)))
+	}
+	k.now = start.Add(provider.RefusedFor - time.Minute)
+	must(t, refuse("young"))
+	if err := refuse("old 0"); !errors.Is(err, provider.ErrDuplicate) {
+		t.Errorf("a refusal is forgotten too soon: %v", err)
+	}
+	k.now = start.Add(provider.RefusedFor + time.Minute)
+	for i := range 3 {
+		must(t, refuse(fmt.Sprint("new ", i)))
+	}
+	if n := k.count(t, "SELECT count(*) FROM job_states WHERE state = 'refused'"); n != 4 {
+		t.Errorf("%d refusals are kept, want the young one and the new ones", n)
+	}
+	if n := k.count(t, "SELECT count(*) FROM requests"); n != 5 {
+		t.Errorf("%d requests are kept", n)
+	}
+	if err := refuse("young"); !errors.Is(err, provider.ErrDuplicate) {
+		t.Errorf("the young refusal is gone: %v", err)
+	}
+	if got, err := s.Job(t.Context(), job.RequestID); err != nil || got.State != provider.StateQuoted {
+		t.Errorf("the job is %s, %v", got.State, err)
+	}
+	for _, query := range []string{"DELETE FROM requests", "DELETE FROM job_states", "DELETE FROM job_states WHERE state = 'quoted'"} {
+		if err := k.Update(t.Context(), func(tx *Tx) error { _, err := tx.Exec(query); return err }); err == nil {
+			t.Errorf("%s passes", query)
+		}
+	}
+}
