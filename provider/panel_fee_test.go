@@ -157,7 +157,6 @@ type stuck struct {
 	buyer.Wallet
 	invoice atomic.Pointer[string] // the first that is sent
 	free    chan struct{}
-	first   string // provider whose fee it is
 }
 
 func (s *stuck) isStuck(hash payments.Hash) bool {

@@ -22,8 +22,9 @@ func preferring(word string) http.HandlerFunc {
 			Messages []struct{ Role, Content string }
 		}
 		body, err := io.ReadAll(r.Body)
-		if err == nil {
-			err = json.Unmarshal(body, &asked)
+		if err != nil || json.Unmarshal(body, &asked) != nil {
+			scripted.Status(http.StatusBadRequest, "no conversation")(w, r)
+			return
 		}
 		choice := 0
 		for _, m := range asked.Messages {

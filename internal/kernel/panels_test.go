@@ -37,7 +37,9 @@ func awardOf(p buyer.Purchase) buyer.Award {
 
 func agreed() buyer.Decision {
 	hash := digest("agreement")
-	return buyer.Decision{Outcome: buyer.OutcomeAgreed, Agreement: &hash, Reason: "2 of 3 agree"}
+	return buyer.Decision{
+		Outcome: buyer.OutcomeAgreed, Agreement: &hash, Reason: "2 of 3 agree", Record: []byte(`{"ballots":[]}`), Output: []byte("merged"),
+	}
 }
 
 // fillPanel takes a panel through every step.
