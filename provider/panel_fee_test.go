@@ -216,7 +216,7 @@ func TestHeldFeeHoldsUpNobody(t *testing.T) {
 	c := w.judges(t, nil)
 	wallet := &stuck{Wallet: c.wallet, free: make(chan struct{})}
 	c.client = c.open(t, func(cfg *buyer.Config) {
-		unhurried(cfg)
+		slowly(cfg)
 		cfg.Cipher, cfg.Judge, cfg.MaxEngagementMsats, cfg.Wallet = c.key, judgeOf("Paris"), attemptMsats, wallet
 	})
 	p, err := w.judged(t, c, buyer.RuleJudge, schemas.TextGeneration, capital, holder, honest)
@@ -281,7 +281,7 @@ func TestJudgedPanelAfterRestart(t *testing.T) {
 			}
 			p, err := c.client.PlacePanel(w.ctx, buyer.PanelOrder{
 				SchemaID: string(schemas.TextGeneration), Input: []byte(capital), Seats: seats, Rule: buyer.RuleJudge,
-				MaxMsats: 2 * (rateMsats + 10*attemptMsats), CommitTimeout: slow,
+				MaxMsats: 2 * (rateMsats + 10*attemptMsats), CommitTimeout: ample,
 			})
 			check(t, err)
 			ctx, stop := context.WithCancel(w.ctx)

@@ -17,6 +17,13 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
+// ample is how long a judged panel waits for those that never deliver: many
+// providers of one test share a machine, and who delivers must not be late.
+const ample = 3 * slow
+
+// slowly is the configuration of judged panels' buyers here.
+func slowly(cfg *buyer.Config) { cfg.AnswerTimeout = ample }
+
 // says is an agent that answers every prompt with the same words.
 func says(r *runner, words string) func(context.Context, provider.Run) (provider.Outcome, error) {
 	return func(context.Context, provider.Run) (provider.Outcome, error) {
@@ -69,7 +76,7 @@ func (w *world) judged(t *testing.T, c *customer, rule buyer.Rule, id schemas.ID
 		seats[i].Prices = map[string]receipts.Price{string(id): {PerMinuteMsats: r.rate, EngagementMsats: r.fee}}
 	}
 	p, err := c.client.PlacePanel(w.ctx, buyer.PanelOrder{
-		SchemaID: string(id), Input: []byte(input), Seats: seats, Rule: rule, MaxMsats: int64(len(rivals)) * (rateMsats + 10*attemptMsats), CommitTimeout: slow,
+		SchemaID: string(id), Input: []byte(input), Seats: seats, Rule: rule, MaxMsats: int64(len(rivals)) * (rateMsats + 10*attemptMsats), CommitTimeout: ample,
 	})
 	check(t, err)
 	return c.client.FollowPanel(w.ctx, p.ID, nil)
@@ -78,9 +85,9 @@ func (w *world) judged(t *testing.T, c *customer, rule buyer.Rule, id schemas.ID
 // judges is a buyer with a judge, which must be able to hide requests.
 func (w *world) judges(t *testing.T, judge func(context.Context, string) (string, error)) *customer {
 	t.Helper()
-	c := w.customer(t, unhurried)
+	c := w.customer(t, slowly)
 	c.client = c.open(t, func(cfg *buyer.Config) {
-		unhurried(cfg)
+		slowly(cfg)
 		cfg.Cipher, cfg.Judge, cfg.MaxEngagementMsats = c.key, judge, attemptMsats
 	})
 	return c
@@ -179,11 +186,11 @@ func TestJudgeIsNotMoved(t *testing.T) {
 			t.Fatalf("decision %+v, %v", p.Decision, err)
 		}
 		w.settledUp(t, c, 0)
-		c.client = c.open(t, func(cfg *buyer.Config) { unhurried(cfg); cfg.Cipher = c.key })
+		c.client = c.open(t, func(cfg *buyer.Config) { slowly(cfg); cfg.Cipher = c.key })
 		if _, err := c.client.FollowPanel(w.ctx, p.ID, nil); !errors.Is(err, buyer.ErrNoJudge) {
 			t.Errorf("without a judge: %v", err)
 		}
-		c.client = c.open(t, func(cfg *buyer.Config) { unhurried(cfg); cfg.Cipher, cfg.Judge = c.key, judgeOf("good") })
+		c.client = c.open(t, func(cfg *buyer.Config) { slowly(cfg); cfg.Cipher, cfg.Judge = c.key, judgeOf("good") })
 		p, err = c.client.FollowPanel(w.ctx, p.ID, nil)
 		check(t, err)
 		if !p.Seats[0].Ruling.Taken {
