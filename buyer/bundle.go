@@ -36,7 +36,7 @@ func BundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, e
 	if p.ReceiptEvent == nil || p.ResultEvent == nil {
 		return nil, ErrNoReceipt
 	}
-	b := &receipts.Bundle{Quote: p.Quote, Result: p.Output, Artifacts: map[string][]byte{}}
+	b := &receipts.Bundle{Quote: p.Quote, Inputs: p.Inputs, Result: p.Output, Artifacts: map[string][]byte{}}
 	for _, part := range []struct {
 		to  *[]byte
 		raw []byte

@@ -306,10 +306,7 @@ func typedRequest(p Purchase) (*schemas.Schema, *schemas.Request, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	typed, err := receipts.RequestOf(asked.Tags)
-	if err != nil && p.Outside {
-		typed, err = receipts.UntypedOf(asked.Tags)
-	}
+	typed, err := readTags(asked.Tags, p.Provider, p.Inputs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("stored request: %w", err)
 	}

@@ -211,7 +211,7 @@ func EngagementBundleOf(ctx context.Context, store Store, p Purchase) (*receipts
 		return nil, ErrNoReceipt
 	}
 	e := p.Engagement
-	b := &receipts.Bundle{Quote: e.Quote, Artifacts: map[string][]byte{}}
+	b := &receipts.Bundle{Quote: e.Quote, Inputs: p.Inputs, Artifacts: map[string][]byte{}}
 	for _, part := range []struct {
 		to  *[]byte
 		raw []byte

@@ -28,7 +28,11 @@ type Order struct {
 	Provider string // x-only hex
 	SchemaID string
 	Input    []byte // the request document; defaults are filled by both sides
-	MaxMsats int64  // the job's budget, routing fees included
+	// Inputs are the results of earlier jobs. With a text generation they are
+	// more of the prompt; of any other job type one is the document, and Input
+	// is nil.
+	Inputs   []Input
+	MaxMsats int64 // the job's budget, routing fees included
 	// Announced is the provider's announcement. The price in it, if it has one
 	// for the job, is sent as the bid, and no quote above it is accepted; nil
 	// bids MaxMsats.
@@ -76,7 +80,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if !ok {
 		return Purchase{}, fmt.Errorf("unknown job type %q; lightwork schemas list shows them", o.SchemaID)
 	}
-	req, job, err := requestFor(s, o)
+	req, job, inputs, err := requestFor(s, o, c.cfg.Market.Relays())
 	if err != nil {
 		return Purchase{}, fmt.Errorf("request: %w", err)
 	}
@@ -136,7 +140,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	return Purchase{
 		RequestID: ev.ID, Provider: o.Provider, SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Request: raw, MaxMsats: o.MaxMsats, Relays: relays, PayeeNode: o.PayeeNode,
-		AddedAt: now, State: StateRequested, StateAt: now, Outside: o.Outside, Hidden: hidden, EngagementMax: fee,
+		AddedAt: now, State: StateRequested, StateAt: now, Outside: o.Outside, Hidden: hidden, Inputs: inputs, EngagementMax: fee,
 	}, nil
 }
 

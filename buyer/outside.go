@@ -23,29 +23,32 @@ const RuleOutside = "outside"
 // noQuote is said with every payment that only the provider's word binds.
 const noQuote = "no quote: nothing binds this payment to the job"
 
-// requestFor makes the tags that carry the job. An outside provider gets a text
-// generation as NIP-90 has it, untyped; the job is then what these tags say.
-func requestFor(s *schemas.Schema, o Order) (*schemas.Request, nostr.Tags, error) {
-	req, err := s.ParseRequest(o.Input)
+// requestFor makes the tags that carry the job, and what they name as inputs. An
+// outside provider gets a text generation as NIP-90 has it, untyped; the job is
+// then what these tags say.
+func requestFor(s *schemas.Schema, o Order, relays []string) (req *schemas.Request, tags nostr.Tags, inputs []byte, err error) {
+	if len(o.Inputs) > 0 {
+		return chainedFor(s, o, relays)
+	}
+	req, err = s.ParseRequest(o.Input)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	text, ok := req.Value.(*schemas.TextRequest)
 	if !o.Outside || !ok {
 		return req, nostr.Tags{
 			{"param", "schema", string(req.SchemaID)}, {"i", string(req.Canonical), "text"}, {"output", "application/json"},
-		}, nil
+		}, nil, nil
 	}
-	var tags nostr.Tags
 	for _, t := range receipts.UntypedTags(text) {
 		tags = append(tags, t)
 	}
 	typed, err := receipts.UntypedOf(tags)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	req, err = s.ParseRequest(typed.Input)
-	return req, tags, err
+	return req, tags, nil, err
 }
 
 // isQuote tells a quote from what other programs write in its place.

@@ -68,6 +68,9 @@ type Purchase struct {
 	// Hidden are the request's encrypted tags in the clear, as a JSON array; nil
 	// where the request is.
 	Hidden []byte
+	// Inputs are the events that the request names as its inputs, as INPUTS.jsonl
+	// has them; nil where it names none.
+	Inputs []byte
 	// Outside: the provider may be a program that knows NIP-90 alone. It may be
 	// paid without a quote, and nothing that it sends is proved.
 	Outside bool

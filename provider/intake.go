@@ -85,19 +85,30 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	if _, err := p.cfg.Store.Job(ctx, ev.ID); err == nil {
 		return // known from before a restart
 	}
-	log := p.log.With("request", ev.ID)
 	if _, ok := p.answered[ev.ID]; ok {
-		log.Debug("answered before, by this key")
+		p.log.Debug("answered before, by this key", "request", ev.ID)
 		return
 	}
 	// Who may not buy is told so before any work is done for it, such as opening
 	// what it has hidden.
-	var job Job
-	var req *schemas.Request
 	view, reason := ev, p.mayBuy(ctx, ev)
 	if reason.Code == "" {
 		view, reason = p.opened(ctx, ev)
 	}
+	if reason.Code == "" && slices.ContainsFunc(view.Tags, isElsewhere) {
+		if reason = p.gather(ev, view); reason.Code == "" {
+			return // it goes on when its inputs are here
+		}
+	}
+	p.take(ctx, ev, view, reason)
+}
+
+// take admits a request as its view shows it, unless there is a reason against
+// it already.
+func (p *Provider) take(ctx context.Context, ev, view nostrEvent, reason Reason) {
+	log := p.log.With("request", ev.ID)
+	var job Job
+	var req *schemas.Request
 	if reason.Code == "" {
 		job, req, reason = p.admit(ctx, view)
 	}
@@ -278,7 +289,7 @@ func bidOf(ev nostr.Event) (int64, bool) {
 // all and not of our kind is for others: nobody waits to hear it from us.
 func (p *Provider) concerns(ev nostr.Event, reason Reason) bool {
 	switch reason.Code {
-	case CodeUntypedJob, CodeUnsupportedInput, CodeUnsupportedSchema, CodeUnsupportedEncryption:
+	case CodeUntypedJob, CodeUnsupportedInput, CodeMissingInput, CodeUnusableInput, CodeUnsupportedSchema, CodeUnsupportedEncryption:
 		return ev.Tags.ContainsAny("p", []string{p.key})
 	}
 	return true
@@ -329,6 +340,7 @@ func deleted(ev nostr.Event) []string {
 // cancelRequest stops every open job of the key that a deletion names.
 func (p *Provider) cancelRequest(ctx context.Context, ev nostr.Event) {
 	for _, id := range deleted(ev) {
+		p.waiting.cancel(ev.PubKey, id)
 		job, err := p.cfg.Store.Job(ctx, id)
 		if err == nil && job.Buyer == ev.PubKey && !job.State.Terminal() {
 			p.log.Info("cancel requested", "request", job.RequestID)

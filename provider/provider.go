@@ -44,6 +44,7 @@ type Provider struct {
 	outbox    *outbox
 	elsewhere *elsewhere
 	circle    *circle
+	waiting   *waiting
 	slots     chan struct{} // one per job that may run at once
 	intakes   *errgroup.Group
 	jobs      sync.WaitGroup
@@ -102,6 +103,7 @@ func New(cfg Config) (*Provider, error) {
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), reannounce: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, delivered: map[string]struct{}{}, engaged: map[string]struct{}{}, wakes: map[string]*jobSignal{},
 	}
+	p.waiting = newWaiting()
 	p.elsewhere = newElsewhere(cfg.Market)
 	if len(p.cfg.Access.Of) == 0 {
 		p.cfg.Access.Of = []string{p.key}

@@ -16,6 +16,8 @@ type Code string
 const (
 	CodeUnsupportedSchema     Code = "unsupported_schema"
 	CodeUntypedJob            Code = "untyped_job"
+	CodeMissingInput          Code = "input_missing"
+	CodeUnusableInput         Code = "input_unusable"
 	CodeUnsupportedInput      Code = "unsupported_input"
 	CodeUnsupportedEncryption Code = "unsupported_encryption"
 	CodeInvalidInput          Code = "invalid_input"

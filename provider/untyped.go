@@ -2,7 +2,6 @@ package provider
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -14,7 +13,7 @@ import (
 // typedOf reads the job in a request. One that names no schema is what ordinary
 // NIP-90 clients send with this kind: a text generation, if that is on offer.
 func (p *Provider) typedOf(ev nostrEvent) (receipts.TypedRequest, Reason) {
-	if reason := fetched(ev.Tags); reason.Code != "" {
+	if reason := byAddress(ev.Tags); reason.Code != "" {
 		return receipts.TypedRequest{}, reason
 	}
 	typed, err := receipts.RequestOf(ev.Tags)
@@ -32,27 +31,51 @@ func (p *Provider) typedOf(ev nostrEvent) (receipts.TypedRequest, Reason) {
 	return untyped, Reason{}
 }
 
-// fetched refuses inputs that are somewhere else: the result of another job, an
-// event, an address. None is looked up, so no request makes us ask anybody for
-// anything, jobs form no chains or circles, and job_hash is of all that was asked.
-func fetched(tags nostr.Tags) Reason {
+// byAddress refuses inputs that are at an address: nobody makes us fetch what a
+// stranger names.
+func byAddress(tags nostr.Tags) Reason {
 	for _, t := range tags {
-		if len(t) >= 3 && t[0] == "i" && slices.Contains([]string{"job", "event", "url"}, t[2]) {
-			return Reason{CodeUnsupportedInput, fmt.Sprintf("inputs of type %s are not fetched here: send what it says, as an input of type text", t[2])}
+		if len(t) >= 3 && t[0] == "i" && t[2] == "url" {
+			return Reason{CodeUnsupportedInput, "inputs of type url are not fetched here: send what is there, as an input of type text"}
 		}
 	}
 	return Reason{}
 }
 
-func namesSchema(ev nostrEvent) bool {
-	return slices.ContainsFunc(ev.Tags, func(t nostrTag) bool {
-		return len(t) >= 3 && t[0] == "param" && (t[1] == "schema" || t[1] == "schema_id" || t[1] == "job_type")
+// isElsewhere reports whether a tag is an input that another event has.
+func isElsewhere(t nostrTag) bool {
+	return len(t) >= 3 && t[0] == "i" && (t[2] == receipts.InputJob || t[2] == receipts.InputEvent)
+}
+
+// mayBeSold reports whether a request could be for something on offer, whatever
+// its inputs say.
+func (p *Provider) mayBeSold(ev nostrEvent) bool {
+	return slices.ContainsFunc(p.cfg.Offers, func(o Offer) bool {
+		if !namesSchema(ev) {
+			return ev.Kind == p.kinds.Request && o.SchemaID == string(schemas.TextGeneration)
+		}
+		return slices.ContainsFunc(ev.Tags, func(t nostrTag) bool {
+			s, known := schemas.Lookup(paramSchema(t))
+			return known && string(s.ID) == o.SchemaID
+		})
 	})
+}
+
+// paramSchema is the schema that a tag names, "" if it names none.
+func paramSchema(t nostrTag) string {
+	if len(t) >= 3 && t[0] == "param" && (t[1] == "schema" || t[1] == "schema_id" || t[1] == "job_type") {
+		return t[2]
+	}
+	return ""
+}
+
+func namesSchema(ev nostrEvent) bool {
+	return slices.ContainsFunc(ev.Tags, func(t nostrTag) bool { return paramSchema(t) != "" })
 }
 
 // wordsOf is what an untyped request is answered with: the text of the result.
 func wordsOf(req nostrEvent, output []byte) (text string, ok bool) {
-	if _, err := receipts.RequestOf(req.Tags); err == nil {
+	if namesSchema(req) {
 		return "", false
 	}
 	var r schemas.TextResult

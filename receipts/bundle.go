@@ -18,6 +18,7 @@ const (
 	FileQuote        = "QUOTE.json"
 	FileAcceptance   = "ACCEPTANCE.event.json"
 	FileRequest      = "REQUEST.event.json"
+	FileInputs       = "INPUTS.jsonl"
 	FileResultEvent  = "RESULT.event.json"
 	FileResult       = "RESULT.json"
 	FileSeal         = "SEAL.json"
@@ -36,6 +37,7 @@ type Bundle struct {
 	Quote        []byte
 	Acceptance   []byte // the buyer's event; optional
 	Request      []byte // the buyer's event
+	Inputs       []byte // the events that the request names as inputs; absent if it names none
 	ResultEvent  []byte // the provider's event
 	Result       []byte // the result document
 	Seal         []byte // of a sealed result: what its event commits to
@@ -85,6 +87,7 @@ func (b *Bundle) parts() []named {
 		{FileQuote, &b.Quote, false},
 		{FileAcceptance, &b.Acceptance, false},
 		{FileRequest, &b.Request, false},
+		{FileInputs, &b.Inputs, false},
 		{FileResultEvent, &b.ResultEvent, false},
 		{FileResult, &b.Result, true},
 		{FileSeal, &b.Seal, false},

@@ -277,9 +277,13 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 		g.step("2.6", "the request is typed and in the clear", lacking("it is encrypted"))
 		return nil
 	}
-	typed, err := RequestOf(ev.Tags)
-	if untyped, plain := UntypedOf(ev.Tags); plain == nil && v.receipt.SchemaID == untyped.SchemaID {
-		typed, err, v.untyped = untyped, nil, true
+	tags, err := v.inlined(ev)
+	var typed TypedRequest
+	if err == nil {
+		typed, err = RequestOf(tags)
+		if untyped, plain := UntypedOf(tags); plain == nil && v.receipt.SchemaID == untyped.SchemaID {
+			typed, err, v.untyped = untyped, nil, true
+		}
 	}
 	if !g.step("2.6", "the request is typed and in the clear", err) {
 		return nil
@@ -300,6 +304,25 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 		match("job_hash", request.JobHash.String(), v.receipt.JobHash.String()),
 	))
 	return request
+}
+
+// inlined are the request's tags with the texts of INPUTS.jsonl in the place of
+// references to them.
+func (v *verifier) inlined(ev Event) ([][]string, error) {
+	refs, err := ReferencesOf(ev.Tags)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(refs) > 0 && v.bundle.Inputs == nil:
+		return nil, lacking("its inputs are in other events, and " + FileInputs + " is not in the bundle")
+	case v.bundle.Inputs == nil:
+		return ev.Tags, nil
+	}
+	events, err := ParseInputs(v.bundle.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	return Inline(ev.Tags, v.provider, events)
 }
 
 // escaped keeps text from outside, which other packages put in their errors,

@@ -32,6 +32,7 @@ type buyerSubmitCmd struct {
 	Schema         string            `help:"Job type." default:"oa.sandbox_run.v1"`
 	Prompt         string            `help:"Have a text written (oa.text_generation.v1): the prompt." placeholder:"TEXT"`
 	Input          string            `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
+	InputJob       []string          `help:"Take the result of an earlier purchase (id or its beginning) as an input: after --prompt, or with --schema as the whole request document. May be repeated after --prompt." placeholder:"ID"`
 	Repo           string            `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: everything in it but .git is in the request." type:"existingdir" placeholder:"DIR"`
 	IncludeSecrets bool              `help:"Send files of --repo too that are named like secrets (.env, *.key, ...)."`
 	Git            string            `help:"The https address of a git repository that the provider fetches, instead of --repo." placeholder:"URL"`
@@ -65,6 +66,9 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if b.Prompt != "" {
 		b.Schema = string(schemas.TextGeneration)
 	}
+	if err := b.checkInputs(); err != nil {
+		return err
+	}
 	provider, err := b.check()
 	if err != nil {
 		return err
@@ -77,6 +81,10 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return err
 	}
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		inputs, err := b.inputs(ctx, n)
+		if err != nil {
+			return err
+		}
 		if b.Open {
 			return b.submitOpen(ctx, s, n, document, archive)
 		}
@@ -87,10 +95,18 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err != nil {
 			return err
 		}
-		if document == nil {
+		if document == nil && len(inputs) == 0 {
 			if document, err = b.request(listing, archive); err != nil {
 				return err
 			}
+		}
+		order := buyer.Order{
+			Provider: listing.Provider, SchemaID: b.Schema, Input: document, Inputs: inputs, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
+			PayeeNode: firstText(b.Payee, listing.PayeeNode), Announced: &listing, Refund: b.Refund,
+			Outside: b.Outside && listing.Outside, Encrypt: b.Encrypt,
+		}
+		if document, err = whole(n, order); err != nil {
+			return err
 		}
 		rule, err := b.rule(n, listing, document)
 		if err != nil {
@@ -99,11 +115,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if b.DryRun {
 			return b.preview(s, listing, document, rule)
 		}
-		p, err := n.client.Place(ctx, buyer.Order{
-			Provider: listing.Provider, SchemaID: b.Schema, Input: document, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
-			PayeeNode: firstText(b.Payee, listing.PayeeNode), Announced: &listing, Refund: b.Refund,
-			Outside: b.Outside && listing.Outside, Encrypt: b.Encrypt,
-		})
+		p, err := n.client.Place(ctx, order)
 		if err != nil {
 			return usage("", "%w", err)
 		}
@@ -260,6 +272,9 @@ func (b buyerSubmitCmd) read(s *streams) (document, archive []byte, err error) {
 	if b.Prompt != "" {
 		document, err = json.Marshal(map[string]string{"prompt": b.Prompt})
 		return document, nil, err
+	}
+	if len(b.InputJob) > 0 {
+		return nil, nil, nil // it is the document
 	}
 	if b.Schema != string(schemas.SandboxRun) {
 		return nil, nil, usage("lightwork schemas show "+b.Schema+" tells its form", "--input is needed for %s", b.Schema)

@@ -77,6 +77,11 @@ func (tx *Tx) addPurchase(p buyer.Purchase) error {
 			return fmt.Errorf("add purchase: %w", err)
 		}
 	}
+	if p.Inputs != nil {
+		if _, err := tx.Exec("INSERT INTO purchase_inputs(request_id, events) VALUES (?, ?)", p.RequestID, p.Inputs); err != nil {
+			return fmt.Errorf("add purchase: %w", err)
+		}
+	}
 	if err := tx.Correlate(p.RequestID, NameJobHash, p.JobHash.String()); err != nil {
 		return err
 	}

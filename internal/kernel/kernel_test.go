@@ -299,7 +299,7 @@ func fill(t *testing.T, k *testKernel) {
 
 	b := k.BuyerStore()
 	p := testPurchase("fill")
-	p.Outside, p.Hidden = true, []byte("[]")
+	p.Outside, p.Hidden, p.Inputs = true, []byte("[]"), []byte("{}\n")
 	must(t, b.AddPurchase(t.Context(), p))
 	must(t, reserve(t.Context(), b, p))
 	must(t, b.Paid(t.Context(), p.RequestID, paidFor(p)))

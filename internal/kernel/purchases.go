@@ -99,7 +99,7 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 	)
 	err := tx.QueryRow(`
 		SELECT p.provider, p.schema_id, p.job_hash, p.request, p.max_msats, p.relays, p.payee_node, p.added_ms,
-			c.state, c.reason, c.at_ms, x.event, r.event, r.output, r.early, t.event, t.receipt_id, b.event, o.request_id IS NOT NULL, h.tags, coalesce(m.msats, 0), coalesce(e.max_msats, 0)
+			c.state, c.reason, c.at_ms, x.event, r.event, r.output, r.early, t.event, t.receipt_id, b.event, o.request_id IS NOT NULL, h.tags, coalesce(m.msats, 0), coalesce(e.max_msats, 0), i.events
 		FROM purchases p JOIN purchase_current c ON c.request_id = p.request_id
 			LEFT JOIN purchase_cancels x ON x.request_id = p.request_id
 			LEFT JOIN purchase_results r ON r.request_id = p.request_id
@@ -109,9 +109,10 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 			LEFT JOIN purchase_hidden h ON h.request_id = p.request_id
 			LEFT JOIN purchase_refunds m ON m.request_id = p.request_id
 			LEFT JOIN purchase_engagements e ON e.request_id = p.request_id
+			LEFT JOIN purchase_inputs i ON i.request_id = p.request_id
 		WHERE p.request_id = ?`, id).
 		Scan(&p.Provider, &p.SchemaID, into(&p.JobHash), &p.Request, &p.MaxMsats, &relays, &payee, &added,
-			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, into(&output), &early, &p.ReceiptEvent, &receiptID, &p.SealedEvent, &p.Outside, &p.Hidden, &p.RefundMsats, &p.EngagementMax)
+			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, into(&output), &early, &p.ReceiptEvent, &receiptID, &p.SealedEvent, &p.Outside, &p.Hidden, &p.RefundMsats, &p.EngagementMax, &p.Inputs)
 	if err != nil {
 		return p, notFound(err, "purchase "+id)
 	}

@@ -60,6 +60,9 @@ var adjudicationSQL string
 //go:embed schema/refused.sql
 var refusedSQL string
 
+//go:embed schema/inputs.sql
+var inputsSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -86,6 +89,8 @@ func migrations() []string {
 			"purchase_engagements", "engagement_payments", "purchase_engagement_receipts"),
 		adjudicationSQL + appendOnly("panel_adjudications"),
 		refusedSQL,
+
+		inputsSQL + appendOnly("purchase_inputs"),
 	}
 }
 

@@ -137,16 +137,21 @@ func TestAddressesInRequests(t *testing.T) {
 	w := newWorld(t, "# blobs:\n#   - https://blobs.example.com", "blobs:\n  - https://blobs.example.com")
 	provider := w.sell(t)
 	a := newAttacker(t, w)
-	for _, typ := range []string{"url", "event", "job"} {
+	for typ, code := range map[string]string{"url": "unsupported_input: ", "event": "input_missing: ", "job": "input_missing: "} {
 		data := "http://" + canary + "/"
 		if typ != "url" {
 			data = strings.Repeat("a", 64)
 		}
-		typed := a.sign(5050, "", nostr.Tag{"param", "schema", rerank}, nostr.Tag{"i", data, typ, "ws://" + canary}, nostr.Tag{"p", provider})
+		// What does not come is given up when the request expires; the relay that is named is not asked.
+		soon := nostr.Tag{"expiration", fmt.Sprint(time.Now().Add(3 * time.Second).Unix())}
+		typed := a.sign(5050, "", nostr.Tag{"param", "schema", rerank}, nostr.Tag{"i", data, typ, "ws://" + canary}, nostr.Tag{"p", provider}, soon)
 		untyped := a.sign(5050, "", nostr.Tag{"i", data, typ, "ws://" + canary}, nostr.Tag{"p", provider})
 		for _, ev := range []nostr.Event{typed, untyped} {
+			if ev.ID == untyped.ID && typ != "url" {
+				code = "untyped_job: " // which is not on offer, so nothing is waited for
+			}
 			a.put(ev)
-			if why := a.refused(ev.ID); !strings.HasPrefix(why, "unsupported_input: ") {
+			if why := a.refused(ev.ID); !strings.HasPrefix(why, code) {
 				t.Errorf("input of type %s: %s", typ, why)
 			}
 		}

@@ -31,7 +31,8 @@ interface ClaimOutcome {
 }
 
 const vectors = readVectors();
-const valid = vectors.filter((v) => v.exitCode === 0);
+/** What a forger can make anew: in a chained request the order is in another's event. */
+const valid = vectors.filter((v) => v.exitCode === 0 && !v.files.has("INPUTS.jsonl"));
 
 function makeCase(seed: number): Case {
   const random = new Random(seed);

@@ -17,6 +17,7 @@ const limits: ReadonlyMap<string, number> = new Map([
   ["QUOTE.json", documentLimit],
   ["ACCEPTANCE.event.json", documentLimit],
   ["REQUEST.event.json", documentLimit],
+  ["INPUTS.jsonl", documentLimit],
   ["RESULT.event.json", documentLimit],
   ["RESULT.json", workLimit],
   ["SEAL.json", documentLimit],

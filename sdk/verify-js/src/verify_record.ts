@@ -5,6 +5,7 @@ import { eventSteps, namedQuote, textOf, type Evidence } from "./evidence.js";
 import { digest } from "./hex.js";
 import { jobType, type JobType } from "./jobtypes.js";
 import { canonical, parseCanonical, type ObjectValue } from "./json.js";
+import { inlined } from "./inputs.js";
 import { isUntyped, readUntyped } from "./untyped.js";
 import { onlyTag, tagsNamed, type Event } from "./nostr.js";
 
@@ -60,8 +61,11 @@ function proveOrder(e: Evidence, s: Steps, event: Event): void {
 
 function proveTyped(e: Evidence, s: Steps, event: Event): ObjectValue | undefined {
   const { receipt } = e;
-  e.untyped = isUntyped(receipt, event);
-  const typed = s.step("2.6", "it is typed and in the clear", () => (e.untyped ? readUntyped(event) : readTyped(event)));
+  const typed = s.step("2.6", "it is typed and in the clear", () => {
+    const read = inlined(e, event);
+    e.untyped = isUntyped(receipt, read);
+    return e.untyped ? readUntyped(read) : readTyped(read);
+  });
   if (!typed) return undefined;
   const known = s.step("2.7", "its input is valid under its schema", () => {
     const type = knownType(typed.schema);

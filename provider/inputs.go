@@ -1,0 +1,165 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// A request may name its inputs: the result of another request, or an event.
+// They are waited for before the job is quoted, so job_hash is of all that will
+// be run and nobody pays for a job whose input never comes. An id commits to
+// what it names, so requests that wait for each other cannot be made; what a
+// chain can cost is the places below, for as long as a quote lives.
+const (
+	waitingMax      = 16
+	waitingPerBuyer = 2
+)
+
+// waiting are the requests whose inputs are not here yet.
+type waiting struct {
+	mu   sync.Mutex
+	stop map[string]context.CancelFunc // by buyer's key + request id
+	per  map[string]int                // by buyer
+}
+
+func newWaiting() *waiting {
+	return &waiting{stop: map[string]context.CancelFunc{}, per: map[string]int{}}
+}
+
+// enter takes a place, or says which limit is reached.
+func (w *waiting) enter(ev nostrEvent, stop context.CancelFunc) Reason {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.per[ev.PubKey] >= waitingPerBuyer:
+		return Reason{CodeOverCapacity, fmt.Sprintf("at most %d requests of one key may wait for their inputs", waitingPerBuyer)}
+	case len(w.stop) >= waitingMax:
+		return Reason{CodeOverCapacity, "too many requests wait for their inputs; retry later"}
+	}
+	w.stop[ev.PubKey+ev.ID] = stop
+	w.per[ev.PubKey]++
+	return Reason{}
+}
+
+func (w *waiting) leave(ev nostrEvent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.stop, ev.PubKey+ev.ID)
+	if w.per[ev.PubKey]--; w.per[ev.PubKey] == 0 {
+		delete(w.per, ev.PubKey)
+	}
+}
+
+// cancel ends the wait of a buyer's request, if it waits.
+func (w *waiting) cancel(buyer, id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if stop := w.stop[buyer+id]; stop != nil {
+		stop()
+	}
+}
+
+// gather waits for the inputs of a request, on a goroutine of its own, and goes
+// on with it.
+func (p *Provider) gather(ev, view nostrEvent) Reason {
+	switch {
+	case p.mayBeSold(view):
+	case namesSchema(view):
+		return Reason{CodeUnsupportedSchema, "not on offer here; see the 31990 announcement"}
+	default:
+		return Reason{CodeUntypedJob, "the request names no schema, and text generation is not on offer here"}
+	}
+	refs, err := receipts.ReferencesOf(view.Tags)
+	if err != nil {
+		return Reason{CodeInvalidInput, err.Error()}
+	}
+	ctx, stop := context.WithDeadline(p.runCtx, inputsUntil(view, time.Now().Add(p.limits.QuoteTTL)))
+	if reason := p.waiting.enter(ev, stop); reason.Code != "" {
+		stop()
+		return reason
+	}
+	p.jobs.Go(func() {
+		defer stop()
+		events, reason := p.fetch(ctx, refs)
+		p.waiting.leave(ev)
+		if p.runCtx.Err() != nil || p.canceled.has(ev.PubKey+ev.ID) {
+			return // after a restart relays give us the request again
+		}
+		if reason.Code == "" {
+			if view.Tags, err = receipts.Inline(view.Tags, p.key, events); err != nil {
+				reason = Reason{CodeUnusableInput, err.Error()}
+			}
+		}
+		if reason.Code == "" {
+			reason = p.mayBuy(p.runCtx, ev) // now, not when it began to wait
+		}
+		p.take(p.runCtx, ev, view, reason)
+	})
+	return Reason{}
+}
+
+// inputsUntil is when a request is given up: it expires, or we do not wait longer.
+func inputsUntil(view nostrEvent, most time.Time) time.Time {
+	if t := view.Tags.Find("expiration"); t != nil {
+		if at, err := strconv.ParseInt(t[1], 10, 64); err == nil && time.Unix(at, 0).Before(most) {
+			return time.Unix(at, 0)
+		}
+	}
+	return most
+}
+
+// fetch looks for what the references name on our own relays, stored or yet to
+// come. The relay in a reference is not asked: a stranger named it.
+func (p *Provider) fetch(ctx context.Context, refs []receipts.Reference) ([]receipts.Event, Reason) {
+	events := make([]receipts.Event, len(refs))
+	for i, ref := range refs {
+		found := false
+		listen, enough := context.WithCancel(ctx)
+		err := p.cfg.Market.Listen(listen, nostr.Filters{filterOf(ref, p.key)}, func() {}, func(ev nostr.Event) {
+			if found {
+				return
+			}
+			if input, ok := named(ref, ev, p.key); ok {
+				events[i], found = input, true
+				enough()
+			}
+		})
+		enough()
+		switch {
+		case found:
+		case ctx.Err() == nil && !errors.Is(err, context.Canceled):
+			p.log.Error("look for an input", "err", err)
+			return nil, Reason{CodeInternal, ""}
+		default:
+			return nil, Reason{CodeMissingInput, fmt.Sprintf("%s %s is not on this provider's relays, and did not come in time", ref.Type, ref.ID)}
+		}
+	}
+	return events, Reason{}
+}
+
+func filterOf(ref receipts.Reference, provider string) nostr.Filter {
+	if ref.Type == receipts.InputEvent {
+		return nostr.Filter{IDs: []string{ref.ID}}
+	}
+	return nostr.Filter{Authors: []string{ref.Author(provider)}, Tags: nostr.TagMap{"e": {ref.ID}}}
+}
+
+// named is an event as an input, if it is the one meant. Listen has checked
+// its signature.
+func named(ref receipts.Reference, ev nostr.Event, provider string) (receipts.Event, bool) {
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		return receipts.Event{}, false
+	}
+	input, err := receipts.ParseEvent(raw, len(raw))
+	return input, err == nil && ref.Names(input, provider)
+}
