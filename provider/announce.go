@@ -217,9 +217,14 @@ func (p *Provider) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.cfg.Store.Enqueue(ctx, out); err != nil {
+	all, err := p.profileEvents(ctx, a)
+	if err != nil {
 		return err
 	}
-	p.outbox.send(out)
+	all = append(all, out)
+	if err := p.cfg.Store.Enqueue(ctx, all...); err != nil {
+		return err
+	}
+	p.outbox.send(all...)
 	return nil
 }

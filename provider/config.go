@@ -229,6 +229,8 @@ type Config struct {
 	Kinds     Kinds
 	Profile   Profile
 	Hardware  Hardware
+	// Lifecycle says which events of NIP-SA's proposal are published; none by default.
+	Lifecycle Lifecycle
 	// Refunds pays failed prepaid jobs back; nil: they become credit.
 	Refunds *Refunds
 	// RequiredOKs is how many relays must confirm a result before a hold is settled (1).
@@ -257,6 +259,9 @@ func (c *Config) validate() error {
 	case TrustNobody, TrustFollows, TrustFollows2:
 	default:
 		return fmt.Errorf("provider: access: unknown trust %q", c.Access.Trust)
+	}
+	if err := c.Lifecycle.Kinds.Check(); err != nil {
+		return fmt.Errorf("provider: %w", err)
 	}
 	if err := c.Limits.check(); err != nil {
 		return err

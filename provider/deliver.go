@@ -221,8 +221,10 @@ func (p *Provider) settled(ctx context.Context, job Job, sig *jobSignal, pay Pay
 		return p.closeDelivered(ctx, job)
 	}
 	var out []OutEvent
+	record := p.trajectoryEvents(ctx, job)
 	err = p.cfg.Store.Settle(ctx, job.RequestID, pay, func(is Issue) (Issued, error) {
 		issued, err := p.issue(ctx, job, is)
+		issued.Out = append(issued.Out, record...)
 		out = issued.Out
 		return issued, err
 	})

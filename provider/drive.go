@@ -329,10 +329,14 @@ func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason
 	if err != nil {
 		return err
 	}
-	if err := p.cfg.Store.Close(ctx, job.RequestID, to, reason, owed, out); err != nil {
+	told := []OutEvent{out}
+	if to == StateSucceeded {
+		told = append(told, p.trajectoryEvents(ctx, job)...)
+	}
+	if err := p.cfg.Store.Close(ctx, job.RequestID, to, reason, owed, told...); err != nil {
 		return fmt.Errorf("close job: %w", err)
 	}
-	p.outbox.send(out)
+	p.outbox.send(told...)
 	p.refundsWake()
 	p.log.Info("closed", "request", job.RequestID, "state", to, "reason", reason.String())
 	return nil

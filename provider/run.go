@@ -58,11 +58,13 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal) error {
 	defer stop()
 
 	started := time.Now().UTC()
+	ended := p.tick(ctx, job)
 	out, err := p.cfg.Runner.Run(ctx, Run{
 		RequestID: job.RequestID, Number: number, SchemaID: job.SchemaID, Input: job.Input,
 		Thread: thread(job), DirectiveID: job.DirectiveID, Timeout: limit + runMargin/2,
 		OnStream: p.partials(job, shown),
 	})
+	ended(err)
 	if err != nil {
 		return p.runFailed(ctx, job, err)
 	}

@@ -152,6 +152,8 @@ type providerConfig struct {
 	Kinds   []int        `yaml:"kinds"`
 	Refunds refundConfig `yaml:"refunds"`
 	Access  accessConfig `yaml:"access"`
+	// Lifecycle names kinds for the events that NIP-SA proposes.
+	Lifecycle lifecycleConfig `yaml:"lifecycle"`
 }
 
 type buyerConfig struct {

@@ -153,6 +153,9 @@ func (c *config) check() *configError {
 			return &configError{fmt.Sprintf("$.provider.kinds[%d]", i), "must be a kind of request, 5000 to 5999"}
 		}
 	}
+	if bad := c.Provider.Lifecycle.check(); bad != nil {
+		return bad
+	}
 	if bad := c.checkAgents(); bad != nil {
 		return bad
 	}

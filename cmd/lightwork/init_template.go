@@ -78,6 +78,8 @@ provider:
       per_minute_msats: {{$.PerMinuteMsats}}{{end}}{{end}}
   # Kinds of request that are taken beside 5050, where they name a schema.
   # kinds: [5100, 5101, 5102, 5103]
+  # The events that NIP-SA proposes: each that has a kind here is published (docs/protocol.md).
+  # lifecycle: {agent_profile: 39200, agent_state: 39201, tick_request: 39210, tick_result: 39211, trajectory_session: 39230, trajectory_event: 39231, encrypt: true}
   # What strangers can take of this machine.
   limits:
     concurrent: 2       # jobs at once

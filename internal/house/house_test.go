@@ -85,8 +85,9 @@ var rooms = map[string][]string{
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 
 	// The two sides of a trade declare what they need and know no backend.
-	"provider": {"hashing", "schemas", "replay", "receipts", "payments", "payments/bolt11", "payments/tapassets"},
-	"buyer":    {"hashing", "schemas", "receipts", "payments", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
+	"lifecycle": {"hashing"},
+	"provider":  {"lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bolt11", "payments/tapassets"},
+	"buyer":     {"hashing", "schemas", "receipts", "payments", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
 	// What becomes of several results is decided without relays, wallets and stores.
 	"buyer/adjudicate": {"hashing", "schemas"},
 

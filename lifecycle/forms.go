@@ -1,0 +1,152 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+const (
+	textMax = 4096
+	unixMax = 1 << 40
+)
+
+// AgentProfile says who an agent is and what it can do.
+type AgentProfile struct {
+	Name         string   `json:"name"`
+	About        string   `json:"about"`
+	Picture      string   `json:"picture"`
+	Capabilities []string `json:"capabilities"` // schema ids
+	Autonomy     string   `json:"autonomy_level"`
+	Version      string   `json:"version"`
+}
+
+func (p AgentProfile) d() string        { return "profile" }
+func (p AgentProfile) tags() [][]string { return nil }
+
+func (p AgentProfile) check() error {
+	if p.Capabilities == nil || len(p.Capabilities) > 64 {
+		return fmt.Errorf("%w: capabilities is not a list of up to 64", ErrInvalid)
+	}
+	for _, c := range p.Capabilities {
+		if err := sized("capabilities", c, 1, 256); err != nil {
+			return err
+		}
+	}
+	return firstOf(
+		sized("name", p.Name, 0, 256), sized("about", p.About, 0, textMax), sized("picture", p.Picture, 0, textMax), sized("version", p.Version, 1, 256),
+		oneOf("autonomy_level", p.Autonomy, "supervised", "bounded", "autonomous"),
+	)
+}
+
+// AgentState is whether an agent is available.
+type AgentState struct {
+	Version int    `json:"state_version"` // 1
+	Status  string `json:"status"`        // available or paused
+	Slots   int64  `json:"slots"`         // jobs that it runs at once
+	Ticks   int64  `json:"tick_count"`    // jobs that it has done
+	At      int64  `json:"at"`            // unix seconds
+}
+
+func (s AgentState) d() string        { return "state" }
+func (s AgentState) tags() [][]string { return [][]string{{"status", s.Status}} }
+
+func (s AgentState) check() error {
+	return firstOf(
+		between("state_version", int64(s.Version), 1, 1), oneOf("status", s.Status, "available", "paused"),
+		between("slots", s.Slots, 0, 1<<20), between("tick_count", s.Ticks, 0, 1<<52), between("at", s.At, 1, unixMax),
+	)
+}
+
+// TickRequest says that a run begins.
+type TickRequest struct {
+	Job     string `json:"job"`     // id of the request event
+	Run     int64  `json:"run"`     // from 1
+	Runner  string `json:"runner"`  // x-only hex
+	Trigger string `json:"trigger"` // job: somebody ordered it
+}
+
+func (r TickRequest) d() string { return fmt.Sprintf("%s:%d", r.Job, r.Run) }
+
+func (r TickRequest) tags() [][]string {
+	return [][]string{{"e", r.Job}, {"runner", r.Runner}, {"trigger", r.Trigger}}
+}
+
+func (r TickRequest) check() error {
+	return firstOf(hexID("job", r.Job), between("run", r.Run, 1, 1<<20), hexID("runner", r.Runner), oneOf("trigger", r.Trigger, "job"))
+}
+
+// TickResult says how a run ended.
+type TickResult struct {
+	Actions    int64  `json:"actions"` // calls of tools
+	DurationMs int64  `json:"duration_ms"`
+	Request    string `json:"request"` // id of the TickRequest event
+	Runner     string `json:"runner"`
+	Status     string `json:"status"` // success, failure or timeout
+}
+
+func (r TickResult) d() string { return r.Request }
+
+func (r TickResult) tags() [][]string {
+	return [][]string{{"request", r.Request}, {"runner", r.Runner}, {"status", r.Status}, {"duration_ms", number(r.DurationMs)}, {"actions", number(r.Actions)}}
+}
+
+func (r TickResult) check() error {
+	return firstOf(
+		hexID("request", r.Request), hexID("runner", r.Runner), oneOf("status", r.Status, "success", "failure", "timeout"),
+		between("duration_ms", r.DurationMs, 0, 1<<52), between("actions", r.Actions, 0, 1<<20),
+	)
+}
+
+// TrajectorySession is the head of a published trajectory.
+type TrajectorySession struct {
+	SessionID string `json:"session_id"`
+	Job       string `json:"job"`        // id of the request event
+	StartedAt int64  `json:"started_at"` // unix seconds
+	EndedAt   int64  `json:"ended_at"`
+	Events    int64  `json:"total_events"`
+	// TrajectoryHash and Redacted are those of the result: of the lines with and
+	// without params and payload.
+	TrajectoryHash hashing.Digest `json:"trajectory_hash"`
+	Redacted       hashing.Digest `json:"redacted_trajectory_hash"`
+	Visibility     string         `json:"visibility"` // public, or private: encrypted to the buyer
+}
+
+func (s TrajectorySession) d() string { return s.SessionID }
+
+func (s TrajectorySession) tags() [][]string {
+	return [][]string{{"e", s.Job}, {"visibility", s.Visibility}}
+}
+
+func (s TrajectorySession) check() error {
+	return firstOf(
+		sized("session_id", s.SessionID, 1, 256), hexID("job", s.Job), between("started_at", s.StartedAt, 1, unixMax),
+		between("ended_at", s.EndedAt, s.StartedAt, unixMax), between("total_events", s.Events, 1, 1<<20), oneOf("visibility", s.Visibility, "public", "private"),
+	)
+}
+
+// TrajectoryEvent is one line of a trajectory.
+type TrajectoryEvent struct {
+	SessionID string `json:"session_id"`
+	Seq       int64  `json:"seq"`  // from 1
+	Step      string `json:"step"` // the line's event, as ToolCall
+	// Line is the line of REPLAY.jsonl, perhaps without params and payload.
+	Line json.RawMessage `json:"line"`
+}
+
+func (e TrajectoryEvent) d() string { return fmt.Sprintf("%s:%d", e.SessionID, e.Seq) }
+
+func (e TrajectoryEvent) tags() [][]string {
+	return [][]string{{"session", e.SessionID}, {"seq", number(e.Seq)}, {"step", e.Step}}
+}
+
+func (e TrajectoryEvent) check() error {
+	var line struct {
+		Event string `json:"event"`
+	}
+	if json.Unmarshal(e.Line, &line) != nil || line.Event == "" || line.Event != e.Step {
+		return fmt.Errorf("%w: line is none of a %s", ErrInvalid, e.Step)
+	}
+	return firstOf(sized("session_id", e.SessionID, 1, 256), between("seq", e.Seq, 1, 1<<20))
+}

@@ -1,0 +1,163 @@
+// Package lifecycle has typed forms of the agent lifecycle events that NIP-SA
+// proposes (OA-1.4). They have no kind numbers yet: whoever uses them chooses
+// some, and without a choice none is published. A form is a JSON document in
+// canonical form, and tags by which relays find it; the tags say nothing that
+// the document does not.
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// Errors of this package.
+var (
+	ErrInvalid = errors.New("no lifecycle event")
+	ErrKinds   = errors.New("lifecycle kinds")
+)
+
+// MaxDocument bounds a document, in bytes.
+const MaxDocument = 64 << 10
+
+// Kinds are the numbers that the events have; 0 means that it is not published.
+type Kinds struct {
+	AgentProfile      int
+	AgentState        int
+	TickRequest       int
+	TickResult        int
+	TrajectorySession int
+	TrajectoryEvent   int
+}
+
+// Check refuses kinds that would replace what they must not: every form has a d
+// tag of its own, so an addressable kind (30000 to 39999) serves all of them, a
+// regular one those that never change.
+func (k Kinds) Check() error {
+	var seen []int
+	for _, c := range []struct {
+		name    string
+		kind    int
+		changes bool
+	}{
+		{"agent_profile", k.AgentProfile, true},
+		{"agent_state", k.AgentState, true},
+		{"tick_request", k.TickRequest, false},
+		{"tick_result", k.TickResult, false},
+		{"trajectory_session", k.TrajectorySession, false},
+		{"trajectory_event", k.TrajectoryEvent, false},
+	} {
+		addressable := c.kind >= 30000 && c.kind < 40000
+		regular := c.kind >= 1000 && c.kind < 10000 && (c.kind < 5000 || c.kind > 7999) // those are the market's
+		switch {
+		case c.kind == 0:
+			continue
+		case c.kind == 31990 || slices.Contains(seen, c.kind):
+			return fmt.Errorf("%w: %s: %d is another event's kind", ErrKinds, c.name, c.kind)
+		case !addressable && (c.changes || !regular):
+			return fmt.Errorf("%w: %s: %d must be from 30000 to 39999%s", ErrKinds, c.name, c.kind,
+				map[bool]string{true: "", false: ", or from 1000 to 9999 and not of the market"}[c.changes])
+		}
+		seen = append(seen, c.kind)
+	}
+	return nil
+}
+
+// Document is one of the six forms.
+type Document interface {
+	// d is what replaces what: two documents of the same d are one address.
+	d() string
+	// tags are those by which relays find it, besides d.
+	tags() [][]string
+	check() error
+}
+
+// Encode checks a document and makes tags and content of its event. Errors wrap
+// ErrInvalid.
+func Encode(doc Document) (tags [][]string, content string, err error) {
+	if err := doc.check(); err != nil {
+		return nil, "", err
+	}
+	raw, err := hashing.CanonicalValue(doc)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if len(raw) > MaxDocument {
+		return nil, "", fmt.Errorf("%w: of more than %d bytes", ErrInvalid, MaxDocument)
+	}
+	return append([][]string{{"d", doc.d()}}, doc.tags()...), string(raw), nil
+}
+
+// Parse reads the document of an event strictly into doc, a pointer to one of
+// the forms: no unknown field, and every tag of the form says what it says.
+// Further tags are allowed. The event's signature is not looked at. Errors wrap
+// ErrInvalid.
+func Parse(tags [][]string, content string, doc Document) error {
+	if len(content) > MaxDocument {
+		return fmt.Errorf("%w: of more than %d bytes", ErrInvalid, MaxDocument)
+	}
+	if err := hashing.Unmarshal([]byte(content), doc); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	want, _, err := Encode(doc)
+	if err != nil {
+		return err
+	}
+	for _, tag := range want {
+		n := 0
+		for _, t := range tags {
+			if len(t) > 0 && t[0] == tag[0] {
+				n++
+			}
+		}
+		if !slices.ContainsFunc(tags, func(t []string) bool { return slices.Equal(t, tag) }) || tag[0] == "d" && n != 1 {
+			return fmt.Errorf("%w: the tag %s is not the document's", ErrInvalid, tag[0])
+		}
+	}
+	return nil
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// firstOf returns the first complaint.
+func firstOf(checks ...error) error {
+	for _, err := range checks {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func oneOf(field, value string, allowed ...string) error {
+	if !slices.Contains(allowed, value) {
+		return fmt.Errorf("%w: %s is none of %v", ErrInvalid, field, allowed)
+	}
+	return nil
+}
+
+func sized(field, value string, least, most int) error {
+	if len(value) < least || len(value) > most {
+		return fmt.Errorf("%w: %s has not %d to %d bytes", ErrInvalid, field, least, most)
+	}
+	return nil
+}
+
+func between(field string, n, least, most int64) error {
+	if n < least || n > most {
+		return fmt.Errorf("%w: %s is not from %d to %d", ErrInvalid, field, least, most)
+	}
+	return nil
+}
+
+func hexID(field, value string) error {
+	for _, c := range []byte(value) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return fmt.Errorf("%w: %s is no lower-case hex", ErrInvalid, field)
+		}
+	}
+	return sized(field, value, 64, 64)
+}

@@ -1,0 +1,194 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/lifecycle"
+	"github.com/lightwork-market/lightwork/replay"
+)
+
+// Lifecycle says which events of NIP-SA's proposal are published. The zero
+// value publishes none.
+type Lifecycle struct {
+	Kinds lifecycle.Kinds
+	// Encrypt hides all trajectories from everybody but the buyer, who then gets
+	// them with params and payloads. Those of results that were sealed or
+	// encrypted are hidden in any case.
+	Encrypt bool
+}
+
+// lineBytes is the longest line that is published in full: it grows when it is
+// encrypted. A longer one goes without params and payload.
+const lineBytes = 24 << 10
+
+// form makes an event of ours of a lifecycle document.
+func (p *Provider) form(ctx context.Context, kind int, doc lifecycle.Document, more ...nostr.Tag) (nostrEvent, error) {
+	raw, content, err := lifecycle.Encode(doc)
+	if err != nil {
+		return nostrEvent{}, err
+	}
+	tags := nostr.Tags(more)
+	for _, t := range raw {
+		tags = append(tags, t)
+	}
+	return p.sign(ctx, kind, tags, content)
+}
+
+// profileEvents tell of this node as an agent, beside its announcement.
+func (p *Provider) profileEvents(ctx context.Context, a Announcement) ([]OutEvent, error) {
+	state := lifecycle.AgentState{Version: 1, Status: "available", Slots: int64(a.Capacity.MaxConcurrentJobs), Ticks: int64(a.Stability.JobsCompleted), At: time.Now().Unix()}
+	if a.Lightwork.Paused {
+		state.Status = "paused"
+	}
+	var out []OutEvent
+	for _, f := range []struct {
+		kind int
+		doc  lifecycle.Document
+	}{
+		{p.cfg.Lifecycle.Kinds.AgentProfile, lifecycle.AgentProfile{
+			Name: a.Name, About: a.About, Picture: a.Picture, Capabilities: a.Capabilities.SupportedJobs, Autonomy: "bounded", Version: p.cfg.Profile.Producer,
+		}},
+		{p.cfg.Lifecycle.Kinds.AgentState, state},
+	} {
+		if f.kind == 0 {
+			continue
+		}
+		ev, err := p.form(ctx, f.kind, f.doc)
+		if err != nil {
+			return nil, fmt.Errorf("lifecycle: %w", err)
+		}
+		queued, err := p.queued(ev, "")
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, queued)
+	}
+	return out, nil
+}
+
+// tick tells that a run begins; what it returns tells how it ended. Both are
+// courtesies that may be lost.
+func (p *Provider) tick(ctx context.Context, job Job) (ended func(error)) {
+	k := p.cfg.Lifecycle.Kinds
+	if k.TickRequest == 0 {
+		return func(error) {}
+	}
+	began, err := p.form(ctx, k.TickRequest, lifecycle.TickRequest{Job: job.RequestID, Run: int64(job.Run), Runner: p.key, Trigger: "job"})
+	if err != nil {
+		p.log.Error("lifecycle", "err", err)
+		return func(error) {}
+	}
+	p.outbox.offer(func(context.Context) (nostrEvent, error) { return began, nil })
+	start := time.Now()
+	return func(err error) {
+		if k.TickResult == 0 {
+			return
+		}
+		r := lifecycle.TickResult{Request: began.ID, Runner: p.key, Status: "success", DurationMs: time.Since(start).Milliseconds(), Actions: 1}
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			r.Status = "timeout"
+		case err != nil:
+			r.Status = "failure"
+		}
+		p.outbox.offer(func(ctx context.Context) (nostrEvent, error) { return p.form(ctx, k.TickResult, r) })
+	}
+}
+
+// trajectoryEvents publish the record of a job that is done and, where it has a
+// price, paid. What they lack in room or cipher is no reason to fail the job.
+func (p *Provider) trajectoryEvents(ctx context.Context, job Job) []OutEvent {
+	k := p.cfg.Lifecycle.Kinds
+	if k.TrajectorySession == 0 || job.Result == nil {
+		return nil
+	}
+	hidden := p.cfg.Lifecycle.Encrypt || isSealed(job) || buyerOf(job).scheme != ""
+	if hidden && p.cfg.Cipher == nil {
+		return nil // a remote signer: config check says so
+	}
+	out, err := p.session(ctx, job, hidden)
+	if err != nil {
+		p.log.Error("publish trajectory", "request", job.RequestID, "err", err)
+		return nil
+	}
+	return out
+}
+
+func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEvent, error) {
+	file, err := p.cfg.Store.Content(ctx, job.Result.Replay)
+	if err != nil {
+		return nil, err
+	}
+	var short bytes.Buffer
+	if err := replay.Redact(bytes.NewReader(file), &short); err != nil {
+		return nil, err
+	}
+	full, redacted := linesOf(file), linesOf(short.Bytes())
+	docs := []lifecycle.Document{lifecycle.TrajectorySession{
+		SessionID: job.Result.SessionID, Job: job.RequestID, StartedAt: job.Result.StartedAt.Unix(), EndedAt: job.Result.FinishedAt.Unix(),
+		Events: int64(len(redacted)), TrajectoryHash: job.Result.Trajectory, Redacted: job.Result.Redacted,
+		Visibility: map[bool]string{true: "private", false: "public"}[hidden],
+	}}
+	for i, line := range redacted {
+		if p.cfg.Lifecycle.Kinds.TrajectoryEvent == 0 {
+			break
+		}
+		if hidden && len(full[i]) <= lineBytes {
+			line = full[i]
+		}
+		var head struct {
+			Event string `json:"event"`
+		}
+		if err := json.Unmarshal(line, &head); err != nil {
+			return nil, err
+		}
+		docs = append(docs, lifecycle.TrajectoryEvent{SessionID: job.Result.SessionID, Seq: int64(i + 1), Step: head.Event, Line: line})
+	}
+	var out []OutEvent
+	for i, doc := range docs {
+		kind := p.cfg.Lifecycle.Kinds.TrajectoryEvent
+		if i == 0 {
+			kind = p.cfg.Lifecycle.Kinds.TrajectorySession
+		}
+		ev, err := p.told(ctx, job, kind, doc, hidden)
+		if err != nil {
+			return nil, err
+		}
+		queued, err := p.queued(ev, job.RequestID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, queued)
+	}
+	return out, nil
+}
+
+// told is a document as an event for everybody, or for the job's buyer alone:
+// then all but its address is in the content.
+func (p *Provider) told(ctx context.Context, job Job, kind int, doc lifecycle.Document, hidden bool) (nostrEvent, error) {
+	if !hidden {
+		return p.form(ctx, kind, doc, nostr.Tag{"p", job.Buyer})
+	}
+	tags, content, err := lifecycle.Encode(doc)
+	if err != nil {
+		return nostrEvent{}, err
+	}
+	secret, err := p.hide(ctx, buyerOf(job), content)
+	if err != nil {
+		return nostrEvent{}, err
+	}
+	return p.sign(ctx, kind, nostr.Tags{tags[0], {"e", job.RequestID}, {"p", job.Buyer}, {"encrypted"}}, secret)
+}
+
+// linesOf are the lines of a session: those of the file but its header.
+func linesOf(file []byte) [][]byte {
+	lines := bytes.Split(bytes.TrimSuffix(file, []byte("\n")), []byte("\n"))
+	return lines[1:]
+}
