@@ -30,11 +30,17 @@ const (
 	hiddenTag = "lightwork"
 	// hiddenTags bounds the tags inside an encrypted event.
 	hiddenTags = 512
+	// hiddenBytes is the longest text whose encryption fits an event.
+	hiddenBytes = 40 << 10
 )
 
 // hideTags encrypts the tags of a request but those that say whom it is for and
 // until when. It returns the content, the tags that stay, and the hidden ones
 // as they are kept.
+//
+// NIP-44 pads in steps of 8 KiB here, and base64 takes a third more: the next
+// step is beyond the 64 KiB that relays take. So the longer lengths that NIP-44
+// has since 2026 are of no use to a request.
 func (c *Client) hideTags(ctx context.Context, peer string, tags nostr.Tags) (content string, public nostr.Tags, hidden []byte, err error) {
 	var inside nostr.Tags
 	for _, t := range tags {
@@ -46,6 +52,9 @@ func (c *Client) hideTags(ctx context.Context, peer string, tags nostr.Tags) (co
 	}
 	if hidden, err = json.Marshal(inside); err != nil {
 		return "", nil, nil, err
+	}
+	if len(hidden) > hiddenBytes {
+		return "", nil, nil, fmt.Errorf("encrypt request: it has %d bytes, and at most %d fit an event encrypted: send less, or name a repository that the provider fetches", len(hidden), hiddenBytes)
 	}
 	if content, err = c.cfg.Cipher.NIP44Encrypt(ctx, peer, string(hidden)); err != nil {
 		return "", nil, nil, fmt.Errorf("encrypt request: %w", err)
