@@ -98,6 +98,11 @@ func (b *Bundle) parts() []named {
 	}
 }
 
+// IsBundleFile reports whether a name is that of one of the fixed files.
+func IsBundleFile(name string) bool {
+	return slices.ContainsFunc(new(Bundle).parts(), func(p named) bool { return p.name == name })
+}
+
 // Files yields name and content of every file that is present, always in the
 // same order: the fixed names first, then artifacts by hash. Names use slashes.
 func (b *Bundle) Files() iter.Seq2[string, []byte] {

@@ -24,7 +24,7 @@ const batch = 1024
 type tally struct {
 	bundles int
 	exits   [4]int // bundles by exit code
-	skipped int    // what is neither a folder nor an archive
+	skipped int    // what is neither a bundle's folder nor an archive
 	chains  receipts.Chains
 }
 
@@ -72,7 +72,7 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 	reports := make([]chan graded, 0, len(entries))
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
-		if !e.IsDir() && !(e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".tar")) {
+		if e.IsDir() && !couldBeBundle(filepath.Join(o.bundle, e.Name())) || !e.IsDir() && !(e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".tar")) {
 			t.skipped++
 			continue
 		}
@@ -105,6 +105,28 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 		shown.show(t)
 	}
 	return nil
+}
+
+// couldBeBundle reports whether a folder has any file of a bundle, so that a
+// damaged one is unusable and a folder of something else is none. What cannot
+// be read is left to be told of.
+func couldBeBundle(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	for {
+		names, err := f.Readdirnames(batch)
+		for _, name := range names {
+			if receipts.IsBundleFile(name) {
+				return true
+			}
+		}
+		if err != nil {
+			return !errors.Is(err, io.EOF)
+		}
+	}
 }
 
 func verifyOne(o options, name string) graded {

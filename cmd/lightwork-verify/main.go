@@ -9,7 +9,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -81,7 +83,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	bundle, err := read(o.bundle, stdin)
 	if err != nil {
-		fmt.Fprintf(stderr, "lightwork-verify: %s\n", printable(err.Error()))
+		fmt.Fprintf(stderr, "lightwork-verify: %s\n%s", printable(err.Error()), hintFor(err, o.bundle))
 		return receipts.ExitUnusable
 	}
 	report := receipts.Verify(bundle, o.pins)
@@ -95,6 +97,19 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return receipts.ExitUnusable
 	}
 	return report.ExitCode()
+}
+
+// hintFor is the next step where what was named is no bundle.
+func hintFor(err error, name string) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "hint: a bundle is a folder or a .tar file, such as lightwork buyer submit --out or lightwork receipts export writes\n"
+	case errors.Is(err, receipts.ErrBundle) && name != "-":
+		if entries, err := os.ReadDir(name); err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() && couldBeBundle(filepath.Join(name, e.Name())) }) {
+			return "hint: there are bundles in it: --all verifies them\n"
+		}
+	}
+	return ""
 }
 
 // rule judges a dispute.

@@ -170,7 +170,7 @@ func (c agentsShowCmd) Run(s *streams, g *globals) error {
 		fmt.Fprintf(w, "permission\t%s (%s)\n", printable(strings.TrimSpace(p)), granted)
 	}
 	if v.Approved {
-		fmt.Fprintf(w, "approved\t%s\n", v.Approval.ApprovedAt.Format(time.RFC3339))
+		fmt.Fprintf(w, "approved\t%s\n", v.Approval.ApprovedAt.Local().Format(time.DateTime))
 	} else {
 		fmt.Fprintf(w, "approved\tno: %s\n", printable(v.Why))
 	}

@@ -146,7 +146,7 @@ func (c agentsAuditCmd) Run(ctx context.Context, s *streams, g *globals) error {
 				details = append(details, strings.TrimSpace(d.name+" "+d.value))
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.At.Format(time.RFC3339), l.EventType, printable(l.Subject), printable(strings.Join(details, ", ")))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.At.Local().Format(time.DateTime), l.EventType, printable(l.Subject), printable(strings.Join(details, ", ")))
 	}
 	return w.Flush()
 }

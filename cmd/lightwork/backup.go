@@ -9,7 +9,7 @@ import (
 )
 
 type backupCmd struct {
-	Role string `help:"Whose database: provider or buyer." default:"provider" enum:"provider,buyer"`
+	Role string `help:"Whose database: provider or buyer." required:"" enum:"provider,buyer"`
 	Out  string `help:"A new file." required:"" placeholder:"FILE"`
 }
 

@@ -23,6 +23,7 @@ type buyerCmd struct {
 	List     buyerListCmd     `cmd:"" help:"List purchases."`
 	Show     buyerShowCmd     `cmd:"" help:"Show one purchase."`
 	Panels   buyerPanelsCmd   `cmd:"" help:"List jobs that were given to several providers."`
+	Metrics  buyerMetricsCmd  `cmd:"" help:"Print what was bought and spent, for Prometheus."`
 	Cancel   buyerCancelCmd   `cmd:"" help:"Ask the provider to stop a job."`
 	Dispute  buyerDisputeCmd  `cmd:"" help:"Write a folder that shows what was paid and what came for it."`
 }

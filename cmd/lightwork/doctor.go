@@ -69,10 +69,18 @@ func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
 }
 
 func printFindings(w io.Writer, all []finding) {
+	width, _, isScreen := screenSize(w)
+	below := strings.Repeat(" ", 23)
+	fit := func(text string) string {
+		if !isScreen {
+			return text
+		}
+		return wrapped(text, below, width)
+	}
 	for _, f := range all {
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-5s %-16s %s", f.State, f.Check, printable(f.Detail)), " "))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-5s %-16s %s", f.State, f.Check, fit(printable(f.Detail))), " "))
 		if f.Fix != "" && f.State != "ok" {
-			fmt.Fprintf(w, "      %-16s -> %s\n", "", f.Fix)
+			fmt.Fprintln(w, below+fit("-> "+f.Fix))
 		}
 	}
 }

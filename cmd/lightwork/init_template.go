@@ -48,6 +48,7 @@ relay:
 # lightwork top works without it. For Prometheus: /metrics, /healthz, /readyz and /state of the provider.
 # observe:
 #   listen: 127.0.0.1:9464
+#   wallet_balance: true      # shown with the metrics
 
 provider:
   # What the announcement says of you.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
@@ -83,7 +82,7 @@ func (c jobsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if c.JSON {
 			return printJSON(s.out, views)
 		}
-		w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+		w := newTable(s.out)
 		fmt.Fprintln(w, "REQUEST\tADDED\tSTATE\tMODE\tPRICE\tBUYER\tRECEIPT\tREASON")
 		for _, v := range views {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.AddedAt.Local().Format(time.DateTime),

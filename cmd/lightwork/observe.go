@@ -18,7 +18,8 @@ import (
 
 // observeConfig is where the node can be looked at from this machine.
 type observeConfig struct {
-	Listen string `yaml:"listen"` // loopback only
+	Listen        string `yaml:"listen"`         // loopback only
+	WalletBalance bool   `yaml:"wallet_balance"` // shown with the metrics
 }
 
 // observeSocket is where a running provider shows itself to its own user.
@@ -53,6 +54,21 @@ func openObserved(c *config, board *observe.Board, key signer, m *market, sup *s
 	for _, r := range routes {
 		if !slices.Contains(cfg.Needed, r.agent) {
 			cfg.Needed = append(cfg.Needed, r.agent)
+		}
+	}
+	cfg.Admission = func() string {
+		switch c.admission() {
+		case provider.AdmissionPaused:
+			return "paused; lightwork provider resume takes jobs again"
+		case provider.AdmissionDraining:
+			return "draining: it ends with the last open job"
+		}
+		return ""
+	}
+	if w != nil && c.Observe.WalletBalance {
+		cfg.Balance = func(ctx context.Context) (int64, error) {
+			b, err := w.Balance(ctx)
+			return b.SpendableMsats, err
 		}
 	}
 	if w != nil {

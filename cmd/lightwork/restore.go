@@ -8,7 +8,7 @@ import (
 )
 
 type restoreCmd struct {
-	Role string `help:"Whose database: provider or buyer." default:"provider" enum:"provider,buyer"`
+	Role string `help:"Whose database: provider or buyer." required:"" enum:"provider,buyer"`
 	From string `help:"A file that lightwork backup wrote." required:"" type:"existingfile" placeholder:"FILE"`
 }
 

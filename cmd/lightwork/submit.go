@@ -125,7 +125,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 
 // previewView is what --dry-run says.
 type previewView struct {
-	Provider     string `json:"provider"`
+	Provider     string `json:"provider"` // x-only hex
 	Schema       string `json:"schema_id"`
 	JobHash      string `json:"job_hash"`
 	RequestBytes int    `json:"request_bytes"`
@@ -161,7 +161,7 @@ func (b buyerSubmitCmd) preview(s *streams, l buyer.Listing, document []byte, ru
 		return usage("", "%w", err)
 	}
 	v := previewView{
-		Provider: l.NPub, Schema: b.Schema, JobHash: req.JobHash.String(), RequestBytes: len(req.Canonical), BidMsats: b.MaxMsats, MaxMsats: b.MaxMsats,
+		Provider: l.Provider, Schema: b.Schema, JobHash: req.JobHash.String(), RequestBytes: len(req.Canonical), BidMsats: b.MaxMsats, MaxMsats: b.MaxMsats,
 		Payee: firstText(b.Payee, l.PayeeNode), Rule: rule.ID, Asks: rule.Do == buyer.Ask,
 	}
 	if price, ok := l.Price(req); ok {
@@ -175,7 +175,7 @@ func (b buyerSubmitCmd) preview(s *streams, l buyer.Listing, document []byte, ru
 		seen = "encrypted"
 	}
 	fmt.Fprintf(s.out, "would ask   %s\njob         %s, %d bytes, %s\njob hash    %s\nbid         %s of at most %s\nrule        %s\npayee node  %s\nNothing was sent.\n",
-		v.Provider, v.Schema, v.RequestBytes, seen, v.JobHash, msats(v.BidMsats), msats(v.MaxMsats), v.rule(), v.Payee)
+		npub(v.Provider), v.Schema, v.RequestBytes, seen, v.JobHash, msats(v.BidMsats), msats(v.MaxMsats), v.rule(), v.Payee)
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
@@ -38,7 +37,7 @@ func (c toolsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if c.JSON {
 		return printJSON(s.out, tools)
 	}
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	w := newTable(s.out)
 	fmt.Fprintln(w, "TOOL\tCALLABLE\tSIDE EFFECTS\tDIRECTIVE\tDESCRIPTION")
 	for _, t := range tools {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ToolID, yes(t.Routable), yes(t.SideEffects), yes(t.RequiresDirective),

@@ -14,6 +14,8 @@ import (
 func walletHint(err error, role string, w walletConfig) string {
 	section := role + ".wallet.lnd"
 	switch {
+	case w.Backend == "play" && errors.Is(err, payments.ErrWalletUnavailable):
+		return "lightwork wallet play-serve runs the ledger; " + role + ".wallet.play.url says where it is"
 	case w.Backend != "lnd":
 		return "lightwork doctor checks the wallet"
 	case errors.Is(err, lnd.ErrWalletLocked):
@@ -28,9 +30,9 @@ func walletHint(err error, role string, w walletConfig) string {
 	return "lightwork doctor checks the wallet"
 }
 
-// walletTrouble adds the next step to an error of lnd's and leaves others alone.
+// walletTrouble adds the next step to an error of a wallet's and leaves others alone.
 func walletTrouble(err error, role string, w walletConfig) error {
-	if errors.As(err, new(*lnd.Error)) && !errors.As(err, new(*codedError)) {
+	if (errors.As(err, new(*lnd.Error)) || w.Backend == "play" && errors.Is(err, payments.ErrWalletUnavailable)) && !errors.As(err, new(*codedError)) {
 		return hinted(err, walletHint(err, role, w))
 	}
 	return err

@@ -52,7 +52,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 type collector struct {
 	node *Node
 
-	build, ready, open, held, outbox, disk, connected, connects, received, rejected, agentUp, restarts, inflight *prometheus.Desc
+	build, ready, open, held, spendable, outbox, disk, connected, connects, received, rejected, agentUp, restarts, inflight *prometheus.Desc
 }
 
 func newCollector(n *Node) *collector {
@@ -62,6 +62,7 @@ func newCollector(n *Node) *collector {
 		ready:     desc("ready", "1 if a readiness check passes.", "check"),
 		open:      desc("jobs_open", "Jobs that have not ended.", "schema", "state"),
 		held:      desc("payments_held_msats", "Msats held for jobs that have not ended."),
+		spendable: desc("wallet_spendable_msats", "Msats that the wallet can spend; only with observe.wallet_balance."),
 		outbox:    desc("outbox_pending", "Events that some relay has yet to confirm."),
 		disk:      desc("disk_free_bytes", "Room where the node writes."),
 		connected: desc("pool_connected", "1 while a relay is connected.", "relay"),
@@ -98,6 +99,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.open, n, key[0], key[1])
 	}
 	gauge(c.held, float64(s.HeldMsats))
+	if s.SpendableMsats != nil {
+		gauge(c.spendable, float64(*s.SpendableMsats))
+	}
 	gauge(c.outbox, float64(s.Outbox))
 	gauge(c.disk, float64(s.DiskFreeBytes))
 	for _, r := range s.Relays {

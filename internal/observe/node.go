@@ -39,19 +39,21 @@ type Agent struct {
 // State is everything that can be seen of a node at one moment. Amounts are
 // msats.
 type State struct {
-	Version       string              `json:"version"`
-	PubKey        string              `json:"pubkey"`
-	StartedAt     time.Time           `json:"started_at"`
-	At            time.Time           `json:"at"`
-	Ready         bool                `json:"ready"`
-	Checks        []Check             `json:"checks"`
-	Open          []OpenJob           `json:"open_jobs"`
-	Totals        Totals              `json:"since_start"`
-	HeldMsats     int64               `json:"held_msats"`
-	Outbox        int                 `json:"outbox_pending"`
-	DiskFreeBytes int64               `json:"disk_free_bytes"`
-	Relays        []relay.RelayStatus `json:"relays"`
-	Agents        []Agent             `json:"agents"`
+	Version   string    `json:"version"`
+	PubKey    string    `json:"pubkey"`
+	StartedAt time.Time `json:"started_at"`
+	At        time.Time `json:"at"`
+	Ready     bool      `json:"ready"`
+	Checks    []Check   `json:"checks"`
+	Open      []OpenJob `json:"open_jobs"`
+	Totals    Totals    `json:"since_start"`
+	HeldMsats int64     `json:"held_msats"`
+	// SpendableMsats is what the wallet can spend, where that may be seen and is known.
+	SpendableMsats *int64              `json:"wallet_spendable_msats,omitempty"`
+	Outbox         int                 `json:"outbox_pending"`
+	DiskFreeBytes  int64               `json:"disk_free_bytes"`
+	Relays         []relay.RelayStatus `json:"relays"`
+	Agents         []Agent             `json:"agents"`
 }
 
 // Config says where the parts of a node's state come from.
@@ -68,6 +70,11 @@ type Config struct {
 	Outbox func(context.Context) (int, error)
 	// Wallet asks the wallet who it is; nil without one.
 	Wallet func(context.Context) error
+	// Balance asks what the wallet can spend, in msats; nil where that is not to
+	// be seen.
+	Balance func(context.Context) (int64, error)
+	// Admission says why no new jobs are taken, "" while they are; nil: they are.
+	Admission func() string
 	// Signer describes the relays of a remote signer; nil for a key in memory.
 	Signer func() []relay.RelayStatus
 }
@@ -77,9 +84,10 @@ type Node struct {
 	cfg     Config
 	started time.Time
 
-	mu     sync.Mutex
-	wallet Check // the last answer
-	outbox int
+	mu      sync.Mutex
+	wallet  Check // the last answer
+	balance *int64
+	outbox  int
 }
 
 // NewNode makes one. Nothing is asked until Serve runs.
@@ -110,10 +118,16 @@ func (n *Node) probe(ctx context.Context) {
 	} else if err := n.cfg.Wallet(ctx); err != nil {
 		wallet.OK, wallet.Detail = false, err.Error()
 	}
+	var balance *int64 // unknown rather than old
+	if n.cfg.Balance != nil {
+		if msats, err := n.cfg.Balance(ctx); err == nil {
+			balance = &msats
+		}
+	}
 	outbox, err := n.cfg.Outbox(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.wallet = wallet
+	n.wallet, n.balance = wallet, balance
 	if err == nil {
 		n.outbox = outbox
 	}
@@ -133,11 +147,18 @@ func (n *Node) State() State {
 	}
 	n.mu.Lock()
 	wallet := n.wallet
-	s.Outbox = n.outbox
+	s.Outbox, s.SpendableMsats = n.outbox, n.balance
 	n.mu.Unlock()
 	var disk Check
 	disk, s.DiskFreeBytes = diskCheck(n.cfg.Dir)
 	s.Checks = []Check{relayCheck("relays", s.Relays), wallet, n.agentCheck(s.Agents), disk}
+	if n.cfg.Admission != nil {
+		c := Check{Name: "admission", OK: true, Detail: "new jobs are taken"}
+		if why := n.cfg.Admission(); why != "" {
+			c.OK, c.Detail = false, why
+		}
+		s.Checks = append(s.Checks, c)
+	}
 	if n.cfg.Signer != nil {
 		s.Checks = append(s.Checks, relayCheck("signer", n.cfg.Signer()))
 	}

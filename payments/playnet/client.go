@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -197,7 +198,7 @@ func (c *Client) call(ctx context.Context, method string, req, resp any) error {
 	r.Header.Set("Authorization", bearer+c.token)
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return fmt.Errorf("%s: %w: %w", method, trouble(method, err), err)
+		return fmt.Errorf("%s: %w: %w", method, trouble(method, err), unreached(r.URL.Host, err))
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse+1))
@@ -228,4 +229,22 @@ func trouble(method string, err error) error {
 		return payments.ErrUnknownOutcome
 	}
 	return payments.ErrWalletUnavailable
+}
+
+// unreached says in a few words why a server did not answer: the address once,
+// and the system's reason. What ended it, such as a context, stays in the chain.
+func unreached(host string, err error) error {
+	var op *net.OpError
+	var call *url.Error
+	switch {
+	case errors.As(err, &op) && op.Op == "dial":
+		err = op.Err
+	case errors.As(err, &call):
+		err = call.Err
+	}
+	var system *os.SyscallError
+	if errors.As(err, &system) {
+		err = system.Err
+	}
+	return fmt.Errorf("no answer from %s: %w", host, err)
 }
