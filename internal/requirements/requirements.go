@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -16,22 +17,44 @@ import (
 // AttrKey is the test attribute that names a covered line.
 const AttrKey = "covers"
 
-var line = regexp.MustCompile(`(?m)^- ([A-Z]+-[A-Za-z0-9.]+) (?:\[([^\]]+)\] )?(.*)$`)
+var (
+	line  = regexp.MustCompile(`(?m)^- ([A-Z]+-[A-Za-z0-9.]+) (?:\[([^\]]+)\] )?(.*)$`)
+	later = regexp.MustCompile(`(?m)^- (later|partly later) ([A-Z][A-Za-z0-9.*, -]*): (.*)$`)
+)
 
 // Line is one line of docs/requirements.md.
 type Line struct {
 	ID    string // "OS-2.2.1"
 	Level string // "MUST", "FIELD"; "" for K, M and X lines
 	Text  string
+	// Later is why the line, or the part of it that InPart says, is not built yet;
+	// "" for all others.
+	Later  string
+	InPart bool // the rest of the line is built, and a test may cover it
 }
 
 // Parse reads the lines of a requirements document in their order.
 func Parse(doc []byte) []Line {
 	var all []Line
 	for _, m := range line.FindAllSubmatch(doc, -1) {
-		all = append(all, Line{string(m[1]), string(m[2]), string(m[3])})
+		all = append(all, Line{ID: string(m[1]), Level: string(m[2]), Text: string(m[3])})
+	}
+	for _, m := range later.FindAllSubmatch(doc, -1) {
+		for name := range strings.SplitSeq(string(m[2]), ", ") {
+			mark(all, name, string(m[3]), string(m[1]) == "partly later")
+		}
 	}
 	return all
+}
+
+// mark marks the line of a name, or with a star at its end all that begin so.
+func mark(all []Line, name, why string, inPart bool) {
+	start, many := strings.CutSuffix(name, "*")
+	for i := range all {
+		if all[i].ID == name || many && strings.HasPrefix(all[i].ID, start) {
+			all[i].Later, all[i].InPart = why, inPart
+		}
+	}
 }
 
 // Read reads the lines of this module's docs/requirements.md.

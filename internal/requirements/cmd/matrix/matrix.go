@@ -93,34 +93,55 @@ func part(id string) string {
 func (m *matrix) print(w io.Writer, lines []requirements.Line, list bool) {
 	if list {
 		for _, l := range lines {
-			mark, tests := "-", ""
-			if by := m.covers[l.ID]; len(by) > 0 {
-				mark, tests = "+", by[0].String()
-				if len(by) > 1 {
-					tests += fmt.Sprintf(" and %d more", len(by)-1)
-				}
-			}
-			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s %-10s %s", mark, l.ID, tests)))
+			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s %-10s %s", m.mark(l), l.ID, m.told(l))))
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, "\n+ covered, ~ covered but for what comes later, . later, - not covered")
 	}
 	tw := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "part\tcovered\tnot covered\ttotal\t")
-	var covered, total int
+	fmt.Fprintln(tw, "part\tcovered\tin part\tlater\tnot covered\ttotal\t")
+	all := map[string]int{}
 	for _, p := range parts {
-		c, t := 0, 0
+		row := map[string]int{}
 		for _, l := range lines {
 			if part(l.ID) != p.letters {
 				continue
 			}
-			t++
-			if len(m.covers[l.ID]) > 0 {
-				c++
+			for _, counts := range []map[string]int{row, all} {
+				counts[m.mark(l)]++
+				counts["total"]++
 			}
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t  %s\n", p.letters, c, t-c, t, p.title)
-		covered, total = covered+c, total+t
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t  %s\n", p.letters, row["+"], row["~"], row["."], row["-"], row["total"], p.title)
 	}
-	fmt.Fprintf(tw, "all\t%d\t%d\t%d\t\n", covered, total-covered, total)
+	fmt.Fprintf(tw, "all\t%d\t%d\t%d\t%d\t%d\t\n", all["+"], all["~"], all["."], all["-"], all["total"])
 	_ = tw.Flush()
+}
+
+// mark says in one character what became of a line.
+func (m *matrix) mark(l requirements.Line) string {
+	covered := len(m.covers[l.ID]) > 0
+	switch {
+	case covered && l.InPart:
+		return "~"
+	case covered:
+		return "+"
+	case l.Later != "" && !l.InPart:
+		return "."
+	}
+	return "-"
+}
+
+// told names the tests that cover a line, and what of it comes later.
+func (m *matrix) told(l requirements.Line) string {
+	var words []string
+	if by := m.covers[l.ID]; len(by) > 0 {
+		words = append(words, by[0].String())
+		if len(by) > 1 {
+			words = append(words, fmt.Sprintf("and %d more", len(by)-1))
+		}
+	}
+	if l.Later != "" {
+		words = append(words, "(later: "+l.Later+")")
+	}
+	return strings.Join(words, " ")
 }
