@@ -100,7 +100,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to become somebody else")
 	}
-	tests := "^(TestEscapes|TestCanaries.*|TestMemoryIsBounded|TestDiskIsBounded|TestArchiveBombs.*|TestCommandIdentity|TestMountFlags|TestTimeoutKillsEverything|TestLeftover.*|TestRunExample|TestJobsRunOnAnImage|TestSourceIsA.*|TestCheckPassesHere)$"
+	tests := "^(TestEscapes|TestCanaries.*|TestMemoryIsBounded|TestDiskIsBounded|TestArchiveBombs.*|TestCommandIdentity|TestMountFlags|TestTimeoutKillsEverything|TestLeftover.*|TestRunExample|TestJobsRunOnAnImage|TestSourceIsA(Bundle|Remote)|TestCheckPassesHere)$"
 	out, err := asOrdinaryUser(t, tests, func(pid int) { delegate(t, pid) })
 	if err != nil || strings.Count(out, "--- PASS: Test") < 10 || strings.Contains(out, "--- SKIP: Test") {
 		t.Errorf("%v\n%s", err, failures(out))

@@ -80,7 +80,14 @@ provider:
   # Kinds of request that are taken beside 5050, where they name a schema.
   # kinds: [5100, 5101, 5102, 5103]
   # The events that NIP-SA proposes: each that has a kind here is published (docs/protocol.md).
-  # lifecycle: {agent_profile: 39200, agent_state: 39201, tick_request: 39210, tick_result: 39211, trajectory_session: 39230, trajectory_event: 39231, encrypt: true}
+  # lifecycle:
+  #   agent_profile: 39200
+  #   agent_state: 39201
+  #   tick_request: 39210
+  #   tick_result: 39211
+  #   trajectory_session: 39230
+  #   trajectory_event: 39231
+  #   encrypt: true # trajectories are for their buyers alone
   # What strangers can take of this machine.
   limits:
     concurrent: 2       # jobs at once
@@ -174,7 +181,12 @@ sandbox:
       mint: {{.Mint}}
       seed_file: {{.SeedFile}} # back it up
       max_msats: 10000000 # what may be at the mint at most
-      # lock: 1h # how long a held payment stays held{{end}}
+      # lock: 1h # how long a held payment stays held{{else}}
+    # cashu: # backend cashu: notes of a mint, which holds the bitcoin
+    #   mint: https://mint.example.com
+    #   seed_file: {{.SeedFile}} # back it up
+    #   max_msats: 10000000 # what may be at the mint at most
+    #   lock: 1h # how long a held payment stays held{{end}}
 {{- if eq .Backend "nwc"}}
     nwc:
       uri_file: {{.URIFile}} # the wallet's nostr+walletconnect:// address, mode 0600{{else}}
