@@ -8,7 +8,7 @@ failed=
 run() {
 	local place=$1
 	shift
-	for file in "$init_tests"/*.test; do
+	for file in /run/bin/*.test; do
 		local name
 		name=$(basename "$file" .test)
 		echo "== $name in the group /$place${1:+, by $*}"
@@ -20,6 +20,10 @@ run() {
 }
 
 mkdir -m 1777 "$TMPDIR"
+# Where everybody may start them, and the agents that are the same program:
+# $init_tests may be in a home that is root's alone.
+mkdir /run/bin
+cp "$init_tests"/*.test /run/bin/
 uname -r
 # As a service of root is: its group has processes and divides nothing, the one
 # above does.
