@@ -67,7 +67,7 @@ func judged(ev nostr.Event) bool {
 
 // askFee adds the engagement fee to a job that was quoted.
 func (p *Provider) askFee(job *Job, result receipts.Quote, msats int64) error {
-	e := &Engagement{PriceMsats: msats, Nonce: make([]byte, 16), ExpiresAt: job.AddedAt.Add(p.limits.QuoteTTL)}
+	e := &Engagement{PriceMsats: msats, Nonce: make([]byte, 16), ExpiresAt: earlier(job.AddedAt.Add(p.limits.QuoteTTL), job.ExpiresAt)}
 	var salt [16]byte
 	_, _ = rand.Read(e.Nonce) // crypto/rand.Read never fails
 	_, _ = rand.Read(salt[:])

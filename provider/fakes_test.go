@@ -222,8 +222,8 @@ func (s *watched) SetPaid(ctx context.Context, id string, p provider.Payment, d 
 	return s.to(provider.StatePaid, s.Store.SetPaid(ctx, id, p, d, thread))
 }
 
-func (s *watched) Start(ctx context.Context, id string, d *provider.Directive, thread string, out ...provider.OutEvent) (int, error) {
-	run, err := s.Store.Start(ctx, id, d, thread, out...)
+func (s *watched) Start(ctx context.Context, id string, d *provider.Directive, thread string, deadline time.Time, out ...provider.OutEvent) (int, error) {
+	run, err := s.Store.Start(ctx, id, d, thread, deadline, out...)
 	return run, s.to(provider.StateRunning, err)
 }
 

@@ -161,11 +161,18 @@ func (p *Provider) timely(ev nostr.Event) bool {
 	if at.Before(now.Add(-p.limits.ClockWindow)) || at.After(now.Add(futureWindow)) {
 		return false
 	}
-	if t := ev.Tags.Find("expiration"); t != nil {
-		end, err := strconv.ParseInt(t[1], 10, 64)
-		return err == nil && time.Unix(end, 0).After(now)
+	end, err := expiration(ev)
+	return err == nil && (end.IsZero() || end.After(now))
+}
+
+// expiration is when a request is to be taken up no more (NIP-40); zero: never.
+func expiration(ev nostr.Event) (time.Time, error) {
+	t := ev.Tags.Find("expiration")
+	if t == nil {
+		return time.Time{}, nil
 	}
-	return true
+	unix, err := strconv.ParseInt(t[1], 10, 64)
+	return time.Unix(unix, 0).UTC(), err
 }
 
 // admit checks a request against what is on offer and returns the job with

@@ -41,6 +41,9 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mod
 	if fee > 0 { // the result can be paid for as long after the fee as without one
 		job.ExpiresAt = job.ExpiresAt.Add(p.limits.QuoteTTL)
 	}
+	if end, err := expiration(ev); err == nil && !end.IsZero() {
+		job.ExpiresAt = earlier(job.ExpiresAt, end)
+	}
 	if mode == receipts.ModePostpay {
 		job.ExpiresAt = now.Add(p.limits.PostpayTTL)
 	}

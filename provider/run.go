@@ -22,7 +22,7 @@ var errBuyerCanceled = errors.New("canceled by the buyer")
 // run starts the job's next run and carries its result to durability. Only
 // the run that Start numbered last can Finish: a run left over from before a
 // crash is fenced off.
-func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal) error {
+func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline time.Time) error {
 	limit, err := sig.limitOf(job)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal) error {
 		by := directive(job, "policy:"+string(job.Mode))
 		d = &by
 	}
-	number, err := p.cfg.Store.Start(ctx, job.RequestID, d, thread(job), processing)
+	number, err := p.cfg.Store.Start(ctx, job.RequestID, d, thread(job), deadline, processing)
 	if err != nil {
 		return fmt.Errorf("record start: %w", err)
 	}
@@ -61,9 +61,12 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal) error {
 	ended := p.tick(ctx, job)
 	out, err := p.cfg.Runner.Run(ctx, Run{
 		RequestID: job.RequestID, Number: number, SchemaID: job.SchemaID, Input: job.Input,
-		Thread: thread(job), DirectiveID: job.DirectiveID, Timeout: limit + runMargin/2,
+		Thread: thread(job), DirectiveID: job.DirectiveID, Timeout: min(limit+runMargin/2, time.Until(deadline)),
 		OnStream: p.partials(job, shown),
 	})
+	if err == nil {
+		err = ctx.Err() // what comes after the deadline does not count, nor is it charged (K-47)
+	}
 	ended(err)
 	if err != nil {
 		return p.runFailed(ctx, job, err)

@@ -93,10 +93,13 @@ type Job struct {
 	DirectiveID string
 	Thread      string
 	Run         int // number of the latest run, from 1
-	Acceptance  []byte
-	Result      *Result
-	Receipt     []byte // RECEIPT.json
-	ReceiptID   string
+	// Deadline is when all work on the job ends, whatever run does it; decided
+	// as the first run starts (K-24).
+	Deadline   time.Time
+	Acceptance []byte
+	Result     *Result
+	Receipt    []byte // RECEIPT.json
+	ReceiptID  string
 }
 
 // Payment is money that arrived for a job.
@@ -207,8 +210,9 @@ type Store interface {
 	SetPaid(ctx context.Context, requestID string, p Payment, d Directive, thread string) error
 	// Start moves paid, quoted (postpay and free: d is their directive and
 	// thread is made, else d is nil) or running -> running and returns the run
-	// number, which fences Finish.
-	Start(ctx context.Context, requestID string, d *Directive, thread string, out ...OutEvent) (run int, err error)
+	// number, which fences Finish. The first run's deadline becomes the job's;
+	// that of a later run is not looked at.
+	Start(ctx context.Context, requestID string, d *Directive, thread string, deadline time.Time, out ...OutEvent) (run int, err error)
 	// Finish moves running -> delivering if run is the current run, with the
 	// result and the bytes of all that it refers to.
 	Finish(ctx context.Context, requestID string, run int, r Result, contents [][]byte, out ...OutEvent) error

@@ -63,6 +63,9 @@ var refusedSQL string
 //go:embed schema/inputs.sql
 var inputsSQL string
 
+//go:embed schema/deadline.sql
+var deadlineSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -91,6 +94,7 @@ func migrations() []string {
 		refusedSQL,
 
 		inputsSQL + appendOnly("purchase_inputs"),
+		deadlineSQL,
 	}
 }
 

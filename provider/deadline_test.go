@@ -1,0 +1,124 @@
+package provider_test
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// later is a store as it looks some time afterwards: all that it has happened by
+// that much longer ago.
+type later struct {
+	provider.Store
+	by time.Duration
+}
+
+func (s later) Job(ctx context.Context, id string) (provider.Job, error) {
+	job, err := s.Store.Job(ctx, id)
+	job.AddedAt, job.StateAt, job.ExpiresAt = job.AddedAt.Add(-s.by), job.StateAt.Add(-s.by), job.ExpiresAt.Add(-s.by)
+	if !job.Deadline.IsZero() {
+		job.Deadline = job.Deadline.Add(-s.by)
+	}
+	return job, err
+}
+
+// TestOutagePastTheDeadline: a provider that comes back hours later runs nothing,
+// charges nothing and says so.
+func TestOutagePastTheDeadline(t *testing.T) {
+	requirements.Covers(t, "K-47")
+	for _, mode := range allModes {
+		for _, state := range []provider.State{provider.StatePaid, provider.StateRunning} {
+			if state == provider.StatePaid && (mode == receipts.ModePostpay || mode == receipts.ModeFree) {
+				continue // there is no such state
+			}
+			t.Run(string(mode)+"/"+string(state), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.runner.do = hang
+				w.store.stopWhen(state)
+				w.serve(t, nil)
+				c := w.customer(t, nil)
+				f := w.follow(t, c, w.place(t, c, mode, order("")).RequestID, nil)
+				<-w.store.stopped
+				runs := w.runner.count()
+				w.serve(t, func(cfg *provider.Config) { cfg.Store = later{cfg.Store, 3 * time.Hour} })
+				p := f.failed(t, provider.CodeDeadline)
+				w.unsold(t, c, p, provider.CodeDeadline)
+				if got := w.runner.count(); got != runs {
+					t.Errorf("%d runs were begun after the deadline", got-runs)
+				}
+				if mode == receipts.ModePrepay {
+					w.moved(t, c.party, rateMsats, rateMsats+feeMsats)
+					if !strings.Contains(p.Reason, "21000 msats are owed") {
+						t.Errorf("the buyer was told %q", p.Reason)
+					}
+				} else {
+					w.moved(t, c.party, 0, 0)
+				}
+			})
+		}
+	}
+}
+
+// TestRunsShareOneDeadline: what the first run decided bounds the second, which
+// is told what remains.
+func TestRunsShareOneDeadline(t *testing.T) {
+	w := newWorld(t)
+	ends := make(chan time.Time, 2)
+	w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+		if ctx.Err() != nil {
+			return provider.Outcome{}, ctx.Err()
+		}
+		end, _ := ctx.Deadline()
+		if most := 315 * time.Second; run.Timeout > most || run.Number == 2 && run.Timeout > 210*time.Second {
+			t.Errorf("run %d may take %s", run.Number, run.Timeout)
+		}
+		ends <- end
+		return w.runner.good(nil)
+	}
+	w.store.stopWhen(provider.StateRunning)
+	w.serve(t, nil)
+	c := w.customer(t, nil)
+	p := w.place(t, c, receipts.ModeFree, bytes.Replace(order(""), []byte(`:30}`), []byte(`:300}`), 1))
+	f := w.follow(t, c, p.RequestID, nil)
+	<-w.store.stopped
+	first, err := w.store.Job(w.ctx, p.RequestID)
+	check(t, err)
+	// 10 minutes to begin in, the request's own 5, and 30 s for the agent to start and stop.
+	if want := first.AddedAt.Add(15*time.Minute + 30*time.Second); first.Deadline.IsZero() || !first.Deadline.Equal(want) {
+		t.Errorf("deadline %v, want %v", first.Deadline, want)
+	}
+	gone := 12 * time.Minute
+	w.serve(t, func(cfg *provider.Config) { cfg.Store = later{cfg.Store, gone} })
+	w.sold(t, c, f, receipts.ModeFree)
+	if end := <-ends; !end.Equal(first.Deadline.Add(-gone)) {
+		t.Errorf("the second run ends %s after the first's deadline", end.Sub(first.Deadline.Add(-gone)))
+	}
+	job, err := w.store.Job(w.ctx, p.RequestID)
+	check(t, err)
+	if job.Run != 2 || !job.Deadline.Equal(first.Deadline) {
+		t.Errorf("run %d, deadline %v", job.Run, job.Deadline)
+	}
+}
+
+// TestQuoteEndsWithItsRequest: a request that expires is quoted for no longer.
+func TestQuoteEndsWithItsRequest(t *testing.T) {
+	w := newWorld(t)
+	w.serve(t, nil)
+	c := w.customer(t, nil)
+	end := time.Now().Add(3 * time.Minute).Truncate(time.Second)
+	ev := w.request(t, c.key, order(""), nostr.Tag{"expiration", strconv.FormatInt(end.Unix(), 10)})
+	check(t, c.market.Send(w.ctx, ev))
+	if job := w.await(t, ev.ID, provider.StateQuoted); !job.ExpiresAt.Equal(end) {
+		t.Errorf("the quote ends at %v, its request at %v", job.ExpiresAt, end)
+	}
+}
