@@ -141,12 +141,14 @@ func (s square) Publish(ctx context.Context, ev nostr.Event) (acks []provider.Ac
 // prompt each has an answer of its own.
 type worker struct{ key, name string }
 
+func (worker) Tool(string) string { return "example/answer" }
+
 func (w worker) Run(_ context.Context, r provider.Run) (provider.Outcome, error) {
 	if r.SchemaID == string(schemas.TextGeneration) {
 		doc, err := json.Marshal(schemas.TextResult{
 			Text: "An answer by " + w.name, Provenance: schemas.Provenance{ModelID: "example", ProviderPubkey: w.key},
 		})
-		return provider.Outcome{Output: doc, Tool: "example/answer"}, err
+		return provider.Outcome{Output: doc}, err
 	}
 	var in schemas.EmbeddingRequest
 	if err := json.Unmarshal(r.Input, &in); err != nil {
@@ -159,7 +161,7 @@ func (w worker) Run(_ context.Context, r provider.Run) (provider.Outcome, error)
 		out.Embeddings = append(out.Embeddings, []float64{float64(len(text))})
 	}
 	doc, err := json.Marshal(out)
-	return provider.Outcome{Output: doc, Tool: "example/length"}, err
+	return provider.Outcome{Output: doc}, err
 }
 
 // sell begins to sell, and returns when the announcement is out.

@@ -83,6 +83,7 @@ func openShop(t *testing.T, change func(*provider.Config)) *shop {
 	return s
 }
 
+func (s *shop) Tool(string) string                           { return "worker/count" }
 func (s *shop) Relays() []string                             { return []string{"ws://127.0.0.1:1"} }
 func (s *shop) BlobURLs(string) []string                     { return nil }
 func (s *shop) Upload(context.Context, []byte, string) error { return nil }

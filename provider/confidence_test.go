@@ -28,7 +28,7 @@ func TestSessionSaysHowSureItIs(t *testing.T) {
 	}
 	w.runner.do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
 		doc, err := json.Marshal(results[schemas.ID(run.SchemaID)])
-		return provider.Outcome{Output: doc, Tool: "agent/tool"}, err
+		return provider.Outcome{Output: doc}, err
 	}
 	w.serve(t, func(c *provider.Config) {
 		chunks := textOffer()

@@ -60,6 +60,9 @@ type Market interface {
 // Runner runs a typed job on an agent.
 type Runner interface {
 	Run(ctx context.Context, r Run) (Outcome, error)
+	// Tool names the tool that jobs of a type run on, "<agent_id>/<tool_name>":
+	// a job's plan names it before the run.
+	Tool(schemaID string) string
 }
 
 // Run is one execution of a job.
@@ -79,7 +82,6 @@ type Run struct {
 type Outcome struct {
 	Output    []byte // the result document
 	Artifacts [][]byte
-	Tool      string // "<agent_id>/<tool_name>"
 	// Call is the call that gave Output, as the runner's journal has it; the
 	// trajectory tells of it in the journal's words (M-4). Nil: there is no
 	// journal, and the trajectory has the run's own times.

@@ -43,7 +43,7 @@ func breaks(r *runner) map[string]struct {
 		"no source":   {do: fails(&provider.RunError{Reason: provider.Reason{Code: provider.CodeInvalidInput, Detail: "repo.source"}}), want: provider.CodeInvalidInput},
 		"own timeout": {do: fails(context.DeadlineExceeded), want: provider.CodeDeadline},
 		"not JSON": {do: func(context.Context, provider.Run) (provider.Outcome, error) {
-			return provider.Outcome{Output: []byte("garbage"), Tool: "worker/count"}, nil
+			return provider.Outcome{Output: []byte("garbage")}, nil
 		}, want: provider.CodeInvalidOutput},
 		"no output": {do: func(context.Context, provider.Run) (provider.Outcome, error) {
 			return provider.Outcome{}, nil

@@ -222,8 +222,8 @@ func (s *watched) SetPaid(ctx context.Context, id string, p provider.Payment, d 
 	return s.to(provider.StatePaid, s.Store.SetPaid(ctx, id, p, d, thread))
 }
 
-func (s *watched) Start(ctx context.Context, id string, d *provider.Directive, thread string, deadline time.Time, out ...provider.OutEvent) (int, error) {
-	run, err := s.Store.Start(ctx, id, d, thread, deadline, out...)
+func (s *watched) Start(ctx context.Context, id string, d *provider.Directive, thread string, plan provider.Plan, out ...provider.OutEvent) (int, error) {
+	run, err := s.Store.Start(ctx, id, d, thread, plan, out...)
 	return run, s.to(provider.StateRunning, err)
 }
 
@@ -265,6 +265,8 @@ func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, e
 	return r.good(nil)
 }
 
+func (r *runner) Tool(string) string { return "worker/count" }
+
 func (r *runner) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -285,7 +287,7 @@ func (r *runner) good(change func(*schemas.SandboxRunResult)) (provider.Outcome,
 		change(&res)
 	}
 	doc, err := json.Marshal(res)
-	return provider.Outcome{Output: doc, Artifacts: [][]byte{file}, Tool: "worker/count"}, err
+	return provider.Outcome{Output: doc, Artifacts: [][]byte{file}}, err
 }
 
 // hang runs until it is told to stop.

@@ -20,7 +20,7 @@ func TestHiddenSizes(t *testing.T) {
 	size := make(chan int, 1)
 	w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) {
 		doc, err := json.Marshal(schemas.TextResult{Text: strings.Repeat("x", <-size), Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: w.runner.key}})
-		return provider.Outcome{Output: doc, Tool: "writer/text"}, err
+		return provider.Outcome{Output: doc}, err
 	}
 	w.serve(t, func(cfg *provider.Config) {
 		w.hidden(cfg)

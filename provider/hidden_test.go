@@ -120,7 +120,7 @@ func TestHiddenByOthers(t *testing.T) {
 	w := newWorld(t)
 	w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) {
 		doc, err := json.Marshal(schemas.TextResult{Text: answer, Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: w.runner.key}})
-		return provider.Outcome{Output: doc, Tool: "writer/text"}, err
+		return provider.Outcome{Output: doc}, err
 	}
 	w.serve(t, func(cfg *provider.Config) {
 		w.hidden(cfg)

@@ -23,7 +23,7 @@ func (w *world) echoes(t *testing.T, change func(*provider.Config)) {
 		var asked schemas.TextRequest
 		check(t, json.Unmarshal(run.Input, &asked))
 		doc, err := json.Marshal(schemas.TextResult{Text: "<" + asked.Prompt + ">", Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: w.runner.key}})
-		return provider.Outcome{Output: doc, Tool: "writer/text"}, err
+		return provider.Outcome{Output: doc}, err
 	}
 	w.serve(t, func(c *provider.Config) {
 		c.Offers = []provider.Offer{textOffer()}

@@ -28,7 +28,7 @@ func slowly(cfg *buyer.Config) { cfg.AnswerTimeout = ample }
 func says(r *runner, words string) func(context.Context, provider.Run) (provider.Outcome, error) {
 	return func(context.Context, provider.Run) (provider.Outcome, error) {
 		doc, err := json.Marshal(schemas.TextResult{Text: words, Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: r.key}})
-		return provider.Outcome{Output: doc, Tool: "writer/text"}, err
+		return provider.Outcome{Output: doc}, err
 	}
 }
 

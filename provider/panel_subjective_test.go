@@ -23,7 +23,7 @@ func ranks(r *runner, ids ...string) func(context.Context, provider.Run) (provid
 			res.TopK = append(res.TopK, schemas.Ranked{Rank: int64(i + 1), ID: id, Score: float64(len(r.key)) / float64(i+2), Why: "by " + r.key[:8]})
 		}
 		doc, err := json.Marshal(res)
-		return provider.Outcome{Output: doc, Tool: "worker/rank"}, err
+		return provider.Outcome{Output: doc}, err
 	}
 }
 

@@ -36,12 +36,17 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline ti
 		by := directive(job, "policy:"+string(job.Mode))
 		d = &by
 	}
-	number, err := p.cfg.Store.Start(ctx, job.RequestID, d, thread(job), deadline, processing)
+	tool := p.cfg.Runner.Tool(job.SchemaID)
+	planned, err := planHash(job, tool)
+	if err != nil {
+		return fmt.Errorf("hash plan: %w", err)
+	}
+	number, err := p.cfg.Store.Start(ctx, job.RequestID, d, thread(job), Plan{deadline, planned}, processing)
 	if err != nil {
 		return fmt.Errorf("record start: %w", err)
 	}
 	p.outbox.send(processing)
-	job.Run, job.State, job.DirectiveID = number, StateRunning, directive(job, "").ID
+	job.Run, job.State, job.DirectiveID, job.PlanHash = number, StateRunning, directive(job, "").ID, planned
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -71,7 +76,7 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline ti
 	if err != nil {
 		return p.runFailed(ctx, job, err)
 	}
-	return p.finish(ctx, job, sig, out, started)
+	return p.finish(ctx, job, sig, tool, out, started)
 }
 
 // onClose calls f when ch closes before ctx ends; stop waits for its goroutine.
@@ -118,7 +123,7 @@ func (p *Provider) runFailed(ctx context.Context, job Job, err error) error {
 
 // finish checks the output, writes the trajectory, signs the 6050 and makes
 // all of it durable in one transaction. From here on the work is not lost.
-func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, out Outcome, started time.Time) error {
+func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool string, out Outcome, started time.Time) error {
 	finished := time.Now().UTC()
 	base := p.runCtx
 	schema, ok := schemas.Lookup(job.SchemaID)
@@ -137,7 +142,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, out Outc
 	if reason := unexpected(req, result, out.Artifacts); reason.Code != "" {
 		return p.giveBack(base, job, StateFailed, reason)
 	}
-	r, replayFile, err := p.trajectory(job, result, out, started, finished)
+	r, replayFile, err := p.trajectory(job, result, tool, out, started, finished)
 	if err != nil {
 		p.log.Error("write trajectory", "request", job.RequestID, "err", err)
 		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "trajectory"})

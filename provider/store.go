@@ -96,6 +96,7 @@ type Job struct {
 	// Deadline is when all work on the job ends, whatever run does it; decided
 	// as the first run starts (K-24).
 	Deadline   time.Time
+	PlanHash   hashing.Digest // of the latest run's plan
 	Acceptance []byte
 	Result     *Result
 	Receipt    []byte // RECEIPT.json
@@ -117,6 +118,12 @@ type Directive struct {
 	ID         string
 	Key        string // idempotency key; unique
 	ApprovedBy string // "payment:<hash>" or "policy:<mode>"
+}
+
+// Plan is what is fixed before a run, and committed as it starts.
+type Plan struct {
+	Deadline time.Time
+	Hash     hashing.Digest
 }
 
 // Result is a finished run, ready to be delivered.
@@ -212,9 +219,10 @@ type Store interface {
 	// thread is made, else d is nil) or running -> running and returns the run
 	// number, which fences Finish. The first run's deadline becomes the job's;
 	// that of a later run is not looked at.
-	Start(ctx context.Context, requestID string, d *Directive, thread string, deadline time.Time, out ...OutEvent) (run int, err error)
+	Start(ctx context.Context, requestID string, d *Directive, thread string, plan Plan, out ...OutEvent) (run int, err error)
 	// Finish moves running -> delivering if run is the current run, with the
-	// result and the bytes of all that it refers to.
+	// result and the bytes of all that it refers to. ErrConflict for a result of
+	// another plan than the run's.
 	Finish(ctx context.Context, requestID string, run int, r Result, contents [][]byte, out ...OutEvent) error
 	// Settle moves delivering -> succeeded and issues the receipt: issue is
 	// called inside the transaction with the receipt's sequence (from 1,

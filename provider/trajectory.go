@@ -33,12 +33,19 @@ type planStep struct {
 // delivered.
 var errJournal = errors.New("the journal has another call")
 
+// planHash is the hash of what a run of the job will do: it is committed before
+// the tool is called (OA-6.3).
+func planHash(job Job, tool string) (hashing.Digest, error) {
+	params := hashing.Bytes(job.Input) // which is canonical
+	return hashing.SumValue(plan{1, job.JobHash.String(), []planStep{{stepID, tool, params.String()}}})
+}
+
 // trajectory writes the session of one run as REPLAY.jsonl and gathers the
 // hashes that the result event and the receipt carry.
-func (p *Provider) trajectory(job Job, result *schemas.Result, out Outcome, started, finished time.Time) (Result, []byte, error) {
+func (p *Provider) trajectory(job Job, result *schemas.Result, tool string, out Outcome, started, finished time.Time) (Result, []byte, error) {
 	r := Result{
 		SessionID: fmt.Sprintf("%s-%d", job.RequestID[:16], job.Run),
-		Output:    result.Canonical, OutputHash: result.OutputHash,
+		Output:    result.Canonical, OutputHash: result.OutputHash, PlanHash: job.PlanHash,
 		StartedAt: started, FinishedAt: finished,
 	}
 	agreement, err := result.AgreementHash()
@@ -48,11 +55,7 @@ func (p *Provider) trajectory(job Job, result *schemas.Result, out Outcome, star
 	if err == nil {
 		r.AgreementHash = &agreement
 	}
-	paramsHash := hashing.Bytes(job.Input) // which is canonical
-	r.PlanHash, err = hashing.SumValue(plan{1, job.JobHash.String(), []planStep{{stepID, out.Tool, paramsHash.String()}}})
-	if err != nil {
-		return Result{}, nil, err
-	}
+	paramsHash := hashing.Bytes(job.Input)
 	call := Call{Asked: started, Answered: finished, Params: paramsHash, Output: r.OutputHash}
 	if out.Call != nil {
 		if call = *out.Call; call.Params != paramsHash || call.Output != r.OutputHash {
@@ -61,7 +64,7 @@ func (p *Provider) trajectory(job Job, result *schemas.Result, out Outcome, star
 	}
 	var file bytes.Buffer
 	w := replay.NewWriter(&file)
-	for _, line := range p.lines(job, r, result, out.Tool, call) {
+	for _, line := range p.lines(job, r, result, tool, call) {
 		if err := w.Write(line); err != nil {
 			return Result{}, nil, err
 		}

@@ -32,7 +32,7 @@ func (w *world) writes(t *testing.T) {
 // words is what a writer's run comes to.
 func (w *world) words() (provider.Outcome, error) {
 	doc, err := json.Marshal(schemas.TextResult{Text: answer, Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: w.runner.key}})
-	return provider.Outcome{Output: doc, Tool: "writer/text"}, err
+	return provider.Outcome{Output: doc}, err
 }
 
 func textOffer() provider.Offer {

@@ -106,6 +106,12 @@ func newRunner(k *kernel.Kernel, sup *supervisor.Supervisor, routes map[string]r
 	return r, err
 }
 
+// Tool implements provider.Runner.
+func (r *runner) Tool(schemaID string) string {
+	to := r.routes[schemaID]
+	return to.agent + "/" + to.tool
+}
+
 // Run implements provider.Runner.
 func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, error) {
 	dir, err := os.MkdirTemp(r.dir, "run-")
@@ -126,13 +132,12 @@ func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, e
 	if err != nil {
 		return provider.Outcome{}, runError(err)
 	}
-	to := r.routes[run.SchemaID]
 	call, err := r.log.LastCall(context.WithoutCancel(ctx), run.Thread)
 	if err != nil {
 		return provider.Outcome{}, err
 	}
-	outcome := provider.Outcome{Output: out.Reply.Payload(), Tool: to.agent + "/" + to.tool, Call: &call}
-	if to.schema.ID == schemas.SandboxRun {
+	outcome := provider.Outcome{Output: out.Reply.Payload(), Call: &call}
+	if run.SchemaID == string(schemas.SandboxRun) {
 		outcome.Artifacts, err = readArtifacts(dir, outcome.Output)
 	}
 	return outcome, err

@@ -208,6 +208,8 @@ type worker struct {
 	fail bool
 }
 
+func (worker) Tool(string) string { return "worker/count" }
+
 func (w worker) Run(ctx context.Context, r provider.Run) (out provider.Outcome, err error) {
 	err = w.k.step("run:work", func() error {
 		sum := hashing.Bytes(r.Input)
@@ -240,5 +242,5 @@ func (w worker) report(sum hashing.Digest) (provider.Outcome, error) {
 	if err != nil {
 		return provider.Outcome{}, err
 	}
-	return provider.Outcome{Output: res.Canonical, Artifacts: [][]byte{file}, Tool: "worker/count"}, nil
+	return provider.Outcome{Output: res.Canonical, Artifacts: [][]byte{file}}, nil
 }

@@ -40,9 +40,9 @@ func (s jobStore) SetPaid(ctx context.Context, id string, p provider.Payment, d 
 	return s.k.step("store:SetPaid", func() error { return s.Store.SetPaid(ctx, id, p, d, thread) })
 }
 
-func (s jobStore) Start(ctx context.Context, id string, d *provider.Directive, thread string, deadline time.Time, out ...provider.OutEvent) (run int, err error) {
+func (s jobStore) Start(ctx context.Context, id string, d *provider.Directive, thread string, plan provider.Plan, out ...provider.OutEvent) (run int, err error) {
 	err = s.k.step("store:Start", func() error {
-		run, err = s.Store.Start(ctx, id, d, thread, deadline, out...)
+		run, err = s.Store.Start(ctx, id, d, thread, plan, out...)
 		return err
 	})
 	return run, err

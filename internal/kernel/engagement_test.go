@@ -108,7 +108,7 @@ func TestJobWaitsForItsFee(t *testing.T) {
 		d := directiveOf(j)
 		err := s.SetPaid(t.Context(), j.RequestID, arrived(j), d, threadOf(j))
 		if mode == receipts.ModePostpay {
-			_, err = s.Start(t.Context(), j.RequestID, &d, threadOf(j), deadlineOf(j))
+			_, err = s.Start(t.Context(), j.RequestID, &d, threadOf(j), planOf(j))
 		}
 		if err == nil {
 			t.Errorf("%s went on without its fee", mode)

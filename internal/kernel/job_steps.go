@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -158,7 +157,7 @@ func (s *ProviderStore) order(tx *Tx, j jobRow, d provider.Directive, thread str
 
 // Start begins the next run of a job and returns its number. Every run has the
 // deadline of the first: a restart extends nothing.
-func (s *ProviderStore) Start(ctx context.Context, requestID string, d *provider.Directive, thread string, deadline time.Time, out ...provider.OutEvent) (run int, err error) {
+func (s *ProviderStore) Start(ctx context.Context, requestID string, d *provider.Directive, thread string, plan provider.Plan, out ...provider.OutEvent) (run int, err error) {
 	err = s.update(ctx, func(tx *Tx) error {
 		j, err := tx.jobIn(requestID, provider.StateQuoted, provider.StatePaid, provider.StateRunning)
 		if err != nil {
@@ -168,9 +167,9 @@ func (s *ProviderStore) Start(ctx context.Context, requestID string, d *provider
 			return err
 		}
 		run = j.run + 1
-		_, err = tx.Exec(`INSERT INTO job_runs(request_id, run, at_ms, deadline_ms)
-			VALUES (?1, ?2, ?3, coalesce((SELECT min(deadline_ms) FROM job_runs WHERE request_id = ?1), ?4))`,
-			requestID, run, tx.now.UnixMilli(), deadline.UnixMilli())
+		_, err = tx.Exec(`INSERT INTO job_runs(request_id, run, at_ms, deadline_ms, plan_hash)
+			VALUES (?1, ?2, ?3, coalesce((SELECT min(deadline_ms) FROM job_runs WHERE request_id = ?1), ?4), ?5)`,
+			requestID, run, tx.now.UnixMilli(), plan.Deadline.UnixMilli(), plan.Hash[:])
 		if err != nil {
 			return fmt.Errorf("record run: %w", err)
 		}

@@ -219,7 +219,8 @@ func (tx *Tx) jobFacts(j *provider.Job) error {
 		SELECT j.kind, j.schema_id, j.job_hash, j.request, j.input, j.relays, j.mode, j.price_msats, j.quote, j.quote_hash,
 			j.payment_hash, j.nonce, j.expires_ms, j.policy_id, j.added_ms, i.bolt11, a.event, o.directive_id, o.thread_id, coalesce(u.msats, 0),
 			coalesce((SELECT max(run) FROM job_runs x WHERE x.request_id = j.request_id), 0),
-			(SELECT min(deadline_ms) FROM job_runs x WHERE x.request_id = j.request_id), r.receipt, r.receipt_id
+			(SELECT min(deadline_ms) FROM job_runs x WHERE x.request_id = j.request_id),
+			(SELECT plan_hash FROM job_runs x WHERE x.request_id = j.request_id ORDER BY run DESC LIMIT 1), r.receipt, r.receipt_id
 		FROM jobs j
 			LEFT JOIN job_invoices i ON i.request_id = j.request_id
 			LEFT JOIN job_acceptances a ON a.request_id = j.request_id
@@ -229,7 +230,7 @@ func (tx *Tx) jobFacts(j *provider.Job) error {
 		WHERE j.request_id = ?`, j.RequestID).
 		Scan(&j.Kind, &j.SchemaID, into(&j.JobHash), &j.Request, &j.Input, &relays, &j.Mode, &j.PriceMsats, &j.Quote,
 			into(&j.QuoteHash), into(&j.PaymentHash), &j.Nonce, &expires, into(&j.PolicyID), &added, &bolt11, &j.Acceptance,
-			&directive, &thread, &j.CreditMsats, &j.Run, &deadline, &j.Receipt, &receiptID)
+			&directive, &thread, &j.CreditMsats, &j.Run, &deadline, into(&j.PlanHash), &j.Receipt, &receiptID)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,10 @@ func threadOf(j provider.Job) string { return "root.job[" + j.RequestID + "]" }
 
 func deadlineOf(j provider.Job) time.Time { return j.AddedAt.Add(time.Hour) }
 
+func planOf(j provider.Job) provider.Plan {
+	return provider.Plan{Deadline: deadlineOf(j), Hash: digest("plan")}
+}
+
 func directiveOf(j provider.Job) provider.Directive {
 	return provider.Directive{ID: "dir_" + j.RequestID, Key: j.RequestID + "/result", ApprovedBy: "test"}
 }
@@ -109,12 +113,12 @@ func steps() []step {
 			return s.SetPaid(ctx, j.RequestID, arrived(j), directiveOf(j), threadOf(j))
 		}},
 		{"start", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
-			_, err := s.Start(ctx, j.RequestID, nil, threadOf(j), deadlineOf(j), eventFor(j, "processing"))
+			_, err := s.Start(ctx, j.RequestID, nil, threadOf(j), planOf(j), eventFor(j, "processing"))
 			return err
 		}},
 		{"start by policy", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
 			d := directiveOf(j)
-			_, err := s.Start(ctx, j.RequestID, &d, threadOf(j), deadlineOf(j), eventFor(j, "processing"))
+			_, err := s.Start(ctx, j.RequestID, &d, threadOf(j), planOf(j), eventFor(j, "processing"))
 			return err
 		}},
 		{"finish", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
@@ -338,7 +342,7 @@ func TestPaidJobFromQuoteToReceipt(t *testing.T) {
 			}
 			must(t, doStep(t, s, want, begin))
 			want.State, want.StateAt, want.Run = provider.StateRunning, started, 1
-			want.Deadline = deadlineOf(want)
+			want.Deadline, want.PlanHash = deadlineOf(want), digest("plan")
 			check("start")
 
 			k.now = start.Add(3 * time.Second)
@@ -531,11 +535,11 @@ func TestOnlyTheCurrentRunFinishes(t *testing.T) {
 	toState(t, s, j, provider.StateRunning)
 	k.reopen(t) // the crash that makes the rerun
 	s = k.ProviderStore("p")
-	run, err := s.Start(t.Context(), j.RequestID, nil, threadOf(j), deadlineOf(j).Add(time.Hour), eventFor(j, "again"))
+	run, err := s.Start(t.Context(), j.RequestID, nil, threadOf(j), provider.Plan{Deadline: deadlineOf(j).Add(time.Hour), Hash: digest("plan")}, eventFor(j, "again"))
 	if run != 2 || err != nil {
 		t.Fatalf("rerun = %d, %v", run, err)
 	}
-	if _, err := s.Start(t.Context(), j.RequestID, nil, "root.elsewhere", deadlineOf(j)); !errors.Is(err, provider.ErrConflict) {
+	if _, err := s.Start(t.Context(), j.RequestID, nil, "root.elsewhere", planOf(j)); !errors.Is(err, provider.ErrConflict) {
 		t.Errorf("a run on another thread: %v", err)
 	}
 	for run, want := range map[int]error{1: provider.ErrConflict, 3: provider.ErrConflict, 0: provider.ErrConflict} {
@@ -545,6 +549,11 @@ func TestOnlyTheCurrentRunFinishes(t *testing.T) {
 		}
 	}
 	r, contents := resultOf(j, 2)
+	other := r
+	other.PlanHash = digest("another plan")
+	if err := s.Finish(t.Context(), j.RequestID, 2, other, contents); !errors.Is(err, provider.ErrConflict) {
+		t.Errorf("a result of another plan: %v", err)
+	}
 	must(t, s.Finish(t.Context(), j.RequestID, 2, r, contents))
 	if got, err := s.Job(t.Context(), j.RequestID); err != nil || !got.Deadline.Equal(deadlineOf(j)) {
 		t.Errorf("the rerun moved the deadline to %v (%v)", got.Deadline, err)

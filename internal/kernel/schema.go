@@ -66,6 +66,9 @@ var inputsSQL string
 //go:embed schema/deadline.sql
 var deadlineSQL string
 
+//go:embed schema/plan.sql
+var planSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -95,6 +98,7 @@ func migrations() []string {
 
 		inputsSQL + appendOnly("purchase_inputs"),
 		deadlineSQL,
+		planSQL,
 	}
 }
 

@@ -44,7 +44,7 @@ func (s *store) SetPaid(context.Context, string, provider.Payment, provider.Dire
 	return s.fail
 }
 
-func (s *store) Start(context.Context, string, *provider.Directive, string, time.Time, ...provider.OutEvent) (int, error) {
+func (s *store) Start(context.Context, string, *provider.Directive, string, provider.Plan, ...provider.OutEvent) (int, error) {
 	return 1, s.fail
 }
 
@@ -108,7 +108,7 @@ func TestBoard(t *testing.T) {
 			check(t, s.SetPaid(ctx, id, pay(state), provider.Directive{}, ""))
 		}
 		for _, id := range []string{"held", "prepaid", "free"} {
-			_, err := s.Start(ctx, id, nil, "", time.Time{})
+			_, err := s.Start(ctx, id, nil, "", provider.Plan{})
 			check(t, err)
 			check(t, s.Finish(ctx, id, 1, provider.Result{}, nil))
 		}
@@ -147,7 +147,7 @@ func TestBoard(t *testing.T) {
 func TestFailedStepsAreNotCounted(t *testing.T) {
 	ctx, b, fail := t.Context(), NewBoard(), errors.New("no room")
 	s := Store{Store: &store{fail: fail}, Board: b}
-	_, start := s.Start(ctx, "x", nil, "", time.Time{})
+	_, start := s.Start(ctx, "x", nil, "", provider.Plan{})
 	for i, err := range []error{
 		s.AddJob(ctx, job("x", receipts.ModeHold)), s.Refuse(ctx, "x", "", provider.Reason{}), s.SetPaid(ctx, "x", pay(payments.InvoiceSettled), provider.Directive{}, ""),
 		start, s.Finish(ctx, "x", 1, provider.Result{}, nil), s.Settle(ctx, "x", pay(payments.InvoiceSettled), nil), s.Close(ctx, "x", provider.StateFailed, provider.Reason{}, nil),
@@ -309,6 +309,8 @@ func TestRunner(t *testing.T) {
 }
 
 type runs struct{ err error }
+
+func (runs) Tool(string) string { return "agent/tool" }
 
 func (r runs) Run(context.Context, provider.Run) (provider.Outcome, error) {
 	return provider.Outcome{}, r.err

@@ -44,8 +44,8 @@ func (s Store) SetPaid(ctx context.Context, id string, p provider.Payment, d pro
 }
 
 // Start implements provider.Store.
-func (s Store) Start(ctx context.Context, id string, d *provider.Directive, thread string, deadline time.Time, out ...provider.OutEvent) (int, error) {
-	run, err := s.Store.Start(ctx, id, d, thread, deadline, out...)
+func (s Store) Start(ctx context.Context, id string, d *provider.Directive, thread string, plan provider.Plan, out ...provider.OutEvent) (int, error) {
+	run, err := s.Store.Start(ctx, id, d, thread, plan, out...)
 	if err == nil {
 		s.Board.moved(id, provider.StateRunning)
 	}

@@ -1,0 +1,75 @@
+package provider_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/replay"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// TestWhatIsHashedWhen: the plan is committed before its tool is called; params
+// and output are hashed in full, whatever a display shows of them; the trajectory
+// is the whole session; the policy is its manifest.
+func TestWhatIsHashedWhen(t *testing.T) {
+	requirements.Covers(t, "OA-6.3")
+	w := newWorld(t)
+	var before hashing.Digest
+	w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+		job, err := w.store.Job(ctx, run.RequestID)
+		before = job.PlanHash
+		if err != nil || job.Result != nil {
+			t.Errorf("a job with a result runs (%v)", err)
+		}
+		run.OnStream("stdout", "shown in part")
+		return w.runner.good(func(r *schemas.SandboxRunResult) { r.Runs[0].StdoutPreview = strings.Repeat("long ", 500) })
+	}
+	w.serve(t, nil)
+	c := w.customer(t, nil)
+	p := w.sold(t, c, w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil), receipts.ModeHold)
+	job, err := w.store.Job(w.ctx, p.RequestID)
+	check(t, err)
+
+	params, output := hashing.Bytes(job.Input), hashing.Bytes(p.Output)
+	plan, err := hashing.SumValue(map[string]any{
+		"version": 1, "job_hash": job.JobHash.String(),
+		"steps": []any{map[string]any{"step_id": "step-1", "tool": "worker/count", "params_hash": params.String()}},
+	})
+	check(t, err)
+	file, err := w.store.Content(w.ctx, job.Result.Replay)
+	check(t, err)
+	for _, doc := range bytes.Split(bytes.TrimSpace(file), []byte("\n")) {
+		line, err := replay.ParseLine(doc)
+		check(t, err)
+		switch l := line.(type) {
+		case *replay.PlanStart:
+			same(t, "plan in the trajectory", l.PlanHash, plan)
+		case *replay.ToolCall:
+			same(t, "params", l.ParamsHash, params)
+		case *replay.ToolResult:
+			same(t, "output", l.OutputHash, output)
+		}
+	}
+	session, err := replay.Check(bytes.NewReader(file), replay.Limits{})
+	check(t, err)
+	rec, err := receipts.ParseReceipt(job.Receipt)
+	check(t, err)
+	same(t, "plan before the run", before, plan)
+	same(t, "plan in the receipt", rec.PlanHash, plan)
+	same(t, "output in the receipt", rec.OutputHash, output)
+	same(t, "trajectory", rec.TrajectoryHash, session.Hashes.Trajectory)
+	same(t, "policy", rec.PolicyBundleID, hashing.Bytes([]byte(`{"version":1}`)))
+}
+
+func same(t *testing.T, what string, got, want hashing.Digest) {
+	t.Helper()
+	if got != want || got.IsZero() {
+		t.Errorf("%s: %s, want %s", what, got, want)
+	}
+}
