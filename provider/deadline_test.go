@@ -72,6 +72,7 @@ func TestOutagePastTheDeadline(t *testing.T) {
 // TestRunsShareOneDeadline: what the first run decided bounds the second, which
 // is told what remains.
 func TestRunsShareOneDeadline(t *testing.T) {
+	requirements.Covers(t, "K-24")
 	w := newWorld(t)
 	ends := make(chan time.Time, 2)
 	w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {

@@ -128,6 +128,7 @@ func TestHandlerTrustsNoSchema(t *testing.T) {
 }
 
 func TestAnswersGetNoMoreTime(t *testing.T) {
+	requirements.Covers(t, "K-24")
 	w := newWorld(t)
 	q := parse(t, example(t, "query"))
 	w.analyse = func(ctx context.Context, m, origin Message) (Action, error) {
