@@ -140,6 +140,11 @@ func TestAgentUsesItsTools(t *testing.T) {
 	if !strings.HasPrefix(system, "You stop when the task is done.\nWrite Go.") || w.asked[0].Model != "opus" || len(w.asked[0].Tools) != 3 {
 		t.Errorf("asked %s with %d tools: %s", w.asked[0].Model, len(w.asked[0].Tools), system)
 	}
+	for _, offer := range w.asked[0].Tools { // as the tool gave it (M-6)
+		if f := offer.Function; f.Name == "file-read" && string(f.Parameters) != objectSchema {
+			t.Errorf("%s is offered with %s", f.Name, f.Parameters)
+		}
+	}
 	var tags []string
 	for _, e := range w.journal.entries {
 		tags = append(tags, string(e.Direction)+" "+e.PayloadTag)

@@ -72,6 +72,9 @@ func CompileSchema(doc json.RawMessage) (*Schema, error) {
 	if draft, ok := root["$schema"]; ok && draft != draft2020 && draft != draft2020+"#" {
 		return nil, fmt.Errorf("%w: only draft 2020-12 is supported", ErrSchema)
 	}
+	if err := dropName(root); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+	}
 	e := expansion{root: root, size: map[string]int{}, open: map[string]bool{}}
 	if _, err := e.count(root); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
@@ -93,6 +96,19 @@ func CompileSchema(doc json.RawMessage) (*Schema, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 	}
 	return &Schema{compiled: compiled, marks: m}, nil
+}
+
+// dropName takes the name off a schema that has one. A URN names a document and
+// no place, and job types have one (M-6): their schemas are taken as they are.
+// Validation goes without it, so no agent's name stands for anything here.
+func dropName(root map[string]any) error {
+	id, given := root["$id"]
+	name, _ := id.(string)
+	if given && (!strings.HasPrefix(name, "urn:") || strings.Contains(name, "#")) {
+		return errors.New("$id is not allowed, but a urn: at the root")
+	}
+	delete(root, "$id")
+	return nil
 }
 
 // Validate checks doc; its errors are *ValueError.

@@ -4,7 +4,6 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -85,14 +84,10 @@ func newTool(opts sandbox.Options) (agent.Tool, error) {
 	if !ok {
 		return agent.Tool{}, fmt.Errorf("no schema %s", schemas.SandboxRun)
 	}
-	input, err := withoutID(schema.InputSchema())
-	if err != nil {
-		return agent.Tool{}, err
-	}
 	return agent.Tool{
 		Name:         Tool,
 		Description:  "Runs shell commands in an isolated sandbox without network and returns exit codes, output digests and artifacts.",
-		InputSchema:  input,
+		InputSchema:  schema.InputSchema(),
 		Capabilities: []string{"streaming", "cancellation"},
 		SideEffects:  true,
 		// Somebody pays, or a person approved: nothing else runs commands.
@@ -102,17 +97,6 @@ func newTool(opts sandbox.Options) (agent.Tool, error) {
 			return run(ctx, schema, call, opts)
 		},
 	}, nil
-}
-
-// withoutID takes the $id out of a schema document: the runtime protocol lets
-// no agent claim a URI.
-func withoutID(doc json.RawMessage) (json.RawMessage, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(doc, &members); err != nil {
-		return nil, fmt.Errorf("read input schema: %w", err)
-	}
-	delete(members, "$id")
-	return json.Marshal(members)
 }
 
 // run does one call. Artifacts go below the call's context.project_root, each

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -275,5 +276,17 @@ func TestFailureNamesWhoseFaultItIs(t *testing.T) {
 	}
 	if err := errors.New("secret detail"); failure(err) != err {
 		t.Error("an unknown error is shown to the caller")
+	}
+}
+
+// TestSchemaIsTheJobs: the tool takes what the job type says, word for word (M-6).
+func TestSchemaIsTheJobs(t *testing.T) {
+	tool, err := newTool(sandbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, _ := schemas.Lookup(string(schemas.SandboxRun))
+	if _, err := wire.CompileSchema(tool.InputSchema); err != nil || !bytes.Equal(tool.InputSchema, job.InputSchema()) {
+		t.Errorf("registered %s, %v", tool.InputSchema, err)
 	}
 }

@@ -142,12 +142,8 @@ func newTool(id schemas.ID, do job) (agent.Tool, error) {
 	if !ok {
 		return agent.Tool{}, fmt.Errorf("no schema %s", id)
 	}
-	input, err := without(s.InputSchema(), "$id")
-	if err != nil {
-		return agent.Tool{}, err
-	}
 	return agent.Tool{
-		InputSchema: input,
+		InputSchema: s.InputSchema(),
 		// Nothing is streamed: a result is whole or none.
 		Capabilities: []string{"cancellation"},
 		Handler: func(ctx context.Context, call *agent.Call) (any, error) {
@@ -164,7 +160,7 @@ func newTool(id schemas.ID, do job) (agent.Tool, error) {
 	}, nil
 }
 
-// without takes a member out of an object; an agent may claim no URI in $id.
+// without takes a member out of an object.
 func without(doc json.RawMessage, member string) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(doc, &members); err != nil {
