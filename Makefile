@@ -23,11 +23,14 @@ page:
 	cd sdk/verify-js && npm ci --ignore-scripts --no-audit --no-fund && npm run build
 	mkdir -p bin/verify-page && cp sdk/verify-js/dist/site/index.html sdk/verify-js/dist/site/verify.js bin/verify-page/
 
+# JOB names what is ordered; text_generation needs ENDPOINT and MODEL too.
+DEMO = bin/lightwork demo $(if $(JOB),--job $(JOB)) $(if $(ENDPOINT),--endpoint $(ENDPOINT)) $(if $(MODEL),--model $(MODEL))
+
 demo: build
-	bin/lightwork demo $(if $(JOB),--job $(JOB))
+	$(DEMO)
 
 demo-lnd: build
-	$(GO) run ./internal/devnet/cmd/devnet bin/lightwork demo $(if $(JOB),--job $(JOB))
+	$(GO) run ./internal/devnet/cmd/devnet $(DEMO)
 
 # All tests that need no Lightning daemon.
 test:

@@ -81,6 +81,7 @@ func (d demoCmd) open(ctx context.Context, dir string, s *streams) (*demoMarket,
 	if d.schema() != schemas.SandboxRun {
 		set.MoreOffers = []schemas.ID{d.schema()}
 	}
+	set.Model = modelConfig{BaseURL: d.Endpoint, Name: d.Model, KeyEnv: d.KeyEnv}
 	if d.real() {
 		set.ProviderWallet, set.BuyerWallet = "lnd", "lnd"
 		for at, to := range map[string]*lndConfig{d.ProviderLND: &set.ProviderLND, d.BuyerLND: &set.BuyerLND} {

@@ -118,6 +118,7 @@ type setup struct {
 	PerMinuteMsats int64
 	NoOffers       bool         // of a node that only buys
 	MoreOffers     []schemas.ID // beside the sandbox, at the same price
+	Model          modelConfig  // none without an address
 	ProviderLND    lndConfig
 	BuyerLND       lndConfig
 	Force          bool

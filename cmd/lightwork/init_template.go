@@ -151,7 +151,12 @@ sandbox:
 #   name: example-model      # analyses code and ranks
 #   embed: example-embedding # embeds
 #   allow_http: false        # true: plain http also beyond this machine
-
+{{with .Model}}{{if .BaseURL}}
+model:
+  base_url: {{printf "%q" .BaseURL}}
+  name: {{printf "%q" .Name}}
+  key_env: {{printf "%q" .KeyEnv}}
+{{end}}{{end}}
 # Agents that think, their tools and profiles: docs/thinking-agents.md.
 # organism: organism.yaml
 

@@ -208,6 +208,40 @@ func TestDemoProves(t *testing.T) {
 	}
 }
 
+// TestDemoOfAModel: text is sold too where there is a model, and refused without
+// one before anything is made.
+func TestDemoOfAModel(t *testing.T) {
+	endpoint := scripted.New(scripted.Stream(scripted.Events(chat.Message{Role: chat.RoleAssistant, Content: "It is given back."}, "stop")...))
+	server := httptest.NewServer(endpoint)
+	t.Cleanup(server.Close)
+	demo := func(flags ...string) *exec.Cmd {
+		args := append([]string{"demo", "--json", "--job", "text_generation", "--out", filepath.Join(t.TempDir(), "out")}, flags...)
+		return exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), args...)
+	}
+	for _, flags := range [][]string{nil, {"--endpoint", server.URL}, {"--model", "m"}, {"--key-env", "KEY"}} {
+		cmd := demo(flags...)
+		said, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitUsage || !strings.Contains(string(said), "--endpoint http") {
+			t.Errorf("demo %v: %v: %s", flags, err, said)
+		}
+	}
+	cmd := demo("--endpoint", server.URL, "--model", "m")
+	cmd.Stderr = t.Output()
+	doc, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("demo: %v\n%s", err, doc)
+	}
+	var out demoOutcome
+	if err := json.Unmarshal(doc, &out); err != nil || claimsCode(out.Claims) != exitOK {
+		t.Errorf("%+v, %v", out, err)
+	}
+	result, err := os.ReadFile(filepath.Join(out.Bundle, "RESULT.json"))
+	if err != nil || !strings.Contains(string(result), "It is given back.") {
+		t.Errorf("result %s, %v", result, err)
+	}
+}
+
 // demoJobs are the job types that need no endpoint.
 var demoJobs = []string{"sandbox_run", "code_chunk_analysis", "retrieval_rerank", "embedding"}
 
