@@ -61,30 +61,6 @@ func (w *Wallet) Serve(ctx context.Context) error {
 	}
 }
 
-// arrived keeps a message that may pay an invoice which is open. What it is
-// worth is found out when the mint can be asked.
-func (w *Wallet) arrived(ctx context.Context, doc []byte) {
-	hash, notes, err := parseMessage(doc, w.cfg.Mint)
-	var kept bool
-	if err == nil {
-		err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
-			row, err := selectInvoice(tx, hash)
-			if err != nil || row.state != "open" || w.over(row, time.Now()) {
-				return err
-			}
-			kept, err = insertArrival(tx, hash, notes)
-			return err
-		})
-	}
-	if err != nil {
-		w.cfg.Log.Info("a message is no payment", "err", err)
-		return
-	}
-	if kept {
-		w.wake()
-	}
-}
-
 // round does what there is to do. An error is logged and the thing tried again
 // in another round.
 func (e *engine) round(ctx context.Context) {
@@ -162,108 +138,6 @@ func (e *engine) lapsed(ctx context.Context, row invoiceRow) error {
 		e.tell(row.hash)
 	}
 	return err
-}
-
-// accept looks at notes that came for an invoice: are they the mint's, locked
-// as it says, enough, and not spent?
-func (e *engine) accept(ctx context.Context, a arrival) error {
-	wrong := e.examine(ctx, a)
-	if wrong != nil && !isBad(wrong) {
-		return wrong // the mint cannot be asked now
-	}
-	var k *keyset
-	if wrong == nil {
-		var err error
-		if k, err = e.active(ctx); err != nil {
-			return err
-		}
-	}
-	var why error
-	err := e.db.Update(ctx, func(tx *sqlite.Tx) error {
-		row, err := selectInvoice(tx, a.hash)
-		if err != nil {
-			return err
-		}
-		if why = wrong; why == nil && row.state != "open" {
-			why = fmt.Errorf("%w: the invoice is %s", payments.ErrAlreadyPaid, row.state)
-		}
-		if why != nil {
-			return endArrival(tx, a.id, "refused")
-		}
-		l, err := parseLock(a.notes[0].Secret)
-		if err != nil {
-			return err
-		}
-		if err := firstError(holdInvoice(tx, a.hash, a.notes, time.Unix(l.until, 0)), endArrival(tx, a.id, "taken")); err != nil || row.hold {
-			return err
-		}
-		if row, err = selectInvoice(tx, a.hash); err != nil {
-			return err
-		}
-		return e.claim(tx, k, row, row.preimage)
-	})
-	if why != nil {
-		e.cfg.Log.Warn("notes that were sent to us are not taken", "payment_hash", a.hash, "err", why)
-	}
-	if err == nil {
-		e.tell(a.hash)
-		e.wake() // a claim may have been written
-	}
-	return err
-}
-
-// isBad reports that the notes are at fault and not the moment.
-func isBad(err error) bool {
-	for _, e := range []error{ErrKeyset, ErrNote, ErrLock, ErrSpent, payments.ErrAmount, payments.ErrNotFound} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-func (e *engine) examine(ctx context.Context, a arrival) error {
-	row, err := e.invoice(ctx, a.hash)
-	if err != nil {
-		return err
-	}
-	list, err := e.keysetsOf(ctx, a.notes)
-	if err != nil {
-		return err
-	}
-	lockedFor := time.Now().Add(e.cfg.Lock / 2)
-	for i, n := range a.notes {
-		if err := n.check(list[n.Keyset]); err != nil {
-			return err
-		}
-		l, err := parseLock(n.Secret)
-		if err != nil {
-			return err
-		}
-		if first, _ := parseLock(a.notes[0].Secret); i > 0 && first != l {
-			return fmt.Errorf("%w: two notes are locked differently", ErrLock)
-		}
-		if l.hash != a.hash || l.payee != e.node || time.Unix(l.until, 0).Before(lockedFor) || l.refund == e.node {
-			return fmt.Errorf("%w: to %s and %s until %d", ErrLock, l.hash, l.payee, l.until)
-		}
-	}
-	fee, err := inputFee(list, a.notes)
-	if err != nil {
-		return err
-	}
-	if got := total(a.notes) - fee; got < satsFor(row.amountMsats) {
-		return fmt.Errorf("%w: %d sats after the mint's fee, the invoice is over %d msats", payments.ErrAmount, got, row.amountMsats)
-	}
-	states, err := e.mint.states(ctx, a.notes)
-	if err != nil {
-		return err
-	}
-	for _, s := range states {
-		if s.State != stateUnspent {
-			return fmt.Errorf("%w: the mint says %s", ErrSpent, s.State)
-		}
-	}
-	return nil
 }
 
 // keysetsOf lists the mint's keys, and asks it again if the notes are of others.

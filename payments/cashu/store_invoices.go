@@ -107,8 +107,13 @@ func cancelInvoice(tx *sqlite.Tx, hash payments.Hash, why string) error {
 	return err
 }
 
-// maxArrivals bounds the messages that are kept for one invoice.
-const maxArrivals = 8
+// Bounds of the messages that are kept for one invoice. While the mint's keys
+// are not known, notes that anybody makes up look like any others; those that it
+// has signed, and that are locked for the invoice, cost what they are worth.
+const (
+	maxUnproven = 8
+	maxArrivals = 16
+)
 
 type arrival struct {
 	id    int64
@@ -117,8 +122,9 @@ type arrival struct {
 	at    time.Time
 }
 
-// insertArrival keeps a message once; false if it is known or one too many.
-func insertArrival(tx *sqlite.Tx, hash payments.Hash, notes []note) (bool, error) {
+// insertArrival keeps a message once; false if it is known, or there
+// are most already.
+func insertArrival(tx *sqlite.Tx, hash payments.Hash, notes []note, most int) (bool, error) {
 	doc, err := text(notes)
 	if err != nil {
 		return false, err
@@ -126,7 +132,7 @@ func insertArrival(tx *sqlite.Tx, hash payments.Hash, notes []note) (bool, error
 	digest := sha256.Sum256(append(hash[:], doc...))
 	res, err := tx.Exec(`INSERT INTO arrivals (payment_hash, digest, notes, at_ms, state)
 		SELECT ?1, ?2, ?3, ?4, 'new' WHERE (SELECT count(*) FROM arrivals WHERE payment_hash = ?1) < ?5 ON CONFLICT DO NOTHING`,
-		hash[:], digest[:], doc, millis(time.Now()), maxArrivals)
+		hash[:], digest[:], doc, millis(time.Now()), most)
 	if err != nil {
 		return false, fmt.Errorf("keep message: %w", err)
 	}
@@ -151,7 +157,9 @@ func newArrivals(tx *sqlite.Tx) (list []arrival, err error) {
 	return list, rows.Err()
 }
 
+// endArrival keeps of a message that it was here: its notes are the invoice's now,
+// or nobody's.
 func endArrival(tx *sqlite.Tx, id int64, state string) error {
-	_, err := tx.Exec(`UPDATE arrivals SET state = ? WHERE id = ?`, state, id)
+	_, err := tx.Exec(`UPDATE arrivals SET state = ?, notes = '[]' WHERE id = ?`, state, id)
 	return err
 }

@@ -1,0 +1,170 @@
+package cashu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// arrived keeps a message that may pay an invoice which is open. Everybody may
+// know the invoice's hash, so what its notes themselves say is checked first:
+// strangers' notes must not take the place of the payer's. What is left is found
+// out when the mint can be asked.
+func (w *Wallet) arrived(ctx context.Context, doc []byte) {
+	hash, notes, err := parseMessage(doc, w.cfg.Mint)
+	if err != nil {
+		w.cfg.Log.Info("a message is no payment", "err", err)
+		return
+	}
+	row, err := w.invoice(ctx, hash)
+	if err == nil && row.state != "open" {
+		return // the payer sends until the notes are spent
+	}
+	most := maxUnproven
+	if list := w.knownKeys(notes); err == nil && list != nil {
+		most = maxArrivals
+		err = w.worth(row, list, notes)
+	}
+	var kept bool
+	if err == nil {
+		err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
+			kept, err = insertArrival(tx, hash, notes, most)
+			return err
+		})
+	}
+	if err != nil {
+		w.cfg.Log.Info("a message is no payment", "payment_hash", hash, "err", err)
+		return
+	}
+	if kept {
+		w.wake()
+	}
+}
+
+// knownKeys are the mint's keys as they were last asked for, if they include
+// those of all the notes.
+func (w *Wallet) knownKeys(notes []note) map[string]*keyset {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range notes {
+		if w.keysets[n.Keyset] == nil {
+			return nil
+		}
+	}
+	return w.keysets
+}
+
+// accept looks at notes that came for an invoice: are they the mint's, locked
+// as it says, enough, and not spent?
+func (e *engine) accept(ctx context.Context, a arrival) error {
+	wrong := e.examine(ctx, a)
+	if wrong != nil && !isBad(wrong) {
+		return wrong // the mint cannot be asked now
+	}
+	var k *keyset
+	if wrong == nil {
+		var err error
+		if k, err = e.active(ctx); err != nil {
+			return err
+		}
+	}
+	var why error
+	err := e.db.Update(ctx, func(tx *sqlite.Tx) error {
+		row, err := selectInvoice(tx, a.hash)
+		if err != nil {
+			return err
+		}
+		if why = wrong; why == nil && row.state != "open" {
+			why = fmt.Errorf("%w: the invoice is %s", payments.ErrAlreadyPaid, row.state)
+		}
+		if why != nil {
+			return endArrival(tx, a.id, "refused")
+		}
+		l, err := parseLock(a.notes[0].Secret)
+		if err != nil {
+			return err
+		}
+		if err := firstError(holdInvoice(tx, a.hash, a.notes, time.Unix(l.until, 0)), endArrival(tx, a.id, "taken")); err != nil || row.hold {
+			return err
+		}
+		if row, err = selectInvoice(tx, a.hash); err != nil {
+			return err
+		}
+		return e.claim(tx, k, row, row.preimage)
+	})
+	if why != nil {
+		e.cfg.Log.Warn("notes that were sent to us are not taken", "payment_hash", a.hash, "err", why)
+	}
+	if err == nil {
+		e.tell(a.hash)
+		e.wake() // a claim may have been written
+	}
+	return err
+}
+
+// isBad reports that the notes are at fault and not the moment.
+func isBad(err error) bool {
+	for _, e := range []error{ErrKeyset, ErrNote, ErrLock, ErrSpent, payments.ErrAmount, payments.ErrNotFound} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *engine) examine(ctx context.Context, a arrival) error {
+	row, err := e.invoice(ctx, a.hash)
+	if err != nil {
+		return err
+	}
+	list, err := e.keysetsOf(ctx, a.notes)
+	if err != nil {
+		return err
+	}
+	if err := e.worth(row, list, a.notes); err != nil {
+		return err
+	}
+	states, err := e.mint.states(ctx, a.notes)
+	if err != nil {
+		return err
+	}
+	for _, s := range states {
+		if s.State != stateUnspent {
+			return fmt.Errorf("%w: the mint says %s", ErrSpent, s.State)
+		}
+	}
+	return nil
+}
+
+// worth checks all that notes show without the mint: its signatures, that they
+// are locked for this invoice, and their sum.
+func (w *Wallet) worth(row invoiceRow, list map[string]*keyset, notes []note) error {
+	lockedFor := time.Now().Add(w.cfg.Lock / 2)
+	for i, n := range notes {
+		if err := n.check(list[n.Keyset]); err != nil {
+			return err
+		}
+		l, err := parseLock(n.Secret)
+		if err != nil {
+			return err
+		}
+		if first, _ := parseLock(notes[0].Secret); i > 0 && first != l {
+			return fmt.Errorf("%w: two notes are locked differently", ErrLock)
+		}
+		if l.hash != row.hash || l.payee != w.node || time.Unix(l.until, 0).Before(lockedFor) || l.refund == w.node {
+			return fmt.Errorf("%w: to %s and %s until %d", ErrLock, l.hash, l.payee, l.until)
+		}
+	}
+	fee, err := inputFee(list, notes)
+	if err != nil {
+		return err
+	}
+	if got := total(notes) - fee; got < satsFor(row.amountMsats) {
+		return fmt.Errorf("%w: %d sats after the mint's fee, the invoice is over %d msats", payments.ErrAmount, got, row.amountMsats)
+	}
+	return nil
+}
