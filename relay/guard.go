@@ -35,6 +35,8 @@ var blocked = []netip.Prefix{
 	netip.MustParsePrefix("2001::/23"),
 	netip.MustParsePrefix("2001:db8::/32"),
 	netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("3fff::/20"),
+	netip.MustParsePrefix("5f00::/16"),
 	netip.MustParsePrefix("fec0::/10"),
 }
 
@@ -42,6 +44,7 @@ var blocked = []netip.Prefix{
 type guard struct {
 	loopback  bool // this machine is allowed
 	plainHTTP bool // http:// is allowed beyond this machine
+	others    bool // this machine is not allowed by its public addresses either
 }
 
 // address judges an address that is about to be connected to. The check is
@@ -63,6 +66,18 @@ func (g guard) address(scheme string, ip netip.Addr) error {
 	for _, p := range blocked {
 		if p.Contains(ip) {
 			return fmt.Errorf("%w: %s is not public", ErrBlockedAddress, ip)
+		}
+	}
+	return nil
+}
+
+// notAmong refuses an address of this machine: what is closed to the network
+// can be open to the machine itself.
+func notAmong(own []net.Addr, ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
+	for _, a := range own {
+		if mine, err := netip.ParsePrefix(a.String()); err == nil && mine.Addr().Unmap().WithZone("") == ip {
+			return fmt.Errorf("%w: %s is this machine", ErrBlockedAddress, ip)
 		}
 	}
 	return nil
@@ -97,7 +112,14 @@ func (g guard) client(scheme string, dialTimeout time.Duration) *http.Client {
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrBlockedAddress, err)
 			}
-			return g.address(scheme, target.Addr())
+			if err := g.address(scheme, target.Addr()); err != nil || !g.others {
+				return err
+			}
+			own, err := net.InterfaceAddrs() // they may change
+			if err != nil {
+				return fmt.Errorf("%w: own addresses: %w", ErrBlockedAddress, err)
+			}
+			return notAmong(own, target.Addr())
 		},
 	}
 	return &http.Client{

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -86,7 +87,8 @@ func spellings(value []byte) []string {
 	return all
 }
 
-// texts are all secrets as they could be met in text.
+// texts are all secrets as they could be met in text, the longest first: of two
+// that begin alike the shorter must not leave the end of the other.
 func (v *vault) texts() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,6 +96,7 @@ func (v *vault) texts() []string {
 	for _, value := range v.values {
 		all = append(all, spellings(value)...)
 	}
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	return all
 }
 
