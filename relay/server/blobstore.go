@@ -40,11 +40,22 @@ type blobStore struct {
 	max   int64 // of one blob
 	total int64 // of all
 
-	// mu keeps an upload and a deletion of the same blob apart, and guards
-	// used, which counts stored bytes and reservations of running uploads.
 	mu   sync.Mutex
-	used int64
+	used int64 // guarded by mu: stored bytes and reservations of running uploads
+
+	// folders hold the blobs by the first byte of their hashes.
+	folders [256]blobFolder
 }
+
+// blobFolder is one folder of blobs. Blobs of several become durable at once.
+type blobFolder struct {
+	// mu keeps an upload and a deletion of the same blob apart.
+	mu sync.Mutex
+	// named is whether the folder's own name is known to be durable; guarded by mu.
+	named bool
+}
+
+func (b *blobStore) folder(hash string) *blobFolder { return &b.folders[unhex(hash)[0]] }
 
 func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, error) {
 	b := &blobStore{
@@ -117,8 +128,9 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, mime string, body io
 	if !auth.allows(hash) {
 		return blob{}, errBlobHash
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	in := b.folder(hash)
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	made, fresh, err := b.commit(ctx, auth.pubkey, name, blob{hash, n, mime, time.Now().Unix()})
 	if err != nil {
 		return blob{}, fmt.Errorf("store blob: %w", err)
@@ -126,7 +138,6 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, mime string, body io
 	if fresh {
 		kept = n
 	}
-	// The deferred free takes the lock itself, after this one is released.
 	return made, nil
 }
 
@@ -158,6 +169,7 @@ func (b *blobStore) receive(body io.Reader, limit int64) (name, hash string, n i
 
 // commit moves the file to its name, durably, before the row says that it is
 // there. A crash between the two leaves a file that the next upload replaces.
+// The caller has the folder's lock.
 func (b *blobStore) commit(ctx context.Context, owner, name string, n blob) (made blob, fresh bool, err error) {
 	folder := filepath.Dir(b.path(n.hash))
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -166,10 +178,14 @@ func (b *blobStore) commit(ctx context.Context, owner, name string, n blob) (mad
 	if err := os.Rename(name, b.path(n.hash)); err != nil {
 		return n, false, err
 	}
-	for _, dir := range []string{folder, b.dir} {
-		if err := syncDir(dir); err != nil {
+	if err := syncDir(folder); err != nil {
+		return n, false, err
+	}
+	if in := b.folder(n.hash); !in.named {
+		if err := syncDir(b.dir); err != nil {
 			return n, false, err
 		}
+		in.named = true
 	}
 	err = b.db.Update(ctx, func(tx *sqlite.Tx) error {
 		res, err := tx.Exec("INSERT INTO blobs (sha256, size, type, uploaded) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -220,8 +236,9 @@ func (b *blobStore) open(ctx context.Context, hash string) (n blob, f *os.File, 
 
 // remove takes an owner from a blob, and removes it with its last one.
 func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	in := b.folder(hash)
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	var n blob
 	last := false
 	err := b.db.Update(ctx, func(tx *sqlite.Tx) (err error) {
@@ -246,7 +263,7 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 	if err != nil || !last {
 		return err
 	}
-	b.used -= n.size
+	b.free(n.size)
 	return os.Remove(b.path(hash))
 }
 
