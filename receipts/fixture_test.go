@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -244,16 +245,37 @@ func (r recipe) delivery() receipts.Delivery {
 func (r recipe) makeInvoice(m *made) {
 	quoteHash := hashing.Bytes(m.bundle.Quote)
 	inv := &bolt11.Invoice{
-		Network: r.network, AmountMsats: price, CreatedAt: time.Unix(quoted, 0).UTC(),
+		Network: r.invoiceNetwork(), AmountMsats: price, CreatedAt: time.Unix(quoted, 0).UTC(),
 		PaymentHash: preimage().Hash(), PaymentSecret: sha256.Sum256([]byte("payment secret")),
 		DescriptionHash: &quoteHash, Expiry: 10 * time.Minute, MinFinalCLTV: 80, Features: []int{8, 14},
 	}
 	if mint, ok := r.network.CashuMint(); ok {
 		inv.Ecash = &bolt11.Ecash{Mint: mint, LockSeconds: 3600, Relays: []string{"wss://relay.example"}}
 	}
+	if _, ok := r.network.Chain(); ok {
+		inv.Fallbacks = []bolt11.Fallback{{Version: 0, Program: bytes.Repeat([]byte{7}, 20)}}
+	}
 	apply(r.invoice, inv)
 	m.bolt11 = must(bolt11.Encode(inv, signInvoice(r.node)))
 }
+
+func (r recipe) invoiceNetwork() payments.Network {
+	if of, ok := r.network.Chain(); ok {
+		return of
+	}
+	return r.network
+}
+
+// proof is the value of the receipt's payment_proof.
+func (r recipe) proof() (value, outpoints string) {
+	if _, ok := r.network.Chain(); ok {
+		return someOutput, someOutput
+	}
+	return preimage().String(), ""
+}
+
+// someOutput is an output of some transaction.
+var someOutput = strings.Repeat("ab", 32) + ":1"
 
 func (r recipe) makeAcceptance(m *made) {
 	if r.noAcceptance {
@@ -389,10 +411,11 @@ func (r recipe) makeReceipt(m *made) {
 	quoteHash, hash := hashing.Bytes(m.bundle.Quote), preimage().Hash()
 	t := m.terms
 	rail, proof := receipts.RailOf(r.network)
+	value, outpoints := r.proof()
 	rec := receipts.Receipt{
 		Version: 1, ReceiptID: receipts.NewReceiptID(quoteHash, hash), SessionID: t.SessionID, TrajectoryHash: t.TrajectoryHash,
 		PolicyBundleID: t.PolicyBundleID, JobHash: t.JobHash,
-		PaymentProof: receipts.PaymentProof{Type: proof, Value: preimage().String()},
+		PaymentProof: receipts.PaymentProof{Type: proof, Value: value},
 		Rail:         rail, AssetID: payments.AssetID(r.network), AmountMsats: price,
 		ProviderID: must(receipts.Npub(xOnly(r.provider))), Timestamp: receipts.Timestamp(time.Unix(settled, 0)),
 		SchemaID: t.SchemaID, Mode: r.mode, Delivery: r.delivery(),
@@ -414,7 +437,7 @@ func (r recipe) makeReceipt(m *made) {
 		rec.Sequence, rec.PreviousReceiptHash = 2, &before
 	}
 	m.evidence = receipts.Evidence{
-		Quote: m.quote, Invoice: m.bolt11, Preimage: preimage(), Result: t, ResultEventID: rec.ResultEventID,
+		Quote: m.quote, Invoice: m.bolt11, Preimage: preimage(), Outpoints: outpoints, Result: t, ResultEventID: rec.ResultEventID,
 		Acceptance: m.accept, SettledAt: time.Unix(settled, 0), Sequence: rec.Sequence, Previous: rec.PreviousReceiptHash,
 	}
 	apply(r.receipt, &rec)

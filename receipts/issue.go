@@ -14,6 +14,9 @@ type Evidence struct {
 	Quote    Quote
 	Invoice  string // BOLT 11
 	Preimage payments.Preimage
+	// Outpoints are the outputs that paid, where that was on the chain; then the
+	// preimage has no part in it.
+	Outpoints string
 	// Result and ResultEventID, the id of the signed result, are zero for an
 	// engagement fee.
 	Result        ResultTerms
@@ -44,7 +47,11 @@ func newReceipt(e Evidence) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	inv, err := CheckInvoice(e.Quote, e.Invoice, decoded.Network)
+	network := decoded.Network
+	if e.Outpoints != "" {
+		network = network.OnChain()
+	}
+	inv, err := CheckInvoice(e.Quote, e.Invoice, network)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -52,18 +59,19 @@ func newReceipt(e Evidence) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	if e.Preimage.IsZero() || e.Preimage.Hash() != inv.PaymentHash {
-		return Receipt{}, fmt.Errorf("%w: the preimage is not the invoice's", ErrMismatch)
+	proof, err := e.proof(network, inv.PaymentHash)
+	if err != nil {
+		return Receipt{}, err
 	}
 	bound, err := e.binds(quoteHash)
 	if err != nil {
 		return Receipt{}, err
 	}
-	rail, proof := RailOf(inv.Network)
+	rail, _ := RailOf(network)
 	r := Receipt{
 		Version: Version, ReceiptID: NewReceiptID(quoteHash, inv.PaymentHash),
-		PaymentProof: PaymentProof{Type: proof, Value: e.Preimage.String()},
-		Rail:         rail, AssetID: payments.AssetID(inv.Network), AmountMsats: inv.AmountMsats,
+		PaymentProof: proof,
+		Rail:         rail, AssetID: payments.AssetID(network), AmountMsats: inv.AmountMsats,
 		Timestamp: Timestamp(e.SettledAt), Mode: e.Quote.Mode, Delivery: e.Quote.Delivery,
 		RequestEventID: e.Quote.RequestID, ResultEventID: e.ResultEventID,
 		BOLT11: e.Invoice, PaymentHash: inv.PaymentHash.String(), PayeeNode: inv.Payee,
@@ -85,6 +93,20 @@ func newReceipt(e Evidence) (Receipt, error) {
 		}
 	}
 	return r, r.validate()
+}
+
+// proof is what shows the payment: the preimage, or where to look on the chain.
+func (e Evidence) proof(network payments.Network, hash payments.Hash) (PaymentProof, error) {
+	_, kind := RailOf(network)
+	switch {
+	case kind == ProofOnchainTxid && e.Quote.Mode != ModePrepay:
+		return PaymentProof{}, fmt.Errorf("%w: on the chain a job is paid beforehand, not in mode %s", ErrMismatch, e.Quote.Mode)
+	case kind == ProofOnchainTxid:
+		return PaymentProof{kind, e.Outpoints}, checkOutpoints(e.Outpoints)
+	case e.Preimage.IsZero() || e.Preimage.Hash() != hash:
+		return PaymentProof{}, fmt.Errorf("%w: the preimage is not the invoice's", ErrMismatch)
+	}
+	return PaymentProof{kind, e.Preimage.String()}, nil
 }
 
 func (r *Receipt) bindResult(t ResultTerms) {

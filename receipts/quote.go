@@ -154,7 +154,8 @@ func (q Quote) Matches(t Terms) error {
 
 // CheckInvoice decodes the invoice and compares it with the quote that it is
 // said to be for: its description hash, amount and, where the quote names
-// them, payment hash and payee. network is the wallet's own. Nobody should pay
+// them, payment hash and payee. network is the wallet's own; of one on the chain
+// the invoice must name one address. Nobody should pay
 // an invoice that this refuses. It knows no time: the caller compares the
 // invoice's ExpiresAt and the quote's Expiry with its clock.
 //
@@ -176,7 +177,7 @@ func CheckInvoice(q Quote, invoice string, network payments.Network) (*bolt11.In
 	}
 	err = firstMismatch(
 		match("description_hash", inv.DescriptionHash.String(), hash.String()),
-		match("network", string(inv.Network), string(network)),
+		checkNetwork(inv, network),
 		match("amount", fmt.Sprint(inv.AmountMsats), fmt.Sprint(q.PriceMsats)),
 		matchOptional("payment_hash", inv.PaymentHash.String(), q.PaymentHash),
 		matchOptional("payee_node", inv.Payee, q.PayeeNode),
@@ -185,6 +186,19 @@ func CheckInvoice(q Quote, invoice string, network payments.Network) (*bolt11.In
 		return nil, fmt.Errorf("check invoice: %w", err)
 	}
 	return inv, nil
+}
+
+// checkNetwork compares an invoice with a wallet's network. A wallet on the chain
+// needs the one address that the invoice's signer names.
+func checkNetwork(inv *bolt11.Invoice, network payments.Network) error {
+	of, onChain := network.Chain()
+	if !onChain {
+		return match("network", string(inv.Network), string(network))
+	}
+	if _, err := inv.ChainAddress(); err != nil {
+		return fmt.Errorf("%w: it cannot be paid on the chain: %w", ErrMismatch, err)
+	}
+	return match("network", string(inv.Network), string(of))
 }
 
 // parseDocument decodes strictly and then demands that encoding gives the same

@@ -10,15 +10,15 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// Types of a payment proof. This version makes and checks the first two: of
-// either the value is the preimage.
+// Types of a payment proof. Of the first two the value is the preimage; of the
+// third the outputs that paid (see Outpoints).
 const (
 	ProofLightningPreimage = "lightning_preimage"
 	ProofCashu             = "cashu_proof"
 	ProofOnchainTxid       = "onchain_txid"
 )
 
-// Rails money moves on. This version makes and checks the first two.
+// Rails money moves on. This version makes and checks the first three.
 const (
 	RailLightning     = "lightning"
 	RailCashu         = "cashu"
@@ -28,16 +28,21 @@ const (
 
 // RailOf is the rail of a network's money, and the proof that its receipts
 // carry. Cashu notes are locked to a payment hash as Lightning's are, so there
-// too the proof is the preimage; what it opens is a mint's promise.
+// too the proof is the preimage; what it opens is a mint's promise. On the chain
+// the proof names the outputs that paid.
 func RailOf(n payments.Network) (rail, proof string) {
 	if _, ok := n.CashuMint(); ok {
 		return RailCashu, ProofCashu
+	}
+	if _, ok := n.Chain(); ok {
+		return RailOnchain, ProofOnchainTxid
 	}
 	return RailLightning, ProofLightningPreimage
 }
 
 // PaymentProof is the evidence of a payment; for ProofLightningPreimage and
-// ProofCashu the value is the preimage in 64 hex digits.
+// ProofCashu the value is the preimage in 64 hex digits, for ProofOnchainTxid
+// "txid:index" of each output, in their order as text, separated by commas.
 type PaymentProof struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`

@@ -128,7 +128,7 @@ func (v *verifier) describe(r *Report) {
 		r.Notes = append(r.Notes, postpayNote)
 	}
 	switch rec.AssetID {
-	case payments.AssetID(payments.Mainnet):
+	case payments.AssetID(payments.Mainnet), payments.AssetID(payments.Mainnet.OnChain()):
 	case payments.AssetID(payments.Play):
 		r.Notes = append(r.Notes, "play money: the invoice is of the play-money ledger and worth nothing")
 	default:
@@ -136,6 +136,9 @@ func (v *verifier) describe(r *Report) {
 	}
 	if rec.Rail == RailCashu {
 		r.Notes = append(r.Notes, "cashu: the money is the promise of a mint, and only the mint's word says that its notes were good and are spent")
+	}
+	if rec.Rail == RailOnchain {
+		r.Notes = append(r.Notes, "onchain: nothing offline shows whether the outputs were paid, when, and that they still are; the chain does")
 	}
 	if rec.isEngagement() {
 		r.Notes = append(r.Notes, "engagement fee: the payment was for the attempt, not for a result")

@@ -12,9 +12,13 @@ import (
 func (v *verifier) preimage(g grader) {
 	rec := v.receipt
 	// 5.1
-	_, proof := v.rail()
-	g.step("5.1", "the proof is a preimage: lightning_preimage, or cashu_proof where the invoice is a mint's", match("payment_proof.type", rec.PaymentProof.Type, proof))
+	_, proof := RailOf(v.network())
+	g.step("5.1", "the proof is the rail's: lightning_preimage, cashu_proof or onchain_txid", match("payment_proof.type", rec.PaymentProof.Type, proof))
 	if g.over() {
+		return
+	}
+	if proof == ProofOnchainTxid {
+		v.outputs(g)
 		return
 	}
 	// 5.2
@@ -37,12 +41,18 @@ func (v *verifier) preimage(g grader) {
 	g.prove(reason)
 }
 
-// rail is that of the invoice; Lightning's where it does not decode.
-func (v *verifier) rail() (rail, proof string) {
+// network is where the money moved: the invoice's; and its chain where the
+// receipt says so and the invoice names an address. "" if it does not decode.
+func (v *verifier) network() payments.Network {
 	if v.invoiceErr != nil {
-		return RailLightning, ProofLightningPreimage
+		return ""
 	}
-	return RailOf(v.invoice.Network)
+	if v.receipt.Rail == RailOnchain {
+		if _, err := v.invoice.ChainAddress(); err == nil {
+			return v.invoice.Network.OnChain()
+		}
+	}
+	return v.invoice.Network
 }
 
 // amount: 6. Invoice, quote and receipt name one sum of one money.
@@ -53,9 +63,10 @@ func (v *verifier) amount(g grader) {
 		return
 	}
 	// 6.2 to 6.4
-	rail, _ := v.rail()
-	g.step("6.2", "the rail is that of the invoice's network", match("rail", rec.Rail, rail))
-	g.step("6.3", "asset_id is that of the invoice's network", match("asset_id", rec.AssetID, payments.AssetID(v.invoice.Network)))
+	network := v.network()
+	rail, _ := RailOf(network)
+	g.step("6.2", "the rail is that of the invoice's network, or onchain where it names one address", match("rail", rec.Rail, rail))
+	g.step("6.3", "asset_id is that of the invoice's network", match("asset_id", rec.AssetID, payments.AssetID(network)))
 	g.step("6.4", "amount_msats is the invoice's", match("amount_msats", fmt.Sprint(rec.AmountMsats), fmt.Sprint(v.invoice.AmountMsats)))
 	// 6.5
 	q, err := v.quote()
@@ -64,7 +75,7 @@ func (v *verifier) amount(g grader) {
 	}
 	g.step("6.5", "amount_msats is the price of the quote", err)
 	// 6.6
-	g.pin("6.6", "network", string(v.invoice.Network), string(v.pins.Network))
+	g.pin("6.6", "network", string(network), string(v.pins.Network))
 	g.prove(fmt.Sprintf("%d msats of %s in invoice, quote and receipt", rec.AmountMsats, rec.AssetID))
 }
 

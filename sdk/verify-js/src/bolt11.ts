@@ -4,8 +4,8 @@ import { decodeBech32, padWords, wordsToBytes } from "./bech32.js";
 import { mintOfTerms, parseMint } from "./ecash.js";
 import { bytesToHex, fromUtf8, hexToBytes, utf8 } from "./hex.js";
 
-/** A mint's network is "cashu:" and where the mint is. */
-export type Network = "mainnet" | "testnet" | "signet" | "regtest" | "simnet" | "play" | `cashu:${string}`;
+/** A mint's network is "cashu:" and where the mint is; "chain:mainnet" is that of transactions on the chain. */
+export type Network = "mainnet" | "testnet" | "signet" | "regtest" | "simnet" | "play" | `cashu:${string}` | `chain:${string}`;
 
 /** The network part of an invoice's prefix. */
 const currencies: Record<string, Network> = {
@@ -20,8 +20,20 @@ export function mintOf(network: string): string | undefined {
   return network.startsWith("cashu:") ? network.slice("cashu:".length) : undefined;
 }
 
+/** The network whose money moves in transactions on the chain of this one; undefined if it has none. */
+export function onChain(network: Network): Network | undefined {
+  return ["mainnet", "testnet", "signet", "regtest", "simnet"].includes(network) ? `chain:${network}` : undefined;
+}
+
+/** The network whose chain it is. */
+export function chainOf(network: string): string | undefined {
+  return network.startsWith("chain:") ? network.slice("chain:".length) : undefined;
+}
+
 /** Whether a network has such a name. */
 export function isNetwork(name: string): boolean {
+  const chain = chainOf(name);
+  if (chain !== undefined) return onChain(chain as Network) === name;
   const mint = mintOf(name);
   return mint === undefined ? networks.includes(name) : parseMint(mint);
 }
@@ -35,6 +47,8 @@ export interface Invoice {
   descriptionHash: string | undefined;
   /** the compressed key that signed it */
   payee: string;
+  /** It names one segwit address of its network's chain. */
+  namesAddress: boolean;
 }
 
 /** Picobitcoin a unit; one msat is 10 of them. */
@@ -58,6 +72,7 @@ export function decodeInvoice(text: string): Invoice {
     paymentHash: fields.paymentHash ?? "",
     descriptionHash: fields.descriptionHash,
     payee,
+    namesAddress: fields.fallbacks.length === 1 && (fields.fallbacks[0] ?? 17) < 17 && onChain(network) !== undefined,
   };
 }
 
@@ -74,6 +89,8 @@ interface Fields {
   descriptionHash?: string;
   payee?: string;
   metadata: Uint8Array;
+  /** The versions of the addresses that are not skipped. */
+  fallbacks: number[];
 }
 
 /** The types of tagged fields (BOLT 11). */
@@ -84,6 +101,7 @@ const features = [8, 14, 16, 48];
 
 function readFields(words: number[]): Fields {
   const seen = new Map<number, Uint8Array>();
+  const fallbacks: number[] = [];
   while (words.length > 0) {
     const [type = 0, high = 0, low = 0] = words;
     const end = 3 + high * 32 + low;
@@ -91,12 +109,13 @@ function readFields(words: number[]): Fields {
     const repeats = type === field.r || type === field.f;
     const value = seen.has(type) && !repeats ? undefined : readField(type, words.slice(3, end));
     if (value) seen.set(type, value); // of a repeated field the first counts
+    if (value && type === field.f) fallbacks.push(value[0] ?? 0);
     words = words.slice(end);
   }
   const { p, s, d, h, n, m } = field;
   if (!seen.has(p) || !seen.has(s)) throw new Error("bolt11: no payment hash or no payment secret");
   if (seen.has(d) === seen.has(h)) throw new Error("bolt11: not one of description and description hash");
-  const fields: Fields = { metadata: seen.get(m) ?? new Uint8Array() };
+  const fields: Fields = { metadata: seen.get(m) ?? new Uint8Array(), fallbacks };
   for (const [name, type] of [["paymentHash", p], ["descriptionHash", h], ["payee", n]] as const) {
     const value = seen.get(type);
     if (value) fields[name] = bytesToHex(value);

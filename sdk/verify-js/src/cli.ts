@@ -14,7 +14,7 @@ flags:
   --provider KEY    the provider is this one (npub or hex)
   --buyer KEY       the buyer is this one (npub or hex)
   --payee KEY       the invoice is of this Lightning node (hex)
-  --network NAME    mainnet, testnet, signet, regtest, simnet, play or cashu:MINT
+  --network NAME    mainnet, testnet, signet, regtest, simnet, play, chain:NAME or cashu:MINT
   --require LIST    claims that must be proved beside the first seven,
                     separated by commas, such as buyer_accepted,payee_pinned
   --explain         show every step

@@ -63,7 +63,7 @@ function readPins(pins: Pins): Pins {
     read.payee = pins.payee;
   }
   if (pins.network !== undefined) {
-    if (!isNetwork(pins.network)) throw new UnusableError(`0.1: network is none of ${networks.join(", ")}, and no cashu:MINT`);
+    if (!isNetwork(pins.network)) throw new UnusableError(`0.1: network is none of ${networks.join(", ")}, no chain:NAME and no cashu:MINT`);
     read.network = pins.network;
   }
   return read;

@@ -97,6 +97,8 @@ function notesOn(e: Evidence): string[] {
   if (e.receipt.purpose === "engagement") notes.push("engagement fee: the payment was for the attempt, not for a result");
   if (e.receipt.rail === "cashu") {
     notes.push("cashu: the money is the promise of a mint, and only the mint's word says that its notes were good and are spent");
+  } else if (e.receipt.rail === "onchain") {
+    notes.push("onchain: nothing offline shows whether the outputs were paid, when, and that they still are; the chain does");
   } else if (!(e.invoice instanceof Error) && e.invoice.network !== "mainnet") {
     notes.push(`the invoice is of the network ${e.invoice.network}: what was paid is worth nothing`);
   }

@@ -1,5 +1,5 @@
 /** Claims on the money: the proof, the sum, the quote behind the invoice, and the payee. */
-import { mintOf, type Network } from "./bolt11.js";
+import { chainOf, mintOf, onChain, type Invoice, type Network } from "./bolt11.js";
 import { Lacking, require, type Steps } from "./claim.js";
 import { parseQuote, type Quote, type Receipt } from "./documents.js";
 import { invoiceStep, namedQuote, textOf, type Evidence } from "./evidence.js";
@@ -7,8 +7,11 @@ import { digest, hashHex, hexToBytes, isHex } from "./hex.js";
 
 export function provePreimage(e: Evidence, s: Steps): string {
   const { payment_proof: proof, payment_hash } = e.receipt;
-  const type = railOf(e) === "cashu" ? "cashu_proof" : "lightning_preimage";
-  s.demand("5.1", "the proof is a preimage: lightning_preimage, or cashu_proof where the invoice is a mint's", proof.type === type, `it is of type ${proof.type}`);
+  const type = proofs[railOf(e)];
+  s.demand("5.1", "the proof is the rail's: lightning_preimage, cashu_proof or onchain_txid", proof.type === type, `it is of type ${proof.type}`);
+  if (type === "onchain_txid") {
+    return proveOutputs(e, s);
+  }
   s.demand("5.2", "it is 32 bytes and not all zero", isHex(proof.value, 32) && !/^0*$/.test(proof.value), "it is not");
   s.demand("5.3", "its SHA-256 is payment_hash", hashHex(hexToBytes(proof.value)) === payment_hash, "it is another");
   const invoice = invoiceStep(s, "5.4", e);
@@ -16,12 +19,49 @@ export function provePreimage(e: Evidence, s: Steps): string {
   return "the preimage opens the invoice's payment hash";
 }
 
+const proofs = { lightning: "lightning_preimage", cashu: "cashu_proof", onchain: "onchain_txid" };
+
+/** What paid on the chain: a receipt can say where to look, and no more. */
+function proveOutputs(e: Evidence, s: Steps): string {
+  const { payment_proof: proof, payment_hash, mode } = e.receipt;
+  s.demand("5.2", "it names outputs of transactions", areOutpoints(proof.value), "it does not");
+  s.demand("5.3", "the job was paid beforehand: nothing on the chain is held", mode === "prepay", `mode ${mode}`);
+  const invoice = invoiceStep(s, "5.4", e);
+  s.demand("5.5", "payment_hash is the invoice's", invoice.paymentHash === payment_hash, "it is another");
+  s.step("5.6", "the outputs pay the invoice's address, and are confirmed", () => {
+    throw new Lacking("only the chain shows it: ask a node of yours");
+  });
+  return "";
+}
+
+const maxOutpoints = 16;
+const maxIndex = 0xffff_ffff;
+
+/** "txid:index" of each output, in their order as text, separated by commas. */
+function areOutpoints(value: string): boolean {
+  const list = value.split(",");
+  return list.length <= maxOutpoints && list.every((o, i) => {
+    const index = /^[0-9a-f]{64}:(0|[1-9][0-9]{0,9})$/.exec(o)?.[1];
+    return index !== undefined && Number(index) <= maxIndex && (i === 0 || (list[i - 1] ?? "") < o);
+  });
+}
+
+/** Where the money moved: on the chain where the receipt says so and the invoice names an address. */
+function networkOf(invoice: Invoice, receipt: Receipt): Network {
+  return (receipt.rail === "onchain" && invoice.namesAddress && onChain(invoice.network)) || invoice.network;
+}
+
 /** Lightning's where the invoice does not decode. */
-function railOf(e: Evidence): string {
-  return !(e.invoice instanceof Error) && mintOf(e.invoice.network) !== undefined ? "cashu" : "lightning";
+function railOf(e: Evidence): keyof typeof proofs {
+  if (e.invoice instanceof Error) return "lightning";
+  const network = networkOf(e.invoice, e.receipt);
+  if (chainOf(network) !== undefined) return "onchain";
+  return mintOf(network) !== undefined ? "cashu" : "lightning";
 }
 
 function assetOf(network: Network): string {
+  const chain = chainOf(network);
+  if (chain !== undefined) return chain === "mainnet" ? "BTC_CHAIN" : `BTC_CHAIN(${chain})`;
   const mint = mintOf(network);
   if (mint !== undefined) return `BTC_CASHU(${mint})`;
   if (network === "play") return "PLAY_LN";
@@ -31,15 +71,16 @@ function assetOf(network: Network): string {
 export function proveAmount(e: Evidence, s: Steps): string {
   const { receipt, pins } = e;
   const invoice = invoiceStep(s, "6.1", e);
-  s.demand("6.2", "the rail is that of the invoice's network", receipt.rail === railOf(e), `it is ${receipt.rail}`);
-  s.demand("6.3", "asset_id is that of the invoice's network", receipt.asset_id === assetOf(invoice.network), `the invoice is of ${invoice.network}`);
+  const network = networkOf(invoice, receipt);
+  s.demand("6.2", "the rail is that of the invoice's network, or onchain where it names one address", receipt.rail === railOf(e), `it is ${receipt.rail}`);
+  s.demand("6.3", "asset_id is that of the invoice's network", receipt.asset_id === assetOf(network), `the invoice is of ${invoice.network}`);
   s.demand("6.4", "amount_msats is the invoice's", receipt.amount_msats === invoice.msats, `the invoice is over ${invoice.msats ?? "no amount"}`);
   s.step("6.5", "amount_msats is the quote's price", () => {
     const quote = namedQuote(e);
     if (!quote) throw new Lacking("the quote that the receipt names is not there");
     require(quote.price_msats === receipt.amount_msats, `the quote's price is ${quote.price_msats}`);
   });
-  if (pins.network) s.demand("6.6", "the network is the pinned one", pins.network === invoice.network, `it is ${invoice.network}`);
+  if (pins.network) s.demand("6.6", "the network is the pinned one", pins.network === network, `it is ${network}`);
   return `${receipt.amount_msats} msats of ${receipt.asset_id} in invoice, quote and receipt`;
 }
 
