@@ -99,8 +99,6 @@ func newReceipt(e Evidence) (Receipt, error) {
 func (e Evidence) proof(network payments.Network, hash payments.Hash) (PaymentProof, error) {
 	_, kind := RailOf(network)
 	switch {
-	case kind == ProofOnchainTxid && e.Quote.Mode != ModePrepay:
-		return PaymentProof{}, fmt.Errorf("%w: on the chain a job is paid beforehand, not in mode %s", ErrMismatch, e.Quote.Mode)
 	case kind == ProofOnchainTxid:
 		return PaymentProof{kind, e.Outpoints}, checkOutpoints(e.Outpoints)
 	case e.Preimage.IsZero() || e.Preimage.Hash() != hash:

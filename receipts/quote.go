@@ -177,7 +177,7 @@ func CheckInvoice(q Quote, invoice string, network payments.Network) (*bolt11.In
 	}
 	err = firstMismatch(
 		match("description_hash", inv.DescriptionHash.String(), hash.String()),
-		checkNetwork(inv, network),
+		checkNetwork(q, inv, network),
 		match("amount", fmt.Sprint(inv.AmountMsats), fmt.Sprint(q.PriceMsats)),
 		matchOptional("payment_hash", inv.PaymentHash.String(), q.PaymentHash),
 		matchOptional("payee_node", inv.Payee, q.PayeeNode),
@@ -190,10 +190,13 @@ func CheckInvoice(q Quote, invoice string, network payments.Network) (*bolt11.In
 
 // checkNetwork compares an invoice with a wallet's network. A wallet on the chain
 // needs the one address that the invoice's signer names.
-func checkNetwork(inv *bolt11.Invoice, network payments.Network) error {
+func checkNetwork(q Quote, inv *bolt11.Invoice, network payments.Network) error {
 	of, onChain := network.Chain()
 	if !onChain {
 		return match("network", string(inv.Network), string(network))
+	}
+	if q.Mode != ModePrepay {
+		return fmt.Errorf("%w: in mode %s it cannot be paid on the chain, only in prepay", ErrMismatch, q.Mode)
 	}
 	if _, err := inv.ChainAddress(); err != nil {
 		return fmt.Errorf("%w: it cannot be paid on the chain: %w", ErrMismatch, err)
