@@ -340,11 +340,14 @@ func limitOf(req *schemas.Request) time.Duration {
 
 // failedClaims lists what a verification of our own bundle did not prove of
 // what it requires.
-func failedClaims(p Purchase, r receipts.Report) string {
+func failedClaims(p Purchase, r receipts.Report, paidOnChain bool) string {
 	var bad []string
 	for _, c := range r.Claims {
 		if p.Hidden != nil && c.State == receipts.NotProvable && (c.Name == receipts.ClaimJob || c.Name == receipts.ClaimResult) {
 			continue // to strangers; we know what we asked, and have held the result against it
+		}
+		if c.Name == receipts.ClaimPreimage && c.State == receipts.NotProvable && paidOnChain {
+			continue // to strangers; it names the transaction that we sent
 		}
 		if c.State == receipts.Failed || c.Required && c.State != receipts.Proved {
 			bad = append(bad, c.Name+": "+c.Reason)

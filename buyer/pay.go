@@ -129,7 +129,7 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 		return err
 	}
 	due, _ := p.due()
-	if due == nil || pay.Preimage.Hash() != due.PaymentHash {
+	if due == nil || pay.Hash != due.PaymentHash || !pay.Shown() {
 		return fmt.Errorf("the wallet reports a payment that is not ours: %w", ErrConflict)
 	}
 	if err := f.c.cfg.Store.Paid(ctx, f.id, pay); err != nil {
@@ -138,7 +138,11 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 	if due.Purpose != string(receipts.PurposeEngagement) {
 		f.paidAt = time.Now()
 	}
-	f.say("wallet", "paid", pay.AmountMsats, pay.Hash.String(), fmt.Sprintf("fee %d msats", pay.FeeMsats))
+	what, text := "paid", fmt.Sprintf("fee %d msats", pay.FeeMsats)
+	if pay.Outpoints != "" {
+		what, text = "confirmed", text+", "+pay.Outpoints
+	}
+	f.say("wallet", what, pay.AmountMsats, pay.Hash.String(), text)
 	if due.Purpose == string(receipts.PurposeEngagement) {
 		return f.engaged(ctx)
 	}
@@ -209,7 +213,7 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 		return f.distrust(ev, err)
 	}
 	report := receipts.Verify(b, receipts.Pins{Provider: p.Provider, Buyer: f.c.key, Payee: p.PayeeNode, Network: f.network})
-	if bad := failedClaims(p, report); bad != "" {
+	if bad := failedClaims(p, report, f.paidOnChain(ctx, ev)); bad != "" {
 		return f.distrust(ev, &MismatchError{"receipt", bad})
 	}
 	if err := f.c.cfg.Store.SetReceipt(ctx, f.id, report.ReceiptID, raw); err != nil {

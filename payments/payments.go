@@ -159,6 +159,18 @@ type Payment struct {
 	Outpoints string `json:"outpoints,omitempty"`
 }
 
+// Shown reports whether a payment succeeded and its wallet shows that: by the
+// preimage, or on the chain by the output.
+func (p Payment) Shown() bool {
+	switch {
+	case p.State != PaymentSucceeded:
+		return false
+	case p.Outpoints != "":
+		return p.Preimage.IsZero()
+	}
+	return p.Preimage.Hash() == p.Hash
+}
+
 // Pay says what SendPayment is to pay. AmountMsats must equal the invoice's
 // own amount, so that nobody pays what he did not mean to. Timeout bounds the
 // search for a route; a payment in flight may take longer. 0 means the

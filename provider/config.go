@@ -218,6 +218,9 @@ type Config struct {
 	Runner Runner
 	Log    *slog.Logger
 
+	// LeastMsats is the smallest payment that the wallet can take, 0 for any: of
+	// one on the chain the dust limit. A job whose price is less is refused.
+	LeastMsats int64
 	// RootSecret derives preimages; 32 bytes, never logged.
 	RootSecret []byte
 	Offers     []Offer

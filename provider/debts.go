@@ -81,6 +81,10 @@ type Debts interface {
 	CreditOf(ctx context.Context, buyer string) (msats int64, err error)
 	// OpenRefunds lists refunds whose outcome is not known, oldest first.
 	OpenRefunds(ctx context.Context) ([]Refund, error)
+	// AddLate records what came on the chain for a job that has ended without a
+	// receipt: c.Msats in all, of which what is a debt already is not counted
+	// twice. tell makes the event that says so. It returns what is newly owed.
+	AddLate(ctx context.Context, c Credit, tell func(msats int64) (OutEvent, error)) (msats int64, err error)
 	// EndRefund records the outcome of an attempt. The same again is fine and
 	// queues nothing; another is ErrConflict.
 	EndRefund(ctx context.Context, requestID string, end RefundEnd, out ...OutEvent) error

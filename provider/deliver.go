@@ -247,7 +247,7 @@ func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error)
 		return Issued{}, err
 	}
 	ev := receipts.Evidence{
-		Quote: quote, Invoice: job.BOLT11, Preimage: p.preimage(job), Result: terms(job, *job.Result),
+		Quote: quote, Invoice: job.BOLT11, Preimage: p.preimage(job), Outpoints: outpoints(job), Result: terms(job, *job.Result),
 		ResultEventID: result.ID, SettledAt: is.At, Sequence: is.Sequence, Previous: is.Previous,
 	}
 	if job.Acceptance != nil {
@@ -260,11 +260,12 @@ func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error)
 	if err != nil {
 		return Issued{}, err
 	}
-	success, err := p.feedback(ctx, buyerOf(job), "success", "", "", nostr.Tag{"e", signed.ID}, nostr.Tag{"e", result.ID})
+	excess, text := p.excess(ctx, job)
+	success, err := p.feedback(ctx, buyerOf(job), "success", text, "", nostr.Tag{"e", signed.ID}, nostr.Tag{"e", result.ID})
 	if err != nil {
 		return Issued{}, err
 	}
-	return Issued{ReceiptID: rec.ReceiptID, Receipt: []byte(signed.Content), Out: []OutEvent{queued, success}}, nil
+	return Issued{ReceiptID: rec.ReceiptID, Receipt: []byte(signed.Content), Out: []OutEvent{queued, success}, Excess: excess}, nil
 }
 
 // signReceipt makes the receipt of a payment, the event that signs it, and the

@@ -24,6 +24,7 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 			job, err = p.cfg.Store.Job(ctx, id)
 		}
 		if err == nil && job.State.Terminal() {
+			p.late(ctx, job)
 			return
 		}
 		if err == nil {
@@ -103,9 +104,14 @@ func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) er
 		if err != nil {
 			return fmt.Errorf("look up invoice: %w", err)
 		}
+		wait := p.limits.LookupEvery
 		switch {
 		case inv.State == payments.InvoiceCanceled:
-			return p.close(ctx, job, StateExpired, Reason{CodePaymentExpired, "the invoice lapsed unpaid"})
+			return p.lapsed(ctx, job, inv)
+		case inv.State == payments.InvoicePending:
+			if !time.Now().Before(job.ExpiresAt) {
+				p.load.leave(job.RequestID) // it may take days, but in nobody's way
+			}
 		case arrived(inv, job):
 			return p.paid(ctx, job, inv)
 		case !time.Now().Before(job.ExpiresAt):
@@ -113,10 +119,12 @@ func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) er
 				return fmt.Errorf("cancel expired invoice: %w", err)
 			}
 			continue
+		default:
+			wait = min(wait, time.Until(job.ExpiresAt))
 		}
 		select {
 		case <-sig.wake:
-		case <-time.After(min(p.limits.LookupEvery, time.Until(job.ExpiresAt))):
+		case <-time.After(wait):
 		case <-sig.cancel:
 			return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before payment"})
 		case <-ctx.Done():
@@ -144,7 +152,7 @@ func (p *Provider) paid(ctx context.Context, job Job, inv payments.Invoice) erro
 func payment(inv payments.Invoice) Payment {
 	return Payment{
 		Hash: inv.PaymentHash, State: inv.State, PaidMsats: inv.PaidMsats,
-		SettleBy: inv.SettleBy, RecordedAt: time.Now().UTC(),
+		SettleBy: inv.SettleBy, RecordedAt: time.Now().UTC(), Outpoints: inv.Outpoints,
 	}
 }
 
@@ -204,8 +212,10 @@ func (p *Provider) moneyBack(ctx context.Context, hash payments.Hash) (owedMsats
 		}
 	}
 	switch inv.State {
-	case payments.InvoiceCanceled:
+	case payments.InvoicePending: // on the chain; once it is confirmed, late sees it
 		return 0, nil
+	case payments.InvoiceCanceled:
+		return cameInPart(inv), nil
 	case payments.InvoiceSettled:
 		return inv.PaidMsats, nil
 	}

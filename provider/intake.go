@@ -200,6 +200,10 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 	} else {
 		price, credit = p.lessCredit(ctx, ev.PubKey, price)
 		fee = offer.table().Engagement(req, judged(ev))
+		if price < p.cfg.LeastMsats {
+			return Job{}, nil, Reason{CodePriceTooSmall, fmt.Sprintf(
+				"the price is %d msats, and what carries payments to this provider carries no less than %d; ask for more in one job", price, p.cfg.LeastMsats)}
+		}
 	}
 	if bid, ok := bidOf(ev); ok && price > bid-fee {
 		text := fmt.Sprintf("the price is %d msats, the bid %d", price, bid)

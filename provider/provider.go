@@ -248,7 +248,11 @@ func (p *Provider) cancelJob(id string) {
 // invoiceHint is called by the wallet when an invoice may have changed.
 func (p *Provider) invoiceHint(hash payments.Hash) {
 	job, err := p.cfg.Store.JobByPaymentHash(p.runCtx, hash)
-	if err == nil {
+	switch {
+	case err != nil:
+	case job.State.Terminal():
+		p.late(p.runCtx, job)
+	default:
 		p.wake(job.RequestID)
 	}
 }

@@ -27,6 +27,7 @@ const (
 	CodeNotAllowed            Code = "not_allowed"
 	CodeProofOfWork           Code = "proof_of_work_needed"
 	CodeBidTooLow             Code = "bid_too_low"
+	CodePriceTooSmall         Code = "price_too_small"
 	CodeOverCapacity          Code = "over_capacity"
 	CodeTooManyUnpaid         Code = "too_many_unpaid"
 	CodePaymentExpired        Code = "payment_expired"

@@ -161,6 +161,8 @@ func owedText(owed Credit, why string) string {
 // payment would leave no receipt.
 const leastPaid = 1000
 
+func (p *Provider) leastPaid() int64 { return max(leastPaid, p.cfg.LeastMsats) }
+
 // lessCredit lowers a price by what is owed to the buyer. Both together are the
 // price; AddJob checks that the credit is still there.
 func (p *Provider) lessCredit(ctx context.Context, buyer string, price int64) (lowered, credit int64) {
@@ -169,6 +171,6 @@ func (p *Provider) lessCredit(ctx context.Context, buyer string, price int64) (l
 		p.log.Error("read credit", "buyer", buyer, "err", err)
 		return price, 0
 	}
-	credit = max(0, min(free, price-leastPaid))
+	credit = max(0, min(free, price-p.leastPaid()))
 	return price - credit, credit
 }

@@ -109,6 +109,7 @@ type Payment struct {
 	State      payments.InvoiceState // held or settled
 	PaidMsats  int64
 	SettleBy   time.Time // held only: the hold is lost after this
+	Outpoints  string    // that paid, as "txid:index,..."; "" unless on the chain
 	RecordedAt time.Time
 }
 
@@ -276,4 +277,6 @@ type Issued struct {
 	ReceiptID string
 	Receipt   []byte // canonical RECEIPT.json
 	Out       []OutEvent
+	// Excess is what came beyond the price, and is owed; nil if nothing is.
+	Excess *Credit
 }

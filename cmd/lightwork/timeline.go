@@ -29,6 +29,7 @@ var words = map[string]string{
 	"sealed":         "delivers the result, sealed",
 	"opened":         "opens it with the preimage",
 	"paid":           "payment settled, preimage received",
+	"confirmed":      "payment confirmed on the chain",
 	"payment_failed": "payment came back",
 	"receipt":        "signs the receipt",
 	"success":        "is done",

@@ -94,7 +94,8 @@ func (s *ProviderStore) Debts(ctx context.Context) (list []provider.Debt, err er
 }
 
 func (tx *Tx) debts() (list []provider.Debt, err error) {
-	rows, err := tx.Query("SELECT request_id, buyer, msats, coalesce(refund_to, ''), at_ms FROM credits ORDER BY rowid")
+	rows, err := tx.Query(`SELECT request_id, buyer, msats + coalesce((SELECT sum(msats) FROM late_credits l WHERE l.request_id = c.request_id), 0),
+		coalesce(refund_to, ''), at_ms FROM credits c ORDER BY rowid`)
 	if err != nil {
 		return nil, fmt.Errorf("read debts: %w", err)
 	}

@@ -179,6 +179,9 @@ func (tx *Tx) issueReceipt(j jobRow, issue func(provider.Issue) (provider.Issued
 	if err := tx.Correlate(j.id, NameReceipt, issued.ReceiptID); err != nil {
 		return err
 	}
+	if err := tx.addCredit(j, issued.Excess); err != nil {
+		return err
+	}
 	return tx.enqueueAll(issued.Out)
 }
 

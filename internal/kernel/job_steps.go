@@ -119,8 +119,8 @@ func (tx *Tx) addJobPayment(j jobRow, p provider.Payment) error {
 	if p.Hash != j.hash {
 		return j.conflict("the payment is for another invoice")
 	}
-	_, err := tx.Exec(`INSERT INTO job_payments(request_id, payment_hash, state, paid_msats, settle_by_ms, recorded_ms)
-		VALUES (?, ?, ?, ?, ?, ?)`, j.id, p.Hash[:], string(p.State), p.PaidMsats, toMs(p.SettleBy), tx.now.UnixMilli())
+	_, err := tx.Exec(`INSERT INTO job_payments(request_id, payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints)
+		VALUES (?, ?, ?, ?, ?, ?, ?)`, j.id, p.Hash[:], string(p.State), p.PaidMsats, toMs(p.SettleBy), tx.now.UnixMilli(), p.Outpoints)
 	if err != nil {
 		return fmt.Errorf("record payment: %w", err)
 	}

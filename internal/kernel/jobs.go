@@ -244,9 +244,9 @@ func (tx *Tx) jobPayment(id string) (*provider.Payment, error) {
 	var p provider.Payment
 	var by sql.NullInt64
 	var at int64
-	err := tx.QueryRow(`SELECT payment_hash, state, paid_msats, settle_by_ms, recorded_ms FROM job_payments
+	err := tx.QueryRow(`SELECT payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints FROM job_payments
 		WHERE request_id = ? ORDER BY seq DESC LIMIT 1`, id).
-		Scan(into(&p.Hash), &p.State, &p.PaidMsats, &by, &at)
+		Scan(into(&p.Hash), &p.State, &p.PaidMsats, &by, &at, &p.Outpoints)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

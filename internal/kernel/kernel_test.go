@@ -293,6 +293,7 @@ func fill(t *testing.T, k *testKernel) {
 	must(t, err)
 	must(t, s.EndRefund(t.Context(), tried.RequestID, failedAt(2)))
 	must(t, s.WriteOff(t.Context(), tried.RequestID, 1_000, "by hand"))
+	addLate(t, s, owed, owed.PriceMsats+5, 5)
 	user := testJob("user", "hold")
 	user.CreditMsats = 1_000
 	must(t, s.AddJob(t.Context(), user))

@@ -147,7 +147,7 @@ func (tx *Tx) addLedger(r ledgerRow) error {
 
 // Paid moves paying to paid: the reservation becomes spending.
 func (s *BuyerStore) Paid(ctx context.Context, requestID string, p payments.Payment) error {
-	if p.State != payments.PaymentSucceeded || p.Preimage.Hash() != p.Hash {
+	if !p.Shown() {
 		return fmt.Errorf("payment of %s is not proved (%s): %w", requestID, p.State, buyer.ErrConflict)
 	}
 	return s.resolve(ctx, requestID, p, buyer.StatePaid, "") // or requested again
@@ -158,7 +158,7 @@ func (s *BuyerStore) Unpaid(ctx context.Context, requestID string, p payments.Pa
 	if p.State != payments.PaymentFailed {
 		return fmt.Errorf("payment of %s has not failed (%s): %w", requestID, p.State, buyer.ErrConflict)
 	}
-	p.Preimage = payments.Preimage{} // of a failed payment there is none
+	p.Preimage, p.Outpoints = payments.Preimage{}, "" // of a failed payment there is none
 	return s.resolve(ctx, requestID, p, buyer.StateFailed, reason)
 }
 
@@ -190,9 +190,9 @@ func (s *BuyerStore) resolve(ctx context.Context, requestID string, p payments.P
 		if err := tx.addLedger(end); err != nil {
 			return err
 		}
-		_, err = tx.Exec(`INSERT INTO `+table+`(request_id, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			requestID, p.Hash[:], string(p.State), p.AmountMsats, p.FeeMsats, blob(p.Preimage), p.FailureReason, tx.now.UnixMilli())
+		_, err = tx.Exec(`INSERT INTO `+table+`(request_id, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms, outpoints)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			requestID, p.Hash[:], string(p.State), p.AmountMsats, p.FeeMsats, blob(p.Preimage), p.FailureReason, tx.now.UnixMilli(), p.Outpoints)
 		if err != nil {
 			return fmt.Errorf("record payment: %w", err)
 		}

@@ -164,9 +164,9 @@ func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
 // paymentIn returns how a payment ended, nil while it has not.
 func (tx *Tx) paymentIn(table, id string) (*payments.Payment, error) {
 	var p payments.Payment
-	err := tx.QueryRow(`SELECT payment_hash, state, amount_msats, fee_msats, preimage, failure_reason
+	err := tx.QueryRow(`SELECT payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, outpoints
 		FROM `+table+` WHERE request_id = ?`, id).
-		Scan(into(&p.Hash), &p.State, &p.AmountMsats, &p.FeeMsats, into(&p.Preimage), &p.FailureReason)
+		Scan(into(&p.Hash), &p.State, &p.AmountMsats, &p.FeeMsats, into(&p.Preimage), &p.FailureReason, &p.Outpoints)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

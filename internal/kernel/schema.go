@@ -69,6 +69,9 @@ var deadlineSQL string
 //go:embed schema/plan.sql
 var planSQL string
 
+//go:embed schema/chain.sql
+var chainSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -99,6 +102,8 @@ func migrations() []string {
 		inputsSQL + appendOnly("purchase_inputs"),
 		deadlineSQL,
 		planSQL,
+
+		chainSQL + appendOnly("purchase_payments", "engagement_payments", "late_credits"),
 	}
 }
 

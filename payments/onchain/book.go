@@ -66,9 +66,10 @@ CREATE TABLE sent (
 ) STRICT;
 `
 
-// OpenBook opens or creates the file at path and keeps other processes out.
+// OpenBook opens or creates the file at path. Several processes may have it open:
+// a hash has one row, whoever is first.
 func OpenBook(ctx context.Context, path string, log *slog.Logger) (*Book, error) {
-	db, err := sqlite.Open(ctx, path, sqlite.Options{Migrations: []string{bookSchema}, ExclusiveLock: true, Logger: log})
+	db, err := sqlite.Open(ctx, path, sqlite.Options{Migrations: []string{bookSchema}, Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("open the book of payments on the chain: %w", err)
 	}

@@ -100,8 +100,12 @@ func New(cfg Config) (*Wallet, error) {
 	return &Wallet{cfg: cfg, sends: make(chan struct{}, 1)}, nil
 }
 
-// Node asks lnd who and where it is.
-func (w *Wallet) Node(ctx context.Context) (payments.Node, error) { return w.cfg.Chain.Node(ctx) }
+// Node asks lnd who it is. The network is that of transactions on its chain.
+func (w *Wallet) Node(ctx context.Context) (payments.Node, error) {
+	node, err := w.cfg.Chain.Node(ctx)
+	node.Network = node.Network.OnChain()
+	return node, err
+}
 
 // Balance is what the wallet can send now; ReservedMsats is what is leased or in
 // no block yet, and ReceivedMsats the sum of settled requests.

@@ -66,7 +66,7 @@ func (w *Wallet) checkPay(ctx context.Context, pay payments.Pay) (*bolt11.Invoic
 	switch {
 	case err != nil:
 		return nil, err
-	case inv.Network != node.Network:
+	case inv.Network.OnChain() != node.Network:
 		return nil, fmt.Errorf("%w: the invoice is for %s, lnd is on %s", payments.ErrWrongNetwork, inv.Network, node.Network)
 	case inv.Payee == node.PubKey:
 		return nil, fmt.Errorf("%w: %s", payments.ErrSelfPayment, inv.PaymentHash)

@@ -225,9 +225,8 @@ func (w *Wallet) watch(ctx context.Context, last map[payments.Hash]string, hint 
 			if err := w.checkLoss(ctx, r, outputs); err != nil {
 				return err
 			}
-			continue
 		}
-		inv, err := w.judge(ctx, r, outputs, height)
+		inv, err := w.judged(ctx, r, outputs, height)
 		if err != nil {
 			return err
 		}
@@ -240,6 +239,14 @@ func (w *Wallet) watch(ctx context.Context, last map[payments.Hash]string, hint 
 		}
 	}
 	return nil
+}
+
+// judged is how a request was settled, or what the chain says of it now.
+func (w *Wallet) judged(ctx context.Context, r request, outputs []lnd.ChainOutput, height int64) (payments.Invoice, error) {
+	if r.final != nil {
+		return r.invoice(), nil
+	}
+	return w.judge(ctx, r, outputs, height)
 }
 
 // checkLoss looks whether what was settled is still there.

@@ -1,0 +1,84 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// Money on the chain can come in part, late, or in excess, and nobody can refuse
+// it: whatever is not the price of a job is owed to its buyer, and the buyer is
+// told.
+
+// outpoints are the outputs that paid for a job on the chain; "" on other rails.
+func outpoints(job Job) string {
+	if job.Payment == nil {
+		return ""
+	}
+	return job.Payment.Outpoints
+}
+
+// cameInPart is what a lapsed request on the chain was paid all the same.
+func cameInPart(inv payments.Invoice) int64 {
+	if inv.Outpoints == "" {
+		return 0
+	}
+	return inv.PaidMsats
+}
+
+// lapsed ends a job that was not paid for in time.
+func (p *Provider) lapsed(ctx context.Context, job Job, inv payments.Invoice) error {
+	came := cameInPart(inv)
+	if came == 0 {
+		return p.close(ctx, job, StateExpired, Reason{CodePaymentExpired, "the invoice lapsed unpaid"})
+	}
+	reason := Reason{CodePaymentExpired, fmt.Sprintf("%d msats of %d came in time", came, job.PriceMsats)}
+	return p.closeOwing(ctx, job, StateExpired, reason, p.credit(ctx, job, came+feeOwed(job, reason.Code)))
+}
+
+// excess is what came for a job on the chain beyond its price in whole satoshi,
+// and how the buyer is told.
+func (p *Provider) excess(ctx context.Context, job Job) (*Credit, string) {
+	if outpoints(job) == "" {
+		return nil, ""
+	}
+	price := (job.PriceMsats + msatsPerSat - 1) / msatsPerSat * msatsPerSat
+	owed := p.credit(ctx, job, max(0, job.Payment.PaidMsats-price))
+	if owed == nil {
+		return nil, ""
+	}
+	return owed, owedText(*owed, "more came than the price")
+}
+
+// late looks once more at the payment of a job that has ended without a receipt.
+// What came for it on the chain, and is confirmed, is owed.
+func (p *Provider) late(ctx context.Context, job Job) {
+	if _, onChain := p.node.Network.Chain(); !onChain || job.BOLT11 == "" || job.State == StateSucceeded {
+		return
+	}
+	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	if err != nil {
+		p.log.Warn("look for late money", "request", job.RequestID, "err", err)
+		return
+	}
+	if !inv.State.Terminal() || inv.PaidMsats == 0 {
+		return
+	}
+	owed := Credit{RequestID: job.RequestID, Buyer: job.Buyer, Msats: inv.PaidMsats, RefundTo: p.refundTo(ctx, job)}
+	var out OutEvent
+	msats, err := p.cfg.Store.AddLate(ctx, owed, func(msats int64) (OutEvent, error) {
+		late := owed
+		late.Msats = msats
+		out, err = p.feedback(ctx, buyerOf(job), "refund", owedText(late, "it came after the job had ended"), "")
+		return out, err
+	})
+	switch {
+	case err != nil:
+		p.log.Error("record late money", "request", job.RequestID, "msats", inv.PaidMsats, "err", err)
+		p.storeTrouble(err)
+	case msats > 0:
+		p.outbox.send(out)
+		p.log.Warn("money came after the job had ended: it is owed", "request", job.RequestID, "msats", msats)
+	}
+}

@@ -1,0 +1,161 @@
+package provider_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// onChain makes a wallet look like one on the chain, where the test says what is
+// there. payments/onchain is tested against a real chain.
+type onChain struct {
+	provider.Wallet
+	hint chan payments.Hash
+
+	mu  sync.Mutex
+	now payments.Invoice // but for the hash
+}
+
+func newOnChain(w *world) *onChain {
+	return &onChain{Wallet: w.seller.wallet, hint: make(chan payments.Hash), now: payments.Invoice{State: payments.InvoiceOpen}}
+}
+
+func (c *onChain) Node(ctx context.Context) (payments.Node, error) {
+	n, err := c.Wallet.Node(ctx)
+	n.Network = payments.Simnet.OnChain()
+	return n, err
+}
+
+func (c *onChain) LookupInvoice(_ context.Context, hash payments.Hash) (payments.Invoice, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	inv := c.now
+	inv.PaymentHash = hash
+	return inv, nil
+}
+
+func (c *onChain) CancelInvoice(context.Context, payments.Hash) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.now.State; s == payments.InvoiceOpen || s == payments.InvoicePartial {
+		c.now.State = payments.InvoiceCanceled
+	}
+	return nil
+}
+
+func (c *onChain) WatchInvoices(ctx context.Context, hint func(payments.Hash)) error {
+	for {
+		select {
+		case h := <-c.hint:
+			hint(h)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// comes says what the chain has now; with a job, the provider is told to look.
+func (c *onChain) comes(job *provider.Job, state payments.InvoiceState, msats int64) {
+	c.mu.Lock()
+	c.now = payments.Invoice{State: state, PaidMsats: msats, Outpoints: strings.Repeat("ab", 32) + ":0", Final: state == payments.InvoiceSettled}
+	c.mu.Unlock()
+	if job != nil {
+		c.hint <- job.PaymentHash
+	}
+}
+
+// sellOnChain serves with quotes that last for ttl, and orders a job.
+func sellOnChain(t *testing.T, ttl time.Duration) (*world, *onChain, *customer, nostr.Event) {
+	w := newWorld(t)
+	chain := newOnChain(w)
+	w.serve(t, func(cfg *provider.Config) {
+		cfg.Wallet, cfg.LeastMsats, cfg.Limits.QuoteTTL = chain, 10_000, ttl
+	})
+	c := w.customer(t, nil)
+	req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "prepay"})
+	check(t, c.market.Send(w.ctx, req))
+	return w, chain, c, req
+}
+
+// owed waits until so much is owed for a job, and the buyer was told.
+func (w *world) owed(t *testing.T, c *customer, id string, msats int64, told string) {
+	t.Helper()
+	for {
+		credit, err := w.store.CreditOf(w.ctx, c.key.PublicKey())
+		check(t, err)
+		if credit == msats {
+			break
+		}
+		check(t, w.ctx.Err())
+		time.Sleep(time.Millisecond)
+	}
+	if text := w.told(t, c, id); !strings.Contains(text, told) {
+		t.Errorf("the buyer was told %q", text)
+	}
+}
+
+// TestChainPaysInPart: what came by the end of the quote is owed.
+func TestChainPaysInPart(t *testing.T) {
+	w, chain, c, req := sellOnChain(t, time.Second)
+	chain.comes(nil, payments.InvoicePartial, 15_000)
+	job := w.await(t, req.ID, provider.StateExpired)
+	w.owed(t, c, req.ID, 15_000, "15000 msats of 21000 came in time")
+	chain.comes(&job, payments.InvoiceSettled, 30_000) // the rest, too late
+	w.owed(t, c, req.ID, 30_000, "15000 msats are owed to you: credit, which lowers the price of your next jobs here (it came after the job had ended)")
+	chain.comes(&job, payments.InvoiceSettled, 30_000)
+	w.owed(t, c, req.ID, 30_000, "")
+	if d := w.debt(t, req.ID); d.Msats != 30_000 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestChainPaysLate: nothing runs, and everything is owed.
+func TestChainPaysLate(t *testing.T) {
+	w, chain, c, req := sellOnChain(t, time.Second)
+	job := w.await(t, req.ID, provider.StateExpired)
+	chain.comes(&job, payments.InvoicePending, 21_000) // in no block yet
+	chain.comes(&job, payments.InvoiceSettled, 21_000)
+	w.owed(t, c, req.ID, 21_000, "it came after the job had ended")
+	if n := w.runner.count(); n != 0 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// TestChainTakesItsTime: a payment that was there in time counts, whenever it is
+// confirmed.
+func TestChainTakesItsTime(t *testing.T) {
+	w, chain, _, req := sellOnChain(t, time.Second)
+	chain.comes(nil, payments.InvoicePending, 21_000)
+	job := w.await(t, req.ID, provider.StateQuoted)
+	for time.Now().Before(job.ExpiresAt.Add(time.Second)) {
+		chain.hint <- job.PaymentHash
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.await(t, req.ID, provider.StateQuoted)
+	chain.comes(&job, payments.InvoiceSettled, 21_000)
+	w.await(t, req.ID, provider.StateDelivering)
+}
+
+// TestChainCarriesNoLess: a price below what the wallet can take is refused.
+func TestChainCarriesNoLess(t *testing.T) {
+	w := newWorld(t)
+	chain := newOnChain(w)
+	w.serve(t, func(cfg *provider.Config) { cfg.Wallet, cfg.LeastMsats = chain, rateMsats+1 })
+	c := w.customer(t, nil)
+	req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "prepay"})
+	check(t, c.market.Send(w.ctx, req))
+	for !w.store.wasRefused(req.ID) {
+		check(t, w.ctx.Err())
+		time.Sleep(time.Millisecond)
+	}
+	if text := w.told(t, c, req.ID); !strings.Contains(text, "price_too_small: the price is 21000 msats") {
+		t.Errorf("told %q", text)
+	}
+}
