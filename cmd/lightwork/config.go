@@ -60,11 +60,12 @@ type identityConfig struct {
 }
 
 type walletConfig struct {
-	Backend string           `yaml:"backend"` // play, lnd, nwc, cashu or none
+	Backend string           `yaml:"backend"` // play, lnd, nwc, cashu, onchain or none
 	Play    playWalletConfig `yaml:"play"`
 	LND     lndConfig        `yaml:"lnd"`
 	NWC     nwcConfig        `yaml:"nwc"`
 	Cashu   cashuConfig      `yaml:"cashu"`
+	Onchain onchainConfig    `yaml:"onchain"`
 }
 
 type playWalletConfig struct {

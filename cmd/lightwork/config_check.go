@@ -177,6 +177,9 @@ func (c *config) check() *configError {
 	if bad := c.checkAccess(); bad != nil {
 		return bad
 	}
+	if bad := c.checkOnchain(); bad != nil {
+		return bad
+	}
 	if bad := c.checkApprovals(); bad != nil {
 		return bad
 	}
@@ -320,13 +323,14 @@ func (w walletConfig) check(path string) *configError {
 		if w.Play.URL == "" || w.Play.TokenFile == "" {
 			return &configError{path + ".play", "url and token_file are needed"}
 		}
-	case "lnd":
+	case "lnd", backendOnchain:
 		if w.LND.Address == "" || w.LND.TLSCertFile == "" || w.LND.MacaroonFile == "" {
 			return &configError{path + ".lnd", "address, tls_cert_file and macaroon_file are needed"}
 		}
 		if _, err := payments.ParseNetwork(string(w.LND.Network)); err != nil && w.LND.Network != "" {
 			return &configError{path + ".lnd.network", "must be mainnet, testnet, signet, regtest or simnet"}
 		}
+		return w.Onchain.check(path + ".onchain")
 	case "nwc":
 		if w.NWC.URIFile == "" {
 			return &configError{path + ".nwc", "uri_file is needed: a file with the nostr+walletconnect:// address"}
@@ -336,7 +340,7 @@ func (w walletConfig) check(path string) *configError {
 	case "cashu":
 		return w.Cashu.check(path + ".cashu")
 	default:
-		return &configError{path + ".backend", "must be play, lnd, nwc, cashu or none"}
+		return &configError{path + ".backend", "must be play, lnd, nwc, cashu, onchain or none"}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/cashu"
 	"github.com/lightwork-market/lightwork/payments/lnd"
+	"github.com/lightwork-market/lightwork/payments/onchain"
 )
 
 const (
@@ -117,7 +118,7 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 	w, closeWallet, err := openWallet(ctx, c, conf, role, s.log)
 	if err != nil {
 		fix := "check " + role + ".wallet.lnd: the certificate is ~/.lnd/tls.cert, lightwork wallet permissions prints how to make the macaroon"
-		if hint := (*codedError)(nil); conf.Backend != "lnd" && errors.As(err, &hint) {
+		if hint := (*codedError)(nil); conf.Backend != "lnd" && conf.Backend != backendOnchain && errors.As(err, &hint) {
 			fix = hint.hint
 		}
 		return finding{name, "fail", err.Error(), fix}
@@ -132,6 +133,9 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 	}
 	if w, ok := w.(*cashu.Wallet); ok {
 		return checkMint(ctx, w, name, node)
+	}
+	if w, ok := w.(*onchain.Wallet); ok {
+		return checkCoins(ctx, w, name, role, conf, node)
 	}
 	if node, ok := w.(*lnd.Wallet); ok {
 		if f := checkLiquidity(ctx, node, name, role, conf); f.State != "" {

@@ -102,7 +102,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	}
 	cfg.RootSecret = secret
 	if w != nil {
-		cfg.Wallet, cfg.Refunds = w, c.refunds(w)
+		cfg.Wallet, cfg.Refunds, cfg.LeastMsats = w, c.refunds(w), c.leastMsats()
 	}
 	board, err := watched(ctx, &cfg)
 	if err != nil {
@@ -357,6 +357,9 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 	}
 	if w != nil {
 		cfg.Wallet, cfg.Receiver = w, w
+	}
+	if c.Buyer.Wallet.Backend == backendOnchain { // nobody refunds on the chain
+		cfg.Receiver, cfg.ReceiptTimeout = nil, onchainReceiptTimeout
 	}
 	if n.client, err = buyer.New(cfg); err != nil {
 		closeWallet()

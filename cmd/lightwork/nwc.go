@@ -82,6 +82,9 @@ func (w walletNWCServeCmd) Run(ctx context.Context, s *streams, g *globals) erro
 	if w.Role == "provider" {
 		conf = c.Provider.Wallet
 	}
+	if conf.Backend == backendOnchain {
+		return usage("set "+w.Role+".wallet.backend to lnd: its channels can be offered", "payments on the chain have no preimage, and NIP-47 has no other proof")
+	}
 	wal, closeWallet, err := openWallet(ctx, c, conf, w.Role, s.log)
 	if err != nil {
 		return err

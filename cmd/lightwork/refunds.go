@@ -20,10 +20,10 @@ type refundConfig struct {
 	MaxFeeMsats int64 `yaml:"max_fee_msats"`
 }
 
-// refunds is nil where debts become credit.
+// refunds is nil where debts become credit: on the chain they always do.
 func (c *config) refunds(w wallet) *provider.Refunds {
 	r := c.Provider.Refunds
-	if r.CreditOnly || w == nil {
+	if r.CreditOnly || w == nil || c.Provider.Wallet.Backend == backendOnchain {
 		return nil
 	}
 	fee := r.MaxFeeMsats

@@ -49,7 +49,7 @@ func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	}
 	defer closeWallet()
 	if wal == nil {
-		return usage("set "+w.Role+".wallet.backend to lnd, nwc, cashu or play", "the %s has no wallet", w.Role)
+		return usage("set "+w.Role+".wallet.backend to lnd, nwc, cashu, onchain or play", "the %s has no wallet", w.Role)
 	}
 	node, err := wal.Node(ctx)
 	if err != nil {
@@ -84,14 +84,22 @@ func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error 
 }
 
 type walletPermissionsCmd struct {
-	Role string `help:"provider, refunds (may pay and receive: for either side of a prepaid job that is paid back), buyer, or both (provider and buyer)." default:"both" enum:"provider,refunds,buyer,both"`
+	Role  string `help:"provider, refunds (may pay and receive: for either side of a prepaid job that is paid back), buyer, or both (provider and buyer)." default:"both" enum:"provider,refunds,buyer,both"`
+	Chain bool   `help:"For the backend onchain: provider and buyer on the chain, with lnd's coins."`
 }
 
 // Run prints one command a role.
 func (w walletPermissionsCmd) Run(s *streams) error {
+	if w.Chain && w.Role == "refunds" {
+		return usage("refunds go over Lightning", "there are no refunds on the chain")
+	}
+	backend := "lnd"
+	if w.Chain {
+		backend = backendOnchain
+	}
 	for _, role := range []string{"provider", "refunds", "buyer"} {
 		if w.Role == role || w.Role == "both" && role != "refunds" {
-			fmt.Fprintln(s.out, bakeCommand(role))
+			fmt.Fprintln(s.out, bakeCommand(backend, role))
 		}
 	}
 	return nil

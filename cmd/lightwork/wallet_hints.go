@@ -16,12 +16,12 @@ func walletHint(err error, role string, w walletConfig) string {
 	switch {
 	case w.Backend == "play" && errors.Is(err, payments.ErrWalletUnavailable):
 		return "lightwork wallet play-serve runs the ledger; " + role + ".wallet.play.url says where it is"
-	case w.Backend != "lnd":
+	case w.Backend != "lnd" && w.Backend != backendOnchain:
 		return "lightwork doctor checks the wallet"
 	case errors.Is(err, lnd.ErrWalletLocked):
 		return "lncli unlock"
 	case errors.Is(err, payments.ErrUnauthorized):
-		return bakeCommand(role) + "; then put the file at " + section + ".macaroon_file"
+		return bakeCommand(w.Backend, role) + "; then put the file at " + section + ".macaroon_file"
 	case errors.Is(err, payments.ErrWrongNetwork):
 		return section + ".network names the network that is meant, " + section + ".address the node on it"
 	case errors.Is(err, payments.ErrWalletUnavailable):
@@ -39,12 +39,16 @@ func walletTrouble(err error, role string, w walletConfig) error {
 }
 
 // bakeCommand makes the macaroon that permits just what the role needs.
-func bakeCommand(role string) string {
+func bakeCommand(backend, role string) string {
 	uris := lnd.PermissionURIs(lnd.Payer)
-	switch role {
-	case "provider":
+	switch {
+	case backend == backendOnchain && role == "provider":
+		uris = lnd.PermissionURIs(lnd.ChainPayee)
+	case backend == backendOnchain:
+		uris = lnd.PermissionURIs(lnd.ChainPayer)
+	case role == "provider":
 		uris = lnd.PermissionURIs(lnd.Payee)
-	case "refunds": // either side's calls
+	case role == "refunds": // either side's calls
 		uris = append(uris, lnd.PermissionURIs(lnd.Payee)...)
 		slices.Sort(uris)
 		uris = slices.Compact(uris)

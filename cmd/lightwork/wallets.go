@@ -10,7 +10,6 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/lnd"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 )
@@ -42,16 +41,19 @@ func openWallet(ctx context.Context, c *config, w walletConfig, role string, log
 		}
 		return client, client.Close, nil
 	case "lnd":
-		client, err := lnd.Open(lnd.Config{
-			Address: w.LND.Address, TLSCertFile: c.path(w.LND.TLSCertFile),
-			MacaroonFile: c.path(w.LND.MacaroonFile), Network: w.LND.Network, Log: log,
-		})
+		client, err := openLND(c, w.LND, log)
 		if err != nil {
-			return nil, nil, hinted(err, "lightwork doctor checks the wallet")
+			return nil, nil, err
 		}
 		return client, func() { client.Close() }, nil
 	case "nwc":
 		client, closeClient, err := openNWC(ctx, c.path(w.NWC.URIFile), log)
+		if err != nil {
+			return nil, nil, err
+		}
+		return client, closeClient, nil
+	case backendOnchain:
+		client, closeClient, err := openOnchain(ctx, c, w, role, log)
 		if err != nil {
 			return nil, nil, err
 		}
