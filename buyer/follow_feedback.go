@@ -42,6 +42,9 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 		f.ended = f.ended || !namesMore(ev, p.RequestID)
 	case "error":
 		f.say("provider", "error", 0, "", info)
+		if err := f.credit(ctx, ev, CreditOwed); err != nil {
+			return err
+		}
 		return f.refused(ctx, p, info)
 	}
 	return nil

@@ -63,6 +63,9 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
 	}
 	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode)+creditText(ev))
+	if err := f.credit(ctx, ev, CreditUsed); err != nil {
+		return err
+	}
 	if f.seated {
 		return f.takeSeat(ctx, p, o)
 	}

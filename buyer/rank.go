@@ -32,6 +32,9 @@ const (
 type History struct {
 	Done int // jobs that ended with all that was promised
 	Lost int // payments that nothing valid came for
+	// CreditMsats is what the provider signed that it owes us, less what its later
+	// quotes were lowered by.
+	CreditMsats int64
 }
 
 // Found is a provider that announces itself, with what else is known of it and
@@ -44,6 +47,7 @@ type Found struct {
 	BeatAt      *time.Time       `json:"beat_at,omitempty"`
 	Done        int              `json:"done_for_us"`
 	Lost        int              `json:"lost_with_it"`
+	CreditMsats int64            `json:"credit_with_it_msats,omitempty"` // it says that it owes us
 	Followed    bool             `json:"followed"`
 	Recommended int              `json:"recommended"` // by so many that we follow
 	FollowedBy  int              `json:"followed_by"` // so many that we follow
@@ -104,6 +108,7 @@ func (s Scout) find(ctx context.Context, schemaID string, keys []string) ([]Foun
 		f := Found{
 			Listing: l, MinuteMsats: map[string]int64{}, Followed: slices.Contains(follows, l.Provider),
 			Recommended: recommended[l.Provider+":"+l.D], FollowedBy: friends[l.Provider], Done: s.History[l.Provider].Done, Lost: s.History[l.Provider].Lost,
+			CreditMsats: s.History[l.Provider].CreditMsats,
 		}
 		for _, job := range l.Jobs {
 			if price, ok := l.minute(job); ok {
@@ -196,6 +201,9 @@ func (f Found) reasons() []string {
 	}
 	if f.Lost > 0 {
 		why = append(why, fmt.Sprintf("payments to it that nothing came for: %d", f.Lost))
+	}
+	if f.CreditMsats > 0 {
+		why = append(why, fmt.Sprintf("says that it owes us %g sat of credit", float64(f.CreditMsats)/1000))
 	}
 	if f.Done > 0 {
 		why = append(why, fmt.Sprintf("%d done for us", f.Done))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -178,18 +177,4 @@ func (c *Client) awaitRefund(ctx context.Context, p Purchase, tell func(Progress
 			return p, nil
 		}
 	}
-}
-
-// creditText tells how much of what the provider owes us lowered its price, in
-// its own words: a number that nothing depends on.
-func creditText(ev nostr.Event) string {
-	t := ev.Tags.Find("credit")
-	if t == nil {
-		return ""
-	}
-	credit, err := strconv.ParseInt(t[1], 10, 64)
-	if err != nil || credit <= 0 || payments.CheckMsats(credit) != nil {
-		return ""
-	}
-	return fmt.Sprintf(", after %g sat of credit", float64(credit)/1000)
 }

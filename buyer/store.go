@@ -165,6 +165,9 @@ type Store interface {
 	// SetRefund records that msats of a failed prepayment came back; the first
 	// stays. The budget of the day is not given them back.
 	SetRefund(ctx context.Context, requestID string, msats int64) error
+	// SetCredit keeps what the provider said that it owes of the purchase, or that
+	// its quote is lowered by, in msats above 0; the first of each stays.
+	SetCredit(ctx context.Context, requestID string, way CreditWay, msats int64) error
 	// Close moves to done, failed or canceled. A purchase with an unresolved
 	// reservation cannot be closed: ErrConflict.
 	Close(ctx context.Context, requestID string, to State, reason string) error

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
+
+	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -261,7 +264,11 @@ func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason
 	} else if job.CreditMsats > 0 {
 		text += fmt.Sprintf("; the %d msats of credit it used are yours again", job.CreditMsats)
 	}
-	out, err := p.feedback(ctx, buyerOf(job), status, text, "")
+	var owes nostr.Tags
+	if owed != nil {
+		owes = nostr.Tags{{"owed", strconv.FormatInt(owed.Msats, 10)}}
+	}
+	out, err := p.feedback(ctx, buyerOf(job), status, text, "", owes...)
 	if err != nil {
 		return err
 	}

@@ -8,14 +8,22 @@ import (
 )
 
 // History counts, for each provider, the purchases that ended well and those
-// that were paid for nothing and did not come back.
+// that were paid for nothing and did not come back. What a provider signed that it
+// owes in full is no loss, but credit, less what its later quotes were lowered by.
 func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, error) {
 	all := map[string]buyer.History{}
 	err := s.view(ctx, func(tx *Tx) error {
-		rows, err := tx.Query(`SELECT p.provider, sum(c.state = 'done'), sum(c.state = 'failed' AND coalesce(m.state = 'succeeded', 0) AND f.request_id IS NULL)
+		rows, err := tx.Query(`SELECT p.provider, sum(c.state = 'done'),
+				sum(c.state = 'failed' AND m.request_id IS NOT NULL AND f.request_id IS NULL AND coalesce(o.msats, 0) < m.amount_msats),
+				sum(CASE WHEN c.state IN ('failed', 'canceled')
+					THEN max(0, min(coalesce(o.msats, 0), coalesce(m.amount_msats, 0) + coalesce(e.amount_msats, 0)) - coalesce(f.msats, 0)) ELSE 0 END),
+				sum(CASE WHEN c.state IN ('failed', 'canceled') OR m.request_id IS NULL THEN 0 ELSE coalesce(u.msats, 0) END)
 			FROM purchases p JOIN purchase_current c ON c.request_id = p.request_id
-				LEFT JOIN purchase_payments m ON m.request_id = p.request_id
+				LEFT JOIN purchase_payments m ON m.request_id = p.request_id AND m.state = 'succeeded'
+				LEFT JOIN engagement_payments e ON e.request_id = p.request_id AND e.state = 'succeeded'
 				LEFT JOIN purchase_refunds f ON f.request_id = p.request_id
+				LEFT JOIN purchase_credits o ON o.request_id = p.request_id AND o.way = 'owed'
+				LEFT JOIN purchase_credits u ON u.request_id = p.request_id AND u.way = 'used'
 			GROUP BY p.provider`)
 		if err != nil {
 			return fmt.Errorf("read history: %w", err)
@@ -24,12 +32,29 @@ func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, err
 		for rows.Next() {
 			var provider string
 			var h buyer.History
-			if err := rows.Scan(&provider, &h.Done, &h.Lost); err != nil {
+			var owed, used int64
+			if err := rows.Scan(&provider, &h.Done, &h.Lost, &owed, &used); err != nil {
 				return fmt.Errorf("read history: %w", err)
 			}
+			h.CreditMsats = max(0, owed-used)
 			all[provider] = h
 		}
 		return rows.Err()
 	})
 	return all, err
+}
+
+// SetCredit keeps what a provider said of its credit; its first word stays.
+func (s *BuyerStore) SetCredit(ctx context.Context, requestID string, way buyer.CreditWay, msats int64) error {
+	return s.update(ctx, func(tx *Tx) error {
+		if _, err := tx.purchaseIn(requestID, allPurchaseStates()...); err != nil {
+			return err
+		}
+		_, err := tx.Exec("INSERT INTO purchase_credits(request_id, way, msats, at_ms) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+			requestID, string(way), msats, tx.now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("record credit: %w", err)
+		}
+		return nil
+	})
 }

@@ -313,6 +313,7 @@ func fill(t *testing.T, k *testKernel) {
 	must(t, b.SetCancel(t.Context(), p.RequestID, []byte("{}")))
 	must(t, b.Close(t.Context(), p.RequestID, buyer.StateFailed, "no result"))
 	must(t, b.SetRefund(t.Context(), p.RequestID, 900))
+	must(t, b.SetCredit(t.Context(), p.RequestID, buyer.CreditOwed, 900))
 }
 
 func must(t testing.TB, err error) {

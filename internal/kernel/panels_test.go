@@ -160,28 +160,3 @@ func TestPanelIsAddedWhole(t *testing.T) {
 		t.Errorf("it left:\n%s", diff)
 	}
 }
-
-// TestHistory: what ended well and what was paid for nothing, of each provider;
-// a job that failed before any money moved counts as neither.
-func TestHistory(t *testing.T) {
-	k := open(t)
-	s := k.BuyerStore()
-	for i, name := range []string{"done", "lost", "failed", "open"} {
-		p := testPurchase(name)
-		p.Provider = hexID("provider %d", i%2)
-		must(t, s.AddPurchase(t.Context(), p))
-		switch name {
-		case "done", "lost":
-			must(t, reserve(t.Context(), s, p))
-			must(t, s.Paid(t.Context(), p.RequestID, paidFor(p)))
-			must(t, s.Close(t.Context(), p.RequestID, map[string]buyer.State{"done": buyer.StateDone, "lost": buyer.StateFailed}[name], ""))
-		case "failed":
-			must(t, s.Close(t.Context(), p.RequestID, buyer.StateFailed, "no"))
-		}
-	}
-	got, err := s.History(t.Context())
-	want := map[string]buyer.History{hexID("provider 0"): {Done: 1}, hexID("provider 1"): {Lost: 1}}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
-	}
-}

@@ -72,6 +72,9 @@ var planSQL string
 //go:embed schema/chain.sql
 var chainSQL string
 
+//go:embed schema/purchase_credits.sql
+var purchaseCreditsSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -104,6 +107,8 @@ func migrations() []string {
 		planSQL,
 
 		chainSQL + appendOnly("purchase_payments", "engagement_payments", "late_credits"),
+
+		purchaseCreditsSQL + appendOnly("purchase_credits"),
 	}
 }
 
