@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,9 +11,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/receipts"
 )
-
-// ErrDrained ends Serve once a draining provider has no open job.
-var ErrDrained = errors.New("drained: no job is open")
 
 // Admission is whether new jobs are taken. Jobs that are open go on in any case.
 type Admission string
@@ -76,50 +72,4 @@ func (p *Provider) freeEnough(ev nostr.Event, mode receipts.Mode) Reason {
 		return Reason{CodeProofOfWork, fmt.Sprintf("a free job needs %d bits of proof of work, committed to in a nonce tag (NIP-13)", bits)}
 	}
 	return Reason{}
-}
-
-// serveAdmission announces anew when admission changes, and ends with the last
-// open job of a provider that drains.
-func (p *Provider) serveAdmission(ctx context.Context) error {
-	if p.cfg.Admission == nil {
-		return nil
-	}
-	tick := time.NewTicker(admissionLook)
-	defer tick.Stop()
-	for last := p.admission(); ; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		now := p.admission()
-		if now != last {
-			last = now
-			p.log.Info("admission changed", "admission", now)
-			select {
-			case p.reannounce <- struct{}{}:
-			default:
-			}
-		}
-		if now == AdmissionDraining && p.idle(ctx) {
-			return ErrDrained
-		}
-	}
-}
-
-// idle reports that no job is open here, no refund is on its way, and enough
-// relays have taken what there was to say.
-func (p *Provider) idle(ctx context.Context) bool {
-	p.mu.Lock()
-	open := len(p.wakes)
-	p.mu.Unlock()
-	if open > 0 {
-		return false
-	}
-	pending, err := p.cfg.Store.PendingEvents(ctx, outboxAge, outboxBatch)
-	if err != nil || slices.ContainsFunc(pending, func(e Pending) bool { return len(e.Confirmed) < e.Required }) {
-		return false
-	}
-	refunds, err := p.cfg.Store.OpenRefunds(ctx)
-	return err == nil && len(refunds) == 0
 }

@@ -231,6 +231,9 @@ type Config struct {
 	Access Access
 	// Admission says, whenever it is asked, whether new jobs are taken; nil: always.
 	Admission func() Admission
+	// DrainBy says when Serve ends at the latest while it drains, whatever is open;
+	// nil or the zero time: not before nothing is.
+	DrainBy   func() time.Time
 	Kinds     Kinds
 	Profile   Profile
 	Hardware  Hardware

@@ -249,7 +249,10 @@ type Store interface {
 	// PendingEvents lists queued events not yet confirmed by all their relays
 	// and younger than maxAge, oldest first.
 	PendingEvents(ctx context.Context, maxAge time.Duration, limit int) ([]Pending, error)
-	// DueEvents lists those of them that are to be offered again now, the
+	// Unsent counts queued events younger than maxAge that fewer relays confirmed
+	// than must.
+	Unsent(ctx context.Context, maxAge time.Duration) (int, error)
+	// DueEvents lists those of the pending events that are to be offered again now, the
 	// longest due first: at once until a relay has answered, then ever more
 	// rarely.
 	DueEvents(ctx context.Context, maxAge time.Duration, limit int) ([]Pending, error)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -54,17 +55,35 @@ func (c *config) admissionFile() string { return filepath.Join(c.dataDir("provid
 
 // admission reads the operator's word; what cannot be read takes no jobs.
 func (c *config) admission() provider.Admission {
-	word, err := os.ReadFile(c.admissionFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return provider.AdmissionOpen
-	}
-	if a := provider.Admission(strings.TrimSpace(string(word))); err == nil && a == provider.AdmissionDraining {
-		return a
-	}
-	return provider.AdmissionPaused
+	a, _ := c.readAdmission()
+	return a
 }
 
-func (c *config) setAdmission(a provider.Admission) error {
+// drainBy is when a provider that drains ends whatever is open; zero: never.
+func (c *config) drainBy() time.Time {
+	_, by := c.readAdmission()
+	return by
+}
+
+func (c *config) readAdmission() (provider.Admission, time.Time) {
+	text, err := os.ReadFile(c.admissionFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return provider.AdmissionOpen, time.Time{}
+	}
+	word, when, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	if err != nil || provider.Admission(word) != provider.AdmissionDraining {
+		return provider.AdmissionPaused, time.Time{}
+	}
+	by, err := time.Parse(time.RFC3339, when)
+	if err != nil { // none was said
+		by = time.Time{}
+	}
+	return provider.AdmissionDraining, by
+}
+
+// setAdmission writes the word, and by when a provider that drains has to end;
+// zero: when nothing is open.
+func (c *config) setAdmission(a provider.Admission, by time.Time) error {
 	name := c.admissionFile()
 	if a == provider.AdmissionOpen {
 		err := os.Remove(name)
@@ -76,9 +95,13 @@ func (c *config) setAdmission(a provider.Admission) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
+	text := string(a)
+	if !by.IsZero() {
+		text += " " + by.UTC().Format(time.RFC3339)
+	}
 	// Whole or not at all: it is read at any time.
-	if err := os.WriteFile(name+".new", []byte(a+"\n"), 0o600); err != nil {
-		return err
+	if err := os.WriteFile(name+".new", []byte(text+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return os.Rename(name+".new", name)
 }
@@ -86,7 +109,6 @@ func (c *config) setAdmission(a provider.Admission) error {
 type (
 	providerPauseCmd  struct{}
 	providerResumeCmd struct{}
-	providerDrainCmd  struct{}
 )
 
 // Run stops the taking of jobs.
@@ -99,18 +121,13 @@ func (providerResumeCmd) Run(s *streams, g *globals) error {
 	return admit(s, g, provider.AdmissionOpen, "jobs are taken")
 }
 
-// Run lets a running provider end with its last open job.
-func (providerDrainCmd) Run(s *streams, g *globals) error {
-	return admit(s, g, provider.AdmissionDraining, "draining: no new jobs are taken, and the provider ends with the last open one")
-}
-
 func admit(s *streams, g *globals, a provider.Admission, told string) error {
 	c, err := loadConfig(g.Config)
 	if err != nil {
 		return err
 	}
-	if err := c.setAdmission(a); err != nil {
-		return fmt.Errorf("write %s: %w", c.admissionFile(), err)
+	if err := c.setAdmission(a, time.Time{}); err != nil {
+		return err
 	}
 	fmt.Fprintln(s.err, "lightwork:", g.spell(told))
 	return nil

@@ -130,12 +130,16 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
 	g.Go(func() error { return pruneHourly(gctx, k, log) })
 	err = g.Wait()
-	if errors.Is(err, provider.ErrDrained) {
-		tell.say("drained: every job has ended; lightwork provider resume takes jobs again at the next run")
+	if errors.Is(err, provider.ErrDrained) || errors.Is(err, provider.ErrDrainCut) {
+		how := "drained: every job has ended"
+		if errors.Is(err, provider.ErrDrainCut) {
+			how = "drained: the time is up; what is open goes on at the next run"
+		}
+		tell.say("%s; lightwork provider resume takes jobs again at the next run", how)
 		if c.admission() != provider.AdmissionDraining {
 			return nil // resumed meanwhile
 		}
-		return c.setAdmission(provider.AdmissionPaused)
+		return c.setAdmission(provider.AdmissionPaused, time.Time{})
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -211,7 +215,7 @@ func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market, run *r
 			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,
 			LUD16: c.Provider.LUD16, Producer: "lightwork@" + version, Models: c.models(),
 		},
-		Access: c.access(), Admission: c.admission,
+		Access: c.access(), Admission: c.admission, DrainBy: c.drainBy,
 		Limits: provider.Limits{
 			Concurrent: c.Provider.Limits.Concurrent, Queue: c.Provider.Limits.Queue,
 			QueuePerBuyer: c.Provider.Limits.QueuePerBuyer, Unpaid: c.Provider.Limits.Unpaid,

@@ -49,6 +49,33 @@ func TestAnswersPutOff(t *testing.T) {
 	}
 }
 
+// TestUnsent: events that enough relays took are no longer waited for, however many
+// of them a dead relay keeps open before one that nobody took.
+func TestUnsent(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	const taken = 300
+	k.update(t, func(tx *Tx) error {
+		for i := range taken + 2 {
+			e := OutEvent{EventID: hexID("%d", i), Event: []byte("{}"), Relays: []string{"wss://a", "wss://dead"}, Required: 1}
+			if err := tx.Enqueue(e); err != nil {
+				return err
+			}
+			if err := tx.AddAck(Ack{EventID: e.EventID, Relay: "wss://a", OK: i < taken}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if n, err := s.Unsent(t.Context(), time.Hour); n != 2 || err != nil {
+		t.Errorf("%d unsent, %v", n, err)
+	}
+	k.now = k.now.Add(time.Hour)
+	if n, err := s.Unsent(t.Context(), time.Hour); n != 0 || err != nil {
+		t.Errorf("%d unsent of those that are too old, %v", n, err)
+	}
+}
+
 // TestOldEventsDoNotStandBeforeNew: events that one relay has confirmed and a
 // dead one has not are more than a look at the queue takes; what nobody has
 // confirmed is found all the same.

@@ -99,6 +99,19 @@ func (s *ProviderStore) PendingEvents(ctx context.Context, maxAge time.Duration,
 	return list, err
 }
 
+// Unsent counts the queued events that fewer relays confirmed than must.
+func (s *ProviderStore) Unsent(ctx context.Context, maxAge time.Duration) (n int, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		err := tx.QueryRow(`SELECT count(*) FROM outbox_open p JOIN outbox o ON o.seq = p.seq JOIN outbox_current c ON c.event_id = o.event_id
+			WHERE p.created_ms > ? AND c.oks < o.required_oks`, tx.now.Add(-maxAge).UnixMilli()).Scan(&n)
+		if err != nil {
+			return fmt.Errorf("count unsent events: %w", err)
+		}
+		return nil
+	})
+	return n, err
+}
+
 // DueEvents lists the pending events that are to be offered again now.
 func (s *ProviderStore) DueEvents(ctx context.Context, maxAge time.Duration, limit int) (list []provider.Pending, err error) {
 	err = s.view(ctx, func(tx *Tx) error {

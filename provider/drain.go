@@ -1,0 +1,95 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that end Serve of a provider that drains.
+var (
+	// ErrDrained: no job is open.
+	ErrDrained = errors.New("drained: no job is open")
+	// ErrDrainCut: Config.DrainBy has passed, and something is still open. It goes on
+	// at the next Serve.
+	ErrDrainCut = errors.New("drain: the time is up, and something is still open")
+)
+
+// serveAdmission announces anew when admission changes, and ends with the last
+// open job of a provider that drains, or at the end of its time.
+func (p *Provider) serveAdmission(ctx context.Context) error {
+	if p.cfg.Admission == nil {
+		return nil
+	}
+	tick := time.NewTicker(admissionLook)
+	defer tick.Stop()
+	for last := p.admission(); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		now := p.admission()
+		if now != last {
+			last = now
+			p.log.Info("admission changed", "admission", now)
+			select {
+			case p.reannounce <- struct{}{}:
+			default:
+			}
+		}
+		if now != AdmissionDraining {
+			continue
+		}
+		if p.idle(ctx) {
+			return ErrDrained
+		}
+		if by := p.drainBy(); !by.IsZero() && !time.Now().Before(by) {
+			return ErrDrainCut
+		}
+	}
+}
+
+func (p *Provider) drainBy() time.Time {
+	if p.cfg.DrainBy == nil {
+		return time.Time{}
+	}
+	return p.cfg.DrainBy()
+}
+
+// idle reports that nothing is left to wait for.
+func (p *Provider) idle(ctx context.Context) bool {
+	p.mu.Lock()
+	open := len(p.wakes)
+	p.mu.Unlock()
+	if open > 0 {
+		return false
+	}
+	left, err := LeftOpen(ctx, p.cfg.Store)
+	return err == nil && left.Empty()
+}
+
+// Left is what a provider that drains waits for.
+type Left struct {
+	Jobs    []string // request ids, oldest first
+	Refunds []Refund // on their way to a buyer that may take them late
+	Events  int      // that fewer relays took than must
+}
+
+// Empty reports that nothing is left.
+func (l Left) Empty() bool { return len(l.Jobs)+len(l.Refunds)+l.Events == 0 }
+
+// LeftOpen reads what is left to wait for.
+func LeftOpen(ctx context.Context, s Store) (l Left, err error) {
+	if l.Jobs, err = s.OpenJobs(ctx); err != nil {
+		return l, fmt.Errorf("list open jobs: %w", err)
+	}
+	if l.Refunds, err = s.OpenRefunds(ctx); err != nil {
+		return l, fmt.Errorf("list open refunds: %w", err)
+	}
+	if l.Events, err = s.Unsent(ctx, outboxAge); err != nil {
+		return l, fmt.Errorf("count queued events: %w", err)
+	}
+	return l, nil
+}
