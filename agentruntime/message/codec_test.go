@@ -98,7 +98,7 @@ func TestEachRequiredMemberIsMissed(t *testing.T) {
 }
 
 func TestBadMembersAreRefused(t *testing.T) {
-	requirements.Covers(t, "YE-S.1", "YE-S.2", "YE-S.3", "YE-S.5", "YE-S.6", "YE-S.7", "YE-S.8", "YE-S.10", "YE-V2", "YE-V3")
+	requirements.Covers(t, "YE-S.1", "YE-S.2", "YE-S.3", "YE-S.5", "YE-S.6", "YE-S.7", "YE-S.8", "YE-S.10", "YE-V2", "YE-V3", "K-16")
 	query, response := example(t, "query"), example(t, "response")
 	for _, c := range []struct {
 		doc, path string

@@ -304,7 +304,7 @@ func TestSchemasShowEveryType(t *testing.T) {
 
 // TestTrace finds a job by each of its names.
 func TestTrace(t *testing.T) {
-	requirements.Covers(t, "M-2")
+	requirements.Covers(t, "M-2", "K-16")
 	runScripts(t, testscript.Params{Files: []string{"testdata/named/trace.txtar"}})
 }
 
