@@ -7,41 +7,41 @@ import "errors"
 // changed nothing.
 var (
 	// ErrNotFound: no such invoice or payment was ever made here.
-	ErrNotFound = errors.New("payments: not found")
+	ErrNotFound = errors.New("not found")
 	// ErrInvoiceMismatch: an invoice with this hash exists and says something else.
-	ErrInvoiceMismatch = errors.New("payments: the invoice differs from what was asked")
+	ErrInvoiceMismatch = errors.New("the invoice differs from what was asked")
 	// ErrAlreadyPaid: the hash was paid, or is being paid, by somebody else or by another invoice.
-	ErrAlreadyPaid = errors.New("payments: already paid")
+	ErrAlreadyPaid = errors.New("already paid")
 	// ErrExpired: the invoice's time to pay is over.
-	ErrExpired = errors.New("payments: the invoice has expired")
+	ErrExpired = errors.New("the invoice has expired")
 	// ErrInvoiceCanceled: the invoice was cancelled and can be neither paid nor settled.
-	ErrInvoiceCanceled = errors.New("payments: the invoice was canceled")
+	ErrInvoiceCanceled = errors.New("the invoice was canceled")
 	// ErrInvoiceSettled: the invoice is settled and cannot be cancelled.
-	ErrInvoiceSettled = errors.New("payments: the invoice is settled")
+	ErrInvoiceSettled = errors.New("the invoice is settled")
 	// ErrNotHeld: nobody has paid the invoice, so there is nothing to settle.
-	ErrNotHeld = errors.New("payments: no payment is held")
+	ErrNotHeld = errors.New("no payment is held")
 	// ErrInsufficientFunds: amount and fee are more than the wallet can spend.
-	ErrInsufficientFunds = errors.New("payments: insufficient funds")
+	ErrInsufficientFunds = errors.New("insufficient funds")
 	// ErrNoRoute: no way to the payee within the fee limit.
-	ErrNoRoute = errors.New("payments: no route within the fee limit")
+	ErrNoRoute = errors.New("no route within the fee limit")
 	// ErrSelfPayment: the invoice is the wallet's own.
-	ErrSelfPayment = errors.New("payments: the invoice is our own")
+	ErrSelfPayment = errors.New("the invoice is our own")
 	// ErrWalletUnavailable: the wallet did not answer; try again later. A call
 	// that changes something may have had its effect: repeat it, all are repeatable.
-	ErrWalletUnavailable = errors.New("payments: the wallet is unavailable")
+	ErrWalletUnavailable = errors.New("the wallet is unavailable")
 	// ErrUnknownOutcome: the payment may or may not have been begun; only
 	// TrackPayment tells, and nothing may be paid in its place until it does.
-	ErrUnknownOutcome = errors.New("payments: the outcome is not known")
+	ErrUnknownOutcome = errors.New("the outcome is not known")
 	// ErrUnsupported: the backend cannot do this.
-	ErrUnsupported = errors.New("payments: not supported by this wallet")
+	ErrUnsupported = errors.New("not supported by this wallet")
 	// ErrWrongNetwork: the invoice is for another network than the wallet's.
-	ErrWrongNetwork = errors.New("payments: wrong network")
+	ErrWrongNetwork = errors.New("wrong network")
 	// ErrAmount: the amount is out of range or is not the invoice's.
-	ErrAmount = errors.New("payments: bad amount")
+	ErrAmount = errors.New("bad amount")
 	// ErrBadRequest: the caller's arguments contradict each other or are malformed.
-	ErrBadRequest = errors.New("payments: bad request")
+	ErrBadRequest = errors.New("bad request")
 	// ErrUnauthorized: the wallet does not accept our credential.
-	ErrUnauthorized = errors.New("payments: not authorized")
+	ErrUnauthorized = errors.New("not authorized")
 )
 
 // NeverSent reports whether an error of SendPayment means that the wallet sent

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -168,13 +169,23 @@ func (l *link) connect(ctx context.Context) error {
 		HTTPHeader: http.Header{"User-Agent": {"lightwork"}},
 	})
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
+		return dialError(err)
 	}
 	ws.SetReadLimit(hardMessageBytes)
 	l.connects.Add(1)
 	sctx, end := context.WithCancelCause(ctx)
 	s := newSession(l, ws, sctx.Done(), end)
 	return fmt.Errorf("%w: %w", ErrDisconnected, s.serve(sctx))
+}
+
+// dialError leaves out what the library says before the network's own reason:
+// which relay it was is said by whoever asked for it.
+func dialError(err error) error {
+	var call *url.Error
+	if errors.As(err, &call) {
+		return call.Err
+	}
+	return fmt.Errorf("connect: %w", err)
 }
 
 // attach starts every subscription on a new connection. A subscription that is

@@ -32,7 +32,8 @@ flags:
   --provider KEY    the provider is this one (npub or hex)
   --buyer KEY       the buyer is this one (npub or hex)
   --payee KEY       the invoice is of this Lightning node (hex)
-  --network NAME    mainnet, testnet, signet, regtest, simnet or play
+  --network NAME    mainnet, testnet, signet, regtest, simnet, play, or
+                    cashu:HOST for the notes of one mint
   --require LIST    claims that must be proved beside the first seven,
                     separated by commas, such as buyer_accepted,payee_pinned
   --all             verify every bundle in a folder, on all processors
@@ -103,10 +104,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func hintFor(err error, name string) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "hint: a bundle is a folder or a .tar file, such as lightwork buyer submit --out or lightwork receipts export writes\n"
+		return "  hint: a bundle is a folder or a .tar file, such as lightwork buyer submit --out or lightwork receipts export writes\n"
+	case strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".jsonl"):
+		return "  hint: name the folder that it is in\n"
 	case errors.Is(err, receipts.ErrBundle) && name != "-":
 		if entries, err := os.ReadDir(name); err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() && couldBeBundle(filepath.Join(name, e.Name())) }) {
-			return "hint: there are bundles in it: --all verifies them\n"
+			return "  hint: there are bundles in it: --all verifies them\n"
 		}
 	}
 	return ""

@@ -24,7 +24,7 @@ func (c backupCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	}
 	k, err := kernel.Open(ctx, conf.dataDir(c.Role), kernel.Options{ReadOnly: true, Logger: s.log})
 	if err != nil {
-		return hinted(err, "--role says whose database: provider (unless given) or buyer")
+		return hinted(err, "the first lightwork provider run, or buyer submit, makes the database of its role: is --role the right one?")
 	}
 	if err := firstError(k.Backup(ctx, c.Out), k.Close()); err != nil {
 		return hinted(err, "is there room on the disk?")

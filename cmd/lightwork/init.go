@@ -54,7 +54,7 @@ func (c initCmd) Run(_ context.Context, s *streams) error {
 		set.Keys = map[string]string{c.Role: fromHome(c.Key)}
 	}
 	if _, err := payments.CashuNetwork(c.Mint); err != nil && c.Wallet == "cashu" {
-		return usage("--mint mint.example.com: the mint holds the bitcoin, so choose one that you trust", "--mint: %w", err)
+		return usage("--mint mint.example.com: the mint holds the bitcoin, so choose one that you trust", "--mint must be a mint's host, without https://, but got %q", c.Mint)
 	}
 	file := filepath.Join(c.Dir, defaultConfig)
 	made, err := writeSetup(c.Dir, set)

@@ -115,7 +115,7 @@ func refusal(err error) *wireError {
 	}
 	for _, r := range reasons {
 		if errors.Is(err, r.kind) {
-			return &wireError{Code: string(r.code), Message: strings.TrimPrefix(r.kind.Error(), "payments: "), Reason: r.reason}
+			return &wireError{Code: string(r.code), Message: r.kind.Error(), Reason: r.reason}
 		}
 	}
 	return &wireError{Code: string(CodeInternal), Message: "internal error"}

@@ -198,7 +198,7 @@ func (c *Client) call(ctx context.Context, method string, req, resp any) error {
 	r.Header.Set("Authorization", bearer+c.token)
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return fmt.Errorf("%s: %w: %w", method, trouble(method, err), unreached(r.URL.Host, err))
+		return fmt.Errorf("%w: %w", trouble(method, err), unreached(r.URL.Host, err))
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse+1))
