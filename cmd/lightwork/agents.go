@@ -49,7 +49,7 @@ func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if c.JSON {
 		return printJSON(s.out, list)
 	}
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	w := newTable(s.out)
 	fmt.Fprintln(w, "AGENT\tVERSION\tSTATE\tAPPROVED\tRESTARTS\tTOOLS")
 	for _, a := range list {
 		approved := "yes"

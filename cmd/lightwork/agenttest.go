@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/lightwork-market/lightwork/agentruntime/contract"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
@@ -93,7 +92,7 @@ func (c agentsTestCmd) list(s *streams) error {
 	if c.JSON {
 		return printJSON(s.out, checks)
 	}
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	w := newTable(s.out)
 	fmt.Fprintln(w, "CHECK\tLINES\tWHAT")
 	for _, check := range checks {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", check.Name, strings.Join(check.Lines, " "), check.About)

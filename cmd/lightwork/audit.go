@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
@@ -134,7 +133,7 @@ func (c agentsAuditCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		return printJSON(s.out, views)
 	}
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	w := newTable(s.out)
 	for _, l := range lines {
 		var m auditMeta
 		_ = json.Unmarshal(l.Metadata, &m) // lines of other kinds have other details

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
@@ -60,7 +59,7 @@ func (b buyerListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			}
 			return printJSON(s.out, views)
 		}
-		w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+		w := newTable(s.out)
 		fmt.Fprintln(w, "ID\tSTATE\tJOB TYPE\tPAID\tRECEIPT\tREASON")
 		for _, p := range list {
 			v := viewOf(p)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
@@ -110,7 +109,7 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *streams, g *globals) error
 		if c.JSON {
 			return printJSON(s.out, views)
 		}
-		w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+		w := newTable(s.out)
 		fmt.Fprintln(w, "REQUEST\tSINCE\tBUYER\tOWED\tBUYER'S CREDIT\tWHAT BECAME OF IT")
 		for _, v := range views {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.Since.Local().Format(time.DateTime), short(v.Buyer),

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"golang.org/x/sync/errgroup"
 
@@ -82,7 +81,7 @@ func showFound(w io.Writer, found []buyer.Found, schema string) {
 			continue
 		}
 		fmt.Fprintf(w, "%s\n  %s on %s, says %s done: %s\n", f.NPub, cut(f.Name, 30), cut(f.Network, 12), count(int64(f.Completed), "job"), strings.Join(f.Why, ", "))
-		t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
+		t := newTable(w)
 		for _, job := range f.Jobs {
 			if schema == "" || job == schema {
 				fmt.Fprintf(t, "    %s\t%s\t%s\n", cut(job, 40), priceText(f, job), modesText(f.Modes[job]))

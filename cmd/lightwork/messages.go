@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
@@ -134,7 +133,7 @@ func (c pipelineMessagesCmd) Run(ctx context.Context, s *streams, g *globals) er
 	if c.JSON {
 		return printJSON(s.out, lines)
 	}
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	w := newTable(s.out)
 	fmt.Fprintln(w, "TIME\tAGENT\tMESSAGE\tTYPE\tFROM\tTO\tSTATUS\tMS\tSOURCES\tCONFIDENCE")
 	for _, l := range lines {
 		agent := l.ToAgent

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
@@ -66,7 +65,7 @@ func (c pipelineShowCmd) Run(s *streams, g *globals) error {
 
 func printProfile(s *streams, v organism.View) error {
 	fmt.Fprintf(s.out, "profile %s, journal %s\n", v.Profile, v.Journal)
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	w := newTable(s.out)
 	fmt.Fprintln(w, "  TAG\tHANDLER\tDOES\tMAY SEND TO")
 	for _, r := range v.Routes {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.Tag, r.Handler, r.Work, strings.Join(r.Peers, " "))

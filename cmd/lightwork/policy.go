@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -61,8 +60,8 @@ func (p policyListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if p.JSON {
 			return printJSON(s.out, list)
 		}
-		w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "POLICY\tFIRST USED\tLAST STARTED\tJOBS\t")
+		w := newTable(s.out)
+		fmt.Fprintln(w, "POLICY\tFIRST USED\tLAST STARTED\tJOBS\tNOTES")
 		for _, v := range list {
 			var notes []string
 			if v.Last {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
@@ -53,13 +53,22 @@ func (c receiptsListCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	if c.JSON {
 		return printJSON(s.out, list)
 	}
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "RECEIPT\tTIME (UTC)\tAMOUNT\tASSET\tMODE\tFOR\tREQUEST")
+	w := newTable(s.out)
+	fmt.Fprintln(w, "RECEIPT\tTIME\tAMOUNT\tASSET\tMODE\tFOR\tREQUEST")
 	for _, v := range list {
-		minute := strings.Replace(v.Timestamp[:min(len(v.Timestamp), 16)], "T", " ", 1)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shortReceipt(v.ReceiptID), minute, msats(v.AmountMsats), v.AssetID, v.Mode, v.Purpose, short(v.RequestID))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shortReceipt(v.ReceiptID), localTime(v.Timestamp), msats(v.AmountMsats), v.AssetID, v.Mode, v.Purpose, short(v.RequestID))
 	}
 	return w.Flush()
+}
+
+// localTime shows the time of a document, which is in UTC, as this machine's: to
+// the minute, as there is no room for more.
+func localTime(stamp string) string {
+	at, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		return printable(stamp)
+	}
+	return at.Local().Format("2006-01-02 15:04")
 }
 
 func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]receiptView, error) {
@@ -142,7 +151,7 @@ type receiptsVerifyCmd struct {
 	Provider string `help:"The provider is this one (npub or hex)." placeholder:"KEY"`
 	Buyer    string `help:"The buyer is this one (npub or hex)." placeholder:"KEY"`
 	Payee    string `help:"The invoice is of this Lightning node (hex)." placeholder:"KEY"`
-	Network  string `help:"The network that the money must be on." placeholder:"NAME"`
+	Network  string `help:"The network that the money must be on; cashu:HOST for a mint." placeholder:"NAME"`
 	Require  string `help:"Claims that must be proved beside the first seven." placeholder:"LIST"`
 	Explain  bool   `help:"Show every step."`
 	JSON     bool   `help:"Print the report as JSON."`

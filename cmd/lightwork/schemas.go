@@ -25,7 +25,7 @@ func (c schemasListCmd) Run(s *streams) error {
 		}
 		return printJSON(s.out, docs)
 	}
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	w := newTable(s.out)
 	fmt.Fprintln(w, "JOB TYPE\tVERIFICATION\tBUILT-IN TOOL\tTITLE")
 	for _, sc := range schemas.All() {
 		agent, tool, _ := ownTool(sc.ID)
