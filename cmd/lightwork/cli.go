@@ -38,7 +38,7 @@ type cli struct {
 	Receipts receiptsCmd `cmd:"" help:"List, show, verify and export receipts."`
 	Replay   replayCmd   `cmd:"" help:"Show, verify and export trajectories."`
 	Schemas  schemasCmd  `cmd:"" help:"List and show job types."`
-	Top      topCmd      `cmd:"" help:"A live screen of the running provider: jobs, money, relays, agents."`
+	Top      topCmd      `cmd:"" help:"A live screen of the running provider: jobs, money, relays, agents. Ctrl-C ends it."`
 	Keys     keysCmd     `cmd:"" help:"Show, import and lock the keys; have a remote signer keep them."`
 	Wallet   walletCmd   `cmd:"" help:"Look at the wallet; serve play money."`
 	Backup   backupCmd   `cmd:"" help:"Copy a database while it is in use, and check the copy."`
@@ -85,7 +85,7 @@ func msats(n int64) string {
 	if n%1000 == 0 {
 		return fmt.Sprintf("%d sat", n/1000)
 	}
-	return fmt.Sprintf("%d msat", n)
+	return fmt.Sprintf("%d msats", n)
 }
 
 // count writes a number of things: "1 file", "2 files".

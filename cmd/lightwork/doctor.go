@@ -104,7 +104,7 @@ func checkKeys(c *config) []finding {
 	} {
 		key, err := c.readKey(k.role)
 		if err != nil {
-			all = append(all, finding{k.name, "fail", err.Error(), fix})
+			all = append(all, finding{k.name, "fail", strings.TrimPrefix(err.Error(), k.name+": "), fix})
 			continue
 		}
 		f := finding{k.name, "ok", firstText(npub(key.public), "locked") + " (" + key.kept + ")", ""}

@@ -129,7 +129,7 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
 	}
 	if node.Network == payments.Play {
-		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd or nwc to use real money"}
+		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd, nwc or cashu to use real money"}
 	}
 	if w, ok := w.(*cashu.Wallet); ok {
 		return checkMint(ctx, w, name, node)

@@ -26,10 +26,10 @@ func (c schemasListCmd) Run(s *streams) error {
 		return printJSON(s.out, docs)
 	}
 	w := newTable(s.out)
-	fmt.Fprintln(w, "JOB TYPE\tVERIFICATION\tBUILT-IN TOOL\tTITLE")
+	fmt.Fprintln(w, "JOB TYPE\tTITLE\tVERIFICATION\tBUILT-IN TOOL")
 	for _, sc := range schemas.All() {
 		agent, tool, _ := ownTool(sc.ID)
-		fmt.Fprintf(w, "%s\t%s\t%s/%s\t%s\n", sc.ID, sc.VerificationMode, agent, tool, sc.Title)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s/%s\n", sc.ID, sc.Title, sc.VerificationMode, agent, tool)
 	}
 	return w.Flush()
 }

@@ -60,6 +60,9 @@ func (c *config) keyFile(role string) string {
 func (c *config) readKey(role string) (roleKey, error) {
 	k := roleKey{role: role, path: c.keyFile(role)}
 	text, err := relay.ReadKeyFile(k.path)
+	if errors.Is(err, relay.ErrKeyMode) {
+		return k, usage("lightwork doctor checks all of them", "%s key: %w", role, err)
+	}
 	if err != nil {
 		return k, usage("restore it from your backup; for a new node lightwork init makes one", "%s key: %w", role, err)
 	}
