@@ -192,6 +192,10 @@ model:
     #   seed_file: {{.SeedFile}} # back it up
     #   max_msats: 10000000 # what may be at the mint at most
     #   lock: 1h # how long a held payment stays held{{end}}
+    # onchain: # backend onchain: the coins of the lnd above, for prepaid jobs only
+    #   confirmations: 3       # that make a payment final
+    #   target_blocks: 6       # within which an own transaction should be in one
+    #   max_sat_per_vbyte: 100 # at most paid for that
 {{- if eq .Backend "nwc"}}
     nwc:
       uri_file: {{.URIFile}} # the wallet's nostr+walletconnect:// address, mode 0600{{else}}
