@@ -160,7 +160,6 @@ func TestJobsOnTheChain(t *testing.T) {
 		}
 	})
 	t.Run("paid, with the provider killed before a block has it", n.killedWhilePending)
-	t.Run("money that comes late is owed", n.late)
 }
 
 // killedWhilePending: the transaction is out and in no block when the provider
@@ -199,34 +198,4 @@ func (n *chainNode) killedWhilePending(t *testing.T) {
 	if err != nil || !strings.Contains(string(receipt), `"asset_id":"BTC_CHAIN(simnet)"`) || !strings.Contains(string(receipt), `"type":"onchain_txid"`) {
 		t.Errorf("%s, %v", receipt, err)
 	}
-}
-
-// late: the buyer cancels when its transaction is out. Nothing runs, and what
-// came is owed.
-func (n *chainNode) late(t *testing.T) {
-	before := n.balance(t, "buyer")
-	done := n.submit(t, "--cmd", "echo never", "--timeout", "2m")
-	list := n.until(t, "paying", "buyer", "list")
-	for n.balance(t, "buyer").ReservedMsats == before.ReservedMsats && n.ctx.Err() == nil {
-	}
-	id, _, _ := strings.Cut(strings.TrimSpace(lineWith(list, "paying")), " ")
-	if out, err := n.command("buyer", "cancel", id).CombinedOutput(); err != nil {
-		t.Fatalf("cancel: %v\n%s", err, out)
-	}
-	n.until(t, "canceled", "jobs", "list", "--limit", "1")
-	v := n.mineUntil(t, done)
-	if v.State != "failed" && v.State != "canceled" || v.ReceiptID != "" {
-		t.Errorf("got %+v", v)
-	}
-	n.until(t, "600000", "provider", "debts", "--json")
-}
-
-// lineWith is the first line that has the word.
-func lineWith(text, word string) string {
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, word) {
-			return line
-		}
-	}
-	return ""
 }
