@@ -27,25 +27,25 @@ type artifact struct {
 	content []byte // where the store keeps it in memory
 }
 
-// sendArtifacts runs inside the sandbox after every command is dead. Only
+// sendArtifacts sends and lists them. It runs inside the sandbox after every command is dead. Only
 // regular files with one name count: a symlink, a device or a hard link is not
 // an artifact, whatever it points to.
-func sendArtifacts(w *frameWriter) error {
+func sendArtifacts(w *frameWriter) ([]artifactHeader, error) {
 	root, err := os.OpenRoot(artifactMount)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer root.Close()
 	found, err := listArtifacts(root)
 	if err != nil {
-		return &stageError{stageLimit, err}
+		return nil, &stageError{stageLimit, err}
 	}
 	for _, a := range found {
 		if err := sendArtifact(root, a, w); err != nil {
-			return fmt.Errorf("send artifact %q: %w", a.Path, err)
+			return nil, fmt.Errorf("send artifact %q: %w", a.Path, err)
 		}
 	}
-	return nil
+	return found, nil
 }
 
 func listArtifacts(root *os.Root) ([]artifactHeader, error) {

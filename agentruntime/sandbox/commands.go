@@ -20,26 +20,27 @@ const (
 )
 
 // runCommands runs inside the sandbox and stops at the first failure that the
-// plan does not allow.
-func runCommands(p *plan, w *frameWriter) error {
+// plan does not allow. It returns the exit codes.
+func runCommands(p *plan, w *frameWriter) (codes []int, err error) {
 	for _, c := range p.Commands {
 		if err := w.write(frameStart, nil); err != nil {
-			return err
+			return codes, err
 		}
 		start := time.Now()
 		code, err := runCommand(p, c, w)
 		if err != nil {
-			return err
+			return codes, err
 		}
+		codes = append(codes, code)
 		report := exitReport{ExitCode: code, DurationMs: time.Since(start).Milliseconds()}
 		if err := w.writeJSON(frameExit, report); err != nil {
-			return err
+			return codes, err
 		}
 		if code != 0 && !c.ContinueOnFail {
-			return nil
+			return codes, nil
 		}
 	}
-	return nil
+	return codes, nil
 }
 
 // runCommand runs one shell and everything it starts. When the shell ends,

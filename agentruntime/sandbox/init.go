@@ -117,10 +117,22 @@ func runInit(in *os.File, w *frameWriter) error {
 	if err := w.writeJSON(frameReady, up); err != nil {
 		return err
 	}
-	if err := runCommands(&p, w); err != nil {
+	var before tree
+	if p.Source && p.Summary {
+		// What cannot be read now cannot be compared later: no summary is made.
+		if before, err = readTree(p.MountPath); err != nil {
+			before = nil
+		}
+	}
+	codes, err := runCommands(&p, w)
+	if err != nil {
 		return err
 	}
-	if err := sendArtifacts(w); err != nil {
+	sent, err := sendArtifacts(w)
+	if err != nil {
+		return err
+	}
+	if err := sendSummary(&p, codes, before, sent, w); err != nil {
 		return err
 	}
 	return w.write(frameEnd, nil)

@@ -21,6 +21,8 @@ type plan struct {
 	Certificates bool `json:"certificates,omitempty"`
 	// Source says that a tar.gz for the workspace follows the plan.
 	Source bool `json:"source"`
+	// Summary asks for an artifact that tells what the commands changed in it.
+	Summary bool `json:"summary,omitempty"`
 }
 
 type planCommand struct {

@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// Bounds of what is read of a repository to tell what a job changed. Process 1
+// keeps the texts in its own memory while the commands run.
+const (
+	treeFiles = 2 * MaxSourceEntries
+	treeBytes = 64 << 20  // read each time
+	textBytes = 128 << 10 // of one file whose lines are counted
+	textsSum  = 2 << 20   // of all files that are kept
+)
+
+var errTreeTooLarge = errors.New("the repository is too large to be compared")
+
+// skipped names folders that hold no work: history, and what tools put away.
+var skipped = []string{".git", "node_modules", "__pycache__", ".pytest_cache", ".cache"}
+
+// treeFile is a regular file or a symlink of the repository.
+type treeFile struct {
+	size   int64
+	digest hashing.Digest // of a symlink: of its target
+	kind   byte           // 'f', 'x' executable, 'l' symlink
+	text   []byte         // nil unless it is a short text
+}
+
+// same reports whether nothing changed.
+func (f treeFile) same(o treeFile) bool { return f.kind == o.kind && f.digest == o.digest }
+
+// tree is a repository's files by their paths.
+type tree map[string]treeFile
+
+// readTree reads the files below a folder, which a job may have filled as it
+// liked: nothing is followed, opened that could block, or read without bound.
+func readTree(dir string) (tree, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	t, read, texts := tree{}, int64(0), 0
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil && d != nil && d.IsDir() && name != ".":
+			return fs.SkipDir // the job took its own rights away
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains(skipped, path.Base(name)):
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		case len(t) == treeFiles || len(name) > maxArtifactPath:
+			return errTreeTooLarge
+		}
+		f, ok, err := readTreeFile(root, name, d.Type(), treeBytes-read)
+		if err != nil || !ok {
+			return err
+		}
+		read += f.size
+		if texts += len(f.text); texts > textsSum {
+			texts, f.text = texts-len(f.text), nil
+		}
+		t[name] = f
+		return nil
+	})
+	return t, err
+}
+
+// readTreeFile reads one file; false for what is neither a file nor a symlink, or
+// cannot be opened.
+func readTreeFile(root *os.Root, name string, mode fs.FileMode, room int64) (treeFile, bool, error) {
+	if mode&fs.ModeSymlink != 0 {
+		target, err := root.Readlink(name)
+		return treeFile{kind: 'l', digest: hashing.Bytes([]byte(target))}, err == nil, nil
+	}
+	if !mode.IsRegular() {
+		return treeFile{}, false, nil
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return treeFile{kind: '?'}, true, nil // the job took its own rights away
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return treeFile{}, false, err
+	}
+	if info.Size() > room {
+		return treeFile{}, false, errTreeTooLarge
+	}
+	head, sum := clipped{room: textBytes + 1}, sha256.New()
+	size, err := io.Copy(io.MultiWriter(sum, &head), io.LimitReader(f, room))
+	if err != nil {
+		return treeFile{}, false, err
+	}
+	file := treeFile{size: size, digest: hashing.Digest(sum.Sum(nil)), kind: 'f'}
+	if info.Mode()&0o100 != 0 {
+		file.kind = 'x'
+	}
+	if b := head.kept; len(b) <= textBytes && utf8.Valid(b) && !bytes.ContainsRune(b, 0) {
+		file.text = slices.Clip(b)
+	}
+	return file, true, nil
+}
+
+// clipped keeps the first bytes that are written.
+type clipped struct {
+	kept []byte
+	room int
+}
+
+func (c *clipped) Write(p []byte) (int, error) {
+	n := min(c.room, len(p))
+	c.kept = append(c.kept, p[:n]...)
+	c.room -= n
+	return len(p), nil
+}
