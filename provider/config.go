@@ -233,10 +233,10 @@ type Config struct {
 	Admission func() Admission
 	// DrainBy says when Serve ends at the latest while it drains, whatever is open;
 	// nil or the zero time: not before nothing is.
-	DrainBy   func() time.Time
-	Kinds     Kinds
-	Profile   Profile
-	Hardware  Hardware
+	DrainBy  func() time.Time
+	Kinds    Kinds
+	Profile  Profile
+	Hardware Hardware
 	// Lifecycle says which events of NIP-SA's proposal are published; none by default.
 	Lifecycle Lifecycle
 	// Refunds pays failed prepaid jobs back; nil: they become credit.
