@@ -17,11 +17,12 @@ import (
 )
 
 type receiptsCmd struct {
-	List   receiptsListCmd   `cmd:"" help:"List receipts."`
-	Show   receiptsShowCmd   `cmd:"" help:"Print a receipt."`
-	Verify receiptsVerifyCmd `cmd:"" help:"Have a bundle proved by lightwork-verify, offline."`
-	Export receiptsExportCmd `cmd:"" help:"Write the bundle that proves a purchase."`
-	Page   receiptsPageCmd   `cmd:"" help:"Write a page that verifies bundles in a browser."`
+	List    receiptsListCmd    `cmd:"" help:"List receipts."`
+	Show    receiptsShowCmd    `cmd:"" help:"Print a receipt."`
+	Verify  receiptsVerifyCmd  `cmd:"" help:"Have a bundle proved by lightwork-verify, offline."`
+	Export  receiptsExportCmd  `cmd:"" help:"Write the bundle that proves a purchase."`
+	Publish receiptsPublishCmd `cmd:"" help:"Publish an event that points to a receipt, or take it back."`
+	Page    receiptsPageCmd    `cmd:"" help:"Write a page that verifies bundles in a browser."`
 }
 
 // receiptView is a receipt as a listing shows it.
@@ -37,6 +38,7 @@ type receiptView struct {
 	Provider string           `json:"provider_id"`
 	Buyer    string           `json:"buyer_id"`
 	doc      []byte
+	hidden   bool // of an encrypted job
 }
 
 type receiptsListCmd struct {
@@ -73,13 +75,13 @@ func localTime(stamp string) string {
 
 func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]receiptView, error) {
 	list := []receiptView{}
-	add := func(doc []byte) error {
+	add := func(doc []byte, hidden bool) error {
 		r, err := receipts.ParseReceipt(doc)
 		if err != nil {
 			return fmt.Errorf("stored receipt: %w", err)
 		}
 		list = append(list, receiptView{
-			r.ReceiptID, r.Timestamp, r.RequestEventID, r.AmountMsats, r.AssetID, r.Mode, r.PaidFor(), r.ProviderID, r.BuyerID, doc,
+			r.ReceiptID, r.Timestamp, r.RequestEventID, r.AmountMsats, r.AssetID, r.Mode, r.PaidFor(), r.ProviderID, r.BuyerID, doc, hidden,
 		})
 		return nil
 	}
@@ -87,11 +89,12 @@ func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]re
 		return list, readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
 			all, err := jobs(ctx, store, 0)
 			for _, j := range all {
+				hidden := isEncrypted(j.Request)
 				if j.Receipt != nil && err == nil {
-					err = add(j.Receipt)
+					err = add(j.Receipt, hidden)
 				}
 				if e := j.Engagement; e != nil && e.Receipt != nil && err == nil {
-					err = add(e.Receipt)
+					err = add(e.Receipt, hidden)
 				}
 			}
 			return err
@@ -110,7 +113,7 @@ func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]re
 				}
 				var ev receipts.Event
 				if ev, err = receipts.ParseEvent(raw, 1<<20); err == nil {
-					err = add([]byte(ev.Content))
+					err = add([]byte(ev.Content), p.Hidden != nil)
 				}
 			}
 		}
@@ -125,13 +128,23 @@ type receiptsShowCmd struct {
 
 // Run prints one receipt.
 func (c receiptsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	list, err := allReceipts(ctx, s, g, c.Role)
+	found, err := findReceipt(ctx, s, g, c.Role, c.ID)
 	if err != nil {
 		return err
 	}
+	_, err = fmt.Fprintln(s.out, prettyJSON(found.doc))
+	return err
+}
+
+// findReceipt resolves a receipt's or a request's id, or its beginning.
+func findReceipt(ctx context.Context, s *streams, g *globals, role, id string) (receiptView, error) {
+	list, err := allReceipts(ctx, s, g, role)
+	if err != nil {
+		return receiptView{}, err
+	}
 	var found []receiptView
 	for _, v := range list {
-		if len(c.ID) >= 6 && (strings.HasPrefix(v.ReceiptID, c.ID) || strings.HasPrefix(v.RequestID, c.ID)) {
+		if len(id) >= 6 && (strings.HasPrefix(v.ReceiptID, id) || strings.HasPrefix(v.RequestID, id)) {
 			found = append(found, v)
 		}
 	}
@@ -139,10 +152,9 @@ func (c receiptsShowCmd) Run(ctx context.Context, s *streams, g *globals) error 
 		found = slices.DeleteFunc(found, func(v receiptView) bool { return v.Purpose == receipts.PurposeEngagement })
 	}
 	if len(found) != 1 {
-		return usage("lightwork receipts list shows the ids", "%d receipts match %q (at least 6 characters)", len(found), c.ID)
+		return receiptView{}, usage("lightwork receipts list shows the ids", "%d receipts match %q (at least 6 characters)", len(found), id)
 	}
-	_, err = fmt.Fprintln(s.out, prettyJSON(found[0].doc))
-	return err
+	return found[0], nil
 }
 
 type receiptsVerifyCmd struct {
