@@ -44,6 +44,7 @@ func TestJobsOnLightning(t *testing.T) {
 	t.Run("hold, failed job costs nothing", n.failedHold)
 	t.Run("prepay", n.prepay)
 	t.Run("provider killed with the payment held", n.killedWhileHeld)
+	t.Run("engagement fee", n.engagementFee)
 }
 
 // demoOnLightning plays a whole sale of one job type.
