@@ -186,7 +186,6 @@ func (p *Provider) serveAnnouncement(ctx context.Context) error {
 		}
 		select {
 		case <-time.After(announceEvery):
-		case <-p.reannounce:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

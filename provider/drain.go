@@ -34,9 +34,10 @@ func (p *Provider) serveAdmission(ctx context.Context) error {
 		if now != last {
 			last = now
 			p.log.Info("admission changed", "admission", now)
-			select {
-			case p.reannounce <- struct{}{}:
-			default:
+			// Queued before the look at what is left: one that drains with nothing
+			// open ends only once relays know that it takes no jobs.
+			if err := p.announce(ctx); err != nil && ctx.Err() == nil {
+				p.log.Error("announce", "err", err)
 			}
 		}
 		if now != AdmissionDraining {

@@ -60,10 +60,9 @@ type Provider struct {
 	// delivered, like answered, are jobs open here that have a receipt there.
 	delivered map[string]struct{}
 	// engaged are those of which the engagement fee has one there.
-	engaged    map[string]struct{}
-	halt       chan error    // cap 1: the store failed for good
-	reannounce chan struct{} // cap 1: what we announce has changed
-	refundDue  chan struct{} // cap 1: a refund was recorded
+	engaged   map[string]struct{}
+	halt      chan error    // cap 1: the store failed for good
+	refundDue chan struct{} // cap 1: a refund was recorded
 
 	mu    sync.Mutex
 	wakes map[string]*jobSignal // by request id; open jobs only
@@ -100,7 +99,7 @@ func New(cfg Config) (*Provider, error) {
 		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: policyID,
 		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), intakes: new(errgroup.Group),
-		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), reannounce: make(chan struct{}, 1), listening: make(chan struct{}),
+		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, delivered: map[string]struct{}{}, engaged: map[string]struct{}{}, wakes: map[string]*jobSignal{},
 	}
 	p.waiting = newWaiting()
