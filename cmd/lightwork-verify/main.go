@@ -33,7 +33,7 @@ flags:
   --buyer KEY       the buyer is this one (npub or hex)
   --payee KEY       the invoice is of this Lightning node (hex)
   --network NAME    mainnet, testnet, signet, regtest, simnet, play, or
-                    cashu:HOST for the notes of one mint
+                    cashu:HOST (a mint's notes), chain:NAME (on the chain)
   --require LIST    claims that must be proved beside the first seven,
                     separated by commas, such as buyer_accepted,payee_pinned
   --all             verify every bundle in a folder, on all processors

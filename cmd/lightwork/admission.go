@@ -118,7 +118,7 @@ func (providerPauseCmd) Run(s *streams, g *globals) error {
 
 // Run takes jobs again.
 func (providerResumeCmd) Run(s *streams, g *globals) error {
-	return admit(s, g, provider.AdmissionOpen, "jobs are taken")
+	return admit(s, g, provider.AdmissionOpen, "jobs are taken again, by the provider that runs or by its next run")
 }
 
 func admit(s *streams, g *globals, a provider.Admission, told string) error {

@@ -163,7 +163,7 @@ type receiptsVerifyCmd struct {
 	Provider string `help:"The provider is this one (npub or hex)." placeholder:"KEY"`
 	Buyer    string `help:"The buyer is this one (npub or hex)." placeholder:"KEY"`
 	Payee    string `help:"The invoice is of this Lightning node (hex)." placeholder:"KEY"`
-	Network  string `help:"The network that the money must be on; cashu:HOST for a mint." placeholder:"NAME"`
+	Network  string `help:"The network that the money must be on; cashu:HOST for a mint, chain:NAME for the chain." placeholder:"NAME"`
 	Require  string `help:"Claims that must be proved beside the first seven." placeholder:"LIST"`
 	Explain  bool   `help:"Show every step."`
 	JSON     bool   `help:"Print the report as JSON."`
