@@ -44,24 +44,25 @@ func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
 	})
 }
 
-// WaitGossip returns when the node knows count public channels with the fees of
-// both their ends, so that it can route over them.
-func (n *Node) WaitGossip(ctx context.Context, count int) error {
+// WaitGossip returns when the node knows a public channel of another, with the
+// fees of both its ends, so that it can route over it.
+func (n *Node) WaitGossip(ctx context.Context, of *Node) error {
 	return n.poll(ctx, "gossip", func(ctx context.Context) (bool, error) {
 		var graph struct {
 			Edges []struct {
+				Node1       string    `json:"node1_pub"`
+				Node2       string    `json:"node2_pub"`
 				Node1Policy *struct{} `json:"node1_policy"`
 				Node2Policy *struct{} `json:"node2_policy"`
 			}
 		}
 		err := n.rest.call(ctx, http.MethodGet, "/v1/graph", nil, &graph)
-		known := 0
 		for _, edge := range graph.Edges {
-			if edge.Node1Policy != nil && edge.Node2Policy != nil {
-				known++
+			if (edge.Node1 == of.PubKey() || edge.Node2 == of.PubKey()) && edge.Node1Policy != nil && edge.Node2Policy != nil {
+				return true, nil
 			}
 		}
-		return known >= count, err
+		return false, err
 	})
 }
 

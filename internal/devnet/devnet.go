@@ -136,7 +136,7 @@ func (n *Network) start(ctx context.Context) error {
 	}
 	// A channel is active before the routers know it, and a payment in between
 	// fails for lack of balance.
-	return errors.Join(n.Bob.WaitGossip(ctx, 1), n.Alice.WaitGossip(ctx, 1))
+	return errors.Join(n.Bob.WaitGossip(ctx, n.Alice), n.Alice.WaitGossip(ctx, n.Bob))
 }
 
 // fundBob mines the first blocks to an address of Bob's. btcd takes the mining

@@ -94,7 +94,7 @@ func TestWaitGossip(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"edges":[{"node1_policy":{},"node2_policy":`+second+`}]}`)
 	})
-	if err := n.WaitGossip(t.Context(), 1); err != nil || asked != 3 {
+	if err := n.WaitGossip(t.Context(), n); err != nil || asked != 3 {
 		t.Errorf("%v after %d questions, want 3", err, asked)
 	}
 }
@@ -119,7 +119,7 @@ func TestPollEnds(t *testing.T) {
 		t.Errorf("%v after %d questions", err, asked)
 	}
 	n.Kill()
-	if err := n.WaitGossip(t.Context(), 1); !errors.Is(err, ErrStopped) {
+	if err := n.WaitGossip(t.Context(), n); !errors.Is(err, ErrStopped) {
 		t.Errorf("a dead node: %v, want ErrStopped", err)
 	}
 	n.close()

@@ -390,7 +390,7 @@ func (r *realNetwork) fees(t *testing.T) {
 	if err := r.OpenChannel(t.Context(), r.Alice, carol, 1_000_000, 100_000); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Bob.WaitGossip(t.Context(), 2); err != nil {
+	if err := r.Bob.WaitGossip(t.Context(), carol); err != nil {
 		t.Fatal(err)
 	}
 	far := r.wallet(t, carol, Payee, Payer)

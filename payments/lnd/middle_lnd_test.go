@@ -20,7 +20,7 @@ func (r *realNetwork) middleAway(t *testing.T) {
 	must(t, err)
 	must(t, r.Fund(ctx, r.Alice))
 	must(t, r.OpenChannel(ctx, r.Alice, carol, 1_000_000, 0))
-	must(t, r.Bob.WaitGossip(ctx, 2))
+	must(t, r.Bob.WaitGossip(ctx, carol))
 	far := r.wallet(t, carol, Payee)
 	before := r.spendable(t, r.payer)
 	preimage, pay := r.invoice(t, far, true)
