@@ -139,7 +139,9 @@ func (s *Session) startCall(ctx context.Context, msg *wire.Message, p *wire.Tool
 	}
 	s.mu.Lock()
 	_, duplicate := s.calls[c.ID]
-	full := len(s.calls) >= s.cfg.MaxInflight || s.sending >= s.cfg.MaxInflight || s.stopping
+	// Twice: a result may have been written, and its next call be here, before the
+	// goroutine that wrote it goes on.
+	full := len(s.calls) >= s.cfg.MaxInflight || s.sending.Load() >= 2*int64(s.cfg.MaxInflight) || s.stopping
 	if !duplicate && !full && tool != nil {
 		s.calls[c.ID] = c
 		s.wg.Add(1)
@@ -208,13 +210,9 @@ func (s *Session) runCall(c *Call) {
 	// counts so too. What waits to be read is bounded apart.
 	s.mu.Lock()
 	delete(s.calls, c.ID)
-	s.sending++
+	s.sending.Add(1)
 	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.sending--
-		s.mu.Unlock()
-	}()
+	defer s.sending.Add(-1)
 	result.CallID = c.ID
 	// Not c.ctx: a canceled call has a result, too. Send ends when the
 	// connection does.

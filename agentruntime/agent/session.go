@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
@@ -28,7 +29,7 @@ type Session struct {
 
 	mu       sync.Mutex
 	calls    map[string]*Call // running, by call id
-	sending  int              // results that wait to be written
+	sending  atomic.Int64     // results that wait to be written
 	stopping bool             // no further handler starts: wg is being waited for
 	wg       sync.WaitGroup   // handlers
 }
