@@ -131,20 +131,26 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	g.Go(func() error { return pruneHourly(gctx, k, log) })
 	err = g.Wait()
 	if errors.Is(err, provider.ErrDrained) || errors.Is(err, provider.ErrDrainCut) {
-		how := "drained: every job has ended"
-		if errors.Is(err, provider.ErrDrainCut) {
-			how = "drained: the time is up; what is open goes on at the next run"
-		}
-		tell.say("%s; lightwork provider resume takes jobs again at the next run", how)
-		if c.admission() != provider.AdmissionDraining {
-			return nil // resumed meanwhile
-		}
-		return c.setAdmission(provider.AdmissionPaused, time.Time{})
+		return drained(c, tell, err)
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// drained ends a run that took no further jobs: the next takes none either until
+// it is told to.
+func drained(c *config, tell *teller, end error) error {
+	how := "drained: every job has ended"
+	if errors.Is(end, provider.ErrDrainCut) {
+		how = "drained: the time is up; what is open goes on at the next run"
+	}
+	tell.say("%s; lightwork provider resume takes jobs again at the next run", how)
+	if c.admission() != provider.AdmissionDraining {
+		return nil // resumed meanwhile
+	}
+	return c.setAdmission(provider.AdmissionPaused, time.Time{})
 }
 
 // pruneHourly deletes what the journal need not keep: of the organism's threads,
