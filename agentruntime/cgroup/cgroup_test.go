@@ -152,6 +152,25 @@ func TestSettingsAreInForceInside(t *testing.T) {
 	}
 }
 
+// shell puts a shell into g that runs the script once begin is called. The
+// caller waits for it.
+func shell(t *testing.T, g *Group, script string) (cmd *exec.Cmd, begin func()) {
+	t.Helper()
+	cmd = exec.Command("sh", "-c", "read go; "+script)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if err := g.Add(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, func() { fmt.Fprintln(in, "go") }
+}
+
 // Kill reaches what left its session and its parents behind.
 func TestKillReachesEverything(t *testing.T) {
 	needsCgroups(t)
@@ -160,22 +179,8 @@ func TestKillReachesEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Remove()
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	defer in.Close()
-	cmd := exec.Command("sh", "-c", "read go; setsid sleep 600 & setsid sleep 600 & sleep 600")
-	cmd.Stdin = out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Process.Kill()
-	if err := g.Add(cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(in, "go")
+	cmd, begin := shell(t, g, "setsid sleep 600 & setsid sleep 600 & sleep 600")
+	begin()
 	procs := func() int {
 		text, err := os.ReadFile(filepath.Join(g.dirs["pids"], "cgroup.procs"))
 		if err != nil {
@@ -207,24 +212,11 @@ func TestRefusedForksAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Remove()
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	defer in.Close()
-	cmd := exec.Command("sh", "-c", "read go; (true; (true; true) & wait) & wait; exit 0")
-	cmd.Stdin = out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, begin := shell(t, g, "(true; (true; true) & wait) & wait; exit 0")
 	if n := g.ForksRefused(); n != 0 {
 		t.Errorf("%d before anything ran", n)
 	}
-	if err := g.Add(cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(in, "go")
+	begin()
 	_ = cmd.Wait()
 	if n := g.ForksRefused(); n == 0 {
 		t.Error("none is counted")
