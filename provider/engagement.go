@@ -57,12 +57,8 @@ func owesFee(job Job) bool { return job.Engagement != nil && job.Engagement.Rece
 // judged reports whether a request is a seat of a panel in which a judge or a
 // merge decides.
 func judged(ev nostr.Event) bool {
-	for _, t := range ev.Tags {
-		if len(t) >= 3 && t[0] == "param" && t[1] == "agreement" && (t[2] == "judge" || t[2] == "merge") {
-			return true
-		}
-	}
-	return false
+	how := agreementOf(ev)
+	return how == "judge" || how == "merge"
 }
 
 // askFee adds the engagement fee to a job that was quoted.
