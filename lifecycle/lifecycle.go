@@ -35,7 +35,8 @@ type Kinds struct {
 
 // Check refuses kinds that would replace what they must not: every form has a d
 // tag of its own, so an addressable kind (30000 to 39999) serves all of them, a
-// regular one those that never change.
+// regular one those that never change. It refuses, too, what would be about an
+// event that nobody publishes.
 func (k Kinds) Check() error {
 	var seen []int
 	for _, c := range []struct {
@@ -62,6 +63,12 @@ func (k Kinds) Check() error {
 				map[bool]string{true: "", false: ", or from 1000 to 9999 and not of the market"}[c.changes])
 		}
 		seen = append(seen, c.kind)
+	}
+	switch {
+	case k.TickResult != 0 && k.TickRequest == 0:
+		return fmt.Errorf("%w: tick_result: names a tick_request, which has no kind", ErrKinds)
+	case k.TrajectoryEvent != 0 && k.TrajectorySession == 0:
+		return fmt.Errorf("%w: trajectory_event: is a line of a trajectory_session, which has no kind", ErrKinds)
 	}
 	return nil
 }

@@ -86,10 +86,13 @@ func TestKinds(t *testing.T) {
 		"a changing regular": {Kinds{AgentState: 1700}, false},
 		"twice":              {Kinds{AgentProfile: 39200, AgentState: 39200}, false},
 		"announcement":       {Kinds{AgentProfile: 31990}, false},
-		"of the market":      {Kinds{TickResult: 6050}, false},
-		"replaceable":        {Kinds{TickResult: 10002}, false},
-		"ephemeral":          {Kinds{TickResult: 20001}, false},
-		"negative":           {Kinds{TickResult: -1}, false},
+		"of the market":      {Kinds{TickRequest: 6050}, false},
+		"replaceable":        {Kinds{TickRequest: 10002}, false},
+		"ephemeral":          {Kinds{TickRequest: 20001}, false},
+		"negative":           {Kinds{TickRequest: -1}, false},
+		"a result alone":     {Kinds{TickResult: 1701}, false},
+		"lines alone":        {Kinds{TrajectoryEvent: 39231}, false},
+		"no lines":           {Kinds{TrajectorySession: 39230}, true},
 	} {
 		if err := c.kinds.Check(); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrKinds) {
 			t.Errorf("%s: %v", name, err)

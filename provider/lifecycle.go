@@ -111,7 +111,7 @@ func (p *Provider) trajectoryEvents(ctx context.Context, job Job) []OutEvent {
 	}
 	hidden := p.cfg.Lifecycle.Encrypt || isSealed(job) || buyerOf(job).scheme != ""
 	if hidden && p.cfg.Cipher == nil {
-		return nil // a remote signer: config check says so
+		return nil // a remote signer opens and hides nothing
 	}
 	out, err := p.session(ctx, job, hidden)
 	if err != nil {
