@@ -1,0 +1,163 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// Keywords that mark a value of a schema as a secret (K-38).
+const (
+	writeOnly = "writeOnly"
+	xSecret   = "x-secret"
+)
+
+var errWholeSecret = errors.New("the whole value cannot be a secret; mark its members")
+
+// marksOf reads the marks of a whole schema.
+func marksOf(root map[string]any) (*marks, error) {
+	m, err := (&marker{root: root, refs: map[string]*marks{}}).of(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, top := range m.flat(nil) {
+		if top.secret {
+			return nil, errWholeSecret
+		}
+	}
+	return m, nil
+}
+
+// marker reads the marks of a schema that was found to be one, and without
+// recursion.
+type marker struct {
+	root map[string]any
+	refs map[string]*marks
+}
+
+func (k *marker) of(node any) (*marks, error) {
+	schema, ok := node.(map[string]any)
+	if !ok {
+		return nil, nil
+	}
+	m := &marks{secret: schema[writeOnly] == true || schema[xSecret] == true}
+	if err := errors.Join(k.inPlace(m, schema), k.properties(m, schema), k.arrays(m, schema)); err != nil {
+		return nil, err
+	}
+	if m.isEmpty() {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// isEmpty reports whether m leads to no secret.
+func (m *marks) isEmpty() bool {
+	below := append(slices.Clone(m.prefix), m.same...)
+	for _, p := range m.patterns {
+		below = append(below, p.marks)
+	}
+	below = slices.AppendSeq(append(below, m.rest, m.items), maps.Values(m.names))
+	return !m.secret && !slices.ContainsFunc(below, func(b *marks) bool { return b != nil })
+}
+
+// inPlace reads what applies to the same value.
+func (k *marker) inPlace(m *marks, schema map[string]any) error {
+	var nodes []any
+	for _, name := range []string{"if", "then", "else"} {
+		nodes = append(nodes, schema[name])
+	}
+	for _, name := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := schema[name].([]any)
+		nodes = append(nodes, list...)
+	}
+	dependent, _ := schema["dependentSchemas"].(map[string]any)
+	for _, node := range dependent {
+		nodes = append(nodes, node)
+	}
+	for _, node := range nodes {
+		s, err := k.of(node)
+		if err != nil {
+			return err
+		}
+		if s != nil {
+			m.same = append(m.same, s)
+		}
+	}
+	ref, ok := schema["$ref"].(string)
+	if !ok {
+		return nil
+	}
+	s, err := k.follow(ref)
+	if s != nil {
+		m.same = append(m.same, s)
+	}
+	return err
+}
+
+func (k *marker) follow(ref string) (*marks, error) {
+	if m, ok := k.refs[ref]; ok {
+		return m, nil
+	}
+	target, ok := lookup(k.root, ref[min(2, len(ref)):])
+	if !ok {
+		return nil, fmt.Errorf("$ref %.80q points nowhere", ref)
+	}
+	m, err := k.of(target)
+	k.refs[ref] = m
+	return m, err
+}
+
+func (k *marker) properties(m *marks, schema map[string]any) (err error) {
+	named, _ := schema["properties"].(map[string]any)
+	m.names = map[string]*marks{}
+	for name, node := range named {
+		if m.names[name], err = k.of(node); err != nil {
+			return err
+		}
+	}
+	forms, _ := schema["patternProperties"].(map[string]any)
+	for form, node := range forms {
+		re, err := regexp.Compile(form)
+		if err != nil {
+			return errors.New("patternProperties: is no regular expression")
+		}
+		below, err := k.of(node)
+		if err != nil {
+			return err
+		}
+		m.patterns = append(m.patterns, patternMarks{re, below})
+	}
+	for _, name := range []string{"additionalProperties", "unevaluatedProperties"} {
+		below, err := k.of(schema[name])
+		if err != nil {
+			return err
+		}
+		if below != nil {
+			m.rest = &marks{same: append(below.flat(nil), m.rest.flat(nil)...)}
+		}
+	}
+	return nil
+}
+
+func (k *marker) arrays(m *marks, schema map[string]any) error {
+	prefix, _ := schema["prefixItems"].([]any)
+	for _, node := range prefix {
+		below, err := k.of(node)
+		if err != nil {
+			return err
+		}
+		m.prefix = append(m.prefix, below)
+	}
+	for _, name := range []string{"items", "contains", "unevaluatedItems"} {
+		below, err := k.of(schema[name])
+		if err != nil {
+			return err
+		}
+		if below != nil {
+			m.items = &marks{same: append(below.flat(nil), m.items.flat(nil)...)}
+		}
+	}
+	return nil
+}
