@@ -14,14 +14,15 @@ import (
 
 	// A guard of the supervisor is this program, too.
 	_ "github.com/lightwork-market/lightwork/agentruntime/guard"
+	"github.com/lightwork-market/lightwork/bench/peers/relays"
 )
 
 // childArgument, a name of children and an argument make this program that child.
 const childArgument = "dvm-child"
 
 var children = map[string]func(ctx context.Context, arg string) error{
-	"relay-lightwork": serveLightworkRelay,
-	"relay-khatru":    serveKhatru,
+	"relay-lightwork": onOwn(relays.Lightwork),
+	"relay-khatru":    onOwn(relays.KhatruMemory),
 	"go-nostr":        serveGoNostr,
 	"agent":           serveAgent,
 }
@@ -69,13 +70,13 @@ var sellers = []func(tb testing.TB, w world) seller{
 	func(tb testing.TB, w world) seller { return startNode(tb, w, "ndk") },
 }
 
-// relays are what they are measured on: the embedded relay, durable, and as a
+// grounds are the relays that they are measured on: the embedded relay, durable, and as a
 // control a khatru that keeps events in memory.
-var relays = []string{"lightwork", "khatru"}
+var grounds = []string{"lightwork", "khatru"}
 
 // What is measured works: each seller gives one result for each request, on each relay.
 func TestEcho(t *testing.T) {
-	for _, relay := range relays {
+	for _, relay := range grounds {
 		t.Run(relay, func(t *testing.T) {
 			w := open(t, relay)
 			b := connect(t, w)
@@ -100,7 +101,7 @@ const (
 // BenchmarkEcho has all sellers take turns, rounds times, and tells of each the
 // medians. One iteration is all that it needs: -benchtime 1x.
 func BenchmarkEcho(b *testing.B) {
-	for _, relay := range relays {
+	for _, relay := range grounds {
 		b.Run(relay, func(b *testing.B) {
 			w := open(b, relay)
 			buyer := connect(b, w)

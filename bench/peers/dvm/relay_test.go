@@ -4,14 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"os/exec"
 	"testing"
-
-	"github.com/fiatjaf/eventstore/slicestore"
-	"github.com/fiatjaf/khatru"
-
-	"github.com/lightwork-market/lightwork/relay/server"
 )
 
 // world is what all sellers of a run have in common.
@@ -36,43 +30,14 @@ func open(tb testing.TB, relay string) world {
 	return w
 }
 
-// serveLightworkRelay limits no client: khatru, as its README sets it up, does
-// not either, and all buyers are one client here.
-func serveLightworkRelay(ctx context.Context, dir string) error {
-	ln, err := listen()
-	if err != nil {
-		return err
-	}
-	srv, err := server.New(ctx, server.Config{Dir: dir, Limits: server.Limits{MessagesPerSecond: 1 << 30, MessageBurst: 1 << 30}})
-	if err != nil {
-		return err
-	}
-	return srv.Serve(ctx, ln)
-}
-
-func serveKhatru(ctx context.Context, _ string) error {
-	db := &slicestore.SliceStore{}
-	if err := db.Init(); err != nil {
-		return err
-	}
-	defer db.Close()
-	r := khatru.NewRelay()
-	r.StoreEvent = append(r.StoreEvent, db.SaveEvent)
-	r.QueryEvents = append(r.QueryEvents, db.QueryEvents)
-	r.DeleteEvent = append(r.DeleteEvent, db.DeleteEvent)
-	r.ReplaceEvent = append(r.ReplaceEvent, db.ReplaceEvent)
-	ln, err := listen()
-	if err != nil {
-		return err
-	}
-	failed := make(chan error, 1)
-	hs := &http.Server{Handler: r}
-	go func() { failed <- hs.Serve(ln) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-		return hs.Close()
+// onOwn serves a relay where the system gives it room.
+func onOwn(serve func(context.Context, net.Listener, string) error) func(context.Context, string) error {
+	return func(ctx context.Context, dir string) error {
+		ln, err := listen()
+		if err != nil {
+			return err
+		}
+		return serve(ctx, ln, dir)
 	}
 }
 

@@ -132,7 +132,7 @@ func BenchmarkFanOut(b *testing.B) {
 
 // TestFanOut: what is measured works.
 func TestFanOut(t *testing.T) {
-	for name := range relays {
+	for name := range measured {
 		a := gather(t, name, 10)
 		for _, doc := range messages([]nostr.Event{notes(t, 1)[0], notes(t, 1)[0]}) {
 			a.spread(t, doc)

@@ -112,7 +112,7 @@ func messages(events []nostr.Event) [][]byte {
 
 // TestIngest: what is measured works.
 func TestIngest(t *testing.T) {
-	for name := range relays {
+	for name := range measured {
 		ingest(t, start(t, name), messages(notes(t, 2*publishers)))
 	}
 }

@@ -7,28 +7,23 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/fiatjaf/eventstore/lmdb"
-	"github.com/fiatjaf/eventstore/slicestore"
-	"github.com/fiatjaf/khatru"
 	"github.com/nbd-wtf/go-nostr"
 
-	"github.com/lightwork-market/lightwork/relay/server"
+	"github.com/lightwork-market/lightwork/bench/peers/relays"
 )
 
-// relays are what is measured: each serves on the listener until ctx ends.
-var relays = map[string]func(ctx context.Context, ln net.Listener, dir string) error{
-	"lightwork":     serveLightwork,
-	"khatru-lmdb":   serveKhatruLMDB,
-	"khatru-memory": serveKhatruMemory,
+// measured are the relays: each serves on the listener until ctx ends.
+var measured = map[string]func(ctx context.Context, ln net.Listener, dir string) error{
+	"lightwork":     relays.Lightwork,
+	"khatru-lmdb":   relays.KhatruLMDB,
+	"khatru-memory": relays.KhatruMemory,
 }
 
 // childArgument, a relay's name and a folder make this program that relay.
@@ -52,58 +47,7 @@ func serve(name, dir string) error {
 		return err
 	}
 	fmt.Println(ln.Addr())
-	return relays[name](ctx, ln, dir)
-}
-
-// serveLightwork limits no client: khatru, as its README sets it up, does not
-// either.
-func serveLightwork(ctx context.Context, ln net.Listener, dir string) error {
-	srv, err := server.New(ctx, server.Config{Dir: dir, Limits: server.Limits{MessagesPerSecond: 1 << 30, MessageBurst: 1 << 30}})
-	if err != nil {
-		return err
-	}
-	return srv.Serve(ctx, ln)
-}
-
-// serveKhatruLMDB is durable: eventstore/lmdb syncs every transaction.
-func serveKhatruLMDB(ctx context.Context, ln net.Listener, dir string) error {
-	db := &lmdb.LMDBBackend{Path: filepath.Join(dir, "lmdb")}
-	if err := db.Init(); err != nil {
-		return err
-	}
-	defer db.Close()
-	r := khatru.NewRelay()
-	r.StoreEvent = append(r.StoreEvent, db.SaveEvent)
-	r.QueryEvents = append(r.QueryEvents, db.QueryEvents)
-	r.DeleteEvent = append(r.DeleteEvent, db.DeleteEvent)
-	r.ReplaceEvent = append(r.ReplaceEvent, db.ReplaceEvent)
-	return serveHTTP(ctx, ln, r)
-}
-
-func serveKhatruMemory(ctx context.Context, ln net.Listener, _ string) error {
-	db := &slicestore.SliceStore{}
-	if err := db.Init(); err != nil {
-		return err
-	}
-	defer db.Close()
-	r := khatru.NewRelay()
-	r.StoreEvent = append(r.StoreEvent, db.SaveEvent)
-	r.QueryEvents = append(r.QueryEvents, db.QueryEvents)
-	r.DeleteEvent = append(r.DeleteEvent, db.DeleteEvent)
-	r.ReplaceEvent = append(r.ReplaceEvent, db.ReplaceEvent)
-	return serveHTTP(ctx, ln, r)
-}
-
-func serveHTTP(ctx context.Context, ln net.Listener, h http.Handler) error {
-	failed := make(chan error, 1)
-	hs := &http.Server{Handler: h}
-	go func() { failed <- hs.Serve(ln) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-		return hs.Close()
-	}
+	return measured[name](ctx, ln, dir)
 }
 
 // start launches a relay in a process of its own and returns its address.
