@@ -174,9 +174,10 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 			return err
 		}
 	}
-	answer := time.NewTimer(f.c.cfg.AnswerTimeout)
+	soon := f.c.cfg.AnswerTimeout / 6 // when whoever looks on is told that nothing came
+	answer := time.NewTimer(soon)
 	defer answer.Stop()
-	for {
+	for waiting := false; ; {
 		done, err := f.settleUp(ctx)
 		if done || err != nil {
 			return err
@@ -189,6 +190,12 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 		case <-f.backLong:
 			err = f.cameBack(ctx)
 		case <-answer.C:
+			if !waiting {
+				waiting = true
+				f.wait()
+				answer.Reset(f.c.cfg.AnswerTimeout - soon)
+				continue
+			}
 			err = f.silence(ctx)
 			answer.Reset(f.c.cfg.AnswerTimeout)
 		case <-ctx.Done():
@@ -202,6 +209,13 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 
 func (f *follower) say(who, what string, msats int64, hash, text string) {
 	f.tell(Progress{At: time.Now().UTC(), Who: who, What: what, Msats: msats, Hash: hash, Text: text})
+}
+
+// wait says that the provider has not answered yet, if it has not.
+func (f *follower) wait() {
+	if f.heard.IsZero() {
+		f.say("buyer", "waiting", 0, "", "")
+	}
 }
 
 // silence is called when AnswerTimeout passed once more. It ends a purchase

@@ -48,9 +48,17 @@ func TestNobodyIsWaitedForForever(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, p, err := playWith(t, tt.answer, nil, nil, impatient)
+			waiting := 0
+			c, p, err := playWith(t, tt.answer, nil, func(pr buyer.Progress) {
+				if pr.What == "waiting" {
+					waiting++
+				}
+			}, impatient)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || p.State != tt.state {
 				t.Errorf("purchase %s (%s), %v", p.State, p.Reason, err)
+			}
+			if unanswered := name == "no answer"; waiting > 1 || unanswered && waiting == 0 {
+				t.Errorf("said %d times that no answer came", waiting)
 			}
 			if len(c.sent) != 0 {
 				t.Errorf("paid %+v", c.sent)

@@ -21,6 +21,7 @@ func newTimeline(w io.Writer) *timeline { return &timeline{w: w, began: time.Now
 // words says in a sentence what the short names mean.
 var words = map[string]string{
 	"requested":      "asks for the job",
+	"waiting":        "has no answer yet; Ctrl-C is safe, lightwork buyer resume goes on",
 	"quoted":         "quotes a price and sends an invoice",
 	"accepted":       "signs the acceptance and pays",
 	"processing":     "runs the job",
