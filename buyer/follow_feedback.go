@@ -37,6 +37,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 		f.partial(ev)
 	case "refund":
 		f.say("provider", "refund", 0, "", info)
+		return f.credit(ctx, ev, CreditOwed) // what came too late on the chain
 	case "success":
 		f.say("provider", "success", 0, "", "")
 		f.ended = f.ended || !namesMore(ev, p.RequestID)

@@ -70,7 +70,7 @@ func (p *Provider) late(ctx context.Context, job Job) {
 	msats, err := p.cfg.Store.AddLate(ctx, owed, func(msats int64) (OutEvent, error) {
 		late := owed
 		late.Msats = msats
-		out, err = p.feedback(ctx, buyerOf(job), "refund", owedText(late, "it came after the job had ended"), "")
+		out, err = p.feedback(ctx, buyerOf(job), "refund", owedText(late, "it came after the job had ended"), "", owedTag(owed.Msats))
 		return out, err
 	})
 	switch {

@@ -2,6 +2,8 @@ package provider_test
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -84,7 +86,8 @@ func sellOnChain(t *testing.T, ttl time.Duration) (*world, *onChain, *customer, 
 	return w, chain, c, req
 }
 
-// owed waits until so much is owed for a job, and the buyer was told.
+// owed waits until so much is owed for a job, and the buyer was told, in words and
+// as a number.
 func (w *world) owed(t *testing.T, c *customer, id string, msats int64, told string) {
 	t.Helper()
 	for {
@@ -98,6 +101,10 @@ func (w *world) owed(t *testing.T, c *customer, id string, msats int64, told str
 	}
 	if text := w.told(t, c, id); !strings.Contains(text, told) {
 		t.Errorf("the buyer was told %q", text)
+	}
+	number := nostr.Tag{"owed", strconv.FormatInt(msats, 10)}
+	if !slices.ContainsFunc(w.saidOf(t, c, id), func(ev nostr.Event) bool { return slices.Equal(ev.Tags.Find("owed"), number) }) {
+		t.Errorf("no event has the tag %v", number)
 	}
 }
 

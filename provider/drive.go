@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -244,15 +243,15 @@ func (p *Provider) close(ctx context.Context, job Job, to State, reason Reason) 
 // closeOwing ends the job, and says what is owed for it and what becomes of that.
 func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Reason, owed *Credit) error {
 	text := reason.String() + feeText(job, reason.Code)
-	if owed != nil {
-		var why string
-		owed.Refund, why = p.refundOf(ctx, job, *owed, reason.Code)
-		text += "; " + owedText(*owed, why)
+	if owed == nil {
+		return p.closeAs(ctx, job, to, reason, text, nil)
 	}
-	err := p.closeAs(ctx, job, to, reason, text, owed)
+	var why string
+	owed.Refund, why = p.refundOf(ctx, job, *owed, reason.Code)
+	err := p.closeAs(ctx, job, to, reason, text+"; "+owedText(*owed, why), owed)
 	if errors.Is(err, ErrRefundTaken) { // named for two jobs: it pays one of them
 		owed.Refund = nil
-		err = p.closeAs(ctx, job, to, reason, reason.String()+"; "+owedText(*owed, "its refund invoice was named before"), owed)
+		err = p.closeAs(ctx, job, to, reason, text+"; "+owedText(*owed, "its refund invoice was named before"), owed)
 	}
 	return err
 }
@@ -266,7 +265,7 @@ func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason
 	}
 	var owes nostr.Tags
 	if owed != nil {
-		owes = nostr.Tags{{"owed", strconv.FormatInt(owed.Msats, 10)}}
+		owes = nostr.Tags{owedTag(owed.Msats)}
 	}
 	out, err := p.feedback(ctx, buyerOf(job), status, text, "", owes...)
 	if err != nil {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -142,6 +145,9 @@ func (p *Provider) mayRefund(ctx context.Context, hash payments.Hash, again bool
 	}
 	return nil
 }
+
+// owedTag says in a number what is owed for a job, in all.
+func owedTag(msats int64) nostr.Tag { return nostr.Tag{"owed", strconv.FormatInt(msats, 10)} }
 
 // owedText tells the buyer what is owed and what becomes of it.
 func owedText(owed Credit, why string) string {

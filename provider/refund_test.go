@@ -256,6 +256,17 @@ func (w *world) payByHand(t *testing.T, c *customer, req nostr.Event) {
 // told joins the texts of the feedback of a request.
 func (w *world) told(t *testing.T, c *customer, id string) (text string) {
 	t.Helper()
+	for _, ev := range w.saidOf(t, c, id) {
+		if status := ev.Tags.Find("status"); len(status) > 2 {
+			text += status[2] + "\n"
+		}
+	}
+	return text
+}
+
+// saidOf is the feedback on a job: what was sent, and what is to be.
+func (w *world) saidOf(t *testing.T, c *customer, id string) []nostr.Event {
+	t.Helper()
 	pending, err := w.store.PendingEvents(w.ctx, time.Hour, 100)
 	check(t, err)
 	events, err := c.market.Query(w.ctx, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {id}}})
@@ -266,12 +277,7 @@ func (w *world) told(t *testing.T, c *customer, id string) (text string) {
 			events = append(events, ev)
 		}
 	}
-	for _, ev := range events {
-		if status := ev.Tags.Find("status"); len(status) > 2 {
-			text += status[2] + "\n"
-		}
-	}
-	return text
+	return events
 }
 
 // TestOneRefundInvoiceForTwoJobs pays it once; the other debt is credit.

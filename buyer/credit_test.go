@@ -1,0 +1,35 @@
+package buyer_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/buyer"
+)
+
+// TestOwedIsCredit: what a provider signs that it owes is remembered, whether it
+// says so when it fails or when money came after that.
+func TestOwedIsCredit(t *testing.T) {
+	owes := func(c *cheat, req nostr.Event, status string) nostr.Event {
+		return c.event(c.key, 7000, nostr.Tags{
+			{"status", status, "canceled: enough"}, {"owed", strconv.Itoa(price)}, {"e", req.ID}, {"p", req.PubKey},
+		}, "")
+	}
+	for status, last := range map[string]func(*cheat, nostr.Event) nostr.Event{
+		"error":  func(c *cheat, req nostr.Event) nostr.Event { return owes(c, req, "error") },
+		"refund": (*cheat).end,
+	} {
+		t.Run(status, func(t *testing.T) {
+			c, p, _ := play(t, func(c *cheat, req nostr.Event) []nostr.Event {
+				c.pays = true
+				return []nostr.Event{c.offer(req, func(*deal) {}), owes(c, req, status), last(c, req)}
+			}, nil, buyer.Limits{})
+			all, err := c.store.History(t.Context())
+			if was := all[p.Provider]; err != nil || was.CreditMsats != price || was.Lost != 0 {
+				t.Errorf("%+v, %v; the purchase is %s: %s", was, err, p.State, p.Reason)
+			}
+		})
+	}
+}
