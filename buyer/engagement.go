@@ -83,17 +83,6 @@ func (c *Client) engagementFor(o Order, req *schemas.Request, judged bool) (int6
 	return fee, nil
 }
 
-// isJudged reports whether the tags of a seat leave it to a judge or a merge what
-// its result is worth.
-func isJudged(tags nostr.Tags) bool {
-	for _, t := range tags {
-		if len(t) >= 3 && t[0] == "param" && t[1] == "agreement" && (t[2] == "judge" || t[2] == "merge") {
-			return true
-		}
-	}
-	return false
-}
-
 // isEngagement reports whether an event's content is the quote of a fee.
 func isEngagement(content string) bool {
 	q, err := receipts.ParseQuote([]byte(content))

@@ -93,7 +93,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if o.Mode != "" && !slices.Contains(c.cfg.Modes, o.Mode) {
 		return Purchase{}, fmt.Errorf("payment mode %q is not among those we buy in %v (buyer.modes)", o.Mode, c.cfg.Modes)
 	}
-	fee, err := c.engagementFor(o, req, isJudged(more))
+	fee, err := c.engagementFor(o, req, receipts.Judged(more))
 	if err != nil {
 		return Purchase{}, err
 	}

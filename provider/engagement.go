@@ -54,13 +54,6 @@ type Engagements interface {
 // owesFee reports whether a job waits for its engagement fee.
 func owesFee(job Job) bool { return job.Engagement != nil && job.Engagement.Receipt == nil }
 
-// judged reports whether a request is a seat of a panel in which a judge or a
-// merge decides.
-func judged(ev nostr.Event) bool {
-	how := agreementOf(ev)
-	return how == "judge" || how == "merge"
-}
-
 // askFee adds the engagement fee to a job that was quoted.
 func (p *Provider) askFee(job *Job, result receipts.Quote, msats int64) error {
 	e := &Engagement{PriceMsats: msats, Nonce: make([]byte, 16), ExpiresAt: earlier(job.AddedAt.Add(p.limits.QuoteTTL), job.ExpiresAt)}

@@ -199,7 +199,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 		price = 0
 	} else {
 		price, credit = p.lessCredit(ctx, ev.PubKey, price)
-		fee = offer.table().Engagement(req, judged(ev))
+		fee = offer.table().Engagement(req, receipts.Judged(ev.Tags))
 		if price < p.cfg.LeastMsats {
 			return Job{}, nil, Reason{CodePriceTooSmall, fmt.Sprintf(
 				"the price is %d msats, and what carries payments to this provider carries no less than %d; ask for more in one job", price, p.cfg.LeastMsats)}

@@ -2,6 +2,7 @@ package receipts
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
@@ -38,6 +39,14 @@ func (p Price) Engagement(req *schemas.Request, judged bool) int64 {
 		return 0
 	}
 	return p.EngagementMsats
+}
+
+// Judged reports whether the tags of a request are those of a seat in a panel in
+// which a judge or a merge decides.
+func Judged[T ~[]string](tags []T) bool {
+	return slices.ContainsFunc(tags, func(t T) bool {
+		return len(t) >= 3 && t[0] == "param" && t[1] == "agreement" && (t[2] == "judge" || t[2] == "merge")
+	})
 }
 
 // BytesPerToken is a convention, so that nobody needs another's tokenizer.
