@@ -11,20 +11,16 @@ import (
 // with it: what we have earned, until its lock ends, and what we have paid the
 // mint for. Mints answer their own troubles with refusals too.
 func (e *engine) insists(ctx context.Context, o op) (yes bool, err error) {
-	err = e.db.View(ctx, func(tx *sqlite.Tx) error {
-		switch o.kind {
-		case "claim":
+	switch o.kind {
+	case "claim":
+		err = e.db.View(ctx, func(tx *sqlite.Tx) error {
 			row, err := selectInvoice(tx, o.hash)
 			yes = time.Now().Before(row.lockedUntil)
 			return err
-		case "topup":
-			var at int64
-			err := tx.QueryRow(`SELECT at_ms FROM ops WHERE id = ?`, o.id).Scan(&at)
-			yes = time.Since(time.UnixMilli(at)) < topupKept
-			return err
-		}
-		return nil
-	})
+		})
+	case "topup":
+		yes = time.Since(o.at) < topupKept
+	}
 	return yes, err
 }
 

@@ -145,6 +145,7 @@ type op struct {
 	inputs   []note
 	outputs  []output
 	unsureMS int64
+	at       time.Time // when it was begun
 }
 
 // insertOp commits to a request and reserves those of its inputs that are ours.
@@ -177,15 +178,17 @@ func insertOp(tx *sqlite.Tx, o op) error {
 
 // openOps lists what is not known to have ended, oldest first.
 func openOps(tx *sqlite.Tx) (list []op, err error) {
-	rows, err := tx.Query(`SELECT id, kind, payment_hash, quote, inputs, outputs, unsure_ms FROM ops WHERE state = 'open' ORDER BY id`)
+	rows, err := tx.Query(`SELECT id, kind, payment_hash, quote, inputs, outputs, unsure_ms, at_ms FROM ops WHERE state = 'open' ORDER BY id`)
 	if err != nil {
 		return nil, err
 	}
 	for rows.Next() {
 		var o op
-		if err := rows.Scan(&o.id, &o.kind, blob32{(*[32]byte)(&o.hash)}, &o.quote, jsonColumn{&o.inputs}, jsonColumn{&o.outputs}, &o.unsureMS); err != nil {
+		var at int64
+		if err := rows.Scan(&o.id, &o.kind, blob32{(*[32]byte)(&o.hash)}, &o.quote, jsonColumn{&o.inputs}, jsonColumn{&o.outputs}, &o.unsureMS, &at); err != nil {
 			return nil, err
 		}
+		o.at = time.UnixMilli(at)
 		list = append(list, o)
 	}
 	return list, rows.Err()

@@ -119,7 +119,6 @@ type arrival struct {
 	id    int64
 	hash  payments.Hash
 	notes []note
-	at    time.Time
 }
 
 // insertArrival keeps a message once; false if it is known, or there
@@ -141,17 +140,15 @@ func insertArrival(tx *sqlite.Tx, hash payments.Hash, notes []note, most int) (b
 }
 
 func newArrivals(tx *sqlite.Tx) (list []arrival, err error) {
-	rows, err := tx.Query(`SELECT id, payment_hash, notes, at_ms FROM arrivals WHERE state = 'new' ORDER BY id`)
+	rows, err := tx.Query(`SELECT id, payment_hash, notes FROM arrivals WHERE state = 'new' ORDER BY id`)
 	if err != nil {
 		return nil, err
 	}
 	for rows.Next() {
 		var a arrival
-		var at sql.NullInt64
-		if err := rows.Scan(&a.id, blob32{(*[32]byte)(&a.hash)}, jsonColumn{&a.notes}, &at); err != nil {
+		if err := rows.Scan(&a.id, blob32{(*[32]byte)(&a.hash)}, jsonColumn{&a.notes}); err != nil {
 			return nil, err
 		}
-		a.at = fromMillis(at)
 		list = append(list, a)
 	}
 	return list, rows.Err()

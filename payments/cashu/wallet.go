@@ -30,7 +30,7 @@ type Config struct {
 
 	// Lock is for how long a payer must lock the notes of our invoices: a held
 	// payment that is not settled goes back after it, and not before. 0 means
-	// one hour; at most a week.
+	// one hour; payers lock none for more than a day.
 	Lock time.Duration
 
 	// MaxMsats bounds what may be at the mint, open invoices included: it is the
