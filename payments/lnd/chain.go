@@ -22,7 +22,6 @@ type ChainOutput struct {
 	Address       string
 	Sats          int64
 	Confirmations int64 // 0 while in no block
-	At            time.Time
 }
 
 // ChainTx is a transaction of lnd's wallet.
@@ -92,7 +91,7 @@ func (w *Wallet) Received(ctx context.Context, since int64) (outputs []ChainOutp
 			}
 			outputs = append(outputs, ChainOutput{
 				TxID: tx.TxHash, Index: uint32(o.OutputIndex), Address: o.Address, Sats: o.Amount,
-				Confirmations: int64(max(0, tx.NumConfirmations)), At: time.Unix(tx.TimeStamp, 0).UTC(),
+				Confirmations: int64(max(0, tx.NumConfirmations)),
 			})
 		}
 	}

@@ -214,6 +214,9 @@ func TestPaidOnceWhateverBreaks(t *testing.T) {
 			if payments.NeverSent(err) {
 				t.Errorf("%v says that nothing was sent", err)
 			}
+			if call == "SignSend" && len(mine.leases) != 0 {
+				t.Error("what nobody publishes has coins leased")
+			}
 			closePayer()
 			payer, _ = at(t, mine, path, nil)
 			for err = payer.SendPayment(t.Context(), payOf(inv)); err != nil && mine.down == ""; {

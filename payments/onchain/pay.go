@@ -102,7 +102,8 @@ func (w *Wallet) sign(ctx context.Context, inv *bolt11.Invoice, pay payments.Pay
 	}
 	raw, fee, err := w.cfg.Chain.SignSend(ctx, lnd.ChainSend{Address: address, Sats: sats, SatPerVByte: rate, Lease: lease, For: leaseFor})
 	if err != nil {
-		return send{}, fmt.Errorf("make transaction: %w", err) // written down nowhere, so published by nobody
+		// Written down nowhere, so published by nobody; lnd may have leased already.
+		return send{}, errors.Join(fmt.Errorf("make transaction: %w", err), w.cfg.Chain.Release(ctx, lease))
 	}
 	s := send{hash: inv.PaymentHash, bolt11: pay.BOLT11, label: labelOf(inv), msats: pay.AmountMsats, sats: sats, feeSats: fee, raw: raw}
 	if cost := s.costMsats(); cost > pay.FeeLimitMsats {
