@@ -9,36 +9,14 @@ import (
 	"net/url"
 	"syscall"
 	"time"
+
+	"github.com/lightwork-market/lightwork/internal/publicnet"
 )
 
 // ErrBlockedAddress is returned for a URL that leads where a stranger's URL
 // must not lead: private and link-local networks, this machine, metadata
 // services, plain http on the open network.
 var ErrBlockedAddress = errors.New("address is not allowed")
-
-// blocked are the prefixes beyond those that netip knows: shared, special and
-// test networks, and the IPv6 ranges that carry an IPv4 address inside.
-var blocked = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"),
-	netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"),
-	netip.MustParsePrefix("192.88.99.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("198.51.100.0/24"),
-	netip.MustParsePrefix("203.0.113.0/24"),
-	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"),
-	netip.MustParsePrefix("64:ff9b::/96"),
-	netip.MustParsePrefix("64:ff9b:1::/48"),
-	netip.MustParsePrefix("100::/64"),
-	netip.MustParsePrefix("2001::/23"),
-	netip.MustParsePrefix("2001:db8::/32"),
-	netip.MustParsePrefix("2002::/16"),
-	netip.MustParsePrefix("3fff::/20"),
-	netip.MustParsePrefix("5f00::/16"),
-	netip.MustParsePrefix("fec0::/10"),
-}
 
 // guard decides where blobs may be fetched from and sent to.
 type guard struct {
@@ -50,7 +28,7 @@ type guard struct {
 // address judges an address that is about to be connected to. The check is
 // made there and not on the name, which could resolve differently later.
 func (g guard) address(scheme string, ip netip.Addr) error {
-	ip = ip.Unmap().WithZone("")
+	ip = publicnet.Plain(ip)
 	if ip.IsLoopback() {
 		if g.loopback {
 			return nil
@@ -60,25 +38,16 @@ func (g guard) address(scheme string, ip netip.Addr) error {
 	if scheme == "http" && !g.plainHTTP {
 		return fmt.Errorf("%w: http:// to %s", ErrBlockedAddress, ip)
 	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+	if !publicnet.Contains(ip) {
 		return fmt.Errorf("%w: %s is not public", ErrBlockedAddress, ip)
-	}
-	for _, p := range blocked {
-		if p.Contains(ip) {
-			return fmt.Errorf("%w: %s is not public", ErrBlockedAddress, ip)
-		}
 	}
 	return nil
 }
 
-// notAmong refuses an address of this machine: what is closed to the network
-// can be open to the machine itself.
+// notAmong refuses an address of this machine.
 func notAmong(own []net.Addr, ip netip.Addr) error {
-	ip = ip.Unmap().WithZone("")
-	for _, a := range own {
-		if mine, err := netip.ParsePrefix(a.String()); err == nil && mine.Addr().Unmap().WithZone("") == ip {
-			return fmt.Errorf("%w: %s is this machine", ErrBlockedAddress, ip)
-		}
+	if publicnet.IsOwn(ip, own) {
+		return fmt.Errorf("%w: %s is this machine", ErrBlockedAddress, ip)
 	}
 	return nil
 }

@@ -5,17 +5,9 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-)
 
-// special are the networks that are not public though they look so: shared,
-// test and translated ones, and those that carry an IPv4 address inside.
-func special() []string {
-	return []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24", "240.0.0.0/4", "::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32",
-		"2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
-	}
-}
+	"github.com/lightwork-market/lightwork/internal/publicnet"
+)
 
 // checkPublic judges an address with a port: what a buyer names must not lead
 // into the provider's own network, unless the operator opened that part of it,
@@ -26,21 +18,15 @@ func checkPublic(address string, own []net.Addr, opened []netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	ip := ap.Addr().Unmap().WithZone("")
-	// Loopback, link-local (where clouds keep their metadata), multicast.
-	if !ip.IsGlobalUnicast() {
+	ip := publicnet.Plain(ap.Addr())
+	switch {
+	case !ip.IsGlobalUnicast(): // loopback, link-local (where clouds keep their metadata), multicast
 		return fmt.Errorf("%s is not a public address", ip)
-	}
-	for _, a := range own {
-		if mine, err := netip.ParsePrefix(a.String()); err == nil && mine.Addr().Unmap().WithZone("") == ip {
-			return fmt.Errorf("%s is this machine", ip)
-		}
-	}
-	contains := func(network netip.Prefix) bool { return network.Contains(ip) }
-	if slices.ContainsFunc(opened, contains) {
+	case publicnet.IsOwn(ip, own):
+		return fmt.Errorf("%s is this machine", ip)
+	case slices.ContainsFunc(opened, func(p netip.Prefix) bool { return p.Contains(ip) }):
 		return nil
-	}
-	if ip.IsPrivate() || slices.ContainsFunc(special(), func(text string) bool { return contains(netip.MustParsePrefix(text)) }) {
+	case !publicnet.Contains(ip):
 		return fmt.Errorf("%s is not a public address", ip)
 	}
 	return nil

@@ -37,7 +37,7 @@ var rooms = map[string][]string{
 	"payments/playnet":     {"hashing", "payments", "payments/bolt11", "internal/sqlite"},
 
 	"relay/nip01":       {},
-	"relay":             {"hashing", "relay/nip01"},
+	"relay":             {"hashing", "relay/nip01", "internal/publicnet"},
 	"relay/bunker":      {"relay", "relay/nip01"},
 	"relay/server":      {"hashing", "relay/nip01", "internal/sqlite"},
 	"relay/conformance": {"relay/nip01"},
@@ -63,7 +63,7 @@ var rooms = map[string][]string{
 	"agentruntime/thinker":          {"hashing", "agentruntime/model/chat", "agentruntime/pipeline"},
 	"sdk/python":                    {}, // tests only, as in the next
 	"sdk/typescript":                {},
-	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup", "agentruntime/sandbox/images"},
+	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup", "agentruntime/sandbox/images", "internal/publicnet"},
 	"agentruntime/sandbox/images":   {"hashing"},
 	"agentruntime/contract":         {"agentruntime/frame", "agentruntime/wire"},
 	"agentruntime/agents/reference": {"agentruntime/agent", "agentruntime/message", "agentruntime/wire"},
@@ -91,7 +91,8 @@ var rooms = map[string][]string{
 	// What becomes of several results is decided without relays, wallets and stores.
 	"buyer/adjudicate": {"hashing", "schemas"},
 
-	"internal/sqlite": {},
+	"internal/sqlite":    {},
+	"internal/publicnet": {},
 	// Watches a provider through the interfaces that it declares.
 	"internal/observe": {"agentruntime/supervisor", "payments", "provider", "relay"},
 	// The kernel implements the stores of its consumers, so it imports them.
