@@ -4,6 +4,9 @@ import "strings"
 
 const chainPrefix = "chain:"
 
+// MaxOutpoints of one payment on the chain are named; what paid besides is counted.
+const MaxOutpoints = 16
+
 // OnChain is the network whose money moves in transactions on the chain itself:
 // chain:mainnet, of Mainnet. A play-money ledger and a mint have none: "".
 func (n Network) OnChain() Network {

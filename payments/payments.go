@@ -122,8 +122,8 @@ type Invoice struct {
 	// Final is set when a settled invoice's money is ours for good: on lnd
 	// the HTLC's resolution is known, not only the preimage handed out.
 	Final bool `json:"final"`
-	// Outpoints are the outputs on the chain that paid, as "txid:index,...";
-	// empty on other rails.
+	// Outpoints are the outputs on the chain that paid, as "txid:index,...", in
+	// their order as text, at most MaxOutpoints; empty on other rails.
 	Outpoints string `json:"outpoints,omitempty"`
 }
 

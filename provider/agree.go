@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -17,24 +16,14 @@ import (
 
 // asksCommit reports whether the request is one of a panel's: its sealed result
 // is to commit to the agreement hash, which is revealed when the buyer asks.
-func asksCommit(ev nostr.Event) bool { return agreementOf(ev) == "commit" }
-
-// agreementOf is how the request's panel comes to one result: commit, judge or
-// merge; "" for a request that is no seat of one.
-func agreementOf(ev nostr.Event) string {
-	i := slices.IndexFunc(ev.Tags, func(t nostr.Tag) bool { return len(t) >= 3 && t[0] == "param" && t[1] == "agreement" })
-	if i < 0 {
-		return ""
-	}
-	return ev.Tags[i][2]
-}
+func asksCommit(ev nostr.Event) bool { return receipts.Agreement(ev.Tags) == "commit" }
 
 // votes refuses a seat of a panel whose document says something else, or that has
 // one seat: who reveals to a panel of one tells the buyer what the result is, and
 // is paid by nobody.
 func votes(ev nostr.Event, req *schemas.Request) Reason {
 	var want schemas.Adjudication
-	switch agreementOf(ev) {
+	switch receipts.Agreement(ev.Tags) {
 	case "commit":
 		want = schemas.MajorityVote
 	case "judge":

@@ -60,11 +60,17 @@ func TestAnnouncementIsTrue(t *testing.T) {
 	_ = json.Unmarshal([]byte(ev.Content), &fields) // those that are no objects are passed over
 	for name, want := range map[string][]string{
 		"capabilities": {"hardware", "models", "supported_jobs"},
+		"capacity":     {"max_concurrent_jobs", "max_context_tokens", "max_cpus", "max_memory_mb"},
 		"pricing":      {"input_tokens_per_1k_msats", "output_tokens_per_1k_msats", "sandbox_per_minute_msats"},
 		"stability":    {"avg_latency_ms", "jobs_completed", "success_rate"},
 	} {
 		if got := sortedNames(fields[name]); !slices.Equal(got, want) {
 			t.Errorf("%s has %v, want %v", name, got, want)
+		}
+	}
+	for _, member := range []string{`"supply_class":"SingleNode"`, `"memory_gb":7`, `"gpu_type":"AMD"`, `"vram_gb":16`} {
+		if !strings.Contains(ev.Content, member) {
+			t.Errorf("no %s in %s", member, ev.Content)
 		}
 	}
 	if a.SupplyClass != "SingleNode" || a.Capabilities.Hardware != (provider.Hardware{MemoryGB: 7, GPUType: "AMD", VRAMGB: 16}) || !slices.Equal(a.Capabilities.Models, []string{"m"}) {
@@ -115,6 +121,50 @@ func TestAnnouncementIsTrue(t *testing.T) {
 	a, _ = w.announced(t, c, func(a provider.Announcement) bool { return a.Stability.JobsCompleted > 0 })
 	if a.Stability.JobsCompleted != 1 || a.Stability.SuccessRate != 0.5 {
 		t.Errorf("after one good and one bad job: %+v", a.Stability)
+	}
+}
+
+// TestCapacityIsKept: of one job more than was announced, one waits.
+func TestCapacityIsKept(t *testing.T) {
+	requirements.Covers(t, "OA-7.2")
+	w := newWorld(t)
+	c := w.customer(t, nil)
+	var running atomic.Int32
+	began, finish := make(chan struct{}, 4), make(chan struct{})
+	w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+		running.Add(1)
+		defer running.Add(-1)
+		began <- struct{}{}
+		select {
+		case <-finish:
+			return w.words()
+		case <-ctx.Done():
+			return provider.Outcome{}, ctx.Err()
+		}
+	}
+	w.serve(t, func(cfg *provider.Config) {
+		cfg.Offers = []provider.Offer{textOffer()}
+		cfg.Limits = provider.Limits{Concurrent: 3, QueuePerBuyer: 8}
+	})
+	a, _ := w.announced(t, c, func(provider.Announcement) bool { return true })
+	var ids []string
+	for i := range a.Capacity.MaxConcurrentJobs + 1 {
+		ev := w.typedRequest(t, c, string(schemas.TextGeneration), fmt.Sprintf(`{"prompt":"%d"}`, i), "free")
+		w.await(t, ev.ID, provider.StateQuoted, provider.StateRunning)
+		ids = append(ids, ev.ID)
+	}
+	for range a.Capacity.MaxConcurrentJobs {
+		<-began
+	}
+	// By the time that a later request is answered, the last job would have begun.
+	bad := w.typedRequest(t, c, string(schemas.TextGeneration), `{"prompt":7}`, "free")
+	w.refused(t, bad.ID)
+	if n := running.Load(); a.Capacity.MaxConcurrentJobs != 3 || n != 3 {
+		t.Errorf("%d jobs run at once, %d were announced", n, a.Capacity.MaxConcurrentJobs)
+	}
+	close(finish)
+	for _, id := range ids {
+		w.await(t, id, provider.StateSucceeded)
 	}
 }
 

@@ -60,6 +60,11 @@ func TestLifecycle(t *testing.T) {
 	f := w.follow(t, c, p.RequestID, nil)
 	w.sold(t, c, f, receipts.ModePrepay)
 	began, ended := one(39210), one(39211)
+	var request lifecycle.TickRequest
+	w.parsed(t, began, began.Content, &request)
+	if request.Job != p.RequestID || request.Run != 1 {
+		t.Errorf("%+v", request)
+	}
 	var result lifecycle.TickResult
 	w.parsed(t, ended, ended.Content, &result)
 	if result.Request != began.ID || result.Status != "success" {

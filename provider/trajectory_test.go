@@ -44,17 +44,24 @@ func TestWhatIsHashedWhen(t *testing.T) {
 	check(t, err)
 	file, err := w.store.Content(w.ctx, job.Result.Replay)
 	check(t, err)
+	seen := 0
 	for _, doc := range bytes.Split(bytes.TrimSpace(file), []byte("\n")) {
 		line, err := replay.ParseLine(doc)
 		check(t, err)
 		switch l := line.(type) {
 		case *replay.PlanStart:
+			seen++
 			same(t, "plan in the trajectory", l.PlanHash, plan)
 		case *replay.ToolCall:
+			seen++
 			same(t, "params", l.ParamsHash, params)
 		case *replay.ToolResult:
+			seen++
 			same(t, "output", l.OutputHash, output)
 		}
+	}
+	if seen != 3 {
+		t.Errorf("the trajectory has %d of plan, call and result", seen)
 	}
 	session, err := replay.Check(bytes.NewReader(file), replay.Limits{})
 	check(t, err)

@@ -5,17 +5,16 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-)
 
-// maxOutpoints of one payment are named; the rest of an odd payment is not.
-const maxOutpoints = 16
+	"github.com/lightwork-market/lightwork/payments"
+)
 
 // checkOutpoints wants the value of an onchain_txid: "txid:index", or several
 // in their order as text, separated by commas, none twice.
 func checkOutpoints(value string) error {
 	list := strings.Split(value, ",")
-	if len(list) > maxOutpoints {
-		return fmt.Errorf("%w: more than %d outputs", ErrInvalid, maxOutpoints)
+	if len(list) > payments.MaxOutpoints {
+		return fmt.Errorf("%w: more than %d outputs", ErrInvalid, payments.MaxOutpoints)
 	}
 	for i, o := range list {
 		txid, index, _ := strings.Cut(o, ":")

@@ -41,12 +41,20 @@ func (p Price) Engagement(req *schemas.Request, judged bool) int64 {
 	return p.EngagementMsats
 }
 
-// Judged reports whether the tags of a request are those of a seat in a panel in
-// which a judge or a merge decides.
+// Agreement is how the panel that a request is a seat of comes to one result:
+// commit, judge or merge; "" for a request that is no seat of one.
+func Agreement[T ~[]string](tags []T) string {
+	i := slices.IndexFunc(tags, func(t T) bool { return len(t) >= 3 && t[0] == "param" && t[1] == "agreement" })
+	if i < 0 {
+		return ""
+	}
+	return tags[i][2]
+}
+
+// Judged reports whether a judge or a merge decides what a seat's result is worth.
 func Judged[T ~[]string](tags []T) bool {
-	return slices.ContainsFunc(tags, func(t T) bool {
-		return len(t) >= 3 && t[0] == "param" && t[1] == "agreement" && (t[2] == "judge" || t[2] == "merge")
-	})
+	how := Agreement(tags)
+	return how == "judge" || how == "merge"
 }
 
 // BytesPerToken is a convention, so that nobody needs another's tokenizer.

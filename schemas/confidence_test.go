@@ -18,9 +18,13 @@ func TestConfidence(t *testing.T) {
 			t.Errorf("%s is %d %%", stated, got)
 		}
 	}
-	for id, want := range map[ID]int{SandboxRun: 100, Embedding: 100, TextGeneration: 0, RetrievalRerank: 0} {
+	for id, want := range map[ID]int{SandboxRun: 100, Embedding: 100, TextGeneration: 0} {
 		if got := (&Result{SchemaID: id}).Confidence(); got != want {
 			t.Errorf("%s: %d %%", id, got)
 		}
+	}
+	ranked := &Result{SchemaID: RetrievalRerank, Value: &RerankResult{TopK: []Ranked{{Rank: 1, ID: "a", Score: 0.9}}}}
+	if got := ranked.Confidence(); got != 0 {
+		t.Errorf("a relevance of 0.9 became a confidence of %d %%", got)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,6 +93,17 @@ func TestAnotherUser(t *testing.T) {
 	start(t, n, spec)
 	if _, err := n.Call(t.Context(), helloCall()); err != nil {
 		t.Error(err)
+	}
+	sockets, err := filepath.Glob(filepath.Join(dir, "run", "*", socketName))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("sockets %v, %v", sockets, err)
+	}
+	for uid, want := range map[int]bool{65533: false, spec.UID: true} {
+		look := exec.CommandContext(t.Context(), "ls", sockets[0])
+		look.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+		if err := look.Run(); (err == nil) != want {
+			t.Errorf("uid %d at the socket: %v", uid, err)
+		}
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.Status()[0].PID))
 	if err != nil || !strings.Contains(string(status), "Uid:\t65534\t65534\t65534\t65534") || !strings.Contains(string(status), "Groups:\t \n") {

@@ -102,7 +102,7 @@ func TestCorrelation(t *testing.T) {
 }
 
 func TestStream(t *testing.T) {
-	requirements.Covers(t, "OS-4.3.2.1", "OS-4.3.2.3", "OS-4.3.2.7")
+	requirements.Covers(t, "OS-4.3.2.1", "OS-4.3.2.3", "OS-4.3.2.7", "OS-2.3.1")
 	f := newFake(t, Config{HeartbeatInterval: time.Hour}, Spec{})
 	f.join("x")
 	var got []string

@@ -187,6 +187,7 @@ func TestHostileModules(t *testing.T) {
 }
 
 func TestMemoryIsCapped(t *testing.T) {
+	requirements.Covers(t, "APX-10")
 	// memory.grow by 1 page until it fails; then the number of pages.
 	grow := Reactor(Code(
 		Op(0x03, 0x40), Const(1), Op(0x40, 0), Const(-1), Op(0x47), Op(0x0d, 0, 0x0b),

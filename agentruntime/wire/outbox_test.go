@@ -16,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
-	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,7 +23,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func goodbye(reason string) *Message { return &Message{Payload: &Goodbye{Reason: reason}} }
 
 func TestOutboxKeepsOrder(t *testing.T) {
-	requirements.Covers(t, "OS-2.3.1")
 	ours, theirs := net.Pipe()
 	o := NewOutbox(ours, 0, 8)
 	served := make(chan error, 1)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
-	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 // socketPair is two ends of a Unix socket.
@@ -57,7 +56,6 @@ func inOrder(t *testing.T, r *frame.Reader, from, n int) {
 // TestSenderWritesWhileNothingWaits has no Serve at first: what arrives is
 // what the senders wrote.
 func TestSenderWritesWhileNothingWaits(t *testing.T) {
-	requirements.Covers(t, "OS-2.3.1")
 	ours, theirs := socketPair(t)
 	o := NewOutbox(ours, 0, 64)
 	r := frame.NewReader(theirs, 0)

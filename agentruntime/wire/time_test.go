@@ -12,7 +12,7 @@ import (
 // TestTimesAndIDs: what is written is UTC with milliseconds and "Z", what is read
 // may have any offset; ids are bare UUIDs of version 4.
 func TestTimesAndIDs(t *testing.T) {
-	requirements.Covers(t, "K-16")
+	requirements.Covers(t, "K-16", "K-23")
 	const want = `"2025-01-29T10:30:00.500Z"`
 	for _, text := range []string{`"2025-01-29T10:30:00.5Z"`, `"2025-01-29T13:30:00.500+03:00"`, `"2025-01-29T05:00:00.5009-05:30"`} {
 		var at Time

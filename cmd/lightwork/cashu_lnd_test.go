@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -47,6 +48,12 @@ func TestJobsOnRealMint(t *testing.T) {
 	bundle := filepath.Join(t.TempDir(), "bundle")
 	if _, err := n.buy(t, "--cmd", "echo hello", "--out", bundle); err != nil {
 		t.Fatal(err)
+	}
+	receipt, err := os.ReadFile(filepath.Join(bundle, "RECEIPT.json"))
+	for _, member := range []string{`"rail":"cashu"`, `"asset_id":"BTC_CASHU(` + mint.Address() + `)"`, `"type":"cashu_proof"`} {
+		if !strings.Contains(string(receipt), member) {
+			t.Errorf("no %s in %s (%v)", member, receipt, err)
+		}
 	}
 	network := "cashu:" + mint.Address()
 	verify := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork-verify"), "--network", network, bundle)

@@ -4,11 +4,14 @@ import (
 	"os"
 	"testing"
 	"testing/fstest"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
 func TestDetect(t *testing.T) {
+	requirements.Covers(t, "OA-7.2")
 	meminfo := file("MemTotal:       32614532 kB\nMemFree: 1 kB\n")
 	for name, c := range map[string]struct {
 		root fstest.MapFS

@@ -96,7 +96,7 @@ var rank = map[string]int{
 }
 
 func TestKillAnywhere(t *testing.T) {
-	requirements.Covers(t, "AP-14.1.1", "AP-14.1.2", "AP-14.2.2", "APX-10")
+	requirements.Covers(t, "AP-14.1.1", "AP-14.1.2", "AP-14.2.2")
 	k := open(t)
 	acked := map[string]string{} // the last acknowledged state of each id
 	for round := range 4 {

@@ -78,15 +78,4 @@ func parseMessage(doc []byte, mint string) (hash payments.Hash, notes []note, er
 }
 
 // printable cuts a stranger's text to what a terminal may show.
-func printable(s string) string {
-	const limit = 200
-	if len(s) > limit {
-		s = s[:limit]
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0xfffd {
-			return '.'
-		}
-		return r
-	}, s)
-}
+func printable(s string) string { return payments.Printable(s, 200) }

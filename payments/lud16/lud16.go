@@ -16,9 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
@@ -174,22 +172,11 @@ func (r *Resolver) get(ctx context.Context, u *url.URL, into any, said *refusal)
 	err = json.Unmarshal(doc, into)
 	switch {
 	case err == nil && said.Status == "ERROR":
-		return fmt.Errorf("%w refuses: %s", ErrService, printable(said.Reason))
+		return fmt.Errorf("%w refuses: %s", ErrService, payments.Printable(said.Reason, 200))
 	case res.StatusCode != http.StatusOK:
 		return fmt.Errorf("%w answers %d", ErrService, res.StatusCode)
 	case err != nil:
 		return fmt.Errorf("%w does not answer in JSON", ErrService)
 	}
 	return nil
-}
-
-// printable makes a stranger's words fit for logs and events.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(s[:min(len(s), 200)], ""))
-	return s
 }

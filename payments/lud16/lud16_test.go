@@ -16,7 +16,6 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2/ecdsa"
 
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/relay"
@@ -107,7 +106,6 @@ func serve(t *testing.T, s *service) *Resolver {
 }
 
 func TestAddressGivesItsInvoice(t *testing.T) {
-	requirements.Covers(t, "K-48")
 	for _, hashed := range []string{metadata, ""} {
 		s := &service{hash: hashed}
 		pr, err := serve(t, s).Invoice(t.Context(), "me@example.com", msats)

@@ -108,7 +108,7 @@ func (c *Client) publish(ctx context.Context, p prepared) error {
 	}
 	err := results[0].Err
 	if err == nil {
-		err = fmt.Errorf("%s refuses: %s", results[0].URL, printable(results[0].Message, 200))
+		err = fmt.Errorf("%s refuses: %s", results[0].URL, payments.Printable(results[0].Message, 200))
 	}
 	return fmt.Errorf("%w: no relay took the question: %w", payments.ErrWalletUnavailable, err)
 }

@@ -198,7 +198,7 @@ func (c *Client) relays() error {
 		if s.State == relay.StateConnected {
 			return nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %s", s.URL, printable(s.Error, 200)))
+		errs = append(errs, fmt.Errorf("%s: %s", s.URL, payments.Printable(s.Error, 200)))
 	}
 	return errors.Join(errs...)
 }

@@ -3,8 +3,6 @@ package nwc
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -90,7 +88,7 @@ var reasons = []struct {
 
 // asError reads a refusal.
 func asError(m Method, w *wireError) *Error {
-	e := &Error{Method: m, Code: Code(printable(w.Code, 40)), Message: printable(w.Message, 200)}
+	e := &Error{Method: m, Code: Code(payments.Printable(w.Code, 40)), Message: payments.Printable(w.Message, 200)}
 	if e.Code == "" {
 		e.Code = CodeOther // an error without a code still is one
 	}
@@ -119,22 +117,4 @@ func refusal(err error) *wireError {
 		}
 	}
 	return &wireError{Code: string(CodeInternal), Message: "internal error"}
-}
-
-// printable shortens a stranger's text to limit runes and leaves out what
-// could play tricks with a terminal.
-func printable(s string, limit int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n == limit {
-			b.WriteString("...")
-			break
-		}
-		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
-			b.WriteRune(r)
-			n++
-		}
-	}
-	return b.String()
 }

@@ -172,7 +172,7 @@ func (c *Client) invoice(ctx context.Context, t transaction, hash payments.Hash)
 			inv.State = payments.InvoiceCanceled
 		}
 	default:
-		return payments.Invoice{}, unclear(fmt.Errorf("%w: state %q", ErrAnswer, printable(t.State, 40)))
+		return payments.Invoice{}, unclear(fmt.Errorf("%w: state %q", ErrAnswer, payments.Printable(t.State, 40)))
 	}
 	switch inv.State {
 	case payments.InvoiceSettled:

@@ -42,14 +42,14 @@ func (c *Client) nodeInfo(ctx context.Context) (infoResult, error) {
 }
 
 func readNode(info infoResult) (payments.Node, error) {
-	node := payments.Node{Alias: printable(info.Alias, 64)}
+	node := payments.Node{Alias: payments.Printable(info.Alias, 64)}
 	name := strings.ToLower(info.Network)
 	if name == "bitcoin" {
 		name = string(payments.Mainnet) // so say wallets on LDK
 	}
 	var err error
 	if node.Network, err = payments.ParseNetwork(name); err != nil {
-		return payments.Node{}, fmt.Errorf("%w: network %q", payments.ErrWrongNetwork, printable(info.Network, 40))
+		return payments.Node{}, fmt.Errorf("%w: network %q", payments.ErrWrongNetwork, payments.Printable(info.Network, 40))
 	}
 	key := strings.ToLower(info.PubKey)
 	if b, err := hex.DecodeString(key); err == nil && len(b) == 33 {
@@ -109,8 +109,8 @@ func (c *Client) Transactions(ctx context.Context, offset int) ([]Transaction, e
 			return nil, fmt.Errorf("list transactions: %w: %w", payments.ErrWalletUnavailable, err)
 		}
 		list = append(list, Transaction{
-			Incoming: t.Type == typeIncoming, State: printable(t.State, 20), BOLT11: t.Invoice, PaymentHash: hash,
-			AmountMsats: t.Amount, FeesMsats: t.FeesPaid, Description: printable(t.Description, 200),
+			Incoming: t.Type == typeIncoming, State: payments.Printable(t.State, 20), BOLT11: t.Invoice, PaymentHash: hash,
+			AmountMsats: t.Amount, FeesMsats: t.FeesPaid, Description: payments.Printable(t.Description, 200),
 			CreatedAt: unix(t.CreatedAt), SettledAt: unix(t.SettledAt),
 		})
 	}

@@ -198,7 +198,7 @@ func parseResponse(doc []byte, m Method) (jsontext.Value, error) {
 	case r.ResultType == m:
 		return nil, fmt.Errorf("%w: neither result nor error", ErrAnswer)
 	}
-	return nil, fmt.Errorf("%w: it answers %q, asked was %s", ErrAnswer, printable(string(r.ResultType), 40), m)
+	return nil, fmt.Errorf("%w: it answers %q, asked was %s", ErrAnswer, payments.Printable(string(r.ResultType), 40), m)
 }
 
 // decodeResult reads the result of a method.

@@ -19,8 +19,6 @@ const (
 	deepest = 144
 	// lateFor is how long an address is watched that nobody paid in time.
 	lateFor = 90 * 24 * time.Hour
-	// maxOutpoints of one payment are named; the rest is counted.
-	maxOutpoints = 16
 )
 
 // CreateInvoice gives a fresh address and has the node sign for it. The address
@@ -147,7 +145,9 @@ type sum struct {
 	from []string
 }
 
-func (s sum) outpoints() string { return strings.Join(s.from[:min(len(s.from), maxOutpoints)], ",") }
+func (s sum) outpoints() string {
+	return strings.Join(s.from[:min(len(s.from), payments.MaxOutpoints)], ",")
+}
 
 // paid adds up the outputs to the address that have the confirmations, in the
 // order of their names.

@@ -48,9 +48,6 @@ func ParseAssetID(s string) (id AssetID, err error) {
 
 func (id AssetID) String() string { return hex.EncodeToString(id[:]) }
 
-// Qualified is the asset_id of a receipt: a ticker says nothing of who issued it.
-func (id AssetID) Qualified() string { return "ASSET_TAP(" + id.String() + ")" }
-
 // Address asks for Amount units of one asset.
 type Address struct {
 	Network      payments.Network // testnet stands for signet too: they share a prefix

@@ -73,7 +73,7 @@ func TestHandWrittenModuleIsCurrent(t *testing.T) {
 
 // While one call loops, others go on; it ends in time, and the next one works.
 func TestRunawayEndsInTime(t *testing.T) {
-	requirements.Covers(t, "PT-6", "K-42", "K-43", "APX-10")
+	requirements.Covers(t, "PT-6", "K-42", "K-43")
 	const deadline = 700 * time.Millisecond
 	dir := tools(t, `{"limits":{"deadline_ms":700}}`, map[string]Module{"loop": loopWhenAsked(), "good": Answer(`{"ok":{"n":2}}`)})
 	s, err := supervised(t, dir, "loop", "good")
@@ -114,6 +114,7 @@ func TestRunawayEndsInTime(t *testing.T) {
 }
 
 func TestCancelStopsTheModule(t *testing.T) {
+	requirements.Covers(t, "APX-10")
 	p, all := testPool(t, tools(t, "{}", map[string]Module{"loop": loopWhenAsked()}), 1)
 	if out, err := call(t, p, all["loop"], "{}", time.Minute); err != nil || out != `{"n":1}` {
 		t.Fatal(out, err)
@@ -129,7 +130,7 @@ func TestCancelStopsTheModule(t *testing.T) {
 
 // Each of these ends one call, and the tool's next call works or ends the same.
 func TestHostileModulesInWorkers(t *testing.T) {
-	requirements.Covers(t, "AP-13.3.3", "APX-10")
+	requirements.Covers(t, "AP-13.3.3")
 	startLoop := Answer(`{"ok":{}}`)
 	startLoop.Funcs = append(startLoop.Funcs, Func{Body: Forever()})
 	startLoop.Start = 2

@@ -1,3 +1,4 @@
+import { mintOf } from "./bolt11.js";
 import { UnusableError, type Bundle } from "./bundle.js";
 import { grade, type Claim, type State, type Steps } from "./claim.js";
 import type { Purpose } from "./documents.js";
@@ -99,7 +100,8 @@ function notesOn(e: Evidence): string[] {
     notes.push("cashu: the money is the promise of a mint, and only the mint's word says that its notes were good and are spent");
   } else if (e.receipt.rail === "onchain") {
     notes.push("onchain: nothing offline shows whether the outputs were paid, when, and that they still are; the chain does");
-  } else if (!(e.invoice instanceof Error) && e.invoice.network !== "mainnet") {
+  }
+  if (!(e.invoice instanceof Error) && e.invoice.network !== "mainnet" && mintOf(e.invoice.network) === undefined) {
     notes.push(`the invoice is of the network ${e.invoice.network}: what was paid is worth nothing`);
   }
   notes.push("what is self-asserted is fixed by nothing outside the bundle: one person can hold all its keys");
