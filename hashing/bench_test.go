@@ -49,6 +49,20 @@ func BenchmarkCanonical(b *testing.B) {
 	}
 }
 
+func BenchmarkCanonicalAlready(b *testing.B) {
+	doc, err := Canonical(smallRequest)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(doc)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Canonical(doc); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkSumReader(b *testing.B) {
 	doc := largeDocument(1 << 20)
 	b.Run("stream", func(b *testing.B) {

@@ -1,9 +1,9 @@
 package hashing
 
 import (
+	"bytes"
 	stdjson "encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,15 +15,27 @@ import (
 // UTF-8 without lone surrogates, no duplicate key in any object, no integer
 // beyond ±(2^53-1), at most [MaxDepth] levels. The error is a *[SyntaxError].
 func Check(doc []byte) error {
-	e := engine{src: bytesSource(doc), sink: io.Discard, out: make([]byte, 0, len(doc))}
-	return e.document()
+	_, err := strict(doc)
+	return err
 }
 
-// Canonical returns the RFC 8785 form of a document that passes [Check]. Use
-// it for small documents; [SumReader] digests large ones.
+// strict is [Check], and returns the canonical text that the one pass made.
+func strict(doc []byte) ([]byte, error) {
+	e := newEngine(doc)
+	err := e.document()
+	return e.out, err
+}
+
+// Canonical returns the RFC 8785 form of a document that passes [Check]. What
+// comes in that form already is not transformed again. Use it for small
+// documents; [SumReader] digests large ones.
 func Canonical(doc []byte) ([]byte, error) {
-	if err := Check(doc); err != nil {
+	text, err := strict(doc)
+	if err != nil {
 		return nil, err
+	}
+	if bytes.Equal(text, doc) {
+		return text, nil
 	}
 	out, err := jcs.Transform(doc)
 	if err != nil {

@@ -39,6 +39,21 @@ type engine struct {
 	objects int       // open objects
 }
 
+// Room for the objects of a usual document, so that its buffers never grow.
+const (
+	usualKeys    = 512
+	usualMembers = 32
+)
+
+// newEngine reads a document that is in memory and keeps its canonical text in
+// out.
+func newEngine(doc []byte) engine {
+	return engine{
+		src: bytesSource(doc), out: make([]byte, 0, len(doc)),
+		keys: make([]byte, 0, min(usualKeys, len(doc))), members: make([]member, 0, min(usualMembers, len(doc)/4)),
+	}
+}
+
 // member is one name and value of an open object.
 type member struct {
 	start, end       int   // its text in out, without the comma
@@ -223,7 +238,7 @@ func (e *engine) key() (member, error) {
 // into key order.
 func (e *engine) sortMembers(ms []member, start int) error {
 	slices.SortFunc(ms, e.compare)
-	e.scratch = e.scratch[:0]
+	e.scratch = slices.Grow(e.scratch[:0], len(e.out)-start)
 	for i, m := range ms {
 		if i > 0 {
 			if e.compare(ms[i-1], m) == 0 {

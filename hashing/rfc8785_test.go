@@ -15,17 +15,26 @@ import (
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
-// engines are the three implementations that must agree.
+// engines are the implementations that must agree.
 var engines = []struct {
 	name      string
 	canonical func([]byte) ([]byte, error)
 }{
-	{"jcs", Canonical},
+	{"jcs", jcsCanonical},
+	{"canonical", Canonical},
 	{"stream", streamCanonical},
 	{"jsontext", func(doc []byte) ([]byte, error) {
 		v := jsontext.Value(bytes.Clone(doc))
 		return v, v.Canonicalize()
 	}},
+}
+
+// jcsCanonical is the reference, behind the strict decoder.
+func jcsCanonical(doc []byte) ([]byte, error) {
+	if err := Check(doc); err != nil {
+		return nil, err
+	}
+	return jcs.Transform(doc)
 }
 
 // streamCanonical returns the text that SumReader digests.

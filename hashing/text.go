@@ -19,6 +19,14 @@ var short = [utf8.RuneSelf]byte{
 
 const hexDigits = "0123456789abcdef"
 
+// plain are the ASCII characters that stand for themselves in a string.
+var plain = func() (table [256]bool) {
+	for c := range byte(utf8.RuneSelf) {
+		table[c] = !special(c)
+	}
+	return table
+}()
+
 // special reports whether an ASCII character cannot stand for itself in a string.
 func special(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
 
@@ -81,13 +89,12 @@ func (e *engine) text(dst *[]byte, escaped bool) error {
 // as it is: whole, valid UTF-8 characters with nothing to escape.
 func plainRun(b []byte) int {
 	i := 0
-	for i < len(b) {
-		if c := b[i]; c < utf8.RuneSelf {
-			if special(c) {
-				return i
-			}
+	for {
+		for i < len(b) && plain[b[i]] {
 			i++
-			continue
+		}
+		if i == len(b) || b[i] < utf8.RuneSelf {
+			return i
 		}
 		r, size := utf8.DecodeRune(b[i:])
 		if r == utf8.RuneError && size == 1 {
@@ -95,7 +102,6 @@ func plainRun(b []byte) int {
 		}
 		i += size
 	}
-	return i
 }
 
 // escape reads the escape sequence at the next unread byte, a backslash.
