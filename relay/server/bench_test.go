@@ -2,12 +2,15 @@ package server
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
@@ -55,4 +58,46 @@ func BenchmarkPut(b *testing.B) {
 	b.StopTimer()
 	b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N*64), "cpu-us/event")
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*64), "us/event")
+}
+
+// BenchmarkUpload uploads blobs of 2 KiB, 32 at once. Its processor time is that
+// of the clients too, which have signed before.
+func BenchmarkUpload(b *testing.B) {
+	const atOnce = 32
+	r := start(b, Config{Limits: Limits{MaxUploads: 4 * atOnce}})
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
+	b.Cleanup(client.CloseIdleConnections)
+	requests := make([]*http.Request, b.N)
+	for i := range requests {
+		doc := fmt.Sprintf("%2048d", i)
+		req, err := http.NewRequest(http.MethodPut, "http://"+r.addr+"/upload", strings.NewReader(doc))
+		if err != nil {
+			b.Fatal(err)
+		}
+		req.Header.Set("Authorization", authFor(b, fmt.Sprintf("%064x", i%atOnce+1), "upload", sha(doc), nil))
+		requests[i] = req
+	}
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	before := cpu(b)
+	b.ResetTimer()
+	for _, req := range requests {
+		g.Go(func() error {
+			resp, err := client.Do(req)
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+				return fmt.Errorf("%s: %w", resp.Status, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "cpu-us/upload")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "uploads/s")
 }

@@ -26,7 +26,7 @@ func sha(data string) string {
 }
 
 // authFor is a good authorization, changed by change.
-func authFor(t *testing.T, secret, verb, hash string, change func(*nostr.Event)) string {
+func authFor(t testing.TB, secret, verb, hash string, change func(*nostr.Event)) string {
 	t.Helper()
 	ev := nostr.Event{Kind: 24242, CreatedAt: ago(10), Content: verb, Tags: nostr.Tags{
 		{"t", verb}, {"expiration", fmt.Sprint(ago(-600))}, {"x", hash},

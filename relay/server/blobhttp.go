@@ -99,12 +99,12 @@ func (s *Server) serveBlob(w http.ResponseWriter, r *http.Request) {
 		reject(w, http.StatusNotFound, errBlobUnknown.Error())
 		return
 	}
-	n, f, err := s.blobs.open(r.Context(), hash)
+	n, body, err := s.blobs.open(r.Context(), hash)
 	if err != nil {
 		s.rejectBlob(w, err)
 		return
 	}
-	defer f.Close()
+	defer body.Close()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferTimeout))
 	h := w.Header()
 	h.Set("Content-Type", n.mime)
@@ -112,7 +112,7 @@ func (s *Server) serveBlob(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	// A blob is a stranger's document: it gets no script and no origin.
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	http.ServeContent(w, r, "", time.Time{}, f)
+	http.ServeContent(w, r, "", time.Time{}, body)
 }
 
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {

@@ -1,10 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -29,11 +28,16 @@ type blob struct {
 	hash     string // hex
 	size     int64
 	mime     string
-	uploaded int64 // unix seconds
+	uploaded int64         // unix seconds
+	body     sql.NullInt64 // of blob_bodies; none for a file
 }
 
-// blobStore keeps blobs as files named by their hash. Only a file with a row
-// in the database exists for clients.
+// smallBlob is up to how many bytes a blob is kept in the database, where many
+// share one commit. A file of its own costs three synchronisations.
+const smallBlob = 64 << 10
+
+// blobStore keeps small blobs in the database and others as files named by
+// their hash. Only what has a row in blobs exists for clients.
 type blobStore struct {
 	db    *sqlite.DB
 	dir   string
@@ -46,16 +50,6 @@ type blobStore struct {
 	// folders hold the blobs by the first byte of their hashes.
 	folders [256]blobFolder
 }
-
-// blobFolder is one folder of blobs. Blobs of several become durable at once.
-type blobFolder struct {
-	// mu keeps an upload and a deletion of the same blob apart.
-	mu sync.Mutex
-	// named is whether the folder's own name is known to be durable; guarded by mu.
-	named bool
-}
-
-func (b *blobStore) folder(hash string) *blobFolder { return &b.folders[unhex(hash)[0]] }
 
 func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, error) {
 	b := &blobStore{
@@ -76,10 +70,6 @@ func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, erro
 	})
 	return b, err
 }
-
-func (b *blobStore) temp() string { return filepath.Join(b.dir, "tmp") }
-
-func (b *blobStore) path(hash string) string { return filepath.Join(b.dir, hash[:2], hash) }
 
 // taken is the size of all blobs and of the reservations.
 func (b *blobStore) taken() int64 {
@@ -120,119 +110,113 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, mime string, body io
 	kept := int64(0)
 	defer func() { b.free(room - kept) }()
 
-	name, hash, n, err := b.receive(body, room)
+	in, err := b.receive(body, room)
 	if err != nil {
 		return blob{}, err
 	}
-	defer os.Remove(name) // fails once it was renamed
-	if !auth.allows(hash) {
+	if in.file != "" {
+		defer os.Remove(in.file) // fails once it was renamed
+	}
+	if !auth.allows(in.hash) {
 		return blob{}, errBlobHash
 	}
-	in := b.folder(hash)
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	made, fresh, err := b.commit(ctx, auth.pubkey, name, blob{hash, n, mime, time.Now().Unix()})
+	made, fresh, err := b.commit(ctx, auth.pubkey, in, mime)
 	if err != nil {
 		return blob{}, fmt.Errorf("store blob: %w", err)
 	}
 	if fresh {
-		kept = n
+		kept = in.size
 	}
 	return made, nil
 }
 
-// receive writes at most limit bytes to a temporary file, made durable.
-func (b *blobStore) receive(body io.Reader, limit int64) (name, hash string, n int64, err error) {
-	f, err := os.CreateTemp(b.temp(), "upload-*")
-	if err != nil {
-		return "", "", 0, fmt.Errorf("store blob: %w", err)
-	}
-	defer func() {
-		f.Close()
-		if err != nil {
-			os.Remove(f.Name())
+// commit makes what came durable, and then the row that says that it is there.
+func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (made blob, fresh bool, err error) {
+	if in.file != "" {
+		folder := b.folder(in.hash)
+		folder.mu.Lock()
+		defer folder.mu.Unlock()
+		if err := b.moveIn(in); err != nil {
+			return made, false, err
 		}
-	}()
-	h := sha256.New()
-	n, err = io.Copy(io.MultiWriter(f, h), io.LimitReader(body, limit+1))
-	if err != nil {
-		return "", "", 0, fmt.Errorf("receive blob: %w", err)
-	}
-	if n > limit {
-		return "", "", 0, errBlobTooLarge
-	}
-	if err := f.Sync(); err != nil {
-		return "", "", 0, fmt.Errorf("store blob: %w", err)
-	}
-	return f.Name(), hex.EncodeToString(h.Sum(nil)), n, nil
-}
-
-// commit moves the file to its name, durably, before the row says that it is
-// there. A crash between the two leaves a file that the next upload replaces.
-// The caller has the folder's lock.
-func (b *blobStore) commit(ctx context.Context, owner, name string, n blob) (made blob, fresh bool, err error) {
-	folder := filepath.Dir(b.path(n.hash))
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return n, false, err
-	}
-	if err := os.Rename(name, b.path(n.hash)); err != nil {
-		return n, false, err
-	}
-	if err := syncDir(folder); err != nil {
-		return n, false, err
-	}
-	if in := b.folder(n.hash); !in.named {
-		if err := syncDir(b.dir); err != nil {
-			return n, false, err
-		}
-		in.named = true
 	}
 	err = b.db.Update(ctx, func(tx *sqlite.Tx) error {
-		res, err := tx.Exec("INSERT INTO blobs (sha256, size, type, uploaded) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-			unhex(n.hash), n.size, n.mime, n.uploaded)
-		if err != nil {
+		made, err = readBlob(tx, in.hash)
+		fresh = errors.Is(err, errBlobUnknown)
+		if err != nil && !fresh {
 			return err
 		}
-		rows, err := res.RowsAffected()
-		if err != nil {
-			return err
+		if fresh {
+			made = blob{hash: in.hash, size: in.size, mime: mime, uploaded: time.Now().Unix()}
 		}
-		fresh = rows > 0
-		if _, err := tx.Exec("INSERT INTO blob_owners (sha256, pubkey) VALUES (?, ?) ON CONFLICT DO NOTHING",
-			unhex(n.hash), unhex(owner)); err != nil {
-			return err
+		// A small one may be a file from before they were kept here, and lost.
+		if fresh || in.file == "" && !made.body.Valid {
+			if err := insertBlob(tx, made, in); err != nil {
+				return err
+			}
 		}
-		made, err = readBlob(tx, n.hash)
+		_, err := tx.Exec("INSERT INTO blob_owners (sha256, pubkey) VALUES (?, ?) ON CONFLICT DO NOTHING",
+			unhex(in.hash), unhex(owner))
 		return err
 	})
 	return made, fresh, err
 }
 
+// insertBlob enters a blob, a small one with its bytes.
+func insertBlob(tx *sqlite.Tx, n blob, in incoming) error {
+	var body any
+	if in.file == "" {
+		res, err := tx.Exec("INSERT INTO blob_bodies (body) VALUES (?)", in.small)
+		if err != nil {
+			return err
+		}
+		if body, err = res.LastInsertId(); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(`INSERT INTO blobs (sha256, size, type, uploaded, body) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET body = excluded.body`,
+		unhex(n.hash), n.size, n.mime, n.uploaded, body)
+	return err
+}
+
 func readBlob(tx *sqlite.Tx, hash string) (blob, error) {
 	n := blob{hash: hash}
-	err := tx.QueryRow("SELECT size, type, uploaded FROM blobs WHERE sha256 = ?", unhex(hash)).
-		Scan(&n.size, &n.mime, &n.uploaded)
+	err := tx.QueryRow("SELECT size, type, uploaded, body FROM blobs WHERE sha256 = ?", unhex(hash)).
+		Scan(&n.size, &n.mime, &n.uploaded, &n.body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return n, errBlobUnknown
 	}
 	return n, err
 }
 
-// open returns a blob and its file, which the caller closes.
-func (b *blobStore) open(ctx context.Context, hash string) (n blob, f *os.File, err error) {
+// open returns a blob and its bytes, which the caller closes.
+func (b *blobStore) open(ctx context.Context, hash string) (n blob, body io.ReadSeekCloser, err error) {
+	var small []byte
 	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
 		n, err = readBlob(tx, hash)
-		return err
+		if err != nil || !n.body.Valid {
+			return err
+		}
+		return tx.QueryRow("SELECT body FROM blob_bodies WHERE id = ?", n.body).Scan(&small)
 	})
 	if err != nil {
 		return n, nil, err
 	}
-	f, err = os.Open(b.path(hash))
+	if n.body.Valid {
+		return n, inMemory{bytes.NewReader(small)}, nil
+	}
+	f, err := os.Open(b.path(hash))
 	if errors.Is(err, os.ErrNotExist) { // deleted since the row was read
 		err = errBlobUnknown
 	}
 	return n, f, err
 }
+
+// inMemory is the body of a small blob.
+type inMemory struct{ *bytes.Reader }
+
+func (inMemory) Close() error { return nil }
 
 // remove takes an owner from a blob, and removes it with its last one.
 func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
@@ -257,21 +241,19 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 			return err
 		}
 		last = true
-		_, err = tx.Exec("DELETE FROM blobs WHERE sha256 = ?", unhex(hash))
+		if _, err := tx.Exec("DELETE FROM blobs WHERE sha256 = ?", unhex(hash)); err != nil {
+			return err
+		}
+		_, err = tx.Exec("DELETE FROM blob_bodies WHERE id = ?", n.body)
 		return err
 	})
 	if err != nil || !last {
 		return err
 	}
 	b.free(n.size)
-	return os.Remove(b.path(hash))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
+	err = os.Remove(b.path(hash))
+	if n.body.Valid && errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
-	defer d.Close()
-	return d.Sync()
+	return err
 }

@@ -3,19 +3,24 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// Uploads and deletions of the same few blobs at once, some of them in one
-// folder: in the end each blob has a row and a file or neither, and what is
-// counted is what is there.
+// Uploads and deletions of the same few blobs at once, small ones and two files
+// of one folder: in the end each blob has a row and its bytes or neither, and
+// what is counted is what is there.
 func TestBlobsAtOnce(t *testing.T) {
 	const owners, times = 8, 30
 	b := start(t, Config{Dir: t.TempDir()}).srv.blobs
-	docs := inOneFolder("blob", 2)
+	docs := inOneFolder(strings.Repeat("long", smallBlob/4), 2)
 	docs = append(docs, "another", "and another, longer than it")
 	var wg sync.WaitGroup
 	for i := range owners {
@@ -44,9 +49,14 @@ func TestBlobsAtOnce(t *testing.T) {
 			f.Close()
 			want += n.size
 		}
-		if _, stat := os.Stat(b.path(sha(doc))); errors.Is(stat, os.ErrNotExist) != errors.Is(err, errBlobUnknown) {
-			t.Errorf("%q: open %v, file %v", doc, err, stat)
+		_, stat := os.Stat(b.path(sha(doc)))
+		if file := stat == nil; file != (err == nil && len(doc) > smallBlob) || err != nil && !errors.Is(err, errBlobUnknown) {
+			t.Errorf("%.20q: open %v, file %v", doc, err, stat)
 		}
+	}
+	bodies, rows := b.count(t)
+	if bodies != rows {
+		t.Errorf("the bytes of %d small blobs for %d rows", bodies, rows)
 	}
 	if got := b.taken(); got != want || want == 0 {
 		t.Errorf("%d bytes counted, %d there", got, want)
@@ -61,4 +71,84 @@ func inOneFolder(prefix string, n int) (docs []string) {
 		}
 	}
 	return docs
+}
+
+// count returns how many small blobs' bytes are stored, and how many rows say so.
+func (b *blobStore) count(t *testing.T) (bodies, rows int) {
+	t.Helper()
+	err := b.db.View(t.Context(), func(tx *sqlite.Tx) error {
+		return tx.QueryRow("SELECT (SELECT count(*) FROM blob_bodies), (SELECT count(body) FROM blobs)").Scan(&bodies, &rows)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bodies, rows
+}
+
+// Sizes around the bound, announced or not.
+func TestSmallAndLargeBlobs(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, Config{Dir: dir})
+	docs := []string{"", "x", strings.Repeat("a", smallBlob), strings.Repeat("b", smallBlob+1), strings.Repeat("c", 3*smallBlob)}
+	for i, doc := range docs {
+		var body io.Reader = strings.NewReader(doc)
+		if i%2 == 1 {
+			body = io.MultiReader(body) // without an announced length
+		}
+		auth := authFor(t, aliceSecret, "upload", sha(doc), nil)
+		if resp, text := r.request(t, http.MethodPut, "/upload", auth, body); resp.StatusCode != http.StatusOK {
+			t.Fatalf("%d bytes: %d %s", len(doc), resp.StatusCode, text)
+		}
+	}
+	r.stop()
+	r = start(t, Config{Dir: dir})
+	for _, doc := range docs {
+		if resp, got := r.request(t, http.MethodGet, "/"+sha(doc), "", nil); resp.StatusCode != http.StatusOK || got != doc {
+			t.Errorf("%d bytes: %d, %d bytes", len(doc), resp.StatusCode, len(got))
+		}
+		_, err := os.Stat(r.srv.blobs.path(sha(doc)))
+		if file := err == nil; file != (len(doc) > smallBlob) {
+			t.Errorf("%d bytes: file: %v", len(doc), err)
+		}
+	}
+}
+
+// A small blob from before such were kept in the database is a file, and stays
+// one until it comes again: then its file may be lost.
+func TestSmallBlobThatIsAFile(t *testing.T) {
+	const doc = "from before"
+	r := start(t, Config{})
+	b := r.srv.blobs
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(filepath.Dir(b.path(sha(doc))), 0o700))
+	must(os.WriteFile(b.path(sha(doc)), []byte(doc), 0o600))
+	must(b.db.Update(t.Context(), func(tx *sqlite.Tx) error {
+		_, err := tx.Exec("INSERT INTO blobs (sha256, size, type, uploaded) VALUES (?, ?, 'text/plain', 1)", unhex(sha(doc)), len(doc))
+		return err
+	}))
+	served := func() {
+		t.Helper()
+		if resp, got := r.request(t, http.MethodGet, "/"+sha(doc), "", nil); resp.StatusCode != http.StatusOK || got != doc {
+			t.Errorf("%d %q", resp.StatusCode, got)
+		}
+	}
+	served()
+	if resp, body := r.upload(t, aliceSecret, doc); resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	must(os.Rename(b.path(sha(doc)), b.path(sha(doc))+".lost"))
+	served()
+	must(os.Rename(b.path(sha(doc))+".lost", b.path(sha(doc))))
+	must(b.remove(t.Context(), publicKey(t, aliceSecret), sha(doc)))
+	if _, err := os.Stat(b.path(sha(doc))); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is left: %v", err)
+	}
+	if bodies, _ := b.count(t); bodies > 0 {
+		t.Error("the bytes are left")
+	}
 }

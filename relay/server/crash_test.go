@@ -5,9 +5,12 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -39,6 +42,93 @@ func serveUntilKilled(dir string) {
 // what it acknowledged must be there afterwards.
 func TestDurableAfterOK(t *testing.T) {
 	dir := t.TempDir()
+	addr, kill := serveApart(t, dir)
+	acknowledged := publishUntilLost(t, addr, 60, kill)
+
+	r := start(t, Config{Dir: dir})
+	p := r.dial()
+	for _, id := range acknowledged {
+		if p.stored(`{"ids":["`+id+`"]}`) == "" {
+			t.Errorf("event %s was acknowledged and is lost", id)
+		}
+	}
+}
+
+// TestBlobsDurableAfterOK does so while clients upload blobs, small ones and
+// files: what was acknowledged is whole, nothing else is served, and what is
+// counted is what is there.
+func TestBlobsDurableAfterOK(t *testing.T) {
+	const uploaders = 8
+	dir := t.TempDir()
+	addr, kill := serveApart(t, dir)
+	r := &running{t: t, addr: addr}
+	var (
+		wg           sync.WaitGroup
+		mu           sync.Mutex
+		begun, taken []string
+	)
+	for i := range uploaders {
+		wg.Go(func() {
+			for j := 0; ; j++ {
+				doc := fmt.Sprintf("%d of %d ", j, i)
+				if j%4 == 3 {
+					doc = strings.Repeat(doc, smallBlob/len(doc)+1)
+				}
+				mu.Lock()
+				begun = append(begun, doc)
+				mu.Unlock()
+				if !r.tryUpload(t, fmt.Sprintf("%064x", i+1), doc) {
+					return // it is dead
+				}
+				mu.Lock()
+				if taken = append(taken, doc); len(taken) == 10*uploaders {
+					kill()
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(taken) < 10*uploaders {
+		t.Fatalf("only %d uploads", len(taken))
+	}
+
+	r = start(t, Config{Dir: dir})
+	size := int64(0)
+	for _, doc := range begun {
+		resp, got := r.request(t, http.MethodGet, "/"+sha(doc), "", nil)
+		switch {
+		case resp.StatusCode == http.StatusOK && got == doc:
+			size += int64(len(doc))
+		case resp.StatusCode == http.StatusOK || slices.Contains(taken, doc):
+			t.Errorf("blob %.20q: %d, %d of %d bytes", doc, resp.StatusCode, len(got), len(doc))
+		}
+	}
+	if got := r.srv.blobs.taken(); got != size {
+		t.Errorf("%d bytes counted, %d there", got, size)
+	}
+}
+
+// tryUpload reports whether the relay acknowledged the blob.
+func (r *running) tryUpload(t *testing.T, secret, doc string) bool {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+r.addr+"/upload", strings.NewReader(doc))
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	req.Header.Set("Authorization", authFor(t, secret, "upload", sha(doc), nil))
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// serveApart serves a relay from a process of its own until kill is called.
+func serveApart(t *testing.T, dir string) (addr string, kill func()) {
+	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), crashDirEnv+"="+dir)
 	child.Stderr = os.Stderr
@@ -49,24 +139,18 @@ func TestDurableAfterOK(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	acknowledged := publishUntilLost(t, strings.TrimSpace(addr), 60, func() {
+	kill = sync.OnceFunc(func() {
 		if err := child.Process.Kill(); err != nil { // SIGKILL
 			t.Error(err)
 		}
+		_ = child.Wait()
 	})
-	_ = child.Wait()
-
-	r := start(t, Config{Dir: dir})
-	p := r.dial()
-	for _, id := range acknowledged {
-		if p.stored(`{"ids":["`+id+`"]}`) == "" {
-			t.Errorf("event %s was acknowledged and is lost", id)
-		}
+	t.Cleanup(kill)
+	addr, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
 	}
+	return strings.TrimSpace(addr), kill
 }
 
 // publishUntilLost publishes without pause, calls kill after n OKs, and

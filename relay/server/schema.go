@@ -83,4 +83,11 @@ END;
 `, `
 -- What comes in is added up for a whole commit: see tally.
 DROP TRIGGER events_in;
+`, `
+-- The bytes of small blobs. Other blobs, and those from before, are files.
+CREATE TABLE blob_bodies (
+  id   INTEGER PRIMARY KEY,
+  body BLOB NOT NULL
+) STRICT;
+ALTER TABLE blobs ADD COLUMN body INTEGER;
 `}
