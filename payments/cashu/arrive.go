@@ -62,6 +62,13 @@ func (w *Wallet) knownKeys(notes []note) map[string]*keyset {
 // as it says, enough, and not spent?
 func (e *engine) accept(ctx context.Context, a arrival) error {
 	wrong := e.examine(ctx, a)
+	if errors.Is(wrong, ErrCap) {
+		if !e.waits[a.id] {
+			e.cfg.Log.Warn("a payment waits for room", "mint", e.cfg.Mint, "payment_hash", a.hash, "err", wrong)
+			e.waits[a.id] = true
+		}
+		return nil // until there is some, or until examine finds that its lock ends
+	}
 	if wrong != nil && !isBad(wrong) {
 		return wrong // the mint cannot be asked now
 	}
@@ -128,6 +135,9 @@ func (e *engine) examine(ctx context.Context, a arrival) error {
 	if err := e.worth(row, list, a.notes); err != nil {
 		return err
 	}
+	if err := e.fits(ctx, row, list, a.notes); err != nil {
+		return err
+	}
 	states, err := e.mint.states(ctx, a.notes)
 	if err != nil {
 		return err
@@ -138,6 +148,19 @@ func (e *engine) examine(ctx context.Context, a arrival) error {
 		}
 	}
 	return nil
+}
+
+// fits refuses notes that there is no room for, however much more they are than
+// the invoice asks for.
+func (e *engine) fits(ctx context.Context, row invoiceRow, list map[string]*keyset, notes []note) error {
+	if row.state != "open" {
+		return nil // they are not taken anyway
+	}
+	fee, err := inputFee(list, notes)
+	if err != nil {
+		return err
+	}
+	return e.db.View(ctx, func(tx *sqlite.Tx) error { return e.room(tx, (total(notes)-fee)*1000) })
 }
 
 // worth checks all that notes show without the mint: its signatures, that they

@@ -132,21 +132,3 @@ func (stuck) RoundTrip(req *http.Request) (*http.Response, error) {
 	<-req.Context().Done()
 	return nil, req.Context().Err()
 }
-
-// More than the bound does not get to the mint.
-func TestCap(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, newFakeMint(t, 0).place())
-	w, _ := b.open("payee", func(c *Config) { c.MaxMsats = 100_000 })
-	b.fill(w, 60)
-	if _, err := w.Topup(t.Context(), 41); !errors.Is(err, ErrCap) {
-		t.Errorf("top-up: %v", err)
-	}
-	if _, err := w.CreateInvoice(t.Context(), ask(b.secret(), true, 40_001)); !errors.Is(err, ErrCap) {
-		t.Errorf("invoice: %v", err)
-	}
-	must[payments.Invoice](b)(w.CreateInvoice(t.Context(), ask(b.secret(), true, 40_000)))
-	if _, err := w.CreateInvoice(t.Context(), ask(b.secret(), true, 1)); !errors.Is(err, ErrCap) {
-		t.Errorf("open invoices count: %v", err)
-	}
-}

@@ -17,6 +17,7 @@ type engine struct {
 	*Wallet
 	next  map[payments.Hash]*pace // by payment
 	retry map[int64]*pace         // by op
+	waits map[int64]bool          // arrivals that there was no room for
 }
 
 // pace is when something is done next.
@@ -43,7 +44,7 @@ func (w *Wallet) Serve(ctx context.Context) error {
 		defer cancel()
 		receiveErr = w.cfg.Courier.Receive(ctx, func(doc []byte) { w.arrived(ctx, doc) })
 	})
-	e := engine{Wallet: w, next: map[payments.Hash]*pace{}, retry: map[int64]*pace{}}
+	e := engine{Wallet: w, next: map[payments.Hash]*pace{}, retry: map[int64]*pace{}, waits: map[int64]bool{}}
 	tick := time.NewTicker(w.cfg.Poll)
 	defer tick.Stop()
 	for {

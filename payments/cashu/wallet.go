@@ -33,8 +33,9 @@ type Config struct {
 	// one hour; payers lock none for more than a day.
 	Lock time.Duration
 
-	// MaxMsats bounds what may be at the mint, open invoices included: it is the
-	// mint's promise and no more. 0 means no bound.
+	// MaxMsats bounds what may be at the mint: it is the mint's promise and no
+	// more. Payments that would bring more wait until there is room, or until
+	// their lock ends. 0 means no bound.
 	MaxMsats int64
 
 	// Poll is how often the mint is asked about a payment that was just sent;
@@ -147,21 +148,23 @@ func (w *Wallet) Balance(ctx context.Context) (b payments.Balance, err error) {
 	return b, nil
 }
 
-// room refuses more than may be at the mint: what is there, what open invoices
-// may bring, and msats more.
+// room refuses more than may be at the mint: what is there, what is held, and
+// msats more. Invoices that nobody has paid take no room: anybody may ask for
+// them, and whoever asked for enough would keep the payers out.
 func (w *Wallet) room(tx *sqlite.Tx, msats int64) error {
 	if w.cfg.MaxMsats == 0 {
 		return nil
 	}
-	var sats, coming int64
-	err := tx.QueryRow(`SELECT COALESCE(SUM(sats), 0) FROM notes WHERE state <> 'spent'`).Scan(&sats)
+	var ours, held int64
+	err := tx.QueryRow(`SELECT COALESCE(SUM(sats), 0) FROM notes WHERE state <> 'spent'`).Scan(&ours)
 	if err == nil {
-		err = tx.QueryRow(`SELECT COALESCE(SUM(amount_msats), 0) FROM invoices WHERE state IN ('open', 'held', 'claiming')`).Scan(&coming)
+		err = tx.QueryRow(`SELECT COALESCE(SUM(json_extract(n.value, '$.amount')), 0) FROM invoices, json_each(invoices.notes) AS n
+			WHERE invoices.state IN ('held', 'claiming')`).Scan(&held)
 	}
 	if err != nil {
 		return err
 	}
-	if over := sats*1000 + coming + msats - w.cfg.MaxMsats; over > 0 {
+	if over := (ours+held)*1000 + msats - w.cfg.MaxMsats; over > 0 {
 		return fmt.Errorf("%w: %w: %d msats more than the %d allowed: withdraw some first", payments.ErrAmount, ErrCap, over, w.cfg.MaxMsats)
 	}
 	return nil
