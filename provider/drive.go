@@ -79,6 +79,9 @@ func (p *Provider) step(ctx context.Context, job Job, sig *jobSignal) error {
 // often it asks: P2, P3) and queues what the buyer needs to pay it.
 func (p *Provider) ensureInvoice(ctx context.Context, job Job) error {
 	inv, err := p.cfg.Wallet.CreateInvoice(ctx, p.newInvoice(job))
+	if errors.Is(err, payments.ErrAmount) {
+		return p.walletFull(ctx, job, err)
+	}
 	if err != nil {
 		return fmt.Errorf("create invoice: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -102,6 +103,9 @@ func (p *Provider) feeInvoice(ctx context.Context, job Job) error {
 		PaymentHash: e.PaymentHash, Preimage: p.feePreimage(job.RequestID, e.Nonce),
 		AmountMsats: e.PriceMsats, DescriptionHash: e.QuoteHash, Expiry: e.ExpiresAt.Sub(job.AddedAt),
 	})
+	if errors.Is(err, payments.ErrAmount) {
+		return p.walletFull(ctx, job, err)
+	}
 	if err != nil {
 		return fmt.Errorf("create invoice of the engagement fee: %w", err)
 	}

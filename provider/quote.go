@@ -93,6 +93,13 @@ func (p *Provider) newInvoice(job Job) payments.NewInvoice {
 	return in
 }
 
+// walletFull ends a job that our wallet takes no payment for: it holds as much
+// as it may. To ask it until there is room would keep the buyer waiting.
+func (p *Provider) walletFull(ctx context.Context, job Job, err error) error {
+	p.log.Warn("the wallet takes no payment for a job", "request", job.RequestID, "err", err)
+	return p.giveBack(ctx, job, StateFailed, Reason{CodeOverCapacity, "the provider's wallet can take no such payment now; retry later"})
+}
+
 // refundTo is where the request wants a failed prepayment returned: its
 // ["param","refund",...], bounded.
 func (p *Provider) refundTo(ctx context.Context, job Job) string {
