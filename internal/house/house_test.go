@@ -29,7 +29,8 @@ var rooms = map[string][]string{
 	// Wallets know money, nothing of jobs.
 	"payments/conformance": {"hashing", "payments", "payments/bolt11"},
 	"payments/tapassets":   {"payments"},
-	"payments/onchain":     {"payments", "payments/bolt11", "payments/lnd", "internal/sqlite"},
+	"payments/bip21":       {"payments", "payments/bolt11"},
+	"payments/onchain":     {"payments", "payments/bip21", "payments/bolt11", "payments/lnd", "internal/sqlite"},
 	"payments/lud16":       {"hashing", "payments", "payments/bolt11"},
 	"payments/lnd":         {"hashing", "payments", "payments/bolt11"},
 	"payments/cashu":       {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},

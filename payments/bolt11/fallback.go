@@ -50,3 +50,39 @@ func (inv *Invoice) ChainAddress() (string, error) {
 	}
 	return inv.Fallbacks[0].Address(inv.Network)
 }
+
+// maxAddress bounds a segwit address in bytes (BIP 173).
+const maxAddress = 90
+
+// ParseAddress reads a segwit address of the network, of witness version 0 or 1:
+// what later versions mean is not settled, so that anybody could spend what is
+// sent there. ErrField says what is wrong.
+func ParseAddress(text string, network payments.Network) (Fallback, error) {
+	want, ok := segwitHRP[network]
+	if !ok {
+		return Fallback{}, fmt.Errorf("%w: %s has no addresses on a chain", ErrField, network)
+	}
+	if len(text) > maxAddress {
+		return Fallback{}, fmt.Errorf("%w: an address of %d characters", ErrField, len(text))
+	}
+	hrp, groups, version, err := bech32.DecodeGeneric(text)
+	switch {
+	case err != nil:
+		return Fallback{}, fmt.Errorf("%w: no segwit address: %w", ErrField, err)
+	case hrp != want:
+		return Fallback{}, fmt.Errorf("%w: the address begins with %s, those of %s with %s", ErrField, hrp, network, want)
+	case len(groups) == 0 || groups[0] > 1:
+		return Fallback{}, fmt.Errorf("%w: an address of another witness version than 0 and 1", ErrField)
+	case (groups[0] == 0) != (version == bech32.Version0):
+		return Fallback{}, fmt.Errorf("%w: the address has the checksum of another witness version", ErrField)
+	}
+	program, err := bech32.ConvertBits(groups[1:], 5, 8, false)
+	if err != nil {
+		return Fallback{}, fmt.Errorf("%w: address: %w", ErrField, err)
+	}
+	f := Fallback{Version: groups[0], Program: program}
+	if err := f.check(); err != nil {
+		return Fallback{}, fmt.Errorf("%w: address: %w", ErrField, err)
+	}
+	return f, nil
+}

@@ -69,7 +69,7 @@ CREATE TABLE sent (
 // OpenBook opens or creates the file at path. Several processes may have it open:
 // a hash has one row, whoever is first.
 func OpenBook(ctx context.Context, path string, log *slog.Logger) (*Book, error) {
-	db, err := sqlite.Open(ctx, path, sqlite.Options{Migrations: []string{bookSchema}, Logger: log})
+	db, err := sqlite.Open(ctx, path, sqlite.Options{Migrations: []string{bookSchema, refundsSchema}, Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("open the book of payments on the chain: %w", err)
 	}

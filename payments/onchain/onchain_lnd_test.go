@@ -149,7 +149,7 @@ func TestOnTheChain(t *testing.T) {
 			t.Errorf("%+v, %v; signed %s", p, err, s.txid)
 		}
 		tx, err := payer.ln.Transaction(ctx, s.txid)
-		if err != nil || tx.Label != labelOf(checked) || tx.FeeSats != s.feeSats {
+		if err != nil || tx.Label != checked.label || tx.FeeSats != s.feeSats {
 			t.Errorf("%+v, %v", tx, err)
 		}
 	})

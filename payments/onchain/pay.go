@@ -24,11 +24,12 @@ const leaseFor = 7 * 24 * time.Hour
 const warnAfter = 2 * time.Hour
 
 // SendPayment makes sure that the payment is on its way: a transaction to the
-// address that the text names. It is signed and written down first, so each
-// repetition publishes that one. ErrNoRoute: it would cost more than the fee
-// limit, or than the configured rate.
+// address that the text names, which is a BOLT 11 text or a bitcoin: URI with an
+// amount. It is signed and written down first, so each repetition publishes that
+// one. ErrNoRoute: it would cost more than the fee limit, or than the configured
+// rate.
 func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
-	inv, err := w.checkPay(ctx, pay)
+	to, err := w.checkPay(ctx, pay)
 	if err != nil {
 		return err
 	}
@@ -38,93 +39,65 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 	case <-ctx.Done():
 		return fmt.Errorf("begin payment: %w", ctx.Err())
 	}
-	s, err := w.cfg.Book.send(ctx, inv.PaymentHash)
+	s, err := w.cfg.Book.send(ctx, to.hash)
 	if errors.Is(err, payments.ErrNotFound) {
-		s, err = w.sign(ctx, inv, pay)
+		s, err = w.sign(ctx, to, pay)
 	}
 	switch {
 	case err != nil:
 		return err
 	case s.bolt11 != pay.BOLT11:
-		return fmt.Errorf("%w: %s is paid by another text", payments.ErrAlreadyPaid, inv.PaymentHash)
+		return fmt.Errorf("%w: %s is paid by another text", payments.ErrAlreadyPaid, to.hash)
 	}
 	return w.publish(ctx, s)
 }
 
-func (w *Wallet) checkPay(ctx context.Context, pay payments.Pay) (*bolt11.Invoice, error) {
-	inv, err := bolt11.Decode(pay.BOLT11)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
-	}
-	if inv.AmountMsats != pay.AmountMsats || pay.AmountMsats < 1 {
-		return nil, fmt.Errorf("%w: asked to pay %d msats, the invoice says %d", payments.ErrAmount, pay.AmountMsats, inv.AmountMsats)
-	}
-	if err := payments.CheckMsats(pay.FeeLimitMsats); err != nil {
-		return nil, fmt.Errorf("fee limit: %w", err)
-	}
-	node, err := w.Node(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case inv.Network.OnChain() != node.Network:
-		return nil, fmt.Errorf("%w: the invoice is for %s, lnd is on %s", payments.ErrWrongNetwork, inv.Network, node.Network)
-	case inv.Payee == node.PubKey:
-		return nil, fmt.Errorf("%w: %s", payments.ErrSelfPayment, inv.PaymentHash)
-	}
-	return inv, nil
-}
-
 // sign makes the one transaction of a payment and writes it down.
-func (w *Wallet) sign(ctx context.Context, inv *bolt11.Invoice, pay payments.Pay) (send, error) {
-	address, err := inv.ChainAddress()
-	if err != nil {
-		return send{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
-	}
+func (w *Wallet) sign(ctx context.Context, to target, pay payments.Pay) (send, error) {
 	sats, err := satsFor(pay.AmountMsats)
 	if err != nil {
 		return send{}, err
 	}
-	if !time.Now().Before(inv.ExpiresAt()) {
-		return send{}, fmt.Errorf("%w: %s", payments.ErrExpired, inv.PaymentHash)
+	if !to.expires.IsZero() && !time.Now().Before(to.expires) {
+		return send{}, fmt.Errorf("%w: %s", payments.ErrExpired, to.hash)
 	}
-	rate, err := w.cfg.Chain.FeeRate(ctx, w.cfg.TargetBlocks)
-	switch {
-	case err != nil:
+	rate, err := w.feeRate(ctx)
+	if err != nil {
 		return send{}, err
-	case rate > w.cfg.MaxSatPerVByte:
-		return send{}, fmt.Errorf("%w: %d sat/vB to be in a block within %d, at most %d are paid", payments.ErrNoRoute, rate, w.cfg.TargetBlocks, w.cfg.MaxSatPerVByte)
 	}
-	lease := sha256.Sum256(append([]byte("lightwork/lease/v1"), inv.PaymentHash[:]...))
+	lease := sha256.Sum256(append([]byte("lightwork/lease/v1"), to.hash[:]...))
 	// Of an attempt that died before its transaction was written down, and so was
 	// published by nobody.
 	if err := w.cfg.Chain.Release(ctx, lease); err != nil {
 		return send{}, err
 	}
-	raw, fee, err := w.cfg.Chain.SignSend(ctx, lnd.ChainSend{Address: address, Sats: sats, SatPerVByte: rate, Lease: lease, For: leaseFor})
+	raw, fee, err := w.cfg.Chain.SignSend(ctx, lnd.ChainSend{Address: to.address, Sats: sats, SatPerVByte: rate, Lease: lease, For: leaseFor})
 	if err != nil {
 		// Written down nowhere, so published by nobody; lnd may have leased already.
 		return send{}, errors.Join(fmt.Errorf("make transaction: %w", err), w.cfg.Chain.Release(ctx, lease))
 	}
-	s := send{hash: inv.PaymentHash, bolt11: pay.BOLT11, label: labelOf(inv), msats: pay.AmountMsats, sats: sats, feeSats: fee, raw: raw}
+	s := send{hash: to.hash, bolt11: pay.BOLT11, label: to.label, msats: pay.AmountMsats, sats: sats, feeSats: fee, raw: raw}
 	if cost := s.costMsats(); cost > pay.FeeLimitMsats {
 		err := fmt.Errorf("%w: the transaction costs %d msats, the limit is %d", payments.ErrNoRoute, cost, pay.FeeLimitMsats)
 		return send{}, errors.Join(err, w.cfg.Chain.Release(ctx, lease))
 	}
-	if s.txid, s.vout, err = findOutput(raw, inv.Fallbacks[0], sats); err != nil {
+	if s.txid, s.vout, err = findOutput(raw, to.output, sats); err != nil {
 		return send{}, errors.Join(err, w.cfg.Chain.Release(ctx, lease))
 	}
 	if err := w.cfg.Book.addSend(ctx, s); err != nil {
 		return send{}, fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
 	}
-	return w.cfg.Book.send(ctx, inv.PaymentHash)
+	return w.cfg.Book.send(ctx, to.hash)
 }
 
-// labelOf is the transaction's name in lnd: what it pays for.
-func labelOf(inv *bolt11.Invoice) string {
-	if inv.DescriptionHash == nil {
-		return "lightwork " + inv.PaymentHash.String()
+// feeRate is what a transaction pays now, in satoshi a virtual byte; ErrNoRoute
+// above the configured rate.
+func (w *Wallet) feeRate(ctx context.Context) (int64, error) {
+	rate, err := w.cfg.Chain.FeeRate(ctx, w.cfg.TargetBlocks)
+	if err == nil && rate > w.cfg.MaxSatPerVByte {
+		err = fmt.Errorf("%w: %d sat/vB to be in a block within %d, at most %d are paid", payments.ErrNoRoute, rate, w.cfg.TargetBlocks, w.cfg.MaxSatPerVByte)
 	}
-	return "lightwork " + inv.DescriptionHash.Hex()
+	return rate, err
 }
 
 // findOutput reads the transaction that lnd signed: it must pay what was asked.
