@@ -80,7 +80,7 @@ check:
 	cd interop/khatru && $(GO) mod tidy -diff && $(GO) vet ./...
 	$(TEST) -count=1 -run VectorsAreCurrent ./receipts
 
-# Which lines of docs/requirements.md a passing test covers; LIST=1 names them.
+# Which lines of docs/requirements.md a passing test covers, and what failing tests said; LIST=1 names the lines.
 requirements:
 	$(GO) run ./internal/requirements/cmd/matrix $(if $(LIST),--list) -- -tags "$(TAGS)" ./...
 

@@ -3,6 +3,9 @@
 //
 //	matrix [--list] [--from FILE] [packages and flags of go test]
 //
+// What the tests that failed said, to the last 8 KiB of each, follows on standard
+// error.
+//
 // Exit codes: 0 every test passed, 1 one failed, 2 the run could not be read.
 package main
 
@@ -41,8 +44,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	m.print(stdout, lines, *list)
 	if len(m.failed) > 0 {
-		for _, name := range m.failed {
-			fmt.Fprintln(stderr, "matrix: failed:", name)
+		for _, f := range m.failed {
+			fmt.Fprintf(stderr, "matrix: failed: %s\n%s", f.test, f.said)
 		}
 		return 1
 	}
@@ -82,7 +85,7 @@ func events(from string, args []string, stdin io.Reader, stderr io.Writer) (*mat
 	case err != nil:
 		return nil, err
 	case errors.As(werr, &exited) && len(m.failed) == 0:
-		m.failed = append(m.failed, "go test: "+werr.Error())
+		m.failed = append(m.failed, failure{said: "go test: " + werr.Error() + "\n"})
 	case werr != nil && exited == nil:
 		return nil, fmt.Errorf("go test: %w", werr)
 	}

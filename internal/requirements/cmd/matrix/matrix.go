@@ -19,6 +19,10 @@ type event struct {
 	Test    string
 	Key     string
 	Value   string
+	Output  string
+
+	ImportPath  string // of build-output, which has no Package
+	FailedBuild string // of a package that did not compile: the ImportPath of what was said
 }
 
 type testID struct{ pkg, test string }
@@ -31,7 +35,28 @@ func (t testID) String() string {
 // matrix is what one run of the tests covers.
 type matrix struct {
 	covers map[string][]testID // by line, passing tests in the order they ended
-	failed []string
+	failed []failure
+}
+
+// failure is a test that failed, and the end of what it said.
+type failure struct {
+	test testID
+	said string
+}
+
+// maxSaid bounds in bytes what is kept and shown of what one test says.
+const maxSaid = 8 << 10
+
+// lastOf keeps the end of what a test said: its verdict stands there.
+func lastOf(said string) string {
+	if len(said) <= maxSaid {
+		return said
+	}
+	said = said[len(said)-maxSaid:]
+	if _, whole, cut := strings.Cut(said, "\n"); cut {
+		said = whole
+	}
+	return "    (what came before is left out)\n" + said
 }
 
 // read takes the events of a run. A line counts once the very test that named
@@ -39,6 +64,7 @@ type matrix struct {
 func read(r io.Reader) (*matrix, error) {
 	m := &matrix{covers: map[string][]testID{}}
 	claims := map[testID][]string{}
+	said := map[testID]string{}
 	dec := json.NewDecoder(r)
 	for {
 		var e event
@@ -51,6 +77,11 @@ func read(r io.Reader) (*matrix, error) {
 		}
 		id := testID{e.Package, e.Test}
 		switch e.Action {
+		case "build-output":
+			id.pkg = e.ImportPath
+			fallthrough
+		case "output":
+			said[id] = lastOf(said[id] + e.Output)
 		case "attr":
 			if e.Key == requirements.AttrKey {
 				claims[id] = append(claims[id], e.Value)
@@ -61,8 +92,12 @@ func read(r io.Reader) (*matrix, error) {
 					m.covers[line] = append(m.covers[line], id)
 				}
 			}
+			delete(said, id)
+		case "skip":
+			delete(said, id)
 		case "fail":
-			m.failed = append(m.failed, id.String())
+			m.failed = append(m.failed, failure{id, said[testID{pkg: e.FailedBuild}] + said[id]})
+			delete(said, id)
 		}
 	}
 }

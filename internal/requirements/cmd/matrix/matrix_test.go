@@ -33,8 +33,40 @@ func TestReadRecordedRun(t *testing.T) {
 	if n := len(m.covers["OS-2.2.2"]); n != 1 {
 		t.Errorf("a line named twice by one test counts %d times", n)
 	}
-	if want := []string{"sample.TestFail/bad", "sample.TestFail", "sample"}; !slices.Equal(m.failed, want) {
-		t.Errorf("failed %v, want %v", m.failed, want)
+	var failed []string
+	for _, f := range m.failed {
+		failed = append(failed, f.test.String())
+	}
+	if want := []string{"sample.TestFail/bad", "sample.TestFail", "sample"}; !slices.Equal(failed, want) {
+		t.Errorf("failed %v, want %v", failed, want)
+	}
+}
+
+// Whoever runs the matrix sees why a test failed without a second run.
+func TestFailureIsShownWithWhatItSaid(t *testing.T) {
+	for name, c := range map[string]struct{ events, want, not string }{
+		"a test": {`{"Action":"output","Package":"p","Test":"TestGood","Output":"good.go:1: fine\n"}
+{"Action":"output","Package":"p","Test":"TestBad","Output":"bad.go:7: got 3, "}
+{"Action":"output","Package":"p","Test":"TestBad","Output":"want 4\n"}
+{"Action":"pass","Package":"p","Test":"TestGood"}
+{"Action":"fail","Package":"p","Test":"TestBad"}`, "matrix: failed: p.TestBad\nbad.go:7: got 3, want 4\n", "good.go"},
+		"a package that does not compile": {`{"ImportPath":"p [p.test]","Action":"build-output","Output":"p/p.go:3:1: undefined: nothing\n"}
+{"ImportPath":"p [p.test]","Action":"build-fail"}
+{"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}
+{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`, "matrix: failed: p\np/p.go:3:1: undefined: nothing\nFAIL\tp [build failed]\n", ""},
+		"the end of a lot": {`{"Action":"output","Package":"p","Test":"T","Output":"first line\n` + strings.Repeat("x", maxSaid) + `\n"}
+{"Action":"output","Package":"p","Test":"T","Output":"the verdict\n"}
+{"Action":"fail","Package":"p","Test":"T"}`, "(what came before is left out)\nthe verdict\n", "first line"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var errs bytes.Buffer
+			if code := run([]string{"--from", "-"}, strings.NewReader(c.events), new(bytes.Buffer), &errs); code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			if got := errs.String(); !strings.Contains(got, c.want) || c.not != "" && strings.Contains(got, c.not) {
+				t.Errorf("stderr %q, want %q and not %q", got, c.want, c.not)
+			}
+		})
 	}
 }
 
