@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,14 +91,7 @@ func (g *Group) create(root, name string, own map[string]string, l Limits) (miss
 			g.dirs[c] = dir
 		}
 	} else {
-		for _, c := range controllers() {
-			dir, err := makeGroup(legacyParents(filepath.Join(root, c), own[c]), name, nil)
-			if err != nil {
-				missing = append(missing, fmt.Sprintf("%s limit: %v (mount the %s controller and run as root)", c, err, c))
-				continue
-			}
-			g.dirs[c] = dir
-		}
+		missing = g.createLegacy(root, name, own)
 	}
 	if len(missing) > 0 {
 		return missing
@@ -110,6 +105,33 @@ func (g *Group) create(root, name string, own map[string]string, l Limits) (miss
 		}
 	}
 	return missing
+}
+
+// createLegacy makes a directory a controller. What all of them lack for the
+// same reason is said once.
+func (g *Group) createLegacy(root, name string, own map[string]string) (missing []string) {
+	causes := map[string]bool{}
+	for _, c := range controllers() {
+		dir, err := makeGroup(legacyParents(filepath.Join(root, c), own[c]), name, nil)
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("%s limit: %v (mount the %s controller and run as root)", c, err, c))
+			causes[cause(err)] = true
+			continue
+		}
+		g.dirs[c] = dir
+	}
+	if len(missing) == len(controllers()) && len(causes) == 1 {
+		return []string{fmt.Sprintf("memory, pids and cpu limits: nothing can be made below %s: %s (mount the controllers and run as root)", root, slices.Collect(maps.Keys(causes))[0])}
+	}
+	return missing
+}
+
+// cause is an error without the path that it is about.
+func cause(err error) string {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return at.Err.Error()
+	}
+	return err.Error()
 }
 
 type setting struct {

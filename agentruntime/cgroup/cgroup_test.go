@@ -41,6 +41,28 @@ func TestUnifiedParents(t *testing.T) {
 	}
 }
 
+// What all three controllers lack for one reason is one thing to mend, and is said
+// once; what differs is said of each.
+func TestMissingForOneReasonIsSaidOnce(t *testing.T) {
+	root := t.TempDir()
+	for _, c := range controllers() {
+		if err := os.WriteFile(filepath.Join(root, c), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := &Group{version: 1, dirs: map[string]string{}}
+	missing := g.createLegacy(root, "name", nil)
+	if len(missing) != 1 || !strings.Contains(missing[0], "below "+root+": not a directory (") {
+		t.Errorf("one reason: %q", missing)
+	}
+	if err := os.Remove(filepath.Join(root, "pids")); err != nil {
+		t.Fatal(err)
+	}
+	if missing := g.createLegacy(root, "name", nil); len(missing) != 3 || !strings.HasPrefix(missing[1], "pids limit: ") {
+		t.Errorf("two reasons: %q", missing)
+	}
+}
+
 // The settings of the unified hierarchy, which this machine may not have.
 func TestSettingsOfBothVersions(t *testing.T) {
 	l := Limits{MemoryBytes: 1 << 20, Pids: 7, CPUs: 1.5}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -61,7 +62,7 @@ func checkCgroups(opts Options) Feature {
 		err = g.Remove()
 	}
 	if err != nil {
-		f.Detail = err.Error()
+		f.Detail = strings.TrimPrefix(err.Error(), f.Name+": ")
 		f.Fix = "run as root where cgroups are mounted, or let systemd delegate them: Delegate=memory pids cpu, DelegateSubgroup=node"
 		return f
 	}
