@@ -210,21 +210,29 @@ func (t *tally) print(w io.Writer, chains []receipts.ChainReport, code int, asJS
 	for _, c := range chains {
 		printChain(&b, c)
 	}
-	fmt.Fprintf(&b, "\n%d bundles: %d proved, %d failed, %d not provable, %d unusable",
-		t.bundles, t.exits[receipts.ExitProved], t.exits[receipts.ExitFailed], t.exits[receipts.ExitNotProvable], t.exits[receipts.ExitUnusable])
+	fmt.Fprintf(&b, "\n%s: %d proved, %d failed, %d not provable, %d unusable",
+		count(t.bundles, "bundle"), t.exits[receipts.ExitProved], t.exits[receipts.ExitFailed], t.exits[receipts.ExitNotProvable], t.exits[receipts.ExitUnusable])
 	if t.skipped > 0 {
-		fmt.Fprintf(&b, "; %d other files were not looked at", t.skipped)
+		fmt.Fprintf(&b, "; not looked at: %s", count(t.skipped, "other file"))
 	}
 	fmt.Fprintf(&b, " (exit %d)\n", code)
 	_, err := io.WriteString(w, printable(b.String()))
 	return err
 }
 
+// count writes a number of things: "1 bundle", "2 bundles".
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // most is how many gaps and faults of a chain are named; JSON has all.
 const most = 10
 
 func printChain(b *strings.Builder, c receipts.ChainReport) {
-	fmt.Fprintf(b, "\nchain of %s: %d receipts up to number %d\n", c.ProviderID, c.Receipts, c.Last)
+	fmt.Fprintf(b, "\nchain of %s: %s up to number %d\n", c.ProviderID, count(c.Receipts, "receipt"), c.Last)
 	if len(c.Missing) == 0 && len(c.Faults) == 0 {
 		b.WriteString("  complete; that there is no second chain is not shown\n")
 	}
