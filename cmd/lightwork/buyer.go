@@ -59,7 +59,7 @@ func (b buyerListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			}
 			return printJSON(s.out, views)
 		}
-		w := newTable(s.out)
+		w := newTable(s.out, 2)
 		fmt.Fprintln(w, "ID\tSTATE\tJOB TYPE\tPAID\tRECEIPT\tREASON")
 		for _, p := range list {
 			v := viewOf(p)

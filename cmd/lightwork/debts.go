@@ -109,7 +109,7 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *streams, g *globals) error
 		if c.JSON {
 			return printJSON(s.out, views)
 		}
-		w := newTable(s.out)
+		w := newTable(s.out, 1, 2, 4)
 		fmt.Fprintln(w, "REQUEST\tSINCE\tBUYER\tOWED\tBUYER'S CREDIT\tWHAT BECAME OF IT")
 		for _, v := range views {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.Since.Local().Format(time.DateTime), short(v.Buyer),

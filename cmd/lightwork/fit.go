@@ -2,42 +2,77 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 )
 
-// table is columns for a person. On a terminal no line is wider than it: what
-// is last, and can be long, is cut. Elsewhere lines are whole.
+// table is columns for a person. On a terminal no line is wider than it: columns
+// that spare names are left out as far as needed, then what is last, and can be
+// long, is cut. Elsewhere lines are whole.
 type table struct {
-	*tabwriter.Writer
-	out  io.Writer
-	text bytes.Buffer
+	out   io.Writer
+	spare []int // columns, from 0, that can be missed: the first goes first
+	text  bytes.Buffer
 }
 
-func newTable(out io.Writer) *table {
-	t := &table{out: out}
-	t.Writer = tabwriter.NewWriter(&t.text, 2, 8, 2, ' ', 0)
-	return t
-}
+func newTable(out io.Writer, spare ...int) *table { return &table{out: out, spare: spare} }
+
+// Write takes lines of cells with tabs between them.
+func (t *table) Write(p []byte) (int, error) { return t.text.Write(p) }
 
 // Flush writes what was collected.
 func (t *table) Flush() error {
-	if err := t.Writer.Flush(); err != nil {
-		return err
-	}
 	width, _, isScreen := screenSize(t.out)
-	for line := range strings.Lines(t.text.String()) {
-		line = strings.TrimRight(line, " \n")
-		if isScreen {
-			line = clipTo(line, width)
-		}
-		if _, err := fmt.Fprintln(t.out, line); err != nil {
-			return err
-		}
+	if !isScreen {
+		width = math.MaxInt
 	}
-	return nil
+	_, err := io.WriteString(t.out, fitted(t.text.String(), t.spare, width))
+	return err
+}
+
+// fitted aligns lines of cells, no line wider than width.
+func fitted(cells string, spare []int, width int) string {
+	text := aligned(cells, nil)
+	for n := 1; n <= len(spare) && widest(text) > width; n++ {
+		text = aligned(cells, spare[:n])
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(clipTo(strings.TrimSuffix(line, "\n"), width) + "\n")
+	}
+	return b.String()
+}
+
+// aligned sets lines of cells as columns, without those that are left out.
+func aligned(cells string, without []int) string {
+	var text, trimmed strings.Builder
+	w := tabwriter.NewWriter(&text, 2, 8, 2, ' ', 0)
+	for line := range strings.Lines(cells) {
+		var kept []string
+		for i, cell := range strings.Split(strings.TrimSuffix(line, "\n"), "\t") {
+			if !slices.Contains(without, i) {
+				kept = append(kept, cell)
+			}
+		}
+		_, _ = io.WriteString(w, strings.Join(kept, "\t")+"\n") // into memory
+	}
+	_ = w.Flush()
+	for line := range strings.Lines(text.String()) {
+		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return trimmed.String()
+}
+
+func widest(text string) int {
+	n := 0
+	for line := range strings.Lines(text) {
+		n = max(n, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+	}
+	return n
 }
 
 // wrapped breaks a text at spaces, so that with the indent before each line

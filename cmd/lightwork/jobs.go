@@ -82,7 +82,7 @@ func (c jobsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if c.JSON {
 			return printJSON(s.out, views)
 		}
-		w := newTable(s.out)
+		w := newTable(s.out, 5, 3, 1)
 		fmt.Fprintln(w, "REQUEST\tADDED\tSTATE\tMODE\tPRICE\tBUYER\tRECEIPT\tREASON")
 		for _, v := range views {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.AddedAt.Local().Format(time.DateTime),

@@ -190,7 +190,7 @@ func writePanel(ctx context.Context, n *buyerNode, v panelView, result buyer.Pur
 func showSeats(w io.Writer, v panelView) {
 	fmt.Fprintf(w, "panel      %s: %s %s\noutcome    %s %s\npaid       %s of at most %s, fees %s\n",
 		v.PanelID, v.Tier, v.State, v.Outcome, printable(v.Reason), msats(v.PaidMsats), msats(v.MaxMsats), msats(v.FeeMsats))
-	t := newTable(w)
+	t := newTable(w, 4, 1)
 	fmt.Fprintln(t, "SEAT\tPROVIDER\tID\tSTATE\tREVEALED\tPAID\tRECEIPT\tWHY")
 	for i, s := range v.Seats {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, short(s.Provider), short(s.RequestID), s.State, short(s.AgreementHash),
@@ -227,7 +227,7 @@ func (b buyerPanelsCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if b.JSON {
 			return printJSON(s.out, views)
 		}
-		t := newTable(s.out)
+		t := newTable(s.out, 4, 2)
 		fmt.Fprintln(t, "PANEL\tSTATE\tRULE\tSEATS\tJOB TYPE\tPAID\tREASON")
 		for _, v := range views {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.PanelID, v.State, v.Adjudication, v.Redundancy, v.SchemaID, msats(v.PaidMsats), cut(v.Reason, 60))
