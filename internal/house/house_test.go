@@ -24,7 +24,7 @@ var rooms = map[string][]string{
 	"replay":          {"hashing"},
 	"payments":        {"hashing"},
 	"payments/bolt11": {"hashing", "payments"},
-	"receipts":        {"hashing", "schemas", "replay", "payments", "payments/bolt11"},
+	"receipts":        {"hashing", "schemas", "replay", "payments", "payments/bolt11", "internal/sigbatch"},
 
 	// Wallets know money, nothing of jobs.
 	"payments/conformance": {"hashing", "payments", "payments/bolt11"},
@@ -92,6 +92,7 @@ var rooms = map[string][]string{
 	// What becomes of several results is decided without relays, wallets and stores.
 	"buyer/adjudicate": {"hashing", "schemas"},
 
+	"internal/sigbatch":  {},
 	"internal/sqlite":    {},
 	"internal/publicnet": {},
 	// Watches a provider through the interfaces that it declares.

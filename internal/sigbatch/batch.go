@@ -1,0 +1,183 @@
+package sigbatch
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+)
+
+// Key is a public key in the compressed form of SEC 1: 2 or 3, and x. An x-only
+// key of BIP-340 is the one with a 2.
+type Key [33]byte
+
+// Batch collects signatures. Its zero value is empty and ready for use. A batch
+// is for one goroutine at a time.
+type Batch struct {
+	split  *splitter
+	places map[Key]int // in keys
+	keys   []affine
+	checks []check
+	adder  adder
+}
+
+// check is the equation r = u*G + v*(the key's point).
+type check struct {
+	r    affine
+	u, v btcec.ModNScalar
+	key  int
+}
+
+// Len is how many signatures are in the batch.
+func (b *Batch) Len() int { return len(b.checks) }
+
+// Reset empties the batch.
+func (b *Batch) Reset() {
+	clear(b.places)
+	b.keys, b.checks = b.keys[:0], b.checks[:0]
+}
+
+// AddSchnorr adds a BIP-340 signature over a message of 32 bytes by an x-only
+// key. It reports false, and adds nothing, if no batch is needed to see that
+// the signature is not valid: a number is out of range, or not that of a point.
+func (b *Batch) AddSchnorr(key, message *[32]byte, sig *[64]byte) bool {
+	var c check
+	var x element
+	if !x.setBytes((*[32]byte)(sig[:32])) || c.u.SetBytes((*[32]byte)(sig[32:])) != 0 {
+		return false
+	}
+	var ok bool
+	if c.r, ok = lift(&x, false); !ok {
+		return false
+	}
+	compressed := Key{2}
+	copy(compressed[1:], key[:])
+	if c.key, ok = b.keyPlace(compressed); !ok {
+		return false
+	}
+	// R = s*G - e*P
+	e := challenge(sig, key, message)
+	c.v.SetBytes(&e)
+	c.v.Negate()
+	b.checks = append(b.checks, c)
+	return true
+}
+
+// challenge is the tagged hash of BIP-340.
+func challenge(sig *[64]byte, key, message *[32]byte) [32]byte {
+	tag := sha256.Sum256([]byte("BIP0340/challenge"))
+	var buf [160]byte
+	copy(buf[:], tag[:])
+	copy(buf[32:], tag[:])
+	copy(buf[64:], sig[:32])
+	copy(buf[96:], key[:])
+	copy(buf[128:], message[:])
+	return sha256.Sum256(buf[:])
+}
+
+// Bits of a recovery id: what R's x and y are, beside r.
+const (
+	recoveryOdd      = 1 // y is odd
+	recoveryOverflow = 2 // x is r plus the group's order
+)
+
+// AddECDSA adds a signature over a hash, r and s of 32 bytes each, with the
+// recovery id, 0 to 3, that says which point R is. S may be in either half. In a
+// valid batch recovery gives this key. It reports false, and adds nothing, if
+// no batch is needed to see that it does not.
+func (b *Batch) AddECDSA(key Key, hash *[32]byte, sig *[64]byte, recovery byte) bool {
+	var c check
+	var r, s btcec.ModNScalar
+	if r.SetBytes((*[32]byte)(sig[:32])) != 0 || s.SetBytes((*[32]byte)(sig[32:])) != 0 || r.IsZero() || s.IsZero() || recovery > 3 {
+		return false
+	}
+	var x element
+	x.setBytes((*[32]byte)(sig[:32]))
+	if recovery&recoveryOverflow != 0 && !x.addOrder() {
+		return false
+	}
+	var ok bool
+	if c.r, ok = lift(&x, recovery&recoveryOdd != 0); !ok {
+		return false
+	}
+	if c.key, ok = b.keyPlace(key); !ok {
+		return false
+	}
+	// R = (hash/s)*G + (r/s)*P
+	s.InverseNonConst()
+	c.u.SetBytes(hash)
+	c.u.Mul(&s)
+	c.v.Mul2(&r, &s)
+	b.checks = append(b.checks, c)
+	return true
+}
+
+// keyPlace finds the key's point, once for all signatures of the key.
+func (b *Batch) keyPlace(key Key) (int, bool) {
+	if i, ok := b.places[key]; ok {
+		return i, true
+	}
+	var x element
+	if key[0] != 2 && key[0] != 3 || !x.setBytes((*[32]byte)(key[1:])) {
+		return 0, false
+	}
+	p, ok := lift(&x, key[0] == 3)
+	if !ok {
+		return 0, false
+	}
+	if b.places == nil {
+		b.places = map[Key]int{}
+	}
+	b.places[key] = len(b.keys)
+	b.keys = append(b.keys, p)
+	return len(b.keys) - 1, true
+}
+
+// Valid reports whether all signatures from one place up to another are valid,
+// in the order in which they were added. None are valid.
+func (b *Batch) Valid(from, to int) bool {
+	checks := b.checks[from:to]
+	factors := random(len(checks))
+	// sum of a*r - a*u*G - a*v*P, with one term for G and for each key
+	var g btcec.ModNScalar
+	ofKeys := make([]btcec.ModNScalar, len(b.keys))
+	used := make([]bool, len(b.keys))
+	terms := make([]term, 0, len(checks)+len(b.keys)+1)
+	for i := range checks {
+		c := &checks[i]
+		a := factors[i].scalar()
+		var u, v btcec.ModNScalar
+		g.Add(u.Mul2(&a, &c.u))
+		ofKeys[c.key].Add(v.Mul2(&a, &c.v))
+		used[c.key] = true
+		terms = append(terms, term{point: c.r.negated(), k1: factors[i]})
+	}
+	if b.split == nil {
+		b.split = newSplitter()
+	}
+	put := func(p affine, k *btcec.ModNScalar) bool {
+		k1, k2, ok := b.split.split(k)
+		terms = append(terms, term{p, k1, k2})
+		return ok
+	}
+	ok := put(generator, &g)
+	for i := range used {
+		if used[i] {
+			ok = put(b.keys[i], &ofKeys[i]) && ok
+		}
+	}
+	return ok && b.adder.sumIsZero(terms)
+}
+
+// random are numbers of 128 bits that nobody could know before.
+func random(n int) []half {
+	buf := make([]byte, 16*n)
+	_, _ = rand.Read(buf) // never fails
+	numbers := make([]half, n)
+	for i := range numbers {
+		numbers[i].low = binary.LittleEndian.Uint64(buf[16*i:])
+		numbers[i].high = binary.LittleEndian.Uint64(buf[16*i+8:])
+	}
+	return numbers
+}

@@ -1,0 +1,190 @@
+package sigbatch
+
+import (
+	"encoding/binary"
+	"math/big"
+	"math/bits"
+)
+
+// element is a number modulo the field's prime p = 2^256 - 2^32 - 977, as four
+// words, lowest first. Any 256 bits will do: what is p or more stands for what
+// is p less, and only reduced tells them apart.
+type element [4]uint64
+
+// fold is 2^256 modulo p: what is carried out at the top comes back as this.
+const fold = 1<<32 + 977
+
+// setBytes reads 32 bytes, big-endian. It reports whether they are below p.
+func (z *element) setBytes(b *[32]byte) bool {
+	for i := range z {
+		z[i] = binary.BigEndian.Uint64(b[24-8*i:])
+	}
+	return *z == z.reduced()
+}
+
+func (z *element) bytes() (b [32]byte) {
+	r := z.reduced()
+	for i := range r {
+		binary.BigEndian.PutUint64(b[24-8*i:], r[i])
+	}
+	return b
+}
+
+// reduced is the same number below p.
+func (z *element) reduced() element {
+	// z-p = z+fold-2^256, which is not negative if the sum has a carry.
+	var r element
+	var c uint64
+	r[0], c = bits.Add64(z[0], fold, 0)
+	r[1], c = bits.Add64(z[1], 0, c)
+	r[2], c = bits.Add64(z[2], 0, c)
+	r[3], c = bits.Add64(z[3], 0, c)
+	if c == 0 {
+		return *z
+	}
+	return r
+}
+
+func (z *element) isZero() bool          { return z.reduced() == element{} }
+func (z *element) isOdd() bool           { return z.reduced()[0]&1 == 1 }
+func (z *element) equal(x *element) bool { return z.reduced() == x.reduced() }
+
+// add: z = x + y.
+func (z *element) add(x, y *element) {
+	var c uint64
+	z[0], c = bits.Add64(x[0], y[0], 0)
+	z[1], c = bits.Add64(x[1], y[1], c)
+	z[2], c = bits.Add64(x[2], y[2], c)
+	z[3], c = bits.Add64(x[3], y[3], c)
+	z[0], c = bits.Add64(z[0], c*fold, 0)
+	z[1], c = bits.Add64(z[1], 0, c)
+	z[2], c = bits.Add64(z[2], 0, c)
+	z[3], c = bits.Add64(z[3], 0, c)
+	// A second carry leaves less than fold, so that there is no third.
+	z[0] += c * fold
+}
+
+// sub: z = x - y.
+func (z *element) sub(x, y *element) {
+	var b uint64
+	z[0], b = bits.Sub64(x[0], y[0], 0)
+	z[1], b = bits.Sub64(x[1], y[1], b)
+	z[2], b = bits.Sub64(x[2], y[2], b)
+	z[3], b = bits.Sub64(x[3], y[3], b)
+	z[0], b = bits.Sub64(z[0], b*fold, 0)
+	z[1], b = bits.Sub64(z[1], 0, b)
+	z[2], b = bits.Sub64(z[2], 0, b)
+	z[3], b = bits.Sub64(z[3], 0, b)
+	// A second borrow leaves more than 2^256-fold, so that there is no third.
+	z[0] -= b * fold
+}
+
+// neg: z = -x.
+func (z *element) neg(x *element) { z.sub(&element{}, x) }
+
+// order is that of the group.
+var order = element{0xbfd25e8cd0364141, 0xbaaedce6af48a03b, 0xfffffffffffffffe, 0xffffffffffffffff}
+
+// addOrder adds the group's order to a number below it. It reports whether the
+// sum is below p.
+func (z *element) addOrder() bool {
+	var c uint64
+	z[0], c = bits.Add64(z[0], order[0], 0)
+	z[1], c = bits.Add64(z[1], order[1], c)
+	z[2], c = bits.Add64(z[2], order[2], c)
+	z[3], c = bits.Add64(z[3], order[3], c)
+	return c == 0 && *z == z.reduced()
+}
+
+// mul: z = x * y. Schoolbook, a row for each word of y; then what is above 256
+// bits is folded back, twice.
+func (z *element) mul(x, y *element) {
+	x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
+	t0, t1, t2, t3, t4 := row(0, 0, 0, 0, x0, x1, x2, x3, y[0])
+	t1, t2, t3, t4, t5 := row(t1, t2, t3, t4, x0, x1, x2, x3, y[1])
+	t2, t3, t4, t5, t6 := row(t2, t3, t4, t5, x0, x1, x2, x3, y[2])
+	t3, t4, t5, t6, t7 := row(t3, t4, t5, t6, x0, x1, x2, x3, y[3])
+	t0, t1, t2, t3, t4 = row(t0, t1, t2, t3, t4, t5, t6, t7, fold)
+	// t4 is now at most fold, so that the product has 65 bits.
+	hi, lo := bits.Mul64(t4, fold)
+	var c uint64
+	t0, c = bits.Add64(t0, lo, 0)
+	t1, c = bits.Add64(t1, hi, c)
+	t2, c = bits.Add64(t2, 0, c)
+	t3, c = bits.Add64(t3, 0, c)
+	// A carry leaves less than those 65 bits: what it adds goes no further.
+	t0, c = bits.Add64(t0, c*fold, 0)
+	z[0], z[1], z[2], z[3] = t0, t1+c, t2, t3
+}
+
+// row is t + x*y in five words.
+func row(t0, t1, t2, t3, x0, x1, x2, x3, y uint64) (z0, z1, z2, z3, z4 uint64) {
+	h0, l0 := bits.Mul64(x0, y)
+	h1, l1 := bits.Mul64(x1, y)
+	h2, l2 := bits.Mul64(x2, y)
+	h3, l3 := bits.Mul64(x3, y)
+	var c, d uint64
+	z0, c = bits.Add64(t0, l0, 0)
+	z1, c = bits.Add64(t1, l1, c)
+	z2, c = bits.Add64(t2, l2, c)
+	z3, c = bits.Add64(t3, l3, c)
+	z1, d = bits.Add64(z1, h0, 0)
+	z2, d = bits.Add64(z2, h1, d)
+	z3, d = bits.Add64(z3, h2, d)
+	return z0, z1, z2, z3, h3 + c + d
+}
+
+// square: z = x^2.
+func (z *element) square(x *element) { z.mul(x, x) }
+
+// squareTimes: z = x^(2^n).
+func (z *element) squareTimes(x *element, n int) {
+	*z = *x
+	for range n {
+		z.square(z)
+	}
+}
+
+// invert: z = 1/x; 0 for 0.
+func (z *element) invert(x *element) {
+	b := x.bytes()
+	n := new(big.Int).SetBytes(b[:])
+	if n.Sign() == 0 {
+		*z = element{}
+		return
+	}
+	n.ModInverse(n, prime).FillBytes(b[:])
+	z.setBytes(&b)
+}
+
+var prime = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(fold))
+
+// sqrt sets z to a root of x, and reports whether there is one. The root is
+// x^((p+1)/4), an exponent of 223 ones, a zero, 22 ones, four zeros, two ones
+// and two zeros.
+func (z *element) sqrt(x *element) bool {
+	// xN is x to the power of 2^N-1: N ones.
+	ones := func(a *element, n int, b *element) (r element) {
+		r.squareTimes(a, n)
+		r.mul(&r, b)
+		return r
+	}
+	x2 := ones(x, 1, x)
+	x3 := ones(&x2, 1, x)
+	x6 := ones(&x3, 3, &x3)
+	x9 := ones(&x6, 3, &x3)
+	x11 := ones(&x9, 2, &x2)
+	x22 := ones(&x11, 11, &x11)
+	x44 := ones(&x22, 22, &x22)
+	x88 := ones(&x44, 44, &x44)
+	x176 := ones(&x88, 88, &x88)
+	x220 := ones(&x176, 44, &x44)
+	x223 := ones(&x220, 3, &x3)
+	r := ones(&x223, 23, &x22)
+	r = ones(&r, 6, &x2)
+	r.squareTimes(&r, 2)
+	var again element
+	again.square(&r)
+	*z = r
+	return again.equal(x)
+}
