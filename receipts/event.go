@@ -220,16 +220,31 @@ func (e *Event) UnmarshalJSON(doc []byte) error {
 // one that NIP-01 spells out: each determines the event. Errors wrap
 // ErrInvalid.
 func (e *Event) Verify() error {
+	if err := e.checkID(); err != nil {
+		return err
+	}
+	return e.checkSignature()
+}
+
+func (e *Event) checkID() error {
 	if err := e.checkShape(); err != nil {
 		return err
 	}
 	if e.ID != e.computeID(false) && e.ID != e.computeID(true) {
 		return fmt.Errorf("%w: event: the id is not that of its fields", ErrInvalid)
 	}
+	return nil
+}
+
+func (e *Event) checkSignature() error {
 	key, id, rawSig := mustHex(e.PubKey), mustHex(e.ID), mustHex(e.Sig)
 	pub, err := schnorr.ParsePubKey(key)
 	if err != nil {
 		return fmt.Errorf("%w: event: pubkey is not on the curve", ErrInvalid)
+	}
+	// The library takes s modulo the group's order, which BIP-340 does not.
+	if new(btcec.ModNScalar).SetByteSlice(rawSig[32:]) {
+		return fmt.Errorf("%w: event: bad signature", ErrInvalid)
 	}
 	sig, err := schnorr.ParseSignature(rawSig)
 	if err != nil || !sig.Verify(id, pub) {

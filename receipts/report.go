@@ -162,7 +162,10 @@ func (l lacking) Error() string { return string(l) }
 
 // grader records the steps of one claim. The first contradiction decides the
 // claim and ends it; a lack decides it unless a contradiction follows.
-type grader struct{ claim *Claim }
+type grader struct {
+	claim *Claim
+	later *later
+}
 
 func (g grader) over() bool { return g.claim.State == Failed }
 
@@ -207,7 +210,7 @@ func (g grader) event(presence, validity, file string, doc []byte) *Event {
 	if !g.step(presence, file+" is in the bundle", err) {
 		return nil
 	}
-	if !g.step(validity, "its id and signature are valid", ev.Verify()) {
+	if !g.step(validity, "its id and signature are valid", g.later.verify(&ev)) {
 		return nil
 	}
 	return &ev

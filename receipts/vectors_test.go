@@ -168,30 +168,38 @@ func loadVector(t *testing.T, name string) vector {
 	return v
 }
 
+// vectorBundle is a vector read from disk, and the pins it is for.
+func vectorBundle(t *testing.T, name string) (*receipts.Bundle, receipts.Pins) {
+	t.Helper()
+	v := loadVector(t, name)
+	files := map[string][]byte{}
+	for _, layer := range []string{v.Base + ".json", name} {
+		if layer == ".json" {
+			continue
+		}
+		for file, text := range loadVector(t, layer).Files {
+			files[file] = []byte(text)
+		}
+	}
+	for _, file := range v.Remove {
+		delete(files, file)
+	}
+	bundle, err := reload(t, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle, receipts.Pins{
+		Provider: v.Pins.Provider, Buyer: v.Pins.Buyer, Payee: v.Pins.Payee, Network: v.Pins.Network, Required: receipts.ClaimNames(),
+	}
+}
+
 // What is on disk, read as any implementation would, is graded as it says.
 func TestVectors(t *testing.T) {
 	for _, name := range vectorFiles(t) {
 		t.Run(strings.TrimSuffix(name, ".json"), func(t *testing.T) {
 			v := loadVector(t, name)
-			files := map[string][]byte{}
-			for _, layer := range []string{v.Base + ".json", name} {
-				if layer == ".json" {
-					continue
-				}
-				for file, text := range loadVector(t, layer).Files {
-					files[file] = []byte(text)
-				}
-			}
-			for _, file := range v.Remove {
-				delete(files, file)
-			}
-			bundle, err := reload(t, files)
-			if err != nil {
-				t.Fatal(err)
-			}
-			report := receipts.Verify(bundle, receipts.Pins{
-				Provider: v.Pins.Provider, Buyer: v.Pins.Buyer, Payee: v.Pins.Payee, Network: v.Pins.Network, Required: receipts.ClaimNames(),
-			})
+			bundle, pins := vectorBundle(t, name)
+			report := receipts.Verify(bundle, pins)
 			if v.ExitCode != receipts.ExitUnusable {
 				wantStates(t, report, v.NotProved)
 			}

@@ -16,9 +16,14 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// batch is how many names are read of a folder at a time, so that a folder of
-// any size takes the same memory. Reports come batch by batch, by name.
-const batch = 1024
+const (
+	// listed is how many names are read of a folder at a time, so that a folder
+	// of any size takes the same memory. Reports come lot by lot, by name.
+	listed = 1024
+	// together is how many bundles one processor takes at a time: so many that
+	// their signatures cost little, and so few that all processors get some.
+	together = 32
+)
 
 // tally is what a whole folder comes to.
 type tally struct {
@@ -44,7 +49,7 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 	shown := newProgress(stderr)
 	var t tally
 	for {
-		entries, err := dir.ReadDir(batch)
+		entries, err := dir.ReadDir(listed)
 		if err == nil {
 			err = t.verify(o, entries, stdout, shown)
 		}
@@ -65,11 +70,10 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 	return t.finish(o, stdout, stderr)
 }
 
-// verify verifies one batch on all processors and prints it in the order of
+// verify verifies one lot on all processors and prints it in the order of
 // its names.
 func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown *progress) error {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	reports := make([]chan graded, 0, len(entries))
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
 		if e.IsDir() && !couldBeBundle(filepath.Join(o.bundle, e.Name())) || !e.IsDir() && !(e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".tar")) {
@@ -77,7 +81,11 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 			continue
 		}
 		names = append(names, e.Name())
-		reports = append(reports, make(chan graded, 1))
+	}
+	runs := slices.Collect(slices.Chunk(names, together))
+	reports := make([]chan []graded, len(runs))
+	for i := range reports {
+		reports[i] = make(chan []graded, 1)
 	}
 	jobs := make(chan int)
 	var workers sync.WaitGroup
@@ -85,24 +93,26 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 	defer close(jobs) // ends the workers
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
+			var batch receipts.Batch
 			for i := range jobs {
-				reports[i] <- verifyOne(o, names[i])
+				reports[i] <- verifyRun(o, runs[i], &batch)
 			}
 		})
 	}
 	// Few more are begun than are done, so that few reports wait to be printed.
-	begun, ahead := 0, 4*runtime.GOMAXPROCS(0)
+	begun, ahead := 0, 2*runtime.GOMAXPROCS(0)
 	for i := range reports {
 		for ; begun < len(reports) && begun < i+ahead; begun++ {
 			jobs <- begun
 		}
-		g := <-reports[i]
-		t.count(g)
-		shown.clear()
-		if err := printOne(stdout, g, o.json); err != nil {
-			return err
+		for _, g := range <-reports[i] {
+			t.count(g)
+			shown.clear()
+			if err := printOne(stdout, g, o.json); err != nil {
+				return err
+			}
+			shown.show(t)
 		}
-		shown.show(t)
 	}
 	return nil
 }
@@ -117,7 +127,7 @@ func couldBeBundle(dir string) bool {
 	}
 	defer f.Close()
 	for {
-		names, err := f.Readdirnames(batch)
+		names, err := f.Readdirnames(listed)
 		for _, name := range names {
 			if receipts.IsBundleFile(name) {
 				return true
@@ -129,15 +139,34 @@ func couldBeBundle(dir string) bool {
 	}
 }
 
-func verifyOne(o options, name string) graded {
-	bundle, err := read(filepath.Join(o.bundle, name), nil)
-	if err != nil {
-		r := receipts.Verify(nil, o.pins) // every claim, none of them proved
-		r.Unusable = err.Error()
-		return graded{name, r.ExitCode(), r}
+// verifyRun verifies a few bundles with an empty batch, which it empties before
+// they are too large and at the end.
+func verifyRun(o options, names []string, batch *receipts.Batch) []graded {
+	list := make([]graded, len(names))
+	var waiting []int // places in the list of what is in the batch
+	settle := func() {
+		for k, r := range batch.Verify() {
+			i := waiting[k]
+			list[i] = graded{names[i], r.ExitCode(), r}
+		}
+		waiting = waiting[:0]
 	}
-	r := receipts.Verify(bundle, o.pins)
-	return graded{name, r.ExitCode(), r}
+	for i, name := range names {
+		bundle, err := read(filepath.Join(o.bundle, name), nil)
+		if err != nil {
+			r := receipts.Verify(nil, o.pins) // every claim, none of them proved
+			r.Unusable = err.Error()
+			list[i] = graded{name, r.ExitCode(), r}
+			continue
+		}
+		batch.Add(bundle, o.pins)
+		waiting = append(waiting, i)
+		if batch.Full() {
+			settle()
+		}
+	}
+	settle()
+	return list
 }
 
 func (t *tally) count(g graded) {

@@ -1,13 +1,10 @@
 package bolt11
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/btcsuite/btcd/btcec/v2"
-	"github.com/btcsuite/btcd/btcec/v2/ecdsa"
 	"github.com/btcsuite/btcd/btcutil/bech32"
 )
 
@@ -17,34 +14,48 @@ import (
 // minimal; padding must be zero; of a repeated field the first counts; a
 // signature with an n field must be low-S.
 func Decode(s string) (*Invoice, error) {
-	hrp, data, err := decodeBech32(s)
+	inv, sig, err := DecodeUnsigned(s)
 	if err != nil {
 		return nil, err
 	}
+	if inv.Payee, err = sig.Check(); err != nil {
+		return nil, err
+	}
+	return inv, nil
+}
+
+// DecodeUnsigned is Decode but for the signature, which is returned for the
+// caller to check. Payee is empty: nobody's word is good for anything before.
+func DecodeUnsigned(s string) (*Invoice, Signature, error) {
+	hrp, data, err := decodeBech32(s)
+	if err != nil {
+		return nil, Signature{}, err
+	}
 	if len(data) < timestampGroups+signatureGroups {
-		return nil, fmt.Errorf("%w: %d groups of data are too few", ErrMissing, len(data))
+		return nil, Signature{}, fmt.Errorf("%w: %d groups of data are too few", ErrMissing, len(data))
 	}
 	inv := &Invoice{Expiry: DefaultExpiry, MinFinalCLTV: DefaultMinFinalCLTV}
 	if inv.Network, inv.AmountMsats, err = parseHRP(hrp); err != nil {
-		return nil, err
+		return nil, Signature{}, err
 	}
 	signed, signature := data[:len(data)-signatureGroups], data[len(data)-signatureGroups:]
 	inv.CreatedAt = time.Unix(int64(bigEndian(signed[:timestampGroups])), 0).UTC()
 	fields := fieldReader{inv: inv}
 	if err := fields.readAll(signed[timestampGroups:]); err != nil {
-		return nil, err
+		return nil, Signature{}, err
 	}
 	if err := inv.readEcash(); err != nil {
-		return nil, err
+		return nil, Signature{}, err
 	}
 	hash, err := signatureHash(hrp, signed)
 	if err != nil {
-		return nil, err
+		return nil, Signature{}, err
 	}
-	if inv.Payee, err = checkSignature(signature, hash, fields.payee); err != nil {
-		return nil, err
+	raw, err := bech32.ConvertBits(signature, 5, 8, false)
+	if err != nil {
+		return nil, Signature{}, fmt.Errorf("%w: %w", ErrSignature, err)
 	}
-	return inv, nil
+	return inv, Signature{Hash: hash, RS: [64]byte(raw[:64]), Recovery: raw[64], payee: fields.payee}, nil
 }
 
 // decodeBech32 returns the lower-case prefix and the data in groups of five
@@ -86,37 +97,4 @@ func signatureHash(hrp string, groups []byte) ([32]byte, error) {
 		return [32]byte{}, fmt.Errorf("%w: %w", ErrBech32, err)
 	}
 	return sha256Sum(append([]byte(hrp), data...)), nil
-}
-
-// checkSignature returns the key that signed, in hex. With an n field that key
-// must have signed, and S must be low; without one the key is recovered, and
-// BOLT 11 has both halves of S accepted.
-func checkSignature(groups []byte, hash [32]byte, payee *btcec.PublicKey) (string, error) {
-	raw, err := bech32.ConvertBits(groups, 5, 8, false)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrSignature, err)
-	}
-	rs, recovery := raw[:64], raw[64]
-	if recovery > 3 {
-		return "", fmt.Errorf("%w: recovery id %d", ErrSignature, recovery)
-	}
-	if payee == nil {
-		// 27 and 4 are the compact form's marks for "a compressed key".
-		key, _, err := ecdsa.RecoverCompact(append([]byte{27 + 4 + recovery}, rs...), hash[:])
-		if err != nil {
-			return "", fmt.Errorf("%w: %w", ErrSignature, err)
-		}
-		return hex.EncodeToString(key.SerializeCompressed()), nil
-	}
-	var r, s btcec.ModNScalar
-	if r.SetByteSlice(rs[:32]) || s.SetByteSlice(rs[32:]) || r.IsZero() || s.IsZero() {
-		return "", fmt.Errorf("%w: out of range", ErrSignature)
-	}
-	if s.IsOverHalfOrder() {
-		return "", fmt.Errorf("%w: high S", ErrSignature)
-	}
-	if !ecdsa.NewSignature(&r, &s).Verify(hash[:], payee) {
-		return "", fmt.Errorf("%w: not by the key in field n", ErrSignature)
-	}
-	return hex.EncodeToString(payee.SerializeCompressed()), nil
 }

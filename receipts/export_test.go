@@ -1,0 +1,5 @@
+package receipts
+
+// VerifySingly is Verify with each signature checked for itself: what Batch
+// must come to.
+func VerifySingly(b *Bundle, pins Pins) Report { return verify(b, pins, nil) }
