@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -272,7 +273,9 @@ func (v *verifier) artifacts(g grader, result *schemas.Result) {
 
 // artifactsError prefers a contradiction to a lack.
 func (v *verifier) artifactsError(listed map[string]schemas.SandboxArtifact) error {
-	for hash, data := range v.bundle.Artifacts {
+	// In order, so that the report of a bundle with two faults is always the same.
+	for _, hash := range slices.Sorted(maps.Keys(v.bundle.Artifacts)) {
+		data := v.bundle.Artifacts[hash]
 		a, ok := listed[hash]
 		switch {
 		case !ok:
