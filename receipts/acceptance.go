@@ -34,7 +34,7 @@ func (a Acceptance) Hash() (hashing.Digest, error) { return sumOf(a.Canonical())
 // ParseAcceptance reads an acceptance, which must be its own canonical form.
 // Errors wrap ErrInvalid.
 func ParseAcceptance(doc []byte) (Acceptance, error) {
-	return parseDocument[Acceptance]("acceptance", doc)
+	return readDocument[Acceptance]("acceptance", doc)
 }
 
 func (a Acceptance) validate() error {

@@ -147,8 +147,8 @@ func ParseInputs(doc []byte) ([]Event, error) {
 	}
 	var events []Event
 	for _, line := range lines[:len(lines)-1] {
-		ev, err := ParseEvent(line[:len(line)-1], maxDocument)
-		if err == nil && !bytes.Equal(ev.JSON(), line[:len(line)-1]) {
+		ev, exact, err := readEvent(line[:len(line)-1])
+		if err == nil && !exact {
 			err = fmt.Errorf("%w: %s: a line is not in the form of an event", ErrInvalid, FileInputs)
 		}
 		if err == nil {

@@ -91,7 +91,7 @@ func (q Quote) Expiry() time.Time {
 // ParseQuote reads a quote, which must be its own canonical form. Errors wrap
 // ErrInvalid.
 func ParseQuote(doc []byte) (Quote, error) {
-	return parseDocument[Quote]("quote", doc)
+	return readDocument[Quote]("quote", doc)
 }
 
 func (q Quote) validate() error {
@@ -204,13 +204,15 @@ func checkNetwork(q Quote, inv *bolt11.Invoice, network payments.Network) error 
 	return match("network", string(inv.Network), string(of))
 }
 
+// maxPlain bounds a document that has one form.
+const maxPlain = 64 << 10
+
 // parseDocument decodes strictly and then demands that encoding gives the same
 // bytes: a document has one form, and every byte of it counts.
 func parseDocument[T interface{ Canonical() ([]byte, error) }](name string, doc []byte) (T, error) {
-	const most = 64 << 10
 	var parsed, none T
-	if len(doc) > most {
-		return none, fmt.Errorf("%w: %s of more than %d bytes", ErrInvalid, name, most)
+	if len(doc) > maxPlain {
+		return none, fmt.Errorf("%w: %s of more than %d bytes", ErrInvalid, name, maxPlain)
 	}
 	if err := hashing.Unmarshal(doc, &parsed); err != nil {
 		return none, fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)

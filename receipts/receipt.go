@@ -118,7 +118,7 @@ func (r Receipt) Hash() (hashing.Digest, error) { return sumOf(r.Canonical()) }
 // ParseReceipt reads a receipt, which must be its own canonical form. It says
 // nothing about whether the receipt is true. Errors wrap ErrInvalid.
 func ParseReceipt(doc []byte) (Receipt, error) {
-	return parseDocument[Receipt]("receipt", doc)
+	return readDocument[Receipt]("receipt", doc)
 }
 
 func (r Receipt) validate() error {

@@ -97,7 +97,7 @@ func (s Seal) validate() error {
 }
 
 // ParseSeal reads SEAL.json. Errors wrap ErrInvalid.
-func ParseSeal(doc []byte) (Seal, error) { return parseDocument[Seal]("seal", doc) }
+func ParseSeal(doc []byte) (Seal, error) { return readDocument[Seal]("seal", doc) }
 
 // Terms are the result's, as its event would bind them in the clear, with the
 // rest taken from known.

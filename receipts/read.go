@@ -1,0 +1,250 @@
+package receipts
+
+import (
+	"slices"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
+
+// The documents and the event as they stand in a bundle: each name in its place.
+// What reads otherwise goes the long way, which knows what to say of it; so what
+// is missing here is read more slowly, and not wrongly.
+
+// document is what has one form, and more to it than its form.
+type document interface {
+	Canonical() ([]byte, error)
+	validate() error
+}
+
+// readDocument reads a document of at most maxPlain bytes that is its own
+// canonical form.
+func readDocument[T document, P interface {
+	*T
+	read(*hashing.Reader)
+}](name string, doc []byte) (T, error) {
+	var parsed, none T
+	if len(doc) > maxPlain {
+		return parseDocument[T](name, doc)
+	}
+	in := hashing.NewReader(doc)
+	P(&parsed).read(in)
+	if !in.Done() {
+		return parseDocument[T](name, doc)
+	}
+	if err := parsed.validate(); err != nil {
+		return none, err
+	}
+	return parsed, nil
+}
+
+// readEvent reads an event of a bundle. exact is false for one that ParseEvent
+// takes and that is not in the form of Event.JSON.
+func readEvent(doc []byte) (ev Event, exact bool, err error) {
+	in := hashing.NewReader(doc)
+	ev.read(in)
+	if in.Done() && len(doc) <= maxDocument && ev.withinBounds() {
+		return ev, true, ev.checkShape()
+	}
+	ev, err = ParseEvent(doc, maxDocument)
+	return ev, err == nil && string(ev.JSON()) == string(doc), err
+}
+
+func (e *Event) withinBounds() bool {
+	return len(e.Tags) <= maxTags && !slices.ContainsFunc(e.Tags, func(tag []string) bool { return len(tag) > maxTagItems })
+}
+
+func (r *Receipt) read(in *hashing.Reader) {
+	in.Open("{")
+	in.Name("acceptance_event_id")
+	r.AcceptanceEventID = in.OptionalText()
+	in.Name("agreement_hash")
+	r.AgreementHash = in.OptionalDigest()
+	in.Name("amount_msats")
+	r.AmountMsats = in.Integer()
+	in.Name("approval_rule_id")
+	r.ApprovalRuleID = in.OptionalText()
+	in.Name("asset_id")
+	r.AssetID = in.Text()
+	in.Name("bolt11")
+	r.BOLT11 = in.Text()
+	in.Name("buyer_id")
+	r.BuyerID = in.Text()
+	in.Name("delivery")
+	r.Delivery = Delivery(in.Text())
+	in.Name("job_hash")
+	r.JobHash = in.Digest()
+	in.Name("mode")
+	r.Mode = Mode(in.Text())
+	in.Name("output_hash")
+	r.OutputHash = in.Digest()
+	in.Name("payee_node")
+	r.PayeeNode = in.Text()
+	in.Name("payment_hash")
+	r.PaymentHash = in.Text()
+	in.Name("payment_proof")
+	in.Open("{")
+	in.Name("type")
+	r.PaymentProof.Type = in.Text()
+	in.Name("value")
+	r.PaymentProof.Value = in.Text()
+	in.Close("}")
+	in.Name("plan_hash")
+	r.PlanHash = in.Digest()
+	in.Name("policy_bundle_id")
+	r.PolicyBundleID = in.Digest()
+	in.Name("previous_receipt_hash")
+	r.PreviousReceiptHash = in.OptionalDigest()
+	in.Name("provider_id")
+	r.ProviderID = in.Text()
+	in.Name("quote_hash") // a purpose before it goes the long way
+	r.QuoteHash = in.Digest()
+	in.Name("rail")
+	r.Rail = in.Text()
+	in.Name("receipt_id")
+	r.ReceiptID = in.Text()
+	in.Name("redacted_trajectory_hash")
+	r.RedactedTrajectoryHash = in.Digest()
+	in.Name("replay_hash")
+	r.ReplayHash = in.Digest()
+	in.Name("request_event_id")
+	r.RequestEventID = in.Text()
+	in.Name("result_event_id")
+	r.ResultEventID = in.Text()
+	in.Name("schema_id")
+	r.SchemaID = in.Text()
+	in.Name("sequence")
+	r.Sequence = in.Integer()
+	in.Name("session_id")
+	r.SessionID = in.Text()
+	in.Name("timestamp")
+	r.Timestamp = in.Text()
+	in.Name("trajectory_hash")
+	r.TrajectoryHash = in.Digest()
+	in.Name("version")
+	r.Version = in.Int()
+	in.Close("}")
+}
+
+func (q *Quote) read(in *hashing.Reader) {
+	in.Open("{")
+	in.Name("buyer")
+	q.Buyer = in.Text()
+	in.Name("cancellation")
+	q.Cancellation = in.Text()
+	in.Name("delivery")
+	q.Delivery = Delivery(in.Text())
+	in.Name("expires_at")
+	q.ExpiresAt = in.Text()
+	in.Name("job_hash")
+	q.JobHash = in.Digest()
+	in.Name("mode")
+	q.Mode = Mode(in.Text())
+	in.Name("nonce")
+	q.Nonce = in.Text()
+	in.Name("payee_node")
+	q.PayeeNode = in.OptionalText()
+	in.Name("payment_hash")
+	q.PaymentHash = in.OptionalText()
+	in.Name("policy_bundle_id")
+	q.PolicyBundleID = in.Digest()
+	in.Name("price_msats")
+	q.PriceMsats = in.Integer()
+	in.Name("provider")
+	q.Provider = in.Text()
+	in.Name("purpose")
+	q.Purpose = Purpose(in.Text())
+	in.Name("request_id")
+	q.RequestID = in.Text()
+	in.Name("schema_id")
+	q.SchemaID = in.Text()
+	in.Name("version")
+	q.Version = in.Int()
+	in.Close("}")
+}
+
+func (a *Acceptance) read(in *hashing.Reader) {
+	in.Open("{")
+	in.Name("approval_rule_id")
+	a.ApprovalRuleID = in.OptionalText()
+	in.Name("payment_hash")
+	a.PaymentHash = in.Text()
+	in.Name("price_msats")
+	a.PriceMsats = in.Integer()
+	in.Name("quote_hash")
+	a.QuoteHash = in.Digest()
+	in.Name("request_id")
+	a.RequestID = in.Text()
+	in.Name("version")
+	a.Version = in.Int()
+	in.Close("}")
+}
+
+func (s *Seal) read(in *hashing.Reader) {
+	in.Open("{")
+	in.Name("agreement_hash")
+	s.AgreementHash = in.OptionalDigest()
+	in.Name("contents")
+	in.Open("[")
+	for in.More() {
+		in.Open("{")
+		var c SealedContent
+		in.Name("digest")
+		c.Digest = in.Digest()
+		in.Name("role")
+		c.Role = in.Text()
+		in.Name("size")
+		c.Size = in.Integer()
+		in.Close("}")
+		s.Contents = append(s.Contents, c)
+	}
+	in.Close("]")
+	in.Name("output_hash")
+	s.OutputHash = in.Digest()
+	in.Name("plan_hash")
+	s.PlanHash = in.Digest()
+	in.Name("redacted_trajectory_hash")
+	s.RedactedTrajectoryHash = in.Digest()
+	in.Name("replay_hash")
+	s.ReplayHash = in.Digest()
+	in.Name("salt")
+	s.Salt = in.Text()
+	in.Name("trajectory_hash")
+	s.TrajectoryHash = in.Digest()
+	in.Name("version")
+	s.Version = in.Int()
+	in.Close("}")
+}
+
+func (e *Event) read(in *hashing.Reader) {
+	in.Open("{")
+	in.Name("id")
+	e.ID = in.Text()
+	in.Name("pubkey")
+	e.PubKey = in.Text()
+	in.Name("created_at")
+	e.CreatedAt = in.Integer()
+	in.Name("kind")
+	e.Kind = in.Int()
+	in.Name("tags")
+	in.Open("[")
+	e.Tags = [][]string{}
+	for in.More() {
+		e.Tags = append(e.Tags, readTag(in))
+	}
+	in.Close("]")
+	in.Name("content")
+	e.Content = in.Text()
+	in.Name("sig")
+	e.Sig = in.Text()
+	in.Close("}")
+}
+
+func readTag(in *hashing.Reader) []string {
+	in.Open("[")
+	tag := []string{}
+	for in.More() {
+		tag = append(tag, in.Text())
+	}
+	in.Close("]")
+	return tag
+}
