@@ -55,7 +55,11 @@ func parseHex(s string) (Digest, error) {
 }
 
 // String returns "sha256:<hex>".
-func (d Digest) String() string { return digestPrefix + d.Hex() }
+func (d Digest) String() string {
+	var text [len(digestPrefix) + 2*sha256.Size]byte
+	hex.Encode(text[copy(text[:], digestPrefix):], d[:])
+	return string(text[:])
+}
 
 // Hex returns the 64 hex digits alone, as Nostr tags and file names use them.
 func (d Digest) Hex() string { return hex.EncodeToString(d[:]) }

@@ -22,7 +22,7 @@ type Acceptance struct {
 
 // Canonical validates the acceptance and returns its canonical JSON.
 func (a Acceptance) Canonical() ([]byte, error) {
-	if err := a.validate(); err != nil {
+	if err := a.validate(nil); err != nil {
 		return nil, err
 	}
 	return hashing.CanonicalValue(a)
@@ -34,10 +34,10 @@ func (a Acceptance) Hash() (hashing.Digest, error) { return sumOf(a.Canonical())
 // ParseAcceptance reads an acceptance, which must be its own canonical form.
 // Errors wrap ErrInvalid.
 func ParseAcceptance(doc []byte) (Acceptance, error) {
-	return readDocument[Acceptance]("acceptance", doc)
+	return readDocument[Acceptance]("acceptance", doc, nil)
 }
 
-func (a Acceptance) validate() error {
+func (a Acceptance) validate(keyring) error {
 	c := checks{document: "acceptance"}
 	c.version(a.Version)
 	c.id("request_id", a.RequestID)
@@ -61,7 +61,7 @@ func (q Quote) Accept(paymentHash payments.Hash, rule *string) (Acceptance, erro
 		Version: Version, RequestID: q.RequestID, QuoteHash: hash,
 		PaymentHash: paymentHash.String(), PriceMsats: q.PriceMsats, ApprovalRuleID: rule,
 	}
-	return a, a.validate()
+	return a, a.validate(nil)
 }
 
 // AcceptanceEvent is the unsigned event of an acceptance: kind KindAcceptance,
@@ -93,10 +93,10 @@ func CheckAcceptance(ev Event, q Quote, paymentHash payments.Hash) (Acceptance, 
 	}
 	err = firstMismatch(
 		match("pubkey", ev.PubKey, q.Buyer),
-		match("quote_hash", a.QuoteHash.String(), hash.String()),
+		match("quote_hash", a.QuoteHash, hash),
 		match("request_id", a.RequestID, q.RequestID),
 		match("payment_hash", a.PaymentHash, paymentHash.String()),
-		match("price_msats", fmt.Sprint(a.PriceMsats), fmt.Sprint(q.PriceMsats)),
+		match("price_msats", a.PriceMsats, q.PriceMsats),
 		onlyTag(ev, "e", q.RequestID),
 		onlyTag(ev, "p", q.Provider),
 	)

@@ -77,7 +77,7 @@ func (r Reveal) Opens(commit hashing.Digest, provider, requestID string) error {
 	}
 	return firstMismatch(
 		match("request_id", r.RequestID, requestID),
-		match(TagCommit, got.String(), commit.String()),
+		match(TagCommit, got, commit),
 	)
 }
 

@@ -26,6 +26,7 @@ func parseTimestamp(s string) (time.Time, error) {
 // checks collects the first complaint about a document's fields.
 type checks struct {
 	document string
+	keys     keyring
 	failed   error
 }
 
@@ -105,11 +106,12 @@ func isToken(s string) bool {
 	return true
 }
 
-func match(field, got, want string) error {
+// match compares two values of a field, and writes them out only if they differ.
+func match[T ~string | ~int | ~int64 | hashing.Digest | payments.Hash](field string, got, want T) error {
 	if got == want {
 		return nil
 	}
-	return &MismatchError{Field: field, Got: got, Want: want}
+	return &MismatchError{Field: field, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
 }
 
 // matchOptional passes when nothing is named.

@@ -78,7 +78,7 @@ func (j *judge) disclosedQuote() (err error) {
 		return escaped(err)
 	}
 	return firstMismatch(
-		match("job_hash", asked.JobHash.String(), j.quote.JobHash.String()),
+		match("job_hash", asked.JobHash, j.quote.JobHash),
 		onlyTag(result, "job_hash", j.quote.JobHash.String()),
 	)
 }
@@ -112,7 +112,7 @@ func (j *judge) checkFee() error {
 		match("provider", q.Provider, j.quote.Provider),
 		match("request_id", q.RequestID, j.request.ID),
 		match("buyer", q.Buyer, j.request.PubKey),
-		match("purpose", string(q.Purpose), string(PurposeEngagement)),
+		match("purpose", q.Purpose, PurposeEngagement),
 	); err != nil {
 		return err
 	}
@@ -146,8 +146,8 @@ func (j *judge) checkFeeReceipt(q Quote) error {
 	}
 	return firstMismatch(
 		match("pubkey", ev.PubKey, q.Provider),
-		match("quote_hash", r.QuoteHash.String(), hash.String()),
-		match("purpose", string(r.PaidFor()), string(PurposeEngagement)),
+		match("quote_hash", r.QuoteHash, hash),
+		match("purpose", r.PaidFor(), PurposeEngagement),
 	)
 }
 
@@ -165,5 +165,5 @@ func paidFor(q Quote, invoiceFile, preimageFile []byte) (payments.Preimage, erro
 	if err != nil {
 		return preimage, err
 	}
-	return preimage, match("payment_hash", preimage.Hash().String(), inv.PaymentHash.String())
+	return preimage, match("payment_hash", preimage.Hash(), inv.PaymentHash)
 }

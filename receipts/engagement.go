@@ -73,10 +73,10 @@ func (e Evidence) binds(quoteHash hashing.Digest) (ResultTerms, error) {
 		return ResultTerms{SchemaID: q.SchemaID, JobHash: q.JobHash, QuoteHash: quoteHash, PolicyBundleID: q.PolicyBundleID}, nil
 	}
 	return e.Result, firstMismatch(
-		match("quote_hash", e.Result.QuoteHash.String(), quoteHash.String()),
-		match("job_hash", e.Result.JobHash.String(), q.JobHash.String()),
+		match("quote_hash", e.Result.QuoteHash, quoteHash),
+		match("job_hash", e.Result.JobHash, q.JobHash),
 		match("schema_id", e.Result.SchemaID, q.SchemaID),
-		match("policy_bundle_id", e.Result.PolicyBundleID.String(), q.PolicyBundleID.String()),
+		match("policy_bundle_id", e.Result.PolicyBundleID, q.PolicyBundleID),
 	)
 }
 

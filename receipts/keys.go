@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/btcsuite/btcd/btcec/v2"
-	"github.com/btcsuite/btcd/btcec/v2/schnorr"
 	"github.com/btcsuite/btcd/btcutil/bech32"
 )
 
@@ -43,34 +41,10 @@ func ParseNpub(s string) (hexKey string, err error) {
 }
 
 // ParseKey reads an x-only key as npub or as 64 hex digits and returns the hex.
-func ParseKey(s string) (hexKey string, err error) {
-	if isHex(s, 64) {
-		return s, checkKey("key", s)
-	}
-	return ParseNpub(s)
-}
+func ParseKey(s string) (hexKey string, err error) { return keyring(nil).parse(s) }
 
 // checkKey wants an x-only key that is a point of the curve.
-func checkKey(field, hexKey string) error {
-	if !isHex(hexKey, 64) {
-		return fmt.Errorf("%w: %s is not 64 lower-case hex digits", ErrInvalid, field)
-	}
-	if _, err := schnorr.ParsePubKey(mustHex(hexKey)); err != nil {
-		return fmt.Errorf("%w: %s is not a public key", ErrInvalid, field)
-	}
-	return nil
-}
-
-// checkNode wants a compressed Lightning node key.
-func checkNode(field, hexKey string) error {
-	if !isHex(hexKey, 66) {
-		return fmt.Errorf("%w: %s is not 66 lower-case hex digits", ErrInvalid, field)
-	}
-	if _, err := btcec.ParsePubKey(mustHex(hexKey)); err != nil {
-		return fmt.Errorf("%w: %s is not a node key", ErrInvalid, field)
-	}
-	return nil
-}
+func checkKey(field, hexKey string) error { return keyring(nil).key(field, hexKey) }
 
 func isHex(s string, length int) bool {
 	if len(s) != length {

@@ -70,7 +70,7 @@ type Quote struct {
 
 // Canonical validates the quote and returns its canonical JSON.
 func (q Quote) Canonical() ([]byte, error) {
-	if err := q.validate(); err != nil {
+	if err := q.validate(nil); err != nil {
 		return nil, err
 	}
 	return hashing.CanonicalValue(q)
@@ -91,17 +91,17 @@ func (q Quote) Expiry() time.Time {
 // ParseQuote reads a quote, which must be its own canonical form. Errors wrap
 // ErrInvalid.
 func ParseQuote(doc []byte) (Quote, error) {
-	return readDocument[Quote]("quote", doc)
+	return readDocument[Quote]("quote", doc, nil)
 }
 
-func (q Quote) validate() error {
-	c := checks{document: "quote"}
+func (q Quote) validate(keys keyring) error {
+	c := checks{document: "quote", keys: keys}
 	c.version(q.Version)
 	c.id("request_id", q.RequestID)
 	c.digest("job_hash", q.JobHash)
 	c.schema("schema_id", q.SchemaID)
-	c.err(checkKey("buyer", q.Buyer))
-	c.err(checkKey("provider", q.Provider))
+	c.err(c.keys.key("buyer", q.Buyer))
+	c.err(c.keys.key("provider", q.Provider))
 	c.timestamp("expires_at", q.ExpiresAt)
 	c.digest("policy_bundle_id", q.PolicyBundleID)
 	c.that(isHex(q.Nonce, 32), "nonce is not 32 lower-case hex digits")
@@ -111,7 +111,7 @@ func (q Quote) validate() error {
 	c.engagement(q.Purpose, q.Mode, q.Delivery)
 	c.optionalHash("payment_hash", q.PaymentHash)
 	if q.PayeeNode != nil {
-		c.err(checkNode("payee_node", *q.PayeeNode))
+		c.err(c.keys.node("payee_node", *q.PayeeNode))
 	}
 	switch q.Mode {
 	case ModeHold, ModePrepay, ModePostpay:
@@ -139,7 +139,7 @@ type Terms struct {
 func (q Quote) Matches(t Terms) error {
 	if err := firstMismatch(
 		match("request_id", q.RequestID, t.RequestID),
-		match("job_hash", q.JobHash.String(), t.JobHash.String()),
+		match("job_hash", q.JobHash, t.JobHash),
 		match("schema_id", q.SchemaID, t.SchemaID),
 		match("buyer", q.Buyer, t.Buyer),
 		match("provider", q.Provider, t.Provider),
@@ -176,9 +176,9 @@ func CheckInvoice(q Quote, invoice string, network payments.Network) (*bolt11.In
 		return nil, fmt.Errorf("check invoice: %w", &MismatchError{"description_hash", "", hash.String()})
 	}
 	err = firstMismatch(
-		match("description_hash", inv.DescriptionHash.String(), hash.String()),
+		match("description_hash", *inv.DescriptionHash, hash),
 		checkNetwork(q, inv, network),
-		match("amount", fmt.Sprint(inv.AmountMsats), fmt.Sprint(q.PriceMsats)),
+		match("amount", inv.AmountMsats, q.PriceMsats),
 		matchOptional("payment_hash", inv.PaymentHash.String(), q.PaymentHash),
 		matchOptional("payee_node", inv.Payee, q.PayeeNode),
 	)
@@ -193,7 +193,7 @@ func CheckInvoice(q Quote, invoice string, network payments.Network) (*bolt11.In
 func checkNetwork(q Quote, inv *bolt11.Invoice, network payments.Network) error {
 	of, onChain := network.Chain()
 	if !onChain {
-		return match("network", string(inv.Network), string(network))
+		return match("network", inv.Network, network)
 	}
 	if q.Mode != ModePrepay {
 		return fmt.Errorf("%w: in mode %s it cannot be paid on the chain, only in prepay", ErrMismatch, q.Mode)
@@ -201,7 +201,7 @@ func checkNetwork(q Quote, inv *bolt11.Invoice, network payments.Network) error 
 	if _, err := inv.ChainAddress(); err != nil {
 		return fmt.Errorf("%w: it cannot be paid on the chain: %w", ErrMismatch, err)
 	}
-	return match("network", string(inv.Network), string(of))
+	return match("network", inv.Network, of)
 }
 
 // maxPlain bounds a document that has one form.

@@ -13,7 +13,7 @@ import (
 // document is what has one form, and more to it than its form.
 type document interface {
 	Canonical() ([]byte, error)
-	validate() error
+	validate(keys keyring) error
 }
 
 // readDocument reads a document of at most maxPlain bytes that is its own
@@ -21,7 +21,7 @@ type document interface {
 func readDocument[T document, P interface {
 	*T
 	read(*hashing.Reader)
-}](name string, doc []byte) (T, error) {
+}](name string, doc []byte, keys keyring) (T, error) {
 	var parsed, none T
 	if len(doc) > maxPlain {
 		return parseDocument[T](name, doc)
@@ -31,7 +31,7 @@ func readDocument[T document, P interface {
 	if !in.Done() {
 		return parseDocument[T](name, doc)
 	}
-	if err := parsed.validate(); err != nil {
+	if err := parsed.validate(keys); err != nil {
 		return none, err
 	}
 	return parsed, nil

@@ -103,7 +103,7 @@ func NewReceiptID(quoteHash hashing.Digest, paymentHash payments.Hash) string {
 // Canonical validates the receipt and returns its canonical JSON: the exact
 // bytes of RECEIPT.json and of the signed event's content.
 func (r Receipt) Canonical() ([]byte, error) {
-	if err := r.validate(); err != nil {
+	if err := r.validate(nil); err != nil {
 		return nil, err
 	}
 	if r.isEngagement() {
@@ -118,11 +118,11 @@ func (r Receipt) Hash() (hashing.Digest, error) { return sumOf(r.Canonical()) }
 // ParseReceipt reads a receipt, which must be its own canonical form. It says
 // nothing about whether the receipt is true. Errors wrap ErrInvalid.
 func ParseReceipt(doc []byte) (Receipt, error) {
-	return readDocument[Receipt]("receipt", doc)
+	return readDocument[Receipt]("receipt", doc, nil)
 }
 
-func (r Receipt) validate() error {
-	c := checks{document: "receipt"}
+func (r Receipt) validate(keys keyring) error {
+	c := checks{document: "receipt", keys: keys}
 	c.version(r.Version)
 	c.work(r)
 	c.digest("policy_bundle_id", r.PolicyBundleID)
@@ -155,7 +155,7 @@ func (c *checks) payment(r Receipt) {
 	c.that(r.AmountMsats > 0 && r.AmountMsats <= payments.MaxMsats, "amount_msats is out of range")
 	c.that(r.BOLT11 != "" && len(r.BOLT11) <= bolt11.MaxLength, "bolt11 is empty or too long")
 	c.hash("payment_hash", r.PaymentHash)
-	c.err(checkNode("payee_node", r.PayeeNode))
+	c.err(c.keys.node("payee_node", r.PayeeNode))
 	hash, err := payments.ParseHash(r.PaymentHash)
 	if err == nil {
 		c.that(r.ReceiptID == NewReceiptID(r.QuoteHash, hash), "receipt_id is not that of quote_hash and payment_hash")
@@ -163,12 +163,12 @@ func (c *checks) payment(r Receipt) {
 }
 
 func (c *checks) npub(field, s string) {
-	key, err := ParseNpub(s)
+	key, err := c.keys.npub(s)
 	if err != nil {
 		c.err(fmt.Errorf("%s: %w", field, err))
 		return
 	}
-	c.err(checkKey(field, key))
+	c.err(c.keys.key(field, key))
 }
 
 // isAssetID wants NAME_RAIL or NAME_RAIL(issuer); a bare name such as USD does

@@ -152,7 +152,7 @@ func boundBy(ev Event, provider, buyer, requestID string, requestKind int, t Res
 
 func checkResultKind(kind, requestKind int) error {
 	if requestKind != 0 {
-		return match("kind", strconv.Itoa(kind), strconv.Itoa(requestKind+resultOffset))
+		return match("kind", kind, requestKind+resultOffset)
 	}
 	if kind < firstRequestKind+resultOffset || kind > lastRequestKind+resultOffset {
 		return &MismatchError{"kind", strconv.Itoa(kind), "6000 to 6999"}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
@@ -146,7 +145,7 @@ func (j *judge) checkQuote() error {
 	}
 	return firstMismatch(
 		match("provider", ev.PubKey, j.quote.Provider),
-		match("kind", strconv.Itoa(ev.Kind), strconv.Itoa(kindFeedback)),
+		match("kind", ev.Kind, kindFeedback),
 	)
 }
 
@@ -167,7 +166,7 @@ func (j *judge) takeQuote() (err error) {
 		match("buyer", j.quote.Buyer, j.request.PubKey),
 	)
 	if err == nil && j.quote.Purpose != PurposeEngagement {
-		err = match("delivery", string(j.quote.Delivery), string(DeliverySealed))
+		err = match("delivery", j.quote.Delivery, DeliverySealed)
 	}
 	return err
 }

@@ -67,13 +67,13 @@ func NewSeal(t ResultTerms, contents []SealedContent) Seal {
 
 // Canonical is the seal in its one form. Errors wrap ErrInvalid.
 func (s Seal) Canonical() ([]byte, error) {
-	if err := s.validate(); err != nil {
+	if err := s.validate(nil); err != nil {
 		return nil, err
 	}
 	return hashing.CanonicalValue(s)
 }
 
-func (s Seal) validate() error {
+func (s Seal) validate(keyring) error {
 	c := checks{document: "seal"}
 	c.version(s.Version)
 	c.id("salt", s.Salt)
@@ -97,7 +97,7 @@ func (s Seal) validate() error {
 }
 
 // ParseSeal reads SEAL.json. Errors wrap ErrInvalid.
-func ParseSeal(doc []byte) (Seal, error) { return readDocument[Seal]("seal", doc) }
+func ParseSeal(doc []byte) (Seal, error) { return readDocument[Seal]("seal", doc, nil) }
 
 // Terms are the result's, as its event would bind them in the clear, with the
 // rest taken from known.

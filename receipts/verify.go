@@ -19,6 +19,7 @@ type verifier struct {
 	receipt  Receipt
 	provider string // hex
 	buyer    string // hex
+	keys     keyring
 
 	invoice    *bolt11.Invoice
 	invoiceErr error
@@ -61,7 +62,7 @@ func verify(b *Bundle, pins Pins, later *later) Report {
 
 // newVerifier does steps 0.1 to 0.3: without them there is nothing to judge.
 func newVerifier(b *Bundle, pins Pins, later *later) (*verifier, error) {
-	v := &verifier{bundle: b, pins: pins}
+	v := &verifier{bundle: b, pins: pins, keys: keyring{}}
 	// 0.1 The pins are well-formed, and every required claim exists.
 	if err := v.readPins(); err != nil {
 		return nil, err
@@ -71,18 +72,18 @@ func newVerifier(b *Bundle, pins Pins, later *later) (*verifier, error) {
 		return nil, fmt.Errorf("%w: no %s", ErrBundle, FileReceipt)
 	}
 	var err error
-	if v.receipt, err = ParseReceipt(b.Receipt); err != nil {
+	if v.receipt, err = readDocument[Receipt]("receipt", b.Receipt, v.keys); err != nil {
 		return nil, err
 	}
-	if v.provider, err = ParseNpub(v.receipt.ProviderID); err != nil {
+	if v.provider, err = v.keys.npub(v.receipt.ProviderID); err != nil {
 		return nil, err
 	}
-	if v.buyer, err = ParseNpub(v.receipt.BuyerID); err != nil {
+	if v.buyer, err = v.keys.npub(v.receipt.BuyerID); err != nil {
 		return nil, err
 	}
 	// 0.3 The invoice is decoded once, its signature included.
 	v.invoice, v.invoiceErr = later.decode(v.receipt.BOLT11, v.receipt.PayeeNode)
-	v.offer, v.offerErr = ParseQuote(b.Quote)
+	v.offer, v.offerErr = readDocument[Quote]("quote", b.Quote, v.keys)
 	return v, nil
 }
 
@@ -96,14 +97,14 @@ func (v *verifier) readPins() error {
 		if *key == "" {
 			continue
 		}
-		hexKey, err := ParseKey(*key)
+		hexKey, err := v.keys.parse(*key)
 		if err != nil {
 			return fmt.Errorf("pin: %w", err)
 		}
 		*key = hexKey
 	}
 	if v.pins.Payee != "" {
-		if err := checkNode("pin payee", v.pins.Payee); err != nil {
+		if err := v.keys.node("pin payee", v.pins.Payee); err != nil {
 			return err
 		}
 	}
@@ -312,7 +313,7 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 	// 2.8
 	g.step("2.8", "its schema_id and job_hash are the receipt's", firstMismatch(
 		match("schema_id", string(request.SchemaID), v.receipt.SchemaID),
-		match("job_hash", request.JobHash.String(), v.receipt.JobHash.String()),
+		match("job_hash", request.JobHash, v.receipt.JobHash),
 	))
 	return request
 }

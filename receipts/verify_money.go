@@ -67,11 +67,11 @@ func (v *verifier) amount(g grader) {
 	rail, _ := RailOf(network)
 	g.step("6.2", "the rail is that of the invoice's network, or onchain where it names one address", match("rail", rec.Rail, rail))
 	g.step("6.3", "asset_id is that of the invoice's network", match("asset_id", rec.AssetID, payments.AssetID(network)))
-	g.step("6.4", "amount_msats is the invoice's", match("amount_msats", fmt.Sprint(rec.AmountMsats), fmt.Sprint(v.invoice.AmountMsats)))
+	g.step("6.4", "amount_msats is the invoice's", match("amount_msats", rec.AmountMsats, v.invoice.AmountMsats))
 	// 6.5
 	q, err := v.quote()
 	if err == nil {
-		err = match("amount_msats", fmt.Sprint(rec.AmountMsats), fmt.Sprint(q.PriceMsats))
+		err = match("amount_msats", rec.AmountMsats, q.PriceMsats)
 	}
 	g.step("6.5", "amount_msats is the price of the quote", err)
 	// 6.6
@@ -91,7 +91,7 @@ func (v *verifier) invoiceCommits(g grader) {
 		g.step("7.2", "the invoice's description_hash is quote_hash", fmt.Errorf("%w: the invoice has none", ErrMismatch))
 		return
 	}
-	g.step("7.2", "the invoice's description_hash is quote_hash", match("description_hash", v.invoice.DescriptionHash.String(), rec.QuoteHash.String()))
+	g.step("7.2", "the invoice's description_hash is quote_hash", match("description_hash", *v.invoice.DescriptionHash, rec.QuoteHash))
 	// 7.3
 	if v.bundle.Quote == nil {
 		g.step("7.3", FileQuote+" is in the bundle and valid", lacking("it is not in the bundle"))
@@ -102,7 +102,7 @@ func (v *verifier) invoiceCommits(g grader) {
 		return
 	}
 	// 7.4
-	g.step("7.4", "its hash is quote_hash", match("quote_hash", hashing.Bytes(v.bundle.Quote).String(), rec.QuoteHash.String()))
+	g.step("7.4", "its hash is quote_hash", match("quote_hash", hashing.Bytes(v.bundle.Quote), rec.QuoteHash))
 	// 7.5
 	g.step("7.5", "it offers this job, to this buyer, on these terms", v.quoteTerms(q))
 	// 7.6
@@ -118,15 +118,15 @@ func (v *verifier) quoteTerms(q Quote) error {
 	rec := v.receipt
 	return firstMismatch(
 		match("request_id", q.RequestID, rec.RequestEventID),
-		match("job_hash", q.JobHash.String(), rec.JobHash.String()),
+		match("job_hash", q.JobHash, rec.JobHash),
 		match("schema_id", q.SchemaID, rec.SchemaID),
 		match("buyer", q.Buyer, v.buyer),
 		match("provider", q.Provider, v.provider),
-		match("policy_bundle_id", q.PolicyBundleID.String(), rec.PolicyBundleID.String()),
-		match("purpose", string(q.Purpose), string(rec.PaidFor())),
-		match("mode", string(q.Mode), string(rec.Mode)),
-		match("delivery", string(q.Delivery), string(rec.Delivery)),
-		match("price_msats", fmt.Sprint(q.PriceMsats), fmt.Sprint(rec.AmountMsats)),
+		match("policy_bundle_id", q.PolicyBundleID, rec.PolicyBundleID),
+		match("purpose", q.Purpose, rec.PaidFor()),
+		match("mode", q.Mode, rec.Mode),
+		match("delivery", q.Delivery, rec.Delivery),
+		match("price_msats", q.PriceMsats, rec.AmountMsats),
 		matchOptional("payee_node", rec.PayeeNode, q.PayeeNode),
 	)
 }
@@ -185,9 +185,9 @@ func (v *verifier) acceptanceTerms(ev Event, a Acceptance) error {
 	}
 	return firstMismatch(
 		match("request_id", a.RequestID, rec.RequestEventID),
-		match("quote_hash", a.QuoteHash.String(), rec.QuoteHash.String()),
+		match("quote_hash", a.QuoteHash, rec.QuoteHash),
 		match("payment_hash", a.PaymentHash, rec.PaymentHash),
-		match("price_msats", fmt.Sprint(a.PriceMsats), fmt.Sprint(rec.AmountMsats)),
+		match("price_msats", a.PriceMsats, rec.AmountMsats),
 		onlyTag(ev, "e", rec.RequestEventID),
 		onlyTag(ev, "p", v.provider),
 	)
@@ -241,7 +241,7 @@ func (v *verifier) policy(g grader) {
 	}
 	g.step("10.1", FilePolicy+" is in the bundle, in canonical form", escaped(err))
 	// 10.2
-	g.step("10.2", "its hash is policy_bundle_id", match("policy_bundle_id", hashing.Bytes(doc).String(), v.receipt.PolicyBundleID.String()))
+	g.step("10.2", "its hash is policy_bundle_id", match("policy_bundle_id", hashing.Bytes(doc), v.receipt.PolicyBundleID))
 	g.prove("the manifest is the one that quote, session and receipt name")
 }
 
@@ -263,15 +263,15 @@ func (v *verifier) chain(g grader) {
 		g.step("11.2", FilePrevious+" is in the bundle and valid", lacking("it is not in the bundle"))
 		return
 	}
-	previous, err := ParseReceipt(doc)
+	previous, err := readDocument[Receipt]("receipt", doc, v.keys)
 	if !g.step("11.2", FilePrevious+" is in the bundle and valid", err) {
 		return
 	}
 	// 11.3, 11.4
-	g.step("11.3", "its hash is previous_receipt_hash", match("previous_receipt_hash", hashing.Bytes(doc).String(), rec.PreviousReceiptHash.String()))
+	g.step("11.3", "its hash is previous_receipt_hash", match("previous_receipt_hash", hashing.Bytes(doc), *rec.PreviousReceiptHash))
 	g.step("11.4", "it is the same provider's, one number before", firstMismatch(
 		match("provider_id", previous.ProviderID, rec.ProviderID),
-		match("sequence", fmt.Sprint(previous.Sequence), fmt.Sprint(rec.Sequence-1)),
+		match("sequence", previous.Sequence, rec.Sequence-1),
 	))
 	g.prove(fmt.Sprintf("receipt %d follows receipt %d; that no other follows it too is not shown", rec.Sequence, previous.Sequence))
 }

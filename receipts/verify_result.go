@@ -2,7 +2,6 @@ package receipts
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -115,12 +114,12 @@ func (v *verifier) sealed() error {
 	}
 	rec := v.receipt
 	return firstMismatch(
-		match("output_hash", s.OutputHash.String(), rec.OutputHash.String()),
+		match("output_hash", s.OutputHash, rec.OutputHash),
 		match("agreement_hash", digestOrNull(s.AgreementHash), digestOrNull(rec.AgreementHash)),
-		match("plan_hash", s.PlanHash.String(), rec.PlanHash.String()),
-		match("trajectory_hash", s.TrajectoryHash.String(), rec.TrajectoryHash.String()),
-		match("redacted_trajectory_hash", s.RedactedTrajectoryHash.String(), rec.RedactedTrajectoryHash.String()),
-		match("replay_hash", s.ReplayHash.String(), rec.ReplayHash.String()),
+		match("plan_hash", s.PlanHash, rec.PlanHash),
+		match("trajectory_hash", s.TrajectoryHash, rec.TrajectoryHash),
+		match("redacted_trajectory_hash", s.RedactedTrajectoryHash, rec.RedactedTrajectoryHash),
+		match("replay_hash", s.ReplayHash, rec.ReplayHash),
 		v.sealedContents(s),
 	)
 }
@@ -140,7 +139,7 @@ func (v *verifier) sealedContents(s Seal) error {
 		case RoleReplay:
 			want = v.receipt.ReplayHash
 		}
-		if err := match("digest of the sealed "+c.Role, c.Digest.String(), want.String()); err != nil {
+		if err := match("digest of the sealed "+c.Role, c.Digest, want); err != nil {
 			return err
 		}
 		if size, here := sizes[c.Digest]; here && int64(size) != c.Size {
@@ -186,13 +185,13 @@ func (v *verifier) resultDocument(g grader) *schemas.Result {
 	result, err := v.parseResult(doc)
 	g.step("3.7", "it is valid under its schema, and its own canonical form", err)
 	// 3.8
-	g.step("3.8", "its hash is output_hash", match("output_hash", hashing.Bytes(doc).String(), v.receipt.OutputHash.String()))
+	g.step("3.8", "its hash is output_hash", match("output_hash", hashing.Bytes(doc), v.receipt.OutputHash))
 	if result == nil {
 		return nil
 	}
 	// 3.9
 	g.step("3.9", "its agreement hash is agreement_hash, and its provenance the provider", firstMismatch(
-		v.agreement(result), match("provenance.provider_pubkey", provenanceKey(doc), v.provider)))
+		v.agreement(result), match("provenance.provider_pubkey", result.Provenance().ProviderPubkey, v.provider)))
 	// 3.10
 	err = lacking("there is no proved request to hold it against")
 	if v.request != nil {
@@ -222,28 +221,14 @@ func (v *verifier) parseResult(doc []byte) (*schemas.Result, error) {
 
 func (v *verifier) agreement(result *schemas.Result) error {
 	want := v.receipt.AgreementHash
-	got, err := result.AgreementHash()
-	switch {
-	case want == nil:
+	if want == nil {
 		return nil // nothing is claimed
-	case err != nil:
+	}
+	got, err := result.AgreementHash()
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMismatch, err)
 	}
-	return match("agreement_hash", got.String(), want.String())
-}
-
-// provenanceKey reads the one provenance field that all result types share;
-// the document has passed its schema.
-func provenanceKey(doc []byte) string {
-	var result struct {
-		Provenance struct {
-			Key string `json:"provider_pubkey"`
-		} `json:"provenance"`
-	}
-	if err := json.Unmarshal(doc, &result); err != nil {
-		return ""
-	}
-	return result.Provenance.Key
+	return match("agreement_hash", got, *want)
 }
 
 // artifacts takes the files beside the result through steps 3.11 and 3.12.

@@ -31,12 +31,12 @@ func (v *verifier) trajectory(g grader) {
 	how := "the complete session"
 	if s.IsRedacted {
 		how = "a redacted session, by redacted_trajectory_hash: params and payloads are seen only as hashes"
-		g.step("4.2", "its hashes are the receipt's", match("redacted_trajectory_hash", s.Redacted.String(), rec.RedactedTrajectoryHash.String()))
+		g.step("4.2", "its hashes are the receipt's", match("redacted_trajectory_hash", s.Redacted, rec.RedactedTrajectoryHash))
 	} else {
 		g.step("4.2", "its hashes are the receipt's", firstMismatch(
-			match("trajectory_hash", s.Trajectory.String(), rec.TrajectoryHash.String()),
-			match("redacted_trajectory_hash", s.Redacted.String(), rec.RedactedTrajectoryHash.String()),
-			match("replay_hash", s.Replay.String(), rec.ReplayHash.String()),
+			match("trajectory_hash", s.Trajectory, rec.TrajectoryHash),
+			match("redacted_trajectory_hash", s.Redacted, rec.RedactedTrajectoryHash),
+			match("replay_hash", s.Replay, rec.ReplayHash),
 		))
 	}
 	// 4.3
@@ -84,7 +84,7 @@ func (v *verifier) replayPayment(s *replay.Summary) error {
 		match("job_hash", digestOrNull(p.JobHash), rec.JobHash.String()),
 		match("rail", p.Rail, rec.Rail),
 		match("asset_id", p.AssetID, rec.AssetID),
-		match("amount_msats", fmt.Sprint(p.AmountMsats), fmt.Sprint(rec.AmountMsats)),
+		match("amount_msats", p.AmountMsats, rec.AmountMsats),
 		match("status", p.Status, want),
 		match("payment_proof", string(p.PaymentProof), "null"),
 	)

@@ -67,3 +67,20 @@ type Tokens struct {
 	Input  int64 `json:"input" jsonschema:"tokens read" rule:"min=0;max=9007199254740991"`
 	Output int64 `json:"output" jsonschema:"tokens written" rule:"min=0;max=9007199254740991"`
 }
+
+// Provenance says who made the result and how.
+func (r *Result) Provenance() Provenance {
+	switch v := r.Value.(type) {
+	case *CodeChunkResult:
+		return v.Provenance
+	case *RerankResult:
+		return v.Provenance
+	case *SandboxRunResult:
+		return v.Provenance
+	case *EmbeddingResult:
+		return v.Provenance
+	case *TextResult:
+		return v.Provenance
+	}
+	return Provenance{}
+}
