@@ -37,6 +37,8 @@ type engine struct {
 	scratch []byte    // for reordering
 	depth   int       // open arrays and objects
 	objects int       // open objects
+
+	outermost []member // of the last object outside every other; keys stay in place
 }
 
 // Room for the objects of a usual document, so that its buffers never grow.
@@ -56,9 +58,10 @@ func newEngine(doc []byte) engine {
 
 // member is one name and value of an open object.
 type member struct {
-	start, end       int   // its text in out, without the comma
-	keyStart, keyEnd int   // its decoded key in keys
-	offset           int64 // of the key in the document
+	start, value, end int   // its text in out, without the comma, and that of its value
+	keyStart, keyEnd  int   // its decoded key in keys
+	offset            int64 // of the key in the document
+	from, to          int64 // its value in the document
 }
 
 // document reads one value and the white space behind it, to the end.
@@ -192,13 +195,16 @@ func (e *engine) object() error {
 		if err := e.value(); err != nil {
 			return err
 		}
-		m.end = len(e.out)
+		m.end, m.to = len(e.out), e.src.offset()
 		e.members = append(e.members, m)
 	}
 	if !sorted {
 		if err := e.sortMembers(e.members[firstMember:], start); err != nil {
 			return err
 		}
+	}
+	if e.objects == 1 {
+		e.outermost = e.members[firstMember:]
 	}
 	e.members, e.keys = e.members[:firstMember], e.keys[:firstKey]
 	e.objects--
@@ -231,6 +237,8 @@ func (e *engine) key() (member, error) {
 	e.src.pos++
 	e.out = appendQuoted(e.out, e.keys[m.keyStart:m.keyEnd])
 	e.out = append(e.out, ':')
+	e.src.token() // white space is no part of the value
+	m.value, m.from = len(e.out), e.src.offset()
 	return m, nil
 }
 
@@ -247,7 +255,9 @@ func (e *engine) sortMembers(ms []member, start int) error {
 			}
 			e.scratch = append(e.scratch, ',')
 		}
+		at := start + len(e.scratch)
 		e.scratch = append(e.scratch, e.out[m.start:m.end]...)
+		ms[i].start, ms[i].value, ms[i].end = at, at+m.value-m.start, at+m.end-m.start
 	}
 	copy(e.out[start:], e.scratch)
 	return nil

@@ -26,8 +26,9 @@ func SumReader(r io.Reader, limit int64) (Digest, error) {
 // at a time. The zero value is an empty array. It is not safe for concurrent
 // use.
 type ArrayHasher struct {
-	h hash.Hash // nil until the first element
-	e engine    // its buffers serve every element
+	h      hash.Hash // nil until the first element
+	e      engine    // its buffers serve every element
+	before [1]byte   // what stands before an element
 }
 
 // Add appends one element, any JSON document that passes [Check]. After an
@@ -36,17 +37,29 @@ func (a *ArrayHasher) Add(doc []byte) error {
 	e := &a.e
 	e.src, e.depth, e.objects = bytesSource(doc), 0, 0
 	e.members, e.keys = e.members[:0], e.keys[:0]
-	e.out = append(e.out[:0], ',')
+	e.out = e.out[:0]
 	if err := e.document(); err != nil {
 		return err
 	}
-	if a.h == nil {
-		a.h = sha256.New()
-		e.out[0] = '['
-	}
-	a.h.Write(e.out)
+	a.add(e.out)
 	e.src = source{} // the caller's bytes are not ours to keep
 	return nil
+}
+
+// AddObject appends an object.
+func (a *ArrayHasher) AddObject(o *Object) { a.add(o.text) }
+
+// AddObjectWithout appends an object without the members of these names.
+func (a *ArrayHasher) AddObjectWithout(o *Object, names ...string) { a.add(o.Without(names...)) }
+
+// add appends one element's canonical form.
+func (a *ArrayHasher) add(text []byte) {
+	a.before[0] = ','
+	if a.h == nil {
+		a.h, a.before[0] = sha256.New(), '['
+	}
+	a.h.Write(a.before[:])
+	a.h.Write(text)
 }
 
 // Sum returns the digest of the array so far; more elements may follow.

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/lightwork-market/lightwork/hashing"
 )
 
 // redactedProducer marks a header that Redact made.
 const redactedProducer = "redacted@1"
+
+// redactable are the fields for which a redacted line has hashes.
+var redactable = []string{"params", "payload"}
 
 // ErrTooLarge is returned for a file beyond its limits.
 var ErrTooLarge = errors.New("replay is too large")
@@ -55,11 +56,12 @@ func Check(r io.Reader, limits Limits) (*Summary, error) {
 			return err
 		}
 		if s.Producer == redactedProducer {
-			if err := checkRedacted(line, o, raw); err != nil {
+			if err := checkRedacted(line, o); err != nil {
 				return err
 			}
 		}
-		return h.add(o, raw)
+		h.add(o, raw)
+		return nil
 	})
 	if err == nil {
 		err = s.finish()
@@ -67,7 +69,7 @@ func Check(r io.Reader, limits Limits) (*Summary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check replay: %w", err)
 	}
-	s.Hashes, s.IsCanonical = h.sums(), h.canonical()
+	s.Hashes, s.IsCanonical = h.sums(), h.canonical
 	return &s.Summary, nil
 }
 
@@ -77,8 +79,10 @@ func eachLine(r io.Reader, limits Limits, f func(raw []byte) error) error {
 	// One byte more than allowed tells a file at the limit from one beyond it.
 	limited := &io.LimitedReader{R: r, N: limits.Bytes + 1}
 	in := bufio.NewReader(limited)
+	var raw []byte
 	for count := 1; ; count++ {
-		raw, err := readLine(in, limits.LineBytes)
+		var err error
+		raw, err = readLine(in, limits.LineBytes, raw)
 		if limited.N <= 0 {
 			return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limits.Bytes)
 		}
@@ -99,9 +103,10 @@ func eachLine(r io.Reader, limits Limits, f func(raw []byte) error) error {
 	}
 }
 
-// readLine collects one line up to limit bytes, line end included.
-func readLine(in *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
+// readLine collects one line up to limit bytes, line end included, in the room
+// of another.
+func readLine(in *bufio.Reader, limit int, line []byte) ([]byte, error) {
+	line = line[:0]
 	for {
 		part, err := in.ReadSlice('\n')
 		if len(line)+len(part) > limit {
@@ -117,9 +122,8 @@ func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 // checkRedacted holds a line of a redacted file to the one form that Redact
 // gives it, so that the redacted trajectory hash determines every byte. The
 // time of the header, which that hash does not cover, session compares.
-func checkRedacted(line Line, o *object, raw []byte) error {
-	body := raw[:len(raw)-1]
-	if !isCanonical(body) {
+func checkRedacted(line Line, o *object) error {
+	if !o.doc.IsCanonical() {
 		return invalid("redacted, and %s is not in canonical form", clip(line.Event()))
 	}
 	if o.raw("params") != nil || o.raw("payload") != nil {
@@ -127,16 +131,11 @@ func checkRedacted(line Line, o *object, raw []byte) error {
 	}
 	if h, ok := line.(*ReplayHeader); ok {
 		want, err := redactedHeader(h.CreatedAt)
-		if err != nil || !bytes.Equal(body, want) {
+		if err != nil || !bytes.Equal(o.whole, want) {
 			return invalid("redacted, and its header says more than that")
 		}
 	}
 	return nil
-}
-
-func isCanonical(body []byte) bool {
-	canonical, err := hashing.Canonical(body)
-	return err == nil && bytes.Equal(body, canonical)
 }
 
 func redactedHeader(at Time) ([]byte, error) {
@@ -160,7 +159,7 @@ func Redact(r io.Reader, w io.Writer) error {
 		if err := s.next(line); err != nil {
 			return err
 		}
-		return redactInto(w, line, o, raw)
+		return redactInto(w, line, o)
 	})
 	if err == nil {
 		err = s.finish()
@@ -173,7 +172,7 @@ func Redact(r io.Reader, w io.Writer) error {
 
 // redactInto writes nothing for the header: its replacement takes its time
 // from SessionStart and is written just before that.
-func redactInto(w io.Writer, line Line, o *object, raw []byte) error {
+func redactInto(w io.Writer, line Line, o *object) error {
 	if _, header := line.(*ReplayHeader); header {
 		return nil
 	}
@@ -186,13 +185,6 @@ func redactInto(w io.Writer, line Line, o *object, raw []byte) error {
 			return err
 		}
 	}
-	redacted, err := o.redacted(raw[:len(raw)-1])
-	if err != nil {
-		return err
-	}
-	if redacted, err = hashing.Canonical(redacted); err != nil {
-		return err
-	}
-	_, err = w.Write(append(redacted, '\n'))
+	_, err := w.Write(append(bytes.Clone(o.doc.Without(redactable...)), '\n'))
 	return err
 }

@@ -30,7 +30,7 @@ func (o *object) objects(name string) ([]*object, error) {
 // word is a short string, or empty where there is none.
 func (o *object) word(name string) string {
 	var s string
-	if o.err != nil || o.absent(name) || json.Unmarshal(o.fields[name], &s) != nil || len(s) > maxName {
+	if o.err != nil || o.absent(name) || json.Unmarshal(o.raw(name), &s) != nil || len(s) > maxName {
 		return ""
 	}
 	return s
@@ -58,7 +58,7 @@ func (o *object) first(names ...string) json.RawMessage {
 func (o *object) anyTime(names ...string) *time.Time {
 	for _, name := range names {
 		var t Time
-		if o.err == nil && !o.absent(name) && json.Unmarshal(o.fields[name], &t) == nil {
+		if o.err == nil && !o.absent(name) && json.Unmarshal(o.raw(name), &t) == nil {
 			return &t.Time
 		}
 	}

@@ -185,7 +185,7 @@ func (s *imported) rest(o *object, mapped ...string) error {
 		return o.err
 	}
 	kept := map[string]json.RawMessage{}
-	for name, value := range o.fields {
+	for name, value := range o.doc.Members() {
 		kept[name] = value
 	}
 	for _, name := range mapped {

@@ -82,9 +82,9 @@ func (t Time) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads RFC 3339 with any offset and turns it into UTC.
 func (t *Time) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
+	s, ok := unquote(b)
+	if !ok {
+		return fmt.Errorf("a time is a string")
 	}
 	parsed, err := time.Parse(time.RFC3339Nano, s)
 	// Go reads a comma before the fraction too; the RFC does not have it.

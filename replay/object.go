@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/lightwork-market/lightwork/hashing"
 )
@@ -19,20 +20,14 @@ const (
 // object reads the fields of one line by their exact names: encoding/json
 // would also take "T" for "t". The first error sticks.
 type object struct {
-	whole  []byte
-	fields map[string]json.RawMessage
-	err    error
+	whole []byte
+	doc   *hashing.Object // nil after an error of the whole line
+	err   error
 }
 
 func newObject(doc []byte) *object {
 	o := &object{whole: doc}
-	if err := hashing.Check(doc); err != nil {
-		o.err = err
-		return o
-	}
-	if err := json.Unmarshal(doc, &o.fields); err != nil || o.fields == nil {
-		o.err = fmt.Errorf("not a JSON object")
-	}
+	o.doc, o.err = hashing.ParseObject(doc)
 	return o
 }
 
@@ -42,31 +37,59 @@ func (o *object) fail(name, format string, args ...any) {
 	}
 }
 
-// raw returns a field's text, or nil when it is absent.
-func (o *object) raw(name string) json.RawMessage { return o.fields[name] }
+// raw returns a field's text, or nil when it is absent. It is part of the line.
+func (o *object) raw(name string) json.RawMessage {
+	if o.doc == nil {
+		return nil
+	}
+	return o.doc.Value(name)
+}
 
 // absent reports a field that is missing or null.
 func (o *object) absent(name string) bool {
-	raw, ok := o.fields[name]
-	return !ok || bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
+	raw := o.raw(name)
+	return raw == nil || string(raw) == "null"
 }
 
-func (o *object) decode(name string, v any, kind string) {
+// required returns the text of a field that must be there; nil if it is not, or
+// there was an error before.
+func (o *object) required(name string) json.RawMessage {
 	if o.err != nil {
-		return
+		return nil
 	}
 	if o.absent(name) {
 		o.fail(name, "missing")
-		return
+		return nil
 	}
-	if err := json.Unmarshal(o.fields[name], v); err != nil {
+	return o.raw(name)
+}
+
+func (o *object) decode(name string, v any, kind string) {
+	if raw := o.required(name); raw != nil && json.Unmarshal(raw, v) != nil {
 		o.fail(name, "not %s", kind)
 	}
 }
 
+// unquote reads a string of a document that passed the strict decoder.
+func unquote(raw json.RawMessage) (s string, ok bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return "", false
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1]), true
+	}
+	return s, json.Unmarshal(raw, &s) == nil
+}
+
 func (o *object) text(name string, limit int) string {
-	var s string
-	o.decode(name, &s, "a string")
+	raw := o.required(name)
+	if raw == nil {
+		return ""
+	}
+	s, ok := unquote(raw)
+	if !ok {
+		o.fail(name, "not a string")
+	}
 	if len(s) > limit {
 		o.fail(name, "longer than %d bytes", limit)
 		return ""
@@ -104,7 +127,9 @@ func (o *object) oneOf(name string, allowed ...string) string {
 
 func (o *object) time(name string) Time {
 	var t Time
-	o.decode(name, &t, "an RFC 3339 time")
+	if raw := o.required(name); raw != nil && t.UnmarshalJSON(raw) != nil {
+		o.fail(name, "not an RFC 3339 time")
+	}
 	return t
 }
 
@@ -114,16 +139,14 @@ func (o *object) digest(name string) hashing.Digest {
 		return hashing.Digest{}
 	}
 	d, err := hashing.ParseDigest(s)
-	if err != nil || d.String() != s { // the bare hex of a job_hash has no place here
+	if err != nil || !strings.HasPrefix(s, "sha256:") { // the bare hex of a job_hash has no place here
 		o.fail(name, "not a sha256 digest")
 	}
 	return d
 }
 
 func (o *object) integer(name string, low, high int64) int64 {
-	var n json.RawMessage
-	o.decode(name, &n, "a number")
-	return o.bounded(name, n, low, high)
+	return o.bounded(name, o.required(name), low, high)
 }
 
 // bounded reads the number's own text: encoding/json's Number also takes "1"
@@ -151,8 +174,14 @@ func (o *object) optionalInteger(name string) *int64 {
 func (o *object) count(name string) int64 { return o.integer(name, 0, maxInteger) }
 
 func (o *object) ratio(name string, low, high float64) float64 {
-	var f float64
-	o.decode(name, &f, "a number")
+	raw := o.required(name)
+	if raw == nil {
+		return 0
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		o.fail(name, "not a number")
+	}
 	if o.err == nil && (math.IsNaN(f) || f < low || f > high) {
 		o.fail(name, "not from %v to %v", low, high)
 	}
@@ -191,12 +220,7 @@ func (o *object) hashed(value, digest string) (json.RawMessage, hashing.Digest) 
 	if o.err != nil || raw == nil {
 		return nil, want
 	}
-	got, err := hashing.Sum(raw)
-	if err != nil {
-		o.fail(value, "%v", err)
-		return nil, want
-	}
-	if got != want {
+	if hashing.Bytes(o.doc.CanonicalValue(value)) != want {
 		o.fail(digest, "is not the hash of %s", value)
 	}
 	return raw, want

@@ -1,9 +1,9 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	"github.com/lightwork-market/lightwork/hashing"
 )
@@ -15,7 +15,7 @@ var rails = []string{"lightning", "cashu", "onchain", "taproot_assets"}
 // unknown event gives *Unknown. A params_hash or payload_hash that is not the
 // hash of its value is an error.
 func ParseLine(doc []byte) (Line, error) {
-	line, err := parse(newObject(doc))
+	line, err := parse(newObject(bytes.Clone(doc)))
 	if err != nil {
 		return nil, fmt.Errorf("replay line: %w", err)
 	}
@@ -111,7 +111,7 @@ func parsePayment(o *object) *Payment {
 		AmountMsats: o.count("amount_msats"), Status: o.name("status"), PaymentProof: json.RawMessage("null"),
 	}
 	if !o.absent("payment_proof") {
-		p.PaymentProof = o.raw("payment_proof")
+		p.PaymentProof = bytes.Clone(o.raw("payment_proof")) // a summary keeps it
 	}
 	if !o.absent("job_hash") {
 		d := o.digest("job_hash")
@@ -189,18 +189,4 @@ func filled(value json.RawMessage, digest hashing.Digest) (json.RawMessage, hash
 	}
 	digest, err := hashing.Sum(value)
 	return value, digest, err
-}
-
-// redacted is the line without params and payload; the line itself if it has
-// neither. The result need not be in canonical form.
-func (o *object) redacted(doc []byte) ([]byte, error) {
-	_, params := o.fields["params"]
-	_, payload := o.fields["payload"]
-	if !params && !payload {
-		return doc, nil
-	}
-	rest := maps.Clone(o.fields)
-	delete(rest, "params")
-	delete(rest, "payload")
-	return json.Marshal(rest)
 }

@@ -26,47 +26,21 @@ type hasher struct {
 	trajectory, redacted hashing.ArrayHasher
 	file                 hash.Hash
 	lines                int
-
-	// asIs is over the lines as they stand. It is the trajectory hash only if
-	// each is its own canonical form.
-	asIs   hash.Hash
-	header bool // the header is in canonical form
+	canonical            bool // every line so far is its own canonical form
 }
 
-func newHasher() *hasher { return &hasher{file: sha256.New(), asIs: sha256.New()} }
-
-// canonical reports whether every line so far is its own canonical form.
-func (h *hasher) canonical() bool {
-	var sum hashing.Digest
-	h.asIs.Write([]byte{']'})
-	h.asIs.Sum(sum[:0])
-	return h.header && sum == h.trajectory.Sum()
-}
+func newHasher() *hasher { return &hasher{file: sha256.New(), canonical: true} }
 
 // add takes the fields of a line and the bytes it has in the file, with the
 // line end. The header (line 1) belongs to the file only.
-func (h *hasher) add(o *object, raw []byte) error {
+func (h *hasher) add(o *object, raw []byte) {
 	h.lines++
 	h.file.Write(raw)
-	body := raw[:len(raw)-1]
-	switch h.lines {
-	case 1:
-		h.header = isCanonical(body)
-		return nil
-	case 2:
-		h.asIs.Write([]byte{'['})
-	default:
-		h.asIs.Write([]byte{','})
+	h.canonical = h.canonical && o.doc.IsCanonical()
+	if h.lines > 1 {
+		h.trajectory.AddObject(o.doc)
+		h.redacted.AddObjectWithout(o.doc, redactable...)
 	}
-	h.asIs.Write(body)
-	if err := h.trajectory.Add(body); err != nil {
-		return err
-	}
-	redacted, err := o.redacted(body)
-	if err != nil {
-		return err
-	}
-	return h.redacted.Add(redacted)
 }
 
 func (h *hasher) sums() Hashes {
@@ -112,9 +86,7 @@ func (w *Writer) write(line Line) error {
 		return fmt.Errorf("write replay: %w", err)
 	}
 	raw := append(doc, '\n')
-	if err := w.hasher.add(fields, raw); err != nil {
-		return fmt.Errorf("write replay: %w", err)
-	}
+	w.hasher.add(fields, raw)
 	if _, err := w.w.Write(raw); err != nil {
 		return fmt.Errorf("write replay: %w", err)
 	}

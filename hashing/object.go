@@ -1,0 +1,106 @@
+package hashing
+
+import (
+	"errors"
+	"iter"
+	"slices"
+)
+
+// ErrNotObject is returned for a document that is some other value.
+var ErrNotObject = errors.New("not a JSON object")
+
+// An Object is one JSON object after one strict pass, which found its members
+// and wrote its canonical form. It refers to the document it was read from.
+type Object struct {
+	doc, text []byte
+	keys      []byte
+	members   []member
+}
+
+// ParseObject reads a document that passes [Check] and is an object. The error
+// is a *[SyntaxError] or [ErrNotObject].
+func ParseObject(doc []byte) (*Object, error) {
+	e := newEngine(doc)
+	if err := e.document(); err != nil {
+		return nil, err
+	}
+	if e.out[0] != '{' {
+		return nil, ErrNotObject
+	}
+	return &Object{doc: doc, text: e.out, keys: e.keys[:cap(e.keys)], members: e.outermost}, nil
+}
+
+// Canonical is the object's canonical form.
+func (o *Object) Canonical() []byte { return o.text }
+
+// IsCanonical reports whether the document is its own canonical form.
+func (o *Object) IsCanonical() bool { return string(o.doc) == string(o.text) }
+
+// Members yields name and value of each member, as they are in the document, in
+// canonical order.
+func (o *Object) Members() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for _, m := range o.members {
+			if !yield(string(o.name(m)), o.doc[m.from:m.to]) {
+				return
+			}
+		}
+	}
+}
+
+func (o *Object) name(m member) []byte { return o.keys[m.keyStart:m.keyEnd] }
+
+// Value is a member's value as it is in the document; nil if there is none of
+// that name.
+func (o *Object) Value(name string) []byte {
+	if m, ok := o.find(name); ok {
+		return o.doc[m.from:m.to]
+	}
+	return nil
+}
+
+// CanonicalValue is a member's value in canonical form; nil if there is none of
+// that name.
+func (o *Object) CanonicalValue(name string) []byte {
+	if m, ok := o.find(name); ok {
+		return o.text[m.value:m.end]
+	}
+	return nil
+}
+
+func (o *Object) find(name string) (member, bool) {
+	for _, m := range o.members {
+		if string(o.name(m)) == name {
+			return m, true
+		}
+	}
+	return member{}, false
+}
+
+// Without is the canonical form of the object without the members of these
+// names.
+func (o *Object) Without(names ...string) []byte {
+	if !slices.ContainsFunc(o.members, func(m member) bool { return isOneOf(o.name(m), names) }) {
+		return o.text
+	}
+	text := append(make([]byte, 0, len(o.text)), '{')
+	for _, m := range o.members {
+		if isOneOf(o.name(m), names) {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(text, o.text[m.start:m.end]...)
+	}
+	return append(text, '}')
+}
+
+func isOneOf(name []byte, names []string) bool {
+	for _, n := range names {
+		if string(name) == n {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,97 @@
+package hashing
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"testing"
+)
+
+func TestObject(t *testing.T) {
+	doc := []byte(` { "b" : [1.0, 2] , "\u0061":{"y":1,"x":2},"c":"\u00e9"} `)
+	o, err := ParseObject(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(o.Canonical()); got != `{"a":{"x":2,"y":1},"b":[1,2],"c":"é"}` || o.IsCanonical() {
+		t.Errorf("canonical form %s, of itself: %v", got, o.IsCanonical())
+	}
+	for name, want := range map[string][2]string{
+		"a": {`{"y":1,"x":2}`, `{"x":2,"y":1}`},
+		"b": {`[1.0, 2]`, `[1,2]`},
+		"c": {`"\u00e9"`, `"é"`},
+	} {
+		if string(o.Value(name)) != want[0] || string(o.CanonicalValue(name)) != want[1] {
+			t.Errorf("%s is %s, canonically %s", name, o.Value(name), o.CanonicalValue(name))
+		}
+	}
+	if o.Value("x") != nil || o.CanonicalValue("") != nil {
+		t.Error("a member that is none")
+	}
+	if got := string(o.Without("a", "c", "z")); got != `{"b":[1,2]}` {
+		t.Errorf("without a and c: %s", got)
+	}
+	for _, other := range []string{`[{"a":1}]`, `"a"`, `null`, `7`} {
+		if _, err := ParseObject([]byte(other)); !errors.Is(err, ErrNotObject) {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+}
+
+// An Object is what encoding/json and the reference engine make of a document.
+func FuzzObject(f *testing.F) {
+	f.Add(smallRequest)
+	f.Add([]byte(`{"b":[1.0,{"z":1,"y":2}],"a":{"y":1,"x":{}},"\u20ac":"\u00e9","":null}`))
+	f.Add([]byte(`[{"a":1},{"b":2}]`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		o, err := ParseObject(doc)
+		canonical, wantErr := jcsCanonical(doc)
+		if errors.Is(err, ErrNotObject) && canonical[0] != '{' {
+			return
+		}
+		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+			t.Fatalf("%v, want %v", err, wantErr)
+		}
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(o.Canonical(), canonical) || o.IsCanonical() != bytes.Equal(doc, canonical) {
+			t.Fatalf("%q, want %q", o.Canonical(), canonical)
+		}
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(doc, &members); err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		var all, some ArrayHasher
+		all.AddObject(o)
+		if want, _ := Sum([]byte("[" + string(doc) + "]")); all.Sum() != want {
+			t.Fatal("another hash")
+		}
+		for name, value := range o.Members() {
+			count++
+			if !bytes.Equal(value, members[name]) || !bytes.Equal(value, o.Value(name)) {
+				t.Fatalf("%q is %q, want %q", name, value, members[name])
+			}
+			if want, err := jcsCanonical(value); err != nil || !bytes.Equal(o.CanonicalValue(name), want) {
+				t.Fatalf("%q is canonically %q, want %q", name, o.CanonicalValue(name), want)
+			}
+		}
+		if count != len(members) {
+			t.Fatalf("%d members, want %d", count, len(members))
+		}
+		for name := range members {
+			delete(members, name)
+			rest, _ := json.Marshal(members)
+			want, err := Canonical(rest)
+			if got := o.Without(name); err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("without %q: %q, want %q", name, got, want)
+			}
+			some.AddObjectWithout(o, name)
+			if sum, _ := Sum([]byte("[" + string(want) + "]")); some.Sum() != sum {
+				t.Fatal("another hash")
+			}
+			break
+		}
+	})
+}
