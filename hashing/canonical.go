@@ -15,12 +15,13 @@ import (
 // UTF-8 without lone surrogates, no duplicate key in any object, no integer
 // beyond ±(2^53-1), at most [MaxDepth] levels. The error is a *[SyntaxError].
 func Check(doc []byte) error {
-	_, err := strict(doc)
+	_, err := Strict(doc)
 	return err
 }
 
-// strict is [Check], and returns the canonical text that the one pass made.
-func strict(doc []byte) ([]byte, error) {
+// Strict is [Check], and returns the document as its one pass wrote it: in
+// canonical form. It is for who reads on; what is hashed [Canonical] makes.
+func Strict(doc []byte) ([]byte, error) {
 	e := newEngine(doc)
 	err := e.document()
 	return e.out, err
@@ -30,7 +31,7 @@ func strict(doc []byte) ([]byte, error) {
 // comes in that form already is not transformed again. Use it for small
 // documents; [SumReader] digests large ones.
 func Canonical(doc []byte) ([]byte, error) {
-	text, err := strict(doc)
+	text, err := Strict(doc)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +53,7 @@ func CanonicalValue(v any) ([]byte, error) {
 	doc, err := json.Marshal(v,
 		jsonv1.DefaultOptionsV1(),
 		jsontext.AllowInvalidUTF8(false),
+		jsontext.EscapeForHTML(false), jsontext.EscapeForJS(false), // which canonical text does not
 		json.WithMarshalers(json.MarshalToFunc(marshalNumber)))
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)

@@ -204,18 +204,24 @@ func (v *verifier) resultDocument(g grader) *schemas.Result {
 }
 
 func (v *verifier) parseResult(doc []byte) (*schemas.Result, error) {
-	canonical, err := hashing.Canonical(doc)
-	if err != nil {
-		return nil, escaped(err)
-	}
-	if !bytes.Equal(canonical, doc) {
-		return nil, fmt.Errorf("%w: not in canonical form", ErrInvalid)
-	}
+	var result *schemas.Result
+	var err error
 	schema, known := schemas.Lookup(v.receipt.SchemaID)
-	if !known {
+	if known {
+		if result, err = schema.ParseResult(doc); err == nil && bytes.Equal(result.Canonical, doc) {
+			return result, nil
+		}
+	}
+	// What is wrong with the text comes before what is wrong with what it says.
+	canonical, formErr := hashing.Canonical(doc)
+	switch {
+	case formErr != nil:
+		return nil, escaped(formErr)
+	case !bytes.Equal(canonical, doc):
+		return nil, fmt.Errorf("%w: not in canonical form", ErrInvalid)
+	case !known:
 		return nil, lacking("this verifier does not know the schema " + quoted(v.receipt.SchemaID))
 	}
-	result, err := schema.ParseResult(doc)
 	return result, escaped(err)
 }
 

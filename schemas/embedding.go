@@ -43,8 +43,8 @@ func (r *EmbeddingResult) checkAgainst(req *EmbeddingRequest) error {
 // texts gives the same ones.
 func (r *EmbeddingResult) agreement() any {
 	return struct {
-		ModelID    string      `json:"model_id"`
-		Dimensions int64       `json:"dimensions"`
+		Dimensions int64       `json:"dimensions"` // in canonical order
 		Embeddings [][]float64 `json:"embeddings"`
-	}{r.ModelID, r.Dimensions, r.Embeddings}
+		ModelID    string      `json:"model_id"`
+	}{r.Dimensions, r.Embeddings, r.ModelID}
 }

@@ -41,15 +41,16 @@ type checker interface{ check() error }
 // typing error in an optional field would otherwise cost the buyer money. Every
 // refusal is a *[FieldError].
 func (s *Schema) ParseRequest(doc []byte) (*Request, error) {
-	canonical, err := canonicalize(doc, MaxRequestBytes)
+	text, err := strict(doc, MaxRequestBytes, hashing.Strict)
 	if err != nil {
 		return nil, err
 	}
-	value, err := parse(canonical, s.input, s.inputOK, s.request)
+	value, err := parse(text, s.input, s.inputOK, s.request)
 	if err != nil {
 		return nil, err
 	}
-	if canonical, err = hashing.CanonicalValue(value); err != nil {
+	canonical, err := hashing.CanonicalValue(value)
+	if err != nil {
 		return nil, &FieldError{"", err.Error()}
 	}
 	return &Request{
@@ -64,7 +65,7 @@ func (s *Schema) ParseRequest(doc []byte) (*Request, error) {
 // checked without the request; [Request.CheckResult] does the rest. Every
 // refusal is a *[FieldError].
 func (s *Schema) ParseResult(doc []byte) (*Result, error) {
-	canonical, err := canonicalize(doc, MaxResultBytes)
+	canonical, err := strict(doc, MaxResultBytes, hashing.Canonical)
 	if err != nil {
 		return nil, err
 	}
@@ -85,11 +86,11 @@ func (s *Schema) ParseResult(doc []byte) (*Result, error) {
 // may leave it out (OA-3.5), and parses the whole. An agent that names another
 // provider is refused.
 func (s *Schema) FinishResult(output []byte, providerPubkey string) (*Result, error) {
-	canonical, err := canonicalize(output, MaxResultBytes)
+	text, err := strict(output, MaxResultBytes, hashing.Strict)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := decodeTree(canonical)
+	tree, err := decodeTree(text)
 	if err != nil {
 		return nil, err
 	}
@@ -110,16 +111,16 @@ func (s *Schema) FinishResult(output []byte, providerPubkey string) (*Result, er
 	return s.ParseResult(finished)
 }
 
-// canonicalize bounds a document and runs the strict decoder.
-func canonicalize(doc []byte, limit int) ([]byte, error) {
+// strict bounds a document and takes it through form: the strict decoder.
+func strict(doc []byte, limit int, form func([]byte) ([]byte, error)) ([]byte, error) {
 	if len(doc) > limit {
 		return nil, tooLong("", len(doc), limit)
 	}
-	canonical, err := hashing.Canonical(doc)
+	text, err := form(doc)
 	var syntax *hashing.SyntaxError
 	switch {
 	case err == nil:
-		return canonical, nil
+		return text, nil
 	case errors.As(err, &syntax) && syntax.Reason == hashing.ReasonDuplicateKey:
 		return nil, &FieldError{child("", syntax.Key), fmt.Sprintf("is given twice (byte %d)", syntax.Offset)}
 	}
@@ -128,23 +129,25 @@ func canonicalize(doc []byte, limit int) ([]byte, error) {
 
 // parse takes canonical JSON through shape, schema and typed checks and
 // returns a pointer to a new t.
-func parse(canonical []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Type) (any, error) {
-	tree, err := decodeTree(canonical)
+func parse(text []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Type) (any, error) {
+	tree, err := decodeTree(text)
 	if err != nil {
 		return nil, err
 	}
-	if err := shape(s, tree, ""); err != nil {
+	var f filler
+	if err := f.shape(s, tree, nil); err != nil {
 		return nil, err
 	}
 	if err := v.Validate(tree); err != nil {
 		return nil, fieldError(err)
 	}
-	filled, err := json.Marshal(tree)
-	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
+	if f.filled {
+		if text, err = json.Marshal(tree); err != nil {
+			return nil, fmt.Errorf("encode: %w", err)
+		}
 	}
 	value := reflect.New(t).Interface()
-	if err := hashing.Unmarshal(filled, value); err != nil {
+	if err := hashing.Unmarshal(text, value); err != nil {
 		return nil, &FieldError{"", err.Error()}
 	}
 	if err := value.(checker).check(); err != nil {

@@ -142,10 +142,10 @@ func (r *SandboxRunResult) agreement() any {
 		SHA256 hashing.Digest `json:"sha256"`
 	}
 	projection := struct {
-		ImageDigest hashing.Digest `json:"image_digest"`
+		Artifacts   []artifact     `json:"artifacts"` // in canonical order
 		Commands    []string       `json:"commands"`
 		ExitCodes   []int32        `json:"exit_codes"`
-		Artifacts   []artifact     `json:"artifacts"`
+		ImageDigest hashing.Digest `json:"image_digest"`
 		Status      Status         `json:"status"`
 	}{
 		ImageDigest: r.EnvInfo.ImageDigest,

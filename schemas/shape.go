@@ -42,26 +42,34 @@ func decodeDefault(doc json.RawMessage) (any, error) {
 	return json.Number(doc), nil
 }
 
+// filler checks shapes, and knows whether it filled any default.
+type filler struct{ filled bool }
+
 // shape checks known fields, types and counts of the value at path, and fills
 // defaults in place. It stops at the first violation, in key order; the
 // validator behind it collects one error for each, which a hostile document
 // could make into millions.
-func shape(s *jsonschema.Schema, value any, path string) error {
+func (f *filler) shape(s *jsonschema.Schema, value any, at *place) error {
 	if want, got := s.Type, typeOf(value); want != "" && want != got && (want != "number" || got != "integer") {
-		return &FieldError{path, fmt.Sprintf("is %s, must be %s", article(got), article(want))}
+		return &FieldError{at.path(), fmt.Sprintf("is %s, must be %s", article(got), article(want))}
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		return shapeObject(s, value, path)
+		if s.Properties == nil {
+			return f.shapeMap(s, value, at)
+		}
+		return f.shapeObject(s, value, at)
 	case []any:
 		if s.Items == nil {
 			return nil
 		}
 		if s.MaxItems != nil && len(value) > *s.MaxItems {
-			return &FieldError{path, fmt.Sprintf("has %d items, at most %d", len(value), *s.MaxItems)}
+			return &FieldError{at.path(), fmt.Sprintf("has %d items, at most %d", len(value), *s.MaxItems)}
 		}
+		here := place{in: at}
 		for i, element := range value {
-			if err := shape(s.Items, element, item(path, i)); err != nil {
+			here.index = i
+			if err := f.shape(s.Items, element, &here); err != nil {
 				return err
 			}
 		}
@@ -69,29 +77,40 @@ func shape(s *jsonschema.Schema, value any, path string) error {
 	return nil
 }
 
-func shapeObject(s *jsonschema.Schema, object map[string]any, path string) error {
-	if s.MaxProperties != nil && len(object) > *s.MaxProperties {
-		return &FieldError{path, fmt.Sprintf("has %d entries, at most %d", len(object), *s.MaxProperties)}
+// shapeMap is shape of an object whose names are the document's own.
+func (f *filler) shapeMap(s *jsonschema.Schema, object map[string]any, at *place) error {
+	if err := countMembers(s, object, at); err != nil || s.AdditionalProperties == nil {
+		return err
 	}
-	if s.Properties == nil {
-		if s.AdditionalProperties == nil {
-			return nil
-		}
-		if err := shapeNames(s.PropertyNames, object, path); err != nil {
+	if err := shapeNames(s.PropertyNames, object, at); err != nil {
+		return err
+	}
+	here := place{in: at, member: true}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		here.name = name
+		if err := f.shape(s.AdditionalProperties, object[name], &here); err != nil {
 			return err
 		}
-		for _, name := range slices.Sorted(maps.Keys(object)) {
-			if err := shape(s.AdditionalProperties, object[name], child(path, name)); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if s.Properties[name] == nil {
-			return &FieldError{child(path, name), "is not a field of this schema"}
-		}
+	return nil
+}
+
+func countMembers(s *jsonschema.Schema, object map[string]any, at *place) error {
+	if s.MaxProperties != nil && len(object) > *s.MaxProperties {
+		return &FieldError{at.path(), fmt.Sprintf("has %d entries, at most %d", len(object), *s.MaxProperties)}
 	}
+	return nil
+}
+
+// shapeObject is shape of an object whose names are the schema's.
+func (f *filler) shapeObject(s *jsonschema.Schema, object map[string]any, at *place) error {
+	if err := countMembers(s, object, at); err != nil {
+		return err
+	}
+	if name, ok := unknown(s, object); ok {
+		return &FieldError{child(at.path(), name), "is not a field of this schema"}
+	}
+	here := place{in: at, member: true}
 	for _, name := range s.PropertyOrder {
 		property := s.Properties[name]
 		value, present := object[name]
@@ -103,18 +122,29 @@ func shapeObject(s *jsonschema.Schema, object map[string]any, path string) error
 			if err != nil {
 				return err
 			}
-			value, object[name] = filled, filled
+			value, object[name], f.filled = filled, filled, true
 		}
-		if err := shape(property, value, child(path, name)); err != nil {
+		here.name = name
+		if err := f.shape(property, value, &here); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// unknown is the least of the names that the schema does not have.
+func unknown(s *jsonschema.Schema, object map[string]any) (least string, found bool) {
+	for name := range object {
+		if s.Properties[name] == nil && (!found || name < least) {
+			least, found = name, true
+		}
+	}
+	return least, found
+}
+
 // shapeNames checks the member names of a map. The validator would too, but
 // reports them at the wrong place.
-func shapeNames(s *jsonschema.Schema, object map[string]any, path string) error {
+func shapeNames(s *jsonschema.Schema, object map[string]any, at *place) error {
 	if s == nil {
 		return nil
 	}
@@ -124,10 +154,29 @@ func shapeNames(s *jsonschema.Schema, object map[string]any, path string) error 
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !allowed.MatchString(name) {
-			return &FieldError{child(path, name), "has a name that is not allowed"}
+			return &FieldError{child(at.path(), name), "has a name that is not allowed"}
 		}
 	}
 	return nil
+}
+
+// place is where a value is in the document: in a member, or else in an element,
+// of what is at in. It becomes a path only for an error; nil is the document.
+type place struct {
+	in     *place
+	member bool
+	name   string
+	index  int
+}
+
+func (p *place) path() string {
+	switch {
+	case p == nil:
+		return ""
+	case p.member:
+		return child(p.in.path(), p.name)
+	}
+	return item(p.in.path(), p.index)
 }
 
 // typeOf names the JSON Schema type of a value.
