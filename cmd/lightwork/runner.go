@@ -49,7 +49,7 @@ type runner struct {
 	key    string           // the provider's, for provenance
 	dir    string           // artifacts on their way
 
-	dirs sync.Map // request id -> artifact folder of its current run
+	dirs sync.Map // request id -> artifact folder of its current run, for jobs that have one
 }
 
 var _ provider.Runner = (*runner)(nil)
@@ -114,13 +114,16 @@ func (r *runner) Tool(schemaID string) string {
 
 // Run implements provider.Runner.
 func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, error) {
-	dir, err := os.MkdirTemp(r.dir, "run-")
-	if err != nil {
-		return provider.Outcome{}, fmt.Errorf("make artifact folder: %w", err)
+	dir := ""
+	if run.SchemaID == string(schemas.SandboxRun) { // only its results list files
+		var err error
+		if dir, err = os.MkdirTemp(r.dir, "run-"); err != nil {
+			return provider.Outcome{}, fmt.Errorf("make artifact folder: %w", err)
+		}
+		defer os.RemoveAll(dir)
+		r.dirs.Store(run.RequestID, dir)
+		defer r.dirs.Delete(run.RequestID)
 	}
-	defer os.RemoveAll(dir)
-	r.dirs.Store(run.RequestID, dir)
-	defer r.dirs.Delete(run.RequestID)
 	ctx, cancel := context.WithTimeout(ctx, run.Timeout)
 	defer cancel()
 	out, err := r.pipe.Submit(ctx, pipeline.Ingress{
@@ -137,7 +140,7 @@ func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, e
 		return provider.Outcome{}, err
 	}
 	outcome := provider.Outcome{Output: out.Reply.Payload(), Call: &call}
-	if run.SchemaID == string(schemas.SandboxRun) {
+	if dir != "" {
 		outcome.Artifacts, err = readArtifacts(dir, outcome.Output)
 	}
 	return outcome, err
@@ -146,9 +149,9 @@ func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, e
 // handle is the pipeline's handler for every job type: one call to its agent.
 func (r *runner) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Context) (pipeline.Response, error) {
 	call := pipeline.CallFrom(ctx)
-	dir, ok := r.dirs.Load(call.RequestID)
-	if !ok {
-		return pipeline.Response{}, errors.New("no run of this request is under way")
+	dir := ""
+	if d, ok := r.dirs.Load(call.RequestID); ok {
+		dir = d.(string)
 	}
 	to, ok := r.routes[p.Tag]
 	if !ok {
@@ -161,7 +164,7 @@ func (r *runner) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Cont
 	res, err := r.sup.Call(ctx, supervisor.Call{
 		AgentID: to.agent, Tool: to.tool, Input: p.Bytes, CallID: callID,
 		RequestID: call.RequestID, CorrelationID: call.CorrelationID, CausationID: call.DirectiveID,
-		Timeout: timeLeft(ctx), ProjectRoot: dir.(string),
+		Timeout: timeLeft(ctx), ProjectRoot: dir,
 		OnStream: func(c supervisor.Chunk) { call.Stream(string(c.Channel), redact.Text(c.Text)) },
 	})
 	var failed *supervisor.Error
