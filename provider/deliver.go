@@ -35,11 +35,11 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 			return err
 		}
 	}
-	n, err := p.cfg.Store.Confirmed(ctx, job.Result.EventID)
+	enough, err := p.confirmed(ctx, job, sig)
 	if err != nil {
 		return err
 	}
-	if n < p.cfg.RequiredOKs {
+	if !enough {
 		refused, err := p.signerRefused(ctx, job)
 		if err != nil {
 			return err
@@ -55,11 +55,17 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 		case <-time.After(p.limits.LookupEvery):
 		case <-ctx.Done():
 		}
+		sig.stay(job)
 		return ctx.Err()
 	}
 	switch job.Mode {
 	case receipts.ModeFree:
-		return p.close(ctx, job, StateSucceeded, Reason{})
+		err := p.close(ctx, job, StateSucceeded, Reason{})
+		if err == nil {
+			job.State = StateSucceeded
+			sig.stay(job)
+		}
+		return err
 	case receipts.ModePrepay:
 		return p.settled(ctx, job, sig, *job.Payment)
 	case receipts.ModePostpay:
@@ -106,7 +112,7 @@ func (p *Provider) uploadFirst(ctx context.Context, requestID string, ev nostrEv
 		if err != nil {
 			return fmt.Errorf("stored result: %w", err)
 		}
-		if err := p.uploadOnce(ctx, d, t[4]); err != nil {
+		if err := p.uploadOnce(ctx, requestID, d, t[4]); err != nil {
 			return fmt.Errorf("upload blob %s: %w", d, err)
 		}
 	}
@@ -115,7 +121,7 @@ func (p *Provider) uploadFirst(ctx context.Context, requestID string, ev nostrEv
 
 // uploadOnce uploads a blob unless this process has done so. Jobs that share a
 // blob share its upload.
-func (p *Provider) uploadOnce(ctx context.Context, d hashing.Digest, mime string) error {
+func (p *Provider) uploadOnce(ctx context.Context, requestID string, d hashing.Digest, mime string) error {
 	if p.uploaded.has(d.Hex()) {
 		return nil
 	}
@@ -126,7 +132,7 @@ func (p *Provider) uploadOnce(ctx context.Context, d hashing.Digest, mime string
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		data, err := p.cfg.Store.Content(ctx, d)
+		data, err := p.blobOf(ctx, requestID, d)
 		if err != nil {
 			return nil, err
 		}

@@ -19,10 +19,12 @@ import (
 func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 	id := job.RequestID
 	log := p.log.With("request", id)
-	known := true // job is what the store says
-	for pause := time.Second; ; known = false {
+	sig.stands = &job
+	for pause := time.Second; ; {
 		var err error
-		if !known {
+		if sig.stands != nil {
+			job, sig.stands = *sig.stands, nil
+		} else {
 			job, err = p.cfg.Store.Job(ctx, id)
 		}
 		if err == nil && job.State.Terminal() {

@@ -19,9 +19,9 @@ type outbox struct {
 	log    *slog.Logger
 	// before makes true what a result event says; it is not published until then.
 	before func(ctx context.Context, requestID string, result nostrEvent) error
-	// told is called with the request id when a relay's answers to its result, or
-	// the signer's refusal, were recorded.
-	told func(requestID string)
+	// told is called when the answers to a job's result were recorded, the relays'
+	// or the signer's refusal.
+	told func(requestID string, answers []Ack)
 
 	// elsewhere names further relays that the buyer of a request reads. They are
 	// offered its events once: no stranger makes us knock at a door for days.
@@ -49,7 +49,7 @@ const (
 	firstResult, lastResult = 6000, 6999 // kinds of NIP-90 results
 )
 
-func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, nostrEvent) error, told func(string)) *outbox {
+func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, nostrEvent) error, told func(string, []Ack)) *outbox {
 	return &outbox{
 		store: s, market: m, signer: signer, log: log, before: before, told: told,
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
@@ -200,7 +200,7 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
 		}
 	}
 	if isResult { // the one event that its job waits for
-		o.told(out.RequestID)
+		o.told(out.RequestID, acks)
 	}
 }
 

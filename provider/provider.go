@@ -79,6 +79,21 @@ type jobSignal struct {
 	feeGrace time.Time // likewise, of its engagement fee
 	// request is what the job is about, parsed once; its goroutine's own.
 	request *schemas.Request
+	// stands is the job as the last step left it in the store, or nil, if the
+	// store has to be asked; its goroutine's own. Only a free job's is known:
+	// acceptances and payments come from elsewhere.
+	stands *Job
+	// Provider.mu owns these: what relays said of the result, and the small ones
+	// of its blobs.
+	answers answers
+	blobs   map[hashing.Digest][]byte
+}
+
+// answers are what relays said, in this life, of a result that was made in it.
+type answers struct {
+	result string // its event id; "" for a result of an earlier life
+	rounds int    // times that it was offered
+	oks    int    // the most relays that took it in one of them
 }
 
 // New checks the configuration. Nothing runs until Serve.
@@ -112,7 +127,7 @@ func New(cfg Config) (*Provider, error) {
 	p.uploading = make(chan struct{}, uploadsAtOnce)
 	p.slots = make(chan struct{}, p.limits.Concurrent)
 	p.intakes.SetLimit(intakeWorkers)
-	p.outbox = newOutbox(cfg.Store, cfg.Market, p.elsewhere, cfg.Signer, p.log, p.uploadFirst, p.wake)
+	p.outbox = newOutbox(cfg.Store, cfg.Market, p.elsewhere, cfg.Signer, p.log, p.uploadFirst, p.heard)
 	return p, nil
 }
 

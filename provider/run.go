@@ -172,6 +172,8 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	if err != nil {
 		return err
 	}
+	p.expect(sig, r.EventID)
+	p.keepSmall(sig, map[hashing.Digest][]byte{r.OutputHash: r.Output, r.Replay: replayFile})
 	if err := p.cfg.Store.Finish(base, job.RequestID, job.Run, r, contents, events...); err != nil {
 		if errors.Is(err, ErrConflict) {
 			p.log.Warn("a fenced run ended late", "request", job.RequestID, "run", job.Run)
@@ -180,6 +182,8 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 		return fmt.Errorf("record result: %w", err)
 	}
 	p.outbox.send(events...)
+	job.State, job.StateAt, job.Result = StateDelivering, time.Now().UTC(), &r
+	sig.stay(job)
 	p.log.Info("result durable", "request", job.RequestID, "output_hash", r.OutputHash, "run", job.Run)
 	return nil
 }

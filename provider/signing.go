@@ -109,7 +109,7 @@ func (o *outbox) signOne(ctx context.Context, u unsigned) {
 			log.Error("record the signer's answer", "err", err)
 		}
 		if u.out.RequestID != "" {
-			o.told(u.out.RequestID)
+			o.told(u.out.RequestID, []Ack{no})
 		}
 	case err != nil:
 		log.Warn("an event waits for its signature, trying again", "in", outboxRetry, "err", err)
