@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
@@ -43,13 +42,10 @@ type route struct {
 // runner runs jobs: through the pipeline, to a supervised agent process.
 type runner struct {
 	pipe   *pipeline.Pipeline
-	log    *kernel.PipelineLog
 	sup    *supervisor.Supervisor
 	routes map[string]route // by schema id
 	key    string           // the provider's, for provenance
 	dir    string           // artifacts on their way
-
-	dirs sync.Map // request id -> artifact folder of its current run, for jobs that have one
 }
 
 var _ provider.Runner = (*runner)(nil)
@@ -82,10 +78,9 @@ func newRunner(k *kernel.Kernel, sup *supervisor.Supervisor, routes map[string]r
 		return nil, err
 	}
 	journal := k.PipelineLog(jobsProfile)
-	r.log = journal
 	cfg := pipeline.Config{
 		Schemas: map[string]pipeline.Validate{},
-		Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
+		Journal: runJournal{journal}, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
 	}
 	profile := pipeline.Profile{Name: jobsProfile}
 	for _, tag := range sortedKeys(routes) {
@@ -112,19 +107,54 @@ func (r *runner) Tool(schemaID string) string {
 	return to.agent + "/" + to.tool
 }
 
+// runKey has the *running that a message belongs to.
+type runKey struct{}
+
+// running is one run on its way through the pipeline, on one goroutine.
+type running struct {
+	id     string        // of its request
+	dir    string        // for its artifacts; "" if it can have none
+	callID string        // of its one call
+	call   provider.Call // as the journal has it
+}
+
+// runJournal is the journal of runs: it keeps the id of a call in the commit that
+// lets it be made, and tells the run what it has of it.
+type runJournal struct{ *kernel.PipelineLog }
+
+// Append implements pipeline.Journal.
+func (j runJournal) Append(ctx context.Context, entries ...pipeline.Entry) error {
+	run, ok := ctx.Value(runKey{}).(*running)
+	if !ok {
+		return j.PipelineLog.Append(ctx, entries...)
+	}
+	last := entries[len(entries)-1]
+	callID := ""
+	if last.Direction == pipeline.Outbound {
+		callID = run.callID
+	}
+	at, err := j.AppendCall(ctx, run.id, callID, entries...)
+	switch {
+	case err != nil:
+	case last.Direction == pipeline.Outbound:
+		run.call = provider.Call{Asked: at, Params: last.PayloadHash}
+	default:
+		run.call.Answered, run.call.Output = at, last.PayloadHash
+	}
+	return err
+}
+
 // Run implements provider.Runner.
 func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, error) {
-	dir := ""
+	now := &running{id: run.RequestID, callID: wire.NewID()}
 	if run.SchemaID == string(schemas.SandboxRun) { // only its results list files
 		var err error
-		if dir, err = os.MkdirTemp(r.dir, "run-"); err != nil {
+		if now.dir, err = os.MkdirTemp(r.dir, "run-"); err != nil {
 			return provider.Outcome{}, fmt.Errorf("make artifact folder: %w", err)
 		}
-		defer os.RemoveAll(dir)
-		r.dirs.Store(run.RequestID, dir)
-		defer r.dirs.Delete(run.RequestID)
+		defer os.RemoveAll(now.dir)
 	}
-	ctx, cancel := context.WithTimeout(ctx, run.Timeout)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, runKey{}, now), run.Timeout)
 	defer cancel()
 	out, err := r.pipe.Submit(ctx, pipeline.Ingress{
 		Namespace: jobsNamespace, Tag: run.SchemaID, Payload: run.Input,
@@ -135,13 +165,9 @@ func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, e
 	if err != nil {
 		return provider.Outcome{}, runError(err)
 	}
-	call, err := r.log.LastCall(context.WithoutCancel(ctx), run.Thread)
-	if err != nil {
-		return provider.Outcome{}, err
-	}
-	outcome := provider.Outcome{Output: out.Reply.Payload(), Call: &call}
-	if dir != "" {
-		outcome.Artifacts, err = readArtifacts(dir, outcome.Output)
+	outcome := provider.Outcome{Output: out.Reply.Payload(), Call: &now.call}
+	if now.dir != "" {
+		outcome.Artifacts, err = readArtifacts(now.dir, outcome.Output)
 	}
 	return outcome, err
 }
@@ -149,22 +175,18 @@ func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, e
 // handle is the pipeline's handler for every job type: one call to its agent.
 func (r *runner) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Context) (pipeline.Response, error) {
 	call := pipeline.CallFrom(ctx)
-	dir := ""
-	if d, ok := r.dirs.Load(call.RequestID); ok {
-		dir = d.(string)
+	run, ok := ctx.Value(runKey{}).(*running)
+	if !ok {
+		return pipeline.Response{}, errors.New("no run of this request is under way")
 	}
 	to, ok := r.routes[p.Tag]
 	if !ok {
 		return pipeline.Response{}, fmt.Errorf("no tool does %s", p.Tag)
 	}
-	callID := wire.NewID()
-	if err := r.log.Called(ctx, call.RequestID, callID); err != nil {
-		return pipeline.Response{}, err
-	}
 	res, err := r.sup.Call(ctx, supervisor.Call{
-		AgentID: to.agent, Tool: to.tool, Input: p.Bytes, CallID: callID,
+		AgentID: to.agent, Tool: to.tool, Input: p.Bytes, CallID: run.callID,
 		RequestID: call.RequestID, CorrelationID: call.CorrelationID, CausationID: call.DirectiveID,
-		Timeout: timeLeft(ctx), ProjectRoot: dir,
+		Timeout: timeLeft(ctx), ProjectRoot: run.dir,
 		OnStream: func(c supervisor.Chunk) { call.Stream(string(c.Channel), redact.Text(c.Text)) },
 	})
 	var failed *supervisor.Error

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 )
@@ -34,14 +35,26 @@ func (k *Kernel) PipelineLog(profile string) *PipelineLog {
 // that it has what it was sent before; a message that stays without an answer is
 // confirmed when its thread returns.
 func (l *PipelineLog) Append(ctx context.Context, entries ...pipeline.Entry) error {
-	return l.k.Update(ctx, func(tx *Tx) error {
+	_, err := l.AppendCall(ctx, "", "", entries...)
+	return err
+}
+
+// AppendCall is Append with the id of the call that follows, which becomes a name
+// of the job, or "". at is the time that the entries carry.
+func (l *PipelineLog) AppendCall(ctx context.Context, requestID, callID string, entries ...pipeline.Entry) (at time.Time, err error) {
+	err = l.k.Update(ctx, func(tx *Tx) error {
+		at = tx.now
 		for _, e := range entries {
 			if err := l.append(tx, e); err != nil {
 				return err
 			}
 		}
-		return nil
+		if callID == "" {
+			return nil
+		}
+		return tx.Correlate(requestID, NameCall, callID)
 	})
+	return at, err
 }
 
 func (l *PipelineLog) append(tx *Tx, e pipeline.Entry) error {

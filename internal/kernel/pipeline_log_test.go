@@ -2,8 +2,8 @@ package kernel
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,32 +136,33 @@ func FuzzThreadPath(f *testing.F) {
 	})
 }
 
-// TestLastCall: what the trajectory tells is what the journal has.
-func TestLastCall(t *testing.T) {
+// TestAppendCall: a call is in the journal and among the job's names at once.
+func TestAppendCall(t *testing.T) {
 	k := open(t)
 	log := k.PipelineLog("p")
-	put := func(d pipeline.Direction, handler, payload string) {
-		t.Helper()
-		must(t, log.Append(t.Context(), pipeline.Entry{
-			Thread: "root.job[x]", Direction: d, Handler: handler, PayloadTag: "t", PayloadHash: digest(payload),
-			Retention: pipeline.Retention{Policy: pipeline.RetainForever},
-		}))
+	entry := pipeline.Entry{
+		Thread: "root.job[x]", Direction: pipeline.Outbound, Handler: "h", PayloadTag: "t", PayloadHash: digest("input"),
+		Retention: pipeline.Retention{Policy: pipeline.RetainForever},
 	}
-	missing := func() {
-		t.Helper()
-		if c, err := log.LastCall(t.Context(), "root.job[x]"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("got %+v, %v", c, err)
+	if at, err := log.AppendCall(t.Context(), "x", "call-1", entry); err != nil || !at.Equal(start) {
+		t.Fatalf("at %v, %v", at, err)
+	}
+	broken := entry
+	broken.Handler = ""
+	if _, err := log.AppendCall(t.Context(), "x", "call-2", broken); err == nil {
+		t.Error("a broken entry was taken")
+	}
+	must(t, k.View(t.Context(), func(tx *Tx) error {
+		entries, err := tx.Journal(JournalFilter{Thread: "root.job[x]"})
+		must(t, err)
+		if len(entries) != 1 || !entries[0].At.Equal(start) || entries[0].PayloadHash != digest("input") {
+			t.Errorf("journal %+v", entries)
 		}
-	}
-	missing()
-	put(pipeline.Outbound, "h", "first")
-	missing()
-	put(pipeline.Inbound, "other", "output")
-	missing()
-	put(pipeline.Outbound, "h", "input")
-	put(pipeline.Inbound, "h", "output")
-	c, err := log.LastCall(t.Context(), "root.job[x]")
-	if want := (provider.Call{Asked: start, Answered: start, Params: digest("input"), Output: digest("output")}); err != nil || c != want {
-		t.Errorf("got %+v, %v", c, err)
-	}
+		names, err := tx.Lookup("x")
+		must(t, err)
+		if len(names) != 1 || !slices.Equal(names[0].Names[NameCall], []string{"call-1"}) {
+			t.Errorf("names %+v", names)
+		}
+		return nil
+	}))
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/lightwork-market/lightwork/provider"
 )
 
 // TraceLine is one thing that happened to a job.
@@ -127,26 +125,4 @@ func (tx *Tx) traceLines(t *Trace, kind, query string) error {
 		t.Lines = append(t.Lines, TraceLine{At: fromMs(at), Kind: kind, Text: strings.TrimSpace(text)})
 	}
 	return rows.Err()
-}
-
-// Called keeps the id of a call that is about to be made for a job.
-func (l *PipelineLog) Called(ctx context.Context, requestID, callID string) error {
-	return l.k.Update(ctx, func(tx *Tx) error { return tx.Correlate(requestID, NameCall, callID) })
-}
-
-// LastCall is the last call on a thread and its result, as the journal has them;
-// ErrNotFound if its last two entries are none.
-func (l *PipelineLog) LastCall(ctx context.Context, thread string) (c provider.Call, err error) {
-	err = l.k.View(ctx, func(tx *Tx) error {
-		entries, err := tx.Journal(JournalFilter{Thread: thread, Limit: 2, Newest: true})
-		if err != nil {
-			return err
-		}
-		if len(entries) < 2 || entries[0].Direction != Outbound || entries[1].Direction != Inbound || entries[0].Handler != entries[1].Handler {
-			return fmt.Errorf("call on thread %q: %w", thread, ErrNotFound)
-		}
-		c = provider.Call{Asked: entries[0].At, Answered: entries[1].At, Params: entries[0].PayloadHash, Output: entries[1].PayloadHash}
-		return nil
-	})
-	return c, err
 }
