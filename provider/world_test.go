@@ -172,6 +172,7 @@ func (w *world) dial(t *testing.T, key *relay.Key) (m *market, stop func()) {
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
+		m.blobs.Close()
 	}
 }
 

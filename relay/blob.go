@@ -52,15 +52,21 @@ type BlobConfig struct {
 	Timeout time.Duration
 }
 
-// BlobClient uploads to and downloads from Blossom servers (BUD-01, BUD-02).
+// BlobClient uploads to and downloads from Blossom servers (BUD-01, BUD-02). It
+// keeps connections for half a minute; Close ends them at once.
 type BlobClient struct {
 	guard   guard
 	timeout time.Duration
 	clients map[string]*http.Client // by scheme
 }
 
-// blobDialTimeout bounds the making of a connection.
-const blobDialTimeout = 10 * time.Second
+const (
+	// blobDialTimeout bounds the making of a connection.
+	blobDialTimeout = 10 * time.Second
+	// idleBlobConns is how many connections are kept to a server: as many as
+	// the embedded one takes uploads of a key.
+	idleBlobConns = 8
+)
 
 // NewBlobClient makes a client.
 func NewBlobClient(cfg BlobConfig) *BlobClient {
@@ -72,9 +78,17 @@ func NewBlobClient(cfg BlobConfig) *BlobClient {
 		guard:   g,
 		timeout: cfg.Timeout,
 		clients: map[string]*http.Client{
-			"http":  g.client("http", blobDialTimeout),
-			"https": g.client("https", blobDialTimeout),
+			"http":  g.client("http", blobDialTimeout, idleBlobConns),
+			"https": g.client("https", blobDialTimeout, idleBlobConns),
 		},
+	}
+}
+
+// Close ends the connections that are kept for the next transfer. Transfers go
+// on, and may begin.
+func (c *BlobClient) Close() {
+	for _, hc := range c.clients {
+		hc.CloseIdleConnections()
 	}
 }
 
@@ -207,8 +221,11 @@ func (c *BlobClient) do(ctx context.Context, method, raw string, body []byte, he
 	if err != nil {
 		return nil, err
 	}
-	req.Header = header
+	req.Header = header.Clone() // an answer may come before all of the last request went
 	req.Header.Set("User-Agent", "lightwork")
+	// All we ask may be asked again, on a new connection, when the server has
+	// just closed a kept one. The header itself is not sent.
+	req.Header["Idempotency-Key"] = nil
 	resp, err := c.clients[u.Scheme].Do(req)
 	if err != nil {
 		return nil, err

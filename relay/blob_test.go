@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,9 +17,16 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
+// localBlobs is a client for servers on this machine.
+func localBlobs(t testing.TB) *BlobClient {
+	c := NewBlobClient(BlobConfig{AllowLoopback: true})
+	t.Cleanup(c.Close)
+	return c
+}
+
 func TestBlobRoundTrip(t *testing.T) {
 	r := startRelay(t)
-	c := NewBlobClient(BlobConfig{AllowLoopback: true})
+	c := localBlobs(t)
 	data := []byte(strings.Repeat("blob", 1000))
 	d, err := c.Upload(t.Context(), "http://"+r.addr, data, "text/plain", testKey(t))
 	if err != nil {
@@ -78,7 +87,7 @@ func TestHostileBlobServer(t *testing.T) {
 	})
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)
-	c := NewBlobClient(BlobConfig{AllowLoopback: true})
+	c := localBlobs(t)
 	for path, want := range map[string]string{
 		"/redirect": "answers 302",
 		"/endless":  ErrBlobTooLarge.Error(),
@@ -119,7 +128,7 @@ func TestUploadChecksTheAnswer(t *testing.T) {
 				fmt.Fprint(w, c.answer)
 			}))
 			defer srv.Close()
-			_, err := NewBlobClient(BlobConfig{AllowLoopback: true}).Upload(t.Context(), srv.URL+"/", data, "x/y", testKey(t))
+			_, err := localBlobs(t).Upload(t.Context(), srv.URL+"/", data, "x/y", testKey(t))
 			if (err == nil) != c.ok {
 				t.Errorf("error %v", err)
 			}
@@ -157,7 +166,7 @@ func TestUploadWaitsForABusyServer(t *testing.T) {
 				fmt.Fprintf(w, `{"url":"https://cdn/%s","sha256":"%s","size":4,"type":"x","uploaded":1}`, hash, hash)
 			}))
 			defer srv.Close()
-			_, err := NewBlobClient(BlobConfig{AllowLoopback: true}).Upload(t.Context(), srv.URL, data, "x/y", testKey(t))
+			_, err := localBlobs(t).Upload(t.Context(), srv.URL, data, "x/y", testKey(t))
 			if (err == nil) != c.ok || asked.Load() != c.asked {
 				t.Errorf("asked %d times, error %v; want %d times, success %t", asked.Load(), err, c.asked, c.ok)
 			}
@@ -174,10 +183,49 @@ func TestUploadToABusyServerEnds(t *testing.T) {
 		cancel()
 	}))
 	defer srv.Close()
-	_, err := NewBlobClient(BlobConfig{AllowLoopback: true}).Upload(ctx, srv.URL, []byte("data"), "x/y", testKey(t))
+	_, err := localBlobs(t).Upload(ctx, srv.URL, []byte("data"), "x/y", testKey(t))
 	var refused *BlobError
 	if !errors.Is(err, context.Canceled) && !(errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestConnectionsAreKept: blobs one after the other go over one connection; one
+// that the server closes on a request costs nothing but a new one.
+func TestConnectionsAreKept(t *testing.T) {
+	r := startRelay(t)
+	key, c := testKey(t), localBlobs(t)
+	forward := &httputil.ReverseProxy{
+		Rewrite:   func(p *httputil.ProxyRequest) { p.Out.URL.Scheme, p.Out.URL.Host = "http", r.addr },
+		Transport: &http.Transport{DisableKeepAlives: true},
+	}
+	var from []string // every request's address
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if from = append(from, req.RemoteAddr); len(from) != 5 {
+			forward.ServeHTTP(w, req)
+			return
+		}
+		_, _ = io.Copy(io.Discard, req.Body)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn.Close()
+	}))
+	t.Cleanup(srv.Close)
+	for i := range 4 {
+		data := fmt.Append(nil, "blob ", i)
+		d, err := c.Upload(t.Context(), srv.URL, data, "text/plain", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Download(t.Context(), srv.URL+"/"+d.Digest.Hex(), d.Digest, 1<<10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := slices.Compact(slices.Clone(from)); len(got) != 2 || len(from) != 9 {
+		t.Errorf("connections of the requests, want five of one and four of another: %v", from)
 	}
 }
 

@@ -40,7 +40,7 @@ func NewCourier(cfg CourierConfig) *Courier {
 	}
 	c := &Courier{guard: guard{loopback: cfg.AllowLoopback}, timeout: cfg.Timeout, clients: map[string]*http.Client{}}
 	for _, scheme := range []string{"http", "https"} {
-		c.clients[scheme] = c.guard.client(scheme, cfg.Timeout)
+		c.clients[scheme] = c.guard.client(scheme, cfg.Timeout, 0)
 	}
 	return c
 }

@@ -18,6 +18,9 @@ import (
 // services, plain http on the open network.
 var ErrBlockedAddress = errors.New("address is not allowed")
 
+// idleTimeout is how long a connection is kept that nobody uses.
+const idleTimeout = 30 * time.Second
+
 // guard decides where blobs may be fetched from and sent to.
 type guard struct {
 	loopback  bool // this machine is allowed
@@ -72,8 +75,9 @@ func (g guard) url(raw string) (*url.URL, error) {
 
 // client makes an HTTP client for one scheme whose every connection passes the
 // guard. It uses no proxy, which would connect in its place, and follows no
-// redirect.
-func (g guard) client(scheme string, dialTimeout time.Duration) *http.Client {
+// redirect. It keeps idle connections to a host, so many and for idleTimeout: a
+// connection that is kept goes where the guard let it go.
+func (g guard) client(scheme string, dialTimeout time.Duration, idle int) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: dialTimeout,
 		Control: func(_, address string, _ syscall.RawConn) error {
@@ -96,8 +100,12 @@ func (g guard) client(scheme string, dialTimeout time.Duration) *http.Client {
 		Transport: &http.Transport{
 			DialContext:            dialer.DialContext,
 			DisableCompression:     true, // a small answer cannot unpack into a large one
-			DisableKeepAlives:      true,
+			DisableKeepAlives:      idle == 0,
+			MaxIdleConnsPerHost:    idle,
+			MaxIdleConns:           4 * idle,
+			IdleConnTimeout:        idleTimeout,
 			ForceAttemptHTTP2:      true,
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: idleTimeout}, // one that is dead is found out
 			MaxResponseHeaderBytes: 64 << 10,
 			TLSHandshakeTimeout:    dialTimeout,
 			ResponseHeaderTimeout:  time.Minute,

@@ -10,5 +10,5 @@ import (
 // to. This machine is not among them, by whatever address. It uses no proxy and
 // follows no redirect. Others end in ErrBlockedAddress.
 func NewPublicClient(dialTimeout time.Duration) *http.Client {
-	return guard{others: true}.client("https", dialTimeout)
+	return guard{others: true}.client("https", dialTimeout, 0)
 }

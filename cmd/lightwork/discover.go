@@ -44,7 +44,7 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 	}
 	serve, stop := context.WithCancel(ctx)
 	var pool errgroup.Group
-	pool.Go(func() error { return m.pool.Serve(serve) })
+	pool.Go(func() error { return m.serve(serve) })
 	pool.Go(func() error { return key.serve(serve) })
 	found, err := scout.Find(ctx, b.Schema, "")
 	stop()

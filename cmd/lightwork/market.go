@@ -46,6 +46,12 @@ func newMarket(c *config, signer relay.Signer, log *slog.Logger) (*market, error
 	}, nil
 }
 
+// serve runs the connections until ctx ends.
+func (m *market) serve(ctx context.Context) error {
+	defer m.client.Close()
+	return m.pool.Serve(ctx)
+}
+
 // localBlobs reports whether the owner named a blob server on this machine:
 // only then may blobs be fetched from loopback addresses.
 func (c *config) localBlobs() bool {

@@ -121,7 +121,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	desk.seller = p
 	tell.ready(key.PublicKey())
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return m.pool.Serve(gctx) })
+	g.Go(func() error { return m.serve(gctx) })
 	g.Go(func() error { return key.serve(gctx) })
 	g.Go(func() error { return seen.serve(gctx) })
 	g.Go(func() error { return seen.node.Probe(gctx) })
@@ -386,7 +386,7 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 func (n *buyerNode) use(ctx context.Context, do func(context.Context) error) error {
 	serve, stop := context.WithCancel(ctx)
 	var g errgroup.Group
-	g.Go(func() error { return n.market.pool.Serve(serve) })
+	g.Go(func() error { return n.market.serve(serve) })
 	g.Go(func() error { return n.signer.serve(serve) })
 	err := do(ctx)
 	stop()

@@ -58,7 +58,7 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *streams, g *globals) err
 	}
 	serve, stop := context.WithCancel(ctx)
 	var pool errgroup.Group
-	pool.Go(func() error { return m.pool.Serve(serve) })
+	pool.Go(func() error { return m.serve(serve) })
 	pool.Go(func() error { return key.serve(serve) })
 	err = c.publish(ctx, s, m, ev)
 	stop()

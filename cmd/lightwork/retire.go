@@ -42,7 +42,7 @@ func (providerRetireCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	m.quorum = len(m.urls)
 	serve, stop := context.WithCancel(ctx)
 	var pool errgroup.Group
-	pool.Go(func() error { return m.pool.Serve(serve) })
+	pool.Go(func() error { return m.serve(serve) })
 	pool.Go(func() error { return key.serve(serve) })
 	acks, err := provider.Retire(ctx, key, providerMarket{m}, "")
 	stop()

@@ -110,6 +110,7 @@ func (l life) open(ctx context.Context) (p parts, err error) {
 
 func (p parts) close() error {
 	p.wallet.Close()
+	p.market.blobs.Close()
 	return p.kernel.Close()
 }
 

@@ -141,7 +141,17 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	mux.HandleFunc("PUT /upload", s.serveUpload)
 	mux.HandleFunc("GET /{blob}", s.serveBlob) // and HEAD
 	mux.HandleFunc("DELETE /{blob}", s.serveDelete)
-	return s.tracked(cors(mux))
+	return s.tracked(cors(timed(mux)))
+}
+
+// timed gives each answer its time: on a connection that is kept, that of an
+// earlier answer would be in force. An upload may take half of it; a websocket
+// has none.
+func timed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * transferTimeout))
+		next.ServeHTTP(w, r)
+	})
 }
 
 // tracked lets drain wait for hijacked connections too, which http.Server does

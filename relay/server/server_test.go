@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/nbd-wtf/go-nostr"
@@ -280,4 +282,35 @@ func FuzzAuthorization(f *testing.F) {
 			t.Errorf("accepted %q", header)
 		}
 	})
+}
+
+// deadlines notes those for writing the answer.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	write []time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(at time.Time) error {
+	d.write = append(d.write, at)
+	return nil
+}
+
+func (d *deadlines) SetReadDeadline(time.Time) error { return nil }
+
+// Connections are kept, so no answer may be left with the deadline of the one
+// before: a connection that a blob was fetched by serves uploads for longer.
+func TestEveryAnswerHasItsTime(t *testing.T) {
+	h := start(t, Config{}).srv.handler(t.Context())
+	for _, c := range []struct{ method, path string }{
+		{http.MethodPut, "/upload"},
+		{http.MethodGet, "/" + sha("no blob")},
+		{http.MethodDelete, "/" + sha("no blob")},
+		{http.MethodGet, "/"},
+	} {
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		h.ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+		if len(w.write) == 0 || !w.write[0].After(time.Now().Add(transferTimeout)) {
+			t.Errorf("%s %s: deadlines %v", c.method, c.path, w.write)
+		}
+	}
 }
