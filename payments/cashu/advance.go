@@ -16,6 +16,9 @@ const lateAnswer = 10 * time.Minute
 
 // advance brings an op to its end, or returns why it cannot now.
 func (e *engine) advance(ctx context.Context, o op) error {
+	if o.kind == "melt" {
+		return e.melt(ctx, o)
+	}
 	before := o.unsureMS
 	if before != 0 {
 		// It was sent once: look first.
@@ -111,15 +114,9 @@ func (e *engine) looked(ctx context.Context, o op, refusal error) (done bool, er
 func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error {
 	var own, locked []note
 	for i, out := range o.outputs {
-		e.mu.Lock()
-		k := e.keysets[out.Keyset]
-		e.mu.Unlock()
-		if k == nil { // after a restart
-			list, err := e.keysetsOf(ctx, []note{{Keyset: out.Keyset}})
-			if err != nil {
-				return err
-			}
-			k = list[out.Keyset]
+		k, err := e.keysetOf(ctx, out.Keyset)
+		if err != nil {
+			return err
 		}
 		n, err := out.note(sigs[i], k)
 		if err != nil {
@@ -145,6 +142,8 @@ func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error 
 			return settleInvoice(tx, o.hash, time.Now())
 		case "refund":
 			return e.refunded(tx, o.hash, total(own))
+		case "split":
+			return e.splitDone(tx, o.quote, locked)
 		case "export":
 			return keepToken(tx, o.id, e.cfg.Mint, locked)
 		}
@@ -154,6 +153,18 @@ func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error 
 		e.concluded(o)
 	}
 	return err
+}
+
+// keysetOf is one of the mint's keysets, asked for after a restart.
+func (e *engine) keysetOf(ctx context.Context, id string) (*keyset, error) {
+	e.mu.Lock()
+	k := e.keysets[id]
+	e.mu.Unlock()
+	if k != nil {
+		return k, nil
+	}
+	list, err := e.keysetsOf(ctx, []note{{Keyset: id}})
+	return list[id], err
 }
 
 // concluded tells who waits, and looks again at once: an op's end is mostly the
@@ -196,6 +207,10 @@ func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) 
 			}
 		}
 		switch o.kind {
+		case "split":
+			return markMeltFailed(tx, o.quote, maxSats, why)
+		case "melt":
+			return markMeltFailed(tx, o.quote, total(o.inputs), why)
 		case "send":
 			return markFailed(tx, o.hash, 0, "the mint did not lock the notes: "+printable(why.Error()))
 		case "claim":

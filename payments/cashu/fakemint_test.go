@@ -33,12 +33,13 @@ type fakeMint struct {
 	signed map[string]blindSignature // by B_
 	spent  map[string]string         // Y to witness
 	quotes map[string]int64          // by quote; 0 once issued
+	melts  fakeMelts
 	// meddle may answer a request in the mint's place, or change the answer.
 	meddle func(path string, answer func() (int, any)) (status int, doc any)
 }
 
 func newFakeMint(t *testing.T, feePPK int64) *fakeMint {
-	m := &fakeMint{t: t, feePPK: feePPK, secret: 1, signed: map[string]blindSignature{}, spent: map[string]string{}, quotes: map[string]int64{}}
+	m := &fakeMint{t: t, feePPK: feePPK, secret: 1, signed: map[string]blindSignature{}, spent: map[string]string{}, quotes: map[string]int64{}, melts: newFakeMelts()}
 	m.rotate()
 	m.Server = httptest.NewServer(m)
 	t.Cleanup(m.Server.Close)
@@ -94,6 +95,7 @@ type fakeQuestion struct {
 	Ys      []string         `json:"Ys"`
 	Quote   string           `json:"quote"`
 	Amount  int64            `json:"amount"`
+	Request string           `json:"request"`
 }
 
 func (m *fakeMint) answer(r *http.Request) (int, any) {
@@ -102,6 +104,9 @@ func (m *fakeMint) answer(r *http.Request) (int, any) {
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 			return no(10000, err.Error())
 		}
+	}
+	if status, doc, ok := m.meltAnswer(r, q); ok {
+		return status, doc
 	}
 	switch path := r.URL.Path; {
 	case path == "/v1/keysets":
@@ -138,6 +143,8 @@ func (m *fakeMint) answer(r *http.Request) (int, any) {
 			s := noteState{Y: y, State: stateUnspent}
 			if witness, spent := m.spent[y]; spent {
 				s.State, s.Witness = stateSpent, witness
+			} else if m.melts.pending[y] {
+				s.State = statePending
 			}
 			states = append(states, s)
 		}
@@ -168,20 +175,34 @@ func (m *fakeMint) swap(q fakeQuestion) (int, any) {
 	if in-feeSats(int64(len(q.Inputs))*m.feePPK) != out {
 		return no(11005, "unbalanced")
 	}
-	for _, n := range q.Inputs {
-		y, _ := n.y()
-		if _, spent := m.spent[y]; spent {
-			return no(11001, "already spent")
-		}
-		if !m.signedNote(n) || !m.unlocked(n) {
-			return no(10003, "not verified")
-		}
+	if status, doc, ok := m.spendable(q.Inputs); !ok {
+		return status, doc
 	}
 	for _, n := range q.Inputs {
 		y, _ := n.y()
 		m.spent[y] = n.Witness
 	}
 	return 200, map[string]any{"signatures": m.sign(q.Outputs)}
+}
+
+// spendable checks notes that somebody wants to spend.
+func (m *fakeMint) spendable(notes []note) (status int, doc any, ok bool) {
+	for _, n := range notes {
+		y, _ := n.y()
+		if _, spent := m.spent[y]; spent {
+			status, doc = no(11001, "already spent")
+			return status, doc, false
+		}
+		if m.melts.pending[y] {
+			status, doc = no(11002, "pending")
+			return status, doc, false
+		}
+		if !m.signedNote(n) || !m.unlocked(n) {
+			status, doc = no(10003, "not verified")
+			return status, doc, false
+		}
+	}
+	return 0, nil, true
 }
 
 // signedNote: C = kY.

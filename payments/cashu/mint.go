@@ -177,6 +177,24 @@ func (m *mint) signed(ctx context.Context, path string, question any, n int) ([]
 // restore returns the signatures on the outputs if the mint has signed them
 // all, and none if it has signed none (NUT-09).
 func (m *mint) restore(ctx context.Context, outputs []output) ([]blindSignature, error) {
+	byB, err := m.restoreSome(ctx, outputs)
+	if err != nil || len(byB) == 0 {
+		return nil, err
+	}
+	out := make([]blindSignature, len(outputs))
+	for i, o := range outputs {
+		sig, ok := byB[o.B]
+		if !ok {
+			return nil, fmt.Errorf("%w: /v1/restore: it signed %d of %d outputs of one request", ErrMint, len(byB), len(outputs))
+		}
+		out[i] = sig
+	}
+	return out, nil
+}
+
+// restoreSome returns the signatures of those outputs that the mint has signed,
+// by their B_ (NUT-09).
+func (m *mint) restoreSome(ctx context.Context, outputs []output) (map[string]blindSignature, error) {
 	question := struct {
 		Outputs []blindedMessage `json:"outputs"`
 	}{messages(outputs)}
@@ -190,22 +208,11 @@ func (m *mint) restore(ctx context.Context, outputs []output) ([]blindSignature,
 	if len(answer.Signatures) != len(answer.Outputs) {
 		return nil, fmt.Errorf("%w: /v1/restore: %d signatures for %d outputs", ErrMint, len(answer.Signatures), len(answer.Outputs))
 	}
-	if len(answer.Outputs) == 0 {
-		return nil, nil
-	}
 	byB := map[string]blindSignature{}
 	for i, o := range answer.Outputs {
 		byB[o.B] = answer.Signatures[i]
 	}
-	out := make([]blindSignature, len(outputs))
-	for i, o := range outputs {
-		sig, ok := byB[o.B]
-		if !ok {
-			return nil, fmt.Errorf("%w: /v1/restore: it signed %d of %d outputs of one request", ErrMint, len(byB), len(outputs))
-		}
-		out[i] = sig
-	}
-	return out, nil
+	return byB, nil
 }
 
 // noteState is where the mint says that a note stands (NUT-07).

@@ -97,3 +97,48 @@ CREATE TABLE payments (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX payments_open ON payments (state) WHERE state IN ('locking', 'sent', 'refunding');
 `
+
+// schemaMelts lets the wallet pay Lightning invoices through the mint. The table
+// of ops is written anew for its two new kinds: split makes notes of the sum that
+// the mint asks for, melt gives them to it.
+const schemaMelts = `
+PRAGMA defer_foreign_keys = ON;
+CREATE TABLE ops_before AS SELECT * FROM ops;
+DROP TABLE ops;
+CREATE TABLE ops (
+  id           INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind         TEXT NOT NULL CHECK (kind IN ('send', 'claim', 'refund', 'topup', 'export', 'split', 'melt')),
+  payment_hash BLOB CHECK (length(payment_hash) = 32),
+  quote        TEXT NOT NULL DEFAULT '', -- the mint's name for a topup, split or melt
+  inputs       TEXT NOT NULL,
+  outputs      TEXT NOT NULL,
+  state        TEXT NOT NULL CHECK (state IN ('open', 'done', 'refused')),
+  -- when a request was last sent whose answer is not known; 0: none is
+  unsure_ms    INTEGER NOT NULL DEFAULT 0,
+  at_ms        INTEGER NOT NULL,
+  token        TEXT NOT NULL DEFAULT '', -- of an export that is done
+  failure      TEXT NOT NULL DEFAULT ''
+) STRICT;
+INSERT INTO ops (id, kind, payment_hash, quote, inputs, outputs, state, unsure_ms, at_ms, token, failure)
+  SELECT id, kind, payment_hash, quote, inputs, outputs, state, unsure_ms, at_ms, token, failure FROM ops_before;
+DROP TABLE ops_before;
+CREATE INDEX ops_open ON ops (id) WHERE state = 'open';
+CREATE UNIQUE INDEX ops_once ON ops (kind, payment_hash) WHERE payment_hash IS NOT NULL AND state <> 'refused';
+
+CREATE TABLE melts (
+  payment_hash BLOB PRIMARY KEY CHECK (length(payment_hash) = 32),
+  bolt11       TEXT NOT NULL,
+  amount_msats INTEGER NOT NULL CHECK (amount_msats > 0),
+  quote        TEXT NOT NULL UNIQUE, -- the mint's name for it
+  sats         INTEGER NOT NULL CHECK (sats > 0),
+  reserve_sats INTEGER NOT NULL CHECK (reserve_sats >= 0), -- for the route's fee; what is left of it comes back
+  expires_ms   INTEGER NOT NULL, -- of the quote, or of the invoice if that is sooner
+  -- splitting: notes of the sum are being made; paying: the mint has them or will
+  state        TEXT NOT NULL CHECK (state IN ('quoted', 'splitting', 'paying', 'paid', 'failed')),
+  cost_sats    INTEGER NOT NULL DEFAULT 0 CHECK (cost_sats >= 0), -- what leaves or has left the wallet
+  preimage     BLOB CHECK (length(preimage) = 32), -- if the mint has shown it
+  failure      TEXT NOT NULL DEFAULT '',
+  at_ms        INTEGER NOT NULL,
+  CHECK (preimage IS NULL OR state = 'paid')
+) STRICT, WITHOUT ROWID;
+`

@@ -15,7 +15,7 @@ import (
 // openStore opens or creates the file and checks that it belongs to this mint
 // and this seed: notes of others would be unspendable.
 func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error) {
-	db, err := sqlite.Open(ctx, cfg.Path, sqlite.Options{Migrations: []string{schema}, ExclusiveLock: true, ReadOnly: cfg.ReadOnly, Logger: cfg.Log})
+	db, err := sqlite.Open(ctx, cfg.Path, sqlite.Options{Migrations: []string{schema, schemaMelts}, ExclusiveLock: true, ReadOnly: cfg.ReadOnly, Logger: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("open cashu wallet: %w", err)
 	}

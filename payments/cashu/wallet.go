@@ -140,6 +140,11 @@ func (w *Wallet) Balance(ctx context.Context) (b payments.Balance, err error) {
 		if err := tx.QueryRow(`SELECT COALESCE(SUM(amount_msats + fee_msats), 0) FROM payments WHERE state IN ('locking', 'sent', 'refunding')`).Scan(&b.ReservedMsats); err != nil {
 			return err
 		}
+		var melting int64
+		if err := tx.QueryRow(`SELECT COALESCE(SUM(cost_sats), 0) FROM melts WHERE state IN ('splitting', 'paying')`).Scan(&melting); err != nil {
+			return err
+		}
+		b.ReservedMsats += melting * 1000
 		return tx.QueryRow(`SELECT COALESCE(SUM(amount_msats), 0) FROM invoices WHERE state = 'settled'`).Scan(&b.ReceivedMsats)
 	})
 	if err != nil {

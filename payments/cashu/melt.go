@@ -1,0 +1,263 @@
+package cashu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
+)
+
+// MeltState is where a melt stands.
+type MeltState string
+
+// A melt is quoted until Melt; splitting and paying until the mint has said how
+// it ended; paid and failed are final.
+const (
+	MeltQuoted    MeltState = "quoted"
+	MeltSplitting MeltState = "splitting"
+	MeltPaying    MeltState = "paying"
+	MeltPaid      MeltState = "paid"
+	MeltFailed    MeltState = "failed"
+)
+
+// Melt is a Lightning invoice that the mint pays for our notes (NUT-05).
+type Melt struct {
+	Hash        payments.Hash
+	Invoice     string // BOLT 11
+	AmountMsats int64  // the invoice's
+	Sats        int64  // the mint's price for it, without fees
+	ReserveSats int64  // at most so much for the Lightning route; what is left comes back if the mint gives change (NUT-08)
+	Expires     time.Time
+	State       MeltState
+	CostSats    int64             // what leaves or has left the wallet, all fees included; 0 while it is quoted
+	Preimage    payments.Preimage // of a paid one; zero if the mint did not show it
+	Failure     string
+	At          time.Time // of the quote
+
+	quote string // the mint's name for it
+}
+
+// MeltQuote asks the mint what it takes to pay the invoice, and begins nothing.
+// An invoice that was quoted before has the same quote until that expires; one
+// that is being paid, or is paid, is returned as it stands.
+func (w *Wallet) MeltQuote(ctx context.Context, invoice string) (m Melt, err error) {
+	inv, err := meltable(invoice)
+	if err != nil {
+		return m, fmt.Errorf("quote melt: %w", err)
+	}
+	m, err = w.LookupMelt(ctx, inv.PaymentHash)
+	if err == nil {
+		again := m.State == MeltFailed || m.State == MeltQuoted
+		if !again || m.Invoice == invoice && time.Now().Before(m.Expires) {
+			return m, nil
+		}
+	} else if !errors.Is(err, payments.ErrNotFound) {
+		return m, fmt.Errorf("quote melt: %w", err)
+	}
+	if time.Now().After(inv.ExpiresAt()) {
+		return m, fmt.Errorf("quote melt: %w: at %s", payments.ErrExpired, inv.ExpiresAt().Format(time.RFC3339))
+	}
+	answer, err := w.mint.meltQuote(ctx, invoice)
+	if err != nil {
+		return m, fmt.Errorf("quote melt: %w", err)
+	}
+	if m, err = answer.quoted(inv, invoice); err != nil {
+		return m, fmt.Errorf("quote melt: %w", err)
+	}
+	return m, wrap("quote melt", w.db.Update(ctx, func(tx *sqlite.Tx) error { return keepMeltQuote(tx, m) }))
+}
+
+// meltable refuses what no mint can pay.
+func meltable(invoice string) (*bolt11.Invoice, error) {
+	inv, err := bolt11.Decode(invoice)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
+	}
+	if mint, ok := inv.Network.CashuMint(); ok {
+		return nil, fmt.Errorf("%w: the invoice is to be paid in notes of %s, not over Lightning", payments.ErrWrongNetwork, printable(mint))
+	}
+	if inv.Network == payments.Play {
+		return nil, fmt.Errorf("%w: the invoice is for play money", payments.ErrWrongNetwork)
+	}
+	if inv.AmountMsats < 1 {
+		return nil, fmt.Errorf("%w: the invoice names none", payments.ErrAmount)
+	}
+	return inv, nil
+}
+
+// quoted checks the mint's offer against the invoice: it may round to sats.
+func (a meltAnswer) quoted(inv *bolt11.Invoice, invoice string) (Melt, error) {
+	m := Melt{
+		Hash: inv.PaymentHash, Invoice: invoice, AmountMsats: inv.AmountMsats, Sats: a.Amount, ReserveSats: a.Reserve,
+		Expires: inv.ExpiresAt().UTC(), State: MeltQuoted, At: time.Now().UTC().Truncate(time.Millisecond), quote: a.Quote,
+	}
+	if a.Expiry > 0 {
+		if end := time.Unix(a.Expiry, 0).UTC(); end.Before(m.Expires) {
+			m.Expires = end
+		}
+	}
+	switch {
+	case a.Quote == "" || len(a.Quote) > 200:
+		return m, fmt.Errorf("%w: no quote", ErrMint)
+	case a.Amount < 1 || a.Amount > maxSats || a.Amount < inv.AmountMsats/1000 || a.Amount > satsFor(inv.AmountMsats):
+		return m, fmt.Errorf("%w: it wants %d sats for an invoice over %d msats", ErrMint, a.Amount, inv.AmountMsats)
+	case a.Reserve < 0 || a.Reserve > maxSats:
+		return m, fmt.Errorf("%w: it reserves %d sats for the fee", ErrMint, a.Reserve)
+	}
+	return m, nil
+}
+
+// MeltCost is what a melt that is quoted takes out of the wallet at most, in
+// sats: the fees of the mint for spending notes too.
+func (w *Wallet) MeltCost(ctx context.Context, m Melt) (sats int64, err error) {
+	k, err := w.active(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("cost of melt: %w", err)
+	}
+	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
+		p, err := w.planMelt(tx, k, m)
+		sats = p.cost
+		return err
+	})
+	return sats, wrap("cost of melt", err)
+}
+
+func (w *Wallet) planMelt(tx *sqlite.Tx, k *keyset, m Melt) (plan, error) {
+	free, err := freeNotes(tx)
+	if err != nil {
+		return plan{}, err
+	}
+	w.mu.Lock()
+	list := w.keysets
+	w.mu.Unlock()
+	return planPayment(list, k, free, m.Sats+m.ReserveSats)
+}
+
+// Melt commits to having a quoted invoice paid, for at most maxCostSats in all,
+// and returns; Serve does it. What goes on or is paid is not begun again.
+func (w *Wallet) Melt(ctx context.Context, hash payments.Hash, maxCostSats int64) error {
+	k, err := w.active(ctx)
+	if err != nil {
+		return fmt.Errorf("melt: %w", err)
+	}
+	err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
+		m, err := selectMelt(tx, hash)
+		if err != nil || m.State != MeltQuoted && m.State != MeltFailed {
+			return err
+		}
+		if time.Now().After(m.Expires) {
+			return fmt.Errorf("%w: the quote or the invoice, at %s", payments.ErrExpired, m.Expires.Format(time.RFC3339))
+		}
+		p, err := w.planMelt(tx, k, m)
+		if err != nil {
+			return err
+		}
+		if p.cost > maxCostSats {
+			return fmt.Errorf("%w: it would take %d sats, fees and their reserve included; at most %d were allowed", payments.ErrNoRoute, p.cost, maxCostSats)
+		}
+		if err := markMeltBegun(tx, hash, p.cost); err != nil {
+			return err
+		}
+		return w.beginSplit(tx, k, m, p)
+	})
+	if err != nil {
+		return fmt.Errorf("melt: %w", err)
+	}
+	w.wake()
+	return nil
+}
+
+// beginSplit asks for notes of just the sum: not every mint gives change of what
+// it is given too much of.
+func (w *Wallet) beginSplit(tx *sqlite.Tx, k *keyset, m Melt, p plan) error {
+	out, err := w.outputs(tx, k, p.locked, nil)
+	if err != nil {
+		return err
+	}
+	for i := range out {
+		out[i].Locked = true // for the melt
+	}
+	change, err := w.outputs(tx, k, p.change, nil)
+	if err != nil {
+		return err
+	}
+	return insertOp(tx, op{kind: "split", quote: m.quote, inputs: p.inputs, outputs: append(out, change...)})
+}
+
+// splitDone commits to the melt in the transaction that has its notes. The blank
+// outputs are for what is left of the reserve.
+func (w *Wallet) splitDone(tx *sqlite.Tx, quote string, notes []note) error {
+	m, err := selectMeltByQuote(tx, quote)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	k := w.keysets[notes[0].Keyset]
+	w.mu.Unlock()
+	if k == nil {
+		return fmt.Errorf("%w: %q", ErrKeyset, printable(notes[0].Keyset))
+	}
+	ones := make([]int64, blanks(m.ReserveSats))
+	for i := range ones {
+		ones[i] = 1 // the mint writes the amounts
+	}
+	blank, err := w.outputs(tx, k, ones, nil)
+	if err != nil {
+		return err
+	}
+	if err := firstError(insertNotes(tx, notes), markMeltPaying(tx, quote)); err != nil {
+		return err
+	}
+	return insertOp(tx, op{kind: "melt", hash: m.Hash, quote: quote, inputs: notes, outputs: blank})
+}
+
+// blanks is how many blank outputs hold any change of a reserve (NUT-08).
+func blanks(reserveSats int64) int {
+	if reserveSats == 0 {
+		return 0
+	}
+	return max(1, bits.Len64(uint64(reserveSats-1)))
+}
+
+// LookupMelt returns a melt as it stands, payments.ErrNotFound if it was never
+// quoted.
+func (w *Wallet) LookupMelt(ctx context.Context, hash payments.Hash) (m Melt, err error) {
+	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
+		m, err = selectMelt(tx, hash)
+		return err
+	})
+	return m, wrap("look up melt", err)
+}
+
+// AwaitMelt waits for a melt's end.
+func (w *Wallet) AwaitMelt(ctx context.Context, hash payments.Hash) (m Melt, err error) {
+	err = w.await(ctx, func() (bool, error) {
+		m, err = w.LookupMelt(ctx, hash)
+		return m.State == MeltPaid || m.State == MeltFailed, err
+	})
+	return m, wrap("await melt", err)
+}
+
+// Melts lists the melts that were begun, oldest first.
+func (w *Wallet) Melts(ctx context.Context) (list []Melt, err error) {
+	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
+		rows, err := tx.Query(meltColumns + `WHERE state <> 'quoted' ORDER BY at_ms, payment_hash`)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			m, err := scanMelt(rows)
+			if err != nil {
+				return err
+			}
+			list = append(list, m)
+		}
+		return rows.Err()
+	})
+	return list, wrap("list melts", err)
+}

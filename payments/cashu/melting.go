@@ -1,0 +1,169 @@
+package cashu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// melt brings a melt to its end, or returns why it cannot now. A request that got
+// no answer is looked up before it is sent again: first the quote (NUT-05), then
+// the notes (NUT-07), then the change (NUT-09).
+func (e *engine) melt(ctx context.Context, o op) error {
+	before := o.unsureMS
+	if before != 0 {
+		if done, err := e.melted(ctx, o, nil); done || err != nil {
+			return err
+		}
+	}
+	sentAt := millis(time.Now())
+	late := before != 0 && sentAt-before < lateAnswer.Milliseconds()
+	if over, err := e.meltExpired(ctx, o); err != nil {
+		return err
+	} else if over && !late {
+		_, err := e.melted(ctx, o, fmt.Errorf("%w: before the mint was asked to pay", payments.ErrExpired))
+		return err
+	} else if over { // what was sent may still arrive
+		return fmt.Errorf("%w: the invoice has expired meanwhile", payments.ErrUnknownOutcome)
+	}
+	if err := e.unsure(ctx, o, sentAt); err != nil {
+		return err
+	}
+	answer, err := e.mint.melt(ctx, o.quote, o.inputs, o.outputs)
+	switch {
+	case err == nil && answer.State == meltPaid:
+		return e.meltPaid(ctx, o, answer)
+	case err == nil && answer.State == meltPending:
+		return nil
+	case err == nil:
+		err = &MintError{Path: meltPath, Status: 200, Detail: "the Lightning payment failed"}
+	case !refused(err):
+		return err
+	}
+	if unsureErr := e.unsure(ctx, o, before); unsureErr != nil { // this one was answered
+		return unsureErr
+	}
+	refusal := err
+	if late {
+		refusal = nil
+	}
+	done, lookErr := e.melted(ctx, o, refusal)
+	if done {
+		return lookErr
+	}
+	return firstError(lookErr, err)
+}
+
+// meltExpired reports that the invoice can no longer be paid.
+func (e *engine) meltExpired(ctx context.Context, o op) (over bool, err error) {
+	err = e.db.View(ctx, func(tx *sqlite.Tx) error {
+		m, err := selectMeltByQuote(tx, o.quote)
+		over = time.Now().After(m.Expires)
+		return err
+	})
+	return over, err
+}
+
+// melted asks the mint what became of a melt, and ends it if that is certain:
+// it is paid, or (with a refusal that no other request can overtake) it is not,
+// and the notes are ours.
+func (e *engine) melted(ctx context.Context, o op, refusal error) (done bool, err error) {
+	answer, err := e.mint.meltState(ctx, o.quote)
+	if err != nil && !refused(err) {
+		return false, err
+	}
+	known := err == nil // else the mint has forgotten the quote: the notes tell
+	switch {
+	case known && answer.State == meltPaid:
+		return true, e.meltPaid(ctx, o, answer)
+	case known && answer.State == meltPending:
+		return false, fmt.Errorf("%w: the mint is paying", payments.ErrUnknownOutcome)
+	}
+	states, err := e.mint.states(ctx, o.inputs)
+	if err != nil {
+		return false, err
+	}
+	is := func(state string) bool {
+		return slices.ContainsFunc(states, func(s noteState) bool { return s.State == state })
+	}
+	switch {
+	case is(statePending):
+		return false, fmt.Errorf("%w: the mint has the notes as pending", payments.ErrUnknownOutcome)
+	case is(stateSpent) && !known:
+		return true, e.meltPaid(ctx, o, meltAnswer{State: meltPaid})
+	case is(stateSpent):
+		return true, e.fail(ctx, o, states, fmt.Errorf("%w, and the mint says that the invoice is not paid", ErrSpent))
+	case refusal != nil:
+		return true, e.fail(ctx, o, states, refusal)
+	}
+	return false, nil
+}
+
+// meltPaid ends a melt: what is left of the reserve is ours, in the transaction
+// that says it is paid. The preimage is the only proof; a mint that shows none is
+// believed all the same, since the notes are gone.
+func (e *engine) meltPaid(ctx context.Context, o op, answer meltAnswer) error {
+	change, err := e.changeOf(ctx, o, answer.Change)
+	if err != nil {
+		return err
+	}
+	preimage, err := payments.ParsePreimage(answer.Preimage)
+	if err != nil || preimage.Hash() != o.hash {
+		preimage = payments.Preimage{}
+		e.cfg.Log.Warn("the mint says that it has paid, and does not show the preimage", "mint", e.cfg.Mint, "payment_hash", o.hash)
+	}
+	err = e.db.Update(ctx, func(tx *sqlite.Tx) error {
+		if err := insertNotes(tx, change); err != nil {
+			return err
+		}
+		if err := endOp(tx, o, "done", "spent", ""); err != nil {
+			return err
+		}
+		return markMeltPaid(tx, o.quote, preimage, total(change))
+	})
+	if err == nil {
+		e.concluded(o)
+	}
+	return err
+}
+
+// changeOf is what comes back: the mint signed the first blank outputs and wrote
+// their amounts. An answer without it may be a later one, so it is asked for.
+// What the mint did not sign with its keys is nothing.
+func (e *engine) changeOf(ctx context.Context, o op, sigs []blindSignature) (notes []note, err error) {
+	if len(o.outputs) == 0 {
+		return nil, nil
+	}
+	if len(sigs) == 0 {
+		byB, err := e.mint.restoreSome(ctx, o.outputs)
+		if err != nil {
+			return nil, err
+		}
+		for _, out := range o.outputs {
+			if sig, ok := byB[out.B]; ok {
+				sigs = append(sigs, sig)
+			} else {
+				break
+			}
+		}
+	}
+	k, err := e.keysetOf(ctx, o.outputs[0].Keyset)
+	if err != nil {
+		return nil, err
+	}
+	for i, sig := range sigs[:min(len(sigs), len(o.outputs))] {
+		out := o.outputs[i]
+		out.Amount = sig.Amount
+		n, err := out.note(sig, k)
+		if err != nil {
+			e.cfg.Log.Warn("the mint's change is not usable", "mint", e.cfg.Mint, "payment_hash", o.hash, "err", err)
+			continue
+		}
+		notes = append(notes, n)
+	}
+	return notes, nil
+}
