@@ -23,6 +23,7 @@ type walletCmd struct {
 	PlayServe   walletPlayServeCmd   `cmd:"" help:"Run a ledger of play money, worth nothing."`
 	NWCServe    walletNWCServeCmd    `cmd:"" name:"nwc-serve" help:"Let another application use a wallet of this node, within a budget (NIP-47)."`
 	CashuTopup  walletCashuTopupCmd  `cmd:"" name:"cashu-topup" help:"Fill a Cashu wallet: prints an invoice of the mint's and waits until it is paid."`
+	CashuMelt   walletCashuMeltCmd   `cmd:"" name:"cashu-melt" help:"Pay a Lightning invoice or address with a Cashu wallet's notes, through the mint."`
 	CashuExport walletCashuExportCmd `cmd:"" name:"cashu-export" help:"Take money out of a Cashu wallet as a token that any Cashu wallet takes."`
 }
 
