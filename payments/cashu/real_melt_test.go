@@ -53,3 +53,14 @@ func TestRealMintIsKilledInMelt(t *testing.T) {
 		})
 	}
 }
+
+func TestRestoreOnRealMint(t *testing.T) {
+	t.Parallel()
+	for _, ppk := range []int{0, 400} {
+		t.Run(fmt.Sprintf("fee %d", ppk), func(t *testing.T) {
+			t.Parallel()
+			m := startMint(t, ppk)
+			t.Run("lost", func(t *testing.T) { restores(t, m.Address()) })
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package cashu
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+)
+
+// Restored is what Restore found.
+type Restored struct {
+	Notes       int   // that are ours now and were not known here
+	Sats        int64 // their sum
+	PendingSats int64 // of notes that the mint is doing something with; later they are found, or spent
+}
+
+// Numbers of NUT-13's path are asked for in batches, and those of a keyset are
+// all found when so many batches in a row are empty.
+const (
+	restoreBatch = 100
+	restoreGap   = 3
+)
+
+// Restore finds the notes that the mint has signed for our seed (NUT-13, NUT-09)
+// and that nobody has spent (NUT-07), so that a lost file costs what is locked to
+// payments at that moment and no more. In a new file tokens that were taken out
+// and that nobody has redeemed come back too. It may be called again at any time.
+func (w *Wallet) Restore(ctx context.Context) (r Restored, err error) {
+	list, err := w.keys(ctx, 0)
+	if err != nil {
+		return r, fmt.Errorf("restore: %w", err)
+	}
+	for _, id := range slices.Sorted(maps.Keys(list)) {
+		empty := 0
+		for first := uint32(0); empty < restoreGap; first += restoreBatch {
+			found, err := w.restoreBatch(ctx, list[id], first, &r)
+			if err != nil {
+				return r, fmt.Errorf("restore: %w", err)
+			}
+			if empty++; found {
+				empty = 0
+			}
+		}
+	}
+	w.wake()
+	return r, nil
+}
+
+// restoreBatch looks for the notes of some numbers, and keeps those that are good
+// in the transaction that moves the keyset's next number behind them.
+func (w *Wallet) restoreBatch(ctx context.Context, k *keyset, first uint32, r *Restored) (found bool, err error) {
+	outputs := make([]output, restoreBatch)
+	for i := range outputs {
+		secret, factor, err := w.cfg.Seed.derive(k.id, first+uint32(i))
+		if err != nil {
+			return false, err
+		}
+		if outputs[i], err = newOutput(1, k.id, secret, factor); err != nil { // the mint says the amount
+			return false, err
+		}
+	}
+	byB, err := w.mint.restoreSome(ctx, outputs)
+	if err != nil {
+		return false, err
+	}
+	var notes []note
+	var last uint32
+	for i, out := range outputs {
+		sig, ok := byB[out.B]
+		if !ok {
+			continue
+		}
+		out.Amount = sig.Amount
+		n, err := out.note(sig, k)
+		if err != nil {
+			return false, fmt.Errorf("note %d of %s: %w", first+uint32(i), k.id, err)
+		}
+		notes, last = append(notes, n), first+uint32(i)
+	}
+	if len(notes) == 0 {
+		return false, nil
+	}
+	states, err := w.mint.states(ctx, notes)
+	if err != nil {
+		return false, err
+	}
+	var unspent []note
+	for i, s := range states {
+		switch s.State {
+		case stateUnspent:
+			unspent = append(unspent, notes[i])
+		case statePending:
+			r.PendingSats += notes[i].Amount
+		}
+	}
+	return true, w.keepRestored(ctx, k, last, unspent, r)
+}
+
+// keepRestored makes the notes ours, but for those that the file knows of: they
+// are where it says. The numbers behind the last one may have been used for notes
+// that were locked, so a batch of them is left out.
+func (w *Wallet) keepRestored(ctx context.Context, k *keyset, last uint32, notes []note, r *Restored) error {
+	var fresh []note
+	err := w.db.Update(ctx, func(tx *sqlite.Tx) error {
+		_, err := tx.Exec(`INSERT INTO counters (keyset, next) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET next = max(next, ?2)`,
+			k.id, int64(last)+1+restoreBatch)
+		if err != nil {
+			return fmt.Errorf("reserve numbers: %w", err)
+		}
+		known, err := knownSecrets(tx, notes)
+		if err != nil {
+			return err
+		}
+		fresh = slices.DeleteFunc(notes, func(n note) bool { return known[n.Secret] })
+		return insertNotes(tx, fresh)
+	})
+	if err == nil {
+		r.Notes += len(fresh)
+		r.Sats += total(fresh)
+	}
+	return err
+}
+
+// knownSecrets tells which of the notes are in the file, as ours or as what a
+// request of ours made: for a payee, say, or for a token.
+func knownSecrets(tx *sqlite.Tx, notes []note) (map[string]bool, error) {
+	secrets := make([]string, len(notes))
+	for i, n := range notes {
+		secrets[i] = n.Secret
+	}
+	doc, err := text(secrets)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(`SELECT secret FROM notes WHERE secret IN (SELECT value FROM json_each(?1))
+		UNION SELECT json_extract(o.value, '$.secret') FROM ops, json_each(ops.outputs) AS o
+		WHERE json_extract(o.value, '$.secret') IN (SELECT value FROM json_each(?1))`, doc)
+	if err != nil {
+		return nil, fmt.Errorf("look for notes: %w", err)
+	}
+	known := map[string]bool{}
+	for rows.Next() {
+		var secret string
+		if err := rows.Scan(&secret); err != nil {
+			return nil, err
+		}
+		known[secret] = true
+	}
+	return known, rows.Err()
+}

@@ -1,0 +1,176 @@
+package cashu
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// lost opens the wallet of the seed in a new file.
+func (b *bench) lost(name string, change ...func(*Config)) (w *Wallet, stop func()) {
+	b.Helper()
+	dir := b.TempDir()
+	return b.open(name, append(change, func(c *Config) { c.Path = filepath.Join(dir, name+".db") })...)
+}
+
+// restores plays the loss of a file whose wallet has paid, been paid, melted and
+// exported: all but the locked is found by the seed, and can be spent.
+func restores(t *testing.T, mint string) {
+	b := newBench(t, mint)
+	b.cfg.Lock = 10 * time.Minute
+	payer, stop := b.open("payer")
+	payee, _ := b.open("payee")
+	b.fill(payer, 1000)
+	inv := must[payments.Invoice](b)(payee.CreateInvoice(t.Context(), ask(b.secret(), false, 150_000)))
+	if err := payer.SendPayment(t.Context(), pay(inv)); err != nil {
+		t.Fatal(err)
+	}
+	must[payments.Payment](b)(payer.TrackPayment(t.Context(), inv.PaymentHash))
+	invoice, _ := b.invoice(70_000)
+	b.melt(payer, invoice, 500)
+	token := must[Token](b)(payer.Export(t.Context(), 33))
+	held := must[payments.Invoice](b)(payee.CreateInvoice(t.Context(), ask(b.secret(), true, 20_000)))
+	if err := payer.SendPayment(t.Context(), pay(held)); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitState(payee, held.PaymentHash, payments.InvoiceHeld)
+	had := b.spendable(payer)
+
+	// The file that is there knows of everything.
+	if r := must[Restored](b)(payer.Restore(t.Context())); r != (Restored{}) || b.spendable(payer) != had {
+		t.Errorf("restored beside the old file: %+v", r)
+	}
+	stop()
+	payer, _ = b.lost("payer")
+	r := must[Restored](b)(payer.Restore(t.Context()))
+	if want := had/1000 + token.Sats; r.Sats != want || r.PendingSats != 0 || b.spendable(payer) != want*1000 {
+		t.Errorf("restored %+v, want %d sats", r, want)
+	}
+	if again := must[Restored](b)(payer.Restore(t.Context())); again != (Restored{}) {
+		t.Errorf("again: %+v", again)
+	}
+	inv = must[payments.Invoice](b)(payee.CreateInvoice(t.Context(), ask(b.secret(), false, 600_000)))
+	if err := payer.SendPayment(t.Context(), pay(inv)); err != nil {
+		t.Fatal(err)
+	}
+	if p := must[payments.Payment](b)(payer.TrackPayment(t.Context(), inv.PaymentHash)); p.State != payments.PaymentSucceeded {
+		t.Errorf("paid with restored notes: %+v", p)
+	}
+	b.awaitState(payee, inv.PaymentHash, payments.InvoiceSettled)
+}
+
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	for _, ppk := range []int64{0, 400} {
+		t.Run(fmt.Sprintf("fee %d", ppk), func(t *testing.T) {
+			t.Parallel()
+			restores(t, newFakeMint(t, ppk).place())
+		})
+	}
+}
+
+// Numbers that made no notes end the search only where there are many of them,
+// and keys that the mint has retired are asked for too.
+func TestRestoreOverGaps(t *testing.T) {
+	t.Parallel()
+	m := newFakeMint(t, 0)
+	b := newBench(t, m.place())
+	w, stop := b.open("payer")
+	b.fill(w, 7)
+	for _, gap := range []int{250, 400} {
+		err := w.db.Update(t.Context(), func(tx *sqlite.Tx) error {
+			_, err := nextCounter(tx, m.id, gap)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.fill(w, 7)
+	}
+	stop()
+	w, _ = b.lost("payer")
+	if r := must[Restored](b)(w.Restore(t.Context())); r.Sats != 14 {
+		t.Errorf("%+v, want what is before the gap of 400", r)
+	}
+}
+
+// Whatever fails meanwhile, the next call finds the rest, and none twice.
+func TestRestoreIsInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/v1/restore", "/v1/checkstate"} {
+		for nth := 1; nth <= 2; nth++ {
+			t.Run(fmt.Sprintf("%s %d", path[4:], nth), func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t, newFakeMint(t, 0).place())
+				w, stop := b.open("payer")
+				for range 30 {
+					b.fill(w, 31)
+				}
+				stop()
+				w, stop = b.lost("payer", func(c *Config) { c.Transport = newCut(path, nth, true) })
+				if _, err := w.Restore(t.Context()); !errors.Is(err, payments.ErrWalletUnavailable) {
+					t.Fatalf("%v", err)
+				}
+				path := w.cfg.Path
+				stop()
+				w, _ = b.open("payer", func(c *Config) { c.Path = path })
+				must[Restored](b)(w.Restore(t.Context()))
+				if got := b.spendable(w); got != 930_000 {
+					t.Errorf("%d msats", got)
+				}
+			})
+		}
+	}
+}
+
+// Notes that the mint is doing something with are not ours yet; what it says it
+// signed and did not is refused.
+func TestRestoreFromStrangeMint(t *testing.T) {
+	t.Parallel()
+	m := newFakeMint(t, 0)
+	b := newBench(t, m.place())
+	w, stop := b.open("payer")
+	b.fill(w, 64)
+	m.lightning(meltPending, 0, 0)
+	invoice, _ := b.invoice(16_000)
+	quote := must[Melt](b)(w.MeltQuote(t.Context(), invoice))
+	sent := make(chan struct{}, 100)
+	m.meddled(meltPath, func(status int, doc any) (int, any) {
+		sent <- struct{}{}
+		return status, doc
+	})
+	if err := w.Melt(t.Context(), quote.Hash, 16); err != nil {
+		t.Fatal(err)
+	}
+	<-sent
+	stop()
+	w, _ = b.lost("payer")
+	if r := must[Restored](b)(w.Restore(t.Context())); r.Sats != 48 || r.PendingSats != 16 {
+		t.Errorf("%+v", r)
+	}
+	for name, spoil := range map[string]func(*blindSignature){
+		"of air":     func(s *blindSignature) { s.Amount = 1 << 19 },
+		"negative":   func(s *blindSignature) { s.Amount = math.MinInt64 },
+		"unproven":   func(s *blindSignature) { s.DLEQ = nil },
+		"other keys": func(s *blindSignature) { s.Keyset = "00ffffffffffffff" },
+	} {
+		m.meddled("/v1/restore", func(status int, doc any) (int, any) {
+			answer := doc.(map[string]any)
+			sigs := append([]blindSignature(nil), answer["signatures"].([]blindSignature)...)
+			for i := range sigs {
+				spoil(&sigs[i])
+			}
+			return status, map[string]any{"outputs": answer["outputs"], "signatures": sigs}
+		})
+		w, _ := b.lost("payer")
+		if r, err := w.Restore(t.Context()); !errors.Is(err, ErrMint) || b.spendable(w) != 0 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
