@@ -47,7 +47,7 @@ func newSeedFile(path string) error { return writeSecret(path, cashu.NewSeed().H
 func openCashu(ctx context.Context, c *config, w cashuConfig, role string, log *slog.Logger) (*cashu.Wallet, func(), error) {
 	text, err := readSecret(c.path(w.SeedFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, usage("restore it from your backup: without it the notes cannot be had again; lightwork init makes one for a new wallet", "%w", err)
+		return nil, nil, usage("put your backup of it there: without it the notes cannot be had again; lightwork init makes one for a new wallet", "%w", err)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/hex"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,6 +45,33 @@ func TestMeltOnRealMint(t *testing.T) {
 	out, err = n.command("wallet", "cashu-melt", "--role", "buyer").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "paid       100 sat  cost 100 sat") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestRestoreOnRealMint finds the notes again after the data folder is lost, with
+// the seed that was backed up in a new node's place.
+func TestRestoreOnRealMint(t *testing.T) {
+	n := cashuNode(t)
+	if out, err := n.command("wallet", "cashu-topup", "500").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := n.command("wallet", "cashu-melt", "--role", "buyer", "--yes", strangersInvoice(t, 100_000)).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.RemoveAll(filepath.Join(n.dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.spendable(t); got != 0 {
+		t.Fatalf("the data was not lost: %d msats", got)
+	}
+	for _, want := range []string{"400 sat in ", "0 sat in 0 notes"} {
+		out, err := n.command("wallet", "cashu-restore").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v\n%s", err, out)
+		}
+		if got := n.spendable(t); got != 400_000 {
+			t.Errorf("the buyer has %d msats, want 400000", got)
+		}
 	}
 }
 

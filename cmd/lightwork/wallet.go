@@ -25,6 +25,8 @@ type walletCmd struct {
 	CashuTopup  walletCashuTopupCmd  `cmd:"" name:"cashu-topup" help:"Fill a Cashu wallet: prints an invoice of the mint's and waits until it is paid."`
 	CashuMelt   walletCashuMeltCmd   `cmd:"" name:"cashu-melt" help:"Pay a Lightning invoice or address with a Cashu wallet's notes, through the mint."`
 	CashuExport walletCashuExportCmd `cmd:"" name:"cashu-export" help:"Take money out of a Cashu wallet as a token that any Cashu wallet takes."`
+
+	CashuRestore walletCashuRestoreCmd `cmd:"" name:"cashu-restore" help:"Find a Cashu wallet's notes by its seed file alone, at its mint."`
 }
 
 type walletStatusCmd struct {

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/payments/cashu"
+)
+
+type walletCashuRestoreCmd struct {
+	Role string `help:"Whose wallet: provider or buyer." default:"buyer" enum:"provider,buyer"`
+}
+
+// Run asks the mint for the notes of the seed file that the data folder has not.
+func (w walletCashuRestoreCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	wal, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
+	if err != nil {
+		return err
+	}
+	defer closeWallet()
+	r, err := wal.Restore(ctx)
+	if err != nil {
+		return hinted(err, restoreHint(err, r))
+	}
+	fmt.Fprintf(s.out, "%s in %d notes are back in the %s's wallet\n", msats(r.Sats*1000), r.Notes, w.Role)
+	if r.PendingSats > 0 {
+		fmt.Fprintf(s.err, "lightwork: the mint is still paying with %s more: run this again later\n", msats(r.PendingSats*1000))
+	}
+	return nil
+}
+
+func restoreHint(err error, r cashu.Restored) string {
+	if r.Notes == 0 {
+		return cashuHint(err)
+	}
+	return fmt.Sprintf("%s are back already; run this again for the rest", msats(r.Sats*1000))
+}
