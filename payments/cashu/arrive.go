@@ -175,6 +175,9 @@ func (w *Wallet) worth(row invoiceRow, list map[string]*keyset, notes []note) er
 		if err != nil {
 			return err
 		}
+		if !list[n.Keyset].lasts(time.Unix(l.until, 0)) {
+			return fmt.Errorf("%w: they expire before their lock ends", ErrKeyset)
+		}
 		if first, _ := parseLock(notes[0].Secret); i > 0 && first != l {
 			return fmt.Errorf("%w: two notes are locked differently", ErrLock)
 		}

@@ -23,9 +23,11 @@ import (
 // check too, and breaks them where a test says so.
 type fakeMint struct {
 	*httptest.Server
-	t      *testing.T
-	feePPK int64
-	secret byte // its keys are made of this
+	t       *testing.T
+	feePPK  int64
+	secret  byte   // its keys are made of this
+	version string // of its keyset's id
+	expiry  int64
 
 	mu     sync.Mutex
 	keys   map[int64]*btcec.PrivateKey
@@ -39,7 +41,7 @@ type fakeMint struct {
 }
 
 func newFakeMint(t *testing.T, feePPK int64) *fakeMint {
-	m := &fakeMint{t: t, feePPK: feePPK, secret: 1, signed: map[string]blindSignature{}, spent: map[string]string{}, quotes: map[string]int64{}, melts: newFakeMelts()}
+	m := &fakeMint{t: t, feePPK: feePPK, secret: 1, version: version0, signed: map[string]blindSignature{}, spent: map[string]string{}, quotes: map[string]int64{}, melts: newFakeMelts()}
 	m.rotate()
 	m.Server = httptest.NewServer(m)
 	t.Cleanup(m.Server.Close)
@@ -53,13 +55,13 @@ func (m *fakeMint) place() string { return strings.TrimPrefix(m.URL, "http://") 
 func (m *fakeMint) rotate() {
 	m.secret++
 	m.keys = map[int64]*btcec.PrivateKey{}
-	k := keyset{keys: map[int64]*btcec.PublicKey{}}
+	k := keyset{feePPK: m.feePPK, expiry: m.expiry, keys: map[int64]*btcec.PublicKey{}}
 	for bit := range 20 {
 		seed := sha256.Sum256([]byte{m.secret, byte(bit)})
 		key, pub := btcec.PrivKeyFromBytes(seed[:])
 		m.keys[1<<bit], k.keys[1<<bit] = key, pub
 	}
-	m.id = k.deriveID()
+	m.id = k.deriveID(m.version)
 }
 
 func (m *fakeMint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +112,7 @@ func (m *fakeMint) answer(r *http.Request) (int, any) {
 	}
 	switch path := r.URL.Path; {
 	case path == "/v1/keysets":
-		return 200, map[string]any{"keysets": []any{map[string]any{"id": m.id, "unit": "sat", "active": true, "input_fee_ppk": m.feePPK}}}
+		return 200, map[string]any{"keysets": []any{map[string]any{"id": m.id, "unit": "sat", "active": true, "input_fee_ppk": m.feePPK, "final_expiry": m.expiry}}}
 	case strings.HasPrefix(path, "/v1/keys/"):
 		keys := map[string]string{}
 		for sats, key := range m.keys {

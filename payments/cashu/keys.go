@@ -34,15 +34,17 @@ func (w *Wallet) keys(ctx context.Context, age time.Duration) (map[string]*keyse
 	return list, nil
 }
 
-// active is the keyset that new notes are made of: the cheapest to spend.
+// active is the keyset that new notes are made of: the cheapest to spend of those
+// that outlast every lock. Where two cost the same, the id that covers more.
 func (w *Wallet) active(ctx context.Context) (*keyset, error) {
 	list, err := w.keys(ctx, keysRefresh)
 	if err != nil {
 		return nil, err
 	}
 	var best *keyset
+	end := time.Now().Add(2 * maxLock)
 	for _, k := range list {
-		if k.active && (best == nil || k.feePPK < best.feePPK || k.feePPK == best.feePPK && k.id < best.id) {
+		if k.active && k.lasts(end) && (best == nil || k.feePPK < best.feePPK || k.feePPK == best.feePPK && k.id > best.id) {
 			best = k
 		}
 	}

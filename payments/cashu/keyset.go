@@ -1,12 +1,16 @@
 package cashu
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/btcsuite/btcd/btcec/v2"
 )
@@ -24,16 +28,17 @@ type keyset struct {
 	id     string
 	active bool
 	feePPK int64 // thousandths of a sat for each note that is spent
+	expiry int64 // unix seconds after which the mint owes nothing for its notes; 0: none
 	keys   map[int64]*btcec.PublicKey
 }
 
 // parseKeyset checks that the id is that of the keys, so that a mint cannot
-// show each user keys of their own under one id.
-func parseKeyset(id string, active bool, feePPK int64, keys map[string]string) (*keyset, error) {
-	if len(keys) == 0 || len(keys) > maxKeys || feePPK < 0 || feePPK > maxFeePPK {
-		return nil, fmt.Errorf("%w: %d keys at a fee of %d", ErrKeyset, len(keys), feePPK)
+// show each user keys of their own under one id. k is what the mint's list says.
+func parseKeyset(k keyset, keys map[string]string) (*keyset, error) {
+	if len(keys) == 0 || len(keys) > maxKeys || k.feePPK < 0 || k.feePPK > maxFeePPK || k.expiry < 0 {
+		return nil, fmt.Errorf("%w: %d keys at a fee of %d until %d", ErrKeyset, len(keys), k.feePPK, k.expiry)
 	}
-	k := &keyset{id: id, active: active, feePPK: feePPK, keys: map[int64]*btcec.PublicKey{}}
+	k.keys = map[int64]*btcec.PublicKey{}
 	for text, key := range keys {
 		sats, err := strconv.ParseUint(text, 10, 64)
 		if err != nil || sats == 0 || strconv.FormatUint(sats, 10) != text {
@@ -46,28 +51,58 @@ func parseKeyset(id string, active bool, feePPK int64, keys map[string]string) (
 		// Amounts go to 2^63 at common mints; the id covers them all.
 		k.keys[int64(sats)] = p
 	}
-	if got := k.deriveID(); got != id {
-		return nil, fmt.Errorf("%w: the keys of %q have the id %s", ErrKeyset, printable(id), got)
+	if got := k.deriveID(k.id[:2]); got != k.id {
+		return nil, fmt.Errorf("%w: the keys of %q have the id %s", ErrKeyset, printable(k.id), got)
 	}
 	maps.DeleteFunc(k.keys, func(sats int64, _ *btcec.PublicKey) bool { return sats < 0 || sats > maxSats })
-	return k, nil
+	return &k, nil
 }
 
-// deriveID is NUT-02's first version: "00" and seven bytes of the hash of all
-// keys by ascending amount.
-func (k *keyset) deriveID() string {
-	amounts := slices.SortedFunc(maps.Keys(k.keys), func(a, b int64) int {
-		if uint64(a) < uint64(b) {
-			return -1
+// Versions of keyset ids (NUT-02), as they begin. The first covers the keys, the
+// second the fee and the expiry too, so that a mint cannot change these later.
+const (
+	version0 = "00"
+	version1 = "01"
+)
+
+// knownID reports an id of a version that is known here, as mints write it.
+func knownID(id string) bool {
+	for version, digits := range map[string]int{version0: 16, version1: 66} {
+		if strings.HasPrefix(id, version) && len(id) == digits {
+			return strings.Trim(id, "0123456789abcdef") == ""
 		}
-		return 1
-	})
-	h := sha256.New()
-	for _, sats := range amounts {
-		h.Write(k.keys[sats].SerializeCompressed())
 	}
-	return "00" + hex.EncodeToString(h.Sum(nil))[:14]
+	return false
 }
+
+// deriveID is NUT-02's, in one of its versions.
+func (k *keyset) deriveID(version string) string {
+	amounts := slices.SortedFunc(maps.Keys(k.keys), func(a, b int64) int { return cmp.Compare(uint64(a), uint64(b)) })
+	h := sha256.New()
+	if version == version0 { // seven bytes of the hash of all keys
+		for _, sats := range amounts {
+			h.Write(k.keys[sats].SerializeCompressed())
+		}
+		return version0 + hex.EncodeToString(h.Sum(nil))[:14]
+	}
+	for i, sats := range amounts {
+		if i > 0 {
+			io.WriteString(h, ",") // a hash never fails
+		}
+		fmt.Fprintf(h, "%d:%s", uint64(sats), pointText(k.keys[sats]))
+	}
+	fmt.Fprintf(h, "|unit:%s", unit)
+	if k.feePPK != 0 {
+		fmt.Fprintf(h, "|input_fee_ppk:%d", k.feePPK)
+	}
+	if k.expiry != 0 {
+		fmt.Fprintf(h, "|final_expiry:%d", k.expiry)
+	}
+	return version1 + hex.EncodeToString(h.Sum(nil))
+}
+
+// lasts reports that the mint owes for the keyset's notes until then, and after.
+func (k *keyset) lasts(until time.Time) bool { return k.expiry == 0 || until.Unix() < k.expiry }
 
 // split writes sats as a sum of the keyset's amounts, largest first.
 func (k *keyset) split(sats int64) ([]int64, error) {

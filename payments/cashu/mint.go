@@ -103,6 +103,7 @@ func (m *mint) keysets(ctx context.Context) (map[string]*keyset, error) {
 			Unit   string `json:"unit"`
 			Active bool   `json:"active"`
 			FeePPK int64  `json:"input_fee_ppk"`
+			Expiry int64  `json:"final_expiry"`
 		} `json:"keysets"`
 	}
 	if err := m.ask(ctx, http.MethodGet, "/v1/keysets", nil, &list); err != nil {
@@ -114,7 +115,7 @@ func (m *mint) keysets(ctx context.Context) (map[string]*keyset, error) {
 	out := map[string]*keyset{}
 	var wrong error
 	for _, s := range list.Keysets {
-		if s.Unit != unit || len(s.ID) != 16 || s.ID[:2] != "00" {
+		if s.Unit != unit || !knownID(s.ID) {
 			continue
 		}
 		var answer struct {
@@ -130,7 +131,7 @@ func (m *mint) keysets(ctx context.Context) (map[string]*keyset, error) {
 			wrong = errors.Join(wrong, fmt.Errorf("%w: asked for %s", ErrKeyset, printable(s.ID)))
 			continue
 		}
-		k, err := parseKeyset(s.ID, s.Active, s.FeePPK, answer.Keysets[0].Keys)
+		k, err := parseKeyset(keyset{id: s.ID, active: s.Active, feePPK: s.FeePPK, expiry: s.Expiry}, answer.Keysets[0].Keys)
 		if err != nil {
 			wrong = errors.Join(wrong, err)
 			continue

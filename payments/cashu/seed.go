@@ -72,12 +72,16 @@ const (
 	blindingPart = 1
 )
 
-// derive is NUT-13: the secret and the blinding factor with that number. The
+// derive is NUT-13, in the version of the keyset's id: the secret and the blinding factor with that number. The
 // secret is the nonce where the note is locked.
 func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.ModNScalar, err error) {
 	id, err := hex.DecodeString(keysetID)
-	if err != nil || len(id) != 8 || counter >= hdkeychain.HardenedKeyStart {
+	if err != nil || !knownID(keysetID) || counter >= hdkeychain.HardenedKeyStart {
 		return "", nil, fmt.Errorf("derive note: %w: keyset %q", ErrKeyset, printable(keysetID))
+	}
+	if keysetID[:2] == version1 {
+		secret, r = s.deriveHMAC(id, counter)
+		return secret, r, nil
 	}
 	key, err := hdkeychain.NewMaster(s.bytes[:], &chaincfg.MainNetParams)
 	for _, index := range []uint32{purpose, 0, uint32(binary.BigEndian.Uint64(id) % (1<<31 - 1)), counter} {
@@ -100,4 +104,20 @@ func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.M
 		}
 	}
 	return hex.EncodeToString(parts[0].Serialize()), &parts[1].Key, nil
+}
+
+// deriveHMAC is NUT-13's derivation for keysets whose ids are too long for a
+// number of BIP-32.
+func (s Seed) deriveHMAC(id []byte, counter uint32) (secret string, r *btcec.ModNScalar) {
+	part := func(kind byte) []byte {
+		mac := hmac.New(sha256.New, s.bytes[:])
+		mac.Write([]byte("Cashu_KDF_HMAC_SHA256"))
+		mac.Write(id)
+		mac.Write(binary.BigEndian.AppendUint64(nil, uint64(counter)))
+		mac.Write([]byte{kind})
+		return mac.Sum(nil)
+	}
+	r = new(btcec.ModNScalar)
+	r.SetByteSlice(part(blindingPart)) // modulo the order; zero has no chance
+	return hex.EncodeToString(part(secretPart)), r
 }

@@ -67,13 +67,24 @@ func TestDerive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, r, err := seed.derive("009a1f293253e41e", 0)
-	if err != nil || secret != "485875df74771877439ac06339e284c3acfcd9be7abf3bc20b516faeadfe77ae" ||
-		scalarText(r) != "ad00d431add9c673e843d4c2bf9a778a5f402b985b8da2d5550bf39cda41d679" {
-		t.Errorf("%s, %s, %v", secret, scalarText(r), err)
+	for _, c := range []struct {
+		keyset    string
+		counter   uint32
+		secret, r string
+	}{
+		{"009a1f293253e41e", 0, "485875df74771877439ac06339e284c3acfcd9be7abf3bc20b516faeadfe77ae", "ad00d431add9c673e843d4c2bf9a778a5f402b985b8da2d5550bf39cda41d679"},
+		{"015ba18a8adcd02e715a58358eb618da4a4b3791151a4bee5e968bb88406ccf76a", 0, "db5561a07a6e6490f8dadeef5be4e92f7cebaecf2f245356b5b2a4ec40687298", "6d26181a3695e32e9f88b80f039ba1ae2ab5a200ad4ce9dbc72c6d3769f2b035"},
+		{"015ba18a8adcd02e715a58358eb618da4a4b3791151a4bee5e968bb88406ccf76a", 4, "5e89fc5d30d0bf307ddf0a3ac34aa7a8ee3702169dafa3d3fe1d0cae70ecd5ef", "5550337312d223ba62e3f75cfe2ab70477b046d98e3e71804eade3956c7b98cf"},
+	} {
+		secret, r, err := seed.derive(c.keyset, c.counter)
+		if err != nil || secret != c.secret || scalarText(r) != c.r {
+			t.Errorf("%s %d: %s, %s, %v", c.keyset, c.counter, secret, scalarText(r), err)
+		}
 	}
-	if _, _, err := seed.derive("nonsense", 0); err == nil {
-		t.Error("a keyset that is none")
+	for _, none := range []string{"nonsense", "029a1f293253e41e", "01ba18a8adcd02e7", "009A1F293253E41E"} {
+		if _, _, err := seed.derive(none, 0); err == nil {
+			t.Errorf("%s is a keyset", none)
+		}
 	}
 }
 
