@@ -7,6 +7,13 @@ const chainPrefix = "chain:"
 // MaxOutpoints of one payment on the chain are named; what paid besides is counted.
 const MaxOutpoints = 16
 
+// ChainPlan is what a payment to an address would be, before it is made.
+type ChainPlan struct {
+	Address  string // as BIP 173 writes it
+	Hash     Hash   // what the payment is known by
+	FeeMsats int64  // what the miners take now, about
+}
+
 // OnChain is the network whose money moves in transactions on the chain itself:
 // chain:mainnet, of Mainnet. A play-money ledger and a mint have none: "".
 func (n Network) OnChain() Network {

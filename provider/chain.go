@@ -80,5 +80,6 @@ func (p *Provider) late(ctx context.Context, job Job) {
 	case msats > 0:
 		p.outbox.send(out)
 		p.log.Warn("money came after the job had ended: it is owed", "request", job.RequestID, "msats", msats)
+		p.refundCredit(ctx, job.RequestID)
 	}
 }

@@ -90,21 +90,27 @@ func sellOnChain(t *testing.T, ttl time.Duration) (*world, *onChain, *customer, 
 // as a number.
 func (w *world) owed(t *testing.T, c *customer, id string, msats int64, told string) {
 	t.Helper()
-	for {
-		credit, err := w.store.CreditOf(w.ctx, c.key.PublicKey())
-		check(t, err)
-		if credit == msats {
-			break
-		}
-		check(t, w.ctx.Err())
-		time.Sleep(time.Millisecond)
-	}
+	w.hasCredit(t, c, msats)
 	if text := w.told(t, c, id); !strings.Contains(text, told) {
 		t.Errorf("the buyer was told %q", text)
 	}
 	number := nostr.Tag{"owed", strconv.FormatInt(msats, 10)}
 	if !slices.ContainsFunc(w.saidOf(t, c, id), func(ev nostr.Event) bool { return slices.Equal(ev.Tags.Find("owed"), number) }) {
 		t.Errorf("no event has the tag %v", number)
+	}
+}
+
+// hasCredit waits until the buyer's credit is so much.
+func (w *world) hasCredit(t *testing.T, c *customer, msats int64) {
+	t.Helper()
+	for {
+		credit, err := w.store.CreditOf(w.ctx, c.key.PublicKey())
+		check(t, err)
+		if credit == msats {
+			return
+		}
+		check(t, w.ctx.Err())
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -31,7 +31,8 @@ type Credit struct {
 	Refund *Refund
 }
 
-// Refund is an attempt to pay a debt over Lightning. From its record on the
+// Refund is an attempt to pay a debt: to an invoice, or on the chain to a
+// bitcoin: URI, which says what the buyer gets of Msats. From its record on the
 // buyer's credit is less by Msats, until the payment failed for good; only then
 // may the operator begin another.
 type Refund struct {
@@ -39,8 +40,8 @@ type Refund struct {
 	Attempt       int // from 1
 	Buyer         string
 	BOLT11        string
-	PaymentHash   payments.Hash
-	Msats         int64
+	PaymentHash   payments.Hash // on the chain, of the address
+	Msats         int64         // taken from the buyer's credit
 	FeeLimitMsats int64
 	End           *RefundEnd // nil while the outcome is not known
 }
@@ -51,8 +52,13 @@ type RefundEnd struct {
 	State    payments.PaymentState // succeeded or failed
 	FeeMsats int64
 	Preimage payments.Preimage // succeeded only
-	Reason   string            // failed only
-	At       time.Time         // set by the store
+	// Outpoints is the output that pays, in place of the preimage on the chain.
+	Outpoints string
+	// UnusedMsats of what was taken for the miners were not needed: they are the
+	// buyer's credit again.
+	UnusedMsats int64
+	Reason      string    // failed only
+	At          time.Time // set by the store
 }
 
 // WriteOff is what the operator settled with the buyer by other means.
@@ -70,6 +76,21 @@ type Debt struct {
 	WriteOff *WriteOff // nil if there is none
 	// CreditMsats is what the buyer can use at this provider now, of all debts.
 	CreditMsats int64
+}
+
+// LeftMsats is what was not sent back yet. An attempt that is on its way counts
+// as sent.
+func (d Debt) LeftMsats() int64 {
+	left := d.Msats
+	for _, r := range d.Attempts {
+		switch {
+		case r.End == nil:
+			left -= r.Msats
+		case r.End.State == payments.PaymentSucceeded:
+			left -= r.Msats - r.End.UnusedMsats
+		}
+	}
+	return max(0, left)
 }
 
 // Debts is the part of a Store that keeps what is owed to buyers. A buyer's

@@ -239,6 +239,9 @@ func (p *Provider) settled(ctx context.Context, job Job, sig *jobSignal, pay Pay
 	}
 	p.outbox.send(out...)
 	p.log.Info("settled", "request", job.RequestID, "msats", pay.PaidMsats)
+	if outpoints(job) != "" { // more may have come than the price
+		p.refundCredit(ctx, job.RequestID)
+	}
 	return nil
 }
 

@@ -31,6 +31,8 @@ type Refunds struct {
 	MaxFeeMsats int64 // of one refund
 	// Addresses gives invoices for Lightning addresses; nil: they become credit.
 	Addresses Addresses
+	// Chain is set where Wallet pays on the chain: refunds go to addresses there.
+	Chain ChainPlanner
 }
 
 // refundFeeShare of the amount is the most that a refund costs in fees: 1/50.
@@ -102,6 +104,9 @@ func (p *Provider) planRefund(ctx context.Context, b payBack) (*Refund, error) {
 	if p.cfg.Refunds == nil {
 		return nil, errRefundsOff
 	}
+	if p.cfg.Refunds.Chain != nil {
+		return p.planOnChain(ctx, b)
+	}
 	if strings.Contains(b.to, "@") {
 		var err error
 		if b.to, b.most, err = p.invoiceOf(ctx, b.to, b.owed); err != nil {
@@ -154,9 +159,9 @@ func owedText(owed Credit, why string) string {
 	text := fmt.Sprintf("%d msats are owed to you", owed.Msats)
 	switch {
 	case owed.Refund != nil && owed.Refund.Msats == owed.Msats:
-		return fmt.Sprintf("%d msats are being sent to your refund invoice", owed.Msats)
+		return fmt.Sprintf("%d msats are being sent to your %s", owed.Msats, owed.Refund.place())
 	case owed.Refund != nil:
-		return text + fmt.Sprintf(": %d msats are being sent to your refund invoice", owed.Refund.Msats)
+		return text + fmt.Sprintf(": %d msats are being sent to your %s", owed.Refund.Msats, owed.Refund.place())
 	case why != "":
 		why = " (" + why + ")"
 	}

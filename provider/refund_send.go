@@ -100,7 +100,7 @@ func (p *Provider) payRefund(ctx context.Context, r Refund) (payments.Payment, e
 		return wallet.TrackPayment(ctx, r.PaymentHash)
 	}
 	refusal := wallet.SendPayment(ctx, payments.Pay{
-		BOLT11: r.BOLT11, AmountMsats: r.Msats, FeeLimitMsats: r.FeeLimitMsats, Timeout: refundTimeout,
+		BOLT11: r.BOLT11, AmountMsats: p.sends(r), FeeLimitMsats: r.FeeLimitMsats, Timeout: refundTimeout,
 	})
 	if payments.NeverSent(refusal) {
 		// Asked once more before it is believed.
@@ -122,11 +122,14 @@ func failedRefund(r Refund, why error) payments.Payment {
 // endRefund records the outcome and tells the buyer in a 7000 with status
 // "refund", which other clients pass over.
 func (p *Provider) endRefund(ctx context.Context, r Refund, pay payments.Payment) error {
-	end := RefundEnd{Attempt: r.Attempt, State: pay.State, FeeMsats: pay.FeeMsats, Preimage: pay.Preimage}
-	text := fmt.Sprintf("%d msats were sent to your refund invoice", r.Msats)
+	end := RefundEnd{
+		Attempt: r.Attempt, State: pay.State, FeeMsats: pay.FeeMsats, Preimage: pay.Preimage, Outpoints: pay.Outpoints,
+		UnusedMsats: p.unused(r, pay),
+	}
+	text := fmt.Sprintf("%d msats were sent to your %s", p.sends(r), r.place())
 	if pay.State == payments.PaymentFailed {
 		// The wallet's own words may name what is ours to know.
-		end.FeeMsats, end.Preimage, end.Reason = 0, payments.Preimage{}, clip(pay.FailureReason, 500)
+		end = RefundEnd{Attempt: r.Attempt, State: pay.State, Reason: clip(pay.FailureReason, 500)}
 		text = fmt.Sprintf("the refund could not be sent: %d msats are credit, which lowers the price of your next jobs here", r.Msats)
 	}
 	if r.Attempt > 1 {
@@ -136,8 +139,11 @@ func (p *Provider) endRefund(ctx context.Context, r Refund, pay payments.Payment
 	if err != nil {
 		return fmt.Errorf("read the refunded job: %w", err)
 	}
-	out, err := p.feedback(ctx, buyerOf(job), "refund", text, "",
-		nostr.Tag{"refund", string(pay.State), strconv.FormatInt(r.Msats, 10), r.PaymentHash.String()})
+	tag := nostr.Tag{"refund", string(pay.State), strconv.FormatInt(p.sends(r), 10), r.PaymentHash.String()}
+	if end.Outpoints != "" {
+		tag = append(tag, end.Outpoints)
+	}
+	out, err := p.feedback(ctx, buyerOf(job), "refund", text, "", tag)
 	if err != nil {
 		return err
 	}

@@ -51,13 +51,13 @@ func (p *Provider) RetryRefund(ctx context.Context, requestID, to string) (Refun
 	}
 	switch {
 	case to == "":
-		return Refund{}, errors.New("the request names no refund: name an invoice or a Lightning address of the buyer's")
+		return Refund{}, errors.New("the request names no refund: name an invoice or a Lightning address of the buyer's, on the chain an address")
 	case d.Refund != nil && d.Refund.End == nil:
 		return Refund{}, ErrRefundOpen
-	case d.CreditMsats < 1:
+	case d.CreditMsats < 1 || d.LeftMsats() < 1:
 		return Refund{}, ErrDebtSettled
 	}
-	owed := min(d.Msats, d.CreditMsats)
+	owed := min(d.LeftMsats(), d.CreditMsats)
 	r, err := p.planRefund(ctx, payBack{
 		to: to, owed: owed, most: owed, again: d.Refund != nil && d.Refund.BOLT11 == to,
 		feeLimit: func(int64) int64 { return p.cfg.Refunds.MaxFeeMsats },
@@ -94,7 +94,7 @@ func (p *Provider) WriteOff(ctx context.Context, requestID, note string) (msats 
 	if note = clip(strings.TrimSpace(note), 500); note == "" {
 		return 0, errors.New("a note must say how the debt was settled")
 	}
-	if msats = min(d.Msats, d.CreditMsats); msats < 1 {
+	if msats = min(d.LeftMsats(), d.CreditMsats); msats < 1 {
 		return 0, ErrDebtSettled
 	}
 	job, err := p.cfg.Store.Job(ctx, requestID)

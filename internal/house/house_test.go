@@ -87,8 +87,8 @@ var rooms = map[string][]string{
 
 	// The two sides of a trade declare what they need and know no backend.
 	"lifecycle": {"hashing"},
-	"provider":  {"lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bolt11", "payments/tapassets"},
-	"buyer":     {"hashing", "schemas", "receipts", "payments", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
+	"provider":  {"lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
+	"buyer":     {"hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
 	// What becomes of several results is decided without relays, wallets and stores.
 	"buyer/adjudicate": {"hashing", "schemas"},
 

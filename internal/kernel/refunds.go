@@ -14,7 +14,7 @@ import (
 const attemptsMax = 100
 
 const attemptColumns = `request_id, attempt, buyer, bolt11, payment_hash, msats, fee_limit_msats,
-	state, fee_msats, preimage, reason, end_ms`
+	state, fee_msats, unused_msats, preimage, outpoints, reason, end_ms`
 
 // OpenRefunds lists refunds whose outcome is not known, oldest first.
 func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []provider.Refund, err error) {
@@ -39,15 +39,16 @@ func (tx *Tx) readAttempts(where string, args ...any) (list []provider.Refund, e
 	for rows.Next() {
 		var r provider.Refund
 		end := provider.RefundEnd{}
-		var state, reason sql.NullString
-		var fee, at sql.NullInt64
+		var state, outpoints, reason sql.NullString
+		var fee, unused, at sql.NullInt64
 		err := rows.Scan(&r.RequestID, &r.Attempt, &r.Buyer, &r.BOLT11, into(&r.PaymentHash), &r.Msats, &r.FeeLimitMsats,
-			&state, &fee, into(&end.Preimage), &reason, &at)
+			&state, &fee, &unused, into(&end.Preimage), &outpoints, &reason, &at)
 		if err != nil {
 			return nil, fmt.Errorf("read refunds: %w", err)
 		}
 		if state.Valid {
 			end.Attempt, end.State, end.FeeMsats = r.Attempt, payments.PaymentState(state.String), fee.Int64
+			end.UnusedMsats, end.Outpoints = unused.Int64, outpoints.String
 			end.Reason, end.At = reason.String, fromNullMs(at)
 			r.End = &end
 		}
@@ -68,35 +69,35 @@ func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end pro
 		}
 		r := list[end.Attempt-1]
 		switch {
-		case r.End != nil && r.End.State == end.State && r.End.Preimage == end.Preimage:
+		case r.End != nil && r.End.State == end.State && r.End.Preimage == end.Preimage && r.End.Outpoints == end.Outpoints:
 			return nil
-		case r.End != nil, !end.State.Terminal(), end.State == payments.PaymentSucceeded && end.Preimage.Hash() != r.PaymentHash:
+		case r.End != nil, !end.State.Terminal(), end.State == payments.PaymentSucceeded && !shown(r, end):
 			return fmt.Errorf("refund of %s cannot end as %s: %w", requestID, end.State, provider.ErrConflict)
 		}
-		if err := tx.insertEnd(requestID, end); err != nil {
+		_, err = tx.Exec(`INSERT INTO refund_outcomes(request_id, attempt, buyer, state, fee_msats, unused_msats, preimage, outpoints, reason, at_ms)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, requestID, end.Attempt, r.Buyer, string(end.State), end.FeeMsats, end.UnusedMsats,
+			blob(end.Preimage), end.Outpoints, end.Reason, tx.now.UnixMilli())
+		if err != nil {
 			return fmt.Errorf("record end of refund: %w", err)
 		}
 		return tx.enqueueAll(out)
 	})
 }
 
-func (tx *Tx) insertEnd(requestID string, end provider.RefundEnd) error {
-	ended := []any{string(end.State), end.FeeMsats, blob(end.Preimage), end.Reason, tx.now.UnixMilli()}
-	if end.Attempt == 1 {
-		_, err := tx.Exec("INSERT INTO refund_ends(request_id, state, fee_msats, preimage, reason, at_ms) VALUES (?, ?, ?, ?, ?, ?)",
-			append([]any{requestID}, ended...)...)
-		return err
+// shown reports whether a success is: by the invoice's preimage, or on the chain
+// by the output, which is not more than what was taken from the credit.
+func shown(r provider.Refund, end provider.RefundEnd) bool {
+	if end.Outpoints != "" {
+		return end.Preimage.IsZero() && end.UnusedMsats >= 0 && end.UnusedMsats < r.Msats
 	}
-	_, err := tx.Exec("INSERT INTO refund_retry_ends(request_id, attempt, state, fee_msats, preimage, reason, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		append([]any{requestID, end.Attempt}, ended...)...)
-	return err
+	return end.Preimage.Hash() == r.PaymentHash && end.UnusedMsats == 0
 }
 
 // RetryRefund records a further attempt to pay a debt, the first where there was
 // none.
 func (s *ProviderStore) RetryRefund(ctx context.Context, r provider.Refund) (attempt int, err error) {
 	err = s.update(ctx, func(tx *Tx) error {
-		before, err := tx.unsettled(r.RequestID)
+		before, err := tx.unsettled(r.RequestID, r.Msats)
 		if err != nil {
 			return err
 		}
@@ -104,7 +105,7 @@ func (s *ProviderStore) RetryRefund(ctx context.Context, r provider.Refund) (att
 			return errors.Join(err, fmt.Errorf("%d msats are left of what is owed to the buyer: %w", free, provider.ErrCreditSpent))
 		}
 		var taken int
-		err = tx.QueryRow("SELECT count(*) FROM refund_attempts WHERE payment_hash = ? AND request_id <> ?", r.PaymentHash[:], r.RequestID).Scan(&taken)
+		err = tx.QueryRow("SELECT count(*) FROM refund_attempts WHERE payment_hash = ? AND (request_id <> ? OR state = 'succeeded')", r.PaymentHash[:], r.RequestID).Scan(&taken)
 		if err != nil || taken > 0 {
 			return errors.Join(err, fmt.Errorf("refund of %s: %w", r.RequestID, provider.ErrRefundTaken))
 		}
@@ -122,11 +123,15 @@ func (s *ProviderStore) RetryRefund(ctx context.Context, r provider.Refund) (att
 	return attempt, err
 }
 
-// unsettled returns the attempts to pay a debt that still stands: all of them
-// failed, and it was not written off.
-func (tx *Tx) unsettled(requestID string) ([]provider.Refund, error) {
+// unsettled returns the attempts to pay a debt that still stands: none is on its
+// way, those that succeeded left something, and it was not written off. After a
+// success no more than what is left of this debt may be settled.
+func (tx *Tx) unsettled(requestID string, msats int64) ([]provider.Refund, error) {
 	var known int
-	if err := tx.QueryRow("SELECT count(*) FROM credits WHERE request_id = ?", requestID).Scan(&known); err != nil {
+	d := provider.Debt{}
+	err := tx.QueryRow(`SELECT count(*), coalesce(sum(msats), 0) + coalesce((SELECT sum(msats) FROM late_credits WHERE request_id = ?1), 0)
+		FROM credits WHERE request_id = ?1`, requestID).Scan(&known, &d.Msats)
+	if err != nil {
 		return nil, fmt.Errorf("read debt: %w", err)
 	}
 	if known == 0 {
@@ -139,29 +144,33 @@ func (tx *Tx) unsettled(requestID string) ([]provider.Refund, error) {
 	case w != nil:
 		return nil, provider.ErrDebtSettled
 	}
-	list, err := tx.attempts(requestID)
-	if err != nil {
+	if d.Attempts, err = tx.attempts(requestID); err != nil {
 		return nil, err
 	}
-	for _, r := range list {
-		switch {
-		case r.End == nil:
+	sent := false
+	for _, r := range d.Attempts {
+		if r.End == nil {
 			return nil, provider.ErrRefundOpen
-		case r.End.State == payments.PaymentSucceeded:
-			return nil, provider.ErrDebtSettled
 		}
+		sent = sent || r.End.State == payments.PaymentSucceeded
 	}
-	if len(list) >= attemptsMax {
-		return nil, fmt.Errorf("%d attempts failed: %w", attemptsMax, provider.ErrConflict)
+	switch left := d.LeftMsats(); {
+	case sent && left == 0:
+		return nil, provider.ErrDebtSettled
+	case sent && msats > left:
+		return nil, fmt.Errorf("%d msats are left of the debt: %w", left, provider.ErrCreditSpent)
 	}
-	return list, nil
+	if len(d.Attempts) >= attemptsMax {
+		return nil, fmt.Errorf("%d attempts were made: %w", attemptsMax, provider.ErrConflict)
+	}
+	return d.Attempts, nil
 }
 
 // WriteOff records that the operator settled msats of a debt by other means:
 // they are no credit any more.
 func (s *ProviderStore) WriteOff(ctx context.Context, requestID string, msats int64, note string, out ...provider.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
-		if _, err := tx.unsettled(requestID); err != nil {
+		if _, err := tx.unsettled(requestID, msats); err != nil {
 			return err
 		}
 		var buyer string

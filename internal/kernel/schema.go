@@ -75,6 +75,9 @@ var chainSQL string
 //go:embed schema/purchase_credits.sql
 var purchaseCreditsSQL string
 
+//go:embed schema/chain_refunds.sql
+var chainRefundsSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -109,6 +112,8 @@ func migrations() []string {
 		chainSQL + appendOnly("purchase_payments", "engagement_payments", "late_credits"),
 
 		purchaseCreditsSQL + appendOnly("purchase_credits"),
+
+		chainRefundsSQL + appendOnly("refund_outcomes"),
 	}
 }
 

@@ -17,39 +17,32 @@ import (
 // rounded up: what a refund is estimated at.
 const refundVBytes = 220
 
-// Plan is what a payment to an address would be.
-type Plan struct {
-	Address  string        // as BIP 173 writes it
-	Hash     payments.Hash // what the payment is known by
-	FeeMsats int64         // what the miners take now, about
-}
-
 // PlanRefund reads an address that a stranger named, and estimates what a payment
 // to it costs. ErrBadRequest: no address of this chain; ErrSelfPayment: one that
 // this wallet gave for a payment; ErrAlreadyPaid: this wallet paid it before;
 // ErrNoRoute: the miners ask for more than the configured rate.
-func (w *Wallet) PlanRefund(ctx context.Context, address string) (Plan, error) {
+func (w *Wallet) PlanRefund(ctx context.Context, address string) (payments.ChainPlan, error) {
 	node, err := w.Node(ctx)
 	if err != nil {
-		return Plan{}, err
+		return payments.ChainPlan{}, err
 	}
 	u, err := bip21.Parse(address, node.Network)
 	if err != nil {
-		return Plan{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
+		return payments.ChainPlan{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
 	}
 	ours, err := w.cfg.Book.isOurs(ctx, u.Address)
 	switch {
 	case err != nil:
-		return Plan{}, err
+		return payments.ChainPlan{}, err
 	case ours:
-		return Plan{}, fmt.Errorf("%w: %s", payments.ErrSelfPayment, u.Address)
+		return payments.ChainPlan{}, fmt.Errorf("%w: %s", payments.ErrSelfPayment, u.Address)
 	}
 	hash := addressHash(u.Address)
 	if _, err := w.cfg.Book.send(ctx, hash); !errors.Is(err, payments.ErrNotFound) {
-		return Plan{}, errors.Join(fmt.Errorf("%w: %s", payments.ErrAlreadyPaid, u.Address), err)
+		return payments.ChainPlan{}, errors.Join(fmt.Errorf("%w: %s", payments.ErrAlreadyPaid, u.Address), err)
 	}
 	rate, err := w.feeRate(ctx)
-	return Plan{Address: u.Address, Hash: hash, FeeMsats: rate * refundVBytes * msatsPerSat}, err
+	return payments.ChainPlan{Address: u.Address, Hash: hash, FeeMsats: rate * refundVBytes * msatsPerSat}, err
 }
 
 // RefundAddress gives a fresh address for money that should come back, and

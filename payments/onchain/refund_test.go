@@ -11,7 +11,7 @@ import (
 )
 
 // refundOf plans a refund to an address and makes the payment that the plan means.
-func refundOf(t *testing.T, w *Wallet, address string, sats int64) (Plan, payments.Pay) {
+func refundOf(t *testing.T, w *Wallet, address string, sats int64) (payments.ChainPlan, payments.Pay) {
 	t.Helper()
 	plan, err := w.PlanRefund(t.Context(), address)
 	must(t, err)
@@ -118,9 +118,11 @@ func TestRefundsThatAreRefused(t *testing.T) {
 		want   error
 	}{
 		"another amount": {func(p *payments.Pay) { p.AmountMsats++ }, payments.ErrAmount},
-		"dust":           {func(p *payments.Pay) { p.BOLT11, p.AmountMsats = bip21.URI{Address: address, Sats: 545}.String(), 545_000 }, ErrDust},
-		"no amount":      {func(p *payments.Pay) { p.BOLT11, p.AmountMsats = "bitcoin:"+address, 0 }, payments.ErrAmount},
-		"over the fee":   {func(p *payments.Pay) { p.FeeLimitMsats = fakeFee*1000 - 1 }, payments.ErrNoRoute},
+		"dust": {func(p *payments.Pay) {
+			p.BOLT11, p.AmountMsats = bip21.URI{Address: address, Sats: 545}.String(), 545_000
+		}, ErrDust},
+		"no amount":    {func(p *payments.Pay) { p.BOLT11, p.AmountMsats = "bitcoin:"+address, 0 }, payments.ErrAmount},
+		"over the fee": {func(p *payments.Pay) { p.FeeLimitMsats = fakeFee*1000 - 1 }, payments.ErrNoRoute},
 	} {
 		p := pay
 		tt.change(&p)
