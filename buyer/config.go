@@ -83,6 +83,9 @@ type Config struct {
 	OfferTimeout time.Duration
 	// Receiver is where refunds of failed prepaid jobs come to; nil asks for none.
 	Receiver Receiver
+	// Chain is the same where money moves on the chain: refunds come to addresses,
+	// and Receiver is nil.
+	Chain ChainReceiver
 	// RefundTimeout is how long Follow waits for a refund (30 s).
 	RefundTimeout time.Duration
 	// ReceiptTimeout is how long a receipt may take once result and payment are there (2 min).

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bip21"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/payments/tapassets"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -22,6 +23,13 @@ import (
 type Receiver interface {
 	CreateInvoice(ctx context.Context, in payments.NewInvoice) (payments.Invoice, error)
 	LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error)
+}
+
+// ChainReceiver is the same on the chain, where the address is the name of what
+// comes to it.
+type ChainReceiver interface {
+	RefundAddress(ctx context.Context) (string, error)
+	Refunded(ctx context.Context, address string) (payments.Invoice, error)
 }
 
 // NoRefund, as Order.Refund, asks for none: a failed prepayment becomes credit.
@@ -45,15 +53,14 @@ func (c *Client) refundTags(ctx context.Context, o Order, bidMsats int64) (nostr
 		if err := c.checkRefund(ctx, to); err != nil {
 			return nil, fmt.Errorf("refund: %w", err)
 		}
-	case c.cfg.Receiver == nil, !c.mayPrepay(o), bidMsats < 1:
+	case c.cfg.Receiver == nil && c.cfg.Chain == nil, !c.mayPrepay(o), bidMsats < 1:
 		return nil, nil
 	default:
-		inv, err := c.refundInvoice(ctx, bidMsats)
-		if err != nil {
-			c.log.Warn("our wallet makes no invoice for a refund; if the job fails, what was paid is credit at the provider", "err", err)
+		var err error
+		if to, err = c.refundTarget(ctx, bidMsats); err != nil {
+			c.log.Warn("our wallet names nothing that a refund could go to; if the job fails, what was paid is credit at the provider", "err", err)
 			return nil, nil
 		}
-		to = inv.BOLT11
 	}
 	return nostr.Tags{{"param", "refund", to}}, nil
 }
@@ -61,6 +68,14 @@ func (c *Client) refundTags(ctx context.Context, o Order, bidMsats int64) (nostr
 // checkRefund wants an invoice that a provider could pay, or a Lightning address,
 // of which only that it is one can be told.
 func (c *Client) checkRefund(ctx context.Context, text string) error {
+	if c.cfg.Chain != nil {
+		node, err := c.cfg.Wallet.Node(ctx)
+		if err != nil {
+			return fmt.Errorf("ask the wallet who it is: %w", err)
+		}
+		_, err = bip21.Parse(text, node.Network)
+		return err
+	}
 	if strings.Contains(text, "@") {
 		_, _, err := payments.ParseAddress(text)
 		return err
@@ -102,38 +117,39 @@ func (c *Client) mayPrepay(o Order) bool {
 	return len(modes) > 0 && modes[0] == receipts.ModePrepay
 }
 
-func (c *Client) refundInvoice(ctx context.Context, msats int64) (payments.Invoice, error) {
+// refundTarget is an invoice of our wallet's, or on the chain a fresh address.
+func (c *Client) refundTarget(ctx context.Context, msats int64) (string, error) {
+	if c.cfg.Chain != nil {
+		return c.cfg.Chain.RefundAddress(ctx)
+	}
 	var preimage payments.Preimage
 	_, _ = rand.Read(preimage[:]) // never fails
-	return c.cfg.Receiver.CreateInvoice(ctx, payments.NewInvoice{
+	inv, err := c.cfg.Receiver.CreateInvoice(ctx, payments.NewInvoice{
 		Preimage: preimage, AmountMsats: msats, Expiry: refundExpiry,
 		DescriptionHash: hashing.Bytes([]byte("refund of a job that failed")),
 	})
+	return inv.BOLT11, err
 }
 
-// refundHash is the payment hash of the refund invoice in our request; false if
-// there is none.
-func refundHash(p Purchase) (payments.Hash, bool) {
+// refundNamed is the invoice or the address in our request that a refund is to go
+// to; false if it names none that our wallet could know.
+func refundNamed(p Purchase) (text string, ok bool) {
 	ev, err := p.asked()
 	if err != nil {
-		return payments.Hash{}, false
+		return "", false
 	}
 	for _, t := range ev.Tags {
 		if len(t) >= 3 && t[0] == "param" && t[1] == "refund" {
-			inv, err := bolt11.Decode(t[2])
-			if err != nil {
-				return payments.Hash{}, false
-			}
-			return inv.PaymentHash, true
+			return t[2], !strings.Contains(t[2], "@")
 		}
 	}
-	return payments.Hash{}, false
+	return "", false
 }
 
 // RefundDue reports whether money that was paid for the purchase should come
-// back to an invoice that its request named, and has not been seen to.
+// back to an invoice or address that its request named, and has not been seen to.
 func RefundDue(p Purchase) bool {
-	_, named := refundHash(p)
+	_, named := refundNamed(p)
 	return named && p.State == StateFailed && p.RefundMsats == 0 && p.Output == nil && prepaid(p) &&
 		p.Payment != nil && p.Payment.State == payments.PaymentSucceeded
 }
@@ -143,35 +159,50 @@ func prepaid(p Purchase) bool {
 	return err == nil && q.Mode == receipts.ModePrepay
 }
 
+// cameBack asks our wallet for what came to the invoice or address of a refund.
+func (c *Client) cameBack(ctx context.Context, named string) (payments.Invoice, error) {
+	if c.cfg.Chain != nil {
+		return c.cfg.Chain.Refunded(ctx, named)
+	}
+	inv, err := bolt11.Decode(named)
+	if err != nil {
+		return payments.Invoice{}, fmt.Errorf("%w: %w", payments.ErrNotFound, err)
+	}
+	return c.cfg.Receiver.LookupInvoice(ctx, inv.PaymentHash)
+}
+
 // awaitRefund asks our wallet for the refund of a purchase that failed, for
 // RefundTimeout, and records it. What the provider says of it proves nothing.
 func (c *Client) awaitRefund(ctx context.Context, p Purchase, tell func(Progress)) (Purchase, error) {
-	if c.cfg.Receiver == nil || !RefundDue(p) {
+	if c.cfg.Receiver == nil && c.cfg.Chain == nil || !RefundDue(p) {
 		return p, nil
 	}
-	hash, _ := refundHash(p)
-	say := func(what string, msats int64, text string) {
-		tell(Progress{At: time.Now().UTC(), Who: "wallet", What: what, Msats: msats, Hash: hash.String(), Text: text})
+	named, _ := refundNamed(p)
+	say := func(what string, inv payments.Invoice, text string) {
+		tell(Progress{At: time.Now().UTC(), Who: "wallet", What: what, Msats: inv.PaidMsats, Hash: inv.PaymentHash.String(), Text: text})
 	}
 	patience := time.NewTimer(c.cfg.RefundTimeout)
 	defer patience.Stop()
 	for {
-		inv, err := c.cfg.Receiver.LookupInvoice(ctx, hash)
+		inv, err := c.cameBack(ctx, named)
 		switch {
-		case errors.Is(err, payments.ErrNotFound): // somebody else's invoice
-			say("refund_unknown", 0, "the refund goes to an invoice that our wallet does not know")
+		case errors.Is(err, payments.ErrNotFound): // somebody else's
+			say("refund_unknown", inv, "the refund goes to an invoice or address that our wallet does not know")
 			return p, nil
 		case err == nil && inv.State == payments.InvoiceSettled:
 			if err := c.cfg.Store.SetRefund(ctx, p.RequestID, inv.PaidMsats); err != nil {
 				return p, fmt.Errorf("record refund: %w", err)
 			}
-			say("refunded", inv.PaidMsats, "")
+			say("refunded", inv, inv.Outpoints)
 			return c.cfg.Store.Purchase(ctx, p.RequestID)
+		case err == nil && inv.State == payments.InvoicePending:
+			say("refund_pending", inv, "it waits for blocks; lightwork buyer resume "+p.RequestID[:12]+" looks again")
+			return p, nil
 		}
 		select {
 		case <-time.After(refundPoll):
 		case <-patience.C:
-			say("refund_missing", 0, "lightwork buyer resume "+p.RequestID[:12]+" looks again; what is not refunded is credit at the provider")
+			say("refund_missing", payments.Invoice{}, "lightwork buyer resume "+p.RequestID[:12]+" looks again; what is not refunded is credit at the provider")
 			return p, nil
 		case <-ctx.Done():
 			return p, nil

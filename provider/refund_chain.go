@@ -64,21 +64,18 @@ func (p *Provider) noPlan(err error) error {
 	return errors.New("the wallet does not answer now")
 }
 
-// sends is what the payee of a refund gets.
-func (p *Provider) sends(r Refund) int64 {
-	if !bip21.Is(r.BOLT11) {
-		return r.Msats
+// SentMsats is what the payee of a refund gets of Msats: on the chain less where the
+// miners' fee comes off it.
+func (r Refund) SentMsats() int64 {
+	if sats := bip21.Sats(r.BOLT11); sats > 0 {
+		return sats * msatsPerSat
 	}
-	u, err := bip21.Parse(r.BOLT11, p.node.Network)
-	if err != nil || u.Sats == 0 { // not of this network: the wallet refuses it
-		return r.Msats
-	}
-	return u.Sats * msatsPerSat
+	return r.Msats
 }
 
 // unused is what was taken from the credit for the miners and not needed.
-func (p *Provider) unused(r Refund, pay payments.Payment) int64 {
-	return max(0, r.Msats-p.sends(r)-pay.FeeMsats)
+func (r Refund) unused(pay payments.Payment) int64 {
+	return max(0, r.Msats-r.SentMsats()-pay.FeeMsats)
 }
 
 // place names where a refund goes, for people.

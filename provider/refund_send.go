@@ -100,7 +100,7 @@ func (p *Provider) payRefund(ctx context.Context, r Refund) (payments.Payment, e
 		return wallet.TrackPayment(ctx, r.PaymentHash)
 	}
 	refusal := wallet.SendPayment(ctx, payments.Pay{
-		BOLT11: r.BOLT11, AmountMsats: p.sends(r), FeeLimitMsats: r.FeeLimitMsats, Timeout: refundTimeout,
+		BOLT11: r.BOLT11, AmountMsats: r.SentMsats(), FeeLimitMsats: r.FeeLimitMsats, Timeout: refundTimeout,
 	})
 	if payments.NeverSent(refusal) {
 		// Asked once more before it is believed.
@@ -124,9 +124,9 @@ func failedRefund(r Refund, why error) payments.Payment {
 func (p *Provider) endRefund(ctx context.Context, r Refund, pay payments.Payment) error {
 	end := RefundEnd{
 		Attempt: r.Attempt, State: pay.State, FeeMsats: pay.FeeMsats, Preimage: pay.Preimage, Outpoints: pay.Outpoints,
-		UnusedMsats: p.unused(r, pay),
+		UnusedMsats: r.unused(pay),
 	}
-	text := fmt.Sprintf("%d msats were sent to your %s", p.sends(r), r.place())
+	text := fmt.Sprintf("%d msats were sent to your %s", r.SentMsats(), r.place())
 	if pay.State == payments.PaymentFailed {
 		// The wallet's own words may name what is ours to know.
 		end = RefundEnd{Attempt: r.Attempt, State: pay.State, Reason: clip(pay.FailureReason, 500)}
@@ -139,7 +139,7 @@ func (p *Provider) endRefund(ctx context.Context, r Refund, pay payments.Payment
 	if err != nil {
 		return fmt.Errorf("read the refunded job: %w", err)
 	}
-	tag := nostr.Tag{"refund", string(pay.State), strconv.FormatInt(p.sends(r), 10), r.PaymentHash.String()}
+	tag := nostr.Tag{"refund", string(pay.State), strconv.FormatInt(r.SentMsats(), 10), r.PaymentHash.String()}
 	if end.Outpoints != "" {
 		tag = append(tag, end.Outpoints)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
@@ -12,7 +13,7 @@ import (
 
 type providerDebtsCmd struct {
 	Retry    string `help:"Try again to pay the debt of this job, whose refund failed or that never had one." placeholder:"ID"`
-	To       string `help:"With --retry: the invoice or Lightning address to pay; left out, where the last attempt went, or the request said." placeholder:"INVOICE"`
+	To       string `help:"With --retry: the invoice or Lightning address to pay, on the chain an address; left out, where the last attempt went, or the request said." placeholder:"INVOICE"`
 	WriteOff string `help:"The debt of this job was settled by other means: what is left of it is no credit any more." placeholder:"ID"`
 	Note     string `help:"With --write-off: how it was settled; the buyer is told." placeholder:"TEXT"`
 	JSON     bool   `help:"Print JSON."`
@@ -30,6 +31,7 @@ type debtView struct {
 	FeeMsats    int64     `json:"refund_fee_msats,omitempty"`
 	PaymentHash string    `json:"refund_payment_hash,omitempty"`
 	Preimage    string    `json:"refund_preimage,omitempty"`
+	Outpoint    string    `json:"refund_outpoint,omitempty"` // on the chain, in place of the preimage
 	Reason      string    `json:"refund_reason,omitempty"`
 	// Attempts are all there were, the last too, where there was more than one.
 	Attempts   []attemptView `json:"refund_attempts,omitempty"`
@@ -54,10 +56,11 @@ func viewOfDebt(d provider.Debt) debtView {
 	if len(d.Attempts) > 1 {
 		v.Attempts = viewsOfAttempts(d.Attempts)
 	}
-	v.Refund, v.RefundMsats, v.PaymentHash = "open", r.Msats, r.PaymentHash.String()
+	v.Refund, v.RefundMsats, v.PaymentHash = "open", r.SentMsats(), r.PaymentHash.String()
 	if r.End != nil {
 		v.Refund, v.FeeMsats, v.Reason = string(r.End.State), r.End.FeeMsats, r.End.Reason
-		if r.End.State == payments.PaymentSucceeded {
+		v.Outpoint = r.End.Outpoints
+		if r.End.State == payments.PaymentSucceeded && v.Outpoint == "" {
 			v.Preimage = r.End.Preimage.String()
 		}
 	}
@@ -73,7 +76,7 @@ func (v debtView) what() string {
 	case "open":
 		return msats(v.RefundMsats) + " on their way back"
 	case string(payments.PaymentSucceeded):
-		return msats(v.RefundMsats) + " sent back, fee " + msats(v.FeeMsats)
+		return strings.TrimSpace(msats(v.RefundMsats) + " sent back, fee " + msats(v.FeeMsats) + " " + v.Outpoint)
 	case string(payments.PaymentFailed):
 		if n := len(v.Attempts); n > 1 {
 			return fmt.Sprintf("credit; %d refunds failed, the last: %s", n, cut(v.Reason, 60))

@@ -21,6 +21,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/payments/onchain"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -368,8 +369,8 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 	if w != nil {
 		cfg.Wallet, cfg.Receiver = w, w
 	}
-	if c.Buyer.Wallet.Backend == backendOnchain { // nobody refunds on the chain
-		cfg.Receiver, cfg.ReceiptTimeout = nil, onchainReceiptTimeout
+	if w, ok := w.(*onchain.Wallet); ok { // refunds come to addresses
+		cfg.Receiver, cfg.Chain, cfg.ReceiptTimeout = nil, w, onchainReceiptTimeout
 	}
 	if n.client, err = buyer.New(cfg); err != nil {
 		closeWallet()

@@ -40,8 +40,7 @@ func (c onchainConfig) check(path string) *configError {
 	return nil
 }
 
-// checkOnchain refuses what the chain cannot do: hold a payment, or be told to
-// give one back.
+// checkOnchain refuses what the chain cannot do: hold a payment.
 func (c *config) checkOnchain() *configError {
 	if c.Provider.Wallet.Backend == backendOnchain {
 		for i, o := range c.Provider.Offers {
@@ -52,9 +51,6 @@ func (c *config) checkOnchain() *configError {
 			if o.EngagementMsats > 0 {
 				return &configError{at + ".engagement_msats", "cannot be asked for on the chain: it would take two transactions"}
 			}
-		}
-		if c.Provider.Refunds.MaxFeeMsats > 0 {
-			return &configError{"$.provider.refunds.max_fee_msats", "refunds go over Lightning; with the backend onchain what is owed is credit"}
 		}
 	}
 	if c.Buyer.Wallet.Backend == backendOnchain {

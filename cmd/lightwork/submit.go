@@ -47,7 +47,7 @@ type buyerSubmitCmd struct {
 	Delivery       receipts.Delivery `enum:"sealed,plain" default:"sealed" help:"sealed: the result comes in boxes that the payment opens, where mode and provider can do so; plain: in the clear."`
 	Mode           receipts.Mode     `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
 	Payee          string            `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
-	Refund         string            `help:"Where a prepayment goes back to if the job fails: a BOLT11 invoice, or none. An invoice of the wallet's own if left out." placeholder:"INVOICE"`
+	Refund         string            `help:"Where a prepayment goes back to if the job fails: a BOLT11 invoice, on the chain an address, or none. One of the wallet's own if left out." placeholder:"INVOICE"`
 	Encrypt        bool              `help:"Encrypt the request, and have everything about it answered encrypted (NIP-44). Then nobody else can check what the receipt is for."`
 	Watch          bool              `help:"See the output of a free job, or of a job on text, while it runs; of a paid sandbox job its size. Asks for plain delivery."`
 	outputs

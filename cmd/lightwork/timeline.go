@@ -38,6 +38,7 @@ var words = map[string]string{
 	"error":          "gives up",
 	"refund":         "sends the money back",
 	"refunded":       "the prepayment came back",
+	"refund_pending": "sees the prepayment come back",
 	"refund_missing": "the prepayment has not come back yet",
 	"refund_unknown": "cannot see whether the prepayment came back",
 	"done":           "has everything and has verified it",

@@ -93,9 +93,6 @@ type walletPermissionsCmd struct {
 
 // Run prints one command a role.
 func (w walletPermissionsCmd) Run(s *streams) error {
-	if w.Chain && w.Role == "refunds" {
-		return usage("refunds go over Lightning", "there are no refunds on the chain")
-	}
 	backend := "lnd"
 	if w.Chain {
 		backend = backendOnchain

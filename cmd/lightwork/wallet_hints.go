@@ -38,20 +38,27 @@ func walletTrouble(err error, role string, w walletConfig) error {
 	return err
 }
 
+// bothSides are the calls of one who pays and is paid.
+func bothSides(a, b lnd.Role) []string {
+	uris := slices.Concat(lnd.PermissionURIs(a), lnd.PermissionURIs(b))
+	slices.Sort(uris)
+	return slices.Compact(uris)
+}
+
 // bakeCommand makes the macaroon that permits just what the role needs.
 func bakeCommand(backend, role string) string {
 	uris := lnd.PermissionURIs(lnd.Payer)
 	switch {
 	case backend == backendOnchain && role == "provider":
 		uris = lnd.PermissionURIs(lnd.ChainPayee)
-	case backend == backendOnchain:
+	case backend == backendOnchain && role == "buyer":
 		uris = lnd.PermissionURIs(lnd.ChainPayer)
+	case backend == backendOnchain:
+		uris = bothSides(lnd.ChainPayer, lnd.ChainPayee)
 	case role == "provider":
 		uris = lnd.PermissionURIs(lnd.Payee)
-	case role == "refunds": // either side's calls
-		uris = append(uris, lnd.PermissionURIs(lnd.Payee)...)
-		slices.Sort(uris)
-		uris = slices.Compact(uris)
+	case role == "refunds":
+		uris = bothSides(lnd.Payer, lnd.Payee)
 	}
 	var b strings.Builder
 	b.WriteString("lncli bakemacaroon --save_to " + role + ".macaroon")

@@ -62,6 +62,15 @@ func Parse(text string, network payments.Network) (URI, error) {
 	return u, err
 }
 
+// Sats is the amount of a URI, whose address is of any network; 0 if it says none.
+func Sats(text string) int64 {
+	_, amount, has := strings.Cut(text, amountIs)
+	if sats, err := parseBTC(amount); has && err == nil && Is(text) {
+		return sats
+	}
+	return 0
+}
+
 // parseBTC reads decimal bitcoin with up to eight places.
 func parseBTC(text string) (sats int64, err error) {
 	whole, places, _ := strings.Cut(text, ".")

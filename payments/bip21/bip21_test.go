@@ -37,6 +37,9 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tt.text, got, err)
 			continue
 		}
+		if sats := bip21.Sats(tt.text); sats != tt.sats {
+			t.Errorf("%s: %d sat", tt.text, sats)
+		}
 		if again, err := bip21.Parse(got.String(), tt.network); err != nil || again.String() != got.String() || again.Sats != tt.sats {
 			t.Errorf("%s is written as %s: %+v, %v", tt.text, got, again, err)
 		}
