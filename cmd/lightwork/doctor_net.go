@@ -135,7 +135,7 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 		return checkMint(ctx, w, name, node)
 	}
 	if w, ok := w.(*onchain.Wallet); ok {
-		return checkCoins(ctx, w, name, role, conf, node)
+		return checkCoins(ctx, c, w, name, role, conf, node)
 	}
 	if node, ok := w.(*lnd.Wallet); ok {
 		if f := checkLiquidity(ctx, node, name, role, conf); f.State != "" {

@@ -23,11 +23,11 @@ import (
 type initCmd struct {
 	Dir            string `help:"Folder for lightwork.yaml, keys and data." default:"."`
 	Role           string `help:"Whose wallet to set up: provider, buyer or both; the other has none." default:"both" enum:"provider,buyer,both"`
-	Wallet         string `help:"play (play money), lnd, nwc (Nostr Wallet Connect), cashu or none." default:"play" enum:"play,lnd,nwc,cashu,none"`
+	Wallet         string `help:"play (play money), lnd, nwc (Nostr Wallet Connect), cashu, onchain (an lnd's coins, for larger prepaid jobs) or none." default:"play" enum:"play,lnd,nwc,cashu,onchain,none"`
 	Mint           string `help:"The Cashu mint to trust, without https://; needed with --wallet cashu." placeholder:"HOST"`
 	Relay          string `help:"The relay to use." default:"ws://127.0.0.1:7447" placeholder:"URL"`
 	Name           string `help:"What the provider calls itself." default:"a lightwork provider"`
-	PerMinuteMsats int64  `name:"per-minute-msats" help:"The price of a minute in the sandbox." default:"20000"`
+	PerMinuteMsats *int64 `name:"per-minute-msats" help:"The price of a minute in the sandbox; 20000 if left out, on the chain 2000000."`
 	Key            string `help:"File with the Nostr key of the one role (nsec, hex or ncryptsec); left out, a new one is made." placeholder:"FILE"`
 	Force          bool   `help:"Replace an existing lightwork.yaml; a copy stays as lightwork.yaml.old. Keys are never replaced."`
 }
@@ -35,9 +35,16 @@ type initCmd struct {
 // Run writes what is missing of a node and says what to do next.
 func (c initCmd) Run(_ context.Context, s *streams) error {
 	c.Dir = fromHome(c.Dir)
+	price := int64(20_000)
+	switch {
+	case c.PerMinuteMsats != nil:
+		price = *c.PerMinuteMsats
+	case c.Wallet == backendOnchain: // which carries nothing smaller, and the miners are paid
+		price = 2_000_000
+	}
 	set := setup{
 		ProviderWallet: c.Wallet, BuyerWallet: c.Wallet, Relay: c.Relay, PlayURL: "http://127.0.0.1:7448", Name: c.Name,
-		PerMinuteMsats: c.PerMinuteMsats, Force: c.Force, Mint: c.Mint,
+		PerMinuteMsats: price, Force: c.Force, Mint: c.Mint,
 		ProviderLND: lndConfig{"127.0.0.1:10009", "lnd/tls.cert", "lnd/provider.macaroon", ""},
 		BuyerLND:    lndConfig{"127.0.0.1:10009", "lnd/tls.cert", "lnd/buyer.macaroon", ""},
 	}
@@ -95,21 +102,28 @@ func (c initCmd) next(s *streams, file string) {
 	if c.Wallet == "play" {
 		say("lightwork wallet play-serve", "play money, worth nothing")
 	}
-	if c.Wallet == "lnd" {
+	switch c.Wallet {
+	case "lnd":
 		say("lightwork wallet permissions", "then put tls.cert and macaroon into "+filepath.Join(c.Dir, "lnd"))
+	case backendOnchain:
+		say("lightwork wallet permissions --chain --role refunds", "then put tls.cert and each role's macaroon into "+filepath.Join(c.Dir, "lnd"))
 	}
 	say("lightwork relay", "unless the relay is another's")
 	if c.Role != "buyer" {
 		say("lightwork provider run", "sells the sandbox; agents of your own: docs/agents.md")
 	}
 	if c.Role != "provider" {
-		say("lightwork buyer submit --cmd 'echo hello' --max-msats 50000", "")
+		most := "50000"
+		if c.Wallet == backendOnchain {
+			most = "5000000"
+		}
+		say("lightwork buyer submit --cmd 'echo hello' --max-msats "+most, "")
 	}
 }
 
 // setup is what a new node is made of.
 type setup struct {
-	ProviderWallet, BuyerWallet string // play, lnd, nwc, cashu or none
+	ProviderWallet, BuyerWallet string // play, lnd, nwc, cashu, onchain or none
 	Mint                        string // with cashu
 
 	Relay          string // ws:// address
@@ -188,7 +202,7 @@ func makeSecrets(dir string, c *config, keys map[string]string) (made []string, 
 			want = append(want, secret{w.Play.TokenFile, newTokenFile})
 		case "cashu":
 			want = append(want, secret{w.Cashu.SeedFile, newSeedFile})
-		case "lnd": // where the operator puts its files
+		case "lnd", backendOnchain: // where the operator puts its files
 			folders = append(folders, filepath.Dir(c.path(w.LND.MacaroonFile)))
 		}
 	}

@@ -61,7 +61,7 @@ provider:
     # A minute is the unit of price: a quote is for the longest the job may take.
     - schema: oa.sandbox_run.v1
       # tool: com.example.agent/tool # an agent of yours does it, not the sandbox
-      modes: [{{if eq .ProviderWallet "none"}}free{{else}}hold, prepay{{end}}] # the first is the default; also postpay, free
+      modes: [{{if eq .ProviderWallet "none"}}free{{else if eq .ProviderWallet "onchain"}}prepay{{else}}hold, prepay{{end}}] # {{if eq .ProviderWallet "onchain"}}on the chain nothing else is paid; also free{{else}}the first is the default; also postpay, free{{end}}
       base_msats: 0
       per_minute_msats: {{.PerMinuteMsats}}
       # engagement_msats: 2000 # asked first, for the attempt at a job that says what its result must be
@@ -74,7 +74,7 @@ provider:
     #   base_msats: 2000
     #   per_minute_msats: 0{{range .MoreOffers}}
     - schema: {{.}}
-      modes: [hold, prepay]
+      modes: [{{if eq $.ProviderWallet "onchain"}}prepay{{else}}hold, prepay{{end}}]
       base_msats: 0
       per_minute_msats: {{$.PerMinuteMsats}}{{end}}{{end}}
   # Kinds of request that are taken beside 5050, where they name a schema.
@@ -105,17 +105,18 @@ provider:
   #   deny: []
   #   trust: follows # beside allow: whom this key follows (kind 3); follows2: and whom those follow
   #   of: []         # whose follows count instead: npubs
-  # Prepaid jobs that fail are paid back to the invoice in the request, else become credit.
-  refunds:
-    max_fee_msats: 5000 # routing fees of a refund, at most
+  # Prepaid jobs that fail are paid back to the {{if eq .ProviderWallet "onchain"}}address{{else}}invoice{{end}} in the request, else become credit.
+  refunds:{{if eq .ProviderWallet "onchain"}}
+    max_fee_msats: 2000000 # what the miners take of a refund that we owe for a failure of our own, at most; above it, it comes off the refund{{else}}
+    max_fee_msats: 5000 # routing fees of a refund, at most{{end}}
     # credit_only: true # nothing is sent from the wallet
 
 buyer:
   wallet:{{template "wallet" .Buyer}}
   # What we pay at most; 0 is no limit. Every job has a limit of its own too.
-  max_msats_per_day: 1000000
-  max_msats_per_provider_and_day: 500000
-  # max_fee_msats: 10000 # routing fees of one payment
+  max_msats_per_day: {{if eq .BuyerWallet "onchain"}}100000000{{else}}1000000{{end}}
+  max_msats_per_provider_and_day: {{if eq .BuyerWallet "onchain"}}50000000{{else}}500000{{end}}
+  {{if eq .BuyerWallet "onchain"}}max_fee_msats: 5000000 # what the miners take of one payment, at most; it counts within --max-msats{{else}}# max_fee_msats: 10000 # routing fees of one payment{{end}}
   # max_engagement_msats: 2000 # a provider's fee for an attempt that it may not be paid for; left out: none is paid
   # Rules say what is paid without asking: the first that fits decides, and what none fits is refused.
   # Without rules --max-msats decides. A rule's id goes into the receipt.
@@ -131,9 +132,11 @@ buyer:
   # judge:
   #   profile: judging
   #   listener: judge
-  # prepay is left out: there the provider could keep the money and not deliver.
+{{if eq .BuyerWallet "onchain"}}  # On the chain there is only prepay: the provider could keep the money and not deliver.
+  modes: [prepay, free]
+{{else}}  # prepay is left out: there the provider could keep the money and not deliver.
   modes: [hold, postpay, free]
-
+{{end}}
 sandbox:
   # Servers that jobs may have repositories fetched from, by https: host names, or "*".
   fetch_from: []
@@ -175,8 +178,8 @@ model:
     backend: {{.Backend}}{{if eq .Backend "play"}} # PLAY MONEY, worth nothing; use lnd to earn or pay
     play:
       url: {{.PlayURL}}
-      token_file: {{.Token}}{{end}}{{if eq .Backend "none"}} # only free jobs; or play, lnd, nwc, cashu{{end}}{{if eq .Backend "lnd"}}
-    lnd: # lightwork wallet permissions prints how to bake the macaroon
+      token_file: {{.Token}}{{end}}{{if eq .Backend "none"}} # only free jobs; or play, lnd, nwc, cashu, onchain{{end}}{{if or (eq .Backend "lnd") (eq .Backend "onchain")}}
+    lnd: # lightwork wallet permissions{{if eq .Backend "onchain"}} --chain --role refunds{{end}} prints how to bake the macaroon
       address: {{.LND.Address}}
       tls_cert_file: {{.LND.TLSCertFile}}
       macaroon_file: {{.LND.MacaroonFile}}
@@ -192,10 +195,15 @@ model:
     #   seed_file: {{.SeedFile}} # back it up
     #   max_msats: 10000000 # what may be at the mint at most
     #   lock: 1h # how long a held payment stays held{{end}}
+{{- if eq .Backend "onchain"}}
+    onchain: # the coins of the lnd above, for prepaid jobs only: docs/payments.md
+      confirmations: 3       # that make a payment final
+      target_blocks: 6       # within which an own transaction should be in one
+      max_sat_per_vbyte: 100 # at most paid for that{{else}}
     # onchain: # backend onchain: the coins of the lnd above, for prepaid jobs only
     #   confirmations: 3       # that make a payment final
     #   target_blocks: 6       # within which an own transaction should be in one
-    #   max_sat_per_vbyte: 100 # at most paid for that
+    #   max_sat_per_vbyte: 100 # at most paid for that{{end}}
 {{- if eq .Backend "nwc"}}
     nwc:
       uri_file: {{.URIFile}} # the wallet's nostr+walletconnect:// address, mode 0600{{else}}

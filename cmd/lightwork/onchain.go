@@ -120,14 +120,18 @@ func openLND(c *config, w lndConfig, log *slog.Logger) (*lnd.Wallet, error) {
 	return client, nil
 }
 
-// checkCoins looks whether lnd answers what the role asks, and has coins to pay.
-func checkCoins(ctx context.Context, w *onchain.Wallet, name, role string, conf walletConfig, node payments.Node) finding {
+// checkCoins looks whether lnd answers what the role asks, has coins to pay, and
+// permits refunds.
+func checkCoins(ctx context.Context, c *config, w *onchain.Wallet, name, role string, conf walletConfig, node payments.Node) finding {
 	balance, err := w.Balance(ctx)
 	switch {
 	case err != nil:
 		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
 	case role == "buyer" && balance.SpendableMsats == 0:
 		return finding{name, "warn", "this lnd has no confirmed coins to spend", "send coins to an address of lncli newaddress p2wkh"}
+	}
+	if refunds := w.CheckRefunds(ctx, role == "provider"); refunds != nil && (role == "buyer" || !c.Provider.Refunds.CreditOnly) {
+		return finding{name, "warn", "this lnd cannot see a refund through, so that what a provider owes is credit: " + refunds.Error(), bakeCommand(backendOnchain, "refunds")}
 	}
 	return finding{name, "ok", fmt.Sprintf("%s on %s: prepaid jobs only, none below %d sat", node.PubKey, node.Network, onchain.DustSats), ""}
 }
