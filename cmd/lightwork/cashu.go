@@ -95,31 +95,31 @@ func openCashu(ctx context.Context, c *config, w cashuConfig, role string, log *
 	}, nil
 }
 
-// openRoleCashu opens the role's wallet for a command that is for Cashu alone.
-func openRoleCashu(ctx context.Context, g *globals, role string, log *slog.Logger) (*cashu.Wallet, func(), error) {
+// openRoleCashu opens the role's wallet for a command that is for Cashu alone,
+// and says whose it is.
+func openRoleCashu(ctx context.Context, g *globals, named side, log *slog.Logger) (*cashu.Wallet, string, func(), error) {
 	c, err := loadConfig(g.Config)
 	if err != nil {
-		return nil, nil, err
+		return nil, "", nil, err
 	}
-	w := c.Buyer.Wallet
-	if role == "provider" {
-		w = c.Provider.Wallet
-	}
+	role := named.of(c)
+	w := c.walletOf(role)
 	if w.Backend != "cashu" {
-		return nil, nil, usage("set "+role+".wallet.backend to cashu, or name the other --role", "the %s's wallet is not on a mint", role)
+		return nil, role, nil, usage("set "+role+".wallet.backend to cashu, or name the other --role", "the %s's wallet is not on a mint", role)
 	}
-	return openCashu(ctx, c, w.Cashu, role, log)
+	wal, closeWallet, err := openCashu(ctx, c, w.Cashu, role, log)
+	return wal, role, closeWallet, err
 }
 
 type walletCashuTopupCmd struct {
-	Sats int64  `arg:"" help:"How much, in sats."`
-	Role string `help:"Whose wallet: provider or buyer." default:"buyer" enum:"provider,buyer"`
+	Sats int64 `arg:"" help:"How much, in sats."`
+	Role side  `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
 }
 
 // Run prints the mint's invoice and waits for the notes. Interrupted, the
 // wallet fetches them when it runs again.
 func (w walletCashuTopupCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	wal, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
+	wal, role, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
 	if err != nil {
 		return err
 	}
@@ -133,18 +133,18 @@ func (w walletCashuTopupCmd) Run(ctx context.Context, s *streams, g *globals) er
 	if err := wal.AwaitTopup(ctx, t); err != nil {
 		return hinted(err, "once it is paid the notes are fetched whenever the wallet runs")
 	}
-	fmt.Fprintf(s.err, "lightwork: %s more in the %s's wallet\n", msats(w.Sats*1000), w.Role)
+	fmt.Fprintf(s.err, "lightwork: %s more in the %s's wallet\n", msats(w.Sats*1000), role)
 	return nil
 }
 
 type walletCashuExportCmd struct {
-	Sats int64  `arg:"" optional:"" help:"How much, in sats; left out, what was taken out before is listed."`
-	Role string `help:"Whose wallet: provider or buyer." default:"provider" enum:"provider,buyer"`
+	Sats int64 `arg:"" optional:"" help:"How much, in sats; left out, what was taken out before is listed."`
+	Role side  `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
 }
 
 // Run prints a token, or the tokens made before.
 func (w walletCashuExportCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	wal, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
+	wal, _, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func TestJobsOnRealMint(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "spendable  20 sat") || !strings.Contains(string(out), "holds the bitcoin") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	out, err = n.command("wallet", "cashu-export", "7").CombinedOutput()
+	out, err = n.command("wallet", "cashu-export", "--role", "provider", "7").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "hint: another lightwork has the wallet open") {
 		t.Errorf("%v\n%s", err, out)
 	}

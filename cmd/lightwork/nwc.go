@@ -50,7 +50,7 @@ func openNWC(ctx context.Context, file string, log *slog.Logger) (*nwc.Client, f
 
 type walletNWCServeCmd struct {
 	App    string        `help:"Name of the app that may use the wallet; its address is made at the first time." required:"" placeholder:"NAME"`
-	Role   string        `help:"Whose wallet: provider or buyer." default:"buyer" enum:"provider,buyer"`
+	Role   side          `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
 	Budget int64         `name:"budget-msats" help:"What the app may spend in a period, fees included." default:"0" placeholder:"MSATS"`
 	Period time.Duration `help:"The budget's period; 0 for once and for all." default:"24h"`
 }
@@ -70,7 +70,8 @@ func (w walletNWCServeCmd) Run(ctx context.Context, s *streams, g *globals) erro
 	if w.Budget < 0 || w.Period < 0 || filepath.Base(w.App) != w.App || w.App == "." || w.App == ".." {
 		return usage("for example --app phone --budget-msats 100000", "a budget and a period cannot be negative, and a name is one word")
 	}
-	dir := filepath.Join(c.dataDir(w.Role), "nwc")
+	role := w.Role.of(c)
+	dir := filepath.Join(c.dataDir(role), "nwc")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -78,20 +79,17 @@ func (w walletNWCServeCmd) Run(ctx context.Context, s *streams, g *globals) erro
 	if err != nil {
 		return err
 	}
-	conf := c.Buyer.Wallet
-	if w.Role == "provider" {
-		conf = c.Provider.Wallet
-	}
+	conf := c.walletOf(role)
 	if conf.Backend == backendOnchain {
-		return usage("set "+w.Role+".wallet.backend to lnd: its channels can be offered", "payments on the chain have no preimage, and NIP-47 has no other proof")
+		return usage("set "+role+".wallet.backend to lnd: its channels can be offered", "payments on the chain have no preimage, and NIP-47 has no other proof")
 	}
-	wal, closeWallet, err := openWallet(ctx, c, conf, w.Role, s.log)
+	wal, closeWallet, err := openWallet(ctx, c, conf, role, s.log)
 	if err != nil {
 		return err
 	}
 	defer closeWallet()
 	if wal == nil {
-		return usage("set "+w.Role+".wallet.backend to lnd or play", "the %s has no wallet", w.Role)
+		return usage("set "+role+".wallet.backend to lnd or play", "the %s has no wallet", role)
 	}
 	book, err := nwc.OpenBook(ctx, filepath.Join(dir, "book.db"), s.log)
 	if err != nil {
@@ -101,7 +99,7 @@ func (w walletNWCServeCmd) Run(ctx context.Context, s *streams, g *globals) erro
 	if err != nil {
 		return firstError(usage("", "%w", err), book.Close())
 	}
-	fmt.Fprintf(s.err, "lightwork: %s may spend %s a period of the %s's wallet\n", printable(w.App), msats(w.Budget), w.Role)
+	fmt.Fprintf(s.err, "lightwork: %s may spend %s a period of the %s's wallet\n", printable(w.App), msats(w.Budget), role)
 	return firstError(service.Serve(ctx), book.Close())
 }
 

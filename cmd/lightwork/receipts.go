@@ -42,8 +42,8 @@ type receiptView struct {
 }
 
 type receiptsListCmd struct {
-	Role string `help:"Whose: buyer or provider." default:"buyer" enum:"buyer,provider"`
-	JSON bool   `help:"Print JSON."`
+	Role side `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
+	JSON bool `help:"Print JSON."`
 }
 
 // Run lists receipts, newest first.
@@ -55,7 +55,7 @@ func (c receiptsListCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	if c.JSON {
 		return printJSON(s.out, list)
 	}
-	w := newTable(s.out)
+	w := newTable(s.out, 4, 5, 3)
 	fmt.Fprintln(w, "RECEIPT\tTIME\tAMOUNT\tASSET\tMODE\tFOR\tREQUEST")
 	for _, v := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shortReceipt(v.ReceiptID), localTime(v.Timestamp), msats(v.AmountMsats), v.AssetID, v.Mode, v.Purpose, short(v.RequestID))
@@ -73,7 +73,11 @@ func localTime(stamp string) string {
 	return at.Local().Format("2006-01-02 15:04")
 }
 
-func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]receiptView, error) {
+func allReceipts(ctx context.Context, s *streams, g *globals, named side) ([]receiptView, error) {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return nil, err
+	}
 	list := []receiptView{}
 	add := func(doc []byte, hidden bool) error {
 		r, err := receipts.ParseReceipt(doc)
@@ -85,7 +89,7 @@ func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]re
 		})
 		return nil
 	}
-	if role == "provider" {
+	if named.of(c) == "provider" {
 		return list, readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
 			all, err := jobs(ctx, store, 0)
 			for _, j := range all {
@@ -123,7 +127,7 @@ func allReceipts(ctx context.Context, s *streams, g *globals, role string) ([]re
 
 type receiptsShowCmd struct {
 	ID   string `arg:"" help:"Receipt id or request id, or its beginning."`
-	Role string `help:"Whose: buyer or provider." default:"buyer" enum:"buyer,provider"`
+	Role side   `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
 }
 
 // Run prints one receipt.
@@ -137,8 +141,8 @@ func (c receiptsShowCmd) Run(ctx context.Context, s *streams, g *globals) error 
 }
 
 // findReceipt resolves a receipt's or a request's id, or its beginning.
-func findReceipt(ctx context.Context, s *streams, g *globals, role, id string) (receiptView, error) {
-	list, err := allReceipts(ctx, s, g, role)
+func findReceipt(ctx context.Context, s *streams, g *globals, named side, id string) (receiptView, error) {
+	list, err := allReceipts(ctx, s, g, named)
 	if err != nil {
 		return receiptView{}, err
 	}

@@ -22,7 +22,7 @@ const (
 
 type receiptsPublishCmd struct {
 	ID      string `arg:"" help:"Receipt id or request id, or its beginning."`
-	Role    string `help:"Who publishes it: buyer or provider." default:"buyer" enum:"buyer,provider"`
+	Role    side   `help:"Who publishes it: buyer or provider. Left out: who has the only wallet there is; of two the buyer." placeholder:"ROLE"`
 	Retract bool   `help:"Ask the relays to delete the event."`
 }
 
@@ -40,7 +40,7 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *streams, g *globals) err
 	if err != nil {
 		return err
 	}
-	key, err := openSigner(cfg, c.Role, s.log)
+	key, err := openSigner(cfg, c.Role.of(cfg), s.log)
 	if err != nil {
 		return err
 	}

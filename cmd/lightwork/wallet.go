@@ -30,8 +30,8 @@ type walletCmd struct {
 }
 
 type walletStatusCmd struct {
-	Role string `help:"Whose wallet: provider or buyer." default:"buyer" enum:"provider,buyer"`
-	JSON bool   `help:"Print JSON."`
+	Role side `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
+	JSON bool `help:"Print JSON."`
 }
 
 // Run asks the wallet who it is and what it has.
@@ -40,31 +40,29 @@ func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	if err != nil {
 		return err
 	}
-	conf := c.Buyer.Wallet
-	if w.Role == "provider" {
-		conf = c.Provider.Wallet
-	}
+	role := w.Role.of(c)
+	conf := c.walletOf(role)
 	ctx, cancel := context.WithTimeout(ctx, walletTimeout)
 	defer cancel()
-	wal, closeWallet, err := openWallet(ctx, c, conf, w.Role, s.log)
+	wal, closeWallet, err := openWallet(ctx, c, conf, role, s.log)
 	if err != nil {
 		return err
 	}
 	defer closeWallet()
 	if wal == nil {
-		return usage("set "+w.Role+".wallet.backend to lnd, nwc, cashu, onchain or play", "the %s has no wallet", w.Role)
+		return usage("set "+role+".wallet.backend to lnd, nwc, cashu, onchain or play, or name the other --role", "the %s has no wallet", role)
 	}
 	node, err := wal.Node(ctx)
 	if err != nil {
-		return hinted(err, walletHint(err, w.Role, conf))
+		return hinted(err, walletHint(err, role, conf))
 	}
 	balance, err := wal.Balance(ctx)
 	if err != nil {
-		return hinted(err, walletHint(err, w.Role, conf))
+		return hinted(err, walletHint(err, role, conf))
 	}
 	if w.JSON {
 		return printJSON(s.out, map[string]any{
-			"role": w.Role, "backend": conf.Backend, "node": node, "balance": balance,
+			"role": role, "backend": conf.Backend, "node": node, "balance": balance,
 			"asset_id": payments.AssetID(node.Network), "play_money": node.Network == payments.Play,
 		})
 	}
@@ -72,14 +70,14 @@ func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error 
 		fmt.Fprintln(s.out, "PLAY MONEY: worth nothing")
 	}
 	fmt.Fprintf(s.out, "role       %s\nnode       %s\nnetwork    %s\nspendable  %s\nreserved   %s\n",
-		w.Role, node.PubKey, node.Network, msats(balance.SpendableMsats), msats(balance.ReservedMsats))
+		role, node.PubKey, node.Network, msats(balance.SpendableMsats), msats(balance.ReservedMsats))
 	if mint, ok := node.Network.CashuMint(); ok {
 		fmt.Fprintf(s.out, "custody    the mint %s holds the bitcoin; the wallet holds its promise\n", printable(mint))
 	}
 	if node, ok := wal.(*lnd.Wallet); ok {
 		receivable, err := node.Receivable(ctx)
 		if err != nil {
-			return hinted(err, walletHint(err, w.Role, conf))
+			return hinted(err, walletHint(err, role, conf))
 		}
 		fmt.Fprintf(s.out, "receivable %s\n", msats(receivable))
 	}
