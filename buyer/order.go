@@ -72,6 +72,15 @@ func (c *Client) Place(ctx context.Context, o Order) (Purchase, error) {
 	return p, nil
 }
 
+// CheckMode refuses a payment mode that Config.Modes lacks; "" is the provider's
+// choice, which is checked when it quotes.
+func (c *Client) CheckMode(m receipts.Mode) error {
+	if m != "" && !slices.Contains(c.cfg.Modes, m) {
+		return fmt.Errorf("payment mode %q is not among those we buy in %v (buyer.modes)", m, c.cfg.Modes)
+	}
+	return nil
+}
+
 // draft makes the purchase that an order begins: its request is signed, with
 // the tags in more, and nothing is stored. An order without a provider is for
 // everybody.
@@ -90,8 +99,8 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if o.Encrypt && (c.cfg.Cipher == nil || o.Provider == "") {
 		return Purchase{}, errors.New("encrypt: this key cannot, or there is nobody to encrypt for")
 	}
-	if o.Mode != "" && !slices.Contains(c.cfg.Modes, o.Mode) {
-		return Purchase{}, fmt.Errorf("payment mode %q is not among those we buy in %v (buyer.modes)", o.Mode, c.cfg.Modes)
+	if err := c.CheckMode(o.Mode); err != nil {
+		return Purchase{}, err
 	}
 	fee, err := c.engagementFor(o, req, receipts.Judged(more))
 	if err != nil {

@@ -81,6 +81,9 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return err
 	}
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		if err := b.allowed(n); err != nil {
+			return err
+		}
 		inputs, err := b.inputs(ctx, n)
 		if err != nil {
 			return err
@@ -121,6 +124,21 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		return follow(ctx, s, n, p.RequestID, b.outputs, b.JSON)
 	})
+}
+
+// allowed refuses a mode that this buyer does not buy in.
+func (b buyerSubmitCmd) allowed(n *buyerNode) error {
+	mode, hint := b.Mode, "add it to buyer.modes in the configuration"
+	if b.Redundancy != 0 {
+		mode, hint = receipts.ModePostpay, hint+": each seat of a vote is paid after its result"
+	}
+	if mode == receipts.ModePrepay {
+		hint += "; in it a provider can keep the money, so leave --mode out unless you know yours"
+	}
+	if err := n.client.CheckMode(mode); err != nil {
+		return usage(hint, "%w", err)
+	}
+	return nil
 }
 
 // previewView is what --dry-run says.
@@ -190,7 +208,7 @@ func (v previewView) rule() string {
 // hex, "" for any.
 func (b buyerSubmitCmd) check() (provider string, err error) {
 	if b.MaxMsats < 0 {
-		return "", usage("", "--max-msats cannot be negative")
+		return "", usage("0 takes free jobs only", "--max-msats cannot be negative")
 	}
 	if b.Provider != "" {
 		if provider, err = receipts.ParseKey(b.Provider); err != nil {
@@ -218,7 +236,7 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 	case (b.Git == "") != (b.Commit == ""):
 		return "", usage("git ls-remote URL shows them", "--git and --commit go together: a name like main may move")
 	case b.Git != "" && b.Repo != "":
-		return "", usage("", "--git and --repo cannot be given together")
+		return "", usage("--git for a commit that a server has, --repo for a folder here", "--git and --repo cannot be given together")
 	}
 	if b.Prompt != "" && (len(b.Cmd) > 0 || b.Repo != "" || b.Git != "") {
 		return "", usage("leave one of them out", "--prompt and --cmd, --repo or --git cannot be given together")

@@ -54,9 +54,9 @@ func (b buyerSubmitCmd) checkSeveral() error {
 	case err != nil:
 		return err
 	case len(keys) > 0 && b.Provider != "":
-		return usage("", "--to and --provider cannot be given together")
+		return usage("--provider for one, --to, repeated, for several", "--to and --provider cannot be given together")
 	case b.Redundancy != 0 && (b.Redundancy < 2 || b.Redundancy > 16):
-		return usage("", "--redundancy: from 2 to 16 providers, not %d", b.Redundancy)
+		return usage("leave it out to buy from one", "--redundancy: from 2 to 16 providers, not %d", b.Redundancy)
 	case b.Redundancy != 0 && b.Provider != "":
 		return usage("--to KEY, repeated, names them", "--redundancy and --provider cannot be given together")
 	case b.Redundancy != 0 && len(keys) > 0 && len(keys) != b.Redundancy:
@@ -70,7 +70,7 @@ func (b buyerSubmitCmd) checkSeveral() error {
 	case b.Redundancy != 0 && b.Adjudicate == buyer.RuleMajority && b.Delivery != receipts.DeliverySealed:
 		return usage("leave --delivery out", "--redundancy: a vote needs sealed delivery")
 	case b.Open && (len(keys) > 0 || b.Provider != "" || b.Redundancy != 0 || b.Payee != "" || b.DryRun):
-		return usage("", "--open cannot be given together with --provider, --to, --redundancy, --payee or --dry-run")
+		return usage("leave --open out to choose whom to ask", "--open cannot be given together with --provider, --to, --redundancy, --payee or --dry-run")
 	case b.Open && b.Mode != "" && b.Mode != receipts.ModeHold && b.Mode != receipts.ModeFree:
 		return usage("leave --mode out", "--open is in mode hold or free")
 	case b.Open && b.Input == "" && b.Image == "" && b.Schema == string(schemas.SandboxRun):
@@ -82,7 +82,7 @@ func (b buyerSubmitCmd) checkSeveral() error {
 	case b.Encrypt && b.Open:
 		return usage("encrypt for one --provider or several --to, or leave it out", "--encrypt needs providers that are known: who reads an --open request is everybody")
 	case b.Watch && b.Redundancy != 0:
-		return usage("", "--watch and --redundancy cannot be given together: a vote needs sealed delivery")
+		return usage("leave --watch out", "--watch and --redundancy cannot be given together: a vote needs sealed delivery")
 	case b.Watch && b.Mode == receipts.ModePostpay:
 		return usage("hold, prepay or free", "--watch: in mode postpay nothing is shown before it is paid for")
 	case b.panel() && b.Payee != "":

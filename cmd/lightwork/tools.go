@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,8 +100,12 @@ func (c agentsCallCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	req := host.CallRequest{TimeoutMS: c.Timeout.Milliseconds(), Approve: c.Approve}
 	var ok bool
 	var err error
-	if req.AgentID, req.Tool, ok = wire.ToolID(c.Tool).Split(); !ok && c.Dir == "" {
+	req.AgentID, req.Tool, ok = wire.ToolID(c.Tool).Split()
+	switch {
+	case !ok && c.Dir == "":
 		return notATool(c.Tool, c.Input)
+	case !ok:
+		req.AgentID, req.Tool = "", c.Tool
 	}
 	if req.Input, err = c.input(s); err != nil {
 		return err
@@ -114,9 +119,6 @@ func (c agentsCallCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	}
 	var out json.RawMessage
 	if c.Dir != "" {
-		if !ok {
-			req.Tool = c.Tool
-		}
 		out, err = c.callOnce(ctx, s, req, emit)
 	} else {
 		out, err = callNode(ctx, g, req, emit)
@@ -181,6 +183,9 @@ func callHint(err error) error {
 	return err
 }
 
+// folderHintMax bounds in characters what a hint shows of an agent's words.
+const folderHintMax = 300
+
 // callOnce runs the agent of a folder for one call, because the operator asked
 // for just that: no approval is looked for, and none is made.
 func (c agentsCallCmd) callOnce(ctx context.Context, s *streams, req host.CallRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
@@ -209,6 +214,9 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *streams, req host.CallRe
 		defer cancel()
 		_ = sup.Stop(stop)
 	}()
+	if req.AgentID != "" && req.AgentID != m.ID {
+		return nil, usage("leave the agent out: lightwork agents call --dir "+shellWord(c.Dir)+" "+shellWord(req.Tool), "%s is another agent than %s in %s", req.AgentID, m.ID, dir)
+	}
 	spec := host.SpecOf(&host.Installed{Dir: dir, Tools: []string{req.Tool}, Unconfined: c.Unconfined}, m, m.Permissions)
 	spec.Restart.Never = true
 	if err := sup.Start(ctx, spec); err != nil {
@@ -221,7 +229,28 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *streams, req host.CallRe
 	req.AgentID = m.ID
 	out, failed := h.Call(ctx, req, emit)
 	if failed != nil {
-		return nil, callHint(failed)
+		return nil, folderHint(failed, sup, m.ID, req.Tool)
 	}
 	return out, nil
+}
+
+// folderHint is the next step where no node knows the agent: what it offers is
+// told here.
+func folderHint(failed *host.CallError, sup *supervisor.Supervisor, agent, tool string) error {
+	list, err := sup.Tools(agent)
+	if err != nil {
+		return failed
+	}
+	names := make([]string, len(list))
+	for i, t := range list {
+		_, names[i], _ = t.ToolID.Split()
+	}
+	i := slices.Index(names, tool)
+	switch {
+	case i < 0 && len(list) > 0:
+		return hinted(failed, "its tools are "+cut(strings.Join(names, " "), folderHintMax))
+	case i >= 0 && failed.Code == wire.CodeInvalidInput:
+		return hinted(failed, "its input is "+cut(string(list[i].InputSchema), folderHintMax))
+	}
+	return failed
 }
