@@ -19,7 +19,7 @@ const AttrKey = "covers"
 
 var (
 	line  = regexp.MustCompile(`(?m)^- ([A-Z]+-[A-Za-z0-9.]+) (?:\[([^\]]+)\] )?(.*)$`)
-	later = regexp.MustCompile(`(?m)^- (later|partly later) ([A-Z][A-Za-z0-9.*, -]*): (.*)$`)
+	apart = regexp.MustCompile(`(?m)^- (partly )?(later|settled) ([A-Z][A-Za-z0-9.*, -]*): (.*)$`)
 )
 
 // Line is one line of docs/requirements.md.
@@ -27,10 +27,11 @@ type Line struct {
 	ID    string // "OS-2.2.1"
 	Level string // "MUST", "FIELD"; "" for K, M and X lines
 	Text  string
-	// Later is why the line, or the part of it that InPart says, is not built yet;
-	// "" for all others.
-	Later  string
-	InPart bool // the rest of the line is built, and a test may cover it
+	// Later says what has to come before the line is built, Settled which decision
+	// leaves it out; "" for all others. Of a line that has either in part, the rest
+	// is built, and a test may cover it.
+	Later, Settled string
+	InPart         bool
 }
 
 // Parse reads the lines of a requirements document in their order.
@@ -39,20 +40,26 @@ func Parse(doc []byte) []Line {
 	for _, m := range line.FindAllSubmatch(doc, -1) {
 		all = append(all, Line{ID: string(m[1]), Level: string(m[2]), Text: string(m[3])})
 	}
-	for _, m := range later.FindAllSubmatch(doc, -1) {
-		for name := range strings.SplitSeq(string(m[2]), ", ") {
-			mark(all, name, string(m[3]), string(m[1]) == "partly later")
+	for _, m := range apart.FindAllSubmatch(doc, -1) {
+		for name := range strings.SplitSeq(string(m[3]), ", ") {
+			mark(all, name, string(m[2]), string(m[4]), len(m[1]) > 0)
 		}
 	}
 	return all
 }
 
 // mark marks the line of a name, or with a star at its end all that begin so.
-func mark(all []Line, name, why string, inPart bool) {
+func mark(all []Line, name, how, why string, inPart bool) {
 	start, many := strings.CutSuffix(name, "*")
 	for i := range all {
-		if all[i].ID == name || many && strings.HasPrefix(all[i].ID, start) {
-			all[i].Later, all[i].InPart = why, inPart
+		if all[i].ID != name && (!many || !strings.HasPrefix(all[i].ID, start)) {
+			continue
+		}
+		all[i].InPart = inPart
+		if how == "later" {
+			all[i].Later = why
+		} else {
+			all[i].Settled = why
 		}
 	}
 }

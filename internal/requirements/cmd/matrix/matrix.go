@@ -130,10 +130,10 @@ func (m *matrix) print(w io.Writer, lines []requirements.Line, list bool) {
 		for _, l := range lines {
 			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s %-10s %s", m.mark(l), l.ID, m.told(l))))
 		}
-		fmt.Fprintln(w, "\n+ covered, ~ covered but for what comes later, . later, - not covered")
+		fmt.Fprintln(w, "\n+ covered, ~ covered but for what comes later or is settled, . later, = settled, - not covered")
 	}
 	tw := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "part\tcovered\tin part\tlater\tnot covered\ttotal\t")
+	fmt.Fprintln(tw, "part\tcovered\tin part\tlater\tsettled\tnot covered\ttotal\t")
 	all := map[string]int{}
 	for _, p := range parts {
 		row := map[string]int{}
@@ -146,9 +146,9 @@ func (m *matrix) print(w io.Writer, lines []requirements.Line, list bool) {
 				counts["total"]++
 			}
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t  %s\n", p.letters, row["+"], row["~"], row["."], row["-"], row["total"], p.title)
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t  %s\n", p.letters, row["+"], row["~"], row["."], row["="], row["-"], row["total"], p.title)
 	}
-	fmt.Fprintf(tw, "all\t%d\t%d\t%d\t%d\t%d\t\n", all["+"], all["~"], all["."], all["-"], all["total"])
+	fmt.Fprintf(tw, "all\t%d\t%d\t%d\t%d\t%d\t%d\t\n", all["+"], all["~"], all["."], all["="], all["-"], all["total"])
 	_ = tw.Flush()
 }
 
@@ -162,11 +162,13 @@ func (m *matrix) mark(l requirements.Line) string {
 		return "+"
 	case l.Later != "" && !l.InPart:
 		return "."
+	case l.Settled != "" && !l.InPart:
+		return "="
 	}
 	return "-"
 }
 
-// told names the tests that cover a line, and what of it comes later.
+// told names the tests that cover a line, and why others do not cover all of it.
 func (m *matrix) told(l requirements.Line) string {
 	var words []string
 	if by := m.covers[l.ID]; len(by) > 0 {
@@ -177,6 +179,9 @@ func (m *matrix) told(l requirements.Line) string {
 	}
 	if l.Later != "" {
 		words = append(words, "(later: "+l.Later+")")
+	}
+	if l.Settled != "" {
+		words = append(words, "(settled: "+l.Settled+")")
 	}
 	return strings.Join(words, " ")
 }

@@ -82,6 +82,7 @@ func TestPrint(t *testing.T) {
 	lines := requirements.Parse([]byte(`
 - OS-1 [MUST] one
 - OS-2 [DEF] two
+- OS-3 [MAY] three
 - OSX-1 three
 - K-1 four
 text - OS-9 [MUST] is no line
@@ -89,6 +90,8 @@ text - OS-9 [MUST] is no line
 - AN-2 six
 - later AN-*: one node
 - partly later OSX-1, K-1: gateways
+- settled OS-3: another way
+- partly settled OSX-1: one field of two
 `))
 	m := &matrix{covers: map[string][]testID{
 		"OS-1":  {{"p", "TestA"}, {"p", "TestB"}},
@@ -97,20 +100,20 @@ text - OS-9 [MUST] is no line
 	var out bytes.Buffer
 	m.print(&out, lines, true)
 	text := out.String()
-	for _, want := range []string{"+ OS-1       p.TestA and 1 more\n", "- OS-2\n", "~ OSX-1      p.TestA (later: gateways)\n", "- K-1        (later: gateways)\n", ". AN-1       (later: one node)\n"} {
+	for _, want := range []string{"+ OS-1       p.TestA and 1 more\n", "- OS-2\n", "~ OSX-1      p.TestA (later: gateways) (settled: one field of two)\n", "= OS-3       (settled: another way)\n", "- K-1        (later: gateways)\n", ". AN-1       (later: one node)\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	rows := map[string][]string{}
 	for row := range strings.Lines(text) {
-		if f := strings.Fields(row); len(f) >= 6 {
-			rows[f[0]] = f[1:6]
+		if f := strings.Fields(row); len(f) >= 7 {
+			rows[f[0]] = f[1:7]
 		}
 	}
 	for part, want := range map[string][]string{
-		"OS": {"1", "0", "0", "1", "2"}, "X": {"0", "1", "0", "0", "1"}, "K": {"0", "0", "0", "1", "1"}, "AN": {"0", "0", "2", "0", "2"},
-		"OA": {"0", "0", "0", "0", "0"}, "all": {"1", "1", "2", "2", "6"},
+		"OS": {"1", "0", "0", "1", "1", "3"}, "X": {"0", "1", "0", "0", "0", "1"}, "K": {"0", "0", "0", "0", "1", "1"}, "AN": {"0", "0", "2", "0", "0", "2"},
+		"OA": {"0", "0", "0", "0", "0", "0"}, "all": {"1", "1", "2", "1", "2", "7"},
 	} {
 		if !slices.Equal(rows[part], want) {
 			t.Errorf("row %s is %v, want %v", part, rows[part], want)
