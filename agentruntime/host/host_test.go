@@ -41,6 +41,13 @@ func TestMain(m *testing.M) {
 				return map[string]string{"because": c.CausationID}, c.Stream(wire.Log, "token: abcdef123456")
 			},
 		})
+		if os.Getenv(asAgent) == "reach" {
+			tools = []agent.Tool{{Name: "reach", Handler: func(_ context.Context, c *agent.Call) (any, error) {
+				var at struct{ Dir, TCP string }
+				err := json.Unmarshal(c.Input, &at)
+				return reached(at.Dir, at.TCP), err
+			}}}
+		}
 		if err := agent.Run(ctx, agent.Config{Version: "1.0.0", Tools: tools}); err != nil {
 			os.Exit(1)
 		}
@@ -85,6 +92,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return worldOf(t, "1", "hello_world", "stream_counter", "sleep", "risky")
+}
+
+// worldOf is one whose agent is told which to be, and may be called for tools.
+func worldOf(t *testing.T, which string, tools ...string) *world {
+	t.Helper()
 	base, err := os.MkdirTemp("", "host") // short enough for a socket address
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +126,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w.Host, err = New(Config{
 		Supervisor: sup, Approvals: w.approvals,
-		Installed: []Installed{{Dir: w.dir, Tools: []string{"hello_world", "stream_counter", "sleep", "risky"}, Env: []string{asAgent + "=1"}}},
+		Installed: []Installed{{Dir: w.dir, Tools: tools, Env: []string{asAgent + "=" + which}}},
 		Directive: func(context.Context, string, string) (string, error) { return "directive-1", nil },
 	})
 	if err != nil {
@@ -332,6 +345,7 @@ func TestTwoAgentsOfOneName(t *testing.T) {
 // TestSpecOf: what a manifest leaves open gets a default, and a permission that
 // was granted opens what it names.
 func TestSpecOf(t *testing.T) {
+	requirements.Covers(t, "OSX-11")
 	m := &manifest.Manifest{ID: id, Version: "1.0.0", Entrypoint: manifest.Entrypoint{Type: "command", Value: "./run.sh --now"}}
 	in := &Installed{Dir: "/srv/agent", Tools: []string{"x"}, Read: []string{"/srv/more"}}
 	spec := SpecOf(in, m, []string{"filesystem:read:/srv/texts/**", "filesystem:write:/srv/out", "filesystem:read:/srv/*/deep", "filesystem:read:relative"})

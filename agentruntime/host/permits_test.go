@@ -1,0 +1,124 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+)
+
+// reach is what the test's agent says that it reached.
+type reach struct{ Read, Write, TCP string }
+
+// TestPermissionsBecomeReach: what an approval grants of a manifest, and nothing
+// else of it, is what the running process can read, write and connect to, and
+// which tools of others its node lets it have. The route itself is in a test of
+// the program (messages.txtar).
+func TestPermissionsBecomeReach(t *testing.T) {
+	requirements.Covers(t, "M-8")
+	texts, tcp := t.TempDir(), listener(t)
+	if err := os.WriteFile(filepath.Join(texts, "a"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read, write, network := "filesystem:read:"+texts+"/**", "filesystem:write:"+texts+"/**", "network:egress:127.0.0.1"
+	const greet = "com.example.other/greet"
+	all := []string{read, write, network, permitInvoke + greet}
+	for name, c := range map[string]struct {
+		granted []string
+		want    reach
+	}{
+		"nothing":  {nil, reach{"no", "no", "no"}},
+		"to read":  {[]string{read}, reach{"yes", "no", "no"}},
+		"to write": {[]string{write}, reach{"yes", "yes", "no"}},
+		"network":  {[]string{network}, reach{"no", "no", "yes"}},
+		"a tool":   {[]string{permitInvoke + greet}, reach{"no", "no", "no"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, "reach", "reach")
+			w.ask(t, all)
+			m, err := manifest.Read(filepath.Join(w.dir, manifest.FileName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.approvals.Approve(w.dir, m, c.granted, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.StartAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if st := w.List()[0]; strings.HasPrefix(st.Confined, "not confined") {
+				t.Skip(st.Confined)
+			}
+			out, failed := w.Call(t.Context(), CallRequest{
+				AgentID: id, Tool: "reach", Input: fmt.Appendf(nil, `{"dir":%q,"tcp":%q}`, texts, tcp),
+			}, func(CallEvent) {})
+			if failed != nil {
+				t.Fatal(failed)
+			}
+			var got reach
+			if err := json.Unmarshal(out, &got); err != nil || got != c.want {
+				t.Errorf("reached %+v, want %+v, %v", got, c.want, err)
+			}
+			if got, want := w.Permits(id, greet), slices.Contains(c.granted, permitInvoke+greet); got != want || w.Permits(id, "com.example.other/else") {
+				t.Errorf("may use %s: %v, want %v", greet, got, want)
+			}
+		})
+	}
+}
+
+// ask makes the agent's manifest ask for permissions.
+func (w *world) ask(t *testing.T, permissions []string) {
+	t.Helper()
+	path := filepath.Join(w.dir, manifest.FileName)
+	src, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(src, &doc); err != nil {
+		t.Fatal(err)
+	}
+	doc["permissions"] = permissions
+	if src, err = json.Marshal(doc); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, src, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listener is an address where something listens.
+func listener(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln.Addr().String()
+}
+
+// reached is the tool of the test's agent: it tries.
+func reached(dir, tcp string) reach {
+	said := func(err error) string {
+		if err != nil {
+			return "no"
+		}
+		return "yes"
+	}
+	_, readErr := os.ReadFile(filepath.Join(dir, "a"))
+	writeErr := os.WriteFile(filepath.Join(dir, "b"), nil, 0o600)
+	conn, dialErr := net.Dial("tcp", tcp)
+	if dialErr == nil {
+		conn.Close()
+	}
+	return reach{said(readErr), said(writeErr), said(dialErr)}
+}
