@@ -23,7 +23,7 @@ type reach struct{ Read, Write, TCP string }
 // which tools of others its node lets it have. The route itself is in a test of
 // the program (messages.txtar).
 func TestPermissionsBecomeReach(t *testing.T) {
-	requirements.Covers(t, "M-8")
+	requirements.Covers(t, "M-8", "K-9")
 	texts, tcp := t.TempDir(), listener(t)
 	if err := os.WriteFile(filepath.Join(texts, "a"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
