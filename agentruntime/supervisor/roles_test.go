@@ -37,6 +37,7 @@ var roles = map[string]func(ctx context.Context, arg string) error{
 	"reach":    playReach,
 	"mute":     playMute,
 	"impostor": playImpostor,
+	"bare":     playBare,
 	"stranger": func(_ context.Context, token string) error { return knock("stranger", token) },
 	"core":     playCore,
 }
