@@ -19,7 +19,7 @@ type walletCashuMeltCmd struct {
 	ToAddress string `name:"to-address" help:"A Lightning address to ask for the invoice; needs --sats." placeholder:"NAME@HOST"`
 	Sats      int64  `help:"How much to send to the address, in sats."`
 	MaxFee    int64  `name:"max-fee" help:"At most so much of fees in sats, the mint's and what it reserves for the Lightning route; left out: a fiftieth, but 10 at least." default:"-1"`
-	Role      string `help:"Whose wallet: provider or buyer." default:"provider" enum:"provider,buyer"`
+	Role      side   `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
 	Yes       bool   `help:"Pay without asking."`
 }
 
@@ -32,7 +32,7 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *streams, g *globals) err
 	if bad := w.check(); bad != nil {
 		return bad
 	}
-	wal, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
+	wal, role, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *streams, g *globals) err
 		return hinted(err, meltHint(err))
 	}
 	if m.State == cashu.MeltQuoted || m.State == cashu.MeltFailed {
-		if err := w.begin(ctx, s, wal, m); err != nil {
+		if err := w.begin(ctx, s, wal, role, m); err != nil {
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (w walletCashuMeltCmd) check() error {
 }
 
 // begin has the invoice paid if its cost is within bounds and somebody says yes.
-func (w walletCashuMeltCmd) begin(ctx context.Context, s *streams, wal *cashu.Wallet, m cashu.Melt) error {
+func (w walletCashuMeltCmd) begin(ctx context.Context, s *streams, wal *cashu.Wallet, role string, m cashu.Melt) error {
 	cost, err := wal.MeltCost(ctx, m)
 	if err != nil {
 		return hinted(err, meltHint(err))
@@ -90,7 +90,7 @@ func (w walletCashuMeltCmd) begin(ctx context.Context, s *streams, wal *cashu.Wa
 			"the mint would take or reserve %d sat of fees for %d sat, more than %d", fee, m.Sats, limit)
 	}
 	fmt.Fprintf(s.err, "lightwork: pays %s over Lightning for at most %s of the %s's notes; %d sat of it are reserved for the route's fee\n",
-		msats(m.AmountMsats), msats(cost*1000), w.Role, m.ReserveSats)
+		msats(m.AmountMsats), msats(cost*1000), role, m.ReserveSats)
 	if !w.Yes {
 		in, ok := s.in.(*os.File)
 		if !ok || !isTerminal(in) {

@@ -8,12 +8,12 @@ import (
 )
 
 type walletCashuRestoreCmd struct {
-	Role string `help:"Whose wallet: provider or buyer." default:"buyer" enum:"provider,buyer"`
+	Role side `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
 }
 
 // Run asks the mint for the notes of the seed file that the data folder has not.
 func (w walletCashuRestoreCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	wal, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
+	wal, role, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func (w walletCashuRestoreCmd) Run(ctx context.Context, s *streams, g *globals) 
 	if err != nil {
 		return hinted(err, restoreHint(err, r))
 	}
-	fmt.Fprintf(s.out, "%s in %d notes are back in the %s's wallet\n", msats(r.Sats*1000), r.Notes, w.Role)
+	fmt.Fprintf(s.out, "%s in %d notes are back in the %s's wallet\n", msats(r.Sats*1000), r.Notes, role)
 	if r.PendingSats > 0 {
 		fmt.Fprintf(s.err, "lightwork: the mint is still paying with %s more: run this again later\n", msats(r.PendingSats*1000))
 	}
