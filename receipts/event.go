@@ -220,7 +220,8 @@ func (e *Event) UnmarshalJSON(doc []byte) error {
 // one that NIP-01 spells out: each determines the event. Errors wrap
 // ErrInvalid.
 func (e *Event) Verify() error {
-	if err := e.checkID(); err != nil {
+	var alone later
+	if err := alone.verify(e); err != nil || alone.signatures.Valid(0, alone.signatures.Len()) {
 		return err
 	}
 	return e.checkSignature()

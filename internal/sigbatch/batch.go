@@ -12,6 +12,20 @@ import (
 // key of BIP-340 is the one with a 2.
 type Key [33]byte
 
+// Valid reports whether the key is one: in range, and a point of the curve.
+func (k Key) Valid() bool {
+	_, ok := k.point()
+	return ok
+}
+
+func (k Key) point() (affine, bool) {
+	var x element
+	if k[0] != 2 && k[0] != 3 || !x.setBytes((*[32]byte)(k[1:])) {
+		return affine{}, false
+	}
+	return lift(&x, k[0] == 3)
+}
+
 // Batch collects signatures. Its zero value is empty and ready for use. A batch
 // is for one goroutine at a time.
 type Batch struct {
@@ -118,11 +132,7 @@ func (b *Batch) keyPlace(key Key) (int, bool) {
 	if i, ok := b.places[key]; ok {
 		return i, true
 	}
-	var x element
-	if key[0] != 2 && key[0] != 3 || !x.setBytes((*[32]byte)(key[1:])) {
-		return 0, false
-	}
-	p, ok := lift(&x, key[0] == 3)
+	p, ok := key.point()
 	if !ok {
 		return 0, false
 	}

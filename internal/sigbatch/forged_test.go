@@ -81,6 +81,9 @@ func FuzzForged(f *testing.F) {
 			}
 			return
 		}
+		if _, err := btcec.ParsePubKey(s.key[:]); s.key.Valid() != (err == nil) {
+			t.Fatalf("key %x: valid: %v, the library: %v", s.key, s.key.Valid(), err)
+		}
 		if got, want := validTogether(s), s.valid(); got != want {
 			t.Fatalf("alone it is valid: %v, the library: %v", got, want)
 		}

@@ -13,7 +13,9 @@ type adder struct {
 	before []element // products of the denominators before each
 	tables []affine
 	twice  []affine
-	groups [places][]affine
+
+	summands []affine
+	groups   [places][]affine // parts of summands: what stands at each place
 }
 
 // addPairs does all additions with one inversion among them. They are done in

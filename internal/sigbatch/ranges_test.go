@@ -184,7 +184,8 @@ func TestRanges(t *testing.T) {
 		t.Error("a recovery id of more than 3 is taken")
 	}
 	for _, first := range []byte{0, 1, 4, 6, 255} {
-		if key := ecdsa.key; b.AddECDSA(sigbatch.Key(append([]byte{first}, key[1:]...)), &ecdsa.message, &ecdsa.sig, ecdsa.recovery) {
+		key := sigbatch.Key(append([]byte{first}, ecdsa.key[1:]...))
+		if key.Valid() || b.AddECDSA(key, &ecdsa.message, &ecdsa.sig, ecdsa.recovery) {
 			t.Errorf("a key that begins with %d is taken", first)
 		}
 	}

@@ -16,9 +16,7 @@ const multiples = 1 << (window - 2)
 // and the sums are put together from the highest place down.
 func (s *adder) sumIsZero(terms []term) bool {
 	s.makeTables(terms)
-	for i := range s.groups {
-		s.groups[i] = s.groups[i][:0]
-	}
+	s.makeRoom(terms)
 	for i, t := range terms {
 		table := s.tables[i*multiples : (i+1)*multiples]
 		t.k1.digits(func(place, digit int) {
@@ -37,6 +35,25 @@ func (s *adder) sumIsZero(terms []term) bool {
 		}
 	}
 	return sum.isInfinity()
+}
+
+// makeRoom sets groups to nothing, with room for all digits of their places.
+func (s *adder) makeRoom(terms []term) {
+	var counts [places]int
+	total := 0
+	count := func(place, _ int) {
+		counts[place]++
+		total++
+	}
+	for _, t := range terms {
+		t.k1.digits(count)
+		t.k2.digits(count)
+	}
+	s.summands = slices.Grow(s.summands[:0], total)
+	for place, from := 0, 0; place < places; place++ {
+		s.groups[place] = s.summands[from : from : from+counts[place]]
+		from += counts[place]
+	}
 }
 
 // times looks the multiple up for a digit of this half.
