@@ -3,8 +3,7 @@ package receipts
 import (
 	"fmt"
 
-	"github.com/btcsuite/btcd/btcec/v2"
-	"github.com/btcsuite/btcd/btcec/v2/schnorr"
+	"github.com/lightwork-market/lightwork/internal/sigbatch"
 )
 
 // keyring remembers the keys that were found good: the documents of a bundle
@@ -31,7 +30,7 @@ func (k keyring) key(field, hexKey string) error {
 	if k.has(hexKey) {
 		return nil
 	}
-	if _, err := schnorr.ParsePubKey(mustHex(hexKey)); err != nil {
+	if !sigbatch.Key(append([]byte{2}, mustHex(hexKey)...)).Valid() {
 		return fmt.Errorf("%w: %s is not a public key", ErrInvalid, field)
 	}
 	k.add(hexKey)
@@ -46,7 +45,7 @@ func (k keyring) node(field, hexKey string) error {
 	if k.has(hexKey) {
 		return nil
 	}
-	if _, err := btcec.ParsePubKey(mustHex(hexKey)); err != nil {
+	if !sigbatch.Key(mustHex(hexKey)).Valid() {
 		return fmt.Errorf("%w: %s is not a node key", ErrInvalid, field)
 	}
 	k.add(hexKey)
