@@ -44,7 +44,7 @@ type engine struct {
 // Room for the objects of a usual document, so that its buffers never grow.
 const (
 	usualKeys    = 512
-	usualMembers = 32
+	usualMembers = 16
 )
 
 // newEngine reads a document that is in memory and keeps its canonical text in
@@ -54,6 +54,12 @@ func newEngine(doc []byte) engine {
 		src: bytesSource(doc), out: make([]byte, 0, len(doc)),
 		keys: make([]byte, 0, min(usualKeys, len(doc))), members: make([]member, 0, min(usualMembers, len(doc)/4)),
 	}
+}
+
+// begin is for another document in memory, in the same buffers.
+func (e *engine) begin(doc []byte) {
+	e.src, e.depth, e.objects = bytesSource(doc), 0, 0
+	e.out, e.keys, e.members = e.out[:0], e.keys[:0], e.members[:0]
 }
 
 // member is one name and value of an open object.

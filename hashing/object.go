@@ -10,24 +10,42 @@ import (
 var ErrNotObject = errors.New("not a JSON object")
 
 // An Object is one JSON object after one strict pass, which found its members
-// and wrote its canonical form. It refers to the document it was read from.
+// and wrote its canonical form. It refers to the document it was read from. The
+// zero value has no member.
 type Object struct {
 	doc, text []byte
 	keys      []byte
 	members   []member
+	e         engine // its buffers are the object's
 }
 
 // ParseObject reads a document that passes [Check] and is an object. The error
 // is a *[SyntaxError] or [ErrNotObject].
 func ParseObject(doc []byte) (*Object, error) {
-	e := newEngine(doc)
-	if err := e.document(); err != nil {
+	o := new(Object)
+	if err := o.Parse(doc); err != nil {
 		return nil, err
 	}
-	if e.out[0] != '{' {
-		return nil, ErrNotObject
+	return o, nil
+}
+
+// Parse is [ParseObject] into the room of another object, of which nothing may
+// be kept. After an error the object has no member.
+func (o *Object) Parse(doc []byte) error {
+	e := &o.e
+	if e.out == nil {
+		*e = newEngine(doc)
 	}
-	return &Object{doc: doc, text: e.out, keys: e.keys[:cap(e.keys)], members: e.outermost}, nil
+	o.doc, o.text, o.keys, o.members = nil, nil, nil, nil
+	e.begin(doc)
+	if err := e.document(); err != nil {
+		return err
+	}
+	if e.out[0] != '{' {
+		return ErrNotObject
+	}
+	o.doc, o.text, o.keys, o.members = doc, e.out, e.keys[:cap(e.keys)], e.outermost
+	return nil
 }
 
 // Canonical is the object's canonical form.

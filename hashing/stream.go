@@ -35,9 +35,7 @@ type ArrayHasher struct {
 // error (*[SyntaxError]) the array is as it was before.
 func (a *ArrayHasher) Add(doc []byte) error {
 	e := &a.e
-	e.src, e.depth, e.objects = bytesSource(doc), 0, 0
-	e.members, e.keys = e.members[:0], e.keys[:0]
-	e.out = e.out[:0]
+	e.begin(doc)
 	if err := e.document(); err != nil {
 		return err
 	}

@@ -158,6 +158,14 @@ func appendString(b []byte, s string, escapeControls bool) []byte {
 	const digits = "0123456789abcdef"
 	b = append(b, '"')
 	for i := 0; i < len(s); i++ {
+		run := i
+		for i < len(s) && s[i] >= 0x20 && s[i] != '"' && s[i] != '\\' {
+			i++
+		}
+		b = append(b, s[run:i]...)
+		if i == len(s) {
+			break
+		}
 		switch c := s[i]; {
 		case c == '"' || c == '\\':
 			b = append(b, '\\', c)
@@ -171,7 +179,7 @@ func appendString(b []byte, s string, escapeControls bool) []byte {
 			b = append(b, `\b`...)
 		case c == '\f':
 			b = append(b, `\f`...)
-		case c < 0x20 && escapeControls:
+		case escapeControls:
 			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		default:
 			b = append(b, c)

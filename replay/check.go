@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/lightwork-market/lightwork/hashing"
 )
 
 // redactedProducer marks a header that Redact made.
@@ -46,8 +48,9 @@ func (l Limits) orDefault() Limits {
 func Check(r io.Reader, limits Limits) (*Summary, error) {
 	s := newSession()
 	h := newHasher()
+	o := &object{doc: new(hashing.Object)} // of one line after the other
 	err := eachLine(r, limits.orDefault(), func(raw []byte) error {
-		o := newObject(raw[:len(raw)-1])
+		o.parse(raw[:len(raw)-1])
 		line, err := parse(o)
 		if err != nil {
 			return invalid("%v", err)

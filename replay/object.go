@@ -21,14 +21,19 @@ const (
 // would also take "T" for "t". The first error sticks.
 type object struct {
 	whole []byte
-	doc   *hashing.Object // nil after an error of the whole line
+	doc   *hashing.Object // without a member after an error of the whole line
 	err   error
 }
 
 func newObject(doc []byte) *object {
-	o := &object{whole: doc}
-	o.doc, o.err = hashing.ParseObject(doc)
+	o := &object{doc: new(hashing.Object)}
+	o.parse(doc)
 	return o
+}
+
+// parse is newObject in the room of another object, of which nothing may be kept.
+func (o *object) parse(doc []byte) {
+	o.whole, o.err = doc, o.doc.Parse(doc)
 }
 
 func (o *object) fail(name, format string, args ...any) {
@@ -39,9 +44,6 @@ func (o *object) fail(name, format string, args ...any) {
 
 // raw returns a field's text, or nil when it is absent. It is part of the line.
 func (o *object) raw(name string) json.RawMessage {
-	if o.doc == nil {
-		return nil
-	}
 	return o.doc.Value(name)
 }
 
