@@ -1,6 +1,7 @@
 package receipts
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -125,41 +126,41 @@ type loader struct {
 	bundle Bundle
 	limits Limits
 	total  int64
-	fixed  map[string]named
+	fixed  []named
 }
 
 func newLoader(limits Limits) *loader {
-	l := &loader{limits: limits.orDefault(), fixed: map[string]named{}}
+	l := &loader{limits: limits.orDefault()}
 	l.bundle.Artifacts = map[string][]byte{}
-	for _, p := range l.bundle.parts() {
-		l.fixed[p.name] = p
-	}
+	l.fixed = l.bundle.parts()
 	return l
 }
 
-// add reads the file called name. A name that no bundle has is refused:
+// add reads the file called name, of size bytes if what holds it is right; 0 says
+// nothing of it. A name that no bundle has is refused:
 // whatever is in a bundle must be covered by some claim.
-func (l *loader) add(name string, r io.Reader) error {
+func (l *loader) add(name string, r io.Reader, size int64) error {
 	if hash, ok := strings.CutPrefix(name, ArtifactDir+"/"); ok {
-		return l.addArtifact(hash, r)
+		return l.addArtifact(hash, r, size)
 	}
-	part, ok := l.fixed[name]
-	switch {
-	case !ok:
+	i := slices.IndexFunc(l.fixed, func(p named) bool { return p.name == name })
+	if i < 0 {
 		return fmt.Errorf("%w: unknown file %s", ErrBundle, quoted(name))
-	case *part.data != nil:
+	}
+	part := l.fixed[i]
+	if *part.data != nil {
 		return fmt.Errorf("%w: %s twice", ErrBundle, name)
 	}
 	limit := int64(maxDocument)
 	if part.big {
 		limit = l.limits.FileBytes
 	}
-	data, err := l.read(name, r, limit)
+	data, err := l.read(name, r, size, limit)
 	*part.data = data
 	return err
 }
 
-func (l *loader) addArtifact(hash string, r io.Reader) error {
+func (l *loader) addArtifact(hash string, r io.Reader, size int64) error {
 	switch {
 	case !isHex(hash, hex.EncodedLen(32)):
 		return fmt.Errorf("%w: an artifact is named by its SHA-256 in hex, not %s", ErrBundle, quoted(hash))
@@ -168,23 +169,33 @@ func (l *loader) addArtifact(hash string, r io.Reader) error {
 	case len(l.bundle.Artifacts) == l.limits.Artifacts:
 		return fmt.Errorf("%w: more than %d artifacts", ErrBundle, l.limits.Artifacts)
 	}
-	data, err := l.read(hash, r, l.limits.FileBytes)
+	data, err := l.read(hash, r, size, l.limits.FileBytes)
 	l.bundle.Artifacts[hash] = data
 	return err
 }
 
+// Room for a usual file; the least if its size is not known, and the most before
+// any of it came.
+const (
+	leastRoom = 4 << 10
+	mostRoom  = 64 << 10
+)
+
 // read never returns nil data without an error: an empty file is present.
-func (l *loader) read(name string, r io.Reader, limit int64) ([]byte, error) {
+func (l *loader) read(name string, r io.Reader, size, limit int64) ([]byte, error) {
 	limit = min(limit, l.limits.TotalBytes-l.total)
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
+	if size <= 0 {
+		size = leastRoom
+	}
+	data := bytes.NewBuffer(make([]byte, 0, min(size, mostRoom)+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
 		return nil, fmt.Errorf("%w: read %s: %w", ErrBundle, name, err)
 	}
-	if int64(len(data)) > limit {
+	if int64(data.Len()) > limit {
 		return nil, fmt.Errorf("%w: %s is too large", ErrBundle, name)
 	}
-	l.total += int64(len(data))
-	return data, nil
+	l.total += int64(data.Len())
+	return data.Bytes(), nil
 }
 
 func (l *loader) done() (*Bundle, error) {
@@ -239,5 +250,5 @@ func (l *loader) addFile(fsys fs.FS, name string, entry fs.DirEntry) error {
 		return fmt.Errorf("%w: %w", ErrBundle, err)
 	}
 	defer f.Close()
-	return l.add(name, f)
+	return l.add(name, f, 0)
 }

@@ -2,6 +2,7 @@ package receipts
 
 import (
 	"archive/tar"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,9 @@ import (
 // maxTarEntries bounds folders and files of an archive together.
 const maxTarEntries = 1024
 
+// tarBuffer holds the whole archive of a small job.
+const tarBuffer = 32 << 10
+
 // tarOverhead is what headers and padding may add to the files.
 const tarOverhead = 4 << 20
 
@@ -21,7 +25,7 @@ func ReadTar(r io.Reader, limits Limits) (*Bundle, error) {
 	l := newLoader(limits)
 	// The archive as a whole is bounded too, so that its headers cannot grow
 	// without end.
-	whole := io.LimitReader(r, l.limits.TotalBytes+tarOverhead)
+	whole := bufio.NewReaderSize(io.LimitReader(r, l.limits.TotalBytes+tarOverhead), tarBuffer)
 	in := tar.NewReader(whole)
 	root := ""
 	for entries := 0; ; entries++ {
@@ -51,27 +55,23 @@ func ReadTar(r io.Reader, limits Limits) (*Bundle, error) {
 		if folder != root {
 			return nil, fmt.Errorf("%w: %s is outside the bundle's folder", ErrBundle, quoted(name))
 		}
-		if err := l.add(file, in); err != nil {
+		if err := l.add(file, in, header.Size); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // onlyZeros refuses what another program could take for more of the archive.
-func onlyZeros(r io.Reader) error {
-	buf := make([]byte, 32<<10)
+func onlyZeros(r *bufio.Reader) error {
 	for {
-		n, err := r.Read(buf)
-		for _, b := range buf[:n] {
-			if b != 0 {
-				return fmt.Errorf("%w: data behind the end of the archive", ErrBundle)
-			}
-		}
-		if errors.Is(err, io.EOF) {
+		b, err := r.ReadByte()
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("%w: read archive: %w", ErrBundle, err)
+		case b != 0:
+			return fmt.Errorf("%w: data behind the end of the archive", ErrBundle)
 		}
 	}
 }
