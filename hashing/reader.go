@@ -17,14 +17,15 @@ import (
 // [Unmarshal] does. It says nothing of the order of names either, which is the
 // caller's.
 type Reader struct {
+	whole   string // of which strings without escapes are parts
 	rest    []byte
 	inside  bool // of an object or array, behind its first element
 	failed  bool
 	scratch []byte // for strings with escapes
 }
 
-// NewReader reads doc.
-func NewReader(doc []byte) *Reader { return &Reader{rest: doc} }
+// NewReader reads doc. What it returns shares one copy of it.
+func NewReader(doc []byte) *Reader { return &Reader{whole: string(doc), rest: doc} }
 
 // Done reports that everything was read as it was expected, to the end.
 func (r *Reader) Done() bool { return !r.failed && len(r.rest) == 0 }
@@ -87,7 +88,13 @@ func (r *Reader) Name(name string) {
 
 // Text reads a string.
 func (r *Reader) Text() string {
-	return string(r.text())
+	r.expect(`"`)
+	run, at := plainRun(r.rest), len(r.whole)-len(r.rest)
+	if run < len(r.rest) && r.rest[run] == '"' {
+		r.rest = r.rest[run+1:]
+		return r.whole[at : at+run]
+	}
+	return r.unescaped(run)
 }
 
 // OptionalText reads a string or null.
@@ -99,19 +106,12 @@ func (r *Reader) OptionalText() *string {
 	return &text
 }
 
-// text is good until the next call.
-func (r *Reader) text() []byte {
-	r.expect(`"`)
-	run := plainRun(r.rest)
-	text := r.rest[:run]
-	if run < len(r.rest) && r.rest[run] == '"' {
-		r.rest = r.rest[run+1:]
-		return text
-	}
+// unescaped reads a string with escapes, behind its quote and a run of plain text.
+func (r *Reader) unescaped(run int) string {
 	if r.scratch == nil {
 		r.scratch = make([]byte, 0, len(r.rest))
 	}
-	text = r.scratch[:0]
+	text := r.scratch[:0]
 	for !r.failed {
 		text = append(text, r.rest[:run]...)
 		r.rest = r.rest[run:]
@@ -122,7 +122,7 @@ func (r *Reader) text() []byte {
 		run = plainRun(r.rest)
 	}
 	r.scratch = text
-	return text
+	return string(text)
 }
 
 // escaped reads the escape of one character in the one spelling that

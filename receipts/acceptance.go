@@ -108,9 +108,20 @@ func CheckAcceptance(ev Event, q Quote, paymentHash payments.Hash) (Acceptance, 
 
 // onlyTag wants exactly one tag of the name, with this value.
 func onlyTag(ev Event, name, want string) error {
-	values := ev.Values(name)
-	if len(values) != 1 {
-		return &MismatchError{Field: "tag " + name, Got: fmt.Sprintf("%d times", len(values)), Want: "once"}
+	times, value := 0, ""
+	for _, tag := range ev.Tags {
+		if len(tag) == 0 || tag[0] != name {
+			continue
+		}
+		if times++; len(tag) > 1 {
+			value = tag[1]
+		}
 	}
-	return match("tag "+name, values[0], want)
+	switch {
+	case times != 1:
+		return &MismatchError{Field: "tag " + name, Got: fmt.Sprintf("%d times", times), Want: "once"}
+	case value != want:
+		return &MismatchError{Field: "tag " + name, Got: value, Want: want}
+	}
+	return nil
 }

@@ -135,12 +135,15 @@ func (r Report) Claim(name string) Claim {
 	return Claim{}
 }
 
+// usualSteps are those of most claims.
+const usualSteps = 6
+
 // newReport lists every claim, ungraded.
 func newReport(pins Pins) Report {
 	r := Report{SelfAsserted: []string{}, Notes: []string{}}
 	for i, name := range ClaimNames() {
 		required := i < requiredByDefault || slices.Contains(pins.Required, name)
-		r.Claims = append(r.Claims, Claim{Name: name, Required: required, Steps: []Step{}})
+		r.Claims = append(r.Claims, Claim{Name: name, Required: required, Steps: make([]Step, 0, usualSteps)})
 	}
 	return r
 }
