@@ -116,10 +116,11 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, reason Reason)
 		p.refuse(ctx, ev, reason)
 		return
 	}
+	var first *Beginning
 	raw, err := json.Marshal(ev)
 	if err == nil {
 		job.Request = raw // as it was signed
-		err = p.cfg.Store.AddJob(ctx, job)
+		job, first, err = p.add(ctx, job, req)
 	}
 	switch {
 	case errors.Is(err, ErrDuplicate):
@@ -136,7 +137,7 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, reason Reason)
 	default:
 		log.Info("quoted", "buyer", job.Buyer, "schema", job.SchemaID, "mode", job.Mode, "price_msats", job.PriceMsats)
 		p.elsewhere.note(view)
-		p.launch(job, req)
+		p.launch(job, req, first)
 		if p.canceled.has(job.Buyer + job.RequestID) { // meanwhile
 			p.cancelJob(job.RequestID)
 		}

@@ -23,10 +23,6 @@ var errBuyerCanceled = errors.New("canceled by the buyer")
 // the run that Start numbered last can Finish: a run left over from before a
 // crash is fenced off.
 func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline time.Time) error {
-	limit, err := sig.limitOf(job)
-	if err != nil {
-		return err
-	}
 	processing, err := p.processing(ctx, job)
 	if err != nil {
 		return err
@@ -47,7 +43,15 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline ti
 	}
 	p.outbox.send(processing)
 	job.Run, job.State, job.DirectiveID, job.PlanHash = number, StateRunning, directive(job, "").ID, planned
+	return p.perform(ctx, job, sig, tool, deadline)
+}
 
+// perform has the agent do a run that was recorded. ctx ends at its deadline.
+func (p *Provider) perform(ctx context.Context, job Job, sig *jobSignal, tool string, deadline time.Time) error {
+	limit, err := sig.limitOf(job)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// From the first output on the buyer has something of what it pays for: then
@@ -65,7 +69,7 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline ti
 	started := time.Now().UTC()
 	ended := p.tick(ctx, job)
 	out, err := p.cfg.Runner.Run(ctx, Run{
-		RequestID: job.RequestID, Number: number, SchemaID: job.SchemaID, Input: job.Input,
+		RequestID: job.RequestID, Number: job.Run, SchemaID: job.SchemaID, Input: job.Input,
 		Thread: thread(job), DirectiveID: job.DirectiveID, Timeout: min(limit+runMargin/2, time.Until(deadline)),
 		OnStream: p.partials(job, shown),
 	})

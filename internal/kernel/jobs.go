@@ -15,38 +15,52 @@ import (
 
 // AddJob commits the quote intent.
 func (s *ProviderStore) AddJob(ctx context.Context, j provider.Job) error {
+	return s.update(ctx, func(tx *Tx) error { return tx.addJob(j) })
+}
+
+// AddRunning commits the quote intent and the start of the first run.
+func (s *ProviderStore) AddRunning(ctx context.Context, j provider.Job, first provider.Beginning) error {
+	return s.update(ctx, func(tx *Tx) error {
+		if err := tx.addJob(j); err != nil {
+			return err
+		}
+		row := jobRow{id: j.RequestID, state: provider.StateQuoted, mode: j.Mode, hash: j.PaymentHash}
+		_, err := s.start(tx, row, &first.Directive, first.Thread, first.Plan, first.Out)
+		return err
+	})
+}
+
+func (tx *Tx) addJob(j provider.Job) error {
 	relays, err := json.Marshal(j.Relays)
 	if err != nil {
 		return fmt.Errorf("encode relays: %w", err)
 	}
-	return s.update(ctx, func(tx *Tx) error {
-		if err := tx.addRequest(j.RequestID, j.Buyer); err != nil {
+	if err := tx.addRequest(j.RequestID, j.Buyer); err != nil {
+		return err
+	}
+	_, err = tx.Exec(`INSERT INTO jobs(request_id, kind, schema_id, job_hash, request, input, relays, mode, price_msats,
+			quote, quote_hash, payment_hash, nonce, expires_ms, policy_id, added_ms)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		j.RequestID, j.Kind, j.SchemaID, j.JobHash[:], j.Request, j.Input, string(relays), string(j.Mode), j.PriceMsats,
+		j.Quote, j.QuoteHash[:], blob(j.PaymentHash), notNull(j.Nonce), j.ExpiresAt.UnixMilli(), j.PolicyID[:], j.AddedAt.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("add job: %w", err)
+	}
+	if err := tx.addEngagement(j.RequestID, j.Engagement); err != nil {
+		return err
+	}
+	if err := tx.useCredit(j); err != nil {
+		return err
+	}
+	if err := tx.Correlate(j.RequestID, NameJobHash, j.JobHash.String()); err != nil {
+		return err
+	}
+	if !j.PaymentHash.IsZero() {
+		if err := tx.Correlate(j.RequestID, NamePaymentHash, j.PaymentHash.String()); err != nil {
 			return err
 		}
-		_, err := tx.Exec(`INSERT INTO jobs(request_id, kind, schema_id, job_hash, request, input, relays, mode, price_msats,
-				quote, quote_hash, payment_hash, nonce, expires_ms, policy_id, added_ms)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			j.RequestID, j.Kind, j.SchemaID, j.JobHash[:], j.Request, j.Input, string(relays), string(j.Mode), j.PriceMsats,
-			j.Quote, j.QuoteHash[:], blob(j.PaymentHash), notNull(j.Nonce), j.ExpiresAt.UnixMilli(), j.PolicyID[:], j.AddedAt.UnixMilli())
-		if err != nil {
-			return fmt.Errorf("add job: %w", err)
-		}
-		if err := tx.addEngagement(j.RequestID, j.Engagement); err != nil {
-			return err
-		}
-		if err := tx.useCredit(j); err != nil {
-			return err
-		}
-		if err := tx.Correlate(j.RequestID, NameJobHash, j.JobHash.String()); err != nil {
-			return err
-		}
-		if !j.PaymentHash.IsZero() {
-			if err := tx.Correlate(j.RequestID, NamePaymentHash, j.PaymentHash.String()); err != nil {
-				return err
-			}
-		}
-		return tx.appendJobState(j.RequestID, provider.StateQuoted, provider.Reason{})
-	})
+	}
+	return tx.appendJobState(j.RequestID, provider.StateQuoted, provider.Reason{})
 }
 
 // Refuse remembers a request that was not admitted.
