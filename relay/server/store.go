@@ -104,14 +104,9 @@ func (s *store) put(batch []*job) ([]outcome, error) {
 
 // putOne stores an event and adds its size to what the batch has added.
 func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) (outcome, error) {
-	have, err := exists(tx, "SELECT 1 FROM events WHERE id = ?", unhex(ev.ID))
-	if err != nil || have {
-		return duplicate, err
-	}
 	address, replaceable := nip01.Address(ev)
-	gone, err := wasDeleted(tx, ev, address)
-	if err != nil || gone {
-		return forgotten, err
+	if o, err := known(tx, ev, address); err != nil || o != stored {
+		return o, err
 	}
 	keys := tagKeys(ev)
 	size := chargedSize(ev, raw, len(keys))
@@ -137,25 +132,31 @@ func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) 
 	return stored, applyDeletion(tx, ev)
 }
 
-func wasDeleted(tx *sqlite.Tx, ev *nostr.Event, address string) (bool, error) {
-	if ev.Kind == nostr.KindDeletion {
-		return false, nil // "deletion request against a deletion request has no effect"
-	}
-	gone, err := exists(tx, `SELECT 1 FROM deleted WHERE pubkey = ?
-		AND (target = ? OR (target = ? AND until >= ?))`,
-		unhex(ev.PubKey), ev.ID, address, int64(ev.CreatedAt))
-	if err != nil || gone || ev.Kind != nostr.KindGiftWrap {
-		return gone, err
+// known tells of an event that it is there, or that it was deleted.
+func known(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
+	var have, gone bool
+	err := tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
+		EXISTS (SELECT 1 FROM deleted WHERE pubkey = ? AND (target = ? OR (target = ? AND until >= ?)))`,
+		unhex(ev.ID), unhex(ev.PubKey), ev.ID, address, int64(ev.CreatedAt)).Scan(&have, &gone)
+	switch {
+	case err != nil || have:
+		return duplicate, err
+	case ev.Kind == nostr.KindDeletion:
+		return stored, nil // "deletion request against a deletion request has no effect"
+	case gone:
+		return forgotten, nil
+	case ev.Kind != nostr.KindGiftWrap:
+		return stored, nil
 	}
 	for _, tag := range ev.Tags { // of a gift wrap, by one of its recipients
 		if len(tag) < 2 || tag[0] != "p" || !nostr.IsValid32ByteHex(tag[1]) {
 			continue
 		}
 		if gone, err = exists(tx, "SELECT 1 FROM deleted WHERE pubkey = ? AND target = ?", unhex(tag[1]), ev.ID); err != nil || gone {
-			return gone, err
+			return forgotten, err
 		}
 	}
-	return false, nil
+	return stored, nil
 }
 
 // replace removes the older version at the event's address. The event is to be
