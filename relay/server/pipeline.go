@@ -53,16 +53,20 @@ func (s *Server) verifyLoop() {
 const duplicateText = "duplicate: already have this event"
 
 // verify returns the answer for an event that goes no further, "" for a good
-// one: duplicate id -> hash -> signature, the cheap checks first.
+// one: duplicate id -> hash -> signature, the cheap checks first. The store
+// finds the other duplicates, and to ask it first would cost what a signature
+// does.
 func (s *Server) verify(j *job) (reason string, accepted bool) {
-	have, err := s.store.has(j.event.ID)
-	switch {
-	case err != nil:
-		s.cfg.Log.Error("look up event", "error", err)
-		return "error: the store does not answer", false
-	case have:
-		s.metrics.duplicates.Inc()
-		return duplicateText, true
+	if s.recent.has(j.event.ID) {
+		have, err := s.store.has(j.event.ID)
+		switch {
+		case err != nil:
+			s.cfg.Log.Error("look up event", "error", err)
+			return "error: the store does not answer", false
+		case have:
+			s.metrics.duplicates.Inc()
+			return duplicateText, true
+		}
 	}
 	if err := nip01.Verify(j.event); err != nil {
 		j.client.fine()
@@ -118,9 +122,11 @@ func (s *Server) ingest(batch []*job) {
 		}
 		switch outcomes[i] {
 		case stored:
+			s.recent.add(j.event.ID)
 			s.metrics.accepted(j.event.Kind)
 			s.broadcast(j, alone)
 		case duplicate:
+			s.recent.add(j.event.ID)
 			s.metrics.duplicates.Inc()
 		}
 		j.finish(outcomes[i].answer())

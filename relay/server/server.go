@@ -28,6 +28,7 @@ type Server struct {
 	verified chan *job // to the ingest goroutine; closed after the workers
 
 	spreading spreading
+	recent    *recent
 
 	slots      chan struct{} // one per websocket
 	authChecks chan struct{} // one per signature of an AUTH message
@@ -66,6 +67,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		blobs:      blobs,
 		index:      newIndex(cfg.Limits.MaxLiveValues, cfg.Limits.MaxLiveValuesTotal),
 		metrics:    newMetrics(),
+		recent:     newRecent(),
 		jobs:       make(chan *job, maxJobs),
 		verified:   make(chan *job, maxVerified),
 		slots:      make(chan struct{}, cfg.Limits.MaxConnections),
