@@ -4,8 +4,11 @@
 // one job, one payment, one receipt, the right money on both sides of the
 // channel, a budget that adds up.
 //
+// A second table does the same to jobs that are paid in notes of a real Cashu
+// mint, and kills the mint.
+//
 // Nothing in the programs knows of it. A point is a moment that can be seen from
-// outside: a gRPC call or its answer in a proxy before lnd, a message in a proxy
+// outside: a call or its answer in a proxy before lnd or the mint, a message in a proxy
 // before the relay, a commit that waits for a lock the test holds.
 //
 // make crash-matrix prints the table; make crash-loop kills at random.
