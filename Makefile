@@ -47,12 +47,12 @@ test-lnd:
 
 # A real Cashu mint, built from the module proxy once.
 test-cashu:
-	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m -run RealMint ./payments/cashu ./cmd/lightwork
+	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m -run RealMint ./payments/cashu
 
 # Every crash point of a payment, on real lnd and on a real mint, as tables; test-lnd plays every third cell. POINTS="P5 B1-lnd" plays some.
 POINTS ?= all
 crash-matrix:
-	LIGHTWORK_CRASH_MATRIX="$(POINTS)" $(TEST) -tags "$(TAGS) lnd" -count=1 -v -timeout 60m -run 'Test(Cashu)?Matrix$$' ./internal/crashmatrix
+	LIGHTWORK_CRASH_MATRIX="$(POINTS)" $(TEST) -tags "$(TAGS) lnd" -count=1 -v -timeout 60m -run 'Matrix$$' ./internal/crashmatrix
 
 # N jobs on real lnd; in each, provider, buyer or one of the lnds is killed at a random moment.
 N ?= 300
