@@ -23,7 +23,10 @@ type Dispute struct {
 	RequestTags, Quote []byte
 	// Of an engagement fee that was paid too: its quote, and what proves it.
 	FeeQuoteEvent, FeeInvoice, FeePreimage, FeeReceipt []byte
-	Boxes                                              map[string][]byte
+	// Outputs is a ChainPayment, in place of Preimage where the chain carried the
+	// payment.
+	Outputs []byte
+	Boxes   map[string][]byte
 }
 
 // Names of the files of a dispute.
@@ -36,6 +39,7 @@ const (
 	FileFeeSecret  = "ENGAGEMENT_PREIMAGE.txt"
 	FileFeeReceipt = "ENGAGEMENT_RECEIPT.event.json"
 	FilePreimage   = "PREIMAGE.txt"
+	FileOutputs    = "OUTPUTS.json"
 	BoxDir         = "boxes" // boxes/<sha256 in hex>
 )
 
@@ -53,6 +57,7 @@ func (d *Dispute) parts() []named {
 		{FileFeeInvoice, &d.FeeInvoice, false},
 		{FileFeeSecret, &d.FeePreimage, false},
 		{FileFeeReceipt, &d.FeeReceipt, false},
+		{FileOutputs, &d.Outputs, false},
 	}
 }
 

@@ -36,6 +36,9 @@ type Ruling struct {
 	Reason   string    `json:"reason"`
 	Findings []Finding `json:"findings"`
 
+	// Chain is what is said to have paid, where the chain carried the payment.
+	Chain *ChainPayment `json:"chain,omitempty"`
+
 	// EngagementMsats is a fee for the attempt that is shown to be paid besides.
 	EngagementMsats int64 `json:"engagement_msats,omitzero"`
 
@@ -77,10 +80,10 @@ func (d *Dispute) Rule(pins Pins) Ruling {
 		do   func() error
 	}{
 		{"the buyer signed the request", j.checkRequest},
-		{"the provider signed the quote of a sealed result for it", j.checkQuote},
+		{"the provider signed the quote" + j.sealedQuote() + " for it", j.checkQuote},
 		{"an engagement fee was paid besides", j.checkFee},
 		{"the parties are the pinned ones", func() error { return j.checkPins(pins) }},
-		{"the payment's secret is out, for an invoice that commits to the quote", j.checkPayment},
+		{j.paymentStep(), j.checkPayment},
 		{"the provider signed a sealed result for the request and the quote", j.checkResult},
 		{"the boxes are those that it signed for", j.checkBoxes},
 	} {
@@ -165,7 +168,7 @@ func (j *judge) takeQuote() (err error) {
 		match("request_id", j.quote.RequestID, j.request.ID),
 		match("buyer", j.quote.Buyer, j.request.PubKey),
 	)
-	if err == nil && j.quote.Purpose != PurposeEngagement {
+	if err == nil && j.quote.Purpose != PurposeEngagement && j.d.Outputs == nil {
 		err = match("delivery", j.quote.Delivery, DeliverySealed)
 	}
 	return err
@@ -188,6 +191,9 @@ func (j *judge) checkPins(pins Pins) error {
 }
 
 func (j *judge) checkPayment() (err error) {
+	if j.d.Outputs != nil {
+		return j.checkOutputs()
+	}
 	if j.d.Invoice == nil || j.d.Preimage == nil {
 		return lacking(FileInvoice + " or " + FilePreimage + " is not there")
 	}

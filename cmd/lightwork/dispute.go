@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/payments/onchain"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -38,6 +40,9 @@ func (b buyerDisputeCmd) Run(ctx context.Context, s *streams, g *globals) error 
 		if err != nil {
 			return err
 		}
+		if d.Outputs, err = outputsOf(g, p); err != nil {
+			return err
+		}
 		for name, data := range d.Files() {
 			path := filepath.Join(b.Out, filepath.FromSlash(name))
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -58,6 +63,21 @@ func (b buyerDisputeCmd) Run(ctx context.Context, s *streams, g *globals) error 
 		fmt.Fprintf(s.err, "lightwork: anybody can check it: %s --dispute %s\n", program("lightwork-verify"), shellWord(b.Out))
 		return nil
 	})
+}
+
+// outputsOf is what our wallet sent for a purchase on the chain; nil on other rails.
+func outputsOf(g *globals, p buyer.Purchase) ([]byte, error) {
+	if p.Payment == nil || p.Payment.Outpoints == "" {
+		return nil, nil
+	}
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return nil, err
+	}
+	return receipts.ChainPayment{
+		Outputs: p.Payment.Outpoints, Sats: (p.Payment.AmountMsats + 999) / 1000,
+		Confirmations: cmp.Or(c.Buyer.Wallet.Onchain.Confirmations, onchain.DefaultConfirmations),
+	}.File()
 }
 
 func inBrackets(s string) string {

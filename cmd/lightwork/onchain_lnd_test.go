@@ -27,7 +27,7 @@ provider:
     lnd: {address: ALICE, tls_cert_file: ALICE_CERT, macaroon_file: provider.macaroon, network: simnet}
     onchain: {confirmations: 1}
   offers:
-    - {schema: oa.sandbox_run.v1, modes: [prepay], per_minute_msats: 300000}
+    - {schema: oa.sandbox_run.v1, modes: [prepay], per_minute_msats: 540000}
 buyer:
   wallet:
     backend: onchain
@@ -69,11 +69,8 @@ func startChainNode(t *testing.T, ctx context.Context) *chainNode {
 	if _, err := writeSetup(n.dir, setup{ProviderWallet: "none", BuyerWallet: "none", Relay: "ws://" + relay, Name: "on the chain"}); err != nil {
 		t.Fatal(err)
 	}
-	for name, m := range map[string]struct {
-		node *devnet.Node
-		role lnd.Role
-	}{"provider.macaroon": {network.Alice, lnd.ChainPayee}, "buyer.macaroon": {payer, lnd.ChainPayer}} {
-		if err := m.node.BakeMacaroon(ctx, filepath.Join(n.dir, name), lnd.PermissionURIs(m.role)); err != nil {
+	for name, node := range map[string]*devnet.Node{"provider.macaroon": network.Alice, "buyer.macaroon": payer} {
+		if err := node.BakeMacaroon(ctx, filepath.Join(n.dir, name), bothSides(lnd.ChainPayer, lnd.ChainPayee)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,12 +151,13 @@ func TestJobsOnTheChain(t *testing.T) {
 	defer cancel()
 	n := startChainNode(t, ctx)
 	t.Run("what is too small is refused", func(t *testing.T) {
-		v := <-n.submit(t, "--cmd", "echo dust", "--timeout", "60s")
-		if v.State != "failed" || !strings.Contains(v.Reason, "price_too_small: the price is 300000 msats") {
+		v := <-n.submit(t, "--cmd", "echo dust", "--timeout", "30s")
+		if v.State != "failed" || !strings.Contains(v.Reason, "price_too_small: the price is 540000 msats") {
 			t.Fatalf("got %+v", v)
 		}
 	})
 	t.Run("paid, with the provider killed before a block has it", n.killedWhilePending)
+	t.Run("refunded, with the provider killed while the refund waits for a block", n.killedWhileRefunding)
 }
 
 // killedWhilePending: the transaction is out and in no block when the provider
@@ -180,7 +178,7 @@ func (n *chainNode) killedWhilePending(t *testing.T) {
 	}
 	n.provider = n.start(n.whole, "provider", "run")
 	v := n.mineUntil(t, done)
-	if v.State != "done" || v.ReceiptID == "" || v.PaidMsats != 600_000 || v.FeeMsats < 1 {
+	if v.State != "done" || v.ReceiptID == "" || v.PaidMsats != 1_080_000 || v.FeeMsats < 1 {
 		t.Fatalf("got %+v", v)
 	}
 	if after := n.balance(t, "buyer"); before.SpendableMsats-after.SpendableMsats != v.PaidMsats+v.FeeMsats {

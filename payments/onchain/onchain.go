@@ -28,8 +28,11 @@ var ErrDust = errors.New("below what the chain carries")
 const (
 	// DustSats is the least that is taken or sent, in satoshi: the highest of the
 	// dust limits of output types.
-	DustSats    = 546
-	msatsPerSat = 1000
+	DustSats = 546
+	// DefaultConfirmations make a payment final unless configured. One block can be
+	// replaced by bad luck, two rarely.
+	DefaultConfirmations = 3
+	msatsPerSat          = 1000
 )
 
 // Chain is lnd's wallet, by payments/lnd.
@@ -50,8 +53,7 @@ type Chain interface {
 type Config struct {
 	Chain Chain
 	Book  *Book
-	// Confirmations make a payment final; 0 means 3. One block can be replaced
-	// by bad luck, two rarely.
+	// Confirmations make a payment final; 0 means DefaultConfirmations.
 	Confirmations int64
 	// TargetBlocks is how soon an own transaction should be in a block; 0 means 6.
 	TargetBlocks int
@@ -66,7 +68,7 @@ type Config struct {
 
 func (c *Config) setDefaults() {
 	if c.Confirmations == 0 {
-		c.Confirmations = 3
+		c.Confirmations = DefaultConfirmations
 	}
 	if c.TargetBlocks == 0 {
 		c.TargetBlocks = 6

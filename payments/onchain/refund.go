@@ -13,9 +13,10 @@ import (
 // Refunds go to an address and not to an invoice: what is owed on the chain is
 // what came, which nobody knows when the address is named.
 
-// refundVBytes is a transaction of two inputs and two outputs, in virtual bytes,
-// rounded up: what a refund is estimated at.
-const refundVBytes = 220
+// refundVBytes is a transaction of five inputs and two outputs, in virtual bytes:
+// what a refund is estimated at. A payee's coins are small, so that one may take
+// several; what is not needed is not lost.
+const refundVBytes = 420
 
 // PlanRefund reads an address that a stranger named, and estimates what a payment
 // to it costs. ErrBadRequest: no address of this chain; ErrSelfPayment: one that

@@ -1,0 +1,70 @@
+package provider_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// mailbox is a buyer's wallet that waits for refunds at an address.
+type mailbox struct {
+	mu  sync.Mutex
+	now payments.Invoice
+}
+
+func (*mailbox) RefundAddress(context.Context) (string, error) { return refundAddress, nil }
+
+func (m *mailbox) Refunded(_ context.Context, address string) (payments.Invoice, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if address != refundAddress {
+		return payments.Invoice{}, payments.ErrNotFound
+	}
+	return m.now, nil
+}
+
+func (m *mailbox) is(state payments.InvoiceState) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = payments.Invoice{State: state, PaidMsats: 14_000_000, Outpoints: strings.Repeat("cd", 32) + ":1"}
+}
+
+// TestBuyerWaitsForARefundOnTheChain: the request names a fresh address of the
+// wallet; what is in no block yet is told and not counted, and a later look finds
+// it.
+func TestBuyerWaitsForARefundOnTheChain(t *testing.T) {
+	w := newWorld(t)
+	w.failing()
+	w.serve(t, nil)
+	c, box := w.customer(t, nil), &mailbox{}
+	box.is(payments.InvoicePending)
+	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Chain, cfg.RefundTimeout = box, patience })
+	placed := w.prepay(t, c, "")
+	if !strings.Contains(string(placed.Request), `["param","refund","`+refundAddress+`"]`) {
+		t.Errorf("the request is %s", placed.Request)
+	}
+	var told []string
+	tell := func(p buyer.Progress) { told = append(told, p.What) }
+	p := w.follow(t, c, placed.RequestID, tell).failed(t, provider.CodeAgentFailed)
+	if p.RefundMsats != 0 || !buyer.RefundDue(p) || !slices.Contains(told, "refund_pending") {
+		t.Errorf("%d msats; told %v", p.RefundMsats, told)
+	}
+	box.is(payments.InvoiceSettled)
+	p = w.follow(t, c, placed.RequestID, tell).failed(t, provider.CodeAgentFailed)
+	if p.RefundMsats != 14_000_000 || buyer.RefundDue(p) {
+		t.Errorf("%d msats; told %v", p.RefundMsats, told)
+	}
+	for _, to := range []string{"me@example.com", "lnbc1", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"} {
+		if _, err := c.client.Place(w.ctx, buyer.Order{
+			Provider: w.seller.key.PublicKey(), SchemaID: "oa.sandbox_run.v1", Input: order(""), MaxMsats: maxMsats, Refund: to,
+		}); err == nil || !strings.Contains(err.Error(), "refund") {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+}
