@@ -30,6 +30,8 @@ type fakeChain struct {
 	*shared
 
 	down   string
+	looked int    // how often Received was asked
+	reuse  string // what NewAddress gives, if set
 	leases map[[32]byte]int
 	signed int
 }
@@ -82,6 +84,9 @@ func (f *fakeChain) Node(context.Context) (payments.Node, error) {
 func (f *fakeChain) NewAddress(context.Context) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.reuse != "" {
+		return f.reuse, nil
+	}
 	to := bolt11.Fallback{Program: make([]byte, 20)}
 	rand.Read(to.Program)
 	address, err := to.Address(payments.Simnet)
@@ -110,6 +115,7 @@ func (f *fakeChain) SignRequest(_ context.Context, want payments.NewInvoice, add
 func (f *fakeChain) Received(context.Context, int64) ([]lnd.ChainOutput, int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.looked++
 	var list []lnd.ChainOutput
 	for _, o := range f.outputs {
 		out := *o

@@ -77,6 +77,25 @@ func until(t *testing.T, w *real, inv payments.Invoice, state payments.InvoiceSt
 	}
 }
 
+// pair is a payee and a payer on one chain, which the test mines.
+type pair struct {
+	net          *devnet.Network
+	carol        *devnet.Node
+	payee, payer *real
+	log          *slog.Logger
+}
+
+// wants is a request for 200,000 sat.
+func (*pair) wants() payments.NewInvoice {
+	n := ask()
+	n.AmountMsats = 200_000_000
+	return n
+}
+
+func (*pair) pay(inv payments.Invoice) payments.Pay {
+	return payments.Pay{BOLT11: inv.BOLT11, AmountMsats: inv.AmountMsats, FeeLimitMsats: 20_000_000}
+}
+
 // TestOnTheChain runs on one real network, since starting it is the slow part.
 func TestOnTheChain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
@@ -88,120 +107,122 @@ func TestOnTheChain(t *testing.T) {
 	carol, err := net.AddNode(ctx, "carol") // Bob's coins grow with every block
 	must(t, err)
 	must(t, net.Fund(ctx, carol))
-	payee, payer := onNode(t, net.Alice, log), onNode(t, carol, log)
-	ask := func() payments.NewInvoice { n := ask(); n.AmountMsats = 200_000_000; return n }
-	pay := func(inv payments.Invoice) payments.Pay {
-		return payments.Pay{BOLT11: inv.BOLT11, AmountMsats: inv.AmountMsats, FeeLimitMsats: 20_000_000}
+	m := &pair{net: net, carol: carol, payee: onNode(t, net.Alice, log), payer: onNode(t, carol, log), log: log}
+	t.Run("conformance", m.conformance)
+	t.Run("killed at every step, with lnd", m.killedAtEveryStep)
+	t.Run("signed, and never published before a restart", m.signedNotPublished)
+	t.Run("an attempt that was not written down holds no coins", m.holdsNoCoins)
+	t.Run("a reorganisation before it is final", m.reorganised)
+	t.Run("not over Lightning", m.notOverLightning)
+}
+
+func (m *pair) conformance(t *testing.T) {
+	mining, stop := context.WithCancel(t.Context())
+	var miner sync.WaitGroup
+	miner.Go(func() {
+		for mining.Err() == nil {
+			if err := m.net.Mine(mining, 1); err != nil && mining.Err() == nil {
+				t.Errorf("mine: %v", err)
+				return
+			}
+			select {
+			case <-time.After(200 * time.Millisecond):
+			case <-mining.Done():
+			}
+		}
+	})
+	defer miner.Wait()
+	defer stop()
+	conformance.Run(t, func(*testing.T) conformance.Pair {
+		return conformance.Pair{Payee: m.payee, Payer: m.payer, AmountMsats: 200_000_000, PrepayOnly: true}
+	})
+}
+
+func (m *pair) killedAtEveryStep(t *testing.T) {
+	inv := create(t, m.payee.Wallet, m.wants())
+	m.payee.dies(t)
+	must(t, m.payer.SendPayment(t.Context(), m.pay(inv)))
+	m.payer.dies(t)
+	m.carol.Kill()
+	must(t, m.carol.Start(t.Context()))
+	must(t, m.payer.SendPayment(t.Context(), m.pay(inv))) // the same transaction
+	until(t, m.payee, inv, payments.InvoicePending)
+	m.net.Alice.Kill()
+	must(t, m.net.Alice.Start(t.Context()))
+	must(t, m.net.Mine(t.Context(), 2))
+	got := until(t, m.payee, inv, payments.InvoiceSettled)
+	p, err := m.payer.TrackPayment(t.Context(), inv.PaymentHash)
+	if err != nil || p.State != payments.PaymentSucceeded || p.Outpoints != got.Outpoints || got.PaidMsats != inv.AmountMsats {
+		t.Errorf("%+v, %v; the payee has %+v", p, err, got)
 	}
+}
 
-	t.Run("conformance", func(t *testing.T) {
-		mining, stop := context.WithCancel(ctx)
-		var miner sync.WaitGroup
-		miner.Go(func() {
-			for mining.Err() == nil {
-				if err := net.Mine(mining, 1); err != nil && mining.Err() == nil {
-					t.Errorf("mine: %v", err)
-					return
-				}
-				select {
-				case <-time.After(200 * time.Millisecond):
-				case <-mining.Done():
-				}
-			}
-		})
-		defer miner.Wait()
-		defer stop()
-		conformance.Run(t, func(*testing.T) conformance.Pair {
-			return conformance.Pair{Payee: payee, Payer: payer, AmountMsats: 200_000_000, PrepayOnly: true}
-		})
-	})
+func (m *pair) signedNotPublished(t *testing.T) {
+	inv := create(t, m.payee.Wallet, m.wants())
+	checked, err := m.payer.checkPay(t.Context(), m.pay(inv))
+	must(t, err)
+	s, err := m.payer.sign(t.Context(), checked, m.pay(inv))
+	must(t, err)
+	m.payer.dies(t)
+	must(t, m.payer.SendPayment(t.Context(), m.pay(inv)))
+	must(t, m.net.Mine(t.Context(), 2))
+	p, err := m.payer.TrackPayment(t.Context(), inv.PaymentHash)
+	if err != nil || p.State != payments.PaymentSucceeded || p.Outpoints[:64] != s.txid {
+		t.Errorf("%+v, %v; signed %s", p, err, s.txid)
+	}
+	tx, err := m.payer.ln.Transaction(t.Context(), s.txid)
+	if err != nil || tx.Label != checked.label || tx.FeeSats != s.feeSats {
+		t.Errorf("%+v, %v", tx, err)
+	}
+}
 
-	t.Run("killed at every step, with lnd", func(t *testing.T) {
-		inv := create(t, payee.Wallet, ask())
-		payee.dies(t)
-		must(t, payer.SendPayment(ctx, pay(inv)))
-		payer.dies(t)
-		carol.Kill()
-		must(t, carol.Start(ctx))
-		must(t, payer.SendPayment(ctx, pay(inv))) // the same transaction
-		until(t, payee, inv, payments.InvoicePending)
-		net.Alice.Kill()
-		must(t, net.Alice.Start(ctx))
-		must(t, net.Mine(ctx, 2))
-		got := until(t, payee, inv, payments.InvoiceSettled)
-		p, err := payer.TrackPayment(ctx, inv.PaymentHash)
-		if err != nil || p.State != payments.PaymentSucceeded || p.Outpoints != got.Outpoints || got.PaidMsats != inv.AmountMsats {
-			t.Errorf("%+v, %v; the payee has %+v", p, err, got)
-		}
-	})
+func (m *pair) holdsNoCoins(t *testing.T) {
+	inv := create(t, m.payee.Wallet, m.wants())
+	before, err := m.payer.Balance(t.Context())
+	must(t, err)
+	p := m.pay(inv)
+	p.FeeLimitMsats = 1
+	if err := m.payer.SendPayment(t.Context(), p); !payments.NeverSent(err) {
+		t.Errorf("%v", err)
+	}
+	if after, err := m.payer.Balance(t.Context()); err != nil || after != before {
+		t.Errorf("%+v, then %+v, %v", before, after, err)
+	}
+}
 
-	t.Run("signed, and never published before a restart", func(t *testing.T) {
-		inv := create(t, payee.Wallet, ask())
-		checked, err := payer.checkPay(ctx, pay(inv))
-		must(t, err)
-		s, err := payer.sign(ctx, checked, pay(inv))
-		must(t, err)
-		payer.dies(t)
-		must(t, payer.SendPayment(ctx, pay(inv)))
-		must(t, net.Mine(ctx, 2))
-		p, err := payer.TrackPayment(ctx, inv.PaymentHash)
-		if err != nil || p.State != payments.PaymentSucceeded || p.Outpoints[:64] != s.txid {
-			t.Errorf("%+v, %v; signed %s", p, err, s.txid)
-		}
-		tx, err := payer.ln.Transaction(ctx, s.txid)
-		if err != nil || tx.Label != checked.label || tx.FeeSats != s.feeSats {
-			t.Errorf("%+v, %v", tx, err)
-		}
-	})
+func (m *pair) reorganised(t *testing.T) {
+	inv := create(t, m.payee.Wallet, m.wants())
+	must(t, m.payer.SendPayment(t.Context(), m.pay(inv)))
+	until(t, m.payee, inv, payments.InvoicePending)
+	must(t, m.net.Mine(t.Context(), 1))
+	must(t, m.net.Disconnect(t.Context(), 1))
+	until(t, m.payee, inv, payments.InvoicePending)
+	must(t, m.net.Mine(t.Context(), 3))
+	until(t, m.payee, inv, payments.InvoiceSettled)
+	must(t, m.net.Disconnect(t.Context(), 3))
+	if err := m.payee.watch(t.Context(), map[payments.Hash]string{}, func(payments.Hash) {}); err != nil {
+		t.Error(err)
+	}
+	must(t, m.net.Mine(t.Context(), 4))
+	if got := until(t, m.payee, inv, payments.InvoiceSettled); got.PaidMsats != inv.AmountMsats {
+		t.Errorf("%+v", got)
+	}
+	if r, err := m.payee.book.request(t.Context(), inv.PaymentHash); err != nil || r.lost {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
 
-	t.Run("an attempt that was not written down holds no coins", func(t *testing.T) {
-		inv := create(t, payee.Wallet, ask())
-		before, err := payer.Balance(ctx)
-		must(t, err)
-		p := pay(inv)
-		p.FeeLimitMsats = 1
-		if err := payer.SendPayment(ctx, p); !payments.NeverSent(err) {
-			t.Errorf("%v", err)
+func (m *pair) notOverLightning(t *testing.T) {
+	inv := create(t, m.payee.Wallet, m.wants())
+	bob := onNodeLightning(t, m.net.Bob, m.log)
+	if err := bob.SendPayment(t.Context(), payments.Pay{BOLT11: inv.BOLT11, AmountMsats: inv.AmountMsats, FeeLimitMsats: 1_000_000, Timeout: time.Minute}); err == nil {
+		if p, err := bob.TrackPayment(t.Context(), inv.PaymentHash); err != nil || p.State != payments.PaymentFailed {
+			t.Errorf("paid over Lightning: %+v, %v", p, err)
 		}
-		if after, err := payer.Balance(ctx); err != nil || after != before {
-			t.Errorf("%+v, then %+v, %v", before, after, err)
-		}
-	})
-
-	t.Run("a reorganisation before it is final", func(t *testing.T) {
-		inv := create(t, payee.Wallet, ask())
-		must(t, payer.SendPayment(ctx, pay(inv)))
-		until(t, payee, inv, payments.InvoicePending)
-		must(t, net.Mine(ctx, 1))
-		must(t, net.Disconnect(ctx, 1))
-		until(t, payee, inv, payments.InvoicePending)
-		must(t, net.Mine(ctx, 3))
-		until(t, payee, inv, payments.InvoiceSettled)
-		must(t, net.Disconnect(ctx, 3))
-		if err := payee.watch(ctx, map[payments.Hash]string{}, func(payments.Hash) {}); err != nil {
-			t.Error(err)
-		}
-		must(t, net.Mine(ctx, 4))
-		if got := until(t, payee, inv, payments.InvoiceSettled); got.PaidMsats != inv.AmountMsats {
-			t.Errorf("%+v", got)
-		}
-		if r, err := payee.book.request(ctx, inv.PaymentHash); err != nil || r.lost {
-			t.Errorf("%+v, %v", r, err)
-		}
-	})
-
-	t.Run("not over Lightning", func(t *testing.T) {
-		inv := create(t, payee.Wallet, ask())
-		bob := onNodeLightning(t, net.Bob, log)
-		if err := bob.SendPayment(ctx, payments.Pay{BOLT11: inv.BOLT11, AmountMsats: inv.AmountMsats, FeeLimitMsats: 1_000_000, Timeout: time.Minute}); err == nil {
-			if p, err := bob.TrackPayment(ctx, inv.PaymentHash); err != nil || p.State != payments.PaymentFailed {
-				t.Errorf("paid over Lightning: %+v, %v", p, err)
-			}
-		}
-		if got, err := payee.LookupInvoice(ctx, inv.PaymentHash); err != nil || got.State != payments.InvoiceOpen {
-			t.Errorf("%+v, %v", got, err)
-		}
-	})
+	}
+	if got, err := m.payee.LookupInvoice(t.Context(), inv.PaymentHash); err != nil || got.State != payments.InvoiceOpen {
+		t.Errorf("%+v, %v", got, err)
+	}
 }
 
 func onNodeLightning(t *testing.T, node *devnet.Node, log *slog.Logger) *lnd.Wallet {

@@ -64,7 +64,7 @@ func (w *Wallet) newRequest(ctx context.Context, want payments.NewInvoice) (requ
 	if err != nil {
 		return request{}, err
 	}
-	address, err := w.cfg.Chain.NewAddress(ctx)
+	address, err := w.freshAddress(ctx)
 	if err != nil {
 		return request{}, err
 	}
@@ -72,6 +72,20 @@ func (w *Wallet) newRequest(ctx context.Context, want payments.NewInvoice) (requ
 		return request{}, err
 	}
 	return w.cfg.Book.request(ctx, want.PaymentHash) // another may have been first
+}
+
+// freshAddress refuses an address that was given before: one output would pay
+// twice.
+func (w *Wallet) freshAddress(ctx context.Context) (string, error) {
+	address, err := w.cfg.Chain.NewAddress(ctx)
+	if err != nil {
+		return "", err
+	}
+	ours, err := w.cfg.Book.isOurs(ctx, address)
+	if ours {
+		err = fmt.Errorf("%w: lnd gives the address %s twice", payments.ErrUnsupported, address)
+	}
+	return address, err
 }
 
 // LookupInvoice tells how a request stands, by what the chain has now:
@@ -220,13 +234,18 @@ func (w *Wallet) watch(ctx context.Context, last map[payments.Hash]string, hint 
 	if err != nil {
 		return err
 	}
+	// Strangers bring about requests and outputs: each is looked at once.
+	came := map[string][]lnd.ChainOutput{}
+	for _, o := range outputs {
+		came[o.Address] = append(came[o.Address], o)
+	}
 	for _, r := range list {
 		if r.final != nil {
-			if err := w.checkLoss(ctx, r, outputs); err != nil {
+			if err := w.checkLoss(ctx, r, came[r.address]); err != nil {
 				return err
 			}
 		}
-		inv, err := w.judged(ctx, r, outputs, height)
+		inv, err := w.judged(ctx, r, came[r.address], height)
 		if err != nil {
 			return err
 		}

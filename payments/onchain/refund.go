@@ -64,7 +64,7 @@ func (w *Wallet) RefundAddress(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	address, err := w.cfg.Chain.NewAddress(ctx)
+	address, err := w.freshAddress(ctx)
 	if err != nil {
 		return "", err
 	}
