@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -137,3 +139,21 @@ func TestRecordIsTheJournals(t *testing.T) {
 }
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// TestOneStateMachine: a job that succeeds, one that fails and one that is
+// canceled, as the provider's state, the relays, the journal and the agent's call
+// have them.
+func TestOneStateMachine(t *testing.T) {
+	requirements.Covers(t, "M-3")
+	sdk, err := filepath.Abs("../../sdk/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("/usr/bin/python3"); err != nil {
+		t.Skip(err)
+	}
+	runScripts(t, testscript.Params{
+		Files: []string{"testdata/named/states.txtar"},
+		Setup: func(e *testscript.Env) error { e.Setenv("SDK", sdk); return nil },
+	})
+}
