@@ -39,17 +39,17 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 		return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before the run"})
 	default:
 	}
-	select {
-	case p.slots <- struct{}{}:
-	case <-sig.cancel:
+	leave, got := p.place(wait, job, sig.cancel)
+	switch {
+	case got:
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case wait.Err() == nil:
 		return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before the run"})
-	case <-wait.Done():
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	default:
 		return p.giveBack(ctx, job, StateFailed, Reason{CodeDeadline, "no free slot in time"})
 	}
-	defer func() { <-p.slots }()
+	defer leave()
 	return p.run(wait, job, sig, deadline)
 }
 

@@ -18,7 +18,8 @@ import (
 // They are waited for before the job is quoted, so job_hash is of all that will
 // be run and nobody pays for a job whose input never comes. An id commits to
 // what it names, so requests that wait for each other cannot be made; what a
-// chain can cost is the places below, for as long as a quote lives.
+// chain can cost is the places below, for as long as a quote lives; strangers
+// get no more of them than forStrangers.
 const (
 	waitingMax      = 16
 	waitingPerBuyer = 2
@@ -36,7 +37,7 @@ func newWaiting() *waiting {
 }
 
 // enter takes a place, or says which limit is reached.
-func (w *waiting) enter(ev nostrEvent, stop context.CancelFunc) Reason {
+func (w *waiting) enter(ev nostrEvent, known bool, stop context.CancelFunc) Reason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -44,6 +45,8 @@ func (w *waiting) enter(ev nostrEvent, stop context.CancelFunc) Reason {
 		return Reason{CodeOverCapacity, fmt.Sprintf("at most %d requests of one key may wait for their inputs", waitingPerBuyer)}
 	case len(w.stop) >= waitingMax:
 		return Reason{CodeOverCapacity, "too many requests wait for their inputs; retry later"}
+	case !known && len(w.stop) >= forStrangers(waitingMax):
+		return Reason{CodeOverCapacity, "too many requests wait for their inputs, for a key that has paid for nothing here yet; retry later"}
 	}
 	w.stop[ev.PubKey+ev.ID] = stop
 	w.per[ev.PubKey]++
@@ -70,7 +73,7 @@ func (w *waiting) cancel(buyer, id string) {
 
 // gather waits for the inputs of a request, on a goroutine of its own, and goes
 // on with it.
-func (p *Provider) gather(ev, view nostrEvent) Reason {
+func (p *Provider) gather(ctx context.Context, ev, view nostrEvent) Reason {
 	switch {
 	case p.mayBeSold(view):
 	case namesSchema(view):
@@ -82,14 +85,19 @@ func (p *Provider) gather(ev, view nostrEvent) Reason {
 	if err != nil {
 		return Reason{CodeInvalidInput, err.Error()}
 	}
-	ctx, stop := context.WithDeadline(p.runCtx, inputsUntil(view, time.Now().Add(p.limits.QuoteTTL)))
-	if reason := p.waiting.enter(ev, stop); reason.Code != "" {
+	known, err := p.customer(ctx, ev.PubKey)
+	if err != nil {
+		p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
+		return Reason{CodeInternal, ""}
+	}
+	wait, stop := context.WithDeadline(p.runCtx, inputsUntil(view, time.Now().Add(p.limits.QuoteTTL)))
+	if reason := p.waiting.enter(ev, known, stop); reason.Code != "" {
 		stop()
 		return reason
 	}
 	p.jobs.Go(func() {
 		defer stop()
-		events, reason := p.fetch(ctx, refs)
+		events, reason := p.fetch(wait, refs)
 		p.waiting.leave(ev)
 		if p.runCtx.Err() != nil || p.canceled.has(ev.PubKey+ev.ID) {
 			return // after a restart relays give us the request again

@@ -71,7 +71,7 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 	case kindDeletion:
 		p.cancelRequest(ctx, ev)
 	case kindPing:
-		p.ping(ev)
+		p.ping(ctx, ev)
 	}
 }
 
@@ -96,7 +96,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 		view, reason = p.opened(ctx, ev)
 	}
 	if reason.Code == "" && slices.ContainsFunc(view.Tags, isElsewhere) {
-		if reason = p.gather(ev, view); reason.Code == "" {
+		if reason = p.gather(ctx, ev, view); reason.Code == "" {
 			return // it goes on when its inputs are here
 		}
 	}
@@ -216,7 +216,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 	known := false
 	if p.load.crowded(p.limits) {
 		var err error
-		if known, err = p.cfg.Store.HasPaid(ctx, ev.PubKey); err != nil {
+		if known, err = p.customer(ctx, ev.PubKey); err != nil {
 			p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
 			return Job{}, nil, Reason{CodeInternal, ""}
 		}
@@ -310,7 +310,7 @@ func (p *Provider) concerns(ev nostr.Event, reason Reason) bool {
 // refuse remembers the refusal and answers once, within the refusal rate.
 func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 	var out []OutEvent
-	if p.concerns(ev, reason) && p.refusals.allow(ev.PubKey, time.Now()) {
+	if p.concerns(ev, reason) && p.refusals.allow(ev.PubKey, time.Now(), p.isCustomer(ctx, ev.PubKey)) {
 		to := senderOf(ev)
 		if p.cfg.Cipher == nil {
 			to.scheme = "" // it cannot be hidden; the reason tells nothing of the request

@@ -43,35 +43,35 @@ func newLoad() *load {
 	return &load{jobs: map[string]*loadEntry{}, per: map[string]counts{}}
 }
 
-// crowded reports that the places for unpaid invoices left are those that are
-// kept for keys that have paid before: new keys cost nothing, so without them
+// crowded reports that of the places for unpaid invoices, or of the queue, those
+// are left that are kept for customers: new keys cost nothing, so without them
 // anybody could take all.
 func (l *load) crowded(lim Limits) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.all.unpaid >= lim.strangersUnpaid()
+	return l.all.unpaid >= forStrangers(lim.Unpaid) || l.all.active >= forStrangers(lim.Queue)
 }
 
-// strangersUnpaid is how many invoices may be open before a stranger gets none.
-func (l Limits) strangersUnpaid() int { return l.Unpaid - l.Unpaid/4 }
-
 // enter takes a place for a new job, or says which limit is reached. known is a
-// key that has paid before, fee a job whose engagement fee comes first.
+// customer, fee a job whose engagement fee comes first. A stranger's job that is
+// paid for before it runs may have the whole queue.
 func (l *load) enter(id, buyer string, known bool, mode receipts.Mode, fee bool, lim Limits) Reason {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.per[buyer]
-	e := loadEntry{buyer: buyer, active: !paysFirst(mode) && !fee, hold: mode == receipts.ModeHold}
+	e := loadEntry{buyer: buyer, active: unproven(mode, fee), hold: mode == receipts.ModeHold}
 	switch {
 	case c.active >= lim.QueuePerBuyer:
 		return Reason{CodeOverCapacity, fmt.Sprintf("at most %d jobs of one key at a time; retry when one ends", lim.QueuePerBuyer)}
 	case l.all.active >= lim.Queue:
 		return Reason{CodeOverCapacity, "the queue is full; retry later"}
+	case e.active && !known && l.all.active >= forStrangers(lim.Queue):
+		return Reason{CodeOverCapacity, "the queue is full for a key that has paid for nothing here yet; retry later, or pay first"}
 	case !e.active && c.unpaid >= lim.UnpaidPerBuyer:
 		return Reason{CodeTooManyUnpaid, fmt.Sprintf("at most %d unpaid invoices of one key; pay or cancel one", lim.UnpaidPerBuyer)}
 	case !e.active && l.all.unpaid >= lim.Unpaid:
 		return Reason{CodeTooManyUnpaid, "too many unpaid invoices; retry later"}
-	case !e.active && !known && l.all.unpaid >= lim.strangersUnpaid():
+	case !e.active && !known && l.all.unpaid >= forStrangers(lim.Unpaid):
 		return Reason{CodeTooManyUnpaid, "too many unpaid invoices for a key that has paid for nothing here yet; retry later"}
 	case e.hold && c.held >= lim.HeldPerBuyer:
 		return Reason{CodeOverCapacity, fmt.Sprintf("at most %d held payments of one key", lim.HeldPerBuyer)}
@@ -145,7 +145,9 @@ func newRefusals(perMin int) *refusals {
 	return &refusals{perMin: perMin, keys: map[string]*rate.Limiter{}, all: rate.NewLimiter(rate.Limit(perMin)*10/60, perMin*10)}
 }
 
-func (r *refusals) allow(key string, now time.Time) bool {
+// allow counts an answer to the key. known says whether it is a customer: what
+// strangers use up is not theirs.
+func (r *refusals) allow(key string, now time.Time, known func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.keys) >= refusalKeys {
@@ -156,7 +158,7 @@ func (r *refusals) allow(key string, now time.Time) bool {
 		lim = rate.NewLimiter(rate.Limit(r.perMin)/60, r.perMin)
 		r.keys[key] = lim
 	}
-	return lim.AllowN(now, 1) && r.all.AllowN(now, 1)
+	return lim.AllowN(now, 1) && (r.all.AllowN(now, 1) || known())
 }
 
 // recent is a bounded memory of event ids in front of the durable one.

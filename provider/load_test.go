@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,13 +84,22 @@ func TestLoadLimits(t *testing.T) {
 			{"enter", "2", "a", receipts.ModeHold, CodeOverCapacity},
 			{"enter", "3", "b", receipts.ModeHold, ""},
 		},
+		"queue of strangers": {
+			{"enter", "1", "new", receipts.ModeFree, ""},
+			{"enter", "2", "new", receipts.ModePostpay, ""},
+			{"enter", "3", "newer", receipts.ModeFree, ""},
+			{"enter", "4", "newer", receipts.ModePostpay, CodeOverCapacity},
+			{"enter", "5", "newer", receipts.ModePrepay, ""}, // it runs once it is paid
+			{"activate", "5", "", "", ""},
+			{"enter", "6", "newest", receipts.ModePrepay, CodeOverCapacity},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLoad()
 			for i, s := range steps {
 				switch s.do {
 				case "enter":
-					if got := l.enter(s.id, s.buyer, true, s.mode, false, lim); got.Code != s.want {
+					if got := l.enter(s.id, s.buyer, !strings.HasPrefix(s.buyer, "new"), s.mode, false, lim); got.Code != s.want {
 						t.Fatalf("step %d: got %q, want %q", i, got, s.want)
 					}
 				case "activate":
@@ -121,22 +131,26 @@ func TestLoadResume(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	r := newRefusals(3)
 	now := time.Unix(1_700_000_000, 0)
+	nobody := func() bool { return false }
 	for i := range 5 {
-		if got := r.allow("a", now); got != (i < 3) {
+		if got := r.allow("a", now, nobody); got != (i < 3) {
 			t.Fatalf("answer %d to one key: %v", i, got)
 		}
 	}
-	if !r.allow("a", now.Add(time.Minute)) {
+	if !r.allow("a", now.Add(time.Minute), nobody) {
 		t.Fatal("a minute later the key is still silenced")
 	}
 	answered := 0
 	for i := range 1000 { // keys are free to make: the total is bounded too
-		if r.allow(fmt.Sprint("key", i), now.Add(2*time.Minute)) {
+		if r.allow(fmt.Sprint("key", i), now.Add(2*time.Minute), nobody) {
 			answered++
 		}
 	}
 	if answered > 30 {
 		t.Fatalf("%d keys were answered at once", answered)
+	}
+	if at := now.Add(2 * time.Minute); r.allow("late", at, nobody) || !r.allow("paid once", at, func() bool { return true }) {
+		t.Fatal("the flood took a customer's answers too")
 	}
 }
 

@@ -46,6 +46,7 @@ type Provider struct {
 	circle    *circle
 	waiting   *waiting
 	slots     chan struct{} // one per job that may run at once
+	strangers chan struct{} // those of them that strangers' jobs may have
 	intakes   *errgroup.Group
 	jobs      sync.WaitGroup
 	runCtx    context.Context // of Serve: jobs outlive the event that began them
@@ -129,6 +130,7 @@ func New(cfg Config) (*Provider, error) {
 	p.refusals = newRefusals(p.limits.RefusalsPerMin)
 	p.uploading = make(chan struct{}, uploadsAtOnce)
 	p.slots = make(chan struct{}, p.limits.Concurrent)
+	p.strangers = make(chan struct{}, forStrangers(p.limits.Concurrent))
 	p.intakes.SetLimit(intakeWorkers)
 	p.outbox = newOutbox(cfg.Store, cfg.Market, p.elsewhere, cfg.Signer, p.log, p.uploadFirst, p.heard)
 	return p, nil

@@ -1,0 +1,121 @@
+package provider_test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// crowd are keys that cost nothing, and what they ask of the world's provider.
+type crowd struct {
+	keys []*relay.Key
+	sent []string // ids of their requests
+}
+
+func newCrowd(t *testing.T, n int) *crowd {
+	t.Helper()
+	c := &crowd{}
+	for range n {
+		c.keys = append(c.keys, newKey(t))
+	}
+	return c
+}
+
+func (c *crowd) has(key string) bool {
+	for _, k := range c.keys {
+		if k.PublicKey() == key {
+			return true
+		}
+	}
+	return false
+}
+
+// ask sends each key's requests, of which it makes so many.
+func (c *crowd) ask(t *testing.T, w *world, m *market, each int, tags ...nostr.Tag) {
+	t.Helper()
+	for i, key := range c.keys {
+		for j := range each {
+			ev := raw(t, key, 5050, "", append(nostr.Tags{
+				{"p", w.seller.key.PublicKey()}, {"param", "payment_mode", "free"}, {"t", strconv.Itoa(i), strconv.Itoa(j)},
+			}, tags...)...)
+			check(t, m.Send(w.ctx, ev))
+			c.sent = append(c.sent, ev.ID)
+		}
+	}
+}
+
+// refused waits until so many of its requests are.
+func (c *crowd) refused(t *testing.T, w *world, want int) {
+	t.Helper()
+	for {
+		change := w.store.changed()
+		n := 0
+		for _, id := range c.sent {
+			if w.store.wasRefused(id) {
+				n++
+			}
+		}
+		if n == want {
+			return
+		}
+		select {
+		case <-change:
+		case <-w.ctx.Done():
+			t.Fatalf("%d requests of strangers were refused, want %d", n, want)
+		}
+	}
+}
+
+// TestStrangersLeaveRoom: who pays nothing can take neither all places to run, nor
+// the whole queue, nor all places to wait for an input.
+func TestStrangersLeaveRoom(t *testing.T) {
+	w := newWorld(t)
+	idle, chained := newCrowd(t, 5), newCrowd(t, 8)
+	w.echoes(t, func(c *provider.Config) { c.Limits.Queue, c.Limits.QueuePerBuyer = 8, 2 })
+	echo := w.runner.do
+	w.runner.mu.Lock()
+	w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+		if job, err := w.store.Job(ctx, run.RequestID); err != nil || idle.has(job.Buyer) {
+			return hang(ctx, run)
+		}
+		return echo(ctx, run)
+	}
+	w.runner.mu.Unlock()
+	c := w.customer(t, nil)
+	idle.ask(t, w, c.market, 2, nostr.Tag{"i", "for nothing", "text"})
+	idle.refused(t, w, 10-6)
+
+	buy := func(mode receipts.Mode) {
+		t.Helper()
+		p, err := c.client.Place(w.ctx, buyer.Order{
+			Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.TextGeneration), Input: []byte(`{"prompt":"a"}`),
+			MaxMsats: maxMsats, Mode: mode,
+		})
+		check(t, err)
+		if p, err = w.follow(t, c, p.RequestID, nil).wait(); err != nil || p.State != buyer.StateDone {
+			t.Fatalf("%s: purchase %s (%s), %v", mode, p.State, p.Reason, err)
+		}
+	}
+	buy(receipts.ModeHold) // by a key that never paid before
+	buy(receipts.ModeFree) // by one that did
+
+	chained.ask(t, w, c.market, 2, nostr.Tag{"i", strings.Repeat("e", 64), "job"})
+	chained.refused(t, w, 16-12)
+	here := raw(t, newKey(t), 1, "hello")
+	check(t, c.market.Send(w.ctx, here))
+	late := newCrowd(t, 1)
+	late.ask(t, w, c.market, 1, nostr.Tag{"i", here.ID, "event"})
+	late.refused(t, w, 1)
+	ev := w.asks(t, c, nostr.Tag{"i", here.ID, "event"})
+	check(t, c.market.Send(w.ctx, ev))
+	w.await(t, ev.ID, provider.StateSucceeded)
+}
