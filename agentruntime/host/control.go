@@ -31,7 +31,8 @@ import (
 //	POST /v1/ask                    AskRequest; answers CallEvents, one a line
 //	POST /v1/node/{name}            what Config.Node[name] takes and gives
 //
-// An error is {"code": ..., "message": ...} with a status of 400 and up.
+// Every request shows the key that the file beside the socket holds, as
+// "Authorization: Bearer KEY". An error is {"code": ..., "message": ...} with a status of 400 and up.
 
 // CallRequest asks for one call by a person.
 type CallRequest struct {
@@ -78,7 +79,8 @@ const (
 )
 
 // Serve answers the operator on a Unix socket that only the node's own user,
-// and root, may use, until ctx ends.
+// and root, may use, until ctx ends. They also need the key beside it, which is
+// made anew.
 func (h *Host) Serve(ctx context.Context, socket string) error {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		return fmt.Errorf("make control socket: %w", err)
@@ -87,6 +89,10 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 	// lock has made sure that no other node is alive.
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("make control socket: %w", err)
+	}
+	key, err := makeKey(socket)
+	if err != nil {
+		return err
 	}
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
@@ -97,7 +103,7 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 		return fmt.Errorf("make control socket: %w", err)
 	}
 	server := &http.Server{
-		Handler: h.Handler(), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10,
+		Handler: keyed(key, h.Handler()), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	var wg sync.WaitGroup
@@ -283,14 +289,24 @@ func isObject(raw json.RawMessage) bool {
 }
 
 // Client talks to a running node.
-type Client struct{ http *http.Client }
+type Client struct {
+	http *http.Client
+	key  string
+}
 
 // ErrNoNode: nothing listens on the control socket.
 var ErrNoNode = errors.New("no node is running here")
 
 // Dial checks that a node answers on the socket.
 func Dial(ctx context.Context, socket string) (*Client, error) {
-	c := &Client{http: &http.Client{Transport: &http.Transport{
+	key, err := readKey(socket)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("%w: %w", ErrNoNode, err)
+	case err != nil:
+		return nil, err
+	}
+	c := &Client{key: key, http: &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -385,6 +401,7 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			Handler: func(_ context.Context, c *agent.Call) (any, error) {
 				return map[string]string{"because": c.CausationID}, c.Stream(wire.Log, "token: abcdef123456")
 			},
-		})
+		}, steerTool())
 		if os.Getenv(asAgent) == "reach" {
 			tools = []agent.Tool{{Name: "reach", Handler: func(_ context.Context, c *agent.Call) (any, error) {
 				var at struct{ Dir, TCP string }
@@ -92,7 +92,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return worldOf(t, "1", "hello_world", "stream_counter", "sleep", "risky")
+	return worldOf(t, "1", "hello_world", "stream_counter", "sleep", "risky", "steer")
 }
 
 // worldOf is one whose agent is told which to be, and may be called for tools.
@@ -164,7 +164,7 @@ func TestOnlyWhatWasApprovedRuns(t *testing.T) {
 	if err := w.StartAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if st := w.List()[0]; st.State != "running" || !st.Approved || len(st.Tools) != 4 || st.PID == 0 {
+	if st := w.List()[0]; st.State != "running" || !st.Approved || len(st.Tools) != 5 || st.PID == 0 {
 		t.Errorf("approved: %+v", st)
 	}
 	install(t, w.dir, "second")
@@ -230,7 +230,7 @@ func TestControlSocket(t *testing.T) {
 		t.Errorf("agents %+v, %v", list, err)
 	}
 	tools, err := c.Tools(t.Context())
-	if err != nil || len(tools) != len(reference.ToolNames)+1 {
+	if err != nil || len(tools) != len(reference.ToolNames)+2 {
 		t.Errorf("%d tools, %v", len(tools), err)
 	}
 	var text strings.Builder
@@ -277,7 +277,7 @@ func TestControlSocket(t *testing.T) {
 // TestControlBounds: what is not a call is refused with a reason.
 func TestControlBounds(t *testing.T) {
 	w := newWorld(t)
-	_, socket := w.control(t)
+	c, socket := w.control(t)
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext:       func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) },
@@ -285,7 +285,12 @@ func TestControlBounds(t *testing.T) {
 	for name, body := range map[string]string{
 		"no JSON": "{", "unknown field": `{"agent":"x"}`, "too large": `{"input":"` + strings.Repeat("x", maxControlBody) + `"}`,
 	} {
-		res, err := client.Post("http://node/v1/call", "application/json", strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://node/v1/call", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+c.key)
+		res, err := client.Do(req)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -1,0 +1,62 @@
+package host
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// keySuffix is that of the file beside the control socket which holds its key.
+const keySuffix = ".key"
+
+// An agent runs under the node's own user unless it has an account of its own,
+// and Landlock lets it connect to every socket of that user, for it restricts
+// opening files and not connecting. So the user alone is no operator: whoever
+// steers the node shows that it can read a file beside the socket, which no
+// confined agent can.
+
+// makeKey writes a new key beside the socket.
+func makeKey(socket string) (string, error) {
+	var b [32]byte
+	_, _ = rand.Read(b[:])
+	key := hex.EncodeToString(b[:])
+	path := socket + keySuffix
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("make the control socket's key: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("make the control socket's key: %w", err)
+	}
+	_, err = f.WriteString(key)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("make the control socket's key: %w", err)
+	}
+	return key, nil
+}
+
+// readKey reads the key beside the socket.
+func readKey(socket string) (string, error) {
+	key, err := os.ReadFile(socket + keySuffix)
+	if err != nil {
+		return "", fmt.Errorf("read the control socket's key: %w", err)
+	}
+	return string(key), nil
+}
+
+// keyed answers only those who show the key.
+func keyed(key string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if subtle.ConstantTimeCompare([]byte(shown), []byte(key)) != 1 {
+			refuse(w, http.StatusForbidden, errors.New("only who can read the key beside the control socket steers this node"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
