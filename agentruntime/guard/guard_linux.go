@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -74,7 +75,10 @@ type guard struct {
 func run() int {
 	// The parent-death signal follows the thread that started the agent.
 	runtime.LockOSThread()
-	unix.CloseOnExec(ControlFD)
+	// What the node was started with, a log or a lock of its caller's, is no agent's.
+	if err := unix.CloseRange(ControlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		unix.CloseOnExec(ControlFD)
+	}
 	os.Unsetenv(Env)
 	g := &guard{control: os.NewFile(ControlFD, "control")}
 	if g.control == nil {

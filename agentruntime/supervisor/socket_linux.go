@@ -19,10 +19,10 @@ const (
 	maxSocketPath = 107
 )
 
-// prepareSocketDir creates the directory or checks that nobody but us can
+// PrepareSocketDir creates the directory or checks that nobody but us can
 // change it. It can be traversed by agents of other users; each socket is in
 // a directory that only its agent's user can enter.
-func prepareSocketDir(dir string) error {
+func PrepareSocketDir(dir string) error {
 	if n := len(dir) + len("/12345678/") + len(socketName); n > maxSocketPath {
 		return fmt.Errorf("supervisor: socket path would be %d bytes, the limit is %d: choose a shorter directory than %s", n, maxSocketPath, dir)
 	}

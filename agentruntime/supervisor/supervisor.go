@@ -29,7 +29,7 @@ func New(cfg Config) (*Supervisor, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	if err := prepareSocketDir(cfg.SocketDir); err != nil {
+	if err := PrepareSocketDir(cfg.SocketDir); err != nil {
 		return nil, err
 	}
 	// What a killed supervisor left behind. Where there are no cgroups there is

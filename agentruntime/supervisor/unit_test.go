@@ -104,10 +104,10 @@ func TestLogCapture(t *testing.T) {
 func TestSocketDirectory(t *testing.T) {
 	requirements.Covers(t, "OS-1.1.1", "OS-1.1.2")
 	base := filepath.Join(shortTempDir(t), "a", "b")
-	if err := prepareSocketDir(base); err != nil {
+	if err := PrepareSocketDir(base); err != nil {
 		t.Fatal(err)
 	}
-	if err := prepareSocketDir(base); err != nil {
+	if err := PrepareSocketDir(base); err != nil {
 		t.Errorf("again: %v", err)
 	}
 	id, ln, err := listen(base, 0, 0)
@@ -124,10 +124,10 @@ func TestSocketDirectory(t *testing.T) {
 	if err := os.Chmod(base, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := prepareSocketDir(base); err == nil {
+	if err := PrepareSocketDir(base); err == nil {
 		t.Error("a directory that everybody can write is accepted")
 	}
-	if err := prepareSocketDir("/" + strings.Repeat("x", 120)); err == nil {
+	if err := PrepareSocketDir("/" + strings.Repeat("x", 120)); err == nil {
 		t.Error("a path too long for a socket is accepted")
 	}
 }

@@ -65,17 +65,20 @@ func openHost(c *config, k *kernel.Kernel, people *society, desk *debtDesk, log 
 			audit.close()
 		}
 	}()
-	sup, err := supervisor.New(supervisor.Config{
-		SocketDir: socketDir(c.dataDir("provider")), CoreVersion: version, Log: log, OnLog: people.told.masking(logs.Write), Audit: audit.add,
-	})
-	if err != nil {
-		return nil, nil, nil, err
-	}
 	installed, err := c.installed()
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	if err := c.setAccounts(installed, log); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := supervisor.PrepareSocketDir(socketDir(c.dataDir("provider"))); err != nil { // the node's own, see agentSocketDir
+		return nil, nil, nil, err
+	}
+	sup, err := supervisor.New(supervisor.Config{
+		SocketDir: agentSocketDir(c.dataDir("provider"), installed), CoreVersion: version, Log: log, OnLog: people.told.masking(logs.Write), Audit: audit.add,
+	})
+	if err != nil {
 		return nil, nil, nil, err
 	}
 	builtIn, err := c.builtIn()

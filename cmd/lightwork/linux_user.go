@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,4 +100,19 @@ func (c *config) setAccounts(installed []host.Installed, log *slog.Logger) error
 		}
 	}
 	return nil
+}
+
+// agentSocketDir is where the agents' sockets live: beside the node's own, or
+// where an agent has another account, which cannot enter the node's folders, in
+// a folder that all may pass through. Each socket is its agent's alone there too.
+func agentSocketDir(dataDir string, installed []host.Installed) string {
+	another := slices.ContainsFunc(installed, func(in host.Installed) bool { return in.UID != 0 || in.GID != 0 })
+	if !another || os.Geteuid() != 0 {
+		return socketDir(dataDir)
+	}
+	base := "/run" // root alone makes folders there
+	if st, err := os.Stat(base); err != nil || !st.IsDir() {
+		base = os.TempDir()
+	}
+	return socketDirIn(base, dataDir)
 }

@@ -403,5 +403,10 @@ func socketDir(dataDir string) string {
 	if abs, err := filepath.Abs(dir); err == nil && len(abs) <= most {
 		return abs
 	}
-	return filepath.Join(os.TempDir(), "lightwork-"+hashing.Bytes([]byte(dir)).Hex()[:16])
+	return socketDirIn(os.TempDir(), dir)
+}
+
+// socketDirIn is the folder in base that stands for dir.
+func socketDirIn(base, dir string) string {
+	return filepath.Join(base, "lightwork-"+hashing.Bytes([]byte(dir)).Hex()[:16])
 }
