@@ -7,43 +7,61 @@ import (
 	"slices"
 )
 
-// bidsMax bounds the valid offers that are compared for one open request.
+// bidsMax bounds the valid offers that are kept for one open request. Keys cost
+// nothing, so of more than that the best are kept and not the first: a crowd that
+// is quick must not hide who is better.
 const bidsMax = 64
 
 // bid is one provider's valid offer for an open request.
 type bid struct {
 	provider string // x-only hex
 	msats    int64  // as quoted, not as announced
+	// of is what ranks it, once it is looked up.
+	of *Found
 }
 
-// best is the offer to take up: the order is that of [Scout.Find], with the quoted
-// price in the place of the announced one. Who announces nothing comes last,
-// however little it asks. It is a choice among strangers' words: nothing is owed to
-// any of them yet.
-func (c *Client) best(ctx context.Context, p Purchase, bids []bid) (string, error) {
+// bestFirst are the bidsMax best of the bids: the order is that of [Scout.Find], with
+// the quoted price in the place of the announced one. Who announces nothing comes
+// last, however little it asks. It is a choice among strangers' words: nothing is
+// owed to any of them yet.
+func (c *Client) bestFirst(ctx context.Context, p Purchase, bids []bid) ([]bid, error) {
 	if len(bids) == 1 {
-		return bids[0].provider, nil
+		return bids, nil
 	}
+	if err := c.lookUp(ctx, p, bids); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(bids, func(a, b bid) int { return a.of.compare(*b.of, p.SchemaID) })
+	return bids[:min(len(bids), bidsMax)], nil
+}
+
+// lookUp fills in what ranks the bids that have it not.
+func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
 	history, err := c.cfg.Store.History(ctx)
 	if err != nil {
-		return "", errors.Join(errors.New("read own history"), err)
+		return errors.Join(errors.New("read own history"), err)
 	}
 	var keys []string
 	for _, b := range bids {
-		keys = append(keys, b.provider)
+		if b.of == nil {
+			keys = append(keys, b.provider)
+		}
 	}
 	s := Scout{Market: c.cfg.Market, Key: c.key, RequestKind: c.cfg.Kinds.Request, History: history}
 	found, err := s.find(ctx, p.SchemaID, keys)
 	if err != nil {
-		return "", fmt.Errorf("rank the offers: %w", err)
+		return fmt.Errorf("rank the offers: %w", err)
 	}
-	ranked := make([]Found, len(bids))
 	for i, b := range bids {
-		ranked[i] = Found{Listing: Listing{Provider: b.provider, Outside: true}, Lost: history[b.provider].Lost, Done: history[b.provider].Done}
-		if at := slices.IndexFunc(found, func(f Found) bool { return f.Provider == b.provider }); at >= 0 {
-			ranked[i] = found[at]
+		if b.of != nil {
+			continue
 		}
-		ranked[i].MinuteMsats = map[string]int64{p.SchemaID: b.msats}
+		of := Found{Listing: Listing{Provider: b.provider, Outside: true}, Lost: history[b.provider].Lost, Done: history[b.provider].Done}
+		if at := slices.IndexFunc(found, func(f Found) bool { return f.Provider == b.provider }); at >= 0 {
+			of = found[at]
+		}
+		of.MinuteMsats = map[string]int64{p.SchemaID: b.msats}
+		bids[i].of = &of
 	}
-	return slices.MinFunc(ranked, func(a, b Found) int { return a.compare(b, p.SchemaID) }).Provider, nil
+	return nil
 }

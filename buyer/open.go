@@ -88,7 +88,10 @@ func (c *Client) bestOffer(ctx context.Context, p Purchase, network payments.Net
 	if err != nil {
 		return "", err
 	}
-	return c.best(parent, p, bids)
+	if bids, err = c.bestFirst(parent, p, bids); err != nil {
+		return "", err
+	}
+	return bids[0].provider, nil
 }
 
 // collectBids takes one answer at a time. What is not valid is told and passed
@@ -122,8 +125,10 @@ func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Even
 			if len(bids) == 0 {
 				patience.Reset(c.cfg.OfferTimeout)
 			}
-			if bids = append(bids, bid{ev.PubKey, msats}); len(bids) == bidsMax {
-				return bids, nil
+			if bids = append(bids, bid{provider: ev.PubKey, msats: msats}); len(bids) == 2*bidsMax {
+				if bids, err = c.bestFirst(ctx, p, bids); err != nil {
+					return nil, err
+				}
 			}
 		case <-patience.C:
 			switch {

@@ -1,0 +1,87 @@
+package provider_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// freeOffer is a valid offer of a new key that announces nothing.
+func freeOffer(t *testing.T, request nostr.Event, job hashing.Digest) nostr.Event {
+	t.Helper()
+	key := newKey(t)
+	doc, err := receipts.Quote{
+		Version: receipts.Version, RequestID: request.ID, JobHash: job, SchemaID: string(schemas.SandboxRun),
+		Buyer: request.PubKey, Provider: key.PublicKey(), Purpose: receipts.PurposeResult,
+		ExpiresAt: receipts.Timestamp(time.Now().Add(10 * time.Minute)), Mode: receipts.ModeFree, Delivery: receipts.DeliveryPlain,
+		Cancellation: "none", PolicyBundleID: hashing.Bytes([]byte("policy")), Nonce: strings.Repeat("0", 32),
+	}.Canonical()
+	check(t, err)
+	return raw(t, key, 7000, string(doc), nostr.Tag{"status", "processing"}, nostr.Tag{"e", request.ID}, nostr.Tag{"p", request.PubKey})
+}
+
+// TestOpenIsNotCrowdedOut: more keys than are compared, all with a valid offer and
+// all quicker, do not hide the one that is better.
+func TestOpenIsNotCrowdedOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	crowded := make(chan struct{})
+	late := w.rival(t, "late")
+	w.open(t, late, func(ctx context.Context, ev *nostr.Event) error {
+		if ev.Kind != 7000 {
+			return nil
+		}
+		select {
+		case <-crowded:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	c := w.customer(t, func(cfg *buyer.Config) {
+		unhurried(cfg)
+		cfg.OfferTimeout = slow
+	})
+	_, err := w.see(w.ctx, c.market, nostr.Filter{Kinds: []int{31990}, Authors: []string{late.key.PublicKey()}}, func(nostr.Event) bool { return true })
+	check(t, err)
+
+	input, err := mustSchema(t, schemas.SandboxRun).ParseRequest(order(""))
+	check(t, err)
+	var placed, offers errgroup.Group
+	var p buyer.Purchase
+	placed.Go(func() (err error) {
+		p, err = c.client.PlaceOpen(w.ctx, openOrder(receipts.ModeFree), nil)
+		return err
+	})
+	m := w.connect(t, c.key)
+	request, err := w.see(w.ctx, m, nostr.Filter{Kinds: []int{5050}}, func(nostr.Event) bool { return true })
+	check(t, err)
+	for range 150 {
+		ev := freeOffer(t, request, input.JobHash)
+		offers.Go(func() error { return m.Send(w.ctx, ev) })
+	}
+	check(t, offers.Wait())
+	close(crowded)
+	check(t, placed.Wait())
+	if p.Provider != late.key.PublicKey() {
+		t.Errorf("the offer of a key that announces nothing was taken")
+	}
+}
+
+func mustSchema(t *testing.T, id schemas.ID) *schemas.Schema {
+	t.Helper()
+	s, ok := schemas.Lookup(string(id))
+	if !ok {
+		t.Fatal(id)
+	}
+	return s
+}
