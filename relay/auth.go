@@ -18,6 +18,12 @@ var ErrAuth = errors.New("relay asks for authentication")
 // wantsAuth reads a relay's refusal.
 func wantsAuth(text string) bool { return strings.HasPrefix(text, "auth-required:") }
 
+// maxProofs bounds the signatures that a connection may ask for: each can be a
+// question to a remote signer, and to its owner. A relay has one challenge for a
+// connection, or a few; one that believes every proof and refuses all the same,
+// with a new challenge each time, would have us sign without end.
+const maxProofs = 4
+
 // authenticate proves the pool's key to the relay, once for each challenge. A
 // key is shown only to a relay that has refused something for the lack of it.
 func (s *session) authenticate(ctx context.Context) error {
@@ -31,6 +37,8 @@ func (s *session) authenticate(ctx context.Context) error {
 		return ErrAuth
 	case proved == challenge:
 		return nil
+	case s.proofs.Add(1) > maxProofs:
+		return fmt.Errorf("%w again and again", ErrAuth)
 	default:
 		ev := nostr.Event{
 			Kind: nostr.KindClientAuthentication, CreatedAt: now(),
@@ -68,7 +76,9 @@ func (s *session) challenged(text string) {
 }
 
 // canProve reports whether it is worth the attempt.
-func (s *session) canProve() bool { return s.link.pool.cfg.Signer != nil && !s.hasProved() }
+func (s *session) canProve() bool {
+	return s.link.pool.cfg.Signer != nil && !s.hasProved() && s.proofs.Load() < maxProofs
+}
 
 // afterAuth calls next when the relay knows the key, or why it does not. It is
 // called by the reading goroutine and runs beside it, no longer than the

@@ -3,11 +3,16 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/relay/nip01"
 	"github.com/lightwork-market/lightwork/relay/server"
 )
 
@@ -48,6 +53,46 @@ func TestAuthentication(t *testing.T) {
 	away := startPool(t, Config{URLs: []string{r.url()}, Signer: unwilling{me}})
 	if _, err := away.Query(t.Context(), filter); !errors.Is(err, ErrAuth) {
 		t.Errorf("with a signer that refuses: %v", err)
+	}
+}
+
+// TestAuthenticationWithoutEnd: a relay that believes every proof and refuses all
+// the same, each time with a new challenge, gets a few signatures and no more.
+func TestAuthenticationWithoutEnd(t *testing.T) {
+	var mu sync.Mutex
+	proofs, after := 0, 0 // after: requests that came since the last proof
+	enough := make(chan struct{})
+	url := fakeRelay(t, func(m nip01.ClientMessage, send func(string)) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch m.Label {
+		case nip01.LabelReq:
+			if after++; after == 10 {
+				close(enough)
+			}
+			send(quoted("AUTH", fmt.Sprint("challenge", rand.Int())))
+			send(quoted("CLOSED", m.SubID, "auth-required: who are you"))
+		case nip01.LabelAuth:
+			if proofs++; proofs <= maxProofs {
+				after = 0
+			}
+			send(`["OK","` + m.Event.ID + `",true,""]`)
+		}
+	})
+	p := startPool(t, Config{URLs: []string{url}, Signer: mustKey(t), MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	subscribe(t, p, SubscribeOptions{}, kind1)
+	select {
+	case <-enough:
+	case <-time.After(30 * time.Second):
+		t.Error("the relay is not asked again")
+	}
+	if _, err := p.Query(t.Context(), kind1); err == nil {
+		t.Error("a query that was refused")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if proofs != maxProofs {
+		t.Errorf("the key signed %d times, want %d", proofs, maxProofs)
 	}
 }
 

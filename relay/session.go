@@ -55,6 +55,7 @@ type session struct {
 
 	challenge, proved string // of NIP-42: the relay's last, and the one answered
 
+	proofs  atomic.Int64                // signatures that the relay asked for
 	proving sync.Mutex                  // held through an authentication
 	spawn   func(func(context.Context)) // of serve, for the reading goroutine
 }
