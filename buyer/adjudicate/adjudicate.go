@@ -83,15 +83,22 @@ func values[T any](results []*schemas.Result) []*T {
 	return list
 }
 
-// byHash is an order of results that nobody can choose for what it says.
+// byHash is an order of results that nobody can choose for what it says: by the
+// digest of each one's hash and all the others'. By its own hash alone a provider
+// could try out words until its result comes first, and where several name the
+// same finding the first one's words are kept.
 func byHash(results []*schemas.Result) []int {
-	order := make([]int, len(results))
-	for i := range order {
-		order[i] = i
+	var all [][]byte
+	for _, r := range results {
+		all = append(all, r.OutputHash[:])
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return slices.Compare(results[a].OutputHash[:], results[b].OutputHash[:])
-	})
+	slices.SortFunc(all, slices.Compare)
+	set := slices.Concat(all...)
+	order, key := make([]int, len(results)), make([]hashing.Digest, len(results))
+	for i, r := range results {
+		order[i], key[i] = i, hashing.Bytes(append(r.OutputHash[:], set...))
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(key[a][:], key[b][:]) })
 	return order
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-const mergeUnion = "lightwork/merge-findings/v1"
+const mergeUnion = "lightwork/merge-findings/v2"
 
 // finding is a symbol or a suspicion: what two results mean when they mean the same.
 type finding struct {

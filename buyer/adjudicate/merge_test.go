@@ -182,7 +182,7 @@ func TestMergedFindings(t *testing.T) {
 	if !slices.Equal(m.Carried, []bool{true, true, true, false, false}) {
 		t.Errorf("carried %v", m.Carried)
 	}
-	if s := out.Summary; s != "summary of 0" && s != "summary of 1" {
+	if s := out.Summary; s == "summary of 3" || s == "summary of 4" {
 		t.Errorf("the summary is %q: that of a result whose findings nobody shares", s)
 	}
 	if len(out.RecommendedNextProbes) != 1 || out.Confidence != 0.5 {
@@ -203,5 +203,33 @@ func TestNoMerge(t *testing.T) {
 	req = rerank(t, 1, "ab")
 	if _, err := adjudicate.Merge(req, []*schemas.Result{ranking(t, req, 0, "a")}, me); err == nil {
 		t.Error("one result is merged")
+	}
+}
+
+// TestMergedWordsAreNotGround: who tries out words until its hash is the lowest has
+// its words kept no more often than others who found the same.
+func TestMergedWordsAreNotGround(t *testing.T) {
+	req := request(t, schemas.CodeChunkAnalysis, chunk)
+	const rounds = 12
+	kept := 0
+	for round := range rounds {
+		honest := []*schemas.Result{analysis(t, req, 10+round, "a", 20), analysis(t, req, 50+round, "a", 20)}
+		var ground *schemas.Result
+		for n := 100; ground == nil; n++ {
+			r := analysis(t, req, n, "a", 20)
+			if slices.Compare(r.OutputHash[:], honest[0].OutputHash[:]) < 0 && slices.Compare(r.OutputHash[:], honest[1].OutputHash[:]) < 0 {
+				ground = r
+			}
+		}
+		var out schemas.CodeChunkResult
+		if err := json.Unmarshal(merged(t, req, append(honest, ground)).Output, &out); err != nil {
+			t.Fatal(err)
+		}
+		if out.SuspectedFaults[0].Description == ground.Value.(*schemas.CodeChunkResult).SuspectedFaults[0].Description {
+			kept++
+		}
+	}
+	if kept == rounds || kept == 0 {
+		t.Errorf("its words were kept in %d merges of %d", kept, rounds)
 	}
 }
