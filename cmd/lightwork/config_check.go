@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,6 +121,12 @@ func (e *configError) locate(file string, src []byte) string {
 	return nowhere
 }
 
+// isAddress reports an address that the node may name to strangers.
+func isAddress(raw string, schemes ...string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && slices.Contains(schemes, u.Scheme) && u.Host != "" && u.User == nil
+}
+
 func (c *config) check() *configError {
 	if c.Version != 1 {
 		return &configError{"$.version", "must be 1"}
@@ -128,13 +135,13 @@ func (c *config) check() *configError {
 		return &configError{"$.relays", "at least one relay is needed"}
 	}
 	for i, r := range c.Relays {
-		if u, err := url.Parse(r); err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Host == "" {
-			return &configError{fmt.Sprintf("$.relays[%d]", i), "must be a ws:// or wss:// address"}
+		if at := fmt.Sprintf("$.relays[%d]", i); !isAddress(r, "ws", "wss") {
+			return &configError{at, "must be a ws:// or wss:// address without user or password: it is published"}
 		}
 	}
 	for i, b := range c.Blobs {
-		if u, err := url.Parse(b); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return &configError{fmt.Sprintf("$.blobs[%d]", i), "must be an http:// or https:// address"}
+		if at := fmt.Sprintf("$.blobs[%d]", i); !isAddress(b, "http", "https") {
+			return &configError{at, "must be an http:// or https:// address without user or password: it is published"}
 		}
 	}
 	if bad := c.Provider.Wallet.check("$.provider.wallet"); bad != nil {
