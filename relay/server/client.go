@@ -71,7 +71,7 @@ func (c *client) serve(ctx context.Context) {
 	for _, sub := range c.subs {
 		c.srv.index.remove(sub)
 	}
-	for err, reason := range map[error]string{errSlowReader: "slow-reader", errFlood: "flood", errNotText: "binary"} {
+	for err, reason := range map[error]string{errSlowReader: "slow-reader", errFlood: "flood", errNotText: "binary", errCrowded: "crowded"} {
 		if errors.Is(context.Cause(ctx), err) {
 			c.srv.metrics.dropped.WithLabelValues(reason).Inc()
 			c.log.Warn("client dropped", "error", err)

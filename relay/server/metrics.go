@@ -128,7 +128,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 // gauges reads what is not counted as it happens.
 func (s *Server) gauges() map[string]int64 {
 	values := map[string]int64{
-		"connections":      int64(len(s.slots)),
+		"connections":      int64(s.places.taken()),
 		"subscriptions":    s.index.len(),
 		"event_room_bytes": s.cfg.Limits.EventTotalBytes,
 		"blob_bytes":       s.blobs.taken(),

@@ -30,7 +30,7 @@ type Server struct {
 	spreading spreading
 	recent    *recent
 
-	slots      chan struct{} // one per websocket
+	places     *places       // of websockets
 	authChecks chan struct{} // one per signature of an AUTH message
 	turns      *turns
 	uploads    *uploads
@@ -70,7 +70,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		recent:     newRecent(),
 		jobs:       make(chan *job, maxJobs),
 		verified:   make(chan *job, maxVerified),
-		slots:      make(chan struct{}, cfg.Limits.MaxConnections),
+		places:     newPlaces(cfg.Limits.MaxConnections),
 		turns:      newTurns(),
 		authChecks: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		uploads:    newUploads(cfg.Limits.MaxUploads),
@@ -203,13 +203,14 @@ func cors(next http.Handler) http.Handler {
 }
 
 func (s *Server) serveWebsocket(ctx context.Context, w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	default:
+	ctx, oust := context.WithCancelCause(ctx)
+	defer oust(nil)
+	mine := s.places.enter(addressOf(r.RemoteAddr), oust)
+	if mine == nil {
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
 	}
+	defer s.places.leave(mine)
 	up := &upgrade{ResponseWriter: w}
 	ws, err := websocket.Accept(up, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // any origin, see cors
 	if err != nil {
