@@ -54,12 +54,12 @@ func (e *elsewhere) note(view nostrEvent) {
 	e.next = (e.next + 1) % len(e.ring)
 }
 
-// knows reports whether the request is one that was admitted.
-func (e *elsewhere) knows(requestID string) bool {
+// buyer is whose request it is, if it is one that was admitted.
+func (e *elsewhere) buyer(requestID string) (key string, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_, ok := e.jobs[requestID]
-	return ok
+	r, ok := e.jobs[requestID]
+	return r.buyer, ok
 }
 
 // of are the relays of a request's buyer. It may ask our relays for its list.

@@ -34,7 +34,11 @@ type outbox struct {
 
 	couriers sync.WaitGroup
 	errands  chan struct{} // one place for each courier on its way
-	brought  *recent       // event ids with the relay they were brought to
+	// strangers are those of them that keys get which are no customers: a relay
+	// that they name can hold a courier up until its time is over.
+	strangers chan struct{}
+	customer  func(ctx context.Context, key string) func() bool
+	brought   *recent // event ids with the relay they were brought to
 
 	mu       sync.Mutex
 	inflight map[string]bool // by event id
@@ -45,16 +49,17 @@ const (
 	outboxRetry   = 5 * time.Second
 	outboxAge     = 7 * 24 * time.Hour
 	outboxBatch   = 256
+	errandsMax    = 16
 
 	firstResult, lastResult = 6000, 6999 // kinds of NIP-90 results
 )
 
-func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, nostrEvent) error, told func(string, []Ack)) *outbox {
+func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, nostrEvent) error, told func(string, []Ack), customer func(context.Context, string) func() bool) *outbox {
 	return &outbox{
 		store: s, market: m, signer: signer, log: log, before: before, told: told,
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
 		unsigned: make(chan unsigned, 4*outboxBatch), inflight: map[string]bool{},
-		errands: make(chan struct{}, 16), brought: newRecent(16 << 10),
+		errands: make(chan struct{}, errandsMax), strangers: make(chan struct{}, forStrangers(errandsMax)), customer: customer, brought: newRecent(16 << 10),
 		elsewhere: elsewhere,
 	}
 }
@@ -206,16 +211,16 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
 
 // bring takes an event to the buyer's own relays, beside its way to ours.
 func (o *outbox) bring(ctx context.Context, requestID string, ev nostrEvent) {
-	if !o.elsewhere.knows(requestID) {
+	buyer, known := o.elsewhere.buyer(requestID)
+	if !known {
 		return
 	}
-	select {
-	case o.errands <- struct{}{}:
-	default:
+	leave, ok := o.errand(o.customer(ctx, buyer))
+	if !ok {
 		return // too many are on their way: ours have it
 	}
 	o.couriers.Go(func() {
-		defer func() { <-o.errands }()
+		defer leave()
 		var all sync.WaitGroup
 		for _, url := range o.elsewhere.of(ctx, requestID) {
 			if o.brought.add(ev.ID + url) {
@@ -224,6 +229,30 @@ func (o *outbox) bring(ctx context.Context, requestID string, ev nostrEvent) {
 		}
 		all.Wait()
 	})
+}
+
+// errand takes a place for a courier, if there is one for this buyer.
+func (o *outbox) errand(customer func() bool) (leave func(), ok bool) {
+	needs := []chan struct{}{o.strangers, o.errands}
+	if len(o.strangers) == cap(o.strangers) && customer() {
+		needs = needs[1:]
+	}
+	for i, places := range needs {
+		select {
+		case places <- struct{}{}:
+		default:
+			release(needs[:i])
+			return nil, false
+		}
+	}
+	return func() { release(needs) }, true
+}
+
+// release gives a place of each back.
+func release(taken []chan struct{}) {
+	for _, places := range taken {
+		<-places
+	}
 }
 
 func (o *outbox) bringTo(ctx context.Context, url string, ev nostrEvent) {

@@ -48,25 +48,17 @@ func (p *Provider) place(ctx context.Context, job Job, cancel <-chan struct{}) (
 			needs = []chan struct{}{p.strangers, p.slots}
 		}
 	}
-	taken := 0
-	leave = func() {
-		for _, c := range needs[:taken] {
-			<-c
-		}
-	}
-	for _, c := range needs {
+	for i, places := range needs {
 		select {
-		case c <- struct{}{}:
-			taken++
+		case places <- struct{}{}:
+			continue
 		case <-cancel:
-			leave()
-			return nil, false
 		case <-ctx.Done():
-			leave()
-			return nil, false
 		}
+		release(needs[:i])
+		return nil, false
 	}
-	return leave, true
+	return func() { release(needs) }, true
 }
 
 // unproven reports a job that is worked on before anything is paid for it.

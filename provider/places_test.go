@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"context"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,4 +119,57 @@ func TestStrangersLeaveRoom(t *testing.T) {
 	ev := w.asks(t, c, nostr.Tag{"i", here.ID, "event"})
 	check(t, c.market.Send(w.ctx, ev))
 	w.await(t, ev.ID, provider.StateSucceeded)
+}
+
+// TestStrangersHoldNotAllCouriers: relays that strangers name and that never answer
+// hold up some of the couriers, and a customer's relay gets its events all the same.
+func TestStrangersHoldNotAllCouriers(t *testing.T) {
+	w := newWorld(t)
+	w.echoes(t, func(c *provider.Config) { c.Limits.Concurrent = 8 })
+	own, there := w.further(t)
+	c := w.customer(t, nil)
+	p, err := c.client.Place(w.ctx, buyer.Order{
+		Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.TextGeneration), Input: []byte(`{"prompt":"a"}`), MaxMsats: maxMsats, Mode: receipts.ModeHold,
+	})
+	check(t, err)
+	if _, err = w.follow(t, c, p.RequestID, nil).wait(); err != nil {
+		t.Fatal(err)
+	}
+
+	silent, held := tarpit(t)
+	newCrowd(t, 20).ask(t, w, c.market, 1, nostr.Tag{"i", "x", "text"}, nostr.Tag{"relays", silent})
+	for range 12 { // all that they can have at once
+		select {
+		case <-held:
+		case <-w.ctx.Done():
+			t.Fatal("the couriers of strangers do not come")
+		}
+	}
+	ev := w.asks(t, c, nostr.Tag{"i", "mine", "text"}, nostr.Tag{"relays", own})
+	check(t, c.market.Send(w.ctx, ev))
+	w.await(t, ev.ID, provider.StateSucceeded)
+	w.find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {ev.ID}}})
+}
+
+// tarpit is a relay that takes connections and never says a word; it tells of each.
+func tarpit(t *testing.T) (url string, held <-chan struct{}) {
+	t.Helper()
+	ln := listen(t)
+	came, ended := make(chan struct{}, 1000), make(chan struct{})
+	var conns []net.Conn
+	go func() {
+		defer close(ended)
+		for conn, err := ln.Accept(); err == nil; conn, err = ln.Accept() {
+			conns = append(conns, conn)
+			came <- struct{}{}
+		}
+	}()
+	t.Cleanup(func() {
+		ln.Close()
+		<-ended
+		for _, conn := range conns {
+			conn.Close()
+		}
+	})
+	return "ws://" + ln.Addr().String(), came
 }
