@@ -157,3 +157,9 @@ func TestOneStateMachine(t *testing.T) {
 		Setup: func(e *testscript.Env) error { e.Setenv("SDK", sdk); return nil },
 	})
 }
+
+// TestRegistry: what there is of agents is read off one table, in every view.
+func TestRegistry(t *testing.T) {
+	requirements.Covers(t, "M-7")
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/registry.txtar"}})
+}
