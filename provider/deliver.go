@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
@@ -102,21 +103,27 @@ func (p *Provider) uploadFirst(ctx context.Context, requestID string, ev nostrEv
 			return err
 		}
 	}
+	// Side by side: a server that stores them in one commit is waited for once.
+	// None is ended for another's sake, since other jobs may share it.
+	var all errgroup.Group
 	for _, t := range ev.Tags {
 		if len(t) >= 7 && t[0] == "box" {
 			t = t[2:] // the box's own digest
 		} else if len(t) < 5 || t[0] != "blob" {
 			continue
 		}
-		d, err := hashing.ParseDigest(t[2])
-		if err != nil {
-			return fmt.Errorf("stored result: %w", err)
-		}
-		if err := p.uploadOnce(ctx, requestID, d, t[4]); err != nil {
-			return fmt.Errorf("upload blob %s: %w", d, err)
-		}
+		all.Go(func() error {
+			d, err := hashing.ParseDigest(t[2])
+			if err != nil {
+				return fmt.Errorf("stored result: %w", err)
+			}
+			if err := p.uploadOnce(ctx, requestID, d, t[4]); err != nil {
+				return fmt.Errorf("upload blob %s: %w", d, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return all.Wait()
 }
 
 // uploadOnce uploads a blob unless this process has done so. Jobs that share a
