@@ -22,7 +22,9 @@ func TestSlowReaderGetsWholeFrames(t *testing.T) {
 	filling := strings.Repeat("x", 60<<10)
 	for i := range events {
 		publisher.put(note(t, fmt.Sprint(i, " ", filling), i))
-		if i == events/2 { // a pong goes out between the events
+		// A pong goes out between the events. The library gives it five seconds,
+		// so it is asked for just before the client reads on.
+		if i == events-1 {
 			slow.ws.SetReadLimit(1 << 20)
 			go func() { _ = slow.ws.Ping(context.Background()) }() // ends with the connection
 		}
