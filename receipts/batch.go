@@ -85,11 +85,11 @@ type later struct{ signatures sigbatch.Batch }
 
 // verify is ev.Verify; nil means that the event is valid if the batch is.
 func (l *later) verify(ev *Event) error {
+	if l == nil {
+		return ev.Verify()
+	}
 	if err := ev.checkID(); err != nil {
 		return err
-	}
-	if l == nil {
-		return ev.checkSignature()
 	}
 	key, id, sig := [32]byte(mustHex(ev.PubKey)), [32]byte(mustHex(ev.ID)), [64]byte(mustHex(ev.Sig))
 	if l.signatures.AddSchnorr(&key, &id, &sig) {
