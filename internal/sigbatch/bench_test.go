@@ -2,6 +2,7 @@ package sigbatch_test
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -21,10 +22,7 @@ func processor(b *testing.B) float64 {
 // BenchmarkBatch is one signature of a batch, all by one key or each by its own.
 func BenchmarkBatch(b *testing.B) {
 	for _, size := range []int{1, 5, 64, 320, 1280} {
-		for _, keys := range []int{1, size} {
-			if keys == 1 && size == 1 {
-				continue
-			}
+		for _, keys := range slices.Compact([]int{1, size}) {
 			b.Run(fmt.Sprintf("%d/keys=%d", size, keys), func(b *testing.B) {
 				all := make([]signed, size)
 				for i := range all {
