@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -247,7 +248,8 @@ func read(name string, stdin io.Reader) (*receipts.Bundle, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return receipts.ReadTar(f, receipts.Limits{})
+	// An archive is read in small pieces: two for each file in it.
+	return receipts.ReadTar(bufio.NewReaderSize(f, 32<<10), receipts.Limits{})
 }
 
 // printJSON adds the exit code, so that a stored report says what it meant.
