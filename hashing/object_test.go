@@ -31,6 +31,13 @@ func TestObject(t *testing.T) {
 	if got := string(o.Without("a", "c", "z")); got != `{"b":[1,2]}` {
 		t.Errorf("without a and c: %s", got)
 	}
+	// Another document in its room leaves nothing of the one before.
+	if err := o.Parse([]byte(`{"z":1}`)); err != nil || o.Value("a") != nil || string(o.Without()) != `{"z":1}` {
+		t.Errorf("parsed again: %s, %v", o.Canonical(), err)
+	}
+	if err := o.Parse([]byte(`{"y":1,"x":{"z":2},`)); err == nil || o.Value("z") != nil || o.Value("y") != nil {
+		t.Errorf("a member after %v", err)
+	}
 	for _, other := range []string{`[{"a":1}]`, `"a"`, `null`, `7`} {
 		if _, err := ParseObject([]byte(other)); !errors.Is(err, ErrNotObject) {
 			t.Errorf("%s: %v", other, err)
