@@ -97,3 +97,27 @@ func BenchmarkArrayHasher(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkObject(b *testing.B) {
+	b.SetBytes(int64(len(smallRequest)))
+	b.ReportAllocs()
+	var o Object
+	for b.Loop() {
+		if err := o.Parse(smallRequest); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkReader(b *testing.B) {
+	doc := []byte(readable)
+	b.SetBytes(int64(len(doc)))
+	b.ReportAllocs()
+	for b.Loop() {
+		in := NewReader(doc)
+		var s small
+		if s.read(in); !in.Done() {
+			b.Fatal("not read")
+		}
+	}
+}
