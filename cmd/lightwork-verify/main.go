@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -248,8 +247,7 @@ func read(name string, stdin io.Reader) (*receipts.Bundle, error) {
 		return nil, err
 	}
 	defer f.Close()
-	// An archive is read in small pieces: two for each file in it.
-	return receipts.ReadTar(bufio.NewReaderSize(f, 32<<10), receipts.Limits{})
+	return receipts.ReadTar(f, receipts.Limits{})
 }
 
 // printJSON adds the exit code, so that a stored report says what it meant.
