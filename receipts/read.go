@@ -43,7 +43,8 @@ func readEvent(doc []byte) (ev Event, exact bool, err error) {
 	in := hashing.NewReader(doc)
 	ev.read(in)
 	if in.Done() && len(doc) <= maxDocument && ev.withinBounds() {
-		return ev, true, ev.checkShape()
+		err = ev.checkShape()
+		return ev, err == nil, err
 	}
 	ev, err = ParseEvent(doc, maxDocument)
 	return ev, err == nil && string(ev.JSON()) == string(doc), err
