@@ -149,6 +149,9 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
 		return err
 	}
+	if err := f.judgeAgain(ctx, p); err != nil {
+		return err
+	}
 	if p.SealedEvent != nil {
 		return f.unseal(ctx, p)
 	}
@@ -213,7 +216,13 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 		return f.distrust(ev, err)
 	}
 	report := receipts.Verify(b, receipts.Pins{Provider: p.Provider, Buyer: f.c.key, Payee: p.PayeeNode, Network: f.network})
-	if bad := failedClaims(p, report, f.paidOnChain(ctx, ev)); bad != "" {
+	onChain, err := f.paidOnChain(ctx, p, ev)
+	if err != nil { // judged once the payment is known to have ended
+		f.c.log.Warn("a receipt waits for the wallet", "request", f.id, "event", ev.ID, "err", err)
+		f.unjudged = append(f.unjudged[:min(len(f.unjudged), 4)], ev)
+		return nil
+	}
+	if bad := failedClaims(p, report, onChain); bad != "" {
 		return f.distrust(ev, &MismatchError{"receipt", bad})
 	}
 	if err := f.c.cfg.Store.SetReceipt(ctx, f.id, report.ReceiptID, raw); err != nil {
