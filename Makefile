@@ -49,7 +49,7 @@ test-lnd:
 test-cashu:
 	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m -run RealMint ./payments/cashu
 
-# Every crash point of a payment, on real lnd and on a real mint, as tables; test-lnd plays every third cell. POINTS="P5 B1-lnd" plays some.
+# Every crash point of a payment, on real lnd, on the chain and on a real mint, as tables; test-lnd plays every third cell. POINTS="P5 B1-lnd" plays some.
 POINTS ?= all
 crash-matrix:
 	LIGHTWORK_CRASH_MATRIX="$(POINTS)" $(TEST) -tags "$(TAGS) lnd" -count=1 -v -timeout 60m -run 'Matrix$$' ./internal/crashmatrix

@@ -38,7 +38,8 @@ func (n *chainNode) killedWhileRefunding(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.until(t, "sent back, fee", "provider", "debts")
-	n.until(t, "refunded", "buyer", "resume", v.RequestID)
+	n.until(t, "the prepayment came back", "buyer", "resume", v.RequestID)
+	n.until(t, "refunded ", "buyer", "show", v.RequestID)
 	doc, err := n.command("provider", "debts", "--json").Output()
 	var debts []debtView
 	if err == nil {
