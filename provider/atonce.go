@@ -38,6 +38,9 @@ func (p *Provider) beginning(ctx context.Context, job Job, req *schemas.Request)
 	if err != nil {
 		return nil, fmt.Errorf("hash plan: %w", err)
 	}
+	if !p.isCustomer(ctx, job.Buyer)() {
+		return nil, nil // strangers' jobs have not all the slots: see place
+	}
 	select {
 	case p.slots <- struct{}{}:
 	default:
