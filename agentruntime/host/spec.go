@@ -1,0 +1,168 @@
+package host
+
+import (
+	"cmp"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+)
+
+// spec makes an agent's Spec from its manifest as it is now and what was
+// approved of it; manifest.ErrNotApproved.
+func (h *Host) spec(e *entry) (supervisor.Spec, error) {
+	if e.installed == nil {
+		return e.builtIn, nil
+	}
+	m, approval, err := h.approved(e)
+	if err != nil {
+		return supervisor.Spec{}, err
+	}
+	spec := SpecOf(e.installed, m, approval.Permissions)
+	spec.Allow = func() error {
+		_, _, err := h.approved(e)
+		return err
+	}
+	return spec, nil
+}
+
+func (h *Host) approved(e *entry) (*manifest.Manifest, manifest.Approval, error) {
+	m, err := manifest.Read(filepath.Join(e.installed.Dir, manifest.FileName))
+	if err != nil {
+		return nil, manifest.Approval{}, err
+	}
+	if m.ID != e.id {
+		return nil, manifest.Approval{}, &manifest.DriftError{AgentID: e.id, What: "id"}
+	}
+	ap, err := h.cfg.Approvals.Check(e.installed.Dir, m)
+	return m, ap, err
+}
+
+// Defaults where a manifest is silent (OSX-11).
+const (
+	defaultCallTime   = 15 * time.Second
+	defaultConcurrent = 3
+	defaultMemoryMB   = 256
+	// Of processes and threads; OSX-11 has none for them, and a share of a core
+	// is no default here: it would slow every start.
+	defaultProcesses = 128
+)
+
+// SpecOf is how an installed agent runs with the permissions that it was
+// granted. A program that is a path is one below the agent's folder.
+func SpecOf(in *Installed, m *manifest.Manifest, granted []string) supervisor.Spec {
+	command := m.Command()
+	if strings.Contains(command[0], "/") && !filepath.IsAbs(command[0]) {
+		command[0] = filepath.Join(in.Dir, command[0])
+	}
+	l := m.ExecutionLimits
+	spec := supervisor.Spec{
+		ID: m.ID, Version: m.Version, Command: command, Dir: in.Dir, Env: in.Env,
+		UID: in.UID, GID: in.GID, ManifestHash: m.Hash, Tools: in.Tools,
+		Limits: supervisor.Limits{
+			CallTimeout: defaultCallTime, Concurrent: defaultConcurrent,
+			OpenFiles: uint64(l.OpenFiles),
+			Group: cgroup.Limits{
+				MemoryBytes: cmp.Or(l.MemoryMB, defaultMemoryMB) << 20,
+				Pids:        int(cmp.Or(l.Processes, defaultProcesses)),
+				CPUs:        float64(l.CPUMillis) / 1000,
+			},
+		},
+	}
+	if !in.Unconfined {
+		spec.Confine = confinement(in, command[0], granted)
+		spec.Env = append([]string{"TMPDIR=" + in.Dir}, in.Env...)
+	}
+	if l.MaxToolCallDurationSecs > 0 {
+		spec.Limits.CallTimeout = time.Duration(l.MaxToolCallDurationSecs) * time.Second
+	}
+	if l.MaxConcurrentCalls > 0 {
+		spec.Limits.Concurrent = l.MaxConcurrentCalls
+	}
+	return spec
+}
+
+// Permits reports whether an agent may use a tool of another's: it was granted
+// tool:invoke:AGENT/TOOL, or is built in. An agent that is not approved may
+// nothing.
+func (h *Host) Permits(agent, toolID string) bool {
+	e, err := h.entry(agent)
+	if err != nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.installed == nil {
+		return true
+	}
+	_, approval, err := h.approved(e)
+	return err == nil && slices.Contains(approval.Permissions, permitInvoke+toolID)
+}
+
+// system is what every program needs to run at all. /etc as a whole holds
+// secrets that root may read, so it is not among it.
+var system = [...]string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/dev/random", "/dev/urandom",
+	"/etc/alternatives", "/etc/ca-certificates", "/etc/fonts", "/etc/group", "/etc/hosts", "/etc/host.conf", "/etc/ld.so.cache",
+	"/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/pki", "/etc/protocols",
+	"/etc/resolv.conf", "/etc/services", "/etc/ssl", "/etc/timezone",
+}
+
+// Forms of permissions that the node knows. Others mean something to the agent
+// alone.
+const (
+	permitRead    = "filesystem:read:"
+	permitWrite   = "filesystem:write:"
+	permitNetwork = "network:egress:"
+	permitInvoke  = "tool:invoke:" // what a pipeline's table may then have
+)
+
+// confinement is what the agent may reach: the system's programs, its own
+// folder, and what it was granted. A granted host opens the network: Landlock
+// knows ports, not names.
+func confinement(in *Installed, program string, granted []string) *guard.Confinement {
+	c := &guard.Confinement{
+		Read:  append(system[:len(system):len(system)], in.Read...),
+		Write: []string{in.Dir, "/dev/null", "/dev/zero", "/dev/full"},
+	}
+	if path, err := exec.LookPath(program); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			c.Read = append(c.Read, path)
+		}
+	}
+	for _, p := range granted {
+		switch {
+		case strings.HasPrefix(p, permitRead):
+			c.Read = append(c.Read, below(p[len(permitRead):]))
+		case strings.HasPrefix(p, permitWrite):
+			c.Write = append(c.Write, below(p[len(permitWrite):]))
+		case strings.HasPrefix(p, permitNetwork):
+			c.Network = true
+		}
+	}
+	return c
+}
+
+// SystemOnly confines a program of our own to the system's files, what it may
+// read beside them, and the network if it needs that.
+func SystemOnly(program string, network bool, read ...string) *guard.Confinement {
+	c := confinement(&Installed{Dir: "/nonexistent", Read: read}, program, nil)
+	c.Network = network
+	return c
+}
+
+// below is the folder that a pattern such as /srv/texts/** means. A pattern
+// within a name cannot be held by Landlock and grants nothing.
+func below(pattern string) string {
+	pattern = strings.TrimSuffix(strings.TrimSuffix(pattern, "**"), "*")
+	if !filepath.IsAbs(pattern) || strings.ContainsAny(pattern, "*?[") {
+		return "/nonexistent"
+	}
+	return filepath.Clean(pattern)
+}
