@@ -1,0 +1,182 @@
+package buyer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// delivered is a result event, read and checked, with the blobs it refers to.
+type delivered struct {
+	output []byte
+	blobs  []blobRef
+	key    *receipts.SealKey // of blobs in boxes that no payment opens
+}
+
+type blobRef struct {
+	role   string
+	digest hashing.Digest
+	size   int64
+	urls   []string
+
+	box    *hashing.Digest // what is at the addresses is a box with this digest,
+	number int             // this many-th of the result
+}
+
+// Bounds of what one result may make us fetch.
+const (
+	blobMax   = 32 << 20
+	blobsMax  = 160
+	blobTotal = 128 << 20
+	blobURLs  = 4 // of one blob; the rest is not tried
+)
+
+// checkResult checks everything in a 6xxx event that needs no fetching: who
+// made it, for what request, with which hashes.
+func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
+	bad := func(format string, a ...any) (delivered, error) {
+		return delivered{}, &MismatchError{"result", fmt.Sprintf(format, a...)}
+	}
+	if ev.PubKey != p.Provider || ev.Kind != c.cfg.Kinds.Request+1000 || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
+		return bad("it is not the provider's answer to this request")
+	}
+	if t := ev.Tags.Find("request"); t != nil {
+		var echoed nostr.Event
+		// Clients re-serialise: what counts is the id that the content gives.
+		if err := json.Unmarshal([]byte(t[1]), &echoed); err != nil || echoed.GetID() != p.RequestID {
+			return bad("the embedded request is another one")
+		}
+	}
+	want := map[string]string{"job_hash": p.JobHash.String()}
+	if p.Quote != nil {
+		want["quote_hash"] = hashing.Bytes(p.Quote).String()
+	}
+	for name, value := range want {
+		t := ev.Tags.Find(name)
+		if t == nil && mayBeUnbound(p, ev) {
+			continue
+		}
+		if t == nil || t[1] != value {
+			return bad("%s differs", name)
+		}
+	}
+	d := delivered{output: []byte(ev.Content)}
+	blobs, err := blobRefs(ev.Tags)
+	if err != nil {
+		return bad("%v", err)
+	}
+	d.blobs = blobs
+	if d.key, err = boxKey(p, ev.Tags); err != nil {
+		return bad("%v", err)
+	}
+	return d, nil
+}
+
+func blobRefs(tags nostr.Tags) ([]blobRef, error) {
+	var refs []blobRef
+	total := int64(0)
+	boxes := 0
+	for _, t := range tags {
+		var ref blobRef
+		var err error
+		switch {
+		case len(t) > 0 && t[0] == "box":
+			ref, err = boxRef(t, boxes)
+			boxes++
+		case len(t) >= 5 && t[0] == "blob":
+			ref, err = blobRefOf(t)
+		default:
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		total += ref.size
+		refs = append(refs, ref)
+	}
+	if len(refs) > blobsMax || total > blobTotal {
+		return nil, errors.New("too many or too large blobs")
+	}
+	return refs, nil
+}
+
+// blobRefOf reads ["blob", role, digest, size, mime, url...].
+func blobRefOf(t nostr.Tag) (blobRef, error) {
+	digest, err := hashing.ParseDigest(t[2])
+	if err != nil {
+		return blobRef{}, fmt.Errorf("blob %s: %w", t[1], err)
+	}
+	size, err := strconv.ParseInt(t[3], 10, 64)
+	if err != nil || size < 0 || size > blobMax {
+		return blobRef{}, fmt.Errorf("blob %s: size %q", t[1], t[3])
+	}
+	return blobRef{role: t[1], digest: digest, size: size, urls: t[5:min(len(t), 5+blobURLs)]}, nil
+}
+
+// checkArtifacts wants every artifact that a result lists among the blobs that
+// came with it.
+func checkArtifacts(res *schemas.Result, blobs []blobRef) error {
+	out, ok := res.Value.(*schemas.SandboxRunResult)
+	if !ok {
+		return nil
+	}
+	for _, a := range out.Artifacts {
+		if !slices.ContainsFunc(blobs, func(b blobRef) bool { return b.digest == a.SHA256 && b.size == a.SizeBytes }) {
+			return &MismatchError{"result", fmt.Sprintf("artifact %q did not come with it", clean(a.Path))}
+		}
+	}
+	return nil
+}
+
+// checkWorth says why a result that is here need not be paid for: it is no
+// result (K-47), or not what the request wanted it to be.
+func checkWorth(p Purchase) error {
+	s, req, err := typedRequest(p)
+	if err != nil {
+		return err
+	}
+	res, err := s.ParseResult(p.Output)
+	if err != nil {
+		return err
+	}
+	out, ok := res.Value.(*schemas.SandboxRunResult)
+	if !ok {
+		return nil
+	}
+	if asked, ok := req.Value.(*schemas.SandboxRunRequest); ok {
+		if met, why := asked.ExpectationMet(out); !met {
+			return &MismatchError{"result", why}
+		}
+	}
+	return nil
+}
+
+// checkOutput checks the result document itself: its schema, that it is the one
+// that was signed for, and that it answers the request we signed.
+// signed is nil where the event names no hash and may do so.
+func checkOutput(p Purchase, signed *hashing.Digest, output []byte) (*schemas.Result, error) {
+	bad := func(err error) (*schemas.Result, error) { return nil, &MismatchError{"result", err.Error()} }
+	s, req, err := typedRequest(p)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.ParseResult(output)
+	if err != nil {
+		return bad(err)
+	}
+	if signed != nil && *signed != res.OutputHash {
+		return bad(errors.New("output_hash differs from the output"))
+	}
+	if err := req.CheckResult(res); err != nil {
+		return bad(err)
+	}
+	return res, nil
+}
