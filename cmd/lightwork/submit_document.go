@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// read gets what is to be sent: a request document, or the archive of a folder.
+func (b buyerSubmitCmd) read(s *streams) (document, archive []byte, err error) {
+	if b.Input == "-" {
+		document, err = io.ReadAll(io.LimitReader(s.in, schemas.MaxRequestBytes+1))
+		return document, nil, err
+	}
+	if b.Input != "" {
+		f, err := os.Open(b.Input)
+		if err != nil {
+			return nil, nil, usage("", "--input: %w", err)
+		}
+		defer f.Close()
+		document, err = io.ReadAll(io.LimitReader(f, schemas.MaxRequestBytes+1))
+		return document, nil, err
+	}
+	if b.Prompt != "" {
+		document, err = json.Marshal(map[string]string{"prompt": b.Prompt})
+		return document, nil, err
+	}
+	if len(b.InputJob) > 0 {
+		return nil, nil, nil // it is the document
+	}
+	if b.Schema != string(schemas.SandboxRun) {
+		return nil, nil, usage("lightwork schemas show "+b.Schema+" tells its form", "--input is needed for %s", b.Schema)
+	}
+	if len(b.Cmd) == 0 {
+		return nil, nil, usage("for example --cmd 'make test'", "at least one --cmd is needed")
+	}
+	if b.Repo == "" {
+		return nil, nil, nil
+	}
+	archive, err = b.pack(s.err)
+	return nil, archive, err
+}
+
+// pack packs --repo and says what becomes public by that.
+func (b buyerSubmitCmd) pack(w io.Writer) ([]byte, error) {
+	folder := os.DirFS(b.Repo)
+	secrets, err := findSecrets(folder)
+	if err != nil {
+		return nil, usage("", "--repo: %w", err)
+	}
+	if len(secrets) > 0 && !b.IncludeSecrets {
+		return nil, usage("requests are public; move them out of the folder, or send them with --include-secrets",
+			"--repo has files that are named like secrets: %s", strings.Join(secrets, ", "))
+	}
+	p, err := packFS(folder)
+	if err != nil {
+		return nil, usage("", "--repo: %w", err)
+	}
+	if b.Encrypt {
+		fmt.Fprintf(w, "lightwork: %s of %s, %d bytes (%d packed), are sent encrypted; the provider reads them\n", count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive))
+		return p.archive, nil
+	}
+	fmt.Fprintf(w, "lightwork: PUBLIC: %s of %s, %d bytes (%d packed), are sent to the relays, where anybody can read them\n",
+		count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive))
+	return p.archive, nil
+}
+
+// request makes the document of the flags.
+func (b buyerSubmitCmd) request(l buyer.Listing, archive []byte) ([]byte, error) {
+	timeout, memory := jobTimeout, int64(jobMemory)
+	if b.Timeout != nil {
+		timeout = *b.Timeout
+	}
+	if b.Memory != nil {
+		memory = *b.Memory
+	}
+	kind, digest := schemas.HostProvider, l.HostImage
+	if b.Image != "" {
+		kind, digest = schemas.DockerProvider, b.Image
+	}
+	repo := schemas.SandboxRepo{MountPath: workspace, Source: b.Git, GitRef: b.Commit}
+	if archive != nil {
+		repo.Source = schemas.InlineArchive(archive)
+	}
+	return sandboxDocument(kind, digest, repo, b.Cmd, b.Network, timeout, memory, b.ExpectSuccess)
+}
+
+// workspace is where commands find the files they are about.
+const workspace = "/workspace"
+
+// sandboxDocument makes a request. Of verification it says at most that all
+// commands must succeed, so that the defaults of the rest apply.
+func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []string, network string, timeout time.Duration, memoryMB int64, mustSucceed bool) ([]byte, error) {
+	image, err := hashing.ParseDigest(digest)
+	switch {
+	case err != nil && kind == schemas.HostProvider:
+		return nil, usage("name one of its images with --image", "the provider announces no host image")
+	case err != nil:
+		return nil, usage("sha256: and 64 hex digits", "--image: %w", err)
+	}
+	commands := make([]schemas.SandboxCommand, len(cmds))
+	for i, c := range cmds {
+		commands[i].Cmd = c
+	}
+	doc := map[string]any{
+		"sandbox": schemas.Sandbox{
+			Provider: kind, ImageDigest: image, NetworkPolicy: network,
+			Resources: schemas.SandboxResources{MemoryMB: memoryMB, CPUs: 1, TimeoutSecs: int64((timeout + time.Second - 1) / time.Second)},
+		},
+		"repo": repo, "commands": commands,
+	}
+	if mustSucceed {
+		doc["verification"] = map[string]any{"expected": map[string]any{"exit_codes": make([]int, len(cmds))}}
+	}
+	return json.Marshal(doc)
+}
