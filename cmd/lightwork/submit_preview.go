@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// previewView is what --dry-run says.
+type previewView struct {
+	Provider     string `json:"provider"` // x-only hex
+	Schema       string `json:"schema_id"`
+	JobHash      string `json:"job_hash"`
+	RequestBytes int    `json:"request_bytes"`
+	BidMsats     int64  `json:"bid_msats"` // the announced price, or the maximum where none is announced
+	MaxMsats     int64  `json:"max_msats"`
+	Payee        string `json:"payee_node,omitempty"`
+	Rule         string `json:"approval_rule_id"` // what would approve the bid
+	Asks         bool   `json:"asks_a_person"`
+}
+
+// rule is what would decide about paying the bid.
+func (b buyerSubmitCmd) rule(n *buyerNode, l buyer.Listing, document []byte) (buyer.ApprovalRule, error) {
+	schema, _ := schemas.Lookup(b.Schema) // checked before
+	req, err := schema.ParseRequest(document)
+	if err != nil {
+		return buyer.ApprovalRule{}, usage("", "%w", err)
+	}
+	mode := modeFor(l, b.Schema, b.Mode)
+	if mode == receipts.ModeFree {
+		return buyer.ApprovalRule{}, nil
+	}
+	a := buyer.Approval{Provider: l.Provider, SchemaID: string(schema.ID), Mode: mode, PriceMsats: b.MaxMsats}
+	if price, ok := l.Price(req); ok {
+		a.PriceMsats = min(price, b.MaxMsats)
+	}
+	return ruled(n, a)
+}
+
+func (b buyerSubmitCmd) preview(s *streams, l buyer.Listing, document []byte, rule buyer.ApprovalRule) error {
+	schema, _ := schemas.Lookup(b.Schema) // checked before
+	req, err := schema.ParseRequest(document)
+	if err != nil {
+		return usage("", "%w", err)
+	}
+	v := previewView{
+		Provider: l.Provider, Schema: b.Schema, JobHash: req.JobHash.String(), RequestBytes: len(req.Canonical), BidMsats: b.MaxMsats, MaxMsats: b.MaxMsats,
+		Payee: firstText(b.Payee, l.PayeeNode), Rule: rule.ID, Asks: rule.Do == buyer.Ask,
+	}
+	if price, ok := l.Price(req); ok {
+		v.BidMsats = min(price, b.MaxMsats)
+	}
+	if b.JSON {
+		return printJSON(s.out, v)
+	}
+	seen := "all of it public"
+	if b.Encrypt {
+		seen = "encrypted"
+	}
+	fmt.Fprintf(s.out, "would ask   %s\njob         %s, %d bytes, %s\njob hash    %s\nbid         %s of at most %s\nrule        %s\npayee node  %s\nNothing was sent.\n",
+		npub(v.Provider), v.Schema, v.RequestBytes, seen, v.JobHash, msats(v.BidMsats), msats(v.MaxMsats), v.rule(), v.Payee)
+	return nil
+}
+
+func (v previewView) rule() string {
+	if v.Asks {
+		return v.Rule + ", which asks first"
+	}
+	return firstText(v.Rule, "none is needed")
+}
