@@ -18,10 +18,8 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
-	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/payments/onchain"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -319,79 +317,6 @@ func rootSecret(path string) ([]byte, error) {
 		return nil, usage("restore it from your backup", "%s does not hold 64 hex digits", path)
 	}
 	return secret, nil
-}
-
-// buyerNode is an open buyer: its client, its market and what to close.
-type buyerNode struct {
-	client *buyer.Client
-	store  *kernel.BuyerStore
-	market *market
-	wallet wallet
-	signer signer
-	// judgeReady says what a judge of results lacks; nil if it can be asked.
-	judgeReady func(context.Context) error
-	close      func() error
-}
-
-// openBuyer opens the buyer's database for writing and connects it. serve
-// keeps the relays connected; it must run while the client is used. ask is
-// asked where a rule wants a person; nil refuses there.
-func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.Approval) (bool, error), log *slog.Logger) (_ *buyerNode, err error) {
-	key, err := openSigner(c, "buyer", log)
-	if err != nil {
-		return nil, err
-	}
-	k, err := kernel.Open(ctx, c.dataDir("buyer"), kernel.Options{Logger: log})
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			k.Close()
-		}
-	}()
-	w, closeWallet, err := openWallet(ctx, c, c.Buyer.Wallet, "buyer", log)
-	if err != nil {
-		return nil, err
-	}
-	m, err := newMarket(c, key, log)
-	if err != nil {
-		closeWallet()
-		return nil, err
-	}
-	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w, signer: key, judgeReady: c.judgeReady}
-	cfg := buyer.Config{
-		Signer: key, Cipher: key.cipher, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
-		MaxEngagementMsats: c.Buyer.EngagementMsats,
-		Limits:             buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats, FeeMsats: c.Buyer.FeeMsats},
-		Approvals:          c.rules(), Ask: ask, Judge: c.judge(),
-	}
-	if w != nil {
-		cfg.Wallet, cfg.Receiver = w, w
-	}
-	if w, ok := w.(*onchain.Wallet); ok { // refunds come to addresses
-		cfg.Receiver, cfg.Chain, cfg.ReceiptTimeout = nil, w, onchainReceiptTimeout
-	}
-	if n.client, err = buyer.New(cfg); err != nil {
-		closeWallet()
-		return nil, usage("", "%w", err)
-	}
-	n.close = func() error {
-		closeWallet()
-		return k.Close()
-	}
-	return n, nil
-}
-
-// use runs do while the relays are connected, and closes the node after.
-func (n *buyerNode) use(ctx context.Context, do func(context.Context) error) error {
-	serve, stop := context.WithCancel(ctx)
-	var g errgroup.Group
-	g.Go(func() error { return n.market.serve(serve) })
-	g.Go(func() error { return n.signer.serve(serve) })
-	err := do(ctx)
-	stop()
-	return firstError(err, g.Wait(), n.close())
 }
 
 // socketDir is where agents' sockets live: in the data folder, or where that
