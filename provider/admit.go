@@ -1,0 +1,134 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// admit checks a request against what is on offer and returns the job with
+// its quote and the typed request, or why not. It spends nothing and remembers
+// only the load, which the caller gives back if the job is not stored.
+func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Request, Reason) {
+	req, offer, reason := p.typed(ev)
+	if reason.Code != "" {
+		return Job{}, nil, reason
+	}
+	mode, reason := chooseMode(ev, offer)
+	if reason.Code != "" {
+		return Job{}, nil, reason
+	}
+	if reason := p.freeEnough(ev, mode); reason.Code != "" {
+		return Job{}, nil, reason
+	}
+	price, ok := offer.table().For(req)
+	if !ok {
+		return Job{}, nil, Reason{CodeOverResources, fmt.Sprintf("max_tokens: at most %d here", offer.MaxOutputTokens)}
+	}
+	credit, fee := int64(0), int64(0)
+	if mode == receipts.ModeFree {
+		price = 0
+	} else {
+		price, credit = p.lessCredit(ctx, ev.PubKey, price)
+		fee = offer.table().Engagement(req, receipts.Judged(ev.Tags))
+		if price < p.cfg.LeastMsats {
+			return Job{}, nil, Reason{CodePriceTooSmall, fmt.Sprintf(
+				"the price is %d msats, and what carries payments to this provider carries no less than %d; ask for more in one job", price, p.cfg.LeastMsats)}
+		}
+	}
+	if bid, ok := bidOf(ev); ok && price > bid-fee {
+		text := fmt.Sprintf("the price is %d msats, the bid %d", price, bid)
+		if fee > 0 {
+			text = fmt.Sprintf("the price is %d msats and the engagement fee %d, the bid %d", price, fee, bid)
+		}
+		return Job{}, nil, Reason{CodeBidTooLow, text}
+	}
+	known := false
+	if p.load.crowded(p.limits) {
+		var err error
+		if known, err = p.customer(ctx, ev.PubKey); err != nil {
+			p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
+			return Job{}, nil, Reason{CodeInternal, ""}
+		}
+	}
+	if reason := p.load.enter(ev.ID, ev.PubKey, known, mode, fee > 0, p.limits); reason.Code != "" {
+		return Job{}, nil, reason
+	}
+	job, err := p.quote(ev, req, mode, price, credit, fee)
+	if err != nil {
+		p.load.leave(ev.ID)
+		p.log.Error("make quote", "request", ev.ID, "err", err)
+		return Job{}, nil, Reason{CodeInternal, ""}
+	}
+	return job, req, Reason{}
+}
+
+// typed reads the typed request and checks that we sell and can run it.
+func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
+	typed, reason := p.typedOf(ev)
+	if reason.Code != "" {
+		return nil, Offer{}, reason
+	}
+	s, ok := schemas.Lookup(typed.SchemaID)
+	i := slices.IndexFunc(p.cfg.Offers, func(o Offer) bool { return ok && o.SchemaID == string(s.ID) })
+	if i < 0 {
+		return nil, Offer{}, Reason{CodeUnsupportedSchema, "not on offer here; see the 31990 announcement"}
+	}
+	req, err := s.ParseRequest(typed.Input)
+	if err != nil {
+		return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}
+	}
+	if n := receipts.InputTokens(req); n > int64(p.limits.ContextTokens) {
+		return nil, Offer{}, Reason{CodeOverResources, fmt.Sprintf("the request counts %d tokens (4 bytes each), at most %d are taken here", n, p.limits.ContextTokens)}
+	}
+	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
+		if err := sr.CheckSource(p.cfg.Images.Fetches); err != nil {
+			return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}
+		}
+		if err := sr.CheckNetwork(p.cfg.Images.FullNetwork); err != nil {
+			return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}
+		}
+		if err := sr.CheckImage(p.cfg.Images.HostDigest, p.cfg.Images.Registered); err != nil {
+			return nil, Offer{}, Reason{CodeImageNotAvailable, err.Error()}
+		}
+		r := sr.Sandbox.Resources
+		if r.MemoryMB > p.limits.MemoryMB || r.CPUs > p.limits.CPUs {
+			return nil, Offer{}, Reason{CodeOverResources, fmt.Sprintf("at most %d MiB of memory and %g processors here", p.limits.MemoryMB, p.limits.CPUs)}
+		}
+	}
+	return req, p.cfg.Offers[i], votes(ev, req)
+}
+
+// chooseMode takes the offer's first mode unless the request names another one
+// that is on offer (param payment_mode).
+func chooseMode(ev nostr.Event, o Offer) (receipts.Mode, Reason) {
+	for _, t := range ev.Tags {
+		if len(t) >= 3 && t[0] == "param" && t[1] == "payment_mode" {
+			if m := receipts.Mode(t[2]); slices.Contains(o.Modes, m) {
+				return m, Reason{}
+			}
+			return "", Reason{CodeInvalidInput, fmt.Sprintf("payment_mode: only %v on offer", o.Modes)}
+		}
+	}
+	return o.Modes[0], Reason{}
+}
+
+// bidOf reads the bid, a maximum in msats. A malformed bid is a bid of zero:
+// the safe reading of money we cannot parse.
+func bidOf(ev nostr.Event) (int64, bool) {
+	t := ev.Tags.Find("bid")
+	if t == nil {
+		return 0, false
+	}
+	bid, err := strconv.ParseInt(t[1], 10, 64)
+	if err != nil || bid < 0 {
+		return 0, true
+	}
+	return bid, true
+}
