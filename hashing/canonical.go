@@ -58,7 +58,14 @@ func CanonicalValue(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	return Canonical(doc)
+	// Fields of a struct come in the order of its declaration. The library that
+	// wrote them puts them into that of RFC 8785, and leaves numbers alone: if
+	// Canonical then finds nothing to change, two implementations agree.
+	sorted := jsontext.Value(doc)
+	if err := sorted.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return Canonical(sorted)
 }
 
 // marshalNumber writes encoding/json's Number as a number; to the JSON
