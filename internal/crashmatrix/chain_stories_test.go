@@ -58,10 +58,12 @@ func (w *chainWorld) chainTable() (cells []cell) {
 		w.chainPoint("O7", "transaction seen, in no block", seller, nodeLND, "buyer asks PublishTransaction", published, "provider hears GetTransactions"),
 		w.chainPoint("O8", "confirmed, not recorded by the payer", customer, nodeLND, published, "buyer asks GetTransaction", "buyer hears GetTransaction"),
 		w.chainPoint("O9", "confirmed, not recorded by the payee", seller, nodeLND, published, "provider asks GetTransactions", "provider hears GetTransactions"),
+		w.chainPoint("O10", "result recorded, not sent", seller, nodeLND, published, "provider sends 6050"),
+		w.chainPoint("O11", "receipt recorded, not sent", seller, nodeLND, published, "provider sends 7002"),
 		refunded(w.chainPoint("O12", "refund signed, not written down", seller, nodeLND, published, "provider hears FinalizePsbt")),
-		refunded(w.chainPoint("O13", "refund written down, not published", seller, []way{killLND}, published, "provider asks PublishTransaction")),
-		refunded(w.chainPoint("O14", "refund published, reply lost", seller, []way{killNode}, published, "provider hears PublishTransaction")),
-		refunded(w.chainPoint("O15", "refund published, not confirmed", seller, []way{killNode}, published, "provider hears PublishTransaction", "provider asks GetTransaction")),
+		refunded(w.chainPoint("O13", "refund written down, not published", seller, nodeLND, published, "provider asks PublishTransaction")),
+		refunded(w.chainPoint("O14", "refund published, reply lost", seller, nodeLND, published, "provider hears PublishTransaction")),
+		refunded(w.chainPoint("O15", "refund published, not confirmed", seller, nodeLND, published, "provider hears PublishTransaction", "provider asks GetTransaction")),
 	} {
 		cells = append(cells, row...)
 	}
