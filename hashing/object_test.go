@@ -50,6 +50,12 @@ func FuzzObject(f *testing.F) {
 	f.Add(smallRequest)
 	f.Add([]byte(`{"b":[1.0,{"z":1,"y":2}],"a":{"y":1,"x":{}},"\u20ac":"\u00e9","":null}`))
 	f.Add([]byte(`[{"a":1},{"b":2}]`))
+	// What a fast path may take for canonical: the ends of every form of number, of
+	// the escapes, and of the order by UTF-16.
+	f.Add([]byte(`{"a":[1e+21,1e21,100000000000000000000,-0,0,-1e-7,0.000001,5e-324,4.9406564584124654e-324,1.7976931348623157e+308,1E400]}`))
+	f.Add([]byte(`{"a":[9007199254740991,-9007199254740991,9007199254740992,123456789012345.6,0.1,-0.0,333333333.3333333]}`))
+	f.Add([]byte("{\"\\u000b\":\"\\b\\f\\n\\r\\t\\u0000\\u001f\",\"\u2028\u2029\u007f/\":\"\\/\",\"\ufeff\":\"\ufffd\"}"))
+	f.Add([]byte("{\"a\":{\"\U0001f600\":1,\"\ue000\":2},\"\U0001f600\":1,\"\uffff\":2,\"\ud7ff\":\"\\ud800\"}"))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		o, err := ParseObject(doc)
 		canonical, wantErr := jcsCanonical(doc)
