@@ -65,8 +65,9 @@ type Limits struct {
 	MaxSubscriptions int // of a connection; 200
 	MaxSubIDBytes    int // 64
 
-	// MaxConnections bounds the websockets in all; 1024. When all are taken, an
-	// address with few connections gets one of the address that has most.
+	// MaxConnections bounds the websockets in all, and so all other connections;
+	// 1024. When all are taken, an address with few gets one of the address that
+	// has most.
 	MaxConnections int
 	// MaxQueueBytes is what may wait for one client before it is dropped;
 	// 32 MiB.

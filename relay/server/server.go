@@ -31,6 +31,7 @@ type Server struct {
 	recent    *recent
 
 	places     *places       // of websockets
+	conns      *conns        // of all else
 	authChecks chan struct{} // one per signature of an AUTH message
 	turns      *turns
 	uploads    *uploads
@@ -71,6 +72,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		jobs:       make(chan *job, maxJobs),
 		verified:   make(chan *job, maxVerified),
 		places:     newPlaces(cfg.Limits.MaxConnections),
+		conns:      newConns(cfg.Limits.MaxConnections),
 		turns:      newTurns(),
 		authChecks: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		uploads:    newUploads(cfg.Limits.MaxUploads),
@@ -91,6 +93,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		ConnState:         s.conns.state,
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- hs.Serve(ln) }()
