@@ -36,6 +36,10 @@ type blob struct {
 // share one commit. A file of its own costs three synchronisations.
 const smallBlob = 64 << 10
 
+// ownedCost is what each owner of a blob is counted as besides its bytes: about what
+// the rows take. Else tiny blobs, and more and more owners of one, would be free.
+const ownedCost = 512
+
 // blobStore keeps small blobs in the database and others as files named by
 // their hash. Only what has a row in blobs exists for clients.
 type blobStore struct {
@@ -45,7 +49,7 @@ type blobStore struct {
 	total int64 // of all
 
 	mu   sync.Mutex
-	used int64 // guarded by mu: stored bytes and reservations of running uploads
+	used int64 // guarded by mu: stored bytes, ownedCost each, and reservations of running uploads
 
 	// folders hold the blobs by the first byte of their hashes.
 	folders [256]blobFolder
@@ -66,12 +70,12 @@ func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, erro
 		return nil, err
 	}
 	err := db.View(ctx, func(tx *sqlite.Tx) error {
-		return tx.QueryRow("SELECT coalesce(sum(size), 0) FROM blobs").Scan(&b.used)
+		return tx.QueryRow("SELECT (SELECT coalesce(sum(size), 0) FROM blobs) + ? * (SELECT count(*) FROM blob_owners)", ownedCost).Scan(&b.used)
 	})
 	return b, err
 }
 
-// taken is the size of all blobs and of the reservations.
+// taken is what all blobs and the reservations count.
 func (b *blobStore) taken() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,17 +104,16 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, mime string, body io
 	if size > b.max {
 		return blob{}, errBlobTooLarge
 	}
-	room := size
 	if size < 0 {
-		room = b.max
+		size = b.max
 	}
+	room, kept := size+ownedCost, int64(0)
 	if !b.reserve(room) {
 		return blob{}, errBlobsFull
 	}
-	kept := int64(0)
 	defer func() { b.free(room - kept) }()
 
-	in, err := b.receive(body, room)
+	in, err := b.receive(body, size)
 	if err != nil {
 		return blob{}, err
 	}
@@ -120,29 +123,27 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, mime string, body io
 	if !auth.allows(in.hash) {
 		return blob{}, errBlobHash
 	}
-	made, fresh, err := b.commit(ctx, auth.pubkey, in, mime)
-	if err != nil {
+	var made blob
+	if made, kept, err = b.commit(ctx, auth.pubkey, in, mime); err != nil {
 		return blob{}, fmt.Errorf("store blob: %w", err)
-	}
-	if fresh {
-		kept = in.size
 	}
 	return made, nil
 }
 
-// commit makes what came durable, and then the row that says that it is there.
-func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (made blob, fresh bool, err error) {
+// commit makes what came durable, and then the row that says that it is there. It
+// returns what that counts more than before.
+func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (made blob, more int64, err error) {
 	if in.file != "" {
 		folder := b.folder(in.hash)
 		folder.mu.Lock()
 		defer folder.mu.Unlock()
 		if err := b.moveIn(in); err != nil {
-			return made, false, err
+			return made, 0, err
 		}
 	}
 	err = b.db.Update(ctx, func(tx *sqlite.Tx) error {
 		made, err = readBlob(tx, in.hash)
-		fresh = errors.Is(err, errBlobUnknown)
+		fresh := errors.Is(err, errBlobUnknown)
 		if err != nil && !fresh {
 			return err
 		}
@@ -155,11 +156,21 @@ func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime 
 				return err
 			}
 		}
-		_, err := tx.Exec("INSERT INTO blob_owners (sha256, pubkey) VALUES (?, ?) ON CONFLICT DO NOTHING",
+		res, err := tx.Exec("INSERT INTO blob_owners (sha256, pubkey) VALUES (?, ?) ON CONFLICT DO NOTHING",
 			unhex(in.hash), unhex(owner))
+		if err != nil {
+			return err
+		}
+		owners, err := res.RowsAffected()
+		if more = owners * ownedCost; fresh {
+			more += in.size
+		}
 		return err
 	})
-	return made, fresh, err
+	if err != nil {
+		return made, 0, err
+	}
+	return made, more, nil
 }
 
 // insertBlob enters a blob, a small one with its bytes.
@@ -247,8 +258,12 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 		_, err = tx.Exec("DELETE FROM blob_bodies WHERE id = ?", n.body)
 		return err
 	})
-	if err != nil || !last {
+	if err != nil {
 		return err
+	}
+	b.free(ownedCost)
+	if !last {
+		return nil
 	}
 	b.free(n.size)
 	err = os.Remove(b.path(hash))

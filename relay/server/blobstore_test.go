@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nbd-wtf/go-nostr"
+
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
@@ -47,7 +49,7 @@ func TestBlobsAtOnce(t *testing.T) {
 		n, f, err := b.open(t.Context(), sha(doc))
 		if err == nil {
 			f.Close()
-			want += n.size
+			want += n.size + b.owners(t, doc)*ownedCost
 		}
 		_, stat := os.Stat(b.path(sha(doc)))
 		if file := stat == nil; file != (err == nil && len(doc) > smallBlob) || err != nil && !errors.Is(err, errBlobUnknown) {
@@ -61,6 +63,18 @@ func TestBlobsAtOnce(t *testing.T) {
 	if got := b.taken(); got != want || want == 0 {
 		t.Errorf("%d bytes counted, %d there", got, want)
 	}
+}
+
+// owners is how many keys own a document.
+func (b *blobStore) owners(t *testing.T, doc string) (n int64) {
+	t.Helper()
+	err := b.db.View(t.Context(), func(tx *sqlite.Tx) error {
+		return tx.QueryRow("SELECT count(*) FROM blob_owners WHERE sha256 = ?", unhex(sha(doc))).Scan(&n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // inOneFolder are n documents whose hashes begin alike.
@@ -150,5 +164,37 @@ func TestSmallBlobThatIsAFile(t *testing.T) {
 	}
 	if bodies, _ := b.count(t); bodies > 0 {
 		t.Error("the bytes are left")
+	}
+}
+
+// TestOwnersTakeRoom: what costs nothing but signatures, blobs without a byte and
+// more owners of one blob, takes room all the same, and gives it back.
+func TestOwnersTakeRoom(t *testing.T) {
+	const most = 3
+	r := start(t, Config{Limits: Limits{MaxBlobBytes: 100, BlobTotalBytes: most*ownedCost + 99}})
+	hash := sha("")
+	for i := range most {
+		if resp, body := r.upload(t, nostr.GeneratePrivateKey(), ""); resp.StatusCode != http.StatusOK {
+			t.Fatalf("owner %d: %d %s", i, resp.StatusCode, body)
+		}
+	}
+	if resp, _ := r.upload(t, aliceSecret, ""); resp.StatusCode != http.StatusInsufficientStorage {
+		t.Errorf("one owner more: %d", resp.StatusCode)
+	}
+	dir := r.srv.cfg.Dir
+	r.stop()
+	r = start(t, Config{Dir: dir, Limits: Limits{MaxBlobBytes: 100, BlobTotalBytes: (most + 1) * ownedCost}})
+	if got := r.srv.blobs.taken(); got != most*ownedCost {
+		t.Errorf("after a restart %d bytes are counted", got)
+	}
+	if resp, body := r.upload(t, aliceSecret, ""); resp.StatusCode != http.StatusOK {
+		t.Fatalf("the last owner: %d %s", resp.StatusCode, body)
+	}
+	resp, _ := r.request(t, http.MethodDelete, "/"+hash, authFor(t, aliceSecret, "delete", hash, nil), nil)
+	if resp.StatusCode != http.StatusNoContent {
+		t.Fatalf("delete: %d", resp.StatusCode)
+	}
+	if got := r.srv.blobs.taken(); got != most*ownedCost {
+		t.Errorf("when one has gone %d bytes are counted", got)
 	}
 }

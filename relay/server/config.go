@@ -99,7 +99,7 @@ type Limits struct {
 	PingInterval, WriteTimeout time.Duration
 
 	// MaxBlobBytes is the largest blob; 32 MiB. BlobTotalBytes is the most
-	// that all blobs may take; 8 GiB.
+	// that all blobs may take, 512 bytes for each owner of one included; 8 GiB.
 	MaxBlobBytes, BlobTotalBytes int64
 	// MaxUploads is how many uploads run at once; 32. A key may have a quarter
 	// of them, an address three quarters.

@@ -260,7 +260,7 @@ func TestBlobUploadsAndDeletionsMeet(t *testing.T) {
 	var want int64
 	switch {
 	case resp.StatusCode == http.StatusOK && got == data:
-		want = int64(len(data))
+		want = int64(len(data)) + r.srv.blobs.owners(t, data)*ownedCost
 	case resp.StatusCode != http.StatusNotFound:
 		t.Errorf("GET: %d %q", resp.StatusCode, got)
 	}
