@@ -24,7 +24,8 @@ type Client struct {
 // ErrNoNode: nothing listens on the control socket.
 var ErrNoNode = errors.New("no node is running here")
 
-// Dial checks that a node answers on the socket.
+// Dial checks that a node answers on the socket. ErrForeignDir: it may be
+// somebody else who does.
 func Dial(ctx context.Context, socket string) (*Client, error) {
 	key, err := readKey(socket)
 	switch {

@@ -85,6 +85,9 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		return fmt.Errorf("make control socket: %w", err)
 	}
+	if err := checkDir(filepath.Dir(socket)); err != nil {
+		return err
+	}
 	// A socket that a killed node left cannot be bound again. The database's
 	// lock has made sure that no other node is alive.
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {

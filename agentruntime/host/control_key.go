@@ -8,8 +8,14 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 )
+
+// ErrForeignDir is returned where the control socket's folder is another user's, or
+// others may write in it: what answers there may not be the node.
+var ErrForeignDir = errors.New("the control socket's folder must be one of ours that nobody else can write")
 
 // keySuffix is that of the file beside the control socket which holds its key.
 const keySuffix = ".key"
@@ -42,11 +48,38 @@ func makeKey(socket string) (string, error) {
 
 // readKey reads the key beside the socket.
 func readKey(socket string) (string, error) {
+	if err := checkDir(filepath.Dir(socket)); err != nil {
+		return "", err
+	}
 	key, err := os.ReadFile(socket + keySuffix)
 	if err != nil {
 		return "", fmt.Errorf("read the control socket's key: %w", err)
 	}
 	return string(key), nil
+}
+
+// checkDir refuses a folder that may be another user's. Where the data folder's path
+// is too long, the socket is under the system's temporary folder: there anybody can
+// make the folder first, and answer the operator in the node's place. Root also steers
+// the nodes of others, in folders that not anybody can make.
+func checkDir(dir string) error {
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("check the control socket's folder: %w", err)
+	}
+	above, err := os.Stat(filepath.Dir(dir))
+	if err != nil {
+		return fmt.Errorf("check the control socket's folder: %w", err)
+	}
+	owner := -1
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		owner = int(sys.Uid)
+	}
+	ours := owner == os.Geteuid() || os.Geteuid() == 0 && above.Mode()&os.ModeSticky == 0
+	if !st.IsDir() || !ours || st.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%w: %s", ErrForeignDir, dir)
+	}
+	return nil
 }
 
 // keyed answers only those who show the key.

@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,5 +73,66 @@ func TestAgentIsNoOperator(t *testing.T) {
 	}
 	if !strings.Contains(said["key"], "permission denied") || !strings.HasPrefix(said["call"], "403") && !strings.Contains(said["call"], "permission denied") {
 		t.Errorf("an agent steers the node: %v", said)
+	}
+}
+
+// TestNodeOfAnotherUser: under a folder like /tmp another user makes the socket's
+// folder first, and answers in the node's place.
+func TestNodeOfAnotherUser(t *testing.T) {
+	tmp := t.TempDir()
+	dir := filepath.Join(tmp, "lightwork-0123456789abcdef")
+	socket := filepath.Join(dir, "control")
+	if err := errors.Join(os.Chmod(tmp, 0o777|os.ModeSticky), os.Mkdir(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := makeKey(socket); err != nil { // the attacker's own
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 100)
+	fake := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		_, _ = w.Write([]byte("[]"))
+	})}
+	ended := make(chan error, 1)
+	go func() { ended <- fake.Serve(ln) }()
+	defer func() { _ = fake.Close(); <-ended }()
+
+	if _, err := Dial(t.Context(), socket); err != nil {
+		t.Errorf("a folder of our own: %v", err)
+	}
+	<-asked
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	refused := func(what string) {
+		t.Helper()
+		if _, err := Dial(t.Context(), socket); !errors.Is(err, ErrForeignDir) {
+			t.Errorf("%s: the operator is answered: %v", what, err)
+		}
+		if err := w.Serve(t.Context(), socket); !errors.Is(err, ErrForeignDir) {
+			t.Errorf("%s: the node serves: %v", what, err)
+		}
+	}
+	refused("anybody may write")
+	if os.Geteuid() == 0 {
+		if err := errors.Join(os.Chmod(dir, 0o711), os.Chown(dir, 12345, 12345)); err != nil {
+			t.Fatal(err)
+		}
+		refused("another user's")
+		if err := os.Chmod(tmp, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Dial(t.Context(), socket); err != nil {
+			t.Errorf("root steers a user's node: %v", err)
+		}
+		<-asked
+	}
+	if len(asked) > 0 {
+		t.Error("the attacker was asked")
 	}
 }
