@@ -165,7 +165,7 @@ func (s *Session) startCall(ctx context.Context, msg *wire.Message, p *wire.Tool
 		s.reply(c.message(c.failed(Fail(wire.CodeUnavailable, "no such tool"))))
 	default:
 		c.Tool = tool.Name
-		go s.runCall(c)
+		s.start(c)
 		return
 	}
 	c.timer()

@@ -26,6 +26,8 @@ type Session struct {
 	beat     time.Duration
 	started  time.Time
 	replays  replayCache
+	work     chan *Call    // for workers that wait; the reader sends and closes
+	spare    chan struct{} // a place for each of them
 
 	mu       sync.Mutex
 	calls    map[string]*Call // running, by call id
@@ -73,6 +75,7 @@ func newSession(cfg Config, conn net.Conn, tools map[wire.ToolID]*boundTool) *Se
 		outDone: make(chan struct{}),
 		started: time.Now(),
 		calls:   map[string]*Call{},
+		work:    make(chan *Call), spare: make(chan struct{}, spareWorkers),
 	}
 	go func() {
 		defer close(s.outDone)
@@ -196,6 +199,7 @@ func (s *Session) Serve(ctx context.Context) error {
 		}
 	}()
 	err := s.readLoop(ctx)
+	close(s.work)
 	finished := ctx.Err() != nil
 	close(ended)
 	cancel()

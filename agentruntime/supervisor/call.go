@@ -75,7 +75,7 @@ func (s *session) prepare(c *Call) (*boundTool, *Error) {
 	if len(c.Input) > maxInput {
 		return nil, failf(wire.CodeInvalidInput, "input is %d bytes, the limit is %d", len(c.Input), maxInput)
 	}
-	if v := jsontext.Value(c.Input); v.Kind() != '{' || !v.IsValid() {
+	if jsontext.Value(c.Input).Kind() != '{' { // the rest Validate parses, strictly
 		return nil, failf(wire.CodeInvalidInput, "input is not a JSON object")
 	}
 	if s.leaks(c.Input) {
