@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
+	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 // freedWithin is how long after its end a job may hold anything. The promise
@@ -48,7 +49,7 @@ func TestBombsEndWithTheirJob(t *testing.T) {
 	for name, bomb := range bombs() {
 		t.Run(name, func(t *testing.T) {
 			if strings.HasPrefix(bomb, "python3") && !installed("python3") {
-				t.Skip("python3 is not installed")
+				requirements.Lacking(t, "python3 is not installed")
 			}
 			shared, mounts, mark := sharedMemoryOfHost(t), tuning("/proc/self/mountinfo"), marker()
 			j := testJob(bomb + " # " + mark)

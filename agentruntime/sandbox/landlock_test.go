@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 // The mounts and namespaces would not mind a bound port in a network of one's
@@ -13,7 +15,7 @@ import (
 func TestLandlockIsInForce(t *testing.T) {
 	needsConfinement(t)
 	if landlockVersion() < 4 || !installed("python3") {
-		t.Skip("needs Landlock 4 and python3")
+		requirements.Lacking(t, "needs Landlock 4 and python3")
 	}
 	for loopback, want := range map[bool]int{false: 13 /* EACCES */, true: 0} {
 		j := testJob(`python3 -c '

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -29,7 +30,7 @@ type repository struct {
 func newRepository(t *testing.T) repository {
 	t.Helper()
 	if !installed("git") {
-		t.Skip("git is not installed")
+		requirements.Lacking(t, "git is not installed")
 	}
 	r := repository{dir: filepath.Join(t.TempDir(), "r.git")}
 	git := func(args ...string) string {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -64,7 +65,7 @@ except Exception as e: print("no:", e)'`
 func TestFullNetworkReachesTheInternetAndNothingElse(t *testing.T) {
 	needsConfinement(t)
 	if !installed("python3") {
-		t.Skip("python3 is not installed")
+		requirements.Lacking(t, "python3 is not installed")
 	}
 	if !inOwnNetwork(t) {
 		return
@@ -123,7 +124,7 @@ func TestFullNetworkReachesTheInternetAndNothingElse(t *testing.T) {
 func TestFullNetworkIsMetered(t *testing.T) {
 	needsConfinement(t)
 	if !installed("python3") {
-		t.Skip("python3 is not installed")
+		requirements.Lacking(t, "python3 is not installed")
 	}
 	if !inOwnNetwork(t) {
 		return

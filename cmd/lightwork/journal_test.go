@@ -150,7 +150,7 @@ func TestOneStateMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat("/usr/bin/python3"); err != nil {
-		t.Skip(err)
+		requirements.Lacking(t, err.Error())
 	}
 	runScripts(t, testscript.Params{
 		Files: []string{"testdata/named/states.txtar"},

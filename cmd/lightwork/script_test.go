@@ -313,7 +313,7 @@ func TestTrace(t *testing.T) {
 func TestSources(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip(err)
+		requirements.Lacking(t, err.Error())
 	}
 	root := t.TempDir()
 	server := httptest.NewServer(&cgi.Handler{

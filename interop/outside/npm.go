@@ -13,17 +13,19 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 // unreachable is how npm says that there is no registry.
 var unreachable = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH`)
 
-// NPM runs npm in dir, for at most five minutes. It skips the test where there
-// is no npm, and where its registry is out of reach.
+// NPM runs npm in dir, for at most five minutes. It skips the test where
+// npm's registry is out of reach, and where there is no npm (see Lacking).
 func NPM(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("npm is not installed")
+		requirements.Lacking(t, "npm is not installed")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

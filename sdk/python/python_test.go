@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 func interpreter(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
+		requirements.Lacking(t, "python3 is not installed")
 	}
 	out, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
