@@ -298,3 +298,30 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Errorf("cancelled turn: %v", err)
 	}
 }
+
+// TestDefaults: a view costs 8,000 tokens at most, and what is folded comes back
+// from a relevance of 0.3 on.
+func TestDefaults(t *testing.T) {
+	requirements.Covers(t, "APX-7")
+	relevance := 0.0
+	w := newWorld(t, curator.Config{Score: func(_ string, texts []string) []float64 {
+		return slices.Repeat([]float64{relevance}, len(texts))
+	}})
+	ids := w.put(t, strings.Repeat("abc ", 8000), strings.Repeat("abc ", 8001), billing)
+	for i, want := range []error{nil, curator.ErrOverBudget} {
+		if _, _, err := w.Unfold(t.Context(), "root", "task", ids[i]); !errors.Is(err, want) {
+			t.Errorf("unfold of %s: %v, want %v", ids[i], err, want)
+		}
+	}
+	w = newWorld(t, w.cfg)
+	w.put(t, billing, parsing) // the newest stays in view
+	for _, step := range []struct {
+		relevance float64
+		expanded  bool
+	}{{0, false}, {0.29, false}, {0.3, true}} {
+		relevance = step.relevance
+		if view, _ := w.turn(t, fmt.Sprint("task ", relevance)); strings.Contains(shown(view), "ctx-1 Expanded") != step.expanded {
+			t.Errorf("at %v: %s", relevance, shown(view))
+		}
+	}
+}

@@ -199,3 +199,24 @@ func TestReadTakesRegularFilesOnly(t *testing.T) {
 		t.Errorf("another name: %v", err)
 	}
 }
+
+// TestOtherManifests: of the fields of an evidence system's manifest, the node
+// acts on those that its own has too, whatever the rest says; and the agents of
+// that system's examples can be called what they are called there.
+func TestOtherManifests(t *testing.T) {
+	requirements.Covers(t, "YEX-1")
+	for _, id := range []string{"one-brain", "macro-analyst", "data-connector-wb", "gap-ticket-creator", "admin-monitor"} {
+		f := fields()
+		maps.Copy(f, map[string]any{
+			"id": id, "name": "An agent", "version": "2.0.0", "description": "Answers.", "capabilities": []string{"analysis", "gaps"},
+			"category": "core", "promptFile": "p.md", "dependencies": []string{"one-brain"}, "policies": []string{"R0"}, "evalSuite": "e.json", "tier": "gold",
+		})
+		m, err := Parse(encode(t, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.ID != id || m.Name != "An agent" || m.Version != "2.0.0" || m.Description != "Answers." || len(m.Capabilities) != 2 {
+			t.Errorf("read %+v", m)
+		}
+	}
+}

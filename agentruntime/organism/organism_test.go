@@ -76,7 +76,7 @@ func parse(t *testing.T, src string) (*Organism, error) {
 }
 
 func TestParse(t *testing.T) {
-	requirements.Covers(t, "AP-12.0.1", "AP-12.1.1", "AP-12.2.1", "AP-12.3.1", "AP-11.3.1", "AP-8.4.1", "AP-15.1.1", "AP-3.2.6", "AP-3.2.7")
+	requirements.Covers(t, "AP-12.0.1", "AP-12.1.1", "AP-12.2.1", "AP-12.3.1", "AP-11.3.1", "AP-8.4.1", "AP-15.1.1", "AP-3.2.6", "AP-3.2.7", "APX-8")
 	o, err := parse(t, example)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("prompt %q, %v", text, err)
 	}
 	p, ok := o.Profile("coder")
-	if !ok || p.Retention != (pipeline.Retention{Policy: pipeline.RetainDays, Days: 30}) || p.LinuxUser != "nobody" || len(p.Network) != 1 {
+	if !ok || p.Retention != (pipeline.Retention{Policy: pipeline.RetainDays, Days: 30}) || p.LinuxUser != "nobody" || len(p.Network) != 1 || len(p.Listeners) != 4 {
 		t.Errorf("profile %+v", p)
 	}
 	if p, _ := o.Profile("reader"); p.Retention.Policy != pipeline.RetainForever {

@@ -325,3 +325,28 @@ func FuzzRules(f *testing.F) {
 		}
 	})
 }
+
+// TestDefaultThreshold: from 0.3 on something matches.
+func TestDefaultThreshold(t *testing.T) {
+	requirements.Covers(t, "APX-7")
+	embed := func(_ context.Context, texts []string) (all [][]float32, _ error) {
+		for _, text := range texts {
+			score := map[string]float64{describe("file-read"): 0.301, describe("file-write"): 0.299, describe("file-erase"): 0, describe("bakery"): 0}
+			v := []float32{1, 0}
+			if s, ok := score[text]; ok {
+				v = vector(s)
+			}
+			all = append(all, v)
+		}
+		return all, nil
+	}
+	r, err := New(t.Context(), Config{Capabilities: capabilities(), Embed: embed, Fillers: []Filler{counted(map[string]int{}, `{"path":"x"}`, nil)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	thread := open(t, node(t, map[string][]string{"baker": tools}), "baker")
+	choice, _, err := submit(t.Context(), r, thread, "something")
+	if err != nil || len(choice.Ranking) != 1 || choice.Name != "file-read" {
+		t.Errorf("%+v, %v", choice, err)
+	}
+}

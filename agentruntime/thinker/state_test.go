@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 // One agent serves many threads at once, and none sees another's conversation.
@@ -223,5 +224,22 @@ func TestToolAnswersTwice(t *testing.T) {
 		if err != nil || a.Text != "done" || !slices.Equal(w.toolAnswers(), []string{"1 ok"}) || answers != 2 {
 			t.Errorf("%s: %+v %v, %q after %d answers", name, a, err, w.toolAnswers(), answers)
 		}
+	}
+}
+
+// TestDefaultTime: an agent has five minutes for a task where nothing else is said.
+func TestDefaultTime(t *testing.T) {
+	requirements.Covers(t, "APX-7")
+	for took, want := range map[time.Duration]string{299 * time.Second: "", 301 * time.Second: CodeTimeout} {
+		synctest.Test(t, func(t *testing.T) {
+			w := build(t, config(), mock(t, call(scripted.Call("1", "calc", "x")), say("done")), func(context.Context, pipeline.Payload, pipeline.Context) (pipeline.Response, error) {
+				time.Sleep(took) // of the bubble's clock
+				return pipeline.Reply("CalcRequest.result", []byte("ok")), nil
+			})
+			_, err := w.do(t.Context(), Task{Task: "a"})
+			if want == "" && err != nil || want != "" && failure(t, err).Code != want {
+				t.Errorf("after %v: %v", took, err)
+			}
+		})
 	}
 }

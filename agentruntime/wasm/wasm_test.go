@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -166,7 +167,7 @@ func TestNothingProvidesTheNetwork(t *testing.T) {
 }
 
 func TestGrantsStayWithinTheDeclaration(t *testing.T) {
-	requirements.Covers(t, "AP-13.2.2")
+	requirements.Covers(t, "AP-13.2.2", "APX-8")
 	all := []string{
 		"wasi:filesystem/types", "wasi:cli/environment", "wasi:cli/stderr",
 		"wasi:clocks/wall-clock", "wasi:random/random", kvInterface,
@@ -330,5 +331,15 @@ func TestReaderSeesImportsOfAnyKind(t *testing.T) {
 	}
 	if _, err := readImports(bytes.Replace(doc, []byte{1, 'n', kindTag}, []byte{1, 'n', 9}, 1)); err == nil {
 		t.Error("unknown kind")
+	}
+}
+
+// TestDefaultDeadline: a module's call may take five minutes where its operator
+// says nothing else.
+func TestDefaultDeadline(t *testing.T) {
+	requirements.Covers(t, "APX-7")
+	s, err := parseSettings(nil, declaration{})
+	if err != nil || s.Limits.Deadline() != 5*time.Minute {
+		t.Errorf("%v, %v", s.Limits.Deadline(), err)
 	}
 }
