@@ -138,8 +138,10 @@ func parse(text []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Typ
 	if err := f.shape(s, tree, nil); err != nil {
 		return nil, err
 	}
-	if err := v.Validate(tree); err != nil {
-		return nil, fieldError(err)
+	if f.doubtful {
+		if err := v.Validate(tree); err != nil {
+			return nil, fieldError(err)
+		}
 	}
 	if f.filled {
 		if text, err = json.Marshal(tree); err != nil {

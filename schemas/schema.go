@@ -4,8 +4,9 @@
 //
 // A request or result from outside goes through four gates, cheapest first:
 // size, the strict decoder of package hashing, the shape (known fields, types,
-// counts), and the JSON Schema 2020-12 document with format asserted. What the
-// schema language cannot say is checked on the typed value. Every refusal is a
+// counts), and the JSON Schema 2020-12 document with format asserted, whose own
+// validator is asked where one of its rules seems broken. What the schema
+// language cannot say is checked on the typed value. Every refusal is a
 // *[FieldError].
 package schemas
 

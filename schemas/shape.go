@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -42,8 +41,9 @@ func decodeDefault(doc json.RawMessage) (any, error) {
 	return json.Number(doc), nil
 }
 
-// filler checks shapes, and knows whether it filled any default.
-type filler struct{ filled bool }
+// filler checks shapes, and knows whether it filled any default and whether a
+// value seems to break a rule, which is for the validator to say.
+type filler struct{ filled, doubtful bool }
 
 // shape checks known fields, types and counts of the value at path, and fills
 // defaults in place. It stops at the first violation, in key order; the
@@ -53,6 +53,15 @@ func (f *filler) shape(s *jsonschema.Schema, value any, at *place) error {
 	if want, got := s.Type, typeOf(value); want != "" && want != got && (want != "number" || got != "integer") {
 		return &FieldError{at.path(), fmt.Sprintf("is %s, must be %s", article(got), article(want))}
 	}
+	if err := f.within(s, value, at); err != nil {
+		return err
+	}
+	f.doubtful = f.doubtful || !keeps(s, value) // behind within, which fills defaults
+	return nil
+}
+
+// within is shape of what is in the value.
+func (f *filler) within(s *jsonschema.Schema, value any, at *place) error {
 	switch value := value.(type) {
 	case map[string]any:
 		if s.Properties == nil {
@@ -148,12 +157,8 @@ func shapeNames(s *jsonschema.Schema, object map[string]any, at *place) error {
 	if s == nil {
 		return nil
 	}
-	allowed, err := regexp.Compile(s.Pattern)
-	if err != nil {
-		return fmt.Errorf("property names: %w", err)
-	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if !allowed.MatchString(name) {
+		if !keeps(s, name) {
 			return &FieldError{child(at.path(), name), "has a name that is not allowed"}
 		}
 	}
