@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lightwork-market/lightwork/hashing"
 )
@@ -13,7 +14,37 @@ import (
 // Chains collects the receipts of many bundles and says, for each provider,
 // what they show of its sequence. It keeps 72 bytes a receipt. It is not safe
 // for concurrent use.
-type Chains struct{ links map[string][]link }
+type Chains struct{ links map[string]*chain }
+
+// chain are the links of one provider. They are in pieces, so that memory grows
+// by a piece and not by half of what there is.
+type chain [][]link
+
+// piece is how many links are together at most.
+const piece = 1024
+
+func (c *chain) add(l link) {
+	last := len(*c) - 1
+	if last < 0 || len((*c)[last]) == piece {
+		*c, last = append(*c, nil), last+1
+	}
+	(*c)[last] = append((*c)[last], l)
+}
+
+// sorted are the links by number, and of one number by hash, each once: one
+// receipt may be in two bundles.
+func (c *chain) sorted() []*link {
+	var links []*link
+	for _, p := range *c {
+		for i := range p {
+			links = append(links, &p[i])
+		}
+	}
+	slices.SortFunc(links, func(a, b *link) int {
+		return cmp.Or(cmp.Compare(a.sequence, b.sequence), bytes.Compare(a.hash[:], b.hash[:]))
+	})
+	return slices.CompactFunc(links, func(a, b *link) bool { return *a == *b })
+}
 
 // link is one receipt's place in its provider's chain.
 type link struct {
@@ -32,9 +63,14 @@ func (c *Chains) Add(r Report) {
 		l.previous = *r.PreviousReceiptHash
 	}
 	if c.links == nil {
-		c.links = map[string][]link{}
+		c.links = map[string]*chain{}
 	}
-	c.links[r.ProviderID] = append(c.links[r.ProviderID], l)
+	known := c.links[r.ProviderID]
+	if known == nil {
+		known = new(chain)
+		c.links[strings.Clone(r.ProviderID)] = known // the report's is a part of the whole receipt
+	}
+	known.add(l)
 }
 
 // Span is a range of sequence numbers, both ends included.
@@ -67,16 +103,12 @@ type ChainReport struct {
 func (c *Chains) Reports() []ChainReport {
 	reports := []ChainReport{}
 	for _, provider := range slices.Sorted(maps.Keys(c.links)) {
-		reports = append(reports, judgeChain(provider, c.links[provider]))
+		reports = append(reports, judgeChain(provider, c.links[provider].sorted()))
 	}
 	return reports
 }
 
-func judgeChain(provider string, links []link) ChainReport {
-	slices.SortFunc(links, func(a, b link) int {
-		return cmp.Or(cmp.Compare(a.sequence, b.sequence), bytes.Compare(a.hash[:], b.hash[:]))
-	})
-	links = slices.Compact(links) // one receipt may be in two bundles
+func judgeChain(provider string, links []*link) ChainReport {
 	r := ChainReport{ProviderID: provider, Receipts: len(links), Missing: []Span{}, Faults: []string{}}
 	var last, before []hashing.Digest // receipts of the number r.Last, and of the one before it
 	last = append(last, hashing.Digest{})

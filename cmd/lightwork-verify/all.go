@@ -48,7 +48,9 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 	defer dir.Close()
 	shown := newProgress(stderr)
 	var t tally
+	pace := newPacer()
 	for {
+		pace.set(t.bundles)
 		entries, err := dir.ReadDir(listed)
 		if err == nil {
 			err = t.verify(o, entries, stdout, shown)
