@@ -22,7 +22,7 @@ type Acceptance struct {
 
 // Canonical validates the acceptance and returns its canonical JSON.
 func (a Acceptance) Canonical() ([]byte, error) {
-	if err := a.validate(nil); err != nil {
+	if err := a.validate(keyring{}); err != nil {
 		return nil, err
 	}
 	return hashing.CanonicalValue(a)
@@ -34,7 +34,7 @@ func (a Acceptance) Hash() (hashing.Digest, error) { return sumOf(a.Canonical())
 // ParseAcceptance reads an acceptance, which must be its own canonical form.
 // Errors wrap ErrInvalid.
 func ParseAcceptance(doc []byte) (Acceptance, error) {
-	return readDocument[Acceptance]("acceptance", doc, nil)
+	return readDocument[Acceptance]("acceptance", doc, keyring{})
 }
 
 func (a Acceptance) validate(keyring) error {
@@ -61,7 +61,7 @@ func (q Quote) Accept(paymentHash payments.Hash, rule *string) (Acceptance, erro
 		Version: Version, RequestID: q.RequestID, QuoteHash: hash,
 		PaymentHash: paymentHash.String(), PriceMsats: q.PriceMsats, ApprovalRuleID: rule,
 	}
-	return a, a.validate(nil)
+	return a, a.validate(keyring{})
 }
 
 // AcceptanceEvent is the unsigned event of an acceptance: kind KindAcceptance,

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/btcsuite/btcd/btcutil/bech32"
+
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -149,8 +151,15 @@ func TestNpub(t *testing.T) {
 	if got, err := receipts.ParseNpub(npub); err != nil || got != hexKey {
 		t.Errorf("ParseNpub: %s, %v", got, err)
 	}
+	_, groups, err := bech32.Decode(npub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherSum, _ := bech32.EncodeM("npub", groups)
+	groups[51]++
+	padded, _ := bech32.Encode("npub", groups)
 	for _, bad := range []string{
-		"", "npub1", strings.ToUpper(npub), npub[:62] + "f", npub + "q",
+		"", "npub1", strings.ToUpper(npub), npub[:62] + "f", npub + "q", otherSum, padded,
 		"nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5", hexKey,
 	} {
 		if _, err := receipts.ParseNpub(bad); !errors.Is(err, receipts.ErrInvalid) {

@@ -92,7 +92,7 @@ func newReceipt(e Evidence) (Receipt, error) {
 			return Receipt{}, err
 		}
 	}
-	return r, r.validate(nil)
+	return r, r.validate(keyring{})
 }
 
 // proof is what shows the payment: the preimage, or where to look on the chain.

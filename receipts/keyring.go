@@ -8,16 +8,34 @@ import (
 
 // keyring remembers the keys that were found good: the documents of a bundle
 // name three keys over and over, and looking whether one is on the curve takes
-// longer than reading the document. A nil keyring remembers nothing.
-type keyring map[string]string // npub or hex: hex
+// longer than reading the document. The zero value remembers nothing.
+type keyring struct {
+	good  map[string]string // npub or hex: hex
+	batch *sigbatch.Batch   // which knows those of bundles before, or nil
+}
+
+func newKeyring(l *later) keyring {
+	k := keyring{good: map[string]string{}}
+	if l != nil {
+		k.batch = &l.signatures
+	}
+	return k
+}
+
+func (k keyring) valid(key sigbatch.Key) bool {
+	if k.batch != nil {
+		return k.batch.ValidKey(key)
+	}
+	return key.Valid()
+}
 
 // npub is ParseNpub.
 func (k keyring) npub(s string) (hexKey string, err error) {
-	if known, ok := k[s]; ok && len(s) == npubLength {
+	if known, ok := k.good[s]; ok && len(s) == npubLength {
 		return known, nil
 	}
-	if hexKey, err = ParseNpub(s); err == nil && k != nil {
-		k[s] = hexKey
+	if hexKey, err = ParseNpub(s); err == nil && k.good != nil {
+		k.good[s] = hexKey
 	}
 	return hexKey, err
 }
@@ -30,7 +48,7 @@ func (k keyring) key(field, hexKey string) error {
 	if k.has(hexKey) {
 		return nil
 	}
-	if !sigbatch.Key(append([]byte{2}, mustHex(hexKey)...)).Valid() {
+	if !k.valid(sigbatch.Key(append([]byte{2}, mustHex(hexKey)...))) {
 		return fmt.Errorf("%w: %s is not a public key", ErrInvalid, field)
 	}
 	k.add(hexKey)
@@ -45,7 +63,7 @@ func (k keyring) node(field, hexKey string) error {
 	if k.has(hexKey) {
 		return nil
 	}
-	if !sigbatch.Key(mustHex(hexKey)).Valid() {
+	if !k.valid(sigbatch.Key(mustHex(hexKey))) {
 		return fmt.Errorf("%w: %s is not a node key", ErrInvalid, field)
 	}
 	k.add(hexKey)
@@ -53,13 +71,13 @@ func (k keyring) node(field, hexKey string) error {
 }
 
 func (k keyring) has(hexKey string) bool {
-	_, ok := k[hexKey]
+	_, ok := k.good[hexKey]
 	return ok
 }
 
 func (k keyring) add(hexKey string) {
-	if k != nil {
-		k[hexKey] = hexKey
+	if k.good != nil {
+		k.good[hexKey] = hexKey
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/btcsuite/btcd/btcutil/bech32"
 )
@@ -29,22 +30,25 @@ func ParseNpub(s string) (hexKey string, err error) {
 	if len(s) != npubLength {
 		return "", fmt.Errorf("%w: an npub has %d characters", ErrInvalid, npubLength)
 	}
-	prefix, data, err := bech32.DecodeToBase256(s)
-	if err != nil || prefix != "npub" || len(data) != 32 {
+	prefix, groups, version, err := bech32.DecodeGeneric(s)
+	if err != nil || prefix != "npub" {
 		return "", fmt.Errorf("%w: not an npub", ErrInvalid)
 	}
-	hexKey = hex.EncodeToString(data)
-	if again, err := Npub(hexKey); err != nil || again != s {
+	key, err := bech32.ConvertBits(groups, 5, 8, false) // which wants zeros as padding
+	if err != nil || len(key) != 32 {
+		return "", fmt.Errorf("%w: not an npub", ErrInvalid)
+	}
+	if version != bech32.Version0 || s != strings.ToLower(s) {
 		return "", fmt.Errorf("%w: not the one spelling of an npub", ErrInvalid)
 	}
-	return hexKey, nil
+	return hex.EncodeToString(key), nil
 }
 
 // ParseKey reads an x-only key as npub or as 64 hex digits and returns the hex.
-func ParseKey(s string) (hexKey string, err error) { return keyring(nil).parse(s) }
+func ParseKey(s string) (hexKey string, err error) { return keyring{}.parse(s) }
 
 // checkKey wants an x-only key that is a point of the curve.
-func checkKey(field, hexKey string) error { return keyring(nil).key(field, hexKey) }
+func checkKey(field, hexKey string) error { return keyring{}.key(field, hexKey) }
 
 func isHex(s string, length int) bool {
 	if len(s) != length {

@@ -70,7 +70,7 @@ type Quote struct {
 
 // Canonical validates the quote and returns its canonical JSON.
 func (q Quote) Canonical() ([]byte, error) {
-	if err := q.validate(nil); err != nil {
+	if err := q.validate(keyring{}); err != nil {
 		return nil, err
 	}
 	return hashing.CanonicalValue(q)
@@ -91,7 +91,7 @@ func (q Quote) Expiry() time.Time {
 // ParseQuote reads a quote, which must be its own canonical form. Errors wrap
 // ErrInvalid.
 func ParseQuote(doc []byte) (Quote, error) {
-	return readDocument[Quote]("quote", doc, nil)
+	return readDocument[Quote]("quote", doc, keyring{})
 }
 
 func (q Quote) validate(keys keyring) error {

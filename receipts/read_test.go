@@ -45,7 +45,7 @@ func sameDocument[T document, P interface {
 	read(*hashing.Reader)
 }](t *testing.T, doc []byte) {
 	t.Helper()
-	got, err := readDocument[T, P]("document", doc, nil)
+	got, err := readDocument[T, P]("document", doc, keyring{})
 	want, wantErr := parseDocument[T]("document", doc)
 	if !reflect.DeepEqual(got, want) || !sameError(err, wantErr) {
 		t.Fatalf("%q:\nread   %+v, %v\nparsed %+v, %v", doc, got, err, want, wantErr)

@@ -67,7 +67,7 @@ func NewSeal(t ResultTerms, contents []SealedContent) Seal {
 
 // Canonical is the seal in its one form. Errors wrap ErrInvalid.
 func (s Seal) Canonical() ([]byte, error) {
-	if err := s.validate(nil); err != nil {
+	if err := s.validate(keyring{}); err != nil {
 		return nil, err
 	}
 	return hashing.CanonicalValue(s)
@@ -97,7 +97,7 @@ func (s Seal) validate(keyring) error {
 }
 
 // ParseSeal reads SEAL.json. Errors wrap ErrInvalid.
-func ParseSeal(doc []byte) (Seal, error) { return readDocument[Seal]("seal", doc, nil) }
+func ParseSeal(doc []byte) (Seal, error) { return readDocument[Seal]("seal", doc, keyring{}) }
 
 // Terms are the result's, as its event would bind them in the clear, with the
 // rest taken from known.

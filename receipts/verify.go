@@ -62,7 +62,7 @@ func verify(b *Bundle, pins Pins, later *later) Report {
 
 // newVerifier does steps 0.1 to 0.3: without them there is nothing to judge.
 func newVerifier(b *Bundle, pins Pins, later *later) (*verifier, error) {
-	v := &verifier{bundle: b, pins: pins, keys: keyring{}}
+	v := &verifier{bundle: b, pins: pins, keys: newKeyring(later)}
 	// 0.1 The pins are well-formed, and every required claim exists.
 	if err := v.readPins(); err != nil {
 		return nil, err

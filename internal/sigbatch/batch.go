@@ -30,7 +30,8 @@ func (k Key) point() (affine, bool) {
 // is for one goroutine at a time.
 type Batch struct {
 	split  *splitter
-	places map[Key]int // in keys
+	points map[Key]affine // of keys seen before, Reset or not
+	places map[Key]int    // in keys
 	keys   []affine
 	checks []check
 	adder  adder
@@ -45,6 +46,35 @@ type check struct {
 
 // Len is how many signatures are in the batch.
 func (b *Batch) Len() int { return len(b.checks) }
+
+// mostPoints bounds how many keys a batch remembers.
+const mostPoints = 1024
+
+// ValidKey is key.Valid for keys that come again.
+func (b *Batch) ValidKey(key Key) bool {
+	_, ok := b.point(key)
+	return ok
+}
+
+// point is key.point for keys that come again, as a provider's does in all of
+// its receipts.
+func (b *Batch) point(key Key) (affine, bool) {
+	if p, ok := b.points[key]; ok {
+		return p, true
+	}
+	p, ok := key.point()
+	if !ok {
+		return affine{}, false
+	}
+	if b.points == nil {
+		b.points = map[Key]affine{}
+	}
+	if len(b.points) == mostPoints {
+		clear(b.points)
+	}
+	b.points[key] = p
+	return p, true
+}
 
 // Reset empties the batch.
 func (b *Batch) Reset() {
@@ -132,7 +162,7 @@ func (b *Batch) keyPlace(key Key) (int, bool) {
 	if i, ok := b.places[key]; ok {
 		return i, true
 	}
-	p, ok := key.point()
+	p, ok := b.point(key)
 	if !ok {
 		return 0, false
 	}
