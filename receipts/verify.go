@@ -289,7 +289,7 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 		g.step("2.6", "the request is typed and in the clear", lacking("it is encrypted"))
 		return nil
 	}
-	tags, err := v.inlined(ev)
+	tags, err := v.inlined(ev, g.later)
 	var typed TypedRequest
 	if err == nil {
 		typed, err = RequestOf(tags)
@@ -320,7 +320,7 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 
 // inlined are the request's tags with the texts of INPUTS.jsonl in the place of
 // references to them.
-func (v *verifier) inlined(ev Event) ([][]string, error) {
+func (v *verifier) inlined(ev Event, later *later) ([][]string, error) {
 	refs, err := ReferencesOf(ev.Tags)
 	switch {
 	case err != nil:
@@ -330,7 +330,7 @@ func (v *verifier) inlined(ev Event) ([][]string, error) {
 	case v.bundle.Inputs == nil:
 		return ev.Tags, nil
 	}
-	events, err := ParseInputs(v.bundle.Inputs)
+	events, err := parseInputs(v.bundle.Inputs, later)
 	if err != nil {
 		return nil, err
 	}
