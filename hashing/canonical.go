@@ -106,6 +106,12 @@ func Unmarshal(doc []byte, v any) error {
 	if err := Check(doc); err != nil {
 		return err
 	}
+	return UnmarshalStrict(doc, v)
+}
+
+// UnmarshalStrict is [Unmarshal] of what [Check] was seen to pass, such as what
+// [Strict] returns.
+func UnmarshalStrict(doc []byte, v any) error {
 	if err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true)); err != nil {
 		return fmt.Errorf("decode: %w", err)
 	}

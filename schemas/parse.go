@@ -149,7 +149,7 @@ func parse(text []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Typ
 		}
 	}
 	value := reflect.New(t).Interface()
-	if err := hashing.Unmarshal(text, value); err != nil {
+	if err := hashing.UnmarshalStrict(text, value); err != nil {
 		return nil, &FieldError{"", err.Error()}
 	}
 	if err := value.(checker).check(); err != nil {
