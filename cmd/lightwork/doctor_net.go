@@ -36,6 +36,9 @@ func checkRelays(ctx context.Context, c *config) []finding {
 			continue
 		}
 		all = append(all, finding{"relay", "ok", fmt.Sprintf("%s answers in %d ms", r, took.Milliseconds()), ""})
+		if f := checkGiftWraps(ctx, c, r); f.State != "" {
+			all = append(all, f)
+		}
 		if date.IsZero() {
 			continue
 		}

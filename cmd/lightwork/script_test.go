@@ -94,6 +94,7 @@ func runScripts(t *testing.T, p testscript.Params) {
 			"jsonfield": jsonField,
 			"exits":     exits,
 			"httpget":   httpGet,
+			"forward":   forward,
 		},
 	})
 }
