@@ -105,6 +105,7 @@ func openHost(c *config, k *kernel.Kernel, people *society, desk *debtDesk, log 
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 		defer cancel()
 		err := sup.Stop(stop)
+		leaveSocketDir(c.dataDir("provider"), installed)
 		logs.Close()
 		audit.close()
 		return err

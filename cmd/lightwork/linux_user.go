@@ -116,3 +116,12 @@ func agentSocketDir(dataDir string, installed []host.Installed) string {
 	}
 	return socketDirIn(base, dataDir)
 }
+
+// leaveSocketDir removes what agentSocketDir has outside the node's own folders,
+// once no socket is left in it. The node's lock is still held: no other is about
+// to use it.
+func leaveSocketDir(dataDir string, installed []host.Installed) {
+	if dir := agentSocketDir(dataDir, installed); dir != socketDir(dataDir) {
+		_ = os.Remove(dir) // refused while there is anything in it
+	}
+}
