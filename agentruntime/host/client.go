@@ -27,7 +27,7 @@ var ErrNoNode = errors.New("no node is running here")
 // Dial checks that a node answers on the socket. ErrForeignDir: it may be
 // somebody else who does.
 func Dial(ctx context.Context, socket string) (*Client, error) {
-	key, err := readKey(socket)
+	key, err := ReadKey(socket)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("%w: %w", ErrNoNode, err)

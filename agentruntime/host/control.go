@@ -93,7 +93,7 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("make control socket: %w", err)
 	}
-	key, err := makeKey(socket)
+	key, err := MakeKey(socket)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 		return fmt.Errorf("make control socket: %w", err)
 	}
 	server := &http.Server{
-		Handler: keyed(key, h.Handler()), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10,
+		Handler: Keyed(key, h.Handler()), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	var wg sync.WaitGroup

@@ -86,7 +86,7 @@ func TestNodeOfAnotherUser(t *testing.T) {
 	if err := errors.Join(os.Chmod(tmp, 0o777|os.ModeSticky), os.Mkdir(dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := makeKey(socket); err != nil { // the attacker's own
+	if _, err := MakeKey(socket); err != nil { // the attacker's own
 		t.Fatal(err)
 	}
 	ln, err := net.Listen("unix", socket)

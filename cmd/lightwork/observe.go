@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/observe"
@@ -42,6 +44,7 @@ func watched(ctx context.Context, cfg *provider.Config) (*observe.Board, error) 
 // observed is a provider that can be looked at.
 type observed struct {
 	node      *observe.Node
+	key       string // that of the socket
 	listeners []net.Listener
 	log       *slog.Logger
 }
@@ -77,8 +80,12 @@ func openObserved(c *config, board *observe.Board, key signer, m *market, sup *s
 	if key.remote != nil {
 		cfg.Signer = key.remote.Status
 	}
-	o := &observed{node: observe.NewNode(cfg), log: log}
-	err := o.listen("unix", c.observeSocket())
+	socketKey, err := host.MakeKey(c.observeSocket())
+	if err != nil {
+		return nil, err
+	}
+	o := &observed{node: observe.NewNode(cfg), key: socketKey, log: log}
+	err = o.listen("unix", c.observeSocket())
 	if err == nil && c.Observe.Listen != "" {
 		err = o.listen("tcp", c.Observe.Listen)
 	}
@@ -114,7 +121,21 @@ func (o *observed) close() {
 
 // serve answers until ctx ends.
 func (o *observed) serve(ctx context.Context) error {
-	return observe.Serve(ctx, observe.Handler(o.node), o.log, o.listeners...)
+	return observe.Serve(ctx, o.handler(), o.log, o.listeners...)
+}
+
+// handler wants the key on the socket, to which each agent under the node's user
+// can connect. Whoever set observe.listen shows the same to all of this machine.
+func (o *observed) handler() http.Handler {
+	open := observe.Handler(o.node)
+	closed := host.Keyed(o.key, open)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, tcp := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); tcp {
+			open.ServeHTTP(w, r)
+			return
+		}
+		closed.ServeHTTP(w, r)
+	})
 }
 
 // checkLoopback wants an address of this machine: what a node earns is not for

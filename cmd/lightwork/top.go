@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/internal/observe"
 )
 
@@ -121,6 +122,10 @@ func screenSize(out io.Writer) (width, height int, isScreen bool) {
 	return 80, 0, false
 }
 
+func notRunning() error {
+	return hinted(errors.New("no provider runs on this data folder"), "lightwork provider run starts one; lightwork jobs list shows what there was")
+}
+
 // lookAt asks the node at a socket how it is.
 func lookAt(socket string) func(context.Context) ([]byte, observe.State, error) {
 	client := &http.Client{
@@ -130,13 +135,21 @@ func lookAt(socket string) func(context.Context) ([]byte, observe.State, error) 
 		}},
 	}
 	return func(ctx context.Context) (raw []byte, s observe.State, err error) {
+		key, err := host.ReadKey(socket) // a node that was started again has another
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, s, notRunning()
+		}
+		if err != nil {
+			return nil, s, err
+		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/state", nil)
 		if err != nil {
 			return nil, s, err
 		}
+		req.Header.Set("Authorization", "Bearer "+key)
 		resp, err := client.Do(req)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return nil, s, hinted(errors.New("no provider runs on this data folder"), "lightwork provider run starts one; lightwork jobs list shows what there was")
+			return nil, s, notRunning()
 		}
 		if err != nil {
 			return nil, s, fmt.Errorf("ask the node: %w", err)
@@ -144,6 +157,9 @@ func lookAt(socket string) func(context.Context) ([]byte, observe.State, error) 
 		defer resp.Body.Close()
 		if raw, err = io.ReadAll(io.LimitReader(resp.Body, maxState)); err != nil {
 			return nil, s, fmt.Errorf("ask the node: %w", err)
+		}
+		if resp.StatusCode != http.StatusOK {
+			return nil, s, fmt.Errorf("ask the node: %s: %s", resp.Status, bytes.TrimSpace(raw[:min(len(raw), 200)]))
 		}
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return nil, s, fmt.Errorf("ask the node: %w", err)
