@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
@@ -126,6 +127,52 @@ func TestUploadPace(t *testing.T) {
 			t.Error("uploads are left")
 		}
 	})
+}
+
+// TestUploadsAreShared: two hosts whose uploads all make progress hold every
+// place, and others get their share all the same.
+func TestUploadsAreShared(t *testing.T) {
+	us := newUploads(4)
+	now := time.Now()
+	begin := func(address string) (*upload, error) {
+		u := &upload{
+			key: rand.Text(), address: address, end: now.Add(time.Hour),
+			deadline: func(time.Time) error { return nil }, body: strings.NewReader("x"),
+		}
+		return u, us.begin(u, now)
+	}
+	held := map[*upload]bool{}
+	for _, address := range []string{"a", "a", "a", "b"} {
+		u, err := begin(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held[u] = true
+	}
+	if _, err := begin("a"); err != errUploadsBusy {
+		t.Errorf("a fourth of the first: %v", err)
+	}
+	for _, address := range []string{"c", "d"} {
+		u, err := begin(address)
+		if err != nil {
+			t.Errorf("the first of %s: %v", address, err)
+		}
+		held[u] = true
+	}
+	ended := map[string]int{}
+	for u := range held {
+		if _, err := u.Read(make([]byte, 1)); err == errUploadsBusy {
+			ended[u.address]++
+		}
+	}
+	if len(ended) != 1 || ended["a"] != 2 || len(us.running) != 4 {
+		t.Errorf("%d are running, ended: %v", len(us.running), ended)
+	}
+	for _, address := range []string{"c", "e"} { // each has one now
+		if _, err := begin(address); err != errUploadsBusy {
+			t.Errorf("one more of %s: %v", address, err)
+		}
+	}
 }
 
 type timedOut struct{}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,7 +24,10 @@ var (
 
 // uploads are the running ones: bounded in all, for each key and for each
 // address. Where a bound is reached, a newcomer takes the place of the upload
-// that has stalled longest; one that makes progress keeps its own.
+// that has stalled longest; one that makes progress keeps its own. Once all places
+// are taken by such, it is as with connections: the newcomer gets one of the
+// address that has the most, as long as that leaves this address more than its own
+// has. So a few hosts that trickle cannot keep the others out.
 type uploads struct {
 	all, perKey, perAddress int
 
@@ -51,7 +55,7 @@ type upload struct {
 
 	got    int       // bytes since the last step
 	step   time.Time // when it was
-	ousted bool
+	ousted error     // why it is to end
 }
 
 // begin enters u, or returns errUploadsBusy. It ends with finish.
@@ -64,11 +68,13 @@ func (us *uploads) begin(u *upload, now time.Time) error {
 	}{
 		{us.perKey, func(o *upload) bool { return o.key == u.key }},
 		{us.perAddress, func(o *upload) bool { return o.address == u.address }},
-		{us.all, func(*upload) bool { return true }},
 	} {
 		if !us.room(b.limit, b.same, now) {
 			return errUploadsBusy
 		}
+	}
+	if !us.room(us.all, func(*upload) bool { return true }, now) && !us.share(u.address, now) {
+		return errUploadsBusy
 	}
 	u.of, u.step = us, now
 	us.running[u] = struct{}{}
@@ -95,10 +101,35 @@ func (us *uploads) room(limit int, counts func(*upload) bool, now time.Time) boo
 	if now.Sub(slowest.step) < uploadGrace {
 		return false
 	}
-	slowest.ousted = true
-	delete(us.running, slowest)
-	_ = slowest.deadline(now) // ends its read; it reports itself
+	us.oust(slowest, errUploadSlow, now)
 	return true
+}
+
+// share makes room for one more of the address, if another has more.
+func (us *uploads) share(address string, now time.Time) bool {
+	by := map[string][]*upload{}
+	var most []*upload
+	for o := range us.running {
+		by[o.address] = append(by[o.address], o)
+		if list := by[o.address]; len(list) > len(most) {
+			most = list
+		}
+	}
+	if len(most) <= len(by[address])+1 {
+		return false
+	}
+	slowest := slices.MinFunc(most, func(a, b *upload) int { return a.step.Compare(b.step) })
+	if slowest.step.After(now) { // all of them have come and are being stored
+		return false
+	}
+	us.oust(slowest, errUploadsBusy, now)
+	return true
+}
+
+func (us *uploads) oust(u *upload, why error, now time.Time) {
+	u.ousted = why
+	delete(us.running, u)
+	_ = u.deadline(now) // ends its read; it reports itself
 }
 
 func (us *uploads) finish(u *upload) {
@@ -121,8 +152,8 @@ func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.body.Read(p)
 	u.of.mu.Lock()
 	defer u.of.mu.Unlock()
-	if u.ousted {
-		return n, errUploadSlow
+	if u.ousted != nil {
+		return n, u.ousted
 	}
 	if errors.Is(err, io.EOF) { // it may take its time to be stored
 		u.step = u.end
