@@ -94,6 +94,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err != nil {
 			return err
 		}
+		b.Mode = b.modeWith(n, listing)
 		if document == nil && len(inputs) == 0 {
 			if document, err = b.request(listing, archive); err != nil {
 				return err
@@ -231,12 +232,9 @@ func (b buyerSubmitCmd) choose(ctx context.Context, n *buyerNode, key string) (b
 		return buyer.Listing{}, hinted(fmt.Errorf("who runs %s takes no jobs now", b.Schema), "ask again later; lightwork buyer discover lists who is there")
 	}
 	announced := list[0].Modes[b.Schema]
-	list = slices.DeleteFunc(list, func(l buyer.Listing) bool {
-		modes := l.Modes[b.Schema] // none are named by other programs' providers
-		return b.Mode != "" && len(modes) > 0 && !slices.Contains(modes, b.Mode)
-	})
+	list = slices.DeleteFunc(list, func(l buyer.Listing) bool { return !b.buysFrom(n, l) })
 	if len(list) == 0 {
-		return buyer.Listing{}, usage(fmt.Sprintf("announced are %v", announced), "%s %s in mode %s", nobody, b.Schema, b.Mode)
+		return buyer.Listing{}, b.noMode(nobody, announced)
 	}
 	return list[0], nil
 }

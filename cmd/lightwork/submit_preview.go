@@ -26,7 +26,7 @@ func (b buyerSubmitCmd) rule(n *buyerNode, l buyer.Listing, document []byte) (bu
 	schema, _ := schemas.Lookup(b.Schema) // checked before
 	req, err := schema.ParseRequest(document)
 	if err != nil {
-		return buyer.ApprovalRule{}, usage("", "%w", err)
+		return buyer.ApprovalRule{}, usage("lightwork schemas show "+b.Schema+" tells its form", "%w", err)
 	}
 	mode := modeFor(l, b.Schema, b.Mode)
 	if mode == receipts.ModeFree {
