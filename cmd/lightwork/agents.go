@@ -66,10 +66,18 @@ func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	}
 	for _, a := range list {
 		if a.Reason != "" && a.State != "running" {
-			fmt.Fprintf(s.err, "lightwork: %s: %s\n", a.ID, printable(a.Reason))
+			fmt.Fprintf(s.err, "lightwork: %s: %s\n", a.ID, notTwice(a.ID, a.Reason))
+		}
+		if !a.Approved && a.ID != "" {
+			fmt.Fprintln(s.err, "  hint:", g.spell("lightwork agents show "+a.ID+" says what it asks for, lightwork agents approve "+a.ID+" allows it"))
 		}
 	}
 	return nil
+}
+
+// notTwice leaves an agent's id off a reason that begins with it.
+func notTwice(id, reason string) string {
+	return printable(strings.TrimPrefix(reason, "agent "+id+": "))
 }
 
 // agentsOf asks the running node, or reads the manifests.
@@ -157,7 +165,7 @@ func (c agentsShowCmd) Run(s *streams, g *globals) error {
 	fmt.Fprintf(w, "agent\t%s %s\n", m.ID, printable(m.Version))
 	fmt.Fprintf(w, "name\t%s\n", printable(m.Name))
 	fmt.Fprintf(w, "description\t%s\n", printable(strings.ReplaceAll(m.Description, "\n", " ")))
-	fmt.Fprintf(w, "source\t%s %s\n", printable(m.Source.GitURL), printable(m.Source.Ref))
+	fmt.Fprintf(w, "source\t%s\n", strings.TrimSpace(printable(m.Source.GitURL)+" "+printable(m.Source.Ref)))
 	fmt.Fprintf(w, "folder\t%s\n", dir)
 	fmt.Fprintf(w, "starts\t%s\n", printable(strings.Join(m.Command(), " ")))
 	fmt.Fprintf(w, "manifest\tsha256 %s\n", m.Hash)
@@ -172,9 +180,13 @@ func (c agentsShowCmd) Run(s *streams, g *globals) error {
 	if v.Approved {
 		fmt.Fprintf(w, "approved\t%s\n", v.Approval.ApprovedAt.Local().Format(time.DateTime))
 	} else {
-		fmt.Fprintf(w, "approved\tno: %s\n", printable(v.Why))
+		fmt.Fprintf(w, "approved\tno: %s\n", notTwice(m.ID, v.Why))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil || v.Approved {
+		return err
+	}
+	fmt.Fprintln(s.err, "lightwork:", g.spell("lightwork agents approve "+m.ID+" allows it to run"))
+	return nil
 }
 
 func contains(list []string, p string) bool {

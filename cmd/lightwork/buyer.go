@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -137,8 +138,20 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err != nil || p.State.Terminal() {
 			return err
 		}
-		return follow(ctx, s, n, p.RequestID, outputs{}, false)
+		err = follow(ctx, s, n, p.RequestID, outputs{}, false)
+		return b.outcome(ctx, s, n, p.RequestID, err)
 	})
+}
+
+// outcome is what following a purchase says, but for one that ends as it was
+// asked to: that is no failure.
+func (b buyerCancelCmd) outcome(ctx context.Context, s *streams, n *buyerNode, id string, followed error) error {
+	p, err := n.store.Purchase(context.WithoutCancel(ctx), id)
+	if err != nil || p.State != buyer.StateFailed || !strings.HasPrefix(p.Reason, string(provider.CodeCanceled)+":") {
+		return followed
+	}
+	fmt.Fprintln(s.err, "lightwork:", printable(p.Reason))
+	return nil
 }
 
 func (b buyerCancelCmd) panel(ctx context.Context, s *streams, n *buyerNode) error {

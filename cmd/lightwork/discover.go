@@ -10,6 +10,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 type buyerDiscoverCmd struct {
@@ -56,7 +57,10 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 		return printJSON(s.out, append([]buyer.Found{}, found...))
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(s.err, "lightwork: nobody on these relays announces", firstText(b.Schema, "a job type"))
+		fmt.Fprintln(s.err, "lightwork: nobody on these relays announces", firstText(printable(b.Schema), "a job type"))
+		if _, known := schemas.Lookup(b.Schema); b.Schema != "" && !known {
+			fmt.Fprintln(s.err, "  hint: this program does not know that job type either; lightwork schemas list shows those that it does")
+		}
 	}
 	showFound(s.out, found, b.Schema)
 	return nil

@@ -24,7 +24,7 @@ const (
 // tells how our clock stands.
 func checkRelays(ctx context.Context, c *config) []finding {
 	var all []finding
-	clock := finding{"clock", "warn", "no relay told the time", "set it by NTP: events from the future are refused"}
+	clock := finding{"clock", "warn", "no relay told the time", "once a relay answers, this is checked; set it by NTP: events from the future are refused"}
 	for _, r := range c.Relays {
 		date, took, err := askRelay(ctx, r)
 		if err != nil {
@@ -132,7 +132,7 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
 	}
 	if node.Network == payments.Play {
-		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd, nwc or cashu to use real money"}
+		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd, nwc, cashu or onchain to use real money"}
 	}
 	if w, ok := w.(*cashu.Wallet); ok {
 		return checkMint(ctx, w, name, node)

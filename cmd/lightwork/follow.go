@@ -129,7 +129,19 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 	if strings.HasPrefix(p.Reason, string(provider.CodeBidTooLow)+":") {
 		return hinted(err, "raise --max-msats; nothing was paid")
 	}
-	return hinted(err, "lightwork buyer show "+short(id))
+	return hinted(err, firstText(budgetHint(p.Reason), "lightwork buyer show "+short(id)))
+}
+
+// budgetHint says how a payment fits the budget that it went over; "" for any
+// other reason. The purchase keeps the words of buyer.BudgetError alone.
+func budgetHint(reason string) string {
+	keys := map[string]string{"day": "buyer.max_msats_per_day", "provider": "buyer.max_msats_per_provider_and_day"}
+	for limit, key := range keys {
+		if strings.HasPrefix(reason, "the "+limit+" budget has ") {
+			return "nothing was paid; lower --max-msats, all of which a payment may take until it has ended, or raise " + key
+		}
+	}
+	return ""
 }
 
 // left says what an interrupted purchase goes on as without us.
