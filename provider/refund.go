@@ -78,7 +78,7 @@ func (p *Provider) refundOf(ctx context.Context, job Job, owed Credit, ended Cod
 		return nil, ""
 	}
 	r, err := p.planRefund(ctx, payBack{
-		to: owed.RefundTo, owed: owed.Msats,
+		to: owed.RefundTo, owed: owed.Msats, atOnce: mostAtOnce(job),
 		most:     owed.Msats + job.CreditMsats, // credit that the quote used is the buyer's again with this debt
 		feeLimit: func(msats int64) int64 { return p.cfg.Refunds.feeLimit(msats, ended) },
 	})
@@ -94,6 +94,7 @@ type payBack struct {
 	to       string // BOLT11 or a Lightning address
 	owed     int64  // msats that an address is asked an invoice for
 	most     int64  // msats that an invoice may ask for
+	atOnce   int64  // msats that are sent on the chain at most; 0: all
 	feeLimit func(msats int64) int64
 	again    bool // the invoice is that of an attempt that failed
 }

@@ -23,7 +23,15 @@ const (
 	// minersShare of what is owed is the most that a refund on the chain costs:
 	// 1/4. Below it is worth more as credit.
 	minersShare = 4
+	// leastAtOnce is sent without the operator, however little the job costs.
+	leastAtOnce = 1_000_000 * msatsPerSat
 )
+
+// mostAtOnce is the most that is sent on the chain without the operator: as much
+// as the job costs. Who pays late or too much chooses how much that is, and has it
+// back in other coins after confirmations that were chosen for prices; a
+// reorganisation would then cost us what we have, and not a job.
+func mostAtOnce(job Job) int64 { return max(job.PriceMsats, leastAtOnce) }
 
 // planOnChain makes the attempt to send what is owed to an address. The miners'
 // fee is ours where the failure is, and within the limit; else it comes off what
@@ -33,7 +41,11 @@ func (p *Provider) planOnChain(ctx context.Context, b payBack) (*Refund, error) 
 	if err != nil {
 		return nil, p.noPlan(err)
 	}
-	owed := b.owed - b.owed%msatsPerSat
+	owed := b.owed
+	if b.atOnce > 0 {
+		owed = min(owed, b.atOnce)
+	}
+	owed -= owed % msatsPerSat
 	sent, limit := owed, b.feeLimit(owed)
 	if plan.FeeMsats > limit {
 		sent, limit = owed-plan.FeeMsats, plan.FeeMsats
@@ -98,10 +110,14 @@ func (p *Provider) refundCredit(ctx context.Context, requestID string) {
 	if errors.Is(err, ErrNotFound) || err == nil && (d.RefundTo == "" || d.Refund != nil) {
 		return
 	}
+	var job Job
+	if err == nil {
+		job, err = p.cfg.Store.Job(ctx, requestID)
+	}
 	var r *Refund
 	if err == nil {
 		owed := min(d.LeftMsats(), d.CreditMsats)
-		r, err = p.planRefund(ctx, payBack{to: d.RefundTo, owed: owed, feeLimit: func(int64) int64 { return 0 }})
+		r, err = p.planRefund(ctx, payBack{to: d.RefundTo, owed: owed, atOnce: mostAtOnce(job), feeLimit: func(int64) int64 { return 0 }})
 	}
 	if err == nil {
 		r.RequestID, r.Buyer = d.RequestID, d.Buyer

@@ -164,3 +164,20 @@ func TestChainRefundsThatStayCredit(t *testing.T) {
 		t.Errorf("%d payments", len(pays.paid))
 	}
 }
+
+// TestChainRefundOfAFortune: who pays far more than the price, late or too much,
+// gets no more of it back at once than confirmations are for; the operator can
+// send the rest.
+func TestChainRefundOfAFortune(t *testing.T) {
+	w, chain, pays, order := refundsOnChain(t, time.Second)
+	_, req := order(refundAddress)
+	job := w.await(t, req.ID, provider.StateExpired)
+	chain.comes(&job, payments.InvoiceSettled, 5_000_000_000)
+	w.refunded(t, req.ID, 1, 999_000, 4_000_300_000)
+	_, err := w.selling.RetryRefund(w.ctx, req.ID, otherAddress)
+	check(t, err)
+	w.refunded(t, req.ID, 2, 4_000_300, 0)
+	if len(pays.paid) != 2 {
+		t.Errorf("%d payments", len(pays.paid))
+	}
+}
