@@ -59,7 +59,7 @@ func TestConfinement(t *testing.T) {
 	confined := &guard.Confinement{Read: system, Write: []string{own, "/dev/null"}}
 	outside, words := reach(t, confined, other)
 	if strings.HasPrefix(words, "not confined") {
-		requirements.Lacking(t, words)
+		t.Skip(words)
 	}
 	t.Log(words, outside)
 	for what, want := range map[string]string{

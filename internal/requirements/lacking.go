@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Lacking ends a test for want of what this machine has not: it is skipped, but
+// Lacking ends a test for want of what could be installed here: it is skipped, but
 // fails where the environment says CI=true, for there a line that no test checks
 // would pass unseen.
 func Lacking(t testing.TB, what string) {
