@@ -223,9 +223,13 @@ func TestSilentProvider(t *testing.T) {
 func TestOverCapacity(t *testing.T) {
 	w := newWorld(t)
 	w.runner.do = hang
-	stop := w.serve(t, func(cfg *provider.Config) { cfg.Limits.QueuePerBuyer, cfg.Limits.Queue = 1, 2 })
 	free := nostr.Tag{"param", "payment_mode", "free"}
 	one, two, three := w.customer(t, nil), w.customer(t, nil), w.customer(t, nil)
+	stop := w.serve(t, func(cfg *provider.Config) {
+		cfg.Limits.QueuePerBuyer, cfg.Limits.Queue = 1, 2
+		// Of a queue of two, strangers have one place: these are none.
+		cfg.Access.Allow = []string{one.key.PublicKey(), two.key.PublicKey(), three.key.PublicKey()}
+	})
 	for i, c := range []*customer{one, one, two, three} {
 		ev := w.request(t, c.key, order(""), free, nostr.Tag{"t", strconv.Itoa(i)})
 		check(t, c.market.Send(w.ctx, ev))
