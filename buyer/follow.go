@@ -135,6 +135,9 @@ func (f *follower) follow(ctx context.Context) (Purchase, error) {
 		err = gerr
 	}
 	p, readErr := c.cfg.Store.Purchase(context.WithoutCancel(ctx), requestID)
+	if errors.Is(err, ErrConflict) && p.State == StateCanceled {
+		err = nil // Cancel has closed it during a step, which wrote nothing
+	}
 	if err == nil {
 		err = readErr
 	}
