@@ -145,6 +145,7 @@ func TestCapacityIsKept(t *testing.T) {
 	w.serve(t, func(cfg *provider.Config) {
 		cfg.Offers = []provider.Offer{textOffer()}
 		cfg.Limits = provider.Limits{Concurrent: 3, QueuePerBuyer: 8}
+		cfg.Access.Allow = []string{c.key.PublicKey()} // for strangers there are less
 	})
 	a, _ := w.announced(t, c, func(provider.Announcement) bool { return true })
 	var ids []string
