@@ -140,6 +140,7 @@ func (w walletCashuTopupCmd) Run(ctx context.Context, s *streams, g *globals) er
 type walletCashuExportCmd struct {
 	Sats int64 `arg:"" optional:"" help:"How much, in sats; left out, what was taken out before is listed."`
 	Role side  `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
+	JSON bool  `help:"Print the token, or the list, as JSON."`
 }
 
 // Run prints a token, or the tokens made before.
@@ -150,17 +151,20 @@ func (w walletCashuExportCmd) Run(ctx context.Context, s *streams, g *globals) e
 	}
 	defer closeWallet()
 	if w.Sats == 0 {
-		list, err := wal.Tokens(ctx)
-		for _, t := range list {
-			fmt.Fprintf(s.out, "%s  %s  %s\n", t.At.Format(time.RFC3339), msats(t.Sats*1000), t.Text)
-		}
-		return err
+		return listTokens(ctx, s, wal, w.JSON)
 	}
 	t, err := wal.Export(ctx, w.Sats)
 	if err != nil {
 		return hinted(err, cashuHint(err))
 	}
-	fmt.Fprintln(s.out, t.Text)
+	if w.JSON {
+		err = printJSON(s.out, tokenView{At: t.At.UTC(), Sats: t.Sats, Token: t.Text})
+	} else {
+		_, err = fmt.Fprintln(s.out, t.Text)
+	}
+	if err != nil {
+		return err
+	}
 	fmt.Fprintln(s.err, "lightwork: whoever has this token has the money; lightwork wallet cashu-export shows it again")
 	return nil
 }

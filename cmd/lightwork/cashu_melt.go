@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/payments"
@@ -21,6 +20,7 @@ type walletCashuMeltCmd struct {
 	MaxFee    int64  `name:"max-fee" help:"At most so much of fees in sats, the mint's and what it reserves for the Lightning route; left out: a fiftieth, but 10 at least." default:"-1"`
 	Role      side   `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
 	Yes       bool   `help:"Pay without asking."`
+	JSON      bool   `help:"Print what was paid, or the list, as JSON."`
 }
 
 // leastFeeSats is a fee that even a small payment may take.
@@ -38,7 +38,7 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *streams, g *globals) err
 	}
 	defer closeWallet()
 	if w.Invoice == "" && w.ToAddress == "" {
-		return listMelts(ctx, s, wal)
+		return listMelts(ctx, s, wal, w.JSON)
 	}
 	if w.ToAddress != "" {
 		client := relay.NewPublicClient(addressDial)
@@ -47,6 +47,9 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *streams, g *globals) err
 		}
 	}
 	m, err := wal.MeltQuote(ctx, w.Invoice)
+	if errors.Is(err, payments.ErrBadRequest) {
+		return usage("nothing was paid; an invoice begins with lnbc, and --to-address NAME@HOST asks for one", "%w", err)
+	}
 	if err != nil {
 		return hinted(err, meltHint(err))
 	}
@@ -58,7 +61,7 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *streams, g *globals) err
 	if m, err = wal.AwaitMelt(ctx, m.Hash); err != nil {
 		return hinted(err, "the payment is not undone: its end is found out whenever the wallet runs; lightwork wallet cashu-melt lists it")
 	}
-	return tellMelt(s, m)
+	return tellMelt(s, m, w.JSON)
 }
 
 func (w walletCashuMeltCmd) check() error {
@@ -108,30 +111,22 @@ func (w walletCashuMeltCmd) begin(ctx context.Context, s *streams, wal *cashu.Wa
 }
 
 // tellMelt prints the preimage, which is the payment's proof.
-func tellMelt(s *streams, m cashu.Melt) error {
+func tellMelt(s *streams, m cashu.Melt, asJSON bool) error {
 	if m.State == cashu.MeltFailed {
 		return hinted(fmt.Errorf("the mint did not pay: %s", m.Failure), "the notes are yours again; the same command tries once more")
 	}
+	if asJSON {
+		if err := printJSON(s.out, meltViewOf(m)); err != nil {
+			return err
+		}
+	}
 	if m.Preimage.IsZero() {
 		fmt.Fprintln(s.err, "lightwork: the mint says that it has paid, but shows no preimage: ask the payee")
-	} else {
+	} else if !asJSON {
 		fmt.Fprintln(s.out, m.Preimage)
 	}
 	fmt.Fprintf(s.err, "lightwork: paid; it cost %s, fees included\n", msats(m.CostSats*1000))
 	return nil
-}
-
-func listMelts(ctx context.Context, s *streams, wal *cashu.Wallet) error {
-	list, err := wal.Melts(ctx)
-	for _, m := range list {
-		proof := m.Failure
-		if !m.Preimage.IsZero() {
-			proof = m.Preimage.String()
-		}
-		fmt.Fprintf(s.out, "%s  %-9s  %s  cost %s  %s  %s\n",
-			m.At.Format(time.RFC3339), m.State, msats(m.AmountMsats), msats(m.CostSats*1000), m.Hash, printable(proof))
-	}
-	return err
 }
 
 // meltHint is the next step where nothing was paid.
