@@ -69,6 +69,9 @@ type Schema struct {
 	VerificationMode Mode
 	// Aliases are other ids that mean this job type.
 	Aliases []ID
+	// Agreement says, for people, what two results have to share to agree; ""
+	// where they cannot be compared.
+	Agreement string
 
 	request, result     reflect.Type // struct types
 	input, output       *jsonschema.Schema
@@ -103,6 +106,7 @@ func definitions() []definition {
 				VerificationMode: Subjective,
 				request:          reflect.TypeFor[RerankRequest](),
 				result:           reflect.TypeFor[RerankResult](),
+				Agreement:        "ids of top_k, in their order",
 			},
 			verification: Verification{Mode: Subjective, Redundancy: 2, Adjudication: MajorityVote},
 		},
@@ -113,6 +117,7 @@ func definitions() []definition {
 				VerificationMode: Objective,
 				request:          reflect.TypeFor[SandboxRunRequest](),
 				result:           reflect.TypeFor[SandboxRunResult](),
+				Agreement:        "status, image digest, commands, exit codes, paths and hashes of the artifacts; not what the commands print",
 			},
 			verification: Verification{Mode: Objective, Redundancy: 1, Adjudication: NoAdjudication},
 		},
@@ -124,6 +129,7 @@ func definitions() []definition {
 				Aliases:          []ID{"oa.embeddings.v1"},
 				request:          reflect.TypeFor[EmbeddingRequest](),
 				result:           reflect.TypeFor[EmbeddingResult](),
+				Agreement:        "model, dimensions and every number",
 			},
 			verification: Verification{Mode: Objective, Redundancy: 1, Adjudication: NoAdjudication},
 		},

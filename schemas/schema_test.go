@@ -232,3 +232,11 @@ func readFile(t testing.TB, name string) []byte {
 	}
 	return b
 }
+
+func TestAgreementIsSaidInWords(t *testing.T) {
+	for _, s := range All() {
+		if s.Agrees() != (s.Agreement != "") {
+			t.Errorf("%s: agrees %v, and says %q", s.ID, s.Agrees(), s.Agreement)
+		}
+	}
+}

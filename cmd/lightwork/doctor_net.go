@@ -120,7 +120,11 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 	}
 	w, closeWallet, err := openWallet(ctx, c, conf, role, s.log)
 	if err != nil {
-		fix := "check " + role + ".wallet.lnd: the certificate is ~/.lnd/tls.cert, lightwork wallet permissions prints how to make the macaroon"
+		chain := "" // the macaroons for coins are others
+		if conf.Backend == backendOnchain {
+			chain = " --chain"
+		}
+		fix := "check " + role + ".wallet.lnd: the certificate is ~/.lnd/tls.cert, lightwork wallet permissions" + chain + " prints how to make the macaroon"
 		if hint := (*codedError)(nil); conf.Backend != "lnd" && conf.Backend != backendOnchain && errors.As(err, &hint) {
 			fix = hint.hint
 		}

@@ -68,5 +68,9 @@ func (c schemasShowCmd) Run(s *streams) error {
 		f := doc.Outputs[name]
 		fmt.Fprintf(w, "%s\t%s\t\t%s\n", name, f.Type, f.Description)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(s.out, "\nresults agree (--redundancy) in: %s\n", firstText(sc.Agreement, "nothing; --adjudicate has a judge choose or merges them"))
+	return err
 }
