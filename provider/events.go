@@ -142,7 +142,11 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 		}
 		return p.withInvoice(ctx, job, out)
 	}
-	tags = append(tags, p.blob("policy", job.PolicyID, len(p.cfg.Policy), "application/json"))
+	policy, err := p.policyTag(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	tags = append(tags, policy)
 	if s != nil {
 		for _, box := range s.boxes {
 			tags = append(tags, p.blob(receipts.RoleSealed, hashing.Bytes(box), len(box), "application/octet-stream"))
@@ -232,6 +236,16 @@ func terms(job Job, r Result) receipts.ResultTerms {
 }
 
 // blob is ["blob", role, digest, size, mime, url...].
+// policyTag names the manifest that the job was quoted under, which is another
+// than today's where the node was restarted meanwhile with a new version or price.
+func (p *Provider) policyTag(ctx context.Context, job Job) (nostr.Tag, error) {
+	manifest, err := p.cfg.Store.Content(ctx, job.PolicyID)
+	if err != nil {
+		return nil, fmt.Errorf("read the job's policy: %w", err)
+	}
+	return p.blob("policy", job.PolicyID, len(manifest), "application/json"), nil
+}
+
 func (p *Provider) blob(role string, d hashing.Digest, size int, mime string) nostr.Tag {
 	return append(nostr.Tag{"blob", role, d.String(), strconv.Itoa(size), mime}, p.cfg.Market.BlobURLs(d.Hex())...)
 }

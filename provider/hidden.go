@@ -229,7 +229,11 @@ func (p *Provider) box(job Job, r Result, replayFile []byte, artifacts [][]byte)
 // terms, hidden in the published one. The content is for clients that look no
 // further: the output alone, hidden too.
 func (p *Provider) hiddenResult(ctx context.Context, job Job, to addressee, r *Result, s *sealed, bound nostr.Tags, contents [][]byte) (OutEvent, error) {
-	tags := append(bound, p.blob("policy", job.PolicyID, len(p.cfg.Policy), "application/json"))
+	policy, err := p.policyTag(ctx, job)
+	if err != nil {
+		return OutEvent{}, err
+	}
+	tags := append(bound, policy)
 	if s.key != "" {
 		tags = append(tags, nostr.Tag{"key", s.key})
 	}
