@@ -235,7 +235,6 @@ func terms(job Job, r Result) receipts.ResultTerms {
 	}
 }
 
-// blob is ["blob", role, digest, size, mime, url...].
 // policyTag names the manifest that the job was quoted under, which is another
 // than today's where the node was restarted meanwhile with a new version or price.
 func (p *Provider) policyTag(ctx context.Context, job Job) (nostr.Tag, error) {
@@ -246,6 +245,7 @@ func (p *Provider) policyTag(ctx context.Context, job Job) (nostr.Tag, error) {
 	return p.blob("policy", job.PolicyID, len(manifest), "application/json"), nil
 }
 
+// blob is ["blob", role, digest, size, mime, url...].
 func (p *Provider) blob(role string, d hashing.Digest, size int, mime string) nostr.Tag {
 	return append(nostr.Tag{"blob", role, d.String(), strconv.Itoa(size), mime}, p.cfg.Market.BlobURLs(d.Hex())...)
 }

@@ -123,7 +123,7 @@ func (l life) sell(ctx context.Context, k *killer, log *slog.Logger) error {
 	sold, err := provider.New(provider.Config{
 		Signer: p.key, Store: store, Wallet: payee{p.wallet, k}, Market: stall{providerMarket{p.market}, k},
 		Runner: worker{k, p.key.PublicKey(), l.Fail}, Log: log,
-		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
+		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: l.policy(),
 		Offers:  []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{l.Mode}, PerMinuteMsats: rateMsats}},
 		Images:  provider.Images{HostDigest: image().String(), Registered: func(string) bool { return false }},
 		Refunds: &provider.Refunds{Wallet: debtor{p.wallet, k}, MaxFeeMsats: feeMsats},
@@ -138,6 +138,15 @@ func (l life) sell(ctx context.Context, k *killer, log *slog.Logger) error {
 	g.Go(func() error { return ended(gctx, p.market.pool.Serve(gctx)) })
 	g.Go(func() error { return sold.Serve(gctx) })
 	return errors.Join(g.Wait(), p.close())
+}
+
+// policy is another one, and shorter, in the lives after a kill: a node is
+// upgraded while it is down, and the jobs that it has go on under their own.
+func (l life) policy() []byte {
+	if _, err := os.Stat(filepath.Join(l.Dir, killedFile)); err == nil {
+		return []byte(`{"version":2}`)
+	}
+	return []byte(`{"version":"first"}`)
 }
 
 // ended drops the error that only says that ctx ended.

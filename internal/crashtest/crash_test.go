@@ -96,6 +96,29 @@ func sellerDies(t *testing.T, mode receipts.Mode, point string, runs int) {
 	})
 }
 
+// TestFreeJobSurvives kills the provider around the steps of a job that is stored
+// with its first run. It is one job, run once more if its result was not durable.
+func TestFreeJobSurvives(t *testing.T) {
+	for point, runs := range map[string]int{
+		"before store:AddRunning": 1, "after store:AddRunning": 2, "before run:work": 2, "after run:work": 2,
+		"before store:Finish": 2, "after store:Finish": 1, "after market:Publish:6050": 1,
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, receipts.ModeFree)
+			w.seller.KillAt = point
+			w.tell(t, true, buyer.StateDone)
+			job, receiptRows := w.job(t)
+			if got := killedAt(t, w.seller); got != point || job.State != provider.StateSucceeded || job.Run != runs || receiptRows != 0 {
+				t.Errorf("killed at %q: %s (%s) after %d runs, not %d; %d receipts", got, job.State, job.Reason, job.Run, runs, receiptRows)
+			}
+			if seller, customer := w.balances(t); seller != faucetMsats || customer != faucetMsats {
+				t.Errorf("the provider has %d msats, the buyer %d", seller, customer)
+			}
+		})
+	}
+}
+
 // TestBuyerDies kills the buyer around every step.
 func TestBuyerDies(t *testing.T) {
 	for _, step := range []string{
