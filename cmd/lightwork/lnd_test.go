@@ -38,6 +38,12 @@ func TestJobsOnLightning(t *testing.T) {
 	for _, job := range demoJobs {
 		t.Run("demo "+job, func(t *testing.T) { demoOnLightning(t, network, job) })
 	}
+	t.Run("demo text_generation", func(t *testing.T) {
+		bundle := demoOnLightning(t, network, "text_generation", "--endpoint", modelServer(t).URL, "--model", "m")
+		if result, err := os.ReadFile(filepath.Join(bundle, "RESULT.json")); err != nil || !strings.Contains(string(result), modelWords) {
+			t.Errorf("result %s, %v", result, err)
+		}
+	})
 
 	n := startNode(t, ctx, network)
 	t.Run("wallet hints", func(t *testing.T) { n.walletHints(t, network) })
@@ -47,12 +53,12 @@ func TestJobsOnLightning(t *testing.T) {
 	t.Run("engagement fee", n.engagementFee)
 }
 
-// demoOnLightning plays a whole sale of one job type.
-func demoOnLightning(t *testing.T, network *devnet.Network, job string) {
+// demoOnLightning plays a whole sale of one job type, and returns the bundle's folder.
+func demoOnLightning(t *testing.T, network *devnet.Network, job string, flags ...string) (bundle string) {
 	requirements.Covers(t, "K-48")
 	dir := filepath.Join(t.TempDir(), "out")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo", "--json", "--job", job, "--out", dir,
-		"--provider-lnd", lndFlag(network.Alice), "--buyer-lnd", lndFlag(network.Bob))
+	args := append([]string{"demo", "--json", "--job", job, "--out", dir, "--provider-lnd", lndFlag(network.Alice), "--buyer-lnd", lndFlag(network.Bob)}, flags...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), args...)
 	cmd.Stderr = t.Output()
 	doc, err := cmd.Output()
 	if err != nil {
@@ -71,6 +77,7 @@ func demoOnLightning(t *testing.T, network *devnet.Network, job string) {
 	if err != nil || !strings.Contains(string(receipt), `"asset_id":"BTC_LN(simnet)"`) {
 		t.Errorf("receipt %s, %v", receipt, err)
 	}
+	return out.Bundle
 }
 
 func lndFlag(n *devnet.Node) string {

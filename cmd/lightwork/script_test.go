@@ -212,9 +212,7 @@ func TestDemoProves(t *testing.T) {
 // TestDemoOfAModel: text is sold too where there is a model, and refused without
 // one before anything is made.
 func TestDemoOfAModel(t *testing.T) {
-	endpoint := scripted.New(scripted.Stream(scripted.Events(chat.Message{Role: chat.RoleAssistant, Content: "It is given back."}, "stop")...))
-	server := httptest.NewServer(endpoint)
-	t.Cleanup(server.Close)
+	server := modelServer(t)
 	demo := func(flags ...string) *exec.Cmd {
 		args := append([]string{"demo", "--json", "--job", "text_generation", "--out", filepath.Join(t.TempDir(), "out")}, flags...)
 		return exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), args...)
@@ -238,9 +236,19 @@ func TestDemoOfAModel(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	result, err := os.ReadFile(filepath.Join(out.Bundle, "RESULT.json"))
-	if err != nil || !strings.Contains(string(result), "It is given back.") {
+	if err != nil || !strings.Contains(string(result), modelWords) {
 		t.Errorf("result %s, %v", result, err)
 	}
+}
+
+// modelWords is what the model of modelServer says, whatever it is asked.
+const modelWords = "It is given back."
+
+func modelServer(t *testing.T) *httptest.Server {
+	endpoint := scripted.New(scripted.Stream(scripted.Events(chat.Message{Role: chat.RoleAssistant, Content: modelWords}, "stop")...))
+	server := httptest.NewServer(endpoint)
+	t.Cleanup(server.Close)
+	return server
 }
 
 // demoJobs are the job types that need no endpoint.
