@@ -46,19 +46,16 @@ func TestStopAndGoOn(t *testing.T) {
 				<-w.store.stopped
 				w.serve(t, nil)
 				w.sold(t, c, f, mode)
-				runs, first := 1, 1
-				switch {
-				case mode == receipts.ModeFree && (state == provider.StateQuoted || state == provider.StateRunning):
-					first = 2 // the job was stored with its first run, which nobody did
-				case state == provider.StateRunning:
+				runs := 1
+				if state == provider.StateRunning {
 					runs = 2
 				}
 				if got := w.runner.count(); got != runs {
 					t.Errorf("%d runs, want %d", got, runs)
 				}
 				for i, run := range w.runner.runs {
-					if run.Number != first+i || run.DirectiveID != w.runner.runs[0].DirectiveID {
-						t.Errorf("run %d: %+v", first+i, run)
+					if run.Number != 1+i || run.DirectiveID != w.runner.runs[0].DirectiveID {
+						t.Errorf("run %d: %+v", 1+i, run)
 					}
 				}
 			})
