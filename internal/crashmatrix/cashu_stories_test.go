@@ -23,7 +23,7 @@ import (
 const killMint way = "mint"
 
 // cashuTable is every crash point of a payment in notes of a mint. The names are
-// those of the Lightning table, with an n for notes: what is new is what goes to
+// those of the Lightning table, with an m for the mint: what is new is what goes to
 // the mint and back.
 func cashuTable() []cell {
 	both := []way{killNode, killMint}
@@ -51,28 +51,12 @@ func cashuTable() []cell {
 func TestCashuMatrix(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
 	defer cancel()
-	var w *cashuWorld
-	var rows []string
-	for i, c := range cashuTable() {
-		if !chosen(i, c) {
-			continue
-		}
-		if w == nil {
-			w = newCashuWorld(t, ctx)
-		}
-		began, result := time.Now(), "failed"
-		t.Run(c.name(), func(t *testing.T) {
-			w.play(t, c)
-			if !t.Failed() {
-				result = "ok"
-			}
-		})
-		rows = append(rows, fmt.Sprintf("%-4s %-5s %6.1f s  %-7s %s", c.point, c.way, time.Since(began).Seconds(), result, c.what))
-		if ctx.Err() != nil {
-			break
-		}
+	cells := picked(cashuTable())
+	if len(cells) == 0 {
+		return // the environment names others
 	}
-	fmt.Printf("\nPOINT WAY    TIME      RESULT  after...\n%s\n\n", strings.Join(rows, "\n"))
+	w := newCashuWorld(t, ctx)
+	w.playTable(t, cells, func(t *testing.T, c cell) { w.play(t, c) })
 }
 
 // cashuWorld is a market without lnd: a relay and a mint, and one proxy before

@@ -75,24 +75,7 @@ func TestChainMatrix(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
 	defer cancel()
 	w := newChainWorld(t, ctx)
-	var rows []string
-	for i, c := range w.chainTable() {
-		if !chosen(i, c) {
-			continue
-		}
-		began, result := time.Now(), "failed"
-		t.Run(c.name(), func(t *testing.T) {
-			w.playOnChain(t, c)
-			if !t.Failed() {
-				result = "ok"
-			}
-		})
-		rows = append(rows, fmt.Sprintf("%-4s %-5s %6.1f s  %-7s %s", c.point, c.way, time.Since(began).Seconds(), result, c.what))
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	fmt.Printf("\nPOINT WAY    TIME      RESULT  after...\n%s\n\n", strings.Join(rows, "\n"))
+	w.playTable(t, picked(w.chainTable()), w.playOnChain)
 }
 
 // playOnChain is one job with one blow. Nothing is mined between the blow and the
