@@ -59,6 +59,7 @@ func TestAuthentication(t *testing.T) {
 // TestAuthenticationWithoutEnd: a relay that believes every proof and refuses all
 // the same, each time with a new challenge, gets a few signatures and no more.
 func TestAuthenticationWithoutEnd(t *testing.T) {
+	const few = 8
 	var mu sync.Mutex
 	proofs, after := 0, 0 // after: requests that came since the last proof
 	enough := make(chan struct{})
@@ -73,7 +74,7 @@ func TestAuthenticationWithoutEnd(t *testing.T) {
 			send(quoted("AUTH", fmt.Sprint("challenge", rand.Int())))
 			send(quoted("CLOSED", m.SubID, "auth-required: who are you"))
 		case nip01.LabelAuth:
-			if proofs++; proofs <= maxProofs {
+			if proofs++; proofs <= few {
 				after = 0
 			}
 			send(`["OK","` + m.Event.ID + `",true,""]`)
@@ -91,8 +92,8 @@ func TestAuthenticationWithoutEnd(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if proofs != maxProofs {
-		t.Errorf("the key signed %d times, want %d", proofs, maxProofs)
+	if proofs == 0 || proofs > few {
+		t.Errorf("the key signed %d times, want one to %d", proofs, few)
 	}
 }
 

@@ -191,7 +191,7 @@ func TestProofOfWork(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	lied := note(t, "", 0, nostr.Tag{"nonce", "1", "8"})
+	lied := mine(0, "8") // its own id does not begin with 00
 	lied.ID = "00" + lied.ID[2:]
 	p.publish(lied)
 	p.expect("OK false invalid: event id does not match")
