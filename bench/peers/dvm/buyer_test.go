@@ -2,6 +2,7 @@ package dvm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ const (
 // the processors of those it measures, so it does no more than a buyer must.
 type buyer struct {
 	ws      *websocket.Conn
+	ended   chan struct{} // closed with the connection
 	secret  string
 	key     string
 	serial  int // of the next request, so that no two are alike
@@ -35,36 +37,41 @@ type buyer struct {
 
 func connect(tb testing.TB, w world) *buyer {
 	tb.Helper()
-	ctx := context.Background() // patience ends a run
+	ctx := w.ctx // patience ends a run
 	ws, _, err := websocket.Dial(ctx, w.url, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	ws.SetReadLimit(1 << 20)
 	b := &buyer{
-		ws: ws, secret: nostr.GeneratePrivateKey(), refused: make(chan string, 1),
+		ws: ws, ended: make(chan struct{}), secret: nostr.GeneratePrivateKey(), refused: make(chan string, 1),
 		waiting: map[string]chan nostr.Event{}, results: map[string]int{},
 	}
 	if b.key, err = nostr.GetPublicKey(b.secret); err != nil {
 		tb.Fatal(err)
 	}
 	live := make(chan struct{})
-	ended := make(chan struct{})
-	go func() { defer close(ended); b.read(live) }()
-	tb.Cleanup(func() { _ = ws.CloseNow(); <-ended })
+	go func() { defer close(b.ended); b.read(ctx, live) }()
+	tb.Cleanup(func() { _ = ws.CloseNow(); <-b.ended })
 	req := nip01.AppendReq(nil, "results", []nostr.Filter{{Kinds: []int{kindResult}, Tags: nostr.TagMap{"p": {b.key}}}})
 	if err := ws.Write(ctx, websocket.MessageText, req); err != nil {
 		tb.Fatal(err)
 	}
-	<-live
+	select {
+	case <-live:
+	case <-b.ended:
+		tb.Fatal("the relay has gone away")
+	case <-time.After(patience):
+		tb.Fatalf("the relay has not opened a subscription within %s", patience)
+	}
 	return b
 }
 
 // read hands every result to who waits for it, until the connection ends. What
 // comes unasked for, or again, is counted all the same.
-func (b *buyer) read(live chan struct{}) {
+func (b *buyer) read(ctx context.Context, live chan struct{}) {
 	for {
-		_, doc, err := b.ws.Read(context.Background())
+		_, doc, err := b.ws.Read(ctx)
 		if err != nil {
 			return
 		}
@@ -165,6 +172,8 @@ func (b *buyer) job(req *nostr.Event, seller string, late chan struct{}) error {
 		return nip01.Verify(&ev)
 	case why := <-b.refused:
 		return fmt.Errorf("the relay says %s", why)
+	case <-b.ended:
+		return errors.New("the relay has gone away")
 	case <-late:
 		return fmt.Errorf("no result within %s", patience)
 	}

@@ -14,7 +14,7 @@ import (
 func startGoNostr(tb testing.TB, w world) seller {
 	tb.Helper()
 	args := self(tb, "go-nostr", w.url)
-	p, key := launch(tb, exec.Command(args[0], args[1:]...))
+	p, key := launch(tb, w, exec.CommandContext(w.ctx, args[0], args[1:]...))
 	return seller{"go-nostr", key, p}
 }
 
@@ -80,6 +80,6 @@ func startNode(tb testing.TB, w world, project string) seller {
 			tb.Skipf("npm ci in %s: %v\n%s", project, err, out)
 		}
 	}
-	p, key := launch(tb, exec.Command("node", filepath.Join(project, "serve.mjs"), w.url))
+	p, key := launch(tb, w, exec.CommandContext(w.ctx, "node", filepath.Join(project, "serve.mjs"), w.url))
 	return seller{project, key, p}
 }

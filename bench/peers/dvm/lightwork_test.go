@@ -1,12 +1,10 @@
 package dvm_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,7 +47,7 @@ func startLightwork(tb testing.TB, w world) seller {
 	tb.Helper()
 	dir := tb.TempDir()
 	lightwork := func(args ...string) *exec.Cmd {
-		cmd := exec.Command(program, args...)
+		cmd := exec.CommandContext(w.ctx, program, args...)
 		cmd.Dir = dir
 		return cmd
 	}
@@ -70,18 +68,9 @@ func startLightwork(tb testing.TB, w world) seller {
 		tb.Fatalf("keys show: %s, %v", doc, err)
 	}
 	cmd := lightwork("provider", "run")
-	said, err := cmd.StderrPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := begin(tb, cmd)
-	r := bufio.NewReader(said)
-	for line := ""; !strings.Contains(line, "announced on"); {
-		if line, err = r.ReadString('\n'); err != nil {
-			tb.Fatalf("provider run: %v", err)
-		}
-	}
-	go func() { _, _ = io.Copy(io.Discard, r) }() // ends with the program
+	announced := &awaited{text: "announced on", found: make(chan string, 1)}
+	cmd.Stderr = announced
+	p, _ := begin(tb, w, cmd, announced)
 	return seller{"lightwork", keys[0].Pubkey, p}
 }
 

@@ -1,9 +1,8 @@
 package dvm_test
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -22,42 +21,88 @@ type process struct {
 }
 
 // launch starts cmd and returns once it has printed a line, which it returns.
-func launch(tb testing.TB, cmd *exec.Cmd) (*process, string) {
+func launch(tb testing.TB, w world, cmd *exec.Cmd) (*process, string) {
 	tb.Helper()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := begin(tb, cmd)
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		tb.Fatalf("%s says nothing: %v", cmd.Args, err)
-	}
-	return p, strings.TrimSpace(line)
+	line := &awaited{found: make(chan string, 1)}
+	cmd.Stdout = line
+	return begin(tb, w, cmd, line)
 }
 
-// begin starts cmd; when the test ends it is ended, too. What it writes to
-// standard error is shown if the test fails.
-func begin(tb testing.TB, cmd *exec.Cmd) *process {
+// begin starts cmd and returns once it has printed line; when the test ends it
+// is ended, too. If it ends before, the test has failed, with what it wrote to
+// standard error, and all that wait for anything in this world are let go.
+func begin(tb testing.TB, w world, cmd *exec.Cmd, line *awaited) (*process, string) {
 	tb.Helper()
 	var errs bytes.Buffer
 	if cmd.Stderr == nil {
 		cmd.Stderr = &errs
+	} else {
+		cmd.Stderr = io.MultiWriter(&errs, cmd.Stderr)
 	}
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			tb.Errorf("%s: %v", cmd.Args, err)
+	stopping, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := cmd.Wait()
+		select {
+		case <-stopping:
+			if err == nil || w.ctx.Err() != nil {
+				return
+			}
+		case <-w.ctx.Done(): // another has ended, and is why
+			return
+		default:
 		}
+		tb.Errorf("%s has ended: %v", cmd.Args, err)
+		w.end()
+	}()
+	tb.Cleanup(func() {
+		close(stopping)
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-ended
 		if tb.Failed() {
 			tb.Logf("%s:\n%s", cmd.Args, errs.String())
 		}
 	})
-	return &process{cmd.Process.Pid}
+	select {
+	case said := <-line.found:
+		return &process{cmd.Process.Pid}, said
+	case <-w.ctx.Done():
+		tb.FailNow()
+	case <-time.After(patience):
+		tb.Fatalf("%s does not say that it is ready", cmd.Args)
+	}
+	return nil, ""
+}
+
+// awaited takes what a process prints and finds the first line that has a text in it.
+type awaited struct {
+	text  string
+	rest  []byte // the line that has begun
+	found chan string
+	done  bool
+}
+
+func (a *awaited) Write(doc []byte) (int, error) {
+	if a.done {
+		return len(doc), nil
+	}
+	a.rest = append(a.rest, doc...)
+	for {
+		line, rest, ok := bytes.Cut(a.rest, []byte("\n"))
+		if !ok {
+			return len(doc), nil
+		}
+		a.rest = rest
+		if bytes.Contains(line, []byte(a.text)) {
+			a.done, a.rest = true, nil
+			a.found <- strings.TrimSpace(string(line))
+			return len(doc), nil
+		}
+	}
 }
 
 // self is the command line of a child of this program.

@@ -10,6 +10,8 @@ import (
 
 // world is what all sellers of a run have in common.
 type world struct {
+	ctx   context.Context // until a process of it has ended by itself
+	end   context.CancelFunc
 	url   string   // of the relay, ws://
 	blobs string   // of a blob server, http://
 	relay *process // what its processor time is asked of
@@ -17,12 +19,15 @@ type world struct {
 
 func open(tb testing.TB, relay string) world {
 	tb.Helper()
+	var w world
+	w.ctx, w.end = context.WithCancel(context.Background())
+	tb.Cleanup(w.end)
 	at := func(name string) (*process, string) {
 		args := self(tb, "relay-"+name, tb.TempDir())
-		return launch(tb, exec.Command(args[0], args[1:]...))
+		return launch(tb, w, exec.CommandContext(w.ctx, args[0], args[1:]...))
 	}
 	p, addr := at(relay)
-	w := world{"ws://" + addr, "http://" + addr, p}
+	w.url, w.blobs, w.relay = "ws://"+addr, "http://"+addr, p
 	if relay != "lightwork" { // which alone serves blobs
 		_, addr := at("lightwork")
 		w.blobs = "http://" + addr

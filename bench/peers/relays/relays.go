@@ -10,7 +10,6 @@ import (
 
 	"github.com/fiatjaf/eventstore"
 	"github.com/fiatjaf/eventstore/lmdb"
-	"github.com/fiatjaf/eventstore/slicestore"
 	"github.com/fiatjaf/khatru"
 
 	"github.com/lightwork-market/lightwork/relay/server"
@@ -34,7 +33,7 @@ func KhatruLMDB(ctx context.Context, ln net.Listener, dir string) error {
 
 // KhatruMemory keeps events in memory alone.
 func KhatruMemory(ctx context.Context, ln net.Listener, _ string) error {
-	return serveKhatru(ctx, ln, &slicestore.SliceStore{})
+	return serveKhatru(ctx, ln, &memory{})
 }
 
 func serveKhatru(ctx context.Context, ln net.Listener, db eventstore.Store) error {
