@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/payments/cashu"
@@ -30,7 +31,10 @@ func (w walletCashuRestoreCmd) Run(ctx context.Context, s *streams, g *globals) 
 }
 
 func restoreHint(err error, r cashu.Restored) string {
-	if r.Notes == 0 {
+	switch {
+	case errors.Is(err, cashu.ErrRestoreLimit):
+		return fmt.Sprintf("%s are back; run this again for more, if you have made that many payments: else the mint lies", msats(r.Sats*1000))
+	case r.Notes == 0:
 		return cashuHint(err)
 	}
 	return fmt.Sprintf("%s are back already; run this again for the rest", msats(r.Sats*1000))

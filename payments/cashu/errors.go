@@ -25,6 +25,9 @@ var (
 	ErrCap = errors.New("cashu: over what may be kept at the mint")
 	// ErrMessage: a message that is no payment.
 	ErrMessage = errors.New("cashu: not a payment message")
+	// ErrRestoreLimit: the mint says that it has signed more of our numbers than
+	// one Restore asks for. The next one goes on behind them.
+	ErrRestoreLimit = errors.New("cashu: the mint has more notes of this seed than are looked for at once")
 )
 
 // MintError is the mint's refusal (NUT-00). Detail is the mint's text, cut

@@ -36,12 +36,16 @@ type fakeMint struct {
 	spent  map[string]string         // Y to witness
 	quotes map[string]int64          // by quote; 0 once issued
 	melts  fakeMelts
+	bits   int // its keys are for 1 to 2^(bits-1) sats
+	// endless sats: it says that it has signed whatever it is asked for, for so many.
+	endless int64
+	asked   int // how often it was
 	// meddle may answer a request in the mint's place, or change the answer.
 	meddle func(path string, answer func() (int, any)) (status int, doc any)
 }
 
 func newFakeMint(t *testing.T, feePPK int64) *fakeMint {
-	m := &fakeMint{t: t, feePPK: feePPK, secret: 1, version: version0, signed: map[string]blindSignature{}, spent: map[string]string{}, quotes: map[string]int64{}, melts: newFakeMelts()}
+	m := &fakeMint{t: t, feePPK: feePPK, secret: 1, version: version0, signed: map[string]blindSignature{}, spent: map[string]string{}, quotes: map[string]int64{}, melts: newFakeMelts(), bits: 20}
 	m.rotate()
 	m.Server = httptest.NewServer(m)
 	t.Cleanup(m.Server.Close)
@@ -56,7 +60,7 @@ func (m *fakeMint) rotate() {
 	m.secret++
 	m.keys = map[int64]*btcec.PrivateKey{}
 	k := keyset{feePPK: m.feePPK, expiry: m.expiry, keys: map[int64]*btcec.PublicKey{}}
-	for bit := range 20 {
+	for bit := range m.bits {
 		seed := sha256.Sum256([]byte{m.secret, byte(bit)})
 		key, pub := btcec.PrivKeyFromBytes(seed[:])
 		m.keys[1<<bit], k.keys[1<<bit] = key, pub
@@ -151,6 +155,12 @@ func (m *fakeMint) answer(r *http.Request) (int, any) {
 			states = append(states, s)
 		}
 		return 200, map[string]any{"states": states}
+	case path == "/v1/restore" && m.endless > 0:
+		m.asked++
+		for i := range q.Outputs {
+			q.Outputs[i].Amount = m.endless
+		}
+		return 200, map[string]any{"outputs": q.Outputs, "signatures": m.sign(q.Outputs)}
 	case path == "/v1/restore":
 		outputs, sigs := []blindedMessage{}, []blindSignature{}
 		for _, o := range q.Outputs {

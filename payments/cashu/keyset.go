@@ -18,7 +18,7 @@ import (
 // Bounds of a keyset.
 const (
 	maxKeys    = 64
-	maxSats    = 1 << 43 // above all the bitcoin there are, and 1000 times it fits into msats
+	maxSats    = 1 << 43 // 87,960 bitcoin: 1000 times it is still an exact amount of msats
 	maxFeePPK  = 100_000 // 100 sats a note: more is no fee
 	maxKeysets = 100
 )

@@ -27,14 +27,26 @@ const (
 // and that nobody has spent (NUT-07), so that a lost file costs what is locked to
 // payments at that moment and no more. In a new file tokens that were taken out
 // and that nobody has redeemed come back too. It may be called again at any time.
+// ErrRestoreLimit: the mint has more than one call takes; what was found is kept.
 func (w *Wallet) Restore(ctx context.Context) (r Restored, err error) {
 	list, err := w.keys(ctx, 0)
 	if err != nil {
 		return r, fmt.Errorf("restore: %w", err)
 	}
+	used, err := w.usedNumbers(ctx)
+	if err != nil {
+		return r, fmt.Errorf("restore: %w", err)
+	}
+	left := w.cfg.RestoreMost
 	for _, id := range slices.Sorted(maps.Keys(list)) {
 		empty := 0
 		for first := uint32(0); empty < restoreGap; first += restoreBatch {
+			if int64(first) >= used[id] {
+				left -= restoreBatch
+			}
+			if left < 0 {
+				return r, fmt.Errorf("restore: %w: %d numbers", ErrRestoreLimit, w.cfg.RestoreMost)
+			}
 			found, err := w.restoreBatch(ctx, list[id], first, &r)
 			if err != nil {
 				return r, fmt.Errorf("restore: %w", err)
@@ -95,7 +107,31 @@ func (w *Wallet) restoreBatch(ctx context.Context, k *keyset, first uint32, r *R
 			r.PendingSats += notes[i].Amount
 		}
 	}
+	if r.PendingSats > maxSats {
+		return false, fmt.Errorf("%w: more than %d sats of notes are in use", ErrMint, int64(maxSats))
+	}
 	return true, w.keepRestored(ctx, k, last, unspent, r)
+}
+
+// usedNumbers are the next numbers of the keysets that the file knows of.
+func (w *Wallet) usedNumbers(ctx context.Context) (next map[string]int64, err error) {
+	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
+		next = map[string]int64{}
+		rows, err := tx.Query(`SELECT keyset, next FROM counters`)
+		if err != nil {
+			return fmt.Errorf("read numbers: %w", err)
+		}
+		for rows.Next() {
+			var id string
+			var n int64
+			if err := rows.Scan(&id, &n); err != nil {
+				return err
+			}
+			next[id] = n
+		}
+		return rows.Err()
+	})
+	return next, err
 }
 
 // keepRestored makes the notes ours, but for those that the file knows of: they
@@ -114,6 +150,14 @@ func (w *Wallet) keepRestored(ctx context.Context, k *keyset, last uint32, notes
 			return err
 		}
 		fresh = slices.DeleteFunc(notes, func(n note) bool { return known[n.Secret] })
+		// The mint names the amounts, and signs any that costs it nothing.
+		free, err := sumNotes(tx, "free")
+		if err == nil && free+total(fresh) > maxSats {
+			err = fmt.Errorf("%w: it says that it owes us more than %d sats", ErrMint, int64(maxSats))
+		}
+		if err != nil {
+			return err
+		}
 		return insertNotes(tx, fresh)
 	})
 	if err == nil {

@@ -174,3 +174,35 @@ func TestRestoreFromStrangeMint(t *testing.T) {
 		}
 	}
 }
+
+// A mint that has signed whatever it is asked for does not keep us for ever: each
+// call ends, keeps what it found, and the next one goes on behind it.
+func TestRestoreEndsAtAnEndlessMint(t *testing.T) {
+	t.Parallel()
+	m := newFakeMint(t, 0)
+	m.endless = 2
+	b := newBench(t, m.place())
+	w, _ := b.lost("payer", func(c *Config) { c.RestoreMost = 200 })
+	for run, want := range []int{2, 2 + 3 + 2} { // the second call goes over what the first found, and the batch that is left out
+		r, err := w.Restore(t.Context())
+		if !errors.Is(err, ErrRestoreLimit) || r.Notes == 0 {
+			t.Errorf("run %d: %+v, %v", run, r, err)
+		}
+		if got := m.asked; got != want {
+			t.Errorf("run %d: the mint was asked %d times in all, want %d", run, got, want)
+		}
+	}
+}
+
+// What a mint says it owes can be added up: a sum that cannot is not kept.
+func TestRestoreKeepsNoImpossibleSum(t *testing.T) {
+	t.Parallel()
+	m := newFakeMint(t, 0)
+	m.bits, m.endless = 44, maxSats
+	m.rotate()
+	b := newBench(t, m.place())
+	w, _ := b.lost("payer")
+	if r, err := w.Restore(t.Context()); !errors.Is(err, ErrMint) || r.Sats != 0 || b.spendable(w) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

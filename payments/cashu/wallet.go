@@ -45,6 +45,11 @@ type Config struct {
 	// CallTimeout bounds each question to the mint. 0 means 30 s.
 	CallTimeout time.Duration
 
+	// RestoreMost bounds how many numbers that the file does not know of one
+	// Restore asks for, of all keysets: a mint can say that it has signed every
+	// one. 0 means 200,000, the notes of about 10,000 payments.
+	RestoreMost int
+
 	// ReadOnly is for looking while another process has the wallet open: what
 	// changes something is refused, and Serve is not called.
 	ReadOnly bool
@@ -68,6 +73,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.CallTimeout <= 0 {
 		c.CallTimeout = 30 * time.Second
+	}
+	if c.RestoreMost <= 0 {
+		c.RestoreMost = 200_000
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
