@@ -14,6 +14,8 @@ var (
 	ErrCreditSpent = errors.New("the buyer's credit is less than the quote uses")
 	// ErrRefundTaken: the refund invoice serves another debt.
 	ErrRefundTaken = errors.New("the refund invoice was named before")
+	// ErrRefundOfAnother: another buyer's request named the refund address first.
+	ErrRefundOfAnother = errors.New("the refund address is another buyer's")
 	// ErrRefundOpen: a payment of the debt is on its way, and may succeed.
 	ErrRefundOpen = errors.New("a refund is on its way, and its outcome is not known")
 	// ErrDebtSettled: nothing of the debt is left.

@@ -119,6 +119,7 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, reason Reason)
 	raw, err := json.Marshal(ev)
 	if err == nil {
 		job.Request = raw // as it was signed
+		job.RefundAddress = p.refundAddress(view, job.Mode)
 		job, first, err = p.add(ctx, job, req)
 	}
 	switch {
@@ -128,6 +129,9 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, reason Reason)
 		p.load.leave(job.RequestID)
 		p.seen.remove(ev.ID)
 		p.request(ctx, ev)
+	case errors.Is(err, ErrRefundOfAnother):
+		p.load.leave(job.RequestID)
+		p.refuse(ctx, ev, Reason{CodeInvalidInput, "refund: another key's request named this address first; name a fresh one"})
 	case err != nil:
 		p.load.leave(job.RequestID)
 		p.seen.remove(ev.ID)

@@ -107,6 +107,10 @@ func (p *Provider) refundTo(ctx context.Context, job Job) string {
 	if err != nil {
 		return ""
 	}
+	return refundParam(ev)
+}
+
+func refundParam(ev nostr.Event) string {
 	for _, t := range ev.Tags {
 		if len(t) >= 3 && t[0] == "param" && t[1] == "refund" {
 			return clip(t[2], 2048)

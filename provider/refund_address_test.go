@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/payments"
@@ -67,4 +68,24 @@ func TestBuyerWaitsForARefundOnTheChain(t *testing.T) {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
+}
+
+// TestRefundAddressOfAnother: a request is public, so anybody can name its address.
+// Who does gets no quote, in whatever spelling, and the buyer gets its refund.
+func TestRefundAddressOfAnother(t *testing.T) {
+	w, chain, _, order := refundsOnChain(t, time.Second)
+	_, req := order(refundAddress)
+	job := w.await(t, req.ID, provider.StateExpired)
+	for _, address := range []string{refundAddress, strings.ToUpper(refundAddress), "bitcoin:" + refundAddress} {
+		thief, theirs := order(address)
+		for !w.store.wasRefused(theirs.ID) {
+			check(t, w.ctx.Err())
+			time.Sleep(time.Millisecond)
+		}
+		if text := w.told(t, thief, theirs.ID); !strings.Contains(text, "another key's request named this address first") {
+			t.Errorf("%s: the stranger was told %q", address, text)
+		}
+	}
+	chain.comes(&job, payments.InvoiceSettled, 20_000_000)
+	w.refunded(t, req.ID, 1, 19_000, 300_000)
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nbd-wtf/go-nostr"
+
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bip21"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // ChainPlanner reads the address of a refund on the chain and says what a payment
@@ -32,6 +35,19 @@ const (
 // back in other coins after confirmations that were chosen for prices; a
 // reorganisation would then cost us what we have, and not a job.
 func mostAtOnce(job Job) int64 { return max(job.PriceMsats, leastAtOnce) }
+
+// refundAddress is the address on the chain that a request names for a refund, as
+// the wallet writes it; "" if there is none, or none that could be paid.
+func (p *Provider) refundAddress(view nostr.Event, mode receipts.Mode) string {
+	if p.cfg.Refunds == nil || p.cfg.Refunds.Chain == nil || mode != receipts.ModePrepay {
+		return ""
+	}
+	u, err := bip21.Parse(refundParam(view), p.node.Network)
+	if err != nil {
+		return ""
+	}
+	return u.Address
+}
 
 // planOnChain makes the attempt to send what is owed to an address. The miners'
 // fee is ours where the failure is, and within the limit; else it comes off what

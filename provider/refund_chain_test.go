@@ -80,10 +80,17 @@ func refundsOnChain(t *testing.T, ttl time.Duration) (*world, *onChain, *purse, 
 	})
 	return w, chain, pays, func(address string) (*customer, nostr.Event) {
 		c := w.customer(t, nil)
-		req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "prepay"}, nostr.Tag{"param", "refund", address})
-		check(t, c.market.Send(w.ctx, req))
-		return c, req
+		return c, c.prepays(t, w, address)
 	}
+}
+
+// prepays sends a request whose refund is to go to the address.
+func (c *customer) prepays(t *testing.T, w *world, address string, more ...nostr.Tag) nostr.Event {
+	t.Helper()
+	tags := append(more, nostr.Tag{"param", "payment_mode", "prepay"}, nostr.Tag{"param", "refund", address})
+	req := w.request(t, c.key, order(""), tags...)
+	check(t, c.market.Send(w.ctx, req))
+	return req
 }
 
 // refunded waits for the n-th attempt and holds it against what it should have
@@ -143,11 +150,11 @@ func TestChainRefundOfWhatCameLate(t *testing.T) {
 }
 
 // TestChainRefundsThatStayCredit: what the miners would eat, what goes to no
-// address of this chain, and to one that another job has named.
+// address of this chain, and to one that another job of the buyer's has named.
 func TestChainRefundsThatStayCredit(t *testing.T) {
 	w, chain, pays, order := refundsOnChain(t, time.Second)
 	chain.comes(nil, payments.InvoicePartial, 3_999_000)
-	c, req := order(refundAddress)
+	c, req := order(otherAddress)
 	w.owed(t, c, req.ID, 3_999_000, "credit, which lowers the price of your next jobs here (the miners would take about 1000000 msats of it)")
 	chain.comes(nil, payments.InvoicePartial, 9_000_000)
 	for address, why := range map[string]string{
@@ -156,10 +163,13 @@ func TestChainRefundsThatStayCredit(t *testing.T) {
 		c, req := order(address)
 		w.owed(t, c, req.ID, 9_000_000, why)
 	}
-	_, first := order(refundAddress)
+	c, first := order(refundAddress)
 	w.refunded(t, first.ID, 1, 8_000, 300_000)
-	c, second := order(refundAddress)
-	w.owed(t, c, second.ID, 9_000_000, "named before")
+	second := c.prepays(t, w, refundAddress, nostr.Tag{"t", "another"})
+	w.hasCredit(t, c, 9_300_000)
+	if text := w.told(t, c, second.ID); !strings.Contains(text, "named before") {
+		t.Errorf("the buyer was told %q", text)
+	}
 	if len(pays.paid) != 1 {
 		t.Errorf("%d payments", len(pays.paid))
 	}

@@ -75,9 +75,12 @@ type Job struct {
 	PaymentHash payments.Hash // zero for free jobs; unique over all jobs
 	Nonce       []byte        // 16 random bytes the preimage derives from
 	CreditMsats int64         // credit of the buyer's that PriceMsats is lowered by
-	ExpiresAt   time.Time     // when the quote lapses unpaid
-	PolicyID    hashing.Digest
-	AddedAt     time.Time
+	// RefundAddress is what a job that is prepaid on the chain names for its refund;
+	// it is written, to be held against those of other buyers, and not read back.
+	RefundAddress string
+	ExpiresAt     time.Time // when the quote lapses unpaid
+	PolicyID      hashing.Digest
+	AddedAt       time.Time
 
 	// Current status.
 	State   State
@@ -193,7 +196,8 @@ type Store interface {
 
 	// AddJob commits the quote intent, state quoted (P1, P2). ErrDuplicate if
 	// the request id is known, ErrConflict if the payment hash is,
-	// ErrCreditSpent if the buyer's credit is less than the job's CreditMsats.
+	// ErrCreditSpent if the buyer's credit is less than the job's CreditMsats,
+	// ErrRefundOfAnother if another buyer has named the job's RefundAddress.
 	AddJob(ctx context.Context, job Job) error
 	// AddRunning is AddJob and the Start of the first run of a job that is not
 	// paid first, in one.

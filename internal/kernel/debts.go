@@ -44,6 +44,27 @@ func (tx *Tx) useCredit(j provider.Job) error {
 	return nil
 }
 
+// nameRefund records that the job's refund goes to its address, if no other buyer
+// has named that.
+func (tx *Tx) nameRefund(j provider.Job) error {
+	if j.RefundAddress == "" {
+		return nil
+	}
+	_, err := tx.Exec("INSERT INTO refund_addresses(address, buyer, request_id) VALUES (?, ?, ?) ON CONFLICT (address) DO NOTHING",
+		j.RefundAddress, j.Buyer, j.RequestID)
+	if err != nil {
+		return fmt.Errorf("record refund address: %w", err)
+	}
+	var owner string
+	if err := tx.QueryRow("SELECT buyer FROM refund_addresses WHERE address = ?", j.RefundAddress).Scan(&owner); err != nil {
+		return fmt.Errorf("read refund address: %w", err)
+	}
+	if owner != j.Buyer {
+		return fmt.Errorf("job %s: %w", j.RequestID, provider.ErrRefundOfAnother)
+	}
+	return nil
+}
+
 // addRefund records the attempt to pay a debt. The job has ended by then: what
 // it used of the buyer's credit is the buyer's again.
 func (tx *Tx) addRefund(c *provider.Credit) error {

@@ -209,3 +209,24 @@ func TestBuyerRecordsARefundOnce(t *testing.T) {
 	}
 	checkBudget(t, k.BuyerStore(), start, 0, 907)
 }
+
+// TestRefundAddressIsOneBuyers: whose request named it first; the other's leaves
+// nothing.
+func TestRefundAddressIsOneBuyers(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	j, again, other := testJob("first", "prepay"), testJob("again", "prepay"), testJob("other", "prepay")
+	j.RefundAddress, again.RefundAddress, other.RefundAddress = "bc1q", "bc1q", "bc1q"
+	other.Buyer = hexID("another buyer")
+	must(t, s.AddJob(t.Context(), j))
+	must(t, s.AddJob(t.Context(), again))
+	before := k.dump(t)
+	if err := s.AddJob(t.Context(), other); !errors.Is(err, provider.ErrRefundOfAnother) || errors.Is(err, provider.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	if diff := cmp.Diff(before, k.dump(t)); diff != "" {
+		t.Error(diff)
+	}
+	other.RefundAddress = "bc1p"
+	must(t, s.AddJob(t.Context(), other))
+}

@@ -52,6 +52,9 @@ func (tx *Tx) addJob(j provider.Job) error {
 	if err := tx.useCredit(j); err != nil {
 		return err
 	}
+	if err := tx.nameRefund(j); err != nil {
+		return err
+	}
 	if err := tx.Correlate(j.RequestID, NameJobHash, j.JobHash.String()); err != nil {
 		return err
 	}

@@ -275,6 +275,7 @@ func fill(t *testing.T, k *testKernel) {
 	s := k.ProviderStore("p")
 	must(t, s.UsePolicy(t.Context(), []byte("policy")))
 	j := testJob("fill", "prepay")
+	j.RefundAddress = "bc1fill"
 	toState(t, s, j, "delivering")
 	acks := acksOf(t, s)
 	must(t, s.AddAcks(t.Context(), acks...))

@@ -37,7 +37,8 @@ func (s *ProviderStore) view(ctx context.Context, fn func(tx *Tx) error) error {
 func providerErr(err error) error {
 	switch {
 	case err == nil, errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrDuplicate), errors.Is(err, provider.ErrConflict),
-		errors.Is(err, provider.ErrCreditSpent), errors.Is(err, provider.ErrRefundTaken):
+		errors.Is(err, provider.ErrCreditSpent), errors.Is(err, provider.ErrRefundTaken),
+		errors.Is(err, provider.ErrRefundOfAnother):
 		return err
 	case errors.Is(err, ErrNotFound):
 		return fmt.Errorf("%w: %w", provider.ErrNotFound, err)

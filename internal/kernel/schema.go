@@ -78,6 +78,9 @@ var purchaseCreditsSQL string
 //go:embed schema/chain_refunds.sql
 var chainRefundsSQL string
 
+//go:embed schema/refund_addresses.sql
+var refundAddressesSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -114,6 +117,8 @@ func migrations() []string {
 		purchaseCreditsSQL + appendOnly("purchase_credits"),
 
 		chainRefundsSQL + appendOnly("refund_outcomes"),
+
+		refundAddressesSQL + appendOnly("refund_addresses"),
 	}
 }
 
