@@ -13,7 +13,7 @@ import (
 // whoever's they are. Beside it they may use the sockets and files that they
 // are handed. They have no capabilities and gain none. Signals and abstract
 // sockets of processes outside are out of reach where the kernel can say so
-// (Landlock 6).
+// (Landlock 6). They make no set-user-id files.
 type Confinement struct {
 	Read  []string `json:"read"`  // files, and folders with all below, to read and execute
 	Write []string `json:"write"` // to change as well
@@ -64,7 +64,14 @@ func (c *Confinement) apply() (string, error) {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 		words = append(words, "signals scoped")
 	}
-	return strings.Join(words, ", "), c.restrict(attr, int(abi))
+	if err := c.restrict(attr, int(abi)); err != nil {
+		return "", err
+	}
+	denied, err := denySetID()
+	if denied {
+		words = append(words, "no set-user-id files")
+	}
+	return strings.Join(words, ", "), err
 }
 
 func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {

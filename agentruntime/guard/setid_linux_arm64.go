@@ -1,0 +1,7 @@
+package guard
+
+import "golang.org/x/sys/unix"
+
+const auditArch = unix.AUDIT_ARCH_AARCH64
+
+func archModeCalls() []modeCall { return nil }
