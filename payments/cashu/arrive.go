@@ -61,13 +61,10 @@ func (w *Wallet) knownKeys(notes []note) map[string]*keyset {
 // accept looks at notes that came for an invoice: are they the mint's, locked
 // as it says, enough, and not spent?
 func (e *engine) accept(ctx context.Context, a arrival) error {
-	wrong := e.examine(ctx, a)
+	brings, wrong := e.examine(ctx, a)
 	if errors.Is(wrong, ErrCap) {
-		if !e.waits[a.id] {
-			e.cfg.Log.Warn("a payment waits for room", "mint", e.cfg.Mint, "payment_hash", a.hash, "err", wrong)
-			e.waits[a.id] = true
-		}
-		return nil // until there is some, or until examine finds that its lock ends
+		e.noRoom(a, wrong)
+		return nil
 	}
 	if wrong != nil && !isBad(wrong) {
 		return wrong // the mint cannot be asked now
@@ -91,6 +88,9 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 		if why != nil {
 			return endArrival(tx, a.id, "refused")
 		}
+		if err := e.room(tx, brings); err != nil {
+			return err // a top-up was begun since it was examined
+		}
 		l, err := parseLock(a.notes[0].Secret)
 		if err != nil {
 			return err
@@ -103,6 +103,10 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 		}
 		return e.claim(tx, k, row, row.preimage)
 	})
+	if errors.Is(err, ErrCap) {
+		e.noRoom(a, err)
+		return nil
+	}
 	if why != nil {
 		e.cfg.Log.Warn("notes that were sent to us are not taken", "payment_hash", a.hash, "err", why)
 	}
@@ -111,6 +115,15 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 		e.wake() // a claim may have been written
 	}
 	return err
+}
+
+// noRoom leaves a payment until there is room, or until examine finds that its
+// lock ends.
+func (e *engine) noRoom(a arrival, why error) {
+	if !e.waits[a.id] {
+		e.cfg.Log.Warn("a payment waits for room", "mint", e.cfg.Mint, "payment_hash", a.hash, "err", why)
+		e.waits[a.id] = true
+	}
 }
 
 // isBad reports that the notes are at fault and not the moment.
@@ -123,44 +136,40 @@ func isBad(err error) bool {
 	return false
 }
 
-func (e *engine) examine(ctx context.Context, a arrival) error {
+// examine finds what a payment brings, in msats, or what is wrong with it.
+func (e *engine) examine(ctx context.Context, a arrival) (brings int64, err error) {
 	row, err := e.invoice(ctx, a.hash)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	list, err := e.keysetsOf(ctx, a.notes)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := e.worth(row, list, a.notes); err != nil {
-		return err
+		return 0, err
 	}
-	if err := e.fits(ctx, row, list, a.notes); err != nil {
-		return err
+	fee, err := inputFee(list, a.notes)
+	if err != nil {
+		return 0, err
+	}
+	// However much more it is than the invoice asks for.
+	brings = (total(a.notes) - fee) * 1000
+	if row.state == "open" { // others are not taken anyway
+		if err := e.db.View(ctx, func(tx *sqlite.Tx) error { return e.room(tx, brings) }); err != nil {
+			return 0, err
+		}
 	}
 	states, err := e.mint.states(ctx, a.notes)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, s := range states {
 		if s.State != stateUnspent {
-			return fmt.Errorf("%w: the mint says %s", ErrSpent, s.State)
+			return 0, fmt.Errorf("%w: the mint says %s", ErrSpent, s.State)
 		}
 	}
-	return nil
-}
-
-// fits refuses notes that there is no room for, however much more they are than
-// the invoice asks for.
-func (e *engine) fits(ctx context.Context, row invoiceRow, list map[string]*keyset, notes []note) error {
-	if row.state != "open" {
-		return nil // they are not taken anyway
-	}
-	fee, err := inputFee(list, notes)
-	if err != nil {
-		return err
-	}
-	return e.db.View(ctx, func(tx *sqlite.Tx) error { return e.room(tx, (total(notes)-fee)*1000) })
+	return brings, nil
 }
 
 // worth checks all that notes show without the mint: its signatures, that they

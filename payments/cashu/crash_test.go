@@ -83,6 +83,16 @@ func pay(inv payments.Invoice) payments.Pay {
 	return payments.Pay{BOLT11: inv.BOLT11, AmountMsats: inv.AmountMsats, FeeLimitMsats: 50_000}
 }
 
+// order makes an invoice of the payee's, and the payer begins to pay it.
+func (b *bench) order(payee, payer *Wallet, n payments.NewInvoice) payments.Invoice {
+	b.Helper()
+	inv := must[payments.Invoice](b)(payee.CreateInvoice(b.Context(), n))
+	if err := payer.SendPayment(b.Context(), pay(inv)); err != nil {
+		b.Fatal(err)
+	}
+	return inv
+}
+
 func (b *bench) awaitState(w *Wallet, hash payments.Hash, state payments.InvoiceState) {
 	b.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -161,10 +171,7 @@ func (b *bench) crash(who string, c *cut, fee bool) {
 		b.Fatal(err)
 	}
 	preimage := b.secret()
-	inv := must[payments.Invoice](b)(payee.CreateInvoice(b.Context(), ask(preimage, false, 777_000)))
-	if err := payer.SendPayment(b.Context(), pay(inv)); err != nil {
-		b.Fatal(err)
-	}
+	inv := b.order(payee, payer, ask(preimage, false, 777_000))
 	if c.path != "/v1/mint/bolt11" {
 		<-c.hit
 		again()

@@ -18,10 +18,7 @@ func TestRefusalDoesNotEndAClaim(t *testing.T) {
 	payer, _ := b.open("payer")
 	b.fill(payer, 100)
 	preimage := b.secret()
-	inv := must[payments.Invoice](b)(payee.CreateInvoice(t.Context(), ask(preimage, true, 50_000)))
-	if err := payer.SendPayment(t.Context(), pay(inv)); err != nil {
-		t.Fatal(err)
-	}
+	inv := b.order(payee, payer, ask(preimage, true, 50_000))
 	b.awaitState(payee, inv.PaymentHash, payments.InvoiceHeld)
 	refusals := make(chan struct{}, 100)
 	m.meddleBefore("/v1/swap", func() (int, any) {

@@ -61,10 +61,7 @@ func TestRealMintIsKilled(t *testing.T) {
 	payer, _ := b.open("payer")
 	b.fill(payer, 1000)
 	preimage := b.secret()
-	inv := must[payments.Invoice](b)(payee.CreateInvoice(t.Context(), ask(preimage, true, 300_000)))
-	if err := payer.SendPayment(t.Context(), pay(inv)); err != nil {
-		t.Fatal(err)
-	}
+	inv := b.order(payee, payer, ask(preimage, true, 300_000))
 	b.awaitState(payee, inv.PaymentHash, payments.InvoiceHeld)
 	m.Kill()
 	settled := make(chan error, 1)

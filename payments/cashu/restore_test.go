@@ -27,18 +27,12 @@ func restores(t *testing.T, mint string) {
 	payer, stop := b.open("payer")
 	payee, _ := b.open("payee")
 	b.fill(payer, 1000)
-	inv := must[payments.Invoice](b)(payee.CreateInvoice(t.Context(), ask(b.secret(), false, 150_000)))
-	if err := payer.SendPayment(t.Context(), pay(inv)); err != nil {
-		t.Fatal(err)
-	}
+	inv := b.order(payee, payer, ask(b.secret(), false, 150_000))
 	must[payments.Payment](b)(payer.TrackPayment(t.Context(), inv.PaymentHash))
 	invoice, _ := b.invoice(70_000)
 	b.melt(payer, invoice, 500)
 	token := must[Token](b)(payer.Export(t.Context(), 33))
-	held := must[payments.Invoice](b)(payee.CreateInvoice(t.Context(), ask(b.secret(), true, 20_000)))
-	if err := payer.SendPayment(t.Context(), pay(held)); err != nil {
-		t.Fatal(err)
-	}
+	held := b.order(payee, payer, ask(b.secret(), true, 20_000))
 	b.awaitState(payee, held.PaymentHash, payments.InvoiceHeld)
 	had := b.spendable(payer)
 
@@ -55,10 +49,7 @@ func restores(t *testing.T, mint string) {
 	if again := must[Restored](b)(payer.Restore(t.Context())); again != (Restored{}) {
 		t.Errorf("again: %+v", again)
 	}
-	inv = must[payments.Invoice](b)(payee.CreateInvoice(t.Context(), ask(b.secret(), false, 600_000)))
-	if err := payer.SendPayment(t.Context(), pay(inv)); err != nil {
-		t.Fatal(err)
-	}
+	inv = b.order(payee, payer, ask(b.secret(), false, 600_000))
 	if p := must[payments.Payment](b)(payer.TrackPayment(t.Context(), inv.PaymentHash)); p.State != payments.PaymentSucceeded {
 		t.Errorf("paid with restored notes: %+v", p)
 	}

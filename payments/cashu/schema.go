@@ -142,3 +142,9 @@ CREATE TABLE melts (
   CHECK (preimage IS NULL OR state = 'paid')
 ) STRICT, WITHOUT ROWID;
 `
+
+// schemaTopups keeps until when an invoice of the mint's may be paid: so long it
+// takes room. One that is open from before takes it while it is looked at.
+const schemaTopups = `
+ALTER TABLE ops ADD COLUMN until_ms INTEGER NOT NULL DEFAULT 0; -- of a topup; 0: not known
+`

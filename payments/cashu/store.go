@@ -15,7 +15,7 @@ import (
 // openStore opens or creates the file and checks that it belongs to this mint
 // and this seed: notes of others would be unspendable.
 func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error) {
-	db, err := sqlite.Open(ctx, cfg.Path, sqlite.Options{Migrations: []string{schema, schemaMelts}, ExclusiveLock: true, ReadOnly: cfg.ReadOnly, Logger: cfg.Log})
+	db, err := sqlite.Open(ctx, cfg.Path, sqlite.Options{Migrations: []string{schema, schemaMelts, schemaTopups}, ExclusiveLock: true, ReadOnly: cfg.ReadOnly, Logger: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("open cashu wallet: %w", err)
 	}
@@ -146,6 +146,7 @@ type op struct {
 	outputs  []output
 	unsureMS int64
 	at       time.Time // when it was begun
+	until    time.Time // written only: when a topup can no longer be paid
 }
 
 // insertOp commits to a request and reserves those of its inputs that are ours.
@@ -159,8 +160,8 @@ func insertOp(tx *sqlite.Tx, o op) error {
 	if !o.hash.IsZero() {
 		hash = o.hash[:]
 	}
-	res, err := tx.Exec(`INSERT INTO ops (kind, payment_hash, quote, inputs, outputs, state, at_ms) VALUES (?, ?, ?, ?, ?, 'open', ?)`,
-		o.kind, hash, o.quote, inputs, outputs, millis(time.Now()))
+	res, err := tx.Exec(`INSERT INTO ops (kind, payment_hash, quote, inputs, outputs, state, at_ms, until_ms) VALUES (?, ?, ?, ?, ?, 'open', ?, ?)`,
+		o.kind, hash, o.quote, inputs, outputs, millis(time.Now()), max(0, millis(o.until)))
 	if err != nil {
 		return fmt.Errorf("write %s: %w", o.kind, err)
 	}

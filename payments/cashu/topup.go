@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
 // Topup is an invoice of the mint's: who pays it fills the wallet.
@@ -30,7 +31,8 @@ type quoteAnswer struct {
 const topupKept = 7 * 24 * time.Hour
 
 // Topup asks the mint for an invoice over so many sats. Once it is paid, Serve
-// fetches the notes, also after a restart.
+// fetches the notes, also after a restart. Until it has lapsed it takes room
+// under MaxMsats, paid or not.
 func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 	if sats < 1 || sats > maxSats {
 		return t, fmt.Errorf("top up: %w: %d sats", payments.ErrAmount, sats)
@@ -54,7 +56,11 @@ func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 		return t, fmt.Errorf("top up: %w: no quote", ErrMint)
 	}
 	err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
-		o := op{kind: "topup", quote: answer.Quote}
+		// Another one may have been begun while the mint was asked.
+		if err := w.room(tx, sats*1000); err != nil {
+			return err
+		}
+		o := op{kind: "topup", quote: answer.Quote, until: answer.until()}
 		if o.outputs, err = w.outputs(tx, k, amounts, nil); err != nil {
 			return err
 		}
@@ -69,6 +75,18 @@ func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 		t.Until = time.Unix(answer.Expiry, 0).UTC()
 	}
 	return t, nil
+}
+
+// until is when the mint's invoice can no longer be paid, the later of what the
+// mint and the invoice itself say; zero if neither does.
+func (a quoteAnswer) until() (end time.Time) {
+	if a.Expiry > 0 {
+		end = time.Unix(a.Expiry, 0)
+	}
+	if inv, err := bolt11.Decode(a.Request); err == nil && inv.ExpiresAt().After(end) {
+		end = inv.ExpiresAt()
+	}
+	return end
 }
 
 // AwaitTopup waits until the notes are here. An error other than that of ctx

@@ -161,28 +161,6 @@ func (w *Wallet) Balance(ctx context.Context) (b payments.Balance, err error) {
 	return b, nil
 }
 
-// room refuses more than may be at the mint: what is there, what is held, and
-// msats more. Invoices that nobody has paid take no room: anybody may ask for
-// them, and whoever asked for enough would keep the payers out.
-func (w *Wallet) room(tx *sqlite.Tx, msats int64) error {
-	if w.cfg.MaxMsats == 0 {
-		return nil
-	}
-	var ours, held int64
-	err := tx.QueryRow(`SELECT COALESCE(SUM(sats), 0) FROM notes WHERE state <> 'spent'`).Scan(&ours)
-	if err == nil {
-		err = tx.QueryRow(`SELECT COALESCE(SUM(json_extract(n.value, '$.amount')), 0) FROM invoices, json_each(invoices.notes) AS n
-			WHERE invoices.state IN ('held', 'claiming')`).Scan(&held)
-	}
-	if err != nil {
-		return err
-	}
-	if over := (ours+held)*1000 + msats - w.cfg.MaxMsats; over > 0 {
-		return fmt.Errorf("%w: %w: %d msats more than the %d allowed: withdraw some first", payments.ErrAmount, ErrCap, over, w.cfg.MaxMsats)
-	}
-	return nil
-}
-
 // wake lets Serve look at once.
 func (w *Wallet) wake() {
 	select {
