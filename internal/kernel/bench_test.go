@@ -1,9 +1,13 @@
 package kernel
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +44,72 @@ func BenchmarkJournalAppend(b *testing.B) {
 			appendTo(b, k, thread)
 		})
 	}
+}
+
+// BenchmarkHop is a message through a pipeline and its answer back, two durable
+// journal entries, on so many threads at once. With TMPDIR in memory
+// (/dev/shm) it is the cost without synchronisation.
+func BenchmarkHop(b *testing.B) {
+	for _, n := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("threads=%d", n), func(b *testing.B) {
+			k := open(b)
+			threads := hopThreads(b, k, n)
+			var (
+				left atomic.Int64
+				wg   sync.WaitGroup
+				took = make([][]time.Duration, n)
+			)
+			left.Store(int64(b.N))
+			before, commits := cpu(b), k.Stats().Commits
+			b.ResetTimer()
+			for i, t := range threads {
+				wg.Go(func() {
+					for left.Add(-1) >= 0 {
+						began := time.Now()
+						if _, err := t.Submit(b.Context(), hopIngress); err != nil {
+							b.Error(err)
+							return
+						}
+						took[i] = append(took[i], time.Since(began))
+					}
+				})
+			}
+			wg.Wait()
+			b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
+			b.ReportMetric(float64(k.Stats().Commits-commits)/float64(b.N), "commits/op")
+			all := slices.Sorted(slices.Values(slices.Concat(took...)))
+			b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-us")
+		})
+	}
+}
+
+var hopIngress = pipeline.Ingress{Namespace: "urn:bench:v1", Tag: "Ping", Payload: []byte(`{"n":1}`), Sender: "outside"}
+
+// hopThreads are threads of one pipeline on k, each used once.
+func hopThreads(b *testing.B, k *testKernel, n int) []*pipeline.Thread {
+	b.Helper()
+	check := func(doc []byte) error { var v struct{ N int }; return json.Unmarshal(doc, &v) }
+	log := k.PipelineLog("main")
+	p, err := pipeline.New(pipeline.Config{
+		Handlers: []pipeline.Handler{{
+			Name: "echo", Description: "answers", Tags: []string{"Ping"}, Outputs: []string{"Pong"}, Tool: true,
+			Handle: func(_ context.Context, p pipeline.Payload, _ pipeline.Context) (pipeline.Response, error) {
+				return pipeline.Reply("Pong", p.Bytes), nil
+			},
+		}},
+		Schemas:  map[string]pipeline.Validate{"Ping": check, "Pong": check},
+		Profiles: []pipeline.Profile{{Name: "main", Handlers: []string{"echo"}}},
+		Journal:  log, Audit: log,
+	})
+	must(b, err)
+	threads := make([]*pipeline.Thread, n)
+	for i := range threads {
+		threads[i], err = p.Open(pipeline.ThreadID(fmt.Sprintf("root.t-%d", i)), "main")
+		must(b, err)
+		_, err = threads[i].Submit(b.Context(), hopIngress)
+		must(b, err)
+	}
+	return threads
 }
 
 func appendTo(b *testing.B, k *testKernel, thread string) {

@@ -21,7 +21,9 @@ const (
 // so that a query may be repeated while an earlier one is still being read.
 type conn struct {
 	sql *sql.Conn
-	raw *sqlite3.SQLiteConn // the same connection; only for AutoCommit
+	raw *sqlite3.SQLiteConn // the same connection, without database/sql's cost
+
+	commands map[string]*sqlite3.SQLiteStmt // prepared by command
 }
 
 // pragma is a setting and the value that must be read back. One without a
@@ -86,7 +88,7 @@ func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", db.path, err)
 	}
-	c := &conn{sql: sc}
+	c := &conn{sql: sc, commands: map[string]*sqlite3.SQLiteStmt{}}
 	err = sc.Raw(func(dc any) error {
 		c.raw = dc.(*sqlite3.SQLiteConn)
 		return nil
@@ -138,11 +140,30 @@ func (c *conn) exec(query string) error {
 	return err
 }
 
+// command is exec for the few statements that begin and end transactions: each is
+// prepared once.
+func (c *conn) command(query string) error {
+	s := c.commands[query]
+	if s == nil {
+		p, err := c.raw.Prepare(query)
+		if err != nil {
+			return err
+		}
+		s = p.(*sqlite3.SQLiteStmt)
+		c.commands[query] = s
+	}
+	_, err := s.Exec(nil)
+	return err
+}
+
 // inTx reports whether a transaction is open. SQLite rolls one back by itself
 // after some errors, such as a full disk.
 func (c *conn) inTx() bool { return !c.raw.AutoCommit() }
 
 func (c *conn) close() error {
+	for _, s := range c.commands {
+		_ = s.Close() // the connection's error is the one that counts
+	}
 	if err := c.sql.Close(); err != nil {
 		return fmt.Errorf("close connection: %w", err)
 	}

@@ -52,12 +52,12 @@ type DB struct {
 	lock *fileLock // nil without ExclusiveLock
 
 	pools   []*sql.DB
-	writer  *conn      // owned by the serve goroutine; nil when ReadOnly
+	writer  *conn      // owned by who has the turn; nil when ReadOnly
 	readers chan *conn // every idle reader; capacity maxReaders
 
-	queue  chan *update  // unbuffered: a received update has begun
+	turn   chan struct{} // capacity 1: holds something while an update leads a group
+	queue  chan *update  // unbuffered: an update that the leader received has begun
 	closed chan struct{} // closed by Close: nothing new begins
-	served chan struct{} // closed when the serve goroutine has returned
 	once   sync.Once
 
 	failure atomic.Pointer[error] // set once by a failed commit, for good
@@ -82,20 +82,15 @@ func Open(ctx context.Context, path string, opt Options) (*DB, error) {
 		path:    path,
 		log:     opt.Logger,
 		readers: make(chan *conn, maxReaders),
+		turn:    make(chan struct{}, 1),
 		queue:   make(chan *update),
 		closed:  make(chan struct{}),
-		served:  make(chan struct{}),
 	}
 	if db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
 	}
 	if err := db.open(ctx, opt); err != nil {
 		return nil, errors.Join(err, db.release())
-	}
-	if opt.ReadOnly {
-		close(db.served)
-	} else {
-		go db.serve()
 	}
 	return db, nil
 }
@@ -210,14 +205,14 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) (err error) {
 		return ctx.Err()
 	}
 	defer func() { db.readers <- c }()
-	if err := c.exec("BEGIN"); err != nil {
+	if err := c.command("BEGIN"); err != nil {
 		return fmt.Errorf("begin read: %w", err)
 	}
 	tx := &Tx{ctx: ctx, conn: c}
 	defer func() {
 		tx.finish()
 		// Nothing was written, so a rollback loses nothing and cannot block.
-		if rerr := c.exec("ROLLBACK"); rerr != nil && err == nil {
+		if rerr := c.command("ROLLBACK"); rerr != nil && err == nil {
 			err = fmt.Errorf("end read: %w", rerr)
 		}
 	}()
@@ -230,7 +225,7 @@ func (db *DB) Close() error {
 	var err error
 	db.once.Do(func() {
 		close(db.closed)
-		<-db.served
+		db.turn <- struct{}{}  // waits for the group under way, and for good
 		for range maxReaders { // a running View still holds its reader
 			c := <-db.readers
 			err = errors.Join(err, c.close())
