@@ -69,7 +69,7 @@ type JournalEntry struct {
 	PayloadTag  string
 	PayloadHash hashing.Digest
 	Retention   Retention
-	RequestID   string // the job it belongs to, or ""
+	RequestID   string // the job it belongs to, or ""; AppendJournal finds the one of the thread itself
 	CallID      string // pairs a call with its result, or ""
 }
 
@@ -86,15 +86,42 @@ func (tx *Tx) AppendJournal(e JournalEntry) (JournalEntry, error) {
 	if n := r.days(); n > 0 {
 		expires = toMs(tx.now.Add(time.Duration(n) * 24 * time.Hour))
 	}
+	root, below, err := jobThreads(e.Thread)
+	if err != nil {
+		return e, err
+	}
 	e.At = tx.now
-	err = tx.QueryRow(`INSERT INTO journal(at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention,
-			expires_ms, request_id, call_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+	// One statement: a message passes no sooner than this is done.
+	res, err := tx.Exec(`INSERT INTO journal(at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention,
+			expires_ms, call_id, request_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?,
+			(SELECT request_id FROM job_orders WHERE thread_id = ?), (SELECT request_id FROM job_orders WHERE thread_id = ?)))`,
 		tx.now.UnixMilli(), e.Thread, string(e.Direction), e.Handler, e.PayloadTag, e.PayloadHash[:], string(r),
-		expires, text(e.RequestID), text(e.CallID)).Scan(&e.Seq)
+		expires, text(e.CallID), text(e.RequestID), text(below), root)
+	if err == nil {
+		e.Seq, err = res.LastInsertId()
+	}
 	if err != nil {
 		return e, fmt.Errorf("append journal entry: %w", err)
 	}
 	return e, nil
+}
+
+// jobThreads are the threads that a job of a thread's may have been made for. A
+// job's thread is root.job[ID], so only the first two of a path are looked at,
+// however deep it is; below is "" for a root.
+func jobThreads(id string) (root, below string, err error) {
+	end := labelLen(id)
+	if end == 0 {
+		return "", "", fmt.Errorf("thread id %.80q: %w", id, ErrInvalid)
+	}
+	if end == len(id) {
+		return id, "", nil
+	}
+	n := labelLen(id[end+1:])
+	if n == 0 {
+		return "", "", fmt.Errorf("thread id %.80q: %w", id, ErrInvalid)
+	}
+	return id[:end], id[:end+1+n], nil
 }
 
 // AppendJournalPayload records a message with its payload, which is stored as a

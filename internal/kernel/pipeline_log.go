@@ -3,13 +3,12 @@ package kernel
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
 // PipelineLog is the journal and the audit log of a pipeline, and its judge of
@@ -62,49 +61,31 @@ func (l *PipelineLog) append(tx *Tx, e pipeline.Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.EnsureThread(string(e.Thread), cmp.Or(e.Profile, l.profile)); err != nil {
-		return err
-	}
-	job, err := tx.jobOfThread(string(e.Thread))
-	if err != nil {
-		return err
-	}
 	entry := JournalEntry{
 		Thread: string(e.Thread), Direction: Direction(e.Direction), Handler: e.Handler, PayloadTag: e.PayloadTag,
-		PayloadHash: e.PayloadHash, Retention: r, RequestID: job,
+		PayloadHash: e.PayloadHash, Retention: r,
 	}
-	if e.Content == "" {
-		_, err = tx.AppendJournal(entry)
-	} else {
-		_, err = tx.AppendJournalPayload(entry, []byte(e.Content))
+	add := func() error {
+		_, err := tx.AppendJournal(entry)
+		return err
+	}
+	if e.Content != "" {
+		add = func() error {
+			_, err := tx.AppendJournalPayload(entry, []byte(e.Content))
+			return err
+		}
+	}
+	// Only the first message of a thread finds no record of it.
+	if err = add(); sqlite.IsForeignKey(err) {
+		if err := tx.EnsureThread(entry.Thread, cmp.Or(e.Profile, l.profile)); err != nil {
+			return err
+		}
+		err = add()
 	}
 	if err == nil && r == PruneOnDelivery && e.Direction == pipeline.Inbound {
-		err = tx.confirmTo(string(e.Thread), e.Handler)
+		err = tx.confirmTo(entry.Thread, e.Handler)
 	}
 	return err
-}
-
-// jobOfThread finds the job that a thread, or one above it, was made for; "" if
-// there is none. A job's thread is root.job[ID], so only the first two of a path
-// are looked at, however deep it is.
-func (tx *Tx) jobOfThread(id string) (job string, err error) {
-	end := 0
-	for range 2 {
-		n := labelLen(id[end:])
-		if n == 0 {
-			return "", fmt.Errorf("thread id %.80q: %w", id, ErrInvalid)
-		}
-		end += n
-		err := tx.QueryRow("SELECT request_id FROM job_orders WHERE thread_id = ?", id[:end]).Scan(&job)
-		if !errors.Is(err, sql.ErrNoRows) {
-			return job, err
-		}
-		if end == len(id) {
-			break
-		}
-		end++ // the dot
-	}
-	return "", nil
 }
 
 // Bounds of what an audit line repeats of a rejected message.

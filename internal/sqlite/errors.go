@@ -60,6 +60,12 @@ func IsUnique(err error) bool {
 	return false
 }
 
+// IsForeignKey reports whether err is a row that refers to one that is not there.
+func IsForeignKey(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintForeignKey
+}
+
 // IsConstraint reports whether err is the violation of any constraint: CHECK,
 // NOT NULL, a foreign key, a trigger's RAISE, or one of those of IsUnique.
 func IsConstraint(err error) bool {
