@@ -136,12 +136,11 @@ func newLoader(limits Limits) *loader {
 	return l
 }
 
-// add reads the file called name, of size bytes if what holds it is right; 0 says
-// nothing of it. A name that no bundle has is refused:
+// add takes the file called name. A name that no bundle has is refused:
 // whatever is in a bundle must be covered by some claim.
-func (l *loader) add(name string, r io.Reader, size int64) error {
+func (l *loader) add(name string, file content) error {
 	if hash, ok := strings.CutPrefix(name, ArtifactDir+"/"); ok {
-		return l.addArtifact(hash, r, size)
+		return l.addArtifact(hash, file)
 	}
 	i := slices.IndexFunc(l.fixed, func(p named) bool { return p.name == name })
 	if i < 0 {
@@ -155,12 +154,12 @@ func (l *loader) add(name string, r io.Reader, size int64) error {
 	if part.big {
 		limit = l.limits.FileBytes
 	}
-	data, err := l.read(name, r, size, limit)
+	data, err := l.read(name, file, limit)
 	*part.data = data
 	return err
 }
 
-func (l *loader) addArtifact(hash string, r io.Reader, size int64) error {
+func (l *loader) addArtifact(hash string, file content) error {
 	switch {
 	case !isHex(hash, hex.EncodedLen(32)):
 		return fmt.Errorf("%w: an artifact is named by its SHA-256 in hex, not %s", ErrBundle, quoted(hash))
@@ -169,9 +168,37 @@ func (l *loader) addArtifact(hash string, r io.Reader, size int64) error {
 	case len(l.bundle.Artifacts) == l.limits.Artifacts:
 		return fmt.Errorf("%w: more than %d artifacts", ErrBundle, l.limits.Artifacts)
 	}
-	data, err := l.read(hash, r, size, l.limits.FileBytes)
+	data, err := l.read(hash, file, l.limits.FileBytes)
 	l.bundle.Artifacts[hash] = data
 	return err
+}
+
+// read never returns nil data without an error: an empty file is present.
+func (l *loader) read(name string, file content, limit int64) ([]byte, error) {
+	limit = min(limit, l.limits.TotalBytes-l.total)
+	data, err := file.upTo(limit + 1)
+	if err != nil {
+		return nil, fmt.Errorf("%w: read %s: %w", ErrBundle, name, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%w: %s is too large", ErrBundle, name)
+	}
+	l.total += int64(len(data))
+	return data, nil
+}
+
+// content is what is in a file. upTo returns all of it, or its first n bytes.
+type content interface{ upTo(n int64) ([]byte, error) }
+
+// memory is a file that was read before.
+type memory []byte
+
+func (m memory) upTo(n int64) ([]byte, error) { return m[:min(n, int64(len(m)))], nil }
+
+// stream is a file of size bytes if what holds it is right; 0 says nothing of it.
+type stream struct {
+	io.Reader
+	size int64
 }
 
 // Room for a usual file; the least if its size is not known, and the most before
@@ -181,21 +208,14 @@ const (
 	mostRoom  = 64 << 10
 )
 
-// read never returns nil data without an error: an empty file is present.
-func (l *loader) read(name string, r io.Reader, size, limit int64) ([]byte, error) {
-	limit = min(limit, l.limits.TotalBytes-l.total)
+func (s stream) upTo(n int64) ([]byte, error) {
+	size := s.size
 	if size <= 0 {
 		size = leastRoom
 	}
 	data := bytes.NewBuffer(make([]byte, 0, min(size, mostRoom)+bytes.MinRead))
-	if _, err := data.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
-		return nil, fmt.Errorf("%w: read %s: %w", ErrBundle, name, err)
-	}
-	if int64(data.Len()) > limit {
-		return nil, fmt.Errorf("%w: %s is too large", ErrBundle, name)
-	}
-	l.total += int64(data.Len())
-	return data.Bytes(), nil
+	_, err := data.ReadFrom(io.LimitReader(s, n))
+	return data.Bytes(), err
 }
 
 func (l *loader) done() (*Bundle, error) {
@@ -250,5 +270,5 @@ func (l *loader) addFile(fsys fs.FS, name string, entry fs.DirEntry) error {
 		return fmt.Errorf("%w: %w", ErrBundle, err)
 	}
 	defer f.Close()
-	return l.add(name, f, 0)
+	return l.add(name, stream{Reader: f})
 }

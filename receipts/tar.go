@@ -55,7 +55,7 @@ func ReadTar(r io.Reader, limits Limits) (*Bundle, error) {
 		if folder != root {
 			return nil, fmt.Errorf("%w: %s is outside the bundle's folder", ErrBundle, quoted(name))
 		}
-		if err := l.add(file, in, header.Size); err != nil {
+		if err := l.add(file, stream{in, header.Size}); err != nil {
 			return nil, err
 		}
 	}

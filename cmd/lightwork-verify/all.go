@@ -76,15 +76,15 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 // its names.
 func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown *progress) error {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	names := make([]string, 0, len(entries))
+	bundles := make([]fs.DirEntry, 0, len(entries))
 	for _, e := range entries {
 		if e.IsDir() && !couldBeBundle(filepath.Join(o.bundle, e.Name())) || !e.IsDir() && !(e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".tar")) {
 			t.skipped++
 			continue
 		}
-		names = append(names, e.Name())
+		bundles = append(bundles, e)
 	}
-	runs := slices.Collect(slices.Chunk(names, together))
+	runs := slices.Collect(slices.Chunk(bundles, together))
 	reports := make([]chan []graded, len(runs))
 	for i := range reports {
 		reports[i] = make(chan []graded, 1)
@@ -143,22 +143,26 @@ func couldBeBundle(dir string) bool {
 
 // verifyRun verifies a few bundles with an empty batch, which it empties before
 // they are too large and at the end.
-func verifyRun(o options, names []string, batch *receipts.Batch) []graded {
-	list := make([]graded, len(names))
+func verifyRun(o options, bundles []fs.DirEntry, batch *receipts.Batch) []graded {
+	list := make([]graded, len(bundles))
 	var waiting []int // places in the list of what is in the batch
 	settle := func() {
 		for k, r := range batch.Verify() {
 			i := waiting[k]
-			list[i] = graded{names[i], r.ExitCode(), r}
+			list[i] = graded{bundles[i].Name(), r.ExitCode(), r}
 		}
 		waiting = waiting[:0]
 	}
-	for i, name := range names {
-		bundle, err := read(filepath.Join(o.bundle, name), nil)
+	for i, e := range bundles {
+		open := readArchive
+		if e.IsDir() {
+			open = readFolder
+		}
+		bundle, err := open(filepath.Join(o.bundle, e.Name()))
 		if err != nil {
 			r := receipts.Verify(nil, o.pins) // every claim, none of them proved
 			r.Unusable = err.Error()
-			list[i] = graded{name, r.ExitCode(), r}
+			list[i] = graded{e.Name(), r.ExitCode(), r}
 			continue
 		}
 		batch.Add(bundle, o.pins)
