@@ -14,6 +14,9 @@ type element [4]uint64
 // fold is 2^256 modulo p: what is carried out at the top comes back as this.
 const fold = 1<<32 + 977
 
+// modulus is p itself, the other form of 0.
+var modulus = element{^uint64(fold - 1), ^uint64(0), ^uint64(0), ^uint64(0)}
+
 // setBytes reads 32 bytes, big-endian. It reports whether they are below p.
 func (z *element) setBytes(b *[32]byte) bool {
 	for i := range z {
@@ -45,7 +48,7 @@ func (z *element) reduced() element {
 	return r
 }
 
-func (z *element) isZero() bool          { return z.reduced() == element{} }
+func (z *element) isZero() bool          { return *z == element{} || *z == modulus }
 func (z *element) isOdd() bool           { return z.reduced()[0]&1 == 1 }
 func (z *element) equal(x *element) bool { return z.reduced() == x.reduced() }
 
@@ -97,7 +100,7 @@ func (z *element) addOrder() bool {
 }
 
 // mul: z = x * y. Schoolbook, a row for each word of y; then what is above 256
-// bits is folded back, twice.
+// bits is folded back.
 func (z *element) mul(x, y *element) {
 	x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
 	t0, t1, t2, t3, t4 := row(0, 0, 0, 0, x0, x1, x2, x3, y[0])
@@ -105,8 +108,55 @@ func (z *element) mul(x, y *element) {
 	t2, t3, t4, t5, t6 := row(t2, t3, t4, t5, x0, x1, x2, x3, y[2])
 	t3, t4, t5, t6, t7 := row(t3, t4, t5, t6, x0, x1, x2, x3, y[3])
 	t0, t1, t2, t3, t4 = row(t0, t1, t2, t3, t4, t5, t6, t7, fold)
-	// t4 is now at most fold, so that the product has 65 bits.
-	hi, lo := bits.Mul64(t4, fold)
+	z.setFolded(t0, t1, t2, t3, t4)
+}
+
+// square: z = x^2. What stands beside the diagonal is there twice.
+func (z *element) square(x *element) {
+	x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
+	h01, l01 := bits.Mul64(x0, x1)
+	h02, l02 := bits.Mul64(x0, x2)
+	h03, l03 := bits.Mul64(x0, x3)
+	h12, l12 := bits.Mul64(x1, x2)
+	h13, l13 := bits.Mul64(x1, x3)
+	h23, l23 := bits.Mul64(x2, x3)
+	t1 := l01
+	t2, c := bits.Add64(h01, l02, 0)
+	t3, c := bits.Add64(h02, l03, c)
+	t4, c := bits.Add64(h03, l13, c)
+	t5, c := bits.Add64(l23, 0, c)
+	t6 := h23 + c
+	t3, c = bits.Add64(t3, l12, 0)
+	t4, c = bits.Add64(t4, h12, c)
+	t5, c = bits.Add64(t5, h13, c)
+	t6 += c
+
+	t1, c = bits.Add64(t1, t1, 0)
+	t2, c = bits.Add64(t2, t2, c)
+	t3, c = bits.Add64(t3, t3, c)
+	t4, c = bits.Add64(t4, t4, c)
+	t5, c = bits.Add64(t5, t5, c)
+	t6, t7 := bits.Add64(t6, t6, c)
+
+	h0, t0 := bits.Mul64(x0, x0)
+	h1, l1 := bits.Mul64(x1, x1)
+	h2, l2 := bits.Mul64(x2, x2)
+	h3, l3 := bits.Mul64(x3, x3)
+	t1, c = bits.Add64(t1, h0, 0)
+	t2, c = bits.Add64(t2, l1, c)
+	t3, c = bits.Add64(t3, h1, c)
+	t4, c = bits.Add64(t4, l2, c)
+	t5, c = bits.Add64(t5, h2, c)
+	t6, c = bits.Add64(t6, l3, c)
+	t7 += h3 + c
+
+	t0, t1, t2, t3, t4 = row(t0, t1, t2, t3, t4, t5, t6, t7, fold)
+	z.setFolded(t0, t1, t2, t3, t4)
+}
+
+// setFolded: z = t, which is less than fold*2^256.
+func (z *element) setFolded(t0, t1, t2, t3, t4 uint64) {
+	hi, lo := bits.Mul64(t4, fold) // 65 bits, since t4 is at most fold
 	var c uint64
 	t0, c = bits.Add64(t0, lo, 0)
 	t1, c = bits.Add64(t1, hi, c)
@@ -133,9 +183,6 @@ func row(t0, t1, t2, t3, x0, x1, x2, x3, y uint64) (z0, z1, z2, z3, z4 uint64) {
 	z3, d = bits.Add64(z3, h2, d)
 	return z0, z1, z2, z3, h3 + c + d
 }
-
-// square: z = x^2.
-func (z *element) square(x *element) { z.mul(x, x) }
 
 // squareTimes: z = x^(2^n).
 func (z *element) squareTimes(x *element, n int) {

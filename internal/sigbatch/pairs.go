@@ -3,8 +3,9 @@ package sigbatch
 // pair is one addition of points: to = a + b. to may be one of them.
 type pair struct {
 	to, a, b *affine
-	infinite bool // set by addPairs: the sum is the point at infinity, and to is not set
-	inverse  element
+	double   bool    // set by addPairs: a and b are the same
+	infinite bool    // set by addPairs: the sum is the point at infinity, and to is not set
+	inverse  element // of the slope's denominator
 }
 
 // adder adds many points at once. It keeps its memory from one sum to the next.
@@ -36,6 +37,7 @@ func (p *pair) denominator() (d element) {
 	d.sub(&p.b.x, &p.a.x)
 	if d.isZero() {
 		d.add(&p.b.y, &p.a.y) // 2y, or 0 if they are opposite
+		p.double = true
 	}
 	return d
 }
@@ -68,8 +70,7 @@ func (p *pair) add() {
 		return
 	}
 	var slope, t element
-	slope.sub(&p.b.x, &p.a.x)
-	if slope.isZero() {
+	if p.double {
 		slope.square(&p.a.x)
 		t.add(&slope, &slope)
 		slope.add(&slope, &t) // 3x^2
