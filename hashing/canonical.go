@@ -45,16 +45,21 @@ func Canonical(doc []byte) ([]byte, error) {
 	return out, nil
 }
 
+// likeStandard has the library write what encoding/json does, but no escapes that
+// canonical text has not. It is made once: it remembers how each type is written.
+var likeStandard = json.JoinOptions(
+	jsonv1.DefaultOptionsV1(),
+	jsontext.AllowInvalidUTF8(false),
+	jsontext.EscapeForHTML(false), jsontext.EscapeForJS(false),
+	json.WithMarshalers(json.MarshalToFunc(marshalNumber)),
+)
+
 // CanonicalValue returns the canonical form of v as encoding/json would
 // marshal it, tags and methods included. Unlike encoding/json it refuses a
 // string of invalid UTF-8, which would there become U+FFFD and so hash like
 // another string.
 func CanonicalValue(v any) ([]byte, error) {
-	doc, err := json.Marshal(v,
-		jsonv1.DefaultOptionsV1(),
-		jsontext.AllowInvalidUTF8(false),
-		jsontext.EscapeForHTML(false), jsontext.EscapeForJS(false), // which canonical text does not
-		json.WithMarshalers(json.MarshalToFunc(marshalNumber)))
+	doc, err := json.Marshal(v, likeStandard)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
