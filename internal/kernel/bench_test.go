@@ -66,7 +66,9 @@ func BenchmarkHop(b *testing.B) {
 				wg.Go(func() {
 					for left.Add(-1) >= 0 {
 						began := time.Now()
-						if _, err := t.Submit(b.Context(), hopIngress); err != nil {
+						in := hopIngress
+						in.Payload = fmt.Appendf(nil, `{"n":%d}`, began.UnixNano())
+						if _, err := t.Submit(b.Context(), in); err != nil {
 							b.Error(err)
 							return
 						}

@@ -126,6 +126,9 @@ func (db *DB) commitWith() error {
 	for _, u := range members {
 		u.done <- err
 	}
+	if err == nil {
+		db.reserve()
+	}
 	return err
 }
 
