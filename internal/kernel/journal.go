@@ -75,6 +75,12 @@ type JournalEntry struct {
 
 // AppendJournal records a message by the hash of its payload.
 func (tx *Tx) AppendJournal(e JournalEntry) (JournalEntry, error) {
+	return tx.appendJournal(e, false)
+}
+
+// appendJournal records a message; keeps is true of an entry that came with its
+// payload, which stays as long.
+func (tx *Tx) appendJournal(e JournalEntry, keeps bool) (JournalEntry, error) {
 	r, err := ParseRetention(string(e.Retention))
 	if err != nil {
 		return e, err
@@ -93,10 +99,10 @@ func (tx *Tx) AppendJournal(e JournalEntry) (JournalEntry, error) {
 	e.At = tx.now
 	// One statement: a message passes no sooner than this is done.
 	res, err := tx.Exec(`INSERT INTO journal(at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention,
-			expires_ms, call_id, request_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?,
+			expires_ms, keeps, call_id, request_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?,
 			(SELECT request_id FROM job_orders WHERE thread_id = ?), (SELECT request_id FROM job_orders WHERE thread_id = ?)))`,
 		tx.now.UnixMilli(), e.Thread, string(e.Direction), e.Handler, e.PayloadTag, e.PayloadHash[:], string(r),
-		expires, text(e.CallID), text(e.RequestID), text(below), root)
+		expires, keeps, text(e.CallID), text(e.RequestID), text(below), root)
 	if err == nil {
 		e.Seq, err = res.LastInsertId()
 	}
@@ -130,7 +136,7 @@ func (tx *Tx) AppendJournalPayload(e JournalEntry, payload []byte) (_ JournalEnt
 	if e.PayloadHash, err = tx.putContent(payload); err != nil {
 		return e, err
 	}
-	return tx.AppendJournal(e)
+	return tx.appendJournal(e, true)
 }
 
 // JournalFilter chooses entries; empty fields choose all.

@@ -81,6 +81,9 @@ var chainRefundsSQL string
 //go:embed schema/refund_addresses.sql
 var refundAddressesSQL string
 
+//go:embed schema/kept.sql
+var keptSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -119,6 +122,8 @@ func migrations() []string {
 		chainRefundsSQL + appendOnly("refund_outcomes"),
 
 		refundAddressesSQL + appendOnly("refund_addresses"),
+
+		keptSQL,
 	}
 }
 
