@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 )
 
 // maxGroup bounds the updates that share one commit, and with it the time that
@@ -111,6 +112,9 @@ func (db *DB) commitWith() error {
 		kept    = uint64(1)
 		err     error
 	)
+	// Whoever is about to write gets to the queue first: a commit costs more than
+	// this, and alone it is nothing.
+	runtime.Gosched()
 	for u := db.waiting(1); u != nil; u = db.waiting(1 + len(members)) {
 		var ok bool
 		ok, err = db.runOne(u)
