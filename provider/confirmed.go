@@ -2,9 +2,7 @@ package provider
 
 import (
 	"context"
-	"maps"
 
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -54,29 +52,4 @@ func (p *Provider) confirmed(ctx context.Context, job Job, sig *jobSignal) (bool
 	}
 	n, err := p.cfg.Store.Confirmed(ctx, job.Result.EventID)
 	return n >= p.cfg.RequiredOKs, err
-}
-
-// smallBlob is what is kept in memory of a blob on its way out.
-const smallBlob = 64 << 10
-
-// keepSmall keeps small blobs of a job that are about to be uploaded, until it ends.
-func (p *Provider) keepSmall(sig *jobSignal, blobs map[hashing.Digest][]byte) {
-	maps.DeleteFunc(blobs, func(_ hashing.Digest, b []byte) bool { return len(b) > smallBlob })
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	sig.blobs = blobs
-}
-
-// blobOf is a blob that a job's result refers to.
-func (p *Provider) blobOf(ctx context.Context, requestID string, d hashing.Digest) ([]byte, error) {
-	p.mu.Lock()
-	sig := p.wakes[requestID]
-	if sig != nil {
-		if data, ok := sig.blobs[d]; ok {
-			p.mu.Unlock()
-			return data, nil
-		}
-	}
-	p.mu.Unlock()
-	return p.cfg.Store.Content(ctx, d)
 }

@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -89,67 +87,6 @@ func (p *Provider) holdGone(ctx context.Context, job Job) (bool, error) {
 		return true, p.giveBack(ctx, job, StateFailed, Reason{CodeDeadline, "the result could not be delivered in time"})
 	}
 	return false, nil
-}
-
-// uploadFirst puts everything that a result event refers to on the blob
-// servers; only then may the event be published.
-func (p *Provider) uploadFirst(ctx context.Context, requestID string, ev nostrEvent) error {
-	if isHidden(ev) { // the job's key opens it
-		job, err := p.cfg.Store.Job(ctx, requestID)
-		if err != nil || job.Result == nil || job.Result.EventID != ev.ID {
-			return err
-		}
-		if ev, err = p.boundResult(ctx, job); err != nil {
-			return err
-		}
-	}
-	// Side by side: a server that stores them in one commit is waited for once.
-	// None is ended for another's sake, since other jobs may share it.
-	var all errgroup.Group
-	for _, t := range ev.Tags {
-		if len(t) >= 7 && t[0] == "box" {
-			t = t[2:] // the box's own digest
-		} else if len(t) < 5 || t[0] != "blob" {
-			continue
-		}
-		all.Go(func() error {
-			d, err := hashing.ParseDigest(t[2])
-			if err != nil {
-				return fmt.Errorf("stored result: %w", err)
-			}
-			if err := p.uploadOnce(ctx, requestID, d, t[4]); err != nil {
-				return fmt.Errorf("upload blob %s: %w", d, err)
-			}
-			return nil
-		})
-	}
-	return all.Wait()
-}
-
-// uploadOnce uploads a blob unless this process has done so. Jobs that share a
-// blob share its upload.
-func (p *Provider) uploadOnce(ctx context.Context, requestID string, d hashing.Digest, mime string) error {
-	if p.uploaded.has(d.Hex()) {
-		return nil
-	}
-	_, err, _ := p.uploads.Do(d.Hex(), func() (any, error) {
-		select {
-		case p.uploading <- struct{}{}:
-			defer func() { <-p.uploading }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		data, err := p.blobOf(ctx, requestID, d)
-		if err != nil {
-			return nil, err
-		}
-		if err := p.cfg.Market.Upload(ctx, data, mime); err != nil {
-			return nil, err
-		}
-		p.uploaded.add(d.Hex())
-		return nil, nil
-	})
-	return err
 }
 
 // settleHold claims the held payment and waits until it is ours for good.

@@ -46,7 +46,7 @@ var sellerSteps = []struct {
 	{"market:Publish:7000-processing", 0, 0},
 	{"run:work", 2, 2},
 	{"store:Finish", 2, 1},
-	{"market:Upload", 1, 1},
+	{"market:Upload", 0, 0},
 	{"market:Publish:6050", 1, 1},
 	{"store:AddAcks:6050", 1, 1},
 	{"wallet:SettleInvoice", 1, 1},
