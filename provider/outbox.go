@@ -42,6 +42,8 @@ type outbox struct {
 
 	mu       sync.Mutex
 	inflight map[string]bool // by event id
+	gathered []Ack           // that wait for a commit
+	due      chan struct{}   // cap 1: something was gathered
 }
 
 const (
@@ -58,7 +60,7 @@ func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog
 	return &outbox{
 		store: s, market: m, signer: signer, log: log, before: before, told: told,
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
-		unsigned: make(chan unsigned, 4*outboxBatch), inflight: map[string]bool{},
+		unsigned: make(chan unsigned, 4*outboxBatch), inflight: map[string]bool{}, due: make(chan struct{}, 1),
 		errands: make(chan struct{}, errandsMax), strangers: make(chan struct{}, forStrangers(errandsMax)), customer: customer, brought: newRecent(16 << 10),
 		elsewhere: elsewhere,
 	}
@@ -89,7 +91,16 @@ func (o *outbox) serve(ctx context.Context) error {
 	workers.SetLimit(outboxWorkers)
 	signers := new(errgroup.Group)
 	o.serveUnsigned(ctx, signers)
-	defer func() { _, _ = workers.Wait(), signers.Wait(); o.couriers.Wait() }()
+	var gathering sync.WaitGroup
+	gathering.Go(func() { o.serveGathered(ctx) })
+	defer func() {
+		_, _ = workers.Wait(), signers.Wait()
+		o.couriers.Wait()
+		gathering.Wait()
+		if err := o.record(context.WithoutCancel(ctx)); err != nil {
+			o.log.Error("record relay answers", "err", err)
+		}
+	}()
 	workers.Go(func() error { o.serveBrief(ctx); return nil })
 	tick := time.NewTicker(outboxRetry)
 	defer tick.Stop()
@@ -164,8 +175,9 @@ func (o *outbox) publish(ctx context.Context, workers *errgroup.Group, out OutEv
 		return
 	}
 	workers.Go(func() error {
-		defer o.landed(out.EventID)
-		o.publishOne(ctx, out, ev)
+		if gathered := o.publishOne(ctx, out, ev); !gathered {
+			o.landed(out.EventID)
+		}
 		return nil
 	})
 }
@@ -178,14 +190,16 @@ func (o *outbox) landed(eventID string) {
 	delete(o.inflight, eventID)
 }
 
-func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
+// publishOne offers an event, and reports whether what was said of it waits to be
+// recorded with others.
+func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) (gathered bool) {
 	isResult := ev.Kind >= firstResult && ev.Kind <= lastResult && out.RequestID != ""
 	if isResult {
 		if err := o.before(ctx, out.RequestID, ev); err != nil {
 			if ctx.Err() == nil {
 				o.log.Warn("result waits, trying again", "request", out.RequestID, "in", outboxRetry, "err", err)
 			}
-			return
+			return false
 		}
 	}
 	if out.RequestID != "" {
@@ -193,20 +207,23 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) {
 	}
 	acks := o.market.Publish(ctx, ev)
 	if ctx.Err() != nil {
-		return
-	}
-	if err := o.store.AddAcks(ctx, acks...); err != nil {
-		o.log.Error("record relay answers", "request", out.RequestID, "event", out.EventID, "err", err)
-		return
+		return false
 	}
 	for _, a := range acks {
 		if !a.OK {
 			o.log.Warn("relay did not take event", "request", out.RequestID, "relay", a.Relay, "event", out.EventID, "message", a.Message)
 		}
 	}
-	if isResult { // the one event that its job waits for
-		o.told(out.RequestID, acks)
+	if !isResult {
+		o.gather(acks)
+		return len(acks) > 0
 	}
+	if err := o.record(ctx, acks...); err != nil {
+		o.log.Error("record relay answers", "request", out.RequestID, "event", out.EventID, "err", err)
+		return false
+	}
+	o.told(out.RequestID, acks) // the one event that its job waits for
+	return false
 }
 
 // bring takes an event to the buyer's own relays, beside its way to ours.

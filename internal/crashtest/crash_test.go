@@ -39,7 +39,6 @@ var sellerSteps = []struct {
 	{"wallet:CreateInvoice", 1, 1},
 	{"store:SetInvoice", 1, 1},
 	{"market:Publish:7000-payment-required", 1, 1},
-	{"store:AddAcks:7000-payment-required", 0, 0},
 	{"store:SetAcceptance", 0, 0},
 	{"store:SetPaid", 1, 1},
 	{"store:Start", 1, 2},
@@ -52,7 +51,7 @@ var sellerSteps = []struct {
 	{"wallet:SettleInvoice", 1, 1},
 	{"store:Settle", 1, 1},
 	{"market:Publish:7002", 1, 1},
-	{"store:AddAcks:7002", 1, 1},
+	{"store:AddAcks:others", 0, 0},
 }
 
 // TestProviderDies kills the provider around every step of a held payment.

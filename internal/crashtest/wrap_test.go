@@ -67,9 +67,10 @@ func (s jobStore) Close(ctx context.Context, id string, to provider.State, reaso
 }
 
 func (s jobStore) AddAcks(ctx context.Context, acks ...provider.Ack) error {
-	name := "store:AddAcks"
-	if len(acks) > 0 {
-		name += ":" + s.k.known(acks[0].EventID)
+	// A result's own are the first; what no job waits for comes along, or later.
+	name := "store:AddAcks:others"
+	if of := s.k.known(acks[0].EventID); of == "6050" {
+		name = "store:AddAcks:" + of
 	}
 	return s.k.step(name, func() error { return s.Store.AddAcks(ctx, acks...) })
 }

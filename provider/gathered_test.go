@@ -1,0 +1,84 @@
+package provider
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+)
+
+// ackStore keeps each commit of answers, as the ids of their events.
+type ackStore struct {
+	Store
+	commits [][]string
+}
+
+func (s *ackStore) DueEvents(context.Context, time.Duration, int) ([]Pending, error) { return nil, nil }
+
+func (s *ackStore) AddAcks(_ context.Context, acks ...Ack) error {
+	var ids []string
+	for _, a := range acks {
+		ids = append(ids, a.EventID)
+	}
+	s.commits = append(s.commits, ids)
+	return nil
+}
+
+// willing is a market of one relay that takes everything.
+type willing struct{ Market }
+
+func (willing) Publish(_ context.Context, ev nostrEvent) []Ack {
+	return []Ack{{EventID: ev.ID, Relay: "wss://relay.example", OK: true}}
+}
+
+// TestAnswersAreGathered: what is said of events that no job waits for is committed
+// with the answers to a result, or a second later, or as the outbox stops; until
+// then its event is not offered again.
+func TestAnswersAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &ackStore{}
+		var told []Ack
+		o := newOutbox(store, willing{}, &elsewhere{}, nil, slog.New(slog.DiscardHandler),
+			func(context.Context, string, nostrEvent) error { return nil },
+			func(_ string, acks []Ack) { told = append(told, acks...) }, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = o.serve(ctx) }()
+		offer := func(id string, kind int) {
+			o.send(OutEvent{EventID: id, RequestID: "job", Event: []byte(nostr.Event{ID: id, Kind: kind, Sig: "signed"}.String())})
+			synctest.Wait()
+		}
+		wants := func(want ...[]string) {
+			t.Helper()
+			if !slices.EqualFunc(store.commits, want, slices.Equal) {
+				t.Fatalf("commits %v, want %v", store.commits, want)
+			}
+		}
+		offer("processing", 7000)
+		wants()
+		if !o.inflight["processing"] {
+			t.Error("an event whose answer waits to be recorded may be offered again")
+		}
+		offer("result", 6050)
+		wants([]string{"result", "processing"})
+		if len(told) != 1 || told[0].EventID != "result" {
+			t.Errorf("told %v", told)
+		}
+		time.Sleep(2 * gatherFor)
+		offer("success", 7000)
+		time.Sleep(gatherFor)
+		synctest.Wait()
+		wants([]string{"result", "processing"}, []string{"success"})
+		if len(o.inflight) > 0 {
+			t.Errorf("%v stay in flight", o.inflight)
+		}
+		offer("last", 7000)
+		stop()
+		<-ended
+		wants([]string{"result", "processing"}, []string{"success"}, []string{"last"})
+	})
+}
