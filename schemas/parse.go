@@ -127,9 +127,29 @@ func strict(doc []byte, limit int, form func([]byte) ([]byte, error)) ([]byte, e
 	return nil, &FieldError{"", "not acceptable: " + err.Error()}
 }
 
-// parse takes canonical JSON through shape, schema and typed checks and
-// returns a pointer to a new t.
+// parse takes canonical JSON through schema and typed checks and returns a
+// pointer to a new t.
 func parse(text []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Type) (any, error) {
+	filled, ok := keep(s, text)
+	if !ok {
+		var err error
+		if filled, err = fill(text, s, v); err != nil {
+			return nil, err
+		}
+	}
+	value := reflect.New(t).Interface()
+	if err := hashing.UnmarshalStrict(filled, value); err != nil {
+		return nil, &FieldError{"", err.Error()}
+	}
+	if err := value.(checker).check(); err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// fill is keep for text that breaks a rule, and says which: the shape does, or
+// else the validator.
+func fill(text []byte, s *jsonschema.Schema, v *validator.Schema) ([]byte, error) {
 	tree, err := decodeTree(text)
 	if err != nil {
 		return nil, err
@@ -138,24 +158,16 @@ func parse(text []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Typ
 	if err := f.shape(s, tree, nil); err != nil {
 		return nil, err
 	}
-	if f.doubtful {
-		if err := v.Validate(tree); err != nil {
-			return nil, fieldError(err)
-		}
+	if err := v.Validate(tree); err != nil {
+		return nil, fieldError(err)
 	}
-	if f.filled {
-		if text, err = json.Marshal(tree); err != nil {
-			return nil, fmt.Errorf("encode: %w", err)
-		}
+	if !f.filled {
+		return text, nil
 	}
-	value := reflect.New(t).Interface()
-	if err := hashing.UnmarshalStrict(text, value); err != nil {
-		return nil, &FieldError{"", err.Error()}
+	if text, err = json.Marshal(tree); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
 	}
-	if err := value.(checker).check(); err != nil {
-		return nil, err
-	}
-	return value, nil
+	return text, nil
 }
 
 // CheckResult holds a result against the request it answers: the commands

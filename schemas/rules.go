@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -18,36 +19,25 @@ var regexps = func() map[string]*regexp.Regexp {
 	return compiled
 }()
 
-// keeps reports whether a value of the right type keeps the rules that schemas
-// of this package have for a value itself; shape looks at what is in it. The
-// validator knows all of JSON Schema, takes many times as long, and has the words
-// for what is broken, so it is asked where keeps says no.
-func keeps(s *jsonschema.Schema, value any) bool {
-	if s.Enum != nil && !slices.Contains(s.Enum, value) {
+// stringKeeps reports whether a string, which is written here as in canonical
+// text but without its quotes, keeps the rules that a schema has for strings.
+// numberKeeps is the same of a number. The validator knows all of JSON Schema,
+// takes many times as long, and has the words for what is broken.
+func stringKeeps(s *jsonschema.Schema, written []byte) bool {
+	if s.Pattern == "" && s.Enum == nil && s.MinLength == nil && s.MaxLength == nil {
+		return true
+	}
+	text := string(written)
+	if strings.Contains(text, `\`) && json.Unmarshal([]byte(`"`+text+`"`), &text) != nil {
 		return false
 	}
-	switch value := value.(type) {
-	case string:
-		return stringKeeps(s, value)
-	case json.Number:
-		return numberKeeps(s, value)
-	case []any:
-		return s.MinItems == nil || len(value) >= *s.MinItems
-	case map[string]any:
-		return (s.MinProperties == nil || len(value) >= *s.MinProperties) &&
-			!slices.ContainsFunc(s.Required, func(name string) bool { _, present := value[name]; return !present })
+	if s.Enum != nil && !slices.Contains(s.Enum, any(text)) {
+		return false
 	}
-	return true
-}
-
-func stringKeeps(s *jsonschema.Schema, text string) bool {
 	if s.Pattern != "" {
 		if allowed := regexps[s.Pattern]; allowed == nil || !allowed.MatchString(text) {
 			return false
 		}
-	}
-	if s.MinLength == nil && s.MaxLength == nil {
-		return true
 	}
 	length := utf8.RuneCountInString(text)
 	return (s.MinLength == nil || length >= *s.MinLength) && (s.MaxLength == nil || length <= *s.MaxLength)
@@ -55,6 +45,9 @@ func stringKeeps(s *jsonschema.Schema, text string) bool {
 
 // numberKeeps compares doubles, which is what numbers of canonical text are.
 func numberKeeps(s *jsonschema.Schema, number json.Number) bool {
+	if s.Minimum == nil && s.Maximum == nil && s.ExclusiveMinimum == nil {
+		return true
+	}
 	n, err := number.Float64()
 	return err == nil &&
 		(s.Minimum == nil || n >= *s.Minimum) &&

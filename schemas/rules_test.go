@@ -50,8 +50,9 @@ type side struct {
 	texts []string
 }
 
-// agree fails unless shape and keeps say of a document what the validator says.
-// It reports false for what shape refuses, which the validator never sees.
+// agree fails unless keep says of a document what shape and the validator say,
+// and fills the same defaults. It reports whether the document is kept, and
+// whether shape refuses it, so that the validator never sees it.
 func (d side) agree(t *testing.T, doc []byte) (kept, shaped bool) {
 	t.Helper()
 	text, err := hashing.Strict(doc)
@@ -62,15 +63,28 @@ func (d side) agree(t *testing.T, doc []byte) (kept, shaped bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	filled, ok := keep(d.s, text)
 	var f filler
-	if f.shape(d.s, tree, nil) != nil {
-		return false, false
+	refusal := f.shape(d.s, tree, nil)
+	if shaped = refusal == nil; shaped {
+		refusal = d.v.Validate(tree)
 	}
-	err = d.v.Validate(tree)
-	if (err == nil) == f.doubtful {
-		t.Fatalf("%s: %.300s is doubtful: %v, and the validator says %v", d.name, text, f.doubtful, err)
+	if ok != (refusal == nil) {
+		t.Fatalf("%s: %.300s is kept: %v, and shape and the validator say %v", d.name, text, ok, refusal)
 	}
-	return err == nil, true
+	if !ok {
+		return false, shaped
+	}
+	same, err := json.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, wantErr := hashing.Canonical(same)
+	got, gotErr := hashing.Canonical(filled)
+	if wantErr != nil || gotErr != nil || !bytes.Equal(got, want) {
+		t.Fatalf("%s: %.300s with defaults is %.300s (%v), want %.300s (%v)", d.name, text, got, gotErr, want, wantErr)
+	}
+	return true, true
 }
 
 // Each value of each document is replaced by those on both sides of its bounds.
@@ -177,8 +191,8 @@ func first(value any) any {
 	return "x"
 }
 
-// A keyword that keeps does not know would be one that nobody looks at.
-func TestKeepsKnowsEveryKeyword(t *testing.T) {
+// A keyword that keep does not know would be one that nobody looks at.
+func TestKeepKnowsEveryKeyword(t *testing.T) {
 	known := []string{
 		"$schema", "$id", "title", "description", "default", "type",
 		"properties", "required", "additionalProperties", "propertyNames", "minProperties", "maxProperties",
@@ -215,8 +229,8 @@ func walkKeywords(node any, see func(string)) {
 	}
 }
 
-// FuzzRules: a document with which shape is content breaks a rule for keeps if
-// and only if it does for the validator.
+// FuzzRules: a document breaks a rule for keep if and only if it does for shape
+// or the validator.
 func FuzzRules(f *testing.F) {
 	all := sides()
 	for i, d := range all {

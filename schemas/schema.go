@@ -2,12 +2,12 @@
 // documents derived from them, strict parsing with defaults, and the hashes
 // that name a job and its result.
 //
-// A request or result from outside goes through four gates, cheapest first:
-// size, the strict decoder of package hashing, the shape (known fields, types,
-// counts), and the JSON Schema 2020-12 document with format asserted, whose own
-// validator is asked where one of its rules seems broken. What the schema
-// language cannot say is checked on the typed value. Every refusal is a
-// *[FieldError].
+// A request or result from outside goes through three gates, cheapest first:
+// size, the strict decoder of package hashing, and one pass that holds it to
+// every rule of its JSON Schema 2020-12 document. Which rule is broken say the
+// shape (known fields, types, counts) and then a validator with format asserted.
+// What the schema language cannot say is checked on the typed value. Every
+// refusal is a *[FieldError].
 package schemas
 
 import (

@@ -41,9 +41,8 @@ func decodeDefault(doc json.RawMessage) (any, error) {
 	return json.Number(doc), nil
 }
 
-// filler checks shapes, and knows whether it filled any default and whether a
-// value seems to break a rule, which is for the validator to say.
-type filler struct{ filled, doubtful bool }
+// filler checks shapes, and knows whether it filled any default.
+type filler struct{ filled bool }
 
 // shape checks known fields, types and counts of the value at path, and fills
 // defaults in place. It stops at the first violation, in key order; the
@@ -53,11 +52,7 @@ func (f *filler) shape(s *jsonschema.Schema, value any, at *place) error {
 	if want, got := s.Type, typeOf(value); want != "" && want != got && (want != "number" || got != "integer") {
 		return &FieldError{at.path(), fmt.Sprintf("is %s, must be %s", article(got), article(want))}
 	}
-	if err := f.within(s, value, at); err != nil {
-		return err
-	}
-	f.doubtful = f.doubtful || !keeps(s, value) // behind within, which fills defaults
-	return nil
+	return f.within(s, value, at)
 }
 
 // within is shape of what is in the value.
@@ -158,7 +153,7 @@ func shapeNames(s *jsonschema.Schema, object map[string]any, at *place) error {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if !keeps(s, name) {
+		if !regexps[s.Pattern].MatchString(name) {
 			return &FieldError{child(at.path(), name), "has a name that is not allowed"}
 		}
 	}
