@@ -30,6 +30,9 @@ func NewReader(doc []byte) *Reader { return &Reader{whole: string(doc), rest: do
 // Done reports that everything was read as it was expected, to the end.
 func (r *Reader) Done() bool { return !r.failed && len(r.rest) == 0 }
 
+// Unread is what was not read yet; nothing behind what is not as expected.
+func (r *Reader) Unread() []byte { return r.rest }
+
 func (r *Reader) fail() {
 	r.failed, r.rest = true, nil
 }

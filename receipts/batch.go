@@ -84,7 +84,7 @@ func (b *Batch) settle(list []pending) {
 type later struct{ signatures sigbatch.Batch }
 
 // verify is ev.Verify; nil means that the event is valid if the batch is.
-func (l *later) verify(ev *Event) error {
+func (l *later) verify(ev *bundled) error {
 	if l == nil {
 		return ev.Verify()
 	}

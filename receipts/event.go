@@ -113,13 +113,14 @@ func (e *Event) checkShape() error {
 func (e *Event) ComputeID() string { return e.computeID(false) }
 
 func (e *Event) computeID(escapeControls bool) string {
-	sum := sha256.Sum256(e.serialize(escapeControls))
-	return hex.EncodeToString(sum[:])
+	tags := appendTags(make([]byte, 0, 80*len(e.Tags)), e.Tags, escapeControls)
+	return e.hash(tags, appendString(make([]byte, 0, 16+len(e.Content)), e.Content, escapeControls))
 }
 
-// serialize is [0,pubkey,created_at,kind,tags,content] without whitespace.
-func (e *Event) serialize(escapeControls bool) []byte {
-	b := make([]byte, 0, 256+len(e.Content)+80*len(e.Tags))
+// hash is the id of the event with its tags and its content written like this:
+// that of [0,pubkey,created_at,kind,tags,content] without whitespace.
+func (e *Event) hash(tags, content []byte) string {
+	b := make([]byte, 0, 128+len(tags)+len(content))
 	b = append(b, `[0,"`...)
 	b = append(b, e.PubKey...)
 	b = append(b, `",`...)
@@ -127,10 +128,11 @@ func (e *Event) serialize(escapeControls bool) []byte {
 	b = append(b, ',')
 	b = strconv.AppendInt(b, int64(e.Kind), 10)
 	b = append(b, ',')
-	b = appendTags(b, e.Tags, escapeControls)
+	b = append(b, tags...)
 	b = append(b, ',')
-	b = appendString(b, e.Content, escapeControls)
-	return append(b, ']')
+	b = append(b, content...)
+	sum := sha256.Sum256(append(b, ']'))
+	return hex.EncodeToString(sum[:])
 }
 
 func appendTags(b []byte, tags [][]string, escapeControls bool) []byte {

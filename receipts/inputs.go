@@ -150,8 +150,8 @@ func parseInputs(doc []byte, later *later) ([]Event, error) {
 	}
 	var events []Event
 	for _, line := range lines[:len(lines)-1] {
-		ev, exact, err := readEvent(line[:len(line)-1])
-		if err == nil && !exact {
+		ev, err := readEvent(line[:len(line)-1])
+		if err == nil && !ev.exact {
 			err = fmt.Errorf("%w: %s: a line is not in the form of an event", ErrInvalid, FileInputs)
 		}
 		if err == nil {
@@ -160,7 +160,7 @@ func parseInputs(doc []byte, later *later) ([]Event, error) {
 		if err != nil {
 			return nil, err
 		}
-		events = append(events, ev)
+		events = append(events, ev.Event)
 	}
 	return events, nil
 }

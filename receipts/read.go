@@ -37,17 +37,37 @@ func readDocument[T document, P interface {
 	return parsed, nil
 }
 
-// readEvent reads an event of a bundle. exact is false for one that ParseEvent
-// takes and that is not in the form of Event.JSON.
-func readEvent(doc []byte) (ev Event, exact bool, err error) {
+// bundled is an event as it stands in a bundle.
+type bundled struct {
+	Event
+	exact bool // in the form of Event.JSON
+	// escapedID is what computeID(true) has; "" if ParseEvent read the event. The
+	// document has tags and content as they are hashed.
+	escapedID string
+}
+
+// readEvent reads an event of a bundle.
+func readEvent(doc []byte) (ev bundled, err error) {
 	in := hashing.NewReader(doc)
-	ev.read(in)
+	tags, content := ev.read(in)
 	if in.Done() && len(doc) <= maxDocument && ev.withinBounds() {
-		err = ev.checkShape()
-		return ev, err == nil, err
+		if err = ev.checkShape(); err == nil {
+			ev.exact, ev.escapedID = true, ev.hash(tags, content)
+		}
+		return ev, err
 	}
-	ev, err = ParseEvent(doc, maxDocument)
-	return ev, err == nil && string(ev.JSON()) == string(doc), err
+	ev = bundled{}
+	ev.Event, err = ParseEvent(doc, maxDocument)
+	ev.exact = err == nil && string(ev.JSON()) == string(doc)
+	return ev, err
+}
+
+// checkID is Event.checkID, most often without writing the event again.
+func (ev *bundled) checkID() error {
+	if ev.ID == ev.escapedID {
+		return nil
+	}
+	return ev.Event.checkID()
 }
 
 func (e *Event) withinBounds() bool {
@@ -216,7 +236,8 @@ func (s *Seal) read(in *hashing.Reader) {
 	in.Close("}")
 }
 
-func (e *Event) read(in *hashing.Reader) {
+// read also returns tags and content as they are written.
+func (e *Event) read(in *hashing.Reader) (tags, content []byte) {
 	in.Open("{")
 	in.Name("id")
 	e.ID = in.Text()
@@ -227,17 +248,22 @@ func (e *Event) read(in *hashing.Reader) {
 	in.Name("kind")
 	e.Kind = in.Int()
 	in.Name("tags")
+	from := in.Unread()
 	in.Open("[")
 	e.Tags = [][]string{}
 	for in.More() {
 		e.Tags = append(e.Tags, readTag(in))
 	}
 	in.Close("]")
+	tags = from[:len(from)-len(in.Unread())]
 	in.Name("content")
+	from = in.Unread()
 	e.Content = in.Text()
+	content = from[:len(from)-len(in.Unread())]
 	in.Name("sig")
 	e.Sig = in.Text()
 	in.Close("}")
+	return tags, content
 }
 
 func readTag(in *hashing.Reader) []string {

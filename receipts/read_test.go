@@ -62,14 +62,17 @@ func sameError(a, b error) bool {
 
 func sameEvent(t *testing.T, doc []byte) {
 	t.Helper()
-	got, exact, err := readEvent(doc)
+	got, err := readEvent(doc)
 	want, wantErr := ParseEvent(doc, maxDocument)
 	in := hashing.NewReader(doc)
-	if new(Event).read(in); exact && !in.Done() {
+	if new(Event).read(in); got.exact && !in.Done() {
 		t.Fatalf("%q is read the long way", doc)
 	}
-	if !reflect.DeepEqual(got, want) || !sameError(err, wantErr) || exact != (err == nil && string(want.JSON()) == string(doc)) {
-		t.Fatalf("%q:\nread   %+v, %v, %v\nparsed %+v, %v", doc, got, exact, err, want, wantErr)
+	if !reflect.DeepEqual(got.Event, want) || !sameError(err, wantErr) || got.exact != (err == nil && string(want.JSON()) == string(doc)) {
+		t.Fatalf("%q:\nread   %+v, %v\nparsed %+v, %v", doc, got, err, want, wantErr)
+	}
+	if got.exact && got.escapedID != want.computeID(true) {
+		t.Fatalf("%q: the id is read as %s, and is %s", doc, got.escapedID, want.computeID(true))
 	}
 }
 

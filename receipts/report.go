@@ -206,8 +206,8 @@ func (g grader) event(presence, validity, file string, doc []byte) *Event {
 		g.step(presence, file+" is in the bundle", lacking("it is not"))
 		return nil
 	}
-	ev, exact, err := readEvent(doc)
-	if err == nil && !exact {
+	ev, err := readEvent(doc)
+	if err == nil && !ev.exact {
 		err = fmt.Errorf("%w: not in the form that a bundle has", ErrInvalid)
 	}
 	if !g.step(presence, file+" is in the bundle", err) {
@@ -216,7 +216,7 @@ func (g grader) event(presence, validity, file string, doc []byte) *Event {
 	if !g.step(validity, "its id and signature are valid", g.later.verify(&ev)) {
 		return nil
 	}
-	return &ev
+	return &ev.Event
 }
 
 // pin compares with what the reader knows; an empty pin is no step.
