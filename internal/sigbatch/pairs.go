@@ -15,6 +15,7 @@ type adder struct {
 	tables []affine
 	twice  []affine
 
+	cuts     []cut
 	summands []affine
 	groups   [places][]affine // parts of summands: what stands at each place
 }

@@ -16,15 +16,17 @@ const multiples = 1 << (window - 2)
 // and the sums are put together from the highest place down.
 func (s *adder) sumIsZero(terms []term) bool {
 	s.makeTables(terms)
-	s.makeRoom(terms)
-	for i, t := range terms {
-		table := s.tables[i*multiples : (i+1)*multiples]
-		t.k1.digits(func(place, digit int) {
-			s.groups[place] = append(s.groups[place], t.k1.times(table, digit))
-		})
-		t.k2.digits(func(place, digit int) {
-			s.groups[place] = append(s.groups[place], t.k2.times(table, digit).timesLambda())
-		})
+	s.cut(terms)
+	s.makeRoom()
+	for _, c := range s.cuts {
+		p := s.tables[c.multiple]
+		if c.lambda {
+			p = p.timesLambda()
+		}
+		if c.negative {
+			p = p.negated()
+		}
+		s.groups[c.place] = append(s.groups[c.place], p)
 	}
 	s.sumGroups()
 	var sum jacobian
@@ -37,32 +39,38 @@ func (s *adder) sumIsZero(terms []term) bool {
 	return sum.isInfinity()
 }
 
-// makeRoom sets groups to nothing, with room for all digits of their places.
-func (s *adder) makeRoom(terms []term) {
+// cut is a digit of a term: a multiple of its point, in tables, for a place.
+type cut struct {
+	multiple, place  int32
+	negative, lambda bool
+}
+
+// cut sets cuts to all digits of the terms.
+func (s *adder) cut(terms []term) {
+	s.cuts = s.cuts[:0]
+	for i, t := range terms {
+		put := func(h half, lambda bool) {
+			h.digits(func(place, digit int) {
+				multiple := i*multiples + max(digit, -digit)/2
+				s.cuts = append(s.cuts, cut{int32(multiple), int32(place), digit < 0 != h.negative, lambda})
+			})
+		}
+		put(t.k1, false)
+		put(t.k2, true)
+	}
+}
+
+// makeRoom sets groups to nothing, with room for all cuts of their places.
+func (s *adder) makeRoom() {
 	var counts [places]int
-	total := 0
-	count := func(place, _ int) {
-		counts[place]++
-		total++
+	for _, c := range s.cuts {
+		counts[c.place]++
 	}
-	for _, t := range terms {
-		t.k1.digits(count)
-		t.k2.digits(count)
-	}
-	s.summands = slices.Grow(s.summands[:0], total)
+	s.summands = slices.Grow(s.summands[:0], len(s.cuts))
 	for place, from := 0, 0; place < places; place++ {
 		s.groups[place] = s.summands[from : from : from+counts[place]]
 		from += counts[place]
 	}
-}
-
-// times looks the multiple up for a digit of this half.
-func (h half) times(table []affine, digit int) affine {
-	p := table[max(digit, -digit)/2]
-	if digit < 0 != h.negative {
-		return p.negated()
-	}
-	return p
 }
 
 // makeTables sets tables to P, 3P, 5P, to 15P of every term's point, in turn.
