@@ -1,6 +1,7 @@
 package hashing
 
 import (
+	"encoding/binary"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -85,11 +86,21 @@ func (e *engine) text(dst *[]byte, escaped bool) error {
 	}
 }
 
+// allPlain reports whether eight bytes are plain. No byte of a difference below
+// borrows from the next, unless it has a special character to show for it.
+func allPlain(w uint64) bool {
+	const each = 0x0101010101010101
+	return (w|(w-' '*each)|((w^'"'*each)-each)|((w^'\\'*each)-each))&(utf8.RuneSelf*each) == 0
+}
+
 // plainRun returns the length of the prefix of b that canonical text repeats
 // as it is: whole, valid UTF-8 characters with nothing to escape.
 func plainRun(b []byte) int {
 	i := 0
 	for {
+		for len(b)-i >= 8 && allPlain(binary.LittleEndian.Uint64(b[i:])) {
+			i += 8
+		}
 		for i < len(b) && plain[b[i]] {
 			i++
 		}
