@@ -49,8 +49,8 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 		}
 		return Job{}, nil, Reason{CodeBidTooLow, text}
 	}
-	known := false
-	if p.load.crowded(p.limits) {
+	known, filling := false, p.load.filling(p.limits)
+	if filling || p.load.crowded(p.limits) {
 		var err error
 		if known, err = p.customer(ctx, ev.PubKey); err != nil {
 			p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
@@ -60,7 +60,11 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 	if reason := p.load.enter(ev.ID, ev.PubKey, known, mode, fee > 0, p.limits); reason.Code != "" {
 		return Job{}, nil, reason
 	}
-	job, err := p.quote(ev, req, mode, price, credit, fee)
+	ttl := p.limits.QuoteTTL
+	if filling && !known {
+		ttl = min(ttl, hurriedQuote)
+	}
+	job, err := p.quote(ev, req, mode, price, credit, fee, ttl)
 	if err != nil {
 		p.load.leave(ev.ID)
 		p.log.Error("make quote", "request", ev.ID, "err", err)

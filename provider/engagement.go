@@ -55,9 +55,9 @@ type Engagements interface {
 // owesFee reports whether a job waits for its engagement fee.
 func owesFee(job Job) bool { return job.Engagement != nil && job.Engagement.Receipt == nil }
 
-// askFee adds the engagement fee to a job that was quoted.
-func (p *Provider) askFee(job *Job, result receipts.Quote, msats int64) error {
-	e := &Engagement{PriceMsats: msats, Nonce: make([]byte, 16), ExpiresAt: earlier(job.AddedAt.Add(p.limits.QuoteTTL), job.ExpiresAt)}
+// askFee adds the engagement fee to a job that was quoted; it can be paid for ttl.
+func (p *Provider) askFee(job *Job, result receipts.Quote, msats int64, ttl time.Duration) error {
+	e := &Engagement{PriceMsats: msats, Nonce: make([]byte, 16), ExpiresAt: earlier(job.AddedAt.Add(ttl), job.ExpiresAt)}
 	var salt [16]byte
 	_, _ = rand.Read(e.Nonce) // crypto/rand.Read never fails
 	_, _ = rand.Read(salt[:])

@@ -52,6 +52,14 @@ func (l *load) crowded(lim Limits) bool {
 	return l.all.unpaid >= forStrangers(lim.Unpaid) || l.all.active >= forStrangers(lim.Queue)
 }
 
+// filling reports that half of what strangers may have of the places for unpaid
+// invoices is taken.
+func (l *load) filling(lim Limits) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.unpaid >= (forStrangers(lim.Unpaid)+1)/2
+}
+
 // enter takes a place for a new job, or says which limit is reached. known is a
 // customer, fee a job whose engagement fee comes first. A stranger's job that is
 // paid for before it runs may have the whole queue.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -149,6 +150,47 @@ func TestStrangersHoldNotAllCouriers(t *testing.T) {
 	check(t, c.market.Send(w.ctx, ev))
 	w.await(t, ev.ID, provider.StateSucceeded)
 	w.find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {ev.ID}}})
+}
+
+// paidBy is a store in which one key has paid.
+type paidBy struct {
+	provider.Store
+	key string
+}
+
+func (p paidBy) HasPaid(_ context.Context, key string) (bool, error) { return key == p.key, nil }
+
+// TestNewCustomersAreLetInAfterAFlood: strangers' invoices beyond half of their
+// places lapse within a minute, so that a flood has to go on to keep new customers
+// out. A customer has the whole time.
+func TestNewCustomersAreLetInAfterAFlood(t *testing.T) {
+	customer := newKey(t)
+	s := openShop(t, func(c *provider.Config) {
+		c.Limits.Unpaid, c.Limits.QuoteTTL, c.Store = 8, time.Hour, paidBy{c.Store, customer.PublicKey()}
+	})
+	lasts := func(key *relay.Key) time.Duration {
+		t.Helper()
+		req := s.requestOf(key, nil)
+		s.answer(req)
+		job, err := s.store.Job(t.Context(), req.ID)
+		check(t, err)
+		return job.ExpiresAt.Sub(job.AddedAt)
+	}
+	for i := range 6 {
+		want := time.Hour
+		if i >= 3 {
+			want = time.Minute
+		}
+		if got := lasts(newKey(t)); got != want {
+			t.Errorf("the quote of stranger %d lasts %s, want %s", i, got, want)
+		}
+	}
+	if status := s.answer(s.requestOf(newKey(t), nil)).Tags.Find("status"); status[1] != "error" {
+		t.Errorf("one more stranger: %v", status)
+	}
+	if got := lasts(customer); got != time.Hour {
+		t.Errorf("a customer's quote lasts %s", got)
+	}
 }
 
 // tarpit is a relay that takes connections and never says a word; it tells of each.

@@ -25,21 +25,27 @@ func paysFirst(m receipts.Mode) bool {
 	return m == receipts.ModeHold || m == receipts.ModePrepay
 }
 
-// quote makes the job with its quote. The nonce that the preimage derives from
+// hurriedQuote is how long a stranger's quote lasts where half of the strangers'
+// places for unpaid invoices are taken. Who means to buy pays within seconds; keys
+// that cost nothing would else keep every new customer out for limits.quote_ttl
+// with one round of requests.
+const hurriedQuote = time.Minute
+
+// quote makes the job with its quote, which can be paid for ttl. The nonce that the preimage derives from
 // is part of the job, so it is durable before any invoice exists: the same
 // invoice can then be asked for again.
-func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mode, price, credit, fee int64) (Job, error) {
+func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mode, price, credit, fee int64, ttl time.Duration) (Job, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	job := Job{
 		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey,
 		SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Input: req.Canonical, Relays: p.cfg.Market.Relays(),
 		Mode: mode, PriceMsats: price, CreditMsats: credit, PolicyID: p.policyID,
-		ExpiresAt: now.Add(p.limits.QuoteTTL), AddedAt: now, State: StateQuoted,
+		ExpiresAt: now.Add(ttl), AddedAt: now, State: StateQuoted,
 		Nonce: make([]byte, 16),
 	}
 	if fee > 0 { // the result can be paid for as long after the fee as without one
-		job.ExpiresAt = job.ExpiresAt.Add(p.limits.QuoteTTL)
+		job.ExpiresAt = job.ExpiresAt.Add(ttl)
 	}
 	if end, err := expiration(ev); err == nil && !end.IsZero() {
 		job.ExpiresAt = earlier(job.ExpiresAt, end)
@@ -67,7 +73,7 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mod
 	}
 	job.QuoteHash = hashing.Bytes(job.Quote)
 	if fee > 0 {
-		err = p.askFee(&job, q, fee)
+		err = p.askFee(&job, q, fee, ttl)
 	}
 	return job, err
 }
