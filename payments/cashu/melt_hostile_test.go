@@ -38,6 +38,30 @@ func TestMintLiesAboutQuotes(t *testing.T) {
 	}
 }
 
+// One name for the quotes of two invoices would have the second paid in the
+// place of the first.
+func TestMintNamesTwoQuotesAlike(t *testing.T) {
+	t.Parallel()
+	m := newFakeMint(t, 0)
+	b := newBench(t, m.place())
+	w, _ := b.open("payer")
+	b.fill(w, 100)
+	m.meddled("/v1/melt/quote/bolt11", func(status int, doc any) (int, any) {
+		answer := doc.(meltAnswer)
+		answer.Quote = "the only one"
+		return status, answer
+	})
+	first, _ := b.invoice(10_000)
+	second, _ := b.invoice(20_000)
+	was := must[Melt](b)(w.MeltQuote(t.Context(), first))
+	if _, err := w.MeltQuote(t.Context(), second); !errors.Is(err, ErrMint) || strings.Contains(err.Error(), "UNIQUE") {
+		t.Errorf("%v", err)
+	}
+	if now := must[Melt](b)(w.LookupMelt(t.Context(), was.Hash)); now != was {
+		t.Errorf("the first is %+v now, was %+v", now, was)
+	}
+}
+
 // A mint that says it has paid has the notes; what it does not show, and change
 // that it did not sign, count for nothing.
 func TestMintLiesAboutMelts(t *testing.T) {

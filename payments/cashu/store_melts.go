@@ -34,6 +34,7 @@ func selectMeltByQuote(tx *sqlite.Tx, quote string) (Melt, error) {
 }
 
 // keepMeltQuote writes a new quote. It takes the place of one that was not paid.
+// ErrMint: the mint's name for it is that of another invoice's.
 func keepMeltQuote(tx *sqlite.Tx, m Melt) error {
 	_, err := tx.Exec(`INSERT INTO melts (payment_hash, bolt11, amount_msats, quote, sats, reserve_sats, expires_ms, state, at_ms)
 		VALUES (?, ?, ?, ?, ?, ?, ?, 'quoted', ?)
@@ -41,6 +42,9 @@ func keepMeltQuote(tx *sqlite.Tx, m Melt) error {
 			expires_ms = excluded.expires_ms, state = 'quoted', cost_sats = 0, failure = '', at_ms = excluded.at_ms
 		WHERE state IN ('quoted', 'failed')`,
 		m.Hash[:], m.Invoice, m.AmountMsats, m.quote, m.Sats, m.ReserveSats, millis(m.Expires), millis(m.At))
+	if sqlite.IsUnique(err) {
+		return fmt.Errorf("%w: it gave its quote %q to another invoice before", ErrMint, printable(m.quote))
+	}
 	if err != nil {
 		return fmt.Errorf("write melt: %w", err)
 	}
