@@ -117,7 +117,7 @@ func (f *follower) engagement(ctx context.Context, p Purchase, ev nostr.Event) e
 	}
 	refuse := func(err error) error {
 		f.say("buyer", "refused", 0, "", clean(err.Error()))
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, clean(err.Error()))
+		return f.decline(ctx, p, clean(err.Error()))
 	}
 	if f.seated && !f.readsFirst {
 		return refuse(errors.New("not paid: a seat of a panel that votes pays no engagement fee"))

@@ -29,7 +29,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		return err
 	}
 	if f.c.cfg.Wallet == nil {
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "payment required, and no wallet is configured")
+		return f.decline(ctx, p, "payment required, and no wallet is configured")
 	}
 	if p.Outside && !isQuote(ev.Content) {
 		return f.payBare(ctx, p, ev)
@@ -40,7 +40,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	o, err := f.c.checkOffer(p, ev, f.network)
 	if err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+		return f.decline(ctx, p, err.Error())
 	}
 	sealed := o.quote.Delivery == receipts.DeliverySealed
 	if o.quote.Mode == receipts.ModePostpay && (p.Output == nil && !sealed || p.SealedEvent == nil && sealed) {
@@ -55,12 +55,12 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		}
 		if err != nil {
 			f.say("buyer", "refused", 0, "", clean(err.Error()))
-			return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "not paid: "+clean(err.Error()))
+			return f.decline(ctx, p, "not paid: "+clean(err.Error()))
 		}
 	}
 	if err := f.keepOffer(ctx, ev); err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+		return f.decline(ctx, p, err.Error())
 	}
 	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode)+creditText(ev))
 	if err := f.credit(ctx, ev, CreditUsed); err != nil {
@@ -72,7 +72,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	award, err := f.c.award(ctx, p, o)
 	if notApproved(err) {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+		return f.decline(ctx, p, err.Error())
 	}
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (f *follower) reserveAndPay(ctx context.Context, p Purchase, award Award) e
 	switch {
 	case errors.As(err, &over), errors.Is(err, ErrSecondPayment):
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+		return f.decline(ctx, p, err.Error())
 	case err != nil:
 		return fmt.Errorf("reserve budget: %w", err)
 	}

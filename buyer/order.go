@@ -178,9 +178,7 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 	if p.State.Terminal() {
 		return fmt.Errorf("purchase is already %s: %w", p.State, ErrConflict)
 	}
-	ev, raw, err := c.sign(ctx, kindDeletion, nostr.Tags{
-		{"e", p.RequestID}, {"k", strconv.Itoa(c.cfg.Kinds.Request)}, {"p", p.Provider},
-	}, "job canceled by the buyer")
+	ev, raw, err := c.sign(ctx, kindDeletion, cancelTags(p.RequestID, p.Provider, c.cfg.Kinds.Request), "job canceled by the buyer")
 	if err != nil {
 		return err
 	}

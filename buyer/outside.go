@@ -171,13 +171,13 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 	inv, text, err := f.c.checkBare(p, ev, f.network)
 	if err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+		return f.decline(ctx, p, err.Error())
 	}
 	f.say("provider", "asks", inv.AmountMsats, "", noQuote)
 	rule, err := f.c.approved(ctx, f.c.approvalOf(p, "", inv.AmountMsats), inv.ExpiresAt())
 	if notApproved(err) {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+		return f.decline(ctx, p, err.Error())
 	}
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 	switch {
 	case errors.As(err, &over), errors.Is(err, ErrSecondPayment):
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, err.Error())
+		return f.decline(ctx, p, err.Error())
 	case err != nil:
 		return fmt.Errorf("reserve budget: %w", err)
 	}

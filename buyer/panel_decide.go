@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -53,11 +52,7 @@ func nobody() Decision {
 
 // cancellation is the signed kind 5 for a seat that is not paid.
 func (r *panelRun) cancellation(ctx context.Context, seat Seat) (nostr.Event, []byte, error) {
-	return r.c.sign(ctx, kindDeletion, nostr.Tags{
-		{"e", seat.RequestID},
-		{"k", strconv.Itoa(r.c.cfg.Kinds.Request)},
-		{"p", seat.Provider},
-	}, "not taken by the panel")
+	return r.c.sign(ctx, kindDeletion, cancelTags(seat.RequestID, seat.Provider, r.c.cfg.Kinds.Request), "not taken by the panel")
 }
 
 // vote closes the commits and collects the reveals; the panel that it returns

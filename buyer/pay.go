@@ -169,7 +169,11 @@ func (f *follower) cameBack(ctx context.Context) error {
 		reason = f.lastWord + " (the payment came back)"
 	}
 	f.say("wallet", "payment_failed", f.back.AmountMsats, f.back.Hash.String(), reason)
-	return f.c.cfg.Store.Unpaid(ctx, f.id, *f.back, reason)
+	if err := f.c.cfg.Store.Unpaid(ctx, f.id, *f.back, reason); err != nil || f.lastWord != "" {
+		return err
+	}
+	f.waive(ctx)
+	return nil
 }
 
 // settleUp closes the purchase once all is there that its mode promises.

@@ -18,7 +18,8 @@ import (
 )
 
 // TestRulesDecide: the first rule that fits decides, and the receipt names it; a
-// person's approval has no rule, and what is not approved is not paid.
+// person's approval has no rule, and what is not approved is not paid, which the
+// provider is told.
 func TestRulesDecide(t *testing.T) {
 	requirements.Covers(t, "OA-4.4")
 	says := func(yes bool) func(context.Context, buyer.Approval) (bool, error) {
@@ -52,10 +53,12 @@ func TestRulesDecide(t *testing.T) {
 			c := w.customer(t, func(cfg *buyer.Config) {
 				cfg.Approvals, cfg.Ask, cfg.Limits.FeeMsats = tt.rules, tt.ask, feeMsats
 			})
-			f := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil)
+			placed := w.place(t, c, receipts.ModeHold, order(""))
+			f := w.follow(t, c, placed.RequestID, nil)
 			if tt.refused != "" {
 				f.failed(t, provider.Code(tt.refused))
 				w.moved(t, c.party, 0, 0)
+				w.await(t, placed.RequestID, provider.StateCanceled) // long before its quote lapses
 				return
 			}
 			p := w.sold(t, c, f, receipts.ModeHold)

@@ -1,0 +1,39 @@
+package buyer
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/nbd-wtf/go-nostr"
+)
+
+// decline ends a purchase that is asked to pay and does not.
+func (f *follower) decline(ctx context.Context, p Purchase, why string) error {
+	if err := f.c.cfg.Store.Close(ctx, p.RequestID, StateFailed, why); err != nil {
+		return err
+	}
+	f.waive(ctx)
+	return nil
+}
+
+// waive tells the provider of a purchase that has ended without a payment that
+// none will come: its invoice, and our place among those that it lets stand
+// unpaid, are free at once and not when the quote lapses. That is a courtesy, so
+// nothing hangs on it.
+func (f *follower) waive(ctx context.Context) {
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	if err == nil && p.Cancel == nil {
+		var ev nostr.Event
+		if ev, _, err = f.c.sign(ctx, kindDeletion, cancelTags(p.RequestID, p.Provider, f.c.cfg.Kinds.Request), "not paid by the buyer"); err == nil {
+			err = f.c.cfg.Market.Send(ctx, ev)
+		}
+	}
+	if err != nil {
+		f.c.log.Warn("the provider was not told that nothing will be paid", "request", f.id, "err", err)
+	}
+}
+
+// cancelTags name a request that its provider is to drop (NIP-09, NIP-90).
+func cancelTags(requestID, provider string, kind int) nostr.Tags {
+	return nostr.Tags{{"e", requestID}, {"k", strconv.Itoa(kind)}, {"p", provider}}
+}
