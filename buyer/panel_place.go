@@ -72,7 +72,7 @@ func (c *Client) PlacePanel(ctx context.Context, o PanelOrder) (Panel, error) {
 	if err != nil {
 		return Panel{}, err
 	}
-	if err := c.affords(ctx, o.MaxMsats); err != nil {
+	if err := c.AffordsDay(ctx, o.MaxMsats); err != nil {
 		return Panel{}, err
 	}
 	def(&o.CommitTimeout, limitOf(req)+commitMargin)
@@ -217,9 +217,10 @@ func (o PanelOrder) parts(req *schemas.Request) ([]int64, error) {
 	return parts, nil
 }
 
-// affords says early, before anybody works for nothing, that the day's budget
-// does not hold the panel's worst case. What counts is Decide's reservation.
-func (c *Client) affords(ctx context.Context, most int64) error {
+// AffordsDay says early, before anybody works for nothing, that the day's budget
+// does not hold the worst case of a panel, in msats: *BudgetError. What counts is
+// Decide's reservation.
+func (c *Client) AffordsDay(ctx context.Context, most int64) error {
 	if c.cfg.Limits.DayMsats == 0 {
 		return nil
 	}

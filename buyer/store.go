@@ -143,6 +143,9 @@ type Store interface {
 	// an outside provider's invoice is paid. *BudgetError, ErrSecondPayment.
 	// The budget day is the day of a.ReservedAt (UTC).
 	Reserve(ctx context.Context, requestID string, a Attempt, quote []byte, bolt11 string, acceptance []byte, l Limits) error
+	// Fits is what Reserve would say of the limits now, for a purchase of that
+	// maximum: *BudgetError.
+	Fits(ctx context.Context, provider string, maxMsats int64, a Attempt, l Limits) error
 	// Paid moves paying -> paid, or after an engagement fee -> requested: the
 	// reservation becomes spending of amount + fee; the rest is free again. Repeating it with the same payment is fine.
 	Paid(ctx context.Context, requestID string, p payments.Payment) error

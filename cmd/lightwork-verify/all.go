@@ -42,7 +42,7 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "lightwork-verify: %s\n", printable(err.Error()))
+		fmt.Fprintf(stderr, "lightwork-verify: %s\n%s", printable(err.Error()), allHint(err))
 		return receipts.ExitUnusable
 	}
 	defer dir.Close()
@@ -66,10 +66,21 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 	}
 	shown.clear()
 	if t.bundles == 0 {
-		fmt.Fprintf(stderr, "lightwork-verify: %s holds no bundle, neither a folder nor a .tar file\n", printable(o.bundle))
+		fmt.Fprintf(stderr, "lightwork-verify: %s holds no bundle, neither a folder nor a .tar file\n%s", printable(o.bundle), makeHint)
 		return receipts.ExitUnusable
 	}
 	return t.finish(o, stdout, stderr)
+}
+
+// makeHint is where a folder of bundles comes from.
+const makeHint = "  hint: name a folder with one folder or .tar file a bundle, such as lightwork receipts export writes\n"
+
+// allHint is the next step where the folder cannot be read.
+func allHint(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeHint
+	}
+	return ""
 }
 
 // verify verifies one lot on all processors and prints it in the order of

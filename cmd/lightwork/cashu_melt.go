@@ -70,12 +70,19 @@ func (w walletCashuMeltCmd) check() error {
 		return usage("name one of them", "an invoice and --to-address")
 	case w.ToAddress != "" && (w.Sats < 1 || w.Sats > payments.MaxMsats/1000):
 		return usage("for example --sats 1000", "--to-address needs --sats")
+	case w.ToAddress != "" && !isLightningAddress(w.ToAddress):
+		return usage("an address looks like name@example.com, in lower case; an invoice is given without --to-address", "--to-address %q is no Lightning address", w.ToAddress)
 	case w.ToAddress == "" && w.Sats != 0:
 		return usage("an invoice says its amount itself", "--sats is for --to-address")
 	case w.MaxFee < -1:
 		return usage("for example --max-fee 20", "--max-fee cannot be negative")
 	}
 	return nil
+}
+
+func isLightningAddress(text string) bool {
+	_, _, err := payments.ParseAddress(text)
+	return err == nil
 }
 
 // begin has the invoice paid if its cost is within bounds and somebody says yes.

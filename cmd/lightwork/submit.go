@@ -113,6 +113,9 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			return err
 		}
 		if b.DryRun {
+			if err := b.affords(ctx, n, listing, document); err != nil {
+				return err
+			}
 			return b.preview(s, listing, document, rule)
 		}
 		p, err := n.client.Place(ctx, order)

@@ -114,6 +114,9 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 		}
 	}
 	if b.DryRun {
+		if err := overBudget(n.client.AffordsDay(ctx, b.MaxMsats)); err != nil {
+			return err
+		}
 		for _, l := range seats {
 			rule, err := b.rule(n, l, document)
 			if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/buyer"
@@ -37,6 +38,28 @@ func (b buyerSubmitCmd) rule(n *buyerNode, l buyer.Listing, document []byte) (bu
 		a.PriceMsats = min(price, b.MaxMsats)
 	}
 	return ruled(n, a)
+}
+
+// affords says which budget would refuse the payment, if one would.
+func (b buyerSubmitCmd) affords(ctx context.Context, n *buyerNode, l buyer.Listing, document []byte) error {
+	schema, _ := schemas.Lookup(b.Schema) // checked before
+	req, err := schema.ParseRequest(document)
+	if err != nil || modeFor(l, b.Schema, b.Mode) == receipts.ModeFree {
+		return err
+	}
+	price, ok := l.Price(req)
+	if !ok || price > b.MaxMsats {
+		price = b.MaxMsats
+	}
+	return overBudget(n.client.Affords(ctx, l.Provider, price, b.MaxMsats))
+}
+
+// overBudget is a refusal of a budget's with the next step.
+func overBudget(err error) error {
+	if err == nil {
+		return nil
+	}
+	return hinted(err, firstText(budgetHint(err.Error()), "nothing was sent"))
 }
 
 func (b buyerSubmitCmd) preview(s *streams, l buyer.Listing, document []byte, rule buyer.ApprovalRule) error {

@@ -122,6 +122,11 @@ func (tx *Tx) budget(day, provider string) (buyer.Budget, error) {
 	return b, nil
 }
 
+// Fits reports whether a payment would be within the limits now.
+func (s *BuyerStore) Fits(ctx context.Context, provider string, maxMsats int64, a buyer.Attempt, l buyer.Limits) error {
+	return s.view(ctx, func(tx *Tx) error { return tx.checkBudget(provider, maxMsats, a, l) })
+}
+
 // BudgetOf gives the ledger of the day of at (UTC).
 func (s *BuyerStore) BudgetOf(ctx context.Context, at time.Time) (b buyer.Budget, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
