@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -179,9 +180,7 @@ func TestPartialOutput(t *testing.T) {
 // TestDeadRelayBeside: a relay that is not there delays nothing.
 func TestDeadRelayBeside(t *testing.T) {
 	w := newWorld(t)
-	dead := listen(t)
-	check(t, dead.Close())
-	w.relays = append([]string{"ws://" + dead.Addr().String()}, w.relays...)
+	w.relays = append([]string{"ws://" + port.Reserve(t)}, w.relays...)
 	w.serve(t, nil)
 	c := w.customer(t, nil)
 	w.sold(t, c, w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil), receipts.ModeHold)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/relay/nip01"
 	"github.com/lightwork-market/lightwork/relay/server"
 )
@@ -19,7 +20,7 @@ import (
 // TestAuthentication: a relay that serves nobody it does not know is told who
 // asks, and then publishes, queries and subscriptions go on.
 func TestAuthentication(t *testing.T) {
-	r := &testRelay{t: t, cfg: server.Config{Dir: t.TempDir(), PrivateKinds: []int{5050}}, addr: "127.0.0.1:0"}
+	r := &testRelay{t: t, cfg: server.Config{Dir: t.TempDir(), PrivateKinds: []int{5050}}, addr: port.Reserve(t)}
 	r.start()
 	t.Cleanup(r.stop)
 	me, other := mustKey(t), mustKey(t)

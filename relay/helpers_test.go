@@ -14,6 +14,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"go.uber.org/goleak"
 
+	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/relay/nip01"
 	"github.com/lightwork-market/lightwork/relay/server"
 )
@@ -35,7 +36,7 @@ type testRelay struct {
 
 func startRelay(t testing.TB) *testRelay {
 	t.Helper()
-	r := &testRelay{t: t, cfg: server.Config{Dir: t.TempDir()}, addr: "127.0.0.1:0"}
+	r := &testRelay{t: t, cfg: server.Config{Dir: t.TempDir()}, addr: port.Reserve(t)}
 	r.start()
 	t.Cleanup(r.stop)
 	return r
@@ -54,7 +55,7 @@ func (r *testRelay) start() {
 		r.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r.addr, r.cancel, r.served = ln.Addr().String(), cancel, make(chan error, 1)
+	r.cancel, r.served = cancel, make(chan error, 1)
 	go func() { r.served <- srv.Serve(ctx, ln) }()
 }
 
@@ -101,12 +102,7 @@ func fakeRelay(t testing.TB, answer func(m nip01.ClientMessage, send func(string
 // deadURL is an address where nobody listens.
 func deadURL(t testing.TB) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return "ws://" + ln.Addr().String()
+	return "ws://" + port.Reserve(t)
 }
 
 // startPool serves a pool with short waits until the test ends.

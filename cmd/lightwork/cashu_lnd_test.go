@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/internal/devnet"
+	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
@@ -26,10 +27,7 @@ func TestJobsOnRealMint(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(mint.Stop)
-	relay, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	relay := port.Reserve(t)
 	n := &lndNode{dir: t.TempDir(), ctx: t.Context()}
 	if _, err := writeSetup(n.dir, setup{
 		ProviderWallet: "cashu", BuyerWallet: "cashu", Mint: mint.Address(), Relay: "ws://" + relay, Name: "on a mint", PerMinuteMsats: 20_000,

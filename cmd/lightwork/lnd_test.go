@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/devnet"
+	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/lnd"
@@ -93,10 +94,7 @@ type lndNode struct {
 
 func startNode(t *testing.T, ctx context.Context, network *devnet.Network) *lndNode {
 	n := &lndNode{dir: t.TempDir(), ctx: ctx}
-	relay, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	relay := port.Reserve(t)
 	wallet := func(node *devnet.Node, role lnd.Role, name string) lndConfig {
 		macaroon := filepath.Join(n.dir, name)
 		if err := node.BakeMacaroon(ctx, macaroon, lnd.PermissionURIs(role)); err != nil {
@@ -104,7 +102,7 @@ func startNode(t *testing.T, ctx context.Context, network *devnet.Network) *lndN
 		}
 		return lndConfig{Address: node.Address(), TLSCertFile: node.TLSCertFile(), MacaroonFile: macaroon, Network: payments.Simnet}
 	}
-	_, err = writeSetup(n.dir, setup{
+	_, err := writeSetup(n.dir, setup{
 		ProviderWallet: "lnd", BuyerWallet: "lnd", Relay: "ws://" + relay, Name: "on lightning", PerMinuteMsats: 20_000,
 		ProviderLND: wallet(network.Alice, lnd.Payee, "provider.macaroon"),
 		BuyerLND:    wallet(network.Bob, lnd.Payer, "buyer.macaroon"),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/devnet"
+	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/lnd"
 )
@@ -61,10 +62,7 @@ func startChainNode(t *testing.T, ctx context.Context) *chainNode {
 	if err := network.Fund(ctx, payer); err != nil {
 		t.Fatal(err)
 	}
-	relay, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	relay := port.Reserve(t)
 	n := &chainNode{&lndNode{dir: t.TempDir(), ctx: ctx}, network, t}
 	if _, err := writeSetup(n.dir, setup{ProviderWallet: "none", BuyerWallet: "none", Relay: "ws://" + relay, Name: "on the chain"}); err != nil {
 		t.Fatal(err)

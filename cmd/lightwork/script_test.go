@@ -22,6 +22,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
+	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -74,11 +75,7 @@ func runScripts(t *testing.T, p testscript.Params) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", binDir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			for _, name := range []string{"RELAY", "PLAY", "METRICS"} {
-				addr, err := freeAddress()
-				if err != nil {
-					return err
-				}
-				e.Setenv(name, addr)
+				e.Setenv(name, port.Reserve(t))
 			}
 			if p.Setup != nil {
 				if err := p.Setup(e); err != nil {
@@ -97,15 +94,6 @@ func runScripts(t *testing.T, p testscript.Params) {
 			"forward":   forward,
 		},
 	})
-}
-
-func freeAddress() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer ln.Close()
-	return ln.Addr().String(), nil
 }
 
 // exits CODE COMMAND... runs a command that must end with this exit code, and

@@ -21,6 +21,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay"
@@ -167,10 +168,7 @@ func (l *lines) await(t *testing.T, pattern string) {
 
 // TestTellerTellsOfRelays: a relay that nobody runs is told of, and not twice.
 func TestTellerTellsOfRelays(t *testing.T) {
-	addr, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr := port.Reserve(t)
 	pool, err := relay.NewPool(relay.Config{URLs: []string{"ws://" + addr}})
 	if err != nil {
 		t.Fatal(err)

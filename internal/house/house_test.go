@@ -103,6 +103,7 @@ var rooms = map[string][]string{
 	"internal/requirements/cmd/matrix": {"internal/requirements"},
 	"internal/house":                   {},
 	"internal/hardware":                {},
+	"internal/port":                    {}, // serves tests
 	"internal/devnet":                  {},
 	"internal/devnet/cmd/devnet":       {"internal/devnet"},
 	"internal/crashtest":               {}, // tests only, as in the next

@@ -3,13 +3,13 @@ package nwc
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 )
@@ -159,12 +159,7 @@ func TestOldInfoEvent(t *testing.T) {
 
 // TestDeadRelay: nothing can be asked, so nothing was sent, and that is said.
 func TestDeadRelay(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "ws://" + ln.Addr().String()
-	ln.Close()
+	url := "ws://" + port.Reserve(t)
 	_, conn := newApp(t, url)
 	client := startClient(t, Config{Connection: conn, CallTimeout: 300 * time.Millisecond})
 	b := newBill(t, openWallet(t, openLedger(t, playnet.Config{}), "payee"))

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -292,9 +293,9 @@ func TestFaultScript(t *testing.T) {
 func TestServerAway(t *testing.T) {
 	l := openLedger(t, Config{})
 	s := NewServer(l, nil)
-	ln := listen(t, "127.0.0.1:0")
-	stop := serveOn(t, s, ln)
-	url := "http://" + ln.Addr().String()
+	addr := port.Reserve(t)
+	stop := serveOn(t, s, listen(t, addr))
+	url := "http://" + addr
 	payee, payer := dial(t, url, "payee"), dial(t, url, "payer")
 	preimage := payments.Preimage{8}
 	inv, err := payee.CreateInvoice(t.Context(), payments.NewInvoice{PaymentHash: preimage.Hash(), Hold: true, AmountMsats: 100, Expiry: time.Hour})
@@ -349,7 +350,7 @@ func TestServerAway(t *testing.T) {
 	if err := w.SettleInvoice(t.Context(), preimage); err != nil {
 		t.Fatal(err)
 	}
-	defer serveOn(t, s, listen(t, ln.Addr().String()))()
+	defer serveOn(t, s, listen(t, addr))()
 	if p := <-tracked; p.State != payments.PaymentSucceeded || p.Preimage != preimage {
 		t.Errorf("tracked %+v", p)
 	}
