@@ -65,8 +65,8 @@ func TestEventLimits(t *testing.T) {
 func TestReqLimits(t *testing.T) {
 	r := start(t, Config{Limits: Limits{MaxFilters: 2, MaxSubscriptions: 2, MaxLimit: 3, MaxFilterValues: 4, MaxSubIDBytes: 6}})
 	p := r.dial()
-	for i := range 5 {
-		p.put(note(t, fmt.Sprint(i), i, nostr.Tag{"t", "x"}))
+	for i := range 5 { // far enough apart for a second that passes between two of them
+		p.put(note(t, fmt.Sprint(i), 1000*i, nostr.Tag{"t", "x"}))
 	}
 	for _, filter := range []string{`{}`, `{"limit":100}`, `{"kinds":[1]}`, `{"#t":["x"],"limit":4}`} {
 		if got := p.stored(filter); got != "0 1 2" {

@@ -19,9 +19,10 @@ func TestMetrics(t *testing.T) {
 	p := r.dial()
 	p.send(`["REQ","a",{"kinds":[20001],"limit":0}]`)
 	p.expect("EOSE a")
-	p.put(note(t, "x", 1))
+	again := note(t, "x", 1)
+	p.put(again)
 	p.put(note(t, "y", 1))
-	p.publish(note(t, "x", 1))
+	p.publish(again)
 	p.expect("OK true duplicate: already have this event")
 	for _, kind := range []int{0, 30000, 5} {
 		p.put(sign(t, aliceSecret, nostr.Event{Kind: kind}))
