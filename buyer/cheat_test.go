@@ -236,7 +236,7 @@ func buy(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c.stop = cancel
 	p, err = client.Follow(ctx, p.RequestID, tell)

@@ -86,7 +86,7 @@ func sell(t *testing.T, mode receipts.Mode, inside func(*answer), before, after 
 		c.pays = true
 		offer := c.offer(req, func(d *deal) { d.quote.Mode, d.quote.Delivery = mode, receipts.DeliverySealed })
 		return []nostr.Event{offer, c.sealed(req, offer, inside, before, after)}
-	}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 300*time.Millisecond })
+	}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 2*time.Second })
 }
 
 // TestSealedResultIsOpened: the payment's preimage opens what was delivered
@@ -187,7 +187,7 @@ func TestSealedIsAgreedOn(t *testing.T) {
 			a.set("amount", fmt.Sprint(price))
 			a.set("quote_hash", hashing.Bytes([]byte(offer.Content)).String())
 		})}
-	}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 300*time.Millisecond })
+	}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 2*time.Second })
 	if !errors.Is(err, buyer.ErrIncomplete) || p.Output != nil || len(c.sent) != 1 {
 		t.Errorf("in the clear: %v, %s, sent %d", err, p.Reason, len(c.sent))
 	}

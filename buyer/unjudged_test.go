@@ -72,7 +72,7 @@ func TestOnlyWhatCanBeJudgedIsPaid(t *testing.T) {
 					d.quote.Mode, d.quote.Delivery = receipts.ModePostpay, receipts.DeliverySealed
 				})
 				return tt.answers(c, req, offer)
-			}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 300*time.Millisecond })
+			}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 2*time.Second })
 			if err == nil || (len(c.sent) != 0) != tt.paid || !strings.Contains(p.Reason, tt.reason) {
 				t.Fatalf("%v: %q, sent %d", err, p.Reason, len(c.sent))
 			}
@@ -96,7 +96,7 @@ func TestUnfetchableResult(t *testing.T) {
 		})
 		lost := c.sealed(req, offer, func(*answer) {}, nil, nil)
 		return []nostr.Event{lost, c.sealed(req, offer, func(*answer) {}, nil, nil), offer} // serves only the second's boxes
-	}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 300*time.Millisecond })
+	}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 2*time.Second })
 	if !errors.Is(err, buyer.ErrIncomplete) || p.Output == nil || len(c.sent) != 1 {
 		t.Errorf("%v: %q, output %s, sent %d", err, p.Reason, p.Output, len(c.sent))
 	}

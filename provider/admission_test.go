@@ -186,7 +186,7 @@ func (s *shop) answer(ev nostr.Event) nostr.Event {
 			if got.Tags.ContainsAny("e", []string{ev.ID}) {
 				return got
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			s.t.Fatal("no answer")
 		}
 	}

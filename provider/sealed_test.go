@@ -43,7 +43,7 @@ func TestDiesAfterSettling(t *testing.T) {
 	})
 	close(ready)
 	c := w.customer(t, func(cfg *buyer.Config) {
-		cfg.ReceiptTimeout, cfg.AnswerTimeout = 2*time.Second, 500*time.Millisecond
+		cfg.ReceiptTimeout, cfg.AnswerTimeout = 2*time.Second, 5*time.Second
 	})
 	p, err := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil).wait()
 	if err != nil && !errors.Is(err, buyer.ErrIncomplete) {

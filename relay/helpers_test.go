@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds what a test waits for; it is never reached in a good run.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // testRelay is the embedded relay, which can be stopped and started again on
 // the same port and store.

@@ -97,7 +97,7 @@ func TestAllRelaysDead(t *testing.T) {
 func TestStuckRelay(t *testing.T) {
 	live := startRelay(t)
 	stuck := fakeRelay(t, func(nip01.ClientMessage, func(string)) {})
-	p := startPool(t, Config{URLs: []string{stuck, live.url()}, PublishTimeout: 300 * time.Millisecond, QueryTimeout: 300 * time.Millisecond})
+	p := startPool(t, Config{URLs: []string{stuck, live.url()}, PublishTimeout: 2 * time.Second, QueryTimeout: 2 * time.Second})
 	res := p.Publish(t.Context(), note(t, "x", 0))
 	if !errors.Is(res[0].Err, ErrTimeout) || !res[1].OK {
 		t.Errorf("%+v", res)

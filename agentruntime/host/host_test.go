@@ -117,7 +117,7 @@ func worldOf(t *testing.T, which string, tools ...string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 		defer stop()
 		if err := sup.Stop(ctx); err != nil {
 			t.Error(err)
@@ -203,7 +203,7 @@ func (w *world) control(t *testing.T) (*Client, string) {
 		}
 	})
 	t.Cleanup(func() { stop(); wg.Wait() })
-	for deadline := time.Now().Add(5 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		c, err := Dial(t.Context(), socket)
 		if err == nil {
 			return c, socket

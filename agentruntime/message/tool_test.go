@@ -73,7 +73,7 @@ func startAnalyst(t *testing.T) func(ctx context.Context, input []byte) ([]byte,
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := sup.Stop(ctx); err != nil {
 			t.Error(err)

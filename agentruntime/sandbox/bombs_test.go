@@ -16,7 +16,7 @@ import (
 
 // freedWithin is how long after its end a job may hold anything. The promise
 // is one second; the rest is for a machine that does other things too.
-const freedWithin = 5 * time.Second
+const freedWithin = 30 * time.Second
 
 // bombs print "armed" and then take all they can get, for ever. Where a limit
 // ends one of them early, that is an end too.

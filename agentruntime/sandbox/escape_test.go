@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,11 +79,30 @@ func TestCancelKillsEverything(t *testing.T) {
 	noneAlive(t, mark)
 }
 
+// expiring is a context whose deadline passes when the test says so.
+type expiring struct {
+	context.Context
+	passed chan struct{}
+}
+
+func (e expiring) Done() <-chan struct{} { return e.passed }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 func TestDeadlineOfCallerIsTimeout(t *testing.T) {
 	needsConfinement(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	out, err := confine(ctx, testJob("sleep 600"), testOptions(t))
+	ctx := expiring{t.Context(), make(chan struct{})}
+	opts := testOptions(t)
+	expire := sync.OnceFunc(func() { close(ctx.passed) })
+	opts.Stream = func(string, string) { expire() } // it runs by now
+	out, err := confine(ctx, testJob("echo up; sleep 600"), opts)
 	if err != nil || out.stopped != stopTimeout {
 		t.Fatalf("%+v, %v", out, err)
 	}

@@ -190,7 +190,7 @@ func (f *fake) wait() {
 	f.t.Helper()
 	select {
 	case <-f.served:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		f.t.Fatal("the session does not end")
 	}
 }

@@ -59,7 +59,7 @@ func TestRandomKills(t *testing.T) {
 			if left = living(guard.Descendants(os.Getpid())); len(left) == 0 {
 				break
 			}
-			if time.Since(killed) > 2*time.Second {
+			if time.Since(killed) > patience {
 				t.Fatalf("killed after %s: %v live on", after, left)
 			}
 			time.Sleep(time.Millisecond)

@@ -27,7 +27,7 @@ func TestStartFails(t *testing.T) {
 		{"no such directory", Config{}, func() Spec { s := agentSpec("reference"); s.Dir = "/none"; return s }, nil},
 		{"exits", Config{}, func() Spec { return agentSpec("exit") }, errExited},
 		{"says nothing", Config{HandshakeTimeout: 300 * time.Millisecond}, func() Spec { return agentSpec("silent") }, errHandshakeTimeout},
-		{"expired token", Config{TokenTTL: 1, HandshakeTimeout: 5 * time.Second}, func() Spec { return agentSpec("reference") }, errExited},
+		{"expired token", Config{TokenTTL: 1, HandshakeTimeout: patience}, func() Spec { return agentSpec("reference") }, errExited},
 		{"other version", Config{}, func() Spec { s := agentSpec("reference"); s.Version = "2.0.0"; return s }, errExited},
 	}
 	for _, tt := range tests {

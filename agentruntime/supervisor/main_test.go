@@ -76,7 +76,7 @@ func newNode(tb testing.TB, cfg Config) *node {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := n.Stop(ctx); err != nil {
 			tb.Errorf("stop: %v", err)
@@ -139,10 +139,13 @@ func start(tb testing.TB, n *node, spec Spec) {
 	}
 }
 
-// eventually waits until cond holds, or fails after 5 s.
+// patience bounds what a test waits for; it is never reached in a good run.
+const patience = time.Minute
+
+// eventually waits until cond holds.
 func eventually(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !cond() {
 		if time.Now().After(deadline) {
 			tb.Fatalf("never: %s", what)

@@ -206,7 +206,10 @@ func TestModelFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := modelConfig()
-			cfg.KeyEnv, cfg.Idle = "THINKER_TEST_KEY", 200*time.Millisecond
+			cfg.KeyEnv = "THINKER_TEST_KEY"
+			if test.code == "model.timeout" {
+				cfg.Idle = 200 * time.Millisecond
+			}
 			w := build(t, config(), endpoint(t, cfg, test.step), replies("CalcRequest", "ok"))
 			out, err := w.Submit(t.Context(), ingress(Task{Task: "x"}))
 			f := failure(t, err)

@@ -172,7 +172,7 @@ func (n *lndNode) spendable(t *testing.T) int64 {
 // untilSpendable waits until the last HTLC is off the balance.
 func (n *lndNode) untilSpendable(t *testing.T, want int64) {
 	t.Helper()
-	end := time.Now().Add(30 * time.Second)
+	end := time.Now().Add(patience)
 	for got := n.spendable(t); got != want; got = n.spendable(t) {
 		if time.Now().After(end) {
 			t.Fatalf("the buyer can spend %d msats, want %d", got, want)

@@ -27,6 +27,9 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
+// patience bounds what a test waits for; it is never reached in a good run.
+const patience = 2 * time.Minute
+
 // binDir holds the two real programs, built once for all tests.
 var binDir string
 
@@ -114,7 +117,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 
 // reachable ADDRESS waits until something listens there.
 func reachable(ts *testscript.TestScript, _ bool, args []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", args[0])
@@ -130,7 +133,7 @@ func reachable(ts *testscript.TestScript, _ bool, args []string) {
 
 // untilok TEXT COMMAND... repeats a command until its output holds the text.
 func untilOK(ts *testscript.TestScript, _ bool, args []string) {
-	end := time.Now().Add(30 * time.Second)
+	end := time.Now().Add(patience)
 	for {
 		cmd := exec.Command(filepath.Join(binDir, args[1]), args[2:]...)
 		cmd.Dir = ts.Getenv("WORK")

@@ -150,7 +150,7 @@ func (l *lines) Write(p []byte) (int, error) {
 func (l *lines) await(t *testing.T, pattern string) {
 	t.Helper()
 	want := regexp.MustCompile(pattern)
-	end := time.After(30 * time.Second)
+	end := time.After(patience)
 	for {
 		l.mu.Lock()
 		text := l.text.String()

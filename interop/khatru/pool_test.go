@@ -19,7 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // newRelay is a khatru with its store in memory, as its README sets one up.
 func newRelay(t *testing.T) (*khatru.Relay, string) {

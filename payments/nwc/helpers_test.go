@@ -24,7 +24,7 @@ var (
 )
 
 // patience bounds what a test waits for; it is never reached in a good run.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // run runs serve until the test ends or the returned function is called.
 func run(t testing.TB, serve func(context.Context) error) (stop func()) {

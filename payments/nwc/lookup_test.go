@@ -79,7 +79,7 @@ func TestLookups(t *testing.T) {
 			x := sent(t, b.Invoice)
 			c.change(&x)
 			f := startFake(t, url, node, func(f *fake, ev nostr.Event, r request) []nostr.Event { return f.result(ev, r.Method, x) })
-			client := startClient(t, Config{Connection: f.conn, CallTimeout: 10 * time.Second})
+			client := startClient(t, Config{Connection: f.conn, CallTimeout: patience})
 			inv, err := client.LookupInvoice(t.Context(), b.PaymentHash)
 			switch {
 			case c.state == "":

@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds what a test waits for; it is never reached in a good run.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // signer is a remote signer that says what the test lets it say.
 type signer struct {

@@ -114,7 +114,7 @@ func (n *node) log(l supervisor.LogLine) {
 
 // end stops the agent and fails the test if it broke the protocol.
 func (n *node) end(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := n.Stop(ctx); err != nil {
 		t.Errorf("stop: %v", err)

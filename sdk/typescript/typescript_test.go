@@ -75,7 +75,7 @@ func launch(t *testing.T, root string) *agent {
 }
 
 func (a *agent) stop(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := a.Stop(ctx); err != nil {
 		t.Errorf("stop: %v", err)

@@ -72,7 +72,7 @@ func TestStorm(t *testing.T) {
 	n := serve(t, "hostile", "storm", "pid")
 	var last string
 	_, err := n.Call(t.Context(), supervisor.Call{
-		AgentID: agentID, Tool: "storm", Input: json.RawMessage(`{}`), Timeout: 20 * time.Second,
+		AgentID: agentID, Tool: "storm", Input: json.RawMessage(`{}`), Timeout: time.Minute,
 		OnStream: func(c supervisor.Chunk) { last = c.Text },
 	})
 	if err != nil {

@@ -135,7 +135,7 @@ func (n *node) log() string {
 
 func (n *node) call(t *testing.T, tool, input string) (json.RawMessage, error) {
 	t.Helper()
-	r, err := n.Call(t.Context(), supervisor.Call{AgentID: agentID, Tool: tool, Input: json.RawMessage(input), Timeout: 20 * time.Second})
+	r, err := n.Call(t.Context(), supervisor.Call{AgentID: agentID, Tool: tool, Input: json.RawMessage(input), Timeout: time.Minute})
 	return r.Output, err
 }
 
@@ -175,10 +175,10 @@ func (n *node) failure(t *testing.T, tool, input string) *supervisor.Error {
 	return e
 }
 
-// eventually waits until cond holds, or fails after 30 s.
+// eventually waits until cond holds, or fails after a minute.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !cond() {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)

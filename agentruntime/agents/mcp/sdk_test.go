@@ -72,7 +72,7 @@ func TestSDKServer(t *testing.T) {
 	}
 	var got []string
 	_, err = n.Call(t.Context(), supervisor.Call{
-		AgentID: agentID, Tool: "count", Input: json.RawMessage(`{}`), Timeout: 20 * time.Second,
+		AgentID: agentID, Tool: "count", Input: json.RawMessage(`{}`), Timeout: time.Minute,
 		OnStream: func(c supervisor.Chunk) { got = append(got, c.Text) },
 	})
 	if want := []string{"progress 1/3: counting", "progress 2/3: counting", "progress 3/3: counting"}; err != nil || !slices.Equal(got, want) {

@@ -133,7 +133,7 @@ func TestAgentRunsAJob(t *testing.T) {
 	artifacts := t.TempDir()
 	streamed := map[wire.Channel]string{}
 	result, err := s.Call(t.Context(), supervisor.Call{
-		AgentID: ID, Tool: Tool, Input: doc, CausationID: "directive-1", ProjectRoot: artifacts, Timeout: 30 * time.Second,
+		AgentID: ID, Tool: Tool, Input: doc, CausationID: "directive-1", ProjectRoot: artifacts, Timeout: time.Minute,
 		OnStream: func(c supervisor.Chunk) { streamed[c.Channel] += c.Text },
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func TestAgentErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.Call(t.Context(), supervisor.Call{
-				AgentID: ID, Tool: Tool, Input: tt.input, CausationID: tt.directive, ProjectRoot: tt.root, Timeout: 10 * time.Second,
+				AgentID: ID, Tool: Tool, Input: tt.input, CausationID: tt.directive, ProjectRoot: tt.root, Timeout: time.Minute,
 			})
 			var se *supervisor.Error
 			if !errors.As(err, &se) || se.Code != tt.code {
@@ -218,7 +218,7 @@ func TestAgentRunsOnImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := strings.Replace(strings.Replace(string(host), hostDigest, digest.String(), 1), `"provider":"host"`, `"provider":"docker"`, 1)
-	out, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: Tool, Input: json.RawMessage(doc), CausationID: "d", Timeout: 20 * time.Second})
+	out, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: Tool, Input: json.RawMessage(doc), CausationID: "d", Timeout: time.Minute})
 	if err != nil || !strings.Contains(string(out.Output), "start /bin/sh in /workspace: no such file") || !strings.Contains(string(out.Output), digest.String()) {
 		t.Errorf("%s %v", out.Output, err)
 	}
@@ -245,13 +245,13 @@ func TestAgentStopsAJob(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, doc = input(t, 1, "sleep 100")
-	out, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: Tool, Input: doc, CausationID: "d", Timeout: 20 * time.Second})
+	out, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: Tool, Input: doc, CausationID: "d", Timeout: time.Minute})
 	if err != nil || !strings.Contains(string(out.Output), `"status":"timeout"`) {
 		t.Errorf("got %s, %v", out.Output, err)
 	}
 	// The agent is free again.
 	_, doc = input(t, 20, "true")
-	if _, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: Tool, Input: doc, CausationID: "d", Timeout: 20 * time.Second}); err != nil {
+	if _, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: Tool, Input: doc, CausationID: "d", Timeout: time.Minute}); err != nil {
 		t.Error(err)
 	}
 }

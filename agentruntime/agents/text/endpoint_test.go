@@ -107,7 +107,7 @@ func TestPaidToolsNeedADirective(t *testing.T) {
 		ToolRerank:    {rerankJob, wire.CodeUnauthorized},
 		ToolEmbedding: {embedJob, ""},
 	} {
-		_, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: tool, Input: json.RawMessage(tt.doc), Timeout: 20 * time.Second})
+		_, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: tool, Input: json.RawMessage(tt.doc), Timeout: time.Minute})
 		var failed *supervisor.Error
 		if errors.As(err, &failed) != (tt.code != "") || failed != nil && failed.Code != tt.code {
 			t.Errorf("%s: %v", tool, err)
@@ -223,7 +223,7 @@ func TestChat(t *testing.T) {
 	streamed := ""
 	out, err := s.Call(t.Context(), supervisor.Call{
 		AgentID: ID, Tool: ToolChat, Input: json.RawMessage(`{"prompt":"hi","system":"be short","seed":7,"max_tokens":9}`),
-		CausationID: "d", Timeout: 20 * time.Second,
+		CausationID: "d", Timeout: time.Minute,
 		OnStream: func(c supervisor.Chunk) { streamed += c.Text },
 	})
 	if err != nil {
@@ -245,7 +245,7 @@ func TestChat(t *testing.T) {
 		"no prompt":     {`{"prompt":""}`, "d", wire.CodeInvalidInput},
 		"unknown field": {`{"prompt":"hi","modle":"x"}`, "d", wire.CodeInvalidInput},
 	} {
-		_, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: ToolChat, Input: json.RawMessage(tt.input), CausationID: tt.directive, Timeout: 20 * time.Second})
+		_, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: ToolChat, Input: json.RawMessage(tt.input), CausationID: tt.directive, Timeout: time.Minute})
 		var failed *supervisor.Error
 		if !errors.As(err, &failed) || failed.Code != tt.code {
 			t.Errorf("%s: %v", name, err)
@@ -267,14 +267,14 @@ func TestCancelReachesTheModel(t *testing.T) {
 		<-asked
 		cancel()
 	}()
-	_, err := s.Call(ctx, supervisor.Call{AgentID: ID, Tool: ToolChat, Input: json.RawMessage(`{"prompt":"hi"}`), CausationID: "d", Timeout: 20 * time.Second})
+	_, err := s.Call(ctx, supervisor.Call{AgentID: ID, Tool: ToolChat, Input: json.RawMessage(`{"prompt":"hi"}`), CausationID: "d", Timeout: time.Minute})
 	var failed *supervisor.Error
 	if !errors.As(err, &failed) || failed.Code != wire.CodeCanceled {
 		t.Errorf("got %v", err)
 	}
 	select {
 	case <-left:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the model is still asked")
 	}
 }

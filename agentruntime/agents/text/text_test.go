@@ -42,7 +42,7 @@ func agentMain(args []string) int {
 	cfg := Config{Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	if len(args) == 3 {
 		cfg.Endpoint = &EndpointConfig{
-			Client:     model.Config{BaseURL: args[0], Model: args[1], KeyEnv: keyVariable, Total: 10 * time.Second, Attempts: 2},
+			Client:     model.Config{BaseURL: args[0], Model: args[1], KeyEnv: keyVariable, Total: time.Minute, Attempts: 2},
 			EmbedModel: args[2],
 		}
 	}
@@ -113,7 +113,7 @@ func call(t *testing.T, s *supervisor.Supervisor, id schemas.ID, tool, doc strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: tool, Input: req.Canonical, CausationID: "directive-1", Timeout: 20 * time.Second})
+	out, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: tool, Input: req.Canonical, CausationID: "directive-1", Timeout: time.Minute})
 	var failed *supervisor.Error
 	if errors.As(err, &failed) {
 		return nil, failed.Code
@@ -185,7 +185,7 @@ func TestRefusals(t *testing.T) {
 		"no such tool":    {ToolChat, `{"prompt":"x"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: tt.tool, Input: json.RawMessage(tt.doc), CausationID: "d", Timeout: 10 * time.Second})
+			_, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: tt.tool, Input: json.RawMessage(tt.doc), CausationID: "d", Timeout: time.Minute})
 			var failed *supervisor.Error
 			if !errors.As(err, &failed) || tt.says != "" && (failed.Code != wire.CodeInvalidInput || !strings.Contains(failed.Message, tt.says)) {
 				t.Errorf("got %v", err)
