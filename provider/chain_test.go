@@ -73,12 +73,14 @@ func (c *onChain) comes(job *provider.Job, state payments.InvoiceState, msats in
 	}
 }
 
-// sellOnChain serves with quotes that last for ttl, and orders a job.
-func sellOnChain(t *testing.T, ttl time.Duration) (*world, *onChain, *customer, nostr.Event) {
+// sellOnChain serves with quotes that last for a second, and orders a job. What the
+// chain has by then is there from the start, so that it is in time.
+func sellOnChain(t *testing.T, state payments.InvoiceState, msats int64) (*world, *onChain, *customer, nostr.Event) {
 	w := newWorld(t)
 	chain := newOnChain(w)
+	chain.comes(nil, state, msats)
 	w.serve(t, func(cfg *provider.Config) {
-		cfg.Wallet, cfg.LeastMsats, cfg.Limits.QuoteTTL = chain, 10_000, ttl
+		cfg.Wallet, cfg.LeastMsats, cfg.Limits.QuoteTTL = chain, 10_000, time.Second
 	})
 	c := w.customer(t, nil)
 	req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "prepay"})
@@ -116,8 +118,7 @@ func (w *world) hasCredit(t *testing.T, c *customer, msats int64) {
 
 // TestChainPaysInPart: what came by the end of the quote is owed.
 func TestChainPaysInPart(t *testing.T) {
-	w, chain, c, req := sellOnChain(t, time.Second)
-	chain.comes(nil, payments.InvoicePartial, 15_000)
+	w, chain, c, req := sellOnChain(t, payments.InvoicePartial, 15_000)
 	job := w.await(t, req.ID, provider.StateExpired)
 	w.owed(t, c, req.ID, 15_000, "15000 msats of 21000 came in time")
 	chain.comes(&job, payments.InvoiceSettled, 30_000) // the rest, too late
@@ -131,7 +132,7 @@ func TestChainPaysInPart(t *testing.T) {
 
 // TestChainPaysLate: nothing runs, and everything is owed.
 func TestChainPaysLate(t *testing.T) {
-	w, chain, c, req := sellOnChain(t, time.Second)
+	w, chain, c, req := sellOnChain(t, payments.InvoiceOpen, 0)
 	job := w.await(t, req.ID, provider.StateExpired)
 	chain.comes(&job, payments.InvoicePending, 21_000) // in no block yet
 	chain.comes(&job, payments.InvoiceSettled, 21_000)
@@ -144,8 +145,7 @@ func TestChainPaysLate(t *testing.T) {
 // TestChainTakesItsTime: a payment that was there in time counts, whenever it is
 // confirmed.
 func TestChainTakesItsTime(t *testing.T) {
-	w, chain, _, req := sellOnChain(t, time.Second)
-	chain.comes(nil, payments.InvoicePending, 21_000)
+	w, chain, _, req := sellOnChain(t, payments.InvoicePending, 21_000)
 	job := w.await(t, req.ID, provider.StateQuoted)
 	for time.Now().Before(job.ExpiresAt.Add(time.Second)) {
 		chain.hint <- job.PaymentHash

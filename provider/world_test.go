@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	patience    = time.Minute // far more than any story here takes
-	rateMsats   = 21_000      // a minute, and so what the usual order costs
+	patience    = 3 * time.Minute // far more than any story here takes
+	rateMsats   = 21_000          // a minute, and so what the usual order costs
 	maxMsats    = 50_000
 	feeMsats    = 3
 	faucetMsats = 1_000_000_000

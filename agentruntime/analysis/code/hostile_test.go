@@ -126,7 +126,7 @@ func TestHostileSources(t *testing.T) {
 				if took > 20*time.Second {
 					t.Errorf("took %v", took)
 				}
-				if grown := after.Sys - before.Sys; grown > 1<<30 {
+				if grown := int64(after.Sys) - int64(before.Sys); grown > 1<<30 {
 					t.Errorf("grew by %d MiB", grown>>20)
 				}
 				if testing.Verbose() {
