@@ -21,6 +21,7 @@ type btcd struct {
 	address     string // RPC
 	user, pass  string
 	certFile    string
+	ports       ports // of the whole network
 
 	proc *process
 	http *http.Client
@@ -30,15 +31,17 @@ func newBTCD(binDir, dir string) (*btcd, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make btcd directory: %w", err)
 	}
-	addresses, err := freeAddresses(1)
+	b := &btcd{
+		binDir: binDir, dir: dir,
+		user: "devnet", pass: rand.Text(),
+		certFile: filepath.Join(dir, "rpc.cert"),
+	}
+	addresses, err := b.ports.take(1)
 	if err != nil {
 		return nil, err
 	}
-	return &btcd{
-		binDir: binDir, dir: dir, address: addresses[0],
-		user: "devnet", pass: rand.Text(),
-		certFile: filepath.Join(dir, "rpc.cert"),
-	}, nil
+	b.address = addresses[0]
+	return b, nil
 }
 
 // start runs btcd until it answers. Blocks are mined to miningAddress, which

@@ -34,7 +34,7 @@ type Mint struct {
 // StartMint runs the mint of binDir with its files in dir until it answers.
 // feePPK is its fee for each note that is spent, in thousandths of a sat.
 func StartMint(ctx context.Context, binDir, dir string, feePPK int) (*Mint, error) {
-	addresses, err := freeAddresses(1)
+	addresses, err := new(ports).take(1)
 	if err != nil {
 		return nil, err
 	}

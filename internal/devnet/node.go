@@ -55,7 +55,7 @@ func newNode(name, binDir, dir string, chain *btcd) (*Node, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of %s: %w", name, err)
 	}
-	addresses, err := freeAddresses(3)
+	addresses, err := chain.ports.take(3)
 	if err != nil {
 		return nil, err
 	}

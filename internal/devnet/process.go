@@ -3,7 +3,6 @@ package devnet
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,19 +109,4 @@ func (p *process) exited() error {
 	}
 	log = bytes.TrimSpace(log[max(0, len(log)-logTail):])
 	return fmt.Errorf("%s ended: %w; its log ends with:\n%s", p.name, ErrStopped, log)
-}
-
-// freeAddresses returns n loopback addresses with ports that were free just
-// now. All are held open until the last is found, so they differ.
-func freeAddresses(n int) ([]string, error) {
-	addresses := make([]string, n)
-	for i := range addresses {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find free port: %w", err)
-		}
-		defer l.Close()
-		addresses[i] = l.Addr().String()
-	}
-	return addresses, nil
 }

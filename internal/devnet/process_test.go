@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,16 +136,34 @@ func TestStartProcessFails(t *testing.T) {
 	}
 }
 
-func TestFreeAddressesDiffer(t *testing.T) {
-	addresses, err := freeAddresses(5)
+// TestPorts: each is given once, none is another's, and none is one that an
+// outgoing connection may have.
+func TestPorts(t *testing.T) {
+	p := ports{next: firstPort}
+	first, err := p.take(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	taken, err := net.Listen("tcp", first[0])
+	if err != nil {
+		t.Skipf("another program was quicker: %v", err)
+	}
+	defer taken.Close()
+	p.next = ephemeralPorts() - 1 // the last one, then from the beginning
+	addresses, err := p.take(5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{first[0]: true}
 	for _, address := range addresses {
-		if seen[address] || !strings.HasPrefix(address, "127.0.0.1:") {
-			t.Errorf("address %s among %v", address, addresses)
+		host, port, err := net.SplitHostPort(address)
+		number, err2 := strconv.Atoi(port)
+		if err != nil || err2 != nil || host != "127.0.0.1" || number < firstPort || number >= ephemeralPorts() || seen[address] {
+			t.Errorf("%s among %v", address, addresses)
 		}
 		seen[address] = true
+	}
+	if _, err := (&ports{next: firstPort}).take(1 << 16); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("more than there are: %v", err)
 	}
 }
