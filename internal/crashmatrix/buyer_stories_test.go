@@ -19,7 +19,7 @@ import (
 // twoBuyers: while one CLI pays from a budget for one job, another one with the
 // same budget must not.
 func twoBuyers() []cell {
-	return []cell{{point: "B7", what: "two CLIs, one budget", way: killNode, whole: func(t *testing.T, w *world) {
+	return []cell{{point: "B7", rail: hold, what: "two CLIs, one budget", way: killNode, whole: func(t *testing.T, w *world) {
 		before := w.read(t)
 		spent := before.spentMsats
 		w.edit(t, customer, fmt.Sprintf("max_msats_per_day: %d", dayMsats), fmt.Sprintf("max_msats_per_day: %d", spent+maxMsats))
@@ -67,7 +67,7 @@ func twoBuyers() []cell {
 
 // otherInvoice: the invoice is another node's than the one the buyer pins.
 func otherInvoice() []cell {
-	return []cell{{point: "B8", what: "invoice of another node than pinned", way: killNode, whole: func(t *testing.T, w *world) {
+	return []cell{{point: "B8", rail: hold, what: "invoice of another node than pinned", way: killNode, whole: func(t *testing.T, w *world) {
 		before := w.read(t)
 		// Bob's key is not the seller's.
 		buying := w.buy(t, "--payee", w.Bob.PubKey(), "--cmd", "echo done")
@@ -81,7 +81,7 @@ func otherInvoice() []cell {
 
 // paidNoResult: prepaid, and the provider is gone.
 func paidNoResult() []cell {
-	return []cell{{point: "B9", what: "paid, no result", way: killNode, whole: func(t *testing.T, w *world) {
+	return []cell{{point: "B9", rail: prepay, what: "paid, no result", way: killNode, whole: func(t *testing.T, w *world) {
 		before := w.read(t)
 		struck := w.trap.arm([]step{{at: "provider hears LookupInvoice SETTLED"}}, func() verdict {
 			w.selling.kill()
@@ -125,7 +125,7 @@ func holds(t *testing.T, dir, text string) (found bool) {
 // for in flight for ever although no channel holds it (lnd#9340). Then the
 // budget stays reserved, and the operator is told.
 func stuck() []cell {
-	return []cell{{point: "B5", what: "begun in lnd, perhaps for ever", way: killLND, whole: func(t *testing.T, w *world) {
+	return []cell{{point: "B5", rail: hold, what: "begun in lnd, perhaps for ever", way: killLND, whole: func(t *testing.T, w *world) {
 		before := w.read(t)
 		struck := w.trap.arm([]step{{at: "buyer hears SendPaymentV2 IN_FLIGHT"}}, func() verdict {
 			w.Bob.Kill()

@@ -18,8 +18,8 @@ import (
 // oldBackup restores a database that knows less than lnd and the relays.
 func oldBackup() []cell {
 	return []cell{
-		{point: "P16", what: "old backup: the job was paid, not run", way: killNode, whole: backupOfPaid},
-		{point: "P16b", what: "old backup: the job was not known", way: killNode, whole: backupOfNothing},
+		{point: "P16", rail: hold, what: "old backup: the job was paid, not run", way: killNode, whole: backupOfPaid},
+		{point: "P16b", rail: hold, what: "old backup: the job was not known", way: killNode, whole: backupOfNothing},
 	}
 }
 
@@ -92,7 +92,7 @@ func backupOfNothing(t *testing.T, w *world) {
 // diskFull: the first commit after the money is held cannot be written.
 func diskFull() []cell {
 	return []cell{{
-		point: "P17", what: "no room on the disk", way: killNode,
+		point: "P17", rail: hold, what: "no room on the disk", way: killNode,
 		skip: func(w *world) string {
 			if w.disk == "" {
 				return "not tried: cannot mount a small disk here"

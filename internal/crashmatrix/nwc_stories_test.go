@@ -19,35 +19,40 @@ import (
 // Wallet Connect, which a process of its own serves.
 const phone = "phone"
 
-// overNWC are rows of the buyer's whose payment travels one process further: who
+// nwcRows are rows of the buyer's whose payment travels one process further: who
 // dies is that process, the lnd behind it, or the provider.
-func overNWC() []cell {
-	serving := func(w *world, wallet **process) func() { return func() { (*wallet).kill() } }
-	lnd := func(w *world, _ **process) func() { return w.Bob.Kill }
+func nwcRows() []cell {
+	serving := func(_ *world, wallet, _ *process) { wallet.kill() }
+	lnd := func(w *world, _, _ *process) { w.Bob.Kill() }
+	buying := func(_ *world, _, buying *process) { buying.kill() }
+	selling := func(w *world, _, _ *process) { w.selling.kill() }
 	return []cell{
 		nwcCell("B1", "reserved, the NWC wallet not asked yet", killNode, "buyer asks SendPaymentV2", serving),
 		nwcCell("B2", "the NWC wallet has sent, its reply lost", killNode, "buyer hears SendPaymentV2 IN_FLIGHT", serving),
 		nwcCell("B4", "in flight, the lnd behind NWC dies", killLND, "provider hears LookupInvoice ACCEPTED", lnd),
 		nwcCell("B6", "succeeded, the NWC wallet dies before it says so", killNode, "buyer hears TrackPaymentV2 SUCCEEDED", serving),
-		nwcCell("P5", "accepted and not recorded, the payer on NWC", killNode, "provider hears LookupInvoice ACCEPTED",
-			func(w *world, _ **process) func() { return func() { w.selling.kill() } }),
+		nwcCell("B3", "in flight, the buyer dies and its wallet lives", killNode, "provider hears LookupInvoice ACCEPTED", buying),
+		nwcCell("P5", "accepted and not recorded, the payer on NWC", killNode, "provider hears LookupInvoice ACCEPTED", selling),
 	}
 }
 
 // nwcCell strikes once at a moment and then brings everybody back: one job, one
 // payment, one receipt.
-func nwcCell(name, what string, how way, at moment, victim func(*world, **process) func()) cell {
-	return cell{point: name + "n", what: what, way: how, whole: func(t *testing.T, w *world) {
+func nwcCell(name, what string, how way, at moment, victim func(w *world, wallet, buying *process)) cell {
+	return cell{point: name + "n", rail: overNWC, what: what, way: how, whole: func(t *testing.T, w *world) {
 		wallet := w.connectPhone(t)
 		defer func() { wallet.kill() }()
 		before := w.read(t)
-		strike := victim(w, &wallet)
+		var buying *process
+		began := make(chan struct{})
 		struck := w.trap.arm([]step{{at: at}}, func() verdict {
-			strike()
+			<-began // buying is set
+			victim(w, wallet, buying)
 			return drop
 		})
 		cmd := w.as(phone, "buyer", "submit", "--json", "--max-msats", fmt.Sprint(maxMsats), "--cmd", "echo done")
-		buying := w.begin(t, cmd, phone)
+		buying = w.begin(t, cmd, phone)
+		close(began)
 		w.until(t, struck, buying)
 		if wallet.dead() {
 			wallet = w.serveNWC(t)

@@ -24,6 +24,8 @@ const (
 // cell is one point with one way.
 type cell struct {
 	point, what string
+	rail        rail
+	as          string // the points that it plays, if its name is no point's
 	way         way
 	victim      string
 	steps       func(t *testing.T, w *world) []step // the last is the point

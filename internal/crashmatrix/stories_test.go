@@ -116,7 +116,7 @@ func nearTheCLTV() []cell {
 // pastTheCLTV leaves the payee's lnd dead until the payer's has closed the
 // channel and taken the payment back on the chain: the last cell, therefore.
 func pastTheCLTV() []cell {
-	return []cell{{point: "P14b", what: "lnd down past the CLTV, channel closed", way: killLND, whole: func(t *testing.T, w *world) {
+	return []cell{{point: "P14b", rail: hold, what: "lnd down past the CLTV, channel closed", way: killLND, whole: func(t *testing.T, w *world) {
 		before := w.read(t)
 		struck := w.trap.arm([]step{{at: "provider asks SettleInvoice"}}, func() verdict {
 			w.Alice.Kill()

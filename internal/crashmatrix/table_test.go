@@ -9,7 +9,7 @@ func point(name, what, victim string, ways []way, at ...moment) []cell {
 	var cells []cell
 	for _, way := range ways {
 		cells = append(cells, cell{
-			point: name, what: what, way: way, victim: victim,
+			point: name, rail: hold, what: what, way: way, victim: victim,
 			steps: func(*testing.T, *world) []step {
 				steps := make([]step, len(at))
 				for i := range at {
@@ -36,9 +36,9 @@ var (
 	nodeLND = []way{killNode, killLND}
 )
 
-// table is every crash point of a payment. P is the provider's side, B the
-// buyer's.
-func table() []cell {
+// lndTable is every crash point of a payment over Lightning. P is the provider's
+// side, B the buyer's.
+func lndTable() []cell {
 	var cells []cell
 	for _, row := range [][]cell{
 		jobSeen(),
@@ -68,7 +68,9 @@ func table() []cell {
 		otherInvoice(),
 		paidNoResult(),
 		stuck(),
-		overNWC(),
+		inMode(prepay),
+		inMode(postpay),
+		nwcRows(),
 		pastTheCLTV(),
 	} {
 		cells = append(cells, row...)

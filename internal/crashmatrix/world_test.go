@@ -134,6 +134,7 @@ func (w *world) setUp(t *testing.T, role string, node *devnet.Node, permissions 
 	w.edit(t, role, "address: 127.0.0.1:10009", "address: "+w.wires[role].line.address())
 	if role == seller {
 		w.edit(t, role, "relays:\n", "relays:\n  - "+w.second.url()+"\n")
+		w.edit(t, role, "modes: [hold, prepay]", "modes: [hold, prepay, postpay]")
 		w.edit(t, role, "unpaid_per_buyer: 8", "unpaid_per_buyer: 256") // a crash leaves quotes that nobody pays
 	} else {
 		w.edit(t, role, "modes: [hold, postpay, free]", "modes: [hold, prepay, postpay, free]")

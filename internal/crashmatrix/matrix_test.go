@@ -1,0 +1,103 @@
+//go:build lnd
+
+package crashmatrix
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMatrix plays the cells of all rails, one world after the other, and prints
+// one table of them.
+func TestMatrix(t *testing.T) {
+	var r report
+	for _, world := range []struct {
+		name  string
+		cells []cell
+		start func(t *testing.T, ctx context.Context) (w *world, play func(*testing.T, cell))
+	}{
+		{"lnd", lndTable(), func(t *testing.T, ctx context.Context) (*world, func(*testing.T, cell)) {
+			w := newWorld(t, ctx)
+			return w, w.play
+		}},
+		{"cashu", cashuTable(), func(t *testing.T, ctx context.Context) (*world, func(*testing.T, cell)) {
+			w := newCashuWorld(t, ctx)
+			return w.world, w.play
+		}},
+		{"chain", chainTable(), func(t *testing.T, ctx context.Context) (*world, func(*testing.T, cell)) {
+			w := newChainWorld(t, ctx)
+			return w.world, w.playOnChain
+		}},
+	} {
+		cells := picked(world.cells)
+		if len(cells) == 0 {
+			continue
+		}
+		t.Run(world.name, func(t *testing.T) {
+			rows := r.expect(cells)
+			ctx, cancel := context.WithTimeout(t.Context(), 45*time.Minute)
+			defer cancel()
+			w, play := world.start(t, ctx)
+			w.playAll(t, rows, play)
+		})
+	}
+	r.print(t)
+}
+
+// playAll plays cells one after the other. Those after one from which the world
+// does not recover stay as they are: not played.
+func (w *world) playAll(t *testing.T, rows []*outcome, play func(*testing.T, cell)) {
+	for _, row := range rows {
+		c := row.cell
+		if w.ctx.Err() != nil || w.broken {
+			t.Errorf("%s is not played: the world is broken", c.name())
+			continue
+		}
+		began := time.Now()
+		row.result = "FAILED"
+		t.Run(c.name(), func(t *testing.T) {
+			if c.skip != nil && c.skip(w) != "" {
+				row.result = c.skip(w)
+				if os.Getenv(envAll) != "" {
+					t.Error(row.result)
+				}
+				return
+			}
+			play(t, c)
+			if !t.Failed() {
+				row.result = ok
+			}
+		})
+		row.took = time.Since(began)
+	}
+}
+
+// picked are the cells of a table that are to be played.
+func picked(cells []cell) (list []cell) {
+	for i, c := range cells {
+		if chosen(i, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func chosen(i int, c cell) bool {
+	switch which := os.Getenv(envAll); which {
+	case "all":
+		return true
+	case "":
+		return i%3 == 0
+	default:
+		for name := range strings.FieldsSeq(which) {
+			if name == c.point || name == c.name() || name == string(c.rail) || slices.Contains(c.rows(), name) {
+				return true
+			}
+		}
+		return false
+	}
+}
