@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -25,6 +26,21 @@ func cameInPart(inv payments.Invoice) int64 {
 		return 0
 	}
 	return inv.PaidMsats
+}
+
+// notConfirmed is why a payment that was seen is not waited for any longer.
+const notConfirmed = "what came is not confirmed, and may have been replaced; if it is confirmed after all, it is owed"
+
+// unconfirmed reports that a payment which is seen, and not final, is to be given
+// up. Past the end of its quote the job is in nobody's way; but it has to end one
+// day: of a transaction that was replaced by one to somebody else, lnd may go on
+// saying that it waits for a block.
+func (p *Provider) unconfirmed(job Job, expires time.Time) bool {
+	over := time.Since(expires)
+	if over >= 0 {
+		p.load.leave(job.RequestID)
+	}
+	return over >= p.limits.Unconfirmed
 }
 
 // lapsed ends a job that was not paid for in time.

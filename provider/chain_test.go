@@ -156,6 +156,33 @@ func TestChainTakesItsTime(t *testing.T) {
 	w.await(t, req.ID, provider.StateDelivering)
 }
 
+// TestChainNeverConfirms: a payment that was replaced may look as if it waited
+// for a block for ever. The job does not, and what comes of it after all is owed.
+func TestChainNeverConfirms(t *testing.T) {
+	w := newWorld(t)
+	chain := newOnChain(w)
+	chain.comes(nil, payments.InvoicePending, 21_000)
+	w.serve(t, func(cfg *provider.Config) {
+		cfg.Wallet, cfg.LeastMsats, cfg.Limits.QuoteTTL, cfg.Limits.Unconfirmed = chain, 10_000, time.Second, time.Second
+		cfg.Limits.LookupEvery = 10 * time.Millisecond
+	})
+	c := w.customer(t, nil)
+	req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "prepay"})
+	check(t, c.market.Send(w.ctx, req))
+	job := w.await(t, req.ID, provider.StateExpired)
+	if wait := time.Since(job.ExpiresAt); wait < time.Second {
+		t.Errorf("given up %s after the quote's end", wait)
+	}
+	if text := w.told(t, c, req.ID); !strings.Contains(text, "may have been replaced") {
+		t.Errorf("told %q", text)
+	}
+	chain.comes(&job, payments.InvoiceSettled, 21_000)
+	w.owed(t, c, req.ID, 21_000, "it came after the job had ended")
+	if n := w.runner.count(); n != 0 {
+		t.Errorf("%d runs", n)
+	}
+}
+
 // TestChainCarriesNoLess: a price below what the wallet can take is refused.
 func TestChainCarriesNoLess(t *testing.T) {
 	w := newWorld(t)

@@ -146,6 +146,7 @@ type Limits struct {
 	Runs           int           // tries of one job across restarts (3)
 	QuoteTTL       time.Duration // (10 min)
 	PostpayTTL     time.Duration // how long a delivered postpay job may stay unpaid (24 h)
+	Unconfirmed    time.Duration // how long a payment on the chain may stay so after its quote has ended (24 h)
 	ClockWindow    time.Duration // how old a request may be (1 h); the future gets 5 min
 	HoldMargin     time.Duration // a hold is given up this long before it is lost (2 min)
 	RefusalsPerMin int           // answers to bad requests, per key (10)
@@ -171,6 +172,7 @@ func (l Limits) check() error {
 		{"runs", int64(l.Runs)},
 		{"quote_ttl", int64(l.QuoteTTL)},
 		{"postpay_ttl", int64(l.PostpayTTL)},
+		{"unconfirmed", int64(l.Unconfirmed)},
 		{"clock_window", int64(l.ClockWindow)},
 		{"hold_margin", int64(l.HoldMargin)},
 		{"refusals_per_min", int64(l.RefusalsPerMin)},
@@ -320,6 +322,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Runs, 3)
 	def(&l.QuoteTTL, 10*time.Minute)
 	def(&l.PostpayTTL, 24*time.Hour)
+	def(&l.Unconfirmed, 24*time.Hour)
 	def(&l.ClockWindow, time.Hour)
 	def(&l.HoldMargin, 2*time.Minute)
 	def(&l.RefusalsPerMin, 10)

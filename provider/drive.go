@@ -119,8 +119,8 @@ func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) er
 		case inv.State == payments.InvoiceCanceled:
 			return p.lapsed(ctx, job, inv)
 		case inv.State == payments.InvoicePending:
-			if !time.Now().Before(job.ExpiresAt) {
-				p.load.leave(job.RequestID) // it may take days, but in nobody's way
+			if p.unconfirmed(job, job.ExpiresAt) {
+				return p.giveBack(ctx, job, StateExpired, Reason{CodePaymentExpired, notConfirmed})
 			}
 		case arrived(inv, job):
 			return p.paid(ctx, job, inv)

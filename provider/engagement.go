@@ -130,9 +130,14 @@ func (p *Provider) awaitFee(ctx context.Context, job Job, sig *jobSignal) error 
 		if err != nil {
 			return fmt.Errorf("look up invoice of the engagement fee: %w", err)
 		}
+		wait := p.limits.LookupEvery
 		switch {
 		case inv.State == payments.InvoiceCanceled:
 			return p.close(ctx, job, StateExpired, Reason{CodePaymentExpired, "the invoice of the engagement fee lapsed unpaid"})
+		case inv.State == payments.InvoicePending:
+			if p.unconfirmed(job, e.ExpiresAt) {
+				return p.giveBack(ctx, job, StateExpired, Reason{CodePaymentExpired, notConfirmed})
+			}
 		case inv.State == payments.InvoiceSettled && inv.PaidMsats >= e.PriceMsats:
 			return p.settleFee(ctx, job, sig, payment(inv))
 		case !time.Now().Before(e.ExpiresAt):
@@ -140,10 +145,12 @@ func (p *Provider) awaitFee(ctx context.Context, job Job, sig *jobSignal) error 
 				return fmt.Errorf("cancel expired invoice: %w", err)
 			}
 			continue
+		default:
+			wait = min(wait, time.Until(e.ExpiresAt))
 		}
 		select {
 		case <-sig.wake:
-		case <-time.After(min(p.limits.LookupEvery, time.Until(e.ExpiresAt))):
+		case <-time.After(wait):
 		case <-sig.cancel:
 			return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before payment"})
 		case <-ctx.Done():
