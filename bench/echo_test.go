@@ -16,7 +16,7 @@ import (
 func BenchmarkEcho(b *testing.B) {
 	for _, inflight := range []int{1, 32, 128} {
 		b.Run(fmt.Sprintf("inflight=%d", inflight), func(b *testing.B) {
-			m := newMarket(b)
+			m := newTrade(b)
 			took := make([]time.Duration, b.N)
 			var next atomic.Int64
 			var wg sync.WaitGroup
@@ -47,7 +47,7 @@ func BenchmarkEcho(b *testing.B) {
 
 // What the benchmark measures is a job that works.
 func TestEcho(t *testing.T) {
-	m := newMarket(t)
+	m := newTrade(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	got, err := m.job(ctx, "echo hello")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -67,74 +66,13 @@ func (v *village) close() {
 	}
 }
 
-// square is the relay as both sides see it.
-type square struct {
-	pool  *relay.Pool
-	host  string
-	blobs *relay.BlobClient
-	key   *relay.Key
-}
-
-func (v *village) square(key *relay.Key) square {
-	s := square{must(relay.NewPool(relay.Config{URLs: []string{"ws://" + v.host}})), v.host, relay.NewBlobClient(relay.BlobConfig{AllowLoopback: true}), key}
-	v.g.Go(func() error { return s.pool.Serve(v.ctx) })
-	return s
-}
-
-func (s square) Relays() []string { return []string{"ws://" + s.host} }
-
-func (s square) Listen(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error {
-	sub, err := s.pool.Subscribe(ctx, filters, relay.SubscribeOptions{})
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	served := sub.Ready()
-	for {
-		select {
-		case <-served:
-			served = nil
-			ready()
-		case in, ok := <-sub.Events():
-			if !ok {
-				return relay.ErrClosed
-			}
-			handle(in.Event)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-func (s square) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
-	return s.pool.Query(ctx, f)
-}
-
-func (s square) Send(ctx context.Context, ev nostr.Event) error {
-	if relay.Accepted(s.pool.PublishQuorum(ctx, ev, 1)) == 0 {
-		return errors.New("no relay took the event")
-	}
-	return nil
-}
-
-func (s square) Fetch(ctx context.Context, urls []string, d hashing.Digest, most int64) ([]byte, error) {
-	return s.blobs.Download(ctx, urls[0], d, most)
-}
-
-func (s square) BlobURLs(digest string) []string { return []string{"http://" + s.host + "/" + digest} }
-
-func (s square) Upload(ctx context.Context, data []byte, mime string) error {
-	_, err := s.blobs.Upload(ctx, "http://"+s.host, data, mime, s.key)
-	return err
-}
-
-func (s square) Bring(context.Context, string, nostr.Event) provider.Ack { return provider.Ack{} }
-
-func (s square) Publish(ctx context.Context, ev nostr.Event) (acks []provider.Ack) {
-	for _, r := range s.pool.PublishQuorum(ctx, ev, 1) {
-		acks = append(acks, provider.Ack{EventID: ev.ID, Relay: r.URL, OK: r.OK, Message: r.Message})
-	}
-	return acks
+// connect is the market as the holder of a key sees it.
+func (v *village) connect(key *relay.Key) *market.Market {
+	m := must(market.New(market.Config{
+		Relays: []string{"ws://" + v.host}, Blobs: []string{"http://" + v.host}, Signer: key, AllowLoopback: true,
+	}))
+	v.g.Go(func() error { return m.Serve(v.ctx) })
+	return m
 }
 
 // worker embeds any text as its length: what all honest sellers agree on. To a
@@ -169,9 +107,9 @@ func (v *village) sell(name string) {
 	key := must(relay.GenerateKey())
 	k := must(kernel.Open(v.ctx, filepath.Join(v.dir, name), kernel.Options{}))
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
-	s := v.square(key)
+	m := v.connect(key)
 	p := must(provider.New(provider.Config{
-		Signer: key, Store: k.ProviderStore("paid-job"), Market: s, Runner: worker{key.PublicKey(), name}, Cipher: key,
+		Signer: key, Store: k.ProviderStore("paid-job"), Market: m, Runner: worker{key.PublicKey(), name}, Cipher: key,
 		Wallet: must(v.ledger.OpenWallet(v.ctx, name, playnet.NewToken())), RootSecret: bytes.Repeat([]byte{1}, 32), Policy: []byte(`{"version":1}`),
 		Offers: []provider.Offer{
 			{SchemaID: string(schemas.Embedding), Modes: []receipts.Mode{receipts.ModeHold, receipts.ModePostpay}, BaseMsats: 21_000},
@@ -180,7 +118,7 @@ func (v *village) sell(name string) {
 	}))
 	v.g.Go(func() error { return p.Serve(v.ctx) })
 	ctx, heard := context.WithCancel(v.ctx)
-	_ = s.Listen(ctx, nostr.Filters{{Kinds: []int{31990}, Authors: []string{key.PublicKey()}}}, func() {}, func(nostr.Event) { heard() })
+	_ = m.Listen(ctx, nostr.Filters{{Kinds: []int{31990}, Authors: []string{key.PublicKey()}}}, func() {}, func(nostr.Event) { heard() })
 }
 
 // config is all that a buyer needs, with a full play-money wallet.
@@ -189,6 +127,6 @@ func (v *village) config() buyer.Config {
 	k := must(kernel.Open(v.ctx, filepath.Join(v.dir, "buyer"), kernel.Options{}))
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
 	return buyer.Config{
-		Signer: key, Cipher: key, Store: k.BuyerStore(), Wallet: must(v.ledger.OpenWallet(v.ctx, "buyer", playnet.NewToken())), Market: v.square(key),
+		Signer: key, Cipher: key, Store: k.BuyerStore(), Wallet: must(v.ledger.OpenWallet(v.ctx, "buyer", playnet.NewToken())), Market: v.connect(key),
 	}
 }

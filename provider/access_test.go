@@ -135,7 +135,7 @@ func TestPauseAndDrain(t *testing.T) {
 	m, hangUp := w.dial(t, w.seller.key)
 	defer hangUp()
 	p, err := provider.New(provider.Config{
-		Signer: w.seller.key, Store: w.store, Wallet: w.seller.wallet, Market: providerMarket{m}, Runner: w.runner,
+		Signer: w.seller.key, Store: w.store, Wallet: w.seller.wallet, Market: m, Runner: w.runner,
 		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
 		Offers:    []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: allModes, PerMinuteMsats: rateMsats}},
 		Images:    provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},

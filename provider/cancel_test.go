@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -142,13 +143,13 @@ func TestCancelThatWasNotHeard(t *testing.T) {
 }
 
 // deaf is a market that loses cancellations.
-type deaf struct{ *market }
+type deaf struct{ *market.Market }
 
 func (m deaf) Send(ctx context.Context, ev nostr.Event) error {
 	if ev.Kind == 5 {
 		return errors.New("no relay is there")
 	}
-	return m.market.Send(ctx, ev)
+	return m.Market.Send(ctx, ev)
 }
 
 // TestResumeAfterCancel: the relay has deleted the request; the purchase is

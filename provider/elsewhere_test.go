@@ -8,8 +8,8 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
-	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/relay/server"
 )
 
@@ -75,23 +75,23 @@ func TestRelayListsOfOthers(t *testing.T) {
 }
 
 // further runs one more relay, which the provider does not know.
-func (w *world) further(t *testing.T) (url string, there *market) {
+func (w *world) further(t *testing.T) (url string, there *market.Market) {
 	t.Helper()
 	rel, err := server.New(w.ctx, server.Config{Dir: filepath.Join(t.TempDir(), "relay")})
 	check(t, err)
 	ln := listen(t)
 	url = "ws://" + ln.Addr().String()
-	pool, err := relay.NewPool(relay.Config{URLs: []string{url}})
+	there, err = market.New(market.Config{Relays: []string{url}})
 	check(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.ctx))
 	var g errgroup.Group
 	g.Go(func() error { return rel.Serve(ctx, ln) })
-	g.Go(func() error { _ = pool.Serve(ctx); return nil })
+	g.Go(func() error { _ = there.Serve(ctx); return nil })
 	t.Cleanup(func() { stop(); check(t, g.Wait()) })
-	return url, &market{pool: pool}
+	return url, there
 }
 
-func (w *world) statuses(t *testing.T, m *market, id string) map[string]bool {
+func (w *world) statuses(t *testing.T, m *market.Market, id string) map[string]bool {
 	t.Helper()
 	list, err := m.Query(w.ctx, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {id}}})
 	check(t, err)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -18,95 +17,6 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/schemas"
 )
-
-// market is a pool of relays and one blob server, as both sides see them.
-type market struct {
-	pool     *relay.Pool
-	urls     []string
-	blobHost string
-	blobs    *relay.BlobClient
-	signer   relay.Signer
-}
-
-func (m *market) Relays() []string { return m.urls }
-
-func (m *market) Listen(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error {
-	sub, err := m.pool.Subscribe(ctx, filters, relay.SubscribeOptions{})
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	served := sub.Ready()
-	for {
-		select {
-		case <-served:
-			served = nil
-			ready()
-		case in, ok := <-sub.Events():
-			if !ok {
-				return errors.Join(relay.ErrClosed, ctx.Err())
-			}
-			handle(in.Event)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-func (m *market) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
-	return m.pool.Query(ctx, f)
-}
-
-func (m *market) Send(ctx context.Context, ev nostr.Event) error {
-	results := m.pool.PublishQuorum(ctx, ev, 1)
-	if relay.Accepted(results) > 0 {
-		return nil
-	}
-	err := errors.New("no relay took the event")
-	for _, r := range results {
-		err = errors.Join(err, r.Err, errors.New(r.Message))
-	}
-	return err
-}
-
-func (m *market) Fetch(ctx context.Context, urls []string, d hashing.Digest, maxBytes int64) ([]byte, error) {
-	if len(urls) != 1 {
-		return nil, errors.New("want one address")
-	}
-	return m.blobs.Download(ctx, urls[0], d, maxBytes)
-}
-
-func (m *market) BlobURLs(digest string) []string {
-	return []string{"http://" + m.blobHost + "/" + digest}
-}
-
-func (m *market) Upload(ctx context.Context, data []byte, mime string) error {
-	_, err := m.blobs.Upload(ctx, "http://"+m.blobHost, data, mime, m.signer)
-	return err
-}
-
-// providerMarket is market with the provider's form of Publish.
-type providerMarket struct{ *market }
-
-func (m providerMarket) Bring(ctx context.Context, url string, ev nostr.Event) provider.Ack {
-	r := relay.NewCourier(relay.CourierConfig{AllowLoopback: true}).Publish(ctx, url, ev)
-	return provider.Ack{EventID: ev.ID, Relay: url, OK: r.OK, Message: r.Message}
-}
-
-func (m providerMarket) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
-	var acks []provider.Ack
-	for _, r := range m.pool.PublishQuorum(ctx, ev, 1) {
-		if errors.Is(r.Err, relay.ErrNotAwaited) {
-			continue
-		}
-		a := provider.Ack{EventID: ev.ID, Relay: r.URL, OK: r.OK, Message: r.Message, At: time.Now().UTC()}
-		if r.Err != nil {
-			a.Message = r.Err.Error()
-		}
-		acks = append(acks, a)
-	}
-	return acks
-}
 
 // watched is a store that tells when a job changes its state.
 type watched struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -70,7 +71,7 @@ func (w *world) openWith(t *testing.T, r *rival, lie func(context.Context, *nost
 	t.Helper()
 	m := w.connect(t, r.key)
 	p, err := provider.New(provider.Config{
-		Signer: signer{r.key, lie}, Store: r.kernel.ProviderStore("paid-job"), Wallet: r.wallet, Market: providerMarket{m}, Runner: r.runner, Cipher: r.key,
+		Signer: signer{r.key, lie}, Store: r.kernel.ProviderStore("paid-job"), Wallet: r.wallet, Market: m, Runner: r.runner, Cipher: r.key,
 		RootSecret: r.secret, Policy: []byte(`{"version":1}`),
 		Offers: []provider.Offer{{SchemaID: string(job), Modes: allModes, PerMinuteMsats: r.rate, EngagementMsats: r.fee}},
 		Images: provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},
@@ -129,7 +130,7 @@ func (w *world) earned(t *testing.T, r *rival) int64 {
 func unhurried(cfg *buyer.Config) { cfg.AnswerTimeout = slow }
 
 // see waits until an event is on the relay that matches.
-func (w *world) see(ctx context.Context, m *market, f nostr.Filter, matches func(nostr.Event) bool) (found nostr.Event, err error) {
+func (w *world) see(ctx context.Context, m *market.Market, f nostr.Filter, matches func(nostr.Event) bool) (found nostr.Event, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	err = m.Listen(ctx, nostr.Filters{f}, func() {}, func(ev nostr.Event) {
@@ -152,7 +153,7 @@ func isReveal(ev nostr.Event) bool {
 // spyOn tells what an honest provider commits to and reveals.
 type spy struct {
 	w      *world
-	m      *market
+	m      *market.Market
 	victim string
 }
 

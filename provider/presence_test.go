@@ -6,18 +6,19 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
 // find waits until the relay has an event that fits.
-func (w *world) find(t *testing.T, m *market, f nostr.Filter) (found nostr.Event) {
+func (w *world) find(t *testing.T, m *market.Market, f nostr.Filter) (found nostr.Event) {
 	t.Helper()
 	w.hear(t, m, f, func(ev nostr.Event) bool { found = ev; return true })
 	return found
 }
 
 // hear hands on what is stored and what comes, until done.
-func (w *world) hear(t *testing.T, m *market, f nostr.Filter, done func(nostr.Event) bool) {
+func (w *world) hear(t *testing.T, m *market.Market, f nostr.Filter, done func(nostr.Event) bool) {
 	t.Helper()
 	ctx, stop := context.WithCancel(w.ctx)
 	defer stop()
@@ -62,7 +63,7 @@ func TestPresence(t *testing.T) {
 
 	w.find(t, c.market, nostr.Filter{Kinds: []int{31990}, Authors: me})
 	stop()
-	acks, err := provider.Retire(w.ctx, w.seller.key, providerMarket{c.market}, "")
+	acks, err := provider.Retire(w.ctx, w.seller.key, c.market, "")
 	if err != nil || len(acks) != 1 || !acks[0].OK {
 		t.Fatalf("%+v, %v", acks, err)
 	}

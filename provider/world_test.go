@@ -17,6 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -149,30 +150,25 @@ func (w *world) moved(t *testing.T, customer *party, toSeller, fromCustomer int6
 }
 
 // connect makes a party's view of the relays; it is served until the test ends.
-func (w *world) connect(t *testing.T, key *relay.Key) *market {
+func (w *world) connect(t *testing.T, key *relay.Key) *market.Market {
 	t.Helper()
 	m, stop := w.dial(t, key)
 	t.Cleanup(stop)
 	return m
 }
 
-func (w *world) dial(t *testing.T, key *relay.Key) (m *market, stop func()) {
+func (w *world) dial(t *testing.T, key *relay.Key) (m *market.Market, stop func()) {
 	t.Helper()
-	pool, err := relay.NewPool(relay.Config{URLs: w.relays})
+	m, err := market.New(market.Config{Relays: w.relays, Blobs: []string{"http://" + w.host}, Signer: key, AllowLoopback: true})
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.ctx))
 	done := make(chan error, 1)
-	go func() { done <- pool.Serve(ctx) }()
-	m = &market{
-		pool: pool, urls: w.relays, blobHost: w.host, signer: key,
-		blobs: relay.NewBlobClient(relay.BlobConfig{AllowLoopback: true}),
-	}
+	go func() { done <- m.Serve(ctx) }()
 	return m, func() {
 		cancel()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		m.blobs.Close()
 	}
 }
 
@@ -182,7 +178,7 @@ func (w *world) serve(t *testing.T, change func(*provider.Config)) (stop func())
 	t.Helper()
 	m, hangUp := w.dial(t, w.seller.key)
 	cfg := provider.Config{
-		Signer: w.seller.key, Store: w.store, Wallet: w.seller.wallet, Market: providerMarket{m}, Runner: w.runner,
+		Signer: w.seller.key, Store: w.store, Wallet: w.seller.wallet, Market: m, Runner: w.runner,
 		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
 		Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: allModes, PerMinuteMsats: rateMsats}},
 		Images: provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},
@@ -220,7 +216,7 @@ func order(more string) []byte {
 type customer struct {
 	*party
 	client *buyer.Client
-	market *market
+	market *market.Market
 	store  buyer.Store
 }
 

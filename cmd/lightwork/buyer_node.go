@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments/onchain"
 )
 
@@ -15,7 +16,7 @@ import (
 type buyerNode struct {
 	client *buyer.Client
 	store  *kernel.BuyerStore
-	market *market
+	market *market.Market
 	wallet wallet
 	signer signer
 	// judgeReady says what a judge of results lacks; nil if it can be asked.
@@ -44,7 +45,7 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMarket(c, key, log)
+	m, err := newMarket(c, key, 1, log)
 	if err != nil {
 		closeWallet()
 		return nil, err
@@ -77,7 +78,7 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 func (n *buyerNode) use(ctx context.Context, do func(context.Context) error) error {
 	serve, stop := context.WithCancel(ctx)
 	var g errgroup.Group
-	g.Go(func() error { return n.market.serve(serve) })
+	g.Go(func() error { return n.market.Serve(serve) })
 	g.Go(func() error { return n.signer.serve(serve) })
 	err := do(ctx)
 	stop()

@@ -35,7 +35,7 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 	if err != nil {
 		return err
 	}
-	m, err := newMarket(c, key, s.log)
+	m, err := newMarket(c, key, 1, s.log)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 	}
 	serve, stop := context.WithCancel(ctx)
 	var pool errgroup.Group
-	pool.Go(func() error { return m.serve(serve) })
+	pool.Go(func() error { return m.Serve(serve) })
 	pool.Go(func() error { return key.serve(serve) })
 	found, err := scout.Find(ctx, b.Schema, "")
 	stop()

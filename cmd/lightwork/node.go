@@ -56,7 +56,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 		return err
 	}
 	defer closeWallet()
-	m, err := newMarket(c, key, log)
+	m, err := newMarket(c, key, 1, log)
 	if err != nil {
 		return err
 	}
@@ -113,11 +113,11 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	desk.seller = p
 	tell.ready(key.PublicKey())
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return m.serve(gctx) })
+	g.Go(func() error { return m.Serve(gctx) })
 	g.Go(func() error { return key.serve(gctx) })
 	g.Go(func() error { return seen.serve(gctx) })
 	g.Go(func() error { return seen.node.Probe(gctx) })
-	g.Go(func() error { return tell.watchRelays(gctx, m.pool) })
+	g.Go(func() error { return tell.watchRelays(gctx, m.Pool) })
 	g.Go(func() error { return stopped(gctx, agents.Serve(gctx, c.controlSocket())) })
 	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
 	g.Go(func() error { return pruneHourly(gctx, k, log) })

@@ -15,6 +15,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/observe"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -49,10 +50,10 @@ type observed struct {
 	log       *slog.Logger
 }
 
-func openObserved(c *config, board *observe.Board, key signer, m *market, sup *supervisor.Supervisor, store *kernel.ProviderStore, w wallet, routes map[string]route, log *slog.Logger) (*observed, error) {
+func openObserved(c *config, board *observe.Board, key signer, m *market.Market, sup *supervisor.Supervisor, store *kernel.ProviderStore, w wallet, routes map[string]route, log *slog.Logger) (*observed, error) {
 	cfg := observe.Config{
 		Version: version, PubKey: key.PublicKey(), Dir: c.dataDir("provider"), Board: board,
-		Relays: m.pool.Status, Agents: sup.Status, Outbox: store.PendingCount,
+		Relays: m.Pool.Status, Agents: sup.Status, Outbox: store.PendingCount,
 	}
 	for _, r := range routes {
 		if !slices.Contains(cfg.Needed, r.agent) {

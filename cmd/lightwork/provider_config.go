@@ -15,11 +15,12 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market, run *runner, log *slog.Logger) (provider.Config, error) {
+func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market.Market, run *runner, log *slog.Logger) (provider.Config, error) {
 	_, image, err := sandbox.HostManifest()
 	if err != nil {
 		return provider.Config{}, fmt.Errorf("describe the host's toolchain: %w", err)
@@ -29,7 +30,7 @@ func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market, run *r
 		return provider.Config{}, err
 	}
 	cfg := provider.Config{
-		Signer: key, SignLater: key.remote != nil, Store: k.ProviderStore(jobsProfile), Market: providerMarket{m}, Runner: run, Log: log,
+		Signer: key, SignLater: key.remote != nil, Store: k.ProviderStore(jobsProfile), Market: m, Runner: run, Log: log,
 		Offers: c.offers(), Kinds: provider.Kinds{Also: c.Provider.Kinds}, Lifecycle: c.Provider.Lifecycle.provider(),
 		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches, FullNetwork: c.Sandbox.FullNetworkMB > 0},
 		Profile: provider.Profile{

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -44,11 +45,10 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *streams, g *globals) err
 	if err != nil {
 		return err
 	}
-	m, err := newMarket(cfg, key, s.log)
+	m, err := newMarket(cfg, key, len(cfg.Relays), s.log)
 	if err != nil {
 		return err
 	}
-	m.quorum = len(m.urls)
 	ev, err := pointerTo(v)
 	if c.Retract {
 		ev = retraction(v, key.PublicKey())
@@ -58,19 +58,19 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *streams, g *globals) err
 	}
 	serve, stop := context.WithCancel(ctx)
 	var pool errgroup.Group
-	pool.Go(func() error { return m.serve(serve) })
+	pool.Go(func() error { return m.Serve(serve) })
 	pool.Go(func() error { return key.serve(serve) })
-	err = c.publish(ctx, s, m, ev)
+	err = c.publish(ctx, s, key, m, ev)
 	stop()
 	return firstError(err, pool.Wait())
 }
 
-func (c receiptsPublishCmd) publish(ctx context.Context, s *streams, m *market, ev nostr.Event) error {
-	if err := m.signer.Sign(ctx, &ev); err != nil {
+func (c receiptsPublishCmd) publish(ctx context.Context, s *streams, key signer, m *market.Market, ev nostr.Event) error {
+	if err := key.Sign(ctx, &ev); err != nil {
 		return fmt.Errorf("sign kind %d: %w", ev.Kind, err)
 	}
 	taken := 0
-	for _, a := range (providerMarket{m}).Publish(ctx, ev) {
+	for _, a := range m.Publish(ctx, ev) {
 		if a.OK {
 			taken++
 		}

@@ -35,16 +35,15 @@ func (providerRetireCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	if err != nil {
 		return err
 	}
-	m, err := newMarket(c, key, s.log)
+	m, err := newMarket(c, key, len(c.Relays), s.log)
 	if err != nil {
 		return err
 	}
-	m.quorum = len(m.urls)
 	serve, stop := context.WithCancel(ctx)
 	var pool errgroup.Group
-	pool.Go(func() error { return m.serve(serve) })
+	pool.Go(func() error { return m.Serve(serve) })
 	pool.Go(func() error { return key.serve(serve) })
-	acks, err := provider.Retire(ctx, key, providerMarket{m}, "")
+	acks, err := provider.Retire(ctx, key, m, "")
 	stop()
 	if err = firstError(err, pool.Wait()); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -91,7 +92,7 @@ type parts struct {
 	key    *relay.Key
 	kernel *kernel.Kernel
 	wallet *playnet.Client
-	market *market
+	market *market.Market
 }
 
 func (l life) open(ctx context.Context) (p parts, err error) {
@@ -108,9 +109,15 @@ func (l life) open(ctx context.Context) (p parts, err error) {
 	return p, err
 }
 
+// newMarket is one relay with its blob server, at host:port.
+func newMarket(host string, signer relay.Signer) (*market.Market, error) {
+	return market.New(market.Config{
+		Relays: []string{"ws://" + host}, Blobs: []string{"http://" + host}, Signer: signer, AllowLoopback: true,
+	})
+}
+
 func (p parts) close() error {
 	p.wallet.Close()
-	p.market.blobs.Close()
 	return p.kernel.Close()
 }
 
@@ -121,7 +128,7 @@ func (l life) sell(ctx context.Context, k *killer, log *slog.Logger) error {
 	}
 	store := jobStore{p.kernel.ProviderStore("paid-job"), k}
 	sold, err := provider.New(provider.Config{
-		Signer: p.key, Store: store, Wallet: payee{p.wallet, k}, Market: stall{providerMarket{p.market}, k},
+		Signer: p.key, Store: store, Wallet: payee{p.wallet, k}, Market: stall{p.market, k},
 		Runner: worker{k, p.key.PublicKey(), l.Fail}, Log: log,
 		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: l.policy(),
 		Offers:  []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{l.Mode}, PerMinuteMsats: rateMsats}},
@@ -135,7 +142,7 @@ func (l life) sell(ctx context.Context, k *killer, log *slog.Logger) error {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return ended(gctx, p.market.pool.Serve(gctx)) })
+	g.Go(func() error { return ended(gctx, p.market.Serve(gctx)) })
 	g.Go(func() error { return sold.Serve(gctx) })
 	return errors.Join(g.Wait(), p.close())
 }
@@ -176,7 +183,7 @@ func (l life) buy(ctx context.Context, k *killer, log *slog.Logger) error {
 	}
 	serve, stop := context.WithCancel(ctx)
 	var g errgroup.Group
-	g.Go(func() error { return ended(serve, p.market.pool.Serve(serve)) })
+	g.Go(func() error { return ended(serve, p.market.Serve(serve)) })
 	err = l.purchase(ctx, p, client)
 	stop()
 	return errors.Join(err, g.Wait(), p.close())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -185,11 +186,11 @@ func (w *world) purchase(t *testing.T, look func(context.Context, *buyer.Client,
 	return p, budget
 }
 
-func (w *world) connected(t *testing.T, m *market, do func(context.Context)) {
+func (w *world) connected(t *testing.T, m *market.Market, do func(context.Context)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(w.ctx)
 	var g errgroup.Group
-	g.Go(func() error { return ended(ctx, m.pool.Serve(ctx)) })
+	g.Go(func() error { return ended(ctx, m.Serve(ctx)) })
 	do(ctx)
 	stop()
 	check(t, g.Wait())

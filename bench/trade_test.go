@@ -11,97 +11,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/relay/server"
 	"github.com/lightwork-market/lightwork/schemas"
 )
-
-// pool is one side's relays and blob servers.
-type pool struct {
-	*relay.Pool
-	url   string // ws://
-	blobs string // http://
-	blob  *relay.BlobClient
-	key   *relay.Key
-}
-
-func (p pool) Relays() []string { return []string{p.url} }
-
-func (p pool) Listen(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error {
-	sub, err := p.Subscribe(ctx, filters, relay.SubscribeOptions{})
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	for live := sub.Ready(); ; {
-		select {
-		case <-live:
-			live = nil
-			ready()
-		case in, ok := <-sub.Events():
-			if !ok {
-				return errors.Join(relay.ErrClosed, ctx.Err())
-			}
-			handle(in.Event)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// selling is pool as the provider's market.
-type selling struct{ pool }
-
-func (s selling) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
-	var acks []provider.Ack
-	for _, r := range s.PublishQuorum(ctx, ev, 1) {
-		acks = append(acks, provider.Ack{EventID: ev.ID, Relay: r.URL, OK: r.OK, Message: r.Message, At: time.Now().UTC()})
-	}
-	return acks
-}
-
-func (s selling) Bring(context.Context, string, nostr.Event) provider.Ack { return provider.Ack{} }
-
-func (s selling) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
-	return s.Pool.Query(ctx, f)
-}
-
-func (s selling) BlobURLs(digest string) []string { return []string{s.blobs + "/" + digest} }
-
-func (s selling) Upload(ctx context.Context, data []byte, mime string) error {
-	_, err := s.blob.Upload(ctx, s.blobs, data, mime, s.key)
-	return err
-}
-
-// buying is pool as the buyer's market.
-type buying struct{ pool }
-
-func (b buying) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
-	return b.Pool.Query(ctx, f)
-}
-
-func (b buying) Send(ctx context.Context, ev nostr.Event) error {
-	results := b.PublishQuorum(ctx, ev, 1)
-	if relay.Accepted(results) > 0 {
-		return nil
-	}
-	return fmt.Errorf("no relay took it: %v", results)
-}
-
-func (b buying) Fetch(ctx context.Context, urls []string, d hashing.Digest, maxBytes int64) ([]byte, error) {
-	if len(urls) == 0 {
-		return nil, errors.New("no address")
-	}
-	return b.blob.Download(ctx, urls[0], d, maxBytes)
-}
 
 // echo is a runner that does nothing: every command prints itself.
 type echo struct{ key string }
@@ -138,9 +59,9 @@ func (e echo) Run(_ context.Context, run provider.Run) (provider.Outcome, error)
 // image is the toolchain that echo pretends to have.
 var image = hashing.Bytes([]byte("echo"))
 
-// market is a relay, a provider and a buyer that talk over loopback sockets;
+// trade is a relay, a provider and a buyer that talk over loopback sockets;
 // each has files of its own.
-type market struct {
+type trade struct {
 	buyer    *buyer.Client
 	provider string
 }
@@ -150,7 +71,7 @@ func as(role string, do func()) {
 	pprof.Do(context.Background(), pprof.Labels("role", role), func(context.Context) { do() })
 }
 
-func newMarket(tb testing.TB) *market {
+func newTrade(tb testing.TB) *trade {
 	tb.Helper()
 	must := func(err error) {
 		tb.Helper()
@@ -180,16 +101,16 @@ func newMarket(tb testing.TB) *market {
 		g.Go(func() error { return srv.Serve(gctx, ln) })
 	})
 
-	connect := func() pool {
+	connect := func() (*relay.Key, *market.Market) {
 		key, err := relay.GenerateKey()
 		must(err)
-		p, err := relay.NewPool(relay.Config{URLs: []string{"ws://" + ln.Addr().String()}})
+		host := ln.Addr().String()
+		m, err := market.New(market.Config{
+			Relays: []string{"ws://" + host}, Blobs: []string{"http://" + host}, Signer: key, AllowLoopback: true,
+		})
 		must(err)
-		g.Go(func() error { return p.Serve(gctx) })
-		return pool{
-			Pool: p, url: "ws://" + ln.Addr().String(), blobs: "http://" + ln.Addr().String(),
-			blob: relay.NewBlobClient(relay.BlobConfig{AllowLoopback: true}), key: key,
-		}
+		g.Go(func() error { return m.Serve(gctx) })
+		return key, m
 	}
 	open := func() *kernel.Kernel {
 		k, err := kernel.Open(ctx, tb.TempDir(), kernel.Options{})
@@ -198,14 +119,15 @@ func newMarket(tb testing.TB) *market {
 		return k
 	}
 
-	var sell, buy pool
-	as("buyer", func() { buy = connect() })
+	var sells, buys *relay.Key
+	var selling, buying *market.Market
+	as("buyer", func() { buys, buying = connect() })
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret)
 	as("provider", func() {
-		sell = connect()
+		sells, selling = connect()
 		p, err := provider.New(provider.Config{
-			Signer: sell.key, Store: open().ProviderStore("bench"), Market: selling{sell}, Runner: echo{sell.key.PublicKey()},
+			Signer: sells, Store: open().ProviderStore("bench"), Market: selling, Runner: echo{sells.PublicKey()},
 			RootSecret: secret, Policy: []byte(`{"version":1}`),
 			Offers:  []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeFree}}},
 			Profile: provider.Profile{Producer: "bench@1"},
@@ -215,9 +137,9 @@ func newMarket(tb testing.TB) *market {
 		must(err)
 		g.Go(func() error { return p.Serve(gctx) })
 	})
-	m := &market{provider: sell.key.PublicKey()}
+	m := &trade{provider: sells.PublicKey()}
 	as("buyer", func() {
-		m.buyer, err = buyer.New(buyer.Config{Signer: buy.key, Store: open().BuyerStore(), Market: buying{buy}})
+		m.buyer, err = buyer.New(buyer.Config{Signer: buys, Store: open().BuyerStore(), Market: buying})
 		must(err)
 	})
 	m.awaitAnnouncement(tb)
@@ -225,7 +147,7 @@ func newMarket(tb testing.TB) *market {
 }
 
 // awaitAnnouncement returns once the provider sells.
-func (m *market) awaitAnnouncement(tb testing.TB) {
+func (m *trade) awaitAnnouncement(tb testing.TB) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -242,7 +164,7 @@ func (m *market) awaitAnnouncement(tb testing.TB) {
 }
 
 // job buys one echo and returns what it printed.
-func (m *market) job(ctx context.Context, cmd string) (string, error) {
+func (m *trade) job(ctx context.Context, cmd string) (string, error) {
 	input, err := json.Marshal(map[string]any{
 		"sandbox":  map[string]any{"provider": schemas.HostProvider, "image_digest": image},
 		"commands": []any{map[string]any{"cmd": cmd}},
