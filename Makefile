@@ -11,66 +11,64 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 BENCHCOUNT ?= 5
 
-.PHONY: all build page demo demo-lnd test test-lnd test-cashu crash-matrix crash-loop test-cgroup2 race soak-agents fuzz bench check vectors requirements clean
-all: build
+.PHONY: help build page demo demo-lnd test test-lnd test-cashu crash-matrix crash-loop test-cgroup2 race soak-agents fuzz bench check vectors requirements clean
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-build:
+build: ## both programs, into bin/
 	$(BUILD) -o bin/ ./cmd/lightwork ./cmd/lightwork-verify
 
-# The page that verifies receipts in a browser, from the second verifier. The
-# one target that needs Node (20 or later) and npm.
-page:
+# Of the second verifier. The one target that needs Node (20 or later) and npm.
+page: ## the page that verifies receipts in a browser (Node 20, npm)
 	cd sdk/verify-js && npm ci --ignore-scripts --no-audit --no-fund && npm run build
 	mkdir -p bin/verify-page && cp sdk/verify-js/dist/site/index.html sdk/verify-js/dist/site/verify.js bin/verify-page/
 
 # JOB names what is ordered; text_generation needs ENDPOINT and MODEL too.
 DEMO = bin/lightwork demo $(if $(JOB),--job $(JOB)) $(if $(ENDPOINT),--endpoint $(ENDPOINT)) $(if $(MODEL),--model $(MODEL))
 
-demo: build
+demo: build ## a whole paid job on this machine, with play money
 	$(DEMO)
 
-demo-lnd: build
+demo-lnd: build ## the same on real lnd nodes on a private simnet
 	$(GO) run ./internal/devnet/cmd/devnet $(DEMO)
 
-# All tests that need no Lightning daemon.
-test:
+test: ## all tests that need no Lightning daemon
 	$(TEST) ./...
 	cd interop/khatru && $(TEST) ./...
 	cd bench/peers && $(TEST) ./relay
 
-race:
+race: ## the tests of this module under the race detector
 	$(TEST) -race ./...
 
 # lnd and btcd are built from the module proxy, once, into the user's cache.
-test-lnd:
+test-lnd: ## the payment tests on real btcd and lnd, which it builds
 	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./payments/onchain ./cmd/lightwork ./internal/crashmatrix
 
 # A real Cashu mint, built from the module proxy once.
-test-cashu:
+test-cashu: ## the wallet of notes against a real Cashu mint, which it builds
 	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m -run RealMint ./payments/cashu
 
 # Every crash point of a payment on every rail, as one table: about 25 minutes on two cores. test-lnd plays every third cell. POINTS="P5 B1-lnd cashu" plays
 # a point on all rails, one cell, one rail. It fails if a cell is not green; without root there is no small disk for P17.
 POINTS ?= all
-crash-matrix:
+crash-matrix: ## every crash point of a payment on every rail, as one table (POINTS="P5 B1-lnd" plays some)
 	LIGHTWORK_CRASH_MATRIX="$(POINTS)" $(TEST) -tags "$(TAGS) lnd" -count=1 -v -timeout 60m -run 'TestMatrix$$' ./internal/crashmatrix
 
 # N jobs on real lnd; in each, provider, buyer or one of the lnds is killed at a random moment.
 N ?= 300
-crash-loop:
+crash-loop: ## N jobs on real lnd, each with a kill at a random moment
 	LIGHTWORK_CRASH_LOOP=$(N) $(TEST) -tags "$(TAGS) lnd" -count=1 -v -timeout 5h -run TestLoop ./internal/crashmatrix
 
 # The limits of agents and sandboxes on a kernel with cgroups of version 2, in an emulator (Debian on amd64, as root);
 # CGROUP2_TESTS=. runs all tests of those packages, for an hour.
 CGROUP2_TESTS ?= ^Test(Sweep|SettingsAreInForceInside|KillReachesEverything|QuotaIsInForce|RefusedForksAreCounted|MemoryIsBounded|MemoryIsBoundedInSum|DiskIsBounded|CheckPassesHere|TimeoutKillsEverything|CommandIdentity|MemoryOfAnAgent|ProcessesOfAnAgent)$$
-test-cgroup2:
+test-cgroup2: ## limits of agents and sandboxes under cgroups of version 2, in QEMU
 	GO="$(GO)" TAGS="$(TAGS)" internal/cgroup2vm/run.sh "$${XDG_CACHE_HOME:-$$HOME/.cache}/lightwork/cgroup2vm" '$(CGROUP2_TESTS)'
 
-# The long forms: a thousand kills of a node at random moments.
-soak-agents:
+soak-agents: ## a thousand kills of a node that supervises agents
 	LIGHTWORK_SOAK_KILLS=1000 $(TEST) -count=1 -v -timeout 30m -run RandomKills ./agentruntime/supervisor
 
-check:
+check: ## formatters, linters, go.mod, vectors
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet -tags "$(TAGS)" ./...
 	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./payments/cashu ./payments/onchain ./internal/devnet ./cmd/lightwork ./internal/crashmatrix
@@ -82,20 +80,18 @@ check:
 	$(TEST) -count=1 -run VectorsAreCurrent ./receipts
 
 # Which lines of docs/requirements.md a passing test covers, and what failing tests said; LIST=1 names the lines.
-requirements:
+requirements: ## which lines of docs/requirements.md tests cover (LIST=1 names them)
 	$(GO) run ./internal/requirements/cmd/matrix $(if $(LIST),--list) -- -tags "$(TAGS)" ./...
 
-# Writes the receipt test vectors anew; the tests compare them.
-vectors:
+vectors: ## write the receipt test vectors anew
 	$(TEST) -count=1 ./receipts -run Vectors -update
 
 # docs/benchmarks.md says what these measure. BENCHCOUNT runs each, for a median.
-bench:
+bench: ## the benchmarks of this module, BENCHCOUNT times each
 	$(TEST) -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) ./hashing ./schemas ./receipts ./relay/nip01 \
-		./agentruntime/frame ./agentruntime/pipeline ./agentruntime/supervisor ./internal/sqlite ./agentruntime/sandbox ./internal/kernel ./bench
+		./agentruntime/frame ./agentruntime/pipeline ./agentruntime/supervisor ./internal/sqlite ./agentruntime/sandbox ./agentruntime/agents/wasmhost ./internal/kernel ./internal/sigbatch ./relay/server ./bench
 
-# Every fuzzer for FUZZTIME, one after the other.
-fuzz:
+fuzz: ## every fuzzer for FUZZTIME, one after the other
 	@set -e; for file in $$(grep -rl '^func Fuzz' --include='*_test.go' .); do \
 		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
 			echo "== $$name in $$(dirname $$file)"; \
@@ -103,5 +99,5 @@ fuzz:
 		done; \
 	done
 
-clean:
+clean: ## remove what was built
 	rm -rf bin lightwork-demo
