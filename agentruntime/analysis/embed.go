@@ -72,19 +72,6 @@ func Embed(text string) []float32 {
 	return v
 }
 
-// Similarity is the cosine of two vectors of Embed, -1 to 1, to six decimals.
-// Vectors of different lengths have nothing in common: 0.
-func Similarity(a, b []float32) float64 {
-	if len(a) != len(b) {
-		return 0
-	}
-	var sum float64
-	for i := range a {
-		sum += float64(float64(a[i]) * float64(b[i]))
-	}
-	return round6(sum)
-}
-
 // embed hashes every feature of the words to a place and a sign, adds up what
 // the features weigh (inverse document frequency times the square root of the
 // count) and scales the sum to length 1. The sums are whole numbers, so their

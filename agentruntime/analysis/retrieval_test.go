@@ -107,7 +107,7 @@ func TestEmbeddingRetrieves(t *testing.T) {
 		v := Embed(q)
 		var s []float64
 		for _, d := range vectors {
-			s = append(s, Similarity(v, d))
+			s = append(s, similarity(v, d))
 		}
 		return s
 	}
@@ -141,7 +141,7 @@ func TestMatchThreshold(t *testing.T) {
 	f := readFixture(t)
 	passed := 0
 	for _, q := range f.queries {
-		if Similarity(Embed(q.text), Embed(f.texts[slices.Index(f.names, q.answer)])) >= MatchThreshold {
+		if similarity(Embed(q.text), Embed(f.texts[slices.Index(f.names, q.answer)])) >= MatchThreshold {
 			passed++
 		}
 	}
@@ -150,7 +150,7 @@ func TestMatchThreshold(t *testing.T) {
 	}
 	for _, q := range []string{"order me a pizza", "who won the football match", "knit a sweater", "explain quantum gravity"} {
 		for i, text := range f.texts {
-			if s := Similarity(Embed(q), Embed(text)); s >= MatchThreshold {
+			if s := similarity(Embed(q), Embed(text)); s >= MatchThreshold {
 				t.Errorf("%q is like %s by %v", q, f.names[i], s)
 			}
 		}

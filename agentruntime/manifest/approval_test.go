@@ -31,29 +31,6 @@ func install(t *testing.T, dir string, change func(map[string]any)) (ran string)
 	return ran
 }
 
-func TestDiscoverRunsNothing(t *testing.T) {
-	requirements.Covers(t, "OSX-8")
-	root := t.TempDir()
-	ran := install(t, filepath.Join(root, "words"), nil)
-	install(t, filepath.Join(root, "broken"), func(f map[string]any) { delete(f, "id") })
-	if err := os.MkdirAll(filepath.Join(root, "empty"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	found, err := Discover(root)
-	if err != nil || len(found) != 2 {
-		t.Fatalf("found %+v, %v", found, err)
-	}
-	if found[0].Err == nil || found[0].Manifest != nil || found[1].Err != nil || found[1].Manifest.ID != "com.example.words" {
-		t.Errorf("found %+v", found)
-	}
-	if _, err := os.Stat(ran); err == nil {
-		t.Error("the agent's program ran")
-	}
-	if own, err := Discover(filepath.Join(root, "words")); err != nil || len(own) != 1 || own[0].Dir != filepath.Join(root, "words") {
-		t.Errorf("the folder itself: %+v, %v", own, err)
-	}
-}
-
 func TestApproval(t *testing.T) {
 	requirements.Covers(t, "OSX-8")
 	dir := filepath.Join(t.TempDir(), "words")

@@ -11,7 +11,6 @@ package bolt11
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -86,9 +85,6 @@ type Hop struct {
 
 // ExpiresAt is when the time to pay ends.
 func (inv *Invoice) ExpiresAt() time.Time { return inv.CreatedAt.Add(inv.Expiry) }
-
-// HasFeature reports whether the bit is set, as 2n (required) or 2n+1 (optional).
-func (inv *Invoice) HasFeature(bit int) bool { return slices.Contains(inv.Features, bit) }
 
 // Types of tagged fields, by their value in the data part.
 const (

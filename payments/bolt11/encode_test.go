@@ -167,11 +167,8 @@ func TestShortestAmount(t *testing.T) {
 }
 
 func TestExpiresAt(t *testing.T) {
-	inv := &Invoice{CreatedAt: time.Unix(100, 0), Expiry: time.Minute, Features: []int{9}}
+	inv := &Invoice{CreatedAt: time.Unix(100, 0), Expiry: time.Minute}
 	if got := inv.ExpiresAt().Unix(); got != 160 {
 		t.Errorf("expires at %d", got)
-	}
-	if !inv.HasFeature(9) || inv.HasFeature(8) {
-		t.Error("features")
 	}
 }

@@ -156,13 +156,3 @@ type Type struct {
 	Name   string
 	at     token
 }
-
-// Export finds an exported function, or nil.
-func (w *World) Export(name string) *Func {
-	for _, f := range w.Exports {
-		if f.Name == name {
-			return f
-		}
-	}
-	return nil
-}

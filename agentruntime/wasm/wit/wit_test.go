@@ -54,17 +54,14 @@ func TestParse(t *testing.T) {
 	if got := fmt.Sprint(doc.World.Imports); got != "[wasi:filesystem/types@0.2.0 agentos:kv/store]" {
 		t.Error(got)
 	}
-	f := doc.World.Export("handle")
-	if f == nil || f.Docs != "Does it.\nAll of it." || !f.Fallible() || !f.WrapsOneRecord() {
+	f := doc.World.Exports[0]
+	if f.Name != "handle" || f.Docs != "Does it.\nAll of it." || !f.Fallible() || !f.WrapsOneRecord() {
 		t.Fatalf("%+v", f)
-	}
-	if doc.World.Export("other") != nil {
-		t.Error("an export that is not there")
 	}
 }
 
 func TestSchemas(t *testing.T) {
-	f := parse(t, seed).World.Export("handle")
+	f := parse(t, seed).World.Exports[0]
 	in, err := f.InputSchema()
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +90,7 @@ func TestSchemas(t *testing.T) {
 
 func TestInputOfSeveralParameters(t *testing.T) {
 	f := parse(t, `package a:b; world w { record r { x: u8 }
-		export handle: func(request-xml: string, n: option<u8>) -> r; }`).World.Export("handle")
+		export handle: func(request-xml: string, n: option<u8>) -> r; }`).World.Exports[0]
 	in, err := f.InputSchema()
 	if err != nil || !strings.Contains(string(in), `"required":["request-xml"]`) {
 		t.Error(string(in), err)
@@ -102,14 +99,14 @@ func TestInputOfSeveralParameters(t *testing.T) {
 
 func TestExportedInterface(t *testing.T) {
 	doc := parse(t, `package a:b; interface i { record r { x: u8 } handle: func(q: r) -> r; } world w { export i; }`)
-	if f := doc.World.Export("handle"); f == nil || f.Params[0].Type.Kind != Record {
+	if f := doc.World.Exports[0]; f.Name != "handle" || f.Params[0].Type.Kind != Record {
 		t.Fatal(f)
 	}
 }
 
 func TestOutputMustBeARecord(t *testing.T) {
 	for _, result := range []string{"", "-> string", "-> result<string, string>", "-> result<r>", "-> result<r, u8>", "-> result", "-> list<r>"} {
-		f := parse(t, `package a:b; world w { record r { x: u8 } export handle: func()`+result+`; }`).World.Export("handle")
+		f := parse(t, `package a:b; world w { record r { x: u8 } export handle: func()`+result+`; }`).World.Exports[0]
 		var at *Error
 		if _, err := f.OutputSchema(); !errors.As(err, &at) {
 			t.Errorf("%q: %v", result, err)
