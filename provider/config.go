@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -135,76 +134,6 @@ type Images struct {
 	Registered  func(digest string) bool
 }
 
-// Limits bound what strangers can take. Zero values mean the defaults.
-type Limits struct {
-	Concurrent     int           // jobs run at once (2)
-	Queue          int           // paid jobs waiting or running, all buyers (64)
-	QueuePerBuyer  int           // (8)
-	Unpaid         int           // open invoices, all buyers (256)
-	UnpaidPerBuyer int           // (8)
-	HeldPerBuyer   int           // held payments (8)
-	Runs           int           // tries of one job across restarts (3)
-	QuoteTTL       time.Duration // (10 min)
-	PostpayTTL     time.Duration // how long a delivered postpay job may stay unpaid (24 h)
-	Unconfirmed    time.Duration // how long a payment on the chain may stay so after its quote has ended (24 h)
-	ClockWindow    time.Duration // how old a request may be (1 h); the future gets 5 min
-	HoldMargin     time.Duration // a hold is given up this long before it is lost (2 min)
-	RefusalsPerMin int           // answers to bad requests, per key (10)
-	LookupEvery    time.Duration // how often open invoices are looked up without a hint (30 s)
-	FreePoW        int           // bits of proof of work for a free job (0)
-	MemoryMB       int64         // the most a job may ask for, MiB (4096)
-	CPUs           float64       // the most a job may ask for (4)
-	ContextTokens  int           // the longest request, 4 bytes a token (262144: schemas.MaxRequestBytes)
-}
-
-// check refuses what cannot be meant.
-func (l Limits) check() error {
-	for _, n := range []struct {
-		name  string
-		value int64
-	}{
-		{"concurrent", int64(l.Concurrent)},
-		{"queue", int64(l.Queue)},
-		{"queue_per_buyer", int64(l.QueuePerBuyer)},
-		{"unpaid", int64(l.Unpaid)},
-		{"unpaid_per_buyer", int64(l.UnpaidPerBuyer)},
-		{"held_per_buyer", int64(l.HeldPerBuyer)},
-		{"runs", int64(l.Runs)},
-		{"quote_ttl", int64(l.QuoteTTL)},
-		{"postpay_ttl", int64(l.PostpayTTL)},
-		{"unconfirmed", int64(l.Unconfirmed)},
-		{"clock_window", int64(l.ClockWindow)},
-		{"hold_margin", int64(l.HoldMargin)},
-		{"refusals_per_min", int64(l.RefusalsPerMin)},
-		{"lookup_every", int64(l.LookupEvery)},
-		{"free_pow", int64(l.FreePoW)},
-		{"memory_mb", l.MemoryMB},
-		{"cpus", int64(l.CPUs)},
-		{"context_tokens", int64(l.ContextTokens)},
-	} {
-		if n.value < 0 {
-			return fmt.Errorf("limits: %s cannot be negative", n.name)
-		}
-	}
-	if l.ClockWindow > RefusedFor/2 {
-		return fmt.Errorf("limits: clock_window is at most %v, since refusals are forgotten after %v", RefusedFor/2, RefusedFor)
-	}
-	if l.QuoteTTL > 0 && l.QuoteTTL < time.Second {
-		return errors.New("limits: quote_ttl is shorter than a second")
-	}
-	return nil
-}
-
-// Kinds are the event kinds that are ours to configure.
-type Kinds struct {
-	Request int // 5050; the result is +1000
-	// Also are further kinds of request that are taken, from 5000 to 5999, where
-	// they name a schema.
-	Also       []int
-	Acceptance int // 7001
-	Receipt    int // 7002
-}
-
 // Config is all a provider needs.
 type Config struct {
 	Signer Signer
@@ -310,41 +239,4 @@ func (c *Config) checkOffer(o Offer) error {
 		}
 	}
 	return nil
-}
-
-func (l Limits) withDefaults() Limits {
-	def(&l.Concurrent, 2)
-	def(&l.Queue, 64)
-	def(&l.QueuePerBuyer, 8)
-	def(&l.Unpaid, 256)
-	def(&l.UnpaidPerBuyer, 8)
-	def(&l.HeldPerBuyer, 8)
-	def(&l.Runs, 3)
-	def(&l.QuoteTTL, 10*time.Minute)
-	def(&l.PostpayTTL, 24*time.Hour)
-	def(&l.Unconfirmed, 24*time.Hour)
-	def(&l.ClockWindow, time.Hour)
-	def(&l.HoldMargin, 2*time.Minute)
-	def(&l.RefusalsPerMin, 10)
-	def(&l.LookupEvery, 30*time.Second)
-	def(&l.MemoryMB, 4096)
-	def(&l.CPUs, 4)
-	def(&l.ContextTokens, schemas.MaxRequestBytes/receipts.BytesPerToken)
-	return l
-}
-
-func (k Kinds) withDefaults() Kinds {
-	def(&k.Request, 5050)
-	k.Also = slices.DeleteFunc(slices.Clone(k.Also), func(kind int) bool { return kind == k.Request })
-	def(&k.Acceptance, receipts.KindAcceptance)
-	def(&k.Receipt, receipts.KindReceipt)
-	return k
-}
-
-// def sets *v to d if it is zero.
-func def[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
 }

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/tapassets"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// isAddress reports an address that the node may name to strangers.
+func isAddress(raw string, schemes ...string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && slices.Contains(schemes, u.Scheme) && u.Host != "" && u.User == nil
+}
+
+func (c *config) check() *configError {
+	if c.Version != 1 {
+		return &configError{"$.version", "must be 1"}
+	}
+	if len(c.Relays) == 0 {
+		return &configError{"$.relays", "at least one relay is needed"}
+	}
+	for i, r := range c.Relays {
+		if at := fmt.Sprintf("$.relays[%d]", i); !isAddress(r, "ws", "wss") {
+			return &configError{at, "must be a ws:// or wss:// address without user or password: it is published"}
+		}
+	}
+	for i, b := range c.Blobs {
+		if at := fmt.Sprintf("$.blobs[%d]", i); !isAddress(b, "http", "https") {
+			return &configError{at, "must be an http:// or https:// address without user or password: it is published"}
+		}
+	}
+	if bad := c.Provider.Wallet.check("$.provider.wallet"); bad != nil {
+		return bad
+	}
+	if bad := c.Buyer.Wallet.check("$.buyer.wallet"); bad != nil {
+		return bad
+	}
+	for i, o := range c.Provider.Offers {
+		if bad := c.checkOffer(fmt.Sprintf("$.provider.offers[%d]", i), o); bad != nil {
+			return bad
+		}
+	}
+	for i, kind := range c.Provider.Kinds {
+		if kind < 5000 || kind > 5999 {
+			return &configError{fmt.Sprintf("$.provider.kinds[%d]", i), "must be a kind of request, 5000 to 5999"}
+		}
+	}
+	if bad := c.Provider.Lifecycle.check(); bad != nil {
+		return bad
+	}
+	if bad := c.checkAgents(); bad != nil {
+		return bad
+	}
+	if bad := checkLoopback("$.observe.listen", c.Observe.Listen); bad != nil {
+		return bad
+	}
+	if bad := c.checkLimits(); bad != nil {
+		return bad
+	}
+	if bad := c.Relay.check(); bad != nil {
+		return bad
+	}
+	if bad := c.Sandbox.check(); bad != nil {
+		return bad
+	}
+	if bad := c.checkJudge(); bad != nil {
+		return bad
+	}
+	if bad := c.checkAccess(); bad != nil {
+		return bad
+	}
+	if bad := c.checkOnchain(); bad != nil {
+		return bad
+	}
+	if bad := c.checkApprovals(); bad != nil {
+		return bad
+	}
+	if bad := c.Model.check(); bad != nil {
+		return bad
+	}
+	return checkModes("$.buyer.modes", c.Buyer.Modes)
+}
+
+func (c *config) checkOffer(at string, o offerConfig) *configError {
+	_, ok := schemas.Lookup(o.Schema)
+	switch {
+	case !ok:
+		return &configError{at + ".schema", "unknown job type; lightwork schemas list shows them"}
+	case o.Schema == string(schemas.TextGeneration) && o.Tool == "" && c.Model.Name == "":
+		return &configError{at + ".schema", "needs a language model (model.base_url and model.name), or a tool of yours"}
+	case o.Tool != "" && !validToolID(o.Tool):
+		return &configError{at + ".tool", "must be AGENT/TOOL"}
+	case len(o.Modes) == 0:
+		return &configError{at + ".modes", "name at least one of hold, prepay, postpay, free"}
+	case o.BaseMsats < 0:
+		return &configError{at + ".base_msats", "a price cannot be negative"}
+	case o.PerMinuteMsats < 0:
+		return &configError{at + ".per_minute_msats", "a price cannot be negative"}
+	case payments.CheckMsats(o.BaseMsats) != nil:
+		return &configError{at + ".base_msats", "is more than there is"}
+	case payments.CheckMsats(o.PerMinuteMsats) != nil:
+		return &configError{at + ".per_minute_msats", "is more than there is"}
+	case o.OutputMsats > 0 && o.MaxOutputTokens <= 0:
+		return &configError{at + ".output_tokens_per_1k_msats", "needs max_output_tokens: a price is a worst case"}
+	case !o.table().Valid():
+		return &configError{at, "a price of tokens, or engagement_msats, is negative or more than there is"}
+	}
+	if bad := checkModes(at+".modes", o.Modes); bad != nil {
+		return bad
+	}
+	for i, m := range o.Modes {
+		where := fmt.Sprintf("%s.modes[%d]", at, i)
+		switch {
+		case m == receipts.ModeFree:
+		case c.Provider.Wallet.none():
+			return &configError{where, string(m) + " needs a wallet (provider.wallet), or sell in mode free"}
+		case o.BaseMsats+o.PerMinuteMsats+o.InputMsats+o.OutputMsats == 0:
+			return &configError{where, string(m) + " needs a price: base_msats, per_minute_msats or one of tokens"}
+		}
+	}
+	return nil
+}
+
+func validToolID(id string) bool {
+	_, _, ok := wire.ToolID(id).Split()
+	return ok
+}
+
+func (c *config) checkAgents() *configError {
+	for i, a := range c.Agents {
+		at := fmt.Sprintf("$.agents[%d]", i)
+		switch {
+		case a.Dir == "":
+			return &configError{at, "dir is needed: the folder with opensentience.agent.json"}
+		case a.UID < 0 || a.GID < 0:
+			return &configError{at, "uid and gid cannot be negative"}
+		}
+		for j, name := range a.Tools {
+			if !wire.ValidToolName(name) {
+				return &configError{fmt.Sprintf("%s.tools[%d]", at, j), "must be a tool's name, without its agent"}
+			}
+		}
+		for j, name := range a.EnvFrom {
+			if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "OPENSENTIENCE_") {
+				return &configError{fmt.Sprintf("%s.env_from[%d]", at, j), "must be the name of a variable, and not one of the protocol's"}
+			}
+		}
+	}
+	return nil
+}
+
+func (m modelConfig) check() *configError {
+	switch {
+	case m == modelConfig{}:
+		return nil
+	case m.BaseURL == "":
+		return &configError{"$.model", "base_url is needed: what comes before /chat/completions"}
+	case m.KeyFile != "" && m.KeyEnv != "":
+		return &configError{"$.model.key_env", "name a file or a variable, not both"}
+	case m.Name == "" && m.Embed == "":
+		return &configError{"$.model", "name or embed is needed: what to ask the endpoint for"}
+	}
+	return nil
+}
+
+// checkLimits refuses what cannot be meant: 0 stands for the default, or in the
+// buyer's budget for no limit.
+func (c *config) checkLimits() *configError {
+	l := c.Provider.Limits
+	for _, v := range []struct {
+		name  string
+		value int64
+	}{
+		{"provider.limits.concurrent", int64(l.Concurrent)},
+		{"provider.limits.queue", int64(l.Queue)},
+		{"provider.limits.queue_per_buyer", int64(l.QueuePerBuyer)},
+		{"provider.limits.unpaid", int64(l.Unpaid)},
+		{"provider.limits.unpaid_per_buyer", int64(l.UnpaidPerBuyer)},
+		{"provider.limits.held_per_buyer", int64(l.HeldPerBuyer)},
+		{"provider.limits.quote_ttl", int64(l.QuoteTTL)},
+		{"provider.limits.free_pow_bits", int64(l.FreePoW)},
+		{"provider.limits.context_tokens", int64(l.ContextTokens)},
+		{"provider.refunds.max_fee_msats", c.Provider.Refunds.MaxFeeMsats},
+		{"buyer.max_msats_per_day", c.Buyer.DayMsats},
+		{"buyer.max_msats_per_provider_and_day", c.Buyer.ProviderMsats},
+		{"buyer.max_fee_msats", c.Buyer.FeeMsats},
+		{"buyer.max_engagement_msats", c.Buyer.EngagementMsats},
+	} {
+		if v.value < 0 {
+			return &configError{"$." + v.name, "cannot be negative"}
+		}
+	}
+	return nil
+}
+
+func checkModes(path string, modes []receipts.Mode) *configError {
+	for i, m := range modes {
+		switch m {
+		case receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay, receipts.ModeFree:
+		default:
+			return &configError{fmt.Sprintf("%s[%d]", path, i), "must be hold, prepay, postpay or free"}
+		}
+	}
+	return nil
+}
+
+// none reports that there is no wallet: only free jobs.
+func (w walletConfig) none() bool { return w.Backend == "" || w.Backend == "none" }
+
+func (w walletConfig) check(path string) *configError {
+	switch w.Backend {
+	case "", "none":
+		return nil
+	case "play":
+		if w.Play.URL == "" || w.Play.TokenFile == "" {
+			return &configError{path + ".play", "url and token_file are needed"}
+		}
+	case "lnd", backendOnchain:
+		if w.LND.Address == "" || w.LND.TLSCertFile == "" || w.LND.MacaroonFile == "" {
+			return &configError{path + ".lnd", "address, tls_cert_file and macaroon_file are needed"}
+		}
+		if _, err := payments.ParseNetwork(string(w.LND.Network)); err != nil && w.LND.Network != "" {
+			return &configError{path + ".lnd.network", "must be mainnet, testnet, signet, regtest or simnet"}
+		}
+		return w.Onchain.check(path + ".onchain")
+	case "nwc":
+		if w.NWC.URIFile == "" {
+			return &configError{path + ".nwc", "uri_file is needed: a file with the nostr+walletconnect:// address"}
+		}
+	case receipts.RailTaprootAssets:
+		return &configError{path + ".backend", tapassets.ErrNoBackend.Error()}
+	case "cashu":
+		return w.Cashu.check(path + ".cashu")
+	default:
+		return &configError{path + ".backend", "must be play, lnd, nwc, cashu, onchain or none"}
+	}
+	return nil
+}
