@@ -47,10 +47,10 @@ func newLink(p *Pool, url string) *link {
 	}
 }
 
-func (l *link) status() RelayStatus {
+func (l *link) status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	st := RelayStatus{
+	st := Status{
 		URL:       l.url,
 		State:     l.state,
 		Since:     l.since.UTC(),

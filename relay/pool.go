@@ -204,8 +204,8 @@ const (
 	StateClosed     State = "closed"
 )
 
-// RelayStatus describes one connection. Counters run since NewPool.
-type RelayStatus struct {
+// Status describes one connection. Counters run since NewPool.
+type Status struct {
 	URL       string    `json:"url"`
 	State     State     `json:"state"`
 	Since     time.Time `json:"since"`            // when State was entered
@@ -218,8 +218,8 @@ type RelayStatus struct {
 }
 
 // Status describes every relay, in the order of Config.URLs.
-func (p *Pool) Status() []RelayStatus {
-	list := make([]RelayStatus, len(p.links))
+func (p *Pool) Status() []Status {
+	list := make([]Status, len(p.links))
 	for i, l := range p.links {
 		list[i] = l.status()
 	}

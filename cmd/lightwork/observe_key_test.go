@@ -29,7 +29,7 @@ func TestSocketWantsItsKey(t *testing.T) {
 	}
 	node := observe.NewNode(observe.Config{
 		Version: "v", Dir: t.TempDir(), Board: observe.NewBoard(),
-		Relays: func() []relay.RelayStatus { return nil }, Agents: func() []supervisor.AgentStatus { return nil },
+		Relays: func() []relay.Status { return nil }, Agents: func() []supervisor.AgentStatus { return nil },
 		Outbox: func(context.Context) (int, error) { return 0, nil },
 	})
 	o := &observed{node: node, key: key, log: slog.New(slog.DiscardHandler)}

@@ -52,7 +52,7 @@ func busyNode() observe.State {
 		Version: "v1", PubKey: strings.Repeat("a", 64), At: at, StartedAt: at.Add(-50 * time.Hour), HeldMsats: 1500,
 		Checks: []observe.Check{{Name: "wallet", Detail: "refuses \x1b[2J everything"}},
 		Totals: observe.Totals{Succeeded: 3, Failed: 1},
-		Relays: []relay.RelayStatus{{URL: "wss://relay.example.com", State: relay.StateWaiting, Error: "connect: no\x07\nready"}},
+		Relays: []relay.Status{{URL: "wss://relay.example.com", State: relay.StateWaiting, Error: "connect: no\x07\nready"}},
 		Agents: []observe.Agent{{ID: "com.example.summaries", State: supervisor.StateDown, Restarts: 5, Reason: "it crashed"}},
 	}
 	for range 100 {

@@ -57,7 +57,7 @@ func (t *teller) watchRelays(ctx context.Context, pool *relay.Pool) error {
 	}
 }
 
-func (t *teller) relay(told map[string]relay.State, st relay.RelayStatus) {
+func (t *teller) relay(told map[string]relay.State, st relay.Status) {
 	if told[st.URL] == st.State {
 		return
 	}

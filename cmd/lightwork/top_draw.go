@@ -129,7 +129,7 @@ func (d *drawing) relays(s observe.State) {
 	}
 }
 
-func trouble(r relay.RelayStatus) string {
+func trouble(r relay.Status) string {
 	if r.State == relay.StateConnected || r.Error == "" {
 		return ""
 	}

@@ -189,7 +189,7 @@ func TestTellerTellsOfRelays(t *testing.T) {
 	for _, state := range []relay.State{
 		relay.StateConnecting, relay.StateWaiting, relay.StateConnecting, relay.StateWaiting, relay.StateConnected, relay.StateConnecting, relay.StateConnected,
 	} {
-		tell.relay(told, relay.RelayStatus{URL: "ws://r", State: state, Error: "why"})
+		tell.relay(told, relay.Status{URL: "ws://r", State: state, Error: "why"})
 	}
 	if got := buf.String(); got != "lightwork: not connected to ws://r, retrying: why\nlightwork: connected to ws://r\n" {
 		t.Errorf("told %q", got)

@@ -49,11 +49,11 @@ type State struct {
 	Totals    Totals    `json:"since_start"`
 	HeldMsats int64     `json:"held_msats"`
 	// SpendableMsats is what the wallet can spend, where that may be seen and is known.
-	SpendableMsats *int64              `json:"wallet_spendable_msats,omitempty"`
-	Outbox         int                 `json:"outbox_pending"`
-	DiskFreeBytes  int64               `json:"disk_free_bytes"`
-	Relays         []relay.RelayStatus `json:"relays"`
-	Agents         []Agent             `json:"agents"`
+	SpendableMsats *int64         `json:"wallet_spendable_msats,omitempty"`
+	Outbox         int            `json:"outbox_pending"`
+	DiskFreeBytes  int64          `json:"disk_free_bytes"`
+	Relays         []relay.Status `json:"relays"`
+	Agents         []Agent        `json:"agents"`
 }
 
 // Config says where the parts of a node's state come from.
@@ -62,7 +62,7 @@ type Config struct {
 	PubKey  string // of the provider, hex
 	Dir     string // where the node writes
 	Board   *Board
-	Relays  func() []relay.RelayStatus
+	Relays  func() []relay.Status
 	Agents  func() []supervisor.AgentStatus
 	// Needed are the agents that do what is on offer.
 	Needed []string
@@ -76,7 +76,7 @@ type Config struct {
 	// Admission says why no new jobs are taken, "" while they are; nil: they are.
 	Admission func() string
 	// Signer describes the relays of a remote signer; nil for a key in memory.
-	Signer func() []relay.RelayStatus
+	Signer func() []relay.Status
 }
 
 // Node is what is seen of a running node.
@@ -170,7 +170,7 @@ func (n *Node) State() State {
 }
 
 // relayCheck wants one relay: what one has, the buyer finds.
-func relayCheck(name string, relays []relay.RelayStatus) Check {
+func relayCheck(name string, relays []relay.Status) Check {
 	c := Check{Name: name, Detail: "none is connected"}
 	for _, r := range relays {
 		if r.State == relay.StateConnected {

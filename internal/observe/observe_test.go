@@ -183,11 +183,11 @@ type parts struct {
 func (p *parts) node(t *testing.T) *Node {
 	n := NewNode(Config{
 		Version: "v", PubKey: "key", Dir: t.TempDir(), Board: NewBoard(), Needed: []string{"a"},
-		Relays: func() []relay.RelayStatus { return []relay.RelayStatus{{URL: "ws://r", State: p.relay, Error: "gone"}} },
+		Relays: func() []relay.Status { return []relay.Status{{URL: "ws://r", State: p.relay, Error: "gone"}} },
 		Agents: func() []supervisor.AgentStatus { return []supervisor.AgentStatus{{ID: "a", State: p.agent}} },
 		Outbox: func(context.Context) (int, error) { return 3, nil },
 		Wallet: func(context.Context) error { return p.wallet },
-		Signer: func() []relay.RelayStatus { return []relay.RelayStatus{{URL: "ws://s", State: p.relay}} },
+		Signer: func() []relay.Status { return []relay.Status{{URL: "ws://s", State: p.relay}} },
 	})
 	n.probe(t.Context())
 	return n

@@ -100,7 +100,7 @@ func (c *Client) Serve(ctx context.Context) error {
 func (c *Client) PublicKey() string { return c.session.User }
 
 // Status describes the signer's relays.
-func (c *Client) Status() []relay.RelayStatus { return c.pool.Status() }
+func (c *Client) Status() []relay.Status { return c.pool.Status() }
 
 // Sign has the event signed: exactly this one, by exactly our key. The errors
 // are those of this package.
