@@ -12,9 +12,8 @@ import (
 
 // startMCP connects over stdin and stdout, and lists the tools as a host does.
 func startMCP(tb testing.TB) (echo, func()) {
-	args := child(tb, "mcp")
 	client := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1.0.0"}, nil)
-	session, err := client.Connect(context.Background(), &sdk.CommandTransport{Command: exec.Command(args[0], args[1:]...)}, nil)
+	session, err := client.Connect(context.Background(), &sdk.CommandTransport{Command: exec.Command(child(tb, "mcp"))}, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -38,13 +37,4 @@ func startMCP(tb testing.TB) (echo, func()) {
 			tb.Error(err)
 		}
 	}
-}
-
-func serveMCP(ctx context.Context, _ []string) error {
-	s := sdk.NewServer(&sdk.Implementation{Name: "echo", Version: "1.0.0"}, nil)
-	s.AddTool(&sdk.Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)},
-		func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(r.Params.Arguments)}}}, nil
-		})
-	return s.Run(ctx, &sdk.StdioTransport{})
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -27,8 +26,7 @@ func startTTRPC(tb testing.TB) (echo, func()) {
 		tb.Fatal(err)
 	}
 	socket := filepath.Join(dir, "s")
-	args := child(tb, "ttrpc", socket)
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.Command(child(tb, "ttrpc"), socket)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -56,24 +54,4 @@ func startTTRPC(tb testing.TB) (echo, func()) {
 		_ = cmd.Wait() // it was killed
 		os.RemoveAll(dir)
 	}
-}
-
-func serveTTRPC(ctx context.Context, args []string) error {
-	ln, err := net.Listen("unix", args[0])
-	if err != nil {
-		return err
-	}
-	s, err := ttrpc.NewServer()
-	if err != nil {
-		return err
-	}
-	s.RegisterService(echoService, &ttrpc.ServiceDesc{Methods: map[string]ttrpc.Method{
-		echoMethod: func(_ context.Context, decode func(any) error) (any, error) {
-			in := new(wrapperspb.BytesValue)
-			err := decode(in)
-			return in, err
-		},
-	}})
-	fmt.Println("ready")
-	return s.Serve(ctx, ln)
 }
