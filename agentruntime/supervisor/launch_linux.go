@@ -50,8 +50,11 @@ func launch(order guard.Order, limits cgroup.Limits, logs *logCapture, timeout t
 	cmd.Args = []string{"lightwork-guard"}
 	cmd.Env = []string{guard.Env + "=1"}
 	cmd.ExtraFiles = []*os.File{theirs}
-	// Out of our process group: ^C on the terminal is ours to handle.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// Out of our process group: ^C on the terminal is ours to handle. Not out of
+	// our session: where the kernel shares the processors out by session
+	// (autogroup), a new one waits long on a busy machine. The agent gets one
+	// from the guard, and with it no terminal.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	pipes, err := startWithPipes(cmd)
 	theirs.Close()
 	if err != nil {
