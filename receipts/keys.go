@@ -51,15 +51,7 @@ func ParseKey(s string) (hexKey string, err error) { return keyring{}.parse(s) }
 func checkKey(field, hexKey string) error { return keyring{}.key(field, hexKey) }
 
 func isHex(s string, length int) bool {
-	if len(s) != length {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(s) == length && strings.TrimLeft(s, "0123456789abcdef") == ""
 }
 
 // mustHex decodes what isHex has accepted; anything else gives nil.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -243,4 +244,21 @@ func FuzzRules(f *testing.F) {
 			all[int(which)%len(all)].agree(t, doc)
 		}
 	})
+}
+
+func TestMatchersAreThePatterns(t *testing.T) {
+	hex := strings.Repeat("0123456789abcdef", 4)
+	texts := []string{"", hex, "sha256:" + hex, "sha256:", "sha256:" + hex[1:], hex + "0", hex[1:] + "g", hex[1:] + "A", hex[1:] + "\n", "sha256:" + hex + "\n", "PATH", "_1", "1_", "A B", "A\n"}
+	for name, pattern := range patterns {
+		matches, again := matchers[pattern], regexp.MustCompile(pattern)
+		if matches == nil {
+			t.Errorf("%s: no matcher", name)
+			continue
+		}
+		for _, text := range texts {
+			if got, want := matches(text), again.MatchString(text); got != want {
+				t.Errorf("%s: %q matches: %v", name, text, got)
+			}
+		}
+	}
 }
