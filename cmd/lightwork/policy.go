@@ -77,7 +77,8 @@ func (p policyListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 }
 
 type policyShowCmd struct {
-	ID string `arg:"" optional:"" help:"The bundle (id or its beginning); the last one if left out."`
+	ID   string `arg:"" optional:"" help:"The bundle (id or its beginning); the last one if left out."`
+	JSON bool   `help:"Print JSON, which it does without it too."`
 }
 
 // Run prints the manifest; its SHA-256 in canonical form is the id.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +34,7 @@ func openReplay(path string) (*os.File, error) {
 
 type replayShowCmd struct {
 	File string `arg:"" help:"REPLAY.jsonl, or the folder of a bundle."`
+	JSON bool   `help:"Print a JSON array of its lines."`
 }
 
 // Run prints a line for every line. The file is checked first: what is shown
@@ -42,12 +45,30 @@ func (c replayShowCmd) Run(s *streams) error {
 		return err
 	}
 	defer f.Close()
+	if c.JSON {
+		return printReplayLines(s.out, f)
+	}
 	fmt.Fprintf(s.out, "session %s by %s, %s\n", printable(sum.SessionID), printable(sum.Producer), sum.Status)
 	return eachReplayLine(f, func(line replay.Line, _ []byte) error {
 		when, what := describe(line)
 		_, err := fmt.Fprintf(s.out, "  %-24s  %-16s %s\n", when, printable(line.Event()), strings.ReplaceAll(printable(what), "\n", " "))
 		return err
 	})
+}
+
+// printReplayLines writes the lines as they are, as one array.
+func printReplayLines(w io.Writer, f *os.File) error {
+	before := "[\n"
+	err := eachReplayLine(f, func(_ replay.Line, raw []byte) error {
+		_, err := fmt.Fprintf(w, "%s  %s", before, bytes.TrimSpace(raw))
+		before = ",\n"
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "\n]\n") // a checked file has lines
+	return err
 }
 
 // describe says when a line was and what of it matters to a reader.

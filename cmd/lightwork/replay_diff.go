@@ -13,8 +13,15 @@ import (
 )
 
 type replayDiffCmd struct {
-	A string `arg:"" help:"REPLAY.jsonl, or the folder of a bundle."`
-	B string `arg:"" help:"Another one."`
+	A    string `arg:"" help:"REPLAY.jsonl, or the folder of a bundle."`
+	B    string `arg:"" help:"Another one."`
+	JSON bool   `help:"Print JSON: whether they did the same, and what differs."`
+}
+
+// replayDiffView is what --json says.
+type replayDiffView struct {
+	Same bool   `json:"same"`
+	Diff string `json:"diff"` // unified; "" where they did the same
 }
 
 // Run compares what two sessions did. It ends with 1 where they differ.
@@ -28,6 +35,12 @@ func (c replayDiffCmd) Run(s *streams) error {
 		return err
 	}
 	changes := diff.Diff(c.A, a, c.B, b)
+	if c.JSON {
+		if err := printJSON(s.out, replayDiffView{changes == nil, string(changes)}); err != nil || changes == nil {
+			return err
+		}
+		return exitCode(1)
+	}
 	if changes == nil {
 		fmt.Fprintln(s.out, "the two sessions did the same: only times, latencies and their own names may differ")
 		return nil

@@ -68,6 +68,7 @@ func toolsOf(ctx context.Context, g *globals) ([]supervisor.ToolInfo, error) {
 
 type toolsDescribeCmd struct {
 	Tool string `arg:"" help:"AGENT/TOOL."`
+	JSON bool   `help:"Print JSON, which it does without it too."`
 }
 
 // Run prints one tool as JSON.
