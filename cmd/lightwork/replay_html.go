@@ -41,7 +41,7 @@ type page struct {
 	Took                              time.Duration
 	Bars                              []bar
 	Undrawn                           int
-	Height                            float64
+	Height, Full                      float64 // of the bars, and with the scale above them
 	Marks                             []mark
 	Ticks                             []mark
 	Rows                              []pageRow
@@ -104,6 +104,7 @@ func (p *page) draw(lines []replay.Line) {
 		}
 	}
 	p.Height = float64(18*len(p.Bars)) + 8
+	p.Full = p.Height + 18
 	for i := range 5 {
 		p.Ticks = append(p.Ticks, mark{X: float64(i) * 250, Label: (p.Took * time.Duration(i) / 4).Round(time.Millisecond).String()})
 	}
