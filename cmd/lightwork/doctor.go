@@ -38,8 +38,11 @@ func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	conf, err := loadConfig(g.Config)
 	if err != nil {
 		fix := "correct the file"
-		if errors.Is(err, errNoConfig) {
+		switch {
+		case errors.Is(err, errNoConfig):
 			fix = "lightwork init writes one; -c names another file"
+		case errors.Is(err, syscall.EISDIR):
+			fix = "name the file in it: -c " + shellWord(filepath.Join(g.Config, defaultConfig))
 		}
 		all = append(all, finding{"configuration", "fail", printable(err.Error()), fix})
 	} else {

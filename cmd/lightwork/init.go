@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/payments"
@@ -63,8 +64,14 @@ func (c initCmd) Run(_ context.Context, s *streams) error {
 	if _, err := payments.CashuNetwork(c.Mint); err != nil && c.Wallet == "cashu" {
 		return usage("--mint mint.example.com: the mint holds the bitcoin, so choose one that you trust", "--mint must be a mint's host, without https://, but got %q", c.Mint)
 	}
+	if !isAddress(c.Relay, "ws", "wss") {
+		return usage("for example --relay wss://relay.example.com", "--relay must be a ws:// or wss:// address without user or password, but got %q", c.Relay)
+	}
 	file := filepath.Join(c.Dir, defaultConfig)
 	made, err := writeSetup(c.Dir, set)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return usage("name a folder, which need not be there yet", "--dir %s: %w", c.Dir, err)
+	}
 	if err != nil {
 		return err
 	}
