@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,14 +30,57 @@ func newRelay(t *testing.T) (*khatru.Relay, string) {
 		t.Fatal(err)
 	}
 	r := khatru.NewRelay()
-	r.StoreEvent = append(r.StoreEvent, db.SaveEvent)
-	r.QueryEvents = append(r.QueryEvents, db.QueryEvents)
-	r.CountEvents = append(r.CountEvents, db.CountEvents)
-	r.DeleteEvent = append(r.DeleteEvent, db.DeleteEvent)
-	r.ReplaceEvent = append(r.ReplaceEvent, db.ReplaceEvent)
+	store := &locked{db: db}
+	r.StoreEvent = append(r.StoreEvent, store.change(db.SaveEvent))
+	r.QueryEvents = append(r.QueryEvents, store.query)
+	r.CountEvents = append(r.CountEvents, store.count)
+	r.DeleteEvent = append(r.DeleteEvent, store.change(db.DeleteEvent))
+	r.ReplaceEvent = append(r.ReplaceEvent, store.change(db.ReplaceEvent))
 	server := httptest.NewServer(r)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close(); db.Close() })
 	return r, "ws" + strings.TrimPrefix(server.URL, "http")
+}
+
+// locked is a SliceStore under a lock. khatru calls it from many goroutines, and
+// of its methods only ReplaceEvent locks: an event that is saved while another
+// is looked for is found as nil now and then, and ends the process. The context
+// of a client that has left is not for it either: its queries would never end.
+type locked struct {
+	mu sync.Mutex
+	db *slicestore.SliceStore // guarded by mu, with the goroutine of each query
+}
+
+func (l *locked) change(do func(context.Context, *nostr.Event) error) func(context.Context, *nostr.Event) error {
+	return func(ctx context.Context, ev *nostr.Event) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return do(context.WithoutCancel(ctx), ev)
+	}
+}
+
+func (l *locked) query(ctx context.Context, filter nostr.Filter) (chan *nostr.Event, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from, err := l.db.QueryEvents(context.WithoutCancel(ctx), filter)
+	if err != nil {
+		return nil, err
+	}
+	var list []*nostr.Event
+	for ev := range from {
+		list = append(list, ev)
+	}
+	all := make(chan *nostr.Event, len(list))
+	for _, ev := range list {
+		all <- ev
+	}
+	close(all)
+	return all, nil
+}
+
+func (l *locked) count(ctx context.Context, filter nostr.Filter) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.db.CountEvents(ctx, filter)
 }
 
 func newPool(t *testing.T, urls ...string) *relay.Pool {
