@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -192,7 +193,39 @@ func (p *Provider) serveAnnouncement(ctx context.Context) error {
 	}
 }
 
+// announcing lets one announcement be made at a time, and each in a second of its
+// own: of two with the same date relays keep the one whose id is lower, so that a
+// provider could seem paused for an hour after it was resumed.
+type announcing struct {
+	mu   sync.Mutex
+	last int64 // the second of the last one, Unix; guarded by mu
+}
+
+// begin waits for the next second if need be. It returns with mu held, unless ctx ended.
+func (a *announcing) begin(ctx context.Context) error {
+	a.mu.Lock()
+	for time.Now().Unix() == a.last {
+		select {
+		case <-time.After(time.Until(time.Unix(a.last+1, 0))):
+		case <-ctx.Done():
+			a.mu.Unlock()
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// end is called once the announcement is dated.
+func (a *announcing) end() {
+	a.last = time.Now().Unix()
+	a.mu.Unlock()
+}
+
 func (p *Provider) announce(ctx context.Context) error {
+	if err := p.announcing.begin(ctx); err != nil {
+		return err
+	}
+	defer p.announcing.end()
 	a, err := p.announcement(ctx)
 	if err != nil {
 		return err

@@ -52,7 +52,8 @@ type Provider struct {
 	runCtx    context.Context // of Serve: jobs outlive the event that began them
 	// listening is closed once a relay serves our subscription; only then is it
 	// true that we take jobs, so only then do we announce.
-	listening chan struct{}
+	listening  chan struct{}
+	announcing announcing
 	// remembered is closed once the relays have told what our key signed; no
 	// receipt is issued before. answered, which does not change afterwards, are
 	// the requests it has answered lately.

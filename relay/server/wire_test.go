@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -14,7 +15,7 @@ import (
 // waits for it than its connection holds, each event written as it came alone.
 // Nobody waits for it, and it then gets every event whole and in order.
 func TestSlowReaderGetsWholeFrames(t *testing.T) {
-	r := start(t, Config{})
+	r := start(t, Config{Limits: Limits{PingInterval: time.Hour, WriteTimeout: time.Hour}}) // however long publishing takes
 	slow, publisher := r.dial(), r.dial()
 	slow.send(`["REQ","s",{"kinds":[1],"limit":0}]`)
 	slow.expect("EOSE s")
