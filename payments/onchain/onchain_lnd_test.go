@@ -113,6 +113,9 @@ func TestOnTheChain(t *testing.T) {
 	t.Run("signed, and never published before a restart", m.signedNotPublished)
 	t.Run("an attempt that was not written down holds no coins", m.holdsNoCoins)
 	t.Run("a reorganisation before it is final", m.reorganised)
+	t.Run("replaced by one to the buyer", m.replacedAway)
+	t.Run("replaced after a reorganisation", m.replacedAfterBlock)
+	t.Run("replaced by one with a higher fee", m.replacedInPlace)
 	t.Run("not over Lightning", m.notOverLightning)
 }
 
