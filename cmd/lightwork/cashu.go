@@ -177,6 +177,9 @@ func cashuHint(err error) string {
 	case errors.Is(err, sqlite.ErrReadOnly):
 		return "another lightwork has the wallet open: stop it first"
 	}
+	if errors.Is(err, payments.ErrWalletUnavailable) {
+		return "lightwork doctor asks the mint; while it does not answer nothing is lost, and what is under way goes on when it does"
+	}
 	return "lightwork doctor asks the mint"
 }
 

@@ -191,7 +191,7 @@ model:
       max_msats: 10000000 # what may be at the mint at most
       # lock: 1h # how long a held payment stays held{{else}}
     # cashu: # backend cashu: notes of a mint, which holds the bitcoin
-    #   mint: https://mint.example.com
+    #   mint: mint.example.com
     #   seed_file: {{.SeedFile}} # back it up
     #   max_msats: 10000000 # what may be at the mint at most
     #   lock: 1h # how long a held payment stays held{{end}}

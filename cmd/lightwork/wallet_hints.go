@@ -16,6 +16,10 @@ func walletHint(err error, role string, w walletConfig) string {
 	switch {
 	case w.Backend == "play" && errors.Is(err, payments.ErrWalletUnavailable):
 		return "lightwork wallet play-serve runs the ledger; " + role + ".wallet.play.url says where it is"
+	case w.Backend == "nwc" && errors.Is(err, payments.ErrWalletUnavailable):
+		return "the wallet must run, and the relay that " + role + ".wallet.nwc.uri_file names be reachable; a connection that its app has ended needs a new address in the file"
+	case w.Backend == "cashu" && errors.Is(err, payments.ErrWalletUnavailable):
+		return role + ".wallet.cashu.mint does not answer: nothing is lost, and what is under way goes on when it does"
 	case w.Backend != "lnd" && w.Backend != backendOnchain:
 		return "lightwork doctor checks the wallet"
 	case errors.Is(err, lnd.ErrWalletLocked):
