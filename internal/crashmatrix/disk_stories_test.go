@@ -27,7 +27,7 @@ func backupOfPaid(t *testing.T, w *world) {
 	before := w.read(t)
 	backup := filepath.Join(t.TempDir(), "old.db")
 	struck := w.trap.arm([]step{{at: "provider hears LookupInvoice ACCEPTED"}, {at: "provider asks LookupInvoice"}}, func() verdict {
-		if out, err := w.as(seller, "backup", "--out", backup).CombinedOutput(); err != nil {
+		if out, err := w.as(seller, "backup", "--role", seller, "--out", backup).CombinedOutput(); err != nil {
 			t.Errorf("backup: %v\n%s", err, out)
 		}
 		return pass
@@ -63,7 +63,7 @@ func backupOfPaid(t *testing.T, w *world) {
 func (w *world) restore(t *testing.T, backup string) {
 	t.Helper()
 	w.selling.kill()
-	if out, err := w.as(seller, "restore", "--from", backup).CombinedOutput(); err != nil {
+	if out, err := w.as(seller, "restore", "--role", seller, "--from", backup).CombinedOutput(); err != nil {
 		t.Fatalf("restore: %v\n%s", err, out)
 	}
 	w.sell(t)
@@ -74,7 +74,7 @@ func (w *world) restore(t *testing.T, backup string) {
 func backupOfNothing(t *testing.T, w *world) {
 	before := w.read(t)
 	backup := filepath.Join(t.TempDir(), "old.db")
-	if out, err := w.as(seller, "backup", "--out", backup).CombinedOutput(); err != nil {
+	if out, err := w.as(seller, "backup", "--role", seller, "--out", backup).CombinedOutput(); err != nil {
 		t.Fatalf("backup: %v\n%s", err, out)
 	}
 	struck := w.trap.arm([]step{{at: "provider sends 7000-partial-1"}}, func() verdict {
