@@ -70,9 +70,6 @@ func (p *Provider) step(ctx context.Context, job Job, sig *jobSignal) error {
 		}
 		return p.begin(ctx, job, sig)
 	case StatePaid, StateRunning:
-		if sig.first != nil {
-			return p.performFirst(ctx, job, sig)
-		}
 		return p.begin(ctx, job, sig)
 	case StateDelivering:
 		return p.deliver(ctx, job, sig)

@@ -117,12 +117,6 @@ func (s *watched) AddJob(ctx context.Context, j provider.Job) error {
 	return s.to(provider.StateQuoted, s.Store.AddJob(ctx, j))
 }
 
-func (s *watched) AddRunning(ctx context.Context, j provider.Job, first provider.Beginning) error {
-	err := s.Store.AddRunning(ctx, j, first)
-	_ = s.to(provider.StateQuoted, err)
-	return s.to(provider.StateRunning, err)
-}
-
 func (s *watched) Refuse(ctx context.Context, id, buyer string, r provider.Reason, out ...provider.OutEvent) error {
 	err := s.Store.Refuse(ctx, id, buyer, r, out...)
 	if err == nil {

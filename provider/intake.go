@@ -115,12 +115,11 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, reason Reason)
 		p.refuse(ctx, ev, reason)
 		return
 	}
-	var first *Beginning
 	raw, err := json.Marshal(ev)
 	if err == nil {
 		job.Request = raw // as it was signed
 		job.RefundAddress = p.refundAddress(view, job.Mode)
-		job, first, err = p.add(ctx, job, req)
+		err = p.cfg.Store.AddJob(ctx, job)
 	}
 	switch {
 	case errors.Is(err, ErrDuplicate):
@@ -140,7 +139,7 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, reason Reason)
 	default:
 		log.Info("quoted", "buyer", job.Buyer, "schema", job.SchemaID, "mode", job.Mode, "price_msats", job.PriceMsats)
 		p.elsewhere.note(view)
-		p.launch(job, req, first)
+		p.launch(job, req)
 		if p.canceled.has(job.Buyer + job.RequestID) { // meanwhile
 			p.cancelJob(job.RequestID)
 		}

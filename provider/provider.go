@@ -81,9 +81,6 @@ type jobSignal struct {
 	feeGrace time.Time // likewise, of its engagement fee
 	// request is what the job is about, parsed once; its goroutine's own.
 	request *schemas.Request
-	// first is the run that the job was stored with, until it is done; its
-	// goroutine's own.
-	first *Beginning
 	// stands is the job as the last step left it in the store, or nil, if the
 	// store has to be asked; its goroutine's own. Only a free job's is known:
 	// acceptances and payments come from elsewhere.
@@ -218,25 +215,21 @@ func (p *Provider) resume(ctx context.Context) error {
 			p.elsewhere.note(view)
 		}
 		p.log.Info("resuming", "request", id, "state", job.State)
-		p.launch(job, nil, nil)
+		p.launch(job, nil)
 	}
 	return nil
 }
 
 // launch starts the goroutine that owns the job until it is terminal. The job is
-// as the store has it; a nil req is parsed when it is needed. first is a run that
-// is recorded and has a slot, or nil.
-func (p *Provider) launch(job Job, req *schemas.Request, first *Beginning) {
+// as the store has it; a nil req is parsed when it is needed.
+func (p *Provider) launch(job Job, req *schemas.Request) {
 	id := job.RequestID
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.wakes[id] != nil || p.runCtx.Err() != nil {
-		if first != nil {
-			<-p.slots
-		}
 		return
 	}
-	sig := &jobSignal{wake: make(chan struct{}, 1), cancel: make(chan struct{}), request: req, first: first}
+	sig := &jobSignal{wake: make(chan struct{}, 1), cancel: make(chan struct{}), request: req}
 	p.wakes[id] = sig
 	p.jobs.Go(func() {
 		p.drive(p.runCtx, job, sig)

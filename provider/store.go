@@ -199,9 +199,6 @@ type Store interface {
 	// ErrCreditSpent if the buyer's credit is less than the job's CreditMsats,
 	// ErrRefundOfAnother if another buyer has named the job's RefundAddress.
 	AddJob(ctx context.Context, job Job) error
-	// AddRunning is AddJob and the Start of the first run of a job that is not
-	// paid first, in one.
-	AddRunning(ctx context.Context, job Job, first Beginning) error
 	// Refuse remembers a request that was not admitted, so that a replay of it
 	// is not answered again. It may be forgotten after RefusedFor. ErrDuplicate if the request id is known.
 	Refuse(ctx context.Context, requestID, buyer string, reason Reason, out ...OutEvent) error

@@ -95,11 +95,11 @@ func sellerDies(t *testing.T, mode receipts.Mode, point string, runs int) {
 	})
 }
 
-// TestFreeJobSurvives kills the provider around the steps of a job that is stored
-// with its first run. It is one job, run once more if its result was not durable.
+// TestFreeJobSurvives kills the provider around the steps of a job that needs no
+// payment. It is one job, run once more if its result was not durable.
 func TestFreeJobSurvives(t *testing.T) {
 	for point, runs := range map[string]int{
-		"before store:AddRunning": 1, "after store:AddRunning": 2, "before run:work": 2, "after run:work": 2,
+		"before store:AddJob": 1, "after store:AddJob": 1, "before store:Start": 1, "after store:Start": 2, "before run:work": 2, "after run:work": 2,
 		"before store:Finish": 2, "after store:Finish": 1, "after market:Publish:6050": 1,
 	} {
 		t.Run(point, func(t *testing.T) {

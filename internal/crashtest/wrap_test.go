@@ -28,10 +28,6 @@ func (s jobStore) AddJob(ctx context.Context, job provider.Job) error {
 	return s.k.step("store:AddJob", func() error { return s.Store.AddJob(ctx, job) })
 }
 
-func (s jobStore) AddRunning(ctx context.Context, job provider.Job, first provider.Beginning) error {
-	return s.k.step("store:AddRunning", func() error { return s.Store.AddRunning(ctx, job, first) })
-}
-
 func (s jobStore) SetInvoice(ctx context.Context, id, bolt11 string, out ...provider.OutEvent) error {
 	return s.k.step("store:SetInvoice", func() error { return s.Store.SetInvoice(ctx, id, bolt11, out...) })
 }

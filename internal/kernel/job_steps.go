@@ -163,30 +163,25 @@ func (s *ProviderStore) Start(ctx context.Context, requestID string, d *provider
 		if err != nil {
 			return err
 		}
-		run, err = s.start(tx, j, d, thread, plan, out)
-		return err
+		if err := s.goAhead(tx, j, d, thread); err != nil {
+			return err
+		}
+		run = j.run + 1
+		_, err = tx.Exec(`INSERT INTO job_runs(request_id, run, at_ms, deadline_ms, plan_hash)
+			VALUES (?1, ?2, ?3, coalesce((SELECT min(deadline_ms) FROM job_runs WHERE request_id = ?1), ?4), ?5)`,
+			requestID, run, tx.now.UnixMilli(), plan.Deadline.UnixMilli(), plan.Hash[:])
+		if err != nil {
+			return fmt.Errorf("record run: %w", err)
+		}
+		if err := tx.appendJobState(requestID, provider.StateRunning, provider.Reason{}); err != nil {
+			return err
+		}
+		return tx.enqueueAll(out)
 	})
 	if err != nil {
 		return 0, err
 	}
 	return run, nil
-}
-
-func (s *ProviderStore) start(tx *Tx, j jobRow, d *provider.Directive, thread string, plan provider.Plan, out []provider.OutEvent) (run int, err error) {
-	if err := s.goAhead(tx, j, d, thread); err != nil {
-		return 0, err
-	}
-	run = j.run + 1
-	_, err = tx.Exec(`INSERT INTO job_runs(request_id, run, at_ms, deadline_ms, plan_hash)
-		VALUES (?1, ?2, ?3, coalesce((SELECT min(deadline_ms) FROM job_runs WHERE request_id = ?1), ?4), ?5)`,
-		j.id, run, tx.now.UnixMilli(), plan.Deadline.UnixMilli(), plan.Hash[:])
-	if err != nil {
-		return 0, fmt.Errorf("record run: %w", err)
-	}
-	if err := tx.appendJobState(j.id, provider.StateRunning, provider.Reason{}); err != nil {
-		return 0, err
-	}
-	return run, tx.enqueueAll(out)
 }
 
 // goAhead checks that the job was ordered, or orders it: unpaid jobs start by

@@ -18,18 +18,6 @@ func (s *ProviderStore) AddJob(ctx context.Context, j provider.Job) error {
 	return s.update(ctx, func(tx *Tx) error { return tx.addJob(j) })
 }
 
-// AddRunning commits the quote intent and the start of the first run.
-func (s *ProviderStore) AddRunning(ctx context.Context, j provider.Job, first provider.Beginning) error {
-	return s.update(ctx, func(tx *Tx) error {
-		if err := tx.addJob(j); err != nil {
-			return err
-		}
-		row := jobRow{id: j.RequestID, state: provider.StateQuoted, mode: j.Mode, hash: j.PaymentHash}
-		_, err := s.start(tx, row, &first.Directive, first.Thread, first.Plan, first.Out)
-		return err
-	})
-}
-
 func (tx *Tx) addJob(j provider.Job) error {
 	relays, err := json.Marshal(j.Relays)
 	if err != nil {

@@ -25,16 +25,6 @@ func (s Store) AddJob(ctx context.Context, j provider.Job) error {
 	return err
 }
 
-// AddRunning implements provider.Store.
-func (s Store) AddRunning(ctx context.Context, j provider.Job, first provider.Beginning) error {
-	err := s.Store.AddRunning(ctx, j, first)
-	if err == nil {
-		s.Board.quoted(j)
-		s.Board.moved(j.RequestID, provider.StateRunning)
-	}
-	return err
-}
-
 // Refuse implements provider.Store.
 func (s Store) Refuse(ctx context.Context, id, buyer string, r provider.Reason, out ...provider.OutEvent) error {
 	err := s.Store.Refuse(ctx, id, buyer, r, out...)
