@@ -77,7 +77,7 @@ var rooms = map[string][]string{
 	"agentruntime/agents/wasmhost":  {"agentruntime/agent", "agentruntime/frame", "agentruntime/wasm", "agentruntime/wire"},
 	"examples/wasm/count":           {},
 	"agentruntime/agents/mcp":       {"agentruntime/agent", "agentruntime/frame", "agentruntime/wire"},
-	"interop/outside":               {"internal/requirements"}, // serves tests, as the next are tests only
+	"interop/outside":               {"internal/port", "internal/requirements"}, // serves tests, as the next are tests only
 	"interop/mcp":                   {},
 	"interop/nwc":                   {},
 	"interop/nostr":                 {},

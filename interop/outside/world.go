@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lightwork-market/lightwork/internal/port"
 )
 
 // World is a node in a folder of its own, with relay and ledger running.
@@ -51,7 +53,7 @@ func Main(m *testing.M, program *string) int {
 // strings.NewReplacer.
 func NewWorld(t *testing.T, program, offers string, change ...string) *World {
 	t.Helper()
-	relay, ledger := freeAddress(t), freeAddress(t)
+	relay, ledger := port.Reserve(t), port.Reserve(t)
 	w := &World{Dir: t.TempDir(), Relay: "ws://" + relay, Ledger: "http://" + ledger, program: program}
 	if out, err := w.Lightwork("init", "--relay", w.Relay).CombinedOutput(); err != nil {
 		t.Fatalf("init: %v\n%s", err, out)
@@ -126,16 +128,6 @@ func (w *World) Options(more ...string) map[string]string {
 		o[more[i]] = more[i+1]
 	}
 	return o
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }
 
 // reachable waits until something listens on addr.
