@@ -125,15 +125,29 @@ func (r *run) awaitRegistered(ctx context.Context) error {
 		case <-registered:
 			return nil
 		case <-done:
-			return r.session.endCause()
+			return r.session.unlessRegistered(r.session.endCause())
 		case <-r.proc.exited:
-			return fmt.Errorf("%w (%s)", errExited, r.proc.status)
+			return r.endedEarly(fmt.Errorf("%w (%s)", errExited, r.proc.status))
 		case <-timer.C:
 			return errHandshakeTimeout
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// endedEarly returns err unless the process had registered before it ended: that
+// may be known here later than its end is.
+func (r *run) endedEarly(err error) error {
+	if r.session == nil {
+		select {
+		case r.session = <-r.admitted:
+		default:
+			return err
+		}
+	}
+	r.session.readOut()
+	return r.session.unlessRegistered(err)
 }
 
 // accept serves connections until the listener is closed. It goes on after the

@@ -95,6 +95,25 @@ func (s *session) endCause() error {
 	return s.cause
 }
 
+// readOut returns when all that a process sent before it ended has been read.
+func (s *session) readOut() {
+	// What escaped from the process may hold the other end: it is not waited for.
+	if c, ok := s.conn.(interface{ CloseRead() error }); ok {
+		_ = c.CloseRead()
+	}
+	<-s.done
+}
+
+// unlessRegistered returns err, or nil if the agent has registered.
+func (s *session) unlessRegistered(err error) error {
+	select {
+	case <-s.registered:
+		return nil
+	default:
+		return err
+	}
+}
+
 // goodbye tells the agent and ends the session.
 func (s *session) goodbye(reason string) {
 	_ = s.out.TrySend(&wire.Message{Payload: &wire.Goodbye{Reason: reason}})
