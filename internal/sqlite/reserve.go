@@ -13,8 +13,9 @@ const (
 // A commit that writes over something synchronises its own pages; one that makes
 // the file longer waits for the file system's journal, too, and for whatever
 // others have in it. To SQLite the log ends at the first frame without a
-// checksum, so zeros are nothing. Whoever calls reserve has the turn: nobody else
-// makes the file longer.
+// checksum, so zeros are nothing. It is called inside a write transaction: SQLite
+// lets one opener write to the log, so that the zeros fall on nothing that another
+// process has committed meanwhile.
 func (db *DB) reserve() {
 	if db.reserved >= logSize {
 		return

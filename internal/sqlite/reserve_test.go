@@ -69,3 +69,26 @@ func TestTheLogGrowsWithItsCommits(t *testing.T) {
 		t.Errorf("sizes of the log: %d", sizes)
 	}
 }
+
+// TestTheLogIsMadeLongerInATransaction: several processes may have a file open,
+// and zeros behind what was the end of the log a moment ago would be written over
+// what another has committed since.
+func TestTheLogIsMadeLongerInATransaction(t *testing.T) {
+	path := temp(t)
+	db := open(t, path, Options{})
+	size := func() (n int64) {
+		if st, err := os.Stat(path + "-wal"); err == nil {
+			n = st.Size()
+		}
+		return n
+	}
+	var inside int64
+	db.writer.raw.RegisterCommitHook(func() int { inside = size(); return 0 })
+	before := size()
+	if err := db.Update(t.Context(), insert("a")); err != nil {
+		t.Fatal(err)
+	}
+	if after := size(); inside != after || after != before+logStep {
+		t.Errorf("the log had %d bytes, %d when it was written to and %d behind the commit", before, inside, after)
+	}
+}

@@ -112,6 +112,9 @@ func (db *DB) commitWith() error {
 		kept    = uint64(1)
 		err     error
 	)
+	if !db.writer.inTx() { // a savepoint would begin another, and its release commit it
+		return db.end(kept, ErrTxDone)
+	}
 	// Whoever is about to write gets to the queue first: a commit costs more than
 	// this, and alone it is nothing.
 	runtime.Gosched()
@@ -129,9 +132,6 @@ func (db *DB) commitWith() error {
 	err = db.end(kept, err)
 	for _, u := range members {
 		u.done <- err
-	}
-	if err == nil {
-		db.reserve()
 	}
 	return err
 }
@@ -212,6 +212,7 @@ func (db *DB) end(kept uint64, broken error) error {
 		}
 	}
 	if broken == nil {
+		db.reserve()
 		broken = db.writer.command("COMMIT")
 	}
 	if broken == nil {
