@@ -106,9 +106,9 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 	defer close(jobs) // ends the workers
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			var batch receipts.Batch
+			var w worker
 			for i := range jobs {
-				reports[i] <- verifyRun(o, runs[i], &batch)
+				reports[i] <- w.verify(o, runs[i])
 			}
 		})
 	}
@@ -150,40 +150,6 @@ func couldBeBundle(dir string) bool {
 			return !errors.Is(err, io.EOF)
 		}
 	}
-}
-
-// verifyRun verifies a few bundles with an empty batch, which it empties before
-// they are too large and at the end.
-func verifyRun(o options, bundles []fs.DirEntry, batch *receipts.Batch) []graded {
-	list := make([]graded, len(bundles))
-	var waiting []int // places in the list of what is in the batch
-	settle := func() {
-		for k, r := range batch.Verify() {
-			i := waiting[k]
-			list[i] = graded{bundles[i].Name(), r.ExitCode(), r}
-		}
-		waiting = waiting[:0]
-	}
-	for i, e := range bundles {
-		open := readArchive
-		if e.IsDir() {
-			open = readFolder
-		}
-		bundle, err := open(filepath.Join(o.bundle, e.Name()))
-		if err != nil {
-			r := receipts.Verify(nil, o.pins) // every claim, none of them proved
-			r.Unusable = err.Error()
-			list[i] = graded{e.Name(), r.ExitCode(), r}
-			continue
-		}
-		batch.Add(bundle, o.pins)
-		waiting = append(waiting, i)
-		if batch.Full() {
-			settle()
-		}
-	}
-	settle()
-	return list
 }
 
 func (t *tally) count(g graded) {

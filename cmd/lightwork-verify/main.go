@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -243,31 +242,12 @@ func read(name string, stdin io.Reader) (*receipts.Bundle, error) {
 	if info.IsDir() {
 		return readFolder(name)
 	}
-	return readArchive(name)
+	var r room
+	return r.readArchive(name)
 }
 
 func readFolder(name string) (*receipts.Bundle, error) {
 	return receipts.ReadBundle(os.DirFS(name), receipts.Limits{})
-}
-
-// inMemory is how large an archive may be to be read at once.
-const inMemory = 1 << 20
-
-func readArchive(name string) (*receipts.Bundle, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > inMemory {
-		return receipts.ReadTar(f, receipts.Limits{})
-	}
-	archive := make([]byte, info.Size())
-	if n, err := io.ReadFull(f, archive); err != nil { // it has changed, or cannot be read
-		return receipts.ReadTar(io.MultiReader(bytes.NewReader(archive[:n]), f), receipts.Limits{})
-	}
-	return receipts.ParseTar(archive, receipts.Limits{})
 }
 
 // printJSON adds the exit code, so that a stored report says what it meant.

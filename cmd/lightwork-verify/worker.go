@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// worker has what one goroutine needs for a few bundles, and for the next few
+// again.
+type worker struct {
+	batch receipts.Batch // empty
+	room  room           // of the batch's bundles
+}
+
+// verify verifies a few bundles. It empties the batch before they are too large
+// and at the end.
+func (w *worker) verify(o options, bundles []fs.DirEntry) []graded {
+	list := make([]graded, len(bundles))
+	var waiting []int // places in the list of what is in the batch
+	settle := func() {
+		for k, r := range w.batch.Verify() {
+			i := waiting[k]
+			list[i] = graded{bundles[i].Name(), r.ExitCode(), r}
+		}
+		waiting = waiting[:0]
+		w.room.empty()
+	}
+	for i, e := range bundles {
+		open := w.room.readArchive
+		if e.IsDir() {
+			open = readFolder
+		}
+		bundle, err := open(filepath.Join(o.bundle, e.Name()))
+		if err != nil {
+			r := receipts.Verify(nil, o.pins) // every claim, none of them proved
+			r.Unusable = err.Error()
+			list[i] = graded{e.Name(), r.ExitCode(), r}
+			continue
+		}
+		w.batch.Add(bundle, o.pins)
+		waiting = append(waiting, i)
+		if w.batch.Full() {
+			settle()
+		}
+	}
+	settle()
+	return list
+}
+
+// inMemory is how large an archive may be to be read at once.
+const inMemory = 1 << 20
+
+// room is memory that archives are read into, one behind the other. What it is
+// given again for must no longer be needed. The zero value is ready for use.
+type room []byte
+
+// empty makes room where the archives are that were read.
+func (r *room) empty() { *r = (*r)[:0] }
+
+// take is room for n bytes, inMemory at most. Where little is left, it is in a
+// new piece; bundles hold on to the old one.
+func (r *room) take(n int) []byte {
+	if cap(*r)-len(*r) < n {
+		*r = make(room, 0, inMemory)
+	}
+	from := len(*r)
+	*r = (*r)[:from+n]
+	return (*r)[from : from+n : from+n]
+}
+
+// readArchive reads a bundle, which may be a part of the room.
+func (r *room) readArchive(name string) (*receipts.Bundle, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > inMemory {
+		return receipts.ReadTar(f, receipts.Limits{})
+	}
+	archive := r.take(int(info.Size()))
+	if n, err := io.ReadFull(f, archive); err != nil { // it has changed, or cannot be read
+		return receipts.ReadTar(io.MultiReader(bytes.NewReader(archive[:n]), f), receipts.Limits{})
+	}
+	return receipts.ParseTar(archive, receipts.Limits{})
+}
