@@ -14,8 +14,6 @@ const (
 	busyTimeoutMs = 5000
 	// stmtCache is the number of prepared statements a connection keeps.
 	stmtCache = 256
-	// checkpointPages is how long the log may become.
-	checkpointPages = 4000
 )
 
 // conn is one SQLite connection, used by one goroutine at a time. The driver
@@ -52,7 +50,7 @@ func pragmas(readOnly bool) []pragma {
 		pragma{"", "temp_store", "MEMORY", "2"},
 		// Ids are random, so a busy table's index pages come round again and
 		// again: let a checkpoint write each once, and keep them at hand.
-		pragma{"", "wal_autocheckpoint", strconv.Itoa(checkpointPages), strconv.Itoa(checkpointPages)},
+		pragma{"", "wal_autocheckpoint", "4000", "4000"},
 		pragma{"_cache_size", "cache_size", "-32768", "-32768"}, // KiB
 	)
 }

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,16 +17,16 @@ func TestNothingAfterACorruptRecordCounts(t *testing.T) {
 	path, copied := filepath.Join(dir, "n.db"), filepath.Join(dir, "copy.db")
 	opt := Options{Migrations: []string{"CREATE TABLE t(n INTEGER) STRICT"}}
 	db := open(t, path, opt)
-	var ends []int // of the log, after each commit
+	var ends []int64 // of the log, after each commit
 	for n := range 3 {
 		if err := db.Update(t.Context(), func(tx *Tx) error { _, err := tx.Exec("INSERT INTO t VALUES (?)", n); return err }); err != nil {
 			t.Fatal(err)
 		}
-		raw, err := os.ReadFile(path + "-wal")
+		st, err := os.Stat(path + "-wal")
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends = append(ends, len(bytes.TrimRight(raw, "\x00")))
+		ends = append(ends, st.Size())
 	}
 	for _, suffix := range []string{"", "-wal"} { // as after a kill
 		raw, err := os.ReadFile(path + suffix)

@@ -60,8 +60,6 @@ type DB struct {
 	closed chan struct{} // closed by Close: nothing new begins
 	once   sync.Once
 
-	reserved int64 // of the log's file, in bytes; owned by who has the turn
-
 	failure atomic.Pointer[error] // set once by a failed commit, for good
 	updates atomic.Uint64
 	commits atomic.Uint64

@@ -212,7 +212,6 @@ func (db *DB) end(kept uint64, broken error) error {
 		}
 	}
 	if broken == nil {
-		db.reserve()
 		broken = db.writer.command("COMMIT")
 	}
 	if broken == nil {
