@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gowebpki/jcs"
 )
 
@@ -87,14 +89,44 @@ func BenchmarkSumReader(b *testing.B) {
 	})
 }
 
-func BenchmarkArrayHasher(b *testing.B) {
-	b.SetBytes(int64(len(smallRequest)))
-	b.ReportAllocs()
-	var a ArrayHasher
-	for b.Loop() {
-		if err := a.Add(smallRequest); err != nil {
+// BenchmarkTrajectory digests 200 KB of trajectory, line by line as a node does,
+// and all of it with the other implementation: as lines are written, and with
+// their members in another order.
+func BenchmarkTrajectory(b *testing.B) {
+	unsorted := largeDocument(200 << 10)
+	written, err := Canonical(unsorted)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, doc := range map[string][]byte{"written": written, "unsorted": unsorted} {
+		var lines []jsontext.Value
+		if err := json.Unmarshal(doc, &lines); err != nil {
 			b.Fatal(err)
 		}
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(doc)))
+			b.ReportAllocs()
+			for b.Loop() {
+				var a ArrayHasher
+				for _, line := range lines {
+					if err := a.Add(line); err != nil {
+						b.Fatal(err)
+					}
+				}
+				a.Sum()
+			}
+		})
+		b.Run(name+"/jcs", func(b *testing.B) {
+			b.SetBytes(int64(len(doc)))
+			b.ReportAllocs()
+			for b.Loop() {
+				out, err := jcs.Transform(doc)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_ = Bytes(out)
+			}
+		})
 	}
 }
 

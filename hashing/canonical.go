@@ -15,13 +15,21 @@ import (
 // UTF-8 without lone surrogates, no duplicate key in any object, no integer
 // beyond ±(2^53-1), at most [MaxDepth] levels. The error is a *[SyntaxError].
 func Check(doc []byte) error {
-	_, err := Strict(doc)
-	return err
+	var c canon
+	if c.accepts(doc) {
+		return nil
+	}
+	e := newEngine(doc)
+	return e.document()
 }
 
 // Strict is [Check], and returns the document as its one pass wrote it: in
 // canonical form. It is for who reads on; what is hashed [Canonical] makes.
 func Strict(doc []byte) ([]byte, error) {
+	var c canon
+	if c.accepts(doc) {
+		return bytes.Clone(doc), nil
+	}
 	e := newEngine(doc)
 	err := e.document()
 	return e.out, err

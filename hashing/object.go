@@ -16,7 +16,8 @@ type Object struct {
 	doc, text []byte
 	keys      []byte
 	members   []member
-	e         engine // its buffers are the object's
+	e         engine // its buffers are the object's, unless it was canonical
+	c         canon
 }
 
 // ParseObject reads a document that passes [Check] and is an object. The error
@@ -32,11 +33,18 @@ func ParseObject(doc []byte) (*Object, error) {
 // Parse is [ParseObject] into the room of another object, of which nothing may
 // be kept. After an error the object has no member.
 func (o *Object) Parse(doc []byte) error {
+	o.doc, o.text, o.keys, o.members = nil, nil, nil, nil
+	if o.c.accepts(doc) {
+		if doc[0] != '{' {
+			return ErrNotObject
+		}
+		o.doc, o.text, o.keys, o.members = doc, doc, doc, o.c.members
+		return nil
+	}
 	e := &o.e
 	if e.out == nil {
 		*e = newEngine(doc)
 	}
-	o.doc, o.text, o.keys, o.members = nil, nil, nil, nil
 	e.begin(doc)
 	if err := e.document(); err != nil {
 		return err

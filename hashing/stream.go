@@ -28,19 +28,23 @@ func SumReader(r io.Reader, limit int64) (Digest, error) {
 type ArrayHasher struct {
 	h      hash.Hash // nil until the first element
 	e      engine    // its buffers serve every element
-	before [1]byte   // what stands before an element
+	c      canon
+	before [1]byte // what stands before an element
 }
 
 // Add appends one element, any JSON document that passes [Check]. After an
 // error (*[SyntaxError]) the array is as it was before.
 func (a *ArrayHasher) Add(doc []byte) error {
-	e := &a.e
-	e.begin(doc)
-	if err := e.document(); err != nil {
+	defer func() { a.e.src, a.c.doc = source{}, nil }() // the caller's bytes are not ours to keep
+	if a.c.accepts(doc) {
+		a.add(doc)
+		return nil
+	}
+	a.e.begin(doc)
+	if err := a.e.document(); err != nil {
 		return err
 	}
-	a.add(e.out)
-	e.src = source{} // the caller's bytes are not ours to keep
+	a.add(a.e.out)
 	return nil
 }
 
