@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // canonical reports what canon is to accept: what the engine writes as it is,
@@ -13,17 +15,24 @@ func canonical(doc []byte) (same, escapedName bool) {
 	if e.document() != nil || !bytes.Equal(e.out, doc) {
 		return false, false
 	}
-	for rest := e.out; ; {
-		at := bytes.Index(rest, []byte(`":`))
-		if at < 0 {
-			return true, false
+	for dec := jsontext.NewDecoder(bytes.NewReader(e.out)); ; {
+		kind, n := dec.StackIndex(dec.StackDepth())
+		isName := kind == '{' && n%2 == 0
+		if dec.PeekKind() == '{' || dec.PeekKind() == '[' {
+			if _, err := dec.ReadToken(); err != nil {
+				return true, false
+			}
+			continue
 		}
-		// A quote before a colon ends a name, or is in a string: then this says
-		// more than is so.
-		if name := rest[bytes.LastIndexAny(rest[:at], `{,`)+1 : at]; bytes.Contains(name, []byte(`\`)) {
+		value, err := dec.ReadValue()
+		if err != nil { // the end of the document, or of an object
+			if _, err := dec.ReadToken(); err != nil {
+				return true, false
+			}
+		}
+		if isName && bytes.Contains(value, []byte(`\`)) {
 			return true, true
 		}
-		rest = rest[at+2:]
 	}
 }
 
@@ -112,7 +121,7 @@ func TestCanonicalObject(t *testing.T) {
 
 func FuzzCanon(f *testing.F) {
 	for _, doc := range []string{
-		`{"a":[1,-2.5,{"b":"x\n\u0001é"}],"c":null,"d":true}`, `1e+21`, `"\u001f\t"`, "{\"\U00010000\":0,\"\uffff\":0}", `{"a\n":0}`, `-0`, `[5e-324,1.7976931348623157e+308]`,
+		`{"a":[1,-2.5,{"b":"x\n\u0001é"}],"c":null,"d":true}`, `1e+21`, `"\u001f\t"`, "{\"\U00010000\":0,\"\uffff\":0}", `{"a\n":0}`, `{"\n{":0}`, `[{"\\":":"}]`, `-0`, `[5e-324,1.7976931348623157e+308]`,
 	} {
 		f.Add([]byte(doc))
 	}
