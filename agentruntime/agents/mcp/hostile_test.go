@@ -52,14 +52,14 @@ func TestLostCallWithKeyIsRetryable(t *testing.T) {
 func TestServerThatDoesNotRead(t *testing.T) {
 	n := serve(t, "hostile", "deaf", "pid")
 	large := json.RawMessage(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`)
+	givenUp := func() bool { return strings.Contains(n.log(), ErrNotReading.Error()) }
 	for _, tool := range []string{"deaf", "pid"} {
-		begin := time.Now()
 		_, err := n.Call(t.Context(), supervisor.Call{AgentID: agentID, Tool: tool, Input: large, Timeout: 200 * time.Millisecond})
-		if e, ok := err.(*supervisor.Error); !ok || e.Code != wire.CodeTimeout || time.Since(begin) > 5*time.Second {
-			t.Errorf("%s: %v after %s", tool, err, time.Since(begin))
+		if e, ok := err.(*supervisor.Error); (!ok || e.Code != wire.CodeTimeout) && !givenUp() {
+			t.Errorf("%s: %v", tool, err)
 		}
 	}
-	eventually(t, "the server is given up", func() bool { return strings.Contains(n.log(), ErrNotReading.Error()) })
+	eventually(t, "the server is given up", givenUp)
 	eventually(t, "another server", func() bool {
 		_, err := n.Call(t.Context(), supervisor.Call{AgentID: agentID, Tool: "pid", Input: json.RawMessage(`{}`)})
 		return err == nil

@@ -39,7 +39,8 @@ func serveSDK(*rawServer) {
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "counted"}}}, nil, nil
 	})
-	sdk.AddTool(s, &sdk.Tool{Name: "wait"}, func(ctx context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+	sdk.AddTool(s, &sdk.Tool{Name: "wait"}, func(ctx context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+		_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Message: "waiting"})
 		<-ctx.Done()
 		return nil, nil, os.WriteFile("canceled", nil, 0o600)
 	})
@@ -78,11 +79,16 @@ func TestSDKServer(t *testing.T) {
 	if want := []string{"progress 1/3: counting", "progress 2/3: counting", "progress 3/3: counting"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("count: %q, %v", got, err)
 	}
-	_, err = n.Call(t.Context(), supervisor.Call{AgentID: agentID, Tool: "wait", Input: json.RawMessage(`{}`), Timeout: 100 * time.Millisecond})
-	if e, ok := err.(*supervisor.Error); !ok || e.Code != wire.CodeTimeout {
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = n.Call(ctx, supervisor.Call{
+		AgentID: agentID, Tool: "wait", Input: json.RawMessage(`{}`), Timeout: time.Minute,
+		OnStream: func(supervisor.Chunk) { cancel() }, // the server has it by now
+	})
+	cancel()
+	if e, ok := err.(*supervisor.Error); !ok || e.Code != wire.CodeCanceled {
 		t.Errorf("wait: %v", err)
 	}
-	eventually(t, "the server is told of the timeout", func() bool {
+	eventually(t, "the server is told of the end", func() bool {
 		_, err := os.Stat(n.dir + "/canceled")
 		return err == nil
 	})
