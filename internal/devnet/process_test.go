@@ -48,7 +48,7 @@ func alive(pid int) bool {
 
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := poll(ctx, fmt.Sprintf("end of process %d", pid), func(context.Context) (bool, error) { return !alive(pid), nil })
 	if err != nil {

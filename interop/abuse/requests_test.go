@@ -138,13 +138,14 @@ func TestAddressesInRequests(t *testing.T) {
 	w := newWorld(t, "# blobs:\n#   - https://blobs.example.com", "blobs:\n  - https://blobs.example.com")
 	provider := w.sell(t)
 	a := newAttacker(t, w)
+	wants := map[string]string{}
 	for typ, code := range map[string]string{"url": "unsupported_input: ", "event": "input_missing: ", "job": "input_missing: "} {
 		data := "http://" + canary + "/"
 		if typ != "url" {
 			data = strings.Repeat("a", 64)
 		}
 		// What does not come is given up when the request expires; the relay that is named is not asked.
-		soon := nostr.Tag{"expiration", fmt.Sprint(time.Now().Add(3 * time.Second).Unix())}
+		soon := nostr.Tag{"expiration", fmt.Sprint(time.Now().Add(10 * time.Second).Unix())}
 		typed := a.sign(5050, "", nostr.Tag{"param", "schema", rerank}, nostr.Tag{"i", data, typ, "ws://" + canary}, nostr.Tag{"p", provider}, soon)
 		untyped := a.sign(5050, "", nostr.Tag{"i", data, typ, "ws://" + canary}, nostr.Tag{"p", provider})
 		for _, ev := range []nostr.Event{typed, untyped} {
@@ -152,9 +153,12 @@ func TestAddressesInRequests(t *testing.T) {
 				code = "untyped_job: " // which is not on offer, so nothing is waited for
 			}
 			a.put(ev)
-			if why := a.refused(ev.ID); !strings.HasPrefix(why, code) {
-				t.Errorf("input of type %s: %s", typ, why)
-			}
+			wants[ev.ID] = code
+		}
+	}
+	for id, code := range wants { // they wait beside each other
+		if why := a.refused(id); !strings.HasPrefix(why, code) {
+			t.Errorf("%s, want %s", why, code)
 		}
 	}
 	for _, source := range []string{"https://" + canary + "/r.git", "https://127.0.0.1/r.git", "https://169.254.169.254/r.git", "file:///etc/passwd"} {
