@@ -17,8 +17,8 @@ import (
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
-// unreachable is how npm says that there is no registry.
-var unreachable = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH`)
+// unreachable is how npm says that there is no registry, or that it is out of order.
+var unreachable = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT|\bE(429|5\d\d)\b`)
 
 // NPM runs npm in dir, for at most five minutes. It skips the test where
 // npm's registry is out of reach, and where there is no npm (see Lacking).
