@@ -38,7 +38,7 @@ test: ## all tests that need no Lightning daemon
 	cd bench/peers && $(TEST) ./relay
 
 race: ## the tests of this module under the race detector
-	$(TEST) -race ./...
+	$(TEST) -race -timeout 60m ./...
 
 # lnd and btcd are built from the module proxy, once, into the user's cache.
 test-lnd: ## the payment tests on real btcd and lnd, which it builds
