@@ -33,7 +33,7 @@ const (
 func (l *loader) addPlain(archive []byte) bool {
 	for len(archive) >= tarBlock && archive[0] != 0 {
 		name, size, ok := plainHeader(archive)
-		if archive = archive[tarBlock:]; !ok || size > len(archive) {
+		if archive = archive[tarBlock:]; !ok || size < 0 || size > len(archive) { // less than 0: of 33 bits, in 32
 			return false
 		}
 		if l.add(name, memory(archive[:size:size])) != nil {

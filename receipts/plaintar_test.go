@@ -54,6 +54,27 @@ func TestPlainArchiveReadsAsAny(t *testing.T) {
 	}
 }
 
+// TestThirtyThreeBits: an archive that says of a file that it is the largest there
+// can be is read like any, also where an int has 32 bits.
+func TestThirtyThreeBits(t *testing.T) {
+	var out bytes.Buffer
+	if err := plainBundle().WriteTar(&out); err != nil {
+		t.Fatal(err)
+	}
+	archive := out.Bytes()
+	for _, digits := range []string{"77777777777", "60000000000", "37777777777", "20000000000"} {
+		copy(archive[tarSize:], digits)
+		copy(archive[tarChecksum:], "        ")
+		sum := 0
+		for _, c := range archive[:tarBlock] {
+			sum += int(c)
+		}
+		putOctal(archive[tarChecksum:tarType-2], sum)
+		archive[tarType-2] = 0
+		sameBundle(t, archive, Limits{})
+	}
+}
+
 func FuzzParseTar(f *testing.F) {
 	b := plainBundle()
 	delete(b.Artifacts, strings.Repeat("f", 64))
