@@ -198,7 +198,7 @@ func (r *runner) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Cont
 	}
 	finished, err := to.schema.FinishResult(res.Output, r.key)
 	if err != nil {
-		return pipeline.Response{}, fmt.Errorf("agent output: %w", err)
+		return pipeline.Fail(pipeline.Failure{Code: wire.CodeInvalidOutput, Message: "agent output: " + err.Error()}), nil
 	}
 	return pipeline.Reply(p.Tag+resultSuffix, finished.Canonical), nil
 }
@@ -218,6 +218,8 @@ func runError(err error) error {
 		reason.Code = provider.CodeDeadline
 	case wire.CodeInvalidInput:
 		reason.Code = provider.CodeInvalidInput
+	case wire.CodeInvalidOutput:
+		reason.Code = provider.CodeInvalidOutput
 	case wire.CodeCanceled:
 		reason.Code = provider.CodeCanceled
 	}
