@@ -168,8 +168,8 @@ func (j *judge) takeQuote() (err error) {
 		match("request_id", j.quote.RequestID, j.request.ID),
 		match("buyer", j.quote.Buyer, j.request.PubKey),
 	)
-	if err == nil && j.quote.Purpose != PurposeEngagement && j.d.Outputs == nil {
-		err = match("delivery", j.quote.Delivery, DeliverySealed)
+	if err == nil && j.quote.Purpose != PurposeEngagement && j.d.Outputs == nil && j.quote.Delivery != DeliverySealed {
+		return lacking("delivery is plain: the result was to come in the clear, and only boxes can be ruled on")
 	}
 	return err
 }

@@ -169,7 +169,7 @@ func (c agentsShowCmd) Run(s *streams, g *globals) error {
 	fmt.Fprintf(w, "folder\t%s\n", dir)
 	fmt.Fprintf(w, "starts\t%s\n", printable(strings.Join(m.Command(), " ")))
 	fmt.Fprintf(w, "manifest\tsha256 %s\n", m.Hash)
-	fmt.Fprintf(w, "slots\t%s\n", strings.Join(v.Slots, " "))
+	fmt.Fprintf(w, "tools\t%s\n", strings.Join(v.Slots, " "))
 	for _, p := range m.Permissions {
 		granted := "asked for"
 		if v.Approved && contains(v.Approval.Permissions, p) {

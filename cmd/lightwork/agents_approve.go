@@ -45,12 +45,18 @@ func (c agentsApproveCmd) Run(s *streams, g *globals) error {
 		return printJSON(s.out, ap)
 	}
 	fmt.Fprintf(s.out, "approved %s %s, manifest sha256 %s\n", m.ID, printable(m.Version), m.Hash)
+	lacks := false
 	for _, p := range m.Permissions {
 		word := "not granted"
 		if contains(ap.Permissions, p) {
 			word = "granted"
+		} else {
+			lacks = true
 		}
 		fmt.Fprintf(s.out, "  %s: %s\n", word, printable(strings.TrimSpace(p)))
+	}
+	if lacks {
+		fmt.Fprintln(s.err, "lightwork: it runs without what is not granted; approve it with --permission P or --all to grant more")
 	}
 	if conf.tools(dir) == nil {
 		fmt.Fprintf(s.err, "lightwork: the configuration does not name it yet; add\n  agents:\n    - dir: %s\n      tools: [NAME, ...]\n", dir)

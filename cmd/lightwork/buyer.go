@@ -90,7 +90,7 @@ func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			return printJSON(s.out, v)
 		}
 		fmt.Fprintf(s.out, "request    %s\nstate      %s\nprovider   %s\njob type   %s\njob hash   %s\nmode       %s\npaid       %s, fee %s\nreceipt    %s\n",
-			p.RequestID, strings.TrimSpace(string(p.State)+" "+printable(p.Reason)), npub(p.Provider), p.SchemaID, p.JobHash, v.Mode, v.money(), msats(v.FeeMsats), p.ReceiptID)
+			p.RequestID, strings.TrimSpace(string(p.State)+" "+printable(p.Reason)), npub(p.Provider), p.SchemaID, p.JobHash, v.Mode, v.money(), msats(v.FeeMsats), firstText(p.ReceiptID, "none"))
 		if v.EngagementMsats > 0 {
 			fmt.Fprintf(s.out, "engagement %s for the attempt, receipt %s\n", msats(v.EngagementMsats), v.EngagementReceipt)
 		}

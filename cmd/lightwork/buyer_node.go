@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments/onchain"
 )
@@ -33,6 +35,9 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 		return nil, err
 	}
 	k, err := kernel.Open(ctx, c.dataDir("buyer"), kernel.Options{Logger: log})
+	if errors.Is(err, sqlite.ErrLocked) {
+		return nil, hinted(err, "a buyer command is at work there: wait for it, or end it by Ctrl-C, which leaves its purchase open, and try again")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
 // Exit codes, documented in docs/cli.md.
@@ -180,6 +182,9 @@ func report(stderr io.Writer, g *globals, err error) int {
 	_ = errors.As(err, &coded)
 	if !errors.Is(err, errSilent) {
 		fmt.Fprintln(stderr, "lightwork:", printable(g.spell(err.Error())))
+		if coded.hint == "" && errors.Is(err, sqlite.ErrLocked) {
+			coded.hint = "it runs already: one process at a time writes there"
+		}
 		if coded.hint != "" {
 			fmt.Fprintln(stderr, "  hint:", g.spell(coded.hint))
 		}

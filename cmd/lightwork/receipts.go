@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,6 +180,9 @@ func (c receiptsVerifyCmd) Run(ctx context.Context, s *streams) error {
 	verifier, err := findVerifier()
 	if err != nil {
 		return err
+	}
+	if _, err := os.Stat(c.Bundle); errors.Is(err, fs.ErrNotExist) && c.Bundle != "-" {
+		return usage("lightwork receipts export ID --out DIR writes the bundle of a receipt that is here", "%s: no such folder or file", c.Bundle)
 	}
 	var args []string
 	for _, f := range []struct{ name, value string }{

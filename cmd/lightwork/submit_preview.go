@@ -40,7 +40,8 @@ func (b buyerSubmitCmd) rule(n *buyerNode, l buyer.Listing, document []byte) (bu
 	return ruled(n, a)
 }
 
-// affords says which budget would refuse the payment, if one would.
+// affords says what would refuse the payment, if anything would: the maximum,
+// which is the bid, or a budget.
 func (b buyerSubmitCmd) affords(ctx context.Context, n *buyerNode, l buyer.Listing, document []byte) error {
 	schema, _ := schemas.Lookup(b.Schema) // checked before
 	req, err := schema.ParseRequest(document)
@@ -48,8 +49,11 @@ func (b buyerSubmitCmd) affords(ctx context.Context, n *buyerNode, l buyer.Listi
 		return err
 	}
 	price, ok := l.Price(req)
-	if !ok || price > b.MaxMsats {
+	if !ok {
 		price = b.MaxMsats
+	}
+	if price > b.MaxMsats {
+		return hinted(fmt.Errorf("the announced price is %d msats, --max-msats %d", price, b.MaxMsats), "raise --max-msats; nothing was sent")
 	}
 	return overBudget(n.client.Affords(ctx, l.Provider, price, b.MaxMsats))
 }

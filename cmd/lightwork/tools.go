@@ -175,7 +175,7 @@ func callHint(err error) error {
 	}
 	switch failed.Code {
 	case wire.CodeRouteNotFound:
-		return hinted(err, "lightwork tools list shows what can be called; slots are given under agents in the configuration")
+		return hinted(err, "lightwork tools list shows what can be called; agents[].tools in the configuration names it")
 	case wire.CodeUnauthorized:
 		return hinted(err, "--approve allows this one call")
 	case wire.CodeInvalidInput:
