@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
+	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -38,6 +40,27 @@ func checkAgents(ctx context.Context, c *config) []finding {
 		}
 		if a.ID != "" {
 			f.Detail = a.ID + ": " + f.Detail
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// checkOffers finds job types on offer whose tool the configuration lets nobody
+// call: provider run would end at once.
+func checkOffers(c *config) []finding {
+	var all []finding
+	for _, o := range c.Provider.Offers {
+		id, tool, ok := wire.ToolID(o.Tool).Split()
+		if !ok || id == agentsandbox.ID || id == agenttext.ID {
+			continue
+		}
+		f := finding{"offer", "fail", o.Schema + ": agents[].tools does not name " + o.Tool, "name it there, or correct tool under provider.offers"}
+		if dir, _, err := c.findAgent(id); err != nil {
+			f.Detail = o.Schema + ": there is no agent " + id
+			f.Fix = "name its folder under agents, or correct tool under provider.offers"
+		} else if contains(c.tools(dir), tool) {
+			continue
 		}
 		all = append(all, f)
 	}

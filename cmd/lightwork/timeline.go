@@ -70,8 +70,10 @@ func (t *timeline) step(p buyer.Progress) {
 		say = p.What
 	}
 	line := fmt.Sprintf("  %6.2fs  %-8s %s", p.At.Sub(t.began).Seconds(), p.Who, say)
-	if p.Msats > 0 {
-		line += fmt.Sprintf(", %s", msats(p.Msats))
+	if p.Msats > 0 && p.What == "requested" {
+		line += ", for at most " + msats(p.Msats)
+	} else if p.Msats > 0 {
+		line += ", " + msats(p.Msats)
 	}
 	if p.Hash != "" {
 		line += "  " + short(p.Hash)
