@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/btcsuite/btcd/btcutil/bech32"
+
+	"github.com/lightwork-market/lightwork/internal/lowerbech32"
 )
 
 // npubLength is the only length a 32-byte key has in NIP-19 form.
@@ -30,18 +32,26 @@ func ParseNpub(s string) (hexKey string, err error) {
 	if len(s) != npubLength {
 		return "", fmt.Errorf("%w: an npub has %d characters", ErrInvalid, npubLength)
 	}
-	prefix, groups, version, err := bech32.DecodeGeneric(s)
-	if err != nil || prefix != "npub" {
-		return "", fmt.Errorf("%w: not an npub", ErrInvalid)
+	prefix, groups, ok := lowerbech32.Decode(s)
+	if !ok {
+		return "", badNpub(s)
 	}
 	key, err := bech32.ConvertBits(groups, 5, 8, false) // which wants zeros as padding
-	if err != nil || len(key) != 32 {
+	if err != nil || len(key) != 32 || prefix != "npub" {
 		return "", fmt.Errorf("%w: not an npub", ErrInvalid)
 	}
-	if version != bech32.Version0 || s != strings.ToLower(s) {
-		return "", fmt.Errorf("%w: not the one spelling of an npub", ErrInvalid)
-	}
 	return hex.EncodeToString(key), nil
+}
+
+// badNpub tells a key in another spelling from what is none.
+func badNpub(s string) error {
+	prefix, groups, _, err := bech32.DecodeGeneric(s)
+	if err == nil && prefix == "npub" {
+		if key, err := bech32.ConvertBits(groups, 5, 8, false); err == nil && len(key) == 32 {
+			return fmt.Errorf("%w: not the one spelling of an npub", ErrInvalid)
+		}
+	}
+	return fmt.Errorf("%w: not an npub", ErrInvalid)
 }
 
 // ParseKey reads an x-only key as npub or as 64 hex digits and returns the hex.

@@ -23,8 +23,8 @@ var rooms = map[string][]string{
 	"schemas":         {"hashing"},
 	"replay":          {"hashing"},
 	"payments":        {"hashing"},
-	"payments/bolt11": {"hashing", "payments"},
-	"receipts":        {"hashing", "schemas", "replay", "payments", "payments/bolt11", "internal/sigbatch"},
+	"payments/bolt11": {"hashing", "payments", "internal/lowerbech32"},
+	"receipts":        {"hashing", "schemas", "replay", "payments", "payments/bolt11", "internal/sigbatch", "internal/lowerbech32"},
 
 	// Wallets know money, nothing of jobs.
 	"payments/conformance": {"hashing", "payments", "payments/bolt11"},
@@ -94,9 +94,10 @@ var rooms = map[string][]string{
 	// What becomes of several results is decided without relays, wallets and stores.
 	"buyer/adjudicate": {"hashing", "schemas"},
 
-	"internal/sigbatch":  {},
-	"internal/sqlite":    {},
-	"internal/publicnet": {},
+	"internal/sigbatch":    {},
+	"internal/lowerbech32": {},
+	"internal/sqlite":      {},
+	"internal/publicnet":   {},
 	// Watches a provider through the interfaces that it declares.
 	"internal/observe": {"agentruntime/supervisor", "payments", "provider", "relay"},
 	// The kernel implements the stores of its consumers, so it imports them.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/btcsuite/btcd/btcutil/bech32"
+
+	"github.com/lightwork-market/lightwork/internal/lowerbech32"
 )
 
 // Decode reads an invoice, all lower or all upper case, and checks everything
@@ -63,6 +65,9 @@ func DecodeUnsigned(s string) (*Invoice, Signature, error) {
 func decodeBech32(s string) (string, []byte, error) {
 	if len(s) > MaxLength {
 		return "", nil, fmt.Errorf("%w: %d characters", ErrTooLong, len(s))
+	}
+	if hrp, data, ok := lowerbech32.Decode(s); ok {
+		return hrp, data, nil
 	}
 	hrp, data, err := bech32.DecodeNoLimit(s)
 	if err != nil {
