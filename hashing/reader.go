@@ -135,6 +135,10 @@ func (r *Reader) escaped() byte {
 		r.fail()
 		return 0
 	}
+	if c := r.rest[1]; c == '"' || c == '\\' { // as in a document within a document
+		r.rest = r.rest[2:]
+		return c
+	}
 	c := rune(escapes[r.rest[1]])
 	if r.rest[1] == 'u' {
 		s := bytesSource(r.rest)
