@@ -48,10 +48,9 @@ func (o *object) raw(name string) json.RawMessage {
 }
 
 // absent reports a field that is missing or null.
-func (o *object) absent(name string) bool {
-	raw := o.raw(name)
-	return raw == nil || string(raw) == "null"
-}
+func (o *object) absent(name string) bool { return isAbsent(o.raw(name)) }
+
+func isAbsent(raw json.RawMessage) bool { return raw == nil || string(raw) == "null" }
 
 // required returns the text of a field that must be there; nil if it is not, or
 // there was an error before.
@@ -59,11 +58,12 @@ func (o *object) required(name string) json.RawMessage {
 	if o.err != nil {
 		return nil
 	}
-	if o.absent(name) {
+	raw := o.raw(name)
+	if isAbsent(raw) {
 		o.fail(name, "missing")
 		return nil
 	}
-	return o.raw(name)
+	return raw
 }
 
 func (o *object) decode(name string, v any, kind string) {
