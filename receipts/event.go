@@ -120,7 +120,7 @@ func (e *Event) computeID(escapeControls bool) string {
 // hash is the id of the event with its tags and its content written like this:
 // that of [0,pubkey,created_at,kind,tags,content] without whitespace.
 func (e *Event) hash(tags, content []byte) string {
-	b := make([]byte, 0, 128+len(tags)+len(content))
+	b := make([]byte, 0, 128)
 	b = append(b, `[0,"`...)
 	b = append(b, e.PubKey...)
 	b = append(b, `",`...)
@@ -128,11 +128,13 @@ func (e *Event) hash(tags, content []byte) string {
 	b = append(b, ',')
 	b = strconv.AppendInt(b, int64(e.Kind), 10)
 	b = append(b, ',')
-	b = append(b, tags...)
-	b = append(b, ',')
-	b = append(b, content...)
-	sum := sha256.Sum256(append(b, ']'))
-	return hex.EncodeToString(sum[:])
+	h := sha256.New()
+	h.Write(b)
+	h.Write(tags)
+	h.Write([]byte{','})
+	h.Write(content)
+	h.Write([]byte{']'})
+	return hex.EncodeToString(h.Sum(b[:0]))
 }
 
 func appendTags(b []byte, tags [][]string, escapeControls bool) []byte {

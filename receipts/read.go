@@ -250,9 +250,12 @@ func (e *Event) read(in *hashing.Reader) (tags, content []byte) {
 	in.Name("tags")
 	from := in.Unread()
 	in.Open("[")
-	e.Tags = [][]string{}
+	e.Tags = make([][]string, 0, usualTags)
+	items := make([]string, 0, usualItems) // of all tags
 	for in.More() {
-		e.Tags = append(e.Tags, readTag(in))
+		first := len(items)
+		items = readTag(in, items)
+		e.Tags = append(e.Tags, items[first:len(items):len(items)])
 	}
 	in.Close("]")
 	tags = from[:len(from)-len(in.Unread())]
@@ -266,12 +269,18 @@ func (e *Event) read(in *hashing.Reader) (tags, content []byte) {
 	return tags, content
 }
 
-func readTag(in *hashing.Reader) []string {
+// Room for the tags of a usual event.
+const (
+	usualTags  = 16
+	usualItems = 2 * usualTags
+)
+
+// readTag appends the items of a tag.
+func readTag(in *hashing.Reader, items []string) []string {
 	in.Open("[")
-	tag := []string{}
 	for in.More() {
-		tag = append(tag, in.Text())
+		items = append(items, in.Text())
 	}
 	in.Close("]")
-	return tag
+	return items
 }

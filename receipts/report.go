@@ -140,8 +140,9 @@ const usualSteps = 6
 
 // newReport lists every claim, ungraded.
 func newReport(pins Pins) Report {
-	r := Report{SelfAsserted: []string{}, Notes: []string{}}
-	for i, name := range ClaimNames() {
+	names := ClaimNames()
+	r := Report{Claims: make([]Claim, 0, len(names)), SelfAsserted: []string{}, Notes: []string{}}
+	for i, name := range names {
 		required := i < requiredByDefault || slices.Contains(pins.Required, name)
 		r.Claims = append(r.Claims, Claim{Name: name, Required: required, Steps: make([]Step, 0, usualSteps)})
 	}
