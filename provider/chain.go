@@ -67,21 +67,22 @@ func (p *Provider) excess(ctx context.Context, job Job) (*Credit, string) {
 	return owed, owedText(*owed, "more came than the price")
 }
 
-// late looks once more at the payment of a job that has ended without a receipt.
-// What came for it on the chain, and is confirmed, is owed.
+// late looks once more at the payments of a job that has ended without a receipt.
+// What came on the chain for it or for its attempt, and is confirmed, is owed. Of a
+// job that was delivered after the backup that we come from, nothing is.
 func (p *Provider) late(ctx context.Context, job Job) {
-	if _, onChain := p.node.Network.Chain(); !onChain || job.BOLT11 == "" || job.State == StateSucceeded {
+	if _, onChain := p.node.Network.Chain(); !onChain || job.State == StateSucceeded || job.Reason.Code == CodeRestored {
 		return
 	}
-	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	came, err := p.cameInAll(ctx, job)
 	if err != nil {
 		p.log.Warn("look for late money", "request", job.RequestID, "err", err)
 		return
 	}
-	if !inv.State.Terminal() || inv.PaidMsats == 0 {
+	if came == 0 {
 		return
 	}
-	owed := Credit{RequestID: job.RequestID, Buyer: job.Buyer, Msats: inv.PaidMsats, RefundTo: p.refundTo(ctx, job)}
+	owed := Credit{RequestID: job.RequestID, Buyer: job.Buyer, Msats: came, RefundTo: p.refundTo(ctx, job)}
 	var out OutEvent
 	msats, err := p.cfg.Store.AddLate(ctx, owed, func(msats int64) (OutEvent, error) {
 		late := owed
@@ -91,11 +92,34 @@ func (p *Provider) late(ctx context.Context, job Job) {
 	})
 	switch {
 	case err != nil:
-		p.log.Error("record late money", "request", job.RequestID, "msats", inv.PaidMsats, "err", err)
+		p.log.Error("record late money", "request", job.RequestID, "msats", came, "err", err)
 		p.storeTrouble(err)
 	case msats > 0:
 		p.outbox.send(out)
 		p.log.Warn("money came after the job had ended: it is owed", "request", job.RequestID, "msats", msats)
 		p.refundCredit(ctx, job.RequestID)
 	}
+}
+
+// cameInAll is what is confirmed of what came for a job that has ended, but for an
+// engagement fee that stays paid.
+func (p *Provider) cameInAll(ctx context.Context, job Job) (msats int64, err error) {
+	var hashes []payments.Hash
+	if job.BOLT11 != "" {
+		hashes = append(hashes, job.PaymentHash)
+	}
+	if e := job.Engagement; e != nil && e.Receipt == nil && e.BOLT11 != "" {
+		hashes = append(hashes, e.PaymentHash)
+	}
+	msats = feeOwed(job, job.Reason.Code)
+	for _, hash := range hashes {
+		inv, err := p.cfg.Wallet.LookupInvoice(ctx, hash)
+		if err != nil {
+			return 0, err
+		}
+		if inv.State.Terminal() {
+			msats += inv.PaidMsats
+		}
+	}
+	return msats, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -40,8 +41,19 @@ func TestBackupOfAnOpenJob(t *testing.T) {
 			check(t, err)
 			t.Cleanup(func() { check(t, k.Close()) })
 			w.store.Store = k.ProviderStore("paid-job")
-			w.serve(t, nil)
+			chain := newOnChain(w) // which goes on showing the payment
+			chain.comes(nil, payments.InvoiceSettled, rateMsats)
+			w.serve(t, func(cfg *provider.Config) {
+				if mode == receipts.ModePrepay {
+					cfg.Wallet = chain
+				}
+			})
 			job := w.await(t, p.RequestID, provider.StateFailed, provider.StateSucceeded)
+			if mode == receipts.ModePrepay {
+				for range 2 { // as the second is heard, the first has been looked into
+					chain.hint <- job.PaymentHash
+				}
+			}
 			if job.State != provider.StateFailed || job.Reason.Code != provider.CodeRestored || job.ReceiptID != "" {
 				t.Errorf("job %s (%s), receipt %q", job.State, job.Reason, job.ReceiptID)
 			}
