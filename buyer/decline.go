@@ -3,6 +3,7 @@ package buyer
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 )
@@ -16,11 +17,16 @@ func (f *follower) decline(ctx context.Context, p Purchase, why string) error {
 	return nil
 }
 
+// courtesyTime is how long the end of a purchase waits for relays that do not answer.
+const courtesyTime = 2 * time.Second
+
 // waive tells the provider of a purchase that has ended without a payment that
 // none will come: its invoice, and our place among those that it lets stand
 // unpaid, are free at once and not when the quote lapses. That is a courtesy, so
 // nothing hangs on it.
 func (f *follower) waive(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, courtesyTime)
+	defer stop()
 	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
 	if err == nil && p.Cancel == nil {
 		var ev nostr.Event
