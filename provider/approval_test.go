@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/requirements"
@@ -87,6 +86,7 @@ func ruleOf(t *testing.T, p buyer.Purchase) string {
 // TestManyPayersOneBudget: of 64 purchases at the same time no more is paid for
 // than the day's budget covers with fees, to the msat.
 func TestManyPayersOneBudget(t *testing.T) {
+	withinADay(t)
 	w := newWorld(t)
 	const payers, fit, most = 64, 5, rateMsats + feeMsats
 	w.serve(t, func(cfg *provider.Config) {
@@ -108,8 +108,7 @@ func TestManyPayersOneBudget(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	budget, err := c.store.BudgetOf(w.ctx, time.Now())
-	check(t, err)
+	budget := w.budget(t, c.store)
 	if done.Load() != fit || budget.SpentMsats != fit*most || budget.ReservedMsats != 0 {
 		t.Errorf("%d jobs for %d msats, %d still reserved", done.Load(), budget.SpentMsats, budget.ReservedMsats)
 	}

@@ -93,8 +93,7 @@ func (w *world) both(t *testing.T, c *customer, f *following) {
 		t.Errorf("receipt %d: %+v", r.Sequence, chain)
 	}
 	w.moved(t, c.party, rateMsats+attemptMsats, rateMsats+attemptMsats+2*feeMsats)
-	budget, err := c.store.BudgetOf(w.ctx, p.AddedAt)
-	check(t, err)
+	budget := w.budget(t, c.store)
 	if budget.SpentMsats != rateMsats+attemptMsats+2*feeMsats || budget.ReservedMsats != 0 {
 		t.Errorf("budget %+v", budget)
 	}

@@ -106,8 +106,7 @@ func (w *world) unsold(t *testing.T, c *customer, p buyer.Purchase, want provide
 	if job.Reason.Code != want || job.Receipt != nil || job.Result != nil || p.Output != nil {
 		t.Errorf("job failed for %s, want %s; receipt %s, output %s", job.Reason, want, job.Receipt, p.Output)
 	}
-	budget, err := c.store.BudgetOf(w.ctx, p.AddedAt)
-	check(t, err)
+	budget := w.budget(t, c.store)
 	if spent := faucetMsats - w.balance(t, c.party); budget.ReservedMsats != 0 || budget.SpentMsats != spent {
 		t.Errorf("budget: %d msats spent, %d reserved; the wallet spent %d", budget.SpentMsats, budget.ReservedMsats, spent)
 	}

@@ -85,8 +85,7 @@ func TestModes(t *testing.T) {
 			if err != nil || again.State != buyer.StateDone {
 				t.Errorf("following what is done: %s, %v", again.State, err)
 			}
-			budget, err := c.store.BudgetOf(w.ctx, p.AddedAt)
-			check(t, err)
+			budget := w.budget(t, c.store)
 			if want := faucetMsats - w.balance(t, c.party); budget.ReservedMsats != 0 || budget.SpentMsats != want {
 				t.Errorf("budget: %d msats spent, %d reserved; the wallet spent %d", budget.SpentMsats, budget.ReservedMsats, want)
 			}

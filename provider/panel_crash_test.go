@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
@@ -121,8 +120,7 @@ func TestPanelSurvivesEveryCrash(t *testing.T) {
 			if tt.step != "close" && !errors.Is(err, context.Canceled) {
 				t.Errorf("the first life ended with %v", err)
 			}
-			b, err := store.BudgetOf(w.ctx, time.Now())
-			check(t, err)
+			b := w.budget(t, store)
 			if b.ReservedMsats+b.SpentMsats > p.MaxMsats {
 				t.Errorf("%d reserved and %d spent are above the panel's %d msats", b.ReservedMsats, b.SpentMsats, p.MaxMsats)
 			}
@@ -148,6 +146,7 @@ func TestPanelSurvivesEveryCrash(t *testing.T) {
 // TestPanelBudget: the worst case of all seats is reserved at once, or nothing.
 func TestPanelBudget(t *testing.T) {
 	t.Parallel()
+	withinADay(t)
 	w := newWorld(t)
 	rivals := w.honest(t, 3)
 	worst := int64(3 * (rateMsats + 10))
@@ -160,8 +159,7 @@ func TestPanelBudget(t *testing.T) {
 	var reserved int64
 	_, err := c.client.FollowPanel(w.ctx, first.ID, func(seat string, p buyer.Progress) {
 		if seat == "" && p.What == string(buyer.OutcomeAgreed) {
-			b, err := c.store.BudgetOf(w.ctx, time.Now())
-			check(t, err)
+			b := w.budget(t, c.store)
 			reserved = b.ReservedMsats + b.SpentMsats
 		}
 	})

@@ -207,8 +207,7 @@ func (w *world) proved(t *testing.T, c *customer, seat buyer.Seat) {
 // what it spent is what left its wallet.
 func (w *world) settledUp(t *testing.T, c *customer, spent int64) {
 	t.Helper()
-	b, err := c.store.BudgetOf(w.ctx, time.Now())
-	check(t, err)
+	b := w.budget(t, c.store)
 	if b.ReservedMsats != 0 || b.SpentMsats != spent {
 		t.Errorf("reserved %d, spent %d msats; want 0 and %d", b.ReservedMsats, b.SpentMsats, spent)
 	}

@@ -95,6 +95,7 @@ func runScripts(t *testing.T, p testscript.Params) {
 			"exits":     exits,
 			"httpget":   httpGet,
 			"forward":   forward,
+			"newday":    newDay,
 		},
 	})
 }
@@ -144,6 +145,15 @@ func untilOK(ts *testscript.TestScript, _ bool, args []string) {
 		if time.Now().After(end) {
 			ts.Fatalf("no %q in: %s", args[0], out)
 		}
+	}
+}
+
+// newday waits for the next day (UTC) if this one is nearly over: what follows
+// looks at the budget of a day.
+func newDay(*testscript.TestScript, bool, []string) {
+	now := time.Now()
+	if left := now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now); left < patience {
+		time.Sleep(left)
 	}
 }
 
