@@ -26,7 +26,7 @@ func TestStartFails(t *testing.T) {
 		{"not executable", Config{}, func() Spec { s := agentSpec(""); s.Command = []string{"/etc/passwd"}; return s }, os.ErrPermission},
 		{"no such directory", Config{}, func() Spec { s := agentSpec("reference"); s.Dir = "/none"; return s }, nil},
 		{"exits", Config{}, func() Spec { return agentSpec("exit") }, errExited},
-		{"says nothing", Config{HandshakeTimeout: 300 * time.Millisecond}, func() Spec { return agentSpec("silent") }, errHandshakeTimeout},
+		{"says nothing", Config{HandshakeTimeout: 5 * time.Second}, func() Spec { return agentSpec("silent") }, errHandshakeTimeout},
 		{"expired token", Config{TokenTTL: 1, HandshakeTimeout: patience}, func() Spec { return agentSpec("reference") }, errExited},
 		{"other version", Config{}, func() Spec { s := agentSpec("reference"); s.Version = "2.0.0"; return s }, errExited},
 	}
