@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -22,7 +24,7 @@ import (
 // Config says where a market is.
 type Config struct {
 	Relays []string // ws:// or wss:// addresses: all are written to and read
-	Blobs  []string // http:// or https:// addresses of blob servers, without a path
+	Blobs  []string // http:// or https:// addresses of blob servers
 	// Signer authenticates to relays and signs uploads.
 	Signer relay.Signer
 	// Quorum is how many relays Publish waits for until they took an event; 1.
@@ -47,11 +49,15 @@ var (
 	_ buyer.Market    = (*Market)(nil)
 )
 
-// New makes a market that Serve connects. It fails if an address is none.
+// New makes a market that Serve connects: relay.ErrConfig if it names no relay, or
+// something that is no address.
 func New(cfg Config) (*Market, error) {
 	pool, err := relay.NewPool(relay.Config{URLs: cfg.Relays, Log: cfg.Log, Signer: cfg.Signer})
 	if err != nil {
 		return nil, fmt.Errorf("relays: %w", err)
+	}
+	if cfg.Blobs, err = blobServers(cfg.Blobs); err != nil {
+		return nil, err
 	}
 	cfg.Quorum = max(cfg.Quorum, 1)
 	return &Market{
@@ -59,6 +65,20 @@ func New(cfg Config) (*Market, error) {
 		blobs:   relay.NewBlobClient(relay.BlobConfig{AllowLoopback: cfg.AllowLoopback}),
 		courier: relay.NewCourier(relay.CourierConfig{AllowLoopback: cfg.AllowLoopback}),
 	}, nil
+}
+
+// blobServers are the addresses in the form that a blob's name is put behind: a
+// buyer follows no redirect from an empty folder.
+func blobServers(named []string) ([]string, error) {
+	servers := make([]string, len(named))
+	for i, raw := range named {
+		u, err := url.Parse(raw)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // it may hold a password
+			return nil, fmt.Errorf("blob server %d of %d: %w: not an http:// or https:// address", i+1, len(named), relay.ErrConfig)
+		}
+		servers[i] = strings.TrimRight(raw, "/")
+	}
+	return servers, nil
 }
 
 // Serve runs the connections until ctx ends, and returns its error.
@@ -171,8 +191,11 @@ func (m *Market) BlobURLs(digestHex string) []string {
 	return urls
 }
 
-// Upload offers a blob to all servers: one that takes it is enough.
+// Upload offers a blob to all servers: one that takes it is enough, and needed.
 func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
+	if len(m.cfg.Blobs) == 0 {
+		return fmt.Errorf("upload: %w: no blob servers", relay.ErrConfig)
+	}
 	errs := make([]error, len(m.cfg.Blobs))
 	var g errgroup.Group
 	for i, s := range m.cfg.Blobs {

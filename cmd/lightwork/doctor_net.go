@@ -61,7 +61,7 @@ func checkBlobs(ctx context.Context, server string) finding {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	const fix = "results need a Blossom server: name one under blobs, or run lightwork relay"
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, server+"/"+strings.Repeat("0", 64), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, strings.TrimRight(server, "/")+"/"+strings.Repeat("0", 64), nil)
 	if err != nil {
 		return finding{"blob server", "fail", err.Error(), fix}
 	}
