@@ -2,14 +2,24 @@ package buyer
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// decline ends a purchase that is asked to pay and does not.
+// decline ends a purchase that is asked to pay and does not. ErrConflict if another
+// follower of the same purchase pays, or has paid, meanwhile: that one sees it
+// through.
 func (f *follower) decline(ctx context.Context, p Purchase, why string) error {
+	p, err := f.c.cfg.Store.Purchase(ctx, p.RequestID)
+	if err == nil && p.Attempt != nil {
+		err = fmt.Errorf("%w: it is paid for by another: %s", ErrConflict, why)
+	}
+	if err != nil {
+		return err
+	}
 	if err := f.c.cfg.Store.Close(ctx, p.RequestID, StateFailed, why); err != nil {
 		return err
 	}
