@@ -1,10 +1,11 @@
 // Package payments holds the words that every Lightning backend and its users
 // share: hashes, preimages, invoices, payments and the errors they end in.
 //
-// A backend (payments/lnd, payments/playnet) has the methods Node,
-// CreateInvoice, LookupInvoice, SettleInvoice, CancelInvoice, WatchInvoices,
-// SendPayment, LookupPayment, TrackPayment and Balance; a user declares the
-// subset that it calls. payments/conformance states what they promise.
+// A backend (payments/lnd, nwc, cashu, onchain and playnet) has the methods
+// Node, CreateInvoice, LookupInvoice, SettleInvoice, CancelInvoice,
+// WatchInvoices, SendPayment, LookupPayment, TrackPayment and Balance; a user
+// declares the subset that it calls. payments/conformance states what they
+// promise.
 //
 // Amounts are whole millisatoshi (msats) from 0 to MaxMsats. Times are UTC.
 // The package links no network code, so that the offline verifier may use it.

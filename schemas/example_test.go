@@ -29,3 +29,11 @@ func ExampleSchema_ParseRequest() {
 	// sha256:11a2844ac9430fdfb1bdd222251410659f2f42eb924a71a14db3c9144507af7b
 	// model: is not a field of this schema
 }
+
+// What breaks the schema is named by its field.
+func ExampleSchema_ParseRequest_refused() {
+	s, _ := schemas.Lookup("oa.sandbox_run.v1")
+	_, err := s.ParseRequest([]byte(`{"sandbox": {"image_digest": "latest"}, "commands": [{"cmd": "make test"}]}`))
+	fmt.Println(err)
+	// Output: sandbox.image_digest: must match ^sha256:[0-9a-f]{64}$
+}

@@ -3,7 +3,6 @@ package schemas
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -273,11 +272,4 @@ func BenchmarkParseRequest(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-func ExampleSchema_ParseRequest() {
-	s, _ := Lookup("oa.sandbox_run.v1")
-	_, err := s.ParseRequest([]byte(`{"sandbox":{"image_digest":"latest"},"commands":[{"cmd":"make test"}]}`))
-	fmt.Println(err)
-	// Output: sandbox.image_digest: must match ^sha256:[0-9a-f]{64}$
 }

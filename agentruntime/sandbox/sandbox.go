@@ -1,6 +1,7 @@
 // Package sandbox runs the commands of an oa.sandbox_run.v1 job inside Linux
-// namespaces with a read-only system, no network, a sized file system in
-// memory and cgroup limits.
+// namespaces with a read-only system, a sized file system in memory and cgroup
+// limits. The network is none, a loopback of the job's own, or a proxy that the
+// caller provides.
 //
 // The confinement is done by a copy of the own program: Run starts
 // /proc/self/exe with Options.Init as its arguments, in new user, pid, mount,
