@@ -120,7 +120,7 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 	case err == nil:
 		return unmet(p)
 	case !p.State.Terminal() && ctx.Err() != nil:
-		return &codedError{exitOpen, "", fmt.Errorf("interrupted; %s: %s", left(p), again)}
+		return &codedError{exitOpen, "lightwork buyer cancel " + short(id) + " asks the provider to stop it", fmt.Errorf("interrupted; %s: %s", left(p), again)}
 	case !p.State.Terminal():
 		return &codedError{exitOpen, again, err}
 	case errors.Is(err, buyer.ErrFailed) && p.State == buyer.StateFailed:
