@@ -105,7 +105,7 @@ func (l *later) decode(invoice, payee string) (*bolt11.Invoice, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l != nil && sig.Recovers() && isHex(payee, 66) &&
+	if l != nil && isHex(payee, 66) && sig.PassesWith(payee) &&
 		l.signatures.AddECDSA(sigbatch.Key(mustHex(payee)), &sig.Hash, &sig.RS, sig.Recovery) {
 		inv.Payee = payee
 		return inv, nil

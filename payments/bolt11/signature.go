@@ -45,7 +45,14 @@ func (s Signature) Check() (string, error) {
 	return hex.EncodeToString(s.payee.SerializeCompressed()), nil
 }
 
-// Recovers reports whether Check recovers the key, so that a signature that is
-// known to recover some key passes Check with that key. One with an n field is
-// checked by other rules.
-func (s Signature) Recovers() bool { return s.payee == nil }
+// PassesWith reports whether a signature that is known to be by this key, and to
+// recover it, passes Check with it. The key is compressed and in hex. An n field
+// wants it to be that key, and S to be low; Check, which then recovers nothing,
+// passes some that do not recover it too.
+func (s Signature) PassesWith(payee string) bool {
+	if s.payee == nil {
+		return true
+	}
+	var low btcec.ModNScalar
+	return !low.SetByteSlice(s.RS[32:]) && !low.IsOverHalfOrder() && payee == hex.EncodeToString(s.payee.SerializeCompressed())
+}
