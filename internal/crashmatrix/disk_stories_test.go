@@ -126,5 +126,6 @@ func diskFull() []cell {
 	}}
 }
 
-// diskBytes is the size of the provider's disk.
-const diskBytes = 48 << 20
+// diskBytes is the size of the provider's disk: it has the database three times,
+// each with its log, after the restores.
+const diskBytes = 128 << 20
