@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/lightwork-market/lightwork/payments/cashu"
 )
@@ -19,7 +20,9 @@ func (w walletCashuRestoreCmd) Run(ctx context.Context, s *streams, g *globals) 
 		return err
 	}
 	defer closeWallet()
-	r, err := wal.Restore(ctx)
+	tell, end := restoreProgress(s)
+	r, err := wal.Restore(ctx, tell)
+	end()
 	if err != nil {
 		return hinted(err, restoreHint(err, r))
 	}
@@ -28,6 +31,25 @@ func (w walletCashuRestoreCmd) Run(ctx context.Context, s *streams, g *globals) 
 		fmt.Fprintf(s.err, "lightwork: the mint is still paying with %s more: run this again later\n", msats(r.PendingSats*1000))
 	}
 	return nil
+}
+
+// restoreProgress keeps a line of a terminal up to date while a mint answers, and
+// ends it. Where nobody looks there is none.
+func restoreProgress(s *streams) (tell func(int64, cashu.Restored), end func()) {
+	out, ok := s.err.(*os.File)
+	if !ok || !isTerminal(out) {
+		return nil, func() {}
+	}
+	said := false
+	tell = func(asked int64, r cashu.Restored) {
+		said = true
+		fmt.Fprintf(out, "\rasked the mint about %d notes, found %s in %d ", asked, msats(r.Sats*1000), r.Notes)
+	}
+	return tell, func() {
+		if said {
+			fmt.Fprintln(out)
+		}
+	}
 }
 
 func restoreHint(err error, r cashu.Restored) string {

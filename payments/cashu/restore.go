@@ -28,7 +28,9 @@ const (
 // payments at that moment and no more. In a new file tokens that were taken out
 // and that nobody has redeemed come back too. It may be called again at any time.
 // ErrRestoreLimit: the mint has more than one call takes; what was found is kept.
-func (w *Wallet) Restore(ctx context.Context) (r Restored, err error) {
+// A slow mint takes minutes: tell, which may be nil, hears after each answer how
+// many numbers were asked for, and what has been found.
+func (w *Wallet) Restore(ctx context.Context, tell func(asked int64, r Restored)) (r Restored, err error) {
 	list, err := w.keys(ctx, 0)
 	if err != nil {
 		return r, fmt.Errorf("restore: %w", err)
@@ -37,7 +39,7 @@ func (w *Wallet) Restore(ctx context.Context) (r Restored, err error) {
 	if err != nil {
 		return r, fmt.Errorf("restore: %w", err)
 	}
-	left := w.cfg.RestoreMost
+	left, asked := w.cfg.RestoreMost, int64(0)
 	for _, id := range slices.Sorted(maps.Keys(list)) {
 		empty := 0
 		for first := uint32(0); empty < restoreGap; first += restoreBatch {
@@ -53,6 +55,9 @@ func (w *Wallet) Restore(ctx context.Context) (r Restored, err error) {
 			}
 			if empty++; found {
 				empty = 0
+			}
+			if asked += restoreBatch; tell != nil {
+				tell(asked, r)
 			}
 		}
 	}

@@ -37,16 +37,16 @@ func restores(t *testing.T, mint string) {
 	had := b.spendable(payer)
 
 	// The file that is there knows of everything.
-	if r := must[Restored](b)(payer.Restore(t.Context())); r != (Restored{}) || b.spendable(payer) != had {
+	if r := must[Restored](b)(payer.Restore(t.Context(), nil)); r != (Restored{}) || b.spendable(payer) != had {
 		t.Errorf("restored beside the old file: %+v", r)
 	}
 	stop()
 	payer, _ = b.lost("payer")
-	r := must[Restored](b)(payer.Restore(t.Context()))
+	r := must[Restored](b)(payer.Restore(t.Context(), nil))
 	if want := had/1000 + token.Sats; r.Sats != want || r.PendingSats != 0 || b.spendable(payer) != want*1000 {
 		t.Errorf("restored %+v, want %d sats", r, want)
 	}
-	if again := must[Restored](b)(payer.Restore(t.Context())); again != (Restored{}) {
+	if again := must[Restored](b)(payer.Restore(t.Context(), nil)); again != (Restored{}) {
 		t.Errorf("again: %+v", again)
 	}
 	inv = b.order(payee, payer, ask(b.secret(), false, 600_000))
@@ -86,8 +86,19 @@ func TestRestoreOverGaps(t *testing.T) {
 	}
 	stop()
 	w, _ = b.lost("payer")
-	if r := must[Restored](b)(w.Restore(t.Context())); r.Sats != 14 {
+	var asked int64
+	var found Restored
+	r := must[Restored](b)(w.Restore(t.Context(), func(n int64, r Restored) {
+		if n != asked+restoreBatch {
+			t.Errorf("%d numbers, then %d", asked, n)
+		}
+		asked, found = n, r
+	}))
+	if r.Sats != 14 {
 		t.Errorf("%+v, want what is before the gap of 400", r)
+	}
+	if found != r || asked == 0 {
+		t.Errorf("told %+v, returned %+v", found, r)
 	}
 }
 
@@ -105,13 +116,13 @@ func TestRestoreIsInterrupted(t *testing.T) {
 				}
 				stop()
 				w, stop = b.lost("payer", func(c *Config) { c.Transport = newCut(path, nth, true) })
-				if _, err := w.Restore(t.Context()); !errors.Is(err, payments.ErrWalletUnavailable) {
+				if _, err := w.Restore(t.Context(), nil); !errors.Is(err, payments.ErrWalletUnavailable) {
 					t.Fatalf("%v", err)
 				}
 				path := w.cfg.Path
 				stop()
 				w, _ = b.open("payer", func(c *Config) { c.Path = path })
-				must[Restored](b)(w.Restore(t.Context()))
+				must[Restored](b)(w.Restore(t.Context(), nil))
 				if got := b.spendable(w); got != 930_000 {
 					t.Errorf("%d msats", got)
 				}
@@ -142,7 +153,7 @@ func TestRestoreFromStrangeMint(t *testing.T) {
 	<-sent
 	stop()
 	w, _ = b.lost("payer")
-	if r := must[Restored](b)(w.Restore(t.Context())); r.Sats != 48 || r.PendingSats != 16 {
+	if r := must[Restored](b)(w.Restore(t.Context(), nil)); r.Sats != 48 || r.PendingSats != 16 {
 		t.Errorf("%+v", r)
 	}
 	for name, spoil := range map[string]func(*blindSignature){
@@ -160,7 +171,7 @@ func TestRestoreFromStrangeMint(t *testing.T) {
 			return status, map[string]any{"outputs": answer["outputs"], "signatures": sigs}
 		})
 		w, _ := b.lost("payer")
-		if r, err := w.Restore(t.Context()); !errors.Is(err, ErrMint) || b.spendable(w) != 0 {
+		if r, err := w.Restore(t.Context(), nil); !errors.Is(err, ErrMint) || b.spendable(w) != 0 {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
@@ -175,7 +186,7 @@ func TestRestoreEndsAtAnEndlessMint(t *testing.T) {
 	b := newBench(t, m.place())
 	w, _ := b.lost("payer", func(c *Config) { c.RestoreMost = 200 })
 	for run, want := range []int{2, 2 + 3 + 2} { // the second call goes over what the first found, and the batch that is left out
-		r, err := w.Restore(t.Context())
+		r, err := w.Restore(t.Context(), nil)
 		if !errors.Is(err, ErrRestoreLimit) || r.Notes == 0 {
 			t.Errorf("run %d: %+v, %v", run, r, err)
 		}
@@ -193,7 +204,7 @@ func TestRestoreKeepsNoImpossibleSum(t *testing.T) {
 	m.rotate()
 	b := newBench(t, m.place())
 	w, _ := b.lost("payer")
-	if r, err := w.Restore(t.Context()); !errors.Is(err, ErrMint) || r.Sats != 0 || b.spendable(w) != 0 {
+	if r, err := w.Restore(t.Context(), nil); !errors.Is(err, ErrMint) || r.Sats != 0 || b.spendable(w) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/payments/cashu"
+)
+
+// terminal is a new one: what is written to the second file is read from the first.
+func terminal(t *testing.T) (screen, tty *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Skip(err)
+	}
+	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Skip(err)
+	}
+	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { tty.Close() })
+	return screen, tty
+}
+
+// TestRestoreIsSeenToGoOn: on a terminal, in one line; elsewhere it says nothing
+// but its end.
+func TestRestoreIsSeenToGoOn(t *testing.T) {
+	if tell, end := restoreProgress(&streams{err: new(bytes.Buffer)}); tell != nil {
+		t.Error("told where nobody looks")
+	} else {
+		end()
+	}
+	screen, tty := terminal(t)
+	tell, end := restoreProgress(&streams{err: tty})
+	if tell == nil {
+		t.Fatal("a terminal is not taken for one")
+	}
+	tell(100, cashu.Restored{})
+	tell(200, cashu.Restored{Notes: 3, Sats: 21})
+	end()
+	tty.Close()
+	said, _ := io.ReadAll(screen) // ends with an error: nobody has the other end
+	lines := strings.Split(strings.TrimSuffix(string(said), "\r\n"), "\r")
+	if last := lines[len(lines)-1]; len(lines) != 3 || strings.TrimSpace(last) != "asked the mint about 200 notes, found 21 sat in 3" {
+		t.Errorf("said %q", said)
+	}
+}
