@@ -1,14 +1,19 @@
 package sandbox
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 )
@@ -25,7 +30,36 @@ func TestMain(m *testing.M) {
 		// Whoever started this moves it into its cgroups first.
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
+	if os.Geteuid() == 0 {
+		if os.Getenv(apartEnv) == "" {
+			os.Exit(apart())
+		}
+		// As where systemd starts programs: mounts of a sandbox would be seen here.
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+			fmt.Fprintln(os.Stderr, "share mounts:", err)
+			os.Exit(1)
+		}
+	}
 	goleak.VerifyTestMain(m)
+}
+
+// apartEnv is set where the tests run with mounts of their own.
+const apartEnv = "LIGHTWORK_SANDBOX_TEST_APART"
+
+// apart runs the tests with mounts of their own: those of the host, which must not
+// change by what a sandbox does, change by what others on the machine do.
+func apart() int {
+	runtime.LockOSThread() // whose end would be the child's
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), apartEnv+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return cmd.ProcessState.ExitCode()
 }
 
 func testOptions(t testing.TB) Options {
