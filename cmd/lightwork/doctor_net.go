@@ -29,7 +29,7 @@ func checkRelays(ctx context.Context, c *config) []finding {
 		date, took, err := askRelay(ctx, r)
 		if err != nil {
 			fix := "correct the address, or name another under relays"
-			if r == "ws://"+firstText(c.Relay.Listen, defaultRelayListen) {
+			if strings.TrimRight(r, "/") == "ws://"+firstText(c.Relay.Listen, defaultRelayListen) {
 				fix = "start it (lightwork relay) or name another under relays"
 			}
 			all = append(all, finding{"relay", "fail", fmt.Sprintf("%s: %v", r, err), fix})
