@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/faults"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
@@ -279,15 +280,15 @@ func TestResultNeedsItsBlobs(t *testing.T) {
 // TestWalletTrouble: answers that are lost after the wallet did what was asked,
 // and a wallet that is away for a moment, change nothing.
 func TestWalletTrouble(t *testing.T) {
-	for _, fault := range []playnet.Fault{
-		{Method: playnet.MethodCreateInvoice, Kind: playnet.FaultDropAfter},
-		{Method: playnet.MethodLookupInvoice, Kind: playnet.FaultRefuse},
-		{Method: playnet.MethodSettleInvoice, Kind: playnet.FaultDropAfter},
-		{Method: playnet.MethodSettleInvoice, Kind: playnet.FaultRefuse},
-		{Method: playnet.MethodSendPayment, Kind: playnet.FaultDropAfter},
-		{Method: playnet.MethodSendPayment, Kind: playnet.FaultRefuse},
-		{Method: playnet.MethodLookupPayment, Kind: playnet.FaultRefuse},
-		{Method: playnet.MethodTrackPayment, Kind: playnet.FaultDropAfter},
+	for _, fault := range []faults.Fault{
+		{Method: playnet.MethodCreateInvoice, Kind: faults.DropAfter},
+		{Method: playnet.MethodLookupInvoice, Kind: faults.Refuse},
+		{Method: playnet.MethodSettleInvoice, Kind: faults.DropAfter},
+		{Method: playnet.MethodSettleInvoice, Kind: faults.Refuse},
+		{Method: playnet.MethodSendPayment, Kind: faults.DropAfter},
+		{Method: playnet.MethodSendPayment, Kind: faults.Refuse},
+		{Method: playnet.MethodLookupPayment, Kind: faults.Refuse},
+		{Method: playnet.MethodTrackPayment, Kind: faults.DropAfter},
 	} {
 		t.Run(fmt.Sprint(fault.Method, fault.Kind), func(t *testing.T) {
 			t.Parallel()

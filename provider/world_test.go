@@ -16,6 +16,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/faults"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments/playnet"
@@ -44,8 +45,7 @@ type world struct {
 	host    string // of the relay
 	relays  []string
 	ledger  *playnet.Ledger
-	bank    *playnet.Server
-	bankAt  string
+	bank    *faults.Proxy // before the ledger
 	seller  *party
 	store   *watched
 	runner  *runner
@@ -87,19 +87,16 @@ func newWorld(t *testing.T) *world {
 	ledger, err := playnet.Open(ctx, filepath.Join(dir, "ledger.db"), playnet.Config{FeeMsats: feeMsats})
 	check(t, err)
 	relayOn, ledgerOn := listen(t), listen(t)
-	bank := playnet.NewServer(ledger, nil)
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var g errgroup.Group
 	g.Go(func() error { return rel.Serve(serve, relayOn) })
-	g.Go(func() error { return bank.Serve(serve, ledgerOn) })
+	g.Go(func() error { return playnet.NewServer(ledger, nil).Serve(serve, ledgerOn) })
 	t.Cleanup(func() {
 		stop()
 		check(t, errors.Join(g.Wait(), ledger.Close()))
 	})
-	w := &world{
-		ctx: ctx, host: relayOn.Addr().String(), ledger: ledger, bank: bank,
-		bankAt: "http://" + ledgerOn.Addr().String(), runner: &runner{},
-	}
+	bank := faults.Start(t, "http://"+ledgerOn.Addr().String())
+	w := &world{ctx: ctx, host: relayOn.Addr().String(), ledger: ledger, bank: bank, runner: &runner{}}
 	w.relays = []string{"ws://" + w.host}
 	w.seller = w.party(t, "provider")
 	w.runner.key = w.seller.key.PublicKey()
@@ -117,7 +114,7 @@ func (w *world) party(t *testing.T, name string) *party {
 	p := &party{key: key, kernel: k, token: playnet.NewToken()}
 	_, err = w.ledger.OpenWallet(w.ctx, name, p.token)
 	check(t, err)
-	p.wallet, err = playnet.Dial(w.bankAt, p.token)
+	p.wallet, err = playnet.Dial(w.bank.URL, p.token)
 	check(t, err)
 	t.Cleanup(p.wallet.Close)
 	return p

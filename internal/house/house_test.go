@@ -107,6 +107,7 @@ var rooms = map[string][]string{
 	"internal/house":                   {},
 	"internal/hardware":                {},
 	"internal/port":                    {}, // serves tests
+	"internal/faults":                  {}, // serves tests
 	"internal/devnet":                  {},
 	"internal/devnet/cmd/devnet":       {"internal/devnet"},
 	"internal/crashtest":               {}, // tests only, as in the next

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -22,19 +21,13 @@ import (
 // maxRequests bounds the requests that are answered or waited on at one time.
 const maxRequests = 512
 
-var (
-	errScripted = fmt.Errorf("%w: a scripted failure", payments.ErrWalletUnavailable)
-	errBusy     = fmt.Errorf("%w: too many requests at once", payments.ErrWalletUnavailable)
-)
+var errBusy = fmt.Errorf("%w: too many requests at once", payments.ErrWalletUnavailable)
 
 // Server offers a ledger to Clients on this machine.
 type Server struct {
 	ledger *Ledger
 	log    *slog.Logger
 	slots  chan struct{} // one a request being answered
-
-	mu     sync.Mutex
-	faults map[string][]Fault // guarded by mu
 }
 
 // NewServer makes a server of the ledger, which the caller goes on owning. A
@@ -43,7 +36,7 @@ func NewServer(ledger *Ledger, logger *slog.Logger) *Server {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{ledger: ledger, log: logger, slots: make(chan struct{}, maxRequests), faults: map[string][]Fault{}}
+	return &Server{ledger: ledger, log: logger, slots: make(chan struct{}, maxRequests)}
 }
 
 // Serve answers on ln, which must listen on loopback, until ctx ends; then it
@@ -161,7 +154,7 @@ func trackPayment(ctx context.Context, w *Wallet, r hashRequest) (trackResponse,
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for name, m := range methods() {
-		mux.HandleFunc("POST "+methodPath+name, s.withFaults(name, s.answer(m, s.authorize)))
+		mux.HandleFunc("POST "+methodPath+name, s.answer(m, s.authorize))
 	}
 	open := func(ctx context.Context, _ *Wallet, body []byte) (any, error) {
 		var r openRequest
@@ -171,8 +164,7 @@ func (s *Server) handler() http.Handler {
 		_, err := s.ledger.OpenWallet(ctx, r.Name, r.Token)
 		return empty{}, err
 	}
-	mux.HandleFunc("POST "+methodPath+MethodOpenWallet, s.withFaults(MethodOpenWallet,
-		s.answer(open, func(*http.Request) (*Wallet, error) { return nil, nil })))
+	mux.HandleFunc("POST "+methodPath+MethodOpenWallet, s.answer(open, func(*http.Request) (*Wallet, error) { return nil, nil }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case s.slots <- struct{}{}:

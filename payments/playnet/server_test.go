@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/faults"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -197,20 +198,21 @@ func TestErrorsCrossTheWire(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		fault  Fault
+		fault  faults.Fault
 		err    error
 		done   bool // whether the first call had its effect
 		sendAs error
 	}{
-		{"refuse", Fault{Kind: FaultRefuse}, payments.ErrWalletUnavailable, false, payments.ErrWalletUnavailable},
-		{"drop before", Fault{Kind: FaultDropBefore}, payments.ErrWalletUnavailable, false, payments.ErrUnknownOutcome},
-		{"drop after", Fault{Kind: FaultDropAfter}, payments.ErrWalletUnavailable, true, payments.ErrUnknownOutcome},
-		{"delay", Fault{Kind: FaultDelay, Delay: time.Millisecond}, nil, true, nil},
+		{"refuse", faults.Fault{Kind: faults.Refuse}, payments.ErrWalletUnavailable, false, payments.ErrWalletUnavailable},
+		{"drop before", faults.Fault{Kind: faults.DropBefore}, payments.ErrWalletUnavailable, false, payments.ErrUnknownOutcome},
+		{"drop after", faults.Fault{Kind: faults.DropAfter}, payments.ErrWalletUnavailable, true, payments.ErrUnknownOutcome},
+		{"delay", faults.Fault{Kind: faults.Delay, Delay: time.Millisecond}, nil, true, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := openLedger(t, Config{})
-			s, url := serve(t, l)
-			payee, payer := dial(t, url, "payee"), dial(t, url, "payer")
+			_, url := serve(t, l)
+			s := faults.Start(t, url)
+			payee, payer := dial(t, s.URL, "payee"), dial(t, s.URL, "payer")
 			preimage := payments.Preimage{7}
 			hash := preimage.Hash()
 			ask := payments.NewInvoice{PaymentHash: hash, Hold: true, AmountMsats: 100, Expiry: time.Hour}
@@ -266,10 +268,11 @@ func TestFaults(t *testing.T) {
 }
 
 func TestFaultScript(t *testing.T) {
-	s, url := serve(t, openLedger(t, Config{}))
-	c := dial(t, url, "ann")
-	s.Script(Fault{Method: MethodBalance, Kind: FaultRefuse, Count: 2})
-	s.Script(Fault{Method: MethodBalance, Kind: FaultDropBefore})
+	_, url := serve(t, openLedger(t, Config{}))
+	s := faults.Start(t, url)
+	c := dial(t, s.URL, "ann")
+	s.Script(faults.Fault{Method: MethodBalance, Kind: faults.Refuse, Count: 2})
+	s.Script(faults.Fault{Method: MethodBalance, Kind: faults.DropBefore})
 	var got []bool
 	for range 4 {
 		if _, err := c.Node(t.Context()); err != nil {
@@ -280,11 +283,6 @@ func TestFaultScript(t *testing.T) {
 	}
 	if want := []bool{false, false, false, true}; !slices.Equal(got, want) {
 		t.Errorf("answered %v, want %v", got, want)
-	}
-	s.Script(Fault{Method: MethodBalance, Kind: FaultRefuse})
-	s.ClearScript()
-	if _, err := c.Balance(t.Context()); err != nil {
-		t.Errorf("after the script was cleared: %v", err)
 	}
 }
 

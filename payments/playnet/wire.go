@@ -20,7 +20,7 @@ const (
 	longPoll    = 20 * time.Second
 )
 
-// The methods that a fault can be scripted for (Server.Script).
+// The methods.
 const (
 	MethodOpenWallet    = "OpenWallet"
 	MethodNode          = "Node"
