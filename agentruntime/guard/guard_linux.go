@@ -7,7 +7,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"path"
 	"runtime"
 	"strconv"
 	"strings"
@@ -159,7 +159,7 @@ func (g *guard) launch(in *frame.Reader) error {
 	}
 	g.pid, err = syscall.ForkExec(order.Path, order.Argv, attr)
 	if err != nil {
-		return fmt.Errorf("start %s: %w", filepath.Base(order.Path), err)
+		return fmt.Errorf("start %s: %w", path.Base(order.Path), err)
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func Descendants(root int) []int {
 		if err != nil {
 			continue
 		}
-		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		stat, err := os.ReadFile(path.Join("/proc", e.Name(), "stat"))
 		if err != nil {
 			continue
 		}

@@ -2,8 +2,6 @@ package guard
 
 import "golang.org/x/sys/unix"
 
-const auditArch = unix.AUDIT_ARCH_X86_64
-
 // archModeCalls are the older forms, which later architectures left out.
 func archModeCalls() []modeCall {
 	return []modeCall{

@@ -1,7 +1,4 @@
 package guard
 
-import "golang.org/x/sys/unix"
-
-const auditArch = unix.AUDIT_ARCH_AARCH64
-
+// archModeCalls are none: arm64 has no older forms.
 func archModeCalls() []modeCall { return nil }

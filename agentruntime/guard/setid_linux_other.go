@@ -2,7 +2,4 @@
 
 package guard
 
-// auditArch is zero where nobody has made a list.
-const auditArch = 0
-
 func archModeCalls() []modeCall { return nil }

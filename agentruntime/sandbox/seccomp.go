@@ -4,22 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
-)
 
-// Offsets into struct seccomp_data. Both architectures here are little endian,
-// so the low half of an argument comes first.
-const (
-	offsetNumber = 0
-	offsetArch   = 4
-	offsetArgs   = 16
+	"github.com/lightwork-market/lightwork/agentruntime/seccomp"
 )
-
-// x32Bit marks calls of the x32 ABI, which has numbers of its own for calls
-// that the list refuses.
-const x32Bit = 0x40000000
 
 // newNamespaces are the flags of clone that make namespaces. CLONE_NEWTIME is
 // not among them: clone has no room for it, and clone3 is refused altogether.
@@ -39,14 +28,8 @@ func filterSyscalls() error {
 	if err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}
-	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
-	failed, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog)))
-	runtime.KeepAlive(prog)
-	if errno != 0 {
-		return fmt.Errorf("filter system calls: %w", errno)
-	}
-	if failed != 0 {
-		return fmt.Errorf("filter system calls: thread %d cannot take the filter", failed)
+	if err := seccomp.Install(prog, unix.SECCOMP_FILTER_FLAG_TSYNC); err != nil {
+		return fmt.Errorf("filter system calls: %w", err)
 	}
 	return nil
 }
@@ -54,30 +37,23 @@ func filterSyscalls() error {
 // buildFilter is one comparison a call, in a row: the kernel remembers which
 // calls are allowed whatever their arguments, so the length costs nothing.
 func buildFilter() ([]unix.SockFilter, error) {
-	if auditArch == 0 {
+	if seccomp.Arch == 0 {
 		return nil, errNoSyscallList
 	}
-	prog := []unix.SockFilter{
-		load(offsetArch),
-		jump(unix.BPF_JEQ, auditArch, 1, 0),
-		ret(unix.SECCOMP_RET_KILL_PROCESS),
-		load(offsetNumber),
-		jump(unix.BPF_JGE, x32Bit, 0, 1),
-		refuse(unix.ENOSYS),
-	}
+	prog := seccomp.Begin(seccomp.Return(unix.SECCOMP_RET_KILL_PROCESS))
 	for _, rule := range argumentRules() {
-		prog = append(prog, jump(unix.BPF_JEQ, rule.number, 0, uint8(len(rule.body))))
+		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, rule.number, 0, uint8(len(rule.body))))
 		prog = append(prog, rule.body...)
 	}
 	for _, list := range [][]uint32{commonCalls(), archCalls()} {
 		for _, number := range list {
-			prog = append(prog, jump(unix.BPF_JEQ, number, 0, 1), ret(unix.SECCOMP_RET_ALLOW))
+			prog = append(prog, seccomp.Jump(unix.BPF_JEQ, number, 0, 1), seccomp.Return(unix.SECCOMP_RET_ALLOW))
 		}
 	}
 	for _, number := range privilegedCalls() {
-		prog = append(prog, jump(unix.BPF_JEQ, number, 0, 1), refuse(unix.EPERM))
+		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, number, 0, 1), seccomp.Refuse(unix.EPERM))
 	}
-	return append(prog, refuse(unix.ENOSYS)), nil
+	return append(prog, seccomp.Refuse(unix.ENOSYS)), nil
 }
 
 // argumentRule decides one call by its arguments. Its body always returns.
@@ -92,18 +68,18 @@ type argumentRule struct {
 func argumentRules() []argumentRule {
 	return []argumentRule{
 		{unix.SYS_CLONE, []unix.SockFilter{
-			arg(0),
-			jump(unix.BPF_JSET, newNamespaces, 0, 1),
-			refuse(unix.EPERM),
-			ret(unix.SECCOMP_RET_ALLOW),
+			seccomp.Arg(0),
+			seccomp.Jump(unix.BPF_JSET, newNamespaces, 0, 1),
+			seccomp.Refuse(unix.EPERM),
+			seccomp.Return(unix.SECCOMP_RET_ALLOW),
 		}},
 		// Typing into somebody's terminal.
 		{unix.SYS_IOCTL, []unix.SockFilter{
-			arg(1),
-			jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
-			jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1),
-			refuse(unix.EPERM),
-			ret(unix.SECCOMP_RET_ALLOW),
+			seccomp.Arg(1),
+			seccomp.Jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
+			seccomp.Jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1),
+			seccomp.Refuse(unix.EPERM),
+			seccomp.Return(unix.SECCOMP_RET_ALLOW),
 		}},
 		{unix.SYS_PERSONALITY, oneOf(0, unix.EPERM, knownPersonalities())},
 		// Limits are one's own affair; process 1 may have the same user.
@@ -122,28 +98,28 @@ func socketRule() []unix.SockFilter {
 	to := func(verdict int) uint8 { return uint8(verdict - at - 1) }
 	var body []unix.SockFilter
 	add := func(f unix.SockFilter) { body = append(body, f); at++ }
-	is := func(value uint32, verdict int) { add(jump(unix.BPF_JEQ, value, to(verdict), 0)) }
+	is := func(value uint32, verdict int) { add(seccomp.Jump(unix.BPF_JEQ, value, to(verdict), 0)) }
 
-	add(arg(0))
+	add(seccomp.Arg(0))
 	is(unix.AF_UNIX, allow)
-	add(jump(unix.BPF_JEQ, unix.AF_INET, 4, 0))
-	add(jump(unix.BPF_JEQ, unix.AF_INET6, 3, 0))
-	add(jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, to(family)))
-	add(arg(2)) // of netlink, what lists interfaces
-	add(jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, to(allow), to(family)))
+	add(seccomp.Jump(unix.BPF_JEQ, unix.AF_INET, 4, 0))
+	add(seccomp.Jump(unix.BPF_JEQ, unix.AF_INET6, 3, 0))
+	add(seccomp.Jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, to(family)))
+	add(seccomp.Arg(2)) // of netlink, what lists interfaces
+	add(seccomp.Jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, to(allow), to(family)))
 
-	add(arg(1))
+	add(seccomp.Arg(1))
 	add(unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xf}) // without flags
-	add(jump(unix.BPF_JEQ, unix.SOCK_STREAM, 1, 0))
-	add(jump(unix.BPF_JEQ, unix.SOCK_DGRAM, 0, to(protocol)))
-	add(arg(2))
+	add(seccomp.Jump(unix.BPF_JEQ, unix.SOCK_STREAM, 1, 0))
+	add(seccomp.Jump(unix.BPF_JEQ, unix.SOCK_DGRAM, 0, to(protocol)))
+	add(seccomp.Arg(2))
 	for _, p := range []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP} {
 		is(p, allow)
 	}
-	add(jump(unix.BPF_JEQ, unix.IPPROTO_ICMPV6, 0, to(protocol)))
-	add(ret(unix.SECCOMP_RET_ALLOW))
-	add(refuse(unix.EAFNOSUPPORT))
-	add(refuse(unix.EPROTONOSUPPORT))
+	add(seccomp.Jump(unix.BPF_JEQ, unix.IPPROTO_ICMPV6, 0, to(protocol)))
+	add(seccomp.Return(unix.SECCOMP_RET_ALLOW))
+	add(seccomp.Refuse(unix.EAFNOSUPPORT))
+	add(seccomp.Refuse(unix.EPROTONOSUPPORT))
 	return body
 }
 
@@ -156,27 +132,9 @@ func knownPersonalities() []uint32 {
 
 // oneOf allows a call whose argument is in the list.
 func oneOf(argument int, errno unix.Errno, allowed []uint32) []unix.SockFilter {
-	body := []unix.SockFilter{arg(argument)}
+	body := []unix.SockFilter{seccomp.Arg(argument)}
 	for _, value := range allowed {
-		body = append(body, jump(unix.BPF_JEQ, value, 0, 1), ret(unix.SECCOMP_RET_ALLOW))
+		body = append(body, seccomp.Jump(unix.BPF_JEQ, value, 0, 1), seccomp.Return(unix.SECCOMP_RET_ALLOW))
 	}
-	return append(body, refuse(errno))
-}
-
-func load(offset uint32) unix.SockFilter {
-	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
-}
-
-func arg(n int) unix.SockFilter { return load(offsetArgs + uint32(n)*8) }
-
-func jump(condition uint16, k uint32, yes, no uint8) unix.SockFilter {
-	return unix.SockFilter{Code: unix.BPF_JMP | condition | unix.BPF_K, K: k, Jt: yes, Jf: no}
-}
-
-func ret(action uint32) unix.SockFilter {
-	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
-}
-
-func refuse(errno unix.Errno) unix.SockFilter {
-	return ret(unix.SECCOMP_RET_ERRNO | uint32(errno)&unix.SECCOMP_RET_DATA)
+	return append(body, seccomp.Refuse(errno))
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
+	"github.com/lightwork-market/lightwork/agentruntime/seccomp"
 )
 
 // verdict runs the filter over one call. The interpreter reads words with the
@@ -19,12 +20,12 @@ import (
 // kernel's.
 func verdict(t *testing.T, vm *bpf.VM, arch, number uint32, args ...uint64) uint32 {
 	t.Helper()
-	data := make([]byte, offsetArgs+6*8)
-	binary.BigEndian.PutUint32(data[offsetNumber:], number)
-	binary.BigEndian.PutUint32(data[offsetArch:], arch)
+	data := make([]byte, seccomp.OffsetArgs+6*8)
+	binary.BigEndian.PutUint32(data[seccomp.OffsetNumber:], number)
+	binary.BigEndian.PutUint32(data[seccomp.OffsetArch:], arch)
 	for i, a := range args {
-		binary.BigEndian.PutUint32(data[offsetArgs+8*i:], uint32(a))
-		binary.BigEndian.PutUint32(data[offsetArgs+8*i+4:], uint32(a>>32))
+		binary.BigEndian.PutUint32(data[seccomp.OffsetArgs+8*i:], uint32(a))
+		binary.BigEndian.PutUint32(data[seccomp.OffsetArgs+8*i+4:], uint32(a>>32))
 	}
 	got, err := vm.Run(data)
 	if err != nil {
@@ -120,11 +121,11 @@ func TestFilterDecidesByArguments(t *testing.T) {
 		{"perf", unix.SYS_PERF_EVENT_OPEN, nil, eperm},
 		{"keys", unix.SYS_KEYCTL, nil, eperm},
 		{"a call of the future", 9999, nil, nosys},
-		{"x32 read", unix.SYS_READ | x32Bit, nil, nosys},
-		{"x32 ptrace", 521 | x32Bit, nil, nosys},
+		{"x32 read", unix.SYS_READ | seccomp.X32Bit, nil, nosys},
+		{"x32 ptrace", 521 | seccomp.X32Bit, nil, nosys},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := verdict(t, vm, auditArch, tt.number, tt.args...); got != tt.want {
+			if got := verdict(t, vm, seccomp.Arch, tt.number, tt.args...); got != tt.want {
 				t.Errorf("verdict %#x, want %#x", got, tt.want)
 			}
 		})

@@ -2,8 +2,6 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
-const auditArch = unix.AUDIT_ARCH_X86_64
-
 // archCalls are the calls of amd64 that later architectures left out, each the
 // older form of one in commonCalls.
 func archCalls() []uint32 {

@@ -2,7 +2,5 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
-const auditArch = unix.AUDIT_ARCH_AARCH64
-
 // archCalls are the calls that arm64 spells in its own way.
 func archCalls() []uint32 { return []uint32{unix.SYS_FSTATAT, unix.SYS_RENAMEAT} }

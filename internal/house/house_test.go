@@ -47,7 +47,8 @@ var rooms = map[string][]string{
 	"agentruntime/frame":            {},
 	"agentruntime/wire":             {"agentruntime/frame"},
 	"agentruntime/agent":            {"agentruntime/frame", "agentruntime/wire"},
-	"agentruntime/guard":            {"agentruntime/frame"},
+	"agentruntime/seccomp":          {},
+	"agentruntime/guard":            {"agentruntime/frame", "agentruntime/seccomp"},
 	"agentruntime/cgroup":           {},
 	"agentruntime/supervisor":       {"agentruntime/cgroup", "agentruntime/frame", "agentruntime/guard", "agentruntime/wire"},
 	"agentruntime/manifest":         {"hashing", "agentruntime/wire"},
@@ -64,7 +65,7 @@ var rooms = map[string][]string{
 	"agentruntime/thinker":          {"hashing", "agentruntime/model/chat", "agentruntime/pipeline"},
 	"sdk/python":                    {}, // tests only, as in the next
 	"sdk/typescript":                {},
-	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup", "agentruntime/sandbox/images", "internal/publicnet"},
+	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup", "agentruntime/sandbox/images", "agentruntime/seccomp", "internal/publicnet"},
 	"agentruntime/sandbox/images":   {"hashing"},
 	"agentruntime/contract":         {"agentruntime/frame", "agentruntime/wire"},
 	"agentruntime/agents/reference": {"agentruntime/agent", "agentruntime/message", "agentruntime/wire"},
