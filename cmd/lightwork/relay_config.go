@@ -22,6 +22,8 @@ type relayConfig struct {
 	Contact     string `yaml:"contact"`
 	PubKey      string `yaml:"pubkey"` // npub or hex
 	MinPow      int    `yaml:"min_pow"`
+	// MessagesPerSecond is what one connection may send, 0 for the relay's default.
+	MessagesPerSecond int `yaml:"messages_per_second"`
 	// PrivateKinds are read by their parties alone: left out the usual ones,
 	// empty none.
 	PrivateKinds *[]int            `yaml:"private_kinds"`
@@ -56,12 +58,18 @@ func (k *kindRange) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// maxMessagesPerSecond is more than any relay does.
+const maxMessagesPerSecond = 1_000_000
+
 func (r *relayConfig) check() *configError {
 	if _, err := r.publicKey(); err != nil {
 		return &configError{"$.relay.pubkey", "must be an npub or 64 hex digits"}
 	}
 	if r.MinPow < 0 || r.MinPow > 64 {
 		return &configError{"$.relay.min_pow", "must be from 0 to 64 bits"}
+	}
+	if r.MessagesPerSecond < 0 || r.MessagesPerSecond > maxMessagesPerSecond {
+		return &configError{"$.relay.messages_per_second", "must be from 1 to 1000000; 0 is the default, 500"}
 	}
 	if r.Metrics != "" {
 		if _, _, err := net.SplitHostPort(r.Metrics); err != nil {
@@ -100,7 +108,7 @@ func (r *relayConfig) server() server.Config {
 	key, _ := r.publicKey() // check has read it
 	sc := server.Config{
 		Version: version, PublicURL: r.PublicURL, Description: r.Description, Contact: r.Contact, PubKey: key,
-		Limits: server.Limits{MinPow: r.MinPow},
+		Limits: server.Limits{MinPow: r.MinPow, MessagesPerSecond: r.MessagesPerSecond},
 	}
 	if r.PrivateKinds != nil {
 		sc.PrivateKinds = append([]int{}, *r.PrivateKinds...)

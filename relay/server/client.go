@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -33,6 +34,7 @@ type client struct {
 	log      *slog.Logger
 	out      *queue
 	limiter  *rate.Limiter
+	heard    atomic.Int64  // messages read
 	inFlight chan struct{} // the cost of the events that wait for their OK
 	subs     map[string]*subscription
 	values   int // of the open subscriptions' filters; guarded by index.mu
@@ -91,10 +93,14 @@ func (c *client) read(ctx context.Context) error {
 	limit := c.srv.cfg.Limits.MaxMessageBytes
 	var buf bytes.Buffer
 	for {
+		if err := c.turn(ctx); err != nil {
+			return err
+		}
 		kind, r, err := c.ws.Reader(ctx)
 		if err != nil {
 			return err
 		}
+		c.heard.Add(1)
 		if kind != websocket.MessageText {
 			return errNotText
 		}
@@ -122,10 +128,10 @@ func (c *client) read(ctx context.Context) error {
 // refuseLong answers a message of size bytes by its beginning, which mostly
 // tells what it was about.
 func (c *client) refuseLong(beginning []byte, size int) error {
-	l := c.srv.cfg.Limits
-	if !c.limiter.AllowN(time.Now(), min(1+size/bytesPerUnit, l.MessageBurst)) {
+	if !c.charge(1 + size/bytesPerUnit) {
 		return errFlood
 	}
+	l := c.srv.cfg.Limits
 	m, _ := nip01.ParseClient(beginning, l.parser()) // it cannot be whole
 	c.refuse(&m, fmt.Sprintf("invalid: message is larger than %d bytes", l.MaxMessageBytes))
 	return nil
@@ -161,7 +167,9 @@ func (c *client) write(ctx context.Context) error {
 	}
 }
 
-// keepAlive pings, and returns when a pong is overdue.
+// keepAlive pings, and returns when a pong is overdue. The pong of a client that
+// is slowed down is behind what waits to be read from it: as long as that is
+// read, it is alive.
 func (c *client) keepAlive(ctx context.Context) error {
 	l := c.srv.cfg.Limits
 	tick := time.NewTicker(l.PingInterval)
@@ -172,10 +180,11 @@ func (c *client) keepAlive(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		before := c.heard.Load()
 		pctx, cancel := context.WithTimeout(ctx, l.WriteTimeout)
 		err := c.ws.Ping(pctx)
 		cancel()
-		if err != nil {
+		if err != nil && (c.heard.Load() == before || !errors.Is(err, context.DeadlineExceeded)) {
 			return err
 		}
 	}
@@ -227,8 +236,7 @@ func (c *client) notice(text string) {
 // handle answers one message. An error drops the client.
 func (c *client) handle(ctx context.Context, doc []byte) error {
 	m, err := nip01.ParseClient(doc, c.srv.cfg.Limits.parser())
-	cost := min(messageCost(&m, len(doc)), c.srv.cfg.Limits.MessageBurst)
-	allowed := c.limiter.AllowN(time.Now(), cost)
+	allowed := c.charge(messageCost(&m, len(doc)))
 	if err != nil {
 		if !allowed {
 			return errFlood
@@ -245,7 +253,7 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 		c.unsubscribe(m.SubID)
 	case !allowed:
 		c.refuse(&m, "rate-limited: slow down")
-		return c.pause(ctx)
+		return pause(ctx, overRate)
 	case m.Label == nip01.LabelEvent:
 		return c.publish(ctx, &m.Event)
 	case m.Label == nip01.LabelAuth:
@@ -256,29 +264,6 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 		return c.subscribe(ctx, m.SubID, m.Filters)
 	}
 	return nil
-}
-
-// fine charges the client for an event that is not what its id or its signature
-// says. An honest client sends none, and to find out costs more than all else
-// that is done for a message. It puts nobody further into debt than once.
-func (c *client) fine() {
-	now := time.Now()
-	if c.limiter.TokensAt(now) > 0 {
-		c.limiter.ReserveN(now, min(forgeryCost, c.limiter.Burst()))
-	}
-}
-
-// overRate is how long a client that is over its rate is not read from: it may
-// send on as fast as it likes, but not have it parsed.
-const overRate = 100 * time.Millisecond
-
-func (c *client) pause(ctx context.Context) error {
-	select {
-	case <-time.After(overRate):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // refuse answers in the form that belongs to the message, or with a NOTICE

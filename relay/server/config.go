@@ -5,6 +5,7 @@
 // An event is checked in the order size, depth, shape, rate, duplicate id,
 // hash, signature, so that what costs most comes last; signatures are checked
 // by a fixed number of workers. An event is acknowledged once it is durable.
+// A client that sends faster than its rate is read from at that rate.
 // Every client has its own queue; one that does not read is dropped and holds
 // up nobody.
 package server
@@ -76,8 +77,10 @@ type Limits struct {
 	// their OK before the relay stops reading from it; 256. A large event
 	// counts as several, see eventCost.
 	MaxInFlight int
-	// MessagesPerSecond and MessageBurst bound what one connection sends;
-	// 500 and 2000. A large message counts as several, see messageCost.
+	// MessagesPerSecond and MessageBurst bound what one connection sends; 500,
+	// and what four seconds bring. A large message counts as several, see
+	// messageCost. A client that is faster is not read from until it has paid;
+	// what would take it longer than a second to pay for is refused.
 	MessagesPerSecond, MessageBurst int
 	// MaxLiveValues and MaxLiveValuesTotal bound the values in the filters of
 	// the open subscriptions, of one connection and of all; 20,000 and
@@ -145,7 +148,7 @@ func (l Limits) withDefaults() Limits {
 	orInt(&l.MaxQueueBytes, 32<<20)
 	orInt(&l.MaxInFlight, 256)
 	orInt(&l.MessagesPerSecond, 500)
-	orInt(&l.MessageBurst, 2000)
+	orInt(&l.MessageBurst, 4*l.MessagesPerSecond)
 	orInt(&l.MaxLiveValues, 20_000)
 	orInt(&l.MaxLiveValuesTotal, 500_000)
 	orTime(&l.MaxAge, 3*365*24*time.Hour)
