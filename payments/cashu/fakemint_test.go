@@ -137,6 +137,9 @@ func (m *fakeMint) answer(r *http.Request) (int, any) {
 		var sats int64
 		for _, o := range q.Outputs {
 			sats += o.Amount
+			if _, twice := m.signed[o.B]; twice {
+				return no(10002, "outputs already signed")
+			}
 		}
 		if sats != m.quotes[q.Quote] {
 			return no(20002, "already issued")

@@ -34,9 +34,18 @@ func (w *Wallet) keys(ctx context.Context, age time.Duration) (map[string]*keyse
 	return list, nil
 }
 
-// active is the keyset that new notes are made of: the cheapest to spend of those
-// that outlast every lock. Where two cost the same, the id that covers more.
+// active is the keyset that new notes are made of.
 func (w *Wallet) active(ctx context.Context) (*keyset, error) {
+	k, err := w.cheapest(ctx)
+	if err == nil {
+		err = w.searchFirst(ctx, k)
+	}
+	return k, err
+}
+
+// cheapest is the keyset that costs least to spend of those that outlast every
+// lock. Where two cost the same, the id that covers more.
+func (w *Wallet) cheapest(ctx context.Context) (*keyset, error) {
 	list, err := w.keys(ctx, keysRefresh)
 	if err != nil {
 		return nil, err
@@ -61,7 +70,7 @@ func (w *Wallet) Check(ctx context.Context) error {
 	if _, err := w.keys(ctx, 0); err != nil {
 		return fmt.Errorf("check mint: %w", err)
 	}
-	if _, err := w.active(ctx); err != nil {
+	if _, err := w.cheapest(ctx); err != nil {
 		return fmt.Errorf("check mint: %w", err)
 	}
 	var info struct {

@@ -39,30 +39,76 @@ func (w *Wallet) Restore(ctx context.Context, tell func(asked int64, r Restored)
 	if err != nil {
 		return r, fmt.Errorf("restore: %w", err)
 	}
-	left, asked := w.cfg.RestoreMost, int64(0)
+	search := restoring{tell: tell, left: w.cfg.RestoreMost}
 	for _, id := range slices.Sorted(maps.Keys(list)) {
-		empty := 0
-		for first := uint32(0); empty < restoreGap; first += restoreBatch {
-			if int64(first) >= used[id] {
-				left -= restoreBatch
-			}
-			if left < 0 {
-				return r, fmt.Errorf("restore: %w: %d numbers", ErrRestoreLimit, w.cfg.RestoreMost)
-			}
-			found, err := w.restoreBatch(ctx, list[id], first, &r)
-			if err != nil {
-				return r, fmt.Errorf("restore: %w", err)
-			}
-			if empty++; found {
-				empty = 0
-			}
-			if asked += restoreBatch; tell != nil {
-				tell(asked, r)
-			}
+		if err := w.restoreKeyset(ctx, list[id], used[id], restoreGap, &search); err != nil {
+			return search.found, fmt.Errorf("restore: %w", err)
 		}
 	}
 	w.wake()
-	return r, nil
+	return search.found, nil
+}
+
+// restoring is how far one search has come.
+type restoring struct {
+	tell  func(asked int64, r Restored) // nil if nobody listens
+	asked int64                         // for how many numbers
+	left  int                           // how many more the file need not know of
+	found Restored
+}
+
+// restoreKeyset looks for the notes of one keyset, of whose numbers the file has
+// used some, until gap batches in a row are empty.
+func (w *Wallet) restoreKeyset(ctx context.Context, k *keyset, used int64, gap int, s *restoring) error {
+	empty := 0
+	for first := uint32(0); empty < gap; first += restoreBatch {
+		if int64(first) >= used {
+			s.left -= restoreBatch
+		}
+		if s.left < 0 {
+			return fmt.Errorf("%w: %d numbers", ErrRestoreLimit, w.cfg.RestoreMost)
+		}
+		found, err := w.restoreBatch(ctx, k, first, &s.found)
+		if err != nil {
+			return err
+		}
+		if empty++; found {
+			empty, gap = 0, restoreGap
+		}
+		if s.asked += restoreBatch; s.tell != nil {
+			s.tell(s.asked, s.found)
+		}
+	}
+	return w.db.Update(ctx, func(tx *sqlite.Tx) error {
+		_, err := tx.Exec(`INSERT INTO counters (keyset, next) VALUES (?, 0) ON CONFLICT DO UPDATE SET searched = 1`, k.id)
+		return err
+	})
+}
+
+// searchFirst looks for the notes of a keyset before this file first makes some.
+// The seed may have been used elsewhere, by a file that is lost or by another
+// wallet with the same words: a number that made a note makes no second one, and
+// what the mint says of the first would be taken for the answer to our request.
+// Every wallet's first numbers make notes of its own, so where they have made none
+// the seed is new.
+func (w *Wallet) searchFirst(ctx context.Context, k *keyset) error {
+	var searched bool
+	err := w.db.View(ctx, func(tx *sqlite.Tx) error {
+		return tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM counters WHERE keyset = ? AND searched = 1)`, k.id).Scan(&searched)
+	})
+	if err != nil || searched {
+		return err
+	}
+	used, err := w.usedNumbers(ctx)
+	if err != nil {
+		return err
+	}
+	s := restoring{left: w.cfg.RestoreMost}
+	err = w.restoreKeyset(ctx, k, used[k.id], 1, &s)
+	if s.found.Notes > 0 {
+		w.cfg.Log.Warn("the mint has notes of this seed that the file did not know of: they are here now", "notes", s.found.Notes, "sats", s.found.Sats)
+	}
+	return wrap("search for notes of before", err)
 }
 
 // restoreBatch looks for the notes of some numbers, and keeps those that are good
@@ -145,7 +191,7 @@ func (w *Wallet) usedNumbers(ctx context.Context) (next map[string]int64, err er
 func (w *Wallet) keepRestored(ctx context.Context, k *keyset, last uint32, notes []note, r *Restored) error {
 	var fresh []note
 	err := w.db.Update(ctx, func(tx *sqlite.Tx) error {
-		_, err := tx.Exec(`INSERT INTO counters (keyset, next) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET next = max(next, ?2)`,
+		_, err := tx.Exec(`INSERT INTO counters (keyset, next, searched) VALUES (?1, ?2, 0) ON CONFLICT DO UPDATE SET next = max(next, ?2)`,
 			k.id, int64(last)+1+restoreBatch)
 		if err != nil {
 			return fmt.Errorf("reserve numbers: %w", err)

@@ -208,3 +208,84 @@ func TestRestoreKeepsNoImpossibleSum(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// Words are used by a wallet whose file knows nothing of what was made of them:
+// what is there comes back by itself, and no number is used twice, for then the
+// mint's word on an old note would be taken for the one that was paid for.
+func TestSeedThatWasUsedElsewhere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, newFakeMint(t, 0).place())
+	w, stop := b.open("payer")
+	b.fill(w, 100)
+	invoice, _ := b.invoice(40_000)
+	b.melt(w, invoice, 500)
+	had := b.spendable(w)
+	stop()
+	w, stop = b.lost("payer")
+	b.fill(w, 100)
+	if got, want := b.spendable(w), had+100_000; got != want {
+		t.Errorf("%d msats, want %d", got, want)
+	}
+	path := w.cfg.Path
+	stop()
+	w, _ = b.open("payer", func(c *Config) { c.Path = path })
+	token := must[Token](b)(w.Export(t.Context(), (had+100_000)/1000)) // all of it is good
+	if token.Sats*1000 != had+100_000 {
+		t.Errorf("took out %d sats", token.Sats)
+	}
+}
+
+// What cuts the search off does not end it: the next one makes it anew.
+func TestSearchIsInterrupted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, newFakeMint(t, 0).place())
+	w, stop := b.open("payer")
+	b.fill(w, 100)
+	stop()
+	w, stop = b.lost("payer", func(c *Config) { c.Transport = newCut("/v1/restore", 2, true) })
+	if _, err := w.Topup(t.Context(), 100); !errors.Is(err, payments.ErrWalletUnavailable) {
+		t.Fatalf("%v", err)
+	}
+	path := w.cfg.Path
+	stop()
+	w, _ = b.open("payer", func(c *Config) { c.Path = path })
+	b.fill(w, 100)
+	if got := b.spendable(w); got != 200_000 {
+		t.Errorf("%d msats", got)
+	}
+	var searched int
+	err := w.db.View(t.Context(), func(tx *sqlite.Tx) error { return tx.QueryRow(`SELECT searched FROM counters`).Scan(&searched) })
+	if err != nil || searched != 1 {
+		t.Errorf("searched: %d, %v", searched, err)
+	}
+}
+
+// A file that nothing was done with takes the words of another seed; one that was
+// used is for its own alone.
+func TestFileTakesAnotherSeed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, newFakeMint(t, 0).place())
+	open := func(seed Seed) error {
+		cfg := b.cfg
+		cfg.Seed, cfg.Path, cfg.Courier = seed, b.dir+"/w.db", desk{b.room, ""}
+		w, err := Open(t.Context(), cfg)
+		if err != nil {
+			return err
+		}
+		if err := w.searchFirst(t.Context(), must[*keyset](b)(w.cheapest(t.Context()))); err != nil {
+			t.Error(err)
+		}
+		return w.Close()
+	}
+	for _, name := range []string{"payer", "payee"} {
+		if err := open(b.seeds[name]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w, stop := b.open("payee", func(c *Config) { c.Path = b.dir + "/w.db" })
+	must[Topup](b)(w.Topup(t.Context(), 5))
+	stop()
+	if err := open(b.seeds["payer"]); !errors.Is(err, payments.ErrBadRequest) {
+		t.Errorf("a wallet with a top-up under way is another's now: %v", err)
+	}
+}

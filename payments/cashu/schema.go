@@ -148,3 +148,8 @@ CREATE TABLE melts (
 const schemaTopups = `
 ALTER TABLE ops ADD COLUMN until_ms INTEGER NOT NULL DEFAULT 0; -- of a topup; 0: not known
 `
+
+// schemaSearched keeps of which keysets the mint was asked for notes of before.
+const schemaSearched = `
+ALTER TABLE counters ADD COLUMN searched INTEGER NOT NULL DEFAULT 1 CHECK (searched IN (0, 1)); -- 0: not to its end
+`

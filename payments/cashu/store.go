@@ -13,9 +13,10 @@ import (
 )
 
 // openStore opens or creates the file and checks that it belongs to this mint
-// and this seed: notes of others would be unspendable.
+// and this seed: notes of others would be unspendable. A file that nothing was
+// done with takes another seed.
 func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error) {
-	db, err := sqlite.Open(ctx, cfg.Path, sqlite.Options{Migrations: []string{schema, schemaMelts, schemaTopups}, ExclusiveLock: true, ReadOnly: cfg.ReadOnly, Logger: cfg.Log})
+	db, err := sqlite.Open(ctx, cfg.Path, sqlite.Options{Migrations: []string{schema, schemaMelts, schemaTopups, schemaSearched}, ExclusiveLock: true, ReadOnly: cfg.ReadOnly, Logger: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("open cashu wallet: %w", err)
 	}
@@ -23,6 +24,9 @@ func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error)
 		return db, nil
 	}
 	err = db.Update(ctx, func(tx *sqlite.Tx) error {
+		if err := forgetUnused(tx, cfg.Mint, node); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(`INSERT INTO wallet (one, mint, node) VALUES (1, ?, ?) ON CONFLICT DO NOTHING`, cfg.Mint, node); err != nil {
 			return err
 		}
@@ -39,6 +43,21 @@ func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error)
 		return nil, errors.Join(fmt.Errorf("open cashu wallet: %w", err), db.Close())
 	}
 	return db, nil
+}
+
+// forgetUnused makes room for another seed where the file's own has neither notes
+// nor anything that may become some.
+func forgetUnused(tx *sqlite.Tx, mint, node string) error {
+	res, err := tx.Exec(`DELETE FROM wallet WHERE mint = ? AND node <> ? AND NOT EXISTS (SELECT 1 FROM ops) AND NOT EXISTS (SELECT 1 FROM notes)
+		AND NOT EXISTS (SELECT 1 FROM invoices) AND NOT EXISTS (SELECT 1 FROM payments) AND NOT EXISTS (SELECT 1 FROM melts)`, mint, node)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	_, err = tx.Exec(`DELETE FROM counters`) // the numbers are each seed's own
+	return err
 }
 
 func millis(t time.Time) int64 { return t.UnixMilli() }
