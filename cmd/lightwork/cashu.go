@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,7 +19,7 @@ import (
 // cashuConfig is a wallet of notes of one mint.
 type cashuConfig struct {
 	Mint     string        `yaml:"mint"`      // the one that is trusted
-	SeedFile string        `yaml:"seed_file"` // 128 hex digits
+	SeedFile string        `yaml:"seed_file"` // 12 words, or 128 hex digits
 	MaxMsats int64         `yaml:"max_msats"` // what may be at the mint; 0: no bound
 	Lock     time.Duration `yaml:"lock"`      // of payments to us; 1h
 }
@@ -40,34 +39,16 @@ func (c cashuConfig) check(path string) *configError {
 	return nil
 }
 
-func newSeedFile(path string) error { return writeSecret(path, cashu.NewSeed().Hex()) }
-
 // openCashu opens the role's notes and serves them until close. While another
 // process has them open they can only be looked at.
 func openCashu(ctx context.Context, c *config, w cashuConfig, role string, log *slog.Logger) (*cashu.Wallet, func(), error) {
-	text, err := readSecret(c.path(w.SeedFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, usage("put your backup of it there: without it the notes cannot be had again; lightwork init makes one for a new wallet", "%w", err)
-	}
+	seed, err := readSeed(c, w)
 	if err != nil {
 		return nil, nil, err
 	}
-	seed, err := cashu.ParseSeed(text)
+	conf, err := cashuOf(c, w, role, seed, log)
 	if err != nil {
-		return nil, nil, usage("restore it from your backup", "%s: %w", w.SeedFile, err)
-	}
-	dir := c.dataDir(role)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, err
-	}
-	post, err := cashu.NewPost(seed, c.Relays, log)
-	if err != nil {
-		return nil, nil, usage("relays names those that payments go over", "%w", err)
-	}
-	conf := cashu.Config{
-		Mint: w.Mint, Seed: seed, Relays: c.Relays, Courier: post, Lock: w.Lock, MaxMsats: w.MaxMsats, Log: log,
-		// Another mint is another wallet: notes of the first stay where they are.
-		Path: filepath.Join(dir, "cashu-"+hashing.Bytes([]byte(w.Mint)).Hex()[:16]+".db"),
 	}
 	wal, err := cashu.Open(ctx, conf)
 	if errors.Is(err, sqlite.ErrLocked) {
@@ -95,19 +76,45 @@ func openCashu(ctx context.Context, c *config, w cashuConfig, role string, log *
 	}, nil
 }
 
+// cashuOf is how the role's notes are opened with a seed.
+func cashuOf(c *config, w cashuConfig, role string, seed cashu.Seed, log *slog.Logger) (conf cashu.Config, err error) {
+	dir := c.dataDir(role)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return conf, err
+	}
+	post, err := cashu.NewPost(seed, c.Relays, log)
+	if err != nil {
+		return conf, usage("relays names those that payments go over", "%w", err)
+	}
+	return cashu.Config{
+		Mint: w.Mint, Seed: seed, Relays: c.Relays, Courier: post, Lock: w.Lock, MaxMsats: w.MaxMsats, Log: log,
+		// Another mint is another wallet: notes of the first stay where they are.
+		Path: filepath.Join(dir, "cashu-"+hashing.Bytes([]byte(w.Mint)).Hex()[:16]+".db"),
+	}, nil
+}
+
+// cashuRole finds the role of a command that is for Cashu alone, and its wallet's
+// settings.
+func cashuRole(g *globals, named side) (c *config, role string, w cashuConfig, err error) {
+	if c, err = loadConfig(g.Config); err != nil {
+		return nil, "", w, err
+	}
+	role = named.of(c)
+	wallet := c.walletOf(role)
+	if wallet.Backend != "cashu" {
+		err = usage("set "+role+".wallet.backend to cashu, or name the other --role", "the %s's wallet is not on a mint", role)
+	}
+	return c, role, wallet.Cashu, err
+}
+
 // openRoleCashu opens the role's wallet for a command that is for Cashu alone,
 // and says whose it is.
 func openRoleCashu(ctx context.Context, g *globals, named side, log *slog.Logger) (*cashu.Wallet, string, func(), error) {
-	c, err := loadConfig(g.Config)
+	c, role, w, err := cashuRole(g, named)
 	if err != nil {
-		return nil, "", nil, err
+		return nil, role, nil, err
 	}
-	role := named.of(c)
-	w := c.walletOf(role)
-	if w.Backend != "cashu" {
-		return nil, role, nil, usage("set "+role+".wallet.backend to cashu, or name the other --role", "the %s's wallet is not on a mint", role)
-	}
-	wal, closeWallet, err := openCashu(ctx, c, w.Cashu, role, log)
+	wal, closeWallet, err := openCashu(ctx, c, w, role, log)
 	return wal, role, closeWallet, err
 }
 
@@ -188,5 +195,5 @@ func checkMint(ctx context.Context, w *cashu.Wallet, name string, node payments.
 	if err := w.Check(ctx); err != nil {
 		return finding{name, "fail", err.Error(), "is the mint right, and does it run? lightwork knows mints with locked notes (NUT-14), proofs (NUT-12) and keys for sats"}
 	}
-	return finding{name, "ok", fmt.Sprintf("%s on %s, which holds the bitcoin: keep no more there than you would lose", node.PubKey, node.Network), ""}
+	return finding{name, "ok", fmt.Sprintf("%s on %s, which holds the bitcoin: keep no more there than you would lose; lightwork wallet cashu-seed shows the words to write down", node.PubKey, node.Network), ""}
 }

@@ -10,11 +10,21 @@ import (
 )
 
 type walletCashuRestoreCmd struct {
-	Role side `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
+	Words bool `help:"Ask for the wallet's words first, from the terminal or the standard input; the seed file of a wallet that was never used is replaced by them."`
+	Role  side `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
 }
 
-// Run asks the mint for the notes of the seed file that the data folder has not.
+// Run asks the mint for the notes of the seed that the data folder has not.
 func (w walletCashuRestoreCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	if w.Words {
+		c, role, conf, err := cashuRole(g, w.Role)
+		if err != nil {
+			return err
+		}
+		if err := takeWords(ctx, s, c, conf, role); err != nil {
+			return err
+		}
+	}
 	wal, role, closeWallet, err := openRoleCashu(ctx, g, w.Role, s.log)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -56,5 +57,34 @@ func TestRestoreIsSeenToGoOn(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(string(said), "\r\n"), "\r")
 	if last := lines[len(lines)-1]; len(lines) != 3 || strings.TrimSpace(last) != "asked the mint about 200 notes, found 21 sat in 3" {
 		t.Errorf("said %q", said)
+	}
+}
+
+// TestWordsAreShownOnTheTerminal, to who says yes, and nowhere else.
+func TestWordsAreShownOnTheTerminal(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := writeSetup(dir, setup{ProviderWallet: "none", BuyerWallet: "cashu", Mint: "127.0.0.1:1", Relay: "ws://127.0.0.1:1", Name: "a buyer"}); err != nil {
+		t.Fatal(err)
+	}
+	seed, err := os.ReadFile(filepath.Join(dir, "keys", "buyer-cashu.seed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.TrimSpace(string(seed))
+	for answer, shown := range map[string]bool{"y\n": true, "n\n": false} {
+		screen, tty := terminal(t)
+		if _, err := screen.WriteString(answer); err != nil {
+			t.Fatal(err)
+		}
+		var diag bytes.Buffer
+		err := walletCashuSeedCmd{}.Run(t.Context(), &streams{in: tty, out: tty, err: &diag}, &globals{Config: filepath.Join(dir, "lightwork.yaml")})
+		tty.Close()
+		said, _ := io.ReadAll(screen)
+		if (err == nil) != shown || strings.Contains(string(said), words) != shown {
+			t.Errorf("%q: shown %v, %v", answer, strings.Contains(string(said), words), err)
+		}
+		if strings.Contains(diag.String(), words) {
+			t.Error("diagnostics have the words")
+		}
 	}
 }

@@ -103,6 +103,9 @@ func (c initCmd) next(s *streams, file string) {
 		}
 	}
 	say("lightwork doctor", "")
+	if c.Wallet == "cashu" {
+		say("lightwork wallet cashu-seed", "12 words to write down: whoever has them has the money")
+	}
 	if c.Wallet == "cashu" && c.Role != "provider" {
 		say("lightwork wallet cashu-topup 1000", "sats; no more than you would lose with the mint")
 	}
@@ -275,12 +278,3 @@ func (c *config) newRootSecret(path string) error {
 }
 
 func newTokenFile(path string) error { return writeSecret(path, playnet.NewToken()) }
-
-func writeSecret(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, text)
-	return firstError(err, f.Sync(), f.Close())
-}

@@ -273,15 +273,13 @@ func placeKey(k roleKey, force bool) error {
 	if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
 		return err
 	}
-	old := k.path + ".old"
-	if err := os.Link(k.path, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return usage("move it away", "keep the key that is there as %s: %w", old, err)
+	if err := keepOld(k.path); err != nil {
+		return err
 	}
 	return replaceKey(k)
 }
 
-// replaceKey puts a key file in the place of another in one step: at no moment
-// is there half a key, or none.
+// replaceKey puts a key file in the place of another.
 func replaceKey(k roleKey) error {
 	text := k.text
 	if k.kept == keptLocked && k.public != "" {
@@ -291,12 +289,5 @@ func replaceKey(k roleKey) error {
 	if err := relay.WriteKeyFile(fresh, text); err != nil {
 		return err
 	}
-	if err := os.Rename(fresh, k.path); err != nil {
-		return errors.Join(err, os.Remove(fresh))
-	}
-	dir, err := os.Open(filepath.Dir(k.path))
-	if err != nil {
-		return err
-	}
-	return firstError(dir.Sync(), dir.Close())
+	return swapIn(fresh, k.path)
 }

@@ -26,7 +26,8 @@ type walletCmd struct {
 	CashuMelt   walletCashuMeltCmd   `cmd:"" name:"cashu-melt" help:"Pay a Lightning invoice or address with a Cashu wallet's notes, through the mint."`
 	CashuExport walletCashuExportCmd `cmd:"" name:"cashu-export" help:"Take money out of a Cashu wallet as a token that any Cashu wallet takes."`
 
-	CashuRestore walletCashuRestoreCmd `cmd:"" name:"cashu-restore" help:"Find a Cashu wallet's notes by its seed file alone, at its mint."`
+	CashuRestore walletCashuRestoreCmd `cmd:"" name:"cashu-restore" help:"Find a Cashu wallet's notes by its seed alone, at its mint."`
+	CashuSeed    walletCashuSeedCmd    `cmd:"" name:"cashu-seed" help:"Show the words that a Cashu wallet is restored from."`
 }
 
 type walletStatusCmd struct {

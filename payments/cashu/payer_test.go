@@ -95,7 +95,7 @@ func TestPayerCheats(t *testing.T) {
 	payee, _ := b.open("payee")
 	payer, _ := b.open("payer")
 	b.fill(payer, 10_000)
-	stranger := NewSeed().nodeKey()
+	stranger := newSeed(t).nodeKey()
 	for name, c := range map[string]struct {
 		lock  func(*lock)
 		sats  int64

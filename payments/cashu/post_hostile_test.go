@@ -12,7 +12,7 @@ import (
 // What strangers address to the wallet's key is opened or not, and never more.
 func TestWrapsOfStrangers(t *testing.T) {
 	t.Parallel()
-	p, err := NewPost(NewSeed(), []string{"ws://127.0.0.1:1"}, slog.New(slog.DiscardHandler))
+	p, err := NewPost(newSeed(t), []string{"ws://127.0.0.1:1"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,12 @@ package cashu
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/btcsuite/btcd/btcec/v2"
 	"github.com/btcsuite/btcd/btcutil/hdkeychain"
@@ -17,21 +16,20 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// ErrSeed: not a seed of 128 hex digits.
-var ErrSeed = errors.New("cashu: not a seed of 128 hex digits")
-
 // Seed is the secret that all keys, secrets and blinding factors of a wallet
-// come from (NUT-13: BIP-32 from 64 bytes).
-type Seed struct{ bytes [64]byte }
-
-// NewSeed makes one.
-func NewSeed() (s Seed) {
-	rand.Read(s.bytes[:]) // never fails
-	return s
+// come from (NUT-13: 64 bytes, which BIP-39 makes of words).
+type Seed struct {
+	bytes [64]byte
+	words string // that it was made of, apart by single spaces; empty for hex digits
 }
 
-// ParseSeed reads what Hex gives. Its error does not repeat it.
+// ParseSeed reads 12 to 24 words, in any case and however they are apart, or 128
+// hex digits, as the files of older wallets have them. Its error does not repeat
+// them.
 func ParseSeed(text string) (s Seed, err error) {
+	if words := strings.Fields(strings.ToLower(text)); len(words) > 1 {
+		return parseWords(words)
+	}
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != len(s.bytes) {
 		return s, ErrSeed
@@ -40,8 +38,16 @@ func ParseSeed(text string) (s Seed, err error) {
 	return s, nil
 }
 
-// Hex is the seed for its file.
-func (s Seed) Hex() string { return hex.EncodeToString(s.bytes[:]) }
+// Words are what other wallets restore from; empty if the seed was made without.
+func (s Seed) Words() string { return s.words }
+
+// Text is the seed for its file: its words, or hex digits where it has none.
+func (s Seed) Text() string {
+	if s.words != "" {
+		return s.words
+	}
+	return hex.EncodeToString(s.bytes[:])
+}
 
 // String and LogValue keep the secret out of logs.
 func (Seed) String() string { return "[seed]" }

@@ -1,8 +1,6 @@
 package cashu
 
 import (
-	"crypto/pbkdf2"
-	"crypto/sha512"
 	"encoding/hex"
 	"strings"
 	"testing"
@@ -58,12 +56,7 @@ func TestDLEQ(t *testing.T) {
 
 // The vectors of NUT-13.
 func TestDerive(t *testing.T) {
-	words := "half depart obvious quality work element tank gorilla view sugar picture humble"
-	raw, err := pbkdf2.Key(sha512.New, words, []byte("mnemonic"), 2048, 64) // BIP-39
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := ParseSeed(hex.EncodeToString(raw))
+	seed, err := ParseSeed(ofNUT13)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +66,7 @@ func TestDerive(t *testing.T) {
 		secret, r string
 	}{
 		{"009a1f293253e41e", 0, "485875df74771877439ac06339e284c3acfcd9be7abf3bc20b516faeadfe77ae", "ad00d431add9c673e843d4c2bf9a778a5f402b985b8da2d5550bf39cda41d679"},
+		{"009a1f293253e41e", 4, "576c23393a8b31cc8da6688d9c9a96394ec74b40fdaf1f693a6bb84284334ea0", "5f09bfbfe27c439a597719321e061e2e40aad4a36768bb2bcc3de547c9644bf9"},
 		{"015ba18a8adcd02e715a58358eb618da4a4b3791151a4bee5e968bb88406ccf76a", 0, "db5561a07a6e6490f8dadeef5be4e92f7cebaecf2f245356b5b2a4ec40687298", "6d26181a3695e32e9f88b80f039ba1ae2ab5a200ad4ce9dbc72c6d3769f2b035"},
 		{"015ba18a8adcd02e715a58358eb618da4a4b3791151a4bee5e968bb88406ccf76a", 4, "5e89fc5d30d0bf307ddf0a3ac34aa7a8ee3702169dafa3d3fe1d0cae70ecd5ef", "5550337312d223ba62e3f75cfe2ab70477b046d98e3e71804eade3956c7b98cf"},
 	} {
@@ -90,7 +84,7 @@ func TestDerive(t *testing.T) {
 
 // A lock is read as it was written, and nothing else is taken for one.
 func TestParseLock(t *testing.T) {
-	key := pointText(NewSeed().nodeKey().PubKey())
+	key := pointText(newSeed(t).nodeKey().PubKey())
 	want := lock{hash: payments.Preimage{1}.Hash(), payee: key, refund: key, until: 1_900_000_000}
 	secret, err := want.secret("00ff")
 	if err != nil {

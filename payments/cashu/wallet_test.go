@@ -78,7 +78,7 @@ func newBench(t *testing.T, mint string) *bench {
 	return &bench{
 		T: t, room: newMailroom(), dir: t.TempDir(),
 		cfg:   Config{Mint: mint, Relays: []string{"wss://relay.example"}, Lock: testLock, Poll: 100 * time.Millisecond, CallTimeout: 20 * time.Second},
-		seeds: map[string]Seed{"payee": NewSeed(), "payer": NewSeed()},
+		seeds: map[string]Seed{"payee": newSeed(t), "payer": newSeed(t)},
 	}
 }
 

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// writeSecret makes a file that only its owner can read.
+func writeSecret(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, text)
+	return firstError(err, f.Sync(), f.Close())
+}
+
+// keepOld has what is in a secret's place stay as FILE.old too, over which
+// nothing is written.
+func keepOld(path string) error {
+	old := path + ".old"
+	if err := os.Link(path, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return usage("move it away", "keep what is there as %s: %w", old, err)
+	}
+	return nil
+}
+
+// swapIn puts a written file in the place of another in one step: at no moment
+// is there half a secret, or none.
+func swapIn(fresh, path string) error {
+	if err := os.Rename(fresh, path); err != nil {
+		return errors.Join(err, os.Remove(fresh))
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return firstError(dir.Sync(), dir.Close())
+}
