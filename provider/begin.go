@@ -91,7 +91,7 @@ func (p *Provider) deadline(ctx context.Context, job Job, sig *jobSignal) (time.
 	if job.Mode != receipts.ModeHold {
 		return end, Reason{}, nil
 	}
-	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
 	if err != nil {
 		return time.Time{}, Reason{}, fmt.Errorf("look up held invoice: %w", err)
 	}

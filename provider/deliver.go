@@ -76,7 +76,7 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 // holdGone looks up the held payment before anything depends on it. It ends
 // the job if the payment was lost, or is about to be.
 func (p *Provider) holdGone(ctx context.Context, job Job) (bool, error) {
-	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
 	if err != nil {
 		return false, fmt.Errorf("look up held invoice: %w", err)
 	}
@@ -92,7 +92,7 @@ func (p *Provider) holdGone(ctx context.Context, job Job) (bool, error) {
 // settleHold claims the held payment and waits until it is ours for good.
 // Settling may be repeated; only the lookup decides.
 func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) error {
-	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
 	if err != nil {
 		return fmt.Errorf("look up held invoice: %w", err)
 	}
@@ -100,7 +100,7 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 		if err := p.cfg.Wallet.SettleInvoice(ctx, p.preimage(job)); err != nil {
 			return fmt.Errorf("settle: %w", err)
 		}
-		if inv, err = p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash); err != nil {
+		if inv, err = p.jobInvoice(ctx, job, job.PaymentHash); err != nil {
 			return fmt.Errorf("look up settled invoice: %w", err)
 		}
 	}
@@ -121,7 +121,7 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 
 // awaitPostpay waits for the payment of a result that was delivered.
 func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) error {
-	inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+	inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look up invoice: %w", err)

@@ -107,7 +107,7 @@ func (p *Provider) ensureInvoice(ctx context.Context, job Job) error {
 // before the cancellation still counts.
 func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) error {
 	for {
-		inv, err := p.cfg.Wallet.LookupInvoice(ctx, job.PaymentHash)
+		inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
 		if err != nil {
 			return fmt.Errorf("look up invoice: %w", err)
 		}
@@ -194,7 +194,7 @@ func (p *Provider) tryGiveBack(ctx context.Context, job Job, to State, reason Re
 		return err
 	}
 	if job.BOLT11 != "" {
-		came, err := p.moneyBack(ctx, job.PaymentHash)
+		came, err := p.moneyBack(ctx, job, job.PaymentHash)
 		if err != nil {
 			return err
 		}
@@ -205,8 +205,8 @@ func (p *Provider) tryGiveBack(ctx context.Context, job Job, to State, reason Re
 
 // moneyBack cancels an invoice, and returns what is owed where it was settled
 // before that. A held payment goes back with the cancellation.
-func (p *Provider) moneyBack(ctx context.Context, hash payments.Hash) (owedMsats int64, err error) {
-	inv, err := p.cfg.Wallet.LookupInvoice(ctx, hash)
+func (p *Provider) moneyBack(ctx context.Context, job Job, hash payments.Hash) (owedMsats int64, err error) {
+	inv, err := p.jobInvoice(ctx, job, hash)
 	if err != nil {
 		return 0, fmt.Errorf("look up invoice: %w", err)
 	}
@@ -214,7 +214,7 @@ func (p *Provider) moneyBack(ctx context.Context, hash payments.Hash) (owedMsats
 		if err := p.cfg.Wallet.CancelInvoice(ctx, hash); err != nil {
 			return 0, fmt.Errorf("cancel invoice: %w", err)
 		}
-		if inv, err = p.cfg.Wallet.LookupInvoice(ctx, hash); err != nil {
+		if inv, err = p.jobInvoice(ctx, job, hash); err != nil {
 			return 0, fmt.Errorf("look up cancelled invoice: %w", err)
 		}
 	}

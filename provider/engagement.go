@@ -126,7 +126,7 @@ func (p *Provider) feeInvoice(ctx context.Context, job Job) error {
 func (p *Provider) awaitFee(ctx context.Context, job Job, sig *jobSignal) error {
 	e := job.Engagement
 	for {
-		inv, err := p.cfg.Wallet.LookupInvoice(ctx, e.PaymentHash)
+		inv, err := p.jobInvoice(ctx, job, e.PaymentHash)
 		if err != nil {
 			return fmt.Errorf("look up invoice of the engagement fee: %w", err)
 		}
@@ -236,7 +236,7 @@ func (p *Provider) feeBack(ctx context.Context, job Job, ended Code) (int64, err
 	if e == nil || e.Receipt != nil || e.BOLT11 == "" {
 		return feeOwed(job, ended), nil
 	}
-	return p.moneyBack(ctx, e.PaymentHash)
+	return p.moneyBack(ctx, job, e.PaymentHash)
 }
 
 // feeText says what becomes of a fee that stays with us.
