@@ -178,7 +178,7 @@ func (c *Config) validate() error {
 type boundTool struct {
 	Tool
 	id    wire.ToolID
-	input *wire.Schema
+	input inputSchema
 }
 
 // bind compiles the tools and makes their registration.
@@ -193,9 +193,9 @@ func (c *Config) bind() (map[wire.ToolID]*boundTool, *wire.Register, error) {
 		if t.InputSchema == nil {
 			t.InputSchema = json.RawMessage(`{"type":"object"}`)
 		}
-		input, err := wire.CompileSchema(t.InputSchema)
+		input, err := compileInput(t.InputSchema)
 		if err != nil {
-			return nil, nil, fmt.Errorf("compile input schema of %s: %w", t.Name, err)
+			return nil, nil, fmt.Errorf("agent: input schema of %s: %w", t.Name, err)
 		}
 		if t.Capabilities == nil {
 			t.Capabilities = []string{"streaming", "cancellation"}

@@ -245,8 +245,8 @@ func (c *Call) failed(e *Error) *wire.ToolResult {
 
 // execute validates the input, runs the handler and shapes what it returns.
 func (c *Call) execute() *wire.ToolResult {
-	if err := c.tool.input.Validate(c.Input); err != nil {
-		return c.failed(Fail(wire.CodeInvalidInput, err.Error()))
+	if wrong := c.tool.input.check(c.Input); wrong != "" {
+		return c.failed(Fail(wire.CodeInvalidInput, wrong))
 	}
 	value, err := c.invoke()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
@@ -29,13 +30,13 @@ func (v *sessionView) register(h *heard) {
 			v.violate("tools", "%s is registered twice", t.ToolID)
 		}
 		v.tools[t.ToolID] = true
-		if _, err := wire.CompileSchema(t.InputSchema); err != nil {
+		if _, err := toolschema.Compile(t.InputSchema); err != nil {
 			v.violate("tools", "%s: input_schema: %v", t.ToolID, err)
 		}
 		if t.OutputSchema == nil {
 			continue
 		}
-		if _, err := wire.CompileSchema(t.OutputSchema); err != nil {
+		if _, err := toolschema.Compile(t.OutputSchema); err != nil {
 			v.violate("tools", "%s: output_schema: %v", t.ToolID, err)
 		}
 	}

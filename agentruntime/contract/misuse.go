@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
@@ -48,7 +49,7 @@ func (p *player) misuseOnce(t wire.Tool, input []byte) error {
 // breaking makes inputs that the schema refuses, by the rules that every
 // validator knows: something required, unknown or of a wrong type.
 func breaking(doc json.RawMessage) []json.RawMessage {
-	schema, err := wire.CompileSchema(doc)
+	schema, err := toolschema.Compile(doc)
 	if err != nil {
 		return nil
 	}

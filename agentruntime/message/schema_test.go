@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 )
 
 var update = flag.Bool("update", false, "write the published schemas")
@@ -44,9 +44,9 @@ func TestPublishedSchemasAreCurrent(t *testing.T) {
 
 // published compiles all schemas with a validator that knows nothing of this
 // package.
-func published(t testing.TB) map[Type]*wire.Schema {
+func published(t testing.TB) map[Type]*toolschema.Schema {
 	t.Helper()
-	all := map[Type]*wire.Schema{}
+	all := map[Type]*toolschema.Schema{}
 	for _, typ := range Types() {
 		doc, err := Schema(typ)
 		if err != nil {
@@ -54,7 +54,7 @@ func published(t testing.TB) map[Type]*wire.Schema {
 		}
 		// A tool's schema may not name itself.
 		bare := edit(t, string(doc), "$id", nil)
-		if all[typ], err = wire.CompileSchema([]byte(bare)); err != nil {
+		if all[typ], err = toolschema.Compile([]byte(bare)); err != nil {
 			t.Fatalf("%s: %v", typ, err)
 		}
 	}

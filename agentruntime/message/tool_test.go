@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
@@ -150,7 +151,7 @@ func TestToolSchemasFit(t *testing.T) {
 		ToolInputSchema:  {`{"message":"m","origin":"o"}`, `{"origin":"o"}`},
 		ToolOutputSchema: {`{"answer":"a"}`, `{"answer":"a","ask":"b"}`},
 	} {
-		s, err := wire.CompileSchema([]byte(schema))
+		s, err := toolschema.Compile([]byte(schema))
 		if err != nil {
 			t.Fatal(err)
 		}

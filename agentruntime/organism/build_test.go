@@ -13,7 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
-	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
@@ -48,7 +48,7 @@ type world struct {
 const objectSchema = `{"type":"object"}`
 
 func compile(schema json.RawMessage) (pipeline.Validate, error) {
-	s, err := wire.CompileSchema(schema)
+	s, err := toolschema.Compile(schema)
 	if err != nil {
 		return nil, err
 	}

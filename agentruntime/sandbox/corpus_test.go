@@ -135,7 +135,7 @@ func (e escape) job(t *testing.T, c *canaries, command, mark string) *job {
 	j.source, j.plan.Source = tarGz(t, files...), true
 	j.plan.DiskBytes = 256 << 20
 	j.limits = cgroup.Limits{MemoryBytes: 768 << 20, Pids: 128, CPUs: 2}
-	j.timeout = time.Minute
+	j.timeout = 10 * time.Minute // ends what hangs; a program forks a hundred times, on an emulated machine too
 	return j
 }
 

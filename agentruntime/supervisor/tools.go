@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
@@ -19,7 +20,7 @@ type boundTool struct {
 	id                wire.ToolID
 	declared          wire.Tool // as the agent said it
 	requiresDirective bool
-	input, output     *wire.Schema // output may be nil
+	input, output     *toolschema.Schema // output may be nil
 }
 
 // register applies a registration to the session's tools: what is wrong with
@@ -89,11 +90,11 @@ func bind(agentID string, t *wire.Tool, taken map[string]*boundTool) (*boundTool
 	}
 	bound := &boundTool{name: name, id: t.ToolID, declared: *t, requiresDirective: t.RequiresDirective}
 	var err error
-	if bound.input, err = wire.CompileSchema(t.InputSchema); err != nil {
+	if bound.input, err = toolschema.Compile(t.InputSchema); err != nil {
 		return nil, rejectTool("input_schema: " + err.Error())
 	}
 	if len(t.OutputSchema) > 0 && string(t.OutputSchema) != "null" {
-		if bound.output, err = wire.CompileSchema(t.OutputSchema); err != nil {
+		if bound.output, err = toolschema.Compile(t.OutputSchema); err != nil {
 			return nil, rejectTool("output_schema: " + err.Error())
 		}
 	}

@@ -64,6 +64,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wasm/wit"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
@@ -222,7 +223,7 @@ func (t *Tool) describe(doc *wit.Document) error {
 		return err
 	}
 	for _, doc := range []json.RawMessage{t.InputSchema, t.OutputSchema} {
-		if _, err := wire.CompileSchema(doc); err != nil {
+		if _, err := toolschema.Compile(doc); err != nil {
 			return err
 		}
 	}

@@ -10,22 +10,35 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// parseValue decodes doc with exact numbers, within the limits above. Names
-// that come twice and text that is no UTF-8 are refused.
-func parseValue(doc []byte, depth int) (any, error) {
+const (
+	// MaxSchemaDepth bounds the nesting of a tool's schema.
+	MaxSchemaDepth = 32
+	// MaxValueDepth bounds the nesting of a tool's input or output.
+	MaxValueDepth = 64
+	// maxNumberBytes and maxExponent keep a number from costing more than its
+	// length: what checks values computes with exact rationals.
+	maxNumberBytes = 64
+	maxExponent    = 400
+)
+
+// ParseValue decodes doc, nested at most depth deep, into maps, slices, strings,
+// bools, nil and, with exact digits, json.Number. Names that come twice, text
+// that is no UTF-8 and numbers that would be costly are refused.
+func ParseValue(doc []byte, depth int) (any, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
 	value, err := readValue(dec, depth)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := dec.ReadToken(); err != io.EOF {
-		return nil, errNotJSON
+		return nil, ErrNotJSON
 	}
 	return value, nil
 }
 
 var (
-	errNotJSON = errors.New("not JSON")
+	// ErrNotJSON means that a document is no JSON value, or more than one.
+	ErrNotJSON = errors.New("not JSON")
 	errTooDeep = errors.New("nested too deep")
 )
 
@@ -36,7 +49,7 @@ func readValue(dec *jsontext.Decoder, depth int) (any, error) {
 	}
 	tok, err := dec.ReadToken()
 	if err != nil {
-		return nil, errNotJSON
+		return nil, ErrNotJSON
 	}
 	switch tok.Kind() {
 	case '{':
@@ -44,7 +57,7 @@ func readValue(dec *jsontext.Decoder, depth int) (any, error) {
 		for dec.PeekKind() != '}' {
 			name, err := dec.ReadToken()
 			if err != nil {
-				return nil, errNotJSON
+				return nil, ErrNotJSON
 			}
 			key := name.String()
 			if object[key], err = readValue(dec, depth-1); err != nil {
@@ -77,7 +90,7 @@ func readValue(dec *jsontext.Decoder, depth int) (any, error) {
 
 func orNotJSON(err error) error {
 	if err != nil {
-		return errNotJSON
+		return ErrNotJSON
 	}
 	return nil
 }

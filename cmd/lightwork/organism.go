@@ -19,6 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/routing"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 )
@@ -76,7 +77,7 @@ func compileCheck(schema json.RawMessage) (pipeline.Validate, error) {
 // compileSchema makes what the pipeline asks of a schema; secrets is nil where it
 // marks none.
 func compileSchema(schema json.RawMessage) (check pipeline.Validate, secrets pipeline.Marked, err error) {
-	s, err := wire.CompileSchema(schema)
+	s, err := toolschema.Compile(schema)
 	if err != nil {
 		return nil, nil, err
 	}

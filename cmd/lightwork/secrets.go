@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
@@ -64,11 +65,11 @@ func (o *operatorCalls) secrets(slot string, output bool) pipeline.Marked {
 		schema, ok := o.schema(slot, output)
 		switch {
 		case !ok:
-			return wire.MemberSecrets(doc, replace)
+			return toolschema.MemberSecrets(doc, replace)
 		case len(schema) == 0:
 			return doc, nil
 		}
-		s, err := wire.CompileSchema(schema)
+		s, err := toolschema.Compile(schema)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
@@ -124,7 +125,7 @@ func TestSchemas(t *testing.T) {
 		{`null`, ``, ``, ``},
 		{`true`, ``, ``, ``},
 		{``, ``, ``, ``},
-		{`{"description":"` + strings.Repeat("x", wire.MaxSchemaBytes) + `"}`, ``, ``, ``},
+		{`{"description":"` + strings.Repeat("x", toolschema.MaxBytes) + `"}`, ``, ``, ``},
 		{strings.Repeat(`{"not":`, 100) + `{}` + strings.Repeat(`}`, 100), ``, ``, ``},
 	} {
 		adapted, _, err := adaptSchema(json.RawMessage(tt.in))
@@ -138,7 +139,7 @@ func TestSchemas(t *testing.T) {
 			t.Errorf("%s becomes %s, %v", tt.in, adapted, err)
 			continue
 		}
-		compiled, err := wire.CompileSchema(adapted)
+		compiled, err := toolschema.Compile(adapted)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +160,7 @@ func FuzzAdaptSchema(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := wire.CompileSchema(adapted); err != nil {
+		if _, err := toolschema.Compile(adapted); err != nil {
 			t.Errorf("%s becomes %s: %v", doc, adapted, err)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 )
 
 // Where a schema has schemas in it.
@@ -35,8 +35,8 @@ const draft2020 = "https://json-schema.org/draft/2020-12/schema"
 // accepts the same values, or says why there is none. notes tell what was
 // rewritten.
 func adaptSchema(doc json.RawMessage) (adapted json.RawMessage, notes []string, err error) {
-	if len(doc) > wire.MaxSchemaBytes {
-		return nil, nil, fmt.Errorf("%d bytes, the limit is %d", len(doc), wire.MaxSchemaBytes)
+	if len(doc) > toolschema.MaxBytes {
+		return nil, nil, fmt.Errorf("%d bytes, the limit is %d", len(doc), toolschema.MaxBytes)
 	}
 	root, err := decodeSchema(doc)
 	if err != nil {
@@ -68,7 +68,7 @@ func adaptSchema(doc json.RawMessage) (adapted json.RawMessage, notes []string, 
 	if adapted, err = encodeSchema(root); err != nil {
 		return nil, nil, err
 	}
-	if _, err := wire.CompileSchema(adapted); err != nil {
+	if _, err := toolschema.Compile(adapted); err != nil {
 		return nil, nil, err
 	}
 	return adapted, notes, nil

@@ -3,6 +3,7 @@ package reference
 import (
 	"testing"
 
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
@@ -21,7 +22,7 @@ func TestTools(t *testing.T) {
 			if doc == nil {
 				continue
 			}
-			if _, err := wire.CompileSchema(doc); err != nil {
+			if _, err := toolschema.Compile(doc); err != nil {
 				t.Errorf("%s: %v", tool.Name, err)
 			}
 		}

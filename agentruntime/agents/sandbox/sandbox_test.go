@@ -20,6 +20,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox/images"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -286,7 +287,7 @@ func TestSchemaIsTheJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	job, _ := schemas.Lookup(string(schemas.SandboxRun))
-	if _, err := wire.CompileSchema(tool.InputSchema); err != nil || !bytes.Equal(tool.InputSchema, job.InputSchema()) {
+	if _, err := toolschema.Compile(tool.InputSchema); err != nil || !bytes.Equal(tool.InputSchema, job.InputSchema()) {
 		t.Errorf("registered %s, %v", tool.InputSchema, err)
 	}
 }

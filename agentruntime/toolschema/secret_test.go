@@ -1,4 +1,4 @@
-package wire
+package toolschema
 
 import (
 	"errors"
@@ -38,7 +38,7 @@ func TestSecretsAreFound(t *testing.T) {
 		"several":        {`{"properties":{"a":{"x-secret":true},"b":{"x-secret":true}}}`, `{"a":"x","c":0,"b":"y"}`, `{"a":S,"c":0,"b":S}`},
 		"name of a mark": {`{"properties":{"writeOnly":{"type":"boolean"}}}`, `{"writeOnly":true}`, `{"writeOnly":true}`},
 	} {
-		s, err := CompileSchema([]byte(c.schema))
+		s, err := Compile([]byte(c.schema))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -59,11 +59,11 @@ func TestSecretsAreRefused(t *testing.T) {
 	for _, schema := range []string{
 		`{"type":"object","writeOnly":true}`, `{"$ref":"#/$defs/a","$defs":{"a":{"x-secret":true}}}`, `{"anyOf":[{"x-secret":true}]}`,
 	} {
-		if _, err := CompileSchema([]byte(schema)); !errors.Is(err, ErrSchema) {
+		if _, err := Compile([]byte(schema)); !errors.Is(err, ErrSchema) {
 			t.Errorf("%s: %v", schema, err)
 		}
 	}
-	s, err := CompileSchema([]byte(`{"properties":{"a":{"x-secret":true}}}`))
+	s, err := Compile([]byte(`{"properties":{"a":{"x-secret":true}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,7 @@
-package wire
+// Package toolschema is how the node reads the schemas of tools: it compiles
+// them within bounds, holds inputs and outputs against them, and finds the
+// secrets that they mark. An agent checks its inputs with less (package agent).
+package toolschema
 
 import (
 	"encoding/json"
@@ -8,30 +11,25 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
 const (
-	// MaxSchemaBytes and MaxSchemaDepth bound a tool's schema document.
-	MaxSchemaBytes = 64 << 10
-	MaxSchemaDepth = 32
-	// maxSchemaNodes bounds a schema after its references are expanded, and
+	// MaxBytes bounds a tool's schema document, beside wire.MaxSchemaDepth.
+	MaxBytes = 64 << 10
+	// maxNodes bounds a schema after its references are expanded, and
 	// with that the work of a validation.
-	maxSchemaNodes = 10_000
-	// MaxValueDepth bounds the nesting of a tool's input or output.
-	MaxValueDepth = 64
-	// maxNumberBytes and maxExponent keep a number from costing more than its
-	// length: the validator computes with exact rationals.
-	maxNumberBytes = 64
-	maxExponent    = 400
+	maxNodes = 10_000
 
 	draft2020 = "https://json-schema.org/draft/2020-12/schema"
 )
 
 // ErrSchema is wrapped by every refusal of a schema.
-var ErrSchema = errors.New("wire: schema refused")
+var ErrSchema = errors.New("schema refused")
 
-// Schema is a compiled tool schema. Core and the SDK validate with the same
-// code: draft 2020-12, format asserted, no remote $ref (K-11). References must
+// Schema is a compiled tool schema: draft 2020-12, format asserted, no remote
+// $ref (K-11). References must
 // point into the document ("#/...") and must not recurse, so that a hostile
 // schema cannot make a validation explode. It is safe for concurrent use.
 type Schema struct {
@@ -53,12 +51,12 @@ func (e *ValueError) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
-// CompileSchema compiles doc or refuses it with an error that wraps ErrSchema.
-func CompileSchema(doc json.RawMessage) (*Schema, error) {
-	if len(doc) > MaxSchemaBytes {
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrSchema, len(doc), MaxSchemaBytes)
+// Compile compiles doc or refuses it with an error that wraps ErrSchema.
+func Compile(doc json.RawMessage) (*Schema, error) {
+	if len(doc) > MaxBytes {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrSchema, len(doc), MaxBytes)
 	}
-	value, err := parseValue(doc, MaxSchemaDepth)
+	value, err := wire.ParseValue(doc, wire.MaxSchemaDepth)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 	}
@@ -110,7 +108,7 @@ func dropName(root map[string]any) error {
 
 // Validate checks doc; its errors are *ValueError.
 func (s *Schema) Validate(doc json.RawMessage) error {
-	value, err := parseValue(doc, MaxValueDepth)
+	value, err := wire.ParseValue(doc, wire.MaxValueDepth)
 	if err != nil {
 		return &ValueError{Reason: err.Error()}
 	}
@@ -148,9 +146,9 @@ func firstCause(ve *jsonschema.ValidationError) *ValueError {
 func reason(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Required:
-		return SafeText("missing " + strings.Join(k.Missing, ", "))
+		return wire.SafeText("missing " + strings.Join(k.Missing, ", "))
 	case *kind.AdditionalProperties:
-		return SafeText("unknown " + strings.Join(k.Properties, ", "))
+		return wire.SafeText("unknown " + strings.Join(k.Properties, ", "))
 	case *kind.Type:
 		return "got " + k.Got + ", want " + strings.Join(k.Want, " or ")
 	}
@@ -166,7 +164,7 @@ func pointer(tokens []string) string {
 		b.WriteByte('/')
 		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(t))
 	}
-	return SafeText(b.String())
+	return wire.SafeText(b.String())
 }
 
 // noLoader refuses to load anything: no file and no network.
@@ -186,8 +184,8 @@ func (e *expansion) count(node any) (int, error) {
 	total := 1
 	add := func(item any) error {
 		n, err := e.count(item)
-		if total += n; err == nil && total > maxSchemaNodes {
-			err = fmt.Errorf("more than %d nodes after expanding $ref", maxSchemaNodes)
+		if total += n; err == nil && total > maxNodes {
+			err = fmt.Errorf("more than %d nodes after expanding $ref", maxNodes)
 		}
 		return err
 	}

@@ -1,4 +1,4 @@
-package wire
+package toolschema
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 
 // BenchmarkValidate holds values of different sizes and shapes against a schema.
 func BenchmarkValidate(b *testing.B) {
-	schema, err := CompileSchema(json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"},"list":{"type":"array","items":{"type":"integer"}}}}`))
+	schema, err := Compile(json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"},"list":{"type":"array","items":{"type":"integer"}}}}`))
 	if err != nil {
 		b.Fatal(err)
 	}

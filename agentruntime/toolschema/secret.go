@@ -1,4 +1,4 @@
-package wire
+package toolschema
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"regexp"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
 // marks are the places of a schema where secrets are; nil is a schema without
@@ -51,7 +53,7 @@ func (m *marks) replace(doc []byte, replace func([]byte) ([]byte, error)) ([]byt
 		return nil, err
 	}
 	if _, err := r.dec.ReadToken(); err != io.EOF {
-		return nil, errNotJSON
+		return nil, wire.ErrNotJSON
 	}
 	return append(r.out, doc[r.done:]...), nil
 }
@@ -96,7 +98,7 @@ func (r *replacer) value(at []*marks) error {
 func (r *replacer) secret() error {
 	v, err := r.dec.ReadValue()
 	if err != nil {
-		return errNotJSON
+		return wire.ErrNotJSON
 	}
 	end := int(r.dec.InputOffset())
 	stands, err := r.replace(bytes.Clone(v))
@@ -110,12 +112,12 @@ func (r *replacer) secret() error {
 
 func (r *replacer) object(at []*marks) error {
 	if _, err := r.dec.ReadToken(); err != nil {
-		return errNotJSON
+		return wire.ErrNotJSON
 	}
 	for r.dec.PeekKind() != '}' {
 		name, err := r.dec.ReadToken()
 		if err != nil {
-			return errNotJSON
+			return wire.ErrNotJSON
 		}
 		key := name.String()
 		var below []*marks
@@ -132,7 +134,7 @@ func (r *replacer) object(at []*marks) error {
 
 func (r *replacer) array(at []*marks) error {
 	if _, err := r.dec.ReadToken(); err != nil {
-		return errNotJSON
+		return wire.ErrNotJSON
 	}
 	for i := 0; r.dec.PeekKind() != ']'; i++ {
 		var below []*marks
@@ -164,4 +166,12 @@ func (m *marks) property(key string, to []*marks) []*marks {
 		to = m.rest.flat(to)
 	}
 	return to
+}
+
+// orNotJSON says no more than that: the decoder's words quote the document.
+func orNotJSON(err error) error {
+	if err != nil {
+		return wire.ErrNotJSON
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package wire
+package toolschema
 
 import (
 	"encoding/json"
@@ -40,14 +40,14 @@ func TestCompileRefuses(t *testing.T) {
 		{"own id further in", `{"properties":{"a":{"$id":"urn:x"}}}`},
 		{"ref to its own id", `{"$id":"urn:x","$ref":"urn:x#/$defs/a","$defs":{"a":{}}}`},
 		{"another draft", `{"$schema":"http://json-schema.org/draft-07/schema#"}`},
-		{"too large", `{"description":"` + strings.Repeat("x", MaxSchemaBytes) + `"}`},
+		{"too large", `{"description":"` + strings.Repeat("x", MaxBytes) + `"}`},
 		{"too deep", deep},
 		{"explodes", explode},
 		{"huge number", `{"minimum":1e999999}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := CompileSchema(json.RawMessage(tt.doc)); !errors.Is(err, ErrSchema) {
+			if _, err := Compile(json.RawMessage(tt.doc)); !errors.Is(err, ErrSchema) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -55,7 +55,7 @@ func TestCompileRefuses(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	schema, err := CompileSchema(json.RawMessage(`{
+	schema, err := Compile(json.RawMessage(`{
 		"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",
 		"properties":{"n":{"type":"integer","minimum":1},"when":{"format":"date-time"},
 			"list":{"type":"array","items":{"$ref":"#/$defs/word"}}},
@@ -95,7 +95,7 @@ func FuzzSchema(f *testing.F) {
 	f.Add([]byte(`{"multipleOf":0.1,"format":"uuid","pattern":"^a*$","uniqueItems":true}`), []byte(`{"a":1e400}`))
 	f.Add([]byte(`{"unevaluatedProperties":false,"if":{},"then":{"required":["x"]}}`), []byte(`{"a":null}`))
 	f.Fuzz(func(t *testing.T, doc, value []byte) {
-		s, err := CompileSchema(doc)
+		s, err := Compile(doc)
 		if err != nil {
 			if !errors.Is(err, ErrSchema) {
 				t.Fatalf("untyped error %v", err)
@@ -108,9 +108,9 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-func BenchmarkCompileSchema(b *testing.B) {
+func BenchmarkCompile(b *testing.B) {
 	for b.Loop() {
-		if _, err := CompileSchema(json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)); err != nil {
+		if _, err := Compile(json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)); err != nil {
 			b.Fatal(err)
 		}
 	}
