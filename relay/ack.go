@@ -1,9 +1,9 @@
 package relay
 
-import "context"
-
-// maxPublishing bounds the events that wait for the OK of one relay.
-const maxPublishing = 256
+import (
+	"context"
+	"errors"
+)
 
 // ack is a relay's answer to an event.
 type ack struct {
@@ -21,16 +21,24 @@ func (s *session) onOK(id string, a ack) {
 	}
 }
 
-// publish sends an event and waits for its OK.
+// publish sends an event when the relay wants it and waits for its OK. The answer
+// of one that could not be sent in time is the relay's refusal of others.
 func (s *session) publish(ctx context.Context, id string, doc []byte) (ack, error) {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-s.done:
-		return ack{}, ErrDisconnected
-	case <-ctx.Done():
-		return ack{}, ErrTimeout
+	g := s.link.gate
+	p, err := g.enter(ctx, s.done)
+	if text := g.refusal(); errors.Is(err, ErrTimeout) && text != "" {
+		return ack{text: text}, nil
 	}
+	if err != nil {
+		return ack{}, err
+	}
+	a, err := s.exchange(ctx, id, doc)
+	g.leave(p, a)
+	return a, err
+}
+
+// exchange sends a message with an event and waits for its OK.
+func (s *session) exchange(ctx context.Context, id string, doc []byte) (ack, error) {
 	answer := make(chan ack, 1)
 	s.mu.Lock()
 	s.acks[id] = append(s.acks[id], answer)

@@ -47,7 +47,7 @@ func (s *session) authenticate(ctx context.Context) error {
 		if err := signer.Sign(ctx, &ev); err != nil {
 			return fmt.Errorf("%w: %w", ErrAuth, err)
 		}
-		a, err := s.publish(ctx, ev.ID, nip01.AppendAuthMessage(nil, &ev))
+		a, err := s.exchange(ctx, ev.ID, nip01.AppendAuthMessage(nil, &ev))
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrAuth, err)
 		}

@@ -24,6 +24,7 @@ type link struct {
 	pool *Pool
 	url  string
 	log  *slog.Logger
+	gate *gate // of events; a relay that slows us down does so on the next connection too
 
 	connects, received, rejected, published atomic.Int64
 
@@ -41,6 +42,7 @@ func newLink(p *Pool, url string) *link {
 		pool:    p,
 		url:     url,
 		log:     p.cfg.Log.With("relay", url),
+		gate:    newGate(),
 		state:   StateConnecting,
 		since:   time.Now(),
 		changed: make(chan struct{}),

@@ -35,7 +35,9 @@ func Accepted(results []PublishResult) int {
 
 // Publish sends a signed event to every relay and returns the answers in the
 // order of Config.URLs, at the latest after Config.PublishTimeout. If a
-// connection is lost meanwhile the event is sent again on the next one.
+// connection is lost meanwhile the event is sent again on the next one, and to a
+// relay that says "rate-limited:" after a pause, so that this answer means that
+// it said so until the end.
 func (p *Pool) Publish(ctx context.Context, ev nostr.Event) []PublishResult {
 	return p.publish(ctx, &ev, len(p.links))
 }
@@ -114,6 +116,9 @@ func (l *link) publish(ctx context.Context, id string, doc []byte) PublishResult
 		}
 		if err == nil && !a.accepted && wantsAuth(a.text) && s.canProve() && s.authenticate(ctx) == nil {
 			continue
+		}
+		if err == nil && !a.accepted && tooFast(a.text) && ctx.Err() == nil {
+			continue // the gate says when
 		}
 		r.OK, r.Message, r.Err = a.accepted, a.text, err
 		if r.OK {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -27,7 +28,7 @@ func (p *Pool) Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, e
 	errs := make([]error, len(p.links))
 	var all sync.WaitGroup
 	for i, l := range p.links {
-		all.Go(func() { errs[i] = q.askTwice(ctx, l) })
+		all.Go(func() { errs[i] = q.askAgain(ctx, l) })
 	}
 	all.Wait()
 	q.mu.Lock()
@@ -52,6 +53,19 @@ type query struct {
 
 // errProve: the relay may answer once it knows the key.
 var errProve = fmt.Errorf("%w and was not told in time", ErrAuth)
+
+// errTooFast: the relay may answer later.
+var errTooFast = fmt.Errorf("%w for now", ErrRefused)
+
+// askAgain asks a relay, and again after a pause as long as that is all it wants.
+func (q *query) askAgain(ctx context.Context, l *link) error {
+	for pause := shortPause; ; pause = min(2*pause, longPause) {
+		err := q.askTwice(ctx, l)
+		if !errors.Is(err, errTooFast) || !sleep(ctx, pause/2+rand.N(pause/2+1)) {
+			return err
+		}
+	}
+}
 
 // askTwice asks a relay, and again if it wants to know first who asks.
 func (q *query) askTwice(ctx context.Context, l *link) error {
@@ -114,7 +128,11 @@ func (q *query) ask(ctx context.Context, l *link) error {
 				finish(errProve)
 				return
 			}
-			finish(fmt.Errorf("%w: %s", ErrRefused, text))
+			reason := ErrRefused
+			if tooFast(text) {
+				reason = errTooFast
+			}
+			finish(fmt.Errorf("%w: %s", reason, text))
 		},
 	})
 	defer s.forget(id)

@@ -40,8 +40,7 @@ type session struct {
 	end  context.CancelCauseFunc
 
 	heard   atomic.Int64 // unix seconds of the last sign of life
-	slots   chan struct{}
-	strikes int // of the reading goroutine
+	strikes int          // of the reading goroutine
 
 	wake chan struct{} // capacity 1: outbox has something
 	mu   sync.Mutex
@@ -66,7 +65,6 @@ func newSession(l *link, ws *websocket.Conn, done <-chan struct{}, end context.C
 		ws:    ws,
 		done:  done,
 		end:   end,
-		slots: make(chan struct{}, maxPublishing),
 		wake:  make(chan struct{}, 1),
 		feeds: map[string]*feed{},
 		acks:  map[string][]chan ack{},
