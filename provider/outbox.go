@@ -205,7 +205,11 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) (g
 	if out.RequestID != "" {
 		o.bring(ctx, out.RequestID, ev)
 	}
-	acks := o.market.Publish(ctx, ev)
+	publish := o.market.Publish
+	if isResult {
+		publish = o.insist
+	}
+	acks := publish(ctx, ev)
 	if ctx.Err() != nil {
 		return false
 	}
