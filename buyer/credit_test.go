@@ -1,6 +1,7 @@
 package buyer_test
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 
@@ -31,5 +32,29 @@ func TestOwedIsCredit(t *testing.T) {
 				t.Errorf("%+v, %v; the purchase is %s: %s", was, err, p.State, p.Reason)
 			}
 		})
+	}
+}
+
+// TestAffordsWithCredit: what a provider owes lowers what it will ask for, so an
+// announced price that the budget does not hold by itself may be worth asking for.
+func TestAffordsWithCredit(t *testing.T) {
+	c, p, _ := play(t, func(c *cheat, req nostr.Event) []nostr.Event {
+		c.pays = true
+		return []nostr.Event{c.offer(req, func(*deal) {}), c.event(c.key, 7000, nostr.Tags{
+			{"status", "error", "internal: broken"}, {"owed", strconv.Itoa(price)}, {"e", req.ID}, {"p", req.PubKey},
+		}, ""), c.end(req)}
+	}, nil, buyer.Limits{})
+	client, err := buyer.New(buyer.Config{
+		Signer: c.key, Store: c.store, Wallet: c, Market: c, Limits: buyer.Limits{DayMsats: price + 1500, FeeMsats: 500},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for owed, want := range map[string]int64{p.Provider: price, "nobody": 0} {
+		err := client.Affords(t.Context(), owed, price+1000, 10*price)
+		var over *buyer.BudgetError
+		if fits := err == nil; fits != (want > 0) || !fits && (!errors.As(err, &over) || over.WantMsats != price+1500) {
+			t.Errorf("owed %d: %v", want, err)
+		}
 	}
 }

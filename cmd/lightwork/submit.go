@@ -116,7 +116,10 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			if err := b.affords(ctx, n, listing, document); err != nil {
 				return err
 			}
-			return b.preview(s, listing, document, rule)
+			return b.preview(s, listing, document, rule, nil)
+		}
+		if err := b.hopeless(ctx, n, listing, document); err != nil {
+			return err
 		}
 		p, err := n.client.Place(ctx, order)
 		if err != nil {

@@ -122,7 +122,11 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 			if err != nil {
 				return err
 			}
-			if err := b.preview(s, l, document, rule); err != nil {
+			over, err := b.overOwn(ctx, n, l, document)
+			if err != nil {
+				return err
+			}
+			if err := b.preview(s, l, document, rule, over); err != nil {
 				return err
 			}
 		}
