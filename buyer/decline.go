@@ -13,15 +13,8 @@ import (
 // follower of the same purchase pays, or has paid, meanwhile: that one sees it
 // through.
 func (f *follower) decline(ctx context.Context, p Purchase, why string) error {
-	p, err := f.c.cfg.Store.Purchase(ctx, p.RequestID)
-	if err == nil && p.Attempt != nil {
-		err = fmt.Errorf("%w: it is paid for by another: %s", ErrConflict, why)
-	}
-	if err != nil {
-		return err
-	}
-	if err := f.c.cfg.Store.Close(ctx, p.RequestID, StateFailed, why); err != nil {
-		return err
+	if err := f.c.cfg.Store.CloseUnpaid(ctx, p.RequestID, StateFailed, why); err != nil {
+		return fmt.Errorf("decline (%s): %w", why, err)
 	}
 	f.waive(ctx)
 	return nil

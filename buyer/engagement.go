@@ -149,7 +149,7 @@ func (f *follower) engaged(ctx context.Context) error {
 	}
 	switch {
 	case p.Cancel != nil: // meanwhile
-		return f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledText(p))
+		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p))
 	case f.lastWord != "":
 		return f.refused(ctx, p, f.lastWord)
 	}

@@ -105,7 +105,7 @@ func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
 	f.lastWord = info
 	switch p.State {
 	case StateRequested:
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, info)
+		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateFailed, info)
 	case StatePaying:
 		if f.back != nil {
 			return f.cameBack(ctx)

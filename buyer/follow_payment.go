@@ -22,7 +22,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		return nil
 	}
 	if p.Cancel != nil {
-		err := f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledText(p))
+		err := f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p))
 		if errors.Is(err, ErrConflict) {
 			return nil // Cancel has closed it meanwhile
 		}

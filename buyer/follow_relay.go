@@ -76,7 +76,7 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 		}
 	}
 	if p.State == StateRequested && p.Cancel != nil {
-		return f.c.cfg.Store.Close(ctx, f.id, StateCanceled, canceledText(p))
+		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p))
 	}
 	f.say("buyer", "requested", p.MaxMsats, p.JobHash.String(), p.SchemaID)
 	return nil

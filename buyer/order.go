@@ -189,7 +189,7 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 		return fmt.Errorf("publish cancellation: %w", err)
 	}
 	if p.State == StateRequested {
-		err := c.cfg.Store.Close(ctx, requestID, StateCanceled, canceledText(p))
+		err := c.cfg.Store.CloseUnpaid(ctx, requestID, StateCanceled, canceledText(p))
 		if err != nil && !errors.Is(err, ErrConflict) {
 			return err
 		}

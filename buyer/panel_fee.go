@@ -40,7 +40,7 @@ func (c *Client) endFee(ctx context.Context, requestID string) error {
 	if p.State != StateRequested || p.Cancel == nil {
 		return nil
 	}
-	return c.cfg.Store.Close(ctx, requestID, StateFailed, "not paid: not taken by the panel")
+	return c.cfg.Store.CloseUnpaid(ctx, requestID, StateFailed, "not paid: not taken by the panel")
 }
 
 // feeGone is when a payment that the wallet does not know was never sent: what we

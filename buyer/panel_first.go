@@ -44,7 +44,7 @@ func (r *panelRun) turnAway(ctx context.Context, seat Seat, why string) error {
 		err = r.c.cfg.Store.SetCancel(ctx, seat.RequestID, raw)
 	}
 	if err == nil {
-		err = r.c.cfg.Store.Close(ctx, seat.RequestID, StateFailed, why)
+		err = r.c.cfg.Store.CloseUnpaid(ctx, seat.RequestID, StateFailed, why)
 	}
 	if err != nil {
 		return fmt.Errorf("turn seat away: %w", err)

@@ -174,6 +174,9 @@ type Store interface {
 	// Close moves to done, failed or canceled. A purchase with an unresolved
 	// reservation cannot be closed: ErrConflict.
 	Close(ctx context.Context, requestID string, to State, reason string) error
+	// CloseUnpaid is Close for a purchase whose result nobody pays for: ErrConflict
+	// once its payment was begun.
+	CloseUnpaid(ctx context.Context, requestID string, to State, reason string) error
 
 	Content(ctx context.Context, d hashing.Digest) ([]byte, error)
 	// History says what came of the purchases from each provider (x-only hex).

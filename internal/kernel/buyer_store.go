@@ -227,11 +227,20 @@ func (s *BuyerStore) SetCancel(ctx context.Context, requestID string, event []by
 
 // Close ends a purchase. One whose payment is not resolved cannot be closed.
 func (s *BuyerStore) Close(ctx context.Context, requestID string, to buyer.State, reason string) error {
+	return s.closeFrom(ctx, requestID, to, reason, buyer.StateRequested, buyer.StatePaid)
+}
+
+// CloseUnpaid moves a purchase that no payment was begun for to a terminal state.
+func (s *BuyerStore) CloseUnpaid(ctx context.Context, requestID string, to buyer.State, reason string) error {
+	return s.closeFrom(ctx, requestID, to, reason, buyer.StateRequested)
+}
+
+func (s *BuyerStore) closeFrom(ctx context.Context, requestID string, to buyer.State, reason string, from ...buyer.State) error {
 	if !to.Terminal() {
 		return fmt.Errorf("close purchase as %s: %w", to, buyer.ErrConflict)
 	}
 	return s.update(ctx, func(tx *Tx) error {
-		if _, err := tx.purchaseIn(requestID, buyer.StateRequested, buyer.StatePaid); err != nil {
+		if _, err := tx.purchaseIn(requestID, from...); err != nil {
 			return err
 		}
 		return tx.appendPurchaseState(requestID, to, reason)
