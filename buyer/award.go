@@ -34,6 +34,10 @@ func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) 
 		Version: 1, RequestID: p.RequestID, QuoteHash: o.hash, PaymentHash: o.pay.String(),
 		PriceMsats: o.quote.PriceMsats, ApprovalRuleID: rule,
 	}
+	wallet, err := c.paysFrom(ctx)
+	if err != nil {
+		return Award{}, err
+	}
 	content, err := acceptance.Canonical()
 	if err != nil {
 		return Award{}, err
@@ -46,7 +50,7 @@ func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) 
 		RequestID: p.RequestID,
 		Attempt: Attempt{
 			PaymentHash: o.pay, Purpose: string(o.quote.Purpose), AmountMsats: o.quote.PriceMsats,
-			FeeLimitMsats: approval.FeeLimitMsats, RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
+			FeeLimitMsats: approval.FeeLimitMsats, RuleID: ruleName(rule), Wallet: wallet, ReservedAt: time.Now().UTC(),
 		},
 		Quote: o.raw, BOLT11: o.bolt11, Acceptance: raw, event: signed, rule: rule,
 	}, nil

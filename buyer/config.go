@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -94,9 +95,10 @@ type Config struct {
 
 // Client buys. Its methods may be called at the same time.
 type Client struct {
-	cfg Config
-	key string
-	log *slog.Logger
+	cfg   Config
+	key   string
+	log   *slog.Logger
+	payer atomic.Pointer[payments.Node] // our wallet, once it has said who it is
 }
 
 // New checks the configuration.

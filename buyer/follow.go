@@ -113,6 +113,7 @@ func (f *follower) follow(ctx context.Context) (Purchase, error) {
 			return Purchase{}, fmt.Errorf("ask the wallet who it is: %w", err)
 		}
 		f.network = node.Network
+		c.payer.Store(&node)
 	}
 	p, err := c.cfg.Store.Purchase(ctx, requestID)
 	if err != nil {

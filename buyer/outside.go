@@ -182,8 +182,12 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 	if err != nil {
 		return err
 	}
+	wallet, err := f.c.paysFrom(ctx)
+	if err != nil {
+		return err
+	}
 	a := Attempt{
-		PaymentHash: inv.PaymentHash, Purpose: string(receipts.PurposeResult), AmountMsats: inv.AmountMsats,
+		Wallet: wallet, PaymentHash: inv.PaymentHash, Purpose: string(receipts.PurposeResult), AmountMsats: inv.AmountMsats,
 		FeeLimitMsats: f.c.feeLimit(p, inv.AmountMsats), RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
 	}
 	if len(f.c.cfg.Approvals) == 0 {

@@ -54,7 +54,7 @@ func (c *Client) feeOutcome(ctx context.Context, e Engagement) (payments.Payment
 		return pay, err
 	}
 	pay = payments.Payment{Hash: e.Attempt.PaymentHash, State: payments.PaymentInFlight, AmountMsats: e.Attempt.AmountMsats}
-	if time.Since(e.Attempt.ReservedAt) > feeGone {
+	if time.Since(e.Attempt.ReservedAt) > feeGone && c.begunHere(ctx, e.Attempt) == nil {
 		pay.State, pay.FailureReason = payments.PaymentFailed, "it was never sent"
 	}
 	return pay, nil

@@ -46,8 +46,8 @@ func (c *Client) seeThrough(ctx context.Context, p Purchase) (payments.Payment, 
 	hash := due.PaymentHash
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		pay, err := c.attempt(ctx, p)
-		if err == nil && pay.State.Terminal() {
-			return pay, nil
+		if err == nil && pay.State.Terminal() || errors.Is(err, ErrOtherWallet) {
+			return pay, err
 		}
 		if ctx.Err() != nil {
 			return payments.Payment{}, ctx.Err()
@@ -71,6 +71,9 @@ func (c *Client) attempt(ctx context.Context, p Purchase) (payments.Payment, err
 	case err == nil && pay.State.Terminal():
 		return pay, nil
 	case errors.Is(err, payments.ErrNotFound):
+		if err = c.begunHere(ctx, *due); err != nil {
+			return payments.Payment{}, err
+		}
 		err = c.cfg.Wallet.SendPayment(ctx, payments.Pay{
 			BOLT11: bolt11, AmountMsats: due.AmountMsats,
 			FeeLimitMsats: due.FeeLimitMsats, Timeout: payTimeout,

@@ -105,6 +105,7 @@ type Attempt struct {
 	AmountMsats   int64
 	FeeLimitMsats int64
 	RuleID        string // approval rule; "" if a person approved
+	Wallet        string // that pays, as payments.Node has it; "" if that is not known
 	ReservedAt    time.Time
 }
 

@@ -13,6 +13,7 @@ package payments
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -36,6 +37,14 @@ type Node struct {
 	PubKey  string  `json:"pub_key"`
 	Network Network `json:"network"`
 	Alias   string  `json:"alias"`
+	// Account tells the wallets on one node apart; "" where the node is one wallet.
+	Account string `json:"account,omitempty"`
+}
+
+// Wallet names the wallet itself, for as long as it exists: payments that it has
+// begun are known to no other.
+func (n Node) Wallet() string {
+	return strings.TrimSpace(strings.Join([]string{string(n.Network), n.PubKey, n.Account}, " "))
 }
 
 // NewInvoice says what CreateInvoice is to make.

@@ -45,6 +45,7 @@ type Refund struct {
 	PaymentHash   payments.Hash // on the chain, of the address
 	Msats         int64         // taken from the buyer's credit
 	FeeLimitMsats int64
+	Wallet        string     // that it is sent from, as payments.Node has it; "" if that is not known
 	End           *RefundEnd // nil while the outcome is not known
 }
 

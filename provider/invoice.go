@@ -38,8 +38,9 @@ func (p *Provider) jobInvoice(ctx context.Context, job Job, hash payments.Hash) 
 	return payments.Invoice{PaymentHash: hash, State: payments.InvoiceCanceled}, nil
 }
 
-// madeHere reports whether the job was quoted with the wallet that we have now.
+// madeHere reports whether the job was quoted with the wallet that we have now. Of
+// wallets that share a node, the quote does not tell.
 func (p *Provider) madeHere(job Job) bool {
 	q, err := receipts.ParseQuote(job.Quote)
-	return err == nil && q.PayeeNode != nil && *q.PayeeNode == p.node.PubKey
+	return err == nil && p.node.Account == "" && q.PayeeNode != nil && *q.PayeeNode == p.node.PubKey
 }

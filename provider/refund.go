@@ -134,7 +134,7 @@ func (p *Provider) planRefund(ctx context.Context, b payBack) (*Refund, error) {
 	if err := p.mayRefund(ctx, inv.PaymentHash, b.again); err != nil {
 		return nil, err
 	}
-	return &Refund{BOLT11: b.to, PaymentHash: inv.PaymentHash, Msats: inv.AmountMsats, FeeLimitMsats: b.feeLimit(inv.AmountMsats)}, nil
+	return &Refund{BOLT11: b.to, PaymentHash: inv.PaymentHash, Msats: inv.AmountMsats, FeeLimitMsats: b.feeLimit(inv.AmountMsats), Wallet: p.node.Wallet()}, nil
 }
 
 // mayRefund: what the wallet may not do, or has done for somebody else, is known

@@ -70,7 +70,7 @@ func (p *Provider) planOnChain(ctx context.Context, b payBack) (*Refund, error) 
 		return nil, fmt.Errorf("the miners would take about %d msats of it", plan.FeeMsats)
 	}
 	text := bip21.URI{Address: plan.Address, Sats: sent / msatsPerSat}.String()
-	return &Refund{BOLT11: text, PaymentHash: plan.Hash, Msats: owed, FeeLimitMsats: limit}, nil
+	return &Refund{BOLT11: text, PaymentHash: plan.Hash, Msats: owed, FeeLimitMsats: limit, Wallet: p.node.Wallet()}, nil
 }
 
 // noPlan is what the buyer is told; the wallet's own words are ours.

@@ -98,6 +98,8 @@ func (p *Provider) payRefund(ctx context.Context, r Refund) (payments.Payment, e
 		return pay, fmt.Errorf("look up refund: %w", err)
 	case err == nil:
 		return wallet.TrackPayment(ctx, r.PaymentHash)
+	case r.Wallet != "" && r.Wallet != p.node.Wallet():
+		return pay, fmt.Errorf("%w: that is %s, and this one is %s", errOtherPayer, r.Wallet, p.node.Wallet())
 	}
 	refusal := wallet.SendPayment(ctx, payments.Pay{
 		BOLT11: r.BOLT11, AmountMsats: r.SentMsats(), FeeLimitMsats: r.FeeLimitMsats, Timeout: refundTimeout,
@@ -114,6 +116,10 @@ func (p *Provider) payRefund(ctx context.Context, r Refund) (payments.Payment, e
 	}
 	return wallet.TrackPayment(ctx, r.PaymentHash)
 }
+
+// errOtherPayer: only the wallet that a refund was begun with knows whether it was
+// sent; another would send it twice, or call it failed.
+var errOtherPayer = errors.New("the refund was begun with another wallet than the configured one; configure that wallet again until it has ended")
 
 func failedRefund(r Refund, why error) payments.Payment {
 	return payments.Payment{Hash: r.PaymentHash, State: payments.PaymentFailed, AmountMsats: r.Msats, FailureReason: why.Error()}

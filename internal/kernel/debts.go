@@ -84,7 +84,7 @@ func (tx *Tx) addRefund(c *provider.Credit) error {
 	if err != nil {
 		return fmt.Errorf("record refund: %w", err)
 	}
-	return nil
+	return tx.setPayer(r.PaymentHash, r.Wallet)
 }
 
 // Debts lists what was ever owed to buyers, oldest first.

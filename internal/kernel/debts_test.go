@@ -28,7 +28,7 @@ func debtOf(j provider.Job, refundMsats int64) *provider.Credit {
 	if refundMsats > 0 {
 		c.Refund = &provider.Refund{
 			RequestID: j.RequestID, Attempt: 1, Buyer: j.Buyer, BOLT11: "lnplay" + j.RequestID, PaymentHash: refundSecret(j).Hash(),
-			Msats: refundMsats, FeeLimitMsats: 5,
+			Msats: refundMsats, FeeLimitMsats: 5, Wallet: "play 02aa",
 		}
 	}
 	return c

@@ -52,6 +52,9 @@ func (tx *Tx) reserve(requestID string, a buyer.Attempt, quote []byte, bolt11 st
 	if err != nil {
 		return fmt.Errorf("record attempt: %w", err)
 	}
+	if err := tx.setPayer(a.PaymentHash, a.Wallet); err != nil {
+		return err
+	}
 	err = tx.addLedger(ledgerRow{
 		day: dayOf(a.ReservedAt), requestID: requestID, provider: provider, purpose: a.Purpose,
 		entry: "reserve", reserved: a.AmountMsats + a.FeeLimitMsats,
@@ -232,18 +235,20 @@ func (tx *Tx) paymentTable(requestID string, hash payments.Hash) (string, error)
 // endOfReservation is the ledger's row for the outcome. It belongs to the day
 // of the reservation, so that no day's reserved sum outlives its payments. What
 // was spent is what the wallet says, even above the reservation: the money is
-// gone.
+// gone. It is never less than the invoice: a wallet that forgets to say how much
+// it paid must not leave room for more.
 func (tx *Tx) endOfReservation(requestID string, p payments.Payment) (ledgerRow, error) {
 	r := ledgerRow{requestID: requestID, entry: "release"}
-	err := tx.QueryRow(`SELECT l.day, l.provider, l.purpose, -l.reserved_msats
+	var invoiced int64
+	err := tx.QueryRow(`SELECT l.day, l.provider, l.purpose, -l.reserved_msats, a.amount_msats
 		FROM ledger l JOIN attempts a ON a.request_id = l.request_id AND a.purpose = l.purpose
 		WHERE l.request_id = ? AND l.entry = 'reserve' AND a.payment_hash = ?`, requestID, p.Hash[:]).
-		Scan(&r.day, &r.provider, &r.purpose, &r.reserved)
+		Scan(&r.day, &r.provider, &r.purpose, &r.reserved, &invoiced)
 	if err != nil {
 		return r, notFound(err, "reservation of "+requestID)
 	}
 	if p.State == payments.PaymentSucceeded {
-		r.entry, r.spent = "spend", p.AmountMsats+p.FeeMsats
+		r.entry, r.spent = "spend", max(p.AmountMsats, invoiced)+p.FeeMsats
 	}
 	return r, nil
 }

@@ -30,7 +30,7 @@ func secret(p buyer.Purchase) payments.Preimage { return preimage(p.RequestID) }
 func attemptOf(p buyer.Purchase) buyer.Attempt {
 	return buyer.Attempt{
 		PaymentHash: secret(p).Hash(), Purpose: "result", AmountMsats: 900, FeeLimitMsats: 100,
-		RuleID: "max-msats", ReservedAt: start,
+		RuleID: "max-msats", Wallet: "play 02bb", ReservedAt: start,
 	}
 }
 
@@ -442,7 +442,7 @@ func TestLedgerInvariant(t *testing.T) {
 		var (
 			limits = buyer.Limits{DayMsats: budget}
 			day    = start.AddDate(0, 0, run) // a day of its own
-			model  = map[int]int64{}          // what each open payment holds
+			model  = map[int]buyer.Attempt{}  // the open payments
 			spent  int64
 		)
 		purchases := make([]buyer.Purchase, 8)
@@ -460,23 +460,22 @@ func TestLedgerInvariant(t *testing.T) {
 				a.AmountMsats = rapid.Int64Range(0, 1100).Draw(rt, "amount")
 				a.FeeLimitMsats = rapid.Int64Range(0, 100).Draw(rt, "fee limit")
 				if reserveWith(context.Background(), s, purchases[i], a, limits) == nil {
-					model[i] = a.AmountMsats + a.FeeLimitMsats
+					model[i] = a
 				}
 			},
 			"paid": func(rt *rapid.T) {
 				i := rapid.IntRange(0, 7).Draw(rt, "i")
 				p := paidFor(purchases[i])
-				total := model[i]
-				p.FeeMsats = rapid.Int64Range(0, max(total/2, 0)).Draw(rt, "fee")
-				p.AmountMsats = total / 2
-				held, open := model[i]
+				a, open := model[i]
+				p.FeeMsats = rapid.Int64Range(0, a.FeeLimitMsats).Draw(rt, "fee")
+				p.AmountMsats = rapid.Int64Range(0, a.AmountMsats).Draw(rt, "paid") // by the wallet's own words
 				err := s.Paid(context.Background(), purchases[i].RequestID, p)
-				if (err == nil) != open && held > 0 {
+				if open && err != nil {
 					rt.Fatalf("Paid = %v, open %v", err, open)
 				}
 				if err == nil && open {
 					delete(model, i)
-					spent += p.AmountMsats + p.FeeMsats
+					spent += a.AmountMsats + p.FeeMsats
 				}
 			},
 			"unpaid": func(rt *rapid.T) {
@@ -492,8 +491,8 @@ func TestLedgerInvariant(t *testing.T) {
 					rt.Fatal(err)
 				}
 				var reserved int64
-				for _, v := range model {
-					reserved += v
+				for _, a := range model {
+					reserved += a.AmountMsats + a.FeeLimitMsats
 				}
 				free := budget - b.ReservedMsats - b.SpentMsats
 				if b.ReservedMsats != reserved || b.SpentMsats != spent || free < 0 {
@@ -502,4 +501,18 @@ func TestLedgerInvariant(t *testing.T) {
 			},
 		})
 	})
+}
+
+// TestWalletThatNamesNoAmount: the budget is charged with the invoice's amount at
+// least, whatever a wallet says that it paid.
+func TestWalletThatNamesNoAmount(t *testing.T) {
+	k := open(t)
+	s := k.BuyerStore()
+	p := testPurchase("x")
+	must(t, s.AddPurchase(t.Context(), p))
+	must(t, reserve(t.Context(), s, p))
+	pay := paidFor(p)
+	pay.AmountMsats = 0
+	must(t, s.Paid(t.Context(), p.RequestID, pay))
+	checkBudget(t, s, start, 0, 907)
 }

@@ -28,6 +28,9 @@ func (tx *Tx) purchaseEngagement(requestID string) (*buyer.Engagement, error) {
 		return nil, err
 	}
 	a.ReservedAt, e.ReceiptID = fromMs(reserved), receiptID.String
+	if a.Wallet, err = tx.payer(a.PaymentHash); err != nil {
+		return nil, err
+	}
 	e.Payment, err = tx.paymentIn(engagementPayments, requestID)
 	return &e, err
 }

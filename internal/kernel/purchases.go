@@ -153,6 +153,9 @@ func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
 		p.Quote, p.Acceptance = nil, nil
 	}
 	a.ReservedAt = fromMs(reserved)
+	if a.Wallet, err = tx.payer(a.PaymentHash); err != nil {
+		return err
+	}
 	p.Attempt = &a
 	p.Payment, err = tx.paymentIn(resultPayments, p.RequestID)
 	if p.Payment != nil && p.Payment.State == payments.PaymentSucceeded && p.State == buyer.StateFailed && p.ResultEvent == nil && p.SealedEvent == nil {

@@ -54,7 +54,15 @@ func (tx *Tx) readAttempts(where string, args ...any) (list []provider.Refund, e
 		}
 		list = append(list, r)
 	}
-	return list, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read refunds: %w", err)
+	}
+	for i := range list {
+		if list[i].Wallet, err = tx.payer(list[i].PaymentHash); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // EndRefund records how an attempt ended. A success must be proved.
@@ -118,7 +126,7 @@ func (s *ProviderStore) RetryRefund(ctx context.Context, r provider.Refund) (att
 		if err != nil {
 			return fmt.Errorf("record refund: %w", err)
 		}
-		return nil
+		return tx.setPayer(r.PaymentHash, r.Wallet)
 	})
 	return attempt, err
 }

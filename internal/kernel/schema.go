@@ -84,6 +84,9 @@ var refundAddressesSQL string
 //go:embed schema/kept.sql
 var keptSQL string
 
+//go:embed schema/payer_wallets.sql
+var payerWalletsSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -124,6 +127,8 @@ func migrations() []string {
 		refundAddressesSQL + appendOnly("refund_addresses"),
 
 		keptSQL,
+
+		payerWalletsSQL + appendOnly("payer_wallets"),
 	}
 }
 

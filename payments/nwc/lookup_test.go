@@ -126,7 +126,9 @@ func TestEncryption(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got != node {
+			want := node
+			want.Account = f.conn.Secret.PublicKey()
+			if err != nil || got != want {
 				t.Errorf("node %+v, %v", got, err)
 			}
 			if _, err := client.Balance(t.Context()); !errors.Is(err, payments.ErrUnsupported) {

@@ -29,6 +29,7 @@ func (c *Client) Node(ctx context.Context) (payments.Node, error) {
 	if c.cfg.Network != "" && node.Network != c.cfg.Network {
 		return payments.Node{}, fmt.Errorf("describe node: %w: the wallet is on %s, not %s", payments.ErrWrongNetwork, node.Network, c.cfg.Network)
 	}
+	node.Account = c.cfg.Connection.Secret.PublicKey() // a service answers each connection for itself
 	c.mu.Lock()
 	c.node = node
 	c.mu.Unlock()
