@@ -210,6 +210,9 @@ func (p *Provider) resume(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read open job %s: %w", id, err)
 		}
+		if err := p.mine(job); err != nil {
+			return err
+		}
 		p.load.resume(job)
 		if view, err := p.asked(ctx, job); err == nil {
 			p.elsewhere.note(view)

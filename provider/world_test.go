@@ -174,12 +174,7 @@ func (w *world) dial(t *testing.T, key *relay.Key) (m *market.Market, stop func(
 func (w *world) serve(t *testing.T, change func(*provider.Config)) (stop func()) {
 	t.Helper()
 	m, hangUp := w.dial(t, w.seller.key)
-	cfg := provider.Config{
-		Signer: w.seller.key, Store: w.store, Wallet: w.seller.wallet, Market: m, Runner: w.runner,
-		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
-		Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: allModes, PerMinuteMsats: rateMsats}},
-		Images: provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},
-	}
+	cfg := w.config(m)
 	if change != nil {
 		change(&cfg)
 	}
@@ -199,6 +194,16 @@ func (w *world) serve(t *testing.T, change func(*provider.Config)) (stop func())
 	stop = sync.OnceFunc(func() { cancel(); <-done })
 	t.Cleanup(stop)
 	return stop
+}
+
+// config is how the provider is set up where a test does not change that.
+func (w *world) config(m *market.Market) provider.Config {
+	return provider.Config{
+		Signer: w.seller.key, Store: w.store, Wallet: w.seller.wallet, Market: m, Runner: w.runner,
+		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
+		Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: allModes, PerMinuteMsats: rateMsats}},
+		Images: provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},
+	}
 }
 
 func toolchain() hashing.Digest { return hashing.Bytes([]byte("toolchain")) }
