@@ -154,7 +154,8 @@ func (s PaymentState) Terminal() bool { return s == PaymentSucceeded || s == Pay
 
 // Payment is an outgoing payment of the wallet. Preimage is set once it
 // succeeded, FailureReason once it failed (plain text, for people). FeeMsats
-// is the fee paid, or reserved while in flight. Warning tells people why one in
+// is the fee paid, or reserved while in flight; of a failed payment it is what the
+// attempt has cost all the same, which only a mint charges. Warning tells people why one in
 // flight may never end, where the backend can see that; it changes nothing.
 type Payment struct {
 	Hash          Hash         `json:"hash"`

@@ -161,7 +161,8 @@ func (s *BuyerStore) Paid(ctx context.Context, requestID string, p payments.Paym
 	return s.resolve(ctx, requestID, p, buyer.StatePaid, "") // or requested again
 }
 
-// Unpaid releases the reservation of a payment that failed for good.
+// Unpaid releases the reservation of a payment that failed for good, but for what
+// the attempt has cost.
 func (s *BuyerStore) Unpaid(ctx context.Context, requestID string, p payments.Payment, reason string) error {
 	if p.State != payments.PaymentFailed {
 		return fmt.Errorf("payment of %s has not failed (%s): %w", requestID, p.State, buyer.ErrConflict)
@@ -247,8 +248,11 @@ func (tx *Tx) endOfReservation(requestID string, p payments.Payment) (ledgerRow,
 	if err != nil {
 		return r, notFound(err, "reservation of "+requestID)
 	}
-	if p.State == payments.PaymentSucceeded {
+	switch {
+	case p.State == payments.PaymentSucceeded:
 		r.entry, r.spent = "spend", max(p.AmountMsats, invoiced)+p.FeeMsats
+	case p.FeeMsats > 0: // what a mint takes of notes that come back
+		r.entry, r.spent = "spend", p.FeeMsats
 	}
 	return r, nil
 }
