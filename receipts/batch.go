@@ -29,7 +29,7 @@ type pending struct {
 
 const (
 	// batchBundles is where one more bundle makes the others hardly faster.
-	batchBundles = 32
+	batchBundles = 128
 	// batchBytes bounds what a batch keeps for a second look.
 	batchBytes = 16 << 20
 )

@@ -19,10 +19,10 @@ import (
 const (
 	// listed is how many names are read of a folder at a time, so that a folder
 	// of any size takes the same memory. Reports come lot by lot, by name.
-	listed = 1024
+	listed = 4096
 	// together is how many bundles one processor takes at a time: so many that
 	// their signatures cost little, and so few that all processors get some.
-	together = 32
+	together = 128
 )
 
 // tally is what a whole folder comes to.

@@ -52,8 +52,12 @@ func (w *worker) verify(o options, bundles []fs.DirEntry) []graded {
 	return list
 }
 
-// inMemory is how large an archive may be to be read at once.
-const inMemory = 1 << 20
+const (
+	// inMemory is how large an archive may be to be read at once.
+	inMemory = 1 << 20
+	// piece is room for the archives of as many small jobs as go together.
+	piece = 4 << 20
+)
 
 // room is memory that archives are read into, one behind the other. What it is
 // given again for must no longer be needed. The zero value is ready for use.
@@ -66,7 +70,7 @@ func (r *room) empty() { *r = (*r)[:0] }
 // new piece; bundles hold on to the old one.
 func (r *room) take(n int) []byte {
 	if cap(*r)-len(*r) < n {
-		*r = make(room, 0, inMemory)
+		*r = make(room, 0, piece)
 	}
 	from := len(*r)
 	*r = (*r)[:from+n]

@@ -60,7 +60,7 @@ func TestWorkerReports(t *testing.T) {
 func TestRoom(t *testing.T) {
 	var r room
 	var taken [][]byte
-	for i := range 2 * inMemory / 1000 {
+	for i := range 2 * piece / 1000 {
 		b := r.take(1000)
 		for j := range b {
 			b[j] = byte(i)
@@ -74,7 +74,7 @@ func TestRoom(t *testing.T) {
 	}
 	r.empty()
 	last := taken[len(taken)-1]
-	if b := r.take(inMemory); len(b) != inMemory || !bytes.Contains(b, last) {
+	if b := r.take(piece); len(b) != piece || !bytes.Contains(b, last) {
 		t.Error("an empty room is not used again")
 	}
 }

@@ -12,12 +12,13 @@ type pair struct {
 type adder struct {
 	pairs  []pair
 	before []element // products of the denominators before each
-	tables []affine
-	twice  []affine
 
-	cuts     []cut
-	summands []affine
-	groups   [places][]affine // parts of summands: what stands at each place
+	parts    []part
+	alike    []alike
+	summands []summand
+	points   []affine   // of summands, group by group
+	groups   [][]affine // parts of points
+	ends     []int      // in points, of each group as far as it is filled
 }
 
 // addPairs does all additions with one inversion among them. They are done in

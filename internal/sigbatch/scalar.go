@@ -100,27 +100,8 @@ func upper(x, y [4]uint64) [4]uint64 {
 	return [4]uint64{low, t7 + carry}
 }
 
-// window is how many bits a digit has: each is 0 or odd, and from -15 to 15.
-const window = 5
-
-// places is how many digits a half has at most.
-const places = 129
-
-// digits calls put with every digit of the half that is not 0, and its place:
-// the half is the sum of digit*2^place, but for its sign.
-func (h half) digits(put func(place, digit int)) {
-	carry := uint64(0)
-	for place := 0; place < places; {
-		if h.bits(place)&1 == carry {
-			place++
-			continue
-		}
-		digit := int(h.bits(place)&(1<<window-1) + carry)
-		carry = uint64(digit >> (window - 1))
-		put(place, digit-int(carry)<<window)
-		place += window
-	}
-}
+// halfBits is how many bits a half has at most.
+const halfBits = 128
 
 // bits are those from this place on, 64 at most.
 func (h half) bits(place int) uint64 {

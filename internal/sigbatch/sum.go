@@ -8,88 +8,158 @@ type term struct {
 	k1, k2 half
 }
 
-// multiples is how many odd multiples of a point digits can ask for.
-const multiples = 1 << (window - 2)
+// part is a point times a factor, whose digits are asked for from the lowest up.
+type part struct {
+	point     affine
+	low, high uint64 // the factor
+	carry     uint64 // from the digits so far
+}
 
-// sumIsZero reports whether the terms add up to the point at infinity. It is
-// Straus's way: for each place of the digits, what stands there is added up,
-// and the sums are put together from the highest place down.
+// summand is a point, or its opposite, for a group.
+type summand struct {
+	group    int
+	negative bool
+	point    *affine
+}
+
+// alike is the sum of the points that have the same digit at the same place.
+type alike struct {
+	point        affine
+	place, digit int
+}
+
+// sumIsZero reports whether the terms add up to the point at infinity.
 func (s *adder) sumIsZero(terms []term) bool {
-	s.makeTables(terms)
-	s.cut(terms)
-	s.makeRoom()
-	for _, c := range s.cuts {
-		p := s.tables[c.multiple]
-		if c.lambda {
-			p = p.timesLambda()
+	s.takeApart(terms)
+	return s.partsAreZero(widthFor(len(s.parts)))
+}
+
+// partsAreZero is Pippenger's way, for digits of some bits: at each place, the
+// points that have the same digit are added up. Each of these sums, fewer than
+// there were points, goes to the places where its digit has a bit, and is added
+// up there; and what stands there is put together from the highest place down.
+func (s *adder) partsAreZero(width int) bool {
+	s.sumAlike(width)
+	s.summands = s.summands[:0]
+	for i := range s.alike {
+		a := &s.alike[i]
+		place := a.place
+		for digit := a.digit; digit != 0; digit >>= 1 {
+			if digit&1 == 1 { // the next bit is a 0, if there is 1 or -1 here
+				negative := digit&3 == 3
+				if s.summands = append(s.summands, summand{place, negative, &a.point}); negative {
+					digit += 2
+				}
+			}
+			place++
 		}
-		if c.negative {
-			p = p.negated()
-		}
-		s.groups[c.place] = append(s.groups[c.place], p)
 	}
+	s.group(halfBits + width + 1)
 	s.sumGroups()
 	var sum jacobian
-	for place := places - 1; place >= 0; place-- {
+	for _, g := range slices.Backward(s.groups) {
 		sum.double()
-		for i := range s.groups[place] { // one, or none
-			sum.add(&s.groups[place][i])
+		for i := range g { // one, or none
+			sum.add(&g[i])
 		}
 	}
 	return sum.isInfinity()
 }
 
-// cut is a digit of a term: a multiple of its point, in tables, for a place.
-type cut struct {
-	multiple, place  int32
-	negative, lambda bool
-}
-
-// cut sets cuts to all digits of the terms.
-func (s *adder) cut(terms []term) {
-	s.cuts = s.cuts[:0]
-	for i, t := range terms {
-		put := func(h half, lambda bool) {
-			h.digits(func(place, digit int) {
-				multiple := i*multiples + max(digit, -digit)/2
-				s.cuts = append(s.cuts, cut{int32(multiple), int32(place), digit < 0 != h.negative, lambda})
-			})
+// takeApart sets parts to the terms' halves.
+func (s *adder) takeApart(terms []term) {
+	s.parts = s.parts[:0]
+	put := func(p affine, h half) {
+		if h.low|h.high == 0 {
+			return
 		}
-		put(t.k1, false)
-		put(t.k2, true)
+		if h.negative {
+			p = p.negated()
+		}
+		s.parts = append(s.parts, part{point: p, low: h.low, high: h.high})
 	}
-}
-
-// makeRoom sets groups to nothing, with room for all cuts of their places.
-func (s *adder) makeRoom() {
-	var counts [places]int
-	for _, c := range s.cuts {
-		counts[c.place]++
-	}
-	s.summands = slices.Grow(s.summands[:0], len(s.cuts))
-	for place, from := 0, 0; place < places; place++ {
-		s.groups[place] = s.summands[from : from : from+counts[place]]
-		from += counts[place]
-	}
-}
-
-// makeTables sets tables to P, 3P, 5P, to 15P of every term's point, in turn.
-// None of them is at infinity, the group's order being prime.
-func (s *adder) makeTables(terms []term) {
-	s.tables = slices.Grow(s.tables[:0], len(terms)*multiples)[:len(terms)*multiples]
-	s.twice = slices.Grow(s.twice[:0], len(terms))[:len(terms)]
-	s.pairs = s.pairs[:0]
 	for i := range terms {
-		p := &s.tables[i*multiples]
-		*p = terms[i].point
-		s.pairs = append(s.pairs, pair{to: &s.twice[i], a: p, b: p})
+		put(terms[i].point, terms[i].k1)
+		put(terms[i].point.timesLambda(), terms[i].k2)
 	}
-	s.addPairs()
-	for m := 1; m < multiples; m++ {
-		for i := range s.pairs {
-			at := s.tables[i*multiples+m-1:]
-			s.pairs[i] = pair{to: &at[1], a: &at[0], b: &s.twice[i]}
+}
+
+// widest is how many bits a digit has at most: there are half as many groups.
+const widest = 12
+
+// widthFor is how many bits a digit should have for so many parts.
+func widthFor(parts int) int {
+	best, least := 0, 0
+	for width := 2; width <= widest; width++ {
+		// A digit's sign is a part's own, and a third of its bits are not 0.
+		if additions := (halfBits/width + 1) * (parts + width<<(width-1)/3); best == 0 || additions < least {
+			best, least = width, additions
 		}
-		s.addPairs()
+	}
+	return best
+}
+
+// atOnce is how many summands make an inversion among them cost little; more
+// than needed only take memory.
+const atOnce = 1024
+
+// sumAlike sets alike to the sums for all digits at all places.
+func (s *adder) sumAlike(width int) {
+	s.alike = s.alike[:0]
+	digits := 1 << (width - 1) // but for their signs
+	for place := 0; place <= halfBits; {
+		first, groups := place, 0
+		s.summands = s.summands[:0]
+		for ; place <= halfBits && len(s.summands) < atOnce; place += width {
+			for i := range s.parts {
+				p := &s.parts[i]
+				if d := p.digit(place, width); d != 0 {
+					s.summands = append(s.summands, summand{groups + max(d, -d) - 1, d < 0, &p.point})
+				}
+			}
+			groups += digits
+		}
+		s.group(groups)
+		s.sumGroups()
+		for i, g := range s.groups {
+			if len(g) == 1 {
+				s.alike = append(s.alike, alike{g[0], first + i/digits*width, i%digits + 1})
+			}
+		}
+	}
+}
+
+// digit is the next one, of width bits from this place on: more than
+// -2^(width-1), and that at most in the other direction.
+func (p *part) digit(place, width int) int {
+	digit := half{low: p.low, high: p.high}.bits(place)&(1<<width-1) + p.carry
+	p.carry = 0
+	if digit > 1<<(width-1) {
+		p.carry = 1
+	}
+	return int(digit) - int(p.carry)<<width
+}
+
+// group puts the summands into so many groups.
+func (s *adder) group(groups int) {
+	s.ends = slices.Grow(s.ends[:0], groups)[:groups]
+	clear(s.ends)
+	for i := range s.summands {
+		s.ends[s.summands[i].group]++
+	}
+	s.points = slices.Grow(s.points[:0], len(s.summands))[:len(s.summands)]
+	s.groups = s.groups[:0]
+	end := 0
+	for i, n := range s.ends {
+		s.groups = append(s.groups, s.points[end:end+n])
+		s.ends[i], end = end, end+n
+	}
+	for _, put := range s.summands {
+		to := &s.points[s.ends[put.group]]
+		*to = *put.point
+		if put.negative {
+			to.y.neg(&to.y)
+		}
+		s.ends[put.group]++
 	}
 }

@@ -92,18 +92,22 @@ func checkSplit(t *testing.T, k btcec.ModNScalar) {
 		t.Fatalf("%v: the halves are %v and %v", k, k1, k2)
 	}
 	for _, h := range []half{k1, k2} {
-		total := new(big.Int)
-		h.digits(func(place, digit int) {
-			if digit%2 == 0 || digit > 15 || digit < -15 || place < 0 || place >= places {
-				t.Fatalf("%v: digit %d at %d", h, digit, place)
-			}
-			d := big.NewInt(int64(digit))
-			total.Add(total, d.Lsh(d, uint(place)))
-		})
 		want := new(big.Int).SetUint64(h.high)
 		want.Lsh(want, 64).Add(want, new(big.Int).SetUint64(h.low))
-		if total.Cmp(want) != 0 {
-			t.Fatalf("%v: the digits make %x", h, total)
+		for width := 2; width <= widest; width++ {
+			p := part{low: h.low, high: h.high}
+			total := new(big.Int)
+			for place := 0; place <= halfBits; place += width {
+				digit := p.digit(place, width)
+				if most := 1 << (width - 1); digit > most || digit <= -most {
+					t.Fatalf("%v: digit %d of %d bits at %d", h, digit, width, place)
+				}
+				d := big.NewInt(int64(digit))
+				total.Add(total, d.Lsh(d, uint(place)))
+			}
+			if total.Cmp(want) != 0 || p.carry != 0 {
+				t.Fatalf("%v: the digits of %d bits make %x", h, width, total)
+			}
 		}
 	}
 }
@@ -206,8 +210,11 @@ func FuzzSum(f *testing.F) {
 			put(point, factor)
 		}
 		var a adder
-		if zero := a.sumIsZero(terms); zero != total.IsZero() {
-			t.Fatalf("zero: %v", zero)
+		for width := 2; width <= widest; width++ {
+			a.takeApart(terms)
+			if zero := a.partsAreZero(width); zero != total.IsZero() {
+				t.Fatalf("zero by digits of %d bits: %v", width, zero)
+			}
 		}
 		put(small(1), *new(btcec.ModNScalar).NegateVal(&total))
 		if !a.sumIsZero(terms) {
