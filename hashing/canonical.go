@@ -71,6 +71,10 @@ func CanonicalValue(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
+	var c canon
+	if c.accepts(doc) {
+		return doc, nil
+	}
 	// Fields of a struct come in the order of its declaration. The library that
 	// wrote them puts them into that of RFC 8785, and leaves numbers alone: if
 	// Canonical then finds nothing to change, two implementations agree.
@@ -125,7 +129,8 @@ func Unmarshal(doc []byte, v any) error {
 // UnmarshalStrict is [Unmarshal] of what [Check] was seen to pass, such as what
 // [Strict] returns.
 func UnmarshalStrict(doc []byte, v any) error {
-	if err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true)); err != nil {
+	// No name comes twice in it: the library need not look.
+	if err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil {
 		return fmt.Errorf("decode: %w", err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/btcsuite/btcd/btcutil/bech32"
 
@@ -61,7 +60,15 @@ func ParseKey(s string) (hexKey string, err error) { return keyring{}.parse(s) }
 func checkKey(field, hexKey string) error { return keyring{}.key(field, hexKey) }
 
 func isHex(s string, length int) bool {
-	return len(s) == length && strings.TrimLeft(s, "0123456789abcdef") == ""
+	if len(s) != length {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
 }
 
 // mustHex decodes what isHex has accepted; anything else gives nil.
