@@ -12,6 +12,20 @@ const (
 	checksum = 6
 )
 
+// none is the value of what is no character of the data.
+const none = 255
+
+// values are what the characters stand for.
+var values = func() (v [256]byte) {
+	for c := range v {
+		v[c] = none
+	}
+	for i := range charset {
+		v[charset[i]] = byte(i)
+	}
+	return v
+}()
+
 // Decode returns the prefix and the data in groups of five bits, without the
 // checksum. Text may be of any length.
 func Decode(text string) (prefix string, groups []byte, ok bool) {
@@ -33,11 +47,9 @@ func Decode(text string) (prefix string, groups []byte, ok bool) {
 	}
 	groups = make([]byte, len(data))
 	for i := range groups {
-		group := strings.IndexByte(charset, data[i])
-		if group < 0 {
+		if groups[i] = values[data[i]]; groups[i] == none {
 			return "", nil, false
 		}
-		groups[i] = byte(group)
 		sum = next(sum, groups[i])
 	}
 	return prefix, groups[:len(groups)-checksum], sum == 1
