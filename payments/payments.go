@@ -132,6 +132,10 @@ type Invoice struct {
 	// Final is set when a settled invoice's money is ours for good: on lnd
 	// the HTLC's resolution is known, not only the preimage handed out.
 	Final bool `json:"final"`
+	// LostMsats is what the wallet had called settled, and what went back to the
+	// payer all the same (lnd#7463): PaidMsats is without it. An invoice that lost
+	// everything is Canceled.
+	LostMsats int64 `json:"lost_msats,omitempty"`
 	// Outpoints are the outputs on the chain that paid, as "txid:index,...", in
 	// their order as text, at most MaxOutpoints; empty on other rails.
 	Outpoints string `json:"outpoints,omitempty"`

@@ -110,7 +110,8 @@ func checkInvoice(request string, hash payments.Hash, want payments.NewInvoice, 
 // lowest HTLC expiry less lnd's 18 blocks and the configured margin is reached.
 // The invoice's own expiry has no say once the money is held. A settled
 // invoice is Final when every HTLC's resolution is known; one whose HTLCs all
-// ended without paying us reads as canceled, since the money went back.
+// ended without paying us reads as canceled, since the money went back: LostMsats
+// says so. A channel that is closed meanwhile resolves them on the chain.
 func (w *Wallet) LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error) {
 	raw, err := w.lookup(ctx, hash)
 	if err != nil {
@@ -179,8 +180,7 @@ func (w *Wallet) settled(ctx context.Context, raw *lnrpc.Invoice, inv *payments.
 	inv.SettledAt = time.Unix(raw.SettleDate, 0).UTC()
 	inv.PaidMsats = raw.AmtPaidMsat
 	inv.Final = true
-	var lost, kept int
-	var lostMsats int64
+	var kept int
 	for _, htlc := range raw.Htlcs {
 		if htlc.State != lnrpc.InvoiceHTLCState_SETTLED {
 			continue
@@ -192,18 +192,18 @@ func (w *Wallet) settled(ctx context.Context, raw *lnrpc.Invoice, inv *payments.
 			inv.Final = false
 			kept++
 		case resolution == htlcLost:
-			lost++
-			lostMsats += clampMsats(htlc.AmtMsat)
+			inv.LostMsats += clampMsats(htlc.AmtMsat)
 		default:
 			kept++
 		}
 	}
-	inv.PaidMsats = max(0, inv.PaidMsats-lostMsats)
+	inv.PaidMsats = max(0, inv.PaidMsats-inv.LostMsats)
 	switch {
-	case lost+kept == 0:
-		inv.Final = false // settled by nothing: lnd does not know yet
-	case kept == 0:
+	case kept > 0:
+	case inv.LostMsats > 0:
 		inv.State, inv.SettledAt, inv.PaidMsats, inv.Final = payments.InvoiceCanceled, time.Time{}, 0, false
+	default:
+		inv.Final = false // settled by nothing: lnd does not know yet
 	}
 	return nil
 }

@@ -147,16 +147,17 @@ func TestFinal(t *testing.T) {
 		answers []answer
 		state   payments.InvoiceState
 		paid    int64
+		lost    int64
 		final   bool
 	}{
-		{"paid", []answer{paid}, payments.InvoiceSettled, 1_000, true},
-		{"not locked in yet", []answer{pending}, payments.InvoiceSettled, 1_000, false},
-		{"one part not yet", []answer{paid, pending}, payments.InvoiceSettled, 2_000, false},
-		{"one part lost", []answer{paid, lost}, payments.InvoiceSettled, 1_000, true},
-		{"all lost", []answer{lost, lost}, payments.InvoiceCanceled, 0, false},
-		{"lost and pending", []answer{lost, pending}, payments.InvoiceSettled, 1_000, false},
-		{"a node that stores none", []answer{notStored}, payments.InvoiceSettled, 1_000, true},
-		{"no HTLC", nil, payments.InvoiceSettled, 0, false},
+		{"paid", []answer{paid}, payments.InvoiceSettled, 1_000, 0, true},
+		{"not locked in yet", []answer{pending}, payments.InvoiceSettled, 1_000, 0, false},
+		{"one part not yet", []answer{paid, pending}, payments.InvoiceSettled, 2_000, 0, false},
+		{"one part lost", []answer{paid, lost}, payments.InvoiceSettled, 1_000, 1_000, true},
+		{"all lost", []answer{lost, lost}, payments.InvoiceCanceled, 0, 2_000, false},
+		{"lost and pending", []answer{lost, pending}, payments.InvoiceSettled, 1_000, 1_000, false},
+		{"a node that stores none", []answer{notStored}, payments.InvoiceSettled, 1_000, 0, true},
+		{"no HTLC", nil, payments.InvoiceSettled, 0, 0, false},
 	}
 	for _, test := range tests {
 		fake := &fakeLND{resolution: func(index uint64) (*lnrpc.LookupHtlcResolutionResponse, error) {
@@ -170,7 +171,7 @@ func TestFinal(t *testing.T) {
 		}
 		fake.invoices[testHash] = raw
 		inv, err := w.LookupInvoice(t.Context(), testHash)
-		if err != nil || inv.State != test.state || inv.PaidMsats != test.paid || inv.Final != test.final {
+		if err != nil || inv.State != test.state || inv.PaidMsats != test.paid || inv.LostMsats != test.lost || inv.Final != test.final {
 			t.Errorf("%s: %+v, %v", test.name, inv, err)
 		}
 		if settled := inv.State == payments.InvoiceSettled; settled != inv.SettledAt.Equal(time.Unix(1_800_000_000, 0)) {

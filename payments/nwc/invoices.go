@@ -125,7 +125,8 @@ func (c *Client) MakeInvoice(ctx context.Context, amountMsats int64, description
 }
 
 // LookupInvoice returns the wallet's own invoice as the service sees it, or
-// ErrNotFound. Final is the service's word: it says settled.
+// ErrNotFound. Final is the service's word: it says settled, and not, as ours does,
+// that this is unsure.
 func (c *Client) LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error) {
 	inv, err := c.lookupInvoice(ctx, hash)
 	if err != nil {
@@ -156,7 +157,7 @@ func (c *Client) lookupInvoice(ctx context.Context, hash payments.Hash) (payment
 
 // invoice reads where an invoice stands.
 func (c *Client) invoice(ctx context.Context, t transaction, hash payments.Hash) (payments.Invoice, error) {
-	inv := payments.Invoice{BOLT11: t.Invoice, PaymentHash: hash, AmountMsats: t.Amount}
+	inv := payments.Invoice{BOLT11: t.Invoice, PaymentHash: hash, AmountMsats: t.Amount, LostMsats: t.LostMsats}
 	switch t.State {
 	case stateSettled:
 		inv.State = payments.InvoiceSettled
@@ -176,7 +177,7 @@ func (c *Client) invoice(ctx context.Context, t transaction, hash payments.Hash)
 	}
 	switch inv.State {
 	case payments.InvoiceSettled:
-		inv.PaidMsats, inv.SettledAt, inv.Final = t.Amount, unix(t.SettledAt), true
+		inv.PaidMsats, inv.SettledAt, inv.Final = max(0, t.Amount-t.LostMsats), unix(t.SettledAt), !t.Unsure
 	case payments.InvoiceHeld:
 		var err error
 		if inv.SettleBy, err = c.settleBy(ctx, t); err != nil {

@@ -25,7 +25,7 @@ func incoming(inv payments.Invoice) (transaction, error) {
 	t := transaction{
 		Type: typeIncoming, Invoice: inv.BOLT11, PaymentHash: inv.PaymentHash.String(), Amount: inv.AmountMsats,
 		CreatedAt: b.CreatedAt.Unix(), ExpiresAt: b.ExpiresAt().Unix(), SettledAt: seconds(inv.SettledAt),
-		SettleBy: seconds(inv.SettleBy),
+		SettleBy: seconds(inv.SettleBy), Unsure: inv.State == payments.InvoiceSettled && !inv.Final, LostMsats: inv.LostMsats,
 	}
 	if b.DescriptionHash != nil {
 		t.DescriptionHash = b.DescriptionHash.Hex()

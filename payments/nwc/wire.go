@@ -131,11 +131,13 @@ type transaction struct {
 	SettledAt       int64  `json:"settled_at,omitzero"`
 	SettleDeadline  int64  `json:"settle_deadline,omitzero"` // block height
 	SettleBy        int64  `json:"settle_by,omitzero"`
+	Unsure          bool   `json:"unsure,omitzero"`     // settled, and the money may still go back
+	LostMsats       int64  `json:"lost_msats,omitzero"` // payments.Invoice.LostMsats
 }
 
 // check bounds the fields that are used.
 func (t *transaction) check() error {
-	for _, msats := range []int64{t.Amount, t.FeesPaid} {
+	for _, msats := range []int64{t.Amount, t.FeesPaid, t.LostMsats} {
 		if err := payments.CheckMsats(msats); err != nil {
 			return fmt.Errorf("%w: %w", ErrAnswer, err)
 		}
