@@ -252,6 +252,8 @@ func (f *follower) withoutReceipt(ctx context.Context, p Purchase) (done bool, e
 		reason = "without receipt: " + noQuote
 	case p.State == StatePaid && f.ended:
 		reason = "without receipt: the provider signed none"
+	case p.State == StatePaid && f.lastWord != "":
+		reason = "without receipt: the provider says " + f.lastWord
 	case p.State == StateRequested && p.Outside && f.ended:
 		reason = "without receipt: it names a price and sent no invoice, so nothing was paid"
 	}

@@ -189,7 +189,7 @@ func (c *Client) awaitRefund(ctx context.Context, p Purchase, tell func(Progress
 		case errors.Is(err, payments.ErrNotFound): // somebody else's
 			say("refund_unknown", inv, "the refund goes to an invoice or address that our wallet does not know")
 			return p, nil
-		case err == nil && inv.State == payments.InvoiceSettled:
+		case err == nil && inv.State == payments.InvoiceSettled && inv.Final:
 			if err := c.cfg.Store.SetRefund(ctx, p.RequestID, inv.PaidMsats); err != nil {
 				return p, fmt.Errorf("record refund: %w", err)
 			}

@@ -33,7 +33,14 @@ func (m *mailbox) Refunded(_ context.Context, address string) (payments.Invoice,
 func (m *mailbox) is(state payments.InvoiceState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.now = payments.Invoice{State: state, PaidMsats: 14_000_000, Outpoints: strings.Repeat("cd", 32) + ":1"}
+	m.now = payments.Invoice{State: state, PaidMsats: 14_000_000, Outpoints: strings.Repeat("cd", 32) + ":1", Final: state == payments.InvoiceSettled}
+}
+
+// unsure says that what is settled may still go back.
+func (m *mailbox) unsure() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now.Final = false
 }
 
 // TestBuyerWaitsForARefundOnTheChain: the request names a fresh address of the
@@ -56,6 +63,14 @@ func TestBuyerWaitsForARefundOnTheChain(t *testing.T) {
 	if p.RefundMsats != 0 || !buyer.RefundDue(p) || !slices.Contains(told, "refund_pending") {
 		t.Errorf("%d msats; told %v", p.RefundMsats, told)
 	}
+	box.is(payments.InvoiceSettled)
+	box.unsure()
+	sure := c.client
+	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Chain, cfg.RefundTimeout = box, time.Millisecond })
+	if p = w.follow(t, c, placed.RequestID, tell).failed(t, provider.CodeAgentFailed); p.RefundMsats != 0 || !buyer.RefundDue(p) {
+		t.Errorf("%d msats that are not final; told %v", p.RefundMsats, told)
+	}
+	c.client = sure
 	box.is(payments.InvoiceSettled)
 	p = w.follow(t, c, placed.RequestID, tell).failed(t, provider.CodeAgentFailed)
 	if p.RefundMsats != 14_000_000 || buyer.RefundDue(p) {
