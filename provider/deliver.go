@@ -12,8 +12,8 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// finalPoll is how often a settled hold is looked up until it is final.
-const finalPoll = 250 * time.Millisecond
+// settlePoll is how often a hold that the wallet was told to settle is looked up.
+const settlePoll = 250 * time.Millisecond
 
 // placeTTL is how long a result that no relay takes keeps its job's place
 // among those that count for admission.
@@ -81,6 +81,8 @@ func (p *Provider) holdGone(ctx context.Context, job Job) (bool, error) {
 		return false, fmt.Errorf("look up held invoice: %w", err)
 	}
 	switch {
+	case fellShort(inv, job.PriceMsats):
+		return true, p.lost(ctx, job, inv)
 	case inv.State == payments.InvoiceCanceled:
 		return true, p.close(ctx, job, StateFailed, Reason{CodePaymentLost, "the held payment lapsed before the result was delivered"})
 	case inv.State == payments.InvoiceHeld && time.Until(inv.SettleBy) < p.limits.HoldMargin/2:
@@ -92,7 +94,7 @@ func (p *Provider) holdGone(ctx context.Context, job Job) (bool, error) {
 // settleHold claims the held payment and waits until it is ours for good.
 // Settling may be repeated; only the lookup decides.
 func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) error {
-	inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
+	inv, err := p.finalInvoice(ctx, job, job.PaymentHash)
 	if err != nil {
 		return fmt.Errorf("look up held invoice: %w", err)
 	}
@@ -100,20 +102,21 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 		if err := p.cfg.Wallet.SettleInvoice(ctx, p.preimage(job)); err != nil {
 			return fmt.Errorf("settle: %w", err)
 		}
-		if inv, err = p.jobInvoice(ctx, job, job.PaymentHash); err != nil {
+		if inv, err = p.finalInvoice(ctx, job, job.PaymentHash); err != nil {
 			return fmt.Errorf("look up settled invoice: %w", err)
 		}
 	}
 	switch {
+	case fellShort(inv, job.PriceMsats):
+		return p.lost(ctx, job, inv)
 	case inv.State == payments.InvoiceCanceled:
 		return p.close(ctx, job, StateFailed, Reason{CodePaymentLost, "the held payment lapsed before it was settled"})
-	case inv.State == payments.InvoiceSettled && inv.Final:
+	case inv.State == payments.InvoiceSettled:
 		return p.settled(ctx, job, sig, payment(inv))
 	}
-	// The preimage is out; the HTLC is not resolved yet.
-	select {
+	select { // told to settle, and does not show it yet
 	case <-sig.wake:
-	case <-time.After(finalPoll):
+	case <-time.After(settlePoll):
 	case <-ctx.Done():
 	}
 	return ctx.Err()
@@ -121,10 +124,12 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 
 // awaitPostpay waits for the payment of a result that was delivered.
 func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) error {
-	inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
+	inv, err := p.finalInvoice(ctx, job, job.PaymentHash)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look up invoice: %w", err)
+	case fellShort(inv, job.PriceMsats):
+		return p.lost(ctx, job, inv)
 	case arrived(inv, job) && inv.State == payments.InvoiceSettled:
 		return p.settled(ctx, job, sig, payment(inv))
 	case inv.State == payments.InvoiceCanceled:

@@ -102,17 +102,19 @@ func (p *Provider) ensureInvoice(ctx context.Context, job Job) error {
 	return nil
 }
 
-// awaitPayment waits until the wallet itself says that the invoice is paid or
-// held. Past the quote's expiry the invoice is cancelled; money that arrives
+// awaitPayment waits until the wallet itself says that the invoice is paid, for
+// good, or held. Past the quote's expiry the invoice is cancelled; money that arrives
 // before the cancellation still counts.
 func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) error {
 	for {
-		inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
+		inv, err := p.finalInvoice(ctx, job, job.PaymentHash)
 		if err != nil {
 			return fmt.Errorf("look up invoice: %w", err)
 		}
 		wait := p.limits.LookupEvery
 		switch {
+		case fellShort(inv, job.PriceMsats):
+			return p.lost(ctx, job, inv)
 		case inv.State == payments.InvoiceCanceled:
 			return p.lapsed(ctx, job, inv)
 		case inv.State == payments.InvoicePending:
@@ -206,7 +208,7 @@ func (p *Provider) tryGiveBack(ctx context.Context, job Job, to State, reason Re
 // moneyBack cancels an invoice, and returns what is owed where it was settled
 // before that. A held payment goes back with the cancellation.
 func (p *Provider) moneyBack(ctx context.Context, job Job, hash payments.Hash) (owedMsats int64, err error) {
-	inv, err := p.jobInvoice(ctx, job, hash)
+	inv, err := p.finalInvoice(ctx, job, hash)
 	if err != nil {
 		return 0, fmt.Errorf("look up invoice: %w", err)
 	}
@@ -214,7 +216,7 @@ func (p *Provider) moneyBack(ctx context.Context, job Job, hash payments.Hash) (
 		if err := p.cfg.Wallet.CancelInvoice(ctx, hash); err != nil {
 			return 0, fmt.Errorf("cancel invoice: %w", err)
 		}
-		if inv, err = p.jobInvoice(ctx, job, hash); err != nil {
+		if inv, err = p.finalInvoice(ctx, job, hash); err != nil {
 			return 0, fmt.Errorf("look up cancelled invoice: %w", err)
 		}
 	}

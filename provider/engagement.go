@@ -126,12 +126,14 @@ func (p *Provider) feeInvoice(ctx context.Context, job Job) error {
 func (p *Provider) awaitFee(ctx context.Context, job Job, sig *jobSignal) error {
 	e := job.Engagement
 	for {
-		inv, err := p.jobInvoice(ctx, job, e.PaymentHash)
+		inv, err := p.finalInvoice(ctx, job, e.PaymentHash)
 		if err != nil {
 			return fmt.Errorf("look up invoice of the engagement fee: %w", err)
 		}
 		wait := p.limits.LookupEvery
 		switch {
+		case fellShort(inv, e.PriceMsats):
+			return p.lost(ctx, job, inv)
 		case inv.State == payments.InvoiceCanceled:
 			return p.close(ctx, job, StateExpired, Reason{CodePaymentExpired, "the invoice of the engagement fee lapsed unpaid"})
 		case inv.State == payments.InvoicePending:

@@ -38,6 +38,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // fakeLND is a node that does what a test tells it. It has the same words and
 // codes for its errors as lnd. Invoices and payments are what the tests put in;
 // a hook replaces the answer to an RPC. Each RPC is counted under its name.
@@ -203,7 +210,9 @@ func (f *fakeLND) add(inv *lnrpc.Invoice) (string, error) {
 	inv.PaymentRequest = encodeInvoice(nil, nodeKey, hash, inv.ValueMsat, hashing.Digest(inv.DescriptionHash), time.Duration(inv.Expiry)*time.Second, payments.Simnet)
 	f.invoices[hash] = inv
 	if f.afterAdd != nil {
-		return "", f.afterAdd()
+		if err := f.afterAdd(); err != nil {
+			return "", err
+		}
 	}
 	return inv.PaymentRequest, nil
 }

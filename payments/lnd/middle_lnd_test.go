@@ -61,10 +61,3 @@ func (r *realNetwork) stuckFor(t *testing.T, hash payments.Hash, age time.Durati
 	raw.CreationTimeNs = time.Now().Add(-age).UnixNano()
 	return r.payer.warning(t.Context(), raw, hash)
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -1,0 +1,63 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// A wallet may call an invoice settled before the money has come: lnd does as soon
+// as it has used the preimage, and can lose the payment then (lnd#7463). What counts
+// as paid here is what is final.
+
+const (
+	// finalPoll is the least time between two looks at a settled payment that is not
+	// final yet. Most are within a few of these.
+	finalPoll = 10 * time.Millisecond
+	// finalSoon is how long that may take without a word to the operator.
+	finalSoon = time.Minute
+)
+
+// finalInvoice asks how an invoice of the job's stands. It waits while the wallet calls it
+// settled and not final: nothing else can be done about it then, neither cancelling
+// nor delivering. With a channel peer that is away, or a channel that is being
+// closed, that takes hours; the job is in nobody's way meanwhile.
+func (p *Provider) finalInvoice(ctx context.Context, job Job, hash payments.Hash) (payments.Invoice, error) {
+	for began, told := time.Now(), false; ; {
+		inv, err := p.jobInvoice(ctx, job, hash)
+		if err != nil || inv.State != payments.InvoiceSettled || inv.Final {
+			return inv, err
+		}
+		waited := time.Since(began)
+		if waited > finalSoon && !told {
+			told = true
+			p.load.leave(job.RequestID)
+			p.log.Warn("the wallet calls a payment settled, and its channel has not settled it yet: waiting", "request", job.RequestID, "payment_hash", hash.String(),
+				"hint", "its peer is away, or the channel is being closed: lncli listchannels and lncli pendingchannels show the HTLC")
+		}
+		select {
+		case <-time.After(min(max(waited/4, finalPoll), p.limits.LookupEvery)): // at most a quarter later than it is so
+		case <-ctx.Done():
+			return payments.Invoice{}, ctx.Err()
+		}
+	}
+}
+
+// fellShort reports that a wallet lost so much of what it had called settled that
+// the price is not there.
+func fellShort(inv payments.Invoice, priceMsats int64) bool {
+	return inv.LostMsats > 0 && inv.PaidMsats < priceMsats
+}
+
+// lost ends a job whose payment fell short. What came all the same is the buyer's
+// again, unless the result was delivered for it.
+func (p *Provider) lost(ctx context.Context, job Job, inv payments.Invoice) error {
+	reason := Reason{CodePaymentLost, fmt.Sprintf("the wallet had called the payment settled, and then %d msats of it went back to the payer", inv.LostMsats)}
+	owed := feeOwed(job, reason.Code)
+	if job.State != StateDelivering {
+		owed += inv.PaidMsats
+	}
+	return p.closeOwing(ctx, job, StateFailed, reason, p.credit(ctx, job, owed))
+}
