@@ -4,6 +4,7 @@ package crashmatrix
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -213,10 +214,10 @@ func (w *world) nothing(t *testing.T, before books) buyer.Purchase {
 	return p
 }
 
-// onceOrLost is for a payee's lnd that was killed with a payment held. On the
-// way up it may find that it knows the HTLC's packet and refuse it as a replay
-// ("sphinx packet replay attempted"), while its invoice says ACCEPTED and even
-// SETTLED (lnd#7463). Only the HTLC's resolution tells: then nobody has paid.
+// onceOrLost is for a payee's lnd that was killed with a payment held or just
+// settled. On the way up it may find that it knows the HTLC's packet and refuse it
+// as a replay ("sphinx packet replay attempted"), while its invoice says ACCEPTED and
+// even SETTLED (lnd#7463). Only the HTLC's resolution tells: then nobody has paid.
 func (w *world) onceOrLost(t *testing.T, before books) {
 	t.Helper()
 	job := w.sold(t)
@@ -224,9 +225,36 @@ func (w *world) onceOrLost(t *testing.T, before books) {
 		w.once(t, before)
 		return
 	}
-	t.Log("lnd lost the held payment")
-	w.nothing(t, before)
+	t.Logf("lnd lost the payment (%s)", job.Reason)
+	w.lost(t, before)
 	check(t, w.Bob.ResetMissionControl(w.ctx)) // the channel is the only way there
+}
+
+// lost checks that no money moved for the newest purchase, and that there is no
+// receipt. The preimage may have been on its way when lnd died: then the payer's lnd
+// says that it has paid, for good, and the budget with it. It opens what was sealed
+// for the payment, too.
+func (w *world) lost(t *testing.T, before books) {
+	t.Helper()
+	p, _ := w.purchase(t)
+	if p.Payment == nil || p.Payment.State != payments.PaymentSucceeded {
+		w.nothing(t, before)
+		return
+	}
+	t.Log("and the payer's lnd says that it has paid")
+	after := w.read(t)
+	if p.ReceiptID != "" || w.receiptsOf(t, p.RequestID) != 0 || !strings.Contains(p.Reason, string(provider.CodePaymentLost)) {
+		t.Errorf("purchase %s (%s), receipt %q", p.State, p.Reason, p.ReceiptID)
+	}
+	if want := map[bool]buyer.State{true: buyer.StateDone, false: buyer.StateFailed}[p.Output != nil]; p.State != want {
+		t.Errorf("purchase %s, not %s", p.State, want)
+	}
+	if after.sellerMsats != before.sellerMsats || after.buyerMsats != before.buyerMsats {
+		t.Errorf("money moved: before %+v, after %+v", before, after)
+	}
+	if after.reservedMsats != before.reservedMsats || after.spentMsats-before.spentMsats != p.Payment.AmountMsats+p.Payment.FeeMsats {
+		t.Errorf("the budget: before %+v, after %+v", before, after)
+	}
 }
 
 func (w *world) receiptsOf(t *testing.T, requestID string) (n int) {

@@ -11,9 +11,7 @@ func inMode(mode rail) (cells []cell) {
 	for _, row := range [][]cell{
 		point("P2", "quote intent committed", seller, node, "provider asks AddInvoice"),
 		point("P3", "invoice made, reply lost", seller, all, "provider hears AddInvoice"),
-		// An lnd that is killed in this moment may lose what it called settled, and
-		// nobody can tell (lnd#7463): docs/payments.md says what follows.
-		point("P5", "SETTLED, not recorded", seller, nodeCut, "provider hears LookupInvoice SETTLED"),
+		point("P5", "SETTLED, not recorded", seller, all, "provider hears LookupInvoice SETTLED"),
 		point("P9", "result durable, not published", seller, nodeLND, "provider sends 6050"),
 		point("P12", "receipt recorded, not sent", seller, nodeLND, "provider sends 7002"),
 		point("B1", "reserved, not sent", customer, nodeLND, "buyer asks SendPaymentV2"),
