@@ -166,16 +166,6 @@ func (g *Group) settings(l Limits) (all []setting) {
 // Version is that of the hierarchy, 1 or 2.
 func (g *Group) Version() int { return g.version }
 
-// Add moves a process, with all its threads, into the cgroup.
-func (g *Group) Add(pid int) error {
-	for c, dir := range g.dirs {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
-			return fmt.Errorf("enter %s cgroup: %w", c, err)
-		}
-	}
-	return nil
-}
-
 // OOMKills is how many processes were killed for memory.
 func (g *Group) OOMKills() int {
 	file := "memory.oom_control"

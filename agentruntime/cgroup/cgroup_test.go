@@ -109,10 +109,7 @@ func TestSweep(t *testing.T) {
 		groups[name] = g
 	}
 	sleeper := exec.Command("sleep", "600")
-	if err := sleeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := groups[orphan].Add(sleeper.Process.Pid); err != nil {
+	if err := groups[orphan].Start(sleeper); err != nil {
 		t.Fatal(err)
 	}
 	reaped := make(chan error, 1)
@@ -159,13 +156,10 @@ func TestSettingsAreInForceInside(t *testing.T) {
 	}
 	defer g.Remove()
 	sleeper := exec.Command("sleep", "600")
-	if err := sleeper.Start(); err != nil {
+	if err := g.Start(sleeper); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() }()
-	if err := g.Add(sleeper.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
 	for c, dir := range g.dirs {
 		text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		if err != nil || strings.TrimSpace(string(text)) != fmt.Sprint(sleeper.Process.Pid) {
@@ -183,13 +177,10 @@ func shell(t *testing.T, g *Group, script string) (cmd *exec.Cmd, begin func()) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := g.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if err := g.Add(cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
 	return cmd, func() { fmt.Fprintln(in, "go") }
 }
 

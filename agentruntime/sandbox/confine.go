@@ -74,7 +74,7 @@ func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) 
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	p, err := startInit(opts.Init, j)
+	p, err := startInit(opts.Init, j, group)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +83,6 @@ func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) 
 	c := &collector{plan: &j.plan, pids: j.limits.Pids, stream: opts.Stream, artifacts: artifactStore{dir: opts.ArtifactDir, keep: j.keep}}
 	c.out.version = group.Version()
 	err = func() error {
-		if err := group.Add(p.cmd.Process.Pid); err != nil {
-			return &ConfineError{Missing: []string{err.Error()}}
-		}
 		if err := p.send(j); err != nil {
 			// What init has to say explains more than a broken pipe; without a
 			// plan it says it and ends.
@@ -118,9 +115,9 @@ type process struct {
 	proxy     *proxy // nil: no network
 }
 
-// startInit starts the own program in new namespaces. It waits there for its
-// plan, which it gets only after it is in its cgroups.
-func startInit(argv []string, j *job) (_ *process, err error) {
+// startInit starts the own program in new namespaces and in its cgroups. It waits
+// there for its plan.
+func startInit(argv []string, j *job, group *cgroup.Group) (_ *process, err error) {
 	planR, planW, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox: %w", err)
@@ -147,7 +144,12 @@ func startInit(argv []string, j *job) (_ *process, err error) {
 		Path: "/proc/self/exe", Args: argv, Env: []string{}, Dir: "/",
 		ExtraFiles: files, Stderr: p.complaint, SysProcAttr: namespaces(j.plan.Split),
 	}
-	if err := p.cmd.Start(); err != nil {
+	err = group.Start(p.cmd)
+	if missing := (*cgroup.UnavailableError)(nil); errors.As(err, &missing) {
+		p.close()
+		return nil, &ConfineError{Missing: missing.Missing}
+	}
+	if err != nil {
 		p.close()
 		return nil, &ConfineError{Missing: []string{fmt.Sprintf(
 			"namespaces: %v (allow user namespaces: sysctl user.max_user_namespaces, and the container or AppArmor profile)", err)}}

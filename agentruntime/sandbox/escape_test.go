@@ -125,12 +125,17 @@ func TestLeftoverProcessesEndWithTheirCommand(t *testing.T) {
 
 func TestDeathOfTheAgentEndsTheSandbox(t *testing.T) {
 	needsConfinement(t)
-	p, err := startInit(testOptions(t).Init, testJob())
+	opts, j := testOptions(t), testJob("echo up; sleep 600")
+	group, err := newGroup(opts, j.limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Remove()
+	p, err := startInit(opts.Init, j, group)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.kill()
-	j := testJob("echo up; sleep 600")
 	if err := p.send(j); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ const (
 	defaultPids      = 256
 	inodesPerMB      = 64
 	minInodes        = 16384
-	supervisorMemory = 16 << 20 // what process 1 of the sandbox may need for itself
+	supervisorMemory = 24 << 20 // what process 1 of the sandbox may need for itself
 )
 
 // Errors of this package. A *ConfineError is ErrCannotConfine, a

@@ -45,6 +45,10 @@ func launch(order guard.Order, limits cgroup.Limits, logs *logCapture, timeout t
 		return nil, fmt.Errorf("make control socket: %w", err)
 	}
 	p := &process{control: ours, limits: limits, exited: make(chan struct{})}
+	if err := p.makeGroup(); err != nil {
+		closeAll([]*os.File{ours, theirs})
+		return nil, err
+	}
 	var readers sync.WaitGroup
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{"lightwork-guard"}
@@ -55,10 +59,11 @@ func launch(order guard.Order, limits cgroup.Limits, logs *logCapture, timeout t
 	// (autogroup), a new one waits long on a busy machine. The agent gets one
 	// from the guard, and with it no terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	pipes, err := startWithPipes(cmd)
+	pipes, err := p.startWithPipes(cmd)
 	theirs.Close()
 	if err != nil {
 		ours.Close()
+		p.dissolve()
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
 	for i, name := range []string{"stdout", "stderr"} {
@@ -70,9 +75,7 @@ func launch(order guard.Order, limits cgroup.Limits, logs *logCapture, timeout t
 	reports := frame.NewReader(ours, guard.MaxMessage)
 	// The guard starts nothing before its order, so all that it starts is in
 	// the group.
-	if err = p.limit(cmd.Process.Pid); err == nil {
-		p.pid, err = p.begin(reports, order, timeout)
-	}
+	p.pid, err = p.begin(reports, order, timeout)
 	if err != nil {
 		p.kill()
 	}
@@ -101,8 +104,8 @@ func launch(order guard.Order, limits cgroup.Limits, logs *logCapture, timeout t
 	return p, nil
 }
 
-// limit puts the guard, and so all that it will start, into a group of its own.
-func (p *process) limit(guardPID int) error {
+// makeGroup makes the group of the guard and all that it will start.
+func (p *process) makeGroup() error {
 	if p.limits.Zero() {
 		return nil
 	}
@@ -110,16 +113,13 @@ func (p *process) limit(guardPID int) error {
 	if l.Pids > 0 {
 		l.Pids += guardThreads
 	}
-	group, err := cgroup.New(cgroup.DefaultRoot, l)
+	var err error
+	p.group, err = cgroup.New(cgroup.DefaultRoot, l)
 	if missing := (*cgroup.UnavailableError)(nil); errors.As(err, &missing) {
 		p.unlimited = missing.Error()
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("limit agent: %w", err)
-	}
-	p.group = group
-	if err := group.Add(guardPID); err != nil {
 		return fmt.Errorf("limit agent: %w", err)
 	}
 	return nil
@@ -230,8 +230,9 @@ func socketPair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control"), nil
 }
 
-// startWithPipes starts cmd and returns the read ends of its stdout and stderr.
-func startWithPipes(cmd *exec.Cmd) (read [2]*os.File, err error) {
+// startWithPipes starts cmd in the group, if there is one, and returns the read
+// ends of its stdout and stderr.
+func (p *process) startWithPipes(cmd *exec.Cmd) (read [2]*os.File, err error) {
 	var write [2]*os.File
 	for i := range read {
 		if read[i], write[i], err = os.Pipe(); err != nil {
@@ -240,7 +241,11 @@ func startWithPipes(cmd *exec.Cmd) (read [2]*os.File, err error) {
 		}
 	}
 	cmd.Stdout, cmd.Stderr = write[0], write[1]
-	err = cmd.Start()
+	if p.group != nil {
+		err = p.group.Start(cmd)
+	} else {
+		err = cmd.Start()
+	}
 	closeAll(write[:])
 	if err != nil {
 		closeAll(read[:])
