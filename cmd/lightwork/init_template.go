@@ -35,7 +35,7 @@ relay:
   # contact: mailto:me@example.com
   # pubkey: npub1...
   # min_pow: 0                      # bits of proof of work that an event needs (NIP-13)
-  # messages_per_second: 500        # what one connection may send; it is slowed down to that
+  # messages_per_second: 1000       # what one connection may send; it is slowed down to that
   # private_kinds: [4, 1059, 21059] # only for their parties, who prove it (NIP-42)
   # metrics: 127.0.0.1:9447         # Prometheus; left out: none
   # retention:                      # the first rule for a kind decides; left out: kept while there is room

@@ -69,7 +69,7 @@ func (r *relayConfig) check() *configError {
 		return &configError{"$.relay.min_pow", "must be from 0 to 64 bits"}
 	}
 	if r.MessagesPerSecond < 0 || r.MessagesPerSecond > maxMessagesPerSecond {
-		return &configError{"$.relay.messages_per_second", "must be from 1 to 1000000; 0 is the default, 500"}
+		return &configError{"$.relay.messages_per_second", "must be from 1 to 1000000; 0 is the default, 1000"}
 	}
 	if r.Metrics != "" {
 		if _, _, err := net.SplitHostPort(r.Metrics); err != nil {

@@ -77,8 +77,8 @@ type Limits struct {
 	// their OK before the relay stops reading from it; 256. A large event
 	// counts as several, see eventCost.
 	MaxInFlight int
-	// MessagesPerSecond and MessageBurst bound what one connection sends; 500,
-	// and what four seconds bring. A large message counts as several, see
+	// MessagesPerSecond and MessageBurst bound what one connection sends;
+	// 1000, and what two seconds bring. A large message counts as several, see
 	// messageCost. A client that is faster is not read from until it has paid;
 	// what would take it longer than a second to pay for is refused.
 	MessagesPerSecond, MessageBurst int
@@ -147,8 +147,8 @@ func (l Limits) withDefaults() Limits {
 	orInt(&l.MaxConnections, 1024)
 	orInt(&l.MaxQueueBytes, 32<<20)
 	orInt(&l.MaxInFlight, 256)
-	orInt(&l.MessagesPerSecond, 500)
-	orInt(&l.MessageBurst, 4*l.MessagesPerSecond)
+	orInt(&l.MessagesPerSecond, 1000)
+	orInt(&l.MessageBurst, 2*l.MessagesPerSecond)
 	orInt(&l.MaxLiveValues, 20_000)
 	orInt(&l.MaxLiveValuesTotal, 500_000)
 	orTime(&l.MaxAge, 3*365*24*time.Hour)

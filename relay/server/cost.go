@@ -14,7 +14,7 @@ const (
 	tagsPerUnit    = 16 // each is an index entry
 	targetsPerUnit = 4  // each is a lookup, a tombstone and perhaps a removal
 	valuesPerUnit  = 64 // each is a lookup and an entry of the live index
-	forgeryCost    = 200
+	forgeryCost    = 400
 )
 
 // eventCost is the work of storing an event of size bytes.

@@ -154,8 +154,8 @@ func TestFloodOfGarbageIsSlowed(t *testing.T) {
 // TestForgerIsSlowed: forged events cost forgeryCost each also at the rate limit,
 // where every message begins with a debt.
 func TestForgerIsSlowed(t *testing.T) {
-	inBubble(t, Limits{MessagesPerSecond: 400, MessageBurst: 400}, func(t *testing.T, dial func() *peer) {
-		const free, n = 400 / forgeryCost, 22
+	inBubble(t, Limits{MessagesPerSecond: 2 * forgeryCost, MessageBurst: 2 * forgeryCost}, func(t *testing.T, dial func() *peer) {
+		const free, n = 2, 22
 		p, began := dial(), time.Now()
 		for i := range n {
 			ev := note(t, fmt.Sprint(i), 0)
