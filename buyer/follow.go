@@ -66,6 +66,7 @@ type follower struct {
 	paidAt   time.Time     // when we learned of it
 	lastWord string        // the provider's last error
 	early    bool          // money moved well before the result in boxes came
+	asBefore bool          // the last event changed nothing of the purchase, which was open
 
 	// A seat of an open panel goes as far as an offer that could be paid, and no
 	// further: the panel decides whether it is. Where results are read before they
@@ -183,10 +184,13 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 	answer := time.NewTimer(soon)
 	defer answer.Stop()
 	for waiting := false; ; {
-		done, err := f.settleUp(ctx)
-		if done || err != nil {
-			return err
+		if !f.asBefore {
+			if done, err := f.settleUp(ctx); done || err != nil {
+				return err
+			}
 		}
+		f.asBefore = false
+		var err error
 		select {
 		case ev := <-f.events:
 			err = f.event(ctx, ev)

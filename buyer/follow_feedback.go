@@ -33,8 +33,10 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 			return f.distrust(ev, err)
 		}
 		f.say("provider", "processing", 0, "", progressText(info, ev.Content))
+		f.asBefore = !p.State.Terminal()
 	case "partial":
 		f.partial(ev)
+		f.asBefore = !p.State.Terminal()
 	case "refund":
 		f.say("provider", "refund", 0, "", info)
 		return f.credit(ctx, ev, CreditOwed) // what came too late on the chain

@@ -158,9 +158,12 @@ func (f *follower) outsideResult(ctx context.Context, p Purchase, ev nostr.Event
 
 // payAfterwards pays the invoice that NIP-90 lets a provider put in its result.
 func (f *follower) payAfterwards(ctx context.Context, ev nostr.Event) error {
+	if t := ev.Tags.Find("amount"); len(t) < 3 || ev.Tags.Find("quote_hash") != nil {
+		return nil // where there is a quote, it says what is paid
+	}
 	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
-	if t := ev.Tags.Find("amount"); err != nil || !p.Outside || p.State != StateRequested || len(t) < 3 || ev.Tags.Find("quote_hash") != nil {
-		return err // where there is a quote, it says what is paid
+	if err != nil || !p.Outside || p.State != StateRequested {
+		return err
 	}
 	return f.paymentRequired(ctx, p, ev)
 }
