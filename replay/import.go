@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,13 +28,22 @@ const (
 // maxImport bounds the document, in bytes.
 const maxImport = 64 << 20
 
+// maxHeader bounds the first line of what is taken for a REPLAY.jsonl, in bytes.
+const maxHeader = 4096
+
+// ErrReplay: what is to become a REPLAY.jsonl is one.
+var ErrReplay = errors.New("is a REPLAY.jsonl already")
+
 // Import reads a record of OpenAgents and writes it as REPLAY.jsonl version 1.
 // docs/replay.md has the mapping. Nothing is lost and nothing made up: what has
 // no place of its own becomes a RuntimeEvent. The same document gives the same
-// bytes. Errors wrap ErrInvalid or ErrTooLarge.
+// bytes. Errors wrap ErrInvalid, ErrTooLarge or ErrReplay.
 func Import(doc []byte, w io.Writer) (form string, h Hashes, err error) {
 	if len(doc) > maxImport {
 		return "", h, fmt.Errorf("import replay: %w: more than %d bytes", ErrTooLarge, maxImport)
+	}
+	if isReplay(doc) {
+		return "", h, fmt.Errorf("import replay: it %w", ErrReplay)
 	}
 	o := newObject(doc)
 	if o.err != nil {
@@ -61,6 +71,14 @@ func Import(doc []byte, w io.Writer) (form string, h Hashes, err error) {
 	}
 	h, err = s.write(w)
 	return form, h, err
+}
+
+// isReplay looks for the header that every REPLAY.jsonl begins with.
+func isReplay(doc []byte) bool {
+	first, _, _ := bytes.Cut(doc[:min(len(doc), maxHeader)], []byte("\n"))
+	line, err := ParseLine(first)
+	_, header := line.(*ReplayHeader)
+	return err == nil && header
 }
 
 // imported is a session on its way.

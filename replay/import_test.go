@@ -3,6 +3,7 @@ package replay_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -98,4 +99,23 @@ func FuzzImport(f *testing.F) {
 			check(t, file.Bytes())
 		}
 	})
+}
+
+// TestImportOfReplay: what Import wrote is told from what it reads, and what only
+// looks like it is not.
+func TestImportOfReplay(t *testing.T) {
+	header := `{"event":"ReplayHeader","replay_version":1,"producer":"p@1","created_at":"2026-01-15T10:00:00.000Z"}`
+	for doc, want := range map[string]error{
+		header:                               replay.ErrReplay,
+		header + "\n":                        replay.ErrReplay,
+		header + "\n{\"event\":\"Whatever\"": replay.ErrReplay,
+		"\n" + header:                        replay.ErrInvalid,
+		`{"event":"SessionEnd"}` + "\n":      replay.ErrInvalid,
+		"":                                   replay.ErrInvalid,
+		strings.Replace(header, `"p@1"`, `"`+strings.Repeat("p", 4096)+`"`, 1): replay.ErrInvalid,
+	} {
+		if _, _, err := replay.Import([]byte(doc), io.Discard); !errors.Is(err, want) {
+			t.Errorf("%.60q: %v", doc, err)
+		}
+	}
 }

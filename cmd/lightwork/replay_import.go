@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,6 +32,9 @@ func (c replayImportCmd) Run(s *streams) error {
 	}
 	var file bytes.Buffer // nothing is written of a record that does not pass
 	form, hashes, err := replay.Import(doc, &file)
+	if errors.Is(err, replay.ErrReplay) {
+		return usage("lightwork replay verify "+shellWord(c.File)+" checks it, lightwork replay show shows it", "%w", err)
+	}
 	if err != nil {
 		return hinted(err, "docs/replay.md has the forms that are read")
 	}
