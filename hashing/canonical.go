@@ -115,7 +115,7 @@ func SumValue(v any) (Digest, error) {
 // Unmarshal decodes a document that passes [Check] into v. Names must match
 // exactly, case included, and every member of the document must have a field.
 // Fields that the document lacks keep their value. Errors are *[SyntaxError]
-// or wrap the decoder's.
+// or wrap a *[MisfitError].
 //
 // Use it for our own formats; where a specification says that unknown fields
 // are ignored, Check and encoding/json do.
@@ -131,7 +131,7 @@ func Unmarshal(doc []byte, v any) error {
 func UnmarshalStrict(doc []byte, v any) error {
 	// No name comes twice in it: the library need not look.
 	if err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil {
-		return fmt.Errorf("decode: %w", err)
+		return fmt.Errorf("decode: %w", Misfit(err))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/redact"
+	"github.com/lightwork-market/lightwork/hashing"
 )
 
 const (
@@ -66,7 +67,7 @@ func (c *Client) refusal(resp *http.Response) *chat.Error {
 // twice, and names match exactly. Members that we do not know are let be.
 func decode(doc []byte, v any) error {
 	if err := jsonv2.Unmarshal(doc, v); err != nil {
-		return badResponse("%v", err)
+		return badResponse("%v", hashing.Misfit(err))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/hashing"
 )
 
 // Defaults and bounds of Limits. A page is 64 KiB.
@@ -70,7 +71,7 @@ func parseSettings(doc []byte, declared declaration) (Settings, error) {
 	var s Settings
 	if len(doc) > 0 {
 		if err := json.Unmarshal(doc, &s, json.RejectUnknownMembers(true)); err != nil {
-			return s, fmt.Errorf("wasm: read settings: %w", err)
+			return s, fmt.Errorf("wasm: read settings: %w", hashing.Misfit(err))
 		}
 	}
 	if err := s.Limits.fill(); err != nil {

@@ -61,7 +61,7 @@ var rooms = map[string][]string{
 	"agentruntime/message":          {"hashing", "agentruntime/pipeline", "agentruntime/redact", "agentruntime/wire"},
 	"agentruntime/curator":          {"hashing", "agentruntime/pipeline"},
 	"agentruntime/model/chat":       {"hashing"},
-	"agentruntime/model":            {"agentruntime/model/chat", "agentruntime/redact"},
+	"agentruntime/model":            {"hashing", "agentruntime/model/chat", "agentruntime/redact"},
 	"agentruntime/model/scripted":   {"agentruntime/model/chat"},
 	"agentruntime/thinker":          {"hashing", "agentruntime/model/chat", "agentruntime/pipeline"},
 	"sdk/python":                    {}, // tests only, as in the next
@@ -73,7 +73,7 @@ var rooms = map[string][]string{
 	"agentruntime/analysis":         {"schemas"},
 	"agentruntime/analysis/code":    {"schemas", "agentruntime/analysis"},
 	"agentruntime/agents/text":      {"hashing", "schemas", "agentruntime/agent", "agentruntime/analysis", "agentruntime/analysis/code", "agentruntime/model", "agentruntime/model/chat", "agentruntime/wire"},
-	"agentruntime/wasm":             {"agentruntime/wasm/wit", "agentruntime/toolschema", "agentruntime/wire"},
+	"agentruntime/wasm":             {"hashing", "agentruntime/wasm/wit", "agentruntime/toolschema", "agentruntime/wire"},
 	"agentruntime/wasm/wit":         {},
 	"agentruntime/wasm/wasmtest":    {},
 	"agentruntime/agents/wasmhost":  {"agentruntime/agent", "agentruntime/frame", "agentruntime/wasm", "agentruntime/wire"},
