@@ -28,7 +28,8 @@ type Names struct {
 	Names     map[NameKind][]string
 }
 
-// Correlate gives the job a further name. Giving it again is fine.
+// Correlate gives the job a further name, which no other table holds: the view
+// job_names is all of them. Giving it again is fine.
 func (tx *Tx) Correlate(requestID string, kind NameKind, value string) error {
 	_, err := tx.Exec("INSERT INTO correlation(request_id, kind, value, at_ms) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
 		requestID, string(kind), value, tx.now.UnixMilli())
@@ -41,7 +42,7 @@ func (tx *Tx) Correlate(requestID string, kind NameKind, value string) error {
 // Lookup finds the jobs that name means, whatever kind of name it is: a job
 // hash may mean several. It returns no error for none.
 func (tx *Tx) Lookup(name string) ([]Names, error) {
-	ids, err := tx.strings(`SELECT DISTINCT request_id FROM correlation WHERE value = ?1 OR request_id = ?1
+	ids, err := tx.strings(`SELECT request_id FROM job_names WHERE value = ?1 UNION SELECT request_id FROM job_names WHERE request_id = ?1
 		ORDER BY request_id LIMIT ?2`, name, maxCorrelatedJobs)
 	if err != nil {
 		return nil, fmt.Errorf("look up name: %w", err)
@@ -59,7 +60,7 @@ func (tx *Tx) Lookup(name string) ([]Names, error) {
 
 func (tx *Tx) names(requestID string) (Names, error) {
 	n := Names{RequestID: requestID, Names: map[NameKind][]string{}}
-	rows, err := tx.Query("SELECT kind, value FROM correlation WHERE request_id = ? ORDER BY kind, at_ms, value", requestID)
+	rows, err := tx.Query("SELECT kind, value FROM job_names WHERE request_id = ? GROUP BY kind, value ORDER BY kind, min(at_ms), value", requestID)
 	if err != nil {
 		return n, err
 	}

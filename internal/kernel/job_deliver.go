@@ -77,10 +77,7 @@ func (tx *Tx) addResult(j jobRow, r provider.Result) error {
 	if err != nil {
 		return fmt.Errorf("record result: %w", err)
 	}
-	if err := tx.Correlate(j.id, NameSession, r.SessionID); err != nil {
-		return err
-	}
-	return tx.Correlate(j.id, NameResultEvent, r.EventID)
+	return nil
 }
 
 // Settle moves delivering to succeeded and issues the receipt. issue runs
@@ -175,9 +172,6 @@ func (tx *Tx) issueReceipt(j jobRow, issue func(provider.Issue) (provider.Issued
 		in.Sequence, j.id, issued.ReceiptID, issued.Receipt, hash[:], blobPtr(in.Previous), tx.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record receipt: %w", err)
-	}
-	if err := tx.Correlate(j.id, NameReceipt, issued.ReceiptID); err != nil {
-		return err
 	}
 	if err := tx.addCredit(j, issued.Excess); err != nil {
 		return err

@@ -149,10 +149,7 @@ func (s *ProviderStore) order(tx *Tx, j jobRow, d provider.Directive, thread str
 	if err != nil {
 		return fmt.Errorf("record order: %w", err)
 	}
-	if err := tx.Correlate(j.id, NameDirective, d.ID); err != nil {
-		return err
-	}
-	return tx.Correlate(j.id, NameThread, thread)
+	return nil
 }
 
 // Start begins the next run of a job and returns its number. Every run has the

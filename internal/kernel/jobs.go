@@ -43,9 +43,6 @@ func (tx *Tx) addJob(j provider.Job) error {
 	if err := tx.nameRefund(j); err != nil {
 		return err
 	}
-	if err := tx.Correlate(j.RequestID, NameJobHash, j.JobHash.String()); err != nil {
-		return err
-	}
 	if !j.PaymentHash.IsZero() {
 		if err := tx.Correlate(j.RequestID, NamePaymentHash, j.PaymentHash.String()); err != nil {
 			return err

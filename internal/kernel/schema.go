@@ -87,6 +87,9 @@ var keptSQL string
 //go:embed schema/payer_wallets.sql
 var payerWalletsSQL string
 
+//go:embed schema/names.sql
+var namesSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -129,6 +132,8 @@ func migrations() []string {
 		keptSQL,
 
 		payerWalletsSQL + appendOnly("payer_wallets"),
+
+		namesSQL,
 	}
 }
 

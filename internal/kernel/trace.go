@@ -57,9 +57,9 @@ var traceQueries = []struct{ kind, query string }{
 }
 
 // namedBy finds the requests that a name or its beginning means: request ids,
-// the names of Correlate, and ids of events sent or received.
+// all other names, and ids of events sent or received.
 const namedBy = `
-SELECT request_id FROM correlation WHERE value >= ?1 AND value < ?2
+SELECT request_id FROM job_names WHERE value >= ?1 AND value < ?2
 UNION SELECT request_id FROM correlation WHERE request_id >= ?1 AND request_id < ?2
 UNION SELECT request_id FROM requests WHERE request_id >= ?1 AND request_id < ?2
 UNION SELECT request_id FROM purchases WHERE request_id >= ?1 AND request_id < ?2
