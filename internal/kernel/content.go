@@ -13,11 +13,13 @@ const MaxContentBytes = 64 << 20
 
 // PutContent stores data under its digest, for good. Storing it again is fine.
 func (tx *Tx) PutContent(data []byte) (hashing.Digest, error) {
-	d, err := tx.putContent(data)
-	if err != nil {
+	d, added, err := tx.addContent(data, true)
+	if err != nil || added {
 		return d, err
 	}
-	if _, err := tx.Exec("INSERT INTO content_pins(digest) VALUES (?) ON CONFLICT DO NOTHING", d[:]); err != nil {
+	_, err = tx.Exec(`INSERT INTO content_pins(digest) SELECT digest FROM contents WHERE digest = ? AND pinned = 0
+		ON CONFLICT DO NOTHING`, d[:])
+	if err != nil {
 		return d, fmt.Errorf("pin content: %w", err)
 	}
 	return d, nil
@@ -26,17 +28,22 @@ func (tx *Tx) PutContent(data []byte) (hashing.Digest, error) {
 // putContent stores data without a pin: the journal entry or the segment that
 // refers to it keeps it.
 func (tx *Tx) putContent(data []byte) (hashing.Digest, error) {
+	d, _, err := tx.addContent(data, false)
+	return d, err
+}
+
+// addContent stores data that is not there yet.
+func (tx *Tx) addContent(data []byte, pinned bool) (d hashing.Digest, added bool, err error) {
 	if len(data) > MaxContentBytes {
-		return hashing.Digest{}, fmt.Errorf("content of %d bytes, at most %d: %w", len(data), MaxContentBytes, ErrTooLarge)
+		return d, false, fmt.Errorf("content of %d bytes, at most %d: %w", len(data), MaxContentBytes, ErrTooLarge)
 	}
-	d := hashing.Bytes(data)
-	if data == nil {
-		data = []byte{} // nil would be NULL
+	d = hashing.Bytes(data)
+	res, err := tx.Exec("INSERT INTO contents(digest, bytes, pinned) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", d[:], notNull(data), pinned)
+	if err != nil {
+		return d, false, fmt.Errorf("store content: %w", err)
 	}
-	if _, err := tx.Exec("INSERT INTO contents(digest, bytes) VALUES (?, ?) ON CONFLICT DO NOTHING", d[:], data); err != nil {
-		return d, fmt.Errorf("store content: %w", err)
-	}
-	return d, nil
+	n, err := res.RowsAffected()
+	return d, n > 0, err
 }
 
 // Content returns the bytes with this digest. They are hashed again: ErrCorrupt

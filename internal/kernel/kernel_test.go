@@ -270,7 +270,8 @@ func fill(t *testing.T, k *testKernel) {
 		}
 		_, err := tx.AppendJournalPayload(entry("root", RetainForever), []byte("payload"))
 		_, err2 := tx.PutSegment("root", "text/plain", []byte("known"))
-		return errors.Join(err, err2, tx.Audit("x", "y", nil))
+		_, err3 := tx.PutContent([]byte("payload"))
+		return errors.Join(err, err2, err3, tx.Audit("x", "y", nil))
 	})
 	s := k.ProviderStore("p")
 	must(t, s.UsePolicy(t.Context(), []byte("policy")))

@@ -90,6 +90,9 @@ var payerWalletsSQL string
 //go:embed schema/names.sql
 var namesSQL string
 
+//go:embed schema/lean.sql
+var leanSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -134,6 +137,8 @@ func migrations() []string {
 		payerWalletsSQL + appendOnly("payer_wallets"),
 
 		namesSQL,
+
+		leanSQL,
 	}
 }
 

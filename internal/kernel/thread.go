@@ -108,7 +108,7 @@ func (tx *Tx) CreateThread(id, profile string) error {
 	if err != nil {
 		return fmt.Errorf("create thread: %w", err)
 	}
-	return tx.appendThreadState(id, ThreadActive, nil)
+	return nil
 }
 
 // EnsureThread creates the thread and those above it that are missing, all with
@@ -153,12 +153,8 @@ func (tx *Tx) EndThread(id string, to ThreadState, result *hashing.Digest) error
 	if state != ThreadActive {
 		return fmt.Errorf("end thread %q, which is %s: %w", id, state, ErrConflict)
 	}
-	return tx.appendThreadState(id, to, result)
-}
-
-func (tx *Tx) appendThreadState(id string, s ThreadState, result *hashing.Digest) error {
-	_, err := tx.Exec("INSERT INTO thread_states(thread_id, state, result, at_ms) VALUES (?, ?, ?, ?)",
-		id, string(s), blobPtr(result), tx.now.UnixMilli())
+	_, err = tx.Exec("INSERT INTO thread_states(thread_id, state, result, at_ms) VALUES (?, ?, ?, ?)",
+		id, string(to), blobPtr(result), tx.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record thread state: %w", err)
 	}
@@ -167,7 +163,7 @@ func (tx *Tx) appendThreadState(id string, s ThreadState, result *hashing.Digest
 
 func (tx *Tx) threadState(id string) (ThreadState, error) {
 	var s string
-	err := tx.QueryRow("SELECT state FROM thread_states WHERE thread_id = ? ORDER BY seq DESC LIMIT 1", id).Scan(&s)
+	err := tx.QueryRow("SELECT state FROM thread_current WHERE thread_id = ?", id).Scan(&s)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", fmt.Errorf("thread %q: %w", id, ErrNotFound)
 	}
