@@ -3,8 +3,10 @@ package kernel
 import (
 	"bytes"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -43,32 +45,64 @@ type Ack struct {
 // Queueing the same bytes again is fine; other bytes with the id are refused
 // with ErrConflict.
 func (tx *Tx) Enqueue(e OutEvent) error {
-	var known []byte
-	err := tx.QueryRow("SELECT event FROM outbox WHERE event_id = ?", e.EventID).Scan(&known)
-	if err == nil {
-		if !bytes.Equal(known, e.Event) {
-			return fmt.Errorf("queue event %s with other bytes: %w", e.EventID, ErrConflict)
-		}
-		return nil
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("queue event: %w", err)
-	}
-	var seq int64
-	err = tx.QueryRow(`INSERT INTO outbox(event_id, event, request_id, purpose, required_oks, created_ms)
-		VALUES (?, ?, ?, ?, ?, ?) RETURNING seq`,
-		e.EventID, e.Event, text(e.RequestID), e.Purpose, e.Required, tx.now.UnixMilli()).Scan(&seq)
+	relays, err := json.Marshal(relaySet(e.Relays))
 	if err != nil {
 		return fmt.Errorf("queue event: %w", err)
 	}
-	for _, r := range e.Relays {
-		if _, err := tx.Exec("INSERT INTO outbox_relays(event_id, relay) VALUES (?, ?) ON CONFLICT DO NOTHING", e.EventID, r); err != nil {
-			return fmt.Errorf("queue event for relay: %w", err)
-		}
-	}
-	if _, err := tx.Exec("INSERT INTO outbox_open(created_ms, seq) VALUES (?, ?)", tx.now.UnixMilli(), seq); err != nil {
+	res, err := tx.Exec(`INSERT INTO outbox(event_id, event, purpose, required_oks, created_ms, relays, job, request_id)
+		SELECT ?, ?, ?, ?, ?, ?, j.seq, iif(j.seq IS NULL, ?7, NULL)
+		FROM (SELECT (SELECT r.seq FROM requests r JOIN jobs USING (request_id) WHERE r.request_id = ?7) AS seq) j
+		WHERE true ON CONFLICT (event_id) DO NOTHING`,
+		e.EventID, e.Event, e.Purpose, e.Required, tx.now.UnixMilli(), string(relays), text(e.RequestID))
+	if err != nil {
 		return fmt.Errorf("queue event: %w", err)
 	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, tx.sameEvent(e))
+	}
+	seq, err := res.LastInsertId()
+	if err == nil {
+		_, err = tx.Exec("INSERT INTO outbox_open(created_ms, seq) VALUES (?, ?)", tx.now.UnixMilli(), seq)
+	}
+	if err != nil {
+		return fmt.Errorf("queue event: %w", err)
+	}
+	return nil
+}
+
+// sameEvent refuses other bytes than those that are queued.
+func (tx *Tx) sameEvent(e OutEvent) error {
+	var known []byte
+	if err := tx.QueryRow("SELECT event FROM outbox WHERE event_id = ?", e.EventID).Scan(&known); err != nil {
+		return fmt.Errorf("queue event: %w", err)
+	}
+	if !bytes.Equal(known, e.Event) {
+		return fmt.Errorf("queue event %s with other bytes: %w", e.EventID, ErrConflict)
+	}
+	return nil
+}
+
+// relaySet sorts relays, each once; never nil.
+func relaySet(relays []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(append([]string{}, relays...))))
+}
+
+// relayList scans a JSON list of relays as relaySet has them, nil if empty.
+type relayList struct{ dst *[]string }
+
+func (l relayList) Scan(v any) error {
+	doc, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("%T in a column of relays: %w", v, ErrCorrupt)
+	}
+	if doc == "[]" {
+		*l.dst = nil
+		return nil
+	}
+	if err := json.Unmarshal([]byte(doc), l.dst); err != nil {
+		return fmt.Errorf("relays: %w: %w", ErrCorrupt, err)
+	}
+	*l.dst = relaySet(*l.dst)
 	return nil
 }
 
@@ -77,8 +111,10 @@ func (tx *Tx) Enqueue(e OutEvent) error {
 // ErrNotFound if it was never queued.
 func (tx *Tx) AddAck(a Ack) error {
 	var seq, created int64
-	var required int
-	err := tx.QueryRow("SELECT seq, created_ms, required_oks FROM outbox WHERE event_id = ?", a.EventID).Scan(&seq, &created, &required)
+	var required, before int
+	var relays, confirmed []string
+	err := tx.QueryRow("SELECT seq, created_ms, required_oks, attempts, relays, confirmed FROM outbox_current WHERE event_id = ?", a.EventID).
+		Scan(&seq, &created, &required, &before, relayList{&relays}, relayList{&confirmed})
 	if err != nil {
 		return notFound(err, "queued event "+a.EventID)
 	}
@@ -86,32 +122,28 @@ func (tx *Tx) AddAck(a Ack) error {
 	if at.IsZero() {
 		at = tx.now
 	}
-	_, err = tx.Exec("INSERT INTO outbox_acks(event_id, relay, ok, message, at_ms) VALUES (?, ?, ?, ?, ?)",
-		a.EventID, a.Relay, a.OK, clip(a.Message, maxAckMessage), at.UnixMilli())
+	_, err = tx.Exec("INSERT INTO outbox_answers(event, n, relay, ok, message, at_ms) VALUES (?, ?, ?, ?, ?, ?)",
+		seq, before+1, a.Relay, a.OK, clip(a.Message, maxAckMessage), at.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record answer of relay: %w", err)
 	}
-	if !a.OK {
-		return tx.postpone(a.EventID, created, seq)
+	if a.OK {
+		confirmed = relaySet(append(confirmed, a.Relay))
 	}
-	res, err := tx.Exec(`DELETE FROM outbox_open WHERE created_ms = ?1 AND seq = ?2
-		AND (SELECT oks FROM outbox_current WHERE event_id = ?3) >= max(1, ?4)
-		AND NOT EXISTS (SELECT 1 FROM outbox_relays r WHERE r.event_id = ?3
-			AND NOT EXISTS (SELECT 1 FROM outbox_acks a WHERE a.event_id = ?3 AND a.ok = 1 AND a.relay = r.relay))`,
-		created, seq, a.EventID, required)
-	if err != nil {
+	missing := func(r string) bool { return !slices.Contains(confirmed, r) }
+	if !a.OK || len(confirmed) < required || slices.ContainsFunc(relays, missing) {
+		return tx.postpone(before+1, created, seq)
+	}
+	if _, err := tx.Exec("DELETE FROM outbox_open WHERE created_ms = ? AND seq = ?", created, seq); err != nil {
 		return fmt.Errorf("close queued event: %w", err)
 	}
-	if n, err := res.RowsAffected(); err != nil || n > 0 {
-		return err
-	}
-	return tx.postpone(a.EventID, created, seq)
+	return nil
 }
 
 // Confirmed counts the relays that said OK to an event; 0 if it is not known.
 func (tx *Tx) Confirmed(eventID string) (int, error) {
 	var n int
-	err := tx.QueryRow("SELECT count(DISTINCT relay) FROM outbox_acks WHERE event_id = ? AND ok = 1", eventID).Scan(&n)
+	err := tx.QueryRow("SELECT coalesce((SELECT oks FROM outbox_current WHERE event_id = ?), 0)", eventID).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("count confirmations: %w", err)
 	}
@@ -126,9 +158,9 @@ func (tx *Tx) Pending(since time.Time, limit int) ([]PendingEvent, error) {
 
 // open reads the open events p that the SQL selects.
 func (tx *Tx) open(which string, args ...any) ([]PendingEvent, error) {
-	rows, err := tx.Query(`SELECT o.event_id, o.event, o.request_id, o.purpose, o.required_oks, o.created_ms,
-			(SELECT attempts FROM outbox_current c WHERE c.event_id = o.event_id), coalesce(s.sig, '')
-		FROM outbox_open p JOIN outbox o ON o.seq = p.seq LEFT JOIN event_signatures s ON s.event_id = o.event_id
+	rows, err := tx.Query(`SELECT c.event_id, c.event, c.request_id, c.purpose, c.required_oks, c.created_ms, c.attempts,
+			c.relays, c.confirmed, coalesce(s.sig, '')
+		FROM outbox_open p JOIN outbox_current c ON c.seq = p.seq LEFT JOIN event_signatures s ON s.event_id = c.event_id
 		WHERE `+which, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read outbox: %w", err)
@@ -139,7 +171,9 @@ func (tx *Tx) open(which string, args ...any) ([]PendingEvent, error) {
 		var p PendingEvent
 		var request sql.NullString
 		var ms int64
-		if err := rows.Scan(&p.EventID, &p.Event, &request, &p.Purpose, &p.Required, &ms, &p.Attempts, &p.Sig); err != nil {
+		err := rows.Scan(&p.EventID, &p.Event, &request, &p.Purpose, &p.Required, &ms, &p.Attempts,
+			relayList{&p.Relays}, relayList{&p.Confirmed}, &p.Sig)
+		if err != nil {
 			return nil, fmt.Errorf("read outbox: %w", err)
 		}
 		p.RequestID, p.QueuedAt = request.String, fromMs(ms)
@@ -148,23 +182,16 @@ func (tx *Tx) open(which string, args ...any) ([]PendingEvent, error) {
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("read outbox: %w", err)
 	}
-	for i := range list {
-		p := &list[i]
-		if p.Relays, err = tx.strings("SELECT relay FROM outbox_relays WHERE event_id = ? ORDER BY relay", p.EventID); err != nil {
-			return nil, fmt.Errorf("read outbox: %w", err)
-		}
-		p.Confirmed, err = tx.strings("SELECT DISTINCT relay FROM outbox_acks WHERE event_id = ? AND ok = 1 ORDER BY relay", p.EventID)
-		if err != nil {
-			return nil, fmt.Errorf("read outbox: %w", err)
-		}
-	}
 	return list, nil
 }
 
+// ofJob are the events o of a job, whose id is ?1.
+const ofJob = "(o.request_id = ?1 OR o.job = (SELECT r.seq FROM requests r WHERE r.request_id = ?1))"
+
 // Acks lists what relays said of the events of one job, oldest first.
 func (tx *Tx) Acks(requestID string) ([]Ack, error) {
-	rows, err := tx.Query(`SELECT a.event_id, a.relay, a.ok, a.message, a.at_ms
-		FROM outbox o JOIN outbox_acks a ON a.event_id = o.event_id WHERE o.request_id = ? ORDER BY a.seq`, requestID)
+	rows, err := tx.Query(`SELECT o.event_id, a.relay, a.ok, a.message, a.at_ms
+		FROM outbox o JOIN outbox_answers a ON a.event = o.seq WHERE `+ofJob+` ORDER BY a.at_ms, a.event, a.n`, requestID)
 	if err != nil {
 		return nil, fmt.Errorf("read answers of relays: %w", err)
 	}

@@ -12,13 +12,9 @@ const (
 	retryDoublings = 9
 )
 
-// postpone says when an open event is due again. An event that is not open any
+// postpone says when an open event is due again after so many answers. An event that is not open any
 // more is left alone.
-func (tx *Tx) postpone(eventID string, created, seq int64) error {
-	var answers int
-	if err := tx.QueryRow("SELECT count(*) FROM outbox_acks WHERE event_id = ?", eventID).Scan(&answers); err != nil {
-		return fmt.Errorf("count answers of relays: %w", err)
-	}
+func (tx *Tx) postpone(answers int, created, seq int64) error {
 	due := tx.now.Add(retryFirst << min(max(answers-1, 0), retryDoublings))
 	_, err := tx.Exec("UPDATE outbox_open SET due_ms = ? WHERE created_ms = ? AND seq = ?", due.UnixMilli(), created, seq)
 	if err != nil {

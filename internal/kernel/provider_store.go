@@ -103,8 +103,8 @@ func (s *ProviderStore) PendingEvents(ctx context.Context, maxAge time.Duration,
 // Unsent counts the queued events that fewer relays confirmed than must.
 func (s *ProviderStore) Unsent(ctx context.Context, maxAge time.Duration) (n int, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		err := tx.QueryRow(`SELECT count(*) FROM outbox_open p JOIN outbox o ON o.seq = p.seq JOIN outbox_current c ON c.event_id = o.event_id
-			WHERE p.created_ms > ? AND c.oks < o.required_oks`, tx.now.Add(-maxAge).UnixMilli()).Scan(&n)
+		err := tx.QueryRow(`SELECT count(*) FROM outbox_open p JOIN outbox_current c ON c.seq = p.seq
+			WHERE p.created_ms > ? AND c.oks < c.required_oks`, tx.now.Add(-maxAge).UnixMilli()).Scan(&n)
 		if err != nil {
 			return fmt.Errorf("count unsent events: %w", err)
 		}

@@ -93,6 +93,9 @@ var namesSQL string
 //go:embed schema/lean.sql
 var leanSQL string
 
+//go:embed schema/outbox_numbers.sql
+var outboxNumbersSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -139,6 +142,8 @@ func migrations() []string {
 		namesSQL,
 
 		leanSQL,
+
+		outboxNumbersSQL + appendOnly("outbox_answers"),
 	}
 }
 

@@ -41,9 +41,9 @@ var traceQueries = []struct{ kind, query string }{
 	{"result", `SELECT finished_ms, 'output sha256:' || lower(hex(output)) || ', replay sha256:' || lower(hex(replay)) FROM job_results WHERE request_id = ?1`},
 	{"receipt", `SELECT issued_ms, receipt_id || ', number ' || sequence || ' of the chain' FROM receipts WHERE request_id = ?1`},
 	{"event", `SELECT created_ms, 'kind ' || json_extract(CAST(event AS TEXT), '$.kind') || coalesce(' ' || (SELECT json_extract(value, '$[1]')
-		FROM json_each(CAST(event AS TEXT), '$.tags') WHERE json_extract(value, '$[0]') = 'status' LIMIT 1), '') || ' ' || event_id FROM outbox WHERE request_id = ?1 ORDER BY seq`},
-	{"relay", `SELECT a.at_ms, a.relay || iif(a.ok, ' took ', ' refused ') || a.event_id || iif(a.message = '', '', ': ' || a.message)
-		FROM outbox_acks a JOIN outbox o ON o.event_id = a.event_id WHERE o.request_id = ?1 ORDER BY a.seq`},
+		FROM json_each(CAST(event AS TEXT), '$.tags') WHERE json_extract(value, '$[0]') = 'status' LIMIT 1), '') || ' ' || event_id FROM outbox o WHERE ` + ofJob + ` ORDER BY seq`},
+	{"relay", `SELECT a.at_ms, a.relay || iif(a.ok, ' took ', ' refused ') || o.event_id || iif(a.message = '', '', ': ' || a.message)
+		FROM outbox_answers a JOIN outbox o ON o.seq = a.event WHERE ` + ofJob + ` ORDER BY a.event, a.n`},
 	{"attempt", `SELECT reserved_ms, purpose || ' ' || amount_msats || ' msats, fee at most ' || fee_limit_msats || ', by the rule ' || rule_id FROM attempts WHERE request_id = ?1`},
 	{"budget", `SELECT at_ms, entry || ': reserved ' || reserved_msats || ', spent ' || spent_msats || ' msats' FROM ledger WHERE request_id = ?1 ORDER BY seq`},
 	{"payment", `SELECT at_ms, state || ' ' || amount_msats || ' msats, fee ' || fee_msats || iif(failure_reason = '', '', ' (' || failure_reason || ')') FROM purchase_payments WHERE request_id = ?1`},
@@ -63,7 +63,7 @@ SELECT request_id FROM job_names WHERE value >= ?1 AND value < ?2
 UNION SELECT request_id FROM correlation WHERE request_id >= ?1 AND request_id < ?2
 UNION SELECT request_id FROM requests WHERE request_id >= ?1 AND request_id < ?2
 UNION SELECT request_id FROM purchases WHERE request_id >= ?1 AND request_id < ?2
-UNION SELECT request_id FROM outbox WHERE event_id >= ?1 AND event_id < ?2 AND request_id IS NOT NULL
+UNION SELECT request_id FROM outbox_current WHERE event_id >= ?1 AND event_id < ?2 AND request_id IS NOT NULL
 UNION SELECT request_id FROM feedback WHERE event_id >= ?1 AND event_id < ?2
 UNION SELECT request_id FROM purchase_results WHERE json_extract(CAST(event AS TEXT), '$.id') >= ?1 AND json_extract(CAST(event AS TEXT), '$.id') < ?2
 UNION SELECT request_id FROM purchase_receipts WHERE json_extract(CAST(event AS TEXT), '$.id') >= ?1 AND json_extract(CAST(event AS TEXT), '$.id') < ?2
