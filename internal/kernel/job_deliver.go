@@ -40,7 +40,7 @@ func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r
 		if err := tx.addResult(j, r); err != nil {
 			return err
 		}
-		if err := tx.appendJobState(requestID, provider.StateDelivering, provider.Reason{}); err != nil {
+		if err := tx.appendJobState(j.seq, provider.StateDelivering, provider.Reason{}); err != nil {
 			return err
 		}
 		return tx.enqueueAll(out)
@@ -97,7 +97,7 @@ func (s *ProviderStore) Settle(ctx context.Context, requestID string, p provider
 		if err := tx.endJobThread(j, ThreadCompleted); err != nil {
 			return err
 		}
-		return tx.appendJobState(requestID, provider.StateSucceeded, provider.Reason{})
+		return tx.appendJobState(j.seq, provider.StateSucceeded, provider.Reason{})
 	})
 }
 
@@ -220,7 +220,7 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to provider
 		if err := tx.endJobThread(j, end); err != nil {
 			return err
 		}
-		if err := tx.appendJobState(requestID, to, reason); err != nil {
+		if err := tx.appendJobState(j.seq, to, reason); err != nil {
 			return err
 		}
 		if err := tx.addRefund(credit); err != nil {

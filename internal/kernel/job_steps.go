@@ -13,6 +13,7 @@ import (
 
 // jobRow is what the steps of a job decide by.
 type jobRow struct {
+	seq    int64 // of its request
 	id     string
 	state  provider.State
 	mode   receipts.Mode
@@ -27,14 +28,14 @@ type jobRow struct {
 func (tx *Tx) jobIn(id string, states ...provider.State) (jobRow, error) {
 	j := jobRow{id: id}
 	var mode, bolt11, thread sql.NullString
-	err := tx.QueryRow(`SELECT c.state, j.mode, j.payment_hash, i.bolt11, o.thread_id,
+	err := tx.QueryRow(`SELECT c.seq, c.state, j.mode, j.payment_hash, i.bolt11, o.thread_id,
 			coalesce((SELECT max(run) FROM job_runs x WHERE x.request_id = c.request_id), 0)
 		FROM job_current c
 			LEFT JOIN jobs j ON j.request_id = c.request_id
 			LEFT JOIN job_invoices i ON i.request_id = c.request_id
 			LEFT JOIN job_orders o ON o.request_id = c.request_id
 		WHERE c.request_id = ?`, id).
-		Scan(&j.state, &mode, into(&j.hash), &bolt11, &thread, &j.run)
+		Scan(&j.seq, &j.state, &mode, into(&j.hash), &bolt11, &thread, &j.run)
 	if err != nil {
 		return j, notFound(err, "job "+id)
 	}
@@ -111,7 +112,7 @@ func (s *ProviderStore) SetPaid(ctx context.Context, requestID string, p provide
 		if err := s.order(tx, j, d, thread); err != nil {
 			return err
 		}
-		return tx.appendJobState(requestID, provider.StatePaid, provider.Reason{})
+		return tx.appendJobState(j.seq, provider.StatePaid, provider.Reason{})
 	})
 }
 
@@ -170,7 +171,7 @@ func (s *ProviderStore) Start(ctx context.Context, requestID string, d *provider
 		if err != nil {
 			return fmt.Errorf("record run: %w", err)
 		}
-		if err := tx.appendJobState(requestID, provider.StateRunning, provider.Reason{}); err != nil {
+		if err := tx.appendJobState(j.seq, provider.StateRunning, provider.Reason{}); err != nil {
 			return err
 		}
 		return tx.enqueueAll(out)

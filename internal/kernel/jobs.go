@@ -23,7 +23,8 @@ func (tx *Tx) addJob(j provider.Job) error {
 	if err != nil {
 		return fmt.Errorf("encode relays: %w", err)
 	}
-	if err := tx.addRequest(j.RequestID, j.Buyer); err != nil {
+	seq, err := tx.addRequest(j.RequestID, j.Buyer)
+	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(`INSERT INTO jobs(request_id, kind, schema_id, job_hash, request, input, relays, mode, price_msats,
@@ -48,16 +49,17 @@ func (tx *Tx) addJob(j provider.Job) error {
 			return err
 		}
 	}
-	return tx.appendJobState(j.RequestID, provider.StateQuoted, provider.Reason{})
+	return tx.appendJobState(seq, provider.StateQuoted, provider.Reason{})
 }
 
 // Refuse remembers a request that was not admitted.
 func (s *ProviderStore) Refuse(ctx context.Context, requestID, buyer string, reason provider.Reason, out ...provider.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
-		if err := tx.addRequest(requestID, buyer); err != nil {
+		seq, err := tx.addRequest(requestID, buyer)
+		if err != nil {
 			return err
 		}
-		if err := tx.appendJobState(requestID, provider.StateRefused, reason); err != nil {
+		if err := tx.appendJobState(seq, provider.StateRefused, reason); err != nil {
 			return err
 		}
 		if err := tx.forgetRefused(); err != nil {
@@ -73,14 +75,15 @@ const refusedAtOnce = 4
 
 // forgetRefused deletes refusals that nothing depends on any more.
 func (tx *Tx) forgetRefused() error {
-	old, err := tx.strings("SELECT request_id FROM job_states WHERE state = 'refused' AND at_ms < ? ORDER BY at_ms LIMIT ?",
+	number := func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) }
+	old, err := column(tx, number, "SELECT job FROM job_history WHERE state = 'refused' AND at_ms < ? ORDER BY at_ms LIMIT ?",
 		tx.now.Add(-provider.RefusedFor).UnixMilli(), refusedAtOnce)
 	if err != nil {
 		return fmt.Errorf("look for old refusals: %w", err)
 	}
-	for _, id := range old {
-		for _, table := range []string{"job_states", "requests"} {
-			if _, err := tx.Exec("DELETE FROM "+table+" WHERE request_id = ?", id); err != nil {
+	for _, seq := range old {
+		for _, query := range []string{"DELETE FROM job_history WHERE job = ?", "DELETE FROM requests WHERE seq = ?"} {
+			if _, err := tx.Exec(query, seq); err != nil {
 				return fmt.Errorf("forget refusal: %w", err)
 			}
 		}
@@ -88,20 +91,25 @@ func (tx *Tx) forgetRefused() error {
 	return nil
 }
 
-func (tx *Tx) addRequest(id, buyer string) error {
-	_, err := tx.Exec("INSERT INTO requests(request_id, buyer, at_ms) VALUES (?, ?, ?)", id, buyer, tx.now.UnixMilli())
+// addRequest returns the request's number.
+func (tx *Tx) addRequest(id, buyer string) (seq int64, err error) {
+	res, err := tx.Exec("INSERT INTO requests(request_id, buyer, at_ms) VALUES (?, ?, ?)", id, buyer, tx.now.UnixMilli())
 	if sqlite.IsUnique(err) {
-		return fmt.Errorf("request %s: %w", id, provider.ErrDuplicate)
+		return 0, fmt.Errorf("request %s: %w", id, provider.ErrDuplicate)
+	}
+	if err == nil {
+		seq, err = res.LastInsertId()
 	}
 	if err != nil {
-		return fmt.Errorf("add request: %w", err)
+		return 0, fmt.Errorf("add request: %w", err)
 	}
-	return nil
+	return seq, nil
 }
 
-func (tx *Tx) appendJobState(id string, to provider.State, reason provider.Reason) error {
-	_, err := tx.Exec("INSERT INTO job_states(request_id, state, code, detail, at_ms) VALUES (?, ?, ?, ?, ?)",
-		id, string(to), string(reason.Code), reason.Detail, tx.now.UnixMilli())
+func (tx *Tx) appendJobState(job int64, to provider.State, reason provider.Reason) error {
+	_, err := tx.Exec(`INSERT INTO job_history(job, n, state, code, detail, at_ms)
+		VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM job_history WHERE job = ?1), ?, ?, ?, ?)`,
+		job, string(to), string(reason.Code), reason.Detail, tx.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record job state %s: %w", to, err)
 	}

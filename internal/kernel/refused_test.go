@@ -43,7 +43,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	if got, err := s.Job(t.Context(), job.RequestID); err != nil || got.State != provider.StateQuoted {
 		t.Errorf("the job is %s, %v", got.State, err)
 	}
-	for _, query := range []string{"DELETE FROM requests", "DELETE FROM job_states", "DELETE FROM job_states WHERE state = 'quoted'"} {
+	for _, query := range []string{"DELETE FROM requests", "DELETE FROM job_history", "DELETE FROM job_history WHERE state = 'quoted'"} {
 		if err := k.Update(t.Context(), func(tx *Tx) error { _, err := tx.Exec(query); return err }); err == nil {
 			t.Errorf("%s passes", query)
 		}

@@ -96,6 +96,9 @@ var leanSQL string
 //go:embed schema/outbox_numbers.sql
 var outboxNumbersSQL string
 
+//go:embed schema/job_history.sql
+var jobHistorySQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -144,6 +147,8 @@ func migrations() []string {
 		leanSQL,
 
 		outboxNumbersSQL + appendOnly("outbox_answers"),
+
+		jobHistorySQL,
 	}
 }
 
