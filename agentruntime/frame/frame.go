@@ -59,6 +59,7 @@ type Reader struct {
 	limit int
 	buf   []byte
 	held  int // bytes of src that the last payload still occupies
+	large int // size of a payload whose beginning is in buf, 0 for none
 }
 
 // NewReader reads frames of at most limit payload bytes from src; limit 0
@@ -71,23 +72,19 @@ func NewReader(src io.Reader, limit int) *Reader {
 func (r *Reader) SetLimit(limit int) { r.limit = orDefault(limit) }
 
 // Next returns the payload of the next frame. The slice is valid until the
-// next call. The stream cannot be resumed after an error, so the caller closes
-// it: io.EOF for an end between two frames, io.ErrUnexpectedEOF for one inside,
+// next call. After os.ErrDeadlineExceeded it may be called again and goes on
+// where it stopped. After any other error the caller closes the stream: io.EOF for an end between two frames, io.ErrUnexpectedEOF for one inside,
 // *SizeError (the body is not read), ErrEmpty, ErrNotUTF8, ErrNotObject.
 func (r *Reader) Next() ([]byte, error) {
-	r.release()
-	head, err := r.src.Peek(HeaderBytes)
-	if err != nil {
-		if len(head) > 0 && errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
+	size := r.large
+	if size == 0 {
+		r.release()
+		var err error
+		if size, err = r.header(); err != nil {
+			return nil, err
 		}
-		return nil, wrapRead("header", err)
 	}
-	size := int64(binary.BigEndian.Uint32(head))
-	if err := checkSize(size, r.limit); err != nil {
-		return nil, err
-	}
-	payload, err := r.body(int(size))
+	payload, err := r.body(size)
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
@@ -99,6 +96,22 @@ func (r *Reader) Next() ([]byte, error) {
 	}
 	return payload, nil
 }
+
+// header returns the size of the next payload.
+func (r *Reader) header() (int, error) {
+	head, err := r.src.Peek(HeaderBytes)
+	if err != nil {
+		if len(head) > 0 && errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, wrapRead("header", err)
+	}
+	size := int64(binary.BigEndian.Uint32(head))
+	return int(size), checkSize(size, r.limit)
+}
+
+// Buffered reports whether bytes of a further frame have been read.
+func (r *Reader) Buffered() bool { return r.src.Buffered() > r.held }
 
 // release gives back what the last payload used.
 func (r *Reader) release() {
@@ -121,18 +134,22 @@ func (r *Reader) body(size int) ([]byte, error) {
 		r.held = len(p)
 		return p[HeaderBytes:], nil
 	}
-	if _, err := r.src.Discard(HeaderBytes); err != nil {
-		return nil, err
+	if r.large == 0 {
+		if _, err := r.src.Discard(HeaderBytes); err != nil {
+			return nil, err
+		}
+		r.buf, r.large = r.buf[:0], size
 	}
-	r.buf = r.buf[:0]
 	for len(r.buf) < size {
 		from := len(r.buf)
 		n := min(size-from, max(from, window))
 		r.buf = append(r.buf, make([]byte, n)...)
-		if _, err := io.ReadFull(r.src, r.buf[from:]); err != nil {
+		n, err := io.ReadFull(r.src, r.buf[from:])
+		if r.buf = r.buf[:from+n]; err != nil {
 			return nil, err
 		}
 	}
+	r.large = 0
 	return r.buf, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -347,5 +348,51 @@ func BenchmarkRoundTrip(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// interrupted has a deadline pass before every other read.
+type interrupted struct {
+	src  io.Reader
+	next bool
+}
+
+func (r *interrupted) Read(p []byte) (int, error) {
+	if r.next = !r.next; r.next {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return r.src.Read(p[:min(len(p), 1000)])
+}
+
+func TestReadingGoesOnAfterADeadline(t *testing.T) {
+	var payloads []string
+	for _, n := range []int{8, 5000, window + 1, 5*window + 17, 8} {
+		payloads = append(payloads, string(object(n)))
+	}
+	r := NewReader(&interrupted{src: iotest.DataErrReader(bytes.NewReader(mustAppend(t, payloads...)))}, 0)
+	next := func() ([]byte, error) {
+		for {
+			if p, err := r.Next(); !errors.Is(err, os.ErrDeadlineExceeded) {
+				return p, err
+			}
+		}
+	}
+	for i, want := range payloads {
+		if got, err := next(); err != nil || string(got) != want {
+			t.Fatalf("frame %d: %d bytes, %v; want %d", i, len(got), err, len(want))
+		}
+		if last := i == len(payloads)-1; last && r.Buffered() {
+			t.Error("something is buffered behind the last frame")
+		}
+	}
+	if _, err := next(); err != io.EOF {
+		t.Fatalf("end is %v, want io.EOF", err)
+	}
+}
+
+func TestBuffered(t *testing.T) {
+	r := NewReader(bytes.NewReader(append(mustAppend(t, `{}`), 0)), 0)
+	if _, err := r.Next(); err != nil || !r.Buffered() {
+		t.Errorf("buffered %v, err %v", r.Buffered(), err)
 	}
 }
