@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
@@ -179,6 +180,7 @@ type boundTool struct {
 	Tool
 	id    wire.ToolID
 	input inputSchema
+	quick atomic.Bool // its last call was
 }
 
 // bind compiles the tools and makes their registration.

@@ -129,8 +129,8 @@ func (c *Call) chunk(size int, p wire.ToolStream) error {
 	return c.session.out.Send(c.ctx, msg)
 }
 
-// startCall begins a call or refuses it. It does not wait.
-func (s *Session) startCall(ctx context.Context, msg *wire.Message, p *wire.ToolCall) {
+// admit returns a call that is to be run, or refuses it. It does not wait.
+func (s *Session) admit(ctx context.Context, msg *wire.Message, p *wire.ToolCall) *Call {
 	tool := s.tools[p.ToolID]
 	c := &Call{
 		ID: p.CallID, Input: p.Input, RequestID: msg.RequestID, CorrelationID: msg.CorrelationID,
@@ -165,11 +165,11 @@ func (s *Session) startCall(ctx context.Context, msg *wire.Message, p *wire.Tool
 		s.reply(c.message(c.failed(Fail(wire.CodeUnavailable, "no such tool"))))
 	default:
 		c.Tool = tool.Name
-		s.start(c)
-		return
+		return c
 	}
 	c.timer()
 	c.cancel(nil)
+	return nil
 }
 
 // withTimeout applies the stricter of the caller's and the tool's limit.
@@ -203,6 +203,7 @@ func (s *Session) runCall(c *Call) {
 	defer c.cancel(nil)
 	defer c.timer()
 	result := s.replays.do(c, c.execute)
+	c.tool.quick.Store(time.Since(c.started) < quickCall)
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()

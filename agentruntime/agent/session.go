@@ -26,10 +26,15 @@ type Session struct {
 	beat     time.Duration
 	started  time.Time
 	replays  replayCache
-	work     chan *Call    // for workers that wait; the reader sends and closes
-	spare    chan struct{} // a place for each of them
+	turn     chan struct{} // to read, for a worker that waits; closed at the end
+	ended    chan error    // why the reading ended, once
 
 	mu       sync.Mutex
+	idle     int              // workers that wait for the turn
+	over     bool             // the reading has ended
+	kept     *Call            // runs on the worker that has the turn
+	seen     *Call            // was kept when checkTurn looked last
+	checking bool             // checkTurn is to come
 	calls    map[string]*Call // running, by call id
 	sending  atomic.Int64     // results that wait to be written
 	stopping bool             // no further handler starts: wg is being waited for
@@ -75,7 +80,7 @@ func newSession(cfg Config, conn net.Conn, tools map[wire.ToolID]*boundTool) *Se
 		outDone: make(chan struct{}),
 		started: time.Now(),
 		calls:   map[string]*Call{},
-		work:    make(chan *Call), spare: make(chan struct{}, spareWorkers),
+		turn:    make(chan struct{}, 1), ended: make(chan error, 1),
 	}
 	go func() {
 		defer close(s.outDone)
@@ -198,8 +203,8 @@ func (s *Session) Serve(ctx context.Context) error {
 		case <-ended:
 		}
 	}()
-	err := s.readLoop(ctx)
-	close(s.work)
+	go s.worker(ctx)
+	err := <-s.ended
 	finished := ctx.Err() != nil
 	close(ended)
 	cancel()
@@ -231,14 +236,17 @@ func (s *Session) waitHandlers() {
 	}
 }
 
-func (s *Session) readLoop(ctx context.Context) error {
+// nextCall reads until there is a call to run; an error is the end.
+func (s *Session) nextCall(ctx context.Context) (*Call, error) {
 	for {
 		msg, err := s.read()
 		if err == nil {
 			if g, ok := msg.Payload.(*wire.Goodbye); ok {
-				return &Goodbye{Reason: wire.SafeText(g.Reason), RetryAfter: time.Duration(g.RetryAfterMS) * time.Millisecond}
+				return nil, &Goodbye{Reason: wire.SafeText(g.Reason), RetryAfter: time.Duration(g.RetryAfterMS) * time.Millisecond}
 			}
-			s.dispatch(ctx, msg)
+			if c := s.dispatch(ctx, msg); c != nil {
+				return c, nil
+			}
 			continue
 		}
 		var refused *wire.DecodeError
@@ -247,9 +255,9 @@ func (s *Session) readLoop(ctx context.Context) error {
 			s.answerRefused(refused)
 		case errors.Is(err, frame.ErrTooLarge), errors.Is(err, frame.ErrEmpty),
 			errors.Is(err, frame.ErrNotObject), errors.Is(err, frame.ErrNotUTF8):
-			return fmt.Errorf("read from the node: %w", err)
+			return nil, fmt.Errorf("read from the node: %w", err)
 		default:
-			return ErrDisconnected
+			return nil, ErrDisconnected
 		}
 	}
 }
@@ -266,10 +274,11 @@ func (s *Session) answerRefused(refused *wire.DecodeError) {
 }
 
 // dispatch never blocks: the reader must go on reading whatever the node does.
-func (s *Session) dispatch(ctx context.Context, msg *wire.Message) {
+// It returns a call that is to be run.
+func (s *Session) dispatch(ctx context.Context, msg *wire.Message) *Call {
 	switch p := msg.Payload.(type) {
 	case *wire.ToolCall:
-		s.startCall(ctx, msg, p)
+		return s.admit(ctx, msg, p)
 	case *wire.ToolCancel:
 		s.cancelCall(msg, p)
 	case *wire.Ping:
@@ -281,6 +290,7 @@ func (s *Session) dispatch(ctx context.Context, msg *wire.Message) {
 			s.cfg.Log.Warn("the node refused a message", "code", msg.Error.Code)
 		}
 	}
+	return nil
 }
 
 // reply queues an answer of the reader. A node that lets the queue fill up

@@ -48,3 +48,55 @@ func TestWorkersAfterABurst(t *testing.T) {
 		}
 	}
 }
+
+// A tool whose calls were quick takes long once: what comes meanwhile, a ping, a
+// cancel and other calls, is read all the same.
+func TestACallThatKeepsTheTurnForLong(t *testing.T) {
+	calls, release, acked := make(chan *Call, 1), make(chan struct{}), make(chan struct{})
+	c := serve(t, t.Context(), Config{Tools: []Tool{
+		tool("x", func(ctx context.Context, call *Call) (any, error) {
+			calls <- call
+			select {
+			case <-ctx.Done():
+				<-acked
+				return nil, ctx.Err()
+			case <-release:
+				return nil, nil
+			}
+		}),
+	}})
+	c.call("quick", "x", `{}`)
+	release <- struct{}{}
+	c.result()
+	quick := <-calls
+	quick.tool.quick.Store(true) // however long it took here
+	s := quick.session
+
+	c.call("long", "x", `{}`)
+	long := <-calls
+	c.send(&wire.Message{Payload: &wire.Ping{}})
+	if m := c.recv(); m.Type() != wire.TypePong {
+		t.Fatalf("a ping is answered by %s", m.Type())
+	}
+	s.mu.Lock()
+	if s.seen != nil || s.kept != nil {
+		t.Error("a turn that was passed on is still thought to be kept")
+	}
+	s.mu.Unlock()
+	c.call("beside", "x", `{}`)
+	if beside := <-calls; beside.ID != "beside" {
+		t.Fatalf("%s runs again", beside.ID)
+	}
+	c.send(&wire.Message{Payload: &wire.ToolCancel{CallID: long.ID}})
+	if m := c.recv(); m.Type() != wire.TypeCancelAck {
+		t.Fatalf("a cancel is answered by %s", m.Type())
+	}
+	close(acked)
+	if r := c.result(); r.CallID != long.ID || r.Status != wire.Canceled {
+		t.Errorf("the canceled call: %+v", r)
+	}
+	release <- struct{}{}
+	if r := c.result(); r.CallID != "beside" || r.Status != wire.Succeeded {
+		t.Errorf("the call beside: %+v", r)
+	}
+}
