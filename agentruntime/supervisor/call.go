@@ -167,7 +167,12 @@ func (s *session) send(msg *wire.Message) *Error {
 // it asks the agent to cancel, and gives up CancelGrace later: cancellation is
 // best effort and must not wedge us (OS-4.4.1.3).
 func (s *session) await(ctx context.Context, c *inflight, timeout time.Duration) outcome {
-	timer := time.NewTimer(timeout)
+	begin := time.Now()
+	s.readFor(ctx, c, timeout)
+	if len(c.outcome) > 0 {
+		return <-c.outcome
+	}
+	timer := time.NewTimer(timeout - time.Since(begin))
 	defer timer.Stop()
 	var failure *Error
 	select {

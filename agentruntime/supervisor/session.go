@@ -18,8 +18,8 @@ const (
 	recentCalls    = 1024 // ended calls remembered, to name a second result
 )
 
-// session is one authenticated connection. The goroutine of serve reads it and
-// never waits for a consumer or for the agent to read.
+// session is one authenticated connection. Whoever reads it (see turns) never
+// waits for a consumer or for the agent to read.
 type session struct {
 	id, runID string
 	cfg       *Config
@@ -39,9 +39,10 @@ type session struct {
 	endedOrder []string
 	lastBeat   time.Time
 	health     wire.Health
-	stray      int   // chunks and results that belong to no call
-	violations int   // messages refused
-	abandoned  int   // calls given up that have not ended
+	stray      int // chunks and results that belong to no call
+	violations int // messages refused
+	abandoned  int // calls given up that have not ended
+	turns      turns
 	cause      error // why the session ends; first one wins
 	closed     bool
 }
@@ -53,7 +54,7 @@ func newSession(cfg *Config, spec *Spec, runID, secret string, conn net.Conn, in
 		out:        wire.NewOutbox(conn, cfg.MaxFrameBytes, 2*cfg.MaxInflight+64),
 		registered: make(chan struct{}), done: make(chan struct{}),
 		calls: map[string]*inflight{}, ended: map[string]struct{}{},
-		lastBeat: time.Now(), health: wire.OK,
+		lastBeat: time.Now(), health: wire.OK, turns: turns{back: make(chan handBack, 1)},
 	}
 }
 
@@ -120,27 +121,6 @@ func (s *session) goodbye(reason string) {
 	s.close(errStopping)
 }
 
-func (s *session) readLoop() error {
-	first := true
-	for {
-		payload, err := s.in.Next()
-		if err != nil {
-			return s.readError(err)
-		}
-		msg, err := wire.Decode(payload, wire.Agent)
-		var refused *wire.DecodeError
-		if errors.As(err, &refused) {
-			if !s.refused(refused) {
-				return errViolation
-			}
-			continue
-		}
-		if s.dispatch(msg, &first); s.tooManyViolations() {
-			return errViolation
-		}
-	}
-}
-
 // readError audits a frame that cannot be read; the connection is closed
 // without reading its body (OS-2.2.8, OS-2.2.9).
 func (s *session) readError(err error) error {
@@ -205,13 +185,15 @@ func (s *session) tooManyViolations() bool {
 	return s.violations > maxViolations
 }
 
-// dispatch handles one message in the order of arrival (OS-2.3.1).
-func (s *session) dispatch(msg *wire.Message, firstRegistration *bool) {
+// dispatch handles one message in the order of arrival (OS-2.3.1). It reports
+// whether that was a result.
+func (s *session) dispatch(msg *wire.Message) bool {
 	switch p := msg.Payload.(type) {
 	case *wire.Register:
 		s.respond(msg, s.register(p))
-		if *firstRegistration {
-			*firstRegistration = false
+		select {
+		case <-s.registered:
+		default:
 			close(s.registered)
 		}
 	case *wire.Unregister:
@@ -220,6 +202,7 @@ func (s *session) dispatch(msg *wire.Message, firstRegistration *bool) {
 		s.chunk(p)
 	case *wire.ToolResult:
 		s.result(msg, p)
+		return true
 	case *wire.Heartbeat:
 		s.heartbeat(p)
 	case *wire.AgentError:
@@ -229,6 +212,7 @@ func (s *session) dispatch(msg *wire.Message, firstRegistration *bool) {
 		s.answer(msg.ID, msg.RequestID, &wire.Error{Code: wire.CodeInvalidMessage, Message: "the session is open"})
 	}
 	// Pongs and cancel acknowledgements need no action.
+	return false
 }
 
 func (s *session) respond(to *wire.Message, p wire.Payload) {
