@@ -42,7 +42,10 @@ func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) 
 	if err != nil {
 		return Award{}, err
 	}
-	signed, raw, err := c.sign(ctx, c.cfg.Kinds.Acceptance, nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}}, string(content))
+	signed, raw, err := c.signed(ctx, nostr.Event{
+		Kind: c.cfg.Kinds.Acceptance, CreatedAt: o.acceptedAt(), Content: string(content),
+		Tags: nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}},
+	})
 	if err != nil {
 		return Award{}, err
 	}
@@ -54,6 +57,16 @@ func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) 
 		},
 		Quote: o.raw, BOLT11: o.bolt11, Acceptance: raw, event: signed, rule: rule,
 	}, nil
+}
+
+// acceptedAt dates an acceptance as its offer: whoever accepts the same offer again,
+// restored from a backup, signs the same event, which is the one that the receipt
+// names. It is also never in the future of the provider's clock.
+func (o offer) acceptedAt() nostr.Timestamp {
+	if o.at.Time().After(o.quote.Expiry()) {
+		return nostr.Now() // no provider dates its offer so
+	}
+	return o.at
 }
 
 // sendAcceptance publishes the acceptance, hidden if the job is. Follow

@@ -42,12 +42,22 @@ func (f *follower) paidOnChain(ctx context.Context, p Purchase, receipt nostr.Ev
 	return namesOutput(rec, pay), nil
 }
 
-// judgeAgain takes the receipts that came while the wallet was away.
+// judgeLater keeps a receipt that cannot be judged before its payment has ended.
+func (f *follower) judgeLater(ev nostr.Event) {
+	f.unjudged = append(f.unjudged[:min(len(f.unjudged), 4)], ev)
+}
+
+// judgeAgain takes the receipts that came while the wallet was away, or before the
+// quote that they are for.
 func (f *follower) judgeAgain(ctx context.Context, p Purchase) error {
 	waiting := f.unjudged
 	f.unjudged = nil
 	for _, ev := range waiting {
-		if err := f.receipt(ctx, p, ev); err != nil {
+		judge := f.receipt
+		if isFeeReceipt(ev) {
+			judge = f.feeReceipt
+		}
+		if err := judge(ctx, p, ev); err != nil {
 			return err
 		}
 	}

@@ -36,8 +36,9 @@ type cheat struct {
 	answer func(c *cheat, request nostr.Event) []nostr.Event
 	out    chan nostr.Event
 
-	stuck bool // payments are neither made nor refused
-	pays  bool // payments succeed
+	stuck bool                             // payments are neither made nor refused
+	pays  bool                             // payments succeed
+	looks func() (payments.Payment, error) // what the wallet knows; nil: nothing
 	blobs map[hashing.Digest][]byte
 	store buyer.Store        // the buyer's, afterwards
 	stop  context.CancelFunc // ends the buyer's waiting
@@ -99,6 +100,9 @@ func (c *cheat) SendPayment(_ context.Context, p payments.Pay) error {
 }
 
 func (c *cheat) LookupPayment(context.Context, payments.Hash) (payments.Payment, error) {
+	if c.looks != nil {
+		return c.looks()
+	}
 	return payments.Payment{}, payments.ErrNotFound
 }
 

@@ -33,11 +33,12 @@ type offer struct {
 	hash   hashing.Digest
 	bolt11 string
 	pay    payments.Hash
+	at     nostr.Timestamp // when the provider signed it
 }
 
 // checkQuote reads the quote in an event's content and compares it with what
-// we asked for, and with how we pay.
-func (c *Client) checkQuote(p Purchase, content string) (offer, error) {
+// we asked for, and with how we pay; now is when it must still be good.
+func (c *Client) checkQuote(p Purchase, content string, now time.Time) (offer, error) {
 	bad := func(err error) (offer, error) { return offer{}, &MismatchError{"quote", err.Error()} }
 	q, err := receipts.ParseQuote([]byte(content))
 	if err != nil {
@@ -58,7 +59,7 @@ func (c *Client) checkQuote(p Purchase, content string) (offer, error) {
 		return bad(fmt.Errorf("we do not pay in mode %q", q.Mode))
 	case askedMode(p) != "" && q.Mode != askedMode(p):
 		return bad(fmt.Errorf("mode is %q, not %q as asked for", q.Mode, askedMode(p)))
-	case !time.Now().Before(q.Expiry()):
+	case !now.Before(q.Expiry()):
 		return bad(errors.New("it has expired"))
 	}
 	return offer{quote: q, raw: []byte(content), hash: hashing.Bytes([]byte(content))}, nil
@@ -98,16 +99,16 @@ func bidOf(p Purchase) int64 {
 
 // checkOffer checks a payment-required event: the quote, then that the invoice
 // is the one the quote speaks of, for the same amount, from the same node.
-func (c *Client) checkOffer(p Purchase, ev nostr.Event, network payments.Network) (offer, error) {
-	o, err := c.checkQuote(p, ev.Content)
+func (c *Client) checkOffer(p Purchase, ev nostr.Event, network payments.Network, now time.Time) (offer, error) {
+	o, err := c.checkQuote(p, ev.Content, now)
 	if err != nil {
 		return offer{}, err
 	}
-	return c.checkInvoice(p, ev, network, o)
+	return c.checkInvoice(p, ev, network, o, now)
 }
 
 // checkInvoice completes an offer whose quote was checked.
-func (c *Client) checkInvoice(p Purchase, ev nostr.Event, network payments.Network, o offer) (offer, error) {
+func (c *Client) checkInvoice(p Purchase, ev nostr.Event, network payments.Network, o offer, now time.Time) (offer, error) {
 	bad := func(format string, a ...any) (offer, error) {
 		return offer{}, &MismatchError{"invoice", fmt.Sprintf(format, a...)}
 	}
@@ -125,10 +126,10 @@ func (c *Client) checkInvoice(p Purchase, ev nostr.Event, network payments.Netwo
 		return bad("the quote names no payment hash or no node")
 	case p.PayeeNode != "" && inv.Payee != p.PayeeNode:
 		return bad("it pays node %s, not the pinned %s", inv.Payee, p.PayeeNode)
-	case !time.Now().Before(inv.ExpiresAt()):
+	case !now.Before(inv.ExpiresAt()):
 		return bad("it has expired")
 	}
-	o.bolt11, o.pay = amount[2], inv.PaymentHash
+	o.bolt11, o.pay, o.at = amount[2], inv.PaymentHash, ev.CreatedAt
 	return o, nil
 }
 

@@ -91,7 +91,7 @@ func isEngagement(content string) bool {
 
 // checkEngagement checks the offer of a fee: it is for this job, no more than was
 // announced when the job was ordered, and the invoice is the quote's.
-func (c *Client) checkEngagement(p Purchase, ev nostr.Event, network payments.Network) (offer, error) {
+func (c *Client) checkEngagement(p Purchase, ev nostr.Event, network payments.Network, now time.Time) (offer, error) {
 	bad := func(err error) (offer, error) { return offer{}, &MismatchError{"engagement quote", err.Error()} }
 	q, err := receipts.ParseQuote([]byte(ev.Content))
 	if err != nil {
@@ -103,10 +103,10 @@ func (c *Client) checkEngagement(p Purchase, ev nostr.Event, network payments.Ne
 	}); err != nil {
 		return bad(err)
 	}
-	if !time.Now().Before(q.Expiry()) {
+	if !now.Before(q.Expiry()) {
 		return bad(errors.New("it has expired"))
 	}
-	return c.checkInvoice(p, ev, network, offer{quote: q, raw: []byte(ev.Content), hash: hashing.Bytes([]byte(ev.Content))})
+	return c.checkInvoice(p, ev, network, offer{quote: q, raw: []byte(ev.Content), hash: hashing.Bytes([]byte(ev.Content))}, now)
 }
 
 // engagement pays the fee for the attempt, once, within the budget. A fee that we
@@ -122,7 +122,10 @@ func (f *follower) engagement(ctx context.Context, p Purchase, ev nostr.Event) e
 	if f.seated && !f.readsFirst {
 		return refuse(errors.New("not paid: a seat of a panel that votes pays no engagement fee"))
 	}
-	o, err := f.c.checkEngagement(p, ev, f.network)
+	o, err := f.c.unlessPaid(ctx, func(now time.Time) (offer, error) { return f.c.checkEngagement(p, ev, f.network, now) })
+	if errors.Is(err, errWalletSilent) {
+		return err
+	}
 	if err != nil {
 		return refuse(err)
 	}
@@ -168,7 +171,11 @@ func isFeeReceipt(ev nostr.Event) bool {
 
 // feeReceipt verifies the fee's receipt as a stranger would, and keeps it.
 func (f *follower) feeReceipt(ctx context.Context, p Purchase, ev nostr.Event) error {
-	if p.Engagement == nil || p.Engagement.ReceiptID != "" {
+	if p.Engagement == nil {
+		f.judgeLater(ev)
+		return nil
+	}
+	if p.Engagement.ReceiptID != "" {
 		return nil
 	}
 	raw, err := ev.MarshalJSON()

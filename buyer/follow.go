@@ -60,7 +60,7 @@ type follower struct {
 	signed   []byte        // the event that is being taken, as it was signed
 	ended    bool          // the provider said that it is done, and signed no receipt
 	late     []nostr.Event // receipts that came before their result
-	unjudged []nostr.Event // receipts that came while the wallet was away
+	unjudged []nostr.Event // receipts that came while the wallet was away, or before their quote
 	postpay  *nostr.Event  // a request for payment that came before the result
 	afterFee *nostr.Event  // one that came before our wallet knew that the engagement fee is paid
 	paidAt   time.Time     // when we learned of it

@@ -59,7 +59,7 @@ func (f *follower) freeQuote(p Purchase, ev nostr.Event) error {
 	if p.Attempt != nil || !isQuote(ev.Content) {
 		return nil
 	}
-	o, err := f.c.checkQuote(p, ev.Content)
+	o, err := f.c.checkQuote(p, ev.Content, time.Now())
 	if err != nil {
 		return err
 	}

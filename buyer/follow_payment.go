@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -37,7 +38,10 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if isEngagement(ev.Content) {
 		return f.engagement(ctx, p, ev)
 	}
-	o, err := f.c.checkOffer(p, ev, f.network)
+	o, err := f.c.unlessPaid(ctx, func(now time.Time) (offer, error) { return f.c.checkOffer(p, ev, f.network, now) })
+	if errors.Is(err, errWalletSilent) {
+		return err
+	}
 	if err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.decline(ctx, p, err.Error())

@@ -58,7 +58,7 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 		feeAcceptance = p.Engagement.Acceptance
 	}
 	for i, raw := range [][]byte{p.Request, feeAcceptance, p.Acceptance, p.Cancel} {
-		if raw == nil || i == 0 && p.Cancel != nil {
+		if raw == nil || i == 0 && (p.Cancel != nil || p.lapsed(time.Now())) {
 			continue
 		}
 		var ev nostr.Event

@@ -213,6 +213,10 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 	if p.ReceiptID != "" {
 		return nil
 	}
+	if p.Quote == nil && !p.Outside { // relays keep no order: what it is a receipt of comes yet
+		f.judgeLater(ev)
+		return nil
+	}
 	raw, err := ev.MarshalJSON()
 	if err != nil {
 		return err
@@ -226,7 +230,7 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 	onChain, err := f.paidOnChain(ctx, p, ev)
 	if err != nil { // judged once the payment is known to have ended
 		f.c.log.Warn("a receipt waits for the wallet", "request", f.id, "event", ev.ID, "err", err)
-		f.unjudged = append(f.unjudged[:min(len(f.unjudged), 4)], ev)
+		f.judgeLater(ev)
 		return nil
 	}
 	if bad := failedClaims(p, report, onChain); bad != "" {
