@@ -122,8 +122,9 @@ func (tx *Tx) AddAck(a Ack) error {
 	if at.IsZero() {
 		at = tx.now
 	}
-	_, err = tx.Exec("INSERT INTO outbox_answers(event, n, relay, ok, message, at_ms) VALUES (?, ?, ?, ?, ?, ?)",
-		seq, before+1, a.Relay, a.OK, clip(a.Message, maxAckMessage), at.UnixMilli())
+	_, err = tx.Exec(`INSERT INTO outbox_answers(event, n, relay, ok, message, at_ms)
+		VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM outbox_answers WHERE event = ?1), ?, ?, ?, ?)`,
+		seq, a.Relay, a.OK, clip(a.Message, maxAckMessage), at.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record answer of relay: %w", err)
 	}

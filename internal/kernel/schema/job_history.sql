@@ -2,7 +2,7 @@
 -- jobs at work are neighbours, and their next states go to the same few pages.
 CREATE TABLE job_history (
     job    INTEGER NOT NULL REFERENCES requests(seq),
-    n      INTEGER NOT NULL CHECK (n >= 1),
+    n      INTEGER NOT NULL CHECK (n >= 1), -- rises
     state  TEXT NOT NULL CHECK (state IN ('refused', 'quoted', 'paid', 'running', 'delivering',
         'succeeded', 'failed', 'canceled', 'expired')),
     code   TEXT NOT NULL,
@@ -11,8 +11,8 @@ CREATE TABLE job_history (
     PRIMARY KEY (job, n)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO job_history(job, n, state, code, detail, at_ms)
-SELECT r.seq, row_number() OVER (PARTITION BY r.seq ORDER BY s.seq), s.state, s.code, s.detail, s.at_ms
-FROM job_states s JOIN requests r ON r.request_id = s.request_id ORDER BY 1, 2;
+SELECT r.seq, s.seq, s.state, s.code, s.detail, s.at_ms -- read in order, so that nothing is sorted in memory
+FROM requests r CROSS JOIN job_states s ON s.request_id = r.request_id ORDER BY r.seq, s.seq;
 DROP TABLE job_states;
 CREATE VIEW job_states AS
 SELECT r.request_id, h.n AS seq, h.state, h.code, h.detail, h.at_ms

@@ -9,7 +9,7 @@ CREATE INDEX outbox_job ON outbox(job) WHERE job IS NOT NULL;
 
 CREATE TABLE outbox_answers (
     event   INTEGER NOT NULL REFERENCES outbox(seq),
-    n       INTEGER NOT NULL CHECK (n >= 1),
+    n       INTEGER NOT NULL CHECK (n >= 1), -- rises
     relay   TEXT NOT NULL CHECK (relay <> ''),
     ok      INTEGER NOT NULL CHECK (ok IN (0, 1)),
     message TEXT NOT NULL,
@@ -17,8 +17,8 @@ CREATE TABLE outbox_answers (
     PRIMARY KEY (event, n)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO outbox_answers(event, n, relay, ok, message, at_ms)
-SELECT o.seq, row_number() OVER (PARTITION BY o.seq ORDER BY a.seq), a.relay, a.ok, a.message, a.at_ms
-FROM outbox_acks a JOIN outbox o ON o.event_id = a.event_id ORDER BY 1, 2;
+SELECT o.seq, a.seq, a.relay, a.ok, a.message, a.at_ms -- read in order, so that little is sorted in memory
+FROM outbox o CROSS JOIN outbox_acks a ON a.event_id = o.event_id ORDER BY o.seq, a.seq;
 DROP VIEW outbox_current;
 DROP TABLE outbox_acks;
 
