@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,19 +114,24 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 		})
 	}
 	// Few more are begun than are done, so that few reports wait to be printed.
+	out := bufio.NewWriter(stdout)
 	begun, ahead := 0, 2*runtime.GOMAXPROCS(0)
 	for i := range reports {
 		for ; begun < len(reports) && begun < i+ahead; begun++ {
 			jobs <- begun
 		}
-		for _, g := range <-reports[i] {
+		list := <-reports[i]
+		shown.clear()
+		for _, g := range list {
 			t.count(g)
-			shown.clear()
-			if err := printOne(stdout, g, o.json); err != nil {
+			if err := printOne(out, g, o.json); err != nil {
 				return err
 			}
-			shown.show(t)
 		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		shown.show(t)
 	}
 	return nil
 }
