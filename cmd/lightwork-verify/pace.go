@@ -5,10 +5,10 @@ import "runtime/debug"
 const (
 	// uncollected is how much garbage may gather. A bundle leaves about 200 KB of
 	// it and little that lives, so that the collector, left to itself, would run
-	// for each dozen of bundles.
-	uncollected = 20 << 20
+	// for every few dozens of bundles.
+	uncollected = 36 << 20
 	// lives is what a run has in memory beside what is kept of each receipt.
-	lives = 5 << 20
+	lives = 9 << 20
 	// kept is for the chains.
 	kept = 72
 	// plenty is where the collector, however much garbage there is, runs more
