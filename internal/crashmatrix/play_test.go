@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/devnet"
 )
 
@@ -84,6 +85,9 @@ func (w *world) play(t *testing.T, c cell) {
 		c.dead(t, w)
 	}
 	w.heal(t, c, at)
+	if c.way == killLND && c.victim == customer {
+		w.setUpAgain(t, buying)
+	}
 	w.finish(t, buying)
 	switch {
 	case c.end != nil:
@@ -170,6 +174,23 @@ func (w *world) revive(t *testing.T, n *devnet.Node) {
 	if err != nil {
 		w.broken = true
 		t.Fatal(err)
+	}
+}
+
+// setUpAgain has the buyer's lnd set its channel up once more where it has the
+// preimage and died before the channel's last signature (halfSettled): the
+// provider rightly waits, and lnd may send that signature only then.
+func (w *world) setUpAgain(t *testing.T, buying *process) {
+	t.Helper()
+	select {
+	case <-buying.done:
+		return
+	case <-time.After(stuckAfter):
+	}
+	if p, _ := w.purchase(t); p.State == buyer.StatePaid {
+		t.Log("the payment has settled on one side of the channel alone")
+		w.Bob.Stop()
+		w.revive(t, w.Bob)
 	}
 }
 
