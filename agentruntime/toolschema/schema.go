@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -18,8 +19,8 @@ import (
 const (
 	// MaxBytes bounds a tool's schema document, beside wire.MaxSchemaDepth.
 	MaxBytes = 64 << 10
-	// maxNodes bounds a schema after its references are expanded, and
-	// with that the work of a validation.
+	// maxNodes bounds a schema after its references are expanded, the steps of
+	// its regular expressions counted in, and with that the work of a validation.
 	maxNodes = 10_000
 
 	draft2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -79,6 +80,7 @@ func Compile(doc json.RawMessage) (*Schema, error) {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
 	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(compileForm)
 	if err := c.AddResource(at, value); err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrSchema, compileReason(err))
 	}
@@ -191,6 +193,7 @@ func (e *expansion) count(node any) (int, error) {
 	}
 	switch v := node.(type) {
 	case map[string]any:
+		total += formsSteps(v)
 		for name, item := range v {
 			switch name {
 			case "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$anchor", "$vocabulary":
@@ -226,22 +229,33 @@ func (e *expansion) follow(ref string) (int, error) {
 	if n, ok := e.size[ref]; ok {
 		return n, nil
 	}
-	path, ok := strings.CutPrefix(ref, "#/")
-	if !ok {
-		return 0, errors.New("$ref must be a pointer into the document")
-	}
 	if e.open[ref] {
 		return 0, errors.New("$ref must not recurse")
 	}
-	target, ok := lookup(e.root, path)
-	if !ok {
-		return 0, errors.New("$ref points nowhere")
+	target, err := resolve(e.root, ref)
+	if err != nil {
+		return 0, err
 	}
 	e.open[ref] = true
 	n, err := e.count(target)
 	delete(e.open, ref)
 	e.size[ref] = n
 	return n, err
+}
+
+// resolve finds what a reference names, which the validator finds by itself and
+// must find to be the same: the fragment of a URI may be written with %XX.
+func resolve(root map[string]any, ref string) (any, error) {
+	escaped, ok := strings.CutPrefix(ref, "#/")
+	path, err := url.PathUnescape(escaped)
+	if !ok || err != nil {
+		return nil, errors.New("$ref must be a pointer into the document")
+	}
+	target, ok := lookup(root, path)
+	if !ok {
+		return nil, errors.New("$ref points nowhere")
+	}
+	return target, nil
 }
 
 func lookup(node any, path string) (any, bool) {

@@ -2,9 +2,7 @@ package toolschema
 
 import (
 	"errors"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 )
 
@@ -100,9 +98,9 @@ func (k *marker) follow(ref string) (*marks, error) {
 	if m, ok := k.refs[ref]; ok {
 		return m, nil
 	}
-	target, ok := lookup(k.root, ref[min(2, len(ref)):])
-	if !ok {
-		return nil, fmt.Errorf("$ref %.80q points nowhere", ref)
+	target, err := resolve(k.root, ref)
+	if err != nil {
+		return nil, err
 	}
 	m, err := k.of(target)
 	k.refs[ref] = m
@@ -118,8 +116,8 @@ func (k *marker) properties(m *marks, schema map[string]any) (err error) {
 		}
 	}
 	forms, _ := schema["patternProperties"].(map[string]any)
-	for form, node := range forms {
-		re, err := regexp.Compile(form)
+	for text, node := range forms {
+		re, err := form(text)
 		if err != nil {
 			return errors.New("patternProperties: is no regular expression")
 		}
