@@ -13,6 +13,9 @@ import (
 const (
 	maxLogLine = 8 << 10
 	maxLogRun  = 5_000_000
+	// lineFrame is what a line takes in the log beside its text: time, stream,
+	// line end. Without it an agent could fill a disk with empty lines.
+	lineFrame = 33
 	truncated  = "[TRUNCATED]"
 	redacted   = "[REDACTED]"
 )
@@ -26,7 +29,7 @@ type LogLine struct {
 }
 
 // logCapture reads the output of one run. Both streams share the limit of
-// 5 MB per run; what follows is read and dropped, so that the agent does not
+// 5 MB per run, as they are logged; what follows is read and dropped, so that the agent does not
 // block on a full pipe.
 type logCapture struct {
 	agentID, runID string
@@ -82,7 +85,7 @@ func (c *logCapture) line(stream string, raw []byte) {
 	if stream == "stderr" && text != "" {
 		c.last = text
 	}
-	if c.written += len(text); c.written > maxLogRun {
+	if c.written += lineFrame + len(text); c.written > maxLogRun {
 		c.full = true
 		text = truncated
 	}

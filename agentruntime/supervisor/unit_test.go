@@ -93,12 +93,15 @@ func TestLogCapture(t *testing.T) {
 			}
 		})
 	}
-	t.Run("whole run", func(t *testing.T) {
-		lines := capture(strings.Repeat(strings.Repeat("x", 999)+"\n", 6000))
-		if n := len(lines); n != 5006 || lines[n-1] != truncated || lines[n-2] == truncated {
-			t.Errorf("%d lines, the last is %.20q", n, lines[n-1])
-		}
-	})
+	for _, size := range []int{967, 0} { // an empty line takes room too
+		t.Run(fmt.Sprintf("whole run, lines of %d bytes", size), func(t *testing.T) {
+			most := maxLogRun / (lineFrame + size)
+			lines := capture(strings.Repeat(strings.Repeat("x", size)+"\n", most+1000))
+			if n := len(lines); n != most+1 || lines[n-1] != truncated || lines[n-2] == truncated {
+				t.Errorf("%d lines, the last is %.20q", n, lines[n-1])
+			}
+		})
+	}
 }
 
 func TestSocketDirectory(t *testing.T) {
