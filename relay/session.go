@@ -22,6 +22,14 @@ import (
 // leave one.
 const maxStrikes = 50
 
+// maxOutbox bounds what waits to be written to one relay, in bytes: maxPublishing
+// events of the usual limit, twice. Callers give up on a relay that takes a message
+// now and then, but what they sent stays.
+const maxOutbox = 2 * maxPublishing * 64 << 10
+
+// errNotReading ends a connection whose outbox is full.
+var errNotReading = fmt.Errorf("relay does not read: more than %d bytes wait for it", maxOutbox)
+
 // feed is what a REQ brings. Its functions run on the goroutine that reads the
 // connection and must not block.
 type feed struct {
@@ -44,10 +52,8 @@ type session struct {
 
 	wake chan struct{} // capacity 1: outbox has something
 	mu   sync.Mutex
-	// outbox holds maxPublishing events and a few messages for each
-	// subscription; a relay that takes none of them loses the connection
-	// after WriteTimeout, so it is not bounded by itself.
 	outbox [][]byte
+	queued int // bytes in outbox
 	feeds  map[string]*feed
 	acks   map[string][]chan ack
 	lastID int
@@ -140,13 +146,17 @@ func (s *session) take() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	docs := s.outbox
-	s.outbox = nil
+	s.outbox, s.queued = nil, 0
 	return docs
 }
 
-// send queues a message; s.mu is held.
+// send queues a message, or ends the connection if there is no room; s.mu is held.
 func (s *session) send(doc []byte) {
-	s.outbox = append(s.outbox, doc)
+	if s.queued+len(doc) > maxOutbox {
+		s.end(errNotReading)
+		return
+	}
+	s.outbox, s.queued = append(s.outbox, doc), s.queued+len(doc)
 	select {
 	case s.wake <- struct{}{}:
 	default:
