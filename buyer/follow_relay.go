@@ -82,6 +82,18 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 	return nil
 }
 
+// seenMax bounds the ids that are kept of a provider's events.
+const seenMax = 4096
+
+// see notes that an event is taken. When a provider talks without end they are
+// forgotten: its events may be taken again, as after a crash.
+func (f *follower) see(id string) {
+	if len(f.seen) >= seenMax {
+		clear(f.seen)
+	}
+	f.seen[id] = true
+}
+
 // event takes one event of the provider's. Events that do not fit are logged
 // and dropped; only a signed quote that cheats ends the purchase.
 func (f *follower) event(ctx context.Context, ev nostr.Event) error {
@@ -92,7 +104,7 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 	if f.seen[ev.ID] || ev.PubKey != p.Provider || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
 		return nil
 	}
-	f.seen[ev.ID] = true
+	f.see(ev.ID)
 	f.heard = time.Now()
 	raw, err := json.Marshal(ev)
 	if err != nil {
