@@ -10,23 +10,37 @@ import (
 )
 
 // Start starts cmd in the group. In a unified hierarchy it is born there. In the
-// older form it is moved once it runs, for which the kernel has all processes
-// that fork or end wait, and waits for them: some ten milliseconds where much
-// forks. So a program may start others only when Start has returned. A group
-// that cannot be entered is an *UnavailableError, and nothing runs then.
+// older form, and where that is refused, it is moved once it runs, for which the
+// kernel has all processes that fork or end wait, and waits for them: some ten
+// milliseconds where much forks. So a program may start others only when Start
+// has returned. A group that cannot be entered is an *UnavailableError, and
+// nothing runs then.
 func (g *Group) Start(cmd *exec.Cmd) error {
 	if g.version != 2 {
 		return g.startAndMove(cmd)
 	}
+	// To be born in a group takes clone3, which filters of containers refuse (it
+	// is not to be seen what it asks for) and kernels before 5.7 cannot do.
+	again := *cmd
+	if g.startInside(cmd) == nil {
+		return nil
+	}
+	*cmd = again // else it counts as started
+	return g.startAndMove(cmd)
+}
+
+func (g *Group) startInside(cmd *exec.Cmd) error {
 	dir, err := os.Open(g.dirs["memory"]) // all of them are one
 	if err != nil {
-		return &UnavailableError{Missing: []string{fmt.Sprintf("enter cgroup: %v", err)}}
+		return err
 	}
 	defer dir.Close()
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	attr := syscall.SysProcAttr{}
+	if cmd.SysProcAttr != nil {
+		attr = *cmd.SysProcAttr
 	}
-	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
+	cmd.SysProcAttr = &attr
 	return cmd.Start()
 }
 
