@@ -173,10 +173,10 @@ func (s *ProviderStore) Stats(ctx context.Context) (st provider.Stats, err error
 	err = s.view(ctx, func(tx *Tx) error {
 		err := tx.QueryRow(`
 			SELECT count(*), coalesce(CAST(avg(
-				(SELECT min(at_ms) FROM job_states d WHERE d.request_id = s.request_id AND d.state = 'delivering') -
-				(SELECT min(at_ms) FROM job_states r WHERE r.request_id = s.request_id AND r.state = 'running')) AS INTEGER), 0),
-				(SELECT count(*) FROM job_states f WHERE f.state = 'failed')
-			FROM job_states s WHERE s.state = 'succeeded'`).Scan(&st.Succeeded, &st.AvgLatencyMs, &st.Failed)
+				(SELECT min(at_ms) FROM job_history d WHERE d.job = s.job AND d.state = 'delivering') -
+				(SELECT min(at_ms) FROM job_history r WHERE r.job = s.job AND r.state = 'running')) AS INTEGER), 0),
+				(SELECT count(*) FROM job_history f WHERE f.state = 'failed')
+			FROM job_history s WHERE s.state = 'succeeded'`).Scan(&st.Succeeded, &st.AvgLatencyMs, &st.Failed)
 		if err != nil {
 			return fmt.Errorf("count ended jobs: %w", err)
 		}
