@@ -36,8 +36,7 @@ func Strict(doc []byte) ([]byte, error) {
 }
 
 // Canonical returns the RFC 8785 form of a document that passes [Check]. What
-// comes in that form already is not transformed again. Use it for small
-// documents; [SumReader] digests large ones.
+// comes in that form already is not transformed again.
 func Canonical(doc []byte) ([]byte, error) {
 	text, err := Strict(doc)
 	if err != nil {

@@ -4,9 +4,8 @@
 // Every document passes one strict decoder before it is hashed: duplicate
 // keys, invalid UTF-8, lone surrogates and integers beyond ±(2^53-1) are
 // refused, because two readers of such a document may see different values
-// under one digest. Small documents (requests, quotes, receipts) go through
-// [Canonical]; large ones (trajectories, tool outputs) through [SumReader]
-// and [ArrayHasher], which never hold more than one outermost object.
+// under one digest. Documents go through [Canonical]; a trajectory, which is
+// many, through [ArrayHasher] line by line.
 //
 // [LegacyCanonical] is another form, kept only to check bundles that
 // OpenAgents made.

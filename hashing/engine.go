@@ -2,16 +2,12 @@ package hashing
 
 import (
 	"bytes"
-	"io"
 	"slices"
 )
 
 // MaxDepth is how deep arrays and objects may nest. Besides the stack it
 // bounds the work on unsorted keys, which costs one copy of the text a level.
 const MaxDepth = 128
-
-// flushSize is how much finished text gathers before it goes to the sink.
-const flushSize = 32 << 10
 
 // form selects between RFC 8785 and the legacy form. They differ in how
 // numbers are written and how keys compare, in nothing else.
@@ -22,23 +18,18 @@ const (
 	formLegacy
 )
 
-// engine turns a document into canonical text in one pass.
-//
-// Text of finished values gathers in out. Where no object is open it may
-// leave for the sink at any time; inside an object it must stay, since a later
-// key may sort before it. Closing an object sorts its members in place.
+// engine turns a document into canonical text in one pass. Text of finished
+// values gathers in out; closing an object sorts its members in place.
 type engine struct {
 	src     source
 	form    form
-	sink    io.Writer // nil: the whole text stays in out
-	out     []byte    // canonical text not yet in the sink
-	keys    []byte    // decoded keys of the open objects
-	members []member  // members of the open objects
-	scratch []byte    // for reordering
-	depth   int       // open arrays and objects
-	objects int       // open objects
+	out     []byte   // canonical text
+	keys    []byte   // decoded keys of the open objects
+	members []member // members of the open objects
+	scratch []byte   // for reordering
+	depth   int      // open arrays and objects
 
-	outermost []member // of the last object outside every other; keys stay in place
+	outermost []member // of the object that is the document; keys stay in place
 }
 
 // Room for the objects of a usual document, so that its buffers never grow.
@@ -47,18 +38,17 @@ const (
 	usualMembers = 16
 )
 
-// newEngine reads a document that is in memory and keeps its canonical text in
-// out.
+// newEngine has room for the document.
 func newEngine(doc []byte) engine {
 	return engine{
-		src: bytesSource(doc), out: make([]byte, 0, len(doc)),
+		src: source{buf: doc}, out: make([]byte, 0, len(doc)),
 		keys: make([]byte, 0, min(usualKeys, len(doc))), members: make([]member, 0, min(usualMembers, len(doc)/4)),
 	}
 }
 
-// begin is for another document in memory, in the same buffers.
+// begin is for another document, in the same buffers.
 func (e *engine) begin(doc []byte) {
-	e.src, e.depth, e.objects = bytesSource(doc), 0, 0
+	e.src, e.depth = source{buf: doc}, 0
 	e.out, e.keys, e.members = e.out[:0], e.keys[:0], e.members[:0]
 }
 
@@ -75,10 +65,10 @@ func (e *engine) document() error {
 	if err := e.value(); err != nil {
 		return err
 	}
-	if _, more := e.src.token(); more || e.src.err != nil {
+	if _, more := e.src.token(); more {
 		return e.src.fail(ReasonTrailing)
 	}
-	return e.flush()
+	return nil
 }
 
 func (e *engine) value() error {
@@ -105,10 +95,7 @@ func (e *engine) value() error {
 }
 
 func (e *engine) literal(word string) error {
-	if !e.src.ensure(len(word)) {
-		return e.src.fail(ReasonCharacter)
-	}
-	if string(e.src.buf[e.src.pos:e.src.pos+len(word)]) != word {
+	if !e.src.ahead(len(word)) || string(e.src.buf[e.src.pos:e.src.pos+len(word)]) != word {
 		return e.src.fail(ReasonCharacter)
 	}
 	e.src.pos += len(word)
@@ -162,9 +149,6 @@ func (e *engine) array() error {
 		if err := e.value(); err != nil {
 			return err
 		}
-		if err := e.flushFull(); err != nil {
-			return err
-		}
 	}
 	e.out = append(e.out, ']')
 	return nil
@@ -174,7 +158,6 @@ func (e *engine) object() error {
 	if err := e.open('{'); err != nil {
 		return err
 	}
-	e.objects++
 	firstMember, firstKey, start := len(e.members), len(e.keys), len(e.out)
 	sorted := true
 	for first := true; ; first = false {
@@ -209,11 +192,10 @@ func (e *engine) object() error {
 			return err
 		}
 	}
-	if e.objects == 1 {
+	if e.depth == 0 {
 		e.outermost = e.members[firstMember:]
 	}
 	e.members, e.keys = e.members[:firstMember], e.keys[:firstKey]
-	e.objects--
 	e.out = append(e.out, '}')
 	return nil
 }
@@ -293,23 +275,4 @@ func compareUTF16(a, b []byte) int {
 		return int(x) - int(y)
 	}
 	return len(a) - len(b)
-}
-
-// flushFull empties out once enough has gathered.
-func (e *engine) flushFull() error {
-	if len(e.out) < flushSize {
-		return nil
-	}
-	return e.flush()
-}
-
-// flush hands the finished text to the sink, if there is one and no object is
-// open.
-func (e *engine) flush() error {
-	if e.sink == nil || e.objects > 0 {
-		return nil
-	}
-	_, err := e.sink.Write(e.out)
-	e.out = e.out[:0]
-	return err
 }

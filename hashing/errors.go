@@ -1,9 +1,6 @@
 package hashing
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // A Reason says why a document was refused. The values are stable: they may
 // be compared and logged.
@@ -24,9 +21,6 @@ const (
 	ReasonRange        Reason = "number out of range"
 	ReasonNumberLength Reason = "number too long"
 )
-
-// ErrTooLarge means that a document is longer than the caller's limit.
-var ErrTooLarge = errors.New("document too large")
 
 // A SyntaxError is a refusal of the strict decoder.
 type SyntaxError struct {

@@ -16,7 +16,7 @@ import (
 // bundles made there and is never used for our own documents. The document
 // passes the strict decoder, but for the bound on integers.
 func LegacyCanonical(doc []byte) ([]byte, error) {
-	e := engine{src: bytesSource(doc), form: formLegacy, out: make([]byte, 0, len(doc))}
+	e := engine{src: source{buf: doc}, form: formLegacy, out: make([]byte, 0, len(doc))}
 	if err := e.document(); err != nil {
 		return nil, err
 	}

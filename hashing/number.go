@@ -44,12 +44,11 @@ func (e *engine) number() error {
 }
 
 // numberLen measures the number at the next unread byte by the grammar of
-// RFC 8259 section 6 and brings all of it into the window. integer is true
-// when it has neither fraction nor exponent.
+// RFC 8259 section 6. integer is true when it has neither fraction nor exponent.
 func (s *source) numberLen() (n int, integer bool, err error) {
 	// peek returns the n-th unread byte, 0 at the end of the document.
 	peek := func() byte {
-		if !s.ensure(n + 1) {
+		if !s.ahead(n + 1) {
 			return 0
 		}
 		return s.buf[s.pos+n]
@@ -62,11 +61,11 @@ func (s *source) numberLen() (n int, integer bool, err error) {
 		return n > from
 	}
 	bad := func() (int, bool, error) {
-		off, r := s.offset()+int64(n), ReasonCharacter
-		if s.pos+n >= len(s.buf) {
+		r := ReasonCharacter
+		if !s.ahead(n + 1) {
 			r = ReasonEnd
 		}
-		return 0, false, s.failAt(off, r)
+		return 0, false, &SyntaxError{Offset: s.offset() + int64(n), Reason: r}
 	}
 
 	if peek() == '-' {

@@ -20,18 +20,9 @@ type Object struct {
 	c         canon
 }
 
-// ParseObject reads a document that passes [Check] and is an object. The error
-// is a *[SyntaxError] or [ErrNotObject].
-func ParseObject(doc []byte) (*Object, error) {
-	o := new(Object)
-	if err := o.Parse(doc); err != nil {
-		return nil, err
-	}
-	return o, nil
-}
-
-// Parse is [ParseObject] into the room of another object, of which nothing may
-// be kept. After an error the object has no member.
+// Parse reads a document that passes [Check] and is an object, into the room of
+// the one before, of which nothing may be kept. The error is a *[SyntaxError] or
+// [ErrNotObject]; after one the object has no member.
 func (o *Object) Parse(doc []byte) error {
 	o.doc, o.text, o.keys, o.members = nil, nil, nil, nil
 	if o.c.accepts(doc) {
@@ -55,9 +46,6 @@ func (o *Object) Parse(doc []byte) error {
 	o.doc, o.text, o.keys, o.members = doc, e.out, e.keys[:cap(e.keys)], e.outermost
 	return nil
 }
-
-// Canonical is the object's canonical form.
-func (o *Object) Canonical() []byte { return o.text }
 
 // IsCanonical reports whether the document is its own canonical form.
 func (o *Object) IsCanonical() bool { return string(o.doc) == string(o.text) }

@@ -141,7 +141,7 @@ func (r *Reader) escaped() byte {
 	}
 	c := rune(escapes[r.rest[1]])
 	if r.rest[1] == 'u' {
-		s := bytesSource(r.rest)
+		s := source{buf: r.rest}
 		c, _ = s.unit(0)
 	}
 	var room [6]byte

@@ -49,17 +49,8 @@ func (e *engine) text(dst *[]byte, escaped bool) error {
 		run := plainRun(s.buf[s.pos:])
 		*dst = append(*dst, s.buf[s.pos:s.pos+run]...)
 		s.pos += run
-		if escaped {
-			// A long string outside every object need not be kept.
-			if err := e.flushFull(); err != nil {
-				return err
-			}
-		}
 		if s.pos == len(s.buf) {
-			if !s.more() {
-				return s.fail(ReasonEnd)
-			}
-			continue
+			return s.fail(ReasonEnd)
 		}
 		switch c := s.buf[s.pos]; {
 		case c == '"':
@@ -78,10 +69,7 @@ func (e *engine) text(dst *[]byte, escaped bool) error {
 		case c < ' ':
 			return s.fail(ReasonControl)
 		default:
-			// Not a whole character: cut by the window, or no UTF-8.
-			if utf8.FullRune(s.buf[s.pos:]) || !s.more() {
-				return s.fail(ReasonUTF8)
-			}
+			return s.fail(ReasonUTF8)
 		}
 	}
 }
@@ -117,7 +105,7 @@ func plainRun(b []byte) int {
 
 // escape reads the escape sequence at the next unread byte, a backslash.
 func (s *source) escape() (rune, error) {
-	if !s.ensure(2) {
+	if !s.ahead(2) {
 		s.pos = len(s.buf)
 		return 0, s.fail(ReasonEnd)
 	}
@@ -152,7 +140,7 @@ func (s *source) escape() (rune, error) {
 
 // unit reads the \uXXXX that begins at bytes behind the next unread one.
 func (s *source) unit(at int) (rune, bool) {
-	if !s.ensure(at + 6) {
+	if !s.ahead(at + 6) {
 		return 0, false
 	}
 	b := s.buf[s.pos+at : s.pos+at+6]
