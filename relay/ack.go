@@ -16,17 +16,21 @@ func (s *session) onOK(id string, a ack) {
 	waiting := s.acks[id]
 	delete(s.acks, id)
 	s.mu.Unlock()
+	if len(waiting) == 0 {
+		s.link.gate.late(a)
+	}
 	for _, c := range waiting {
 		c <- a // capacity 1, and taken out of the map
 	}
 }
 
 // publish sends an event when the relay wants it and waits for its OK. The answer
-// of one that could not be sent in time is the relay's refusal of others.
+// of one that could not be sent in time is the relay's refusal of others; one that
+// is not needed any more (ErrTimeout) was not refused.
 func (s *session) publish(ctx context.Context, id string, doc []byte) (ack, error) {
 	g := s.link.gate
 	p, err := g.enter(ctx, s.done)
-	if text := g.refusal(); errors.Is(err, ErrTimeout) && text != "" {
+	if text := g.refusal(); errors.Is(err, ErrTimeout) && text != "" && !errors.Is(ctx.Err(), context.Canceled) {
 		return ack{text: text}, nil
 	}
 	if err != nil {

@@ -74,11 +74,25 @@ func (g *gate) leave(p *pass, a ack) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.out--
+	g.hear(a, p.slowed == g.slowed)
+}
+
+// late is told an answer that nobody waits for any more, since other relays were
+// faster: this one counts its events all the same.
+func (g *gate) late(a ack) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hear(a, !g.paused)
+}
+
+// hear heeds an answer; a refusal counts if it is not of an event that was sent
+// before the last one. The caller holds mu.
+func (g *gate) hear(a ack, counts bool) {
 	switch {
 	case a.accepted:
 		g.window = min(g.window+1, maxPublishing)
 		g.pause, g.text = 0, ""
-	case tooFast(a.text) && p.slowed == g.slowed: // else it was sent before the last refusal
+	case tooFast(a.text) && counts:
 		g.slow(a.text)
 	}
 	g.grant()

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nbd-wtf/go-nostr"
 )
@@ -46,6 +47,8 @@ type query struct {
 	filter nostr.Filter
 	limit  int
 
+	answered atomic.Bool // some relay has, to the end
+
 	mu     sync.Mutex
 	seen   map[string]bool
 	events []nostr.Event
@@ -57,11 +60,20 @@ var errProve = fmt.Errorf("%w and was not told in time", ErrAuth)
 // errTooFast: the relay may answer later.
 var errTooFast = fmt.Errorf("%w for now", ErrRefused)
 
+// crowdedTries is how often a relay that wants to be asked later is asked although
+// another one has answered.
+const crowdedTries = 3
+
 // askAgain asks a relay, and again after a pause as long as that is all it wants.
+// One that never wants more does not hold up what others have told.
 func (q *query) askAgain(ctx context.Context, l *link) error {
-	for pause := shortPause; ; pause = min(2*pause, longPause) {
+	for n, pause := 1, shortPause; ; n, pause = n+1, min(2*pause, longPause) {
 		err := q.askTwice(ctx, l)
-		if !errors.Is(err, errTooFast) || !sleep(ctx, pause/2+rand.N(pause/2+1)) {
+		if err == nil {
+			q.answered.Store(true)
+		}
+		enough := n >= crowdedTries && q.answered.Load()
+		if !errors.Is(err, errTooFast) || enough || !sleep(ctx, pause/2+rand.N(pause/2+1)) {
 			return err
 		}
 	}

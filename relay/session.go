@@ -48,6 +48,7 @@ type session struct {
 	end  context.CancelCauseFunc
 
 	heard   atomic.Int64 // unix seconds of the last sign of life
+	heardOf atomic.Int64 // messages read
 	strikes int          // of the reading goroutine
 
 	wake chan struct{} // capacity 1: outbox has something
@@ -109,6 +110,7 @@ func (s *session) read(ctx context.Context) error {
 			return err
 		}
 		s.touch()
+		s.heardOf.Add(1)
 		if n > limit {
 			// Skipped, not refused: a stranger's oversize event must not cost
 			// us the relay.
@@ -163,6 +165,9 @@ func (s *session) send(doc []byte) {
 	}
 }
 
+// keepAlive pings, and returns when a pong is overdue. A relay that slows us down
+// reads the ping behind what waits before it: as long as it says something, it is
+// alive.
 func (s *session) keepAlive(ctx context.Context) error {
 	cfg := s.link.pool.cfg
 	tick := time.NewTicker(cfg.PingInterval)
@@ -173,13 +178,16 @@ func (s *session) keepAlive(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		before := s.heardOf.Load()
 		pctx, cancel := context.WithTimeout(ctx, cfg.WriteTimeout)
 		err := s.ws.Ping(pctx)
 		cancel()
-		if err != nil {
+		switch {
+		case err == nil:
+			s.touch()
+		case s.heardOf.Load() == before || !errors.Is(err, context.DeadlineExceeded):
 			return fmt.Errorf("ping: %w", err)
 		}
-		s.touch()
 	}
 }
 

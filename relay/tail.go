@@ -164,7 +164,6 @@ func (t *tail) event(ev *nostr.Event, p *page) {
 // eose is called when the live REQ has brought its stored events.
 func (t *tail) eose(first *page) {
 	t.sub.accepted()
-	t.refusals = 0
 	if t.lagging || t.page != nil {
 		return
 	}
@@ -196,6 +195,7 @@ func (t *tail) continuePage(p *page) {
 	if next == nil {
 		t.page = nil
 		t.current, t.resumed = true, true
+		t.refusals = 0 // not sooner: a relay may answer the first REQ and none of the pages
 		return
 	}
 	t.fetch(next)
