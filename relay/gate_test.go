@@ -121,28 +121,41 @@ func TestPublishToALimitedRelay(t *testing.T) {
 	all.Wait()
 }
 
+// inMemory is the link to a relay without a connection, for a bubble of synctest.
+func inMemory(t *testing.T, answer func(s *session, m nip01.ClientMessage)) *link {
+	l := newLink(&Pool{cfg: Config{}.withDefaults()}, "ws://relay.test")
+	s := newSession(l, nil, nil, nil)
+	l.enter(StateConnected, s, nil)
+	stop := make(chan struct{})
+	t.Cleanup(func() { close(stop) })
+	go func() {
+		for {
+			select {
+			case <-s.wake:
+			case <-stop:
+				return
+			}
+			for _, doc := range s.take() {
+				m, err := nip01.ParseClient(doc, nip01.Limits{})
+				if err != nil {
+					t.Error(err)
+				}
+				answer(s, m)
+			}
+		}
+	}()
+	return l
+}
+
 // TestPublishToAFullRelay: the refusal that lasts is the answer, also for what
 // could not be offered.
 func TestPublishToAFullRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLink(&Pool{cfg: Config{}.withDefaults()}, "ws://relay.test")
-		s := newSession(l, nil, nil, nil)
-		l.enter(StateConnected, s, nil)
-		offered, stop := 0, make(chan struct{})
-		go func() { // the relay
-			for {
-				select {
-				case <-s.wake:
-				case <-stop:
-					return
-				}
-				for _, doc := range s.take() {
-					offered++
-					m, _ := nip01.ParseClient(doc, nip01.Limits{})
-					s.onOK(m.Event.ID, limited)
-				}
-			}
-		}()
+		offered := 0
+		l := inMemory(t, func(s *session, m nip01.ClientMessage) {
+			offered++
+			s.onOK(m.Event.ID, limited)
+		})
 		for i := range 3 {
 			offered = 0 // the first is offered again after the first pause, which is shorter than its time
 			ctx, cancel := context.WithTimeout(t.Context(), 251*time.Millisecond)
@@ -153,8 +166,32 @@ func TestPublishToAFullRelay(t *testing.T) {
 				t.Errorf("event %d: %+v, offered %d times", i, r, offered)
 			}
 		}
-		close(stop)
 	})
+}
+
+// TestQueryOfAFullRelay: so it is for questions, also where a later one is not
+// answered in time.
+func TestQueryOfAFullRelay(t *testing.T) {
+	for _, silentAfter := range []int{100, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			l := inMemory(t, func(s *session, m nip01.ClientMessage) {
+				if m.Label != nip01.LabelReq {
+					return
+				}
+				if asked++; asked <= silentAfter {
+					s.onClosed(m.SubID, limited.text)
+				}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			err := (&query{limit: 1, seen: map[string]bool{}}).askAgain(ctx, l)
+			synctest.Wait()
+			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "slow down") || asked < 2 {
+				t.Errorf("silent after %d: asked %d times: %v", silentAfter, asked, err)
+			}
+		})
+	}
 }
 
 func TestQueryOfALimitedRelay(t *testing.T) {
@@ -173,15 +210,5 @@ func TestQueryOfALimitedRelay(t *testing.T) {
 	p := startPool(t, Config{URLs: []string{url}, QueryTimeout: patience})
 	if events, err := p.Query(t.Context(), kind1); err != nil || len(events) != 1 {
 		t.Errorf("%v, %v", events, err)
-	}
-
-	never := fakeRelay(t, func(m nip01.ClientMessage, send func(string)) {
-		if m.Label == nip01.LabelReq {
-			send(quoted("CLOSED", m.SubID, limited.text))
-		}
-	})
-	p = startPool(t, Config{URLs: []string{never}, QueryTimeout: shortPause / 2})
-	if _, err := p.Query(t.Context(), kind1); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "slow down") {
-		t.Error(err)
 	}
 }

@@ -65,17 +65,23 @@ var errTooFast = fmt.Errorf("%w for now", ErrRefused)
 const crowdedTries = 3
 
 // askAgain asks a relay, and again after a pause as long as that is all it wants.
-// One that never wants more does not hold up what others have told.
+// One that never wants more does not hold up what others have told. If the time
+// is over before it has an answer, why it had none before is the error.
 func (q *query) askAgain(ctx context.Context, l *link) error {
+	var refused error
 	for n, pause := 1, shortPause; ; n, pause = n+1, min(2*pause, longPause) {
 		err := q.askTwice(ctx, l)
 		if err == nil {
 			q.answered.Store(true)
 		}
+		if err != nil && refused != nil && ctx.Err() != nil {
+			return refused
+		}
 		enough := n >= crowdedTries && q.answered.Load()
 		if !errors.Is(err, errTooFast) || enough || !sleep(ctx, pause/2+rand.N(pause/2+1)) {
 			return err
 		}
+		refused = err
 	}
 }
 
