@@ -51,8 +51,8 @@ type session struct {
 	heardOf atomic.Int64 // messages read
 	strikes int          // of the reading goroutine
 
-	wake chan struct{} // capacity 1: outbox has something
-	mu   sync.Mutex
+	wake   chan struct{} // capacity 1: outbox has something
+	mu     sync.Mutex
 	outbox [][]byte
 	queued int // bytes in outbox
 	feeds  map[string]*feed
