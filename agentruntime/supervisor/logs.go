@@ -16,8 +16,8 @@ const (
 	// lineFrame is what a line takes in the log beside its text: time, stream,
 	// line end. Without it an agent could fill a disk with empty lines.
 	lineFrame = 33
-	truncated  = "[TRUNCATED]"
-	redacted   = "[REDACTED]"
+	truncated = "[TRUNCATED]"
+	redacted  = "[REDACTED]"
 )
 
 // LogLine is one line that an agent wrote to stdout or stderr, cut to 8 KiB,
