@@ -92,7 +92,9 @@ func takeWords(ctx context.Context, s *streams, c *config, w cashuConfig, role s
 		return err
 	}
 	fresh := path + ".new"
-	if err := writeSecret(fresh, seed.Text()); err != nil {
+	if err := writeSecret(fresh, seed.Text()); errors.Is(err, fs.ErrExist) {
+		return usage("a run that was cut short left it, and it was never used: move it away", "%w", err)
+	} else if err != nil {
 		return err
 	}
 	return swapIn(fresh, path)

@@ -22,10 +22,19 @@ func writeSecret(path, text string) error {
 // nothing is written.
 func keepOld(path string) error {
 	old := path + ".old"
-	if err := os.Link(path, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return usage("move it away", "keep what is there as %s: %w", old, err)
+	err := os.Link(path, old)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || sameFile(path, old) {
+		return nil
 	}
-	return nil
+	return usage("move it away", "keep what is there as %s: %w", old, err)
+}
+
+// sameFile reports that both names are of one file, as a run leaves them that was
+// killed between keepOld and swapIn.
+func sameFile(a, b string) bool {
+	one, err1 := os.Lstat(a)
+	two, err2 := os.Lstat(b)
+	return err1 == nil && err2 == nil && os.SameFile(one, two)
 }
 
 // swapIn puts a written file in the place of another in one step: at no moment
