@@ -170,27 +170,6 @@ func TestRecentForgetsTheOldest(t *testing.T) {
 	}
 }
 
-func TestReasonRoundTrip(t *testing.T) {
-	for _, tt := range []struct {
-		wire string
-		want Reason
-	}{
-		{"bid_too_low: the price is 5 msats", Reason{CodeBidTooLow, "the price is 5 msats"}},
-		{"canceled", Reason{CodeCanceled, ""}},
-		{"something went wrong", Reason{"", "something went wrong"}},
-		{"not a code: text", Reason{"", "not a code: text"}},
-		{"a: b: c", Reason{"a", "b: c"}},
-	} {
-		got := ParseReason(tt.wire)
-		if got != tt.want {
-			t.Errorf("ParseReason(%q) = %#v, want %#v", tt.wire, got, tt.want)
-		}
-		if got.Code != "" && got.String() != tt.wire {
-			t.Errorf("String() = %q, want %q", got.String(), tt.wire)
-		}
-	}
-}
-
 func TestPreimageIsTheJobs(t *testing.T) {
 	p := &Provider{cfg: Config{RootSecret: make([]byte, 32)}}
 	job := Job{RequestID: "r", Nonce: []byte("0123456789abcdef")}

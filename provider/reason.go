@@ -1,7 +1,5 @@
 package provider
 
-import "strings"
-
 // Reason says why a job was refused or ended: a machine-readable code, then
 // words for a person. It is what a 7000 event's status tag carries.
 type Reason struct {
@@ -51,16 +49,4 @@ func (r Reason) String() string {
 		return string(r.Code)
 	}
 	return string(r.Code) + ": " + r.Detail
-}
-
-// ParseReason reads the wire form; text without a code has an empty Code.
-func ParseReason(s string) Reason {
-	code, detail, ok := strings.Cut(s, ":")
-	if !ok || strings.ContainsAny(code, " \t") {
-		if ok || strings.ContainsAny(s, " \t") {
-			return Reason{Detail: s}
-		}
-		return Reason{Code: Code(s)}
-	}
-	return Reason{Code: Code(code), Detail: strings.TrimSpace(detail)}
 }

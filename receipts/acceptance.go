@@ -64,19 +64,6 @@ func (q Quote) Accept(paymentHash payments.Hash, rule *string) (Acceptance, erro
 	return a, a.validate(keyring{})
 }
 
-// AcceptanceEvent is the unsigned event of an acceptance: kind KindAcceptance,
-// which a caller may change before signing, and createdAt in unix seconds.
-func AcceptanceEvent(a Acceptance, provider string, createdAt int64) (Event, error) {
-	doc, err := a.Canonical()
-	if err != nil {
-		return Event{}, err
-	}
-	return Event{
-		Kind: KindAcceptance, CreatedAt: createdAt, Content: string(doc),
-		Tags: [][]string{{"e", a.RequestID}, {"p", provider}},
-	}, nil
-}
-
 // CheckAcceptance verifies a buyer's event and that it accepts this quote with
 // this payment hash. Errors wrap ErrInvalid or ErrMismatch.
 func CheckAcceptance(ev Event, q Quote, paymentHash payments.Hash) (Acceptance, error) {

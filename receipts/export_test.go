@@ -3,3 +3,6 @@ package receipts
 // VerifySingly is Verify with each signature checked for itself: what Batch
 // must come to.
 func VerifySingly(b *Bundle, pins Pins) Report { return verify(b, pins, nil) }
+
+// BoundBy says why a result event is not the provider's over these terms.
+var BoundBy = boundBy

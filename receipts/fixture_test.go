@@ -281,7 +281,10 @@ func (r recipe) makeAcceptance(m *made) {
 	a := must(m.quote.Accept(preimage().Hash(), &rule))
 	apply(r.acceptance, &a)
 	m.rule = a.ApprovalRuleID
-	ev := must(receipts.AcceptanceEvent(a, xOnly(r.provider), accepted))
+	ev := receipts.Event{
+		Kind: receipts.KindAcceptance, CreatedAt: accepted, Content: string(must(a.Canonical())),
+		Tags: [][]string{{"e", a.RequestID}, {"p", xOnly(r.provider)}},
+	}
 	apply(r.acceptEvent, &ev)
 	sign(&ev, r.signAcceptance)
 	m.accept = &ev

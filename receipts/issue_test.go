@@ -183,10 +183,10 @@ func TestCheckAcceptance(t *testing.T) {
 	}
 }
 
-func TestCheckResultEvent(t *testing.T) {
+func TestResultIsBound(t *testing.T) {
 	m := recipe{}.make()
 	check := func(ev receipts.Event, kind int, terms receipts.ResultTerms) error {
-		return receipts.CheckResultEvent(ev, xOnly(person("provider")), xOnly(person("buyer")), m.request.ID, kind, terms)
+		return receipts.BoundBy(ev, xOnly(person("provider")), xOnly(person("buyer")), m.request.ID, kind, terms)
 	}
 	for _, kind := range []int{0, 5050} {
 		if err := check(m.result, kind, m.terms); err != nil {

@@ -112,22 +112,10 @@ func (r Receipt) resultTerms(commitment *hashing.Digest) ResultTerms {
 	}
 }
 
-// CheckResultEvent verifies a result event: signature, author, kind, its one e
-// tag, the buyer's p tag, and every term in its tags. It does not look at the
-// content. requestKind 0 leaves the kind's relation to the request open.
-// Errors wrap ErrInvalid or ErrMismatch.
-func CheckResultEvent(ev Event, provider, buyer, requestID string, requestKind int, t ResultTerms) error {
-	err := ev.Verify()
-	if err == nil {
-		err = boundBy(ev, provider, buyer, requestID, requestKind, t)
-	}
-	if err != nil {
-		return fmt.Errorf("check result: %w", err)
-	}
-	return nil
-}
-
-// boundBy is CheckResultEvent of an event whose signature is known to be good.
+// boundBy looks at a result event whose signature is known to be good: author,
+// kind, its one e tag, the buyer's p tag, and every term in its tags. requestKind 0
+// leaves the kind's relation to the request open. Errors wrap ErrInvalid or
+// ErrMismatch.
 func boundBy(ev Event, provider, buyer, requestID string, requestKind int, t ResultTerms) error {
 	if err := firstMismatch(
 		match("pubkey", ev.PubKey, provider),

@@ -208,11 +208,6 @@ func InlineArchive(archive []byte) string {
 	return archivePrefix + base64.StdEncoding.EncodeToString(archive)
 }
 
-// InlineBundle returns the repo.source that carries a git bundle.
-func InlineBundle(bundle []byte) string {
-	return bundlePrefix + base64.StdEncoding.EncodeToString(bundle)
-}
-
 // CheckSource decides whether this provider can get the repository: fetches
 // says of an address whether it would be fetched; nil fetches none. The error is
 // a *[FieldError].

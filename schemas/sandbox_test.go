@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -145,7 +146,7 @@ func TestRepoFromGit(t *testing.T) {
 	of := func(source, ref string) string {
 		return sandboxWith(`"repo":{"source":"`+source+`","git_ref":"`+ref+`"}`, "", "")
 	}
-	for _, source := range []string{InlineBundle([]byte("# v2 git bundle\n")), "https://example.com/a/b.git", "http://127.0.0.1:8080/a"} {
+	for _, source := range []string{bundlePrefix + base64.StdEncoding.EncodeToString([]byte("# v2 git bundle\n")), "https://example.com/a/b.git", "http://127.0.0.1:8080/a"} {
 		r := parseRequest(t, SandboxRun, of(source, commit)).Value.(*SandboxRunRequest)
 		err := r.CheckSource(nil)
 		if _, isURL := r.Repo.URL(); isURL {

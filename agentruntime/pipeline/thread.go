@@ -125,15 +125,6 @@ func Keep(tags ...string) Restriction {
 	return Restriction{keep: &kept}
 }
 
-// Within restricts a child to the tags that table has too.
-func Within(table *Table) Restriction {
-	var tags []string
-	for _, r := range table.Routes() {
-		tags = append(tags, r.Tag)
-	}
-	return Keep(tags...)
-}
-
 // Spawn begins a child thread under the parent's profile, or less of it.
 func (t *Thread) Spawn(segment string, r Restriction) (*Thread, error) {
 	id, err := t.id.Child(segment)

@@ -95,8 +95,12 @@ func TestJobsRunOnAnImage(t *testing.T) {
 	if r.EnvInfo.ImageDigest != digest || !strings.Contains(r.EnvInfo.SystemInfo, "registered root file system") {
 		t.Errorf("environment %+v", r.EnvInfo)
 	}
-	if err := images.Verify(opts.ImageDir, digest); err != nil {
-		t.Error(err)
+	root, err := images.Open(opts.ImageDir, digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := images.Add(filepath.Join(t.TempDir(), "again"), root); err != nil || after != digest {
+		t.Errorf("after the jobs the image is %v, %v", after, err)
 	}
 }
 

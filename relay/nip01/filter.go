@@ -9,20 +9,8 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// ParseFilter parses one filter object. A field that is not of NIP-01 is
-// refused with ErrUnsupported: to skip it would widen the filter.
-func ParseFilter(doc []byte, lim Limits) (nostr.Filter, error) {
-	p, err := newParser(doc, lim)
-	if err != nil {
-		return nostr.Filter{}, err
-	}
-	f, err := p.filter()
-	if err != nil {
-		return nostr.Filter{}, err
-	}
-	return f, p.eof()
-}
-
+// filter parses one filter object. A field that is not of NIP-01 is refused with
+// ErrUnsupported: to skip it would widen the filter.
 func (p *parser) filter() (f nostr.Filter, err error) {
 	if err := p.open('{'); err != nil {
 		return f, err

@@ -118,10 +118,11 @@ func TestLiveAgreesWithStored(t *testing.T) {
 		`{"#t":["x"]}`, `{"#t":["z","x"],"kinds":[1]}`, `{"#t":["x"],"#r":["y"]}`, `{"#p":["` + bob + `"]}`, `{"ids":[]}`,
 	} {
 		t.Run(filter, func(t *testing.T) {
-			f, err := nip01.ParseFilter([]byte(filter), nip01.Limits{})
+			req, err := nip01.ParseClient([]byte(`["REQ","live",`+filter+`]`), nip01.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			f := req.Filters[0]
 			x := newIndex(1<<20, 1<<20)
 			sub := &subscription{client: &client{}, filters: []nostr.Filter{f}}
 			x.add(sub)

@@ -205,20 +205,3 @@ func Open(dir string, d hashing.Digest) (root string, err error) {
 	}
 	return root, nil
 }
-
-// Verify reads the whole tree again. A difference is ErrDamaged and names the
-// first path that differs.
-func Verify(dir string, d hashing.Digest) error {
-	want, err := readManifest(dir, d)
-	if err != nil {
-		return fmt.Errorf("verify image %s: %w", d, err)
-	}
-	got, err := readTree(filepath.Join(dir, d.Hex(), rootName))
-	if err != nil {
-		return fmt.Errorf("verify image %s: %w: %w", d, ErrDamaged, err)
-	}
-	if path, differs := difference(want.Entries, got.Entries); differs {
-		return fmt.Errorf("verify image %s: %w: %q differs", d, ErrDamaged, path)
-	}
-	return nil
-}

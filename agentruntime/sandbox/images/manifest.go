@@ -157,27 +157,3 @@ func (e *entry) hash(root *os.Root) error {
 	e.SHA256 = &d
 	return nil
 }
-
-// difference is the first path that only one has or that both describe
-// differently.
-func difference(want, got []entry) (string, bool) {
-	for i := range max(len(want), len(got)) {
-		switch {
-		case i == len(want):
-			return got[i].Path, true
-		case i == len(got):
-			return want[i].Path, true
-		case !want[i].same(got[i]):
-			return min(want[i].Path, got[i].Path), true
-		}
-	}
-	return "", false
-}
-
-func (e entry) same(o entry) bool {
-	if (e.SHA256 == nil) != (o.SHA256 == nil) || e.SHA256 != nil && *e.SHA256 != *o.SHA256 {
-		return false
-	}
-	e.SHA256, o.SHA256 = nil, nil
-	return e == o
-}
