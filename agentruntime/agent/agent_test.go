@@ -393,8 +393,7 @@ func TestStreaming(t *testing.T) {
 		tool("x", func(_ context.Context, call *Call) (any, error) {
 			kept = call
 			errs <- call.Stream(wire.Stdout, "a")
-			_, err := fmt.Fprint(call.Writer(wire.Stderr), "b")
-			errs <- err
+			errs <- call.Stream(wire.Stderr, "b")
 			errs <- call.Stream(wire.Log, "c\xff")
 			errs <- call.Partial(map[string]int{"p": 1})
 			errs <- call.Stream(wire.Status, strings.Repeat("€", 30_000))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -91,21 +90,6 @@ func (c *Call) Partial(v any) error {
 func (c *Call) Done() error {
 	empty := ""
 	return c.chunk(0, wire.ToolStream{Channel: wire.Status, Data: wire.StreamData{Text: &empty}, Done: true})
-}
-
-// Writer returns a writer that streams to a text channel.
-func (c *Call) Writer(channel wire.Channel) io.Writer { return channelWriter{c, channel} }
-
-type channelWriter struct {
-	call    *Call
-	channel wire.Channel
-}
-
-func (w channelWriter) Write(p []byte) (int, error) {
-	if err := w.call.Stream(w.channel, string(p)); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }
 
 func (c *Call) chunk(size int, p wire.ToolStream) error {

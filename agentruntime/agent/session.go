@@ -15,19 +15,18 @@ import (
 
 // Session is one authenticated connection to the node.
 type Session struct {
-	cfg      Config
-	conn     net.Conn
-	in       *frame.Reader
-	out      *wire.Outbox
-	outDone  chan struct{}
-	tools    map[wire.ToolID]*boundTool
-	rejected []wire.RejectedTool
-	id       string
-	beat     time.Duration
-	started  time.Time
-	replays  replayCache
-	turn     chan struct{} // to read, for a worker that waits; closed at the end
-	ended    chan error    // why the reading ended, once
+	cfg     Config
+	conn    net.Conn
+	in      *frame.Reader
+	out     *wire.Outbox
+	outDone chan struct{}
+	tools   map[wire.ToolID]*boundTool
+	id      string
+	beat    time.Duration
+	started time.Time
+	replays replayCache
+	turn    chan struct{} // to read, for a worker that waits; closed at the end
+	ended   chan error    // why the reading ended, once
 
 	mu       sync.Mutex
 	idle     int              // workers that wait for the turn
@@ -99,9 +98,6 @@ func (s *Session) close() {
 	s.conn.Close()
 }
 
-// Rejected lists the tools that the node did not accept.
-func (s *Session) Rejected() []wire.RejectedTool { return s.rejected }
-
 // ID is the session id that the node gave.
 func (s *Session) ID() string { return s.id }
 
@@ -163,9 +159,8 @@ func (s *Session) awaitRegistered() error {
 		}
 		return fmt.Errorf("register tools: unexpected %s", msg.Type())
 	}
-	s.rejected = registered.Rejected
-	for i := range s.rejected {
-		r := &s.rejected[i]
+	for i := range registered.Rejected {
+		r := &registered.Rejected[i]
 		s.cfg.Log.Warn("tool rejected", "tool", r.ToolID, "code", r.Error.Code, "reason", r.Error.Message)
 	}
 	return nil

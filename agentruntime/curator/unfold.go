@@ -14,19 +14,14 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// A model asks for what it does not see by a message like any other.
+// A model asks for what it does not see with {"id": "ctx-17"} or
+// {"about": "some words"}, and gets an Original.
 const (
-	// HandlerName is the name of the handler that gives originals.
-	HandlerName = "context-unfold"
-	// TagUnfold asks with {"id": "ctx-17"} or {"about": "some words"}.
-	TagUnfold = "context.unfold"
-	// TagUnfolded answers with an Original.
-	TagUnfolded = "context.unfolded"
-	// UnfoldSchema is the JSON Schema of TagUnfold.
+	// UnfoldSchema is the JSON Schema of the question.
 	UnfoldSchema = `{"type":"object","additionalProperties":false,"minProperties":1,"maxProperties":1,"properties":{` +
 		`"id":{"type":"string","pattern":"^ctx-[1-9][0-9]*$","description":"the segment to read in full"},` +
 		`"about":{"type":"string","minLength":1,"maxLength":1024,"description":"words that a segment out of view is about"}}}`
-	// OriginalSchema is that of TagUnfolded.
+	// OriginalSchema is that of the answer.
 	OriginalSchema = `{"type":"object","additionalProperties":false,"required":["id","content_type","content"],"properties":{` +
 		`"id":{"type":"string"},"content_type":{"type":"string"},"content":{"type":"string"},"encoding":{"const":"base64"}}}`
 )
@@ -40,7 +35,7 @@ type Original struct {
 	Encoding string `json:"encoding,omitempty"`
 }
 
-// Codes of the failures that the handler answers with.
+// Codes of the failures that a model is told.
 const (
 	CodeUnknown  = "context.unknown_segment"
 	CodeTooLarge = "context.too_large"
@@ -68,31 +63,6 @@ func parseUnfold(doc []byte) (r unfoldRequest, err error) {
 	return r, err
 }
 
-// Schemas are the checks of the handler's tags, for the pipeline.
-func Schemas() map[string]pipeline.Validate {
-	return map[string]pipeline.Validate{
-		TagUnfold:   func(b []byte) error { _, err := parseUnfold(b); return err },
-		TagUnfolded: func(b []byte) error { return hashing.Unmarshal(b, &Original{}) },
-	}
-}
-
-// Handler gives originals to who asks on the thread they belong to: the thread is
-// the pipeline's word, never the message's. Nothing changes its tier by that.
-func (c *Curator) Handler() pipeline.Handler {
-	return pipeline.Handler{
-		Name: HandlerName, Description: "Shows a segment of this conversation's context in full.",
-		Tags: []string{TagUnfold}, Outputs: []string{TagUnfolded}, Tool: true, Handle: c.handle,
-	}
-}
-
-func (c *Curator) handle(ctx context.Context, p pipeline.Payload, in pipeline.Context) (pipeline.Response, error) {
-	doc, err := c.Original(ctx, in.Thread, p.Bytes)
-	if code, ok := CodeOf(err); ok {
-		return pipeline.Fail(pipeline.Failure{Code: code, Message: err.Error()}), nil
-	}
-	return pipeline.Reply(TagUnfolded, doc), err
-}
-
 // CodeOf is the code that an error of Original is told a model with.
 func CodeOf(err error) (code string, ok bool) {
 	switch {
@@ -105,7 +75,9 @@ func CodeOf(err error) (code string, ok bool) {
 }
 
 // Original answers a request that has the form of UnfoldSchema with a document
-// of the form of OriginalSchema. ErrUnknownSegment, ErrOverBudget.
+// of the form of OriginalSchema. Only the segments of the thread are seen, which is
+// the pipeline's word and never the message's; nothing changes its tier by that.
+// ErrUnknownSegment, ErrOverBudget.
 func (c *Curator) Original(ctx context.Context, thread pipeline.ThreadID, request []byte) ([]byte, error) {
 	r, err := parseUnfold(request)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestQueryExample(t *testing.T) {
 	if m.From != (Agent{"one-brain", "ob-001"}) || m.To != (Agent{"macro-analyst", "ma-001"}) {
 		t.Errorf("from %v to %v", m.From, m.To)
 	}
-	if !m.Evidence.IsEmpty() || m.Evidence.Chain().Confidence != 0 {
+	if len(m.Evidence.Chain().Sources) > 0 || m.Evidence.Chain().Confidence != 0 {
 		t.Errorf("evidence is %+v", m.Evidence.Chain())
 	}
 	want := Context{SessionID: "sess-abc123", UserID: "user-456", RequestID: "req-789", Locale: "en-US", Timezone: "UTC"}

@@ -134,11 +134,6 @@ func (e Evidence) Chain() Chain {
 	return c
 }
 
-// IsEmpty reports whether the evidence names nothing.
-func (e Evidence) IsEmpty() bool {
-	return len(e.chain.Sources)+len(e.chain.Citations)+len(e.chain.Provenance) == 0
-}
-
 // check is what the shape cannot say: source ids are unique and every citation
 // leads to a source.
 func (c Chain) check() *Error {

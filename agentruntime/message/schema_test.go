@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the published schemas")
 
 func TestPublishedSchemasAreCurrent(t *testing.T) {
 	for _, typ := range Types() {
-		doc, err := Schema(typ)
+		doc, err := schemaOf(typ)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func published(t testing.TB) map[Type]*toolschema.Schema {
 	t.Helper()
 	all := map[Type]*toolschema.Schema{}
 	for _, typ := range Types() {
-		doc, err := Schema(typ)
+		doc, err := schemaOf(typ)
 		if err != nil {
 			t.Fatal(err)
 		}

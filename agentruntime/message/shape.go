@@ -10,7 +10,7 @@ import (
 )
 
 // shape says what a JSON value must look like. The same shape checks messages
-// and makes the published schema, so the two cannot differ.
+// and is what the published schemas are written from: the two cannot differ.
 type shape struct {
 	kind string // a JSON Schema type, "" for any value
 	note string
@@ -187,60 +187,4 @@ func kindOf(value any) string {
 		return "object"
 	}
 	return fmt.Sprintf("%T", value)
-}
-
-// schema renders the shape as JSON Schema.
-func (s shape) schema() map[string]any {
-	doc := map[string]any{}
-	put := func(key string, value any, set bool) {
-		if set {
-			doc[key] = value
-		}
-	}
-	put("type", s.kind, s.kind != "")
-	put("description", s.note, s.note != "")
-	put("enum", s.enum, s.enum != nil)
-	put("minLength", s.minLen, s.minLen > 0)
-	put("maxLength", s.maxLen, s.maxLen > 0)
-	put("format", s.format, s.format != "")
-	if s.pattern != nil {
-		doc["pattern"] = s.pattern.String()
-	}
-	switch s.kind {
-	case "integer", "number":
-		doc["minimum"], doc["maximum"] = s.min, s.max
-	case "array":
-		doc["items"], doc["maxItems"] = s.items.schema(), s.maxItems
-		put("minItems", s.minItems, s.minItems > 0)
-	case "object":
-		s.objectSchema(doc)
-	}
-	return doc
-}
-
-func (s shape) objectSchema(doc map[string]any) {
-	if !s.open {
-		doc["additionalProperties"] = false
-	}
-	if s.oneOf != nil {
-		var ways []any
-		for _, name := range s.oneOf {
-			ways = append(ways, map[string]any{"required": []string{name}})
-		}
-		doc["oneOf"] = ways
-	}
-	if len(s.fields) == 0 {
-		return
-	}
-	properties, required := map[string]any{}, []string{}
-	for _, f := range s.fields {
-		properties[f.name] = f.shape.schema()
-		if !f.optional {
-			required = append(required, f.name)
-		}
-	}
-	doc["properties"] = properties
-	if len(required) > 0 {
-		doc["required"] = required
-	}
 }
