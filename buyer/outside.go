@@ -277,29 +277,3 @@ func doneWord(p Purchase) string {
 	}
 	return "done_unproved"
 }
-
-// outsideListing reads an announcement that has a name and tags alone, or
-// nothing that we can read.
-func outsideListing(ev nostr.Event, npub string) Listing {
-	var a struct {
-		Name   string `json:"name"`
-		Amount any    `json:"amount"`
-	}
-	_ = json.Unmarshal([]byte(ev.Content), &a) // in part, or not at all: it is only shown
-	l := Listing{Provider: ev.PubKey, NPub: npub, Name: a.Name, Outside: true, UpdatedAt: ev.CreatedAt.Time().UTC()}
-	if a.Amount != nil {
-		l.Amount = fmt.Sprint(a.Amount)
-	}
-	for _, t := range ev.Tags {
-		if len(t) < 2 || t[0] != "t" || len(l.Jobs) == outsideJobs {
-			continue
-		}
-		if s, ok := schemas.Lookup(t[1]); ok {
-			l.Jobs = append(l.Jobs, string(s.ID))
-		}
-	}
-	return l
-}
-
-// outsideJobs bounds the job types read of one outside announcement.
-const outsideJobs = 16

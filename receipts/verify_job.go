@@ -1,0 +1,151 @@
+package receipts
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// job: 2. The job is the one that the buyer signed.
+func (v *verifier) job(g grader) {
+	// 2.1, 2.2
+	if ev := g.event("2.1", "2.2", FileRequest, v.bundle.Request); ev != nil {
+		v.order(g, *ev)
+	}
+	// 2.12
+	g.pin("2.12", "buyer", v.buyer, v.pins.Buyer)
+	g.prove(fmt.Sprintf("%s, as the buyer signed it", v.receipt.SchemaID))
+}
+
+// order takes the request event through steps 2.3 to 2.11.
+func (v *verifier) order(g grader, ev Event) {
+	// 2.3 to 2.5
+	g.step("2.3", "its id is request_event_id", match("id", ev.ID, v.receipt.RequestEventID))
+	g.step("2.4", "its author is buyer_id", match("pubkey", ev.PubKey, v.buyer))
+	if g.step("2.5", "its kind is one of a job request", requestKindError(ev.Kind)) {
+		v.requestKind = ev.Kind
+	}
+	// 2.6 to 2.8
+	request := v.typedRequest(g, ev)
+	// 2.9 to 2.11
+	g.step("2.9", "it names this provider, or nobody", v.addressed(ev))
+	g.step("2.10", "price and mode are those that it allows", v.allowed(ev))
+	g.step("2.11", "it was signed before the quote expired and before the settlement", v.inTime(ev))
+	if g.claim.State == "" {
+		v.request = request
+	}
+}
+
+// addressed: a request that names providers is an order to them alone.
+func (v *verifier) addressed(ev Event) error {
+	named := ev.Values("p")
+	if len(named) > 0 && !slices.Contains(named, v.provider) {
+		return fmt.Errorf("%w: it is addressed to another provider", ErrMismatch)
+	}
+	return nil
+}
+
+// allowed: the buyer's bid is a maximum, and a mode that it names is the only one
+// for the result. An engagement fee is prepaid whatever that is.
+func (v *verifier) allowed(ev Event) error {
+	for _, bid := range ev.Values("bid") {
+		most, err := strconv.ParseInt(bid, 10, 64)
+		if err != nil || v.receipt.AmountMsats > most {
+			return fmt.Errorf("%w: %d msats, and the bid is %s", ErrMismatch, v.receipt.AmountMsats, quoted(bid))
+		}
+	}
+	for _, tag := range ev.Tags {
+		if !v.receipt.isEngagement() && len(tag) >= 3 && tag[0] == "param" && tag[1] == "payment_mode" && tag[2] != string(v.receipt.Mode) {
+			return fmt.Errorf("%w: mode %s, and it asks for %s", ErrMismatch, v.receipt.Mode, quoted(tag[2]))
+		}
+	}
+	return nil
+}
+
+// clockSkew is how far two parties' clocks may be apart.
+const clockSkew = 5 * time.Minute
+
+func (v *verifier) inTime(ev Event) error {
+	signed := time.Unix(ev.CreatedAt, 0)
+	if q, err := v.quote(); err == nil && signed.After(q.Expiry().Add(clockSkew)) {
+		return fmt.Errorf("%w: the quote expired before the request was signed", ErrMismatch)
+	}
+	return v.beforeSettlement(signed)
+}
+
+// beforeSettlement: the receipt's timestamp is that of the settlement, which
+// comes last in every mode.
+func (v *verifier) beforeSettlement(at time.Time) error {
+	settled, err := parseTimestamp(v.receipt.Timestamp)
+	if err != nil {
+		return err
+	}
+	if at.After(settled.Add(clockSkew)) {
+		return fmt.Errorf("%w: it is dated after the settlement", ErrMismatch)
+	}
+	return nil
+}
+
+func requestKindError(kind int) error {
+	if kind < firstRequestKind || kind > lastRequestKind {
+		return fmt.Errorf("%w: kind %d is not from 5000 to 5999", ErrMismatch, kind)
+	}
+	return nil
+}
+
+func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
+	// 2.6
+	if len(ev.Values("encrypted")) > 0 {
+		g.step("2.6", "the request is typed and in the clear", lacking("it is encrypted"))
+		return nil
+	}
+	tags, err := v.inlined(ev, g.later)
+	var typed TypedRequest
+	if err == nil {
+		typed, err = RequestOf(tags)
+		if untyped, plain := UntypedOf(tags); plain == nil && v.receipt.SchemaID == untyped.SchemaID {
+			typed, err, v.untyped = untyped, nil, true
+		}
+	}
+	if !g.step("2.6", "the request is typed and in the clear", err) {
+		return nil
+	}
+	schema, known := schemas.Lookup(typed.SchemaID)
+	if !known {
+		g.step("2.7", "it is valid under its schema", lacking("this verifier does not know the schema "+quoted(typed.SchemaID)))
+		return nil
+	}
+	// 2.7
+	request, err := schema.ParseRequest(typed.Input)
+	if !g.step("2.7", "it is valid under its schema", escaped(err)) {
+		return nil
+	}
+	// 2.8
+	g.step("2.8", "its schema_id and job_hash are the receipt's", firstMismatch(
+		match("schema_id", string(request.SchemaID), v.receipt.SchemaID),
+		match("job_hash", request.JobHash, v.receipt.JobHash),
+	))
+	return request
+}
+
+// inlined are the request's tags with the texts of INPUTS.jsonl in the place of
+// references to them.
+func (v *verifier) inlined(ev Event, later *later) ([][]string, error) {
+	refs, err := ReferencesOf(ev.Tags)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(refs) > 0 && v.bundle.Inputs == nil:
+		return nil, lacking("its inputs are in other events, and " + FileInputs + " is not in the bundle")
+	case v.bundle.Inputs == nil:
+		return ev.Tags, nil
+	}
+	events, err := parseInputs(v.bundle.Inputs, later)
+	if err != nil {
+		return nil, err
+	}
+	return Inline(ev.Tags, v.provider, events)
+}
