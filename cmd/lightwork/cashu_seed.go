@@ -81,7 +81,7 @@ func takeWords(ctx context.Context, s *streams, c *config, w cashuConfig, role s
 	if err != nil {
 		return usage("nothing was changed", "%w", err)
 	}
-	if there, err := readSeed(c, w); err == nil && there == seed {
+	if there, err := readSeed(c, w); err == nil && there.Text() == seed.Text() {
 		return nil
 	}
 	if err := admits(ctx, c, w, role, seed, s.log); err != nil {

@@ -34,8 +34,12 @@ const (
 	mailKept = 4 * 24 * time.Hour
 )
 
-// NewPost checks the relays. It connects to nobody; Receive does.
+// NewPost checks the relays, and that there is a seed (ErrSeed). It connects to
+// nobody; Receive does.
 func NewPost(seed Seed, relays []string, log *slog.Logger) (*Post, error) {
+	if seed.secret == nil {
+		return nil, fmt.Errorf("open relays for payments: %w", ErrSeed)
+	}
 	key := seed.nodeKey()
 	p := &Post{secret: scalarText(&key.Key), public: pointText(key.PubKey())[2:]}
 	var err error

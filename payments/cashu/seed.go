@@ -19,9 +19,17 @@ import (
 // Seed is the secret that all keys, secrets and blinding factors of a wallet
 // come from (NUT-13: 64 bytes, which BIP-39 makes of words).
 type Seed struct {
+	// A function prints as an address, also where fmt reaches a copy of the Seed
+	// inside another struct; so seeds are compared by their Text.
+	secret func() seedSecret
+}
+
+type seedSecret struct {
 	bytes [64]byte
 	words string // that it was made of, apart by single spaces; empty for hex digits
 }
+
+func newSecret(s seedSecret) Seed { return Seed{func() seedSecret { return s }} }
 
 // ParseSeed reads 12 to 24 words, in any case and however they are apart, or 128
 // hex digits, as the files of older wallets have them. Its error does not repeat
@@ -31,22 +39,22 @@ func ParseSeed(text string) (s Seed, err error) {
 		return parseWords(words)
 	}
 	b, err := hex.DecodeString(text)
-	if err != nil || len(b) != len(s.bytes) {
+	if err != nil || len(b) != len(seedSecret{}.bytes) {
 		return s, ErrSeed
 	}
-	s.bytes = [64]byte(b)
-	return s, nil
+	return newSecret(seedSecret{bytes: [64]byte(b)}), nil
 }
 
 // Words are what other wallets restore from; empty if the seed was made without.
-func (s Seed) Words() string { return s.words }
+func (s Seed) Words() string { return s.secret().words }
 
 // Text is the seed for its file: its words, or hex digits where it has none.
 func (s Seed) Text() string {
-	if s.words != "" {
-		return s.words
+	secret := s.secret()
+	if secret.words != "" {
+		return secret.words
 	}
-	return hex.EncodeToString(s.bytes[:])
+	return hex.EncodeToString(secret.bytes[:])
 }
 
 // String and LogValue keep the secret out of logs.
@@ -57,7 +65,8 @@ func (s Seed) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // key derives a private key for a use.
 func (s Seed) key(use string, salt []byte) *btcec.PrivateKey {
-	mac := hmac.New(sha256.New, s.bytes[:])
+	secret := s.secret()
+	mac := hmac.New(sha256.New, secret.bytes[:])
 	mac.Write([]byte("lightwork/cashu/" + use + "/v1"))
 	mac.Write(salt)
 	key, _ := btcec.PrivKeyFromBytes(mac.Sum(nil))
@@ -89,7 +98,8 @@ func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.M
 		secret, r = s.deriveHMAC(id, counter)
 		return secret, r, nil
 	}
-	key, err := hdkeychain.NewMaster(s.bytes[:], &chaincfg.MainNetParams)
+	seed := s.secret()
+	key, err := hdkeychain.NewMaster(seed.bytes[:], &chaincfg.MainNetParams)
 	for _, index := range []uint32{purpose, 0, uint32(binary.BigEndian.Uint64(id) % (1<<31 - 1)), counter} {
 		if err != nil {
 			return "", nil, fmt.Errorf("derive note: %w", err)
@@ -115,8 +125,9 @@ func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.M
 // deriveHMAC is NUT-13's derivation for keysets whose ids are too long for a
 // number of BIP-32.
 func (s Seed) deriveHMAC(id []byte, counter uint32) (secret string, r *btcec.ModNScalar) {
+	seed := s.secret()
 	part := func(kind byte) []byte {
-		mac := hmac.New(sha256.New, s.bytes[:])
+		mac := hmac.New(sha256.New, seed.bytes[:])
 		mac.Write([]byte("Cashu_KDF_HMAC_SHA256"))
 		mac.Write(id)
 		mac.Write(binary.BigEndian.AppendUint64(nil, uint64(counter)))

@@ -112,6 +112,9 @@ func Open(ctx context.Context, cfg Config) (*Wallet, error) {
 	if len(cfg.Relays) == 0 || cfg.Courier == nil {
 		return nil, fmt.Errorf("open cashu wallet: %w: no relays to receive payments on", payments.ErrBadRequest)
 	}
+	if cfg.Seed.secret == nil {
+		return nil, fmt.Errorf("open cashu wallet: %w", ErrSeed)
+	}
 	key := cfg.Seed.nodeKey()
 	w := &Wallet{
 		cfg: cfg, network: network, key: key, node: pointText(key.PubKey()),

@@ -39,11 +39,10 @@ func parseWords(words []string) (s Seed, err error) {
 	if !slices.Contains([]int{12, 15, 18, 21, 24}, len(words)) {
 		return s, fmt.Errorf("%w: %d words", ErrSeed, len(words))
 	}
-	s.words = strings.Join(words, " ")
-	raw, err := bip39.NewSeedWithErrorChecking(s.words, "")
+	text := strings.Join(words, " ")
+	raw, err := bip39.NewSeedWithErrorChecking(text, "")
 	if err != nil {
 		return Seed{}, fmt.Errorf("%w: the last word does not fit the others: is one of them another, or in another place?", ErrSeed)
 	}
-	s.bytes = [64]byte(raw)
-	return s, nil
+	return newSecret(seedSecret{[64]byte(raw), text}), nil
 }

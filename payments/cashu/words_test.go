@@ -25,11 +25,29 @@ func TestNewSeedIsWords(t *testing.T) {
 	if n := len(strings.Fields(s.Words())); n != 12 || s.Text() != s.Words() {
 		t.Errorf("%d words, and the file has something else: %v", n, s.Text() != s.Words())
 	}
-	if again, err := ParseSeed(s.Text() + "\n"); err != nil || again != s {
+	if again, err := ParseSeed(s.Text() + "\n"); err != nil || again.Text() != s.Text() {
 		t.Errorf("it is not read as it was written: %v", err)
 	}
-	if shown := fmt.Sprintf("%v %+v %s", s, s, s.LogValue()); strings.Contains(shown, strings.Fields(s.Words())[0]+" ") {
-		t.Error("a log has the words")
+}
+
+// Neither verbs that ask for the inside print a seed, nor a struct that has one.
+func TestSeedIsNeverPrinted(t *testing.T) {
+	s, err := ParseSeed(ofNUT13)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := s.secret()
+	b := secret.bytes[:4]
+	hidden := []string{"half", fmt.Sprintf("%x", "half"), fmt.Sprintf("%x", b), strings.Trim(fmt.Sprint(b), "[]")}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		for _, holder := range []any{s, &s, s.LogValue(), Config{Seed: s}, struct{ cfg Config }{Config{Seed: s}}} {
+			out := fmt.Sprintf(verb, holder)
+			for _, inside := range hidden {
+				if strings.Contains(out, inside) {
+					t.Errorf("%s of %T has %q", verb, holder, inside)
+				}
+			}
+		}
 	}
 }
 
@@ -40,7 +58,7 @@ func TestParseSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	written := " " + strings.ToUpper(strings.ReplaceAll(ofNUT13, " ", "\r\n "))
-	if s, err := ParseSeed(written); err != nil || s != want {
+	if s, err := ParseSeed(written); err != nil || s.Text() != want.Text() {
 		t.Errorf("in lines, with capitals: %v", err)
 	}
 	digits := strings.Repeat("0a", 64)
@@ -81,5 +99,16 @@ func TestWrongWords(t *testing.T) {
 				t.Errorf("the error repeats it: %v", err)
 			}
 		}
+	}
+}
+
+// A seed that was never read would be one that everybody knows.
+func TestNoSeed(t *testing.T) {
+	_, err := Open(t.Context(), Config{Mint: "mint.example.com", Relays: []string{"wss://relay.example.com"}, Courier: &Post{}, Path: t.TempDir() + "/notes.db"})
+	if !errors.Is(err, ErrSeed) {
+		t.Errorf("a wallet without one: %v", err)
+	}
+	if _, err := NewPost(Seed{}, []string{"wss://relay.example.com"}, nil); !errors.Is(err, ErrSeed) {
+		t.Errorf("post without one: %v", err)
 	}
 }
