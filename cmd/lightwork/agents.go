@@ -66,7 +66,7 @@ func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	}
 	for _, a := range list {
 		if a.Reason != "" && a.State != "running" {
-			fmt.Fprintf(s.err, "lightwork: %s: %s\n", a.ID, notTwice(a.ID, a.Reason))
+			fmt.Fprintf(s.err, "lightwork: %s: %s\n", firstText(a.ID, a.Dir), notTwice(a.ID, a.Reason))
 		}
 		if !a.Approved && a.ID != "" {
 			fmt.Fprintln(s.err, "  hint:", g.spell("lightwork agents show "+a.ID+" says what it asks for, lightwork agents approve "+a.ID+" allows it"))
@@ -89,6 +89,11 @@ func agentsOf(ctx context.Context, c *config) ([]host.Status, error) {
 	if !errors.Is(err, host.ErrNoNode) {
 		return nil, err
 	}
+	return c.agentsInstalled()
+}
+
+// agentsInstalled reads the manifests of the configured agents.
+func (c *config) agentsInstalled() ([]host.Status, error) {
 	builtIn, err := c.builtIn()
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -194,6 +195,9 @@ func loadConfig(path string) (*config, error) {
 	}
 	defer f.Close()
 	src, err := io.ReadAll(io.LimitReader(f, configMax+1))
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, usage("name the file in it: -c "+shellWord(filepath.Join(path, defaultConfig)), "%s is a folder", path)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -54,9 +54,15 @@ func locateYAML(file string, err error) string {
 	if _, after, ok := strings.Cut(text, "] "); ok && strings.HasPrefix(text, "[") {
 		text = after
 	}
-	if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) {
-		_, place, _ := strings.Cut(text, "\n")
+	said, place, _ := strings.Cut(text, "\n")
+	wrong, large := (*yaml.TypeError)(nil), (*yaml.OverflowError)(nil)
+	switch {
+	case errors.As(err, &wrong):
 		text = wanted(wrong.DstType) + " is wanted here\n" + place
+	case errors.As(err, &large):
+		text = "the number is too large\n" + place
+	case strings.Contains(said, "'\t'"): // it would be shown as a space
+		text = "a tab is here: lines are indented with spaces\n" + place
 	}
 	pos := bad.GetToken().Position
 	return fmt.Sprintf("%s:%d:%d: %s", file, pos.Line, pos.Column, text)

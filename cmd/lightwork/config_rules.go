@@ -42,8 +42,14 @@ func (c *config) check() *configError {
 	if bad := c.Buyer.Wallet.check("$.buyer.wallet"); bad != nil {
 		return bad
 	}
+	sold := map[string]bool{}
 	for i, o := range c.Provider.Offers {
-		if bad := c.checkOffer(fmt.Sprintf("$.provider.offers[%d]", i), o); bad != nil {
+		at := fmt.Sprintf("$.provider.offers[%d]", i)
+		if sold[o.Schema] { // one of two prices would hold, and nothing would say which
+			return &configError{at + ".schema", "is on offer above already: a job type has one entry, with all its modes"}
+		}
+		sold[o.Schema] = true
+		if bad := c.checkOffer(at, o); bad != nil {
 			return bad
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lightwork-market/lightwork/relay"
 )
 
 const (
@@ -38,11 +40,8 @@ func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	conf, err := loadConfig(g.Config)
 	if err != nil {
 		fix := "correct the file"
-		switch {
-		case errors.Is(err, errNoConfig):
-			fix = "lightwork init writes one; -c names another file"
-		case errors.Is(err, syscall.EISDIR):
-			fix = "name the file in it: -c " + shellWord(filepath.Join(g.Config, defaultConfig))
+		if hint := (*codedError)(nil); errors.As(err, &hint) && hint.hint != "" {
+			fix = hint.hint
 		}
 		all = append(all, finding{"configuration", "fail", printable(err.Error()), fix})
 	} else {
@@ -100,7 +99,6 @@ func failures(all []finding) []finding {
 }
 
 func checkKeys(c *config) []finding {
-	const fix = "lightwork init makes a file that is missing; chmod 600 keeps one yours"
 	var all []finding
 	known := map[string]string{}
 	for _, k := range []struct{ name, role string }{
@@ -108,7 +106,7 @@ func checkKeys(c *config) []finding {
 	} {
 		key, err := c.readKey(k.role)
 		if err != nil {
-			all = append(all, finding{k.name, "fail", strings.TrimPrefix(err.Error(), k.name+": "), fix})
+			all = append(all, unreadable(k.name, err))
 			continue
 		}
 		f := finding{k.name, "ok", firstText(npub(key.public), "locked") + " (" + key.kept + ")", ""}
@@ -119,11 +117,19 @@ func checkKeys(c *config) []finding {
 		all = append(all, f)
 	}
 	if _, err := rootSecret(c.path(c.Identity.RootSecretFile)); err != nil {
-		hint := &codedError{}
-		_ = errors.As(err, &hint)
-		return append(all, finding{"preimage secret", "fail", err.Error(), hint.hint})
+		return append(all, unreadable("preimage secret", err))
 	}
 	return append(all, finding{"preimage secret", "ok", "readable by its owner only", ""})
+}
+
+// unreadable is a secret's file that cannot be used. What to do is what every
+// other command says: a new key in the place of a lost one loses money.
+func unreadable(name string, err error) finding {
+	f := finding{name, "fail", strings.TrimPrefix(err.Error(), name+": "), ""}
+	if hint := (*codedError)(nil); errors.As(err, &hint) && !errors.Is(err, relay.ErrKeyMode) {
+		f.Fix = hint.hint
+	}
+	return f
 }
 
 func checkDisk(c *config) finding {

@@ -8,16 +8,23 @@ import (
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
+	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // checkAgents lists the built-in agent and the configured ones: is the manifest
-// readable, and approved as it is? A running node is asked for their state.
+// readable, and approved as it is? A running node is asked for their state; what
+// the configuration says since its start it does not know.
 func checkAgents(ctx context.Context, c *config) []finding {
-	list, err := agentsOf(ctx, c)
+	list, err := c.agentsInstalled()
+	if err != nil {
+		return []finding{{"agents", "fail", err.Error(), ""}}
+	}
+	running, err := runningAgents(ctx, c)
 	if err != nil {
 		return []finding{{"agents", "fail", err.Error(), "restart the node"}}
 	}
@@ -30,7 +37,9 @@ func checkAgents(ctx context.Context, c *config) []finding {
 		case a.ID == "":
 			f = finding{"agent", "fail", a.Reason, "put a readable " + manifest.FileName + " into " + a.Dir + ", or take the agent out of the configuration"}
 		case !a.Approved:
-			f.State, f.Detail, f.Fix = "warn", a.Reason, "lightwork agents approve "+a.ID
+			f.State, f.Detail, f.Fix = "warn", notTwice(a.ID, a.Reason), "lightwork agents approve "+a.ID
+		case running != nil:
+			f = runs(f, a.ID, running)
 		}
 		if a.Version != "" {
 			f.Detail += ", version " + a.Version
@@ -46,6 +55,37 @@ func checkAgents(ctx context.Context, c *config) []finding {
 	return all
 }
 
+// runningAgents are the agents of the running node, by id; nil without a node.
+func runningAgents(ctx context.Context, c *config) (map[string]host.Status, error) {
+	node, err := host.Dial(ctx, c.controlSocket())
+	if errors.Is(err, host.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := node.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	running := map[string]host.Status{}
+	for _, a := range list {
+		running[a.ID] = a
+	}
+	return running, nil
+}
+
+// runs says of an approved agent what the running node makes of it.
+func runs(f finding, id string, running map[string]host.Status) finding {
+	switch a, known := running[id]; {
+	case !known:
+		f.State, f.Detail, f.Fix = "warn", "approved, but the running node does not know it", "restart the node: it reads its configuration at the start"
+	case a.State == string(supervisor.StateDown), a.State == string(supervisor.StateBackoff), a.State == string(supervisor.StateUnhealthy):
+		f.State, f.Detail, f.Fix = "warn", "approved, and "+strings.TrimSuffix(a.State+": "+a.Reason, ": "), "lightwork agents logs "+id+" has what it printed; lightwork agents restart "+id
+	}
+	return f
+}
+
 // checkOffers finds job types on offer whose tool the configuration lets nobody
 // call: provider run would end at once.
 func checkOffers(c *config) []finding {
@@ -57,7 +97,7 @@ func checkOffers(c *config) []finding {
 		}
 		f := finding{"offer", "fail", o.Schema + ": agents[].tools does not name " + o.Tool, "name it there, or correct tool under provider.offers"}
 		if dir, _, err := c.findAgent(id); err != nil {
-			f.Detail = o.Schema + ": there is no agent " + id
+			f.Detail = o.Schema + ": there is no agent " + id + " with a readable manifest"
 			f.Fix = "name its folder under agents, or correct tool under provider.offers"
 		} else if contains(c.tools(dir), tool) {
 			continue

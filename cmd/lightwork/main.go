@@ -181,7 +181,8 @@ func report(stderr io.Writer, g *globals, err error) int {
 	coded := &codedError{code: exitFailed}
 	_ = errors.As(err, &coded)
 	if !errors.Is(err, errSilent) {
-		fmt.Fprintln(stderr, "lightwork:", printable(g.spell(err.Error())))
+		said, quoted, _ := strings.Cut(err.Error(), "\n") // lines of a file are shown as they are
+		fmt.Fprintln(stderr, "lightwork:", printable(strings.TrimRight(g.spell(said)+"\n"+quoted, "\n")))
 		if coded.hint == "" && errors.Is(err, sqlite.ErrLocked) {
 			coded.hint = "it runs already: one process at a time writes there"
 		}

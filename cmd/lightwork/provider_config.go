@@ -124,7 +124,7 @@ func limitsOf(c *config) map[string]any {
 func rootSecret(path string) ([]byte, error) {
 	text, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usage("restore it from your backup; for a new node lightwork init makes one", "preimage secret: %w", err)
+		return nil, usage("correct identity.root_secret_file, or restore it from your backup; for a new node lightwork init makes one", "preimage secret: %w", err)
 	}
 	if err != nil {
 		return nil, err

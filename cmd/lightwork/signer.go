@@ -64,7 +64,7 @@ func (c *config) readKey(role string) (roleKey, error) {
 		return k, usage("lightwork doctor checks all of them", "%s key: %w", role, err)
 	}
 	if err != nil {
-		return k, usage("restore it from your backup; for a new node lightwork init makes one", "%s key: %w", role, err)
+		return k, usage("correct identity."+role+"_key_file, or restore it from your backup; for a new node lightwork init makes one", "%s key: %w", role, err)
 	}
 	return parseKeyText(k, text)
 }
