@@ -96,7 +96,7 @@ func TestTopSays(t *testing.T) {
 	page := drawing{width: 120}
 	text := page.draw(busyNode())
 	for _, want := range []string{
-		"NOT READY  up 2d02h", "wallet  refuses", "100 open, 3 succeeded, 1 failed", "held 1500 msats", "waiting    wss://relay.example.com",
+		"NOT READY  up 2d02h", "wallet    refuses", "100 open, 3 succeeded, 1 failed", "held 1500 msats", "waiting    wss://relay.example.com",
 		"connect: no", "down       com.example.summaries  0 calls, 5 restarts  it crashed", "bbbbbbbbbbbb running         5s   1m30s  hold 20 sat",
 	} {
 		if !strings.Contains(text, want) {

@@ -95,7 +95,7 @@ func (d *drawing) head(s observe.State) {
 	d.line(part{bold, "lightwork " + s.Version}, part{"", "  "}, state, part{"", "  up " + ago(s.At.Sub(s.StartedAt)) + "  "}, part{dim, npub(s.PubKey)})
 	for _, c := range s.Checks {
 		if !c.OK {
-			d.line(part{red, fmt.Sprintf("  %-8s", c.Name)}, part{"", c.Detail})
+			d.line(part{red, fmt.Sprintf("  %-9s ", c.Name)}, part{"", c.Detail})
 		}
 	}
 }
