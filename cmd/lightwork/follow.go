@@ -129,7 +129,11 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 	if strings.HasPrefix(p.Reason, string(provider.CodeBidTooLow)+":") {
 		return hinted(err, "raise --max-msats; nothing was paid")
 	}
-	return hinted(err, firstText(budgetHint(p.Reason), "lightwork buyer show "+short(id)))
+	next := "lightwork buyer show " + short(id)
+	if p.State == buyer.StateFailed && p.Attempt == nil && p.Engagement == nil {
+		next = "nothing was paid; " + next
+	}
+	return hinted(err, firstText(budgetHint(p.Reason), next))
 }
 
 // budgetHint says how a payment fits the budget that it went over; "" for any

@@ -63,12 +63,16 @@ func (b buyerSubmitCmd) pack(w io.Writer) ([]byte, error) {
 	if err != nil {
 		return nil, usage("", "--repo: %w", err)
 	}
+	sent := "are sent"
+	if b.DryRun {
+		sent = "would be sent"
+	}
 	if b.Encrypt {
-		fmt.Fprintf(w, "lightwork: %s of %s, %d bytes (%d packed), are sent encrypted; the provider reads them\n", count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive))
+		fmt.Fprintf(w, "lightwork: %s of %s, %d bytes (%d packed), %s encrypted; the provider reads them\n", count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive), sent)
 		return p.archive, nil
 	}
-	fmt.Fprintf(w, "lightwork: PUBLIC: %s of %s, %d bytes (%d packed), are sent to the relays, where anybody can read them\n",
-		count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive))
+	fmt.Fprintf(w, "lightwork: PUBLIC: %s of %s, %d bytes (%d packed), %s to the relays, where anybody can read them\n",
+		count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive), sent)
 	return p.archive, nil
 }
 
