@@ -51,6 +51,7 @@ type follower struct {
 	tell    func(Progress)
 
 	events   chan nostr.Event
+	told     chan struct{}         // closed once what is ours to publish was offered to the relays
 	paid     chan payments.Payment // from the payment's own goroutine
 	g        *errgroup.Group
 	seen     map[string]bool
@@ -102,7 +103,7 @@ func (c *Client) newFollower(requestID string, tell func(Progress)) *follower {
 	}
 	return &follower{
 		c: c, id: requestID, tell: tell,
-		events: make(chan nostr.Event, 256), paid: make(chan payments.Payment, 1), seen: map[string]bool{},
+		events: make(chan nostr.Event, 256), told: make(chan struct{}), paid: make(chan payments.Payment, 1), seen: map[string]bool{},
 	}
 }
 
@@ -174,6 +175,7 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 	if err := f.publish(ctx, p); err != nil {
 		return err
 	}
+	close(f.told)
 	if p.State == StatePaid {
 		f.paidAt = time.Now()
 		if err := f.unseal(ctx, p); err != nil {

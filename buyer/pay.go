@@ -29,7 +29,7 @@ const askAgain = 5 * time.Second
 // until it is (B1-B6).
 func (f *follower) pay(ctx context.Context, p Purchase) {
 	f.g.Go(func() error {
-		pay, err := f.c.seeThrough(ctx, p)
+		pay, err := f.seeThrough(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -41,18 +41,18 @@ func (f *follower) pay(ctx context.Context, p Purchase) {
 	})
 }
 
-func (c *Client) seeThrough(ctx context.Context, p Purchase) (payments.Payment, error) {
+func (f *follower) seeThrough(ctx context.Context, p Purchase) (payments.Payment, error) {
 	due, _ := p.due()
 	hash := due.PaymentHash
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		pay, err := c.attempt(ctx, p)
+		pay, err := f.attempt(ctx, p)
 		if err == nil && pay.State.Terminal() || errors.Is(err, ErrOtherWallet) {
 			return pay, err
 		}
 		if ctx.Err() != nil {
 			return payments.Payment{}, ctx.Err()
 		}
-		c.log.Warn("payment state not known, asking again", "request", p.RequestID, "payment_hash", hash, "in", pause, "err", err)
+		f.c.log.Warn("payment state not known, asking again", "request", p.RequestID, "payment_hash", hash, "in", pause, "err", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -62,8 +62,10 @@ func (c *Client) seeThrough(ctx context.Context, p Purchase) (payments.Payment, 
 }
 
 // attempt looks before it sends: only a payment the wallet never heard of is
-// sent.
-func (c *Client) attempt(ctx context.Context, p Purchase) (payments.Payment, error) {
+// sent, and not before the provider can know what it is for: it issues the receipt
+// as soon as it is paid, and one that came before the acceptance does not name it.
+func (f *follower) attempt(ctx context.Context, p Purchase) (payments.Payment, error) {
+	c := f.c
 	due, bolt11 := p.due()
 	hash := due.PaymentHash
 	pay, err := c.cfg.Wallet.LookupPayment(ctx, hash)
@@ -73,6 +75,11 @@ func (c *Client) attempt(ctx context.Context, p Purchase) (payments.Payment, err
 	case errors.Is(err, payments.ErrNotFound):
 		if err = c.begunHere(ctx, *due); err != nil {
 			return payments.Payment{}, err
+		}
+		select {
+		case <-f.told:
+		case <-ctx.Done():
+			return payments.Payment{}, ctx.Err()
 		}
 		err = c.cfg.Wallet.SendPayment(ctx, payments.Pay{
 			BOLT11: bolt11, AmountMsats: due.AmountMsats,
