@@ -20,13 +20,17 @@ type Spend struct {
 	App    string // the app's public key
 	Hash   payments.Hash
 	BOLT11 string
-	Msats  int64
-	At     time.Time // set by the Book
+	Msats  int64     // what it cost once it ended: 0 if it failed
+	Wallet string    // payments.Node.Wallet of the one that pays it; "" if that was not noted
+	At     time.Time // set by the Book, as are those below
+	Open   bool      // it has not ended
+	// LostMsats is what attempts that failed have cost: a mint keeps its fees.
+	LostMsats int64
 }
 
 // Usage is what an app has used of a period's budget.
 type Usage struct {
-	SpentMsats    int64 // payments that succeeded
+	SpentMsats    int64 // payments that succeeded, and the fees of those that did not
 	ReservedMsats int64 // payments under way
 }
 
@@ -63,9 +67,15 @@ CREATE TABLE requests (
 CREATE INDEX requests_by_time ON requests (at_ms);
 `
 
+// bookWallets: which wallet pays, and what failures cost.
+const bookWallets = `
+ALTER TABLE spends ADD COLUMN wallet TEXT NOT NULL DEFAULT '';
+ALTER TABLE spends ADD COLUMN lost_msats INTEGER NOT NULL DEFAULT 0 CHECK (lost_msats >= 0);
+`
+
 // OpenBook opens or creates the file at path and keeps other processes out.
 func OpenBook(ctx context.Context, path string, log *slog.Logger) (*Book, error) {
-	db, err := sqlite.Open(ctx, path, sqlite.Options{Migrations: []string{bookSchema}, ExclusiveLock: true, Logger: log})
+	db, err := sqlite.Open(ctx, path, sqlite.Options{Migrations: []string{bookSchema, bookWallets}, ExclusiveLock: true, Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("open wallet service's book: %w", err)
 	}
@@ -97,25 +107,35 @@ func (b *Book) Reserve(ctx context.Context, s Spend, budgetMsats int64, since ti
 		if s.Msats > budgetMsats-used.SpentMsats-used.ReservedMsats {
 			return ErrBudget
 		}
-		_, err = tx.Exec(`INSERT INTO spends (app, payment_hash, bolt11, at_ms, msats, open) VALUES (?, ?, ?, ?, ?, 1)
-			ON CONFLICT DO UPDATE SET bolt11 = excluded.bolt11, at_ms = excluded.at_ms, msats = excluded.msats, open = 1`,
-			s.App, s.Hash[:], s.BOLT11, now, s.Msats)
+		_, err = tx.Exec(`INSERT INTO spends (app, payment_hash, bolt11, at_ms, msats, open, wallet) VALUES (?, ?, ?, ?, ?, 1, ?)
+			ON CONFLICT DO UPDATE SET bolt11 = excluded.bolt11, at_ms = excluded.at_ms, msats = excluded.msats, open = 1, wallet = excluded.wallet`,
+			s.App, s.Hash[:], s.BOLT11, now, s.Msats, s.Wallet)
 		return err
 	})
 }
 
 // usage adds up the app's spends. What is under way counts whenever it began.
 func usage(tx *sqlite.Tx, app string, since time.Time) (u Usage, err error) {
-	err = tx.QueryRow(`SELECT COALESCE(SUM(CASE open WHEN 0 THEN msats END), 0), COALESCE(SUM(CASE open WHEN 1 THEN msats END), 0)
+	err = tx.QueryRow(`SELECT COALESCE(SUM(lost_msats + CASE open WHEN 0 THEN msats ELSE 0 END), 0), COALESCE(SUM(CASE open WHEN 1 THEN msats END), 0)
 		FROM spends WHERE app = ? AND (at_ms >= ? OR open = 1)`, app, since.UnixMilli()).Scan(&u.SpentMsats, &u.ReservedMsats)
 	return u, err
 }
 
-// Settle ends a payment under way: it cost msats, 0 if it failed. One that has
+// Settle ends a payment under way that succeeded and cost msats. One that has
 // ended stays as it is.
 func (b *Book) Settle(ctx context.Context, app string, hash payments.Hash, msats int64) error {
 	return b.db.Update(ctx, func(tx *sqlite.Tx) error {
 		_, err := tx.Exec(`UPDATE spends SET msats = ?, open = 0 WHERE app = ? AND payment_hash = ? AND open = 1`, msats, app, hash[:])
+		return err
+	})
+}
+
+// Fail ends a payment under way that came back. lostMsats is what the wallet says
+// that trying has cost, of all attempts at this invoice.
+func (b *Book) Fail(ctx context.Context, app string, hash payments.Hash, lostMsats int64) error {
+	return b.db.Update(ctx, func(tx *sqlite.Tx) error {
+		_, err := tx.Exec(`UPDATE spends SET msats = 0, open = 0, lost_msats = max(lost_msats, ?)
+			WHERE app = ? AND payment_hash = ? AND open = 1`, lostMsats, app, hash[:])
 		return err
 	})
 }
@@ -132,15 +152,15 @@ func (b *Book) Used(ctx context.Context, app string, since time.Time) (u Usage, 
 // Open lists the payments under way.
 func (b *Book) Open(ctx context.Context) (list []Spend, err error) {
 	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
-		rows, err := tx.Query(`SELECT app, payment_hash, msats FROM spends WHERE open = 1`)
+		rows, err := tx.Query(`SELECT app, payment_hash, bolt11, msats, wallet FROM spends WHERE open = 1`)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var s Spend
+			s := Spend{Open: true}
 			var hash []byte
-			if err := rows.Scan(&s.App, &hash, &s.Msats); err != nil {
+			if err := rows.Scan(&s.App, &hash, &s.BOLT11, &s.Msats, &s.Wallet); err != nil {
 				return err
 			}
 			copy(s.Hash[:], hash)
@@ -156,7 +176,8 @@ func (b *Book) Spend(ctx context.Context, app string, hash payments.Hash) (s Spe
 	s.App, s.Hash = app, hash
 	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
 		var ms int64
-		err := tx.QueryRow(`SELECT bolt11, msats, at_ms FROM spends WHERE app = ? AND payment_hash = ?`, app, hash[:]).Scan(&s.BOLT11, &s.Msats, &ms)
+		err := tx.QueryRow(`SELECT bolt11, msats, at_ms, wallet, open, lost_msats FROM spends WHERE app = ? AND payment_hash = ?`,
+			app, hash[:]).Scan(&s.BOLT11, &s.Msats, &ms, &s.Wallet, &s.Open, &s.LostMsats)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}

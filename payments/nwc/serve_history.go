@@ -58,7 +58,9 @@ func failed(spend Spend) (transaction, error) {
 	if err != nil {
 		return transaction{}, fmt.Errorf("read a paid invoice: %w", err)
 	}
-	return outgoing(payments.Payment{Hash: spend.Hash, State: payments.PaymentFailed, AmountMsats: b.AmountMsats}, spend), nil
+	t := outgoing(payments.Payment{Hash: spend.Hash, State: payments.PaymentFailed, AmountMsats: b.AmountMsats}, spend)
+	t.LostMsats = spend.LostMsats
+	return t, nil
 }
 
 // listTransactions lists the app's own, as the wallet sees them now.

@@ -208,6 +208,11 @@ func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (tran
 	if spend.Msats == 0 { // what the wallet knows of the hash is another's payment
 		return failed(spend)
 	}
+	if err := s.begunHere(ctx, spend); errors.Is(err, errOtherWallet) {
+		return elsewhere(spend)
+	} else if err != nil {
+		return transaction{}, err
+	}
 	p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
 	if err != nil {
 		return transaction{}, err

@@ -60,8 +60,12 @@ func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash paymen
 	if err := s.notOthers(ctx, a, hash, pay.BOLT11); err != nil {
 		return payments.Payment{}, err
 	}
-	spend := Spend{App: a.Client, Hash: hash, BOLT11: pay.BOLT11, Msats: pay.AmountMsats + pay.FeeLimitMsats}
-	err := s.cfg.Book.Reserve(ctx, spend, a.BudgetMsats, a.since(time.Now()))
+	wallet, err := s.paysFrom(ctx)
+	if err != nil {
+		return payments.Payment{}, err
+	}
+	spend := Spend{App: a.Client, Hash: hash, BOLT11: pay.BOLT11, Msats: pay.AmountMsats + pay.FeeLimitMsats, Wallet: wallet}
+	err = s.cfg.Book.Reserve(ctx, spend, a.BudgetMsats, a.since(time.Now()))
 	if errors.Is(err, ErrBudget) {
 		return payments.Payment{}, &Error{Code: CodeQuotaExceeded, Message: "amount and fee are more than what is left of the app's budget"}
 	}
@@ -85,7 +89,7 @@ func (s *Service) notOthers(ctx context.Context, a *app, hash payments.Hash, bol
 		if !strings.EqualFold(spend.BOLT11, bolt11) {
 			return payments.ErrAlreadyPaid
 		}
-		return nil
+		return s.begunHere(ctx, spend)
 	}
 	p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
 	switch {
@@ -115,7 +119,7 @@ func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash paym
 		none := errors.Is(err, payments.ErrNotFound) || err == nil && p.State == payments.PaymentFailed
 		switch {
 		case none && !unclear:
-			s.settle(ctx, a.Client, hash, 0)
+			s.fail(ctx, a.Client, hash, p.FeeMsats)
 			return sendErr
 		case err == nil && !none:
 			return nil // it is under way all the same
@@ -141,7 +145,7 @@ func (s *Service) track(ctx context.Context, client string, hash payments.Hash) 
 			return p, nil
 		case err == nil && p.State == payments.PaymentFailed, errors.Is(err, payments.ErrNotFound):
 			p.State = payments.PaymentFailed
-			s.settle(ctx, client, hash, 0)
+			s.fail(ctx, client, hash, p.FeeMsats)
 			return p, nil
 		case err != nil:
 			s.cfg.Log.Warn("payment state not known, asking again", "payment_hash", hash, "in", pause, "err", err)
@@ -162,9 +166,21 @@ func (s *Service) settle(ctx context.Context, client string, hash payments.Hash,
 	}
 }
 
+// fail books a payment that came back, and what that has cost.
+func (s *Service) fail(ctx context.Context, client string, hash payments.Hash, lostMsats int64) {
+	if err := s.cfg.Book.Fail(ctx, client, hash, lostMsats); err != nil {
+		s.cfg.Log.Error("a payment is not booked", "payment_hash", hash, "err", err)
+	}
+}
+
 // resume finds out how a payment ended that an earlier run began.
 func (s *Service) resume(ctx context.Context, spend Spend) {
-	_, err := s.flight(spend.App, spend.Hash, func() (payments.Payment, error) { return s.track(ctx, spend.App, spend.Hash) })
+	_, err := s.flight(spend.App, spend.Hash, func() (payments.Payment, error) {
+		if err := s.untilKnown(ctx, spend); err != nil {
+			return payments.Payment{}, err
+		}
+		return s.track(ctx, spend.App, spend.Hash)
+	})
 	if err != nil && ctx.Err() == nil {
 		s.cfg.Log.Error("a payment of an earlier run", "payment_hash", spend.Hash, "err", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -98,6 +99,7 @@ type Service struct {
 	pool    *relay.Pool
 	apps    map[string]*app    // by the wallet's public key
 	flights singleflight.Group // payments, by app and hash
+	payer   atomic.Pointer[payments.Node]
 
 	hints chan payments.Hash // invoices that changed
 	sent  chan sentNote      // payments that succeeded

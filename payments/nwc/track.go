@@ -62,7 +62,7 @@ func payment(t transaction, hash payments.Hash) payments.Payment {
 	case proven && (t.State == stateSettled || t.State == ""):
 		p.State, p.Preimage = payments.PaymentSucceeded, preimage
 	case t.State == stateFailed:
-		p.State, p.FeeMsats, p.FailureReason = payments.PaymentFailed, 0, "the wallet says that the payment failed"
+		p.State, p.FeeMsats, p.FailureReason = payments.PaymentFailed, t.LostMsats, "the wallet says that the payment failed"
 	case t.State == statePending, t.State == stateAccepted:
 		p.State = payments.PaymentInFlight
 	}

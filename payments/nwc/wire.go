@@ -132,7 +132,7 @@ type transaction struct {
 	SettleDeadline  int64  `json:"settle_deadline,omitzero"` // block height
 	SettleBy        int64  `json:"settle_by,omitzero"`
 	Unsure          bool   `json:"unsure,omitzero"`     // settled, and the money may still go back
-	LostMsats       int64  `json:"lost_msats,omitzero"` // payments.Invoice.LostMsats
+	LostMsats       int64  `json:"lost_msats,omitzero"` // payments.Invoice.LostMsats; of a payment that failed: its cost
 }
 
 // check bounds the fields that are used.
