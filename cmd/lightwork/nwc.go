@@ -75,7 +75,16 @@ func (w walletNWCServeCmd) Run(ctx context.Context, s *streams, g *globals) erro
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	app, err := w.open(dir, c.Relays, s)
+	// Nothing is written, and no wallet opened, while another process serves here.
+	book, err := nwc.OpenBook(ctx, filepath.Join(dir, "book.db"), s.log)
+	if err != nil {
+		return err
+	}
+	return firstError(w.serve(ctx, c, role, book, s), book.Close())
+}
+
+func (w walletNWCServeCmd) serve(ctx context.Context, c *config, role string, book *nwc.Book, s *streams) error {
+	app, err := w.open(filepath.Join(c.dataDir(role), "nwc"), c.Relays, s)
 	if err != nil {
 		return err
 	}
@@ -91,16 +100,12 @@ func (w walletNWCServeCmd) Run(ctx context.Context, s *streams, g *globals) erro
 	if wal == nil {
 		return usage("set "+role+".wallet.backend to lnd or play", "the %s has no wallet", role)
 	}
-	book, err := nwc.OpenBook(ctx, filepath.Join(dir, "book.db"), s.log)
-	if err != nil {
-		return err
-	}
 	service, err := nwc.NewService(nwc.ServiceConfig{Wallet: wal, Book: book, Apps: []nwc.App{app}, Relays: c.Relays, Log: s.log})
 	if err != nil {
-		return firstError(usage("", "%w", err), book.Close())
+		return usage("", "%w", err)
 	}
 	fmt.Fprintf(s.err, "lightwork: %s may spend %s a period of the %s's wallet\n", printable(w.App), msats(w.Budget), role)
-	return firstError(service.Serve(ctx), book.Close())
+	return service.Serve(ctx)
 }
 
 // open reads the app's keys, or makes them and writes the address for the app
