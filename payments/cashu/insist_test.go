@@ -2,7 +2,6 @@ package cashu
 
 import (
 	"testing"
-	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -13,7 +12,6 @@ func TestRefusalDoesNotEndAClaim(t *testing.T) {
 	t.Parallel()
 	m := newFakeMint(t, 0)
 	b := newBench(t, m.place())
-	b.cfg.Lock = 5 * time.Minute
 	payee, _ := b.open("payee")
 	payer, _ := b.open("payer")
 	b.fill(payer, 100)

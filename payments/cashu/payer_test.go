@@ -91,7 +91,6 @@ func TestPayerCheats(t *testing.T) {
 	other.rotate()
 	other.mu.Unlock()
 	b := newBench(t, m.place())
-	b.cfg.Lock = time.Minute
 	payee, _ := b.open("payee")
 	payer, _ := b.open("payer")
 	b.fill(payer, 10_000)
@@ -148,7 +147,6 @@ func TestPayerCheats(t *testing.T) {
 func TestStrangersMessages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, newFakeMint(t, 0).place())
-	b.cfg.Lock = time.Minute
 	payee, _ := b.open("payee")
 	payer, _ := b.open("payer")
 	b.fill(payer, 100)

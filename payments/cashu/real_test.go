@@ -31,6 +31,7 @@ func startMint(t *testing.T, feePPK int) *devnet.Mint {
 func TestConformanceOnRealMint(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, startMint(t, 0).Address())
+	b.cfg.Lock = 20 * time.Second // the behaviours wait for the end of some
 	payee, _ := b.open("payee")
 	payer, _ := b.open("payer")
 	b.fill(payer, 50_000)
@@ -56,7 +57,6 @@ func TestRealMintIsKilled(t *testing.T) {
 	t.Parallel()
 	m := startMint(t, 0)
 	b := newBench(t, m.Address())
-	b.cfg.Lock = 10 * time.Minute
 	payee, _ := b.open("payee")
 	payer, _ := b.open("payer")
 	b.fill(payer, 1000)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/payments"
@@ -23,7 +22,6 @@ func (b *bench) lost(name string, change ...func(*Config)) (w *Wallet, stop func
 // exported: all but the locked is found by the seed, and can be spent.
 func restores(t *testing.T, mint string) {
 	b := newBench(t, mint)
-	b.cfg.Lock = 10 * time.Minute
 	payer, stop := b.open("payer")
 	payee, _ := b.open("payee")
 	b.fill(payer, 1000)

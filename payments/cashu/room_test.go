@@ -71,7 +71,6 @@ func TestUnpaidInvoicesTakeNoRoom(t *testing.T) {
 // crowded is a payee with room for 100 sats, and a payer who has 200.
 func crowded(t *testing.T) (b *bench, payee, payer *Wallet, waits <-chan struct{}) {
 	b = newBench(t, newFakeMint(t, 0).place())
-	b.cfg.Lock = 10 * time.Minute
 	payee, waits = b.capped("payee")
 	payer, _ = b.open("payer")
 	b.fill(payer, 200)

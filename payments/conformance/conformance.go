@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -56,29 +57,44 @@ func (p Pair) holds() []bool {
 // the same wallets again: behaviours leave nothing open or held.
 func Run(t *testing.T, newPair func(t *testing.T) Pair) {
 	for _, b := range behaviours {
+		t.Run(b.name, func(t *testing.T) { b.run(t, newPair(t)) })
+	}
+}
+
+// RunInBubbles is Run for wallets that live in this process and wait for
+// nothing outside: each behaviour has a bubble of synctest, whose clock goes on
+// when all wait. So no lock ends too early because the machine is busy. newPair
+// makes new wallets each time, which end with its t.
+func RunInBubbles(t *testing.T, newPair func(t *testing.T) Pair) {
+	for _, b := range behaviours {
 		t.Run(b.name, func(t *testing.T) {
-			pair := newPair(t)
-			if pair.AmountMsats == 0 {
-				pair.AmountMsats = 200_000
-			}
-			if pair.Timeout == 0 {
-				pair.Timeout = 2 * time.Minute
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), pair.Timeout)
-			defer cancel()
-			if pair.PrepayOnly && b.holds {
-				t.Skip("nothing is held by these wallets")
-			}
-			b.check(&bench{T: t, Pair: pair, ctx: ctx})
+			synctest.Test(t, func(t *testing.T) { b.run(t, newPair(t)) })
 		})
 	}
 }
 
-var behaviours = [...]struct {
+type behaviour struct {
 	name  string
 	check func(b *bench)
 	holds bool // it needs payments that are held, or fail
-}{
+}
+
+func (b behaviour) run(t *testing.T, pair Pair) {
+	if pair.AmountMsats == 0 {
+		pair.AmountMsats = 200_000
+	}
+	if pair.Timeout == 0 {
+		pair.Timeout = 2 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), pair.Timeout)
+	defer cancel()
+	if pair.PrepayOnly && b.holds {
+		t.Skip("nothing is held by these wallets")
+	}
+	b.check(&bench{T: t, Pair: pair, ctx: ctx})
+}
+
+var behaviours = [...]behaviour{
 	{"node", node, false},
 	{"an invoice says what was asked", invoiceSays, false},
 	{"an invoice that makes no sense is refused", invoiceRefused, false},
