@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -38,6 +39,10 @@ func TestOwedIsCredit(t *testing.T) {
 // TestAffordsWithCredit: what a provider owes lowers what it will ask for, so an
 // announced price that the budget does not hold by itself may be worth asking for.
 func TestAffordsWithCredit(t *testing.T) {
+	// What was spent counts until midnight (UTC).
+	if left := time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)); left < time.Minute {
+		time.Sleep(left)
+	}
 	c, p, _ := play(t, func(c *cheat, req nostr.Event) []nostr.Event {
 		c.pays = true
 		return []nostr.Event{c.offer(req, func(*deal) {}), c.event(c.key, 7000, nostr.Tags{

@@ -65,10 +65,10 @@ func TestLapsedOfferThatWasPaid(t *testing.T) {
 	c, p, err := resumed(t, func() (payments.Payment, error) {
 		return payments.Payment{Hash: secret.Hash(), State: payments.PaymentSucceeded, AmountMsats: price, Preimage: secret}, nil
 	})
-	if !errors.Is(err, context.Canceled) || p.State != buyer.StatePaid || len(c.sent) != 0 {
-		t.Errorf("purchase %s (%s), %v; sent %d", p.State, p.Reason, err, len(c.sent))
+	if !errors.Is(err, context.Canceled) || p.State != buyer.StatePaid || p.Attempt == nil || len(c.sent) != 0 {
+		t.Fatalf("purchase %s (%s), %v; sent %d", p.State, p.Reason, err, len(c.sent))
 	}
-	if b, err := c.store.BudgetOf(t.Context(), time.Now()); err != nil || b.SpentMsats != price {
+	if b, err := c.store.BudgetOf(t.Context(), p.Attempt.ReservedAt); err != nil || b.SpentMsats != price {
 		t.Errorf("budget %+v, %v", b, err)
 	}
 }

@@ -20,6 +20,7 @@ func TestBuyerWithAnotherWallet(t *testing.T) {
 	for _, at := range []string{"before it is sent", "while it is held"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
+			withinADay(t)
 			w := newWorld(t)
 			running, finish := make(chan struct{}), make(chan struct{})
 			w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {

@@ -18,6 +18,7 @@ func TestBackupOfAnOpenPurchase(t *testing.T) {
 		for _, at := range []string{"requested", "working"} {
 			t.Run(string(mode)+", "+at, func(t *testing.T) {
 				t.Parallel()
+				withinADay(t)
 				w := newWorld(t)
 				c := w.customer(t, nil)
 				backup := filepath.Join(t.TempDir(), "backup.db")
