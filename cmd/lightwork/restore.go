@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
 type restoreCmd struct {
@@ -20,7 +22,10 @@ func (c restoreCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	}
 	kept, err := kernel.Restore(ctx, conf.dataDir(c.Role), c.From)
 	if err != nil {
-		return hinted(err, "stop the node first; the backup itself is not changed")
+		if errors.Is(err, sqlite.ErrLocked) {
+			return hinted(err, "stop the node first; the backup itself is not changed")
+		}
+		return hinted(err, "name another backup; this one is not changed")
 	}
 	fmt.Fprintf(s.out, "restored the %s's database from %s\n", c.Role, c.From)
 	if kept != "" {
