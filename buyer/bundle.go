@@ -30,6 +30,32 @@ func (c *Client) Bundle(ctx context.Context, requestID string) (*receipts.Bundle
 // ErrNoReceipt: there is nothing to prove a purchase with.
 var ErrNoReceipt = errors.New("this purchase has no receipt")
 
+// stored is an event as the store has it, and where it goes in what leaves the
+// node: all of it, and its content if that is a part of its own.
+type stored struct {
+	to      *[]byte
+	raw     []byte // nil: there is none
+	content *[]byte
+}
+
+// gather puts events where they go, in the one form of a bundle.
+func gather(events ...stored) error {
+	for _, s := range events {
+		if s.raw == nil {
+			continue
+		}
+		ev, err := receipts.ParseEvent(s.raw, eventMax)
+		if err != nil {
+			return fmt.Errorf("stored event: %w", err)
+		}
+		*s.to = ev.JSON()
+		if s.content != nil {
+			*s.content = []byte(ev.Content)
+		}
+	}
+	return nil
+}
+
 // BundleOf is Client.Bundle for a purchase already read, from a store that may
 // be open for reading only.
 func BundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, error) {
@@ -37,26 +63,13 @@ func BundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, e
 		return nil, ErrNoReceipt
 	}
 	b := &receipts.Bundle{Quote: p.Quote, Inputs: p.Inputs, Result: p.Output, Artifacts: map[string][]byte{}}
-	for _, part := range []struct {
-		to  *[]byte
-		raw []byte
-	}{
-		{&b.ReceiptEvent, p.ReceiptEvent},
-		{&b.Request, p.Request},
-		{&b.ResultEvent, p.ResultEvent},
-		{&b.Acceptance, p.Acceptance},
-	} {
-		if part.raw == nil {
-			continue
-		}
-		ev, err := receipts.ParseEvent(part.raw, eventMax)
-		if err != nil {
-			return nil, fmt.Errorf("stored event: %w", err)
-		}
-		*part.to = ev.JSON()
-		if part.to == &b.ReceiptEvent {
-			b.Receipt = []byte(ev.Content)
-		}
+	if err := gather(
+		stored{&b.ReceiptEvent, p.ReceiptEvent, &b.Receipt},
+		stored{&b.Request, p.Request, nil},
+		stored{&b.ResultEvent, p.ResultEvent, nil},
+		stored{&b.Acceptance, p.Acceptance, nil},
+	); err != nil {
+		return nil, err
 	}
 	var result nostr.Event
 	if err := json.Unmarshal(p.ResultEvent, &result); err != nil {

@@ -37,33 +37,20 @@ func DisputeOf(ctx context.Context, store Store, p Purchase) (*receipts.Dispute,
 	if result == nil {
 		result = p.ResultEvent
 	}
-	parts := []disputed{{&d.Request, p.Request}, {&d.Acceptance, acceptance}, {&d.Result, result}}
+	parts := []stored{{&d.Request, p.Request, nil}, {&d.Acceptance, acceptance, nil}, {&d.Result, result, nil}}
 	if p.Hidden != nil {
 		d.RequestTags, d.Quote = p.Hidden, doc
 	} else {
-		parts = append(parts, disputed{&d.QuoteEvent, saying(feedback, doc)})
+		parts = append(parts, stored{&d.QuoteEvent, saying(feedback, doc), nil})
 	}
 	if p.Attempt != nil && p.Engagement != nil && p.Hidden == nil {
 		d.FeeInvoice, d.FeePreimage = []byte(p.Engagement.BOLT11+"\n"), secretOf(p.Engagement.Payment)
-		parts = append(parts, disputed{&d.FeeQuoteEvent, saying(feedback, p.Engagement.Quote)}, disputed{&d.FeeReceipt, p.Engagement.ReceiptEvent})
+		parts = append(parts, stored{&d.FeeQuoteEvent, saying(feedback, p.Engagement.Quote), nil}, stored{&d.FeeReceipt, p.Engagement.ReceiptEvent, nil})
 	}
-	for _, part := range parts {
-		if part.raw == nil {
-			continue
-		}
-		ev, err := receipts.ParseEvent(part.raw, eventMax)
-		if err != nil {
-			return nil, fmt.Errorf("stored event: %w", err)
-		}
-		*part.to = ev.JSON()
+	if err := gather(parts...); err != nil {
+		return nil, err
 	}
 	return d, boxes(ctx, store, p, d.Boxes)
-}
-
-// disputed is a stored event and where in a dispute it belongs.
-type disputed struct {
-	to  *[]byte
-	raw []byte
 }
 
 // saying is the first event with this content; nil if there is none.

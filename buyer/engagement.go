@@ -208,18 +208,12 @@ func EngagementBundleOf(ctx context.Context, store Store, p Purchase) (*receipts
 	}
 	e := p.Engagement
 	b := &receipts.Bundle{Quote: e.Quote, Inputs: p.Inputs, Artifacts: map[string][]byte{}}
-	for _, part := range []struct {
-		to  *[]byte
-		raw []byte
-	}{{&b.ReceiptEvent, e.ReceiptEvent}, {&b.Request, p.Request}, {&b.Acceptance, e.Acceptance}} {
-		ev, err := receipts.ParseEvent(part.raw, eventMax)
-		if err != nil {
-			return nil, fmt.Errorf("stored event: %w", err)
-		}
-		*part.to = ev.JSON()
-		if part.to == &b.ReceiptEvent {
-			b.Receipt = []byte(ev.Content)
-		}
+	if err := gather(
+		stored{&b.ReceiptEvent, e.ReceiptEvent, &b.Receipt},
+		stored{&b.Request, p.Request, nil},
+		stored{&b.Acceptance, e.Acceptance, nil},
+	); err != nil {
+		return nil, err
 	}
 	rec, err := receipts.ParseReceipt(b.Receipt)
 	if err != nil {
