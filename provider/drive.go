@@ -182,6 +182,7 @@ func (p *Provider) giveBack(ctx context.Context, job Job, to State, reason Reaso
 			return err
 		}
 		p.log.Warn("give the money back, trying again", "request", job.RequestID, "in", pause, "err", err)
+		p.storeTrouble(err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
