@@ -37,7 +37,7 @@ func TestOldBackup(t *testing.T) {
 	paid := w.balance(t, w.seller)
 
 	dir := t.TempDir()
-	_, err := kernel.Restore(w.ctx, dir, backup)
+	_, err := kernel.Restore(w.ctx, dir, backup, kernel.Provider)
 	check(t, err)
 	k, err := kernel.Open(w.ctx, dir, kernel.Options{})
 	check(t, err)

@@ -41,7 +41,7 @@ func TestBackupOfAnOpenPurchase(t *testing.T) {
 				}
 
 				dir := t.TempDir()
-				_, err := kernel.Restore(w.ctx, dir, backup)
+				_, err := kernel.Restore(w.ctx, dir, backup, kernel.Buyer)
 				check(t, err)
 				k, err := kernel.Open(w.ctx, dir, kernel.Options{})
 				check(t, err)

@@ -20,8 +20,11 @@ func (c restoreCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if err != nil {
 		return err
 	}
-	kept, err := kernel.Restore(ctx, conf.dataDir(c.Role), c.From)
+	kept, err := kernel.Restore(ctx, conf.dataDir(c.Role), c.From, kernel.Side(c.Role))
 	if err != nil {
+		if errors.Is(err, sqlite.ErrForeign) {
+			return hinted(err, "it is the other role's; name its --role, or another backup")
+		}
 		if errors.Is(err, sqlite.ErrLocked) {
 			return hinted(err, "stop the node first; the backup itself is not changed")
 		}

@@ -102,13 +102,26 @@ func (k *Kernel) Stats() sqlite.Stats { return k.db.Stats() }
 // Backup writes a checked copy of the database to dest while the node works.
 func (k *Kernel) Backup(ctx context.Context, dest string) error { return k.db.Backup(ctx, dest) }
 
+// Side is whose database one is: each role has one of its own.
+type Side string
+
+const (
+	Provider Side = "provider"
+	Buyer    Side = "buyer"
+)
+
 // Restore puts a backup in the place of the database in dir and returns where
-// the old one is kept. A node that has it open is a *sqlite.LockedError.
-func Restore(ctx context.Context, dir, backup string) (kept string, err error) {
+// the old one is kept. A node that has it open is a *sqlite.LockedError, a
+// backup of the other side's work sqlite.ErrForeign.
+func Restore(ctx context.Context, dir, backup string, side Side) (kept string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make data folder: %w", err)
 	}
-	return sqlite.Restore(ctx, filepath.Join(dir, FileName), backup)
+	foreign := "jobs"
+	if side == Provider {
+		foreign = "purchases"
+	}
+	return sqlite.Restore(ctx, filepath.Join(dir, FileName), backup, foreign)
 }
 
 // Close waits for what has begun and closes the database.

@@ -15,6 +15,9 @@ import (
 // damage.
 var ErrCorrupt = errors.New("integrity check failed")
 
+// ErrForeign is returned by Restore for the backup of another database.
+var ErrForeign = errors.New("the backup of another database")
+
 // Backup writes a consistent copy of the database to dest while it is in use.
 // The copy is complete, checked and durable before dest appears; an existing
 // dest is never replaced.
@@ -74,12 +77,32 @@ func checkFile(ctx context.Context, path string) error {
 	return nil
 }
 
+// checkForeign looks for rows in the tables of another database's purpose.
+func checkForeign(ctx context.Context, path string, tables []string) error {
+	pool, err := sql.Open("sqlite3", uri(path)+"?mode=ro&immutable=1")
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	for _, table := range tables {
+		var rows bool
+		if err := pool.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+table+")").Scan(&rows); err != nil {
+			return fmt.Errorf("look into it: %w", err)
+		}
+		if rows {
+			return fmt.Errorf("%w: it has %s", ErrForeign, table)
+		}
+	}
+	return nil
+}
+
 // Restore puts a backup in the place of the database at path, which nobody may
 // have open: *LockedError. The backup is checked first and stays where it is.
 // What was there is kept, with its write-ahead log, in the folder that is
 // returned ("" if there was nothing): a log left beside another file than its
-// own would corrupt it.
-func Restore(ctx context.Context, path, backup string) (kept string, err error) {
+// own would corrupt it. A backup in which one of the tables foreign has a row is
+// somebody else's: ErrForeign.
+func Restore(ctx context.Context, path, backup string, foreign ...string) (kept string, err error) {
 	if path, err = checkPath(path); err != nil {
 		return "", err
 	}
@@ -87,6 +110,9 @@ func Restore(ctx context.Context, path, backup string) (kept string, err error) 
 		return "", err
 	}
 	if err := checkFile(ctx, backup); err != nil {
+		return "", fmt.Errorf("restore: %s: %w", backup, err)
+	}
+	if err := checkForeign(ctx, backup, foreign); err != nil {
 		return "", fmt.Errorf("restore: %s: %w", backup, err)
 	}
 	lock, err := lockFile(path + ".lock")
