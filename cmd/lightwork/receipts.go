@@ -39,17 +39,17 @@ type receiptView struct {
 	Provider string           `json:"provider_id"`
 	Buyer    string           `json:"buyer_id"`
 	doc      []byte
-	hidden   bool // of an encrypted job
 }
 
 type receiptsListCmd struct {
-	Role side `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
-	JSON bool `help:"Print JSON."`
+	Role  side `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
+	Limit int  `help:"How many at most; 0 for all." default:"50"`
+	JSON  bool `help:"Print JSON."`
 }
 
 // Run lists receipts, newest first.
 func (c receiptsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	list, err := allReceipts(ctx, s, g, c.Role)
+	list, err := readReceipts(ctx, s, g, c.Role, func(store receiptStore) ([]kernel.StoredReceipt, error) { return store.Receipts(ctx, c.Limit) })
 	if err != nil {
 		return err
 	}
@@ -74,56 +74,65 @@ func localTime(stamp string) string {
 	return at.Local().Format("2006-01-02 15:04")
 }
 
-func allReceipts(ctx context.Context, s *streams, g *globals, named side) ([]receiptView, error) {
+// receiptStore is a side's database as far as receipts go.
+type receiptStore interface {
+	Receipts(ctx context.Context, limit int) ([]kernel.StoredReceipt, error)
+	FindReceipts(ctx context.Context, name string) ([]kernel.StoredReceipt, error)
+}
+
+// readReceipts views what query finds in a side's database.
+func readReceipts(ctx context.Context, s *streams, g *globals, named side, query func(receiptStore) ([]kernel.StoredReceipt, error)) ([]receiptView, error) {
 	c, err := loadConfig(g.Config)
 	if err != nil {
 		return nil, err
 	}
 	list := []receiptView{}
-	add := func(doc []byte, hidden bool) error {
-		r, err := receipts.ParseReceipt(doc)
-		if err != nil {
-			return fmt.Errorf("stored receipt: %w", err)
-		}
-		list = append(list, receiptView{
-			r.ReceiptID, r.Timestamp, r.RequestEventID, r.AmountMsats, r.AssetID, r.Mode, r.PaidFor(), r.ProviderID, r.BuyerID, doc, hidden,
-		})
-		return nil
-	}
 	if named.of(c) == "provider" {
-		return list, readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
-			all, err := jobs(ctx, store, 0)
-			for _, j := range all {
-				hidden := isEncrypted(j.Request)
-				if j.Receipt != nil && err == nil {
-					err = add(j.Receipt, hidden)
+		err = readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+			if store == nil {
+				return nil
+			}
+			found, err := query(store)
+			for _, r := range found {
+				v, err := viewReceipt(r, r.Doc)
+				if err != nil {
+					return err
 				}
-				if e := j.Engagement; e != nil && e.Receipt != nil && err == nil {
-					err = add(e.Receipt, hidden)
-				}
+				list = append(list, v)
 			}
 			return err
 		})
+		return list, err
 	}
-	return list, readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
-		all, err := purchases(ctx, store, 0)
-		for _, p := range all {
-			signed := [][]byte{p.ReceiptEvent}
-			if p.Engagement != nil {
-				signed = append(signed, p.Engagement.ReceiptEvent)
+	err = readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+		if store == nil {
+			return nil
+		}
+		found, err := query(store)
+		for _, r := range found {
+			ev, err := receipts.ParseEvent(r.Doc, 1<<20)
+			if err != nil {
+				return fmt.Errorf("stored receipt %s: %w", r.ReceiptID, err)
 			}
-			for _, raw := range signed {
-				if raw == nil || err != nil {
-					continue
-				}
-				var ev receipts.Event
-				if ev, err = receipts.ParseEvent(raw, 1<<20); err == nil {
-					err = add([]byte(ev.Content), p.Hidden != nil)
-				}
+			v, err := viewReceipt(r, []byte(ev.Content))
+			if err != nil {
+				return err
 			}
+			list = append(list, v)
 		}
 		return err
 	})
+	return list, err
+}
+
+func viewReceipt(stored kernel.StoredReceipt, doc []byte) (receiptView, error) {
+	r, err := receipts.ParseReceipt(doc)
+	if err != nil {
+		return receiptView{}, fmt.Errorf("stored receipt %s: %w", stored.ReceiptID, err)
+	}
+	return receiptView{
+		r.ReceiptID, r.Timestamp, r.RequestEventID, r.AmountMsats, r.AssetID, r.Mode, r.PaidFor(), r.ProviderID, r.BuyerID, doc,
+	}, nil
 }
 
 type receiptsShowCmd struct {
@@ -143,23 +152,29 @@ func (c receiptsShowCmd) Run(ctx context.Context, s *streams, g *globals) error 
 
 // findReceipt resolves a receipt's or a request's id, or its beginning.
 func findReceipt(ctx context.Context, s *streams, g *globals, named side, id string) (receiptView, error) {
-	list, err := allReceipts(ctx, s, g, named)
-	if err != nil {
-		return receiptView{}, err
-	}
 	var found []receiptView
-	for _, v := range list {
-		if len(id) >= 6 && (strings.HasPrefix(v.ReceiptID, id) || strings.HasPrefix(v.RequestID, id)) {
-			found = append(found, v)
+	if len(id) >= kernel.MinNamePrefix {
+		var err error
+		found, err = readReceipts(ctx, s, g, named, func(store receiptStore) ([]kernel.StoredReceipt, error) { return store.FindReceipts(ctx, id) })
+		if err != nil {
+			return receiptView{}, err
 		}
 	}
 	if len(found) == 2 && found[0].RequestID == found[1].RequestID { // a request id: the receipt of the result
 		found = slices.DeleteFunc(found, func(v receiptView) bool { return v.Purpose == receipts.PurposeEngagement })
 	}
 	if len(found) != 1 {
-		return receiptView{}, usage("lightwork receipts list shows the ids", "%d receipts match %q (at least 6 characters)", len(found), id)
+		return receiptView{}, usage("lightwork receipts list shows the ids", "%s match %q (at least %d characters)", receiptsOf(len(found)), id, kernel.MinNamePrefix)
 	}
 	return found[0], nil
+}
+
+// receiptsOf: of more than two it is not counted how many they are.
+func receiptsOf(n int) string {
+	if n > 2 {
+		return "several receipts"
+	}
+	return fmt.Sprintf("%d receipts", n)
 }
 
 type receiptsVerifyCmd struct {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -34,7 +35,11 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *streams, g *globals) err
 	if err != nil {
 		return err
 	}
-	if v.hidden && !c.Retract {
+	hidden, err := isHidden(ctx, s, g, c.Role, v.RequestID)
+	if err != nil {
+		return err
+	}
+	if hidden && !c.Retract {
 		return usage("receipts export makes a bundle for whom you choose", "the job of %s was encrypted: a pointer would show who bought from whom", shortReceipt(v.ReceiptID))
 	}
 	cfg, err := loadConfig(g.Config)
@@ -108,6 +113,28 @@ func retraction(v receiptView, key string) nostr.Event {
 			{"k", strconv.Itoa(pointerKind)},
 		},
 	}
+}
+
+// isHidden reports whether a side's job was encrypted.
+func isHidden(ctx context.Context, s *streams, g *globals, named side, requestID string) (hidden bool, err error) {
+	cfg, err := loadConfig(g.Config)
+	if err != nil {
+		return true, err
+	}
+	if named.of(cfg) == "provider" {
+		err = readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+			job, err := store.Job(ctx, requestID)
+			hidden = isEncrypted(job.Request)
+			return err
+		})
+		return hidden, err
+	}
+	err = readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+		p, err := store.Purchase(ctx, requestID)
+		hidden = p.Hidden != nil
+		return err
+	})
+	return hidden, err
 }
 
 // isEncrypted reports whether a request event hides what it asks for.

@@ -99,6 +99,9 @@ var outboxNumbersSQL string
 //go:embed schema/job_history.sql
 var jobHistorySQL string
 
+//go:embed schema/receipt_lists.sql
+var receiptListsSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -149,6 +152,8 @@ func migrations() []string {
 		outboxNumbersSQL + appendOnly("outbox_answers"),
 
 		jobHistorySQL,
+
+		receiptListsSQL,
 	}
 }
 

@@ -56,6 +56,9 @@ var traceQueries = []struct{ kind, query string }{
 	{"receipt", `SELECT at_ms, receipt_id FROM purchase_receipts WHERE request_id = ?1`},
 }
 
+// eventID is of the event in a row, as its index has it.
+const eventID = `iif(json_valid(CAST(event AS TEXT)), json_extract(CAST(event AS TEXT), '$.id'), NULL)`
+
 // namedBy finds the requests that a name or its beginning means: request ids,
 // all other names, and ids of events sent or received.
 const namedBy = `
@@ -65,8 +68,8 @@ UNION SELECT request_id FROM requests WHERE request_id >= ?1 AND request_id < ?2
 UNION SELECT request_id FROM purchases WHERE request_id >= ?1 AND request_id < ?2
 UNION SELECT request_id FROM outbox_current WHERE event_id >= ?1 AND event_id < ?2 AND request_id IS NOT NULL
 UNION SELECT request_id FROM feedback WHERE event_id >= ?1 AND event_id < ?2
-UNION SELECT request_id FROM purchase_results WHERE json_extract(CAST(event AS TEXT), '$.id') >= ?1 AND json_extract(CAST(event AS TEXT), '$.id') < ?2
-UNION SELECT request_id FROM purchase_receipts WHERE json_extract(CAST(event AS TEXT), '$.id') >= ?1 AND json_extract(CAST(event AS TEXT), '$.id') < ?2
+UNION SELECT request_id FROM purchase_results WHERE ` + eventID + ` >= ?1 AND ` + eventID + ` < ?2
+UNION SELECT request_id FROM purchase_receipts WHERE ` + eventID + ` >= ?1 AND ` + eventID + ` < ?2
 ORDER BY 1 LIMIT ?3`
 
 // Trace finds the jobs that any name, or the beginning of one, means. It returns
