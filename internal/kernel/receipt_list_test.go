@@ -98,7 +98,7 @@ func (k *testKernel) plan(t *testing.T, query string, args ...any) (steps []stri
 }
 
 // BenchmarkReceiptQueries asks for receipts among many: 10,000, and as many as
-// LIGHTWORK_BENCH_RECEIPTS says, a million if it says nothing. Ten million take
+// LIGHTWORK_BENCH_RECEIPTS says, a million if it says nothing. Ten million take about
 // 10 GB of disk and some minutes to write.
 func BenchmarkReceiptQueries(b *testing.B) {
 	many := 1_000_000
@@ -133,7 +133,7 @@ func BenchmarkReceiptQueries(b *testing.B) {
 	}
 }
 
-// fill writes receipts as large as real ones, of jobs that are not there.
+// fill writes receipts half as large as real ones, of jobs that are not there.
 func (k *testKernel) fill(b *testing.B, rows int) {
 	b.Helper()
 	must(b, k.Close())
@@ -147,7 +147,7 @@ func (k *testKernel) fill(b *testing.B, rows int) {
 	const step = 100_000
 	for from := 1; from <= rows; from += step {
 		_, err = db.Exec(`WITH RECURSIVE n(i) AS (VALUES (?1) UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
-			INSERT INTO receipts SELECT i, printf('%064x', i), printf('rcpt_%032x', i), zeroblob(1400), CAST(printf('%032d', i) AS BLOB),
+			INSERT INTO receipts SELECT i, printf('%064x', i), printf('rcpt_%032x', i), zeroblob(600), CAST(printf('%032d', i) AS BLOB),
 				iif(i = 1, NULL, CAST(printf('%032d', i - 1) AS BLOB)), i FROM n`, from, min(from+step-1, rows))
 		must(b, err)
 	}
