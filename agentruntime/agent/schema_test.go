@@ -21,7 +21,7 @@ var inputs = []string{
 // TestInputsAreChecked: what the SDK refuses, the node refuses; where the SDK
 // knows the whole schema, they agree.
 func TestInputsAreChecked(t *testing.T) {
-	requirements.Covers(t, "OS-4.3.1.10", "K-11")
+	requirements.Covers(t, "OS-4.3.1.10")
 	for _, tt := range []struct {
 		schema string
 		exact  bool
