@@ -14,15 +14,21 @@ import (
 // value whose format is "regex".
 const maxFormBytes = 4 << 10
 
+// form is a regular expression whose steps are known.
+type form struct {
+	*regexp.Regexp
+	steps int
+}
+
 // compileForm is the validator's engine. A few bytes say ".{1000}", and what is
 // compiled has a step for each repetition, so it is measured first.
-func compileForm(text string) (jsonschema.Regexp, error) { return form(text) }
-
-func form(text string) (*regexp.Regexp, error) {
-	if _, err := formSteps(text); err != nil {
+func compileForm(text string) (jsonschema.Regexp, error) {
+	steps, err := formSteps(text)
+	if err != nil {
 		return nil, err
 	}
-	return regexp.Compile(text)
+	re, err := regexp.Compile(text)
+	return &form{re, steps}, err
 }
 
 // formSteps is about how many steps a regular expression compiles to, at most

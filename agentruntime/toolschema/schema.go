@@ -43,7 +43,10 @@ type Schema struct {
 type ValueError struct {
 	Path   string // JSON pointer, "" for the whole value
 	Reason string
+	Err    error // ErrSteps where that is why; else nil
 }
+
+func (e *ValueError) Unwrap() error { return e.Err }
 
 func (e *ValueError) Error() string {
 	if e.Path == "" {
@@ -114,16 +117,15 @@ func (s *Schema) Validate(doc json.RawMessage) error {
 	if err != nil {
 		return &ValueError{Reason: err.Error()}
 	}
-	err = s.compiled.Validate(value)
-	var ve *jsonschema.ValidationError
+	c := checker{meter: meter{maxSteps}}
+	wrong := c.check(s.compiled, value, nil, nil)
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &ve):
-		return firstCause(ve)
-	default:
-		return &ValueError{Reason: "cannot be validated"}
+	case c.spent():
+		return stepsError()
+	case wrong != nil:
+		return wrong
 	}
+	return nil
 }
 
 // compileReason says where a schema breaks the draft's own schema.
@@ -143,15 +145,10 @@ func firstCause(ve *jsonschema.ValidationError) *ValueError {
 	return &ValueError{Path: pointer(ve.InstanceLocation), Reason: reason(ve.ErrorKind)}
 }
 
-// reason says what is wrong without quoting the value: the validator's own
+// reason says what is wrong without quoting the schema: the library's own
 // messages would.
 func reason(k jsonschema.ErrorKind) string {
-	switch k := k.(type) {
-	case *kind.Required:
-		return wire.SafeText("missing " + strings.Join(k.Missing, ", "))
-	case *kind.AdditionalProperties:
-		return wire.SafeText("unknown " + strings.Join(k.Properties, ", "))
-	case *kind.Type:
+	if k, ok := k.(*kind.Type); ok {
 		return "got " + k.Got + ", want " + strings.Join(k.Want, " or ")
 	}
 	if path := k.KeywordPath(); len(path) > 0 {

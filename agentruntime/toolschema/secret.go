@@ -3,9 +3,9 @@ package toolschema
 import (
 	"bytes"
 	"io"
-	"regexp"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
@@ -23,7 +23,7 @@ type marks struct {
 }
 
 type patternMarks struct {
-	form *regexp.Regexp
+	form jsonschema.Regexp
 	*marks
 }
 
@@ -48,7 +48,7 @@ func (m *marks) replace(doc []byte, replace func([]byte) ([]byte, error)) ([]byt
 	if m == nil {
 		return doc, nil
 	}
-	r := replacer{doc: doc, dec: jsontext.NewDecoder(bytes.NewBuffer(doc)), replace: replace}
+	r := replacer{meter: meter{maxSteps}, doc: doc, dec: jsontext.NewDecoder(bytes.NewBuffer(doc)), replace: replace}
 	if err := r.value(m.flat(nil)); err != nil {
 		return nil, err
 	}
@@ -72,6 +72,7 @@ func (m *marks) flat(to []*marks) []*marks {
 
 // replacer copies a document; out has doc up to done.
 type replacer struct {
+	meter
 	doc, out []byte
 	done     int
 	dec      *jsontext.Decoder
@@ -80,6 +81,9 @@ type replacer struct {
 
 // value reads one value. It goes no deeper than the schema does.
 func (r *replacer) value(at []*marks) error {
+	if !r.pay(1 + len(at)) {
+		return ErrSteps
+	}
 	kind := r.dec.PeekKind()
 	for _, m := range at {
 		if m.secret && kind != 'n' {
@@ -122,7 +126,7 @@ func (r *replacer) object(at []*marks) error {
 		key := name.String()
 		var below []*marks
 		for _, m := range at {
-			below = m.property(key, below)
+			below = r.property(m, key, below)
 		}
 		if err := r.value(below); err != nil {
 			return err
@@ -154,11 +158,11 @@ func (r *replacer) array(at []*marks) error {
 }
 
 // property adds what m says of the property key.
-func (m *marks) property(key string, to []*marks) []*marks {
+func (r *replacer) property(m *marks, key string, to []*marks) []*marks {
 	child, known := m.names[key]
 	to = child.flat(to)
 	for _, p := range m.patterns {
-		if p.form.MatchString(key) {
+		if r.match(p.form, key) {
 			known, to = true, p.flat(to)
 		}
 	}

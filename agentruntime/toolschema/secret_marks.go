@@ -117,7 +117,7 @@ func (k *marker) properties(m *marks, schema map[string]any) (err error) {
 	}
 	forms, _ := schema["patternProperties"].(map[string]any)
 	for text, node := range forms {
-		re, err := form(text)
+		re, err := compileForm(text)
 		if err != nil {
 			return errors.New("patternProperties: is no regular expression")
 		}
