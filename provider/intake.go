@@ -20,16 +20,21 @@ const kindDeletion = 5
 const futureWindow = 5 * time.Minute
 
 // filters are what a provider listens to. Requests that name nobody are open
-// to all, so requests are not filtered by p here.
+// to all, so requests are not filtered by p here. What is said about jobs is wanted
+// for as long as one is open, however long nobody was here to hear it.
 func (p *Provider) filters() nostr.Filters {
-	since := nostr.Timestamp(time.Now().Add(-p.limits.ClockWindow).Unix())
+	window := time.Now().Add(-p.limits.ClockWindow)
+	since, about := nostr.Timestamp(window.Unix()), nostr.Timestamp(window.Unix())
+	if p.oldest.Before(window) {
+		about = nostr.Timestamp(p.oldest.Add(-futureWindow).Unix()) // their clocks may be behind ours
+	}
 	me := []string{p.key}
 	return nostr.Filters{
 		{Kinds: p.requestKinds(), Since: &since},
 		{Kinds: []int{kindPing}, Tags: nostr.TagMap{"p": me}, Since: &since},
-		{Kinds: []int{p.kinds.Acceptance}, Tags: nostr.TagMap{"p": me}, Since: &since},
-		{Kinds: []int{receipts.KindClosing}, Tags: nostr.TagMap{"p": me}, Since: &since},
-		{Kinds: []int{kindDeletion}, Tags: nostr.TagMap{"k": texts(p.requestKinds())}, Since: &since},
+		{Kinds: []int{p.kinds.Acceptance}, Tags: nostr.TagMap{"p": me}, Since: &about},
+		{Kinds: []int{receipts.KindClosing}, Tags: nostr.TagMap{"p": me}, Since: &about},
+		{Kinds: []int{kindDeletion}, Tags: nostr.TagMap{"k": texts(p.requestKinds())}, Since: &about},
 	}
 }
 

@@ -50,6 +50,7 @@ type Provider struct {
 	intakes   *errgroup.Group
 	jobs      sync.WaitGroup
 	runCtx    context.Context // of Serve: jobs outlive the event that began them
+	oldest    time.Time       // when the first of the jobs that start resumed was added, or when Serve began
 	// listening is closed once a relay serves our subscription; only then is it
 	// true that we take jobs, so only then do we announce.
 	listening  chan struct{}
@@ -205,6 +206,7 @@ func (p *Provider) resume(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list open jobs: %w", err)
 	}
+	p.oldest = time.Now()
 	for _, id := range ids {
 		job, err := p.cfg.Store.Job(ctx, id)
 		if err != nil {
@@ -214,6 +216,7 @@ func (p *Provider) resume(ctx context.Context) error {
 			return err
 		}
 		p.load.resume(job)
+		p.oldest = earlier(p.oldest, job.AddedAt)
 		if view, err := p.asked(ctx, job); err == nil {
 			p.elsewhere.note(view)
 		}

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -171,6 +173,53 @@ type gone struct{ buyer.Market }
 func (gone) Listen(_ context.Context, _ nostr.Filters, ready func(), _ func(nostr.Event)) error {
 	ready()
 	return errGone
+}
+
+// TestHeardAfterLong: what a buyer said of an open job while its provider was away
+// counts also if that is longer ago than a request may be: the acceptance that the
+// receipt binds, and that a result in boxes will not be paid for.
+func TestHeardAfterLong(t *testing.T) {
+	long := func(cfg *provider.Config) { cfg.Limits.ClockWindow = time.Nanosecond }
+	w := newWorld(t)
+	stop := w.serve(t, nil)
+	c := w.customer(t, nil)
+	away := make(chan struct{})
+	c.client = c.open(t, func(cfg *buyer.Config) {
+		leave := sync.OnceFunc(func() { stop(); close(away) })
+		cfg.Store = &interrupted{Store: c.store, at: "Reserve", stop: leave}
+	})
+	p := w.place(t, c, receipts.ModePostpay, order(""))
+	f := w.follow(t, c, p.RequestID, nil)
+	<-away
+	w.heard(t, c, nostr.Filter{Kinds: []int{7001}, Tags: nostr.TagMap{"e": {p.RequestID}}})
+	stop = w.serve(t, long)
+	w.sold(t, c, f, receipts.ModePostpay)
+
+	stop()
+	stop = w.serve(t, nil)
+	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Wallet = nil })
+	p = w.place(t, c, receipts.ModePostpay, order(""))
+	check(t, c.send(w.ctx, p.Request))
+	w.find(t, c.market, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {p.RequestID}}})
+	stop()
+	check(t, c.client.Cancel(w.ctx, p.RequestID))
+	w.heard(t, c, nostr.Filter{Kinds: []int{5}, Tags: nostr.TagMap{"e": {p.RequestID}}})
+	w.serve(t, long)
+	if job := w.await(t, p.RequestID, provider.StateFailed); job.Reason.Code != provider.CodeUnpaid {
+		t.Errorf("job ended for %s", job.Reason)
+	}
+}
+
+// heard waits until the relay has an event, and for the second after its own: then
+// nobody who asks for what is new from now on hears of it.
+func (w *world) heard(t *testing.T, c *customer, filter nostr.Filter) {
+	t.Helper()
+	ev := w.find(t, c.market, filter)
+	select {
+	case <-time.After(time.Until(ev.CreatedAt.Time().Add(1100 * time.Millisecond))):
+	case <-w.ctx.Done():
+		t.Fatal("no time left")
+	}
 }
 
 // interrupted is a buyer's store that stops its user after one step.
