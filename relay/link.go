@@ -28,6 +28,8 @@ type link struct {
 
 	connects, received, rejected, published atomic.Int64
 
+	mute atomic.Bool // it let the time of a question pass, and has answered none since
+
 	mu      sync.Mutex
 	state   State
 	since   time.Time

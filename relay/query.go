@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 )
@@ -17,19 +18,20 @@ const maxQueryEvents = 5000
 
 // Query returns the stored events that match, newest first, each once, at most
 // filter.Limit of them. It waits for every connected relay, no longer than
-// Config.QueryTimeout. It returns an error only if no relay answered to the
-// end; what came before is returned with it.
+// Config.QueryTimeout, and for one that let the time of an earlier question pass no
+// longer than mutePatience once another has answered. It returns an error only if no
+// relay answered to the end; what came before is returned with it.
 func (p *Pool) Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.QueryTimeout)
 	defer cancel()
-	q := &query{filter: filter, limit: maxQueryEvents, seen: map[string]bool{}}
+	q := &query{filter: filter, limit: maxQueryEvents, first: make(chan struct{}), seen: map[string]bool{}}
 	if filter.Limit > 0 {
 		q.limit = min(q.limit, filter.Limit)
 	}
 	errs := make([]error, len(p.links))
 	var all sync.WaitGroup
 	for i, l := range p.links {
-		all.Go(func() { errs[i] = q.askAgain(ctx, l) })
+		all.Go(func() { errs[i] = q.askPatiently(ctx, l) })
 	}
 	all.Wait()
 	q.mu.Lock()
@@ -47,7 +49,8 @@ type query struct {
 	filter nostr.Filter
 	limit  int
 
-	answered atomic.Bool // some relay has, to the end
+	answered atomic.Bool   // some relay has, to the end
+	first    chan struct{} // closed then
 
 	mu     sync.Mutex
 	seen   map[string]bool
@@ -64,6 +67,38 @@ var errTooFast = fmt.Errorf("%w for now", ErrRefused)
 // another one has answered.
 const crowdedTries = 3
 
+// mutePatience is how long a relay is waited for that has not answered lately, once
+// another one has: enough for one that is back.
+const mutePatience = time.Second
+
+// askPatiently asks a relay, and remembers of one that lets all the time pass that it
+// is mute: it would take as long from every question. One that only wants it to be
+// asked later is not.
+func (q *query) askPatiently(ctx context.Context, l *link) error {
+	if !l.mute.Load() {
+		err := q.askAgain(ctx, l)
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.Is(err, errTooFast) {
+			l.mute.Store(true)
+		}
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var hurry sync.WaitGroup
+	hurry.Go(func() {
+		select {
+		case <-q.first:
+			sleep(ctx, mutePatience)
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	err := q.askAgain(ctx, l)
+	cancel()
+	hurry.Wait()
+	return err
+}
+
 // askAgain asks a relay, and again after a pause as long as that is all it wants.
 // One that never wants more does not hold up what others have told. If the time
 // is over before it has an answer, why it had none before is the error.
@@ -71,8 +106,8 @@ func (q *query) askAgain(ctx context.Context, l *link) error {
 	var refused error
 	for n, pause := 1, shortPause; ; n, pause = n+1, min(2*pause, longPause) {
 		err := q.askTwice(ctx, l)
-		if err == nil {
-			q.answered.Store(true)
+		if err == nil && q.answered.CompareAndSwap(false, true) {
+			close(q.first)
 		}
 		if err != nil && refused != nil && ctx.Err() != nil {
 			return refused

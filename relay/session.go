@@ -235,6 +235,7 @@ func (s *session) handle(doc []byte) error {
 	case nip01.LabelOK:
 		s.onOK(m.EventID, ack{m.Accepted, m.Text})
 	case nip01.LabelEOSE:
+		s.link.mute.Store(false) // also if it comes too late
 		if f := s.feed(m.SubID); f != nil {
 			f.eose()
 		}
