@@ -68,7 +68,7 @@ func (c *Courier) errand(ctx context.Context, address string, ev *nostr.Event) (
 	}
 	defer ws.CloseNow()
 	ws.SetReadLimit(128 << 10)
-	if err := ws.Write(ctx, websocket.MessageText, nip01.AppendEventMessage(nil, ev)); err != nil {
+	if err := ws.Write(ctx, websocket.MessageText, nip01.EventMessage(ev)); err != nil {
 		return false, "", err
 	}
 	for range courierMessages {

@@ -92,10 +92,11 @@ func (p *Pool) publishable(ev *nostr.Event) ([]byte, error) {
 	if err := nip01.VerifyID(ev); err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}
-	if len(nip01.Marshal(ev)) > p.cfg.MaxEventBytes {
+	doc := nip01.EventMessage(ev)
+	if len(doc)-len(`["EVENT",]`) > p.cfg.MaxEventBytes {
 		return nil, fmt.Errorf("publish: %w", ErrTooLarge)
 	}
-	return nip01.AppendEventMessage(nil, ev), nil
+	return doc, nil
 }
 
 func (l *link) publish(ctx context.Context, id string, doc []byte) PublishResult {

@@ -231,7 +231,7 @@ func (s *session) handle(doc []byte) error {
 	}
 	switch m.Label {
 	case nip01.LabelEvent:
-		return s.onEvent(m.SubID, &m.Event)
+		return s.onEvent(m.SubID, &m.Event, len(doc))
 	case nip01.LabelOK:
 		s.onOK(m.EventID, ack{m.Accepted, m.Text})
 	case nip01.LabelEOSE:
@@ -249,13 +249,14 @@ func (s *session) handle(doc []byte) error {
 	return nil
 }
 
-// onEvent checks an event: size -> filter -> known -> id and signature.
-func (s *session) onEvent(id string, ev *nostr.Event) error {
+// onEvent checks an event: size -> filter -> known -> id and signature. Of came
+// bytes its message has, and its shortest form no more.
+func (s *session) onEvent(id string, ev *nostr.Event, came int) error {
 	f := s.feed(id)
 	if f == nil {
 		return nil // on its way when the subscription was closed
 	}
-	if len(nip01.Marshal(ev)) > s.link.pool.cfg.MaxEventBytes {
+	if most := s.link.pool.cfg.MaxEventBytes; came > most && len(nip01.Marshal(ev)) > most {
 		s.link.rejected.Add(1)
 		return nil
 	}

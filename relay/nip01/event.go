@@ -146,7 +146,7 @@ func sizeHint(ev *nostr.Event) int {
 			n += len(s) + 3
 		}
 	}
-	return n
+	return n + n/8 // what is escaped
 }
 
 func appendTags(dst []byte, tags nostr.Tags) []byte {

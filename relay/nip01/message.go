@@ -222,6 +222,11 @@ func AppendEventMessage(dst []byte, ev *nostr.Event) []byte {
 	return append(dst, ']')
 }
 
+// EventMessage is AppendEventMessage into a slice of the right size.
+func EventMessage(ev *nostr.Event) []byte {
+	return AppendEventMessage(make([]byte, 0, sizeHint(ev)+320), ev)
+}
+
 // AppendAuthMessage appends ["AUTH",event], a client's answer to a challenge.
 func AppendAuthMessage(dst []byte, ev *nostr.Event) []byte {
 	dst = append(dst, `["AUTH",`...)
