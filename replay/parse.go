@@ -140,7 +140,7 @@ func encode(line Line) ([]byte, *object, error) {
 	}
 	// The names of the events that are written need no escaping.
 	tagged := append([]byte(`{"event":"`+line.Event()+`",`), doc[1:]...)
-	doc, err = hashing.Canonical(tagged)
+	doc, err = hashing.CanonicalValue(json.RawMessage(tagged))
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode %s: %w", line.Event(), err)
 	}
