@@ -116,10 +116,8 @@ func (s *session) call(ctx context.Context, c Call) (Result, *Error) {
 	}
 	msg := c.message(tool)
 	flight := &inflight{id: c.CallID, messageID: msg.ID, requestID: c.RequestID, outcome: make(chan outcome, 1)}
-	var delivered chan struct{}
 	if c.OnStream != nil {
-		flight.stream = newStream()
-		delivered = make(chan struct{})
+		flight.stream = &stream{onStream: c.OnStream}
 	}
 	if failure := s.admit(flight); failure != nil {
 		return Result{}, failure
@@ -129,15 +127,9 @@ func (s *session) call(ctx context.Context, c Call) (Result, *Error) {
 		return Result{}, failure
 	}
 	s.audit(AuditEvent{Type: AuditCallRouted, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID, Causation: c.CausationID})
-	if delivered != nil {
-		go func() {
-			defer close(delivered)
-			flight.stream.deliver(c.OnStream)
-		}()
-	}
 	o := s.await(ctx, flight, c.Timeout)
-	if delivered != nil {
-		<-delivered
+	if flight.stream != nil {
+		flight.stream.wait()
 	}
 	result, failure := s.judge(&c, tool, o)
 	result.Duration = time.Since(begin)

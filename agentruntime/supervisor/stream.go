@@ -34,17 +34,18 @@ type StreamStats struct {
 // The reader never waits: what does not fit is dropped and counted, so that a
 // slow consumer holds up nobody, and its memory is bounded.
 type stream struct {
-	queue  chan Chunk
-	queued atomic.Int64 // bytes
+	onStream func(Chunk)
+	queued   atomic.Int64 // bytes
 
-	// Owned by the session's lock.
-	last   int64
-	done   bool
-	stats  StreamStats
-	closed bool
+	// Owned by the session's lock. Queue and delivered are made for the first
+	// chunk: most calls have none.
+	queue     chan Chunk
+	delivered chan struct{} // closed once onStream has had what was queued
+	last      int64
+	done      bool
+	stats     StreamStats
+	closed    bool
 }
-
-func newStream() *stream { return &stream{queue: make(chan Chunk, streamChunks)} }
 
 // offer is called with the session's lock held.
 func (st *stream) offer(p *wire.ToolStream, secret string) {
@@ -65,6 +66,10 @@ func (st *stream) offer(p *wire.ToolStream, secret string) {
 		st.stats.Dropped++
 		return
 	}
+	if st.queue == nil {
+		st.queue, st.delivered = make(chan Chunk, streamChunks), make(chan struct{})
+		go st.deliver(st.queue)
+	}
 	select {
 	case st.queue <- c:
 		st.queued.Add(size)
@@ -74,11 +79,19 @@ func (st *stream) offer(p *wire.ToolStream, secret string) {
 	}
 }
 
-// deliver calls fn for every chunk, in order, until the stream is closed.
-func (st *stream) deliver(fn func(Chunk)) {
-	for c := range st.queue {
+// deliver calls onStream for every chunk, in order, until the stream is closed.
+func (st *stream) deliver(queue <-chan Chunk) {
+	defer close(st.delivered)
+	for c := range queue {
 		st.queued.Add(-int64(len(c.Text) + len(c.JSON)))
-		fn(c)
+		st.onStream(c)
+	}
+}
+
+// wait returns once onStream has had every chunk of a closed stream.
+func (st *stream) wait() {
+	if st.delivered != nil {
+		<-st.delivered
 	}
 }
 
@@ -86,6 +99,8 @@ func (st *stream) deliver(fn func(Chunk)) {
 func (st *stream) close() {
 	if !st.closed {
 		st.closed = true
-		close(st.queue)
+		if st.queue != nil {
+			close(st.queue)
+		}
 	}
 }
