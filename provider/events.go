@@ -44,13 +44,13 @@ func (p *Provider) sign(ctx context.Context, kind int, tags nostr.Tags, content 
 
 // queued makes the event one that must reach relays.
 func (p *Provider) queued(ev nostrEvent, requestID string) (OutEvent, error) {
-	raw, err := json.Marshal(ev)
+	raw, err := ev.MarshalJSON()
 	if err != nil {
 		return OutEvent{}, err
 	}
 	return OutEvent{
 		EventID: ev.ID, Event: raw, RequestID: requestID,
-		Relays: p.cfg.Market.Relays(), Required: p.cfg.RequiredOKs,
+		Relays: p.cfg.Market.Relays(), Required: p.cfg.RequiredOKs, made: &ev,
 	}, nil
 }
 
@@ -238,9 +238,12 @@ func terms(job Job, r Result) receipts.ResultTerms {
 // policyTag names the manifest that the job was quoted under, which is another
 // than today's where the node was restarted meanwhile with a new version or price.
 func (p *Provider) policyTag(ctx context.Context, job Job) (nostr.Tag, error) {
-	manifest, err := p.cfg.Store.Content(ctx, job.PolicyID)
-	if err != nil {
-		return nil, fmt.Errorf("read the job's policy: %w", err)
+	manifest := p.cfg.Policy
+	if job.PolicyID != p.policyID {
+		var err error
+		if manifest, err = p.cfg.Store.Content(ctx, job.PolicyID); err != nil {
+			return nil, fmt.Errorf("read the job's policy: %w", err)
+		}
 	}
 	return p.blob("policy", job.PolicyID, len(manifest), "application/json"), nil
 }

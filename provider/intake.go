@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -120,7 +119,7 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, reason Reason)
 		p.refuse(ctx, ev, reason)
 		return
 	}
-	raw, err := json.Marshal(ev)
+	raw, err := ev.MarshalJSON()
 	if err == nil {
 		job.Request = raw // as it was signed
 		job.RefundAddress = p.refundAddress(view, job.Mode)

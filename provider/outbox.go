@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -162,8 +161,8 @@ func (o *outbox) publish(ctx context.Context, workers *errgroup.Group, out OutEv
 	if busy {
 		return
 	}
-	var ev nostrEvent
-	if err := json.Unmarshal(out.Event, &ev); err != nil {
+	ev, err := out.event()
+	if err != nil {
 		o.log.Error("queued event unreadable", "request", out.RequestID, "event", out.EventID, "err", err)
 		return // and stays in flight: it will not get better
 	}

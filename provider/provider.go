@@ -104,8 +104,8 @@ func New(cfg Config) (*Provider, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	policyID, err := hashing.Sum(cfg.Policy)
-	if err != nil {
+	var err error
+	if cfg.Policy, err = hashing.Canonical(cfg.Policy); err != nil {
 		return nil, fmt.Errorf("policy manifest: %w", err)
 	}
 	if cfg.Log == nil {
@@ -115,7 +115,7 @@ func New(cfg Config) (*Provider, error) {
 	def(&cfg.Profile.Producer, "lightwork")
 	p := &Provider{
 		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
-		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: policyID,
+		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: hashing.Bytes(cfg.Policy),
 		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, delivered: map[string]struct{}{}, engaged: map[string]struct{}{}, wakes: map[string]*jobSignal{},

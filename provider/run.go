@@ -175,7 +175,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 		return err
 	}
 	p.expect(sig, r.EventID)
-	p.uploadAhead(job.RequestID, r.Event, p.keepSmall(sig, beside(r, s, replayFile)))
+	p.uploadAhead(job.RequestID, events[0], p.keepSmall(sig, beside(r, s, replayFile)))
 	if err := p.cfg.Store.Finish(base, job.RequestID, job.Run, r, contents, events...); err != nil {
 		if errors.Is(err, ErrConflict) {
 			p.log.Warn("a fenced run ended late", "request", job.RequestID, "run", job.Run)

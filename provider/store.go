@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -157,6 +158,18 @@ type OutEvent struct {
 	Required  int // how many relays must say OK
 	// Sig is the signature of an event that was queued without one.
 	Sig string
+
+	made *nostrEvent // what Event says, if this process wrote it
+}
+
+// event is what Event says.
+func (o OutEvent) event() (nostrEvent, error) {
+	if o.made != nil {
+		return *o.made, nil
+	}
+	var ev nostrEvent
+	err := json.Unmarshal(o.Event, &ev)
+	return ev, err
 }
 
 // Pending is a queued event that some relay has not confirmed.

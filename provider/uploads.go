@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -31,15 +30,12 @@ func (p *Provider) uploadFirst(ctx context.Context, requestID string, ev nostrEv
 // that a crash or a later run undoes, a server keeps bytes that nothing names. What
 // fails is done again on the event's own way. A signer elsewhere may yet refuse
 // the event: then nothing is uploaded ahead.
-func (p *Provider) uploadAhead(requestID string, event []byte, blobs map[hashing.Digest][]byte) {
-	if p.cfg.SignLater {
+func (p *Provider) uploadAhead(requestID string, result OutEvent, blobs map[hashing.Digest][]byte) {
+	ev, err := result.event()
+	if err != nil || isHidden(ev) || p.cfg.SignLater {
 		return
 	}
 	p.jobs.Go(func() {
-		var ev nostrEvent
-		if json.Unmarshal(event, &ev) != nil || isHidden(ev) {
-			return
-		}
 		_ = p.uploadBlobs(p.runCtx, requestID, ev, func(d hashing.Digest) bool { _, ok := blobs[d]; return ok })
 	})
 }
