@@ -24,18 +24,23 @@ func (p *Provider) expect(sig *jobSignal, eventID string) {
 	sig.answers = answers{result: eventID}
 }
 
-// heard notes recorded answers to a job's result and wakes the job.
+// oksOf counts the relays that took an event.
+func oksOf(eventID string, acks []Ack) int {
+	oks := map[string]struct{}{}
+	for _, a := range acks {
+		if a.OK && a.EventID == eventID {
+			oks[a.Relay] = struct{}{}
+		}
+	}
+	return len(oks)
+}
+
+// heard notes answers to a job's result and wakes the job.
 func (p *Provider) heard(requestID string, acks []Ack) {
 	p.mu.Lock()
 	if sig := p.wakes[requestID]; sig != nil {
-		oks := map[string]struct{}{} // relays
-		for _, a := range acks {
-			if a.OK && a.EventID == sig.answers.result {
-				oks[a.Relay] = struct{}{}
-			}
-		}
 		sig.answers.rounds++
-		sig.answers.oks = max(sig.answers.oks, len(oks))
+		sig.answers.oks = max(sig.answers.oks, oksOf(sig.answers.result, acks))
 	}
 	p.mu.Unlock()
 	p.wake(requestID)

@@ -166,6 +166,7 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 		if out, err = p.queued(ev, job.RequestID); err != nil {
 			return nil, err
 		}
+		out.unpaid = job.Mode == receipts.ModeFree
 		r.EventID, r.Event = ev.ID, out.Event
 		if len(out.Event) <= p.maxEvent() {
 			break

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// gatherFor is how long relays' answers that no job waits for are gathered, so that
-// they share a commit. A crash forgets them, and their events are offered again,
-// which changes nothing at a relay that has them.
-const gatherFor = time.Second
+// gatherFor is how long relays' answers are gathered, so that they share a commit:
+// those that no job waits for, and those that end a free job. A crash forgets them,
+// and their events are offered again, which changes nothing at a relay that has
+// them. Where money depends on an answer it is recorded before anything else.
+const gatherFor = 200 * time.Millisecond
 
 // gather keeps answers for the next commit of any. Their event stays in flight
 // until then: a look at the store would find it unanswered.

@@ -35,9 +35,9 @@ func (willing) Publish(_ context.Context, ev nostrEvent) []Ack {
 	return []Ack{{EventID: ev.ID, Relay: "wss://relay.example", OK: true}}
 }
 
-// TestAnswersAreGathered: what is said of events that no job waits for is committed
-// with the answers to a result, or a second later, or as the outbox stops; until
-// then its event is not offered again.
+// TestAnswersAreGathered: what is said of events that no job waits for, and of the
+// result of a free job, is committed with the answers to another result, or a while
+// later, or as the outbox stops; until then its event is not offered again.
 func TestAnswersAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &ackStore{}
@@ -48,8 +48,12 @@ func TestAnswersAreGathered(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = o.serve(ctx) }()
-		offer := func(id string, kind int) {
-			o.send(OutEvent{EventID: id, RequestID: "job", Event: []byte(nostr.Event{ID: id, Kind: kind, Sig: "signed"}.String())})
+		offer := func(id string, kind int, of ...func(*OutEvent)) {
+			out := OutEvent{EventID: id, RequestID: "job", Event: []byte(nostr.Event{ID: id, Kind: kind, Sig: "signed"}.String()), Required: 1}
+			for _, set := range of {
+				set(&out)
+			}
+			o.send(out)
 			synctest.Wait()
 		}
 		wants := func(want ...[]string) {
@@ -76,9 +80,18 @@ func TestAnswersAreGathered(t *testing.T) {
 		if len(o.inflight) > 0 {
 			t.Errorf("%v stay in flight", o.inflight)
 		}
+		unpaid := func(out *OutEvent) { out.unpaid = true }
+		offer("free", 6050, unpaid)
+		if len(told) != 2 || told[1].EventID != "free" || !o.inflight["free"] {
+			t.Errorf("told %v, in flight %v", told, o.inflight)
+		}
+		wants([]string{"result", "processing"}, []string{"success"})
+		// Of a relay that was not enough the store is asked later.
+		offer("part", 6050, unpaid, func(out *OutEvent) { out.Required = 2 })
+		wants([]string{"result", "processing"}, []string{"success"}, []string{"part", "free"})
 		offer("last", 7000)
 		stop()
 		<-ended
-		wants([]string{"result", "processing"}, []string{"success"}, []string{"last"})
+		wants([]string{"result", "processing"}, []string{"success"}, []string{"part", "free"}, []string{"last"})
 	})
 }

@@ -18,8 +18,8 @@ type outbox struct {
 	log    *slog.Logger
 	// before makes true what a result event says; it is not published until then.
 	before func(ctx context.Context, requestID string, result nostrEvent) error
-	// told is called when the answers to a job's result were recorded, the relays'
-	// or the signer's refusal.
+	// told is called with the answers to a job's result, the relays' or the signer's
+	// refusal. They are recorded by then, unless they end a free job.
 	told func(requestID string, answers []Ack)
 
 	// elsewhere names further relays that the buyer of a request reads. They are
@@ -217,9 +217,14 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) (g
 			o.log.Warn("relay did not take event", "request", out.RequestID, "relay", a.Relay, "event", out.EventID, "message", a.Message)
 		}
 	}
-	if !isResult {
+	switch {
+	case !isResult:
 		o.gather(acks)
 		return len(acks) > 0
+	case out.unpaid && oksOf(out.EventID, acks) >= out.Required:
+		o.gather(acks)
+		o.told(out.RequestID, acks)
+		return true
 	}
 	if err := o.record(ctx, acks...); err != nil {
 		o.log.Error("record relay answers", "request", out.RequestID, "event", out.EventID, "err", err)

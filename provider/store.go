@@ -159,7 +159,8 @@ type OutEvent struct {
 	// Sig is the signature of an event that was queued without one.
 	Sig string
 
-	made *nostrEvent // what Event says, if this process wrote it
+	made   *nostrEvent // what Event says, if this process wrote it
+	unpaid bool        // the result of a free job
 }
 
 // event is what Event says.
