@@ -69,6 +69,9 @@ func (f *follower) freeQuote(p Purchase, ev nostr.Event) error {
 	return nil
 }
 
+// maxPart is the most that one event may say was put out since the last.
+const maxPart = 1 << 30
+
 // Bounds of the feedback that is kept of one purchase.
 const (
 	feedbackMax   = 64
@@ -94,7 +97,7 @@ func (f *follower) partial(ev nostr.Event) {
 		return
 	}
 	// The output itself is for sale: only how much there is of it is told.
-	f.outputBytes += max(part.Bytes, 0)
+	f.outputBytes += min(max(part.Bytes, 0), maxPart)
 	if time.Since(f.toldBytes) >= time.Second {
 		f.toldBytes = time.Now()
 		f.say("provider", "working", 0, "", fmt.Sprintf("%d bytes of output so far", f.outputBytes))
