@@ -54,7 +54,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 		var err error
 		if known, err = p.customer(ctx, ev.PubKey); err != nil {
 			p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
-			return Job{}, nil, Reason{CodeInternal, ""}
+			return Job{}, nil, Reason{CodeInternal, retryLater}
 		}
 	}
 	if reason := p.load.enter(ev.ID, ev.PubKey, known, mode, fee > 0, p.limits); reason.Code != "" {
@@ -68,7 +68,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 	if err != nil {
 		p.load.leave(ev.ID)
 		p.log.Error("make quote", "request", ev.ID, "err", err)
-		return Job{}, nil, Reason{CodeInternal, ""}
+		return Job{}, nil, Reason{CodeInternal, retryLater}
 	}
 	return job, req, Reason{}
 }

@@ -88,7 +88,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostrEvent) Reason {
 	known, err := p.customer(ctx, ev.PubKey)
 	if err != nil {
 		p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
-		return Reason{CodeInternal, ""}
+		return Reason{CodeInternal, retryLater}
 	}
 	wait, stop := context.WithDeadline(p.runCtx, inputsUntil(view, time.Now().Add(p.limits.QuoteTTL)))
 	if reason := p.waiting.enter(ev, known, stop); reason.Code != "" {
@@ -146,7 +146,7 @@ func (p *Provider) fetch(ctx context.Context, refs []receipts.Reference) ([]rece
 		case found:
 		case ctx.Err() == nil && !errors.Is(err, context.Canceled):
 			p.log.Error("look for an input", "err", err)
-			return nil, Reason{CodeInternal, ""}
+			return nil, Reason{CodeInternal, retryLater}
 		default:
 			return nil, Reason{CodeMissingInput, fmt.Sprintf("%s %s is not on this provider's relays, and did not come in time", ref.Type, ref.ID)}
 		}

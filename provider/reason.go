@@ -43,6 +43,10 @@ const (
 	CodeInternal              Code = "internal"
 )
 
+// retryLater is all that a buyer can do about CodeInternal; what went wrong is in the
+// provider's log.
+const retryLater = "nothing was taken; ask again later, or another provider"
+
 // String is the wire form: "code: detail".
 func (r Reason) String() string {
 	if r.Detail == "" {

@@ -26,7 +26,7 @@ func (p *Provider) typedOf(ev nostrEvent) (receipts.TypedRequest, Reason) {
 	case plain != nil && sells && !namesSchema(ev):
 		return receipts.TypedRequest{}, Reason{CodeInvalidInput, plain.Error()}
 	case plain != nil || !sells:
-		return receipts.TypedRequest{}, Reason{CodeUntypedJob, err.Error()}
+		return receipts.TypedRequest{}, Reason{CodeUntypedJob, err.Error() + "; send one job type of the 31990 announcement as param schema, and its document as one input of type text"}
 	}
 	return untyped, Reason{}
 }
