@@ -231,7 +231,7 @@ func TestRefusals(t *testing.T) {
 		change func(*nostr.Event)
 		want   string
 	}{
-		"no schema":        {replaceTag("param", nostr.Tag{"param", "model", "x"}), "untyped_job"},
+		"no schema":        {replaceTag("param", nostr.Tag{"param", "model", "x"}), "names no schema; send one job type"},
 		"two inputs":       {addTag("i", typed, "text"), "untyped_job"},
 		"unknown schema":   {replaceTag("param", nostr.Tag{"param", "schema", "oa.make_coffee.v1"}), "unsupported_schema"},
 		"schema not sold":  {replaceTag("param", nostr.Tag{"param", "schema", "oa.embedding.v1"}), "unsupported_schema"},
@@ -271,6 +271,14 @@ func TestFullNetworkIsSold(t *testing.T) {
 	s := openShop(t, func(c *provider.Config) { c.Images.FullNetwork = true })
 	full := replaceTag("i", nostr.Tag{"i", `{"sandbox":{"provider":"host","image_digest":"` + image + `","network_policy":"full"},"commands":[{"cmd":"true"}]}`, "text"})
 	if got := s.answer(s.request(full)).Tags.Find("status"); got[1] != "payment-required" {
+		t.Errorf("answer %v", got)
+	}
+}
+
+// TestExpiresNever: the largest number that fits is no date of the past.
+func TestExpiresNever(t *testing.T) {
+	s := openShop(t, nil)
+	if got := s.answer(s.request(addTag("expiration", "9223372036854775807"))).Tags.Find("status"); got[1] != "payment-required" {
 		t.Errorf("answer %v", got)
 	}
 }

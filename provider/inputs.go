@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -117,10 +116,8 @@ func (p *Provider) gather(ctx context.Context, ev, view nostrEvent) Reason {
 
 // inputsUntil is when a request is given up: it expires, or we do not wait longer.
 func inputsUntil(view nostrEvent, most time.Time) time.Time {
-	if t := view.Tags.Find("expiration"); t != nil {
-		if at, err := strconv.ParseInt(t[1], 10, 64); err == nil && time.Unix(at, 0).Before(most) {
-			return time.Unix(at, 0)
-		}
+	if end, err := expiration(view); err == nil && !end.IsZero() {
+		return earlier(most, end)
 	}
 	return most
 }

@@ -18,6 +18,10 @@ const kindDeletion = 5
 // futureWindow is how far ahead of our clock a request may be.
 const futureWindow = 5 * time.Minute
 
+// farFuture is when "never" begins, in Unix seconds: the largest numbers are dates
+// before our own for a time.Time.
+const farFuture = 1 << 40
+
 // filters are what a provider listens to. Requests that name nobody are open
 // to all, so requests are not filtered by p here. What is said about jobs is wanted
 // for as long as one is open, however long nobody was here to hear it.
@@ -179,6 +183,9 @@ func expiration(ev nostr.Event) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	unix, err := strconv.ParseInt(t[1], 10, 64)
+	if unix > farFuture && err == nil {
+		return time.Time{}, nil
+	}
 	return time.Unix(unix, 0).UTC(), err
 }
 
