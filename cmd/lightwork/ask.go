@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -35,7 +36,7 @@ func (c askCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 	})
 	if err != nil {
-		return hinted(err, "lightwork pipeline show says which profiles there are, and what each reaches")
+		return hinted(err, askHint(err))
 	}
 	var answer struct{ Text string }
 	if !c.JSON && json.Unmarshal(out, &answer) == nil && answer.Text != "" {
@@ -43,4 +44,18 @@ func (c askCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return err
 	}
 	return printJSON(s.out, out)
+}
+
+// askHint is "" where the failure says itself what to change.
+func askHint(err error) string {
+	var failed *host.CallError
+	switch {
+	case !errors.As(err, &failed):
+		return ""
+	case strings.HasPrefix(failed.Code, "route."):
+		return "lightwork pipeline show says which profiles there are, and what each reaches"
+	case strings.HasPrefix(failed.Code, "agent."):
+		return "docs/thinking-agents.md lists the codes; lightwork agents logs com.lightwork.text says what the endpoint answered"
+	}
+	return ""
 }
