@@ -54,7 +54,7 @@ func runAsAgent() int {
 		}}
 	}
 	if err := agent.Run(context.Background(), agent.Config{
-		Version: "1.0.0", Tools: []agent.Tool{tool("read"), tool("grep")}, Log: slog.New(slog.DiscardHandler),
+		Version: "1.0.0", Tools: []agent.Tool{tool("read"), tool("grep"), tool("count")}, Log: slog.New(slog.DiscardHandler),
 	}); err != nil {
 		return 1
 	}
@@ -63,9 +63,9 @@ func runAsAgent() int {
 
 // TestDocsConfigurations: the organisms that the documents show run on a node.
 func TestDocsConfigurations(t *testing.T) {
-	thinking, messages := yamlBlocks(t, "thinking-agents.md"), yamlBlocks(t, "messages.md")
-	if len(thinking) != 2 || len(messages) != 1 {
-		t.Fatalf("%d and %d blocks", len(thinking), len(messages))
+	thinking, messages, pipeline := yamlBlocks(t, "thinking-agents.md"), yamlBlocks(t, "messages.md"), yamlBlocks(t, "pipeline.md")
+	if len(thinking) != 2 || len(messages) != 1 || len(pipeline) != 2 {
+		t.Fatalf("%d, %d and %d blocks", len(thinking), len(messages), len(pipeline))
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -80,6 +80,9 @@ func TestDocsConfigurations(t *testing.T) {
 			e.Setenv("ENDPOINT", model.URL)
 			e.Setenv("PROGRAM", program+" "+asAgent)
 			if err := os.WriteFile(filepath.Join(e.WorkDir, "thinking.yaml"), []byte(thinking[0]+thinking[1]), 0o600); err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(e.WorkDir, "pipeline.yaml"), []byte(pipeline[1]), 0o600); err != nil {
 				return err
 			}
 			return os.WriteFile(filepath.Join(e.WorkDir, "listener.yaml"), []byte(messages[0]), 0o600)
