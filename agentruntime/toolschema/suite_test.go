@@ -14,13 +14,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
-	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 // TestSuite runs the cases of the JSON Schema organisation, which come with a
 // module that the node uses, but for the schemas that are refused here.
 func TestSuite(t *testing.T) {
-	requirements.Covers(t, "OS-4.2.2.4")
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/google/jsonschema-go").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +88,6 @@ func library(t *rapid.T, schema, doc []byte) bool {
 
 // TestAsTheLibrary: whatever schema and value, the verdict is the library's.
 func TestAsTheLibrary(t *testing.T) {
-	requirements.Covers(t, "OS-4.2.2.4")
 	rapid.Check(t, func(t *rapid.T) {
 		schema, _ := json.Marshal(map[string]any{"allOf": []any{drawSchema(t, 3)}})
 		doc, _ := json.Marshal(drawValue(t, 3))

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
-	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
 // list is n times item, as JSON.
@@ -44,7 +43,6 @@ func stepsOf(t testing.TB, most int, schema, doc string) (int, error) {
 // TestWorkIsBounded: schemas within every limit, and values of a sixteenth of what
 // a tool may say, which would take hours of a core with them, or the node's memory.
 func TestWorkIsBounded(t *testing.T) {
-	requirements.Covers(t, "K-11")
 	const size = 256 << 10
 	ones := `{"a":` + list("1", size/2) + `}`
 	text := `{"a":"` + strings.Repeat("a", size) + `"}`
@@ -91,7 +89,6 @@ func TestWorkIsBounded(t *testing.T) {
 
 // TestWorkOfSecretsIsBounded: likewise of the search for them.
 func TestWorkOfSecretsIsBounded(t *testing.T) {
-	requirements.Covers(t, "K-38")
 	const mark = `{"properties":{"b":{"x-secret":true}}}`
 	for name, c := range map[string]struct{ schema, doc string }{
 		"marks of each item": {ofA(`{"items":{"allOf":` + list(mark, 1400) + `}}`), `{"a":` + list("{}", 1<<16) + `}`},
