@@ -142,11 +142,11 @@ func (k *Key) NSEC() (string, error) {
 func WriteKeyFile(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("write key: %w", err)
+		return fmt.Errorf("write secret: %w", err)
 	}
 	_, err = f.WriteString(text + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write key: %w", errors.Join(err, os.Remove(path)))
+		return fmt.Errorf("write secret: %w", errors.Join(err, os.Remove(path)))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/cashu"
+	"github.com/lightwork-market/lightwork/relay"
 )
 
 func newSeedFile(path string) error {
@@ -18,7 +19,7 @@ func newSeedFile(path string) error {
 	if err != nil {
 		return err
 	}
-	return writeSecret(path, seed.Text())
+	return relay.WriteKeyFile(path, seed.Text())
 }
 
 // readSeed reads the wallet's seed from its file.
@@ -73,7 +74,7 @@ func (w walletCashuSeedCmd) Run(ctx context.Context, s *streams, g *globals) err
 // never used. They come by the terminal or a pipe: arguments are seen by every
 // user of the machine.
 func takeWords(ctx context.Context, s *streams, c *config, w cashuConfig, role string) error {
-	text, err := secretInput(s, "words of the wallet")
+	text, err := secretText(s, "words of the wallet") // paper has them in several lines
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func takeWords(ctx context.Context, s *streams, c *config, w cashuConfig, role s
 		return err
 	}
 	fresh := path + ".new"
-	if err := writeSecret(fresh, seed.Text()); errors.Is(err, fs.ErrExist) {
+	if err := relay.WriteKeyFile(fresh, seed.Text()); errors.Is(err, fs.ErrExist) {
 		return usage("a run that was cut short left it, and it was never used: move it away", "%w", err)
 	} else if err != nil {
 		return err

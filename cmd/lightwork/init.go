@@ -274,7 +274,7 @@ func (c *config) newRootSecret(path string) error {
 	}
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
-	return writeSecret(path, hex.EncodeToString(secret[:]))
+	return relay.WriteKeyFile(path, hex.EncodeToString(secret[:]))
 }
 
-func newTokenFile(path string) error { return writeSecret(path, playnet.NewToken()) }
+func newTokenFile(path string) error { return relay.WriteKeyFile(path, playnet.NewToken()) }

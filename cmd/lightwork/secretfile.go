@@ -2,21 +2,10 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
-
-// writeSecret makes a file that only its owner can read.
-func writeSecret(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, text)
-	return firstError(err, f.Sync(), f.Close())
-}
 
 // keepOld has what is in a secret's place stay as FILE.old too, over which
 // nothing is written.
