@@ -20,19 +20,44 @@ const (
 	finalSoon = time.Minute
 )
 
+// settling is since when the wallet calls a payment settled that is not final. It
+// outlives lookups that fail.
+type settling struct {
+	hash  payments.Hash
+	since time.Time
+	told  bool // the operator was
+}
+
+// settlingOf is that of a job's payment; its goroutine's own.
+func (p *Provider) settlingOf(job Job) *settling {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sig := p.wakes[job.RequestID]; sig != nil {
+		return &sig.settling
+	}
+	return new(settling)
+}
+
 // finalInvoice asks how an invoice of the job's stands. It waits while the wallet calls it
 // settled and not final: nothing else can be done about it then, neither cancelling
 // nor delivering. With a channel peer that is away, or a channel that is being
 // closed, that takes hours; the job is in nobody's way meanwhile.
 func (p *Provider) finalInvoice(ctx context.Context, job Job, hash payments.Hash) (payments.Invoice, error) {
-	for began, told := time.Now(), false; ; {
+	s := p.settlingOf(job)
+	for {
 		inv, err := p.jobInvoice(ctx, job, hash)
-		if err != nil || inv.State != payments.InvoiceSettled || inv.Final {
+		switch {
+		case err != nil:
 			return inv, err
+		case inv.State != payments.InvoiceSettled || inv.Final:
+			*s = settling{}
+			return inv, nil
+		case s.hash != hash:
+			*s = settling{hash: hash, since: time.Now()}
 		}
-		waited := time.Since(began)
-		if waited > finalSoon && !told {
-			told = true
+		waited := time.Since(s.since)
+		if waited > finalSoon && !s.told {
+			s.told = true
 			p.load.leave(job.RequestID)
 			p.log.Warn("the wallet calls a payment settled, and its channel has not settled it yet: waiting", "request", job.RequestID, "payment_hash", hash.String(),
 				"hint", "its peer is away, or the channel is being closed: lncli listchannels and lncli pendingchannels show the HTLC")

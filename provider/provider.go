@@ -80,6 +80,7 @@ type jobSignal struct {
 	// the buyer's acceptance.
 	graceEnd time.Time
 	feeGrace time.Time // likewise, of its engagement fee
+	settling settling  // likewise its goroutine's own
 	// request is what the job is about, parsed once; its goroutine's own.
 	request *schemas.Request
 	// stands is the job as the last step left it in the store, or nil, if the
