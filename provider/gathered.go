@@ -54,6 +54,7 @@ func (o *outbox) serveGathered(ctx context.Context) {
 		}
 		if err := o.record(ctx); err != nil && ctx.Err() == nil {
 			o.log.Error("record relay answers", "err", err)
+			o.failed(err)
 		}
 	}
 }

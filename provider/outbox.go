@@ -21,6 +21,8 @@ type outbox struct {
 	// told is called with the answers to a job's result, the relays' or the signer's
 	// refusal. They are recorded by then, unless they end a free job.
 	told func(requestID string, answers []Ack)
+	// failed is told of each error of the store's in keeping something.
+	failed func(err error)
 
 	// elsewhere names further relays that the buyer of a request reads. They are
 	// offered its events once: no stranger makes us knock at a door for days.
@@ -55,9 +57,9 @@ const (
 	firstResult, lastResult = 6000, 6999 // kinds of NIP-90 results
 )
 
-func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, nostrEvent) error, told func(string, []Ack), customer func(context.Context, string) func() bool) *outbox {
+func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, nostrEvent) error, told func(string, []Ack), failed func(error), customer func(context.Context, string) func() bool) *outbox {
 	return &outbox{
-		store: s, market: m, signer: signer, log: log, before: before, told: told,
+		store: s, market: m, signer: signer, log: log, before: before, told: told, failed: failed,
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
 		unsigned: make(chan unsigned, 4*outboxBatch), inflight: map[string]bool{}, due: make(chan struct{}, 1),
 		errands: make(chan struct{}, errandsMax), strangers: make(chan struct{}, forStrangers(errandsMax)), customer: customer, brought: newRecent(16 << 10),
@@ -228,6 +230,7 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) (g
 	}
 	if err := o.record(ctx, acks...); err != nil {
 		o.log.Error("record relay answers", "request", out.RequestID, "event", out.EventID, "err", err)
+		o.failed(err)
 		return false
 	}
 	o.told(out.RequestID, acks) // the one event that its job waits for

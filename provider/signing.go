@@ -107,6 +107,7 @@ func (o *outbox) signOne(ctx context.Context, u unsigned) {
 		no := Ack{EventID: u.out.EventID, Relay: signerName, Message: err.Error(), At: time.Now().UTC()}
 		if err := o.store.AddAcks(ctx, no); err != nil {
 			log.Error("record the signer's answer", "err", err)
+			o.failed(err)
 		}
 		if u.out.RequestID != "" {
 			o.told(u.out.RequestID, []Ack{no})
@@ -116,6 +117,7 @@ func (o *outbox) signOne(ctx context.Context, u unsigned) {
 	default:
 		if err = o.store.SetSignature(ctx, u.out.EventID, u.ev.Sig); err != nil {
 			log.Error("record signature", "err", err)
+			o.failed(err)
 			break
 		}
 		u.out.Sig = u.ev.Sig

@@ -52,6 +52,7 @@ type life struct {
 	Mode   receipts.Mode
 	Fail   bool   // provider: every run fails
 	KillAt string // "" to live
+	Full   bool   // its disk is full from KillAt on, in place of a kill
 }
 
 func TestMain(m *testing.M) {
@@ -78,7 +79,7 @@ func live(raw string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	k := &killer{point: l.KillAt, dir: l.Dir, names: map[string]string{}}
+	k := &killer{point: l.KillAt, full: l.Full, dir: l.Dir, names: map[string]string{}}
 	k.note(newLife)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if l.Role == "buyer" {

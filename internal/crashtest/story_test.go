@@ -27,14 +27,10 @@ func (w *world) tell(t *testing.T, must bool, end buyer.State) {
 	seller, customer := w.begin(t, w.seller), w.begin(t, w.customer)
 	switch {
 	case must && w.seller.KillAt != "":
-		if !w.dies(t, seller) {
-			t.Fatalf("the provider ended by itself: %v", seller.end)
-		}
+		w.falls(t, seller, w.seller)
 		seller = w.begin(t, w.seller)
 	case must && w.customer.KillAt != "":
-		if !w.dies(t, customer) {
-			t.Fatalf("the buyer ended by itself: %v", customer.end)
-		}
+		w.falls(t, customer, w.customer)
 		customer = w.begin(t, w.customer)
 	case w.seller.KillAt != "" || w.customer.KillAt != "":
 		seller, customer = w.survive(t, seller, customer)
@@ -45,6 +41,15 @@ func (w *world) tell(t *testing.T, must bool, end buyer.State) {
 		t.Fatal("the buyer was killed twice")
 	}
 	w.stop(t, seller)
+}
+
+// falls waits for the end that a life was given: killed, or by itself and not
+// well, since it can write nothing down.
+func (w *world) falls(t *testing.T, p *process, l life) {
+	t.Helper()
+	if killed := w.dies(t, p); killed == l.Full || p.end == nil {
+		t.Fatalf("the %s ended so: %v", p.role, p.end)
+	}
 }
 
 // survive begins again whoever is killed, until the purchase ends.
