@@ -10,7 +10,7 @@ import (
 // which knows nothing of it. Paying from here could pay twice, and what this wallet
 // says of the payment says nothing of the other. Nothing was sent; the budget stays
 // reserved.
-var ErrOtherWallet = errors.New("this payment was begun with another wallet than the configured one; configure that wallet again, and lightwork buyer resume goes on")
+var ErrOtherWallet = errors.New("this payment was begun with another wallet than the configured one; configure that wallet again, and lightwork buyer resume goes on, or give it up with lightwork buyer cancel --wallet-lost")
 
 // paysFrom names the wallet that a payment is made from. A wallet that has said so
 // once is not asked again.

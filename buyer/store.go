@@ -153,6 +153,9 @@ type Store interface {
 	// Unpaid records that the payment failed for good: the reservation is
 	// released and the purchase moves to failed with the reason.
 	Unpaid(ctx context.Context, requestID string, p payments.Payment, reason string) error
+	// GiveUp takes a purchase that is paying off the open ones, with the reason;
+	// all else of it stays, the reservation too.
+	GiveUp(ctx context.Context, requestID, reason string) error
 	// AddFeedback keeps a 7000 event; a known id is fine.
 	AddFeedback(ctx context.Context, requestID, eventID string, event []byte, at time.Time) error
 	Feedback(ctx context.Context, requestID string) ([][]byte, error)

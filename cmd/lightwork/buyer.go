@@ -113,14 +113,15 @@ func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 }
 
 type buyerCancelCmd struct {
-	ID string `arg:"" help:"The purchase (id or its beginning)."`
+	ID         string `arg:"" help:"The purchase (id or its beginning)."`
+	WalletLost bool   `help:"Give up a purchase whose payment only a wallet knows of that is lost for good; what it may have cost stays reserved."`
 }
 
 // Run asks the provider to stop, and follows until it is known what became of
 // the money.
 func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
-		if strings.HasPrefix(b.ID, panelPrefix) {
+		if strings.HasPrefix(b.ID, panelPrefix) && !b.WalletLost {
 			return b.panel(ctx, s, n)
 		}
 		p, err := find(ctx, n.store, b.ID)
@@ -129,6 +130,9 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		if p.State.Terminal() {
 			return hinted(fmt.Errorf("purchase %s has ended: it is %s", short(p.RequestID), p.State), "lightwork buyer show "+short(p.RequestID))
+		}
+		if b.WalletLost {
+			return b.giveUp(ctx, s, g, n, p)
 		}
 		if err := n.client.Cancel(ctx, p.RequestID); err != nil {
 			return err
@@ -141,6 +145,22 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		err = follow(ctx, s, n, p.RequestID, outputs{}, false)
 		return b.outcome(ctx, s, n, p.RequestID, err)
 	})
+}
+
+func (b buyerCancelCmd) giveUp(ctx context.Context, s *streams, g *globals, n *buyerNode, p buyer.Purchase) error {
+	again := g.spell("lightwork buyer resume " + short(p.RequestID))
+	if err := n.client.GiveUp(ctx, p.RequestID); errors.Is(err, buyer.ErrWalletHere) {
+		return hinted(err, "lightwork buyer resume "+short(p.RequestID)+"; of a wallet that is lost, put another in its place in lightwork.yaml first, or backend: none")
+	} else if err != nil {
+		return err
+	}
+	p, err := n.store.Purchase(ctx, p.RequestID)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(s.err, "lightwork: given up:", printable(p.Reason))
+	fmt.Fprintln(s.err, "lightwork: should that wallet be found again, configure it, and", again, "goes on")
+	return nil
 }
 
 // outcome is what following a purchase says, but for one that ends as it was

@@ -24,14 +24,15 @@ func (buyerMetricsCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			return err
 		}
 		states := map[string]int{}
-		var paid, fees, held, refunded int64
+		var paid, fees, held, refunded, unknown int64
 		for _, p := range list {
 			states[string(p.State)]++
 			refunded += p.RefundMsats
+			unknown += p.GivenUpMsats()
 			switch {
 			case p.Payment != nil && p.Payment.State == payments.PaymentSucceeded:
 				paid, fees = paid+p.Payment.AmountMsats, fees+p.Payment.FeeMsats
-			case p.Attempt != nil && !p.State.Terminal():
+			case p.Attempt != nil && !p.State.Terminal() && !p.GivenUp():
 				held += p.Attempt.AmountMsats
 			}
 		}
@@ -50,6 +51,7 @@ func (buyerMetricsCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			{"lightwork_buyer_fees_msats_total", "counter", "Routing fees of payments.", fees},
 			{"lightwork_buyer_refunded_msats_total", "counter", "Msats that came back of prepaid jobs.", refunded},
 			{"lightwork_buyer_reserved_msats", "gauge", "Msats of payments that are under way or held.", held},
+			{"lightwork_buyer_unknown_msats", "gauge", "Msats that purchases may have cost which were given up with their wallet.", unknown},
 		} {
 			metric(m.name, m.kind, m.help)
 			fmt.Fprintf(s.out, "%s %d\n", m.name, m.value)

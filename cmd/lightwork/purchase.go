@@ -17,19 +17,21 @@ import (
 
 // purchaseView is a purchase as --json shows it.
 type purchaseView struct {
-	RequestID   string        `json:"request_id"`
-	State       buyer.State   `json:"state"`
-	Reason      string        `json:"reason,omitempty"`
-	Provider    string        `json:"provider"`
-	SchemaID    string        `json:"schema_id"`
-	JobHash     string        `json:"job_hash"`
-	MaxMsats    int64         `json:"max_msats"`
-	PaidMsats   int64         `json:"paid_msats"`
-	FeeMsats    int64         `json:"fee_msats"`
-	HeldMsats   int64         `json:"held_msats,omitempty"` // on their way, not the provider's yet
-	RefundMsats int64         `json:"refunded_msats,omitempty"`
-	Mode        receipts.Mode `json:"mode,omitempty"`
-	ReceiptID   string        `json:"receipt_id,omitempty"`
+	RequestID   string      `json:"request_id"`
+	State       buyer.State `json:"state"`
+	Reason      string      `json:"reason,omitempty"`
+	Provider    string      `json:"provider"`
+	SchemaID    string      `json:"schema_id"`
+	JobHash     string      `json:"job_hash"`
+	MaxMsats    int64       `json:"max_msats"`
+	PaidMsats   int64       `json:"paid_msats"`
+	FeeMsats    int64       `json:"fee_msats"`
+	HeldMsats   int64       `json:"held_msats,omitempty"` // on their way, not the provider's yet
+	RefundMsats int64       `json:"refunded_msats,omitempty"`
+	// At most: of a purchase that was given up with its wallet.
+	UnknownMsats int64         `json:"unknown_msats,omitempty"`
+	Mode         receipts.Mode `json:"mode,omitempty"`
+	ReceiptID    string        `json:"receipt_id,omitempty"`
 	// Of the fee for the attempt, which is paid apart from the price.
 	EngagementMsats   int64  `json:"engagement_msats,omitempty"`
 	EngagementReceipt string `json:"engagement_receipt_id,omitempty"`
@@ -46,7 +48,7 @@ func viewOf(p buyer.Purchase) purchaseView {
 	v := purchaseView{
 		RequestID: p.RequestID, State: p.State, Reason: p.Reason, Provider: p.Provider, SchemaID: p.SchemaID,
 		JobHash: p.JobHash.String(), MaxMsats: p.MaxMsats, ReceiptID: p.ReceiptID, SettledFast: p.SettledTooEarly,
-		AddedAt: p.AddedAt, Output: jsonOutput(p), Outside: p.Outside, Unproved: p.Unproved(), RefundMsats: p.RefundMsats,
+		AddedAt: p.AddedAt, Output: jsonOutput(p), Outside: p.Outside, Unproved: p.Unproved(), RefundMsats: p.RefundMsats, UnknownMsats: p.GivenUpMsats(),
 	}
 	if res, ok := sandboxResult(p); ok {
 		v.Result = res.Status
@@ -57,7 +59,7 @@ func viewOf(p buyer.Purchase) purchaseView {
 	switch {
 	case p.Payment != nil && p.Payment.State == payments.PaymentSucceeded:
 		v.PaidMsats, v.FeeMsats = p.Payment.AmountMsats, p.Payment.FeeMsats
-	case p.State == buyer.StatePaying && p.Attempt != nil:
+	case p.State == buyer.StatePaying && p.Attempt != nil && !p.GivenUp():
 		v.HeldMsats = p.Attempt.AmountMsats
 	}
 	if q, err := receipts.ParseQuote(p.Quote); err == nil {
@@ -84,6 +86,9 @@ func jsonOutput(p buyer.Purchase) json.RawMessage {
 
 // money is what a listing shows as paid.
 func (v purchaseView) money() string {
+	if v.UnknownMsats > 0 {
+		return "unknown, up to " + msats(v.UnknownMsats)
+	}
 	if v.HeldMsats > 0 {
 		return "held " + msats(v.HeldMsats)
 	}

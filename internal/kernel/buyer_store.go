@@ -247,6 +247,23 @@ func (s *BuyerStore) closeFrom(ctx context.Context, requestID string, to buyer.S
 	})
 }
 
+// GiveUp takes a purchase off the open ones whose payment nobody can ask for. Its
+// next state, if ever there is one, puts it back.
+func (s *BuyerStore) GiveUp(ctx context.Context, requestID, reason string) error {
+	return s.update(ctx, func(tx *Tx) error {
+		if _, err := tx.purchaseIn(requestID, buyer.StatePaying); err != nil {
+			return err
+		}
+		if err := tx.appendPurchaseState(requestID, buyer.StatePaying, reason); err != nil {
+			return err
+		}
+		if _, err := tx.Exec("DELETE FROM open_purchases WHERE request_id = ?", requestID); err != nil {
+			return fmt.Errorf("give up: %w", err)
+		}
+		return nil
+	})
+}
+
 // Content returns the bytes with this digest.
 func (s *BuyerStore) Content(ctx context.Context, d hashing.Digest) (data []byte, err error) {
 	err = s.view(ctx, func(tx *Tx) error {

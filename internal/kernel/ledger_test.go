@@ -147,6 +147,7 @@ func TestPurchaseStepsInEveryState(t *testing.T) {
 		"cancel": func(s *BuyerStore, p buyer.Purchase) error {
 			return s.Close(ctx, p.RequestID, buyer.StateCanceled, "why")
 		},
+		"give up":       func(s *BuyerStore, p buyer.Purchase) error { return s.GiveUp(ctx, p.RequestID, "why") },
 		"close as paid": func(s *BuyerStore, p buyer.Purchase) error { return s.Close(ctx, p.RequestID, buyer.StatePaid, "") },
 	}
 	froms := map[string]struct {
@@ -161,7 +162,13 @@ func TestPurchaseStepsInEveryState(t *testing.T) {
 		"paying": {
 			[]string{"reserve"},
 			buyer.StatePaying,
-			map[string]buyer.State{"paid": buyer.StatePaid, "unpaid": buyer.StateFailed},
+			map[string]buyer.State{"paid": buyer.StatePaid, "unpaid": buyer.StateFailed, "give up": buyer.StatePaying},
+			map[string]error{"reserve": buyer.ErrSecondPayment},
+		},
+		"given up": {
+			[]string{"reserve", "give up"},
+			buyer.StatePaying,
+			map[string]buyer.State{"paid": buyer.StatePaid, "unpaid": buyer.StateFailed, "give up": buyer.StatePaying},
 			map[string]error{"reserve": buyer.ErrSecondPayment},
 		},
 		"paid": {
@@ -229,7 +236,8 @@ func TestUnknownPurchase(t *testing.T) {
 		err, err2,
 		reserve(ctx, s, p), s.Paid(ctx, p.RequestID, paidFor(p)), s.Unpaid(ctx, p.RequestID, failedFor(p), ""),
 		s.AddFeedback(ctx, p.RequestID, "e", nil, start), s.SetResult(ctx, p.RequestID, nil, nil, nil, false),
-		s.SetReceipt(ctx, p.RequestID, "r", nil), s.SetCancel(ctx, p.RequestID, nil), s.Close(ctx, p.RequestID, buyer.StateFailed, ""),
+		s.SetReceipt(ctx, p.RequestID, "r", nil), s.SetCancel(ctx, p.RequestID, nil),
+		s.GiveUp(ctx, p.RequestID, ""), s.Close(ctx, p.RequestID, buyer.StateFailed, ""),
 	} {
 		if !errors.Is(err, buyer.ErrNotFound) {
 			t.Errorf("call %d: %v", i, err)
@@ -483,6 +491,13 @@ func TestLedgerInvariant(t *testing.T) {
 				_, open := model[i]
 				if s.Unpaid(context.Background(), purchases[i].RequestID, failedFor(purchases[i]), "x") == nil && open {
 					delete(model, i)
+				}
+			},
+			"give up": func(rt *rapid.T) {
+				i := rapid.IntRange(0, 7).Draw(rt, "i")
+				_, open := model[i]
+				if err := s.GiveUp(context.Background(), purchases[i].RequestID, "x"); (err == nil) != open {
+					rt.Fatalf("GiveUp = %v, open %v", err, open)
 				}
 			},
 			"": func(rt *rapid.T) {
