@@ -363,28 +363,43 @@ func TestBudgetLimits(t *testing.T) {
 func TestManyBuyersOneBudget(t *testing.T) {
 	k := open(t)
 	s := k.BuyerStore()
-	const callers, fit = 24, 5
+	const callers, day = 64, 20_000
 	var wg sync.WaitGroup
-	errs := make([]error, callers)
+	errs, want := make([]error, callers), make([]int64, callers)
 	for i := range callers {
 		p := testPurchase(fmt.Sprint(i))
 		must(t, s.AddPurchase(t.Context(), p))
-		wg.Go(func() { errs[i] = reserveWith(t.Context(), s, p, attemptOf(p), buyer.Limits{DayMsats: fit*1000 + 999}) })
+		a := attemptOf(p)
+		a.AmountMsats -= int64(7 * i) // no two the same
+		want[i] = a.AmountMsats + a.FeeLimitMsats
+		wg.Go(func() { errs[i] = reserveWith(t.Context(), s, p, a, buyer.Limits{DayMsats: day}) })
 	}
 	wg.Wait()
-	won := 0
-	for _, err := range errs {
+	var reserved int64
+	least := int64(day)
+	for i, err := range errs {
 		var over *buyer.BudgetError
-		if err == nil {
-			won++
-		} else if !errors.As(err, &over) {
+		switch {
+		case err == nil:
+			reserved += want[i]
+		case errors.As(err, &over):
+			least = min(least, want[i])
+		default:
 			t.Error(err)
 		}
 	}
-	if won != fit {
-		t.Errorf("%d reservations fit, want %d", won, fit)
+	if free := day - reserved; free < 0 || free >= least {
+		t.Errorf("%d msats of the budget are free, and a payment of %d was refused", free, least)
 	}
-	checkBudget(t, s, start, fit*1000, 0)
+	checkBudget(t, s, start, reserved, 0)
+	last := testPurchase("last")
+	must(t, s.AddPurchase(t.Context(), last))
+	for _, short := range []int64{1, 0} { // one msat too little, and just enough
+		err := reserveWith(t.Context(), s, last, attemptOf(last), buyer.Limits{DayMsats: reserved + 1000 - short})
+		if (err == nil) != (short == 0) {
+			t.Errorf("%d msats short: %v", short, err)
+		}
+	}
 
 	one := testPurchase("one")
 	must(t, s.AddPurchase(t.Context(), one))
@@ -392,7 +407,7 @@ func TestManyBuyersOneBudget(t *testing.T) {
 		wg.Go(func() { errs[i] = reserve(t.Context(), s, one) })
 	}
 	wg.Wait()
-	won = 0
+	won := 0
 	for _, err := range errs {
 		if err == nil {
 			won++
