@@ -133,17 +133,12 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *streams, g *globals) error
 
 // debtOf finds the debt of one job; nil if there is none.
 func debtOf(ctx context.Context, store *kernel.ProviderStore, requestID string) (*debtView, error) {
-	debts, err := store.Debts(ctx)
-	if err != nil {
+	d, err := store.DebtOf(ctx, requestID)
+	if err != nil || d == nil {
 		return nil, err
 	}
-	for _, d := range debts {
-		if d.RequestID == requestID {
-			v := viewOfDebt(d)
-			return &v, nil
-		}
-	}
-	return nil, nil
+	v := viewOfDebt(*d)
+	return &v, nil
 }
 
 // EndRefund implements provider.Store and tells what became of a refund.

@@ -136,25 +136,14 @@ func (c jobsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 
 // findJob resolves an id or its beginning among the jobs.
 func findJob(ctx context.Context, store *kernel.ProviderStore, id string) (provider.Job, error) {
-	if len(id) == 64 && store != nil {
-		if job, err := store.Job(ctx, id); err == nil {
-			return job, nil
-		}
+	if store == nil {
+		return provider.Job{}, usage("lightwork provider run takes jobs", "job %q: nothing was sold yet", id)
 	}
-	list, err := jobs(ctx, store, 0)
+	job, err := store.FindJob(ctx, id)
 	if err != nil {
-		return provider.Job{}, err
+		return job, usage("lightwork jobs list shows the ids", "%w", err)
 	}
-	var found []provider.Job
-	for _, j := range list {
-		if len(id) >= 6 && strings.HasPrefix(j.RequestID, id) || len(id) >= len("rcpt_")+6 && strings.HasPrefix(j.ReceiptID, id) {
-			found = append(found, j)
-		}
-	}
-	if len(found) != 1 {
-		return provider.Job{}, usage("lightwork jobs list shows the ids", "%d jobs match %q (at least 6 characters)", len(found), id)
-	}
-	return found[0], nil
+	return job, nil
 }
 
 // readProvider opens the provider's database for reading, also beside a

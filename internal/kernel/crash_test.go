@@ -173,4 +173,5 @@ func checkLedger(t *testing.T, k *testKernel) {
 			t.Errorf("%s: %d", what, n)
 		}
 	}
+	checkTotals(t, k)
 }

@@ -90,33 +90,50 @@ func (tx *Tx) addRefund(c *provider.Credit) error {
 // Debts lists what was ever owed to buyers, oldest first.
 func (s *ProviderStore) Debts(ctx context.Context) (list []provider.Debt, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		list, err = tx.debts()
-		if err != nil {
-			return err
-		}
-		for i := range list {
-			d := &list[i]
-			if d.Attempts, err = tx.attempts(d.RequestID); err != nil {
-				return err
-			}
-			if n := len(d.Attempts); n > 0 {
-				d.Refund = &d.Attempts[n-1]
-			}
-			if d.WriteOff, err = tx.writeOff(d.RequestID); err != nil {
-				return err
-			}
-			if d.CreditMsats, err = tx.creditOf(d.Buyer); err != nil {
-				return err
-			}
-		}
-		return nil
+		list, err = tx.debts("ORDER BY rowid")
+		return err
 	})
 	return list, err
 }
 
-func (tx *Tx) debts() (list []provider.Debt, err error) {
+// DebtOf is what was owed for one job; nil if nothing was.
+func (s *ProviderStore) DebtOf(ctx context.Context, requestID string) (d *provider.Debt, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		list, err := tx.debts("WHERE request_id = ?", requestID)
+		if err == nil && len(list) > 0 {
+			d = &list[0]
+		}
+		return err
+	})
+	return d, err
+}
+
+func (tx *Tx) debts(which string, args ...any) ([]provider.Debt, error) {
+	list, err := tx.creditsOwed(which, args...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		d := &list[i]
+		if d.Attempts, err = tx.attempts(d.RequestID); err != nil {
+			return nil, err
+		}
+		if n := len(d.Attempts); n > 0 {
+			d.Refund = &d.Attempts[n-1]
+		}
+		if d.WriteOff, err = tx.writeOff(d.RequestID); err != nil {
+			return nil, err
+		}
+		if d.CreditMsats, err = tx.creditOf(d.Buyer); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (tx *Tx) creditsOwed(which string, args ...any) (list []provider.Debt, err error) {
 	rows, err := tx.Query(`SELECT request_id, buyer, msats + coalesce((SELECT sum(msats) FROM late_credits l WHERE l.request_id = c.request_id), 0),
-		coalesce(refund_to, ''), at_ms FROM credits c ORDER BY rowid`)
+		coalesce(refund_to, ''), at_ms FROM credits c `+which, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read debts: %w", err)
 	}

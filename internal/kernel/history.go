@@ -7,24 +7,35 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 )
 
+// history has what is done as it was counted, and reads of all other purchases
+// those that failed, or used a credit.
+const history = `
+	SELECT provider, sum(done), sum(lost), sum(owed), sum(used) FROM (
+		SELECT provider, done, 0 AS lost, 0 AS owed, 0 AS used FROM provider_done
+		UNION ALL
+		SELECT p.provider, 0,
+			s.state = 'failed' AND m.request_id IS NOT NULL AND f.request_id IS NULL AND coalesce(o.msats, 0) < m.amount_msats,
+			max(0, min(coalesce(o.msats, 0), coalesce(m.amount_msats, 0) + coalesce(e.amount_msats, 0)) - coalesce(f.msats, 0)), 0
+		FROM purchase_states s JOIN purchases p ON p.request_id = s.request_id
+			LEFT JOIN purchase_payments m ON m.request_id = s.request_id AND m.state = 'succeeded'
+			LEFT JOIN engagement_payments e ON e.request_id = s.request_id AND e.state = 'succeeded'
+			LEFT JOIN purchase_refunds f ON f.request_id = s.request_id
+			LEFT JOIN purchase_credits o ON o.request_id = s.request_id AND o.way = 'owed'
+		WHERE s.state IN ('failed', 'canceled')
+		UNION ALL
+		SELECT p.provider, 0, 0, 0, u.msats
+		FROM purchase_credits u JOIN purchase_current c USING (request_id) JOIN purchases p USING (request_id)
+			JOIN purchase_payments m ON m.request_id = u.request_id AND m.state = 'succeeded'
+		WHERE u.way = 'used' AND c.state NOT IN ('failed', 'canceled')
+	) GROUP BY provider`
+
 // History counts, for each provider, the purchases that ended well and those
 // that were paid for nothing and did not come back. What a provider signed that it
 // owes in full is no loss, but credit, less what its later quotes were lowered by.
 func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, error) {
 	all := map[string]buyer.History{}
 	err := s.view(ctx, func(tx *Tx) error {
-		rows, err := tx.Query(`SELECT p.provider, sum(c.state = 'done'),
-				sum(c.state = 'failed' AND m.request_id IS NOT NULL AND f.request_id IS NULL AND coalesce(o.msats, 0) < m.amount_msats),
-				sum(CASE WHEN c.state IN ('failed', 'canceled')
-					THEN max(0, min(coalesce(o.msats, 0), coalesce(m.amount_msats, 0) + coalesce(e.amount_msats, 0)) - coalesce(f.msats, 0)) ELSE 0 END),
-				sum(CASE WHEN c.state IN ('failed', 'canceled') OR m.request_id IS NULL THEN 0 ELSE coalesce(u.msats, 0) END)
-			FROM purchases p JOIN purchase_current c ON c.request_id = p.request_id
-				LEFT JOIN purchase_payments m ON m.request_id = p.request_id AND m.state = 'succeeded'
-				LEFT JOIN engagement_payments e ON e.request_id = p.request_id AND e.state = 'succeeded'
-				LEFT JOIN purchase_refunds f ON f.request_id = p.request_id
-				LEFT JOIN purchase_credits o ON o.request_id = p.request_id AND o.way = 'owed'
-				LEFT JOIN purchase_credits u ON u.request_id = p.request_id AND u.way = 'used'
-			GROUP BY p.provider`)
+		rows, err := tx.Query(history)
 		if err != nil {
 			return fmt.Errorf("read history: %w", err)
 		}

@@ -174,7 +174,7 @@ func (s *ProviderStore) HasPaid(ctx context.Context, buyer string) (paid bool, e
 // OpenJobs lists the ids of all jobs that have not ended, oldest first.
 func (s *ProviderStore) OpenJobs(ctx context.Context) (ids []string, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err = tx.strings("SELECT o.request_id FROM open_jobs o JOIN requests r ON r.request_id = o.request_id ORDER BY r.seq")
+		ids, err = tx.strings(openJobIDs)
 		return err
 	})
 	return ids, err

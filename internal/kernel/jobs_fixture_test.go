@@ -249,4 +249,5 @@ func checkProvider(t testing.TB, k *testKernel) {
 			t.Errorf("%s: %d", what, n)
 		}
 	}
+	checkTotals(t, k)
 }

@@ -114,12 +114,20 @@ func (tx *Tx) checkBudget(provider string, maxMsats int64, a buyer.Attempt, l bu
 	return nil
 }
 
+// The sums of a day, of all providers and of one.
+const (
+	dayBudget      = "SELECT coalesce(sum(reserved_msats), 0), coalesce(sum(spent_msats), 0) FROM ledger_days WHERE day = ?"
+	providerBudget = dayBudget + " AND provider = ?"
+)
+
 // budget sums the ledger of a day, of one provider or, if that is "", of all.
 func (tx *Tx) budget(day, provider string) (buyer.Budget, error) {
 	b := buyer.Budget{Day: day}
-	err := tx.QueryRow(`SELECT coalesce(sum(reserved_msats), 0), coalesce(sum(spent_msats), 0) FROM ledger
-		WHERE day = ?1 AND (?2 = '' OR provider = ?2)`, day, provider).Scan(&b.ReservedMsats, &b.SpentMsats)
-	if err != nil {
+	query, args := dayBudget, []any{day}
+	if provider != "" {
+		query, args = providerBudget, append(args, provider)
+	}
+	if err := tx.QueryRow(query, args...).Scan(&b.ReservedMsats, &b.SpentMsats); err != nil {
 		return b, fmt.Errorf("sum ledger: %w", err)
 	}
 	return b, nil

@@ -168,15 +168,12 @@ func (s *ProviderStore) Confirmed(ctx context.Context, eventID string) (n int, e
 	return n, err
 }
 
+const record = "SELECT succeeded, failed, coalesce(latency_ms / nullif(timed, 0), 0) FROM job_record"
+
 // Stats is this node's own record. Latency runs from a job's first start.
 func (s *ProviderStore) Stats(ctx context.Context) (st provider.Stats, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		err := tx.QueryRow(`
-			SELECT count(*), coalesce(CAST(avg(
-				(SELECT min(at_ms) FROM job_history d WHERE d.job = s.job AND d.state = 'delivering') -
-				(SELECT min(at_ms) FROM job_history r WHERE r.job = s.job AND r.state = 'running')) AS INTEGER), 0),
-				(SELECT count(*) FROM job_history f WHERE f.state = 'failed')
-			FROM job_history s WHERE s.state = 'succeeded'`).Scan(&st.Succeeded, &st.AvgLatencyMs, &st.Failed)
+		err := tx.QueryRow(record).Scan(&st.Succeeded, &st.Failed, &st.AvgLatencyMs)
 		if err != nil {
 			return fmt.Errorf("count ended jobs: %w", err)
 		}

@@ -6,52 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// ErrAmbiguous: several purchases begin with the given characters.
-var ErrAmbiguous = errors.New("several purchases begin with that; give more characters")
-
-// minPrefix is how much of an id must be given to find a purchase.
-const minPrefix = 6
-
 // Purchase returns a purchase as it stands.
 func (s *BuyerStore) Purchase(ctx context.Context, requestID string) (p buyer.Purchase, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		p, err = tx.purchase(requestID)
-		return err
-	})
-	return p, err
-}
-
-// FindPurchase resolves the beginning of a request id or of a receipt id
-// ("rcpt_..."), at least 6 hex digits of it. ErrAmbiguous if several fit.
-func (s *BuyerStore) FindPurchase(ctx context.Context, prefix string) (p buyer.Purchase, err error) {
-	digits, ofReceipt := strings.CutPrefix(prefix, "rcpt_")
-	if len(digits) < minPrefix || strings.Trim(digits, "0123456789abcdef") != "" {
-		return p, fmt.Errorf("%q is not at least %d hex digits of an id: %w", prefix, minPrefix, buyer.ErrNotFound)
-	}
-	query := "SELECT request_id FROM purchases WHERE request_id >= ?1 AND request_id < ?2 LIMIT 2"
-	if ofReceipt {
-		query = `SELECT request_id FROM purchase_receipts WHERE receipt_id >= ?1 AND receipt_id < ?2
-			UNION SELECT request_id FROM purchase_engagement_receipts WHERE receipt_id >= ?1 AND receipt_id < ?2 LIMIT 2`
-	}
-	err = s.view(ctx, func(tx *Tx) error {
-		// 'g' follows the last hex digit: the range is served by the index.
-		ids, err := tx.strings(query, prefix, prefix+"g")
-		switch {
-		case err != nil:
-			return fmt.Errorf("find purchase: %w", err)
-		case len(ids) == 0:
-			return fmt.Errorf("%w: %s", buyer.ErrNotFound, prefix)
-		case len(ids) > 1:
-			return fmt.Errorf("purchase %s: %w", prefix, ErrAmbiguous)
-		}
-		p, err = tx.purchase(ids[0])
 		return err
 	})
 	return p, err
@@ -82,7 +46,7 @@ func (s *BuyerStore) Purchases(ctx context.Context, limit int) (list []buyer.Pur
 // OpenPurchases lists the ids of purchases that have not ended, oldest first.
 func (s *BuyerStore) OpenPurchases(ctx context.Context) (ids []string, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err = tx.strings("SELECT o.request_id FROM open_purchases o JOIN purchases p ON p.request_id = o.request_id ORDER BY p.seq")
+		ids, err = tx.strings(openPurchaseIDs)
 		return err
 	})
 	return ids, err

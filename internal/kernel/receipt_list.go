@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // StoredReceipt is one receipt of a side's database.
@@ -21,8 +22,9 @@ const (
 	boughtReceipts = `SELECT request_id, receipt_id, event, at_ms FROM purchase_receipts%[1]s
 		UNION ALL SELECT request_id, receipt_id, event, at_ms FROM purchase_engagement_receipts%[1]s`
 	newestFirst = " ORDER BY 4 DESC LIMIT ?1"
-	// named takes a range for each name, so that each is served by its index.
-	named = " WHERE receipt_id >= ?1 AND receipt_id < ?2 OR request_id >= ?1 AND request_id < ?2"
+	// A range, so that it is served by the index of its column.
+	ofReceipt = " WHERE receipt_id >= ?1 AND receipt_id < ?2"
+	ofRequest = " WHERE request_id >= ?1 AND request_id < ?2"
 	// maxNamed is enough to tell that a name is too short.
 	maxNamed = " LIMIT 3"
 )
@@ -76,6 +78,10 @@ func atMost(limit int) int {
 func (tx *Tx) findReceipts(query, name string) ([]StoredReceipt, error) {
 	if len(name) < MinNamePrefix {
 		return nil, fmt.Errorf("a name of %d bytes: %w", len(name), ErrInvalid)
+	}
+	named := ofRequest
+	if strings.HasPrefix(name, receiptPrefix) {
+		named = ofReceipt
 	}
 	return tx.receipts(fmt.Sprintf(query, named)+maxNamed, name, name+"\U0010ffff")
 }

@@ -102,6 +102,9 @@ var jobHistorySQL string
 //go:embed schema/receipt_lists.sql
 var receiptListsSQL string
 
+//go:embed schema/totals.sql
+var totalsSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -154,6 +157,8 @@ func migrations() []string {
 		jobHistorySQL,
 
 		receiptListsSQL,
+
+		totalsSQL,
 	}
 }
 

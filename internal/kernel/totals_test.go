@@ -1,0 +1,185 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// checkTotals holds what is counted as it happens against what happened.
+func checkTotals(t testing.TB, k *testKernel) {
+	t.Helper()
+	both := func(x, y string) string {
+		return fmt.Sprintf("SELECT count(*) FROM (SELECT * FROM (%[1]s EXCEPT %[2]s) UNION ALL SELECT * FROM (%[2]s EXCEPT %[1]s))", x, y)
+	}
+	for what, query := range map[string]string{
+		"jobs that ended": both("SELECT succeeded, failed FROM job_record",
+			"SELECT coalesce(sum(state = 'succeeded'), 0), coalesce(sum(state = 'failed'), 0) FROM job_history"),
+		"what they took": both("SELECT timed, latency_ms FROM job_record",
+			`SELECT count(took), coalesce(sum(took), 0) FROM (
+				SELECT min(iif(state = 'delivering', at_ms, NULL)) - min(iif(state = 'running', at_ms, NULL)) AS took
+				FROM job_history GROUP BY job HAVING sum(state = 'succeeded') > 0)`),
+		"budgets": both("SELECT day, provider, reserved_msats, spent_msats FROM ledger_days",
+			"SELECT day, provider, sum(reserved_msats), sum(spent_msats) FROM ledger GROUP BY day, provider"),
+		"purchases that ended": both("SELECT done, failed, canceled FROM purchase_totals",
+			`SELECT coalesce(sum(state = 'done'), 0), coalesce(sum(state = 'failed'), 0), coalesce(sum(state = 'canceled'), 0)
+			FROM purchase_current`),
+		"payments": both("SELECT paid_msats, fees_msats FROM purchase_totals",
+			"SELECT coalesce(sum(amount_msats), 0), coalesce(sum(fee_msats), 0) FROM purchase_payments WHERE state = 'succeeded'"),
+		"refunds": both("SELECT refunded_msats FROM purchase_totals", "SELECT coalesce(sum(msats), 0) FROM purchase_refunds"),
+		"done, of each provider": both("SELECT provider, done FROM provider_done",
+			"SELECT provider, count(*) FROM purchases JOIN purchase_current USING (request_id) WHERE state = 'done' GROUP BY provider"),
+	} {
+		if n := k.count(t, query); n != 0 {
+			t.Errorf("%s: %d sums do not follow", what, n)
+		}
+	}
+}
+
+// oldTotals is what a node had sold and bought before it was counted.
+const oldTotals = `
+INSERT INTO requests(seq, request_id, buyer, at_ms) VALUES (1, :a, :buyer, 1), (2, :b, :buyer, 1), (3, :c, :buyer, 1), (4, :d, :buyer, 1);
+INSERT INTO job_history(job, n, state, code, detail, at_ms) VALUES
+	(1, 1, 'quoted', '', '', 1), (1, 2, 'running', '', '', 2), (1, 3, 'running', '', '', 4), (1, 4, 'delivering', '', '', 9), (1, 5, 'succeeded', '', '', 99),
+	(2, 1, 'quoted', '', '', 1), (2, 2, 'running', '', '', 2), (2, 3, 'failed', '', '', 3),
+	(3, 1, 'quoted', '', '', 1), (3, 2, 'succeeded', '', '', 5),
+	(4, 1, 'quoted', '', '', 1), (4, 2, 'running', '', '', 2), (4, 3, 'delivering', '', '', 7);
+INSERT INTO purchases(request_id, provider, schema_id, job_hash, request, max_msats, relays, added_ms)
+SELECT request_id, :seller, 's', zeroblob(32), x'00', 1000, '[]', 1 FROM requests;
+INSERT INTO purchase_states(request_id, state, reason, at_ms) SELECT request_id, 'requested', '', 1 FROM requests;
+INSERT INTO ledger(day, request_id, provider, purpose, entry, reserved_msats, spent_msats, at_ms) VALUES
+	('2026-03-01', :a, :seller, 'result', 'reserve', 1000, 0, 1), ('2026-03-01', :a, :seller, 'result', 'spend', -1000, 907, 1),
+	('2026-03-01', :b, :seller, 'result', 'reserve', 1000, 0, 1), ('2026-03-01', :b, :seller, 'result', 'spend', -1000, 600, 1);
+INSERT INTO purchase_payments(request_id, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms) VALUES
+	(:a, zeroblob(32), 'succeeded', 900, 7, zeroblob(32), '', 1), (:b, zeroblob(32), 'succeeded', 600, 0, zeroblob(32), '', 1),
+	(:c, zeroblob(32), 'failed', 500, 0, NULL, 'no route', 1);
+INSERT INTO purchase_refunds(request_id, msats, at_ms) VALUES (:b, 400, 1);
+INSERT INTO purchase_states(request_id, state, reason, at_ms) VALUES (:a, 'done', '', 2), (:b, 'failed', '', 2), (:c, 'canceled', '', 2);`
+
+// TestAnOldDatabaseIsCounted: what was sold and bought before counts, and what
+// comes is added to it.
+func TestAnOldDatabaseIsCounted(t *testing.T) {
+	seller, open := hexID("seller"), hexID("d")
+	var names []string
+	for _, n := range []string{"a", "b", "c", "d", "buyer", "seller"} {
+		names = append(names, ":"+n+",", "'"+hexID("%s", n)+"',")
+	}
+	k := openOld(t, totalsSQL, strings.NewReplacer(names...).Replace(oldTotals))
+	b, p := k.BuyerStore(), k.ProviderStore("p")
+	check := func(stats provider.Stats, totals PurchaseTotals, budget buyer.Budget, history buyer.History) {
+		t.Helper()
+		checkTotals(t, k)
+		gotStats, err := p.Stats(t.Context())
+		must(t, err)
+		gotTotals, err := b.Totals(t.Context())
+		must(t, err)
+		gotBudget, err := b.BudgetOf(t.Context(), start)
+		must(t, err)
+		gotHistory, err := b.History(t.Context())
+		must(t, err)
+		if diff := cmp.Diff([]any{stats, totals, budget, history}, []any{gotStats, gotTotals, gotBudget, gotHistory[seller]}); diff != "" {
+			t.Error(diff)
+		}
+	}
+	totals := PurchaseTotals{
+		States:    map[buyer.State]int{buyer.StateDone: 1, buyer.StateFailed: 1, buyer.StateCanceled: 1, buyer.StateRequested: 1},
+		PaidMsats: 1500, FeesMsats: 7, RefundedMsats: 400,
+	}
+	check(provider.Stats{Succeeded: 2, Failed: 1, AvgLatencyMs: 7}, totals, buyer.Budget{Day: "2026-03-01", SpentMsats: 1507}, buyer.History{Done: 1})
+
+	k.update(t, func(tx *Tx) error { return tx.appendJobState(4, provider.StateSucceeded, provider.Reason{}) })
+	a := buyer.Attempt{PaymentHash: preimage("d").Hash(), Purpose: "result", AmountMsats: 500, FeeLimitMsats: 50, RuleID: "r", Wallet: "w", ReservedAt: start}
+	must(t, b.Reserve(t.Context(), open, a, nil, "lnbc1", nil, buyer.Limits{DayMsats: 1507 + 550, ProviderMsats: 1507 + 550}))
+	delete(totals.States, buyer.StateRequested)
+	totals.States[buyer.StatePaying], totals.ReservedMsats = 1, 500
+	check(provider.Stats{Succeeded: 3, Failed: 1, AvgLatencyMs: 6}, totals,
+		buyer.Budget{Day: "2026-03-01", ReservedMsats: 550, SpentMsats: 1507}, buyer.History{Done: 1})
+
+	paid := paidFor(buyer.Purchase{})
+	paid.Hash, paid.Preimage, paid.AmountMsats = a.PaymentHash, preimage("d"), 500
+	must(t, b.Paid(t.Context(), open, paid))
+	must(t, b.Close(t.Context(), open, buyer.StateDone, ""))
+	delete(totals.States, buyer.StatePaying)
+	totals.States[buyer.StateDone], totals.ReservedMsats, totals.PaidMsats, totals.FeesMsats = 2, 0, 2000, 14
+	check(provider.Stats{Succeeded: 3, Failed: 1, AvgLatencyMs: 6}, totals,
+		buyer.Budget{Day: "2026-03-01", SpentMsats: 1507 + 507}, buyer.History{Done: 2})
+}
+
+// TestFindJob: by the beginning of an id or of a receipt's, and only if that is
+// one's alone.
+func TestFindJob(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	var jobs []provider.Job
+	for i := range 3 {
+		j := testJob(fmt.Sprint(i), "hold")
+		j.RequestID = "abcdef" + j.RequestID[6:]
+		toState(t, s, j, provider.StateSucceeded)
+		jobs = append(jobs, j)
+	}
+	id := jobs[1].RequestID
+	for prefix, want := range map[string]error{
+		id: nil, id[:12]: nil, "rcpt_" + id: nil, "rcpt_" + id[:12]: nil, "abcdef": ErrAmbiguous, "rcpt_abcdef": ErrAmbiguous,
+		"abcde": provider.ErrNotFound, "": provider.ErrNotFound, "rcpt_": provider.ErrNotFound, "rcpt_123456": provider.ErrNotFound,
+		"ABCDEF": provider.ErrNotFound, "abcdef%": provider.ErrNotFound, id + "0": provider.ErrNotFound,
+	} {
+		j, err := s.FindJob(t.Context(), prefix)
+		if !errors.Is(err, want) || err == nil && j.RequestID != id {
+			t.Errorf("FindJob(%q) = %s, %v, want %v", prefix, j.RequestID, err, want)
+		}
+	}
+}
+
+// Each of these is asked for by people and by jobs, however many there are.
+func TestQueriesLookAtNoOther(t *testing.T) {
+	k := open(t)
+	// These have one row, a row for each provider, or are of what is open, failed, given
+	// up, or had a credit; what is found of job_names is gone through again.
+	small := []string{
+		"SCAN job_record", "SCAN purchase_totals", "SCAN provider_done", "SCAN o", "SCAN s USING INDEX purchase_states_undone", "SCAN u",
+		"SCAN purchase_states USING INDEX purchase_states_given_up",
+		"SCAN job_names", "SCAN (subquery-3)",
+	}
+	for _, q := range []struct {
+		query   string
+		args    int
+		ordered bool // it ends after a few rows of a table in its order
+	}{
+		{fmt.Sprintf(soldReceipts, ofReceipt) + maxNamed, 2, false},
+		{fmt.Sprintf(soldReceipts, ofRequest) + maxNamed, 2, false},
+		{fmt.Sprintf(boughtReceipts, ofReceipt) + maxNamed, 2, false},
+		{fmt.Sprintf(boughtReceipts, ofRequest) + maxNamed, 2, false},
+		{fmt.Sprintf(soldReceipts, "") + newestFirst, 1, true},
+		{fmt.Sprintf(boughtReceipts, "") + newestFirst, 1, true},
+		{"SELECT sequence, receipt_hash FROM receipt_tip", 0, true},
+		{namedBy, 3, false},
+		{jobsNamed, 2, false},
+		{jobsOfReceipt, 2, false},
+		{purchasesNamed, 2, false},
+		{purchasesOfReceipt, 2, false},
+		{openJobIDs, 0, false},
+		{openPurchaseIDs, 0, false},
+		{record, 0, false},
+		{dayBudget, 1, false},
+		{providerBudget, 2, false},
+		{endedTotals, 0, false},
+		{openCounts, 0, false},
+		{openSum, 0, false},
+		{givenUpIDs, 0, false},
+		{history, 0, false},
+	} {
+		for _, step := range k.plan(t, q.query, []any{1, 2, 3}[:q.args]...) {
+			scan := strings.HasPrefix(step, "SCAN ") && !slices.Contains(small, step)
+			if scan && !q.ordered || strings.Contains(step, "TEMP B-TREE") && q.ordered {
+				t.Errorf("%.60s: %s", q.query, step)
+			}
+		}
+	}
+}
