@@ -98,8 +98,10 @@ func (tx *Tx) appendJournal(e JournalEntry, keeps bool) (JournalEntry, error) {
 	}
 	e.At = tx.now
 	// One statement: a message passes no sooner than this is done.
-	res, err := tx.Exec(`INSERT INTO journal(at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention,
-			expires_ms, keeps, call_id, request_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?,
+	res, err := tx.Exec(`INSERT INTO journal(seq, at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention,
+			expires_ms, keeps, call_id, request_id)
+		VALUES (1 + max(coalesce((SELECT max(seq) FROM journal), 0), (SELECT seq FROM journal_deleted)),
+			?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?,
 			(SELECT request_id FROM job_orders WHERE thread_id = ?), (SELECT request_id FROM job_orders WHERE thread_id = ?)))`,
 		tx.now.UnixMilli(), e.Thread, string(e.Direction), e.Handler, e.PayloadTag, e.PayloadHash[:], string(r),
 		expires, keeps, text(e.CallID), text(e.RequestID), text(below), root)
@@ -151,20 +153,23 @@ type JournalFilter struct {
 	Newest    bool  // with a Limit: the last ones, not the first
 }
 
-// inSession are the entries of a thread and of all below it: '/' is what comes
-// after the dot. It takes the thread's id three times.
-const inSession = "(thread_id = ? OR thread_id > ? || '.' AND thread_id < ? || '/')"
+// onThread are the entries of a thread, inSession those of a thread and of all
+// below it: '/' is what comes after the dot. It takes the thread's id three times.
+const (
+	onThread  = "seq IN (SELECT seq FROM journal_by_thread WHERE thread_id = ?)"
+	inSession = "seq IN (SELECT seq FROM journal_by_thread WHERE thread_id = ? OR thread_id > ? || '.' AND thread_id < ? || '/')"
+)
 
 // Journal returns the chosen entries in order.
 func (tx *Tx) Journal(f JournalFilter) ([]JournalEntry, error) {
 	query := `SELECT seq, at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention, request_id, call_id
 		FROM journal WHERE seq > ?`
 	args := []any{f.After}
-	for _, c := range []struct{ column, value string }{
-		{"thread_id", f.Thread}, {"request_id", f.RequestID}, {"call_id", f.CallID},
+	for _, c := range []struct{ which, value string }{
+		{onThread, f.Thread}, {"request_id = ?", f.RequestID}, {"call_id = ?", f.CallID},
 	} {
 		if c.value != "" {
-			query += " AND " + c.column + " = ?"
+			query += " AND " + c.which
 			args = append(args, c.value)
 		}
 	}

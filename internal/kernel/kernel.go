@@ -38,6 +38,8 @@ type Kernel struct {
 	db  *sqlite.DB
 	now func() time.Time
 	log *slog.Logger
+
+	gather gather
 }
 
 // Open opens or creates the database in dir, which is made (0700) if missing.

@@ -41,7 +41,7 @@ func (l *PipelineLog) Append(ctx context.Context, entries ...pipeline.Entry) err
 // AppendCall is Append with the id of the call that follows, which becomes a name
 // of the job, or "". at is the time that the entries carry.
 func (l *PipelineLog) AppendCall(ctx context.Context, requestID, callID string, entries ...pipeline.Entry) (at time.Time, err error) {
-	err = l.k.Update(ctx, func(tx *Tx) error {
+	err = l.k.updateGathered(ctx, func(tx *Tx) error {
 		at = tx.now
 		for _, e := range entries {
 			if err := l.append(tx, e); err != nil {

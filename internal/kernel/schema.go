@@ -105,6 +105,9 @@ var receiptListsSQL string
 //go:embed schema/totals.sql
 var totalsSQL string
 
+//go:embed schema/journal_blocks.sql
+var journalBlocksSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -159,6 +162,8 @@ func migrations() []string {
 		receiptListsSQL,
 
 		totalsSQL,
+
+		journalBlocksSQL,
 	}
 }
 

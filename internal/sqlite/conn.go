@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -59,8 +60,12 @@ func pragmas(readOnly bool) []pragma {
 func dsn(path string, readOnly bool) string {
 	q := url.Values{}
 	q.Set("mode", "rw")
+	// The writer is used by one goroutine at a time. A reader's context may end
+	// and close its rows from another.
+	q.Set("_mutex", "no")
 	if readOnly {
 		q.Set("mode", "ro")
+		q.Set("_mutex", "full")
 	}
 	q.Set("_txlock", "immediate")
 	q.Set("_stmt_cache_size", strconv.Itoa(stmtCache))
@@ -138,6 +143,20 @@ func (c *conn) verify(ctx context.Context, list []pragma) error {
 func (c *conn) exec(query string) error {
 	_, err := c.sql.ExecContext(context.Background(), query)
 	return err
+}
+
+// execArgs is exec for a statement with arguments. It goes past database/sql, whose
+// locks a connection of one goroutine does not need.
+func (c *conn) execArgs(query string, args []any) (sql.Result, error) {
+	values := make([]driver.Value, len(args))
+	for i, a := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(a)
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i+1, err)
+		}
+		values[i] = v
+	}
+	return c.raw.Exec(query, values)
 }
 
 // command is exec for the few statements that begin and end transactions: each is

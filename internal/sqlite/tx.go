@@ -29,7 +29,7 @@ func (tx *Tx) Exec(query string, args ...any) (sql.Result, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
-	return tx.conn.sql.ExecContext(tx.ctx, query, args...)
+	return tx.conn.execArgs(query, args)
 }
 
 // Query runs a statement that returns rows. Rows that the function leaves open

@@ -1,0 +1,158 @@
+package kernel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+)
+
+func entriesOf(t *testing.T, k *testKernel, f JournalFilter) (list []JournalEntry) {
+	t.Helper()
+	k.view(t, func(tx *Tx) (err error) {
+		list, err = tx.Journal(f)
+		return err
+	})
+	return list
+}
+
+// checkThreads compares what is found by thread and by session with what the whole
+// journal says.
+func checkThreads(t *testing.T, k *testKernel, threads ...string) {
+	t.Helper()
+	all := entriesOf(t, k, JournalFilter{})
+	for _, thread := range threads {
+		of := slices.DeleteFunc(slices.Clone(all), func(e JournalEntry) bool { return e.Thread != thread })
+		below := slices.DeleteFunc(slices.Clone(all), func(e JournalEntry) bool {
+			return e.Thread != thread && !strings.HasPrefix(e.Thread, thread+".")
+		})
+		if diff := cmp.Diff(of, slices.Clip(entriesOf(t, k, JournalFilter{Thread: thread}))); diff != "" && len(of) > 0 {
+			t.Fatalf("of %s:\n%s", thread, diff)
+		}
+		if diff := cmp.Diff(below, entriesOf(t, k, JournalFilter{Session: thread})); diff != "" && len(below) > 0 {
+			t.Fatalf("of %s and below:\n%s", thread, diff)
+		}
+		last := below[max(0, len(below)-3):]
+		if diff := cmp.Diff(last, entriesOf(t, k, JournalFilter{Session: thread, Limit: 3, Newest: true})); diff != "" && len(last) > 0 {
+			t.Fatalf("the newest of %s:\n%s", thread, diff)
+		}
+	}
+}
+
+// TestJournalByThread: the entries of a thread are found whether or not their block
+// is full, and after some of them were deleted.
+func TestJournalByThread(t *testing.T) {
+	k := open(t)
+	threads := []string{"root", "root.a", "root.a.b", "root.ab", "root.c[x.y]"}
+	n := 0
+	grow := func(to int) {
+		t.Helper()
+		k.update(t, func(tx *Tx) error {
+			for ; n < to; n++ {
+				r := RetainForever
+				if n%3 == 0 {
+					r = RetainDays(1)
+				}
+				e := entry(threads[n*n%len(threads)], r)
+				e.PayloadHash = digest("payload")
+				if err := tx.EnsureThread(e.Thread, "p"); err != nil {
+					return err
+				}
+				if _, err := tx.AppendJournal(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	for _, to := range []int{1, 1023, 1024, 1025, 2048, 2500} {
+		grow(to)
+		checkThreads(t, k, threads...)
+	}
+	if got := k.count(t, "SELECT count(*) FROM journal_threads"); got != 2048 {
+		t.Errorf("%d entries in full blocks", got)
+	}
+	k.update(t, func(tx *Tx) error {
+		if n, err := tx.PruneJournal(start.AddDate(0, 0, 2), 10_000); n != 834 || err != nil {
+			t.Errorf("pruned %d, %v", n, err)
+		}
+		return nil
+	})
+	checkThreads(t, k, threads...)
+	if got := k.count(t, "SELECT count(*) FROM journal_threads WHERE seq NOT IN (SELECT seq FROM journal)"); got != 0 {
+		t.Errorf("%d entries that are gone", got)
+	}
+	k.reopen(t)
+	grow(3200)
+	checkThreads(t, k, threads...)
+}
+
+// TestJournalNumbersAreGivenOnce: not those of deleted entries either, of which the
+// last may be one, and none is left out.
+func TestJournalNumbersAreGivenOnce(t *testing.T) {
+	k := open(t)
+	k.update(t, func(tx *Tx) error { return tx.CreateThread("root", "p") })
+	e := entry("root", PruneOnDelivery)
+	e.PayloadHash = digest("payload")
+	next := int64(1)
+	for round := range 3 {
+		for range 4 {
+			k.update(t, func(tx *Tx) error {
+				got, err := tx.AppendJournal(e)
+				if got.Seq != next {
+					t.Errorf("number %d, want %d", got.Seq, next)
+				}
+				next++
+				return err
+			})
+		}
+		k.update(t, func(tx *Tx) error { // the last, one between, and in the end all
+			for i := range []int64{2, 3, 4}[round] {
+				if err := tx.ConfirmDelivery(next - 1 - i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		k.reopen(t)
+	}
+}
+
+// TestAnOldJournalGoesOn: its entries are the same after the step, found by their
+// threads, and their numbers are not given again.
+func TestAnOldJournalGoesOn(t *testing.T) {
+	var rows strings.Builder
+	rows.WriteString("INSERT INTO threads(thread_id, parent, profile, created_ms) VALUES ('root', NULL, 'p', 1), ('root.a', 'root', 'p', 1);\n")
+	for i := range 1500 {
+		fmt.Fprintf(&rows, `INSERT INTO journal(at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention, expires_ms, call_id, keeps)
+			VALUES (%d, '%s', 'Outbound', 'h', 't', zeroblob(32), 'retain_days(1)', 9, 'call-%[1]d', 0);`, i, []string{"root", "root.a"}[i%2])
+	}
+	rows.WriteString("DELETE FROM journal WHERE seq > 1400 OR seq = 7")
+	k := openOld(t, journalBlocksSQL, rows.String())
+	checkThreads(t, k, "root", "root.a")
+	all := entriesOf(t, k, JournalFilter{})
+	if len(all) != 1399 || all[6].Seq != 8 || all[6].CallID != "call-7" || all[6].Thread != "root.a" || all[6].At.UnixMilli() != 7 {
+		t.Errorf("%d entries, one %+v", len(all), all[min(6, len(all)-1)])
+	}
+	k.update(t, func(tx *Tx) error {
+		for want := int64(1501); want < 2100; want++ {
+			e := entry("root", RetainForever)
+			e.PayloadHash = digest("payload")
+			if got, err := tx.AppendJournal(e); err != nil || got.Seq != want {
+				return fmt.Errorf("number %d, want %d: %w", got.Seq, want, err)
+			}
+		}
+		return nil
+	})
+	checkThreads(t, k, "root", "root.a")
+	if err := k.Update(t.Context(), func(tx *Tx) error {
+		_, err := tx.Exec("UPDATE journal SET at_ms = 2")
+		return err
+	}); !sqlite.IsConstraint(err) {
+		t.Errorf("an entry was altered: %v", err)
+	}
+}
