@@ -108,11 +108,19 @@ func (tx *Tx) appendJournal(e JournalEntry, keeps bool) (JournalEntry, error) {
 	if err == nil {
 		e.Seq, err = res.LastInsertId()
 	}
+	if err == nil && e.Seq%journalBlock == 0 {
+		_, err = tx.Exec(`INSERT OR IGNORE INTO journal_threads(thread_id, seq)
+			SELECT thread_id, seq FROM journal WHERE seq > ? ORDER BY thread_id, seq`, e.Seq-journalBlock)
+	}
 	if err != nil {
 		return e, fmt.Errorf("append journal entry: %w", err)
 	}
 	return e, nil
 }
+
+// journalBlock is how many entries get into the index of threads at a time. No
+// number is left out, so that none of a block's last is; journal_by_thread has it too.
+const journalBlock = 1024
 
 // jobThreads are the threads that a job of a thread's may have been made for. A
 // job's thread is root.job[ID], so only the first two of a path are looked at,

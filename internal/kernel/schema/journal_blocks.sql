@@ -1,7 +1,7 @@
 -- An entry is written to the page that the one before is on, and to no other: not
 -- to one that counts, since the number comes from the entry before, and not to its
--- thread's page of an index. Entries get into journal_threads by blocks of 1,024;
--- those of the last block are looked through.
+-- thread's page of an index. The entry that ends a block of 1,024 brings the block
+-- into journal_threads; a block that has not ended is looked through.
 ALTER TABLE journal RENAME TO journal_old;
 CREATE TABLE journal (
     seq          INTEGER PRIMARY KEY CHECK (seq > 0), -- one more than the highest ever, see journal_deleted
@@ -55,10 +55,6 @@ BEGIN SELECT RAISE(ABORT, 'journal is append-only'); END;
 CREATE TRIGGER journal_keep BEFORE DELETE ON journal
 WHEN OLD.retention = 'retain_forever'
 BEGIN SELECT RAISE(ABORT, 'journal entry is retained for ever'); END;
--- No number is left out, so none of a block's last.
-CREATE TRIGGER journal_block AFTER INSERT ON journal WHEN NEW.seq % 1024 = 0
-BEGIN INSERT OR IGNORE INTO journal_threads(thread_id, seq)
-    SELECT thread_id, seq FROM journal WHERE seq > NEW.seq - 1024 ORDER BY thread_id, seq; END;
 CREATE TRIGGER journal_gone AFTER DELETE ON journal BEGIN
     DELETE FROM journal_threads WHERE thread_id = OLD.thread_id AND seq = OLD.seq;
     UPDATE journal_deleted SET seq = OLD.seq
