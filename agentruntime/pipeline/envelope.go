@@ -14,7 +14,7 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
-	"regexp"
+	"strings"
 
 	"github.com/lightwork-market/lightwork/hashing"
 )
@@ -53,11 +53,37 @@ const (
 
 const maxNameLength = 256
 
-var (
-	tagForm       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/#-]*$`)
-	nameForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
-	namespaceForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$`)
-)
+// The forms of names. They are read for each message, so without regexp.
+
+func isTag(s string) bool { return isName(s, "._:/#-") }
+
+func isHandlerName(s string) bool { return isName(s, "._:/@-") }
+
+// isNamespace: a URI of printable ASCII.
+func isNamespace(s string) bool {
+	scheme, rest, ok := strings.Cut(s, ":")
+	if !ok || rest == "" || !isName(scheme, "+.-") || scheme[0] <= '9' {
+		return false
+	}
+	for i := range len(rest) {
+		if rest[i] < '!' || rest[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// isName: letters and digits in ASCII, and after the first of them also others.
+func isName(s, others string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || i > 0 && strings.IndexByte(others, c) >= 0 {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}
 
 // newEnvelope makes a message of a header and a payload that have their form.
 func newEnvelope(h Header, payload []byte, maxPayload int) (Envelope, error) {
@@ -78,17 +104,17 @@ func sealed(h Header, payload []byte) Envelope {
 func checkStructure(h Header, payload, maxPayload int) error {
 	for _, f := range []struct {
 		name, value string
-		form        *regexp.Regexp
+		has         func(string) bool
 	}{
-		{"namespace", h.Namespace, namespaceForm},
-		{"payload_tag", h.Tag, tagForm},
-		{"sender", h.Sender, nameForm},
-		{"profile", h.Profile, nameForm},
+		{"namespace", h.Namespace, isNamespace},
+		{"payload_tag", h.Tag, isTag},
+		{"sender", h.Sender, isHandlerName},
+		{"profile", h.Profile, isHandlerName},
 	} {
 		if f.value == "" {
 			return &MalformedError{f.name, "is missing"}
 		}
-		if len(f.value) > maxNameLength || !f.form.MatchString(f.value) {
+		if len(f.value) > maxNameLength || !f.has(f.value) {
 			return &MalformedError{f.name, "has a bad form"}
 		}
 	}

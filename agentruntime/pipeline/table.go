@@ -133,7 +133,7 @@ func checkName(name string) error {
 		return errors.New("name is empty")
 	case isWildcard(name):
 		return ErrWildcard
-	case len(name) > maxNameLength || !nameForm.MatchString(name):
+	case len(name) > maxNameLength || !isHandlerName(name):
 		return fmt.Errorf("name %.80q has a bad form", name)
 	}
 	return nil
@@ -143,7 +143,7 @@ func checkTag(tag string) error {
 	switch {
 	case isWildcard(tag):
 		return ErrWildcard
-	case len(tag) > maxNameLength || !tagForm.MatchString(tag):
+	case len(tag) > maxNameLength || !isTag(tag):
 		return fmt.Errorf("payload tag %.80q has a bad form", tag)
 	}
 	return nil
