@@ -39,6 +39,9 @@ func child(dir string) int {
 				name := fmt.Sprintf("%d/%d/%d", os.Getpid(), c, i)
 				err := sell(ctx, k.ProviderStore("p"), testJob(name, receipts.ModeHold), say)
 				if err == nil {
+					err = journal(k, "root.of["+name+"]", say)
+				}
+				if err == nil {
 					err = buy(ctx, k.BuyerStore(), testPurchase(name), i%2 == 0, say)
 				}
 				if err != nil {
@@ -89,10 +92,19 @@ func buy(ctx context.Context, s *BuyerStore, p buyer.Purchase, succeeds bool, sa
 	return s.Paid(ctx, p.RequestID, paidFor(p))
 }
 
+func journal(k *Kernel, thread string, say func(id, state string)) error {
+	if err := appendOne(k, thread, "h")(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	say(thread, "journaled")
+	return nil
+}
+
 // rank orders the states of a job and of a purchase along their paths.
 var rank = map[string]int{
 	"quoted": 1, "paid": 2, "running": 3, "delivering": 4, "succeeded": 5, // a job; "paid" also ends a purchase here
 	"requested": 1, "paying": 1, "failed": 2,
+	"journaled": 1,
 }
 
 func TestKillAnywhere(t *testing.T) {
@@ -154,7 +166,8 @@ func stateOf(t *testing.T, k *testKernel, id string) (state string) {
 	t.Helper()
 	k.view(t, func(tx *Tx) error {
 		return tx.QueryRow(`SELECT state FROM job_current WHERE request_id = ?1
-			UNION ALL SELECT state FROM purchase_current WHERE request_id = ?1`, id).Scan(&state)
+			UNION ALL SELECT state FROM purchase_current WHERE request_id = ?1
+			UNION ALL SELECT 'journaled' FROM journal_by_thread WHERE thread_id = ?1`, id).Scan(&state)
 	})
 	return state
 }

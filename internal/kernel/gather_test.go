@@ -12,13 +12,13 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// whileBusy runs updates that all wait while another holds the writer, which then
-// returns what last does.
-func whileBusy(t *testing.T, k *testKernel, updates []func() error, last func(tx *Tx) error) (own error, errs []error) {
+// whileBusy runs updates that all wait while another holds the writer, which ends
+// with last. It returns the errors of each and of that one.
+func whileBusy(t *testing.T, k *testKernel, updates []func() error, last func(tx *Tx) error) []error {
 	t.Helper()
-	errs = make([]error, len(updates))
+	errs := make([]error, len(updates), len(updates)+1)
 	var wg sync.WaitGroup
-	own = k.Update(t.Context(), func(tx *Tx) error {
+	own := k.Update(t.Context(), func(tx *Tx) error {
 		for i, update := range updates {
 			wg.Go(func() { errs[i] = update() })
 		}
@@ -26,12 +26,12 @@ func whileBusy(t *testing.T, k *testKernel, updates []func() error, last func(tx
 		return last(tx)
 	})
 	wg.Wait()
-	return own, errs
+	return append(errs, own)
 }
 
 func nothing(*Tx) error { return nil }
 
-func appendOne(k *testKernel, thread, handler string) func() error {
+func appendOne(k *Kernel, thread, handler string) func() error {
 	return func() error {
 		return k.PipelineLog("p").Append(context.Background(), pipeline.Entry{
 			Thread: pipeline.ThreadID(thread), Direction: pipeline.Outbound, Handler: handler, PayloadTag: "t",
@@ -47,11 +47,10 @@ func TestGatheredEntries(t *testing.T) {
 		k := open(t)
 		var updates []func() error
 		for i := range 20 {
-			updates = append(updates, appendOne(k, fmt.Sprintf("root.t-%d", i), "h"))
+			updates = append(updates, appendOne(k.Kernel, fmt.Sprintf("root.t-%d", i), "h"))
 		}
 		before := k.Stats()
-		own, errs := whileBusy(t, k, updates, nothing)
-		must(t, errors.Join(append(errs, own)...))
+		must(t, errors.Join(whileBusy(t, k, updates, nothing)...))
 		if s := k.Stats(); s.Updates-before.Updates != 2 || s.Commits-before.Commits != 1 {
 			t.Errorf("%d updates, %d commits", s.Updates-before.Updates, s.Commits-before.Commits)
 		}
@@ -74,16 +73,16 @@ func TestGatheredWithABrokenOne(t *testing.T) {
 			if i == 4 {
 				handler = "" // which the schema refuses
 			}
-			updates = append(updates, appendOne(k, fmt.Sprintf("root.t-%d", i), handler))
+			updates = append(updates, appendOne(k.Kernel, fmt.Sprintf("root.t-%d", i), handler))
 		}
-		own, errs := whileBusy(t, k, updates, nothing)
-		must(t, own)
-		for i, err := range errs {
+		for i, err := range whileBusy(t, k, updates, nothing) {
 			broken := i == 4
 			if sqlite.IsConstraint(err) != broken || (err == nil) == broken {
 				t.Errorf("update %d: %v", i, err)
 			}
-			if n := len(entriesOf(t, k, JournalFilter{Thread: fmt.Sprintf("root.t-%d", i)})); (n == 1) == broken {
+		}
+		for i := range updates {
+			if n := len(entriesOf(t, k, JournalFilter{Thread: fmt.Sprintf("root.t-%d", i)})); (n == 1) == (i == 4) {
 				t.Errorf("thread %d has %d entries", i, n)
 			}
 		}
@@ -109,8 +108,7 @@ func TestGatheredAndLost(t *testing.T) {
 				})
 			})
 		}
-		_, errs := whileBusy(t, k, updates, nothing)
-		for i, err := range errs {
+		for i, err := range whileBusy(t, k, updates, nothing) {
 			if !errors.Is(err, sqlite.ErrCommit) {
 				t.Errorf("update %d: %v", i, err)
 			}
@@ -125,11 +123,11 @@ func TestGatheredAndLost(t *testing.T) {
 func TestGatheredButNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := open(t)
-		_, errs := whileBusy(t, k, []func() error{appendOne(k, "root.a", "h"), appendOne(k, "root.b", "h")}, func(tx *Tx) error {
+		errs := whileBusy(t, k, []func() error{appendOne(k.Kernel, "root.a", "h"), appendOne(k.Kernel, "root.b", "h")}, func(tx *Tx) error {
 			_, err := tx.Exec("ROLLBACK")
 			return err
 		})
-		for i, err := range append(errs, appendOne(k, "root.c", "h")()) {
+		for i, err := range append(errs[:2], appendOne(k.Kernel, "root.c", "h")()) {
 			if !errors.Is(err, sqlite.ErrReadOnly) {
 				t.Errorf("update %d: %v", i, err)
 			}

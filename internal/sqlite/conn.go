@@ -60,8 +60,8 @@ func pragmas(readOnly bool) []pragma {
 func dsn(path string, readOnly bool) string {
 	q := url.Values{}
 	q.Set("mode", "rw")
-	// The writer is used by one goroutine at a time. A reader's context may end
-	// and close its rows from another.
+	// The writer needs no lock of SQLite's: one goroutine at a time has it, and closes
+	// its statements. A reader's context may end and close its rows from another.
 	q.Set("_mutex", "no")
 	if readOnly {
 		q.Set("mode", "ro")
@@ -148,15 +148,15 @@ func (c *conn) exec(query string) error {
 // execArgs is exec for a statement with arguments. It goes past database/sql, whose
 // locks a connection of one goroutine does not need.
 func (c *conn) execArgs(query string, args []any) (sql.Result, error) {
-	values := make([]driver.Value, len(args))
+	values := make([]driver.NamedValue, len(args))
 	for i, a := range args {
 		v, err := driver.DefaultParameterConverter.ConvertValue(a)
 		if err != nil {
 			return nil, fmt.Errorf("argument %d: %w", i+1, err)
 		}
-		values[i] = v
+		values[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
 	}
-	return c.raw.Exec(query, values)
+	return c.raw.ExecContext(context.Background(), query, values)
 }
 
 // command is exec for the few statements that begin and end transactions: each is
