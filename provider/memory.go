@@ -20,15 +20,20 @@ const rememberEvery = 2 * time.Second
 // it must not sign a second receipt of one sequence, nor quote again what it
 // has answered. It returns once a relay has told all it has.
 func (p *Provider) remember(ctx context.Context) error {
-	for {
+	for failed := 1; ; failed++ {
 		err := p.recall(ctx)
 		if err == nil || ctx.Err() != nil || errors.Is(err, ErrStoreFailed) {
 			if err == nil {
 				close(p.remembered)
 			}
+			if err == nil && failed > 1 {
+				p.log.Warn("a relay has told what this key has signed: selling begins")
+			}
 			return firstOf(ctx.Err(), err)
 		}
-		p.log.Warn("no relay tells what this key has signed; asking again", "err", err)
+		if failed&(failed-1) == 0 { // at growing distances
+			p.log.Warn("nothing is sold before a relay tells what this key has signed; asking again", "every", rememberEvery, "err", err)
+		}
 		select {
 		case <-time.After(rememberEvery):
 		case <-ctx.Done():
@@ -110,7 +115,7 @@ func (p *Provider) adopt(ctx context.Context, signed []nostr.Event) error {
 		return fmt.Errorf("adopt receipt %d: %w", head, err)
 	}
 	if behind {
-		p.log.Error("the database is older than the receipts on the relays: it was restored from a backup, or the key is used elsewhere; the chain goes on behind them", "sequence", head)
+		p.log.Warn("the relays have receipts of this key that the database lacks; the chain goes on behind them. After a restore that is as it should be; else another node sells with this key: stop one of them", "sequence", head)
 	}
 	return nil
 }
