@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -61,7 +62,7 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 		}
 		if err != nil {
 			shown.clear()
-			fmt.Fprintf(stderr, "lightwork-verify: %s\n", printable(err.Error()))
+			fmt.Fprintf(stderr, "lightwork-verify: %s\n%s", printable(err.Error()), allHint(err))
 			return receipts.ExitUnusable
 		}
 	}
@@ -78,7 +79,7 @@ const makeHint = "  hint: name a folder with one folder or .tar file a bundle, s
 
 // allHint is the next step where the folder cannot be read.
 func allHint(err error) string {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return makeHint
 	}
 	return ""

@@ -100,16 +100,23 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return report.ExitCode()
 }
 
+const (
+	bundleHint  = "  hint: a bundle is a folder or a .tar file, such as lightwork buyer submit --out or lightwork receipts export writes\n"
+	disputeHint = "  hint: name a folder that lightwork buyer dispute wrote\n"
+)
+
 // hintFor is the next step where what was named is no bundle.
 func hintFor(err error, name string) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "  hint: a bundle is a folder or a .tar file, such as lightwork buyer submit --out or lightwork receipts export writes\n"
+		return bundleHint
 	case strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".jsonl"):
 		return "  hint: name the folder that it is in\n"
 	case errors.Is(err, receipts.ErrBundle) && name != "-":
 		if entries, err := os.ReadDir(name); err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() && couldBeBundle(filepath.Join(name, e.Name())) }) {
 			return "  hint: there are bundles in it: --all verifies them\n"
+		} else if err != nil && !strings.HasSuffix(name, ".tar") || err == nil && !couldBeBundle(name) {
+			return bundleHint
 		}
 	}
 	return ""
@@ -117,9 +124,9 @@ func hintFor(err error, name string) string {
 
 // rule judges a dispute.
 func rule(o options, stdout, stderr io.Writer) int {
-	d, err := receipts.ReadDispute(os.DirFS(o.bundle), receipts.Limits{})
+	d, err := readDispute(o.bundle)
 	if err != nil {
-		fmt.Fprintf(stderr, "lightwork-verify: %s\n", printable(err.Error()))
+		fmt.Fprintf(stderr, "lightwork-verify: %s\n%s", printable(err.Error()), disputeHint)
 		return receipts.ExitUnusable
 	}
 	r := d.Rule(o.pins)
@@ -136,6 +143,14 @@ func rule(o options, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stdout, "\n%s: %s\nprovider %s\nbuyer    %s\n%d msats\n", r.Verdict, printable(r.Reason), r.ProviderID, r.BuyerID, r.AmountMsats)
 	return r.ExitCode()
+}
+
+// readDispute says of a folder that is not there just that.
+func readDispute(name string) (*receipts.Dispute, error) {
+	if _, err := os.Stat(name); err != nil {
+		return nil, err
+	}
+	return receipts.ReadDispute(os.DirFS(name), receipts.Limits{})
 }
 
 func parseArgs(args []string) (options, error) {
