@@ -59,7 +59,7 @@ func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		case !a.Approved:
 			approved = "no"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", a.ID, printable(a.Version), a.State, approved, a.Restarts, strings.Join(a.Tools, " "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", firstText(a.ID, a.Dir), printable(a.Version), a.State, approved, a.Restarts, strings.Join(a.Tools, " "))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
@@ -60,11 +61,11 @@ func (b buyerListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			}
 			return printJSON(s.out, views)
 		}
-		w := newTable(s.out, 2)
-		fmt.Fprintln(w, "ID\tSTATE\tJOB TYPE\tPAID\tRECEIPT\tREASON")
+		w := newTable(s.out, 3, 1)
+		fmt.Fprintln(w, "ID\tADDED\tSTATE\tJOB TYPE\tPAID\tRECEIPT\tREASON")
 		for _, p := range list {
 			v := viewOf(p)
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", short(p.RequestID), p.State, p.SchemaID, v.money(), shortReceipt(p.ReceiptID), cut(v.why(), reasonMax))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(p.RequestID), p.AddedAt.Local().Format(time.DateTime), p.State, p.SchemaID, v.money(), shortReceipt(p.ReceiptID), cut(v.why(), reasonMax))
 		}
 		return w.Flush()
 	})
@@ -90,7 +91,7 @@ func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			return printJSON(s.out, v)
 		}
 		fmt.Fprintf(s.out, "request    %s\nstate      %s\nprovider   %s\njob type   %s\njob hash   %s\nmode       %s\npaid       %s, fee %s\nreceipt    %s\n",
-			p.RequestID, strings.TrimSpace(string(p.State)+" "+printable(p.Reason)), npub(p.Provider), p.SchemaID, p.JobHash, v.Mode, v.money(), msats(v.FeeMsats), firstText(p.ReceiptID, "none"))
+			p.RequestID, strings.TrimSpace(string(p.State)+" "+printable(p.Reason)), npub(p.Provider), p.SchemaID, p.JobHash, firstText(string(v.Mode), "none agreed"), v.money(), msats(v.FeeMsats), firstText(p.ReceiptID, "none"))
 		if v.EngagementMsats > 0 {
 			fmt.Fprintf(s.out, "engagement %s for the attempt, receipt %s\n", msats(v.EngagementMsats), v.EngagementReceipt)
 		}

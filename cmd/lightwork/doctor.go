@@ -62,8 +62,8 @@ func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err := printJSON(s.out, all); err != nil {
 			return err
 		}
-	} else {
-		printFindings(s.out, all)
+	} else if err := printFindings(s.out, all); err != nil {
+		return err
 	}
 	if len(failures(all)) > 0 {
 		return exitCode(exitFailed)
@@ -71,7 +71,7 @@ func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	return nil
 }
 
-func printFindings(w io.Writer, all []finding) {
+func printFindings(w io.Writer, all []finding) error {
 	width, _, isScreen := screenSize(w)
 	below := strings.Repeat(" ", 23)
 	fit := func(text string) string {
@@ -80,12 +80,15 @@ func printFindings(w io.Writer, all []finding) {
 		}
 		return wrapped(text, below, width)
 	}
+	var text strings.Builder
 	for _, f := range all {
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-5s %-16s %s", f.State, f.Check, fit(printable(f.Detail))), " "))
+		fmt.Fprintln(&text, strings.TrimRight(fmt.Sprintf("%-5s %-16s %s", f.State, f.Check, fit(printable(f.Detail))), " "))
 		if f.Fix != "" && f.State != "ok" {
-			fmt.Fprintln(w, below+fit("-> "+f.Fix))
+			fmt.Fprintln(&text, below+fit("-> "+f.Fix))
 		}
 	}
+	_, err := io.WriteString(w, text.String())
+	return err
 }
 
 func failures(all []finding) []finding {

@@ -153,7 +153,9 @@ func sandboxReady(ctx context.Context, s *streams, g *globals, again string) err
 	for i := range failed {
 		failed[i].Fix = g.spell(failed[i].Fix)
 	}
-	printFindings(s.err, failed)
+	if err := printFindings(s.err, failed); err != nil {
+		return err
+	}
 	return hinted(errors.New("jobs cannot be confined here, so none is run"),
 		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again)
 }

@@ -102,7 +102,6 @@ func (c initCmd) next(s *streams, file string) {
 			}
 		}
 	}
-	say("lightwork doctor", "")
 	if c.Wallet == "cashu" {
 		say("lightwork wallet cashu-seed", "12 words to write down: whoever has them has the money")
 	}
@@ -119,6 +118,7 @@ func (c initCmd) next(s *streams, file string) {
 		say("lightwork wallet permissions --chain --role refunds", "then put tls.cert and each role's macaroon into "+filepath.Join(c.Dir, "lnd"))
 	}
 	say("lightwork relay", "unless the relay is another's")
+	say("lightwork doctor", "what is missing still")
 	if c.Role != "buyer" {
 		say("lightwork provider run", "sells the sandbox; agents of your own: docs/agents.md")
 	}

@@ -141,7 +141,7 @@ func findJob(ctx context.Context, store *kernel.ProviderStore, id string) (provi
 	}
 	job, err := store.FindJob(ctx, id)
 	if err != nil {
-		return job, usage("lightwork jobs list shows the ids", "%w", err)
+		return job, usage("lightwork jobs list shows the ids; lightwork jobs trace finds refused requests too", "%w", err)
 	}
 	return job, nil
 }

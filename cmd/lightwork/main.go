@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -66,6 +68,9 @@ func hinted(err error, hint string) error {
 	}
 	return &codedError{exitFailed, hint, err}
 }
+
+// otherUser is the hint where a file may not be read or made.
+const otherUser = "this user may not do that there: run it as the user whose node it is, or name another folder"
 
 // exitCode is an error without words: the command has said it all.
 func exitCode(code int) error {
@@ -138,9 +143,27 @@ func parseError(err error) error {
 		return bad.Context.PrintUsage(false)
 	}
 	if at := bad.Context.Selected(); at != nil {
-		return usage("lightwork "+commandPath(at)+" --help explains it", "%w", err)
+		hint := "lightwork " + commandPath(at) + " --help explains it"
+		said := inWords(err.Error())
+		if said != err.Error() && strings.Contains(said, "msats: ") {
+			hint = "1 sat is 1000 msats; " + hint
+		}
+		return usage(hint, "%s", said)
 	}
 	return usage("lightwork --help lists the commands", "%w", err)
+}
+
+var (
+	notANumber  = regexp.MustCompile(`expected a valid \d+ bit u?int but got ("[^"]*")`)
+	negative    = regexp.MustCompile(`expected u?int value but got ("-[^"]*").*`)
+	notDuration = regexp.MustCompile(`expected duration but got ("[^"]*").*`)
+)
+
+// inWords says what a flag wants without the names of Go's types.
+func inWords(said string) string {
+	said = notANumber.ReplaceAllString(said, "must be a whole number, not $1")
+	said = negative.ReplaceAllString(said, "cannot be negative, but got $1")
+	return notDuration.ReplaceAllString(said, "must be a time such as 10m, not $1")
 }
 
 // commandPath names a command without the placeholders of its arguments.
@@ -183,8 +206,13 @@ func report(stderr io.Writer, g *globals, err error) int {
 	if !errors.Is(err, errSilent) {
 		said, quoted, _ := strings.Cut(err.Error(), "\n") // lines of a file are shown as they are
 		fmt.Fprintln(stderr, "lightwork:", printable(strings.TrimRight(g.spell(said)+"\n"+quoted, "\n")))
-		if coded.hint == "" && errors.Is(err, sqlite.ErrLocked) {
+		file := (*fs.PathError)(nil)
+		switch {
+		case coded.hint != "":
+		case errors.Is(err, sqlite.ErrLocked):
 			coded.hint = "it runs already: one process at a time writes there"
+		case errors.As(err, &file) && errors.Is(file, fs.ErrPermission):
+			coded.hint = otherUser
 		}
 		if coded.hint != "" {
 			fmt.Fprintln(stderr, "  hint:", g.spell(coded.hint))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 
 type replayExportCmd struct {
 	File   string `arg:"" help:"REPLAY.jsonl, or the folder of a bundle."`
-	Format string `help:"jsonl, csv (a row a line, without params and payloads) or html (one page with a picture, without params and payloads)." default:"jsonl" enum:"jsonl,csv,html"`
+	Format string `help:"jsonl, csv (a row a line, without params and payloads) or html (one page with a picture, without params and payloads). Left out: as the name of --out ends, else jsonl." default:"" enum:",jsonl,csv,html" placeholder:"FORMAT"`
 	Redact bool   `aliases:"redacted" help:"Leave out the params and payload of every line; their hashes stand for them. Commands and exit codes of the Verification line stay."`
 	Out    string `help:"Write here instead of standard output." placeholder:"FILE"`
 }
@@ -24,6 +25,9 @@ func (c replayExportCmd) Run(s *streams) error {
 		return err
 	}
 	defer f.Close()
+	if c.Format == "" {
+		c.Format = strings.TrimPrefix(filepath.Ext(c.Out), ".")
+	}
 	var out bytes.Buffer // what is written is whole
 	switch {
 	case c.Format == "csv":
