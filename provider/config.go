@@ -174,6 +174,8 @@ type Config struct {
 	// Refunds pays failed prepaid jobs back; nil: they become credit.
 	Refunds *Refunds
 	// RequiredOKs is how many relays must confirm a result before a hold is settled (1).
+	// Where one of those that are needed answers rate-limited: to everything, each
+	// event waits ten seconds for it.
 	RequiredOKs int
 }
 
@@ -203,7 +205,7 @@ func (c *Config) validate() error {
 	if err := c.Lifecycle.Kinds.Check(); err != nil {
 		return fmt.Errorf("provider: %w", err)
 	}
-	if err := c.Limits.check(); err != nil {
+	if err := c.Limits.Check(); err != nil {
 		return err
 	}
 	if c.Refunds != nil && (c.Refunds.Wallet == nil || payments.CheckMsats(c.Refunds.MaxFeeMsats) != nil) {

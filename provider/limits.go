@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,7 +32,14 @@ type Limits struct {
 }
 
 // check refuses what cannot be meant.
-func (l Limits) check() error {
+// A LimitError is a limit that cannot be meant.
+type LimitError struct{ Name, Why string }
+
+func (e *LimitError) Error() string { return "limits: " + e.Name + " " + e.Why }
+
+// Check finds limits that cannot be meant: 0 stands for the default. It gives a
+// *LimitError.
+func (l Limits) Check() error {
 	for _, n := range []struct {
 		name  string
 		value int64
@@ -52,20 +58,20 @@ func (l Limits) check() error {
 		{"hold_margin", int64(l.HoldMargin)},
 		{"refusals_per_min", int64(l.RefusalsPerMin)},
 		{"lookup_every", int64(l.LookupEvery)},
-		{"free_pow", int64(l.FreePoW)},
+		{"free_pow_bits", int64(l.FreePoW)},
 		{"memory_mb", l.MemoryMB},
 		{"cpus", int64(l.CPUs)},
 		{"context_tokens", int64(l.ContextTokens)},
 	} {
 		if n.value < 0 {
-			return fmt.Errorf("limits: %s cannot be negative", n.name)
+			return &LimitError{n.name, "cannot be negative"}
 		}
 	}
 	if l.ClockWindow > RefusedFor/2 {
-		return fmt.Errorf("limits: clock_window is at most %v, since refusals are forgotten after %v", RefusedFor/2, RefusedFor)
+		return &LimitError{"clock_window", fmt.Sprintf("is at most %v, since refusals are forgotten after %v", RefusedFor/2, RefusedFor)}
 	}
 	if l.QuoteTTL > 0 && l.QuoteTTL < time.Second {
-		return errors.New("limits: quote_ttl is shorter than a second")
+		return &LimitError{"quote_ttl", "is shorter than a second"}
 	}
 	return nil
 }

@@ -111,6 +111,12 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // base checks the URL. What it says about a bad one does not repeat it: it may
 // hold a password.
+// CheckURL says why BaseURL would be refused.
+func (cfg Config) CheckURL() error {
+	_, err := cfg.base()
+	return err
+}
+
 func (cfg Config) base() (string, error) {
 	u, err := url.Parse(cfg.BaseURL)
 	switch {

@@ -43,6 +43,7 @@ type config struct {
 	Organism string `yaml:"organism"`
 
 	dir string // of the file
+	src []byte // its text, to point into
 }
 
 type nodeConfig struct {
@@ -142,6 +143,13 @@ type limitsConfig struct {
 	ContextTokens  int           `yaml:"context_tokens"`
 }
 
+func (l limitsConfig) provider() provider.Limits {
+	return provider.Limits{
+		Concurrent: l.Concurrent, Queue: l.Queue, QueuePerBuyer: l.QueuePerBuyer, Unpaid: l.Unpaid, UnpaidPerBuyer: l.UnpaidPerBuyer,
+		HeldPerBuyer: l.HeldPerBuyer, QuoteTTL: l.QuoteTTL, FreePoW: l.FreePoW, ContextTokens: l.ContextTokens,
+	}
+}
+
 type providerConfig struct {
 	About   string        `yaml:"about"`
 	Picture string        `yaml:"picture"`
@@ -190,6 +198,9 @@ func loadConfig(path string) (*config, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usage("lightwork init writes one; -c names another file", "%w at %s", errNoConfig, path)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, usage(otherUser, "%w", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +224,7 @@ func parseConfig(src []byte, path string) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{dir: filepath.Dir(abs)}
+	c := &config{dir: filepath.Dir(abs), src: src}
 	err = yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(c)
 	switch {
 	case errors.Is(err, io.EOF):

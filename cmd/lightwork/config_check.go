@@ -19,16 +19,19 @@ type configCheckCmd struct {
 	JSON bool `help:"Print JSON."`
 }
 
-// Run reads the file as every other command does.
+// Run reads the file as every other command does, and then what it names.
 func (c configCheckCmd) Run(s *streams, g *globals) error {
 	conf, err := loadConfig(g.Config)
 	if err == nil {
-		err = conf.checkOrganism()
+		err = conf.ready(g.Config)
 	}
 	if c.JSON {
 		out := map[string]any{"file": g.Config, "ok": err == nil}
 		if err != nil {
 			out["error"] = err.Error()
+		}
+		if coded := (*codedError)(nil); errors.As(err, &coded) && coded.hint != "" {
+			out["hint"] = g.spell(coded.hint)
 		}
 		if jerr := printJSON(s.out, out); jerr != nil || err == nil {
 			return jerr
@@ -41,6 +44,14 @@ func (c configCheckCmd) Run(s *streams, g *globals) error {
 	fmt.Fprintf(s.out, "%s is fine\n  relays           %s\n  offers           %d\n  provider wallet  %s\n  buyer wallet     %s\n", g.Config,
 		strings.Join(conf.Relays, " "), len(conf.Provider.Offers), firstText(conf.Provider.Wallet.Backend, "none"), firstText(conf.Buyer.Wallet.Backend, "none"))
 	return nil
+}
+
+// ready says what a start would refuse.
+func (c *config) ready(file string) error {
+	if bad := c.checkStart(); bad != nil {
+		return usage(bad.hint, "%s", bad.locate(file, c.src))
+	}
+	return c.checkOrganism()
 }
 
 // locateYAML says FILE:LINE:COLUMN, what is wrong, and shows the place.

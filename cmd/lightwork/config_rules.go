@@ -1,14 +1,20 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/agentruntime/model"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/payments/tapassets"
+	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -16,7 +22,24 @@ import (
 // isAddress reports an address that the node may name to strangers.
 func isAddress(raw string, schemes ...string) bool {
 	u, err := url.Parse(raw)
-	return err == nil && slices.Contains(schemes, u.Scheme) && u.Host != "" && u.User == nil
+	return err == nil && slices.Contains(schemes, u.Scheme) && u.Host != "" && u.User == nil && (u.Port() == "" || isPort(u.Port()))
+}
+
+// isPort reports a number, or a service's name, that a program can listen on.
+func isPort(text string) bool {
+	_, err := net.DefaultResolver.LookupPort(context.Background(), "tcp", text)
+	return err == nil
+}
+
+// checkListen wants HOST:PORT, or nothing.
+func checkListen(path, addr, example string) *configError {
+	if addr == "" {
+		return nil
+	}
+	if _, port, err := net.SplitHostPort(addr); err != nil || !isPort(port) {
+		return &configError{path, fmt.Sprintf("must be an address such as %s, not %q", example, addr)}
+	}
+	return nil
 }
 
 func (c *config) check() *configError {
@@ -28,12 +51,12 @@ func (c *config) check() *configError {
 	}
 	for i, r := range c.Relays {
 		if at := fmt.Sprintf("$.relays[%d]", i); !isAddress(r, "ws", "wss") {
-			return &configError{at, "must be a ws:// or wss:// address without user or password: it is published"}
+			return &configError{at, "must be a ws:// or wss:// address without user or password: it is published; a port is at most 65535"}
 		}
 	}
 	for i, b := range c.Blobs {
 		if at := fmt.Sprintf("$.blobs[%d]", i); !isAddress(b, "http", "https") {
-			return &configError{at, "must be an http:// or https:// address without user or password: it is published"}
+			return &configError{at, "must be an http:// or https:// address without user or password: it is published; a port is at most 65535"}
 		}
 	}
 	if bad := c.Provider.Wallet.check("$.provider.wallet"); bad != nil {
@@ -173,26 +196,22 @@ func (m modelConfig) check() *configError {
 	case m.Name == "" && m.Embed == "":
 		return &configError{"$.model", "name or embed is needed: what to ask the endpoint for"}
 	}
+	if err := (model.Config{BaseURL: m.BaseURL, AllowHTTP: m.AllowHTTP}).CheckURL(); err != nil {
+		return &configError{"$.model.base_url", err.Error()}
+	}
 	return nil
 }
 
 // checkLimits refuses what cannot be meant: 0 stands for the default, or in the
 // buyer's budget for no limit.
 func (c *config) checkLimits() *configError {
-	l := c.Provider.Limits
+	if bad := (*provider.LimitError)(nil); errors.As(c.Provider.Limits.provider().Check(), &bad) {
+		return &configError{"$.provider.limits." + bad.Name, bad.Why}
+	}
 	for _, v := range []struct {
 		name  string
 		value int64
 	}{
-		{"provider.limits.concurrent", int64(l.Concurrent)},
-		{"provider.limits.queue", int64(l.Queue)},
-		{"provider.limits.queue_per_buyer", int64(l.QueuePerBuyer)},
-		{"provider.limits.unpaid", int64(l.Unpaid)},
-		{"provider.limits.unpaid_per_buyer", int64(l.UnpaidPerBuyer)},
-		{"provider.limits.held_per_buyer", int64(l.HeldPerBuyer)},
-		{"provider.limits.quote_ttl", int64(l.QuoteTTL)},
-		{"provider.limits.free_pow_bits", int64(l.FreePoW)},
-		{"provider.limits.context_tokens", int64(l.ContextTokens)},
 		{"provider.refunds.max_fee_msats", c.Provider.Refunds.MaxFeeMsats},
 		{"buyer.max_msats_per_day", c.Buyer.DayMsats},
 		{"buyer.max_msats_per_provider_and_day", c.Buyer.ProviderMsats},
@@ -202,6 +221,9 @@ func (c *config) checkLimits() *configError {
 		if v.value < 0 {
 			return &configError{"$." + v.name, "cannot be negative"}
 		}
+	}
+	if payments.CheckMsats(c.Provider.Refunds.MaxFeeMsats) != nil {
+		return &configError{"$.provider.refunds.max_fee_msats", "is more than there is"}
 	}
 	return nil
 }
@@ -227,6 +249,9 @@ func (w walletConfig) check(path string) *configError {
 	case "play":
 		if w.Play.URL == "" || w.Play.TokenFile == "" {
 			return &configError{path + ".play", "url and token_file are needed"}
+		}
+		if err := playnet.CheckURL(w.Play.URL); err != nil {
+			return &configError{path + ".play.url", err.Error()}
 		}
 	case "lnd", backendOnchain:
 		if w.LND.Address == "" || w.LND.TLSCertFile == "" || w.LND.MacaroonFile == "" {

@@ -21,18 +21,27 @@ type nwcConfig struct {
 	URIFile string `yaml:"uri_file"`
 }
 
-// openNWC connects to a wallet service; close ends the connection.
-func openNWC(ctx context.Context, file string, log *slog.Logger) (*nwc.Client, func(), error) {
+// readConnection reads the address of a wallet service.
+func readConnection(file string) (nwc.Connection, error) {
 	text, err := readSecret(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, usage("the wallet's app makes a connection for this node: put its nostr+walletconnect:// address into the file, mode 0600", "%w", err)
+		return nwc.Connection{}, usage("the wallet's app makes a connection for this node: put its nostr+walletconnect:// address into the file, mode 0600", "%w", err)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nwc.Connection{}, err
 	}
 	connection, err := nwc.ParseURI(text)
 	if err != nil {
-		return nil, nil, usage("the wallet's app gives an address that begins with nostr+walletconnect://", "%s: %w", file, err)
+		return connection, usage("the wallet's app gives an address that begins with nostr+walletconnect://", "%s: %w", file, err)
+	}
+	return connection, nil
+}
+
+// openNWC connects to a wallet service; close ends the connection.
+func openNWC(ctx context.Context, file string, log *slog.Logger) (*nwc.Client, func(), error) {
+	connection, err := readConnection(file)
+	if err != nil {
+		return nil, nil, err
 	}
 	client, err := nwc.Open(nwc.Config{Connection: connection, Log: log})
 	if err != nil {

@@ -145,8 +145,8 @@ func checkLoopback(path, addr string) *configError {
 	if addr == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil || !observe.IsLoopback(host) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || !isPort(port) || !observe.IsLoopback(host) {
 		return &configError{path, fmt.Sprintf("must be an address of this machine, as 127.0.0.1:9464, not %q", addr)}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -114,6 +115,9 @@ func openLND(c *config, w lndConfig, log *slog.Logger) (*lnd.Wallet, error) {
 		Address: w.Address, TLSCertFile: c.path(w.TLSCertFile),
 		MacaroonFile: c.path(w.MacaroonFile), Network: w.Network, Log: log,
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usage("put lnd's tls.cert and a macaroon there: lightwork wallet permissions --help says how to bake one", "%w", err)
+	}
 	if err != nil {
 		return nil, hinted(err, "lightwork doctor checks the wallet")
 	}

@@ -38,14 +38,9 @@ func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market.Market,
 			LUD16: c.Provider.LUD16, Producer: "lightwork@" + version, Models: c.models(),
 		},
 		Access: c.access(), Admission: c.admission, DrainBy: c.drainBy,
-		Limits: provider.Limits{
-			Concurrent: c.Provider.Limits.Concurrent, Queue: c.Provider.Limits.Queue,
-			QueuePerBuyer: c.Provider.Limits.QueuePerBuyer, Unpaid: c.Provider.Limits.Unpaid,
-			UnpaidPerBuyer: c.Provider.Limits.UnpaidPerBuyer, HeldPerBuyer: c.Provider.Limits.HeldPerBuyer,
-			QuoteTTL: c.Provider.Limits.QuoteTTL, FreePoW: c.Provider.Limits.FreePoW,
-			MemoryMB: hostMemoryMB() / 2, CPUs: float64(runtime.NumCPU()), ContextTokens: c.Provider.Limits.ContextTokens,
-		},
+		Limits: c.Provider.Limits.provider(),
 	}
+	cfg.Limits.MemoryMB, cfg.Limits.CPUs = hostMemoryMB()/2, float64(runtime.NumCPU())
 	if key.remote == nil { // a remote one is too slow to open what strangers send
 		cfg.Cipher = key.cipher
 	}

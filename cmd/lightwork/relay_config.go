@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -71,10 +70,14 @@ func (r *relayConfig) check() *configError {
 	if r.MessagesPerSecond < 0 || r.MessagesPerSecond > maxMessagesPerSecond {
 		return &configError{"$.relay.messages_per_second", "must be from 1 to 1000000; 0 is the default, 1000"}
 	}
-	if r.Metrics != "" {
-		if _, _, err := net.SplitHostPort(r.Metrics); err != nil {
-			return &configError{"$.relay.metrics", "must be an address such as 127.0.0.1:9447"}
-		}
+	if bad := checkListen("$.relay.listen", r.Listen, defaultRelayListen); bad != nil {
+		return bad
+	}
+	if bad := checkListen("$.relay.metrics", r.Metrics, "127.0.0.1:9447"); bad != nil {
+		return bad
+	}
+	if server.CheckPublicURL(r.PublicURL) != nil {
+		return &configError{"$.relay.public_url", "must be http(s)://HOST, without a path"}
 	}
 	for i, rule := range r.Retention {
 		path := fmt.Sprintf("$.relay.retention[%d]", i)

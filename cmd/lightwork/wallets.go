@@ -27,13 +27,9 @@ type wallet interface {
 func openWallet(ctx context.Context, c *config, w walletConfig, role string, log *slog.Logger) (_ wallet, closeWallet func(), err error) {
 	switch w.Backend {
 	case "play":
-		token, err := readSecret(c.path(w.Play.TokenFile))
+		client, token, err := c.dialPlay(w.Play)
 		if err != nil {
 			return nil, nil, err
-		}
-		client, err := playnet.Dial(w.Play.URL, token)
-		if err != nil {
-			return nil, nil, usage("lightwork wallet play-serve runs a ledger of play money", "play-money wallet: %w", err)
 		}
 		if err := client.OpenWallet(ctx, role+"-"+hashing.Bytes([]byte(token)).Hex()[:16]); err != nil {
 			client.Close()
@@ -66,6 +62,17 @@ func openWallet(ctx context.Context, c *config, w walletConfig, role string, log
 		return client, closeClient, nil
 	}
 	return nil, func() {}, nil
+}
+
+// dialPlay makes the client of a play-money wallet; nothing is sent yet.
+func (c *config) dialPlay(w playWalletConfig) (client *playnet.Client, token string, err error) {
+	if token, err = readSecret(c.path(w.TokenFile)); err != nil {
+		return nil, "", err
+	}
+	if client, err = playnet.Dial(w.URL, token); err != nil {
+		return nil, "", usage("restore it from your backup: a new token is another wallet", "%s: %w", c.path(w.TokenFile), err)
+	}
+	return client, token, nil
 }
 
 // readSecret reads a one-line secret from a file only its owner can read.

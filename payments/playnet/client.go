@@ -36,9 +36,9 @@ type Client struct {
 // server's address, "http://127.0.0.1:port"; other than loopback is refused.
 // Nothing is sent before the first call.
 func Dial(rawURL, token string) (*Client, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil || u.Scheme != "http" || !isLoopback(u.Host) || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
-		return nil, fmt.Errorf("%w: a play-money server is at http://127.0.0.1:<port>", payments.ErrBadRequest)
+	u, err := parseURL(rawURL)
+	if err != nil {
+		return nil, err
 	}
 	if !walletToken.MatchString(token) {
 		return nil, fmt.Errorf("%w: a token is 64 hex digits", payments.ErrBadRequest)
@@ -57,6 +57,20 @@ func Dial(rawURL, token string) (*Client, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
+}
+
+// CheckURL says why Dial would refuse an address.
+func CheckURL(rawURL string) error {
+	_, err := parseURL(rawURL)
+	return err
+}
+
+func parseURL(rawURL string) (*url.URL, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme != "http" || !isLoopback(u.Host) || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
+		return nil, fmt.Errorf("%w: a play-money server is at http://127.0.0.1:<port>", payments.ErrBadRequest)
+	}
+	return u, nil
 }
 
 // Close drops the idle connections.

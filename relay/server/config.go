@@ -171,6 +171,15 @@ func (l Limits) parser() nip01.Limits {
 	}
 }
 
+// CheckPublicURL says why Config.PublicURL would be refused.
+func CheckPublicURL(address string) error {
+	u, err := url.Parse(address)
+	if address != "" && (err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "") {
+		return fmt.Errorf("%w: PublicURL %q is not http(s)://host", ErrConfig, address)
+	}
+	return nil
+}
+
 func (c *Config) validate() error {
 	if c.Dir == "" {
 		return fmt.Errorf("%w: Dir is empty", ErrConfig)
@@ -178,11 +187,8 @@ func (c *Config) validate() error {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.PublicURL != "" {
-		u, err := url.Parse(c.PublicURL)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" {
-			return fmt.Errorf("%w: PublicURL %q is not http(s)://host", ErrConfig, c.PublicURL)
-		}
+	if err := CheckPublicURL(c.PublicURL); err != nil {
+		return err
 	}
 	for _, k := range append([]string{c.PubKey}, c.Uploaders...) {
 		if k != "" && !nostr.IsValid32ByteHex(k) {
