@@ -2,7 +2,6 @@ package sigbatch
 
 import (
 	"encoding/binary"
-	"math/big"
 	"math/bits"
 )
 
@@ -54,32 +53,30 @@ func (z *element) equal(x *element) bool { return z.reduced() == x.reduced() }
 
 // add: z = x + y.
 func (z *element) add(x, y *element) {
-	var c uint64
-	z[0], c = bits.Add64(x[0], y[0], 0)
-	z[1], c = bits.Add64(x[1], y[1], c)
-	z[2], c = bits.Add64(x[2], y[2], c)
-	z[3], c = bits.Add64(x[3], y[3], c)
-	z[0], c = bits.Add64(z[0], c*fold, 0)
-	z[1], c = bits.Add64(z[1], 0, c)
-	z[2], c = bits.Add64(z[2], 0, c)
-	z[3], c = bits.Add64(z[3], 0, c)
+	z0, c := bits.Add64(x[0], y[0], 0)
+	z1, c := bits.Add64(x[1], y[1], c)
+	z2, c := bits.Add64(x[2], y[2], c)
+	z3, c := bits.Add64(x[3], y[3], c)
+	z0, c = bits.Add64(z0, -c&fold, 0)
+	z1, c = bits.Add64(z1, 0, c)
+	z2, c = bits.Add64(z2, 0, c)
+	z3, c = bits.Add64(z3, 0, c)
 	// A second carry leaves less than fold, so that there is no third.
-	z[0] += c * fold
+	z[0], z[1], z[2], z[3] = z0+(-c&fold), z1, z2, z3
 }
 
 // sub: z = x - y.
 func (z *element) sub(x, y *element) {
-	var b uint64
-	z[0], b = bits.Sub64(x[0], y[0], 0)
-	z[1], b = bits.Sub64(x[1], y[1], b)
-	z[2], b = bits.Sub64(x[2], y[2], b)
-	z[3], b = bits.Sub64(x[3], y[3], b)
-	z[0], b = bits.Sub64(z[0], b*fold, 0)
-	z[1], b = bits.Sub64(z[1], 0, b)
-	z[2], b = bits.Sub64(z[2], 0, b)
-	z[3], b = bits.Sub64(z[3], 0, b)
+	z0, b := bits.Sub64(x[0], y[0], 0)
+	z1, b := bits.Sub64(x[1], y[1], b)
+	z2, b := bits.Sub64(x[2], y[2], b)
+	z3, b := bits.Sub64(x[3], y[3], b)
+	z0, b = bits.Sub64(z0, -b&fold, 0)
+	z1, b = bits.Sub64(z1, 0, b)
+	z2, b = bits.Sub64(z2, 0, b)
+	z3, b = bits.Sub64(z3, 0, b)
 	// A second borrow leaves more than 2^256-fold, so that there is no third.
-	z[0] -= b * fold
+	z[0], z[1], z[2], z[3] = z0-(-b&fold), z1, z2, z3
 }
 
 // neg: z = -x.
@@ -113,7 +110,7 @@ func (z *element) mul(x, y *element) {
 	t1, c := bits.Add64(h0, l1, 0)
 	t2, c := bits.Add64(h1, l2, c)
 	t3, c := bits.Add64(h2, l3, c)
-	t4 := h3 + c
+	t4, _ := bits.Add64(h3, 0, c)
 
 	h0, l0 = bits.Mul64(x0, y[1])
 	h1, l1 = bits.Mul64(x1, y[1])
@@ -123,11 +120,11 @@ func (z *element) mul(x, y *element) {
 	t2, c = bits.Add64(t2, l1, c)
 	t3, c = bits.Add64(t3, l2, c)
 	t4, c = bits.Add64(t4, l3, c)
-	t5 := h3 + c
+	t5, _ := bits.Add64(h3, 0, c)
 	t2, c = bits.Add64(t2, h0, 0)
 	t3, c = bits.Add64(t3, h1, c)
 	t4, c = bits.Add64(t4, h2, c)
-	t5 += c
+	t5, _ = bits.Add64(t5, 0, c)
 
 	h0, l0 = bits.Mul64(x0, y[2])
 	h1, l1 = bits.Mul64(x1, y[2])
@@ -137,11 +134,11 @@ func (z *element) mul(x, y *element) {
 	t3, c = bits.Add64(t3, l1, c)
 	t4, c = bits.Add64(t4, l2, c)
 	t5, c = bits.Add64(t5, l3, c)
-	t6 := h3 + c
+	t6, _ := bits.Add64(h3, 0, c)
 	t3, c = bits.Add64(t3, h0, 0)
 	t4, c = bits.Add64(t4, h1, c)
 	t5, c = bits.Add64(t5, h2, c)
-	t6 += c
+	t6, _ = bits.Add64(t6, 0, c)
 
 	h0, l0 = bits.Mul64(x0, y[3])
 	h1, l1 = bits.Mul64(x1, y[3])
@@ -151,70 +148,101 @@ func (z *element) mul(x, y *element) {
 	t4, c = bits.Add64(t4, l1, c)
 	t5, c = bits.Add64(t5, l2, c)
 	t6, c = bits.Add64(t6, l3, c)
-	t7 := h3 + c
+	t7, _ := bits.Add64(h3, 0, c)
 	t4, c = bits.Add64(t4, h0, 0)
 	t5, c = bits.Add64(t5, h1, c)
 	t6, c = bits.Add64(t6, h2, c)
-	t7 += c
+	t7, _ = bits.Add64(t7, 0, c)
 
-	t0, t1, t2, t3, t4 = row(t0, t1, t2, t3, t4, t5, t6, t7, fold)
-	z.setFolded(t0, t1, t2, t3, t4)
-}
-
-// square: z = x^2. What stands beside the diagonal is there twice.
-func (z *element) square(x *element) {
-	x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
-	h01, l01 := bits.Mul64(x0, x1)
-	h02, l02 := bits.Mul64(x0, x2)
-	h03, l03 := bits.Mul64(x0, x3)
-	h12, l12 := bits.Mul64(x1, x2)
-	h13, l13 := bits.Mul64(x1, x3)
-	h23, l23 := bits.Mul64(x2, x3)
-	t1 := l01
-	t2, c := bits.Add64(h01, l02, 0)
-	t3, c := bits.Add64(h02, l03, c)
-	t4, c := bits.Add64(h03, l13, c)
-	t5, c := bits.Add64(l23, 0, c)
-	t6 := h23 + c
-	t3, c = bits.Add64(t3, l12, 0)
-	t4, c = bits.Add64(t4, h12, c)
-	t5, c = bits.Add64(t5, h13, c)
-	t6 += c
-
-	t1, c = bits.Add64(t1, t1, 0)
-	t2, c = bits.Add64(t2, t2, c)
-	t3, c = bits.Add64(t3, t3, c)
-	t4, c = bits.Add64(t4, t4, c)
-	t5, c = bits.Add64(t5, t5, c)
-	t6, t7 := bits.Add64(t6, t6, c)
-
-	h0, t0 := bits.Mul64(x0, x0)
-	h1, l1 := bits.Mul64(x1, x1)
-	h2, l2 := bits.Mul64(x2, x2)
-	h3, l3 := bits.Mul64(x3, x3)
+	h0, l0 = bits.Mul64(t4, fold)
+	h1, l1 = bits.Mul64(t5, fold)
+	h2, l2 = bits.Mul64(t6, fold)
+	h3, l3 = bits.Mul64(t7, fold)
+	t0, c = bits.Add64(t0, l0, 0)
+	t1, c = bits.Add64(t1, l1, c)
+	t2, c = bits.Add64(t2, l2, c)
+	t3, c = bits.Add64(t3, l3, c)
+	t4, _ = bits.Add64(h3, 0, c)
 	t1, c = bits.Add64(t1, h0, 0)
-	t2, c = bits.Add64(t2, l1, c)
-	t3, c = bits.Add64(t3, h1, c)
-	t4, c = bits.Add64(t4, l2, c)
-	t5, c = bits.Add64(t5, h2, c)
-	t6, c = bits.Add64(t6, l3, c)
-	t7 += h3 + c
-
-	t0, t1, t2, t3, t4 = row(t0, t1, t2, t3, t4, t5, t6, t7, fold)
-	z.setFolded(t0, t1, t2, t3, t4)
+	t2, c = bits.Add64(t2, h1, c)
+	t3, c = bits.Add64(t3, h2, c)
+	t4, _ = bits.Add64(t4, 0, c)
+	z[0], z[1], z[2], z[3] = folded(t0, t1, t2, t3, t4)
 }
 
-// setFolded: z = t, which is less than fold*2^256.
-func (z *element) setFolded(t0, t1, t2, t3, t4 uint64) {
+// square: z = x^2.
+func (z *element) square(x *element) { z.squareTimes(x, 1) }
+
+// squareTimes: z = x^(2^n). What stands beside the diagonal is there twice.
+func (z *element) squareTimes(x *element, n int) {
+	x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
+	for range n {
+		h01, l01 := bits.Mul64(x0, x1)
+		h02, l02 := bits.Mul64(x0, x2)
+		h03, l03 := bits.Mul64(x0, x3)
+		h12, l12 := bits.Mul64(x1, x2)
+		h13, l13 := bits.Mul64(x1, x3)
+		h23, l23 := bits.Mul64(x2, x3)
+		t1 := l01
+		t2, c := bits.Add64(h01, l02, 0)
+		t3, c := bits.Add64(h02, l03, c)
+		t4, c := bits.Add64(h03, l13, c)
+		t5, c := bits.Add64(l23, 0, c)
+		t6, _ := bits.Add64(h23, 0, c)
+		t3, c = bits.Add64(t3, l12, 0)
+		t4, c = bits.Add64(t4, h12, c)
+		t5, c = bits.Add64(t5, h13, c)
+		t6, _ = bits.Add64(t6, 0, c)
+
+		t1, c = bits.Add64(t1, t1, 0)
+		t2, c = bits.Add64(t2, t2, c)
+		t3, c = bits.Add64(t3, t3, c)
+		t4, c = bits.Add64(t4, t4, c)
+		t5, c = bits.Add64(t5, t5, c)
+		t6, t7 := bits.Add64(t6, t6, c)
+
+		h0, t0 := bits.Mul64(x0, x0)
+		h1, l1 := bits.Mul64(x1, x1)
+		h2, l2 := bits.Mul64(x2, x2)
+		h3, l3 := bits.Mul64(x3, x3)
+		t1, c = bits.Add64(t1, h0, 0)
+		t2, c = bits.Add64(t2, l1, c)
+		t3, c = bits.Add64(t3, h1, c)
+		t4, c = bits.Add64(t4, l2, c)
+		t5, c = bits.Add64(t5, h2, c)
+		t6, c = bits.Add64(t6, l3, c)
+		t7, _ = bits.Add64(t7, h3, c)
+
+		h0, l0 := bits.Mul64(t4, fold)
+		h1, l1 = bits.Mul64(t5, fold)
+		h2, l2 = bits.Mul64(t6, fold)
+		h3, l3 = bits.Mul64(t7, fold)
+		t0, c = bits.Add64(t0, l0, 0)
+		t1, c = bits.Add64(t1, l1, c)
+		t2, c = bits.Add64(t2, l2, c)
+		t3, c = bits.Add64(t3, l3, c)
+		t4, _ = bits.Add64(h3, 0, c)
+		t1, c = bits.Add64(t1, h0, 0)
+		t2, c = bits.Add64(t2, h1, c)
+		t3, c = bits.Add64(t3, h2, c)
+		t4, _ = bits.Add64(t4, 0, c)
+		x0, x1, x2, x3 = folded(t0, t1, t2, t3, t4)
+	}
+	z[0], z[1], z[2], z[3] = x0, x1, x2, x3
+}
+
+// folded is t, which is less than fold*2^256, in four words.
+func folded(t0, t1, t2, t3, t4 uint64) (z0, z1, z2, z3 uint64) {
 	hi, lo := bits.Mul64(t4, fold) // 65 bits, since t4 is at most fold
 	var c uint64
-	t0, c = bits.Add64(t0, lo, 0)
-	t1, c = bits.Add64(t1, hi, c)
-	t2, c = bits.Add64(t2, 0, c)
-	t3, c = bits.Add64(t3, 0, c)
+	z0, c = bits.Add64(t0, lo, 0)
+	z1, c = bits.Add64(t1, hi, c)
+	z2, c = bits.Add64(t2, 0, c)
+	z3, c = bits.Add64(t3, 0, c)
 	// A carry leaves less than those 65 bits: what it adds goes no further.
-	t0, c = bits.Add64(t0, c*fold, 0)
-	z[0], z[1], z[2], z[3] = t0, t1+c, t2, t3
+	z0, c = bits.Add64(z0, -c&fold, 0)
+	z1, _ = bits.Add64(z1, 0, c)
+	return z0, z1, z2, z3
 }
 
 // row is t + x*y in five words.
@@ -232,56 +260,4 @@ func row(t0, t1, t2, t3, x0, x1, x2, x3, y uint64) (z0, z1, z2, z3, z4 uint64) {
 	z2, d = bits.Add64(z2, h1, d)
 	z3, d = bits.Add64(z3, h2, d)
 	return z0, z1, z2, z3, h3 + c + d
-}
-
-// squareTimes: z = x^(2^n).
-func (z *element) squareTimes(x *element, n int) {
-	*z = *x
-	for range n {
-		z.square(z)
-	}
-}
-
-// invert: z = 1/x; 0 for 0.
-func (z *element) invert(x *element) {
-	b := x.bytes()
-	n := new(big.Int).SetBytes(b[:])
-	if n.Sign() == 0 {
-		*z = element{}
-		return
-	}
-	n.ModInverse(n, prime).FillBytes(b[:])
-	z.setBytes(&b)
-}
-
-var prime = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(fold))
-
-// sqrt sets z to a root of x, and reports whether there is one. The root is
-// x^((p+1)/4), an exponent of 223 ones, a zero, 22 ones, four zeros, two ones
-// and two zeros.
-func (z *element) sqrt(x *element) bool {
-	// xN is x to the power of 2^N-1: N ones.
-	ones := func(a *element, n int, b *element) (r element) {
-		r.squareTimes(a, n)
-		r.mul(&r, b)
-		return r
-	}
-	x2 := ones(x, 1, x)
-	x3 := ones(&x2, 1, x)
-	x6 := ones(&x3, 3, &x3)
-	x9 := ones(&x6, 3, &x3)
-	x11 := ones(&x9, 2, &x2)
-	x22 := ones(&x11, 11, &x11)
-	x44 := ones(&x22, 22, &x22)
-	x88 := ones(&x44, 44, &x44)
-	x176 := ones(&x88, 88, &x88)
-	x220 := ones(&x176, 44, &x44)
-	x223 := ones(&x220, 3, &x3)
-	r := ones(&x223, 23, &x22)
-	r = ones(&r, 6, &x2)
-	r.squareTimes(&r, 2)
-	var again element
-	again.square(&r)
-	*z = r
-	return again.equal(x)
 }

@@ -36,10 +36,13 @@ func (s *adder) sumIsZero(terms []term) bool {
 
 // partsAreZero is Pippenger's way, for digits of some bits: at each place, the
 // points that have the same digit are added up. Each of these sums, fewer than
-// there were points, goes to the places where its digit has a bit, and is added
-// up there; and what stands there is put together from the highest place down.
+// there were points, has its digit taken apart into two shorter ones, and those
+// with the same are added up again. What is left goes to the places where its
+// digit has a bit, and is added up there; and what stands there is put together
+// from the highest place down.
 func (s *adder) partsAreZero(width int) bool {
 	s.sumAlike(width)
+	s.shorten(width)
 	s.summands = s.summands[:0]
 	for i := range s.alike {
 		a := &s.alike[i]
@@ -64,6 +67,36 @@ func (s *adder) partsAreZero(width int) bool {
 		}
 	}
 	return sum.isInfinity()
+}
+
+// shorten takes the digits of alike, which have width bits and no sign, apart
+// into two: the lower has half of the bits, and a sign that is the point's.
+func (s *adder) shorten(width int) {
+	low := width / 2
+	digits := 1 << (width - 1 - low) // the higher, and not fewer than the lower
+	s.summands = s.summands[:0]
+	put := func(a *alike, place, digit int) {
+		if digit != 0 {
+			s.summands = append(s.summands, summand{place*digits + max(digit, -digit) - 1, digit < 0, &a.point})
+		}
+	}
+	for i := range s.alike {
+		a := &s.alike[i]
+		lower := a.digit & (1<<low - 1)
+		if lower > 1<<(low-1) {
+			lower -= 1 << low
+		}
+		put(a, a.place, lower)
+		put(a, a.place+low, (a.digit-lower)>>low)
+	}
+	s.group((halfBits + width) * digits)
+	s.sumGroups()
+	s.alike = s.alike[:0]
+	for i, g := range s.groups {
+		if len(g) == 1 {
+			s.alike = append(s.alike, alike{g[0], i / digits, i%digits + 1})
+		}
+	}
 }
 
 // takeApart sets parts to the terms' halves.
@@ -91,8 +124,9 @@ const widest = 12
 func widthFor(parts int) int {
 	best, least := 0, 0
 	for width := 2; width <= widest; width++ {
-		// A digit's sign is a part's own, and a third of its bits are not 0.
-		if additions := (halfBits/width + 1) * (parts + width<<(width-1)/3); best == 0 || additions < least {
+		// A digit's sign is a part's own, and the sum of its points is added up
+		// twice again.
+		if additions := (halfBits/width + 1) * (parts + 2<<(width-1)); best == 0 || additions < least {
 			best, least = width, additions
 		}
 	}
