@@ -34,6 +34,7 @@ type Batch struct {
 	places map[Key]int    // in keys
 	keys   []affine
 	checks []check
+	over   []over // of checks, to be divided
 	adder  adder
 }
 
@@ -42,6 +43,12 @@ type check struct {
 	r    affine
 	u, v btcec.ModNScalar
 	key  int
+}
+
+// over is a check whose u and v are still to be divided by s, which is not 0.
+type over struct {
+	check int
+	s     btcec.ModNScalar
 }
 
 // Len is how many signatures are in the batch.
@@ -79,7 +86,7 @@ func (b *Batch) point(key Key) (affine, bool) {
 // Reset empties the batch.
 func (b *Batch) Reset() {
 	clear(b.places)
-	b.keys, b.checks = b.keys[:0], b.checks[:0]
+	b.keys, b.checks, b.over = b.keys[:0], b.checks[:0], b.over[:0]
 }
 
 // AddSchnorr adds a BIP-340 signature over a message of 32 bytes by an x-only
@@ -108,12 +115,13 @@ func (b *Batch) AddSchnorr(key, message *[32]byte, sig *[64]byte) bool {
 	return true
 }
 
+var challengeTag = sha256.Sum256([]byte("BIP0340/challenge"))
+
 // challenge is the tagged hash of BIP-340.
 func challenge(sig *[64]byte, key, message *[32]byte) [32]byte {
-	tag := sha256.Sum256([]byte("BIP0340/challenge"))
 	var buf [160]byte
-	copy(buf[:], tag[:])
-	copy(buf[32:], tag[:])
+	copy(buf[:], challengeTag[:])
+	copy(buf[32:], challengeTag[:])
 	copy(buf[64:], sig[:32])
 	copy(buf[96:], key[:])
 	copy(buf[128:], message[:])
@@ -149,12 +157,35 @@ func (b *Batch) AddECDSA(key Key, hash *[32]byte, sig *[64]byte, recovery byte) 
 		return false
 	}
 	// R = (hash/s)*G + (r/s)*P
-	s.InverseNonConst()
 	c.u.SetBytes(hash)
-	c.u.Mul(&s)
-	c.v.Mul2(&r, &s)
+	c.v = r
+	b.over = append(b.over, over{len(b.checks), s})
 	b.checks = append(b.checks, c)
 	return true
+}
+
+// divide divides the checks that are to be divided, with one inversion.
+func (b *Batch) divide() {
+	if len(b.over) == 0 {
+		return
+	}
+	var product btcec.ModNScalar
+	product.SetInt(1)
+	before := make([]btcec.ModNScalar, len(b.over))
+	for i := range b.over {
+		before[i] = product
+		product.Mul(&b.over[i].s)
+	}
+	product.InverseNonConst()
+	for i := len(b.over) - 1; i >= 0; i-- { // product is the inverse of what it was
+		o := &b.over[i]
+		inverse := &before[i]
+		inverse.Mul(&product)
+		product.Mul(&o.s)
+		b.checks[o.check].u.Mul(inverse)
+		b.checks[o.check].v.Mul(inverse)
+	}
+	b.over = b.over[:0]
 }
 
 // keyPlace finds the key's point, once for all signatures of the key.
@@ -177,6 +208,7 @@ func (b *Batch) keyPlace(key Key) (int, bool) {
 // Valid reports whether all signatures from one place up to another are valid,
 // in the order in which they were added. None are valid.
 func (b *Batch) Valid(from, to int) bool {
+	b.divide()
 	checks := b.checks[from:to]
 	factors := random(len(checks))
 	// sum of a*r - a*u*G - a*v*P, with one term for G and for each key

@@ -77,3 +77,31 @@ func TestValid(t *testing.T) {
 		}
 	}
 }
+
+// A batch may be asked about what is in it, and go on: what was divided must not
+// be divided again, and a Reset leaves nothing to divide.
+func TestGoesOn(t *testing.T) {
+	var b sigbatch.Batch
+	for i := range 12 {
+		s := signECDSA(i%5, i)
+		if i%4 == 3 {
+			s = signSchnorr(t, i%5, i)
+		}
+		if !s.addTo(&b) || !b.Valid(0, i+1) || !b.Valid(i/2, i+1) {
+			t.Fatalf("%d valid signatures, asked about each time, are not valid", i+1)
+		}
+	}
+	signECDSA(0, 100).addTo(&b)
+	b.Reset()
+	signSchnorr(t, 1, 101).addTo(&b)
+	signECDSA(2, 102).addTo(&b)
+	if !b.Valid(0, 2) {
+		t.Error("what was there before a Reset is still to be divided")
+	}
+	forged := signECDSA(3, 103)
+	forged.message[0] ^= 1
+	forged.addTo(&b)
+	if b.Valid(0, 3) || !b.Valid(0, 2) {
+		t.Error("a forged signature that is added later")
+	}
+}
