@@ -12,6 +12,7 @@
 package hashing
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -39,18 +40,36 @@ func ParseDigest(s string) (Digest, error) {
 	return parseHex(strings.TrimPrefix(s, digestPrefix))
 }
 
-func parseHex(s string) (Digest, error) {
-	var d Digest
+func parseHex[T string | []byte](s T) (d Digest, err error) {
 	if len(s) != hex.EncodedLen(len(d)) {
 		return Digest{}, fmt.Errorf("%w: %d characters where 64 hex digits belong", ErrDigest, len(s))
 	}
-	if strings.ContainsAny(s, "ABCDEF") {
-		return Digest{}, fmt.Errorf("%w: upper-case hex", ErrDigest)
-	}
-	if _, err := hex.Decode(d[:], []byte(s)); err != nil {
-		return Digest{}, fmt.Errorf("%w: not hex", ErrDigest)
+	for i := range d {
+		high, low := nibbles[s[2*i]], nibbles[s[2*i+1]]
+		if high|low > 0xf {
+			return Digest{}, notHex(string(s))
+		}
+		d[i] = high<<4 | low
 	}
 	return d, nil
+}
+
+// nibbles are the values of lower-case hex digits; of other characters 0xff.
+var nibbles = func() (table [256]byte) {
+	for c := range table {
+		table[c] = 0xff
+	}
+	for value, c := range []byte(hexDigits) {
+		table[c] = byte(value)
+	}
+	return table
+}()
+
+func notHex(s string) error {
+	if strings.ContainsAny(s, "ABCDEF") {
+		return fmt.Errorf("%w: upper-case hex", ErrDigest)
+	}
+	return fmt.Errorf("%w: not hex", ErrDigest)
 }
 
 // String returns "sha256:<hex>".
@@ -73,7 +92,7 @@ func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 // digest has one spelling, else one document would have two canonical forms.
 // The error wraps [ErrDigest].
 func (d *Digest) UnmarshalText(text []byte) error {
-	rest, ok := strings.CutPrefix(string(text), digestPrefix)
+	rest, ok := bytes.CutPrefix(text, []byte(digestPrefix))
 	if !ok {
 		return fmt.Errorf("%w: %q prefix missing", ErrDigest, digestPrefix)
 	}

@@ -2,7 +2,6 @@ package hashing
 
 import (
 	"bytes"
-	"encoding/hex"
 	"strconv"
 	"unicode/utf8"
 )
@@ -157,13 +156,13 @@ func (r *Reader) escaped() byte {
 // Digest reads "sha256:<hex>".
 func (r *Reader) Digest() Digest {
 	r.expect(`"` + digestPrefix)
-	var d Digest
-	length := hex.EncodedLen(len(d))
-	if len(r.rest) < length || bytes.ContainsAny(r.rest[:length], "ABCDEF") {
+	const length = 2 * len(Digest{})
+	if len(r.rest) < length {
 		r.fail()
 		return Digest{}
 	}
-	if _, err := hex.Decode(d[:], r.rest[:length]); err != nil {
+	d, err := parseHex(r.rest[:length])
+	if err != nil {
 		r.fail()
 		return Digest{}
 	}

@@ -136,6 +136,12 @@ func (o *object) time(name string) Time {
 }
 
 func (o *object) digest(name string) hashing.Digest {
+	if raw := o.required(name); len(raw) > 2 && raw[0] == '"' {
+		var d hashing.Digest
+		if d.UnmarshalText(raw[1:len(raw)-1]) == nil { // a digest has no escape
+			return d
+		}
+	}
 	s := o.text(name, maxName)
 	if o.err != nil {
 		return hashing.Digest{}

@@ -84,6 +84,9 @@ func (k *keeper) object(s *jsonschema.Schema) bool {
 	return (s.MinProperties == nil || len(names) >= *s.MinProperties) && (s.MaxProperties == nil || len(names) <= *s.MaxProperties)
 }
 
+// usualDefaults is room for those of a usual document.
+const usualDefaults = 512
+
 // absent fills a member's default behind the object's last member, or reports
 // that there is none and there has to be.
 func (k *keeper) absent(s *jsonschema.Schema, name string, names *[][]byte) bool {
@@ -96,6 +99,9 @@ func (k *keeper) absent(s *jsonschema.Schema, name string, names *[][]byte) bool
 		return false
 	}
 	closing := k.at - 1
+	if k.out == nil {
+		k.out = make([]byte, 0, len(k.text)+usualDefaults)
+	}
 	k.out = append(k.out, k.text[k.copied:closing]...)
 	k.copied = closing
 	if len(*names) > 0 {

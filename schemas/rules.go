@@ -1,28 +1,32 @@
 package schemas
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/lightwork-market/lightwork/hashing"
 )
 
 // matchers are the patterns by their text. Those that most documents have are
 // not for the engine of regular expressions, which takes longer than the rest.
-var matchers = map[string]func(string) bool{
-	patterns["digest"]: func(text string) bool {
-		digits, ok := strings.CutPrefix(text, "sha256:")
-		return ok && isHex(digits, 64)
-	},
-	patterns["pubkey"]: func(text string) bool { return isHex(text, 64) },
-	patterns["env"]:    regexp.MustCompile(patterns["env"]).MatchString,
+var matchers = map[string]func([]byte) bool{
+	patterns["digest"]: func(text []byte) bool { return new(hashing.Digest).UnmarshalText(text) == nil },
+	patterns["pubkey"]: func(text []byte) bool { return isHex(text, 64) },
+	patterns["env"]:    regexp.MustCompile(patterns["env"]).Match,
 }
 
-func isHex(text string, length int) bool {
-	return len(text) == length && strings.TrimLeft(text, "0123456789abcdef") == ""
+func isHex(text []byte, length int) bool {
+	for _, c := range text {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(text) == length
 }
 
 // stringKeeps reports whether a string, which is written here as in canonical
@@ -33,11 +37,18 @@ func stringKeeps(s *jsonschema.Schema, written []byte) bool {
 	if s.Pattern == "" && s.Enum == nil && s.MinLength == nil && s.MaxLength == nil {
 		return true
 	}
-	text := string(written)
-	if strings.Contains(text, `\`) && json.Unmarshal([]byte(`"`+text+`"`), &text) != nil {
-		return false
+	text := written
+	if bytes.IndexByte(written, '\\') >= 0 {
+		var decoded string
+		if json.Unmarshal([]byte(`"`+string(written)+`"`), &decoded) != nil {
+			return false
+		}
+		text = []byte(decoded)
 	}
-	if s.Enum != nil && !slices.Contains(s.Enum, any(text)) {
+	if s.Enum != nil && !slices.ContainsFunc(s.Enum, func(allowed any) bool {
+		word, ok := allowed.(string)
+		return ok && word == string(text)
+	}) {
 		return false
 	}
 	if s.Pattern != "" {
@@ -45,7 +56,7 @@ func stringKeeps(s *jsonschema.Schema, written []byte) bool {
 			return false
 		}
 	}
-	length := utf8.RuneCountInString(text)
+	length := utf8.RuneCount(text)
 	return (s.MinLength == nil || length >= *s.MinLength) && (s.MaxLength == nil || length <= *s.MaxLength)
 }
 

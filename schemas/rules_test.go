@@ -256,7 +256,7 @@ func TestMatchersAreThePatterns(t *testing.T) {
 			continue
 		}
 		for _, text := range texts {
-			if got, want := matches(text), again.MatchString(text); got != want {
+			if got, want := matches([]byte(text)), again.MatchString(text); got != want {
 				t.Errorf("%s: %q matches: %v", name, text, got)
 			}
 		}

@@ -153,7 +153,7 @@ func shapeNames(s *jsonschema.Schema, object map[string]any, at *place) error {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if !matchers[s.Pattern](name) {
+		if !matchers[s.Pattern]([]byte(name)) {
 			return &FieldError{child(at.path(), name), "has a name that is not allowed"}
 		}
 	}
