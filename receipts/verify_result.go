@@ -243,11 +243,12 @@ func (v *verifier) artifacts(g grader, result *schemas.Result) {
 	summaries := map[string]bool{}
 	if run, ok := result.Value.(*schemas.SandboxRunResult); ok {
 		for _, a := range run.Artifacts {
-			if other, twice := listed[a.SHA256.Hex()]; twice && other.SizeBytes != a.SizeBytes {
+			hash := a.SHA256.Hex()
+			if other, twice := listed[hash]; twice && other.SizeBytes != a.SizeBytes {
 				g.step("3.11", "the artifacts are those that the result lists", fmt.Errorf("%w: one hash with two sizes", ErrMismatch))
 			}
-			listed[a.SHA256.Hex()] = a
-			summaries[a.SHA256.Hex()] = summaries[a.SHA256.Hex()] || path.Base(a.Path) == FilePRSummary
+			listed[hash] = a
+			summaries[hash] = summaries[hash] || path.Base(a.Path) == FilePRSummary
 		}
 	}
 	// 3.11
