@@ -44,26 +44,38 @@ func (c *checker) object(s *jsonschema.Schema, object map[string]any, at *place,
 }
 
 func (c *checker) dependent(s *jsonschema.Schema, object map[string]any, at *place, seen *seen) *ValueError {
-	if !c.pay(orderSteps * (len(s.DependentSchemas) + len(s.DependentRequired))) {
+	if !c.pay(orderSteps * (len(s.DependentSchemas) + len(s.DependentRequired) + len(s.Dependencies))) {
 		return unsaid
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.DependentSchemas)) {
-		if _, ok := object[name]; !ok {
-			continue
-		}
+	for _, name := range given(s.DependentSchemas, object) {
 		if err := c.check(s.DependentSchemas[name], object, at, seen); err != nil {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.DependentRequired)) {
-		if _, ok := object[name]; !ok {
-			continue
-		}
+	for _, name := range given(s.DependentRequired, object) {
 		if err := c.required(s.DependentRequired[name], object, at); err != nil {
 			return err
 		}
 	}
+	// Both in one, which earlier drafts have and this one still describes.
+	for _, name := range given(s.Dependencies, object) {
+		var err *ValueError
+		switch rule := s.Dependencies[name].(type) {
+		case []string:
+			err = c.required(rule, object, at)
+		case *jsonschema.Schema:
+			err = c.check(rule, object, at, seen)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// given are the names, in order, that have a rule and that the object has.
+func given[R any](rules map[string]R, object map[string]any) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(rules)), func(name string) bool { _, ok := object[name]; return !ok })
 }
 
 func (c *checker) required(names []string, object map[string]any, at *place) *ValueError {

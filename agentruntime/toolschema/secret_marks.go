@@ -70,9 +70,9 @@ func (k *marker) inPlace(m *marks, schema map[string]any) error {
 		list, _ := schema[name].([]any)
 		nodes = append(nodes, list...)
 	}
-	dependent, _ := schema["dependentSchemas"].(map[string]any)
-	for _, node := range dependent {
-		nodes = append(nodes, node)
+	for _, name := range []string{"dependentSchemas", "dependencies"} {
+		dependent, _ := schema[name].(map[string]any)
+		nodes = slices.AppendSeq(nodes, maps.Values(dependent))
 	}
 	for _, node := range nodes {
 		s, err := k.of(node)

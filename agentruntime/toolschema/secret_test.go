@@ -32,6 +32,7 @@ func TestSecretsAreFound(t *testing.T) {
 		"other branch":   {`{"oneOf":[{"properties":{"a":{"x-secret":true}}},{"required":["b"]}]}`, `{"a":"x","b":1}`, `{"a":S,"b":1}`},
 		"then":           {`{"if":{"required":["a"]},"then":{"properties":{"a":{"x-secret":true}}}}`, `{"a":"x"}`, `{"a":S}`},
 		"dependent":      {`{"dependentSchemas":{"u":{"properties":{"a":{"x-secret":true}}}}}`, `{"u":1,"a":"x"}`, `{"u":1,"a":S}`},
+		"dependency":     {`{"dependencies":{"u":{"properties":{"a":{"x-secret":true}}},"v":["a"]}}`, `{"u":1,"a":"x"}`, `{"u":1,"a":S}`},
 		"escaped name":   {`{"properties":{"pass":{"x-secret":true}}}`, `{"p\u0061ss":"x"}`, `{"p\u0061ss":S}`},
 		"in a secret":    {`{"properties":{"a":{"x-secret":true,"properties":{"b":{"x-secret":true}}}}}`, `{"a":{"b":"x"}}`, `{"a":S}`},
 		"other type":     {`{"properties":{"a":{"properties":{"b":{"x-secret":true}}}}}`, `{"a":["x"]}`, `{"a":["x"]}`},

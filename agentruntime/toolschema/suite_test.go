@@ -108,6 +108,27 @@ func TestAsTheLibrary(t *testing.T) {
 	})
 }
 
+// TestDependencies: what the draft has no more, and its own schema still describes.
+func TestDependencies(t *testing.T) {
+	s, err := Compile([]byte(`{"dependencies":{"a":["b"],"c":{"required":["d"],"properties":{"d":true}},"e":{"properties":{"f":{"type":"string"}}}},
+		"properties":{"a":true,"b":true,"c":true,"e":true},"unevaluatedProperties":false}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for doc, want := range map[string]string{
+		`{}`: "", `{"a":1,"b":1}`: "", `{"c":1,"d":1}`: "", `{"e":1,"f":"x"}`: "", `{"b":1}`: "",
+		`{"a":1}`: "missing b", `{"c":1}`: "missing d", `{"d":1}`: "/d: not allowed", `{"e":1,"f":1}`: "/f: got number, want string",
+	} {
+		got := ""
+		if err := s.Validate([]byte(doc)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", doc, got, want)
+		}
+	}
+}
+
 var drawnNames = []string{"a", "b", "ab", "c"}
 
 func drawValue(t *rapid.T, depth int) any {
@@ -172,7 +193,8 @@ func drawSchema(t *rapid.T, depth int) any {
 		"properties": named, "patternProperties": named, "additionalProperties": below, "propertyNames": below,
 		"required": names, "minProperties": count, "maxProperties": count,
 		"dependentRequired": func() any { return map[string]any{"a": names()} }, "dependentSchemas": named,
-		"prefixItems": several, "items": below, "contains": below, "minContains": count, "maxContains": count,
+		"dependencies": func() any { return map[string]any{"a": names(), "b": below()} },
+		"prefixItems":  several, "items": below, "contains": below, "minContains": count, "maxContains": count,
 		"minItems": count, "maxItems": count, "uniqueItems": func() any { return true },
 		"unevaluatedProperties": below, "unevaluatedItems": below,
 		"allOf": several, "anyOf": several, "oneOf": several, "not": below, "if": below, "then": below, "else": below,
