@@ -31,7 +31,6 @@ type Limits struct {
 	ContextTokens  int           // the longest request, 4 bytes a token (262144: schemas.MaxRequestBytes)
 }
 
-// check refuses what cannot be meant.
 // A LimitError is a limit that cannot be meant.
 type LimitError struct{ Name, Why string }
 

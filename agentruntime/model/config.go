@@ -109,14 +109,14 @@ func newHTTP() *http.Client {
 // Close drops the connections that are kept for reuse.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// base checks the URL. What it says about a bad one does not repeat it: it may
-// hold a password.
 // CheckURL says why BaseURL would be refused.
 func (cfg Config) CheckURL() error {
 	_, err := cfg.base()
 	return err
 }
 
+// base checks the URL. What it says about a bad one does not repeat it: it may
+// hold a password.
 func (cfg Config) base() (string, error) {
 	u, err := url.Parse(cfg.BaseURL)
 	switch {
