@@ -129,7 +129,7 @@ func TestAnOldJournalGoesOn(t *testing.T) {
 	rows.WriteString("INSERT INTO threads(thread_id, parent, profile, created_ms) VALUES ('root', NULL, 'p', 1), ('root.a', 'root', 'p', 1);\n")
 	for i := range 1500 {
 		fmt.Fprintf(&rows, `INSERT INTO journal(at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention, expires_ms, call_id, keeps)
-			VALUES (%d, '%s', 'Outbound', 'h', 't', zeroblob(32), 'retain_days(1)', 9, 'call-%[1]d', 0);`, i, []string{"root", "root.a"}[i%2])
+			VALUES (%d, '%s', 'Outbound', 'h', 't', zeroblob(32), iif(%[1]d < 3, 'retain_forever', 'retain_days(1)'), iif(%[1]d < 3, NULL, 9), 'call-%[1]d', 0);`, i, []string{"root", "root.a"}[i%2])
 	}
 	rows.WriteString("DELETE FROM journal WHERE seq > 1400 OR seq = 7")
 	k := openOld(t, journalBlocksSQL, rows.String())
