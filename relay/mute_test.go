@@ -48,8 +48,9 @@ func TestMuteRelay(t *testing.T) {
 		cancel()
 	}
 	ask(1) // or the hour would pass
+	answer := <-held
 	close(speaks)
-	(<-held)()
+	answer()
 	waitFor(t, "the late answer", func() bool { return !p.links[0].mute.Load() })
 	ask(2)
 }
