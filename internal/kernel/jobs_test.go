@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
@@ -261,7 +262,7 @@ func TestProviderOutbox(t *testing.T) {
 		provider.Ack{EventID: out.EventID, Relay: "wss://b", Message: "error: no", At: start}))
 	pending, err := s.PendingEvents(t.Context(), time.Hour, 10)
 	want := []provider.Pending{{OutEvent: out, Confirmed: []string{"wss://a"}, Attempts: 2, QueuedAt: start}}
-	if diff := cmp.Diff(want, pending); err != nil || diff != "" {
+	if diff := cmp.Diff(want, pending, cmpopts.IgnoreUnexported(provider.OutEvent{})); err != nil || diff != "" {
 		t.Errorf("pending: %v\n%s", err, diff)
 	}
 	if old, err := s.PendingEvents(t.Context(), time.Minute, 10); len(old) != 0 || err != nil {
