@@ -13,6 +13,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"go.uber.org/goleak"
 
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
@@ -219,6 +220,25 @@ func TestHonestRequestIsQuoted(t *testing.T) {
 	}
 	if amount := got.Tags.Find("amount"); amount[1] != strconv.Itoa(minute) || amount[2] != "lnplay1" {
 		t.Fatalf("amount %v", amount)
+	}
+}
+
+// TestInputsOfText: what clients call an input that is text changes nothing.
+func TestInputsOfText(t *testing.T) {
+	s := openShop(t, nil)
+	var hash hashing.Digest
+	for _, tag := range []nostr.Tag{{"i", typed, "text"}, {"i", typed}, {"i", typed, ""}, {"i", typed, "prompt"}} {
+		got := s.answer(s.request(replaceTag("i", tag)))
+		quote, err := receipts.ParseQuote([]byte(got.Content))
+		if err != nil {
+			t.Fatalf("%v: %v, %v", tag[2:], got.Tags, err)
+		}
+		if hash == (hashing.Digest{}) {
+			hash = quote.JobHash
+		}
+		if quote.JobHash != hash {
+			t.Errorf("%v: job_hash %s, want %s", tag[2:], quote.JobHash, hash)
+		}
 	}
 }
 

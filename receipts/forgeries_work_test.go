@@ -21,6 +21,23 @@ func forgedRequest() []scenario {
 			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
 		},
 		{
+			name: "job_input_of_no_type", about: "the input names no type, as some clients send it: it is text",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags[1] = ev.Tags[1][:2] }},
+		},
+		{
+			name: "job_input_of_an_empty_type", about: "the input's type is empty: it is text",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags[1][2] = "" }},
+		},
+		{
+			name: "job_input_prompt", about: "the input is called a prompt: it is text",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags[1][2] = "prompt" }},
+		},
+		{
+			name: "job_input_url", about: "the input is said to be at an address: it is not the document",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags[1][2] = "url" }},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
 			name: "job_two_schemas", about: "the request names two schemas",
 			recipe: recipe{request: func(ev *receipts.Event) {
 				ev.Tags = append(ev.Tags, []string{"param", "job_type", "oa.embedding.v1"})

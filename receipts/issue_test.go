@@ -269,7 +269,12 @@ func TestRequestOf(t *testing.T) {
 		"no input":         {[]tag{{"param", "schema", "oa.x.v1"}}, false},
 		"two inputs":       {[]tag{{"param", "schema", "oa.x.v1"}, input, input}, false},
 		"url input":        {[]tag{{"param", "schema", "oa.x.v1"}, {"i", "https://x", "url"}}, false},
-		"input of no type": {[]tag{{"param", "schema", "oa.x.v1"}, {"i", "{}"}}, false},
+		"input of no type": {[]tag{{"param", "schema", "oa.x.v1"}, {"i", "{}"}}, true},
+		"of an empty type": {[]tag{{"param", "schema", "oa.x.v1"}, {"i", "{}", "", "wss://relay.example"}}, true},
+		"a prompt":         {[]tag{{"param", "schema", "oa.x.v1"}, {"i", "{}", "prompt"}}, true},
+		"two ways of text": {[]tag{{"param", "schema", "oa.x.v1"}, {"i", "{}"}, {"i", "{}", "prompt"}}, false},
+		"unknown type":     {[]tag{{"param", "schema", "oa.x.v1"}, {"i", "{}", "Text"}}, false},
+		"bare input":       {[]tag{{"param", "schema", "oa.x.v1"}, {"i"}}, false},
 		"empty tag":        {[]tag{{}, {"param", "schema", "oa.x.v1"}, input}, true},
 	} {
 		got, err := receipts.RequestOf(test.tags)

@@ -24,7 +24,8 @@ type TypedRequest struct {
 
 // RequestOf finds the typed job in the tags of a request event: one
 // ["param","schema",id] (or schema_id, or job_type, as long as all agree) and
-// exactly one ["i", document, "text"]. Errors wrap ErrInvalid.
+// exactly one ["i", document, "text"], whose type may be prompt, empty or absent.
+// Errors wrap ErrInvalid.
 func RequestOf[Tag ~[]string](tags []Tag) (TypedRequest, error) {
 	var r TypedRequest
 	inputs := 0
@@ -37,7 +38,7 @@ func RequestOf[Tag ~[]string](tags []Tag) (TypedRequest, error) {
 			r.SchemaID = tag[2]
 		case len(tag) >= 1 && tag[0] == "i":
 			inputs++
-			if len(tag) < 3 || tag[2] != "text" {
+			if len(tag) < 2 || !isText(tag) {
 				return TypedRequest{}, fmt.Errorf("%w: request input is not of type text", ErrInvalid)
 			}
 			r.Input = []byte(tag[1])
@@ -50,6 +51,12 @@ func RequestOf[Tag ~[]string](tags []Tag) (TypedRequest, error) {
 		return TypedRequest{}, fmt.Errorf("%w: request has %d inputs, not one", ErrInvalid, inputs)
 	}
 	return r, nil
+}
+
+// isText reports whether an input is in the tag itself: what clients call text,
+// prompt, or nothing at all.
+func isText(tag []string) bool {
+	return len(tag) < 3 || isOneOf(tag[2], "", "text", "prompt")
 }
 
 // ResultTerms are what a result event binds in its tags, besides e and p.

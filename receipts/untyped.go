@@ -29,7 +29,7 @@ func UntypedOf[Tag ~[]string](tags []Tag) (TypedRequest, error) {
 				return TypedRequest{}, err
 			}
 		case len(tag) >= 2 && tag[0] == "i":
-			if len(tag) >= 3 && !isOneOf(tag[2], "", "text", "prompt") {
+			if !isText(tag) {
 				return TypedRequest{}, fmt.Errorf("%w: an input of type %s is not taken here: send text", ErrInvalid, quoted(tag[2]))
 			}
 			prompt = append(prompt, tag[1])

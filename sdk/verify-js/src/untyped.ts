@@ -7,7 +7,8 @@ import { tagsNamed, type Event } from "./nostr.js";
 
 const textGeneration = "oa.text_generation.v1";
 const schemaParams = ["schema", "schema_id", "job_type"];
-const inputTypes = ["", "text", "prompt"];
+/** Types of an input that is in the tag itself; one without a type counts as "". */
+export const inputTypes = ["", "text", "prompt"];
 const maxInputs = 16;
 
 /** How sampling parameters are written. */

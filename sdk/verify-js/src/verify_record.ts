@@ -6,7 +6,7 @@ import { digest } from "./hex.js";
 import { jobType, type JobType } from "./jobtypes.js";
 import { canonical, parseCanonical, type ObjectValue } from "./json.js";
 import { inlined } from "./inputs.js";
-import { isUntyped, readUntyped } from "./untyped.js";
+import { inputTypes, isUntyped, readUntyped } from "./untyped.js";
 import { onlyTag, tagsNamed, type Event } from "./nostr.js";
 
 /** Clocks of two parties may differ by so many seconds. */
@@ -90,8 +90,9 @@ function readTyped(event: Event): { schema: string; input: string } {
   const schemas = [...new Set(params(event, ["schema", "schema_id", "job_type"]))];
   const inputs = tagsNamed(event, "i");
   require(schemas.length === 1, `it names ${schemas.length} schemas`);
-  require(inputs.length === 1 && inputs[0]?.[2] === "text", "not exactly one input, of type text");
-  return { schema: schemas[0] ?? "", input: inputs[0]?.[1] ?? "" };
+  const [, input, type = ""] = inputs[0] ?? [];
+  require(inputs.length === 1 && input !== undefined && inputTypes.includes(type), "not exactly one input, of type text");
+  return { schema: schemas[0] ?? "", input: input ?? "" };
 }
 
 function params(event: Event, names: string[]): string[] {
