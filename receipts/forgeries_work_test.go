@@ -45,6 +45,21 @@ func forgedRequest() []scenario {
 			want: states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
 		},
 		{
+			name: "job_empty_schema", about: "a param schema is empty: it names none, and the other one counts",
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags = append(ev.Tags, []string{"param", "schema", ""}) }},
+		},
+		{
+			name: "job_no_schema", about: "the only param schema is empty",
+			recipe: recipe{request: func(ev *receipts.Event) {
+				for _, tag := range ev.Tags {
+					if tag[0] == "param" && tag[1] == "schema" {
+						tag[2] = ""
+					}
+				}
+			}},
+			want: states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
 			name: "job_other_input", about: "the buyer ordered something else",
 			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags[1][1] = strings.Replace(requestDoc, "make check", "make clean", 1) }},
 			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},

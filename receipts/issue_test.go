@@ -265,6 +265,7 @@ func TestRequestOf(t *testing.T) {
 		"they disagree":    {[]tag{{"param", "schema", "oa.x.v1"}, {"param", "job_type", "oa.y.v1"}, input}, false},
 		"no schema":        {[]tag{input}, false},
 		"empty schema":     {[]tag{{"param", "schema", ""}, input}, false},
+		"one is empty":     {[]tag{{"param", "schema", ""}, {"param", "job_type", "oa.x.v1"}, {"param", "schema_id", ""}, input}, true},
 		"short param":      {[]tag{{"param", "schema"}, input}, false},
 		"no input":         {[]tag{{"param", "schema", "oa.x.v1"}}, false},
 		"two inputs":       {[]tag{{"param", "schema", "oa.x.v1"}, input, input}, false},

@@ -31,7 +31,7 @@ func RequestOf[Tag ~[]string](tags []Tag) (TypedRequest, error) {
 	inputs := 0
 	for _, tag := range tags {
 		switch {
-		case len(tag) >= 3 && tag[0] == "param" && isOneOf(tag[1], "schema", "schema_id", "job_type"):
+		case len(tag) >= 3 && tag[0] == "param" && isOneOf(tag[1], "schema", "schema_id", "job_type") && tag[2] != "":
 			if r.SchemaID != "" && r.SchemaID != tag[2] {
 				return TypedRequest{}, fmt.Errorf("%w: request names two schemas", ErrInvalid)
 			}

@@ -87,7 +87,7 @@ export function knownType(schema: string): JobType {
 
 function readTyped(event: Event): { schema: string; input: string } {
   if (tagsNamed(event, "encrypted").length > 0) throw new Lacking("it is encrypted");
-  const schemas = [...new Set(params(event, ["schema", "schema_id", "job_type"]))];
+  const schemas = [...new Set(params(event, ["schema", "schema_id", "job_type"]))].filter((id) => id !== "");
   const inputs = tagsNamed(event, "i");
   require(schemas.length === 1, `it names ${schemas.length} schemas`);
   const [, input, type = ""] = inputs[0] ?? [];
