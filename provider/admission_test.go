@@ -251,8 +251,14 @@ func TestRefusals(t *testing.T) {
 		change func(*nostr.Event)
 		want   string
 	}{
-		"no schema":        {replaceTag("param", nostr.Tag{"param", "model", "x"}), "names no schema; send one job type"},
-		"two inputs":       {addTag("i", typed, "text"), "untyped_job"},
+		"no schema":   {replaceTag("param", nostr.Tag{"param", "model", "x"}), "names no schema; send one job type"},
+		"two schemas": {addTag("param", "job_type", "oa.embedding.v1"), "invalid_input: invalid document: request names two schemas; name one job type"},
+		"two, not sold": {func(ev *nostr.Event) {
+			replaceTag("param", nostr.Tag{"param", "schema", "oa.embedding.v1"})(ev)
+			addTag("param", "job_type", "oa.rerank.v1")(ev)
+		}, "unsupported_schema"},
+		"two inputs":       {addTag("i", typed, "text"), "invalid_input: invalid document: request has 2 inputs, not one; "},
+		"unknown input":    {replaceTag("i", nostr.Tag{"i", typed, "image"}), "invalid_input: invalid document: request input is not of type text; "},
 		"unknown schema":   {replaceTag("param", nostr.Tag{"param", "schema", "oa.make_coffee.v1"}), "unsupported_schema"},
 		"schema not sold":  {replaceTag("param", nostr.Tag{"param", "schema", "oa.embedding.v1"}), "unsupported_schema"},
 		"encrypted":        {addTag("encrypted"), "unsupported_encryption"},

@@ -82,7 +82,7 @@ func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
 	s, ok := schemas.Lookup(typed.SchemaID)
 	i := slices.IndexFunc(p.cfg.Offers, func(o Offer) bool { return ok && o.SchemaID == string(s.ID) })
 	if i < 0 {
-		return nil, Offer{}, Reason{CodeUnsupportedSchema, "not on offer here; see the 31990 announcement"}
+		return nil, Offer{}, Reason{CodeUnsupportedSchema, notOnOffer}
 	}
 	req, err := s.ParseRequest(typed.Input)
 	if err != nil {

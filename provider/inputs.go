@@ -76,7 +76,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostrEvent) Reason {
 	switch {
 	case p.mayBeSold(view):
 	case namesSchema(view):
-		return Reason{CodeUnsupportedSchema, "not on offer here; see the 31990 announcement"}
+		return Reason{CodeUnsupportedSchema, notOnOffer}
 	default:
 		return Reason{CodeUntypedJob, "the request names no schema, and text generation is not on offer here"}
 	}

@@ -47,6 +47,9 @@ const (
 // provider's log.
 const retryLater = "nothing was taken; ask again later, or another provider"
 
+// notOnOffer goes with CodeUnsupportedSchema.
+const notOnOffer = "not on offer here; see the 31990 announcement"
+
 // String is the wire form: "code: detail".
 func (r Reason) String() string {
 	if r.Detail == "" {

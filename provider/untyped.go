@@ -23,9 +23,13 @@ func (p *Provider) typedOf(ev nostrEvent) (receipts.TypedRequest, Reason) {
 	untyped, plain := receipts.UntypedOf(ev.Tags)
 	sells := ev.Kind == p.kinds.Request && slices.ContainsFunc(p.cfg.Offers, func(o Offer) bool { return o.SchemaID == string(schemas.TextGeneration) })
 	switch {
-	case plain != nil && sells && !namesSchema(ev):
+	case namesSchema(ev) && p.mayBeSold(ev):
+		return receipts.TypedRequest{}, Reason{CodeInvalidInput, err.Error() + "; name one job type as param schema, and send its document as one input of type text"}
+	case namesSchema(ev):
+		return receipts.TypedRequest{}, Reason{CodeUnsupportedSchema, notOnOffer}
+	case plain != nil && sells:
 		return receipts.TypedRequest{}, Reason{CodeInvalidInput, plain.Error()}
-	case plain != nil || !sells:
+	case !sells:
 		return receipts.TypedRequest{}, Reason{CodeUntypedJob, err.Error() + "; send one job type of the 31990 announcement as param schema, and its document as one input of type text"}
 	}
 	return untyped, Reason{}
