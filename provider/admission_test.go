@@ -242,6 +242,31 @@ func TestInputsOfText(t *testing.T) {
 	}
 }
 
+// TestPingsAreAnsweredBesideRefusals: bad requests of strangers do not make a
+// provider look dead, nor pings make it mute.
+func TestPingsAreAnsweredBesideRefusals(t *testing.T) {
+	const all = 10 // of strangers a minute, where a key has one
+	ping := func(s *shop) nostr.Event {
+		return s.request(func(ev *nostr.Event) { ev.Kind, ev.Tags = 7007, nostr.Tags{{"p", s.key.PublicKey()}} })
+	}
+	bad := func(s *shop) nostr.Event { return s.request(replaceTag("i", nostr.Tag{"i", "{", "text"})) }
+	for name, tt := range map[string]struct {
+		flood, then func(*shop) nostr.Event
+		status      string
+	}{
+		"pings after bad requests": {bad, ping, "pong"},
+		"bad requests after pings": {ping, bad, "error"},
+	} {
+		s := openShop(t, func(c *provider.Config) { c.Limits.RefusalsPerMin = 1 })
+		for range all {
+			s.answer(tt.flood(s))
+		}
+		if got := s.answer(tt.then(s)).Tags.Find("status"); got[1] != tt.status {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestRefusals: each gets a 7000 error with a reason code, no invoice, no run.
 func TestRefusals(t *testing.T) {
 	requirements.Covers(t, "OA-3.3")

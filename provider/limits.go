@@ -23,7 +23,7 @@ type Limits struct {
 	Unconfirmed    time.Duration // how long a payment on the chain may stay so after its quote has ended (24 h)
 	ClockWindow    time.Duration // how old a request may be (1 h); the future gets 5 min
 	HoldMargin     time.Duration // a hold is given up this long before it is lost (2 min)
-	RefusalsPerMin int           // answers to bad requests, per key (10)
+	RefusalsPerMin int           // answers to bad requests, and to pings, per key (10)
 	LookupEvery    time.Duration // how often open invoices are looked up without a hint (30 s)
 	FreePoW        int           // bits of proof of work for a free job (0)
 	MemoryMB       int64         // the most a job may ask for, MiB (4096)

@@ -137,28 +137,29 @@ func (l *load) drop(id string) {
 	}
 }
 
-// refusals bounds how often bad requests of one key, and of all keys, are
-// answered. Keys are free to make, so the total matters most.
-type refusals struct {
+// replies bounds how often bad requests of one key, and of all keys, are
+// answered; another one, how often pings are. Keys are free to make, so the total
+// matters most.
+type replies struct {
 	mu     sync.Mutex
 	perMin int
 	keys   map[string]*rate.Limiter
 	all    *rate.Limiter
 }
 
-// refusalKeys bounds the keys remembered; beyond it the memory starts anew.
-const refusalKeys = 10_000
+// replyKeys bounds the keys remembered; beyond it the memory starts anew.
+const replyKeys = 10_000
 
-func newRefusals(perMin int) *refusals {
-	return &refusals{perMin: perMin, keys: map[string]*rate.Limiter{}, all: rate.NewLimiter(rate.Limit(perMin)*10/60, perMin*10)}
+func newReplies(perMin int) *replies {
+	return &replies{perMin: perMin, keys: map[string]*rate.Limiter{}, all: rate.NewLimiter(rate.Limit(perMin)*10/60, perMin*10)}
 }
 
 // allow counts an answer to the key. known says whether it is a customer: what
 // strangers use up is not theirs.
-func (r *refusals) allow(key string, now time.Time, known func() bool) bool {
+func (r *replies) allow(key string, now time.Time, known func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.keys) >= refusalKeys {
+	if len(r.keys) >= replyKeys {
 		clear(r.keys)
 	}
 	lim := r.keys[key]

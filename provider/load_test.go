@@ -129,7 +129,7 @@ func TestLoadResume(t *testing.T) {
 }
 
 func TestRefusalsAreBounded(t *testing.T) {
-	r := newRefusals(3)
+	r := newReplies(3)
 	now := time.Unix(1_700_000_000, 0)
 	nobody := func() bool { return false }
 	for i := range 5 {

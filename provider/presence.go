@@ -92,10 +92,11 @@ func (p *Provider) introduce(ctx context.Context) {
 	}
 }
 
-// ping answers a question whether this key is there, at the pace of refusals.
+// ping answers a question whether this key is there, as often as bad requests
+// are answered.
 func (p *Provider) ping(ctx context.Context, ev nostrEvent) {
 	age := time.Since(ev.CreatedAt.Time())
-	if age > pingWindow || age < -pingWindow || !ev.Tags.ContainsAny("p", []string{p.key}) || !p.seen.add(ev.ID) || !p.refusals.allow(ev.PubKey, time.Now(), p.isCustomer(ctx, ev.PubKey)) {
+	if age > pingWindow || age < -pingWindow || !ev.Tags.ContainsAny("p", []string{p.key}) || !p.seen.add(ev.ID) || !p.pings.allow(ev.PubKey, time.Now(), p.isCustomer(ctx, ev.PubKey)) {
 		return
 	}
 	p.outbox.offer(func(ctx context.Context) (nostrEvent, error) {

@@ -40,7 +40,8 @@ type Provider struct {
 	uploads  singleflight.Group
 	// uploading has a place for each upload at once: blob servers refuse a crowd.
 	uploading chan struct{}
-	refusals  *refusals
+	refusals  *replies
+	pings     *replies
 	outbox    *outbox
 	elsewhere *elsewhere
 	circle    *circle
@@ -127,7 +128,8 @@ func New(cfg Config) (*Provider, error) {
 		p.cfg.Access.Of = []string{p.key}
 	}
 	p.circle = newCircle(p.cfg.Access, cfg.Market.Query, p.log)
-	p.refusals = newRefusals(p.limits.RefusalsPerMin)
+	p.refusals = newReplies(p.limits.RefusalsPerMin)
+	p.pings = newReplies(p.limits.RefusalsPerMin) // bad requests do not make us look dead
 	p.uploading = make(chan struct{}, uploadsAtOnce)
 	p.slots = make(chan struct{}, p.limits.Concurrent)
 	p.strangers = make(chan struct{}, forStrangers(p.limits.Concurrent))
