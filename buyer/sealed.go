@@ -59,8 +59,11 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	if p.SealedEvent != nil {
 		return nil
 	}
-	if !askedSealed(p) || promised(p) == receipts.DeliveryPlain {
+	switch {
+	case !askedSealed(p) || promised(p) == receipts.DeliveryPlain:
 		return f.distrust(ev, &MismatchError{"result", "it is sealed, which was not agreed on"})
+	case f.free != nil || askedMode(p) == receipts.ModeFree:
+		return f.distrust(ev, &MismatchError{"result", "it is sealed, and no payment of a free job opens it"})
 	}
 	d, err := f.c.checkResult(p, ev)
 	if err != nil {

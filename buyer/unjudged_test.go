@@ -86,6 +86,27 @@ func TestOnlyWhatCanBeJudgedIsPaid(t *testing.T) {
 	}
 }
 
+// TestFreeIsNeverSealed: nothing opens the boxes of a free job, so they do not
+// stand in the way of its result.
+func TestFreeIsNeverSealed(t *testing.T) {
+	for name, mode := range map[string]receipts.Mode{"asked": receipts.ModeFree, "quoted": ""} {
+		for _, boxes := range []int{0, 2} {
+			_, p, err := order(t, func(c *cheat, req nostr.Event) []nostr.Event {
+				offer := c.offer(req, func(d *deal) {
+					d.quote.Mode, d.quote.PriceMsats, d.quote.PaymentHash, d.quote.PayeeNode = receipts.ModeFree, 0, nil, nil
+				})
+				quoted := c.event(c.key, 7000, nostr.Tags{{"e", req.ID}, {"p", req.PubKey}, {"status", "processing"}}, offer.Content)
+				sealed := c.sealed(req, offer, func(*answer) {}, nil, func(b *boxed) { b.boxes = b.boxes[:boxes] })
+				honest := c.result(req, func(a *answer) { a.set("quote_hash", hashing.Bytes([]byte(offer.Content)).String()) })
+				return []nostr.Event{quoted, sealed, honest, c.end(req)}
+			}, buyer.Order{Mode: mode})
+			if err != nil || p.State != buyer.StateDone || p.Output == nil || p.SealedEvent != nil {
+				t.Errorf("%s, %d boxes: purchase %s (%s), %v", name, boxes, p.State, p.Reason, err)
+			}
+		}
+	}
+}
+
 // TestUnfetchableResult: boxes that are nowhere do not stand in the way of those
 // that come later.
 func TestUnfetchableResult(t *testing.T) {
