@@ -40,6 +40,8 @@ type cheat struct {
 	pays  bool                             // payments succeed
 	looks func() (payments.Payment, error) // what the wallet knows; nil: nothing
 	blobs map[hashing.Digest][]byte
+	asked int                // how often for a blob
+	lost  error              // why there is none; nil: it is not there now
 	store buyer.Store        // the buyer's, afterwards
 	stop  context.CancelFunc // ends the buyer's waiting
 
@@ -75,8 +77,12 @@ func (c *cheat) Query(context.Context, nostr.Filter) ([]nostr.Event, error) { re
 func (c *cheat) Fetch(_ context.Context, _ []string, d hashing.Digest, _ int64) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.asked++
 	if blob, ok := c.blobs[d]; ok {
 		return blob, nil
+	}
+	if c.lost != nil {
+		return nil, c.lost
 	}
 	return nil, errors.New("no such blob here")
 }

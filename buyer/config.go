@@ -41,10 +41,15 @@ type Market interface {
 	Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error)
 	// Send offers the event to all relays; nil if at least one took it.
 	Send(ctx context.Context, ev nostr.Event) error
-	// Fetch gets a blob from the first URL that has the right bytes.
+	// Fetch gets a blob from the first URL that has the right bytes. Its error is
+	// ErrUnreachable where asking again is of no use.
 	Fetch(ctx context.Context, urls []string, d hashing.Digest, maxBytes int64) ([]byte, error)
 	Relays() []string
 }
+
+// ErrUnreachable is what a [Market] says of a blob that is at no address which
+// may be asked.
+var ErrUnreachable = errors.New("it is at no address that may be asked")
 
 // Kinds are the event kinds that are ours to configure.
 type Kinds struct {

@@ -65,6 +65,7 @@ type follower struct {
 	postpay  *nostr.Event  // a request for payment that came before the result
 	afterFee *nostr.Event  // one that came before our wallet knew that the engagement fee is paid
 	paidAt   time.Time     // when we learned of it
+	waited   time.Duration // for blobs that were not there yet
 	lastWord string        // the provider's last error
 	early    bool          // money moved well before the result in boxes came
 	asBefore bool          // the last event changed nothing of the purchase, which was open

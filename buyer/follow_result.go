@@ -97,7 +97,7 @@ func (f *follower) unfetched(ctx context.Context, ev nostr.Event, err error) err
 }
 
 // fetch gets the blobs. The provider may still be uploading them, so a missing
-// one is asked for again for a while.
+// one is asked for again for a while: in all, however many results name such.
 func (f *follower) fetch(ctx context.Context, d delivered) (contents [][]byte, output []byte, err error) {
 	output = d.output
 	for _, b := range d.blobs {
@@ -139,9 +139,10 @@ func (f *follower) fetchOne(ctx context.Context, b blobRef, key *receipts.SealKe
 			}
 			err = errors.New("it has another hash")
 		}
-		if i == tries {
+		if i == tries || errors.Is(err, ErrUnreachable) || f.waited+pause > f.c.cfg.ReceiptTimeout {
 			return nil, err
 		}
+		f.waited += pause
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

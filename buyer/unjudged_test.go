@@ -86,6 +86,32 @@ func TestOnlyWhatCanBeJudgedIsPaid(t *testing.T) {
 	}
 }
 
+// TestBlobsAreAskedForWithinBounds: what can never be fetched is asked for once,
+// and what is nowhere a few times, however many results name such.
+func TestBlobsAreAskedForWithinBounds(t *testing.T) {
+	const results, most = 10, 10 // retries in a second, since the shortest pause is a tenth
+	for name, tt := range map[string]struct {
+		lost        error
+		least, most int
+	}{
+		"no address": {fmt.Errorf("the last address: %w", buyer.ErrUnreachable), results, results},
+		"nowhere":    {nil, results, results + most},
+	} {
+		c, p, err := playWith(t, func(c *cheat, req nostr.Event) (said []nostr.Event) {
+			c.lost = tt.lost
+			for i := range results {
+				said = append(said, c.result(req, func(a *answer) {
+					a.tags = append(a.tags, nostr.Tag{"blob", "replay", hashing.Bytes([]byte{byte(i)}).String(), "1", "text/plain"})
+				}))
+			}
+			return append(said, c.end(req))
+		}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout = time.Second })
+		if !errors.Is(err, buyer.ErrFailed) || p.Output != nil || c.asked < tt.least || c.asked > tt.most {
+			t.Errorf("%s: %v, %q: asked %d times, want %d to %d", name, err, p.Reason, c.asked, tt.least, tt.most)
+		}
+	}
+}
+
 // TestFreeIsNeverSealed: nothing opens the boxes of a free job, so they do not
 // stand in the way of its result.
 func TestFreeIsNeverSealed(t *testing.T) {

@@ -166,18 +166,20 @@ func ackOf(ev nostr.Event, r relay.PublishResult) provider.Ack {
 }
 
 // Fetch gets a blob of at most maxBytes from the first address that has the
-// right bytes.
+// right bytes. The error is buyer.ErrUnreachable where none of them may be asked.
 func (m *Market) Fetch(ctx context.Context, urls []string, d hashing.Digest, maxBytes int64) ([]byte, error) {
 	var errs []error
+	hopeless := true
 	for _, u := range urls {
 		data, err := m.blobs.Download(ctx, u, d, maxBytes)
 		if err == nil {
 			return data, nil
 		}
+		hopeless = hopeless && errors.Is(err, relay.ErrBlockedAddress)
 		errs = append(errs, err)
 	}
-	if len(errs) == 0 {
-		return nil, errors.New("no address is given for it")
+	if hopeless {
+		errs = append([]error{buyer.ErrUnreachable}, errs...)
 	}
 	return nil, errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/relay"
@@ -36,6 +37,30 @@ func TestBlobIsFoundWhereItWasPut(t *testing.T) {
 			t.Errorf("%s: it is said to be at %s", address, urls)
 		} else if _, err := m.Fetch(t.Context(), urls, d, 1<<20); err != nil {
 			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// TestWhatIsNowhere: only what no address could ever give is said to be so.
+func TestWhatIsNowhere(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	dead := "http://" + ln.Addr().String()
+	check(ln.Close())
+	m, err := market.New(market.Config{Relays: []string{"ws://127.0.0.1:1"}, AllowLoopback: true})
+	check(err)
+	for _, tt := range []struct {
+		urls    []string
+		forGood bool
+	}{
+		{nil, true},
+		{[]string{"ftp://blobs.example/x", "https://10.0.0.1/x", "http://1.1.1.1/x"}, true},
+		{[]string{dead}, false},
+		{[]string{"https://10.0.0.1/x", dead}, false},
+		{[]string{dead, "https://10.0.0.1/x"}, false},
+	} {
+		if _, err := m.Fetch(t.Context(), tt.urls, hashing.Digest{}, 1); err == nil || errors.Is(err, buyer.ErrUnreachable) != tt.forGood {
+			t.Errorf("%q: %v", tt.urls, err)
 		}
 	}
 }
