@@ -173,10 +173,6 @@ type Config struct {
 	Lifecycle Lifecycle
 	// Refunds pays failed prepaid jobs back; nil: they become credit.
 	Refunds *Refunds
-	// RequiredOKs is how many relays must confirm a result before a hold is settled (1).
-	// Where one of those that are needed answers rate-limited: to everything, each
-	// event waits ten seconds for it.
-	RequiredOKs int
 }
 
 func (c *Config) validate() error {

@@ -46,15 +46,15 @@ func (p *Provider) heard(requestID string, acks []Ack) {
 	p.wake(requestID)
 }
 
-// confirmed reports whether enough relays took the result. The store is asked
+// confirmed reports whether a relay took the result. The store is asked
 // where its answers are of an earlier life, or of several rounds together.
 func (p *Provider) confirmed(ctx context.Context, job Job, sig *jobSignal) (bool, error) {
 	p.mu.Lock()
 	known := sig.answers
 	p.mu.Unlock()
-	if known.result == job.Result.EventID && (known.rounds == 0 || known.oks >= p.cfg.RequiredOKs) {
-		return known.oks >= p.cfg.RequiredOKs, nil
+	if known.result == job.Result.EventID && (known.rounds == 0 || known.oks > 0) {
+		return known.oks > 0, nil
 	}
 	n, err := p.cfg.Store.Confirmed(ctx, job.Result.EventID)
-	return n >= p.cfg.RequiredOKs, err
+	return n > 0, err
 }

@@ -50,7 +50,7 @@ func (p *Provider) queued(ev nostrEvent, requestID string) (OutEvent, error) {
 	}
 	return OutEvent{
 		EventID: ev.ID, Event: raw, RequestID: requestID,
-		Relays: p.cfg.Market.Relays(), Required: p.cfg.RequiredOKs, made: &ev,
+		Relays: p.cfg.Market.Relays(), Required: 1, made: &ev,
 	}, nil
 }
 
