@@ -12,6 +12,9 @@ const (
 	maxDescription = 4 << 10
 	maxToolLabels  = 64 // capabilities or tags
 	maxLabelBytes  = 256
+	// maxSchemaWork bounds the schemas of a session's tools: some seconds of a core,
+	// and some hundred bytes of memory for each part. Everyday tools have a tenth of it.
+	maxSchemaWork = 100_000
 )
 
 // boundTool is a registered tool with its compiled schemas.
@@ -21,6 +24,7 @@ type boundTool struct {
 	declared          wire.Tool // as the agent said it
 	requiresDirective bool
 	input, output     *toolschema.Schema // output may be nil
+	work              int                // of both
 }
 
 // register applies a registration to the session's tools: what is wrong with
@@ -30,14 +34,16 @@ func (s *session) register(p *wire.Register) *wire.Registered {
 	tools := s.tools
 	s.mu.Unlock()
 	next := map[string]*boundTool{}
+	left := maxSchemaWork
 	if !p.Replace {
 		for name, t := range tools {
 			next[name] = t
+			left -= t.work
 		}
 	}
 	answer := &wire.Registered{Registered: []wire.ToolID{}}
 	for i := range p.Tools {
-		t, err := bind(s.spec.ID, &p.Tools[i], next)
+		t, err := bind(s.spec.ID, &p.Tools[i], next, &left)
 		if err != nil {
 			id := p.Tools[i].ToolID
 			answer.Rejected = append(answer.Rejected, wire.RejectedTool{ToolID: id[:min(len(id), maxLabelBytes)], Error: err})
@@ -72,7 +78,7 @@ func (s *session) unregister(p *wire.Unregister) *wire.Unregistered {
 	return answer
 }
 
-func bind(agentID string, t *wire.Tool, taken map[string]*boundTool) (*boundTool, *wire.Error) {
+func bind(agentID string, t *wire.Tool, taken map[string]*boundTool, left *int) (*boundTool, *wire.Error) {
 	owner, name, ok := t.ToolID.Split()
 	switch {
 	case !ok || owner != agentID:
@@ -90,13 +96,15 @@ func bind(agentID string, t *wire.Tool, taken map[string]*boundTool) (*boundTool
 	}
 	bound := &boundTool{name: name, id: t.ToolID, declared: *t, requiresDirective: t.RequiresDirective}
 	var err error
-	if bound.input, err = toolschema.Compile(t.InputSchema); err != nil {
+	if bound.input, err = toolschema.CompileWithin(t.InputSchema, left); err != nil {
 		return nil, rejectTool("input_schema: " + err.Error())
 	}
+	bound.work = bound.input.Work()
 	if len(t.OutputSchema) > 0 && string(t.OutputSchema) != "null" {
-		if bound.output, err = toolschema.Compile(t.OutputSchema); err != nil {
+		if bound.output, err = toolschema.CompileWithin(t.OutputSchema, left); err != nil {
 			return nil, rejectTool("output_schema: " + err.Error())
 		}
+		bound.work += bound.output.Work()
 	}
 	return bound, nil
 }

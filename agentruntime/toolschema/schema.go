@@ -36,6 +36,7 @@ var ErrSchema = errors.New("schema refused")
 type Schema struct {
 	compiled *jsonschema.Schema
 	marks    *marks // of secrets
+	work     int
 }
 
 // ValueError names the first place where a value breaks its schema. It holds
@@ -55,28 +56,31 @@ func (e *ValueError) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
-// Compile compiles doc or refuses it with an error that wraps ErrSchema.
-func Compile(doc json.RawMessage) (*Schema, error) {
+func parse(doc json.RawMessage) (map[string]any, error) {
 	if len(doc) > MaxBytes {
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrSchema, len(doc), MaxBytes)
+		return nil, fmt.Errorf("%d bytes, the limit is %d", len(doc), MaxBytes)
 	}
 	value, err := wire.ParseValue(doc, wire.MaxSchemaDepth)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+		return nil, err
 	}
 	root, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%w: not an object", ErrSchema)
+		return nil, errors.New("not an object")
 	}
+	return root, nil
+}
+
+func compile(root map[string]any) (*Schema, error) {
 	if draft, ok := root["$schema"]; ok && draft != draft2020 && draft != draft2020+"#" {
-		return nil, fmt.Errorf("%w: only draft 2020-12 is supported", ErrSchema)
+		return nil, errors.New("only draft 2020-12 is supported")
 	}
 	if err := dropName(root); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+		return nil, err
 	}
 	e := expansion{root: root, size: map[string]int{}, open: map[string]bool{}}
 	if _, err := e.count(root); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+		return nil, err
 	}
 	const at = "schema:tool"
 	c := jsonschema.NewCompiler()
@@ -84,16 +88,16 @@ func Compile(doc json.RawMessage) (*Schema, error) {
 	c.AssertFormat()
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(compileForm)
-	if err := c.AddResource(at, value); err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrSchema, compileReason(err))
+	if err := c.AddResource(at, root); err != nil {
+		return nil, errors.New(compileReason(err))
 	}
 	compiled, err := c.Compile(at)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrSchema, compileReason(err))
+		return nil, errors.New(compileReason(err))
 	}
 	m, err := marksOf(root)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+		return nil, err
 	}
 	return &Schema{compiled: compiled, marks: m}, nil
 }
