@@ -66,14 +66,17 @@ func TestSuite(t *testing.T) {
 }
 
 // library is the library's own verdict.
-func library(t *rapid.T, schema, doc []byte) bool {
+func library(t rapid.TB, schema, doc []byte) bool {
+	t.Helper()
 	value, err := wire.ParseValue(schema, wire.MaxSchemaDepth)
 	if err != nil {
 		t.Fatal(err)
 	}
+	delete(value.(map[string]any), "$id")
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
+	c.UseRegexpEngine(compileForm)
 	if err := c.AddResource("schema:tool", value); err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +131,30 @@ func TestDependencies(t *testing.T) {
 			t.Errorf("%s: %q, want %q", doc, got, want)
 		}
 	}
+}
+
+// FuzzAsTheLibrary: likewise of what is taken, in whatever bytes.
+func FuzzAsTheLibrary(f *testing.F) {
+	f.Add([]byte(`{"properties":{"a":{"minimum":1,"multipleOf":0.5}},"additionalProperties":false,"required":["a"]}`), []byte(`{"a":1.5}`))
+	f.Add([]byte(`{"$ref":"#/$defs/x","$defs":{"x":{"oneOf":[{"const":1.0},{"enum":[[],"a"]}]}}}`), []byte(`1e0`))
+	f.Add([]byte(`{"if":{"contains":{"type":"integer"},"minContains":2},"then":{"uniqueItems":true},"unevaluatedItems":false}`), []byte(`[1,2,"a"]`))
+	f.Add([]byte(`{"patternProperties":{"^a":{"format":"regex"}},"propertyNames":{"maxLength":2},"unevaluatedProperties":{"pattern":"b"}}`), []byte(`{"a":"(","é":"b"}`))
+	f.Add([]byte(`{"dependentRequired":{"a":["b"]},"dependentSchemas":{"a":{"maxProperties":2}},"not":{"prefixItems":[true],"items":false}}`), []byte(`{"a":null,"b":{}}`))
+	f.Fuzz(func(t *testing.T, schema, doc []byte) {
+		s, err := Compile(schema)
+		if err != nil {
+			return
+		}
+		if _, err = wire.ParseValue(doc, wire.MaxValueDepth); err != nil {
+			return
+		}
+		if err = s.Validate(doc); errors.Is(err, ErrSteps) {
+			return
+		}
+		if want := library(t, schema, doc); (err == nil) != want {
+			t.Fatalf("%s of %s: %v, the library says %v", doc, schema, err, want)
+		}
+	})
 }
 
 var drawnNames = []string{"a", "b", "ab", "c"}
