@@ -137,6 +137,32 @@ func TestFindJob(t *testing.T) {
 	}
 }
 
+// TestTraceByAHash: a job hash is found as it is written, and by its digits alone;
+// those who sell have it in another table than those who buy.
+func TestTraceByAHash(t *testing.T) {
+	k := open(t)
+	sold := testJob("sold", "hold")
+	sold.JobHash = digest("what is sold")
+	toState(t, k.ProviderStore("p"), sold, provider.StateQuoted)
+	toState(t, k.ProviderStore("p"), testJob("other", "hold"), provider.StateQuoted)
+	bought := digest("what is bought")
+	k.update(t, func(tx *Tx) error { return tx.Correlate(hexID("bought"), NameJobHash, bought.String()) })
+	for name, want := range map[string][]string{
+		sold.JobHash.String(): {sold.RequestID}, sold.JobHash.Hex(): {sold.RequestID}, sold.JobHash.Hex()[:12]: {sold.RequestID},
+		bought.Hex()[:12]: {hexID("bought")}, digest("none").Hex()[:12]: nil, sold.JobHash.Hex()[1:13]: nil,
+	} {
+		found, err := k.Trace(t.Context(), name)
+		must(t, err)
+		var ids []string
+		for _, f := range found {
+			ids = append(ids, f.RequestID)
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("%s: %v, want %v", name, ids, want)
+		}
+	}
+}
+
 // Each of these is asked for by people and by jobs, however many there are.
 func TestQueriesLookAtNoOther(t *testing.T) {
 	k := open(t)

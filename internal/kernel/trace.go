@@ -60,9 +60,11 @@ var traceQueries = []struct{ kind, query string }{
 const eventID = `iif(json_valid(CAST(event AS TEXT)), json_extract(CAST(event AS TEXT), '$.id'), NULL)`
 
 // namedBy finds the requests that a name or its beginning means: request ids,
-// all other names, and ids of events sent or received.
+// all other names, and ids of events sent or received. People are shown the digits
+// of a hash alone.
 const namedBy = `
 SELECT request_id FROM job_names WHERE value >= ?1 AND value < ?2
+UNION SELECT request_id FROM job_names WHERE value >= 'sha256:' || ?1 AND value < 'sha256:' || ?2
 UNION SELECT request_id FROM correlation WHERE request_id >= ?1 AND request_id < ?2
 UNION SELECT request_id FROM requests WHERE request_id >= ?1 AND request_id < ?2
 UNION SELECT request_id FROM purchases WHERE request_id >= ?1 AND request_id < ?2
