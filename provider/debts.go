@@ -120,4 +120,6 @@ type Debts interface {
 	WriteOff(ctx context.Context, requestID string, msats int64, note string, out ...OutEvent) error
 	// Debts lists what was ever owed, oldest first.
 	Debts(ctx context.Context) ([]Debt, error)
+	// DebtOf is what was owed for one job; nil if nothing was.
+	DebtOf(ctx context.Context, requestID string) (*Debt, error)
 }

@@ -115,14 +115,12 @@ func (p *Provider) WriteOff(ctx context.Context, requestID, note string) (msats 
 }
 
 func (p *Provider) debt(ctx context.Context, requestID string) (Debt, error) {
-	debts, err := p.cfg.Store.Debts(ctx)
-	if err != nil {
-		return Debt{}, fmt.Errorf("read debts: %w", err)
+	d, err := p.cfg.Store.DebtOf(ctx, requestID)
+	switch {
+	case err != nil:
+		return Debt{}, fmt.Errorf("read the debt: %w", err)
+	case d == nil:
+		return Debt{}, fmt.Errorf("nothing is owed for job %s: %w", clip(requestID, 64), ErrNotFound)
 	}
-	for _, d := range debts {
-		if d.RequestID == requestID {
-			return d, nil
-		}
-	}
-	return Debt{}, fmt.Errorf("nothing is owed for job %s: %w", clip(requestID, 64), ErrNotFound)
+	return *d, nil
 }

@@ -109,7 +109,7 @@ func (s *ProviderStore) DebtOf(ctx context.Context, requestID string) (d *provid
 }
 
 func (tx *Tx) debts(which string, args ...any) ([]provider.Debt, error) {
-	list, err := tx.creditsOwed(which, args...)
+	list, err := tx.owed(which, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -131,9 +131,11 @@ func (tx *Tx) debts(which string, args ...any) ([]provider.Debt, error) {
 	return list, nil
 }
 
-func (tx *Tx) creditsOwed(which string, args ...any) (list []provider.Debt, err error) {
-	rows, err := tx.Query(`SELECT request_id, buyer, msats + coalesce((SELECT sum(msats) FROM late_credits l WHERE l.request_id = c.request_id), 0),
-		coalesce(refund_to, ''), at_ms FROM credits c `+which, args...)
+const creditsOwed = `SELECT request_id, buyer, msats + coalesce((SELECT sum(msats) FROM late_credits l WHERE l.request_id = c.request_id), 0),
+	coalesce(refund_to, ''), at_ms FROM credits c %s`
+
+func (tx *Tx) owed(which string, args ...any) (list []provider.Debt, err error) {
+	rows, err := tx.Query(fmt.Sprintf(creditsOwed, which), args...)
 	if err != nil {
 		return nil, fmt.Errorf("read debts: %w", err)
 	}

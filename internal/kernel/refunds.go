@@ -16,22 +16,33 @@ const attemptsMax = 100
 const attemptColumns = `request_id, attempt, buyer, bolt11, payment_hash, msats, fee_limit_msats,
 	state, fee_msats, unused_msats, preimage, outpoints, reason, end_ms`
 
+const (
+	openRefundIDs  = "SELECT request_id FROM open_refunds ORDER BY at_ms, request_id"
+	attemptsOfDebt = "SELECT " + attemptColumns + " FROM refund_attempts WHERE request_id = ? ORDER BY attempt"
+)
+
 // OpenRefunds lists refunds whose outcome is not known, oldest first.
 func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []provider.Refund, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		list, err = tx.readAttempts("WHERE state IS NULL ORDER BY at_ms, request_id")
-		return err
+		ids, err := tx.strings(openRefundIDs)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			all, err := tx.attempts(id)
+			if err != nil {
+				return err
+			}
+			list = append(list, all[len(all)-1]) // only the last may be open
+		}
+		return nil
 	})
 	return list, err
 }
 
 // attempts are all attempts to pay the debt of a job, the first first.
-func (tx *Tx) attempts(requestID string) ([]provider.Refund, error) {
-	return tx.readAttempts("WHERE request_id = ? ORDER BY attempt", requestID)
-}
-
-func (tx *Tx) readAttempts(where string, args ...any) (list []provider.Refund, err error) {
-	rows, err := tx.Query("SELECT "+attemptColumns+" FROM refund_attempts "+where, args...)
+func (tx *Tx) attempts(requestID string) (list []provider.Refund, err error) {
+	rows, err := tx.Query(attemptsOfDebt, requestID)
 	if err != nil {
 		return nil, fmt.Errorf("read refunds: %w", err)
 	}

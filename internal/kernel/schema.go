@@ -108,6 +108,9 @@ var totalsSQL string
 //go:embed schema/journal_blocks.sql
 var journalBlocksSQL string
 
+//go:embed schema/open_refunds.sql
+var openRefundsSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -164,6 +167,8 @@ func migrations() []string {
 		totalsSQL,
 
 		journalBlocksSQL,
+
+		openRefundsSQL,
 	}
 }
 

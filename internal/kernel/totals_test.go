@@ -166,12 +166,12 @@ func TestTraceByAHash(t *testing.T) {
 // Each of these is asked for by people and by jobs, however many there are.
 func TestQueriesLookAtNoOther(t *testing.T) {
 	k := open(t)
-	// These have one row, a row for each provider, or are of what is open, failed, given
-	// up, or had a credit; what is found of job_names is gone through again.
+	// These have one row, a row for each provider, or are of what is open, on its way, failed, given
+	// up, or had a credit; what is found of job_names, and of refunds, is gone through again.
 	small := []string{
 		"SCAN job_record", "SCAN purchase_totals", "SCAN provider_done", "SCAN o", "SCAN s USING INDEX purchase_states_undone", "SCAN u",
 		"SCAN purchase_states USING INDEX purchase_states_given_up",
-		"SCAN job_names", "SCAN (subquery-3)",
+		"SCAN job_names", "SCAN (subquery-3)", "SCAN open_refunds", "SCAN r",
 	}
 	for _, q := range []struct {
 		query   string
@@ -200,6 +200,9 @@ func TestQueriesLookAtNoOther(t *testing.T) {
 		{openSum, 0, false},
 		{givenUpIDs, 0, false},
 		{history, 0, false},
+		{openRefundIDs, 0, false},
+		{attemptsOfDebt, 1, false},
+		{fmt.Sprintf(creditsOwed, "WHERE request_id = ?"), 1, false},
 	} {
 		for _, step := range k.plan(t, q.query, []any{1, 2, 3}[:q.args]...) {
 			scan := strings.HasPrefix(step, "SCAN ") && !slices.Contains(small, step)
