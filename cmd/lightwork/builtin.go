@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
@@ -31,6 +32,10 @@ func ownTool(id schemas.ID) (agent, tool string, ok bool) {
 	return "", "", false
 }
 
+// modelTime bounds a call to the model that has no deadline of its own: as long
+// as a task of an agent that thinks may take.
+const modelTime = 5 * time.Minute
+
 // builtIn are the agents of this program that the configuration has work for.
 func (c *config) builtIn() ([]supervisor.Spec, error) {
 	needed := map[string]bool{agenttext.ID: c.Model.BaseURL != ""}
@@ -50,6 +55,7 @@ func (c *config) builtIn() ([]supervisor.Spec, error) {
 	text := supervisor.Spec{ID: agenttext.ID, Version: agenttext.Version, Command: []string{self(), agentCommand, agentText}}
 	endpoint := c.endpoint()
 	text.Tools = agenttext.Tools(endpoint)
+	text.Limits.CallTimeout = modelTime
 	// It reads what strangers send, and needs nothing of this machine for it.
 	text.Confine = host.SystemOnly(self(), endpoint != nil)
 	if endpoint == nil {
