@@ -145,6 +145,7 @@ func Parse(src []byte, path string) (*Organism, error) {
 	}
 	o, err := d.organism(filepath.Dir(path))
 	if err == nil {
+		o.Hash = o.hash(src)
 		err = o.check()
 	}
 	if p := (*problem)(nil); errors.As(err, &p) {

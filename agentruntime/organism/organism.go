@@ -7,12 +7,14 @@ package organism
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/lightwork-market/lightwork/agentruntime/message"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
+	"github.com/lightwork-market/lightwork/hashing"
 )
 
 // Organism is a configuration that was read and checked.
@@ -22,6 +24,8 @@ type Organism struct {
 	Prompts   map[string]string
 	Listeners []Listener
 	Profiles  []Profile
+	// Hash tells it from others: of the text of the file and its prompts.
+	Hash hashing.Digest
 }
 
 // Listener declares a handler.
@@ -79,6 +83,16 @@ type Profile struct {
 	Retention pipeline.Retention
 	// LinuxUser is the account its listeners' processes run under, if any.
 	LinuxUser string
+}
+
+// hash covers the text of the file and of the prompts that are files beside it.
+func (o *Organism) hash(src []byte) hashing.Digest {
+	all := slices.Clone(src)
+	for _, label := range slices.Sorted(maps.Keys(o.Prompts)) {
+		text := hashing.Bytes([]byte(o.Prompts[label]))
+		all = append(all, text[:]...)
+	}
+	return hashing.Bytes(all)
 }
 
 // Listener finds one by name.

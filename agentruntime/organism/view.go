@@ -12,9 +12,11 @@ import (
 
 // View is a profile for people: what goes where.
 type View struct {
-	Profile string      `json:"profile"`
-	Journal string      `json:"journal"`
-	Routes  []ViewRoute `json:"routes"`
+	Profile string `json:"profile"`
+	Journal string `json:"journal"`
+	// Organism is the hash of the one that the profile is of.
+	Organism string      `json:"organism,omitempty"`
+	Routes   []ViewRoute `json:"routes"`
 }
 
 // ViewRoute is one row of a table, and what its handler may do.
@@ -30,7 +32,7 @@ type ViewRoute struct {
 func (o *Organism) Views() []View {
 	views := []View{}
 	for _, p := range o.Profiles {
-		v := View{Profile: p.Name, Journal: string(p.Retention.Policy), Routes: []ViewRoute{}}
+		v := View{Profile: p.Name, Journal: string(p.Retention.Policy), Organism: o.Hash.String(), Routes: []ViewRoute{}}
 		if p.Retention.Policy == pipeline.RetainDays {
 			v.Journal = fmt.Sprintf("%s(%d)", p.Retention.Policy, p.Retention.Days)
 		}

@@ -138,6 +138,6 @@ func (m *demoMarket) serve(ctx context.Context, g *errgroup.Group) {
 		})
 	}
 	g.Go(func() error {
-		return runProvider(ctx, m.config, m.log, newTeller(io.Discard, func(string) { close(m.ready) }))
+		return runProvider(ctx, m.config, m.log, newTeller(io.Discard, func(string) { close(m.ready) }), nil)
 	})
 }

@@ -30,8 +30,8 @@ func timeLeft(ctx context.Context) time.Duration {
 
 // runProvider is a provider's whole life: open, serve until ctx ends, close.
 // tell hears once the agents have registered and selling begins, and what
-// happens then.
-func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller) (err error) {
+// happens then. A signal of reread has the organism read again.
+func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller, reread <-chan os.Signal) (err error) {
 	key, err := openSigner(c, "provider", log)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	if err != nil {
 		return err
 	}
-	people := &society{k: k, told: &told{}}
+	people := &society{k: k, told: &told{}, log: log}
 	desk := &debtDesk{}
 	agents, sup, stopAgents, err := openHost(c, k, people, desk, log)
 	if err != nil {
@@ -81,7 +81,8 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	if err := canServe(sup, routes); err != nil {
 		return err
 	}
-	if err := people.build(ctx, c, agents, sup, log); err != nil {
+	build := func(ctx context.Context) error { return people.build(ctx, c, agents, sup) }
+	if err := build(ctx); err != nil {
 		return err
 	}
 	cfg, err := providerConfigOf(c, key, k, m, run, log)
@@ -121,6 +122,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller)
 	g.Go(func() error { return stopped(gctx, agents.Serve(gctx, c.controlSocket())) })
 	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
 	g.Go(func() error { return pruneHourly(gctx, k, log) })
+	g.Go(func() error { return people.serve(gctx, reread, tell, build) })
 	err = g.Wait()
 	if errors.Is(err, provider.ErrDrained) || errors.Is(err, provider.ErrDrainCut) {
 		return drained(c, tell, err)

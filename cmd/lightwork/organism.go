@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -31,13 +32,15 @@ const organismProfile = "organism"
 type society struct {
 	k     *kernel.Kernel
 	told  *told
-	built atomic.Pointer[living]
+	log   *slog.Logger
+	built atomic.Pointer[living] // for threads that begin
 }
 
 // living is an organism that was built, and the index of what it can do.
 type living struct {
 	*organism.Built
-	router *routing.Router
+	router   *routing.Router
+	accounts map[string]account // of its agents
 }
 
 // organismFile is the configured file, "" if there is none.
@@ -45,7 +48,7 @@ func (c *config) organismFile() string { return c.path(c.Organism) }
 
 // build reads the file and makes the organism. Threads that run in an earlier
 // one stay there.
-func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *supervisor.Supervisor, log *slog.Logger) error {
+func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *supervisor.Supervisor) error {
 	if c.Organism == "" {
 		return nil
 	}
@@ -53,13 +56,22 @@ func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *
 	if err != nil {
 		return usage("docs/thinking-agents.md has the shape", "%w", err)
 	}
-	built, err := organism.Build(o, organismParts(agents, tellingSupervisor{sup, s.told}, s.k, c, log))
+	users, err := accounts(o)
+	if err != nil {
+		return usage("name an account of this machine, the same for all profiles that reach the agent", "%s: %w", c.organismFile(), err)
+	}
+	if before := s.built.Load(); before != nil && !maps.Equal(before.accounts, users) {
+		return usage("start the node again for that", "%s: linux_user: agents that run keep their accounts", c.organismFile())
+	}
+	built, err := organism.Build(o, organismParts(agents, tellingSupervisor{sup, s.told}, s.k, c, s.log))
 	if err != nil {
 		return usage("lightwork agents list says why an agent does not run; lightwork config check what the configuration lacks", "%w", err)
 	}
 	router, err := routing.New(ctx, routing.Config{
 		Capabilities: built.Capabilities, Fillers: []routing.Filler{routing.Rules()}, Threshold: analysis.MatchThreshold,
-		Trace: func(s routing.Step, detail string) { log.Debug("semantic routing", "step", s, "detail", detail) },
+		Trace: func(step routing.Step, detail string) {
+			s.log.Debug("semantic routing", "step", step, "detail", detail)
+		},
 		Embed: func(_ context.Context, texts []string) ([][]float32, error) {
 			vectors := make([][]float32, len(texts))
 			for i, t := range texts {
@@ -71,7 +83,8 @@ func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *
 	if err != nil {
 		return err
 	}
-	s.built.Store(&living{built, router})
+	s.built.Store(&living{built, router, users})
+	s.log.Info("the organism is in force for threads that begin", "file", c.organismFile(), "organism", o.Hash)
 	return nil
 }
 
@@ -102,13 +115,14 @@ func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.C
 	if err := s.k.Update(ctx, func(tx *kernel.Tx) error { return tx.RecordDirective(directive) }); err != nil {
 		return nil, err
 	}
+	s.log.Info("a thread of the organism begins", "thread", path, "profile", req.Profile, "organism", l.Hash)
 	in := pipeline.Ingress{
 		Namespace: organism.Namespace, Sender: personSender, DirectiveID: directive.ID, RequestID: id, CorrelationID: id,
 		Stream: func(channel, text string) { emit(host.CallEvent{Channel: channel, Text: text}) },
 	}
 	out, err := l.put(ctx, thread, req, talk, in, emit)
 	thread.Finish(err == nil)
-	return out.answer, askError(firstError(err, s.returned(ctx, thread, talk, out, err)))
+	return out.answer, askError(firstError(err, s.returned(ctx, l, thread, talk, out, err)))
 }
 
 // exchange is what came of a need.

@@ -64,7 +64,11 @@ func (c pipelineShowCmd) Run(s *streams, g *globals) error {
 }
 
 func printProfile(s *streams, v organism.View) error {
-	fmt.Fprintf(s.out, "profile %s, journal %s\n", v.Profile, v.Journal)
+	fmt.Fprintf(s.out, "profile %s, journal %s", v.Profile, v.Journal)
+	if v.Organism != "" {
+		fmt.Fprintf(s.out, ", organism %s", v.Organism)
+	}
+	fmt.Fprintln(s.out)
 	w := newTable(s.out)
 	fmt.Fprintln(w, "  TAG\tHANDLER\tDOES\tMAY SEND TO")
 	for _, r := range v.Routes {

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -33,6 +36,9 @@ func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			return err
 		}
 	}
+	reread := make(chan os.Signal, 1) // from the first moment: by itself the signal ends a process
+	signal.Notify(reread, syscall.SIGHUP)
+	defer signal.Stop(reread)
 	err = runProvider(ctx, c, s.log, newTeller(s.err, func(key string) {
 		npub, _ := receipts.Npub(key)
 		fmt.Fprintf(s.err, "lightwork: selling as %s\n", npub)
@@ -42,6 +48,6 @@ func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if c.Provider.Wallet.Backend == "play" {
 			fmt.Fprintln(s.err, "lightwork: PLAY MONEY: nothing that is earned here is worth anything")
 		}
-	}))
+	}), reread)
 	return walletTrouble(err, "provider", c.Provider.Wallet)
 }

@@ -85,14 +85,12 @@ func (t *talk) keep(tx *kernel.Tx, e exchange) error {
 	return nil
 }
 
-// returned ends the thread of a question, with what its profile's journal
-// policy asks for, and keeps the answer in the conversation, in one step.
-func (s *society) returned(ctx context.Context, thread *pipeline.Thread, t *talk, e exchange, failed error) error {
+// returned ends the thread of a question, with what the journal policy of its
+// profile asks for in the organism that it ran in, and keeps the answer in the conversation, in one step.
+func (s *society) returned(ctx context.Context, l *living, thread *pipeline.Thread, t *talk, e exchange, failed error) error {
 	end := curator.Returned{Thread: thread.ID(), Failed: failed != nil}
-	if l := s.built.Load(); l != nil {
-		if p, ok := l.Profile(thread.Profile()); ok {
-			end.Retention = p.Retention
-		}
+	if p, ok := l.Profile(thread.Profile()); ok {
+		end.Retention = p.Retention
 	}
 	return s.k.Update(context.WithoutCancel(ctx), func(tx *kernel.Tx) error {
 		if failed == nil && t != nil {
