@@ -38,7 +38,7 @@ type cli struct {
 	Receipts receiptsCmd `cmd:"" help:"List, show, verify and export receipts."`
 	Replay   replayCmd   `cmd:"" help:"Show, verify and export trajectories."`
 	Schemas  schemasCmd  `cmd:"" help:"List and show job types."`
-	Top      topCmd      `cmd:"" help:"A live screen of the running provider: jobs, money, relays, agents. Ctrl-C ends it."`
+	Top      topCmd      `cmd:"" help:"A live screen of the running provider: jobs, money, relays, agents. q ends it."`
 	Keys     keysCmd     `cmd:"" help:"Show, import and lock the keys; have a remote signer keep them."`
 	Wallet   walletCmd   `cmd:"" help:"Look at the wallet; serve play money."`
 	Backup   backupCmd   `cmd:"" help:"Copy a database while it is in use, and check the copy."`

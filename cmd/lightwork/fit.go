@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -26,10 +25,7 @@ func (t *table) Write(p []byte) (int, error) { return t.text.Write(p) }
 
 // Flush writes what was collected.
 func (t *table) Flush() error {
-	width, _, isScreen := screenSize(t.out)
-	if !isScreen {
-		width = math.MaxInt
-	}
+	width, _, _ := screenSize(t.out)
 	_, err := io.WriteString(t.out, fitted(t.text.String(), t.spare, width))
 	return err
 }

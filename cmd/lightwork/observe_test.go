@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/term"
 
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/internal/observe"
@@ -92,12 +94,44 @@ func TestTopFits(t *testing.T) {
 	}
 }
 
+// TestTopIsLeftByKey: q and Ctrl-C end it, other keys and a pipe do not, and the
+// terminal is as it was afterwards.
+func TestTopIsLeftByKey(t *testing.T) {
+	for _, keys := range []string{"xq", "Q", "\x1b[A\x03"} {
+		keyboard, tty := terminal(t)
+		before, err := term.GetState(int(tty.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, restore := leftByKey(t.Context(), tty)
+		if _, err := keyboard.WriteString(keys); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(patience):
+			t.Errorf("%q: still there", keys)
+		}
+		restore()
+		if after, err := term.GetState(int(tty.Fd())); err != nil || !reflect.DeepEqual(after, before) {
+			t.Errorf("%q: the terminal is %+v, was %+v, %v", keys, after, before, err)
+		}
+	}
+	ctx, restore := leftByKey(t.Context(), strings.NewReader("q"))
+	if ctx.Err() != nil {
+		t.Error("what is no terminal has a key")
+	}
+	if restore(); ctx.Err() == nil {
+		t.Error("it is not over")
+	}
+}
+
 func TestTopSays(t *testing.T) {
 	page := drawing{width: 120}
 	text := page.draw(busyNode())
 	for _, want := range []string{
 		"NOT READY  up 2d02h", "wallet    refuses", "100 open, 3 succeeded, 1 failed", "held 1500 msats", "waiting    wss://relay.example.com",
-		"connect: no", "down       com.example.summaries  0 calls, 5 restarts  it crashed", "bbbbbbbbbbbb running         5s   1m30s  hold 20 sat",
+		"connect: no", "down       com.example.summaries  0 calls under way, 5 restarts  it crashed", "bbbbbbbbbbbb running         5s   1m30s  hold 20 sat",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)

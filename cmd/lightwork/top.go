@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -38,7 +39,7 @@ const (
 	restOfPage  = "\x1b[J"
 )
 
-// Run shows the running provider until interrupted. It reads the provider's
+// Run shows the running provider until interrupted, or q is pressed. It reads the provider's
 // socket in the data folder, so it works for whoever runs the node, by ssh too.
 func (t topCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	c, err := loadConfig(g.Config)
@@ -63,9 +64,38 @@ func (t topCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		_, err = io.WriteString(s.out, page.draw(state))
 		return err
 	}
+	ctx, restore := leftByKey(ctx, s.in)
+	defer restore()
 	fmt.Fprint(s.out, enterScreen)
 	defer fmt.Fprint(s.out, leaveScreen)
 	return t.live(ctx, s.out, look)
+}
+
+// leftByKey returns a context that ends when q is pressed, or Ctrl-C, which is a
+// key and no signal as long as keys are read one by one. Restore gives the
+// terminal back as it was. Without a terminal there are no keys.
+func leftByKey(ctx context.Context, in io.Reader) (left context.Context, restore func()) {
+	left, leave := context.WithCancel(ctx)
+	f, ok := in.(*os.File)
+	if !ok {
+		return left, leave
+	}
+	before, err := term.MakeRaw(int(f.Fd()))
+	if err != nil {
+		return left, leave
+	}
+	go func() { // waits for a key until the process ends
+		defer leave()
+		for key := make([]byte, 1); ; {
+			if n, err := f.Read(key); n == 0 || err != nil || bytes.ContainsAny(key, "qQ\x03") {
+				return
+			}
+		}
+	}()
+	return left, func() {
+		leave()
+		_ = term.Restore(int(f.Fd()), before)
+	}
 }
 
 // live draws again and again until interrupted.
@@ -112,14 +142,14 @@ func refresh(text string) string {
 	return b.String()
 }
 
-// screenSize is the terminal's, or a page of 80 columns without an end.
+// screenSize is the terminal's. Elsewhere lines are whole and a page has no end.
 func screenSize(out io.Writer) (width, height int, isScreen bool) {
 	if f, ok := out.(*os.File); ok {
 		if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
 			return w, h, true
 		}
 	}
-	return 80, 0, false
+	return math.MaxInt, 0, false
 }
 
 func notRunning() error {

@@ -73,7 +73,7 @@ func (d *drawing) trouble(err error) string {
 	d.line(part{bold, "lightwork top"})
 	d.line()
 	d.line(part{red, err.Error()})
-	d.line(part{dim, "looking again; Ctrl-C leaves"})
+	d.line(part{dim, "looking again; q leaves"})
 	return d.text()
 }
 
@@ -142,7 +142,7 @@ func (d *drawing) agents(s observe.State) {
 		if a.State != supervisor.StateRunning {
 			colour = red
 		}
-		text := fmt.Sprintf("%s  %s, %s", a.ID, count(int64(a.Inflight), "call"), count(int64(a.Restarts), "restart"))
+		text := fmt.Sprintf("%s  %s under way, %s", a.ID, count(int64(a.Inflight), "call"), count(int64(a.Restarts), "restart"))
 		d.line(part{bold, label(i, "agents ")}, part{colour, fmt.Sprintf("%-11s", a.State)}, part{"", text}, part{dim, "  " + a.Reason})
 	}
 }
