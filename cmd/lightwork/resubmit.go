@@ -58,7 +58,7 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error
 		}
 		p, err := n.client.Place(ctx, o)
 		if err != nil {
-			return usage("", "%w", err)
+			return notPlaced(err)
 		}
 		if v := viewOf(old); v.PaidMsats > 0 {
 			fmt.Fprintf(s.err, "lightwork: %s was paid for %s, and is not made good by this\n", msats(v.PaidMsats), short(old.RequestID))
@@ -124,7 +124,7 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) e
 	}
 	p, err := n.client.PlacePanel(ctx, o)
 	if err != nil {
-		return usage("", "%w", err)
+		return notPlaced(err)
 	}
 	if v.PaidMsats > 0 {
 		fmt.Fprintf(s.err, "lightwork: %s was paid for %s, and is not made good by this\n", msats(v.PaidMsats), old.ID)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,10 +124,19 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		p, err := n.client.Place(ctx, order)
 		if err != nil {
-			return usage("", "%w", err)
+			return notPlaced(err)
 		}
 		return follow(ctx, s, n, p.RequestID, b.outputs, b.JSON)
 	})
+}
+
+// notPlaced says why an order was not even sent.
+func notPlaced(err error) error {
+	hint := ""
+	if errors.Is(err, buyer.ErrEngagement) {
+		hint = "nothing was sent; raise buyer.max_engagement_msats in the configuration to pay for the attempt"
+	}
+	return usage(hint, "%w", err)
 }
 
 // allowed refuses a mode that this buyer does not buy in.

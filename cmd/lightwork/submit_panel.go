@@ -141,7 +141,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 	case errors.As(err, &over):
 		return hinted(err, "buyer.max_msats_per_day in the configuration; nothing was sent")
 	case err != nil:
-		return usage("", "%w", err)
+		return notPlaced(err)
 	}
 	return followPanel(ctx, s, n, p.ID, b.outputs, b.JSON)
 }
