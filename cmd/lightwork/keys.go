@@ -234,30 +234,6 @@ func (c keysConnectCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	return nil
 }
 
-// secretInput reads one secret of one line.
-func secretInput(s *streams, what string) (string, error) {
-	text, err := secretText(s, what)
-	line, _, _ := strings.Cut(text, "\n")
-	return strings.TrimSpace(line), err
-}
-
-// secretText reads one secret: a line of the terminal without showing it, or all of
-// a pipe.
-func secretText(s *streams, what string) (string, error) {
-	text, err := askSecret(what)
-	if !errors.Is(err, errNoTerminal) {
-		return text, err
-	}
-	all, err := io.ReadAll(io.LimitReader(s.in, maxKeyInput))
-	if err != nil {
-		return "", fmt.Errorf("read the standard input: %w", err)
-	}
-	if text = strings.TrimSpace(string(all)); text == "" {
-		return "", usage("pipe it in, or type it on a terminal", "the standard input holds no %s", what)
-	}
-	return text, nil
-}
-
 // placeFree refuses a place that has a key, unless it may be replaced.
 func placeFree(path string, force bool) error {
 	_, err := os.Lstat(path)
