@@ -208,6 +208,11 @@ func report(stderr io.Writer, g *globals, err error) int {
 		fmt.Fprintln(stderr, "lightwork:", printable(strings.TrimRight(g.spell(said)+"\n"+quoted, "\n")))
 		file := (*fs.PathError)(nil)
 		switch {
+		// First, since a command that cannot read a database may take it for missing.
+		case errors.Is(err, sqlite.ErrTooOld):
+			coded.hint = "lightwork provider run brings the provider's up to date, lightwork buyer resume the buyer's; for a backup of it as it is, use the program that wrote it"
+		case errors.Is(err, sqlite.ErrTooNew):
+			coded.hint = "start the newer program again; to go back, lightwork restore a backup from before the upgrade"
 		case coded.hint != "":
 		case errors.Is(err, sqlite.ErrLocked):
 			coded.hint = "it runs already: one process at a time writes there"

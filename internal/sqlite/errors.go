@@ -23,6 +23,9 @@ var (
 	ErrLocked = errors.New("database is in use by another process")
 	// ErrTooNew is returned for a file that a newer program has migrated.
 	ErrTooNew = errors.New("database was written by a newer program")
+	// ErrTooOld is returned for a file that is opened for reading and not
+	// migrated yet.
+	ErrTooOld = errors.New("database is not up to date yet")
 	// ErrTxDone is returned by a Tx that is used after its function returned,
 	// or after SQLite rolled the transaction back because of an earlier error.
 	ErrTxDone = errors.New("transaction has ended")

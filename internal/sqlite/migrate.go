@@ -38,6 +38,9 @@ func (db *DB) migrateNext(scripts []string) (done bool, err error) {
 	if version == len(scripts) {
 		return true, nil
 	}
+	if version > 0 { // a new file takes no time
+		db.log.Warn("database is being migrated: a large one takes minutes", "path", db.path, "version", version+1, "of", len(scripts))
+	}
 	if err := c.exec(scripts[version]); err != nil {
 		return false, fmt.Errorf("migrate %s to version %d: %w", db.path, version+1, err)
 	}
@@ -75,7 +78,7 @@ func (db *DB) checkVersion(ctx context.Context, known int) error {
 		return tooNew(db.path, version, known)
 	}
 	if version < known {
-		return fmt.Errorf("%s has schema version %d of %d: open it for writing once to migrate it", db.path, version, known)
+		return fmt.Errorf("%w: %s has schema version %d of %d", ErrTooOld, db.path, version, known)
 	}
 	return nil
 }

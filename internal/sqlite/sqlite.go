@@ -33,15 +33,15 @@ type Options struct {
 	Migrations []string
 
 	// ReadOnly opens an existing file for View and Backup alone. The schema
-	// must already be at the last migration.
+	// must already be at the last migration, else ErrTooOld.
 	ReadOnly bool
 
 	// ExclusiveLock takes an flock on <path>.lock for the life of the DB. A
 	// second opener is refused with a *LockedError. ReadOnly ignores it.
 	ExclusiveLock bool
 
-	// Logger receives a line for each migration and for a failed commit. Nil
-	// discards them.
+	// Logger receives a line before and after each migration, and for a failed
+	// commit. Nil discards them.
 	Logger *slog.Logger
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -240,6 +241,31 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
+// TestMigrationIsTold: before it begins and at the level that is shown unless
+// asked otherwise, but not of a new file.
+func TestMigrationIsTold(t *testing.T) {
+	path := temp(t)
+	steps := []string{schema, "SELECT 1", "SELECT 1 FROM nothing"}
+	told := func(n int) string {
+		t.Helper()
+		var said strings.Builder
+		log := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		if db, err := Open(t.Context(), path, Options{Migrations: steps[:n], Logger: log}); err == nil {
+			db.Close()
+		}
+		return said.String()
+	}
+	for i, want := range []struct {
+		steps int
+		line  string
+	}{{1, ""}, {1, ""}, {2, "version=2 of=2"}, {2, ""}, {3, "version=3 of=3"}, {3, "version=3 of=3"}} { // the last one fails
+		got := told(want.steps)
+		if want.line == "" && got != "" || !strings.Contains(got, want.line) {
+			t.Errorf("open %d, %d steps: %q, want %q", i, want.steps, got, want.line)
+		}
+	}
+}
+
 func TestReadOnly(t *testing.T) {
 	path := temp(t)
 	db := open(t, path, Options{ExclusiveLock: true})
@@ -261,11 +287,12 @@ func TestReadOnly(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		migrations []string
+		kind       error
 		want       string
-	}{{[]string{schema, "SELECT 1"}, "version 1 of 2"}, {[]string{}, "newer program"}} {
+	}{{[]string{schema, "SELECT 1"}, ErrTooOld, "version 1 of 2"}, {[]string{}, ErrTooNew, "version 1 and"}} {
 		_, err := Open(t.Context(), path, Options{ReadOnly: true, Migrations: tt.migrations})
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%d migrations: %v, want %q", len(tt.migrations), err, tt.want)
+		if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%d migrations: %v, want %q of %q", len(tt.migrations), err, tt.want, tt.kind)
 		}
 	}
 }
