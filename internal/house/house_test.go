@@ -57,7 +57,7 @@ var rooms = map[string][]string{
 	"agentruntime/host":             {"agentruntime/cgroup", "agentruntime/guard", "agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
 	"agentruntime/pipeline":         {"hashing"},
 	"agentruntime/routing":          {"agentruntime/pipeline"},
-	"agentruntime/organism":         {"agentruntime/message", "agentruntime/model/chat", "agentruntime/pipeline", "agentruntime/routing", "agentruntime/thinker", "agentruntime/wire"},
+	"agentruntime/organism":         {"agentruntime/message", "agentruntime/model/chat", "agentruntime/pipeline", "agentruntime/routing", "agentruntime/thinker", "agentruntime/wire", "hashing"},
 	"agentruntime/message":          {"hashing", "agentruntime/pipeline", "agentruntime/redact", "agentruntime/wire"},
 	"agentruntime/curator":          {"hashing", "agentruntime/pipeline"},
 	"agentruntime/model/chat":       {"hashing"},
