@@ -10,15 +10,22 @@ import (
 func (db *DB) migrate(scripts []string) error {
 	// The lock is taken before the version is read: two processes that open a
 	// new file at once must not both apply the first script.
+	fresh := false // a new file takes no time, and is not spoken of
+	tell := func(version int) {
+		if fresh = fresh || version == 1; !fresh {
+			db.log.Warn("database is being migrated: a large one takes minutes", "path", db.path, "version", version, "of", len(scripts))
+		}
+	}
 	for {
-		done, err := db.migrateNext(scripts)
+		done, err := db.migrateNext(scripts, tell)
 		if err != nil || done {
 			return err
 		}
 	}
 }
 
-func (db *DB) migrateNext(scripts []string) (done bool, err error) {
+// migrateNext applies the next script, which it tells before.
+func (db *DB) migrateNext(scripts []string, tell func(version int)) (done bool, err error) {
 	c := db.writer
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return false, fmt.Errorf("migrate: %w", err)
@@ -38,9 +45,7 @@ func (db *DB) migrateNext(scripts []string) (done bool, err error) {
 	if version == len(scripts) {
 		return true, nil
 	}
-	if version > 0 { // a new file takes no time
-		db.log.Warn("database is being migrated: a large one takes minutes", "path", db.path, "version", version+1, "of", len(scripts))
-	}
+	tell(version + 1)
 	if err := c.exec(scripts[version]); err != nil {
 		return false, fmt.Errorf("migrate %s to version %d: %w", db.path, version+1, err)
 	}

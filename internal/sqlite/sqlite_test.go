@@ -245,7 +245,7 @@ func TestMigrations(t *testing.T) {
 // asked otherwise, but not of a new file.
 func TestMigrationIsTold(t *testing.T) {
 	path := temp(t)
-	steps := []string{schema, "SELECT 1", "SELECT 1 FROM nothing"}
+	steps := []string{schema, "SELECT 1", "SELECT 1", "SELECT 1 FROM nothing"}
 	told := func(n int) string {
 		t.Helper()
 		var said strings.Builder
@@ -258,7 +258,7 @@ func TestMigrationIsTold(t *testing.T) {
 	for i, want := range []struct {
 		steps int
 		line  string
-	}{{1, ""}, {1, ""}, {2, "version=2 of=2"}, {2, ""}, {3, "version=3 of=3"}, {3, "version=3 of=3"}} { // the last one fails
+	}{{2, ""}, {2, ""}, {3, "version=3 of=3"}, {3, ""}, {4, "version=4 of=4"}, {4, "version=4 of=4"}} { // the last one fails
 		got := told(want.steps)
 		if want.line == "" && got != "" || !strings.Contains(got, want.line) {
 			t.Errorf("open %d, %d steps: %q, want %q", i, want.steps, got, want.line)
