@@ -23,12 +23,14 @@ type mortal struct {
 	dead bool
 }
 
-func (m *mortal) after(step string, err error) error {
+// write is one step of a life: none is under way as another is its last.
+func (m *mortal) write(step string, do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead {
 		return context.Canceled // nothing it does any more is stored
 	}
+	err := do()
 	if err == nil && step == m.step {
 		if m.left--; m.left == 0 {
 			m.dead = true
@@ -36,19 +38,6 @@ func (m *mortal) after(step string, err error) error {
 		}
 	}
 	return err
-}
-
-func (m *mortal) gone() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.dead
-}
-
-func (m *mortal) write(step string, do func() error) error {
-	if m.gone() {
-		return context.Canceled
-	}
-	return m.after(step, do())
 }
 
 func (m *mortal) SetSealed(ctx context.Context, id string, event []byte, contents [][]byte) error {
