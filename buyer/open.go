@@ -20,7 +20,7 @@ import (
 // list first. Order.Provider and PayeeNode must be empty.
 //
 // The mode is hold, or free if the order says so: an offer then costs a provider
-// nothing, for one request cannot be cancelled for all but one of them. Until it
+// nothing; who is not taken is told so. Until it
 // returns nothing is owed and nothing is stored; an error that wraps ErrFailed
 // means that nobody had a valid offer within a minute (AnswerTimeout). tell may be nil.
 func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (Purchase, error) {
@@ -46,20 +46,47 @@ func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (P
 		}
 		network = node.Network
 	}
-	if p.Provider, err = c.bestOffer(ctx, p, network, tell); err != nil {
+	bids, err := c.validOffers(ctx, p, network, tell)
+	if err != nil {
 		return Purchase{}, err
 	}
+	p.Provider = bids[0].provider
 	if err := c.cfg.Store.AddPurchase(ctx, p); err != nil {
 		return Purchase{}, fmt.Errorf("store purchase: %w", err)
+	}
+	if err := c.turnDown(ctx, p, bids[1:]); err != nil {
+		c.log.Warn("the others were not told that their offers are not taken", "request", p.RequestID, "err", err)
 	}
 	return p, nil
 }
 
-// bestOffer publishes the request and returns whose valid offer is the best.
-func (c *Client) bestOffer(ctx context.Context, p Purchase, network payments.Network, tell func(Progress)) (string, error) {
+// turnDown tells who else made an offer that it is not taken: their invoices, and our
+// places among those that they let stand unpaid, are free at once and not when their
+// quotes lapse. A deletion would take the request from all, and off the relays. It
+// is a courtesy, so nothing hangs on it.
+func (c *Client) turnDown(ctx context.Context, p Purchase, bids []bid) error {
+	if len(bids) == 0 {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, courtesyTime)
+	defer stop()
+	tags := nostr.Tags{{"e", p.RequestID}}
+	for _, b := range bids {
+		tags = append(tags, nostr.Tag{"p", b.provider})
+	}
+	ev, _, err := c.sign(ctx, receipts.KindNotTaken, tags, "")
+	if err != nil {
+		return err
+	}
+	return c.cfg.Market.Send(ctx, ev)
+}
+
+// validOffers publishes the request and returns the valid offers, the best first:
+// at least one.
+func (c *Client) validOffers(ctx context.Context, p Purchase, network payments.Network, tell func(Progress)) ([]bid, error) {
 	request, err := eventOf(p.Request)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	parent := ctx
 	ctx, stop := context.WithCancel(ctx)
@@ -83,15 +110,12 @@ func (c *Client) bestOffer(ctx context.Context, p Purchase, network payments.Net
 	broken := gctx.Err() != nil && ctx.Err() == nil // the subscription ended by itself
 	stop()
 	if lost := g.Wait(); broken {
-		return "", lost
+		return nil, lost
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if bids, err = c.bestFirst(parent, p, bids); err != nil {
-		return "", err
-	}
-	return bids[0].provider, nil
+	return c.bestFirst(parent, p, bids)
 }
 
 // collectBids takes one answer at a time. What is not valid is told and passed

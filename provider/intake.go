@@ -36,7 +36,7 @@ func (p *Provider) filters() nostr.Filters {
 		{Kinds: p.requestKinds(), Since: &since},
 		{Kinds: []int{kindPing}, Tags: nostr.TagMap{"p": me}, Since: &since},
 		{Kinds: []int{p.kinds.Acceptance}, Tags: nostr.TagMap{"p": me}, Since: &about},
-		{Kinds: []int{receipts.KindClosing}, Tags: nostr.TagMap{"p": me}, Since: &about},
+		{Kinds: []int{receipts.KindClosing, receipts.KindNotTaken}, Tags: nostr.TagMap{"p": me}, Since: &about},
 		{Kinds: []int{kindDeletion}, Tags: nostr.TagMap{"k": texts(p.requestKinds())}, Since: &about},
 	}
 }
@@ -54,7 +54,7 @@ func texts(numbers []int) []string {
 
 // intake takes one verified event. It may be called again for the same event.
 func (p *Provider) intake(ctx context.Context, ev nostr.Event) {
-	if ev.Kind == kindDeletion { // counts for whatever is read after it
+	if ev.Kind == kindDeletion || ev.Kind == receipts.KindNotTaken { // counts for whatever is read after it
 		for _, id := range deleted(ev) {
 			p.canceled.add(ev.PubKey + id)
 		}
@@ -75,7 +75,7 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 		p.acceptance(ctx, ev)
 	case receipts.KindClosing:
 		p.closing(ctx, ev)
-	case kindDeletion:
+	case kindDeletion, receipts.KindNotTaken:
 		p.cancelRequest(ctx, ev)
 	case kindPing:
 		p.ping(ctx, ev)
@@ -241,7 +241,8 @@ func deleted(ev nostr.Event) []string {
 	return ids
 }
 
-// cancelRequest stops every open job of the key that a deletion names.
+// cancelRequest stops every open job of the key that a deletion names, or whose
+// offer it does not take.
 func (p *Provider) cancelRequest(ctx context.Context, ev nostr.Event) {
 	for _, id := range deleted(ev) {
 		p.waiting.cancel(ev.PubKey, id)

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -103,6 +105,19 @@ func TestOpenTakesTheBestOffer(t *testing.T) {
 	check(t, err)
 	if p.Provider != cheap.key.PublicKey() {
 		t.Errorf("taken is %s of dear %s, cheap %s, nameless %s", p.Provider, dear.key.PublicKey(), cheap.key.PublicKey(), nameless.key.PublicKey())
+	}
+	for _, r := range []*rival{dear, nameless} { // their invoices are free long before their quotes lapse
+		f := nostr.Filter{Kinds: []int{7000}, Authors: []string{r.key.PublicKey()}, Tags: nostr.TagMap{"e": {p.RequestID}}}
+		_, err := w.see(w.ctx, c.market, f, func(ev nostr.Event) bool {
+			status := ev.Tags.Find("status")
+			return status != nil && status[1] == "error" && len(status) > 2 && strings.HasPrefix(status[2], "canceled")
+		})
+		check(t, err)
+		job, err := r.kernel.ProviderStore("paid-job").Job(w.ctx, p.RequestID)
+		check(t, err)
+		if inv, err := r.wallet.LookupInvoice(w.ctx, job.PaymentHash); err != nil || inv.State != payments.InvoiceCanceled {
+			t.Errorf("the invoice of one who is not taken is %s, %v", inv.State, err)
+		}
 	}
 	_, err = c.client.Follow(w.ctx, p.RequestID, nil)
 	check(t, err)
