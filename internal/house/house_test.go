@@ -79,7 +79,7 @@ var rooms = map[string][]string{
 	"agentruntime/agents/wasmhost":  {"agentruntime/agent", "agentruntime/frame", "agentruntime/wasm", "agentruntime/wire"},
 	"examples/wasm/count":           {},
 	"agentruntime/agents/mcp":       {"agentruntime/agent", "agentruntime/frame", "agentruntime/toolschema", "agentruntime/wire"},
-	"interop/outside":               {"internal/port", "internal/requirements"}, // serves tests, as the next are tests only
+	"interop/outside":               {"internal/port", "internal/requirements", "internal/testclass"}, // serves tests, as the next are tests only
 	"interop/mcp":                   {},
 	"interop/nwc":                   {},
 	"interop/nostr":                 {},
@@ -105,6 +105,8 @@ var rooms = map[string][]string{
 	// The kernel implements the stores of its consumers, so it imports them.
 	"internal/kernel":                  {"internal/sqlite", "hashing", "payments", "receipts", "provider", "buyer", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/requirements":            {},
+	"internal/testclass":               {}, // serves tests
+	"internal/testclass/cmd/report":    {"internal/testclass"},
 	"internal/requirements/cmd/matrix": {"internal/requirements"},
 	"internal/house":                   {},
 	"internal/hardware":                {},

@@ -1,0 +1,106 @@
+// Command report runs a command that runs tests, and prints at its end which tests
+// did not run and why.
+//
+//	report COMMAND...     runs it; inside another report, only that one prints
+//	report --print FILE   prints the report that tests wrote to FILE
+//	report --pick N       prints N lines of its input, chosen by LIGHTWORK_SEED
+package main
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+
+	"github.com/lightwork-market/lightwork/internal/testclass"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, in io.Reader, out, errOut io.Writer) error {
+	switch {
+	case len(args) == 0:
+		return errors.New("name the command to run, --print FILE or --pick N")
+	case args[0] == "--print" && len(args) == 2:
+		return show(args[1], out)
+	case args[0] == "--pick" && len(args) == 2:
+		n, err := strconv.Atoi(args[1])
+		if err != nil {
+			return fmt.Errorf("--pick: %w", err)
+		}
+		return pick(n, in, out)
+	}
+	path := os.Getenv(testclass.EnvReport)
+	if path != "" {
+		return play(args, path, in, out, errOut)
+	}
+
+	file, err := os.CreateTemp("", "lightwork-tests-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	if err := file.Close(); err != nil {
+		return err
+	}
+	played := play(args, file.Name(), in, out, errOut)
+	fmt.Fprintln(out, "\n== tests that did not run, or not whole")
+	return errors.Join(played, show(file.Name(), out))
+}
+
+// play runs the command. An interrupt is the command's to end by; the table is
+// printed after it too.
+func play(args []string, path string, in io.Reader, out, errOut io.Writer) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errOut
+	cmd.Env = append(os.Environ(), testclass.EnvReport+"="+path)
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	return cmd.Run()
+}
+
+func show(path string, out io.Writer) error {
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	all, err := testclass.Read(doc)
+	if err != nil {
+		return err
+	}
+	return testclass.Print(out, all)
+}
+
+// pick prints n lines in the order in which they came.
+func pick(n int, in io.Reader, out io.Writer) error {
+	var all []string
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		all = append(all, lines.Text())
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	lot := rand.New(rand.NewChaCha8(sha256.Sum256([]byte(testclass.Seed()))))
+	chosen := lot.Perm(len(all))[:min(n, len(all))]
+	slices.Sort(chosen)
+	for _, i := range chosen {
+		if _, err := fmt.Fprintln(out, all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
