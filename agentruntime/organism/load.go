@@ -1,7 +1,6 @@
 package organism
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,12 +12,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
+	"github.com/lightwork-market/lightwork/internal/yamlfile"
 )
 
 // Bounds of a configuration, in bytes.
@@ -133,15 +130,9 @@ func Parse(src []byte, path string) (*Organism, error) {
 	if len(src) > MaxFileBytes {
 		return nil, &Error{path, 1, 1, fmt.Sprintf("is larger than %d bytes", MaxFileBytes)}
 	}
-	// Aliases would let a small file stand for an endless one.
-	for _, tok := range lexer.Tokenize(string(src)) {
-		if tok.Type == token.AliasType || tok.Type == token.AnchorType || tok.Type == token.MergeKeyType {
-			return nil, &Error{path, tok.Position.Line, tok.Position.Column, "anchors and aliases are not supported"}
-		}
-	}
 	var d document
-	if err := yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(&d); err != nil {
-		return nil, syntaxError(path, err)
+	if bad := yamlfile.Decode(src, &d); len(bad) > 0 {
+		return nil, &Error{path, bad[0].Line, bad[0].Column, bad[0].Text}
 	}
 	o, err := d.organism(filepath.Dir(path))
 	if err == nil {
@@ -263,34 +254,8 @@ func parseRetention(s string) (pipeline.Retention, error) {
 	return pipeline.Retention{}, fmt.Errorf("%q is none of retain_forever, prune_on_delivery, retain_days(N)", s)
 }
 
-func syntaxError(path string, err error) error {
-	out := &Error{path, 1, 1, strings.SplitN(err.Error(), "\n", 2)[0]}
-	if errors.Is(err, io.EOF) {
-		out.Text = "the file is empty"
-	}
-	var at yaml.Error
-	if errors.As(err, &at) && at.GetToken() != nil {
-		out.Line, out.Column, out.Text = at.GetToken().Position.Line, at.GetToken().Position.Column, at.GetMessage()
-	}
-	return out
-}
-
 // locate finds the place of a problem, or of the nearest thing around it.
 func locate(src []byte, file string, p *problem) *Error {
-	out := &Error{file, 1, 1, strings.TrimPrefix(p.path, "$.") + ": " + p.why}
-	doc, err := parser.ParseBytes(src, 0)
-	if err != nil {
-		return out
-	}
-	for path := p.path; path != "$" && path != ""; path = path[:max(strings.LastIndexAny(path, ".["), 0)] {
-		at, err := yaml.PathString(path)
-		if err != nil {
-			return out
-		}
-		if node, err := at.FilterFile(doc); err == nil && node.GetToken() != nil {
-			out.Line, out.Column = node.GetToken().Position.Line, node.GetToken().Position.Column
-			return out
-		}
-	}
-	return out
+	at := yamlfile.At(src, p.path, strings.TrimPrefix(p.path, "$.")+": "+p.why)
+	return &Error{file, at.Line, at.Column, at.Text}
 }

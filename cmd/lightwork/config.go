@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -11,8 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
+	"github.com/lightwork-market/lightwork/internal/yamlfile"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -225,15 +223,21 @@ func parseConfig(src []byte, path string) (*config, error) {
 		return nil, err
 	}
 	c := &config{dir: filepath.Dir(abs), src: src}
-	err = yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(c)
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, usage("lightwork init --force writes a new one", "%s:1:1: the configuration is empty", path)
-	case err != nil:
-		return nil, usage("", "%s", locateYAML(path, err))
+	found := problems{file: path}
+	for _, p := range yamlfile.Decode(src, c) {
+		one := problem{Problem: p}
+		if p.Empty {
+			one.hint = "lightwork init --force writes a new one"
+		}
+		found.list = append(found.list, one)
 	}
-	if bad := c.check(); bad != nil {
-		return nil, usage("", "%s", bad.locate(path, src))
+	if len(found.list) == 0 { // what the values mean is known once all can be read
+		for _, bad := range c.check() {
+			found.list = append(found.list, problem{Problem: bad.problem(src)})
+		}
+	}
+	if err := found.errorOf(); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -1,14 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"strings"
-	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/parser"
+	"github.com/lightwork-market/lightwork/internal/yamlfile"
 )
 
 type configCmd struct {
@@ -48,53 +47,61 @@ func (c configCheckCmd) Run(s *streams, g *globals) error {
 
 // ready says what a start would refuse.
 func (c *config) ready(file string) error {
-	if bad := c.checkStart(); bad != nil {
-		return usage(bad.hint, "%s", bad.locate(file, c.src))
+	found := problems{file: file}
+	for _, bad := range c.checkStart() {
+		found.list = append(found.list, problem{bad.problem(c.src), bad.hint})
+	}
+	if err := found.errorOf(); err != nil {
+		return err
 	}
 	return c.checkOrganism()
 }
 
-// locateYAML says FILE:LINE:COLUMN, what is wrong, and shows the place.
-func locateYAML(file string, err error) string {
-	var bad yaml.Error
-	if !errors.As(err, &bad) || bad.GetToken() == nil {
-		return fmt.Sprintf("%s:1:1: %v", file, err)
-	}
-	// The text is "[line:column] message" and then the place.
-	text := strings.TrimRight(bad.FormatError(false, true), "\n ")
-	if _, after, ok := strings.Cut(text, "] "); ok && strings.HasPrefix(text, "[") {
-		text = after
-	}
-	said, place, _ := strings.Cut(text, "\n")
-	wrong, large := (*yaml.TypeError)(nil), (*yaml.OverflowError)(nil)
-	switch {
-	case errors.As(err, &wrong):
-		text = wanted(wrong.DstType) + " is wanted here\n" + place
-	case errors.As(err, &large):
-		text = "the number is too large\n" + place
-	case strings.Contains(said, "'\t'"): // it would be shown as a space
-		text = "a tab is here: lines are indented with spaces\n" + place
-	}
-	pos := bad.GetToken().Position
-	return fmt.Sprintf("%s:%d:%d: %s", file, pos.Line, pos.Column, text)
+// problems are mistakes in one file, each with what to do where that is known.
+type problems struct {
+	file string
+	list []problem
 }
 
-// wanted names what a value has to be, in the words of the file and not of Go.
-func wanted(t reflect.Type) string {
-	if t == reflect.TypeFor[time.Duration]() {
-		return "a time such as 10m"
+type problem struct {
+	yamlfile.Problem
+	hint string
+}
+
+// errorOf is all problems as one error; nil if there are none.
+func (p problems) errorOf() error {
+	switch len(p.list) {
+	case 0:
+		return nil
+	case 1: // its hint is shown as that of every other error
+		return usage(p.list[0].hint, "%s", p.say(p.list[0]))
 	}
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint32, reflect.Uint64:
-		return "a whole number"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "a mapping"
+	slices.SortStableFunc(p.list, func(a, b problem) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
+	var said []string
+	for _, one := range p.list {
+		one.Excerpt = marked(one.Excerpt)
+		text := p.say(one)
+		if one.hint != "" {
+			text += "\n  hint: " + one.hint
+		}
+		said = append(said, text)
 	}
-	return "a text"
+	return usage("", "%s", strings.Join(said, "\n"))
+}
+
+// say says FILE:LINE:COLUMN, what is wrong, and shows the place.
+func (p problems) say(one problem) string {
+	return strings.TrimSuffix(fmt.Sprintf("%s:%d:%d: %s\n%s", p.file, one.Line, one.Column, one.Text, one.Excerpt), "\n")
+}
+
+// marked are the line of an excerpt that is meant, and the caret below it.
+func marked(excerpt string) string {
+	lines := strings.Split(excerpt, "\n")
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, ">") })
+	if at < 0 {
+		return ""
+	}
+	return strings.Join(lines[at:min(at+2, len(lines))], "\n")
 }
 
 // configError is a value that cannot be used, by its path in the file.
@@ -103,29 +110,7 @@ type configError struct {
 	why  string
 }
 
-// locate says FILE:LINE:COLUMN, what is wrong, and shows the place. A value
-// that is missing is located where it belongs.
-func (e *configError) locate(file string, src []byte) string {
-	what := fmt.Sprintf("%s: %s", strings.TrimPrefix(e.path, "$."), e.why)
-	nowhere := fmt.Sprintf("%s:1:1: %s", file, what)
-	doc, err := parser.ParseBytes(src, 0)
-	if err != nil {
-		return nowhere
-	}
-	for path := e.path; path != "$" && path != ""; path = path[:max(strings.LastIndexAny(path, ".["), 0)] {
-		at, err := yaml.PathString(path)
-		if err != nil {
-			return nowhere
-		}
-		node, err := at.FilterFile(doc)
-		if err != nil {
-			continue
-		}
-		pos := node.GetToken().Position
-		if shown, err := at.AnnotateSource(src, false); err == nil {
-			what += "\n" + string(shown)
-		}
-		return fmt.Sprintf("%s:%d:%d: %s", file, pos.Line, pos.Column, what)
-	}
-	return nowhere
+// problem gives the error its place in the text of the file.
+func (e *configError) problem(src []byte) yamlfile.Problem {
+	return yamlfile.At(src, e.path, strings.TrimPrefix(e.path, "$.")+": "+e.why)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/model"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/yamlfile"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/payments/tapassets"
@@ -42,79 +43,60 @@ func checkListen(path, addr, example string) *configError {
 	return nil
 }
 
-func (c *config) check() *configError {
+// check finds every value that cannot be used.
+func (c *config) check() []*configError {
+	var all []*configError
+	add := func(found ...*configError) {
+		for _, bad := range found {
+			if bad != nil {
+				all = append(all, bad)
+			}
+		}
+	}
+
 	if c.Version != 1 {
-		return &configError{"$.version", "must be 1"}
+		add(&configError{"$.version", "must be 1"})
 	}
 	if len(c.Relays) == 0 {
-		return &configError{"$.relays", "at least one relay is needed"}
+		add(&configError{"$.relays", "at least one relay is needed"})
 	}
 	for i, r := range c.Relays {
 		if at := fmt.Sprintf("$.relays[%d]", i); !isAddress(r, "ws", "wss") {
-			return &configError{at, "must be a ws:// or wss:// address without user or password: it is published; a port is at most 65535"}
+			add(&configError{at, "must be a ws:// or wss:// address without user or password: it is published; a port is at most 65535"})
 		}
 	}
 	for i, b := range c.Blobs {
 		if at := fmt.Sprintf("$.blobs[%d]", i); !isAddress(b, "http", "https") {
-			return &configError{at, "must be an http:// or https:// address without user or password: it is published; a port is at most 65535"}
+			add(&configError{at, "must be an http:// or https:// address without user or password: it is published; a port is at most 65535"})
 		}
 	}
-	if bad := c.Provider.Wallet.check("$.provider.wallet"); bad != nil {
-		return bad
-	}
-	if bad := c.Buyer.Wallet.check("$.buyer.wallet"); bad != nil {
-		return bad
-	}
+	add(c.Provider.Wallet.check("$.provider.wallet"), c.Buyer.Wallet.check("$.buyer.wallet"))
+
 	sold := map[string]bool{}
 	for i, o := range c.Provider.Offers {
 		at := fmt.Sprintf("$.provider.offers[%d]", i)
 		if sold[o.Schema] { // one of two prices would hold, and nothing would say which
-			return &configError{at + ".schema", "is on offer above already: a job type has one entry, with all its modes"}
+			add(&configError{at + ".schema", "is on offer above already: a job type has one entry, with all its modes"})
+			continue
 		}
 		sold[o.Schema] = true
-		if bad := c.checkOffer(at, o); bad != nil {
-			return bad
-		}
+		add(c.checkOffer(at, o))
 	}
 	for i, kind := range c.Provider.Kinds {
 		if kind < 5000 || kind > 5999 {
-			return &configError{fmt.Sprintf("$.provider.kinds[%d]", i), "must be a kind of request, 5000 to 5999"}
+			add(&configError{fmt.Sprintf("$.provider.kinds[%d]", i), "must be a kind of request, 5000 to 5999"})
 		}
 	}
-	if bad := c.Provider.Lifecycle.check(); bad != nil {
-		return bad
+	add(c.Provider.Lifecycle.check())
+	for i, a := range c.Agents {
+		add(a.check(fmt.Sprintf("$.agents[%d]", i)))
 	}
-	if bad := c.checkAgents(); bad != nil {
-		return bad
-	}
-	if bad := checkLoopback("$.observe.listen", c.Observe.Listen); bad != nil {
-		return bad
-	}
-	if bad := c.checkLimits(); bad != nil {
-		return bad
-	}
-	if bad := c.Relay.check(); bad != nil {
-		return bad
-	}
-	if bad := c.Sandbox.check(); bad != nil {
-		return bad
-	}
-	if bad := c.checkJudge(); bad != nil {
-		return bad
-	}
-	if bad := c.checkAccess(); bad != nil {
-		return bad
-	}
-	if bad := c.checkOnchain(); bad != nil {
-		return bad
-	}
-	if bad := c.checkApprovals(); bad != nil {
-		return bad
-	}
-	if bad := c.Model.check(); bad != nil {
-		return bad
-	}
-	return checkModes("$.buyer.modes", c.Buyer.Modes)
+
+	add(checkLoopback("$.observe.listen", c.Observe.Listen))
+	add(c.checkLimits()...)
+	add(c.Relay.check(), c.Sandbox.check(), c.checkJudge(), c.checkAccess(), c.checkOnchain(), c.checkApprovals())
+	add(c.Model.check(), checkModes("$.buyer.modes", c.Buyer.Modes))
+	return all
 }
 
 func (c *config) checkOffer(at string, o offerConfig) *configError {
@@ -162,24 +144,21 @@ func validToolID(id string) bool {
 	return ok
 }
 
-func (c *config) checkAgents() *configError {
-	for i, a := range c.Agents {
-		at := fmt.Sprintf("$.agents[%d]", i)
-		switch {
-		case a.Dir == "":
-			return &configError{at, "dir is needed: the folder with opensentience.agent.json"}
-		case a.UID < 0 || a.GID < 0:
-			return &configError{at, "uid and gid cannot be negative"}
+func (a agentConfig) check(at string) *configError {
+	switch {
+	case a.Dir == "":
+		return &configError{at, "dir is needed: the folder with opensentience.agent.json"}
+	case a.UID < 0 || a.GID < 0:
+		return &configError{at, "uid and gid cannot be negative"}
+	}
+	for j, name := range a.Tools {
+		if !wire.ValidToolName(name) {
+			return &configError{fmt.Sprintf("%s.tools[%d]", at, j), "must be a tool's name, without its agent"}
 		}
-		for j, name := range a.Tools {
-			if !wire.ValidToolName(name) {
-				return &configError{fmt.Sprintf("%s.tools[%d]", at, j), "must be a tool's name, without its agent"}
-			}
-		}
-		for j, name := range a.EnvFrom {
-			if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "OPENSENTIENCE_") {
-				return &configError{fmt.Sprintf("%s.env_from[%d]", at, j), "must be the name of a variable, and not one of the protocol's"}
-			}
+	}
+	for j, name := range a.EnvFrom {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "OPENSENTIENCE_") {
+			return &configError{fmt.Sprintf("%s.env_from[%d]", at, j), "must be the name of a variable, and not one of the protocol's"}
 		}
 	}
 	return nil
@@ -202,11 +181,26 @@ func (m modelConfig) check() *configError {
 	return nil
 }
 
-// checkLimits refuses what cannot be meant: 0 stands for the default, or in the
-// buyer's budget for no limit.
-func (c *config) checkLimits() *configError {
+// checkLimits refuses what cannot be meant. In the buyer's budget 0 is no limit.
+// Where 0 would stand for a default, a 0 that is written is refused: who writes
+// it means none.
+func (c *config) checkLimits() []*configError {
+	var all []*configError
 	if bad := (*provider.LimitError)(nil); errors.As(c.Provider.Limits.provider().Check(), &bad) {
-		return &configError{"$.provider.limits." + bad.Name, bad.Why}
+		all = append(all, &configError{"$.provider.limits." + bad.Name, bad.Why})
+	}
+	l := c.Provider.Limits
+	for name, value := range map[string]int64{
+		"provider.limits.concurrent": int64(l.Concurrent), "provider.limits.queue": int64(l.Queue), "provider.limits.queue_per_buyer": int64(l.QueuePerBuyer),
+		"provider.limits.unpaid": int64(l.Unpaid), "provider.limits.unpaid_per_buyer": int64(l.UnpaidPerBuyer), "provider.limits.held_per_buyer": int64(l.HeldPerBuyer),
+		"provider.limits.quote_ttl": int64(l.QuoteTTL), "provider.limits.context_tokens": int64(l.ContextTokens),
+	} {
+		if value == 0 && yamlfile.Has(c.src, "$."+name) {
+			all = append(all, &configError{"$." + name, "must be more than 0; leave it out for the default"})
+		}
+	}
+	if r := c.Provider.Refunds; r.MaxFeeMsats == 0 && !r.CreditOnly && yamlfile.Has(c.src, "$.provider.refunds.max_fee_msats") {
+		all = append(all, &configError{"$.provider.refunds.max_fee_msats", "must be more than 0; leave it out for the default, or send no refunds with credit_only: true"})
 	}
 	for _, v := range []struct {
 		name  string
@@ -219,13 +213,12 @@ func (c *config) checkLimits() *configError {
 		{"buyer.max_engagement_msats", c.Buyer.EngagementMsats},
 	} {
 		if v.value < 0 {
-			return &configError{"$." + v.name, "cannot be negative"}
+			all = append(all, &configError{"$." + v.name, "cannot be negative"})
+		} else if payments.CheckMsats(v.value) != nil {
+			all = append(all, &configError{"$." + v.name, "is more than there is"})
 		}
 	}
-	if payments.CheckMsats(c.Provider.Refunds.MaxFeeMsats) != nil {
-		return &configError{"$.provider.refunds.max_fee_msats", "is more than there is"}
-	}
-	return nil
+	return all
 }
 
 func checkModes(path string, modes []receipts.Mode) *configError {

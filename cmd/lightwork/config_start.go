@@ -24,41 +24,32 @@ type refusal struct {
 // checkStart finds what a start would refuse though the file reads well: what
 // the files that it names hold. It runs the code that a start runs, up to where
 // that speaks to anybody. A role that is not set up is not looked at.
-func (c *config) checkStart() *refusal {
+func (c *config) checkStart() []*refusal {
+	var all []*refusal
+	add := func(found ...*refusal) {
+		for _, bad := range found {
+			if bad != nil {
+				all = append(all, bad)
+			}
+		}
+	}
+
 	for _, role := range []string{"provider", "buyer"} {
 		if role == "provider" && len(c.Provider.Offers) == 0 || role == "buyer" && c.Identity.BuyerKeyFile == "" {
 			continue
 		}
-		if bad := firstBad(c.checkDataDir(role), c.checkKey(role), c.checkWallet(role)); bad != nil {
-			return bad
-		}
+		add(c.checkDataDir(role), c.checkKey(role), c.checkWallet(role))
 	}
 	if len(c.Provider.Offers) == 0 {
-		return nil
+		return all
 	}
 	_, err := rootSecret(c.path(c.Identity.RootSecretFile))
-	if bad := badAt("$.identity.root_secret_file", err); bad != nil {
-		return bad
-	}
-	if bad := badAt("$.sandbox.ca_file", sandbox.CheckAuthorities(c.path(c.Sandbox.CAFile))); bad != nil {
-		return bad
-	}
-	if bad := firstBad(c.checkModel(), c.checkInstalled()); bad != nil {
-		return bad
-	}
+	add(badAt("$.identity.root_secret_file", err), badAt("$.sandbox.ca_file", sandbox.CheckAuthorities(c.path(c.Sandbox.CAFile))), c.checkModel())
+	add(c.checkInstalled()...)
 	if _, err := os.Stat(c.organismFile()); c.Organism != "" {
-		return badAt("$.organism", err)
+		add(badAt("$.organism", err))
 	}
-	return nil
-}
-
-func firstBad(all ...*refusal) *refusal {
-	for _, bad := range all {
-		if bad != nil {
-			return bad
-		}
-	}
-	return nil
+	return all
 }
 
 // badAt gives an error its place in the file; its hint stays.
@@ -146,15 +137,16 @@ func (c *config) checkModel() *refusal {
 
 // checkInstalled finds agents that are not there, and offers whose tool could
 // not be called.
-func (c *config) checkInstalled() *refusal {
+func (c *config) checkInstalled() []*refusal {
 	all, err := c.agentsInstalled()
 	if err != nil {
-		return badAt("$.agents", err)
+		return []*refusal{badAt("$.agents", err)}
 	}
+	var found []*refusal
 	own := all[len(all)-len(c.Agents):] // the built-in ones come first
 	for i, st := range own {
 		if st.ID == "" {
-			return &refusal{configError{fmt.Sprintf("$.agents[%d].dir", i), st.Reason}, "docs/agents.md says what the file must hold"}
+			found = append(found, &refusal{configError{fmt.Sprintf("$.agents[%d].dir", i), st.Reason}, "docs/agents.md says what the file must hold"})
 		}
 	}
 	for i, o := range c.Provider.Offers {
@@ -174,7 +166,7 @@ func (c *config) checkInstalled() *refusal {
 		default:
 			continue
 		}
-		return bad
+		found = append(found, bad)
 	}
-	return nil
+	return found
 }

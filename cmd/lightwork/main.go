@@ -11,8 +11,10 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -96,6 +98,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.KindMapper(reflect.Int, decimalFlag(strconv.IntSize)), kong.KindMapper(reflect.Int64, decimalFlag(64)),
 	)
 	if err != nil {
 		fmt.Fprintln(stderr, "lightwork:", err)
@@ -145,7 +148,7 @@ func parseError(err error) error {
 	if at := bad.Context.Selected(); at != nil {
 		hint := "lightwork " + commandPath(at) + " --help explains it"
 		said := inWords(err.Error())
-		if said != err.Error() && strings.Contains(said, "msats: ") {
+		if strings.Contains(said, "msats: must be a whole number") || strings.Contains(said, "msats: cannot be negative") {
 			hint = "1 sat is 1000 msats; " + hint
 		}
 		return usage(hint, "%s", said)
@@ -153,15 +156,30 @@ func parseError(err error) error {
 	return usage("lightwork --help lists the commands", "%w", err)
 }
 
+// decimalFlag reads a whole number in decimal digits. The library would also
+// take 020 for 16 and 1_0 for 10.
+func decimalFlag(bits int) kong.MapperFunc {
+	return func(ctx *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if err := ctx.Scan.PopValueInto("int", &text); err != nil {
+			return err
+		}
+		n, err := strconv.ParseInt(text, 10, bits)
+		if err != nil || strconv.FormatInt(n, 10) != text {
+			return fmt.Errorf("must be a whole number, not %q: decimal digits alone", text)
+		}
+		target.SetInt(n)
+		return nil
+	}
+}
+
 var (
-	notANumber  = regexp.MustCompile(`expected a valid \d+ bit u?int but got ("[^"]*")`)
 	negative    = regexp.MustCompile(`expected u?int value but got ("-[^"]*").*`)
 	notDuration = regexp.MustCompile(`expected duration but got ("[^"]*").*`)
 )
 
 // inWords says what a flag wants without the names of Go's types.
 func inWords(said string) string {
-	said = notANumber.ReplaceAllString(said, "must be a whole number, not $1")
 	said = negative.ReplaceAllString(said, "cannot be negative, but got $1")
 	return notDuration.ReplaceAllString(said, "must be a time such as 10m, not $1")
 }

@@ -62,8 +62,8 @@ func (c *config) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte
 	l.Concurrent, l.Queue, l.FreePoW = under.Limits.Concurrent, under.Limits.Queue, under.Limits.FreePoW
 	l.ContextTokens = under.Limits.Context
 	l.QuoteTTL = time.Duration(under.Limits.QuoteTTLMs) * time.Millisecond
-	if bad := c.check(); bad != nil {
-		return nil, usage("lightwork policy unpin removes the pin", "the pinned policy bundle does not fit this node: %s: %s", strings.TrimPrefix(bad.path, "$."), bad.why)
+	if bad := c.check(); len(bad) > 0 {
+		return nil, usage("lightwork policy unpin removes the pin", "the pinned policy bundle does not fit this node: %s: %s", strings.TrimPrefix(bad[0].path, "$."), bad[0].why)
 	}
 	return doc, nil
 }

@@ -57,7 +57,7 @@ var rooms = map[string][]string{
 	"agentruntime/host":             {"agentruntime/cgroup", "agentruntime/guard", "agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
 	"agentruntime/pipeline":         {"hashing"},
 	"agentruntime/routing":          {"agentruntime/pipeline"},
-	"agentruntime/organism":         {"agentruntime/message", "agentruntime/model/chat", "agentruntime/pipeline", "agentruntime/routing", "agentruntime/thinker", "agentruntime/wire", "hashing"},
+	"agentruntime/organism":         {"agentruntime/message", "agentruntime/model/chat", "agentruntime/pipeline", "agentruntime/routing", "agentruntime/thinker", "agentruntime/wire", "hashing", "internal/yamlfile"},
 	"agentruntime/message":          {"hashing", "agentruntime/pipeline", "agentruntime/redact", "agentruntime/wire"},
 	"agentruntime/curator":          {"hashing", "agentruntime/pipeline"},
 	"agentruntime/model/chat":       {"hashing"},
@@ -98,6 +98,7 @@ var rooms = map[string][]string{
 
 	"internal/sigbatch":    {},
 	"internal/lowerbech32": {},
+	"internal/yamlfile":    {},
 	"internal/sqlite":      {},
 	"internal/publicnet":   {},
 	// Watches a provider through the interfaces that it declares.

@@ -1,0 +1,123 @@
+package yamlfile
+
+import (
+	"reflect"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// decimal is how a whole number is written. In YAML 1.1 a leading zero means
+// octal, which nobody means who writes a price.
+var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// fraction is how a number with a decimal point is written.
+var fraction = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+
+const wantedNumber = "a whole number is wanted here, in decimal digits such as 20000"
+
+// scalar checks a value that is neither a list nor a mapping.
+func (c *checker) scalar(node ast.Node, t reflect.Type) {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		if _, err := time.ParseDuration(textOf(node)); err != nil || isNumber(node) {
+			c.add(node, "%s", wanted(t))
+		}
+	case isNumberKind(t):
+		if !isDecimal(node) {
+			c.add(node, "%s", wanted(t))
+			return
+		}
+		bits := t.Bits()
+		_, err := strconv.ParseInt(textOf(node), 10, bits)
+		if t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uint64 {
+			_, err = strconv.ParseUint(textOf(node), 10, bits)
+		}
+		if err != nil {
+			c.add(node, "the number is too large")
+		}
+	case isFloatKind(t):
+		if isQuoted(node) || !fraction.MatchString(textOf(node)) {
+			c.add(node, "%s", wanted(t))
+		}
+	case t.Kind() == reflect.Bool:
+		if _, ok := node.(*ast.BoolNode); !ok {
+			c.add(node, "%s", wanted(t))
+		}
+	case t.Kind() == reflect.String:
+		switch node.(type) {
+		case *ast.StringNode, *ast.LiteralNode:
+		case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
+			c.add(node, "%s", wanted(t))
+		default: // 0x10 would become 16
+			c.add(node, "a text is wanted here: put it in quotes")
+		}
+	}
+}
+
+func isNumberKind(t reflect.Type) bool {
+	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64
+}
+
+func isFloatKind(t reflect.Type) bool {
+	return t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64
+}
+
+// isNumber reports a value that YAML takes for a number, of whatever notation.
+func isNumber(node ast.Node) bool {
+	switch node.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return true
+	}
+	return false
+}
+
+// isDecimal reports an unquoted whole number in decimal digits.
+func isDecimal(node ast.Node) bool {
+	return !isQuoted(node) && decimal.MatchString(textOf(node))
+}
+
+func isQuoted(node ast.Node) bool {
+	tok := node.GetToken()
+	return tok == nil || tok.Type == token.SingleQuoteType || tok.Type == token.DoubleQuoteType
+}
+
+func textOf(node ast.Node) string {
+	switch n := node.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.LiteralNode:
+		return ""
+	case *ast.StringNode:
+		return n.Value
+	}
+	if tok := node.GetToken(); tok != nil {
+		return tok.Value
+	}
+	return ""
+}
+
+// wanted says what a value has to be, in the words of the file and not of Go.
+func wanted(t reflect.Type) string {
+	if t == reflect.TypeFor[time.Duration]() {
+		return "a time such as 10m is wanted here"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false is wanted here"
+	case reflect.Slice:
+		return "a list is wanted here"
+	case reflect.Struct, reflect.Map:
+		return "a mapping is wanted here"
+	case reflect.String:
+		return "a text is wanted here"
+	}
+	if isFloatKind(t) {
+		return "a number is wanted here, such as 0.7"
+	}
+	if isNumberKind(t) {
+		return wantedNumber
+	}
+	return "another kind of value is wanted here"
+}
