@@ -104,4 +104,4 @@ fuzz: ## every fuzzer for FUZZTIME, one after the other
 	done
 
 clean: ## remove what was built
-	rm -rf bin lightwork-demo
+	rm -rf bin

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// demoMarker is in a folder that a demo made and another may replace; the
+	// demoMarker is in a folder that a demo made and another may move aside; the
 	// demo that runs holds a lock on it.
 	demoMarker  = ".lightwork-demo"
 	demoFolder  = "lightwork-demo"
@@ -30,7 +30,7 @@ const (
 
 type demoCmd struct {
 	Job  string `enum:"sandbox_run,code_chunk_analysis,retrieval_rerank,embedding,text_generation" default:"sandbox_run" help:"What to order: sandbox_run, code_chunk_analysis, retrieval_rerank, embedding or text_generation."`
-	Out  string `help:"Folder for the bundle, keys and databases; made anew." placeholder:"DIR"`
+	Out  string `help:"Folder for the bundle, keys and databases; what a demo left there is moved aside." placeholder:"DIR"`
 	JSON bool   `help:"Print one JSON object instead of the timeline."`
 
 	Endpoint string `help:"An endpoint with the OpenAI API; text_generation needs one, code_chunk_analysis and retrieval_rerank can use it." placeholder:"URL"`
@@ -65,11 +65,14 @@ func (d demoCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if err := sandboxReady(ctx, s, g, "lightwork demo"); err != nil {
 		return err
 	}
-	dir, unlock, err := d.folder()
+	dir, moved, unlock, err := d.folder()
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if moved != "" {
+		fmt.Fprintf(s.err, "lightwork: the last demo's folder, with its keys, is now %s\n", fromHere(moved))
+	}
 	timed, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
 	out, err := d.market(timed, dir, s)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,42 +19,108 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// folder makes an empty folder, replacing only what a demo made before, and
-// locks it against a second demo until unlock is called.
-func (d demoCmd) folder() (dir string, unlock func(), err error) {
+// folder makes an empty folder and locks it against a second demo until unlock
+// is called. What an earlier demo left there may hold keys of real money: it is
+// moved aside, whole, and only if none of its databases is in use.
+func (d demoCmd) folder() (dir, moved string, unlock func(), err error) {
+	const another = "name another folder with --out"
 	if dir, err = filepath.Abs(firstText(d.Out, demoFolder)); err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", nil, usage("name another folder with --out", "%w", err)
+		return "", "", nil, usage(another, "%w", err)
 	}
 	old, err := os.ReadDir(dir)
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	marker := filepath.Join(dir, demoMarker)
 	if _, err := os.Lstat(marker); err != nil && len(old) > 0 {
-		return "", nil, usage("name another folder with --out", "%s is not empty and not from a demo", dir)
+		return "", "", nil, usage(another, "%s is not empty and not from a demo", dir)
 	}
+
+	lock, err := lockMarker(marker)
+	if err != nil {
+		return "", "", nil, err
+	}
+	if len(old) == 0 || len(old) == 1 && old[0].Name() == demoMarker {
+		return dir, "", func() { lock.Close() }, nil
+	}
+	defer lock.Close() // after the new folder is locked: no third demo comes between
+	if moved, err = moveAside(dir); err != nil {
+		return "", "", nil, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", "", nil, err
+	}
+	fresh, err := lockMarker(marker)
+	if err != nil {
+		return "", "", nil, err
+	}
+	return dir, moved, func() { fresh.Close() }, nil
+}
+
+// lockMarker takes the lock that a demo holds while it runs.
+func lockMarker(marker string) (*os.File, error) {
 	lock, err := os.OpenFile(marker, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	unlock = func() { lock.Close() }
+	busy := usage("wait for it, or name another folder with --out", "another demo is running in %s", filepath.Dir(marker))
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		unlock()
-		return "", nil, usage("wait for it, or name another folder with --out", "another demo is running in %s", dir)
+		lock.Close()
+		return nil, busy
 	}
-	for _, e := range old {
-		if e.Name() == demoMarker {
+	// Another demo may have moved the folder since the file was opened.
+	mine, err := lock.Stat()
+	there, thereErr := os.Lstat(marker)
+	if err != nil || thereErr != nil || !os.SameFile(mine, there) {
+		lock.Close()
+		return nil, busy
+	}
+	return lock, nil
+}
+
+// moveAside renames a folder to the first free name of DIR-1, DIR-2 and so on.
+// It holds the locks of all databases meanwhile, so that none is in use.
+func moveAside(dir string) (string, error) {
+	var locks []*os.File
+	defer func() {
+		for _, f := range locks {
+			f.Close()
+		}
+	}()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || filepath.Ext(path) != ".lock" {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		if err != nil {
+			return err
+		}
+		locks = append(locks, f)
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+			return usage("stop the relay, the provider and the others that run there, or name another folder with --out",
+				"%s is in use: a process has %s open", dir, strings.TrimSuffix(path, ".lock"))
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+
+	for n := 1; ; n++ {
+		to := fmt.Sprintf("%s-%d", dir, n)
+		if _, err := os.Lstat(to); err == nil {
 			continue
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
 		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			unlock()
-			return "", nil, err
+		if err := os.Rename(dir, to); err != nil {
+			return "", usage("name another folder with --out", "move the last demo's folder aside: %w", err)
 		}
+		return to, nil
 	}
-	return dir, unlock, nil
 }
 
 // demoMarket is everything the demo runs.

@@ -57,7 +57,7 @@ func Decode(src []byte, into any) []Problem {
 	if errors.Is(err, io.EOF) {
 		return []Problem{{Line: 1, Column: 1, Text: "the file is empty", Empty: true}}
 	}
-	if placed := (yaml.Error)(nil); err != nil && (errors.As(err, &placed) || len(c.problems) == 0) {
+	if placed := yaml.Error(nil); err != nil && (errors.As(err, &placed) || len(c.problems) == 0) {
 		if p := problemOf(err); !slices.ContainsFunc(c.problems, func(q Problem) bool { return q.Line == p.Line && q.Column == p.Column }) {
 			c.problems = append(c.problems, p)
 		}
