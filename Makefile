@@ -11,7 +11,11 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 BENCHCOUNT ?= 5
 
-.PHONY: help build page demo demo-lnd test test-lnd test-cashu crash-matrix crash-loop test-cgroup2 race soak-agents fuzz bench check vectors requirements clean
+# At its end it prints which tests did not run, or not whole, and what lets them run.
+REPORT := $(GO) run ./internal/testclass/cmd/report
+SELF = $(MAKE) --no-print-directory
+
+.PHONY: help build page demo demo-lnd test test-packages test-lnd test-lnd-packages test-cashu long long-tests crash-matrix crash-loop test-cgroup2 race soak-agents siege fuzz bench check vectors requirements clean
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
@@ -32,23 +36,38 @@ demo: build ## a whole paid job on this machine, with play money
 demo-lnd: build ## the same on real lnd nodes on a private simnet
 	$(GO) run ./internal/devnet/cmd/devnet $(DEMO)
 
-test: ## all tests that need no Lightning daemon
+test: ## all tests that need no Lightning daemon, and a table of what did not run
+	@$(REPORT) $(SELF) test-packages
+
+test-packages:
 	$(TEST) -timeout 30m ./...
 	cd interop/khatru && $(TEST) -timeout 30m ./...
 	cd bench/peers && $(TEST) -timeout 30m ./relay
 
+# Long tests: every other run plays a slice, which LIGHTWORK_SEED chooses. On two cores the whole takes most of a day.
+long: ## the long tests, whole: race detector, kills, siege, crash matrix, crash loop, fuzzers
+	@$(REPORT) $(SELF) long-tests
+
+long-tests: race soak-agents siege crash-matrix crash-loop
+	$(SELF) fuzz FUZZTIME=2m
+
+# PACKAGES=6 plays as many packages, which LIGHTWORK_SEED chooses.
+PACKAGES ?= all
 race: ## the tests of this module under the race detector
-	$(TEST) -race -timeout 60m ./...
+	$(TEST) -race -timeout 60m $$($(GO) list ./... $(if $(filter-out all,$(PACKAGES)),| $(REPORT) --pick $(PACKAGES)))
 
 # lnd and btcd are built from the module proxy, once, into the user's cache.
 test-lnd: ## the payment tests on real btcd and lnd, which it builds
+	@$(REPORT) $(SELF) test-lnd-packages
+
+test-lnd-packages:
 	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./payments/onchain ./cmd/lightwork ./internal/crashmatrix
 
 # A real Cashu mint, built from the module proxy once.
 test-cashu: ## the wallet of notes against a real Cashu mint, which it builds
 	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m -run RealMint ./payments/cashu
 
-# Every crash point of a payment on every rail, as one table: about 25 minutes on two cores. test-lnd plays every third cell. POINTS="P5 B1-lnd cashu" plays
+# Every crash point of a payment on every rail, as one table: about 25 minutes on two cores. test-lnd plays a third of the cells. POINTS="P5 B1-lnd cashu" plays
 # a point on all rails, one cell, one rail. The first run builds lnd, which go test counts. It fails if a cell is not green; without root there is no small disk for P17.
 POINTS ?= all
 crash-matrix: ## every crash point of a payment on every rail, as one table (POINTS="P5 B1-lnd" plays some)
@@ -67,7 +86,10 @@ test-cgroup2: ## limits of agents and sandboxes under cgroups of version 2, in Q
 	GO="$(GO)" TAGS="$(TAGS)" internal/cgroup2vm/run.sh "$${XDG_CACHE_HOME:-$$HOME/.cache}/lightwork/cgroup2vm" '$(CGROUP2_TESTS)'
 
 soak-agents: ## a thousand kills of a node that supervises agents
-	LIGHTWORK_SOAK_KILLS=1000 $(TEST) -count=1 -v -timeout 30m -run RandomKills ./agentruntime/supervisor
+	LIGHTWORK_LONG=1 $(TEST) -count=1 -v -timeout 30m -run RandomKills ./agentruntime/supervisor
+
+siege: ## five hundred hostile clients around the relay, and fifty honest ones
+	LIGHTWORK_LONG=1 $(TEST) -count=1 -v -timeout 30m -run 'TestSiege$$' ./bench
 
 check: ## formatters, linters, go.mod, vectors
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
@@ -78,6 +100,7 @@ check: ## formatters, linters, go.mod, vectors
 	cd internal/devnet/binaries && $(GO) mod tidy -diff
 	cd internal/devnet/mint && $(GO) mod tidy -diff
 	cd interop/khatru && $(GO) mod tidy -diff && $(GO) vet ./...
+	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet -tags "$(TAGS)" ./...
 	$(TEST) -count=1 -run VectorsAreCurrent ./receipts
 
 # Which lines of docs/requirements.md a passing test covers, and what failing tests said; LIST=1 names the lines.
@@ -94,14 +117,17 @@ bench: ## the benchmarks of this module, BENCHCOUNT times each
 
 # An input that finds something new is made smaller for a moment only: without the
 # bound a slow fuzzer does nothing else. Go 1.26 may end one with "context deadline
-# exceeded" when its time is over (go.dev/issue/75804); a failure names its input.
+# exceeded" when its time is over (go.dev/issue/75804), which is no failure: one names its input.
+# FUZZERS=8 plays as many, which LIGHTWORK_SEED chooses.
+FUZZERS ?= all
 fuzz: ## every fuzzer for FUZZTIME, one after the other
-	@set -e; for file in $$(grep -rl '^func Fuzz' --include='*_test.go' .); do \
-		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
-			echo "== $$name in $$(dirname $$file)"; \
-			$(TEST) -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$(dirname $$file); \
-		done; \
-	done
+	@set -e; list=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's|/[^/]*:func | |' | sort$(if $(filter-out all,$(FUZZERS)), | $(REPORT) --pick $(FUZZERS))); \
+	test -n "$$list"; out=$$(mktemp); echo "$$list" | while read -r folder name; do \
+		echo "== $$name in $$folder"; \
+		if ! $(TEST) -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$folder >$$out 2>&1 && \
+			{ grep -q 'Failing input' $$out || ! grep -q 'context deadline exceeded' $$out; }; then cat $$out; exit 1; fi; \
+		tail -1 $$out; \
+	done; rm -f $$out
 
 clean: ## remove what was built
 	rm -rf bin

@@ -22,6 +22,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/relay/nip01"
 	"github.com/lightwork-market/lightwork/relay/server"
 )
@@ -316,8 +317,10 @@ const maxMiB = 512
 // amount of memory.
 func TestSiege(t *testing.T) {
 	r := besiege(t)
-	const clients, events = 10, 20
-	if served := siege(t, r, 100, clients, events); len(served) != clients*events*2 {
+	const events = 20
+	hostile := testclass.Size(t, 100, 500, "siege")
+	clients := hostile / 10
+	if served := siege(t, r, hostile, clients, events); len(served) != clients*events*2 {
 		t.Errorf("%d answers, want %d", len(served), clients*events*2)
 	}
 	if peak := r.peakMiB(t); peak > maxMiB {

@@ -82,7 +82,7 @@ func FuzzCompareUTF16(f *testing.F) {
 	f.Add("\ud7ff", "\U00010000")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if !utf8.ValidString(a) || !utf8.ValidString(b) {
-			t.Skip()
+			return
 		}
 		got := compareUTF16([]byte(a), []byte(b))
 		want := compareUnits(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))

@@ -135,7 +135,7 @@ func FuzzNumber(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bits uint64) {
 		v := math.Float64frombits(bits)
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			t.Skip()
+			return
 		}
 		want, err := jcs.NumberToJSON(v)
 		if err != nil {

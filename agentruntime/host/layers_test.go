@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // layers says which of the three hold in a node: the table of a profile, the
@@ -60,7 +61,7 @@ func TestLayersAreIndependent(t *testing.T) {
 				t.Fatal(err)
 			}
 			if st := w.List()[0]; on.confined && strings.HasPrefix(st.Confined, "not confined") {
-				t.Skip(st.Confined)
+				testclass.Unavailable(t, st.Confined)
 			}
 			if got := attempt(t, w, on.table, secrets); got != want {
 				t.Errorf("%s, want %s", got, want)

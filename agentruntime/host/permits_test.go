@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // reach is what the test's agent says that it reached.
@@ -55,7 +56,7 @@ func TestPermissionsBecomeReach(t *testing.T) {
 				t.Fatal(err)
 			}
 			if st := w.List()[0]; strings.HasPrefix(st.Confined, "not confined") {
-				t.Skip(st.Confined)
+				testclass.Unavailable(t, st.Confined)
 			}
 			out, failed := w.Call(t.Context(), CallRequest{
 				AgentID: id, Tool: "reach", Input: fmt.Appendf(nil, `{"dir":%q,"tcp":%q}`, texts, tcp),

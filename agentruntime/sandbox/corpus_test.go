@@ -103,9 +103,7 @@ func TestEscapes(t *testing.T) {
 	for _, e := range all {
 		t.Run(e.file, func(t *testing.T) {
 			tool, command := e.command()
-			if !installed(tool) {
-				t.Skip(tool + " is not installed")
-			}
+			require(t, tool)
 			mark := marker()
 			out := confineJob(t, e.job(t, c, command, mark))
 			e.check(t, out)

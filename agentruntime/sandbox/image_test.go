@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox/images"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -21,7 +22,7 @@ func imageTree(t *testing.T) string {
 	put := func(host, inside string) {
 		real, err := filepath.EvalSymlinks(host)
 		if err != nil {
-			t.Skip(err)
+			testclass.Unavailable(t, err.Error())
 		}
 		bytes, err := os.ReadFile(real)
 		if err != nil {
@@ -35,11 +36,12 @@ func imageTree(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	testclass.Require(t, "sh", "cat", "ls", "ldd")
 	for _, tool := range []string{"/bin/sh", "/bin/cat", "/bin/ls"} {
 		put(tool, "usr"+tool)
 		linked, err := exec.Command("ldd", tool).Output()
 		if err != nil {
-			t.Skip("no ldd: ", err)
+			t.Fatalf("ldd %s: %v", tool, err)
 		}
 		for _, library := range regexp.MustCompile(`/[^ ]+`).FindAllString(string(linked), -1) {
 			put(library, library)

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // The mounts and namespaces would not mind a bound port in a network of one's
@@ -15,11 +15,9 @@ import (
 func TestLandlockIsInForce(t *testing.T) {
 	needsConfinement(t)
 	if landlockVersion() < 4 {
-		t.Skip("needs Landlock 4")
+		testclass.Unavailable(t, "the kernel has no Landlock of version 4")
 	}
-	if !installed("python3") {
-		requirements.Lacking(t, "python3 is not installed")
-	}
+	require(t, "python3")
 	for loopback, want := range map[bool]int{false: 13 /* EACCES */, true: 0} {
 		j := testJob(`python3 -c '
 import socket

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // A provider in a network of its own, which has a way to one more machine. The
@@ -36,8 +38,9 @@ func inOwnNetwork(t *testing.T) bool {
 	if os.Getenv(ownNetworkEnv) != "" {
 		return true
 	}
-	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
-		t.Skip("needs root and ip to make networks")
+	testclass.Require(t, "ip")
+	if os.Geteuid() != 0 {
+		testclass.Unavailable(t, "only root makes networks")
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run", "^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), ownNetworkEnv+"=1")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"github.com/lightwork-market/lightwork/agentruntime/seccomp"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // verdict runs the filter over one call. The interpreter reads words with the
@@ -38,7 +39,7 @@ func filterMachine(t *testing.T) *bpf.VM {
 	t.Helper()
 	prog, err := buildFilter()
 	if err != nil {
-		t.Skip(err)
+		testclass.Unavailable(t, err.Error())
 	}
 	var ins []bpf.Instruction
 	for _, f := range prog {
@@ -185,9 +186,7 @@ new w.Worker("1", {eval: true}).on("exit", (n) => process.exit(n));
 		"go":   `printf 'package main\nfunc main() { c := make(chan int); go func() { c <- 1 }(); println(<-c) }' >a.go && GOCACHE=/tmp/c CGO_ENABLED=0 GO111MODULE=off go run a.go`,
 	} {
 		t.Run(tool, func(t *testing.T) {
-			if !installed(tool) {
-				t.Skip("not installed")
-			}
+			require(t, tool)
 			j := testJob("set -e; " + command)
 			j.plan.Loopback = true
 			j.plan.DiskBytes, j.plan.Inodes = 512<<20, 32<<10
@@ -198,6 +197,14 @@ new w.Worker("1", {eval: true}).on("exit", (n) => process.exit(n));
 				t.Error(describe(out))
 			}
 		})
+	}
+}
+
+// require ends a test that needs a tool which commands in a sandbox do not find.
+func require(t *testing.T, tool string) {
+	t.Helper()
+	if !installed(tool) {
+		testclass.NotInstalled(t, tool)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -29,9 +28,7 @@ type repository struct {
 
 func newRepository(t *testing.T) repository {
 	t.Helper()
-	if !installed("git") {
-		requirements.Lacking(t, "git is not installed")
-	}
+	require(t, "git")
 	r := repository{dir: filepath.Join(t.TempDir(), "r.git")}
 	git := func(args ...string) string {
 		cmd := exec.Command("git", append([]string{"-C", r.dir, "-c", "user.name=n", "-c", "user.email=e@e", "-c", "init.defaultBranch=main"}, args...)...)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // unprivilegedEnv is set in the test program that runs as an ordinary user.
@@ -98,7 +99,7 @@ func delegate(t *testing.T, pid int) {
 
 func TestOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root to become somebody else")
+		testclass.Unavailable(t, "only root becomes another user")
 	}
 	tests := "^(TestEscapes|TestCanaries.*|TestMemoryIsBounded|TestDiskIsBounded|TestArchiveBombs.*|TestCommandIdentity|TestMountFlags|TestTimeoutKillsEverything|TestLeftover.*|TestRunExample|TestJobsRunOnAnImage|TestSourceIsA(Bundle|Remote)|TestCheckPassesHere)$"
 	out, err := asOrdinaryUser(t, tests, func(pid int) { delegate(t, pid) })
@@ -110,7 +111,7 @@ func TestOrdinaryUser(t *testing.T) {
 // Without a cgroup of its own an ordinary user confines nothing, and says so.
 func TestOrdinaryUserWithoutCgroups(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root to become somebody else")
+		testclass.Unavailable(t, "only root becomes another user")
 	}
 	out, err := asOrdinaryUser(t, "^TestOrdinaryUserIsRefused$", func(int) {})
 	if err != nil || !strings.Contains(out, "--- PASS: TestOrdinaryUserIsRefused") {

@@ -17,7 +17,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -64,9 +63,7 @@ except Exception as e: print("no:", e)'`
 
 func TestFullNetworkReachesTheInternetAndNothingElse(t *testing.T) {
 	needsConfinement(t)
-	if !installed("python3") {
-		requirements.Lacking(t, "python3 is not installed")
-	}
+	require(t, "python3")
 	if !inOwnNetwork(t) {
 		return
 	}
@@ -123,9 +120,7 @@ func TestFullNetworkReachesTheInternetAndNothingElse(t *testing.T) {
 
 func TestFullNetworkIsMetered(t *testing.T) {
 	needsConfinement(t)
-	if !installed("python3") {
-		requirements.Lacking(t, "python3 is not installed")
-	}
+	require(t, "python3")
 	if !inOwnNetwork(t) {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 func TestStartFails(t *testing.T) {
@@ -68,7 +69,7 @@ func TestStartTwiceAndCanceled(t *testing.T) {
 func TestAnotherUser(t *testing.T) {
 	requirements.Covers(t, "OS-1.1.2", "AP-8.2.1")
 	if os.Geteuid() != 0 {
-		t.Skip("needs root")
+		testclass.Unavailable(t, "only root starts an agent under another account")
 	}
 	// The test binary is in a directory that only we can enter.
 	dir, err := os.MkdirTemp("/tmp", "lw")

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/payments/cashu"
 )
 
@@ -20,18 +20,18 @@ func terminal(t *testing.T) (screen, tty *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		requirements.Lacking(t, err.Error())
+		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
 	}
 	t.Cleanup(func() { screen.Close() })
 	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		requirements.Lacking(t, err.Error())
+		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
 	}
 	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
 	if err != nil {
-		requirements.Lacking(t, err.Error())
+		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
 	}
 	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		requirements.Lacking(t, err.Error())
+		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
 	}
 	t.Cleanup(func() { tty.Close() })
 	return screen, tty

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -150,7 +151,7 @@ func TestOneStateMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat("/usr/bin/python3"); err != nil {
-		requirements.Lacking(t, err.Error())
+		testclass.NotInstalled(t, "python3")
 	}
 	runScripts(t, testscript.Params{
 		Files: []string{"testdata/named/states.txtar"},

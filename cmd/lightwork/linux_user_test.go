@@ -16,6 +16,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // accountConfig is a node with one installed agent and an organism whose two
@@ -51,7 +52,7 @@ profiles:
 func TestLinuxUser(t *testing.T) {
 	nobody, err := user.Lookup("nobody")
 	if err != nil {
-		t.Skip(err)
+		testclass.Unavailable(t, "no account is called nobody: "+err.Error())
 	}
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
@@ -90,7 +91,7 @@ func TestLinuxUser(t *testing.T) {
 // folder that is the node's alone, and comes to nothing that is not its own.
 func TestAnotherAccount(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root")
+		testclass.Unavailable(t, "only root starts an agent under another account")
 	}
 	sdk, err := filepath.Abs("../../sdk/python")
 	if err != nil {

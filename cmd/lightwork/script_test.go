@@ -24,6 +24,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -321,9 +322,10 @@ func TestTrace(t *testing.T) {
 // TestSources: a job's files come from a git repository, its root file system
 // from an image.
 func TestSources(t *testing.T) {
+	testclass.Require(t, "git")
 	git, err := exec.LookPath("git")
 	if err != nil {
-		requirements.Lacking(t, err.Error())
+		t.Fatal(err)
 	}
 	root := t.TempDir()
 	server := httptest.NewServer(&cgi.Handler{

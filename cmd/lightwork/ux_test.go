@@ -23,6 +23,7 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay"
@@ -398,7 +399,7 @@ func TestDemoSaysHowToVerify(t *testing.T) {
 // TestWithoutSandboxNothingIsPromised runs as a user who may make no cgroups.
 func TestWithoutSandboxNothingIsPromised(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to become nobody")
+		testclass.Unavailable(t, "only root becomes another user")
 	}
 	if err := os.Chmod(binDir, 0o755); err != nil {
 		t.Fatal(err)

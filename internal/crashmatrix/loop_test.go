@@ -4,32 +4,30 @@ package crashmatrix
 
 import (
 	"context"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // within is the time of a job in which somebody dies; most take less.
 const within = 1500 * time.Millisecond
 
 // TestLoop buys jobs, and each time kills one of the four at a random moment:
-// the provider, the buyer, or the lnd of either. It runs for as many jobs as
-// the environment says.
+// the provider, the buyer, or the lnd of either. LIGHTWORK_CRASH_LOOP says how many
+// jobs; without it, make long plays them all and every other run a few.
 func TestLoop(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv(envLoop))
 	if n == 0 {
-		t.Skip("make crash-loop N=300 runs it")
+		n = testclass.Size(t, 8, 300, "crash-loop")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*time.Minute)
 	defer cancel()
 	w := newWorld(t, ctx)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	lot := rand.New(rand.NewPCG(seed, 0))
+	lot := testclass.Lot(t)
 	ends := map[string]int{}
 	for i := range n {
 		victim := []string{seller, customer, "alice", "bob"}[lot.IntN(4)]

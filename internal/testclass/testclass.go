@@ -48,11 +48,17 @@ func RequireOneOf(t testing.TB, programs ...string) {
 			return
 		}
 	}
-	name := programs[0]
+	NotInstalled(t, programs[0])
+}
+
+// NotInstalled ends a test that has looked for a program by itself and not found it.
+func NotInstalled(t testing.TB, program string) {
+	t.Helper()
+	name := program
 	if other, ok := debianPackages[name]; ok {
 		name = other
 	}
-	Missing(t, programs[0]+" is not installed", "apt-get install "+name)
+	Missing(t, program+" is not installed", "apt-get install "+name)
 }
 
 // Missing ends a test for want of something that can be installed by the command in

@@ -14,30 +14,38 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // unreachable is how npm says that there is no registry, or that it is out of order.
 var unreachable = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT|\bE(429|5\d\d)\b`)
 
-// NPM runs npm in dir, for at most five minutes. It skips the test where
-// npm's registry is out of reach, and where there is no npm (see Lacking).
+// attempts is how often npm is asked before its registry counts as unreachable.
+const attempts = 3
+
+// NPM runs npm in dir, for at most five minutes. A registry that cannot be reached,
+// asked several times, makes the test unavailable; npm itself is required.
 func NPM(t *testing.T, dir string, args ...string) {
 	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		requirements.Lacking(t, "npm is not installed")
-	}
+	testclass.Require(t, "npm", "node")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "npm", args...)
-	cmd.Dir = dir
-	cmd.WaitDelay = time.Second // a child of npm's may hold the output open
-	out, err := cmd.CombinedOutput()
-	switch {
-	case err != nil && unreachable.Match(out):
-		t.Skipf("npm's registry is unreachable\n%s", out)
-	case err != nil:
-		t.Fatalf("npm %s in %s: %v\n%s", strings.Join(args, " "), dir, err, out)
+	for attempt := 1; ; attempt++ {
+		cmd := exec.CommandContext(ctx, "npm", args...)
+		cmd.Dir = dir
+		cmd.WaitDelay = time.Second // a child of npm's may hold the output open
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return
+		}
+		failure := unreachable.Find(out)
+		if failure == nil {
+			t.Fatalf("npm %s in %s: %v\n%s", strings.Join(args, " "), dir, err, out)
+		}
+		if attempt == attempts {
+			t.Logf("%s", out)
+			testclass.Unavailable(t, fmt.Sprintf("npm's registry does not answer (%s)", failure))
+		}
 	}
 }
 

@@ -89,7 +89,8 @@ func (b behaviour) run(t *testing.T, pair Pair) {
 	ctx, cancel := context.WithTimeout(t.Context(), pair.Timeout)
 	defer cancel()
 	if pair.PrepayOnly && b.holds {
-		t.Skip("nothing is held by these wallets")
+		t.Log("nothing is held by these wallets")
+		return
 	}
 	b.check(&bench{T: t, Pair: pair, ctx: ctx})
 }

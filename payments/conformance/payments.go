@@ -131,7 +131,8 @@ func insufficient(b *bench) {
 
 func feeLimit(b *bench) {
 	if b.FeeMsats == 0 {
-		b.Skip("payments between these wallets are free")
+		b.Log("payments between these wallets are free")
+		return
 	}
 	before := b.balance(b.Payer).SpendableMsats
 	preimage := secret()

@@ -23,6 +23,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 func TestMain(m *testing.M) {
@@ -33,9 +34,7 @@ func TestMain(m *testing.M) {
 // that needs more of the environment than an agent gets.
 func interpreter(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		requirements.Lacking(t, "python3 is not installed")
-	}
+	testclass.Require(t, "python3")
 	out, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
 		t.Fatalf("ask python3 for its path: %v", err)

@@ -22,6 +22,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -67,7 +68,7 @@ func agentMain(args []string) int {
 func start(t *testing.T, args ...string) (*supervisor.Supervisor, error) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, or a delegated cgroup")
+		testclass.Unavailable(t, "only root, or the owner of a cgroup, starts a sandbox")
 	}
 	dir, err := os.MkdirTemp("", "lw") // a socket's path must be short
 	if err != nil {

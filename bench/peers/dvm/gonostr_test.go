@@ -77,7 +77,7 @@ func startNode(tb testing.TB, w world, project string) seller {
 		install := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 		install.Dir = project
 		if out, err := install.CombinedOutput(); err != nil {
-			tb.Skipf("npm ci in %s: %v\n%s", project, err, out)
+			tb.Fatalf("npm ci in %s: %v\n%s", project, err, out)
 		}
 	}
 	p, key := launch(tb, w, exec.CommandContext(w.ctx, "node", filepath.Join(project, "serve.mjs"), w.url))

@@ -40,7 +40,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("--pick: %w", err)
 		}
-		return pick(n, in, out)
+		return pick(n, in, out, errOut)
 	}
 	path := os.Getenv(testclass.EnvReport)
 	if path != "" {
@@ -85,7 +85,7 @@ func show(path string, out io.Writer) error {
 }
 
 // pick prints n lines in the order in which they came.
-func pick(n int, in io.Reader, out io.Writer) error {
+func pick(n int, in io.Reader, out, errOut io.Writer) error {
 	var all []string
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -94,7 +94,9 @@ func pick(n int, in io.Reader, out io.Writer) error {
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	lot := rand.New(rand.NewChaCha8(sha256.Sum256([]byte(testclass.Seed()))))
+	seed := testclass.Seed()
+	fmt.Fprintf(errOut, "%d of %d, chosen by %s=%s\n", min(n, len(all)), len(all), testclass.EnvSeed, seed)
+	lot := rand.New(rand.NewChaCha8(sha256.Sum256([]byte(seed))))
 	chosen := lot.Perm(len(all))[:min(n, len(all))]
 	slices.Sort(chosen)
 	for _, i := range chosen {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestPickIsDecidedByTheSeed(t *testing.T) {
 	draw := func(seed string) string {
 		t.Setenv(testclass.EnvSeed, seed)
 		var out bytes.Buffer
-		if err := run([]string{"--pick", "5"}, strings.NewReader(lines.String()), &out, nil); err != nil {
+		if err := run([]string{"--pick", "5"}, strings.NewReader(lines.String()), &out, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
