@@ -156,20 +156,6 @@ func (c *Client) feeLimit(p Purchase, priceMsats int64) int64 {
 	return left
 }
 
-// Affords reports whether a payment of priceMsats to the provider would be within
-// the budgets now, less what it says that it owes us and with all that its fees may
-// take of the job's maximum: *BudgetError. What counts is what is reserved when it
-// is made.
-func (c *Client) Affords(ctx context.Context, provider string, priceMsats, maxMsats int64) error {
-	history, err := c.cfg.Store.History(ctx)
-	if err != nil {
-		return fmt.Errorf("read history: %w", err)
-	}
-	priceMsats = max(priceMsats-history[provider].CreditMsats, 1)
-	a := Attempt{AmountMsats: priceMsats, FeeLimitMsats: c.feeLimit(Purchase{MaxMsats: maxMsats}, priceMsats), ReservedAt: time.Now().UTC()}
-	return c.cfg.Store.Fits(ctx, provider, maxMsats, a, c.cfg.Limits)
-}
-
 // notApproved reports whether the rules stand against a payment.
 func notApproved(err error) bool { return errors.As(err, new(*ApprovalError)) }
 

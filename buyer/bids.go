@@ -31,7 +31,7 @@ func (c *Client) bestFirst(ctx context.Context, p Purchase, bids []bid) ([]bid, 
 	if err := c.lookUp(ctx, p, bids); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(bids, func(a, b bid) int { return a.of.compare(*b.of, p.SchemaID) })
+	rank(bids, func(b *bid) *Found { return b.of })
 	return bids[:min(len(bids), bidsMax)], nil
 }
 
@@ -57,10 +57,11 @@ func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
 			continue
 		}
 		of := Found{Listing: Listing{Provider: b.provider, Outside: true}, Lost: history[b.provider].Lost, Done: history[b.provider].Done}
+		of.missed(history[b.provider])
 		if at := slices.IndexFunc(found, func(f Found) bool { return f.Provider == b.provider }); at >= 0 {
 			of = found[at]
 		}
-		of.MinuteMsats = map[string]int64{p.SchemaID: b.msats}
+		of.MinuteMsats, of.costMsats = map[string]int64{p.SchemaID: b.msats}, b.msats
 		bids[i].of = &of
 	}
 	return nil

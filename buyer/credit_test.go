@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/relay"
 )
 
 // TestOwedIsCredit: what a provider signs that it owes is remembered, whether it
@@ -36,30 +37,38 @@ func TestOwedIsCredit(t *testing.T) {
 	}
 }
 
-// TestAffordsWithCredit: what a provider owes lowers what it will ask for, so an
-// announced price that the budget does not hold by itself may be worth asking for.
-func TestAffordsWithCredit(t *testing.T) {
+// TestCreditLowersThePrice: what a provider owes lowers what it will ask for, so a
+// provider whose announced price the budget does not hold may still be asked.
+func TestCreditLowersThePrice(t *testing.T) {
 	// What was spent counts until midnight (UTC).
 	if left := time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)); left < time.Minute {
 		time.Sleep(left)
 	}
-	c, p, _ := play(t, func(c *cheat, req nostr.Event) []nostr.Event {
+	c, _, _ := play(t, func(c *cheat, req nostr.Event) []nostr.Event {
 		c.pays = true
 		return []nostr.Event{c.offer(req, func(*deal) {}), c.event(c.key, 7000, nostr.Tags{
 			{"status", "error", "internal: broken"}, {"owed", strconv.Itoa(price)}, {"e", req.ID}, {"p", req.PubKey},
 		}, ""), c.end(req)}
 	}, nil, buyer.Limits{})
+	b, other := &board{t: t}, newKey(t)
+	for _, key := range []*relay.Key{c.key, other} {
+		b.announce(key, time.Minute, map[string]int64{run: price + 1000}, map[string]int64{run: 0})
+	}
 	client, err := buyer.New(buyer.Config{
-		Signer: c.key, Store: c.store, Wallet: c, Market: c, Limits: buyer.Limits{DayMsats: price + 1500, FeeMsats: 500},
+		Signer: newKey(t), Store: c.store, Wallet: c, Market: b, Limits: buyer.Limits{DayMsats: price + 1500, FeeMsats: 500},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for owed, want := range map[string]int64{p.Provider: price, "nobody": 0} {
-		err := client.Affords(t.Context(), owed, price+1000, 10*price)
-		var over *buyer.BudgetError
-		if fits := err == nil; fits != (want > 0) || !fits && (!errors.As(err, &over) || over.WantMsats != price+1500) {
-			t.Errorf("owed %d: %v", want, err)
-		}
+	list, err := client.Candidates(t.Context(), buyer.Order{SchemaID: run, Input: []byte(request), MaxMsats: 10 * price})
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d candidates, %v", len(list), err)
+	}
+	var over *buyer.BudgetError
+	if x := list[0]; x.Provider != c.key.PublicKey() || x.Refusal != nil {
+		t.Errorf("who owes us is refused: %v", x.Refusal)
+	}
+	if x := list[1]; x.Provider != other.PublicKey() || !errors.As(x.Refusal, &over) || over.WantMsats != price+1500 {
+		t.Errorf("who owes us nothing: %v", x.Refusal)
 	}
 }

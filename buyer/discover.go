@@ -42,6 +42,7 @@ type Listing struct {
 	HostImage      string                     `json:"host_image_digest,omitempty"`
 	PayeeNode      string                     `json:"payee_node,omitempty"`
 	Network        string                     `json:"network,omitempty"`
+	Encryption     *bool                      `json:"supports_encryption,omitempty"` // nil if it does not say
 	Completed      int                        `json:"jobs_completed"`
 	SuccessRate    float64                    `json:"success_rate"`
 	UpdatedAt      time.Time                  `json:"updated_at"`
@@ -55,6 +56,7 @@ type Listing struct {
 // announced is the part of a 31990's content that we read; the rest is ignored.
 type announced struct {
 	Name         string `json:"name"`
+	Encryption   *bool  `json:"supportsEncryption"`
 	Capabilities struct {
 		SupportedJobs []string `json:"supported_jobs"`
 	} `json:"capabilities"`
@@ -165,7 +167,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 	return Listing{
 		Provider: ev.PubKey, D: ev.Tags.GetD(), NPub: npub, Name: a.Name, Jobs: a.Capabilities.SupportedJobs,
 		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Prices: a.Lightwork.Prices, Paused: a.Lightwork.Paused, FreePoW: a.Lightwork.FreePoW, Modes: a.Lightwork.Modes,
-		HostImage: a.Lightwork.HostImage, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network,
+		HostImage: a.Lightwork.HostImage, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network, Encryption: a.Encryption,
 		Completed: a.Stability.JobsCompleted, SuccessRate: a.Stability.SuccessRate, UpdatedAt: ev.CreatedAt.Time().UTC(),
 		Outside: len(a.Lightwork.Modes) == 0,
 	}, true

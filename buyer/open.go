@@ -38,13 +38,17 @@ func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (P
 	if err != nil {
 		return Purchase{}, err
 	}
-	var network payments.Network
-	if c.cfg.Wallet != nil {
-		node, err := c.cfg.Wallet.Node(ctx)
-		if err != nil {
-			return Purchase{}, fmt.Errorf("ask the wallet who it is: %w", err)
+	network, err := c.network(ctx)
+	if err != nil {
+		return Purchase{}, err
+	}
+	if o.Mode != receipts.ModeFree { // nobody is asked for what could not be paid
+		if _, err := c.ApprovalRuleFor(c.approvalOf(p, o.Mode, bidOf(p))); err != nil {
+			return Purchase{}, err
 		}
-		network = node.Network
+		if err := c.AffordsDay(ctx, o.MaxMsats); err != nil {
+			return Purchase{}, err
+		}
 	}
 	bids, err := c.validOffers(ctx, p, network, tell)
 	if err != nil {

@@ -31,7 +31,15 @@ type Order struct {
 	// Inputs are the results of earlier jobs. With a text generation they are
 	// more of the prompt; of any other job type one is the document, and Input
 	// is nil.
-	Inputs   []Input
+	Inputs []Input
+	// Toolchain leaves the sandbox's image to the provider: it is the toolchain that
+	// the provider announces, whatever Input has in its place.
+	Toolchain bool
+	// Shared: the order is a seat of a panel, whose seats share MaxMsats.
+	Shared bool
+	// Judged: the panel's results are judged or merged, so that providers may ask a
+	// fee for the attempt.
+	Judged   bool
 	MaxMsats int64 // the job's budget, routing fees included
 	// Announced is the provider's announcement. The price in it, if it has one
 	// for the job, is sent as the bid, and no quote above it is accepted; nil
@@ -81,6 +89,22 @@ func (c *Client) CheckMode(m receipts.Mode) error {
 	return nil
 }
 
+// needsWallet refuses an order that costs something where nothing can pay it. One
+// that leaves the mode to the provider is then for nothing.
+func (c *Client) needsWallet(o *Order) error {
+	switch {
+	case c.cfg.Wallet != nil, o.Mode == receipts.ModeFree, o.MaxMsats == 0:
+		return nil
+	case o.Mode != "", o.Outside:
+		return ErrNoWallet
+	case o.Announced != nil:
+		_, err := c.modeAt(o, *o.Announced)
+		return err
+	}
+	o.Mode = receipts.ModeFree
+	return nil
+}
+
 // draft makes the purchase that an order begins: its request is signed, with
 // the tags in more, and nothing is stored. An order without a provider is for
 // everybody.
@@ -102,7 +126,10 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if err := c.CheckMode(o.Mode); err != nil {
 		return Purchase{}, err
 	}
-	fee, err := c.engagementFor(o, req, receipts.Judged(more))
+	if err := c.needsWallet(&o); err != nil {
+		return Purchase{}, err
+	}
+	fee, err := c.engagementFor(o, req, o.Judged)
 	if err != nil {
 		return Purchase{}, err
 	}

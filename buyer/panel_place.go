@@ -94,7 +94,7 @@ func (c *Client) PlacePanel(ctx context.Context, o PanelOrder) (Panel, error) {
 	for i, l := range o.Seats {
 		seat, err := c.draft(ctx, Order{
 			Provider: l.Provider, SchemaID: o.SchemaID, Input: req.Canonical, MaxMsats: parts[i],
-			Announced: &l, Mode: o.Mode, Delivery: o.Delivery, PayeeNode: l.PayeeNode, TTL: o.TTL, Encrypt: o.Encrypt,
+			Announced: &l, Mode: o.Mode, Delivery: o.Delivery, PayeeNode: l.PayeeNode, TTL: o.TTL, Encrypt: o.Encrypt, Judged: o.Rule.subjective(),
 		}, more...)
 		if err != nil {
 			return Panel{}, fmt.Errorf("seat %d: %w", i+1, err)

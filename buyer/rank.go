@@ -35,6 +35,20 @@ type History struct {
 	// CreditMsats is what the provider signed that it owes us, less what its later
 	// quotes were lowered by.
 	CreditMsats int64
+	// Missed is how many requests of the last day it left unanswered, or answered
+	// with an offer that was not the one it announced; MissedAt is the last one.
+	Missed   int
+	MissedAt time.Time
+}
+
+// missPause is how long a provider that missed one request comes after all that
+// did not; each further miss doubles it.
+const missPause = 5 * time.Minute
+
+// avoided reports whether the provider missed a request so lately that others are
+// asked before it.
+func (h History) avoided(now time.Time) bool {
+	return h.Missed > 0 && now.Before(h.MissedAt.Add(missPause<<min(h.Missed-1, 9)))
 }
 
 // Found is a provider that announces itself, with what else is known of it and
@@ -48,10 +62,16 @@ type Found struct {
 	Done        int              `json:"done_for_us"`
 	Lost        int              `json:"lost_with_it"`
 	CreditMsats int64            `json:"credit_with_it_msats,omitempty"` // it says that it owes us
+	Missed      int              `json:"missed_today,omitempty"`         // requests that it left unanswered or cheated on
+	MissedAt    *time.Time       `json:"missed_at,omitempty"`
 	Followed    bool             `json:"followed"`
 	Recommended int              `json:"recommended"` // by so many that we follow
 	FollowedBy  int              `json:"followed_by"` // so many that we follow
 	Why         []string         `json:"why"`
+
+	// costMsats is what it is ranked by: the price of the job at hand, or of one minute.
+	costMsats int64
+	avoided   bool
 }
 
 // Scout looks for providers. It needs neither a wallet nor a store.
@@ -68,10 +88,11 @@ type Scout struct {
 // Find lists who announces that it runs the job type (all if schemaID is ""),
 // best first; provider limits it to one key. The order is, as far as each
 // decides: those that speak our profile before programs that know NIP-90 alone;
-// those that took our money for nothing last; those that live; those that we
-// bought from or follow, then those that whom we follow recommend or follow; the price of
-// the job type; how many jobs they did for us. The word of keys that we do not
-// follow counts for nothing, for anybody can have a thousand.
+// those that took our money for nothing last; those that missed our last requests
+// after the others; those that live; the price of the job type. Among those whose
+// prices are within a tenth of the cheapest's, those come first that we bought from
+// or follow, then those that whom we follow recommend or follow. The word of keys
+// that we do not follow counts for nothing, for anybody can have a thousand.
 func (s Scout) Find(ctx context.Context, schemaID, provider string) ([]Found, error) {
 	var keys []string
 	if provider != "" {
@@ -110,6 +131,7 @@ func (s Scout) find(ctx context.Context, schemaID string, keys []string) ([]Foun
 			Recommended: recommended[l.Provider+":"+l.D], FollowedBy: friends[l.Provider], Done: s.History[l.Provider].Done, Lost: s.History[l.Provider].Lost,
 			CreditMsats: s.History[l.Provider].CreditMsats,
 		}
+		f.missed(s.History[l.Provider])
 		for _, job := range l.Jobs {
 			if price, ok := l.minute(job); ok {
 				f.MinuteMsats[job] = price
@@ -118,24 +140,57 @@ func (s Scout) find(ctx context.Context, schemaID string, keys []string) ([]Foun
 		if at, ok := beats[l.Provider+":"+l.D]; ok {
 			f.BeatAt = &at
 		}
+		f.costMsats = f.price(schemaID)
 		f.Why = f.reasons()
 		found[i] = f
 	}
-	slices.SortStableFunc(found, func(a, b Found) int { return a.compare(b, schemaID) })
+	rank(found, func(f *Found) *Found { return f })
 	return found, nil
 }
 
-// compare orders a before b if a is the better choice.
-func (f Found) compare(o Found, schemaID string) int {
+// missed notes what the history says of requests that it did not serve.
+func (f *Found) missed(h History) {
+	if f.Missed = h.Missed; h.Missed > 0 {
+		f.MissedAt, f.avoided = &h.MissedAt, h.avoided(time.Now())
+	}
+}
+
+// rank puts the better choice first. Price decides among those that are alike in
+// what is worse than a price. Trust decides only where prices are close: else
+// whoever was bought from once could ask any price afterwards.
+func rank[T any](list []T, of func(*T) *Found) {
+	slices.SortStableFunc(list, func(a, b T) int {
+		x, y := of(&a), of(&b)
+		return cmp.Or(x.compareClass(y), cmp.Compare(x.costMsats, y.costMsats), strings.Compare(x.Provider, y.Provider))
+	})
+
+	for begin := 0; begin < len(list); {
+		cheapest, end := of(&list[begin]), begin+1
+		for end < len(list) && of(&list[end]).compareClass(cheapest) == 0 && of(&list[end]).near(cheapest.costMsats) {
+			end++
+		}
+		slices.SortStableFunc(list[begin:end], func(a, b T) int {
+			x, y := of(&a), of(&b)
+			return cmp.Or(-cmp.Compare(x.trust(), y.trust()), cmp.Compare(x.costMsats, y.costMsats), -cmp.Compare(x.Done, y.Done))
+		})
+		begin = end
+	}
+}
+
+// compareClass orders by what no price makes good.
+func (f *Found) compareClass(o *Found) int {
+	avoided := map[bool]int{true: 1}
 	return cmp.Or(
 		-cmp.Compare(f.serves(), o.serves()),
 		cmp.Compare(f.Lost, o.Lost),
+		cmp.Compare(avoided[f.avoided], avoided[o.avoided]),
 		-cmp.Compare(f.life(), o.life()),
-		-cmp.Compare(f.trust(), o.trust()),
-		cmp.Compare(f.price(schemaID), o.price(schemaID)),
-		-cmp.Compare(f.Done, o.Done),
-		strings.Compare(f.Provider, o.Provider),
 	)
+}
+
+// near reports whether the price is at most a tenth above the cheapest.
+func (f *Found) near(cheapestMsats int64) bool {
+	return f.costMsats-cheapestMsats <= cheapestMsats/10
 }
 
 // serves is 2 for who speaks our profile, 1 while it takes no jobs, 0 for a
@@ -201,6 +256,9 @@ func (f Found) reasons() []string {
 	}
 	if f.Lost > 0 {
 		why = append(why, fmt.Sprintf("payments to it that nothing came for: %d", f.Lost))
+	}
+	if f.Missed > 0 {
+		why = append(why, fmt.Sprintf("did not serve %d of our requests today, the last one %s", f.Missed, ago(*f.MissedAt)))
 	}
 	if f.CreditMsats > 0 {
 		why = append(why, fmt.Sprintf("says that it owes us %g sat of credit", float64(f.CreditMsats)/1000))

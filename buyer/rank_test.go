@@ -86,70 +86,88 @@ func TestRanking(t *testing.T) {
 		b.add(by, 11998, age, "", nostr.Tag{"d", "lightwork"})
 	}
 	for name, tt := range map[string]struct {
-		// The better one costs more, unless the case is about the price.
+		// The better one costs a tenth more, or as much as dearer says.
 		set  func(b *board, better, worse *relay.Key) map[string]buyer.History
 		age  time.Duration // of the better one's announcement
 		why  string
 		same bool // it moves nobody: the cheaper one stays first
+
+		dearer int64
 	}{
-		"a beat": {func(b *board, better, _ *relay.Key) map[string]buyer.History {
+		"a beat": {set: func(b *board, better, _ *relay.Key) map[string]buyer.History {
 			beat(b, better, time.Minute)
 			return nil
-		}, fresh, "alive 1m", false},
-		"a beat that is too old": {func(b *board, better, _ *relay.Key) map[string]buyer.History {
+		}, age: fresh, why: "alive 1m", dearer: 100},
+		"a beat that is too old": {set: func(b *board, better, _ *relay.Key) map[string]buyer.History {
 			beat(b, better, 20*time.Minute)
 			return nil
-		}, fresh, "announced 1m", true},
-		"a beat of somebody else's": {func(b *board, _, _ *relay.Key) map[string]buyer.History {
+		}, age: fresh, why: "announced 1m", same: true},
+		"a beat of somebody else's": {set: func(b *board, _, _ *relay.Key) map[string]buyer.History {
 			beat(b, stranger, time.Minute)
 			return nil
-		}, fresh, "announced 1m", true},
-		"silence": {func(b *board, better, _ *relay.Key) map[string]buyer.History {
+		}, age: fresh, why: "announced 1m", same: true},
+		"silence": {set: func(b *board, better, _ *relay.Key) map[string]buyer.History {
 			return map[string]buyer.History{better.PublicKey(): {Done: 5}}
-		}, stale, "silent", true},
-		"jobs done for us": {func(b *board, better, _ *relay.Key) map[string]buyer.History {
+		}, age: stale, why: "silent", same: true},
+		"jobs done for us": {set: func(b *board, better, _ *relay.Key) map[string]buyer.History {
 			return map[string]buyer.History{better.PublicKey(): {Done: 2}}
-		}, fresh, "2 done for us", false},
-		"money lost": {func(b *board, better, worse *relay.Key) map[string]buyer.History {
+		}, age: fresh, why: "2 done for us"},
+		"jobs done for us, and dearer than a tenth": {set: func(b *board, better, _ *relay.Key) map[string]buyer.History {
+			return map[string]buyer.History{better.PublicKey(): {Done: 2}}
+		}, age: fresh, why: "2 done for us", same: true, dearer: 110},
+		"requests missed": {set: func(b *board, _, worse *relay.Key) map[string]buyer.History {
+			beat(b, worse, time.Minute)
+			return map[string]buyer.History{worse.PublicKey(): {Done: 9, Missed: 1, MissedAt: time.Now().Add(-time.Minute)}}
+		}, age: fresh, why: "announced 1m", dearer: 9_000},
+		"a request missed some time ago": {set: func(b *board, _, worse *relay.Key) map[string]buyer.History {
+			return map[string]buyer.History{worse.PublicKey(): {Missed: 1, MissedAt: time.Now().Add(-time.Hour)}}
+		}, age: fresh, why: "announced 1m", same: true},
+		"many requests missed some time ago": {set: func(b *board, _, worse *relay.Key) map[string]buyer.History {
+			return map[string]buyer.History{worse.PublicKey(): {Missed: 6, MissedAt: time.Now().Add(-time.Hour)}}
+		}, age: fresh, why: "announced 1m", dearer: 9_000},
+		"money lost": {set: func(b *board, better, worse *relay.Key) map[string]buyer.History {
 			beat(b, worse, time.Minute)
 			return map[string]buyer.History{worse.PublicKey(): {Done: 9, Lost: 1}}
-		}, fresh, "announced 1m", false},
-		"followed": {func(b *board, better, worse *relay.Key) map[string]buyer.History {
+		}, age: fresh, why: "announced 1m"},
+		"followed": {set: func(b *board, better, worse *relay.Key) map[string]buyer.History {
 			b.add(me, 3, time.Hour, "", nostr.Tag{"p", worse.PublicKey()}) // an older list
 			b.add(me, 3, time.Minute, "", nostr.Tag{"p", better.PublicKey()})
 			return nil
-		}, fresh, "we follow it", false},
-		"followed by a stranger": {func(b *board, better, _ *relay.Key) map[string]buyer.History {
+		}, age: fresh, why: "we follow it"},
+		"followed by a stranger": {set: func(b *board, better, _ *relay.Key) map[string]buyer.History {
 			b.add(stranger, 3, time.Minute, "", nostr.Tag{"p", better.PublicKey()})
 			return nil
-		}, fresh, "announced 1m", true},
-		"recommended by whom we follow": {func(b *board, better, _ *relay.Key) map[string]buyer.History {
+		}, age: fresh, why: "announced 1m", same: true},
+		"recommended by whom we follow": {set: func(b *board, better, _ *relay.Key) map[string]buyer.History {
 			b.add(me, 3, time.Minute, "", nostr.Tag{"p", friend.PublicKey()})
 			b.add(friend, 31989, time.Minute, "", nostr.Tag{"d", "5050"}, address(better), address(better))
 			return nil
-		}, fresh, "recommended by 1 that we follow", false},
-		"followed by whom we follow": {func(b *board, better, worse *relay.Key) map[string]buyer.History {
+		}, age: fresh, why: "recommended by 1 that we follow"},
+		"followed by whom we follow": {set: func(b *board, better, worse *relay.Key) map[string]buyer.History {
 			b.add(me, 3, time.Minute, "", nostr.Tag{"p", friend.PublicKey()})
 			b.add(friend, 3, time.Hour, "", nostr.Tag{"p", worse.PublicKey()}) // an older list, that names both
 			b.add(friend, 3, time.Minute, "", nostr.Tag{"p", better.PublicKey()}, nostr.Tag{"p", better.PublicKey()})
 			return nil
-		}, fresh, "followed by 1 that we follow", false},
-		"recommended for another kind": {func(b *board, better, _ *relay.Key) map[string]buyer.History {
+		}, age: fresh, why: "followed by 1 that we follow"},
+		"recommended for another kind": {set: func(b *board, better, _ *relay.Key) map[string]buyer.History {
 			b.add(me, 3, time.Minute, "", nostr.Tag{"p", friend.PublicKey()})
 			b.add(friend, 31989, time.Minute, "", nostr.Tag{"d", "1"}, address(better))
 			return nil
-		}, fresh, "announced 1m", true},
-		"recommended by a crowd of strangers": {func(b *board, better, _ *relay.Key) map[string]buyer.History {
+		}, age: fresh, why: "announced 1m", same: true},
+		"recommended by a crowd of strangers": {set: func(b *board, better, _ *relay.Key) map[string]buyer.History {
 			for range 20 {
 				b.add(newKey(t), 31989, time.Minute, "", nostr.Tag{"d", "5050"}, address(better))
 			}
 			return nil
-		}, fresh, "announced 1m", true},
+		}, age: fresh, why: "announced 1m", same: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &board{t: t}
 			better, worse := newKey(t), newKey(t)
-			b.announce(better, tt.age, map[string]int64{run: 2_000}, map[string]int64{run: 0})
+			if tt.dearer == 0 {
+				tt.dearer = 100
+			}
+			b.announce(better, tt.age, map[string]int64{run: 1_000 + tt.dearer}, map[string]int64{run: 0})
 			b.announce(worse, fresh, map[string]int64{run: 1_000}, map[string]int64{run: 0})
 			history := tt.set(b, better, worse)
 			found, err := buyer.Scout{Market: b, Key: me.PublicKey(), History: history}.Find(t.Context(), run, "")

@@ -133,23 +133,11 @@ func readLine(ctx context.Context, in *os.File) (string, error) {
 	return strings.ToLower(strings.TrimSpace(line.String())), nil
 }
 
-// ruled refuses an order that no rule would let be paid, before anything is sent.
-func ruled(n *buyerNode, o buyer.Approval) (buyer.ApprovalRule, error) {
-	rule, err := n.client.ApprovalRuleFor(o)
-	if err == nil {
-		return rule, nil
-	}
+// refusedByRule is a refusal of the approval rules with the next step.
+func refusedByRule(rule buyer.ApprovalRule, err error) error {
 	hint := "buyer.approvals in the configuration says what may be paid"
 	if rule.Do == buyer.Ask {
 		hint = "run it on a terminal, or let a rule of buyer.approvals approve it"
 	}
-	return rule, hinted(err, hint)
-}
-
-// modeFor is the mode that a provider will quote, as far as its announcement says.
-func modeFor(l buyer.Listing, schema string, asked receipts.Mode) receipts.Mode {
-	if modes := l.Modes[schema]; asked == "" && len(modes) > 0 {
-		return modes[0]
-	}
-	return asked
+	return hinted(err, hint)
 }

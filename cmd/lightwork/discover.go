@@ -20,7 +20,7 @@ type buyerDiscoverCmd struct {
 
 // Help is shown below the flags.
 func (buyerDiscoverCmd) Help() string {
-	return "Best first: those that took your money for nothing last, then by signs of life, by whom you bought from or follow, by whom those you follow recommend, by price. " +
+	return "Best first: those that took your money for nothing last, then those that missed your requests, then by signs of life, then by price; prices within a tenth of the lowest count as equal, and there whom you bought from or follow comes first. " +
 		"No wallet is opened, and nothing is asked of anybody but the relays."
 }
 

@@ -5,19 +5,7 @@ import (
 	"io"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/receipts"
 )
-
-// chooseOutside takes a provider that knows NIP-90 alone, if the user said so or
-// nothing can be paid.
-func (b buyerSubmitCmd) chooseOutside(l buyer.Listing) (buyer.Listing, error) {
-	free := b.Mode == receipts.ModeFree || b.MaxMsats == 0
-	if b.Outside || free {
-		return l, nil
-	}
-	return buyer.Listing{}, usage("--outside pays it all the same, within --max-msats; --mode free --max-msats 0 pays nothing",
-		"%s knows NIP-90 alone: it signs no quote and no receipt, and can keep the money", l.NPub)
-}
 
 // showOutside prints what an outside provider says of itself.
 func showOutside(w io.Writer, l buyer.Listing) {

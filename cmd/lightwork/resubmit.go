@@ -70,23 +70,23 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error
 // retarget takes the provider's present price and node; a provider that is not
 // announced any more is asked as before.
 func (b buyerResubmitCmd) retarget(ctx context.Context, n *buyerNode, o *buyer.Order, key string) error {
-	if key == "" || key == o.Provider {
-		key = o.Provider
-	} else {
-		o.PayeeNode = ""
+	other := key != "" && key != o.Provider
+	if other {
+		o.Provider, o.PayeeNode = key, ""
 	}
-	list, err := n.client.Discover(ctx, o.SchemaID, key)
+	again := buyerSubmitCmd{Schema: o.SchemaID, Mode: o.Mode}
+	list, err := n.client.Candidates(ctx, *o)
 	if err != nil {
-		return hinted(err, "lightwork doctor checks the relays")
+		return again.noCandidates(err)
 	}
-	i := slices.IndexFunc(list, func(l buyer.Listing) bool { return l.Provider == key })
-	if i < 0 && key != o.Provider {
-		return hinted(fmt.Errorf("%s does not announce %s here", b.Provider, o.SchemaID), "lightwork buyer discover lists who does")
+	if len(list) == 0 && !other {
+		return nil
 	}
-	o.Provider = key
-	if i >= 0 {
-		o.Announced, o.PayeeNode = &list[i], firstText(o.PayeeNode, list[i].PayeeNode)
+	first, err := again.best(list, o.Provider)
+	if err != nil {
+		return err
 	}
+	*o = first.Order
 	return nil
 }
 

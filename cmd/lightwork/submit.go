@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,8 +46,9 @@ type buyerSubmitCmd struct {
 	Encrypt        bool              `help:"Encrypt the request, and have everything about it answered encrypted (NIP-44). Then nobody else can check what the receipt is for."`
 	Watch          bool              `help:"See the output of a free job, or of a job on text, while it runs; of a paid sandbox job its size. Asks for plain delivery."`
 	outputs
-	DryRun bool `help:"Say whom it would ask, for what and for how much, and send nothing."`
-	JSON   bool `help:"Print JSON."`
+	DryRun  bool `help:"Say whom it would ask, for what and for how much, and send nothing."`
+	Explain bool `help:"List who could be asked for this very job, in which order and why, and who cannot; send nothing."`
+	JSON    bool `help:"Print JSON."`
 }
 
 // Help is shown below the flags.
@@ -85,44 +84,33 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err != nil {
 			return err
 		}
-		if b.Open {
-			return b.submitOpen(ctx, s, n, document, archive)
-		}
-		if b.panel() {
-			return b.submitPanel(ctx, s, n, document, archive)
-		}
-		listing, err := b.choose(ctx, n, provider)
+		order, err := b.order(document, archive, inputs)
 		if err != nil {
 			return err
 		}
-		b.Mode = b.modeWith(n, listing)
-		if document == nil && len(inputs) == 0 {
-			if document, err = b.request(listing, archive); err != nil {
-				return err
-			}
+		if b.Open {
+			return b.submitOpen(ctx, s, n, order)
 		}
-		order := buyer.Order{
-			Provider: listing.Provider, SchemaID: b.Schema, Input: document, Inputs: inputs, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
-			PayeeNode: firstText(b.Payee, listing.PayeeNode), Announced: &listing, Refund: b.Refund,
-			Outside: b.Outside && listing.Outside, Encrypt: b.Encrypt,
+		if b.panel() {
+			return b.submitPanel(ctx, s, n, order)
 		}
-		if document, err = whole(n, order); err != nil {
-			return err
+
+		order.Provider = provider
+		list, err := n.client.Candidates(ctx, order)
+		if err != nil {
+			return b.noCandidates(err)
 		}
-		rule, err := b.rule(n, listing, document)
+		if b.Explain {
+			return b.explain(s, list)
+		}
+		first, err := b.best(list, provider)
 		if err != nil {
 			return err
 		}
 		if b.DryRun {
-			if err := b.affords(ctx, n, listing, document); err != nil {
-				return err
-			}
-			return b.preview(s, listing, document, rule, nil)
+			return b.preview(s, n, first)
 		}
-		if err := b.hopeless(ctx, n, listing, document); err != nil {
-			return err
-		}
-		p, err := n.client.Place(ctx, order)
+		p, err := n.client.Place(ctx, first.Order)
 		if err != nil {
 			return notPlaced(err)
 		}
@@ -220,37 +208,4 @@ func checkPayee(key string) error {
 		}
 	}
 	return usage("66 hex digits that begin with 02 or 03; lightwork buyer discover --json shows what providers announce", "--payee is not the key of a Lightning node")
-}
-
-// choose finds whom to buy from: the cheapest that does the job, or the one
-// that was named.
-func (b buyerSubmitCmd) choose(ctx context.Context, n *buyerNode, key string) (buyer.Listing, error) {
-	list, err := n.client.Discover(ctx, "", key)
-	if err != nil {
-		return buyer.Listing{}, hinted(err, "lightwork doctor checks the relays")
-	}
-	if key != "" && len(list) == 0 {
-		npub, _ := receipts.Npub(key)
-		return buyer.Listing{}, hinted(fmt.Errorf("%s is not announced here", npub), "lightwork buyer discover lists who is, on the relays of the configuration")
-	}
-	if key != "" && list[0].Outside {
-		return b.chooseOutside(list[0])
-	}
-	nobody := "nobody on these relays announces"
-	if key != "" {
-		nobody = list[0].NPub + " does not announce"
-	}
-	list = slices.DeleteFunc(list, func(l buyer.Listing) bool { return l.Outside || !slices.Contains(l.Jobs, b.Schema) })
-	if len(list) == 0 {
-		return buyer.Listing{}, hinted(fmt.Errorf("%s %s", nobody, b.Schema), "lightwork buyer discover lists who is there")
-	}
-	if list = slices.DeleteFunc(list, func(l buyer.Listing) bool { return l.Paused }); len(list) == 0 {
-		return buyer.Listing{}, hinted(fmt.Errorf("who runs %s takes no jobs now", b.Schema), "ask again later; lightwork buyer discover lists who is there")
-	}
-	announced := list[0].Modes[b.Schema]
-	list = slices.DeleteFunc(list, func(l buyer.Listing) bool { return !b.buysFrom(n, l) })
-	if len(list) == 0 {
-		return buyer.Listing{}, b.noMode(nobody, announced)
-	}
-	return list[0], nil
 }

@@ -64,7 +64,7 @@ func (b buyerSubmitCmd) pack(w io.Writer) ([]byte, error) {
 		return nil, usage("", "--repo: %w", err)
 	}
 	sent := "are sent"
-	if b.DryRun {
+	if b.DryRun || b.Explain {
 		sent = "would be sent"
 	}
 	if b.Encrypt {
@@ -76,8 +76,24 @@ func (b buyerSubmitCmd) pack(w io.Writer) ([]byte, error) {
 	return p.archive, nil
 }
 
-// request makes the document of the flags.
-func (b buyerSubmitCmd) request(l buyer.Listing, archive []byte) ([]byte, error) {
+// order is what the flags say to buy, from anybody.
+func (b buyerSubmitCmd) order(document, archive []byte, inputs []buyer.Input) (buyer.Order, error) {
+	o := buyer.Order{
+		SchemaID: b.Schema, Input: document, Inputs: inputs, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
+		PayeeNode: b.Payee, Refund: b.Refund, Outside: b.Outside, Encrypt: b.Encrypt,
+	}
+	if document != nil || len(inputs) > 0 {
+		return o, nil
+	}
+	var err error
+	o.Input, err = b.request(archive)
+	o.Toolchain = b.Image == ""
+	return o, err
+}
+
+// request makes the document of the flags. Without an image it is for the
+// provider's own toolchain, whose digest is still to be filled in.
+func (b buyerSubmitCmd) request(archive []byte) ([]byte, error) {
 	timeout, memory := jobTimeout, int64(jobMemory)
 	if b.Timeout != nil {
 		timeout = *b.Timeout
@@ -85,7 +101,7 @@ func (b buyerSubmitCmd) request(l buyer.Listing, archive []byte) ([]byte, error)
 	if b.Memory != nil {
 		memory = *b.Memory
 	}
-	kind, digest := schemas.HostProvider, l.HostImage
+	kind, digest := schemas.HostProvider, hashing.Digest{}.String()
 	if b.Image != "" {
 		kind, digest = schemas.DockerProvider, b.Image
 	}

@@ -40,16 +40,3 @@ func (b buyerSubmitCmd) inputs(ctx context.Context, n *buyerNode) ([]buyer.Input
 	}
 	return list, nil
 }
-
-// whole is the document of an order with its inputs in it: what is priced,
-// approved and shown.
-func whole(n *buyerNode, o buyer.Order) ([]byte, error) {
-	if len(o.Inputs) == 0 {
-		return o.Input, nil
-	}
-	req, err := n.client.Document(o)
-	if err != nil {
-		return nil, usage("lightwork schemas show "+o.SchemaID+" tells the form of the document", "--input-job: %w", err)
-	}
-	return req.Canonical, nil
-}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/adjudicate"
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -69,8 +67,8 @@ func (b buyerSubmitCmd) checkSeveral() error {
 		return usage("--adjudicate judge, or majority for results that can be compared", "--adjudicate merge: %w", adjudicate.ErrNoMerge)
 	case b.Redundancy != 0 && b.Adjudicate == buyer.RuleMajority && b.Delivery != receipts.DeliverySealed:
 		return usage("leave --delivery out", "--redundancy: a vote needs sealed delivery")
-	case b.Open && (len(keys) > 0 || b.Provider != "" || b.Redundancy != 0 || b.Payee != "" || b.DryRun):
-		return usage("leave --open out to choose whom to ask", "--open cannot be given together with --provider, --to, --redundancy, --payee or --dry-run")
+	case b.Open && (len(keys) > 0 || b.Provider != "" || b.Redundancy != 0 || b.Payee != "" || b.DryRun || b.Explain):
+		return usage("leave --open out to choose whom to ask", "--open cannot be given together with --provider, --to, --redundancy, --payee, --dry-run or --explain")
 	case b.Open && b.Mode != "" && b.Mode != receipts.ModeHold && b.Mode != receipts.ModeFree:
 		return usage("leave --mode out", "--open is in mode hold or free")
 	case b.Open && b.Input == "" && b.Image == "" && b.Schema == string(schemas.SandboxRun):
@@ -92,48 +90,47 @@ func (b buyerSubmitCmd) checkSeveral() error {
 }
 
 // submitPanel buys the job from several providers.
-func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNode, document, archive []byte) error {
+func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNode, order buyer.Order) error {
 	if b.Redundancy != 0 {
-		b.Mode = receipts.ModePostpay
+		order.Mode, order.Shared = receipts.ModePostpay, true
 	}
 	if b.Adjudicate != buyer.RuleMajority { // results are read before one is paid for
-		b.Delivery, b.Encrypt = receipts.DeliveryPlain, true
+		order.Delivery, order.Encrypt, order.Judged = receipts.DeliveryPlain, true, true
 	}
-	if b.Adjudicate == buyer.RuleJudge && !b.DryRun {
+	b.Mode, b.Delivery, b.Encrypt = order.Mode, order.Delivery, order.Encrypt
+	if b.Adjudicate == buyer.RuleJudge && !b.DryRun && !b.Explain {
 		if err := n.judgeReady(ctx); err != nil {
 			return err
 		}
 	}
-	seats, err := b.seats(ctx, n)
+	list, err := n.client.Candidates(ctx, order)
+	if err != nil {
+		return b.noCandidates(err)
+	}
+	if b.Explain {
+		return b.explain(s, list)
+	}
+	seats, err := b.seats(list)
 	if err != nil {
 		return err
-	}
-	if document == nil {
-		if document, err = b.request(seats[0], archive); err != nil {
-			return err
-		}
 	}
 	if b.DryRun {
 		if err := overBudget(n.client.AffordsDay(ctx, b.MaxMsats)); err != nil {
 			return err
 		}
-		for _, l := range seats {
-			rule, err := b.rule(n, l, document)
-			if err != nil {
-				return err
-			}
-			over, err := b.overOwn(ctx, n, l, document)
-			if err != nil {
-				return err
-			}
-			if err := b.preview(s, l, document, rule, over); err != nil {
+		for _, x := range seats {
+			if err := b.preview(s, n, x); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
+	listings := make([]buyer.Listing, len(seats))
+	for i, x := range seats {
+		listings[i] = x.Listing
+	}
 	p, err := n.client.PlacePanel(ctx, buyer.PanelOrder{
-		SchemaID: b.Schema, Input: document, Seats: seats, Rule: b.adjudication(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
+		SchemaID: b.Schema, Input: seats[0].Order.Input, Seats: listings, Rule: b.adjudication(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 		Encrypt: b.Encrypt,
 	})
 	var over *buyer.BudgetError
@@ -147,17 +144,12 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 }
 
 // submitOpen buys from whoever has the best valid offer.
-func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *streams, n *buyerNode, document, archive []byte) error {
-	if document == nil {
-		var err error
-		if document, err = b.request(buyer.Listing{}, archive); err != nil {
-			return err
-		}
-	}
-	p, err := n.client.PlaceOpen(ctx, buyer.Order{
-		SchemaID: b.Schema, Input: document, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
-	}, newTimeline(s.err).step)
+func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *streams, n *buyerNode, order buyer.Order) error {
+	p, err := n.client.PlaceOpen(ctx, order, newTimeline(s.err).step)
+	var over *buyer.BudgetError
 	switch {
+	case errors.As(err, &over):
+		return overBudget(err)
 	case errors.Is(err, buyer.ErrFailed), errors.Is(err, buyer.ErrNoRelay):
 		return hinted(err, "nothing is paid; lightwork buyer discover lists who is there")
 	case ctx.Err() != nil:
@@ -173,20 +165,27 @@ func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *streams, n *buyerNode
 	return follow(ctx, s, n, p.RequestID, b.outputs, b.JSON)
 }
 
-// seats finds the providers: those that --to names, or the best that are
-// announced. All must be able to run the very same request.
-func (b buyerSubmitCmd) seats(ctx context.Context, n *buyerNode) ([]buyer.Listing, error) {
+// seats finds the providers: those that --to names, or the best that can be asked.
+// All must be able to run the very same request. One that would go over the limit
+// for its key alone may have a seat: it is not paid, the others are.
+func (b buyerSubmitCmd) seats(list []buyer.Candidate) ([]buyer.Candidate, error) {
 	keys, err := b.keys()
 	if err != nil {
 		return nil, err
 	}
-	list, err := n.client.Discover(ctx, b.Schema, "")
-	if err != nil {
-		return nil, hinted(err, "lightwork doctor checks the relays")
-	}
-	list = slices.DeleteFunc(list, func(l buyer.Listing) bool {
-		return l.Outside || l.Paused || b.Mode != "" && !slices.Contains(l.Modes[b.Schema], b.Mode) ||
-			len(keys) > 0 && !slices.Contains(keys, l.Provider)
+	var refused *buyer.Candidate
+	list = slices.DeleteFunc(list, func(x buyer.Candidate) bool {
+		if len(keys) > 0 && !slices.Contains(keys, x.Provider) {
+			return true
+		}
+		var over *buyer.BudgetError
+		if x.Refusal == nil || errors.As(x.Refusal, &over) && over.Limit == "provider" {
+			return false
+		}
+		if refused == nil {
+			refused = &x
+		}
+		return true
 	})
 	want := max(len(keys), b.Redundancy)
 	for _, group := range b.alike(list) {
@@ -194,8 +193,11 @@ func (b buyerSubmitCmd) seats(ctx context.Context, n *buyerNode) ([]buyer.Listin
 			return group[:want], nil
 		}
 	}
-	return nil, hinted(fmt.Errorf("%d are needed that run %s%s; announced: %d", want, b.Schema, b.inMode(), len(list)),
-		strings.Join([]string{b.hintAlike(list, want), "lightwork buyer discover --schema " + b.Schema + " lists who is there"}, ""))
+	why := fmt.Errorf("%d are needed that run %s%s; announced: %d", want, b.Schema, b.inMode(), len(list))
+	if refused != nil {
+		why = fmt.Errorf("%w; not asked is %s: %w", why, refused.NPub, refused.Refusal)
+	}
+	return nil, hinted(why, b.hintAlike(list, want)+"lightwork buyer discover --schema "+b.Schema+" lists who is there")
 }
 
 func (b buyerSubmitCmd) inMode() string {
@@ -205,7 +207,7 @@ func (b buyerSubmitCmd) inMode() string {
 	return " in mode " + string(b.Mode)
 }
 
-func (b buyerSubmitCmd) hintAlike(list []buyer.Listing, want int) string {
+func (b buyerSubmitCmd) hintAlike(list []buyer.Candidate, want int) string {
 	if len(list) >= want {
 		return "they have different toolchains: name an --image that all have; "
 	}
@@ -215,21 +217,18 @@ func (b buyerSubmitCmd) hintAlike(list []buyer.Listing, want int) string {
 // alike groups providers that can run one and the same request: a sandbox job
 // that names no image runs on the provider's own toolchain, which must then be
 // the same for all. The order within a group is theirs in the list.
-func (b buyerSubmitCmd) alike(list []buyer.Listing) [][]buyer.Listing {
+func (b buyerSubmitCmd) alike(list []buyer.Candidate) [][]buyer.Candidate {
 	if b.Schema != string(schemas.SandboxRun) || b.Image != "" || b.Input != "" {
-		return [][]buyer.Listing{list}
+		return [][]buyer.Candidate{list}
 	}
-	var groups [][]buyer.Listing
-	for _, l := range list {
-		if _, err := hashing.ParseDigest(l.HostImage); err != nil {
-			continue
-		}
-		i := slices.IndexFunc(groups, func(g []buyer.Listing) bool { return g[0].HostImage == l.HostImage })
+	var groups [][]buyer.Candidate
+	for _, x := range list {
+		i := slices.IndexFunc(groups, func(g []buyer.Candidate) bool { return g[0].HostImage == x.HostImage })
 		if i < 0 {
-			groups = append(groups, []buyer.Listing{l})
+			groups = append(groups, []buyer.Candidate{x})
 			continue
 		}
-		groups[i] = append(groups[i], l)
+		groups[i] = append(groups[i], x)
 	}
 	return groups
 }
