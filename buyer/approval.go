@@ -25,7 +25,7 @@ const (
 // payment that none fits is refused. What is left empty fits everything.
 type ApprovalRule struct {
 	ID        string // goes into the acceptance and the receipt
-	UpToMsats int64  // the most the price may be, routing fees apart; 0 is no limit
+	UpToMsats int64  // the most that may leave the wallet: the price, and within the rest the fee limit; 0 is no limit
 	Schemas   []string
 	Providers []string // x-only hex
 	Modes     []receipts.Mode
@@ -124,36 +124,52 @@ func (c *Client) approvalFor(p Purchase, q receipts.Quote) Approval {
 }
 
 // approved decides about an offer that was checked and can be paid until expiry:
-// the id of the rule that approves it, nil where a person did.
-func (c *Client) approved(ctx context.Context, a Approval, expiry time.Time) (ruleID *string, err error) {
+// the id of the rule that approves it, nil where a person did, and the fee limit
+// within what the rule lets leave the wallet.
+func (c *Client) approved(ctx context.Context, a Approval, expiry time.Time) (ruleID *string, feeLimitMsats int64, err error) {
 	rule, err := c.ApprovalRuleFor(a)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	if rule.UpToMsats > 0 {
+		a.FeeLimitMsats = min(a.FeeLimitMsats, rule.UpToMsats-a.PriceMsats)
 	}
 	if rule.Do == Approve {
-		return &rule.ID, nil
+		return &rule.ID, a.FeeLimitMsats, nil
 	}
+
 	a.RuleID = rule.ID
 	yes, err := c.cfg.Ask(ctx, a)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("ask for approval: %w", err)
+		return nil, 0, fmt.Errorf("ask for approval: %w", err)
 	case !yes:
-		return nil, &ApprovalError{rule.ID, "asked, and the answer was no"}
+		return nil, 0, &ApprovalError{rule.ID, "asked, and the answer was no"}
 	case !time.Now().Before(expiry):
-		return nil, &ApprovalError{rule.ID, "asked, and the offer expired before the answer"}
+		return nil, 0, &ApprovalError{rule.ID, "asked, and the offer expired before the answer"}
 	}
-	return nil, nil
+	return nil, a.FeeLimitMsats, nil
 }
 
-// feeLimit is what routing may cost: what is left of the job's maximum, within
-// the limit for every payment.
+// feeFloorMsats is the fee limit of small payments, where a twentieth of the
+// price would be below the base fees of a short route. It is never more than the
+// price itself.
+const feeFloorMsats = 10_000
+
+// feeLimit is the most that routing may cost, within what is left of the job's
+// maximum: the configured limit, else a twentieth of the price with a floor. A
+// provider can claim all of it, by a hint in its invoice that only its own channel
+// serves, so it must not be all that is left. On the chain the miners are paid and
+// our own node says how much, so there it may.
 func (c *Client) feeLimit(p Purchase, priceMsats int64) int64 {
 	left := p.MaxMsats - p.engagementSpent() - priceMsats
-	if most := c.cfg.Limits.FeeMsats; most > 0 {
+	switch most := c.cfg.Limits.FeeMsats; {
+	case most > 0:
 		return min(left, most)
+	case c.cfg.Chain != nil:
+		return left
 	}
-	return left
+	return min(left, max(priceMsats/20, min(priceMsats, feeFloorMsats)))
 }
 
 // notApproved reports whether the rules stand against a payment.

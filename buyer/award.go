@@ -25,8 +25,7 @@ type Award struct {
 // award decides whether an offer that was checked is paid, and signs that it is
 // accepted. Nothing is reserved yet. *ApprovalError if the rules are against it.
 func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) {
-	approval := c.approvalFor(p, o.quote)
-	rule, err := c.approved(ctx, approval, o.quote.Expiry())
+	rule, feeLimit, err := c.approved(ctx, c.approvalFor(p, o.quote), o.quote.Expiry())
 	if err != nil {
 		return Award{}, err
 	}
@@ -53,7 +52,7 @@ func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) 
 		RequestID: p.RequestID,
 		Attempt: Attempt{
 			PaymentHash: o.pay, Purpose: string(o.quote.Purpose), AmountMsats: o.quote.PriceMsats,
-			FeeLimitMsats: approval.FeeLimitMsats, RuleID: ruleName(rule), Wallet: wallet, ReservedAt: time.Now().UTC(),
+			FeeLimitMsats: feeLimit, RuleID: ruleName(rule), Wallet: wallet, ReservedAt: time.Now().UTC(),
 		},
 		Quote: o.raw, BOLT11: o.bolt11, Acceptance: raw, event: signed, rule: rule,
 	}, nil

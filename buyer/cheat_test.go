@@ -257,7 +257,7 @@ func buy(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(
 const request = `{"sandbox":{"provider":"host","image_digest":"sha256:0000000000000000000000000000000000000000000000000000000000000001","resources":{"timeout_secs":1}},"commands":[{"cmd":"true"}]}`
 
 // TestHonestOfferIsPaid shows that the table below fails for its reasons only:
-// the unchanged deal reaches the wallet, with the rest of the maximum as fee limit.
+// the unchanged deal reaches the wallet.
 func TestHonestOfferIsPaid(t *testing.T) {
 	requirements.Covers(t, "OA-4.4")
 	c, p, err := play(t, func(c *cheat, req nostr.Event) []nostr.Event {
@@ -266,7 +266,7 @@ func TestHonestOfferIsPaid(t *testing.T) {
 	if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, "no route") {
 		t.Fatalf("got %q, %v; the wallet of this test has no route", p.Reason, err)
 	}
-	if len(c.sent) != 1 || c.sent[0].AmountMsats != price || c.sent[0].FeeLimitMsats != 30_000 {
+	if len(c.sent) != 1 || c.sent[0].AmountMsats != price || c.sent[0].FeeLimitMsats != 10_000 {
 		t.Fatalf("sent %+v", c.sent)
 	}
 	if p.Acceptance == nil || p.Attempt == nil || p.Attempt.RuleID == "" {
@@ -312,6 +312,12 @@ func TestCheatsAreNotPaid(t *testing.T) {
 		"invoice with another hash":    {func(d *deal) { d.invoice.PaymentHash = otherHash }, "payment_hash"},
 		"invoice on another network":   {func(d *deal) { d.invoice.Network = payments.Simnet }, "network"},
 		"expired invoice":              {func(d *deal) { d.invoice.CreatedAt, d.invoice.Expiry = time.Now().Add(-time.Hour), time.Minute }, "expired"},
+		"held for weeks":               {func(d *deal) { d.invoice.MinFinalCLTV = 2016 }, "held for 2016 blocks, at most 288 here"},
+		"held for a day, and not held": {func(d *deal) { d.quote.Mode, d.invoice.MinFinalCLTV = receipts.ModePostpay, 145 }, "at most 144 here"},
+		"held on its private route": {func(d *deal) {
+			hop := bolt11.Hop{PubKey: nodeHex(elsewhere), CLTVDelta: 289}
+			d.invoice.Routes = [][]bolt11.Hop{{hop, hop}}
+		}, "578 blocks"},
 		"quote names a node not there": {func(d *deal) { n := nodeHex(elsewhere); d.quote.PayeeNode = &n }, "payee_node"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -377,8 +383,8 @@ func TestPinnedNodeAndBudgets(t *testing.T) {
 		want   string
 	}{
 		"pinned to another node": {pin: "03" + strings.Repeat("22", 32), want: "not the pinned"},
-		"day's budget":           {limits: buyer.Limits{DayMsats: 49_999}, want: "day budget"},
-		"provider's budget":      {limits: buyer.Limits{ProviderMsats: 49_999}, want: "provider budget"},
+		"day's budget":           {limits: buyer.Limits{DayMsats: 29_999}, want: "day budget"},
+		"provider's budget":      {limits: buyer.Limits{ProviderMsats: 29_999}, want: "provider budget"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, p, err := play(t, honest, func(*cheat) string { return tt.pin }, tt.limits)

@@ -129,8 +129,26 @@ func (c *Client) checkInvoice(p Purchase, ev nostr.Event, network payments.Netwo
 	case !now.Before(inv.ExpiresAt()):
 		return bad("it has expired")
 	}
+	if err := inv.CheckLock(finalBlocks(o.quote.Mode)); err != nil {
+		return bad("%v", err)
+	}
 	o.bolt11, o.pay, o.at = amount[2], inv.PaymentHash, ev.CreatedAt
 	return o, nil
+}
+
+// plainBlocks and heldBlocks are how long a payee may make us wait for our money,
+// as the final CLTV of its invoice: one day, or two where the money is held while
+// the job runs. A payee that neither takes nor returns a payment locks it so long.
+const (
+	plainBlocks = 144
+	heldBlocks  = 288
+)
+
+func finalBlocks(mode receipts.Mode) uint32 {
+	if mode == receipts.ModeHold {
+		return heldBlocks
+	}
+	return plainBlocks
 }
 
 // typedRequest reads the request that we signed and stored.

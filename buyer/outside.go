@@ -177,7 +177,7 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 		return f.decline(ctx, p, err.Error())
 	}
 	f.say("provider", "asks", inv.AmountMsats, "", noQuote)
-	rule, err := f.c.approved(ctx, f.c.approvalOf(p, "", inv.AmountMsats), inv.ExpiresAt())
+	rule, feeLimit, err := f.c.approved(ctx, f.c.approvalOf(p, "", inv.AmountMsats), inv.ExpiresAt())
 	if notApproved(err) {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.decline(ctx, p, err.Error())
@@ -191,7 +191,7 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 	}
 	a := Attempt{
 		Wallet: wallet, PaymentHash: inv.PaymentHash, Purpose: string(receipts.PurposeResult), AmountMsats: inv.AmountMsats,
-		FeeLimitMsats: f.c.feeLimit(p, inv.AmountMsats), RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
+		FeeLimitMsats: feeLimit, RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
 	}
 	if len(f.c.cfg.Approvals) == 0 {
 		a.RuleID = RuleOutside
@@ -240,6 +240,9 @@ func (c *Client) checkBare(p Purchase, ev nostr.Event, network payments.Network)
 		return bad("it pays node %s, not the pinned %s", inv.Payee, p.PayeeNode)
 	case !time.Now().Before(inv.ExpiresAt()):
 		return bad("it has expired")
+	}
+	if err := inv.CheckLock(plainBlocks); err != nil {
+		return bad("%v", err)
 	}
 	return inv, amount[2], nil
 }

@@ -36,7 +36,7 @@ func TestRulesDecide(t *testing.T) {
 		rule    string // of the receipt; "" is a person
 		refused string
 	}{
-		"by amount":        {rules: []buyer.ApprovalRule{small, {ID: "large", UpToMsats: rateMsats, Do: buyer.Approve}}, rule: "large"},
+		"by amount":        {rules: []buyer.ApprovalRule{small, {ID: "large", UpToMsats: rateMsats + feeMsats, Do: buyer.Approve}}, rule: "large"},
 		"by job type":      {rules: []buyer.ApprovalRule{{ID: "texts", Schemas: []string{"oa.embedding.v1"}, Do: buyer.Refuse}, {ID: "runs", Schemas: []string{string(schemas.SandboxRun)}, Do: buyer.Approve}}, rule: "runs"},
 		"by provider":      {rules: []buyer.ApprovalRule{{ID: "other", Providers: []string{strings.Repeat("a", 64)}, Do: buyer.Approve}, {ID: "rest", Do: buyer.Refuse}}, refused: `rule "rest" refuses it`},
 		"by mode":          {rules: []buyer.ApprovalRule{{ID: "held", Modes: []receipts.Mode{receipts.ModeHold}, Do: buyer.Approve}}, rule: "held"},

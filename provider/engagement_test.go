@@ -215,7 +215,7 @@ func TestEngagementFeeIsOwed(t *testing.T) {
 			w.serve(t, engaging)
 			c.client = c.open(t, func(cfg *buyer.Config) {
 				engages(cfg)
-				cfg.Approvals = []buyer.ApprovalRule{{ID: "fees", UpToMsats: attemptMsats, Do: buyer.Approve}}
+				cfg.Approvals = []buyer.ApprovalRule{{ID: "fees", UpToMsats: attemptMsats + feeMsats, Do: buyer.Approve}}
 			})
 			p := w.engage(t, c, receipts.ModeHold, expects)
 			if _, err := w.follow(t, c, p.RequestID, nil).wait(); !errors.Is(err, buyer.ErrFailed) {

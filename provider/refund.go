@@ -126,10 +126,11 @@ func (p *Provider) planRefund(ctx context.Context, b payBack) (*Refund, error) {
 		return nil, fmt.Errorf("its refund invoice is for %s, not %s", inv.Network, p.node.Network)
 	case inv.AmountMsats <= 0 || inv.AmountMsats > b.most:
 		return nil, fmt.Errorf("its refund invoice is for %d msats, not for 1 to %d", inv.AmountMsats, b.most)
-	case inv.MinFinalCLTV > refundBlocks:
-		return nil, fmt.Errorf("its refund invoice could be held for %d blocks, at most %d here", inv.MinFinalCLTV, refundBlocks)
 	case time.Until(inv.ExpiresAt()) < refundMargin:
 		return nil, errors.New("its refund invoice has expired")
+	}
+	if err := inv.CheckLock(refundBlocks); err != nil {
+		return nil, fmt.Errorf("its refund invoice: %w", err)
 	}
 	if err := p.mayRefund(ctx, inv.PaymentHash, b.again); err != nil {
 		return nil, err

@@ -117,13 +117,13 @@ buyer:
   # What we pay at most; 0 is no limit. Every job has a limit of its own too.
   max_msats_per_day: {{if eq .BuyerWallet "onchain"}}100000000{{else}}1000000{{end}}
   max_msats_per_provider_and_day: {{if eq .BuyerWallet "onchain"}}50000000{{else}}500000{{end}}
-  {{if eq .BuyerWallet "onchain"}}max_fee_msats: 5000000 # what the miners take of one payment, at most; it counts within --max-msats{{else}}# max_fee_msats: 10000 # routing fees of one payment{{end}}
+  {{if eq .BuyerWallet "onchain"}}max_fee_msats: 5000000 # what the miners take of one payment, at most; it counts within --max-msats{{else}}# max_fee_msats: 10000 # routing fees of one payment; left out: a twentieth of the price, or 10 sat, or the price where it is less{{end}}
   # max_engagement_msats: 2000 # a provider's fee for an attempt that it may not be paid for; left out: none is paid
   # Rules say what is paid without asking: the first that fits decides, and what none fits is refused.
   # Without rules --max-msats decides. A rule's id goes into the receipt.
   # approvals:
   #   - id: small
-  #     up_to_msats: 20000
+  #     up_to_msats: 20000 # price and routing fees together
   #     schemas: [oa.sandbox_run.v1] # left out: all
   #     providers: [] # npubs; left out: all
   #     modes: [hold] # left out: all

@@ -11,6 +11,7 @@ package bolt11
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -85,6 +86,30 @@ type Hop struct {
 
 // ExpiresAt is when the time to pay ends.
 func (inv *Invoice) ExpiresAt() time.Time { return inv.CreatedAt.Add(inv.Expiry) }
+
+// RouteBlocks is how long a payment may be locked on its way, beyond the final
+// CLTV: seven hops with lnd's own delta of 80 blocks.
+const RouteBlocks = 576
+
+// CheckLock refuses an invoice whose payee could make its payer wait for longer
+// than final blocks: by the final CLTV, or on a private route by the deltas of its
+// hops, which are the payee's to choose too and have RouteBlocks of their own. Not
+// every wallet can be given a limit for the whole route.
+func (inv *Invoice) CheckLock(final uint32) error {
+	if inv.MinFinalCLTV > final {
+		return fmt.Errorf("a payment could be held for %d blocks, at most %d here", inv.MinFinalCLTV, final)
+	}
+	for _, route := range inv.Routes {
+		var blocks uint32
+		for _, hop := range route {
+			blocks += uint32(hop.CLTVDelta)
+		}
+		if blocks > RouteBlocks {
+			return fmt.Errorf("its private route could hold a payment for %d blocks, at most %d here", blocks, RouteBlocks)
+		}
+	}
+	return nil
+}
 
 // Types of tagged fields, by their value in the data part.
 const (

@@ -21,6 +21,10 @@ const defaultPayTimeout = time.Minute
 // maxParts is how many ways an amount may be split into.
 const maxParts = 16
 
+// maxBlocks is the longest time lock of a route that lnd takes by default
+// (--max-cltv-expiry); it refuses a payment with a higher limit.
+const maxBlocks = 2016
+
 // SendPayment makes sure that the payment is begun: it returns nil when the
 // whole amount is on its way, or was. It may be repeated; lnd pays a hash once.
 //
@@ -45,7 +49,7 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 	case err != nil && !errors.Is(err, payments.ErrNotFound):
 		return err
 	}
-	return w.send(ctx, known, pay, inv.PaymentHash)
+	return w.send(ctx, known, pay, inv)
 }
 
 // checkPay refuses what must not be paid, before lnd hears of it. Expiry is
@@ -79,12 +83,14 @@ func (w *Wallet) checkPay(ctx context.Context, pay payments.Pay) (*bolt11.Invoic
 
 // send asks lnd to pay and waits until it has begun. before is the payment as
 // lnd had it, failed, or nil.
-func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.Pay, hash payments.Hash) error {
+func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.Pay, inv *bolt11.Invoice) error {
+	hash := inv.PaymentHash
 	limited, cancel := context.WithTimeout(ctx, pay.Timeout+w.cfg.CallTimeout)
 	defer cancel()
 	stream, err := w.router.SendPaymentV2(limited, &routerrpc.SendPaymentRequest{
 		PaymentRequest: pay.BOLT11,
 		FeeLimitMsat:   pay.FeeLimitMsats,
+		CltvLimit:      int32(min(uint64(inv.MinFinalCLTV)+bolt11.RouteBlocks, maxBlocks)),
 		TimeoutSeconds: int32(min(math.Ceil(pay.Timeout.Seconds()), math.MaxInt32)),
 		MaxParts:       maxParts,
 		// Our going away must not end a payment: its outcome would then hang

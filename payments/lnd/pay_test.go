@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
 const (
@@ -92,7 +93,7 @@ func TestSendPaymentAsksForWhatWasSaid(t *testing.T) {
 	}
 	req := fake.sent[0]
 	if req.PaymentRequest != testPay(t).BOLT11 || req.FeeLimitMsat != 77 || req.FeeLimitSat != 0 || req.AmtMsat != 0 ||
-		req.TimeoutSeconds != 2 || req.Cancelable || req.NoInflightUpdates || req.AllowSelfPayment {
+		req.CltvLimit != 80+bolt11.RouteBlocks || req.TimeoutSeconds != 2 || req.Cancelable || req.NoInflightUpdates || req.AllowSelfPayment {
 		t.Errorf("lnd was asked %v", req)
 	}
 	// The payment is begun: a repetition sends nothing.
