@@ -36,6 +36,8 @@ relay:
   # pubkey: npub1...
   # min_pow: 0                      # bits of proof of work that an event needs (NIP-13)
   # messages_per_second: 1000       # what one connection may send; it is slowed down to that
+  # connections_per_address: 64     # this machine's own addresses have no bound unless it is set
+  # proxies: [127.0.0.1]            # reverse proxies that say in X-Forwarded-For whom a client comes from
   # private_kinds: [4, 1059, 21059] # only for their parties, who prove it (NIP-42)
   # metrics: 127.0.0.1:9447         # Prometheus; left out: none
   # retention:                      # the first rule for a kind decides; left out: kept while there is room

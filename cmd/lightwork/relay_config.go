@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,11 @@ type relayConfig struct {
 	MinPow      int    `yaml:"min_pow"`
 	// MessagesPerSecond is what one connection may send, 0 for the relay's default.
 	MessagesPerSecond int `yaml:"messages_per_second"`
+	// ConnectionsPerAddress is 0 for the relay's default, which is not for this
+	// machine's own addresses.
+	ConnectionsPerAddress int `yaml:"connections_per_address"`
+	// Proxies are addresses or networks whose X-Forwarded-For is believed.
+	Proxies []string `yaml:"proxies"`
 	// PrivateKinds are read by their parties alone: left out the usual ones,
 	// empty none.
 	PrivateKinds *[]int            `yaml:"private_kinds"`
@@ -70,6 +76,14 @@ func (r *relayConfig) check() *configError {
 	if r.MessagesPerSecond < 0 || r.MessagesPerSecond > maxMessagesPerSecond {
 		return &configError{"$.relay.messages_per_second", "must be from 1 to 1000000; 0 is the default, 1000"}
 	}
+	if r.ConnectionsPerAddress < 0 {
+		return &configError{"$.relay.connections_per_address", "must be at least 1; 0 is the default, 64"}
+	}
+	for i, p := range r.Proxies {
+		if _, err := parseNetwork(p); err != nil {
+			return &configError{fmt.Sprintf("$.relay.proxies[%d]", i), "must be an IP address or a network, for example 127.0.0.1 or 10.0.0.0/8"}
+		}
+	}
 	if bad := checkListen("$.relay.listen", r.Listen, defaultRelayListen); bad != nil {
 		return bad
 	}
@@ -106,12 +120,25 @@ func (r *relayConfig) publicKey() (string, error) {
 	return key, nil
 }
 
+// parseNetwork reads a network, or an address as a network of one.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return ip.Unmap().Prefix(ip.Unmap().BitLen())
+	}
+	net, err := netip.ParsePrefix(text)
+	return net.Masked(), err
+}
+
 // server is the relay's own configuration.
 func (r *relayConfig) server() server.Config {
 	key, _ := r.publicKey() // check has read it
 	sc := server.Config{
 		Version: version, PublicURL: r.PublicURL, Description: r.Description, Contact: r.Contact, PubKey: key,
-		Limits: server.Limits{MinPow: r.MinPow, MessagesPerSecond: r.MessagesPerSecond},
+		Limits: server.Limits{MinPow: r.MinPow, MessagesPerSecond: r.MessagesPerSecond, MaxPerAddress: r.ConnectionsPerAddress},
+	}
+	for _, p := range r.Proxies {
+		net, _ := parseNetwork(p) // check has read it
+		sc.Proxies = append(sc.Proxies, net)
 	}
 	if r.PrivateKinds != nil {
 		sc.PrivateKinds = append([]int{}, *r.PrivateKinds...)

@@ -41,7 +41,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	u := &upload{
-		key: auth.pubkey, address: addressOf(r.RemoteAddr),
+		key: auth.pubkey, address: s.cfg.clientOf(r),
 		end: now.Add(transferTimeout), deadline: control.SetReadDeadline, body: r.Body,
 	}
 	if err := s.uploads.begin(u, now); err != nil {

@@ -8,12 +8,14 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
 	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"github.com/lightwork-market/lightwork/relay/nip01"
@@ -24,6 +26,7 @@ var (
 	errSlowReader = errors.New("client reads too slowly")
 	errFlood      = errors.New("client sends garbage faster than the rate limit")
 	errNotText    = errors.New("client sent a binary message")
+	errOverload   = errors.New("events for the client's subscriptions come faster than its share of the relay tries them")
 )
 
 // client is one websocket. Its reader goroutine owns subs and limiter.
@@ -34,35 +37,53 @@ type client struct {
 	log      *slog.Logger
 	out      *queue
 	limiter  *rate.Limiter
-	heard    atomic.Int64  // messages read
-	inFlight chan struct{} // the cost of the events that wait for their OK
+	heard    atomic.Int64        // messages read
+	inFlight *semaphore.Weighted // the cost of the events that wait for their OK
 	subs     map[string]*subscription
 	values   int // of the open subscriptions' filters; guarded by index.mu
+	live     liveFilters
+	host     *host
 	patron   *patron
 	identity identity
 	drop     context.CancelCauseFunc
+
+	toVerify  lane[*job]
+	toSpread  lane[delivery]
+	announced uint64 // the last event that may concern it; the spreading goroutine's
 }
 
-func newClient(s *Server, ws *websocket.Conn, under *wire, remote string, local net.Addr) *client {
+// newClient makes the client of an address. It ends with leave.
+func newClient(s *Server, ws *websocket.Conn, under *wire, address string, local net.Addr) *client {
 	l := s.cfg.Limits
 	ws.SetReadLimit(int64(l.MaxMessageBytes) * maxSkip)
-	return &client{
+	at := s.hosts.join(address)
+	c := &client{
 		srv:      s,
 		ws:       ws,
 		wire:     under,
-		log:      s.cfg.Log.With("client", remote),
-		out:      newQueue(l.MaxQueueBytes),
+		log:      s.cfg.Log.With("client", address),
+		out:      newQueue(l.MaxQueueBytes, at),
+		host:     at,
 		limiter:  rate.NewLimiter(rate.Limit(l.MessagesPerSecond), l.MessageBurst),
-		inFlight: make(chan struct{}, l.MaxInFlight),
+		inFlight: semaphore.NewWeighted(int64(l.MaxInFlight)),
 		subs:     map[string]*subscription{},
-		patron:   s.turns.join(remote),
+		patron:   s.turns.join(address),
 		identity: identity{hosts: hostNames(s.cfg.PublicURL, local)},
 	}
+	s.unverified.join(&c.toVerify, &at.toVerify)
+	s.deliveries.join(&c.toSpread, &at.toSpread)
+	return c
+}
+
+func (c *client) leave() {
+	c.out.close()
+	c.srv.turns.leave(c.patron)
+	c.srv.hosts.leave(c.host)
 }
 
 // serve runs the client until it leaves, is dropped, or ctx ends.
 func (c *client) serve(ctx context.Context) {
-	defer c.srv.turns.leave(c.patron)
+	defer c.leave()
 	ctx, c.drop = context.WithCancelCause(ctx)
 	var others sync.WaitGroup
 	others.Go(func() { c.drop(c.write(ctx)) })
@@ -73,7 +94,7 @@ func (c *client) serve(ctx context.Context) {
 	for _, sub := range c.subs {
 		c.srv.index.remove(sub)
 	}
-	for err, reason := range map[error]string{errSlowReader: "slow-reader", errFlood: "flood", errNotText: "binary", errCrowded: "crowded"} {
+	for err, reason := range map[error]string{errSlowReader: "slow-reader", errFlood: "flood", errNotText: "binary", errCrowded: "crowded", errOverload: "overload"} {
 		if errors.Is(context.Cause(ctx), err) {
 			c.srv.metrics.dropped.WithLabelValues(reason).Inc()
 			c.log.Warn("client dropped", "error", err)
@@ -164,6 +185,7 @@ func (c *client) write(ctx context.Context) error {
 		if cap(buf) > keptBuffer {
 			buf = nil
 		}
+		runtime.Gosched() // who has one message waits for one of each client that has many
 	}
 }
 
@@ -226,7 +248,7 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 // publish makes the checks that need no work and hands the event on.
 func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
 	j := &job{client: c, event: ev, raw: nip01.Marshal(ev)}
-	j.cost = min(eventCost(ev, len(j.raw)), cap(c.inFlight))
+	j.cost = min(eventCost(ev, len(j.raw)), c.srv.cfg.Limits.MaxInFlight)
 	reason := c.srv.admit(ev, len(j.raw), time.Now())
 	if reason == "" && protected(ev) {
 		reason = c.admitProtected(ev)
@@ -236,17 +258,37 @@ func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
 		return nil
 	}
 	// Not reading on is the brake on a client that is faster than the disk.
-	for range j.cost {
-		select {
-		case c.inFlight <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
+	if err := c.enterFlight(ctx, int64(j.cost)); err != nil {
+		return err
+	}
+	c.srv.unverified.push(&c.toVerify, j)
+	return nil
+}
+
+// enterFlight waits until events of that cost more may wait for their OK, of
+// this client, of its address and of all. It ends with leaveFlight.
+func (c *client) enterFlight(ctx context.Context, cost int64) error {
+	bounds := []*semaphore.Weighted{c.inFlight, c.host.inFlight, c.srv.inFlight}
+	for i, b := range bounds {
+		if b == nil {
+			continue
+		}
+		if err := b.Acquire(ctx, cost); err != nil {
+			for _, taken := range bounds[:i] {
+				if taken != nil {
+					taken.Release(cost)
+				}
+			}
+			return err
 		}
 	}
-	select {
-	case c.srv.jobs <- j:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	return nil
+}
+
+func (c *client) leaveFlight(cost int64) {
+	for _, b := range []*semaphore.Weighted{c.inFlight, c.host.inFlight, c.srv.inFlight} {
+		if b != nil {
+			b.Release(cost)
+		}
 	}
 }

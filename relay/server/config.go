@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -46,6 +47,11 @@ type Config struct {
 	// everyone; then a stranger can fill Limits.BlobTotalBytes.
 	Uploaders []string
 
+	// Proxies are the addresses of reverse proxies of the operator's own: what
+	// they say in X-Forwarded-For is whom a connection comes from. Without them
+	// all clients of a proxy count as one address.
+	Proxies []netip.Prefix
+
 	// Retention are the rules of what is kept, the first one for a kind in
 	// force. With none, events make room for newer ones at EventTotalBytes.
 	Retention []Retention
@@ -70,22 +76,29 @@ type Limits struct {
 	// 1024. When all are taken, an address with few gets one of the address that
 	// has most.
 	MaxConnections int
+	// MaxPerAddress bounds the connections of one address, which is a /64 of
+	// IPv6: websockets, and as many others; 64. Zero also leaves this machine's own
+	// addresses without the bounds of an address, here and below: all clients of a
+	// reverse proxy come from its address, see Config.Proxies.
+	MaxPerAddress int
 	// MaxQueueBytes is what may wait for one client before it is dropped;
-	// 32 MiB.
+	// 32 MiB. Twice that may wait for all of an address.
 	MaxQueueBytes int
-	// MaxInFlight is how many events of one connection may wait for
-	// their OK before the relay stops reading from it; 256. A large event
+	// MaxInFlight is how many events of one connection, and of one address, may
+	// wait for their OK before the relay stops reading from it; 256. A large event
 	// counts as several, see eventCost.
 	MaxInFlight int
 	// MessagesPerSecond and MessageBurst bound what one connection sends;
-	// 1000, and what two seconds bring. A large message counts as several, see
-	// messageCost. A client that is faster is not read from until it has paid;
-	// what would take it longer than a second to pay for is refused.
+	// 1000, and what two seconds bring. All of an address may send four times
+	// that. A large message counts as several, see messageCost. A client that is
+	// faster is not read from until it has paid; what would take it longer than a
+	// second to pay for is refused.
 	MessagesPerSecond, MessageBurst int
 	// MaxLiveValues and MaxLiveValuesTotal bound the values in the filters of
 	// the open subscriptions, of one connection and of all; 20,000 and
-	// 500,000. A filter counts as 4 more, a value of more than 64 bytes as
-	// several. The first 500 of each connection are not counted in the total.
+	// 500,000. An address may have an eighth of all. A filter counts as 4 more, a
+	// value of more than 64 bytes as several. The first 500 of each connection are
+	// counted for neither its address nor all.
 	MaxLiveValues, MaxLiveValuesTotal int
 
 	// MaxAge and MaxAhead bound created_at against the relay's clock; three

@@ -15,7 +15,9 @@ type conns struct {
 	taken  sync.Map // net.Conn: *place
 }
 
-func newConns(limit int) *conns { return &conns{places: newPlaces(limit)} }
+func newConns(limit int, each func(address string) int) *conns {
+	return &conns{places: newPlaces(limit, each)}
+}
 
 // state is the [http.Server]'s ConnState.
 func (cs *conns) state(c net.Conn, now http.ConnState) {

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // A client that is faster than its rate is slowed down: what it sends is answered
@@ -24,7 +26,7 @@ func (c *client) charge(cost int) bool {
 	if c.owes(now, cost) > maxDebt.Seconds() {
 		return false
 	}
-	c.limiter.ReserveN(now, cost)
+	c.reserve(now, cost)
 	return true
 }
 
@@ -34,18 +36,34 @@ func (c *client) charge(cost int) bool {
 func (c *client) fine() {
 	now := time.Now()
 	if c.owes(now, 0) < maxDebt.Seconds() {
-		c.limiter.ReserveN(now, min(forgeryCost, c.limiter.Burst()))
+		c.reserve(now, min(forgeryCost, c.limiter.Burst()))
+	}
+}
+
+// reserve charges the client and its address.
+func (c *client) reserve(now time.Time, cost int) {
+	c.limiter.ReserveN(now, cost)
+	if c.host.limiter != nil {
+		c.host.limiter.ReserveN(now, cost)
 	}
 }
 
 // owes is how many seconds it takes the client to pay for what it sent, and for
-// so much more.
+// so much more, or its address for what all its clients sent.
 func (c *client) owes(now time.Time, more int) float64 {
-	debt := float64(more) - c.limiter.TokensAt(now)
-	if debt <= 0 {
+	owed := debt(c.limiter, now, more)
+	if c.host.limiter != nil {
+		owed = max(owed, debt(c.host.limiter, now, more))
+	}
+	return owed
+}
+
+func debt(l *rate.Limiter, now time.Time, more int) float64 {
+	owed := float64(more) - l.TokensAt(now)
+	if owed <= 0 {
 		return 0
 	}
-	return debt / float64(c.limiter.Limit())
+	return owed / float64(l.Limit())
 }
 
 // turn waits until the client owes nothing, or as long as one message waits.

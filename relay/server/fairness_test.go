@@ -10,7 +10,7 @@ import (
 // has asked before and wants little.
 func TestBroadQueryComesLater(t *testing.T) {
 	ts := newTurns()
-	fresh, known := ts.join("10.0.0.1:1"), ts.join("10.0.0.2:1")
+	fresh, known := ts.join("10.0.0.1"), ts.join("10.0.0.2")
 	now := time.Now()
 	known.spent.add(now, 5*time.Millisecond)
 	broad := &turn{of: fresh, expected: 20 * time.Millisecond, granted: make(chan struct{})}

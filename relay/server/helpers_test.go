@@ -233,6 +233,19 @@ func publicKey(t testing.TB, secret string) string {
 	return key
 }
 
+// matching finds the subscriptions that an event matches, in all its steps, and
+// how many look-ups that took. The last event had another number.
+func (x *index) matching(ev *nostr.Event, number uint64) (found []*subscription, work int) {
+	t := newTarget(ev)
+	clients := map[*client]struct{}{}
+	work = x.touched(t, func(c *client) { clients[c] = struct{}{} })
+	for c := range clients {
+		of, n := c.live.matching(t, number)
+		found, work = append(found, of...), work+n
+	}
+	return found, work
+}
+
 // count reads one number from the store.
 func count(t *testing.T, s *Server, query string, n *int) {
 	t.Helper()

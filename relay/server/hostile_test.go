@@ -227,8 +227,8 @@ func TestRateCountsWork(t *testing.T) {
 
 func TestTurns(t *testing.T) {
 	turns := newTurns()
-	busy, other := turns.join("10.0.0.1:1"), turns.join("10.0.0.1:2")
-	fresh := turns.join("10.0.0.2:1")
+	busy, other := turns.join("10.0.0.1"), turns.join("10.0.0.1")
+	fresh := turns.join("10.0.0.2")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	get := func(p *patron) chan error {

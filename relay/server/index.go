@@ -1,26 +1,19 @@
 package server
 
 import (
-	"hash/maphash"
+	"slices"
 	"sync"
-
-	"github.com/nbd-wtf/go-nostr"
-
-	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// index finds the subscriptions that an event may concern without trying each:
-// every filter is entered under the values of one condition, the most
-// selective that it has.
-//
-// A value is entered as a hash, so that a long one costs no more than a short
-// one; a collision only costs a filter that is tried and does not match.
+// index finds the clients whose subscriptions an event may concern, without
+// trying each: every filter is entered under the values of one of its
+// conditions. Which of a client's filters match is found for each client apart
+// (see liveFilters), so that it costs who has them.
 type index struct {
-	perClient, total int // bounds on the values of subscriptions
-	seed             maphash.Seed
+	perClient, perHost, total int // bounds on the values of subscriptions
 
 	mu      sync.RWMutex
-	keys    map[uint64]bucket
+	keys    map[uint64]holders
 	counted int   // values of all clients above freeValues
 	open    int64 // subscriptions
 }
@@ -28,88 +21,61 @@ type index struct {
 // freeValues are what each client may subscribe to whatever the others have.
 const freeValues = 500
 
-// bucket holds the subscriptions under one key: the first, and the others in a
-// map that few keys need.
-type bucket struct {
-	first *subscription
-	more  map[*subscription]struct{}
+// enterChunk bounds how many keys are entered while events wait for the index.
+const enterChunk = 256
+
+// holders are the clients with filters under one key: the first, and the others
+// in a map that few keys need.
+type holders struct {
+	first *client
+	more  map[*client]struct{}
 }
 
 func newIndex(perClient, total int) *index {
-	return &index{perClient: perClient, total: total, seed: maphash.MakeSeed(), keys: map[uint64]bucket{}}
+	return &index{perClient: perClient, perHost: total / hostValues, total: total, keys: map[uint64]holders{}}
 }
 
-// The first byte of a key tells the condition.
-const (
-	keyAll    = "*"
-	keyID     = "i"
-	keyTag    = "#" // and the tag's letter
-	keyAuthor = "a"
-	keyKind   = "k"
-)
-
-func (x *index) key(prefix, value string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(x.seed)
-	h.WriteString(prefix)
-	h.WriteString(value)
-	return h.Sum64()
+// liveFilters are the filters of one client's subscriptions by their keys.
+type liveFilters struct {
+	mu    sync.Mutex
+	byKey map[uint64][]*matcher
 }
 
-// kindValue packs a kind, which NIP-01 bounds to 16 bits.
-func kindValue(kind int) string { return string([]byte{byte(kind >> 8), byte(kind)}) }
-
-// filterKeys calls enter with the keys of one filter. A filter with an empty
-// list matches nothing and has none.
-func (x *index) filterKeys(f *nostr.Filter, enter func(key uint64)) {
-	all := func(prefix string, values []string) {
-		for _, v := range values {
-			enter(x.key(prefix, v))
-		}
-	}
-	tag := fewest(f.Tags)
-	switch {
-	case f.IDs != nil:
-		all(keyID, f.IDs)
-	case tag != "":
-		all(keyTag+tag, f.Tags[tag])
-	case f.Authors != nil:
-		all(keyAuthor, f.Authors)
-	case f.Kinds != nil:
-		for _, k := range f.Kinds {
-			enter(x.key(keyKind, kindValue(k)))
-		}
-	default:
-		enter(x.key(keyAll, ""))
-	}
-}
-
-// fewest is the tag of the filter with the fewest values, "" if it has none.
-// Equal counts go by name, so that a filter is removed as it was entered.
-func fewest(tags nostr.TagMap) string {
-	best := ""
-	for name, values := range tags {
-		if best == "" || len(values) < len(tags[best]) || len(values) == len(tags[best]) && name < best {
-			best = name
-		}
-	}
-	return best
-}
-
-// add enters a subscription, or reports that its client or all clients have
-// too many values.
+// add enters a subscription of which values is the size (see filterUnits), or
+// reports that its client, its address or all clients have too many values. It
+// is called by the client's reader, as remove is.
 func (x *index) add(sub *subscription) bool {
+	c := sub.client
+	n := filterUnits(sub.filters)
+	if !x.admit(c, n) {
+		return false
+	}
+	var fresh []uint64 // keys under which the client has had no filter
+	for i := range sub.filters {
+		m := newMatcher(sub, &sub.filters[i])
+		fresh = append(fresh, c.live.enter(m)...)
+		sub.matchers = append(sub.matchers, m)
+	}
+	for keys := range slices.Chunk(fresh, enterChunk) {
+		x.mu.Lock()
+		for _, key := range keys {
+			x.enter(key, c)
+		}
+		x.mu.Unlock()
+	}
+	return true
+}
+
+// admit counts n values more of the client's, if it may have them.
+func (x *index) admit(c *client, n int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	c, n := sub.client, filterUnits(sub.filters)
-	if c.values+n > x.perClient || x.counted+aboveFree(c.values+n)-aboveFree(c.values) > x.total {
+	more := aboveFree(c.values+n) - aboveFree(c.values)
+	if c.values+n > x.perClient || x.counted+more > x.total || !c.host.unbounded && c.host.values+more > x.perHost {
 		return false
 	}
 	x.charge(c, n)
 	x.open++
-	for i := range sub.filters {
-		x.filterKeys(&sub.filters[i], func(key uint64) { x.enter(key, sub) })
-	}
 	return true
 }
 
@@ -122,90 +88,141 @@ func (x *index) len() int64 {
 
 // charge counts n more values of the client's. The caller holds mu.
 func (x *index) charge(c *client, n int) {
-	x.counted -= aboveFree(c.values)
+	more := aboveFree(c.values+n) - aboveFree(c.values)
 	c.values += n
-	x.counted += aboveFree(c.values)
+	c.host.values += more
+	x.counted += more
 }
 
 func aboveFree(values int) int { return max(0, values-freeValues) }
 
-func (x *index) enter(key uint64, sub *subscription) {
-	b := x.keys[key]
+func (x *index) enter(key uint64, c *client) {
+	h := x.keys[key]
 	switch {
-	case b.first == nil:
-		b.first = sub
-	case b.first == sub:
-	case b.more == nil:
-		b.more = map[*subscription]struct{}{sub: {}}
+	case h.first == nil:
+		h.first = c
+	case h.more == nil:
+		h.more = map[*client]struct{}{c: {}}
 	default:
-		b.more[sub] = struct{}{}
+		h.more[c] = struct{}{}
 	}
-	x.keys[key] = b
+	x.keys[key] = h
 }
 
 // remove takes out a subscription that add has entered.
 func (x *index) remove(sub *subscription) {
+	c := sub.client
+	var last []uint64 // keys under which the client has no filter any more
+	for _, m := range sub.matchers {
+		last = append(last, c.live.leave(m)...)
+	}
+	for keys := range slices.Chunk(last, enterChunk) {
+		x.mu.Lock()
+		for _, key := range keys {
+			x.leave(key, c)
+		}
+		x.mu.Unlock()
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.charge(sub.client, -filterUnits(sub.filters))
+	x.charge(c, -filterUnits(sub.filters))
 	x.open--
-	for i := range sub.filters {
-		x.filterKeys(&sub.filters[i], func(key uint64) { x.leave(key, sub) })
-	}
 }
 
-func (x *index) leave(key uint64, sub *subscription) {
-	b := x.keys[key]
-	delete(b.more, sub)
-	if b.first == sub {
-		b.first = nil
-		for other := range b.more { // any of them moves up
-			b.first = other
-			delete(b.more, other)
+func (x *index) leave(key uint64, c *client) {
+	h := x.keys[key]
+	delete(h.more, c)
+	if h.first == c {
+		h.first = nil
+		for other := range h.more { // any of them moves up
+			h.first = other
+			delete(h.more, other)
 			break
 		}
 	}
-	if b.first == nil {
+	if h.first == nil {
 		delete(x.keys, key)
 		return
 	}
-	x.keys[key] = b
+	x.keys[key] = h
 }
 
-// matching returns every subscription with a filter that the event matches,
-// each once.
-func (x *index) matching(ev *nostr.Event) []*subscription {
+// touched calls found with every client that has a filter under one of the
+// event's keys, perhaps several times, and returns how many look-ups that took.
+func (x *index) touched(t *target, found func(*client)) (work int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	var found []*subscription
-	tried := map[*subscription]struct{}{}
-	one := func(sub *subscription) {
-		if _, ok := tried[sub]; ok {
-			return
+	for _, key := range t.keys {
+		h := x.keys[key]
+		work += 1 + len(h.more)
+		if h.first == nil {
+			continue
 		}
-		tried[sub] = struct{}{}
-		if nostr.Filters(sub.filters).Match(ev) {
-			found = append(found, sub)
-		}
-	}
-	try := func(prefix, value string) {
-		b := x.keys[x.key(prefix, value)]
-		if b.first == nil {
-			return
-		}
-		one(b.first)
-		for sub := range b.more {
-			one(sub)
+		found(h.first)
+		for c := range h.more {
+			found(c)
 		}
 	}
-	try(keyAll, "")
-	try(keyID, ev.ID)
-	try(keyAuthor, ev.PubKey)
-	try(keyKind, kindValue(ev.Kind))
-	for _, tag := range ev.Tags {
-		if len(tag) >= 2 && nip01.IsIndexed(tag[0]) {
-			try(keyTag+tag[0], tag[1])
+	return work
+}
+
+// enter adds a filter and returns its keys that had none.
+func (l *liveFilters) enter(m *matcher) (fresh []uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byKey == nil {
+		l.byKey = map[uint64][]*matcher{}
+	}
+	for _, v := range m.choose(func(key uint64) int { return len(l.byKey[key]) }) {
+		m.keys = append(m.keys, v.key)
+		if len(l.byKey[v.key]) == 0 {
+			fresh = append(fresh, v.key)
+		}
+		l.byKey[v.key] = append(l.byKey[v.key], m)
+	}
+	return fresh
+}
+
+// leave removes a filter and returns its keys that have none now.
+func (l *liveFilters) leave(m *matcher) (last []uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range m.keys {
+		list := l.byKey[key]
+		i := slices.Index(list, m)
+		list[i] = list[len(list)-1]
+		list[len(list)-1] = nil
+		if list = list[:len(list)-1]; len(list) > 0 {
+			l.byKey[key] = list
+			continue
+		}
+		delete(l.byKey, key)
+		last = append(last, key)
+	}
+	return last
+}
+
+// matching returns the client's subscriptions that the event matches, each once,
+// and how many look-ups that took: at most one for each key of the event and as
+// many as the client's filters have values. number is another one for each
+// event.
+func (l *liveFilters) matching(t *target, number uint64) (found []*subscription, work int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range t.keys {
+		work++
+		for _, m := range l.byKey[key] {
+			work++
+			if m.tried == number || m.sub.found == number {
+				continue
+			}
+			m.tried = number
+			matched, n := m.matches(t)
+			if work += n; matched {
+				m.sub.found = number
+				found = append(found, m.sub)
+			}
 		}
 	}
-	return found
+	return found, work
 }

@@ -24,6 +24,7 @@ type metrics struct {
 	refused    *prometheus.CounterVec
 	dropped    *prometheus.CounterVec
 	slowed     prometheus.Counter
+	lookups    prometheus.Counter
 	removed    *prometheus.CounterVec
 	queries    *prometheus.HistogramVec
 	commits    prometheus.Histogram
@@ -41,6 +42,7 @@ func newMetrics() *metrics {
 		refused:    counter("refused_total", "Messages refused, by answer and machine-readable reason.", "answer", "reason"),
 		dropped:    counter("dropped_clients_total", "Clients dropped, by reason.", "reason"),
 		slowed:     counter("slowed_seconds_total", "Time for which clients were not read from because they were over their rate.").WithLabelValues(),
+		lookups:    counter("filter_lookups_total", "Look-ups that it took to try live events on the filters of subscriptions.").WithLabelValues(),
 		removed:    counter("removed_events_total", "Stored events removed by the relay itself, by cause.", "cause"),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "lightwork_relay_query_seconds", Help: "Database time of a REQ or COUNT.", Buckets: buckets,
@@ -104,7 +106,7 @@ func (s *Server) Collector() prometheus.Collector {
 
 func (c collector) instruments() []prometheus.Collector {
 	m := c.srv.metrics
-	return []prometheus.Collector{m.events, m.duplicates, m.delivered, m.refused, m.dropped, m.slowed, m.removed, m.queries, m.commits}
+	return []prometheus.Collector{m.events, m.duplicates, m.delivered, m.refused, m.dropped, m.slowed, m.lookups, m.removed, m.queries, m.commits}
 }
 
 // Describe is for the registry.

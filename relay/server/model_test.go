@@ -167,8 +167,9 @@ func TestIndexAgainstModel(t *testing.T) {
 		events := rapid.SliceOfN(rapid.Custom(modelEvent), 1, 10).Draw(rt, "events")
 		x := newIndex(1<<20, 1<<20)
 		var subs []*subscription
+		clients := []*client{{host: &host{}}, {host: &host{}}}
 		for range rapid.IntRange(1, 6).Draw(rt, "subs") {
-			sub := &subscription{client: &client{}}
+			sub := &subscription{client: rapid.SampledFrom(clients).Draw(rt, "client")}
 			for range rapid.IntRange(1, 3).Draw(rt, "filters") {
 				sub.filters = append(sub.filters, modelFilter(rt, events))
 			}
@@ -176,7 +177,10 @@ func TestIndexAgainstModel(t *testing.T) {
 			subs = append(subs, sub)
 		}
 		for i := range events {
-			found := x.matching(&events[i])
+			found, work := x.matching(&events[i], uint64(i+1))
+			if most := 3*len(newTarget(&events[i]).keys) + 3*(clients[0].values+clients[1].values); work > most {
+				rt.Fatalf("%d look-ups, want at most %d", work, most)
+			}
 			for _, sub := range subs {
 				n := 0
 				for _, f := range found {
@@ -192,8 +196,13 @@ func TestIndexAgainstModel(t *testing.T) {
 		for _, sub := range subs {
 			x.remove(sub)
 		}
-		if len(x.keys) > 0 {
-			rt.Fatalf("%d keys are left", len(x.keys))
+		if len(x.keys) > 0 || x.counted != 0 {
+			rt.Fatalf("%d keys and %d values are left", len(x.keys), x.counted)
+		}
+		for _, c := range clients {
+			if len(c.live.byKey) > 0 || c.values != 0 {
+				rt.Fatalf("%d keys and %d values of a client are left", len(c.live.byKey), c.values)
+			}
 		}
 	})
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -23,29 +22,40 @@ type job struct {
 	event  *nostr.Event
 	raw    []byte // its shortest JSON form
 	cost   int    // what it takes of client.inFlight
+
+	// Of the spreading goroutine:
+	target    *target
+	spreading int // clients whose filters are still to be tried
 }
 
 // finish answers the client and lets it send another event.
 func (j *job) finish(accepted bool, text string) {
 	j.client.ok(j.event.ID, accepted, text)
-	for range j.cost {
-		<-j.client.inFlight
-	}
+	j.client.leaveFlight(int64(j.cost))
 }
+
+// batchCost is what the job takes of a batch.
+func (j *job) batchCost() int64 { return int64(min(j.cost, maxBatch)) }
 
 // verifyLoop is one of the workers that check signatures.
 func (s *Server) verifyLoop() {
-	for j := range s.jobs {
+	for {
+		l, j, ok := s.unverified.wait()
+		if !ok {
+			return
+		}
+		s.unverified.charge(l, int64(j.cost))
 		if reason, accepted := s.verify(j); reason != "" {
 			j.finish(accepted, reason)
 			continue
 		}
 		if nostr.IsEphemeralKind(j.event.Kind) {
-			s.broadcast(j, len(s.jobs) == 0)
 			s.metrics.accepted(j.event.Kind)
-			j.finish(true, "")
+			s.spread <- delivery{to: j.client, job: j, answer: true}
 			continue
 		}
+		// No more than a batch waits, because all of it comes before who is next.
+		_ = s.toStore.Acquire(context.Background(), j.batchCost()) // fails with its context alone
 		s.verified <- j
 	}
 }
@@ -75,18 +85,20 @@ func (s *Server) verify(j *job) (reason string, accepted bool) {
 	return "", false
 }
 
-// ingestLoop stores what is verified: whatever waits shares one commit. It is
-// the only goroutine that stores events, so they go live in the order of their
-// commits.
+// ingestLoop stores what is verified: whatever waits shares one commit. What the
+// events mean to subscribers is the spreading goroutine's business: it gets them
+// in the order of their commits.
 func (s *Server) ingestLoop() {
 	batch := make([]*job, 0, maxBatch)
 	for first := range s.verified {
+		s.toStore.Release(first.batchCost())
 		batch = append(batch[:0], first)
 		cost := first.cost
 		for more := true; more && cost < maxBatch; {
 			select {
 			case j, ok := <-s.verified:
 				if more = ok; ok {
+					s.toStore.Release(j.batchCost())
 					batch = append(batch, j)
 					cost += j.cost
 				}
@@ -102,7 +114,6 @@ func (s *Server) ingestLoop() {
 // ingest stores a batch. OK is sent after the commit returned, never before.
 func (s *Server) ingest(batch []*job) {
 	s.spreading.begin(batch)
-	defer s.spreading.end()
 	began := time.Now()
 	outcomes, err := s.store.put(batch)
 	s.metrics.commits.Observe(time.Since(began).Seconds())
@@ -113,10 +124,10 @@ func (s *Server) ingest(batch []*job) {
 		}
 		return
 	}
-	alone := len(batch) == 1 && len(s.verified) == 0
 	for i, j := range batch {
 		if err != nil {
 			s.cfg.Log.Error("store event", "id", j.event.ID, "error", err)
+			s.spreading.end(j)
 			j.finish(false, "error: could not store the event")
 			continue
 		}
@@ -124,66 +135,14 @@ func (s *Server) ingest(batch []*job) {
 		case stored:
 			s.recent.add(j.event.ID)
 			s.metrics.accepted(j.event.Kind)
-			s.broadcast(j, alone)
+			s.spread <- delivery{to: j.client, job: j, answer: true}
+			continue
 		case duplicate:
 			s.recent.add(j.event.ID)
 			s.metrics.duplicates.Inc()
 		}
+		s.spreading.end(j)
 		j.finish(outcomes[i].answer())
-	}
-}
-
-// spreading holds the ids of the batch between its commit and the end of its
-// broadcast: events that a query may find and that also come live.
-type spreading struct {
-	mu  sync.Mutex
-	ids map[string]struct{}
-}
-
-func (s *spreading) begin(batch []*job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ids = make(map[string]struct{}, len(batch))
-	for _, j := range batch {
-		s.ids[j.event.ID] = struct{}{}
-	}
-}
-
-func (s *spreading) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ids = nil
-}
-
-// among returns those that are in sent, nil if there are none.
-func (s *spreading) among(sent map[string]struct{}) map[string]struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var both map[string]struct{}
-	for id := range s.ids {
-		if _, ok := sent[id]; ok {
-			if both == nil {
-				both = map[string]struct{}{}
-			}
-			both[id] = struct{}{}
-		}
-	}
-	return both
-}
-
-// broadcast hands an event to its subscribers. One that comes alone is written
-// by this goroutine; when others wait, the clients' own write it.
-func (s *Server) broadcast(j *job, alone bool) {
-	var now *[]byte
-	if alone {
-		now = new([]byte)
-	}
-	private := s.private(j.event.Kind)
-	for _, sub := range s.index.matching(j.event) {
-		if !private || sub.client.identity.party(j.event) {
-			s.metrics.delivered.Inc()
-			sub.deliver(j, now)
-		}
 	}
 }
 

@@ -9,12 +9,15 @@ import (
 // errCrowded: another address had fewer connections, and there was no place left.
 var errCrowded = errors.New("its address has the most connections, and another needed a place")
 
-// places are those of the websockets. A connection costs nothing, so once all
-// places are taken the next client gets the newest one of the address that has
-// the most, as long as that leaves this address more than its own has: one host
-// cannot keep the others out. Behind a proxy all have one address, and no one is ousted.
+// places are those of the websockets. An address has a bounded number of them.
+// A connection costs nothing, so once all places are taken the next client gets
+// the newest one of the address that has the most, as long as that leaves this
+// address more than its own has: one host cannot keep the others out. Behind a
+// proxy that is not named (see Config.Proxies) all have one address, and no one
+// is ousted.
 type places struct {
 	limit int
+	each  func(address string) int // how many an address may have
 
 	mu sync.Mutex
 	n  int
@@ -26,13 +29,18 @@ type place struct {
 	oust    context.CancelCauseFunc
 }
 
-func newPlaces(limit int) *places { return &places{limit: limit, by: map[string][]*place{}} }
+func newPlaces(limit int, each func(address string) int) *places {
+	return &places{limit: limit, each: each, by: map[string][]*place{}}
+}
 
 // enter takes a place, or returns nil. oust ends the connection that has it; it
 // must not block.
 func (ps *places) enter(address string, oust context.CancelCauseFunc) *place {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+	if len(ps.by[address]) >= ps.each(address) {
+		return nil
+	}
 	if ps.n == ps.limit {
 		var most []*place
 		for _, list := range ps.by {

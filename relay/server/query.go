@@ -177,3 +177,14 @@ func (q *scan) trim() {
 		q.since = max(q.since, q.found[q.limit-1].created)
 	}
 }
+
+// fewest is the tag of the filter with the fewest values, "" if it has none.
+func fewest(tags nostr.TagMap) string {
+	best := ""
+	for name, values := range tags {
+		if best == "" || len(values) < len(tags[best]) || len(values) == len(tags[best]) && name < best {
+			best = name
+		}
+	}
+	return best
+}

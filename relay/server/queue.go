@@ -42,9 +42,11 @@ func (f frame) framed(scratch *[]byte) []byte {
 	return whole
 }
 
-// queue is what waits for one client, bounded in bytes.
+// queue is what waits for one client, bounded in bytes, for the client and for
+// its address.
 type queue struct {
 	limit int
+	host  *host
 	ready chan struct{} // capacity 1: there is something to write
 	space chan struct{} // capacity 1: something was taken
 
@@ -52,20 +54,63 @@ type queue struct {
 	frames []frame
 	bytes  int
 	busy   bool // a frame is being written
+	closed bool // the client has left
 }
 
-func newQueue(limit int) *queue {
-	return &queue{limit: limit, ready: make(chan struct{}, 1), space: make(chan struct{}, 1)}
+func newQueue(limit int, at *host) *queue {
+	return &queue{limit: limit, host: at, ready: make(chan struct{}, 1), space: make(chan struct{}, 1)}
+}
+
+// hold charges n bytes, and reports whether they may wait. They end with release.
+func (q *queue) hold(n int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.charge(n)
+}
+
+// release frees n bytes that hold has charged.
+func (q *queue) release(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.free(n)
+}
+
+// charge is hold for who holds mu.
+func (q *queue) charge(n int) bool {
+	if q.closed || q.bytes+n > q.limit {
+		return false
+	}
+	if all := q.host.queued.Add(int64(n)); !q.host.unbounded && all > int64(q.limit)*hostQueues {
+		q.host.queued.Add(-int64(n))
+		return false
+	}
+	q.bytes += n
+	return true
+}
+
+func (q *queue) free(n int) {
+	if q.closed {
+		return
+	}
+	q.bytes -= n
+	q.host.queued.Add(-int64(n))
+}
+
+// close gives back what is charged: nothing waits for a client that has left.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.free(q.bytes)
+	q.frames, q.closed = nil, true
 }
 
 // push adds a frame and never blocks. False means that the queue is full: the
 // client reads too slowly and must go.
 func (q *queue) push(f frame) bool {
 	q.mu.Lock()
-	full := q.bytes+f.size() > q.limit
+	full := !q.charge(f.size())
 	if !full {
 		q.frames = append(q.frames, f)
-		q.bytes += f.size()
 	}
 	q.mu.Unlock()
 	if !full {
@@ -97,11 +142,10 @@ func (q *queue) wait(ctx context.Context) error {
 func (q *queue) claim(f frame) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.busy || len(q.frames) > 0 || q.bytes+f.size() > q.limit {
+	if q.busy || len(q.frames) > 0 || !q.charge(f.size()) {
 		return false
 	}
 	q.busy = true
-	q.bytes += f.size()
 	return true
 }
 
@@ -139,7 +183,7 @@ func (q *queue) next(ctx context.Context) (frame, error) {
 func (q *queue) done(f frame) {
 	q.mu.Lock()
 	q.busy = false
-	q.bytes -= f.size()
+	q.free(f.size())
 	more := len(q.frames) > 0
 	q.mu.Unlock()
 	if more {

@@ -124,10 +124,11 @@ func TestLiveAgreesWithStored(t *testing.T) {
 			}
 			f := req.Filters[0]
 			x := newIndex(1<<20, 1<<20)
-			sub := &subscription{client: &client{}, filters: []nostr.Filter{f}}
+			sub := &subscription{client: &client{host: &host{}}, filters: []nostr.Filter{f}}
 			x.add(sub)
 			for i := range events {
-				if got, want := len(x.matching(&events[i])) == 1, f.Matches(&events[i]); got != want {
+				found, _ := x.matching(&events[i], uint64(i+1))
+				if got, want := len(found) == 1, f.Matches(&events[i]); got != want {
 					t.Errorf("%s: live %v, want %v", events[i].Content, got, want)
 				}
 			}

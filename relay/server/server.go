@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/sync/semaphore"
 )
 
 // shutdownGrace is how long running blob transfers may take to finish.
@@ -24,12 +25,23 @@ type Server struct {
 	index   *index
 	metrics *metrics
 
-	jobs     chan *job // to the verify workers; closed when no client is left
-	verified chan *job // to the ingest goroutine; closed after the workers
+	// An event's way: its signature is checked by workers, it is stored by one
+	// goroutine and handed to subscribers by another.
+	inFlight   *semaphore.Weighted // the cost of all events on it
+	unverified *fair[*job]         // closed when no client is left
+	toStore    *semaphore.Weighted // the cost of what is in verified
+	verified   chan *job           // closed after the workers
+	spread     chan delivery       // closed after ingestion
+	deliveries *fair[delivery]
+	announced  uint64 // events so far; the spreading goroutine's
+	underway   int    // events with deliveries to come; the spreading goroutine's
 
 	spreading spreading
 	recent    *recent
 
+	unnamedProxy sync.Once // its clients were warned of
+
+	hosts      *hosts
 	places     *places       // of websockets
 	conns      *conns        // of all else
 	authChecks chan struct{} // one per signature of an AUTH message
@@ -41,12 +53,9 @@ type Server struct {
 	requests sync.WaitGroup // every request and websocket
 }
 
-// What waits between the stages of the pipeline is what a client waits for when
-// others publish much, so it is little.
-const (
-	maxJobs     = 32
-	maxVerified = 128
-)
+// maxVerified bounds the events between the workers and the store, maxBatch their
+// cost. What waits there is what a client waits for when others publish much.
+const maxVerified = 128
 
 // New opens or creates the store in cfg.Dir. The caller ends with Serve, or
 // with Close if it never serves.
@@ -69,10 +78,15 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		index:      newIndex(cfg.Limits.MaxLiveValues, cfg.Limits.MaxLiveValuesTotal),
 		metrics:    newMetrics(),
 		recent:     newRecent(),
-		jobs:       make(chan *job, maxJobs),
+		inFlight:   semaphore.NewWeighted(max(maxInFlight, int64(cfg.Limits.MaxInFlight))),
+		unverified: newFair[*job](),
+		toStore:    semaphore.NewWeighted(maxBatch),
 		verified:   make(chan *job, maxVerified),
-		places:     newPlaces(cfg.Limits.MaxConnections),
-		conns:      newConns(cfg.Limits.MaxConnections),
+		spread:     make(chan delivery, maxSpread),
+		deliveries: newFair[delivery](),
+		hosts:      newHosts(cfg.Limits),
+		places:     newPlaces(cfg.Limits.MaxConnections, cfg.Limits.perAddress),
+		conns:      newConns(cfg.Limits.MaxConnections, cfg.connsOf),
 		turns:      newTurns(),
 		authChecks: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		uploads:    newUploads(cfg.Limits.MaxUploads),
@@ -111,13 +125,14 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		_ = hs.Close() // what did not finish in time is cut
 	}
 	s.drain()
-	close(s.jobs)
+	s.unverified.close()
 	pipeline.Wait()
 	return errors.Join(err, s.store.close())
 }
 
-// startPipeline starts the verify workers, the ingest goroutine and the purge
-// of expired events. It ends after jobs is closed and ctx has ended.
+// startPipeline starts the verify workers, the ingest and the spreading goroutine
+// and the purge of expired events. It ends after unverified is closed and ctx
+// has ended.
 func (s *Server) startPipeline(ctx context.Context) *sync.WaitGroup {
 	var workers, all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -127,7 +142,11 @@ func (s *Server) startPipeline(ctx context.Context) *sync.WaitGroup {
 		workers.Wait()
 		close(s.verified)
 	})
-	all.Go(s.ingestLoop)
+	all.Go(func() {
+		s.ingestLoop() // until the workers have ended, which hand events on too
+		close(s.spread)
+	})
+	all.Go(s.spreadLoop)
 	all.Go(func() { s.purgeLoop(ctx) })
 	return &all
 }
@@ -208,7 +227,13 @@ func cors(next http.Handler) http.Handler {
 func (s *Server) serveWebsocket(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	ctx, oust := context.WithCancelCause(ctx)
 	defer oust(nil)
-	mine := s.places.enter(addressOf(r.RemoteAddr), oust)
+	address := s.cfg.clientOf(r)
+	if r.Header.Get("X-Forwarded-For") != "" && isLoopback(address) {
+		s.unnamedProxy.Do(func() {
+			s.cfg.Log.Warn("a proxy on this machine is not named in relay.proxies: its clients count as one address, which has no bounds", "proxy", address)
+		})
+	}
+	mine := s.places.enter(address, oust)
 	if mine == nil {
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
@@ -220,5 +245,5 @@ func (s *Server) serveWebsocket(ctx context.Context, w http.ResponseWriter, r *h
 		return // Accept has answered
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr) // http.Server sets it
-	newClient(s, ws, up.wire, r.RemoteAddr, local).serve(ctx)
+	newClient(s, ws, up.wire, address, local).serve(ctx)
 }

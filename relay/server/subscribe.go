@@ -14,14 +14,16 @@ import (
 // subscription is a REQ. While its stored events are being sent, live ones
 // wait in backlog: they may be among the stored ones, and come after EOSE.
 type subscription struct {
-	client  *client
-	id      string
-	filters []nostr.Filter
+	client   *client
+	id       string
+	filters  []nostr.Filter
+	matchers []*matcher // for live events; the client's reader's
+	found    uint64     // the number of the event that was last found to match; the spreading goroutine's
 
 	mu      sync.Mutex
+	ended   bool
 	live    bool
 	backlog []*job
-	bytes   int
 	// skip are events sent as stored whose broadcast was still under way when
 	// the subscription went live.
 	skip map[string]struct{}
@@ -32,6 +34,9 @@ type subscription struct {
 func (s *subscription) deliver(j *job, now *[]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
 	if s.live {
 		if _, ok := s.skip[j.event.ID]; ok {
 			delete(s.skip, j.event.ID)
@@ -44,8 +49,7 @@ func (s *subscription) deliver(j *job, now *[]byte) {
 		}
 		return
 	}
-	s.bytes += len(j.raw) + frameOverhead
-	if s.bytes > s.client.out.limit {
+	if !s.client.out.hold(len(j.raw) + frameOverhead) {
 		s.client.drop(errSlowReader)
 		return
 	}
@@ -58,6 +62,7 @@ func (s *subscription) goLive(sent map[string]struct{}) {
 	defer s.mu.Unlock()
 	s.client.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelEOSE, s.id)})
 	for _, j := range s.backlog {
+		s.client.out.release(len(j.raw) + frameOverhead)
 		if _, ok := sent[j.event.ID]; !ok {
 			s.client.send(frame{subID: s.id, event: j.raw})
 		}
@@ -66,9 +71,21 @@ func (s *subscription) goLive(sent map[string]struct{}) {
 	s.skip = s.client.srv.spreading.among(sent)
 }
 
+// end lets go of what waits for the subscription. Nothing is delivered to it any
+// more.
+func (s *subscription) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.backlog {
+		s.client.out.release(len(j.raw) + frameOverhead)
+	}
+	s.ended, s.backlog = true, nil
+}
+
 func (c *client) unsubscribe(id string) {
 	if sub, ok := c.subs[id]; ok {
 		c.srv.index.remove(sub)
+		sub.end()
 		delete(c.subs, id)
 	}
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"math"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -74,9 +73,8 @@ func newTurns() *turns {
 	return &turns{free: maxQueries, addresses: map[string]*address{}}
 }
 
-// join enters a connection; it leaves with leave.
-func (t *turns) join(remote string) *patron {
-	name := addressOf(remote)
+// join enters a connection of an address; it leaves with leave.
+func (t *turns) join(name string) *patron {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a := t.addresses[name]
@@ -152,19 +150,4 @@ func (t *turns) grant(now time.Time) {
 		t.free--
 		close(next.granted)
 	}
-}
-
-// addressOf names the host of a remote address. An IPv6 host has all of its
-// /64, so that is the name.
-func addressOf(remote string) string {
-	ap, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return remote
-	}
-	ip := ap.Addr().Unmap().WithZone("")
-	if ip.Is4() {
-		return ip.String()
-	}
-	net, _ := ip.Prefix(64) // 64 fits every IPv6 address
-	return net.String()
 }
