@@ -6,6 +6,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -43,7 +44,7 @@ func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) 
 	}
 	signed, raw, err := c.signed(ctx, nostr.Event{
 		Kind: c.cfg.Kinds.Acceptance, CreatedAt: o.acceptedAt(), Content: string(content),
-		Tags: nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}},
+		Tags: nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}, domain.Acceptance.Tag()},
 	})
 	if err != nil {
 		return Award{}, err

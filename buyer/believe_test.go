@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -63,6 +64,7 @@ func (c *cheat) result(req nostr.Event, change func(*answer)) nostr.Event {
 			{"job_hash", job.JobHash.String()},
 			{"output_hash", ""},
 			{"quote_hash", hashing.Bytes(nil).String()},
+			domain.Result.Tag(),
 		},
 	}
 	change(&a)

@@ -15,6 +15,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/requirements"
@@ -176,7 +177,7 @@ func (c *cheat) offer(req nostr.Event, change func(*deal)) nostr.Event {
 	if err != nil {
 		c.t.Error(err)
 	}
-	return c.event(d.signer, 7000, nostr.Tags{{"status", "payment-required"}, {"e", d.request}, {"p", req.PubKey}, {"amount", d.amount, text}}, string(content))
+	return c.event(d.signer, 7000, nostr.Tags{{"status", "payment-required"}, {"e", d.request}, {"p", req.PubKey}, {"amount", d.amount, text}, domain.Quote.Tag()}, string(content))
 }
 
 func (c *cheat) event(key *relay.Key, kind int, tags nostr.Tags, content string) nostr.Event {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -47,6 +48,11 @@ func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
 	}
 	if ev.PubKey != p.Provider || ev.Kind != c.cfg.Kinds.Request+1000 || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
 		return bad("it is not the provider's answer to this request")
+	}
+	if d, err := domain.Of(ev.Tags); err != nil || d != "" || !mayBeUnbound(p, ev) {
+		if err := domain.Demand(domain.Result, ev.Tags); err != nil {
+			return bad("%v", err)
+		}
 	}
 	if t := ev.Tags.Find("request"); t != nil {
 		var echoed nostr.Event

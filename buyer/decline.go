@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/domain"
 )
 
 // decline ends a purchase that is asked to pay and does not. ErrConflict if another
@@ -33,7 +35,7 @@ func (f *follower) waive(ctx context.Context) {
 	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
 	if err == nil && p.Cancel == nil {
 		var ev nostr.Event
-		if ev, _, err = f.c.sign(ctx, kindDeletion, cancelTags(p.RequestID, p.Provider, f.c.cfg.Kinds.Request), "not paid by the buyer"); err == nil {
+		if ev, _, err = f.c.sign(ctx, kindDeletion, domain.Deletion, cancelTags(p.RequestID, p.Provider, f.c.cfg.Kinds.Request), "not paid by the buyer"); err == nil {
 			err = f.c.cfg.Market.Send(ctx, ev)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -150,6 +151,10 @@ func (l Listing) PriceMsats(schema schemas.ID, limit time.Duration) (int64, bool
 
 func listing(ev nostr.Event) (Listing, bool) {
 	var a announced
+	if domain.Allow(domain.Announcement, ev.Tags) != nil {
+		return Listing{}, false
+	}
+	named, _ := domain.Of(ev.Tags) // another program's names none
 	age := time.Since(ev.CreatedAt.Time())
 	if len(ev.Content) > announcementMax || age > announcementAge || age < -announcementAhead {
 		return Listing{}, false
@@ -158,7 +163,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 	if err != nil {
 		return Listing{}, false
 	}
-	if json.Unmarshal([]byte(ev.Content), &a) != nil || len(a.Capabilities.SupportedJobs) == 0 {
+	if named == "" || json.Unmarshal([]byte(ev.Content), &a) != nil || len(a.Capabilities.SupportedJobs) == 0 {
 		return outsideListing(ev, npub), true
 	}
 	if a.Pricing.SandboxMin < 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -15,6 +16,9 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 	status := ev.Tags.Find("status")
 	if status == nil {
 		return nil
+	}
+	if err := checkFeedback(ev); err != nil {
+		return f.distrust(ev, err)
 	}
 	info := ""
 	if len(status) > 2 {
@@ -51,6 +55,23 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 		return f.refused(ctx, p, info)
 	}
 	return nil
+}
+
+// checkFeedback wants a quote where the domain says that there is one, and
+// nowhere else. A program that knows NIP-90 alone names no domain and has no quote.
+func checkFeedback(ev nostr.Event) error {
+	d, err := domain.Of(ev.Tags)
+	switch {
+	case err != nil:
+		return err
+	case isQuote(ev.Content):
+		return domain.Demand(domain.Quote, ev.Tags)
+	case d == domain.Quote:
+		return &MismatchError{"quote", "the content is none"}
+	case d == domain.Reveal:
+		return nil
+	}
+	return domain.Allow(domain.Feedback, ev.Tags)
 }
 
 // freeQuote takes the quote of a job that nobody pays for, which comes with the

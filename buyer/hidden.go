@@ -12,6 +12,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -92,7 +93,7 @@ func (c *Client) wrap(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Ev
 	if err != nil {
 		return ev, fmt.Errorf("encrypt kind %d: %w", ev.Kind, err)
 	}
-	outer, _, err := c.sign(ctx, ev.Kind, nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}, {"encrypted"}}, hidden)
+	outer, _, err := c.sign(ctx, ev.Kind, domain.Encrypted, nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}, {"encrypted"}}, hidden)
 	return outer, err
 }
 
@@ -107,6 +108,9 @@ func (c *Client) reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.
 	if !isHidden(ev) {
 		return ev, nil
 	}
+	if err := domain.Allow(domain.Encrypted, ev.Tags); err != nil {
+		return ev, err
+	}
 	if t := ev.Tags.Find(hiddenTag); t != nil && ev.Kind == c.cfg.Kinds.Request+1000 {
 		return c.revealEvent(ctx, p, ev, t[1])
 	}
@@ -118,7 +122,7 @@ func (c *Client) reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.
 		return ev, err
 	}
 	view := ev
-	view.Tags = slices.DeleteFunc(slices.Clone(ev.Tags), func(t nostr.Tag) bool { return len(t) > 0 && t[0] == "encrypted" })
+	view.Tags = slices.DeleteFunc(slices.Clone(ev.Tags), func(t nostr.Tag) bool { return len(t) > 0 && (t[0] == "encrypted" || t[0] == domain.TagName) })
 	view.Content = text
 	var inside nostr.Tags
 	if ev.Kind != kindFeedback || json.Unmarshal([]byte(text), &inside) != nil || len(inside) > hiddenTags {

@@ -13,6 +13,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -171,7 +172,7 @@ func TestCrowdHidesNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ev := nostr.Event{Kind: 31990, CreatedAt: nostr.Timestamp(at.Unix()), Content: string(content), Tags: nostr.Tags{{"d", d}, {"k", "5050"}}}
+		ev := nostr.Event{Kind: 31990, CreatedAt: nostr.Timestamp(at.Unix()), Content: string(content), Tags: nostr.Tags{{"d", d}, {"k", "5050"}, domain.Announcement.Tag()}}
 		if err := key.Sign(t.Context(), &ev); err != nil {
 			t.Fatal(err)
 		}

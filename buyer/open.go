@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -78,7 +79,7 @@ func (c *Client) turnDown(ctx context.Context, p Purchase, bids []bid) error {
 	for _, b := range bids {
 		tags = append(tags, nostr.Tag{"p", b.provider})
 	}
-	ev, _, err := c.sign(ctx, receipts.KindNotTaken, tags, "")
+	ev, _, err := c.sign(ctx, receipts.KindNotTaken, domain.NotTaken, tags, "")
 	if err != nil {
 		return err
 	}
@@ -177,6 +178,9 @@ func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (m
 	status := ev.Tags.Find("status")
 	if status == nil || ev.PubKey == c.key || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
 		return 0, false, nil
+	}
+	if err := checkFeedback(ev); err != nil {
+		return 0, false, err
 	}
 	p.Provider = ev.PubKey
 	switch {

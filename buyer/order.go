@@ -13,6 +13,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -205,7 +206,7 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 	if p.State.Terminal() {
 		return fmt.Errorf("purchase is already %s: %w", p.State, ErrConflict)
 	}
-	ev, raw, err := c.sign(ctx, kindDeletion, cancelTags(p.RequestID, p.Provider, c.cfg.Kinds.Request), "job canceled by the buyer")
+	ev, raw, err := c.sign(ctx, kindDeletion, domain.Deletion, cancelTags(p.RequestID, p.Provider, c.cfg.Kinds.Request), "job canceled by the buyer")
 	if err != nil {
 		return err
 	}
@@ -224,10 +225,12 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 	return nil
 }
 
-func (c *Client) sign(ctx context.Context, kind int, tags nostr.Tags, content string) (nostr.Event, []byte, error) {
-	return c.signed(ctx, nostr.Event{Kind: kind, CreatedAt: nostr.Timestamp(time.Now().Unix()), Tags: tags, Content: content})
+// sign makes a document of ours, now.
+func (c *Client) sign(ctx context.Context, kind int, d domain.Domain, tags nostr.Tags, content string) (nostr.Event, []byte, error) {
+	return c.signed(ctx, nostr.Event{Kind: kind, CreatedAt: nostr.Timestamp(time.Now().Unix()), Tags: append(slices.Clip(tags), d.Tag()), Content: content})
 }
 
+// signed signs an event whose tags are complete, its domain included.
 func (c *Client) signed(ctx context.Context, ev nostr.Event) (nostr.Event, []byte, error) {
 	if err := c.cfg.Signer.Sign(ctx, &ev); err != nil {
 		return ev, nil, fmt.Errorf("sign kind %d: %w", ev.Kind, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -112,6 +113,9 @@ func signedHash(p Purchase, ev nostr.Event) *hashing.Digest {
 func (p Purchase) Bound() bool {
 	var ev nostr.Event
 	if p.ResultEvent == nil || json.Unmarshal(p.ResultEvent, &ev) != nil {
+		return false
+	}
+	if domain.Demand(domain.Result, ev.Tags) != nil {
 		return false
 	}
 	if ev.Tags.Find("commitment") != nil {

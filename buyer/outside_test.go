@@ -13,6 +13,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -178,7 +179,7 @@ func TestUnboundResults(t *testing.T) {
 	strip := func(ev nostr.Event, c *cheat) nostr.Event {
 		var tags nostr.Tags
 		for _, t := range ev.Tags {
-			if t[0] != "output_hash" && t[0] != "job_hash" {
+			if t[0] != "output_hash" && t[0] != "job_hash" && t[0] != domain.TagName {
 				tags = append(tags, t)
 			}
 		}
@@ -273,7 +274,7 @@ func TestOutsideListing(t *testing.T) {
 		`"lightwork":{"modes":{"oa.sandbox_run.v1":["hold"]},"base_msats":{"oa.sandbox_run.v1":0}}}`
 	m := crowd{cheat: c, events: []nostr.Event{
 		announce(`{"name":"dvm","amount":"free","about":"writes"}`, nostr.Tag{"t", "oa.text_generation.v1"}, nostr.Tag{"t", "llm"}),
-		announce(""), announce("no JSON"), announce(`{"name":7,"amount":{"x":1}}`), announce(ours),
+		announce(""), announce("no JSON"), announce(`{"name":7,"amount":{"x":1}}`), announce(ours, domain.Announcement.Tag()),
 	}}
 	client, err := buyer.New(buyer.Config{Signer: key, Store: noStore{}, Market: m})
 	if err != nil {

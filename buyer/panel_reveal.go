@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -34,7 +35,7 @@ func (c *Client) closing(ctx context.Context, answers []answer) ([]byte, error) 
 	for _, r := range doc.Results {
 		tags = append(tags, nostr.Tag{"e", r.RequestID}, nostr.Tag{"p", r.Provider})
 	}
-	_, raw, err := c.sign(ctx, receipts.KindClosing, tags, string(content))
+	_, raw, err := c.sign(ctx, receipts.KindClosing, domain.Closing, tags, string(content))
 	return raw, err
 }
 
@@ -152,7 +153,7 @@ func (r *panelRun) reveal(ctx context.Context, ev nostr.Event, missing map[strin
 		return nil
 	}
 	ev, err := r.c.reveal(ctx, a.purchase, ev)
-	if status := ev.Tags.Find("status"); err != nil || status == nil || status[1] != receipts.StatusReveal {
+	if status := ev.Tags.Find("status"); err != nil || status == nil || status[1] != receipts.StatusReveal || domain.Demand(domain.Reveal, ev.Tags) != nil {
 		return nil // what cannot be read is no reveal
 	}
 	doc, err := receipts.ParseReveal([]byte(ev.Content))

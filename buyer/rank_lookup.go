@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/domain"
 )
 
 // beats are the latest signs of life, by provider and d.
@@ -25,7 +27,7 @@ func (s Scout) beats(ctx context.Context, list []Listing) (map[string]time.Time,
 		}
 		for _, ev := range events {
 			key, when := ev.PubKey+":"+ev.Tags.GetD(), ev.CreatedAt.Time().UTC()
-			if time.Until(when) < announcementAhead && when.After(at[key]) {
+			if domain.Allow(domain.Beat, ev.Tags) == nil && time.Until(when) < announcementAhead && when.After(at[key]) {
 				at[key] = when
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -57,7 +58,7 @@ func (b *board) announce(key *relay.Key, age time.Duration, base, perMinute map[
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.add(key, 31990, age, string(doc), nostr.Tag{"d", "lightwork"}, nostr.Tag{"k", "5050"})
+	b.add(key, 31990, age, string(doc), nostr.Tag{"d", "lightwork"}, nostr.Tag{"k", "5050"}, domain.Announcement.Tag())
 }
 
 func newKey(t *testing.T) *relay.Key {

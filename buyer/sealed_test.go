@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -65,6 +66,7 @@ func (c *cheat) sealed(req, offer nostr.Event, inside func(*answer), before, aft
 		plain.Tags.Find("job_hash"),
 		{"quote_hash", quote.String()},
 		{"commitment", commitment.String()},
+		domain.Result.Tag(),
 	}
 	if after != nil {
 		after(&b)

@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -21,8 +22,8 @@ func impatient(cfg *buyer.Config) {
 }
 
 // word is a provider's feedback of some status.
-func (c *cheat) word(req nostr.Event, status, content string) nostr.Event {
-	return c.event(c.key, 7000, nostr.Tags{{"status", status}, {"e", req.ID}, {"p", req.PubKey}}, content)
+func (c *cheat) word(req nostr.Event, status, content string, more ...nostr.Tag) nostr.Event {
+	return c.event(c.key, 7000, append(nostr.Tags{{"status", status}, {"e", req.ID}, {"p", req.PubKey}}, more...), content)
 }
 
 // TestNobodyIsWaitedForForever: every way in which a provider can fall silent
@@ -96,7 +97,7 @@ func TestFreeQuoteBinds(t *testing.T) {
 			d.quote.Mode, d.quote.PriceMsats, d.quote.PaymentHash, d.quote.PayeeNode = receipts.ModeFree, 0, nil, nil
 			change(d)
 		})
-		return c.word(req, "processing", ev.Content)
+		return c.word(req, "processing", ev.Content, domain.Quote.Tag())
 	}
 	t.Run("bound", func(t *testing.T) {
 		_, p, err := play(t, func(c *cheat, req nostr.Event) []nostr.Event {
@@ -113,6 +114,17 @@ func TestFreeQuoteBinds(t *testing.T) {
 		}, nil, buyer.Limits{})
 		if !errors.Is(err, buyer.ErrFailed) || p.Output != nil {
 			t.Errorf("purchase %s (%s), %v", p.State, p.Reason, err)
+		}
+	})
+	t.Run("without its domain", func(t *testing.T) {
+		refused := false
+		_, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+			return []nostr.Event{c.word(req, "processing", free(c, req, func(*deal) {}).Content), c.end(req)}
+		}, nil, func(pr buyer.Progress) {
+			refused = refused || pr.What == "refused" && strings.Contains(pr.Text, string(domain.Quote))
+		}, func(*buyer.Config) {})
+		if !errors.Is(err, buyer.ErrFailed) || !refused {
+			t.Errorf("purchase %s (%s), %v; said to be refused: %v", p.State, p.Reason, err, refused)
 		}
 	})
 	t.Run("not for this request", func(t *testing.T) {

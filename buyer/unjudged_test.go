@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -121,7 +122,7 @@ func TestFreeIsNeverSealed(t *testing.T) {
 				offer := c.offer(req, func(d *deal) {
 					d.quote.Mode, d.quote.PriceMsats, d.quote.PaymentHash, d.quote.PayeeNode = receipts.ModeFree, 0, nil, nil
 				})
-				quoted := c.event(c.key, 7000, nostr.Tags{{"e", req.ID}, {"p", req.PubKey}, {"status", "processing"}}, offer.Content)
+				quoted := c.event(c.key, 7000, nostr.Tags{{"e", req.ID}, {"p", req.PubKey}, {"status", "processing"}, domain.Quote.Tag()}, offer.Content)
 				sealed := c.sealed(req, offer, func(*answer) {}, nil, func(b *boxed) { b.boxes = b.boxes[:boxes] })
 				honest := c.result(req, func(a *answer) { a.set("quote_hash", hashing.Bytes([]byte(offer.Content)).String()) })
 				return []nostr.Event{quoted, sealed, honest, c.end(req)}

@@ -3,11 +3,13 @@ package buyer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 	"github.com/nbd-wtf/go-nostr/nip13"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -35,6 +37,7 @@ func (c *Client) signWorked(ctx context.Context, tags nostr.Tags, content string
 	if workBits > workMax {
 		return nostr.Event{}, nil, fmt.Errorf("the provider wants %d bits of proof of work for a free job, we do at most %d", workBits, workMax)
 	}
+	tags = append(slices.Clip(tags), domain.Request.Tag())
 	if workBits > 0 {
 		ctx, cancel := context.WithTimeout(ctx, workTimeout)
 		defer cancel()
@@ -46,5 +49,5 @@ func (c *Client) signWorked(ctx context.Context, tags nostr.Tags, content string
 		ev.Tags = append(tags, nonce)
 		return c.signed(ctx, ev)
 	}
-	return c.sign(ctx, c.cfg.Kinds.Request, tags, content)
+	return c.signed(ctx, nostr.Event{Kind: c.cfg.Kinds.Request, CreatedAt: nostr.Now(), Tags: tags, Content: content})
 }

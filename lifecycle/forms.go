@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
@@ -22,8 +23,9 @@ type AgentProfile struct {
 	Version      string   `json:"version"`
 }
 
-func (p AgentProfile) d() string        { return "profile" }
-func (p AgentProfile) tags() [][]string { return nil }
+func (p AgentProfile) d() string             { return "profile" }
+func (p AgentProfile) domain() domain.Domain { return domain.AgentProfile }
+func (p AgentProfile) tags() [][]string      { return nil }
 
 func (p AgentProfile) check() error {
 	if p.Capabilities == nil || len(p.Capabilities) > 64 {
@@ -49,8 +51,9 @@ type AgentState struct {
 	At      int64  `json:"at"`            // unix seconds
 }
 
-func (s AgentState) d() string        { return "state" }
-func (s AgentState) tags() [][]string { return [][]string{{"status", s.Status}} }
+func (s AgentState) d() string             { return "state" }
+func (s AgentState) domain() domain.Domain { return domain.AgentState }
+func (s AgentState) tags() [][]string      { return [][]string{{"status", s.Status}} }
 
 func (s AgentState) check() error {
 	return firstOf(
@@ -67,7 +70,8 @@ type TickRequest struct {
 	Trigger string `json:"trigger"` // job: somebody ordered it
 }
 
-func (r TickRequest) d() string { return fmt.Sprintf("%s:%d", r.Job, r.Run) }
+func (r TickRequest) d() string             { return fmt.Sprintf("%s:%d", r.Job, r.Run) }
+func (r TickRequest) domain() domain.Domain { return domain.TickRequest }
 
 func (r TickRequest) tags() [][]string {
 	return [][]string{{"e", r.Job}, {"runner", r.Runner}, {"trigger", r.Trigger}}
@@ -86,7 +90,8 @@ type TickResult struct {
 	Status     string `json:"status"` // success, failure or timeout
 }
 
-func (r TickResult) d() string { return r.Request }
+func (r TickResult) d() string             { return r.Request }
+func (r TickResult) domain() domain.Domain { return domain.TickResult }
 
 func (r TickResult) tags() [][]string {
 	return [][]string{{"request", r.Request}, {"runner", r.Runner}, {"status", r.Status}, {"duration_ms", number(r.DurationMs)}, {"actions", number(r.Actions)}}
@@ -113,7 +118,8 @@ type TrajectorySession struct {
 	Visibility     string         `json:"visibility"` // public, or private: encrypted to the buyer
 }
 
-func (s TrajectorySession) d() string { return s.SessionID }
+func (s TrajectorySession) d() string             { return s.SessionID }
+func (s TrajectorySession) domain() domain.Domain { return domain.TrajectorySession }
 
 func (s TrajectorySession) tags() [][]string {
 	return [][]string{{"e", s.Job}, {"visibility", s.Visibility}}
@@ -135,7 +141,8 @@ type TrajectoryEvent struct {
 	Line json.RawMessage `json:"line"`
 }
 
-func (e TrajectoryEvent) d() string { return fmt.Sprintf("%s:%d", e.SessionID, e.Seq) }
+func (e TrajectoryEvent) d() string             { return fmt.Sprintf("%s:%d", e.SessionID, e.Seq) }
+func (e TrajectoryEvent) domain() domain.Domain { return domain.TrajectoryEvent }
 
 func (e TrajectoryEvent) tags() [][]string {
 	return [][]string{{"session", e.SessionID}, {"seq", number(e.Seq)}, {"step", e.Step}}

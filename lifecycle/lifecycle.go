@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
@@ -77,6 +78,7 @@ func (k Kinds) Check() error {
 type Document interface {
 	// d is what replaces what: two documents of the same d are one address.
 	d() string
+	domain() domain.Domain
 	// tags are those by which relays find it, besides d.
 	tags() [][]string
 	check() error
@@ -95,8 +97,15 @@ func Encode(doc Document) (tags [][]string, content string, err error) {
 	if len(raw) > MaxDocument {
 		return nil, "", fmt.Errorf("%w: of more than %d bytes", ErrInvalid, MaxDocument)
 	}
-	return append([][]string{{"d", doc.d()}}, doc.tags()...), string(raw), nil
+	return append([][]string{{"d", doc.d()}, doc.domain().Tag()}, doc.tags()...), string(raw), nil
 }
+
+// Address is the d tag of a document's event, which stays in the clear where the
+// document is encrypted, as DomainOf does.
+func Address(doc Document) string { return doc.d() }
+
+// DomainOf is the domain of a document's event.
+func DomainOf(doc Document) domain.Domain { return doc.domain() }
 
 // Parse reads the document of an event strictly into doc, a pointer to one of
 // the forms: no unknown field, and every tag of the form says what it says.
@@ -105,6 +114,9 @@ func Encode(doc Document) (tags [][]string, content string, err error) {
 func Parse(tags [][]string, content string, doc Document) error {
 	if len(content) > MaxDocument {
 		return fmt.Errorf("%w: of more than %d bytes", ErrInvalid, MaxDocument)
+	}
+	if err := domain.Demand(doc.domain(), tags); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if err := hashing.Unmarshal([]byte(content), doc); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

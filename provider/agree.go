@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -104,15 +105,15 @@ func (p *Provider) closing(ctx context.Context, ev nostr.Event) {
 // closingOf reads a closing; that of an encrypted panel is a signed event inside
 // the one that is published.
 func (p *Provider) closingOf(ctx context.Context, ev nostr.Event) (receipts.Closing, error) {
-	if !isHidden(ev) {
-		return receipts.ParseClosing([]byte(ev.Content))
-	}
 	inner, err := p.unwrap(ctx, ev.PubKey, ev)
 	if err != nil {
 		return receipts.Closing{}, err
 	}
-	if ok, err := inner.CheckSignature(); err != nil || !ok || !inner.CheckID() || inner.PubKey != ev.PubKey || inner.Kind != ev.Kind {
+	if !isSignedBy(inner, ev.PubKey) || inner.Kind != ev.Kind {
 		return receipts.Closing{}, errors.New("what is encrypted is not the buyer's closing")
+	}
+	if err := domain.Demand(domain.Closing, inner.Tags); err != nil {
+		return receipts.Closing{}, err
 	}
 	return receipts.ParseClosing([]byte(inner.Content))
 }

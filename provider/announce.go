@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -241,7 +242,7 @@ func (p *Provider) announce(ctx context.Context) error {
 	for _, job := range a.Capabilities.SupportedJobs {
 		tags = append(tags, nostr.Tag{"t", job})
 	}
-	ev, err := p.sign(ctx, kindAnnouncement, tags, string(content))
+	ev, err := p.sign(ctx, kindAnnouncement, domain.Announcement, tags, string(content))
 	if err != nil {
 		return err
 	}

@@ -241,7 +241,7 @@ func (p *Provider) signReceipt(ctx context.Context, job Job, ev receipts.Evidenc
 	for i, t := range unsigned.Tags {
 		tags[i] = t
 	}
-	signed, err := p.sign(ctx, p.kinds.Receipt, tags, unsigned.Content)
+	signed, err := p.signTags(ctx, p.kinds.Receipt, tags, unsigned.Content)
 	if err != nil {
 		return rec, signed, OutEvent{}, err
 	}

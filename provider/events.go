@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -28,9 +29,17 @@ const (
 	eventBytes = 60 << 10
 )
 
-// sign makes an event of ours, now; one without its signature where the key
-// is elsewhere.
-func (p *Provider) sign(ctx context.Context, kind int, tags nostr.Tags, content string) (nostrEvent, error) {
+// sign makes a document of ours, now; one without its signature where the key
+// is elsewhere. No tag that was copied may say what the document is.
+func (p *Provider) sign(ctx context.Context, kind int, d domain.Domain, tags nostr.Tags, content string) (nostrEvent, error) {
+	if found, err := domain.Of(tags); err != nil || found != "" {
+		return nostrEvent{}, fmt.Errorf("sign %s: it has a tag %s already", d, domain.TagName)
+	}
+	return p.signTags(ctx, kind, append(slices.Clip(tags), d.Tag()), content)
+}
+
+// signTags is sign for tags that are complete.
+func (p *Provider) signTags(ctx context.Context, kind int, tags nostr.Tags, content string) (nostrEvent, error) {
 	ev := nostrEvent{Kind: kind, CreatedAt: nostr.Timestamp(time.Now().Unix()), Tags: tags, Content: content}
 	if p.cfg.SignLater {
 		p.compose(&ev)
@@ -60,10 +69,11 @@ func (p *Provider) feedbackEvent(ctx context.Context, to addressee, status, info
 	if info != "" {
 		said = append(said, info)
 	}
+	d := feedbackDomain(status, content)
 	if to.scheme == "" {
-		return p.sign(ctx, kindFeedback, append(nostr.Tags{said, {"e", to.request}, {"p", to.buyer}}, more...), content)
+		return p.sign(ctx, kindFeedback, d, append(nostr.Tags{said, {"e", to.request}, {"p", to.buyer}}, more...), content)
 	}
-	inside := append(nostr.Tags{said}, more...)
+	inside := append(append(nostr.Tags{said}, more...), d.Tag())
 	if content != "" {
 		inside = append(inside, nostr.Tag{"content", content})
 	}
@@ -75,7 +85,19 @@ func (p *Provider) feedbackEvent(ctx context.Context, to addressee, status, info
 	if err != nil {
 		return nostrEvent{}, err
 	}
-	return p.sign(ctx, kindFeedback, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}}, hidden)
+	return p.sign(ctx, kindFeedback, domain.Encrypted, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}}, hidden)
+}
+
+// feedbackDomain says what a 7000 is: those that ask for money or begin a job
+// without it carry a quote.
+func feedbackDomain(status, content string) domain.Domain {
+	switch {
+	case status == receipts.StatusReveal:
+		return domain.Reveal
+	case content != "" && (status == "payment-required" || status == "processing"):
+		return domain.Quote
+	}
+	return domain.Feedback
 }
 
 func (p *Provider) feedback(ctx context.Context, to addressee, status, info, content string, more ...nostr.Tag) (OutEvent, error) {
@@ -159,7 +181,7 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 	}
 	var out OutEvent
 	for _, form := range resultForms(job, req, r.Output, s, tags, p.blob(receipts.RoleResult, r.OutputHash, len(r.Output), "application/json")) {
-		ev, err := p.sign(ctx, req.Kind+resultOffset, form.tags, form.content)
+		ev, err := p.sign(ctx, req.Kind+resultOffset, domain.Result, form.tags, form.content)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -104,6 +105,9 @@ func (p *Provider) reveal(ctx context.Context, peer, hidden string) (string, err
 // opened returns a request with its hidden tags among the others. Id and author
 // stay those of the signed event, whose bytes are what is kept.
 func (p *Provider) opened(ctx context.Context, ev nostrEvent) (nostrEvent, Reason) {
+	if err := domain.Allow(domain.Request, ev.Tags); err != nil {
+		return ev, Reason{CodeInvalidInput, "tag domain: " + err.Error()}
+	}
 	if !isHidden(ev) {
 		if ev.Content != "" {
 			return ev, Reason{CodeUnsupportedEncryption, "content without an encrypted tag: send it empty, or encrypted to this key"}
@@ -127,6 +131,9 @@ func (p *Provider) opened(ctx context.Context, ev nostrEvent) (nostrEvent, Reaso
 		if len(t) > 0 && t[0] != "encrypted" {
 			view.Tags = append(view.Tags, t)
 		}
+	}
+	if d, err := domain.Of(inside); err != nil || d != "" {
+		return ev, Reason{CodeInvalidInput, "tag domain: it is among the encrypted tags, and belongs in the event itself"}
 	}
 	for _, t := range inside {
 		// What says who and when is for all to see, in the event itself.
@@ -164,7 +171,7 @@ func (p *Provider) wrap(ctx context.Context, to addressee, ev nostrEvent) (nostr
 	if err != nil {
 		return ev, err
 	}
-	return p.sign(ctx, ev.Kind, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}}, hidden)
+	return p.sign(ctx, ev.Kind, domain.Encrypted, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}}, hidden)
 }
 
 // unwrap is the other way; an event in the clear is returned as it is. The
@@ -172,6 +179,9 @@ func (p *Provider) wrap(ctx context.Context, to addressee, ev nostrEvent) (nostr
 func (p *Provider) unwrap(ctx context.Context, peer string, ev nostrEvent) (nostrEvent, error) {
 	if !isHidden(ev) {
 		return ev, nil
+	}
+	if err := domain.Demand(domain.Encrypted, ev.Tags); err != nil {
+		return ev, err
 	}
 	return p.inside(ctx, peer, ev.Content)
 }
@@ -182,6 +192,12 @@ func (p *Provider) inside(ctx context.Context, peer, hidden string) (inner nostr
 		err = json.Unmarshal([]byte(text), &inner)
 	}
 	return inner, err
+}
+
+// isSignedBy reports whether the key signed an event that came out of another.
+func isSignedBy(ev nostrEvent, key string) bool {
+	signed, err := ev.CheckSignature()
+	return err == nil && signed && ev.CheckID() && ev.PubKey == key
 }
 
 // boundResult is the event that names the terms of a job's result: the
@@ -245,7 +261,7 @@ func (p *Provider) hiddenResult(ctx context.Context, job Job, to addressee, r *R
 		}
 		tags = append(tags, tag)
 	}
-	inner, err := p.sign(ctx, job.Kind+resultOffset, tags, "")
+	inner, err := p.sign(ctx, job.Kind+resultOffset, domain.Result, tags, "")
 	if err != nil {
 		return OutEvent{}, err
 	}
@@ -272,7 +288,7 @@ func (p *Provider) hiddenResult(ctx context.Context, job Job, to addressee, r *R
 		}
 	}
 	for _, c := range []string{content, ""} {
-		ev, err := p.sign(ctx, inner.Kind, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}, {hiddenTag, terms}}, c)
+		ev, err := p.sign(ctx, inner.Kind, domain.Encrypted, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}, {hiddenTag, terms}}, c)
 		if err != nil {
 			return OutEvent{}, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -54,7 +55,7 @@ func texts(numbers []int) []string {
 
 // intake takes one verified event. It may be called again for the same event.
 func (p *Provider) intake(ctx context.Context, ev nostr.Event) {
-	if ev.Kind == kindDeletion || ev.Kind == receipts.KindNotTaken { // counts for whatever is read after it
+	if isCancellation(ev) { // counts for whatever is read after it
 		for _, id := range deleted(ev) {
 			p.canceled.add(ev.PubKey + id)
 		}
@@ -76,7 +77,9 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 	case receipts.KindClosing:
 		p.closing(ctx, ev)
 	case kindDeletion, receipts.KindNotTaken:
-		p.cancelRequest(ctx, ev)
+		if isCancellation(ev) {
+			p.cancelRequest(ctx, ev)
+		}
 	case kindPing:
 		p.ping(ctx, ev)
 	}
@@ -228,6 +231,18 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 	}
 	p.log.Info("refused", "request", ev.ID, "buyer", ev.PubKey, "reason", why)
 	p.outbox.send(out...)
+}
+
+// isCancellation reports whether an event ends jobs of its author's: a deletion,
+// which every NIP-90 client can send, or our own word that an offer is not taken.
+func isCancellation(ev nostr.Event) bool {
+	switch ev.Kind {
+	case kindDeletion:
+		return domain.Allow(domain.Deletion, ev.Tags) == nil
+	case receipts.KindNotTaken:
+		return domain.Demand(domain.NotTaken, ev.Tags) == nil
+	}
+	return false
 }
 
 // deleted are the event ids that a deletion names, bounded.

@@ -38,7 +38,7 @@ func (p *Provider) form(ctx context.Context, kind int, doc lifecycle.Document, m
 	for _, t := range raw {
 		tags = append(tags, t)
 	}
-	return p.sign(ctx, kind, tags, content)
+	return p.signTags(ctx, kind, tags, content)
 }
 
 // profileEvents tell of this node as an agent, beside its announcement.
@@ -176,7 +176,7 @@ func (p *Provider) told(ctx context.Context, job Job, kind int, doc lifecycle.Do
 	if !hidden {
 		return p.form(ctx, kind, doc, nostr.Tag{"p", job.Buyer})
 	}
-	tags, content, err := lifecycle.Encode(doc)
+	_, content, err := lifecycle.Encode(doc)
 	if err != nil {
 		return nostrEvent{}, err
 	}
@@ -184,7 +184,7 @@ func (p *Provider) told(ctx context.Context, job Job, kind int, doc lifecycle.Do
 	if err != nil {
 		return nostrEvent{}, err
 	}
-	return p.sign(ctx, kind, nostr.Tags{tags[0], {"e", job.RequestID}, {"p", job.Buyer}, {"encrypted"}}, secret)
+	return p.sign(ctx, kind, lifecycle.DomainOf(doc), nostr.Tags{{"d", lifecycle.Address(doc)}, {"e", job.RequestID}, {"p", job.Buyer}, {"encrypted"}}, secret)
 }
 
 // linesOf are the lines of a session: those of the file but its header.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -85,16 +86,23 @@ func (p *Provider) recall(ctx context.Context) error {
 	return nil
 }
 
-// shown returns our receipts with those of hidden jobs opened.
+// shown returns our receipts among events of the receipt's kind, those of
+// hidden jobs opened.
 func (p *Provider) shown(ctx context.Context, signed []nostr.Event) []nostr.Event {
-	for i, ev := range signed {
+	var list []nostr.Event
+	for _, ev := range signed {
 		if t := ev.Tags.Find("p"); t != nil && ev.PubKey == p.key && isHidden(ev) {
-			if inner, err := p.inside(ctx, t[1], ev.Content); err == nil {
-				signed[i] = inner
+			inner, err := p.unwrap(ctx, t[1], ev)
+			if err != nil || !isSignedBy(inner, p.key) {
+				continue
 			}
+			ev = inner
+		}
+		if domain.Demand(domain.Receipt, ev.Tags) == nil {
+			list = append(list, ev)
 		}
 	}
-	return signed
+	return list
 }
 
 // adopt continues the chain behind the highest of our receipts.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -26,7 +27,7 @@ func freeOffer(t *testing.T, request nostr.Event, job hashing.Digest) nostr.Even
 		Cancellation: "none", PolicyBundleID: hashing.Bytes([]byte("policy")), Nonce: strings.Repeat("0", 32),
 	}.Canonical()
 	check(t, err)
-	return raw(t, key, 7000, string(doc), nostr.Tag{"status", "processing"}, nostr.Tag{"e", request.ID}, nostr.Tag{"p", request.PubKey})
+	return raw(t, key, 7000, string(doc), nostr.Tag{"status", "processing"}, nostr.Tag{"e", request.ID}, nostr.Tag{"p", request.PubKey}, domain.Quote.Tag())
 }
 
 // TestOpenIsNotCrowdedOut: more keys than are compared, all with a valid offer and

@@ -8,6 +8,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -120,7 +121,7 @@ func TestPanelOfOneIsRefused(t *testing.T) {
 	own := receipts.PanelResult{Provider: r.key.PublicKey(), RequestID: req.ID, ResultID: result.ID}
 	alone, err := receipts.Closing{Version: receipts.Version, Results: []receipts.PanelResult{own}}.Canonical()
 	check(t, err)
-	early := raw(t, c.key, receipts.KindClosing, string(alone), nostr.Tag{"e", req.ID}, nostr.Tag{"p", r.key.PublicKey()})
+	early := raw(t, c.key, receipts.KindClosing, string(alone), nostr.Tag{"e", req.ID}, nostr.Tag{"p", r.key.PublicKey()}, domain.Closing.Tag())
 	check(t, c.market.Send(w.ctx, early))
 	// A later ping is answered; the closing that came before it is not.
 	check(t, c.market.Send(w.ctx, raw(t, c.key, 7007, "", nostr.Tag{"p", r.key.PublicKey()})))

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/domain"
 )
 
 // Kinds by which other programs know who is there.
@@ -55,7 +57,7 @@ func (p *Provider) servePresence(ctx context.Context) error {
 
 func (p *Provider) beat(ctx context.Context) (nostrEvent, error) {
 	end := strconv.FormatInt(time.Now().Add(beatEvery).Unix(), 10)
-	return p.sign(ctx, kindBeat, nostr.Tags{{"d", p.d()}, {"expiration", end}}, "")
+	return p.sign(ctx, kindBeat, domain.Beat, nostr.Tags{{"d", p.d()}, {"expiration", end}}, "")
 }
 
 // introduce publishes the profile and the relay list of the key, if the relays
@@ -79,9 +81,9 @@ func (p *Provider) introduce(ctx context.Context) {
 	}
 	for kind, write := range map[int]func(context.Context) (nostrEvent, error){
 		kindProfile: func(ctx context.Context) (nostrEvent, error) {
-			return p.sign(ctx, kindProfile, nostr.Tags{clientTag()}, string(profile))
+			return p.signTags(ctx, kindProfile, nostr.Tags{clientTag()}, string(profile))
 		},
-		kindRelayList: func(ctx context.Context) (nostrEvent, error) { return p.sign(ctx, kindRelayList, list, "") },
+		kindRelayList: func(ctx context.Context) (nostrEvent, error) { return p.signTags(ctx, kindRelayList, list, "") },
 	} {
 		theirs := slices.ContainsFunc(have, func(ev nostr.Event) bool {
 			return ev.Kind == kind && ev.Tags.FindWithValue("client", "lightwork") == nil
@@ -116,6 +118,7 @@ func Retire(ctx context.Context, signer Signer, market Market, d string) ([]Ack,
 			{"k", strconv.Itoa(kindAnnouncement)},
 			{"a", fmt.Sprintf("%d:%s:", kindBeat, signer.PublicKey())},
 			{"k", strconv.Itoa(kindBeat)},
+			domain.Deletion.Tag(),
 		},
 	}
 	if err := signer.Sign(ctx, &ev); err != nil {

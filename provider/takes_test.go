@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
@@ -52,7 +53,7 @@ func (w *world) swindle(t *testing.T, c *customer, p buyer.Purchase, mode receip
 	}
 	s.invoice, err = w.seller.wallet.CreateInvoice(w.ctx, in)
 	check(t, err)
-	w.says(t, c, p, "payment-required", string(doc), nostr.Tag{"amount", strconv.Itoa(rateMsats), s.invoice.BOLT11})
+	w.says(t, c, p, "payment-required", string(doc), nostr.Tag{"amount", strconv.Itoa(rateMsats), s.invoice.BOLT11}, domain.Quote.Tag())
 	return s
 }
 

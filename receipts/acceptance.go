@@ -3,6 +3,7 @@ package receipts
 import (
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -68,6 +69,9 @@ func (q Quote) Accept(paymentHash payments.Hash, rule *string) (Acceptance, erro
 // this payment hash. Errors wrap ErrInvalid or ErrMismatch.
 func CheckAcceptance(ev Event, q Quote, paymentHash payments.Hash) (Acceptance, error) {
 	if err := ev.Verify(); err != nil {
+		return Acceptance{}, fmt.Errorf("check acceptance: %w", err)
+	}
+	if err := demands(domain.Acceptance)(&ev); err != nil {
 		return Acceptance{}, fmt.Errorf("check acceptance: %w", err)
 	}
 	a, err := ParseAcceptance([]byte(ev.Content))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -37,6 +38,9 @@ func (j *judge) discloseRequest() error {
 	}
 	if len(tags) > disclosedTags {
 		return fmt.Errorf("%w: %s has more than %d tags", ErrInvalid, FileTags, disclosedTags)
+	}
+	if d, err := domain.Of(tags); err != nil || d != "" {
+		return fmt.Errorf("%w: %s: a tag domain is not among what a request hides", ErrInvalid, FileTags)
 	}
 	j.request.Tags = append(j.request.Tags[:len(j.request.Tags):len(j.request.Tags)], tags...)
 	return nil
@@ -101,6 +105,9 @@ func (j *judge) checkFee() error {
 		return err
 	}
 	if err := ev.Verify(); err != nil {
+		return err
+	}
+	if err := demands(domain.Quote)(&ev); err != nil {
 		return err
 	}
 	q, err := ParseQuote([]byte(ev.Content))

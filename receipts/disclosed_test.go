@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -18,7 +19,7 @@ func encryptedSale(t *testing.T, r recipe, change func(*receipts.Dispute)) *rece
 	r.request = func(ev *receipts.Event) {
 		var inside, outside [][]string
 		for _, tag := range ev.Tags {
-			if tag[0] == "p" {
+			if tag[0] == "p" || tag[0] == domain.TagName {
 				outside = append(outside, tag)
 			} else {
 				inside = append(inside, tag)
@@ -88,7 +89,7 @@ func TestRulingsOnEncryptedJobs(t *testing.T) {
 func feeOf(t *testing.T, d *receipts.Dispute) {
 	t.Helper()
 	m := recipe{fee: true}.make()
-	quote := receipts.Event{Kind: 7000, CreatedAt: quoted, Content: string(m.bundle.Quote)}
+	quote := receipts.Event{Kind: 7000, CreatedAt: quoted, Content: string(m.bundle.Quote), Tags: [][]string{domain.Quote.Tag()}}
 	sign(&quote, person("provider"))
 	d.FeeQuoteEvent, d.FeeReceipt = quote.JSON(), m.bundle.ReceiptEvent
 	d.FeeInvoice, d.FeePreimage = []byte(m.bolt11+"\n"), []byte(preimage().String()+"\n")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -13,7 +14,7 @@ import (
 // the money moved.
 func TestDisputeOnTheChain(t *testing.T) {
 	m := recipe{network: payments.Signet.OnChain(), mode: receipts.ModePrepay}.make()
-	quote := receipts.Event{Kind: 7000, CreatedAt: quoted, Content: string(m.bundle.Quote), Tags: [][]string{{"status", "payment-required"}, {"e", m.request.ID}}}
+	quote := receipts.Event{Kind: 7000, CreatedAt: quoted, Content: string(m.bundle.Quote), Tags: [][]string{{"status", "payment-required"}, {"e", m.request.ID}, domain.Quote.Tag()}}
 	sign(&quote, person("provider"))
 	good := receipts.ChainPayment{Outputs: strings.Repeat("ab", 32) + ":1", Sats: 1_000_000, Confirmations: 3}
 	file := func(change func(*receipts.ChainPayment)) []byte {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -21,7 +22,7 @@ func disputedSale(t *testing.T, r recipe, change func(*receipts.Dispute, *receip
 	t.Helper()
 	r.seal, r.mode = true, receipts.ModePostpay
 	m := r.make()
-	quote := receipts.Event{Kind: 7000, CreatedAt: quoted, Content: string(m.bundle.Quote), Tags: [][]string{{"status", "payment-required"}, {"e", m.request.ID}}}
+	quote := receipts.Event{Kind: 7000, CreatedAt: quoted, Content: string(m.bundle.Quote), Tags: [][]string{{"status", "payment-required"}, {"e", m.request.ID}, domain.Quote.Tag()}}
 	sign(&quote, person("provider"))
 	d := &receipts.Dispute{
 		Request: m.request.JSON(), QuoteEvent: quote.JSON(), Invoice: []byte(m.bolt11 + "\n"),

@@ -9,6 +9,7 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2"
 	"github.com/btcsuite/btcd/btcec/v2/schnorr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
@@ -186,6 +187,24 @@ func (e *Event) Sign(key *btcec.PrivateKey) error {
 	}
 	e.Sig = hex.EncodeToString(sig.Serialize())
 	return nil
+}
+
+// Documents of events, with errors that wrap ErrInvalid. Every one of ours has its
+// domain; a request may be of a program that knows none, and then names no other.
+
+func demands(d domain.Domain) func(*Event) error {
+	return func(ev *Event) error { return invalid(domain.Demand(d, ev.Tags)) }
+}
+
+func allows(d domain.Domain) func(*Event) error {
+	return func(ev *Event) error { return invalid(domain.Allow(d, ev.Tags)) }
+}
+
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
 // Values returns the second item of every tag with this name, in order; ""

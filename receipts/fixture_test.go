@@ -12,6 +12,7 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2/ecdsa"
 	"github.com/btcsuite/btcd/btcec/v2/schnorr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -207,6 +208,7 @@ func (r recipe) makeRequest(m *made) *schemas.Request {
 		{"output", "application/json"},
 		{"bid", "50000"},
 		{"p", xOnly(r.provider)},
+		domain.Request.Tag(),
 	}}
 	apply(r.request, &m.request)
 	sign(&m.request, r.signRequest)
@@ -283,7 +285,7 @@ func (r recipe) makeAcceptance(m *made) {
 	m.rule = a.ApprovalRuleID
 	ev := receipts.Event{
 		Kind: receipts.KindAcceptance, CreatedAt: accepted, Content: string(must(a.Canonical())),
-		Tags: [][]string{{"e", a.RequestID}, {"p", xOnly(r.provider)}},
+		Tags: [][]string{{"e", a.RequestID}, {"p", xOnly(r.provider)}, domain.Acceptance.Tag()},
 	}
 	apply(r.acceptEvent, &ev)
 	sign(&ev, r.signAcceptance)

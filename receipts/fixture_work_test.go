@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -57,6 +58,7 @@ func (r recipe) makeResult(m *made, job *schemas.Request) {
 		{"e", m.request.ID},
 		{"p", xOnly(r.buyer)},
 		{"amount", fmt.Sprint(price)},
+		domain.Result.Tag(),
 	}, m.terms.Tags()...)
 	apply(r.resultEvent, &m.result)
 	sign(&m.result, r.provider)

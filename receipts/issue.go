@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -141,7 +142,7 @@ func ReceiptEvent(r Receipt, createdAt int64) (Event, error) {
 	for _, id := range r.resultsOf() {
 		tags = append(tags, []string{"e", id})
 	}
-	tags = append(tags, []string{"p", buyer}, []string{"alt", "Lightwork receipt " + r.ReceiptID})
+	tags = append(tags, []string{"p", buyer}, []string{"alt", "Lightwork receipt " + r.ReceiptID}, domain.Receipt.Tag())
 	return Event{Kind: KindReceipt, CreatedAt: createdAt, Content: string(doc), Tags: tags}, nil
 }
 
@@ -150,6 +151,9 @@ func ReceiptEvent(r Receipt, createdAt int64) (Event, error) {
 // the buyer. Errors wrap ErrInvalid or ErrMismatch.
 func ParseReceiptEvent(ev Event) (Receipt, error) {
 	if err := ev.Verify(); err != nil {
+		return Receipt{}, fmt.Errorf("receipt event: %w", err)
+	}
+	if err := demands(domain.Receipt)(&ev); err != nil {
 		return Receipt{}, fmt.Errorf("receipt event: %w", err)
 	}
 	r, err := ParseReceipt([]byte(ev.Content))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
@@ -164,12 +165,16 @@ func TestCheckAcceptance(t *testing.T) {
 		"hash":          {acceptance: func(a *receipts.Acceptance) { a.PaymentHash = otherHash().String() }},
 		"other p":       {acceptEvent: func(ev *receipts.Event) { setTag(ev, "p", xOnly(person("stranger"))) }},
 		"second e":      {acceptEvent: func(ev *receipts.Event) { ev.Tags = append(ev.Tags, ev.Tags[0]) }},
-		"no tags":       {acceptEvent: func(ev *receipts.Event) { ev.Tags = nil }},
+		"no tags":       {acceptEvent: func(ev *receipts.Event) { ev.Tags = [][]string{domain.Acceptance.Tag()} }},
 		"other content": {acceptEvent: func(ev *receipts.Event) { ev.Content = strings.Replace(ev.Content, "21000", "21001", 1) }},
 	} {
 		if _, err := receipts.CheckAcceptance(*r.make().accept, m.quote, hash); !errors.Is(err, receipts.ErrMismatch) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	undeclared := recipe{acceptEvent: func(ev *receipts.Event) { ev.Tags = ev.Tags[:2] }}.make().accept
+	if _, err := receipts.CheckAcceptance(*undeclared, m.quote, hash); !errors.Is(err, receipts.ErrInvalid) || !errors.Is(err, domain.Error) {
+		t.Errorf("without its domain: %v", err)
 	}
 	garbage := *m.accept
 	garbage.Content = "yes"

@@ -200,9 +200,10 @@ func (g grader) prove(reason string) {
 	}
 }
 
-// event reads an event of the bundle: present, in its one form, id and
-// signature valid. It returns nil if one of these steps did not pass.
-func (g grader) event(presence, validity, file string, doc []byte) *Event {
+// event reads an event of the bundle: present, in its one form, of the domain that
+// is asked for, id and signature valid. It returns nil if one of these steps did
+// not pass.
+func (g grader) event(presence, validity, file string, doc []byte, inDomain func(*Event) error) *Event {
 	if doc == nil {
 		g.step(presence, file+" is in the bundle", lacking("it is not"))
 		return nil
@@ -214,7 +215,10 @@ func (g grader) event(presence, validity, file string, doc []byte) *Event {
 	if !g.step(presence, file+" is in the bundle", err) {
 		return nil
 	}
-	if !g.step(validity, "its id and signature are valid", g.later.verify(&ev)) {
+	if err = inDomain(&ev.Event); err == nil {
+		err = g.later.verify(&ev)
+	}
+	if !g.step(validity, "its domain is that of the document, and its id and signature are valid", err) {
 		return nil
 	}
 	return &ev.Event

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -117,6 +118,9 @@ func (j *judge) checkRequest() (err error) {
 	if err := j.request.Verify(); err != nil {
 		return err
 	}
+	if err := allows(domain.Request)(&j.request); err != nil {
+		return err
+	}
 	if err := requestKindError(j.request.Kind); err != nil || !j.d.disclosed() {
 		return err
 	}
@@ -132,6 +136,9 @@ func (j *judge) checkQuote() error {
 		return err
 	}
 	if err := ev.Verify(); err != nil {
+		return err
+	}
+	if err := demands(domain.Quote)(&ev); err != nil {
 		return err
 	}
 	if j.quote, err = ParseQuote([]byte(ev.Content)); err != nil {
@@ -218,6 +225,7 @@ func (j *judge) checkResult() (err error) {
 
 func answersQuote(result Event, provider, requestID string, quote hashing.Digest) error {
 	return firstMismatch(
+		demands(domain.Result)(&result),
 		match("pubkey", result.PubKey, provider),
 		onlyTag(result, "e", requestID),
 		onlyTag(result, "quote_hash", quote.String()),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -178,7 +179,7 @@ func (v *verifier) quote() (Quote, error) {
 // signature: 1. The receipt is the provider's.
 func (v *verifier) signature(g grader) {
 	// 1.1, 1.2
-	if ev := g.event("1.1", "1.2", FileReceiptEvent, v.bundle.ReceiptEvent); ev != nil {
+	if ev := g.event("1.1", "1.2", FileReceiptEvent, v.bundle.ReceiptEvent, demands(domain.Receipt)); ev != nil {
 		// 1.3
 		var err error
 		if ev.Content != string(v.bundle.Receipt) {

@@ -6,13 +6,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // job: 2. The job is the one that the buyer signed.
 func (v *verifier) job(g grader) {
 	// 2.1, 2.2
-	if ev := g.event("2.1", "2.2", FileRequest, v.bundle.Request); ev != nil {
+	if ev := g.event("2.1", "2.2", FileRequest, v.bundle.Request, allows(domain.Request)); ev != nil {
 		v.order(g, *ev)
 	}
 	// 2.12

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -138,7 +139,7 @@ func (v *verifier) buyerAccepted(g grader) {
 	g.step("8.1", "the receipt names the buyer's acceptance", v.acceptanceNamed())
 	// 8.2, 8.3
 	if rec.AcceptanceEventID != nil {
-		if ev := g.event("8.2", "8.3", FileAcceptance, v.bundle.Acceptance); ev != nil {
+		if ev := g.event("8.2", "8.3", FileAcceptance, v.bundle.Acceptance, demands(domain.Acceptance)); ev != nil {
 			v.acceptance(g, *ev)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -20,7 +21,7 @@ func (v *verifier) result(g grader) {
 		return
 	}
 	// 3.1, 3.2
-	ev := g.event("3.1", "3.2", FileResultEvent, v.bundle.ResultEvent)
+	ev := g.event("3.1", "3.2", FileResultEvent, v.bundle.ResultEvent, demands(domain.Result))
 	if ev != nil {
 		// 3.3 to 3.5
 		g.step("3.3", "its id is result_event_id", match("id", ev.ID, v.receipt.ResultEventID))

@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/market"
@@ -101,7 +102,7 @@ func pointerTo(v receiptView) (nostr.Event, error) {
 	})
 	return nostr.Event{
 		Kind: pointerKind, CreatedAt: nostr.Now(), Content: string(content),
-		Tags: nostr.Tags{{"d", pointerPrefix + sum.Hex()}, {"x", sum.Hex()}, {"e", v.RequestID}, {"p", v.Provider}},
+		Tags: nostr.Tags{{"d", pointerPrefix + sum.Hex()}, {"x", sum.Hex()}, {"e", v.RequestID}, {"p", v.Provider}, domain.Pointer.Tag()},
 	}, err
 }
 
@@ -111,6 +112,7 @@ func retraction(v receiptView, key string) nostr.Event {
 		Tags: nostr.Tags{
 			{"a", fmt.Sprintf("%d:%s:%s", pointerKind, key, pointerPrefix+hashing.Bytes(v.doc).Hex())},
 			{"k", strconv.Itoa(pointerKind)},
+			domain.Deletion.Tag(),
 		},
 	}
 }

@@ -20,11 +20,12 @@ const module = "github.com/lightwork-market/lightwork/"
 var rooms = map[string][]string{
 	// From canonical JSON up to receipts, each knows only what is before it.
 	"hashing":         {},
+	"domain":          {},
 	"schemas":         {"hashing"},
 	"replay":          {"hashing"},
 	"payments":        {"hashing"},
 	"payments/bolt11": {"hashing", "payments", "internal/lowerbech32"},
-	"receipts":        {"hashing", "schemas", "replay", "payments", "payments/bolt11", "internal/sigbatch", "internal/lowerbech32"},
+	"receipts":        {"domain", "hashing", "schemas", "replay", "payments", "payments/bolt11", "internal/sigbatch", "internal/lowerbech32"},
 
 	// Wallets know money, nothing of jobs.
 	"payments/conformance": {"hashing", "payments", "payments/bolt11"},
@@ -34,7 +35,7 @@ var rooms = map[string][]string{
 	"payments/lud16":       {"hashing", "payments", "payments/bolt11"},
 	"payments/lnd":         {"hashing", "payments", "payments/bolt11"},
 	"payments/cashu":       {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
-	"payments/nwc":         {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
+	"payments/nwc":         {"domain", "hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
 	"payments/playnet":     {"hashing", "payments", "payments/bolt11", "internal/sqlite"},
 
 	"relay/nip01":       {},
@@ -88,9 +89,9 @@ var rooms = map[string][]string{
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 
 	// The two sides of a trade declare what they need and know no backend.
-	"lifecycle": {"hashing"},
-	"provider":  {"lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
-	"buyer":     {"hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
+	"lifecycle": {"domain", "hashing"},
+	"provider":  {"domain", "lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
+	"buyer":     {"domain", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
 	// What both know as the market, on relays and blob servers.
 	"market": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.

@@ -14,6 +14,7 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2/ecdsa"
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/interop/outside"
 	"github.com/lightwork-market/lightwork/payments"
@@ -41,7 +42,7 @@ func newOutsider(t *testing.T, w *world, announcement string) *seller {
 	node, err := s.wallet.Node(t.Context())
 	s.must(err)
 	s.node = node.PubKey
-	s.put(s.sign(31990, announcement, nostr.Tag{"d", "lightwork"}, nostr.Tag{"k", "5050"}, nostr.Tag{"t", rerank}))
+	s.put(s.sign(31990, announcement, nostr.Tag{"d", "lightwork"}, nostr.Tag{"k", "5050"}, nostr.Tag{"t", rerank}, domain.Announcement.Tag()))
 	return s
 }
 
@@ -131,7 +132,7 @@ func (s *seller) demand(req nostr.Event, d *deal) string {
 	if d.spoil != nil {
 		text = d.spoil(text)
 	}
-	s.put(s.sign(7000, string(content), nostr.Tag{"status", "payment-required"}, nostr.Tag{"e", req.ID}, nostr.Tag{"p", req.PubKey}, nostr.Tag{"amount", d.amount, text}))
+	s.put(s.sign(7000, string(content), nostr.Tag{"status", "payment-required"}, nostr.Tag{"e", req.ID}, nostr.Tag{"p", req.PubKey}, nostr.Tag{"amount", d.amount, text}, domain.Quote.Tag()))
 	return text
 }
 
@@ -179,5 +180,6 @@ func (s *seller) result(req nostr.Event, id string) (content string, tags nostr.
 		{"schema", rerank},
 		{"job_hash", quote.JobHash.String()},
 		{"output_hash", hashing.Bytes([]byte(content)).String()},
+		domain.Result.Tag(),
 	}
 }

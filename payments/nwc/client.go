@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -142,6 +143,9 @@ func (c *Client) Serve(ctx context.Context) error {
 
 // receive takes an event of the wallet's whose signature was checked.
 func (c *Client) receive(ev *nostr.Event) {
+	if domain.Allow(domain.Wallet, ev.Tags) != nil {
+		return // another program's wallet names no domain
+	}
 	switch ev.Kind {
 	case kindInfo:
 		c.inform(ev)

@@ -11,6 +11,7 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2"
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
@@ -58,7 +59,11 @@ func (s Secret) PublicKey() string {
 	return s.key.PublicKey()
 }
 
-func (s Secret) sign(ev *nostr.Event) error { return s.key.Sign(context.Background(), ev) }
+// sign signs a message of the connection.
+func (s Secret) sign(ev *nostr.Event) error {
+	ev.Tags = append(ev.Tags, domain.Wallet.Tag())
+	return s.key.Sign(context.Background(), ev)
+}
 
 func (s Secret) String() string { return "key of " + s.PublicKey() }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -242,7 +243,7 @@ func (s *Service) subscribe(ctx context.Context) (*relay.Subscription, error) {
 // take gives a request to a goroutine of its own, as long as the app has a slot.
 func (s *Service) take(ctx context.Context, work *sync.WaitGroup, ev nostr.Event) {
 	tag := ev.Tags.Find("p")
-	if len(tag) < 2 {
+	if len(tag) < 2 || domain.Allow(domain.Wallet, ev.Tags) != nil {
 		return
 	}
 	a := s.apps[tag[1]]

@@ -11,7 +11,7 @@ import type { Pins } from "../src/evidence.js";
 import { bytesToHex, digest, fromUtf8, hashHex, hexToBytes, utf8 } from "../src/hex.js";
 import { jobType } from "../src/jobtypes.js";
 import { canonical, parseJson, type ObjectValue, type Value } from "../src/json.js";
-import { encodeEvent, eventId, parseEvent, type Event } from "../src/nostr.js";
+import { domainTag, encodeEvent, eventId, parseEvent, type Event } from "../src/nostr.js";
 import { changedPrefix, changedWords, payee, replaceField, signInvoice, toWords } from "./invoice.js";
 import type { Work } from "./jobs.js";
 import { mutateValue, write } from "./mutate.js";
@@ -112,7 +112,7 @@ class Forger {
     const content = parseJson(event.content) as ObjectValue;
     content.set("request_id", this.field("request_event_id")).set("quote_hash", this.field("quote_hash"));
     event.content = this.changed("acceptance", content);
-    event.tags = [["e", String(this.field("request_event_id"))], ["p", provider]];
+    event.tags = [["e", String(this.field("request_event_id"))], ["p", provider], domainTag("acceptance")];
     this.receipt.set("acceptance_event_id", this.sign("ACCEPTANCE.event.json", event, "buyer", "acceptanceEvent"));
   }
 
@@ -193,7 +193,7 @@ class Forger {
     this.put("RECEIPT.json", text);
     const event = parseEvent(this.text("RECEIPT.event.json"));
     event.content = text;
-    event.tags = [["e", String(this.field("request_event_id"))], ["e", String(this.field("result_event_id"))], ["p", buyer]];
+    event.tags = [["e", String(this.field("request_event_id"))], ["e", String(this.field("result_event_id"))], ["p", buyer], domainTag("receipt")];
     this.sign("RECEIPT.event.json", event, "provider", "receiptEvent");
   }
 

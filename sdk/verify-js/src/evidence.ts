@@ -1,12 +1,12 @@
 import { decodeInvoice, isNetwork, networks, type Invoice } from "./bolt11.js";
 import { UnusableError, type Bundle } from "./bundle.js";
-import { Lacking, type Steps } from "./claim.js";
+import { Lacking, require, type Steps } from "./claim.js";
 import { parseQuote, parseReceipt, type Quote, type Receipt } from "./documents.js";
 import { isKey, isNode } from "./fields.js";
 import { decodeNpub } from "./bech32.js";
 import { digest, fromUtf8, isHex } from "./hex.js";
 import type { ObjectValue } from "./json.js";
-import { eventIsSigned, parseEvent, type Event } from "./nostr.js";
+import { demandDomain, eventIsSigned, parseEvent, type Domain, type Event } from "./nostr.js";
 
 /** What the reader knows from elsewhere. Keys are npub or hex. */
 export interface Pins {
@@ -90,10 +90,14 @@ export function textOf(e: Evidence, name: string): string {
   return fromUtf8(data);
 }
 
-/** The steps "is in the bundle" and "its id and signature are valid"; undefined if it is not there. */
-export function eventSteps(steps: Steps, numbers: [string, string], e: Evidence, name: string): Event | undefined {
+/** The steps "is in the bundle" and "its id, signature and domain are valid"; undefined if it is not there. */
+export function eventSteps(steps: Steps, numbers: [string, string], e: Evidence, name: string, domain: Domain): Event | undefined {
   const event = steps.step(numbers[0], `${name} is in the bundle, in the form of an event`, () => parseEvent(textOf(e, name)));
-  if (event) steps.demand(numbers[1], "its id is that of its fields, and its signature is valid", eventIsSigned(event), "it is not");
+  if (!event) return undefined;
+  steps.step(numbers[1], "its domain is that of the document, its id that of its fields, and its signature is valid", () => {
+    demandDomain(event, domain, domain === "request");
+    require(eventIsSigned(event), "it is not");
+  });
   return event;
 }
 

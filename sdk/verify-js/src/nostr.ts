@@ -58,6 +58,28 @@ export function eventIsSigned(e: Event): boolean {
   }
 }
 
+/** The documents that events of a bundle are, as their tag "domain" says. */
+export type Domain = "request" | "acceptance" | "result" | "receipt" | "quote";
+
+/** The tag that says what an event is. */
+export function domainTag(domain: Domain): string[] {
+  return ["domain", `lightwork/${domain}/v1`];
+}
+
+/**
+ * Throws unless the tags name this domain, once and no other. Requests and results
+ * of programs that know no domains are `allowed` to name none.
+ */
+export function demandDomain(e: Event, domain: Domain, allowed = false): void {
+  const found = tagsNamed(e, "domain");
+  if (allowed && found.length === 0) return;
+  const [name, value] = domainTag(domain);
+  const wanted = JSON.stringify([name, value]);
+  if (found.length === 0) throw new Error(`it has no tag ${wanted}, and without it any event that reads like one would count`);
+  if (found.length > 1) throw new Error("it has more than one tag domain");
+  if (JSON.stringify(found[0]) !== wanted) throw new Error(`its tag domain is not ${wanted}`);
+}
+
 /** The tags of that name. */
 export function tagsNamed(e: Event, name: string): string[][] {
   return e.tags.filter((tag) => tag[0] === name);

@@ -14,7 +14,7 @@ export const clockSkew = 300;
 
 export function proveSignature(e: Evidence, s: Steps): string {
   const { receipt, pins } = e;
-  const event = eventSteps(s, ["1.1", "1.2"], e, "RECEIPT.event.json");
+  const event = eventSteps(s, ["1.1", "1.2"], e, "RECEIPT.event.json", "receipt");
   if (event) {
     s.demand("1.3", "its content is RECEIPT.json, byte for byte", event.content === e.receiptText, "it is another");
     s.demand("1.4", "its author is provider_id", event.pubkey === receipt.provider, `it is ${event.pubkey}`);
@@ -31,7 +31,7 @@ export function proveSignature(e: Evidence, s: Steps): string {
 
 export function proveJob(e: Evidence, s: Steps): string {
   const { receipt, pins } = e;
-  const event = eventSteps(s, ["2.1", "2.2"], e, "REQUEST.event.json");
+  const event = eventSteps(s, ["2.1", "2.2"], e, "REQUEST.event.json", "request");
   if (event) proveOrder(e, s, event);
   if (pins.buyer) s.demand("2.12", "the buyer is the pinned one", pins.buyer === receipt.buyer, "it is another");
   return `${receipt.schema_id}, as the buyer signed it`;
@@ -120,7 +120,7 @@ export function proveAccepted(e: Evidence, s: Steps): string {
 
 function proveAcceptance(e: Evidence, s: Steps): void {
   const { receipt } = e;
-  const event = eventSteps(s, ["8.2", "8.3"], e, "ACCEPTANCE.event.json");
+  const event = eventSteps(s, ["8.2", "8.3"], e, "ACCEPTANCE.event.json", "acceptance");
   if (!event) return;
   s.demand("8.4", "its id is acceptance_event_id", event.id === receipt.acceptance_event_id, "it is another");
   s.demand("8.5", "its author is buyer_id", event.pubkey === receipt.buyer, `it is ${event.pubkey}`);

@@ -30,7 +30,7 @@ export function proveResult(e: Evidence, s: Steps): string {
   const { receipt } = e;
   const isResult = (name: string) => resultFiles.includes(name) || name.startsWith("artifacts/");
   if (!isForWork(e, s, "3.0", "the receipt is for a result", isResult)) return "";
-  const event = eventSteps(s, ["3.1", "3.2"], e, "RESULT.event.json");
+  const event = eventSteps(s, ["3.1", "3.2"], e, "RESULT.event.json", "result");
   if (event) proveEvent(e, s, event);
   const text = s.step("3.6", "RESULT.json is in the bundle, and is what the event carries", () => {
     const found = textOf(e, "RESULT.json");

@@ -1,0 +1,116 @@
+// Package domain keeps signed documents apart. A signature says who wrote an
+// event and not what the event is: its kind can be configured, and its content
+// may be somebody else's words. So every event that this program signs as a
+// document has exactly one tag ["domain", "lightwork/<document>/v1"], and whoever
+// reads it as that document demands the tag.
+//
+// Events that other standards define down to their kind have none: a profile
+// (kind 0), a relay list (10002), a login to a relay (22242) or a blob server
+// (24242), and gift wraps.
+package domain
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// A Domain names what a signed event is.
+type Domain string
+
+// The domains. docs/protocol.md lists the kind of each and who reads it.
+const (
+	Request      Domain = "lightwork/request/v1"
+	Quote        Domain = "lightwork/quote/v1"    // feedback whose content is a quote
+	Reveal       Domain = "lightwork/reveal/v1"   // feedback that opens a commit
+	Feedback     Domain = "lightwork/feedback/v1" // every other feedback
+	Acceptance   Domain = "lightwork/acceptance/v1"
+	Result       Domain = "lightwork/result/v1"
+	Receipt      Domain = "lightwork/receipt/v1"
+	Closing      Domain = "lightwork/closing/v1"
+	NotTaken     Domain = "lightwork/not_taken/v1"
+	Deletion     Domain = "lightwork/deletion/v1"
+	Announcement Domain = "lightwork/announcement/v1"
+	Beat         Domain = "lightwork/beat/v1"
+	Pointer      Domain = "lightwork/receipt_pointer/v1"
+	Wallet       Domain = "lightwork/wallet/v1"
+
+	// Encrypted is of an event that hides another document, which has its own
+	// domain inside.
+	Encrypted Domain = "lightwork/encrypted/v1"
+
+	AgentProfile      Domain = "lightwork/agent_profile/v1"
+	AgentState        Domain = "lightwork/agent_state/v1"
+	TickRequest       Domain = "lightwork/tick_request/v1"
+	TickResult        Domain = "lightwork/tick_result/v1"
+	TrajectorySession Domain = "lightwork/trajectory_session/v1"
+	TrajectoryEvent   Domain = "lightwork/trajectory_event/v1"
+)
+
+// All lists every domain.
+func All() []Domain {
+	return []Domain{
+		Request, Quote, Reveal, Feedback, Acceptance, Result, Receipt, Closing, NotTaken, Deletion, Announcement, Beat, Pointer, Wallet,
+		Encrypted, AgentProfile, AgentState, TickRequest, TickResult, TrajectorySession, TrajectoryEvent,
+	}
+}
+
+// TagName is the name of the tag that holds the domain.
+const TagName = "domain"
+
+// Error says that an event is not the document that it is read as.
+var Error = errors.New("not the document that is wanted")
+
+// Tag is the tag of the domain.
+func (d Domain) Tag() []string { return []string{TagName, string(d)} }
+
+// Of is the domain that an event's tags name, "" if they name none. A tag of
+// another form, and more than one, wrap Error.
+func Of[T ~[]string](tags []T) (Domain, error) {
+	var found Domain
+	for _, tag := range tags {
+		if len(tag) == 0 || tag[0] != TagName {
+			continue
+		}
+		switch {
+		case found != "":
+			return "", fmt.Errorf("%w: it has more than one tag %s", Error, TagName)
+		case len(tag) != 2 || tag[1] == "":
+			return "", fmt.Errorf("%w: its tag %s has not exactly one value", Error, TagName)
+		}
+		found = Domain(tag[1])
+	}
+	return found, nil
+}
+
+// Demand returns an error that wraps Error unless the tags name this domain.
+func Demand[T ~[]string](d Domain, tags []T) error {
+	found, err := Of(tags)
+	switch {
+	case err != nil:
+		return err
+	case found == "":
+		return fmt.Errorf(`%w: it has no tag ["%s","%s"], and without it any event that reads like one would count`, Error, TagName, d)
+	case found != d:
+		return fmt.Errorf("%w: its domain is %s, not %s", Error, shown(string(found)), d)
+	}
+	return nil
+}
+
+// Allow is Demand for documents that programs without domains write too: tags
+// that name none pass, and those that name another do not.
+func Allow[T ~[]string](d Domain, tags []T) error {
+	if found, err := Of(tags); err != nil || found == "" {
+		return err
+	}
+	return Demand(d, tags)
+}
+
+// shown makes text from outside short and printable.
+func shown(s string) string {
+	const most = 64
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return strconv.QuoteToASCII(s)
+}
