@@ -8,6 +8,7 @@ TEST := $(GO) test -tags "$(TAGS)"
 
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+DEADCODE := golang.org/x/tools/cmd/deadcode@v0.40.0
 FUZZTIME ?= 10s
 BENCHCOUNT ?= 5
 
@@ -15,7 +16,7 @@ BENCHCOUNT ?= 5
 REPORT := $(GO) run ./internal/testclass/cmd/report
 SELF = $(MAKE) --no-print-directory
 
-.PHONY: help build page demo demo-lnd test test-packages test-lnd test-lnd-packages test-cashu long long-tests crash-matrix crash-loop test-cgroup2 race soak-agents siege fuzz bench check vectors requirements clean
+.PHONY: help build page demo demo-lnd test test-packages test-lnd test-lnd-packages test-cashu long long-tests crash-matrix crash-loop test-cgroup2 race soak-agents siege fuzz bench check unreached vectors requirements clean
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
@@ -96,12 +97,23 @@ check: ## formatters, linters, go.mod, vectors
 	$(GO) vet -tags "$(TAGS)" ./...
 	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./payments/cashu ./payments/onchain ./internal/devnet ./cmd/lightwork ./internal/crashmatrix
 	$(GO) run $(STATICCHECK) ./...
+	$(SELF) unreached
 	$(GO) mod tidy -diff
 	cd internal/devnet/binaries && $(GO) mod tidy -diff
 	cd internal/devnet/mint && $(GO) mod tidy -diff
 	cd interop/khatru && $(GO) mod tidy -diff && $(GO) vet ./...
 	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet -tags "$(TAGS)" ./...
 	$(TEST) -count=1 -run VectorsAreCurrent ./receipts
+
+UNREACHED := internal/house/unreached.txt
+unreached: ## functions that no program or example reaches, against the list of those that stay
+	@found=$$($(GO) run $(DEADCODE) -tags "$(TAGS)" -f '{{$$p := .Path}}{{range .Funcs}}{{println (printf "%s.%s" $$p .Name)}}{{end}}' ./cmd/... ./examples/... ./sdk/...) && \
+	found=$$(echo "$$found" | sed -n 's|^github.com/lightwork-market/lightwork/||p' | LC_ALL=C sort) && \
+	listed=$$(sed -n 's/^\([^#\t][^\t]*\)\t.*/\1/p' $(UNREACHED) | LC_ALL=C sort) && \
+	if [ "$$found" != "$$listed" ]; then \
+		echo "no program reaches these (remove them, or say in $(UNREACHED) why they stay), or the list is out of date (<: unreached, >: listed):"; \
+		t=$$(mktemp); echo "$$listed" >$$t; echo "$$found" | diff - $$t; rm -f $$t; exit 1; \
+	fi
 
 # Which lines of docs/requirements.md a passing test covers, and what failing tests said; LIST=1 names the lines.
 requirements: ## which lines of docs/requirements.md tests cover (LIST=1 names them)

@@ -29,8 +29,8 @@ func TestQueryExample(t *testing.T) {
 	if m.From != (Agent{"one-brain", "ob-001"}) || m.To != (Agent{"macro-analyst", "ma-001"}) {
 		t.Errorf("from %v to %v", m.From, m.To)
 	}
-	if len(m.Evidence.Chain().Sources) > 0 || m.Evidence.Chain().Confidence != 0 {
-		t.Errorf("evidence is %+v", m.Evidence.Chain())
+	if len(m.Evidence.chain.Sources) > 0 || m.Evidence.chain.Confidence != 0 {
+		t.Errorf("evidence is %+v", m.Evidence.chain)
 	}
 	want := Context{SessionID: "sess-abc123", UserID: "user-456", RequestID: "req-789", Locale: "en-US", Timezone: "UTC"}
 	if m.Context != want || m.Priority != PriorityNormal || m.TTL != 30 || m.RetryCount != 0 {
@@ -48,7 +48,7 @@ func TestResponseExample(t *testing.T) {
 	if err != nil || !strings.HasPrefix(r.Answer, "Yemen's GDP") || !strings.Contains(string(r.Data), "17240000000") {
 		t.Errorf("response is %+v, %v", r, err)
 	}
-	c := m.Evidence.Chain()
+	c := m.Evidence.chain
 	url := "https://data.worldbank.org"
 	if len(c.Sources) != 1 || c.Sources[0] != (Source{"src-wb-001", "World Bank", "international_organization", url + "/indicator/NY.GDP.MKTP.CD?locations=YE"}) {
 		t.Errorf("sources are %+v", c.Sources)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"net/url"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -125,13 +124,6 @@ func (e Evidence) Bytes() []byte {
 		return []byte(emptyChain)
 	}
 	return bytes.Clone(e.raw)
-}
-
-// Chain returns a copy of what the evidence says.
-func (e Evidence) Chain() Chain {
-	c := e.chain
-	c.Sources, c.Citations, c.Provenance = slices.Clone(c.Sources), slices.Clone(c.Citations), slices.Clone(c.Provenance)
-	return c
 }
 
 // check is what the shape cannot say: source ids are unique and every citation

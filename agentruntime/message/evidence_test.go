@@ -19,7 +19,7 @@ func TestConfidenceRange(t *testing.T) {
 			given = raw(s)
 		}
 		m := parse(t, edit(t, example(t, "response"), "evidence.confidence", given))
-		if got := m.Evidence.Chain().Confidence; got != want {
+		if got := m.Evidence.chain.Confidence; got != want {
 			t.Errorf("confidence %v is %d, want %d", given, got, want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestCitationsLeadToSources(t *testing.T) {
 	// Two URLs without a host are not the same place.
 	noHost := edit(t, citation("ISBN 2", "urn:isbn:2"), "evidence.sources", []any{map[string]any{"id": "s1", "name": "Book", "url": "urn:isbn:1"}})
 	wantRefused(t, noHost, FabricationDetected, "evidence.citations")
-	chain := parse(t, response).Evidence.Chain()
+	chain := parse(t, response).Evidence.chain
 	if _, err := NewEvidence(chain); err == nil {
 		t.Error("we wrote a citation that names no source id")
 	}
@@ -111,7 +111,7 @@ func TestEvidenceKeepsItsBytes(t *testing.T) {
 	given := edit(t, example(t, "response"), "evidence", nil)
 	given = given[:len(given)-1] + `,"evidence":` + oddChain + `}`
 	m := parse(t, given)
-	if got := m.Evidence.Chain(); got.Confidence != 85 || got.Provenance[0].WasAttributedTo != "c" || got.Citations[0].Text != "a/b é" {
+	if got := m.Evidence.chain; got.Confidence != 85 || got.Provenance[0].WasAttributedTo != "c" || got.Citations[0].Text != "a/b é" {
 		t.Errorf("chain is %+v", got)
 	}
 	for hop := range 5 {
@@ -137,8 +137,8 @@ func TestEvidenceCannotBeChanged(t *testing.T) {
 	}
 	given[2] = 'X'
 	e.Bytes()[2] = 'X'
-	e.Chain().Sources[0].ID = "other"
-	if string(e.Bytes()) != oddChain || e.Chain().Sources[0].ID != "s1" {
+	e.chain.Sources[0].ID = "other"
+	if string(e.Bytes()) != oddChain || e.chain.Sources[0].ID != "s1" {
 		t.Error("evidence changed from outside")
 	}
 }

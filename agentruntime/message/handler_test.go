@@ -25,7 +25,7 @@ func TestTwoHops(t *testing.T) {
 	if m.ReplyTo != q.ID || m.From != analyst || m.To != brain || m.Context != q.Context {
 		t.Errorf("answer is %+v", m)
 	}
-	if !bytes.Equal(m.Evidence.Bytes(), w.gave.Bytes()) || len(w.gave.Chain().Sources) == 0 {
+	if !bytes.Equal(m.Evidence.Bytes(), w.gave.Bytes()) || len(w.gave.chain.Sources) == 0 {
 		t.Errorf("evidence became\n%s, was\n%s", m.Evidence.Bytes(), w.gave.Bytes())
 	}
 	var tags []string

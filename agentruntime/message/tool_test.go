@@ -99,7 +99,7 @@ func TestAgentProcessTakesPart(t *testing.T) {
 	w := newWorld(t)
 	w.analyse = ToolWork(startAnalyst(t))
 	m := w.ask(t, example(t, "query"))
-	if m.Type != TypeResponse || len(w.gave.Chain().Sources) == 0 || !bytes.Equal(m.Evidence.Bytes(), w.gave.Bytes()) {
+	if m.Type != TypeResponse || len(w.gave.chain.Sources) == 0 || !bytes.Equal(m.Evidence.Bytes(), w.gave.Bytes()) {
 		t.Errorf("answer is %+v\n%s", m, w.logged)
 	}
 }

@@ -110,7 +110,7 @@ func TestToolsGiveEvidence(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%+v: %v", m, err)
 	}
-	if chain := m.Evidence.Chain(); len(chain.Sources) != 1 || chain.Sources[0].ID != "bank" ||
+	if chain := m.Evidence.chain; len(chain.Sources) != 1 || chain.Sources[0].ID != "bank" ||
 		chain.Provenance[0].Entity != hashing.Bytes([]byte(output)).String() || !strings.Contains(string(r.Data), "17240000000") {
 		t.Errorf("answer %+v with %s", r, m.Evidence.Bytes())
 	}

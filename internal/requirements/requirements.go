@@ -19,7 +19,7 @@ const AttrKey = "covers"
 
 var (
 	line  = regexp.MustCompile(`(?m)^- ([A-Z]+-[A-Za-z0-9.]+) (?:\[([^\]]+)\] )?(.*)$`)
-	apart = regexp.MustCompile(`(?m)^- (partly )?(later|settled) ([A-Z][A-Za-z0-9.*, -]*): (.*)$`)
+	apart = regexp.MustCompile(`(?m)^- (partly )?(later|settled|not carried) ([A-Z][A-Za-z0-9.*, -]*): (.*)$`)
 )
 
 // Line is one line of docs/requirements.md.
@@ -31,7 +31,10 @@ type Line struct {
 	// leaves it out; "" for all others. Of a line that has either in part, the rest
 	// is built, and a test may cover it.
 	Later, Settled string
-	InPart         bool
+	// NotCarried says why no program takes the path that the tests of the line take:
+	// such a line is tested and does not count as covered.
+	NotCarried string
+	InPart     bool
 }
 
 // Parse reads the lines of a requirements document in their order.
@@ -56,10 +59,13 @@ func mark(all []Line, name, how, why string, inPart bool) {
 			continue
 		}
 		all[i].InPart = inPart
-		if how == "later" {
+		switch how {
+		case "later":
 			all[i].Later = why
-		} else {
+		case "settled":
 			all[i].Settled = why
+		default:
+			all[i].NotCarried = why
 		}
 	}
 }

@@ -130,10 +130,10 @@ func (m *matrix) print(w io.Writer, lines []requirements.Line, list bool) {
 		for _, l := range lines {
 			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s %-10s %s", m.mark(l), l.ID, m.told(l))))
 		}
-		fmt.Fprintln(w, "\n+ covered, ~ covered but for what comes later or is settled, . later, = settled, - not covered")
+		fmt.Fprintln(w, "\n+ covered, ~ covered but for what comes later, is settled or not carried, o tested but carried by no program, . later, = settled, - not covered")
 	}
 	tw := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "part\tcovered\tin part\tlater\tsettled\tnot covered\ttotal\t")
+	fmt.Fprintln(tw, "part\tcovered\tin part\tnot carried\tlater\tsettled\tnot covered\ttotal\t")
 	all := map[string]int{}
 	for _, p := range parts {
 		row := map[string]int{}
@@ -146,9 +146,9 @@ func (m *matrix) print(w io.Writer, lines []requirements.Line, list bool) {
 				counts["total"]++
 			}
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t  %s\n", p.letters, row["+"], row["~"], row["."], row["="], row["-"], row["total"], p.title)
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t  %s\n", p.letters, row["+"], row["~"], row["o"], row["."], row["="], row["-"], row["total"], p.title)
 	}
-	fmt.Fprintf(tw, "all\t%d\t%d\t%d\t%d\t%d\t%d\t\n", all["+"], all["~"], all["."], all["="], all["-"], all["total"])
+	fmt.Fprintf(tw, "all\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", all["+"], all["~"], all["o"], all["."], all["="], all["-"], all["total"])
 	_ = tw.Flush()
 }
 
@@ -158,6 +158,8 @@ func (m *matrix) mark(l requirements.Line) string {
 	switch {
 	case covered && l.InPart:
 		return "~"
+	case covered && l.NotCarried != "":
+		return "o"
 	case covered:
 		return "+"
 	case l.Later != "" && !l.InPart:
@@ -182,6 +184,9 @@ func (m *matrix) told(l requirements.Line) string {
 	}
 	if l.Settled != "" {
 		words = append(words, "(settled: "+l.Settled+")")
+	}
+	if l.NotCarried != "" {
+		words = append(words, "(not carried: "+l.NotCarried+")")
 	}
 	return strings.Join(words, " ")
 }

@@ -83,6 +83,7 @@ func TestPrint(t *testing.T) {
 - OS-1 [MUST] one
 - OS-2 [DEF] two
 - OS-3 [MAY] three
+- OS-4 [MAY] four
 - OSX-1 three
 - K-1 four
 text - OS-9 [MUST] is no line
@@ -91,29 +92,31 @@ text - OS-9 [MUST] is no line
 - later AN-*: one node
 - partly later OSX-1, K-1: gateways
 - settled OS-3: another way
+- not carried OS-4: no program asks
 - partly settled OSX-1: one field of two
 `))
 	m := &matrix{covers: map[string][]testID{
 		"OS-1":  {{"p", "TestA"}, {"p", "TestB"}},
+		"OS-4":  {{"p", "TestA"}},
 		"OSX-1": {{"p", "TestA"}},
 	}}
 	var out bytes.Buffer
 	m.print(&out, lines, true)
 	text := out.String()
-	for _, want := range []string{"+ OS-1       p.TestA and 1 more\n", "- OS-2\n", "~ OSX-1      p.TestA (later: gateways) (settled: one field of two)\n", "= OS-3       (settled: another way)\n", "- K-1        (later: gateways)\n", ". AN-1       (later: one node)\n"} {
+	for _, want := range []string{"+ OS-1       p.TestA and 1 more\n", "- OS-2\n", "~ OSX-1      p.TestA (later: gateways) (settled: one field of two)\n", "= OS-3       (settled: another way)\n", "- K-1        (later: gateways)\n", ". AN-1       (later: one node)\n", "o OS-4       p.TestA (not carried: no program asks)\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	rows := map[string][]string{}
 	for row := range strings.Lines(text) {
-		if f := strings.Fields(row); len(f) >= 7 {
-			rows[f[0]] = f[1:7]
+		if f := strings.Fields(row); len(f) >= 8 {
+			rows[f[0]] = f[1:8]
 		}
 	}
 	for part, want := range map[string][]string{
-		"OS": {"1", "0", "0", "1", "1", "3"}, "X": {"0", "1", "0", "0", "0", "1"}, "K": {"0", "0", "0", "0", "1", "1"}, "AN": {"0", "0", "2", "0", "0", "2"},
-		"OA": {"0", "0", "0", "0", "0", "0"}, "all": {"1", "1", "2", "1", "2", "7"},
+		"OS": {"1", "0", "1", "0", "1", "1", "4"}, "X": {"0", "1", "0", "0", "0", "0", "1"}, "K": {"0", "0", "0", "0", "0", "1", "1"}, "AN": {"0", "0", "0", "2", "0", "0", "2"},
+		"OA": {"0", "0", "0", "0", "0", "0", "0"}, "all": {"1", "1", "1", "2", "1", "2", "8"},
 	} {
 		if !slices.Equal(rows[part], want) {
 			t.Errorf("row %s is %v, want %v", part, rows[part], want)
