@@ -122,7 +122,7 @@ func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mim
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	digest := hashing.Bytes(data)
-	auth, err := authorization(ctx, by, digest, time.Now())
+	auth, err := authorization(ctx, by, server, digest, time.Now())
 	if err != nil {
 		return Descriptor{}, fmt.Errorf("upload blob: %w", err)
 	}
@@ -164,8 +164,13 @@ func isBusy(err error) bool {
 		(refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusTooManyRequests)
 }
 
-// authorization makes the header of BUD-01 for the upload of one blob.
-func authorization(ctx context.Context, by Signer, digest hashing.Digest, at time.Time) (string, error) {
+// authorization makes the header of BUD-11 for the upload of one blob to one
+// server, which cannot use it at another.
+func authorization(ctx context.Context, by Signer, server string, digest hashing.Digest, at time.Time) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() == "" {
+		return "", fmt.Errorf("%q is not the address of a server", server)
+	}
 	ev := nostr.Event{
 		Kind:      kindBlobAuth,
 		CreatedAt: nostr.Timestamp(at.Add(-authSkew).Unix()), // "created_at must be in the past"
@@ -173,6 +178,7 @@ func authorization(ctx context.Context, by Signer, digest hashing.Digest, at tim
 		Tags: nostr.Tags{
 			{"t", "upload"},
 			{"x", digest.Hex()},
+			{"server", strings.ToLower(u.Hostname())}, // "the domain name", without scheme and port
 			{"expiration", strconv.FormatInt(at.Add(authLife).Unix(), 10)},
 		},
 	}

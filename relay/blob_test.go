@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +14,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
 // localBlobs is a client for servers on this machine.
@@ -49,6 +52,32 @@ func TestBlobRoundTrip(t *testing.T) {
 	missing := "http://" + r.addr + "/" + hashing.Bytes([]byte("x")).Hex()
 	if _, err := c.Download(t.Context(), missing, d.Digest, 10); !errors.As(err, &refused) || refused.Status != 404 || refused.Reason == "" {
 		t.Errorf("missing: %v", err)
+	}
+}
+
+// TestAuthorizationNamesTheServer: who gets it cannot use it elsewhere.
+func TestAuthorizationNamesTheServer(t *testing.T) {
+	for server, want := range map[string]string{
+		"https://Blobs.Example.com:8443/": "blobs.example.com", "http://127.0.0.1:7447": "127.0.0.1", "http://[::1]:7447": "::1",
+	} {
+		header, err := authorization(t.Context(), testKey(t), server, hashing.Bytes(nil), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(header, "Nostr "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev, err := nip01.ParseEvent(doc, nip01.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tag := ev.Tags.Find("server"); tag == nil || tag[1] != want {
+			t.Errorf("%s: tag %q, want %s", server, tag, want)
+		}
+	}
+	if _, err := authorization(t.Context(), testKey(t), "blobs", hashing.Bytes(nil), time.Now()); err == nil {
+		t.Error("an address without a name is signed for")
 	}
 }
 

@@ -21,6 +21,11 @@ const (
 	LabelNotice = "NOTICE"
 	LabelAuth   = "AUTH"
 	LabelCount  = "COUNT"
+
+	// Of NIP-77, which is refused: what a client sends of it, and the refusal.
+	LabelNegOpen    = "NEG-OPEN"
+	LabelNegMessage = "NEG-MSG"
+	LabelNegError   = "NEG-ERR"
 )
 
 // maxText bounds what is kept of a human-readable message, in bytes.
@@ -62,6 +67,11 @@ func ParseClient(doc []byte, lim Limits) (ClientMessage, error) {
 		}
 	case LabelClose:
 		m.SubID, err = p.subID()
+	case LabelNegOpen, LabelNegMessage:
+		if m.SubID, err = p.subID(); err == nil {
+			err = ErrUnsupported
+		}
+		return m, err
 	default:
 		m.Label = ""
 		return m, ErrUnsupported

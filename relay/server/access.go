@@ -17,20 +17,32 @@ func DefaultPrivateKinds() []int { return []int{4, 1059, 21059} }
 func (s *Server) private(kind int) bool { return slices.Contains(s.cfg.PrivateKinds, kind) }
 
 // admitFilters returns the reason to refuse a request, "" if there is none.
-// Filters that name no kind are answered without the private events.
-func (c *client) admitFilters(filters []nostr.Filter) string {
+// Filters that name no kind are answered without the private events. So is a
+// request that names public kinds too, where it may be answered in part: the
+// client is asked to prove who it is, and to ask again.
+func (c *client) admitFilters(filters []nostr.Filter, inPart bool) string {
 	if len(c.identity.keys()) > 0 {
 		return ""
 	}
+	hidden, public := -1, false
 	for i := range filters {
+		public = public || filters[i].Kinds == nil
 		for _, kind := range filters[i].Kinds {
 			if c.srv.private(kind) {
-				c.demandAuth()
-				return fmt.Sprintf("auth-required: events of kind %d are for their author and those whom they name", kind)
+				hidden = kind
+			} else {
+				public = true
 			}
 		}
 	}
-	return ""
+	if hidden < 0 {
+		return ""
+	}
+	c.demandAuth()
+	if inPart && public {
+		return ""
+	}
+	return fmt.Sprintf("auth-required: events of kind %d are for their author and those whom they name", hidden)
 }
 
 // hidePrivate makes the scan leave out private events to which none of the keys

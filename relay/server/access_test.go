@@ -80,6 +80,36 @@ func TestPrivateEvents(t *testing.T) {
 	}
 }
 
+// TestMixedRequest: a request for public and private kinds is answered in its
+// public part, and in full once the client has proved who it is.
+func TestMixedRequest(t *testing.T) {
+	r := start(t, Config{})
+	to := nostr.Tag{"p", publicKey(t, bobSecret)}
+	r.dial().put(sign(t, aliceSecret, nostr.Event{Kind: 1059, Content: "wrap", CreatedAt: ago(9), Tags: nostr.Tags{to}}))
+	r.dial().put(note(t, "public", 8, to))
+	for _, filters := range []string{`{"kinds":[1,1059]}`, `{"kinds":[1059]},{"kinds":[1]}`, `{"kinds":[1059]},{"#p":["` + to[1] + `"]}`} {
+		p := r.dial()
+		p.send(`["REQ","mixed",` + filters + `]`)
+		challenge := p.next()
+		if challenge.Label != nip01.LabelAuth {
+			t.Fatalf("%s: got %s", filters, summary(challenge))
+		}
+		p.expect("EVENT mixed public")
+		p.expect("EOSE mixed")
+
+		proof := sign(t, bobSecret, nostr.Event{Kind: 22242, Tags: nostr.Tags{{"relay", "ws://" + r.addr}, {"challenge", challenge.Text}}})
+		p.send(`["AUTH",` + string(nip01.Marshal(&proof)) + `]`)
+		p.expect("OK true ")
+		if got := p.stored(`{"kinds":[1,1059]}`); got != "public wrap" {
+			t.Errorf("%s, proved: %q", filters, got)
+		}
+		live := sign(t, aliceSecret, nostr.Event{Kind: 1059, Content: "live " + filters, Tags: nostr.Tags{to}})
+		r.dial().put(live) // to the subscription that was there before the proof
+		p.expect("EVENT mixed " + live.Content)
+		r.dial().put(sign(t, bobSecret, nostr.Event{Kind: 5, Tags: nostr.Tags{{"e", live.ID}}}))
+	}
+}
+
 func TestNoPrivateKinds(t *testing.T) {
 	r := start(t, Config{PrivateKinds: []int{}})
 	p := r.dial()

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/rand"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -100,6 +101,15 @@ func hostOf(u *url.URL) string {
 		return strings.TrimSuffix(host, ":80")
 	}
 	return strings.TrimSuffix(host, ":443")
+}
+
+// localAddress is the address on which a request came in.
+func localAddress(r *http.Request) net.Addr {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil { // not from an http.Server
+		local = &net.TCPAddr{}
+	}
+	return local
 }
 
 // hostNames are the names that this relay knows it has: that of the public URL,

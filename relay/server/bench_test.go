@@ -88,7 +88,7 @@ func BenchmarkUpload(b *testing.B) {
 				return err
 			}
 			defer resp.Body.Close()
-			if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusCreated {
 				return fmt.Errorf("%s: %w", resp.Status, err)
 			}
 			return nil

@@ -64,14 +64,14 @@ func TestBlobRoundTrip(t *testing.T) {
 	data := strings.Repeat("blob ", 1000)
 	resp, body := r.upload(t, aliceSecret, data)
 	var d descriptor
-	if err := json.Unmarshal([]byte(body), &d); err != nil || resp.StatusCode != http.StatusOK {
+	if err := json.Unmarshal([]byte(body), &d); err != nil || resp.StatusCode != http.StatusCreated {
 		t.Fatalf("%d %s %v", resp.StatusCode, body, err)
 	}
-	if d.SHA256 != sha(data) || d.Size != int64(len(data)) || d.URL != "http://"+r.addr+"/"+d.SHA256 || d.Type != "text/html; charset=utf-8" {
+	if d.SHA256 != sha(data) || d.Size != int64(len(data)) || d.URL != "http://"+r.addr+"/"+d.SHA256+".html" || d.Type != "text/html; charset=utf-8" {
 		t.Errorf("descriptor %+v", d)
 	}
-	if _, again := r.upload(t, aliceSecret, data); again != body {
-		t.Errorf("repeated upload: %s, want %s", again, body)
+	if resp, again := r.upload(t, aliceSecret, data); again != body || resp.StatusCode != http.StatusOK {
+		t.Errorf("repeated upload: %d %s, want %s", resp.StatusCode, again, body)
 	}
 	r.stop()
 	r = start(t, Config{Dir: dir}) // blobs outlive the process
@@ -132,14 +132,19 @@ func TestUploadUnauthorized(t *testing.T) {
 		"forged":          {unsigned(), 401},
 		"other blob":      {auth(tag(2, nostr.Tag{"x", sha("another")})), 403},
 		"no blob":         {auth(tag(2, nostr.Tag{"z", sha(data)})), 403},
+		"other server":    {auth(func(ev *nostr.Event) { ev.Tags = append(ev.Tags, nostr.Tag{"server", "blobs.example.com"}) }), 401},
+		"this server":     {auth(func(ev *nostr.Event) { ev.Tags = append(ev.Tags, nostr.Tag{"server", "127.0.0.1"}) }), 200},
 		"stranger":        {authFor(t, bobSecret, "upload", sha(data), nil), 403},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resp, body := r.request(t, http.MethodPut, "/upload", c.auth, strings.NewReader(data))
+			if resp.StatusCode == http.StatusCreated && c.status == http.StatusOK {
+				c.status = http.StatusCreated // the first of those that are taken
+			}
 			if resp.StatusCode != c.status {
 				t.Errorf("%d %s, want %d", resp.StatusCode, body, c.status)
 			}
-			if c.status != 200 && (resp.Header.Get("X-Reason") == "" || !strings.Contains(body, `"message"`)) {
+			if c.status >= 400 && (resp.Header.Get("X-Reason") == "" || !strings.Contains(body, `"message"`)) {
 				t.Errorf("no reason: %v %s", resp.Header, body)
 			}
 		})
@@ -162,14 +167,14 @@ func TestUploadLimits(t *testing.T) {
 		t.Errorf("oversize, chunked: %d", resp.StatusCode)
 	}
 	for _, c := range []string{"a", "b"} {
-		if resp, body := r.upload(t, aliceSecret, blob(c, 1000)); resp.StatusCode != http.StatusOK {
+		if resp, body := r.upload(t, aliceSecret, blob(c, 1000)); resp.StatusCode != http.StatusCreated {
 			t.Fatalf("at the limit: %d %s", resp.StatusCode, body)
 		}
 	}
 	if resp, _ := r.upload(t, aliceSecret, blob("c", 501)); resp.StatusCode != http.StatusInsufficientStorage {
 		t.Errorf("above the total: %d", resp.StatusCode)
 	}
-	if resp, body := r.upload(t, aliceSecret, blob("c", 500)); resp.StatusCode != http.StatusOK {
+	if resp, body := r.upload(t, aliceSecret, blob("c", 500)); resp.StatusCode != http.StatusCreated {
 		t.Errorf("at the total: %d %s", resp.StatusCode, body)
 	}
 	// A deletion makes room.
@@ -177,10 +182,110 @@ func TestUploadLimits(t *testing.T) {
 	if resp, _ := r.request(t, http.MethodDelete, "/"+hash, authFor(t, aliceSecret, "delete", hash, nil), nil); resp.StatusCode != http.StatusNoContent {
 		t.Errorf("delete: %d", resp.StatusCode)
 	}
-	if resp := chunked(blob("d", 1000)); resp.StatusCode != http.StatusOK {
+	if resp := chunked(blob("d", 1000)); resp.StatusCode != http.StatusCreated {
 		t.Errorf("after a deletion: %d", resp.StatusCode)
 	}
 	assertNoTempFiles(t, r)
+}
+
+// TestServerTag: an authorization that names servers is good at those alone. Its
+// holder may be another server, to which its author has uploaded the same blob.
+func TestServerTag(t *testing.T) {
+	const data = "for one server"
+	named := func(verb string, servers ...string) string {
+		return authFor(t, aliceSecret, verb, sha(data), func(ev *nostr.Event) {
+			for _, s := range servers {
+				ev.Tags = append(ev.Tags, nostr.Tag{"server", s})
+			}
+		})
+	}
+	for _, public := range []string{"", "https://relay.example.com:8443"} {
+		r := start(t, Config{PublicURL: public})
+		for _, c := range []struct {
+			servers []string
+			here    bool
+		}{
+			{nil, true},
+			{[]string{"127.0.0.1"}, true},
+			{[]string{"localhost"}, true},
+			{[]string{"http://127.0.0.1:1/"}, true},
+			{[]string{"elsewhere.example.com", "127.0.0.1"}, true},
+			{[]string{"Relay.Example.com"}, public != ""},
+			{[]string{"elsewhere.example.com"}, false},
+			{[]string{"example.com"}, false},
+			{[]string{""}, false},
+		} {
+			for verb, method := range map[string]string{"upload": http.MethodPut, "delete": http.MethodDelete} {
+				path, want := "/upload", http.StatusCreated
+				if verb == "delete" {
+					path, want = "/"+sha(data), http.StatusNoContent
+					r.upload(t, aliceSecret, data)
+				}
+				if !c.here {
+					want = http.StatusUnauthorized
+				}
+				req, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.addr+path, strings.NewReader(data))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("Authorization", named(verb, c.servers...))
+				req.Host = "elsewhere.example.com" // whoever asks chooses it
+				resp, body := do(t, req)
+				if resp.StatusCode != want && (resp.StatusCode != http.StatusOK || want != http.StatusCreated) {
+					t.Errorf("%s with %q, public URL %q: %d %s, want %d", verb, c.servers, public, resp.StatusCode, body, want)
+				}
+			}
+		}
+	}
+}
+
+// TestAnnouncedHash: what X-SHA-256 says is held against the authorization before
+// anything is read, and against what was read.
+func TestAnnouncedHash(t *testing.T) {
+	r := start(t, Config{})
+	put := func(data, header string, authorized ...string) *http.Response {
+		t.Helper()
+		auth := authFor(t, aliceSecret, "upload", sha(data), func(ev *nostr.Event) {
+			for _, hash := range authorized {
+				ev.Tags = append(ev.Tags, nostr.Tag{"x", hash})
+			}
+		})
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+r.addr+"/upload", strings.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", auth)
+		req.Header.Set("X-SHA-256", header)
+		resp, _ := do(t, req)
+		return resp
+	}
+	other := sha("other")
+	for name, c := range map[string]struct{ got, want int }{
+		"the blob's":               {put("a", sha("a")).StatusCode, http.StatusCreated},
+		"in capitals":              {put("b", strings.ToUpper(sha("b"))).StatusCode, http.StatusCreated},
+		"another":                  {put("c", other).StatusCode, http.StatusForbidden},
+		"another, also authorized": {put("d", other, other).StatusCode, http.StatusConflict},
+		"no hash":                  {put("e", "abc").StatusCode, http.StatusBadRequest},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %d, want %d", name, c.got, c.want)
+		}
+	}
+	for data, want := range map[string]int{"a": 200, "d": 404, other: 404} {
+		if resp, _ := r.request(t, http.MethodGet, "/"+sha(data), "", nil); resp.StatusCode != want {
+			t.Errorf("%.10s: %d, want %d", data, resp.StatusCode, want)
+		}
+	}
+}
+
+func TestExtensions(t *testing.T) {
+	for media, want := range map[string]string{
+		"text/html; charset=utf-8": ".html", "application/json": ".json", "application/octet-stream": ".bin", "x/unknown": ".bin", "": ".bin",
+	} {
+		if got := extensionOf(media); got != want {
+			t.Errorf("%q: %s, want %s", media, got, want)
+		}
+	}
 }
 
 func TestDeleteBlob(t *testing.T) {

@@ -3,6 +3,8 @@ package server
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,6 +30,7 @@ var (
 	errAuthVerb     = errors.New("the authorization event is for another action")
 	errAuthSig      = errors.New("the authorization event is not signed by its author")
 	errAuthUploader = errors.New("this key may not upload here")
+	errAuthServer   = errors.New("the authorization event is for another server")
 )
 
 // blobAuth is a checked authorization: who may do the action, and on which
@@ -40,8 +43,9 @@ type blobAuth struct {
 // allows reports whether the event names the blob.
 func (a blobAuth) allows(hash string) bool { return slices.Contains(a.hashes, hash) }
 
-// authorize makes the checks of BUD-01 in its order, the signature last.
-func authorize(r *http.Request, verb string, now time.Time) (blobAuth, error) {
+// authorize makes the checks of BUD-11, the signature last. names are those that
+// this server knows it has.
+func authorize(r *http.Request, verb string, names []string, now time.Time) (blobAuth, error) {
 	ev, err := authEvent(r.Header.Get("Authorization"))
 	if err != nil {
 		return blobAuth{}, err
@@ -59,6 +63,9 @@ func authorize(r *http.Request, verb string, now time.Time) (blobAuth, error) {
 	if tag := ev.Tags.Find("t"); tag == nil || tag[1] != verb { // 4.
 		return blobAuth{}, errAuthVerb
 	}
+	if err := checkServer(&ev, names); err != nil { // 5. "server" tags, where there are any
+		return blobAuth{}, err
+	}
 	if nip01.Verify(&ev) != nil {
 		return blobAuth{}, errAuthSig
 	}
@@ -67,6 +74,35 @@ func authorize(r *http.Request, verb string, now time.Time) (blobAuth, error) {
 		auth.hashes = append(auth.hashes, tag[1])
 	}
 	return auth, nil
+}
+
+// checkServer reports whether the event may be used here: one that names servers
+// is for those alone, so that none of them can use it at another one. By whatever
+// name a client asks is the client's word and does not count.
+func checkServer(ev *nostr.Event, names []string) error {
+	named := false
+	for tag := range ev.Tags.FindAll("server") {
+		named = true
+		if slices.ContainsFunc(names, func(name string) bool { return domainOf(name) == domainOf(tag[1]) }) {
+			return nil
+		}
+	}
+	if named {
+		return fmt.Errorf("%w: here it is server %s, or what the relay's public_url says", errAuthServer, domainOf(names[0]))
+	}
+	return nil
+}
+
+// domainOf is the name of a server without what some clients put around it.
+func domainOf(server string) string {
+	if _, rest, ok := strings.Cut(server, "://"); ok {
+		server = rest
+	}
+	server, _, _ = strings.Cut(server, "/")
+	if host, _, err := net.SplitHostPort(server); err == nil {
+		server = host
+	}
+	return strings.ToLower(strings.Trim(server, "[]"))
 }
 
 // authEvent decodes the header. Clients use both alphabets of base64, with and

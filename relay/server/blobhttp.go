@@ -31,13 +31,21 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	// A refused upload may be read to its end by the server.
 	_ = control.SetReadDeadline(now.Add(uploadStall))
-	auth, err := authorize(r, "upload", now)
+	auth, err := authorize(r, "upload", hostNames(s.cfg.PublicURL, localAddress(r)), now)
 	if err != nil {
 		reject(w, http.StatusUnauthorized, err.Error())
 		return
 	}
 	if list := s.cfg.Uploaders; len(list) > 0 && !slices.Contains(list, auth.pubkey) {
 		reject(w, http.StatusForbidden, errAuthUploader.Error())
+		return
+	}
+	announced, err := announcedHash(r)
+	if err == nil && announced != "" && !auth.allows(announced) {
+		err = errBlobHash // before a byte of it is read
+	}
+	if err != nil {
+		s.rejectBlob(w, err)
 		return
 	}
 	u := &upload{
@@ -49,14 +57,17 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.uploads.finish(u)
-	n, err := s.blobs.put(r.Context(), auth, contentType(r), u, r.ContentLength)
+	n, fresh, err := s.blobs.put(r.Context(), auth, announced, contentType(r), u, r.ContentLength)
 	if err != nil {
 		s.rejectBlob(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if fresh {
+		w.WriteHeader(http.StatusCreated)
+	}
 	_ = json.NewEncoder(w).Encode(descriptor{
-		URL:      s.blobURL(r, n.hash),
+		URL:      s.blobURL(r, n.hash) + extensionOf(n.mime),
 		SHA256:   n.hash,
 		Size:     n.size,
 		Type:     n.mime,
@@ -75,6 +86,54 @@ func contentType(r *http.Request) string {
 		return defaultType
 	}
 	return t
+}
+
+// announcedHash is what the client says the blob's hash is, "" if it says
+// nothing.
+func announcedHash(r *http.Request) (string, error) {
+	hash := strings.ToLower(strings.TrimSpace(r.Header.Get("X-SHA-256")))
+	if hash != "" && !nostr.IsValid32ByteHex(hash) {
+		return "", errBlobHeader
+	}
+	return hash, nil
+}
+
+// extensions are those of media types that jobs have. The table is our own: that
+// of the system differs between machines.
+var extensions = map[string]string{
+	"application/gzip":     ".gz",
+	"application/json":     ".json",
+	"application/jsonl":    ".jsonl",
+	"application/pdf":      ".pdf",
+	"application/wasm":     ".wasm",
+	"application/x-ndjson": ".jsonl",
+	"application/x-tar":    ".tar",
+	"application/zip":      ".zip",
+	"audio/mpeg":           ".mp3",
+	"audio/ogg":            ".ogg",
+	"audio/wav":            ".wav",
+	"image/gif":            ".gif",
+	"image/jpeg":           ".jpg",
+	"image/png":            ".png",
+	"image/svg+xml":        ".svg",
+	"image/webp":           ".webp",
+	"text/css":             ".css",
+	"text/csv":             ".csv",
+	"text/html":            ".html",
+	"text/javascript":      ".js",
+	"text/markdown":        ".md",
+	"text/plain":           ".txt",
+	"video/mp4":            ".mp4",
+	"video/webm":           ".webm",
+}
+
+// extensionOf is what a blob's URL ends in: clients tell by it what is there.
+func extensionOf(mediaType string) string {
+	media, _, _ := strings.Cut(mediaType, ";")
+	if ext, ok := extensions[media]; ok {
+		return ext
+	}
+	return ".bin"
 }
 
 func (s *Server) blobURL(r *http.Request, hash string) string {
@@ -121,7 +180,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
 		reject(w, http.StatusNotFound, errBlobUnknown.Error())
 		return
 	}
-	auth, err := authorize(r, "delete", time.Now())
+	auth, err := authorize(r, "delete", hostNames(s.cfg.PublicURL, localAddress(r)), time.Now())
 	if err != nil {
 		reject(w, http.StatusUnauthorized, err.Error())
 		return
@@ -147,6 +206,8 @@ func (s *Server) rejectBlob(w http.ResponseWriter, err error) {
 		{errBlobTooLarge, http.StatusRequestEntityTooLarge},
 		{errBlobsFull, http.StatusInsufficientStorage},
 		{errBlobHash, http.StatusForbidden},
+		{errBlobHeader, http.StatusBadRequest},
+		{errBlobOther, http.StatusConflict},
 		{errBlobUnknown, http.StatusNotFound},
 		{errNotOwner, http.StatusForbidden},
 	} {

@@ -19,6 +19,8 @@ var (
 	errBlobTooLarge = errors.New("the blob is too large")
 	errBlobsFull    = errors.New("no room for more blobs")
 	errBlobHash     = errors.New("the blob is not the one that was authorized")
+	errBlobHeader   = errors.New("X-SHA-256 is not 64 hex digits")
+	errBlobOther    = errors.New("the blob is not the one that X-SHA-256 announced")
 	errBlobUnknown  = errors.New("no such blob")
 	errNotOwner     = errors.New("the blob belongs to another key")
 )
@@ -98,52 +100,55 @@ func (b *blobStore) free(n int64) {
 	b.mu.Unlock()
 }
 
-// put stores what body holds for its owner and returns once it is durable.
-// size is the announced length, negative if it is not known.
-func (b *blobStore) put(ctx context.Context, auth blobAuth, mime string, body io.Reader, size int64) (blob, error) {
+// put stores what body holds for its owner and returns once it is durable, and
+// whether it was not there before. announced is the hash that it must have, "" for
+// any that is authorized; size is the announced length, negative if it is not known.
+func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime string, body io.Reader, size int64) (made blob, fresh bool, err error) {
 	if size > b.max {
-		return blob{}, errBlobTooLarge
+		return blob{}, false, errBlobTooLarge
 	}
 	if size < 0 {
 		size = b.max
 	}
 	room, kept := size+ownedCost, int64(0)
 	if !b.reserve(room) {
-		return blob{}, errBlobsFull
+		return blob{}, false, errBlobsFull
 	}
 	defer func() { b.free(room - kept) }()
 
 	in, err := b.receive(body, size)
 	if err != nil {
-		return blob{}, err
+		return blob{}, false, err
 	}
 	if in.file != "" {
 		defer os.Remove(in.file) // fails once it was renamed
 	}
+	if announced != "" && in.hash != announced {
+		return blob{}, false, errBlobOther
+	}
 	if !auth.allows(in.hash) {
-		return blob{}, errBlobHash
+		return blob{}, false, errBlobHash
 	}
-	var made blob
-	if made, kept, err = b.commit(ctx, auth.pubkey, in, mime); err != nil {
-		return blob{}, fmt.Errorf("store blob: %w", err)
+	if made, kept, fresh, err = b.commit(ctx, auth.pubkey, in, mime); err != nil {
+		return blob{}, false, fmt.Errorf("store blob: %w", err)
 	}
-	return made, nil
+	return made, fresh, nil
 }
 
 // commit makes what came durable, and then the row that says that it is there. It
-// returns what that counts more than before.
-func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (made blob, more int64, err error) {
+// returns what that counts more than before, and whether it was not there.
+func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (made blob, more int64, fresh bool, err error) {
 	if in.file != "" {
 		folder := b.folder(in.hash)
 		folder.mu.Lock()
 		defer folder.mu.Unlock()
 		if err := b.moveIn(in); err != nil {
-			return made, 0, err
+			return made, 0, false, err
 		}
 	}
 	err = b.db.Update(ctx, func(tx *sqlite.Tx) error {
 		made, err = readBlob(tx, in.hash)
-		fresh := errors.Is(err, errBlobUnknown)
+		fresh = errors.Is(err, errBlobUnknown)
 		if err != nil && !fresh {
 			return err
 		}
@@ -168,9 +173,9 @@ func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime 
 		return err
 	})
 	if err != nil {
-		return made, 0, err
+		return made, 0, false, err
 	}
-	return made, more, nil
+	return made, more, fresh, nil
 }
 
 // insertBlob enters a blob, a small one with its bytes.

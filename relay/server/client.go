@@ -220,7 +220,7 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 		if !allowed {
 			return errFlood
 		}
-		if m.SubID != "" && errors.Is(err, nip01.ErrUnsupported) {
+		if m.SubID != "" && errors.Is(err, nip01.ErrUnsupported) && m.Label != nip01.LabelNegOpen && m.Label != nip01.LabelNegMessage {
 			c.refuse(&m, "unsupported: filter contains unknown elements")
 			return nil
 		}

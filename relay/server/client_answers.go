@@ -42,6 +42,12 @@ func (c *client) closed(subID, text string) {
 	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelClosed, subID, text)})
 }
 
+// negError refuses a synchronisation in the form of NIP-77.
+func (c *client) negError(subID, text string) {
+	c.srv.metrics.refuse(nip01.LabelNegError, text)
+	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelNegError, subID, text)})
+}
+
 func (c *client) notice(text string) {
 	c.srv.metrics.refuse(nip01.LabelNotice, text)
 	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelNotice, text)})
@@ -51,6 +57,8 @@ func (c *client) notice(text string) {
 // where it is too broken to tell.
 func (c *client) refuse(m *nip01.ClientMessage, reason string) {
 	switch {
+	case m.SubID != "" && (m.Label == nip01.LabelNegOpen || m.Label == nip01.LabelNegMessage):
+		c.negError(m.SubID, "blocked: this relay has no negentropy (NIP-77), ask with REQ")
 	case m.Event.ID != "":
 		c.ok(m.Event.ID, false, reason)
 	case m.SubID != "" && m.Label != nip01.LabelClose:

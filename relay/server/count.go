@@ -15,7 +15,7 @@ import (
 // filters, whose limits are about events that are sent and count for nothing
 // here. It opens no subscription.
 func (c *client) count(ctx context.Context, id string, filters []nostr.Filter) error {
-	if reason := c.admitFilters(filters); reason != "" {
+	if reason := c.admitFilters(filters, false); reason != "" {
 		c.closed(id, reason)
 		return nil
 	}

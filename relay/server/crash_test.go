@@ -123,7 +123,7 @@ func (r *running) tryUpload(t *testing.T, secret, doc string) bool {
 		return false
 	}
 	resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	return resp.StatusCode == http.StatusCreated
 }
 
 // serveApart serves a relay from a process of its own until kill is called.

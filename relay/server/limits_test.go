@@ -112,6 +112,14 @@ func TestGarbage(t *testing.T) {
 		p.send(doc)
 		p.expect(want)
 	}
+	p.send(`["NEG-OPEN","sync",{"kinds":[1]},"6100000200"]`)
+	if got := p.text(); got != `["NEG-ERR","sync","blocked: this relay has no negentropy (NIP-77), ask with REQ"]` {
+		t.Errorf("got %s", got)
+	}
+	p.send(`["NEG-MSG","sync","61"]`)
+	if got := p.text(); !strings.HasPrefix(got, `["NEG-ERR","sync","blocked: `) {
+		t.Errorf("got %s", got)
+	}
 	p.put(note(t, "the connection lives", 0))
 	p.send(strings.Repeat(" ", 8*4000+1)) // far too long to be read past
 	p.closed()

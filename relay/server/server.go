@@ -244,6 +244,5 @@ func (s *Server) serveWebsocket(ctx context.Context, w http.ResponseWriter, r *h
 	if err != nil {
 		return // Accept has answered
 	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr) // http.Server sets it
-	newClient(s, ws, up.wire, address, local).serve(ctx)
+	newClient(s, ws, up.wire, address, localAddress(r)).serve(ctx)
 }

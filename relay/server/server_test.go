@@ -62,7 +62,7 @@ func TestSecondServerIsRefused(t *testing.T) {
 
 func TestPublicURL(t *testing.T) {
 	r := start(t, Config{PublicURL: "https://relay.example"})
-	if _, body := r.upload(t, aliceSecret, "x"); !strings.Contains(body, `"url":"https://relay.example/`+sha("x")+`"`) {
+	if _, body := r.upload(t, aliceSecret, "x"); !strings.Contains(body, `"url":"https://relay.example/`+sha("x")+`.html"`) {
 		t.Errorf("descriptor %s", body)
 	}
 }

@@ -52,10 +52,29 @@ func crossedFilter(values int) string {
 // TestStrangerDelaysNobody: one address does all at once that its limits allow: its
 // connections are full of filters that its own events, with as many tags as fit,
 // nearly match. Publishing takes the others no longer than is promised, within a
-// factor for a busy machine that the attack runs on too.
+// factor for a machine that the attack runs on too, and beyond what it takes there
+// without an attack.
 func TestStrangerDelaysNobody(t *testing.T) {
 	const promised, factor = 250 * time.Millisecond, 4
 	r := start(t, Config{Limits: Limits{MaxPerAddress: hostConnections}})
+	reader := r.peerFrom(t, "127.0.0.4")
+	reader.send(`["REQ","s",{"limit":0,"authors":["` + publicKey(t, aliceSecret) + `"]}]`)
+	reader.expect("EOSE s")
+	good := r.peerFrom(t, "127.0.0.3")
+	publish := func(n int, what string) (p99 time.Duration) {
+		var took []time.Duration
+		for i := range n {
+			ev := note(t, fmt.Sprint(what, i), 0)
+			at := time.Now()
+			good.put(ev)
+			reader.expect("EVENT s " + ev.Content)
+			took = append(took, time.Since(at))
+		}
+		slices.Sort(took)
+		return took[(n-1)*99/100]
+	}
+	before := publish(50, "before ")
+
 	const subscribers, publishers = 40, 16
 	for range subscribers {
 		p := r.peerFrom(t, "127.0.0.2")
@@ -94,23 +113,11 @@ func TestStrangerDelaysNobody(t *testing.T) {
 		})
 	}
 
-	reader := r.peerFrom(t, "127.0.0.4")
-	reader.send(`["REQ","s",{"limit":0,"authors":["` + publicKey(t, aliceSecret) + `"]}]`)
-	reader.expect("EOSE s")
-	good := r.peerFrom(t, "127.0.0.3")
-	var took []time.Duration
-	for i := range 100 {
-		ev := note(t, fmt.Sprint("honest ", i), 0)
-		at := time.Now()
-		good.put(ev)
-		reader.expect("EVENT s " + ev.Content)
-		took = append(took, time.Since(at))
+	p99 := publish(100, "honest ")
+	if p99 > factor*(promised+before) {
+		t.Errorf("p99 of an honest publish is %v, want at most %d times %v; without the attack it was %v", p99, factor, promised, before)
 	}
-	slices.Sort(took)
-	if p99 := took[98]; p99 > factor*promised {
-		t.Errorf("p99 of an honest publish is %v, want at most %d times %v", p99, factor, promised)
-	}
-	t.Logf("p50 %v, p99 %v", took[50], took[98])
+	t.Logf("p99 %v, without the attack %v", p99, before)
 }
 
 // TestWorkOfAnEvent: what it takes to find an event's subscribers is at most one

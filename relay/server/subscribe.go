@@ -98,7 +98,7 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 		c.closed(id, fmt.Sprintf("rate-limited: more than %d subscriptions", limit))
 		return nil
 	}
-	if reason := c.admitFilters(filters); reason != "" {
+	if reason := c.admitFilters(filters, true); reason != "" {
 		c.closed(id, reason)
 		return nil
 	}

@@ -52,11 +52,11 @@ func TestSlowUploadsOfOneKey(t *testing.T) {
 		r.slowUpload(t, bobSecret)
 	}
 	r.srv.uploads.await(t, 8)
-	if resp, body := r.upload(t, aliceSecret, "honest"); resp.StatusCode != http.StatusOK {
+	if resp, body := r.upload(t, aliceSecret, "honest"); resp.StatusCode != http.StatusCreated {
 		t.Errorf("another key's upload: %d %s", resp.StatusCode, body)
 	}
 	resp, body := r.upload(t, bobSecret, "a further one")
-	if resp.StatusCode != http.StatusServiceUnavailable && resp.StatusCode != http.StatusOK { // OK on a slow machine
+	if resp.StatusCode != http.StatusServiceUnavailable && resp.StatusCode != http.StatusCreated { // on a slow machine
 		t.Errorf("the same key: %d %s", resp.StatusCode, body)
 	}
 }
@@ -72,7 +72,7 @@ func TestSlowUploadsMakeRoom(t *testing.T) {
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		resp, body := r.upload(t, aliceSecret, "honest")
-		if resp.StatusCode == http.StatusOK {
+		if resp.StatusCode == http.StatusCreated {
 			break
 		}
 		if time.Now().After(deadline) {
