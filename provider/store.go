@@ -197,9 +197,14 @@ type Stats struct {
 	AvgLatencyMs int64 // from running to delivering, over succeeded jobs
 }
 
-// RefusedFor is how long a refusal is remembered at least. By then the request is
-// too old to be looked at: Limits.ClockWindow is well below it.
-const RefusedFor = 24 * time.Hour
+// A refusal is remembered for RefusedFor: by then the request is too old to be
+// looked at, since Limits.ClockWindow is well below it. Keys are free, so strangers
+// could fill the disk meanwhile: of more than the last RefusedMost requests the
+// oldest refusal goes first. Sent again, such a request is refused again.
+const (
+	RefusedFor  = 24 * time.Hour
+	RefusedMost = 50_000
+)
 
 // Store keeps jobs. Every method that changes anything is one durable
 // transaction: when it returns nil, all it names is on disk; otherwise nothing
@@ -214,7 +219,7 @@ type Store interface {
 	// ErrRefundOfAnother if another buyer has named the job's RefundAddress.
 	AddJob(ctx context.Context, job Job) error
 	// Refuse remembers a request that was not admitted, so that a replay of it
-	// is not answered again. It may be forgotten after RefusedFor. ErrDuplicate if the request id is known.
+	// is not answered again. It may be forgotten after RefusedFor, or RefusedMost further requests. ErrDuplicate if the request id is known.
 	Refuse(ctx context.Context, requestID, buyer string, reason Reason, out ...OutEvent) error
 	Job(ctx context.Context, requestID string) (Job, error)
 	// JobByPaymentHash finds the job an invoice belongs to.

@@ -14,7 +14,7 @@ import (
 )
 
 // CourierConfig says where a Courier may go. The zero value allows wss:// to
-// public addresses.
+// public addresses that are not this machine's, at port 443 and most from 1024 on.
 type CourierConfig struct {
 	// AllowLoopback allows this machine, with ws:// too.
 	AllowLoopback bool
@@ -38,7 +38,7 @@ func NewCourier(cfg CourierConfig) *Courier {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 10 * time.Second
 	}
-	c := &Courier{guard: guard{loopback: cfg.AllowLoopback}, timeout: cfg.Timeout, clients: map[string]*http.Client{}}
+	c := &Courier{guard: guard{loopback: cfg.AllowLoopback, others: true, ports: true}, timeout: cfg.Timeout, clients: map[string]*http.Client{}}
 	for _, scheme := range []string{"http", "https"} {
 		c.clients[scheme] = c.guard.client(scheme, cfg.Timeout, 0)
 	}

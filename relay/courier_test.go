@@ -25,6 +25,19 @@ func TestCourier(t *testing.T) {
 			t.Errorf("%.60q: %+v", address, got)
 		}
 	}
+	for _, address := range []string{"wss://1.1.1.1:22", "wss://1.1.1.1:25", "wss://[2606:4700::1111]:6697", "wss://168.63.129.16"} {
+		if got := c.Publish(t.Context(), address, ev); got.OK || !errors.Is(got.Err, ErrBlockedAddress) {
+			t.Errorf("%s: %+v", address, got)
+		}
+	}
+	for port, want := range map[uint16]bool{443: true, 1024: true, 7777: true, 8443: true, 65535: true, 0: false, 22: false, 80: false, 853: false, 2049: false, 5060: false, 10080: false} {
+		if isRelayPort(port) != want {
+			t.Errorf("port %d: %v", port, !want)
+		}
+	}
+	if !c.guard.others {
+		t.Error("it goes to the public addresses of this machine")
+	}
 	babbler := fakeRelay(t, func(_ nip01.ClientMessage, send func(string)) {
 		for range 100 {
 			send(`["NOTICE","x"]`)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ type guard struct {
 	loopback  bool // this machine is allowed
 	plainHTTP bool // http:// is allowed beyond this machine
 	others    bool // this machine is not allowed by its public addresses either
+	ports     bool // beyond this machine only the ports where a relay may be
 }
 
 // address judges an address that is about to be connected to. The check is
@@ -46,6 +48,16 @@ func (g guard) address(scheme string, ip netip.Addr) error {
 	}
 	return nil
 }
+
+// isRelayPort reports whether a relay may be at a port: at that of https, or at one
+// that any user of a machine can open and that browsers connect to. Below are the
+// services of machines, such as mail, which a stranger could have us knock at.
+func isRelayPort(port uint16) bool {
+	return port == 443 || port >= 1024 && !slices.Contains(closedPorts, port)
+}
+
+// closedPorts are the ports from 1024 on that the Fetch standard closes.
+var closedPorts = []uint16{1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080}
 
 // notAmong refuses an address of this machine.
 func notAmong(own []net.Addr, ip netip.Addr) error {
@@ -85,8 +97,14 @@ func (g guard) client(scheme string, dialTimeout time.Duration, idle int) *http.
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrBlockedAddress, err)
 			}
-			if err := g.address(scheme, target.Addr()); err != nil || !g.others {
+			if err := g.address(scheme, target.Addr()); err != nil || target.Addr().Unmap().IsLoopback() {
 				return err
+			}
+			if g.ports && !isRelayPort(target.Port()) {
+				return fmt.Errorf("%w: port %d", ErrBlockedAddress, target.Port())
+			}
+			if !g.others {
+				return nil
 			}
 			own, err := net.InterfaceAddrs() // they may change
 			if err != nil {

@@ -20,7 +20,7 @@ func checkPublic(address string, own []net.Addr, opened []netip.Prefix) error {
 	}
 	ip := publicnet.Plain(ap.Addr())
 	switch {
-	case !ip.IsGlobalUnicast(): // loopback, link-local (where clouds keep their metadata), multicast
+	case !ip.IsGlobalUnicast() || publicnet.IsMachine(ip): // loopback, multicast, where clouds keep a machine's secrets
 		return fmt.Errorf("%s is not a public address", ip)
 	case publicnet.IsOwn(ip, own):
 		return fmt.Errorf("%s is this machine", ip)

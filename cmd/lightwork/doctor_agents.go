@@ -116,7 +116,9 @@ const (
 func checkSandbox(ctx context.Context) []finding {
 	var all []finding
 	limits := true
-	for _, f := range sandbox.Check(ctx, sandbox.Options{Init: sandboxInitCommand()}) {
+	var features []sandbox.Feature
+	whileDumpable(func() { features = sandbox.Check(ctx, sandbox.Options{Init: sandboxInitCommand()}) })
+	for _, f := range features {
 		found := finding{"sandbox", "ok", strings.TrimSuffix(f.Name+": "+f.Detail, ": "), f.Fix}
 		if !f.OK {
 			found.State = "fail"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
@@ -59,25 +60,34 @@ func (s *ProviderStore) Refuse(ctx context.Context, requestID, buyer string, rea
 		if err != nil {
 			return err
 		}
+		if len(reason.Detail) > refusalBytes {
+			reason.Detail = strings.ToValidUTF8(reason.Detail[:refusalBytes], "")
+		}
 		if err := tx.appendJobState(seq, provider.StateRefused, reason); err != nil {
 			return err
 		}
-		if err := tx.forgetRefused(); err != nil {
+		if err := tx.forgetRefused(seq - provider.RefusedMost); err != nil {
 			return err
 		}
 		return tx.enqueueAll(out)
 	})
 }
 
+// refusalBytes bounds what is kept of a refusal's words, which may repeat a
+// stranger's.
+const refusalBytes = 1000
+
 // refusedAtOnce is how many old refusals go with each new one: more than one, so
 // that their number falls where it once was high.
 const refusedAtOnce = 4
 
-// forgetRefused deletes refusals that nothing depends on any more.
-func (tx *Tx) forgetRefused() error {
+// forgetRefused deletes refusals that nothing depends on any more, and those of
+// requests up to the number last. A refusal's number grows with its time.
+func (tx *Tx) forgetRefused(last int64) error {
 	number := func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) }
-	old, err := column(tx, number, "SELECT job FROM job_history WHERE state = 'refused' AND at_ms < ? ORDER BY at_ms LIMIT ?",
-		tx.now.Add(-provider.RefusedFor).UnixMilli(), refusedAtOnce)
+	old, err := column(tx, number, `SELECT job FROM (SELECT job, at_ms FROM job_history WHERE state = 'refused' ORDER BY at_ms LIMIT ?2)
+		WHERE at_ms < ?1 OR job <= ?3`,
+		tx.now.Add(-provider.RefusedFor).UnixMilli(), refusedAtOnce, last)
 	if err != nil {
 		return fmt.Errorf("look for old refusals: %w", err)
 	}

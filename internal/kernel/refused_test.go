@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,5 +48,37 @@ func TestRefusalsAreForgotten(t *testing.T) {
 		if err := k.Update(t.Context(), func(tx *Tx) error { _, err := tx.Exec(query); return err }); err == nil {
 			t.Errorf("%s passes", query)
 		}
+	}
+}
+
+// TestRefusalsAreBounded: of more requests than are remembered the oldest refusals
+// go within the day, and what a stranger had repeated in one is cut.
+func TestRefusalsAreBounded(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	refuse := func(name, detail string) {
+		t.Helper()
+		must(t, s.Refuse(t.Context(), hexID("refused %s", name), hexID("stranger"), provider.Reason{Code: provider.CodeInvalidInput, Detail: detail}))
+	}
+	job := testJob("sold", "hold")
+	must(t, s.AddJob(t.Context(), job))
+	for i := range 10 {
+		refuse(fmt.Sprint("old ", i), "x")
+	}
+	must(t, k.Update(t.Context(), func(tx *Tx) error { // as many requests as are remembered, without their rows
+		_, err := tx.Exec("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'requests'", provider.RefusedMost)
+		return err
+	}))
+	for i := range 4 {
+		refuse(fmt.Sprint("new ", i), strings.Repeat("ü", 5000))
+	}
+	if n := k.count(t, "SELECT count(*) FROM job_states WHERE state = 'refused'"); n != 4 {
+		t.Errorf("%d refusals are kept, want the new ones", n)
+	}
+	if n := k.count(t, "SELECT max(length(CAST(detail AS BLOB))) FROM job_states"); n > 1000 {
+		t.Errorf("a refusal has %d bytes", n)
+	}
+	if got, err := s.Job(t.Context(), job.RequestID); err != nil || got.State != provider.StateQuoted {
+		t.Errorf("the job is %s, %v", got.State, err)
 	}
 }
