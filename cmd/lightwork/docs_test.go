@@ -85,6 +85,9 @@ func TestDocsConfigurations(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(e.WorkDir, "pipeline.yaml"), []byte(pipeline[1]), 0o600); err != nil {
 				return err
 			}
+			if err := os.WriteFile(filepath.Join(e.WorkDir, "pipeline-config.yaml"), []byte(pipeline[0]), 0o600); err != nil {
+				return err
+			}
 			return os.WriteFile(filepath.Join(e.WorkDir, "listener.yaml"), []byte(messages[0]), 0o600)
 		},
 	})
