@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -207,6 +207,6 @@ func (m *demoMarket) serve(ctx context.Context, g *errgroup.Group) {
 		})
 	}
 	g.Go(func() error {
-		return runProvider(ctx, m.config, m.log, newTeller(io.Discard, func(string) { close(m.ready) }), nil)
+		return runProvider(ctx, m.config, m.log, newTeller(slog.New(slog.DiscardHandler), func(string) { close(m.ready) }), nil)
 	})
 }

@@ -54,6 +54,9 @@ type streams struct {
 	out io.Writer
 	err io.Writer
 	log *slog.Logger
+	// told is what the operator of a program that runs on is told in any case,
+	// whatever --log-level says: a line with its time for each thing that happens.
+	told *slog.Logger
 }
 
 // codedError carries the exit code that an error stands for, and a hint.
@@ -117,10 +120,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exited
 	}
 	if err != nil {
+		c.LogFormat = logFormatOf(args) // the flags are not read yet
 		return report(stderr, &c.globals, parseError(err))
 	}
 	c.Config = fromHome(c.Config)
-	s := &streams{in: stdin, out: stdout, err: stderr, log: newLogger(stderr, c.LogLevel, c.LogFormat)}
+	s := &streams{
+		in: stdin, out: stdout, err: stderr,
+		log: newLogger(stderr, c.LogLevel, c.LogFormat), told: newLogger(stderr, "info", c.LogFormat),
+	}
+	if c.LogFormat == formatJSON { // then nothing else is on stderr
+		s.err = lineLog{s.told}
+	}
 	slog.SetDefault(s.log)
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	kctx.Bind(s, &c.globals)
@@ -129,6 +139,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		err = interrupted(err)
 	}
 	return report(stderr, &c.globals, err)
+}
+
+// logFormatOf finds --log-format among arguments that cannot be parsed.
+func logFormatOf(args []string) string {
+	for i, arg := range args {
+		if arg == "--log-format="+formatJSON || arg == "--log-format" && i+1 < len(args) && args[i+1] == formatJSON {
+			return formatJSON
+		}
+	}
+	return ""
 }
 
 // helpArgs gives "lightwork", "lightwork help" and "lightwork help COMMAND" the
@@ -231,7 +251,7 @@ func report(stderr io.Writer, g *globals, err error) int {
 	_ = errors.As(err, &coded)
 	if !errors.Is(err, errSilent) {
 		said, quoted, _ := strings.Cut(err.Error(), "\n") // lines of a file are shown as they are
-		fmt.Fprintln(stderr, "lightwork:", printable(strings.TrimRight(g.spell(said)+"\n"+quoted, "\n")))
+		text := printable(strings.TrimRight(g.spell(said)+"\n"+quoted, "\n"))
 		file := (*fs.PathError)(nil)
 		switch {
 		// First, since a command that cannot read a database may take it for missing.
@@ -245,11 +265,33 @@ func report(stderr io.Writer, g *globals, err error) int {
 		case errors.As(err, &file) && errors.Is(file, fs.ErrPermission):
 			coded.hint = otherUser
 		}
-		if coded.hint != "" {
-			fmt.Fprintln(stderr, "  hint:", g.spell(coded.hint))
+		hint := g.spell(coded.hint)
+		switch {
+		case g.LogFormat == formatJSON && hint != "":
+			newLogger(stderr, "error", formatJSON).Error(text, "hint", hint)
+		case g.LogFormat == formatJSON:
+			newLogger(stderr, "error", formatJSON).Error(text)
+		case hint != "":
+			fmt.Fprintf(stderr, "lightwork: %s\n  hint: %s\n", text, hint)
+		default:
+			fmt.Fprintln(stderr, "lightwork:", text)
 		}
 	}
 	return coded.code
+}
+
+const formatJSON = "json"
+
+// lineLog makes a record of each line that a command says of itself.
+type lineLog struct{ log *slog.Logger }
+
+func (l lineLog) Write(p []byte) (int, error) {
+	for line := range strings.Lines(string(p)) {
+		if line = strings.TrimPrefix(strings.TrimSpace(line), "lightwork: "); line != "" {
+			l.log.Info(line)
+		}
+	}
+	return len(p), nil
 }
 
 func newLogger(w io.Writer, level, format string) *slog.Logger {
@@ -258,7 +300,7 @@ func newLogger(w io.Writer, level, format string) *slog.Logger {
 		l = slog.LevelWarn
 	}
 	opts := &slog.HandlerOptions{Level: l}
-	if format == "json" {
+	if format == formatJSON {
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))

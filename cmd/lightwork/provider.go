@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -39,14 +38,14 @@ func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	reread := make(chan os.Signal, 1) // from the first moment: by itself the signal ends a process
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
-	err = runProvider(ctx, c, s.log, newTeller(s.err, func(key string) {
+	err = runProvider(ctx, c, s.log, newTeller(s.told, func(key string) {
 		npub, _ := receipts.Npub(key)
-		fmt.Fprintf(s.err, "lightwork: selling as %s\n", npub)
+		s.told.Info("selling as " + npub)
 		if a := c.admission(); a != provider.AdmissionOpen {
-			fmt.Fprintf(s.err, "lightwork: %s: no new jobs are taken; lightwork provider resume takes them again\n", a)
+			s.told.Info(g.spell(string(a) + ": no new jobs are taken; lightwork provider resume takes them again"))
 		}
 		if c.Provider.Wallet.Backend == "play" {
-			fmt.Fprintln(s.err, "lightwork: PLAY MONEY: nothing that is earned here is worth anything")
+			s.told.Info("PLAY MONEY: nothing that is earned here is worth anything")
 		}
 	}), reread)
 	return walletTrouble(err, "provider", c.Provider.Wallet)

@@ -47,13 +47,13 @@ func (r relayCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err != nil {
 			return firstError(usage("--metrics names another address", "listen: %w", err), ln.Close(), srv.Close())
 		}
-		fmt.Fprintf(s.err, "lightwork: metrics on http://%s/metrics\n", mln.Addr())
+		s.told.Info("metrics on http://" + mln.Addr().String() + "/metrics")
 		run.Go(func() error { return serveRelayMetrics(ctx, mln, srv.Collector()) })
 	}
-	fmt.Fprintf(s.err, "lightwork: relay on ws://%s, blobs on http://%[1]s\n", ln.Addr())
+	s.told.Info(fmt.Sprintf("relay on ws://%s, blobs on http://%[1]s", ln.Addr()))
 	run.Go(func() error { return srv.Serve(ctx, ln) })
 	err = run.Wait()
-	fmt.Fprintln(s.err, "lightwork: relay stopped")
+	s.told.Info("relay stopped")
 	return err
 }
 

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -24,20 +24,18 @@ const (
 type teller struct {
 	ready func(key string) // selling begins
 
+	log       *slog.Logger
 	mu        sync.Mutex
-	w         io.Writer
 	announced map[string]bool // by relay
 }
 
-func newTeller(w io.Writer, ready func(key string)) *teller {
-	return &teller{w: w, ready: ready, announced: map[string]bool{}}
+func newTeller(log *slog.Logger, ready func(key string)) *teller {
+	return &teller{log: log, ready: ready, announced: map[string]bool{}}
 }
 
-// say writes one line; jobs end on goroutines of their own.
+// say writes one line.
 func (t *teller) say(format string, args ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	fmt.Fprintln(t.w, "lightwork:", printable(fmt.Sprintf(format, args...)))
+	t.log.Info(printable(fmt.Sprintf(format, args...)))
 }
 
 // watchRelays tells of every relay that is reached or lost, until ctx ends.

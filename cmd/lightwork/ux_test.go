@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,23 +179,51 @@ func TestTellerTellsOfRelays(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	out := newLines()
-	tell := newTeller(out, nil)
+	tell := newTeller(newLogger(out, "info", "text"), nil)
 	running.Go(func() { _ = pool.Serve(ctx) })
 	running.Go(func() { _ = tell.watchRelays(ctx, pool) })
-	out.await(t, `lightwork: not connected to ws://`+addr+`, retrying: .*connection refused`)
+	out.await(t, `msg="not connected to ws://`+addr+`, retrying: .*connection refused`)
 	cancel()
 	running.Wait()
 
 	told := map[string]relay.State{}
 	var buf bytes.Buffer
-	tell = newTeller(&buf, nil)
+	tell = newTeller(newLogger(&buf, "info", "text"), nil)
 	for _, state := range []relay.State{
 		relay.StateConnecting, relay.StateWaiting, relay.StateConnecting, relay.StateWaiting, relay.StateConnected, relay.StateConnecting, relay.StateConnected,
 	} {
 		tell.relay(told, relay.Status{URL: "ws://r", State: state, Error: "why"})
 	}
-	if got := buf.String(); got != "lightwork: not connected to ws://r, retrying: why\nlightwork: connected to ws://r\n" {
+	if got := withoutTime(buf.String()); got != "msg=\"not connected to ws://r, retrying: why\"\nmsg=\"connected to ws://r\"\n" {
 		t.Errorf("told %q", got)
+	}
+}
+
+// withoutTime takes off what each line of the log begins with.
+func withoutTime(text string) string {
+	return regexp.MustCompile(`(?m)^time=\d{4}-\d\d-\d\dT\S+ level=INFO `).ReplaceAllString(text, "")
+}
+
+// TestJSONLog: with --log-format json every line of standard error is a record,
+// whoever wrote it.
+func TestJSONLog(t *testing.T) {
+	var out, diag bytes.Buffer
+	config := filepath.Join(t.TempDir(), "lightwork.yaml")
+	if code := run(t.Context(), []string{"--log-format", "json", "-c", config, "provider", "run"}, nil, &out, &diag); code != exitUsage {
+		t.Errorf("exit code %d", code)
+	}
+	run(t.Context(), []string{"--log-format", "json", "provider", "sell"}, nil, &out, &diag)
+	fmt.Fprintf(lineLog{newLogger(&diag, "info", formatJSON)}, "lightwork: one\n  hint: two\n\n")
+	var said []string
+	for line := range strings.Lines(diag.String()) {
+		var record struct{ Time, Level, Msg, Hint string }
+		if err := json.Unmarshal([]byte(line), &record); err != nil || record.Time == "" || record.Msg == "" {
+			t.Errorf("%q is no record: %v", line, err)
+		}
+		said = append(said, record.Level+" "+record.Msg+" "+record.Hint)
+	}
+	if len(said) != 4 || !strings.HasPrefix(said[0], "ERROR no configuration at") || !strings.Contains(said[0], "init") || said[2] != "INFO one " || said[3] != "INFO hint: two " {
+		t.Errorf("said %q", said)
 	}
 }
 
@@ -210,7 +239,7 @@ func (f fakeStore) Close(context.Context, string, provider.State, provider.Reaso
 // TestTellerTellsOfJobs: one line a job that ended, and none for what was not stored.
 func TestTellerTellsOfJobs(t *testing.T) {
 	var buf bytes.Buffer
-	store := tellingStore{fakeStore{}, newTeller(&buf, nil)}
+	store := tellingStore{fakeStore{}, newTeller(newLogger(&buf, "info", "text"), nil)}
 	reason := provider.Reason{Code: provider.CodeDeadline, Detail: "late\x1b[2J"}
 	if err := store.Close(t.Context(), "0123456789abcdef", provider.StateFailed, reason, &provider.Credit{Msats: 7000}); err != nil {
 		t.Fatal(err)
@@ -219,7 +248,7 @@ func TestTellerTellsOfJobs(t *testing.T) {
 	if err := store.Close(t.Context(), "0123456789abcdef", provider.StateFailed, reason, nil); !errors.Is(err, provider.ErrConflict) {
 		t.Fatal(err)
 	}
-	if got := buf.String(); got != "lightwork: job 0123456789ab failed, 0 sat: deadline: late\ufffd[2J; 7 sat are owed to the buyer, as credit\n" {
+	if got := withoutTime(buf.String()); got != "msg=\"job 0123456789ab failed, 0 sat: deadline: late\ufffd[2J; 7 sat are owed to the buyer, as credit\"\n" {
 		t.Errorf("told %q", got)
 	}
 }

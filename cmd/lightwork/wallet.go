@@ -138,9 +138,9 @@ func (w walletPlayServeCmd) Run(ctx context.Context, s *streams, g *globals) err
 	if err != nil {
 		return firstError(usage("--listen and wallet.play.url name another address", "listen: %w", err), ledger.Close())
 	}
-	fmt.Fprintf(s.err, "lightwork: PLAY MONEY ledger on http://%s: nothing on it is worth anything\n", ln.Addr())
+	s.told.Info(fmt.Sprintf("PLAY MONEY ledger on http://%s: nothing on it is worth anything", ln.Addr()))
 	err = playnet.NewServer(ledger, s.log).Serve(ctx, ln)
-	fmt.Fprintln(s.err, "lightwork: ledger stopped")
+	s.told.Info("ledger stopped")
 	return firstError(err, ledger.Close())
 }
 
