@@ -55,6 +55,17 @@ func (p *Provider) admission() Admission {
 	return p.cfg.Admission()
 }
 
+// withdrawn are the offers whose jobs cannot be done now, by job type.
+func (p *Provider) withdrawn() []string {
+	var ids []string
+	for _, o := range p.cfg.Offers {
+		if p.cfg.Withdrawn != nil && p.cfg.Withdrawn(o.SchemaID) != "" {
+			ids = append(ids, o.SchemaID)
+		}
+	}
+	return ids
+}
+
 // mayBuy is what is decided before the request itself is looked at.
 func (p *Provider) mayBuy(ctx context.Context, ev nostr.Event) Reason {
 	if p.admission() != AdmissionOpen {

@@ -20,6 +20,14 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 	if reason.Code != "" {
 		return Job{}, nil, reason
 	}
+	if p.cfg.Withdrawn != nil && p.cfg.Withdrawn(offer.SchemaID) != "" { // why is the seller's affair
+		return Job{}, nil, Reason{CodeAgentUnavailable, "what does these jobs is down; ask again later, or another provider"}
+	}
+	if p.cfg.Takes != nil {
+		if err := p.cfg.Takes(offer.SchemaID, req.Canonical); err != nil {
+			return Job{}, nil, Reason{CodeInvalidInput, err.Error()}
+		}
+	}
 	mode, reason := chooseMode(ev, offer)
 	if reason.Code != "" {
 		return Job{}, nil, reason

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -144,7 +145,14 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 	if done := st.Succeeded + st.Failed; done > 0 {
 		a.Stability.SuccessRate = float64(st.Succeeded) / float64(done)
 	}
+	withdrawn := p.withdrawn()
+	if len(withdrawn) == len(p.cfg.Offers) {
+		a.Capacity.MaxConcurrentJobs, a.Lightwork.Paused = 0, true
+	}
 	for _, o := range p.cfg.Offers {
+		if slices.Contains(withdrawn, o.SchemaID) {
+			continue
+		}
 		a.Capabilities.SupportedJobs = append(a.Capabilities.SupportedJobs, o.SchemaID)
 		a.Lightwork.Modes[o.SchemaID] = o.Modes
 		a.Lightwork.BaseMsats[o.SchemaID] = o.BaseMsats

@@ -163,6 +163,13 @@ type Config struct {
 	Access Access
 	// Admission says, whenever it is asked, whether new jobs are taken; nil: always.
 	Admission func() Admission
+	// Withdrawn says, whenever it is asked, why jobs of a type cannot be done now,
+	// "" if they can; nil: they can. What is withdrawn is not announced and new
+	// requests for it are refused. Jobs that are open go on. It must not block.
+	Withdrawn func(schemaID string) string
+	// Takes says why what does the jobs of a type would refuse this typed request,
+	// so that nobody pays for that; nil: it would take it, and with Takes nil all.
+	Takes func(schemaID string, input []byte) error
 	// DrainBy says when Serve ends at the latest while it drains, whatever is open;
 	// nil or the zero time: not before nothing is.
 	DrainBy  func() time.Time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -16,24 +17,34 @@ var (
 	ErrDrainCut = errors.New("drain: the time is up, and something is still open")
 )
 
-// serveAdmission announces anew when admission changes, and ends with the last
-// open job of a provider that drains, or at the end of its time.
+// withdrawnFor is how long a change of what is withdrawn lasts before relays are
+// told: an agent that is restarted at once is not worth two announcements. New
+// requests are refused from the first moment.
+const withdrawnFor = 3 * time.Second
+
+// serveAdmission announces anew when admission changes, or what is withdrawn, and
+// ends with the last open job of a provider that drains, or at the end of its time.
 func (p *Provider) serveAdmission(ctx context.Context) error {
-	if p.cfg.Admission == nil {
+	if p.cfg.Admission == nil && p.cfg.Withdrawn == nil {
 		return nil
 	}
 	tick := time.NewTicker(admissionLook)
 	defer tick.Stop()
+	said := p.withdrawn()
+	seen, since := said, time.Now()
 	for last := p.admission(); ; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		now := p.admission()
-		if now != last {
-			last = now
-			p.log.Info("admission changed", "admission", now)
+		now, withdrawn := p.admission(), p.withdrawn()
+		if !slices.Equal(withdrawn, seen) {
+			seen, since = withdrawn, time.Now()
+		}
+		if now != last || !slices.Equal(seen, said) && time.Since(since) >= withdrawnFor {
+			last, said = now, seen
+			p.log.Info("what is taken changed", "admission", now, "withdrawn", seen)
 			// Queued before the look at what is left: one that drains with nothing
 			// open ends only once relays know that it takes no jobs.
 			if err := p.announce(ctx); err != nil && ctx.Err() == nil {

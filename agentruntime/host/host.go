@@ -72,8 +72,16 @@ type entry struct {
 	installed *Installed // nil: built in
 	builtIn   supervisor.Spec
 
-	mu  sync.Mutex // one start or stop at a time
-	why string     // why it was not started; "" if nothing is wrong
+	mu      sync.Mutex // one start or stop at a time
+	why     string     // why it was not started; "" if nothing is wrong
+	stopped bool       // by the operator
+}
+
+// last is why the entry does not run, and whether the operator wants it so.
+func (e *entry) last() (why string, stopped bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.why, e.stopped
 }
 
 // New reads the manifests of the installed agents, which runs nothing of
@@ -121,24 +129,24 @@ func (h *Host) Slots() []string {
 	return slices.Compact(all)
 }
 
-// StartAll starts the agents that start with the node. A built-in agent that
-// does not start is an error; an installed one is left out, and List says why.
-func (h *Host) StartAll(ctx context.Context) error {
+// StartAll starts the agents that start with the node and do not run. One that
+// does not start is left out, and List says why; calling StartAll again tries it
+// again. What the operator has stopped stays stopped.
+func (h *Host) StartAll(ctx context.Context) {
+	known := map[string]bool{}
+	for _, st := range h.cfg.Supervisor.Status() {
+		known[st.ID] = true
+	}
 	for _, id := range h.ids() {
 		e := h.entries[id]
-		if e.installed != nil && e.installed.Manual {
+		before, stopped := e.last()
+		if known[id] || e.installed != nil && e.installed.Manual || stopped || ctx.Err() != nil {
 			continue
 		}
-		err := h.Start(ctx, id)
-		switch {
-		case err == nil:
-		case e.installed == nil:
-			return err
-		default:
+		if err := h.Start(ctx, id); err != nil && ctx.Err() == nil && err.Error() != before {
 			h.cfg.Log.Warn("agent not started", "agent", id, "err", err)
 		}
 	}
-	return nil
 }
 
 // Start launches an agent and returns when it has registered. One that runs is fine.
@@ -156,7 +164,7 @@ func (h *Host) Start(ctx context.Context, id string) error {
 	if errors.Is(err, supervisor.ErrExists) {
 		err = nil
 	}
-	e.why = ""
+	e.why, e.stopped = "", false
 	if err != nil {
 		e.why = err.Error()
 	}
@@ -174,7 +182,7 @@ func (h *Host) Stop(ctx context.Context, id string) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.why = "stopped by the operator"
+	e.why, e.stopped = "stopped by the operator", true
 	if err := h.cfg.Supervisor.StopAgent(ctx, id); err != nil && !errors.Is(err, supervisor.ErrNoAgent) {
 		return err
 	}

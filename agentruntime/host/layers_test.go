@@ -57,9 +57,7 @@ func TestLayersAreIndependent(t *testing.T) {
 			w := worldOf(t, "reach", slots...)
 			w.entries[id].installed.Unconfined = !on.confined
 			w.approve(t)
-			if err := w.StartAll(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			w.StartAll(t.Context())
 			if st := w.List()[0]; on.confined && strings.HasPrefix(st.Confined, "not confined") {
 				testclass.Unavailable(t, st.Confined)
 			}

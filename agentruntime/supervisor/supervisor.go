@@ -132,6 +132,25 @@ func (s *Supervisor) Call(ctx context.Context, c Call) (Result, error) {
 	return result, nil
 }
 
+// Check says why a call would be refused before its agent hears of it, as an
+// *Error; nil: it would be sent.
+func (s *Supervisor) Check(c Call) error {
+	s.mu.Lock()
+	w := s.workers[c.AgentID]
+	s.mu.Unlock()
+	if w == nil || !w.spec.declares(c.Tool) {
+		return failf(wire.CodeRouteNotFound, "no route to %s", wire.JoinToolID(c.AgentID, c.Tool))
+	}
+	session, failure := w.route()
+	if failure == nil {
+		_, failure = session.prepare(&c)
+	}
+	if failure != nil {
+		return failure
+	}
+	return nil
+}
+
 // Status describes all agents, ordered by id.
 func (s *Supervisor) Status() []AgentStatus {
 	s.mu.Lock()

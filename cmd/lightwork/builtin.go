@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/model"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -30,6 +31,16 @@ func ownTool(id schemas.ID) (agent, tool string, ok bool) {
 		return agenttext.ID, agenttext.ToolGenerate, true
 	}
 	return "", "", false
+}
+
+// doesOther reports a built-in tool that does not do a job type.
+func doesOther(tool, schemaID string) bool {
+	agent, name, _ := wire.ToolID(tool).Split()
+	if agent != agentsandbox.ID && agent != agenttext.ID {
+		return false
+	}
+	ownAgent, own, _ := ownTool(schemas.ID(schemaID))
+	return agent != ownAgent || name != own
 }
 
 // modelTime bounds a call to the model that has no deadline of its own: as long

@@ -108,6 +108,8 @@ func (c *config) checkOffer(at string, o offerConfig) *configError {
 		return &configError{at + ".schema", "needs a language model (model.base_url and model.name), or a tool of yours"}
 	case o.Tool != "" && !validToolID(o.Tool):
 		return &configError{at + ".tool", "must be AGENT/TOOL"}
+	case o.Tool != "" && doesOther(o.Tool, o.Schema):
+		return &configError{at + ".tool", o.Tool + " is built in and does not do " + o.Schema + "; leave tool out for the built-in one that does"}
 	case len(o.Modes) == 0:
 		return &configError{at + ".modes", "name at least one of hold, prepay, postpay, free"}
 	case o.BaseMsats < 0:

@@ -50,7 +50,8 @@ func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		all = append(all, checkRelays(ctx, conf)...)
 		all = append(all, checkWallets(ctx, conf, s)...)
 		all = append(all, checkAgents(ctx, conf)...)
-		all = append(all, checkOffers(conf)...)
+		all = append(all, checkOffers(ctx, conf)...)
+		all = append(all, checkEndpoint(ctx, conf)...)
 		all = append(all, checkNetwork(conf)...)
 	}
 	all = append(all, checkDisk(conf), checkVerifier())

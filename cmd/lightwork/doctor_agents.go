@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/agentruntime/model"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
@@ -86,10 +88,46 @@ func runs(f finding, id string, running map[string]host.Status) finding {
 	return f
 }
 
+// checkEndpoint asks the model's endpoint for its models, which costs nothing.
+func checkEndpoint(ctx context.Context, c *config) []finding {
+	endpoint := c.endpoint()
+	if endpoint == nil {
+		return nil
+	}
+	f := finding{"model", "fail", c.Model.BaseURL, "start the endpoint, or correct model in the configuration: until it answers, what it does is not sold"}
+	client, err := model.New(endpoint.Client)
+	if err != nil {
+		f.Detail += ": " + err.Error()
+		return []finding{f}
+	}
+	defer client.Close()
+	names, err := client.Ping(ctx)
+	if err != nil {
+		f.Detail += ": " + err.Error()
+		return []finding{f}
+	}
+	f.State, f.Detail = "ok", c.Model.BaseURL+" answers"
+	for _, want := range []string{c.Model.Name, c.Model.Embed} {
+		if want != "" && len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
+			return strings.TrimSuffix(name, ":latest") == strings.TrimSuffix(want, ":latest")
+		}) {
+			f.State, f.Detail, f.Fix = "warn", c.Model.BaseURL+" does not list "+want, "correct model.name and model.embed, unless the endpoint knows it by another name"
+		}
+	}
+	return []finding{f}
+}
+
 // checkOffers finds job types on offer whose tool the configuration lets nobody
-// call: provider run would end at once.
-func checkOffers(c *config) []finding {
+// call, and those that the running node has withdrawn.
+func checkOffers(ctx context.Context, c *config) []finding {
 	var all []finding
+	if _, state, err := lookAt(c.observeSocket())(ctx); err == nil {
+		for _, o := range state.Offers {
+			if o.Withdrawn != "" {
+				all = append(all, finding{"offer", "fail", o.Schema + " is withdrawn: " + o.Withdrawn, "it is on offer again once that is mended"})
+			}
+		}
+	}
 	for _, o := range c.Provider.Offers {
 		id, tool, ok := wire.ToolID(o.Tool).Split()
 		if !ok || id == agentsandbox.ID || id == agenttext.ID {

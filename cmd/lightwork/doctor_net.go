@@ -18,13 +18,14 @@ import (
 const (
 	relayTimeout = 5 * time.Second
 	clockSkewMax = 30 * time.Second
+	noTime       = "no relay told the time"
 )
 
 // checkRelays asks each relay for its information document; the answer's date
 // tells how our clock stands.
 func checkRelays(ctx context.Context, c *config) []finding {
 	var all []finding
-	clock := finding{"clock", "warn", "no relay told the time", "once a relay answers, this is checked; set it by NTP: events from the future are refused"}
+	clock := finding{"clock", "warn", noTime, "it is compared once a relay answers"}
 	for _, r := range c.Relays {
 		date, took, err := askRelay(ctx, r)
 		if err != nil {
@@ -43,11 +44,13 @@ func checkRelays(ctx context.Context, c *config) []finding {
 			continue
 		}
 		skew := time.Since(date).Abs().Round(time.Second)
-		if skew > clockSkewMax {
-			clock.State, clock.Detail = "warn", fmt.Sprintf("%v apart from %s", skew, r)
-			continue
+		switch {
+		case skew > clockSkewMax:
+			clock = finding{"clock", "warn", fmt.Sprintf("%v apart from %s", skew, r), "set this machine's clock by NTP (timedatectl set-ntp true), unless it is the relay's that is wrong: events from the future are refused"}
+		case clock.State != "ok" && clock.Detail != noTime: // another relay's is far from ours
+		default:
+			clock = finding{"clock", "ok", fmt.Sprintf("within %v of the relay's", skew+time.Second), ""}
 		}
-		clock = finding{"clock", "ok", fmt.Sprintf("within %v of the relay's", skew+time.Second), ""}
 	}
 	all = append(all, clock)
 	for _, b := range c.blobServers() {

@@ -162,5 +162,5 @@ func TestOneStateMachine(t *testing.T) {
 // TestRegistry: what there is of agents is read off one table, in every view.
 func TestRegistry(t *testing.T) {
 	requirements.Covers(t, "M-7")
-	runScripts(t, testscript.Params{Files: []string{"testdata/named/registry.txtar"}})
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/registry.txtar"}, Setup: withSeller})
 }

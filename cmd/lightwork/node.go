@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/provider"
@@ -75,10 +73,16 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	if err != nil {
 		return err
 	}
-	if err := agents.StartAll(ctx); err != nil {
-		return hinted(fmt.Errorf("start the sandbox agent: %w", err), "lightwork doctor says what the sandbox needs")
+	agents.StartAll(ctx)
+	goods, err := newStock(c, agents, sup, routes, tell)
+	if err != nil {
+		return err
 	}
-	if err := canServe(sup, routes); err != nil {
+	open, err := k.ProviderStore(jobsProfile).OpenJobs(ctx)
+	if err != nil {
+		return err
+	}
+	if err := goods.check(ctx, len(open)); err != nil {
 		return err
 	}
 	build := func(ctx context.Context) error { return people.build(ctx, c, agents, sup) }
@@ -94,6 +98,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 		return err
 	}
 	cfg.RootSecret = secret
+	cfg.Withdrawn, cfg.Takes = goods.withdrawn, goods.takes
 	if w != nil {
 		cfg.Wallet, cfg.Refunds, cfg.LeastMsats = w, c.refunds(w), c.leastMsats()
 	}
@@ -101,7 +106,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	if err != nil {
 		return err
 	}
-	seen, err := openObserved(c, board, key, m, sup, k.ProviderStore(jobsProfile), w, routes, log)
+	seen, err := openObserved(c, board, key, m, sup, k.ProviderStore(jobsProfile), w, goods.offers, log)
 	if err != nil {
 		return err
 	}
@@ -119,6 +124,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	g.Go(func() error { return seen.serve(gctx) })
 	g.Go(func() error { return seen.node.Probe(gctx) })
 	g.Go(func() error { return tell.watchRelays(gctx, m.Pool) })
+	g.Go(func() error { return goods.serve(gctx) })
 	g.Go(func() error { return stopped(gctx, agents.Serve(gctx, c.controlSocket())) })
 	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
 	g.Go(func() error { return pruneHourly(gctx, k, log) })
@@ -162,23 +168,6 @@ func pruneHourly(ctx context.Context, k *kernel.Kernel, log *slog.Logger) error 
 			return nil
 		}
 	}
-}
-
-// canServe refuses to sell what no tool does: an offer whose agent is not
-// approved, does not run, or has not registered the tool.
-func canServe(sup *supervisor.Supervisor, routes map[string]route) error {
-	callable := map[string]bool{}
-	for _, st := range sup.Status() {
-		for _, tool := range st.Tools {
-			callable[st.ID+"/"+tool] = true
-		}
-	}
-	for _, schema := range sortedKeys(routes) {
-		if id := routes[schema].agent + "/" + routes[schema].tool; !callable[id] {
-			return usage("lightwork agents list says why; agents approve allows one, and agents[].tools must name the tool", "%s is on offer, and %s cannot be called", schema, id)
-		}
-	}
-	return nil
 }
 
 // stopped makes an early nil end the group too.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
@@ -50,15 +49,10 @@ type observed struct {
 	log       *slog.Logger
 }
 
-func openObserved(c *config, board *observe.Board, key signer, m *market.Market, sup *supervisor.Supervisor, store *kernel.ProviderStore, w wallet, routes map[string]route, log *slog.Logger) (*observed, error) {
+func openObserved(c *config, board *observe.Board, key signer, m *market.Market, sup *supervisor.Supervisor, store *kernel.ProviderStore, w wallet, offers func() []observe.Offer, log *slog.Logger) (*observed, error) {
 	cfg := observe.Config{
 		Version: version, PubKey: key.PublicKey(), Dir: c.dataDir("provider"), Board: board,
-		Relays: m.Pool.Status, Agents: sup.Status, Outbox: store.PendingCount,
-	}
-	for _, r := range routes {
-		if !slices.Contains(cfg.Needed, r.agent) {
-			cfg.Needed = append(cfg.Needed, r.agent)
-		}
+		Relays: m.Pool.Status, Agents: sup.Status, Offers: offers, Outbox: store.PendingCount,
 	}
 	cfg.Admission = func() string {
 		switch c.admission() {

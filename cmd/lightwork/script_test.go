@@ -40,6 +40,9 @@ func testMain(m *testing.M) int {
 	if len(os.Args) == 2 && os.Args[1] == asAgent {
 		return runAsAgent()
 	}
+	if len(os.Args) == 2 && os.Args[1] == asSeller {
+		return runAsSeller()
+	}
 	dir, err := os.MkdirTemp("", "lightwork-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

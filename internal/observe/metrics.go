@@ -52,7 +52,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 type collector struct {
 	node *Node
 
-	build, ready, open, held, spendable, outbox, disk, connected, connects, received, rejected, agentUp, restarts, inflight *prometheus.Desc
+	build, ready, open, held, spendable, outbox, disk, connected, connects, received, rejected, agentUp, restarts, inflight, offered *prometheus.Desc
 }
 
 func newCollector(n *Node) *collector {
@@ -72,6 +72,7 @@ func newCollector(n *Node) *collector {
 		agentUp:   desc("agent_up", "1 while an agent runs and answers.", "agent"),
 		restarts:  desc("agent_restarts_total", "Restarts of an agent.", "agent"),
 		inflight:  desc("agent_calls_inflight", "Calls that an agent has not ended.", "agent"),
+		offered:   desc("offer_available", "1 while jobs of a type can be done, 0 while the offer is withdrawn.", "schema"),
 	}
 }
 
@@ -114,6 +115,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.agentUp, oneIf(a.State == supervisor.StateRunning), a.ID)
 		counter(c.restarts, float64(a.Restarts), a.ID)
 		gauge(c.inflight, float64(a.Inflight), a.ID)
+	}
+	for _, o := range s.Offers {
+		gauge(c.offered, oneIf(o.Withdrawn == ""), o.Schema)
 	}
 }
 

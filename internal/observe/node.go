@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -36,6 +37,13 @@ type Agent struct {
 	Inflight int              `json:"calls"`
 }
 
+// Offer is a job type on sale.
+type Offer struct {
+	Schema string `json:"schema_id"`
+	// Withdrawn says why its jobs cannot be done now, "" if they can.
+	Withdrawn string `json:"withdrawn,omitempty"`
+}
+
 // State is everything that can be seen of a node at one moment. Amounts are
 // msats.
 type State struct {
@@ -54,6 +62,7 @@ type State struct {
 	DiskFreeBytes  int64          `json:"disk_free_bytes"`
 	Relays         []relay.Status `json:"relays"`
 	Agents         []Agent        `json:"agents"`
+	Offers         []Offer        `json:"offers"`
 }
 
 // Config says where the parts of a node's state come from.
@@ -64,8 +73,9 @@ type Config struct {
 	Board   *Board
 	Relays  func() []relay.Status
 	Agents  func() []supervisor.AgentStatus
-	// Needed are the agents that do what is on offer.
-	Needed []string
+	// Offers are the job types of the configuration, with why each cannot be done
+	// now, "" if it can.
+	Offers func() []Offer
 	// Outbox counts the events that some relay has yet to confirm.
 	Outbox func(context.Context) (int, error)
 	// Wallet asks the wallet who it is; nil without one.
@@ -137,7 +147,7 @@ func (n *Node) probe(ctx context.Context) {
 func (n *Node) State() State {
 	s := State{
 		Version: n.cfg.Version, PubKey: n.cfg.PubKey, StartedAt: n.started, At: time.Now().UTC(),
-		Open: n.cfg.Board.Open(), Totals: n.cfg.Board.Totals(), Relays: n.cfg.Relays(), Agents: []Agent{},
+		Open: n.cfg.Board.Open(), Totals: n.cfg.Board.Totals(), Relays: n.cfg.Relays(), Agents: []Agent{}, Offers: n.cfg.Offers(),
 	}
 	for _, j := range s.Open {
 		s.HeldMsats += j.HeldMsats
@@ -151,7 +161,7 @@ func (n *Node) State() State {
 	n.mu.Unlock()
 	var disk Check
 	disk, s.DiskFreeBytes = diskCheck(n.cfg.Dir)
-	s.Checks = []Check{relayCheck("relays", s.Relays), wallet, n.agentCheck(s.Agents), disk}
+	s.Checks = []Check{relayCheck("relays", s.Relays), wallet, offerCheck(s.Offers), disk}
 	if n.cfg.Admission != nil {
 		c := Check{Name: "admission", OK: true, Detail: "new jobs are taken"}
 		if why := n.cfg.Admission(); why != "" {
@@ -183,19 +193,18 @@ func relayCheck(name string, relays []relay.Status) Check {
 	return c
 }
 
-// agentCheck wants every agent that does something on offer.
-func (n *Node) agentCheck(agents []Agent) Check {
-	c := Check{Name: "agents", OK: true, Detail: "all that is on offer has its agent"}
-	running := map[string]bool{}
-	for _, a := range agents {
-		running[a.ID] = a.State == supervisor.StateRunning
-	}
-	for _, id := range n.cfg.Needed {
-		if !running[id] {
-			return Check{Name: "agents", Detail: id + " does not run"}
+// offerCheck wants all that is on offer.
+func offerCheck(offers []Offer) Check {
+	var withdrawn []string
+	for _, o := range offers {
+		if o.Withdrawn != "" {
+			withdrawn = append(withdrawn, o.Schema+" is withdrawn: "+o.Withdrawn)
 		}
 	}
-	return c
+	if len(withdrawn) > 0 {
+		return Check{Name: "offers", Detail: strings.Join(withdrawn, "; ")}
+	}
+	return Check{Name: "offers", OK: true, Detail: "all that is on offer can be done"}
 }
 
 func diskCheck(dir string) (Check, int64) {

@@ -175,14 +175,16 @@ func TestSeed(t *testing.T) {
 
 // node is one whose parts the test breaks.
 type parts struct {
-	relay  relay.State
-	agent  supervisor.State
-	wallet error
+	relay     relay.State
+	agent     supervisor.State
+	wallet    error
+	withdrawn string
 }
 
 func (p *parts) node(t *testing.T) *Node {
 	n := NewNode(Config{
-		Version: "v", PubKey: "key", Dir: t.TempDir(), Board: NewBoard(), Needed: []string{"a"},
+		Version: "v", PubKey: "key", Dir: t.TempDir(), Board: NewBoard(),
+		Offers: func() []Offer { return []Offer{{Schema: "oa.a.v1"}, {Schema: "oa.b.v1", Withdrawn: p.withdrawn}} },
 		Relays: func() []relay.Status { return []relay.Status{{URL: "ws://r", State: p.relay, Error: "gone"}} },
 		Agents: func() []supervisor.AgentStatus { return []supervisor.AgentStatus{{ID: "a", State: p.agent}} },
 		Outbox: func(context.Context) (int, error) { return 3, nil },
@@ -202,7 +204,7 @@ func get(t *testing.T, h http.Handler, host, path string) (int, string) {
 }
 
 func TestReady(t *testing.T) {
-	good := parts{relay.StateConnected, supervisor.StateRunning, nil}
+	good := parts{relay: relay.StateConnected, agent: supervisor.StateRunning}
 	for _, tt := range []struct {
 		name   string
 		change func(*parts)
@@ -210,7 +212,7 @@ func TestReady(t *testing.T) {
 	}{
 		{"all well", func(*parts) {}, ""},
 		{"no relay", func(p *parts) { p.relay = relay.StateWaiting }, "relays,signer"},
-		{"agent down", func(p *parts) { p.agent = supervisor.StateDown }, "agents"},
+		{"offer withdrawn", func(p *parts) { p.withdrawn = "its agent is down" }, "offers"},
 		{"wallet away", func(p *parts) { p.wallet = errors.New("connection refused") }, "wallet"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -237,7 +239,7 @@ func TestReady(t *testing.T) {
 
 // TestNotYetAsked: before the wallet has answered the node is not ready.
 func TestNotYetAsked(t *testing.T) {
-	n := (&parts{relay.StateConnected, supervisor.StateRunning, nil}).node(t)
+	n := (&parts{relay: relay.StateConnected, agent: supervisor.StateRunning}).node(t)
 	n = NewNode(n.cfg)
 	if n.State().Ready {
 		t.Error("ready before the wallet was asked")
@@ -245,7 +247,7 @@ func TestNotYetAsked(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	h := Handler((&parts{relay.StateConnected, supervisor.StateRunning, nil}).node(t))
+	h := Handler((&parts{relay: relay.StateConnected, agent: supervisor.StateRunning}).node(t))
 	for path, want := range map[string]string{
 		"/metrics": "lightwork_outbox_pending 3", "/healthz": `"ok": true`, "/state": `"outbox_pending": 3`,
 	} {
@@ -269,7 +271,7 @@ func TestMetricNames(t *testing.T) {
 			t.Errorf("%v %v", problems, err)
 		}
 	}
-	problems, err := testutil.CollectAndLint(newCollector((&parts{relay.StateConnected, supervisor.StateRunning, nil}).node(t)))
+	problems, err := testutil.CollectAndLint(newCollector((&parts{relay: relay.StateConnected, agent: supervisor.StateRunning}).node(t)))
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)
 	}

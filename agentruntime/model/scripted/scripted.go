@@ -43,6 +43,10 @@ func (e *Endpoint) Requests() []Request {
 
 // ServeHTTP plays the next step.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet { // no list of models; nobody is charged for asking
+		http.NotFound(w, r)
+		return
+	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
 	if err != nil {
 		return

@@ -1,0 +1,64 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
+)
+
+const (
+	pingTime = 10 * time.Second
+	maxList  = 4 << 20 // of the list of models, in bytes
+)
+
+// Ping asks whether the endpoint is there and takes the key, by its list of
+// models: no endpoint charges for that, and nobody's data is sent. It returns
+// the names, none where the endpoint has no list. What fails is a *chat.Error.
+func (c *Client) Ping(ctx context.Context) (models []string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, &chat.Error{Reason: chat.ErrTimeout, Detail: "asked for its models"})
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/models", nil)
+	if err != nil {
+		return nil, c.asError(err)
+	}
+	req.Header.Set("Accept", mediaJSON)
+	if key := c.key(); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, c.asError(err)
+	}
+	defer resp.Body.Close()
+
+	switch s := resp.StatusCode; {
+	case s == http.StatusOK:
+	case s == http.StatusNotFound, s == http.StatusMethodNotAllowed, s == http.StatusNotImplemented, s == http.StatusTooManyRequests:
+		return nil, nil // it answers, and has no list for us
+	default:
+		return nil, c.refusal(resp)
+	}
+	doc, err := io.ReadAll(io.LimitReader(resp.Body, maxList))
+	if err != nil {
+		return nil, c.asError(err)
+	}
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(doc, &list) != nil {
+		return nil, nil // another list than the API's says nothing
+	}
+	for _, m := range list.Data {
+		models = append(models, m.ID)
+	}
+	return models, nil
+}
