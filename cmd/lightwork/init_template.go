@@ -38,6 +38,11 @@ relay:
   # messages_per_second: 1000       # what one connection may send; it is slowed down to that
   # connections_per_address: 64     # this machine's own addresses have no bound unless it is set
   # proxies: [127.0.0.1]            # reverse proxies that say in X-Forwarded-For whom a client comes from
+  # owners: [npub1...]              # your own keys, beside those of identity: strangers leave room to them
+  # uploaders: [npub1...]           # who may upload blobs, beside owners; left out: everybody
+  # blob_max_mb: 32                 # one blob
+  # blob_key_mb: 128                # all blobs of a stranger's key
+  # blob_total_mb: 8192             # all blobs
   # private_kinds: [4, 1059, 21059] # only for their parties, who prove it (NIP-42)
   # metrics: 127.0.0.1:9447         # Prometheus; left out: none
   # retention:                      # the first rule for a kind decides; left out: kept while there is room

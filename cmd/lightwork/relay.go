@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -33,6 +35,7 @@ func (r relayCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	}
 	sc := c.Relay.server()
 	sc.Dir, sc.Log, sc.Name = c.dataDir("relay"), s.log, c.Node.Name
+	sc.Owners = append(sc.Owners, c.ownKeys(s.log)...)
 	srv, err := server.New(ctx, sc)
 	if err != nil {
 		return err
@@ -55,6 +58,22 @@ func (r relayCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	err = run.Wait()
 	s.told.Info("relay stopped")
 	return err
+}
+
+// ownKeys are the public keys of identity that their files tell without a
+// passphrase. A relay may run where there are none.
+func (c *config) ownKeys(log *slog.Logger) (keys []string) {
+	for _, role := range []string{"provider", "buyer"} {
+		k, err := c.readKey(role)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil || k.public == "":
+			log.Warn("the relay keeps no room for a key that it cannot read; relay.owners may name it", "role", role, "error", err)
+		default:
+			keys = append(keys, k.public)
+		}
+	}
+	return keys
 }
 
 // serveRelayMetrics answers GET /metrics until ctx ends. It is on a port of its

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +31,14 @@ type relayConfig struct {
 	ConnectionsPerAddress int `yaml:"connections_per_address"`
 	// Proxies are addresses or networks whose X-Forwarded-For is believed.
 	Proxies []string `yaml:"proxies"`
+	// Owners are the operator's own keys (npub or hex) beside those of identity.
+	Owners []string `yaml:"owners"`
+	// Uploaders may upload blobs beside the owners; none stands for everybody.
+	Uploaders []string `yaml:"uploaders"`
+	// Sizes of blobs in MiB, 0 for the relay's defaults.
+	BlobMaxMB   int `yaml:"blob_max_mb"`
+	BlobKeyMB   int `yaml:"blob_key_mb"`
+	BlobTotalMB int `yaml:"blob_total_mb"`
 	// PrivateKinds are read by their parties alone: left out the usual ones,
 	// empty none.
 	PrivateKinds *[]int            `yaml:"private_kinds"`
@@ -67,8 +77,21 @@ func (k *kindRange) UnmarshalText(text []byte) error {
 const maxMessagesPerSecond = 1_000_000
 
 func (r *relayConfig) check() *configError {
-	if _, err := r.publicKey(); err != nil {
+	if _, err := publicKeyHex(r.PubKey); err != nil && r.PubKey != "" {
 		return &configError{"$.relay.pubkey", "must be an npub or 64 hex digits"}
+	}
+	for i, key := range slices.Concat(r.Owners, r.Uploaders) {
+		if _, err := publicKeyHex(key); err == nil {
+			continue
+		}
+		path := fmt.Sprintf("$.relay.owners[%d]", i)
+		if n := len(r.Owners); i >= n {
+			path = fmt.Sprintf("$.relay.uploaders[%d]", i-n)
+		}
+		return &configError{path, "must be an npub or 64 hex digits"}
+	}
+	if bad := r.checkBlobs(); bad != nil {
+		return bad
 	}
 	if r.MinPow < 0 || r.MinPow > 64 {
 		return &configError{"$.relay.min_pow", "must be from 0 to 64 bits"}
@@ -107,12 +130,42 @@ func (r *relayConfig) check() *configError {
 	return nil
 }
 
-// publicKey is the operator's key in hex, "" if none is named.
-func (r *relayConfig) publicKey() (string, error) {
-	if r.PubKey == "" || nostr.IsValid32ByteHex(r.PubKey) {
-		return r.PubKey, nil
+// Sizes of the relay's blobs when the configuration says nothing, and the most
+// that it may say, in MiB.
+const (
+	defaultBlobMaxMB   = 32
+	defaultBlobTotalMB = 8 << 10
+	mostBlobTotalMB    = 1 << 30
+)
+
+// checkBlobs holds the sizes of blobs against each other.
+func (r *relayConfig) checkBlobs() *configError {
+	for _, size := range []struct {
+		name string
+		mb   int
+	}{{"blob_max_mb", r.BlobMaxMB}, {"blob_key_mb", r.BlobKeyMB}, {"blob_total_mb", r.BlobTotalMB}} {
+		if size.mb < 0 || size.mb > mostBlobTotalMB {
+			return &configError{"$.relay." + size.name, "must be a number of MiB from 1 to 1073741824; 0 is the default"}
+		}
 	}
-	prefix, value, err := nip19.Decode(r.PubKey)
+	largest, total := cmp.Or(r.BlobMaxMB, defaultBlobMaxMB), cmp.Or(r.BlobTotalMB, defaultBlobTotalMB)
+	switch {
+	case largest > total:
+		return &configError{"$.relay.blob_total_mb", fmt.Sprintf("must be at least blob_max_mb, %d", largest)}
+	case r.BlobKeyMB > 0 && r.BlobKeyMB <= largest: // a blob takes some bytes besides
+		return &configError{"$.relay.blob_key_mb", fmt.Sprintf("must be more than blob_max_mb, %d", largest)}
+	case r.BlobKeyMB > total:
+		return &configError{"$.relay.blob_key_mb", fmt.Sprintf("must be at most blob_total_mb, %d", total)}
+	}
+	return nil
+}
+
+// publicKeyHex reads a public key, an npub or hex.
+func publicKeyHex(text string) (string, error) {
+	if nostr.IsValid32ByteHex(text) {
+		return text, nil
+	}
+	prefix, value, err := nip19.Decode(text)
 	key, ok := value.(string)
 	if err != nil || prefix != "npub" || !ok {
 		return "", errors.Join(errors.New("no public key"), err)
@@ -131,10 +184,19 @@ func parseNetwork(text string) (netip.Prefix, error) {
 
 // server is the relay's own configuration.
 func (r *relayConfig) server() server.Config {
-	key, _ := r.publicKey() // check has read it
+	key, _ := publicKeyHex(r.PubKey) // check has read all keys
 	sc := server.Config{
 		Version: version, PublicURL: r.PublicURL, Description: r.Description, Contact: r.Contact, PubKey: key,
 		Limits: server.Limits{MinPow: r.MinPow, MessagesPerSecond: r.MessagesPerSecond, MaxPerAddress: r.ConnectionsPerAddress},
+	}
+	sc.Limits.MaxBlobBytes, sc.Limits.BlobKeyBytes, sc.Limits.BlobTotalBytes = int64(r.BlobMaxMB)<<20, int64(r.BlobKeyMB)<<20, int64(r.BlobTotalMB)<<20
+	for _, text := range r.Owners {
+		owner, _ := publicKeyHex(text)
+		sc.Owners = append(sc.Owners, owner)
+	}
+	for _, text := range r.Uploaders {
+		uploader, _ := publicKeyHex(text)
+		sc.Uploaders = append(sc.Uploaders, uploader)
 	}
 	for _, p := range r.Proxies {
 		net, _ := parseNetwork(p) // check has read it

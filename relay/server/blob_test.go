@@ -153,7 +153,10 @@ func TestUploadUnauthorized(t *testing.T) {
 }
 
 func TestUploadLimits(t *testing.T) {
-	r := start(t, Config{Limits: Limits{MaxBlobBytes: 1000, BlobTotalBytes: 2500 + 3*ownedCost}})
+	r := start(t, Config{ // nobody else's blobs make room
+		Owners: []string{publicKey(t, aliceSecret)},
+		Limits: Limits{MaxBlobBytes: 1000, BlobTotalBytes: 2500 + 3*ownedCost},
+	})
 	blob := func(c string, n int) string { return strings.Repeat(c, n) }
 	chunked := func(data string) *http.Response { // without an announced length
 		auth := authFor(t, aliceSecret, "upload", sha(data), nil)

@@ -36,7 +36,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 		reject(w, http.StatusUnauthorized, err.Error())
 		return
 	}
-	if list := s.cfg.Uploaders; len(list) > 0 && !slices.Contains(list, auth.pubkey) {
+	if list := s.cfg.Uploaders; len(list) > 0 && !slices.Contains(list, auth.pubkey) && !slices.Contains(s.cfg.Owners, auth.pubkey) {
 		reject(w, http.StatusForbidden, errAuthUploader.Error())
 		return
 	}
@@ -205,6 +205,7 @@ func (s *Server) rejectBlob(w http.ResponseWriter, err error) {
 		{errUploadSlow, http.StatusRequestTimeout},
 		{errBlobTooLarge, http.StatusRequestEntityTooLarge},
 		{errBlobsFull, http.StatusInsufficientStorage},
+		{errBlobsOfKey, http.StatusInsufficientStorage},
 		{errBlobHash, http.StatusForbidden},
 		{errBlobHeader, http.StatusBadRequest},
 		{errBlobOther, http.StatusConflict},

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
@@ -18,6 +17,7 @@ import (
 var (
 	errBlobTooLarge = errors.New("the blob is too large")
 	errBlobsFull    = errors.New("no room for more blobs")
+	errBlobsOfKey   = errors.New("this key has no room for more blobs here")
 	errBlobHash     = errors.New("the blob is not the one that was authorized")
 	errBlobHeader   = errors.New("X-SHA-256 is not 64 hex digits")
 	errBlobOther    = errors.New("the blob is not the one that X-SHA-256 announced")
@@ -45,13 +45,10 @@ const ownedCost = 512
 // blobStore keeps small blobs in the database and others as files named by
 // their hash. Only what has a row in blobs exists for clients.
 type blobStore struct {
-	db    *sqlite.DB
-	dir   string
-	max   int64 // of one blob
-	total int64 // of all
-
-	mu   sync.Mutex
-	used int64 // guarded by mu: stored bytes, ownedCost each, and reservations of running uploads
+	db   *sqlite.DB
+	dir  string
+	max  int64 // of one blob
+	room *blobRoom
 
 	// folders hold the blobs by the first byte of their hashes.
 	folders [256]blobFolder
@@ -59,10 +56,10 @@ type blobStore struct {
 
 func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, error) {
 	b := &blobStore{
-		db:    db,
-		dir:   filepath.Join(cfg.Dir, "blobs"),
-		max:   cfg.Limits.MaxBlobBytes,
-		total: cfg.Limits.BlobTotalBytes,
+		db:   db,
+		dir:  filepath.Join(cfg.Dir, "blobs"),
+		max:  cfg.Limits.MaxBlobBytes,
+		room: newBlobRoom(cfg),
 	}
 	// What an upload left behind when the process died.
 	if err := os.RemoveAll(b.temp()); err != nil {
@@ -71,33 +68,7 @@ func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, erro
 	if err := os.MkdirAll(b.temp(), 0o700); err != nil {
 		return nil, err
 	}
-	err := db.View(ctx, func(tx *sqlite.Tx) error {
-		return tx.QueryRow("SELECT (SELECT coalesce(sum(size), 0) FROM blobs) + ? * (SELECT count(*) FROM blob_owners)", ownedCost).Scan(&b.used)
-	})
-	return b, err
-}
-
-// taken is what all blobs and the reservations count.
-func (b *blobStore) taken() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.used
-}
-
-func (b *blobStore) reserve(n int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.used+n > b.total {
-		return false
-	}
-	b.used += n
-	return true
-}
-
-func (b *blobStore) free(n int64) {
-	b.mu.Lock()
-	b.used -= n
-	b.mu.Unlock()
+	return b, db.View(ctx, b.room.load)
 }
 
 // put stores what body holds for its owner and returns once it is durable, and
@@ -110,11 +81,11 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	if size < 0 {
 		size = b.max
 	}
-	room, kept := size+ownedCost, int64(0)
-	if !b.reserve(room) {
-		return blob{}, false, errBlobsFull
+	room := size + ownedCost
+	if err := b.reserve(ctx, auth.pubkey, room); err != nil {
+		return blob{}, false, err
 	}
-	defer func() { b.free(room - kept) }()
+	defer b.room.release(auth.pubkey, room)
 
 	in, err := b.receive(body, size)
 	if err != nil {
@@ -129,24 +100,29 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	if !auth.allows(in.hash) {
 		return blob{}, false, errBlobHash
 	}
-	if made, kept, fresh, err = b.commit(ctx, auth.pubkey, in, mime); err != nil {
+	if made, fresh, err = b.commit(ctx, auth.pubkey, in, mime); err != nil {
 		return blob{}, false, fmt.Errorf("store blob: %w", err)
 	}
 	return made, fresh, nil
 }
 
 // commit makes what came durable, and then the row that says that it is there. It
-// returns what that counts more than before, and whether it was not there.
-func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (made blob, more int64, fresh bool, err error) {
+// reports whether it was not.
+func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (made blob, fresh bool, err error) {
 	if in.file != "" {
 		folder := b.folder(in.hash)
 		folder.mu.Lock()
 		defer folder.mu.Unlock()
 		if err := b.moveIn(in); err != nil {
-			return made, 0, false, err
+			return made, false, err
 		}
 	}
+	var change blobUse
 	err = b.db.Update(ctx, func(tx *sqlite.Tx) error {
+		before, err := b.room.use(tx, in.hash)
+		if err != nil {
+			return err
+		}
 		made, err = readBlob(tx, in.hash)
 		fresh = errors.Is(err, errBlobUnknown)
 		if err != nil && !fresh {
@@ -161,21 +137,21 @@ func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime 
 				return err
 			}
 		}
-		res, err := tx.Exec("INSERT INTO blob_owners (sha256, pubkey) VALUES (?, ?) ON CONFLICT DO NOTHING",
-			unhex(in.hash), unhex(owner))
+		_, err = tx.Exec(`INSERT INTO blob_owners (sha256, pubkey, size, since) VALUES (?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET since = excluded.since`,
+			unhex(in.hash), unhex(owner), made.size, time.Now().UnixMilli())
 		if err != nil {
 			return err
 		}
-		owners, err := res.RowsAffected()
-		if more = owners * ownedCost; fresh {
-			more += in.size
-		}
+		after, err := b.room.use(tx, in.hash)
+		change = after.minus(before)
 		return err
 	})
 	if err != nil {
-		return made, 0, false, err
+		return made, false, err
 	}
-	return made, more, fresh, nil
+	b.room.add(change)
+	return made, fresh, nil
 }
 
 // insertBlob enters a blob, a small one with its bytes.
@@ -239,10 +215,16 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 	in := b.folder(hash)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	var n blob
-	last := false
+	var (
+		n      blob
+		change blobUse
+	)
 	err := b.db.Update(ctx, func(tx *sqlite.Tx) (err error) {
 		if n, err = readBlob(tx, hash); err != nil {
+			return err
+		}
+		before, err := b.room.use(tx, hash)
+		if err != nil {
 			return err
 		}
 		res, err := tx.Exec("DELETE FROM blob_owners WHERE sha256 = ? AND pubkey = ?", unhex(hash), unhex(owner))
@@ -253,24 +235,28 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 			return errors.Join(err, errNotOwner)
 		}
 		others, err := exists(tx, "SELECT 1 FROM blob_owners WHERE sha256 = ?", unhex(hash))
-		if err != nil || others {
+		if err != nil {
 			return err
 		}
-		last = true
-		if _, err := tx.Exec("DELETE FROM blobs WHERE sha256 = ?", unhex(hash)); err != nil {
-			return err
+		if !others {
+			if _, err := tx.Exec("DELETE FROM blobs WHERE sha256 = ?", unhex(hash)); err != nil {
+				return err
+			}
+			if _, err = tx.Exec("DELETE FROM blob_bodies WHERE id = ?", n.body); err != nil {
+				return err
+			}
 		}
-		_, err = tx.Exec("DELETE FROM blob_bodies WHERE id = ?", n.body)
+		after, err := b.room.use(tx, hash)
+		change = after.minus(before)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	b.free(ownedCost)
-	if !last {
-		return nil
+	b.room.add(change)
+	if change.all > -n.size-ownedCost {
+		return nil // others have it
 	}
-	b.free(n.size)
 	err = os.Remove(b.path(hash))
 	if n.body.Valid && errors.Is(err, os.ErrNotExist) {
 		return nil

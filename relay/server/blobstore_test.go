@@ -60,7 +60,7 @@ func TestBlobsAtOnce(t *testing.T) {
 	if bodies != rows {
 		t.Errorf("the bytes of %d small blobs for %d rows", bodies, rows)
 	}
-	if got := b.taken(); got != want || want == 0 {
+	if got := b.room.taken(); got != want || want == 0 {
 		t.Errorf("%d bytes counted, %d there", got, want)
 	}
 }
@@ -171,10 +171,15 @@ func TestSmallBlobThatIsAFile(t *testing.T) {
 // more owners of one blob, takes room all the same, and gives it back.
 func TestOwnersTakeRoom(t *testing.T) {
 	const most = 3
-	r := start(t, Config{Limits: Limits{MaxBlobBytes: 100, BlobTotalBytes: most*ownedCost + 99}})
+	secrets := []string{nostr.GeneratePrivateKey(), nostr.GeneratePrivateKey(), nostr.GeneratePrivateKey()}
+	owners := []string{publicKey(t, aliceSecret)} // who make room for nobody
+	for _, secret := range secrets {
+		owners = append(owners, publicKey(t, secret))
+	}
+	r := start(t, Config{Owners: owners, Limits: Limits{MaxBlobBytes: 100, BlobTotalBytes: most*ownedCost + 99}})
 	hash := sha("")
 	for i := range most {
-		if resp, body := r.upload(t, nostr.GeneratePrivateKey(), ""); resp.StatusCode/100 != 2 {
+		if resp, body := r.upload(t, secrets[i], ""); resp.StatusCode/100 != 2 {
 			t.Fatalf("owner %d: %d %s", i, resp.StatusCode, body)
 		}
 	}
@@ -183,8 +188,8 @@ func TestOwnersTakeRoom(t *testing.T) {
 	}
 	dir := r.srv.cfg.Dir
 	r.stop()
-	r = start(t, Config{Dir: dir, Limits: Limits{MaxBlobBytes: 100, BlobTotalBytes: (most + 1) * ownedCost}})
-	if got := r.srv.blobs.taken(); got != most*ownedCost {
+	r = start(t, Config{Dir: dir, Owners: owners, Limits: Limits{MaxBlobBytes: 100, BlobTotalBytes: (most + 1) * ownedCost}})
+	if got := r.srv.blobs.room.taken(); got != most*ownedCost {
 		t.Errorf("after a restart %d bytes are counted", got)
 	}
 	if resp, body := r.upload(t, aliceSecret, ""); resp.StatusCode != http.StatusOK {
@@ -194,7 +199,7 @@ func TestOwnersTakeRoom(t *testing.T) {
 	if resp.StatusCode != http.StatusNoContent {
 		t.Fatalf("delete: %d", resp.StatusCode)
 	}
-	if got := r.srv.blobs.taken(); got != most*ownedCost {
+	if got := r.srv.blobs.room.taken(); got != most*ownedCost {
 		t.Errorf("when one has gone %d bytes are counted", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -43,8 +44,12 @@ type Config struct {
 	// for DefaultPrivateKinds; an empty list makes all kinds public.
 	PrivateKinds []int
 
-	// Uploaders are the public keys (hex) that may upload blobs. Empty means
-	// everyone; then a stranger can fill Limits.BlobTotalBytes.
+	// Owners are the operator's own public keys (hex): strangers leave a part of
+	// every room to them, and what they have stored does not make room for others.
+	Owners []string
+
+	// Uploaders are the public keys (hex) that may upload blobs beside the
+	// Owners. Empty means everyone.
 	Uploaders []string
 
 	// Proxies are the addresses of reverse proxies of the operator's own: what
@@ -115,17 +120,23 @@ type Limits struct {
 	PingInterval, WriteTimeout time.Duration
 
 	// MaxBlobBytes is the largest blob; 32 MiB. BlobTotalBytes is the most
-	// that all blobs may take, 512 bytes for each owner of one included; 8 GiB.
-	MaxBlobBytes, BlobTotalBytes int64
+	// that all blobs may take, 512 bytes for each owner of one included; 8 GiB, of
+	// which strangers leave a quarter to the Owners. BlobKeyBytes is the most that
+	// a stranger's key may have; a 64th of BlobTotalBytes, but one blob at least.
+	// Where there is no room for a newcomer's blob, those go that were uploaded
+	// longest ago: of the key with most, as long as it has more than an eighth of
+	// its BlobKeyBytes, then of all strangers.
+	MaxBlobBytes, BlobTotalBytes, BlobKeyBytes int64
 	// MaxUploads is how many uploads run at once; 32. A key may have a quarter
 	// of them, an address three quarters.
 	MaxUploads int
 
 	// EventTotalBytes is what all events and their index entries may take, as
 	// estimated from their size; 2 GiB. Above it the oldest events go, those
-	// of keys with more than an eighth of it first. Replaceable and
-	// addressable events stay; a key may have a 64th of EventTotalBytes in
-	// them and all keys half of it.
+	// of keys with more than an eighth of it first. All replaceable and
+	// addressable events may take half of it, of which strangers leave an eighth
+	// to the Owners, and those of one key a 64th; above that those go that were
+	// written longest ago, of a key with more than a 2048th first.
 	EventTotalBytes int64
 }
 
@@ -170,6 +181,7 @@ func (l Limits) withDefaults() Limits {
 	orTime(&l.WriteTimeout, 20*time.Second)
 	orSize(&l.MaxBlobBytes, 32<<20)
 	orSize(&l.BlobTotalBytes, 8<<30)
+	orSize(&l.BlobKeyBytes, max(l.BlobTotalBytes/64, l.MaxBlobBytes+ownedCost))
 	orInt(&l.MaxUploads, 32)
 	orSize(&l.EventTotalBytes, 2<<30)
 	return l
@@ -203,7 +215,7 @@ func (c *Config) validate() error {
 	if err := CheckPublicURL(c.PublicURL); err != nil {
 		return err
 	}
-	for _, k := range append([]string{c.PubKey}, c.Uploaders...) {
+	for _, k := range slices.Concat([]string{c.PubKey}, c.Owners, c.Uploaders) {
 		if k != "" && !nostr.IsValid32ByteHex(k) {
 			return fmt.Errorf("%w: %q is not a public key in hex", ErrConfig, k)
 		}

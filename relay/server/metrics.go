@@ -135,7 +135,7 @@ func (s *Server) gauges() map[string]int64 {
 		"connections":      int64(s.places.taken()),
 		"subscriptions":    s.index.len(),
 		"event_room_bytes": s.cfg.Limits.EventTotalBytes,
-		"blob_bytes":       s.blobs.taken(),
+		"blob_bytes":       s.blobs.room.taken(),
 	}
 	for _, suffix := range []string{"", "-wal"} {
 		if info, err := os.Stat(s.store.db.Path() + suffix); err == nil {

@@ -23,38 +23,96 @@ func chargedSize(ev *nostr.Event, raw []byte, tags int) int64 {
 }
 
 // quota bounds the charged sizes of all events, in bytes. Regular events make
-// room for new ones. Standing events, which are replaceable or addressable,
-// stay until their author replaces them; so they are bounded on arrival.
-type quota struct{ total int64 }
+// room for new ones, and so do standing events, which are replaceable or
+// addressable: those of the key that has most, if that is more than its share,
+// and else those that were written longest ago. What the operator's own keys have
+// makes room for nobody else's.
+type quota struct {
+	total int64
+	own   map[string]bool // the operator's keys, hex
+	keys  string          // the same as a JSON list
+}
+
+func newQuota(total int64, own []string) (quota, error) {
+	q := quota{total: total, own: map[string]bool{}}
+	for _, key := range own {
+		q.own[key] = true
+	}
+	var err error
+	q.keys, err = jsonList(append([]string{}, own...))
+	return q, err
+}
 
 // share is what a key may fill with regular events before its own go first.
 func (q quota) share() int64 { return q.total / 8 }
 
-// standing is what all keys may fill with standing events, and standingShare
-// what one may.
+// standing is what all keys may fill with standing events, standingMost what a
+// stranger's may, and standingShare what one has before its own go first.
 func (q quota) standing() int64      { return q.total / 2 }
-func (q quota) standingShare() int64 { return q.total / 64 }
+func (q quota) standingMost() int64  { return q.total / 64 }
+func (q quota) standingShare() int64 { return q.total / 2048 }
 
-// admits reports whether the key's standing events may grow by n bytes.
-func (q quota) admits(tx *sqlite.Tx, pubkey []byte, n int64) (outcome, error) {
+// reserve is the part of the room for standing events that strangers leave to
+// the operator's own keys.
+func (q quota) reserve() int64 {
+	if len(q.own) == 0 {
+		return 0
+	}
+	return q.standing() / 8
+}
+
+// admits makes the room for n bytes more of the key's standing events, and
+// reports whether it may have them.
+func (q quota) admits(tx *sqlite.Tx, pubkey string, n int64) (outcome, error) {
 	if n <= 0 {
 		return stored, nil
 	}
-	var own, all int64
-	err := tx.QueryRow("SELECT standing FROM usage WHERE pubkey = ?", pubkey).Scan(&own)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	var own, mine, all int64
+	err := tx.QueryRow(`SELECT coalesce((SELECT standing FROM usage WHERE pubkey = ?), 0),
+		coalesce((SELECT sum(standing) FROM usage WHERE pubkey IN (SELECT unhex(value) FROM json_each(?))), 0),
+		(SELECT standing FROM usage_total)`, unhex(pubkey), q.keys).Scan(&mine, &own, &all)
+	if err != nil {
 		return stored, err
 	}
-	if own+n > q.standingShare() {
+	room := q.standing() - max(q.reserve(), own)
+	if q.own[pubkey] {
+		if own+n > q.standing() {
+			return full, nil
+		}
+		room = q.standing() - own - n
+		n = 0
+	} else if mine+n > q.standingMost() {
 		return crowded, nil
 	}
-	if err := tx.QueryRow("SELECT standing FROM usage_total").Scan(&all); err != nil {
-		return stored, err
+	return stored, q.evictStanding(tx, all-own+n-room)
+}
+
+// evictStanding removes strangers' standing events until n bytes are free.
+func (q quota) evictStanding(tx *sqlite.Tx, n int64) error {
+	for n > 0 {
+		var key []byte
+		var has int64
+		err := tx.QueryRow(`SELECT pubkey, standing FROM usage
+			WHERE pubkey NOT IN (SELECT unhex(value) FROM json_each(?)) ORDER BY standing DESC LIMIT 1`, q.keys).Scan(&key, &has)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var freed int64
+		if has > q.standingShare() {
+			freed, err = evict(tx, min(n, has-q.standingShare()),
+				"INDEXED BY events_standing_author WHERE address IS NOT NULL AND own = 0 AND pubkey = ?", key)
+		} else {
+			freed, err = evict(tx, n, "INDEXED BY events_standing WHERE address IS NOT NULL AND own = 0")
+		}
+		if err != nil || freed == 0 {
+			return err
+		}
+		n -= freed
 	}
-	if all+n > q.standing() {
-		return full, nil
-	}
-	return stored, nil
+	return nil
 }
 
 // tally is what a batch has added and usage does not say yet, by key: one entry
@@ -99,7 +157,8 @@ const evictChunk = 32
 
 // makeRoom removes regular events until all are within the quota: while a key
 // has more than its share the oldest of the key with most, then the oldest of
-// all. Age is that in the store; created_at is the author's to choose.
+// all. The operator's own stay, unless they take half of the room themselves. Age
+// is that in the store; created_at is the author's to choose.
 func (q quota) makeRoom(tx *sqlite.Tx) error {
 	for {
 		var regular, standing int64
@@ -110,36 +169,44 @@ func (q quota) makeRoom(tx *sqlite.Tx) error {
 		if over <= 0 || regular == 0 {
 			return nil
 		}
-		var (
-			key []byte
-			has int64
-		)
-		err := tx.QueryRow("SELECT pubkey, regular FROM usage ORDER BY regular DESC LIMIT 1").Scan(&key, &has)
-		if err != nil {
-			return err
-		}
-		var n int
-		if has > q.share() {
-			n, err = evict(tx, min(over, has-q.share()), "INDEXED BY events_regular_author WHERE address IS NULL AND pubkey = ?", key)
-		} else {
-			n, err = evict(tx, over, "INDEXED BY events_regular WHERE address IS NULL")
-		}
-		if err != nil || n == 0 {
+		freed, err := q.evictRegular(tx, over, regular)
+		if err != nil || freed == 0 {
 			return err
 		}
 	}
 }
 
+func (q quota) evictRegular(tx *sqlite.Tx, over, regular int64) (freed int64, err error) {
+	var own, has int64
+	err = tx.QueryRow("SELECT coalesce(sum(regular), 0) FROM usage WHERE pubkey IN (SELECT unhex(value) FROM json_each(?))", q.keys).Scan(&own)
+	if err != nil {
+		return 0, err
+	}
+	if own > q.total/2 || own == regular {
+		return evict(tx, over, "INDEXED BY events_own WHERE own = 1 AND address IS NULL")
+	}
+	var key []byte
+	err = tx.QueryRow(`SELECT pubkey, regular FROM usage
+		WHERE pubkey NOT IN (SELECT unhex(value) FROM json_each(?)) ORDER BY regular DESC LIMIT 1`, q.keys).Scan(&key, &has)
+	if err != nil {
+		return 0, err
+	}
+	if has > q.share() {
+		return evict(tx, min(over, has-q.share()), "INDEXED BY events_regular_author WHERE address IS NULL AND pubkey = ?", key)
+	}
+	return evict(tx, over, "INDEXED BY events_regular WHERE address IS NULL AND own = 0")
+}
+
 // evict removes the oldest events that the clause selects, at most evictChunk,
-// until n bytes are free. It returns how many went.
-func evict(tx *sqlite.Tx, n int64, clause string, args ...any) (int, error) {
+// until n bytes are free. It returns how many are.
+func evict(tx *sqlite.Tx, n int64, clause string, args ...any) (freed int64, err error) {
 	rows, err := tx.Query("SELECT seq, size, raw FROM events "+clause+" ORDER BY seq LIMIT ?", append(args, evictChunk)...)
 	if err != nil {
 		return 0, err
 	}
 	defer rows.Close()
 	old := map[int64][]byte{}
-	for n > 0 && rows.Next() {
+	for freed < n && rows.Next() {
 		var (
 			seq, size int64
 			raw       []byte
@@ -148,7 +215,7 @@ func evict(tx *sqlite.Tx, n int64, clause string, args ...any) (int, error) {
 			return 0, err
 		}
 		old[seq] = raw
-		n -= size
+		freed += size
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return 0, err
@@ -158,5 +225,19 @@ func evict(tx *sqlite.Tx, n int64, clause string, args ...any) (int, error) {
 			return 0, err
 		}
 	}
-	return len(old), nil
+	return freed, nil
+}
+
+// markOwn says of every stored event whether it is of one of the operator's keys,
+// which may be others than at the last start.
+func (q quota) markOwn(tx *sqlite.Tx) error {
+	for _, change := range []string{
+		"UPDATE events SET own = 0 WHERE own = 1 AND pubkey NOT IN (SELECT unhex(value) FROM json_each(?))",
+		"UPDATE events SET own = 1 WHERE own = 0 AND pubkey IN (SELECT unhex(value) FROM json_each(?))",
+	} {
+		if _, err := tx.Exec(change, q.keys); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
 const carolSecret = "7ee1c8000ab28edd64d74a7d951ac2dd559814887b1b9e1ac7c5f89e96125c12"
@@ -79,25 +80,91 @@ func TestQuotaOfReplaceable(t *testing.T) {
 	p.put(offer(bobSecret, "a", 8000, 7))
 	p.put(note(t, "regular ones are not concerned", 0))
 
-	sum := 0
-	for i := 0; ; i++ {
-		if i > 40 {
-			t.Fatal("all keys together have no bound")
-		}
-		p.publish(offer(fmt.Sprintf("%064x", i+1), "z", 8000, 7))
-		m := p.next()
-		if !m.Accepted {
-			if m.Text != "error: no room for more replaceable events" {
-				t.Error(m.Text)
-			}
-			break
-		}
-		sum++
+	for i := range 60 { // what all have is bounded: some make room
+		p.put(offer(fmt.Sprintf("%064x", i+1), "z", 8000, 7))
 	}
-	if sum < 30 {
-		t.Errorf("only %d were taken", sum)
+	var standing int
+	count(t, r.srv, "SELECT standing FROM usage_total", &standing)
+	if standing > 320_000 || standing < 300_000 {
+		t.Errorf("%d bytes in replaceable events", standing)
 	}
-	p.put(offer(bobSecret, "a", 7900, 6)) // the others go on
+}
+
+// TestOperatorsEventsStay: throwaway keys fill the room for events, and then again.
+// The operator's own always fit, and stay.
+func TestOperatorsEventsStay(t *testing.T) {
+	dir, own := t.TempDir(), []string{publicKey(t, aliceSecret)}
+	limits := Limits{EventTotalBytes: 1 << 20}
+	r := start(t, Config{Dir: dir, Owners: own, Limits: limits})
+	next := 0
+	flood := func(p *peer, kind int) {
+		t.Helper()
+		for range 140 {
+			next++
+			p.put(sign(t, fmt.Sprintf("%064x", next), nostr.Event{Kind: kind, Content: strings.Repeat("x", 9000), Tags: nostr.Tags{{"d", "x"}}}))
+		}
+	}
+	p := r.dial()
+	flood(p, 30078)
+	flood(p, 1)
+	kinds := []int{0, 1, 10002, 11998, 31990}
+	for i, kind := range kinds {
+		ev := nostr.Event{Kind: kind, Content: fmt.Sprint(kind), CreatedAt: ago(i)}
+		if kind == 31990 {
+			ev.Content += strings.Repeat(" ", 50_000) // and as large as it wants
+		}
+		p.put(sign(t, aliceSecret, ev))
+	}
+	flood(p, 30078)
+	flood(p, 1)
+	mine := `{"authors":["` + own[0] + `"]}`
+	if got := strings.Fields(p.stored(mine)); len(got) != len(kinds) {
+		t.Errorf("of the operator's events are left: %q", got)
+	}
+
+	// Who is the operator, the configuration says anew at each start.
+	r.stop()
+	r = start(t, Config{Dir: dir, Owners: []string{publicKey(t, bobSecret)}, Limits: limits})
+	p = r.dial()
+	p.put(sign(t, bobSecret, nostr.Event{Kind: 1, Content: "bob's"}))
+	flood(p, 30078)
+	flood(p, 1)
+	if got := p.stored(mine); strings.Contains(got, "31990") {
+		t.Errorf("of a former operator's events are left: %.50q", got)
+	}
+	if got := p.stored(`{"authors":["` + publicKey(t, bobSecret) + `"]}`); got != "bob's" {
+		t.Errorf("the new operator has %q", got)
+	}
+	if n := usageTotal(t, r.srv); n > 1<<20 {
+		t.Errorf("%d bytes are charged", n)
+	}
+}
+
+// TestWhoHasLittleStays: those make room that have more than their share.
+func TestWhoHasLittleStays(t *testing.T) {
+	r := start(t, Config{Limits: Limits{EventTotalBytes: 4 << 20}}) // a share of 2 KiB
+	p := r.dial()
+	p.put(sign(t, carolSecret, nostr.Event{Kind: 31990, Content: "carol's", Tags: nostr.Tags{{"d", "x"}}}))
+	for i := range 60 { // 3.6 MB, where 2 MiB fit
+		p.put(sign(t, fmt.Sprintf("%064x", i+1), nostr.Event{Kind: 30078, Content: strings.Repeat("x", 60_000), Tags: nostr.Tags{{"d", "x"}}}))
+	}
+	if got := p.stored(`{"kinds":[31990]}`); got != "carol's" {
+		t.Errorf("%q", got)
+	}
+	// Where nobody has, those make room that were written longest ago.
+	for i := range 2200 {
+		ev := nostr.Event{Kind: 30078, PubKey: fmt.Sprintf("%064x", 1000+i), CreatedAt: nostr.Now(), Content: strings.Repeat("x", 1000), Sig: strings.Repeat("0", 128)}
+		ev.ID = nip01.ID(&ev)
+		if _, err := r.srv.store.put([]*job{{event: &ev, raw: nip01.Marshal(&ev)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := p.stored(`{"kinds":[31990]}`); got != "" {
+		t.Errorf("what was written first is left: %q", got)
+	}
+	if got := p.stored(fmt.Sprintf(`{"authors":["%064x"]}`, 1000+2199)); got == "" {
+		t.Error("what was written last is gone")
+	}
 }
 
 // TestQuotaCountsAgree removes events in every way and compares the counters

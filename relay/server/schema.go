@@ -90,4 +90,34 @@ CREATE TABLE blob_bodies (
   body BLOB NOT NULL
 ) STRICT;
 ALTER TABLE blobs ADD COLUMN body INTEGER;
+`, `
+-- Events of the operator's own keys, which strangers do not push out.
+ALTER TABLE events ADD COLUMN own INTEGER NOT NULL DEFAULT 0;
+DROP INDEX events_regular;
+CREATE INDEX events_regular ON events (seq) WHERE address IS NULL AND own = 0;
+CREATE INDEX events_standing ON events (seq) WHERE address IS NOT NULL AND own = 0;
+CREATE INDEX events_standing_author ON events (pubkey) WHERE address IS NOT NULL AND own = 0;
+CREATE INDEX events_own ON events (seq) WHERE own = 1;
+CREATE INDEX usage_standing ON usage (standing);
+
+-- What each key's blobs take, 512 bytes for each included, and when it
+-- uploaded each last, in milliseconds.
+ALTER TABLE blob_owners ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE blob_owners ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+UPDATE blob_owners SET (size, since) = (SELECT size, 1000 * uploaded FROM blobs b WHERE b.sha256 = blob_owners.sha256);
+CREATE INDEX blob_owners_age ON blob_owners (since);
+CREATE INDEX blob_owners_key ON blob_owners (pubkey, since);
+CREATE TABLE blob_usage (
+  pubkey BLOB PRIMARY KEY,
+  bytes  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX blob_usage_bytes ON blob_usage (bytes);
+INSERT INTO blob_usage SELECT pubkey, sum(size + 512) FROM blob_owners GROUP BY pubkey;
+CREATE TRIGGER blob_owners_in AFTER INSERT ON blob_owners BEGIN
+  INSERT INTO blob_usage VALUES (new.pubkey, new.size + 512) ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER blob_owners_out AFTER DELETE ON blob_owners BEGIN
+  UPDATE blob_usage SET bytes = bytes - old.size - 512 WHERE pubkey = old.pubkey;
+  DELETE FROM blob_usage WHERE pubkey = old.pubkey AND bytes <= 0;
+END;
 `}

@@ -63,7 +63,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	st, err := openStore(ctx, cfg.Dir, cfg.Limits.EventTotalBytes, cfg.Log)
+	st, err := openStore(ctx, cfg.Dir, cfg.Limits.EventTotalBytes, cfg.Owners, cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("open relay: %w", err)
 	}

@@ -25,7 +25,11 @@ type store struct {
 	quota quota
 }
 
-func openStore(ctx context.Context, dir string, eventBytes int64, log *slog.Logger) (*store, error) {
+func openStore(ctx context.Context, dir string, eventBytes int64, own []string, log *slog.Logger) (*store, error) {
+	q, err := newQuota(eventBytes, own)
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -37,7 +41,10 @@ func openStore(ctx context.Context, dir string, eventBytes int64, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	return &store{db, quota{eventBytes}}, nil
+	if err := db.Update(ctx, q.markOwn); err != nil {
+		return nil, errors.Join(fmt.Errorf("mark the operator's events: %w", err), db.Close())
+	}
+	return &store{db, q}, nil
 }
 
 func (s *store) close() error { return s.db.Close() }
@@ -51,7 +58,7 @@ const (
 	superseded         // a newer version is there
 	forgotten          // its author deleted it
 	crowded            // its author has too many standing events
-	full               // all keys together have too many
+	full               // the operator's own take all the room for standing events
 )
 
 func (o outcome) answer() (accepted bool, text string) {
@@ -119,7 +126,7 @@ func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) 
 			return o, err
 		}
 	}
-	if err := insert(tx, ev, raw, address, keys, size); err != nil {
+	if err := insert(tx, ev, raw, address, keys, size, s.quota.own[ev.PubKey]); err != nil {
 		return stored, err
 	}
 	added.add(ev.PubKey, size, replaceable)
@@ -170,7 +177,7 @@ func (s *store) replace(tx *sqlite.Tx, ev *nostr.Event, address string, size int
 	err := tx.QueryRow("SELECT seq, created_at, id, size, raw FROM events WHERE address = ?", address).
 		Scan(&seq, &created, &id, &oldSize, &raw)
 	if errors.Is(err, sql.ErrNoRows) {
-		return s.quota.admits(tx, unhex(ev.PubKey), size)
+		return s.quota.admits(tx, ev.PubKey, size)
 	}
 	if err != nil {
 		return stored, err
@@ -178,13 +185,13 @@ func (s *store) replace(tx *sqlite.Tx, ev *nostr.Event, address string, size int
 	if created > int64(ev.CreatedAt) || created == int64(ev.CreatedAt) && hex.EncodeToString(id) < ev.ID {
 		return superseded, nil
 	}
-	if o, err := s.quota.admits(tx, unhex(ev.PubKey), size-oldSize); err != nil || o != stored {
+	if o, err := s.quota.admits(tx, ev.PubKey, size-oldSize); err != nil || o != stored {
 		return o, err
 	}
-	return stored, remove(tx, seq, raw)
+	return stored, remove(tx, seq, raw) // unless it made room just now
 }
 
-func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string, keys []int64, size int64) error {
+func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string, keys []int64, size int64, own bool) error {
 	var expires, addr any
 	if unix, ok := nip01.Expiration(ev); ok {
 		expires = unix
@@ -192,9 +199,9 @@ func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string, keys []i
 	if address != "" {
 		addr = address
 	}
-	res, err := tx.Exec(`INSERT INTO events (id, pubkey, kind, created_at, expires_at, address, size, raw)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		unhex(ev.ID), unhex(ev.PubKey), ev.Kind, int64(ev.CreatedAt), expires, addr, size, raw)
+	res, err := tx.Exec(`INSERT INTO events (id, pubkey, kind, created_at, expires_at, address, size, raw, own)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		unhex(ev.ID), unhex(ev.PubKey), ev.Kind, int64(ev.CreatedAt), expires, addr, size, raw, own)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,211 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+)
+
+// blobUse is what blobs take: all, and those of the operator's own keys.
+type blobUse struct{ all, own int64 }
+
+func (u blobUse) minus(o blobUse) blobUse { return blobUse{u.all - o.all, u.own - o.own} }
+
+// blobRoom bounds what blobs take. A blob counts as its bytes, and as ownedCost
+// for each of its owners; it is the operator's if one of these is.
+type blobRoom struct {
+	total, each int64           // for all blobs, for those of a stranger's key
+	own         map[string]bool // the operator's keys, hex
+	keys        string          // the same as a JSON list
+
+	mu       sync.Mutex
+	stored   blobUse
+	coming   blobUse          // reserved by running uploads
+	comingOf map[string]int64 // by key
+}
+
+func newBlobRoom(cfg Config) *blobRoom {
+	r := &blobRoom{
+		total: cfg.Limits.BlobTotalBytes, each: cfg.Limits.BlobKeyBytes,
+		own: map[string]bool{}, comingOf: map[string]int64{},
+	}
+	for _, key := range cfg.Owners {
+		r.own[key] = true
+	}
+	r.keys, _ = jsonList(append([]string{}, cfg.Owners...)) // strings always marshal
+	return r
+}
+
+// reserve is the part that strangers leave to the operator's own keys.
+func (r *blobRoom) reserve() int64 {
+	if len(r.own) == 0 {
+		return 0
+	}
+	return r.total / 4
+}
+
+// load counts what is stored.
+func (r *blobRoom) load(tx *sqlite.Tx) error {
+	return tx.QueryRow(`SELECT (SELECT coalesce(sum(size), 0) FROM blobs) + ?1 * (SELECT count(*) FROM blob_owners),
+		(SELECT coalesce(sum(size + ?1 * (SELECT count(*) FROM blob_owners o WHERE o.sha256 = b.sha256)), 0) FROM blobs b
+		WHERE EXISTS (SELECT 1 FROM blob_owners o WHERE o.sha256 = b.sha256 AND o.pubkey IN (SELECT unhex(value) FROM json_each(?2))))`,
+		ownedCost, r.keys).Scan(&r.stored.all, &r.stored.own)
+}
+
+// use is what one blob takes.
+func (r *blobRoom) use(tx *sqlite.Tx, hash string) (u blobUse, err error) {
+	var owners, own int64
+	err = tx.QueryRow("SELECT count(*), coalesce(sum(pubkey IN (SELECT unhex(value) FROM json_each(?))), 0), coalesce(max(size), 0) FROM blob_owners WHERE sha256 = ?",
+		r.keys, unhex(hash)).Scan(&owners, &own, &u.all)
+	if owners == 0 {
+		return blobUse{}, err
+	}
+	u.all += owners * ownedCost
+	if own > 0 {
+		u.own = u.all
+	}
+	return u, err
+}
+
+func (r *blobRoom) add(change blobUse) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stored.all += change.all
+	r.stored.own += change.own
+}
+
+// taken is what all blobs and the reservations count.
+func (r *blobRoom) taken() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stored.all + r.coming.all
+}
+
+// take reserves n bytes for an upload of the key, which has so many stored. It
+// returns how many are too much for all; nothing is reserved then.
+func (r *blobRoom) take(key string, has, n int64) (over int64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := r.own[key]
+	most := r.total
+	if !own {
+		if has+r.comingOf[key]+n > r.each {
+			return 0, errBlobsOfKey
+		}
+		most = r.total - max(0, r.reserve()-r.stored.own-r.coming.own) // of all, the operator's included
+	}
+	if over := r.stored.all + r.coming.all + n - most; over > 0 {
+		return over, nil
+	}
+	r.coming.all += n
+	if own {
+		r.coming.own += n
+	}
+	r.comingOf[key] += n
+	return 0, nil
+}
+
+// release ends a reservation.
+func (r *blobRoom) release(key string, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.coming.all -= n
+	if r.own[key] {
+		r.coming.own -= n
+	}
+	if r.comingOf[key] -= n; r.comingOf[key] == 0 {
+		delete(r.comingOf, key)
+	}
+}
+
+// maxEvictions bounds how many blobs make room for one upload.
+const maxEvictions = 1000
+
+// reserve makes the room for n bytes of the key and reserves it.
+func (b *blobStore) reserve(ctx context.Context, key string, n int64) error {
+	for range maxEvictions {
+		var has int64
+		err := b.db.View(ctx, func(tx *sqlite.Tx) error {
+			return tx.QueryRow("SELECT coalesce((SELECT bytes FROM blob_usage WHERE pubkey = ?), 0)", unhex(key)).Scan(&has)
+		})
+		if err != nil {
+			return fmt.Errorf("count the blobs of a key: %w", err)
+		}
+		over, err := b.room.take(key, has, n)
+		if err != nil || over == 0 {
+			return err
+		}
+		if err := b.evict(ctx, over); err != nil {
+			return err
+		}
+	}
+	return errBlobsFull
+}
+
+// evictedAtOnce is how many blobs are looked for at once to make room.
+const evictedAtOnce = 64
+
+// evict removes strangers' blobs until n bytes are free, or some of them: of the
+// key that has most, if that is more than its share, and else of all, those first
+// that were uploaded longest ago.
+func (b *blobStore) evict(ctx context.Context, n int64) error {
+	type owned struct {
+		hash, key string
+		size      int64
+	}
+	var list []owned
+	err := b.db.View(ctx, func(tx *sqlite.Tx) error {
+		var most []byte
+		var has int64
+		err := tx.QueryRow(`SELECT pubkey, bytes FROM blob_usage
+			WHERE pubkey NOT IN (SELECT unhex(value) FROM json_each(?)) ORDER BY bytes DESC LIMIT 1`, b.room.keys).Scan(&most, &has)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		clause, args := "pubkey NOT IN (SELECT unhex(value) FROM json_each(?))", []any{b.room.keys}
+		if has > b.room.each/8 {
+			clause, args = "pubkey = ?", []any{most}
+			n = min(n, has-b.room.each/8)
+		}
+		rows, err := tx.Query("SELECT sha256, pubkey, size FROM blob_owners WHERE "+clause+" ORDER BY since LIMIT ?", append(args, evictedAtOnce)...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var hash, key []byte
+			var o owned
+			if err := rows.Scan(&hash, &key, &o.size); err != nil {
+				return err
+			}
+			o.hash, o.key = hex.EncodeToString(hash), hex.EncodeToString(key)
+			list = append(list, o)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("find blobs that make room: %w", err)
+	}
+	if len(list) == 0 {
+		return errBlobsFull
+	}
+	for _, o := range list {
+		if n <= 0 {
+			return nil
+		}
+		err := b.remove(ctx, o.key, o.hash)
+		if err != nil && !errors.Is(err, errBlobUnknown) && !errors.Is(err, errNotOwner) { // its owner was faster
+			return fmt.Errorf("make room for a blob: %w", err)
+		}
+		n -= o.size + ownedCost
+	}
+	return nil
+}
