@@ -67,17 +67,16 @@ func (c *Client) checkQuote(p Purchase, content string, now time.Time) (offer, e
 
 // askedMode is the payment mode that the request names, "" if it leaves that to
 // the provider.
-func askedMode(p Purchase) receipts.Mode {
+func askedMode(p Purchase) receipts.Mode { return askedTerms(p).Mode }
+
+// askedTerms are the terms of our own request.
+func askedTerms(p Purchase) receipts.RequestTerms {
 	ev, err := p.asked()
 	if err != nil {
-		return ""
+		return receipts.RequestTerms{}
 	}
-	for _, t := range ev.Tags {
-		if len(t) >= 3 && t[0] == "param" && t[1] == "payment_mode" {
-			return receipts.Mode(t[2])
-		}
-	}
-	return ""
+	terms, _ := receipts.TermsOf(ev.Tags) // we wrote them
+	return terms
 }
 
 // bidOf is the most that we told the provider we pay.
@@ -86,15 +85,14 @@ func bidOf(p Purchase) int64 {
 	if err != nil {
 		return 0
 	}
-	t := ev.Tags.Find("bid")
-	if t == nil {
+	terms, err := receipts.TermsOf(ev.Tags)
+	switch {
+	case err != nil:
+		return 0
+	case !terms.HasBid:
 		return p.MaxMsats
 	}
-	bid, err := strconv.ParseInt(t[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return min(bid, p.MaxMsats)
+	return min(terms.Bid, p.MaxMsats)
 }
 
 // checkOffer checks a payment-required event: the quote, then that the invoice

@@ -15,18 +15,7 @@ import (
 )
 
 // askedSealed reports whether our request says that we can open boxes.
-func askedSealed(p Purchase) bool {
-	ev, err := p.asked()
-	if err != nil {
-		return false
-	}
-	for _, t := range ev.Tags {
-		if len(t) >= 3 && t[0] == "param" && t[1] == "delivery" && t[2] == string(receipts.DeliverySealed) {
-			return true
-		}
-	}
-	return false
-}
+func askedSealed(p Purchase) bool { return askedTerms(p).Delivery == receipts.DeliverySealed }
 
 // promised is the delivery in the quote that we accepted, "" before there is one.
 func promised(p Purchase) receipts.Delivery {

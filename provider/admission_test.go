@@ -13,6 +13,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"go.uber.org/goleak"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/requirements"
@@ -193,6 +194,14 @@ func (s *shop) answer(ev nostr.Event) nostr.Event {
 	}
 }
 
+// both makes two changes.
+func both(one, other func(*nostr.Event)) func(*nostr.Event) {
+	return func(ev *nostr.Event) {
+		one(ev)
+		other(ev)
+	}
+}
+
 func replaceTag(name string, tag nostr.Tag) func(*nostr.Event) {
 	return func(ev *nostr.Event) {
 		for i, t := range ev.Tags {
@@ -282,26 +291,39 @@ func TestRefusals(t *testing.T) {
 			replaceTag("param", nostr.Tag{"param", "schema", "oa.embedding.v1"})(ev)
 			addTag("param", "job_type", "oa.rerank.v1")(ev)
 		}, "unsupported_schema"},
-		"two inputs":       {addTag("i", typed, "text"), "invalid_input: invalid document: request has 2 inputs, not one; "},
-		"unknown input":    {replaceTag("i", nostr.Tag{"i", typed, "image"}), "invalid_input: invalid document: request input is not of type text; "},
-		"unknown schema":   {replaceTag("param", nostr.Tag{"param", "schema", "oa.make_coffee.v1"}), "unsupported_schema"},
-		"schema not sold":  {replaceTag("param", nostr.Tag{"param", "schema", "oa.embedding.v1"}), "unsupported_schema"},
-		"encrypted":        {addTag("encrypted"), "unsupported_encryption"},
-		"content":          {func(ev *nostr.Event) { ev.Content = "secret" }, "unsupported_encryption"},
-		"not JSON":         {input(`{`), "invalid_input"},
-		"no commands":      {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `"},"commands":[]}`), "invalid_input: commands"},
-		"wrong type":       {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `"},"commands":[{"cmd":7}]}`), "commands[0].cmd"},
-		"unknown field":    {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `"},"commands":[{"cmd":"true"}],"tip":1}`), "tip"},
-		"duplicate key":    {input(`{"commands":[],"commands":[]}`), "invalid_input"},
-		"limit too high":   {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"timeout_secs":99999}},"commands":[{"cmd":"true"}]}`), "timeout_secs"},
-		"other image":      {input(strings.Replace(typed, "0001\"", "0002\"", 1)), "image_not_available"},
-		"docker image":     {input(strings.Replace(typed, "host", "docker", 1)), "image_not_available"},
-		"full network":     {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","network_policy":"full"},"commands":[{"cmd":"true"}]}`), "invalid_input: sandbox.network_policy"},
-		"too much memory":  {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"memory_mb":4097}},"commands":[{"cmd":"true"}]}`), "over_resources: at most 4096 MiB"},
-		"too many CPUs":    {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"cpus":4.5}},"commands":[{"cmd":"true"}]}`), "over_resources"},
-		"bid below price":  {addTag("bid", "19999"), "bid_too_low: the price is 20000"},
-		"bid is no number": {addTag("bid", "lots"), "bid_too_low"},
-		"mode not sold":    {addTag("param", "payment_mode", "postpay"), "payment_mode"},
+		"two inputs":             {addTag("i", typed, "text"), "invalid_input: invalid document: request has 2 inputs, not one; "},
+		"unknown input":          {replaceTag("i", nostr.Tag{"i", typed, "image"}), "invalid_input: invalid document: request input is not of type text; "},
+		"unknown schema":         {replaceTag("param", nostr.Tag{"param", "schema", "oa.make_coffee.v1"}), "unsupported_schema"},
+		"schema not sold":        {replaceTag("param", nostr.Tag{"param", "schema", "oa.embedding.v1"}), "unsupported_schema"},
+		"encrypted":              {addTag("encrypted"), "unsupported_encryption"},
+		"content":                {func(ev *nostr.Event) { ev.Content = "secret" }, "unsupported_encryption"},
+		"not JSON":               {input(`{`), "invalid_input"},
+		"no commands":            {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `"},"commands":[]}`), "invalid_input: commands"},
+		"wrong type":             {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `"},"commands":[{"cmd":7}]}`), "commands[0].cmd"},
+		"unknown field":          {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `"},"commands":[{"cmd":"true"}],"tip":1}`), "tip"},
+		"duplicate key":          {input(`{"commands":[],"commands":[]}`), "invalid_input"},
+		"limit too high":         {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"timeout_secs":99999}},"commands":[{"cmd":"true"}]}`), "timeout_secs"},
+		"other image":            {input(strings.Replace(typed, "0001\"", "0002\"", 1)), "image_not_available"},
+		"docker image":           {input(strings.Replace(typed, "host", "docker", 1)), "image_not_available"},
+		"full network":           {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","network_policy":"full"},"commands":[{"cmd":"true"}]}`), "invalid_input: sandbox.network_policy"},
+		"too much memory":        {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"memory_mb":4097}},"commands":[{"cmd":"true"}]}`), "over_resources: at most 4096 MiB"},
+		"too many CPUs":          {input(`{"sandbox":{"provider":"host","image_digest":"` + image + `","resources":{"cpus":4.5}},"commands":[{"cmd":"true"}]}`), "over_resources"},
+		"bid below price":        {addTag("bid", "19999"), "bid_too_low: the price is 20000"},
+		"bid is no number":       {addTag("bid", "lots"), "invalid_input: invalid document: request: tag bid: \"lots\" is no whole number"},
+		"bid with a sign":        {addTag("bid", "+100000"), "invalid_input: invalid document: request: tag bid: "},
+		"bid with zeros":         {addTag("bid", "0000100000"), "invalid_input: invalid document: request: tag bid: "},
+		"bid beyond all amounts": {addTag("bid", "9007199254740993"), "invalid_input: invalid document: request: tag bid: "},
+		"bid of nothing":         {addTag("bid"), "invalid_input: invalid document: request: tag bid: "},
+		"two bids":               {both(addTag("bid", "100000"), addTag("bid", "1")), "invalid_input: invalid document: request: tag bid: it is there twice"},
+		"two modes":              {both(addTag("param", "payment_mode", "hold"), addTag("param", "payment_mode", "prepay")), "request: tag param payment_mode: it is there twice"},
+		"a mode of nothing":      {addTag("param", "payment_mode"), "request: tag param payment_mode: it has no value"},
+		"two deliveries":         {both(addTag("param", "delivery", "sealed"), addTag("param", "delivery", "plain")), "tag param delivery: it is there twice"},
+		"two refunds":            {both(addTag("param", "refund", "a@b.example"), addTag("param", "refund", "c@d.example")), "tag param refund: it is there twice"},
+		"for nobody":             {addTag("p"), "invalid_input: invalid document: request: tag p: "},
+		"a wide tag":             {addTag(append([]string{"t"}, make([]string, 1001)...)...), "invalid_input: invalid document: event: tag \"t\" has 1002 items, at most 1000"},
+		"another document":       {addTag("domain", string(domain.Result)), "invalid_input: invalid document: not the document that is wanted"},
+		"two domains":            {both(addTag("domain", string(domain.Request)), addTag("domain", string(domain.Request))), "more than one tag domain"},
+		"mode not sold":          {addTag("param", "payment_mode", "postpay"), "payment_mode"},
 	} {
 		got := s.answer(s.request(tt.change))
 		status := got.Tags.Find("status")

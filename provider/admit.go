@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -28,8 +27,15 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 			return Job{}, nil, Reason{CodeInvalidInput, err.Error()}
 		}
 	}
-	mode, reason := chooseMode(ev, offer)
+	terms, err := receipts.TermsOf(ev.Tags)
+	if err != nil {
+		return Job{}, nil, Reason{CodeInvalidInput, err.Error()}
+	}
+	mode, reason := chooseMode(terms, offer)
 	if reason.Code != "" {
+		return Job{}, nil, reason
+	}
+	if reason := votes(terms, req); reason.Code != "" {
 		return Job{}, nil, reason
 	}
 	if reason := p.freeEnough(ev, mode); reason.Code != "" {
@@ -44,16 +50,16 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 		price = 0
 	} else {
 		price, credit = p.lessCredit(ctx, ev.PubKey, price)
-		fee = offer.table().Engagement(req, receipts.Judged(ev.Tags))
+		fee = offer.table().Engagement(req, terms.Judged())
 		if price < p.cfg.LeastMsats {
 			return Job{}, nil, Reason{CodePriceTooSmall, fmt.Sprintf(
 				"the price is %d msats, and what carries payments to this provider carries no less than %d; ask for more in one job", price, p.cfg.LeastMsats)}
 		}
 	}
-	if bid, ok := bidOf(ev); ok && price > bid-fee {
-		text := fmt.Sprintf("the price is %d msats, the bid %d", price, bid)
+	if terms.HasBid && price > terms.Bid-fee {
+		text := fmt.Sprintf("the price is %d msats, the bid %d", price, terms.Bid)
 		if fee > 0 {
-			text = fmt.Sprintf("the price is %d msats and the engagement fee %d, the bid %d", price, fee, bid)
+			text = fmt.Sprintf("the price is %d msats and the engagement fee %d, the bid %d", price, fee, terms.Bid)
 		}
 		return Job{}, nil, Reason{CodeBidTooLow, text}
 	}
@@ -72,7 +78,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 	if filling && !known {
 		ttl = min(ttl, hurriedQuote)
 	}
-	job, err := p.quote(ev, req, mode, price, credit, fee, ttl)
+	job, err := p.quote(ev, req, terms, mode, price, credit, fee, ttl)
 	if err != nil {
 		p.load.leave(ev.ID)
 		p.log.Error("make quote", "request", ev.ID, "err", err)
@@ -114,33 +120,17 @@ func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
 			return nil, Offer{}, Reason{CodeOverResources, fmt.Sprintf("at most %d MiB of memory and %g processors here", p.limits.MemoryMB, p.limits.CPUs)}
 		}
 	}
-	return req, p.cfg.Offers[i], votes(ev, req)
+	return req, p.cfg.Offers[i], Reason{}
 }
 
 // chooseMode takes the offer's first mode unless the request names another one
 // that is on offer (param payment_mode).
-func chooseMode(ev nostr.Event, o Offer) (receipts.Mode, Reason) {
-	for _, t := range ev.Tags {
-		if len(t) >= 3 && t[0] == "param" && t[1] == "payment_mode" {
-			if m := receipts.Mode(t[2]); slices.Contains(o.Modes, m) {
-				return m, Reason{}
-			}
-			return "", Reason{CodeInvalidInput, fmt.Sprintf("payment_mode: only %v on offer", o.Modes)}
-		}
+func chooseMode(terms receipts.RequestTerms, o Offer) (receipts.Mode, Reason) {
+	switch {
+	case terms.Mode == "":
+		return o.Modes[0], Reason{}
+	case slices.Contains(o.Modes, terms.Mode):
+		return terms.Mode, Reason{}
 	}
-	return o.Modes[0], Reason{}
-}
-
-// bidOf reads the bid, a maximum in msats. A malformed bid is a bid of zero:
-// the safe reading of money we cannot parse.
-func bidOf(ev nostr.Event) (int64, bool) {
-	t := ev.Tags.Find("bid")
-	if t == nil {
-		return 0, false
-	}
-	bid, err := strconv.ParseInt(t[1], 10, 64)
-	if err != nil || bid < 0 {
-		return 0, true
-	}
-	return bid, true
+	return "", Reason{CodeInvalidInput, fmt.Sprintf("payment_mode: only %v on offer", o.Modes)}
 }

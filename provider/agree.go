@@ -17,14 +17,17 @@ import (
 
 // asksCommit reports whether the request is one of a panel's: its sealed result
 // is to commit to the agreement hash, which is revealed when the buyer asks.
-func asksCommit(ev nostr.Event) bool { return receipts.Agreement(ev.Tags) == "commit" }
+func asksCommit(ev nostr.Event) bool {
+	terms, err := receipts.TermsOf(ev.Tags)
+	return err == nil && terms.Agreement == "commit"
+}
 
 // votes refuses a seat of a panel whose document says something else, or that has
 // one seat: who reveals to a panel of one tells the buyer what the result is, and
 // is paid by nobody.
-func votes(ev nostr.Event, req *schemas.Request) Reason {
+func votes(terms receipts.RequestTerms, req *schemas.Request) Reason {
 	var want schemas.Adjudication
-	switch receipts.Agreement(ev.Tags) {
+	switch terms.Agreement {
 	case "commit":
 		want = schemas.MajorityVote
 	case "judge":

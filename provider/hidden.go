@@ -105,9 +105,6 @@ func (p *Provider) reveal(ctx context.Context, peer, hidden string) (string, err
 // opened returns a request with its hidden tags among the others. Id and author
 // stay those of the signed event, whose bytes are what is kept.
 func (p *Provider) opened(ctx context.Context, ev nostrEvent) (nostrEvent, Reason) {
-	if err := domain.Allow(domain.Request, ev.Tags); err != nil {
-		return ev, Reason{CodeInvalidInput, "tag domain: " + err.Error()}
-	}
 	if !isHidden(ev) {
 		if ev.Content != "" {
 			return ev, Reason{CodeUnsupportedEncryption, "content without an encrypted tag: send it empty, or encrypted to this key"}

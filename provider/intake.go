@@ -105,12 +105,31 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	if reason.Code == "" {
 		view, reason = p.opened(ctx, ev)
 	}
+	if reason.Code == "" && p.mayBeSold(view) {
+		reason = readable(ev, view)
+	}
 	if reason.Code == "" && slices.ContainsFunc(view.Tags, isElsewhere) {
 		if reason = p.gather(ctx, ev, view); reason.Code == "" {
 			return // it goes on when its inputs are here
 		}
 	}
 	p.take(ctx, ev, view, reason)
+}
+
+// readable refuses a request that those who verify its receipt would read
+// otherwise, or not at all: it would be run and paid, and proved to nobody.
+func readable(ev, view nostrEvent) Reason {
+	raw, err := ev.MarshalJSON()
+	if err == nil {
+		_, err = receipts.ParseEvent(raw, receipts.MaxEventBytes)
+	}
+	if err == nil {
+		_, err = receipts.TermsOf(view.Tags)
+	}
+	if err != nil {
+		return Reason{CodeInvalidInput, err.Error()}
+	}
+	return Reason{}
 }
 
 // take admits a request as its view shows it, unless there is a reason against

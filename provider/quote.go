@@ -34,7 +34,7 @@ const hurriedQuote = time.Minute
 // quote makes the job with its quote, which can be paid for ttl. The nonce that the preimage derives from
 // is part of the job, so it is durable before any invoice exists: the same
 // invoice can then be asked for again.
-func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mode, price, credit, fee int64, ttl time.Duration) (Job, error) {
+func (p *Provider) quote(ev nostr.Event, req *schemas.Request, terms receipts.RequestTerms, mode receipts.Mode, price, credit, fee int64, ttl time.Duration) (Job, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	job := Job{
 		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey,
@@ -59,7 +59,7 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, mode receipts.Mod
 	q := receipts.Quote{
 		Version: receipts.Version, RequestID: ev.ID, JobHash: req.JobHash, SchemaID: job.SchemaID,
 		Buyer: ev.PubKey, Provider: p.key, PriceMsats: price, Purpose: receipts.PurposeResult,
-		ExpiresAt: receipts.Timestamp(job.ExpiresAt), Mode: mode, Delivery: deliveryFor(ev, mode),
+		ExpiresAt: receipts.Timestamp(job.ExpiresAt), Mode: mode, Delivery: deliveryFor(terms, mode),
 		Cancellation: cancellation, PolicyBundleID: p.policyID, Nonce: hex.EncodeToString(salt[:]),
 	}
 	if mode != receipts.ModeFree {
@@ -117,10 +117,6 @@ func (p *Provider) refundTo(ctx context.Context, job Job) string {
 }
 
 func refundParam(ev nostr.Event) string {
-	for _, t := range ev.Tags {
-		if len(t) >= 3 && t[0] == "param" && t[1] == "refund" {
-			return clip(t[2], 2048)
-		}
-	}
-	return ""
+	terms, _ := receipts.TermsOf(ev.Tags) // it was read when the request was taken
+	return clip(terms.Refund, 2048)
 }

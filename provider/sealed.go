@@ -3,22 +3,15 @@ package provider
 import (
 	"fmt"
 
-	"github.com/nbd-wtf/go-nostr"
-
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // deliveryFor is sealed where the request asks for it and being paid gives the
 // preimage, which is the key, away.
-func deliveryFor(ev nostr.Event, mode receipts.Mode) receipts.Delivery {
-	if mode != receipts.ModeHold && mode != receipts.ModePostpay {
-		return receipts.DeliveryPlain
-	}
-	for _, t := range ev.Tags {
-		if len(t) >= 3 && t[0] == "param" && t[1] == "delivery" && t[2] == string(receipts.DeliverySealed) {
-			return receipts.DeliverySealed
-		}
+func deliveryFor(terms receipts.RequestTerms, mode receipts.Mode) receipts.Delivery {
+	if terms.Delivery == receipts.DeliverySealed && (mode == receipts.ModeHold || mode == receipts.ModePostpay) {
+		return receipts.DeliverySealed
 	}
 	return receipts.DeliveryPlain
 }

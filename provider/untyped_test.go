@@ -85,9 +85,11 @@ func TestUntypedRefusals(t *testing.T) {
 	w.writes(t)
 	c := w.customer(t, nil)
 	for name, tags := range map[string]nostr.Tags{
-		"no input":     {{"param", "max_tokens", "3"}},
-		"no number":    {{"i", "Which fruit?", "text"}, {"param", "temperature", "NaN"}},
-		"out of range": {{"i", "Which fruit?", "text"}, {"param", "temperature", "9"}},
+		"no input":            {{"param", "max_tokens", "3"}},
+		"an input of nothing": {{"i", "Which fruit?", "text"}, {"i"}},
+		"a number twice":      {{"i", "Which fruit?", "text"}, {"param", "max_tokens", "3"}, {"param", "max_tokens", "4"}},
+		"no number":           {{"i", "Which fruit?", "text"}, {"param", "temperature", "NaN"}},
+		"out of range":        {{"i", "Which fruit?", "text"}, {"param", "temperature", "9"}},
 	} {
 		ev := raw(t, c.key, 5050, "", append(tags, nostr.Tag{"p", w.seller.key.PublicKey()})...)
 		check(t, c.market.Send(w.ctx, ev))

@@ -57,8 +57,11 @@ type Limits struct {
 	Artifacts  int   // default 128
 }
 
-// maxDocument bounds every other file: documents and events are small.
-const maxDocument = 1 << 20
+// MaxEventBytes bounds an event in its form for a bundle, and every other file that
+// Limits do not name.
+const MaxEventBytes = 1 << 20
+
+const maxDocument = MaxEventBytes
 
 func (l Limits) orDefault() Limits {
 	if l.TotalBytes == 0 {

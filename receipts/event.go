@@ -65,9 +65,6 @@ func ParseEvent(doc []byte, maxBytes int) (Event, error) {
 		return Event{}, fmt.Errorf("%w: event: a field is missing or null", ErrInvalid)
 	}
 	e := Event{ID: *d.ID, PubKey: *d.PubKey, CreatedAt: *d.CreatedAt, Kind: *d.Kind, Content: *d.Content, Sig: *d.Sig}
-	if len(*d.Tags) > maxTags {
-		return Event{}, fmt.Errorf("%w: event of more than %d tags", ErrInvalid, maxTags)
-	}
 	e.Tags = make([][]string, 0, len(*d.Tags))
 	for _, tag := range *d.Tags {
 		items, err := tagItems(tag)
@@ -76,12 +73,15 @@ func ParseEvent(doc []byte, maxBytes int) (Event, error) {
 		}
 		e.Tags = append(e.Tags, items)
 	}
+	if err := checkTags(e.Tags); err != nil {
+		return Event{}, err
+	}
 	return e, e.checkShape()
 }
 
 func tagItems(tag []*string) ([]string, error) {
-	if tag == nil || len(tag) > maxTagItems {
-		return nil, fmt.Errorf("%w: event: a tag is null or too long", ErrInvalid)
+	if tag == nil {
+		return nil, fmt.Errorf("%w: event: a tag is null", ErrInvalid)
 	}
 	items := make([]string, 0, len(tag))
 	for _, item := range tag {

@@ -2,6 +2,7 @@ package receipts_test
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -60,4 +61,46 @@ func otherDomains() []scenario {
 	return append(all, scenario{
 		name: "valid_other_kinds", about: "acceptance and receipt have kinds that were configured: their domains say what they are", recipe: kinds,
 	})
+}
+
+// twoReadings are requests whose terms one reader could take for something else
+// than another does.
+func twoReadings() []scenario {
+	refused := states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: receipts.NotProvable}
+	var all []scenario
+	add := func(name, about string, tags func([][]string) [][]string) {
+		all = append(all, scenario{
+			name: "terms_" + name, about: about, want: refused,
+			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags = tags(ev.Tags) }},
+		})
+	}
+	more := func(tags ...[]string) func([][]string) [][]string {
+		return func(have [][]string) [][]string { return append(have, tags...) }
+	}
+	bid := func(text string) func([][]string) [][]string {
+		return func(have [][]string) [][]string {
+			have[3] = []string{"bid", text}
+			return have
+		}
+	}
+	for name, text := range map[string]string{
+		"sign": "+50000", "zeros": "0000050000", "space": " 50000", "fraction": "50000.0", "exponent": "5e4", "words": "lots", "nothing": "", "negative": "-50000",
+		"2_53": "9007199254740992", "2_63": "9223372036854775807", "2_64": "18446744073709551616",
+	} {
+		add("bid_"+name, "the bid is written as no reader may take it", bid(text))
+	}
+	add("bid_without_value", "the tag bid has no value", func(have [][]string) [][]string {
+		have[3] = []string{"bid"}
+		return have
+	})
+	add("two_bids", "the request has two bids", more([]string{"bid", "50000"}))
+	add("two_modes", "the request asks for a mode twice", more([]string{"param", "payment_mode", "hold"}, []string{"param", "payment_mode", "hold"}))
+	add("mode_without_value", "the request asks for a mode and names none", more([]string{"param", "payment_mode"}))
+	add("two_deliveries", "the request asks for two deliveries", more([]string{"param", "delivery", "plain"}, []string{"param", "delivery", "sealed"}))
+	add("two_agreements", "the request is two seats", more([]string{"param", "agreement", "commit"}, []string{"param", "agreement", "judge"}))
+	add("two_refunds", "the request names two places for a refund", more([]string{"param", "refund", "a@b.example"}, []string{"param", "refund", "c@d.example"}))
+	add("provider_without_key", "the request names a provider without a key", more([]string{"p"}))
+	add("provider_in_capitals", "the request names a provider beside this one in another spelling", more([]string{"p", strings.ToUpper(xOnly(person("provider")))}))
+	add("wide_tag", "a tag of the request has more items than an event's may", more(make([]string, 1001)))
+	return all
 }

@@ -93,6 +93,10 @@ func forgedRequest() []scenario {
 			want: states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
 		},
 		{
+			name: "valid_bid_of_exactly_the_price", about: "the buyer would have paid no more",
+			recipe: recipe{request: func(ev *receipts.Event) { setTag(ev, "bid", "21000") }},
+		},
+		{
 			name: "job_bid_below_price", about: "the buyer would have paid a thousandth of it",
 			recipe: recipe{request: func(ev *receipts.Event) { ev.Tags = append(ev.Tags, []string{"bid", "21"}) }},
 			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},

@@ -2,7 +2,6 @@ package receipts
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
@@ -39,22 +38,6 @@ func (p Price) Engagement(req *schemas.Request, judged bool) int64 {
 		return 0
 	}
 	return p.EngagementMsats
-}
-
-// Agreement is how the panel that a request is a seat of comes to one result:
-// commit, judge or merge; "" for a request that is no seat of one.
-func Agreement[T ~[]string](tags []T) string {
-	i := slices.IndexFunc(tags, func(t T) bool { return len(t) >= 3 && t[0] == "param" && t[1] == "agreement" })
-	if i < 0 {
-		return ""
-	}
-	return tags[i][2]
-}
-
-// Judged reports whether a judge or a merge decides what a seat's result is worth.
-func Judged[T ~[]string](tags []T) bool {
-	how := Agreement(tags)
-	return how == "judge" || how == "merge"
 }
 
 // BytesPerToken is a convention, so that nobody needs another's tokenizer.

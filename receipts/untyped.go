@@ -28,9 +28,12 @@ func UntypedOf[Tag ~[]string](tags []Tag) (TypedRequest, error) {
 			if err := sampling(doc, tag[1], tag[2]); err != nil {
 				return TypedRequest{}, err
 			}
-		case len(tag) >= 2 && tag[0] == "i":
-			if !isText(tag) {
-				return TypedRequest{}, fmt.Errorf("%w: an input of type %s is not taken here: send text", ErrInvalid, quoted(tag[2]))
+		case len(tag) >= 1 && tag[0] == "i":
+			switch {
+			case len(tag) < 2:
+				return TypedRequest{}, fmt.Errorf("%w: tag i: an input has no content", ErrInvalid)
+			case !isText(tag):
+				return TypedRequest{}, fmt.Errorf("%w: tag i: an input of type %s is not taken here: send text", ErrInvalid, quoted(tag[2]))
 			}
 			prompt = append(prompt, tag[1])
 		}
@@ -56,8 +59,11 @@ func sampling(doc map[string]any, name, value string) error {
 	default:
 		return nil
 	}
+	if _, twice := doc[name]; twice {
+		return fmt.Errorf("%w: tag param %s: it is there twice", ErrInvalid, name)
+	}
 	if !form.MatchString(value) {
-		return fmt.Errorf("%w: param %s is not a number", ErrInvalid, name)
+		return fmt.Errorf("%w: tag param %s: %s is not a number", ErrInvalid, name, quoted(value))
 	}
 	doc[name] = json.Number(value)
 	return nil

@@ -3,7 +3,6 @@ package receipts
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lightwork-market/lightwork/domain"
@@ -52,16 +51,14 @@ func (v *verifier) addressed(ev Event) error {
 // allowed: the buyer's bid is a maximum, and a mode that it names is the only one
 // for the result. An engagement fee is prepaid whatever that is.
 func (v *verifier) allowed(ev Event) error {
-	for _, bid := range ev.Values("bid") {
-		most, err := strconv.ParseInt(bid, 10, 64)
-		if err != nil || v.receipt.AmountMsats > most {
-			return fmt.Errorf("%w: %d msats, and the bid is %s", ErrMismatch, v.receipt.AmountMsats, quoted(bid))
-		}
-	}
-	for _, tag := range ev.Tags {
-		if !v.receipt.isEngagement() && len(tag) >= 3 && tag[0] == "param" && tag[1] == "payment_mode" && tag[2] != string(v.receipt.Mode) {
-			return fmt.Errorf("%w: mode %s, and it asks for %s", ErrMismatch, v.receipt.Mode, quoted(tag[2]))
-		}
+	terms, err := TermsOf(ev.Tags)
+	switch {
+	case err != nil:
+		return err
+	case terms.HasBid && v.receipt.AmountMsats > terms.Bid:
+		return fmt.Errorf("%w: %d msats, and the bid is %d", ErrMismatch, v.receipt.AmountMsats, terms.Bid)
+	case !v.receipt.isEngagement() && terms.Mode != "" && terms.Mode != v.receipt.Mode:
+		return fmt.Errorf("%w: mode %s, and it asks for %s", ErrMismatch, v.receipt.Mode, quoted(string(terms.Mode)))
 	}
 	return nil
 }

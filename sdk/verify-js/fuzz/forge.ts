@@ -24,7 +24,7 @@ const buyer = bytesToHex(schnorr.getPublicKey(secrets.buyer));
 export const pins: Pins = { provider, buyer, payee };
 
 const stages = [
-  "input", "request", "requestKind", "quote", "invoice", "invoice", "acceptance", "acceptanceEvent", "replay", "replay", "replay", "result",
+  "input", "request", "terms", "terms", "requestKind", "quote", "invoice", "invoice", "acceptance", "acceptanceEvent", "replay", "replay", "replay", "result",
   "result", "result", "resultEvent", "seal", "receipt", "receiptEvent", "signature", "signature", "previous", "policy", "none",
 ] as const;
 type Stage = (typeof stages)[number];
@@ -32,6 +32,37 @@ type Stage = (typeof stages)[number];
 /** Replaces the parties of a bundle by ours, with one random change. `job` replaces the work. */
 export function forge(bundle: Bundle, random: Random, job?: Work): Map<string, Uint8Array> {
   return new Forger(bundle, random, job).run();
+}
+
+/** Spellings of an amount, of which one is right. */
+const amounts = [
+  "50000", "+50000", "0000050000", "-50000", "50000.0", "5e4", "0x7a120", "50_000", " 50000", "50000 ", "50000\n", "", "0", "00", "-0", "21000", "20999",
+  "9007199254740991", "9007199254740992", "9007199254740993", "9223372036854775807", "99999999999999999999", "1".repeat(400), "٥٠٠٠٠",
+];
+const modes = ["hold", "prepay", "postpay", "free", "", "Hold"];
+
+/** Gives a request terms that two readers could take in two ways. */
+function changeTerms(event: Event, random: Random): void {
+  for (let n = random.pick([1, 1, 2]); n > 0; n--) {
+    const bid = event.tags.find((tag) => tag[0] === "bid");
+    switch (random.below(6)) {
+      case 0:
+      case 1:
+        if (bid) bid.splice(1, 1, random.pick(amounts));
+        break;
+      case 2:
+        event.tags.push(["bid", ...random.pick([[], [random.pick(amounts)], [random.pick(amounts), "x"]])]);
+        break;
+      case 3:
+        event.tags.push(["param", random.pick(["payment_mode", "delivery", "agreement", "refund"]), ...random.pick([[], [random.pick(modes)], [random.pick(modes), "x"]])]);
+        break;
+      case 4:
+        event.tags.push(random.pick([["p"], ["p", ""], ["p", "x"], ["p", buyer], ["p", provider], ["p", provider.toUpperCase()], ["i"], [], [""]]));
+        break;
+      default:
+        event.tags.push(random.pick([["domain"], ["domain", "lightwork/request/v1"], ["domain", "lightwork/result/v1"], Array<string>(1001).fill("t")]));
+    }
+  }
 }
 
 class Forger {
@@ -75,6 +106,7 @@ class Forger {
       if (tag[0] === "i") tag[1] = this.stage === "input" ? this.changed("input", parseJson(this.job?.input ?? tag[1] ?? "")) : (this.job?.input ?? tag[1] ?? "");
       if (tag[0] === "param" && tag[1] === "schema" && this.job) tag[2] = this.job.asked;
     }
+    if (this.stage === "terms") changeTerms(event, this.random);
     this.sign("REQUEST.event.json", event, "buyer", "request");
     if (this.stage === "requestKind") this.sign("REQUEST.event.json", { ...event, kind: this.random.pick([4999, 5000, 5999, 6000, 6050]) }, "buyer", "none");
     this.receipt.set("request_event_id", parseJsonId(this.text("REQUEST.event.json")));

@@ -38,10 +38,12 @@ export function readUntyped(event: Event): { schema: string; input: string } {
     require(!schemaParams.includes(name), "it names a schema");
     const form = Object.hasOwn(numbers, name) ? numbers[name] : undefined;
     if (!form) continue;
+    require(!fields.has(name), `the tag param ${name} is there twice`);
     require(form.test(value), `${name} is not a number`);
     fields.set(name, value);
   }
-  const inputs = tagsNamed(event, "i").filter((tag) => tag.length >= 2);
+  const inputs = tagsNamed(event, "i");
+  require(inputs.every((tag) => tag.length >= 2), "an input has no content");
   require(inputs.every((tag) => inputTypes.includes(tag[2] ?? "")), "an input is not text");
   require(inputs.length > 0 && inputs.length <= maxInputs, "it has no input, or too many");
   fields.set("prompt", JSON.stringify(inputs.map((tag) => tag[1]).join("\n\n")));

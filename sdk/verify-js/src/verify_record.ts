@@ -6,6 +6,7 @@ import { digest } from "./hex.js";
 import { jobType, type JobType } from "./jobtypes.js";
 import { canonical, parseCanonical, type ObjectValue } from "./json.js";
 import { inlined } from "./inputs.js";
+import { readTerms } from "./terms.js";
 import { inputTypes, isUntyped, readUntyped } from "./untyped.js";
 import { onlyTag, tagsNamed, type Event } from "./nostr.js";
 
@@ -47,9 +48,10 @@ function proveOrder(e: Evidence, s: Steps, event: Event): void {
   const named = tagsNamed(event, "p").map((tag) => tag[1]);
   s.demand("2.9", "it names this provider, or nobody", named.length === 0 || named.includes(receipt.provider), "it names another");
   s.step("2.10", "price and mode are those that it allows", () => {
-    for (const tag of tagsNamed(event, "bid")) require(receipt.amount_msats <= bidOf(tag[1]), "the amount is above the bid");
+    const { bid, mode } = readTerms(event);
+    require(bid === undefined || receipt.amount_msats <= bid, "the amount is above the bid");
     if (receipt.purpose === "engagement") return; // prepaid, whatever the mode of the result is
-    for (const mode of params(event, ["payment_mode"])) require(mode === receipt.mode, `it asks for ${mode}`);
+    require(mode === undefined || mode === receipt.mode, `it asks for ${mode ?? ""}`);
   });
   s.step("2.11", "it is dated neither after the quote's expiry nor after the settlement", () => {
     require(event.created_at <= receipt.timestamp + clockSkew, "it is dated after the settlement");
@@ -97,11 +99,6 @@ function readTyped(event: Event): { schema: string; input: string } {
 
 function params(event: Event, names: string[]): string[] {
   return tagsNamed(event, "param").flatMap((tag) => (names.includes(tag[1] ?? "") ? tag.slice(2, 3) : []));
-}
-
-/** A malformed bid counts as 0. */
-function bidOf(text = ""): number {
-  return /^(?:0|[1-9][0-9]{0,15})$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : 0;
 }
 
 export function proveAccepted(e: Evidence, s: Steps): string {
