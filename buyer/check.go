@@ -46,7 +46,7 @@ func (c *Client) checkQuote(p Purchase, content string, now time.Time) (offer, e
 	}
 	if err := q.Matches(receipts.Terms{
 		RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
-		Buyer: c.key, Provider: p.Provider, MaxMsats: bidOf(p) - p.engagementMsats(),
+		Buyer: c.key, Provider: p.Provider, Inputs: inputIDs(p), MaxMsats: bidOf(p) - p.engagementMsats(),
 	}); err != nil {
 		return bad(err)
 	}

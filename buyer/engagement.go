@@ -99,7 +99,7 @@ func (c *Client) checkEngagement(p Purchase, ev nostr.Event, network payments.Ne
 	}
 	if err := q.Matches(receipts.Terms{
 		RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
-		Buyer: c.key, Provider: p.Provider, MaxMsats: min(p.EngagementMax, bidOf(p)),
+		Buyer: c.key, Provider: p.Provider, Inputs: inputIDs(p), MaxMsats: min(p.EngagementMax, bidOf(p)),
 	}); err != nil {
 		return bad(err)
 	}

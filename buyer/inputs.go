@@ -120,3 +120,15 @@ func readTags(tags nostr.Tags, provider string, inputs []byte) (receipts.TypedRe
 	}
 	return typed, err
 }
+
+// inputIDs are the ids of the events that a purchase's request names as inputs.
+func inputIDs(p Purchase) []string {
+	if p.Inputs == nil {
+		return []string{}
+	}
+	events, err := receipts.ParseInputs(p.Inputs)
+	if err != nil {
+		return []string{} // then no quote with inputs is ours
+	}
+	return receipts.IDs(events)
+}

@@ -14,7 +14,7 @@ import (
 // admit checks a request against what is on offer and returns the job with
 // its quote and the typed request, or why not. It spends nothing and remembers
 // only the load, which the caller gives back if the job is not stored.
-func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Request, Reason) {
+func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (Job, *schemas.Request, Reason) {
 	req, offer, reason := p.typed(ev)
 	if reason.Code != "" {
 		return Job{}, nil, reason
@@ -78,7 +78,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event) (Job, *schemas.Req
 	if filling && !known {
 		ttl = min(ttl, hurriedQuote)
 	}
-	job, err := p.quote(ev, req, terms, mode, price, credit, fee, ttl)
+	job, err := p.quote(ev, req, asked{terms, mode, inputs}, price, credit, fee, ttl)
 	if err != nil {
 		p.load.leave(ev.ID)
 		p.log.Error("make quote", "request", ev.ID, "err", err)

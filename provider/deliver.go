@@ -10,6 +10,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // settlePoll is how often a hold that the wallet was told to settle is looked up.
@@ -204,8 +205,13 @@ func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error)
 	if err != nil {
 		return Issued{}, err
 	}
+	judged, err := verificationOf(job)
+	if err != nil {
+		return Issued{}, err
+	}
 	ev := receipts.Evidence{
-		Quote: quote, Invoice: job.BOLT11, Preimage: p.preimage(job), Outpoints: outpoints(job), Result: terms(job, *job.Result),
+		Verification: judged,
+		Quote:        quote, Invoice: job.BOLT11, Preimage: p.preimage(job), Outpoints: outpoints(job), Result: terms(job, *job.Result),
 		ResultEventID: result.ID, SettledAt: is.At, Sequence: is.Sequence, Previous: is.Previous,
 	}
 	if job.Acceptance != nil {
@@ -224,6 +230,19 @@ func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error)
 		return Issued{}, err
 	}
 	return Issued{ReceiptID: rec.ReceiptID, Receipt: []byte(signed.Content), Out: []OutEvent{queued, success}, Excess: excess}, nil
+}
+
+// verificationOf is what the job's request says of how its result is judged.
+func verificationOf(job Job) (receipts.Verification, error) {
+	s, ok := schemas.Lookup(job.SchemaID)
+	if !ok {
+		return receipts.Verification{}, fmt.Errorf("stored job: unknown job type %q", job.SchemaID)
+	}
+	req, err := s.ParseRequest(job.Input)
+	if err != nil {
+		return receipts.Verification{}, fmt.Errorf("stored job: %w", err)
+	}
+	return receipts.VerificationOf(req), nil
 }
 
 // signReceipt makes the receipt of a payment, the event that signs it, and the

@@ -205,8 +205,13 @@ func (p *Provider) issueFee(ctx context.Context, job Job, is Issue) (Issued, err
 	if err != nil {
 		return Issued{}, fmt.Errorf("stored quote: %w", err)
 	}
+	judged, err := verificationOf(job)
+	if err != nil {
+		return Issued{}, err
+	}
 	ev := receipts.Evidence{
-		Quote: quote, Invoice: e.BOLT11, Preimage: p.feePreimage(job.RequestID, e.Nonce),
+		Verification: judged,
+		Quote:        quote, Invoice: e.BOLT11, Preimage: p.feePreimage(job.RequestID, e.Nonce),
 		SettledAt: is.At, Sequence: is.Sequence, Previous: is.Previous,
 	}
 	if e.Acceptance != nil {

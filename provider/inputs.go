@@ -109,7 +109,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostrEvent) Reason {
 		if reason.Code == "" {
 			reason = p.mayBuy(p.runCtx, ev) // now, not when it began to wait
 		}
-		p.take(p.runCtx, ev, view, reason)
+		p.take(p.runCtx, ev, view, events, reason)
 	})
 	return Reason{}
 }

@@ -113,7 +113,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 			return // it goes on when its inputs are here
 		}
 	}
-	p.take(ctx, ev, view, reason)
+	p.take(ctx, ev, view, nil, reason)
 }
 
 // readable refuses a request that those who verify its receipt would read
@@ -132,14 +132,14 @@ func readable(ev, view nostrEvent) Reason {
 	return Reason{}
 }
 
-// take admits a request as its view shows it, unless there is a reason against
-// it already.
-func (p *Provider) take(ctx context.Context, ev, view nostrEvent, reason Reason) {
+// take admits a request as its view shows it, with the events that were its inputs,
+// unless there is a reason against it already.
+func (p *Provider) take(ctx context.Context, ev, view nostrEvent, inputs []receipts.Event, reason Reason) {
 	log := p.log.With("request", ev.ID)
 	var job Job
 	var req *schemas.Request
 	if reason.Code == "" {
-		job, req, reason = p.admit(ctx, view)
+		job, req, reason = p.admit(ctx, view, receipts.IDs(inputs))
 	}
 	if reason.Code != "" {
 		p.refuse(ctx, ev, reason)

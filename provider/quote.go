@@ -31,16 +31,23 @@ func paysFirst(m receipts.Mode) bool {
 // with one round of requests.
 const hurriedQuote = time.Minute
 
+// asked is what a request says besides its document.
+type asked struct {
+	terms  receipts.RequestTerms
+	mode   receipts.Mode
+	inputs []string // ids of the events that are its inputs
+}
+
 // quote makes the job with its quote, which can be paid for ttl. The nonce that the preimage derives from
 // is part of the job, so it is durable before any invoice exists: the same
 // invoice can then be asked for again.
-func (p *Provider) quote(ev nostr.Event, req *schemas.Request, terms receipts.RequestTerms, mode receipts.Mode, price, credit, fee int64, ttl time.Duration) (Job, error) {
+func (p *Provider) quote(ev nostr.Event, req *schemas.Request, by asked, price, credit, fee int64, ttl time.Duration) (Job, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	job := Job{
 		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey,
 		SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Input: req.Canonical, Relays: p.cfg.Market.Relays(),
-		Mode: mode, PriceMsats: price, CreditMsats: credit, PolicyID: p.policyID,
+		Mode: by.mode, PriceMsats: price, CreditMsats: credit, PolicyID: p.policyID,
 		ExpiresAt: now.Add(ttl), AddedAt: now, State: StateQuoted,
 		Nonce: make([]byte, 16),
 	}
@@ -50,7 +57,7 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, terms receipts.Re
 	if end, err := expiration(ev); err == nil && !end.IsZero() {
 		job.ExpiresAt = earlier(job.ExpiresAt, end)
 	}
-	if mode == receipts.ModePostpay {
+	if by.mode == receipts.ModePostpay {
 		job.ExpiresAt = now.Add(p.limits.PostpayTTL)
 	}
 	var salt [16]byte
@@ -59,10 +66,10 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, terms receipts.Re
 	q := receipts.Quote{
 		Version: receipts.Version, RequestID: ev.ID, JobHash: req.JobHash, SchemaID: job.SchemaID,
 		Buyer: ev.PubKey, Provider: p.key, PriceMsats: price, Purpose: receipts.PurposeResult,
-		ExpiresAt: receipts.Timestamp(job.ExpiresAt), Mode: mode, Delivery: deliveryFor(terms, mode),
-		Cancellation: cancellation, PolicyBundleID: p.policyID, Nonce: hex.EncodeToString(salt[:]),
+		ExpiresAt: receipts.Timestamp(job.ExpiresAt), Mode: by.mode, Delivery: deliveryFor(by.terms, by.mode),
+		Cancellation: cancellation, PolicyBundleID: p.policyID, Nonce: hex.EncodeToString(salt[:]), Inputs: by.inputs,
 	}
-	if mode != receipts.ModeFree {
+	if by.mode != receipts.ModeFree {
 		job.PaymentHash = p.preimage(job).Hash()
 		hash, node := job.PaymentHash.String(), p.node.PubKey
 		q.PaymentHash, q.PayeeNode = &hash, &node

@@ -29,7 +29,7 @@ func TestQuoteRoundTrip(t *testing.T) {
 	if err := json.Unmarshal(doc, &fields); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields("version request_id job_hash schema_id buyer provider price_msats purpose expires_at mode delivery cancellation policy_bundle_id nonce payment_hash payee_node") {
+	for _, name := range strings.Fields("version request_id job_hash schema_id buyer provider price_msats purpose expires_at mode delivery cancellation policy_bundle_id nonce inputs payment_hash payee_node") {
 		if _, ok := fields[name]; !ok {
 			t.Errorf("no field %s", name)
 		}

@@ -55,7 +55,8 @@ const (
 // recipe makes a bundle. Its hooks let a test play an attacker who holds every
 // key: each changes one document, and what comes later is made to fit.
 type recipe struct {
-	document string // the order; requestDoc
+	document string   // the order; requestDoc
+	inputs   []string // ids of the events that the request names as inputs
 	network  payments.Network
 	mode     receipts.Mode
 	first    bool // the provider's first receipt
@@ -224,7 +225,7 @@ func (r recipe) makeQuote(m *made, job *schemas.Request) {
 		Buyer: xOnly(r.buyer), Provider: xOnly(r.provider), PriceMsats: price, Purpose: receipts.PurposeResult,
 		ExpiresAt: receipts.Timestamp(time.Unix(expires, 0)), Mode: r.mode, Delivery: r.delivery(),
 		Cancellation: "refund_until_processing", PolicyBundleID: hashing.Bytes([]byte(policyDoc)),
-		Nonce: "00112233445566778899aabbccddeeff", PaymentHash: &hash, PayeeNode: &node,
+		Nonce: "00112233445566778899aabbccddeeff", Inputs: r.inputs, PaymentHash: &hash, PayeeNode: &node,
 	}
 	if r.fee {
 		m.quote.Purpose = receipts.PurposeEngagement

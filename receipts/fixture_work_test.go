@@ -146,7 +146,8 @@ func (r recipe) makeReceipt(m *made) {
 		SchemaID: t.SchemaID, Mode: r.mode, Delivery: r.delivery(),
 		RequestEventID: m.request.ID, ResultEventID: m.result.ID, BuyerID: must(receipts.Npub(xOnly(r.buyer))),
 		OutputHash: t.OutputHash, AgreementHash: t.AgreementHash, PlanHash: t.PlanHash, QuoteHash: quoteHash,
-		BOLT11: m.bolt11, PaymentHash: hash.String(), PayeeNode: compressed(r.node),
+		Verification: receipts.Verification{Adjudication: schemas.NoAdjudication, Redundancy: 1, Tier: schemas.TierObjective},
+		BOLT11:       m.bolt11, PaymentHash: hash.String(), PayeeNode: compressed(r.node),
 		ReplayHash: t.ReplayHash, RedactedTrajectoryHash: t.RedactedTrajectoryHash, Sequence: 1,
 	}
 	if r.fee {
@@ -163,7 +164,7 @@ func (r recipe) makeReceipt(m *made) {
 	}
 	m.evidence = receipts.Evidence{
 		Quote: m.quote, Invoice: m.bolt11, Preimage: preimage(), Outpoints: outpoints, Result: t, ResultEventID: rec.ResultEventID,
-		Acceptance: m.accept, SettledAt: time.Unix(settled, 0), Sequence: rec.Sequence, Previous: rec.PreviousReceiptHash,
+		Verification: rec.Verification, Acceptance: m.accept, SettledAt: time.Unix(settled, 0), Sequence: rec.Sequence, Previous: rec.PreviousReceiptHash,
 	}
 	apply(r.receipt, &rec)
 	m.receipt = rec

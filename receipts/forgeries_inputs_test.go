@@ -23,6 +23,7 @@ func inputOf(key *btcec.PrivateKey, change func(*receipts.Event)) receipts.Event
 // has the events.
 func fedBy(tag []string, events ...receipts.Event) recipe {
 	return recipe{
+		inputs: receipts.IDs(events),
 		request: func(ev *receipts.Event) {
 			for i, t := range ev.Tags {
 				if t[0] == "i" {
@@ -50,7 +51,29 @@ func chains() []scenario {
 	forged := good
 	forged.Content = strings.Replace(forged.Content, "make check", "make clean", 1)
 	loose := recipe{finished: func(b *receipts.Bundle) { b.Inputs = receipts.WriteInputs([]receipts.Event{good}) }}
+	other := inputOf(provider, func(ev *receipts.Event) { ev.CreatedAt++ })
+	quoted := fedBy(byJob, good)
+	quoted.finished = func(b *receipts.Bundle) { b.Inputs = receipts.WriteInputs([]receipts.Event{other}) }
+	unquoted := fedBy(byJob, good)
+	unquoted.inputs = nil
+	unseen := fedBy(byJob, good)
+	shown := unseen.finished
+	unseen.finished = func(b *receipts.Bundle) { shown(b); b.Quote = nil }
+	named := recipe{inputs: []string{good.ID}}
 	return []scenario{
+		{
+			name: "input_swapped", about: "the input is another result for the same request, by the same provider and of the same text, than the quote names",
+			recipe: quoted, want: job,
+		},
+		{name: "input_not_quoted", about: "the request names an input, and the quote does not", recipe: unquoted, want: job},
+		{name: "input_quoted_and_not_asked", about: "the quote names an input, and the request does not", recipe: named, want: job},
+		{
+			name: "input_and_no_quote", about: "the input is here, and the quote that says which one was run is not", recipe: unseen,
+			want: states{
+				receipts.ClaimJob: receipts.NotProvable, receipts.ClaimResult: receipts.NotProvable,
+				receipts.ClaimAmount: receipts.NotProvable, receipts.ClaimInvoiceCommits: receipts.NotProvable,
+			},
+		},
 		{name: "valid_chained", about: "the input is the result of another request", recipe: fedBy(byJob, good)},
 		{
 			name: "valid_chained_elsewhere", about: "the input is another provider's result, which the request names",

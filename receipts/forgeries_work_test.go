@@ -5,6 +5,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 func forgedRequest() []scenario {
@@ -91,6 +92,32 @@ func forgedRequest() []scenario {
 				}
 			}},
 			want: states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: noResult},
+		},
+		{
+			name: "verification_another_adjudication", about: "the receipt says that a judge chose, and the request asked for none",
+			recipe: recipe{receipt: func(r *receipts.Receipt) {
+				r.Verification = receipts.Verification{Adjudication: schemas.JudgeModel, Redundancy: 1, Tier: schemas.TierJudge}
+			}},
+			want: states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: receipts.NotProvable},
+		},
+		{
+			name: "verification_another_redundancy", about: "the receipt says that three providers ran the job, and the request one",
+			recipe: recipe{receipt: func(r *receipts.Receipt) { r.Verification.Redundancy = 3 }},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: receipts.NotProvable},
+		},
+		{
+			name: "verification_another_tier", about: "the receipt says that nothing but a name stands behind an objective result",
+			recipe: recipe{receipt: func(r *receipts.Receipt) { r.Verification.Tier = schemas.TierReputation }},
+			want:   states{receipts.ClaimJob: receipts.Failed, receipts.ClaimResult: receipts.NotProvable},
+		},
+		{
+			name: "valid_panel_seat", about: "the job was one seat of three, whose majority was to decide",
+			recipe: recipe{
+				document: strings.Replace(requestDoc, `"commands"`, `"verification":{"redundancy":3,"adjudication":"majority_vote"},"commands"`, 1),
+				receipt: func(r *receipts.Receipt) {
+					r.Verification = receipts.Verification{Adjudication: schemas.MajorityVote, Redundancy: 3, Tier: schemas.TierConsensus}
+				},
+			},
 		},
 		{
 			name: "valid_bid_of_exactly_the_price", about: "the buyer would have paid no more",

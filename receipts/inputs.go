@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Types of an input that is somewhere else, as NIP-90 names them.
@@ -81,6 +82,23 @@ func (r Reference) Names(ev Event, provider string) bool {
 		return ev.ID == r.ID
 	}
 	return ev.PubKey == r.Author(provider) && ev.Kind >= firstRequestKind+resultOffset && ev.Kind <= lastRequestKind+resultOffset && ev.has("e", r.ID)
+}
+
+// matchInputs compares the events that a quote names as inputs with those at hand.
+func matchInputs(named, have []string) error {
+	if slices.Equal(named, have) {
+		return nil
+	}
+	return &MismatchError{"inputs", strings.Join(named, " "), strings.Join(have, " ")}
+}
+
+// IDs are the ids of events, in their order.
+func IDs(events []Event) []string {
+	ids := make([]string, 0, len(events))
+	for _, ev := range events {
+		ids = append(ids, ev.ID)
+	}
+	return ids
 }
 
 // InputText is what an event says as an input: its content, if that is for

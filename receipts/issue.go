@@ -22,6 +22,8 @@ type Evidence struct {
 	// engagement fee.
 	Result        ResultTerms
 	ResultEventID string
+	// Verification is what the request says: VerificationOf.
+	Verification Verification
 	// Acceptance is the buyer's event, nil if it sent none.
 	Acceptance *Event
 	// SettledAt becomes the timestamp.
@@ -75,7 +77,8 @@ func newReceipt(e Evidence) (Receipt, error) {
 		Rail:         rail, AssetID: payments.AssetID(network), AmountMsats: inv.AmountMsats,
 		Timestamp: Timestamp(e.SettledAt), Mode: e.Quote.Mode, Delivery: e.Quote.Delivery,
 		RequestEventID: e.Quote.RequestID, ResultEventID: e.ResultEventID,
-		BOLT11: e.Invoice, PaymentHash: inv.PaymentHash.String(), PayeeNode: inv.Payee,
+		Verification: e.Verification,
+		BOLT11:       e.Invoice, PaymentHash: inv.PaymentHash.String(), PayeeNode: inv.Payee,
 		Sequence: e.Sequence, PreviousReceiptHash: e.Previous,
 	}
 	if e.Quote.Purpose == PurposeEngagement {

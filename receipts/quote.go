@@ -60,6 +60,10 @@ type Quote struct {
 	Cancellation   string         `json:"cancellation"` // such as "refund_until_output"
 	PolicyBundleID hashing.Digest `json:"policy_bundle_id"`
 	Nonce          string         `json:"nonce"` // 32 hex digits
+	// Inputs are the ids of the events whose contents the job takes as inputs, in the
+	// order in which the request names them: of two results of one request only one is
+	// what was run. Empty where the request has its inputs in itself.
+	Inputs []string `json:"inputs"`
 	// PaymentHash is nil in free mode, and where the wallet chooses the
 	// preimage when it makes the invoice.
 	PaymentHash *string `json:"payment_hash"`
@@ -70,6 +74,9 @@ type Quote struct {
 
 // Canonical validates the quote and returns its canonical JSON.
 func (q Quote) Canonical() ([]byte, error) {
+	if q.Inputs == nil {
+		q.Inputs = []string{}
+	}
 	if err := q.validate(keyring{}); err != nil {
 		return nil, err
 	}
@@ -106,6 +113,10 @@ func (q Quote) validate(keys keyring) error {
 	c.digest("policy_bundle_id", q.PolicyBundleID)
 	c.that(isHex(q.Nonce, 32), "nonce is not 32 lower-case hex digits")
 	c.that(isToken(q.Cancellation), "cancellation is not a word")
+	c.that(q.Inputs != nil && len(q.Inputs) <= MaxReferences, "inputs are no list, or too many")
+	for _, id := range q.Inputs {
+		c.id("an input", id)
+	}
 	c.that(q.Purpose == PurposeResult || q.Purpose == PurposeEngagement, "purpose is unknown")
 	c.delivery(q.Delivery, q.Mode)
 	c.engagement(q.Purpose, q.Mode, q.Delivery)
@@ -129,9 +140,10 @@ type Terms struct {
 	RequestID string
 	JobHash   hashing.Digest
 	SchemaID  string
-	Buyer     string // x-only key in hex
-	Provider  string // x-only key in hex
-	MaxMsats  int64  // the most to be paid
+	Buyer     string   // x-only key in hex
+	Provider  string   // x-only key in hex
+	MaxMsats  int64    // the most to be paid
+	Inputs    []string // ids of the events that the request names as inputs
 }
 
 // Matches compares the quote with what was asked for and of whom. The error is
@@ -143,6 +155,7 @@ func (q Quote) Matches(t Terms) error {
 		match("schema_id", q.SchemaID, t.SchemaID),
 		match("buyer", q.Buyer, t.Buyer),
 		match("provider", q.Provider, t.Provider),
+		matchInputs(q.Inputs, t.Inputs),
 	); err != nil {
 		return err
 	}

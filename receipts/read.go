@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // The documents and the event as they stand in a bundle: each name in its place.
@@ -141,6 +142,15 @@ func (r *Receipt) read(in *hashing.Reader) {
 	r.Timestamp = in.Text()
 	in.Name("trajectory_hash")
 	r.TrajectoryHash = in.Digest()
+	in.Name("verification")
+	in.Open("{")
+	in.Name("adjudication")
+	r.Verification.Adjudication = schemas.Adjudication(in.Text())
+	in.Name("redundancy")
+	r.Verification.Redundancy = in.Integer()
+	in.Name("tier")
+	r.Verification.Tier = in.Text()
+	in.Close("}")
 	in.Name("version")
 	r.Version = in.Int()
 	in.Close("}")
@@ -156,6 +166,13 @@ func (q *Quote) read(in *hashing.Reader) {
 	q.Delivery = Delivery(in.Text())
 	in.Name("expires_at")
 	q.ExpiresAt = in.Text()
+	in.Name("inputs")
+	in.Open("[")
+	q.Inputs = []string{}
+	for in.More() {
+		q.Inputs = append(q.Inputs, in.Text())
+	}
+	in.Close("]")
 	in.Name("job_hash")
 	q.JobHash = in.Digest()
 	in.Name("mode")

@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // Types of a payment proof. Of the first two the value is the preimage; of the
@@ -84,10 +86,36 @@ type Receipt struct {
 	PayeeNode              string          `json:"payee_node"`   // 66 hex digits
 	ReplayHash             hashing.Digest  `json:"replay_hash"`
 	RedactedTrajectoryHash hashing.Digest  `json:"redacted_trajectory_hash"`
+	// Verification is how the request wants its result judged.
+	Verification Verification `json:"verification"`
 	// Sequence counts the provider's receipts from 1. PreviousReceiptHash is
 	// the Hash of the one before, nil for the first.
 	Sequence            int64           `json:"sequence"`
 	PreviousReceiptHash *hashing.Digest `json:"previous_receipt_hash"`
+}
+
+// Verification is what stands behind the result of a job, as its request says.
+type Verification struct {
+	Adjudication schemas.Adjudication `json:"adjudication"` // how several results become one
+	Redundancy   int64                `json:"redundancy"`   // how many providers run the job
+	Tier         string               `json:"tier"`
+}
+
+// VerificationOf is what a request says of how its result is judged.
+func VerificationOf(req *schemas.Request) Verification {
+	v := req.Verification()
+	return Verification{Adjudication: v.Adjudication, Redundancy: v.Redundancy, Tier: v.Tier()}
+}
+
+// verification wants a tier that fits the adjudication.
+func (c *checks) verification(v Verification) {
+	tiers := map[schemas.Adjudication][]string{
+		schemas.NoAdjudication: {schemas.TierObjective, schemas.TierReputation}, schemas.MajorityVote: {schemas.TierConsensus},
+		schemas.Merge: {schemas.TierConsensus}, schemas.JudgeModel: {schemas.TierJudge},
+	}[v.Adjudication]
+	c.that(tiers != nil, "verification.adjudication is unknown")
+	c.that(slices.Contains(tiers, v.Tier), "verification.tier is not one of its adjudication")
+	c.that(v.Redundancy >= 1 && v.Redundancy <= seatsMax, "verification.redundancy is out of range")
 }
 
 // NewReceiptID derives the id of the one receipt that a quote and its payment
@@ -135,6 +163,7 @@ func (r Receipt) validate(keys keyring) error {
 	c.schema("schema_id", r.SchemaID)
 	c.that(r.Mode == ModeHold || r.Mode == ModePrepay || r.Mode == ModePostpay, "mode is not one that is paid")
 	c.delivery(r.Delivery, r.Mode)
+	c.verification(r.Verification)
 	c.id("request_event_id", r.RequestEventID)
 	if r.AcceptanceEventID != nil {
 		c.id("acceptance_event_id", *r.AcceptanceEventID)

@@ -122,11 +122,28 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 		return nil
 	}
 	// 2.8
-	g.step("2.8", "its schema_id and job_hash are the receipt's", firstMismatch(
+	asked := VerificationOf(request)
+	g.step("2.8", "its schema_id, job_hash and verification are the receipt's", firstMismatch(
 		match("schema_id", string(request.SchemaID), v.receipt.SchemaID),
 		match("job_hash", request.JobHash, v.receipt.JobHash),
+		match("verification.adjudication", asked.Adjudication, v.receipt.Verification.Adjudication),
+		match("verification.redundancy", asked.Redundancy, v.receipt.Verification.Redundancy),
+		match("verification.tier", asked.Tier, v.receipt.Verification.Tier),
 	))
 	return request
+}
+
+// inputsOfQuote: the provider's quote, which its receipt names, says which events
+// were run. A buyer could otherwise show another one that the request means too.
+func (v *verifier) inputsOfQuote(events []Event) error {
+	q, err := v.quote()
+	switch {
+	case err == nil:
+		return matchInputs(q.Inputs, IDs(events))
+	case len(events) > 0:
+		return lacking("its inputs are in other events, and " + err.Error())
+	}
+	return nil
 }
 
 // inlined are the request's tags with the texts of INPUTS.jsonl in the place of
@@ -138,12 +155,16 @@ func (v *verifier) inlined(ev Event, later *later) ([][]string, error) {
 		return nil, err
 	case len(refs) > 0 && v.bundle.Inputs == nil:
 		return nil, lacking("its inputs are in other events, and " + FileInputs + " is not in the bundle")
-	case v.bundle.Inputs == nil:
-		return ev.Tags, nil
 	}
-	events, err := parseInputs(v.bundle.Inputs, later)
+	var events []Event
+	if v.bundle.Inputs != nil {
+		if events, err = parseInputs(v.bundle.Inputs, later); err != nil {
+			return nil, err
+		}
+	}
+	tags, err := Inline(ev.Tags, v.provider, events)
 	if err != nil {
 		return nil, err
 	}
-	return Inline(ev.Tags, v.provider, events)
+	return tags, v.inputsOfQuote(events)
 }

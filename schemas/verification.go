@@ -22,6 +22,27 @@ type Verification struct {
 	JudgeModel   string       `json:"judge_model,omitempty" jsonschema:"model that judges" rule:"minlen=1;maxlen=128"`
 }
 
+// Tiers: what stands behind a result.
+const (
+	TierObjective  = "objective"            // exit codes and artifact hashes, which anybody can compare
+	TierReputation = "reputation_only"      // one provider's name
+	TierConsensus  = "redundancy_consensus" // what several providers have in common
+	TierJudge      = "judge"                // a judge's choice among several
+)
+
+// Tier is what stands behind a result that is judged so.
+func (v Verification) Tier() string {
+	switch {
+	case v.Adjudication == MajorityVote || v.Adjudication == Merge:
+		return TierConsensus
+	case v.Adjudication == JudgeModel:
+		return TierJudge
+	case v.Mode == Objective:
+		return TierObjective
+	}
+	return TierReputation
+}
+
 // Verification is what the request says of how its result is judged, with the
 // job type's defaults filled in.
 func (r *Request) Verification() Verification {

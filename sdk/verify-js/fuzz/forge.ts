@@ -12,6 +12,7 @@ import { bytesToHex, digest, fromUtf8, hashHex, hexToBytes, utf8 } from "../src/
 import { jobType } from "../src/jobtypes.js";
 import { canonical, parseJson, type ObjectValue, type Value } from "../src/json.js";
 import { domainTag, encodeEvent, eventId, parseEvent, type Event } from "../src/nostr.js";
+import { verificationOf } from "../src/verify_record.js";
 import { changedPrefix, changedWords, payee, replaceField, signInvoice, toWords } from "./invoice.js";
 import type { Work } from "./jobs.js";
 import { mutateValue, write } from "./mutate.js";
@@ -113,7 +114,10 @@ class Forger {
     const input = event.tags.find((tag) => tag[0] === "i")?.[1] ?? "";
     try {
       const request = jobType(String(this.receipt.get("schema_id")))?.parseRequest(input);
-      if (request) this.receipt.set("job_hash", digest(canonical(request)));
+      if (request) {
+        this.receipt.set("job_hash", digest(canonical(request)));
+        this.receipt.set("verification", new Map<string, Value>(Object.entries(verificationOf(request))));
+      }
     } catch {
       // Invalid input has no hash: the old one stays.
     }

@@ -25,6 +25,8 @@ export interface Quote {
   policy_bundle_id: string;
   payment_hash: string | null;
   payee_node: string | null;
+  /** ids of the events that are the job's inputs */
+  inputs: string[];
 }
 
 export interface Acceptance {
@@ -70,8 +72,16 @@ export interface Receipt {
   bolt11: string;
   payment_hash: string;
   payee_node: string;
+  verification: Verification;
   sequence: number;
   previous_receipt_hash: string | null;
+}
+
+/** What stands behind the result, as the request says. */
+export interface Verification {
+  adjudication: string;
+  redundancy: number;
+  tier: string;
 }
 
 export interface Seal {
@@ -94,6 +104,15 @@ const modes = ["hold", "prepay", "postpay", "free"];
 const deliveries = ["plain", "sealed"];
 const proofTypes = ["lightning_preimage", "cashu_proof", "onchain_txid"];
 const rails = ["lightning", "cashu", "onchain", "taproot_assets"];
+const maxInputs = 4;
+const maxRedundancy = 16;
+/** The tiers that an adjudication may have. */
+const tiers: Readonly<Record<string, readonly string[]>> = {
+  none: ["objective", "reputation_only"],
+  majority_vote: ["redundancy_consensus"],
+  merge: ["redundancy_consensus"],
+  judge_model: ["judge"],
+};
 const maxInvoice = 7089; // characters: what the largest QR code holds
 
 export function parseQuote(text: string): Quote {
@@ -105,6 +124,10 @@ export function parseQuote(text: string): Quote {
   const purpose = f.oneOf("purpose", ["result", "engagement"]) as Purpose;
   f.text("cancellation", (s) => token.test(s));
   f.text("nonce", (s) => isHex(s, 16));
+  const inputs = f.take("inputs");
+  if (!Array.isArray(inputs) || inputs.length > maxInputs || !inputs.every((id) => typeof id === "string" && isHex(id, 32))) {
+    throw new DocumentError("inputs are no list of up to 4 event ids");
+  }
   const quote: Quote = {
     purpose,
     request_id: f.id("request_id"),
@@ -119,6 +142,7 @@ export function parseQuote(text: string): Quote {
     policy_bundle_id: f.digest("policy_bundle_id"),
     payment_hash: f.orNull("payment_hash", isHash),
     payee_node: f.orNull("payee_node", isNode),
+    inputs: inputs as string[],
   };
   f.end();
   if (mode === "free" && (quote.payment_hash !== null || quote.payee_node !== null)) throw new DocumentError("a free quote names a payment");
@@ -186,6 +210,7 @@ export function parseReceipt(text: string): Receipt {
     bolt11: f.text("bolt11", (s) => s !== "" && utf8(s).length <= maxInvoice),
     payment_hash: f.hash("payment_hash"),
     payee_node: f.text("payee_node", isNode),
+    verification: parseVerification(f.take("verification")),
     sequence: f.whole("sequence", 1),
     previous_receipt_hash: f.orNull("previous_receipt_hash", isDigest),
   };
@@ -200,6 +225,15 @@ export function parseReceipt(text: string): Receipt {
   if (fee && receipt.agreement_hash !== null) throw new DocumentError("the receipt of an engagement fee names work");
   checkFee(receipt);
   return receipt;
+}
+
+function parseVerification(value: Value): Verification {
+  const f = new Fields(value);
+  const adjudication = f.oneOf("adjudication", Object.keys(tiers));
+  const verification = { adjudication, redundancy: f.whole("redundancy", 1), tier: f.oneOf("tier", [...(tiers[adjudication] ?? [])]) };
+  f.end();
+  if (verification.redundancy > maxRedundancy) throw new DocumentError("verification.redundancy is out of range");
+  return verification;
 }
 
 function parseProof(value: Value): Receipt["payment_proof"] {

@@ -1,6 +1,6 @@
 /** Inputs of a request that are other events: the texts of INPUTS.jsonl take their places. */
 import { Lacking, require } from "./claim.js";
-import type { Evidence } from "./evidence.js";
+import { namedQuote, type Evidence } from "./evidence.js";
 import { fromUtf8, isHex } from "./hex.js";
 import { eventIsSigned, parseEvent, tagsNamed, type Event } from "./nostr.js";
 
@@ -24,11 +24,9 @@ export function inlined(e: Evidence, event: Event): Event {
     require(author === "" || isHex(author, 32), "an input names a provider that is no key");
   }
   const file = e.bundle.get("INPUTS.jsonl");
-  if (!file) {
-    if (references.length > 0) throw new Lacking("its inputs are in other events, and INPUTS.jsonl is not in the bundle");
-    return event;
-  }
-  const events = parseInputs(fromUtf8(file));
+  if (!file && references.length > 0) throw new Lacking("its inputs are in other events, and INPUTS.jsonl is not in the bundle");
+  const events = file ? parseInputs(fromUtf8(file)) : [];
+  const ids = events.map((input) => input.id);
   require(events.length === references.length, "INPUTS.jsonl has not the inputs that it names");
   const tags = event.tags.map((tag) => {
     if (!isReference(tag)) return tag;
@@ -36,7 +34,15 @@ export function inlined(e: Evidence, event: Event): Event {
     require(isNamed(e, tag, input), "an event is not the input that it names");
     return ["i", textOf(input), "text"];
   });
+  checkQuoted(e, ids);
   return { ...event, tags };
+}
+
+/** The quote, which the receipt names, says which events were run: a request can mean several. */
+function checkQuoted(e: Evidence, ids: string[]): void {
+  const quote = namedQuote(e);
+  if (quote) return require(quote.inputs.join() === ids.join(), "the quote names other inputs");
+  if (ids.length > 0) throw new Lacking("its inputs are in other events, and the quote that the receipt names is not there");
 }
 
 function parseInputs(text: string): Event[] {

@@ -1,10 +1,11 @@
 /** Claims on the record: who signed the receipt, what was ordered, what was agreed to. */
 import { Lacking, require, type Steps } from "./claim.js";
-import { parseAcceptance, parseReceipt } from "./documents.js";
+import { parseAcceptance, parseReceipt, type Verification } from "./documents.js";
 import { eventSteps, namedQuote, textOf, type Evidence } from "./evidence.js";
 import { digest } from "./hex.js";
 import { jobType, type JobType } from "./jobtypes.js";
 import { canonical, parseCanonical, type ObjectValue } from "./json.js";
+import { count, object, text } from "./rules.js";
 import { inlined } from "./inputs.js";
 import { readTerms } from "./terms.js";
 import { inputTypes, isUntyped, readUntyped } from "./untyped.js";
@@ -74,11 +75,30 @@ function proveTyped(e: Evidence, s: Steps, event: Event): ObjectValue | undefine
     return { id: type.id, request: type.parseRequest(typed.input) };
   });
   if (!known) return undefined;
-  s.step("2.8", "with its defaults, its schema_id and job_hash are the receipt's", () => {
+  s.step("2.8", "with its defaults, its schema_id, job_hash and verification are the receipt's", () => {
     require(known.id === receipt.schema_id, `its schema is ${known.id}`);
+    const asked = verificationOf(known.request);
+    for (const name of ["adjudication", "redundancy", "tier"] as const) {
+      require(asked[name] === receipt.verification[name], `its verification.${name} is ${asked[name]}`);
+    }
     require(digest(canonical(known.request)) === receipt.job_hash, "its hash is another");
   });
   return known.request;
+}
+
+/** How the request wants its result judged. */
+export function verificationOf(request: ObjectValue): Verification {
+  const stated = object(request, "verification");
+  const adjudication = text(stated, "adjudication");
+  const redundancy = count(stated, "redundancy");
+  switch (adjudication) {
+    case "majority_vote":
+    case "merge":
+      return { adjudication, redundancy, tier: "redundancy_consensus" };
+    case "judge_model":
+      return { adjudication, redundancy, tier: "judge" };
+  }
+  return { adjudication, redundancy, tier: text(stated, "mode") === "objective" ? "objective" : "reputation_only" };
 }
 
 export function knownType(schema: string): JobType {
