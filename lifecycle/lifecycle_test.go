@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
@@ -55,6 +57,32 @@ func TestForms(t *testing.T) {
 			badTags, badContent := change()
 			if got, err := read(badTags, badContent); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%s, %s: %+v, %v", name, bad, got, err)
+			}
+		}
+	}
+}
+
+// Each is taken as itself and as no other, whatever its tags say besides.
+func TestFormsAreToldApart(t *testing.T) {
+	for name, doc := range samples() {
+		tags, content, err := Encode(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for other, reader := range samples() {
+			fresh := reflect.New(reflect.TypeOf(reader).Elem()).Interface().(Document)
+			if err := Parse(tags, content, fresh); (err == nil) != (name == other) {
+				t.Errorf("%s read as %s: %v", name, other, err)
+			}
+		}
+		for _, d := range append(domain.All(), "") {
+			changed := slices.DeleteFunc(slices.Clone(tags), func(tag []string) bool { return tag[0] == domain.TagName })
+			if d != "" {
+				changed = append(changed, d.Tag())
+			}
+			fresh := reflect.New(reflect.TypeOf(doc).Elem()).Interface().(Document)
+			if err := Parse(changed, content, fresh); (err == nil) != (d == DomainOf(doc)) {
+				t.Errorf("%s as %q: %v", name, d, err)
 			}
 		}
 	}

@@ -125,7 +125,7 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 	asked := VerificationOf(request)
 	g.step("2.8", "its schema_id, job_hash and verification are the receipt's", firstMismatch(
 		match("schema_id", string(request.SchemaID), v.receipt.SchemaID),
-		match("job_hash", request.JobHash, v.receipt.JobHash),
+		match("the hash of the request", request.JobHash, v.receipt.JobHash),
 		match("verification.adjudication", asked.Adjudication, v.receipt.Verification.Adjudication),
 		match("verification.redundancy", asked.Redundancy, v.receipt.Verification.Redundancy),
 		match("verification.tier", asked.Tier, v.receipt.Verification.Tier),

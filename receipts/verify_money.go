@@ -103,7 +103,7 @@ func (v *verifier) invoiceCommits(g grader) {
 		return
 	}
 	// 7.4
-	g.step("7.4", "its hash is quote_hash", match("quote_hash", hashing.Bytes(v.bundle.Quote), rec.QuoteHash))
+	g.step("7.4", "its hash is quote_hash", match("the hash of "+FileQuote, hashing.Bytes(v.bundle.Quote), rec.QuoteHash))
 	// 7.5
 	g.step("7.5", "it offers this job, to this buyer, on these terms", v.quoteTerms(q))
 	// 7.6
@@ -242,7 +242,7 @@ func (v *verifier) policy(g grader) {
 	}
 	g.step("10.1", FilePolicy+" is in the bundle, in canonical form", escaped(err))
 	// 10.2
-	g.step("10.2", "its hash is policy_bundle_id", match("policy_bundle_id", hashing.Bytes(doc), v.receipt.PolicyBundleID))
+	g.step("10.2", "its hash is policy_bundle_id", match("the hash of "+FilePolicy, hashing.Bytes(doc), v.receipt.PolicyBundleID))
 	g.prove("the manifest is the one that quote, session and receipt name")
 }
 
@@ -269,7 +269,7 @@ func (v *verifier) chain(g grader) {
 		return
 	}
 	// 11.3, 11.4
-	g.step("11.3", "its hash is previous_receipt_hash", match("previous_receipt_hash", hashing.Bytes(doc), *rec.PreviousReceiptHash))
+	g.step("11.3", "its hash is previous_receipt_hash", match("the hash of "+FilePrevious, hashing.Bytes(doc), *rec.PreviousReceiptHash))
 	g.step("11.4", "it is the same provider's, one number before", firstMismatch(
 		match("provider_id", previous.ProviderID, rec.ProviderID),
 		match("sequence", previous.Sequence, rec.Sequence-1),

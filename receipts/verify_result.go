@@ -186,7 +186,7 @@ func (v *verifier) resultDocument(g grader) *schemas.Result {
 	result, err := v.parseResult(doc)
 	g.step("3.7", "it is valid under its schema, and its own canonical form", err)
 	// 3.8
-	g.step("3.8", "its hash is output_hash", match("output_hash", hashing.Bytes(doc), v.receipt.OutputHash))
+	g.step("3.8", "its hash is output_hash", match("the hash of "+FileResult, hashing.Bytes(doc), v.receipt.OutputHash))
 	if result == nil {
 		return nil
 	}

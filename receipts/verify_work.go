@@ -31,12 +31,12 @@ func (v *verifier) trajectory(g grader) {
 	how := "the complete session"
 	if s.IsRedacted {
 		how = "a redacted session, by redacted_trajectory_hash: params and payloads are seen only as hashes"
-		g.step("4.2", "its hashes are the receipt's", match("redacted_trajectory_hash", s.Redacted, rec.RedactedTrajectoryHash))
+		g.step("4.2", "its hashes are the receipt's", match("the redacted_trajectory_hash of "+FileReplay, s.Redacted, rec.RedactedTrajectoryHash))
 	} else {
 		g.step("4.2", "its hashes are the receipt's", firstMismatch(
-			match("trajectory_hash", s.Trajectory, rec.TrajectoryHash),
-			match("redacted_trajectory_hash", s.Redacted, rec.RedactedTrajectoryHash),
-			match("replay_hash", s.Replay, rec.ReplayHash),
+			match("the trajectory_hash of "+FileReplay, s.Trajectory, rec.TrajectoryHash),
+			match("the redacted_trajectory_hash of "+FileReplay, s.Redacted, rec.RedactedTrajectoryHash),
+			match("the hash of "+FileReplay, s.Replay, rec.ReplayHash),
 		))
 	}
 	// 4.3

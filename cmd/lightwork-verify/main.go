@@ -40,6 +40,7 @@ flags:
   --dispute         BUNDLE is a folder that lightwork buyer dispute wrote
   --explain         show every step
   --json            print the report as JSON; with --all, one a line
+  --version         print the version, and verify nothing
 
 exit status:
   0  every required claim is proved and none failed
@@ -52,6 +53,9 @@ with --dispute: 0 if it is proved that nothing was delivered, 1 if it was
 delivered, 2 if the folder is unusable, 3 if nothing is shown
 `
 
+// version is set by the Makefile with -ldflags.
+var version = "dev"
+
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -63,6 +67,7 @@ type options struct {
 	explain bool
 	dispute bool
 	all     bool
+	version bool
 	bundle  string
 }
 
@@ -70,6 +75,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	o, err := parseArgs(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, usage)
+		return receipts.ExitProved
+	}
+	if err == nil && o.version {
+		fmt.Fprintln(stdout, "lightwork-verify "+version)
 		return receipts.ExitProved
 	}
 	if err != nil {
@@ -167,8 +176,9 @@ func parseArgs(args []string) (options, error) {
 	flags.BoolVar(&o.explain, "explain", false, "")
 	flags.BoolVar(&o.dispute, "dispute", false, "")
 	flags.BoolVar(&o.all, "all", false, "")
+	flags.BoolVar(&o.version, "version", false, "")
 	bundles, err := parseMixed(flags, args)
-	if err != nil {
+	if err != nil || o.version {
 		return o, err
 	}
 	if len(bundles) != 1 {

@@ -1,0 +1,84 @@
+package provider
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// What a buyer sends is read as the document that it says it is. Other programs know
+// no domains: their requests and deletions name none.
+func TestBuyersDocumentsAreToldApart(t *testing.T) {
+	key := strings.Repeat("a", 64)
+	someone, err := nostr.GetPublicKey(strings.Repeat("1", 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing, err := receipts.Closing{Version: receipts.Version, Results: []receipts.PanelResult{
+		{Provider: someone, RequestID: key, ResultID: key},
+	}}.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Provider{}
+	for name, c := range map[string]struct {
+		own      domain.Domain
+		optional bool
+		read     func(tags nostr.Tags) bool
+	}{
+		"request": {domain.Request, true, func(tags nostr.Tags) bool {
+			_, err := receipts.TermsOf(tags)
+			return err == nil
+		}},
+		"deletion": {domain.Deletion, true, func(tags nostr.Tags) bool { return isCancellation(nostr.Event{Kind: kindDeletion, Tags: tags}) }},
+		"not taken": {domain.NotTaken, false, func(tags nostr.Tags) bool {
+			return isCancellation(nostr.Event{Kind: receipts.KindNotTaken, Tags: tags})
+		}},
+		"closing": {domain.Closing, false, func(tags nostr.Tags) bool {
+			ev := nostr.Event{Kind: receipts.KindClosing, Tags: tags, Content: string(closing)}
+			check := ev // as relays hand it over: signed by somebody
+			if err := check.Sign(strings.Repeat("1", 64)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := p.closingOf(t.Context(), check)
+			return err == nil
+		}},
+		"receipt of ours": {domain.Receipt, false, func(tags nostr.Tags) bool {
+			return len(p.shown(t.Context(), []nostr.Event{{Kind: receipts.KindReceipt, Tags: tags}})) == 1
+		}},
+	} {
+		for _, d := range append(domain.All(), "") {
+			tags := nostr.Tags{{"e", key}}
+			if d != "" {
+				tags = append(tags, d.Tag())
+			}
+			if got, want := c.read(tags), d == c.own || d == "" && c.optional; got != want {
+				t.Errorf("%q read as a %s: %v", d, name, got)
+			}
+		}
+	}
+}
+
+// Whatever is signed has one domain, and no tag that was copied chooses it.
+func TestSigningGivesOneDomain(t *testing.T) {
+	p := &Provider{cfg: Config{SignLater: true}, key: strings.Repeat("a", 64)}
+	for _, copied := range []nostr.Tags{{{"domain", string(domain.Receipt)}}, {{"domain"}}, {{"domain", "x", "y"}}} {
+		if ev, err := p.sign(t.Context(), 6050, domain.Result, copied, ""); err == nil {
+			t.Errorf("signed with %v", ev.Tags)
+		}
+	}
+	tags := make(nostr.Tags, 1, 8)
+	tags[0] = nostr.Tag{"i", "domain", "text"}
+	for _, d := range domain.All() {
+		ev, err := p.sign(t.Context(), 1, d, tags, "")
+		if err != nil || domain.Demand(d, ev.Tags) != nil || len(tags) != 1 {
+			raw, _ := json.Marshal(ev)
+			t.Errorf("%s: %s, %v", d, raw, err)
+		}
+	}
+}
