@@ -65,7 +65,7 @@ var tasks = []string{"parser tests bracket", "invoice hosting paid", "sunshine c
 
 func tell(ctx context.Context, k *kernel.Kernel, d *deadly) error {
 	d.Store = k.ContextStore()
-	c, err := curator.New(curator.Config{Store: d, Summarize: d.summarize, Budget: 80})
+	c, err := curator.New(curator.Config{Store: d, Summarize: d.summarize, Budget: 190})
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,9 @@ type Config struct {
 	// folded, from the second on it is shown. What is between stays as it is.
 	// Both zero: the defaults.
 	FoldBelow, UnfoldAbove float64
+	// FoldFrom is a cost in tokens: as long as all of a thread costs no more, nothing
+	// is folded for being irrelevant. 0: it is folded however much room there is.
+	FoldFrom int
 	// Score is Lexical if nil.
 	Score Score
 	// Summarize is Extract if nil.
@@ -74,6 +77,8 @@ func (c *Config) validate() error {
 	switch {
 	case c.Store == nil:
 		return errors.New("curator without a store")
+	case c.FoldFrom < 0:
+		return fmt.Errorf("fold from %d tokens on", c.FoldFrom)
 	case c.Budget < 0:
 		return fmt.Errorf("context budget of %d tokens", c.Budget)
 	case !(0 <= c.FoldBelow && c.FoldBelow <= c.UnfoldAbove && c.UnfoldAbove <= 1): // also refuses NaN
@@ -133,10 +138,15 @@ func (c *Curator) turn(ctx context.Context, thread pipeline.ThreadID, task strin
 			return View{}, nil, fmt.Errorf("unfold: %w", err)
 		}
 	}
-	byRelevance(items, c.cfg.FoldBelow, c.cfg.UnfoldAbove, c.cfg.Budget)
+	foldBelow := c.cfg.FoldBelow
+	if c.cfg.FoldFrom > 0 && cost(items) <= c.cfg.FoldFrom {
+		foldBelow = 0
+	}
+	byRelevance(items, foldBelow, c.cfg.UnfoldAbove, c.cfg.Budget)
 	if err := c.summarize(ctx, items); err != nil {
 		return View{}, nil, fmt.Errorf("curate %s: %w", thread, err)
 	}
+	keepShorter(items)
 	byBudget(items, c.cfg.Budget)
 	decisions, changes := outcome(items)
 	if len(changes) > 0 {
@@ -259,19 +269,32 @@ func (c *Curator) view(ctx context.Context, thread pipeline.ThreadID, items []it
 // Return ends a thread, with the folds that its policy needs; Returned.Folds
 // must be empty. See Returned for what becomes of its context.
 func (c *Curator) Return(ctx context.Context, r Returned) error {
-	if r.Retention.Policy == pipeline.RetainDays {
-		segments, err := c.cfg.Store.Segments(ctx, r.Thread, 0)
-		if err != nil {
-			return fmt.Errorf("return %s: %w", r.Thread, err)
-		}
-		if r.Folds, err = c.foldAll(ctx, segments); err != nil {
-			return fmt.Errorf("return %s: %w", r.Thread, err)
-		}
+	folds, err := c.Folds(ctx, r)
+	if err != nil {
+		return err
 	}
+	r.Folds = folds
 	if err := c.cfg.Store.Return(ctx, r); err != nil {
 		return fmt.Errorf("return %s: %w", r.Thread, err)
 	}
 	return nil
+}
+
+// Folds makes the folds that a thread's return needs, for a caller who ends the
+// thread in a transaction of its own. Nothing may be added to the thread between.
+func (c *Curator) Folds(ctx context.Context, r Returned) ([]Change, error) {
+	if r.Retention.Policy != pipeline.RetainDays {
+		return nil, nil
+	}
+	segments, err := c.cfg.Store.Segments(ctx, r.Thread, 0)
+	if err != nil {
+		return nil, fmt.Errorf("return %s: %w", r.Thread, err)
+	}
+	folds, err := c.foldAll(ctx, segments)
+	if err != nil {
+		return nil, fmt.Errorf("return %s: %w", r.Thread, err)
+	}
+	return folds, nil
 }
 
 func (c *Curator) foldAll(ctx context.Context, segments []Segment) ([]Change, error) {

@@ -69,13 +69,30 @@ func byRelevance(items []item, foldBelow, unfoldAbove float64, budget int) {
 	}
 }
 
+// keepShorter shows in full what a summary would not make shorter.
+func keepShorter(items []item) {
+	for i := range items {
+		it := &items[i]
+		if it.from == Expanded && it.Status == Folded && it.reason == ReasonIrrelevant && EstimateTokens(len(it.Summary)) >= it.TokenEstimate {
+			it.Status, it.reason, it.made = Expanded, "", false
+		}
+	}
+}
+
+// cost is what the prompt pays for all of them as they stand, in tokens.
+func cost(items []item) (tokens int) {
+	for _, it := range items {
+		tokens += it.cost()
+	}
+	return tokens
+}
+
 // byBudget evicts the least relevant, among equals the oldest, until the rest is
 // within the budget. Segments with a claim come last.
 func byBudget(items []item, budget int) {
-	total := 0
+	total := cost(items)
 	order := make([]*item, 0, len(items))
 	for i := range items {
-		total += items[i].cost()
 		order = append(order, &items[i])
 	}
 	slices.SortStableFunc(order, func(a, b *item) int {

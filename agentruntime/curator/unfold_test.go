@@ -28,7 +28,7 @@ func (w *world) ask(t *testing.T, thread threadID, request string) (curator.Orig
 // the id was never seen.
 func TestAskingForWhatIsOutOfView(t *testing.T) {
 	requirements.Covers(t, "AP-6.5.2")
-	w := newWorld(t, curator.Config{Budget: 70})
+	w := newWorld(t, curator.Config{Budget: 115})
 	binary := "\xff\xfe bracket"
 	w.put(t, weather, billing, strings.Repeat("huge ", 100), binary, parsing)
 	must(t, w.k.Update(t.Context(), func(tx *kernel.Tx) error {

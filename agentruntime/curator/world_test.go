@@ -107,7 +107,7 @@ type threadID = pipeline.ThreadID
 
 // Three texts of about 50 tokens on three subjects.
 const (
-	billing = "invoice INV-2041 over 1200 EUR for the hosting of March was approved by the accountant and paid on the second of April without any discount"
-	parsing = "parser tests failed in parse_test.go after the tokenizer change because an unclosed bracket made the loop read one byte behind the end of its input"
-	weather = "sunshine is expected on the coast until Thursday with light winds from the west and temperatures of 21 degrees before clouds arrive from the sea"
+	billing = "invoice INV-2041 over 1200 EUR for the hosting of March was approved by the accountant and paid on the second of April without any discount; the clerk filed one copy in the red binder of the office downstairs and sent another to the customer, who had asked for it twice by telephone because the first letter was lost"
+	parsing = "parser tests failed in parse_test.go after the tokenizer change because an unclosed bracket made the loop read one byte behind the end of its input; a smaller example shows the same with three nested lists, and since the loop stops only at a comma, whoever mends it ought to look at both branches and run everything again with the sanitizer"
+	weather = "sunshine is expected on the coast until Thursday with light winds from the west and temperatures of 21 degrees before clouds arrive from the sea; on the hills further inland the night stays cool, so that gardeners should cover young plants, while sailors may expect calm water for most of the week and a little fog early in the morning"
 )

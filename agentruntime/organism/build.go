@@ -60,6 +60,10 @@ type Parts struct {
 	// Holds reports whether the journal of a session has what evidence names;
 	// see message.Gate. Listeners that exchange messages need it.
 	Holds func(ctx context.Context, sessionID, ref string) (bool, error)
+	// Returned records the end of a thread in which a callable listener worked: its
+	// answer, nil if it failed, and what the journal policy of its profile keeps.
+	// Nil: threads are recorded nowhere.
+	Returned func(ctx context.Context, thread pipeline.ThreadID, kept pipeline.Retention, answer []byte) error
 	// Permits reports whether an agent may use another's tool. Nil: it may.
 	Permits func(agent, toolID string) bool
 	Logger  *slog.Logger
@@ -77,12 +81,13 @@ type Built struct {
 
 	askers map[string]bool // names of the handlers that ask for thinking listeners
 	calls  atomic.Uint64   // numbers the threads of called listeners
+	record func(ctx context.Context, thread pipeline.ThreadID, kept pipeline.Retention, answer []byte) error
 }
 
 // Build makes the pipeline.
 func Build(o *Organism, parts Parts) (*Built, error) {
 	b := &builder{
-		o: o, parts: parts, out: &Built{Organism: o},
+		o: o, parts: parts, out: &Built{Organism: o, record: parts.Returned},
 		cfg: pipeline.Config{
 			Schemas: map[string]pipeline.Validate{}, Secrets: map[string]pipeline.Marked{}, Journal: parts.Journal, Audit: parts.Audit,
 			DirectiveLive: parts.DirectiveLive, Logger: parts.Logger,

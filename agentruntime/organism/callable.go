@@ -79,6 +79,9 @@ func (b *Built) call(ctx context.Context, l Listener, answer string, args []byte
 		DirectiveID: came.DirectiveID, RequestID: came.RequestID, CorrelationID: came.CorrelationID, Stream: came.Stream,
 	})
 	thread.Finish(err == nil)
+	if err := b.returned(ctx, thread, out, err); err != nil {
+		return pipeline.Response{}, err
+	}
 	var failed *pipeline.HandlerError
 	switch {
 	case errors.As(err, &failed):
@@ -89,6 +92,19 @@ func (b *Built) call(ctx context.Context, l Listener, answer string, args []byte
 		return pipeline.Response{}, err
 	}
 	return pipeline.Reply(answer, out.Reply.Payload()), nil
+}
+
+// returned records that a thread of a call has ended, and how.
+func (b *Built) returned(ctx context.Context, thread *pipeline.Thread, out pipeline.Outcome, failed error) error {
+	if b.record == nil {
+		return nil
+	}
+	var answer []byte
+	if failed == nil {
+		answer = out.Reply.Payload()
+	}
+	p, _ := b.Profile(thread.Profile())
+	return b.record(ctx, thread.ID(), p.Retention, answer)
 }
 
 func (b *Built) callee(l Listener, from pipeline.ThreadID) (*pipeline.Thread, error) {

@@ -96,7 +96,7 @@ func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.C
 		return nil, &host.CallError{Code: wire.CodeRouteNotFound, Message: "this node has no organism; name its file under organism in the configuration"}
 	}
 	id := rand.Text()
-	talk, err := s.talk(ctx, req)
+	talk, err := s.talk(ctx, l, req)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/lightwork-market/lightwork/agentruntime/agents/text"
+	"github.com/lightwork-market/lightwork/agentruntime/curator"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
@@ -31,7 +32,7 @@ func organismParts(agents *host.Host, sup tellingSupervisor, k *kernel.Kernel, c
 		},
 		Compile: compileCheck,
 		Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
-		Holds: k.Holds, Permits: agents.Permits,
+		Holds: k.Holds, Permits: agents.Permits, Returned: recordReturn(k),
 	}
 	if c.endpoint() != nil && c.Model.Name != "" {
 		p.Chat = func(ctx context.Context, r chat.Request, onText func(string)) (chat.Response, error) {
@@ -39,6 +40,26 @@ func organismParts(agents *host.Host, sup tellingSupervisor, k *kernel.Kernel, c
 		}
 	}
 	return p
+}
+
+// recordReturn ends the thread of a call in the store, and gives its answer to the
+// thread that made the call.
+func recordReturn(k *kernel.Kernel) func(context.Context, pipeline.ThreadID, pipeline.Retention, []byte) error {
+	return func(ctx context.Context, thread pipeline.ThreadID, kept pipeline.Retention, answer []byte) error {
+		r := curator.Returned{Thread: thread, Failed: answer == nil, ContentType: "application/json", Retention: kept}
+		if answer != nil {
+			r.Result = []byte(masked(string(answer)))
+		}
+		c, err := curator.New(curator.Config{Store: k.ContextStore()})
+		if err != nil {
+			return err
+		}
+		err = c.Return(context.WithoutCancel(ctx), r)
+		if errors.Is(err, kernel.ErrNotFound) {
+			return nil // no message passed, so there is no thread
+		}
+		return err
+	}
 }
 
 func compileCheck(schema json.RawMessage) (pipeline.Validate, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/curator"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/redact"
@@ -25,10 +26,14 @@ type talk struct {
 }
 
 // talk opens the conversation that a request names, with the view of what was
-// said that fits the request.
-func (s *society) talk(ctx context.Context, req host.AskRequest) (*talk, error) {
+// said that fits the request. A profile whose journal keeps nothing has none.
+func (s *society) talk(ctx context.Context, l *living, req host.AskRequest) (*talk, error) {
 	if req.Conversation == "" {
 		return nil, nil
+	}
+	if p, _ := l.Profile(req.Profile); p.Retention.Policy == pipeline.PruneOnDelivery {
+		return nil, &host.CallError{Code: wire.CodeInvalidInput, Message: fmt.Sprintf(
+			"the profile %q keeps nothing (journal: %s), so it has no conversations: ask without one, or under a profile that retains", req.Profile, p.Retention.Policy)}
 	}
 	id, err := pipeline.ThreadID("root").Child("talk[" + req.Conversation + "]")
 	if err != nil {
@@ -37,7 +42,8 @@ func (s *society) talk(ctx context.Context, req host.AskRequest) (*talk, error) 
 	if err := s.k.Update(ctx, func(tx *kernel.Tx) error { return tx.EnsureThread(string(id), req.Profile) }); err != nil {
 		return nil, err
 	}
-	c, err := curator.New(curator.Config{Store: s.k.ContextStore()})
+	// What was said is folded once it fills half of what a prompt may show, and not before.
+	c, err := curator.New(curator.Config{Store: s.k.ContextStore(), FoldFrom: curator.DefaultBudget / 2})
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +83,9 @@ func (t *talk) keep(tx *kernel.Tx, e exchange) error {
 	if json.Unmarshal([]byte(text), &said) == nil && said.Text != "" {
 		text = said.Text
 	}
-	for _, part := range []string{"The person said: " + e.asked, "The answer was: " + text} {
-		if _, err := tx.PutSegment(string(t.thread), "text/plain", []byte(masked(part))); err != nil {
+	// The role is in the content type, which the prompt shows beside a summary too.
+	for _, said := range []struct{ role, text string }{{chat.RoleUser, e.asked}, {chat.RoleAssistant, text}} {
+		if _, err := tx.PutSegment(string(t.thread), "text/plain; role="+said.role, []byte(masked(said.text))); err != nil {
 			return fmt.Errorf("keep the conversation: %w", err)
 		}
 	}
@@ -88,11 +95,19 @@ func (t *talk) keep(tx *kernel.Tx, e exchange) error {
 // returned ends the thread of a question, with what the journal policy of its
 // profile asks for in the organism that it ran in, and keeps the answer in the conversation, in one step.
 func (s *society) returned(ctx context.Context, l *living, thread *pipeline.Thread, t *talk, e exchange, failed error) error {
+	ctx = context.WithoutCancel(ctx)
 	end := curator.Returned{Thread: thread.ID(), Failed: failed != nil}
 	if p, ok := l.Profile(thread.Profile()); ok {
 		end.Retention = p.Retention
 	}
-	return s.k.Update(context.WithoutCancel(ctx), func(tx *kernel.Tx) error {
+	c, err := curator.New(curator.Config{Store: s.k.ContextStore()})
+	if err != nil {
+		return err
+	}
+	if end.Folds, err = c.Folds(ctx, end); err != nil {
+		return err
+	}
+	return s.k.Update(ctx, func(tx *kernel.Tx) error {
 		if failed == nil && t != nil {
 			if err := t.keep(tx, e); err != nil {
 				return err
