@@ -28,6 +28,9 @@ func organismParts(agents *host.Host, sup tellingSupervisor, k *kernel.Kernel, c
 			if ref == unfoldTool {
 				return newUnfoldTool(k)
 			}
+			if c.asksModel(ref) {
+				return organism.Tool{}, fmt.Errorf("%s asks the language model, which only agents do: %s", ref, thinkHint)
+			}
 			return organismTool(sup, ref)
 		},
 		Compile: compileCheck,

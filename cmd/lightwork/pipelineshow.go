@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
 )
@@ -121,11 +122,22 @@ func (c *config) checkOrganism() error {
 		switch {
 		case l.Agent != nil && (c.endpoint() == nil || c.Model.Name == ""):
 			return usage("give the endpoint under model: base_url and name", "%s: listener %s thinks, and no model is configured", c.organismFile(), l.Name)
+		case c.asksModel(l.Handler):
+			return usage(thinkHint, "%s: listener %s: %s asks the language model, which only agents do", c.organismFile(), l.Name, l.Handler)
 		case l.Agent == nil && l.Handler != unfoldTool && !slices.Contains(slots, l.Handler):
 			return usage("under agents, name the agent's folder and the tool", "%s: listener %s: no agent of the configuration has %s", c.organismFile(), l.Name, l.Handler)
 		}
 	}
 	return nil
+}
+
+// thinkHint is for who gives a tool the way to the language model.
+const thinkHint = "give the listener handler: agent and an agent block (docs/thinking-agents.md)"
+
+// asksModel reports whether a tool, as AGENT/TOOL, is a way to the language model.
+func (c *config) asksModel(ref string) bool {
+	tool, ok := strings.CutPrefix(ref, text.ID+"/")
+	return ok && text.AsksModel(c.endpoint(), tool)
 }
 
 // slots are the tools that the configuration declares, as AGENT/TOOL.

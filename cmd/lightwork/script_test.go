@@ -348,7 +348,7 @@ func TestSources(t *testing.T) {
 // TestOrganism: agents that think, the tools they use and what a profile keeps
 // from them, on a running node with a model that is scripted.
 func TestOrganism(t *testing.T) {
-	requirements.Covers(t, "AP-12.0.1", "AP-10.0.1", "AP-10.3.5", "AP-8.5.2")
+	requirements.Covers(t, "AP-12.0.1", "AP-10.0.1", "AP-10.3.5", "AP-8.5.2", "AP-11.6.1")
 	say := func(m chat.Message, why string) scripted.Step { return scripted.Stream(scripted.Events(m, why)...) }
 	var endpoint *scripted.Endpoint
 	endpoint = scripted.New(

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
 	"github.com/lightwork-market/lightwork/agentruntime/model"
@@ -71,6 +72,12 @@ func Tools(cfg *EndpointConfig) []string {
 		names = append(names, ToolGenerate, ToolChat, ToolComplete)
 	}
 	return names
+}
+
+// AsksModel reports whether a tool of an agent of this configuration asks the
+// language model. One that embeds asks a model that does not think.
+func AsksModel(cfg *EndpointConfig, tool string) bool {
+	return tool != ToolEmbedding && cfg != nil && cfg.Client.Model != "" && slices.Contains(Tools(cfg), tool)
 }
 
 // newTools also returns what drops the endpoint's connections.
