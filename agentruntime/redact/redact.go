@@ -49,6 +49,23 @@ func Text(s string) string {
 	return named.ReplaceAllStringFunc(s, maskValue)
 }
 
+// overlap is longer than a secret whose pattern is of any length is likely to be,
+// so that none hides on the edge of two windows.
+const overlap = 8 << 10
+
+// Holds reports whether a text of any length holds what looks like a secret.
+func Holds(s string) bool {
+	for ; ; s = s[MaxText-overlap:] {
+		window := s[:min(len(s), MaxText)]
+		if Text(window) != window {
+			return true
+		}
+		if len(s) <= MaxText {
+			return false
+		}
+	}
+}
+
 // suspicious is a cheap test that most lines fail: every pattern needs one of
 // these characters.
 func suspicious(s string) bool { return strings.ContainsAny(s, ":=.-_1 ") }

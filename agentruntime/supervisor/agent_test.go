@@ -25,7 +25,7 @@ func refCall(n *node, tool, input string) (Result, *Error) {
 
 func toolsSpec() Spec {
 	spec := agentSpec("tools")
-	spec.Tools = append(slices.Clone(spec.Tools), "count", "panic", "deaf", "die", "leak", "echo")
+	spec.Tools = append(slices.Clone(spec.Tools), "count", "panic", "deaf", "die", "leak", "echo", "keeper")
 	return spec
 }
 
@@ -95,6 +95,37 @@ func TestMisbehavingTools(t *testing.T) {
 	}
 	if _, err := refCall(n, "hello_world", `{}`); err != nil {
 		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// TestSecretInAnInputIsFlagged: whoever sends one is not served in silence. What the
+// tool's schema marks as a secret is no such thing.
+func TestSecretInAnInputIsFlagged(t *testing.T) {
+	requirements.Covers(t, "OS-7.2.1")
+	n := newNode(t, Config{})
+	start(t, n, toolsSpec())
+	for input, flagged := range map[string]bool{
+		`{"note":"a quiet day, 12 tokens"}`:                                   false,
+		`{"note":"password: hunter2hunter2"}`:                                 true,
+		`{"note":"\u0070assword: hunter2hunter2"}`:                            true,
+		`{"deep":[{"api_key":"0123456789abcdef"}]}`:                           true,
+		`{"note":"` + strings.Repeat("x ", 100<<10) + `token=abcdef0123456"}`: true,
+		`{"password":"hunter2hunter2"}`:                                       false,
+	} {
+		before := len(n.audited(AuditSecretSuspected))
+		r, err := refCall(n, "keeper", input)
+		if err != nil || r.Output == nil {
+			t.Fatalf("%.60s: %v", input, err)
+		}
+		lines := n.audited(AuditSecretSuspected)[before:]
+		if len(lines) > 0 != flagged {
+			t.Errorf("%.60s: %+v", input, lines)
+		}
+		for _, line := range lines {
+			if line.Tool != "keeper" || line.CallID == "" || strings.Contains(line.Reason, "hunter2") {
+				t.Errorf("%.60s: %+v", input, line)
+			}
+		}
 	}
 }
 
@@ -258,8 +289,9 @@ func TestFullHouse(t *testing.T) {
 		})
 	}
 	eventually(t, "all places are taken", func() bool { return n.Status()[0].Inflight == seats })
-	if _, err := refCall(n, "hello_world", `{}`); code(err) != wire.CodeOverloaded || !err.Retryable {
-		t.Errorf("one too many: %v", err)
+	// The agent has the same limit; this one is the supervisor's own.
+	if _, err := refCall(n, "hello_world", `{}`); code(err) != wire.CodeOverloaded || !err.Retryable || err.FromAgent {
+		t.Errorf("one too many: %+v", err)
 	}
 	cancel()
 	close(unread)

@@ -39,6 +39,7 @@ const (
 	AuditDenied          = "security.denied"
 	AuditFrameTooLarge   = "protocol.frame_too_large"
 	AuditViolation       = "protocol.violation"
+	AuditSecretSuspected = "security.secret_suspected"
 )
 
 // auditCode keeps codes that an agent made up out of the trail.

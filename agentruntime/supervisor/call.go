@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
+	"github.com/lightwork-market/lightwork/agentruntime/redact"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
@@ -87,6 +89,24 @@ func (s *session) prepare(c *Call) (*boundTool, *Error) {
 	return tool, nil
 }
 
+// maxSuspected bounds how much of an input is searched, in bytes.
+const maxSuspected = 256 << 10
+
+// suspects reports whether an input holds what looks like a secret where the tool's
+// schema marks none. Such a call is made, since texts of all kinds look so, but it is
+// told to whoever reads the audit trail (OS-7.2.1).
+func (t *boundTool) suspects(input []byte) bool {
+	marked, err := t.input.Secrets(input, func([]byte) ([]byte, error) { return []byte("null"), nil })
+	if err != nil {
+		return false // a valid input is none of this
+	}
+	plain := jsontext.Value(slices.Clone(marked))
+	if err := plain.Canonicalize(); err != nil { // no escape hides a letter
+		return false
+	}
+	return redact.Holds(string(plain[:min(len(plain), maxSuspected)]))
+}
+
 func (c *Call) message(tool *boundTool) *wire.Message {
 	p := &wire.ToolCall{
 		CallID: c.CallID, ToolID: tool.id, Input: c.Input,
@@ -127,6 +147,9 @@ func (s *session) call(ctx context.Context, c Call) (Result, *Error) {
 		return Result{}, failure
 	}
 	s.audit(AuditEvent{Type: AuditCallRouted, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID, Causation: c.CausationID})
+	if tool.suspects(c.Input) {
+		s.audit(AuditEvent{Type: AuditSecretSuspected, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID, Reason: "the input holds what looks like a secret"})
+	}
 	o := s.await(ctx, flight, c.Timeout)
 	if flight.stream != nil {
 		flight.stream.wait()

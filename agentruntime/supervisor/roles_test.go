@@ -76,6 +76,10 @@ func playTools(ctx context.Context, _ string) error {
 			}
 			return map[string]int{"n": n}, nil
 		}},
+		{
+			Name: "keeper", InputSchema: json.RawMessage(`{"type":"object","properties":{"password":{"type":"string","writeOnly":true}}}`),
+			Handler: func(context.Context, *agent.Call) (any, error) { return map[string]bool{"kept": true}, nil },
+		},
 		{Name: "undeclared", Handler: func(context.Context, *agent.Call) (any, error) { return nil, nil }},
 		{Name: "echo", Handler: func(_ context.Context, c *agent.Call) (any, error) {
 			text := "x"

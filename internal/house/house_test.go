@@ -52,7 +52,7 @@ var rooms = map[string][]string{
 	"agentruntime/seccomp":          {},
 	"agentruntime/guard":            {"agentruntime/frame", "agentruntime/seccomp"},
 	"agentruntime/cgroup":           {},
-	"agentruntime/supervisor":       {"agentruntime/cgroup", "agentruntime/frame", "agentruntime/guard", "agentruntime/toolschema", "agentruntime/wire"},
+	"agentruntime/supervisor":       {"agentruntime/cgroup", "agentruntime/frame", "agentruntime/guard", "agentruntime/redact", "agentruntime/toolschema", "agentruntime/wire"},
 	"agentruntime/manifest":         {"hashing", "agentruntime/wire"},
 	"agentruntime/redact":           {},
 	"agentruntime/host":             {"agentruntime/cgroup", "agentruntime/guard", "agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
