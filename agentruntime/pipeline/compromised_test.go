@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
@@ -199,6 +200,38 @@ func TestPayloadIsACopy(t *testing.T) {
 	copy(e.Payload(), "YYYYYY")
 	if string(e.Payload()) != "intact" || e.PayloadHash() != hash {
 		t.Errorf("the envelope's bytes became %q", e.Payload())
+	}
+}
+
+// TestEnvelopeOutlivesItsHandler: a handler that writes over what it was given, also
+// after it has answered, leaves the envelope as the journal has it: for a request
+// and an answer, with and without secrets.
+func TestEnvelopeOutlivesItsHandler(t *testing.T) {
+	requirements.Covers(t, "AP-1.2.3", "AP-1.2.4", "AP-8.3.2")
+	whole := func(doc []byte, _ func([]byte) ([]byte, error)) ([]byte, error) { return doc, nil } // marks nothing in this one
+	for name, secrets := range map[string]map[string]Marked{"no secrets": nil, "a schema with secrets": {"T": whole}} {
+		for _, answers := range []*caller{nil, {}} {
+			p := newWorld(t, Config{Handlers: []Handler{echo("a", "A")}}).Pipeline
+			p.secrets = secrets
+			f := &flow{p: p, vault: &vault{}, confided: map[string]bool{}}
+			e, err := newEnvelope(Header{"urn:x:y", "T", "s", "root", "main"}, []byte("intact"), 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var given []byte
+			evil := func(_ context.Context, p Payload, _ Context) (Response, error) {
+				given = p.Bytes
+				copy(given, "XXXXXX")
+				return Silence(), nil
+			}
+			if _, err := f.handle(t.Context(), Handler{Name: "evil", Handle: evil}, parcel{envelope: e, answers: answers}); err != nil {
+				t.Fatal(err)
+			}
+			copy(given, "YYYYYY")
+			if string(e.Payload()) != "intact" || hashing.Bytes(e.Payload()) != e.PayloadHash() {
+				t.Errorf("%s, answer %t: the envelope holds %q", name, answers != nil, e.Payload())
+			}
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func TestReply(t *testing.T) {
 // What a handler is given is data: no function, no channel, nothing to reach
 // the pipeline by.
 func TestHandlerIsGivenOnlyData(t *testing.T) {
-	requirements.Covers(t, "AP-3.1.3", "AP-3.3.1", "AP-3.3.2", "AP-8.3.2", "AP-8.3.3")
+	requirements.Covers(t, "AP-3.1.3", "AP-3.3.1", "AP-3.3.2", "AP-8.3.3")
 	if n := reflect.TypeFor[Context]().NumField(); n != 3 {
 		t.Errorf("the context has %d fields, not thread, sender and own name", n)
 	}
