@@ -29,6 +29,30 @@ const (
 	sandboxInit  = "sandbox-init"
 )
 
+// agentHelp is what lightwork agent --help prints.
+const agentHelp = `Usage: lightwork agent NAME [ARG ...]
+
+The agents that are part of this program. A node starts its own by itself; the
+entrypoint of a manifest names one of the others (docs/agents.md). Started by
+hand they end: the connection comes from the environment that the node sets.
+
+  mcp -- COMMAND ...   offers the tools of an MCP server
+  wasm DIR             offers each folder of DIR with module.wasm and tool.wit
+  reference            the reference agent, to try things with
+  sandbox, text        what the node runs for jobs in a sandbox and on text
+
+To manage agents: lightwork agents --help
+`
+
+// asksAgentHelp reports arguments that ask what lightwork agent is.
+func asksAgentHelp(args []string) bool {
+	if len(args) == 0 || args[0] != agentCommand {
+		return false
+	}
+	last := args[len(args)-1]
+	return len(args) == 1 || len(args) <= 3 && (last == "--help" || last == "-h")
+}
+
 // agentMain returns what to run if args name a hidden command.
 func agentMain(args []string) func(context.Context, io.Writer) int {
 	if len(args) < 2 || args[0] != agentCommand {
@@ -73,7 +97,9 @@ func agentMain(args []string) func(context.Context, io.Writer) int {
 			return mcp.Main(ctx, cfg)
 		})
 	}
-	return nil
+	return func(_ context.Context, stderr io.Writer) int {
+		return report(stderr, &globals{}, usage("lightwork agent --help names them; lightwork agents manages those of a node", "no agent of this program is called %q", args[1]))
+	}
 }
 
 // serveAgent is an agent's whole process.

@@ -50,14 +50,16 @@ func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return printJSON(s.out, list)
 	}
 	w := newTable(s.out)
-	fmt.Fprintln(w, "AGENT\tVERSION\tSTATE\tAPPROVED\tRESTARTS\tTOOLS")
+	fmt.Fprintln(w, "AGENT\tVERSION\tSTATE\tAPPROVAL\tRESTARTS\tTOOLS")
 	for _, a := range list {
-		approved := "yes"
+		approved := "approved"
 		switch {
 		case a.BuiltIn:
 			approved = "built in"
+		case !a.Approved && a.State == "running":
+			approved = "CHANGED" // since it was approved and started
 		case !a.Approved:
-			approved = "no"
+			approved = "NOT APPROVED"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", firstText(a.ID, a.Dir), printable(a.Version), a.State, approved, a.Restarts, strings.Join(a.Tools, " "))
 	}

@@ -20,7 +20,7 @@ type agentsApproveCmd struct {
 
 // Run records the operator's consent to these bytes of the manifest, in this
 // folder.
-func (c agentsApproveCmd) Run(s *streams, g *globals) error {
+func (c agentsApproveCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	conf, err := loadConfig(g.Config)
 	if err != nil {
 		return err
@@ -60,8 +60,17 @@ func (c agentsApproveCmd) Run(s *streams, g *globals) error {
 	}
 	if conf.tools(dir) == nil {
 		fmt.Fprintf(s.err, "lightwork: the configuration does not name it yet; add\n  agents:\n    - dir: %s\n      tools: [NAME, ...]\n", dir)
-	} else {
-		fmt.Fprintf(s.err, "lightwork: lightwork agents start %s starts it in a running node\n", m.ID)
+		return nil
+	}
+	running, err := runningAgents(ctx, conf)
+	_, known := running[m.ID]
+	switch {
+	case err != nil, running == nil:
+		fmt.Fprintln(s.err, "lightwork:", g.spell("lightwork provider run starts it"))
+	case known:
+		fmt.Fprintln(s.err, "lightwork:", g.spell("lightwork agents start "+m.ID+" starts it in the running node"))
+	default:
+		fmt.Fprintln(s.err, "lightwork: the running node does not know it: it reads its configuration at the start, so start the node again")
 	}
 	return nil
 }

@@ -159,11 +159,16 @@ func (a agentConfig) check(at string) *configError {
 		}
 	}
 	for j, name := range a.EnvFrom {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "OPENSENTIENCE_") {
+		if !validEnvName(name) {
 			return &configError{fmt.Sprintf("%s.env_from[%d]", at, j), "must be the name of a variable, and not one of the protocol's"}
 		}
 	}
 	return nil
+}
+
+// validEnvName reports the name of a variable that an agent may be given.
+func validEnvName(name string) bool {
+	return name != "" && !strings.ContainsAny(name, "=\x00") && !strings.HasPrefix(name, "OPENSENTIENCE_")
 }
 
 func (m modelConfig) check() *configError {

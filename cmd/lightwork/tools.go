@@ -92,7 +92,8 @@ type agentsCallCmd struct {
 	Approve bool          `help:"Allow the call of a tool that needs an approved intent."`
 	Dir     string        `help:"Start the agent in this folder for the one call, with all that its manifest asks for; no node is needed." type:"existingdir"`
 
-	Unconfined bool `help:"With --dir: let the agent reach all that you can."`
+	Unconfined bool     `help:"With --dir: let the agent reach all that you can."`
+	EnvFrom    []string `name:"env-from" help:"With --dir: hand on this variable of your environment, as env_from in the configuration does; may be repeated." placeholder:"NAME" sep:"none"`
 }
 
 // Run calls a tool; what it streams goes to standard error, its output to
@@ -107,6 +108,9 @@ func (c agentsCallCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return notATool(c.Tool, c.Input)
 	case !ok:
 		req.AgentID, req.Tool = "", c.Tool
+	}
+	if len(c.EnvFrom) > 0 && c.Dir == "" {
+		return usage("agents[].env_from in the configuration names them for a node's agent", "--env-from goes with --dir")
 	}
 	if req.Input, err = c.input(s); err != nil {
 		return err
@@ -184,6 +188,22 @@ func callHint(err error) error {
 	return err
 }
 
+// env is what the agent finds in its environment beside what every agent has.
+func (c agentsCallCmd) env() ([]string, error) {
+	var env []string
+	for _, name := range c.EnvFrom {
+		if !validEnvName(name) {
+			return nil, usage("the name alone: its value comes from your environment", "--env-from: %q is no name of a variable, or one of the protocol's", name)
+		}
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			return nil, usage("set it for this command: "+name+"=... lightwork agents call ...", "--env-from: the environment has no %s", name)
+		}
+		env = append(env, name+"="+value)
+	}
+	return env, nil
+}
+
 // folderHintMax bounds in characters what a hint shows of an agent's words.
 const folderHintMax = 300
 
@@ -218,7 +238,11 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *streams, req host.CallRe
 	if req.AgentID != "" && req.AgentID != m.ID {
 		return nil, usage("leave the agent out: lightwork agents call --dir "+shellWord(c.Dir)+" "+shellWord(req.Tool), "%s is another agent than %s in %s", req.AgentID, m.ID, dir)
 	}
-	spec := host.SpecOf(&host.Installed{Dir: dir, Tools: []string{req.Tool}, Unconfined: c.Unconfined}, m, m.Permissions)
+	env, err := c.env()
+	if err != nil {
+		return nil, err
+	}
+	spec := host.SpecOf(&host.Installed{Dir: dir, Tools: []string{req.Tool}, Env: env, Unconfined: c.Unconfined}, m, m.Permissions)
 	spec.Restart.Never = true
 	if err := sup.Start(ctx, spec); err != nil {
 		return nil, hinted(err, "lightwork agents test "+dir+" finds out what is wrong with it")

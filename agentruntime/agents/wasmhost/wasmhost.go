@@ -55,8 +55,9 @@ var ErrNoTools = errors.New("wasmhost: no tools")
 
 // Config describes the agent.
 type Config struct {
-	// Dir holds one folder per tool. Folders whose names start with a dot, and
-	// files, are passed over.
+	// Dir holds one folder per tool. Files are passed over, and so are folders
+	// whose names start with a dot or that hold neither a module nor a WIT file,
+	// such as StateDir.
 	Dir string
 	// StateDir holds compiled modules and the key-value stores. It is made, with
 	// mode 0700, if it is missing. "" is "state" in the working directory, which
@@ -142,6 +143,9 @@ func load(dir string) ([]*wasm.Tool, error) {
 		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
+		if !isTool(filepath.Join(dir, e.Name())) {
+			continue
+		}
 		if len(tools) == maxTools {
 			return nil, fmt.Errorf("wasmhost: more than %d tools", maxTools)
 		}
@@ -155,6 +159,17 @@ func load(dir string) ([]*wasm.Tool, error) {
 		return nil, fmt.Errorf("%w in %s", ErrNoTools, dir)
 	}
 	return tools, nil
+}
+
+// isTool reports a folder that is meant to be a tool: it holds a module or its
+// WIT file. With one of them alone it is a tool that cannot be loaded.
+func isTool(dir string) bool {
+	for _, name := range []string{wasm.ModuleFile, wasm.WITFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // offer starts every tool once, which compiles its module, and describes it.

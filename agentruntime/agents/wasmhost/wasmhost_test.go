@@ -279,6 +279,24 @@ func TestBadToolKeepsTheAgentDown(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Name != "connect" {
 		t.Error(err)
 	}
+	foreign := t.TempDir() // what is no tool does not stop those that are
+	for _, name := range []string{"state", "node_modules"} {
+		if err := os.MkdirAll(filepath.Join(foreign, name, "compiled"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(foreign, "node_modules", "package.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Main(t.Context(), Config{Dir: foreign}); !errors.Is(err, ErrNoTools) {
+		t.Errorf("folders that are no tools: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(foreign, "node_modules", "tool.wit"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Main(t.Context(), Config{Dir: foreign, StateDir: t.TempDir()}); err == nil || errors.Is(err, ErrNoTools) {
+		t.Errorf("a tool without its module: %v", err)
+	}
 	if err := Main(t.Context(), Config{Dir: t.TempDir(), StateDir: t.TempDir()}); !errors.Is(err, ErrNoTools) {
 		t.Error(err)
 	}
