@@ -22,7 +22,7 @@ func (c backupCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if _, err := os.Lstat(c.Out); err == nil {
 		return usage("name a new file", "--out: %s exists", c.Out)
 	}
-	k, err := kernel.Open(ctx, conf.dataDir(c.Role), kernel.Options{ReadOnly: true, Logger: s.log})
+	k, err := kernel.Open(ctx, conf.dataDir(c.Role), kernel.Options{ReadOnly: true, Old: true, Logger: s.log})
 	if err != nil {
 		return hinted(err, "the first lightwork provider run, or buyer submit, makes the database of its role: is --role the right one?")
 	}

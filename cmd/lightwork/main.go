@@ -97,6 +97,10 @@ var errSilent = errors.New("")
 
 // run is main without the process: it parses, dispatches and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if asksAgentHelp(helpArgs(args)) {
+		fmt.Fprint(stdout, agentHelp)
+		return exitOK
+	}
 	if agent := agentMain(args); agent != nil {
 		return agent(ctx, stderr)
 	}
@@ -256,9 +260,13 @@ func report(stderr io.Writer, g *globals, err error) int {
 		switch {
 		// First, since a command that cannot read a database may take it for missing.
 		case errors.Is(err, sqlite.ErrTooOld):
-			coded.hint = "lightwork provider run brings the provider's up to date, lightwork buyer resume the buyer's; for a backup of it as it is, use the program that wrote it"
+			coded.hint = "lightwork provider run brings the provider's up to date, lightwork buyer resume the buyer's; lightwork backup copies it as it is before that"
 		case errors.Is(err, sqlite.ErrTooNew):
 			coded.hint = "start the newer program again; to go back, lightwork restore a backup from before the upgrade"
+		case sqlite.IsFull(err):
+			coded.hint = "the disk is full: make room and run it again; nothing is half written"
+		case sqlite.IsDamaged(err):
+			coded.hint = "the file is damaged: keep a copy of it, then lightwork restore --role ROLE --from FILE puts a backup in its place"
 		case coded.hint != "":
 		case errors.Is(err, sqlite.ErrLocked):
 			coded.hint = "it runs already: one process at a time writes there"

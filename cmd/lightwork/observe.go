@@ -70,7 +70,10 @@ func openObserved(c *config, board *observe.Board, key signer, m *market.Market,
 		}
 	}
 	if w != nil {
-		cfg.Wallet = func(ctx context.Context) error { _, err := w.Node(ctx); return err }
+		cfg.Wallet = func(ctx context.Context) error {
+			_, err := w.Node(ctx)
+			return plainWallet(err, c.Provider.Wallet)
+		}
 	}
 	if key.remote != nil {
 		cfg.Signer = key.remote.Status

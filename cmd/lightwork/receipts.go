@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -178,7 +179,7 @@ func receiptsOf(n int) string {
 }
 
 type receiptsVerifyCmd struct {
-	Bundle   string `arg:"" help:"A folder, a .tar file, or - for a tar archive on standard input; with --all a folder of them."`
+	Bundle   string `arg:"" help:"A folder, a .tar file, - for a tar archive on standard input, or the id of a purchase or receipt that is here; with --all a folder of bundles."`
 	All      bool   `help:"Verify every bundle in a folder, and what they show of each provider's chain."`
 	Provider string `help:"The provider is this one (npub or hex)." placeholder:"KEY"`
 	Buyer    string `help:"The buyer is this one (npub or hex)." placeholder:"KEY"`
@@ -191,13 +192,25 @@ type receiptsVerifyCmd struct {
 
 // Run hands over to the verifier, a program that can reach no network and no
 // database, and ends with its exit code.
-func (c receiptsVerifyCmd) Run(ctx context.Context, s *streams) error {
+func (c receiptsVerifyCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	verifier, err := findVerifier()
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(c.Bundle); errors.Is(err, fs.ErrNotExist) && c.Bundle != "-" {
-		return usage("lightwork receipts export ID --out DIR writes the bundle of a receipt that is here", "%s: no such folder or file", c.Bundle)
+		if c.All || !receiptOrRequest.MatchString(c.Bundle) {
+			return usage("lightwork receipts list shows ids, which may stand here too", "%s: no such folder or file", c.Bundle)
+		}
+		dir, err := os.MkdirTemp("", "lightwork-bundle-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		export := receiptsExportCmd{ID: c.Bundle, Out: filepath.Join(dir, "bundle.tar")}
+		if err := export.Run(ctx, s, g); err != nil {
+			return err
+		}
+		c.Bundle = export.Out
 	}
 	var args []string
 	for _, f := range []struct{ name, value string }{
@@ -225,6 +238,9 @@ func (c receiptsVerifyCmd) Run(ctx context.Context, s *streams) error {
 	}
 	return err
 }
+
+// receiptOrRequest is how an id, or its beginning, is written.
+var receiptOrRequest = regexp.MustCompile(`^(rcpt_)?[0-9a-f]{4,64}$`)
 
 // findVerifier looks beside this program, then in the path.
 func findVerifier() (string, error) {

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
@@ -35,7 +37,6 @@ func TestOlderDatabase(t *testing.T) {
 				{"jobs", "list"},
 				{"buyer", "list"},
 				{"agents", "audit"},
-				{"backup", "--role", "buyer", "--out", filepath.Join(dir, "copy.db")},
 			} {
 				said.Reset()
 				code := run(t.Context(), append([]string{"-c", conf}, args...), nil, &said, &said)
@@ -49,6 +50,57 @@ func TestOlderDatabase(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBackupOfOlderDatabase: the copy that a cautious operator wants before an
+// upgrade is made by the new program too, of the database as it is.
+func TestBackupOfOlderDatabase(t *testing.T) {
+	dir := t.TempDir()
+	conf, backup := filepath.Join(dir, "lightwork.yaml"), filepath.Join(dir, "copy.db")
+	var said bytes.Buffer
+	if code := run(t.Context(), []string{"init", "--dir", dir, "--wallet", "none", "--relay", "ws://127.0.0.1:1"}, nil, &said, &said); code != exitOK {
+		t.Fatal(said.String())
+	}
+	withSchema(t, filepath.Join(dir, "data", "buyer"), []string{"CREATE TABLE a(x)"})
+	if code := run(t.Context(), []string{"-c", conf, "backup", "--role", "buyer", "--out", backup}, nil, &said, &said); code != exitOK {
+		t.Fatalf("backup ends with %d: %s", code, said.String())
+	}
+	db, err := sqlite.Open(t.Context(), backup, sqlite.Options{Migrations: []string{"CREATE TABLE a(x)"}})
+	if err != nil {
+		t.Fatalf("the copy: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDatabaseTrouble: what can be done about a damaged database, or a disk that
+// is full, is said with every command.
+func TestDatabaseTrouble(t *testing.T) {
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "lightwork.yaml")
+	var said bytes.Buffer
+	if code := run(t.Context(), []string{"init", "--dir", dir, "--wallet", "none", "--relay", "ws://127.0.0.1:1"}, nil, &said, &said); code != exitOK {
+		t.Fatal(said.String())
+	}
+	for _, role := range []string{"provider", "buyer"} {
+		withSchema(t, filepath.Join(dir, "data", role), nil)
+		if err := os.WriteFile(filepath.Join(dir, "data", role, kernel.FileName), bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"jobs", "list"}, {"buyer", "list"}, {"buyer", "resume"}, {"provider", "debts"}, {"backup", "--role", "buyer", "--out", filepath.Join(dir, "copy.db")}} {
+		said.Reset()
+		if code := run(t.Context(), append([]string{"-c", conf}, args...), nil, &said, &said); code != exitFailed || !strings.Contains(said.String(), "hint: the file is damaged: keep a copy") {
+			t.Errorf("%v ends with %d: %s", args, code, said.String())
+		}
+	}
+
+	said.Reset()
+	full := fmt.Errorf("write: %w", syscall.ENOSPC)
+	if report(&said, &globals{}, full); !strings.Contains(said.String(), "hint: the disk is full: make room") {
+		t.Error(said.String())
 	}
 }
 

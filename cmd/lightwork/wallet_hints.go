@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -32,6 +33,25 @@ func walletHint(err error, role string, w walletConfig) string {
 		return "start lnd, or correct " + section + ".address and tls_cert_file; lncli state says whether it is ready"
 	}
 	return "lightwork doctor checks the wallet"
+}
+
+// plainWallet says in one line what a provider's wallet lacks, and the next step.
+func plainWallet(err error, w walletConfig) error {
+	if err == nil {
+		return nil
+	}
+	what := err.Error()
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		what = "no answer in time"
+	case errors.Is(err, lnd.ErrWalletLocked):
+		what = "the wallet is locked"
+	case errors.Is(err, payments.ErrUnauthorized):
+		what = "the wallet refuses our credentials"
+	case errors.Is(err, payments.ErrWalletUnavailable):
+		what = "the wallet does not answer"
+	}
+	return errors.New(what + "; " + walletHint(err, "provider", w))
 }
 
 // walletTrouble adds the next step to an error of a wallet's and leaves others alone.

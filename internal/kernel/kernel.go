@@ -27,6 +27,8 @@ const FileName = "node.db"
 type Options struct {
 	// ReadOnly opens it for looking only, beside a running node.
 	ReadOnly bool
+	// Old lets ReadOnly open one that is not migrated yet, for Backup alone.
+	Old bool
 	// Now is the clock; nil means time.Now. Stored times are milliseconds.
 	Now func() time.Time
 	// Logger receives what the storage has to say; nil discards it.
@@ -53,6 +55,7 @@ func Open(ctx context.Context, dir string, opt Options) (*Kernel, error) {
 	db, err := sqlite.Open(ctx, filepath.Join(dir, FileName), sqlite.Options{
 		Migrations:    migrations(),
 		ReadOnly:      opt.ReadOnly,
+		Old:           opt.Old,
 		ExclusiveLock: true,
 		Logger:        opt.Logger,
 	})

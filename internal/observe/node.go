@@ -149,6 +149,9 @@ func (n *Node) State() State {
 		Version: n.cfg.Version, PubKey: n.cfg.PubKey, StartedAt: n.started, At: time.Now().UTC(),
 		Open: n.cfg.Board.Open(), Totals: n.cfg.Board.Totals(), Relays: n.cfg.Relays(), Agents: []Agent{}, Offers: n.cfg.Offers(),
 	}
+	for i := range s.Relays {
+		s.Relays[i].Error = cause(s.Relays[i].Error)
+	}
 	for _, j := range s.Open {
 		s.HeldMsats += j.HeldMsats
 	}
@@ -177,6 +180,12 @@ func (n *Node) State() State {
 		s.Ready = s.Ready && c.OK
 	}
 	return s
+}
+
+// cause is the end of an error that the network gave, where its reason is: of
+// "dial tcp 127.0.0.1:1: connect: connection refused" the last two words.
+func cause(text string) string {
+	return strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:])
 }
 
 // relayCheck wants one relay: what one has, the buyer finds.

@@ -246,6 +246,32 @@ func TestNotYetAsked(t *testing.T) {
 	}
 }
 
+// TestWithdrawnOffer: who scrapes sees each offer, and who looks why one is away.
+func TestWithdrawnOffer(t *testing.T) {
+	p := parts{relay: relay.StateConnected, agent: supervisor.StateRunning, withdrawn: "its agent is down"}
+	h := Handler(p.node(t))
+	for path, wants := range map[string][]string{
+		"/metrics": {`lightwork_offer_available{schema="oa.a.v1"} 1`, `lightwork_offer_available{schema="oa.b.v1"} 0`, `lightwork_ready{check="offers"} 0`},
+		"/state":   {`"withdrawn": "its agent is down"`},
+		"/readyz":  {`oa.b.v1 is withdrawn: its agent is down`},
+	} {
+		_, body := get(t, h, "127.0.0.1", path)
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: no %s in %s", path, want, body)
+			}
+		}
+	}
+	for raw, want := range map[string]string{
+		"failed to dial: dial tcp 127.0.0.1:1: connect: connection refused": "connection refused",
+		"gone": "gone", "": "",
+	} {
+		if got := cause(raw); got != want {
+			t.Errorf("cause of %q: %q, want %q", raw, got, want)
+		}
+	}
+}
+
 func TestPages(t *testing.T) {
 	h := Handler((&parts{relay: relay.StateConnected, agent: supervisor.StateRunning}).node(t))
 	for path, want := range map[string]string{

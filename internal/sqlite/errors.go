@@ -3,6 +3,8 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"syscall"
 
 	"github.com/mattn/go-sqlite3"
 )
@@ -48,6 +50,19 @@ func (e *LockedError) Error() string {
 
 // Is reports that a LockedError is an ErrLocked.
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+
+// IsFull reports whether err is that of a disk without room.
+func IsFull(err error) bool { return isCode(err, sqlite3.ErrFull) || errors.Is(err, syscall.ENOSPC) }
+
+// IsDamaged reports whether err says that a file is no database, or a damaged one.
+func IsDamaged(err error) bool {
+	return isCode(err, sqlite3.ErrCorrupt, sqlite3.ErrNotADB) || errors.Is(err, ErrCorrupt)
+}
+
+func isCode(err error, codes ...sqlite3.ErrNo) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && slices.Contains(codes, e.Code)
+}
 
 // IsUnique reports whether err is the violation of a UNIQUE or PRIMARY KEY
 // constraint.

@@ -3,6 +3,9 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"os"
+	"sync"
+	"time"
 )
 
 // migrate applies the scripts that the file has not seen, each in a
@@ -46,7 +49,10 @@ func (db *DB) migrateNext(scripts []string, tell func(version int)) (done bool, 
 		return true, nil
 	}
 	tell(version + 1)
-	if err := c.exec(scripts[version]); err != nil {
+	stop := db.tellWhile(version+1, len(scripts))
+	err = c.exec(scripts[version])
+	stop()
+	if err != nil {
 		return false, fmt.Errorf("migrate %s to version %d: %w", db.path, version+1, err)
 	}
 	if err := c.exec(fmt.Sprintf("PRAGMA user_version = %d", version+1)); err != nil {
@@ -57,6 +63,37 @@ func (db *DB) migrateNext(scripts []string, tell func(version int)) (done bool, 
 	}
 	db.log.Info("database migrated", "path", db.path, "version", version+1)
 	return false, nil
+}
+
+// tellEvery is how often a migration that goes on says so.
+const tellEvery = 10 * time.Second
+
+// tellWhile says, again and again until stop is called, that a script still runs,
+// for how long, and how much it has written: that number grows while it gets on.
+func (db *DB) tellWhile(version, of int) (stop func()) {
+	began, done := time.Now(), make(chan struct{})
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		tick := time.NewTicker(tellEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
+			written := int64(0)
+			if st, err := os.Stat(db.path + "-wal"); err == nil {
+				written = st.Size()
+			}
+			db.log.Warn("database is still being migrated", "path", db.path, "version", version, "of", of,
+				"for", time.Since(began).Round(time.Second).String(), "written_bytes", written)
+		}
+	})
+	return func() {
+		close(done)
+		telling.Wait()
+	}
 }
 
 func (c *conn) version(ctx context.Context) (int, error) {

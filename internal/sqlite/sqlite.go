@@ -36,6 +36,10 @@ type Options struct {
 	// must already be at the last migration, else ErrTooOld.
 	ReadOnly bool
 
+	// Old lets ReadOnly open a file that is not migrated yet, for Backup alone:
+	// its tables are those of another program.
+	Old bool
+
 	// ExclusiveLock takes an flock on <path>.lock for the life of the DB. A
 	// second opener is refused with a *LockedError. ReadOnly ignores it.
 	ExclusiveLock bool
@@ -136,7 +140,11 @@ func (db *DB) open(ctx context.Context, opt Options) (err error) {
 		db.readers <- c
 	}
 	if opt.ReadOnly {
-		return db.checkVersion(ctx, len(opt.Migrations))
+		err := db.checkVersion(ctx, len(opt.Migrations))
+		if opt.Old && errors.Is(err, ErrTooOld) {
+			return nil
+		}
+		return err
 	}
 	return nil
 }
