@@ -25,8 +25,8 @@ type blobRoom struct {
 
 	mu       sync.Mutex
 	stored   blobUse
-	coming   blobUse          // reserved by running uploads
-	comingOf map[string]int64 // by key
+	coming   blobUse          // of uploads that have come and are being stored
+	comingOf map[string]int64 // announced by the running uploads of each key
 }
 
 func newBlobRoom(cfg Config) *blobRoom {
@@ -86,31 +86,46 @@ func (r *blobRoom) taken() int64 {
 	return r.stored.all + r.coming.all
 }
 
-// take reserves n bytes for an upload of the key, which has so many stored. It
-// returns how many are too much for all; nothing is reserved then.
-func (r *blobRoom) take(key string, has, n int64) (over int64, err error) {
+// enter begins an upload of the key, which has so many bytes stored. It ends with
+// leave.
+func (r *blobRoom) enter(key string, has, n int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.own[key] && has+r.comingOf[key]+n > r.each {
+		return errBlobsOfKey
+	}
+	r.comingOf[key] += n
+	return nil
+}
+
+func (r *blobRoom) leave(key string, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.comingOf[key] -= n; r.comingOf[key] == 0 {
+		delete(r.comingOf, key)
+	}
+}
+
+// take reserves n bytes for what has come of the key. It returns how many are too
+// much for all; nothing is reserved then. It ends with release.
+func (r *blobRoom) take(key string, n int64) (over int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	own := r.own[key]
 	most := r.total
 	if !own {
-		if has+r.comingOf[key]+n > r.each {
-			return 0, errBlobsOfKey
-		}
-		most = r.total - max(0, r.reserve()-r.stored.own-r.coming.own) // of all, the operator's included
+		most -= max(0, r.reserve()-r.stored.own-r.coming.own)
 	}
 	if over := r.stored.all + r.coming.all + n - most; over > 0 {
-		return over, nil
+		return over
 	}
 	r.coming.all += n
 	if own {
 		r.coming.own += n
 	}
-	r.comingOf[key] += n
-	return 0, nil
+	return 0
 }
 
-// release ends a reservation.
 func (r *blobRoom) release(key string, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,27 +133,31 @@ func (r *blobRoom) release(key string, n int64) {
 	if r.own[key] {
 		r.coming.own -= n
 	}
-	if r.comingOf[key] -= n; r.comingOf[key] == 0 {
-		delete(r.comingOf, key)
-	}
 }
 
 // maxEvictions bounds how many blobs make room for one upload.
 const maxEvictions = 1000
 
-// reserve makes the room for n bytes of the key and reserves it.
+// enter begins an upload of n bytes, if its key may have them. It ends with the
+// room's leave.
+func (b *blobStore) enter(ctx context.Context, key string, n int64) error {
+	var has int64
+	err := b.db.View(ctx, func(tx *sqlite.Tx) error {
+		return tx.QueryRow("SELECT coalesce((SELECT bytes FROM blob_usage WHERE pubkey = ?), 0)", unhex(key)).Scan(&has)
+	})
+	if err != nil {
+		return fmt.Errorf("count the blobs of a key: %w", err)
+	}
+	return b.room.enter(key, has, n)
+}
+
+// reserve makes the room for n bytes of the key and reserves it, until the room's
+// release.
 func (b *blobStore) reserve(ctx context.Context, key string, n int64) error {
 	for range maxEvictions {
-		var has int64
-		err := b.db.View(ctx, func(tx *sqlite.Tx) error {
-			return tx.QueryRow("SELECT coalesce((SELECT bytes FROM blob_usage WHERE pubkey = ?), 0)", unhex(key)).Scan(&has)
-		})
-		if err != nil {
-			return fmt.Errorf("count the blobs of a key: %w", err)
-		}
-		over, err := b.room.take(key, has, n)
-		if err != nil || over == 0 {
-			return err
+		over := b.room.take(key, n)
+		if over == 0 {
+			return nil
 		}
 		if err := b.evict(ctx, over); err != nil {
 			return err

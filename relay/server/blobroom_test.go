@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 )
@@ -53,6 +54,32 @@ func TestOperatorsBlobsStay(t *testing.T) {
 	r = start(t, cfg)
 	if got := r.srv.blobs.room.stored; got != counted || got.own != 4*(int64(len(mine[0]))+ownedCost) {
 		t.Errorf("after a restart %+v is counted, before %+v", got, counted)
+	}
+}
+
+// TestAnnouncedBlobsMakeNobodyGo: what was announced and has not come takes no room
+// from what is there.
+func TestAnnouncedBlobsMakeNobodyGo(t *testing.T) {
+	r := start(t, Config{Limits: Limits{BlobTotalBytes: 1 << 20, BlobKeyBytes: 2 << 20, MaxBlobBytes: 1 << 20}})
+	r.upload(t, carolSecret, "carol's")
+	r.slowUpload(t, bobSecret) // 1 MB, of which one byte comes
+	r.srv.uploads.await(t, 1)
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		r.srv.blobs.room.mu.Lock()
+		announced := r.srv.blobs.room.comingOf[publicKey(t, bobSecret)]
+		r.srv.blobs.room.mu.Unlock()
+		if announced > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the upload does not begin")
+		}
+	}
+	if resp, body := r.upload(t, aliceSecret, strings.Repeat("alice's", 10_000)); resp.StatusCode != http.StatusCreated {
+		t.Errorf("another's: %d %s", resp.StatusCode, body)
+	}
+	if resp, _ := r.request(t, http.MethodGet, "/"+sha("carol's"), "", nil); resp.StatusCode != http.StatusOK {
+		t.Errorf("what was there: %d", resp.StatusCode)
 	}
 }
 

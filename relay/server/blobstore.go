@@ -81,11 +81,10 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	if size < 0 {
 		size = b.max
 	}
-	room := size + ownedCost
-	if err := b.reserve(ctx, auth.pubkey, room); err != nil {
+	if err := b.enter(ctx, auth.pubkey, size+ownedCost); err != nil {
 		return blob{}, false, err
 	}
-	defer b.room.release(auth.pubkey, room)
+	defer b.room.leave(auth.pubkey, size+ownedCost)
 
 	in, err := b.receive(body, size)
 	if err != nil {
@@ -100,6 +99,11 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	if !auth.allows(in.hash) {
 		return blob{}, false, errBlobHash
 	}
+	// Only what has come makes others' blobs go: to announce costs nothing.
+	if err := b.reserve(ctx, auth.pubkey, in.size+ownedCost); err != nil {
+		return blob{}, false, err
+	}
+	defer b.room.release(auth.pubkey, in.size+ownedCost)
 	if made, fresh, err = b.commit(ctx, auth.pubkey, in, mime); err != nil {
 		return blob{}, false, fmt.Errorf("store blob: %w", err)
 	}

@@ -125,7 +125,8 @@ type Limits struct {
 	// a stranger's key may have; a 64th of BlobTotalBytes, but one blob at least.
 	// Where there is no room for a newcomer's blob, those go that were uploaded
 	// longest ago: of the key with most, as long as it has more than an eighth of
-	// its BlobKeyBytes, then of all strangers.
+	// its BlobKeyBytes, then of all strangers. Uploads under way come besides:
+	// MaxUploads times MaxBlobBytes at most.
 	MaxBlobBytes, BlobTotalBytes, BlobKeyBytes int64
 	// MaxUploads is how many uploads run at once; 32. A key may have a quarter
 	// of them, an address three quarters.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -74,6 +75,7 @@ func TestStrangerDelaysNobody(t *testing.T) {
 		return took[(n-1)*99/100]
 	}
 	before := publish(50, "before ")
+	batch := batchTime(t, r.peerFrom(t, "127.0.0.2"))
 
 	const subscribers, publishers = 40, 16
 	for range subscribers {
@@ -114,10 +116,35 @@ func TestStrangerDelaysNobody(t *testing.T) {
 	}
 
 	p99 := publish(100, "honest ")
-	if p99 > factor*(promised+before) {
-		t.Errorf("p99 of an honest publish is %v, want at most %d times %v; without the attack it was %v", p99, factor, promised, before)
+	t.Logf("p99 %v; without the attack %v, and %v for a batch of such events", p99, before, batch)
+	if p99 > factor*(promised+before+batch) && !raceDetector() {
+		t.Errorf("p99 of an honest publish is %v, want at most %d times %v, beyond %v without the attack and %v for a batch", p99, factor, promised, before, batch)
 	}
-	t.Logf("p99 %v, without the attack %v", p99, before)
+}
+
+// batchTime is how long it takes here to store as many of the stranger's events as
+// share a commit.
+func batchTime(t *testing.T, p *peer) time.Duration {
+	t.Helper()
+	var events []nostr.Event
+	for i := range 7 {
+		events = append(events, crossed(t, 510, fmt.Sprint("batch ", i)))
+	}
+	began := time.Now()
+	for _, ev := range events {
+		p.publish(ev)
+	}
+	for range events {
+		p.expect("OK true ")
+	}
+	return time.Since(began)
+}
+
+// raceDetector reports whether this program watches itself, which costs it its
+// timing.
+func raceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // TestWorkOfAnEvent: what it takes to find an event's subscribers is at most one
