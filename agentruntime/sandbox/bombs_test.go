@@ -13,9 +13,9 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 )
 
-// freedWithin is how long after its end a job may hold anything. The promise
-// is one second; the rest is for a machine that does other things too.
-const freedWithin = 30 * time.Second
+// freedWithin is how long after its end a job may hold anything. The promise is
+// one second; a busy machine may take three times as long.
+const freedWithin = 3 * time.Second
 
 // bombs print "armed" and then take all they can get, for ever. Where a limit
 // ends one of them early, that is an end too.

@@ -101,7 +101,8 @@ func TestRunawayEndsInTime(t *testing.T) {
 			others++
 		}
 	}
-	if took := time.Since(begin); took < deadline || took > deadline+time.Minute {
+	// One second over its deadline is the promise; a busy machine may take three.
+	if took := time.Since(begin); took < deadline || took > deadline+3*time.Second {
 		t.Errorf("the runaway took %s", took)
 	}
 	if others < 2 {

@@ -52,7 +52,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) error {
 		return err
 	}
 	defer os.Remove(file.Name())
-	if err := file.Close(); err != nil {
+	if err := errors.Join(file.Chmod(0o666), file.Close()); err != nil { // some tests run as other users
 		return err
 	}
 	played := play(args, file.Name(), in, out, errOut)
