@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"runtime"
 	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/hashing"
@@ -78,9 +80,13 @@ func policyManifest(c *config, run *runner, image string, registered []string) (
 		}
 		jobs[o.Schema] = rules{doc.VerificationMode, doc.HashRules, d}
 	}
+	tools, err := toolsOfRoutes(c, run)
+	if err != nil {
+		return nil, err
+	}
 	return hashing.CanonicalValue(map[string]any{
 		"version": 1, "producer": "lightwork@" + version,
-		"tables": run.pipe.Tables(), "tools": toolsOfRoutes(run), "jobs": jobs, "prices": offersOf(c), "limits": limitsOf(c),
+		"tables": run.pipe.Tables(), "tools": tools, "jobs": jobs, "prices": offersOf(c), "limits": limitsOf(c),
 		"images": map[string]any{"host": image, "registered": registered},
 		"models": map[string]any{"name": c.Model.Name, "embed": c.Model.Embed},
 	})
@@ -88,8 +94,21 @@ func policyManifest(c *config, run *runner, image string, registered []string) (
 
 // toolsOfRoutes names the tool of each job type, with the agent's version and
 // the manifest that was approved.
-func toolsOfRoutes(run *runner) map[string]any {
+func toolsOfRoutes(c *config, run *runner) (map[string]any, error) {
 	versions := map[string]supervisor.AgentStatus{}
+	// First what an agent will be that does not run yet: the policy is the same.
+	builtIn, err := c.builtIn()
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range builtIn {
+		versions[spec.ID] = supervisor.AgentStatus{Version: spec.Version, ManifestHash: spec.ManifestHash}
+	}
+	for _, a := range c.Agents {
+		if m, err := manifest.Read(filepath.Join(c.path(a.Dir), manifest.FileName)); err == nil {
+			versions[m.ID] = supervisor.AgentStatus{Version: m.Version, ManifestHash: m.Hash}
+		}
+	}
 	for _, st := range run.sup.Status() {
 		versions[st.ID] = st
 	}
@@ -98,7 +117,7 @@ func toolsOfRoutes(run *runner) map[string]any {
 		st := versions[to.agent]
 		tools[schema] = map[string]string{"tool": to.agent + "/" + to.tool, "version": st.Version, "manifest_hash": st.ManifestHash}
 	}
-	return tools
+	return tools, nil
 }
 
 func offersOf(c *config) []map[string]any {
