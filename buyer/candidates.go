@@ -172,6 +172,9 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 	if x.Mode, err = c.modeAt(&x.Order, f.Listing); err != nil {
 		return refuse(err)
 	}
+	if !f.Outside {
+		x.Order.Mode = x.Mode // named, so that no quote in another mode is taken
+	}
 	if x.PriceMsats, x.Priced, err = c.announcedPrice(x, req); err != nil {
 		return refuse(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/payments"
@@ -58,7 +59,7 @@ func (b *board) open(key *relay.Key, s stall) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.add(key, 31990, time.Minute, string(text), nostr.Tag{"d", "lightwork"}, nostr.Tag{"k", "5050"})
+	b.add(key, 31990, time.Minute, string(text), nostr.Tag{"d", "lightwork"}, nostr.Tag{"k", "5050"}, domain.Announcement.Tag())
 	b.add(key, 11998, time.Minute, "", nostr.Tag{"d", "lightwork"})
 }
 

@@ -165,6 +165,16 @@ func checkWorth(p Purchase) error {
 	return nil
 }
 
+// expects reports whether the request says what its result must be to be paid for.
+func expects(p Purchase) bool {
+	_, req, err := typedRequest(p)
+	if err != nil {
+		return false
+	}
+	asked, ok := req.Value.(*schemas.SandboxRunRequest)
+	return ok && asked.Verification.Expected != nil
+}
+
 // checkOutput checks the result document itself: its schema, that it is the one
 // that was signed for, and that it answers the request we signed.
 // signed is nil where the event names no hash and may do so.

@@ -84,6 +84,9 @@ type Config struct {
 	Modes []receipts.Mode
 	// AnswerTimeout is how long a provider may be silent after a request (1 min).
 	AnswerTimeout time.Duration
+	// AskTimeout is how long a provider of an order that names none may be silent
+	// while others could be asked (2.5 s).
+	AskTimeout time.Duration
 	// OfferTimeout is how long further offers for an open request are waited for
 	// after the first valid one (2 s); the best of them is taken.
 	OfferTimeout time.Duration
@@ -134,6 +137,7 @@ func New(cfg Config) (*Client, error) {
 	def(&cfg.Kinds.Acceptance, receipts.KindAcceptance)
 	def(&cfg.Kinds.Receipt, receipts.KindReceipt)
 	def(&cfg.AnswerTimeout, time.Minute)
+	def(&cfg.AskTimeout, 2500*time.Millisecond)
 	def(&cfg.OfferTimeout, 2*time.Second)
 	def(&cfg.ReceiptTimeout, 2*time.Minute)
 	def(&cfg.RefundTimeout, 30*time.Second)

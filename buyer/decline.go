@@ -14,11 +14,16 @@ import (
 // decline ends a purchase that is asked to pay and does not. ErrConflict if another
 // follower of the same purchase pays, or has paid, meanwhile: that one sees it
 // through.
-func (f *follower) decline(ctx context.Context, p Purchase, why string) error {
+func (f *follower) decline(ctx context.Context, p Purchase, code, why string) error {
+	why = clean(code + ": " + why)
 	if err := f.c.cfg.Store.CloseUnpaid(ctx, p.RequestID, StateFailed, why); err != nil {
 		return fmt.Errorf("decline (%s): %w", why, err)
 	}
-	f.waive(ctx)
+	if f.order == nil {
+		f.waive(ctx)
+		return nil
+	}
+	f.order.courtesies.Go(func() { f.waive(f.order.ctx) }) // the next provider need not wait for it
 	return nil
 }
 

@@ -39,7 +39,7 @@ func TestUnpaidQuoteIsDeclined(t *testing.T) {
 		want   string
 	}{
 		"refused":            {func(d *deal) { d.amount = "19999" }, "amount tag"},
-		"the payment failed": {func(*deal) {}, "payment failed: no route"},
+		"the payment failed": {func(*deal) {}, "payment_failed: no route"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -115,27 +115,27 @@ func (f *follower) engagement(ctx context.Context, p Purchase, ev nostr.Event) e
 	if p.Engagement != nil {
 		return nil // told again, or asked for twice: it is paid once
 	}
-	refuse := func(err error) error {
+	refuse := func(code string, err error) error {
 		f.say("buyer", "refused", 0, "", clean(err.Error()))
-		return f.decline(ctx, p, clean(err.Error()))
+		return f.decline(ctx, p, code, err.Error())
 	}
 	if f.seated && !f.readsFirst {
-		return refuse(errors.New("not paid: a seat of a panel that votes pays no engagement fee"))
+		return refuse(CodeBadOffer, errors.New("not paid: a seat of a panel that votes pays no engagement fee"))
 	}
 	o, err := f.c.unlessPaid(ctx, func(now time.Time) (offer, error) { return f.c.checkEngagement(p, ev, f.network, now) })
 	if errors.Is(err, errWalletSilent) {
 		return err
 	}
 	if err != nil {
-		return refuse(err)
+		return refuse(CodeBadOffer, err)
 	}
 	if err := f.keepOffer(ctx, ev); err != nil {
-		return refuse(err)
+		return refuse(CodeBadOffer, err)
 	}
 	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), "engagement fee, "+string(o.quote.Mode))
 	award, err := f.c.award(ctx, p, o)
 	if notApproved(err) {
-		return refuse(err)
+		return refuse(CodeNotApproved, err)
 	}
 	if err != nil {
 		return err

@@ -77,6 +77,13 @@ type follower struct {
 	readsFirst bool
 	offered    *offer
 
+	// A request of an order that names no provider: while it is not served, others
+	// are looked for, and one of them is asked in its place.
+	order   *orderRun
+	serving bool             // the provider has begun to serve it
+	others  chan []Candidate // cap 1
+	askedAt time.Time
+
 	outputBytes int64 // of a run whose output is for sale
 	toldBytes   time.Time
 
@@ -183,6 +190,7 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 			return err
 		}
 	}
+	ask := f.patience()
 	soon := f.c.cfg.AnswerTimeout / 6 // when whoever looks on is told that nothing came
 	answer := time.NewTimer(soon)
 	defer answer.Stop()
@@ -201,6 +209,10 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 			err = f.payment(ctx, pay)
 		case <-f.backLong:
 			err = f.cameBack(ctx)
+		case <-ask:
+			ask, err = f.unserved(ctx)
+		case f.order.rest = <-f.others:
+			ask = time.After(time.Until(f.askedAt.Add(f.c.cfg.AskTimeout)))
 		case <-answer.C:
 			if !waiting {
 				waiting = true
@@ -241,9 +253,9 @@ func (f *follower) silence(ctx context.Context) error {
 	quiet, here := time.Since(f.heard), p.Output != nil || p.SealedEvent != nil
 	switch {
 	case p.State == StateRequested && f.heard.IsZero():
-		return f.giveUp(ctx, "the provider did not answer in %v", f.c.cfg.AnswerTimeout)
+		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider did not answer in %v", f.c.cfg.AnswerTimeout))
 	case p.State == StateRequested && !here && quiet > f.c.cfg.AnswerTimeout+runLimit(p):
-		return f.giveUp(ctx, "the provider began and was not heard of again for %v", quiet.Round(time.Second))
+		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider began and was not heard of again for %v", quiet.Round(time.Second)))
 	case p.State == StateRequested && here && quiet > f.c.cfg.ReceiptTimeout && !p.Outside:
 		return ErrUnasked
 	case p.State == StatePaying && quiet > f.c.cfg.ReceiptTimeout:
@@ -257,11 +269,4 @@ func (f *follower) silence(ctx context.Context) error {
 		return ErrIncomplete
 	}
 	return nil
-}
-
-func (f *follower) giveUp(ctx context.Context, format string, after time.Duration) error {
-	if err := f.c.Cancel(ctx, f.id); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: "+format, ErrFailed, after)
 }

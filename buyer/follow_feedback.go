@@ -36,6 +36,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 		if err := f.freeQuote(p, ev); err != nil {
 			return f.distrust(ev, err)
 		}
+		f.serving = f.serving || !quotesFirst(p)
 		f.say("provider", "processing", 0, "", progressText(info, ev.Content))
 		f.asBefore = !p.State.Terminal()
 	case "partial":
@@ -129,16 +130,20 @@ func (f *follower) partial(ev nostr.Event) {
 // the way. With a held payment the end is what the wallet says.
 func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
 	f.lastWord = info
+	to := StateFailed
+	if p.Cancel != nil {
+		to = StateCanceled // as we asked
+	}
 	switch p.State {
 	case StateRequested:
-		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateFailed, info)
+		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, to, info)
 	case StatePaying:
 		if f.back != nil {
 			return f.cameBack(ctx)
 		}
 	case StatePaid:
 		if p.Output == nil {
-			return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "paid, no result: "+info)
+			return f.c.cfg.Store.Close(ctx, f.id, to, "paid, no result: "+info)
 		}
 	}
 	return nil

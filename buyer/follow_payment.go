@@ -22,6 +22,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if p.State != StateRequested {
 		return nil
 	}
+	f.serving = true // or declined below
 	if p.Cancel != nil {
 		err := f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p))
 		if errors.Is(err, ErrConflict) {
@@ -30,7 +31,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		return err
 	}
 	if f.c.cfg.Wallet == nil {
-		return f.decline(ctx, p, "payment required, and no wallet is configured")
+		return f.decline(ctx, p, CodeNoWallet, "payment is required, and no wallet is configured")
 	}
 	if p.Outside && !isQuote(ev.Content) {
 		return f.payBare(ctx, p, ev)
@@ -44,7 +45,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	}
 	if err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, err.Error())
+		return f.decline(ctx, p, CodeBadOffer, err.Error())
 	}
 	sealed := o.quote.Delivery == receipts.DeliverySealed
 	if o.quote.Mode == receipts.ModePostpay && (p.Output == nil && !sealed || p.SealedEvent == nil && sealed) {
@@ -59,12 +60,16 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		}
 		if err != nil {
 			f.say("buyer", "refused", 0, "", clean(err.Error()))
-			return f.decline(ctx, p, "not paid: "+clean(err.Error()))
+			code := CodeBadOffer
+			if expects(p) {
+				code = CodeUnmet
+			}
+			return f.decline(ctx, p, code, "not paid: "+err.Error())
 		}
 	}
 	if err := f.keepOffer(ctx, ev); err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, err.Error())
+		return f.decline(ctx, p, CodeBadOffer, err.Error())
 	}
 	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode)+creditText(ev))
 	if err := f.credit(ctx, ev, CreditUsed); err != nil {
@@ -76,7 +81,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	award, err := f.c.award(ctx, p, o)
 	if notApproved(err) {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, err.Error())
+		return f.decline(ctx, p, CodeNotApproved, err.Error())
 	}
 	if err != nil {
 		return err
@@ -102,9 +107,12 @@ func (f *follower) reserveAndPay(ctx context.Context, p Purchase, award Award) e
 	err := f.c.cfg.Store.Reserve(ctx, f.id, award.Attempt, award.Quote, award.BOLT11, award.Acceptance, f.c.cfg.Limits)
 	var over *BudgetError
 	switch {
-	case errors.As(err, &over), errors.Is(err, ErrSecondPayment):
+	case errors.As(err, &over):
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, err.Error())
+		return f.decline(ctx, p, CodeOverBudget, err.Error())
+	case errors.Is(err, ErrSecondPayment):
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.decline(ctx, p, CodeBadOffer, err.Error())
 	case err != nil:
 		return fmt.Errorf("reserve budget: %w", err)
 	}

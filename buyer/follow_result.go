@@ -49,6 +49,7 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if err != nil {
 		return f.distrust(ev, err)
 	}
+	f.serving = true
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
 	f.say("provider", "result", 0, res.OutputHash.String(), sizes(res.Canonical, len(d.blobs)))
 	return errors.Join(f.believe(ctx, f.signed, res.Canonical, contents), f.payAfterwards(ctx, ev))

@@ -74,7 +74,7 @@ func TestUnmetExpectationIsNotPaid(t *testing.T) {
 	c, p, err := order(t, postpaid(func(a *answer) {
 		a.result.Runs[0].ExitCode, a.result.Status = 1, schemas.StatusFailed
 	}), buyer.Order{Input: []byte(input)})
-	if !errors.Is(err, buyer.ErrFailed) || !strings.HasPrefix(p.Reason, "not paid: ") || len(c.sent) != 0 {
+	if !errors.Is(err, buyer.ErrFailed) || !strings.HasPrefix(p.Reason, "expectation_not_met: not paid: ") || len(c.sent) != 0 {
 		t.Errorf("purchase %s (%s), %v, sent %+v", p.State, p.Reason, err, c.sent)
 	}
 }

@@ -178,13 +178,13 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 	inv, text, err := f.c.checkBare(p, ev, f.network)
 	if err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, err.Error())
+		return f.decline(ctx, p, CodeBadOffer, err.Error())
 	}
 	f.say("provider", "asks", inv.AmountMsats, "", noQuote)
 	rule, feeLimit, err := f.c.approved(ctx, f.c.approvalOf(p, "", inv.AmountMsats), inv.ExpiresAt())
 	if notApproved(err) {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, err.Error())
+		return f.decline(ctx, p, CodeNotApproved, err.Error())
 	}
 	if err != nil {
 		return err
@@ -203,9 +203,12 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 	err = f.c.cfg.Store.Reserve(ctx, f.id, a, nil, text, nil, f.c.cfg.Limits)
 	var over *BudgetError
 	switch {
-	case errors.As(err, &over), errors.Is(err, ErrSecondPayment):
+	case errors.As(err, &over):
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, err.Error())
+		return f.decline(ctx, p, CodeOverBudget, err.Error())
+	case errors.Is(err, ErrSecondPayment):
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.decline(ctx, p, CodeBadOffer, err.Error())
 	case err != nil:
 		return fmt.Errorf("reserve budget: %w", err)
 	}

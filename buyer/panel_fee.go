@@ -25,7 +25,7 @@ func (c *Client) endFee(ctx context.Context, requestID string) error {
 		case err != nil:
 			return fmt.Errorf("engagement fee of seat %s: %w", requestID, err)
 		case pay.State == payments.PaymentFailed:
-			return c.cfg.Store.Unpaid(ctx, requestID, pay, "not taken by the panel; the engagement fee came back: "+pay.FailureReason)
+			return c.cfg.Store.Unpaid(ctx, requestID, pay, StateFailed, "not taken by the panel; the engagement fee came back: "+pay.FailureReason)
 		case pay.State != payments.PaymentSucceeded:
 			c.log.Warn("engagement fee of a seat is still under way", "request", requestID, "payment_hash", pay.Hash)
 			return nil

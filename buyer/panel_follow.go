@@ -167,7 +167,7 @@ func (r *panelRun) answer(ctx context.Context, panel Panel, seat Seat) (answer, 
 func (f *follower) takeSeat(ctx context.Context, p Purchase, o offer) error {
 	if _, err := f.c.ApprovalRuleFor(f.c.approvalOf(p, o.quote.Mode, o.quote.PriceMsats)); err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, err.Error())
+		return f.decline(ctx, p, CodeNotApproved, err.Error())
 	}
 	f.offered = &o
 	return errSeated

@@ -174,12 +174,23 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 // cameBack ends a purchase whose payment failed for good, with the provider's
 // reason where it gave one.
 func (f *follower) cameBack(ctx context.Context) error {
-	reason := "payment failed: " + f.back.FailureReason
+	reason, to := CodeNoPayment+": "+f.back.FailureReason, StateFailed
 	if f.lastWord != "" {
 		reason = f.lastWord + " (the payment came back)"
 	}
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	if err != nil {
+		return err
+	}
+	due, _ := p.due()
+	switch {
+	case p.Cancel != nil:
+		to = StateCanceled // as we asked
+	case f.lastWord == "" && due != nil && time.Since(due.ReservedAt) > payTimeout: // it was held, not without a route
+		reason = CodeNoAnswer + ": the payment was held, nothing came for it, and it came back: " + f.back.FailureReason
+	}
 	f.say("wallet", "payment_failed", f.back.AmountMsats, f.back.Hash.String(), reason)
-	if err := f.c.cfg.Store.Unpaid(ctx, f.id, *f.back, reason); err != nil || f.lastWord != "" {
+	if err := f.c.cfg.Store.Unpaid(ctx, f.id, *f.back, to, reason); err != nil || f.lastWord != "" {
 		return err
 	}
 	f.waive(ctx)

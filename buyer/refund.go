@@ -150,7 +150,7 @@ func refundNamed(p Purchase) (text string, ok bool) {
 // back to an invoice or address that its request named, and has not been seen to.
 func RefundDue(p Purchase) bool {
 	_, named := refundNamed(p)
-	return named && p.State == StateFailed && p.RefundMsats == 0 && p.Output == nil && prepaid(p) &&
+	return named && (p.State == StateFailed || p.State == StateCanceled) && p.RefundMsats == 0 && p.Output == nil && prepaid(p) &&
 		p.Payment != nil && p.Payment.State == payments.PaymentSucceeded
 }
 

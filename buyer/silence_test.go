@@ -36,11 +36,11 @@ func TestNobodyIsWaitedForForever(t *testing.T) {
 	}{
 		"no answer": {
 			func(*cheat, nostr.Event) []nostr.Event { return nil },
-			"did not answer", buyer.StateCanceled,
+			"no_answer: the provider did not answer", buyer.StateFailed,
 		},
 		"began, and no more": {
 			func(c *cheat, req nostr.Event) []nostr.Event { return []nostr.Event{c.word(req, "processing", "")} },
-			"not heard of again", buyer.StateCanceled,
+			"no_answer: the provider began and was not heard of again", buyer.StateFailed,
 		},
 		"result, and no request to pay": {
 			func(c *cheat, req nostr.Event) []nostr.Event {

@@ -36,6 +36,18 @@ func (s State) Terminal() bool {
 	return s == StateDone || s == StateFailed || s == StateCanceled
 }
 
+// Codes begin the reason of a purchase that ended without a payment where the
+// buyer's own program gives it; a provider's reasons begin with codes of its own.
+const (
+	CodeNoAnswer    = "no_answer"           // the provider did not answer, or fell silent
+	CodeBadOffer    = "bad_offer"           // its quote or invoice is not what was asked for or announced
+	CodeUnmet       = "expectation_not_met" // the result is not what the request says is paid for
+	CodeNotApproved = "not_approved"        // the approval rules, or a person
+	CodeOverBudget  = "over_budget"
+	CodeNoWallet    = "no_wallet"
+	CodeNoPayment   = "payment_failed" // our wallet could not pay, or the payment came back
+)
+
 // Errors of a Store.
 var (
 	ErrNotFound  = errors.New("no such purchase")
@@ -128,6 +140,7 @@ type Budget struct {
 type Store interface {
 	PanelStore
 	EngagementStore
+	OrderStore
 
 	AddPurchase(ctx context.Context, p Purchase) error
 	Purchase(ctx context.Context, requestID string) (Purchase, error)
@@ -151,8 +164,8 @@ type Store interface {
 	// reservation becomes spending of amount + fee; the rest is free again. Repeating it with the same payment is fine.
 	Paid(ctx context.Context, requestID string, p payments.Payment) error
 	// Unpaid records that the payment failed for good: the reservation is
-	// released and the purchase moves to failed with the reason.
-	Unpaid(ctx context.Context, requestID string, p payments.Payment, reason string) error
+	// released and the purchase moves to failed or canceled with the reason.
+	Unpaid(ctx context.Context, requestID string, p payments.Payment, to State, reason string) error
 	// GiveUp takes a purchase that is paying off the open ones, with the reason;
 	// all else of it stays, the reservation too.
 	GiveUp(ctx context.Context, requestID, reason string) error

@@ -32,6 +32,7 @@ const (
 	Deletion     Domain = "lightwork/deletion/v1"
 	Announcement Domain = "lightwork/announcement/v1"
 	Beat         Domain = "lightwork/beat/v1"
+	Ping         Domain = "lightwork/ping/v1"
 	Pointer      Domain = "lightwork/receipt_pointer/v1"
 	Wallet       Domain = "lightwork/wallet/v1"
 
@@ -50,7 +51,7 @@ const (
 // All lists every domain.
 func All() []Domain {
 	return []Domain{
-		Request, Quote, Reveal, Feedback, Acceptance, Result, Receipt, Closing, NotTaken, Deletion, Announcement, Beat, Pointer, Wallet,
+		Request, Quote, Reveal, Feedback, Acceptance, Result, Receipt, Closing, NotTaken, Deletion, Announcement, Beat, Ping, Pointer, Wallet,
 		Encrypted, AgentProfile, AgentState, TickRequest, TickResult, TrajectorySession, TrajectoryEvent,
 	}
 }

@@ -239,18 +239,7 @@ func (p *Provider) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	content, err := json.Marshal(a)
-	if err != nil {
-		return err
-	}
-	tags := nostr.Tags{{"d", p.d()}, {"k", strconv.Itoa(p.kinds.Request)}}
-	for _, kind := range p.kinds.Also {
-		tags = append(tags, nostr.Tag{"k", strconv.Itoa(kind)})
-	}
-	for _, job := range a.Capabilities.SupportedJobs {
-		tags = append(tags, nostr.Tag{"t", job})
-	}
-	ev, err := p.sign(ctx, kindAnnouncement, domain.Announcement, tags, string(content))
+	ev, err := p.announcementEvent(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -268,4 +257,19 @@ func (p *Provider) announce(ctx context.Context) error {
 	}
 	p.outbox.send(all...)
 	return nil
+}
+
+func (p *Provider) announcementEvent(ctx context.Context, a Announcement) (nostrEvent, error) {
+	content, err := json.Marshal(a)
+	if err != nil {
+		return nostrEvent{}, err
+	}
+	tags := nostr.Tags{{"d", p.d()}, {"k", strconv.Itoa(p.kinds.Request)}}
+	for _, kind := range p.kinds.Also {
+		tags = append(tags, nostr.Tag{"k", strconv.Itoa(kind)})
+	}
+	for _, job := range a.Capabilities.SupportedJobs {
+		tags = append(tags, nostr.Tag{"t", job})
+	}
+	return p.sign(ctx, kindAnnouncement, domain.Announcement, tags, string(content))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -43,6 +44,13 @@ func (p *Provider) servePresence(ctx context.Context) error {
 		return ctx.Err()
 	}
 	p.introduce(ctx)
+	// An earlier life may have taken its beat back in this very second, which would
+	// take a new one back too.
+	select {
+	case <-time.After(time.Until(time.Unix(p.began.Unix()+1, 0))):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
@@ -53,6 +61,46 @@ func (p *Provider) servePresence(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// goodbyeTime is how long the end of a provider waits for relays that do not answer.
+const goodbyeTime = 3 * time.Second
+
+// sayGoodbye tells the relays that no jobs are taken here any more: the announcement
+// says so until the next start, and the beat is taken back. Buyers would otherwise
+// ask, and wait for, a provider that is gone. It is a courtesy, so nothing hangs on it.
+func (p *Provider) sayGoodbye(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTime)
+	defer cancel()
+	if err := p.announcing.begin(ctx); err != nil {
+		return
+	}
+	defer p.announcing.end()
+	a, err := p.announcement(ctx)
+	if err != nil {
+		p.log.Warn("the relays are not told that this provider has stopped", "err", err)
+		return
+	}
+	a.Capacity.MaxConcurrentJobs, a.Lightwork.Paused = 0, true
+
+	var sent sync.WaitGroup
+	for _, write := range []func() (nostrEvent, error){
+		func() (nostrEvent, error) { return p.announcementEvent(ctx, a) },
+		func() (nostrEvent, error) {
+			return p.sign(ctx, kindDeletion, domain.Deletion, nostr.Tags{{"a", fmt.Sprintf("%d:%s:", kindBeat, p.key)}, {"k", strconv.Itoa(kindBeat)}}, "stopped")
+		},
+	} {
+		ev, err := write()
+		if err == nil {
+			err = p.outbox.signBrief(ctx, &ev)
+		}
+		if err != nil {
+			p.log.Warn("the relays are not told that this provider has stopped", "err", err)
+			continue
+		}
+		sent.Go(func() { p.cfg.Market.Publish(ctx, ev) })
+	}
+	sent.Wait()
 }
 
 func (p *Provider) beat(ctx context.Context) (nostrEvent, error) {

@@ -2,12 +2,17 @@ package provider_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/market"
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // find waits until the relay has an event that fits.
@@ -102,4 +107,58 @@ func TestFurtherKinds(t *testing.T) {
 	if _, err := w.store.Job(w.ctx, unheard.ID); err == nil {
 		t.Error("a kind that is not configured was taken")
 	}
+}
+
+// noNode is a wallet that cannot say who it is.
+type noNode struct{ provider.Wallet }
+
+func (noNode) Node(context.Context) (payments.Node, error) {
+	return payments.Node{}, errors.New("the wallet is down")
+}
+
+// TestGoodbye: a provider that stops, or cannot start, is at once known to be away,
+// and is back as soon as it is started again.
+func TestGoodbye(t *testing.T) {
+	w := newWorld(t)
+	me := []string{w.seller.key.PublicKey()}
+	c := w.customer(t, nil)
+	usual := buyer.Order{SchemaID: string(schemas.SandboxRun), Input: order(""), MaxMsats: maxMsats}
+	away := func(when string) {
+		t.Helper()
+		list, err := c.client.Candidates(w.ctx, usual)
+		if err != nil || len(list) != 1 || !errors.Is(list[0].Refusal, buyer.ErrPaused) {
+			t.Errorf("%s: %d candidates, %v", when, len(list), err)
+		}
+		if beats, err := c.market.Query(w.ctx, nostr.Filter{Kinds: []int{11998}, Authors: me}); err != nil || len(beats) != 0 {
+			t.Errorf("%s: beats %v, %v", when, beats, err)
+		}
+	}
+	here := func() {
+		t.Helper()
+		w.hear(t, c.market, nostr.Filter{Kinds: []int{31990}, Authors: me}, func(ev nostr.Event) bool {
+			return !strings.Contains(ev.Content, `"paused":true`)
+		})
+		w.find(t, c.market, nostr.Filter{Kinds: []int{11998}, Authors: me})
+	}
+	stop := w.serve(t, nil)
+	here()
+	stop()
+	away("stopped")
+	stop = w.serve(t, nil)
+	here()
+	stop()
+
+	// The beat of a life that was killed, of the second after the last goodbye.
+	left := nostr.Event{Kind: 11998, CreatedAt: nostr.Now() + 1, Tags: nostr.Tags{{"d", "lightwork"}}}
+	check(t, w.seller.key.Sign(w.ctx, &left))
+	check(t, c.market.Send(w.ctx, left))
+	m := w.connect(t, w.seller.key)
+	cfg := w.config(m)
+	cfg.Wallet = noNode{cfg.Wallet}
+	p, err := provider.New(cfg)
+	check(t, err)
+	if err := p.Serve(w.ctx); err == nil {
+		t.Fatal("it began without its wallet")
+	}
+	away("not started")
 }

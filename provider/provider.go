@@ -56,6 +56,7 @@ type Provider struct {
 	// true that we take jobs, so only then do we announce.
 	listening  chan struct{}
 	announcing announcing
+	began      time.Time // Serve
 	// remembered is closed once the relays have told what our key signed; no
 	// receipt is issued before. answered, which does not change afterwards, are
 	// the requests it has answered lately.
@@ -143,11 +144,13 @@ func New(cfg Config) (*Provider, error) {
 func (p *Provider) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	p.runCtx = ctx
+	p.runCtx, p.began = ctx, time.Now()
+	p.announcing.last = p.began.Unix() // an earlier life may have said in this second that it stops
 	if err := p.start(ctx); err != nil {
 		ended := ctx.Err() != nil
 		stop()
 		p.jobs.Wait() // those already resumed
+		p.sayGoodbye(ctx)
 		if ended {
 			return nil // asked to stop before it began
 		}
@@ -181,6 +184,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 	stop()
 	_ = p.intakes.Wait()
 	p.jobs.Wait()
+	p.sayGoodbye(ctx)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -129,6 +128,12 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err != nil {
 			return err
 		}
+		if p.State.Terminal() && !b.WalletLost {
+			if ended, err := n.client.EndOrder(ctx, p.RequestID); ended || err != nil {
+				fmt.Fprintln(s.err, "lightwork: no further provider is asked")
+				return err
+			}
+		}
 		if p.State.Terminal() {
 			return hinted(fmt.Errorf("purchase %s has ended: it is %s", short(p.RequestID), p.State), "lightwork buyer show "+short(p.RequestID))
 		}
@@ -168,7 +173,7 @@ func (b buyerCancelCmd) giveUp(ctx context.Context, s *streams, g *globals, n *b
 // asked to: that is no failure.
 func (b buyerCancelCmd) outcome(ctx context.Context, s *streams, n *buyerNode, id string, followed error) error {
 	p, err := n.store.Purchase(context.WithoutCancel(ctx), id)
-	if err != nil || p.State != buyer.StateFailed || !strings.HasPrefix(p.Reason, string(provider.CodeCanceled)+":") {
+	if err != nil || p.State != buyer.StateCanceled {
 		return followed
 	}
 	fmt.Fprintln(s.err, "lightwork:", printable(p.Reason))

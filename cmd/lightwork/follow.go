@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
@@ -89,6 +90,19 @@ func openOrders(ctx context.Context, n *buyerNode) ([]string, error) {
 			return nil, err
 		}
 	}
+	orders, err := n.store.OpenOrders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range orders {
+		order, err := n.store.PlacedOrder(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if last := order.Requests[len(order.Requests)-1].RequestID; !slices.Contains(ids, last) {
+			ids = append(ids, last) // the next provider is still to be asked
+		}
+	}
 	return ids, nil
 }
 
@@ -96,7 +110,7 @@ func openOrders(ctx context.Context, n *buyerNode) ([]string, error) {
 // prints the outcome on stdout.
 func follow(ctx context.Context, s *streams, n *buyerNode, id string, out outputs, asJSON bool) error {
 	show := newTimeline(s.err)
-	p, err := n.client.Follow(ctx, id, show.step)
+	p, err := n.client.FollowOrder(ctx, id, show.step)
 	if p.RequestID == "" { // it did not come so far as to read it
 		if stored, serr := n.store.Purchase(context.WithoutCancel(ctx), id); serr == nil {
 			p = stored
@@ -115,6 +129,9 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 	} else if p.Output != nil {
 		showOutput(s.out, p)
 	}
+	if p.RequestID != "" {
+		id = p.RequestID // of the provider that was asked last
+	}
 	again := "lightwork buyer resume " + short(id)
 	switch {
 	case err == nil:
@@ -122,6 +139,8 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 	case !p.State.Terminal() && ctx.Err() != nil:
 		return &codedError{exitOpen, "lightwork buyer cancel " + short(id) + " asks the provider to stop it", fmt.Errorf("interrupted; %s: %s", left(p), again)}
 	case !p.State.Terminal():
+		return &codedError{exitOpen, again, err}
+	case errors.Is(err, buyer.ErrOrderOpen):
 		return &codedError{exitOpen, again, err}
 	case errors.Is(err, buyer.ErrFailed) && p.State == buyer.StateFailed:
 		err = fmt.Errorf("%w: %s", buyer.ErrFailed, p.Reason)
@@ -141,7 +160,7 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 func budgetHint(reason string) string {
 	keys := map[string]string{"day": "buyer.max_msats_per_day", "provider": "buyer.max_msats_per_provider_and_day"}
 	for limit, key := range keys {
-		if strings.HasPrefix(reason, "the "+limit+" budget has ") {
+		if strings.HasPrefix(strings.TrimPrefix(reason, buyer.CodeOverBudget+": "), "the "+limit+" budget has ") {
 			return "nothing was paid; lower --max-msats, all of which a payment may take until it has ended, or raise " + key
 		}
 	}

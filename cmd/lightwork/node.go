@@ -119,14 +119,19 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	desk.seller = p
 	tell.ready(key.PublicKey())
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return m.Serve(gctx) })
-	g.Go(func() error { return key.serve(gctx) })
+	last, hangUp := context.WithCancel(context.WithoutCancel(ctx)) // until the provider has said goodbye
+	defer hangUp()
+	g.Go(func() error { return m.Serve(last) })
+	g.Go(func() error { return key.serve(last) })
 	g.Go(func() error { return seen.serve(gctx) })
 	g.Go(func() error { return seen.node.Probe(gctx) })
 	g.Go(func() error { return tell.watchRelays(gctx, m.Pool) })
 	g.Go(func() error { return goods.serve(gctx) })
 	g.Go(func() error { return stopped(gctx, agents.Serve(gctx, c.controlSocket())) })
-	g.Go(func() error { return stopped(gctx, p.Serve(gctx)) })
+	g.Go(func() error {
+		defer hangUp()
+		return stopped(gctx, p.Serve(gctx))
+	})
 	g.Go(func() error { return pruneHourly(gctx, k, log) })
 	g.Go(func() error { return people.serve(gctx, reread, tell, build) })
 	err = g.Wait()

@@ -28,7 +28,7 @@ const (
 // allow. 22242 is the login at a relay, 24242 the one at a blob server.
 func (c *config) signedKinds(role string) []int {
 	if role == "buyer" {
-		return []int{5, 5050, 7001, 22242, 24242}
+		return []int{5, 5050, 7001, 7007, 22242, 24242}
 	}
 	kinds := []int{0, 5, 6050, 7000, 7002, 10002, 11998, 22242, 24242, 31990}
 	for _, k := range c.Provider.Kinds {

@@ -110,7 +110,12 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if b.DryRun {
 			return b.preview(s, n, first)
 		}
-		p, err := n.client.Place(ctx, first.Order)
+		var p buyer.Purchase
+		if provider == "" {
+			p, err = n.client.PlaceOrder(ctx, order, first)
+		} else {
+			p, err = n.client.Place(ctx, first.Order)
+		}
 		if err != nil {
 			return notPlaced(err)
 		}

@@ -22,6 +22,7 @@ func newTimeline(w io.Writer) *timeline { return &timeline{w: w, began: time.Now
 var words = map[string]string{
 	"requested":      "asks for the job",
 	"waiting":        "has no answer yet; Ctrl-C is safe, lightwork buyer resume goes on",
+	"next":           "asks the next provider instead",
 	"quoted":         "quotes a price and sends an invoice",
 	"accepted":       "signs the acceptance and pays",
 	"processing":     "runs the job",

@@ -139,8 +139,8 @@ func (s purchaseStore) Paid(ctx context.Context, id string, p payments.Payment) 
 	return s.k.step("store:Paid", func() error { return s.Store.Paid(ctx, id, p) })
 }
 
-func (s purchaseStore) Unpaid(ctx context.Context, id string, p payments.Payment, reason string) error {
-	return s.k.step("store:Unpaid", func() error { return s.Store.Unpaid(ctx, id, p, reason) })
+func (s purchaseStore) Unpaid(ctx context.Context, id string, p payments.Payment, to buyer.State, reason string) error {
+	return s.k.step("store:Unpaid", func() error { return s.Store.Unpaid(ctx, id, p, to, reason) })
 }
 
 func (s purchaseStore) AddFeedback(ctx context.Context, id, eventID string, event []byte, at time.Time) error {

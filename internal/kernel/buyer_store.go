@@ -260,6 +260,9 @@ func (s *BuyerStore) GiveUp(ctx context.Context, requestID, reason string) error
 		if _, err := tx.Exec("DELETE FROM open_purchases WHERE request_id = ?", requestID); err != nil {
 			return fmt.Errorf("give up: %w", err)
 		}
+		if _, err := tx.Exec("DELETE FROM open_orders WHERE order_id = (SELECT order_id FROM order_requests WHERE request_id = ?)", requestID); err != nil {
+			return fmt.Errorf("give up: %w", err)
+		}
 		return nil
 	})
 }

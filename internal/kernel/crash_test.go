@@ -86,7 +86,7 @@ func buy(ctx context.Context, s *BuyerStore, p buyer.Purchase, succeeds bool, sa
 	say(p.RequestID, "paying")
 	if !succeeds {
 		defer say(p.RequestID, "failed")
-		return s.Unpaid(ctx, p.RequestID, failedFor(p), "no route")
+		return s.Unpaid(ctx, p.RequestID, failedFor(p), buyer.StateFailed, "no route")
 	}
 	defer say(p.RequestID, "paid")
 	return s.Paid(ctx, p.RequestID, paidFor(p))

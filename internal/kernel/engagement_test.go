@@ -190,7 +190,7 @@ func TestFeeCountsInTheBudgetOfTheJob(t *testing.T) {
 	a.FeeLimitMsats = 48
 	must(t, reserveWith(t.Context(), b, p, a, buyer.Limits{}))
 	checkBudget(t, b, start, 948, 52)
-	must(t, b.Unpaid(t.Context(), p.RequestID, failedFor(p), "no route"))
+	must(t, b.Unpaid(t.Context(), p.RequestID, failedFor(p), buyer.StateFailed, "no route"))
 	checkBudget(t, b, start, 0, 52)
 }
 
@@ -206,7 +206,7 @@ func TestFailedFeeEndsThePurchase(t *testing.T) {
 	}
 	must(t, b.Unpaid(t.Context(), p.RequestID, payments.Payment{
 		Hash: feeAttempt(p).PaymentHash, State: payments.PaymentFailed, AmountMsats: 50, FailureReason: "no route",
-	}, "no route"))
+	}, buyer.StateFailed, "no route"))
 	got, err := b.Purchase(t.Context(), p.RequestID)
 	if err != nil || got.State != buyer.StateFailed || got.Engagement.Payment.State != payments.PaymentFailed {
 		t.Errorf("%s, %+v, %v", got.State, got.Engagement, err)

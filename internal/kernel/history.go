@@ -3,19 +3,28 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
 )
 
+// missed is true of a request that its provider left unanswered, or answered with an
+// offer that was not the announced one, since a time.
+const missed = `(s.state = 'failed' AND s.at_ms >= ?1 AND (s.reason LIKE '` + buyer.CodeNoAnswer + `:%' OR s.reason LIKE '` + buyer.CodeBadOffer + `:%'))`
+
+// missedFor is how long that counts.
+const missedFor = 24 * time.Hour
+
 // history has what is done as it was counted, and reads of all other purchases
 // those that failed, or used a credit.
 const history = `
-	SELECT provider, sum(done), sum(lost), sum(owed), sum(used) FROM (
-		SELECT provider, done, 0 AS lost, 0 AS owed, 0 AS used FROM provider_done
+	SELECT provider, sum(done), sum(lost), sum(owed), sum(used), sum(missed), max(missed_ms) FROM (
+		SELECT provider, done, 0 AS lost, 0 AS owed, 0 AS used, 0 AS missed, 0 AS missed_ms FROM provider_done
 		UNION ALL
 		SELECT p.provider, 0,
 			s.state = 'failed' AND m.request_id IS NOT NULL AND f.request_id IS NULL AND coalesce(o.msats, 0) < m.amount_msats,
-			max(0, min(coalesce(o.msats, 0), coalesce(m.amount_msats, 0) + coalesce(e.amount_msats, 0)) - coalesce(f.msats, 0)), 0
+			max(0, min(coalesce(o.msats, 0), coalesce(m.amount_msats, 0) + coalesce(e.amount_msats, 0)) - coalesce(f.msats, 0)), 0,
+			` + missed + `, iif(` + missed + `, s.at_ms, 0)
 		FROM purchase_states s JOIN purchases p ON p.request_id = s.request_id
 			LEFT JOIN purchase_payments m ON m.request_id = s.request_id AND m.state = 'succeeded'
 			LEFT JOIN engagement_payments e ON e.request_id = s.request_id AND e.state = 'succeeded'
@@ -23,7 +32,7 @@ const history = `
 			LEFT JOIN purchase_credits o ON o.request_id = s.request_id AND o.way = 'owed'
 		WHERE s.state IN ('failed', 'canceled')
 		UNION ALL
-		SELECT p.provider, 0, 0, 0, u.msats
+		SELECT p.provider, 0, 0, 0, u.msats, 0, 0
 		FROM purchase_credits u JOIN purchase_current c USING (request_id) JOIN purchases p USING (request_id)
 			JOIN purchase_payments m ON m.request_id = u.request_id AND m.state = 'succeeded'
 		WHERE u.way = 'used' AND c.state NOT IN ('failed', 'canceled')
@@ -35,7 +44,7 @@ const history = `
 func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, error) {
 	all := map[string]buyer.History{}
 	err := s.view(ctx, func(tx *Tx) error {
-		rows, err := tx.Query(history)
+		rows, err := tx.Query(history, tx.now.Add(-missedFor).UnixMilli())
 		if err != nil {
 			return fmt.Errorf("read history: %w", err)
 		}
@@ -43,9 +52,12 @@ func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, err
 		for rows.Next() {
 			var provider string
 			var h buyer.History
-			var owed, used int64
-			if err := rows.Scan(&provider, &h.Done, &h.Lost, &owed, &used); err != nil {
+			var owed, used, missedMs int64
+			if err := rows.Scan(&provider, &h.Done, &h.Lost, &owed, &used, &h.Missed, &missedMs); err != nil {
 				return fmt.Errorf("read history: %w", err)
+			}
+			if h.Missed > 0 {
+				h.MissedAt = fromMs(missedMs)
 			}
 			h.CreditMsats = max(0, owed-used)
 			all[provider] = h

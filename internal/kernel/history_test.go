@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,6 +21,7 @@ func TestHistory(t *testing.T) {
 		ends                     buyer.State // "" stays open
 		pays                     bool
 		owed, used, back, second int64
+		why                      string
 	}{
 		{name: "done", provider: "good", ends: buyer.StateDone, pays: true},
 		{name: "failed", provider: "good", ends: buyer.StateFailed},
@@ -31,6 +33,10 @@ func TestHistory(t *testing.T) {
 		{name: "used", provider: "fair", ends: buyer.StateDone, pays: true, used: 250},
 		{name: "used, and its again", provider: "fair", ends: buyer.StateFailed, used: 100},
 		{name: "paid back", provider: "honest", ends: buyer.StateFailed, pays: true, owed: paid, back: paid},
+		{name: "no answer", provider: "ghost", ends: buyer.StateFailed, why: "no_answer: silent"},
+		{name: "a wrong quote", provider: "ghost", ends: buyer.StateFailed, why: "bad_offer: quote mismatch"},
+		{name: "our own refusal", provider: "ghost", ends: buyer.StateFailed, why: "over_budget: the day budget"},
+		{name: "our own cancel", provider: "ghost", ends: buyer.StateCanceled, why: "no_answer: no"},
 		{name: "paid back a part", provider: "stingy", ends: buyer.StateFailed, pays: true, owed: paid, back: 800},
 	} {
 		p := testPurchase(was.name)
@@ -49,7 +55,7 @@ func TestHistory(t *testing.T) {
 			must(t, s.Paid(t.Context(), p.RequestID, paidFor(p)))
 		}
 		if was.ends != "" {
-			must(t, s.Close(t.Context(), p.RequestID, was.ends, ""))
+			must(t, s.Close(t.Context(), p.RequestID, was.ends, was.why))
 		}
 		if was.back > 0 {
 			must(t, s.SetRefund(t.Context(), p.RequestID, was.back))
@@ -58,8 +64,14 @@ func TestHistory(t *testing.T) {
 	got, err := s.History(t.Context())
 	want := map[string]buyer.History{
 		hexID("good"): {Done: 1}, hexID("cheat"): {Lost: 2, CreditMsats: 300}, hexID("boaster"): {},
-		hexID("fair"): {Done: 1, CreditMsats: paid - 250}, hexID("honest"): {}, hexID("stingy"): {CreditMsats: 100},
+		hexID("fair"): {Done: 1, CreditMsats: paid - 250}, hexID("honest"): {}, hexID("stingy"): {CreditMsats: 100}, hexID("ghost"): {Missed: 2},
 	}
+	ghost := got[hexID("ghost")]
+	if ghost.MissedAt.IsZero() {
+		t.Error("when it missed a request is not known")
+	}
+	ghost.MissedAt = time.Time{}
+	got[hexID("ghost")] = ghost
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}

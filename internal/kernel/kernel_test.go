@@ -221,7 +221,7 @@ func TestStoresChangeTogether(t *testing.T) {
 
 // mutable tables hold cursors, or an index or sums of what other tables say.
 var mutable = []string{
-	"meta", "outbox_open", "open_jobs", "open_purchases", "open_refunds", "context_expiring", "journal_threads", "journal_deleted", "sqlite_sequence",
+	"meta", "outbox_open", "open_jobs", "open_purchases", "open_orders", "open_refunds", "context_expiring", "journal_threads", "journal_deleted", "sqlite_sequence",
 	"job_record", "ledger_days", "purchase_totals", "provider_done",
 }
 
@@ -318,6 +318,7 @@ func fill(t *testing.T, k *testKernel) {
 	must(t, b.SetResult(t.Context(), p.RequestID, []byte("{}"), []byte("output"), nil, false))
 	must(t, b.SetReceipt(t.Context(), p.RequestID, "rcpt_buyer", []byte("{}")))
 	fillPanel(t, b)
+	fillOrder(t, b, "filled order")
 	fillEngagement(t, k)
 	must(t, b.SetCancel(t.Context(), p.RequestID, []byte("{}")))
 	must(t, b.Close(t.Context(), p.RequestID, buyer.StateFailed, "no result"))

@@ -171,12 +171,15 @@ func (s *BuyerStore) Paid(ctx context.Context, requestID string, p payments.Paym
 
 // Unpaid releases the reservation of a payment that failed for good, but for what
 // the attempt has cost.
-func (s *BuyerStore) Unpaid(ctx context.Context, requestID string, p payments.Payment, reason string) error {
+func (s *BuyerStore) Unpaid(ctx context.Context, requestID string, p payments.Payment, to buyer.State, reason string) error {
+	if to != buyer.StateFailed && to != buyer.StateCanceled {
+		return fmt.Errorf("an unpaid purchase ends as failed or canceled, not as %s: %w", to, buyer.ErrConflict)
+	}
 	if p.State != payments.PaymentFailed {
 		return fmt.Errorf("payment of %s has not failed (%s): %w", requestID, p.State, buyer.ErrConflict)
 	}
 	p.Preimage, p.Outpoints = payments.Preimage{}, "" // of a failed payment there is none
-	return s.resolve(ctx, requestID, p, buyer.StateFailed, reason)
+	return s.resolve(ctx, requestID, p, to, reason)
 }
 
 // resolve ends the reservation with the outcome p. The same outcome again

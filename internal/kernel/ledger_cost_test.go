@@ -30,8 +30,8 @@ func TestFailureThatCost(t *testing.T) {
 	must(t, reserve(t.Context(), s, p))
 	pay := failedFor(p)
 	pay.FeeMsats = 3
-	must(t, s.Unpaid(t.Context(), p.RequestID, pay, "it came back"))
-	must(t, s.Unpaid(t.Context(), p.RequestID, pay, "it came back"))
+	must(t, s.Unpaid(t.Context(), p.RequestID, pay, buyer.StateFailed, "it came back"))
+	must(t, s.Unpaid(t.Context(), p.RequestID, pay, buyer.StateFailed, "it came back"))
 	checkBudget(t, s, start, 0, 3)
 	k.reopen(t)
 	got, err := k.BuyerStore().Purchase(t.Context(), p.RequestID)

@@ -139,8 +139,10 @@ func TestPurchaseStepsInEveryState(t *testing.T) {
 	steps := map[string]func(s *BuyerStore, p buyer.Purchase) error{
 		"reserve": func(s *BuyerStore, p buyer.Purchase) error { return reserve(ctx, s, p) },
 		"paid":    func(s *BuyerStore, p buyer.Purchase) error { return s.Paid(ctx, p.RequestID, paidFor(p)) },
-		"unpaid":  func(s *BuyerStore, p buyer.Purchase) error { return s.Unpaid(ctx, p.RequestID, failedFor(p), "why") },
-		"done":    func(s *BuyerStore, p buyer.Purchase) error { return s.Close(ctx, p.RequestID, buyer.StateDone, "") },
+		"unpaid": func(s *BuyerStore, p buyer.Purchase) error {
+			return s.Unpaid(ctx, p.RequestID, failedFor(p), buyer.StateFailed, "why")
+		},
+		"done": func(s *BuyerStore, p buyer.Purchase) error { return s.Close(ctx, p.RequestID, buyer.StateDone, "") },
 		"fail": func(s *BuyerStore, p buyer.Purchase) error {
 			return s.Close(ctx, p.RequestID, buyer.StateFailed, "why")
 		},
@@ -234,7 +236,7 @@ func TestUnknownPurchase(t *testing.T) {
 	_, err2 := s.Content(ctx, digest("x"))
 	for i, err := range []error{
 		err, err2,
-		reserve(ctx, s, p), s.Paid(ctx, p.RequestID, paidFor(p)), s.Unpaid(ctx, p.RequestID, failedFor(p), ""),
+		reserve(ctx, s, p), s.Paid(ctx, p.RequestID, paidFor(p)), s.Unpaid(ctx, p.RequestID, failedFor(p), buyer.StateFailed, ""),
 		s.AddFeedback(ctx, p.RequestID, "e", nil, start), s.SetResult(ctx, p.RequestID, nil, nil, nil, false),
 		s.SetReceipt(ctx, p.RequestID, "r", nil), s.SetCancel(ctx, p.RequestID, nil),
 		s.GiveUp(ctx, p.RequestID, ""), s.Close(ctx, p.RequestID, buyer.StateFailed, ""),
@@ -259,8 +261,8 @@ func TestPaymentMustBeProved(t *testing.T) {
 		"another payment":   s.Paid(t.Context(), p.RequestID, paidFor(other)),
 		"in flight":         s.Paid(t.Context(), p.RequestID, unknown),
 		"failed":            s.Paid(t.Context(), p.RequestID, failedFor(p)),
-		"unpaid, in flight": s.Unpaid(t.Context(), p.RequestID, unknown, ""),
-		"unpaid, succeeded": s.Unpaid(t.Context(), p.RequestID, paidFor(p), ""),
+		"unpaid, in flight": s.Unpaid(t.Context(), p.RequestID, unknown, buyer.StateFailed, ""),
+		"unpaid, succeeded": s.Unpaid(t.Context(), p.RequestID, paidFor(p), buyer.StateFailed, ""),
 	} {
 		if !errors.Is(err, buyer.ErrConflict) {
 			t.Errorf("%s: %v", name, err)
@@ -504,7 +506,7 @@ func TestLedgerInvariant(t *testing.T) {
 			"unpaid": func(rt *rapid.T) {
 				i := rapid.IntRange(0, 7).Draw(rt, "i")
 				_, open := model[i]
-				if s.Unpaid(context.Background(), purchases[i].RequestID, failedFor(purchases[i]), "x") == nil && open {
+				if s.Unpaid(context.Background(), purchases[i].RequestID, failedFor(purchases[i]), buyer.StateFailed, "x") == nil && open {
 					delete(model, i)
 				}
 			},

@@ -111,6 +111,9 @@ var journalBlocksSQL string
 //go:embed schema/open_refunds.sql
 var openRefundsSQL string
 
+//go:embed schema/orders.sql
+var ordersSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -169,6 +172,8 @@ func migrations() []string {
 		journalBlocksSQL,
 
 		openRefundsSQL,
+
+		ordersSQL + appendOnly("orders", "order_requests"),
 	}
 }
 

@@ -199,7 +199,7 @@ func TestQueriesLookAtNoOther(t *testing.T) {
 		{openCounts, 0, false},
 		{openSum, 0, false},
 		{givenUpIDs, 0, false},
-		{history, 0, false},
+		{history, 1, false},
 		{openRefundIDs, 0, false},
 		{attemptsOfDebt, 1, false},
 		{fmt.Sprintf(creditsOwed, "WHERE request_id = ?"), 1, false},

@@ -1,0 +1,359 @@
+package buyer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// An order that names no provider goes to the best candidate, and if that one does
+// not serve it, with a new request to the next. Each request is a purchase of its
+// own. The next is asked only once the last has ended without a payment, so at most
+// one of them can ever be paid:
+//
+//	order:    open ------------------------------------------> ended
+//	requests: requested -> failed (no_answer) | requested -> paying -> paid -> done
+
+// ErrOrderOpen: the order has not ended, and no request of it is open; FollowOrder
+// goes on with it.
+var ErrOrderOpen = errors.New("the order is still open: lightwork buyer resume asks the next provider")
+
+// requestsMax bounds how many providers are asked for one order.
+const requestsMax = 16
+
+// PlacedOrder is an order with all the requests that were made for it.
+type PlacedOrder struct {
+	ID   string // its first request
+	Open bool
+	// Wanted is the order as it was given, as JSON.
+	Wanted   []byte
+	Requests []OrderRequest // in the order that they were made, at least one
+}
+
+// OrderRequest is one request of an order.
+type OrderRequest struct {
+	RequestID string
+	Provider  string // x-only hex
+}
+
+func (o PlacedOrder) last() OrderRequest { return o.Requests[len(o.Requests)-1] }
+
+// OrderStore keeps orders that name no provider. Every method that changes anything
+// is one durable transaction.
+type OrderStore interface {
+	// AddOrder stores an order with its first request.
+	AddOrder(ctx context.Context, wanted []byte, first Purchase) error
+	// AddRequest adds a further request to an open order. ErrConflict unless the last
+	// one has failed and nothing was paid for any of them.
+	AddRequest(ctx context.Context, orderID string, p Purchase) error
+	// PlacedOrder is the order that a request belongs to; ErrNotFound if to none.
+	PlacedOrder(ctx context.Context, requestID string) (PlacedOrder, error)
+	// OpenOrders lists the ids of orders that have not ended, oldest first. An order
+	// ends by EndOrder, or when a request of it is done or canceled.
+	OpenOrders(ctx context.Context) ([]string, error)
+	EndOrder(ctx context.Context, orderID string) error
+}
+
+// PlaceOrder stores an order that names no provider, with a signed request to the
+// candidate, which is one of those that [Client.Candidates] lists for it. Nothing is
+// sent: FollowOrder does that, now or after a restart.
+func (c *Client) PlaceOrder(ctx context.Context, o Order, first Candidate) (Purchase, error) {
+	if o.Provider != "" || first.Refusal != nil {
+		return Purchase{}, errors.Join(errors.New("the order is for one provider, or it cannot be asked"), first.Refusal)
+	}
+	wanted, err := json.Marshal(o)
+	if err != nil {
+		return Purchase{}, fmt.Errorf("encode order: %w", err)
+	}
+	p, err := c.draft(ctx, first.Order)
+	if err != nil {
+		return Purchase{}, err
+	}
+	if err := c.cfg.Store.AddOrder(ctx, wanted, p); err != nil {
+		return Purchase{}, fmt.Errorf("store order: %w", err)
+	}
+	return p, nil
+}
+
+// FollowOrder carries the order that a request belongs to from wherever it stands to
+// its end, and returns its last purchase. A request that belongs to no order, or to
+// one that has ended, is followed as Follow does.
+//
+// A provider that does not answer within AskTimeout, while others can be asked, that
+// refuses, whose offer is not the announced one, or whose payment came back, leads to
+// the next: its request is ended in the store, then deleted from the relays. What it
+// sends afterwards is never looked at.
+func (c *Client) FollowOrder(ctx context.Context, requestID string, tell func(Progress)) (Purchase, error) {
+	order, err := c.cfg.Store.PlacedOrder(ctx, requestID)
+	if errors.Is(err, ErrNotFound) || err == nil && !order.Open {
+		return c.Follow(ctx, requestID, tell)
+	}
+	if err != nil {
+		return Purchase{}, err
+	}
+	r := &orderRun{c: c, ctx: ctx}
+	defer r.courtesies.Wait()
+	if err := json.Unmarshal(order.Wanted, &r.wanted); err != nil {
+		return Purchase{}, fmt.Errorf("stored order: %w", err)
+	}
+	if tell == nil {
+		tell = func(Progress) {}
+	}
+
+	for first := true; ; first = false {
+		r.order = order
+		f := c.newFollower(order.last().RequestID, tell)
+		f.order, f.others = r, make(chan []Candidate, 1)
+		if was, err := c.cfg.Store.Purchase(ctx, f.id); first && err == nil && was.State == StateFailed {
+			r.courtesies.Go(func() { f.waive(ctx) }) // it may not have been told before a restart
+		}
+		p, err := f.follow(ctx)
+		if !errors.Is(err, ErrFailed) || !p.State.Terminal() {
+			return p, err // done, which ends the order, or still open
+		}
+		if !p.unserved() || len(order.Requests) >= requestsMax {
+			return p, errors.Join(err, c.cfg.Store.EndOrder(ctx, order.ID))
+		}
+		next, found, nextErr := r.next(ctx)
+		switch {
+		case nextErr != nil:
+			return p, fmt.Errorf("%w: %w", ErrOrderOpen, nextErr)
+		case !found:
+			return p, errors.Join(err, c.cfg.Store.EndOrder(ctx, order.ID))
+		}
+		tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "next", Text: p.Reason})
+		if order, err = r.ask(ctx, next); err != nil {
+			return p, fmt.Errorf("%w: %w", ErrOrderOpen, err)
+		}
+	}
+}
+
+// EndOrder ends an order between two of its requests; true if there was one.
+func (c *Client) EndOrder(ctx context.Context, requestID string) (bool, error) {
+	order, err := c.cfg.Store.PlacedOrder(ctx, requestID)
+	if errors.Is(err, ErrNotFound) || err == nil && !order.Open {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, c.cfg.Store.EndOrder(ctx, order.ID)
+}
+
+// unserved reports whether a purchase failed by its provider's doing before anything
+// was paid, so that another may be asked.
+func (p Purchase) unserved() bool {
+	paid := func(pay *payments.Payment) bool { return pay != nil && pay.State == payments.PaymentSucceeded }
+	if p.State != StateFailed || paid(p.Payment) || p.Engagement != nil && paid(p.Engagement.Payment) {
+		return false
+	}
+	if due, _ := p.due(); due != nil && p.Payment != nil && strings.Contains(p.Payment.FailureReason, payments.ErrInsufficientFunds.Error()) {
+		return false // whoever is asked
+	}
+	code, _, _ := strings.Cut(p.Reason, ":")
+	return !slices.Contains([]string{CodeUnmet, CodeNotApproved, CodeOverBudget, CodeNoWallet}, code)
+}
+
+// orderRun is one FollowOrder call.
+type orderRun struct {
+	c      *Client
+	ctx    context.Context // of that call
+	wanted Order
+	order  PlacedOrder
+	// courtesies tell providers that nothing will be paid to them.
+	courtesies sync.WaitGroup
+	// rest are the candidates that are left, the next in front; nil before they
+	// were looked for.
+	rest []Candidate
+}
+
+// patience is when it is looked at whether the request is being served; never if
+// nobody else could be asked.
+func (f *follower) patience() <-chan time.Time {
+	f.askedAt = time.Now()
+	switch {
+	case f.order == nil, f.order.rest != nil && len(f.order.rest) == 0:
+		return nil
+	case f.order.rest == nil:
+		return time.After(f.c.cfg.AskTimeout / 2)
+	}
+	return time.After(f.c.cfg.AskTimeout)
+}
+
+// unserved looks for others once half of AskTimeout has passed without an answer,
+// and ends the request once all of it has, if there are any.
+func (f *follower) unserved(ctx context.Context) (again <-chan time.Time, err error) {
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	switch {
+	case err != nil || f.serving || p.State != StateRequested:
+		return nil, err
+	case f.order.rest == nil:
+		f.g.Go(func() error {
+			rest, err := f.order.lookAround(ctx, f.c.cfg.AskTimeout/2)
+			if err != nil {
+				f.c.log.Warn("no other provider can be looked for", "request", f.id, "err", err)
+				return nil
+			}
+			f.others <- rest
+			return nil
+		})
+		return nil, nil
+	case len(f.order.rest) == 0:
+		return nil, nil
+	case len(f.events) > 0:
+		return time.After(time.Millisecond), nil // its answer is among them, perhaps
+	}
+	return nil, f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider did not answer in %v", time.Since(f.askedAt).Round(100*time.Millisecond)))
+}
+
+// next takes the best of the candidates that were not asked yet.
+func (r *orderRun) next(ctx context.Context) (x Candidate, found bool, err error) {
+	if r.rest == nil {
+		if r.rest, err = r.others(ctx); err != nil {
+			return x, false, err
+		}
+	}
+	if len(r.rest) == 0 {
+		return x, false, nil
+	}
+	x, r.rest = r.rest[0], r.rest[1:]
+	return x, true, nil
+}
+
+// others are the candidates that were not asked yet, by what is known now.
+func (r *orderRun) others(ctx context.Context) ([]Candidate, error) {
+	list, err := r.c.Candidates(ctx, r.wanted)
+	if err != nil {
+		return nil, err
+	}
+	asked := map[string]bool{}
+	for _, was := range r.order.Requests {
+		asked[was.Provider] = true
+	}
+	rest := []Candidate{}
+	for _, x := range list {
+		if x.Refusal == nil && !asked[x.Provider] {
+			asked[x.Provider] = true // under another announcement it is the same one
+			rest = append(rest, x)
+		}
+	}
+	return rest, nil
+}
+
+// ask stores a request to the next provider.
+func (r *orderRun) ask(ctx context.Context, x Candidate) (PlacedOrder, error) {
+	p, err := r.c.draft(ctx, x.Order)
+	if err != nil {
+		return r.order, err
+	}
+	if err := r.c.cfg.Store.AddRequest(ctx, r.order.ID, p); err != nil {
+		return r.order, fmt.Errorf("store request: %w", err)
+	}
+	return r.c.cfg.Store.PlacedOrder(ctx, p.RequestID)
+}
+
+// lookAround finds out who else could be asked, and puts those in front that answer
+// a ping: however many are announced and gone, they are passed over at once.
+func (r *orderRun) lookAround(ctx context.Context, wait time.Duration) ([]Candidate, error) {
+	rest, err := r.others(ctx)
+	if err != nil || len(rest) < 2 {
+		return rest, err
+	}
+	here, err := r.c.ping(ctx, rest, wait)
+	if err != nil {
+		r.c.log.Warn("providers are not asked whether they are there", "err", err)
+	}
+	slices.SortStableFunc(rest, func(a, b Candidate) int {
+		switch {
+		case here[a.Provider] && !here[b.Provider]:
+			return -1
+		case !here[a.Provider] && here[b.Provider]:
+			return 1
+		}
+		return 0
+	})
+	return rest, nil
+}
+
+// pingMax bounds how many providers are pinged at once.
+const pingMax = 256
+
+// ping asks the providers, the best in front, whether they are there, and returns
+// those that answer within wait, or before the best one does.
+func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration) (map[string]bool, error) {
+	list = list[:min(len(list), pingMax)]
+	tags := make(nostr.Tags, len(list))
+	asked := map[string]bool{}
+	for i, x := range list {
+		tags[i] = nostr.Tag{"p", x.Provider}
+		asked[x.Provider] = true
+	}
+	ev, _, err := c.sign(ctx, kindPing, domain.Ping, tags, "")
+	if err != nil {
+		return nil, err
+	}
+
+	ctx, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	g, gctx := errgroup.WithContext(ctx)
+	pongs, ready := make(chan string, len(list)), make(chan struct{}, 1)
+	filter := nostr.Filter{Kinds: []int{kindFeedback}, Tags: nostr.TagMap{"e": {ev.ID}}}
+	g.Go(func() error {
+		return c.cfg.Market.Listen(gctx, nostr.Filters{filter}, func() {
+			select {
+			case ready <- struct{}{}:
+			default:
+			}
+		}, func(pong nostr.Event) {
+			if status := pong.Tags.Find("status"); status == nil || status[1] != "pong" || !pong.Tags.ContainsAny("e", []string{ev.ID}) {
+				return
+			}
+			select {
+			case pongs <- pong.PubKey:
+			case <-gctx.Done():
+			}
+		})
+	})
+	here := map[string]bool{}
+	for sent := false; gctx.Err() == nil && !here[list[0].Provider] && len(here) < len(asked); {
+		select {
+		case <-ready:
+			if !sent {
+				sent = true
+				if err := c.cfg.Market.Send(gctx, ev); err != nil {
+					c.log.Warn("providers were not asked whether they are there", "err", err)
+				}
+			}
+		case key := <-pongs:
+			if asked[key] {
+				here[key] = true
+			}
+		case <-gctx.Done():
+		}
+	}
+	stop()
+	_ = g.Wait() // who is not heard counts as absent
+	return here, nil
+}
+
+// kindPing is answered by a 7000 with the status pong.
+const kindPing = 7007
+
+// quotesFirst reports whether the request asks for a mode in which a provider does
+// nothing, and says nothing, before its quote.
+func quotesFirst(p Purchase) bool {
+	m := askedMode(p)
+	return m == receipts.ModeHold || m == receipts.ModePrepay
+}
