@@ -34,6 +34,19 @@ func postpaid(change func(*answer)) func(*cheat, nostr.Event) []nostr.Event {
 	}
 }
 
+// TestPostpayHoldsTheResultAgainstWhatWasExpected: the buyer judges for itself, and
+// does not pay for a result that is not what the request said it pays for.
+func TestPostpayHoldsTheResultAgainstWhatWasExpected(t *testing.T) {
+	requirements.Covers(t, "OA-3.6")
+	for want, pays := range map[string]bool{"0": true, "1": false} {
+		input := strings.TrimSuffix(request, "}") + `,"verification":{"expected":{"exit_codes":[` + want + `]}}}`
+		c, p, err := buy(t, postpaid(func(*answer) {}), nil, nil, func(*buyer.Config) {}, buyer.Order{Input: []byte(input)})
+		if !errors.Is(err, buyer.ErrFailed) || (len(c.sent) == 1) != pays || (p.Attempt != nil) != pays {
+			t.Errorf("expected exit code %s: purchase %s (%s), %v, %d payments", want, p.State, p.Reason, err, len(c.sent))
+		}
+	}
+}
+
 // TestPostpayPaysForResultsOnly: what is no result, though it is signed and
 // well formed, is not paid for; a command that failed is.
 func TestPostpayPaysForResultsOnly(t *testing.T) {
