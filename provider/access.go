@@ -49,7 +49,10 @@ func (p *Provider) access(ctx context.Context, key string) Reason {
 }
 
 func (p *Provider) admission() Admission {
-	if p.cfg.Admission == nil {
+	switch {
+	case p.paused.Load():
+		return AdmissionPaused
+	case p.cfg.Admission == nil:
 		return AdmissionOpen
 	}
 	return p.cfg.Admission()

@@ -163,6 +163,9 @@ type Config struct {
 	Access Access
 	// Admission says, whenever it is asked, whether new jobs are taken; nil: always.
 	Admission func() Admission
+	// Pause stops the taking of jobs, so that Admission says so, until the operator
+	// takes them again: another node sells with our key. nil: until Serve ends.
+	Pause func(why string) error
 	// Withdrawn says, whenever it is asked, why jobs of a type cannot be done now,
 	// "" if they can; nil: they can. What is withdrawn is not announced and new
 	// requests for it are refused. Jobs that are open go on. It must not block.

@@ -39,6 +39,7 @@ func (p *Provider) filters() nostr.Filters {
 		{Kinds: []int{p.kinds.Acceptance}, Tags: nostr.TagMap{"p": me}, Since: &about},
 		{Kinds: []int{receipts.KindClosing, receipts.KindNotTaken}, Tags: nostr.TagMap{"p": me}, Since: &about},
 		{Kinds: []int{kindDeletion}, Tags: nostr.TagMap{"k": texts(p.requestKinds())}, Since: &about},
+		p.ownFilter(),
 	}
 }
 
@@ -82,6 +83,10 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 		}
 	case kindPing:
 		p.ping(ctx, ev)
+	case kindBeat, kindFeedback, p.kinds.Receipt:
+		if ev.PubKey == p.key {
+			p.own(ctx, ev)
+		}
 	}
 }
 

@@ -105,7 +105,9 @@ func (p *Provider) sayGoodbye(ctx context.Context) {
 
 func (p *Provider) beat(ctx context.Context) (nostrEvent, error) {
 	end := strconv.FormatInt(time.Now().Add(beatEvery).Unix(), 10)
-	return p.sign(ctx, kindBeat, domain.Beat, nostr.Tags{{"d", p.d()}, {"expiration", end}}, "")
+	ev, err := p.sign(ctx, kindBeat, domain.Beat, nostr.Tags{{"d", p.d()}, {"expiration", end}}, "")
+	p.beats.add(ev.ID)
+	return ev, err
 }
 
 // introduce publishes the profile and the relay list of the key, if the relays

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,6 +38,7 @@ type Provider struct {
 	seen     *recent // request ids
 	canceled *recent // buyer's key + request id: relays keep no order
 	uploaded *recent // digests of blobs that are on a server
+	beats    *recent // event ids
 	uploads  singleflight.Group
 	// uploading has a place for each upload at once: blob servers refuse a crowd.
 	uploading chan struct{}
@@ -51,6 +53,7 @@ type Provider struct {
 	intakes   *errgroup.Group
 	jobs      sync.WaitGroup
 	runCtx    context.Context // of Serve: jobs outlive the event that began them
+	paused    atomic.Bool     // another node sells with our key, and there is no Config.Pause
 	oldest    time.Time       // when the first of the jobs that start resumed was added, or when Serve began
 	// listening is closed once a relay serves our subscription; only then is it
 	// true that we take jobs, so only then do we announce.
@@ -118,7 +121,7 @@ func New(cfg Config) (*Provider, error) {
 	p := &Provider{
 		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: hashing.Bytes(cfg.Policy),
-		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), intakes: new(errgroup.Group),
+		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), beats: newRecent(64), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, delivered: map[string]struct{}{}, engaged: map[string]struct{}{}, wakes: map[string]*jobSignal{},
 	}

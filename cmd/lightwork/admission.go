@@ -65,6 +65,21 @@ func (c *config) drainBy() time.Time {
 	return by
 }
 
+// pause writes that no jobs are taken, and why; the operator's resume ends it.
+func (c *config) pause(why string) error {
+	return c.writeAdmission(string(provider.AdmissionPaused) + " " + why)
+}
+
+// pausedWhy is the reason that the node itself paused for, "" where its operator did.
+func (c *config) pausedWhy() string {
+	text, _ := os.ReadFile(c.admissionFile())
+	why, _ := strings.CutPrefix(strings.TrimSpace(string(text)), string(provider.AdmissionPaused)+" ")
+	if why == strings.TrimSpace(string(text)) {
+		return ""
+	}
+	return why
+}
+
 func (c *config) readAdmission() (provider.Admission, time.Time) {
 	text, err := os.ReadFile(c.admissionFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,12 +107,17 @@ func (c *config) setAdmission(a provider.Admission, by time.Time) error {
 		}
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
 	text := string(a)
 	if !by.IsZero() {
 		text += " " + by.UTC().Format(time.RFC3339)
+	}
+	return c.writeAdmission(text)
+}
+
+func (c *config) writeAdmission(text string) error {
+	name := c.admissionFile()
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
 	}
 	// Whole or not at all: it is read at any time.
 	if err := os.WriteFile(name+".new", []byte(text+"\n"), 0o600); err != nil {

@@ -57,6 +57,9 @@ func openObserved(c *config, board *observe.Board, key signer, m *market.Market,
 	cfg.Admission = func() string {
 		switch c.admission() {
 		case provider.AdmissionPaused:
+			if why := c.pausedWhy(); why != "" {
+				return why + "; stop one of the two, then lightwork provider resume takes jobs again"
+			}
 			return "paused; lightwork provider resume takes jobs again"
 		case provider.AdmissionDraining:
 			return "draining: it ends with the last open job"

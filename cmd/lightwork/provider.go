@@ -43,6 +43,9 @@ func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		s.told.Info("selling as " + npub)
 		if a := c.admission(); a != provider.AdmissionOpen {
 			s.told.Info(g.spell(string(a) + ": no new jobs are taken; lightwork provider resume takes them again"))
+			if why := c.pausedWhy(); why != "" {
+				s.told.Info("it paused because " + printable(why))
+			}
 		}
 		if c.Provider.Wallet.Backend == "play" {
 			s.told.Info("PLAY MONEY: nothing that is earned here is worth anything")

@@ -39,7 +39,7 @@ func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market.Market,
 			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,
 			LUD16: c.Provider.LUD16, Producer: "lightwork@" + version, Models: c.models(),
 		},
-		Access: c.access(), Admission: c.admission, DrainBy: c.drainBy,
+		Access: c.access(), Admission: c.admission, Pause: c.pause, DrainBy: c.drainBy,
 		Limits: c.Provider.Limits.provider(),
 	}
 	cfg.Limits.MemoryMB, cfg.Limits.CPUs = hostMemoryMB()/2, float64(runtime.NumCPU())
