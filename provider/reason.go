@@ -43,6 +43,17 @@ const (
 	CodeInternal              Code = "internal"
 )
 
+// Codes lists every code.
+func Codes() []Code {
+	return []Code{
+		CodeUnsupportedSchema, CodeUntypedJob, CodeMissingInput, CodeUnusableInput, CodeUnsupportedInput, CodeUnsupportedEncryption,
+		CodeInvalidInput, CodeImageNotAvailable, CodeOverResources, CodePaused, CodeNotAllowed, CodeProofOfWork,
+		CodeBidTooLow, CodePriceTooSmall, CodeOverCapacity, CodeTooManyUnpaid, CodePaymentExpired, CodePaymentLost,
+		CodeCanceled, CodeDeadline, CodeAgentUnavailable, CodeAgentFailed, CodeInvalidOutput, CodeStopped,
+		CodeExpectationNotMet, CodeNodeRestart, CodeUnpaid, CodeRestored, CodeInternal,
+	}
+}
+
 // retryLater is all that a buyer can do about CodeInternal; what went wrong is in the
 // provider's log.
 const retryLater = "nothing was taken; ask again later, or another provider"

@@ -32,6 +32,7 @@ func (c *config) observeSocket() string {
 // watched puts the board beside a provider's store, runner and market.
 func watched(ctx context.Context, cfg *provider.Config) (*observe.Board, error) {
 	board := observe.NewBoard()
+	board.Offer(cfg.Offers, cfg.Market.Relays())
 	if err := board.Seed(ctx, cfg.Store); err != nil {
 		return nil, err
 	}

@@ -46,8 +46,9 @@ type Totals struct {
 // Board is where each open job stands, and what the ended ones add up to. Its
 // size is that of the open jobs, which admission bounds.
 type Board struct {
-	m   *instruments
-	now func() time.Time
+	m      *instruments
+	now    func() time.Time
+	offers []provider.Offer
 
 	mu     sync.Mutex
 	open   map[string]*OpenJob
@@ -57,6 +58,32 @@ type Board struct {
 // NewBoard makes an empty one.
 func NewBoard() *Board {
 	return &Board{m: newInstruments(), now: time.Now, open: map[string]*OpenJob{}}
+}
+
+// Offer names what is sold and where, so that every series of it is there from the
+// start, at 0: Prometheus sees no increase in a series that begins with its first
+// event, and an alert on the first debt would be lost.
+func (b *Board) Offer(offers []provider.Offer, relays []string) {
+	b.offers = offers
+	for _, code := range provider.Codes() {
+		b.m.refused.WithLabelValues(string(code))
+	}
+	for _, relay := range relays {
+		b.m.published.WithLabelValues(relay, publishedOK)
+		b.m.published.WithLabelValues(relay, publishedNot)
+	}
+	for _, o := range offers {
+		b.m.runs.WithLabelValues(o.SchemaID, runOK)
+		for _, mode := range o.Modes {
+			b.m.quoted.WithLabelValues(o.SchemaID, string(mode))
+			b.m.ended.WithLabelValues(o.SchemaID, string(mode), string(provider.StateSucceeded), "")
+			for _, code := range provider.Codes() {
+				b.m.ended.WithLabelValues(o.SchemaID, string(mode), string(provider.StateFailed), string(code))
+			}
+			b.m.ended.WithLabelValues(o.SchemaID, string(mode), string(provider.StateCanceled), string(provider.CodeCanceled))
+			b.m.ended.WithLabelValues(o.SchemaID, string(mode), string(provider.StateExpired), string(provider.CodePaymentExpired))
+		}
+	}
 }
 
 // Seed enters the jobs that an earlier life left open.
@@ -145,28 +172,54 @@ func (b *Board) moved(id string, to provider.State) {
 }
 
 // settled ends a job whose money is ours for good. What was prepaid was counted
-// when it came.
-func (b *Board) settled(id string, p provider.Payment) {
+// when it came. excess is what came beyond the price.
+func (b *Board) settled(id string, p provider.Payment, excess *provider.Credit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if j := b.open[id]; j == nil || j.Mode != "prepay" {
-		b.m.money.WithLabelValues(string(payments.InvoiceSettled)).Add(float64(p.PaidMsats))
-		b.totals.SettledMsats += p.PaidMsats
+		b.earn(p.PaidMsats)
+	}
+	if excess != nil {
+		b.owe(excess.Msats)
 	}
 	b.end(id, provider.StateSucceeded, "")
+}
+
+// earned notes money that is ours and ends no job.
+func (b *Board) earned(msats int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.earn(msats)
+}
+
+// owes notes a debt that ends no job.
+func (b *Board) owes(msats int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.owe(msats)
+}
+
+// earn and owe count money; b.mu is held.
+func (b *Board) earn(msats int64) {
+	b.m.money.WithLabelValues(string(payments.InvoiceSettled)).Add(float64(msats))
+	b.totals.SettledMsats += msats
+}
+
+func (b *Board) owe(msats int64) {
+	b.m.money.WithLabelValues(stateOwed).Add(float64(msats))
+	b.totals.OwedMsats += msats
 }
 
 // closed ends a job without a receipt; owed is what its buyer has a right to.
 func (b *Board) closed(id string, to provider.State, code provider.Code, owed *provider.Credit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if j := b.open[id]; j != nil && j.HeldMsats > 0 && owed == nil {
-		b.m.money.WithLabelValues("returned").Add(float64(j.HeldMsats))
+	if j := b.open[id]; j != nil && j.HeldMsats > 0 { // an engagement fee can be owed beside it
+		b.m.money.WithLabelValues(stateReturned).Add(float64(j.HeldMsats))
 		b.totals.ReturnedMsats += j.HeldMsats
 	}
 	if owed != nil {
-		b.m.money.WithLabelValues("owed").Add(float64(owed.Msats))
-		b.totals.OwedMsats += owed.Msats
+		b.owe(owed.Msats)
 	}
 	b.end(id, to, code)
 }
@@ -206,6 +259,6 @@ func (b *Board) end(id string, to provider.State, code provider.Code) {
 	delete(b.open, id)
 	b.m.ended.WithLabelValues(j.Schema, j.Mode, string(to), string(code)).Inc()
 	if to == provider.StateSucceeded {
-		b.m.phase.WithLabelValues("all").Observe(b.now().Sub(j.AddedAt).Seconds())
+		b.m.phase.WithLabelValues(phaseAll).Observe(b.now().Sub(j.AddedAt).Seconds())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
@@ -16,6 +17,16 @@ type instruments struct {
 	publish     prometheus.Histogram
 }
 
+// Labels that other packages have no name for.
+const (
+	stateReturned = "returned"
+	stateOwed     = "owed"
+	phaseAll      = "all"
+	runOK         = "ok"
+	publishedOK   = "ok"
+	publishedNot  = "not_taken"
+)
+
 // jobBuckets reach from an echo to the longest sandbox job, in seconds.
 var jobBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 
@@ -26,7 +37,7 @@ func newInstruments() *instruments {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lightwork_" + name, Help: help, Buckets: jobBuckets}, labels)
 	}
-	return &instruments{
+	m := &instruments{
 		quoted:    counter("jobs_quoted_total", "Jobs admitted and quoted.", "schema", "mode"),
 		ended:     counter("jobs_ended_total", "Jobs that ended, by state and reason code.", "schema", "mode", "state", "code"),
 		refused:   counter("requests_refused_total", "Requests that were not admitted, by reason code.", "code"),
@@ -38,6 +49,15 @@ func newInstruments() *instruments {
 			Name: "lightwork_publish_seconds", Help: "From publishing an event to enough relays' answers.", Buckets: jobBuckets,
 		}),
 	}
+
+	for _, state := range []string{string(payments.InvoiceHeld), string(payments.InvoiceSettled), stateReturned, stateOwed} {
+		m.money.WithLabelValues(state)
+	}
+	for _, phase := range phases {
+		m.phase.WithLabelValues(phase)
+	}
+	m.phase.WithLabelValues(phaseAll)
+	return m
 }
 
 func (m *instruments) all() []prometheus.Collector {
@@ -93,6 +113,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.ready, oneIf(check.OK), check.Name)
 	}
 	open := map[[2]string]float64{}
+	for _, o := range c.node.cfg.Board.offers {
+		for state := range phases {
+			open[[2]string{o.SchemaID, string(state)}] = 0
+		}
+	}
 	for _, j := range s.Open {
 		open[[2]string{j.Schema, string(j.State)}]++
 	}

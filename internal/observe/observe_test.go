@@ -52,8 +52,20 @@ func (s *store) Finish(context.Context, string, int, provider.Result, [][]byte, 
 	return s.fail
 }
 
-func (s *store) Settle(context.Context, string, provider.Payment, func(provider.Issue) (provider.Issued, error)) error {
+func (s *store) Settle(_ context.Context, _ string, _ provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+	if s.fail == nil && issue != nil {
+		_, err := issue(provider.Issue{})
+		return err
+	}
 	return s.fail
+}
+
+func (s *store) SettleEngagement(context.Context, string, provider.Payment, func(provider.Issue) (provider.Issued, error)) error {
+	return s.fail
+}
+
+func (s *store) AddLate(_ context.Context, c provider.Credit, _ func(int64) (provider.OutEvent, error)) (int64, error) {
+	return c.Msats, s.fail
 }
 
 func (s *store) Close(context.Context, string, provider.State, provider.Reason, *provider.Credit, ...provider.OutEvent) error {
@@ -115,13 +127,18 @@ func TestBoard(t *testing.T) {
 		if open := b.Open(); len(open) != 5 {
 			t.Errorf("%d open, want 5", len(open))
 		}
-		check(t, s.Settle(ctx, "held", pay(payments.InvoiceSettled), nil))
-		check(t, s.Settle(ctx, "prepaid", pay(payments.InvoiceSettled), nil))
+		check(t, s.Settle(ctx, "held", pay(payments.InvoiceSettled), func(provider.Issue) (provider.Issued, error) { return provider.Issued{}, nil }))
+		check(t, s.Settle(ctx, "prepaid", pay(payments.InvoiceSettled), func(provider.Issue) (provider.Issued, error) {
+			return provider.Issued{Excess: &provider.Credit{Msats: 100}}, nil // more came on the chain than the price
+		}))
 		check(t, s.Close(ctx, "free", provider.StateSucceeded, provider.Reason{}, nil))
-		check(t, s.Close(ctx, "lost", provider.StateFailed, provider.Reason{Code: provider.CodeAgentFailed}, nil))
+		check(t, s.SettleEngagement(ctx, "lost", provider.Payment{PaidMsats: 1000}, nil)) // its fee, which is owed as the attempt fails
+		check(t, s.Close(ctx, "lost", provider.StateFailed, provider.Reason{Code: provider.CodeAgentFailed}, &provider.Credit{Msats: 1000}))
+		_, err := s.AddLate(ctx, provider.Credit{Msats: 10_000}, nil)
+		check(t, err)
 		check(t, s.Close(ctx, "owed", provider.StateFailed, provider.Reason{Code: provider.CodeAgentFailed}, &provider.Credit{Msats: 10}))
 		check(t, s.Refuse(ctx, "no", "a key", provider.Reason{Code: provider.CodeBidTooLow}))
-		want := Totals{Quoted: 5, Refused: 1, Succeeded: 3, Failed: 2, SettledMsats: 30, ReturnedMsats: 10, OwedMsats: 10}
+		want := Totals{Quoted: 5, Refused: 1, Succeeded: 3, Failed: 2, SettledMsats: 1030, ReturnedMsats: 10, OwedMsats: 11_110}
 		if diff := cmp.Diff(want, b.Totals()); diff != "" {
 			t.Errorf("totals:\n%s", diff)
 		}
@@ -132,9 +149,9 @@ func TestBoard(t *testing.T) {
 			# HELP lightwork_payments_msats_total Msats that were held, settled, returned, or are owed to buyers.
 			# TYPE lightwork_payments_msats_total counter
 			lightwork_payments_msats_total{state="held"} 20
-			lightwork_payments_msats_total{state="owed"} 10
+			lightwork_payments_msats_total{state="owed"} 11110
 			lightwork_payments_msats_total{state="returned"} 10
-			lightwork_payments_msats_total{state="settled"} 30
+			lightwork_payments_msats_total{state="settled"} 1030
 		`
 		check(t, testutil.CollectAndCompare(b.m.money, strings.NewReader(strings.ReplaceAll(expect, "\t", ""))))
 		if n := testutil.CollectAndCount(b.m.ended); n != 5 {
@@ -148,9 +165,11 @@ func TestFailedStepsAreNotCounted(t *testing.T) {
 	ctx, b, fail := t.Context(), NewBoard(), errors.New("no room")
 	s := Store{Store: &store{fail: fail}, Board: b}
 	_, start := s.Start(ctx, "x", nil, "", provider.Plan{})
+	_, late := s.AddLate(ctx, provider.Credit{Msats: 10}, nil)
 	for i, err := range []error{
 		s.AddJob(ctx, job("x", receipts.ModeHold)), s.Refuse(ctx, "x", "", provider.Reason{}), s.SetPaid(ctx, "x", pay(payments.InvoiceSettled), provider.Directive{}, ""),
 		start, s.Finish(ctx, "x", 1, provider.Result{}, nil), s.Settle(ctx, "x", pay(payments.InvoiceSettled), nil), s.Close(ctx, "x", provider.StateFailed, provider.Reason{}, nil),
+		late, s.SettleEngagement(ctx, "x", pay(payments.InvoiceSettled), nil),
 	} {
 		if !errors.Is(err, fail) {
 			t.Errorf("step %d: %v", i, err)
@@ -158,6 +177,30 @@ func TestFailedStepsAreNotCounted(t *testing.T) {
 	}
 	if diff := cmp.Diff(Totals{}, b.Totals()); diff != "" || len(b.Open()) != 0 {
 		t.Errorf("counted:\n%s", diff)
+	}
+}
+
+// TestSeriesFromTheStart: an alert sees the first event of a life, because its
+// series was there before at 0.
+func TestSeriesFromTheStart(t *testing.T) {
+	b := NewBoard()
+	b.Offer([]provider.Offer{{SchemaID: "oa.x.v1", Modes: []receipts.Mode{receipts.ModeHold, receipts.ModePrepay}}}, []string{"ws://r"})
+	n := (&parts{}).node(t)
+	n.cfg.Board = b
+	code, text := get(t, Handler(n), "127.0.0.1", "/metrics")
+	if code != http.StatusOK {
+		t.Fatal(code)
+	}
+	for _, series := range []string{
+		`payments_msats_total{state="held"}`, `payments_msats_total{state="settled"}`, `payments_msats_total{state="returned"}`, `payments_msats_total{state="owed"}`,
+		`jobs_quoted_total{mode="hold",schema="oa.x.v1"}`, `requests_refused_total{code="over_capacity"}`,
+		`jobs_ended_total{code="",mode="prepay",schema="oa.x.v1",state="succeeded"}`, `jobs_ended_total{code="agent_failed",mode="hold",schema="oa.x.v1",state="failed"}`,
+		`jobs_open{schema="oa.x.v1",state="paid"}`, `published_total{relay="ws://r",result="not_taken"}`,
+		`job_phase_seconds_count{phase="all"}`, `job_phase_seconds_count{phase="queue"}`, `run_seconds_count{outcome="ok",schema="oa.x.v1"}`,
+	} {
+		if !strings.Contains(text, "\nlightwork_"+series+" 0\n") {
+			t.Errorf("%s is not there at 0", series)
+		}
 	}
 }
 

@@ -63,11 +63,34 @@ func (s Store) Finish(ctx context.Context, id string, run int, r provider.Result
 
 // Settle implements provider.Store.
 func (s Store) Settle(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
-	err := s.Store.Settle(ctx, id, p, issue)
+	var excess *provider.Credit
+	err := s.Store.Settle(ctx, id, p, func(i provider.Issue) (provider.Issued, error) {
+		issued, err := issue(i)
+		excess = issued.Excess
+		return issued, err
+	})
 	if err == nil {
-		s.Board.settled(id, p)
+		s.Board.settled(id, p, excess)
 	}
 	return err
+}
+
+// SettleEngagement implements provider.Store.
+func (s Store) SettleEngagement(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+	err := s.Store.SettleEngagement(ctx, id, p, issue)
+	if err == nil {
+		s.Board.earned(p.PaidMsats)
+	}
+	return err
+}
+
+// AddLate implements provider.Store.
+func (s Store) AddLate(ctx context.Context, c provider.Credit, tell func(msats int64) (provider.OutEvent, error)) (int64, error) {
+	msats, err := s.Store.AddLate(ctx, c, tell)
+	if err == nil {
+		s.Board.owes(msats)
+	}
+	return msats, err
 }
 
 // Close implements provider.Store.
@@ -89,7 +112,7 @@ type Runner struct {
 func (r Runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, error) {
 	begin := time.Now()
 	out, err := r.Runner.Run(ctx, run)
-	outcome := "ok"
+	outcome := runOK
 	var failed *provider.RunError
 	switch {
 	case errors.As(err, &failed):
@@ -113,9 +136,9 @@ func (m Market) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 	acks := m.Market.Publish(ctx, ev)
 	m.Board.m.publish.Observe(time.Since(begin).Seconds())
 	for _, a := range acks {
-		result := "not_taken"
+		result := publishedNot
 		if a.OK {
-			result = "ok"
+			result = publishedOK
 		}
 		m.Board.m.published.WithLabelValues(a.Relay, result).Inc()
 	}
