@@ -41,6 +41,7 @@ type Listing struct {
 	Paused         bool                       `json:"paused,omitempty"` // takes no jobs now
 	FreePoW        int                        `json:"free_pow_bits,omitempty"`
 	HostImage      string                     `json:"host_image_digest,omitempty"`
+	Confinement    string                     `json:"sandbox_confinement,omitempty"` // how firmly the provider says that it confines commands
 	PayeeNode      string                     `json:"payee_node,omitempty"`
 	Network        string                     `json:"network,omitempty"`
 	Encryption     *bool                      `json:"supports_encryption,omitempty"` // nil if it does not say
@@ -75,6 +76,7 @@ type announced struct {
 		Paused    bool                       `json:"paused"`
 		FreePoW   int                        `json:"free_pow_bits"`
 		HostImage string                     `json:"host_image_digest"`
+		Confined  string                     `json:"sandbox_confinement"`
 		PayeeNode string                     `json:"payee_node"`
 		Network   string                     `json:"network"`
 	} `json:"lightwork"`
@@ -172,7 +174,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 	return Listing{
 		Provider: ev.PubKey, D: ev.Tags.GetD(), NPub: npub, Name: a.Name, Jobs: a.Capabilities.SupportedJobs,
 		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Prices: a.Lightwork.Prices, Paused: a.Lightwork.Paused, FreePoW: a.Lightwork.FreePoW, Modes: a.Lightwork.Modes,
-		HostImage: a.Lightwork.HostImage, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network, Encryption: a.Encryption,
+		HostImage: a.Lightwork.HostImage, Confinement: a.Lightwork.Confined, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network, Encryption: a.Encryption,
 		Completed: a.Stability.JobsCompleted, SuccessRate: a.Stability.SuccessRate, UpdatedAt: ev.CreatedAt.Time().UTC(),
 		Outside: len(a.Lightwork.Modes) == 0,
 	}, true

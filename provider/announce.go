@@ -113,6 +113,7 @@ type Extension struct {
 	Paused         bool                       `json:"paused"`
 	FreePoW        int                        `json:"free_pow_bits"`
 	HostImage      string                     `json:"host_image_digest,omitempty"`
+	Confinement    string                     `json:"sandbox_confinement,omitempty"`
 	PayeeNode      string                     `json:"payee_node,omitempty"`
 	Network        payments.Network           `json:"network,omitempty"`
 }
@@ -135,7 +136,7 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 		NIP90Params: map[string]NIP90Key{"schema": {Required: true}, "payment_mode": {}, "delivery": {}},
 		Lightwork: Extension{
 			Version: 1, PolicyBundleID: p.policyID.String(), Modes: map[string][]receipts.Mode{},
-			BaseMsats: map[string]int64{}, Prices: map[string]receipts.Price{}, FreePoW: p.limits.FreePoW, HostImage: p.cfg.Images.HostDigest,
+			BaseMsats: map[string]int64{}, Prices: map[string]receipts.Price{}, FreePoW: p.limits.FreePoW, HostImage: p.cfg.Images.HostDigest, Confinement: p.cfg.Images.Confinement,
 			PayeeNode: p.node.PubKey, Network: p.node.Network,
 		},
 	}

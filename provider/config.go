@@ -132,6 +132,7 @@ type Images struct {
 	// FullNetwork says that jobs may have the network policy "full".
 	FullNetwork bool
 	HostDigest  string // digest of the host toolchain's manifest
+	Confinement string // how firmly commands are confined, as announced; empty: not said
 	Registered  func(digest string) bool
 }
 

@@ -12,6 +12,9 @@ import (
 // one is started and moved. A folder that is no group is refused in the same place.
 func TestStartWhereNothingIsBornInGroups(t *testing.T) {
 	g := &Group{version: 2, dirs: map[string]string{"memory": t.TempDir()}}
+	if err := os.WriteFile(filepath.Join(g.dirs["memory"], "cgroup.procs"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command("true")
 	if err := g.Start(cmd); err != nil {
 		t.Fatal(err)

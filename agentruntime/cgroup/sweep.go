@@ -37,9 +37,16 @@ func Sweep(root string) (removed []string, err error) {
 			return removed, fmt.Errorf("sweep cgroups: %w", err)
 		}
 		for _, dir := range left {
-			if orphaned(filepath.Base(dir)) {
+			if !orphaned(filepath.Base(dir)) {
+				continue
+			}
+			err := errors.Join(killGroup(dir), removeGroup(dir))
+			switch {
+			case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS): // another user's, who sweeps it
+			case err != nil:
+				errs = append(errs, err)
+			default:
 				removed = append(removed, dir)
-				errs = append(errs, killGroup(dir), removeGroup(dir))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"unsafe"
 
@@ -21,6 +22,24 @@ type Confinement struct {
 	// the agent a network of its own with nothing in it; another one denies
 	// TCP, and cannot deny UDP.
 	Network bool `json:"network"`
+}
+
+// SystemPaths is what every program needs to run at all, and what languages and
+// tools read of their own settings: some end where they find those and may not
+// read them. /etc as a whole holds secrets that root may read, so it is not among
+// them.
+func SystemPaths() []string {
+	paths := []string{
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/dev/random", "/dev/urandom",
+		"/etc/alternatives", "/etc/ca-certificates", "/etc/crypto-policies", "/etc/fonts", "/etc/gitattributes", "/etc/gitconfig", "/etc/group", "/etc/hosts",
+		"/etc/host.conf", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/perl", "/etc/pki",
+		"/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/ssl", "/etc/timezone",
+	}
+	for _, pattern := range []string{"/etc/java*", "/etc/python*"} {
+		found, _ := filepath.Glob(pattern)
+		paths = append(paths, found...)
+	}
+	return paths
 }
 
 const (

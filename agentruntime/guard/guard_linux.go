@@ -45,8 +45,11 @@ type Order struct {
 	GID  int      `json:"gid"`
 	// OpenFiles limits the descriptors of each process, the guard's own too;
 	// 0 leaves them as they are.
-	OpenFiles uint64       `json:"open_files,omitempty"`
-	Confine   *Confinement `json:"confine,omitempty"`
+	OpenFiles uint64 `json:"open_files,omitempty"`
+	// Files is how many descriptors behind ControlFD are handed on; the agent has
+	// them from 3 on.
+	Files   int          `json:"files,omitempty"`
+	Confine *Confinement `json:"confine,omitempty"`
 }
 
 // Request is every further message to a guard.
@@ -153,6 +156,9 @@ func (g *guard) launch(in *frame.Reader) error {
 		Dir: order.Dir, Env: order.Env,
 		Files: []uintptr{null.Fd(), 1, 2},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	for i := range order.Files {
+		attr.Files = append(attr.Files, ControlFD+1+uintptr(i))
 	}
 	if order.UID != 0 || order.GID != 0 {
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(order.UID), Gid: uint32(order.GID)}

@@ -105,15 +105,6 @@ func (h *Host) Permits(agent, toolID string) bool {
 	return err == nil && slices.Contains(approval.Permissions, permitInvoke+toolID)
 }
 
-// system is what every program needs to run at all. /etc as a whole holds
-// secrets that root may read, so it is not among it.
-var system = [...]string{
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/dev/random", "/dev/urandom",
-	"/etc/alternatives", "/etc/ca-certificates", "/etc/fonts", "/etc/group", "/etc/hosts", "/etc/host.conf", "/etc/ld.so.cache",
-	"/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/pki", "/etc/protocols",
-	"/etc/resolv.conf", "/etc/services", "/etc/ssl", "/etc/timezone",
-}
-
 // Forms of permissions that the node knows. Others mean something to the agent
 // alone.
 const (
@@ -128,7 +119,7 @@ const (
 // knows ports, not names.
 func confinement(in *Installed, program string, granted []string) *guard.Confinement {
 	c := &guard.Confinement{
-		Read:  append(system[:len(system):len(system)], in.Read...),
+		Read:  slices.Concat(guard.SystemPaths(), []string{"/proc"}, in.Read),
 		Write: []string{in.Dir, "/dev/null", "/dev/zero", "/dev/full"},
 	}
 	if path, err := exec.LookPath(program); err == nil {

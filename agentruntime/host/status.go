@@ -19,7 +19,8 @@ type Status struct {
 	PID      int    `json:"pid,omitempty"`
 	RunID    string `json:"run_id,omitempty"`
 	Confined string `json:"confined,omitempty"` // what confinement is in force
-	// Unlimited says why memory, processes and processor time are not limited.
+	// Unlimited says why no cgroup limits memory, processes and processor time; a
+	// watchdog then bounds the first two.
 	Unlimited string   `json:"unlimited,omitempty"`
 	Restarts  int      `json:"restarts"`
 	Inflight  int      `json:"calls_in_flight"`

@@ -30,8 +30,8 @@ type artifact struct {
 // sendArtifacts sends and lists them. It runs inside the sandbox after every command is dead. Only
 // regular files with one name count: a symlink, a device or a hard link is not
 // an artifact, whatever it points to.
-func sendArtifacts(w *frameWriter) ([]artifactHeader, error) {
-	root, err := os.OpenRoot(artifactMount)
+func sendArtifacts(p *plan, w *frameWriter) ([]artifactHeader, error) {
+	root, err := os.OpenRoot(p.Artifacts)
 	if err != nil {
 		return nil, err
 	}

@@ -30,49 +30,45 @@ type Feature struct {
 // checkTimeout bounds the trial run.
 const checkTimeout = 10 * time.Second
 
-// Check finds out by trying: it makes a cgroup with limits, and runs /bin/true
-// in a whole sandbox. The order of the features never changes; new ones come
-// last.
-func Check(ctx context.Context, opts Options) []Feature {
+// Check finds out by trying which level this machine can do: it runs /bin/true
+// in a whole sandbox, at the firmest level first. The level is empty where not
+// even least works; a feature is then not OK and says why. The order of the
+// features never changes; new ones come last.
+func Check(ctx context.Context, opts Options, least Level) (Level, []Feature) {
 	opts, err := opts.withDefaults()
 	if err != nil {
-		return []Feature{{Name: "options", Detail: err.Error()}}
+		return "", []Feature{{Name: "options", Detail: err.Error()}}
 	}
-	all := []Feature{checkUser(), checkCgroups(opts), checkTrial(ctx, opts), checkManifest(), checkFilter(), checkLandlock()}
+	failed := map[Level]error{}
+	level := Level("")
+	for _, l := range Levels() {
+		if opts.Level = l; !l.AtLeast(least) {
+			break
+		}
+		if failed[l] = try(ctx, opts); failed[l] == nil {
+			level = l
+			break
+		}
+	}
+
+	all := []Feature{checkUser(), checkCgroups(opts, least), checkNamespaces(level, least, failed), checkManifest(), checkFilter(), checkLandlock(least), checkLevel(level, least, failed)}
 	for i := range all {
 		all[i].Present = all[i].Present || all[i].OK && all[i].Fix == ""
 	}
-	return all
+	return level, all
 }
 
-func checkUser() Feature {
-	if os.Geteuid() == 0 {
-		return Feature{Name: "two ids", OK: true, Detail: "commands and their supervisor run as different unprivileged users"}
-	}
-	return Feature{
-		Name: "two ids", OK: true, Detail: "not root: commands and their supervisor share one user id",
-		Fix: "run the sandbox agent as root to separate them",
-	}
-}
-
-func checkCgroups(opts Options) Feature {
-	f := Feature{Name: "memory, pids and cpu limits"}
-	g, err := cgroup.New(opts.CgroupRoot, cgroup.Limits{MemoryBytes: 64 << 20, Pids: 16, CPUs: 1})
-	if err == nil {
-		err = g.Remove()
-	}
+// Try runs /bin/true in a whole sandbox as the options say, and returns why that
+// does not work here.
+func Try(ctx context.Context, opts Options) error {
+	opts, err := opts.withDefaults()
 	if err != nil {
-		f.Detail = strings.TrimPrefix(err.Error(), f.Name+": ")
-		f.Fix = "run as root where cgroups are mounted, or let systemd delegate them: Delegate=memory pids cpu, DelegateSubgroup=node"
-		return f
+		return err
 	}
-	f.OK = true
-	f.Detail = fmt.Sprintf("cgroup v%d", g.Version())
-	return f
+	return try(ctx, opts)
 }
 
-func checkTrial(ctx context.Context, opts Options) Feature {
-	f := Feature{Name: "namespaces and read-only system"}
+func try(ctx context.Context, opts Options) error {
 	j := &job{
 		plan: plan{
 			Split: os.Geteuid() == 0, MountPath: "/workspace", Env: environment(nil, nil),
@@ -85,19 +81,78 @@ func checkTrial(ctx context.Context, opts Options) Feature {
 	if err == nil && (out.stopped != stopNone || len(out.runs) != 1 || out.runs[0].exitCode != 0) {
 		err = errors.New("the trial command did not succeed")
 	}
+	return err
+}
+
+func checkUser() Feature {
+	if commandUser() != os.Geteuid() {
+		return Feature{Name: "two ids", OK: true, Detail: "commands and their supervisor run as different unprivileged users"}
+	}
+	f := Feature{Name: "two ids", OK: true, Detail: "not root: commands and their supervisor share one user id", Fix: "run the sandbox agent as root to separate them"}
+	if os.Geteuid() == 0 {
+		f.Detail, f.Fix = "root without the right to become another user", "give the container CAP_SETUID, CAP_SETGID, CAP_CHOWN and CAP_KILL"
+	}
+	return f
+}
+
+func checkCgroups(opts Options, least Level) Feature {
+	f := Feature{Name: "memory, pids and cpu limits"}
+	g, err := cgroup.New(opts.CgroupRoot, cgroup.Limits{MemoryBytes: 64 << 20, Pids: 16, CPUs: 1})
+	if err == nil {
+		err = g.Remove()
+	}
 	if err != nil {
-		f.Detail = err.Error()
-		f.Fix = "needs Linux 5.12 or newer with user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) and an unmasked /proc; in a container, run it privileged"
+		f.OK = least != LevelFull
+		f.Detail = strings.TrimPrefix(err.Error(), f.Name+": ")
+		f.Fix = "run as root where cgroups are mounted, or let systemd delegate them: Delegate=memory pids cpu, DelegateSubgroup=node"
 		return f
 	}
 	f.OK = true
+	f.Detail = fmt.Sprintf("cgroup v%d", g.Version())
+	return f
+}
+
+// checkNamespaces judges by what was tried, for nothing less tells.
+func checkNamespaces(level, least Level, failed map[Level]error) Feature {
+	f := Feature{Name: "namespaces and read-only system", OK: level.namespaced()}
+	if f.OK {
+		return f
+	}
+	err := failed[LevelFull]
+	if failed[LevelLimits] != nil {
+		err = failed[LevelLimits]
+	}
+	f.OK, f.Detail = !least.namespaced() && level != "", fmt.Sprint(err)
+	f.Fix = "needs Linux 5.14 or newer with user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) and an unmasked /proc; in a container, run it privileged"
+	return f
+}
+
+func checkLevel(level, least Level, failed map[Level]error) Feature {
+	f := Feature{Name: "confinement", OK: level != "", Detail: fmt.Sprintf("level %s", level)}
+	if !f.OK {
+		f.Detail = fmt.Sprintf("no job runs: level %s is asked for, and it does not work here", least)
+		f.Fix = "mend what is missing above"
+		if err := failed[LevelLandlock]; err != nil {
+			f.Detail += ": " + err.Error()
+		}
+		if least != LevelLandlock {
+			f.Fix += ", or accept less: sandbox.least_confinement"
+		}
+		return f
+	}
+	switch level {
+	case LevelLimits:
+		f.Detail += ": namespaces, rlimits and a watchdog, no cgroups"
+	case LevelLandlock:
+		f.Detail += ": files by Landlock, no sockets, rlimits and a watchdog; no namespaces and no cgroups"
+	}
 	return f
 }
 
 // checkFilter only asks: a filter cannot be taken off again.
 func checkFilter() Feature {
 	f := Feature{Name: "system call filter"}
-	_, err := buildFilter()
+	_, err := buildFilter(LevelFull, keepers{})
 	if err == nil {
 		action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
 		if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
@@ -114,10 +169,11 @@ func checkFilter() Feature {
 	return f
 }
 
-// checkLandlock is OK either way: it is a second wall behind the mounts.
-func checkLandlock() Feature {
+// checkLandlock is OK either way where there are namespaces: it is a second wall
+// behind the mounts.
+func checkLandlock(least Level) Feature {
 	abi := landlockVersion()
-	f := Feature{Name: "landlock", OK: true, Present: abi > 0, Detail: fmt.Sprintf("version %d", abi)}
+	f := Feature{Name: "landlock", OK: abi > 0 || least.namespaced(), Present: abi > 0, Detail: fmt.Sprintf("version %d", abi)}
 	switch {
 	case abi == 0:
 		f.Detail = "not in this kernel, or switched off: the mounts and namespaces hold without it"

@@ -9,27 +9,41 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-func TestCheckPassesHere(t *testing.T) {
-	needsConfinement(t)
-	for _, f := range Check(t.Context(), testOptions(t)) {
-		if !f.OK {
-			t.Errorf("%+v", f)
+// TestCheck: what is found is the firmest level that works, and what lacks
+// something for the level that is asked for says what to do.
+func TestCheck(t *testing.T) {
+	atEachLevel(t, func(t *testing.T) {
+		opts := testOptions(t)
+		if testLevel != LevelFull {
+			opts.CgroupRoot = t.TempDir() // as on a machine without cgroups
 		}
-	}
-	opts := testOptions(t)
-	opts.CgroupRoot = t.TempDir()
-	bad := 0
-	for _, f := range Check(t.Context(), opts) {
-		if !f.OK {
-			bad++
-			if f.Fix == "" || f.Detail == "" {
-				t.Errorf("%s does not say what to do", f.Name)
+		level, all := Check(t.Context(), opts, testLevel)
+		if !level.AtLeast(testLevel) || level == LevelFull && testLevel != LevelFull {
+			t.Errorf("level %q", level)
+		}
+		for _, f := range all {
+			if !f.OK {
+				t.Errorf("%+v", f)
 			}
 		}
-	}
-	if bad != 2 {
-		t.Errorf("%d features missing without cgroups", bad)
-	}
+		if testLevel == LevelFull {
+			return
+		}
+
+		level, all = Check(t.Context(), opts, LevelFull)
+		bad := 0
+		for _, f := range all {
+			if !f.OK {
+				bad++
+				if f.Fix == "" || f.Detail == "" {
+					t.Errorf("%s does not say what to do", f.Name)
+				}
+			}
+		}
+		if level != "" || bad < 2 {
+			t.Errorf("asked for full confinement without cgroups: level %q, %d features missing", level, bad)
+		}
+	})
 }
 
 func TestHostManifest(t *testing.T) {

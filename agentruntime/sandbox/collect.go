@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/watchdog"
 )
 
 // collector turns init's report into an outcome.
@@ -101,11 +104,26 @@ func (r *commandRun) finish(payload []byte) error {
 	return nil
 }
 
+// limitText names the bound that a job has passed as results do.
+func limitText(over error) string {
+	var memory *watchdog.MemoryError
+	var tasks *watchdog.TasksError
+	switch {
+	case errors.As(over, &memory):
+		return "out_of_memory: " + memory.Error()
+	case errors.As(over, &tasks):
+		return "process_limit: " + tasks.Error()
+	}
+	return over.Error()
+}
+
 // conclude decides between an outcome and an error.
-func (c *collector) conclude(err error, reason stopReason, complaint string) (*outcome, error) {
+func (c *collector) conclude(err error, reason stopReason, over error, complaint string) (*outcome, error) {
 	out := &c.out
 	out.artifacts = c.artifacts.done
 	switch {
+	case over != nil && !c.ended:
+		out.stopped, out.limit = stopLimit, limitText(over)
 	case errors.Is(err, errOutputLimit):
 		out.stopped, out.limit = stopLimit, err.Error()
 	case c.fatal.Stage == stageLimit:
@@ -121,6 +139,8 @@ func (c *collector) conclude(err error, reason stopReason, complaint string) (*o
 		out.stopped = reason
 	case out.oomKills > 0: // process 1 itself was the victim
 	case out.forksRefused > 0 && len(out.runs) > 0: // and so it was of its commands, which left it no thread
+		out.limit = fmt.Sprintf("process_limit: the commands filled all %d processes and threads of the job", c.pids)
+	case out.level != LevelFull && len(out.runs) > 0 && strings.Contains(complaint, "pthread_create failed"), strings.Contains(complaint, "failed to create new OS thread"):
 		out.limit = fmt.Sprintf("process_limit: the commands filled all %d processes and threads of the job", c.pids)
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrSandboxDied, complaint)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/agentruntime/watchdog"
 )
 
 // Exit codes a shell would report.
@@ -82,7 +84,7 @@ func runCommand(p *plan, c planCommand, w *frameWriter) (code int, err error) {
 	pumps.Go(func() { pump(w, frameStdout, outR) })
 	pumps.Go(func() { pump(w, frameStderr, errR) })
 	code, err = await(pid)
-	if killErr := killRest(); err == nil {
+	if killErr := killRest(p); err == nil {
 		err = killErr
 	}
 	pumps.Wait()
@@ -137,7 +139,10 @@ func await(pid int) (int, error) {
 
 // killRest kills every process of the namespace but init. The kernel does so
 // under the lock that a fork needs, so none slips through.
-func killRest() error {
+func killRest(p *plan) error {
+	if p.Level == LevelLandlock {
+		return killBelow()
+	}
 	if err := unix.Kill(-1, unix.SIGKILL); err != nil && err != unix.ESRCH {
 		return fmt.Errorf("kill leftover processes: %w", err)
 	}
@@ -149,5 +154,36 @@ func killRest() error {
 		if err != nil && err != syscall.EINTR {
 			return fmt.Errorf("reap leftover processes: %w", err)
 		}
+	}
+}
+
+// killBelow kills and reaps where the kernel has no word for all processes of a
+// job: until this one, which gets their orphans, has no child.
+func killBelow() error {
+	for {
+		// The thread that starts commands may not look at processes; the others may.
+		killed := make(chan struct{})
+		go func() {
+			defer close(killed)
+			for _, process := range watchdog.Below(os.Getpid()) {
+				if process.PID != os.Getpid() {
+					_ = unix.Kill(process.PID, unix.SIGKILL)
+				}
+			}
+		}()
+		<-killed
+		for {
+			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+			if err == syscall.ECHILD {
+				return nil
+			}
+			if err != nil && err != syscall.EINTR {
+				return fmt.Errorf("reap leftover processes: %w", err)
+			}
+			if pid == 0 {
+				break
+			}
+		}
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 )
 
 // Host ids of the sandbox when the agent is root: commands are nobody,
@@ -54,36 +55,39 @@ type outcome struct {
 	oomKills  int
 	// forksRefused counts processes and threads beyond the job's number.
 	forksRefused int
-	version      int // of the cgroup hierarchy
+	level        Level
+	version      int // of the cgroup hierarchy; 0 at the levels without one
 	walls        walls
 }
 
 // confine runs one job. It returns an error only where the sandbox itself did
 // not work; whatever the commands did is an outcome.
-func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) {
-	group, err := newGroup(opts, j.limits)
+func confine(ctx context.Context, asked *job, opts Options) (_ *outcome, err error) {
+	j := *asked
+	j.plan.Level, j.plan.Tmp, j.plan.Artifacts = opts.Level, "/tmp", artifactMount
+	b, err := newBounds(&j, opts)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		if removeErr := group.Remove(); removeErr != nil {
-			opts.Logger.Error("sandbox left a cgroup", "err", removeErr)
+		if removeErr := b.remove(); removeErr != nil {
+			opts.Logger.Error("sandbox left something behind", "err", removeErr)
 		}
 	}()
 	// The kernel ties the death signal to the thread that starts process 1.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	p, err := startInit(opts.Init, j, group)
+	p, err := startInit(opts.Init, &j, b)
 	if err != nil {
 		return nil, err
 	}
 	p.proxy.start(ctx)
-	watch := newWatch(ctx, j.timeout, p.cmd.Process)
+	watch := newWatch(ctx, j.timeout, p.stop, b.watch(&j, p.root))
 	c := &collector{plan: &j.plan, pids: j.limits.Pids, stream: opts.Stream, artifacts: artifactStore{dir: opts.ArtifactDir, keep: j.keep}}
-	c.out.version = group.Version()
+	c.out.level, c.out.version = opts.Level, b.version()
 	err = func() error {
-		if err := p.send(j); err != nil {
+		if err := p.send(&j); err != nil {
 			// What init has to say explains more than a broken pipe; without a
 			// plan it says it and ends.
 			opts.Logger.Debug("sandbox did not take its plan", "err", err)
@@ -93,23 +97,18 @@ func confine(ctx context.Context, j *job, opts Options) (_ *outcome, err error) 
 	}()
 	p.kill()
 	c.artifacts.abandon()
-	reason := watch.stop()
-	c.out.oomKills, c.out.forksRefused = group.OOMKills(), group.ForksRefused()
-	return c.conclude(err, reason, p.complaint.String())
+	reason, over := watch.stop()
+	c.out.oomKills, c.out.forksRefused = b.events()
+	return c.conclude(err, reason, over, p.complaint.String())
 }
 
-func newGroup(opts Options, l cgroup.Limits) (*cgroup.Group, error) {
-	group, err := cgroup.New(opts.CgroupRoot, l)
-	if missing := (*cgroup.UnavailableError)(nil); errors.As(err, &missing) {
-		return nil, &ConfineError{Missing: missing.Missing}
-	}
-	return group, err
-}
-
-// process is process 1 of a sandbox, seen from outside.
+// process is process 1 of a sandbox, seen from outside: of a pid namespace or,
+// at LevelLandlock, the first process below a guard.
 type process struct {
-	cmd       *exec.Cmd
-	plan      *os.File // written to once, then held open as a sign of life
+	cmd       *exec.Cmd      // nil under a guard
+	guarded   *guard.Guarded // nil without one
+	root      int            // pid of the topmost process
+	plan      *os.File       // written to once, then held open as a sign of life
 	report    *os.File
 	complaint *boundedBuffer
 	proxy     *proxy // nil: no network
@@ -117,7 +116,7 @@ type process struct {
 
 // startInit starts the own program in new namespaces and in its cgroups. It waits
 // there for its plan.
-func startInit(argv []string, j *job, group *cgroup.Group) (_ *process, err error) {
+func startInit(argv []string, j *job, b *bounds) (_ *process, err error) {
 	planR, planW, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox: %w", err)
@@ -140,11 +139,18 @@ func startInit(argv []string, j *job, group *cgroup.Group) (_ *process, err erro
 		defer theirs.Close()
 		files = append(files, theirs) // proxyFD
 	}
+	if j.plan.Level == LevelLandlock {
+		if err := p.startGuarded(argv, files); err != nil {
+			p.close()
+			return nil, err
+		}
+		return p, nil
+	}
 	p.cmd = &exec.Cmd{
 		Path: "/proc/self/exe", Args: argv, Env: []string{}, Dir: "/",
 		ExtraFiles: files, Stderr: p.complaint, SysProcAttr: namespaces(j.plan.Split),
 	}
-	err = group.Start(p.cmd)
+	err = b.start(p.cmd)
 	if missing := (*cgroup.UnavailableError)(nil); errors.As(err, &missing) {
 		p.close()
 		return nil, &ConfineError{Missing: missing.Missing}
@@ -154,8 +160,26 @@ func startInit(argv []string, j *job, group *cgroup.Group) (_ *process, err erro
 		return nil, &ConfineError{Missing: []string{fmt.Sprintf(
 			"namespaces: %v (allow user namespaces: sysctl user.max_user_namespaces, and the container or AppArmor profile)", err)}}
 	}
+	p.root = p.cmd.Process.Pid
 	return p, nil
 }
+
+// startGuarded starts the own program below a guard, which ends all that it
+// starts: without a pid namespace the kernel does not.
+func (p *process) startGuarded(argv []string, files []*os.File) (err error) {
+	order := guard.Order{Path: "/proc/self/exe", Argv: argv, Env: []string{guardedEnv + "=1"}, Dir: "/"}
+	if uid := commandUser(); uid != os.Geteuid() {
+		order.UID, order.GID = uid, uid
+	}
+	if p.guarded, err = guard.Start(order, files, p.complaint, startTimeout); err != nil {
+		return &ConfineError{Missing: []string{"a guard: " + err.Error()}}
+	}
+	p.root = p.guarded.Guard
+	return nil
+}
+
+// startTimeout bounds how long a guard takes to start the sandbox.
+const startTimeout = 30 * time.Second
 
 func namespaces(split bool) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{
@@ -197,9 +221,22 @@ func (p *process) send(j *job) error {
 // kill ends every process of the sandbox and waits until they are gone. The
 // kernel returns process 1 only after the rest of its namespace is dead.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
+	p.stop()
 	p.close()
+	if p.guarded != nil {
+		p.guarded.Kill()
+		return
+	}
 	_ = p.cmd.Wait()
+}
+
+// stop begins to end every process, and does not wait.
+func (p *process) stop() {
+	if p.guarded != nil {
+		p.guarded.Stop()
+		return
+	}
+	_ = p.cmd.Process.Kill()
 }
 
 func (p *process) close() {
@@ -208,27 +245,48 @@ func (p *process) close() {
 	p.proxy.stop()
 }
 
-// watch kills process 1 at the timeout or when the caller gives up.
+// watch stops the job at the timeout, when the caller gives up, or when it is
+// beyond its bounds.
 type watch struct {
 	done   chan struct{}
 	reason chan stopReason
+	over   error
 }
 
-func newWatch(ctx context.Context, timeout time.Duration, p *os.Process) *watch {
+// newWatch has bound return an error when the job is beyond its bounds.
+func newWatch(ctx context.Context, timeout time.Duration, stop func(), bound func(context.Context) error) *watch {
 	w := &watch{done: make(chan struct{}), reason: make(chan stopReason, 1)}
+	bounded, unbind := context.WithCancel(ctx)
+	over := make(chan error, 1)
+	go func() { over <- bound(bounded) }()
 	go func() {
 		timer := time.NewTimer(timeout)
 		defer timer.Stop()
-		reason := stopNone
-		select {
-		case <-w.done:
-		case <-timer.C:
-			reason = stopTimeout
-		case <-ctx.Done():
-			reason = stopOf(ctx)
+		reason, judged := stopNone, over
+	wait:
+		for {
+			select {
+			case <-w.done:
+				break wait
+			case <-timer.C:
+				reason = stopTimeout
+				break wait
+			case <-ctx.Done():
+				reason = stopOf(ctx)
+				break wait
+			case w.over = <-judged:
+				if judged = nil; w.over != nil {
+					reason = stopLimit
+					break wait
+				}
+			}
 		}
 		if reason != stopNone {
-			_ = p.Kill()
+			stop()
+		}
+		unbind()
+		if judged != nil {
+			<-over
 		}
 		w.reason <- reason
 	}()
@@ -243,10 +301,11 @@ func stopOf(ctx context.Context) stopReason {
 	return stopCancelled
 }
 
-// stop ends the watch and tells whether it had to kill.
-func (w *watch) stop() stopReason {
+// stop ends the watch and tells whether it had to kill, and which bound was passed.
+func (w *watch) stop() (stopReason, error) {
 	close(w.done)
-	return <-w.reason
+	reason := <-w.reason
+	return reason, w.over
 }
 
 // boundedBuffer keeps the beginning of what init says when it crashes.

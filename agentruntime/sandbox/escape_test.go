@@ -51,7 +51,9 @@ func TestLoopbackOnlyWhereAsked(t *testing.T) {
 	}
 }
 
-func TestTimeoutKillsEverything(t *testing.T) {
+func TestTimeoutKillsEverything(t *testing.T) { atEachLevel(t, timeoutKillsEverything) }
+
+func timeoutKillsEverything(t *testing.T) {
 	mark := marker()
 	j := testJob("echo before; (setsid sleep " + mark + " &) ; trap '' TERM; sleep " + mark + "; echo after")
 	j.timeout = 4 * time.Second
@@ -66,7 +68,9 @@ func TestTimeoutKillsEverything(t *testing.T) {
 	noCgroupsLeft(t)
 }
 
-func TestCancelKillsEverything(t *testing.T) {
+func TestCancelKillsEverything(t *testing.T) { atEachLevel(t, cancelKillsEverything) }
+
+func cancelKillsEverything(t *testing.T) {
 	needsConfinement(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	opts := testOptions(t)
@@ -124,14 +128,18 @@ func TestLeftoverProcessesEndWithTheirCommand(t *testing.T) {
 }
 
 func TestDeathOfTheAgentEndsTheSandbox(t *testing.T) {
-	needsConfinement(t)
+	atEachLevel(t, deathOfTheAgent)
+}
+
+func deathOfTheAgent(t *testing.T) {
 	opts, j := testOptions(t), testJob("echo up; sleep 600")
-	group, err := newGroup(opts, j.limits)
+	j.plan.Level, j.plan.Tmp, j.plan.Artifacts = opts.Level, "/tmp", artifactMount
+	b, err := newBounds(j, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer group.Remove()
-	p, err := startInit(opts.Init, j, group)
+	defer b.remove()
+	p, err := startInit(opts.Init, j, b)
 	if err != nil {
 		t.Fatal(err)
 	}

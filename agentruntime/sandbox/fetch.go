@@ -31,17 +31,18 @@ const (
 // change an archive are switched off. Git itself compares the objects with
 // the commit's id.
 const fetchScript = `set -e
-git init -q --bare --template= --object-format="$FORMAT" /tmp/r
-cd /tmp/r
+workspace=$PWD
+git init -q --bare --template= --object-format="$FORMAT" "$HOME/r"
+cd "$HOME/r"
 mkdir -p info
 echo '* -export-ignore -export-subst -text -eol -ident -filter -working-tree-encoding' >info/attributes
 if [ -n "$REMOTE" ]; then
 	git fetch -q --depth=1 --no-tags --no-recurse-submodules --no-auto-gc -- "$REMOTE" "$COMMIT"
 else
-	git bundle unbundle /workspace/bundle >/dev/null
+	git bundle unbundle "$workspace/bundle" >/dev/null
 fi
 [ "$(git rev-parse --verify -q "$COMMIT^{commit}")" = "$COMMIT" ] || { echo "no commit $COMMIT" >&2; exit 1; }
-git archive --format=tar.gz -1 -o /artifacts/source.tar.gz "$COMMIT"
+git archive --format=tar.gz -1 -o "$LIGHTWORK_ARTIFACTS/source.tar.gz" "$COMMIT"
 `
 
 // gitSettings keep git to one server and one protocol, and from asking.
@@ -54,7 +55,7 @@ func gitSettings(s *source) []string {
 		protocol = "http:https"
 	}
 	env := []string{
-		"PATH=" + searchPath, "HOME=/tmp", "LANG=C.UTF-8", "FORMAT=" + format, "COMMIT=" + s.commit, "REMOTE=" + s.url,
+		"PATH=" + searchPath, "HOME=/tmp", "LIGHTWORK_ARTIFACTS=" + artifactMount, "LANG=C.UTF-8", "FORMAT=" + format, "COMMIT=" + s.commit, "REMOTE=" + s.url,
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false",
 		"GIT_ALLOW_PROTOCOL=" + protocol, "GIT_SSL_CAINFO=/workspace/certificates",
 	}
@@ -75,6 +76,9 @@ func gitSettings(s *source) []string {
 // a way to that one server and to nothing else, and returns the commit's files
 // as a tar.gz. What the repository cannot give is a *RequestError.
 func fetch(ctx context.Context, s *source, opts Options) ([]byte, error) {
+	if s.url != "" && !opts.Level.namespaced() {
+		return nil, &RequestError{"repo.source", "repositories are not fetched at the confinement level " + string(opts.Level) + ": bring a bundle or an archive"}
+	}
 	if _, err := os.Stat("/usr/bin/git"); err != nil {
 		return nil, &RequestError{"repo.source", "repositories are not offered: this host has no git"}
 	}

@@ -74,7 +74,7 @@ func FuzzCollect(f *testing.F) {
 		c := &collector{plan: p, artifacts: artifactStore{dir: dir}}
 		err := c.collect(bytes.NewReader(report))
 		c.artifacts.abandon()
-		out, err := c.conclude(err, stopNone, "")
+		out, err := c.conclude(err, stopNone, nil, "")
 		entries, readErr := os.ReadDir(dir)
 		if readErr != nil || len(entries) > len(c.artifacts.done) {
 			t.Errorf("%d files for %d artifacts, %v", len(entries), len(c.artifacts.done), readErr)
@@ -108,7 +108,7 @@ func TestCollectRefusesWhatInitNeverSays(t *testing.T) {
 
 func TestConcludeWithoutAReport(t *testing.T) {
 	c := &collector{plan: &plan{}}
-	if _, err := c.conclude(nil, stopNone, "panic: x"); !errors.Is(err, ErrSandboxDied) || !strings.Contains(err.Error(), "panic: x") {
+	if _, err := c.conclude(nil, stopNone, nil, "panic: x"); !errors.Is(err, ErrSandboxDied) || !strings.Contains(err.Error(), "panic: x") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -121,13 +121,13 @@ func TestConcludeWhereCommandsLeaveNoThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.out.forksRefused = 3
-	out, err := c.conclude(nil, stopNone, "pthread_create failed")
+	out, err := c.conclude(nil, stopNone, nil, "pthread_create failed")
 	if err != nil || !strings.HasPrefix(out.limit, "process_limit: the commands filled all 64") || len(out.runs) != 1 || out.runs[0].exitCode != 137 {
 		t.Errorf("%+v, %v", out, err)
 	}
 	c = &collector{plan: &plan{}}
 	c.out.forksRefused = 3
-	if _, err := c.conclude(nil, stopNone, ""); !errors.Is(err, ErrSandboxDied) {
+	if _, err := c.conclude(nil, stopNone, nil, ""); !errors.Is(err, ErrSandboxDied) {
 		t.Errorf("before any command: %v", err)
 	}
 }

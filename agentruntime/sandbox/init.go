@@ -19,6 +19,9 @@ const (
 	reportFD = 4
 )
 
+// guardedEnv is set where a guard and no pid namespace holds process 1.
+const guardedEnv = "LIGHTWORK_SANDBOX_GUARDED"
+
 const maxFatalText = 1 << 10
 
 // stageError says which stage of init an error belongs to.
@@ -33,12 +36,14 @@ func (e *stageError) Unwrap() error { return e.err }
 // Init is process 1 of a sandbox. The program must call it, and exit with what
 // it returns, when it is started with Options.Init as its arguments. Called in
 // any other situation it does nothing but complain: it changes mounts and ids
-// only as process 1 of a pid namespace that was given a plan.
+// only as process 1 of a pid namespace that was given a plan, and none where a
+// guard has started it.
 func Init() int {
 	// Namespace membership, capabilities and no_new_privs belong to a thread;
 	// commands are started from this one only.
 	runtime.LockOSThread()
-	if os.Getpid() != 1 {
+	guarded := os.Getenv(guardedEnv) != ""
+	if os.Getpid() != 1 && !guarded {
 		fmt.Fprintln(os.Stderr, "lightwork: sandbox-init is started by the sandbox agent only")
 		return 2
 	}
@@ -51,7 +56,7 @@ func Init() int {
 	signal.Notify(make(chan os.Signal, 1))
 	in, out := os.NewFile(planFD, "plan"), os.NewFile(reportFD, "report")
 	w := &frameWriter{w: out}
-	err := runInit(in, w)
+	err := runInit(in, w, guarded)
 	if err == nil {
 		return 0
 	}
@@ -74,31 +79,26 @@ func brief(text string) string {
 
 // runInit follows the order that confinement needs: mounts before the source,
 // the source before privileges go, privileges before the first command.
-func runInit(in *os.File, w *frameWriter) error {
+func runInit(in *os.File, w *frameWriter, guarded bool) error {
 	var p plan
 	if err := readPlan(in, &p); err != nil {
 		return err
 	}
-	image, err := openImage(&p)
+	if guarded != (p.Level == LevelLandlock) {
+		return errors.New("the plan is for another level")
+	}
+	if err := p.Rlimits.set(); err != nil {
+		return err
+	}
+	var up walls
+	var err error
+	if guarded { // the walls take the place of the mounts, so they come first
+		up, err = withdraw(&p)
+	} else {
+		err = enterNamespaces(&p)
+	}
 	if err != nil {
 		return err
-	}
-	if err := takeIdentity(p.Split); err != nil {
-		return err
-	}
-	if err := isolate(p.Loopback); err != nil {
-		return err
-	}
-	if p.Proxy {
-		if err := offerProxy(); err != nil {
-			return err
-		}
-	}
-	if err := buildRoot(&p, image); err != nil {
-		return err
-	}
-	if image != nil { // else a way to the host's file system stays open
-		image.Close()
 	}
 	if p.Source {
 		if err := unpackSource(in, &p); err != nil {
@@ -110,9 +110,10 @@ func runInit(in *os.File, w *frameWriter) error {
 		_, _ = io.Copy(io.Discard, in)
 		os.Exit(3)
 	}()
-	up, err := dropPrivileges(&p)
-	if err != nil {
-		return err
+	if !guarded {
+		if up, err = dropPrivileges(&p); err != nil {
+			return err
+		}
 	}
 	if err := w.writeJSON(frameReady, up); err != nil {
 		return err
@@ -128,7 +129,7 @@ func runInit(in *os.File, w *frameWriter) error {
 	if err != nil {
 		return err
 	}
-	sent, err := sendArtifacts(w)
+	sent, err := sendArtifacts(&p, w)
 	if err != nil {
 		return err
 	}
@@ -136,6 +137,32 @@ func runInit(in *os.File, w *frameWriter) error {
 		return err
 	}
 	return w.write(frameEnd, nil)
+}
+
+// enterNamespaces finishes the namespaces that process 1 was born in.
+func enterNamespaces(p *plan) error {
+	image, err := openImage(p)
+	if err != nil {
+		return err
+	}
+	if err := takeIdentity(p.Split); err != nil {
+		return err
+	}
+	if err := isolate(p.Loopback); err != nil {
+		return err
+	}
+	if p.Proxy {
+		if err := offerProxy(); err != nil {
+			return err
+		}
+	}
+	if err := buildRoot(p, image); err != nil {
+		return err
+	}
+	if image != nil { // else a way to the host's file system stays open
+		image.Close()
+	}
+	return nil
 }
 
 func readPlan(in io.Reader, p *plan) error {

@@ -1,10 +1,14 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 )
 
 // Rights over files. What makes devices is granted nowhere.
@@ -14,6 +18,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REFER |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO
+	landlockFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	landlockDevices = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
@@ -49,17 +55,58 @@ func landlockRules(abi int, network bool) unix.LandlockRulesetAttr {
 	return attr
 }
 
-// landlock is a second wall behind the mounts: the calling thread, and what it
-// starts, reads and executes below the root, writes in the writable
-// directories and reaches no signal and no abstract socket outside. It returns
-// the version in force; 0 says that the kernel has none, which is no error
-// since the namespaces hold without it. It needs no_new_privs.
-func landlock(p *plan) (int, error) {
+// pathRule allows access to a file, or to a folder and all below it.
+type pathRule struct {
+	path     string
+	access   uint64
+	optional bool // where the machine has no such path
+}
+
+// insideRules are a second wall behind the mounts: commands read and execute
+// below the root, and write in the writable directories.
+func insideRules(p *plan) []pathRule {
+	return []pathRule{
+		{"/", landlockRead, false},
+		{"/dev", landlockDevices, false},
+		{p.MountPath, landlockWrite, false},
+		{p.Tmp, landlockWrite, false},
+		{p.Artifacts, landlockWrite, false},
+		{sharedMemory, landlockWrite, false},
+	}
+}
+
+// outsideRules are the only wall around files where there are no mounts: the
+// host's toolchain, what programs ask of the machine, and the job's folders. Of
+// processes nothing is shown, the commands' own neither.
+func outsideRules(p *plan) []pathRule {
+	rules := []pathRule{
+		{p.MountPath, landlockWrite, false},
+		{p.Tmp, landlockWrite, false},
+		{p.Artifacts, landlockWrite, false},
+	}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+		rules = append(rules, pathRule{"/dev/" + name, landlockDevices, false})
+	}
+	for _, name := range []string{
+		"cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version",
+		"sys/kernel/ngroups_max", "sys/kernel/osrelease", "sys/kernel/pid_max", "sys/vm/overcommit_memory",
+	} {
+		rules = append(rules, pathRule{"/proc/" + name, landlockRead, true})
+	}
+	for _, path := range guard.SystemPaths() {
+		rules = append(rules, pathRule{path, landlockRead, true})
+	}
+	return rules
+}
+
+// landlock confines the calling thread, and what it starts, to paths and, where
+// the kernel can, to signals and abstract sockets among themselves. It returns
+// the version in force; 0 says that the kernel has none. It needs no_new_privs.
+func landlock(attr unix.LandlockRulesetAttr, rules []pathRule) (int, error) {
 	abi := landlockVersion()
 	if abi == 0 {
 		return 0, nil
 	}
-	attr := landlockRules(abi, p.Loopback)
 	size := unsafe.Sizeof(attr)
 	switch { // older kernels know a shorter form only
 	case abi < 4:
@@ -72,19 +119,12 @@ func landlock(p *plan) (int, error) {
 		return 0, fmt.Errorf("make landlock rules: %w", errno)
 	}
 	defer unix.Close(int(fd))
-	rules := []struct {
-		path   string
-		access uint64
-	}{
-		{"/", landlockRead},
-		{"/dev", landlockDevices},
-		{p.MountPath, landlockWrite},
-		{"/tmp", landlockWrite},
-		{artifactMount, landlockWrite},
-		{sharedMemory, landlockWrite},
-	}
 	for _, r := range rules {
-		if err := allowBeneath(int(fd), r.path, r.access&attr.Access_fs); err != nil {
+		err := allowBeneath(int(fd), r.path, r.access&attr.Access_fs)
+		if r.optional && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
 			return 0, fmt.Errorf("landlock %s: %w", r.path, err)
 		}
 	}
@@ -95,11 +135,18 @@ func landlock(p *plan) (int, error) {
 }
 
 func allowBeneath(ruleset int, path string, access uint64) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= landlockFile
+	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
 	if errno != 0 {

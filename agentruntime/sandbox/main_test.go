@@ -1,6 +1,9 @@
 package sandbox
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -31,10 +34,12 @@ func TestMain(m *testing.M) {
 		// Whoever started this moves it into its cgroups first.
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
-	if os.Geteuid() == 0 {
-		if os.Getenv(apartEnv) == "" {
-			os.Exit(apart())
+	if os.Geteuid() == 0 && os.Getenv(apartEnv) == "" {
+		if code, ok := apart(); ok {
+			os.Exit(code)
 		}
+	}
+	if os.Getenv(apartEnv) != "" {
 		// As where systemd starts programs: mounts of a sandbox would be seen here.
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 			fmt.Fprintln(os.Stderr, "share mounts:", err)
@@ -48,8 +53,9 @@ func TestMain(m *testing.M) {
 const apartEnv = "LIGHTWORK_SANDBOX_TEST_APART"
 
 // apart runs the tests with mounts of their own: those of the host, which must not
-// change by what a sandbox does, change by what others on the machine do.
-func apart() int {
+// change by what a sandbox does, change by what others on the machine do. False
+// where root may not have mounts of its own, as in a container.
+func apart() (code int, ok bool) {
 	runtime.LockOSThread() // whose end would be the child's
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
@@ -57,10 +63,10 @@ func apart() int {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Run(); cmd.ProcessState == nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		fmt.Fprintln(os.Stderr, "no mounts apart from the host's:", err)
+		return 0, false
 	}
-	return cmd.ProcessState.ExitCode()
+	return cmd.ProcessState.ExitCode(), true
 }
 
 func testOptions(t testing.TB) Options {
@@ -69,25 +75,78 @@ func testOptions(t testing.TB) Options {
 		Init:        []string{"sandbox.test", initArgument},
 		ArtifactDir: t.TempDir(),
 		CgroupRoot:  "/sys/fs/cgroup",
+		Level:       testLevel,
+		WorkDir:     os.TempDir(),
 		MaxPids:     defaultPids,
 		Logger:      slog.New(slog.DiscardHandler),
 	}
 }
 
-// needsConfinement ends the test where this machine cannot run a sandbox at all; as
-// root with cgroups it must.
-func needsConfinement(t *testing.T) {
+// testLevel is the level that tests run at which do not choose one.
+var testLevel = LevelFull
+
+// atEachLevel runs a test at every level that this machine has.
+func atEachLevel(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	if os.Geteuid() == 0 {
+	for _, l := range Levels() {
+		t.Run(string(l), func(t *testing.T) {
+			before := testLevel
+			testLevel = l
+			defer func() { testLevel = before }()
+			needsConfinement(t)
+			test(t)
+		})
+	}
+}
+
+// needsConfinement skips where this machine cannot run a sandbox at the level of
+// the test. Where it has what the level is made of, it must.
+func needsConfinement(t testing.TB) {
+	t.Helper()
+	err := tried(testLevel)
+	if err == nil {
 		return
 	}
-	g, err := cgroup.New(cgroup.DefaultRoot, cgroup.Limits{})
-	if err == nil {
-		err = g.Remove()
+	missing := ingredient(testLevel)
+	if missing == nil {
+		t.Fatalf("confinement level %s should work here: %v", testLevel, err)
 	}
-	if err != nil && os.Getenv(unprivilegedEnv) == "" {
-		testclass.Unavailable(t, "no cgroup can be made here: "+err.Error())
+	testclass.Unavailable(t, fmt.Sprintf("confinement level %s: %v", testLevel, missing))
+}
+
+// tried says why the level does not work here.
+var tried = func() func(Level) error {
+	known := map[Level]error{}
+	return func(l Level) error {
+		err, ok := known[l]
+		if !ok {
+			err = Try(context.Background(), Options{Init: []string{"sandbox.test", initArgument}, Level: l})
+			known[l] = err
+		}
+		return err
 	}
+}()
+
+// ingredient says what of a level this machine lacks, found in another way than
+// the sandbox does.
+func ingredient(l Level) error {
+	if l == LevelLandlock {
+		if landlockVersion() == 0 {
+			return errors.New("no Landlock")
+		}
+		return nil
+	}
+	if out, err := exec.Command("unshare", "--user", "--map-root-user", "--mount", "--pid", "--net", "--fork", "--mount-proc", "true").CombinedOutput(); err != nil {
+		return fmt.Errorf("no namespaces: %w %s", err, bytes.TrimSpace(out))
+	}
+	if l == LevelLimits {
+		return nil
+	}
+	g, err := cgroup.New(cgroup.DefaultRoot, cgroup.Limits{MemoryBytes: 64 << 20, Pids: 16, CPUs: 1})
+	if err != nil {
+		return err
+	}
+	return g.Remove()
 }
 
 func testJob(commands ...string) *job {

@@ -2,9 +2,13 @@ package sandbox
 
 // plan is what process 1 of the sandbox is told to do. Commands never see it.
 type plan struct {
+	Level Level `json:"level"`
 	// Split says that process 1 has an id of its own beside the commands';
 	// only root can map two ids.
 	Split bool `json:"split"`
+	// Apart says that process 1 and the commands have another user than the agent;
+	// where there are no user namespaces only root can do that.
+	Apart bool `json:"apart,omitempty"`
 	// Image is the host's path of the root file system; empty: the host's own
 	// toolchain.
 	Image     string        `json:"image,omitempty"`
@@ -13,6 +17,11 @@ type plan struct {
 	Env       []string      `json:"env"`
 	DiskBytes int64         `json:"disk_bytes"`
 	Inodes    int64         `json:"inodes"`
+	// Artifacts and Tmp are where the commands put files, beside MountPath.
+	Artifacts string `json:"artifacts"`
+	Tmp       string `json:"tmp"`
+	// Rlimits stand in for control groups, where there are none.
+	Rlimits *rlimits `json:"rlimits,omitempty"`
 	// Loopback brings lo up; without it not even 127.0.0.1 answers.
 	Loopback bool `json:"loopback"`
 	// Proxy makes a listener on the loopback device and sends it to the agent.
@@ -29,6 +38,16 @@ type planCommand struct {
 	Cmd            string `json:"cmd"`
 	Dir            string `json:"dir"`
 	ContinueOnFail bool   `json:"continue_on_fail"`
+}
+
+// rlimits are what the kernel holds of each process by itself, and CPUs the
+// processors that all of them may run on.
+type rlimits struct {
+	DataBytes uint64 `json:"data_bytes"`
+	FileBytes uint64 `json:"file_bytes,omitempty"` // 0: a file is as large as the disk allows
+	OpenFiles uint64 `json:"open_files"`
+	Tasks     uint64 `json:"tasks"`
+	CPUs      int    `json:"cpus"`
 }
 
 // Ids inside the sandbox. Commands are nobody.

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -92,17 +93,48 @@ func loopbackUp() error {
 // walls that are inherited follow: Landlock, which opens what it allows and so
 // comes first, then the filter of system calls.
 func dropPrivileges(p *plan) (walls, error) {
-	if err := dropCapabilities(); err != nil {
+	// What a command becomes nobody with, and what reads and ends its leavings.
+	if err := dropCapabilities(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL, unix.CAP_DAC_OVERRIDE); err != nil {
 		return walls{}, err
 	}
-	abi, err := landlock(p)
+	abi, err := landlock(landlockRules(landlockVersion(), p.Loopback), insideRules(p))
 	if err != nil {
 		return walls{}, err
 	}
-	return walls{Landlock: abi}, filterSyscalls()
+	return walls{Landlock: abi}, filterSyscalls(p.Level, keepers{})
 }
 
-func dropCapabilities() error {
+// withdraw is how process 1 confines itself where there are no namespaces: it
+// takes what it can from itself, and then reads the first byte that a stranger
+// wrote. Its guard is in no such confinement, so nothing here reaches it.
+func withdraw(p *plan) (walls, error) {
+	unix.Umask(0o077)
+	// Orphans of the commands come here, to be ended with their command.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return walls{}, fmt.Errorf("become subreaper: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return walls{}, fmt.Errorf("clear dumpable: %w", err)
+	}
+	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && err != unix.ENOSYS && err != unix.EPERM {
+		return walls{}, fmt.Errorf("join session keyring: %w", err)
+	}
+	if err := dropCapabilities(); err != nil {
+		return walls{}, err
+	}
+	kin := keepers{pids: ancestors(), sameUser: !p.Apart}
+	abi, err := landlock(landlockRules(landlockVersion(), false), outsideRules(p))
+	if err != nil {
+		return walls{}, err
+	}
+	if abi == 0 {
+		return walls{}, errors.New("this kernel has no Landlock, or has it switched off")
+	}
+	return walls{Landlock: abi}, filterSyscalls(p.Level, kin)
+}
+
+// dropCapabilities keeps the named ones, and gains none from then on.
+func dropCapabilities(kept ...uint) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
@@ -111,15 +143,15 @@ func dropCapabilities() error {
 	}
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if err == unix.EINVAL { // beyond the kernel's last capability
-			break
+		if err == unix.EINVAL || err == unix.EPERM && len(kept) == 0 {
+			break // beyond the kernel's last capability, or there is none to give
 		}
 		if err != nil {
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}
 	var keep uint32
-	for _, c := range []uint{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL, unix.CAP_DAC_OVERRIDE} {
+	for _, c := range kept {
 		keep |= 1 << c
 	}
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -57,6 +57,9 @@ func Run(ctx context.Context, req *schemas.SandboxRunRequest, opts Options) (*Re
 	if err != nil {
 		return nil, err
 	}
+	if err := opts.Level.honours(req); err != nil {
+		return nil, err
+	}
 	j, err := compile(req, opts.Network)
 	if err != nil {
 		return nil, err
@@ -89,6 +92,19 @@ func requestError(err error) error {
 		return &RequestError{fe.Field, fe.Reason}
 	}
 	return err
+}
+
+// honours refuses what a level cannot give a job.
+func (l Level) honours(req *schemas.SandboxRunRequest) error {
+	switch policy := req.Sandbox.NetworkPolicy; {
+	case l.namespaced():
+		return nil
+	case policy != "none":
+		return &RequestError{"sandbox.network_policy", fmt.Sprintf("%q is not offered at the confinement level %s, where jobs have no network of their own", policy, l)}
+	case req.Sandbox.Provider != schemas.HostProvider:
+		return &RequestError{"sandbox.provider", fmt.Sprintf("images are not offered at the confinement level %s, where jobs have no file system of their own", l)}
+	}
+	return nil
 }
 
 // compile turns a request into a job, and refuses what cannot be honoured
@@ -233,7 +249,7 @@ func diskText(req *schemas.SandboxRunRequest) string {
 // systemInfo tells what the commands ran on and what confined them, and not
 // more of the host.
 func systemInfo(provider string, out *outcome) string {
-	if out.version == 0 {
+	if out.level == "" {
 		return "nothing ran"
 	}
 	kernel := "unknown"
@@ -249,6 +265,14 @@ func systemInfo(provider string, out *outcome) string {
 	if out.walls.Landlock > 0 {
 		landlock = fmt.Sprintf("landlock %d", out.walls.Landlock)
 	}
-	return fmt.Sprintf("linux %s %s; %s; cgroup v%d; user, pid, mount, net, ipc, uts, cgroup namespaces; seccomp; %s",
-		kernel, runtime.GOARCH, root, out.version, landlock)
+	limits := "rlimits and a watchdog, no cgroups"
+	if out.level == LevelFull {
+		limits = fmt.Sprintf("cgroup v%d", out.version)
+	}
+	namespaces := "no namespaces"
+	if out.level.namespaced() {
+		namespaces = "user, pid, mount, net, ipc, uts, cgroup namespaces"
+	}
+	return fmt.Sprintf("linux %s %s; %s; confinement %s: %s; %s; seccomp; %s",
+		kernel, runtime.GOARCH, root, out.level, limits, namespaces, landlock)
 }

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 )
 
@@ -100,6 +101,12 @@ type Options struct {
 	// Network is what jobs with the network policy "full" get. Zero: they are
 	// refused.
 	Network Network
+	// Level is how firmly jobs are confined; a machine that cannot do it runs
+	// none. Empty: LevelFull.
+	Level Level
+	// WorkDir is where jobs at LevelLandlock have their files, each in a folder
+	// of its own that goes with it. Empty: the folder for temporary files.
+	WorkDir string
 	// CgroupRoot is where cgroup file systems are mounted. Empty:
 	// /sys/fs/cgroup.
 	CgroupRoot string
@@ -117,6 +124,15 @@ type Options struct {
 func (o Options) withDefaults() (Options, error) {
 	if len(o.Init) == 0 {
 		return o, errors.New("sandbox options: Init is empty")
+	}
+	if o.Level == "" {
+		o.Level = LevelFull
+	}
+	if _, err := ParseLevel(string(o.Level)); err != nil {
+		return o, fmt.Errorf("sandbox options: Level %w", err)
+	}
+	if o.WorkDir == "" {
+		o.WorkDir = os.TempDir()
 	}
 	if o.CgroupRoot == "" {
 		o.CgroupRoot = "/sys/fs/cgroup"

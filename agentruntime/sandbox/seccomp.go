@@ -23,8 +23,8 @@ var errNoSyscallList = errors.New("there is no list of allowed system calls for 
 // programs take as an older kernel and do without, one that only privilege
 // allows with EPERM; what comes in by another architecture's entrance ends the
 // process.
-func filterSyscalls() error {
-	prog, err := buildFilter()
+func filterSyscalls(level Level, k keepers) error {
+	prog, err := buildFilter(level, k)
 	if err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}
@@ -36,12 +36,12 @@ func filterSyscalls() error {
 
 // buildFilter is one comparison a call, in a row: the kernel remembers which
 // calls are allowed whatever their arguments, so the length costs nothing.
-func buildFilter() ([]unix.SockFilter, error) {
+func buildFilter(level Level, k keepers) ([]unix.SockFilter, error) {
 	if seccomp.Arch == 0 {
 		return nil, errNoSyscallList
 	}
 	prog := seccomp.Begin(seccomp.Return(unix.SECCOMP_RET_KILL_PROCESS))
-	for _, rule := range argumentRules() {
+	for _, rule := range append(level.rules(k), argumentRules()...) { // of two for one call the first decides
 		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, rule.number, 0, uint8(len(rule.body))))
 		prog = append(prog, rule.body...)
 	}

@@ -37,7 +37,7 @@ func verdict(t *testing.T, vm *bpf.VM, arch, number uint32, args ...uint64) uint
 
 func filterMachine(t *testing.T) *bpf.VM {
 	t.Helper()
-	prog, err := buildFilter()
+	prog, err := buildFilter(LevelFull, keepers{})
 	if err != nil {
 		testclass.Unavailable(t, err.Error())
 	}

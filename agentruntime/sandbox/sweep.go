@@ -1,10 +1,14 @@
 package sandbox
 
-import "github.com/lightwork-market/lightwork/agentruntime/cgroup"
+import (
+	"errors"
 
-// Sweep removes the cgroups, and kills the processes still in them, of
-// sandboxes whose agent is gone: what a crash may leave behind. Mounts need no
-// sweep: they end with the namespace. It is safe while other agents run.
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
+)
+
+// Sweep removes the cgroups, kills the processes still in them, and removes the
+// folders of sandboxes whose agent is gone: what a crash may leave behind. Mounts
+// need no sweep: they end with the namespace. It is safe while other agents run.
 func Sweep(opts Options) error {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -14,5 +18,9 @@ func Sweep(opts Options) error {
 	for _, dir := range removed {
 		opts.Logger.Info("removed what a crashed sandbox left", "cgroup", dir)
 	}
-	return err
+	places, placeErr := sweepPlaces(opts.WorkDir)
+	for _, dir := range places {
+		opts.Logger.Info("removed what a crashed sandbox left", "folder", dir)
+	}
+	return errors.Join(err, placeErr)
 }

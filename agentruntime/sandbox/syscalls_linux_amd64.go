@@ -15,3 +15,11 @@ func archCalls() []uint32 {
 		unix.SYS_ARCH_PRCTL, unix.SYS_MAP_SHADOW_STACK,
 	}
 }
+
+// archPathCalls are the older forms of those in pathCalls.
+func archPathCalls() []uint32 {
+	return []uint32{unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN, unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT}
+}
+
+// archWatchCalls is the older form of inotify_init1.
+func archWatchCalls() []uint32 { return []uint32{unix.SYS_INOTIFY_INIT} }

@@ -7,3 +7,5 @@ package sandbox
 func commonCalls() []uint32     { return nil }
 func archCalls() []uint32       { return nil }
 func privilegedCalls() []uint32 { return nil }
+func archPathCalls() []uint32   { return nil }
+func archWatchCalls() []uint32  { return nil }

@@ -40,6 +40,9 @@ func load(offset uint32) unix.SockFilter {
 // Arg loads the low 32 bits of argument n, from 0 on.
 func Arg(n int) unix.SockFilter { return load(OffsetArgs + uint32(n)*8) }
 
+// HighArg loads the high 32 bits of argument n.
+func HighArg(n int) unix.SockFilter { return load(OffsetArgs + uint32(n)*8 + 4) }
+
 // Jump compares what is loaded with k by a condition (unix.BPF_JEQ, ...) and
 // skips as many instructions as yes or no says.
 func Jump(condition uint16, k uint32, yes, no uint8) unix.SockFilter {

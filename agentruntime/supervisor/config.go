@@ -41,6 +41,9 @@ type Config struct {
 	// expects no reply, instead of ignoring it.
 	CloseOnUnknown bool
 
+	// CgroupRoot is where cgroups are mounted; /sys/fs/cgroup.
+	CgroupRoot string
+
 	CoreVersion string // told to agents; "0.0.0"
 	InstanceID  string // told to agents; random
 
@@ -71,6 +74,9 @@ func (c *Config) fill() error {
 	setDefault(&c.MaxInflight, 256)
 	if c.HeartbeatInterval < time.Millisecond {
 		return errors.New("supervisor: Config.HeartbeatInterval must be a millisecond or more")
+	}
+	if c.CgroupRoot == "" {
+		c.CgroupRoot = cgroup.DefaultRoot
 	}
 	if c.CoreVersion == "" {
 		c.CoreVersion = "0.0.0"
@@ -141,8 +147,9 @@ type RestartPolicy struct {
 // Limits bound an agent's calls and its processes.
 type Limits struct {
 	// Group bounds all processes of the agent together: memory, processes and
-	// threads, processor time. Where there are no cgroups to do so the agent
-	// runs without these bounds; its status and the log say so.
+	// threads, processor time. Where there are no cgroups to do so a watchdog ends
+	// an agent that has too much memory or too many processes, and nothing bounds
+	// its processor time; its status and the log say so.
 	Group          cgroup.Limits
 	Concurrent     int           // calls in flight; Config.MaxInflight
 	OpenFiles      uint64        // of each process; 0 keeps the node's

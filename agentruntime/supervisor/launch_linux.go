@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
 	"github.com/lightwork-market/lightwork/agentruntime/guard"
+	"github.com/lightwork-market/lightwork/agentruntime/watchdog"
 )
 
 var errNoGuard = errors.New("supervisor: the guard did not answer")
@@ -39,13 +41,13 @@ type process struct {
 const guardThreads = 16
 
 // launch starts the guard and through it the agent. Output goes to logs.
-func launch(order guard.Order, limits cgroup.Limits, logs *logCapture, timeout time.Duration) (*process, error) {
+func launch(order guard.Order, cgroups string, limits cgroup.Limits, logs *logCapture, timeout time.Duration) (*process, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("make control socket: %w", err)
 	}
 	p := &process{control: ours, limits: limits, exited: make(chan struct{})}
-	if err := p.makeGroup(); err != nil {
+	if err := p.makeGroup(cgroups); err != nil {
 		closeAll([]*os.File{ours, theirs})
 		return nil, err
 	}
@@ -79,6 +81,7 @@ func launch(order guard.Order, limits cgroup.Limits, logs *logCapture, timeout t
 	if err != nil {
 		p.kill()
 	}
+	watched := p.watch(cmd.Process.Pid)
 	go func() {
 		defer close(p.exited)
 		defer ours.Close()
@@ -89,6 +92,9 @@ func launch(order guard.Order, limits cgroup.Limits, logs *logCapture, timeout t
 			// The guard was killed. Its group died with it or dies here.
 			_ = unix.Kill(-p.pid, unix.SIGKILL)
 			p.status = "guard killed"
+		}
+		if over := watched(); over != nil {
+			p.note = over.Error()
 		}
 		p.dissolve()
 		for _, pipe := range pipes {
@@ -105,7 +111,7 @@ func launch(order guard.Order, limits cgroup.Limits, logs *logCapture, timeout t
 }
 
 // makeGroup makes the group of the guard and all that it will start.
-func (p *process) makeGroup() error {
+func (p *process) makeGroup(root string) error {
 	if p.limits.Zero() {
 		return nil
 	}
@@ -114,7 +120,7 @@ func (p *process) makeGroup() error {
 		l.Pids += guardThreads
 	}
 	var err error
-	p.group, err = cgroup.New(cgroup.DefaultRoot, l)
+	p.group, err = cgroup.New(root, l)
 	if missing := (*cgroup.UnavailableError)(nil); errors.As(err, &missing) {
 		p.unlimited = missing.Error()
 		return nil
@@ -124,6 +130,40 @@ func (p *process) makeGroup() error {
 	}
 	return nil
 }
+
+// watch stands in for a group that could not be made: it ends the agent when it
+// is beyond its limits. The function that it returns ends the watch, and says
+// which limit that was.
+func (p *process) watch(root int) (stop func() error) {
+	if p.group != nil || p.limits.Zero() {
+		return func() error { return nil }
+	}
+	l := watchdog.Limits{MemoryBytes: p.limits.MemoryBytes, Tasks: p.limits.Pids, Every: watchEvery}
+	if l.Tasks > 0 {
+		l.Tasks += guardThreads
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() {
+		err := watchdog.Watch(ctx, root, l)
+		if err != nil {
+			p.kill()
+		}
+		over <- err
+	}()
+	return func() error {
+		cancel()
+		err := <-over
+		if memory := (*watchdog.MemoryError)(nil); errors.As(err, &memory) {
+			return fmt.Errorf("over its memory limit of %d MB", p.limits.MemoryBytes>>20)
+		}
+		return err
+	}
+}
+
+// watchEvery is for agents, which live long: a look costs the more the more
+// processes the machine has.
+const watchEvery = 200 * time.Millisecond
 
 // dissolve ends what is left in the group, and says whether the kernel had to
 // kill for memory.

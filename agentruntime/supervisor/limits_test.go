@@ -62,6 +62,33 @@ func TestMemoryOfAnAgent(t *testing.T) {
 	noGroupsLeft(t)
 }
 
+// TestAgentsAreWatched: where there are no cgroups an agent with too much memory,
+// or too many processes, is ended with all of them, and told of.
+func TestAgentsAreWatched(t *testing.T) {
+	for what, tt := range map[string]struct {
+		limits    cgroup.Limits
+		tool, why string
+	}{
+		"memory":    {cgroup.Limits{MemoryBytes: 96 << 20}, "hog", "over its memory limit of 96 MB"},
+		"processes": {cgroup.Limits{Pids: 30}, "fork", "more than the limit of"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			n := newNode(t, Config{CgroupRoot: t.TempDir()})
+			spec := agentSpec("tools")
+			spec.Limits.Group, spec.Tools, spec.Restart.Never = tt.limits, append(spec.Tools, tt.tool), true
+			start(t, n, spec)
+			if n.Status()[0].Unlimited == "" {
+				t.Error("the status says nothing of the cgroups that are missing")
+			}
+			_, _ = refCall(n, tt.tool, `{}`)
+			eventually(t, "the agent is down", func() bool { return n.Status()[0].State == StateDown })
+			if st := n.Status()[0]; !strings.Contains(st.Reason, tt.why) {
+				t.Errorf("reason %q", st.Reason)
+			}
+		})
+	}
+}
+
 // TestProcessesOfAnAgent: the limit counts threads too, and Go's runtime aborts
 // where it gets none, so an agent at its limit may also end of itself.
 func TestProcessesOfAnAgent(t *testing.T) {

@@ -62,7 +62,7 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 		Dir: spec.Dir, UID: spec.UID, GID: spec.GID, OpenFiles: spec.Limits.OpenFiles,
 		Confine: spec.Confine,
 	}
-	if r.proc, err = launch(order, spec.Limits.Group, logs, cfg.HandshakeTimeout); err != nil {
+	if r.proc, err = launch(order, cfg.CgroupRoot, spec.Limits.Group, logs, cfg.HandshakeTimeout); err != nil {
 		r.removeSocket()
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 		cfg.Log.Warn("agent runs unconfined", "agent", spec.ID, "why", r.proc.confined)
 	}
 	if why := r.proc.unlimited; why != "" {
-		cfg.Log.Warn("agent runs without limits on memory, processes and processor time", "agent", spec.ID, "why", why)
+		cfg.Log.Warn("a watchdog bounds the agent's memory and processes, and nothing its processor time: there are no cgroups", "agent", spec.ID, "why", why)
 	}
 	r.handshakes.Go(r.accept)
 	if err = r.awaitRegistered(ctx); err != nil {

@@ -34,7 +34,7 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	// What a killed supervisor left behind. Where there are no cgroups there is
 	// nothing.
-	if removed, err := cgroup.Sweep(cgroup.DefaultRoot); err != nil || len(removed) > 0 {
+	if removed, err := cgroup.Sweep(cfg.CgroupRoot); err != nil || len(removed) > 0 {
 		cfg.Log.Warn("removed what a killed node left", "cgroups", removed, "err", err)
 	}
 	return &Supervisor{cfg: cfg, workers: map[string]*worker{}}, nil

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
@@ -50,7 +51,7 @@ func (c *config) installed() ([]host.Installed, error) {
 
 // openHost prepares the agents of a node: supervisor, approvals, logs. close
 // ends every agent.
-func openHost(c *config, k *kernel.Kernel, people *society, desk *debtDesk, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
+func openHost(ctx context.Context, c *config, k *kernel.Kernel, people *society, desk *debtDesk, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
 	approvals, err := manifest.OpenApprovals(c.agentDir("approvals"))
 	if err != nil {
 		return nil, nil, nil, err
@@ -81,9 +82,14 @@ func openHost(c *config, k *kernel.Kernel, people *society, desk *debtDesk, log 
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	level := c.findLevel(ctx)
 	builtIn, err := c.builtIn()
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	if level == "" { // what nothing else needs keeps no node from its other work
+		log.Warn("the sandbox is left out: jobs cannot be confined here; lightwork doctor says why")
+		builtIn = slices.DeleteFunc(builtIn, func(s supervisor.Spec) bool { return s.ID == agentsandbox.ID })
 	}
 	calls := &operatorCalls{k: k, sup: tellingSupervisor{sup, people.told}}
 	h, err := host.New(host.Config{

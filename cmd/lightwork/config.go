@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/internal/yamlfile"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -39,6 +40,10 @@ type config struct {
 	Model    modelConfig    `yaml:"model"`
 	// Organism is a file of agents that think, tools and profiles.
 	Organism string `yaml:"organism"`
+
+	// level is how firmly the sandbox confines jobs here; empty before a node has
+	// found it out, and where it cannot.
+	level sandbox.Level
 
 	dir string // of the file
 	src []byte // its text, to point into
@@ -188,6 +193,8 @@ type sandboxConfig struct {
 	FullNetworkMB int64 `yaml:"full_network_mb"`
 	// OpenedNetworks may be reached by such a job though they are not public.
 	OpenedNetworks []string `yaml:"opened_networks"`
+	// LeastConfinement is the weakest level that commands of buyers run at.
+	LeastConfinement string `yaml:"least_confinement"`
 }
 
 // loadConfig reads and checks a configuration file. Errors name line and column.

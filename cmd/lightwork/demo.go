@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/examples"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -62,8 +63,14 @@ func (d demoCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if err := d.checkEndpoint(); err != nil {
 		return err
 	}
-	if err := sandboxReady(ctx, s, g, "lightwork demo"); err != nil {
-		return err
+	takeScope(ctx, s.log)
+	level, _ := tryLevels(ctx, sandbox.LevelLandlock)
+	if level == "" && ctx.Err() != nil {
+		return errors.New("demo: interrupted")
+	}
+	if level == "" && d.schema() == schemas.SandboxRun {
+		fmt.Fprintln(s.err, "lightwork: commands cannot be confined here at all, so none is run: an embedding by a built-in program is ordered instead; lightwork doctor says what is missing")
+		d.Job = "embedding"
 	}
 	dir, moved, unlock, err := d.folder()
 	if err != nil {
@@ -75,7 +82,7 @@ func (d demoCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	}
 	timed, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
-	out, err := d.market(timed, dir, s)
+	out, err := d.market(timed, dir, level, s)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return errors.New("demo: interrupted")
@@ -104,7 +111,7 @@ func (d demoCmd) checkEndpoint() error {
 }
 
 // market runs the market until the bundle is verified.
-func (d demoCmd) market(ctx context.Context, dir string, s *streams) (demoOutcome, error) {
+func (d demoCmd) market(ctx context.Context, dir string, level sandbox.Level, s *streams) (demoOutcome, error) {
 	began := time.Now()
 	say := func(format string, a ...any) {
 		if !d.JSON {
@@ -112,7 +119,7 @@ func (d demoCmd) market(ctx context.Context, dir string, s *streams) (demoOutcom
 		}
 	}
 	var out demoOutcome
-	m, err := d.open(ctx, dir, s)
+	m, err := d.open(ctx, dir, level, s)
 	if err != nil {
 		return out, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/relay/server"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -135,7 +136,7 @@ type demoMarket struct {
 	ready    chan struct{} // closed when the provider sells
 }
 
-func (d demoCmd) open(ctx context.Context, dir string, s *streams) (*demoMarket, error) {
+func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *streams) (*demoMarket, error) {
 	if (d.ProviderLND == "") != (d.BuyerLND == "") {
 		return nil, usage("", "--provider-lnd and --buyer-lnd go together")
 	}
@@ -147,6 +148,10 @@ func (d demoCmd) open(ctx context.Context, dir string, s *streams) (*demoMarket,
 	set := setup{
 		ProviderWallet: "play", BuyerWallet: "play", Relay: "ws://" + m.relayOn.Addr().String(), Name: "demo provider", PerMinuteMsats: demoPrice,
 	}
+	if level != sandbox.LevelFull {
+		set.LeastConfinement = string(level) // nobody but this demo orders commands here
+	}
+	set.NoSandbox = level == ""
 	if d.schema() != schemas.SandboxRun {
 		set.MoreOffers = []schemas.ID{d.schema()}
 	}

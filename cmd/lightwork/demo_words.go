@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 func (d demoCmd) intro(say func(string, ...any), m *demoMarket) {
@@ -17,6 +19,9 @@ func (d demoCmd) intro(say func(string, ...any), m *demoMarket) {
 		say("PLAY MONEY: the wallets are a toy ledger, nothing here is worth anything\n")
 	}
 	say("  relay     %s", m.config.Relays[0])
+	if level := m.config.Sandbox.least(); d.schema() == schemas.SandboxRun && level != sandbox.LevelFull {
+		say("  sandbox   confinement level %s: good enough for this job of ours, not for strangers' (lightwork doctor says why)", level)
+	}
 }
 
 func (d demoCmd) outro(say func(string, ...any), m *demoMarket, out demoOutcome) {

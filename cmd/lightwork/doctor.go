@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
@@ -34,6 +35,7 @@ type finding struct {
 // Run checks everything that a node depends on and says what to do. Without a
 // configuration it checks the machine alone.
 func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	takeScope(ctx, s.log)
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	var all []finding
@@ -58,7 +60,12 @@ func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		all = append(all, checkNetwork(conf)...)
 	}
 	all = append(all, checkDisk(conf), checkVerifier())
-	all = append(all, checkSandbox(ctx)...)
+	least := sandbox.LevelFull
+	if conf != nil {
+		least = conf.Sandbox.least()
+	}
+	_, tried := checkSandbox(ctx, least)
+	all = append(all, tried...)
 	for i := range all {
 		all[i].Fix = g.spell(all[i].Fix)
 	}

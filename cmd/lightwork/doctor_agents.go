@@ -151,11 +151,12 @@ const (
 	trialFeature  = "namespaces and read-only system"
 )
 
-func checkSandbox(ctx context.Context) []finding {
+// checkSandbox tries the sandbox, and returns the level that it found; none if
+// not even least works.
+func checkSandbox(ctx context.Context, least sandbox.Level) (sandbox.Level, []finding) {
 	var all []finding
 	limits := true
-	var features []sandbox.Feature
-	whileDumpable(func() { features = sandbox.Check(ctx, sandbox.Options{Init: sandboxInitCommand()}) })
+	level, features := tryLevels(ctx, least)
 	for _, f := range features {
 		found := finding{"sandbox", "ok", strings.TrimSuffix(f.Name+": "+f.Detail, ": "), f.Fix}
 		if !f.OK {
@@ -167,7 +168,16 @@ func checkSandbox(ctx context.Context) []finding {
 		}
 		all = append(all, found)
 	}
-	return all
+	return level, all
+}
+
+// announcedLevel is how firmly jobs are confined that the built-in sandbox does;
+// empty if none are on offer.
+func (c *config) announcedLevel() string {
+	if !c.sellsSandbox() {
+		return ""
+	}
+	return string(c.level)
 }
 
 // checkNetwork says whether jobs get the network, and whether the file of
@@ -185,8 +195,10 @@ func checkNetwork(c *config) []finding {
 
 // sandboxReady refuses to begin where jobs could not run, and says why, before
 // anything is promised to anybody. again is the command, for the hint.
-func sandboxReady(ctx context.Context, s *streams, g *globals, again string) error {
-	failed := failures(checkSandbox(ctx))
+func (c *config) sandboxReady(ctx context.Context, s *streams, g *globals, again string) error {
+	level, all := checkSandbox(ctx, c.Sandbox.least())
+	c.level = level
+	failed := failures(all)
 	if len(failed) == 0 || ctx.Err() != nil { // an interrupted trial shows nothing
 		return ctx.Err()
 	}
@@ -197,7 +209,7 @@ func sandboxReady(ctx context.Context, s *streams, g *globals, again string) err
 		return err
 	}
 	return hinted(errors.New("jobs cannot be confined here, so none is run"),
-		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again)
+		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again+"; or accept a weaker level: sandbox.least_confinement in the configuration")
 }
 
 // sellsSandbox reports whether a job type on offer runs in the built-in sandbox.

@@ -142,11 +142,14 @@ type setup struct {
 	PerMinuteMsats int64
 	NoOffers       bool         // of a node that only buys
 	MoreOffers     []schemas.ID // beside the sandbox, at the same price
+	NoSandbox      bool         // only MoreOffers
 	Model          modelConfig  // none without an address
-	ProviderLND    lndConfig
-	BuyerLND       lndConfig
-	Force          bool
-	Keys           map[string]string // by role: the file to take its key from
+
+	LeastConfinement string // of the sandbox; empty: the default
+	ProviderLND      lndConfig
+	BuyerLND         lndConfig
+	Force            bool
+	Keys             map[string]string // by role: the file to take its key from
 }
 
 // RelayListen is where lightwork relay is to listen: where this node looks for

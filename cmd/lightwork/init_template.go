@@ -67,6 +67,7 @@ provider:
   wallet:{{template "wallet" .Provider}}
   offers:{{if .NoOffers}} [] # this node only buys{{else}}
     # A minute is the unit of price: a quote is for the longest the job may take.
+{{- if not .NoSandbox}}
     - schema: oa.sandbox_run.v1
       # tool: com.example.agent/tool # an agent of yours does it, not the sandbox
       modes: [{{if eq .ProviderWallet "none"}}free{{else if eq .ProviderWallet "onchain"}}prepay{{else}}hold, prepay{{end}}] # {{if eq .ProviderWallet "onchain"}}on the chain nothing else is paid; also free{{else}}the first is the default; also postpay, free{{end}}
@@ -77,6 +78,7 @@ provider:
       # input_tokens_per_1k_msats: 0
       # output_tokens_per_1k_msats: 0
       # max_output_tokens: 4096
+{{- end}}
     # - schema: oa.code_chunk_analysis.v1 # also oa.retrieval_rerank.v1, oa.embedding.v1, oa.text_generation.v1 (needs model)
     #   modes: [hold]
     #   base_msats: 2000
@@ -151,6 +153,8 @@ sandbox:
   # ca_file: keys/authorities.pem # further authorities for those servers
   # What a job that asks for the network may send and receive: the web, by a proxy. 0 refuses such jobs.
   full_network_mb: 0
+  # The weakest confinement that commands of buyers run at: full; or limits or landlock, where a machine cannot do more.
+{{if .LeastConfinement}}  least_confinement: {{.LeastConfinement}}{{else}}  # least_confinement: full{{end}}
   # opened_networks: [10.1.0.0/16] # may be reached too, though not public; never this machine
 
 # A language model for the jobs on text: any endpoint with the OpenAI API. Left out: built-in

@@ -60,7 +60,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	}
 	people := &society{k: k, told: &told{}, log: log}
 	desk := &debtDesk{}
-	agents, sup, stopAgents, err := openHost(c, k, people, desk, log)
+	agents, sup, stopAgents, err := openHost(ctx, c, k, people, desk, log)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -31,8 +32,12 @@ func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return usage("add an entry under provider.offers", "nothing is on offer in %s", g.Config)
 	}
 	if c.sellsSandbox() {
-		if err := sandboxReady(ctx, s, g, "lightwork provider run"); err != nil {
+		takeScope(ctx, s.log)
+		if err := c.sandboxReady(ctx, s, g, "lightwork provider run"); err != nil {
 			return err
+		}
+		if c.level != sandbox.LevelFull {
+			s.log.Warn("commands of buyers are confined at less than the full level, as sandbox.least_confinement allows", "level", c.level)
 		}
 	}
 	reread := make(chan os.Signal, 1) // from the first moment: by itself the signal ends a process

@@ -34,7 +34,7 @@ func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market.Market,
 	cfg := provider.Config{
 		Signer: key, SignLater: key.remote != nil, Store: k.ProviderStore(jobsProfile), Market: m, Runner: run, Log: log,
 		Offers: c.offers(), Kinds: provider.Kinds{Also: c.Provider.Kinds}, Lifecycle: c.Provider.Lifecycle.provider(),
-		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches, FullNetwork: c.Sandbox.FullNetworkMB > 0},
+		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches, FullNetwork: c.Sandbox.FullNetworkMB > 0, Confinement: c.announcedLevel()},
 		Profile: provider.Profile{
 			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,
 			LUD16: c.Provider.LUD16, Producer: "lightwork@" + version, Models: c.models(),

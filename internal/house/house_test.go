@@ -52,7 +52,8 @@ var rooms = map[string][]string{
 	"agentruntime/seccomp":          {},
 	"agentruntime/guard":            {"agentruntime/frame", "agentruntime/seccomp"},
 	"agentruntime/cgroup":           {},
-	"agentruntime/supervisor":       {"agentruntime/cgroup", "agentruntime/frame", "agentruntime/guard", "agentruntime/redact", "agentruntime/toolschema", "agentruntime/wire"},
+	"agentruntime/watchdog":         {},
+	"agentruntime/supervisor":       {"agentruntime/cgroup", "agentruntime/frame", "agentruntime/guard", "agentruntime/redact", "agentruntime/toolschema", "agentruntime/watchdog", "agentruntime/wire"},
 	"agentruntime/manifest":         {"hashing", "agentruntime/wire"},
 	"agentruntime/redact":           {},
 	"agentruntime/host":             {"agentruntime/cgroup", "agentruntime/guard", "agentruntime/manifest", "agentruntime/redact", "agentruntime/supervisor", "agentruntime/wire"},
@@ -67,7 +68,7 @@ var rooms = map[string][]string{
 	"agentruntime/thinker":          {"hashing", "agentruntime/model/chat", "agentruntime/pipeline"},
 	"sdk/python":                    {}, // tests only, as in the next
 	"sdk/typescript":                {},
-	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup", "agentruntime/sandbox/images", "agentruntime/seccomp", "internal/publicnet"},
+	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup", "agentruntime/guard", "agentruntime/watchdog", "agentruntime/sandbox/images", "agentruntime/seccomp", "internal/publicnet"},
 	"agentruntime/sandbox/images":   {"hashing"},
 	"agentruntime/contract":         {"agentruntime/frame", "agentruntime/toolschema", "agentruntime/wire"},
 	"agentruntime/agents/reference": {"agentruntime/agent", "agentruntime/message", "agentruntime/wire"},
@@ -107,6 +108,7 @@ var rooms = map[string][]string{
 	// The kernel implements the stores of its consumers, so it imports them.
 	"internal/kernel":                  {"internal/sqlite", "hashing", "payments", "receipts", "provider", "buyer", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/requirements":            {},
+	"internal/barecontainer":           {"agentruntime/seccomp"},
 	"internal/testclass":               {}, // serves tests
 	"internal/testclass/cmd/report":    {"internal/testclass"},
 	"internal/requirements/cmd/matrix": {"internal/requirements"},

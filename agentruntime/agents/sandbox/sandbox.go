@@ -35,6 +35,8 @@ type Config struct {
 	// Init are the arguments, with the program's name first, that make the
 	// program call sandbox.Init.
 	Init []string
+	// Level is how firmly jobs are confined; empty: sandbox.LevelFull.
+	Level sandbox.Level
 	// CgroupRoot is where cgroups are mounted; empty: /sys/fs/cgroup.
 	CgroupRoot string
 	// ImageDir is where images are registered; empty: there are none.
@@ -59,7 +61,7 @@ func Main(ctx context.Context, cfg Config) error {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts := sandbox.Options{
-		Init: cfg.Init, CgroupRoot: cfg.CgroupRoot, ImageDir: cfg.ImageDir, FetchFrom: cfg.FetchFrom,
+		Init: cfg.Init, Level: cfg.Level, CgroupRoot: cfg.CgroupRoot, ImageDir: cfg.ImageDir, FetchFrom: cfg.FetchFrom,
 		CAFile: cfg.CAFile, Network: cfg.Network, Logger: cfg.Logger,
 	}
 	if err := sandbox.Sweep(opts); err != nil {
@@ -69,10 +71,8 @@ func Main(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range sandbox.Check(ctx, opts) {
-		if !f.OK {
-			return fmt.Errorf("%w: %s: %s", sandbox.ErrCannotConfine, f.Name, f.Detail)
-		}
+	if err := sandbox.Try(ctx, opts); err != nil {
+		return fmt.Errorf("%w: %w", sandbox.ErrCannotConfine, err)
 	}
 	return agent.Run(ctx, agent.Config{ID: ID, Version: Version, Tools: []agent.Tool{tool}, Log: cfg.Logger})
 }

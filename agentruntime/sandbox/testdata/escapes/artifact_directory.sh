@@ -1,7 +1,7 @@
 # must not: replace the directory itself
 # artifacts:
 escaped() { echo "escaped: $*"; }
-cd / && rm -rf /artifacts; mv /artifacts /tmp/a && escaped moved
-rmdir /artifacts && escaped removed
-ln -sfn /usr /artifacts/usr
+cd / && rm -rf "$LIGHTWORK_ARTIFACTS"; mv "$LIGHTWORK_ARTIFACTS" "${TMPDIR:-/tmp}"/a && escaped moved
+rmdir "$LIGHTWORK_ARTIFACTS" && escaped removed
+ln -sfn /usr "$LIGHTWORK_ARTIFACTS"/usr
 echo done

@@ -7,8 +7,8 @@ __attribute__((constructor)) static void f(void) { FILE *x = fopen(getenv("CANAR
 E
 gcc -shared -fPIC -o p.so p.c
 printf 'package main\n// #cgo CFLAGS: -fplugin=./p.so\n// #cgo LDFLAGS: -Wl,-plugin,./p.so\nimport "C"\nfunc main() {}\n' >a.go
-command -v go && GO111MODULE=off GOCACHE=/tmp/c timeout 20 go build a.go
-CGO_CFLAGS_ALLOW=.* GO111MODULE=off GOCACHE=/tmp/c timeout 20 go vet a.go
+command -v go && GO111MODULE=off GOCACHE=${TMPDIR:-/tmp}/c timeout 20 go build a.go
+CGO_CFLAGS_ALLOW=.* GO111MODULE=off GOCACHE=${TMPDIR:-/tmp}/c timeout 20 go vet a.go
 gcc -fplugin=./p.so -c p.c
 LD_PRELOAD=$PWD/p.so true
 echo done

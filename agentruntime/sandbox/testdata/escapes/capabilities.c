@@ -1,4 +1,5 @@
 // must not: have a capability
+// landlock lets: bounding set
 #include "escape.h"
 
 #include <sys/prctl.h>

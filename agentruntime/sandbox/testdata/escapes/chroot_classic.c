@@ -8,6 +8,6 @@ int main(void) {
 	if (fchdir(top) == 0) for (int i = 0; i < 64; i++) chdir("..");
 	got("chroot .", chroot("."));
 	got("pivot_root", syscall(SYS_pivot_root, ".", "."));
-	if (access(getenv("CANARY_FILE"), R_OK) == 0) escaped("the canary is readable");
+	if (open(getenv("CANARY_FILE"), O_RDONLY) >= 0) escaped("the canary is readable");
 	return done();
 }

@@ -1,4 +1,5 @@
 # must not: find a device besides the harmless
+# landlock lets: 0 devices
 escaped() { echo "escaped: $*"; }
 n=0
 for f in /dev/* /dev/.* /dev/shm/* /tmp/* /workspace/* /artifacts/*; do

@@ -11,5 +11,7 @@ def attempt(what, f):
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.shmget(int(os.environ["CANARY_KEY"]), 0, 0) >= 0: escaped("shared memory")
-if len(open("/proc/sysvipc/shm").readlines()) > 1: escaped("list of shared memory")
+try: listed = open("/proc/sysvipc/shm").readlines()
+except OSError: listed = []
+if len(listed) > 1: escaped("list of shared memory")
 print("done")

@@ -8,7 +8,9 @@ def attempt(what, f):
     except OSError: return
     escaped(what)
 
-import fcntl, struct
+import fcntl, struct, sys
+try: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
+except OSError: sys.exit(print("done"))
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 attempt("raise lo", lambda: fcntl.ioctl(s, 0x8914, struct.pack("16sh14x", b"lo", 1)))
 attempt("set an address", lambda: fcntl.ioctl(s, 0x8916, struct.pack("16sHH4s8x", b"lo", 2, 0, b"\x0a\0\0\1")))

@@ -9,6 +9,8 @@ def attempt(what, f):
     except OSError: return
     escaped(what)
 
+try: socket.socket().close()
+except OSError: raise SystemExit(print("done"))
 for address in ("169.254.169.254", "1.1.1.1", "10.0.0.1", "172.17.0.1"):
     s = socket.socket(); s.settimeout(1)
     attempt("connect to " + address, lambda: s.connect((address, 80)))

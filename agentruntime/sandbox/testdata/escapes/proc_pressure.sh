@@ -1,4 +1,5 @@
 # must not: find where on the host it runs
+# landlock lets: the host name shows
 escaped() { echo "escaped: $*"; }
 grep -q lightwork /proc/self/cgroup && escaped "the cgroup's name shows"
 hostname | grep -qx sandbox || escaped "the host name shows"

@@ -1,0 +1,118 @@
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/agentruntime/frame"
+)
+
+// Guarded is a program under a guard, as whoever started it sees it.
+type Guarded struct {
+	Guard int // pid of the guard
+	PID   int // pid of the program
+
+	cmd     *exec.Cmd
+	control *os.File
+	once    sync.Once
+}
+
+// Start starts a guard and through it the program of the order, which gets files
+// as its descriptors from 3 on, and writes to stderr alone. Kill or Wait must
+// follow.
+func Start(order Order, files []*os.File, stderr io.Writer, timeout time.Duration) (*Guarded, error) {
+	ours, theirs, err := controlPair()
+	if err != nil {
+		return nil, fmt.Errorf("start guard: %w", err)
+	}
+	defer theirs.Close()
+	order.Files = len(files)
+	g := &Guarded{control: ours}
+	g.cmd = &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{"lightwork-guard"}, Env: []string{Env + "=1"}, Dir: "/", Stderr: stderr,
+		ExtraFiles: append([]*os.File{theirs}, files...), SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if err := g.cmd.Start(); err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("start guard: %w", err)
+	}
+	g.Guard = g.cmd.Process.Pid
+	if err := g.begin(order, timeout); err != nil {
+		g.Kill()
+		return nil, err
+	}
+	return g, nil
+}
+
+// begin sends the order and waits for the program's pid.
+func (g *Guarded) begin(order Order, timeout time.Duration) error {
+	doc, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	message, err := frame.Append(nil, doc, MaxMessage)
+	if err != nil {
+		return err
+	}
+	if err := g.control.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	if _, err := g.control.Write(message); err != nil {
+		return fmt.Errorf("order the guard: %w", err)
+	}
+
+	doc, err = frame.NewReader(g.control, MaxMessage).Next()
+	if err != nil {
+		return fmt.Errorf("the guard did not answer: %w", err)
+	}
+	var report Report
+	if err := json.Unmarshal(doc, &report); err != nil || report.Error == "" && report.PID <= 1 {
+		return errors.New("the guard did not answer as it should")
+	}
+	if report.Error != "" {
+		return errors.New(report.Error)
+	}
+	g.PID = report.PID
+	return nil
+}
+
+// Stop has the guard kill the program and everything below it, and does not wait.
+func (g *Guarded) Stop() {
+	g.once.Do(func() {
+		raw, err := g.control.SyscallConn()
+		if err == nil {
+			_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
+		}
+	})
+}
+
+// Kill is Stop, and returns when nothing is left.
+func (g *Guarded) Kill() {
+	g.Stop()
+	_ = g.cmd.Wait()
+	g.control.Close()
+}
+
+// controlPair returns two connected, close-on-exec stream sockets; the first
+// works with deadlines.
+func controlPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control"), nil
+}

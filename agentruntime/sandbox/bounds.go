@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
+	"github.com/lightwork-market/lightwork/agentruntime/watchdog"
+)
+
+// bounds hold how much a job takes: a control group, or what there is instead.
+type bounds struct {
+	group *cgroup.Group // at LevelFull
+	place *place        // at LevelLandlock
+}
+
+const (
+	// guardTasks and guardMemory are what the guard of LevelLandlock needs itself.
+	guardTasks  = 16
+	guardMemory = 24 << 20
+	// spareData is what a process may set aside beyond the memory of its job:
+	// stacks of threads and heaps are larger than what is used of them. It bounds
+	// what one process can take between two looks of the watchdog.
+	spareData = 512 << 20
+	maxFiles  = 1024
+)
+
+// newBounds makes them, and has the plan say what of them process 1 must set.
+func newBounds(j *job, opts Options) (*bounds, error) {
+	if opts.Level == LevelFull {
+		group, err := cgroup.New(opts.CgroupRoot, j.limits)
+		if missing := (*cgroup.UnavailableError)(nil); errors.As(err, &missing) {
+			return nil, &ConfineError{Missing: missing.Missing}
+		}
+		return &bounds{group: group}, err
+	}
+	j.plan.Rlimits = &rlimits{
+		DataBytes: uint64(j.memory() + spareData), OpenFiles: maxFiles,
+		Tasks: uint64(j.limits.Pids), CPUs: int(math.Ceil(j.limits.CPUs)),
+	}
+	if opts.Level == LevelLimits {
+		return &bounds{}, nil
+	}
+
+	// Without namespaces the commands are whoever the agent is, or nobody.
+	j.plan.Split = false
+	user := commandUser()
+	j.plan.Apart = user != os.Geteuid()
+	p, err := newPlace(opts.WorkDir, user)
+	if err != nil {
+		return nil, &ConfineError{Missing: []string{err.Error()}}
+	}
+	p.settle(&j.plan)
+	j.plan.Rlimits.FileBytes = uint64(j.plan.DiskBytes)
+	j.plan.Rlimits.Tasks += uint64(guardTasks + tasksOf(user))
+	return &bounds{place: p}, nil
+}
+
+// memory is what the processes of a job may take, without its files.
+func (j *job) memory() int64 { return j.limits.MemoryBytes - j.plan.DiskBytes }
+
+// start starts process 1, in the group if there is one.
+func (b *bounds) start(cmd *exec.Cmd) error {
+	if b.group == nil {
+		return cmd.Start()
+	}
+	return b.group.Start(cmd)
+}
+
+// watch returns what tells that the job is beyond its bounds, where the kernel
+// does not see to that. root is the pid of its topmost process.
+func (b *bounds) watch(j *job, root int) func(context.Context) error {
+	l := watchdog.Limits{MemoryBytes: j.memory(), Tasks: j.limits.Pids}
+	switch {
+	case b.group != nil:
+		return func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		}
+	case b.place == nil:
+		return func(ctx context.Context) error { return watchdog.Watch(ctx, root, l) }
+	}
+	l.MemoryBytes += guardMemory
+	l.Tasks += guardTasks
+	return func(ctx context.Context) error {
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		disk := make(chan error, 1)
+		go func() {
+			defer end()
+			disk <- b.place.watchDisk(ctx, j.plan.DiskBytes, j.plan.Inodes, root)
+		}()
+		err := watchdog.Watch(ctx, root, l)
+		end()
+		return errors.Join(err, <-disk)
+	}
+}
+
+// version is that of the control groups; 0 where there are none.
+func (b *bounds) version() int {
+	if b.group == nil {
+		return 0
+	}
+	return b.group.Version()
+}
+
+// events are what the kernel counted: processes killed for memory, and those
+// refused.
+func (b *bounds) events() (oomKills, forksRefused int) {
+	if b.group == nil {
+		return 0, 0
+	}
+	return b.group.OOMKills(), b.group.ForksRefused()
+}
+
+func (b *bounds) remove() error {
+	var errs []error
+	if b.group != nil {
+		errs = append(errs, b.group.Remove())
+	}
+	if b.place != nil {
+		errs = append(errs, b.place.remove())
+	}
+	return errors.Join(errs...)
+}
+
+// commandUser is whom commands run as where there is no user namespace: nobody,
+// if this process may become that, else its own user.
+func commandUser() int {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if os.Geteuid() != 0 || unix.Capget(&head, &data[0]) != nil {
+		return os.Geteuid()
+	}
+	for _, c := range []uint{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_CHOWN, unix.CAP_KILL} {
+		if data[0].Effective&(1<<c) == 0 {
+			return os.Geteuid()
+		}
+	}
+	return hostCommandID
+}
+
+// tasksOf counts the processes and threads that a user has already: the kernel
+// counts them towards RLIMIT_NPROC too.
+func tasksOf(uid int) (n int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) != nil || int(st.Uid) != uid {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			n += watchdog.Threads(pid)
+		}
+	}
+	return n
+}

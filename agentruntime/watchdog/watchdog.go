@@ -1,0 +1,255 @@
+// Package watchdog bounds the memory and the number of processes where there
+// are no control groups to do it: it looks at all processes below one, again
+// and again, and says when they are too many or too large together.
+//
+// It is weaker than a control group. Processes may be beyond a limit until the
+// next look, and what the kernel keeps for them (buffers of pipes and sockets,
+// page tables) is not counted.
+package watchdog
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits are what Watch looks for. 0 leaves that one out.
+type Limits struct {
+	MemoryBytes int64
+	Tasks       int           // processes and threads
+	Every       time.Duration // between two looks, where these cost little; 20 ms
+}
+
+// MemoryError and TasksError say which limit was passed.
+type (
+	MemoryError struct{ Used, Limit int64 }
+	TasksError  struct{ Used, Limit int }
+)
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("the processes took %d MiB of memory, more than their %d", e.Used>>20, e.Limit>>20)
+}
+
+func (e *TasksError) Error() string {
+	return fmt.Sprintf("there were %d processes and threads, more than the limit of %d", e.Used, e.Limit)
+}
+
+// Looks take a twentieth of a processor at most, and come once a second at least.
+const (
+	shortestPause = 20 * time.Millisecond
+	longestPause  = time.Second
+	share         = 20
+)
+
+// Watch looks at root and all processes below it until ctx ends, then it
+// returns nil, or until they are beyond a limit: a *MemoryError or a
+// *TasksError. It kills nothing.
+func Watch(ctx context.Context, root int, l Limits) error {
+	pause := max(l.Every, shortestPause)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+
+		began := time.Now()
+		if err := look(root, l); err != nil {
+			return err
+		}
+		timer.Reset(min(max(pause, share*time.Since(began)), longestPause))
+	}
+}
+
+// look takes the cheap number first, which is never too low.
+func look(root int, l Limits) error {
+	tree := Below(root)
+	tasks, most := 0, int64(0)
+	for _, p := range tree {
+		s := readStatus(p.PID)
+		tasks += p.Threads
+		most += s.own + s.unseen
+	}
+
+	if l.Tasks > 0 && tasks > l.Tasks {
+		return &TasksError{tasks, l.Tasks}
+	}
+	if l.MemoryBytes == 0 || most <= l.MemoryBytes {
+		return nil
+	}
+	if used := measure(tree); used > l.MemoryBytes {
+		return &MemoryError{used, l.MemoryBytes}
+	}
+	return nil
+}
+
+// Process is one of a tree.
+type Process struct {
+	PID, Parent, Threads int
+}
+
+// Below lists root, if it lives, and the processes below it. Processes that
+// begin or lose their parent meanwhile may be missing from one list, and are in
+// the next.
+func Below(root int) []Process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+
+	var tree []Process
+	children := map[int][]Process{}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		p, ok := readProcess(pid)
+		switch {
+		case !ok:
+		case pid == root:
+			tree = append(tree, p)
+		default:
+			children[p.Parent] = append(children[p.Parent], p)
+		}
+	}
+	queue := []int{root}
+	for len(queue) > 0 {
+		for _, p := range children[queue[0]] {
+			tree = append(tree, p)
+			queue = append(queue, p.PID)
+		}
+		queue = queue[1:]
+	}
+	return tree
+}
+
+// Threads is how many threads a process has; 0 for one that is gone.
+func Threads(pid int) int {
+	p, _ := readProcess(pid)
+	return p.Threads
+}
+
+// readProcess reads "pid (name) state ppid ..."; the name may hold anything.
+func readProcess(pid int) (Process, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return Process{}, false
+	}
+	end := strings.LastIndexByte(string(text), ')')
+	fields := strings.Fields(string(text[end+1:]))
+	if end < 0 || len(fields) < 18 {
+		return Process{}, false
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	threads, _ := strconv.Atoi(fields[17])
+	return Process{pid, parent, max(threads, 1)}, true
+}
+
+// status is what a look costs little for.
+type status struct {
+	own    int64 // memory of the process itself, in core or swapped out
+	unseen int64 // address space that may hold shared memory without a file
+}
+
+func readStatus(pid int) (s status) {
+	values := readSizes(fmt.Sprintf("/proc/%d/status", pid))
+	s.own = values["RssAnon"] + values["VmSwap"]
+	s.unseen = max(0, values["VmSize"]-values["VmData"]-values["VmStk"])
+	return s
+}
+
+// readSizes reads the lines "Name:  123 kB" of a file, in bytes.
+func readSizes(file string) map[string]int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	values := map[string]int64{}
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(line, ":")
+		if fields := strings.Fields(rest); len(fields) == 2 && fields[1] == "kB" {
+			n, _ := strconv.ParseInt(fields[0], 10, 64)
+			values[name] = n << 10
+		}
+	}
+	return values
+}
+
+// measure is what the processes take together. What several share after a fork
+// counts once. Memory that they share by a mapping without a file counts with
+// its whole size: a process may fill it and take it out of its own numbers.
+func measure(tree []Process) (sum int64) {
+	shared := map[string]int64{}
+	for _, p := range tree {
+		exact := readSizes(fmt.Sprintf("/proc/%d/smaps_rollup", p.PID))
+		if anon, ok := exact["Pss_Anon"]; ok {
+			sum += anon + exact["SwapPss"]
+		} else {
+			sum += readStatus(p.PID).own
+		}
+		sum += addShared(p.PID, shared)
+	}
+	for _, size := range shared {
+		sum += size
+	}
+	return sum
+}
+
+// maxMaps bounds how much of a list of mappings is read; a process with more
+// counts as if it had all the memory there is.
+const (
+	maxMaps = 8 << 20
+	tooMuch = 1 << 50
+)
+
+// addShared notes the shared mappings without a file of a process, by inode.
+func addShared(pid int, shared map[string]int64) int64 {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	in := &io.LimitedReader{R: f, N: maxMaps}
+	sizes := map[string]int64{}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		// 7f52a4000000-7f52a8000000 rw-s 00000000 00:01 2051  /dev/zero (deleted)
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 6 || !strings.HasSuffix(fields[1], "s") || !anonymous(fields[5]) {
+			continue
+		}
+		from, to, _ := strings.Cut(fields[0], "-")
+		first, _ := strconv.ParseUint(from, 16, 64)
+		last, _ := strconv.ParseUint(to, 16, 64)
+		sizes[fields[3]+" "+fields[4]] += int64(last - first)
+	}
+	for inode, size := range sizes {
+		shared[inode] = max(shared[inode], size)
+	}
+	if in.N == 0 {
+		return tooMuch
+	}
+	return 0
+}
+
+// anonymous says of the name of a shared mapping that no file of a disk is
+// behind it.
+func anonymous(name string) bool {
+	for _, prefix := range []string{"/dev/zero", "/memfd:", "/SYSV", "[anon_shmem"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
