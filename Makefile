@@ -68,6 +68,11 @@ test-lnd-packages:
 test-cashu: ## the wallet of notes against a real Cashu mint, which it builds
 	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m -run RealMint ./payments/cashu
 
+# The demo, and the tests of what confines, for those who have less than root: an ordinary user, and root and
+# a user in a container that makes no namespaces and no cgroups. It needs root.
+test-levels: build ## the demo and the sandbox for an ordinary user and in a container
+	GO="$(GO)" TAGS="$(TAGS)" internal/barecontainer/run.sh
+
 # Every crash point of a payment on every rail, as one table: about 25 minutes on two cores. test-lnd plays a third of the cells. POINTS="P5 B1-lnd cashu" plays
 # a point on all rails, one cell, one rail. The first run builds lnd, which go test counts. It fails if a cell is not green; without root there is no small disk for P17.
 POINTS ?= all

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // run starts a shell command and waits until it has said "ready".
@@ -39,9 +41,7 @@ func run(t *testing.T, command string) *exec.Cmd {
 
 func python(t *testing.T, program string) *exec.Cmd {
 	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
-	}
+	testclass.Require(t, "python3")
 	return run(t, `exec python3 -c '
 import mmap, os, sys
 `+program+`

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Runs the demo and the tests of what confines as an ordinary user, and as root and
+# a user in a container that may make no namespaces and change no control groups.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+user=54321 # nobody's account
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"
+
+# What such a user can read: programs, and what their tests read of this tree.
+mkdir "$work/bin" "$work/tree"
+cp bin/lightwork bin/lightwork-verify "$work/bin/"
+"${GO:-go}" build -o "$work/bin/barecontainer" ./internal/barecontainer
+packages=(agentruntime/cgroup agentruntime/watchdog agentruntime/supervisor agentruntime/sandbox)
+for p in "${packages[@]}"; do
+	"${GO:-go}" test -tags "${TAGS:-}" -c -o "$work/bin/${p##*/}.test" "./$p"
+done
+cp -r --parents go.mod docs examples agentruntime "$work/tree/"
+chmod -R a+rX "$work"
+
+ordinary=(setpriv --reuid=$user --regid=$user --clear-groups)
+container=("$work/bin/barecontainer")
+container_user=("$work/bin/barecontainer" -user $user)
+
+# play NAME runs the demo, and the tests, as NAME is.
+play() {
+	local -n as=$1
+	local name=$1 tests=$2 home
+	home=$(mktemp -d "$work/home.XXXX")
+	chmod 777 "$home"
+	echo "== $name: the demo"
+	(cd "$home" && env -i HOME="$home" TMPDIR="$home" PATH="$PATH" "${as[@]}" "$work/bin/lightwork" demo) >"$home/said" 2>&1 ||
+		{ cat "$home/said"; return 1; }
+	grep -E "confinement level|A paid job, proved" "$home/said"
+	for p in "${packages[@]}"; do
+		local select=.
+		[ "${p##*/}" != sandbox ] || select=$tests
+		echo "== $name: $p"
+		(cd "$work/tree/$p" && env -i HOME="$home" TMPDIR="$home" PATH="$PATH" LIGHTWORK_TEST_REPORT="${LIGHTWORK_TEST_REPORT:-}" \
+			"${as[@]}" "$work/bin/${p##*/}.test" -test.timeout 10m -test.run "$select")
+	done
+}
+
+[ -z "${LIGHTWORK_TEST_REPORT:-}" ] || chmod 666 "$LIGHTWORK_TEST_REPORT"
+play ordinary .
+play container 'TestCheck|TestEscapes|Kills|TestDeathOf|TestLimits'
+play container_user 'TestCheck|TestEscapes|Kills|TestDeathOf|TestLimits'
