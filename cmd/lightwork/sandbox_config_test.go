@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 )
 
 // TestSandboxArgs: what the configuration says of the sandbox arrives in its
@@ -28,5 +30,21 @@ func TestSandboxArgs(t *testing.T) {
 	}
 	if _, err := parseSandboxArgs([]string{"-opened-network", "10.0.0.1"}); err == nil {
 		t.Error("an address is no network")
+	}
+}
+
+// TestLeastConfinement: less than full confinement is named in so many words, or
+// the file is refused.
+func TestLeastConfinement(t *testing.T) {
+	for text, want := range map[string]sandbox.Level{"": sandbox.LevelFull, "full": sandbox.LevelFull, "limits": sandbox.LevelLimits, "landlock": sandbox.LevelLandlock} {
+		s := sandboxConfig{LeastConfinement: text}
+		if bad := s.check(); bad != nil || s.least() != want {
+			t.Errorf("%q: %v, %v", text, bad, s.least())
+		}
+	}
+	for _, text := range []string{"none", "Full", "landlock "} {
+		if bad := (sandboxConfig{LeastConfinement: text}).check(); bad == nil {
+			t.Errorf("%q is taken", text)
+		}
 	}
 }
