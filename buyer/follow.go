@@ -84,9 +84,6 @@ type follower struct {
 	others  chan []Candidate // cap 1
 	askedAt time.Time
 
-	outputBytes int64 // of a run whose output is for sale
-	toldBytes   time.Time
-
 	// A payment that came back, while the provider's reason may still be on its way.
 	back     *payments.Payment
 	backLong <-chan time.Time

@@ -3,7 +3,6 @@ package buyer
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -91,9 +90,6 @@ func (f *follower) freeQuote(p Purchase, ev nostr.Event) error {
 	return nil
 }
 
-// maxPart is the most that one event may say was put out since the last.
-const maxPart = 1 << 30
-
 // Bounds of the feedback that is kept of one purchase.
 const (
 	feedbackMax   = 64
@@ -108,21 +104,17 @@ func (f *follower) keeps(raw []byte) bool {
 
 func (f *follower) partial(ev nostr.Event) {
 	var part struct {
-		Bytes int64  `json:"bytes"`
+		Stage string `json:"stage"`
 		Text  string `json:"text"`
 	}
 	if json.Unmarshal([]byte(ev.Content), &part) != nil {
 		part.Text = ev.Content // any words, from other programs
 	}
-	if part.Text != "" {
+	switch {
+	case part.Text != "":
 		f.say("provider", "partial", 0, "", clean(part.Text))
-		return
-	}
-	// The output itself is for sale: only how much there is of it is told.
-	f.outputBytes += min(max(part.Bytes, 0), maxPart)
-	if time.Since(f.toldBytes) >= time.Second {
-		f.toldBytes = time.Now()
-		f.say("provider", "working", 0, "", fmt.Sprintf("%d bytes of output so far", f.outputBytes))
+	case part.Stage != "": // the output itself is for sale
+		f.say("provider", "working", 0, "", clean(part.Stage))
 	}
 }
 

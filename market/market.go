@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -193,7 +194,8 @@ func (m *Market) BlobURLs(digestHex string) []string {
 	return urls
 }
 
-// Upload offers a blob to all servers: one that takes it is enough, and needed.
+// Upload offers a blob to all servers: one that takes it is enough, and needed. The
+// error is provider.ErrBlobRefused where all refuse it for what it is.
 func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
 	if len(m.cfg.Blobs) == 0 {
 		return fmt.Errorf("upload: %w: no blob servers", relay.ErrConfig)
@@ -207,10 +209,29 @@ func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
 		})
 	}
 	_ = g.Wait()
+	refused := true
 	for _, err := range errs {
 		if err == nil {
 			return nil
 		}
+		refused = refused && refusesBlob(err)
+	}
+	if refused {
+		errs = append([]error{provider.ErrBlobRefused}, errs...)
 	}
 	return errors.Join(errs...)
+}
+
+// refusesBlob reports an answer that is about the blob, not about the server, its
+// room or who asks.
+func refusesBlob(err error) bool {
+	var answer *relay.BlobError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.Status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
 }

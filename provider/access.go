@@ -48,14 +48,17 @@ func (p *Provider) access(ctx context.Context, key string) Reason {
 	return Reason{CodeNotAllowed, "only known keys are served here; ask the provider, or another one"}
 }
 
+// admission is what the operator says, and paused while results could not be
+// delivered.
 func (p *Provider) admission() Admission {
-	switch {
-	case p.paused.Load():
-		return AdmissionPaused
-	case p.cfg.Admission == nil:
-		return AdmissionOpen
+	said := AdmissionOpen
+	if p.cfg.Admission != nil {
+		said = p.cfg.Admission()
 	}
-	return p.cfg.Admission()
+	if p.paused.Load() || said == AdmissionOpen && p.cannotUpload() {
+		return AdmissionPaused
+	}
+	return said
 }
 
 // withdrawn are the offers whose jobs cannot be done now, by job type.

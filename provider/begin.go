@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,8 +50,12 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 	default:
 		return p.giveBack(ctx, job, StateFailed, Reason{CodeDeadline, "no free slot in time"})
 	}
-	defer leave()
-	return p.run(wait, job, sig, deadline)
+	err = p.run(wait, job, sig, deadline)
+	leave()
+	if v := (*verdict)(nil); errors.As(err, &v) {
+		return p.conclude(ctx, v)
+	}
+	return err
 }
 
 // deliveredBefore asks what the relays know of the job, until its deadline. A

@@ -54,8 +54,13 @@ type Market interface {
 	// BlobURLs says where a blob of this digest (hex) will be found.
 	BlobURLs(digestHex string) []string
 	// Upload puts bytes on the blob servers; at least one has it when it returns nil.
+	// ErrBlobRefused if all refuse these bytes, and would at any other time.
 	Upload(ctx context.Context, data []byte, mime string) error
 }
+
+// ErrBlobRefused is wrapped by the error of an upload that no blob server takes for
+// what it is, such as its size.
+var ErrBlobRefused = errors.New("the blob servers refuse the blob")
 
 // Runner runs a typed job on an agent.
 type Runner interface {

@@ -58,3 +58,17 @@ func (p *Provider) confirmed(ctx context.Context, job Job, sig *jobSignal) (bool
 	n, err := p.cfg.Store.Confirmed(ctx, job.Result.EventID)
 	return n > 0, err
 }
+
+// unanswered reports that nobody has said anything of a result of this life yet.
+func (p *Provider) unanswered(job Job, sig *jobSignal) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return sig.answers.result == job.Result.EventID && sig.answers.rounds == 0
+}
+
+// taken notes that a relay has the result, whatever it said.
+func (p *Provider) taken(sig *jobSignal, eventID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sig.answers = answers{result: eventID, rounds: 1, oks: 1}
+}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -15,6 +18,13 @@ import (
 
 // settlePoll is how often a hold that the wallet was told to settle is looked up.
 const settlePoll = 250 * time.Millisecond
+
+// deliverFor is how long a result that waits for no held payment is offered.
+const deliverFor = 24 * time.Hour
+
+// publishedWait bounds the question whether a relay has a result that it did not
+// say it took.
+const publishedWait = 5 * time.Second
 
 // placeTTL is how long a result that no relay takes keeps its job's place
 // among those that count for admission.
@@ -25,38 +35,19 @@ const placeTTL = 10 * time.Minute
 const acceptanceGrace = 500 * time.Millisecond
 
 // deliver brings a durable result to the buyer and the money home, in this
-// order: blobs on a server, the 6050 on enough relays (the outbox does both),
-// then settling. A hold is given back rather than settled for a result that
-// could not be published.
+// order: blobs on a server, the 6050 on a relay (the outbox does both), then
+// settling. What could not be published was not served: then the money goes back.
 func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
-	if job.Mode == receipts.ModeHold {
-		gone, err := p.holdGone(ctx, job)
-		if err != nil || gone {
-			return err
-		}
+	end, err := p.deliverBy(ctx, job)
+	if err != nil || end.IsZero() {
+		return err
 	}
 	enough, err := p.confirmed(ctx, job, sig)
 	if err != nil {
 		return err
 	}
 	if !enough {
-		refused, err := p.signerRefused(ctx, job)
-		if err != nil {
-			return err
-		}
-		if refused {
-			return p.giveBack(ctx, job, StateFailed, Reason{CodeInternal, "the result could not be signed"})
-		}
-		if time.Since(job.StateAt) > placeTTL {
-			p.load.leave(job.RequestID) // it goes on, but in nobody's way
-		}
-		select {
-		case <-sig.wake: // an answer came, or the invoice changed
-		case <-time.After(p.limits.LookupEvery):
-		case <-ctx.Done():
-		}
-		sig.stay(job)
-		return ctx.Err()
+		return p.undelivered(ctx, job, sig, end)
 	}
 	switch job.Mode {
 	case receipts.ModeFree:
@@ -74,22 +65,185 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 	return p.settleHold(ctx, job, sig)
 }
 
-// holdGone looks up the held payment before anything depends on it. It ends
-// the job if the payment was lost, or is about to be.
-func (p *Provider) holdGone(ctx context.Context, job Job) (bool, error) {
+// deliverBy is until when a relay must have taken the result. It ends the job, and
+// is zero, if its held payment is gone.
+func (p *Provider) deliverBy(ctx context.Context, job Job) (time.Time, error) {
+	switch job.Mode {
+	case receipts.ModePostpay:
+		return job.ExpiresAt, nil
+	case receipts.ModeHold:
+	default:
+		return job.StateAt.Add(deliverFor), nil
+	}
 	inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
 	if err != nil {
-		return false, fmt.Errorf("look up held invoice: %w", err)
+		return time.Time{}, fmt.Errorf("look up held invoice: %w", err)
 	}
 	switch {
 	case fellShort(inv, job.PriceMsats):
-		return true, p.lost(ctx, job, inv)
+		err = p.lost(ctx, job, inv)
 	case inv.State == payments.InvoiceCanceled:
-		return true, p.close(ctx, job, StateFailed, Reason{CodePaymentLost, "the held payment lapsed before the result was delivered"})
-	case inv.State == payments.InvoiceHeld && time.Until(inv.SettleBy) < p.limits.HoldMargin/2:
-		return true, p.giveBack(ctx, job, StateFailed, Reason{CodeDeadline, "the result could not be delivered in time"})
+		err = p.close(ctx, job, StateFailed, Reason{CodePaymentLost, "the held payment lapsed before the result was delivered"})
+	case inv.State == payments.InvoiceHeld:
+		return inv.SettleBy.Add(-p.limits.HoldMargin / 2), nil
+	default:
+		return job.StateAt.Add(deliverFor), nil
 	}
-	return false, nil
+	if err == nil {
+		err = p.outbox.withdraw(ctx, job.Result.EventID)
+	}
+	return time.Time{}, err
+}
+
+// undelivered waits for a relay to take the result, makes it shorter where they
+// refuse it, or ends the job.
+func (p *Provider) undelivered(ctx context.Context, job Job, sig *jobSignal, end time.Time) error {
+	given := sig.cancel
+	if paysFirst(job.Mode) {
+		given = nil // the deal stands
+	}
+	select {
+	case <-given:
+		return p.withhold(ctx, job, sig, StateCanceled, Reason{CodeCanceled, "by the buyer, before the result was delivered"})
+	default:
+	}
+	if !time.Now().Before(end) {
+		return p.withhold(ctx, job, sig, StateFailed, Reason{CodeDeadline, "the result could not be delivered in time"})
+	}
+	no, err := p.refusalOf(ctx, job, sig)
+	switch {
+	case err != nil:
+		return err
+	case no == refusedAtAll:
+		return p.withhold(ctx, job, sig, StateFailed, Reason{CodeInternal, "the signer, all relays or the blob servers refuse the result"})
+	case no == refusedAsIs:
+		return p.reword(ctx, job, sig)
+	}
+	if time.Since(job.StateAt) > placeTTL {
+		p.load.leave(job.RequestID) // it goes on, but in nobody's way
+	}
+	select {
+	case <-given:
+	case <-sig.wake: // an answer came, or the invoice changed
+	case <-time.After(min(p.limits.LookupEvery, time.Until(end))):
+	case <-ctx.Done():
+	}
+	sig.stay(job)
+	return ctx.Err()
+}
+
+// refusal is how a result that no relay took was refused.
+type refusal int
+
+const (
+	notRefused   refusal = iota
+	refusedAsIs          // a shorter form of it might be taken
+	refusedAtAll         // by all who are asked
+)
+
+// refusalOf reads what was said of a result that no relay took.
+func (p *Provider) refusalOf(ctx context.Context, job Job, sig *jobSignal) (refusal, error) {
+	if p.unanswered(job, sig) {
+		return notRefused, nil
+	}
+	acks, err := p.cfg.Store.Acks(ctx, job.RequestID)
+	if err != nil {
+		return notRefused, err
+	}
+	tries, refused := 0, map[string]bool{}
+	for _, a := range acks {
+		switch {
+		case a.EventID != job.Result.EventID:
+		case a.Relay == blobsName:
+			return refusedAtAll, nil
+		case a.Relay == signerName:
+			tries++
+		case strings.HasPrefix(a.Message, "invalid:"), strings.HasPrefix(a.Message, "blocked:"):
+			refused[a.Relay] = true
+		}
+	}
+	asked := p.cfg.Market.Relays()
+	switch {
+	case tries >= signTries:
+		return refusedAtAll, nil
+	case len(refused) == 0:
+		return notRefused, nil
+	}
+	if _, _, _, shorter, err := p.shorterResult(job); err != nil || shorter {
+		return refusedAsIs, err
+	}
+	if slices.ContainsFunc(asked, func(url string) bool { return !refused[url] }) {
+		return notRefused, nil // one that was not heard yet may take it
+	}
+	return refusedAtAll, nil
+}
+
+func (p *Provider) shorterResult(job Job) (d domain.Domain, tags nostr.Tags, content string, shorter bool, err error) {
+	var ev nostrEvent
+	if err := json.Unmarshal(job.Result.Event, &ev); err != nil {
+		return "", nil, "", false, fmt.Errorf("stored result: %w", err)
+	}
+	if d, err = domain.Of(ev.Tags); err != nil {
+		return "", nil, "", false, fmt.Errorf("stored result: %w", err)
+	}
+	tags = slices.DeleteFunc(ev.Tags, func(t nostr.Tag) bool { return len(t) > 0 && t[0] == domain.TagName })
+	tags, content, shorter = p.shorten(*job.Result, tags, ev.Content)
+	return d, tags, content, shorter, nil
+}
+
+// reword offers a result in a shorter form. The former one is withdrawn first: of
+// two that relays have, the buyer would not know which one the receipt names.
+func (p *Provider) reword(ctx context.Context, job Job, sig *jobSignal) error {
+	if has, err := p.retract(ctx, job, sig); err != nil || has {
+		return err
+	}
+	d, tags, content, _, err := p.shorterResult(job)
+	if err != nil {
+		return err
+	}
+	was, r := job.Result.EventID, *job.Result
+	out, err := p.fit(ctx, job, &r, d, tags, content)
+	if err != nil {
+		return err
+	}
+	p.expect(sig, r.EventID)
+	if err := p.cfg.Store.SetResultEvent(ctx, job.RequestID, was, r.EventID, out); err != nil {
+		return fmt.Errorf("record the result's event: %w", err)
+	}
+	p.outbox.send(out)
+	p.log.Warn("relays refuse the result: it is offered in a shorter form", "request", job.RequestID, "bytes", len(out.Event))
+	job.Result = &r
+	sig.stay(job)
+	return nil
+}
+
+// withhold ends a job whose result no relay took, unless one took it after all.
+func (p *Provider) withhold(ctx context.Context, job Job, sig *jobSignal, to State, reason Reason) error {
+	if has, err := p.retract(ctx, job, sig); err != nil || has {
+		return err
+	}
+	return p.giveBack(ctx, job, to, reason)
+}
+
+// retract has the result offered no more, and reports whether a relay has it all
+// the same: its answer came meanwhile, or was lost. Then it goes on as delivered.
+func (p *Provider) retract(ctx context.Context, job Job, sig *jobSignal) (has bool, err error) {
+	id := job.Result.EventID
+	if err := p.outbox.withdraw(ctx, id); err != nil {
+		return false, err
+	}
+	if has, err = p.confirmed(ctx, job, sig); err == nil && !has {
+		asking, stop := context.WithTimeout(ctx, publishedWait)
+		found, _ := p.cfg.Market.Query(asking, nostr.Filter{IDs: []string{id}})
+		stop()
+		has = slices.ContainsFunc(found, func(ev nostr.Event) bool { return ev.ID == id })
+	}
+	if has {
+		p.taken(sig, id)
+		p.outbox.restore(id)
+		sig.stay(job)
+	}
+	return has, err
 }
 
 // settleHold claims the held payment and waits until it is ours for good.
@@ -135,8 +289,16 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 		return p.settled(ctx, job, sig, payment(inv))
 	case inv.State == payments.InvoiceCanceled:
 		return p.close(ctx, job, StateFailed, Reason{CodeUnpaid, "the result was delivered and never paid"})
+	case inv.State == payments.InvoicePending && !time.Now().Before(job.ExpiresAt):
+		if p.unconfirmed(job, job.ExpiresAt) {
+			return p.giveBack(ctx, job, StateFailed, Reason{CodeUnpaid, notConfirmed})
+		}
 	case !time.Now().Before(job.ExpiresAt):
 		return p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash)
+	}
+	wait := p.limits.LookupEvery
+	if left := time.Until(job.ExpiresAt); left > 0 {
+		wait = min(wait, left)
 	}
 	// A buyer that cancels now has nothing but boxes, and says that it will not
 	// open them: a panel did not take them. In the clear it has the result.
@@ -148,7 +310,7 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 	case <-given:
 		return p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash)
 	case <-sig.wake:
-	case <-time.After(min(p.limits.LookupEvery, time.Until(job.ExpiresAt))):
+	case <-time.After(wait):
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -25,9 +25,6 @@ const withdrawnFor = 3 * time.Second
 // serveAdmission announces anew when admission changes, or what is withdrawn, and
 // ends with the last open job of a provider that drains, or at the end of its time.
 func (p *Provider) serveAdmission(ctx context.Context) error {
-	if p.cfg.Admission == nil && p.cfg.Withdrawn == nil {
-		return nil
-	}
 	tick := time.NewTicker(admissionLook)
 	defer tick.Stop()
 	said := p.withdrawn()

@@ -20,6 +20,7 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 	id := job.RequestID
 	log := p.log.With("request", id)
 	sig.stands = &job
+	canceled := sig.cancel
 	for pause := time.Second; ; {
 		var err error
 		if sig.stands != nil {
@@ -43,12 +44,17 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 		}
 		log.Warn("step failed, trying again", "state", job.State, "in", pause, "err", err)
 		p.storeTrouble(err)
+		if job.State == StateQuoted && !time.Now().Before(job.ExpiresAt) {
+			p.load.leave(id) // only the wallet can end it, and until it does it is in nobody's way
+		}
 		wake := sig.wake
 		if errors.As(err, new(*RunError)) {
 			wake = nil // news from relays and wallet mends no agent
 		}
 		select {
 		case <-time.After(pause):
+		case <-canceled:
+			canceled = nil // once; the step looks at it
 		case <-wake:
 		case <-ctx.Done():
 			return
@@ -64,7 +70,7 @@ func (p *Provider) step(ctx context.Context, job Job, sig *jobSignal) error {
 		case owesFee(job):
 			return p.engage(ctx, job, sig)
 		case job.BOLT11 == "" && job.Mode != receipts.ModeFree:
-			return p.ensureInvoice(ctx, job)
+			return p.ensureInvoice(ctx, job, sig)
 		case paysFirst(job.Mode):
 			return p.awaitPayment(ctx, job, sig)
 		}
@@ -79,13 +85,10 @@ func (p *Provider) step(ctx context.Context, job Job, sig *jobSignal) error {
 
 // ensureInvoice asks the wallet for the job's invoice (the same one, however
 // often it asks: P2, P3) and queues what the buyer needs to pay it.
-func (p *Provider) ensureInvoice(ctx context.Context, job Job) error {
-	inv, err := p.cfg.Wallet.CreateInvoice(ctx, p.newInvoice(job))
-	if errors.Is(err, payments.ErrAmount) {
-		return p.walletFull(ctx, job, err)
-	}
-	if err != nil {
-		return fmt.Errorf("create invoice: %w", err)
+func (p *Provider) ensureInvoice(ctx context.Context, job Job, sig *jobSignal) error {
+	inv, err := p.newInvoice(ctx, job, sig, job.ExpiresAt, p.resultInvoice(job))
+	if err != nil || inv == nil {
+		return err
 	}
 	var out []OutEvent
 	if paysFirst(job.Mode) {
@@ -250,7 +253,7 @@ func (p *Provider) close(ctx context.Context, job Job, to State, reason Reason) 
 
 // closeOwing ends the job, and says what is owed for it and what becomes of that.
 func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Reason, owed *Credit) error {
-	text := reason.String() + feeText(job, reason.Code)
+	text := reason.told(job).String() + feeText(job, reason.Code)
 	if owed == nil {
 		return p.closeAs(ctx, job, to, reason, text, nil)
 	}

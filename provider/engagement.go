@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -90,24 +89,21 @@ func (p *Provider) feePreimage(requestID string, nonce []byte) payments.Preimage
 // engage does the next step towards the fee: its invoice, then its payment.
 func (p *Provider) engage(ctx context.Context, job Job, sig *jobSignal) error {
 	if job.Engagement.BOLT11 == "" {
-		return p.feeInvoice(ctx, job)
+		return p.feeInvoice(ctx, job, sig)
 	}
 	return p.awaitFee(ctx, job, sig)
 }
 
 // feeInvoice asks the wallet for the fee's invoice, the same one however often it
 // asks, and queues what the buyer needs to pay it.
-func (p *Provider) feeInvoice(ctx context.Context, job Job) error {
+func (p *Provider) feeInvoice(ctx context.Context, job Job, sig *jobSignal) error {
 	e := job.Engagement
-	inv, err := p.cfg.Wallet.CreateInvoice(ctx, payments.NewInvoice{
+	inv, err := p.newInvoice(ctx, job, sig, e.ExpiresAt, payments.NewInvoice{
 		PaymentHash: e.PaymentHash, Preimage: p.feePreimage(job.RequestID, e.Nonce),
 		AmountMsats: e.PriceMsats, DescriptionHash: e.QuoteHash, Expiry: e.ExpiresAt.Sub(job.AddedAt),
 	})
-	if errors.Is(err, payments.ErrAmount) {
-		return p.walletFull(ctx, job, err)
-	}
-	if err != nil {
-		return fmt.Errorf("create invoice of the engagement fee: %w", err)
+	if err != nil || inv == nil {
+		return err
 	}
 	ev, err := p.feedback(ctx, buyerOf(job), "payment-required", "", string(e.Quote),
 		nostr.Tag{"amount", strconv.FormatInt(e.PriceMsats, 10), inv.BOLT11})
@@ -225,8 +221,14 @@ func (p *Provider) issueFee(ctx context.Context, job Job, is Issue) (Issued, err
 }
 
 // feeStays reports whether a fee that was paid pays for something: an attempt
-// that was begun, and that our own failure did not end.
-func feeStays(job Job, ended Code) bool { return job.Run > 0 && !ownFailure(ended) }
+// that was begun, and that the buyer, its request or its payment ended.
+func feeStays(job Job, ended Code) bool {
+	switch ended {
+	case CodeCanceled, CodeStopped, CodeExpectationNotMet, CodeUnpaid, CodePaymentLost:
+		return job.Run > 0
+	}
+	return false
+}
 
 // feeOwed is the settled fee of a job that ends so, if it is the buyer's again.
 func feeOwed(job Job, ended Code) int64 {

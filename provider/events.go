@@ -27,6 +27,8 @@ const (
 	inlineBytes = 32 << 10
 	// eventBytes is the largest signed event we make: relays take 64 KiB.
 	eventBytes = 60 << 10
+	// eventTags is the most tags of one: relays of ours take 512.
+	eventTags = 500
 )
 
 // sign makes a document of ours, now; one without its signature where the key
@@ -179,65 +181,84 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 			tags = append(tags, p.blob(receipts.RoleArtifact, hashing.Bytes(a), len(a), "application/octet-stream"))
 		}
 	}
-	var out OutEvent
-	for _, form := range resultForms(job, req, r.Output, s, tags, p.blob(receipts.RoleResult, r.OutputHash, len(r.Output), "application/json")) {
-		ev, err := p.sign(ctx, req.Kind+resultOffset, domain.Result, form.tags, form.content)
-		if err != nil {
-			return nil, err
-		}
-		if out, err = p.queued(ev, job.RequestID); err != nil {
-			return nil, err
-		}
-		out.unpaid = job.Mode == receipts.ModeFree
-		r.EventID, r.Event = ev.ID, out.Event
-		if len(out.Event) <= p.maxEvent() {
-			break
-		}
-	}
-	if len(out.Event) > p.maxEvent() {
-		return nil, errTooLarge
-	}
-	return p.withInvoice(ctx, job, out)
-}
-
-// resultForm is one way to tell of a result.
-type resultForm struct {
-	tags    nostr.Tags
-	content string
-}
-
-// resultForms are the ways to tell of a result, the fullest first: the first
-// whose signed event stays within relays' limits is taken, since how many bytes
-// a text takes there depends on what is in it. Request and inputs are repeated
-// for clients that look for them, and the result is inside, if there is room.
-func resultForms(job Job, req nostrEvent, output []byte, s *sealed, tags nostr.Tags, apart nostr.Tag) []resultForm {
-	again := nostr.Tags{{"request", string(job.Request)}}
-	inputs := again[:1:1]
-	for _, t := range req.Tags {
-		if len(t) > 0 && t[0] == "i" {
-			inputs = append(inputs, t)
-		}
-	}
-	content := string(output)
-	words, untyped := wordsOf(req, output)
-	switch {
+	content := string(r.Output)
+	apart := p.resultBlob(*r)
+	switch words, untyped := wordsOf(req, r.Output); {
 	case s != nil:
 		content = ""
 	case untyped: // an ordinary client reads the content; the document is beside it
 		content, tags = words, append(tags, apart)
+	case len(r.Output) > inlineBytes:
+		content, tags = "", append(tags, apart)
 	}
-	forms := []resultForm{{slices.Concat(inputs, tags), content}, {slices.Concat(again, tags), content}, {tags, content}}
-	switch {
-	case s != nil || untyped:
-	case len(output) > inlineBytes:
-		forms = []resultForm{{append(tags, apart), ""}}
-	default:
-		forms = append(forms, resultForm{append(tags, apart), ""})
+	tags = slices.Concat(nostr.Tags{{"request", string(job.Request)}}, inputsOf(req), tags)
+	out, err := p.fit(ctx, job, r, domain.Result, tags, content)
+	if err != nil {
+		return nil, err
 	}
-	if untyped && s == nil {
-		forms = append(forms, resultForm{tags, ""}) // the blob has the words too
+	return p.withInvoice(ctx, job, out)
+}
+
+// inputsOf are the inputs of a request, which its result repeats for clients that
+// look for them. A tag without a value is none.
+func inputsOf(req nostrEvent) (inputs nostr.Tags) {
+	for _, t := range req.Tags {
+		if len(t) >= 2 && t[0] == "i" {
+			inputs = append(inputs, t)
+		}
 	}
-	return forms
+	return inputs
+}
+
+func (p *Provider) resultBlob(r Result) nostr.Tag {
+	return p.blob(receipts.RoleResult, r.OutputHash, len(r.Output), "application/json")
+}
+
+// fit signs the first form of a result's event, from the given one down, that is
+// within relays' limits: how many bytes a text takes there depends on what is in it.
+// It completes r.
+func (p *Provider) fit(ctx context.Context, job Job, r *Result, d domain.Domain, tags nostr.Tags, content string) (OutEvent, error) {
+	for {
+		ev, err := p.sign(ctx, job.Kind+resultOffset, d, tags, content)
+		if err != nil {
+			return OutEvent{}, err
+		}
+		out, err := p.queued(ev, job.RequestID)
+		if err != nil {
+			return OutEvent{}, err
+		}
+		out.unpaid = job.Mode == receipts.ModeFree
+		r.EventID, r.Event = ev.ID, out.Event
+		if len(out.Event) <= p.maxEvent() && len(tags) <= eventTags {
+			return out, nil
+		}
+		var shorter bool
+		if tags, content, shorter = p.shorten(*r, tags, content); !shorter {
+			return OutEvent{}, errTooLarge
+		}
+	}
+}
+
+// shorten takes away what a result's event can best be without: the inputs, the
+// request, at last the output in the content, which then is a blob. It reports
+// whether there was something.
+func (p *Provider) shorten(r Result, tags nostr.Tags, content string) (nostr.Tags, string, bool) {
+	for _, name := range []string{"i", "request"} {
+		less := slices.DeleteFunc(slices.Clone(tags), func(t nostr.Tag) bool { return len(t) > 0 && t[0] == name })
+		if len(less) < len(tags) {
+			return less, content, true
+		}
+	}
+	if content == "" {
+		return tags, "", false
+	}
+	has := func(t nostr.Tag) bool { // a hidden result is in boxes as well
+		return len(t) > 0 && t[0] == "encrypted" || len(t) > 1 && t[0] == "blob" && t[1] == receipts.RoleResult
+	}
+	if !slices.ContainsFunc(tags, has) {
+		tags = append(slices.Clone(tags), p.resultBlob(r))
+	}
+	return tags, "", true
 }
 
 // withInvoice adds the request for payment that follows a result in postpay.

@@ -76,6 +76,17 @@ func breaks(r *runner) map[string]struct {
 	}
 }
 
+// heard is the code that a buyer reads of a job that ended so once a run had begun.
+func heard(code provider.Code) provider.Code {
+	switch code {
+	case provider.CodeCanceled, provider.CodeDeadline, provider.CodeStopped, provider.CodeExpectationNotMet, provider.CodeUnpaid:
+		return code
+	case provider.CodePaymentLost:
+		return provider.CodeUnpaid
+	}
+	return provider.CodeAgentFailed
+}
+
 // TestFailedRunIsNotCharged: in hold the payment comes back whole, in prepay it
 // is recorded as owed; no result, no receipt.
 func TestFailedRunIsNotCharged(t *testing.T) {
@@ -89,7 +100,7 @@ func TestFailedRunIsNotCharged(t *testing.T) {
 				w.runner.do = tt.do
 				w.serve(t, nil)
 				c := w.customer(t, nil)
-				p := w.follow(t, c, w.place(t, c, mode, order(tt.input)).RequestID, nil).failed(t, tt.want)
+				p := w.follow(t, c, w.place(t, c, mode, order(tt.input)).RequestID, nil).failed(t, heard(tt.want))
 				w.unsold(t, c, p, tt.want)
 				w.moved(t, c.party, 0, 0)
 				if strings.Contains(p.Reason, "secret") {
@@ -166,7 +177,7 @@ func TestRetryableFailure(t *testing.T) {
 		if tt.bad < tt.runs {
 			w.sold(t, c, f, receipts.ModeHold)
 		} else {
-			f.failed(t, provider.CodeAgentUnavailable)
+			f.failed(t, heard(provider.CodeAgentUnavailable))
 			w.moved(t, c.party, 0, 0)
 		}
 		if got := w.runner.count(); got != tt.runs {

@@ -206,15 +206,15 @@ func hang(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
 	return provider.Outcome{}, ctx.Err()
 }
 
-// streaming prints and then waits until the buyer saw it.
-func streaming(r *runner, seen <-chan string) func(context.Context, provider.Run) (provider.Outcome, error) {
+// streaming prints, and writes its text once the buyer saw something.
+func (w *world) streaming(seen <-chan string) func(context.Context, provider.Run) (provider.Outcome, error) {
 	return func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
 		run.OnStream("stdout", "the secret output")
 		select {
 		case <-seen:
 		case <-ctx.Done():
 		}
-		return r.good(nil)
+		return w.words()
 	}
 }
 

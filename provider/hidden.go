@@ -284,19 +284,5 @@ func (p *Provider) hiddenResult(ctx context.Context, job Job, to addressee, r *R
 			return OutEvent{}, err
 		}
 	}
-	for _, c := range []string{content, ""} {
-		ev, err := p.sign(ctx, inner.Kind, domain.Encrypted, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}, {hiddenTag, terms}}, c)
-		if err != nil {
-			return OutEvent{}, err
-		}
-		out, err := p.queued(ev, job.RequestID)
-		if err != nil {
-			return OutEvent{}, err
-		}
-		r.EventID, r.Event = ev.ID, out.Event
-		if len(out.Event) <= eventBytes {
-			return out, nil
-		}
-	}
-	return OutEvent{}, errTooLarge
+	return p.fit(ctx, job, r, domain.Encrypted, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}, {hiddenTag, terms}}, content)
 }

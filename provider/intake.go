@@ -150,6 +150,11 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, inputs []recei
 		p.refuse(ctx, ev, reason)
 		return
 	}
+	if end, err := expiration(ev); err != nil || !end.IsZero() && !end.After(time.Now()) {
+		p.load.leave(job.RequestID)
+		log.Debug("expired while it was admitted")
+		return
+	}
 	raw, err := ev.MarshalJSON()
 	if err == nil {
 		job.Request = raw // as it was signed

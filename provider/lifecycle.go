@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -73,31 +72,33 @@ func (p *Provider) profileEvents(ctx context.Context, a Announcement) ([]OutEven
 	return out, nil
 }
 
-// tick tells that a run begins; what it returns tells how it ended. Both are
-// courtesies that may be lost.
-func (p *Provider) tick(ctx context.Context, job Job) (ended func(error)) {
+// What a TickResult says of a run.
+const (
+	tickSuccess = "success"
+	tickFailure = "failure"
+	tickTimeout = "timeout"
+)
+
+// tick tells that a run begins; what it returns tells how it ended, in whole ticks
+// of the clock by which buyers hear of it. Both are courtesies that may be lost.
+func (p *Provider) tick(ctx context.Context, job Job) (ended func(status string)) {
 	k := p.cfg.Lifecycle.Kinds
 	if k.TickRequest == 0 {
-		return func(error) {}
+		return func(string) {}
 	}
 	began, err := p.form(ctx, k.TickRequest, lifecycle.TickRequest{Job: job.RequestID, Run: int64(job.Run), Runner: p.key, Trigger: "job"})
 	if err != nil {
 		p.log.Error("lifecycle", "err", err)
-		return func(error) {}
+		return func(string) {}
 	}
 	p.outbox.offer(func(context.Context) (nostrEvent, error) { return began, nil })
 	start := time.Now()
-	return func(err error) {
+	return func(status string) {
 		if k.TickResult == 0 {
 			return
 		}
-		r := lifecycle.TickResult{Request: began.ID, Runner: p.key, Status: "success", DurationMs: time.Since(start).Milliseconds(), Actions: 1}
-		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			r.Status = "timeout"
-		case err != nil:
-			r.Status = "failure"
-		}
+		ticks := (time.Since(start) + tickEvery - 1) / tickEvery
+		r := lifecycle.TickResult{Request: began.ID, Runner: p.key, Status: status, DurationMs: (ticks * tickEvery).Milliseconds(), Actions: 1}
 		p.outbox.offer(func(ctx context.Context) (nostrEvent, error) { return p.form(ctx, k.TickResult, r) })
 	}
 }

@@ -137,9 +137,8 @@ func TestManyBuyersAtOnce(t *testing.T) {
 	}
 }
 
-// TestPartialOutput: what a run prints reaches the buyer while it runs, but only
-// its size does in postpay and sealed delivery, and of a sandbox job that is paid
-// for: it may come to nothing that is charged.
+// TestPartialOutput: what a run prints reaches the buyer while it runs where
+// nothing has to be paid. Otherwise the clock tells that it goes on.
 func TestPartialOutput(t *testing.T) {
 	for _, tt := range []struct {
 		mode     receipts.Mode
@@ -155,13 +154,18 @@ func TestPartialOutput(t *testing.T) {
 	} {
 		mode := tt.mode
 		t.Run(string(mode)+" "+string(tt.delivery), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.delivery = tt.delivery
 			seen := make(chan string, 8)
-			w.runner.do = streaming(w.runner, seen)
-			w.serve(t, nil)
+			w.runner.do = w.streaming(seen)
+			w.serve(t, func(cfg *provider.Config) { cfg.Offers = []provider.Offer{textOffer()} })
 			c := w.customer(t, nil)
-			p := w.place(t, c, mode, order(""))
+			p, err := c.client.Place(w.ctx, buyer.Order{
+				Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.TextGeneration), Input: []byte(`{"prompt":"Which fruit is yellow?"}`),
+				MaxMsats: maxMsats, Mode: mode, Delivery: w.delivery,
+			})
+			check(t, err)
 			var got []string
 			w.sold(t, c, w.follow(t, c, p.RequestID, func(pr buyer.Progress) {
 				if pr.What == "partial" || pr.What == "working" {
@@ -169,8 +173,12 @@ func TestPartialOutput(t *testing.T) {
 					seen <- pr.Text
 				}
 			}), mode)
-			if text := strings.Join(got, ""); text == "" || tt.shown != strings.Contains(text, "secret") {
-				t.Errorf("partial output %q", text)
+			want := "running"
+			if tt.shown {
+				want = "the secret output"
+			}
+			if text := strings.Join(got, ""); text != want {
+				t.Errorf("the buyer was told %q, want %q", text, want)
 			}
 		})
 	}

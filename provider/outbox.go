@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -45,6 +46,11 @@ type outbox struct {
 	inflight map[string]bool // by event id
 	gathered []Ack           // that wait for a commit
 	due      chan struct{}   // cap 1: something was gathered
+	// offering has the results that are being uploaded or offered, with what stops
+	// their uploads; withdrawn those that are to be offered no more.
+	offering  map[string]context.CancelFunc
+	withdrawn *recent
+	offered   chan struct{} // closed, and made anew, when one has been
 }
 
 const (
@@ -55,6 +61,9 @@ const (
 	errandsMax    = 16
 
 	firstResult, lastResult = 6000, 6999 // kinds of NIP-90 results
+
+	// blobsName stands for the blob servers among those who answer to an event.
+	blobsName = "blob servers"
 )
 
 func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, nostrEvent) error, told func(string, []Ack), failed func(error), customer func(context.Context, string) func() bool) *outbox {
@@ -63,7 +72,7 @@ func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
 		unsigned: make(chan unsigned, 4*outboxBatch), inflight: map[string]bool{}, due: make(chan struct{}, 1),
 		errands: make(chan struct{}, errandsMax), strangers: make(chan struct{}, forStrangers(errandsMax)), customer: customer, brought: newRecent(16 << 10),
-		elsewhere: elsewhere,
+		elsewhere: elsewhere, offering: map[string]context.CancelFunc{}, withdrawn: newRecent(elsewhereJobs), offered: make(chan struct{}),
 	}
 }
 
@@ -195,22 +204,29 @@ func (o *outbox) landed(eventID string) {
 // recorded with others.
 func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) (gathered bool) {
 	isResult := ev.Kind >= firstResult && ev.Kind <= lastResult && out.RequestID != ""
-	if isResult {
-		if err := o.before(ctx, out.RequestID, ev); err != nil {
-			if ctx.Err() == nil {
-				o.log.Warn("result waits, trying again", "request", out.RequestID, "in", outboxRetry, "err", err)
-			}
-			return false
-		}
-	}
-	if out.RequestID != "" {
-		o.bring(ctx, out.RequestID, ev)
-	}
 	publish := o.market.Publish
 	if isResult {
+		uploading, stop := context.WithCancel(ctx)
+		defer stop()
+		if !o.beginOffer(out.EventID, stop) {
+			return false
+		}
+		defer o.endOffer(out.EventID)
+		if err := o.before(uploading, out.RequestID, ev); err != nil {
+			o.notReady(ctx, out, err)
+			return false
+		}
+		if o.withdrawn.has(out.EventID) {
+			return false
+		}
 		publish = o.insist
 	}
 	acks := publish(ctx, ev)
+	if oksOf(out.EventID, acks) > 0 && out.RequestID != "" {
+		// Only now: what none of ours has taken could be all that a buyer gets, and
+		// its money would go back.
+		o.bring(ctx, out.RequestID, ev)
+	}
 	if ctx.Err() != nil {
 		return false
 	}
@@ -237,7 +253,69 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) (g
 	return false
 }
 
-// bring takes an event to the buyer's own relays, beside its way to ours.
+// notReady says why a result is not offered yet. One of which blob servers refuse a
+// part for what it is waits for nothing.
+func (o *outbox) notReady(ctx context.Context, out OutEvent, err error) {
+	if ctx.Err() != nil || o.withdrawn.has(out.EventID) {
+		return
+	}
+	o.log.Warn("result waits, trying again", "request", out.RequestID, "in", outboxRetry, "err", err)
+	if !errors.Is(err, ErrBlobRefused) {
+		return
+	}
+	no := Ack{EventID: out.EventID, Relay: blobsName, Message: err.Error(), At: time.Now().UTC()}
+	if err := o.record(ctx, no); err != nil {
+		o.log.Error("record the blob servers' answer", "request", out.RequestID, "err", err)
+		o.failed(err)
+		return
+	}
+	o.told(out.RequestID, []Ack{no})
+}
+
+// beginOffer reports whether a result may be offered. stop ends its uploads.
+func (o *outbox) beginOffer(eventID string, stop context.CancelFunc) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.withdrawn.has(eventID) {
+		return false
+	}
+	o.offering[eventID] = stop
+	return true
+}
+
+func (o *outbox) endOffer(eventID string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.offering, eventID)
+	close(o.offered)
+	o.offered = make(chan struct{})
+}
+
+// withdraw has a result offered no more. When it returns, no relay is about to get
+// it, and the answers of those that it was offered to are known.
+func (o *outbox) withdraw(ctx context.Context, eventID string) error {
+	o.withdrawn.add(eventID)
+	for {
+		o.mu.Lock()
+		stop, busy := o.offering[eventID]
+		offered := o.offered
+		o.mu.Unlock()
+		if !busy {
+			return nil
+		}
+		stop()
+		select {
+		case <-offered:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// restore takes a withdrawal back.
+func (o *outbox) restore(eventID string) { o.withdrawn.remove(eventID) }
+
+// bring takes an event to the buyer's own relays, once one of ours has it.
 func (o *outbox) bring(ctx context.Context, requestID string, ev nostrEvent) {
 	buyer, known := o.elsewhere.buyer(requestID)
 	if !known {

@@ -3,10 +3,9 @@ package provider
 import (
 	"context"
 	"encoding/json"
-	"sync/atomic"
+	"time"
 
 	"github.com/lightwork-market/lightwork/receipts"
-	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // Partial output is bounded: it is a courtesy, the result has everything.
@@ -15,55 +14,55 @@ const (
 	partialEvents = 64      // of one job
 )
 
-// shownOutput decides between a cancellation and the first output: whichever
-// comes first wins for good.
-type shownOutput struct{ decided atomic.Int32 }
+// tickEvery is the clock by which a buyer hears of a run that it may yet not pay
+// for: that it goes on, or how it ended.
+const tickEvery = 5 * time.Second
 
-const (
-	outputShown = 1
-	runCanceled = 2
-)
+// showsOutput reports whether a run's output is shown as it appears. Until a
+// payment is final a buyer can have it back, by a job that fails or is canceled,
+// so nothing is shown of a job that has a price.
+func showsOutput(job Job) bool { return job.Mode == receipts.ModeFree }
 
-// begin reports whether output may be shown.
-func (s *shownOutput) begin() bool {
-	return s.decided.CompareAndSwap(0, outputShown) || s.decided.Load() == outputShown
+// untilTick is how long it is to the next tick of a run.
+func untilTick(began time.Time) time.Duration {
+	return tickEvery - time.Since(began)%tickEvery
 }
 
-// close reports whether the run may still be canceled.
-func (s *shownOutput) close() bool { return s.decided.CompareAndSwap(0, runCanceled) }
-
-// showsOutput reports whether a run's output is shown before its result is paid
-// for. It is not where the result is what is for sale (postpay, sealed). Nor is
-// that of a paid sandbox job: its buyer's own commands and expectations decide
-// whether it is charged at all, and could see to it that it never is.
-func showsOutput(job Job) bool {
-	return job.Mode == receipts.ModeFree ||
-		job.Mode != receipts.ModePostpay && !isSealed(job) && job.SchemaID != string(schemas.SandboxRun)
-}
-
-// partials returns what a run's stream is given to. Where no output is shown,
-// partials carry counters.
-func (p *Provider) partials(job Job, shown *shownOutput) func(channel, text string) {
+// stages tells by the clock that a run goes on, until ctx ends. Whether it prints,
+// how much, and where is what a job could tell its result by, so nothing of that
+// is in it.
+func (p *Provider) stages(ctx context.Context, job Job, began time.Time) {
 	to := buyerOf(job)
-	seq, counters := 0, !showsOutput(job)
+	for seq := 1; ; seq++ {
+		select {
+		case <-time.After(untilTick(began)):
+		case <-ctx.Done():
+			return
+		}
+		p.tellPartial(to, "", map[string]any{"seq": seq, "stage": StateRunning})
+	}
+}
+
+// partials returns what the stream of a run whose output is shown is given to.
+func (p *Provider) partials(job Job) func(channel, text string) {
+	to := buyerOf(job)
+	seq := 0
 	return func(channel, text string) {
-		seq++
-		if seq > partialEvents {
+		if seq++; seq > partialEvents {
 			return
 		}
-		part := map[string]any{"seq": seq, "channel": channel, "bytes": len(text)}
-		if !counters {
-			if job.Mode != receipts.ModeFree && !shown.begin() {
-				return // it is being canceled
-			}
-			part["text"] = clip(text, partialBytes)
-		}
-		content, err := json.Marshal(part)
-		if err != nil {
-			return
-		}
-		p.outbox.offer(func(ctx context.Context) (nostrEvent, error) {
-			return p.feedbackEvent(ctx, to, "partial", channel, string(content))
+		p.tellPartial(to, channel, map[string]any{
+			"seq": seq, "channel": channel, "bytes": len(text), "text": clip(text, partialBytes),
 		})
 	}
+}
+
+func (p *Provider) tellPartial(to addressee, info string, part map[string]any) {
+	content, err := json.Marshal(part)
+	if err != nil {
+		return
+	}
+	p.outbox.offer(func(ctx context.Context) (nostrEvent, error) {
+		return p.feedbackEvent(ctx, to, "partial", info, string(content))
+	})
 }

@@ -42,19 +42,22 @@ type Provider struct {
 	uploads  singleflight.Group
 	// uploading has a place for each upload at once: blob servers refuse a crowd.
 	uploading chan struct{}
-	refusals  *replies
-	pings     *replies
-	outbox    *outbox
-	elsewhere *elsewhere
-	circle    *circle
-	waiting   *waiting
-	slots     chan struct{} // one per job that may run at once
-	strangers chan struct{} // those of them that strangers' jobs may have
-	intakes   *errgroup.Group
-	jobs      sync.WaitGroup
-	runCtx    context.Context // of Serve: jobs outlive the event that began them
-	paused    atomic.Bool     // another node sells with our key, and there is no Config.Pause
-	oldest    time.Time       // when the first of the jobs that start resumed was added, or when Serve began
+	// uploadFailed is when no blob server took an upload, in Unix nanoseconds; 0 once
+	// one took the next.
+	uploadFailed atomic.Int64
+	refusals     *replies
+	pings        *replies
+	outbox       *outbox
+	elsewhere    *elsewhere
+	circle       *circle
+	waiting      *waiting
+	slots        chan struct{} // one per job that may run at once
+	strangers    chan struct{} // those of them that strangers' jobs may have
+	intakes      *errgroup.Group
+	jobs         sync.WaitGroup
+	runCtx       context.Context // of Serve: jobs outlive the event that began them
+	paused       atomic.Bool     // another node sells with our key, and there is no Config.Pause
+	oldest       time.Time       // when the first of the jobs that start resumed was added, or when Serve began
 	// listening is closed once a relay serves our subscription; only then is it
 	// true that we take jobs, so only then do we announce.
 	listening  chan struct{}
@@ -85,7 +88,10 @@ type jobSignal struct {
 	// the buyer's acceptance.
 	graceEnd time.Time
 	feeGrace time.Time // likewise, of its engagement fee
-	settling settling  // likewise its goroutine's own
+	// invoiceBy is the job's goroutine's own too: until when the wallet is asked for
+	// an invoice that it fails to make.
+	invoiceBy time.Time
+	settling  settling // likewise its goroutine's own
 	// request is what the job is about, parsed once; its goroutine's own.
 	request *schemas.Request
 	// stands is the job as the last step left it in the store, or nil, if the

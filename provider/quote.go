@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -94,7 +96,45 @@ func (p *Provider) preimage(job Job) payments.Preimage {
 	return payments.Preimage(mac.Sum(nil))
 }
 
-func (p *Provider) newInvoice(job Job) payments.NewInvoice {
+// invoiceWait is how long a wallet is asked for an invoice that it fails to make.
+const invoiceWait = time.Minute
+
+// newInvoice asks the wallet for an invoice that can be paid until expires; the same
+// one however often it asks. It gives none where it ended the job: because that was
+// canceled, its time is over, or the wallet makes no such invoice.
+func (p *Provider) newInvoice(ctx context.Context, job Job, sig *jobSignal, expires time.Time, in payments.NewInvoice) (*payments.Invoice, error) {
+	if sig.invoiceBy.IsZero() {
+		sig.invoiceBy = time.Now().Add(invoiceWait)
+	}
+	select {
+	case <-sig.cancel:
+		return nil, p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before payment"})
+	default:
+	}
+	if !time.Now().Before(expires) {
+		return nil, p.giveBack(ctx, job, StateExpired, Reason{CodePaymentExpired, "the quote ended before there was an invoice"})
+	}
+
+	inv, err := p.cfg.Wallet.CreateInvoice(ctx, in)
+	switch {
+	case err == nil:
+		sig.invoiceBy = time.Time{} // the next invoice has its own time
+		return &inv, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, payments.ErrAmount): // it holds as much as it may
+		p.log.Warn("the wallet takes no payment for a job", "request", job.RequestID, "err", err)
+		return nil, p.giveBack(ctx, job, StateFailed, Reason{CodeOverCapacity, "the provider's wallet can take no such payment now; retry later"})
+	case errors.Is(err, payments.ErrUnauthorized), errors.Is(err, payments.ErrUnsupported), !time.Now().Before(sig.invoiceBy):
+		p.log.Error("the wallet makes no invoice; lightwork doctor shows what is wrong with it", "request", job.RequestID, "err", err)
+		// It may have made one and not told us. Nobody has it, so this is only to tidy up.
+		_ = p.cfg.Wallet.CancelInvoice(ctx, in.PaymentHash)
+		return nil, p.giveBack(ctx, job, StateFailed, Reason{CodeInternal, "the provider's wallet makes no invoice; " + retryLater})
+	}
+	return nil, fmt.Errorf("create invoice: %w", err)
+}
+
+func (p *Provider) resultInvoice(job Job) payments.NewInvoice {
 	in := payments.NewInvoice{
 		PaymentHash: job.PaymentHash, Hold: job.Mode == receipts.ModeHold,
 		AmountMsats: job.PriceMsats, DescriptionHash: job.QuoteHash,
@@ -104,13 +144,6 @@ func (p *Provider) newInvoice(job Job) payments.NewInvoice {
 		in.Preimage = p.preimage(job)
 	}
 	return in
-}
-
-// walletFull ends a job that our wallet takes no payment for: it holds as much
-// as it may. To ask it until there is room would keep the buyer waiting.
-func (p *Provider) walletFull(ctx context.Context, job Job, err error) error {
-	p.log.Warn("the wallet takes no payment for a job", "request", job.RequestID, "err", err)
-	return p.giveBack(ctx, job, StateFailed, Reason{CodeOverCapacity, "the provider's wallet can take no such payment now; retry later"})
 }
 
 // refundTo is where the request wants a failed prepayment returned: its

@@ -68,3 +68,26 @@ func (r Reason) String() string {
 	}
 	return string(r.Code) + ": " + r.Detail
 }
+
+// told is the reason as a buyer hears it that has not paid for good. Before a run an
+// error may name what is wrong with the request. Afterwards it could carry what the
+// job found out, so it is one of six codes, in words of ours; the details are in the
+// seller's log.
+func (r Reason) told(job Job) Reason {
+	if job.Run == 0 {
+		return r
+	}
+	switch r.Code {
+	case CodeCanceled:
+		return Reason{CodeCanceled, "by the buyer, while running"}
+	case CodeDeadline:
+		return Reason{CodeDeadline, "the job was not done and delivered in time"}
+	case CodeStopped:
+		return Reason{CodeStopped, "a limit stopped the job, or the sandbox did"}
+	case CodeExpectationNotMet:
+		return Reason{CodeExpectationNotMet, "the outcome is not the one that the request asked for"}
+	case CodeUnpaid, CodePaymentLost:
+		return Reason{CodeUnpaid, "no payment of the result is final"}
+	}
+	return Reason{CodeAgentFailed, "the provider could not do the job"}
+}

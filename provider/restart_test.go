@@ -79,7 +79,7 @@ func TestRunsAreCounted(t *testing.T) {
 		<-w.store.stopped
 	}
 	w.serve(t, two)
-	p = f.failed(t, provider.CodeNodeRestart)
+	p = f.failed(t, heard(provider.CodeNodeRestart))
 	w.unsold(t, c, p, provider.CodeNodeRestart)
 	w.moved(t, c.party, 0, 0)
 }

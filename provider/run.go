@@ -44,6 +44,23 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline ti
 	return p.perform(ctx, job, sig, tool, deadline)
 }
 
+// verdict ends a job that a run of it gave no result for, at a tick of the run's
+// clock: when a payment goes back tells as much as a word.
+type verdict struct {
+	job    Job
+	state  State
+	reason Reason
+	began  time.Time // of the run
+	ended  func(status string)
+}
+
+func (v *verdict) Error() string { return v.reason.String() }
+
+// failed is the verdict on a job that failed.
+func failed(code Code, detail string) error {
+	return &verdict{state: StateFailed, reason: Reason{code, detail}}
+}
+
 // perform has the agent do a run that was recorded. ctx ends at its deadline.
 func (p *Provider) perform(ctx context.Context, job Job, sig *jobSignal, tool string, deadline time.Time) error {
 	limit, err := sig.limitOf(job)
@@ -52,61 +69,85 @@ func (p *Provider) perform(ctx context.Context, job Job, sig *jobSignal, tool st
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// From the first output on the buyer has something of what it pays for: then
-	// a cancellation comes too late.
-	shown := new(shownOutput)
-	stop := onClose(ctx, sig.cancel, func() {
-		if shown.close() {
+	defer during(ctx, func(ctx context.Context) {
+		select {
+		case <-sig.cancel:
 			cancel(errBuyerCanceled)
-			return
+		case <-ctx.Done():
 		}
-		p.log.Info("canceled too late: output was shown", "request", job.RequestID)
-	})
-	defer stop()
+	})()
 
-	started := time.Now().UTC()
+	began := time.Now().UTC()
 	ended := p.tick(ctx, job)
-	out, err := p.cfg.Runner.Run(ctx, Run{
+	run := Run{
 		RequestID: job.RequestID, Number: job.Run, SchemaID: job.SchemaID, Input: job.Input,
 		Thread: thread(job), DirectiveID: job.DirectiveID, Timeout: min(limit+runMargin/2, time.Until(deadline)),
-		OnStream: p.partials(job, shown),
-	})
+		OnStream: func(string, string) {},
+	}
+	quiet := func() {}
+	if showsOutput(job) {
+		run.OnStream = p.partials(job)
+	} else {
+		quiet = during(ctx, func(ctx context.Context) { p.stages(ctx, job, began) })
+	}
+	out, err := p.cfg.Runner.Run(ctx, run)
+	quiet()
 	if err == nil {
 		err = ctx.Err() // what comes after the deadline does not count, nor is it charged (K-47)
 	}
-	ended(err)
+
 	if err != nil {
-		return p.runFailed(ctx, job, err)
+		err = p.runFailed(ctx, job, began, err)
+	} else {
+		err = p.finish(ctx, job, sig, tool, out, began)
 	}
-	return p.finish(ctx, job, sig, tool, out, started)
+	if v := (*verdict)(nil); errors.As(err, &v) {
+		v.job, v.began, v.ended = job, began, ended
+		return v
+	}
+	if err == nil {
+		ended(tickSuccess)
+	}
+	return err
 }
 
-// onClose calls f when ch closes before ctx ends; stop waits for its goroutine.
-func onClose(ctx context.Context, ch <-chan struct{}, f func()) (stop func()) {
+// during runs f until it is told to stop, which waits for f's end.
+func during(ctx context.Context, f func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		select {
-		case <-ch:
-			f()
-		case <-ctx.Done():
-		}
+		f(ctx)
 	}()
 	return func() { cancel(); <-done }
 }
 
+// conclude carries out a verdict.
+func (p *Provider) conclude(ctx context.Context, v *verdict) error {
+	select {
+	case <-time.After(untilTick(v.began)):
+	case <-ctx.Done():
+		return ctx.Err() // the next life runs it again
+	}
+	status := tickFailure
+	if v.reason.Code == CodeDeadline {
+		status = tickTimeout
+	}
+	v.ended(status)
+	return p.giveBack(ctx, v.job, v.state, v.reason)
+}
+
 // runFailed decides what a run without a result means. Nothing of it is
 // charged (K-47).
-func (p *Provider) runFailed(ctx context.Context, job Job, err error) error {
+func (p *Provider) runFailed(ctx context.Context, job Job, began time.Time, err error) error {
 	base := p.runCtx
 	switch {
 	case base.Err() != nil:
 		return base.Err() // we are stopping; the next life runs it again
 	case errors.Is(context.Cause(ctx), errBuyerCanceled):
-		return p.giveBack(base, job, StateCanceled, Reason{CodeCanceled, "by the buyer, while running"})
+		return &verdict{state: StateCanceled, reason: Reason{CodeCanceled, "by the buyer, while running"}}
 	case ctx.Err() != nil:
-		return p.giveBack(base, job, StateFailed, Reason{CodeDeadline, "the job's deadline passed"})
+		return failed(CodeDeadline, "the job's deadline passed")
 	}
 	var re *RunError
 	switch {
@@ -118,9 +159,13 @@ func (p *Provider) runFailed(ctx context.Context, job Job, err error) error {
 		re = &RunError{Reason: Reason{CodeInternal, "the run failed on this node"}}
 	}
 	if re.Retryable && job.Run < p.limits.Runs {
+		select { // the buyer hears of the next run
+		case <-time.After(untilTick(began)):
+		case <-ctx.Done():
+		}
 		return fmt.Errorf("run %d: %w", job.Run, err) // the loop begins the next run
 	}
-	return p.giveBack(base, job, StateFailed, re.Reason)
+	return failed(re.Reason.Code, re.Reason.Detail)
 }
 
 // finish checks the output, writes the trajectory, signs the 6050 and makes
@@ -130,24 +175,24 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	base := p.runCtx
 	schema, ok := schemas.Lookup(job.SchemaID)
 	if !ok {
-		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "schema gone"})
+		return failed(CodeInternal, "schema gone")
 	}
 	result, err := schema.ParseResult(out.Output)
 	if err != nil {
 		p.log.Error("agent output invalid", "request", job.RequestID, "err", err)
-		return p.giveBack(base, job, StateFailed, Reason{CodeInvalidOutput, "the agent's output breaks its schema"})
+		return failed(CodeInvalidOutput, "the agent's output breaks its schema")
 	}
 	req, err := sig.requestOf(job)
 	if err != nil {
-		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "stored request unreadable"})
+		return failed(CodeInternal, "stored request unreadable")
 	}
 	if reason := unexpected(req, result, out.Artifacts); reason.Code != "" {
-		return p.giveBack(base, job, StateFailed, reason)
+		return failed(reason.Code, reason.Detail)
 	}
 	r, replayFile, err := p.trajectory(job, result, tool, out, started, finished)
 	if err != nil {
 		p.log.Error("write trajectory", "request", job.RequestID, "err", err)
-		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "trajectory"})
+		return failed(CodeInternal, "trajectory")
 	}
 	contents := append([][]byte{replayFile}, out.Artifacts...) // beside the output
 	for _, a := range out.Artifacts {
@@ -162,20 +207,20 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	}
 	if err != nil {
 		p.log.Error("seal result", "request", job.RequestID, "err", err)
-		return p.giveBack(base, job, StateFailed, Reason{CodeInternal, "sealing"})
+		return failed(CodeInternal, "sealing")
 	}
 	if s != nil {
 		contents = append(contents, s.boxes...)
 	}
 	events, err := p.resultEvents(ctx, job, &r, s, replayFile, out.Artifacts)
 	if errors.Is(err, errTooLarge) {
-		return p.giveBack(base, job, StateFailed, Reason{CodeStopped, err.Error()})
+		return failed(CodeStopped, err.Error())
 	}
 	if err != nil {
 		return err
 	}
 	p.expect(sig, r.EventID)
-	p.uploadAhead(job.RequestID, events[0], p.keepSmall(sig, beside(r, s, replayFile)))
+	p.uploadAhead(job, events[0], p.keepSmall(sig, beside(r, s, replayFile)))
 	if err := p.cfg.Store.Finish(base, job.RequestID, job.Run, r, contents, events...); err != nil {
 		if errors.Is(err, ErrConflict) {
 			p.log.Warn("a fenced run ended late", "request", job.RequestID, "run", job.Run)

@@ -45,21 +45,6 @@ func (p *Provider) maxEvent() int {
 	return eventBytes
 }
 
-// signerRefused reports whether the result of the job was refused for good.
-func (p *Provider) signerRefused(ctx context.Context, job Job) (bool, error) {
-	if !p.cfg.SignLater {
-		return false, nil
-	}
-	acks, err := p.cfg.Store.Acks(ctx, job.RequestID)
-	tries := 0
-	for _, a := range acks {
-		if a.Relay == signerName && a.EventID == job.Result.EventID {
-			tries++
-		}
-	}
-	return tries >= signTries, err
-}
-
 // unsigned is an event of the outbox that waits for its signature.
 type unsigned struct {
 	out OutEvent

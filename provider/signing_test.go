@@ -151,7 +151,7 @@ func TestSignerRefusesResult(t *testing.T) {
 			w.serve(t, change)
 			c := w.customer(t, nil)
 			f := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil)
-			p := f.failed(t, provider.CodeInternal)
+			p := f.failed(t, heard(provider.CodeInternal))
 			w.moved(t, c.party, 0, 0)
 			acks, err := w.store.Acks(w.ctx, p.RequestID)
 			check(t, err)

@@ -142,7 +142,7 @@ type Result struct {
 	Redacted      hashing.Digest
 	Replay        hashing.Digest // of the file's bytes; the file is a content
 	EventID       string
-	Event         []byte // the signed 6050
+	Event         []byte // the signed 6050; the last one, if relays refused others
 	Artifacts     []hashing.Digest
 	StartedAt     time.Time
 	FinishedAt    time.Time
@@ -248,6 +248,9 @@ type Store interface {
 	// result and the bytes of all that it refers to. ErrConflict for a result of
 	// another plan than the run's.
 	Finish(ctx context.Context, requestID string, run int, r Result, contents [][]byte, out ...OutEvent) error
+	// SetResultEvent replaces the event of a result in delivery, if it is still the
+	// one that is named first; that one is offered no more. The rest stays.
+	SetResultEvent(ctx context.Context, requestID, was, eventID string, out OutEvent) error
 	// Settle moves delivering -> succeeded and issues the receipt: issue is
 	// called inside the transaction with the receipt's sequence (from 1,
 	// without gaps) and the hash of the receipt before it. p is the final
@@ -258,7 +261,8 @@ type Store interface {
 	AdoptReceipt(ctx context.Context, sequence int64, hash hashing.Digest) (bool, error)
 	// Close moves an open job to a terminal state without a receipt (failed,
 	// canceled, expired; succeeded for free jobs). The thread ends. credit, if
-	// not nil, is recorded as owed, with its refund. ErrRefundTaken.
+	// not nil, is recorded as owed, with its refund. ErrRefundTaken. The result of a
+	// job that did not succeed is offered to relays no more.
 	Close(ctx context.Context, requestID string, to State, reason Reason, credit *Credit, out ...OutEvent) error
 
 	// UsePolicy stores the policy manifest that is sold under from now on.

@@ -2,12 +2,15 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // uploadFirst puts everything that a result event refers to on the blob
@@ -29,10 +32,12 @@ func (p *Provider) uploadFirst(ctx context.Context, requestID string, ev nostrEv
 // Nobody is told of them before the event is out, which waits for both: of a result
 // that a crash or a later run undoes, a server keeps bytes that nothing names. What
 // fails is done again on the event's own way. A signer elsewhere may yet refuse
-// the event: then nothing is uploaded ahead.
-func (p *Provider) uploadAhead(requestID string, result OutEvent, blobs map[hashing.Digest][]byte) {
+// the event: then nothing is uploaded ahead. Nor is what is in the clear and held
+// money waits for: who guesses a blob could ask a server whether it is there.
+func (p *Provider) uploadAhead(job Job, result OutEvent, blobs map[hashing.Digest][]byte) {
+	requestID := job.RequestID
 	ev, err := result.event()
-	if err != nil || isHidden(ev) || p.cfg.SignLater {
+	if err != nil || isHidden(ev) || p.cfg.SignLater || job.Mode == receipts.ModeHold && !isSealed(job) {
 		return
 	}
 	p.jobs.Go(func() {
@@ -86,12 +91,27 @@ func (p *Provider) uploadOnce(ctx context.Context, requestID string, d hashing.D
 			return nil, err
 		}
 		if err := p.cfg.Market.Upload(ctx, data, mime); err != nil {
+			if ctx.Err() == nil && !errors.Is(err, ErrBlobRefused) {
+				p.uploadFailed.Store(time.Now().UnixNano())
+			}
 			return nil, err
 		}
+		p.uploadFailed.Store(0)
 		p.uploaded.add(d.Hex())
 		return nil, nil
 	})
 	return err
+}
+
+// uploadPause is how long no jobs are taken after an upload that no blob server
+// took. Each result that waits for its blobs tries again before that; with none, the
+// next job shows whether it is over.
+const uploadPause = time.Minute
+
+// cannotUpload reports that results could not be delivered now.
+func (p *Provider) cannotUpload() bool {
+	at := p.uploadFailed.Load()
+	return at != 0 && time.Since(time.Unix(0, at)) < uploadPause
 }
 
 // smallBlob is what is kept in memory of a blob on its way out.

@@ -191,7 +191,11 @@ func (r *runner) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Cont
 	})
 	var failed *supervisor.Error
 	if errors.As(err, &failed) {
-		return pipeline.Fail(pipeline.Failure{Code: failed.Code, Message: failed.Message, Retryable: failed.Retryable}), nil
+		f := pipeline.Failure{Code: failed.Code, Message: failed.Message, Retryable: failed.Retryable}
+		if f.Code == wire.CodeInvalidInput && !failed.FromAgent {
+			f.Code = wire.CodeInternal // the request is what its job type allows, so it is the tool that does not fit
+		}
+		return pipeline.Fail(f), nil
 	}
 	if err != nil {
 		return pipeline.Response{}, err
@@ -203,7 +207,8 @@ func (r *runner) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Cont
 	return pipeline.Reply(p.Tag+resultSuffix, finished.Canonical), nil
 }
 
-// runError turns how a message ended into what the job's buyer is told.
+// runError turns how a message ended into the reason that the seller reads. A call
+// that its agent canceled is the agent's failure: who cancels a job ends its context.
 func runError(err error) error {
 	var failed *pipeline.HandlerError
 	if !errors.As(err, &failed) {
@@ -220,8 +225,6 @@ func runError(err error) error {
 		reason.Code = provider.CodeInvalidInput
 	case wire.CodeInvalidOutput:
 		reason.Code = provider.CodeInvalidOutput
-	case wire.CodeCanceled:
-		reason.Code = provider.CodeCanceled
 	}
 	return &provider.RunError{Reason: reason, Retryable: f.Retryable}
 }

@@ -29,11 +29,11 @@ func jobSeen() []cell {
 	})
 }
 
-// worker is a job that says when it is at work, and when it is nearly done. The
-// marker finds its processes.
+// worker is a job that goes on for a second after the first tick of the clock by
+// which its buyer hears of it. The marker finds its processes.
 func worker(marker string) func(*testing.T, *world) []string {
 	return func(*testing.T, *world) []string {
-		return []string{"--cmd", "echo " + marker + "; sleep 1; echo finished"}
+		return []string{"--cmd", "echo " + marker + "; sleep 6; echo finished"}
 	}
 }
 
@@ -73,11 +73,11 @@ func resultNotDurable() []cell {
 	return with(point("P8", "agent done, result not durable", seller, nodeLND), func(c *cell) {
 		c.args = worker("lightwork-crash-p8")
 		c.steps = func(t *testing.T, w *world) []step {
-			var release func()
-			return []step{
-				{"provider sends 7000-partial-1", func() { release = w.stall(t, seller) }},
-				{"provider sends 7000-partial-2", func() { time.AfterFunc(time.Second, release) }},
-			}
+			return []step{{"provider sends 7000-partial-1", func() {
+				release := w.stall(t, seller)
+				time.Sleep(2 * time.Second) // the agent is done by then
+				time.AfterFunc(time.Second, release)
+			}}}
 		}
 	})
 }

@@ -80,6 +80,33 @@ func (tx *Tx) addResult(j jobRow, r provider.Result) error {
 	return nil
 }
 
+// SetResultEvent replaces the event of a result that no relay took by a shorter one.
+func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, eventID string, out provider.OutEvent) error {
+	return s.update(ctx, func(tx *Tx) error {
+		j, err := tx.jobIn(requestID, provider.StateDelivering)
+		if err != nil {
+			return err
+		}
+		r, err := tx.jobResult(requestID)
+		if err != nil {
+			return fmt.Errorf("read result: %w", err)
+		}
+		if r == nil || r.EventID != was {
+			return j.conflict("its result has another event")
+		}
+		_, err = tx.Exec(`INSERT INTO job_result_events(request_id, n, event_id, event, at_ms)
+			VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM job_result_events WHERE request_id = ?1), ?2, ?3, ?4)`,
+			requestID, eventID, out.Event, tx.now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("record the result's event: %w", err)
+		}
+		if err := tx.withdraw(was); err != nil {
+			return err
+		}
+		return tx.enqueueAll([]provider.OutEvent{out})
+	})
+}
+
 // Settle moves delivering to succeeded and issues the receipt. issue runs
 // inside the transaction: it must not use the store.
 func (s *ProviderStore) Settle(ctx context.Context, requestID string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
@@ -216,6 +243,15 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to provider
 		}
 		if err := tx.addCredit(j, credit); err != nil {
 			return err
+		}
+		if to != provider.StateSucceeded { // what nobody has paid for and no relay has stays here
+			if r, err := tx.jobResult(requestID); err != nil {
+				return fmt.Errorf("read result: %w", err)
+			} else if r != nil {
+				if err := tx.withdraw(r.EventID); err != nil {
+					return err
+				}
+			}
 		}
 		if err := tx.endJobThread(j, end); err != nil {
 			return err

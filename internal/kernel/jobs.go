@@ -281,8 +281,10 @@ func (tx *Tx) jobResult(id string) (*provider.Result, error) {
 		artifacts         string
 		started, finished int64
 	)
-	err := tx.QueryRow(`SELECT session_id, output, agreement_hash, plan_hash, trajectory, redacted, replay, event_id, event,
-			artifacts, started_ms, finished_ms FROM job_results WHERE request_id = ?`, id).
+	err := tx.QueryRow(`SELECT r.session_id, r.output, r.agreement_hash, r.plan_hash, r.trajectory, r.redacted, r.replay,
+			coalesce(e.event_id, r.event_id), coalesce(e.event, r.event), r.artifacts, r.started_ms, r.finished_ms
+		FROM job_results r LEFT JOIN job_result_events e ON e.request_id = r.request_id
+		WHERE r.request_id = ? ORDER BY e.n DESC LIMIT 1`, id).
 		Scan(&r.SessionID, into(&r.OutputHash), into(&agreement), into(&r.PlanHash), into(&r.Trajectory), into(&r.Redacted),
 			into(&r.Replay), &r.EventID, &r.Event, &artifacts, &started, &finished)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -141,6 +141,16 @@ func (tx *Tx) AddAck(a Ack) error {
 	return nil
 }
 
+// withdraw has a queued event offered no more.
+func (tx *Tx) withdraw(eventID string) error {
+	_, err := tx.Exec(`DELETE FROM outbox_open
+		WHERE (created_ms, seq) = (SELECT o.created_ms, o.seq FROM outbox o WHERE o.event_id = ?)`, eventID)
+	if err != nil {
+		return fmt.Errorf("withdraw queued event: %w", err)
+	}
+	return nil
+}
+
 // Confirmed counts the relays that said OK to an event; 0 if it is not known.
 func (tx *Tx) Confirmed(eventID string) (int, error) {
 	var n int

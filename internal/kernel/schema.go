@@ -114,6 +114,9 @@ var openRefundsSQL string
 //go:embed schema/orders.sql
 var ordersSQL string
 
+//go:embed schema/result_events.sql
+var resultEventsSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -174,6 +177,8 @@ func migrations() []string {
 		openRefundsSQL,
 
 		ordersSQL + appendOnly("orders", "order_requests"),
+
+		resultEventsSQL + appendOnly("job_result_events"),
 	}
 }
 
