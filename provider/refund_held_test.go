@@ -34,16 +34,19 @@ func TestHeldRefundsHoldUpNoOther(t *testing.T) {
 	const held = 20
 	w := newWorld(t)
 	w.failing()
-	w.serve(t, w.refunding)
+	w.serve(t, func(cfg *provider.Config) {
+		w.refunding(cfg)
+		cfg.Limits.Concurrent, cfg.Limits.QueuePerBuyer = held+1, held+1
+	})
 	c := w.customer(t, nil)
-	failed := func(n int, refund string) string {
+	paid := func(n int, refund string) string {
 		req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "prepay"},
 			nostr.Tag{"param", "refund", refund}, nostr.Tag{"t", strconv.Itoa(n)})
 		w.payByHand(t, c, req)
-		w.await(t, req.ID, provider.StateFailed)
 		return req.ID
 	}
 	var hashes []payments.Hash
+	var ids []string
 	for n := range held {
 		hash := payments.Preimage{byte(n), 1}.Hash()
 		inv, err := c.wallet.CreateInvoice(w.ctx, payments.NewInvoice{
@@ -51,9 +54,14 @@ func TestHeldRefundsHoldUpNoOther(t *testing.T) {
 		})
 		check(t, err)
 		hashes = append(hashes, hash)
-		failed(n, inv.BOLT11)
+		ids = append(ids, paid(n, inv.BOLT11))
 	}
-	if d := w.debt(t, failed(held, w.invoice(t, c.party, rateMsats, time.Hour))); d.Refund.End.State != payments.PaymentSucceeded {
+	for _, id := range ids {
+		w.ended(t, id)
+	}
+	last := paid(held, w.invoice(t, c.party, rateMsats, time.Hour))
+	w.ended(t, last)
+	if d := w.debt(t, last); d.Refund.End.State != payments.PaymentSucceeded {
 		t.Errorf("refund %+v", d.Refund.End)
 	}
 	for _, hash := range hashes {

@@ -74,6 +74,9 @@ func resultOf(j provider.Job, run int) (provider.Result, [][]byte) {
 	}, [][]byte{replay, artifact}
 }
 
+// shorterFor is the result's event again, in a shorter form.
+func shorterFor(j provider.Job) provider.OutEvent { return eventFor(j, "6050, shorter") }
+
 func issuer(j provider.Job) func(provider.Issue) (provider.Issued, error) {
 	return func(in provider.Issue) (provider.Issued, error) {
 		return provider.Issued{
@@ -119,6 +122,9 @@ func steps() []step {
 		{"finish", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
 			r, contents := resultOf(j, 1)
 			return s.Finish(ctx, j.RequestID, 1, r, contents, eventFor(j, "6050"))
+		}},
+		{"reword", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
+			return s.SetResultEvent(ctx, j.RequestID, hexID("6050 %s", j.RequestID), shorterFor(j).EventID, shorterFor(j))
 		}},
 		{"settle", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
 			return s.Settle(ctx, j.RequestID, settled(j), issuer(j))
@@ -204,13 +210,13 @@ func allowed(mode receipts.Mode) map[provider.State]map[string]provider.State {
 		provider.StateQuoted:     {},
 		provider.StatePaid:       {"start": provider.StateRunning},
 		provider.StateRunning:    {"start": provider.StateRunning, "finish": provider.StateDelivering},
-		provider.StateDelivering: {"settle": provider.StateSucceeded},
+		provider.StateDelivering: {"settle": provider.StateSucceeded, "reword": provider.StateDelivering},
 	}
 	switch mode {
 	case receipts.ModeHold, receipts.ModePrepay:
 		m[provider.StateQuoted]["pay"] = provider.StatePaid
 	case receipts.ModeFree:
-		m[provider.StateDelivering] = map[string]provider.State{"succeed": provider.StateSucceeded}
+		m[provider.StateDelivering] = map[string]provider.State{"succeed": provider.StateSucceeded, "reword": provider.StateDelivering}
 		fallthrough
 	default:
 		delete(m, provider.StatePaid)

@@ -285,3 +285,43 @@ func BenchmarkPaidJob(b *testing.B) {
 	}
 	b.ReportMetric(float64(k.Stats().Commits)/float64(b.N), "commits/job")
 }
+
+// TestResultEventThatRelaysRefused: the last form of a result's event is the one that
+// counts and is offered, once; none is offered of a job that failed.
+func TestResultEventThatRelaysRefused(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	j := testJob("refused", receipts.ModeHold)
+	must(t, s.AddJob(t.Context(), j))
+	for _, name := range pathTo(j.Mode, provider.StateRunning) {
+		must(t, doStep(t, s, j, name))
+	}
+	r, contents := resultOf(j, 1)
+	full := eventFor(j, "6050")
+	full.EventID, full.Event = r.EventID, r.Event
+	must(t, s.Finish(t.Context(), j.RequestID, 1, r, contents, full))
+
+	must(t, doStep(t, s, j, "reword"))
+	if err := doStep(t, s, j, "reword"); !errors.Is(err, provider.ErrConflict) {
+		t.Errorf("the first form was replaced twice: %v", err)
+	}
+	k.reopen(t)
+	s = k.ProviderStore("p")
+	got, err := s.Job(t.Context(), j.RequestID)
+	must(t, err)
+	if want := shorterFor(j); got.Result.EventID != want.EventID || string(got.Result.Event) != string(want.Event) {
+		t.Errorf("the result's event is %s: %s", got.Result.EventID, got.Result.Event)
+	}
+	offered := func(id string) bool {
+		list, err := s.PendingEvents(t.Context(), time.Hour, 100)
+		must(t, err)
+		return slices.ContainsFunc(list, func(p provider.Pending) bool { return p.EventID == id })
+	}
+	if offered(full.EventID) || !offered(shorterFor(j).EventID) {
+		t.Errorf("offered: the first form %v, the last %v", offered(full.EventID), offered(shorterFor(j).EventID))
+	}
+	must(t, doStep(t, s, j, "fail"))
+	if offered(shorterFor(j).EventID) {
+		t.Error("the result of a failed job is offered")
+	}
+}

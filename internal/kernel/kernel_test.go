@@ -281,6 +281,7 @@ func fill(t *testing.T, k *testKernel) {
 	j := testJob("fill", "prepay")
 	j.RefundAddress = "bc1fill"
 	toState(t, s, j, "delivering")
+	must(t, doStep(t, s, j, "reword"))
 	acks := acksOf(t, s)
 	must(t, s.AddAcks(t.Context(), acks...))
 	must(t, s.SetSignature(t.Context(), acks[0].EventID, strings.Repeat("5", 128)))

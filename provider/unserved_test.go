@@ -1,0 +1,357 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/market"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// picky is a market whose relays answer to results as the test says: "" lets one
+// through. It sees what is brought to other relays.
+type picky struct {
+	provider.Market
+	answer func(nostr.Event) string
+
+	mu      sync.Mutex
+	offered []nostr.Event // results, each time
+	brought []string      // ids of results
+}
+
+func (m *picky) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
+	if ev.Kind != 6050 {
+		return m.Market.Publish(ctx, ev)
+	}
+	m.mu.Lock()
+	m.offered = append(m.offered, ev)
+	m.mu.Unlock()
+	said := m.answer(ev)
+	if said == "" {
+		return m.Market.Publish(ctx, ev)
+	}
+	return []provider.Ack{{EventID: ev.ID, Relay: m.Relays()[0], Message: said, At: time.Now()}}
+}
+
+func (m *picky) Bring(ctx context.Context, url string, ev nostr.Event) provider.Ack {
+	if ev.Kind == 6050 {
+		m.mu.Lock()
+		m.brought = append(m.brought, ev.ID)
+		m.mu.Unlock()
+	}
+	return m.Market.Bring(ctx, url, ev)
+}
+
+// served starts a provider of texts whose relays answer so.
+func (w *world) served(t *testing.T, answer func(nostr.Event) string, change func(*provider.Config)) *picky {
+	t.Helper()
+	w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) { return w.words() }
+	m := &picky{answer: answer}
+	w.serve(t, func(cfg *provider.Config) {
+		cfg.Offers = []provider.Offer{textOffer()}
+		m.Market = cfg.Market
+		cfg.Market = m
+		if change != nil {
+			change(cfg)
+		}
+	})
+	return m
+}
+
+// untyped publishes an untyped request, with a relay of the buyer's own.
+func (w *world) untyped(t *testing.T, c *customer, mode receipts.Mode, own string, more ...nostr.Tag) nostr.Event {
+	t.Helper()
+	ev := raw(t, c.key, 5050, "", append(nostr.Tags{
+		{"i", "Which fruit is yellow?", "text"}, {"p", w.seller.key.PublicKey()}, {"param", "payment_mode", string(mode)}, {"relays", own},
+	}, more...)...)
+	check(t, c.market.Send(w.ctx, ev))
+	return ev
+}
+
+// pays what a request costs, once its invoice is there, if it is to be paid first.
+func (w *world) pays(t *testing.T, c *customer, id string, mode receipts.Mode) {
+	t.Helper()
+	if mode != receipts.ModeHold && mode != receipts.ModePrepay {
+		return
+	}
+	job := w.await(t, id, provider.StateQuoted)
+	for job.BOLT11 == "" {
+		check(t, w.ctx.Err())
+		time.Sleep(time.Millisecond)
+		var err error
+		job, err = w.store.Job(w.ctx, id)
+		check(t, err)
+	}
+	go func() { // a held payment is under way until it is settled or comes back
+		_ = c.wallet.SendPayment(w.ctx, payments.Pay{BOLT11: job.BOLT11, AmountMsats: job.PriceMsats, FeeLimitMsats: feeMsats})
+	}()
+}
+
+// ended waits for a job's end.
+func (w *world) ended(t *testing.T, id string) provider.Job {
+	t.Helper()
+	for {
+		change := w.store.changed()
+		job, err := w.store.Job(w.ctx, id)
+		if err == nil && job.State.Terminal() {
+			return job
+		}
+		select {
+		case <-change:
+		case <-w.ctx.Done():
+			t.Fatalf("job %s is still %q (%v)", id, job.State, err)
+		}
+	}
+}
+
+// unserved checks that no relay has a result of the request, that none is queued,
+// and that the money is the buyer's again.
+func (w *world) unserved(t *testing.T, c *customer, job provider.Job, there *market.Market, m *picky) {
+	t.Helper()
+	f := nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {job.RequestID}}}
+	for name, where := range map[string]*market.Market{"the provider's": c.market, "the buyer's": there} {
+		if found, err := where.Query(w.ctx, f); err != nil || len(found) > 0 {
+			t.Errorf("%s relay has %d results, %v", name, len(found), err)
+		}
+	}
+	m.mu.Lock()
+	if len(m.brought) > 0 {
+		t.Errorf("results were brought to the buyer's relay: %v", m.brought)
+	}
+	m.mu.Unlock()
+	pending, err := w.store.PendingEvents(w.ctx, time.Hour, 100)
+	check(t, err)
+	if slices.ContainsFunc(pending, func(p provider.Pending) bool { return job.Result != nil && p.EventID == job.Result.EventID }) {
+		t.Error("the result is offered on")
+	}
+	if job.Mode == receipts.ModePrepay {
+		if credit, err := w.store.CreditOf(w.ctx, c.key.PublicKey()); err != nil || credit != rateMsats {
+			t.Errorf("credit %d, %v", credit, err)
+		}
+		return
+	}
+	for { // the wallet gives back what was held a moment after it was told to
+		totals, err := w.ledger.Audit(w.ctx)
+		check(t, err)
+		if totals.HeldMsats == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.moved(t, c.party, 0, 0)
+}
+
+// TestResultThatNoRelayTakes: it is brought to no relay of the buyer's, the job
+// ends, and the money goes back.
+func TestResultThatNoRelayTakes(t *testing.T) {
+	for _, mode := range allModes {
+		for _, said := range []string{"invalid: too much of it", "blocked: not here"} {
+			t.Run(string(mode)+" "+said, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				own, there := w.further(t)
+				m := w.served(t, func(nostr.Event) string { return said }, nil)
+				c := w.customer(t, nil)
+				ev := w.untyped(t, c, mode, own)
+				w.pays(t, c, ev.ID, mode)
+				job := w.ended(t, ev.ID)
+				if job.State != provider.StateFailed || job.Reason.Code != provider.CodeInternal {
+					t.Errorf("job %s (%s)", job.State, job.Reason)
+				}
+				w.unserved(t, c, job, there, m)
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				for i := 1; i < len(m.offered); i++ {
+					if len(m.offered[i].Tags)+len(m.offered[i].Content) > len(m.offered[i-1].Tags)+len(m.offered[i-1].Content) {
+						t.Errorf("offer %d is longer than the one before", i+1)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestResultInAShorterForm: what a relay refuses is offered again with less in it,
+// down to what the relay takes, and the receipt names that.
+func TestResultInAShorterForm(t *testing.T) {
+	for name, refuses := range map[string]func(nostr.Event) bool{
+		"inputs":  func(ev nostr.Event) bool { return ev.Tags.Find("i") != nil },
+		"request": func(ev nostr.Event) bool { return ev.Tags.Find("request") != nil },
+		"content": func(ev nostr.Event) bool { return ev.Content != "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.delivery = receipts.DeliveryPlain
+			m := &picky{answer: func(ev nostr.Event) string {
+				if refuses(ev) {
+					return "invalid: too much of it"
+				}
+				return ""
+			}}
+			w.serve(t, func(cfg *provider.Config) { m.Market = cfg.Market; cfg.Market = m })
+			c := w.customer(t, nil)
+			p := w.sold(t, c, w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil), receipts.ModeHold)
+			job, err := w.store.Job(w.ctx, p.RequestID)
+			check(t, err)
+			var ev nostr.Event
+			check(t, ev.UnmarshalJSON(p.ResultEvent))
+			if ev.ID != job.Result.EventID || refuses(ev) {
+				t.Errorf("the buyer has %s, the provider %s", ev.ID, job.Result.EventID)
+			}
+		})
+	}
+}
+
+// TestEmptyInputsAreNone: tags without a value are no inputs, so a request cannot
+// make its result larger by them than relays take.
+func TestEmptyInputsAreNone(t *testing.T) {
+	w := newWorld(t)
+	own, there := w.further(t)
+	m := w.served(t, func(nostr.Event) string { return "" }, nil)
+	c := w.customer(t, nil)
+	more := make([]nostr.Tag, 500)
+	for i := range more {
+		more[i] = nostr.Tag{"i"}
+	}
+	ev := w.untyped(t, c, receipts.ModeHold, own, more...)
+	w.await(t, ev.ID, provider.StateQuoted, provider.StateRefused)
+	if w.store.wasRefused(ev.ID) {
+		return // also right: such a request is none
+	}
+	w.pays(t, c, ev.ID, receipts.ModeHold)
+	if job := w.ended(t, ev.ID); job.State != provider.StateSucceeded {
+		t.Fatalf("job %s (%s)", job.State, job.Reason)
+	}
+	w.find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {ev.ID}}})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := len(m.offered[0].Tags); n > 64 {
+		t.Errorf("the result has %d tags", n)
+	}
+}
+
+// TestHeldUntilAnswered: relays that say nothing keep a held payment until it would
+// be lost. Then it is given back, unless one of them turns out to have the result.
+func TestHeldUntilAnswered(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lost bool // the relay takes the result, and its answer is lost
+		want provider.State
+	}{
+		"no relay there": {false, provider.StateFailed},
+		"answer lost":    {true, provider.StateSucceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			own, there := w.further(t)
+			asked := make(chan struct{}, 100)
+			var m *picky
+			silent := func(ev nostr.Event) string {
+				if tt.lost {
+					_ = m.Market.Publish(w.ctx, ev)
+				}
+				asked <- struct{}{}
+				return "timeout"
+			}
+			w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) { return w.words() }
+			m = &picky{answer: silent}
+			life := func(margin time.Duration) func() {
+				return w.serve(t, func(cfg *provider.Config) {
+					cfg.Offers = []provider.Offer{textOffer()}
+					m.Market, cfg.Limits.HoldMargin = cfg.Market, margin
+					cfg.Market = m
+				})
+			}
+			stop := life(0)
+			c := w.customer(t, nil)
+			ev := w.untyped(t, c, receipts.ModeHold, own)
+			w.pays(t, c, ev.ID, receipts.ModeHold)
+			w.await(t, ev.ID, provider.StateDelivering)
+			<-asked
+			stop()
+			life(130 * time.Minute) // the ledger holds for an hour: all of it is margin now
+			job := w.ended(t, ev.ID)
+			if job.State != tt.want {
+				t.Errorf("job %s (%s), want %s", job.State, job.Reason, tt.want)
+			}
+			if tt.want == provider.StateFailed {
+				w.unserved(t, c, job, there, m)
+			}
+		})
+	}
+}
+
+// TestNoWorkWithoutUploads: while no blob server takes anything, no job is taken
+// that could not be delivered; afterwards they are again.
+func TestNoWorkWithoutUploads(t *testing.T) {
+	w := newWorld(t)
+	broken := &brokenBlobs{}
+	w.serve(t, func(cfg *provider.Config) { broken.Market = cfg.Market; cfg.Market = broken })
+	c := w.customer(t, nil)
+	broken.set(true)
+	first := w.place(t, c, receipts.ModeHold, order(""))
+	f := w.follow(t, c, first.RequestID, nil)
+	w.await(t, first.RequestID, provider.StateDelivering)
+	for !broken.tried() {
+		check(t, w.ctx.Err())
+		time.Sleep(time.Millisecond)
+	}
+	next := w.request(t, c.key, order(`,"env":{"N":"2"}`))
+	check(t, c.market.Send(w.ctx, next))
+	if job := w.await(t, next.ID, provider.StateRefused); job.Reason.Code != provider.CodePaused {
+		t.Errorf("refused for %s", job.Reason)
+	}
+	w.hear(t, c.market, nostr.Filter{Kinds: []int{31990}, Authors: []string{w.seller.key.PublicKey()}}, func(ev nostr.Event) bool {
+		return strings.Contains(ev.Content, `"paused":true`)
+	})
+	broken.set(false)
+	w.sold(t, c, f, receipts.ModeHold)
+	last := w.place(t, c, receipts.ModeHold, order(`,"env":{"N":"3"}`))
+	check(t, c.send(w.ctx, last.Request))
+	w.await(t, last.RequestID, provider.StateQuoted)
+}
+
+var errNoRoom = errors.New("no room")
+
+// brokenBlobs is a market whose blob servers have no room while it is set.
+type brokenBlobs struct {
+	provider.Market
+	mu      sync.Mutex
+	broken  bool
+	refused int
+}
+
+func (m *brokenBlobs) set(broken bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = broken
+}
+
+func (m *brokenBlobs) tried() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.refused > 0
+}
+
+func (m *brokenBlobs) Upload(ctx context.Context, data []byte, mime string) error {
+	m.mu.Lock()
+	broken := m.broken
+	if broken {
+		m.refused++
+	}
+	m.mu.Unlock()
+	if broken {
+		return errNoRoom
+	}
+	return m.Market.Upload(ctx, data, mime)
+}
