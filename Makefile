@@ -87,7 +87,7 @@ crash-loop: ## N jobs on real lnd, each with a kill at a random moment
 # The limits of agents and sandboxes on a kernel with cgroups of version 2, in an emulator (Debian on amd64, as root);
 # CGROUP2_TESTS=. runs all tests of those packages, for an hour,
 # and CGROUP2_TESTS=TestEscapes the escape corpus, for half of one.
-CGROUP2_TESTS ?= ^Test(Sweep|SettingsAreInForceInside|KillReachesEverything|QuotaIsInForce|RefusedForksAreCounted|MemoryIsBounded|MemoryIsBoundedInSum|DiskIsBounded|CheckPassesHere|TimeoutKillsEverything|CommandIdentity|MemoryOfAnAgent|ProcessesOfAnAgent)$$
+CGROUP2_TESTS ?= ^Test(Sweep|SettingsAreInForceInside|KillReachesEverything|QuotaIsInForce|RefusedForksAreCounted|MemoryIsBounded|MemoryIsBoundedInSum|DiskIsBounded|Check|TimeoutKillsEverything|CommandIdentity|MemoryOfAnAgent|ProcessesOfAnAgent)$$
 test-cgroup2: ## limits of agents and sandboxes under cgroups of version 2, in QEMU
 	GO="$(GO)" TAGS="$(TAGS)" internal/cgroup2vm/run.sh "$${XDG_CACHE_HOME:-$$HOME/.cache}/lightwork/cgroup2vm" '$(CGROUP2_TESTS)'
 
