@@ -3,7 +3,7 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
+	"os"
 	"strings"
 	"unsafe"
 
@@ -35,9 +35,13 @@ func SystemPaths() []string {
 		"/etc/host.conf", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/perl", "/etc/pki",
 		"/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/ssl", "/etc/timezone",
 	}
-	for _, pattern := range []string{"/etc/java*", "/etc/python*"} {
-		found, _ := filepath.Glob(pattern)
-		paths = append(paths, found...)
+
+	// Their versions are part of these names. A folder that cannot be read adds none.
+	entries, _ := os.ReadDir("/etc")
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "java") || strings.HasPrefix(e.Name(), "python") {
+			paths = append(paths, "/etc/"+e.Name())
+		}
 	}
 	return paths
 }

@@ -105,10 +105,10 @@ func confine(ctx context.Context, asked *job, opts Options) (_ *outcome, err err
 // process is process 1 of a sandbox, seen from outside: of a pid namespace or,
 // at LevelLandlock, the first process below a guard.
 type process struct {
-	cmd       *exec.Cmd      // nil under a guard
-	guarded   *guard.Guarded // nil without one
-	root      int            // pid of the topmost process
-	plan      *os.File       // written to once, then held open as a sign of life
+	cmd       *exec.Cmd       // nil under a guard
+	guarded   *guardedProgram // nil without one
+	root      int             // pid of the topmost process
+	plan      *os.File        // written to once, then held open as a sign of life
 	report    *os.File
 	complaint *boundedBuffer
 	proxy     *proxy // nil: no network
@@ -171,10 +171,10 @@ func (p *process) startGuarded(argv []string, files []*os.File) (err error) {
 	if uid := commandUser(); uid != os.Geteuid() {
 		order.UID, order.GID = uid, uid
 	}
-	if p.guarded, err = guard.Start(order, files, p.complaint, startTimeout); err != nil {
+	if p.guarded, err = startUnderGuard(order, files, p.complaint, startTimeout); err != nil {
 		return &ConfineError{Missing: []string{"a guard: " + err.Error()}}
 	}
-	p.root = p.guarded.Guard
+	p.root = p.guarded.guard
 	return nil
 }
 
@@ -224,7 +224,7 @@ func (p *process) kill() {
 	p.stop()
 	p.close()
 	if p.guarded != nil {
-		p.guarded.Kill()
+		p.guarded.kill()
 		return
 	}
 	_ = p.cmd.Wait()
@@ -233,7 +233,7 @@ func (p *process) kill() {
 // stop begins to end every process, and does not wait.
 func (p *process) stop() {
 	if p.guarded != nil {
-		p.guarded.Stop()
+		p.guarded.stop()
 		return
 	}
 	_ = p.cmd.Process.Kill()

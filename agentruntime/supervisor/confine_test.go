@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/lightwork-market/lightwork/agentruntime/guard"
@@ -68,12 +70,13 @@ func TestConfinement(t *testing.T) {
 		testclass.Unavailable(t, words)
 	}
 	t.Log(words, outside)
+	noNamespace := (&exec.Cmd{Path: "/bin/true", SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}}).Run()
 	for what, want := range map[string]string{
 		"read": "permission denied", "write": "permission denied", "tcp": "", "udp": "", "signal": "operation not permitted", "environ": "permission denied",
 	} {
 		if outside[what] == "reached" || !strings.Contains(outside[what], want) {
-			if what == "udp" && os.Geteuid() != 0 {
-				continue // said in the status
+			if what == "udp" && noNamespace != nil {
+				continue // an ordinary user, or in a container: said in the status
 			}
 			t.Errorf("outside: %s: %s", what, outside[what])
 		}

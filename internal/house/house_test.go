@@ -68,7 +68,7 @@ var rooms = map[string][]string{
 	"agentruntime/thinker":          {"hashing", "agentruntime/model/chat", "agentruntime/pipeline"},
 	"sdk/python":                    {}, // tests only, as in the next
 	"sdk/typescript":                {},
-	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup", "agentruntime/guard", "agentruntime/watchdog", "agentruntime/sandbox/images", "agentruntime/seccomp", "internal/publicnet"},
+	"agentruntime/sandbox":          {"hashing", "schemas", "agentruntime/cgroup", "agentruntime/frame", "agentruntime/guard", "agentruntime/watchdog", "agentruntime/sandbox/images", "agentruntime/seccomp", "internal/publicnet"},
 	"agentruntime/sandbox/images":   {"hashing"},
 	"agentruntime/contract":         {"agentruntime/frame", "agentruntime/toolschema", "agentruntime/wire"},
 	"agentruntime/agents/reference": {"agentruntime/agent", "agentruntime/message", "agentruntime/wire"},

@@ -1,4 +1,4 @@
-package guard
+package sandbox
 
 import (
 	"encoding/json"
@@ -14,52 +14,52 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 )
 
-// Guarded is a program under a guard, as whoever started it sees it.
-type Guarded struct {
-	Guard int // pid of the guard
-	PID   int // pid of the program
+// guardedProgram is a program under a guard, as whoever started it sees it.
+type guardedProgram struct {
+	guard int // pid of the guard
 
 	cmd     *exec.Cmd
 	control *os.File
 	once    sync.Once
 }
 
-// Start starts a guard and through it the program of the order, which gets files
-// as its descriptors from 3 on, and writes to stderr alone. Kill or Wait must
+// startUnderGuard starts a guard and through it the program of the order, which gets files
+// as its descriptors from 3 on, and writes to stderr alone. A call of kill must
 // follow.
-func Start(order Order, files []*os.File, stderr io.Writer, timeout time.Duration) (*Guarded, error) {
+func startUnderGuard(order guard.Order, files []*os.File, stderr io.Writer, timeout time.Duration) (*guardedProgram, error) {
 	ours, theirs, err := controlPair()
 	if err != nil {
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
 	defer theirs.Close()
 	order.Files = len(files)
-	g := &Guarded{control: ours}
+	g := &guardedProgram{control: ours}
 	g.cmd = &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{"lightwork-guard"}, Env: []string{Env + "=1"}, Dir: "/", Stderr: stderr,
+		Path: "/proc/self/exe", Args: []string{"lightwork-guard"}, Env: []string{guard.Env + "=1"}, Dir: "/", Stderr: stderr,
 		ExtraFiles: append([]*os.File{theirs}, files...), SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if err := g.cmd.Start(); err != nil {
 		ours.Close()
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
-	g.Guard = g.cmd.Process.Pid
+	g.guard = g.cmd.Process.Pid
 	if err := g.begin(order, timeout); err != nil {
-		g.Kill()
+		g.kill()
 		return nil, err
 	}
 	return g, nil
 }
 
 // begin sends the order and waits for the program's pid.
-func (g *Guarded) begin(order Order, timeout time.Duration) error {
+func (g *guardedProgram) begin(order guard.Order, timeout time.Duration) error {
 	doc, err := json.Marshal(order)
 	if err != nil {
 		return err
 	}
-	message, err := frame.Append(nil, doc, MaxMessage)
+	message, err := frame.Append(nil, doc, guard.MaxMessage)
 	if err != nil {
 		return err
 	}
@@ -70,23 +70,22 @@ func (g *Guarded) begin(order Order, timeout time.Duration) error {
 		return fmt.Errorf("order the guard: %w", err)
 	}
 
-	doc, err = frame.NewReader(g.control, MaxMessage).Next()
+	doc, err = frame.NewReader(g.control, guard.MaxMessage).Next()
 	if err != nil {
 		return fmt.Errorf("the guard did not answer: %w", err)
 	}
-	var report Report
+	var report guard.Report
 	if err := json.Unmarshal(doc, &report); err != nil || report.Error == "" && report.PID <= 1 {
 		return errors.New("the guard did not answer as it should")
 	}
 	if report.Error != "" {
 		return errors.New(report.Error)
 	}
-	g.PID = report.PID
 	return nil
 }
 
-// Stop has the guard kill the program and everything below it, and does not wait.
-func (g *Guarded) Stop() {
+// stop has the guard kill the program and everything below it, and does not wait.
+func (g *guardedProgram) stop() {
 	g.once.Do(func() {
 		raw, err := g.control.SyscallConn()
 		if err == nil {
@@ -95,9 +94,9 @@ func (g *Guarded) Stop() {
 	})
 }
 
-// Kill is Stop, and returns when nothing is left.
-func (g *Guarded) Kill() {
-	g.Stop()
+// kill is stop, and returns when nothing is left.
+func (g *guardedProgram) kill() {
+	g.stop()
 	_ = g.cmd.Wait()
 	g.control.Close()
 }
