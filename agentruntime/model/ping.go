@@ -17,7 +17,8 @@ const (
 
 // Ping asks whether the endpoint is there and takes the key, by its list of
 // models: no endpoint charges for that, and nobody's data is sent. It returns
-// the names, none where the endpoint has no list. What fails is a *chat.Error.
+// the names, none where the endpoint has no list, as many have not: one that
+// refuses the question for another reason than the key is there. What fails is a *chat.Error.
 func (c *Client) Ping(ctx context.Context) (models []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, &chat.Error{Reason: chat.ErrTimeout, Detail: "asked for its models"})
 	defer cancel()
@@ -40,7 +41,9 @@ func (c *Client) Ping(ctx context.Context) (models []string, err error) {
 
 	switch s := resp.StatusCode; {
 	case s == http.StatusOK:
-	case s == http.StatusNotFound, s == http.StatusMethodNotAllowed, s == http.StatusNotImplemented, s == http.StatusTooManyRequests:
+	case s == http.StatusUnauthorized, s == http.StatusForbidden:
+		return nil, c.refusal(resp)
+	case s >= 400 && s < 500, s == http.StatusNotImplemented:
 		return nil, nil // it answers, and has no list for us
 	default:
 		return nil, c.refusal(resp)

@@ -31,6 +31,7 @@ func TestSocketWantsItsKey(t *testing.T) {
 		Version: "v", Dir: t.TempDir(), Board: observe.NewBoard(),
 		Relays: func() []relay.Status { return nil }, Agents: func() []supervisor.AgentStatus { return nil },
 		Outbox: func(context.Context) (int, error) { return 0, nil },
+		Offers: func() []observe.Offer { return nil },
 	})
 	o := &observed{node: node, key: key, log: slog.New(slog.DiscardHandler)}
 	for network, addr := range map[string]string{"unix": socket, "tcp": "127.0.0.1:0"} {

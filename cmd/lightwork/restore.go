@@ -28,6 +28,9 @@ func (c restoreCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if errors.Is(err, sqlite.ErrLocked) {
 			return hinted(err, "stop the node first; the backup itself is not changed")
 		}
+		if sqlite.IsDamaged(err) {
+			err = errors.New(err.Error()) // the backup is: the hint for a damaged database of the node is not for it
+		}
 		return hinted(err, "name another backup; this one is not changed")
 	}
 	fmt.Fprintf(s.out, "restored the %s's database from %s\n", c.Role, c.From)

@@ -196,6 +196,9 @@ func (b buyerSubmitCmd) seats(list []buyer.Candidate) ([]buyer.Candidate, error)
 	why := fmt.Errorf("%d are needed that run %s%s; announced: %d", want, b.Schema, b.inMode(), len(list))
 	if refused != nil {
 		why = fmt.Errorf("%w; not asked is %s: %w", why, refused.NPub, refused.Refusal)
+		if errors.Is(why, buyer.ErrEngagement) {
+			return nil, notPlaced(why)
+		}
 	}
 	return nil, hinted(why, b.hintAlike(list, want)+"lightwork buyer discover --schema "+b.Schema+" lists who is there")
 }
