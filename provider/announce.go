@@ -207,8 +207,17 @@ func (p *Provider) serveAnnouncement(ctx context.Context) error {
 // own: of two with the same date relays keep the one whose id is lower, so that a
 // provider could seem paused for an hour after it was resumed.
 type announcing struct {
-	mu   sync.Mutex
-	last int64 // the second of the last one, Unix; guarded by mu
+	mu     sync.Mutex
+	last   int64 // the second of the last one, Unix; guarded by mu
+	paused bool  // what the last one says; guarded by mu
+}
+
+// differs reports whether the last announcement says otherwise. What it says is what
+// was true when it was made, which no look at another moment tells.
+func (a *announcing) differs(paused bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last != 0 && a.paused != paused
 }
 
 // begin waits for the next second if need be. It returns with mu held, unless ctx ended.
@@ -256,6 +265,7 @@ func (p *Provider) announce(ctx context.Context) error {
 	if err := p.cfg.Store.Enqueue(ctx, all...); err != nil {
 		return err
 	}
+	p.announcing.paused = a.Lightwork.Paused
 	p.outbox.send(all...)
 	return nil
 }
