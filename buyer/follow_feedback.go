@@ -67,7 +67,8 @@ func checkFeedback(ev nostr.Event) error {
 	case isQuote(ev.Content):
 		return domain.Demand(domain.Quote, ev.Tags)
 	case d == domain.Quote:
-		return &MismatchError{"quote", "the content is none"}
+		_, err := receipts.ParseQuote([]byte(ev.Content))
+		return &MismatchError{"quote", err.Error()}
 	case d == domain.Reveal:
 		return nil
 	}

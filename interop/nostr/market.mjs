@@ -63,6 +63,10 @@ export class Wallet {
 export const SCHEMA = 'oa.retrieval_rerank.v1'
 export const KIND = { request: 5050, result: 6050, feedback: 7000, announcement: 31990, deletion: 5 }
 
+// domain says what a signed event is. A quote, a result bound by its hashes and an
+// announcement with modes count with theirs alone.
+export const domain = (document) => ['domain', `lightwork/${document}/v1`]
+
 // job is the smallest request document worth ranking.
 export const job = {
   user_task: 'which fruit is yellow',
@@ -110,7 +114,7 @@ export class Sold {
       buyer: this.request.pubkey, provider: this.provider, price_msats: priceMsats, purpose: 'result',
       expires_at: new Date(Date.now() + 600_000).toISOString().replace(/\.\d+Z$/, 'Z'),
       mode: this.mode, delivery: 'plain', cancellation: 'none', policy_bundle_id: `sha256:${sha256('outside')}`,
-      nonce: hex(randomBytes(16)),
+      nonce: hex(randomBytes(16)), inputs: [],
       payment_hash: node ? this.paymentHash : null, payee_node: node ?? null,
     })
     return this.quoteText
@@ -143,13 +147,14 @@ export class Sold {
 
   // bindings are the tags that tie a result event to the job and its quote.
   bindings(output) {
-    const tags = [['schema', SCHEMA], ['job_hash', this.jobHash], ['output_hash', `sha256:${sha256(output)}`]]
+    const tags = [domain('result'), ['schema', SCHEMA], ['job_hash', this.jobHash], ['output_hash', `sha256:${sha256(output)}`]]
     if (this.quoteText) tags.push(['quote_hash', this.quoteHash])
     return tags
   }
 }
 
-// announcement is the content of a 31990 that Lightwork's buyers read.
+// announcement is the content of a 31990 that Lightwork's buyers read, if its
+// domain is announcement.
 export const announcement = (name, priceMsats, node) => JSON.stringify({
   name,
   capabilities: { supported_jobs: [SCHEMA] },

@@ -27,6 +27,7 @@ func TestPlainProviders(t *testing.T) {
 		{"untyped", "free", failed, "result mismatch: not acceptable"},
 		{"afterwards", "free", failed, "delivers the result"},
 		{"bare", "prepay", failed, "quote mismatch: "},
+		{"incomplete", "prepay", failed, "quote mismatch: invalid document: quote "},
 		{"description", "prepay", failed, "invoice mismatch: "},
 		{"unlisted", "prepay", usage, "knows NIP-90 alone"},
 		{"unlisted", "free", 0, "which nothing proves"},

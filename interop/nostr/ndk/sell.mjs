@@ -1,7 +1,7 @@
 // Sells to a Lightwork buyer with NDK's DVM classes.
 import { NDKDVMJobResult, NDKDVMRequest, NDKEvent } from '@nostr-dev-kit/ndk'
 import { connect, listen } from './client.mjs'
-import { announcement, KIND, options, say, SCHEMA, Sold, Wallet } from '../market.mjs'
+import { announcement, domain, KIND, options, say, SCHEMA, Sold, Wallet } from '../market.mjs'
 
 const price = 3000
 const { ndk, user } = await connect()
@@ -23,11 +23,12 @@ async function serve(event) {
     const quote = sold.quote(price, node)
     const bolt11 = await sold.invoice(wallet, price)
     // NdkDvmJobFeedbackStatus.PayReq is "payment_required"; NIP-90 spells it so:
-    await feedback(request, 'payment-required', quote, [['amount', String(price), bolt11]])
+    await feedback(request, 'payment-required', quote, [['amount', String(price), bolt11], domain('quote')])
     await wallet.paid(sold.paymentHash)
     say('earned', { msats: price })
   }
-  await feedback(request, 'processing', sold.mode === 'free' ? sold.quote(0, null) : '')
+  if (sold.mode === 'free') await feedback(request, 'processing', sold.quote(0, null), [domain('quote')])
+  else await feedback(request, 'processing')
   const output = sold.result()
   const result = new NDKDVMJobResult(ndk)
   result.jobRequest = request
@@ -42,6 +43,6 @@ async function serve(event) {
 process.on('SIGINT', () => process.exit(0))
 await listen(ndk, { kinds: [KIND.request], '#p': [user.pubkey] }, serve)
 const offer = new NDKEvent(ndk, { kind: KIND.announcement, content: announcement('ndk', price, node) })
-offer.tags.push(['d', 'outside'], ['k', '5050'], ['t', SCHEMA])
+offer.tags.push(['d', 'outside'], ['k', '5050'], ['t', SCHEMA], domain('announcement'))
 await offer.publish()
 say('selling', { pubkey: user.pubkey })

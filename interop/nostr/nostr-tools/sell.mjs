@@ -1,6 +1,6 @@
 // Sells to a Lightwork buyer with plain events.
 import { listen, publish, pubkey, sign } from './client.mjs'
-import { announcement, KIND, options, say, SCHEMA, Sold, Wallet } from '../market.mjs'
+import { announcement, domain, KIND, options, say, SCHEMA, Sold, Wallet } from '../market.mjs'
 
 const price = 3000
 const wallet = new Wallet(options.ledger)
@@ -15,11 +15,12 @@ async function serve(request) {
   if (sold.mode === 'prepay') {
     const quote = sold.quote(price, node)
     const bolt11 = await sold.invoice(wallet, price)
-    await feedback(request, 'payment-required', quote, [['amount', String(price), bolt11]])
+    await feedback(request, 'payment-required', quote, [['amount', String(price), bolt11], domain('quote')])
     await wallet.paid(sold.paymentHash)
     say('earned', { msats: price })
   }
-  await feedback(request, 'processing', sold.mode === 'free' ? sold.quote(0, null) : '')
+  if (sold.mode === 'free') await feedback(request, 'processing', sold.quote(0, null), [domain('quote')])
+  else await feedback(request, 'processing')
   const output = sold.result()
   const tags = [
     ['request', JSON.stringify(request)], ['e', request.id], ['p', request.pubkey],
@@ -32,5 +33,5 @@ async function serve(request) {
 
 process.on('SIGINT', () => process.exit(0))
 await listen({ kinds: [KIND.request], '#p': [pubkey] }, serve)
-await publish(sign(KIND.announcement, [['d', 'outside'], ['k', '5050'], ['t', SCHEMA]], announcement('nostr-tools', price, node)))
+await publish(sign(KIND.announcement, [['d', 'outside'], ['k', '5050'], ['t', SCHEMA], domain('announcement')], announcement('nostr-tools', price, node)))
 say('selling', { pubkey })
