@@ -110,7 +110,7 @@ func (w *world) refunded(t *testing.T, id string, n int, sentSats, leftMsats int
 // which the operator can have sent to another address.
 func TestChainRefundOfAPart(t *testing.T) {
 	requirements.Covers(t, "K-48")
-	w, chain, pays, order := refundsOnChain(t, time.Second)
+	w, chain, pays, order := refundsOnChain(t, 3*time.Second)
 	chain.comes(nil, payments.InvoicePartial, 15_000_000)
 	c, req := order(refundAddress)
 	w.refunded(t, req.ID, 1, 14_000, 300_000)
@@ -142,7 +142,7 @@ func TestChainRefundOfAFailure(t *testing.T) {
 
 // TestChainRefundOfWhatCameLate, which is also sent where a job had ended.
 func TestChainRefundOfWhatCameLate(t *testing.T) {
-	w, chain, _, order := refundsOnChain(t, time.Second)
+	w, chain, _, order := refundsOnChain(t, 3*time.Second)
 	_, req := order(refundAddress)
 	job := w.await(t, req.ID, provider.StateExpired)
 	chain.comes(&job, payments.InvoiceSettled, 20_000_000)
@@ -152,7 +152,7 @@ func TestChainRefundOfWhatCameLate(t *testing.T) {
 // TestChainRefundsThatStayCredit: what the miners would eat, what goes to no
 // address of this chain, and to one that another job of the buyer's has named.
 func TestChainRefundsThatStayCredit(t *testing.T) {
-	w, chain, pays, order := refundsOnChain(t, time.Second)
+	w, chain, pays, order := refundsOnChain(t, 3*time.Second)
 	chain.comes(nil, payments.InvoicePartial, 3_999_000)
 	c, req := order(otherAddress)
 	w.owed(t, c, req.ID, 3_999_000, "credit, which lowers the price of your next jobs here (the miners would take about 1000000 msats of it)")
@@ -179,7 +179,7 @@ func TestChainRefundsThatStayCredit(t *testing.T) {
 // gets no more of it back at once than confirmations are for; the operator can
 // send the rest.
 func TestChainRefundOfAFortune(t *testing.T) {
-	w, chain, pays, order := refundsOnChain(t, time.Second)
+	w, chain, pays, order := refundsOnChain(t, 3*time.Second)
 	_, req := order(refundAddress)
 	job := w.await(t, req.ID, provider.StateExpired)
 	chain.comes(&job, payments.InvoiceSettled, 5_000_000_000)
