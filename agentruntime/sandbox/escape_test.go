@@ -56,7 +56,7 @@ func TestTimeoutKillsEverything(t *testing.T) { atEachLevel(t, timeoutKillsEvery
 func timeoutKillsEverything(t *testing.T) {
 	mark := marker()
 	j := testJob("echo before; (setsid sleep " + mark + " &) ; trap '' TERM; sleep " + mark + "; echo after")
-	j.timeout = 4 * time.Second
+	j.timeout = 12 * time.Second // an emulated machine takes seconds to begin
 	out := confineJob(t, j)
 	if out.stopped != stopTimeout || len(out.runs) != 1 || out.runs[0].exitCode != 137 {
 		t.Fatalf("stopped %q: %s", out.stopped, describe(out))
