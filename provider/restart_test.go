@@ -197,7 +197,7 @@ func TestHeardAfterLong(t *testing.T) {
 
 	stop()
 	stop = w.serve(t, nil)
-	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Wallet = nil })
+	c.client = c.open(t, func(*buyer.Config) {})
 	p = w.place(t, c, receipts.ModePostpay, order(""))
 	check(t, c.send(w.ctx, p.Request))
 	w.find(t, c.market, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {p.RequestID}}})
@@ -259,8 +259,8 @@ func TestSilentProvider(t *testing.T) {
 	c := w.customer(t, func(cfg *buyer.Config) { cfg.AnswerTimeout = 1 })
 	p := w.place(t, c, receipts.ModeHold, order(""))
 	p, err := c.client.Follow(w.ctx, p.RequestID, nil)
-	if !errors.Is(err, buyer.ErrFailed) || p.State != buyer.StateCanceled || p.Cancel == nil {
-		t.Errorf("purchase %s, %v", p.State, err)
+	if !errors.Is(err, buyer.ErrFailed) || p.State != buyer.StateFailed || !strings.HasPrefix(p.Reason, "no_answer: ") {
+		t.Errorf("purchase %s for %q, %v", p.State, p.Reason, err)
 	}
 	w.moved(t, c.party, 0, 0)
 }

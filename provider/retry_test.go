@@ -25,7 +25,11 @@ func (b addressBook) Invoice(_ context.Context, address string, msats int64) (st
 // once the refund, if there was one, has ended.
 func (w *world) owes(t *testing.T, c *customer, refund string) provider.Debt {
 	t.Helper()
-	req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "prepay"}, nostr.Tag{"param", "refund", refund})
+	tags := nostr.Tags{{"param", "payment_mode", "prepay"}}
+	if refund != "" {
+		tags = append(tags, nostr.Tag{"param", "refund", refund})
+	}
+	req := w.request(t, c.key, order(""), tags...)
 	w.payByHand(t, c, req)
 	w.await(t, req.ID, provider.StateFailed)
 	return w.debt(t, req.ID)
