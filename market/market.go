@@ -63,7 +63,7 @@ func New(cfg Config) (*Market, error) {
 	cfg.Quorum = max(cfg.Quorum, 1)
 	return &Market{
 		Pool: pool, cfg: cfg,
-		blobs:   relay.NewBlobClient(relay.BlobConfig{AllowLoopback: cfg.AllowLoopback}),
+		blobs:   relay.NewBlobClient(relay.BlobConfig{Servers: cfg.Blobs, AllowLoopback: cfg.AllowLoopback}),
 		courier: relay.NewCourier(relay.CourierConfig{AllowLoopback: cfg.AllowLoopback}),
 	}, nil
 }

@@ -151,6 +151,9 @@ func (p *Provider) fetch(ctx context.Context, refs []receipts.Reference) ([]rece
 	return events, Reason{}
 }
 
+// filterOf names no kinds: an event can be of any, a result of a thousand, each of
+// which relays count against what a connection may subscribe to. Id, or author and
+// request, leave little else.
 func filterOf(ref receipts.Reference, provider string) nostr.Filter {
 	if ref.Type == receipts.InputEvent {
 		return nostr.Filter{IDs: []string{ref.ID}}

@@ -42,8 +42,12 @@ func (e *BlobError) Error() string {
 }
 
 // BlobConfig says where blobs may be. The zero value allows https:// to public
-// addresses.
+// addresses; those that a stranger names are not this machine's, at port 443 and
+// most from 1024 on.
 type BlobConfig struct {
+	// Servers are the owner's own ("https://host:port"): no stranger chose their
+	// addresses and ports.
+	Servers []string
 	// AllowLoopback allows this machine, with http:// too.
 	AllowLoopback bool
 	// AllowHTTP allows http:// to public addresses.
@@ -55,9 +59,24 @@ type BlobConfig struct {
 // BlobClient uploads to and downloads from Blossom servers (BUD-01, BUD-02). It
 // keeps connections for half a minute; Close ends them at once.
 type BlobClient struct {
-	guard   guard
 	timeout time.Duration
+	servers map[string]bool // the owner's own, as siteOf names them
+	// own leads to those, and strangers to the servers that a URL of somebody else's
+	// names.
+	own, strangers blobDoor
+}
+
+// blobDoor makes requests where a guard lets them go.
+type blobDoor struct {
+	guard   guard
 	clients map[string]*http.Client // by scheme
+}
+
+func newBlobDoor(g guard) blobDoor {
+	return blobDoor{g, map[string]*http.Client{
+		"http":  g.client("http", blobDialTimeout, idleBlobConns),
+		"https": g.client("https", blobDialTimeout, idleBlobConns),
+	}}
 }
 
 const (
@@ -74,21 +93,39 @@ func NewBlobClient(cfg BlobConfig) *BlobClient {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 5 * time.Minute
 	}
-	return &BlobClient{
-		guard:   g,
-		timeout: cfg.Timeout,
-		clients: map[string]*http.Client{
-			"http":  g.client("http", blobDialTimeout, idleBlobConns),
-			"https": g.client("https", blobDialTimeout, idleBlobConns),
-		},
+	c := &BlobClient{timeout: cfg.Timeout, servers: map[string]bool{}, own: newBlobDoor(g)}
+	for _, server := range cfg.Servers {
+		c.servers[siteOf(server)] = true
 	}
+	g.others, g.ports = true, true
+	c.strangers = newBlobDoor(g)
+	return c
+}
+
+// siteOf is the scheme, host and port of an address.
+func siteOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host)
+}
+
+// door is the way to the server of a blob that somebody else's URL names.
+func (c *BlobClient) door(from string) blobDoor {
+	if c.servers[siteOf(from)] {
+		return c.own
+	}
+	return c.strangers
 }
 
 // Close ends the connections that are kept for the next transfer. Transfers go
 // on, and may begin.
 func (c *BlobClient) Close() {
-	for _, hc := range c.clients {
-		hc.CloseIdleConnections()
+	for _, door := range []blobDoor{c.own, c.strangers} {
+		for _, hc := range door.clients {
+			hc.CloseIdleConnections()
+		}
 	}
 }
 
@@ -151,7 +188,7 @@ func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mim
 // come back with all the others that did.
 func (c *BlobClient) put(ctx context.Context, url string, data []byte, header http.Header) (*http.Response, error) {
 	for pause := busyPause; ; pause *= 2 {
-		resp, err := c.do(ctx, http.MethodPut, url, data, header)
+		resp, err := c.own.do(ctx, http.MethodPut, url, data, header)
 		if !isBusy(err) || pause > maxBusyPause || !sleep(ctx, pause/2+rand.N(pause)) {
 			return resp, err
 		}
@@ -193,7 +230,7 @@ func authorization(ctx context.Context, by Signer, server string, digest hashing
 func (c *BlobClient) Download(ctx context.Context, from string, want hashing.Digest, maxBytes int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	resp, err := c.do(ctx, http.MethodGet, from, nil, http.Header{})
+	resp, err := c.door(from).do(ctx, http.MethodGet, from, nil, http.Header{})
 	if err != nil {
 		return nil, fmt.Errorf("download blob: %w", err)
 	}
@@ -218,8 +255,8 @@ func (c *BlobClient) Download(ctx context.Context, from string, want hashing.Dig
 }
 
 // do sends a request and returns a good answer, whose body the caller closes.
-func (c *BlobClient) do(ctx context.Context, method, raw string, body []byte, header http.Header) (*http.Response, error) {
-	u, err := c.guard.url(raw)
+func (d blobDoor) do(ctx context.Context, method, raw string, body []byte, header http.Header) (*http.Response, error) {
+	u, err := d.guard.url(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +269,7 @@ func (c *BlobClient) do(ctx context.Context, method, raw string, body []byte, he
 	// All we ask may be asked again, on a new connection, when the server has
 	// just closed a kept one. The header itself is not sent.
 	req.Header["Idempotency-Key"] = nil
-	resp, err := c.clients[u.Scheme].Do(req)
+	resp, err := d.clients[u.Scheme].Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// localBlobs is a client for servers on this machine.
-func localBlobs(t testing.TB) *BlobClient {
-	c := NewBlobClient(BlobConfig{AllowLoopback: true})
+// localBlobs is a client for servers on this machine, of which some are its owner's.
+func localBlobs(t testing.TB, own ...string) *BlobClient {
+	c := NewBlobClient(BlobConfig{Servers: own, AllowLoopback: true})
 	t.Cleanup(c.Close)
 	return c
 }
@@ -223,7 +223,7 @@ func TestUploadToABusyServerEnds(t *testing.T) {
 // that the server closes on a request costs nothing but a new one.
 func TestConnectionsAreKept(t *testing.T) {
 	r := startRelay(t)
-	key, c := testKey(t), localBlobs(t)
+	key := testKey(t)
 	forward := &httputil.ReverseProxy{
 		Rewrite:   func(p *httputil.ProxyRequest) { p.Out.URL.Scheme, p.Out.URL.Host = "http", r.addr },
 		Transport: &http.Transport{DisableKeepAlives: true},
@@ -243,6 +243,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		conn.Close()
 	}))
 	t.Cleanup(srv.Close)
+	c := localBlobs(t, srv.URL)
 	for i := range 4 {
 		data := fmt.Append(nil, "blob ", i)
 		d, err := c.Upload(t.Context(), srv.URL, data, "text/plain", key)
@@ -307,6 +308,24 @@ func TestGuardURLs(t *testing.T) {
 	} {
 		if _, err := (guard{}).url(raw); (err == nil) != want {
 			t.Errorf("%q: %v", raw, err)
+		}
+	}
+}
+
+// TestStrangersServers: what a stranger names is fetched from no port of a machine's
+// services. The owner's own servers may be anywhere.
+func TestStrangersServers(t *testing.T) {
+	c := NewBlobClient(BlobConfig{Servers: []string{"https://Blobs.example.com:25/"}, AllowLoopback: true, AllowHTTP: true})
+	for _, url := range []string{"https://1.1.1.1:25/x", "http://1.1.1.1:80/x", "https://[2606:4700::1111]:6000/x"} {
+		if _, err := c.Download(t.Context(), url, hashing.Digest{}, 10); !errors.Is(err, ErrBlockedAddress) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for url, own := range map[string]bool{
+		"https://blobs.example.com:25/x": true, "https://blobs.example.com/x": false, "http://blobs.example.com:25/x": false, "https://other.example.com:25/x": false,
+	} {
+		if g := c.door(url).guard; g.others == own || g.ports == own {
+			t.Errorf("%s: the guard of a stranger's URL: %v", url, g)
 		}
 	}
 }
