@@ -19,8 +19,9 @@ type Confinement struct {
 	Read  []string `json:"read"`  // files, and folders with all below, to read and execute
 	Write []string `json:"write"` // to change as well
 	// Network allows the network. Without it a supervisor that is root gives
-	// the agent a network of its own with nothing in it; another one denies
-	// TCP, and cannot deny UDP.
+	// the agent a network of its own with nothing in it. Another one denies all
+	// sockets but those of the file system, and TCP alone on an architecture
+	// that has no filter of system calls here.
 	Network bool `json:"network"`
 }
 
@@ -72,16 +73,9 @@ func (c *Confinement) apply() (string, error) {
 	}
 	words := []string{fmt.Sprintf("landlock %d", abi)}
 	attr := unix.LandlockRulesetAttr{Access_fs: fsRights(int(abi))}
-	if !c.Network {
-		switch err := unix.Unshare(unix.CLONE_NEWNET); {
-		case err == nil:
-			words = append(words, "no network")
-		case abi >= 4:
-			attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
-			words = append(words, "no TCP")
-		default:
-			words = append(words, "network open")
-		}
+	settled := c.Network || unix.Unshare(unix.CLONE_NEWNET) == nil
+	if !settled && abi >= 4 {
+		attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if abi >= 6 {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
@@ -90,9 +84,18 @@ func (c *Confinement) apply() (string, error) {
 	if err := c.restrict(attr, int(abi)); err != nil {
 		return "", err
 	}
-	denied, err := denySetID()
-	if denied {
+	filtered, err := filterCalls(!settled)
+	if filtered {
 		words = append(words, "no set-user-id files")
+	}
+	switch {
+	case c.Network:
+	case settled || filtered:
+		words = append(words, "no network")
+	case abi >= 4:
+		words = append(words, "no TCP")
+	default:
+		words = append(words, "network open")
 	}
 	return strings.Join(words, ", "), err
 }

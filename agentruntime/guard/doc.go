@@ -9,8 +9,12 @@
 // A program that links this package becomes a guard, and nothing else, when it
 // is started with the environment variable Env.
 //
+// An agent with a Confinement is started through a door, the same program once
+// more, which confines itself and becomes the agent. So the guard is outside, and
+// what is confined can neither signal it (from Landlock 6 on) nor reach its memory.
+//
 // Not covered: a descendant that has left the group and kills the guard first,
-// which a Confinement prevents, or one that became another user (set-uid)
+// which such a Confinement prevents, or one that became another user (set-uid)
 // where the guard is not root. Agents that may be hostile need another uid, a
 // Confinement or a sandbox.
 package guard

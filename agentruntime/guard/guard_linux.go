@@ -30,7 +30,11 @@ const (
 // init turns a process that was started as a guard into one, before other
 // packages have spent time on tables that a guard does not need.
 func init() {
-	if os.Getenv(Env) != "" {
+	switch role := os.Getenv(Env); role {
+	case "":
+	case doorRole:
+		os.Exit(enter())
+	default:
 		os.Exit(run())
 	}
 }
@@ -47,7 +51,7 @@ type Order struct {
 	// 0 leaves them as they are.
 	OpenFiles uint64 `json:"open_files,omitempty"`
 	// Files is how many descriptors behind ControlFD are handed on; the agent has
-	// them from 3 on.
+	// them from 3 on. One with a Confine gets none.
 	Files   int          `json:"files,omitempty"`
 	Confine *Confinement `json:"confine,omitempty"`
 }
@@ -101,32 +105,32 @@ func run() int {
 			g.signal(unix.SIGTERM)
 		}
 	}()
-	go g.obey(in)
 	status := g.waitAgent()
 	killBelow()
 	g.report(Report{Exit: status})
 	return 0
 }
 
-func (g *guard) report(r Report) {
-	doc, err := json.Marshal(r)
+// report tells the supervisor; one that is gone needs no report.
+func (g *guard) report(r Report) { _ = send(g.control, r) }
+
+func send(to *os.File, v any) error {
+	doc, err := json.Marshal(v)
 	if err != nil {
-		return
+		return err
 	}
-	if f, err := frame.Append(nil, doc, MaxMessage); err == nil {
-		// A supervisor that is gone needs no report.
-		_, _ = g.control.Write(f)
+	f, err := frame.Append(nil, doc, MaxMessage)
+	if err != nil {
+		return err
 	}
+	_, err = to.Write(f)
+	return err
 }
 
 func (g *guard) launch(in *frame.Reader) error {
-	doc, err := in.Next()
+	order, err := readOrder(in)
 	if err != nil {
-		return fmt.Errorf("read launch order: %w", err)
-	}
-	var order Order
-	if err := json.Unmarshal(doc, &order); err != nil {
-		return errors.New("read launch order: malformed")
+		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
@@ -145,17 +149,13 @@ func (g *guard) launch(in *frame.Reader) error {
 		return err
 	}
 	defer null.Close()
-	if order.Confine != nil {
-		// It holds for this thread, which starts the agent, and not for the
-		// others, which must be able to end it.
-		if g.confined, err = order.Confine.apply(); err != nil {
-			return err
-		}
-	}
 	attr := &syscall.ProcAttr{
 		Dir: order.Dir, Env: order.Env,
 		Files: []uintptr{null.Fd(), 1, 2},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if order.Confine != nil {
+		return g.launchConfined(order, attr, in)
 	}
 	for i := range order.Files {
 		attr.Files = append(attr.Files, ControlFD+1+uintptr(i))
@@ -167,7 +167,19 @@ func (g *guard) launch(in *frame.Reader) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", path.Base(order.Path), err)
 	}
+	go g.obey(in)
 	return nil
+}
+
+func readOrder(in *frame.Reader) (order Order, err error) {
+	doc, err := in.Next()
+	if err != nil {
+		return order, fmt.Errorf("read launch order: %w", err)
+	}
+	if json.Unmarshal(doc, &order) != nil {
+		return order, errors.New("read launch order: malformed")
+	}
+	return order, nil
 }
 
 // obey follows the supervisor until its end of the socket closes, which means

@@ -34,28 +34,30 @@ func modeCalls() []modeCall {
 	)
 }
 
-// denySetID has the calling thread, and what it starts, make no set-user-id or
+// filterCalls has the calling thread, and what it starts, make no set-user-id or
 // set-group-id file: whoever on this machine can reach such a file would run it
-// with the rights of the agent's user, which Landlock says nothing about. False
-// where the kernel cannot, or this architecture has no list of the calls. It needs no_new_privs.
-func denySetID() (bool, error) {
+// with the rights of the agent's user, which Landlock says nothing about. Without
+// sockets it makes none but those of the file system either: Landlock denies TCP
+// and no other protocol. False where the kernel cannot, or this architecture has
+// no list of the calls. It needs no_new_privs.
+func filterCalls(noSockets bool) (bool, error) {
 	if seccomp.Arch == 0 {
 		return false, nil
 	}
-	err := seccomp.Install(setIDFilter(), 0)
+	err := seccomp.Install(callFilter(noSockets), 0)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		return false, nil // a kernel without filters
 	}
 	if err != nil {
-		return false, fmt.Errorf("deny set-user-id files: %w", err)
+		return false, fmt.Errorf("filter system calls: %w", err)
 	}
 	return true, nil
 }
 
-// setIDFilter refuses such modes with EPERM. What takes the mode where a filter
+// callFilter refuses such modes with EPERM. What takes the mode where a filter
 // cannot read it (openat2, io_uring), or comes in by another architecture's
 // entrance, is refused as a call that this kernel has not: programs do without.
-func setIDFilter() []unix.SockFilter {
+func callFilter(noSockets bool) []unix.SockFilter {
 	prog := seccomp.Begin(seccomp.Refuse(unix.ENOSYS))
 	for _, number := range []uint32{unix.SYS_OPENAT2, unix.SYS_IO_URING_SETUP} {
 		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, number, 0, 1), seccomp.Refuse(unix.ENOSYS))
@@ -64,6 +66,14 @@ func setIDFilter() []unix.SockFilter {
 		body := c.rule()
 		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, c.number, 0, uint8(len(body))))
 		prog = append(prog, body...)
+	}
+	if noSockets {
+		prog = append(prog,
+			seccomp.Jump(unix.BPF_JEQ, unix.SYS_SOCKET, 0, 3),
+			seccomp.Arg(0),
+			seccomp.Jump(unix.BPF_JEQ, unix.AF_UNIX, 1, 0),
+			seccomp.Refuse(unix.EAFNOSUPPORT), // what a machine without that network says
+		)
 	}
 	return append(prog, seccomp.Return(unix.SECCOMP_RET_ALLOW))
 }

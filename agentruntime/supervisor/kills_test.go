@@ -38,7 +38,11 @@ func TestRandomKills(t *testing.T) {
 	var slowest time.Duration
 	for i := range kills {
 		core := exec.Command(exe)
-		core.Env = []string{roleEnv + "=core:" + filepath.Join(dir, strconv.Itoa(i)), "PATH=" + os.Getenv("PATH")}
+		role := "=core:"
+		if i%2 == 1 {
+			role = "=confined core:"
+		}
+		core.Env = []string{roleEnv + role + filepath.Join(dir, strconv.Itoa(i)), "PATH=" + os.Getenv("PATH")}
 		if err := core.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -11,14 +11,18 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
 	"github.com/lightwork-market/lightwork/agentruntime/agents/reference"
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
+	"github.com/lightwork-market/lightwork/agentruntime/guard"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
@@ -39,7 +43,12 @@ var roles = map[string]func(ctx context.Context, arg string) error{
 	"impostor": playImpostor,
 	"bare":     playBare,
 	"stranger": func(_ context.Context, token string) error { return knock("stranger", token) },
-	"core":     playCore,
+	"core":     func(ctx context.Context, dir string) error { return playCore(ctx, dir, agentSpec("family")) },
+	"confined core": func(ctx context.Context, dir string) error {
+		spec := agentSpec("family")
+		spec.Confine = &guard.Confinement{Read: []string{"/"}, Write: []string{dir, "/dev/null"}}
+		return playCore(ctx, dir, spec)
+	},
 }
 
 // playTools is an agent whose tools misbehave.
@@ -127,12 +136,6 @@ func playCrash(ctx context.Context, _ string) error {
 // playReach is an agent that tries to reach what its input names, and says how
 // each attempt ended.
 func playReach(ctx context.Context, _ string) error {
-	said := func(err error) string {
-		if err == nil {
-			return "reached"
-		}
-		return err.Error()
-	}
 	return agent.Run(ctx, agent.Config{Version: reference.Version, Tools: []agent.Tool{{
 		Name: "reach", Handler: func(ctx context.Context, c *agent.Call) (any, error) {
 			var in struct {
@@ -162,7 +165,42 @@ func playReach(ctx context.Context, _ string) error {
 			}
 			return out, exec.CommandContext(ctx, "true").Run()
 		},
+	}, {
+		Name: "reach_guard", Handler: func(context.Context, *agent.Call) (any, error) { return reachGuard(os.Getppid()) },
 	}}})
+}
+
+// reachGuard tries what would end a guard or take it over, and harms it in no way.
+func reachGuard(guard int) (map[string]string, error) {
+	out := map[string]string{"signal": said(syscall.Kill(guard, 0))}
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", guard))
+	if err != nil {
+		return nil, err
+	}
+	for _, task := range tasks {
+		tid, err := strconv.Atoi(task.Name())
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf(" of thread %d", len(out))
+		out["signal"+name] = said(unix.Tgkill(guard, tid, 0))
+		here := make([]byte, 1)
+		there := []unix.RemoteIovec{{Base: 1, Len: 1}} // nothing is there
+		_, err = unix.ProcessVMReadv(tid, []unix.Iovec{{Base: &here[0], Len: 1}}, there, 0)
+		if errors.Is(err, unix.EFAULT) {
+			err = nil // nobody refused to look
+		}
+		out["memory"+name] = said(err)
+	}
+	return out, nil
+}
+
+// said is how an attempt ended.
+func said(err error) string {
+	if err == nil {
+		return "reached"
+	}
+	return err.Error()
 }
 
 // playShow prints what an agent can see of itself, then serves.
@@ -263,7 +301,7 @@ func say(conn net.Conn, p wire.Payload) error {
 
 // playCore is a node with one family of agents. It prints their pids as JSON
 // and then waits to be killed.
-func playCore(ctx context.Context, dir string) error {
+func playCore(ctx context.Context, dir string, family Spec) error {
 	pids := make(chan string, 1)
 	s, err := New(Config{SocketDir: dir, OnLog: func(l LogLine) {
 		if list, ok := strings.CutPrefix(l.Text, "pids "); ok {
@@ -273,7 +311,7 @@ func playCore(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Start(ctx, agentSpec("family")); err != nil {
+	if err := s.Start(ctx, family); err != nil {
 		return err
 	}
 	doc, err := json.Marshal(strings.Fields(<-pids))
