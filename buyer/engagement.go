@@ -106,7 +106,28 @@ func (c *Client) checkEngagement(p Purchase, ev nostr.Event, network payments.Ne
 	if !now.Before(q.Expiry()) {
 		return bad(errors.New("it has expired"))
 	}
-	return c.checkInvoice(p, ev, network, offer{quote: q, raw: []byte(ev.Content), hash: hashing.Bytes([]byte(ev.Content))}, now)
+	o, err := c.checkInvoice(p, ev, network, offer{quote: q, raw: []byte(ev.Content), hash: hashing.Bytes([]byte(ev.Content))}, now)
+	if err != nil {
+		return offer{}, err
+	}
+	if err := checkSigned(ev, o); err != nil {
+		return bad(err)
+	}
+	return o, nil
+}
+
+// checkSigned wants the provider's signature on the demand itself, which an
+// encrypted one need not have: no receipt of the fee is proved without it.
+func checkSigned(ev nostr.Event, o offer) error {
+	raw, err := ev.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	signed, err := receipts.ParseEvent(raw, eventMax)
+	if err != nil {
+		return err
+	}
+	return receipts.CheckQuoteEvent(signed, o.quote, o.bolt11)
 }
 
 // engagement pays the fee for the attempt, once, within the budget. A fee that we
@@ -208,11 +229,15 @@ func EngagementBundleOf(ctx context.Context, store Store, p Purchase) (*receipts
 	}
 	e := p.Engagement
 	b := &receipts.Bundle{Quote: e.Quote, Inputs: p.Inputs, Artifacts: map[string][]byte{}}
-	if err := gather(
+	err := gather(
 		stored{&b.ReceiptEvent, e.ReceiptEvent, &b.Receipt},
 		stored{&b.Request, p.Request, nil},
 		stored{&b.Acceptance, e.Acceptance, nil},
-	); err != nil {
+	)
+	if err != nil {
+		return nil, err
+	}
+	if b.QuoteEvent, err = demandOf(ctx, store, p); err != nil {
 		return nil, err
 	}
 	rec, err := receipts.ParseReceipt(b.Receipt)
@@ -229,4 +254,25 @@ func EngagementBundleOf(ctx context.Context, store Store, p Purchase) (*receipts
 		b.Previous = previous
 	}
 	return b, nil
+}
+
+// demandOf is the event in which the provider asked for the fee that was paid, in
+// the form of a bundle; nil if it is not known.
+func demandOf(ctx context.Context, store Store, p Purchase) ([]byte, error) {
+	e := p.Engagement
+	q, err := receipts.ParseQuote(e.Quote)
+	if err != nil {
+		return nil, fmt.Errorf("stored quote: %w", err)
+	}
+	feedback, err := store.Feedback(ctx, p.RequestID)
+	if err != nil {
+		return nil, err
+	}
+	for _, raw := range feedback {
+		ev, err := receipts.ParseEvent(raw, eventMax)
+		if err == nil && ev.Content == string(e.Quote) && receipts.CheckQuoteEvent(ev, q, e.BOLT11) == nil {
+			return ev.JSON(), nil
+		}
+	}
+	return nil, nil
 }

@@ -27,7 +27,8 @@ type Cipher interface {
 }
 
 const (
-	// hiddenTag carries, in an encrypted result, the event that binds its terms.
+	// hiddenTag carries, in an encrypted result or quote, the event that the provider
+	// signed by itself.
 	hiddenTag = "lightwork"
 	// hiddenTags bounds the tags inside an encrypted event.
 	hiddenTags = 512
@@ -102,8 +103,8 @@ func isHidden(ev nostr.Event) bool {
 }
 
 // reveal returns what an encrypted answer says: of feedback, its hidden tags
-// among the others; of a result and a receipt, the signed event hidden in it,
-// or the result's content in the clear where there is none.
+// among the others; of a quote, a result and a receipt, the signed event hidden in
+// it, or the result's content in the clear where there is none.
 func (c *Client) reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
 	if !isHidden(ev) {
 		return ev, nil
@@ -128,6 +129,9 @@ func (c *Client) reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.
 	if ev.Kind != kindFeedback || json.Unmarshal([]byte(text), &inside) != nil || len(inside) > hiddenTags {
 		return view, nil
 	}
+	if t := inside.Find(hiddenTag); t != nil { // a quote, which the provider signed by itself
+		return c.signedInside(p, ev, t[1])
+	}
 	view.Content = ""
 	for _, t := range inside {
 		if len(t) >= 2 && t[0] == "content" {
@@ -149,13 +153,18 @@ func (c *Client) decrypt(ctx context.Context, p Purchase, hidden string) (string
 	return c.cfg.Cipher.NIP44Decrypt(ctx, p.Provider, hidden)
 }
 
-// revealEvent opens an event inside another. It must be one that the provider
-// could have published: signed by it, of this kind, about this request.
+// revealEvent opens an event inside another.
 func (c *Client) revealEvent(ctx context.Context, p Purchase, outer nostr.Event, hidden string) (nostr.Event, error) {
 	text, err := c.decrypt(ctx, p, hidden)
 	if err != nil {
 		return outer, err
 	}
+	return c.signedInside(p, outer, text)
+}
+
+// signedInside reads an event that was hidden in another. It must be one that the
+// provider could have published: signed by it, of this kind, about this request.
+func (c *Client) signedInside(p Purchase, outer nostr.Event, text string) (nostr.Event, error) {
 	var ev nostr.Event
 	if err := json.Unmarshal([]byte(text), &ev); err != nil {
 		return outer, fmt.Errorf("what is encrypted is no event: %w", err)

@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -137,6 +141,57 @@ func TestHiddenEngagementFee(t *testing.T) {
 	}
 	w.moved(t, c.party, rateMsats+attemptMsats, rateMsats+attemptMsats+2*feeMsats)
 	w.tellsNothing(t, c, p)
+	b, err := buyer.EngagementBundleOf(w.ctx, c.store, p)
+	if r := w.graded(t, c, b, err); r.Claim(receipts.ClaimInvoiceCommits).State != receipts.Proved {
+		t.Errorf("what the provider asked for is not shown: %+v", r.Claim(receipts.ClaimInvoiceCommits))
+	}
+}
+
+// TestFeeThatNobodySignedFor: an encrypted demand for a fee whose inside is not
+// signed by itself would leave a receipt that shows nothing, so it is not paid.
+func TestFeeThatNobodySignedFor(t *testing.T) {
+	w := newWorld(t)
+	c := w.customer(t, nil)
+	c.client = c.open(t, func(cfg *buyer.Config) { engages(cfg); cfg.Cipher = c.key })
+	node, err := w.seller.wallet.Node(w.ctx)
+	check(t, err)
+	for i, inside := range []func(id string, tags nostr.Tags, doc string) nostr.Tags{
+		func(_ string, tags nostr.Tags, doc string) nostr.Tags { // in the envelope alone
+			return append(tags, nostr.Tag{"content", doc})
+		},
+		func(id string, tags nostr.Tags, doc string) nostr.Tags { // for another buyer
+			ev := raw(t, w.seller.key, 7000, doc, append(tags, nostr.Tag{"e", id}, nostr.Tag{"p", node.PubKey[2:]})...)
+			return append(tags, nostr.Tag{"content", doc}, nostr.Tag{"lightwork", ev.String()})
+		},
+	} {
+		p, err := c.client.Place(w.ctx, buyer.Order{
+			Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: order(expects), MaxMsats: maxMsats,
+			Mode: receipts.ModePostpay, Announced: w.listing(attemptMsats), Encrypt: true,
+		})
+		check(t, err)
+		preimage := payments.Preimage{1, byte(i)}
+		hash := preimage.Hash().String()
+		quote := receipts.Quote{
+			Version: receipts.Version, RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
+			Buyer: c.key.PublicKey(), Provider: w.seller.key.PublicKey(), PriceMsats: attemptMsats, Purpose: receipts.PurposeEngagement,
+			ExpiresAt: receipts.Timestamp(time.Now().Add(10 * time.Minute)), Mode: receipts.ModePrepay, Delivery: receipts.DeliveryPlain,
+			Cancellation: "none", PolicyBundleID: hashing.Bytes([]byte("policy")), Nonce: strings.Repeat("0", 32), PaymentHash: &hash, PayeeNode: &node.PubKey,
+		}
+		doc, err := quote.Canonical()
+		check(t, err)
+		inv, err := w.seller.wallet.CreateInvoice(w.ctx, payments.NewInvoice{
+			PaymentHash: preimage.Hash(), Preimage: preimage, AmountMsats: attemptMsats, DescriptionHash: hashing.Bytes(doc), Expiry: 10 * time.Minute,
+		})
+		check(t, err)
+		tags := inside(p.RequestID, nostr.Tags{{"status", "payment-required"}, {"amount", strconv.Itoa(attemptMsats), inv.BOLT11}, domain.Quote.Tag()}, string(doc))
+		text, err := json.Marshal(tags)
+		check(t, err)
+		content, err := w.seller.key.NIP44Encrypt(w.ctx, c.key.PublicKey(), string(text))
+		check(t, err)
+		check(t, c.market.Send(w.ctx, raw(t, w.seller.key, 7000, content, nostr.Tag{"e", p.RequestID}, nostr.Tag{"p", c.key.PublicKey()}, nostr.Tag{"encrypted"}, domain.Encrypted.Tag())))
+		w.follow(t, c, p.RequestID, nil).failed(t, buyer.CodeBadOffer)
+	}
+	w.moved(t, c.party, 0, 0)
 }
 
 // TestDisputeListsTheFee: both payments are shown, and what came for them.

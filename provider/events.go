@@ -72,12 +72,24 @@ func (p *Provider) feedbackEvent(ctx context.Context, to addressee, status, info
 		said = append(said, info)
 	}
 	d := feedbackDomain(status, content)
+	open := append(nostr.Tags{said, {"e", to.request}, {"p", to.buyer}}, more...)
 	if to.scheme == "" {
-		return p.sign(ctx, kindFeedback, d, append(nostr.Tags{said, {"e", to.request}, {"p", to.buyer}}, more...), content)
+		return p.sign(ctx, kindFeedback, d, open, content)
 	}
 	inside := append(append(nostr.Tags{said}, more...), d.Tag())
 	if content != "" {
 		inside = append(inside, nostr.Tag{"content", content})
+	}
+	if d == domain.Quote { // signed by itself, so that the buyer can show it and no more
+		signed, err := p.sign(ctx, kindFeedback, d, open, content)
+		if err != nil {
+			return nostrEvent{}, err
+		}
+		raw, err := signed.MarshalJSON()
+		if err != nil {
+			return nostrEvent{}, err
+		}
+		inside = append(inside, nostr.Tag{hiddenTag, string(raw)})
 	}
 	doc, err := json.Marshal(inside)
 	if err != nil {

@@ -39,7 +39,7 @@ const (
 )
 
 const (
-	// hiddenTag carries, in a hidden result, the event that binds its terms.
+	// hiddenTag carries, in a hidden result or quote, the event that is signed by itself.
 	hiddenTag = "lightwork"
 	// hiddenTags bounds the tags inside a hidden request.
 	hiddenTags = 512

@@ -17,6 +17,7 @@ const (
 	FileReceipt      = "RECEIPT.json"
 	FileReceiptEvent = "RECEIPT.event.json"
 	FileQuote        = "QUOTE.json"
+	FileQuoteEvent   = "QUOTE.event.json"
 	FileAcceptance   = "ACCEPTANCE.event.json"
 	FileRequest      = "REQUEST.event.json"
 	FileInputs       = "INPUTS.jsonl"
@@ -36,6 +37,7 @@ type Bundle struct {
 	Receipt      []byte
 	ReceiptEvent []byte
 	Quote        []byte
+	QuoteEvent   []byte // the provider's event that asks for the price; optional but for an engagement fee
 	Acceptance   []byte // the buyer's event; optional
 	Request      []byte // the buyer's event
 	Inputs       []byte // the events that the request names as inputs; absent if it names none
@@ -89,6 +91,7 @@ func (b *Bundle) parts() []named {
 		{FileReceipt, &b.Receipt, false},
 		{FileReceiptEvent, &b.ReceiptEvent, false},
 		{FileQuote, &b.Quote, false},
+		{FileQuoteEvent, &b.QuoteEvent, false},
 		{FileAcceptance, &b.Acceptance, false},
 		{FileRequest, &b.Request, false},
 		{FileInputs, &b.Inputs, false},

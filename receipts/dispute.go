@@ -31,7 +31,6 @@ type Dispute struct {
 
 // Names of the files of a dispute.
 const (
-	FileQuoteEvent = "QUOTE.event.json"
 	FileInvoice    = "INVOICE.txt"
 	FileTags       = "REQUEST.tags.json"
 	FileFeeQuote   = "ENGAGEMENT_QUOTE.event.json"

@@ -5,9 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -62,7 +65,68 @@ func engagementFees() []scenario {
 			recipe: recipe{fee: true, finished: func(b *receipts.Bundle) { b.Replay = recipe{}.make().bundle.Replay }},
 			want:   noWork(failed(receipts.ClaimTrajectory)),
 		},
+		{
+			name: "engagement_without_quote_event", about: "nothing but the receipt says that the provider asked for this payment",
+			recipe: recipe{fee: true, finished: func(b *receipts.Bundle) { b.QuoteEvent = nil }},
+			want:   noWork(states{receipts.ClaimInvoiceCommits: receipts.NotProvable}),
+		},
 	}
+}
+
+// demands are the events in which a provider asks for a price, and what can be
+// forged about them. Of a fee such an event is needed; of a result it is read if it
+// is there.
+func demands() []scenario {
+	commits := failed(receipts.ClaimInvoiceCommits)
+	tag := func(change func(tag []string) []string) func(*receipts.Event) {
+		return func(ev *receipts.Event) {
+			for i, old := range ev.Tags {
+				ev.Tags[i] = change(old)
+			}
+		}
+	}
+	change := func(name string, items ...string) func(*receipts.Event) {
+		return tag(func(old []string) []string {
+			if old[0] == name {
+				return append([]string{name}, items...)
+			}
+			return old
+		})
+	}
+	another := recipe{fee: true, invoice: func(inv *bolt11.Invoice) { inv.CreatedAt = inv.CreatedAt.Add(time.Second) }}.make().bolt11
+	list := []scenario{{name: "valid_asked", about: "the event that asks for the price lies beside a result's receipt", recipe: recipe{asked: true}}}
+	for _, c := range []struct {
+		name, about string
+		event       func(*receipts.Event)
+		signer      string
+	}{
+		{"of_another_provider", "another provider signed it", nil, "stranger"},
+		{"with_another_invoice", "it asks for the payment of another invoice over the same quote", change("amount", "21000", another), "provider"},
+		{"without_invoice", "it names no invoice", change("amount", "21000"), "provider"},
+		{"with_more_in_amount", "its tag amount has more items", func(ev *receipts.Event) { ev.Tags[3] = append(ev.Tags[3], "x") }, "provider"},
+		{"with_two_invoices", "it names two invoices", func(ev *receipts.Event) { ev.Tags = append(ev.Tags, []string{"amount", "21000", another}) }, "provider"},
+		{"of_another_price", "it asks for another price", tag(func(old []string) []string {
+			if old[0] == "amount" {
+				return []string{"amount", "20999", old[2]}
+			}
+			return old
+		}), "provider"},
+		{"of_another_job", "it is for another request", change("e", strings.Repeat("ab", 32)), "provider"},
+		{"of_another_buyer", "it asks another buyer", change("p", xOnly(person("stranger"))), "provider"},
+		{"of_another_status", "it says that a run begins", change("status", "processing"), "provider"},
+		{"of_another_quote", "its content is another quote", func(ev *receipts.Event) { ev.Content = strings.Replace(ev.Content, "refund_until", "refund_before", 1) }, "provider"},
+		{"of_feedback", "it is a feedback event that carries no quote, with the same content", change("domain", string(domain.Feedback)), "provider"},
+		{"without_domain", "it is of a program that knows no domains", func(ev *receipts.Event) { ev.Tags = ev.Tags[:4] }, "provider"},
+	} {
+		list = append(list,
+			scenario{
+				name: "engagement_quote_event_" + c.name, about: c.about, recipe: recipe{fee: true, quoteEvent: c.event, signQuote: person(c.signer)},
+				want: states{receipts.ClaimResult: receipts.NotProvable, receipts.ClaimTrajectory: receipts.NotProvable, receipts.ClaimInvoiceCommits: receipts.Failed},
+			},
+			scenario{name: "quote_event_" + c.name, about: c.about, recipe: recipe{asked: true, quoteEvent: c.event, signQuote: person(c.signer)}, want: commits},
+		)
+	}
+	return list
 }
 
 // The claims about work are lacking, and not required unless the reader says so.

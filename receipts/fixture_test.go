@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,10 +63,12 @@ type recipe struct {
 	first    bool // the provider's first receipt
 	seal     bool // sealed delivery
 	fee      bool // for an engagement fee, not for a result
+	asked    bool // of a result: with the event that asks for its price, as of a fee
 
 	request      func(*receipts.Event)
 	quote        func(*receipts.Quote)
 	invoice      func(*bolt11.Invoice)
+	quoteEvent   func(*receipts.Event)
 	acceptance   func(*receipts.Acceptance)
 	acceptEvent  func(*receipts.Event)
 	noAcceptance bool
@@ -86,6 +89,7 @@ type recipe struct {
 	buyer, provider, node *btcec.PrivateKey
 	signRequest           *btcec.PrivateKey
 	signAcceptance        *btcec.PrivateKey
+	signQuote             *btcec.PrivateKey
 	signReceipt           *btcec.PrivateKey
 }
 
@@ -116,6 +120,9 @@ func (r recipe) orDefault() recipe {
 	}
 	if r.signAcceptance == nil {
 		r.signAcceptance = r.buyer
+	}
+	if r.signQuote == nil {
+		r.signQuote = r.provider
 	}
 	if r.signReceipt == nil {
 		r.signReceipt = r.provider
@@ -174,6 +181,7 @@ func (r recipe) make() made {
 	job := r.makeRequest(&m)
 	r.makeQuote(&m, job)
 	r.makeInvoice(&m)
+	r.makeQuoteEvent(&m)
 	r.makeAcceptance(&m)
 	r.makeResult(&m, job)
 	r.makeReceipt(&m)
@@ -256,6 +264,20 @@ func (r recipe) makeInvoice(m *made) {
 	}
 	apply(r.invoice, inv)
 	m.bolt11 = must(bolt11.Encode(inv, signInvoice(r.node)))
+}
+
+// makeQuoteEvent asks for the price, as a provider does: of a result its own event
+// names the quote, and a bundle need not have this one.
+func (r recipe) makeQuoteEvent(m *made) {
+	if !r.fee && !r.asked {
+		return
+	}
+	ev := receipts.Event{Kind: 7000, CreatedAt: quoted, Content: string(m.bundle.Quote), Tags: [][]string{
+		{"status", "payment-required"}, {"e", m.request.ID}, {"p", xOnly(r.buyer)}, {"amount", fmt.Sprint(price), m.bolt11}, domain.Quote.Tag(),
+	}}
+	apply(r.quoteEvent, &ev)
+	sign(&ev, r.signQuote)
+	m.bundle.QuoteEvent = ev.JSON()
 }
 
 func (r recipe) invoiceNetwork() payments.Network {

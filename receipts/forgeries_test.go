@@ -43,7 +43,7 @@ func otherHash() payments.Hash { return payments.Preimage{1}.Hash() }
 // scenarios are made by an attacker who holds whatever keys it takes.
 func scenarios() []scenario {
 	return slices.Concat(baseline(), forgedSignature(), forgedRequest(), forgedResult(), forgedArtifacts(), forgedReplay(), forgedPolicy(), forgedPayment(), paidInNotes(), paidOnChain(), forgedQuote(), forgedPayee(), forgedAcceptance(), forgedChain(),
-		badSignatures(), lackAndContradiction(), forgedOrder(), engagementFees(), chains(), otherDomains(), twoReadings())
+		badSignatures(), lackAndContradiction(), forgedOrder(), engagementFees(), demands(), chains(), otherDomains(), twoReadings())
 }
 
 func baseline() []scenario {

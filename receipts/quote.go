@@ -3,8 +3,11 @@ package receipts
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -215,6 +218,55 @@ func checkNetwork(q Quote, inv *bolt11.Invoice, network payments.Network) error 
 		return fmt.Errorf("%w: it cannot be paid on the chain: %w", ErrMismatch, err)
 	}
 	return match("network", inv.Network, of)
+}
+
+// CheckQuoteEvent holds the event in which a provider asks for the price of a quote
+// against the quote and the invoice that is to be paid. A buyer that pays an
+// engagement fee must have such an event: no receipt of a fee is proved without it.
+// Errors wrap ErrInvalid or ErrMismatch.
+func CheckQuoteEvent(ev Event, q Quote, bolt11 string) error {
+	hash, err := q.Hash()
+	if err != nil {
+		return fmt.Errorf("quote event: %w", err)
+	}
+	if err := ev.Verify(); err != nil {
+		return fmt.Errorf("quote event: %w", err)
+	}
+	if err := demands(domain.Quote)(&ev); err != nil {
+		return fmt.Errorf("quote event: %w", err)
+	}
+	asked := demand{provider: q.Provider, buyer: q.Buyer, request: q.RequestID, quote: hash, msats: q.PriceMsats, bolt11: bolt11}
+	if err := asked.madeIn(ev); err != nil {
+		return fmt.Errorf("quote event: %w", err)
+	}
+	return nil
+}
+
+// demand is what a provider asks for: a price, for a quote, by an invoice.
+type demand struct {
+	provider, buyer string // x-only keys in hex
+	request         string
+	quote           hashing.Digest
+	msats           int64
+	bolt11          string
+}
+
+// madeIn wants the demand in an event whose signature is checked already.
+func (d demand) madeIn(ev Event) error {
+	if err := firstMismatch(
+		match("pubkey", ev.PubKey, d.provider),
+		match("the hash of its content", hashing.Bytes([]byte(ev.Content)), d.quote),
+		onlyTag(ev, "e", d.request),
+		onlyTag(ev, "p", d.buyer),
+		onlyTag(ev, "status", "payment-required"),
+		onlyTag(ev, "amount", strconv.FormatInt(d.msats, 10)),
+	); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(ev.Tags, func(t []string) bool { return len(t) == 3 && t[0] == "amount" }); i < 0 || ev.Tags[i][2] != d.bolt11 {
+		return fmt.Errorf("%w: its tag amount names another invoice, or none", ErrMismatch)
+	}
+	return nil
 }
 
 // maxPlain bounds a document that has one form.

@@ -93,6 +93,14 @@ func (v *verifier) invoiceCommits(g grader) {
 		return
 	}
 	g.step("7.2", "the invoice's description_hash is quote_hash", match("description_hash", *v.invoice.DescriptionHash, rec.QuoteHash))
+	v.quoteStated(g)
+	v.quoteSigned(g)
+	g.prove("the invoice's description hash is the hash of the quote, which names this job, both parties and the price")
+}
+
+// quoteStated takes the quote through steps 7.3 to 7.6.
+func (v *verifier) quoteStated(g grader) {
+	rec := v.receipt
 	// 7.3
 	if v.bundle.Quote == nil {
 		g.step("7.3", FileQuote+" is in the bundle and valid", lacking("it is not in the bundle"))
@@ -112,7 +120,26 @@ func (v *verifier) invoiceCommits(g grader) {
 		return
 	}
 	g.step("7.6", "it names the payment hash", match("payment_hash", *q.PaymentHash, rec.PaymentHash))
-	g.prove("the invoice's description hash is the hash of the quote, which names this job, both parties and the price")
+}
+
+// quoteSigned takes the event in which the provider asked for the price through
+// steps 7.7 to 7.9. A result's event names the quote. For an engagement fee there is
+// no such event, and without this one the receipt alone would say that the invoice
+// was the provider's.
+func (v *verifier) quoteSigned(g grader) {
+	rec := v.receipt
+	if v.bundle.QuoteEvent == nil && !rec.isEngagement() {
+		return
+	}
+	// 7.7, 7.8
+	ev := g.event("7.7", "7.8", FileQuoteEvent, v.bundle.QuoteEvent, demands(domain.Quote))
+	if ev == nil {
+		return
+	}
+	// 7.9
+	g.step("7.9", "the provider asks in it for this price, by this quote and this invoice", demand{
+		provider: v.provider, buyer: v.buyer, request: rec.RequestEventID, quote: rec.QuoteHash, msats: rec.AmountMsats, bolt11: rec.BOLT11,
+	}.madeIn(*ev))
 }
 
 func (v *verifier) quoteTerms(q Quote) error {

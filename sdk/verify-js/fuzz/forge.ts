@@ -25,7 +25,7 @@ const buyer = bytesToHex(schnorr.getPublicKey(secrets.buyer));
 export const pins: Pins = { provider, buyer, payee };
 
 const stages = [
-  "input", "request", "terms", "terms", "requestKind", "quote", "invoice", "invoice", "acceptance", "acceptanceEvent", "replay", "replay", "replay", "result",
+  "input", "request", "terms", "terms", "requestKind", "quote", "quoteEvent", "quoteEvent", "invoice", "invoice", "acceptance", "acceptanceEvent", "replay", "replay", "replay", "result",
   "result", "result", "resultEvent", "seal", "receipt", "receiptEvent", "signature", "signature", "previous", "policy", "none",
 ] as const;
 type Stage = (typeof stages)[number];
@@ -84,6 +84,7 @@ class Forger {
     this.makeRequest();
     this.makeQuote();
     this.makeInvoice();
+    this.makeQuoteEvent();
     this.makeAcceptance();
     this.makeResult();
     this.makeReplay();
@@ -140,6 +141,15 @@ class Forger {
     const name = this.stage === "invoice" && this.random.below(3) === 0 ? changedPrefix(prefix, this.random) : prefix;
     if (this.stage === "invoice") data = changedWords(data, this.random);
     this.receipt.set("bolt11", signInvoice(name, data, this.stage === "invoice" ? this.random : undefined));
+  }
+
+  private makeQuoteEvent(): void {
+    if (!this.files.has("QUOTE.event.json")) return;
+    const event = parseEvent(this.text("QUOTE.event.json"));
+    event.content = this.text("QUOTE.json");
+    const amount = ["amount", String(this.field("amount_msats")), String(this.field("bolt11"))];
+    event.tags = [["status", "payment-required"], ["e", String(this.field("request_event_id"))], ["p", buyer], amount, domainTag("quote")];
+    this.sign("QUOTE.event.json", event, "provider", "quoteEvent");
   }
 
   private makeAcceptance(): void {

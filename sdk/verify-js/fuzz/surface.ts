@@ -26,7 +26,7 @@ function mutateFile(files: Map<string, Uint8Array>, others: readonly Bundle[], r
       files.set(name, random.pick([...files.values()]));
       break;
     case 3:
-      files.set(random.pick(["x.json", "receipt.json", "artifacts/x", `artifacts/${"a".repeat(64)}`, "SEAL.json", "ACCEPTANCE.event.json"]), data);
+      files.set(random.pick(["x.json", "receipt.json", "artifacts/x", `artifacts/${"a".repeat(64)}`, "SEAL.json", "ACCEPTANCE.event.json", "QUOTE.event.json"]), data);
       break;
     case 4:
       files.set(name, flipped(data, random));

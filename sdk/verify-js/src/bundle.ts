@@ -15,6 +15,7 @@ const limits: ReadonlyMap<string, number> = new Map([
   ["RECEIPT.json", documentLimit],
   ["RECEIPT.event.json", documentLimit],
   ["QUOTE.json", documentLimit],
+  ["QUOTE.event.json", documentLimit],
   ["ACCEPTANCE.event.json", documentLimit],
   ["REQUEST.event.json", documentLimit],
   ["INPUTS.jsonl", documentLimit],

@@ -2,8 +2,9 @@
 import { chainOf, mintOf, onChain, type Invoice, type Network } from "./bolt11.js";
 import { Lacking, require, type Steps } from "./claim.js";
 import { parseQuote, type Quote, type Receipt } from "./documents.js";
-import { invoiceStep, namedQuote, textOf, type Evidence } from "./evidence.js";
+import { eventSteps, invoiceStep, namedQuote, textOf, type Evidence } from "./evidence.js";
 import { digest, hashHex, hexToBytes, isHex } from "./hex.js";
+import { onlyTag, tagsNamed, type Event } from "./nostr.js";
 
 export function provePreimage(e: Evidence, s: Steps): string {
   const { payment_proof: proof, payment_hash } = e.receipt;
@@ -98,7 +99,23 @@ export function proveCommitment(e: Evidence, s: Steps): string {
       require(quote.payment_hash === receipt.payment_hash, "it names another");
     });
   }
+  if (receipt.purpose === "engagement" || e.bundle.has("QUOTE.event.json")) {
+    const event = eventSteps(s, ["7.7", "7.8"], e, "QUOTE.event.json", "quote");
+    if (event) s.step("7.9", "the provider asks in it for this price, by this quote and this invoice", () => checkDemand(event, receipt));
+  }
   return "the invoice's description hash is the hash of the quote, which names this job, both parties and the price";
+}
+
+/** A result's event names the quote; of a fee, without this event only the receipt says that the invoice was the provider's. */
+function checkDemand(event: Event, receipt: Receipt): void {
+  require(event.pubkey === receipt.provider, "it is of another provider");
+  require(digest(event.content) === receipt.quote_hash, "its content is another quote");
+  require(onlyTag(event, "e") === receipt.request_event_id, "it is for another request");
+  require(onlyTag(event, "p") === receipt.buyer, "it asks another buyer");
+  require(onlyTag(event, "status") === "payment-required", "its status is another");
+  require(onlyTag(event, "amount") === String(receipt.amount_msats), "it asks for another price");
+  const [amount = []] = tagsNamed(event, "amount");
+  require(amount.length === 3 && amount[2] === receipt.bolt11, "its tag amount names another invoice, or none");
 }
 
 function checkTerms(quote: Quote, receipt: Receipt): void {
