@@ -193,8 +193,9 @@ func checkNetwork(c *config) []finding {
 	return []finding{f}
 }
 
-// sandboxReady refuses to begin where jobs could not run, and says why, before
-// anything is promised to anybody. again is the command, for the hint.
+// sandboxReady says why jobs could not run in the sandbox, before anything is
+// promised to anybody, and refuses to begin where nothing else is on offer: what
+// needs no sandbox is sold without. again is the command, for the hint.
 func (c *config) sandboxReady(ctx context.Context, s *streams, g *globals, again string) error {
 	level, all := checkSandbox(ctx, c.Sandbox.least())
 	c.level = level
@@ -208,16 +209,20 @@ func (c *config) sandboxReady(ctx context.Context, s *streams, g *globals, again
 	if err := printFindings(s.err, failed); err != nil {
 		return err
 	}
+	if !c.sellsSandboxOnly() {
+		return nil
+	}
 	return hinted(errors.New("jobs cannot be confined here, so none is run"),
 		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again+"; or accept a weaker level: sandbox.least_confinement in the configuration")
 }
 
 // sellsSandbox reports whether a job type on offer runs in the built-in sandbox.
-func (c *config) sellsSandbox() bool {
-	for _, o := range c.Provider.Offers {
-		if o.Tool == "" && o.Schema == string(schemas.SandboxRun) || strings.HasPrefix(o.Tool, agentsandbox.ID+"/") {
-			return true
-		}
-	}
-	return false
+func (c *config) sellsSandbox() bool { return slices.ContainsFunc(c.Provider.Offers, needsSandbox) }
+
+func (c *config) sellsSandboxOnly() bool {
+	return !slices.ContainsFunc(c.Provider.Offers, func(o offerConfig) bool { return !needsSandbox(o) })
+}
+
+func needsSandbox(o offerConfig) bool {
+	return o.Tool == "" && o.Schema == string(schemas.SandboxRun) || strings.HasPrefix(o.Tool, agentsandbox.ID+"/")
 }

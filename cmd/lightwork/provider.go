@@ -36,7 +36,7 @@ func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err := c.sandboxReady(ctx, s, g, "lightwork provider run"); err != nil {
 			return err
 		}
-		if c.level != sandbox.LevelFull {
+		if c.level != "" && c.level != sandbox.LevelFull {
 			s.log.Warn("commands of buyers are confined at less than the full level, as sandbox.least_confinement allows", "level", c.level)
 		}
 	}

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"net/netip"
+	"os/exec"
 	"slices"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // TestSandboxArgs: what the configuration says of the sandbox arrives in its
@@ -47,4 +52,14 @@ func TestLeastConfinement(t *testing.T) {
 			t.Errorf("%q is taken", text)
 		}
 	}
+}
+
+// TestOffersThatCannotBeConfined: what needs the sandbox is withdrawn where it
+// does not work, and what does not need it is sold.
+func TestOffersThatCannotBeConfined(t *testing.T) {
+	hidden := exec.Command("unshare", "--mount", "mount", "-t", "tmpfs", "none", "/sys/fs/cgroup")
+	if out, err := hidden.CombinedOutput(); err != nil {
+		testclass.Unavailable(t, fmt.Sprintf("control groups cannot be hidden from a program here: %v: %s", err, out))
+	}
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/unconfined.txtar"}})
 }

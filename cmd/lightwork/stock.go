@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/model"
@@ -40,6 +41,8 @@ type stock struct {
 	models map[string]bool  // schema ids whose jobs a model does
 	ping   func(context.Context) error
 	tell   *teller
+	// loose: jobs cannot be confined here, so the sandbox's agent was left out.
+	loose bool
 
 	mu    sync.Mutex
 	down  string            // why the model's endpoint cannot be used, "" while it can
@@ -48,7 +51,7 @@ type stock struct {
 }
 
 func newStock(c *config, agents *host.Host, sup *supervisor.Supervisor, routes map[string]route, tell *teller) (*stock, error) {
-	s := &stock{agents: agents, sup: sup, routes: routes, models: map[string]bool{}, tell: tell, fits: map[string]string{}, found: map[string]string{}}
+	s := &stock{agents: agents, sup: sup, routes: routes, models: map[string]bool{}, tell: tell, loose: c.level == "", fits: map[string]string{}, found: map[string]string{}}
 	for id, to := range routes {
 		if c.needsModel(to) {
 			s.models[id] = true
@@ -110,6 +113,9 @@ func (s *stock) takes(schemaID string, input []byte) error {
 // as it is registered.
 func (s *stock) tool(schemaID string) (why string, unfit bool) {
 	to := s.routes[schemaID]
+	if s.loose && to.agent == agentsandbox.ID {
+		return "jobs cannot be confined here: lightwork doctor says what is missing, and the node finds it at its next start", false
+	}
 	tools, err := s.sup.Tools(to.agent)
 	if err != nil {
 		return "agent " + to.agent + " does not run" + s.reason(to.agent), false
