@@ -11,7 +11,7 @@ import (
 var ErrWalletHere = errors.New("the wallet that pays for it is the configured one, which lightwork buyer resume asks")
 
 // GiveUp takes a purchase off the open ones whose payment only a wallet can tell of
-// that is lost for good. That it is lost is the word of whoever calls: the payment
+// that is lost for good, or has lost its records of it. That it is lost is the word of whoever calls: the payment
 // may have gone through, or go through yet. So it stays begun, all that it may cost
 // stays reserved of that day's budget, and nothing is paid in its place. The
 // provider is asked to stop. Once the same wallet is configured again, Follow goes on.
@@ -27,9 +27,12 @@ func (c *Client) GiveUp(ctx context.Context, requestID string) error {
 	if c.cfg.Wallet != nil {
 		err := c.begunHere(ctx, *due)
 		if err == nil {
-			return ErrWalletHere
+			var lost bool
+			if lost, err = c.forgotten(ctx, *due); err == nil && !lost {
+				return ErrWalletHere
+			}
 		}
-		if !errors.Is(err, ErrOtherWallet) {
+		if err != nil && !errors.Is(err, ErrOtherWallet) {
 			return err
 		}
 	}

@@ -50,11 +50,12 @@ const feeGone = 10 * payTimeout
 // feeOutcome asks the wallet once.
 func (c *Client) feeOutcome(ctx context.Context, e Engagement) (payments.Payment, error) {
 	pay, err := c.cfg.Wallet.LookupPayment(ctx, e.Attempt.PaymentHash)
-	if !errors.Is(err, payments.ErrNotFound) {
+	unsure := err == nil && e.Attempt.failureUnsure(pay)
+	if !errors.Is(err, payments.ErrNotFound) && !unsure {
 		return pay, err
 	}
 	pay = payments.Payment{Hash: e.Attempt.PaymentHash, State: payments.PaymentInFlight, AmountMsats: e.Attempt.AmountMsats}
-	if time.Since(e.Attempt.ReservedAt) > feeGone && c.begunHere(ctx, e.Attempt) == nil {
+	if e.Attempt.Sent == 0 && time.Since(e.Attempt.ReservedAt) > feeGone && c.begunHere(ctx, e.Attempt) == nil {
 		pay.State, pay.FailureReason = payments.PaymentFailed, "it was never sent"
 	}
 	return pay, nil

@@ -42,11 +42,14 @@ func (f *follower) pay(ctx context.Context, p Purchase) {
 }
 
 func (f *follower) seeThrough(ctx context.Context, p Purchase) (payments.Payment, error) {
-	due, _ := p.due()
+	due, bolt11 := p.due()
 	hash := due.PaymentHash
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		pay, err := f.attempt(ctx, p)
-		if err == nil && pay.State.Terminal() || errors.Is(err, ErrOtherWallet) {
+		pay, err := f.attempt(ctx, p, due, bolt11)
+		if err == nil && due.failureUnsure(pay) {
+			err = fmt.Errorf("%w; of the last time it says: %s", ErrPaymentForgotten, pay.FailureReason)
+		}
+		if err == nil && pay.State.Terminal() || errors.Is(err, ErrOtherWallet) || errors.Is(err, ErrPaymentForgotten) {
 			return pay, err
 		}
 		if ctx.Err() != nil {
@@ -64,9 +67,9 @@ func (f *follower) seeThrough(ctx context.Context, p Purchase) (payments.Payment
 // attempt looks before it sends: only a payment the wallet never heard of is
 // sent, and not before the provider can know what it is for: it issues the receipt
 // as soon as it is paid, and one that came before the acceptance does not name it.
-func (f *follower) attempt(ctx context.Context, p Purchase) (payments.Payment, error) {
+// That it is sent is written down before, and how often.
+func (f *follower) attempt(ctx context.Context, p Purchase, due *Attempt, bolt11 string) (payments.Payment, error) {
 	c := f.c
-	due, bolt11 := p.due()
 	hash := due.PaymentHash
 	pay, err := c.cfg.Wallet.LookupPayment(ctx, hash)
 	switch {
@@ -76,11 +79,20 @@ func (f *follower) attempt(ctx context.Context, p Purchase) (payments.Payment, e
 		if err = c.begunHere(ctx, *due); err != nil {
 			return payments.Payment{}, err
 		}
+		if p.GivenUp() {
+			return payments.Payment{}, ErrPaymentForgotten
+		}
+
 		select {
 		case <-f.told:
 		case <-ctx.Done():
 			return payments.Payment{}, ctx.Err()
 		}
+		if err := c.cfg.Store.SetSent(ctx, p.RequestID, hash); err != nil {
+			return payments.Payment{}, fmt.Errorf("record that the payment is sent: %w", err)
+		}
+		due.Sent++
+
 		err = c.cfg.Wallet.SendPayment(ctx, payments.Pay{
 			BOLT11: bolt11, AmountMsats: due.AmountMsats,
 			FeeLimitMsats: due.FeeLimitMsats, Timeout: payTimeout,

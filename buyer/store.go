@@ -119,6 +119,8 @@ type Attempt struct {
 	RuleID        string // approval rule; "" if a person approved
 	Wallet        string // that pays, as payments.Node has it; "" if that is not known
 	ReservedAt    time.Time
+	// Sent is how often the wallet was, or was about to be, told to pay.
+	Sent int
 }
 
 // Limits are the budget a reservation must fit in; 0 means no limit.
@@ -160,6 +162,9 @@ type Store interface {
 	// Fits is what Reserve would say of the limits now, for a purchase of that
 	// maximum: *BudgetError.
 	Fits(ctx context.Context, provider string, maxMsats int64, a Attempt, l Limits) error
+	// SetSent records, before the wallet is told so, that it is to pay the attempt
+	// with this hash. Each time counts.
+	SetSent(ctx context.Context, requestID string, hash payments.Hash) error
 	// Paid moves paying -> paid, or after an engagement fee -> requested: the
 	// reservation becomes spending of amount + fee; the rest is free again. Repeating it with the same payment is fine.
 	Paid(ctx context.Context, requestID string, p payments.Payment) error

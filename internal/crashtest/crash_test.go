@@ -124,7 +124,7 @@ func TestFreeJobSurvives(t *testing.T) {
 func TestBuyerDies(t *testing.T) {
 	for _, step := range []string{
 		"store:AddPurchase", "market:Send:5050", "store:AddFeedback", "store:Reserve", "market:Send:7001",
-		"wallet:SendPayment", "wallet:TrackPayment", "store:Paid", "store:SetResult", "store:SetReceipt", "store:Close",
+		"store:SetSent", "wallet:SendPayment", "wallet:TrackPayment", "store:Paid", "store:SetResult", "store:SetReceipt", "store:Close",
 	} {
 		for _, when := range []string{"before ", "after "} {
 			buyerDies(t, receipts.ModeHold, when+step)

@@ -135,6 +135,10 @@ func (s purchaseStore) Reserve(ctx context.Context, id string, a buyer.Attempt, 
 	return s.k.step("store:Reserve", func() error { return s.Store.Reserve(ctx, id, a, quote, bolt11, acceptance, l) })
 }
 
+func (s purchaseStore) SetSent(ctx context.Context, id string, hash payments.Hash) error {
+	return s.k.step("store:SetSent", func() error { return s.Store.SetSent(ctx, id, hash) })
+}
+
 func (s purchaseStore) Paid(ctx context.Context, id string, p payments.Payment) error {
 	return s.k.step("store:Paid", func() error { return s.Store.Paid(ctx, id, p) })
 }

@@ -90,6 +90,16 @@ func TestPurchaseFromRequestToDone(t *testing.T) {
 	check("reserve")
 	checkBudget(t, s, start, 1000, 0)
 
+	if err := s.SetSent(t.Context(), want.RequestID, secret(testPurchase("y")).Hash()); !errors.Is(err, buyer.ErrConflict) {
+		t.Errorf("another purchase's payment was sent: %v", err)
+	}
+	must(t, s.SetSent(t.Context(), want.RequestID, a.PaymentHash))
+	want.Attempt.Sent = 1
+	check("send")
+	must(t, s.SetSent(t.Context(), want.RequestID, a.PaymentHash))
+	want.Attempt.Sent = 2
+	check("send again")
+
 	for range 2 { // B6: recording it again debits nothing more
 		must(t, s.Paid(t.Context(), want.RequestID, paidFor(want)))
 	}
@@ -149,6 +159,7 @@ func TestPurchaseStepsInEveryState(t *testing.T) {
 		"cancel": func(s *BuyerStore, p buyer.Purchase) error {
 			return s.Close(ctx, p.RequestID, buyer.StateCanceled, "why")
 		},
+		"send":          func(s *BuyerStore, p buyer.Purchase) error { return s.SetSent(ctx, p.RequestID, secret(p).Hash()) },
 		"give up":       func(s *BuyerStore, p buyer.Purchase) error { return s.GiveUp(ctx, p.RequestID, "why") },
 		"close as paid": func(s *BuyerStore, p buyer.Purchase) error { return s.Close(ctx, p.RequestID, buyer.StatePaid, "") },
 	}
@@ -164,13 +175,13 @@ func TestPurchaseStepsInEveryState(t *testing.T) {
 		"paying": {
 			[]string{"reserve"},
 			buyer.StatePaying,
-			map[string]buyer.State{"paid": buyer.StatePaid, "unpaid": buyer.StateFailed, "give up": buyer.StatePaying},
+			map[string]buyer.State{"send": buyer.StatePaying, "paid": buyer.StatePaid, "unpaid": buyer.StateFailed, "give up": buyer.StatePaying},
 			map[string]error{"reserve": buyer.ErrSecondPayment},
 		},
 		"given up": {
 			[]string{"reserve", "give up"},
 			buyer.StatePaying,
-			map[string]buyer.State{"paid": buyer.StatePaid, "unpaid": buyer.StateFailed, "give up": buyer.StatePaying},
+			map[string]buyer.State{"send": buyer.StatePaying, "paid": buyer.StatePaid, "unpaid": buyer.StateFailed, "give up": buyer.StatePaying},
 			map[string]error{"reserve": buyer.ErrSecondPayment},
 		},
 		"paid": {
@@ -239,7 +250,7 @@ func TestUnknownPurchase(t *testing.T) {
 		reserve(ctx, s, p), s.Paid(ctx, p.RequestID, paidFor(p)), s.Unpaid(ctx, p.RequestID, failedFor(p), buyer.StateFailed, ""),
 		s.AddFeedback(ctx, p.RequestID, "e", nil, start), s.SetResult(ctx, p.RequestID, nil, nil, nil, false),
 		s.SetReceipt(ctx, p.RequestID, "r", nil), s.SetCancel(ctx, p.RequestID, nil),
-		s.GiveUp(ctx, p.RequestID, ""), s.Close(ctx, p.RequestID, buyer.StateFailed, ""),
+		s.SetSent(ctx, p.RequestID, secret(p).Hash()), s.GiveUp(ctx, p.RequestID, ""), s.Close(ctx, p.RequestID, buyer.StateFailed, ""),
 	} {
 		if !errors.Is(err, buyer.ErrNotFound) {
 			t.Errorf("call %d: %v", i, err)

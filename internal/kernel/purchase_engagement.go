@@ -28,7 +28,7 @@ func (tx *Tx) purchaseEngagement(requestID string) (*buyer.Engagement, error) {
 		return nil, err
 	}
 	a.ReservedAt, e.ReceiptID = fromMs(reserved), receiptID.String
-	if a.Wallet, err = tx.payer(a.PaymentHash); err != nil {
+	if err := tx.attemptWallet(a); err != nil {
 		return nil, err
 	}
 	e.Payment, err = tx.paymentIn(engagementPayments, requestID)

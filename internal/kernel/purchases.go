@@ -117,7 +117,7 @@ func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
 		p.Quote, p.Acceptance = nil, nil
 	}
 	a.ReservedAt = fromMs(reserved)
-	if a.Wallet, err = tx.payer(a.PaymentHash); err != nil {
+	if err := tx.attemptWallet(&a); err != nil {
 		return err
 	}
 	p.Attempt = &a

@@ -117,6 +117,9 @@ var ordersSQL string
 //go:embed schema/result_events.sql
 var resultEventsSQL string
 
+//go:embed schema/sent_payments.sql
+var sentPaymentsSQL string
+
 // migrations are the steps from an empty file to the present schema. An applied
 // step must never change: what is new comes as a further step.
 func migrations() []string {
@@ -179,6 +182,8 @@ func migrations() []string {
 		ordersSQL + appendOnly("orders", "order_requests"),
 
 		resultEventsSQL + appendOnly("job_result_events"),
+
+		sentPaymentsSQL + appendOnly("sent_payments"),
 	}
 }
 
