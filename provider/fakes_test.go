@@ -113,6 +113,61 @@ func (w *world) await(t *testing.T, id string, states ...provider.State) provide
 	}
 }
 
+// until returns the job once it is so.
+func (w *world) until(t *testing.T, id string, so func(provider.Job) bool) provider.Job {
+	t.Helper()
+	for {
+		change := w.store.changed()
+		job, err := w.store.Job(w.ctx, id)
+		if err == nil && so(job) {
+			return job
+		}
+		select {
+		case <-change:
+		case <-w.ctx.Done():
+			t.Fatalf("job %s stays %q (%v)", id, job.State, err)
+		}
+	}
+}
+
+// passes waits until a job has come to a state, or further.
+func (w *world) passes(t *testing.T, id string, state provider.State) provider.Job {
+	t.Helper()
+	order := []provider.State{provider.StateQuoted, provider.StatePaid, provider.StateRunning, provider.StateDelivering}
+	return w.until(t, id, func(job provider.Job) bool {
+		return job.State.Terminal() || slices.Index(order, job.State) >= slices.Index(order, state)
+	})
+}
+
+// ended waits for a job's end.
+func (w *world) ended(t *testing.T, id string) provider.Job {
+	t.Helper()
+	return w.until(t, id, func(job provider.Job) bool { return job.State.Terminal() })
+}
+
+// What changes of a job beside its state.
+const (
+	invoiced provider.State = "invoiced"
+	engaged  provider.State = "engaged"
+	acked    provider.State = "acked"
+)
+
+func (s *watched) AddAcks(ctx context.Context, acks ...provider.Ack) error {
+	return s.to(acked, s.Store.AddAcks(ctx, acks...))
+}
+
+func (s *watched) SetInvoice(ctx context.Context, id, bolt11 string, out ...provider.OutEvent) error {
+	return s.to(invoiced, s.Store.SetInvoice(ctx, id, bolt11, out...))
+}
+
+func (s *watched) SetEngagementInvoice(ctx context.Context, id, bolt11 string, out ...provider.OutEvent) error {
+	return s.to(invoiced, s.Store.SetEngagementInvoice(ctx, id, bolt11, out...))
+}
+
+func (s *watched) SettleEngagement(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+	return s.to(engaged, s.Store.SettleEngagement(ctx, id, p, issue))
+}
+
 func (s *watched) AddJob(ctx context.Context, j provider.Job) error {
 	return s.to(provider.StateQuoted, s.Store.AddJob(ctx, j))
 }

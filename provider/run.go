@@ -205,7 +205,10 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	case buyerOf(job).scheme != "":
 		s, err = p.box(job, r, replayFile, out.Artifacts)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errTooLarge):
+		return failed(CodeStopped, err.Error())
+	case err != nil:
 		p.log.Error("seal result", "request", job.RequestID, "err", err)
 		return failed(CodeInternal, "sealing")
 	}

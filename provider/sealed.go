@@ -45,8 +45,8 @@ func (p *Provider) seal(job Job, r Result, replayFile []byte, artifacts [][]byte
 		list[i] = receipts.SealedContent{Role: role, Digest: hashing.Bytes(content), Size: int64(len(content))}
 	}
 	doc, err := receipts.NewSeal(terms(job, r), list).Canonical()
-	if err != nil {
-		return nil, fmt.Errorf("seal result: %w", err)
+	if err != nil { // more contents than a seal lists
+		return nil, fmt.Errorf("%w: %w", errTooLarge, err)
 	}
 	s := &sealed{commitment: hashing.Bytes(doc)}
 	key, err := receipts.NewSealKey(p.preimage(job), job.QuoteHash, job.RequestID, s.commitment)

@@ -83,34 +83,10 @@ func (w *world) pays(t *testing.T, c *customer, id string, mode receipts.Mode) {
 	if mode != receipts.ModeHold && mode != receipts.ModePrepay {
 		return
 	}
-	job := w.await(t, id, provider.StateQuoted)
-	for job.BOLT11 == "" {
-		check(t, w.ctx.Err())
-		time.Sleep(time.Millisecond)
-		var err error
-		job, err = w.store.Job(w.ctx, id)
-		check(t, err)
-	}
+	job := w.until(t, id, func(job provider.Job) bool { return job.BOLT11 != "" || job.State.Terminal() })
 	go func() { // a held payment is under way until it is settled or comes back
 		_ = c.wallet.SendPayment(w.ctx, payments.Pay{BOLT11: job.BOLT11, AmountMsats: job.PriceMsats, FeeLimitMsats: feeMsats})
 	}()
-}
-
-// ended waits for a job's end.
-func (w *world) ended(t *testing.T, id string) provider.Job {
-	t.Helper()
-	for {
-		change := w.store.changed()
-		job, err := w.store.Job(w.ctx, id)
-		if err == nil && job.State.Terminal() {
-			return job
-		}
-		select {
-		case <-change:
-		case <-w.ctx.Done():
-			t.Fatalf("job %s is still %q (%v)", id, job.State, err)
-		}
-	}
 }
 
 // unserved checks that no relay has a result of the request, that none is queued,

@@ -77,7 +77,9 @@ func listen(t *testing.T) net.Listener {
 	return ln
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldFor(t, patience) }
+
+func newWorldFor(t *testing.T, patience time.Duration) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
