@@ -16,11 +16,11 @@ import (
 // not match is worth nothing and is dropped.
 func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
 	t := ev.Tags.Find("e")
-	if t == nil {
+	if t == nil || !p.isOpenOf(ev.PubKey, t[1]) {
 		return
 	}
 	job, err := p.cfg.Store.Job(ctx, t[1])
-	if err != nil || job.Buyer != ev.PubKey || job.State.Terminal() || job.Acceptance != nil {
+	if err != nil || job.State.Terminal() || job.Acceptance != nil {
 		return
 	}
 	quote, hash, keep := job.Quote, job.PaymentHash, p.cfg.Store.SetAcceptance

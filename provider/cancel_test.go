@@ -3,13 +3,16 @@ package provider_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -258,5 +261,56 @@ func TestCancelAfterOutput(t *testing.T) {
 				t.Errorf("credits %+v", w.store.credits)
 			}
 		})
+	}
+}
+
+// looks counts the looks at one job.
+type looks struct {
+	provider.Store
+	of string
+	n  atomic.Int64
+}
+
+func (s *looks) Job(ctx context.Context, id string) (provider.Job, error) {
+	if id == s.of {
+		s.n.Add(1)
+	}
+	return s.Store.Job(ctx, id)
+}
+
+// TestStrangersCauseNoLooks: whoever names other people's jobs, as often as an event
+// has room for, has nobody look for each of them in the store. Its author's own
+// deletion still counts.
+func TestStrangersCauseNoLooks(t *testing.T) {
+	w := newWorld(t)
+	seen := &looks{}
+	w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+		<-ctx.Done()
+		return provider.Outcome{}, ctx.Err()
+	}
+	c, stranger := w.customer(t, nil), w.customer(t, nil)
+	p := w.place(t, c, receipts.ModeFree, order(""))
+	seen.of = p.RequestID
+	w.serve(t, func(cfg *provider.Config) { seen.Store, cfg.Store = cfg.Store, seen })
+	check(t, c.send(w.ctx, p.Request))
+	w.await(t, p.RequestID, provider.StateRunning)
+	before := seen.n.Load()
+
+	const named = 60
+	tags := nostr.Tags{{"k", "5050"}, {"p", w.seller.key.PublicKey()}}
+	for range named {
+		tags = append(tags, nostr.Tag{"e", p.RequestID})
+	}
+	for _, ev := range []nostr.Event{
+		raw(t, stranger.key, 5, "", tags...),
+		raw(t, stranger.key, receipts.KindNotTaken, "", append(slices.Clone(tags), domain.NotTaken.Tag())...),
+		raw(t, stranger.key, receipts.KindAcceptance, "", tags...),
+	} {
+		check(t, stranger.market.Send(w.ctx, ev))
+	}
+	check(t, c.client.Cancel(w.ctx, p.RequestID))
+	w.await(t, p.RequestID, provider.StateCanceled)
+	if n := seen.n.Load() - before; n >= named {
+		t.Errorf("the store was asked %d times for the job", n)
 	}
 }

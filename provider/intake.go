@@ -79,7 +79,7 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 		p.closing(ctx, ev)
 	case kindDeletion, receipts.KindNotTaken:
 		if isCancellation(ev) {
-			p.cancelRequest(ctx, ev)
+			p.cancelRequest(ev)
 		}
 	case kindPing:
 		p.ping(ctx, ev)
@@ -287,13 +287,12 @@ func deleted(ev nostr.Event) []string {
 
 // cancelRequest stops every open job of the key that a deletion names, or whose
 // offer it does not take.
-func (p *Provider) cancelRequest(ctx context.Context, ev nostr.Event) {
+func (p *Provider) cancelRequest(ev nostr.Event) {
 	for _, id := range deleted(ev) {
 		p.waiting.cancel(ev.PubKey, id)
-		job, err := p.cfg.Store.Job(ctx, id)
-		if err == nil && job.Buyer == ev.PubKey && !job.State.Terminal() {
-			p.log.Info("cancel requested", "request", job.RequestID)
-			p.cancelJob(job.RequestID)
+		if p.isOpenOf(ev.PubKey, id) {
+			p.log.Info("cancel requested", "request", id)
+			p.cancelJob(id)
 		}
 	}
 }

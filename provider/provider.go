@@ -81,6 +81,7 @@ type Provider struct {
 
 // jobSignal is how the outside reaches a job's goroutine.
 type jobSignal struct {
+	buyer  string        // whose job it is
 	wake   chan struct{} // cap 1: look again
 	cancel chan struct{} // closed when the buyer cancels
 	once   sync.Once
@@ -250,7 +251,7 @@ func (p *Provider) launch(job Job, req *schemas.Request) {
 	if p.wakes[id] != nil || p.runCtx.Err() != nil {
 		return
 	}
-	sig := &jobSignal{wake: make(chan struct{}, 1), cancel: make(chan struct{}), request: req}
+	sig := &jobSignal{buyer: job.Buyer, wake: make(chan struct{}, 1), cancel: make(chan struct{}), request: req}
 	p.wakes[id] = sig
 	p.jobs.Go(func() {
 		p.drive(p.runCtx, job, sig)
@@ -272,6 +273,15 @@ func (p *Provider) wake(id string) {
 		default:
 		}
 	}
+}
+
+// isOpenOf reports whether a job that has not ended is the buyer's. Anybody may name
+// any job, and many in one event, so this asks no store.
+func (p *Provider) isOpenOf(buyer, id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sig := p.wakes[id]
+	return sig != nil && sig.buyer == buyer
 }
 
 func (p *Provider) cancelJob(id string) {
