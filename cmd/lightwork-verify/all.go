@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -168,7 +167,7 @@ func (t *tally) count(g graded) {
 // printOne prints a line for a bundle: what it comes to, which, and why.
 func printOne(w io.Writer, g graded, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(g)
+		return writeJSON(w, g, "")
 	}
 	what := map[int]string{
 		receipts.ExitProved: "proved", receipts.ExitFailed: "failed", receipts.ExitUnusable: "unusable", receipts.ExitNotProvable: "not provable",
@@ -218,12 +217,12 @@ func (t *tally) exitCode(fault, gap bool) int {
 
 func (t *tally) print(w io.Writer, chains []receipts.ChainReport, code int, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(struct {
+		return writeJSON(w, struct {
 			ExitCode int                    `json:"exit_code"`
 			Bundles  int                    `json:"bundles"`
 			Skipped  int                    `json:"skipped"`
 			Chains   []receipts.ChainReport `json:"chains"`
-		}{code, t.bundles, t.skipped, chains})
+		}{code, t.bundles, t.skipped, chains}, "")
 	}
 	var b strings.Builder
 	for _, c := range chains {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -140,11 +139,9 @@ func rule(o options, stdout, stderr io.Writer) int {
 	}
 	r := d.Rule(o.pins)
 	if o.json {
-		doc, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
+		if writeJSON(stdout, r, "  ") != nil {
 			return receipts.ExitUnusable
 		}
-		fmt.Fprintf(stdout, "%s\n", doc)
 		return r.ExitCode()
 	}
 	for _, f := range r.Findings {
@@ -277,7 +274,5 @@ func readFolder(name string) (*receipts.Bundle, error) {
 
 // printJSON adds the exit code, so that a stored report says what it meant.
 func printJSON(w io.Writer, r receipts.Report) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(graded{ExitCode: r.ExitCode(), Report: r})
+	return writeJSON(w, graded{ExitCode: r.ExitCode(), Report: r}, "  ")
 }

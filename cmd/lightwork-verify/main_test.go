@@ -121,3 +121,23 @@ func TestPrintable(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestJSONSteersNoTerminal: names that somebody else chose are shown as well, and mean
+// what they did to the program that reads the report.
+func TestJSONSteersNoTerminal(t *testing.T) {
+	shop, name := t.TempDir(), "a\u009b2J\x7f\u202e.tar"
+	if err := os.WriteFile(filepath.Join(shop, name), []byte("no archive"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := run([]string{"--all", "--json", shop}, nil, &out, &errs); code != receipts.ExitUnusable {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	if strings.ContainsAny(out.String(), "\u009b\x7f\u202e") {
+		t.Errorf("shown as it is: %q", out.String())
+	}
+	var first graded
+	if err := json.NewDecoder(&out).Decode(&first); err != nil || first.Bundle != name {
+		t.Errorf("the bundle is %q (%v)", first.Bundle, err)
+	}
+}

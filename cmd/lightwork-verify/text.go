@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -62,9 +64,32 @@ func printSteps(b *strings.Builder, steps []receipts.Step) {
 // printable drops what could steer a terminal or reorder its text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar) {
+		if r != '\n' && steers(r) || r == unicode.ReplacementChar {
 			return '?'
 		}
 		return r
 	}, s)
+}
+
+func steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+
+// writeJSON writes v on a line of its own, or indented. JSON lets strings hold some
+// characters as they are that steer a terminal: they are escaped.
+func writeJSON(w io.Writer, v any, indent string) error {
+	var doc bytes.Buffer
+	out := json.NewEncoder(&doc)
+	out.SetIndent("", indent)
+	if err := out.Encode(v); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, r := range doc.String() {
+		if r != '\n' && r <= 0xffff && steers(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

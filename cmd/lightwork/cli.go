@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,10 +50,38 @@ type cli struct {
 
 // printJSON writes v as indented JSON.
 func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var doc bytes.Buffer
+	enc := json.NewEncoder(&doc)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, plainJSON(doc.Bytes()))
+	return err
+}
+
+// plainJSON writes a JSON document so that it cannot steer a terminal: JSON lets
+// strings hold some characters as they are which do. What it means stays.
+func plainJSON(doc []byte) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(string(doc), "\ufffd") {
+		switch {
+		case r == '\r' || r == '\t': // between the parts of a document
+			b.WriteByte(' ')
+		case r != '\n' && steers(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// steers reports whether a terminal takes a character for a command, or for one to
+// turn the text around it.
+func steers(r rune) bool {
+	return unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
 // printable replaces what could steer a terminal: text from outside goes
@@ -64,7 +93,7 @@ func printable(s string) string {
 			return r
 		case r == '\t':
 			return ' '
-		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		case steers(r):
 			return '\ufffd'
 		}
 		return r

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -173,13 +174,9 @@ func jobs(ctx context.Context, store *kernel.ProviderStore, limit int) ([]provid
 
 // prettyJSON is used where a stored document is shown.
 func prettyJSON(doc []byte) string {
-	var v any
-	if json.Unmarshal(doc, &v) != nil {
-		return string(doc)
+	var out bytes.Buffer
+	if json.Indent(&out, doc, "", "  ") != nil {
+		return printable(string(doc))
 	}
-	out, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return string(doc)
-	}
-	return string(out)
+	return plainJSON(out.Bytes())
 }

@@ -56,11 +56,11 @@ func (c replayShowCmd) Run(s *streams) error {
 	})
 }
 
-// printReplayLines writes the lines as they are, as one array.
+// printReplayLines writes the lines as one array.
 func printReplayLines(w io.Writer, f *os.File) error {
 	before := "[\n"
 	err := eachReplayLine(f, func(_ replay.Line, raw []byte) error {
-		_, err := fmt.Fprintf(w, "%s  %s", before, bytes.TrimSpace(raw))
+		_, err := io.WriteString(w, before+"  "+plainJSON(bytes.TrimSpace(raw)))
 		before = ",\n"
 		return err
 	})
