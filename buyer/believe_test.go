@@ -64,6 +64,12 @@ func (c *cheat) result(req nostr.Event, change func(*answer)) nostr.Event {
 			{"job_hash", job.JobHash.String()},
 			{"output_hash", ""},
 			{"quote_hash", hashing.Bytes(nil).String()},
+			{"plan_hash", hashing.Bytes(nil).String()},
+			{"trajectory_hash", hashing.Bytes(nil).String()},
+			{"redacted_trajectory_hash", hashing.Bytes(nil).String()},
+			{"replay_hash", hashing.Bytes(nil).String()},
+			{"policy_bundle_id", hashing.Bytes(nil).String()},
+			{"session_id", "session"},
 			domain.Result.Tag(),
 		},
 	}

@@ -165,6 +165,15 @@ func checkWorth(p Purchase) error {
 	return nil
 }
 
+// checkProvable says why a result in the clear could not be proved to be what the
+// quote was paid for.
+func checkProvable(p Purchase, o offer) error {
+	if err := receipts.CheckPlainEvent(p.ResultEvent, o.quote, o.hash, hashing.Bytes(p.Output)); err != nil {
+		return &MismatchError{"result", "no receipt could name it: " + err.Error()}
+	}
+	return nil
+}
+
 // expects reports whether the request says what its result must be to be paid for.
 func expects(p Purchase) bool {
 	_, req, err := typedRequest(p)

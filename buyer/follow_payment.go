@@ -55,8 +55,8 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if o.quote.Mode == receipts.ModePostpay {
 		if sealed {
 			err = receipts.CheckSealedEvent(p.SealedEvent, p.Provider, p.RequestID, o.hash)
-		} else if err = checkWorth(p); err == nil && !p.Bound() {
-			err = &MismatchError{"result", "its event names no job_hash or no output_hash"}
+		} else if err = checkWorth(p); err == nil {
+			err = checkProvable(p, o)
 		}
 		if err != nil {
 			f.say("buyer", "refused", 0, "", clean(err.Error()))

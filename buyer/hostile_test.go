@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -75,6 +76,32 @@ func TestPostpayPaysForResultsOnly(t *testing.T) {
 			}
 			if (len(c.sent) == 1) != tt.pays || len(c.sent) > 1 {
 				t.Errorf("sent %+v", c.sent)
+			}
+		})
+	}
+}
+
+// TestPostpayPaysWhatCanBeProved: a result in the clear that no receipt could name is
+// not paid for, though all that the buyer reads of it is right.
+func TestPostpayPaysWhatCanBeProved(t *testing.T) {
+	other := hashing.Bytes([]byte("other")).String()
+	for name, change := range map[string]func(*answer){
+		"of another quote":  func(a *answer) { a.set("quote_hash", other) },
+		"of another policy": func(a *answer) { a.set("policy_bundle_id", other) },
+		"of another schema": func(a *answer) { a.set("schema", "oa.embedding.v1") },
+		"of two jobs":       func(a *answer) { a.tags = append(a.tags, nostr.Tag{"job_hash", other}) },
+		"of two outputs":    func(a *answer) { a.tags = append(a.tags, nostr.Tag{"output_hash", other}) },
+		"of two requests":   func(a *answer) { a.tags = append(a.tags, nostr.Tag{"e", strings.Repeat("7", 64)}) },
+		"for another buyer": func(a *answer) { a.set("p", strings.Repeat("7", 64)) },
+		"without a record": func(a *answer) {
+			a.tags = slices.DeleteFunc(a.tags, func(t nostr.Tag) bool { return t[0] == "replay_hash" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, p, err := play(t, postpaid(change), nil, buyer.Limits{})
+			if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, "no receipt could name it") || len(c.sent) != 0 {
+				t.Errorf("purchase %s (%s), %v, sent %+v", p.State, p.Reason, err, c.sent)
 			}
 		})
 	}

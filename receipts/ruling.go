@@ -265,3 +265,34 @@ func CheckSealedEvent(raw []byte, provider, requestID string, quote hashing.Dige
 	}
 	return nil
 }
+
+// CheckPlainEvent says why an event is not a result in the clear that a receipt for
+// the quote, whose hash is here too, could name. A buyer who pays for another one has
+// a result that was paid for with nothing to show for it.
+func CheckPlainEvent(raw []byte, q Quote, hash, output hashing.Digest) error {
+	ev, err := ParseEvent(raw, maxDocument)
+	if err != nil {
+		return err
+	}
+	if err := ev.Verify(); err != nil {
+		return err
+	}
+	if err := firstMismatch(
+		answersQuote(ev, q.Provider, q.RequestID, hash),
+		onlyTag(ev, "schema", q.SchemaID),
+		onlyTag(ev, "job_hash", q.JobHash.String()),
+		onlyTag(ev, "output_hash", output.String()),
+		onlyTag(ev, "policy_bundle_id", q.PolicyBundleID.String()),
+	); err != nil {
+		return err
+	}
+	if !ev.has("p", q.Buyer) {
+		return &MismatchError{"tag p", "another key", q.Buyer}
+	}
+	for _, name := range []string{"plan_hash", "trajectory_hash", "redacted_trajectory_hash", "replay_hash", "session_id"} {
+		if n := len(ev.Values(name)); n != 1 {
+			return &MismatchError{"tag " + name, fmt.Sprintf("%d times", n), "once"}
+		}
+	}
+	return nil
+}
