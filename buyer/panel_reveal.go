@@ -188,7 +188,7 @@ func (c *Client) checkRevealed(ctx context.Context, p Purchase, o Opened) error 
 	if seat == nil || seat.Revealed == nil {
 		return nil
 	}
-	s, _, err := typedRequest(p)
+	s, req, err := typedRequest(p)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (c *Client) checkRevealed(ctx context.Context, p Purchase, o Opened) error 
 	if err != nil {
 		return err
 	}
-	got, err := res.AgreementHash()
+	got, err := req.AgreementHash(res)
 	if err != nil {
 		return err
 	}

@@ -189,7 +189,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	if reason := unexpected(req, result, out.Artifacts); reason.Code != "" {
 		return failed(reason.Code, reason.Detail)
 	}
-	r, replayFile, err := p.trajectory(job, result, tool, out, started, finished)
+	r, replayFile, err := p.trajectory(job, req, result, tool, out, started, finished)
 	if err != nil {
 		p.log.Error("write trajectory", "request", job.RequestID, "err", err)
 		return failed(CodeInternal, "trajectory")

@@ -42,13 +42,13 @@ func planHash(job Job, tool string) (hashing.Digest, error) {
 
 // trajectory writes the session of one run as REPLAY.jsonl and gathers the
 // hashes that the result event and the receipt carry.
-func (p *Provider) trajectory(job Job, result *schemas.Result, tool string, out Outcome, started, finished time.Time) (Result, []byte, error) {
+func (p *Provider) trajectory(job Job, req *schemas.Request, result *schemas.Result, tool string, out Outcome, started, finished time.Time) (Result, []byte, error) {
 	r := Result{
 		SessionID: fmt.Sprintf("%s-%d", job.RequestID[:16], job.Run),
 		Output:    result.Canonical, OutputHash: result.OutputHash, PlanHash: job.PlanHash,
 		StartedAt: started, FinishedAt: finished,
 	}
-	agreement, err := result.AgreementHash()
+	agreement, err := req.AgreementHash(result)
 	if err != nil && !errors.Is(err, schemas.ErrNoAgreement) {
 		return Result{}, nil, err
 	}

@@ -43,7 +43,7 @@ func (r recipe) makeResult(m *made, job *schemas.Request) {
 	}
 	schema, _ := schemas.Lookup(string(schemas.SandboxRun))
 	if result, err := schema.ParseResult(m.bundle.Result); err == nil {
-		agreement := must(result.AgreementHash())
+		agreement := must(job.AgreementHash(result))
 		m.terms.AgreementHash = &agreement
 	}
 	apply(r.delivered, &m.terms)

@@ -253,6 +253,14 @@ func forgedResult() []scenario {
 			recipe: recipe{delivered: func(t *receipts.ResultTerms) { d := hashing.Bytes([]byte("other")); t.AgreementHash = &d }}, want: failed(receipts.ClaimResult),
 		},
 		{
+			name: "agreement_without_stdout", about: "the request has the standard output count, and what was signed leaves it out",
+			recipe: recipe{document: comparesStdout, delivered: agreeAs(requestDoc)}, want: failed(receipts.ClaimResult),
+		},
+		{
+			name: "agreement_with_stdout", about: "the request does not have the standard output count, and what was signed has it",
+			recipe: recipe{delivered: agreeAs(comparesStdout)}, want: failed(receipts.ClaimResult),
+		},
+		{
 			name: "result_event_swapped", about: "another result event of the same provider",
 			recipe: recipe{finished: func(b *receipts.Bundle) { b.ResultEvent = other.result.JSON() }}, want: failed(receipts.ClaimResult),
 		},
@@ -294,4 +302,13 @@ func forgedResult() []scenario {
 }
 
 // expectSeven is an order that pays for exit code 7 alone.
+// comparesStdout has what the commands print to standard output count among results.
+var comparesStdout = strings.TrimSuffix(requestDoc, "}") + `,"verification":{"compare_stdout":true}}`
+
+// agreeAs commits to the agreement hash that the result has under another request.
+func agreeAs(document string) func(*receipts.ResultTerms) {
+	other := recipe{document: document}.make()
+	return func(t *receipts.ResultTerms) { t.AgreementHash = other.terms.AgreementHash }
+}
+
 var expectSeven = strings.TrimSuffix(requestDoc, "}") + `,"verification":{"expected":{"exit_codes":[7,7]}}}`

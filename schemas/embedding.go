@@ -41,7 +41,7 @@ func (r *EmbeddingResult) checkAgainst(req *EmbeddingRequest) error {
 
 // agreement compares vectors number by number: the same model on the same
 // texts gives the same ones.
-func (r *EmbeddingResult) agreement() any {
+func (r *EmbeddingResult) agreement(bool) any {
 	return struct {
 		Dimensions int64       `json:"dimensions"` // in canonical order
 		Embeddings [][]float64 `json:"embeddings"`

@@ -191,14 +191,3 @@ func (r *Request) CheckResult(result *Result) error {
 	}
 	return fmt.Errorf("check result: %T is no request", r.Value)
 }
-
-// AgreementHash is the hash of the schema's agreement projection: what honest
-// providers of one job have in common although their times and hosts differ.
-// It returns [ErrNoAgreement] where the job type has none.
-func (r *Result) AgreementHash() (hashing.Digest, error) {
-	v, ok := r.Value.(interface{ agreement() any })
-	if !ok {
-		return hashing.Digest{}, fmt.Errorf("%s: %w", r.SchemaID, ErrNoAgreement)
-	}
-	return hashing.SumValue(v.agreement())
-}

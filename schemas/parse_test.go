@@ -256,7 +256,7 @@ func FuzzParseResult(f *testing.F) {
 		if sum, err := hashing.Sum(doc); err != nil || sum != r.OutputHash {
 			t.Fatalf("output_hash %s, the document's is %s, %v", r.OutputHash, sum, err)
 		}
-		if _, err := r.AgreementHash(); err != nil && !errors.Is(err, ErrNoAgreement) {
+		if _, err := r.AgreementHashes(); err != nil && !errors.Is(err, ErrNoAgreement) {
 			t.Fatalf("agreement: %v", err)
 		}
 		_ = parseRequest(t, id, minimal[id]).CheckResult(r) // must not panic

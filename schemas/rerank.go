@@ -76,7 +76,7 @@ func (r *RerankResult) checkAgainst(req *RerankRequest) error {
 }
 
 // agreement is the order alone: scores and reasons differ between models.
-func (r *RerankResult) agreement() any {
+func (r *RerankResult) agreement(bool) any {
 	ids := []string{}
 	for _, t := range r.TopK {
 		ids = append(ids, t.ID)

@@ -116,7 +116,7 @@ func TestFinishResult(t *testing.T) {
 func TestAgreement(t *testing.T) {
 	agree := func(id ID, doc string) hashing.Digest {
 		t.Helper()
-		d, err := parseResult(t, id, doc).AgreementHash()
+		d, err := parseRequest(t, id, minimal[id]).AgreementHash(parseResult(t, id, doc))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestAgreement(t *testing.T) {
 	if agree(RetrievalRerank, minimalResults[RetrievalRerank]) == agree(RetrievalRerank, swapped) {
 		t.Error("another order agrees")
 	}
-	if _, err := parseResult(t, CodeChunkAnalysis, minimalResults[CodeChunkAnalysis]).AgreementHash(); !errors.Is(err, ErrNoAgreement) {
+	if _, err := parseResult(t, CodeChunkAnalysis, minimalResults[CodeChunkAnalysis]).AgreementHashes(); !errors.Is(err, ErrNoAgreement) {
 		t.Errorf("chunk analysis: %v, want ErrNoAgreement", err)
 	}
 }

@@ -78,7 +78,8 @@ type SandboxCommand struct {
 // SandboxVerification adds to Verification what an objective job can promise.
 type SandboxVerification struct {
 	Verification
-	Expected *Expected `json:"expected,omitempty" jsonschema:"outcome that alone releases the success payment"`
+	Expected      *Expected `json:"expected,omitempty" jsonschema:"outcome that alone releases the success payment"`
+	CompareStdout bool      `json:"compare_stdout,omitempty" jsonschema:"whether results of several providers agree only if the commands printed the same to standard output"`
 }
 
 // Expected states the outcome a buyer pays success for (K-47).

@@ -135,8 +135,9 @@ func (r *SandboxRunResult) checkAgainst(req *SandboxRunRequest) error {
 }
 
 // agreement is what honest providers of the same job share: no times, no
-// hosts, no previews, and artifacts in one order.
-func (r *SandboxRunResult) agreement() any {
+// hosts, no previews, and artifacts in one order. What the commands printed to
+// standard output is part of it where the request says so: tests print times.
+func (r *SandboxRunResult) agreement(stdout bool) any {
 	type artifact struct {
 		Path   string         `json:"path"`
 		SHA256 hashing.Digest `json:"sha256"`
@@ -147,6 +148,8 @@ func (r *SandboxRunResult) agreement() any {
 		ExitCodes   []int32        `json:"exit_codes"`
 		ImageDigest hashing.Digest `json:"image_digest"`
 		Status      Status         `json:"status"`
+
+		Stdout []hashing.Digest `json:"stdout_sha256,omitzero"`
 	}{
 		ImageDigest: r.EnvInfo.ImageDigest,
 		Commands:    []string{},
@@ -154,9 +157,15 @@ func (r *SandboxRunResult) agreement() any {
 		Artifacts:   []artifact{},
 		Status:      r.Status,
 	}
+	if stdout {
+		projection.Stdout = []hashing.Digest{}
+	}
 	for _, run := range r.Runs {
 		projection.Commands = append(projection.Commands, run.Cmd)
 		projection.ExitCodes = append(projection.ExitCodes, run.ExitCode)
+		if stdout {
+			projection.Stdout = append(projection.Stdout, run.StdoutSHA256)
+		}
 	}
 	for _, a := range r.Artifacts {
 		projection.Artifacts = append(projection.Artifacts, artifact{a.Path, a.SHA256})

@@ -179,7 +179,7 @@ func TestSandboxAgreement(t *testing.T) {
 	base := sandboxResult("failed", []string{run("a", 0), run("b", 1)}, []string{artifact("x", zeros), artifact("y", ones)})
 	agree := func(doc string) hashing.Digest {
 		t.Helper()
-		d, err := parseResult(t, SandboxRun, doc).AgreementHash()
+		d, err := parseRequest(t, SandboxRun, minimal[SandboxRun]).AgreementHash(parseResult(t, SandboxRun, doc))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,5 +213,43 @@ func TestSandboxAgreement(t *testing.T) {
 		if doc := strings.Replace(base, other[0], other[1], 1); doc == base || agree(doc) == want {
 			t.Errorf("%s does not change the agreement", other[0])
 		}
+	}
+}
+
+// TestStandardOutputCountsWhereAsked: what was printed to standard output is part
+// of the agreement where the request says so, and nothing else changes it.
+func TestStandardOutputCountsWhereAsked(t *testing.T) {
+	asked := parseRequest(t, SandboxRun, strings.Replace(minimal[SandboxRun], `{`, `{"verification":{"compare_stdout":true},`, 1))
+	agree := func(doc string) hashing.Digest {
+		t.Helper()
+		d, err := asked.AgreementHash(parseResult(t, SandboxRun, doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	base := sandboxResult("failed", []string{run("a", 0), run("b", 1)}, nil)
+	want, err := hashing.Sum([]byte(`{"image_digest":"` + ones + `","commands":["a","b"],"exit_codes":[0,1],"artifacts":[],"status":"failed","stdout_sha256":["` +
+		zeros + `","` + zeros + `"]}`))
+	if err != nil || agree(base) != want {
+		t.Errorf("agreement %s, want %s (%v)", agree(base), want, err)
+	}
+	if doc := strings.Replace(base, `"stdout_sha256":"`+zeros, `"stdout_sha256":"`+ones, 1); doc == base || agree(doc) == want {
+		t.Error("another standard output agrees")
+	}
+	if doc := strings.Replace(base, `"stderr_sha256":"`+zeros, `"stderr_sha256":"`+ones, 1); doc == base || agree(doc) != want {
+		t.Error("another standard error does not agree")
+	}
+	nothing := sandboxResult("timeout", nil, nil)
+	plain, err := parseRequest(t, SandboxRun, minimal[SandboxRun]).AgreementHash(parseResult(t, SandboxRun, nothing))
+	if err != nil || agree(nothing) == plain {
+		t.Errorf("what was asked does not show where no command ran: %v", err)
+	}
+	possible, err := parseResult(t, SandboxRun, base).AgreementHashes()
+	if err != nil || len(possible) != 2 || possible[0] == want || possible[1] != want {
+		t.Errorf("possible hashes %v, %v", possible, err)
+	}
+	if what, apart := asked.Compared(); !strings.Contains(what, "standard output") || strings.Contains(apart, "standard output") {
+		t.Errorf("compared %q, not %q", what, apart)
 	}
 }

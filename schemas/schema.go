@@ -72,6 +72,8 @@ type Schema struct {
 	// Agreement says, for people, what two results have to share to agree; ""
 	// where they cannot be compared.
 	Agreement string
+	// Apart says what they need not share.
+	Apart string
 
 	request, result     reflect.Type // struct types
 	input, output       *jsonschema.Schema
@@ -106,7 +108,8 @@ func definitions() []definition {
 				VerificationMode: Subjective,
 				request:          reflect.TypeFor[RerankRequest](),
 				result:           reflect.TypeFor[RerankResult](),
-				Agreement:        "ids of top_k, in their order",
+				Agreement:        "ids of topk, in their order",
+				Apart:            "scores",
 			},
 			verification: Verification{Mode: Subjective, Redundancy: 2, Adjudication: MajorityVote},
 		},
@@ -117,7 +120,8 @@ func definitions() []definition {
 				VerificationMode: Objective,
 				request:          reflect.TypeFor[SandboxRunRequest](),
 				result:           reflect.TypeFor[SandboxRunResult](),
-				Agreement:        "status, image digest, commands, exit codes, paths and hashes of the artifacts; not what the commands print",
+				Agreement:        "status, image digest, commands, exit codes, paths and hashes of the artifacts",
+				Apart:            "what the commands print",
 			},
 			verification: Verification{Mode: Objective, Redundancy: 1, Adjudication: NoAdjudication},
 		},

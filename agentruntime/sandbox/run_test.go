@@ -290,7 +290,7 @@ func TestRunIsDeterministicInWhatIsAgreed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := finished.AgreementHash()
+		h, err := req.AgreementHash(finished)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -248,7 +248,7 @@ func (d demoCmd) input(l buyer.Listing) ([]byte, error) {
 		return nil, err
 	}
 	files := schemas.SandboxRepo{MountPath: workspace, Source: schemas.InlineArchive(parcel.archive)}
-	return sandboxDocument(schemas.HostProvider, l.HostImage, files, []string{"./check.sh"}, "none", time.Minute, 256, false)
+	return sandboxDocument(schemas.HostProvider, l.HostImage, files, []string{"./check.sh"}, "none", time.Minute, 256, nil)
 }
 
 // verifyApart has the bundle proved by the other program, which knows nothing

@@ -19,24 +19,25 @@ import (
 
 // panelView is a panel as --json shows it.
 type panelView struct {
-	PanelID       string          `json:"panel_id"`
-	State         string          `json:"state"` // open, closed, decided, done, failed
-	Outcome       buyer.Outcome   `json:"outcome,omitempty"`
-	Reason        string          `json:"reason,omitempty"`
-	Tier          string          `json:"tier"`
-	Redundancy    int             `json:"redundancy"`
-	Adjudication  buyer.Rule      `json:"adjudication"`
-	SchemaID      string          `json:"schema_id"`
-	JobHash       string          `json:"job_hash"`
-	AgreementHash string          `json:"agreement_hash,omitempty"`
-	MaxMsats      int64           `json:"max_msats"`
-	PaidMsats     int64           `json:"paid_msats"`
-	FeeMsats      int64           `json:"fee_msats"`
-	AddedAt       time.Time       `json:"added_at"`
-	Seats         []seatView      `json:"seats"`
-	ResultOf      string          `json:"result_of,omitempty"` // whose output it is, x-only hex; of a merged one nobody's
-	Record        json.RawMessage `json:"record,omitempty"`    // of a judge's ballots, or of a merge
-	Output        json.RawMessage `json:"output,omitempty"`
+	PanelID       string        `json:"panel_id"`
+	State         string        `json:"state"` // open, closed, decided, done, failed
+	Outcome       buyer.Outcome `json:"outcome,omitempty"`
+	Reason        string        `json:"reason,omitempty"`
+	Tier          string        `json:"tier"`
+	Redundancy    int           `json:"redundancy"`
+	Adjudication  buyer.Rule    `json:"adjudication"`
+	SchemaID      string        `json:"schema_id"`
+	JobHash       string        `json:"job_hash"`
+	AgreementHash string        `json:"agreement_hash,omitempty"`
+	MaxMsats      int64         `json:"max_msats"`
+	PaidMsats     int64         `json:"paid_msats"`
+	FeeMsats      int64         `json:"fee_msats"`
+	AddedAt       time.Time     `json:"added_at"`
+	worth
+	Seats    []seatView      `json:"seats"`
+	ResultOf string          `json:"result_of,omitempty"` // whose output it is, x-only hex; of a merged one nobody's
+	Record   json.RawMessage `json:"record,omitempty"`    // of a judge's ballots, or of a merge
+	Output   json.RawMessage `json:"output,omitempty"`
 }
 
 type seatView struct {
@@ -61,11 +62,13 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p buyer.Panel) (panelVi
 		v.State = "closed"
 	}
 	open := false
+	var purchases []buyer.Purchase
 	for _, s := range p.Seats {
 		got, err := store.Purchase(ctx, s.RequestID)
 		if err != nil {
 			return v, result, err
 		}
+		purchases = append(purchases, got)
 		bought := viewOf(got)
 		seat := seatView{Provider: s.Provider, RequestID: s.RequestID, State: got.State, PaidMsats: bought.PaidMsats, ReceiptID: got.ReceiptID}
 		if e := got.Engagement; e != nil && e.Payment != nil && e.Payment.State == payments.PaymentSucceeded {
@@ -88,6 +91,7 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p buyer.Panel) (panelVi
 		v.PaidMsats, v.FeeMsats = v.PaidMsats+bought.PaidMsats, v.FeeMsats+bought.FeeMsats
 		v.Seats = append(v.Seats, seat)
 	}
+	v.worth = worthOf(p, purchases)
 	if d := p.Decision; d != nil {
 		v.State, v.Outcome, v.Reason = "decided", d.Outcome, d.Reason
 		if d.Agreement != nil {
@@ -124,6 +128,11 @@ func followPanel(ctx context.Context, s *streams, n *buyerNode, id string, out o
 		}
 		fmt.Fprintf(s.err, "lightwork: %s, seat %d of %d: %s\n", id, i+1, len(stored.Seats), npub)
 	}
+	before, _, err := viewOfPanel(ctx, n.store, stored)
+	if err != nil {
+		return err
+	}
+	before.worth.show(s.err)
 	p, followErr := n.client.FollowPanel(ctx, id, func(provider string, step buyer.Progress) {
 		if no := seat[provider]; no > 0 {
 			step.Who = fmt.Sprintf("%d %s", no, step.Who)
@@ -190,6 +199,7 @@ func writePanel(ctx context.Context, n *buyerNode, v panelView, result buyer.Pur
 func showSeats(w io.Writer, v panelView) {
 	fmt.Fprintf(w, "panel      %s: %s %s\noutcome    %s %s\npaid       %s of at most %s, fees %s\n",
 		v.PanelID, v.Tier, v.State, v.Outcome, printable(v.Reason), msats(v.PaidMsats), msats(v.MaxMsats), msats(v.FeeMsats))
+	v.worth.show(w)
 	t := newTable(w, 4, 1)
 	fmt.Fprintln(t, "SEAT\tPROVIDER\tID\tSTATE\tREVEALED\tPAID\tRECEIPT\tWHY")
 	for i, s := range v.Seats {

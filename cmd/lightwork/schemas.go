@@ -71,6 +71,13 @@ func (c schemasShowCmd) Run(s *streams) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.out, "\nresults agree (--redundancy) in: %s\n", firstText(sc.Agreement, "nothing; --adjudicate has a judge choose or merges them"))
+	agree := firstText(sc.Agreement, "nothing; --adjudicate has a judge choose or merges them")
+	if sc.Apart != "" {
+		agree += "; not in: " + sc.Apart
+	}
+	if sc.ID == schemas.SandboxRun {
+		agree += ", unless verification.compare_stdout is true (--compare-stdout)"
+	}
+	_, err := fmt.Fprintf(s.out, "\nresults agree (--redundancy) in: %s\n", agree)
 	return err
 }

@@ -109,15 +109,27 @@ func (b buyerSubmitCmd) request(archive []byte) ([]byte, error) {
 	if archive != nil {
 		repo.Source = schemas.InlineArchive(archive)
 	}
-	return sandboxDocument(kind, digest, repo, b.Cmd, b.Network, timeout, memory, b.ExpectSuccess)
+	return sandboxDocument(kind, digest, repo, b.Cmd, b.Network, timeout, memory, b.verification())
+}
+
+// verification is what the flags state of how the result is judged; the defaults
+// of the rest apply.
+func (b buyerSubmitCmd) verification() map[string]any {
+	stated := map[string]any{}
+	if b.ExpectSuccess {
+		stated["expected"] = map[string]any{"exit_codes": make([]int, len(b.Cmd))}
+	}
+	if b.CompareStdout {
+		stated["compare_stdout"] = true
+	}
+	return stated
 }
 
 // workspace is where commands find the files they are about.
 const workspace = "/workspace"
 
-// sandboxDocument makes a request. Of verification it says at most that all
-// commands must succeed, so that the defaults of the rest apply.
-func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []string, network string, timeout time.Duration, memoryMB int64, mustSucceed bool) ([]byte, error) {
+// sandboxDocument makes a request.
+func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []string, network string, timeout time.Duration, memoryMB int64, verification map[string]any) ([]byte, error) {
 	image, err := hashing.ParseDigest(digest)
 	switch {
 	case err != nil && kind == schemas.HostProvider:
@@ -136,8 +148,8 @@ func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []strin
 		},
 		"repo": repo, "commands": commands,
 	}
-	if mustSucceed {
-		doc["verification"] = map[string]any{"expected": map[string]any{"exit_codes": make([]int, len(cmds))}}
+	if len(verification) > 0 {
+		doc["verification"] = verification
 	}
 	return json.Marshal(doc)
 }

@@ -18,6 +18,8 @@ type several struct {
 	Open       bool       `help:"Ask everybody: the best of the valid offers that come within 2 s of the first is taken, in the order of buyer discover, in mode hold unless --mode free. A stranger's word is all there is."`
 	Redundancy int        `help:"Give the job to N providers: their results become one as --adjudicate says." placeholder:"N"`
 	Adjudicate buyer.Rule `enum:"majority,merge,judge" default:"majority" help:"With --redundancy: majority pays those that more than half agree with, who commit before they see each other's results; merge makes one result of all and pays those that the others bear out; judge has an agent of yours (buyer.judge) choose one, and pays that. In the latter two requests are encrypted."`
+
+	CompareStdout bool `help:"With --redundancy and --cmd: results agree only if the commands print the same to standard output too, not just exit alike and leave the same artifacts."`
 }
 
 // panel reports whether more than one provider gets the job.
@@ -63,6 +65,10 @@ func (b buyerSubmitCmd) checkSeveral() error {
 		return usage("leave --mode out", "--redundancy: a vote needs mode postpay: results must be fixed before anybody is paid for one")
 	case b.Redundancy == 0 && b.Adjudicate != buyer.RuleMajority:
 		return usage("--redundancy 3, for example", "--adjudicate %s needs --redundancy", b.Adjudicate)
+	case b.CompareStdout && (b.Redundancy == 0 || b.Adjudicate != buyer.RuleMajority):
+		return usage("--redundancy 3, for example", "--compare-stdout is for a vote (--redundancy): of one result nothing is compared")
+	case b.CompareStdout && len(b.Cmd) == 0:
+		return usage("in a document it is verification.compare_stdout of "+string(schemas.SandboxRun), "--compare-stdout is for what a --cmd prints")
 	case b.Adjudicate == buyer.RuleMerge && !adjudicate.Merges(schemas.ID(b.Schema)):
 		return usage("--adjudicate judge, or majority for results that can be compared", "--adjudicate merge: %w", adjudicate.ErrNoMerge)
 	case b.Redundancy != 0 && b.Adjudicate == buyer.RuleMajority && b.Delivery != receipts.DeliverySealed:
@@ -193,7 +199,7 @@ func (b buyerSubmitCmd) seats(list []buyer.Candidate) ([]buyer.Candidate, error)
 			return group[:want], nil
 		}
 	}
-	why := fmt.Errorf("%d are needed that run %s%s; announced: %d", want, b.Schema, b.inMode(), len(list))
+	why := fmt.Errorf("%d are needed that run %s%s; %s", want, b.Schema, b.inMode(), announcedBy(len(list), want))
 	if refused != nil {
 		why = fmt.Errorf("%w; not asked is %s: %w", why, refused.NPub, refused.Refusal)
 		if errors.Is(why, buyer.ErrEngagement) {
@@ -201,6 +207,19 @@ func (b buyerSubmitCmd) seats(list []buyer.Candidate) ([]buyer.Candidate, error)
 		}
 	}
 	return nil, hinted(why, b.hintAlike(list, want)+"lightwork buyer discover --schema "+b.Schema+" lists who is there")
+}
+
+// announcedBy says how many there are of what is needed.
+func announcedBy(n, want int) string {
+	switch {
+	case n == 0:
+		return "nobody who can be asked announces that"
+	case n == 1:
+		return "only one announces that"
+	case n >= want:
+		return "those that announce it have different toolchains"
+	}
+	return fmt.Sprintf("only %d announce that", n)
 }
 
 func (b buyerSubmitCmd) inMode() string {
@@ -212,7 +231,7 @@ func (b buyerSubmitCmd) inMode() string {
 
 func (b buyerSubmitCmd) hintAlike(list []buyer.Candidate, want int) string {
 	if len(list) >= want {
-		return "they have different toolchains: name an --image that all have; "
+		return "name an --image that all have; "
 	}
 	return ""
 }

@@ -171,7 +171,7 @@ class Forger {
     this.receipt.set("output_hash", digest(text));
     try {
       const type = jobType(String(this.receipt.get("schema_id")));
-      const agreement = type?.agreement(type.parseResult(text));
+      const agreement = type?.agreements(type.parseResult(text), this.job && type.parseRequest(this.job.input))[0];
       this.receipt.set("agreement_hash", agreement === undefined ? null : digest(canonical(agreement)));
     } catch {
       // An invalid result has no agreement: the old one stays.

@@ -53,4 +53,12 @@ export const jobs: Work[] = [
       runs: [1, 1].map((code, i) => ({ cmd: i === 0 ? "true" : "false", exit_code: code, duration_ms: 1, stdout_sha256: image, stderr_sha256: image, stdout_preview: "hi" })),
     },
   ),
+  work(
+    "oa.sandbox_run.v1",
+    { sandbox: { image_digest: image }, commands: [{ cmd: "date" }], verification: { redundancy: 3, adjudication: "majority_vote", compare_stdout: true } },
+    {
+      env_info: { image_digest: image }, status: "success", artifacts: [], provenance,
+      runs: [{ cmd: "date", exit_code: 0, duration_ms: 1, stdout_sha256: image, stderr_sha256: image }],
+    },
+  ),
 ];

@@ -17,8 +17,11 @@ export interface JobType {
   parseResult(text: string): ObjectValue;
   /** What can only be checked with the request: whether the result answers it. */
   checkAnswer(request: ObjectValue, result: ObjectValue): void;
-  /** What honest providers' results have in common; undefined if the type has nothing of the kind. */
-  agreement(result: ObjectValue): Value | undefined;
+  /**
+   * What honest providers' results have in common, as the request says what counts; without the request all that it
+   * could be. It is empty if the type has nothing of the kind.
+   */
+  agreements(result: ObjectValue, request?: ObjectValue): Value[];
 }
 
 const maxRequestBytes = 1 << 20;
@@ -52,7 +55,11 @@ function build(id: string, schemas: JobSchemas, rules: Rules): JobType {
       return value as ObjectValue;
     },
     checkAnswer: rules.answer,
-    agreement: rules.agreement,
+    agreements(result, request) {
+      const counts = object(request ?? new Map(), "verification").get("compare_stdout") === true;
+      const ways = request ? [counts] : [false, true];
+      return ways.map((stdout) => rules.agreement(result, stdout)).filter((value) => value !== undefined);
+    },
   };
 }
 

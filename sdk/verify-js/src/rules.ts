@@ -7,7 +7,8 @@ export interface Rules {
   request(request: ObjectValue): void;
   result(result: ObjectValue): void;
   answer(request: ObjectValue, result: ObjectValue): void;
-  agreement(result: ObjectValue): Value | undefined;
+  /** With stdout, what commands printed to standard output counts as well. */
+  agreement(result: ObjectValue, stdout: boolean): Value | undefined;
 }
 
 // Typed access; the schema has said that the types are right.

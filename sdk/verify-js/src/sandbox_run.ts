@@ -56,12 +56,14 @@ export const sandboxRun: Rules = {
     checkRuns(list(request, "commands"), list(result, "runs"), status);
     checkExpectation(object(object(request, "verification"), "expected"), result);
   },
-  agreement(result) {
+  agreement(result, stdout) {
     const runs = list(result, "runs");
     const artifacts = list(result, "artifacts").map((a): ObjectValue => new Map([["path", text(a, "path")], ["sha256", text(a, "sha256")]]));
     // In the order of the paths' bytes, which for UTF-8 is that of code points.
     artifacts.sort((a, b) => compareBytes(utf8(text(a, "path")), utf8(text(b, "path"))));
+    const printed: [string, Value][] = stdout ? [["stdout_sha256", runs.map((run) => text(run, "stdout_sha256"))]] : [];
     return new Map<string, Value>([
+      ...printed,
       ["image_digest", text(object(result, "env_info"), "image_digest")],
       ["commands", runs.map((run) => text(run, "cmd"))],
       ["exit_codes", runs.map((run) => count(run, "exit_code"))],

@@ -114,8 +114,8 @@ function proveDocument(e: Evidence, s: Steps, text: string): ObjectValue | undef
   });
   s.demand("3.8", "its hash is output_hash", digest(text) === receipt.output_hash, "it is another");
   if (!type || !result) return undefined;
-  const { agreement, checkAnswer } = type;
-  s.step("3.9", "its agreement hash is agreement_hash, and its provenance the provider", () => checkOrigin(receipt, result, agreement(result)));
+  const { agreements, checkAnswer } = type;
+  s.step("3.9", "its agreement hash is agreement_hash, and its provenance the provider", () => checkOrigin(receipt, result, agreements(result, e.request)));
   s.step("3.10", "it answers the request, and is what it expects", () => {
     if (!e.request) throw new Lacking("there is no proved request to hold it against");
     checkAnswer(e.request, result);
@@ -129,10 +129,10 @@ function proveDocument(e: Evidence, s: Steps, text: string): ObjectValue | undef
   return result;
 }
 
-function checkOrigin(receipt: Receipt, result: ObjectValue, agreement: Value | undefined): void {
+function checkOrigin(receipt: Receipt, result: ObjectValue, agreements: Value[]): void {
   if (receipt.agreement_hash !== null) {
-    require(agreement !== undefined, "this job type has no agreement");
-    require(digest(canonical(agreement ?? null)) === receipt.agreement_hash, "its agreement hash is another");
+    require(agreements.length > 0, "this job type has no agreement");
+    require(agreements.some((value) => digest(canonical(value)) === receipt.agreement_hash), "its agreement hash is another");
   }
   const provenance = result.get("provenance");
   require(provenance instanceof Map && provenance.get("provider_pubkey") === receipt.provider, "its provenance names another provider");
