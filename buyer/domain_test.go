@@ -3,12 +3,15 @@ package buyer_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // as is an event of the cheat's with another domain, or with none.
@@ -52,5 +55,46 @@ func TestOtherDocumentsAreNoResult(t *testing.T) {
 	}, nil, buyer.Limits{})
 	if !errors.Is(err, buyer.ErrFailed) || p.Output != nil {
 		t.Errorf("purchase %s (%s), %v", p.State, p.Reason, err)
+	}
+}
+
+// TestOtherDocumentsAnnounceNothing: what a provider signs as something else is
+// neither its announcement nor a sign of life. Programs without domains are listed
+// as outside ones.
+func TestOtherDocumentsAnnounceNothing(t *testing.T) {
+	for _, d := range append(domain.All(), "") {
+		b, key := &board{t: t}, newKey(t)
+		b.open(key, ordinary(receipts.Price{BaseMsats: 1_000}, nil))
+		as := func(i int) {
+			ev := b.events[i]
+			b.events = b.events[:i]
+			tags := slices.DeleteFunc(slices.Clone(ev.Tags), func(t nostr.Tag) bool { return t[0] == domain.TagName })
+			if d != "" {
+				tags = append(tags, d.Tag())
+			}
+			b.add(key, ev.Kind, time.Minute, ev.Content, tags...)
+		}
+		find := func(schema string) []buyer.Found {
+			found, err := buyer.Scout{Market: b}.Find(t.Context(), schema, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return found
+		}
+		as(1)
+		found := find(run)
+		if len(found) != 1 {
+			t.Fatalf("%d providers", len(found))
+		}
+		if got, want := strings.Contains(strings.Join(found[0].Why, ", "), "alive"), d == domain.Beat || d == ""; got != want {
+			t.Errorf("%q read as a beat: %v", d, found[0].Why)
+		}
+		b.events = b.events[:1]
+		as(0)
+		switch found := find(""); { // a program without domains says otherwise what it sells
+		case d == domain.Announcement && (len(found) != 1 || found[0].Outside), d == "" && (len(found) != 1 || !found[0].Outside),
+			d != domain.Announcement && d != "" && len(found) != 0:
+			t.Errorf("%q read as an announcement: %+v", d, found)
+		}
 	}
 }

@@ -317,7 +317,7 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 			default:
 			}
 		}, func(pong nostr.Event) {
-			if status := pong.Tags.Find("status"); status == nil || status[1] != "pong" || !pong.Tags.ContainsAny("e", []string{ev.ID}) {
+			if !isPong(pong, ev.ID) {
 				return
 			}
 			select {
@@ -346,6 +346,12 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 	stop()
 	_ = g.Wait() // who is not heard counts as absent
 	return here, nil
+}
+
+// isPong reports whether an event answers a ping.
+func isPong(ev nostr.Event, ping string) bool {
+	status := ev.Tags.Find("status")
+	return status != nil && status[1] == "pong" && ev.Tags.ContainsAny("e", []string{ping}) && domain.Allow(domain.Feedback, ev.Tags) == nil
 }
 
 // kindPing is answered by a 7000 with the status pong.

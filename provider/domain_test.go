@@ -25,7 +25,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Provider{}
+	p := &Provider{key: key, beats: newRecent(1)}
 	for name, c := range map[string]struct {
 		own      domain.Domain
 		optional bool
@@ -48,12 +48,19 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 			_, err := p.closingOf(t.Context(), check)
 			return err == nil
 		}},
+		"ping": {domain.Ping, true, func(tags nostr.Tags) bool {
+			return p.isPing(nostr.Event{Kind: kindPing, CreatedAt: nostr.Now(), Tags: tags})
+		}},
+		"beat of ours": {domain.Beat, false, func(tags nostr.Tags) bool {
+			what, err := p.unsaid(t.Context(), nostr.Event{ID: key, Kind: kindBeat, Tags: tags})
+			return err == nil && what != ""
+		}},
 		"receipt of ours": {domain.Receipt, false, func(tags nostr.Tags) bool {
 			return len(p.shown(t.Context(), []nostr.Event{{Kind: receipts.KindReceipt, Tags: tags}})) == 1
 		}},
 	} {
 		for _, d := range append(domain.All(), "") {
-			tags := nostr.Tags{{"e", key}}
+			tags := nostr.Tags{{"e", key}, {"p", key}}
 			if d != "" {
 				tags = append(tags, d.Tag())
 			}

@@ -147,13 +147,18 @@ func (p *Provider) introduce(ctx context.Context) {
 // ping answers a question whether this key is there, as often as bad requests
 // are answered.
 func (p *Provider) ping(ctx context.Context, ev nostrEvent) {
-	age := time.Since(ev.CreatedAt.Time())
-	if age > pingWindow || age < -pingWindow || !ev.Tags.ContainsAny("p", []string{p.key}) || !p.seen.add(ev.ID) || !p.pings.allow(ev.PubKey, time.Now(), p.isCustomer(ctx, ev.PubKey)) {
+	if !p.isPing(ev) || !p.seen.add(ev.ID) || !p.pings.allow(ev.PubKey, time.Now(), p.isCustomer(ctx, ev.PubKey)) {
 		return
 	}
 	p.outbox.offer(func(ctx context.Context) (nostrEvent, error) {
 		return p.feedbackEvent(ctx, addressee{request: ev.ID, buyer: ev.PubKey}, "pong", "", "")
 	})
+}
+
+// isPing reports whether an event asks this provider, and now.
+func (p *Provider) isPing(ev nostrEvent) bool {
+	age := time.Since(ev.CreatedAt.Time())
+	return age <= pingWindow && age >= -pingWindow && ev.Tags.ContainsAny("p", []string{p.key}) && domain.Allow(domain.Ping, ev.Tags) == nil
 }
 
 // Retire asks the relays to delete the announcement of a provider that will not
