@@ -25,6 +25,9 @@ type scenario struct {
 	// measured: there are too many of the kind to say for each which claims fail.
 	// TestVectorsAreCurrent holds that some do, and that they stay the same.
 	measured bool
+	// because has words of the reason why a claim fails, for those that say so. Both
+	// verifiers use them.
+	because map[string]string
 }
 
 func failed(claims ...string) states {

@@ -32,6 +32,8 @@ type vector struct {
 	ExitCode int               `json:"exit_code"`
 	// NotProved names the state of every claim that is not proved.
 	NotProved states `json:"not_proved"`
+	// Because has words that the reason of a claim has in it, whoever verifies.
+	Because map[string]string `json:"because,omitempty"`
 }
 
 type vectorPins struct {
@@ -45,7 +47,7 @@ func generate(t *testing.T) map[string][]byte {
 	t.Helper()
 	base := map[string]string{}
 	out := map[string][]byte{}
-	for _, s := range slices.Concat(scenarios(), forgedFields()) {
+	for _, s := range slices.Concat(scenarios(), forgedFields(), recombined()) {
 		files := map[string]string{}
 		bundle := s.recipe.make().bundle
 		for name, data := range bundle.Files() {
@@ -56,7 +58,7 @@ func generate(t *testing.T) map[string][]byte {
 		}
 		p := s.allPins()
 		v := vector{
-			About: s.about, ExitCode: exitFor(s.want), NotProved: s.want,
+			About: s.about, ExitCode: exitFor(s.want), NotProved: s.want, Because: s.because,
 			Pins: vectorPins{p.Provider, p.Buyer, p.Payee, p.Network},
 		}
 		if s.measured {
@@ -202,6 +204,11 @@ func TestVectors(t *testing.T) {
 			report := receipts.Verify(bundle, pins)
 			if v.ExitCode != receipts.ExitUnusable {
 				wantStates(t, report, v.NotProved)
+			}
+			for claim, words := range v.Because {
+				if c := report.Claim(claim); c.State != receipts.Failed || !strings.Contains(c.Reason, words) {
+					t.Errorf("%s is %s: %s, want %q in it", claim, c.State, c.Reason, words)
+				}
 			}
 			if report.ExitCode() != v.ExitCode {
 				t.Errorf("exit %d, want %d", report.ExitCode(), v.ExitCode)

@@ -11,6 +11,8 @@ export interface Vector {
   pins: Pins;
   exitCode: number;
   notProved: Record<string, string>;
+  /** words that the reason of a claim has in it, whoever verifies */
+  because: Record<string, string>;
 }
 
 interface VectorFile {
@@ -21,6 +23,7 @@ interface VectorFile {
   pins: Pins;
   exit_code: number;
   not_proved: Record<string, string>;
+  because?: Record<string, string>;
 }
 
 /** From dist/fuzz, the checkout's; the environment may say where they are. */
@@ -35,5 +38,5 @@ export function readVector(name: string): Vector {
   const files = v.base === undefined ? new Map<string, Uint8Array>() : readVector(v.base).files;
   for (const gone of v.remove ?? []) files.delete(gone);
   for (const [path, text] of Object.entries(v.files ?? {})) files.set(path, utf8(text));
-  return { name, about: v.about, files, pins: v.pins, exitCode: v.exit_code, notProved: v.not_proved };
+  return { name, about: v.about, files, pins: v.pins, exitCode: v.exit_code, notProved: v.not_proved, because: v.because ?? {} };
 }

@@ -20,5 +20,9 @@ test("there are vectors", () => assert.ok(vectors.length > 100));
 for (const v of vectors) {
   test(`${v.name}: ${v.about}`, () => {
     assert.deepEqual(states(v.files, v.pins), { exit: v.exitCode, notProved: v.notProved });
+    for (const [claim, words] of Object.entries(v.because)) {
+      const reason = verify(v.files, { pins: v.pins, require: claimNames }).claims.find((c) => c.name === claim)?.reason ?? "";
+      assert.ok(reason.includes(words), `${claim}: ${reason}`);
+    }
   });
 }
