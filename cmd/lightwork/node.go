@@ -89,6 +89,9 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	if err := build(ctx); err != nil {
 		return err
 	}
+	if err := people.endInterrupted(ctx); err != nil {
+		return err
+	}
 	cfg, err := providerConfigOf(c, key, k, m, run, log)
 	if err != nil {
 		return err

@@ -17,6 +17,12 @@ import (
 	"github.com/lightwork-market/lightwork/internal/kernel"
 )
 
+// A conversation's thread is root.talk[NAME].
+const (
+	rootThread  pipeline.ThreadID = "root"
+	talkSegment                   = "talk["
+)
+
 // talk is a conversation with the organism: a thread that stays, whose context
 // the curator keeps within what a model can use. It is nil where none was named.
 type talk struct {
@@ -35,7 +41,7 @@ func (s *society) talk(ctx context.Context, l *living, req host.AskRequest) (*ta
 		return nil, &host.CallError{Code: wire.CodeInvalidInput, Message: fmt.Sprintf(
 			"the profile %q keeps nothing (journal: %s), so it has no conversations: ask without one, or under a profile that retains", req.Profile, p.Retention.Policy)}
 	}
-	id, err := pipeline.ThreadID("root").Child("talk[" + req.Conversation + "]")
+	id, err := rootThread.Child(talkSegment + req.Conversation + "]")
 	if err != nil {
 		return nil, &host.CallError{Code: wire.CodeInvalidInput, Message: "a conversation's name has letters, digits and _.:/@- only"}
 	}
@@ -119,6 +125,54 @@ func (s *society) returned(ctx context.Context, l *living, thread *pipeline.Thre
 		}
 		return err
 	})
+}
+
+// endInterrupted ends as failed, by the journal policy of its profile, each thread
+// that was active when the node ended: whoever asked is gone, and nobody goes on
+// with it. It is for the start, before anybody asks. Conversations go on.
+func (s *society) endInterrupted(ctx context.Context) error {
+	c, err := curator.New(curator.Config{Store: s.k.ContextStore()})
+	if err != nil {
+		return err
+	}
+	var all []kernel.Thread
+	err = s.k.View(ctx, func(tx *kernel.Tx) error {
+		ids, err := tx.UnfinishedThreads()
+		for _, id := range ids {
+			t, found := tx.Thread(id)
+			all, err = append(all, t), firstError(err, found)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	for _, t := range all {
+		id := pipeline.ThreadID(t.ID)
+		if id.Parent() == "" || id.Parent() == rootThread && strings.HasPrefix(t.ID, string(rootThread)+"."+talkSegment) {
+			continue
+		}
+		if err := c.Return(ctx, curator.Returned{Thread: id, Failed: true, Retention: s.retention(t.Profile)}); err != nil {
+			return fmt.Errorf("end thread %s, which was interrupted: %w", t.ID, err)
+		}
+		s.log.Info("a thread was interrupted by the end of the node", "thread", t.ID, "profile", t.Profile)
+	}
+	return nil
+}
+
+// retention is the journal policy of a profile. Of one that is no more nothing is
+// deleted.
+func (s *society) retention(profile string) pipeline.Retention {
+	if profile == operatorProfile {
+		return operatorRetention
+	}
+	if l := s.built.Load(); l != nil {
+		if p, ok := l.Profile(profile); ok {
+			return p.Retention
+		}
+	}
+	return pipeline.Retention{Policy: pipeline.RetainForever}
 }
 
 // unfoldTool is the tool by which a model reads what a conversation does not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,13 @@ profiles:
 func newDesk(t *testing.T, policy string, model func(last chat.Message) chat.Message) *society {
 	t.Helper()
 	t.Cleanup(func() { goleak.VerifyNone(t, goleak.IgnoreCurrent()) })
-	k, err := kernel.Open(t.Context(), t.TempDir(), kernel.Options{})
+	return openDesk(t, t.TempDir(), policy, model)
+}
+
+// openDesk is newDesk on the store in dir.
+func openDesk(t *testing.T, dir, policy string, model func(last chat.Message) chat.Message) *society {
+	t.Helper()
+	k, err := kernel.Open(t.Context(), dir, kernel.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,6 +196,80 @@ func TestThreadOfACallThatFailsEndsInTheStore(t *testing.T) {
 	})
 	if err != nil || len(states) != 2 || states[0] != kernel.ThreadCompleted || states[1] != kernel.ThreadFailed {
 		t.Errorf("the threads are %v, %v", states, err)
+	}
+}
+
+// TestThreadsOfADeadNodeEndAtTheNextStart: the question, and the call that the
+// model made for it. The conversation that they belong to goes on.
+func TestThreadsOfADeadNodeEndAtTheNextStart(t *testing.T) {
+	requirements.Covers(t, "AP-5.3.1")
+	for policy, kept := range map[string]bool{"retain_forever": true, "retain_days(3)": true, "prune_on_delivery": false} {
+		t.Run(policy, func(t *testing.T) {
+			t.Cleanup(func() { goleak.VerifyNone(t, goleak.IgnoreCurrent()) })
+			dir, conversation := t.TempDir(), "sunday"
+			if !kept {
+				conversation = "" // such a profile has none
+			}
+			var first *society
+			first = openDesk(t, dir, policy, func(last chat.Message) chat.Message {
+				if strings.Contains(last.Content, "Decides") {
+					if err := first.k.Close(); err != nil { // the node is gone in the middle of the call
+						t.Error(err)
+					}
+				}
+				return consult(last)
+			})
+			_, err := first.ask(t.Context(), host.AskRequest{Profile: "desk", Listener: "editor", Conversation: conversation, Text: "when do we print?"}, func(host.CallEvent) {})
+			if err == nil {
+				t.Fatal("a node that is gone has answered")
+			}
+
+			second := openDesk(t, dir, policy, consult)
+			for range 2 { // a second time there is nothing to do
+				if err := second.endInterrupted(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err = second.k.View(t.Context(), func(tx *kernel.Tx) error {
+				left, err := tx.UnfinishedThreads()
+				if err != nil {
+					return err
+				}
+				want := []string{"root"}
+				if conversation != "" {
+					want = []string{"root.talk[sunday]", "root"}
+				}
+				if !slices.Equal(left, want) {
+					t.Errorf("active are %v, want %v", left, want)
+				}
+				asked, err := tx.Thread(want[0])
+				if err != nil {
+					return err
+				}
+				for len(asked.Children) > 0 {
+					if asked, err = tx.Thread(asked.Children[0]); err != nil {
+						return err
+					}
+					if asked.State != kernel.ThreadFailed {
+						t.Errorf("%s is %s", asked.ID, asked.State)
+					}
+					entries, err := tx.Journal(kernel.JournalFilter{Thread: asked.ID})
+					if err != nil {
+						return err
+					}
+					if got := len(entries) > 0; got != kept {
+						t.Errorf("%s has %d entries in the journal", asked.ID, len(entries))
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if got := second.mustAsk(t, conversation, "when do we print?"); got != "the chief has decided" {
+				t.Errorf("the next answer is %q", got)
+			}
+		})
 	}
 }
 

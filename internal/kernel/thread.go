@@ -198,6 +198,19 @@ func (tx *Tx) Thread(id string) (Thread, error) {
 	return t, err
 }
 
+// UnfinishedThreads lists the Active threads that were not made for a job, which
+// ends its own. Those below come before those above.
+func (tx *Tx) UnfinishedThreads() ([]string, error) {
+	ids, err := tx.strings(`SELECT t.thread_id FROM threads t
+		WHERE NOT EXISTS (SELECT 1 FROM thread_states s WHERE s.thread_id = t.thread_id AND s.state <> 'Active')
+		AND NOT EXISTS (SELECT 1 FROM job_orders o WHERE o.thread_id = t.thread_id)
+		ORDER BY length(t.thread_id) DESC`)
+	if err != nil {
+		return nil, fmt.Errorf("list unfinished threads: %w", err)
+	}
+	return ids, nil
+}
+
 // strings runs a query of one text column.
 func (tx *Tx) strings(query string, args ...any) ([]string, error) {
 	rows, err := tx.Query(query, args...)
