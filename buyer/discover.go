@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -24,6 +26,11 @@ const (
 	announcementAhead = 5 * time.Minute
 	listingsMax       = 500
 	listingPages      = 10
+	// announcedJobs and announcedModes bound what one announcement lists, and
+	// announcedName the names in it, in bytes: all of them are shown.
+	announcedJobs  = 64
+	announcedModes = 8
+	announcedName  = 100
 )
 
 // Listing is one provider's announcement, as far as we read it. All of it is
@@ -151,6 +158,23 @@ func (l Listing) PriceMsats(schema schemas.ID, limit time.Duration) (int64, bool
 	return base + l.PerMinuteMsats*minutes, true
 }
 
+// isBounded reports whether an announcement lists no more than can be shown, by names
+// of one line each.
+func (a announced) isBounded() bool {
+	names := append([]string{a.Lightwork.Network, a.Lightwork.Confined, a.Lightwork.HostImage, a.Lightwork.PayeeNode}, a.Capabilities.SupportedJobs...)
+	for _, modes := range a.Lightwork.Modes {
+		if len(modes) > announcedModes {
+			return false
+		}
+		for _, m := range modes {
+			names = append(names, string(m))
+		}
+	}
+	return len(a.Capabilities.SupportedJobs) <= announcedJobs && !slices.ContainsFunc(names, func(name string) bool {
+		return len(name) > announcedName || strings.ContainsFunc(name, unicode.IsControl)
+	})
+}
+
 func listing(ev nostr.Event) (Listing, bool) {
 	var a announced
 	if domain.Allow(domain.Announcement, ev.Tags) != nil {
@@ -168,7 +192,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 	if named == "" || json.Unmarshal([]byte(ev.Content), &a) != nil || len(a.Capabilities.SupportedJobs) == 0 {
 		return outsideListing(ev, npub), true
 	}
-	if a.Pricing.SandboxMin < 0 {
+	if a.Pricing.SandboxMin < 0 || !a.isBounded() {
 		return Listing{}, false
 	}
 	return Listing{

@@ -241,6 +241,52 @@ func TestCrowdHidesNobody(t *testing.T) {
 	}
 }
 
+// TestAnnouncementsAreBounded: one that lists thousands of names, or names that are
+// none, is shown to nobody.
+func TestAnnouncementsAreBounded(t *testing.T) {
+	key, err := relay.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const job = "oa.sandbox_run.v1"
+	jobs := func(n int) []string { return slices.Repeat([]string{job}, n) }
+	for name, tt := range map[string]struct {
+		jobs   []string
+		modes  []string
+		net    string
+		listed bool
+	}{
+		"usual":              {jobs(1), []string{"hold", "prepay"}, "play", true},
+		"many jobs":          {jobs(64), []string{"hold"}, "play", true},
+		"more jobs":          {jobs(65), []string{"hold"}, "play", false},
+		"more modes":         {jobs(1), slices.Repeat([]string{"hold"}, 9), "play", false},
+		"a long job":         {append(jobs(1), strings.Repeat("x", 101)), []string{"hold"}, "play", false},
+		"a long mode":        {jobs(1), []string{strings.Repeat("x", 101)}, "play", false},
+		"a mode of lines":    {jobs(1), []string{"hold\n1.  npub1"}, "play", false},
+		"a network of lines": {jobs(1), []string{"hold"}, "play\n1.  npub1", false},
+		"a job that steers":  {append(jobs(1), "x\u009b2J"), []string{"hold"}, "play", false},
+	} {
+		content, err := json.Marshal(map[string]any{
+			"capabilities": map[string]any{"supported_jobs": tt.jobs},
+			"lightwork":    map[string]any{"modes": map[string]any{job: tt.modes}, "network": tt.net},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := nostr.Event{Kind: 31990, CreatedAt: nostr.Now(), Content: string(content), Tags: nostr.Tags{{"d", "x"}, {"k", "5050"}, domain.Announcement.Tag()}}
+		if err := key.Sign(t.Context(), &ev); err != nil {
+			t.Fatal(err)
+		}
+		client, err := buyer.New(buyer.Config{Signer: key, Store: noStore{}, Market: crowd{&cheat{t: t, key: key}, []nostr.Event{ev}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := client.Discover(t.Context(), "", ""); err != nil || (len(list) == 1) != tt.listed {
+			t.Errorf("%s: %d listings, %v", name, len(list), err)
+		}
+	}
+}
+
 type noStore struct{ buyer.Store }
 
 // TestNoRelay: a buyer that reaches no relay says so, and its purchase stays open.

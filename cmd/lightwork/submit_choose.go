@@ -138,6 +138,6 @@ func (v candidateView) show(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%-3s %s\n    %s: %s\n", place, v.NPub, cut(v.Name, 30), strings.Join(append([]string{strings.TrimSpace(price + " " + string(v.Mode))}, v.Why...), ", "))
 	if v.NotAsked != "" {
-		fmt.Fprintf(w, "    not asked: %s\n", printable(v.NotAsked))
+		fmt.Fprintf(w, "    not asked: %s\n", strings.ReplaceAll(printable(v.NotAsked), "\n", " "))
 	}
 }
