@@ -171,6 +171,7 @@ func (f *follower) engaged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.began = time.Time{} // its time for the job begins now
 	switch {
 	case p.Cancel != nil: // meanwhile
 		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p))

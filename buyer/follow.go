@@ -39,6 +39,10 @@ var (
 // still count as delivered first: events and HTLCs travel on different roads.
 const settleGrace = 10 * time.Second
 
+// serveMost is how long a provider that talks may take for a job that nothing was paid
+// for, beside the job's own limit: more than it has by the protocol.
+const serveMost = 15 * time.Minute
+
 // relayPatience is how long a relay may take to serve our subscription.
 const relayPatience = 30 * time.Second
 
@@ -55,7 +59,8 @@ type follower struct {
 	paid     chan payments.Payment // from the payment's own goroutine
 	g        *errgroup.Group
 	seen     map[string]bool
-	heard    time.Time     // the provider's last event; zero if none came
+	began    time.Time     // the provider's first event, or its first after its fee; zero if none came
+	heard    time.Time     // its last
 	kept     int           // feedback events stored by this Follow
 	free     *offer        // what a free job's result must be bound to
 	signed   []byte        // the event that is being taken, as it was signed
@@ -248,19 +253,22 @@ func (f *follower) silence(ctx context.Context) error {
 		return err
 	}
 	quiet, here := time.Since(f.heard), p.Output != nil || p.SealedEvent != nil
+	late := !f.began.IsZero() && time.Since(f.began) > serveMost+runLimit(p)
 	switch {
 	case p.State == StateRequested && f.heard.IsZero():
 		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider did not answer in %v", f.c.cfg.AnswerTimeout))
 	case p.State == StateRequested && !here && quiet > f.c.cfg.AnswerTimeout+runLimit(p):
 		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider began and was not heard of again for %v", quiet.Round(time.Second)))
-	case p.State == StateRequested && here && quiet > f.c.cfg.ReceiptTimeout && !p.Outside:
+	case p.State == StateRequested && !here && late:
+		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider began, and has said for %v that it goes on", time.Since(f.began).Round(time.Second)))
+	case p.State == StateRequested && here && (late || quiet > f.c.cfg.ReceiptTimeout) && !p.Outside:
 		return ErrUnasked
 	case p.State == StatePaying && quiet > f.c.cfg.ReceiptTimeout:
 		// Only the wallet can end this: a wallet that takes the payment for in
 		// flight may be right.
 		due, _ := p.due()
 		f.say("wallet", "in_flight", due.AmountMsats, due.PaymentHash.String(), f.stillPaying(ctx, due.PaymentHash))
-	case p.Outside && here && quiet > f.c.cfg.ReceiptTimeout:
+	case p.Outside && here && (late || quiet > f.c.cfg.ReceiptTimeout):
 		f.ended = true // it has had its time
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:
 		return ErrIncomplete

@@ -106,6 +106,7 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 	}
 	f.see(ev.ID)
 	f.heard = time.Now()
+	def(&f.began, f.heard)
 	raw, err := json.Marshal(ev)
 	if err != nil {
 		return err

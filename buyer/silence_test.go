@@ -3,8 +3,10 @@ package buyer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -66,6 +68,57 @@ func TestNobodyIsWaitedForForever(t *testing.T) {
 			if len(c.sent) != 0 {
 				t.Errorf("paid %+v", c.sent)
 			}
+		})
+	}
+}
+
+// TestTalkIsNoWork: a provider that says for ever that it works, and delivers nothing,
+// is given up as one that falls silent is; so is one that asks for no payment.
+func TestTalkIsNoWork(t *testing.T) {
+	for name, tt := range map[string]struct {
+		first func(*cheat, nostr.Event) []nostr.Event
+		want  string
+	}{
+		"nothing delivered": {
+			func(*cheat, nostr.Event) []nostr.Event { return nil },
+			"no_answer: the provider began, and has said for ",
+		},
+		"delivered, and no request to pay": {
+			func(c *cheat, req nostr.Event) []nostr.Event {
+				return []nostr.Event{c.result(req, func(a *answer) { a.set("amount", "20000") })}
+			},
+			"has not asked for its payment",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan struct{})
+				began := time.Now()
+				_, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+					go func() {
+						for n := 0; ; n++ {
+							select {
+							case c.out <- c.word(req, "processing", fmt.Sprint(n)):
+							case <-ended:
+								return
+							}
+							select {
+							case <-time.After(20 * time.Second):
+							case <-ended:
+								return
+							}
+						}
+					}()
+					return tt.first(c, req)
+				}, nil, nil, func(*buyer.Config) {})
+				close(ended)
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("purchase %s (%s), %v", p.State, p.Reason, err)
+				}
+				if took := time.Since(began); took < 11*time.Minute || took > 40*time.Minute {
+					t.Errorf("it took %v", took)
+				}
+			})
 		})
 	}
 }
