@@ -59,7 +59,16 @@ func gather(events ...stored) error {
 // BundleOf is Client.Bundle for a purchase already read, from a store that may
 // be open for reading only.
 func BundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, error) {
-	if p.ReceiptEvent == nil || p.ResultEvent == nil {
+	if p.ReceiptEvent == nil {
+		return nil, ErrNoReceipt
+	}
+	return WorkOf(ctx, store, p)
+}
+
+// WorkOf is what there is of a purchase that has a result, with a receipt or without,
+// as that of a free job: signed words and files, in the form of a bundle.
+func WorkOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, error) {
+	if p.ResultEvent == nil {
 		return nil, ErrNoReceipt
 	}
 	b := &receipts.Bundle{Quote: p.Quote, Inputs: p.Inputs, Result: p.Output, Artifacts: map[string][]byte{}}

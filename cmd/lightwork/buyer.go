@@ -28,17 +28,18 @@ type buyerCmd struct {
 	Dispute  buyerDisputeCmd  `cmd:"" help:"Write a folder that shows what was paid and what came for it."`
 }
 
+// oneLine makes one line of text from outside. A table clips it where a screen ends,
+// and nowhere else: who reads a listing from a pipe may look for any word of it.
+func oneLine(s string) string { return strings.ReplaceAll(printable(s), "\n", " ") }
+
 // cut makes one line of text from outside, of at most n characters.
 func cut(s string, n int) string {
-	text := []rune(strings.ReplaceAll(printable(s), "\n", " "))
+	text := []rune(oneLine(s))
 	if len(text) > n {
 		text = append(text[:n-1], '…')
 	}
 	return string(text)
 }
-
-// reasonMax is how much of a reason a listing has; show has all of it.
-const reasonMax = 60
 
 type buyerListCmd struct {
 	Limit int  `help:"How many at most." default:"50"`
@@ -64,7 +65,7 @@ func (b buyerListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		fmt.Fprintln(w, "ID\tADDED\tSTATE\tJOB TYPE\tPAID\tRECEIPT\tREASON")
 		for _, p := range list {
 			v := viewOf(p)
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(p.RequestID), p.AddedAt.Local().Format(time.DateTime), p.State, p.SchemaID, v.money(), shortReceipt(p.ReceiptID), cut(v.why(), reasonMax))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(p.RequestID), p.AddedAt.Local().Format(time.DateTime), p.State, p.SchemaID, v.money(), shortReceipt(p.ReceiptID), oneLine(v.why()))
 		}
 		return w.Flush()
 	})
@@ -176,7 +177,11 @@ func (b buyerCancelCmd) outcome(ctx context.Context, s *streams, n *buyerNode, i
 	if err != nil || p.State != buyer.StateCanceled {
 		return followed
 	}
-	fmt.Fprintln(s.err, "lightwork:", printable(p.Reason))
+	last := printable(p.Reason)
+	if back := cameBack(p); back != "" {
+		last += "; " + back
+	}
+	fmt.Fprintln(s.err, "lightwork:", last)
 	return nil
 }
 

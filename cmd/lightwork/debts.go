@@ -70,7 +70,7 @@ func viewOfDebt(d provider.Debt) debtView {
 // what says in a line what became of the debt.
 func (v debtView) what() string {
 	if v.WrittenOff > 0 {
-		return msats(v.WrittenOff) + " settled otherwise: " + cut(v.Note, 60)
+		return msats(v.WrittenOff) + " settled otherwise: " + oneLine(v.Note)
 	}
 	switch v.Refund {
 	case "open":
@@ -79,9 +79,9 @@ func (v debtView) what() string {
 		return strings.TrimSpace(msats(v.RefundMsats) + " sent back, fee " + msats(v.FeeMsats) + " " + v.Outpoint)
 	case string(payments.PaymentFailed):
 		if n := len(v.Attempts); n > 1 {
-			return fmt.Sprintf("credit; %d refunds failed, the last: %s", n, cut(v.Reason, 60))
+			return fmt.Sprintf("credit; %d refunds failed, the last: %s", n, oneLine(v.Reason))
 		}
-		return "credit; the refund failed: " + cut(v.Reason, 60)
+		return "credit; the refund failed: " + oneLine(v.Reason)
 	}
 	return "credit"
 }

@@ -65,6 +65,9 @@ func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		least = conf.Sandbox.least()
 	}
 	_, tried := checkSandbox(ctx, least)
+	if conf != nil && !conf.sells() {
+		tried = notNeeded(tried)
+	}
 	all = append(all, tried...)
 	for i := range all {
 		all[i].Fix = g.spell(all[i].Fix)
@@ -112,6 +115,20 @@ func failures(all []finding) []finding {
 	return failed
 }
 
+// sells reports whether the node is set up to sell anything. Who only buys needs
+// neither a provider's keys nor a sandbox.
+func (c *config) sells() bool { return len(c.Provider.Offers) > 0 }
+
+// notNeeded makes of what fails something to know: nothing here depends on it.
+func notNeeded(all []finding) []finding {
+	for i, f := range all {
+		if f.State == "fail" {
+			all[i] = finding{f.Check, "warn", f.Detail + "; only who sells needs this", f.Fix}
+		}
+	}
+	return all
+}
+
 func checkKeys(c *config) []finding {
 	var all []finding
 	known := map[string]string{}
@@ -120,7 +137,11 @@ func checkKeys(c *config) []finding {
 	} {
 		key, err := c.readKey(k.role)
 		if err != nil {
-			all = append(all, unreadable(k.name, err))
+			missing := []finding{unreadable(k.name, err)}
+			if k.role == "provider" && !c.sells() {
+				missing = notNeeded(missing)
+			}
+			all = append(all, missing...)
 			continue
 		}
 		f := finding{k.name, "ok", firstText(npub(key.public), "locked") + " (" + key.kept + ")", ""}
@@ -131,7 +152,11 @@ func checkKeys(c *config) []finding {
 		all = append(all, f)
 	}
 	if _, err := rootSecret(c.path(c.Identity.RootSecretFile)); err != nil {
-		return append(all, unreadable("preimage secret", err))
+		missing := []finding{unreadable("preimage secret", err)}
+		if !c.sells() {
+			missing = notNeeded(missing)
+		}
+		return append(all, missing...)
 	}
 	return append(all, finding{"preimage secret", "ok", "readable by its owner only", ""})
 }

@@ -118,7 +118,13 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 	}
 	if err == nil {
 		err = out.write(ctx, n, p)
-		if err == nil && out.Out != "" && p.ReceiptID != "" {
+		switch {
+		case err != nil || out.Out == "":
+		case p.ReceiptID == "" && p.ResultEvent == nil:
+			fmt.Fprintf(s.err, "lightwork: nothing is in %s: this purchase left no signed result\n", printable(out.Out))
+		case p.ReceiptID == "":
+			fmt.Fprintf(s.err, "lightwork: what was asked and answered is in %s; there is no receipt, so lightwork-verify proves nothing by it\n", printable(out.Out))
+		default:
 			fmt.Fprintf(s.err, "lightwork: the bundle is in %s; anybody can check it: %s %s\n", printable(out.Out), program("lightwork-verify"), shellWord(out.Out))
 		}
 	}
@@ -145,8 +151,11 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 	case errors.Is(err, buyer.ErrFailed) && p.State == buyer.StateFailed:
 		err = fmt.Errorf("%w: %s", buyer.ErrFailed, p.Reason)
 	}
+	if back := cameBack(p); back != "" {
+		return hinted(fmt.Errorf("%w; %s", err, back), "lightwork buyer show "+short(id))
+	}
 	if strings.HasPrefix(p.Reason, string(provider.CodeBidTooLow)+":") {
-		return hinted(err, "raise --max-msats; nothing was paid")
+		return hinted(err, "raise --max-sats; nothing was paid")
 	}
 	next := "lightwork buyer show " + short(id)
 	if p.State == buyer.StateFailed && p.Attempt == nil && p.Engagement == nil {
@@ -155,13 +164,26 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 	return hinted(err, firstText(budgetHint(p.Reason), next))
 }
 
+// cameBack says what our own wallet has seen of the refund of a purchase that ended
+// without its result; "" where none was due. The reason of the purchase is older: it
+// is what the provider said when it began to pay back.
+func cameBack(p buyer.Purchase) string {
+	switch {
+	case p.RefundMsats > 0:
+		return msats(p.RefundMsats) + " came back to our wallet"
+	case buyer.RefundDue(p):
+		return "our wallet has not seen it come back yet, lightwork buyer resume " + short(p.RequestID) + " looks again"
+	}
+	return ""
+}
+
 // budgetHint says how a payment fits the budget that it went over; "" for any
 // other reason. The purchase keeps the words of buyer.BudgetError alone.
 func budgetHint(reason string) string {
 	keys := map[string]string{"day": "buyer.max_msats_per_day", "provider": "buyer.max_msats_per_provider_and_day"}
 	for limit, key := range keys {
 		if strings.HasPrefix(strings.TrimPrefix(reason, buyer.CodeOverBudget+": "), "the "+limit+" budget has ") {
-			return "nothing was paid; lower --max-msats, all of which a payment may take until it has ended, or raise " + key
+			return "nothing was paid; lower --max-sats, all of which a payment may take until it has ended, or raise " + key
 		}
 	}
 	return ""
@@ -179,7 +201,11 @@ func left(p buyer.Purchase) string {
 }
 
 func writeBundle(ctx context.Context, n *buyerNode, id, out string) error {
-	b, err := n.client.Bundle(ctx, id)
+	p, err := n.store.Purchase(ctx, id)
+	if err != nil {
+		return err
+	}
+	b, err := buyer.WorkOf(ctx, n.store, p)
 	if err != nil {
 		return err
 	}

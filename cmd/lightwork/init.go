@@ -123,11 +123,11 @@ func (c initCmd) next(s *streams, file string) {
 		say("lightwork provider run", "sells the sandbox; agents of your own: docs/agents.md")
 	}
 	if c.Role != "provider" {
-		most := "50000"
+		most := "50"
 		if c.Wallet == backendOnchain {
-			most = "5000000"
+			most = "5000"
 		}
-		say("lightwork buyer submit --cmd 'echo hello' --max-msats "+most, "")
+		say("lightwork buyer submit --cmd 'echo hello' --max-sats "+most, "")
 	}
 }
 

@@ -87,7 +87,7 @@ func (c jobsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		fmt.Fprintln(w, "REQUEST\tADDED\tSTATE\tMODE\tPRICE\tBUYER\tRECEIPT\tREASON")
 		for _, v := range views {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.AddedAt.Local().Format(time.DateTime),
-				v.State, v.Mode, msats(v.PriceMsats), short(v.Buyer), shortReceipt(v.ReceiptID), cut(v.Reason, reasonMax))
+				v.State, v.Mode, msats(v.PriceMsats), short(v.Buyer), shortReceipt(v.ReceiptID), oneLine(v.Reason))
 		}
 		return w.Flush()
 	})

@@ -13,7 +13,7 @@ import (
 
 // outputs is where the result of a purchase goes besides standard output.
 type outputs struct {
-	Out   string `help:"Write the verifiable bundle to this new folder." placeholder:"DIR"`
+	Out   string `help:"Write the verifiable bundle to this new folder; of a job that has no receipt, such as a free one, what was asked and answered." placeholder:"DIR"`
 	Files string `help:"Write RESULT.json and the artifacts, under their own names, to this new folder." placeholder:"DIR"`
 }
 
@@ -47,7 +47,7 @@ func checkFolder(flag, dir string) error {
 
 // write writes what there is of a purchase.
 func (o outputs) write(ctx context.Context, n *buyerNode, p buyer.Purchase) error {
-	if o.Out != "" && p.ReceiptID != "" {
+	if o.Out != "" && (p.ReceiptID != "" || p.ResultEvent != nil) {
 		if err := writeBundle(ctx, n, p.RequestID, o.Out); err != nil {
 			return err
 		}

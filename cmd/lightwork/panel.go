@@ -182,7 +182,7 @@ func writePanel(ctx context.Context, n *buyerNode, v panelView, result buyer.Pur
 		return err
 	}
 	for i, seat := range v.Seats {
-		if seat.ReceiptID == "" {
+		if seat.ReceiptID == "" && (!seat.Taken || seat.State != buyer.StateDone) {
 			continue
 		}
 		if err := writeBundle(ctx, n, seat.RequestID, filepath.Join(out.Out, fmt.Sprintf("seat-%d", i+1))); err != nil {
@@ -204,7 +204,7 @@ func showSeats(w io.Writer, v panelView) {
 	fmt.Fprintln(t, "SEAT\tPROVIDER\tID\tSTATE\tREVEALED\tPAID\tRECEIPT\tWHY")
 	for i, s := range v.Seats {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, short(s.Provider), short(s.RequestID), s.State, short(s.AgreementHash),
-			msats(s.PaidMsats+s.FeePaidMsats), shortReceipt(s.ReceiptID), cut(s.Why, 60))
+			msats(s.PaidMsats+s.FeePaidMsats), shortReceipt(s.ReceiptID), oneLine(s.Why))
 	}
 	t.Flush()
 }
@@ -240,7 +240,7 @@ func (b buyerPanelsCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		t := newTable(s.out, 4, 2)
 		fmt.Fprintln(t, "PANEL\tSTATE\tRULE\tSEATS\tJOB TYPE\tPAID\tREASON")
 		for _, v := range views {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.PanelID, v.State, v.Adjudication, v.Redundancy, v.SchemaID, msats(v.PaidMsats), cut(v.Reason, 60))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.PanelID, v.State, v.Adjudication, v.Redundancy, v.SchemaID, msats(v.PaidMsats), oneLine(v.Reason))
 		}
 		return t.Flush()
 	})

@@ -13,19 +13,22 @@ import (
 type buyerResubmitCmd struct {
 	ID       string `arg:"" help:"A purchase or a panel that has ended (id or its beginning)."`
 	Provider string `help:"Buy from this provider now (npub or hex); the same as before if left out." placeholder:"KEY"`
-	MaxMsats *int64 `help:"The most to pay, routing fees included; as before if left out." placeholder:"MSATS"`
+	most
 	outputs
 	JSON bool `help:"Print JSON."`
 }
 
 // Help is shown below the flags.
 func (buyerResubmitCmd) Help() string {
-	return "A new job and a new payment: the old one must have ended, and what was paid for it is not made good. " + buyerSubmitCmd{}.Help()
+	return "A new job and a new payment: the old one must have ended, and what was paid for it is not made good. Without --max-sats it may cost as much as before. " + buyerSubmitCmd{}.Help()
 }
 
 // Run orders the same job once more.
 func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if err := b.check(); err != nil {
+		return err
+	}
+	if _, _, err := b.limit(); err != nil {
 		return err
 	}
 	key := ""
@@ -50,8 +53,8 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error
 		if err != nil {
 			return err
 		}
-		if b.MaxMsats != nil {
-			o.MaxMsats = *b.MaxMsats
+		if limit, given, _ := b.limit(); given {
+			o.MaxMsats = limit
 		}
 		if err := b.retarget(ctx, n, &o, key); err != nil {
 			return err
@@ -110,8 +113,8 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) e
 	if err != nil {
 		return err
 	}
-	if b.MaxMsats != nil {
-		o.MaxMsats = *b.MaxMsats
+	if limit, given, _ := b.limit(); given {
+		o.MaxMsats = limit
 	}
 	list, err := n.client.Discover(ctx, o.SchemaID, "")
 	if err != nil {

@@ -23,32 +23,34 @@ const (
 type buyerSubmitCmd struct {
 	Provider string `help:"Whom to buy from (npub or hex); the cheapest that runs the job type if left out." placeholder:"KEY"`
 	several
-	Outside        bool              `help:"Buy from a program that knows NIP-90 alone: pay its invoice without a quote, within --max-msats, and take what it sends without a receipt."`
-	Schema         string            `help:"Job type." default:"oa.sandbox_run.v1"`
-	Prompt         string            `help:"Have a text written (oa.text_generation.v1): the prompt." placeholder:"TEXT"`
-	Input          string            `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
-	InputJob       []string          `help:"Take the result of an earlier purchase (id or its beginning) as an input: after --prompt, or with --schema as the whole request document. May be repeated after --prompt." placeholder:"ID"`
-	Repo           string            `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: everything in it but .git is in the request." type:"existingdir" placeholder:"DIR"`
-	IncludeSecrets bool              `help:"Send files of --repo too that are named like secrets (.env, *.key, ...)."`
-	Git            string            `help:"The https address of a git repository that the provider fetches, instead of --repo." placeholder:"URL"`
-	Commit         string            `help:"With --git: the full id of the commit." placeholder:"ID"`
-	Image          string            `help:"Digest of an image that the provider has registered; its own toolchain if left out." placeholder:"sha256:HEX"`
-	Cmd            []string          `help:"A command to run in the sandbox; may be repeated." sep:"none" placeholder:"COMMAND"`
-	ExpectSuccess  bool              `help:"Pay only if every command exits with 0: the request says so, and another outcome is not charged."`
-	Timeout        *time.Duration    `help:"The longest the job may take; it decides the price (1m)." placeholder:"TIME"`
-	Memory         *int64            `help:"Memory in MiB (512)." placeholder:"MIB"`
-	Network        string            `enum:"none,localhost,full" default:"none" help:"What the commands reach: nothing, a loopback device of their own, or the web, where the provider sells that."`
-	MaxMsats       int64             `help:"The most to pay, routing fees included." required:"" placeholder:"MSATS"`
-	Delivery       receipts.Delivery `enum:"sealed,plain" default:"sealed" help:"sealed: the result comes in boxes that the payment opens, where mode and provider can do so; plain: in the clear."`
-	Mode           receipts.Mode     `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
-	Payee          string            `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
-	Refund         string            `help:"Where a prepayment goes back to if the job fails: a BOLT11 invoice, on the chain an address, or none. One of the wallet's own if left out." placeholder:"INVOICE"`
-	Encrypt        bool              `help:"Encrypt the request, and have everything about it answered encrypted (NIP-44). Then nobody else can check what the receipt is for."`
-	Watch          bool              `help:"See the output of a free job, or of a job on text, while it runs; of a paid sandbox job its size. Asks for plain delivery."`
+	Outside        bool           `help:"Buy from a program that knows NIP-90 alone: pay its invoice without a quote, within --max-msats, and take what it sends without a receipt."`
+	Schema         string         `help:"Job type." default:"oa.sandbox_run.v1"`
+	Prompt         string         `help:"Have a text written (oa.text_generation.v1): the prompt." placeholder:"TEXT"`
+	Input          string         `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
+	InputJob       []string       `help:"Take the result of an earlier purchase (id or its beginning) as an input: after --prompt, or with --schema as the whole request document. May be repeated after --prompt." placeholder:"ID"`
+	Repo           string         `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: everything in it but .git is in the request." type:"existingdir" placeholder:"DIR"`
+	IncludeSecrets bool           `help:"Send files of --repo too that are named like secrets (.env, *.key, ...)."`
+	Git            string         `help:"The https address of a git repository that the provider fetches, instead of --repo." placeholder:"URL"`
+	Commit         string         `help:"With --git: the full id of the commit." placeholder:"ID"`
+	Image          string         `help:"Digest of an image that the provider has registered; its own toolchain if left out." placeholder:"sha256:HEX"`
+	Cmd            []string       `help:"A command to run in the sandbox; may be repeated." sep:"none" placeholder:"COMMAND"`
+	ExpectSuccess  bool           `help:"Pay only if every command exits with 0: the request says so, and another outcome is not charged."`
+	Timeout        *time.Duration `help:"The longest the job may take; it decides the price (1m)." placeholder:"TIME"`
+	Memory         *int64         `help:"Memory in MiB (512)." placeholder:"MIB"`
+	Network        string         `enum:"none,localhost,full" default:"none" help:"What the commands reach: nothing, a loopback device of their own, or the web, where the provider sells that."`
+	most
+	Delivery receipts.Delivery `enum:"sealed,plain" default:"sealed" help:"sealed: the result comes in boxes that the payment opens, where mode and provider can do so; plain: in the clear."`
+	Mode     receipts.Mode     `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
+	Payee    string            `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
+	Refund   string            `help:"Where a prepayment goes back to if the job fails: a BOLT11 invoice, on the chain an address, or none. One of the wallet's own if left out." placeholder:"INVOICE"`
+	Encrypt  bool              `help:"Encrypt the request, and have everything about it answered encrypted (NIP-44). Then nobody else can check what the receipt is for."`
+	Watch    bool              `help:"See the output of a free job, or of a job on text, while it runs; of a paid sandbox job its size. Asks for plain delivery."`
 	outputs
 	DryRun  bool `help:"Say whom it would ask, for what and for how much, and send nothing."`
 	Explain bool `help:"List who could be asked for this very job, in which order and why, and who cannot; send nothing."`
 	JSON    bool `help:"Print JSON."`
+
+	MaxMsats int64 `kong:"-"` // what the flags of most come to
 }
 
 // Help is shown below the flags.
@@ -62,6 +64,14 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if b.Prompt != "" {
 		b.Schema = string(schemas.TextGeneration)
 	}
+	limit, given, err := b.limit()
+	if err == nil && !given {
+		err = usage("for example --max-sats 50; --max-sats 0 takes free jobs only", "--max-sats (or --max-msats) is needed: the most to pay, routing fees included")
+	}
+	if err != nil {
+		return err
+	}
+	b.MaxMsats = limit
 	if err := b.checkInputs(); err != nil {
 		return err
 	}
@@ -150,9 +160,6 @@ func (b buyerSubmitCmd) allowed(n *buyerNode) error {
 // check refuses flags that cannot be meant, and returns the provider's key in
 // hex, "" for any.
 func (b buyerSubmitCmd) check() (provider string, err error) {
-	if b.MaxMsats < 0 {
-		return "", usage("0 takes free jobs only", "--max-msats cannot be negative")
-	}
 	if b.Provider != "" {
 		if provider, err = receipts.ParseKey(b.Provider); err != nil {
 			return "", usage("an npub1... or 64 hex digits", "--provider: %w", err)

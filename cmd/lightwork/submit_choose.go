@@ -41,7 +41,7 @@ func (b buyerSubmitCmd) refused(x buyer.Candidate, nobody string) error {
 	case errors.Is(err, buyer.ErrNotSold):
 		return hinted(fmt.Errorf("%s %s", nobody, b.Schema), "lightwork buyer discover lists who is there")
 	case errors.Is(err, buyer.ErrPlain):
-		return usage("--outside with --provider pays it all the same, within --max-msats; --mode free --max-msats 0 pays nothing", "%s: %w", x.NPub, err)
+		return usage("--outside with --provider pays it all the same, within --max-sats; --mode free --max-sats 0 pays nothing", "%s: %w", x.NPub, err)
 	case errors.Is(err, buyer.ErrPaused):
 		return hinted(fmt.Errorf("who runs %s takes no jobs now", b.Schema), "ask again later; lightwork buyer discover lists who is there")
 	case errors.As(err, &mode):
@@ -53,7 +53,7 @@ func (b buyerSubmitCmd) refused(x buyer.Candidate, nobody string) error {
 	case errors.Is(err, buyer.ErrEngagement):
 		return notPlaced(err)
 	case errors.As(err, &price):
-		return hinted(fmt.Errorf("%s: the announced price is %d msats, --max-msats %d", x.NPub, price.PriceMsats, price.MaxMsats), "raise --max-msats; nothing was sent")
+		return hinted(fmt.Errorf("%s: the announced price is %s, the most to pay is %s", x.NPub, msats(price.PriceMsats), msats(price.MaxMsats)), "raise --max-sats; nothing was sent")
 	case errors.As(err, &over):
 		return overBudget(err)
 	case errors.As(err, &rule):

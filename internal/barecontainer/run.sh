@@ -33,6 +33,13 @@ play() {
 	(cd "$home" && env -i HOME="$home" TMPDIR="$home" PATH="$PATH" "${as[@]}" "$work/bin/lightwork" demo) >"$home/said" 2>&1 ||
 		{ cat "$home/said"; return 1; }
 	grep -E "confinement level|A paid job, proved" "$home/said"
+	echo "== $name: who only buys needs no sandbox"
+	(cd "$home" && env -i HOME="$home" PATH="$PATH" "${as[@]}" "$work/bin/lightwork" init --dir buys --role buyer --wallet none >/dev/null &&
+		{ env -i HOME="$home" PATH="$PATH" "${as[@]}" "$work/bin/lightwork" -c buys/lightwork.yaml doctor || true; }) >"$home/doctor" 2>&1
+	if ! grep -q '^ok *sandbox\|^warn *sandbox' "$home/doctor" || grep '^fail *sandbox' "$home/doctor"; then
+		cat "$home/doctor"
+		return 1
+	fi
 	for p in "${packages[@]}"; do
 		local select=.
 		[ "${p##*/}" != sandbox ] || select=$tests
