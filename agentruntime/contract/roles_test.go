@@ -198,6 +198,9 @@ func playRole(role string) int {
 	case role == "plain":
 		stop() // it leaves SIGTERM to the system
 		err = playPlain()
+	case role == "polled":
+		stop()
+		err = playPolled()
 	case role == "deaf":
 		stop()
 		signal.Ignore(syscall.SIGTERM)

@@ -76,6 +76,16 @@ func TestOperatorsAgents(t *testing.T) {
 	runScripts(t, testscript.Params{Files: []string{"testdata/named/agents.txtar"}})
 }
 
+// TestConfinedAgentRunsGit: git ends where its settings for the machine are and
+// cannot be read.
+func TestConfinedAgentRunsGit(t *testing.T) {
+	over := exec.Command("unshare", "--mount", "mount", "-t", "overlay", "none", "-o", "lowerdir="+t.TempDir()+":/etc", "/etc")
+	if out, err := over.CombinedOutput(); err != nil {
+		testclass.Unavailable(t, fmt.Sprintf("a program cannot be given another /etc here: %v: %s", err, out))
+	}
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/git.txtar"}})
+}
+
 func runScripts(t *testing.T, p testscript.Params) {
 	testscript.Run(t, testscript.Params{
 		Dir: p.Dir, Files: p.Files, RequireExplicitExec: true,
