@@ -45,8 +45,10 @@ type Installed struct {
 type Config struct {
 	Supervisor *supervisor.Supervisor
 	BuiltIn    []supervisor.Spec // trusted: part of the program
-	Installed  []Installed
-	Approvals  *manifest.Approvals
+	// Confined says how firmly built-in agents, by id, confine what they run.
+	Confined  map[string]string
+	Installed []Installed
+	Approvals *manifest.Approvals
 	// Directive records that a person allowed one call of a tool that needs a
 	// directive, and returns its id.
 	Directive func(ctx context.Context, agent, tool string) (string, error)

@@ -18,7 +18,9 @@ type Status struct {
 	Since    string `json:"since,omitempty"` // RFC 3339
 	PID      int    `json:"pid,omitempty"`
 	RunID    string `json:"run_id,omitempty"`
-	Confined string `json:"confined,omitempty"` // what confinement is in force
+	// Confined is what confinement is in force or, of a built-in agent that runs
+	// jobs of strangers, how firmly it confines these.
+	Confined string `json:"confined,omitempty"`
 	// Unlimited says why no cgroup limits memory, processes and processor time; a
 	// watchdog then bounds the first two.
 	Unlimited string   `json:"unlimited,omitempty"`
@@ -55,6 +57,9 @@ func (h *Host) List() []Status {
 			st.Version, st.State, st.Reason = s.Version, string(s.State), s.Reason
 			st.Since, st.PID, st.RunID, st.Confined = s.Since.Format(time.RFC3339), s.PID, s.RunID, s.Confined
 			st.Unlimited = s.Unlimited
+			if own, ok := h.cfg.Confined[id]; ok {
+				st.Confined = own
+			}
 			st.Restarts, st.Inflight, st.Tools, st.Missing = s.Restarts, s.Inflight, s.Tools, s.Missing
 		} else if st.Reason == "" {
 			st.Reason = e.reason()

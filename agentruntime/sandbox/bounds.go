@@ -3,11 +3,13 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -144,7 +146,26 @@ func commandUser() int {
 			return os.Geteuid()
 		}
 	}
+	if !mapped("/proc/self/uid_map", hostCommandID) || !mapped("/proc/self/gid_map", hostCommandID) {
+		return os.Geteuid() // root of a user namespace that does not have it
+	}
 	return hostCommandID
+}
+
+// mapped reports whether a user namespace's map has an id. Each of its lines is
+// the first id inside, the first one outside, and how many.
+func mapped(file string, id uint64) bool {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		var inside, outside, count uint64
+		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && id >= inside && id-inside < count {
+			return true
+		}
+	}
+	return false
 }
 
 // tasksOf counts the processes and threads that a user has already: the kernel

@@ -50,7 +50,7 @@ func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return printJSON(s.out, list)
 	}
 	w := newTable(s.out)
-	fmt.Fprintln(w, "AGENT\tVERSION\tSTATE\tAPPROVAL\tRESTARTS\tTOOLS")
+	fmt.Fprintln(w, "AGENT\tVERSION\tSTATE\tAPPROVAL\tRESTARTS\tCONFINED\tTOOLS")
 	for _, a := range list {
 		approved := "approved"
 		switch {
@@ -61,7 +61,14 @@ func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		case !a.Approved:
 			approved = "NOT APPROVED"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", firstText(a.ID, a.Dir), printable(a.Version), a.State, approved, a.Restarts, strings.Join(a.Tools, " "))
+		confined := "-" // it does not run
+		switch {
+		case a.PID != 0 && a.Confined == "":
+			confined = "no"
+		case a.PID != 0:
+			confined = printable(a.Confined)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", firstText(a.ID, a.Dir), printable(a.Version), a.State, approved, a.Restarts, confined, strings.Join(a.Tools, " "))
 	}
 	if err := w.Flush(); err != nil {
 		return err

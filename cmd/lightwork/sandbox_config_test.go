@@ -57,9 +57,21 @@ func TestLeastConfinement(t *testing.T) {
 // TestOffersThatCannotBeConfined: what needs the sandbox is withdrawn where it
 // does not work, and what does not need it is sold.
 func TestOffersThatCannotBeConfined(t *testing.T) {
-	hidden := exec.Command("unshare", "--mount", "mount", "-t", "tmpfs", "none", "/sys/fs/cgroup")
+	needsHiding(t, "--mount")
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/unconfined.txtar"}})
+}
+
+// TestLevelsAreNamed: a buyer knows before and after a job how firmly it is confined.
+func TestLevelsAreNamed(t *testing.T) {
+	needsHiding(t, "--user", "--map-root-user", "--mount")
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/levels.txtar"}})
+}
+
+// needsHiding needs what takes a program's control groups from it.
+func needsHiding(t *testing.T, namespaces ...string) {
+	t.Helper()
+	hidden := exec.Command("unshare", append(namespaces, "mount", "-t", "tmpfs", "none", "/sys/fs/cgroup")...)
 	if out, err := hidden.CombinedOutput(); err != nil {
 		testclass.Unavailable(t, fmt.Sprintf("control groups cannot be hidden from a program here: %v: %s", err, out))
 	}
-	runScripts(t, testscript.Params{Files: []string{"testdata/named/unconfined.txtar"}})
 }
