@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,15 +17,19 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // overheard is a market that keeps all that leaves the provider.
 type overheard struct {
 	provider.Market
+	buyer *relay.Key // reads what is encrypted
+
 	mu    sync.Mutex
+	more  chan struct{} // closed, and made anew, at every event
 	said  []heardEvent
-	blobs [][]byte
+	blobs []heardBlob
 }
 
 type heardEvent struct {
@@ -32,10 +37,26 @@ type heardEvent struct {
 	at time.Time
 }
 
+type heardBlob struct {
+	data []byte
+	mime string
+}
+
+func newOverheard() *overheard { return &overheard{more: make(chan struct{})} }
+
 func (m *overheard) hear(ev nostr.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.said = append(m.said, heardEvent{ev, time.Now()})
+	close(m.more)
+	m.more = make(chan struct{})
+}
+
+// next is closed once more is heard than until now.
+func (m *overheard) next() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.more
 }
 
 func (m *overheard) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
@@ -50,13 +71,13 @@ func (m *overheard) Bring(ctx context.Context, url string, ev nostr.Event) provi
 
 func (m *overheard) Upload(ctx context.Context, data []byte, mime string) error {
 	m.mu.Lock()
-	m.blobs = append(m.blobs, data)
+	m.blobs = append(m.blobs, heardBlob{data, mime})
 	m.mu.Unlock()
 	return m.Market.Upload(ctx, data, mime)
 }
 
-// of is what was said of a request, without what is random or a date. Ticks are
-// counted by nobody: how many there are is how long the job took.
+// of is what was said of a request that failed, without what is random or a date.
+// Ticks are counted by nobody: how many there are is how long the job took.
 func (m *overheard) of(t *testing.T, id string) (said []string, ended time.Time) {
 	t.Helper()
 	m.mu.Lock()
@@ -67,32 +88,67 @@ func (m *overheard) of(t *testing.T, id string) (said []string, ended time.Time)
 			continue
 		}
 		seen[ev.ID] = true
-		status := ev.Tags.Find("status")
+		tags, content, outside := m.inside(t, ev.Event)
+		status := tags.Find("status")
 		if status == nil {
 			t.Errorf("said of a job that nobody paid for: kind %d %q", ev.Kind, ev.Content)
 			continue
 		}
 		if status[1] == "partial" {
 			var tick struct{ Seq int }
-			if json.Unmarshal([]byte(ev.Content), &tick) != nil || ev.Content != fmt.Sprintf(`{"seq":%d,"stage":"running"}`, tick.Seq) || len(status) > 2 {
-				t.Errorf("a tick says %q %q", status, ev.Content)
+			if json.Unmarshal([]byte(content), &tick) != nil || content != fmt.Sprintf(`{"seq":%d,"stage":"running"}`, tick.Seq) || len(status) > 2 {
+				t.Errorf("a tick says %q %q", status, content)
 			}
 			continue
 		}
-		content := ev.Content
 		if _, err := receipts.ParseQuote([]byte(content)); err == nil {
 			content = "a quote"
 		}
-		var names []string
-		for _, tag := range ev.Tags[1:] {
-			names = append(names, tag[0])
-		}
-		said = append(said, fmt.Sprint(ev.Kind, status, content, names))
+		said = append(said, fmt.Sprint(ev.Kind, status, content, namesOf(tags), outside))
 		if status[1] == "error" {
 			ended = ev.at
 		}
 	}
 	return said, ended
+}
+
+func namesOf(tags nostr.Tags) (names []string) {
+	for _, tag := range tags {
+		names = append(names, tag[0])
+	}
+	return names
+}
+
+// inside is an event as its buyer reads it. outside is what everybody sees of one
+// that is encrypted.
+func (m *overheard) inside(t *testing.T, ev nostr.Event) (tags nostr.Tags, content, outside string) {
+	t.Helper()
+	if !slices.ContainsFunc(ev.Tags, func(tag nostr.Tag) bool { return tag[0] == "encrypted" }) {
+		return ev.Tags, ev.Content, ""
+	}
+	text, err := m.buyer.NIP44Decrypt(t.Context(), ev.PubKey, ev.Content)
+	check(t, err)
+	check(t, json.Unmarshal([]byte(text), &tags))
+	if tag := tags.Find("content"); tag != nil {
+		content = tag[1]
+		tags = slices.DeleteFunc(tags, func(tag nostr.Tag) bool { return tag[0] == "content" })
+	}
+	return tags, content, fmt.Sprint(namesOf(ev.Tags), len(ev.Content))
+}
+
+// secretly is a request whose tags only the provider reads, if it is to be hidden.
+func (w *world) secretly(t *testing.T, c *customer, hidden bool, input []byte, more ...nostr.Tag) nostr.Event {
+	t.Helper()
+	ev := w.request(t, c.key, input, more...)
+	if !hidden {
+		return ev
+	}
+	seller := w.seller.key.PublicKey()
+	inside, err := json.Marshal(slices.DeleteFunc(ev.Tags, func(tag nostr.Tag) bool { return tag[0] == "p" }))
+	check(t, err)
+	text, err := c.key.NIP44Encrypt(w.ctx, seller, string(inside))
+	check(t, err)
+	return raw(t, c.key, 5050, text, nostr.Tag{"p", seller}, nostr.Tag{"encrypted"})
 }
 
 // secretJob is what a job does that its buyer wants to learn a secret from, for
@@ -147,14 +203,18 @@ func TestUnpaidJobsTellNothing(t *testing.T) {
 	for _, tt := range []struct {
 		mode     receipts.Mode
 		delivery receipts.Delivery
+		hidden   bool // the request and all that is said of it
 	}{
-		{receipts.ModeHold, receipts.DeliveryPlain},
-		{receipts.ModeHold, receipts.DeliverySealed},
-		{receipts.ModePrepay, receipts.DeliveryPlain},
-		{receipts.ModePostpay, receipts.DeliveryPlain},
-		{receipts.ModePostpay, receipts.DeliverySealed},
+		{receipts.ModeHold, receipts.DeliveryPlain, false},
+		{receipts.ModeHold, receipts.DeliverySealed, false},
+		{receipts.ModeHold, receipts.DeliverySealed, true},
+		{receipts.ModePrepay, receipts.DeliveryPlain, false},
+		{receipts.ModePrepay, receipts.DeliveryPlain, true},
+		{receipts.ModePostpay, receipts.DeliveryPlain, false},
+		{receipts.ModePostpay, receipts.DeliverySealed, false},
+		{receipts.ModePostpay, receipts.DeliverySealed, true},
 	} {
-		t.Run(string(tt.mode)+" "+string(tt.delivery), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %s hidden %v", tt.mode, tt.delivery, tt.hidden), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			own, _ := w.further(t)
@@ -180,14 +240,16 @@ func TestUnpaidJobsTellNothing(t *testing.T) {
 				}
 				return secretJobs[req.Env.CASE](w, ctx, req.Env.SECRET)
 			}
-			m := &overheard{}
+			m := newOverheard()
 			w.serve(t, func(cfg *provider.Config) {
+				w.hidden(cfg)
 				m.Market = cfg.Market
 				cfg.Market = m
 				l := &cfg.Limits
 				l.Concurrent, l.Queue, l.QueuePerBuyer, l.UnpaidPerBuyer, l.HeldPerBuyer = 100, 100, 100, 100, 100
 			})
 			c := w.customer(t, nil)
+			m.buyer = c.key
 			ids := map[string][]string{} // by case, one for each secret
 			for name := range secretJobs {
 				for _, secret := range secrets {
@@ -195,7 +257,7 @@ func TestUnpaidJobsTellNothing(t *testing.T) {
 					if name == "another outcome" {
 						more = `,"verification":{"expected":{"exit_codes":[0]}}`
 					}
-					ev := w.request(t, c.key, order(fmt.Sprintf(`,"env":{"CASE":%q,"SECRET":%q}`, name, secret)+more),
+					ev := w.secretly(t, c, tt.hidden, order(fmt.Sprintf(`,"env":{"CASE":%q,"SECRET":%q}`, name, secret)+more),
 						nostr.Tag{"param", "payment_mode", string(tt.mode)}, nostr.Tag{"param", "delivery", string(tt.delivery)}, nostr.Tag{"relays", own})
 					check(t, c.market.Send(w.ctx, ev))
 					w.pays(t, c, ev.ID, tt.mode)
@@ -214,10 +276,16 @@ func TestUnpaidJobsTellNothing(t *testing.T) {
 						t.Fatalf("%s: succeeded", name)
 					}
 					var ended time.Time
-					for ended.IsZero() { // it is queued with the job's end
-						check(t, w.ctx.Err())
-						time.Sleep(time.Millisecond)
-						said[i], ended = m.of(t, id)
+					for { // it is queued with the job's end
+						next := m.next()
+						if said[i], ended = m.of(t, id); !ended.IsZero() {
+							break
+						}
+						select {
+						case <-next:
+						case <-w.ctx.Done():
+							t.Fatalf("%s: its end is not told: %q", name, said[i])
+						}
 					}
 					mu.Lock()
 					took := ended.Sub(began[id])
@@ -242,10 +310,140 @@ func TestUnpaidJobsTellNothing(t *testing.T) {
 				}
 			}
 			for _, b := range m.blobs {
-				if strings.Contains(string(b), secrets[0]) {
-					t.Errorf("the secret is on a blob server: %.200s", b)
+				t.Errorf("uploaded of jobs that gave no result: %.200s", b.data)
+			}
+		})
+	}
+}
+
+// TestSealedResultsTellNothing: two results of one length that nobody has paid for
+// look the same to who reads everything that the buyer can: what is random has the
+// form of the other's, and the rest is the same. No blob has more than its box shows.
+func TestSealedResultsTellNothing(t *testing.T) {
+	for _, hidden := range []bool{false, true} {
+		t.Run(fmt.Sprintf("hidden %v", hidden), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.runner.do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
+				var req struct{ Env struct{ SECRET string } }
+				if err := json.Unmarshal(run.Input, &req); err != nil {
+					return provider.Outcome{}, err
+				}
+				secret := req.Env.SECRET
+				run.OnStream(secret, secret)
+				file := []byte(secret)
+				out, err := w.runner.good(func(r *schemas.SandboxRunResult) {
+					r.Runs[0].StdoutPreview, r.Runs[0].StdoutSHA256 = secret, hashing.Bytes(file)
+					r.Artifacts = []schemas.SandboxArtifact{{Path: secret, SHA256: hashing.Bytes(file), SizeBytes: int64(len(file))}}
+				})
+				out.Artifacts = [][]byte{file}
+				return out, err
+			}
+			m := newOverheard()
+			w.serve(t, func(cfg *provider.Config) {
+				w.hidden(cfg)
+				m.Market = cfg.Market
+				cfg.Market = m
+			})
+			c := w.customer(t, nil)
+			m.buyer = c.key
+			secrets := []string{"the-answer-is-forty-two", "the-answer-is-something"}
+			var stories [2][]string
+			named := map[string]string{}
+			for i, secret := range secrets {
+				ev := w.secretly(t, c, hidden, order(fmt.Sprintf(`,"env":{"SECRET":%q}`, secret)),
+					nostr.Tag{"param", "payment_mode", "postpay"}, nostr.Tag{"param", "delivery", "sealed"})
+				check(t, c.market.Send(w.ctx, ev))
+				w.passes(t, ev.ID, provider.StateDelivering)
+				for len(stories[i]) < 3 { // it begins, its result, and what that costs
+					next := m.next()
+					if stories[i] = m.story(t, ev.ID, named); len(stories[i]) >= 3 {
+						break
+					}
+					select {
+					case <-next:
+					case <-w.ctx.Done():
+						t.Fatalf("told %q", stories[i])
+					}
+				}
+				if job := w.job(t, ev.ID); job.State != provider.StateDelivering {
+					t.Fatalf("job %s (%s)", job.State, job.Reason)
+				}
+			}
+			if !slices.Equal(stories[0], stories[1]) {
+				t.Errorf("two secrets, and two stories:\n%s\n\n%s", strings.Join(stories[0], "\n"), strings.Join(stories[1], "\n"))
+			}
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for _, b := range m.blobs {
+				if mime := named[hashing.Bytes(b.data).String()]; mime != b.mime {
+					t.Errorf("uploaded as %q, and named as %q: %.200q", b.mime, mime, b.data)
+				}
+				for _, secret := range secrets {
+					if strings.Contains(string(b.data), secret) {
+						t.Errorf("the secret is on a blob server: %.200q", b.data)
+					}
 				}
 			}
 		})
 	}
+}
+
+// randomText is what differs by chance: digests, ids, keys and invoices, each in its
+// own form.
+var randomText = regexp.MustCompile(`[0-9a-f]{16,}|lnplay[0-9a-z]+`)
+
+// story is all that was said of a request, with what is random taken out.
+// It notes the blobs that are named, with their types. The size of that of the trajectory is left out:
+// it has dates, and how long the run took.
+func (m *overheard) story(t *testing.T, id string, named map[string]string) (told []string) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen := map[string]bool{}
+	for _, ev := range m.said {
+		if !ev.Tags.ContainsAny("e", []string{id}) || seen[ev.ID] {
+			continue
+		}
+		seen[ev.ID] = true
+		tags, content, outside := ev.Tags, ev.Content, ""
+		terms := ev.Tags.Find("lightwork")
+		if terms == nil {
+			tags, content, outside = m.inside(t, ev.Event)
+		} else {
+			text, err := m.buyer.NIP44Decrypt(t.Context(), ev.PubKey, terms[1])
+			check(t, err)
+			var inner nostr.Event
+			check(t, inner.UnmarshalJSON([]byte(text)))
+			tags, outside = inner.Tags, fmt.Sprint(namesOf(ev.Tags), len(terms[1]), ev.Content, inner.Content)
+		}
+		if status := tags.Find("status"); status != nil && status[1] == "partial" {
+			continue
+		}
+		boxes := 0
+		var rest []string
+		for _, tag := range tags {
+			tag = slices.Clone(tag)
+			switch {
+			case tag[0] == "request", tag[0] == "i": // the buyer's own words
+				tag = tag[:1]
+			case tag[0] == "blob":
+				named[tag[2]] = tag[4]
+				if tag[1] == receipts.RoleSealed {
+					boxes++
+				}
+				if boxes == 3 {
+					tag[3] = "the trajectory's size"
+				}
+			}
+			rest = append(rest, strings.Join(tag, " "))
+		}
+		if _, err := receipts.ParseQuote([]byte(content)); err == nil {
+			content = "a quote" // of before the run
+		}
+		text := fmt.Sprintf("%d %s\n%s\n%s", ev.Kind, outside, strings.Join(rest, "\n"), content)
+		told = append(told, randomText.ReplaceAllStringFunc(text, func(s string) string { return fmt.Sprintf("<%d>", len(s)) }))
+	}
+	slices.Sort(told) // what is queued at once goes out in any order
+	return told
 }
