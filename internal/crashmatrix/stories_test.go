@@ -70,12 +70,15 @@ func running(text string) bool {
 
 // resultNotDurable holds the commit of the result.
 func resultNotDurable() []cell {
+	const marker = "lightwork-crash-p8"
 	return with(point("P8", "agent done, result not durable", seller, nodeLND), func(c *cell) {
-		c.args = worker("lightwork-crash-p8")
+		c.args = worker(marker)
 		c.steps = func(t *testing.T, w *world) []step {
 			return []step{{"provider sends 7000-partial-1", func() {
 				release := w.stall(t, seller)
-				time.Sleep(2 * time.Second) // the agent is done by then
+				for running(marker) && w.ctx.Err() == nil {
+					time.Sleep(20 * time.Millisecond)
+				}
 				time.AfterFunc(time.Second, release)
 			}}}
 		}
