@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,13 @@ func (p *Provider) invoiceOf(ctx context.Context, address string, owed int64) (i
 	invoice, err = p.cfg.Refunds.Addresses.Invoice(ctx, address, msats)
 	if err != nil {
 		p.log.Warn("a Lightning address gives no invoice for a refund", "err", err)
-		return "", 0, fmt.Errorf("its Lightning address gives no invoice: %s", clip(err.Error(), 200))
+		why := clip(err.Error(), 200)
+		if errors.As(err, new(net.Error)) {
+			// The buyer chose the host: what our name server says of it, and by which
+			// address we went there, would tell of our own network.
+			why = "its service cannot be reached"
+		}
+		return "", 0, fmt.Errorf("its Lightning address gives no invoice: %s", why)
 	}
 	return invoice, msats, nil
 }

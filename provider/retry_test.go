@@ -3,6 +3,8 @@ package provider_test
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/lud16"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -126,6 +129,27 @@ func TestRefundToAnAddress(t *testing.T) {
 		t.Errorf("refund %+v", d.Refund)
 	}
 	w.moved(t, c.party, -feeMsats, feeMsats)
+}
+
+// TestRefundTellsNothingOfOurNetwork: a buyer names any host, and everybody reads why
+// it gave no invoice. Which name server knows the host, and where we would have gone,
+// is not said.
+func TestRefundTellsNothingOfOurNetwork(t *testing.T) {
+	w := newWorld(t)
+	w.failing()
+	c := w.customer(t, nil)
+	inside := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "db.corp.example", Server: "10.0.0.53:53"}}
+	}}}
+	w.serve(t, func(cfg *provider.Config) {
+		w.refunding(cfg)
+		cfg.Refunds.Addresses = lud16.New(lud16.Config{Client: inside})
+	})
+	d := w.owes(t, c, "me@db.corp.example")
+	text := w.told(t, c, d.RequestID)
+	if !strings.Contains(text, "its Lightning address gives no invoice: its service cannot be reached") || strings.Contains(text, "10.0.0.53") || strings.Contains(text, "lookup") {
+		t.Errorf("told %q", text)
+	}
 }
 
 // TestDebtIsWrittenOff: what the operator settled otherwise lowers no price, and
