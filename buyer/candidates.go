@@ -34,8 +34,12 @@ var (
 	ErrOtherPayee = errors.New("it is paid at another Lightning node than the order names")
 )
 
-// RequestError says what in the document of an order breaks its schema.
-type RequestError struct{ Err error }
+// RequestError says what is wrong with an order itself, whoever is asked: what in
+// its document breaks the schema, or where a refund is to go.
+type RequestError struct {
+	Err    error
+	Refund bool // it is about Order.Refund, not about the document
+}
 
 func (e *RequestError) Error() string { return e.Err.Error() }
 func (e *RequestError) Unwrap() error { return e.Err }
@@ -88,7 +92,17 @@ type Candidate struct {
 // ask first in front: ranked as [Scout.Find] says by what each may charge for this
 // very request. Those that cannot be asked come last, each with the reason. Nothing
 // is sent, and nothing is bought. Order.Provider limits the list to one key.
+//
+// An order that no provider could take is a [*RequestError], whoever is there.
 func (c *Client) Candidates(ctx context.Context, o Order) ([]Candidate, error) {
+	if _, err := c.Document(o); err != nil {
+		return nil, &RequestError{Err: err}
+	}
+	if o.Refund != "" && o.Refund != NoRefund {
+		if err := c.checkRefund(ctx, o.Refund); err != nil {
+			return nil, &RequestError{Err: err, Refund: true}
+		}
+	}
 	history, err := c.cfg.Store.History(ctx)
 	if err != nil {
 		return nil, errors.Join(errors.New("read own history"), err)
@@ -154,14 +168,14 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 		}
 		toolchain = f.HostImage
 		if err := x.Order.runOn(toolchain); err != nil {
-			return x, &RequestError{err}
+			return x, &RequestError{Err: err}
 		}
 	}
 	req, known := documents[toolchain]
 	if !known || f.Outside {
 		var err error
 		if req, err = c.Document(x.Order); err != nil {
-			return x, &RequestError{err}
+			return x, &RequestError{Err: err}
 		}
 		if !f.Outside { // which gets a text untyped
 			documents[toolchain] = req

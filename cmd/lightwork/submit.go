@@ -83,6 +83,9 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		b.Delivery = receipts.DeliveryPlain
 	}
 	document, archive, err := b.read(s)
+	if err == nil {
+		err = b.checkDocument(document, archive)
+	}
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,9 @@ func (b buyerSubmitCmd) noCandidates(err error) error {
 	if !errors.As(err, &bad) {
 		return hinted(err, "lightwork doctor checks the relays")
 	}
+	if bad.Refund {
+		return usage("an invoice or a Lightning address of yours, on the chain an address, or none", "--refund: %w", err)
+	}
 	if len(b.InputJob) > 0 {
 		return usage("lightwork schemas show "+b.Schema+" tells the form of the document", "--input-job: %w", err)
 	}

@@ -91,6 +91,23 @@ func (b buyerSubmitCmd) order(document, archive []byte, inputs []buyer.Input) (b
 	return o, err
 }
 
+// checkDocument says what is wrong with the document before anybody is looked for.
+// One that is the result of an earlier job is read later.
+func (b buyerSubmitCmd) checkDocument(document, archive []byte) error {
+	s, ok := schemas.Lookup(b.Schema)
+	if len(b.InputJob) > 0 || !ok {
+		return nil
+	}
+	o, err := b.order(document, archive, nil)
+	if err != nil {
+		return err
+	}
+	if _, err := s.ParseRequest(o.Input); err != nil {
+		return b.noCandidates(&buyer.RequestError{Err: err})
+	}
+	return nil
+}
+
 // request makes the document of the flags. Without an image it is for the
 // provider's own toolchain, whose digest is still to be filled in.
 func (b buyerSubmitCmd) request(archive []byte) ([]byte, error) {

@@ -69,6 +69,8 @@ func (b buyerSubmitCmd) checkSeveral() error {
 		return usage("--redundancy 3, for example", "--compare-stdout is for a vote (--redundancy): of one result nothing is compared")
 	case b.CompareStdout && len(b.Cmd) == 0:
 		return usage("in a document it is verification.compare_stdout of "+string(schemas.SandboxRun), "--compare-stdout is for what a --cmd prints")
+	case b.Redundancy != 0 && b.Adjudicate == buyer.RuleMajority && !b.agrees():
+		return usage("--adjudicate judge has an agent of yours choose one", "--redundancy: results of %s cannot be compared", b.Schema)
 	case b.Adjudicate == buyer.RuleMerge && !adjudicate.Merges(schemas.ID(b.Schema)):
 		return usage("--adjudicate judge, or majority for results that can be compared", "--adjudicate merge: %w", adjudicate.ErrNoMerge)
 	case b.Redundancy != 0 && b.Adjudicate == buyer.RuleMajority && b.Delivery != receipts.DeliverySealed:
@@ -93,6 +95,13 @@ func (b buyerSubmitCmd) checkSeveral() error {
 		return usage("each provider's announced node is paid", "--payee is for one provider")
 	}
 	return nil
+}
+
+// agrees reports whether results of the job type can be compared; an unknown type is
+// refused elsewhere.
+func (b buyerSubmitCmd) agrees() bool {
+	s, ok := schemas.Lookup(b.Schema)
+	return !ok || s.Agrees()
 }
 
 // submitPanel buys the job from several providers.
