@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/cashu"
 	"github.com/lightwork-market/lightwork/payments/lnd"
+	"github.com/lightwork-market/lightwork/payments/nwc"
 	"github.com/lightwork-market/lightwork/payments/onchain"
 )
 
@@ -138,6 +139,11 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 	if err != nil {
 		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
 	}
+	if service, ok := w.(*nwc.Client); ok {
+		if f := checkService(ctx, c, service, name, role, conf); f.State != "" {
+			return f
+		}
+	}
 	if node.Network == payments.Play {
 		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd, nwc, cashu or onchain to use real money"}
 	}
@@ -148,11 +154,41 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 		return checkCoins(ctx, c, w, name, role, conf, node)
 	}
 	if node, ok := w.(*lnd.Wallet); ok {
+		does := lnd.Payer
+		if role == "provider" {
+			does = lnd.Payee
+		}
+		if err := node.CheckPermissions(ctx, does); err != nil {
+			return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
+		}
 		if f := checkLiquidity(ctx, node, name, role, conf); f.State != "" {
 			return f
 		}
 	}
 	return finding{name, "ok", fmt.Sprintf("%s on %s", node.PubKey, node.Network), ""}
+}
+
+// checkService says what a wallet service lacks for what the role does with it.
+func checkService(ctx context.Context, c *config, w *nwc.Client, name, role string, conf walletConfig) finding {
+	if role == "buyer" {
+		info, err := w.Info(ctx)
+		if err == nil && !info.CanPay() {
+			return finding{name, "fail", "the wallet does not offer pay_invoice and lookup_invoice", "allow them in the wallet's app, or use another wallet"}
+		}
+		return finding{}
+	}
+
+	_, unpaid, less, err := payable(ctx, w, c.offers())
+	switch {
+	case err != nil:
+		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
+	case len(unpaid) > 0:
+		schema := sortedKeys(unpaid)[0]
+		return finding{name, "fail", schema + " cannot be sold: " + unpaid[schema], unpaidHint}
+	case len(less) > 0:
+		return finding{name, "warn", strings.Join(less, "; "), unpaidHint}
+	}
+	return finding{}
 }
 
 // checkLiquidity warns of channels that cannot carry what the role needs.

@@ -78,6 +78,14 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	if err != nil {
 		return err
 	}
+	offers, unpaid, less, err := payable(ctx, w, c.offers())
+	if err != nil {
+		return hinted(err, walletHint(err, "provider", c.Provider.Wallet))
+	}
+	for _, why := range less {
+		tell.say("%s", why)
+	}
+	goods.unpaid = unpaid
 	open, err := k.ProviderStore(jobsProfile).OpenJobs(ctx)
 	if err != nil {
 		return err
@@ -100,7 +108,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	if err := checkPin(pinned, cfg.Policy); err != nil {
 		return err
 	}
-	cfg.RootSecret = secret
+	cfg.RootSecret, cfg.Offers = secret, offers
 	cfg.Withdrawn, cfg.Takes = goods.withdrawn, goods.takes
 	if w != nil {
 		cfg.Wallet, cfg.Refunds, cfg.LeastMsats = w, c.refunds(w), c.leastMsats()

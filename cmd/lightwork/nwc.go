@@ -9,10 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments/nwc"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // nwcConfig is a wallet that somebody else runs, over Nostr Wallet Connect.
@@ -55,6 +58,65 @@ func openNWC(ctx context.Context, file string, log *slog.Logger) (*nwc.Client, f
 		}
 	})
 	return client, func() { stop(); wg.Wait() }, nil
+}
+
+// Why a wallet service cannot be paid.
+const (
+	lacksHold   = "the wallet makes no hold invoices (make_hold_invoice, settle_hold_invoice, cancel_hold_invoice, lookup_invoice)"
+	lacksPrepay = "the wallet makes no invoices with a preimage of ours (make_invoice, make_invoice_preimage, lookup_invoice)"
+)
+
+// lacksFor is why a wallet service cannot be paid in a mode, "" if it can.
+func lacksFor(info nwc.Info, mode receipts.Mode) string {
+	switch {
+	case mode == receipts.ModeHold && !info.CanHold():
+		return lacksHold
+	case (mode == receipts.ModePrepay || mode == receipts.ModePostpay) && !info.CanPrepay():
+		return lacksPrepay
+	}
+	return ""
+}
+
+// payable leaves of each offer the modes that the wallet can be paid in, so that no
+// other is announced or quoted. unpaid says, by job type, why nothing of an offer can
+// be sold, and less what else is not sold as it is configured. Wallets that are no
+// service of somebody else's can be paid in every mode.
+func payable(ctx context.Context, w wallet, offers []provider.Offer) (left []provider.Offer, unpaid map[string]string, less []string, err error) {
+	client, ok := w.(*nwc.Client)
+	if !ok {
+		return offers, nil, nil, nil
+	}
+	info, err := client.Info(ctx)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("ask the wallet what it can: %w", err)
+	}
+
+	unpaid = map[string]string{}
+	for _, o := range offers {
+		var modes []receipts.Mode
+		var lacks []string
+		for _, m := range o.Modes {
+			if why := lacksFor(info, m); why != "" {
+				lacks = append(lacks, fmt.Sprintf("not in %s: %s", m, why))
+			} else {
+				modes = append(modes, m)
+			}
+		}
+
+		switch {
+		case o.EngagementMsats > 0 && !info.CanPrepay():
+			unpaid[o.SchemaID] = "its engagement fee is prepaid, and " + lacksPrepay
+		case len(modes) == 0:
+			unpaid[o.SchemaID] = strings.Join(lacks, "; ")
+		default:
+			o.Modes = modes
+			for _, why := range lacks {
+				less = append(less, o.SchemaID+" is sold in "+modesText(modes)+", "+why)
+			}
+		}
+		left = append(left, o)
+	}
+	return left, unpaid, less, nil
 }
 
 type walletNWCServeCmd struct {

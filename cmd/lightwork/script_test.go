@@ -43,6 +43,9 @@ func testMain(m *testing.M) int {
 	if len(os.Args) == 2 && os.Args[1] == asSeller {
 		return runAsSeller()
 	}
+	if len(os.Args) > 4 && os.Args[1] == asWallet {
+		return runAsWallet(os.Args[2:])
+	}
 	dir, err := os.MkdirTemp("", "lightwork-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -41,6 +41,7 @@ type stock struct {
 	models map[string]bool  // schema ids whose jobs a model does
 	ping   func(context.Context) error
 	tell   *teller
+	unpaid map[string]string // why the wallet can be paid for none of them, by schema id
 	// loose: jobs cannot be confined here, so the sandbox's agent was left out.
 	loose bool
 
@@ -81,6 +82,9 @@ func (c *config) needsModel(to route) bool {
 
 // why says why jobs of a type cannot be done now, "" if they can.
 func (s *stock) why(schemaID string) string {
+	if why := s.unpaid[schemaID]; why != "" {
+		return why
+	}
 	if why, _ := s.tool(schemaID); why != "" {
 		return why
 	}
@@ -204,6 +208,9 @@ func (s *stock) check(ctx context.Context, open int) error {
 	if bad == nil && withdrawn == len(s.routes) {
 		id := sortedKeys(s.routes)[0]
 		bad = usage(s.hint(id), "%s is on offer, and %s cannot be called: %s", id, s.routes[id].agent+"/"+s.routes[id].tool, s.why(id))
+		if why := s.unpaid[id]; why != "" {
+			bad = usage(unpaidHint, "%s is on offer, and cannot be sold: %s", id, why)
+		}
 	}
 	if bad != nil && open == 0 {
 		return bad
@@ -211,6 +218,9 @@ func (s *stock) check(ctx context.Context, open int) error {
 	s.look()
 	return nil
 }
+
+// unpaidHint is what helps where the wallet cannot be paid as an offer says.
+const unpaidHint = "name modes that the wallet has under provider.offers, or use a wallet that has those: docs/nwc.md says what each needs"
 
 func (s *stock) hint(schemaID string) string {
 	if why, _ := s.tool(schemaID); why == "" {

@@ -197,6 +197,28 @@ func (r *realNetwork) roles(t *testing.T) {
 	if err := buyer.SettleInvoice(t.Context(), preimage); !errors.Is(err, payments.ErrUnauthorized) || !strings.Contains(err.Error(), "uri:"+rpcSettleInvoice) {
 		t.Errorf("the buyer settles: %v, want ErrUnauthorized that names the permission", err)
 	}
+	for _, tt := range []struct {
+		wallet *Wallet
+		role   Role
+		lacks  []string
+	}{
+		{seller, Payee, nil},
+		{buyer, Payer, nil},
+		{seller, Payer, []string{rpcListChannels, rpcSendPayment, rpcTrackPayment}},
+		{buyer, Payee, []string{
+			rpcAddInvoice, rpcLookupInvoice, rpcListInvoices, rpcSubscribe, rpcHTLCResolution,
+			rpcAddHoldInvoice, rpcSettleInvoice, rpcCancelInvoice, rpcSubscribeSingle,
+		}},
+	} {
+		err := tt.wallet.CheckPermissions(t.Context(), tt.role)
+		if tt.lacks == nil && err == nil {
+			continue
+		}
+		want := "the macaroon lacks uri:" + strings.Join(tt.lacks, " uri:")
+		if !errors.Is(err, payments.ErrUnauthorized) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("as a %s: %v, want %q", tt.role, err, want)
+		}
+	}
 	// A macaroon of one node is worth nothing at another.
 	cfg := seller.cfg
 	cfg.Address, cfg.TLSCertFile = r.Bob.Address(), r.Bob.TLSCertFile()

@@ -240,3 +240,37 @@ func TestPermissionURIs(t *testing.T) {
 		t.Error("an unknown role has permissions")
 	}
 }
+
+// TestCheckPermissions: a macaroon that lacks one of what a role calls is found by
+// asking, whichever that is, and nothing is changed by asking.
+func TestCheckPermissions(t *testing.T) {
+	reads := []string{rpcGetInfo, rpcChannelBalance, rpcListChannels, rpcListInvoices, rpcSubscribe}
+	for _, role := range []Role{Payee, Payer} {
+		for _, missing := range append(PermissionURIs(role), "") {
+			t.Run(string(role)+missing, func(t *testing.T) {
+				t.Parallel()
+				f := &fakeLND{refuse: func(rpc string) error {
+					switch {
+					case rpc == missing:
+						return status.Error(codes.Unknown, "permission denied")
+					case !slices.Contains(reads, rpc):
+						return status.Error(codes.Unknown, "invalid hash length of 1, want 32")
+					}
+					return nil
+				}}
+				err := f.start(t, Config{}).CheckPermissions(t.Context(), role)
+				if missing == "" && err != nil || missing != "" && !errors.Is(err, payments.ErrUnauthorized) {
+					t.Fatal(err)
+				}
+				if missing != "" && !strings.HasSuffix(err.Error(), "the macaroon lacks uri:"+missing) {
+					t.Errorf("%v does not name %s alone", err, missing)
+				}
+				for _, rpc := range PermissionURIs(role) {
+					if f.count(rpc) == 0 {
+						t.Errorf("%s was not asked", rpc)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,6 +1,20 @@
 package lnd
 
-import "slices"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightningnetwork/lnd/lnrpc"
+	"github.com/lightningnetwork/lnd/lnrpc/invoicesrpc"
+	"github.com/lightningnetwork/lnd/lnrpc/routerrpc"
+	"google.golang.org/grpc"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
 
 // The RPCs that this package calls, by the names that lnd's permissions use.
 const (
@@ -81,3 +95,86 @@ var (
 		rpcGetInfo, rpcWalletBalance, rpcEstimateFee, rpcFundPsbt, rpcFinalizePsbt, rpcListLeases, rpcReleaseOutput, rpcPublishTx, rpcGetTransaction,
 	}
 )
+
+// CheckPermissions is nil if the macaroon permits all that a payee or a payer calls.
+// lnd says what a macaroon permits only to one that may ask, so each RPC is called:
+// those that change something with a request that lnd refuses once it has looked at the
+// macaroon. The error is payments.ErrUnauthorized and names all that is missing, or
+// says why lnd could not be asked.
+func (w *Wallet) CheckPermissions(ctx context.Context, role Role) error {
+	var missing []string
+	for _, uri := range PermissionURIs(role) {
+		err := w.probe(ctx, uri)
+		switch {
+		case errors.Is(err, payments.ErrUnauthorized):
+			missing = append(missing, "uri:"+uri)
+		case ctx.Err() != nil, uri == rpcGetInfo && errors.Is(err, payments.ErrWalletUnavailable):
+			return err
+		}
+	}
+
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: the macaroon lacks %s", payments.ErrUnauthorized, strings.Join(missing, " "))
+	}
+	return nil
+}
+
+// refusalTime is how long a refusal of a stream may take that is else silent.
+const refusalTime = time.Second
+
+// tooShort is no hash and no preimage, so lnd refuses what is asked about it.
+var tooShort = []byte{0}
+
+// probe calls an RPC of a payee's or a payer's so that nothing changes.
+func (w *Wallet) probe(ctx context.Context, uri string) (err error) {
+	switch uri {
+	case rpcGetInfo:
+		_, err = call(ctx, w, uri, w.ln.GetInfo, &lnrpc.GetInfoRequest{})
+	case rpcChannelBalance:
+		_, err = call(ctx, w, uri, w.ln.ChannelBalance, &lnrpc.ChannelBalanceRequest{})
+	case rpcListChannels:
+		_, err = call(ctx, w, uri, w.ln.ListChannels, &lnrpc.ListChannelsRequest{})
+	case rpcListInvoices:
+		_, err = call(ctx, w, uri, w.ln.ListInvoices, &lnrpc.ListInvoiceRequest{NumMaxInvoices: 1})
+	case rpcAddInvoice:
+		_, err = call(ctx, w, uri, w.ln.AddInvoice, &lnrpc.Invoice{Value: -1, ValueMsat: -1})
+	case rpcAddHoldInvoice:
+		_, err = call(ctx, w, uri, w.invoices.AddHoldInvoice, &invoicesrpc.AddHoldInvoiceRequest{Hash: tooShort, Value: -1, ValueMsat: -1})
+	case rpcLookupInvoice:
+		_, err = call(ctx, w, uri, w.ln.LookupInvoice, &lnrpc.PaymentHash{RHash: tooShort})
+	case rpcHTLCResolution:
+		_, err = call(ctx, w, uri, w.ln.LookupHtlcResolution, &lnrpc.LookupHtlcResolutionRequest{})
+	case rpcSettleInvoice:
+		_, err = call(ctx, w, uri, w.invoices.SettleInvoice, &invoicesrpc.SettleInvoiceMsg{Preimage: tooShort})
+	case rpcCancelInvoice:
+		_, err = call(ctx, w, uri, w.invoices.CancelInvoice, &invoicesrpc.CancelInvoiceMsg{PaymentHash: tooShort})
+	case rpcSubscribe: // silent while no invoice changes
+		silent, cancel := context.WithTimeout(ctx, refusalTime)
+		defer cancel()
+		err = first(silent, w, uri, w.ln.SubscribeInvoices, &lnrpc.InvoiceSubscription{})
+	case rpcSubscribeSingle:
+		err = first(ctx, w, uri, w.invoices.SubscribeSingleInvoice, &invoicesrpc.SubscribeSingleInvoiceRequest{RHash: tooShort})
+	case rpcSendPayment:
+		err = first(ctx, w, uri, w.router.SendPaymentV2, &routerrpc.SendPaymentRequest{PaymentRequest: "none", AmtMsat: -1})
+	case rpcTrackPayment:
+		err = first(ctx, w, uri, w.router.TrackPaymentV2, &routerrpc.TrackPaymentRequest{PaymentHash: tooShort})
+	}
+	return err
+}
+
+// first reads what a stream says first.
+func first[Request, Reply any, Stream interface{ Recv() (Reply, error) }](
+	ctx context.Context, w *Wallet, rpc string,
+	ask func(context.Context, Request, ...grpc.CallOption) (Stream, error), request Request,
+) error {
+	limited, cancel := context.WithTimeout(ctx, w.cfg.CallTimeout)
+	defer cancel()
+	stream, err := ask(limited, request)
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if err != nil {
+		return w.fail(ctx, rpc, err)
+	}
+	return nil
+}
