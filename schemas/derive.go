@@ -42,8 +42,15 @@ func (d definition) build() (*Schema, error) {
 	if err := verificationDefaults(s.input, d.verification); err != nil {
 		return nil, err
 	}
-	if s.inputDoc, s.inputOK, err = compile(s.input, s.ID, "input", s.Title); err != nil {
+	if s.shapeDoc, s.inputOK, err = compile(s.input, s.ID, "input", s.Title); err != nil {
 		return nil, fmt.Errorf("compile input: %w", err)
+	}
+	if s.inputDoc = s.shapeDoc; d.publish != nil {
+		published := s.input.CloneSchemas()
+		d.publish(published)
+		if s.inputDoc, _, err = compile(published, s.ID, "input", s.Title); err != nil {
+			return nil, fmt.Errorf("compile published input: %w", err)
+		}
 	}
 	if s.outputDoc, s.outputOK, err = compile(s.output, s.ID, "output", s.Title); err != nil {
 		return nil, fmt.Errorf("compile output: %w", err)

@@ -201,7 +201,7 @@ func TestKeepKnowsEveryKeyword(t *testing.T) {
 		"enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
 	}
 	for _, s := range All() {
-		for _, doc := range []json.RawMessage{s.inputDoc, s.outputDoc} {
+		for _, doc := range []json.RawMessage{s.shapeDoc, s.outputDoc} {
 			tree, err := validator.UnmarshalJSON(bytes.NewReader(doc))
 			if err != nil {
 				t.Fatal(err)

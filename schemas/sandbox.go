@@ -5,10 +5,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/lightwork-market/lightwork/hashing"
 )
@@ -174,12 +176,61 @@ func (r *SandboxRepo) URL() (address string, ok bool) {
 	return r.Source, strings.HasPrefix(r.Source, "https://") || strings.HasPrefix(r.Source, "http://")
 }
 
+// addressForm is an address with a host and a path, and nothing else. It is in the
+// published schema too, so that no two readers of addresses can differ.
+const addressForm = `https?://([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/+([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*`
+
+// maxAddress bounds an address, in characters.
+const maxAddress = 2048
+
+var isAddress = regexp.MustCompile(`^` + addressForm + `$`).MatchString
+
 func (r *SandboxRepo) checkURL() error {
-	u, err := url.Parse(r.Source)
-	if err != nil || len(r.Source) > 2048 || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Hostname() == "" || strings.Trim(u.Path, "/") == "" {
-		return &FieldError{"repo.source", "must be a host and a path, without a user, a query or a fragment"}
+	if len(r.Source) > maxAddress || !isAddress(r.Source) {
+		return &FieldError{"repo.source", "must be a host and a path, without a user, a query or a fragment; other characters are written as %XX"}
 	}
 	return nil
+}
+
+// Patterns of the published schema.
+const (
+	base64Form = `([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?`
+	// Base64 of what begins with 0x1f 0x8b, the mark of gzip.
+	gzipForm = `(H4s=|H4[s-v][A-Za-z0-9+/]` + base64Form + `)`
+	// A part of a clean path: neither empty, nor ".", nor "..".
+	partForm = `([^/.\x00][^/\x00]*|\.[^/.\x00][^/\x00]*|\.\.[^/\x00]+)`
+)
+
+// publishSandbox adds to the schema of requests what check says of their fields, so
+// that a buyer's own validator refuses what a node would. Sizes in bytes, and how
+// many exit codes can be expected, JSON Schema has no words for.
+func publishSandbox(s *jsonschema.Schema) {
+	length, least := maxAddress, 1
+	begins := func(with string) *jsonschema.Schema {
+		return &jsonschema.Schema{Required: []string{"source"}, Properties: map[string]*jsonschema.Schema{"source": {Pattern: with}}}
+	}
+	repo := s.Properties["repo"]
+	repo.Properties["source"].Pattern = `^(|` + archivePrefix + gzipForm + `|` + bundlePrefix + base64Form + `|` + addressForm + `)$`
+	repo.Properties["mount_path"].Pattern = `^(/` + partForm + `)+$`
+	repo.AllOf = []*jsonschema.Schema{
+		{
+			If: begins(`^(https?://|` + bundlePrefix + `)`),
+			Then: &jsonschema.Schema{
+				Required:   []string{"git_ref"},
+				Properties: map[string]*jsonschema.Schema{"git_ref": {Pattern: `^([0-9a-f]{40}|[0-9a-f]{64})$`}},
+			},
+			Else: &jsonschema.Schema{Not: &jsonschema.Schema{Required: []string{"git_ref"}}},
+		},
+		{If: begins(`^https?://`), Then: &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"source": {MaxLength: &length}}}},
+	}
+	relative := `^` + partForm + `(/` + partForm + `)*$`
+	command := s.Properties["commands"].Items
+	command.Properties["cmd"].Pattern = `^[^\x00]*$`
+	command.Properties["workdir"].Pattern = `^(/[^\x00]*|` + partForm + `(/` + partForm + `)*)$`
+	s.Properties["env"].AdditionalProperties.Pattern = `^[^\x00]*$`
+	expected := s.Properties["verification"].Properties["expected"]
+	expected.MinProperties = &least
+	expected.Properties["artifacts"].PropertyNames = &jsonschema.Schema{Pattern: relative}
 }
 
 // Archive returns the gzipped tar archive of an inline source, nil if the

@@ -78,6 +78,7 @@ type Schema struct {
 	request, result     reflect.Type // struct types
 	input, output       *jsonschema.Schema
 	inputDoc, outputDoc json.RawMessage
+	shapeDoc            json.RawMessage
 	inputOK, outputOK   *validator.Schema
 }
 
@@ -87,6 +88,9 @@ type definition struct {
 	Schema
 	// verification is the default of the request's field of that name.
 	verification Verification
+	// publish adds to the request's schema what check says in better words, nil if
+	// there is nothing to add.
+	publish func(*jsonschema.Schema)
 }
 
 func definitions() []definition {
@@ -124,6 +128,7 @@ func definitions() []definition {
 				Apart:            "what the commands print",
 			},
 			verification: Verification{Mode: Objective, Redundancy: 1, Adjudication: NoAdjudication},
+			publish:      publishSandbox,
 		},
 		{
 			Schema: Schema{
@@ -184,6 +189,11 @@ func Lookup(id string) (*Schema, bool) {
 
 // InputSchema returns the JSON Schema 2020-12 document of the request.
 func (s *Schema) InputSchema() json.RawMessage { return s.inputDoc }
+
+// InputShape is InputSchema without the patterns that a request's own checks repeat.
+// A tool declares it: to match those on a source of a megabyte is more work than a
+// node gives to one call.
+func (s *Schema) InputShape() json.RawMessage { return s.shapeDoc }
 
 // OutputSchema returns the JSON Schema 2020-12 document of the result.
 func (s *Schema) OutputSchema() json.RawMessage { return s.outputDoc }

@@ -39,11 +39,15 @@ func run(t *testing.T, dir, program string, args ...string) ([]byte, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	requests, err := filepath.Abs("../../schemas/testdata/sandbox_requests.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LIGHTWORK_VECTORS="+vectors)
+	cmd.Env = append(os.Environ(), "LIGHTWORK_VECTORS="+vectors, "LIGHTWORK_SANDBOX_REQUESTS="+requests)
 	cmd.WaitDelay = time.Second // a child may hold the output open
 	return cmd.CombinedOutput()
 }

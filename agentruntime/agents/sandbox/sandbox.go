@@ -87,7 +87,7 @@ func newTool(opts sandbox.Options) (agent.Tool, error) {
 	return agent.Tool{
 		Name:         Tool,
 		Description:  "Runs shell commands in an isolated sandbox without network and returns exit codes, output digests and artifacts.",
-		InputSchema:  schema.InputSchema(),
+		InputSchema:  schema.InputShape(),
 		Capabilities: []string{"streaming", "cancellation"},
 		SideEffects:  true,
 		// Somebody pays, or a person approved: nothing else runs commands.

@@ -281,14 +281,15 @@ func TestFailureNamesWhoseFaultItIs(t *testing.T) {
 	}
 }
 
-// TestSchemaIsTheJobs: the tool takes what the job type says, word for word (M-6).
+// TestSchemaIsTheJobs: the tool takes what the job type says, word for word (M-6),
+// but for the patterns that a request is held to before there is a call.
 func TestSchemaIsTheJobs(t *testing.T) {
 	tool, err := newTool(sandbox.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	job, _ := schemas.Lookup(string(schemas.SandboxRun))
-	if _, err := toolschema.Compile(tool.InputSchema); err != nil || !bytes.Equal(tool.InputSchema, job.InputSchema()) {
+	if _, err := toolschema.Compile(tool.InputSchema); err != nil || !bytes.Equal(tool.InputSchema, job.InputShape()) {
 		t.Errorf("registered %s, %v", tool.InputSchema, err)
 	}
 }

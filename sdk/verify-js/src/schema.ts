@@ -20,6 +20,12 @@ export interface Schema {
   maximum?: number;
   exclusiveMinimum?: number;
   default?: unknown;
+  /** These are for other validators: the rules of the job type say the same. */
+  allOf?: Schema[];
+  if?: Schema;
+  then?: Schema;
+  else?: Schema;
+  not?: Schema;
 }
 
 export interface JobSchemas {
