@@ -52,9 +52,13 @@ func crossedFilter(values int) string {
 
 // TestStrangerDelaysNobody: one address does all at once that its limits allow: its
 // connections are full of filters that its own events, with as many tags as fit,
-// nearly match. Publishing takes the others no longer than is promised, within a
-// factor for a machine that the attack runs on too, and beyond what it takes there
-// without an attack.
+// nearly match. Publishing takes the others no longer than is promised, beyond what
+// it takes here without an attack.
+//
+// The promise is of the 99th of 100 publishes, on a machine that has time. Here the
+// attack runs on the same processors, and other tests beside it: the slowest of a
+// hundred wait for a processor. So the median is held to the promise, and the 99th to
+// a multiple of it.
 func TestStrangerDelaysNobody(t *testing.T) {
 	const promised, factor = 250 * time.Millisecond, 4
 	r := start(t, Config{Limits: Limits{MaxPerAddress: hostConnections}})
@@ -62,7 +66,7 @@ func TestStrangerDelaysNobody(t *testing.T) {
 	reader.send(`["REQ","s",{"limit":0,"authors":["` + publicKey(t, aliceSecret) + `"]}]`)
 	reader.expect("EOSE s")
 	good := r.peerFrom(t, "127.0.0.3")
-	publish := func(n int, what string) (p99 time.Duration) {
+	publish := func(n int, what string) (median, p99 time.Duration) {
 		var took []time.Duration
 		for i := range n {
 			ev := note(t, fmt.Sprint(what, i), 0)
@@ -72,9 +76,9 @@ func TestStrangerDelaysNobody(t *testing.T) {
 			took = append(took, time.Since(at))
 		}
 		slices.Sort(took)
-		return took[(n-1)*99/100]
+		return took[n/2], took[(n-1)*99/100]
 	}
-	before := publish(50, "before ")
+	calm, before := publish(50, "before ")
 	batch := batchTime(t, r.peerFrom(t, "127.0.0.2"))
 
 	const subscribers, publishers = 40, 16
@@ -115,9 +119,15 @@ func TestStrangerDelaysNobody(t *testing.T) {
 		})
 	}
 
-	p99 := publish(100, "honest ")
-	t.Logf("p99 %v; without the attack %v, and %v for a batch of such events", p99, before, batch)
-	if p99 > factor*(promised+before+batch) && !raceDetector() {
+	median, p99 := publish(100, "honest ")
+	t.Logf("median %v, p99 %v; without the attack %v and %v, and %v for a batch of such events", median, p99, calm, before, batch)
+	if raceDetector() {
+		return
+	}
+	if median > promised+calm+batch {
+		t.Errorf("the median of an honest publish is %v, want at most %v, beyond %v without the attack and %v for a batch", median, promised, calm, batch)
+	}
+	if p99 > factor*(promised+before+batch) {
 		t.Errorf("p99 of an honest publish is %v, want at most %d times %v, beyond %v without the attack and %v for a batch", p99, factor, promised, before, batch)
 	}
 }
