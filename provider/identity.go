@@ -13,9 +13,13 @@ import (
 var (
 	ErrOtherKey    = errors.New("open jobs were quoted with another key; start with that one until they have ended")
 	ErrOtherSecret = errors.New("open jobs were quoted with another preimage secret; restore its file from your backup")
+	// ErrHidden: open jobs are encrypted, and the key is at a remote signer, which
+	// opens nothing here: they could be neither delivered nor ended.
+	ErrHidden = errors.New("open jobs are encrypted, which a remote signer does not open; sell with the key itself until they have ended")
 )
 
-// mine reports whether a job is one of this key and this preimage secret.
+// mine reports whether a job is one of this key and this preimage secret, and is
+// readable here.
 func (p *Provider) mine(job Job) error {
 	q, err := receipts.ParseQuote(job.Quote)
 	switch {
@@ -25,6 +29,8 @@ func (p *Provider) mine(job Job) error {
 		return fmt.Errorf("%w: job %s is of %s", ErrOtherKey, job.RequestID, q.Provider)
 	case job.Mode != receipts.ModeFree && p.preimage(job).Hash() != job.PaymentHash:
 		return fmt.Errorf("%w: job %s", ErrOtherSecret, job.RequestID)
+	case p.cfg.Cipher == nil && buyerOf(job).scheme != "":
+		return fmt.Errorf("%w: job %s", ErrHidden, job.RequestID)
 	}
 	return nil
 }
