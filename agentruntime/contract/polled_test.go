@@ -89,7 +89,7 @@ func (p *polled) hear() error {
 		in := frame.NewReader(bytes.NewReader(p.in), 0)
 		payload, err := in.Next()
 		if err != nil {
-			return nil //nolint:nilerr // the rest of it comes
+			return nil // the rest of it comes
 		}
 		p.in = p.in[4+len(payload):]
 		m, err := wire.Decode(payload, wire.Core)

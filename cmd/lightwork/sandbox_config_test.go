@@ -63,6 +63,7 @@ func TestOffersThatCannotBeConfined(t *testing.T) {
 
 // TestLevelsAreNamed: a buyer knows before and after a job how firmly it is confined.
 func TestLevelsAreNamed(t *testing.T) {
+	needsHiding(t, "--mount")
 	needsHiding(t, "--user", "--map-root-user", "--mount")
 	runScripts(t, testscript.Params{Files: []string{"testdata/named/levels.txtar"}})
 }
