@@ -32,7 +32,8 @@ func (g *guard) launchConfined(order Order, attr *syscall.ProcAttr, in *frame.Re
 	}
 	door, theirs := os.NewFile(uintptr(fds[0]), "door"), os.NewFile(uintptr(fds[1]), "door")
 	defer door.Close()
-	attr.Dir, attr.Env = "/", []string{Env + "=" + doorRole}
+	// With few threads, which count towards the agent's limit until it has begun.
+	attr.Dir, attr.Env = "/", []string{Env + "=" + doorRole, "GOMAXPROCS=1"}
 	attr.Files = append(attr.Files, theirs.Fd())
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"lightwork-agent"}, attr)
 	theirs.Close()
