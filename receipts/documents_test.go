@@ -119,6 +119,35 @@ func TestDocumentsAreStrict(t *testing.T) {
 	}
 }
 
+// What is wrong with a document is told with its place, also where the field that is
+// missing may be null.
+func TestDocumentsSayWhatIsMissing(t *testing.T) {
+	m := recipe{}.make()
+	rule := `"approval_rule_id":"auto_below_50_sats"`
+	for _, c := range []struct{ doc, from, to, want string }{
+		{m.accept.Content, rule + ",", "", "acceptance is not in canonical form: approval_rule_id is missing"},
+		{m.accept.Content, `"auto_below`, `"\u0061uto_below`, "acceptance is not in canonical form: see approval_rule_id"},
+		{m.accept.Content, "{", "{ ", "acceptance is not in canonical form"},
+		{m.accept.Content, rule, `"approval_rule":"x"`, "approval_rule"},
+	} {
+		doc := strings.Replace(c.doc, c.from, c.to, 1)
+		if doc == c.doc {
+			t.Fatalf("no %s in %s", c.from, c.doc)
+		}
+		if _, err := receipts.ParseAcceptance([]byte(doc)); !errors.Is(err, receipts.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", doc, err, c.want)
+		}
+	}
+	quote := strings.Replace(string(m.bundle.Quote), `"inputs":[],`, "", 1)
+	if _, err := receipts.ParseQuote([]byte(quote)); err == nil || !strings.Contains(err.Error(), "inputs") {
+		t.Errorf("%v", err)
+	}
+	receipt := strings.Replace(string(m.bundle.Receipt), `"agreement_hash":"`+m.receipt.AgreementHash.String()+`",`, "", 1)
+	if _, err := receipts.ParseReceipt([]byte(receipt)); err == nil || !strings.Contains(err.Error(), "agreement_hash is missing") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAcceptanceRefuses(t *testing.T) {
 	m := recipe{}.make()
 	for name, change := range map[string]func(*receipts.Acceptance){

@@ -2,7 +2,9 @@ package receipts
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -287,9 +289,28 @@ func parseDocument[T interface{ Canonical() ([]byte, error) }](name string, doc 
 		return none, err
 	}
 	if !bytes.Equal(again, doc) {
-		return none, fmt.Errorf("%w: %s is not in canonical form", ErrInvalid, name)
+		return none, fmt.Errorf("%w: %s is not in canonical form%s", ErrInvalid, name, unlike(doc, again))
 	}
 	return parsed, nil
+}
+
+// unlike says where a document that was read differs from its canonical form: at a
+// field that is missing, or at one that is written otherwise; "" if the fields are
+// the same and stand otherwise. It names fields of ours alone.
+func unlike(doc, canonical []byte) string {
+	var is, want map[string]json.RawMessage
+	if json.Unmarshal(doc, &is) != nil || json.Unmarshal(canonical, &want) != nil {
+		return ""
+	}
+	for _, field := range slices.Sorted(maps.Keys(want)) {
+		switch value, there := is[field]; {
+		case !there:
+			return ": " + field + " is missing"
+		case !bytes.Equal(value, want[field]):
+			return ": see " + field
+		}
+	}
+	return ""
 }
 
 func sumOf(doc []byte, err error) (hashing.Digest, error) {
