@@ -1,6 +1,7 @@
 package organism
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -111,7 +112,8 @@ type profileDoc struct {
 	LinuxUser string   `yaml:"linux_user"`
 }
 
-// Load reads and checks a file. What is wrong with it is an *Error.
+// Load reads and checks a file. Everything that is wrong with it is said at once,
+// each mistake as an *Error, in the order of the lines.
 func Load(path string) (*Organism, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -132,34 +134,54 @@ func Parse(src []byte, path string) (*Organism, error) {
 	}
 	var d document
 	if bad := yamlfile.Decode(src, &d); len(bad) > 0 {
-		return nil, &Error{path, bad[0].Line, bad[0].Column, bad[0].Text}
+		var all []*Error
+		for _, b := range bad {
+			all = append(all, &Error{path, b.Line, b.Column, b.Text})
+		}
+		return nil, together(all)
 	}
-	o, err := d.organism(filepath.Dir(path))
-	if err == nil {
+	o, wrong := d.organism(filepath.Dir(path))
+	if len(wrong) == 0 { // else what follows from a mistake would be said as one
 		o.Hash = o.hash(src)
-		err = o.check()
+		wrong = o.check()
 	}
-	if p := (*problem)(nil); errors.As(err, &p) {
-		return nil, locate(src, path, p)
+	var all []*Error
+	for _, err := range wrong {
+		if p := (*problem)(nil); errors.As(err, &p) {
+			all = append(all, locate(src, path, p))
+		} else {
+			all = append(all, &Error{path, 1, 1, err.Error()})
+		}
 	}
-	if err != nil {
-		return nil, &Error{path, 1, 1, err.Error()}
+	if len(all) > 0 {
+		return nil, together(all)
 	}
 	return o, nil
 }
 
-func (d *document) organism(dir string) (*Organism, error) {
-	o := &Organism{Name: d.Organism.Name, Prompts: map[string]string{}}
+// together is all mistakes as one error, in the order of the lines.
+func together(all []*Error) error {
+	slices.SortStableFunc(all, func(a, b *Error) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
+	errs := make([]error, len(all))
+	for i, e := range all {
+		errs[i] = e
+	}
+	return errors.Join(errs...)
+}
+
+// organism finds what shows where a part is read, and returns what is wrong.
+func (d *document) organism(dir string) (o *Organism, wrong []error) {
+	o = &Organism{Name: d.Organism.Name, Prompts: map[string]string{}}
 	if o.Name == "" {
-		return nil, bad("$.organism.name", "is missing; "+headShape)
+		wrong = append(wrong, bad("$.organism.name", "is missing; "+headShape))
 	}
 	for label, p := range d.Prompts {
 		text, err := p.read(dir)
 		if err != nil {
-			return nil, bad("$.prompts."+label, "%v", err)
+			wrong = append(wrong, bad("$.prompts."+label, "%v", err))
 		}
 		if strings.ContainsAny(label, "& ") || label == "" {
-			return nil, bad("$.prompts."+label, "a label has no & and no space")
+			wrong = append(wrong, bad("$.prompts."+label, "a label has no & and no space"))
 		}
 		o.Prompts[label] = text
 	}
@@ -169,11 +191,11 @@ func (d *document) organism(dir string) (*Organism, error) {
 	for _, item := range d.Profiles {
 		p, err := profile(item)
 		if err != nil {
-			return nil, err
+			wrong = append(wrong, err)
 		}
 		o.Profiles = append(o.Profiles, p)
 	}
-	return o, nil
+	return o, wrong
 }
 
 func (p promptDoc) read(dir string) (string, error) {

@@ -130,7 +130,7 @@ const ModelName = "model"
 
 // check finds what no single field shows. New pipelines check more: names,
 // tags, wildcards.
-func (o *Organism) check() error {
+func (o *Organism) check() []error {
 	var errs []error
 	names := map[string]bool{ModelName: true}
 	for i, l := range o.Listeners {
@@ -150,12 +150,7 @@ func (o *Organism) check() error {
 		profiles[p.Name] = true
 		errs = append(errs, o.checkProfile(at, o.Profiles[i]))
 	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 func (o *Organism) checkListener(at string, l Listener) error {

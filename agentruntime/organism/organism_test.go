@@ -2,6 +2,7 @@ package organism
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,5 +157,52 @@ func TestMistakes(t *testing.T) {
 		if _, err := parse(t, src); !errors.As(err, new(*Error)) {
 			t.Errorf("%.20q: %v", src, err)
 		}
+	}
+}
+
+// TestEveryMistakeIsSaid: who corrects one need not look for the next by trying.
+func TestEveryMistakeIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		changes []string // from, to
+		want    []string
+	}{
+		{
+			"of several listeners and a profile",
+			[]string{"com.example.files/grep", "grep.sh", "ports: [443]", "ports: [0]", "max_iterations: 3", "max_iterations: 0", "listeners: [file-read]\n", "listeners: [curl]\n"},
+			[]string{"must be AGENT/TOOL", "max_iterations: must be 1 or more", `there is no listener "curl"`},
+		},
+		{
+			"in what is read before",
+			[]string{"name: workshop", "name: ''", "file: coding.md", "file: none.md", "retain_days(30)", "retain_days(0)"},
+			[]string{"organism.name: is missing", "prompts.coding_base: ", "retain_forever, prune_on_delivery, retain_days(N)"},
+		},
+		{
+			"of form",
+			[]string{"description: Reads a file.", "descr: x", "max_iterations: 3", "iterations: 3"},
+			[]string{"descr", "iterations"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := parse(t, strings.NewReplacer(c.changes...).Replace(example))
+			if err == nil {
+				t.Fatal("the file is taken")
+			}
+			rest, line := err.Error(), 0
+			for _, want := range c.want {
+				_, after, found := strings.Cut(rest, want)
+				if !found {
+					t.Fatalf("%q is not said, or not in the order of the lines:\n%v", want, err)
+				}
+				rest = after
+			}
+			for said := range strings.Lines(err.Error()) {
+				var at int
+				if _, err := fmt.Sscanf(said[strings.Index(said, ":")+1:], "%d:", &at); err != nil || at < line {
+					t.Errorf("%q: %v", said, err)
+				}
+				line = at
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/agentruntime/organism"
 	"github.com/lightwork-market/lightwork/internal/yamlfile"
 )
 
@@ -48,13 +49,45 @@ func (c configCheckCmd) Run(s *streams, g *globals) error {
 // ready says what a start would refuse.
 func (c *config) ready(file string) error {
 	found := problems{file: file}
+	organismMissing := false
 	for _, bad := range c.checkStart() {
+		organismMissing = organismMissing || bad.path == "$.organism"
 		found.list = append(found.list, problem{bad.problem(c.src), bad.hint})
 	}
-	if err := found.errorOf(); err != nil {
-		return err
+	start := found.errorOf()
+	if start == nil {
+		return allOf(c.checkOrganism())
 	}
-	return c.checkOrganism()
+	// What the organism lacks of the configuration may follow from what is wrong there;
+	// mistakes in its own file do not.
+	errs := []error{start}
+	if c.Organism != "" && !organismMissing {
+		if _, err := organism.Load(c.organismFile()); err != nil {
+			errs = append(errs, usage("docs/thinking-agents.md has the shape", "%w", err))
+		}
+	}
+	return allOf(errs)
+}
+
+// allOf is several mistakes as one error, each with its own next step; nil if there
+// are none.
+func allOf(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	var said []string
+	for _, err := range errs {
+		text := err.Error()
+		if coded := (*codedError)(nil); errors.As(err, &coded) && coded.hint != "" {
+			text += "\n  hint: " + coded.hint
+		}
+		said = append(said, text)
+	}
+	return usage("", "%s", strings.Join(said, "\n"))
 }
 
 // problems are mistakes in one file, each with what to do where that is known.

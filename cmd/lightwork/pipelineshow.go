@@ -103,32 +103,32 @@ func (c *config) profiles() ([]organism.View, error) {
 
 // checkOrganism finds what the organism's file alone does not show: a listener
 // whose tool, or model, the configuration lacks.
-func (c *config) checkOrganism() error {
+func (c *config) checkOrganism() (wrong []error) {
 	if c.Organism == "" {
 		return nil
 	}
 	o, err := organism.Load(c.organismFile())
 	if err != nil {
-		return usage("docs/thinking-agents.md has the shape", "%w", err)
+		return []error{usage("docs/thinking-agents.md has the shape", "%w", err)}
 	}
 	slots, err := c.slots()
 	if err != nil {
-		return err
+		return []error{err}
 	}
 	if _, err := accounts(o); err != nil {
-		return usage("name an account of this machine", "%s: %w", c.organismFile(), err)
+		wrong = append(wrong, usage("name an account of this machine", "%s: %w", c.organismFile(), err))
 	}
 	for _, l := range o.Listeners {
 		switch {
 		case l.Agent != nil && (c.endpoint() == nil || c.Model.Name == ""):
-			return usage("give the endpoint under model: base_url and name", "%s: listener %s thinks, and no model is configured", c.organismFile(), l.Name)
+			wrong = append(wrong, usage("give the endpoint under model: base_url and name", "%s: listener %s thinks, and no model is configured", c.organismFile(), l.Name))
 		case c.asksModel(l.Handler):
-			return usage(thinkHint, "%s: listener %s: %s asks the language model, which only agents do", c.organismFile(), l.Name, l.Handler)
+			wrong = append(wrong, usage(thinkHint, "%s: listener %s: %s asks the language model, which only agents do", c.organismFile(), l.Name, l.Handler))
 		case l.Agent == nil && l.Handler != unfoldTool && !slices.Contains(slots, l.Handler):
-			return usage("under agents, name the agent's folder and the tool", "%s: listener %s: no agent of the configuration has %s", c.organismFile(), l.Name, l.Handler)
+			wrong = append(wrong, usage("under agents, name the agent's folder and the tool", "%s: listener %s: no agent of the configuration has %s", c.organismFile(), l.Name, l.Handler))
 		}
 	}
-	return nil
+	return wrong
 }
 
 // thinkHint is for who gives a tool the way to the language model.
