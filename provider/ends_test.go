@@ -171,7 +171,10 @@ func plights() []plight {
 			tr.served(t)
 			away(t, tr)
 		}, end: failed, feeStays: true},
-		{state: provider.StateDelivering, when: "the buyer does not open it", of: isBoxed, then: cancel, end: failed, feeStays: true},
+		{state: provider.StateDelivering, when: "the buyer does not open it", of: isBoxed, then: func(t *testing.T, tr *trouble) {
+			tr.served(t)
+			cancel(t, tr)
+		}, end: failed, feeStays: true},
 		{state: provider.StateDelivering, when: "the wallet drops the invoice", of: isPostpay, then: dropInvoices, end: failed, feeStays: true},
 
 		{state: provider.StateQuoted, when: "each call of the wallet fails at first", of: func(s sale) bool { return !isPostpay(s) }, set: func(_ *world, cfg *provider.Config) {
