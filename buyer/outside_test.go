@@ -293,3 +293,30 @@ func TestOutsideListing(t *testing.T) {
 		}
 	}
 }
+
+// TestOutsidersTagsNameNoFiles: what an outsider says beside its words does not keep
+// the buyer from writing these down.
+func TestOutsidersTagsNameNoFiles(t *testing.T) {
+	signed := func(kind int, tags nostr.Tags, content string) []byte {
+		ev := nostr.Event{Kind: kind, CreatedAt: nostr.Now(), Tags: tags, Content: content}
+		check(t, ev.Sign(nostr.GeneratePrivateKey()))
+		raw, err := ev.MarshalJSON()
+		check(t, err)
+		return raw
+	}
+	for _, tags := range []nostr.Tags{
+		{},
+		{{"blob", "not", "one", "of", "ours"}},
+		{{"blob", "artifact", "sha256:" + strings.Repeat("ab", 32), "5", "https://example.com/x"}},
+		{{"commitment", "none"}},
+	} {
+		p := buyer.Purchase{
+			Outside: true, Request: signed(5050, nostr.Tags{{"i", "a prompt", "text"}}, ""),
+			ResultEvent: signed(6050, tags, "words"), Output: []byte("words"),
+		}
+		work, err := buyer.WorkOf(t.Context(), nil, p)
+		if err != nil || string(work.Result) != "words" || work.Request == nil || work.ResultEvent == nil {
+			t.Errorf("%v: %v", tags, err)
+		}
+	}
+}
