@@ -313,6 +313,7 @@ func fill(t *testing.T, k *testKernel) {
 	p.Outside, p.Hidden, p.Inputs = true, []byte("[]"), []byte("{}\n")
 	must(t, b.AddPurchase(t.Context(), p))
 	must(t, reserve(t.Context(), b, p))
+	must(t, b.SetSent(t.Context(), p.RequestID, secret(p).Hash()))
 	must(t, b.Paid(t.Context(), p.RequestID, paidFor(p)))
 	must(t, b.AddFeedback(t.Context(), p.RequestID, hexID("7000"), []byte("{}"), start))
 	must(t, b.SetSealed(t.Context(), p.RequestID, []byte("{}"), [][]byte{[]byte("box")}))
