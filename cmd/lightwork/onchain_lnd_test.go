@@ -126,6 +126,22 @@ func (n *chainNode) mineUntil(t *testing.T, done <-chan purchaseView) purchaseVi
 	}
 }
 
+// untilWaiting waits until a transaction is out and in no block. A wallet that has
+// reserved coins for one may not have sent it yet.
+func (n *chainNode) untilWaiting(t *testing.T) {
+	t.Helper()
+	for {
+		txids, err := n.net.Waiting(n.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(txids) > 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond) // between questions, not for an answer
+	}
+}
+
 // submit buys in the background.
 func (n *chainNode) submit(t *testing.T, args ...string) <-chan purchaseView {
 	done := make(chan purchaseView, 1)
@@ -165,8 +181,7 @@ func (n *chainNode) killedWhilePending(t *testing.T) {
 	bundle := filepath.Join(t.TempDir(), "bundle")
 	done := n.submit(t, "--cmd", "echo from a block", "--timeout", "2m", "--out", bundle)
 	n.until(t, "paying", "buyer", "list")
-	for n.balance(t, "buyer").ReservedMsats == before.ReservedMsats && n.ctx.Err() == nil {
-	}
+	n.untilWaiting(t)
 	if err := n.provider.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,15 +15,12 @@ import (
 func (n *chainNode) killedWhileRefunding(t *testing.T) {
 	before, held := n.balance(t, "buyer"), n.balance(t, "provider")
 	done := n.submit(t, "--cmd", "false", "--expect-success", "--timeout", "1h")
-	for n.balance(t, "buyer").ReservedMsats == before.ReservedMsats && n.ctx.Err() == nil {
-	}
+	n.untilWaiting(t)
 	if err := n.net.Mine(n.ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	n.until(t, "on their way back", "provider", "debts")
-	// Its transaction is out once the coins it spends are in no block.
-	for n.balance(t, "provider").ReservedMsats == 0 && n.ctx.Err() == nil {
-	}
+	n.untilWaiting(t)
 	if err := n.provider.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
