@@ -253,6 +253,11 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 	if err != nil {
 		return fmt.Errorf("look up held invoice: %w", err)
 	}
+	if inv.State == payments.InvoiceHeld && !time.Now().Before(inv.SettleBy) {
+		// The wallet may be giving it back already, and where it closes the channel
+		// meanwhile both would have it.
+		return p.giveBack(ctx, job, StateFailed, Reason{CodeDeadline, "the result was delivered, and the held payment not settled in time"})
+	}
 	if inv.State == payments.InvoiceHeld {
 		if err := p.cfg.Wallet.SettleInvoice(ctx, p.preimage(job)); err != nil {
 			return fmt.Errorf("settle: %w", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,6 +168,9 @@ func plights() []plight {
 		{state: provider.StateDelivering, when: "no relay answers, and the node is away", of: every, set: silent, then: away, end: failed},
 		{state: provider.StateDelivering, when: "no blob server has room, and the node is away", of: every, set: noRoom, then: away, end: failed},
 		{state: provider.StateDelivering, when: "no relay answers, and the payment goes back", of: isHold, set: silent, then: dropInvoices, end: failed, feeStays: true},
+		{state: provider.StateDelivering, when: "the wallet is away until the payment is about to lapse", of: isHold, set: func(_ *world, cfg *provider.Config) {
+			cfg.Wallet = &lateWallet{Wallet: cfg.Wallet}
+		}, end: failed},
 		{state: provider.StateDelivering, when: "nobody pays, and the node is away", of: isPostpay, then: func(t *testing.T, tr *trouble) {
 			tr.served(t)
 			away(t, tr)
@@ -223,6 +227,26 @@ func (b *badWallet) SettleInvoice(ctx context.Context, preimage payments.Preimag
 		return err
 	}
 	return b.Wallet.SettleInvoice(ctx, preimage)
+}
+
+// lateWallet settles nothing, and after it was told to, all that it holds is about
+// to lapse.
+type lateWallet struct {
+	provider.Wallet
+	told atomic.Bool
+}
+
+func (l *lateWallet) SettleInvoice(context.Context, payments.Preimage) error {
+	l.told.Store(true)
+	return errors.New("unavailable")
+}
+
+func (l *lateWallet) LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error) {
+	inv, err := l.Wallet.LookupInvoice(ctx, hash)
+	if inv.State == payments.InvoiceHeld && l.told.Load() {
+		inv.SettleBy = time.Now()
+	}
+	return inv, err
 }
 
 // fullBlobs is a market whose blob servers refuse every blob for its size.
