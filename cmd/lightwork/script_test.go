@@ -151,9 +151,13 @@ func reachable(ts *testscript.TestScript, _ bool, args []string) {
 
 // untilok TEXT COMMAND... repeats a command until its output holds the text.
 func untilOK(ts *testscript.TestScript, _ bool, args []string) {
+	program := filepath.Join(binDir, args[1])
+	if _, err := os.Stat(program); err != nil {
+		program = args[1]
+	}
 	end := time.Now().Add(patience)
 	for {
-		cmd := exec.Command(filepath.Join(binDir, args[1]), args[2:]...)
+		cmd := exec.Command(program, args[2:]...)
 		cmd.Dir = ts.Getenv("WORK")
 		out, _ := cmd.CombinedOutput()
 		if strings.Contains(string(out), args[0]) {
