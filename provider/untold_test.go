@@ -406,7 +406,8 @@ func (m *overheard) story(t *testing.T, id string, named map[string]string) (tol
 			continue
 		}
 		seen[ev.ID] = true
-		tags, content, outside := ev.Tags, ev.Content, ""
+		var tags nostr.Tags
+		var content, outside string
 		terms := ev.Tags.Find("lightwork")
 		if terms == nil {
 			tags, content, outside = m.inside(t, ev.Event)

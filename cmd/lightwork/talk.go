@@ -20,7 +20,7 @@ import (
 // A conversation's thread is root.talk[NAME].
 const (
 	rootThread  pipeline.ThreadID = "root"
-	talkSegment                   = "talk["
+	talkSegment string            = "talk["
 )
 
 // talk is a conversation with the organism: a thread that stays, whose context
