@@ -68,7 +68,9 @@ test-lnd: ## the payment tests on real btcd and lnd, which it builds
 	@$(REPORT) $(SELF) test-lnd-packages
 
 test-lnd-packages:
-	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./payments/onchain ./cmd/lightwork ./internal/crashmatrix
+	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./payments/onchain
+	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m -run "^($$(grep -l '^//go:build lnd' cmd/lightwork/*_test.go | xargs sed -n 's/^func \(Test[A-Z][A-Za-z0-9_]*\)(.*/\1/p' | paste -sd'|'))\$$" ./cmd/lightwork
+	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m ./internal/crashmatrix
 
 # A real Cashu mint, built from the module proxy once.
 test-cashu: ## the wallet of notes against a real Cashu mint, which it builds
