@@ -14,7 +14,7 @@ import (
 
 // What the Makefile says through the environment.
 const (
-	envAll  = "LIGHTWORK_CRASH_MATRIX" // "all", or points by name; a third that the seed chooses if empty
+	envAll  = "LIGHTWORK_CRASH_MATRIX" // "all", or points by name; a fifth that the seed chooses if empty
 	envLoop = "LIGHTWORK_CRASH_LOOP"   // how many jobs the random loop buys
 )
 

@@ -76,12 +76,12 @@ func (w *world) playAll(t *testing.T, rows []*outcome, play func(*testing.T, cel
 }
 
 // picked are the cells of a table that are to be played: those that the environment
-// names, or a third that the seed chooses.
+// names, or a fifth that the seed chooses.
 func picked(t *testing.T, cells []cell) (list []cell) {
 	t.Helper()
 	which := os.Getenv(envAll)
 	if which == "" {
-		n := testclass.Size(t, (len(cells)+2)/3, len(cells), "crash-matrix")
+		n := testclass.Size(t, (len(cells)+4)/5, len(cells), "crash-matrix")
 		drawn := testclass.Lot(t).Perm(len(cells))[:n]
 		slices.Sort(drawn)
 		for _, i := range drawn {
