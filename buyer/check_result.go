@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -46,7 +47,7 @@ func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
 	bad := func(format string, a ...any) (delivered, error) {
 		return delivered{}, &MismatchError{"result", fmt.Sprintf(format, a...)}
 	}
-	if ev.PubKey != p.Provider || ev.Kind != c.cfg.Kinds.Request+1000 || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
+	if ev.PubKey != p.Provider || ev.Kind != c.cfg.Kinds.Request+kinds.ResultOffset || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
 		return bad("it is not the provider's answer to this request")
 	}
 	if d, err := domain.Of(ev.Tags); err != nil || d != "" || !mayBeUnbound(p, ev) {

@@ -14,6 +14,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -133,9 +134,9 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	def(&cfg.Kinds.Request, 5050)
-	def(&cfg.Kinds.Acceptance, receipts.KindAcceptance)
-	def(&cfg.Kinds.Receipt, receipts.KindReceipt)
+	def(&cfg.Kinds.Request, kinds.Request)
+	def(&cfg.Kinds.Acceptance, kinds.Acceptance)
+	def(&cfg.Kinds.Receipt, kinds.Receipt)
 	def(&cfg.AnswerTimeout, time.Minute)
 	def(&cfg.AskTimeout, 2500*time.Millisecond)
 	def(&cfg.OfferTimeout, 2*time.Second)

@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
 // decline ends a purchase that is asked to pay and does not. ErrConflict if another
@@ -40,7 +41,7 @@ func (f *follower) waive(ctx context.Context) {
 	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
 	if err == nil && p.Cancel == nil {
 		var ev nostr.Event
-		if ev, _, err = f.c.sign(ctx, kindDeletion, domain.Deletion, cancelTags(p.RequestID, p.Provider, f.c.cfg.Kinds.Request), "not paid by the buyer"); err == nil {
+		if ev, _, err = f.c.sign(ctx, kinds.Deletion, domain.Deletion, cancelTags(p.RequestID, p.Provider, f.c.cfg.Kinds.Request), "not paid by the buyer"); err == nil {
 			err = f.c.cfg.Market.Send(ctx, ev)
 		}
 	}

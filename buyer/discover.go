@@ -12,13 +12,12 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
 const (
-	kindAnnouncement = 31990
-	kindFeedback     = 7000
 	// announcementAge is how old an announcement may be and still count.
 	announcementAge = 365 * 24 * time.Hour
 	announcementMax = 64 << 10
@@ -92,7 +91,7 @@ type announced struct {
 // listings are the latest announcements that fit, in no order.
 func (s Scout) listings(ctx context.Context, schemaID string, keys []string) ([]Listing, error) {
 	f := nostr.Filter{
-		Kinds: []int{kindAnnouncement}, Limit: listingsMax,
+		Kinds: []int{kinds.Announcement}, Limit: listingsMax,
 		Tags: nostr.TagMap{"k": {strconv.Itoa(s.RequestKind)}}, Authors: keys,
 	}
 	events, err := s.announcements(ctx, f)

@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
 // listen subscribes to the provider's answers and waits until a relay serves
 // the subscription: an answer that comes before would be lost.
 func (f *follower) listen(ctx context.Context, p Purchase) error {
-	kinds := f.c.cfg.Kinds
+	own := f.c.cfg.Kinds
 	filters := nostr.Filters{{
-		Kinds:   []int{kindFeedback, kinds.Request + 1000, kinds.Receipt},
+		Kinds:   []int{kinds.Feedback, own.Request + kinds.ResultOffset, own.Receipt},
 		Authors: []string{p.Provider}, Tags: nostr.TagMap{"e": {p.RequestID}},
 	}}
 	ready := make(chan struct{}, 1)
@@ -122,9 +124,9 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 	}
 	f.signed = raw
 	switch ev.Kind {
-	case kindFeedback:
+	case kinds.Feedback:
 		return f.feedback(ctx, p, ev)
-	case f.c.cfg.Kinds.Request + 1000:
+	case f.c.cfg.Kinds.Request + kinds.ResultOffset:
 		return f.result(ctx, p, ev)
 	case f.c.cfg.Kinds.Receipt:
 		if isFeeReceipt(ev) {

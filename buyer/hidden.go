@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -112,7 +113,7 @@ func (c *Client) reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.
 	if err := domain.Allow(domain.Encrypted, ev.Tags); err != nil {
 		return ev, err
 	}
-	if t := ev.Tags.Find(hiddenTag); t != nil && ev.Kind == c.cfg.Kinds.Request+1000 {
+	if t := ev.Tags.Find(hiddenTag); t != nil && ev.Kind == c.cfg.Kinds.Request+kinds.ResultOffset {
 		return c.revealEvent(ctx, p, ev, t[1])
 	}
 	if ev.Kind == c.cfg.Kinds.Receipt {
@@ -126,7 +127,7 @@ func (c *Client) reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.
 	view.Tags = slices.DeleteFunc(slices.Clone(ev.Tags), func(t nostr.Tag) bool { return len(t) > 0 && (t[0] == "encrypted" || t[0] == domain.TagName) })
 	view.Content = text
 	var inside nostr.Tags
-	if ev.Kind != kindFeedback || json.Unmarshal([]byte(text), &inside) != nil || len(inside) > hiddenTags {
+	if ev.Kind != kinds.Feedback || json.Unmarshal([]byte(text), &inside) != nil || len(inside) > hiddenTags {
 		return view, nil
 	}
 	if t := inside.Find(hiddenTag); t != nil { // a quote, which the provider signed by itself

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -79,7 +80,7 @@ func (c *Client) turnDown(ctx context.Context, p Purchase, bids []bid) error {
 	for _, b := range bids {
 		tags = append(tags, nostr.Tag{"p", b.provider})
 	}
-	ev, _, err := c.sign(ctx, receipts.KindNotTaken, domain.NotTaken, tags, "")
+	ev, _, err := c.sign(ctx, kinds.NotTaken, domain.NotTaken, tags, "")
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (c *Client) validOffers(ctx context.Context, p Purchase, network payments.N
 	g, gctx := errgroup.WithContext(ctx)
 	events, ready := make(chan nostr.Event, 64), make(chan struct{}, 1)
 	g.Go(func() error {
-		filter := nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {p.RequestID}}}
+		filter := nostr.Filter{Kinds: []int{kinds.Feedback}, Tags: nostr.TagMap{"e": {p.RequestID}}}
 		return c.cfg.Market.Listen(gctx, nostr.Filters{filter}, func() {
 			select {
 			case ready <- struct{}{}:

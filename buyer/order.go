@@ -14,15 +14,13 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-const (
-	kindDeletion   = 5
-	canceledUnpaid = "canceled before payment"
-)
+const canceledUnpaid = "canceled before payment"
 
 // Order is what to buy, from whom, for how much at most.
 type Order struct {
@@ -206,7 +204,7 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 	if p.State.Terminal() {
 		return fmt.Errorf("purchase is already %s: %w", p.State, ErrConflict)
 	}
-	ev, raw, err := c.sign(ctx, kindDeletion, domain.Deletion, cancelTags(p.RequestID, p.Provider, c.cfg.Kinds.Request), "job canceled by the buyer")
+	ev, raw, err := c.sign(ctx, kinds.Deletion, domain.Deletion, cancelTags(p.RequestID, p.Provider, c.cfg.Kinds.Request), "job canceled by the buyer")
 	if err != nil {
 		return err
 	}

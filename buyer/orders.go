@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -300,7 +301,7 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 		tags[i] = nostr.Tag{"p", x.Provider}
 		asked[x.Provider] = true
 	}
-	ev, _, err := c.sign(ctx, kindPing, domain.Ping, tags, "")
+	ev, _, err := c.sign(ctx, kinds.Ping, domain.Ping, tags, "")
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +310,7 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 	defer stop()
 	g, gctx := errgroup.WithContext(ctx)
 	pongs, ready := make(chan string, len(list)), make(chan struct{}, 1)
-	filter := nostr.Filter{Kinds: []int{kindFeedback}, Tags: nostr.TagMap{"e": {ev.ID}}}
+	filter := nostr.Filter{Kinds: []int{kinds.Feedback}, Tags: nostr.TagMap{"e": {ev.ID}}}
 	g.Go(func() error {
 		return c.cfg.Market.Listen(gctx, nostr.Filters{filter}, func() {
 			select {
@@ -353,9 +354,6 @@ func isPong(ev nostr.Event, ping string) bool {
 	status := ev.Tags.Find("status")
 	return status != nil && status[1] == "pong" && ev.Tags.ContainsAny("e", []string{ping}) && domain.Allow(domain.Feedback, ev.Tags) == nil
 }
-
-// kindPing is answered by a 7000 with the status pong.
-const kindPing = 7007
 
 // quotesFirst reports whether the request asks for a mode in which a provider does
 // nothing, and says nothing, before its quote.

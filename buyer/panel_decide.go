@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -53,7 +54,7 @@ func nobody() Decision {
 
 // cancellation is the signed kind 5 for a seat that is not paid.
 func (r *panelRun) cancellation(ctx context.Context, seat Seat) (nostr.Event, []byte, error) {
-	return r.c.sign(ctx, kindDeletion, domain.Deletion, cancelTags(seat.RequestID, seat.Provider, r.c.cfg.Kinds.Request), "not taken by the panel")
+	return r.c.sign(ctx, kinds.Deletion, domain.Deletion, cancelTags(seat.RequestID, seat.Provider, r.c.cfg.Kinds.Request), "not taken by the panel")
 }
 
 // vote closes the commits and collects the reveals; the panel that it returns

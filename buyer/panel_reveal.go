@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -35,7 +36,7 @@ func (c *Client) closing(ctx context.Context, answers []answer) ([]byte, error) 
 	for _, r := range doc.Results {
 		tags = append(tags, nostr.Tag{"e", r.RequestID}, nostr.Tag{"p", r.Provider})
 	}
-	_, raw, err := c.sign(ctx, receipts.KindClosing, domain.Closing, tags, string(content))
+	_, raw, err := c.sign(ctx, kinds.Closing, domain.Closing, tags, string(content))
 	return raw, err
 }
 
@@ -44,7 +45,7 @@ func (c *Client) closing(ctx context.Context, answers []answer) ([]byte, error) 
 // revealed before a restart counts.
 func (r *panelRun) reveals(ctx context.Context, p Panel, answers []answer) error {
 	missing := map[string]answer{}
-	filter := nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{}}
+	filter := nostr.Filter{Kinds: []int{kinds.Feedback}, Tags: nostr.TagMap{}}
 	for _, a := range answers {
 		if s := p.seat(a.seat.RequestID); s != nil && s.Revealed == nil {
 			missing[a.seat.RequestID] = a

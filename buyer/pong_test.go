@@ -7,6 +7,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
 // TestOtherDocumentsAreNoPong: a provider is there if it says so, and not because an
@@ -14,7 +15,7 @@ import (
 func TestOtherDocumentsAreNoPong(t *testing.T) {
 	ping := strings.Repeat("a", 64)
 	for _, d := range append(domain.All(), "") {
-		ev := nostr.Event{Kind: kindFeedback, Tags: nostr.Tags{{"status", "pong"}, {"e", ping}}}
+		ev := nostr.Event{Kind: kinds.Feedback, Tags: nostr.Tags{{"status", "pong"}, {"e", ping}}}
 		if d != "" {
 			ev.Tags = append(ev.Tags, d.Tag())
 		}
@@ -25,7 +26,7 @@ func TestOtherDocumentsAreNoPong(t *testing.T) {
 	for name, tags := range map[string]nostr.Tags{
 		"of another ping": {{"status", "pong"}, {"e", strings.Repeat("b", 64)}}, "another word": {{"status", "processing"}, {"e", ping}}, "no word": {{"e", ping}},
 	} {
-		if isPong(nostr.Event{Kind: kindFeedback, Tags: tags}, ping) {
+		if isPong(nostr.Event{Kind: kinds.Feedback, Tags: tags}, ping) {
 			t.Errorf("%s: it is one", name)
 		}
 	}

@@ -9,14 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
 const (
-	kindFollows        = 3     // NIP-02
-	kindBeat           = 11998 // liveness, with the announcement's d
-	kindRecommendation = 31989 // NIP-89
-
 	// aliveFor is how old a beat may be: others call one of 900 s dead.
 	aliveFor = 15 * time.Minute
 	// freshFor is how old an announcement may be and still be a sign of life:
@@ -103,7 +100,7 @@ func (s Scout) Find(ctx context.Context, schemaID, provider string) ([]Found, er
 
 // find is Find for some keys; none is everybody.
 func (s Scout) find(ctx context.Context, schemaID string, keys []string) ([]Found, error) {
-	def(&s.RequestKind, 5050)
+	def(&s.RequestKind, kinds.Request)
 	list, err := s.listings(ctx, schemaID, keys)
 	if err != nil || len(list) == 0 {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
 // beats are the latest signs of life, by provider and d.
@@ -21,7 +22,7 @@ func (s Scout) beats(ctx context.Context, list []Listing) (map[string]time.Time,
 		keys = append(keys, l.Provider)
 	}
 	for chunk := range slices.Chunk(keys, filterMax) {
-		events, err := s.query(ctx, nostr.Filter{Kinds: []int{kindBeat}, Authors: chunk, Limit: listingsMax})
+		events, err := s.query(ctx, nostr.Filter{Kinds: []int{kinds.Beat}, Authors: chunk, Limit: listingsMax})
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +41,7 @@ func (s Scout) follows(ctx context.Context) (keys []string, err error) {
 	if s.Key == "" {
 		return nil, nil
 	}
-	lists, err := s.query(ctx, nostr.Filter{Kinds: []int{kindFollows}, Authors: []string{s.Key}, Limit: 1})
+	lists, err := s.query(ctx, nostr.Filter{Kinds: []int{kinds.Follows}, Authors: []string{s.Key}, Limit: 1})
 	if err != nil || len(lists) == 0 {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func (s Scout) followedBy(ctx context.Context, follows []string, list []Listing)
 		return counts, nil
 	}
 	events, err := s.query(ctx, nostr.Filter{
-		Kinds: []int{kindFollows}, Authors: follows, Limit: filterMax, Tags: nostr.TagMap{"p": keys},
+		Kinds: []int{kinds.Follows}, Authors: follows, Limit: filterMax, Tags: nostr.TagMap{"p": keys},
 	})
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (s Scout) recommendations(ctx context.Context, follows []string) (map[strin
 	voices := map[string]map[string]bool{}
 	for chunk := range slices.Chunk(follows, filterMax) {
 		events, err := s.query(ctx, nostr.Filter{
-			Kinds: []int{kindRecommendation}, Authors: chunk, Limit: listingsMax,
+			Kinds: []int{kinds.Recommendation}, Authors: chunk, Limit: listingsMax,
 			Tags: nostr.TagMap{"d": {strconv.Itoa(s.RequestKind)}},
 		})
 		if err != nil {
@@ -107,7 +108,7 @@ func (s Scout) recommendations(ctx context.Context, follows []string) (map[strin
 				if len(t) < 2 || t[0] != "a" {
 					continue
 				}
-				if address, ok := strings.CutPrefix(t[1], strconv.Itoa(kindAnnouncement)+":"); ok {
+				if address, ok := strings.CutPrefix(t[1], strconv.Itoa(kinds.Announcement)+":"); ok {
 					if voices[address] == nil {
 						voices[address] = map[string]bool{}
 					}

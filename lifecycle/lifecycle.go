@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
 // Errors of this package.
@@ -57,7 +58,7 @@ func (k Kinds) Check() error {
 		switch {
 		case c.kind == 0:
 			continue
-		case c.kind == 31990 || slices.Contains(seen, c.kind):
+		case c.kind == kinds.Announcement || slices.Contains(seen, c.kind):
 			return fmt.Errorf("%w: %s: %d is another event's kind", ErrKinds, c.name, c.kind)
 		case !addressable && (c.changes || !regular):
 			return fmt.Errorf("%w: %s: %d must be from 30000 to 39999%s", ErrKinds, c.name, c.kind,

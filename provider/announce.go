@@ -12,14 +12,14 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
 const (
-	kindAnnouncement = 31990
-	announceEvery    = time.Hour
+	announceEvery = time.Hour
 )
 
 // Profile is what a provider says of itself beside the numbers it measures.
@@ -282,5 +282,5 @@ func (p *Provider) announcementEvent(ctx context.Context, a Announcement) (nostr
 	for _, job := range a.Capabilities.SupportedJobs {
 		tags = append(tags, nostr.Tag{"t", job})
 	}
-	return p.sign(ctx, kindAnnouncement, domain.Announcement, tags, string(content))
+	return p.sign(ctx, kinds.Announcement, domain.Announcement, tags, string(content))
 }

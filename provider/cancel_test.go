@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -303,8 +304,8 @@ func TestStrangersCauseNoLooks(t *testing.T) {
 	}
 	for _, ev := range []nostr.Event{
 		raw(t, stranger.key, 5, "", tags...),
-		raw(t, stranger.key, receipts.KindNotTaken, "", append(slices.Clone(tags), domain.NotTaken.Tag())...),
-		raw(t, stranger.key, receipts.KindAcceptance, "", tags...),
+		raw(t, stranger.key, kinds.NotTaken, "", append(slices.Clone(tags), domain.NotTaken.Tag())...),
+		raw(t, stranger.key, kinds.Acceptance, "", tags...),
 	} {
 		check(t, stranger.market.Send(w.ctx, ev))
 	}

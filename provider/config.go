@@ -14,6 +14,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -205,7 +206,7 @@ func (c *Config) validate() error {
 		return errors.New("provider: a policy manifest is required")
 	}
 	for _, kind := range c.Kinds.Also {
-		if kind < firstResult-resultOffset || kind > lastResult-resultOffset {
+		if kind < kinds.FirstRequest || kind > kinds.LastRequest {
 			return fmt.Errorf("provider: kind %d is no request's", kind)
 		}
 	}

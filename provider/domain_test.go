@@ -8,6 +8,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -35,12 +36,12 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 			_, err := receipts.TermsOf(tags)
 			return err == nil
 		}},
-		"deletion": {domain.Deletion, true, func(tags nostr.Tags) bool { return isCancellation(nostr.Event{Kind: kindDeletion, Tags: tags}) }},
+		"deletion": {domain.Deletion, true, func(tags nostr.Tags) bool { return isCancellation(nostr.Event{Kind: kinds.Deletion, Tags: tags}) }},
 		"not taken": {domain.NotTaken, false, func(tags nostr.Tags) bool {
-			return isCancellation(nostr.Event{Kind: receipts.KindNotTaken, Tags: tags})
+			return isCancellation(nostr.Event{Kind: kinds.NotTaken, Tags: tags})
 		}},
 		"closing": {domain.Closing, false, func(tags nostr.Tags) bool {
-			ev := nostr.Event{Kind: receipts.KindClosing, Tags: tags, Content: string(closing)}
+			ev := nostr.Event{Kind: kinds.Closing, Tags: tags, Content: string(closing)}
 			check := ev // as relays hand it over: signed by somebody
 			if err := check.Sign(strings.Repeat("1", 64)); err != nil {
 				t.Fatal(err)
@@ -49,14 +50,14 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 			return err == nil
 		}},
 		"ping": {domain.Ping, true, func(tags nostr.Tags) bool {
-			return p.isPing(nostr.Event{Kind: kindPing, CreatedAt: nostr.Now(), Tags: tags})
+			return p.isPing(nostr.Event{Kind: kinds.Ping, CreatedAt: nostr.Now(), Tags: tags})
 		}},
 		"beat of ours": {domain.Beat, false, func(tags nostr.Tags) bool {
-			what, err := p.unsaid(t.Context(), nostr.Event{ID: key, Kind: kindBeat, Tags: tags})
+			what, err := p.unsaid(t.Context(), nostr.Event{ID: key, Kind: kinds.Beat, Tags: tags})
 			return err == nil && what != ""
 		}},
 		"receipt of ours": {domain.Receipt, false, func(tags nostr.Tags) bool {
-			return len(p.shown(t.Context(), []nostr.Event{{Kind: receipts.KindReceipt, Tags: tags}})) == 1
+			return len(p.shown(t.Context(), []nostr.Event{{Kind: kinds.Receipt, Tags: tags}})) == 1
 		}},
 	} {
 		for _, d := range append(domain.All(), "") {

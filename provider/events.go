@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -21,8 +22,6 @@ type (
 )
 
 const (
-	kindFeedback = 7000
-	resultOffset = 1000 // a result's kind is its request's plus this
 	// inlineBytes is the largest result that travels inside its 6050.
 	inlineBytes = 32 << 10
 	// eventBytes is the largest signed event we make: relays take 64 KiB.
@@ -74,14 +73,14 @@ func (p *Provider) feedbackEvent(ctx context.Context, to addressee, status, info
 	d := feedbackDomain(status, content)
 	open := append(nostr.Tags{said, {"e", to.request}, {"p", to.buyer}}, more...)
 	if to.scheme == "" {
-		return p.sign(ctx, kindFeedback, d, open, content)
+		return p.sign(ctx, kinds.Feedback, d, open, content)
 	}
 	inside := append(append(nostr.Tags{said}, more...), d.Tag())
 	if content != "" {
 		inside = append(inside, nostr.Tag{"content", content})
 	}
 	if d == domain.Quote { // signed by itself, so that the buyer can show it and no more
-		signed, err := p.sign(ctx, kindFeedback, d, open, content)
+		signed, err := p.sign(ctx, kinds.Feedback, d, open, content)
 		if err != nil {
 			return nostrEvent{}, err
 		}
@@ -99,7 +98,7 @@ func (p *Provider) feedbackEvent(ctx context.Context, to addressee, status, info
 	if err != nil {
 		return nostrEvent{}, err
 	}
-	return p.sign(ctx, kindFeedback, domain.Encrypted, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}}, hidden)
+	return p.sign(ctx, kinds.Feedback, domain.Encrypted, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}}, hidden)
 }
 
 // feedbackDomain says what a 7000 is: those that ask for money or begin a job
@@ -231,7 +230,7 @@ func (p *Provider) resultBlob(r Result) nostr.Tag {
 // It completes r.
 func (p *Provider) fit(ctx context.Context, job Job, r *Result, d domain.Domain, tags nostr.Tags, content string) (OutEvent, error) {
 	for {
-		ev, err := p.sign(ctx, job.Kind+resultOffset, d, tags, content)
+		ev, err := p.sign(ctx, job.Kind+kinds.ResultOffset, d, tags, content)
 		if err != nil {
 			return OutEvent{}, err
 		}

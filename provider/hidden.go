@@ -17,6 +17,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -258,7 +259,7 @@ func (p *Provider) hiddenResult(ctx context.Context, job Job, to addressee, r *R
 		}
 		tags = append(tags, tag)
 	}
-	inner, err := p.sign(ctx, job.Kind+resultOffset, domain.Result, tags, "")
+	inner, err := p.sign(ctx, job.Kind+kinds.ResultOffset, domain.Result, tags, "")
 	if err != nil {
 		return OutEvent{}, err
 	}

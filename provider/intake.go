@@ -10,11 +10,10 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
-
-const kindDeletion = 5
 
 // futureWindow is how far ahead of our clock a request may be.
 const futureWindow = 5 * time.Minute
@@ -35,10 +34,10 @@ func (p *Provider) filters() nostr.Filters {
 	me := []string{p.key}
 	return nostr.Filters{
 		{Kinds: p.requestKinds(), Since: &since},
-		{Kinds: []int{kindPing}, Tags: nostr.TagMap{"p": me}, Since: &since},
+		{Kinds: []int{kinds.Ping}, Tags: nostr.TagMap{"p": me}, Since: &since},
 		{Kinds: []int{p.kinds.Acceptance}, Tags: nostr.TagMap{"p": me}, Since: &about},
-		{Kinds: []int{receipts.KindClosing, receipts.KindNotTaken}, Tags: nostr.TagMap{"p": me}, Since: &about},
-		{Kinds: []int{kindDeletion}, Tags: nostr.TagMap{"k": texts(p.requestKinds())}, Since: &about},
+		{Kinds: []int{kinds.Closing, kinds.NotTaken}, Tags: nostr.TagMap{"p": me}, Since: &about},
+		{Kinds: []int{kinds.Deletion}, Tags: nostr.TagMap{"k": texts(p.requestKinds())}, Since: &about},
 		p.ownFilter(),
 	}
 }
@@ -75,15 +74,15 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 	switch ev.Kind {
 	case p.kinds.Acceptance:
 		p.acceptance(ctx, ev)
-	case receipts.KindClosing:
+	case kinds.Closing:
 		p.closing(ctx, ev)
-	case kindDeletion, receipts.KindNotTaken:
+	case kinds.Deletion, kinds.NotTaken:
 		if isCancellation(ev) {
 			p.cancelRequest(ev)
 		}
-	case kindPing:
+	case kinds.Ping:
 		p.ping(ctx, ev)
-	case kindBeat, kindFeedback, p.kinds.Receipt:
+	case kinds.Beat, kinds.Feedback, p.kinds.Receipt:
 		if ev.PubKey == p.key {
 			p.own(ctx, ev)
 		}
@@ -266,9 +265,9 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 // which every NIP-90 client can send, or our own word that an offer is not taken.
 func isCancellation(ev nostr.Event) bool {
 	switch ev.Kind {
-	case kindDeletion:
+	case kinds.Deletion:
 		return domain.Allow(domain.Deletion, ev.Tags) == nil
-	case receipts.KindNotTaken:
+	case kinds.NotTaken:
 		return domain.Demand(domain.NotTaken, ev.Tags) == nil
 	}
 	return false

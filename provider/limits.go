@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -107,10 +108,10 @@ type Kinds struct {
 }
 
 func (k Kinds) withDefaults() Kinds {
-	def(&k.Request, 5050)
+	def(&k.Request, kinds.Request)
 	k.Also = slices.DeleteFunc(slices.Clone(k.Also), func(kind int) bool { return kind == k.Request })
-	def(&k.Acceptance, receipts.KindAcceptance)
-	def(&k.Receipt, receipts.KindReceipt)
+	def(&k.Acceptance, kinds.Acceptance)
+	def(&k.Receipt, kinds.Receipt)
 	return k
 }
 

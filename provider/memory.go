@@ -10,6 +10,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -54,11 +55,11 @@ func firstOf(errs ...error) error {
 
 // answerKinds are those in which a request may have been answered.
 func (p *Provider) answerKinds() []int {
-	kinds := []int{kindFeedback}
+	list := []int{kinds.Feedback}
 	for _, k := range p.requestKinds() {
-		kinds = append(kinds, k+resultOffset)
+		list = append(list, k+kinds.ResultOffset)
 	}
-	return kinds
+	return list
 }
 
 func (p *Provider) recall(ctx context.Context) error {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
 // outbox brings queued events to the relays. The store is the queue; send only
@@ -59,8 +61,6 @@ const (
 	outboxAge     = 7 * 24 * time.Hour
 	outboxBatch   = 256
 	errandsMax    = 16
-
-	firstResult, lastResult = 6000, 6999 // kinds of NIP-90 results
 
 	// blobsName stands for the blob servers among those who answer to an event.
 	blobsName = "blob servers"
@@ -203,7 +203,7 @@ func (o *outbox) landed(eventID string) {
 // publishOne offers an event, and reports whether what was said of it waits to be
 // recorded with others.
 func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) (gathered bool) {
-	isResult := ev.Kind >= firstResult && ev.Kind <= lastResult && out.RequestID != ""
+	isResult := ev.Kind >= kinds.FirstRequest+kinds.ResultOffset && ev.Kind <= kinds.LastRequest+kinds.ResultOffset && out.RequestID != ""
 	publish := o.market.Publish
 	if isResult {
 		uploading, stop := context.WithCancel(ctx)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -73,7 +74,7 @@ func (w *world) namesNoOther(t *testing.T, c *customer, p buyer.Panel, seat buye
 	check(t, err)
 	closed := false
 	for _, ev := range all {
-		closed = closed || ev.Kind == receipts.KindClosing
+		closed = closed || ev.Kind == kinds.Closing
 		doc, err := json.Marshal(ev)
 		check(t, err)
 		for _, other := range p.Seats {
@@ -121,7 +122,7 @@ func TestPanelOfOneIsRefused(t *testing.T) {
 	own := receipts.PanelResult{Provider: r.key.PublicKey(), RequestID: req.ID, ResultID: result.ID}
 	alone, err := receipts.Closing{Version: receipts.Version, Results: []receipts.PanelResult{own}}.Canonical()
 	check(t, err)
-	early := raw(t, c.key, receipts.KindClosing, string(alone), nostr.Tag{"e", req.ID}, nostr.Tag{"p", r.key.PublicKey()}, domain.Closing.Tag())
+	early := raw(t, c.key, kinds.Closing, string(alone), nostr.Tag{"e", req.ID}, nostr.Tag{"p", r.key.PublicKey()}, domain.Closing.Tag())
 	check(t, c.market.Send(w.ctx, early))
 	// A later ping is answered; the closing that came before it is not.
 	check(t, c.market.Send(w.ctx, raw(t, c.key, 7007, "", nostr.Tag{"p", r.key.PublicKey()})))

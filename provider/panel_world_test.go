@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -46,7 +47,7 @@ func (s signer) Sign(ctx context.Context, ev *nostr.Event) error {
 			return err
 		}
 	}
-	return s.Key.Sign(ctx, ev)
+	return permitted{s.Key, kinds.SignedByProvider()}.Sign(ctx, ev)
 }
 
 // rival makes a provider's belongings; open begins to sell with them.

@@ -12,15 +12,10 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
-// Kinds by which other programs know who is there.
 const (
-	kindProfile   = 0
-	kindRelayList = 10002 // NIP-65
-	kindBeat      = 11998
-	kindPing      = 7007
-
 	beatEvery = 5 * time.Minute
 	// pingWindow is how old a ping may be that is answered.
 	pingWindow = 5 * time.Minute
@@ -87,7 +82,7 @@ func (p *Provider) sayGoodbye(ctx context.Context) {
 	for _, write := range []func() (nostrEvent, error){
 		func() (nostrEvent, error) { return p.announcementEvent(ctx, a) },
 		func() (nostrEvent, error) {
-			return p.sign(ctx, kindDeletion, domain.Deletion, nostr.Tags{{"a", fmt.Sprintf("%d:%s:", kindBeat, p.key)}, {"k", strconv.Itoa(kindBeat)}}, "stopped")
+			return p.sign(ctx, kinds.Deletion, domain.Deletion, nostr.Tags{{"a", fmt.Sprintf("%d:%s:", kinds.Beat, p.key)}, {"k", strconv.Itoa(kinds.Beat)}}, "stopped")
 		},
 	} {
 		ev, err := write()
@@ -105,7 +100,7 @@ func (p *Provider) sayGoodbye(ctx context.Context) {
 
 func (p *Provider) beat(ctx context.Context) (nostrEvent, error) {
 	end := strconv.FormatInt(time.Now().Add(beatEvery).Unix(), 10)
-	ev, err := p.sign(ctx, kindBeat, domain.Beat, nostr.Tags{{"d", p.d()}, {"expiration", end}}, "")
+	ev, err := p.sign(ctx, kinds.Beat, domain.Beat, nostr.Tags{{"d", p.d()}, {"expiration", end}}, "")
 	p.beats.add(ev.ID)
 	return ev, err
 }
@@ -114,7 +109,7 @@ func (p *Provider) beat(ctx context.Context) (nostrEvent, error) {
 // have none or one that this program wrote: the key may be a person's, who has
 // better ones.
 func (p *Provider) introduce(ctx context.Context) {
-	have, err := p.cfg.Market.Query(ctx, nostr.Filter{Kinds: []int{kindProfile, kindRelayList}, Authors: []string{p.key}})
+	have, err := p.cfg.Market.Query(ctx, nostr.Filter{Kinds: []int{kinds.Profile, kinds.RelayList}, Authors: []string{p.key}})
 	if err != nil {
 		return
 	}
@@ -130,10 +125,10 @@ func (p *Provider) introduce(ctx context.Context) {
 		list = append(list, nostr.Tag{"r", url})
 	}
 	for kind, write := range map[int]func(context.Context) (nostrEvent, error){
-		kindProfile: func(ctx context.Context) (nostrEvent, error) {
-			return p.signTags(ctx, kindProfile, nostr.Tags{clientTag()}, string(profile))
+		kinds.Profile: func(ctx context.Context) (nostrEvent, error) {
+			return p.signTags(ctx, kinds.Profile, nostr.Tags{clientTag()}, string(profile))
 		},
-		kindRelayList: func(ctx context.Context) (nostrEvent, error) { return p.signTags(ctx, kindRelayList, list, "") },
+		kinds.RelayList: func(ctx context.Context) (nostrEvent, error) { return p.signTags(ctx, kinds.RelayList, list, "") },
 	} {
 		theirs := slices.ContainsFunc(have, func(ev nostr.Event) bool {
 			return ev.Kind == kind && ev.Tags.FindWithValue("client", "lightwork") == nil
@@ -167,12 +162,12 @@ func (p *Provider) isPing(ev nostrEvent) bool {
 func Retire(ctx context.Context, signer Signer, market Market, d string) ([]Ack, error) {
 	def(&d, "lightwork")
 	ev := nostrEvent{
-		Kind: kindDeletion, CreatedAt: nostr.Timestamp(time.Now().Unix()), Content: "this provider has retired",
+		Kind: kinds.Deletion, CreatedAt: nostr.Timestamp(time.Now().Unix()), Content: "this provider has retired",
 		Tags: nostr.Tags{
-			{"a", fmt.Sprintf("%d:%s:%s", kindAnnouncement, signer.PublicKey(), d)},
-			{"k", strconv.Itoa(kindAnnouncement)},
-			{"a", fmt.Sprintf("%d:%s:", kindBeat, signer.PublicKey())},
-			{"k", strconv.Itoa(kindBeat)},
+			{"a", fmt.Sprintf("%d:%s:%s", kinds.Announcement, signer.PublicKey(), d)},
+			{"k", strconv.Itoa(kinds.Announcement)},
+			{"a", fmt.Sprintf("%d:%s:", kinds.Beat, signer.PublicKey())},
+			{"k", strconv.Itoa(kinds.Beat)},
 			domain.Deletion.Tag(),
 		},
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
 const (
@@ -51,10 +53,10 @@ func (r *readLists) of(ctx context.Context, key string) []string {
 	ctx, cancel := context.WithTimeout(ctx, readListWait)
 	defer cancel()
 	// No answer counts as none: the job's events are on our own relays anyway.
-	found, _ := r.query(ctx, nostr.Filter{Kinds: []int{kindRelayList}, Authors: []string{key}, Limit: 1})
+	found, _ := r.query(ctx, nostr.Filter{Kinds: []int{kinds.RelayList}, Authors: []string{key}, Limit: 1})
 	l.at, l.urls = time.Now(), nil
 	for _, ev := range found {
-		if ev.Kind == kindRelayList && ev.PubKey == key {
+		if ev.Kind == kinds.RelayList && ev.PubKey == key {
 			l.urls = readRelays(ev.Tags)
 			break // the newest comes first
 		}

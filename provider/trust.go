@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
 // Trust says whose follows may buy.
@@ -24,7 +26,6 @@ const (
 )
 
 const (
-	kindFollows = 3
 	// trustAge is how long the lists count before they are read again, trustRetry
 	// how long after a relay did not give them.
 	trustAge   = time.Hour
@@ -122,14 +123,14 @@ func (c *circle) grow(ctx context.Context) (map[pubkey]bool, error) {
 
 // lists are the keys of the latest follow list of each author.
 func (c *circle) lists(ctx context.Context, authors []string) (keys []string, err error) {
-	events, err := c.query(ctx, nostr.Filter{Kinds: []int{kindFollows}, Authors: authors, Limit: 4 * len(authors)})
+	events, err := c.query(ctx, nostr.Filter{Kinds: []int{kinds.Follows}, Authors: authors, Limit: 4 * len(authors)})
 	if err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(events, func(a, b nostr.Event) int { return -cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	read := map[string]bool{}
 	for _, ev := range events {
-		if read[ev.PubKey] || ev.Kind != kindFollows || !slices.Contains(authors, ev.PubKey) {
+		if read[ev.PubKey] || ev.Kind != kinds.Follows || !slices.Contains(authors, ev.PubKey) {
 			continue // an older one of another relay's, or nothing that was asked for
 		}
 		read[ev.PubKey] = true

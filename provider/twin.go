@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -22,7 +23,7 @@ import (
 // life are of an earlier one, or are heard of again.
 func (p *Provider) ownFilter() nostr.Filter {
 	since := nostr.Timestamp(p.began.Unix())
-	return nostr.Filter{Kinds: []int{kindBeat, kindFeedback, p.kinds.Receipt}, Authors: []string{p.key}, Since: &since}
+	return nostr.Filter{Kinds: []int{kinds.Beat, kinds.Feedback, p.kinds.Receipt}, Authors: []string{p.key}, Since: &since}
 }
 
 // own looks at an event of our key. Encrypted ones are left out: another node with

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/faults"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/market"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -210,6 +212,20 @@ func (w *world) config(m *market.Market) provider.Config {
 
 func toolchain() hashing.Digest { return hashing.Bytes([]byte("toolchain")) }
 
+// permitted signs the kinds that it was asked to allow and no other, as a remote
+// signer does.
+type permitted struct {
+	*relay.Key
+	kinds []int
+}
+
+func (p permitted) Sign(ctx context.Context, ev *nostr.Event) error {
+	if !slices.Contains(p.kinds, ev.Kind) {
+		return fmt.Errorf("kind %d is not among those that are signed for this role", ev.Kind)
+	}
+	return p.Key.Sign(ctx, ev)
+}
+
 // order is the usual typed request, with more of its members.
 func order(more string) []byte {
 	return []byte(`{"sandbox":{"provider":"host","image_digest":"` + toolchain().String() +
@@ -236,7 +252,7 @@ func (w *world) customer(t *testing.T, change func(*buyer.Config)) *customer {
 // open makes another client on the same belongings, as after a restart.
 func (c *customer) open(t *testing.T, change func(*buyer.Config)) *buyer.Client {
 	t.Helper()
-	cfg := buyer.Config{Signer: c.key, Store: c.store, Wallet: c.wallet, Market: c.market, Modes: allModes}
+	cfg := buyer.Config{Signer: permitted{c.key, kinds.SignedByBuyer()}, Store: c.store, Wallet: c.wallet, Market: c.market, Modes: allModes}
 	if change != nil {
 		change(&cfg)
 	}

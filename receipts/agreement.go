@@ -10,14 +10,6 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// KindClosing is the default kind of the event in which a buyer asks a panel's
-// providers to reveal what they committed to.
-const KindClosing = 7003
-
-// KindNotTaken is the kind of the event in which a buyer tells providers that it
-// does not take up their offers for a request that names nobody.
-const KindNotTaken = 7004
-
 // TagCommit is the tag of a sealed result event that commits to its agreement
 // hash. The value is that of [Commit].
 const TagCommit = "agreement_commit"

@@ -13,13 +13,6 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Default kinds of the events this package makes. Configuration may choose
-// others, so that readers go by content and tags.
-const (
-	KindAcceptance = 7001
-	KindReceipt    = 7002
-)
-
 const (
 	maxTags     = 2000
 	maxTagItems = 1000

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -307,7 +308,7 @@ func (r recipe) makeAcceptance(m *made) {
 	apply(r.acceptance, &a)
 	m.rule = a.ApprovalRuleID
 	ev := receipts.Event{
-		Kind: receipts.KindAcceptance, CreatedAt: accepted, Content: string(must(a.Canonical())),
+		Kind: kinds.Acceptance, CreatedAt: accepted, Content: string(must(a.Canonical())),
 		Tags: [][]string{{"e", a.RequestID}, {"p", xOnly(r.provider)}, domain.Acceptance.Tag()},
 	}
 	apply(r.acceptEvent, &ev)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
 // Types of an input that is somewhere else, as NIP-90 names them.
@@ -81,7 +83,7 @@ func (r Reference) Names(ev Event, provider string) bool {
 	if r.Type == InputEvent {
 		return ev.ID == r.ID
 	}
-	return ev.PubKey == r.Author(provider) && ev.Kind >= firstRequestKind+resultOffset && ev.Kind <= lastRequestKind+resultOffset && ev.has("e", r.ID)
+	return ev.PubKey == r.Author(provider) && ev.Kind >= kinds.FirstRequest+kinds.ResultOffset && ev.Kind <= kinds.LastRequest+kinds.ResultOffset && ev.has("e", r.ID)
 }
 
 // matchInputs compares the events that a quote names as inputs with those at hand.

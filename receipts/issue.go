@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
@@ -130,7 +131,7 @@ func (r *Receipt) bindAcceptance(ev Event, q Quote, hash payments.Hash, settledA
 	return nil
 }
 
-// ReceiptEvent is the unsigned event of a receipt: kind KindReceipt, which a
+// ReceiptEvent is the unsigned event of a receipt: of kind [kinds.Receipt], which a
 // caller may change before signing, and createdAt in unix seconds.
 func ReceiptEvent(r Receipt, createdAt int64) (Event, error) {
 	doc, err := r.Canonical()
@@ -146,7 +147,7 @@ func ReceiptEvent(r Receipt, createdAt int64) (Event, error) {
 		tags = append(tags, []string{"e", id})
 	}
 	tags = append(tags, []string{"p", buyer}, []string{"alt", "Lightwork receipt " + r.ReceiptID}, domain.Receipt.Tag())
-	return Event{Kind: KindReceipt, CreatedAt: createdAt, Content: string(doc), Tags: tags}, nil
+	return Event{Kind: kinds.Receipt, CreatedAt: createdAt, Content: string(doc), Tags: tags}, nil
 }
 
 // ParseReceiptEvent verifies a receipt event and returns the receipt in it: the

@@ -5,14 +5,7 @@ import (
 	"strconv"
 
 	"github.com/lightwork-market/lightwork/hashing"
-)
-
-// Kinds of NIP-90: a result has the kind of its request plus resultOffset.
-const (
-	firstRequestKind = 5000
-	lastRequestKind  = 5999
-	resultOffset     = 1000
-	kindFeedback     = 7000 // of a quote, among others
+	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
 // TypedRequest is a typed job as an event's tags carry it, not yet validated
@@ -147,9 +140,9 @@ func boundBy(ev Event, provider, buyer, requestID string, requestKind int, t Res
 
 func checkResultKind(kind, requestKind int) error {
 	if requestKind != 0 {
-		return match("kind", kind, requestKind+resultOffset)
+		return match("kind", kind, requestKind+kinds.ResultOffset)
 	}
-	if kind < firstRequestKind+resultOffset || kind > lastRequestKind+resultOffset {
+	if kind < kinds.FirstRequest+kinds.ResultOffset || kind > kinds.LastRequest+kinds.ResultOffset {
 		return &MismatchError{"kind", strconv.Itoa(kind), "6000 to 6999"}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -153,7 +154,7 @@ func (j *judge) checkQuote() error {
 	}
 	return firstMismatch(
 		match("provider", ev.PubKey, j.quote.Provider),
-		match("kind", ev.Kind, kindFeedback),
+		match("kind", ev.Kind, kinds.Feedback),
 	)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -88,7 +89,7 @@ func (v *verifier) beforeSettlement(at time.Time) error {
 }
 
 func requestKindError(kind int) error {
-	if kind < firstRequestKind || kind > lastRequestKind {
+	if kind < kinds.FirstRequest || kind > kinds.LastRequest {
 		return fmt.Errorf("%w: kind %d is not from 5000 to 5999", ErrMismatch, kind)
 	}
 	return nil

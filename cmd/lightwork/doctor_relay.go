@@ -9,11 +9,9 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/relay"
 )
-
-// kindGiftWrap is of NIP-59: payments in Cashu notes arrive in such events.
-const kindGiftWrap = 1059
 
 // checkGiftWraps asks a relay for gift wraps to this node, which many a relay
 // serves only to those who prove their key (NIP-42). A relay behind a proxy that
@@ -56,7 +54,7 @@ func askForWraps(ctx context.Context, c *config, url string) error {
 	ctx, stop := context.WithTimeout(ctx, 2*relayTimeout)
 	var g errgroup.Group
 	g.Go(func() error { return pool.Serve(ctx) })
-	_, err = pool.Query(ctx, nostr.Filter{Kinds: []int{kindGiftWrap}, Tags: nostr.TagMap{"p": {signer.PublicKey()}}, Limit: 1})
+	_, err = pool.Query(ctx, nostr.Filter{Kinds: []int{kinds.GiftWrap}, Tags: nostr.TagMap{"p": {signer.PublicKey()}}, Limit: 1})
 	stop()
 	return errors.Join(err, g.Wait())
 }

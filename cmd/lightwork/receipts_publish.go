@@ -14,13 +14,12 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/market"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 const (
-	pointerKind   = 30078 // NIP-78
 	pointerPrefix = "openagents:receipt_ptr:"
-	deletionKind  = 5
 )
 
 type receiptsPublishCmd struct {
@@ -101,17 +100,17 @@ func pointerTo(v receiptView) (nostr.Event, error) {
 		"receipt_id": v.ReceiptID, "receipt_hash": sum.String(), "request_event_id": v.RequestID, "provider_id": v.Provider,
 	})
 	return nostr.Event{
-		Kind: pointerKind, CreatedAt: nostr.Now(), Content: string(content),
+		Kind: kinds.Pointer, CreatedAt: nostr.Now(), Content: string(content),
 		Tags: nostr.Tags{{"d", pointerPrefix + sum.Hex()}, {"x", sum.Hex()}, {"e", v.RequestID}, {"p", v.Provider}, domain.Pointer.Tag()},
 	}, err
 }
 
 func retraction(v receiptView, key string) nostr.Event {
 	return nostr.Event{
-		Kind: deletionKind, CreatedAt: nostr.Now(), Content: "the pointer is taken back",
+		Kind: kinds.Deletion, CreatedAt: nostr.Now(), Content: "the pointer is taken back",
 		Tags: nostr.Tags{
-			{"a", fmt.Sprintf("%d:%s:%s", pointerKind, key, pointerPrefix+hashing.Bytes(v.doc).Hex())},
-			{"k", strconv.Itoa(pointerKind)},
+			{"a", fmt.Sprintf("%d:%s:%s", kinds.Pointer, key, pointerPrefix+hashing.Bytes(v.doc).Hex())},
+			{"k", strconv.Itoa(kinds.Pointer)},
 			domain.Deletion.Tag(),
 		},
 	}

@@ -9,12 +9,12 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
 const (
-	kindAnnouncement = 31990
 	// relayLook is how often the state of the relays is looked at.
 	relayLook = 100 * time.Millisecond
 )
@@ -79,7 +79,7 @@ type tellingMarket struct {
 // Publish implements provider.Market.
 func (m tellingMarket) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 	acks := m.Market.Publish(ctx, ev)
-	if ev.Kind != kindAnnouncement {
+	if ev.Kind != kinds.Announcement {
 		return acks
 	}
 	for _, a := range acks {

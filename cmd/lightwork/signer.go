@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/term"
 
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
@@ -24,17 +25,23 @@ const (
 	keptRemote = "bunker"     // a remote signer, NIP-46
 )
 
-// signedKinds are what a role has signed: what a remote signer is asked to
-// allow. 22242 is the login at a relay, 24242 the one at a blob server.
+// signedKinds are what a role has signed: what a remote signer is asked to allow.
 func (c *config) signedKinds(role string) []int {
 	if role == "buyer" {
-		return []int{5, 5050, 7001, 7007, 22242, 24242}
+		return kinds.SignedByBuyer()
 	}
-	kinds := []int{0, 5, 6050, 7000, 7002, 10002, 11998, 22242, 24242, 31990}
+
+	list := kinds.SignedByProvider()
 	for _, k := range c.Provider.Kinds {
-		kinds = append(kinds, k+1000) // of the results
+		list = append(list, k+kinds.ResultOffset)
 	}
-	return kinds
+	own := c.Provider.Lifecycle.provider().Kinds
+	for _, k := range []int{own.AgentProfile, own.AgentState, own.TickRequest, own.TickResult, own.TrajectorySession, own.TrajectoryEvent} {
+		if k != 0 {
+			list = append(list, k)
+		}
+	}
+	return list
 }
 
 // roleKey is what the key file of a role holds, before any passphrase.

@@ -21,11 +21,12 @@ var rooms = map[string][]string{
 	// From canonical JSON up to receipts, each knows only what is before it.
 	"hashing":         {},
 	"domain":          {},
+	"market/kinds":    {"domain"},
 	"schemas":         {"hashing"},
 	"replay":          {"hashing"},
 	"payments":        {"hashing"},
 	"payments/bolt11": {"hashing", "payments", "internal/lowerbech32"},
-	"receipts":        {"domain", "hashing", "schemas", "replay", "payments", "payments/bolt11", "internal/sigbatch", "internal/lowerbech32"},
+	"receipts":        {"domain", "market/kinds", "hashing", "schemas", "replay", "payments", "payments/bolt11", "internal/sigbatch", "internal/lowerbech32"},
 
 	// Wallets know money, nothing of jobs.
 	"payments/conformance": {"hashing", "payments", "payments/bolt11"},
@@ -90,9 +91,9 @@ var rooms = map[string][]string{
 	"agentruntime/agents/sandbox":   {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 
 	// The two sides of a trade declare what they need and know no backend.
-	"lifecycle": {"domain", "hashing"},
-	"provider":  {"domain", "lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
-	"buyer":     {"domain", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
+	"lifecycle": {"domain", "market/kinds", "hashing"},
+	"provider":  {"domain", "market/kinds", "lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
+	"buyer":     {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
 	// What both know as the market, on relays and blob servers.
 	"market": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
