@@ -25,12 +25,12 @@ type Progress struct {
 // Errors that Follow returns with the purchase still open.
 var (
 	// ErrIncomplete: the payment succeeded, the result or the receipt has not come.
-	ErrIncomplete = errors.New("paid, but the result or the receipt has not arrived; lightwork buyer resume waits for it again")
+	ErrIncomplete = errors.New("paid, but the result or the receipt has not arrived")
 	errNoWallet   = errors.New("a payment is under way, and no wallet is configured to ask for it")
 	// ErrNoRelay: no relay served our subscription.
 	ErrNoRelay = errors.New("no relay answered")
 	// ErrUnasked: the result is here, and the provider has not asked to be paid for it.
-	ErrUnasked = errors.New("the result is here, but the provider has not asked for its payment; lightwork buyer resume waits for it again")
+	ErrUnasked = errors.New("the result is here, but the provider has not asked for its payment")
 	// ErrFailed: the purchase ended without what was bought; Purchase.Reason says why.
 	ErrFailed = errors.New("the purchase failed")
 )

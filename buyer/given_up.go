@@ -8,7 +8,7 @@ import (
 
 // ErrWalletHere: the wallet that pays for the purchase is the configured one, so it
 // can be asked.
-var ErrWalletHere = errors.New("the wallet that pays for it is the configured one, which lightwork buyer resume asks")
+var ErrWalletHere = errors.New("the wallet that pays for it is the configured one, which can be asked")
 
 // GiveUp takes a purchase off the open ones whose payment only a wallet can tell of
 // that is lost for good, or has lost its records of it. That it is lost is the word of whoever calls: the payment

@@ -55,7 +55,7 @@ func (i Input) tag(relay string) nostr.Tag {
 func (c *Client) Document(o Order) (*schemas.Request, error) {
 	s, ok := schemas.Lookup(o.SchemaID)
 	if !ok {
-		return nil, fmt.Errorf("unknown job type %q; lightwork schemas list shows them", o.SchemaID)
+		return nil, fmt.Errorf("%w %q", ErrJobType, o.SchemaID)
 	}
 	req, _, _, err := requestFor(s, o, c.cfg.Market.Relays())
 	return req, err

@@ -22,6 +22,9 @@ import (
 
 const canceledUnpaid = "canceled before payment"
 
+// ErrJobType: an order names a job type that this program does not know.
+var ErrJobType = errors.New("unknown job type")
+
 // Order is what to buy, from whom, for how much at most.
 type Order struct {
 	Provider string // x-only hex
@@ -110,7 +113,7 @@ func (c *Client) needsWallet(o *Order) error {
 func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchase, error) {
 	s, ok := schemas.Lookup(o.SchemaID)
 	if !ok {
-		return Purchase{}, fmt.Errorf("unknown job type %q; lightwork schemas list shows them", o.SchemaID)
+		return Purchase{}, fmt.Errorf("%w %q", ErrJobType, o.SchemaID)
 	}
 	req, job, inputs, err := requestFor(s, o, c.cfg.Market.Relays())
 	if err != nil {

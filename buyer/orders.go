@@ -29,7 +29,7 @@ import (
 
 // ErrOrderOpen: the order has not ended, and no request of it is open; FollowOrder
 // goes on with it.
-var ErrOrderOpen = errors.New("the order is still open: lightwork buyer resume asks the next provider")
+var ErrOrderOpen = errors.New("the order is still open, and no provider is asked now")
 
 // requestsMax bounds how many providers are asked for one order.
 const requestsMax = 16

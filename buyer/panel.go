@@ -52,7 +52,7 @@ func (r Rule) adjudication() schemas.Adjudication {
 // Errors of a panel.
 var (
 	// ErrPanelOpen: the purchase is a seat of a panel that has not decided.
-	ErrPanelOpen = errors.New("this purchase is a seat of a panel that has not decided yet; lightwork buyer resume goes on with the panel")
+	ErrPanelOpen = errors.New("this purchase is a seat of a panel that has not decided yet")
 	// ErrNoConsensus: the panel decided that no result is to be paid.
 	ErrNoConsensus = errors.New("the panel came to no result, nothing is paid")
 	// ErrNoJudge: the panel needs a judge, and none is configured. There is no

@@ -149,7 +149,7 @@ func (o PanelOrder) check() error {
 func (o PanelOrder) request() (*schemas.Request, error) {
 	s, ok := schemas.Lookup(o.SchemaID)
 	if !ok {
-		return nil, fmt.Errorf("unknown job type %q; lightwork schemas list shows them", o.SchemaID)
+		return nil, fmt.Errorf("%w %q", ErrJobType, o.SchemaID)
 	}
 	req, err := s.ParseRequest(o.Input)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // which knows nothing of it. Paying from here could pay twice, and what this wallet
 // says of the payment says nothing of the other. Nothing was sent; the budget stays
 // reserved.
-var ErrOtherWallet = errors.New("this payment was begun with another wallet than the configured one; configure that wallet again, and lightwork buyer resume goes on, or give it up with lightwork buyer cancel --wallet-lost")
+var ErrOtherWallet = errors.New("this payment was begun with another wallet than the configured one, which can neither pay it nor say what became of it")
 
 // paysFrom names the wallet that a payment is made from. A wallet that has said so
 // once is not asked again.
@@ -45,7 +45,7 @@ func (c *Client) begunHere(ctx context.Context, a Attempt) error {
 // payment; or it failed when told once more, which says nothing of the time before. A
 // wallet that was restored, or whose payments were deleted, answers so of a payment
 // that went through. Nothing more is sent, and the budget stays reserved.
-var ErrPaymentForgotten = errors.New("the wallet was told to pay, and does not know any more what became of it, so it may be paid: the budget stays reserved, and nothing is paid in its place; once the wallet has its records again, lightwork buyer resume goes on, or give the purchase up with lightwork buyer cancel --wallet-lost")
+var ErrPaymentForgotten = errors.New("the wallet was told to pay, and does not know any more what became of it, so it may be paid: the budget stays reserved, and nothing is paid in its place")
 
 // failureUnsure reports whether a failed payment may have gone through all the same:
 // the wallet was told to pay more than once, and speaks of the last time.

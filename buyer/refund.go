@@ -196,13 +196,13 @@ func (c *Client) awaitRefund(ctx context.Context, p Purchase, tell func(Progress
 			say("refunded", inv, inv.Outpoints)
 			return c.cfg.Store.Purchase(ctx, p.RequestID)
 		case err == nil && inv.State == payments.InvoicePending:
-			say("refund_pending", inv, "it waits for blocks; lightwork buyer resume "+p.RequestID[:12]+" looks again")
+			say("refund_pending", inv, "it waits for blocks")
 			return p, nil
 		}
 		select {
 		case <-time.After(refundPoll):
 		case <-patience.C:
-			say("refund_missing", payments.Invoice{}, "lightwork buyer resume "+p.RequestID[:12]+" looks again; what is not refunded is credit at the provider")
+			say("refund_missing", payments.Invoice{}, "what is not refunded is credit at the provider")
 			return p, nil
 		case <-ctx.Done():
 			return p, nil

@@ -111,7 +111,7 @@ func (f *follower) unseal(ctx context.Context, p Purchase) error {
 	switch {
 	case errors.Is(err, receipts.ErrFalseBox), errors.As(err, &bad):
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "paid, and delivered a "+clean(err.Error())+"; lightwork buyer dispute shows it")
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "paid, and delivered a "+clean(err.Error()))
 	case err != nil:
 		return fmt.Errorf("open the sealed result: %w", err)
 	}

@@ -145,9 +145,9 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 	case !p.State.Terminal() && ctx.Err() != nil:
 		return &codedError{exitOpen, "lightwork buyer cancel " + short(id) + " asks the provider to stop it", fmt.Errorf("interrupted; %s: %s", left(p), again)}
 	case !p.State.Terminal():
-		return &codedError{exitOpen, again, err}
+		return &codedError{exitOpen, firstText(nextStep(err, short(id)), again), err}
 	case errors.Is(err, buyer.ErrOrderOpen):
-		return &codedError{exitOpen, again, err}
+		return &codedError{exitOpen, nextStep(err, short(id)), err}
 	case errors.Is(err, buyer.ErrFailed) && p.State == buyer.StateFailed:
 		err = fmt.Errorf("%w: %s", buyer.ErrFailed, p.Reason)
 	}
@@ -158,6 +158,9 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 		return hinted(err, "raise --max-sats; nothing was paid")
 	}
 	next := "lightwork buyer show " + short(id)
+	if p.State == buyer.StateFailed && p.SealedEvent != nil && p.Output == nil && p.Attempt != nil {
+		next = "lightwork buyer dispute " + short(id) + " shows anybody what was delivered"
+	}
 	if p.State == buyer.StateFailed && p.Attempt == nil && p.Engagement == nil {
 		next = "nothing was paid; " + next
 	}

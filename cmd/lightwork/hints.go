@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/lightwork-market/lightwork/buyer"
 )
 
 // defaultConfig is the file that is used unless another is named.
@@ -40,6 +43,32 @@ func (g *globals) spellCommand(command string) string {
 		return "lightwork " + command // prose
 	}
 	return name + " " + command
+}
+
+// nextSteps are the hints for errors of the packages below, which know no command.
+// ID stands for the purchase.
+var nextSteps = []struct {
+	err  error
+	hint string
+}{
+	{buyer.ErrIncomplete, "lightwork buyer resume ID waits for it again"},
+	{buyer.ErrUnasked, "lightwork buyer resume ID waits for it again"},
+	{buyer.ErrOrderOpen, "lightwork buyer resume ID asks the next provider"},
+	{buyer.ErrPanelOpen, "lightwork buyer resume goes on with the panel"},
+	{buyer.ErrOtherWallet, "configure that wallet again and run lightwork buyer resume ID, or give the purchase up with lightwork buyer cancel ID --wallet-lost"},
+	{buyer.ErrPaymentForgotten, "lightwork buyer resume ID goes on once the wallet has its records again; lightwork buyer cancel ID --wallet-lost gives the purchase up"},
+	{buyer.ErrJobType, "lightwork schemas list shows them"},
+}
+
+// nextStep is the hint for an error that has none of its own, about a purchase if id
+// is not empty; "" if there is none.
+func nextStep(err error, id string) string {
+	for _, n := range nextSteps {
+		if errors.Is(err, n.err) {
+			return strings.ReplaceAll(n.hint, " ID", strings.TrimRight(" "+id, " "))
+		}
+	}
+	return ""
 }
 
 // fromHome reads ~/ as a shell does where it stands alone; it does not in

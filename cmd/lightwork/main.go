@@ -272,6 +272,8 @@ func report(stderr io.Writer, g *globals, err error) int {
 			coded.hint = "it runs already: one process at a time writes there"
 		case errors.As(err, &file) && errors.Is(file, fs.ErrPermission):
 			coded.hint = otherUser
+		default:
+			coded.hint = nextStep(err, "")
 		}
 		hint := g.spell(coded.hint)
 		switch {
