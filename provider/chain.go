@@ -95,6 +95,7 @@ func (p *Provider) late(ctx context.Context, job Job) {
 		p.log.Error("record late money", "request", job.RequestID, "msats", came, "err", err)
 		p.storeTrouble(err)
 	case msats > 0:
+		p.tell(DebtEvent{job.RequestID, msats})
 		p.outbox.send(out)
 		p.log.Warn("money came after the job had ended: it is owed", "request", job.RequestID, "msats", msats)
 		p.refundCredit(ctx, job.RequestID)

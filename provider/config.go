@@ -190,6 +190,9 @@ type Config struct {
 	Lifecycle Lifecycle
 	// Refunds pays failed prepaid jobs back; nil: they become credit.
 	Refunds *Refunds
+	// Events is told what happens to jobs, those of one job in their order; nil:
+	// nobody is. It is called from many goroutines and must not block.
+	Events func(JobEvent)
 }
 
 func (c *Config) validate() error {

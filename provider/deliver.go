@@ -343,18 +343,18 @@ func (p *Provider) settled(ctx context.Context, job Job, sig *jobSignal, pay Pay
 	if delivered {
 		return p.closeDelivered(ctx, job)
 	}
-	var out []OutEvent
+	var issued Issued
 	record := p.trajectoryEvents(ctx, job)
 	err = p.cfg.Store.Settle(ctx, job.RequestID, pay, func(is Issue) (Issued, error) {
-		issued, err := p.issue(ctx, job, is)
+		issued, err = p.issue(ctx, job, is)
 		issued.Out = append(issued.Out, record...)
-		out = issued.Out
 		return issued, err
 	})
 	if err != nil {
 		return fmt.Errorf("record settlement: %w", err)
 	}
-	p.outbox.send(out...)
+	p.tell(settlement(job, receipts.PurposeResult, pay, issued))
+	p.outbox.send(issued.Out...)
 	p.log.Info("settled", "request", job.RequestID, "msats", pay.PaidMsats)
 	if outpoints(job) != "" { // more may have come than the price
 		p.refundCredit(ctx, job.RequestID)

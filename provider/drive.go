@@ -152,10 +152,12 @@ func arrived(inv payments.Invoice, job Job) bool {
 
 func (p *Provider) paid(ctx context.Context, job Job, inv payments.Invoice) error {
 	d := directive(job, "payment:"+job.PaymentHash.String())
-	err := p.cfg.Store.SetPaid(ctx, job.RequestID, payment(inv), d, thread(job))
+	pay := payment(inv)
+	err := p.cfg.Store.SetPaid(ctx, job.RequestID, pay, d, thread(job))
 	if err != nil {
 		return fmt.Errorf("record payment: %w", err)
 	}
+	p.tell(PaymentEvent{job.RequestID, pay})
 	p.load.activate(job.RequestID)
 	p.log.Info("paid", "request", job.RequestID, "state", inv.State, "msats", inv.PaidMsats)
 	return nil
@@ -289,6 +291,7 @@ func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason
 	if err := p.cfg.Store.Close(ctx, job.RequestID, to, reason, owed, told...); err != nil {
 		return fmt.Errorf("close job: %w", err)
 	}
+	p.tell(EndEvent{job.RequestID, to, reason, owed})
 	p.outbox.send(told...)
 	p.refundsWake()
 	p.log.Info("closed", "request", job.RequestID, "state", to, "reason", reason.String())

@@ -76,6 +76,23 @@ type trouble struct {
 	*world
 	customer *customer
 	ids      map[sale]string
+
+	mu   sync.Mutex
+	told map[string][]provider.State // the ends of a job that whoever watches was told
+}
+
+// event notes the end of a job.
+func (tr *trouble) event(e provider.JobEvent) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	switch e := e.(type) {
+	case provider.EndEvent:
+		tr.told[e.RequestID] = append(tr.told[e.RequestID], e.State)
+	case provider.SettlementEvent:
+		if e.Purpose == receipts.PurposeResult {
+			tr.told[e.RequestID] = append(tr.told[e.RequestID], provider.StateSucceeded)
+		}
+	}
 }
 
 func plights() []plight {
@@ -372,7 +389,7 @@ func TestEveryStateEnds(t *testing.T) {
 	var all []*trouble
 	list := plights()
 	for _, p := range list { // all begin before one is waited for: they wait side by side
-		tr := &trouble{plight: p, world: newWorldFor(t, time.Duration(len(list))*patience/10), ids: map[sale]string{}}
+		tr := &trouble{plight: p, world: newWorldFor(t, time.Duration(len(list))*patience/10), ids: map[sale]string{}, told: map[string][]provider.State{}}
 		tr.meet(t)
 		all = append(all, tr)
 	}
@@ -396,6 +413,7 @@ func (tr *trouble) begin(t *testing.T, change func(*provider.Config)) {
 	t.Helper()
 	tr.serve(t, func(cfg *provider.Config) {
 		engaging(cfg)
+		cfg.Events = tr.event
 		l := &cfg.Limits
 		l.Concurrent, l.Queue, l.QueuePerBuyer, l.UnpaidPerBuyer, l.HeldPerBuyer = 100, 100, 100, 100, 100
 		if tr.expires {
@@ -560,4 +578,11 @@ func (tr *trouble) heardEnd(t *testing.T, id string) {
 		status := ev.Tags.Find("status")
 		return status != nil && slices.Contains([]string{"error", "success"}, status[1])
 	})
+
+	// The buyer is told after whoever watches the provider.
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if got := tr.told[id]; len(got) != 1 || got[0] != tr.end {
+		t.Errorf("its events say that it ended %v, want once, %s", got, tr.end)
+	}
 }

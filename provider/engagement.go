@@ -176,16 +176,16 @@ func (p *Provider) settleFee(ctx context.Context, job Job, sig *jobSignal, pay P
 	if _, receipted := p.engaged[job.RequestID]; receipted {
 		return p.closeDelivered(ctx, job) // by a life after our backup: what became of it is not known here
 	}
-	var out []OutEvent
-	err := p.cfg.Store.SettleEngagement(ctx, job.RequestID, pay, func(is Issue) (Issued, error) {
-		issued, err := p.issueFee(ctx, job, is)
-		out = issued.Out
+	var issued Issued
+	err := p.cfg.Store.SettleEngagement(ctx, job.RequestID, pay, func(is Issue) (_ Issued, err error) {
+		issued, err = p.issueFee(ctx, job, is)
 		return issued, err
 	})
 	if err != nil {
 		return fmt.Errorf("record engagement fee: %w", err)
 	}
-	p.outbox.send(out...)
+	p.tell(settlement(job, receipts.PurposeEngagement, pay, issued))
+	p.outbox.send(issued.Out...)
 	if !paysFirst(job.Mode) {
 		p.load.activate(job.RequestID)
 	}

@@ -44,7 +44,7 @@ func TestAnswersAreGathered(t *testing.T) {
 		var told []Ack
 		o := newOutbox(store, willing{}, &elsewhere{}, nil, slog.New(slog.DiscardHandler),
 			func(context.Context, string, nostrEvent) error { return nil },
-			func(_ string, acks []Ack) { told = append(told, acks...) }, func(err error) { t.Error(err) }, nil)
+			func(_ string, acks []Ack) { told = append(told, acks...) }, func(err error) { t.Error(err) }, nil, func(JobEvent) {})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = o.serve(ctx) }()

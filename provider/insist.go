@@ -14,9 +14,9 @@ const resultOffers = 3
 // from a relay is that others of ours came before it. Nothing is recorded between:
 // after a crash the result is as due as it was.
 func (o *outbox) insist(ctx context.Context, ev nostrEvent) []Ack {
-	acks := o.market.Publish(ctx, ev)
+	acks := o.toRelays(ctx, ev)
 	for n := 1; n < resultOffers && crowdedOut(acks) && ctx.Err() == nil; n++ {
-		acks = o.market.Publish(ctx, ev)
+		acks = o.toRelays(ctx, ev)
 	}
 	return acks
 }

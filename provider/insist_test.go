@@ -49,7 +49,7 @@ func TestResultIsInsistedOn(t *testing.T) {
 				var told []Ack
 				o := newOutbox(store, market, &elsewhere{}, nil, slog.New(slog.DiscardHandler),
 					func(context.Context, string, nostrEvent) error { return nil },
-					func(_ string, acks []Ack) { told = acks }, func(err error) { t.Error(err) }, nil)
+					func(_ string, acks []Ack) { told = acks }, func(err error) { t.Error(err) }, nil, func(JobEvent) {})
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				go func() { defer close(ended); _ = o.serve(ctx) }()

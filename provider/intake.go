@@ -176,6 +176,7 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, inputs []recei
 		log.Error("admit request", "err", err)
 		p.storeTrouble(err)
 	default:
+		p.tell(AdmissionEvent{job})
 		log.Info("quoted", "buyer", job.Buyer, "schema", job.SchemaID, "mode", job.Mode, "price_msats", job.PriceMsats)
 		p.elsewhere.note(view)
 		p.launch(job, req)
@@ -253,6 +254,7 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 		}
 		return
 	}
+	p.tell(RefusalEvent{reason})
 	why := reason.String()
 	if isHidden(ev) {
 		why = string(reason.Code) // the words may say what was hidden

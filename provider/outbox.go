@@ -26,6 +26,7 @@ type outbox struct {
 	told func(requestID string, answers []Ack)
 	// failed is told of each error of the store's in keeping something.
 	failed func(err error)
+	tell   func(JobEvent)
 
 	// elsewhere names further relays that the buyer of a request reads. They are
 	// offered its events once: no stranger makes us knock at a door for days.
@@ -66,14 +67,22 @@ const (
 	blobsName = "blob servers"
 )
 
-func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, nostrEvent) error, told func(string, []Ack), failed func(error), customer func(context.Context, string) func() bool) *outbox {
+func newOutbox(s Store, m Market, elsewhere *elsewhere, signer Signer, log *slog.Logger, before func(context.Context, string, nostrEvent) error, told func(string, []Ack), failed func(error), customer func(context.Context, string) func() bool, tell func(JobEvent)) *outbox {
 	return &outbox{
-		store: s, market: m, signer: signer, log: log, before: before, told: told, failed: failed,
+		store: s, market: m, signer: signer, log: log, before: before, told: told, failed: failed, tell: tell,
 		fresh: make(chan OutEvent, 4*outboxBatch), brief: make(chan func(context.Context) (nostrEvent, error), 256),
 		unsigned: make(chan unsigned, 4*outboxBatch), inflight: map[string]bool{}, due: make(chan struct{}, 1),
 		errands: make(chan struct{}, errandsMax), strangers: make(chan struct{}, forStrangers(errandsMax)), customer: customer, brought: newRecent(16 << 10),
 		elsewhere: elsewhere, offering: map[string]context.CancelFunc{}, withdrawn: newRecent(elsewhereJobs), offered: make(chan struct{}),
 	}
+}
+
+// toRelays offers an event to our relays and tells what they said.
+func (o *outbox) toRelays(ctx context.Context, ev nostrEvent) []Ack {
+	began := time.Now()
+	acks := o.market.Publish(ctx, ev)
+	o.tell(PublicationEvent{ev.Kind, time.Since(began), acks})
+	return acks
 }
 
 // send offers events that were just queued; a full channel leaves them to the
@@ -143,7 +152,7 @@ func (o *outbox) serveBrief(ctx context.Context) {
 				o.log.Warn("partial output lost", "request", request, "err", err)
 				continue
 			}
-			o.market.Publish(ctx, ev)
+			o.toRelays(ctx, ev)
 		case <-ctx.Done():
 			return
 		}
@@ -204,7 +213,7 @@ func (o *outbox) landed(eventID string) {
 // recorded with others.
 func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) (gathered bool) {
 	isResult := ev.Kind >= kinds.FirstRequest+kinds.ResultOffset && ev.Kind <= kinds.LastRequest+kinds.ResultOffset && out.RequestID != ""
-	publish := o.market.Publish
+	publish := o.toRelays
 	if isResult {
 		uploading, stop := context.WithCancel(ctx)
 		defer stop()

@@ -93,7 +93,7 @@ func (p *Provider) sayGoodbye(ctx context.Context) {
 			p.log.Warn("the relays are not told that this provider has stopped", "err", err)
 			continue
 		}
-		sent.Go(func() { p.cfg.Market.Publish(ctx, ev) })
+		sent.Go(func() { p.outbox.toRelays(ctx, ev) })
 	}
 	sent.Wait()
 }

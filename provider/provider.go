@@ -144,7 +144,7 @@ func New(cfg Config) (*Provider, error) {
 	p.slots = make(chan struct{}, p.limits.Concurrent)
 	p.strangers = make(chan struct{}, forStrangers(p.limits.Concurrent))
 	p.intakes.SetLimit(intakeWorkers)
-	p.outbox = newOutbox(cfg.Store, cfg.Market, p.elsewhere, cfg.Signer, p.log, p.uploadFirst, p.heard, p.storeTrouble, p.isCustomer)
+	p.outbox = newOutbox(cfg.Store, cfg.Market, p.elsewhere, cfg.Signer, p.log, p.uploadFirst, p.heard, p.storeTrouble, p.isCustomer, p.tell)
 	return p, nil
 }
 

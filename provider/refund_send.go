@@ -156,6 +156,7 @@ func (p *Provider) endRefund(ctx context.Context, r Refund, pay payments.Payment
 	if err := p.cfg.Store.EndRefund(ctx, r.RequestID, end, out); err != nil {
 		return fmt.Errorf("record refund: %w", err)
 	}
+	p.tell(RefundEvent{r.RequestID, end})
 	p.outbox.send(out)
 	if pay.State == payments.PaymentFailed {
 		p.log.Warn("refund failed, it is credit now", "request", r.RequestID, "msats", r.Msats, "reason", pay.FailureReason)

@@ -39,6 +39,7 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline ti
 	if err != nil {
 		return fmt.Errorf("record start: %w", err)
 	}
+	p.tell(StateEvent{job.RequestID, StateRunning})
 	p.outbox.send(processing)
 	job.Run, job.State, job.DirectiveID, job.PlanHash = number, StateRunning, directive(job, "").ID, planned
 	return p.perform(ctx, job, sig, tool, deadline)
@@ -90,7 +91,9 @@ func (p *Provider) perform(ctx context.Context, job Job, sig *jobSignal, tool st
 	} else {
 		quiet = during(ctx, func(ctx context.Context) { p.stages(ctx, job, began) })
 	}
+	asked := time.Now()
 	out, err := p.cfg.Runner.Run(ctx, run)
+	p.tell(RunEvent{job.RequestID, job.SchemaID, time.Since(asked), err})
 	quiet()
 	if err == nil {
 		err = ctx.Err() // what comes after the deadline does not count, nor is it charged (K-47)
@@ -231,6 +234,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 		}
 		return fmt.Errorf("record result: %w", err)
 	}
+	p.tell(StateEvent{job.RequestID, StateDelivering})
 	p.outbox.send(events...)
 	job.State, job.StateAt, job.Result = StateDelivering, time.Now().UTC(), &r
 	sig.stay(job)

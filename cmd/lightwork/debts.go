@@ -140,16 +140,3 @@ func debtOf(ctx context.Context, store *kernel.ProviderStore, requestID string) 
 	v := viewOfDebt(*d)
 	return &v, nil
 }
-
-// EndRefund implements provider.Store and tells what became of a refund.
-func (s tellingStore) EndRefund(ctx context.Context, id string, end provider.RefundEnd, out ...provider.OutEvent) error {
-	err := s.Store.EndRefund(ctx, id, end, out...)
-	switch {
-	case err != nil:
-	case end.State == payments.PaymentFailed:
-		s.tell.say("refund of job %s failed, it is the buyer's credit now: %s", short(id), end.Reason)
-	default:
-		s.tell.say("job %s refunded, fee %s", short(id), msats(end.FeeMsats))
-	}
-	return err
-}

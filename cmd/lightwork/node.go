@@ -113,7 +113,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	if w != nil {
 		cfg.Wallet, cfg.Refunds, cfg.LeastMsats = w, c.refunds(w), c.leastMsats()
 	}
-	board, err := watched(ctx, &cfg)
+	board, err := boardOf(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,10 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 		return err
 	}
 	defer seen.close()
-	cfg.Store, cfg.Market = tellingStore{cfg.Store, tell}, tellingMarket{cfg.Market, tell}
+	cfg.Events = func(e provider.JobEvent) {
+		board.Event(e)
+		tell.event(e)
+	}
 	p, err := provider.New(cfg)
 	if err != nil {
 		return usage("", "%w", err)

@@ -29,17 +29,11 @@ func (c *config) observeSocket() string {
 	return filepath.Join(socketDir(c.dataDir("provider")), "observe")
 }
 
-// watched puts the board beside a provider's store, runner and market.
-func watched(ctx context.Context, cfg *provider.Config) (*observe.Board, error) {
+// boardOf makes the board of a provider, with the jobs that an earlier life left open.
+func boardOf(ctx context.Context, cfg provider.Config) (*observe.Board, error) {
 	board := observe.NewBoard()
 	board.Offer(cfg.Offers, cfg.Market.Relays())
-	if err := board.Seed(ctx, cfg.Store); err != nil {
-		return nil, err
-	}
-	cfg.Store = observe.Store{Store: cfg.Store, Board: board}
-	cfg.Runner = observe.Runner{Runner: cfg.Runner, Board: board}
-	cfg.Market = observe.Market{Market: cfg.Market, Board: board}
-	return board, nil
+	return board, board.Seed(ctx, cfg.Store)
 }
 
 // observed is a provider that can be looked at.

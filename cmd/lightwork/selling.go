@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nbd-wtf/go-nostr"
-
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
@@ -70,24 +70,31 @@ func (t *teller) relay(told map[string]relay.State, st relay.Status) {
 	told[st.URL] = st.State
 }
 
-// tellingMarket tells when a relay has taken the announcement for the first time.
-type tellingMarket struct {
-	provider.Market
-	tell *teller
-}
-
-// Publish implements provider.Market.
-func (m tellingMarket) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
-	acks := m.Market.Publish(ctx, ev)
-	if ev.Kind != kinds.Announcement {
-		return acks
-	}
-	for _, a := range acks {
-		if a.OK && m.tell.firstOn(a.Relay) {
-			m.tell.say("announced on %s", a.Relay)
+// event tells when a relay has taken the announcement for the first time, and how
+// each job ended.
+func (t *teller) event(e provider.JobEvent) {
+	switch e := e.(type) {
+	case provider.PublicationEvent:
+		for _, a := range e.Acks {
+			if e.Kind == kinds.Announcement && a.OK && t.firstOn(a.Relay) {
+				t.say("announced on %s", a.Relay)
+			}
 		}
+	case provider.SettlementEvent:
+		if e.Purpose == receipts.PurposeEngagement {
+			t.say("engagement fee of job %s paid, %s", short(e.RequestID), msats(e.PaidMsats))
+			return
+		}
+		t.say("job %s %s, %s, receipt %s", short(e.RequestID), provider.StateSucceeded, msats(e.PaidMsats), shortReceipt(e.ReceiptID))
+	case provider.RefundEvent:
+		if e.End.State == payments.PaymentFailed {
+			t.say("refund of job %s failed, it is the buyer's credit now: %s", short(e.RequestID), e.End.Reason)
+		} else {
+			t.say("job %s refunded, fee %s", short(e.RequestID), msats(e.End.FeeMsats))
+		}
+	case provider.EndEvent:
+		t.ended(e)
 	}
-	return acks
 }
 
 func (t *teller) firstOn(relay string) bool {
@@ -98,51 +105,17 @@ func (t *teller) firstOn(relay string) bool {
 	return first
 }
 
-// tellingStore tells how each job ended, once that is durable.
-type tellingStore struct {
-	provider.Store
-	tell *teller
-}
-
-// Settle implements provider.Store.
-func (s tellingStore) Settle(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
-	receipt := ""
-	err := s.Store.Settle(ctx, id, p, func(is provider.Issue) (provider.Issued, error) {
-		issued, err := issue(is)
-		receipt = issued.ReceiptID
-		return issued, err
-	})
-	if err == nil {
-		s.tell.say("job %s %s, %s, receipt %s", short(id), provider.StateSucceeded, msats(p.PaidMsats), shortReceipt(receipt))
+// ended tells how a job ended that leaves no receipt.
+func (t *teller) ended(e provider.EndEvent) {
+	line := fmt.Sprintf("job %s %s, %s", short(e.RequestID), e.State, msats(0))
+	if e.Reason.Code != "" {
+		line += ": " + e.Reason.String()
 	}
-	return err
-}
-
-// SettleEngagement implements provider.Store.
-func (s tellingStore) SettleEngagement(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
-	err := s.Store.SettleEngagement(ctx, id, p, issue)
-	if err == nil {
-		s.tell.say("engagement fee of job %s paid, %s", short(id), msats(p.PaidMsats))
-	}
-	return err
-}
-
-// Close implements provider.Store.
-func (s tellingStore) Close(ctx context.Context, id string, to provider.State, reason provider.Reason, owed *provider.Credit, out ...provider.OutEvent) error {
-	err := s.Store.Close(ctx, id, to, reason, owed, out...)
-	if err != nil {
-		return err
-	}
-	line := fmt.Sprintf("job %s %s, %s", short(id), to, msats(0))
-	if reason.Code != "" {
-		line += ": " + reason.String()
-	}
-	if owed != nil {
-		line += "; " + msats(owed.Msats) + " are owed to the buyer"
-		if owed.Refund == nil {
+	if e.Owed != nil {
+		line += "; " + msats(e.Owed.Msats) + " are owed to the buyer"
+		if e.Owed.Refund == nil {
 			line += ", as credit"
 		}
 	}
-	s.tell.say("%s", line)
-	return nil
+	t.say("%s", line)
 }

@@ -227,27 +227,13 @@ func TestJSONLog(t *testing.T) {
 	}
 }
 
-type fakeStore struct {
-	provider.Store
-	err error
-}
-
-func (f fakeStore) Close(context.Context, string, provider.State, provider.Reason, *provider.Credit, ...provider.OutEvent) error {
-	return f.err
-}
-
-// TestTellerTellsOfJobs: one line a job that ended, and none for what was not stored.
+// TestTellerTellsOfJobs: one line a job that ended.
 func TestTellerTellsOfJobs(t *testing.T) {
 	var buf bytes.Buffer
-	store := tellingStore{fakeStore{}, newTeller(newLogger(&buf, "info", "text"), nil)}
-	reason := provider.Reason{Code: provider.CodeDeadline, Detail: "late\x1b[2J"}
-	if err := store.Close(t.Context(), "0123456789abcdef", provider.StateFailed, reason, &provider.Credit{Msats: 7000}); err != nil {
-		t.Fatal(err)
-	}
-	store.Store = fakeStore{err: provider.ErrConflict}
-	if err := store.Close(t.Context(), "0123456789abcdef", provider.StateFailed, reason, nil); !errors.Is(err, provider.ErrConflict) {
-		t.Fatal(err)
-	}
+	newTeller(newLogger(&buf, "info", "text"), nil).event(provider.EndEvent{
+		RequestID: "0123456789abcdef", State: provider.StateFailed,
+		Reason: provider.Reason{Code: provider.CodeDeadline, Detail: "late\x1b[2J"}, Owed: &provider.Credit{Msats: 7000},
+	})
 	if got := withoutTime(buf.String()); got != "msg=\"job 0123456789ab failed, 0 sat: deadline: late\ufffd[2J; 7 sat are owed to the buyer, as credit\"\n" {
 		t.Errorf("told %q", got)
 	}

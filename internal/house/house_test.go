@@ -104,8 +104,8 @@ var rooms = map[string][]string{
 	"internal/yamlfile":    {},
 	"internal/sqlite":      {},
 	"internal/publicnet":   {},
-	// Watches a provider through the interfaces that it declares.
-	"internal/observe": {"agentruntime/supervisor", "payments", "provider", "relay"},
+	// Is told what happens to a provider's jobs.
+	"internal/observe": {"agentruntime/supervisor", "payments", "provider", "receipts", "relay"},
 	// The kernel implements the stores of its consumers, so it imports them.
 	"internal/kernel":                  {"internal/sqlite", "hashing", "payments", "receipts", "provider", "buyer", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/requirements":            {},

@@ -1,8 +1,7 @@
 // Package observe lets the operator of a node see what it does: metrics for
 // Prometheus, health and readiness, and the state that lightwork top shows.
 //
-// It watches a provider from outside, by what passes to its store, its runner
-// and its relays, so nothing here is on the way of a job. No label and no page
+// It hears of a provider's jobs by its events, so nothing here is on the way of one. No label and no page
 // has a value that a stranger chooses without bound: never a key of a buyer.
 package observe
 
@@ -172,17 +171,15 @@ func (b *Board) moved(id string, to provider.State) {
 }
 
 // settled ends a job whose money is ours for good. What was prepaid was counted
-// when it came. excess is what came beyond the price.
-func (b *Board) settled(id string, p provider.Payment, excess *provider.Credit) {
+// when it came.
+func (b *Board) settled(e provider.SettlementEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if j := b.open[id]; j == nil || j.Mode != "prepay" {
-		b.earn(p.PaidMsats)
+	if j := b.open[e.RequestID]; j == nil || j.Mode != "prepay" {
+		b.earn(e.PaidMsats)
 	}
-	if excess != nil {
-		b.owe(excess.Msats)
-	}
-	b.end(id, provider.StateSucceeded, "")
+	b.owe(e.ExcessMsats)
+	b.end(e.RequestID, provider.StateSucceeded, "")
 }
 
 // earned notes money that is ours and ends no job.
@@ -210,18 +207,18 @@ func (b *Board) owe(msats int64) {
 	b.totals.OwedMsats += msats
 }
 
-// closed ends a job without a receipt; owed is what its buyer has a right to.
-func (b *Board) closed(id string, to provider.State, code provider.Code, owed *provider.Credit) {
+// closed ends a job without a receipt.
+func (b *Board) closed(e provider.EndEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if j := b.open[id]; j != nil && j.HeldMsats > 0 { // an engagement fee can be owed beside it
+	if j := b.open[e.RequestID]; j != nil && j.HeldMsats > 0 { // an engagement fee can be owed beside it
 		b.m.money.WithLabelValues(stateReturned).Add(float64(j.HeldMsats))
 		b.totals.ReturnedMsats += j.HeldMsats
 	}
-	if owed != nil {
-		b.owe(owed.Msats)
+	if e.Owed != nil {
+		b.owe(e.Owed.Msats)
 	}
-	b.end(id, to, code)
+	b.end(e.RequestID, e.State, e.Reason.Code)
 }
 
 // phases names what a job has been through when it leaves a state.

@@ -28,55 +28,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// store takes every step, or none.
+// store has the jobs of an earlier life.
 type store struct {
 	provider.Store
-	fail error
 	jobs []provider.Job
-}
-
-func (s *store) AddJob(context.Context, provider.Job) error { return s.fail }
-func (s *store) Refuse(context.Context, string, string, provider.Reason, ...provider.OutEvent) error {
-	return s.fail
-}
-
-func (s *store) SetPaid(context.Context, string, provider.Payment, provider.Directive, string) error {
-	return s.fail
-}
-
-func (s *store) Start(context.Context, string, *provider.Directive, string, provider.Plan, ...provider.OutEvent) (int, error) {
-	return 1, s.fail
-}
-
-func (s *store) Finish(context.Context, string, int, provider.Result, [][]byte, ...provider.OutEvent) error {
-	return s.fail
-}
-
-func (s *store) Settle(_ context.Context, _ string, _ provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
-	if s.fail == nil && issue != nil {
-		_, err := issue(provider.Issue{})
-		return err
-	}
-	return s.fail
-}
-
-func (s *store) SettleEngagement(context.Context, string, provider.Payment, func(provider.Issue) (provider.Issued, error)) error {
-	return s.fail
-}
-
-func (s *store) AddLate(_ context.Context, c provider.Credit, _ func(int64) (provider.OutEvent, error)) (int64, error) {
-	return c.Msats, s.fail
-}
-
-func (s *store) Close(context.Context, string, provider.State, provider.Reason, *provider.Credit, ...provider.OutEvent) error {
-	return s.fail
 }
 
 func (s *store) OpenJobs(context.Context) (ids []string, err error) {
 	for _, j := range s.jobs {
 		ids = append(ids, j.RequestID)
 	}
-	return ids, s.fail
+	return ids, nil
 }
 
 func (s *store) Job(_ context.Context, id string) (provider.Job, error) {
@@ -106,38 +68,38 @@ func check(t *testing.T, err error) {
 // TestBoard takes a job in each mode through its life and checks the sums.
 func TestBoard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, b := t.Context(), NewBoard()
-		s := Store{Store: &store{}, Board: b}
+		b := NewBoard()
 		for _, id := range []string{"held", "lost", "prepaid", "owed", "free"} {
 			mode := map[string]receipts.Mode{"held": receipts.ModeHold, "lost": receipts.ModeHold, "free": receipts.ModeFree}[id]
 			if mode == "" {
 				mode = receipts.ModePrepay
 			}
-			check(t, s.AddJob(ctx, job(id, mode)))
+			b.Event(provider.AdmissionEvent{Job: job(id, mode)})
 		}
 		time.Sleep(2 * time.Second) // until they pay, of the test's own clock
 		for id, state := range map[string]payments.InvoiceState{"held": payments.InvoiceHeld, "lost": payments.InvoiceHeld, "prepaid": payments.InvoiceSettled, "owed": payments.InvoiceSettled} {
-			check(t, s.SetPaid(ctx, id, pay(state), provider.Directive{}, ""))
+			b.Event(provider.PaymentEvent{RequestID: id, Payment: pay(state)})
 		}
 		for _, id := range []string{"held", "prepaid", "free"} {
-			_, err := s.Start(ctx, id, nil, "", provider.Plan{})
-			check(t, err)
-			check(t, s.Finish(ctx, id, 1, provider.Result{}, nil))
+			b.Event(provider.StateEvent{RequestID: id, State: provider.StateRunning})
+			b.Event(provider.StateEvent{RequestID: id, State: provider.StateDelivering})
 		}
 		if open := b.Open(); len(open) != 5 {
 			t.Errorf("%d open, want 5", len(open))
 		}
-		check(t, s.Settle(ctx, "held", pay(payments.InvoiceSettled), func(provider.Issue) (provider.Issued, error) { return provider.Issued{}, nil }))
-		check(t, s.Settle(ctx, "prepaid", pay(payments.InvoiceSettled), func(provider.Issue) (provider.Issued, error) {
-			return provider.Issued{Excess: &provider.Credit{Msats: 100}}, nil // more came on the chain than the price
-		}))
-		check(t, s.Close(ctx, "free", provider.StateSucceeded, provider.Reason{}, nil))
-		check(t, s.SettleEngagement(ctx, "lost", provider.Payment{PaidMsats: 1000}, nil)) // its fee, which is owed as the attempt fails
-		check(t, s.Close(ctx, "lost", provider.StateFailed, provider.Reason{Code: provider.CodeAgentFailed}, &provider.Credit{Msats: 1000}))
-		_, err := s.AddLate(ctx, provider.Credit{Msats: 10_000}, nil)
-		check(t, err)
-		check(t, s.Close(ctx, "owed", provider.StateFailed, provider.Reason{Code: provider.CodeAgentFailed}, &provider.Credit{Msats: 10}))
-		check(t, s.Refuse(ctx, "no", "a key", provider.Reason{Code: provider.CodeBidTooLow}))
+
+		for _, e := range []provider.JobEvent{
+			provider.SettlementEvent{RequestID: "held", Purpose: receipts.PurposeResult, PaidMsats: 10},
+			provider.SettlementEvent{RequestID: "prepaid", Purpose: receipts.PurposeResult, PaidMsats: 10, ExcessMsats: 100}, // more came on the chain than the price
+			provider.EndEvent{RequestID: "free", State: provider.StateSucceeded},
+			provider.SettlementEvent{RequestID: "lost", Purpose: receipts.PurposeEngagement, PaidMsats: 1000}, // its fee, which is owed as the attempt fails
+			provider.EndEvent{RequestID: "lost", State: provider.StateFailed, Reason: provider.Reason{Code: provider.CodeAgentFailed}, Owed: &provider.Credit{Msats: 1000}},
+			provider.DebtEvent{RequestID: "gone", Msats: 10_000},
+			provider.EndEvent{RequestID: "owed", State: provider.StateFailed, Reason: provider.Reason{Code: provider.CodeAgentFailed}, Owed: &provider.Credit{Msats: 10}},
+			provider.RefusalEvent{Reason: provider.Reason{Code: provider.CodeBidTooLow}},
+		} {
+			b.Event(e)
+		}
 		want := Totals{Quoted: 5, Refused: 1, Succeeded: 3, Failed: 2, SettledMsats: 1030, ReturnedMsats: 10, OwedMsats: 11_110}
 		if diff := cmp.Diff(want, b.Totals()); diff != "" {
 			t.Errorf("totals:\n%s", diff)
@@ -158,26 +120,6 @@ func TestBoard(t *testing.T) {
 			t.Errorf("%d series of ended jobs", n)
 		}
 	})
-}
-
-// TestFailedStepsAreNotCounted: what the store did not take did not happen.
-func TestFailedStepsAreNotCounted(t *testing.T) {
-	ctx, b, fail := t.Context(), NewBoard(), errors.New("no room")
-	s := Store{Store: &store{fail: fail}, Board: b}
-	_, start := s.Start(ctx, "x", nil, "", provider.Plan{})
-	_, late := s.AddLate(ctx, provider.Credit{Msats: 10}, nil)
-	for i, err := range []error{
-		s.AddJob(ctx, job("x", receipts.ModeHold)), s.Refuse(ctx, "x", "", provider.Reason{}), s.SetPaid(ctx, "x", pay(payments.InvoiceSettled), provider.Directive{}, ""),
-		start, s.Finish(ctx, "x", 1, provider.Result{}, nil), s.Settle(ctx, "x", pay(payments.InvoiceSettled), nil), s.Close(ctx, "x", provider.StateFailed, provider.Reason{}, nil),
-		late, s.SettleEngagement(ctx, "x", pay(payments.InvoiceSettled), nil),
-	} {
-		if !errors.Is(err, fail) {
-			t.Errorf("step %d: %v", i, err)
-		}
-	}
-	if diff := cmp.Diff(Totals{}, b.Totals()); diff != "" || len(b.Open()) != 0 {
-		t.Errorf("counted:\n%s", diff)
-	}
 }
 
 // TestSeriesFromTheStart: an alert sees the first event of a life, because its
@@ -210,7 +152,7 @@ func TestSeed(t *testing.T) {
 	p := pay(payments.InvoiceHeld)
 	j.State, j.Payment = provider.StatePaid, &p
 	check(t, b.Seed(t.Context(), &store{jobs: []provider.Job{j}}))
-	check(t, Store{Store: &store{}, Board: b}.Close(t.Context(), "old", provider.StateCanceled, provider.Reason{}, nil))
+	b.Event(provider.EndEvent{RequestID: "old", State: provider.StateCanceled})
 	if diff := cmp.Diff(Totals{Canceled: 1, ReturnedMsats: 10}, b.Totals()); diff != "" {
 		t.Errorf("totals:\n%s", diff)
 	}
@@ -365,24 +307,13 @@ func TestServe(t *testing.T) {
 	check(t, <-done)
 }
 
-// TestRunner counts runs by how they ended.
-func TestRunner(t *testing.T) {
+// TestRuns counts runs by how they ended.
+func TestRuns(t *testing.T) {
 	b := NewBoard()
 	for _, err := range []error{nil, &provider.RunError{Reason: provider.Reason{Code: provider.CodeDeadline}}, errors.New("text of an agent")} {
-		_, got := Runner{runs{err}, b}.Run(t.Context(), provider.Run{SchemaID: "oa.x.v1"})
-		if !errors.Is(got, err) {
-			t.Errorf("got %v, want %v", got, err)
-		}
+		b.Event(provider.RunEvent{SchemaID: "oa.x.v1", Err: err})
 	}
 	if n := testutil.CollectAndCount(b.m.runs); n != 3 {
 		t.Errorf("%d series, want 3", n)
 	}
-}
-
-type runs struct{ err error }
-
-func (runs) Tool(string) string { return "agent/tool" }
-
-func (r runs) Run(context.Context, provider.Run) (provider.Outcome, error) {
-	return provider.Outcome{}, r.err
 }

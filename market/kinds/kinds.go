@@ -78,7 +78,7 @@ func SignedByProvider() []int { return signedBy(func(e Event) bool { return e.Pr
 
 func signedBy(side func(Event) bool) []int {
 	var list []int
-	for _, e := range table {
+	for _, e := range Table() {
 		if side(e) {
 			list = append(list, e.Kind)
 		}
