@@ -45,7 +45,11 @@ func DisputeOf(ctx context.Context, store Store, p Purchase) (*receipts.Dispute,
 	}
 	if p.Attempt != nil && p.Engagement != nil && p.Hidden == nil {
 		d.FeeInvoice, d.FeePreimage = []byte(p.Engagement.BOLT11+"\n"), secretOf(p.Engagement.Payment)
-		parts = append(parts, stored{&d.FeeQuoteEvent, saying(feedback, p.Engagement.Quote), nil}, stored{&d.FeeReceipt, p.Engagement.ReceiptEvent, nil})
+		feeQuote, err := demandOf(ctx, store, p)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, stored{&d.FeeQuoteEvent, feeQuote, nil}, stored{&d.FeeReceipt, p.Engagement.ReceiptEvent, nil})
 	}
 	if err := gather(parts...); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 			return p.isPing(nostr.Event{Kind: kinds.Ping, CreatedAt: nostr.Now(), Tags: tags})
 		}},
 		"beat of ours": {domain.Beat, false, func(tags nostr.Tags) bool {
-			what, err := p.unsaid(t.Context(), nostr.Event{ID: key, Kind: kinds.Beat, Tags: tags})
+			what, err := p.unsaid(t.Context(), nostr.Event{ID: key, Kind: kinds.Beat, CreatedAt: nostr.Now(), Tags: tags})
 			return err == nil && what != ""
 		}},
 		"receipt of ours": {domain.Receipt, false, func(tags nostr.Tags) bool {

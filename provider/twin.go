@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -18,6 +19,14 @@ import (
 // for ever. A node sees the other's words on the relays: those of its own key that
 // it did not say itself. It then takes no jobs until its operator says so; what is
 // open goes on, behind the highest receipt that was seen.
+
+// beatCounts is for how long a beat says that somebody is alive. An older one may be
+// our own, which a relay keeps or sends again when we have forgotten it.
+const beatCounts = 2 * beatEvery
+
+// beatsKept is how many of our own beats are known again: more than are said while
+// one counts.
+const beatsKept = 64
 
 // ownFilter is what another node with our key would say. Words from before this
 // life are of an earlier one, or are heard of again.
@@ -64,7 +73,7 @@ func (p *Provider) unsaid(ctx context.Context, ev nostrEvent) (string, error) {
 	receipt, notReceipt := receipts.ParseReceipt([]byte(ev.Content))
 	// A feedback's content can be a buyer's words, which would otherwise stop us.
 	switch of, err := domain.Of(ev.Tags); {
-	case err == nil && of == domain.Beat && !p.beats.has(ev.ID):
+	case err == nil && of == domain.Beat && time.Since(ev.CreatedAt.Time()) < beatCounts && !p.beats.has(ev.ID):
 		return "that it is alive", nil
 	case err == nil && of == domain.Quote && notQuote == nil:
 		request = quote.RequestID

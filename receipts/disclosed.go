@@ -104,18 +104,14 @@ func (j *judge) checkFee() error {
 	if err != nil {
 		return err
 	}
-	if err := ev.Verify(); err != nil {
-		return err
-	}
-	if err := demands(domain.Quote)(&ev); err != nil {
-		return err
-	}
 	q, err := ParseQuote([]byte(ev.Content))
 	if err != nil {
 		return err
 	}
+	if err := CheckQuoteEvent(ev, q, strings.TrimSpace(string(d.FeeInvoice))); err != nil {
+		return err
+	}
 	if err := firstMismatch(
-		match("pubkey", ev.PubKey, j.quote.Provider),
 		match("provider", q.Provider, j.quote.Provider),
 		match("request_id", q.RequestID, j.request.ID),
 		match("buyer", q.Buyer, j.request.PubKey),

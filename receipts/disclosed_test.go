@@ -89,9 +89,7 @@ func TestRulingsOnEncryptedJobs(t *testing.T) {
 func feeOf(t *testing.T, d *receipts.Dispute) {
 	t.Helper()
 	m := recipe{fee: true}.make()
-	quote := receipts.Event{Kind: 7000, CreatedAt: quoted, Content: string(m.bundle.Quote), Tags: [][]string{domain.Quote.Tag()}}
-	sign(&quote, person("provider"))
-	d.FeeQuoteEvent, d.FeeReceipt = quote.JSON(), m.bundle.ReceiptEvent
+	d.FeeQuoteEvent, d.FeeReceipt = m.bundle.QuoteEvent, m.bundle.ReceiptEvent
 	d.FeeInvoice, d.FeePreimage = []byte(m.bolt11+"\n"), []byte(preimage().String()+"\n")
 }
 
@@ -105,6 +103,11 @@ func TestRulingNamesTheEngagementFee(t *testing.T) {
 		"another's secret": {func(d *receipts.Dispute) { d.FeePreimage = []byte(strings.Repeat("01", 32)) }, 0},
 		"no secret":        {func(d *receipts.Dispute) { d.FeePreimage = nil }, 0},
 		"a result's quote": {func(d *receipts.Dispute) { d.FeeQuoteEvent = d.QuoteEvent }, 0},
+		"a demand that no receipt of a fee is proved with": {func(d *receipts.Dispute) {
+			d.FeeQuoteEvent = recipe{fee: true, signQuote: person("provider"), quoteEvent: func(ev *receipts.Event) {
+				ev.Tags = [][]string{domain.Quote.Tag()}
+			}}.make().bundle.QuoteEvent
+		}, 0},
 		"a result's receipt": {func(d *receipts.Dispute) {
 			d.FeeReceipt = recipe{}.make().bundle.ReceiptEvent
 		}, 0},

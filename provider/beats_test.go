@@ -1,0 +1,45 @@
+package provider
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+)
+
+// A relay that sends our own beats again, however old, does not make us believe that
+// another node sells with our key. A beat of another node's does.
+func TestOldBeatsOfOursAreNoOtherNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var why []string
+		p := &Provider{
+			cfg: Config{SignLater: true, Pause: func(because string) error { why = append(why, because); return ErrNotFound }},
+			key: strings.Repeat("a", 64), beats: newRecent(beatsKept), began: time.Now(), log: slog.New(slog.DiscardHandler),
+		}
+		var said []nostr.Event
+		for range 24 * int(time.Hour/beatEvery) {
+			time.Sleep(beatEvery)
+			ev, err := p.beat(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			said = append(said, ev)
+			p.own(t.Context(), ev)
+		}
+		for _, ev := range said {
+			p.own(t.Context(), ev)
+		}
+		if why != nil {
+			t.Errorf("its own beats paused it: %q", why)
+		}
+
+		another := said[len(said)-1]
+		another.ID = strings.Repeat("b", 64)
+		if p.own(t.Context(), another); len(why) != 1 {
+			t.Errorf("another node's beat paused it %d times", len(why))
+		}
+	})
+}
