@@ -1,6 +1,7 @@
 package receipts_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -8,12 +9,17 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
+// paidApart gives a quote of its own, and with it a payment, to receipt i.
+func paidApart(i int64) func(*receipts.Quote) {
+	return func(q *receipts.Quote) { q.Nonce = fmt.Sprintf("%032x", i) }
+}
+
 // chained makes receipts 1 to n of one provider, each upon the one before.
-func chained(n int) []receipts.Report {
+func chained(n int, quote func(i int64) func(*receipts.Quote)) []receipts.Report {
 	var reports []receipts.Report
 	var before []byte
 	for i := int64(1); i <= int64(n); i++ {
-		m := recipe{first: true, receipt: func(r *receipts.Receipt) {
+		m := recipe{first: true, quote: quote(i), receipt: func(r *receipts.Receipt) {
 			if r.Sequence = i; i > 1 {
 				previous := hashing.Bytes(before)
 				r.PreviousReceiptHash = &previous
@@ -26,7 +32,8 @@ func chained(n int) []receipts.Report {
 }
 
 func TestChains(t *testing.T) {
-	six := chained(6)
+	six := chained(6, paidApart)
+	again := chained(3, func(i int64) func(*receipts.Quote) { return paidApart(min(i, 2)) })
 	fork := receipts.Verify(recipe{receipt: func(r *receipts.Receipt) { r.Sequence = 5 }}.make().bundle, receipts.Pins{})
 	strangers := receipts.Verify(recipe{signReceipt: person("stranger")}.make().bundle, receipts.Pins{})
 	pick := func(indexes ...int) (picked []receipts.Report) {
@@ -46,6 +53,8 @@ func TestChains(t *testing.T) {
 		"a fork":                  {append(pick(1, 2, 3, 4, 5), fork), nil, []string{"receipt 5 does not continue receipt 4", "two receipts have the number 5"}},
 		"on after a fork":         {append(pick(1, 2, 3, 4, 5, 6), fork), nil, []string{"receipt 5 does not continue receipt 4", "two receipts have the number 5"}},
 		"another continuation":    {append(pick(1, 2, 3, 4), fork), nil, []string{"receipt 5 does not continue receipt 4"}},
+		"two of one payment":      {again, nil, []string{"receipts 2 and 3 are of one payment"}},
+		"one of them twice":       {append(again[:2:2], again[1]), nil, nil},
 		"a stranger's is nothing": {append(pick(1, 2), strangers), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -125,8 +125,11 @@ func NewReceiptID(quoteHash hashing.Digest, paymentHash payments.Hash) string {
 	h.Write([]byte("lightwork/receipt/v1"))
 	h.Write(quoteHash[:])
 	h.Write(paymentHash[:])
-	return "rcpt_" + hex.EncodeToString(h.Sum(nil))[:32]
+	return receiptIDPrefix + hex.EncodeToString(h.Sum(nil))[:32]
 }
+
+// receiptIDPrefix is in front of the 32 hex digits of a receipt_id.
+const receiptIDPrefix = "rcpt_"
 
 // Canonical validates the receipt and returns its canonical JSON: the exact
 // bytes of RECEIPT.json and of the signed event's content.
