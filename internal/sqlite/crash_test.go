@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -107,17 +106,17 @@ func TestAcknowledgedUpdatesSurviveSIGKILL(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		lines := bufio.NewScanner(pipe)
-		for n := 0; n < 100+37*round && lines.Scan(); n++ {
-			acked[lines.Text()] = true
-		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		rest, _ := io.ReadAll(pipe)
-		for v := range strings.Lines(string(rest)) {
-			if strings.HasSuffix(v, "\n") { // a cut line was not acknowledged
-				acked[strings.TrimSpace(v)] = true
+		lines := bufio.NewReader(pipe) // for all of it: it reads ahead, and not to the end of a line
+		for n := 1; ; n++ {
+			v, err := lines.ReadString('\n')
+			if err != nil { // a cut line was not acknowledged
+				break
+			}
+			acked[strings.TrimSpace(v)] = true
+			if n == 100+37*round {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		_ = cmd.Wait() // it was killed
