@@ -261,6 +261,8 @@ func report(stderr io.Writer, g *globals, err error) int {
 		// First, since a command that cannot read a database may take it for missing.
 		case errors.Is(err, sqlite.ErrTooOld):
 			coded.hint = "lightwork provider run brings the provider's up to date, lightwork buyer resume the buyer's; lightwork backup copies it as it is before that"
+		case errors.Is(err, sqlite.ErrUnreleased):
+			coded.hint = "finish its jobs and take its money out with the program that made it; lightwork backup keeps a copy; then name a new folder as node.data_dir"
 		case errors.Is(err, sqlite.ErrTooNew):
 			coded.hint = "start the newer program again; to go back, lightwork restore a backup from before the upgrade"
 		case sqlite.IsFull(err):

@@ -28,8 +28,8 @@ func (c restoreCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if errors.Is(err, sqlite.ErrLocked) {
 			return hinted(err, "stop the node first; the backup itself is not changed")
 		}
-		if sqlite.IsDamaged(err) {
-			err = errors.New(err.Error()) // the backup is: the hint for a damaged database of the node is not for it
+		if sqlite.IsDamaged(err) || errors.Is(err, sqlite.ErrUnreleased) || errors.Is(err, sqlite.ErrTooNew) {
+			err = errors.New(err.Error()) // the backup is: the hints for a database of the node are not for it
 		}
 		return hinted(err, "name another backup; this one is not changed")
 	}

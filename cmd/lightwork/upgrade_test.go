@@ -13,15 +13,24 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// TestOlderDatabase: a command that only reads says what brings an older database
-// up to date, whatever it says of others that it cannot read.
+// unreleased are the migrations of a program from before the first release.
+var unreleased = []string{"CREATE TABLE a(x)", "INSERT INTO a VALUES ('kept')"}
+
+// TestOlderDatabase: a command says what brings an older database up to date, or
+// that nothing does, whatever it says of others that it cannot read.
 func TestOlderDatabase(t *testing.T) {
+	reads := [][]string{{"jobs", "list"}, {"buyer", "list"}, {"agents", "audit"}}
 	for _, c := range []struct {
 		name       string
 		migrations []string
+		commands   [][]string
 		want       []string
 	}{
-		{"older", []string{"CREATE TABLE a(x)"}, []string{"is not up to date yet: ", "provider run brings the provider's up to date", "buyer resume the buyer's"}},
+		{"older", nil, reads, []string{"is not up to date yet: ", "provider run brings the provider's up to date", "buyer resume the buyer's"}},
+		{"unreleased", unreleased, append(reads, []string{"buyer", "resume"}, []string{"provider", "debts"}), []string{
+			"database was made by a version before the first release: ", "node.db has schema version 2, and the first is 1000",
+			"finish its jobs and take its money out with the program that made it", " backup keeps a copy", "node.data_dir",
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -33,11 +42,7 @@ func TestOlderDatabase(t *testing.T) {
 			for _, role := range []string{"provider", "buyer"} {
 				withSchema(t, filepath.Join(dir, "data", role), c.migrations)
 			}
-			for _, args := range [][]string{
-				{"jobs", "list"},
-				{"buyer", "list"},
-				{"agents", "audit"},
-			} {
+			for _, args := range c.commands {
 				said.Reset()
 				code := run(t.Context(), append([]string{"-c", conf}, args...), nil, &said, &said)
 				if code != exitFailed {
@@ -54,7 +59,8 @@ func TestOlderDatabase(t *testing.T) {
 }
 
 // TestBackupOfOlderDatabase: the copy that a cautious operator wants before an
-// upgrade is made by the new program too, of the database as it is.
+// upgrade is made by the new program too, of the database as it is; the new program
+// does not put it in the place of one that it can use.
 func TestBackupOfOlderDatabase(t *testing.T) {
 	dir := t.TempDir()
 	conf, backup := filepath.Join(dir, "lightwork.yaml"), filepath.Join(dir, "copy.db")
@@ -62,16 +68,26 @@ func TestBackupOfOlderDatabase(t *testing.T) {
 	if code := run(t.Context(), []string{"init", "--dir", dir, "--wallet", "none", "--relay", "ws://127.0.0.1:1"}, nil, &said, &said); code != exitOK {
 		t.Fatal(said.String())
 	}
-	withSchema(t, filepath.Join(dir, "data", "buyer"), []string{"CREATE TABLE a(x)"})
+	withSchema(t, filepath.Join(dir, "data", "buyer"), unreleased)
 	if code := run(t.Context(), []string{"-c", conf, "backup", "--role", "buyer", "--out", backup}, nil, &said, &said); code != exitOK {
 		t.Fatalf("backup ends with %d: %s", code, said.String())
 	}
-	db, err := sqlite.Open(t.Context(), backup, sqlite.Options{Migrations: []string{"CREATE TABLE a(x)"}})
+	db, err := sqlite.Open(t.Context(), backup, sqlite.Options{Migrations: unreleased})
 	if err != nil {
 		t.Fatalf("the copy: %v", err)
 	}
+	var kept string
+	if err := db.View(t.Context(), func(tx *sqlite.Tx) error { return tx.QueryRow("SELECT x FROM a").Scan(&kept) }); err != nil || kept != "kept" {
+		t.Errorf("the copy has %q, %v", kept, err)
+	}
 	if err := db.Close(); err != nil {
 		t.Error(err)
+	}
+
+	said.Reset()
+	code := run(t.Context(), []string{"-c", conf, "restore", "--role", "buyer", "--from", backup}, nil, &said, &said)
+	if code != exitFailed || !strings.Contains(said.String(), "before the first release") || !strings.Contains(said.String(), "hint: name another backup") {
+		t.Errorf("restore ends with %d: %s", code, said.String())
 	}
 }
 

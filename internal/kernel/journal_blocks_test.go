@@ -1,14 +1,11 @@
 package kernel
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
 func entriesOf(t *testing.T, k *testKernel, f JournalFilter) (list []JournalEntry) {
@@ -119,40 +116,5 @@ func TestJournalNumbersAreGivenOnce(t *testing.T) {
 			return nil
 		})
 		k.reopen(t)
-	}
-}
-
-// TestAnOldJournalGoesOn: its entries are the same after the step, found by their
-// threads, and their numbers are not given again.
-func TestAnOldJournalGoesOn(t *testing.T) {
-	var rows strings.Builder
-	rows.WriteString("INSERT INTO threads(thread_id, parent, profile, created_ms) VALUES ('root', NULL, 'p', 1), ('root.a', 'root', 'p', 1);\n")
-	for i := range 1500 {
-		fmt.Fprintf(&rows, `INSERT INTO journal(at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention, expires_ms, call_id, keeps)
-			VALUES (%d, '%s', 'Outbound', 'h', 't', zeroblob(32), iif(%[1]d < 3, 'retain_forever', 'retain_days(1)'), iif(%[1]d < 3, NULL, 9), 'call-%[1]d', 0);`, i, []string{"root", "root.a"}[i%2])
-	}
-	rows.WriteString("DELETE FROM journal WHERE seq > 1400 OR seq = 7")
-	k := openOld(t, journalBlocksSQL, rows.String())
-	checkThreads(t, k, "root", "root.a")
-	all := entriesOf(t, k, JournalFilter{})
-	if len(all) != 1399 || all[6].Seq != 8 || all[6].CallID != "call-7" || all[6].Thread != "root.a" || all[6].At.UnixMilli() != 7 {
-		t.Errorf("%d entries, one %+v", len(all), all[min(6, len(all)-1)])
-	}
-	k.update(t, func(tx *Tx) error {
-		for want := int64(1501); want < 2100; want++ {
-			e := entry("root", RetainForever)
-			e.PayloadHash = digest("payload")
-			if got, err := tx.AppendJournal(e); err != nil || got.Seq != want {
-				return fmt.Errorf("number %d, want %d: %w", got.Seq, want, err)
-			}
-		}
-		return nil
-	})
-	checkThreads(t, k, "root", "root.a")
-	if err := k.Update(t.Context(), func(tx *Tx) error {
-		_, err := tx.Exec("UPDATE journal SET at_ms = 2")
-		return err
-	}); !sqlite.IsConstraint(err) {
-		t.Errorf("an entry was altered: %v", err)
 	}
 }

@@ -27,7 +27,8 @@ const FileName = "node.db"
 type Options struct {
 	// ReadOnly opens it for looking only, beside a running node.
 	ReadOnly bool
-	// Old lets ReadOnly open one that is not migrated yet, for Backup alone.
+	// Old lets ReadOnly open one that is not migrated yet, or was made before the
+	// first release, for Backup alone.
 	Old bool
 	// Now is the clock; nil means time.Now. Stored times are milliseconds.
 	Now func() time.Time
@@ -45,20 +46,17 @@ type Kernel struct {
 }
 
 // Open opens or creates the database in dir, which is made (0700) if missing.
-// A dir that another process has open is refused with a *sqlite.LockedError.
+// A dir that another process has open is refused with a *sqlite.LockedError, a
+// database from before the first release with sqlite.ErrUnreleased.
 func Open(ctx context.Context, dir string, opt Options) (*Kernel, error) {
 	if !opt.ReadOnly {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make data folder: %w", err)
 		}
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(dir, FileName), sqlite.Options{
-		Migrations:    migrations(),
-		ReadOnly:      opt.ReadOnly,
-		Old:           opt.Old,
-		ExclusiveLock: true,
-		Logger:        opt.Logger,
-	})
+	file := fileOptions()
+	file.ReadOnly, file.Old, file.Logger = opt.ReadOnly, opt.Old, opt.Logger
+	db, err := sqlite.Open(ctx, filepath.Join(dir, FileName), file)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +68,11 @@ func Open(ctx context.Context, dir string, opt Options) (*Kernel, error) {
 		k.now = time.Now
 	}
 	return k, nil
+}
+
+// fileOptions are those of every kernel's file.
+func fileOptions() sqlite.Options {
+	return sqlite.Options{Migrations: migrations(), First: baseline, ExclusiveLock: true}
 }
 
 // Tx is one transaction over the whole kernel. Every method on it reads or
@@ -117,7 +120,8 @@ const (
 
 // Restore puts a backup in the place of the database in dir and returns where
 // the old one is kept. A node that has it open is a *sqlite.LockedError, a
-// backup of the other side's work sqlite.ErrForeign.
+// backup of the other side's work sqlite.ErrForeign, one from before the first
+// release sqlite.ErrUnreleased.
 func Restore(ctx context.Context, dir, backup string, side Side) (kept string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make data folder: %w", err)
@@ -126,7 +130,7 @@ func Restore(ctx context.Context, dir, backup string, side Side) (kept string, e
 	if side == Provider {
 		foreign = "purchases"
 	}
-	return sqlite.Restore(ctx, filepath.Join(dir, FileName), backup, foreign)
+	return sqlite.Restore(ctx, filepath.Join(dir, FileName), backup, fileOptions(), foreign)
 }
 
 // Close waits for what has begun and closes the database.

@@ -2,8 +2,6 @@ package kernel
 
 import (
 	"errors"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/lightwork-market/lightwork/payments"
@@ -83,48 +81,6 @@ func TestRetryWithoutAFirstAttempt(t *testing.T) {
 		t.Errorf("no debt: %v", err)
 	}
 }
-
-// TestOpenRefundsOfAnOldDatabase: refunds that were on their way before those were
-// kept apart still are, the oldest first, and end.
-func TestOpenRefundsOfAnOldDatabase(t *testing.T) {
-	ids := []string{":ended", hexID("ended"), ":again", hexID("again"), ":first", hexID("first"), ":buyer", hexID("buyer")}
-	for i := 1; i < len(ids); i += 2 {
-		ids[i] = "'" + ids[i] + "'"
-	}
-	k := openOld(t, openRefundsSQL, strings.NewReplacer(ids...).Replace(oldRefunds))
-	s := k.ProviderStore("p")
-	check := func(want ...int) {
-		t.Helper()
-		list, err := s.OpenRefunds(t.Context())
-		must(t, err)
-		var got []int
-		for _, r := range list {
-			got = append(got, r.Attempt)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("attempts %v are open, want %v", got, want)
-		}
-	}
-	check(2, 1)
-	must(t, s.EndRefund(t.Context(), hexID("again"), failedAt(2)))
-	check(1)
-	must(t, s.EndRefund(t.Context(), hexID("first"), failedAt(1)))
-	check()
-}
-
-// oldRefunds is a refund that ended, one that is tried again, and one that is tried for
-// the first time since.
-const oldRefunds = `
-INSERT INTO requests(seq, request_id, buyer, at_ms) VALUES (1, :ended, :buyer, 1), (2, :again, :buyer, 1), (3, :first, :buyer, 1);
-INSERT INTO jobs(request_id, kind, schema_id, job_hash, request, input, relays, mode, price_msats, quote, quote_hash, nonce, expires_ms, policy_id, added_ms)
-SELECT request_id, 5050, 's', randomblob(32), x'00', x'00', '[]', 'free', 0, x'00', randomblob(32), x'00', 9, zeroblob(32), 1 FROM requests;
-INSERT INTO credits(request_id, buyer, msats, at_ms) SELECT request_id, buyer, 1000, 1 FROM requests;
-INSERT INTO refunds(request_id, buyer, bolt11, payment_hash, msats, fee_limit_msats, at_ms) VALUES
-	(:ended, :buyer, 'lnplay1', zeroblob(32), 1000, 10, 1), (:again, :buyer, 'lnplay2', randomblob(32), 1000, 10, 2), (:first, :buyer, 'lnplay3', randomblob(32), 1000, 10, 4);
-INSERT INTO refund_outcomes(request_id, attempt, buyer, state, fee_msats, unused_msats, preimage, outpoints, reason, at_ms) VALUES
-	(:ended, 1, :buyer, 'succeeded', 1, 0, zeroblob(32), '', '', 2), (:again, 1, :buyer, 'failed', 0, 0, NULL, '', 'no route', 2);
-INSERT INTO refund_retries(request_id, attempt, buyer, bolt11, payment_hash, msats, fee_limit_msats, at_ms)
-SELECT request_id, 2, buyer, bolt11, payment_hash, msats, fee_limit_msats, 3 FROM refunds WHERE request_id = :again;`
 
 // TestWriteOffLowersCredit: what was settled otherwise is no credit, once, and
 // never more than is left.

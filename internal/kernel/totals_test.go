@@ -43,8 +43,8 @@ func checkTotals(t testing.TB, k *testKernel) {
 	}
 }
 
-// oldTotals is what a node had sold and bought before it was counted.
-const oldTotals = `
+// soldAndBought is what a node sold and bought.
+const soldAndBought = `
 INSERT INTO requests(seq, request_id, buyer, at_ms) VALUES (1, :a, :buyer, 1), (2, :b, :buyer, 1), (3, :c, :buyer, 1), (4, :d, :buyer, 1);
 INSERT INTO job_history(job, n, state, code, detail, at_ms) VALUES
 	(1, 1, 'quoted', '', '', 1), (1, 2, 'running', '', '', 2), (1, 3, 'running', '', '', 4), (1, 4, 'delivering', '', '', 9), (1, 5, 'succeeded', '', '', 99),
@@ -63,15 +63,18 @@ INSERT INTO purchase_payments(request_id, payment_hash, state, amount_msats, fee
 INSERT INTO purchase_refunds(request_id, msats, at_ms) VALUES (:b, 400, 1);
 INSERT INTO purchase_states(request_id, state, reason, at_ms) VALUES (:a, 'done', '', 2), (:b, 'failed', '', 2), (:c, 'canceled', '', 2);`
 
-// TestAnOldDatabaseIsCounted: what was sold and bought before counts, and what
-// comes is added to it.
-func TestAnOldDatabaseIsCounted(t *testing.T) {
-	seller, open := hexID("seller"), hexID("d")
+// TestTotals: what was sold and bought counts, and what comes is added to it.
+func TestTotals(t *testing.T) {
+	seller, unfinished := hexID("seller"), hexID("d")
 	var names []string
 	for _, n := range []string{"a", "b", "c", "d", "buyer", "seller"} {
 		names = append(names, ":"+n+",", "'"+hexID("%s", n)+"',")
 	}
-	k := openOld(t, totalsSQL, strings.NewReplacer(names...).Replace(oldTotals))
+	k := open(t)
+	k.update(t, func(tx *Tx) error {
+		_, err := tx.Exec(strings.NewReplacer(names...).Replace(soldAndBought))
+		return err
+	})
 	b, p := k.BuyerStore(), k.ProviderStore("p")
 	check := func(stats provider.Stats, totals PurchaseTotals, budget buyer.Budget, history buyer.History) {
 		t.Helper()
@@ -96,7 +99,7 @@ func TestAnOldDatabaseIsCounted(t *testing.T) {
 
 	k.update(t, func(tx *Tx) error { return tx.appendJobState(4, provider.StateSucceeded, provider.Reason{}) })
 	a := buyer.Attempt{PaymentHash: preimage("d").Hash(), Purpose: "result", AmountMsats: 500, FeeLimitMsats: 50, RuleID: "r", Wallet: "w", ReservedAt: start}
-	must(t, b.Reserve(t.Context(), open, a, nil, "lnbc1", nil, buyer.Limits{DayMsats: 1507 + 550, ProviderMsats: 1507 + 550}))
+	must(t, b.Reserve(t.Context(), unfinished, a, nil, "lnbc1", nil, buyer.Limits{DayMsats: 1507 + 550, ProviderMsats: 1507 + 550}))
 	delete(totals.States, buyer.StateRequested)
 	totals.States[buyer.StatePaying], totals.ReservedMsats = 1, 500
 	check(provider.Stats{Succeeded: 3, Failed: 1, AvgLatencyMs: 6}, totals,
@@ -104,8 +107,8 @@ func TestAnOldDatabaseIsCounted(t *testing.T) {
 
 	paid := paidFor(buyer.Purchase{})
 	paid.Hash, paid.Preimage, paid.AmountMsats = a.PaymentHash, preimage("d"), 500
-	must(t, b.Paid(t.Context(), open, paid))
-	must(t, b.Close(t.Context(), open, buyer.StateDone, ""))
+	must(t, b.Paid(t.Context(), unfinished, paid))
+	must(t, b.Close(t.Context(), unfinished, buyer.StateDone, ""))
 	delete(totals.States, buyer.StatePaying)
 	totals.States[buyer.StateDone], totals.ReservedMsats, totals.PaidMsats, totals.FeesMsats = 2, 0, 2000, 14
 	check(provider.Stats{Succeeded: 3, Failed: 1, AvgLatencyMs: 6}, totals,

@@ -77,14 +77,24 @@ func checkFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// checkForeign looks for rows in the tables of another database's purpose.
-func checkForeign(ctx context.Context, path string, tables []string) error {
+// checkBackup refuses a file that Open would refuse afterwards, and one with rows in
+// the tables of another database's purpose.
+func checkBackup(ctx context.Context, path string, opt Options, foreign []string) error {
 	pool, err := sql.Open("sqlite3", uri(path)+"?mode=ro&immutable=1")
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	for _, table := range tables {
+
+	var version int
+	if err := pool.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return fmt.Errorf("read schema version: %w", err)
+	}
+	if err := opt.check(path, version); err != nil && !errors.Is(err, ErrTooOld) {
+		return err
+	}
+
+	for _, table := range foreign {
 		var rows bool
 		if err := pool.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+table+")").Scan(&rows); err != nil {
 			return fmt.Errorf("look into it: %w", err)
@@ -100,9 +110,10 @@ func checkForeign(ctx context.Context, path string, tables []string) error {
 // have open: *LockedError. The backup is checked first and stays where it is.
 // What was there is kept, with its write-ahead log, in the folder that is
 // returned ("" if there was nothing): a log left beside another file than its
-// own would corrupt it. A backup in which one of the tables foreign has a row is
-// somebody else's: ErrForeign.
-func Restore(ctx context.Context, path, backup string, foreign ...string) (kept string, err error) {
+// own would corrupt it. A backup that Open with opt refuses for its version is
+// refused like that; one in which one of the tables foreign has a row is somebody
+// else's: ErrForeign.
+func Restore(ctx context.Context, path, backup string, opt Options, foreign ...string) (kept string, err error) {
 	if path, err = checkPath(path); err != nil {
 		return "", err
 	}
@@ -112,7 +123,7 @@ func Restore(ctx context.Context, path, backup string, foreign ...string) (kept 
 	if err := checkFile(ctx, backup); err != nil {
 		return "", fmt.Errorf("restore: %s: %w", backup, err)
 	}
-	if err := checkForeign(ctx, backup, foreign); err != nil {
+	if err := checkBackup(ctx, backup, opt, foreign); err != nil {
 		return "", fmt.Errorf("restore: %s: %w", backup, err)
 	}
 	lock, err := lockFile(path + ".lock")

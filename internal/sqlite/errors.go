@@ -28,6 +28,9 @@ var (
 	// ErrTooOld is returned for a file that is opened for reading and not
 	// migrated yet.
 	ErrTooOld = errors.New("database is not up to date yet")
+	// ErrUnreleased is returned for a file of a version before the first one that
+	// the program can bring up to date.
+	ErrUnreleased = errors.New("database was made by a version before the first release")
 	// ErrTxDone is returned by a Tx that is used after its function returned,
 	// or after SQLite rolled the transaction back because of an earlier error.
 	ErrTxDone = errors.New("transaction has ended")

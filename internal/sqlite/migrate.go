@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -10,17 +11,17 @@ import (
 
 // migrate applies the scripts that the file has not seen, each in a
 // transaction with its version number, so a crash leaves none half done.
-func (db *DB) migrate(scripts []string) error {
+func (db *DB) migrate(opt Options) error {
 	// The lock is taken before the version is read: two processes that open a
 	// new file at once must not both apply the first script.
 	fresh := false // a new file takes no time, and is not spoken of
 	tell := func(version int) {
-		if fresh = fresh || version == 1; !fresh {
-			db.log.Warn("database is being migrated: a large one takes minutes", "path", db.path, "version", version, "of", len(scripts))
+		if fresh = fresh || version == opt.first(); !fresh {
+			db.log.Warn("database is being migrated: a large one takes minutes", "path", db.path, "version", version, "of", opt.last())
 		}
 	}
 	for {
-		done, err := db.migrateNext(scripts, tell)
+		done, err := db.migrateNext(opt, tell)
 		if err != nil || done {
 			return err
 		}
@@ -28,7 +29,7 @@ func (db *DB) migrate(scripts []string) error {
 }
 
 // migrateNext applies the next script, which it tells before.
-func (db *DB) migrateNext(scripts []string, tell func(version int)) (done bool, err error) {
+func (db *DB) migrateNext(opt Options, tell func(version int)) (done bool, err error) {
 	c := db.writer
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return false, fmt.Errorf("migrate: %w", err)
@@ -42,26 +43,25 @@ func (db *DB) migrateNext(scripts []string, tell func(version int)) (done bool, 
 	if err != nil {
 		return false, err
 	}
-	if version > len(scripts) {
-		return false, tooNew(db.path, version, len(scripts))
+	if err := opt.check(db.path, version); err == nil || !errors.Is(err, ErrTooOld) {
+		return err == nil, err
 	}
-	if version == len(scripts) {
-		return true, nil
-	}
-	tell(version + 1)
-	stop := db.tellWhile(version+1, len(scripts))
-	err = c.exec(scripts[version])
+
+	next := max(version+1, opt.first())
+	tell(next)
+	stop := db.tellWhile(next, opt.last())
+	err = c.exec(opt.Migrations[next-opt.first()])
 	stop()
 	if err != nil {
-		return false, fmt.Errorf("migrate %s to version %d: %w", db.path, version+1, err)
+		return false, fmt.Errorf("migrate %s to version %d: %w", db.path, next, err)
 	}
-	if err := c.exec(fmt.Sprintf("PRAGMA user_version = %d", version+1)); err != nil {
+	if err := c.exec(fmt.Sprintf("PRAGMA user_version = %d", next)); err != nil {
 		return false, fmt.Errorf("migrate: write version: %w", err)
 	}
 	if err := c.exec("COMMIT"); err != nil {
 		return false, fmt.Errorf("migrate: %w", err)
 	}
-	db.log.Info("database migrated", "path", db.path, "version", version+1)
+	db.log.Info("database migrated", "path", db.path, "version", next)
 	return false, nil
 }
 
@@ -104,23 +104,37 @@ func (c *conn) version(ctx context.Context) (int, error) {
 	return v, nil
 }
 
-func tooNew(path string, version, known int) error {
-	return fmt.Errorf("%w: %s has schema version %d and this program knows %d", ErrTooNew, path, version, known)
+func (opt Options) first() int { return max(opt.First, 1) }
+
+// last is the version of a file that is up to date.
+func (opt Options) last() int {
+	if len(opt.Migrations) == 0 {
+		return 0
+	}
+	return opt.first() + len(opt.Migrations) - 1
+}
+
+// check judges the version of a file. ErrTooOld alone means that the migrations
+// bring it up to date.
+func (opt Options) check(path string, version int) error {
+	switch {
+	case version > opt.last():
+		return fmt.Errorf("%w: %s has schema version %d and this program knows %d", ErrTooNew, path, version, opt.last())
+	case version != 0 && version < opt.first():
+		return fmt.Errorf("%w: %s has schema version %d, and the first is %d", ErrUnreleased, path, version, opt.first())
+	case version < opt.last():
+		return fmt.Errorf("%w: %s has schema version %d of %d", ErrTooOld, path, version, opt.last())
+	}
+	return nil
 }
 
 // checkVersion is migrate for a read-only database.
-func (db *DB) checkVersion(ctx context.Context, known int) error {
+func (db *DB) checkVersion(ctx context.Context, opt Options) error {
 	c := <-db.readers
 	defer func() { db.readers <- c }()
 	version, err := c.version(ctx)
 	if err != nil {
 		return err
 	}
-	if version > known {
-		return tooNew(db.path, version, known)
-	}
-	if version < known {
-		return fmt.Errorf("%w: %s has schema version %d of %d", ErrTooOld, db.path, version, known)
-	}
-	return nil
+	return opt.check(db.path, version)
 }

@@ -41,7 +41,7 @@ func TestRestore(t *testing.T) {
 	}
 	insert(db, 2)
 	var locked *LockedError
-	if _, err := Restore(t.Context(), path, backup); !errors.As(err, &locked) {
+	if _, err := Restore(t.Context(), path, backup, opt); !errors.As(err, &locked) {
 		t.Fatalf("restored under an open database: %v", err)
 	}
 	// As after a kill: database and log as they are on disk at this moment.
@@ -61,7 +61,7 @@ func TestRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kept, err := Restore(t.Context(), path, backup)
+	kept, err := Restore(t.Context(), path, backup, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, from := range []string{bad, filepath.Join(dir, "missing.db"), ""} {
-		if _, err := Restore(t.Context(), path, from); err == nil {
+		if _, err := Restore(t.Context(), path, from, Options{}); err == nil {
 			t.Errorf("restored from %q", from)
 		}
 	}

@@ -26,18 +26,23 @@ const maxReaders = 4
 // without a schema and without a lock against other processes.
 type Options struct {
 	// Migrations are SQL scripts, applied in order, one transaction each.
-	// PRAGMA user_version counts those applied; an applied script must never
-	// be edited. A file with a higher count is refused with ErrTooNew.
+	// PRAGMA user_version is the number of the last one applied, of which the
+	// first is First; an applied script must never be edited. A file with a higher
+	// number is refused with ErrTooNew.
 	// Foreign keys must not be deferred: they would fail the commit of a whole
 	// group of updates in place of the statement that broke them.
 	Migrations []string
+
+	// First is the number of the first script; zero means 1. A file with a lower
+	// number, unless it is new, is refused with ErrUnreleased and left as it is.
+	First int
 
 	// ReadOnly opens an existing file for View and Backup alone. The schema
 	// must already be at the last migration, else ErrTooOld.
 	ReadOnly bool
 
-	// Old lets ReadOnly open a file that is not migrated yet, for Backup alone:
-	// its tables are those of another program.
+	// Old lets ReadOnly open a file that is ErrTooOld or ErrUnreleased, for Backup
+	// alone: its tables are those of another program.
 	Old bool
 
 	// ExclusiveLock takes an flock on <path>.lock for the life of the DB. A
@@ -128,7 +133,7 @@ func (db *DB) open(ctx context.Context, opt Options) (err error) {
 		if db.writer, err = db.connect(ctx, false); err != nil {
 			return err
 		}
-		if err := db.migrate(opt.Migrations); err != nil {
+		if err := db.migrate(opt); err != nil {
 			return err
 		}
 	}
@@ -140,8 +145,8 @@ func (db *DB) open(ctx context.Context, opt Options) (err error) {
 		db.readers <- c
 	}
 	if opt.ReadOnly {
-		err := db.checkVersion(ctx, len(opt.Migrations))
-		if opt.Old && errors.Is(err, ErrTooOld) {
+		err := db.checkVersion(ctx, opt)
+		if opt.Old && (errors.Is(err, ErrTooOld) || errors.Is(err, ErrUnreleased)) {
 			return nil
 		}
 		return err

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -43,6 +44,13 @@ func open(t testing.TB, path string, opt Options) *DB {
 		}
 	})
 	return db
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func temp(t testing.TB) string { return filepath.Join(t.TempDir(), "x.db") }
@@ -238,6 +246,76 @@ func TestMigrations(t *testing.T) {
 	_, err := Open(t.Context(), path, Options{Migrations: steps[:1]})
 	if !errors.Is(err, ErrTooNew) || !strings.Contains(err.Error(), "version 2") {
 		t.Errorf("older program: %v, want ErrTooNew", err)
+	}
+}
+
+// TestUnreleased: a file of a version before the first one is refused and left as it
+// is, however it is opened; it can be copied, and not be restored.
+func TestUnreleased(t *testing.T) {
+	opt := Options{Migrations: []string{schema, "SELECT 1"}, First: 1000}
+	for _, tt := range []struct {
+		version int
+		is      error
+	}{{1, ErrUnreleased}, {999, ErrUnreleased}, {1000, nil}, {1001, nil}, {1002, ErrTooNew}, {-1, ErrUnreleased}} {
+		path, dest := temp(t), temp(t)
+		file := open(t, path, Options{ExclusiveLock: true})
+		must(t, file.Update(t.Context(), insert("a")))
+		must(t, file.writer.exec(fmt.Sprintf("PRAGMA user_version = %d", tt.version)))
+		must(t, file.Close())
+		before, err := os.ReadFile(path)
+		must(t, err)
+
+		old := opt
+		old.ReadOnly, old.Old = true, true
+		if db, err := Open(t.Context(), path, old); tt.is == ErrTooNew {
+			if !errors.Is(err, ErrTooNew) {
+				t.Errorf("version %d, for a copy: %v", tt.version, err)
+			}
+		} else {
+			must(t, err)
+			must(t, db.Backup(t.Context(), dest))
+			must(t, db.Close())
+			if _, err := Restore(t.Context(), temp(t), dest, opt); !errors.Is(err, tt.is) {
+				t.Errorf("version %d, restored: %v, want %v", tt.version, err, tt.is)
+			}
+		}
+		for _, readOnly := range []bool{true, false} {
+			o := opt
+			o.ReadOnly = readOnly
+			db, err := Open(t.Context(), path, o)
+			want := tt.is
+			if tt.version == 1000 && readOnly {
+				want = ErrTooOld
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("version %d, read-only %v: %v, want %v", tt.version, readOnly, err, want)
+			}
+			if err == nil {
+				must(t, db.Close())
+			}
+		}
+		after, err := os.ReadFile(path)
+		must(t, err)
+		if tt.is != nil && !bytes.Equal(before, after) {
+			t.Errorf("version %d: the file was changed", tt.version)
+		}
+	}
+}
+
+// TestFirst: a new file gets the number of the first script, and the next one more.
+func TestFirst(t *testing.T) {
+	path := temp(t)
+	for n := range 2 {
+		db := open(t, path, Options{Migrations: []string{schema, "INSERT INTO t VALUES (1, 'once')"}[:n+1], First: 1000})
+		must(t, db.View(t.Context(), func(tx *Tx) error {
+			var version, rows int
+			err := tx.QueryRow("SELECT user_version, (SELECT count(*) FROM t) FROM pragma_user_version").Scan(&version, &rows)
+			if version != 1000+n || rows != n {
+				t.Errorf("%d scripts: version %d, %d rows", n+1, version, rows)
+			}
+			return err
+		}))
+		must(t, db.Close())
 	}
 }
 

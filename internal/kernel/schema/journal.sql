@@ -1,23 +1,12 @@
--- The node's own state. Times are milliseconds since 1970, UTC; digests and
--- payment hashes are 32 bytes; event ids and keys are 64 lower-case hex digits.
--- A table is append-only unless a comment says otherwise; schema.go adds the
--- triggers that hold it to that.
+-- What ran here and what was said. In all areas times are milliseconds since 1970,
+-- UTC; digests and payment hashes are 32 bytes; event ids and keys are 64 lower-case
+-- hex digits. A table is append-only unless a comment says otherwise; schema.go adds
+-- the triggers that hold it to that.
 
 -- Cursors and other small values. Rows change.
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY CHECK (key <> ''),
     value TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- Bytes by their SHA-256.
-CREATE TABLE contents (
-    digest BLOB PRIMARY KEY CHECK (length(digest) = 32),
-    bytes  BLOB NOT NULL
-) STRICT;
-
--- Contents that something other than the journal refers to.
-CREATE TABLE content_pins (
-    digest BLOB PRIMARY KEY REFERENCES contents(digest)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE threads (
@@ -34,6 +23,7 @@ CREATE TABLE threads (
 ) STRICT;
 CREATE INDEX threads_parent ON threads(parent);
 
+-- A thread is Active from its own row until one here ends it.
 CREATE TABLE thread_states (
     seq       INTEGER PRIMARY KEY AUTOINCREMENT,
     thread_id TEXT NOT NULL REFERENCES threads(thread_id),
@@ -43,19 +33,22 @@ CREATE TABLE thread_states (
 ) STRICT;
 CREATE INDEX thread_states_thread ON thread_states(thread_id, seq);
 CREATE TRIGGER thread_states_order BEFORE INSERT ON thread_states
-WHEN EXISTS (SELECT 1 FROM thread_states WHERE thread_id = NEW.thread_id)
-    AND (NEW.state = 'Active'
-        OR EXISTS (SELECT 1 FROM thread_states WHERE thread_id = NEW.thread_id AND state <> 'Active'))
-BEGIN SELECT RAISE(ABORT, 'thread has ended'); END;
+WHEN NEW.state = 'Active'
+    OR EXISTS (SELECT 1 FROM thread_states WHERE thread_id = NEW.thread_id AND state <> 'Active')
+BEGIN SELECT RAISE(ABORT, 'thread has ended, or never stopped'); END;
 
 CREATE VIEW thread_current AS
-SELECT t.thread_id, t.parent, t.profile, t.created_ms, s.state, s.result, s.at_ms
-FROM threads t JOIN thread_states s
+SELECT t.thread_id, t.parent, t.profile, t.created_ms, coalesce(s.state, 'Active') AS state, s.result,
+    coalesce(s.at_ms, t.created_ms) AS at_ms
+FROM threads t LEFT JOIN thread_states s
     ON s.seq = (SELECT max(seq) FROM thread_states x WHERE x.thread_id = t.thread_id);
 
--- Rows are deleted by retention, whole, and never altered (AP-7.3.2).
+-- Rows are deleted by retention, whole, and never altered (AP-7.3.2). An entry is
+-- written to the page that the one before is on, and to no other: not to one that
+-- counts, since the number comes from the entry before, and not to its thread's page
+-- of an index.
 CREATE TABLE journal (
-    seq          INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice
+    seq          INTEGER PRIMARY KEY CHECK (seq > 0), -- one more than the highest ever, see journal_deleted
     at_ms        INTEGER NOT NULL CHECK (at_ms >= 0),
     thread_id    TEXT NOT NULL REFERENCES threads(thread_id),
     direction    TEXT NOT NULL CHECK (direction IN ('Inbound', 'Outbound')),
@@ -65,25 +58,44 @@ CREATE TABLE journal (
     retention    TEXT NOT NULL CHECK (retention IN ('retain_forever', 'prune_on_delivery') OR retention GLOB 'retain_days([1-9]*)'),
     expires_ms   INTEGER CHECK ((expires_ms IS NOT NULL) = (retention GLOB 'retain_days(*')),
     request_id   TEXT, -- the job, if the message belongs to one
-    call_id      TEXT  -- pairs the outbound and inbound entry of one call
+    call_id      TEXT, -- pairs the outbound and inbound entry of one call
+    -- Whether the entry came with its payload, and so keeps the content. Most have the
+    -- hash alone: hashes are random, and each would be a page of an index to write.
+    keeps        INTEGER NOT NULL CHECK (keeps IN (0, 1))
 ) STRICT;
-CREATE INDEX journal_thread ON journal(thread_id, seq);
 CREATE INDEX journal_request ON journal(request_id, seq) WHERE request_id IS NOT NULL;
 CREATE INDEX journal_call ON journal(call_id, seq) WHERE call_id IS NOT NULL;
-CREATE INDEX journal_payload ON journal(payload_hash);
+CREATE INDEX journal_keeps ON journal(payload_hash) WHERE keeps = 1;
 CREATE INDEX journal_expires ON journal(expires_ms) WHERE expires_ms IS NOT NULL;
+CREATE INDEX journal_undelivered ON journal(thread_id, seq) WHERE retention = 'prune_on_delivery';
 CREATE TRIGGER journal_no_update BEFORE UPDATE ON journal
 BEGIN SELECT RAISE(ABORT, 'journal is append-only'); END;
 CREATE TRIGGER journal_keep BEFORE DELETE ON journal
 WHEN OLD.retention = 'retain_forever'
 BEGIN SELECT RAISE(ABORT, 'journal entry is retained for ever'); END;
+CREATE TRIGGER journal_gone AFTER DELETE ON journal BEGIN
+    DELETE FROM journal_threads WHERE thread_id = OLD.thread_id AND seq = OLD.seq;
+    UPDATE journal_deleted SET seq = OLD.seq
+        WHERE seq < OLD.seq AND NOT EXISTS (SELECT 1 FROM journal WHERE seq > OLD.seq);
+END;
 
-CREATE TRIGGER contents_no_update BEFORE UPDATE ON contents
-BEGIN SELECT RAISE(ABORT, 'contents is append-only'); END;
-CREATE TRIGGER contents_keep BEFORE DELETE ON contents
-WHEN EXISTS (SELECT 1 FROM journal WHERE payload_hash = OLD.digest)
-    OR EXISTS (SELECT 1 FROM content_pins WHERE digest = OLD.digest)
-BEGIN SELECT RAISE(ABORT, 'content is referred to'); END;
+-- The entry that ends a block of 1,024 brings the block in here; a block that has not
+-- ended is looked through. Rows go with their entries.
+CREATE TABLE journal_threads (
+    thread_id TEXT NOT NULL,
+    seq       INTEGER NOT NULL,
+    PRIMARY KEY (thread_id, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The highest number of an entry that was the last one when it was deleted.
+-- The one row changes.
+CREATE TABLE journal_deleted (seq INTEGER NOT NULL) STRICT;
+INSERT INTO journal_deleted(seq) VALUES (0);
+
+-- The entries of each thread; those of the last block may be here twice.
+CREATE VIEW journal_by_thread AS
+SELECT thread_id, seq FROM journal_threads
+UNION ALL SELECT thread_id, seq FROM journal WHERE seq > (SELECT max(seq) FROM journal) / 1024 * 1024;
 
 -- What happened that has no journal entry; never holds a payload (K-3).
 CREATE TABLE audit (
@@ -103,9 +115,9 @@ CREATE TABLE directives (
     request_id      TEXT, -- the job it was recorded for
     created_ms      INTEGER NOT NULL CHECK (created_ms >= 0)
 ) STRICT;
-CREATE INDEX directives_request ON directives(request_id) WHERE request_id IS NOT NULL;
 
--- Every name a job has anywhere (M-2): from any one to all the others.
+-- The names of a job (M-2) that no other table holds: a name written a second time
+-- would be two more pages of every job. The view job_names is all of them.
 CREATE TABLE correlation (
     request_id TEXT NOT NULL,
     kind       TEXT NOT NULL CHECK (kind IN ('job_hash', 'task_id', 'correlation_id', 'thread_id', 'directive_id',
@@ -115,44 +127,3 @@ CREATE TABLE correlation (
     PRIMARY KEY (request_id, kind, value)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX correlation_value ON correlation(value);
-
--- Signed events on their way to relays.
-CREATE TABLE outbox (
-    seq          INTEGER PRIMARY KEY AUTOINCREMENT,
-    event_id     TEXT NOT NULL UNIQUE CHECK (length(event_id) = 64 AND event_id NOT GLOB '*[^0-9a-f]*'),
-    event        BLOB NOT NULL,
-    request_id   TEXT,
-    purpose      TEXT NOT NULL,
-    required_oks INTEGER NOT NULL CHECK (required_oks >= 0),
-    created_ms   INTEGER NOT NULL CHECK (created_ms >= 0)
-) STRICT;
-CREATE INDEX outbox_request ON outbox(request_id) WHERE request_id IS NOT NULL;
-CREATE TABLE outbox_relays (
-    event_id TEXT NOT NULL REFERENCES outbox(event_id),
-    relay    TEXT NOT NULL CHECK (relay <> ''),
-    PRIMARY KEY (event_id, relay)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE outbox_acks (
-    seq      INTEGER PRIMARY KEY AUTOINCREMENT,
-    event_id TEXT NOT NULL REFERENCES outbox(event_id),
-    relay    TEXT NOT NULL CHECK (relay <> ''),
-    ok       INTEGER NOT NULL CHECK (ok IN (0, 1)),
-    message  TEXT NOT NULL,
-    at_ms    INTEGER NOT NULL CHECK (at_ms >= 0)
-) STRICT;
-CREATE INDEX outbox_acks_event ON outbox_acks(event_id, ok, relay);
-
--- An event is enough once its required number of relays said OK.
-CREATE VIEW outbox_current AS
-SELECT o.event_id, o.required_oks,
-    (SELECT count(DISTINCT relay) FROM outbox_acks a WHERE a.event_id = o.event_id AND a.ok = 1) AS oks,
-    (SELECT count(*) FROM outbox_acks a WHERE a.event_id = o.event_id) AS attempts
-FROM outbox o;
-
--- An index of the events that some relay has yet to confirm. Rows change; they
--- follow from the tables above.
-CREATE TABLE outbox_open (
-    created_ms INTEGER NOT NULL,
-    seq        INTEGER NOT NULL REFERENCES outbox(seq),
-    PRIMARY KEY (created_ms, seq)
-) STRICT, WITHOUT ROWID;

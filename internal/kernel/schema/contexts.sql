@@ -1,3 +1,21 @@
+-- Bytes by their SHA-256. Rows that nothing refers to any more are deleted.
+CREATE TABLE contents (
+    digest BLOB PRIMARY KEY CHECK (length(digest) = 32),
+    bytes  BLOB NOT NULL,
+    pinned INTEGER NOT NULL DEFAULT 0 -- as it was stored
+) STRICT;
+CREATE TRIGGER contents_no_update BEFORE UPDATE ON contents
+BEGIN SELECT RAISE(ABORT, 'contents is append-only'); END;
+CREATE TRIGGER contents_keep BEFORE DELETE ON contents
+WHEN EXISTS (SELECT 1 FROM content_refs WHERE digest = OLD.digest)
+BEGIN SELECT RAISE(ABORT, 'content is referred to'); END;
+
+-- Contents that were there already, by a journal entry or a segment, when they were
+-- pinned.
+CREATE TABLE content_pins (
+    digest BLOB PRIMARY KEY REFERENCES contents(digest)
+) STRICT, WITHOUT ROWID;
+
 -- What the threads know: pieces of context by the digest of their bytes.
 CREATE TABLE context_segments (
     id             INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice
@@ -61,15 +79,11 @@ CREATE TABLE context_expiring (
 
 -- Everything that keeps a content from being deleted.
 CREATE VIEW content_refs AS
-SELECT payload_hash AS digest FROM journal
+SELECT payload_hash AS digest FROM journal WHERE keeps = 1
+UNION ALL SELECT digest FROM contents WHERE pinned = 1
 UNION ALL SELECT digest FROM content_pins
 UNION ALL SELECT content FROM context_segments c
     WHERE NOT EXISTS (SELECT 1 FROM context_states x WHERE x.segment_id = c.id AND x.status = 'Pruned')
 UNION ALL SELECT summary FROM context_states s
     WHERE summary IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM context_states x WHERE x.segment_id = s.segment_id AND x.status = 'Pruned');
-
-DROP TRIGGER contents_keep;
-CREATE TRIGGER contents_keep BEFORE DELETE ON contents
-WHEN EXISTS (SELECT 1 FROM content_refs WHERE digest = OLD.digest)
-BEGIN SELECT RAISE(ABORT, 'content is referred to'); END;

@@ -1,0 +1,63 @@
+-- Signed events on their way to relays. They and the answers to them go by numbers,
+-- which rise: the ids are random, and each index of them a page to write with every
+-- row.
+CREATE TABLE outbox (
+    seq          INTEGER PRIMARY KEY AUTOINCREMENT,
+    event_id     TEXT NOT NULL UNIQUE CHECK (length(event_id) = 64 AND event_id NOT GLOB '*[^0-9a-f]*'),
+    event        BLOB NOT NULL,
+    request_id   TEXT, -- of a job that is bought
+    purpose      TEXT NOT NULL,
+    required_oks INTEGER NOT NULL CHECK (required_oks >= 0),
+    created_ms   INTEGER NOT NULL CHECK (created_ms >= 0),
+    job          INTEGER, -- requests.seq of a job that is sold; jobs are never deleted
+    relays       TEXT
+) STRICT;
+CREATE INDEX outbox_request ON outbox(request_id) WHERE request_id IS NOT NULL;
+CREATE INDEX outbox_job ON outbox(job) WHERE job IS NOT NULL;
+
+CREATE TABLE outbox_answers (
+    event   INTEGER NOT NULL REFERENCES outbox(seq),
+    n       INTEGER NOT NULL CHECK (n >= 1), -- rises
+    relay   TEXT NOT NULL CHECK (relay <> ''),
+    ok      INTEGER NOT NULL CHECK (ok IN (0, 1)),
+    message TEXT NOT NULL,
+    at_ms   INTEGER NOT NULL CHECK (at_ms >= 0),
+    PRIMARY KEY (event, n)
+) STRICT, WITHOUT ROWID;
+
+-- An index of the events that some relay has yet to confirm, with the time when each
+-- is to be offered again: at once until one has answered, then ever more rarely. With
+-- many open events, as a dead relay leaves them, the old ones must not stand before
+-- the new. Rows change; they follow from the tables above.
+CREATE TABLE outbox_open (
+    created_ms INTEGER NOT NULL,
+    seq        INTEGER NOT NULL REFERENCES outbox(seq),
+    due_ms     INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (created_ms, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX outbox_open_due ON outbox_open(due_ms, created_ms);
+
+-- Signatures of events that were queued before their signature was known: the
+-- key is with a remote signer. The id of an event does not depend on it.
+CREATE TABLE event_signatures (
+    event_id  TEXT PRIMARY KEY REFERENCES outbox(event_id),
+    sig       TEXT NOT NULL CHECK (length(sig) = 128),
+    signed_ms INTEGER NOT NULL CHECK (signed_ms >= 0)
+) STRICT, WITHOUT ROWID;
+
+-- An event as it was queued, and what was said of it. It is enough once its
+-- required number of relays said OK.
+CREATE VIEW outbox_current AS
+SELECT o.seq, o.event_id, o.event, o.purpose, o.required_oks, o.created_ms,
+    coalesce(o.request_id, (SELECT r.request_id FROM requests r WHERE r.seq = o.job)) AS request_id,
+    coalesce(o.relays, (SELECT json_group_array(r.relay) FROM outbox_relays r WHERE r.event_id = o.event_id)) AS relays,
+    (SELECT json_group_array(a.relay) FROM outbox_answers a WHERE a.event = o.seq AND a.ok = 1) AS confirmed,
+    (SELECT count(DISTINCT a.relay) FROM outbox_answers a WHERE a.event = o.seq AND a.ok = 1) AS oks,
+    (SELECT count(*) FROM outbox_answers a WHERE a.event = o.seq) AS attempts
+FROM outbox o;
+
+CREATE TABLE outbox_relays (
+    event_id TEXT NOT NULL REFERENCES outbox(event_id),
+    relay    TEXT NOT NULL CHECK (relay <> ''),
+    PRIMARY KEY (event_id, relay)
+) STRICT, WITHOUT ROWID;
