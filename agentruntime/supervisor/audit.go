@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
@@ -41,6 +42,25 @@ const (
 	AuditViolation       = "protocol.violation"
 	AuditSecretSuspected = "security.secret_suspected"
 )
+
+// maxProvoked bounds the lines that an agent can cause in one run by messages and
+// connections that nobody asked for: the trail is kept for ever, and a hostile agent
+// would fill the disk with it.
+const maxProvoked = 256
+
+// provoked counts such lines.
+type provoked struct{ lines atomic.Int64 }
+
+// write writes a line while there may be more; the last one says that it is that.
+func (p *provoked) write(e AuditEvent, to func(AuditEvent)) {
+	n := p.lines.Add(1)
+	if n == maxProvoked {
+		e.Reason += "; more of its kind in this run are not written down"
+	}
+	if n <= maxProvoked {
+		to(e)
+	}
+}
 
 // auditCode keeps codes that an agent made up out of the trail.
 func auditCode(e *Error) string {

@@ -47,6 +47,28 @@ func TestStrayMessages(t *testing.T) {
 	}
 }
 
+// The audit trail is kept for ever: what an agent can cause there at will is bounded,
+// and the session goes on.
+func TestAgentCannotFillTheAuditTrail(t *testing.T) {
+	f := newFake(t, Config{HeartbeatInterval: time.Hour}, Spec{})
+	f.join("x")
+	for range 3 * maxProvoked {
+		f.send(&wire.Message{Payload: &wire.ToolResult{CallID: "none", Status: wire.Succeeded}})
+	}
+	end := f.call(Call{Tool: "x"})
+	f.reply(f.recv(), ok(`{}`))
+	if got := <-end; got.err != nil {
+		t.Error(got.err)
+	}
+	lines := f.audit.of(AuditViolation)
+	if len(lines) != maxProvoked || f.core.stray != 3*maxProvoked {
+		t.Fatalf("%d lines of %d stray results", len(lines), f.core.stray)
+	}
+	if last := lines[maxProvoked-1].Reason; !strings.HasSuffix(last, "are not written down") {
+		t.Errorf("the last line says %q", last)
+	}
+}
+
 func TestUnknownTypes(t *testing.T) {
 	requirements.Covers(t, "OS-6.2.2", "OS-6.2.3", "K-15")
 	const unknown = `{"v":1,"type":"agent.dance","id":"m1","ts":"2026-01-16T12:00:00Z","payload":{}%s}`

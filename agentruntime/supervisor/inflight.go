@@ -134,10 +134,10 @@ func (s *session) result(msg *wire.Message, p *wire.ToolResult) {
 		}
 		s.finish(p.CallID, outcome{result: p})
 	case second:
-		s.audit(AuditEvent{Type: AuditViolation, CallID: p.CallID, Reason: "second result"})
+		s.strays.write(AuditEvent{Type: AuditViolation, CallID: p.CallID, Reason: "second result"}, s.audit)
 	default:
 		// The id is the agent's own invention: it is not repeated.
-		s.audit(AuditEvent{Type: AuditViolation, Reason: "result of an unknown call"})
+		s.strays.write(AuditEvent{Type: AuditViolation, Reason: "result of an unknown call"}, s.audit)
 	}
 }
 

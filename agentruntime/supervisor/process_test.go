@@ -3,7 +3,9 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -133,6 +135,30 @@ func TestWaysInAreClosed(t *testing.T) {
 		if want := who + " gets core.welcome protocol.unauthorized then true"; got[i] != want {
 			t.Errorf("%q, want %q", got[i], want)
 		}
+	}
+	if r, err := n.Call(t.Context(), helloCall()); err != nil {
+		t.Errorf("the session of the right process: %v %v", r, err)
+	}
+}
+
+// Whoever may open an agent's socket, a child of the agent say, and is turned away
+// there, cannot fill the audit trail with that.
+func TestRefusedConnectionsDoNotFillTheAuditTrail(t *testing.T) {
+	n := newNode(t, Config{})
+	start(t, n, agentSpec("reference"))
+	socket := filepath.Join(n.cfg.SocketDir, n.Status()[0].RunID, socketName)
+	for range 2 * maxProvoked {
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(conn); err != nil { // until it is closed: the line was written
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+	if lines := n.audited(AuditDenied); len(lines) != maxProvoked || !strings.HasSuffix(lines[maxProvoked-1].Reason, "are not written down") {
+		t.Errorf("%d lines, the last is %+v", len(lines), lines[len(lines)-1])
 	}
 	if r, err := n.Call(t.Context(), helloCall()); err != nil {
 		t.Errorf("the session of the right process: %v %v", r, err)

@@ -31,6 +31,7 @@ type run struct {
 	session *session // set once registered
 
 	admitted   chan *session  // the one that authenticated
+	denials    provoked       // connections that were refused
 	handshakes sync.WaitGroup // accept loop, handshakes, and the session
 
 	mu      sync.Mutex
@@ -188,7 +189,7 @@ func (r *run) checkPeer(conn *net.UnixConn) error {
 		_ = conn.SetDeadline(time.Now().Add(time.Second))
 		refuse(conn, &refusal{code: wire.CodeUnauthorized, err: err})
 	}
-	r.audit(AuditEvent{Type: AuditDenied, PID: pid, Code: wire.CodeUnauthorized, Reason: err.Error()})
+	r.denials.write(AuditEvent{Type: AuditDenied, PID: pid, Code: wire.CodeUnauthorized, Reason: err.Error()}, r.audit)
 	return err
 }
 
@@ -202,7 +203,7 @@ func (r *run) welcome(conn *net.UnixConn) {
 		if errors.As(err, &refused) {
 			code = refused.code
 		}
-		r.audit(AuditEvent{Type: AuditDenied, Code: code, Reason: err.Error()})
+		r.denials.write(AuditEvent{Type: AuditDenied, Code: code, Reason: err.Error()}, r.audit)
 		return
 	}
 	r.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
@@ -31,6 +33,8 @@ type session struct {
 
 	registered chan struct{} // closed at the first registration
 	done       chan struct{} // closed when serve has returned
+	strays     provoked      // results that belong to no call
+	schemaPace *rate.Limiter // of registrations
 
 	mu         sync.Mutex
 	tools      map[string]*boundTool // replaced as a whole, never changed
@@ -52,7 +56,7 @@ func newSession(cfg *Config, spec *Spec, runID, secret string, conn net.Conn, in
 		id: wire.NewID(), runID: runID, cfg: cfg, spec: spec, secret: secret, conn: conn, in: in,
 		// Each call has at most a call and a cancel waiting; the rest is for replies.
 		out:        wire.NewOutbox(conn, cfg.MaxFrameBytes, 2*cfg.MaxInflight+64),
-		registered: make(chan struct{}), done: make(chan struct{}),
+		registered: make(chan struct{}), done: make(chan struct{}), schemaPace: newSchemaPace(),
 		calls: map[string]*inflight{}, ended: map[string]struct{}{},
 		lastBeat: time.Now(), health: wire.OK, turns: turns{back: make(chan handBack, 1)},
 	}

@@ -2,6 +2,9 @@ package supervisor
 
 import (
 	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
@@ -15,7 +18,16 @@ const (
 	// maxSchemaWork bounds the schemas of a session's tools: some seconds of a core,
 	// and some hundred bytes of memory for each part. Everyday tools have a tenth of it.
 	maxSchemaWork = 100_000
+	// schemaMinute is how much of that a session may make us do in a minute, once it
+	// has done twice as much: one that registers again and again would keep a core
+	// busy that its own limits do not count.
+	schemaMinute = maxSchemaWork
 )
+
+// newSchemaPace bounds the compiling that one session asks for.
+func newSchemaPace() *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(schemaMinute)/60, 2*maxSchemaWork)
+}
 
 // boundTool is a registered tool with its compiled schemas.
 type boundTool struct {
@@ -41,9 +53,16 @@ func (s *session) register(p *wire.Register) *wire.Registered {
 			left -= t.work
 		}
 	}
+	now := time.Now()
+	allowed := min(left, int(s.schemaPace.TokensAt(now)))
+	hurried, asked := allowed < left, allowed
 	answer := &wire.Registered{Registered: []wire.ToolID{}}
 	for i := range p.Tools {
-		t, err := bind(s.spec.ID, &p.Tools[i], next, &left)
+		t, err := bind(s.spec.ID, &p.Tools[i], next, &allowed)
+		if err != nil && hurried {
+			err.Message += "; tools were registered often: try again in a minute"
+			err.Retryable = true
+		}
 		if err != nil {
 			id := p.Tools[i].ToolID
 			answer.Rejected = append(answer.Rejected, wire.RejectedTool{ToolID: id[:min(len(id), maxLabelBytes)], Error: err})
@@ -52,6 +71,8 @@ func (s *session) register(p *wire.Register) *wire.Registered {
 		next[t.name] = t
 		answer.Registered = append(answer.Registered, t.id)
 	}
+	s.schemaPace.AllowN(now, asked-allowed)
+
 	// The map is replaced, not changed: readers hold no lock while they use it.
 	s.mu.Lock()
 	s.tools = next
