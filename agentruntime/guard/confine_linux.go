@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -113,13 +115,14 @@ func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {
 		return fmt.Errorf("make landlock rules: %w", errno)
 	}
 	defer unix.Close(int(fd))
+	paths := newRealPaths(c.Write)
 	for _, p := range c.Read {
-		if err := addPath(int(fd), p, fsRead); err != nil {
+		if err := paths.add(int(fd), p, fsRead); err != nil {
 			return err
 		}
 	}
 	for _, p := range c.Write {
-		if err := addPath(int(fd), p, attr.Access_fs); err != nil {
+		if err := paths.add(int(fd), p, attr.Access_fs); err != nil {
 			return err
 		}
 	}
@@ -143,19 +146,102 @@ func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {
 	return nil
 }
 
-// addPath allows access below a path; one that is missing needs no rule.
-func addPath(ruleset int, path string, access uint64) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-		return nil
+// realPaths finds what the paths of a confinement lead to. A symbolic link in a folder
+// that the agent may change can be the agent's own, from before it was started again,
+// and would open whatever it leads to.
+type realPaths struct {
+	system    []string
+	writeable []string // without symbolic links
+}
+
+func newRealPaths(write []string) *realPaths {
+	anywhere := &realPaths{}
+	r := &realPaths{system: SystemPaths()}
+	for _, p := range write {
+		if root, err := anywhere.follow(p); err == nil { // add says what is wrong with others
+			r.writeable = append(r.writeable, root)
+		}
 	}
+	return r
+}
+
+// maxLinks is as many symbolic links as the kernel follows.
+const maxLinks = 40
+
+// follow is a path without symbolic links, of which none may be in a folder that is
+// writeable.
+func (r *realPaths) follow(p string) (string, error) {
+	at, rest := "/", strings.Split(p, "/")
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		next := path.Join(at, name) // where name is "", "." or ".." too
+		if next == at || name == ".." {
+			at = next
+			continue
+		}
+
+		target, err := os.Readlink(next)
+		switch {
+		case errors.Is(err, unix.EINVAL): // no link
+			at = next
+			continue
+		case err != nil:
+			return "", err
+		case r.mayChange(at):
+			return "", &agentLinkError{next}
+		}
+		if links++; links > maxLinks {
+			return "", unix.ELOOP
+		}
+		if path.IsAbs(target) {
+			at = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return at, nil
+}
+
+func (r *realPaths) mayChange(dir string) bool {
+	return slices.ContainsFunc(r.writeable, func(root string) bool {
+		return dir == root || root == "/" || strings.HasPrefix(dir, root+"/")
+	})
+}
+
+// agentLinkError: a path leads through a symbolic link that the agent could have made.
+type agentLinkError struct{ link string }
+
+func (e *agentLinkError) Error() string {
+	return e.link + " is a symbolic link in a folder that the agent may change, and could lead anywhere: name what it leads to, or put a folder in its place"
+}
+
+// add allows access below a path; one that is missing needs no rule.
+func (r *realPaths) add(ruleset int, p string, access uint64) error {
+	to, err := r.follow(p)
+	if err == nil {
+		err = addPath(ruleset, to, access)
+	}
+	switch {
+	case errors.As(err, new(*agentLinkError)) && slices.Contains(r.system, p):
+		return nil // the agent may change the system's own files: it needs no more
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return nil
+	case err != nil:
+		return fmt.Errorf("confine to %s: %w", p, err)
+	}
+	return nil
+}
+
+// addPath allows access below a path that has no symbolic links, and still has none.
+func addPath(ruleset int, p string, access uint64) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
-		return fmt.Errorf("confine to %s: %w", path, err)
+		return err
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("confine to %s: %w", path, err)
+		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		access &= fsFiles
@@ -163,7 +249,7 @@ func addPath(ruleset int, path string, access uint64) error {
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
 	if errno != 0 {
-		return fmt.Errorf("confine to %s: %w", path, errno)
+		return errno
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -96,6 +97,57 @@ func TestConfinement(t *testing.T) {
 	}
 	if words != "" {
 		t.Errorf("unconfined, and said to be %q", words)
+	}
+}
+
+// TestLinkOfAnAgentsOwnOpensNothing: what an agent put in the place of a folder that it
+// was granted, below one that it may change, is not granted when it is started again.
+func TestLinkOfAnAgentsOwnOpensNothing(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, other := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "file"), []byte("canary"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	system := []string{"/usr", "/bin", "/lib", "/lib64", "/proc", exe}
+	link := filepath.Join(own, "models")
+	for name, c := range map[string]struct {
+		target  string
+		confine guard.Confinement
+	}{
+		"to read":               {other, guard.Confinement{Read: append(system, link), Write: []string{own, "/dev/null"}}},
+		"to change":             {other, guard.Confinement{Read: system, Write: []string{link, own, "/dev/null"}}},
+		"a link to a link":      {filepath.Join(own, "again"), guard.Confinement{Read: append(system, link+"/"), Write: []string{own, "/dev/null"}}},
+		"below the link":        {filepath.Dir(other), guard.Confinement{Read: append(system, link+"/"+filepath.Base(other)), Write: []string{own, "/dev/null"}}},
+		"by way of another one": {other, guard.Confinement{Read: append(system, own+"/../"+filepath.Base(own)+"/models"), Write: []string{own, "/dev/null"}}},
+	} {
+		for _, l := range []string{link, filepath.Join(own, "again")} {
+			_ = os.Remove(l) // of the case before
+		}
+		if err := errors.Join(os.Symlink(c.target, link), os.Symlink(other, filepath.Join(own, "again"))); err != nil {
+			t.Fatal(err)
+		}
+		n := newNode(t, Config{})
+		spec := agentSpec("reach")
+		spec.Tools, spec.Confine = []string{"reach"}, &c.confine
+		err := n.Start(t.Context(), spec)
+		if err == nil && !strings.HasPrefix(n.Status()[0].Confined, "landlock") {
+			testclass.Unavailable(t, n.Status()[0].Confined)
+		}
+		if err == nil || !strings.Contains(err.Error(), link+" is a symbolic link") {
+			t.Errorf("%s: started, %v", name, err)
+		}
+	}
+	// The operator's own links are followed.
+	beside := filepath.Join(t.TempDir(), "models")
+	if err := os.Symlink(other, beside); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := reachFrom(t, &guard.Confinement{Read: append(system, beside), Write: []string{own, "/dev/null"}}, fmt.Sprintf(`{"read":%q}`, filepath.Join(other, "file")))
+	if out["read"] != "reached" {
+		t.Errorf("by the operator's link: %s", out["read"])
 	}
 }
 
