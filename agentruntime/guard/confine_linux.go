@@ -20,6 +20,9 @@ import (
 type Confinement struct {
 	Read  []string `json:"read"`  // files, and folders with all below, to read and execute
 	Write []string `json:"write"` // to change as well
+	// Others are folders that other agents may change. A symbolic link in them, or in
+	// Write, opens nothing.
+	Others []string `json:"others"`
 	// Network allows the network. Without it a supervisor that is root gives
 	// the agent a network of its own with nothing in it. Another one denies all
 	// sockets but those of the file system, and TCP alone on an architecture
@@ -115,7 +118,7 @@ func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {
 		return fmt.Errorf("make landlock rules: %w", errno)
 	}
 	defer unix.Close(int(fd))
-	paths := newRealPaths(c.Write)
+	paths := newRealPaths(slices.Concat(c.Write, c.Others))
 	for _, p := range c.Read {
 		if err := paths.add(int(fd), p, fsRead); err != nil {
 			return err
@@ -147,11 +150,11 @@ func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {
 }
 
 // realPaths finds what the paths of a confinement lead to. A symbolic link in a folder
-// that the agent may change can be the agent's own, from before it was started again,
-// and would open whatever it leads to.
+// that an agent may change can be that agent's own, from before this one was started
+// again, and would open whatever it leads to.
 type realPaths struct {
 	system    []string
-	writeable []string // without symbolic links
+	writeable []string // to agents; without symbolic links
 }
 
 func newRealPaths(write []string) *realPaths {
@@ -208,11 +211,11 @@ func (r *realPaths) mayChange(dir string) bool {
 	})
 }
 
-// agentLinkError: a path leads through a symbolic link that the agent could have made.
+// agentLinkError: a path leads through a symbolic link that an agent could have made.
 type agentLinkError struct{ link string }
 
 func (e *agentLinkError) Error() string {
-	return e.link + " is a symbolic link in a folder that the agent may change, and could lead anywhere: name what it leads to, or put a folder in its place"
+	return e.link + " is a symbolic link in a folder that an agent may change, and could lead anywhere: name what it leads to, or put a folder in its place"
 }
 
 // add allows access below a path; one that is missing needs no rule.

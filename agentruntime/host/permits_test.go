@@ -73,6 +73,71 @@ func TestPermissionsBecomeReach(t *testing.T) {
 	}
 }
 
+// TestAnotherAgentsLinkOpensNothing: where another agent may write, a link can be its
+// work, and leads this one nowhere.
+func TestAnotherAgentsLinkOpensNothing(t *testing.T) {
+	shared, secret := t.TempDir(), t.TempDir()
+	models := filepath.Join(shared, "models")
+	if err := os.Symlink(secret, models); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		granted []string // to the other agent
+		starts  bool
+	}{
+		"may write there": {[]string{"filesystem:write:" + shared + "/**"}, false},
+		"may read there":  {[]string{"filesystem:read:" + shared + "/**"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, "reach", "reach")
+			w.ask(t, []string{"filesystem:read:" + models + "/**"})
+			w.grantAll(t, w.dir)
+			other := filepath.Join(t.TempDir(), "other")
+			install(t, other, "another")
+			path := filepath.Join(other, manifest.FileName)
+			doc, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked, err := json.Marshal(c.granted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc = []byte(strings.NewReplacer(id, "com.example.other", `"permissions":[]`, `"permissions":`+string(asked)).Replace(string(doc)))
+			if err := os.WriteFile(path, doc, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.grantAll(t, other)
+
+			cfg := w.cfg
+			cfg.Installed = append(slices.Clone(cfg.Installed), Installed{Dir: other, Manual: true})
+			h, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = h.Start(t.Context(), id)
+			if err == nil && strings.HasPrefix(h.List()[0].Confined, "not confined") {
+				testclass.Unavailable(t, h.List()[0].Confined)
+			}
+			if started := err == nil; started != c.starts || !started && !strings.Contains(err.Error(), models+" is a symbolic link") {
+				t.Errorf("started: %v, %v", started, err)
+			}
+		})
+	}
+}
+
+// grantAll approves an agent with all that its manifest asks for.
+func (w *world) grantAll(t *testing.T, dir string) {
+	t.Helper()
+	m, err := manifest.Read(filepath.Join(dir, manifest.FileName))
+	if err == nil {
+		_, err = w.approvals.Approve(dir, m, m.Permissions, time.Now())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // ask makes the agent's manifest ask for permissions.
 func (w *world) ask(t *testing.T, permissions []string) {
 	t.Helper()

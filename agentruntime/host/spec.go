@@ -25,6 +25,9 @@ func (h *Host) spec(e *entry) (supervisor.Spec, error) {
 		return supervisor.Spec{}, err
 	}
 	spec := SpecOf(e.installed, m, approval.Permissions)
+	if spec.Confine != nil {
+		spec.Confine.Others = h.othersMayChange(e)
+	}
 	spec.Allow = func() error {
 		_, _, err := h.approved(e)
 		return err
@@ -86,6 +89,22 @@ func SpecOf(in *Installed, m *manifest.Manifest, granted []string) supervisor.Sp
 		spec.Limits.Concurrent = l.MaxConcurrentCalls
 	}
 	return spec
+}
+
+// othersMayChange are the folders that the other installed agents may change.
+func (h *Host) othersMayChange(e *entry) (folders []string) {
+	for _, id := range h.ids() {
+		o := h.entries[id]
+		if o == e || o.installed == nil {
+			continue
+		}
+		granted := []string(nil) // of one that is not approved, its folder is left from when it was
+		if _, approval, err := h.approved(o); err == nil {
+			granted = approval.Permissions
+		}
+		folders = append(folders, confinement(o.installed, "", granted).Write...)
+	}
+	return folders
 }
 
 // Permits reports whether an agent may use a tool of another's: it was granted
