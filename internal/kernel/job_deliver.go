@@ -23,12 +23,12 @@ func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r
 		if run != j.run {
 			return j.conflict(fmt.Sprintf("run %d was overtaken by run %d", run, j.run))
 		}
-		var planned hashing.Digest // zero in a run from before plans were kept
+		var planned hashing.Digest
 		err = tx.QueryRow("SELECT plan_hash FROM job_runs WHERE request_id = ? AND run = ?", requestID, run).Scan(into(&planned))
 		if err != nil {
 			return fmt.Errorf("read the run's plan: %w", err)
 		}
-		if !planned.IsZero() && planned != r.PlanHash {
+		if planned != r.PlanHash {
 			return j.conflict("the result is of another plan than the run")
 		}
 		if err := tx.putAll(append([][]byte{r.Output}, contents...)); err != nil {

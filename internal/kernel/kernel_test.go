@@ -285,10 +285,6 @@ func fill(t *testing.T, k *testKernel) {
 	acks := acksOf(t, s)
 	must(t, s.AddAcks(t.Context(), acks...))
 	must(t, s.SetSignature(t.Context(), acks[0].EventID, strings.Repeat("5", 128)))
-	k.update(t, func(tx *Tx) error { // as events were queued before they held their relays
-		_, err := tx.Exec("INSERT INTO outbox_relays(event_id, relay) VALUES (?, 'wss://r')", acks[0].EventID)
-		return err
-	})
 	must(t, s.Settle(t.Context(), j.RequestID, settled(j), issuer(j)))
 	for sequence, want := range map[int64]bool{7: true, 1: false} {
 		if adopted, err := s.AdoptReceipt(t.Context(), sequence, hashing.Bytes([]byte("signed elsewhere"))); err != nil || adopted != want && sequence == 1 {

@@ -37,7 +37,7 @@ func migrations() []string {
 	return []string{
 		journalSQL + appendOnly("threads", "thread_states", "audit", "directives", "correlation") +
 			contextsSQL + appendOnly("content_pins", "context_segments", "context_states") +
-			outboxSQL + appendOnly("outbox", "outbox_answers", "event_signatures", "outbox_relays") +
+			outboxSQL + appendOnly("outbox", "outbox_answers", "event_signatures") +
 			salesSQL + appendOnly("jobs", "job_invoices", "job_acceptances", "job_payments", "job_orders", "job_runs",
 			"job_results", "job_result_events", "receipts", "receipt_heads", "job_engagements", "engagement_invoices",
 			"engagement_acceptances", "engagement_receipts", "policy_runs") +

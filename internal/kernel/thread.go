@@ -202,7 +202,7 @@ func (tx *Tx) Thread(id string) (Thread, error) {
 // ends its own. Those below come before those above.
 func (tx *Tx) UnfinishedThreads() ([]string, error) {
 	ids, err := tx.strings(`SELECT t.thread_id FROM threads t
-		WHERE NOT EXISTS (SELECT 1 FROM thread_states s WHERE s.thread_id = t.thread_id AND s.state <> 'Active')
+		WHERE NOT EXISTS (SELECT 1 FROM thread_states s WHERE s.thread_id = t.thread_id)
 		AND NOT EXISTS (SELECT 1 FROM job_orders o WHERE o.thread_id = t.thread_id)
 		ORDER BY length(t.thread_id) DESC`)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +30,8 @@ func child(mode, path string) int {
 		return childWrite(path)
 	case "full":
 		return childFull(path)
+	case "migration killed", "migration without room":
+		return childMigrate(mode, path)
 	}
 	return 2
 }
@@ -193,5 +196,59 @@ func TestFullDiskMakesReadOnly(t *testing.T) {
 	n := strings.Count(out, "acked ")
 	if n == 0 || len(got) < n || got["small"] {
 		t.Errorf("%d rows, %d acknowledged", len(got), n)
+	}
+}
+
+// manyRows is a step that writes more than stays in memory.
+const manyRows = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+INSERT INTO t(v) SELECT i || printf('%.400c', 'x') FROM n`
+
+// childMigrate begins a step that has no end, and ends in its midst: with the process,
+// once a part is written, or with an error, since a file may not grow further.
+func childMigrate(mode, path string) int {
+	if mode == "migration killed" {
+		go func() {
+			for {
+				if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 4<<20 {
+					_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+				}
+				runtime.Gosched()
+			}
+		}()
+	} else {
+		signal.Ignore(unix.SIGXFSZ)
+		limit := unix.Rlimit{Cur: 4 << 20, Max: 4 << 20}
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	endless := strings.Replace(manyRows, " WHERE i < 20000", "", 1)
+	_, err := Open(context.Background(), path, Options{Migrations: []string{schema, endless}})
+	fmt.Println(err)
+	return 0
+}
+
+// TestMigrationInHalf: of a step that ended in its midst, with its process or for want
+// of room, nothing is there, and the next start does it whole.
+func TestMigrationInHalf(t *testing.T) {
+	for mode, want := range map[string]string{"migration killed": "signal: killed", "migration without room": "file too large"} {
+		path := temp(t)
+		db := open(t, path, Options{})
+		must(t, db.Update(t.Context(), insert("before")))
+		must(t, db.Close())
+
+		out, err := runChild(t, mode, path)
+		if ended := fmt.Sprint(err, out); !strings.Contains(ended, want) {
+			t.Fatalf("%s: %s", mode, ended)
+		}
+
+		for n, want := range []int{1, 20_001, 20_001} { // before the step, after it, and it is not done again
+			db := open(t, path, Options{Migrations: []string{schema, manyRows}[:min(n+1, 2)]})
+			if got := len(values(t, db)); got != want {
+				t.Errorf("%s, open %d: %d rows, want %d", mode, n, got, want)
+			}
+			must(t, db.Close())
+		}
 	}
 }

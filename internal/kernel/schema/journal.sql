@@ -25,23 +25,16 @@ CREATE INDEX threads_parent ON threads(parent);
 
 -- A thread is Active from its own row until one here ends it.
 CREATE TABLE thread_states (
-    seq       INTEGER PRIMARY KEY AUTOINCREMENT,
-    thread_id TEXT NOT NULL REFERENCES threads(thread_id),
-    state     TEXT NOT NULL CHECK (state IN ('Active', 'Completed', 'Failed')),
+    thread_id TEXT PRIMARY KEY REFERENCES threads(thread_id),
+    state     TEXT NOT NULL CHECK (state IN ('Completed', 'Failed')),
     result    BLOB CHECK (length(result) = 32), -- digest of what the thread returned
     at_ms     INTEGER NOT NULL CHECK (at_ms >= 0)
 ) STRICT;
-CREATE INDEX thread_states_thread ON thread_states(thread_id, seq);
-CREATE TRIGGER thread_states_order BEFORE INSERT ON thread_states
-WHEN NEW.state = 'Active'
-    OR EXISTS (SELECT 1 FROM thread_states WHERE thread_id = NEW.thread_id AND state <> 'Active')
-BEGIN SELECT RAISE(ABORT, 'thread has ended, or never stopped'); END;
 
 CREATE VIEW thread_current AS
 SELECT t.thread_id, t.parent, t.profile, t.created_ms, coalesce(s.state, 'Active') AS state, s.result,
     coalesce(s.at_ms, t.created_ms) AS at_ms
-FROM threads t LEFT JOIN thread_states s
-    ON s.seq = (SELECT max(seq) FROM thread_states x WHERE x.thread_id = t.thread_id);
+FROM threads t LEFT JOIN thread_states s USING (thread_id);
 
 -- Rows are deleted by retention, whole, and never altered (AP-7.3.2). An entry is
 -- written to the page that the one before is on, and to no other: not to one that

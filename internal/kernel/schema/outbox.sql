@@ -10,7 +10,7 @@ CREATE TABLE outbox (
     required_oks INTEGER NOT NULL CHECK (required_oks >= 0),
     created_ms   INTEGER NOT NULL CHECK (created_ms >= 0),
     job          INTEGER, -- requests.seq of a job that is sold; jobs are never deleted
-    relays       TEXT
+    relays       TEXT NOT NULL CHECK (json_valid(relays))
 ) STRICT;
 CREATE INDEX outbox_request ON outbox(request_id) WHERE request_id IS NOT NULL;
 CREATE INDEX outbox_job ON outbox(job) WHERE job IS NOT NULL;
@@ -50,14 +50,8 @@ CREATE TABLE event_signatures (
 CREATE VIEW outbox_current AS
 SELECT o.seq, o.event_id, o.event, o.purpose, o.required_oks, o.created_ms,
     coalesce(o.request_id, (SELECT r.request_id FROM requests r WHERE r.seq = o.job)) AS request_id,
-    coalesce(o.relays, (SELECT json_group_array(r.relay) FROM outbox_relays r WHERE r.event_id = o.event_id)) AS relays,
+    o.relays,
     (SELECT json_group_array(a.relay) FROM outbox_answers a WHERE a.event = o.seq AND a.ok = 1) AS confirmed,
     (SELECT count(DISTINCT a.relay) FROM outbox_answers a WHERE a.event = o.seq AND a.ok = 1) AS oks,
     (SELECT count(*) FROM outbox_answers a WHERE a.event = o.seq) AS attempts
 FROM outbox o;
-
-CREATE TABLE outbox_relays (
-    event_id TEXT NOT NULL REFERENCES outbox(event_id),
-    relay    TEXT NOT NULL CHECK (relay <> ''),
-    PRIMARY KEY (event_id, relay)
-) STRICT, WITHOUT ROWID;

@@ -137,8 +137,8 @@ CREATE TABLE job_runs (
     run        INTEGER NOT NULL CHECK (run >= 1),
     at_ms      INTEGER NOT NULL CHECK (at_ms >= 0),
     -- When all work on the job ends, decided as its first run starts; the same in every run.
-    deadline_ms INTEGER CHECK (deadline_ms >= 0),
-    plan_hash   BLOB CHECK (length(plan_hash) = 32), -- what the run will do, fixed as it starts
+    deadline_ms INTEGER NOT NULL CHECK (deadline_ms >= 0),
+    plan_hash   BLOB NOT NULL CHECK (length(plan_hash) = 32), -- what the run will do, fixed as it starts
     PRIMARY KEY (request_id, run)
 ) STRICT, WITHOUT ROWID;
 
