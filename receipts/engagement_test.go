@@ -126,7 +126,11 @@ func demands() []scenario {
 			scenario{name: "quote_event_" + c.name, about: c.about, recipe: recipe{asked: true, quoteEvent: c.event, signQuote: person(c.signer)}, want: commits},
 		)
 	}
-	return list
+	nameless := func(q *receipts.Quote) { q.PaymentHash = nil }
+	return append(list, scenario{
+		name: "demand_of_another_invoice_without_payment_hash", about: "the quote names no payment hash, and the provider asked for it by another invoice",
+		recipe: recipe{mode: receipts.ModePrepay, asked: true, quote: nameless, quoteEvent: change("amount", "21000", another)}, want: commits,
+	})
 }
 
 // The claims about work are lacking, and not required unless the reader says so.

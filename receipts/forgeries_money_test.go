@@ -1,6 +1,7 @@
 package receipts_test
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -78,6 +79,11 @@ func forgedPayment() []scenario {
 	}
 }
 
+// nameless is a quote without its payment hash, as a text.
+func nameless(quote []byte) []byte {
+	return regexp.MustCompile(`"payment_hash":"[0-9a-f]{64}"`).ReplaceAll(quote, []byte(`"payment_hash":null`))
+}
+
 func forgedQuote() []scenario {
 	const amount, commits, payee, accepted = receipts.ClaimAmount, receipts.ClaimInvoiceCommits, receipts.ClaimPayeePinned, receipts.ClaimBuyerAccepted
 	return []scenario{
@@ -85,6 +91,16 @@ func forgedQuote() []scenario {
 			name: "quote_price", about: "the quote had another price",
 			recipe: recipe{quote: func(q *receipts.Quote) { q.PriceMsats = 2 * price }},
 			want:   failed(amount, commits, accepted),
+		},
+		{
+			name: "held_without_payment_hash", about: "a payment cannot be held for a quote that names no payment hash",
+			recipe: recipe{asked: true, quoteDoc: nameless},
+			want:   states{amount: receipts.NotProvable, commits: receipts.Failed, accepted: receipts.Failed},
+		},
+		{
+			name: "sealed_without_payment_hash", about: "no key of boxes follows from a quote that names no payment hash",
+			recipe: recipe{mode: receipts.ModePostpay, seal: true, asked: true, quoteDoc: nameless},
+			want:   states{amount: receipts.NotProvable, commits: receipts.Failed, accepted: receipts.Failed},
 		},
 		{
 			name: "quote_swapped", about: "another quote of the same provider for the same job",

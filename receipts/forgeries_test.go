@@ -69,9 +69,17 @@ func baseline() []scenario {
 			recipe: recipe{noAcceptance: true}, want: states{receipts.ClaimBuyerAccepted: receipts.NotProvable},
 		},
 		{
-			name: "quote_without_payment_hash", about: "the wallet chose the preimage after the quote",
-			recipe: recipe{quote: func(q *receipts.Quote) { q.PaymentHash = nil }},
+			name: "quote_without_payment_hash", about: "the wallet chose the preimage after the quote, and nothing else that the provider signed before names the invoice",
+			recipe: recipe{mode: receipts.ModePrepay, quote: func(q *receipts.Quote) { q.PaymentHash = nil }},
 			want:   states{receipts.ClaimInvoiceCommits: receipts.NotProvable},
+		},
+		{
+			name: "valid_without_payment_hash", about: "the wallet chose the preimage after the quote, and the provider's demand names the invoice",
+			recipe: recipe{mode: receipts.ModePrepay, asked: true, quote: func(q *receipts.Quote) { q.PaymentHash = nil }},
+		},
+		{
+			name: "valid_postpay_without_payment_hash", about: "the wallet chose the preimage after the quote, which is paid after the run",
+			recipe: recipe{mode: receipts.ModePostpay, asked: true, quote: func(q *receipts.Quote) { q.PaymentHash = nil }},
 		},
 		{
 			name: "artifact_absent", about: "an artifact that the result lists is not in the bundle",

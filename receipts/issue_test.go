@@ -116,7 +116,7 @@ func TestCheckInvoice(t *testing.T) {
 
 // A quote of a wallet that chooses the preimage names neither hash nor node.
 func TestCheckInvoiceOfAVagueQuote(t *testing.T) {
-	m := recipe{quote: func(q *receipts.Quote) { q.PaymentHash, q.PayeeNode = nil, nil }}.make()
+	m := recipe{mode: receipts.ModePrepay, quote: func(q *receipts.Quote) { q.PaymentHash, q.PayeeNode = nil, nil }}.make()
 	if _, err := receipts.CheckInvoice(m.quote, m.bolt11, payments.Play); err != nil {
 		t.Error(err)
 	}

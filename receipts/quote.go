@@ -70,7 +70,8 @@ type Quote struct {
 	// what was run. Empty where the request has its inputs in itself.
 	Inputs []string `json:"inputs"`
 	// PaymentHash is nil in free mode, and where the wallet chooses the
-	// preimage when it makes the invoice.
+	// preimage when it makes the invoice. Such an invoice is held for nobody and
+	// seals nothing, so it is for modes prepay and postpay, delivered plain.
 	PaymentHash *string `json:"payment_hash"`
 	// PayeeNode is the compressed node key, 66 hex digits; nil in free mode or
 	// where the wallet does not tell it.
@@ -132,6 +133,7 @@ func (q Quote) validate(keys keyring) error {
 	switch q.Mode {
 	case ModeHold, ModePrepay, ModePostpay:
 		c.that(q.PriceMsats > 0 && q.PriceMsats <= payments.MaxMsats, "price_msats is out of range")
+		c.that(q.PaymentHash != nil || q.Mode != ModeHold && q.Delivery != DeliverySealed, "payment_hash is null, which mode hold and delivery sealed do not allow")
 	case ModeFree:
 		c.that(q.PriceMsats == 0 && q.PaymentHash == nil && q.PayeeNode == nil, "a free quote has a price, a payment_hash or a payee_node")
 	default:

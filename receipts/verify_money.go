@@ -95,7 +95,11 @@ func (v *verifier) invoiceCommits(g grader) {
 	g.step("7.2", "the invoice's description_hash is quote_hash", match("description_hash", *v.invoice.DescriptionHash, rec.QuoteHash))
 	v.quoteStated(g)
 	v.quoteSigned(g)
-	g.prove("the invoice's description hash is the hash of the quote, which names this job, both parties and the price")
+	reason := "the invoice's description hash is the hash of the quote, which names this job, both parties and the price"
+	if v.offer.PaymentHash == nil {
+		reason += "; " + noHashNote
+	}
+	g.prove(reason)
 }
 
 // quoteStated takes the quote through steps 7.3 to 7.6.
@@ -115,17 +119,23 @@ func (v *verifier) quoteStated(g grader) {
 	// 7.5
 	g.step("7.5", "it offers this job, to this buyer, on these terms", v.quoteTerms(q))
 	// 7.6
-	if q.PaymentHash == nil {
-		g.step("7.6", "it names the payment hash", lacking("the wallet chose the preimage after the quote was made"))
-		return
+	var err error
+	switch {
+	case q.PaymentHash != nil:
+		err = match("payment_hash", *q.PaymentHash, rec.PaymentHash)
+	case v.bundle.QuoteEvent == nil:
+		err = lacking("it names none, since the wallet chose the preimage later, and " + FileQuoteEvent + ", which names the invoice, is not in the bundle")
 	}
-	g.step("7.6", "it names the payment hash", match("payment_hash", *q.PaymentHash, rec.PaymentHash))
+	g.step("7.6", "it names the payment hash, or none and "+FileQuoteEvent+" names the invoice", err)
 }
 
+// noHashNote is what a quote without a payment hash leaves open.
+const noHashNote = "weaker, as the quote names no payment hash: that the provider asked for it by no other invoice is not shown"
+
 // quoteSigned takes the event in which the provider asked for the price through
-// steps 7.7 to 7.9. A result's event names the quote. For an engagement fee there is
-// no such event, and without this one the receipt alone would say that the invoice
-// was the provider's.
+// steps 7.7 to 7.9. A result's event names the quote, and the quote the payment hash.
+// For an engagement fee there is no such event, and some quotes name no hash: without
+// this event the receipt alone would say that the invoice was the provider's.
 func (v *verifier) quoteSigned(g grader) {
 	rec := v.receipt
 	if v.bundle.QuoteEvent == nil && !rec.isEngagement() {

@@ -146,6 +146,7 @@ export function parseQuote(text: string): Quote {
   };
   f.end();
   if (mode === "free" && (quote.payment_hash !== null || quote.payee_node !== null)) throw new DocumentError("a free quote names a payment");
+  if (quote.payment_hash === null && (mode === "hold" || quote.delivery === "sealed")) throw new DocumentError("payment_hash is null, which hold and sealed do not allow");
   if (quote.delivery === "sealed" && mode !== "hold" && mode !== "postpay") throw new DocumentError("delivery does not fit the mode");
   checkFee(quote);
   return quote;

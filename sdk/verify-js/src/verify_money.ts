@@ -94,17 +94,22 @@ export function proveCommitment(e: Evidence, s: Steps): string {
   if (quote) {
     s.demand("7.4", "its hash is quote_hash", digest(textOf(e, "QUOTE.json")) === receipt.quote_hash, "it is another");
     s.step("7.5", "it offers this job, to this buyer, on these terms", () => checkTerms(quote, receipt));
-    s.step("7.6", "it names payment_hash", () => {
-      if (quote.payment_hash === null) throw new Lacking("it names none: the wallet chose the preimage later");
-      require(quote.payment_hash === receipt.payment_hash, "it names another");
+    s.step("7.6", "it names payment_hash, or none and QUOTE.event.json names the invoice", () => {
+      if (quote.payment_hash !== null) return require(quote.payment_hash === receipt.payment_hash, "it names another");
+      if (!e.bundle.has("QUOTE.event.json")) {
+        throw new Lacking("it names none, since the wallet chose the preimage later, and QUOTE.event.json, which names the invoice, is not there");
+      }
     });
   }
   if (receipt.purpose === "engagement" || e.bundle.has("QUOTE.event.json")) {
     const event = eventSteps(s, ["7.7", "7.8"], e, "QUOTE.event.json", "quote");
     if (event) s.step("7.9", "the provider asks in it for this price, by this quote and this invoice", () => checkDemand(event, receipt));
   }
-  return "the invoice's description hash is the hash of the quote, which names this job, both parties and the price";
+  const proved = "the invoice's description hash is the hash of the quote, which names this job, both parties and the price";
+  return quote?.payment_hash === null ? `${proved}; ${noHashNote}` : proved;
 }
+
+const noHashNote = "weaker, as the quote names no payment hash: that the provider asked for it by no other invoice is not shown";
 
 /** A result's event names the quote; of a fee, without this event only the receipt says that the invoice was the provider's. */
 function checkDemand(event: Event, receipt: Receipt): void {
