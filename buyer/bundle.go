@@ -120,6 +120,11 @@ func WorkOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, err
 		}
 	}
 	b.PRSummary = summaryOf(b)
+	if q, err := receipts.ParseQuote(p.Quote); err == nil && q.Mode != receipts.ModeFree && q.PaymentHash == nil {
+		if b.QuoteEvent, err = demandOf(ctx, store, p.RequestID, p.Quote, p.BOLT11); err != nil {
+			return nil, err
+		}
+	}
 	if rec, err := receipts.ParseReceipt(b.Receipt); err == nil && rec.AcceptanceEventID == nil {
 		b.Acceptance = nil // it came too late: the receipt does not claim it
 	}

@@ -129,6 +129,7 @@ type deal struct {
 	freeHash bool // the invoice commits to something else
 	signer   *relay.Key
 	request  string
+	more     nostr.Tags // of the event
 }
 
 func nodeHex(key *btcec.PrivateKey) string {
@@ -177,7 +178,8 @@ func (c *cheat) offer(req nostr.Event, change func(*deal)) nostr.Event {
 	if err != nil {
 		c.t.Error(err)
 	}
-	return c.event(d.signer, 7000, nostr.Tags{{"status", "payment-required"}, {"e", d.request}, {"p", req.PubKey}, {"amount", d.amount, text}, domain.Quote.Tag()}, string(content))
+	tags := append(nostr.Tags{{"status", "payment-required"}, {"e", d.request}, {"p", req.PubKey}, {"amount", d.amount, text}, domain.Quote.Tag()}, d.more...)
+	return c.event(d.signer, 7000, tags, string(content))
 }
 
 func (c *cheat) event(key *relay.Key, kind int, tags nostr.Tags, content string) nostr.Event {
@@ -301,7 +303,7 @@ func TestCheatsAreNotPaid(t *testing.T) {
 		"expired quote":               {func(d *deal) { d.quote.ExpiresAt = receipts.Timestamp(time.Now().Add(-time.Minute)) }, "expired"},
 		"a mode we do not pay in":     {func(d *deal) { d.quote.Mode = receipts.ModePrepay }, "prepay"},
 		"a fee that nobody announced": {func(d *deal) { d.quote.Purpose, d.quote.Mode = receipts.PurposeEngagement, receipts.ModePrepay }, "price_msats"},
-		"no payment hash":             {func(d *deal) { d.quote.PaymentHash = nil }, "payment hash"},
+		"no node":                     {func(d *deal) { d.quote.PayeeNode = nil }, "names no node"},
 		"invoice over another amount": {func(d *deal) { d.invoice.AmountMsats = price + 1 }, "amount"},
 		"invoice without amount":      {func(d *deal) { d.invoice.AmountMsats = 0 }, "amount"},
 		"amount tag differs":          {func(d *deal) { d.amount = "19999" }, "amount tag"},
@@ -332,6 +334,76 @@ func TestCheatsAreNotPaid(t *testing.T) {
 				t.Errorf("paid %+v, accepted %v", c.sent, p.Acceptance != nil)
 			}
 		})
+	}
+}
+
+// nameless is an offer by a wallet that chooses the payment hash.
+func nameless(change func(*deal)) func(*deal) {
+	return func(d *deal) {
+		d.quote.Mode, d.quote.PaymentHash = receipts.ModePrepay, nil
+		change(d)
+	}
+}
+
+func prepays(cfg *buyer.Config) { cfg.Modes = []receipts.Mode{receipts.ModePrepay} }
+
+// TestQuoteWithoutPaymentHash: what is paid is the invoice's payment hash, which the
+// acceptance names; the invoice must be the quote's in all else.
+func TestQuoteWithoutPaymentHash(t *testing.T) {
+	otherNode := "03" + strings.Repeat("22", 32)
+	for name, tt := range map[string]struct {
+		change func(*deal)
+		pin    string
+		want   string // in the reason
+	}{
+		"it is paid":         {want: "no route"},
+		"for another quote":  {change: func(d *deal) { h := hashing.Bytes([]byte("x")); d.freeHash, d.invoice.DescriptionHash = true, &h }, want: "description_hash"},
+		"with a plain text":  {change: func(d *deal) { d.freeHash, d.invoice.Description = true, "job" }, want: "description_hash"},
+		"of another amount":  {change: func(d *deal) { d.invoice.AmountMsats = price + 1 }, want: "amount"},
+		"on another network": {change: func(d *deal) { d.invoice.Network = payments.Simnet }, want: "network"},
+		"of another node":    {change: func(d *deal) { d.quote.PayeeNode = &otherNode }, want: "payee_node"},
+		"of two demands":     {change: func(d *deal) { d.more = nostr.Tags{{"amount", d.amount, "lnbc1"}} }, want: "tag amount"},
+		"to no pinned node":  {pin: otherNode, want: "not the pinned"},
+		"expired":            {change: func(d *deal) { d.invoice.CreatedAt, d.invoice.Expiry = time.Now().Add(-time.Hour), time.Minute }, want: "expired"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.change == nil {
+				tt.change = func(*deal) {}
+			}
+			c, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+				return []nostr.Event{c.offer(req, nameless(tt.change))}
+			}, func(*cheat) string { return tt.pin }, nil, prepays)
+			if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, tt.want) {
+				t.Fatalf("reason %q (%v), want %q in it", p.Reason, err, tt.want)
+			}
+			if tt.want != "no route" {
+				if len(c.sent) != 0 || p.Attempt != nil || p.Acceptance != nil {
+					t.Errorf("paid %+v, accepted %s", c.sent, p.Acceptance)
+				}
+				return
+			}
+			if len(c.sent) != 1 || p.Attempt.PaymentHash != secret.Hash() || !strings.Contains(string(p.Acceptance), secret.Hash().String()) {
+				t.Errorf("paid %+v, accepted %s", c.sent, p.Acceptance)
+			}
+		})
+	}
+}
+
+// TestTwoInvoicesForOneQuote: a provider that asks for a quote which names no payment
+// hash by two invoices is paid one of them.
+func TestTwoInvoicesForOneQuote(t *testing.T) {
+	c, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+		c.pays = true
+		until := receipts.Timestamp(time.Now().Add(time.Hour))
+		same := func(d *deal) { d.quote.ExpiresAt = until }
+		return []nostr.Event{
+			c.offer(req, nameless(same)),
+			c.offer(req, nameless(func(d *deal) { same(d); d.invoice.PaymentHash = payments.Preimage{7}.Hash() })),
+			c.end(req),
+		}
+	}, nil, nil, prepays)
+	if !errors.Is(err, buyer.ErrFailed) || len(c.sent) != 1 || p.Attempt.PaymentHash != secret.Hash() {
+		t.Errorf("purchase %s (%s), %v: paid %+v", p.State, p.Reason, err, c.sent)
 	}
 }
 

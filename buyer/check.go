@@ -102,7 +102,15 @@ func (c *Client) checkOffer(p Purchase, ev nostr.Event, network payments.Network
 	if err != nil {
 		return offer{}, err
 	}
-	return c.checkInvoice(p, ev, network, o, now)
+	if o, err = c.checkInvoice(p, ev, network, o, now); err != nil {
+		return offer{}, err
+	}
+	if o.quote.PaymentHash == nil { // only this event ties the invoice to the quote
+		if err := checkSigned(ev, o); err != nil {
+			return offer{}, &MismatchError{"quote without a payment hash", err.Error()}
+		}
+	}
+	return o, nil
 }
 
 // checkInvoice completes an offer whose quote was checked.
@@ -120,8 +128,8 @@ func (c *Client) checkInvoice(p Purchase, ev nostr.Event, network payments.Netwo
 		return bad("%v", err)
 	case amount[1] != strconv.FormatInt(o.quote.PriceMsats, 10):
 		return bad("the amount tag says %s msats, the quote %d", amount[1], o.quote.PriceMsats)
-	case o.quote.PaymentHash == nil || o.quote.PayeeNode == nil:
-		return bad("the quote names no payment hash or no node")
+	case o.quote.PayeeNode == nil:
+		return bad("the quote names no node")
 	case p.PayeeNode != "" && inv.Payee != p.PayeeNode:
 		return bad("it pays node %s, not the pinned %s", inv.Payee, p.PayeeNode)
 	case !now.Before(inv.ExpiresAt()):

@@ -41,11 +41,18 @@ func DisputeOf(ctx context.Context, store Store, p Purchase) (*receipts.Dispute,
 	if p.Hidden != nil {
 		d.RequestTags, d.Quote = p.Hidden, doc
 	} else {
-		parts = append(parts, stored{&d.QuoteEvent, saying(feedback, doc), nil})
+		demand, err := demandOf(ctx, store, p.RequestID, doc, bolt11) // of a quote that names no payment hash there may be two
+		if err != nil {
+			return nil, err
+		}
+		if demand == nil {
+			demand = saying(feedback, doc)
+		}
+		parts = append(parts, stored{&d.QuoteEvent, demand, nil})
 	}
 	if p.Attempt != nil && p.Engagement != nil && p.Hidden == nil {
 		d.FeeInvoice, d.FeePreimage = []byte(p.Engagement.BOLT11+"\n"), secretOf(p.Engagement.Payment)
-		feeQuote, err := demandOf(ctx, store, p)
+		feeQuote, err := demandOf(ctx, store, p.RequestID, p.Engagement.Quote, p.Engagement.BOLT11)
 		if err != nil {
 			return nil, err
 		}

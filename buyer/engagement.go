@@ -117,7 +117,8 @@ func (c *Client) checkEngagement(p Purchase, ev nostr.Event, network payments.Ne
 }
 
 // checkSigned wants the provider's signature on the demand itself, which an
-// encrypted one need not have: no receipt of the fee is proved without it.
+// encrypted one need not have: without it no receipt is proved of a fee, and of a
+// quote that names no payment hash.
 func checkSigned(ev nostr.Event, o offer) error {
 	raw, err := ev.MarshalJSON()
 	if err != nil {
@@ -238,7 +239,7 @@ func EngagementBundleOf(ctx context.Context, store Store, p Purchase) (*receipts
 	if err != nil {
 		return nil, err
 	}
-	if b.QuoteEvent, err = demandOf(ctx, store, p); err != nil {
+	if b.QuoteEvent, err = demandOf(ctx, store, p.RequestID, e.Quote, e.BOLT11); err != nil {
 		return nil, err
 	}
 	rec, err := receipts.ParseReceipt(b.Receipt)
@@ -257,21 +258,20 @@ func EngagementBundleOf(ctx context.Context, store Store, p Purchase) (*receipts
 	return b, nil
 }
 
-// demandOf is the event in which the provider asked for the fee that was paid, in
-// the form of a bundle; nil if it is not known.
-func demandOf(ctx context.Context, store Store, p Purchase) ([]byte, error) {
-	e := p.Engagement
-	q, err := receipts.ParseQuote(e.Quote)
+// demandOf is the event in which the provider asked for what was paid, in the form of
+// a bundle; nil if it is not known.
+func demandOf(ctx context.Context, store Store, requestID string, quote []byte, bolt11 string) ([]byte, error) {
+	q, err := receipts.ParseQuote(quote)
 	if err != nil {
 		return nil, fmt.Errorf("stored quote: %w", err)
 	}
-	feedback, err := store.Feedback(ctx, p.RequestID)
+	feedback, err := store.Feedback(ctx, requestID)
 	if err != nil {
 		return nil, err
 	}
 	for _, raw := range feedback {
 		ev, err := receipts.ParseEvent(raw, eventMax)
-		if err == nil && ev.Content == string(e.Quote) && receipts.CheckQuoteEvent(ev, q, e.BOLT11) == nil {
+		if err == nil && ev.Content == string(quote) && receipts.CheckQuoteEvent(ev, q, bolt11) == nil {
 			return ev.JSON(), nil
 		}
 	}

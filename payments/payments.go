@@ -127,6 +127,8 @@ type Invoice struct {
 	// SettleBy is set while held: past it the wallet may have given the money
 	// back, so settle or cancel before.
 	SettleBy time.Time `json:"settle_by,omitzero"`
+	// Preimage is set once settled where the wallet chose it, and tells it.
+	Preimage Preimage `json:"-"`
 	// SettledAt is set once settled.
 	SettledAt time.Time `json:"settled_at,omitzero"`
 	// Final is set when a settled invoice's money is ours for good: on lnd

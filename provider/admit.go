@@ -38,6 +38,9 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 	if reason := votes(terms, req); reason.Code != "" {
 		return Job{}, nil, reason
 	}
+	if terms.Agreement == "commit" && p.walletChooses(mode) {
+		return Job{}, nil, Reason{CodeInvalidInput, "param agreement: commit needs sealed delivery, and this provider's wallet is paid for results in the clear only"}
+	}
 	if reason := p.freeEnough(ev, mode); reason.Code != "" {
 		return Job{}, nil, reason
 	}

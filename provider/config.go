@@ -153,9 +153,13 @@ type Config struct {
 	Cipher Cipher
 	Store  Store
 	Wallet Wallet // nil: only free jobs
-	Market Market
-	Runner Runner
-	Log    *slog.Logger
+	// MakeInvoice makes the invoices of prepay and postpay where the wallet chooses
+	// their payment hashes; nil: we choose them. Asked again for the same description
+	// hash it gives the invoice that it has made since then, if it can know of it.
+	MakeInvoice func(ctx context.Context, in payments.NewInvoice, since time.Time) (payments.Invoice, error)
+	Market      Market
+	Runner      Runner
+	Log         *slog.Logger
 
 	// LeastMsats is the smallest payment that the wallet can take, 0 for any: of
 	// one on the chain the dust limit. A job whose price is less is refused.

@@ -290,6 +290,8 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 		return fmt.Errorf("look up invoice: %w", err)
 	case fellShort(inv, job.PriceMsats):
 		return p.lost(ctx, job, inv)
+	case unshown(job, inv):
+		return p.noPreimage(ctx, job)
 	case arrived(inv, job) && inv.State == payments.InvoiceSettled:
 		return p.settled(ctx, job, sig, payment(inv))
 	case inv.State == payments.InvoiceCanceled:
@@ -299,7 +301,7 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 			return p.giveBack(ctx, job, StateFailed, Reason{CodeUnpaid, notConfirmed})
 		}
 	case !time.Now().Before(job.ExpiresAt):
-		return p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash)
+		return p.lapse(ctx, job, sig)
 	}
 	wait := p.limits.LookupEvery
 	if left := time.Until(job.ExpiresAt); left > 0 {
@@ -346,7 +348,7 @@ func (p *Provider) settled(ctx context.Context, job Job, sig *jobSignal, pay Pay
 	var issued Issued
 	record := p.trajectoryEvents(ctx, job)
 	err = p.cfg.Store.Settle(ctx, job.RequestID, pay, func(is Issue) (Issued, error) {
-		issued, err = p.issue(ctx, job, is)
+		issued, err = p.issue(ctx, job, pay, is)
 		issued.Out = append(issued.Out, record...)
 		return issued, err
 	})
@@ -363,7 +365,7 @@ func (p *Provider) settled(ctx context.Context, job Job, sig *jobSignal, pay Pay
 }
 
 // issue makes RECEIPT.json, the event that signs it, and the final feedback.
-func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error) {
+func (p *Provider) issue(ctx context.Context, job Job, pay Payment, is Issue) (Issued, error) {
 	quote, err := receipts.ParseQuote(job.Quote)
 	if err != nil {
 		return Issued{}, fmt.Errorf("stored quote: %w", err)
@@ -378,7 +380,7 @@ func (p *Provider) issue(ctx context.Context, job Job, is Issue) (Issued, error)
 	}
 	ev := receipts.Evidence{
 		Verification: judged,
-		Quote:        quote, Invoice: job.BOLT11, Preimage: p.preimage(job), Outpoints: outpoints(job), Result: terms(job, *job.Result),
+		Quote:        quote, Invoice: job.BOLT11, Preimage: p.preimageOf(job, pay), Outpoints: outpoints(job), Result: terms(job, *job.Result),
 		ResultEventID: result.ID, SettledAt: is.At, Sequence: is.Sequence, Previous: is.Previous,
 	}
 	if job.Acceptance != nil {

@@ -98,7 +98,11 @@ func (p *Provider) ensureInvoice(ctx context.Context, job Job, sig *jobSignal) e
 		}
 		out = append(out, ev)
 	}
-	if err := p.cfg.Store.SetInvoice(ctx, job.RequestID, inv.BOLT11, out...); err != nil {
+	var chosen payments.Hash
+	if job.PaymentHash.IsZero() {
+		chosen = inv.PaymentHash
+	}
+	if err := p.cfg.Store.SetInvoice(ctx, job.RequestID, inv.BOLT11, chosen, out...); err != nil {
 		return fmt.Errorf("record invoice: %w", err)
 	}
 	p.outbox.send(out...)
@@ -124,10 +128,12 @@ func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) er
 			if p.unconfirmed(job, job.ExpiresAt) {
 				return p.giveBack(ctx, job, StateExpired, Reason{CodePaymentExpired, notConfirmed})
 			}
+		case unshown(job, inv):
+			return p.noPreimage(ctx, job)
 		case arrived(inv, job):
 			return p.paid(ctx, job, inv)
 		case !time.Now().Before(job.ExpiresAt):
-			if err := p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash); err != nil {
+			if err := p.lapse(ctx, job, sig); err != nil {
 				return fmt.Errorf("cancel expired invoice: %w", err)
 			}
 			continue
@@ -166,7 +172,7 @@ func (p *Provider) paid(ctx context.Context, job Job, inv payments.Invoice) erro
 func payment(inv payments.Invoice) Payment {
 	return Payment{
 		Hash: inv.PaymentHash, State: inv.State, PaidMsats: inv.PaidMsats,
-		SettleBy: inv.SettleBy, RecordedAt: time.Now().UTC(), Outpoints: inv.Outpoints,
+		SettleBy: inv.SettleBy, RecordedAt: time.Now().UTC(), Outpoints: inv.Outpoints, Preimage: inv.Preimage,
 	}
 }
 
@@ -219,7 +225,11 @@ func (p *Provider) moneyBack(ctx context.Context, job Job, hash payments.Hash) (
 		return 0, fmt.Errorf("look up invoice: %w", err)
 	}
 	if inv.State != payments.InvoiceSettled && inv.State != payments.InvoiceCanceled {
-		if err := p.cfg.Wallet.CancelInvoice(ctx, hash); err != nil {
+		err := p.cfg.Wallet.CancelInvoice(ctx, hash)
+		if errors.Is(err, payments.ErrUnsupported) && hash == job.PaymentHash && untold(job) {
+			return 0, nil
+		}
+		if err != nil {
 			return 0, fmt.Errorf("cancel invoice: %w", err)
 		}
 		if inv, err = p.finalInvoice(ctx, job, hash); err != nil {

@@ -345,8 +345,8 @@ func (s *steps) SettleEngagement(ctx context.Context, id string, p provider.Paym
 	return s.done("settled", s.watched.SettleEngagement(ctx, id, p, issue))
 }
 
-func (s *steps) SetInvoice(ctx context.Context, id, bolt11 string, out ...provider.OutEvent) error {
-	return s.done("invoice of the result", s.watched.SetInvoice(ctx, id, bolt11, out...))
+func (s *steps) SetInvoice(ctx context.Context, id, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
+	return s.done("invoice of the result", s.watched.SetInvoice(ctx, id, bolt11, chosen, out...))
 }
 
 func (s *steps) AddJob(ctx context.Context, j provider.Job) error {

@@ -156,8 +156,8 @@ func (s *watched) AddAcks(ctx context.Context, acks ...provider.Ack) error {
 	return s.to(acked, s.Store.AddAcks(ctx, acks...))
 }
 
-func (s *watched) SetInvoice(ctx context.Context, id, bolt11 string, out ...provider.OutEvent) error {
-	return s.to(invoiced, s.Store.SetInvoice(ctx, id, bolt11, out...))
+func (s *watched) SetInvoice(ctx context.Context, id, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
+	return s.to(invoiced, s.Store.SetInvoice(ctx, id, bolt11, chosen, out...))
 }
 
 func (s *watched) SetEngagementInvoice(ctx context.Context, id, bolt11 string, out ...provider.OutEvent) error {

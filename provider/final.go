@@ -18,6 +18,9 @@ const (
 	finalPoll = 10 * time.Millisecond
 	// finalSoon is how long that may take without a word to the operator.
 	finalSoon = time.Minute
+	// shownWithin is how long a wallet may call an invoice paid and not show the
+	// preimage that it chose.
+	shownWithin = 5 * time.Second
 )
 
 // settling is since when the wallet calls a payment settled that is not final. It
@@ -40,7 +43,8 @@ func (p *Provider) settlingOf(job Job) *settling {
 
 // finalInvoice asks how an invoice of the job's stands. It waits while the wallet calls it
 // settled and not final: nothing else can be done about it then, neither cancelling
-// nor delivering. With a channel peer that is away, or a channel that is being
+// nor delivering. A preimage that the wallet chose and does not show yet is waited for
+// a moment. With a channel peer that is away, or a channel that is being
 // closed, that takes hours; the job is in nobody's way meanwhile.
 func (p *Provider) finalInvoice(ctx context.Context, job Job, hash payments.Hash) (payments.Invoice, error) {
 	s := p.settlingOf(job)
@@ -49,13 +53,16 @@ func (p *Provider) finalInvoice(ctx context.Context, job Job, hash payments.Hash
 		switch {
 		case err != nil:
 			return inv, err
-		case inv.State != payments.InvoiceSettled || inv.Final:
+		case inv.State != payments.InvoiceSettled || inv.Final && !unshown(job, inv):
 			*s = settling{}
 			return inv, nil
 		case s.hash != hash:
 			*s = settling{hash: hash, since: time.Now()}
 		}
 		waited := time.Since(s.since)
+		if inv.Final && waited > shownWithin { // it does not show the preimage that it chose
+			return inv, nil
+		}
 		if waited > finalSoon && !s.told {
 			s.told = true
 			p.load.leave(job.RequestID)

@@ -24,7 +24,7 @@ func (p *Provider) jobInvoice(ctx context.Context, job Job, hash payments.Hash) 
 	if pay := job.Payment; pay != nil && pay.Hash == hash && pay.State == payments.InvoiceSettled {
 		return payments.Invoice{
 			PaymentHash: hash, State: pay.State, PaidMsats: pay.PaidMsats,
-			SettledAt: pay.RecordedAt, Final: true, Outpoints: pay.Outpoints,
+			SettledAt: pay.RecordedAt, Final: true, Outpoints: pay.Outpoints, Preimage: pay.Preimage,
 		}, nil
 	}
 	if !p.madeHere(job) {

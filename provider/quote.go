@@ -72,9 +72,17 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, by asked, price, 
 		Cancellation: cancellation, PolicyBundleID: p.policyID, Nonce: hex.EncodeToString(salt[:]), Inputs: by.inputs,
 	}
 	if by.mode != receipts.ModeFree {
+		node := p.node.PubKey
+		q.PayeeNode = &node
+	}
+	switch {
+	case by.mode == receipts.ModeFree:
+	case p.walletChooses(by.mode):
+		q.Delivery = receipts.DeliveryPlain // the key of boxes would be a preimage that we have once it is paid
+	default:
 		job.PaymentHash = p.preimage(job).Hash()
-		hash, node := job.PaymentHash.String(), p.node.PubKey
-		q.PaymentHash, q.PayeeNode = &hash, &node
+		hash := job.PaymentHash.String()
+		q.PaymentHash = &hash
 	}
 	var err error
 	if job.Quote, err = q.Canonical(); err != nil {
@@ -100,7 +108,8 @@ func (p *Provider) preimage(job Job) payments.Preimage {
 const invoiceWait = time.Minute
 
 // newInvoice asks the wallet for an invoice that can be paid until expires; the same
-// one however often it asks. It gives none where it ended the job: because that was
+// one however often it asks, but for a wallet that chooses its payment hashes and
+// lists no transactions. It gives none where it ended the job: because that was
 // canceled, its time is over, or the wallet makes no such invoice.
 func (p *Provider) newInvoice(ctx context.Context, job Job, sig *jobSignal, expires time.Time, in payments.NewInvoice) (*payments.Invoice, error) {
 	if sig.invoiceBy.IsZero() {
@@ -115,7 +124,7 @@ func (p *Provider) newInvoice(ctx context.Context, job Job, sig *jobSignal, expi
 		return nil, p.giveBack(ctx, job, StateExpired, Reason{CodePaymentExpired, "the quote ended before there was an invoice"})
 	}
 
-	inv, err := p.cfg.Wallet.CreateInvoice(ctx, in)
+	inv, err := p.createInvoice(ctx, job, in)
 	switch {
 	case err == nil:
 		sig.invoiceBy = time.Time{} // the next invoice has its own time
@@ -127,8 +136,10 @@ func (p *Provider) newInvoice(ctx context.Context, job Job, sig *jobSignal, expi
 		return nil, p.giveBack(ctx, job, StateFailed, Reason{CodeOverCapacity, "the provider's wallet can take no such payment now; retry later"})
 	case errors.Is(err, payments.ErrUnauthorized), errors.Is(err, payments.ErrUnsupported), !time.Now().Before(sig.invoiceBy):
 		p.log.Error("the wallet makes no invoice; lightwork doctor shows what is wrong with it", "request", job.RequestID, "err", err)
-		// It may have made one and not told us. Nobody has it, so this is only to tidy up.
-		_ = p.cfg.Wallet.CancelInvoice(ctx, in.PaymentHash)
+		if !in.PaymentHash.IsZero() {
+			// It may have made one and not told us. Nobody has it, so this is only to tidy up.
+			_ = p.cfg.Wallet.CancelInvoice(ctx, in.PaymentHash)
+		}
 		return nil, p.giveBack(ctx, job, StateFailed, Reason{CodeInternal, "the provider's wallet makes no invoice; " + retryLater})
 	}
 	return nil, fmt.Errorf("create invoice: %w", err)
@@ -140,7 +151,7 @@ func (p *Provider) resultInvoice(job Job) payments.NewInvoice {
 		AmountMsats: job.PriceMsats, DescriptionHash: job.QuoteHash,
 		Expiry: job.ExpiresAt.Sub(job.AddedAt),
 	}
-	if !in.Hold {
+	if !in.Hold && !in.PaymentHash.IsZero() {
 		in.Preimage = p.preimage(job)
 	}
 	return in

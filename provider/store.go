@@ -73,7 +73,7 @@ type Job struct {
 	PriceMsats  int64
 	Quote       []byte // canonical bytes
 	QuoteHash   hashing.Digest
-	PaymentHash payments.Hash // zero for free jobs; unique over all jobs
+	PaymentHash payments.Hash // unique over all jobs; zero for free ones, and until SetInvoice where the wallet chooses it
 	Nonce       []byte        // 16 random bytes the preimage derives from
 	CreditMsats int64         // credit of the buyer's that PriceMsats is lowered by
 	// RefundAddress is what a job that is prepaid on the chain names for its refund;
@@ -109,11 +109,14 @@ type Job struct {
 
 // Payment is money that arrived for a job.
 type Payment struct {
-	Hash       payments.Hash
-	State      payments.InvoiceState // held or settled
-	PaidMsats  int64
-	SettleBy   time.Time // held only: the hold is lost after this
-	Outpoints  string    // that paid, as "txid:index,..."; "" unless on the chain
+	Hash      payments.Hash
+	State     payments.InvoiceState // held or settled
+	PaidMsats int64
+	SettleBy  time.Time // held only: the hold is lost after this
+	Outpoints string    // that paid, as "txid:index,..."; "" unless on the chain
+	// Preimage is that of a settled payment whose hash the wallet chose; zero where
+	// it is ours to derive.
+	Preimage   payments.Preimage
 	RecordedAt time.Time
 }
 
@@ -232,8 +235,9 @@ type Store interface {
 	OpenJobs(ctx context.Context) ([]string, error)
 
 	// SetInvoice records the invoice of a job that has none (the same invoice
-	// again is fine and queues nothing).
-	SetInvoice(ctx context.Context, requestID, bolt11 string, out ...OutEvent) error
+	// again is fine and queues nothing). chosen is its payment hash where the wallet
+	// chose that, zero where the job has one; ErrConflict if another job has it.
+	SetInvoice(ctx context.Context, requestID, bolt11 string, chosen payments.Hash, out ...OutEvent) error
 	// SetAcceptance records the buyer's acceptance event; the first stays.
 	SetAcceptance(ctx context.Context, requestID string, event []byte) error
 	// SetPaid moves quoted -> paid: payment, directive and thread (Active) at

@@ -112,6 +112,9 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	cfg.Withdrawn, cfg.Takes = goods.withdrawn, goods.takes
 	if w != nil {
 		cfg.Wallet, cfg.Refunds, cfg.LeastMsats = w, c.refunds(w), c.leastMsats()
+		if cfg.MakeInvoice, err = makerOf(ctx, w); err != nil {
+			return hinted(err, walletHint(err, "provider", c.Provider.Wallet))
+		}
 	}
 	board, err := boardOf(ctx, cfg)
 	if err != nil {

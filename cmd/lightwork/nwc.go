@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/nwc"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -62,8 +64,11 @@ func openNWC(ctx context.Context, file string, log *slog.Logger) (*nwc.Client, f
 
 // Why a wallet service cannot be paid.
 const (
-	lacksHold   = "the wallet makes no hold invoices (make_hold_invoice, settle_hold_invoice, cancel_hold_invoice, lookup_invoice)"
-	lacksPrepay = "the wallet makes no invoices with a preimage of ours (make_invoice, make_invoice_preimage, lookup_invoice)"
+	lacksHold     = "the wallet makes no hold invoices (make_hold_invoice, settle_hold_invoice, cancel_hold_invoice, lookup_invoice)"
+	lacksInvoices = "the wallet makes no invoices (make_invoice, lookup_invoice)"
+	lacksPreimage = "the wallet makes no invoices with a preimage of ours (make_invoice, make_invoice_preimage, lookup_invoice)"
+	// choosesHash is what else there is to say of a wallet that can be paid.
+	choosesHash = "the wallet chooses the payment hash itself: quotes name none, nothing is delivered sealed, and receipts are weaker by that (docs/nwc.md)"
 )
 
 // lacksFor is why a wallet service cannot be paid in a mode, "" if it can.
@@ -71,10 +76,30 @@ func lacksFor(info nwc.Info, mode receipts.Mode) string {
 	switch {
 	case mode == receipts.ModeHold && !info.CanHold():
 		return lacksHold
-	case (mode == receipts.ModePrepay || mode == receipts.ModePostpay) && !info.CanPrepay():
-		return lacksPrepay
+	case (mode == receipts.ModePrepay || mode == receipts.ModePostpay) && !info.CanChoose():
+		return lacksInvoices
 	}
 	return ""
+}
+
+// choosesIn reports whether a wallet service chooses the payment hash of what is sold
+// in one of the modes.
+func choosesIn(info nwc.Info, modes []receipts.Mode) bool {
+	return !info.CanPrepay() && (slices.Contains(modes, receipts.ModePrepay) || slices.Contains(modes, receipts.ModePostpay))
+}
+
+// makerOf makes the invoices of a wallet that chooses their payment hashes, nil of
+// another.
+func makerOf(ctx context.Context, w wallet) (func(context.Context, payments.NewInvoice, time.Time) (payments.Invoice, error), error) {
+	client, ok := w.(*nwc.Client)
+	if !ok {
+		return nil, nil
+	}
+	info, err := client.Info(ctx)
+	if err != nil || info.CanPrepay() || !info.CanChoose() {
+		return nil, err
+	}
+	return client.MakeInvoice, nil
 }
 
 // payable leaves of each offer the modes that the wallet can be paid in, so that no
@@ -105,13 +130,16 @@ func payable(ctx context.Context, w wallet, offers []provider.Offer) (left []pro
 
 		switch {
 		case o.EngagementMsats > 0 && !info.CanPrepay():
-			unpaid[o.SchemaID] = "its engagement fee is prepaid, and " + lacksPrepay
+			unpaid[o.SchemaID] = "its engagement fee is prepaid, and " + lacksPreimage
 		case len(modes) == 0:
 			unpaid[o.SchemaID] = strings.Join(lacks, "; ")
 		default:
 			o.Modes = modes
 			for _, why := range lacks {
 				less = append(less, o.SchemaID+" is sold in "+modesText(modes)+", "+why)
+			}
+			if choosesIn(info, modes) {
+				less = append(less, o.SchemaID+" is sold in "+modesText(modes)+", and "+choosesHash)
 			}
 		}
 		left = append(left, o)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/lightwork-market/lightwork/interop/outside"
 	"github.com/lightwork-market/lightwork/payments/nwc"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 )
@@ -83,6 +84,24 @@ func TestSellsOverWalletConnect(t *testing.T) {
 				return err
 			}
 			e.Setenv("WALLET", program)
+			return nil
+		},
+	})
+}
+
+// TestSellsOverTheSDKsWallet: a wallet service of another program's, which chooses the
+// payment hashes, sells prepaid and postpaid.
+func TestSellsOverTheSDKsWallet(t *testing.T) {
+	const project = "../../interop/nwc"
+	outside.Install(t, project)
+	runScripts(t, testscript.Params{
+		Files: []string{filepath.Join("testdata", "named", "nwcsdk.txtar")},
+		Setup: func(e *testscript.Env) error {
+			script, err := filepath.Abs(filepath.Join(project, "seller.mjs"))
+			if err != nil {
+				return err
+			}
+			e.Setenv("SDK", script)
 			return nil
 		},
 	})

@@ -28,8 +28,8 @@ func (s jobStore) AddJob(ctx context.Context, job provider.Job) error {
 	return s.k.step("store:AddJob", func() error { return s.Store.AddJob(ctx, job) })
 }
 
-func (s jobStore) SetInvoice(ctx context.Context, id, bolt11 string, out ...provider.OutEvent) error {
-	return s.k.step("store:SetInvoice", func() error { return s.Store.SetInvoice(ctx, id, bolt11, out...) })
+func (s jobStore) SetInvoice(ctx context.Context, id, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
+	return s.k.step("store:SetInvoice", func() error { return s.Store.SetInvoice(ctx, id, bolt11, chosen, out...) })
 }
 
 func (s jobStore) SetAcceptance(ctx context.Context, id string, event []byte) error {

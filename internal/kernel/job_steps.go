@@ -28,11 +28,12 @@ type jobRow struct {
 func (tx *Tx) jobIn(id string, states ...provider.State) (jobRow, error) {
 	j := jobRow{id: id}
 	var mode, bolt11, thread sql.NullString
-	err := tx.QueryRow(`SELECT c.seq, c.state, j.mode, j.payment_hash, i.bolt11, o.thread_id,
+	err := tx.QueryRow(`SELECT c.seq, c.state, j.mode, coalesce(j.payment_hash, h.payment_hash), i.bolt11, o.thread_id,
 			coalesce((SELECT max(run) FROM job_runs x WHERE x.request_id = c.request_id), 0)
 		FROM job_current c
 			LEFT JOIN jobs j ON j.request_id = c.request_id
 			LEFT JOIN job_invoices i ON i.request_id = c.request_id
+			LEFT JOIN chosen_hashes h ON h.request_id = c.request_id
 			LEFT JOIN job_orders o ON o.request_id = c.request_id
 		WHERE c.request_id = ?`, id).
 		Scan(&j.seq, &j.state, &mode, into(&j.hash), &bolt11, &thread, &j.run)
@@ -58,8 +59,9 @@ func (j jobRow) conflict(why string) error {
 // paysFirst reports whether the job may not run before it is paid.
 func (j jobRow) paysFirst() bool { return j.mode == receipts.ModeHold || j.mode == receipts.ModePrepay }
 
-// SetInvoice records the invoice of a job that has none.
-func (s *ProviderStore) SetInvoice(ctx context.Context, requestID, bolt11 string, out ...provider.OutEvent) error {
+// SetInvoice records the invoice of a job that has none, and the payment hash if the
+// wallet chose it.
+func (s *ProviderStore) SetInvoice(ctx context.Context, requestID, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
 		j, err := tx.jobIn(requestID, openStates()...)
 		switch {
@@ -71,14 +73,40 @@ func (s *ProviderStore) SetInvoice(ctx context.Context, requestID, bolt11 string
 			return j.conflict("has another invoice")
 		case j.mode == receipts.ModeFree:
 			return j.conflict("needs no invoice")
+		case j.hash.IsZero() == chosen.IsZero():
+			return j.conflict("has a payment hash and was given another, or has none")
 		}
 		_, err = tx.Exec("INSERT INTO job_invoices(request_id, bolt11, at_ms) VALUES (?, ?, ?)", requestID, bolt11, tx.now.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record invoice: %w", err)
 		}
+		if err := tx.chooseHash(j, chosen); err != nil {
+			return err
+		}
 		return tx.enqueueAll(out)
 	})
 }
+
+// chooseHash records the payment hash that the wallet chose, unless it chose none.
+func (tx *Tx) chooseHash(j jobRow, chosen payments.Hash) error {
+	if chosen.IsZero() {
+		return nil
+	}
+	var known bool
+	if err := tx.QueryRow(paymentHashKnown, chosen[:]).Scan(&known); err != nil {
+		return fmt.Errorf("look for the payment hash: %w", err)
+	}
+	if known {
+		return j.conflict("the wallet chose the payment hash of another payment")
+	}
+	if _, err := tx.Exec("INSERT INTO chosen_hashes(request_id, payment_hash) VALUES (?, ?)", j.id, chosen[:]); err != nil {
+		return fmt.Errorf("record payment hash: %w", err)
+	}
+	return tx.Correlate(j.id, NamePaymentHash, chosen.String())
+}
+
+const paymentHashKnown = `SELECT EXISTS (SELECT 1 FROM jobs WHERE payment_hash = ?1) OR EXISTS (SELECT 1 FROM job_engagements WHERE payment_hash = ?1)
+	OR EXISTS (SELECT 1 FROM chosen_hashes WHERE payment_hash = ?1)`
 
 // SetAcceptance records the buyer's acceptance event; the first stays. A job
 // that has ended takes none: its receipt already says whether there was one.
@@ -120,8 +148,12 @@ func (tx *Tx) addJobPayment(j jobRow, p provider.Payment) error {
 	if p.Hash != j.hash {
 		return j.conflict("the payment is for another invoice")
 	}
-	_, err := tx.Exec(`INSERT INTO job_payments(request_id, payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints)
-		VALUES (?, ?, ?, ?, ?, ?, ?)`, j.id, p.Hash[:], string(p.State), p.PaidMsats, toMs(p.SettleBy), tx.now.UnixMilli(), p.Outpoints)
+	var preimage []byte
+	if !p.Preimage.IsZero() {
+		preimage = p.Preimage[:]
+	}
+	_, err := tx.Exec(`INSERT INTO job_payments(request_id, payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints, preimage)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, j.id, p.Hash[:], string(p.State), p.PaidMsats, toMs(p.SettleBy), tx.now.UnixMilli(), p.Outpoints, preimage)
 	if err != nil {
 		return fmt.Errorf("record payment: %w", err)
 	}

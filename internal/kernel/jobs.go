@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // AddJob commits the quote intent.
@@ -136,11 +137,14 @@ func (s *ProviderStore) Job(ctx context.Context, requestID string) (j provider.J
 	return j, err
 }
 
+const jobOfPayment = `SELECT request_id FROM jobs WHERE payment_hash = ?1 UNION ALL SELECT request_id FROM chosen_hashes WHERE payment_hash = ?1
+	UNION ALL SELECT request_id FROM job_engagements WHERE payment_hash = ?1`
+
 // JobByPaymentHash finds the job an invoice belongs to.
 func (s *ProviderStore) JobByPaymentHash(ctx context.Context, hash payments.Hash) (j provider.Job, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		var id string
-		if err := tx.QueryRow("SELECT request_id FROM jobs WHERE payment_hash = ?1 UNION ALL SELECT request_id FROM job_engagements WHERE payment_hash = ?1", hash[:]).Scan(&id); err != nil {
+		if err := tx.QueryRow(jobOfPayment, hash[:]).Scan(&id); err != nil {
 			return notFound(err, "job of payment "+hash.String())
 		}
 		j, err = tx.job(id)
@@ -206,7 +210,7 @@ func (tx *Tx) job(id string) (provider.Job, error) {
 	if err := tx.jobFacts(&j); err != nil {
 		return j, fmt.Errorf("read job %s: %w", id, err)
 	}
-	if !j.PaymentHash.IsZero() {
+	if j.Mode != receipts.ModeFree {
 		if j.Engagement, err = tx.jobEngagement(id); err != nil {
 			return j, fmt.Errorf("read engagement fee of job %s: %w", id, err)
 		}
@@ -237,12 +241,13 @@ func (tx *Tx) jobFacts(j *provider.Job) error {
 	)
 	err := tx.QueryRow(`
 		SELECT j.kind, j.schema_id, j.job_hash, j.request, j.input, j.relays, j.mode, j.price_msats, j.quote, j.quote_hash,
-			j.payment_hash, j.nonce, j.expires_ms, j.policy_id, j.added_ms, i.bolt11, a.event, o.directive_id, o.thread_id, coalesce(u.msats, 0),
+			coalesce(j.payment_hash, h.payment_hash), j.nonce, j.expires_ms, j.policy_id, j.added_ms, i.bolt11, a.event, o.directive_id, o.thread_id, coalesce(u.msats, 0),
 			coalesce((SELECT max(run) FROM job_runs x WHERE x.request_id = j.request_id), 0),
 			(SELECT min(deadline_ms) FROM job_runs x WHERE x.request_id = j.request_id),
 			(SELECT plan_hash FROM job_runs x WHERE x.request_id = j.request_id ORDER BY run DESC LIMIT 1), r.receipt, r.receipt_id
 		FROM jobs j
 			LEFT JOIN job_invoices i ON i.request_id = j.request_id
+			LEFT JOIN chosen_hashes h ON h.request_id = j.request_id
 			LEFT JOIN job_acceptances a ON a.request_id = j.request_id
 			LEFT JOIN job_orders o ON o.request_id = j.request_id
 			LEFT JOIN receipts r ON r.request_id = j.request_id
@@ -264,9 +269,9 @@ func (tx *Tx) jobPayment(id string) (*provider.Payment, error) {
 	var p provider.Payment
 	var by sql.NullInt64
 	var at int64
-	err := tx.QueryRow(`SELECT payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints FROM job_payments
+	err := tx.QueryRow(`SELECT payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints, preimage FROM job_payments
 		WHERE request_id = ? ORDER BY seq DESC LIMIT 1`, id).
-		Scan(into(&p.Hash), &p.State, &p.PaidMsats, &by, &at, &p.Outpoints)
+		Scan(into(&p.Hash), &p.State, &p.PaidMsats, &by, &at, &p.Outpoints, into(&p.Preimage))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

@@ -102,7 +102,7 @@ func steps() []step {
 	}
 	return []step{
 		{"invoice", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
-			return s.SetInvoice(ctx, j.RequestID, "lnbc"+j.RequestID, eventFor(j, "payment-required"))
+			return s.SetInvoice(ctx, j.RequestID, "lnbc"+j.RequestID, payments.Hash{}, eventFor(j, "payment-required"))
 		}},
 		{"accept", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
 			return s.SetAcceptance(ctx, j.RequestID, []byte("acceptance"))

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -32,14 +33,81 @@ func TestOncePerPaymentHash(t *testing.T) {
 	}
 }
 
+// chosenJob adds a job whose quote names no payment hash, and the invoice with the hash
+// that the wallet chose.
+func chosenJob(t *testing.T, s *ProviderStore, name string, mode receipts.Mode, chosen payments.Hash) error {
+	t.Helper()
+	j := testJob(name, mode)
+	j.PaymentHash = payments.Hash{}
+	if err := s.AddJob(t.Context(), j); err != nil {
+		return err
+	}
+	return s.SetInvoice(t.Context(), j.RequestID, "lnbc"+j.RequestID, chosen, eventFor(j, "payment-required"))
+}
+
+// TestChosenPaymentHash: the payment hash that the wallet chose is the job's from its
+// invoice on; it is no other payment's, whoever chose that, and comes with a preimage.
+func TestChosenPaymentHash(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	j, secret := testJob("chosen", receipts.ModePrepay), preimage("of the wallet")
+	must(t, chosenJob(t, s, "chosen", receipts.ModePrepay, secret.Hash()))
+	must(t, s.SetInvoice(t.Context(), j.RequestID, "lnbc"+j.RequestID, secret.Hash())) // again
+	got, err := s.Job(t.Context(), j.RequestID)
+	if err != nil || got.PaymentHash != secret.Hash() {
+		t.Errorf("job %+v, %v", got, err)
+	}
+	if got, err = s.JobByPaymentHash(t.Context(), secret.Hash()); err != nil || got.RequestID != j.RequestID {
+		t.Errorf("found job %q, %v", got.RequestID, err)
+	}
+
+	named := testJob("named", receipts.ModePrepay)
+	must(t, s.AddJob(t.Context(), named))
+	fee := withFee(testJob("fee", receipts.ModeHold))
+	must(t, s.AddJob(t.Context(), fee))
+	for name, tt := range map[string]struct {
+		mode   receipts.Mode
+		chosen payments.Hash
+	}{
+		"of another chosen": {receipts.ModePrepay, secret.Hash()},
+		"of a quote":        {receipts.ModePostpay, named.PaymentHash},
+		"of a fee":          {receipts.ModePrepay, fee.Engagement.PaymentHash},
+		"none":              {receipts.ModePrepay, payments.Hash{}},
+		"held":              {receipts.ModeHold, preimage("held").Hash()},
+		"free":              {receipts.ModeFree, preimage("free").Hash()},
+	} {
+		if err := chosenJob(t, s, name, tt.mode, tt.chosen); err == nil {
+			t.Errorf("%s: it is taken", name)
+		}
+	}
+	if err := s.SetInvoice(t.Context(), named.RequestID, "lnbcnamed", preimage("another").Hash()); !errors.Is(err, provider.ErrConflict) {
+		t.Errorf("a second hash for a quote that names one: %v", err)
+	}
+	late := testJob("late", receipts.ModeHold)
+	late.PaymentHash = secret.Hash()
+	if err := s.AddJob(t.Context(), late); err == nil {
+		t.Error("a quote names the hash that the wallet chose for another")
+	}
+
+	j.PaymentHash = secret.Hash()
+	pay := settled(j)
+	pay.Preimage = secret
+	must(t, s.SetPaid(t.Context(), j.RequestID, pay, directiveOf(j), threadOf(j)))
+	k.reopen(t)
+	s = k.ProviderStore("p")
+	if got, err = s.Job(t.Context(), j.RequestID); err != nil || got.Payment.Preimage != secret || got.Payment.Hash != secret.Hash() {
+		t.Errorf("payment %+v, %v", got.Payment, err)
+	}
+}
+
 func TestInvoiceAndAcceptanceStay(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	j := testJob("x", receipts.ModeHold)
 	toState(t, s, j, provider.StateQuoted)
-	must(t, s.SetInvoice(t.Context(), j.RequestID, "lnbc1", eventFor(j, "first")))
-	must(t, s.SetInvoice(t.Context(), j.RequestID, "lnbc1", eventFor(j, "again"))) // queues nothing
-	if err := s.SetInvoice(t.Context(), j.RequestID, "lnbc2"); !errors.Is(err, provider.ErrConflict) {
+	must(t, s.SetInvoice(t.Context(), j.RequestID, "lnbc1", payments.Hash{}, eventFor(j, "first")))
+	must(t, s.SetInvoice(t.Context(), j.RequestID, "lnbc1", payments.Hash{}, eventFor(j, "again"))) // queues nothing
+	if err := s.SetInvoice(t.Context(), j.RequestID, "lnbc2", payments.Hash{}); !errors.Is(err, provider.ErrConflict) {
 		t.Errorf("another invoice: %v", err)
 	}
 	must(t, s.SetAcceptance(t.Context(), j.RequestID, []byte("first")))
@@ -53,7 +121,7 @@ func TestInvoiceAndAcceptanceStay(t *testing.T) {
 	}
 	other := testJob("other", receipts.ModeHold)
 	toState(t, s, other, provider.StateQuoted)
-	if err := s.SetInvoice(t.Context(), other.RequestID, "lnbc1"); !errors.Is(err, provider.ErrConflict) {
+	if err := s.SetInvoice(t.Context(), other.RequestID, "lnbc1", payments.Hash{}); !errors.Is(err, provider.ErrConflict) {
 		t.Errorf("the invoice of another job: %v", err)
 	}
 }

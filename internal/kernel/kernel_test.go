@@ -291,6 +291,7 @@ func fill(t *testing.T, k *testKernel) {
 			t.Fatalf("adopt receipt %d: %v, %v", sequence, adopted, err)
 		}
 	}
+	must(t, chosenJob(t, s, "chosen", "prepay", preimage("chosen").Hash()))
 	owed := owe(t, s, "owed", 20_000)
 	must(t, s.EndRefund(t.Context(), owed.RequestID, refundedFor(owed)))
 	tried := owe(t, s, "tried", 20_000)

@@ -86,10 +86,14 @@ func (i Info) CanHold() bool {
 }
 
 // CanPrepay reports whether the service makes invoices with a preimage of
-// ours, which prepay and postpay quotes need: they name the hash beforehand.
+// ours, so that a quote of prepay or postpay can name the payment hash.
 func (i Info) CanPrepay() bool {
 	return i.Has(MakeInvoice) && i.has(wordPreimage) && i.Has(LookupInvoice)
 }
+
+// CanChoose reports whether the service makes invoices at all. The payment hash is
+// then its own choice, and known once there is the invoice.
+func (i Info) CanChoose() bool { return i.Has(MakeInvoice) && i.Has(LookupInvoice) }
 
 // CanPay reports whether the service pays and tells afterwards what became of
 // a payment.

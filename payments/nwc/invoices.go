@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
@@ -53,7 +52,7 @@ func (c *Client) createInvoice(ctx context.Context, n payments.NewInvoice) (paym
 	case n.Hold:
 		method, params.PaymentHash, params.MinCLTV = MakeHoldInvoice, hash.String(), holdBlocks
 	case !info.CanPrepay():
-		return payments.Invoice{}, fmt.Errorf("%w: it takes no preimage of ours, so quotes cannot name the payment hash beforehand", payments.ErrUnsupported)
+		return payments.Invoice{}, fmt.Errorf("%w: it takes no preimage of ours", payments.ErrUnsupported)
 	default:
 		params.Preimage = n.Preimage.String()
 	}
@@ -104,24 +103,84 @@ func (c *Client) decode(ctx context.Context, text string) (*bolt11.Invoice, erro
 	return b, nil
 }
 
-// MakeInvoice makes an invoice whose preimage the wallet chooses and whose
-// hash is therefore known only afterwards. Every wallet with make_invoice can;
-// asked again it makes another. expiry is in whole seconds.
-func (c *Client) MakeInvoice(ctx context.Context, amountMsats int64, description hashing.Digest, expiry time.Duration) (payments.Invoice, error) {
-	var t transaction
-	params := invoiceParams{Amount: amountMsats, DescriptionHash: description.Hex(), Expiry: int64(expiry / time.Second)}
-	if err := c.call(ctx, MakeInvoice, params, &t); err != nil {
-		return payments.Invoice{}, fmt.Errorf("make invoice: %w", err)
-	}
-	hash, err := t.hash()
-	if err != nil {
-		return payments.Invoice{}, fmt.Errorf("make invoice: %w", unclear(err))
-	}
-	inv, err := c.made(ctx, t, hash, payments.NewInvoice{AmountMsats: amountMsats, DescriptionHash: description, Expiry: expiry})
+// MakeInvoice makes an invoice whose preimage the wallet chooses and whose hash is
+// therefore known only afterwards: in.PaymentHash and in.Preimage are zero. The
+// description hash is for this one invoice. One that the wallet has made for it since
+// is returned in place of another, paid or not, where the wallet lists its
+// transactions: whoever asks a second time may not have heard the first answer.
+func (c *Client) MakeInvoice(ctx context.Context, in payments.NewInvoice, since time.Time) (payments.Invoice, error) {
+	inv, err := c.makeInvoice(ctx, in, since)
 	if err != nil {
 		return payments.Invoice{}, fmt.Errorf("make invoice: %w", err)
 	}
 	return inv, nil
+}
+
+func (c *Client) makeInvoice(ctx context.Context, in payments.NewInvoice, since time.Time) (payments.Invoice, error) {
+	if in.Hold || !in.PaymentHash.IsZero() || !in.Preimage.IsZero() {
+		return payments.Invoice{}, fmt.Errorf("%w: the wallet is to choose the payment hash, and one is given", payments.ErrBadRequest)
+	}
+	info, err := c.Info(ctx)
+	if err != nil {
+		return payments.Invoice{}, err
+	}
+	if !info.CanChoose() {
+		return payments.Invoice{}, fmt.Errorf("%w: it does not offer make_invoice and lookup_invoice", payments.ErrUnsupported)
+	}
+	t, found, err := c.madeBefore(ctx, info, in, since)
+	if err != nil {
+		return payments.Invoice{}, err
+	}
+	if !found {
+		params := invoiceParams{Amount: in.AmountMsats, DescriptionHash: in.DescriptionHash.Hex(), Expiry: int64(in.Expiry / time.Second)}
+		if err := c.call(ctx, MakeInvoice, params, &t); err != nil {
+			return payments.Invoice{}, err
+		}
+	}
+
+	hash, err := t.hash()
+	if err != nil {
+		return payments.Invoice{}, unclear(err)
+	}
+	return c.made(ctx, t, hash, in)
+}
+
+const (
+	// listedPages is how many pages of a wallet's list are looked through for an
+	// invoice: a wallet that has made a hundred since then is asked for another.
+	listedPages = 5
+	// listedSkew is how far a wallet's clock may be behind ours.
+	listedSkew = 5 * time.Minute
+)
+
+// madeBefore looks for the oldest invoice with this description hash among those that
+// the wallet lists. By the invoice itself, which is signed: many wallets leave the
+// description hash out of their list.
+func (c *Client) madeBefore(ctx context.Context, info Info, in payments.NewInvoice, since time.Time) (made transaction, found bool, err error) {
+	if !info.Has(ListTransactions) {
+		return made, false, nil
+	}
+	for page := range listedPages {
+		var r listResult
+		params := listParams{From: since.Add(-listedSkew).Unix(), Limit: maxPage, Offset: page * maxPage, Unpaid: true, Type: typeIncoming}
+		err := c.call(ctx, ListTransactions, params, &r)
+		switch {
+		case errors.Is(err, payments.ErrUnauthorized), errors.Is(err, payments.ErrUnsupported):
+			return made, false, nil // it lists them to others
+		case err != nil:
+			return made, false, err
+		}
+		for _, t := range r.Transactions[:min(len(r.Transactions), maxPage)] {
+			b, err := bolt11.Decode(t.Invoice)
+			if err == nil && t.Type == typeIncoming && b.DescriptionHash != nil && *b.DescriptionHash == in.DescriptionHash {
+				made, found = t, true
+			}
+		}
+		if len(r.Transactions) < maxPage {
+			break
+		}
+	}
+	return made, found, nil
 }
 
 // LookupInvoice returns the wallet's own invoice as the service sees it, or
@@ -178,6 +237,7 @@ func (c *Client) invoice(ctx context.Context, t transaction, hash payments.Hash)
 	switch inv.State {
 	case payments.InvoiceSettled:
 		inv.PaidMsats, inv.SettledAt, inv.Final = max(0, t.Amount-t.LostMsats), unix(t.SettledAt), !t.Unsure
+		inv.Preimage, _ = proof(t.Preimage, hash)
 	case payments.InvoiceHeld:
 		var err error
 		if inv.SettleBy, err = c.settleBy(ctx, t); err != nil {

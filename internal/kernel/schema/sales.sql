@@ -36,7 +36,8 @@ CREATE TABLE jobs (
     expires_ms   INTEGER NOT NULL,
     policy_id    BLOB NOT NULL CHECK (length(policy_id) = 32),
     added_ms     INTEGER NOT NULL CHECK (added_ms >= 0),
-    CHECK ((payment_hash IS NULL) = (mode = 'free'))
+    -- Free jobs have none, and those whose quote leaves it to the wallet: see chosen_hashes.
+    CHECK (mode NOT IN ('hold', 'free') OR (payment_hash IS NULL) = (mode = 'free'))
 ) STRICT;
 CREATE INDEX jobs_hash ON jobs('sha256:' || lower(hex(job_hash)));
 
@@ -120,6 +121,7 @@ CREATE TABLE job_payments (
     settle_by_ms INTEGER,
     recorded_ms  INTEGER NOT NULL CHECK (recorded_ms >= 0),
     outpoints    TEXT NOT NULL DEFAULT '', -- of the chain that paid, as "txid:index,..."; empty on other rails
+    preimage     BLOB CHECK (length(preimage) = 32), -- where the wallet chose it: no secret of ours gives it again
     UNIQUE (request_id, state),
     UNIQUE (payment_hash, state)
 ) STRICT;
@@ -213,6 +215,23 @@ CREATE TABLE job_engagements (
     nonce        BLOB NOT NULL,
     expires_ms   INTEGER NOT NULL
 ) STRICT;
+
+-- The payment hash that a wallet chose as it made the invoice. No two payments of this
+-- node have the same, whoever chose it.
+CREATE TABLE chosen_hashes (
+    request_id   TEXT PRIMARY KEY REFERENCES job_invoices(request_id),
+    payment_hash BLOB NOT NULL UNIQUE CHECK (length(payment_hash) = 32)
+) STRICT;
+CREATE TRIGGER chosen_hashes_once BEFORE INSERT ON chosen_hashes
+WHEN EXISTS (SELECT 1 FROM jobs WHERE payment_hash = NEW.payment_hash OR request_id = NEW.request_id AND (payment_hash IS NOT NULL OR mode = 'free'))
+    OR EXISTS (SELECT 1 FROM job_engagements WHERE payment_hash = NEW.payment_hash)
+BEGIN SELECT RAISE(ABORT, 'payment hash is of another payment, or the job has one'); END;
+CREATE TRIGGER jobs_hash_once BEFORE INSERT ON jobs
+WHEN EXISTS (SELECT 1 FROM chosen_hashes WHERE payment_hash = NEW.payment_hash)
+BEGIN SELECT RAISE(ABORT, 'payment hash is of another payment'); END;
+CREATE TRIGGER job_engagements_hash_once BEFORE INSERT ON job_engagements
+WHEN EXISTS (SELECT 1 FROM chosen_hashes WHERE payment_hash = NEW.payment_hash)
+BEGIN SELECT RAISE(ABORT, 'payment hash is of another payment'); END;
 
 CREATE TABLE engagement_invoices (
     request_id TEXT PRIMARY KEY REFERENCES job_engagements(request_id),
