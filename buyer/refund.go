@@ -146,6 +146,25 @@ func refundNamed(p Purchase) (text string, ok bool) {
 	return "", false
 }
 
+// ErrRefundOfAnother: the money that came to an invoice or address is recorded as the
+// refund of another purchase that named the same.
+var ErrRefundOfAnother = errors.New("what came there is the refund of another purchase")
+
+// RefundTarget is what a refund of the purchase would come to, the same for all that
+// name it, in whatever spelling; "" if its request names nothing that our wallet
+// could know.
+func RefundTarget(p Purchase) string {
+	named, ok := refundNamed(p)
+	if !ok {
+		return ""
+	}
+	if inv, err := bolt11.Decode(named); err == nil {
+		return inv.PaymentHash.String()
+	}
+	address, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(named), "bitcoin:"), "?")
+	return address
+}
+
 // RefundDue reports whether money that was paid for the purchase should come
 // back to an invoice or address that its request named, and has not been seen to.
 func RefundDue(p Purchase) bool {
@@ -190,7 +209,12 @@ func (c *Client) awaitRefund(ctx context.Context, p Purchase, tell func(Progress
 			say("refund_unknown", inv, "the refund goes to an invoice or address that our wallet does not know")
 			return p, nil
 		case err == nil && inv.State == payments.InvoiceSettled && inv.Final:
-			if err := c.cfg.Store.SetRefund(ctx, p.RequestID, inv.PaidMsats); err != nil {
+			err := c.cfg.Store.SetRefund(ctx, p.RequestID, inv.PaidMsats)
+			if errors.Is(err, ErrRefundOfAnother) {
+				say("refund_missing", payments.Invoice{}, err.Error()+"; what is not refunded is credit at the provider")
+				return p, nil
+			}
+			if err != nil {
 				return p, fmt.Errorf("record refund: %w", err)
 			}
 			say("refunded", inv, inv.Outpoints)

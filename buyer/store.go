@@ -188,7 +188,8 @@ type Store interface {
 	// SetCancel keeps our signed cancellation request.
 	SetCancel(ctx context.Context, requestID string, event []byte) error
 	// SetRefund records that msats of a failed prepayment came back; the first
-	// stays. The budget of the day is not given them back.
+	// stays. The budget of the day is not given them back. ErrRefundOfAnother if
+	// another purchase with the same RefundTarget has its refund already.
 	SetRefund(ctx context.Context, requestID string, msats int64) error
 	// SetCredit keeps what the provider said that it owes of the purchase, or that
 	// its quote is lowered by, in msats above 0; the first of each stays.

@@ -82,6 +82,34 @@ func TestFailedPrepaidJobIsRefunded(t *testing.T) {
 	w.moved(t, c.party, -feeMsats, feeMsats)
 }
 
+// TestOneRefundIsOfOnePurchase: two orders that name one invoice for their refund get
+// one, and the buyer does not take it for both.
+func TestOneRefundIsOfOnePurchase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.failing()
+	w.serve(t, w.refunding)
+	c := w.customer(t, nil)
+	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.wallet, patience })
+	var preimage payments.Preimage
+	_, _ = rand.Read(preimage[:]) // never fails
+	inv, err := c.wallet.CreateInvoice(w.ctx, payments.NewInvoice{
+		Preimage: preimage, AmountMsats: rateMsats, Expiry: 24 * time.Hour, DescriptionHash: hashing.Bytes([]byte("back")),
+	})
+	check(t, err)
+
+	first := w.follow(t, c, w.prepay(t, c, inv.BOLT11).RequestID, nil).failed(t, provider.CodeAgentFailed)
+	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.wallet, time.Millisecond })
+	var told []string
+	second := w.follow(t, c, w.prepay(t, c, inv.BOLT11).RequestID, func(p buyer.Progress) { told = append(told, p.What) }).failed(t, provider.CodeAgentFailed)
+	if first.RefundMsats != rateMsats || second.RefundMsats != 0 || !buyer.RefundDue(second) || told[len(told)-1] != "refund_missing" {
+		t.Errorf("refunded %d msats, and then %d; told %v", first.RefundMsats, second.RefundMsats, told)
+	}
+	if d := w.debt(t, second.RequestID); d.CreditMsats != rateMsats {
+		t.Errorf("owed for the second: %+v", d)
+	}
+}
+
 // TestRefundIsPaidOnce: a provider that dies after recording the refund, after
 // sending it, or before recording its end pays it once.
 func TestRefundIsPaidOnce(t *testing.T) {
