@@ -18,6 +18,10 @@ var (
 	ErrRefundOfAnother = errors.New("the refund address is another buyer's")
 	// ErrRefundOpen: a payment of the debt is on its way, and may succeed.
 	ErrRefundOpen = errors.New("a refund is on its way, and its outcome is not known")
+	// ErrRefundForgotten: the wallet was told to send a refund, and does not know any
+	// more what became of it: it was restored, or its payments were deleted. Nothing is
+	// sent in its place but at the operator's word, which ends the attempt.
+	ErrRefundForgotten = errors.New("the wallet was told to send the refund, and does not know any more what became of it, so it may be paid; it is not sent again")
 	// ErrDebtSettled: nothing of the debt is left.
 	ErrDebtSettled = errors.New("the debt is settled")
 )
@@ -46,6 +50,7 @@ type Refund struct {
 	Msats         int64         // taken from the buyer's credit
 	FeeLimitMsats int64
 	Wallet        string     // that it is sent from, as payments.Node has it; "" if that is not known
+	Sent          int        // how often the wallet was about to be told to send it
 	End           *RefundEnd // nil while the outcome is not known
 }
 
@@ -109,6 +114,9 @@ type Debts interface {
 	// receipt: c.Msats in all, of which what is a debt already is not counted
 	// twice. tell makes the event that says so. It returns what is newly owed.
 	AddLate(ctx context.Context, c Credit, tell func(msats int64) (OutEvent, error)) (msats int64, err error)
+	// SetRefundSent records, before the wallet is told so, that it is to send an
+	// attempt. ErrConflict if the attempt has ended, ErrNotFound if there is none.
+	SetRefundSent(ctx context.Context, requestID string, attempt int) error
 	// EndRefund records the outcome of an attempt. The same again is fine and
 	// queues nothing; another is ErrConflict.
 	EndRefund(ctx context.Context, requestID string, end RefundEnd, out ...OutEvent) error

@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bip21"
 )
 
 func (p *Provider) refundsWake() {
@@ -63,7 +64,7 @@ func (p *Provider) serveRefunds(ctx context.Context) error {
 // refund brings one refund to its end and records that.
 func (p *Provider) refund(ctx context.Context, r Refund) {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		pay, err := p.payRefund(ctx, r)
+		pay, err := p.payRefund(ctx, &r)
 		if err == nil && pay.State.Terminal() {
 			err = p.endRefund(ctx, r, pay)
 			if err == nil || errors.Is(err, ErrConflict) {
@@ -83,15 +84,26 @@ func (p *Provider) refund(ctx context.Context, r Refund) {
 	}
 }
 
-// payRefund looks before it sends: only a payment that the wallet never heard
-// of is sent, so a restart at any point pays once.
-func (p *Provider) payRefund(ctx context.Context, r Refund) (payments.Payment, error) {
+// payRefund sees an attempt through. A failure that may hide a success is
+// ErrRefundForgotten.
+func (p *Provider) payRefund(ctx context.Context, r *Refund) (payments.Payment, error) {
+	pay, err := p.sendRefund(ctx, r)
+	if err == nil && r.failureUnsure(pay) {
+		err = fmt.Errorf("%w; of the last time it says: %s", ErrRefundForgotten, pay.FailureReason)
+	}
+	return pay, err
+}
+
+// sendRefund looks before it sends: only a payment that the wallet never heard
+// of is sent, so a restart at any point pays once. That it is sent is written down
+// before: a wallet that has lost its records since says that it never heard of it.
+func (p *Provider) sendRefund(ctx context.Context, r *Refund) (payments.Payment, error) {
 	wallet := p.cfg.Refunds.Wallet
 	pay, err := wallet.LookupPayment(ctx, r.PaymentHash)
 	switch {
-	case err == nil && pay.State == payments.PaymentFailed && r.Attempt > 1:
-		// Of a former attempt, or of this one before a restart: only what failed
-		// for good may be sent again, and the wallet pays a hash once.
+	case err == nil && pay.State == payments.PaymentFailed && r.Attempt > 1 && r.Sent == 0:
+		// Of a former attempt: only what failed for good may be sent again, and the
+		// wallet pays a hash once.
 	case err == nil && pay.State.Terminal():
 		return pay, nil
 	case err != nil && !errors.Is(err, payments.ErrNotFound):
@@ -100,14 +112,21 @@ func (p *Provider) payRefund(ctx context.Context, r Refund) (payments.Payment, e
 		return wallet.TrackPayment(ctx, r.PaymentHash)
 	case r.Wallet != "" && r.Wallet != p.node.Wallet():
 		return pay, fmt.Errorf("%w: that is %s, and this one is %s", errOtherPayer, r.Wallet, p.node.Wallet())
+	case r.Sent >= r.mostSent():
+		return pay, ErrRefundForgotten
 	}
+
+	if err := p.cfg.Store.SetRefundSent(ctx, r.RequestID, r.Attempt); err != nil {
+		return pay, fmt.Errorf("record that the refund is sent: %w", err)
+	}
+	r.Sent++
 	refusal := wallet.SendPayment(ctx, payments.Pay{
 		BOLT11: r.BOLT11, AmountMsats: r.SentMsats(), FeeLimitMsats: r.FeeLimitMsats, Timeout: refundTimeout,
 	})
 	if payments.NeverSent(refusal) {
 		// Asked once more before it is believed.
 		if pay, err = wallet.LookupPayment(ctx, r.PaymentHash); errors.Is(err, payments.ErrNotFound) {
-			return failedRefund(r, refusal), nil
+			return failedRefund(*r, refusal), nil
 		}
 		return pay, err
 	}
@@ -115,6 +134,59 @@ func (p *Provider) payRefund(ctx context.Context, r Refund) (payments.Payment, e
 		return pay, fmt.Errorf("send refund: %w", refusal)
 	}
 	return wallet.TrackPayment(ctx, r.PaymentHash)
+}
+
+// mostSent is how often the wallet is told of one attempt: once more after a crash,
+// since the payee of an invoice takes it once. An address can be paid twice.
+func (r Refund) mostSent() int {
+	if bip21.Is(r.BOLT11) {
+		return 1
+	}
+	return 2
+}
+
+// failureUnsure reports whether a refund that failed may have gone through all the
+// same: the wallet was told of it twice, and speaks of the last time.
+func (r Refund) failureUnsure(pay payments.Payment) bool {
+	return pay.State == payments.PaymentFailed && r.Sent > 1
+}
+
+// isForgotten reports whether the wallet does not know what became of a refund that
+// it was told to send.
+func (p *Provider) isForgotten(ctx context.Context, r Refund) (bool, error) {
+	if p.cfg.Refunds == nil || r.End != nil || r.Sent < r.mostSent() {
+		return false, nil
+	}
+
+	pay, err := p.cfg.Refunds.Wallet.LookupPayment(ctx, r.PaymentHash)
+	switch {
+	case errors.Is(err, payments.ErrNotFound):
+		return r.Wallet == "" || r.Wallet == p.node.Wallet(), nil
+	case err != nil:
+		return false, fmt.Errorf("look up refund: %w", err)
+	}
+	return r.failureUnsure(pay), nil
+}
+
+// endForgotten ends the last attempt to pay a debt if the wallet has forgotten it, at
+// the operator's word: what it was over is credit again. ErrRefundOpen if the attempt
+// may still be on its way.
+func (p *Provider) endForgotten(ctx context.Context, d Debt) (Debt, error) {
+	if d.Refund == nil || d.Refund.End != nil {
+		return d, nil
+	}
+	forgotten, err := p.isForgotten(ctx, *d.Refund)
+	if err != nil {
+		return d, err
+	}
+	if !forgotten {
+		return d, ErrRefundOpen
+	}
+
+	if err := p.endRefund(ctx, *d.Refund, failedRefund(*d.Refund, ErrRefundForgotten)); err != nil {
+		return d, err
+	}
+	return p.debt(ctx, d.RequestID)
 }
 
 // errOtherPayer: only the wallet that a refund was begun with knows whether it was

@@ -50,6 +50,9 @@ func (p *Provider) invoiceOf(ctx context.Context, address string, owed int64) (i
 // of the configuration, whoever's failure it was.
 func (p *Provider) RetryRefund(ctx context.Context, requestID, to string) (Refund, error) {
 	d, err := p.debt(ctx, requestID)
+	if err == nil {
+		d, err = p.endForgotten(ctx, d)
+	}
 	if err != nil {
 		return Refund{}, err
 	}
@@ -59,8 +62,6 @@ func (p *Provider) RetryRefund(ctx context.Context, requestID, to string) (Refun
 	switch {
 	case to == "":
 		return Refund{}, errors.New("the request names no refund: name an invoice or a Lightning address of the buyer's, on the chain an address")
-	case d.Refund != nil && d.Refund.End == nil:
-		return Refund{}, ErrRefundOpen
 	case d.CreditMsats < 1 || d.LeftMsats() < 1:
 		return Refund{}, ErrDebtSettled
 	}
@@ -100,6 +101,9 @@ func (p *Provider) WriteOff(ctx context.Context, requestID, note string) (msats 
 	}
 	if note = clip(strings.TrimSpace(note), 500); note == "" {
 		return 0, errors.New("a note must say how the debt was settled")
+	}
+	if d, err = p.endForgotten(ctx, d); err != nil {
+		return 0, err
 	}
 	if msats = min(d.LeftMsats(), d.CreditMsats); msats < 1 {
 		return 0, ErrDebtSettled

@@ -29,6 +29,7 @@ type debtView struct {
 	Refund      string    `json:"refund"` // none, open, succeeded or failed
 	RefundMsats int64     `json:"refund_msats,omitempty"`
 	FeeMsats    int64     `json:"refund_fee_msats,omitempty"`
+	Sent        int       `json:"refund_sent,omitempty"` // how often the wallet was told
 	PaymentHash string    `json:"refund_payment_hash,omitempty"`
 	Preimage    string    `json:"refund_preimage,omitempty"`
 	Outpoint    string    `json:"refund_outpoint,omitempty"` // on the chain, in place of the preimage
@@ -56,7 +57,7 @@ func viewOfDebt(d provider.Debt) debtView {
 	if len(d.Attempts) > 1 {
 		v.Attempts = viewsOfAttempts(d.Attempts)
 	}
-	v.Refund, v.RefundMsats, v.PaymentHash = "open", r.SentMsats(), r.PaymentHash.String()
+	v.Refund, v.RefundMsats, v.PaymentHash, v.Sent = "open", r.SentMsats(), r.PaymentHash.String(), r.Sent
 	if r.End != nil {
 		v.Refund, v.FeeMsats, v.Reason = string(r.End.State), r.End.FeeMsats, r.End.Reason
 		v.Outpoint = r.End.Outpoints
@@ -74,6 +75,9 @@ func (v debtView) what() string {
 	}
 	switch v.Refund {
 	case "open":
+		if v.Sent > 1 {
+			return msats(v.RefundMsats) + " perhaps sent back: the wallet was told twice, and the outcome is not known"
+		}
 		return msats(v.RefundMsats) + " on their way back"
 	case string(payments.PaymentSucceeded):
 		return strings.TrimSpace(msats(v.RefundMsats) + " sent back, fee " + msats(v.FeeMsats) + " " + v.Outpoint)

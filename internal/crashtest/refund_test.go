@@ -30,6 +30,10 @@ func (d debtor) TrackPayment(ctx context.Context, h payments.Hash) (pay payments
 	return pay, err
 }
 
+func (s jobStore) SetRefundSent(ctx context.Context, id string, attempt int) error {
+	return s.k.step("store:SetRefundSent", func() error { return s.Store.SetRefundSent(ctx, id, attempt) })
+}
+
 func (s jobStore) EndRefund(ctx context.Context, id string, end provider.RefundEnd, out ...provider.OutEvent) error {
 	return s.k.step("store:EndRefund", func() error { return s.Store.EndRefund(ctx, id, end, out...) })
 }
@@ -45,7 +49,7 @@ func announced() *buyer.Listing {
 func TestRefundIsSentOnce(t *testing.T) {
 	requirements.Covers(t, "K-48")
 	for _, point := range []string{
-		"before store:Close", "after store:Close", "before refund:SendPayment", "after refund:SendPayment",
+		"before store:Close", "after store:Close", "before store:SetRefundSent", "after store:SetRefundSent", "before refund:SendPayment", "after refund:SendPayment",
 		"before refund:TrackPayment", "after refund:TrackPayment", "before store:EndRefund", "after store:EndRefund",
 	} {
 		t.Run(point, func(t *testing.T) {

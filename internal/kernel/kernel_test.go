@@ -295,6 +295,7 @@ func fill(t *testing.T, k *testKernel) {
 	owed := owe(t, s, "owed", 20_000)
 	must(t, s.EndRefund(t.Context(), owed.RequestID, refundedFor(owed)))
 	tried := owe(t, s, "tried", 20_000)
+	must(t, s.SetRefundSent(t.Context(), tried.RequestID, 1))
 	must(t, s.EndRefund(t.Context(), tried.RequestID, failedAt(1)))
 	_, err := s.RetryRefund(t.Context(), *debtOf(tried, 20_000).Refund)
 	must(t, err)

@@ -72,8 +72,32 @@ func (tx *Tx) attempts(requestID string) (list []provider.Refund, err error) {
 		if list[i].Wallet, err = tx.payer(list[i].PaymentHash); err != nil {
 			return nil, err
 		}
+		err := tx.QueryRow("SELECT count(*) FROM sent_refunds WHERE request_id = ? AND attempt = ?", requestID, list[i].Attempt).Scan(&list[i].Sent)
+		if err != nil {
+			return nil, fmt.Errorf("read how often a refund was sent: %w", err)
+		}
 	}
 	return list, nil
+}
+
+// SetRefundSent records that the wallet is about to be told to send an attempt.
+func (s *ProviderStore) SetRefundSent(ctx context.Context, requestID string, attempt int) error {
+	return s.update(ctx, func(tx *Tx) error {
+		list, err := tx.attempts(requestID)
+		switch {
+		case err != nil:
+			return err
+		case attempt < 1 || attempt > len(list):
+			return fmt.Errorf("refund of %s, attempt %d: %w", requestID, attempt, ErrNotFound)
+		case list[attempt-1].End != nil:
+			return fmt.Errorf("refund of %s, attempt %d, has ended: %w", requestID, attempt, provider.ErrConflict)
+		}
+		_, err = tx.Exec("INSERT INTO sent_refunds(request_id, attempt, at_ms) VALUES (?, ?, ?)", requestID, attempt, tx.now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("record that the refund is sent: %w", err)
+		}
+		return nil
+	})
 }
 
 // EndRefund records how an attempt ended. A success must be proved.

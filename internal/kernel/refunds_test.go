@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/lightwork-market/lightwork/payments"
@@ -79,6 +80,40 @@ func TestRetryWithoutAFirstAttempt(t *testing.T) {
 	checkCredit(t, s, 0)
 	if _, err := s.RetryRefund(t.Context(), provider.Refund{RequestID: hexID("nobody")}); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("no debt: %v", err)
+	}
+}
+
+// TestSentRefunds: how often the wallet was told of an attempt is counted for each,
+// and neither of one that is not there nor of one that has ended.
+func TestSentRefunds(t *testing.T) {
+	s := open(t).ProviderStore("p")
+	j := owe(t, s, "sent", 20_000)
+	sent := func() (all []int) {
+		d, err := s.DebtOf(t.Context(), j.RequestID)
+		must(t, err)
+		for _, r := range d.Attempts {
+			all = append(all, r.Sent)
+		}
+		return all
+	}
+	must(t, s.SetRefundSent(t.Context(), j.RequestID, 1))
+	must(t, s.SetRefundSent(t.Context(), j.RequestID, 1))
+	if err := s.SetRefundSent(t.Context(), j.RequestID, 2); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("of an attempt that nobody made: %v", err)
+	}
+	must(t, s.EndRefund(t.Context(), j.RequestID, failedAt(1)))
+	if err := s.SetRefundSent(t.Context(), j.RequestID, 1); !errors.Is(err, provider.ErrConflict) {
+		t.Errorf("of an attempt that has ended: %v", err)
+	}
+	if _, err := s.RetryRefund(t.Context(), *debtOf(j, 20_000).Refund); err != nil {
+		t.Fatal(err)
+	}
+	if got := sent(); !slices.Equal(got, []int{2, 0}) {
+		t.Errorf("sent %v, want 2 and 0", got)
+	}
+	must(t, s.SetRefundSent(t.Context(), j.RequestID, 2))
+	if open, err := s.OpenRefunds(t.Context()); err != nil || len(open) != 1 || open[0].Sent != 1 {
+		t.Errorf("open %+v, %v", open, err)
 	}
 }
 

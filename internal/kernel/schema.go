@@ -47,7 +47,7 @@ func migrations() []string {
 			"panel_decisions", "panel_rulings", "panel_adjudications", "orders", "order_requests") +
 			moneySQL + appendOnly("credits", "job_credits", "late_credits", "refunds", "refund_retries", "refund_outcomes",
 			"write_offs", "refund_addresses", "attempts", "ledger", "purchase_payments", "engagement_payments",
-			"purchase_refunds", "purchase_credits", "payer_wallets", "sent_payments"),
+			"purchase_refunds", "purchase_credits", "payer_wallets", "sent_payments", "sent_refunds"),
 	}
 }
 

@@ -289,3 +289,13 @@ CREATE TABLE sent_payments (
     at_ms        INTEGER NOT NULL CHECK (at_ms >= 0)
 ) STRICT;
 CREATE INDEX sent_payments_hash ON sent_payments(payment_hash);
+
+-- An attempt to pay a debt that the wallet was about to be told to send, one row each
+-- time: see sent_payments.
+CREATE TABLE sent_refunds (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    request_id TEXT NOT NULL REFERENCES credits(request_id),
+    attempt    INTEGER NOT NULL CHECK (attempt >= 1),
+    at_ms      INTEGER NOT NULL CHECK (at_ms >= 0)
+) STRICT;
+CREATE INDEX sent_refunds_attempt ON sent_refunds(request_id, attempt);

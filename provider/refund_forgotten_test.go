@@ -1,0 +1,155 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/playnet"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// amnesiac is a wallet that has lost its records of payments, as an lnd that was
+// restored from its seed. The payee still knows that it was paid.
+type amnesiac struct {
+	*playnet.Client
+	refusal error // of what it is told to send; nil: it sends
+
+	mu     sync.Mutex
+	sent   int
+	looks  int
+	looked chan struct{} // closed at the third look
+}
+
+func (a *amnesiac) LookupPayment(context.Context, payments.Hash) (payments.Payment, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.looks++; a.looks == 3 {
+		close(a.looked)
+	}
+	return payments.Payment{}, payments.ErrNotFound
+}
+
+func (a *amnesiac) SendPayment(context.Context, payments.Pay) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sent++
+	return a.refusal
+}
+
+func (a *amnesiac) times() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sent
+}
+
+// TestForgottenRefund: the provider dies once it has sent a refund, and its wallet
+// loses its records meanwhile. The same invoice is offered once more; its refusal is
+// not believed, so the refund is neither failed nor sent again. It stays open until
+// the records are there again, or the operator has a word.
+func TestForgottenRefund(t *testing.T) {
+	for _, word := range []string{"the records come back", "retry", "write off"} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.failing()
+			payer := &dyingPayer{Client: w.seller.wallet, at: "sent", w: w}
+			w.serve(t, func(cfg *provider.Config) { cfg.Refunds = &provider.Refunds{Wallet: payer, MaxFeeMsats: feeMsats} })
+			c := w.customer(t, nil)
+			c.client = c.open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.wallet, patience })
+			id := w.prepay(t, c, "").RequestID
+			f := w.follow(t, c, id, nil)
+			select {
+			case <-w.store.lifeOver():
+			case <-w.ctx.Done():
+				t.Fatal("the provider was not stopped")
+			}
+
+			lost := &amnesiac{Client: w.seller.wallet, refusal: payments.ErrNoRoute, looked: make(chan struct{})}
+			stop := w.serve(t, func(cfg *provider.Config) { cfg.Refunds = &provider.Refunds{Wallet: lost, MaxFeeMsats: feeMsats} })
+			select {
+			case <-lost.looked: // before it was sent, after it was refused, and again
+			case <-w.ctx.Done():
+				t.Fatal("the refund was not looked for")
+			}
+			now := func() *provider.Debt {
+				d, err := w.store.DebtOf(w.ctx, id)
+				check(t, err)
+				return d
+			}
+			if d := now(); d.Refund.End != nil || d.Refund.Sent != 2 || lost.times() != 1 || d.CreditMsats != 0 {
+				t.Fatalf("attempt %+v, %d sent by the wallet that forgot, credit %d", d.Refund, lost.times(), d.CreditMsats)
+			}
+
+			switch word {
+			case "retry":
+				if _, err := w.selling.RetryRefund(w.ctx, id, ""); err != nil && !errors.Is(err, payments.ErrNoRoute) {
+					t.Fatal(err)
+				}
+				if d := now(); len(d.Attempts) != 2 || d.Attempts[0].End == nil || d.Attempts[0].End.State != payments.PaymentFailed {
+					t.Errorf("attempts %+v", d.Attempts)
+				}
+			case "write off":
+				msats, err := w.selling.WriteOff(w.ctx, id, "its buyer has it")
+				check(t, err)
+				if d := now(); msats != rateMsats || d.WriteOff == nil || d.CreditMsats != 0 {
+					t.Errorf("%d msats, debt %+v", msats, d)
+				}
+			default:
+				stop()
+				w.serve(t, w.refunding)
+				f.failed(t, provider.CodeAgentFailed)
+				if d := w.debt(t, id); d.Refund.End.State != payments.PaymentSucceeded || d.CreditMsats != 0 {
+					t.Errorf("refund %+v, credit %d", d.Refund.End, d.CreditMsats)
+				}
+				w.moved(t, c.party, -feeMsats, feeMsats)
+			}
+		})
+	}
+}
+
+// TestRefundOnItsWayIsNotForgotten: what the wallet knows is not ended by a word.
+func TestRefundOnItsWayIsNotForgotten(t *testing.T) {
+	w := newWorld(t)
+	w.failing()
+	tracked, release := make(chan struct{}), make(chan struct{})
+	payer := &slowPayer{Client: w.seller.wallet, tracked: tracked, release: release}
+	w.serve(t, func(cfg *provider.Config) { cfg.Refunds = &provider.Refunds{Wallet: payer, MaxFeeMsats: feeMsats} })
+	c := w.customer(t, nil)
+	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.wallet, patience })
+	id := w.prepay(t, c, "").RequestID
+	f := w.follow(t, c, id, nil)
+	select {
+	case <-tracked:
+	case <-w.ctx.Done():
+		t.Fatal("the refund was not sent")
+	}
+	if _, err := w.selling.RetryRefund(w.ctx, id, ""); !errors.Is(err, provider.ErrRefundOpen) {
+		t.Errorf("tried again: %v", err)
+	}
+	if _, err := w.selling.WriteOff(w.ctx, id, "by hand"); !errors.Is(err, provider.ErrRefundOpen) {
+		t.Errorf("written off: %v", err)
+	}
+	close(release)
+	f.failed(t, provider.CodeAgentFailed)
+}
+
+// slowPayer does not say how a payment ended until it is released.
+type slowPayer struct {
+	*playnet.Client
+	tracked, release chan struct{}
+	once             sync.Once
+}
+
+func (s *slowPayer) TrackPayment(ctx context.Context, h payments.Hash) (payments.Payment, error) {
+	s.once.Do(func() { close(s.tracked) })
+	select {
+	case <-s.release:
+	case <-ctx.Done():
+		return payments.Payment{}, ctx.Err()
+	}
+	return s.Client.TrackPayment(ctx, h)
+}
