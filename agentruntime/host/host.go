@@ -49,6 +49,9 @@ type Config struct {
 	Confined  map[string]string
 	Installed []Installed
 	Approvals *manifest.Approvals
+	// Private is the node's data folder, with its keys and the approvals. An agent of the
+	// node's own user is not started if its confinement leaves that open. Empty: none.
+	Private string
 	// Directive records that a person allowed one call of a tool that needs a
 	// directive, and returns its id.
 	Directive func(ctx context.Context, agent, tool string) (string, error)

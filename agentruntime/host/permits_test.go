@@ -126,6 +126,55 @@ func TestAnotherAgentsLinkOpensNothing(t *testing.T) {
 	}
 }
 
+// TestNodesDataIsOutOfReach: whatever opens it, the system's own folders too, an agent
+// of the node's user that could read the node's keys does not start.
+func TestNodesDataIsOutOfReach(t *testing.T) {
+	base := t.TempDir()
+	data, texts := filepath.Join(base, "node", "data"), filepath.Join(base, "texts")
+	link := filepath.Join(base, "link")
+	for _, dir := range []string{filepath.Join(data, "provider"), texts} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		granted string
+		private string
+		uid     int
+		starts  bool
+	}{
+		"a folder above it":           {"filesystem:read:" + base + "/**", data, 0, false},
+		"all folders":                 {"filesystem:read:/", data, 0, false},
+		"a folder in it":              {"filesystem:write:" + data + "/provider/**", data, 0, false},
+		"a link to it":                {"filesystem:read:" + link, data, 0, false},
+		"it lies in a system folder":  {"filesystem:read:" + texts, "/usr/share", 0, false},
+		"a folder beside it":          {"filesystem:read:" + texts, data, 0, true},
+		"it is not there yet":         {"filesystem:read:" + base, filepath.Join(base, "none"), 0, true},
+		"the agent is another's user": {"filesystem:read:" + base, data, 12345, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, "reach", "reach")
+			w.ask(t, []string{c.granted})
+			w.grantAll(t, w.dir)
+			cfg := w.cfg
+			cfg.Private = c.private
+			cfg.Installed = slices.Clone(cfg.Installed)
+			cfg.Installed[0].UID = c.uid
+			h, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = h.spec(h.entries[id])
+			if starts := err == nil; starts != c.starts || !starts && !strings.Contains(err.Error(), "the node's data is in ") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // grantAll approves an agent with all that its manifest asks for.
 func (w *world) grantAll(t *testing.T, dir string) {
 	t.Helper()

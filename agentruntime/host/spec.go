@@ -2,6 +2,9 @@ package host
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -27,6 +30,9 @@ func (h *Host) spec(e *entry) (supervisor.Spec, error) {
 	spec := SpecOf(e.installed, m, approval.Permissions)
 	if spec.Confine != nil {
 		spec.Confine.Others = h.othersMayChange(e)
+		if err := h.keepsOut(e.installed, spec.Confine); err != nil {
+			return supervisor.Spec{}, err
+		}
 	}
 	spec.Allow = func() error {
 		_, _, err := h.approved(e)
@@ -89,6 +95,34 @@ func SpecOf(in *Installed, m *manifest.Manifest, granted []string) supervisor.Sp
 		spec.Limits.Concurrent = l.MaxConcurrentCalls
 	}
 	return spec
+}
+
+// keepsOut refuses a confinement that leaves the node's data open: the system's
+// folders, which every agent may read, hold it where the node is installed in /opt,
+// and a permission can name a folder above it. Another user's agent cannot read it.
+func (h *Host) keepsOut(in *Installed, c *guard.Confinement) error {
+	private, err := filepath.EvalSymlinks(h.cfg.Private)
+	if h.cfg.Private == "" || in.UID != 0 || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find the node's data: %w", err)
+	}
+	for _, p := range slices.Concat(c.Read, c.Write) {
+		to, err := filepath.EvalSymlinks(p)
+		if err != nil {
+			continue // it opens nothing
+		}
+		if within(private, to) || within(to, private) && p != in.Dir {
+			return fmt.Errorf("it could read the node's keys: it may reach %s, and the node's data is in %s. Move the data (node.data_dir), or give the agent an account of its own (uid, gid)", p, private)
+		}
+	}
+	return nil
+}
+
+// within reports whether a path is a folder or below it; neither has links.
+func within(path, folder string) bool {
+	return path == folder || folder == "/" || strings.HasPrefix(path, folder+"/")
 }
 
 // othersMayChange are the folders that the other installed agents may change.

@@ -93,7 +93,7 @@ func openHost(ctx context.Context, c *config, k *kernel.Kernel, people *society,
 	}
 	calls := &operatorCalls{k: k, sup: tellingSupervisor{sup, people.told}}
 	h, err := host.New(host.Config{
-		Invoke: calls.invoke, Supervisor: sup, Approvals: approvals, Installed: installed, Log: log,
+		Invoke: calls.invoke, Supervisor: sup, Approvals: approvals, Installed: installed, Log: log, Private: filepath.Dir(c.dataDir("provider")),
 		BuiltIn: builtIn, Confined: map[string]string{agentsandbox.ID: "jobs: level " + string(level)}, Ask: people.ask, Node: desk.calls(),
 		Directive: func(ctx context.Context, agent, tool string) (string, error) {
 			d := kernel.Directive{ID: "human-" + rand.Text(), ApprovedBy: fmt.Sprintf("human:uid:%d:%s/%s", os.Geteuid(), agent, tool)}
