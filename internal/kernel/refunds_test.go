@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -115,6 +116,42 @@ func TestSentRefunds(t *testing.T) {
 	if open, err := s.OpenRefunds(t.Context()); err != nil || len(open) != 1 || open[0].Sent != 1 {
 		t.Errorf("open %+v, %v", open, err)
 	}
+}
+
+// TestOpenRefunds: refunds on their way are listed by their latest attempt, the oldest
+// first, until that attempt has ended.
+func TestOpenRefunds(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	check := func(want ...int) {
+		t.Helper()
+		list, err := s.OpenRefunds(t.Context())
+		must(t, err)
+		var got []int
+		for _, r := range list {
+			got = append(got, r.Attempt)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("attempts %v are open, want %v", got, want)
+		}
+	}
+	ended, tried := owe(t, s, "ended", 20_000), owe(t, s, "tried", 20_000)
+	must(t, s.EndRefund(t.Context(), ended.RequestID, refundedFor(ended)))
+	must(t, s.EndRefund(t.Context(), tried.RequestID, failedAt(1)))
+	check()
+
+	k.now = k.now.Add(time.Second)
+	if _, err := s.RetryRefund(t.Context(), *debtOf(tried, 20_000).Refund); err != nil {
+		t.Fatal(err)
+	}
+	k.now = k.now.Add(time.Second)
+	last := owe(t, s, "z", 20_000)
+	check(2, 1)
+
+	must(t, s.EndRefund(t.Context(), tried.RequestID, failedAt(2)))
+	check(1)
+	must(t, s.EndRefund(t.Context(), last.RequestID, failedAt(1)))
+	check()
 }
 
 // TestWriteOffLowersCredit: what was settled otherwise is no credit, once, and
