@@ -82,38 +82,38 @@ func (p *Provider) late(ctx context.Context, job Job) {
 	if came == 0 {
 		return
 	}
+	if err := p.owe(ctx, job, came); err != nil {
+		p.log.Error("record late money", "request", job.RequestID, "msats", came, "err", err)
+		p.storeTrouble(err)
+	}
+}
+
+// owe records what came in all for a job that has ended, of which the buyer is told
+// what is new.
+func (p *Provider) owe(ctx context.Context, job Job, came int64) error {
 	owed := Credit{RequestID: job.RequestID, Buyer: job.Buyer, Msats: came, RefundTo: p.refundTo(ctx, job)}
 	var out OutEvent
-	msats, err := p.cfg.Store.AddLate(ctx, owed, func(msats int64) (OutEvent, error) {
+	msats, err := p.cfg.Store.AddLate(ctx, owed, func(msats int64) (_ OutEvent, err error) {
 		late := owed
 		late.Msats = msats
 		out, err = p.feedback(ctx, buyerOf(job), "refund", owedText(late, "it came after the job had ended"), "", owedTag(owed.Msats))
 		return out, err
 	})
-	switch {
-	case err != nil:
-		p.log.Error("record late money", "request", job.RequestID, "msats", came, "err", err)
-		p.storeTrouble(err)
-	case msats > 0:
-		p.tell(DebtEvent{job.RequestID, msats})
-		p.outbox.send(out)
-		p.log.Warn("money came after the job had ended: it is owed", "request", job.RequestID, "msats", msats)
-		p.refundCredit(ctx, job.RequestID)
+	if err != nil || msats == 0 {
+		return err
 	}
+	p.tell(DebtEvent{job.RequestID, msats})
+	p.outbox.send(out)
+	p.log.Warn("money came after the job had ended: it is owed", "request", job.RequestID, "msats", msats)
+	p.refundCredit(ctx, job.RequestID)
+	return nil
 }
 
 // cameInAll is what is confirmed of what came for a job that has ended, but for an
 // engagement fee that stays paid.
 func (p *Provider) cameInAll(ctx context.Context, job Job) (msats int64, err error) {
-	var hashes []payments.Hash
-	if job.BOLT11 != "" {
-		hashes = append(hashes, job.PaymentHash)
-	}
-	if e := job.Engagement; e != nil && e.Receipt == nil && e.BOLT11 != "" {
-		hashes = append(hashes, e.PaymentHash)
-	}
 	msats = feeOwed(job, job.Reason.Code)
-	for _, hash := range hashes {
+	for _, hash := range invoicesOf(job) {
 		inv, err := p.cfg.Wallet.LookupInvoice(ctx, hash)
 		if err != nil {
 			return 0, err

@@ -66,6 +66,7 @@ func (p *Provider) preimageOf(job Job, pay Payment) payments.Preimage {
 // cancel ends by itself soon after, and the job is in nobody's way until then.
 func (p *Provider) lapse(ctx context.Context, job Job, sig *jobSignal) error {
 	err := p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash)
+	p.listen(ctx, job, err)
 	if !errors.Is(err, payments.ErrUnsupported) {
 		return err
 	}

@@ -110,9 +110,12 @@ type Debts interface {
 	CreditOf(ctx context.Context, buyer string) (msats int64, err error)
 	// OpenRefunds lists refunds whose outcome is not known, oldest first.
 	OpenRefunds(ctx context.Context) ([]Refund, error)
-	// AddLate records what came on the chain for a job that has ended without a
-	// receipt: c.Msats in all, of which what is a debt already is not counted
-	// twice. tell makes the event that says so. It returns what is newly owed.
+	// UnknownPayments lists the jobs that ended with CodePaymentUnknown, oldest first,
+	// until AddLate has what came for them.
+	UnknownPayments(ctx context.Context) (requestIDs []string, err error)
+	// AddLate records what came for a job that has ended without a receipt: c.Msats in
+	// all, or 0, of which what is a debt already is not counted twice. tell makes the
+	// event that says so. It returns what is newly owed.
 	AddLate(ctx context.Context, c Credit, tell func(msats int64) (OutEvent, error)) (msats int64, err error)
 	// SetRefundSent records, before the wallet is told so, that it is to send an
 	// attempt. ErrConflict if the attempt has ended, ErrNotFound if there is none.

@@ -29,6 +29,9 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 			job, err = p.cfg.Store.Job(ctx, id)
 		}
 		if err == nil && job.State.Terminal() {
+			if job.Reason.Code == CodePaymentUnknown {
+				p.awaitAnswer(ctx, job, sig)
+			}
 			p.late(ctx, job)
 			return
 		}
@@ -45,7 +48,16 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 		log.Warn("step failed, trying again", "state", job.State, "in", pause, "err", err)
 		p.storeTrouble(err)
 		if job.State == StateQuoted && !time.Now().Before(job.ExpiresAt) {
-			p.load.leave(id) // only the wallet can end it, and until it does it is in nobody's way
+			p.load.leave(id) // it is in nobody's way while it waits for the wallet
+		}
+		if p.silent(job) {
+			to := StateFailed
+			if job.State == StateQuoted {
+				to = StateExpired
+			}
+			if p.giveUp(ctx, job, to) == nil {
+				continue
+			}
 		}
 		wake := sig.wake
 		if errors.As(err, new(*RunError)) {
@@ -185,10 +197,14 @@ func thread(job Job) string { return "root.job[" + job.RequestID + "]" }
 
 // giveBack returns the money, if any came, and ends the job. It is retried as a
 // whole; each part may be repeated. Hold: the payment is cancelled, which costs
-// nobody anything. Prepay: what was received is owed to the buyer.
+// nobody anything. Prepay: what was received is owed to the buyer. Of a wallet that
+// does not answer it is asked after the job's end.
 func (p *Provider) giveBack(ctx context.Context, job Job, to State, reason Reason) error {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		err := p.tryGiveBack(ctx, job, to, reason)
+		if err != nil && p.silent(job) {
+			err = p.giveUp(ctx, job, to)
+		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, ErrConflict) {
 			return err
 		}
@@ -226,6 +242,7 @@ func (p *Provider) moneyBack(ctx context.Context, job Job, hash payments.Hash) (
 	}
 	if inv.State != payments.InvoiceSettled && inv.State != payments.InvoiceCanceled {
 		err := p.cfg.Wallet.CancelInvoice(ctx, hash)
+		p.listen(ctx, job, err)
 		if errors.Is(err, payments.ErrUnsupported) && hash == job.PaymentHash && untold(job) {
 			return 0, nil
 		}

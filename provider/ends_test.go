@@ -68,6 +68,8 @@ type plight struct {
 	end     provider.State
 	// feeStays says that the attempt was made, and that the provider did not end it.
 	feeStays bool
+	// later says that the wallet is asked what came once the job has ended.
+	later bool
 }
 
 // trouble is a world in which the jobs of a plight are, one for each way to sell.
@@ -132,6 +134,22 @@ func plights() []plight {
 		{state: provider.StateQuoted, when: "nobody pays until the quote is over", of: isAsked, expires: true, end: expired},
 		{state: provider.StateQuoted, when: "nobody pays, and the node is away", of: isAsked, then: away, end: expired},
 		{state: provider.StateQuoted, when: "the wallet drops the invoice", of: isAsked, then: dropInvoices, end: expired},
+
+		{state: provider.StateQuoted, when: "the wallet makes the invoice and answers no more", of: isAsked, set: silentAt(provider.StateQuoted), expires: true, end: expired, later: true},
+		{state: provider.StateQuoted, when: "the wallet answers no more, and the node is away", of: isAsked, set: silentAt(provider.StateQuoted), then: func(t *testing.T, tr *trouble) {
+			tr.invoiced(t)
+			away(t, tr)
+		}, end: expired, later: true},
+		{state: provider.StateQuoted, when: "the wallet answers no more, and the buyer cancels", of: isAsked, set: silentAt(provider.StateQuoted), then: func(t *testing.T, tr *trouble) {
+			tr.invoiced(t)
+			cancel(t, tr)
+			away(t, tr)
+		}, end: expired, later: true},
+		{state: provider.StateRunning, when: "the agent fails, and the wallet answers no more", of: paysFirst, set: func(w *world, cfg *provider.Config) {
+			w.failing()
+			silentAt(provider.StateRunning)(w, cfg)
+		}, then: away, end: failed, later: true},
+		{state: provider.StateDelivering, when: "the wallet answers no more", of: hasInvoice, set: silentAt(provider.StateDelivering), then: away, end: failed, later: true},
 
 		{state: provider.StatePaid, when: "no place is free, and the buyer cancels", of: every, set: occupied, then: cancel, end: canceled},
 		{state: provider.StatePaid, when: "no place is free, and the node is away", of: every, set: occupied, then: away, end: failed},
@@ -246,6 +264,48 @@ func (b *badWallet) SettleInvoice(ctx context.Context, preimage payments.Preimag
 	return b.Wallet.SettleInvoice(ctx, preimage)
 }
 
+// silentWallet answers about no invoice of a job that is in the state.
+type silentWallet struct {
+	provider.Wallet
+	store provider.Store
+	at    provider.State
+}
+
+func silentAt(at provider.State) func(*world, *provider.Config) {
+	return func(w *world, cfg *provider.Config) {
+		cfg.Wallet = &silentWallet{cfg.Wallet, w.store, at}
+		cfg.Limits.Silence = time.Second
+	}
+}
+
+func (d *silentWallet) hears(ctx context.Context, hash payments.Hash) error {
+	if job, err := d.store.JobByPaymentHash(ctx, hash); err != nil || job.State == d.at {
+		return errors.Join(errors.New("unavailable"), err)
+	}
+	return nil
+}
+
+func (d *silentWallet) LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error) {
+	if err := d.hears(ctx, hash); err != nil {
+		return payments.Invoice{}, err
+	}
+	return d.Wallet.LookupInvoice(ctx, hash)
+}
+
+func (d *silentWallet) CancelInvoice(ctx context.Context, hash payments.Hash) error {
+	if err := d.hears(ctx, hash); err != nil {
+		return err
+	}
+	return d.Wallet.CancelInvoice(ctx, hash)
+}
+
+func (d *silentWallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) error {
+	if err := d.hears(ctx, preimage.Hash()); err != nil {
+		return err
+	}
+	return d.Wallet.SettleInvoice(ctx, preimage)
+}
+
 // lateWallet settles nothing, and after it was told to, all that it holds is about
 // to lapse.
 type lateWallet struct {
@@ -314,6 +374,11 @@ func (s agedStore) Job(ctx context.Context, id string) (provider.Job, error) {
 		job.Engagement = &fee
 		dates = append(dates, &fee.ExpiresAt)
 	}
+	if job.Payment != nil {
+		paid := *job.Payment
+		job.Payment = &paid
+		dates = append(dates, &paid.SettleBy)
+	}
 	for _, at := range dates {
 		if !at.IsZero() {
 			*at = at.Add(-25 * time.Hour)
@@ -370,10 +435,17 @@ func (tr *trouble) served(t *testing.T) {
 	}
 }
 
+// invoiced waits until the buyers can be asked for money.
+func (tr *trouble) invoiced(t *testing.T) (jobs []provider.Job) {
+	for s, id := range tr.ids {
+		jobs = append(jobs, tr.until(t, id, func(j provider.Job) bool { return j.BOLT11 != "" || s.fee && j.Engagement.BOLT11 != "" }))
+	}
+	return jobs
+}
+
 // dropInvoices has the wallet cancel what is not paid, or held.
 func dropInvoices(t *testing.T, tr *trouble) {
-	for s, id := range tr.ids {
-		job := tr.until(t, id, func(j provider.Job) bool { return j.BOLT11 != "" || s.fee && j.Engagement.BOLT11 != "" })
+	for _, job := range tr.invoiced(t) {
 		hash := job.PaymentHash
 		if job.BOLT11 == "" {
 			hash = job.Engagement.PaymentHash
@@ -529,6 +601,22 @@ func (tr *trouble) over(t *testing.T, id string, s sale) {
 	}
 	if s.fee != (job.Engagement != nil) {
 		t.Fatalf("it has a fee: %v", job.Engagement != nil)
+	}
+	for tr.later {
+		change := tr.store.changed()
+		unknown, err := tr.store.UnknownPayments(tr.ctx)
+		check(t, err)
+		if !slices.Contains(unknown, id) {
+			break
+		}
+		select {
+		case <-change:
+		case <-tr.ctx.Done():
+			t.Fatal("its payment stays unknown")
+		}
+	}
+	if got := job.Reason.Code == provider.CodePaymentUnknown; got != tr.later {
+		t.Errorf("ended as %s, so its payment is unknown: %v, want %v", job.Reason, got, tr.later)
 	}
 	kept := tr.came(t, job.BOLT11, job.PaymentHash)
 	if s.fee {

@@ -210,6 +210,20 @@ func (s *watched) Close(ctx context.Context, id string, to provider.State, r pro
 	return s.to(to, err)
 }
 
+func (s *watched) AddLate(ctx context.Context, c provider.Credit, tell func(int64) (provider.OutEvent, error)) (int64, error) {
+	msats, err := s.Store.AddLate(ctx, c, tell)
+	if err != nil {
+		return msats, err
+	}
+	if msats > 0 {
+		c.Msats = msats
+		s.mu.Lock()
+		s.credits = append(s.credits, c)
+		s.mu.Unlock()
+	}
+	return msats, s.to("late", nil)
+}
+
 // runner is an agent that does what the test says; left alone it succeeds.
 type runner struct {
 	key string // of the provider

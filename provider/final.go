@@ -33,12 +33,17 @@ type settling struct {
 
 // settlingOf is that of a job's payment; its goroutine's own.
 func (p *Provider) settlingOf(job Job) *settling {
+	return &p.signalOf(job).settling
+}
+
+// signalOf is what the job's goroutine keeps; for whoever else asks, nothing.
+func (p *Provider) signalOf(job Job) *jobSignal {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if sig := p.wakes[job.RequestID]; sig != nil {
-		return &sig.settling
+		return sig
 	}
-	return new(settling)
+	return new(jobSignal)
 }
 
 // finalInvoice asks how an invoice of the job's stands. It waits while the wallet calls it

@@ -10,13 +10,19 @@ import (
 )
 
 // errOtherWallet: the job's invoice was made by a wallet that is not configured any
-// more. Only that one knows what came for it, so the job waits.
+// more. Only that one knows what came for it.
 var errOtherWallet = errors.New("its invoice is of another wallet than the configured one; configure that wallet again until the job has ended")
 
 // jobInvoice is how an invoice that was made for a job stands. One that our wallet
 // knows no more was canceled: lnd can be told to drop those
 // (gc-canceled-invoices-on-the-fly). What we have on record as ours stays ours.
 func (p *Provider) jobInvoice(ctx context.Context, job Job, hash payments.Hash) (payments.Invoice, error) {
+	inv, err := p.askedInvoice(ctx, job, hash)
+	p.listen(ctx, job, err)
+	return inv, err
+}
+
+func (p *Provider) askedInvoice(ctx context.Context, job Job, hash payments.Hash) (payments.Invoice, error) {
 	inv, err := p.cfg.Wallet.LookupInvoice(ctx, hash)
 	if !errors.Is(err, payments.ErrNotFound) {
 		return inv, err

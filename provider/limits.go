@@ -22,6 +22,7 @@ type Limits struct {
 	QuoteTTL       time.Duration // (10 min)
 	PostpayTTL     time.Duration // how long a delivered postpay job may stay unpaid (24 h)
 	Unconfirmed    time.Duration // how long a payment on the chain may stay so after its quote has ended (24 h)
+	Silence        time.Duration // how long the wallet may not say how an invoice stands after its quote has ended (1 h)
 	ClockWindow    time.Duration // how old a request may be (1 h); the future gets 5 min
 	HoldMargin     time.Duration // a hold is given up this long before it is lost (2 min)
 	RefusalsPerMin int           // answers to bad requests, and to pings, per key (10)
@@ -54,6 +55,7 @@ func (l Limits) Check() error {
 		{"quote_ttl", int64(l.QuoteTTL)},
 		{"postpay_ttl", int64(l.PostpayTTL)},
 		{"unconfirmed", int64(l.Unconfirmed)},
+		{"silence", int64(l.Silence)},
 		{"clock_window", int64(l.ClockWindow)},
 		{"hold_margin", int64(l.HoldMargin)},
 		{"refusals_per_min", int64(l.RefusalsPerMin)},
@@ -87,6 +89,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.QuoteTTL, 10*time.Minute)
 	def(&l.PostpayTTL, 24*time.Hour)
 	def(&l.Unconfirmed, 24*time.Hour)
+	def(&l.Silence, time.Hour)
 	def(&l.ClockWindow, time.Hour)
 	def(&l.HoldMargin, 2*time.Minute)
 	def(&l.RefusalsPerMin, 10)

@@ -93,6 +93,9 @@ type jobSignal struct {
 	// an invoice that it fails to make.
 	invoiceBy time.Time
 	settling  settling // likewise its goroutine's own
+	// silentSince is when the wallet last began not to answer about the job's invoices,
+	// zero while it answers; likewise its goroutine's own.
+	silentSince time.Time
 	// request is what the job is about, parsed once; its goroutine's own.
 	request *schemas.Request
 	// stands is the job as the last step left it in the store, or nil, if the
@@ -221,6 +224,17 @@ func (p *Provider) resume(ctx context.Context) error {
 	ids, err := p.cfg.Store.OpenJobs(ctx)
 	if err != nil {
 		return fmt.Errorf("list open jobs: %w", err)
+	}
+	unknown, err := p.cfg.Store.UnknownPayments(ctx)
+	if err != nil {
+		return fmt.Errorf("list jobs that were given up: %w", err)
+	}
+	for _, id := range unknown {
+		job, err := p.cfg.Store.Job(ctx, id)
+		if err != nil {
+			return fmt.Errorf("read job %s, which was given up: %w", id, err)
+		}
+		p.launch(job, nil)
 	}
 	p.oldest = time.Now()
 	for _, id := range ids {

@@ -30,6 +30,7 @@ const (
 	CodeTooManyUnpaid         Code = "too_many_unpaid"
 	CodePaymentExpired        Code = "payment_expired"
 	CodePaymentLost           Code = "payment_lost"
+	CodePaymentUnknown        Code = "payment_unknown"
 	CodeCanceled              Code = "canceled"
 	CodeDeadline              Code = "deadline"
 	CodeAgentUnavailable      Code = "agent_unavailable"
@@ -49,7 +50,7 @@ func Codes() []Code {
 		CodeUnsupportedSchema, CodeUntypedJob, CodeMissingInput, CodeUnusableInput, CodeUnsupportedInput, CodeUnsupportedEncryption,
 		CodeInvalidInput, CodeImageNotAvailable, CodeOverResources, CodePaused, CodeNotAllowed, CodeProofOfWork,
 		CodeBidTooLow, CodePriceTooSmall, CodeOverCapacity, CodeTooManyUnpaid, CodePaymentExpired, CodePaymentLost,
-		CodeCanceled, CodeDeadline, CodeAgentUnavailable, CodeAgentFailed, CodeInvalidOutput, CodeStopped,
+		CodePaymentUnknown, CodeCanceled, CodeDeadline, CodeAgentUnavailable, CodeAgentFailed, CodeInvalidOutput, CodeStopped,
 		CodeExpectationNotMet, CodeNodeRestart, CodeUnpaid, CodeRestored, CodeInternal,
 	}
 }

@@ -55,8 +55,9 @@ const (
 	firstTwo           = " LIMIT 2"
 
 	// CROSS: otherwise all that ever were are gone through, to have them in order.
-	openJobIDs      = "SELECT o.request_id FROM open_jobs o CROSS JOIN requests r ON r.request_id = o.request_id ORDER BY r.seq"
-	openPurchaseIDs = "SELECT o.request_id FROM open_purchases o CROSS JOIN purchases p ON p.request_id = o.request_id ORDER BY p.seq"
+	openJobIDs        = "SELECT o.request_id FROM open_jobs o CROSS JOIN requests r ON r.request_id = o.request_id ORDER BY r.seq"
+	unknownPaymentIDs = "SELECT o.request_id FROM unknown_payments o CROSS JOIN requests r ON r.request_id = o.request_id ORDER BY r.seq"
+	openPurchaseIDs   = "SELECT o.request_id FROM open_purchases o CROSS JOIN purchases p ON p.request_id = o.request_id ORDER BY p.seq"
 )
 
 // beginsWith is the one request whose id, or whose receipt's, begins with prefix.

@@ -7,14 +7,27 @@ import (
 	"github.com/lightwork-market/lightwork/provider"
 )
 
-// AddLate records what came on the chain for a job that has ended without a
-// receipt, as far as it is not a debt yet. tell runs inside the transaction: it
+// UnknownPayments lists the jobs that ended before their wallet said what came for
+// them, oldest first.
+func (s *ProviderStore) UnknownPayments(ctx context.Context) (ids []string, err error) {
+	err = s.view(ctx, func(tx *Tx) error {
+		ids, err = tx.strings(unknownPaymentIDs)
+		return err
+	})
+	return ids, err
+}
+
+// AddLate records what came for a job that has ended without a receipt, as far as it
+// is not a debt yet. tell runs inside the transaction: it
 // must not use the store.
 func (s *ProviderStore) AddLate(ctx context.Context, c provider.Credit, tell func(msats int64) (provider.OutEvent, error)) (msats int64, err error) {
 	err = s.update(ctx, func(tx *Tx) error {
 		j, err := tx.jobIn(c.RequestID, provider.StateFailed, provider.StateCanceled, provider.StateExpired)
 		if err != nil {
 			return err
+		}
+		if _, err := tx.Exec("DELETE FROM unknown_payments WHERE request_id = ?", c.RequestID); err != nil {
+			return fmt.Errorf("note that the wallet has answered: %w", err)
 		}
 		var owed int64
 		err = tx.QueryRow(`SELECT coalesce((SELECT msats FROM credits WHERE request_id = ?1), 0) +

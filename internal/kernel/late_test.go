@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/lightwork-market/lightwork/payments"
@@ -86,4 +87,44 @@ func TestPaymentOnTheChainIsReadBack(t *testing.T) {
 	if err != nil || got.Payment == nil || *got.Payment != pay {
 		t.Errorf("%+v, %v", got.Payment, err)
 	}
+}
+
+// TestUnknownPayments: a job that ended before its wallet answered is listed until it
+// is known what came, also after a restart, and also if nothing did.
+func TestUnknownPayments(t *testing.T) {
+	k := open(t)
+	s := k.ProviderStore("p")
+	check := func(want ...string) {
+		t.Helper()
+		got, err := s.UnknownPayments(t.Context())
+		must(t, err)
+		if !slices.Equal(got, want) {
+			t.Errorf("unknown are %v, want %v", got, want)
+		}
+	}
+	paid, unpaid, known := testJob("z", receipts.ModePrepay), testJob("a", receipts.ModePrepay), testJob("known", receipts.ModePrepay)
+	for _, j := range []provider.Job{paid, unpaid, known} {
+		toState(t, s, j, provider.StateQuoted)
+		code := provider.CodePaymentUnknown
+		if j.RequestID == known.RequestID {
+			code = provider.CodePaymentExpired
+		}
+		must(t, s.Close(t.Context(), j.RequestID, provider.StateExpired, provider.Reason{Code: code}, nil))
+	}
+	check(paid.RequestID, unpaid.RequestID)
+	k.reopen(t)
+	s = k.ProviderStore("p")
+
+	c := provider.Credit{RequestID: paid.RequestID, Buyer: paid.Buyer, Msats: 700}
+	_, err := s.AddLate(t.Context(), c, func(int64) (provider.OutEvent, error) { return provider.OutEvent{}, errors.ErrUnsupported })
+	if !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("that cannot be told: %v", err)
+	}
+	check(paid.RequestID, unpaid.RequestID)
+	addLate(t, s, paid, 700, 700)
+	check(unpaid.RequestID)
+	if msats, err := s.AddLate(t.Context(), provider.Credit{RequestID: unpaid.RequestID, Buyer: unpaid.Buyer}, nil); msats != 0 || err != nil {
+		t.Errorf("%d msats, %v", msats, err)
+	}
+	check()
 }

@@ -194,6 +194,7 @@ func TestQueriesLookAtNoOther(t *testing.T) {
 		{purchasesNamed, 2, false},
 		{purchasesOfReceipt, 2, false},
 		{openJobIDs, 0, false},
+		{unknownPaymentIDs, 0, false},
 		{openPurchaseIDs, 0, false},
 		{record, 0, false},
 		{dayBudget, 1, false},

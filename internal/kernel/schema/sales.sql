@@ -76,6 +76,9 @@ BEGIN INSERT INTO open_jobs SELECT request_id FROM requests WHERE seq = NEW.job;
 CREATE TRIGGER job_history_closed AFTER INSERT ON job_history
 WHEN NEW.n > 1 AND NEW.state NOT IN ('quoted', 'paid', 'running', 'delivering')
 BEGIN DELETE FROM open_jobs WHERE request_id = (SELECT request_id FROM requests WHERE seq = NEW.job); END;
+CREATE TRIGGER job_history_unknown AFTER INSERT ON job_history
+WHEN NEW.code = 'payment_unknown'
+BEGIN INSERT INTO unknown_payments SELECT request_id FROM requests WHERE seq = NEW.job; END;
 CREATE TRIGGER job_history_succeeded AFTER INSERT ON job_history
 WHEN NEW.state = 'succeeded'
 BEGIN
@@ -98,6 +101,10 @@ FROM requests r JOIN job_history h ON h.job = r.seq AND h.n = (SELECT max(n) FRO
 -- An index of the jobs that have not ended. Rows change; they follow from
 -- job_history.
 CREATE TABLE open_jobs (request_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+
+-- The jobs that have ended before their wallet said what came for them. A row goes once
+-- it has.
+CREATE TABLE unknown_payments (request_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 
 CREATE TABLE job_invoices (
     request_id TEXT PRIMARY KEY REFERENCES jobs(request_id),
