@@ -81,6 +81,7 @@ func Of[T ~[]string](tags []T) (Domain, error) {
 		}
 		found = Domain(tag[1])
 	}
+
 	return found, nil
 }
 

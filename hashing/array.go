@@ -34,6 +34,7 @@ func (a *ArrayHasher) Sum() Digest {
 	if a.h == nil {
 		return Bytes([]byte("[]"))
 	}
+
 	// Cloning keeps the closing bracket out of what continues.
 	h, err := a.h.(hash.Cloner).Clone()
 	if err != nil {

@@ -34,6 +34,7 @@ func (c *canon) value() bool {
 	if c.pos == len(c.doc) {
 		return false
 	}
+
 	switch c.doc[c.pos] {
 	case '{':
 		return c.object()
@@ -48,6 +49,7 @@ func (c *canon) value() bool {
 	case 'n':
 		return c.literal("null")
 	}
+
 	return c.number()
 }
 
@@ -78,6 +80,7 @@ func (c *canon) object() bool {
 		return false
 	}
 	c.pos++
+
 	var before []byte // the name of the member before
 	for first := true; !c.take('}'); first = false {
 		if !first && !c.take(',') {
@@ -101,8 +104,10 @@ func (c *canon) object() bool {
 			m.end, m.from, m.to = c.pos, int64(m.value), int64(c.pos)
 			c.members = append(c.members, m)
 		}
+
 		before = name
 	}
+
 	c.depth--
 	return true
 }
@@ -133,6 +138,7 @@ func (c *canon) escape() bool {
 	if len(rest) < 6 || string(rest[1:4]) != "u00" {
 		return false
 	}
+
 	high, low := bytes.IndexByte([]byte("01"), rest[4]), bytes.IndexByte([]byte(hexDigits), rest[5])
 	if high < 0 || low < 0 || short[high<<4|low] != 0 {
 		return false
@@ -158,6 +164,7 @@ func (c *canon) number() bool {
 		c.pos = at
 		return c.doc[digits] != '0' || digits == from // -0 is written 0
 	}
+
 	for at < len(c.doc) && inNumber(c.doc[at]) && at-from <= maxNumber {
 		at++
 	}

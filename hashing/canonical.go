@@ -45,6 +45,7 @@ func Canonical(doc []byte) ([]byte, error) {
 	if bytes.Equal(text, doc) {
 		return text, nil
 	}
+
 	out, err := jcs.Transform(doc)
 	if err != nil {
 		return nil, fmt.Errorf("canonicalize: %w", err)
@@ -74,6 +75,7 @@ func CanonicalValue(v any) ([]byte, error) {
 	if c.accepts(doc) {
 		return doc, nil
 	}
+
 	// Fields of a struct come in the order of its declaration. The library that
 	// wrote them puts them into that of RFC 8785, and leaves numbers alone: if
 	// Canonical then finds nothing to change, two implementations agree.

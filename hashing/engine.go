@@ -76,6 +76,7 @@ func (e *engine) value() error {
 	if !ok {
 		return e.src.fail(ReasonEnd)
 	}
+
 	switch c {
 	case '{':
 		return e.object()
@@ -129,6 +130,7 @@ func (e *engine) next(closing byte, first bool) (bool, error) {
 	case c != ',':
 		return false, e.src.fail(ReasonCharacter)
 	}
+
 	e.src.pos++
 	e.out = append(e.out, ',')
 	return true, nil
@@ -138,6 +140,7 @@ func (e *engine) array() error {
 	if err := e.open('['); err != nil {
 		return err
 	}
+
 	for first := true; ; first = false {
 		more, err := e.next(']', first)
 		if err != nil {
@@ -150,6 +153,7 @@ func (e *engine) array() error {
 			return err
 		}
 	}
+
 	e.out = append(e.out, ']')
 	return nil
 }
@@ -159,6 +163,7 @@ func (e *engine) object() error {
 		return err
 	}
 	firstMember, firstKey, start := len(e.members), len(e.keys), len(e.out)
+
 	sorted := true
 	for first := true; ; first = false {
 		more, err := e.next('}', first)
@@ -168,6 +173,7 @@ func (e *engine) object() error {
 		if !more {
 			break
 		}
+
 		m, err := e.key()
 		if err != nil {
 			return err
@@ -181,17 +187,20 @@ func (e *engine) object() error {
 				sorted = false
 			}
 		}
+
 		if err := e.value(); err != nil {
 			return err
 		}
 		m.end, m.to = len(e.out), e.src.offset()
 		e.members = append(e.members, m)
 	}
+
 	if !sorted {
 		if err := e.sortMembers(e.members[firstMember:], start); err != nil {
 			return err
 		}
 	}
+
 	if e.depth == 0 {
 		e.outermost = e.members[firstMember:]
 	}
@@ -210,6 +219,7 @@ func (e *engine) key() (member, error) {
 	if c != '"' {
 		return m, e.src.fail(ReasonCharacter)
 	}
+
 	m.offset = e.src.offset()
 	e.src.pos++
 	if err := e.text(&e.keys, false); err != nil {
@@ -222,6 +232,7 @@ func (e *engine) key() (member, error) {
 	if c != ':' {
 		return m, e.src.fail(ReasonCharacter)
 	}
+
 	e.src.pos++
 	e.out = appendQuoted(e.out, e.keys[m.keyStart:m.keyEnd])
 	e.out = append(e.out, ':')
@@ -235,6 +246,7 @@ func (e *engine) key() (member, error) {
 func (e *engine) sortMembers(ms []member, start int) error {
 	slices.SortFunc(ms, e.compare)
 	e.scratch = slices.Grow(e.scratch[:0], len(e.out)-start)
+
 	for i, m := range ms {
 		if i > 0 {
 			if e.compare(ms[i-1], m) == 0 {
@@ -247,6 +259,7 @@ func (e *engine) sortMembers(ms []member, start int) error {
 		e.scratch = append(e.scratch, e.out[m.start:m.end]...)
 		ms[i].start, ms[i].value, ms[i].end = at, at+m.value-m.start, at+m.end-m.start
 	}
+
 	copy(e.out[start:], e.scratch)
 	return nil
 }

@@ -81,6 +81,7 @@ func appendLegacyNumber(dst, token []byte, integer bool) ([]byte, error) {
 			return append(dst, token...), nil
 		}
 	}
+
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return dst, &SyntaxError{Reason: ReasonRange}
@@ -99,6 +100,7 @@ func appendLegacyFloat(dst []byte, v float64) []byte {
 		return append(dst, "0.0"...)
 	}
 	mantissa, exp, _ := strings.Cut(strconv.FormatFloat(v, 'e', -1, 64), "e")
+
 	digits := strings.Replace(mantissa, ".", "", 1)
 	exponent, _ := strconv.Atoi(exp) // written by strconv one line above
 	point := exponent + 1            // digits left of the decimal point
@@ -117,6 +119,7 @@ func appendLegacyFloat(dst []byte, v float64) []byte {
 		dst = append(append(dst, digits[:point]...), '.')
 		return append(dst, digits[point:]...)
 	}
+
 	dst = append(dst, "0."...)
 	dst = append(dst, slices.Repeat([]byte{'0'}, -point)...)
 	return append(dst, digits...)

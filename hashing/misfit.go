@@ -65,5 +65,6 @@ func kindName(k jsontext.Kind) string {
 	case jsontext.KindBeginArray, jsontext.KindEndArray:
 		return "a list"
 	}
+
 	return ""
 }

@@ -37,6 +37,7 @@ func (e *engine) number() error {
 	} else {
 		e.out, err = appendNumber(e.out, token, integer)
 	}
+
 	if serr, ok := err.(*SyntaxError); ok {
 		serr.Offset = off
 	}
@@ -76,6 +77,7 @@ func (s *source) numberLen() (n int, integer bool, err error) {
 	} else if !digits() {
 		return bad()
 	}
+
 	integer = true
 	if peek() == '.' {
 		n++
@@ -84,6 +86,7 @@ func (s *source) numberLen() (n int, integer bool, err error) {
 			return bad()
 		}
 	}
+
 	if c := peek(); c == 'e' || c == 'E' {
 		n++
 		integer = false
@@ -94,6 +97,7 @@ func (s *source) numberLen() (n int, integer bool, err error) {
 			return bad()
 		}
 	}
+
 	if n > maxNumber {
 		return 0, false, s.fail(ReasonNumberLength)
 	}
@@ -128,8 +132,10 @@ func appendFloat(dst []byte, v float64) []byte {
 	case a >= 1e-6 && a < integerForm:
 		return strconv.AppendFloat(dst, v, 'f', -1, 64)
 	}
+
 	from := len(dst)
 	dst = strconv.AppendFloat(dst, v, 'e', -1, 64)
+
 	// Go pads the exponent to two digits: 1e-07 is 1e-7 there.
 	if at := from + bytes.IndexByte(dst[from:], 'e') + 2; dst[at] == '0' {
 		dst = append(dst[:at], dst[at+1:]...)

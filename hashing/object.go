@@ -32,6 +32,7 @@ func (o *Object) Parse(doc []byte) error {
 		o.doc, o.text, o.keys, o.members = doc, doc, doc, o.c.members
 		return nil
 	}
+
 	e := &o.e
 	if e.out == nil {
 		*e = newEngine(doc)
@@ -43,6 +44,7 @@ func (o *Object) Parse(doc []byte) error {
 	if e.out[0] != '{' {
 		return ErrNotObject
 	}
+
 	o.doc, o.text, o.keys, o.members = doc, e.out, e.keys[:cap(e.keys)], e.outermost
 	return nil
 }
@@ -97,6 +99,7 @@ func (o *Object) Without(names ...string) []byte {
 	if !slices.ContainsFunc(o.members, func(m member) bool { return isOneOf(o.name(m), names) }) {
 		return o.text
 	}
+
 	text := append(make([]byte, 0, len(o.text)), '{')
 	for _, m := range o.members {
 		if isOneOf(o.name(m), names) {

@@ -113,6 +113,7 @@ func (r *Reader) unescaped(run int) string {
 	if r.scratch == nil {
 		r.scratch = make([]byte, 0, len(r.rest))
 	}
+
 	text := r.scratch[:0]
 	for !r.failed {
 		text = append(text, r.rest[:run]...)
@@ -123,6 +124,7 @@ func (r *Reader) unescaped(run int) string {
 		text = append(text, r.escaped())
 		run = plainRun(r.rest)
 	}
+
 	r.scratch = text
 	return string(text)
 }
@@ -138,11 +140,13 @@ func (r *Reader) escaped() byte {
 		r.rest = r.rest[2:]
 		return c
 	}
+
 	c := rune(escapes[r.rest[1]])
 	if r.rest[1] == 'u' {
 		s := source{buf: r.rest}
 		c, _ = s.unit(0)
 	}
+
 	var room [6]byte
 	spelling := appendRune(room[:0], c)
 	if c >= utf8.RuneSelf || !bytes.HasPrefix(r.rest, spelling) {

@@ -52,6 +52,7 @@ func (e *engine) text(dst *[]byte, escaped bool) error {
 		if s.pos == len(s.buf) {
 			return s.fail(ReasonEnd)
 		}
+
 		switch c := s.buf[s.pos]; {
 		case c == '"':
 			s.pos++
@@ -118,6 +119,7 @@ func (s *source) escape() (rune, error) {
 		s.pos += 2
 		return rune(r), nil
 	}
+
 	r, ok := s.unit(0)
 	if !ok {
 		return 0, s.fail(ReasonEscape)
@@ -126,6 +128,7 @@ func (s *source) escape() (rune, error) {
 		s.pos += 6
 		return r, nil
 	}
+
 	low, ok := s.unit(6)
 	if !ok {
 		return 0, s.fail(ReasonSurrogate)
@@ -147,6 +150,7 @@ func (s *source) unit(at int) (rune, bool) {
 	if b[0] != '\\' || b[1] != 'u' {
 		return 0, false
 	}
+
 	var r rune
 	for _, c := range b[2:] {
 		switch {
@@ -161,6 +165,7 @@ func (s *source) unit(at int) (rune, bool) {
 		}
 		r = r<<4 | rune(c)
 	}
+
 	return r, true
 }
 

@@ -31,11 +31,13 @@ func (p AgentProfile) check() error {
 	if p.Capabilities == nil || len(p.Capabilities) > 64 {
 		return fmt.Errorf("%w: capabilities is not a list of up to 64", ErrInvalid)
 	}
+
 	for _, c := range p.Capabilities {
 		if err := sized("capabilities", c, 1, 256); err != nil {
 			return err
 		}
 	}
+
 	return firstOf(
 		sized("name", p.Name, 0, 256), sized("about", p.About, 0, textMax), sized("picture", p.Picture, 0, textMax), sized("version", p.Version, 1, 256),
 		oneOf("autonomy_level", p.Autonomy, "supervised", "bounded", "autonomous"),

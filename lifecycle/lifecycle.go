@@ -64,8 +64,10 @@ func (k Kinds) Check() error {
 			return fmt.Errorf("%w: %s: %d must be from 30000 to 39999%s", ErrKinds, c.name, c.kind,
 				map[bool]string{true: "", false: ", or from 1000 to 9999 and not of the market"}[c.changes])
 		}
+
 		seen = append(seen, c.kind)
 	}
+
 	switch {
 	case k.TickResult != 0 && k.TickRequest == 0:
 		return fmt.Errorf("%w: tick_result: names a tick_request, which has no kind", ErrKinds)
@@ -122,10 +124,12 @@ func Parse(tags [][]string, content string, doc Document) error {
 	if err := hashing.Unmarshal([]byte(content), doc); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
+
 	want, _, err := Encode(doc)
 	if err != nil {
 		return err
 	}
+
 	for _, tag := range want {
 		n := 0
 		for _, t := range tags {
@@ -137,6 +141,7 @@ func Parse(tags [][]string, content string, doc Document) error {
 			return fmt.Errorf("%w: the tag %s is not the document's", ErrInvalid, tag[0])
 		}
 	}
+
 	return nil
 }
 

@@ -39,6 +39,7 @@ func IsPublicName(s string) bool {
 	if _, err := netip.ParseAddr(s); err == nil || !strings.Contains(s, ".") || strings.HasSuffix(s, ".onion") {
 		return false
 	}
+
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
 			return false
@@ -49,6 +50,7 @@ func IsPublicName(s string) bool {
 			}
 		}
 	}
+
 	last := s[strings.LastIndexByte(s, '.')+1:]
 	return last[0] < '0' || last[0] > '9' // no IPv4 address in an odd spelling
 }

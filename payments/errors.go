@@ -50,6 +50,7 @@ func NeverSent(err error) bool {
 	if err == nil || errors.Is(err, ErrUnknownOutcome) {
 		return false
 	}
+
 	for _, e := range []error{
 		ErrInsufficientFunds, ErrNoRoute, ErrExpired, ErrWrongNetwork, ErrSelfPayment, ErrBadRequest, ErrAmount,
 		ErrInvoiceCanceled, ErrInvoiceMismatch, ErrAlreadyPaid, ErrUnauthorized, ErrUnsupported,

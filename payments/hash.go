@@ -74,11 +74,13 @@ func parse32(s string) ([32]byte, error) {
 	if len(s) != hex.EncodedLen(len(out)) {
 		return out, fmt.Errorf("%w: want 64 hex digits, got %d characters", ErrBadRequest, len(s))
 	}
+
 	for _, c := range []byte(s) {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return out, fmt.Errorf("%w: not lower-case hex", ErrBadRequest)
 		}
 	}
+
 	if _, err := hex.Decode(out[:], []byte(s)); err != nil {
 		return out, fmt.Errorf("%w: not hex", ErrBadRequest)
 	}

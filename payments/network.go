@@ -45,6 +45,7 @@ func AssetID(n Network) string {
 	if mint, ok := n.CashuMint(); ok {
 		return "BTC_CASHU(" + mint + ")"
 	}
+
 	switch n {
 	case Mainnet.OnChain():
 		return "BTC_CHAIN"

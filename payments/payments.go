@@ -85,6 +85,7 @@ func (n NewInvoice) Hash() (Hash, error) {
 		// An all-zero preimage is no secret and no proof of payment.
 		return Hash{}, fmt.Errorf("%w: the preimage is missing", ErrBadRequest)
 	}
+
 	hash := n.Preimage.Hash()
 	if !n.PaymentHash.IsZero() && n.PaymentHash != hash {
 		return Hash{}, fmt.Errorf("%w: the preimage is not that of the payment hash", ErrBadRequest)

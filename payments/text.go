@@ -23,5 +23,6 @@ func Printable(s string, limit int) string {
 			n++
 		}
 	}
+
 	return b.String()
 }

@@ -58,11 +58,13 @@ func Check(r io.Reader, limits Limits) (*Summary, error) {
 		if err := s.next(line); err != nil {
 			return err
 		}
+
 		if s.Producer == redactedProducer {
 			if err := checkRedacted(line, o); err != nil {
 				return err
 			}
 		}
+
 		h.add(o, raw)
 		return nil
 	})
@@ -92,6 +94,7 @@ func eachLine(r io.Reader, limits Limits, f func(raw []byte) error) error {
 		if err == io.EOF && len(raw) == 0 {
 			return nil
 		}
+
 		switch {
 		case err == io.EOF:
 			return invalid("line %d has no line end: the file is cut short", count)
@@ -100,6 +103,7 @@ func eachLine(r io.Reader, limits Limits, f func(raw []byte) error) error {
 		case count > limits.Lines:
 			return fmt.Errorf("%w: more than %d lines", ErrTooLarge, limits.Lines)
 		}
+
 		if err := f(raw); err != nil {
 			return fmt.Errorf("line %d: %w", count, err)
 		}
@@ -132,6 +136,7 @@ func checkRedacted(line Line, o *object) error {
 	if o.raw("params") != nil || o.raw("payload") != nil {
 		return invalid("redacted, and %s has params or payload", clip(line.Event()))
 	}
+
 	if h, ok := line.(*ReplayHeader); ok {
 		want, err := redactedHeader(h.CreatedAt)
 		if err != nil || !bytes.Equal(o.whole, want) {
@@ -188,6 +193,7 @@ func redactInto(w io.Writer, line Line, o *object) error {
 			return err
 		}
 	}
+
 	_, err := w.Write(append(bytes.Clone(o.doc.Without(redactable...)), '\n'))
 	return err
 }

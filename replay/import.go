@@ -45,10 +45,12 @@ func Import(doc []byte, w io.Writer) (form string, h Hashes, err error) {
 	if isReplay(doc) {
 		return "", h, fmt.Errorf("import replay: it %w", ErrReplay)
 	}
+
 	o := newObject(doc)
 	if o.err != nil {
 		return "", h, fmt.Errorf("import replay: %w", invalid("%v", o.err))
 	}
+
 	var s *imported
 	switch {
 	case o.raw("timeline") != nil:
@@ -63,6 +65,7 @@ func Import(doc []byte, w io.Writer) (form string, h Hashes, err error) {
 	default:
 		err = errors.New("has no timeline, no steps and no events: it is none of the forms that are known")
 	}
+
 	if err == nil {
 		err = o.err
 	}
@@ -108,6 +111,7 @@ func (s *imported) pairUp() {
 	for i := range s.events {
 		s.events[i].pair = -1
 	}
+
 	waiting := []int{}
 	for i, e := range s.events {
 		switch e.kind {
@@ -127,6 +131,7 @@ func (s *imported) pairUp() {
 
 func (s *imported) write(w io.Writer) (Hashes, error) {
 	s.pairUp()
+
 	out := NewWriter(w)
 	for _, line := range []Line{
 		&ReplayHeader{Producer: importProducer, CreatedAt: At(s.began)},
@@ -136,6 +141,7 @@ func (s *imported) write(w io.Writer) (Hashes, error) {
 			return Hashes{}, err
 		}
 	}
+
 	end := &SessionEnd{T: At(s.began), Status: s.status}
 	for i, e := range s.events {
 		line, err := s.line(i, e)
@@ -146,6 +152,7 @@ func (s *imported) write(w io.Writer) (Hashes, error) {
 			end.TotalToolCalls++
 			end.TotalLatencyMs += r.LatencyMs
 		}
+
 		if err := out.Write(line); err != nil {
 			return Hashes{}, err
 		}
@@ -153,6 +160,7 @@ func (s *imported) write(w io.Writer) (Hashes, error) {
 			end.T = At(e.at)
 		}
 	}
+
 	if err := out.Write(end); err != nil {
 		return Hashes{}, err
 	}
@@ -168,6 +176,7 @@ func (s *imported) line(i int, e happening) (Line, error) {
 		latency := max(0, e.at.Sub(s.events[e.pair].at).Milliseconds())
 		return &ToolResult{T: At(e.at), ID: callID(e.pair), OutputHash: hash, ExitCode: exitCodeOf(e.data), LatencyMs: latency}, err
 	}
+
 	name := map[string]string{"call": "tool_call", "result": "tool_result"}[e.kind]
 	if name == "" {
 		name = e.kind

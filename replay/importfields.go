@@ -18,12 +18,14 @@ func (o *object) objects(name string) ([]*object, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
+
 	objects := make([]*object, len(list))
 	for i, raw := range list {
 		if objects[i] = newObject(raw); objects[i].err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w", name, i, objects[i].err)
 		}
 	}
+
 	return objects, nil
 }
 

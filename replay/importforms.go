@@ -19,12 +19,14 @@ func importBundle(o *object) (*imported, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	step := ""
 	for i, e := range entries {
 		h := happening{
 			at: s.began.Add(time.Duration(e.integer("t", 0, maxOffset)) * time.Millisecond), kind: e.name("type"),
 			tool: e.word("tool"), step: step, data: e.either("data"),
 		}
+
 		switch h.kind {
 		case "tool_call":
 			h.kind = "call"
@@ -41,11 +43,13 @@ func importBundle(o *object) (*imported, error) {
 		default:
 			e.fail("type", "unknown value %q", clip(h.kind))
 		}
+
 		if e.err != nil {
 			return nil, fmt.Errorf("timeline[%d]: %w", i, e.err)
 		}
 		s.events = append(s.events, h)
 	}
+
 	s.status = bundleStatus(newObject(o.raw("receipts")))
 	return s, s.rest(o, "timeline", "id", "created_at")
 }
@@ -77,6 +81,7 @@ func importSurface(o *object) (*imported, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for i, e := range steps {
 		if at := e.anyTime("timestamp", "t"); at != nil {
 			if s.began.IsZero() {
@@ -90,17 +95,20 @@ func importSurface(o *object) (*imported, error) {
 			return nil, fmt.Errorf("steps[%d]: %w", i, e.err)
 		}
 	}
+
 	if s.began.IsZero() {
 		return nil, errors.New("metadata.created_at: missing, and the first step has no timestamp")
 	}
 	s.unfold(steps)
 	s.status = SessionFailed
+
 	switch meta.word("status") {
 	case "success", "Success", "completed":
 		s.status = SessionSuccess
 	case "cancelled", "Cancelled":
 		s.status = SessionCancelled
 	}
+
 	return s, s.rest(o, "steps", "session_id")
 }
 
@@ -108,6 +116,7 @@ func importSurface(o *object) (*imported, error) {
 func (s *imported) unfold(steps []*object) {
 	times := s.events
 	s.events = nil
+
 	for i, e := range steps {
 		at, tool, id := times[i].at, e.word("tool"), e.word("id")
 		output := e.first("output", "result")
@@ -137,6 +146,7 @@ func importHistory(o *object) (*imported, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var legacy []hashing.LegacyEvent
 	for i, e := range entries {
 		ev := hashing.LegacyEvent{
@@ -153,6 +163,7 @@ func importHistory(o *object) (*imported, error) {
 		s.events = append(s.events, happening{at: ev.RecordedAt, kind: ev.EventType, data: ev.Payload, key: ev.IdempotencyKey})
 		s.status = historyStatus(newObject(ev.Payload).word("status"), s.status)
 	}
+
 	if want := newObject(o.raw("expected")).word("trajectory_hash"); want != "" {
 		got, err := hashing.LegacyTrajectory(legacy)
 		if err != nil {
@@ -162,6 +173,7 @@ func importHistory(o *object) (*imported, error) {
 			return nil, fmt.Errorf("expected.trajectory_hash is %q, the events give %s", clip(want), got)
 		}
 	}
+
 	return s, s.rest(o, "events", "run_id", "created_at")
 }
 

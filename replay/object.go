@@ -142,6 +142,7 @@ func (o *object) digest(name string) hashing.Digest {
 			return d
 		}
 	}
+
 	s := o.text(name, maxName)
 	if o.err != nil {
 		return hashing.Digest{}

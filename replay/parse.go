@@ -27,6 +27,7 @@ func parse(o *object) (Line, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
+
 	var line Line
 	switch event {
 	case EventHeader:
@@ -72,6 +73,7 @@ func parse(o *object) (Line, error) {
 	default:
 		line = &Unknown{Name: event}
 	}
+
 	if o.err != nil {
 		return nil, fmt.Errorf("%q: %w", clip(event), o.err)
 	}
@@ -88,6 +90,7 @@ func parseSessionEnd(o *object) *SessionEnd {
 	case "cancelled":
 		status = SessionCancelled
 	}
+
 	return &SessionEnd{
 		T: o.time("t"), Status: status, Confidence: o.ratio("confidence", 0, 1),
 		TotalToolCalls: o.count("total_tool_calls"), TotalLatencyMs: o.count("total_latency_ms"),
@@ -138,6 +141,7 @@ func encode(line Line) ([]byte, *object, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode %s: %w", line.Event(), err)
 	}
+
 	// The names of the events that are written need no escaping.
 	tagged := append([]byte(`{"event":"`+line.Event()+`",`), doc[1:]...)
 	doc, err = hashing.CanonicalValue(json.RawMessage(tagged))
@@ -180,6 +184,7 @@ func prepared(line Line) (any, error) {
 	case nil:
 		return nil, fmt.Errorf("encode: no line")
 	}
+
 	return line, nil
 }
 

@@ -66,6 +66,7 @@ func (s *session) next(line Line) error {
 	if err := s.place(line); err != nil {
 		return err
 	}
+
 	switch l := line.(type) {
 	case *ReplayHeader:
 		s.created = l.CreatedAt
@@ -101,6 +102,7 @@ func (s *session) next(line Line) error {
 	case *SessionEnd:
 		return s.end(l)
 	}
+
 	return nil
 }
 
@@ -109,6 +111,7 @@ func (s *session) place(line Line) error {
 	if s.ended {
 		return invalid("%s after SessionEnd", clip(line.Event()))
 	}
+
 	_, header := line.(*ReplayHeader)
 	_, start := line.(*SessionStart)
 	switch {
@@ -117,6 +120,7 @@ func (s *session) place(line Line) error {
 	case start != (s.lines == 2):
 		return invalid("line %d is %s: the second line, and no other, is SessionStart", s.lines, clip(line.Event()))
 	}
+
 	return nil
 }
 
@@ -150,6 +154,7 @@ func (s *session) result(l *ToolResult) error {
 	case !waiting:
 		return invalid("a second ToolResult %q", clip(l.ID))
 	}
+
 	s.open[l.ID] = false
 	s.pending--
 	output := l.OutputHash
@@ -209,6 +214,7 @@ func (s *session) finish() error {
 	if s.stripped && s.Producer != redactedProducer {
 		return invalid("redacted, and its header does not say so")
 	}
+
 	s.IsRedacted = s.Producer == redactedProducer
 	return nil
 }

@@ -85,6 +85,7 @@ func (w *Writer) write(line Line) error {
 	if err := w.session.next(line); err != nil {
 		return fmt.Errorf("write replay: %w", err)
 	}
+
 	raw := append(doc, '\n')
 	w.hasher.add(fields, raw)
 	if _, err := w.w.Write(raw); err != nil {
@@ -119,6 +120,7 @@ func writable(line Line) (Line, error) {
 			return nil, invalid("Payment status %q", clip(l.Status))
 		}
 	}
+
 	return line, nil
 }
 

@@ -85,16 +85,19 @@ func (r *CodeChunkResult) checkAgainst(req *CodeChunkRequest) error {
 			return &FieldError{c.field, fmt.Sprintf("is %d long, at most %d was ordered", c.got, c.limit)}
 		}
 	}
+
 	outside := func(line int64) bool { return line < req.Chunk.StartLine || line > req.Chunk.EndLine }
 	for i, s := range r.Symbols {
 		if outside(s.Line) {
 			return &FieldError{child(item("symbols", i), "line"), "is outside the chunk"}
 		}
 	}
+
 	for i, f := range r.SuspectedFaults {
 		if outside(f.Line) {
 			return &FieldError{child(item("suspected_faults", i), "line"), "is outside the chunk"}
 		}
 	}
+
 	return nil
 }

@@ -45,6 +45,7 @@ func (d definition) build() (*Schema, error) {
 	if s.shapeDoc, s.inputOK, err = compile(s.input, s.ID, "input", s.Title); err != nil {
 		return nil, fmt.Errorf("compile input: %w", err)
 	}
+
 	if s.inputDoc = s.shapeDoc; d.publish != nil {
 		published := s.input.CloneSchemas()
 		d.publish(published)
@@ -52,6 +53,7 @@ func (d definition) build() (*Schema, error) {
 			return nil, fmt.Errorf("compile published input: %w", err)
 		}
 	}
+
 	if s.outputDoc, s.outputOK, err = compile(s.output, s.ID, "output", s.Title); err != nil {
 		return nil, fmt.Errorf("compile output: %w", err)
 	}
@@ -107,6 +109,7 @@ func refine(t reflect.Type, s *jsonschema.Schema) error {
 	if t == digestType {
 		return nil
 	}
+
 	switch t.Kind() {
 	case reflect.Struct:
 		return refineFields(t, s)
@@ -115,6 +118,7 @@ func refine(t reflect.Type, s *jsonschema.Schema) error {
 	case reflect.Map:
 		return refine(t.Elem(), s.AdditionalProperties)
 	}
+
 	return nil
 }
 
@@ -128,6 +132,7 @@ func refineFields(t reflect.Type, s *jsonschema.Schema) error {
 		if err := refine(field.Type, property); err != nil {
 			return err
 		}
+
 		for rule := range strings.SplitSeq(field.Tag.Get("rule"), ";") {
 			key, value, _ := strings.Cut(rule, "=")
 			var err error
@@ -141,6 +146,7 @@ func refineFields(t reflect.Type, s *jsonschema.Schema) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -172,6 +178,7 @@ func apply(s *jsonschema.Schema, key, value string) error {
 		}
 		return apply(element, rest, value)
 	}
+
 	switch key {
 	case "enum":
 		for name := range strings.SplitSeq(value, "|") {
@@ -185,10 +192,12 @@ func apply(s *jsonschema.Schema, key, value string) error {
 		s.PropertyNames = &jsonschema.Schema{Pattern: patterns[value]}
 		return nil
 	}
+
 	n, err := strconv.ParseFloat(value, 64)
 	if err != nil {
 		return err
 	}
+
 	count := int(n)
 	switch key {
 	case "min":
@@ -212,6 +221,7 @@ func apply(s *jsonschema.Schema, key, value string) error {
 	default:
 		return errors.New("unknown rule")
 	}
+
 	return nil
 }
 

@@ -38,6 +38,7 @@ func child(path, name string) string {
 		ok := c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 		plain = plain && ok
 	}
+
 	if !plain {
 		if len(name) > maxPathName {
 			name = name[:maxPathName] + "..."
@@ -47,6 +48,7 @@ func child(path, name string) string {
 	if path == "" {
 		return name
 	}
+
 	return path + "." + name
 }
 

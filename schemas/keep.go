@@ -50,6 +50,7 @@ func (k *keeper) value(s *jsonschema.Schema) bool {
 	case 'n':
 		return is("null") && k.take("null")
 	}
+
 	number := k.number()
 	whole := !bytes.ContainsAny(number, ".e") // in canonical form
 	return (is("number") || whole && is("integer")) && numberKeeps(s, json.Number(number))
@@ -59,6 +60,7 @@ func (k *keeper) value(s *jsonschema.Schema) bool {
 func (k *keeper) object(s *jsonschema.Schema) bool {
 	outer := len(k.names)
 	k.at++
+
 	for !k.take("}") {
 		k.take(",")
 		name := k.quoted()
@@ -70,16 +72,19 @@ func (k *keeper) object(s *jsonschema.Schema) bool {
 				return false
 			}
 		}
+
 		if s.PropertyNames != nil && !stringKeeps(s.PropertyNames, name) || !k.value(orAnything(member)) {
 			return false
 		}
 	}
+
 	names := k.names[outer:]
 	for _, name := range s.PropertyOrder {
 		if !has(names, name) && !k.absent(s, name, &names) {
 			return false
 		}
 	}
+
 	k.names = k.names[:outer]
 	return (s.MinProperties == nil || len(names) >= *s.MinProperties) && (s.MaxProperties == nil || len(names) <= *s.MaxProperties)
 }

@@ -53,6 +53,7 @@ func (s *Schema) ParseRequest(doc []byte) (*Request, error) {
 	if err != nil {
 		return nil, &FieldError{"", err.Error()}
 	}
+
 	return &Request{
 		SchemaID:  s.ID,
 		Canonical: canonical,
@@ -73,6 +74,7 @@ func (s *Schema) ParseResult(doc []byte) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &Result{
 		SchemaID:   s.ID,
 		Canonical:  canonical,
@@ -103,6 +105,7 @@ func (s *Schema) FinishResult(output []byte, providerPubkey string) (*Result, er
 	if named, present := provenance[field]; present && named != providerPubkey {
 		return nil, &FieldError{child("provenance", field), "names another provider"}
 	}
+
 	provenance[field] = providerPubkey
 	finished, err := json.Marshal(tree)
 	if err != nil {
@@ -116,6 +119,7 @@ func strict(doc []byte, limit int, form func([]byte) ([]byte, error)) ([]byte, e
 	if len(doc) > limit {
 		return nil, tooLong("", len(doc), limit)
 	}
+
 	text, err := form(doc)
 	var syntax *hashing.SyntaxError
 	switch {
@@ -124,6 +128,7 @@ func strict(doc []byte, limit int, form func([]byte) ([]byte, error)) ([]byte, e
 	case errors.As(err, &syntax) && syntax.Reason == hashing.ReasonDuplicateKey:
 		return nil, &FieldError{child("", syntax.Key), fmt.Sprintf("is given twice (byte %d)", syntax.Offset)}
 	}
+
 	return nil, &FieldError{"", "not acceptable: " + err.Error()}
 }
 
@@ -137,6 +142,7 @@ func parse(text []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Typ
 			return nil, err
 		}
 	}
+
 	value := reflect.New(t).Interface()
 	if err := hashing.UnmarshalStrict(filled, value); err != nil {
 		return nil, &FieldError{"", err.Error()}
@@ -144,6 +150,7 @@ func parse(text []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Typ
 	if err := value.(checker).check(); err != nil {
 		return nil, err
 	}
+
 	return value, nil
 }
 
@@ -167,6 +174,7 @@ func fill(text []byte, s *jsonschema.Schema, v *validator.Schema) ([]byte, error
 	if text, err = json.Marshal(tree); err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
+
 	return text, nil
 }
 
@@ -177,6 +185,7 @@ func (r *Request) CheckResult(result *Result) error {
 	if r.SchemaID != result.SchemaID {
 		return &FieldError{"", fmt.Sprintf("result of %s answers a request of %s", result.SchemaID, r.SchemaID)}
 	}
+
 	switch req := r.Value.(type) {
 	case *CodeChunkRequest:
 		return result.Value.(*CodeChunkResult).checkAgainst(req)
@@ -189,5 +198,6 @@ func (r *Request) CheckResult(result *Result) error {
 	case *TextRequest:
 		return nil // any words answer a prompt
 	}
+
 	return fmt.Errorf("check result: %T is no request", r.Value)
 }

@@ -67,11 +67,13 @@ func (r *RerankResult) checkAgainst(req *RerankRequest) error {
 	for _, c := range req.Candidates {
 		known[c.ID] = true
 	}
+
 	for i, t := range r.TopK {
 		if !known[t.ID] {
 			return &FieldError{child(item("topk", i), "id"), "is no candidate"}
 		}
 	}
+
 	return nil
 }
 

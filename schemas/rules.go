@@ -45,6 +45,7 @@ func stringKeeps(s *jsonschema.Schema, written []byte) bool {
 		}
 		text = []byte(decoded)
 	}
+
 	if s.Enum != nil && !slices.ContainsFunc(s.Enum, func(allowed any) bool {
 		word, ok := allowed.(string)
 		return ok && word == string(text)
@@ -56,6 +57,7 @@ func stringKeeps(s *jsonschema.Schema, written []byte) bool {
 			return false
 		}
 	}
+
 	length := utf8.RuneCount(text)
 	return (s.MinLength == nil || length >= *s.MinLength) && (s.MaxLength == nil || length <= *s.MaxLength)
 }

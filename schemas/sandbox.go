@@ -95,6 +95,7 @@ func (r *SandboxRunRequest) check() error {
 	if err := r.Repo.check(); err != nil {
 		return err
 	}
+
 	for i, c := range r.Commands {
 		at := item("commands", i)
 		if err := text(child(at, "cmd"), c.Cmd, MaxCommandBytes); err != nil {
@@ -104,6 +105,7 @@ func (r *SandboxRunRequest) check() error {
 			return err
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 		if err := text(child("env", name), r.Env[name], MaxEnvValueBytes); err != nil {
 			return err
@@ -124,11 +126,13 @@ func (r *SandboxRunRequest) checkExpected() error {
 	if n := len(expected.ExitCodes); n > len(r.Commands) {
 		return &FieldError{field + ".exit_codes", fmt.Sprintf("has %d entries for %d commands", n, len(r.Commands))}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(expected.Artifacts)) {
 		if err := relativePath(child(field+".artifacts", name), name); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -157,6 +161,7 @@ func (r *SandboxRepo) checkSource() error {
 		}
 		return nil
 	}
+
 	// A name may move between two runs, and two parties could not agree.
 	if n := len(r.GitRef); n != 40 && n != 64 || strings.Trim(r.GitRef, "0123456789abcdef") != "" {
 		return &FieldError{"repo.git_ref", "must be the full id of a commit, in lower-case hex"}
@@ -164,6 +169,7 @@ func (r *SandboxRepo) checkSource() error {
 	if isURL {
 		return r.checkURL()
 	}
+
 	encoded := strings.TrimPrefix(r.Source, bundlePrefix)
 	if _, err := base64.StdEncoding.Strict().DecodeString(encoded); err != nil || strings.ContainsAny(encoded, "\r\n") {
 		return &FieldError{"repo.source", "bundle is not base64"}
@@ -212,6 +218,7 @@ func publishSandbox(s *jsonschema.Schema) {
 	repo := s.Properties["repo"]
 	repo.Properties["source"].Pattern = `^(|` + archivePrefix + gzipForm + `|` + bundlePrefix + base64Form + `|` + addressForm + `)$`
 	repo.Properties["mount_path"].Pattern = `^(/` + partForm + `)+$`
+
 	repo.AllOf = []*jsonschema.Schema{
 		{
 			If: begins(`^(https?://|` + bundlePrefix + `)`),
@@ -245,6 +252,7 @@ func (r *SandboxRepo) Archive() ([]byte, error) {
 		return nil, &FieldError{"repo.source", "must be an inline archive, an inline git bundle, or the https address of a repository"}
 	}
 	archive, err := base64.StdEncoding.Strict().DecodeString(encoded)
+
 	// The decoder skips line breaks; one archive has one spelling.
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
 		return nil, &FieldError{"repo.source", "inline archive is not base64"}
@@ -252,6 +260,7 @@ func (r *SandboxRepo) Archive() ([]byte, error) {
 	if !bytes.HasPrefix(archive, []byte{0x1f, 0x8b}) {
 		return nil, &FieldError{"repo.source", "inline archive is not gzip"}
 	}
+
 	return archive, nil
 }
 
@@ -302,6 +311,7 @@ func (r *SandboxRunRequest) CheckImage(hostDigest string, registered func(digest
 	default:
 		return &FieldError{"sandbox.provider", oneOf([]string{DockerProvider, HostProvider})}
 	}
+
 	return nil
 }
 

@@ -72,6 +72,7 @@ func (r *SandboxRunResult) check() error {
 			return tooLong(child(at, "stderr_preview"), n, MaxPreviewBytes)
 		}
 	}
+
 	seen := map[string]bool{}
 	for i, a := range r.Artifacts {
 		at := child(item("artifacts", i), "path")
@@ -83,6 +84,7 @@ func (r *SandboxRunResult) check() error {
 		}
 		seen[a.Path] = true
 	}
+
 	return r.checkStatus()
 }
 
@@ -109,6 +111,7 @@ func (r *SandboxRunResult) checkAgainst(req *SandboxRunRequest) error {
 	if len(r.Runs) > len(req.Commands) {
 		return &FieldError{"runs", fmt.Sprintf("has %d runs for %d commands", len(r.Runs), len(req.Commands))}
 	}
+
 	for i, run := range r.Runs {
 		if run.Cmd != req.Commands[i].Cmd {
 			return &FieldError{child(item("runs", i), "cmd"), "is not the command that was ordered"}
@@ -118,9 +121,11 @@ func (r *SandboxRunResult) checkAgainst(req *SandboxRunRequest) error {
 			return &FieldError{item("runs", i+1), "ran after a failure that ends the job"}
 		}
 	}
+
 	if len(r.Runs) == len(req.Commands) {
 		return nil
 	}
+
 	// Fewer runs than commands: something must have ended the job early.
 	switch r.Status {
 	case StatusSuccess:
@@ -131,6 +136,7 @@ func (r *SandboxRunResult) checkAgainst(req *SandboxRunRequest) error {
 			return &FieldError{"runs", "stop early, but not at a failure that ends the job"}
 		}
 	}
+
 	return nil
 }
 
@@ -160,6 +166,7 @@ func (r *SandboxRunResult) agreement(stdout bool) any {
 	if stdout {
 		projection.Stdout = []hashing.Digest{}
 	}
+
 	for _, run := range r.Runs {
 		projection.Commands = append(projection.Commands, run.Cmd)
 		projection.ExitCodes = append(projection.ExitCodes, run.ExitCode)
@@ -167,6 +174,7 @@ func (r *SandboxRunResult) agreement(stdout bool) any {
 			projection.Stdout = append(projection.Stdout, run.StdoutSHA256)
 		}
 	}
+
 	for _, a := range r.Artifacts {
 		projection.Artifacts = append(projection.Artifacts, artifact{a.Path, a.SHA256})
 	}
@@ -195,10 +203,12 @@ func (r *SandboxRunRequest) ExpectationMet(result *SandboxRunResult) (ok bool, r
 			}
 		}
 	}
+
 	got := make(map[string]hashing.Digest, len(result.Artifacts))
 	for _, a := range result.Artifacts {
 		got[a.Path] = a.SHA256
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(expected.Artifacts)) {
 		digest, found := got[name]
 		if !found {
@@ -208,6 +218,7 @@ func (r *SandboxRunRequest) ExpectationMet(result *SandboxRunResult) (ok bool, r
 			return false, child("artifacts", name) + " has another digest"
 		}
 	}
+
 	return true, ""
 }
 

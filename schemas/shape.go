@@ -38,6 +38,7 @@ func decodeDefault(doc json.RawMessage) (any, error) {
 	case 'n':
 		return nil, nil
 	}
+
 	return json.Number(doc), nil
 }
 
@@ -70,6 +71,7 @@ func (f *filler) within(s *jsonschema.Schema, value any, at *place) error {
 		if s.MaxItems != nil && len(value) > *s.MaxItems {
 			return &FieldError{at.path(), fmt.Sprintf("has %d items, at most %d", len(value), *s.MaxItems)}
 		}
+
 		here := place{in: at}
 		for i, element := range value {
 			here.index = i
@@ -78,6 +80,7 @@ func (f *filler) within(s *jsonschema.Schema, value any, at *place) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -89,6 +92,7 @@ func (f *filler) shapeMap(s *jsonschema.Schema, object map[string]any, at *place
 	if err := shapeNames(s.PropertyNames, object, at); err != nil {
 		return err
 	}
+
 	here := place{in: at, member: true}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		here.name = name
@@ -96,6 +100,7 @@ func (f *filler) shapeMap(s *jsonschema.Schema, object map[string]any, at *place
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -114,6 +119,7 @@ func (f *filler) shapeObject(s *jsonschema.Schema, object map[string]any, at *pl
 	if name, ok := unknown(s, object); ok {
 		return &FieldError{child(at.path(), name), "is not a field of this schema"}
 	}
+
 	here := place{in: at, member: true}
 	for _, name := range s.PropertyOrder {
 		property := s.Properties[name]
@@ -128,11 +134,13 @@ func (f *filler) shapeObject(s *jsonschema.Schema, object map[string]any, at *pl
 			}
 			value, object[name], f.filled = filled, filled, true
 		}
+
 		here.name = name
 		if err := f.shape(property, value, &here); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -197,6 +205,7 @@ func typeOf(value any) string {
 	case []any:
 		return "array"
 	}
+
 	return "object"
 }
 

@@ -36,6 +36,7 @@ func collect(e *validator.ValidationError, found *[]*FieldError) {
 	if len(e.Causes) > 0 {
 		return
 	}
+
 	path, reason := location(e.InstanceLocation), ""
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
@@ -66,6 +67,7 @@ func collect(e *validator.ValidationError, found *[]*FieldError) {
 		// Unreached by today's documents: shape checked the rest.
 		reason = "breaks the schema: " + strings.Join(e.ErrorKind.KeywordPath(), "/")
 	}
+
 	*found = append(*found, &FieldError{path, reason})
 }
 

@@ -58,6 +58,7 @@ func (r *Request) Verification() Verification {
 	case *TextRequest:
 		return v.Verification
 	}
+
 	return Verification{}
 }
 
@@ -103,5 +104,6 @@ func (r *Result) Provenance() Provenance {
 	case *TextResult:
 		return v.Provenance
 	}
+
 	return Provenance{}
 }

@@ -160,6 +160,7 @@ func (c *Config) validate() error {
 	case !wire.ValidVersion(c.Version):
 		return errors.New("agent: Version must be a semantic version")
 	}
+
 	if c.MaxFrameBytes <= 0 {
 		c.MaxFrameBytes = frame.DefaultMaxBytes
 	}
@@ -209,5 +210,6 @@ func (c *Config) bind() (map[wire.ToolID]*boundTool, *wire.Register, error) {
 			SideEffects: t.SideEffects, RequiresDirective: t.RequiresDirective, Tags: t.Tags,
 		})
 	}
+
 	return tools, reg, nil
 }

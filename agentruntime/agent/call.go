@@ -68,6 +68,7 @@ func (c *Call) Stream(channel wire.Channel, text string) error {
 			}
 			part = part[:cut]
 		}
+
 		if err := c.chunk(len(part), wire.ToolStream{Channel: channel, Data: wire.StreamData{Text: &part}}); err != nil {
 			return err
 		}
@@ -95,9 +96,11 @@ func (c *Call) Done() error {
 func (c *Call) chunk(size int, p wire.ToolStream) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.ended {
 		return ErrStreamEnded
 	}
+
 	// Small chunks count as more than they hold, so that their number is
 	// bounded, too. The end may always be told.
 	total := c.streamed + int64(size) + chunkOverhead
@@ -123,6 +126,7 @@ func (s *Session) admit(ctx context.Context, msg *wire.Message, p *wire.ToolCall
 	}
 	s.mu.Lock()
 	_, duplicate := s.calls[c.ID]
+
 	// Twice: a result may have been written, and its next call be here, before the
 	// goroutine that wrote it goes on.
 	full := len(s.calls) >= s.cfg.MaxInflight || s.sending.Load() >= 2*int64(s.cfg.MaxInflight) || s.stopping
@@ -130,10 +134,12 @@ func (s *Session) admit(ctx context.Context, msg *wire.Message, p *wire.ToolCall
 		s.calls[c.ID] = c
 		s.wg.Add(1)
 	}
+
 	// Set before the lock is given up: a cancel may follow at once.
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.ctx, c.timer = withTimeout(c.ctx, p.TimeoutMS, tool)
 	s.mu.Unlock()
+
 	switch {
 	case duplicate:
 		// A result would end the running call of this id.
@@ -151,6 +157,7 @@ func (s *Session) admit(ctx context.Context, msg *wire.Message, p *wire.ToolCall
 		c.Tool = tool.Name
 		return c
 	}
+
 	c.timer()
 	c.cancel(nil)
 	return nil
@@ -186,11 +193,13 @@ func (s *Session) runCall(c *Call) {
 	defer s.wg.Done()
 	defer c.cancel(nil)
 	defer c.timer()
+
 	result := s.replays.do(c, c.execute)
 	c.tool.quick.Store(time.Since(c.started) < quickCall)
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
+
 	// Its place is free once the result may be read, and not later: the node
 	// counts so too. What waits to be read is bounded apart.
 	s.mu.Lock()
@@ -198,7 +207,9 @@ func (s *Session) runCall(c *Call) {
 	s.sending.Add(1)
 	s.mu.Unlock()
 	defer s.sending.Add(-1)
+
 	result.CallID = c.ID
+
 	// Not c.ctx: a canceled call has a result, too. Send ends when the
 	// connection does.
 	err := s.out.Send(context.Background(), c.message(result))
@@ -243,14 +254,17 @@ func (c *Call) execute() *wire.ToolResult {
 			return c.failure(fmt.Errorf("marshal output: %w", err))
 		}
 	}
+
 	if len(output) > c.session.cfg.MaxOutputBytes {
 		return c.failed(tooLarge(c.session.cfg.MaxOutputBytes))
 	}
+
 	// The value checker of the protocol is stricter than encoding/json, for
 	// example about a name that occurs twice.
 	if v := jsontext.Value(output); v.Kind() != '{' || !v.IsValid() {
 		return c.failed(Fail(wire.CodeInvalidOutput, "the tool's output is not an object"))
 	}
+
 	return &wire.ToolResult{
 		CallID: c.ID, Status: wire.Succeeded, Output: output,
 		StartedAt: wire.Time{Time: c.started}, FinishedAt: wire.Time{Time: time.Now()},
@@ -284,6 +298,7 @@ func (c *Call) failure(err error) *wire.ToolResult {
 		e.Message = wire.SafeText(e.Message)
 		return c.failed(&e)
 	}
+
 	c.session.cfg.Log.Error("tool failed", "tool", c.Tool, "call", c.ID, "err", err)
 	return c.failed(Fail(wire.CodeFailed, "the tool failed"))
 }

@@ -27,6 +27,7 @@ func (s *Session) handshake(ctx context.Context, reg *wire.Register) error {
 	if err != nil {
 		return fmt.Errorf("read welcome: %w", err)
 	}
+
 	welcome, ok := msg.Payload.(*wire.Welcome)
 	switch {
 	case msg.Error != nil:
@@ -36,6 +37,7 @@ func (s *Session) handshake(ctx context.Context, reg *wire.Register) error {
 	case welcome.AcceptedVersion != wire.Version:
 		return fmt.Errorf("%w: version %d was not offered", ErrUnauthorized, welcome.AcceptedVersion)
 	}
+
 	s.accept(welcome)
 	if err := s.out.Send(ctx, &wire.Message{Payload: reg}); err != nil {
 		return fmt.Errorf("register tools: %w", err)
@@ -66,9 +68,11 @@ func (s *Session) awaitRegistered() error {
 		}
 		return fmt.Errorf("register tools: unexpected %s", msg.Type())
 	}
+
 	for i := range registered.Rejected {
 		r := &registered.Rejected[i]
 		s.cfg.Log.Warn("tool rejected", "tool", r.ToolID, "code", r.Error.Code, "reason", r.Error.Message)
 	}
+
 	return nil
 }

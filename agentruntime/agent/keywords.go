@@ -25,6 +25,7 @@ func typeOf(value any) string {
 	case []any:
 		return "array"
 	}
+
 	return "object"
 }
 
@@ -33,6 +34,7 @@ func typeRule(operand any, _ map[string]any) (inputSchema, error) {
 	if !isList {
 		names = []any{operand}
 	}
+
 	var want []string
 	for _, n := range names {
 		name, _ := n.(string)
@@ -41,6 +43,7 @@ func typeRule(operand any, _ map[string]any) (inputSchema, error) {
 		}
 		want = append(want, name)
 	}
+
 	return inputSchema{exact: true, rules: []rule{func(value any, path string) string {
 		got := typeOf(value)
 		if slices.Contains(want, got) || got == "number" && slices.Contains(want, "integer") && number(value).IsInt() {
@@ -77,6 +80,7 @@ func equal(a, b any) bool {
 		object, ok := b.(map[string]any)
 		return ok && maps.EqualFunc(a, object, equal)
 	}
+
 	return typeOf(a) == typeOf(b) && a == b
 }
 
@@ -139,6 +143,7 @@ func patternRule(operand any, _ map[string]any) (inputSchema, error) {
 	if err != nil {
 		return inputSchema{}, errors.New("no regular expression")
 	}
+
 	return holds(func(value any) bool {
 		text, ok := value.(string)
 		return !ok || form.MatchString(text)

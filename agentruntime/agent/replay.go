@@ -35,6 +35,7 @@ func (r *replayCache) do(c *Call, execute func() *wire.ToolResult) *wire.ToolRes
 	if c.IdempotencyKey == "" {
 		return execute()
 	}
+
 	key := c.Tool + "\x00" + c.IdempotencyKey
 	input := sha256.Sum256(c.Input)
 	for {
@@ -47,11 +48,13 @@ func (r *replayCache) do(c *Call, execute func() *wire.ToolResult) *wire.ToolRes
 		if e.input != input {
 			return c.failed(Fail(wire.CodeInvalidInput, "idempotency_key was used with another input"))
 		}
+
 		select {
 		case <-e.done:
 		case <-c.ctx.Done():
 			return c.failure(c.ctx.Err())
 		}
+
 		if e.result != nil {
 			again := *e.result
 			return &again
@@ -77,6 +80,7 @@ func (r *replayCache) finish(key string, e *replayEntry, result *wire.ToolResult
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(e.done)
+
 	retry := result.Status == wire.Canceled || result.Error != nil && result.Error.Retryable
 	if retry || len(result.Output) > replayBytes/4 {
 		delete(r.entries, key)
@@ -86,6 +90,7 @@ func (r *replayCache) finish(key string, e *replayEntry, result *wire.ToolResult
 	e.result = &kept
 	r.order = append(r.order, key)
 	r.bytes += len(result.Output)
+
 	for len(r.order) > replayEntries || r.bytes > replayBytes {
 		oldest := r.order[0]
 		r.bytes -= len(r.entries[oldest].result.Output)

@@ -123,6 +123,7 @@ func compileObject(schema map[string]any) (inputSchema, error) {
 		all.rules = append(all.rules, one.rules...)
 		all.exact = all.exact && one.exact
 	}
+
 	return all, nil
 }
 

@@ -52,11 +52,13 @@ func Connect(ctx context.Context, cfg Config) (*Session, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
+
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", cfg.SocketPath)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the node: %w", err)
 	}
 	s := newSession(cfg, conn, tools)
+
 	// A canceled ctx interrupts the reads and writes of the handshake.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	err = s.handshake(ctx, reg)
@@ -145,6 +147,7 @@ func (s *Session) Serve(ctx context.Context) error {
 	if finished {
 		return nil
 	}
+
 	return err
 }
 
@@ -159,6 +162,7 @@ func (s *Session) waitHandlers() {
 		s.wg.Wait()
 		close(idle)
 	}()
+
 	select {
 	case <-idle:
 	case <-time.After(stopGrace):
@@ -179,6 +183,7 @@ func (s *Session) nextCall(ctx context.Context) (*Call, error) {
 			}
 			continue
 		}
+
 		var refused *wire.DecodeError
 		switch {
 		case errors.As(err, &refused):
@@ -220,6 +225,7 @@ func (s *Session) dispatch(ctx context.Context, msg *wire.Message) *Call {
 			s.cfg.Log.Warn("the node refused a message", "code", msg.Error.Code)
 		}
 	}
+
 	return nil
 }
 
@@ -235,15 +241,18 @@ func (s *Session) reply(m *wire.Message) {
 func (s *Session) heartbeats(ctx context.Context) {
 	tick := time.NewTicker(s.beat)
 	defer tick.Stop()
+
 	for {
 		s.mu.Lock()
 		n := len(s.calls)
 		s.mu.Unlock()
+
 		// A full queue means that a beat would come too late anyway.
 		_ = s.out.TrySend(&wire.Message{Payload: &wire.Heartbeat{
 			SessionID: s.id, UptimeMS: time.Since(s.started).Milliseconds(),
 			InflightCalls: n, Status: wire.OK,
 		}})
+
 		select {
 		case <-ctx.Done():
 			return

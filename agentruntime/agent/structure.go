@@ -14,6 +14,7 @@ func requiredRule(operand any, _ map[string]any) (inputSchema, error) {
 	if !ok {
 		return inputSchema{}, errors.New("must be an array")
 	}
+
 	var names []string
 	for _, n := range list {
 		name, ok := n.(string)
@@ -22,6 +23,7 @@ func requiredRule(operand any, _ map[string]any) (inputSchema, error) {
 		}
 		names = append(names, name)
 	}
+
 	return inputSchema{exact: true, rules: []rule{func(value any, path string) string {
 		object, ok := value.(map[string]any)
 		if !ok {
@@ -41,6 +43,7 @@ func named(operand any) (map[string]inputSchema, bool, error) {
 	if !ok {
 		return nil, false, errors.New("must be an object")
 	}
+
 	all, exact := map[string]inputSchema{}, true
 	for _, name := range sortedNames(object) {
 		s, err := compile(object[name])
@@ -49,6 +52,7 @@ func named(operand any) (map[string]inputSchema, bool, error) {
 		}
 		all[name], exact = s, exact && s.exact
 	}
+
 	return all, exact, nil
 }
 
@@ -58,6 +62,7 @@ func listed(operand any) (all []inputSchema, exact bool, err error) {
 	if !ok {
 		return nil, false, errors.New("must be an array")
 	}
+
 	exact = true
 	for _, item := range list {
 		s, err := compile(item)
@@ -66,6 +71,7 @@ func listed(operand any) (all []inputSchema, exact bool, err error) {
 		}
 		all, exact = append(all, s), exact && s.exact
 	}
+
 	return all, exact, nil
 }
 
@@ -103,6 +109,7 @@ func additionalRule(operand any, schema map[string]any) (inputSchema, error) {
 	if schema["patternProperties"] != nil {
 		return inputSchema{}, nil // which members are additional is not known here
 	}
+
 	known, _ := schema["properties"].(map[string]any)
 	return eachMember(rest.exact, func(name string, value any, path string) string {
 		if _, is := known[name]; is {
@@ -120,6 +127,7 @@ func itemsRule(operand any, schema map[string]any) (inputSchema, error) {
 	if err != nil {
 		return inputSchema{}, err
 	}
+
 	// Those before are the affair of a keyword that is not checked here.
 	prefix, _ := schema["prefixItems"].([]any)
 	return inputSchema{exact: item.exact, rules: []rule{func(value any, path string) string {

@@ -42,6 +42,7 @@ func Rerank(req *schemas.RerankRequest) *schemas.RerankResult {
 		docs[i], n = newDocument(&req.Candidates[i], terms)
 		tokens += n
 	}
+
 	score(docs, terms)
 	slices.SortFunc(docs, func(a, b document) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(original(b), original(a)), strings.Compare(a.ID, b.ID))
@@ -80,6 +81,7 @@ func query(task string) ([]word, int) {
 		}
 		seen[w.stem] = true
 	}
+
 	if len(terms) == 0 {
 		terms = function
 	}
@@ -92,6 +94,7 @@ func newDocument(c *schemas.Candidate, terms []word) (document, int) {
 	for _, t := range terms {
 		d.count[t.stem] = 0
 	}
+
 	for _, text := range [...]string{c.Content, c.Path} {
 		for _, s := range Stems(text) {
 			d.length++
@@ -114,6 +117,7 @@ func score(docs []document, terms []word) {
 			}
 		}
 	}
+
 	average := float64(max(total, 1)) / float64(len(docs))
 	for i := range docs {
 		d := &docs[i]
@@ -167,6 +171,7 @@ func rarity(n, found int) float64 {
 func ln(num, den uint64) float64 {
 	const one = 1 << 32
 	hi, lo := bits.Mul64(num, one)
+
 	x, _ := bits.Div64(hi, lo, den) // 32 binary places; num/den < 2^32
 	log2 := uint64(bits.Len64(x)-33) << 24
 	x >>= bits.Len64(x) - 33 // now 1 <= x < 2
@@ -178,5 +183,6 @@ func ln(num, den uint64) float64 {
 			log2 |= bit
 		}
 	}
+
 	return float64(log2) / (1 << 24) * math.Ln2
 }

@@ -50,6 +50,7 @@ func Embeddings(req *schemas.EmbeddingRequest) (*schemas.EmbeddingResult, error)
 			Reason: fmt.Sprintf("is %d, at most %d with %d texts", dims, most, len(req.Texts)),
 		}
 	}
+
 	r := &schemas.EmbeddingResult{ModelID: EmbedModel, Dimensions: dims}
 	var tokens schemas.Tokens
 	for _, text := range req.Texts {
@@ -57,6 +58,7 @@ func Embeddings(req *schemas.EmbeddingRequest) (*schemas.EmbeddingResult, error)
 		tokens.Input += int64(len(list))
 		r.Embeddings = append(r.Embeddings, embed(list, int(dims)))
 	}
+
 	r.Provenance = schemas.Provenance{ModelID: EmbedModel, Tokens: &tokens}
 	return r, nil
 }
@@ -86,6 +88,7 @@ func embed(list []word, dims int) []float64 {
 		}
 		sums[h%uint64(dims)] += w
 	}
+
 	stems, surfaces, pairs := map[string]int{}, map[word]int{}, map[[2]string]int{}
 	for i, w := range list {
 		stems[w.stem]++
@@ -94,9 +97,11 @@ func embed(list []word, dims int) []float64 {
 			pairs[[2]string{list[i-1].stem, w.stem}]++
 		}
 	}
+
 	for s, n := range stems {
 		add('w', s, weight(idf(s), n))
 	}
+
 	for w, n := range surfaces {
 		grams := ngrams(w.surface)
 		share := ngramShare * weight(idf(w.stem), n) / math.Sqrt(float64(max(1, len(grams))))
@@ -104,6 +109,7 @@ func embed(list []word, dims int) []float64 {
 			add('g', g, share)
 		}
 	}
+
 	for p, n := range pairs {
 		add('p', p[0]+" "+p[1], pairShare*weight(min(idf(p[0]), idf(p[1])), n))
 	}
@@ -120,6 +126,7 @@ func ngrams(w string) []string {
 	for i := range w {
 		starts = append(starts, i)
 	}
+
 	starts = append(starts, len(w))
 	var all []string
 	for n := minGram; n <= min(maxGram, len(starts)-2); n++ {
@@ -127,6 +134,7 @@ func ngrams(w string) []string {
 			all = append(all, w[starts[i]:starts[i+n]])
 		}
 	}
+
 	return all
 }
 
@@ -136,12 +144,14 @@ func normalise(sums []int64) []float64 {
 		// The conversion keeps the product rounded: nothing may be fused.
 		squares += float64(float64(s) * float64(s))
 	}
+
 	v := make([]float64, len(sums))
 	if length := math.Sqrt(squares); length > 0 {
 		for i, s := range sums {
 			v[i] = round6(float64(s) / length)
 		}
 	}
+
 	return v
 }
 

@@ -39,10 +39,12 @@ func main() {
 		if !strings.HasSuffix(path, ".go") {
 			return nil
 		}
+
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil || ast.IsGenerated(f) {
 			return nil // some files are broken on purpose
 		}
+
 		for _, group := range f.Comments {
 			stems := analysis.Stems(group.Text())
 			// The licence at the head of every file says nothing.
@@ -55,6 +57,7 @@ func main() {
 				count[s]++
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
@@ -70,6 +73,7 @@ func write(texts int, count map[string]int) {
 			all = append(all, s)
 		}
 	}
+
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
 	all = all[:tableSize]
 	slices.Sort(all)

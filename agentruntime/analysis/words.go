@@ -39,8 +39,10 @@ func words(text string) []word {
 		} else {
 			all = appendIdentifier(all, text[:end])
 		}
+
 		text = text[end:]
 	}
+
 	return all
 }
 
@@ -77,6 +79,7 @@ func appendIdentifier(all []word, id string) []word {
 			parts++
 		}
 	}
+
 	if parts > 1 && len(id) <= maxWordBytes {
 		all = append(all, newWord(strings.ReplaceAll(id, "_", "")))
 	}
@@ -99,6 +102,7 @@ func partLen(id string) int {
 		}
 		before, last, lastAt = last, r, i
 	}
+
 	return len(id)
 }
 
@@ -116,6 +120,7 @@ func stem(w string) string {
 	if len(w) < 4 || strings.IndexFunc(w, func(r rune) bool { return r < 'a' || r > 'z' }) >= 0 {
 		return w
 	}
+
 	switch {
 	case strings.HasSuffix(w, "ies") && len(w) > 4:
 		w = w[:len(w)-3] + "y"
@@ -124,12 +129,14 @@ func stem(w string) string {
 	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
 		w = w[:len(w)-1]
 	}
+
 	for _, ending := range [...]string{"ing", "ed"} {
 		if root, ok := strings.CutSuffix(w, ending); ok && len(root) >= 3 && strings.ContainsAny(root, "aeiouy") {
 			w = undouble(root)
 			break
 		}
 	}
+
 	if len(w) > 3 {
 		w = strings.TrimSuffix(w, "e")
 	}

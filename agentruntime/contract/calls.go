@@ -19,6 +19,7 @@ func (v *sessionView) register(h *heard) {
 	if msg.Payload.Replace || v.tools == nil {
 		v.tools = map[wire.ToolID]bool{}
 	}
+
 	for _, t := range msg.Payload.Tools {
 		agentID, name, ok := t.ToolID.Split()
 		switch {
@@ -29,6 +30,7 @@ func (v *sessionView) register(h *heard) {
 		case v.tools[t.ToolID]:
 			v.violate("tools", "%s is registered twice", t.ToolID)
 		}
+
 		v.tools[t.ToolID] = true
 		if _, err := toolschema.Compile(t.InputSchema); err != nil {
 			v.violate("tools", "%s: input_schema: %v", t.ToolID, err)
@@ -60,6 +62,7 @@ func (v *sessionView) result(h *heard) {
 
 func (v *sessionView) resultShape(h *heard) {
 	failure, output := member(h.doc, "payload", "error"), member(h.doc, "payload", "output")
+
 	_, isObject := output.(map[string]any)
 	status := wire.ResultStatus(text(h.doc, "payload", "status"))
 	wrong := ""
@@ -73,6 +76,7 @@ func (v *sessionView) resultShape(h *heard) {
 	case status != wire.Succeeded && failure == nil:
 		wrong = "no error says why"
 	}
+
 	if wrong != "" {
 		v.violate("result-shape", "%s: %s", wrong, clip(string(h.raw)))
 	}
@@ -87,6 +91,7 @@ func (v *sessionView) stream(h *heard) {
 		return
 	}
 	v.echo(h, call)
+
 	number, _ := member(h.doc, "payload", "seq").(json.Number)
 	seq, err := number.Int64()
 	switch {
@@ -97,6 +102,7 @@ func (v *sessionView) stream(h *heard) {
 	case call.results >= len(call.requests):
 		v.violate("stream-order", "a chunk comes after the result")
 	}
+
 	call.seq = seq
 	call.done = member(h.doc, "payload", "done") == true
 }
@@ -104,6 +110,7 @@ func (v *sessionView) stream(h *heard) {
 // echo compares the ids of what is about a call with those of the call.
 func (v *sessionView) echo(h *heard, call *callView) {
 	v.all.saw("echoed-ids")
+
 	for _, request := range call.requests {
 		missing := ""
 		for _, name := range []string{"request_id", "correlation_id", "causation_id"} {
@@ -111,6 +118,7 @@ func (v *sessionView) echo(h *heard, call *callView) {
 				missing += " " + name
 			}
 		}
+
 		if missing == "" {
 			return
 		}
@@ -119,6 +127,7 @@ func (v *sessionView) echo(h *heard, call *callView) {
 			return
 		}
 	}
+
 	v.violate("echoed-ids", "%s has the ids of no call: %s", text(h.doc, "type"), clip(string(h.raw)))
 }
 

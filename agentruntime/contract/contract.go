@@ -91,11 +91,13 @@ func Run(ctx context.Context, agent Agent, opts Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, name := range opts.Only {
 		if !slices.ContainsFunc(checks, func(c Check) bool { return c.Name == name }) {
 			return nil, fmt.Errorf("%w: %s", ErrUnknownCheck, name)
 		}
 	}
+
 	if len(agent.Command) == 0 || !wire.ValidAgentID(agent.ID) || !wire.ValidVersion(agent.Version) {
 		return nil, errors.New("contract: the agent needs a command, an id and a semantic version")
 	}
@@ -104,12 +106,14 @@ func Run(ctx context.Context, agent Agent, opts Options) (*Report, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("test agent: %w", err)
 	}
+
 	report := &Report{}
 	for _, res := range results {
 		if r.wanted(res.Name) {
 			report.Results = append(report.Results, res)
 		}
 	}
+
 	return report, nil
 }
 
@@ -146,6 +150,7 @@ func (r *run) all(ctx context.Context, checks []Check) []Result {
 			opened = results[i].Status == Passed
 		}
 	}
+
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, r.opts.Parallel)
 	for i, c := range checks {
@@ -156,18 +161,21 @@ func (r *run) all(ctx context.Context, checks []Check) []Result {
 			results[i] = Result{Check: c, Status: Skipped, Detail: why}
 			continue
 		}
+
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
 			results[i] = r.play(ctx, c)
 		})
 	}
+
 	wg.Wait()
 	for i, c := range checks {
 		if c.steps == nil {
 			results[i] = r.watch.result(c)
 		}
 	}
+
 	return results
 }
 
@@ -176,11 +184,13 @@ func (r *run) skip(c Check, opened bool) string {
 	if !opened {
 		return "the agent does not get through the handshake"
 	}
+
 	for _, tool := range c.Needs {
 		if !slices.Contains(r.offered, tool) {
 			return "the agent does not offer " + tool
 		}
 	}
+
 	// A watch sees what the transcripts play, so it needs them all.
 	watches := slices.ContainsFunc(r.opts.Only, func(name string) bool { return watchRules[name].about != "" })
 	if !r.wanted(c.Name) && !watches {
@@ -199,6 +209,7 @@ func (r *run) play(ctx context.Context, c Check) Result {
 			r.offered = append(r.offered, t.Name)
 		}
 	}
+
 	res := Result{Check: c, Status: Passed}
 	var skip skipError
 	switch {
@@ -207,6 +218,7 @@ func (r *run) play(ctx context.Context, c Check) Result {
 	case err != nil:
 		res.Status, res.Detail = Failed, p.redact(strings.TrimRight(err.Error()+"\n"+p.evidence(), "\n"))
 	}
+
 	return res
 }
 

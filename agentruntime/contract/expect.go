@@ -25,12 +25,14 @@ func (p *player) find(arg string, deadline time.Time) (*heard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the script's pattern: %w", err)
 	}
+
 	for i, h := range p.inbox {
 		if diff, _ := p.try(patterns, h); diff == "" {
 			p.inbox = slices.Delete(p.inbox, i, i+1)
 			return h, nil
 		}
 	}
+
 	for {
 		h, err := p.next(deadline)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -39,6 +41,7 @@ func (p *player) find(arg string, deadline time.Time) (*heard, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		diff, same := p.try(patterns, h)
 		if diff == "" {
 			return h, nil
@@ -46,6 +49,7 @@ func (p *player) find(arg string, deadline time.Time) (*heard, error) {
 		if same {
 			return nil, fmt.Errorf("the agent says something else: %s", diff)
 		}
+
 		if text(h.doc, "type") != string(wire.TypeHeartbeat) {
 			p.inbox = append(p.inbox, h)
 		}
@@ -66,6 +70,7 @@ func (p *player) try(patterns []any, h *heard) (diff string, same bool) {
 			diff, same = d, same || sameMatter(pattern, h.doc)
 		}
 	}
+
 	return diff, same
 }
 
@@ -128,6 +133,7 @@ func (p *player) silent(arg string) error {
 	if err != nil {
 		return err
 	}
+
 	deadline := time.Now().Add(d)
 	for {
 		h, err := p.next(deadline)
@@ -192,6 +198,7 @@ func (p *player) session(arg string) error {
 			return err
 		}
 	}
+
 	if err := p.expect(`{"type":"agent.hello","id":"$HELLO"}`); err != nil {
 		return fmt.Errorf("agent.hello: %w", err)
 	}

@@ -71,6 +71,7 @@ func decodeAll(text []byte) ([]any, error) {
 		if rest[0] != '|' {
 			return nil, fmt.Errorf("read pattern: %q after a value", rest[0])
 		}
+
 		text = rest[1:]
 		if len(bytes.TrimSpace(text)) == 0 {
 			return nil, io.ErrUnexpectedEOF
@@ -98,6 +99,7 @@ func match(pattern, got any, at string, learnt vars) string {
 	case string:
 		return matchString(p, got, at, learnt)
 	}
+
 	if pattern != got { // json.Number, bool or nil
 		return fmt.Sprintf("%s is %s, want %v", at, show(got), pattern)
 	}
@@ -109,6 +111,7 @@ func matchObject(p map[string]any, got any, at string, learnt vars) string {
 	if !ok {
 		return fmt.Sprintf("%s is %s, want an object", at, show(got))
 	}
+
 	for name, want := range p {
 		path := strings.TrimPrefix(at+"."+name, ".")
 		value, ok := obj[name]
@@ -125,6 +128,7 @@ func matchObject(p map[string]any, got any, at string, learnt vars) string {
 			return diff
 		}
 	}
+
 	return ""
 }
 
@@ -161,6 +165,7 @@ func matchString(p string, got any, at string, learnt vars) string {
 	default:
 		ok = isText && text == p
 	}
+
 	if !ok {
 		return fmt.Sprintf("%s is %s, want %s", at, show(got), p)
 	}

@@ -29,6 +29,7 @@ func (p *player) misuse(string) error {
 			}
 		}
 	}
+
 	if calls == 0 {
 		return skipError("no tool has a schema that an object of a simple kind breaks")
 	}
@@ -63,16 +64,19 @@ func breaking(doc json.RawMessage) []json.RawMessage {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+
 	for _, name := range names {
 		for _, value := range []string{`null`, `[[]]`, `"\u0000"`} {
 			candidates = append(candidates, fmt.Sprintf(`{%s:%s}`, compact(name), value))
 		}
 	}
+
 	var broken []json.RawMessage
 	for _, c := range candidates {
 		if len(broken) < maxMisuses && schema.Validate(json.RawMessage(c)) != nil {
 			broken = append(broken, json.RawMessage(c))
 		}
 	}
+
 	return broken
 }

@@ -67,6 +67,7 @@ func (p *player) all(ctx context.Context, steps []step) error {
 	if err := p.start(); err != nil {
 		return err
 	}
+
 	for _, s := range steps {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -130,14 +131,17 @@ func (p *player) end() {
 		p.output = "agent: " + ended + "\n" + text
 		p.proc = nil
 	}
+
 	if p.conn != nil {
 		p.conn.Close()
 		p.conn = nil
 	}
+
 	if p.ln != nil {
 		p.ln.Close()
 		p.ln = nil
 	}
+
 	if p.dir != "" {
 		os.RemoveAll(p.dir)
 		p.dir = ""
@@ -149,9 +153,11 @@ func (p *player) connected() error {
 	if p.conn != nil {
 		return nil
 	}
+
 	// A process that ends will never connect.
 	waited := make(chan struct{})
 	defer close(waited)
+
 	proc, ln := p.proc, p.ln
 	go func() {
 		select {
@@ -185,6 +191,7 @@ func (p *player) next(deadline time.Time) (*heard, error) {
 	if err := p.conn.SetReadDeadline(deadline); err != nil {
 		return nil, err
 	}
+
 	payload, err := p.in.Next()
 	switch {
 	case err == nil:
@@ -198,6 +205,7 @@ func (p *player) next(deadline time.Time) (*heard, error) {
 		p.gone = true
 		return nil, err
 	}
+
 	h := &heard{raw: append([]byte(nil), payload...)}
 	p.note("agent", h.raw)
 	if h.doc, err = decode(h.raw); err != nil {
@@ -205,11 +213,13 @@ func (p *player) next(deadline time.Time) (*heard, error) {
 		return h, nil
 	}
 	p.watch.heard(h)
+
 	for _, pattern := range p.nevers {
 		if match(pattern, h.doc, "", vars{}) == "" {
 			return nil, fmt.Errorf("the agent must not say %s", clip(string(h.raw)))
 		}
 	}
+
 	return h, p.manage(h)
 }
 
@@ -218,6 +228,7 @@ func (p *player) manage(h *heard) error {
 	if !p.managed {
 		return nil
 	}
+
 	switch text(h.doc, "type") {
 	case string(wire.TypeRegister):
 		return p.register(h)
@@ -237,6 +248,7 @@ func (p *player) write(data []byte) error {
 	if err := p.conn.SetWriteDeadline(time.Now().Add(p.limit)); err != nil {
 		return err
 	}
+
 	_, err := p.conn.Write(data)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return nil
@@ -244,6 +256,7 @@ func (p *player) write(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("the agent does not read: %w", err)
 	}
+
 	return nil
 }
 

@@ -21,11 +21,13 @@ func (p *player) message(arg string) ([]byte, error) {
 			p.vars[name] = wire.NewID()
 		}
 	}
+
 	doc := p.vars.fill(arg)
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(doc), &fields); err != nil {
 		return nil, fmt.Errorf("the script's message: %w", err)
 	}
+
 	var head strings.Builder
 	for _, f := range []struct{ name, value string }{
 		{"v", "1"},
@@ -36,6 +38,7 @@ func (p *player) message(arg string) ([]byte, error) {
 			fmt.Fprintf(&head, `"%s":%s,`, f.name, f.value)
 		}
 	}
+
 	return []byte("{" + head.String() + strings.TrimPrefix(doc, "{")), nil
 }
 
@@ -107,6 +110,7 @@ func (p *player) sayMany(arg string) error {
 	if err != nil {
 		return err
 	}
+
 	var burst []byte
 	for i := 1; i <= n; i++ {
 		payload, err := p.message(numbered(rest, i))
@@ -116,6 +120,7 @@ func (p *player) sayMany(arg string) error {
 		p.record(payload)
 		burst = append(burst, framed(payload)...)
 	}
+
 	return p.write(burst)
 }
 

@@ -34,6 +34,7 @@ func Checks() ([]Check, error) {
 			return nil, fmt.Errorf("list transcripts: %w", err)
 		}
 		from := len(all)
+
 		for _, f := range files {
 			doc, err := transcripts.ReadFile(path.Join(dir, f.Name()))
 			if err != nil {
@@ -45,8 +46,10 @@ func Checks() ([]Check, error) {
 			}
 			all = append(all, c)
 		}
+
 		slices.SortFunc(all[from:], byName)
 	}
+
 	return append(all, watches()...), nil
 }
 
@@ -58,6 +61,7 @@ func parse(name string, doc []byte) (Check, error) {
 	if len(ar.Files) != 1 || ar.Files[0].Name != "script" {
 		return c, fmt.Errorf("must hold one file, called script")
 	}
+
 	var about []string
 	for line := range strings.Lines(string(ar.Comment)) {
 		line = strings.TrimSpace(line)
@@ -72,6 +76,7 @@ func parse(name string, doc []byte) (Check, error) {
 			about = append(about, line)
 		}
 	}
+
 	c.About = strings.Join(about, " ")
 	n := 0
 	for line := range strings.Lines(string(ar.Files[0].Data)) {
@@ -86,6 +91,7 @@ func parse(name string, doc []byte) (Check, error) {
 		}
 		c.steps = append(c.steps, step{n, verb, strings.TrimSpace(arg)})
 	}
+
 	if c.About == "" || len(c.Lines) == 0 || len(c.steps) == 0 {
 		return c, fmt.Errorf("needs a description, specification lines and steps")
 	}

@@ -44,6 +44,7 @@ func (v *sessionView) said(doc any) {
 	if id := text(doc, "id"); id != "" {
 		v.saidIDs[id] = true
 	}
+
 	id := text(doc, "payload", "call_id")
 	switch wire.Type(text(doc, "type")) {
 	case wire.TypeToolCall:
@@ -65,6 +66,7 @@ func (v *sessionView) heard(h *heard) {
 	v.ids(h)
 	v.errors(h)
 	v.secrets(kind, h)
+
 	switch kind {
 	case wire.TypeRegister:
 		v.register(h)
@@ -96,6 +98,7 @@ func (v *sessionView) opening(kind wire.Type, h *heard) {
 		v.violate("hello", "%s", diff)
 		return
 	}
+
 	versions, _ := member(h.doc, "payload", "protocol", "supported_versions").([]any)
 	if !slices.Contains(versions, any(json.Number("1"))) {
 		v.violate("hello", "supported_versions is %s", show(versions))
@@ -160,6 +163,7 @@ func unescaped(value any) string {
 		}
 		return b.String()
 	}
+
 	return ""
 }
 
@@ -181,6 +185,7 @@ func (v *sessionView) connected(proc *process, conn *net.UnixConn) {
 			}
 		})
 	}
+
 	for _, pid := range pids {
 		// A process that has ended has no command line to look at.
 		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

@@ -96,6 +96,7 @@ func (p *player) exit(arg string) error {
 	if err != nil {
 		return err
 	}
+
 	deadline := time.Now().Add(d)
 	for !p.gone && p.conn != nil {
 		switch _, err := p.next(deadline); {
@@ -105,8 +106,10 @@ func (p *player) exit(arg string) error {
 			return err
 		}
 	}
+
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
+
 	select {
 	case <-p.proc.exited:
 		return nil
@@ -125,6 +128,7 @@ func (p *player) unread(arg string) error {
 	if err != nil {
 		return err
 	}
+
 	for deadline := time.Now().Add(p.limit); ; time.Sleep(5 * time.Millisecond) {
 		waiting := 0
 		err := raw.Control(func(fd uintptr) { waiting, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
@@ -146,6 +150,7 @@ func (p *player) file(arg string) error {
 		return fmt.Errorf("%q is not below the agent's working directory", name)
 	}
 	path := filepath.Join(p.run.agent.Dir, name)
+
 	st, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -155,5 +160,6 @@ func (p *player) file(arg string) error {
 	case !st.Mode().IsRegular() || fmt.Sprint(st.Size()) != size:
 		return fmt.Errorf("%q is %s of %d bytes", name, st.Mode().Type(), st.Size())
 	}
+
 	return os.Remove(path)
 }

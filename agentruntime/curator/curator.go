@@ -74,6 +74,7 @@ func (c *Config) validate() error {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+
 	switch {
 	case c.Store == nil:
 		return errors.New("curator without a store")
@@ -84,6 +85,7 @@ func (c *Config) validate() error {
 	case !(0 <= c.FoldBelow && c.FoldBelow <= c.UnfoldAbove && c.UnfoldAbove <= 1): // also refuses NaN
 		return fmt.Errorf("fold below %v, unfold above %v: want 0 <= fold <= unfold <= 1", c.FoldBelow, c.UnfoldAbove)
 	}
+
 	return nil
 }
 
@@ -138,6 +140,7 @@ func (c *Curator) turn(ctx context.Context, thread pipeline.ThreadID, task strin
 			return View{}, nil, fmt.Errorf("unfold: %w", err)
 		}
 	}
+
 	foldBelow := c.cfg.FoldBelow
 	if c.cfg.FoldFrom > 0 && cost(items) <= c.cfg.FoldFrom {
 		foldBelow = 0
@@ -154,6 +157,7 @@ func (c *Curator) turn(ctx context.Context, thread pipeline.ThreadID, task strin
 			return View{}, nil, fmt.Errorf("curate %s: %w", thread, err)
 		}
 	}
+
 	view, err := c.view(ctx, thread, items)
 	return view, decisions, err
 }
@@ -172,6 +176,7 @@ func (c *Curator) read(ctx context.Context, thread pipeline.ThreadID, task strin
 	if len(scores) != len(texts) {
 		return nil, fmt.Errorf("score: %d values for %d segments", len(scores), len(texts))
 	}
+
 	digest := hashing.Bytes([]byte(task))
 	items := make([]item, len(segments))
 	for i, s := range segments {
@@ -184,6 +189,7 @@ func (c *Curator) read(ctx context.Context, thread pipeline.ThreadID, task strin
 			items[i].claim = newest
 		}
 	}
+
 	return items, nil
 }
 
@@ -208,6 +214,7 @@ func (c *Curator) ask(items []item, id ID, task hashing.Digest) error {
 		items[i].wanted(askedNow)
 		return nil
 	}
+
 	return fmt.Errorf("%s: %w", id, ErrUnknownSegment)
 }
 
@@ -225,8 +232,10 @@ func (c *Curator) summarize(ctx context.Context, items []item) error {
 		if it.Summary, err = c.summary(ctx, it.Segment, original); err != nil {
 			return err
 		}
+
 		it.made = true
 	}
+
 	return nil
 }
 
@@ -260,9 +269,11 @@ func (c *Curator) view(ctx context.Context, thread pipeline.ThreadID, items []it
 			v.Evicted++
 			continue
 		}
+
 		v.Items = append(v.Items, s)
 		v.Tokens += s.cost()
 	}
+
 	return v, nil
 }
 
@@ -305,6 +316,7 @@ func (c *Curator) foldAll(ctx context.Context, segments []Segment) ([]Change, er
 			items[len(items)-1].move(Folded, ReasonReturned)
 		}
 	}
+
 	if err := c.summarize(ctx, items); err != nil {
 		return nil, err
 	}

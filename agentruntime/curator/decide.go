@@ -98,6 +98,7 @@ func byBudget(items []item, budget int) {
 	slices.SortStableFunc(order, func(a, b *item) int {
 		return cmp.Or(cmp.Compare(a.claim, b.claim), cmp.Compare(a.Relevance, b.Relevance))
 	})
+
 	for _, it := range order {
 		if total <= budget {
 			return
@@ -126,5 +127,6 @@ func outcome(items []item) (decisions []Decision, changes []Change) {
 		}
 		changes = append(changes, c)
 	}
+
 	return decisions, changes
 }

@@ -51,6 +51,7 @@ func Extract(contentType string, original []byte) string {
 	if len(original) > maxExtracted { // checking each fact would take too long
 		found = [factKinds]facts{}
 	}
+
 	// Something in it reads like the original. Each fact must earn its place.
 	var kept [factKinds]facts
 	for kind := range found {
@@ -62,6 +63,7 @@ func Extract(contentType string, original []byte) string {
 			}
 		}
 	}
+
 	if text := render(kept, size); check.check(text) == nil {
 		return text
 	}
@@ -115,6 +117,7 @@ func topics(text string) facts {
 			all.add("", word)
 		}
 	}
+
 	list := all.top(maxTopics)
 	for i := range list {
 		list[i].times = 1 // how often is of no use to the reader
@@ -137,6 +140,7 @@ func kindOf(word string) (kind int, ok bool) {
 	case outcomeForm.MatchString(word):
 		return factOutcome, true
 	}
+
 	return factID, isIdentifier(word)
 }
 
@@ -160,6 +164,7 @@ func isIdentifier(word string) bool {
 			return false
 		}
 	}
+
 	return letters > 0 && (digits > 0 || joints > 0 || inner > 0 && inner < letters-1)
 }
 
@@ -179,6 +184,7 @@ func extractText(text string, found *[factKinds]facts) {
 			}
 			found[kind].add(name, word)
 		}
+
 		before = word
 	}
 }

@@ -43,6 +43,7 @@ func (f *facts) add(name, value string) {
 	if len(f.list) == maxPending {
 		return
 	}
+
 	if f.at == nil {
 		f.at = map[[2]string]int{}
 	}
@@ -69,11 +70,13 @@ func extractJSON(doc []byte, found *[factKinds]facts) bool {
 	if err := dec.Decode(&v); err != nil || dec.More() {
 		return false
 	}
+
 	switch v.(type) {
 	case map[string]any, []any:
 		walkJSON("", v, found)
 		return true
 	}
+
 	return false
 }
 
@@ -102,6 +105,7 @@ func addNamed(name, value string, found *[factKinds]facts) {
 	if !isName(name) {
 		name = ""
 	}
+
 	kind, ok := kindOf(value)
 	switch {
 	case outcomeName.MatchString(name) && isToken(value):

@@ -32,6 +32,7 @@ func Librarian(ask Ask) Summarize {
 			half := maxAsked / 2
 			text = strings.ToValidUTF8(text[:half], "") + "\n[...]\n" + strings.ToValidUTF8(text[len(text)-half:], "")
 		}
+
 		answer, err := ask(ctx, librarianPrompt, "Document "+s.ID.String()+", "+s.ContentType+":\n\n"+text)
 		if err != nil {
 			return "", fmt.Errorf("ask for a summary: %w", err)

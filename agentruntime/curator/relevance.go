@@ -14,6 +14,7 @@ const maxTerm = 64
 // same numbers on every machine.
 func Lexical(task string, texts []string) []float64 {
 	scores := make([]float64, len(texts))
+
 	wanted := terms(task)
 	has := make([]map[string]bool, len(texts))
 	count := map[string]int{}
@@ -28,6 +29,7 @@ func Lexical(task string, texts []string) []float64 {
 			}
 		}
 	}
+
 	total := 0.0
 	for _, term := range wanted {
 		weight := math.Log1p(float64(len(texts)+1) / float64(count[term]+1))
@@ -38,11 +40,13 @@ func Lexical(task string, texts []string) []float64 {
 			}
 		}
 	}
+
 	for i := range scores {
 		if total > 0 {
 			scores[i] /= total
 		}
 	}
+
 	return scores
 }
 

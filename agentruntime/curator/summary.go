@@ -48,6 +48,7 @@ func (e excerpts) check(summary string) error {
 	case !utf8.ValidString(summary) || strings.ContainsRune(summary, 0):
 		return fmt.Errorf("%w: it is no text", ErrSummary)
 	}
+
 	mine, longest := words(summary)
 	if longest > maxSummaryWord {
 		return fmt.Errorf("%w: a word of %d bytes", ErrExcerpt, longest)
@@ -63,11 +64,13 @@ func (e excerpts) check(summary string) error {
 	if len(seen) == 0 {
 		return nil
 	}
+
 	for i := range len(e.words) - n + 1 {
 		if seen[runAt(e.words[i:], n)] {
 			return fmt.Errorf("%w: %d words in a row", ErrExcerpt, n)
 		}
 	}
+
 	return nil
 }
 
@@ -104,6 +107,7 @@ func split(s string) iter.Seq[string] {
 				}
 				start = -1
 			}
+
 			switch {
 			case alone && !yield(string(r)):
 				return
@@ -111,6 +115,7 @@ func split(s string) iter.Seq[string] {
 				start = i
 			}
 		}
+
 		if start >= 0 {
 			yield(s[start:])
 		}

@@ -52,6 +52,7 @@ func parseUnfold(doc []byte) (r unfoldRequest, err error) {
 	if err := hashing.Unmarshal(doc, &r); err != nil {
 		return r, err
 	}
+
 	switch {
 	case (r.ID == "") == (r.About == ""):
 		return r, errors.New("want either id or about")
@@ -90,6 +91,7 @@ func (c *Curator) Original(ctx context.Context, thread pipeline.ThreadID, reques
 	if s.TokenEstimate > c.cfg.Budget {
 		return nil, fmt.Errorf("%s has about %d tokens, the budget is %d: %w", s.ID, s.TokenEstimate, c.cfg.Budget, ErrOverBudget)
 	}
+
 	data, err := c.cfg.Store.Original(ctx, thread, s.ID)
 	if err != nil {
 		return nil, err
@@ -108,6 +110,7 @@ func (c *Curator) find(ctx context.Context, thread pipeline.ThreadID, r unfoldRe
 	if err != nil {
 		return Segment{}, err
 	}
+
 	var best Segment
 	for _, it := range items {
 		switch {
@@ -119,6 +122,7 @@ func (c *Curator) find(ctx context.Context, thread pipeline.ThreadID, r unfoldRe
 			best = it.Segment
 		}
 	}
+
 	if best.ID == 0 {
 		return best, fmt.Errorf("%.80q: %w", cmp.Or(r.ID, r.About), ErrUnknownSegment)
 	}
@@ -138,6 +142,7 @@ func (v View) Text() string {
 		}
 		fmt.Fprintf(&b, "[%s, %s, %s]\n%s\n\n", s.ID, s.ContentType, what, strings.ToValidUTF8(string(s.Content), "?"))
 	}
+
 	if v.Evicted > 0 {
 		fmt.Fprintf(&b, "[%d more out of view]\n", v.Evicted)
 	}

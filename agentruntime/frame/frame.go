@@ -84,6 +84,7 @@ func (r *Reader) Next() ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	payload, err := r.body(size)
 	if err != nil {
 		if errors.Is(err, io.EOF) {
@@ -94,6 +95,7 @@ func (r *Reader) Next() ([]byte, error) {
 	if err := Check(payload); err != nil {
 		return nil, err
 	}
+
 	return payload, nil
 }
 
@@ -134,12 +136,14 @@ func (r *Reader) body(size int) ([]byte, error) {
 		r.held = len(p)
 		return p[HeaderBytes:], nil
 	}
+
 	if r.large == 0 {
 		if _, err := r.src.Discard(HeaderBytes); err != nil {
 			return nil, err
 		}
 		r.buf, r.large = r.buf[:0], size
 	}
+
 	for len(r.buf) < size {
 		from := len(r.buf)
 		n := min(size-from, max(from, window))
@@ -149,6 +153,7 @@ func (r *Reader) body(size int) ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	r.large = 0
 	return r.buf, nil
 }
@@ -161,6 +166,7 @@ func Check(payload []byte) error {
 	if !utf8.Valid(payload) {
 		return ErrNotUTF8
 	}
+
 	first, last := 0, len(payload)-1
 	for first < last && isSpace(payload[first]) {
 		first++

@@ -34,6 +34,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	case err != nil:
 		return nil, err
 	}
+
 	c := &Client{key: key, http: &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -47,6 +48,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 		}
 		return nil, fmt.Errorf("%w: %w", ErrNoNode, err)
 	}
+
 	return c, nil
 }
 
@@ -97,6 +99,7 @@ func (c *Client) stream(ctx context.Context, path string, req any, emit func(Cal
 		return nil, err
 	}
 	defer res.Body.Close()
+
 	for dec := json.NewDecoder(res.Body); ; {
 		var e CallEvent
 		if err := dec.Decode(&e); err != nil {
@@ -137,6 +140,7 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	if res.StatusCode < 400 {
 		return res, nil
 	}
+
 	defer res.Body.Close()
 	refused := &CallError{}
 	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(refused); err != nil {

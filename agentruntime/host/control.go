@@ -88,11 +88,13 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 	if err := checkDir(filepath.Dir(socket)); err != nil {
 		return err
 	}
+
 	// A socket that a killed node left cannot be bound again. The database's
 	// lock has made sure that no other node is alive.
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("make control socket: %w", err)
 	}
+
 	key, err := MakeKey(socket)
 	if err != nil {
 		return err
@@ -105,6 +107,7 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 		ln.Close()
 		return fmt.Errorf("make control socket: %w", err)
 	}
+
 	server := &http.Server{
 		Handler: Keyed(key, h.Handler()), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -163,6 +166,7 @@ func (h *Host) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/agents", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.List()) })
 	mux.HandleFunc("GET /v1/tools", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Tools()) })
+
 	for action, do := range map[string]func(context.Context, string) error{"start": h.Start, "stop": h.Stop, "restart": h.Restart} {
 		mux.HandleFunc("POST /v1/agents/{id}/"+action, func(w http.ResponseWriter, r *http.Request) {
 			if err := do(r.Context(), r.PathValue("id")); err != nil {
@@ -172,6 +176,7 @@ func (h *Host) Handler() http.Handler {
 			answer(w, struct{}{})
 		})
 	}
+
 	mux.HandleFunc("POST /v1/call", func(w http.ResponseWriter, r *http.Request) { stream(w, r, h.Call) })
 	mux.HandleFunc("POST /v1/ask", func(w http.ResponseWriter, r *http.Request) { stream(w, r, h.ask) })
 	mux.HandleFunc("POST /v1/node/{name}", h.node)
@@ -242,6 +247,7 @@ func (h *Host) ask(ctx context.Context, req AskRequest, emit func(CallEvent)) (j
 	if h.cfg.Ask == nil {
 		return nil, &CallError{Code: wire.CodeRouteNotFound, Message: "this node has no organism"}
 	}
+
 	out, err := h.cfg.Ask(ctx, req, emit)
 	var failed *CallError
 	switch {
@@ -251,6 +257,7 @@ func (h *Host) ask(ctx context.Context, req AskRequest, emit func(CallEvent)) (j
 	case err != nil:
 		return nil, &CallError{Code: wire.CodeFailed, Message: redact.Text(wire.SafeText(err.Error()))}
 	}
+
 	return out, nil
 }
 
@@ -272,6 +279,7 @@ func (h *Host) Call(ctx context.Context, req CallRequest, emit func(CallEvent)) 
 		}
 		c.CausationID = id
 	}
+
 	res, err := h.cfg.Invoke(ctx, c)
 	var failed *supervisor.Error
 	switch {
@@ -280,6 +288,7 @@ func (h *Host) Call(ctx context.Context, req CallRequest, emit func(CallEvent)) 
 	case err != nil:
 		return nil, &CallError{Code: wire.CodeInternal, Message: wire.SafeText(err.Error())}
 	}
+
 	return res.Output, nil
 }
 

@@ -102,6 +102,7 @@ func New(cfg Config) (*Host, error) {
 	for _, s := range cfg.BuiltIn {
 		h.entries[s.ID] = &entry{id: s.ID, builtIn: s}
 	}
+
 	for i := range cfg.Installed {
 		in := &cfg.Installed[i]
 		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
@@ -113,6 +114,7 @@ func New(cfg Config) (*Host, error) {
 		}
 		h.entries[m.ID] = &entry{id: m.ID, installed: in}
 	}
+
 	return h, nil
 }
 
@@ -130,6 +132,7 @@ func (h *Host) Slots() []string {
 			all = append(all, id+"/"+tool)
 		}
 	}
+
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -142,6 +145,7 @@ func (h *Host) StartAll(ctx context.Context) {
 	for _, st := range h.cfg.Supervisor.Status() {
 		known[st.ID] = true
 	}
+
 	for _, id := range h.ids() {
 		e := h.entries[id]
 		before, stopped := e.last()
@@ -162,6 +166,7 @@ func (h *Host) Start(ctx context.Context, id string) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	spec, err := h.spec(e)
 	if err == nil {
 		err = h.cfg.Supervisor.Start(ctx, spec)
@@ -185,8 +190,10 @@ func (h *Host) Stop(ctx context.Context, id string) error {
 	if e.installed == nil {
 		return fmt.Errorf("agent %s: %w", id, ErrBuiltIn)
 	}
+
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	e.why, e.stopped = "stopped by the operator", true
 	if err := h.cfg.Supervisor.StopAgent(ctx, id); err != nil && !errors.Is(err, supervisor.ErrNoAgent) {
 		return err

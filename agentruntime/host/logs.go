@@ -59,6 +59,7 @@ func (l *Logs) file(agent, run string) (*os.File, error) {
 	if !wire.ValidAgentID(agent) {
 		return nil, fmt.Errorf("agent id %q", agent)
 	}
+
 	dir := filepath.Join(l.dir, agent)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -67,6 +68,7 @@ func (l *Logs) file(agent, run string) (*os.File, error) {
 		old.Close()
 		delete(l.files, agent)
 	}
+
 	name := time.Now().UTC().Format("20060102T150405.000") + "-" + run + ".log"
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -78,6 +80,7 @@ func (l *Logs) file(agent, run string) (*os.File, error) {
 		err = os.Remove(runs[0])
 		runs = runs[1:]
 	}
+
 	return f, nil
 }
 
@@ -101,12 +104,14 @@ func Runs(dir, agent string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var files []string
 	for _, e := range entries {
 		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".log") {
 			files = append(files, filepath.Join(dir, e.Name()))
 		}
 	}
+
 	slices.Sort(files)
 	return files, nil
 }

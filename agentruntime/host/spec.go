@@ -34,6 +34,7 @@ func (h *Host) spec(e *entry) (supervisor.Spec, error) {
 			return supervisor.Spec{}, err
 		}
 	}
+
 	spec.Allow = func() error {
 		_, _, err := h.approved(e)
 		return err
@@ -88,6 +89,7 @@ func SpecOf(in *Installed, m *manifest.Manifest, granted []string) supervisor.Sp
 		spec.Confine = confinement(in, command[0], granted)
 		spec.Env = append([]string{"TMPDIR=" + in.Dir}, in.Env...)
 	}
+
 	if l.MaxToolCallDurationSecs > 0 {
 		spec.Limits.CallTimeout = time.Duration(l.MaxToolCallDurationSecs) * time.Second
 	}
@@ -108,6 +110,7 @@ func (h *Host) keepsOut(in *Installed, c *guard.Confinement) error {
 	if err != nil {
 		return fmt.Errorf("find the node's data: %w", err)
 	}
+
 	for _, p := range slices.Concat(c.Read, c.Write) {
 		to, err := filepath.EvalSymlinks(p)
 		if err != nil {
@@ -117,6 +120,7 @@ func (h *Host) keepsOut(in *Installed, c *guard.Confinement) error {
 			return fmt.Errorf("it could read the node's keys: it may reach %s, and the node's data is in %s. Move the data (node.data_dir), or give the agent an account of its own (uid, gid)", p, private)
 		}
 	}
+
 	return nil
 }
 
@@ -138,6 +142,7 @@ func (h *Host) othersMayChange(e *entry) (folders []string) {
 		}
 		folders = append(folders, confinement(o.installed, "", granted).Write...)
 	}
+
 	return folders
 }
 
@@ -180,6 +185,7 @@ func confinement(in *Installed, program string, granted []string) *guard.Confine
 			c.Read = append(c.Read, path)
 		}
 	}
+
 	for _, p := range granted {
 		switch {
 		case strings.HasPrefix(p, permitRead):
@@ -190,6 +196,7 @@ func confinement(in *Installed, program string, granted []string) *guard.Confine
 			c.Network = true
 		}
 	}
+
 	return c
 }
 

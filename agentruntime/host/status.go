@@ -39,6 +39,7 @@ func (h *Host) List() []Status {
 	for _, s := range h.cfg.Supervisor.Status() {
 		running[s.ID] = s
 	}
+
 	list := []Status{}
 	for _, id := range h.ids() {
 		e := h.entries[id]
@@ -53,6 +54,7 @@ func (h *Host) List() []Status {
 				st.Reason = err.Error()
 			}
 		}
+
 		if s, ok := running[id]; ok {
 			st.Version, st.State, st.Reason = s.Version, string(s.State), s.Reason
 			st.Since, st.PID, st.RunID, st.Confined = s.Since.Format(time.RFC3339), s.PID, s.RunID, s.Confined
@@ -64,8 +66,10 @@ func (h *Host) List() []Status {
 		} else if st.Reason == "" {
 			st.Reason = e.reason()
 		}
+
 		list = append(list, st)
 	}
+
 	return list
 }
 

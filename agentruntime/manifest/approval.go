@@ -77,6 +77,7 @@ func (a *Approvals) Approve(dir string, m *Manifest, permissions []string, now t
 			return Approval{}, fmt.Errorf("approve %s: the manifest does not ask for %q", m.ID, p)
 		}
 	}
+
 	ap := Approval{AgentID: m.ID, Dir: dir, ManifestHash: m.Hash, Permissions: granted, ApprovedAt: now.UTC()}
 	raw, err := json.MarshalIndent(ap, "", "  ")
 	if err != nil {
@@ -127,6 +128,7 @@ func (a *Approvals) Get(id string) (Approval, error) {
 	if err != nil {
 		return ap, fmt.Errorf("read approval: %w", err)
 	}
+
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, 1<<20))
 	if err == nil {

@@ -120,6 +120,7 @@ func Read(path string) (*Manifest, error) {
 	if filepath.Base(path) != FileName {
 		return nil, &Error{CodeUnexpectedFilename, "", "must be called " + FileName}
 	}
+
 	// Neither a link nor a pipe may stand in for the file.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	switch {
@@ -130,6 +131,7 @@ func Read(path string) (*Manifest, error) {
 	case err != nil:
 		return nil, &Error{CodeReadFailed, "", err.Error()}
 	}
+
 	defer f.Close()
 	st, err := f.Stat()
 	switch {
@@ -138,6 +140,7 @@ func Read(path string) (*Manifest, error) {
 	case !st.Mode().IsRegular():
 		return nil, &Error{CodeNotAFile, "", st.Mode().Type().String()}
 	}
+
 	raw, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
 		return nil, &Error{CodeReadFailed, "", err.Error()}
@@ -153,6 +156,7 @@ func Parse(raw []byte) (*Manifest, error) {
 	case len(strings.TrimSpace(string(raw))) == 0:
 		return nil, &Error{CodeEmpty, "", ""}
 	}
+
 	if err := hashing.Check(raw); err != nil {
 		return nil, &Error{CodeInvalidJSON, "", err.Error()}
 	}
@@ -167,6 +171,7 @@ func Parse(raw []byte) (*Manifest, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
+
 	sum := sha256.Sum256(raw)
 	m.Hash, m.PermissionsHash = hex.EncodeToString(sum[:]), PermissionsHash(m.Permissions)
 	return m, nil
@@ -189,6 +194,7 @@ func (m *Manifest) decode(fields map[string]json.RawMessage) error {
 	if fields["id"] == nil {
 		fields["id"] = fields["agent_id"] // the legacy name
 	}
+
 	for _, f := range []struct {
 		name     string
 		into     any
@@ -216,6 +222,7 @@ func (m *Manifest) decode(fields map[string]json.RawMessage) error {
 			return &Error{CodeInvalidField, f.name, "wrong type"}
 		}
 	}
+
 	return nil
 }
 
@@ -239,17 +246,20 @@ func (m *Manifest) check() error {
 	case len(m.Capabilities) > maxCapabilities:
 		return bad("capabilities", "at most 500")
 	}
+
 	for i, p := range m.Permissions {
 		if len(p) > maxPermissionBytes || strings.TrimSpace(p) == "" || strings.ContainsAny(p, "\x00\r\n") {
 			return bad(fmt.Sprintf("permissions[%d]", i), "1 to 300 bytes in one line")
 		}
 	}
+
 	l := m.ExecutionLimits
 	for _, v := range []int64{l.MaxToolCallDurationSecs, int64(l.MaxConcurrentCalls), l.MemoryMB, l.CPUMillis, l.Processes, l.OpenFiles} {
 		if v < 0 || v > 1<<40 {
 			return bad("execution_limits", "a limit is out of range")
 		}
 	}
+
 	return m.checkEntrypoint()
 }
 
@@ -262,11 +272,13 @@ func (m *Manifest) checkEntrypoint() error {
 	case strings.TrimSpace(e.Value) == "":
 		return bad("value is empty")
 	}
+
 	switch e.Type {
 	case "command":
 		return nil
 	case "mix_task", "release":
 		return bad("type " + e.Type + " does not run here; wrap it in a command")
 	}
+
 	return bad("type must be command, mix_task or release")
 }

@@ -67,11 +67,13 @@ func NewAsker(cfg Asker) (pipeline.Handler, error) {
 	if err := cfg.Gate.validate(); err != nil {
 		return pipeline.Handler{}, err
 	}
+
 	a := &asker{Asker: cfg, pending: newPending()}
 	h := pipeline.Handler{
 		Name: cfg.Self.AgentID, Description: cfg.Description, Tags: []string{pipeline.TagError, pipeline.TagAck, TypeError.Tag()},
 		Outputs: []string{cfg.Answer}, Handle: a.handle,
 	}
+
 	for tag, to := range cfg.Asks {
 		t := cfg.Types[tag]
 		if t != TypeQuery && t != TypeCommand {
@@ -79,11 +81,13 @@ func NewAsker(cfg Asker) (pipeline.Handler, error) {
 		}
 		h.Tags, h.Outputs, h.Peers = append(h.Tags, tag), append(h.Outputs, t.Tag()), append(h.Peers, to.AgentID)
 	}
+
 	for _, t := range cfg.Gives {
 		if t != TypeError {
 			h.Tags = append(h.Tags, t.Tag())
 		}
 	}
+
 	return h, nil
 }
 
@@ -143,6 +147,7 @@ func (a *asker) question(ctx context.Context, p pipeline.Payload, c pipeline.Con
 	if err := a.pending.add(m.ID, ask{of: to.AgentID, thread: c.Thread, origin: m, until: m.Deadline()}, now); err != nil {
 		return pipeline.Response{}, err
 	}
+
 	return pipeline.Send(to.AgentID, m.Type.Tag(), doc), nil
 }
 
@@ -164,6 +169,7 @@ func (a *asker) answer(ctx context.Context, p pipeline.Payload, c pipeline.Conte
 	default:
 		err = a.Gate.late(waits.origin)
 	}
+
 	if err != nil {
 		e := FromError(err)
 		a.Logger.Info("message refused", "agentId", c.Sender, "code", e.Code(), "field", e.Field, "reason", e.Reason)
@@ -176,6 +182,7 @@ func (a *asker) answer(ctx context.Context, p pipeline.Payload, c pipeline.Conte
 		}
 		return pipeline.Fail(pipeline.Failure{Code: osCode(f.Code), Message: wire.SafeText(f.Message), Retryable: f.Recoverable})
 	}
+
 	doc, err := json.Marshal(Answered{From: m.From.AgentID, Type: m.Type, Content: m.Payload.Content, Evidence: m.Evidence.Bytes()})
 	if err != nil {
 		return pipeline.Fail(FromError(err).Failure())

@@ -29,12 +29,14 @@ func New[C Content](from, to Agent, content C, c Context, now time.Time) (Messag
 		Payload: Payload{Content: jsontext.Value(doc), Format: FormatJSON, Language: English},
 		Context: c, Priority: PriorityNormal, TTL: defaultTTL,
 	}
+
 	switch m.Type {
 	case TypeError:
 		m.Priority, m.TTL = PriorityHigh, errorTTL
 	case TypeGap:
 		m.Priority, m.TTL = PriorityLow, gapTTL
 	}
+
 	return m, nil
 }
 

@@ -73,6 +73,7 @@ func Parse(doc []byte) (Message, error) {
 	if err := checkEvidence(m); err != nil {
 		return Message{}, err
 	}
+
 	return m, nil
 }
 
@@ -85,6 +86,7 @@ func tree(doc []byte) (map[string]any, *Error) {
 	if err := hashing.Check(doc); err != nil {
 		return nil, invalid("", "%v", err)
 	}
+
 	var value any
 	if err := json.Unmarshal(doc, &value); err != nil {
 		return nil, invalid("", "does not decode")
@@ -104,11 +106,13 @@ func checkShape(doc []byte) *Error {
 	if err != nil {
 		return err
 	}
+
 	for _, name := range required {
 		if _, present := members[name]; !present {
 			return invalid(name, "is missing")
 		}
 	}
+
 	if err := oneWord(Types()...).check(members["type"], "type"); err != nil {
 		return err
 	}
@@ -157,6 +161,7 @@ func decode(doc []byte) (Message, *Error) {
 			return Message{}, bad
 		}
 	}
+
 	return m.withDefaults(), nil
 }
 
@@ -195,6 +200,7 @@ func checkEvidence(m Message) *Error {
 			return invalid("evidence.sources", "is empty in a submission of evidence")
 		}
 	}
+
 	return nil
 }
 

@@ -121,6 +121,7 @@ func ContentOf[C Content](m Message) (C, error) {
 		}
 		doc = jsontext.Value(`{"` + name + `":` + string(doc) + `}`)
 	}
+
 	if err := json.Unmarshal(doc, &c); err != nil {
 		return c, invalid("payload.content", "does not decode")
 	}
@@ -147,6 +148,7 @@ func TypeOf[C Content](c C) Type {
 	case Gap:
 		return TypeGap
 	}
+
 	return TypeCorrection
 }
 
@@ -183,11 +185,13 @@ func checkValidation(m Message) *Error {
 	if c.Coverage != nil && c.Verdict != Judge(*c.Coverage) {
 		return invalid("payload.content.verdict", "must be %s for this coverage", Judge(*c.Coverage))
 	}
+
 	for i, contradiction := range c.Contradictions {
 		if !contradiction.holds() {
 			return invalid(fmt.Sprintf("payload.content.contradictions.%d", i), "has no two values that differ by more than 10 %%")
 		}
 	}
+
 	return nil
 }
 

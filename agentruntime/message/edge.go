@@ -40,6 +40,7 @@ func (e Edge) Deliver(ctx context.Context, in pipeline.Ingress) (*Message, error
 		}
 		return &answer, nil
 	}
+
 	if origin.ID == "" {
 		return nil, err
 	}

@@ -184,6 +184,7 @@ func FromError(err error) *Error {
 	case errors.As(err, &failed):
 		return FromOS(failed.Failure.Code, failed.Failure.Message)
 	}
+
 	return fromPipeline(err)
 }
 

@@ -67,11 +67,13 @@ func NewEvidence(c Chain) (Evidence, error) {
 	for _, s := range c.Sources {
 		ids[s.ID] = true
 	}
+
 	for _, citation := range c.Citations {
 		if !ids[citation.Source] {
 			return Evidence{}, fabricated(LawAttribution, "evidence.citations", "a citation names no source id of the chain")
 		}
 	}
+
 	raw, err := json.Marshal(c) // nil slices are written as []
 	if err != nil {
 		return Evidence{}, invalid("evidence", "cannot be written: not UTF-8")
@@ -87,6 +89,7 @@ func ParseEvidence(raw []byte) (Evidence, error) {
 	if err := hashing.Check(raw); err != nil {
 		return Evidence{}, invalid("evidence", "%v", err)
 	}
+
 	var tree any
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return Evidence{}, invalid("evidence", "does not decode")
@@ -94,6 +97,7 @@ func ParseEvidence(raw []byte) (Evidence, error) {
 	if err := evidenceShape().check(tree, "evidence"); err != nil {
 		return Evidence{}, err
 	}
+
 	e, err := decodeEvidence(raw)
 	if err != nil {
 		return Evidence{}, err
@@ -139,6 +143,7 @@ func (c Chain) check() *Error {
 			hosts[h] = true
 		}
 	}
+
 	for _, citation := range c.Citations {
 		if !ids[citation.Source] && !names[citation.Source] && !hosts[hostOf(citation.URL)] {
 			return fabricated(LawAttribution, "evidence.citations", "a citation leads to no source of the chain")

@@ -55,6 +55,7 @@ func (g Gate) Receive(ctx context.Context, doc []byte) (Message, error) {
 	if err := g.evidence(ctx, m); err != nil {
 		return m, err
 	}
+
 	return m, nil
 }
 
@@ -74,6 +75,7 @@ func (g Gate) Send(ctx context.Context, m Message) ([]byte, error) {
 	if err := g.evidence(ctx, m); err != nil {
 		return nil, err
 	}
+
 	return doc, nil
 }
 
@@ -121,13 +123,16 @@ func (g Gate) evidence(ctx context.Context, m Message) *Error {
 		if !ok {
 			return fabricated(law, field, "is not in the session's journal")
 		}
+
 		return nil
 	}
+
 	for _, s := range m.Evidence.chain.Sources {
 		if err := held(LawFabrication, "evidence.sources", s.ID); err != nil {
 			return err
 		}
 	}
+
 	for _, p := range m.Evidence.chain.Provenance {
 		// A thing that is named rather than hashed cannot be looked up; what it
 		// was made from can.
@@ -136,6 +141,7 @@ func (g Gate) evidence(ctx context.Context, m Message) *Error {
 				return err
 			}
 		}
+
 		if p.WasDerivedFrom == "" {
 			continue
 		}
@@ -144,6 +150,7 @@ func (g Gate) evidence(ctx context.Context, m Message) *Error {
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -60,11 +60,13 @@ func (c Config) validate() error {
 	if c.Work == nil || c.Logger == nil || c.Self.InstanceID == "" {
 		return errors.New("an agent, work and a logger are required")
 	}
+
 	for _, t := range slices.Concat(c.Takes, c.Gives) {
 		if !slices.Contains(Types(), t) {
 			return fmt.Errorf("there is no message type %.20q", t)
 		}
 	}
+
 	if len(c.Peers)+len(c.Instruments) > 0 && !slices.Contains(c.Takes, TypeError) {
 		return errors.New("who asks peers or uses tools must take errors")
 	}
@@ -90,6 +92,7 @@ func NewHandler(cfg Config) (pipeline.Handler, error) {
 	if len(cfg.Peers)+len(cfg.Instruments) > 0 {
 		made.Tags = append(made.Tags, pipeline.TagError)
 	}
+
 	for _, i := range cfg.Instruments {
 		made.Peers = append(made.Peers, i.Name)
 		made.Outputs = append(made.Outputs, i.Tag)
@@ -97,6 +100,7 @@ func NewHandler(cfg Config) (pipeline.Handler, error) {
 			made.Tags = append(made.Tags, i.Answer)
 		}
 	}
+
 	for _, t := range cfg.Takes {
 		made.Tags = append(made.Tags, t.Tag())
 	}
@@ -126,6 +130,7 @@ func Schemas() map[string]pipeline.Validate {
 			return nil
 		}
 	}
+
 	return all
 }
 
@@ -138,6 +143,7 @@ func (h *handler) handle(ctx context.Context, p pipeline.Payload, c pipeline.Con
 	if err != nil {
 		return h.refuse(origin, c.Sender, err), nil
 	}
+
 	// What is asked of others on the way to an answer does not get more time.
 	deadline := m.Deadline()
 	if origin.Deadline().Before(deadline) {
@@ -145,6 +151,7 @@ func (h *handler) handle(ctx context.Context, p pipeline.Payload, c pipeline.Con
 	}
 	ctx, cancel := context.WithTimeout(ctx, deadline.Sub(h.Gate.Now()))
 	defer cancel()
+
 	action, err := h.Work(ctx, m, origin)
 	if ctx.Err() != nil {
 		err = ctx.Err() // an answer that comes too late is none
@@ -178,6 +185,7 @@ func (h *handler) receive(ctx context.Context, p pipeline.Payload, c pipeline.Co
 			err = invalid("replyTo", "answers nothing that was asked")
 		}
 	}
+
 	switch {
 	case err != nil:
 	case m.From.AgentID != c.Sender:
@@ -187,6 +195,7 @@ func (h *handler) receive(ctx context.Context, p pipeline.Payload, c pipeline.Co
 	default:
 		err = h.Gate.late(origin)
 	}
+
 	return m, origin, err
 }
 
@@ -198,6 +207,7 @@ func (h *handler) perform(ctx context.Context, thread pipeline.ThreadID, origin 
 	case a.m == nil:
 		return pipeline.Silence(), nil
 	}
+
 	m := *a.m
 	switch {
 	case m.From != h.Self:
@@ -207,6 +217,7 @@ func (h *handler) perform(ctx context.Context, thread pipeline.ThreadID, origin 
 	case !a.ask && (m.ReplyTo != origin.ID || m.To != origin.From):
 		return pipeline.Response{}, invalid("replyTo", "is not the message that is answered")
 	}
+
 	doc, err := h.Gate.Send(ctx, m)
 	if err != nil {
 		return pipeline.Response{}, err
@@ -214,6 +225,7 @@ func (h *handler) perform(ctx context.Context, thread pipeline.ThreadID, origin 
 	if !a.ask {
 		return pipeline.Reply(m.Type.Tag(), doc), nil
 	}
+
 	asked := ask{of: m.To.AgentID, thread: thread, origin: origin, until: m.Deadline()}
 	if err := h.pending.add(m.ID, asked, h.Gate.Now()); err != nil {
 		return pipeline.Response{}, err
@@ -230,6 +242,7 @@ func (h *handler) refuse(origin Message, agentID string, err error) pipeline.Res
 			Timestamp: now.UTC(), AgentID: agentID, Law: e.Law, Severity: e.Law.Severity(), Action: ActionBlocked,
 		})
 	}
+
 	doc, err := Encode(h.failure(origin, e, now))
 	if err != nil { // there is no message to answer
 		return pipeline.Fail(e.Failure())

@@ -68,16 +68,19 @@ func Log(entries []pipeline.Entry, content func(hashing.Digest) ([]byte, error))
 		} else if at, ok := arrived[m.ReplyTo]; ok {
 			line.LatencyMs = max(0, e.Timestamp.Sub(at).Milliseconds())
 		}
+
 		if line.Status != StatusSuccess && m.ReplyTo != "" {
 			answered[m.ReplyTo] = line.Status
 		}
 		lines = append(lines, line)
 	}
+
 	for i, line := range lines {
 		if status, ok := answered[line.MessageID]; ok {
 			lines[i].Status = status
 		}
 	}
+
 	return lines, nil
 }
 
@@ -87,6 +90,7 @@ func lineOf(e pipeline.Entry, m Message) LogLine {
 		Type: m.Type, Status: StatusSuccess, LatencyMs: max(0, e.Timestamp.Sub(m.Timestamp).Milliseconds()),
 		EvidenceCount: len(m.Evidence.chain.Sources), ConfidenceScore: m.Evidence.chain.Confidence,
 	}
+
 	// To the pipeline a message goes out to its agent, and what the agent says
 	// comes in.
 	if e.Direction == pipeline.Inbound {

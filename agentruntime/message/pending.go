@@ -32,11 +32,13 @@ func newPending() *pending { return &pending{asks: map[string]ask{}} }
 func (p *pending) add(id string, a ask, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for id, a := range p.asks {
 		if now.After(a.until) {
 			delete(p.asks, id)
 		}
 	}
+
 	if len(p.asks) >= maxPending {
 		return &Error{Kind: KindOverload, Reason: "too many questions wait for an answer"}
 	}

@@ -78,6 +78,7 @@ func (s shape) check(value any, path string) *Error {
 	if got := kindOf(value); s.kind != "" && s.kind != got && (s.kind != "number" || got != "integer") {
 		return invalid(path, "is %s, must be %s", got, s.kind)
 	}
+
 	switch v := value.(type) {
 	case string:
 		return s.checkText(v, path)
@@ -90,6 +91,7 @@ func (s shape) check(value any, path string) *Error {
 	case map[string]any:
 		return s.checkObject(v, path)
 	}
+
 	return nil
 }
 
@@ -105,6 +107,7 @@ func (s shape) checkText(v, path string) *Error {
 	case s.pattern != nil && !s.pattern.MatchString(v):
 		return invalid(path, "has a bad form")
 	}
+
 	if s.more != nil {
 		if reason := s.more(v); reason != "" {
 			return invalid(path, "%s", reason)
@@ -120,6 +123,7 @@ func (s shape) checkList(v []any, path string) *Error {
 	if len(v) < s.minItems || len(v) > s.maxItems {
 		return invalid(path, "must have %d to %d items", s.minItems, s.maxItems)
 	}
+
 	for i, item := range v {
 		if err := s.items.check(item, path+"."+strconv.Itoa(i)); err != nil {
 			return err
@@ -143,18 +147,21 @@ func (s shape) checkObject(v map[string]any, path string) *Error {
 			return err
 		}
 	}
+
 	if s.kind != "" && !s.open && known != len(v) {
 		return invalid(path, "has members that this version does not know")
 	}
 	if s.oneOf == nil {
 		return nil
 	}
+
 	n := 0
 	for _, name := range s.oneOf {
 		if _, present := v[name]; present {
 			n++
 		}
 	}
+
 	if n != 1 {
 		return invalid(path, "must have exactly one of %v", s.oneOf)
 	}
@@ -186,5 +193,6 @@ func kindOf(value any) string {
 	case map[string]any:
 		return "object"
 	}
+
 	return fmt.Sprintf("%T", value)
 }

@@ -126,6 +126,7 @@ func contentShape(t Type) shape {
 	case TypeGap:
 		return gapShape()
 	}
+
 	return openObject(
 		need("subject", uuidShape()), need("field", formed(pointerForm, maxLine)), need("replacement", shape{}), need("reason", text(1, maxLine)),
 	)

@@ -78,6 +78,7 @@ func toolInput(m, origin Message) ([]byte, error) {
 		}
 		in.Origin = string(doc)
 	}
+
 	input, err := json.Marshal(in)
 	if err != nil {
 		return nil, invalid("", "cannot be written")
@@ -103,6 +104,7 @@ func toolAction(output []byte) (Action, error) {
 	if err := hashing.Unmarshal(output, &out); err != nil || out.actions() > 1 {
 		return Action{}, invalid("", "the tool's output is no answer and no question")
 	}
+
 	switch {
 	case out.Use != nil && (out.Use.Tool == "" || len(out.Use.Input) == 0):
 		return Action{}, invalid("use", "lacks a tool or an input")
@@ -115,5 +117,6 @@ func toolAction(output []byte) (Action, error) {
 		m, err := Parse([]byte(out.Ask))
 		return Ask(m), err
 	}
+
 	return Nothing(), nil
 }

@@ -68,6 +68,7 @@ func (h *handler) fromPipeline(p pipeline.Payload, c pipeline.Context) (m, origi
 		m.From = Agent{waits.of, waits.of}
 		return m, waits.origin, h.Gate.late(waits.origin)
 	}
+
 	waits, ok := h.pending.take(string(c.Thread), c.Sender)
 	if !ok {
 		return m, origin, invalid("", "is a result that nobody waits for")

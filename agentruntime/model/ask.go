@@ -48,6 +48,7 @@ type answer struct {
 func (c *Client) ask(ctx context.Context, q question) (attempts int, err error) {
 	total, cancel := context.WithTimeoutCause(ctx, c.cfg.Total, &chat.Error{Reason: chat.ErrTimeout, Detail: "in total"})
 	defer cancel()
+
 	deadline, _ := total.Deadline()
 	for n := 1; ; n++ {
 		again, err := c.attempt(total, q)
@@ -57,6 +58,7 @@ func (c *Client) ask(ctx context.Context, q question) (attempts int, err error) 
 		if ctx.Err() != nil {
 			return n, fmt.Errorf("ask model: %w", context.Cause(ctx))
 		}
+
 		failed := c.asError(err)
 		failed.Attempts = n
 		wait := backoff(n, failed.RetryAfter)
@@ -74,6 +76,7 @@ func (c *Client) ask(ctx context.Context, q question) (attempts int, err error) 
 func (c *Client) attempt(ctx context.Context, q question) (again bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	a := &answer{alive: func() {}}
 	if q.stream {
 		// One timer for both: the wait for the first line, then for each next.
@@ -82,12 +85,14 @@ func (c *Client) attempt(ctx context.Context, q question) (again bool, err error
 		defer timer.Stop()
 		a.alive = func() { timer.Reset(c.cfg.Idle) }
 	}
+
 	defer func() {
 		// The transport says "canceled"; the cause says by what.
 		if err != nil && ctx.Err() != nil {
 			again, err = false, context.Cause(ctx)
 		}
 	}()
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+q.path, bytes.NewReader(q.body))
 	if err != nil {
 		return false, err
@@ -105,6 +110,7 @@ func (c *Client) attempt(ctx context.Context, q question) (again bool, err error
 		return true, err
 	}
 	defer resp.Body.Close()
+
 	if resp.StatusCode != http.StatusOK {
 		err := c.refusal(resp)
 		return err.Reason == chat.ErrRateLimited || err.Reason == chat.ErrUnavailable, err
@@ -116,6 +122,7 @@ func (c *Client) attempt(ctx context.Context, q question) (again bool, err error
 	if resp.ContentLength > c.cfg.MaxResponse {
 		return false, &chat.Error{Reason: chat.ErrTooLarge}
 	}
+
 	a.body = &bounded{resp.Body, c.cfg.MaxResponse}
 	err = q.read(a)
 	var failed *chat.Error

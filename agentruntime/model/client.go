@@ -36,6 +36,7 @@ func (c *Client) Chat(ctx context.Context, r chat.Request, onText func(text stri
 	if r.Model == "" {
 		return chat.Response{}, errors.New("chat request: names no model, nor does the configuration")
 	}
+
 	wire := chatRequest{Request: r}
 	if onText != nil {
 		wire.Stream, wire.StreamOptions = true, &streamOptions{IncludeUsage: true}
@@ -97,6 +98,7 @@ func readCompletion(a *answer) (chat.Response, error) {
 	if len(c.Choices) != 1 {
 		return chat.Response{}, badResponse("%d choices", len(c.Choices))
 	}
+
 	return finish(chat.Response{
 		Model: c.Model, Message: c.Choices[0].Message, FinishReason: c.Choices[0].FinishReason,
 		Usage: c.Usage, SystemFingerprint: c.SystemFingerprint,
@@ -108,6 +110,7 @@ func finish(r chat.Response) (chat.Response, error) {
 	if r.Message.Role == "" {
 		r.Message.Role = chat.RoleAssistant
 	}
+
 	for i := range r.Message.ToolCalls {
 		call := &r.Message.ToolCalls[i]
 		if call.ID == "" {
@@ -117,6 +120,7 @@ func finish(r chat.Response) (chat.Response, error) {
 			call.Type = "function"
 		}
 	}
+
 	if err := r.Check(); err != nil {
 		return chat.Response{}, badResponse("%v", err)
 	}

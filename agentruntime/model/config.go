@@ -69,6 +69,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.FirstByte < 0 || cfg.Idle < 0 || cfg.Total < 0 || cfg.MaxResponse < 0 || cfg.Attempts < 0 || cfg.Attempts > maxAttempts {
 		return nil, errors.New("model endpoint: a limit is out of range")
 	}
+
 	key, err := readKey(cfg.KeyFile, cfg.KeyEnv)
 	if err != nil {
 		return nil, fmt.Errorf("model endpoint: %w", err)
@@ -129,6 +130,7 @@ func (cfg Config) base() (string, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "", errors.New("the URL is neither http nor https")
 	}
+
 	return strings.TrimSuffix(u.String(), "/"), nil
 }
 

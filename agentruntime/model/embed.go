@@ -34,11 +34,13 @@ func (c *Client) Embed(ctx context.Context, model string, texts []string) (Embed
 	if model == "" || len(texts) == 0 || len(texts) > MaxEmbedTexts {
 		return Embedding{}, fmt.Errorf("embed: needs a model and 1 to %d texts", MaxEmbedTexts)
 	}
+
 	for _, t := range texts {
 		if t == "" || !utf8.ValidString(t) {
 			return Embedding{}, errors.New("embed: a text is empty or no UTF-8")
 		}
 	}
+
 	body, err := json.Marshal(struct {
 		Model  string   `json:"model"`
 		Input  []string `json:"input"`
@@ -84,6 +86,7 @@ func readEmbedding(a *answer, texts int) (Embedding, error) {
 	if len(e.Data) != texts || len(e.Model) > chat.MaxNameBytes {
 		return Embedding{}, badResponse("%d vectors for %d texts", len(e.Data), texts)
 	}
+
 	out := Embedding{Model: e.Model, Vectors: make([][]float32, texts), Usage: e.Usage}
 	for _, d := range e.Data {
 		n := len(d.Embedding)
@@ -95,5 +98,6 @@ func readEmbedding(a *answer, texts int) (Embedding, error) {
 		}
 		out.Vectors[d.Index] = d.Embedding
 	}
+
 	return out, nil
 }

@@ -30,6 +30,7 @@ func readKey(file, env string) (string, error) {
 		}
 		return key, nil
 	}
+
 	return "", nil
 }
 
@@ -41,10 +42,12 @@ func readKeyFile(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+
 	st, err := f.Stat()
 	if err != nil {
 		return "", err
 	}
+
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	switch {
 	case !st.Mode().IsRegular():
@@ -54,6 +57,7 @@ func readKeyFile(path string) (string, error) {
 	case st.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("%s can be read by others: make it mode 0600", path)
 	}
+
 	raw, err := io.ReadAll(io.LimitReader(f, maxKeyBytes+1))
 	if err != nil {
 		return "", err
@@ -71,6 +75,7 @@ func cleanKey(raw string) (string, error) {
 	case len(raw) > maxKeyBytes:
 		return "", errors.New("is too long for a key")
 	}
+
 	for _, c := range []byte(key) {
 		if c <= ' ' || c > '~' {
 			return "", errors.New("holds what cannot be part of a key")

@@ -22,6 +22,7 @@ const (
 func (c *Client) Ping(ctx context.Context) (models []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, &chat.Error{Reason: chat.ErrTimeout, Detail: "asked for its models"})
 	defer cancel()
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/models", nil)
 	if err != nil {
 		return nil, c.asError(err)
@@ -48,6 +49,7 @@ func (c *Client) Ping(ctx context.Context) (models []string, err error) {
 	default:
 		return nil, c.refusal(resp)
 	}
+
 	doc, err := io.ReadAll(io.LimitReader(resp.Body, maxList))
 	if err != nil {
 		return nil, c.asError(err)

@@ -50,6 +50,7 @@ func (c *Client) refusal(resp *http.Response) *chat.Error {
 		e.Reason = chat.ErrBadResponse
 		return e
 	}
+
 	doc, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil {
 		return e

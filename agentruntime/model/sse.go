@@ -57,6 +57,7 @@ func (e *events) next() ([]byte, error) {
 			}
 			continue
 		}
+
 		// Other fields and comments (with an empty name) tell us nothing.
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		if string(field) != "data" {
@@ -70,11 +71,13 @@ func (e *events) next() ([]byte, error) {
 			return nil, &chat.Error{Reason: chat.ErrTooLarge, Detail: "an event of the stream"}
 		}
 	}
+
 	switch err := e.lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
 		return nil, &chat.Error{Reason: chat.ErrTooLarge, Detail: "a line of the stream"}
 	case err != nil:
 		return nil, fmt.Errorf("read stream: %w", err)
 	}
+
 	return nil, io.EOF
 }

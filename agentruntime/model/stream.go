@@ -53,6 +53,7 @@ func readStream(a *answer, onText func(string)) (chat.Response, error) {
 		case err != nil:
 			return chat.Response{}, err
 		}
+
 		var c chunk
 		if err := decode(data, &c); err != nil {
 			return chat.Response{}, err
@@ -72,6 +73,7 @@ func (s *assembly) add(a *answer, c chunk, onText func(string)) error {
 	if c.Usage != nil {
 		s.out.Usage = c.Usage
 	}
+
 	for _, choice := range c.Choices {
 		d := choice.Delta
 		if choice.Index != 0 || d.Role != "" && d.Role != chat.RoleAssistant {
@@ -83,6 +85,7 @@ func (s *assembly) add(a *answer, c chunk, onText func(string)) error {
 			s.text.WriteString(d.Content)
 			onText(d.Content)
 		}
+
 		for _, t := range d.ToolCalls {
 			a.begun = true
 			if err := s.addCall(t); err != nil {
@@ -90,6 +93,7 @@ func (s *assembly) add(a *answer, c chunk, onText func(string)) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -103,6 +107,7 @@ func (s *assembly) addCall(t toolCallDelta) error {
 	} else if t.ID != "" || i < 0 {
 		i++
 	}
+
 	if i < 0 || i > len(*calls) || i >= chat.MaxToolCalls {
 		return badResponse("a tool call is out of order, or one too many")
 	}
@@ -110,6 +115,7 @@ func (s *assembly) addCall(t toolCallDelta) error {
 		*calls = append(*calls, chat.ToolCall{})
 		s.args = append(s.args, &strings.Builder{})
 	}
+
 	call := &(*calls)[i]
 	if t.ID != "" && call.ID != "" && t.ID != call.ID {
 		return badResponse("two tool calls at one place")

@@ -67,12 +67,14 @@ func (b *builder) addAskers() error {
 		}
 		b.out.askers[name] = true
 		b.cfg.Schemas[cfg.Answer] = message.CheckAnswered
+
 		for _, peer := range peers {
 			tag := name + "." + peer.Name
 			cfg.Asks[tag], cfg.Types[tag] = b.out.Messengers[peer.Name], peer.Messages.askType()
 			cfg.Gives = append(cfg.Gives, peer.Messages.gives()...)
 			b.cfg.Schemas[tag] = message.CheckQuestion
 		}
+
 		cfg.Gives = once(cfg.Gives)
 		h, err := message.NewAsker(cfg)
 		if err != nil {
@@ -80,6 +82,7 @@ func (b *builder) addAskers() error {
 		}
 		b.cfg.Handlers = append(b.cfg.Handlers, h)
 	}
+
 	return nil
 }
 
@@ -107,6 +110,7 @@ func (o *Organism) needs(l Listener) []string {
 			return
 		}
 		seen[l.Name] = true
+
 		for _, name := range l.Peers {
 			p, _ := o.Listener(name)
 			switch {
@@ -121,6 +125,7 @@ func (o *Organism) needs(l Listener) []string {
 				tags = append(tags, p.PayloadClass, p.PayloadClass+ResultSuffix)
 			}
 		}
+
 		if l.Messages != nil {
 			for _, t := range message.Types() {
 				tags = append(tags, t.Tag())

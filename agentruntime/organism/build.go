@@ -111,6 +111,7 @@ type builder struct {
 
 func (b *builder) build() error {
 	b.nameMessengers()
+
 	// What agents call must be known before the agents are.
 	for _, l := range b.o.Listeners {
 		err := b.addTool(l)
@@ -121,6 +122,7 @@ func (b *builder) build() error {
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
 	}
+
 	if err := errors.Join(b.addAgents(), b.addMessengers()); err != nil {
 		return err
 	}
@@ -149,6 +151,7 @@ func (b *builder) addTool(l Listener) error {
 	if t.ResponseSecrets != nil {
 		b.cfg.Secrets[answer] = t.ResponseSecrets
 	}
+
 	b.cfg.Handlers = append(b.cfg.Handlers, pipeline.Handler{
 		Name: l.Name, Description: l.Description, Tags: []string{l.PayloadClass}, Outputs: []string{answer}, Peers: l.Peers, Tool: true,
 		Handle: func(ctx context.Context, p pipeline.Payload, at pipeline.Context) (pipeline.Response, error) {
@@ -197,6 +200,7 @@ func (b *builder) offerAgents() {
 		case l.Messages != nil && l.Messages.askType() != "":
 			tag = l.Messages.askType().Tag()
 		}
+
 		if tag != "" {
 			b.out.Capabilities = append(b.out.Capabilities, routing.Capability{
 				Name: l.Name, Tag: tag, Description: cmp.Or(l.SemanticDescription, l.Description), InWords: true,
@@ -217,6 +221,7 @@ func (b *builder) addAgents() error {
 			Name: l.Name, Description: l.Description, Agent: *l.Agent, Prompts: b.o.Prompts, Tag: l.PayloadClass, Model: ModelName,
 			Logger: b.parts.Logger,
 		}
+
 		for _, peer := range l.Peers {
 			tool, ok := b.tools[peer]
 			if to, _ := b.o.Listener(peer); to.Messages != nil {
@@ -227,6 +232,7 @@ func (b *builder) addAgents() error {
 			}
 			cfg.Tools = append(cfg.Tools, tool)
 		}
+
 		t, err := thinker.New(cfg)
 		if err != nil {
 			return err
@@ -234,12 +240,14 @@ func (b *builder) addAgents() error {
 		maps.Copy(b.cfg.Schemas, thinker.Schemas(l.PayloadClass))
 		b.cfg.Handlers = append(b.cfg.Handlers, t.Handler())
 	}
+
 	if len(names) == 0 {
 		return nil
 	}
 	if b.parts.Chat == nil {
 		return fmt.Errorf("listener %s thinks, and no model is configured", names[0])
 	}
+
 	model, err := thinker.Model(thinker.ModelConfig{Name: ModelName, Description: "asks the language model", Thinkers: names, Chat: b.parts.Chat})
 	if err != nil {
 		return err
@@ -262,6 +270,7 @@ func (b *builder) profile(p Profile) pipeline.Profile {
 		}
 		thinks = thinks || l.Agent != nil
 	}
+
 	if thinks {
 		out.Handlers = append(out.Handlers, ModelName)
 	}

@@ -82,6 +82,7 @@ func (b *Built) call(ctx context.Context, l Listener, answer string, args []byte
 	if err := b.returned(ctx, thread, out, err); err != nil {
 		return pipeline.Response{}, err
 	}
+
 	var failed *pipeline.HandlerError
 	switch {
 	case errors.As(err, &failed):
@@ -91,6 +92,7 @@ func (b *Built) call(ctx context.Context, l Listener, answer string, args []byte
 	case err != nil:
 		return pipeline.Response{}, err
 	}
+
 	return pipeline.Reply(answer, out.Reply.Payload()), nil
 }
 
@@ -120,6 +122,7 @@ func (b *Built) callee(l Listener, from pipeline.ThreadID) (*pipeline.Thread, er
 		}
 		return b.Pipeline.Open(id, l.Callable.Profile)
 	}
+
 	keep := append(b.needs(l), l.PayloadClass, thinker.TagAnswer, thinker.TagRequest, thinker.TagResponse)
 	return parent.Spawn(segment, pipeline.Keep(keep...))
 }
@@ -132,6 +135,7 @@ func taskText(l Listener, args []byte) string {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n", l.Callable.Description)
+
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		var s string
 		if json.Unmarshal(values[name], &s) != nil {
@@ -139,5 +143,6 @@ func taskText(l Listener, args []byte) string {
 		}
 		fmt.Fprintf(&text, "\n%s: %s", name, s)
 	}
+
 	return text.String()
 }

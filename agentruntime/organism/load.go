@@ -78,6 +78,7 @@ func (p *promptDoc) UnmarshalYAML(src []byte) error {
 	if ref.File == "" {
 		return errors.New("a prompt is a text, or {file: NAME}")
 	}
+
 	p.file = ref.File
 	return nil
 }
@@ -140,11 +141,13 @@ func Parse(src []byte, path string) (*Organism, error) {
 		}
 		return nil, together(all)
 	}
+
 	o, wrong := d.organism(filepath.Dir(path))
 	if len(wrong) == 0 { // else what follows from a mistake would be said as one
 		o.Hash = o.hash(src)
 		wrong = o.check()
 	}
+
 	var all []*Error
 	for _, err := range wrong {
 		if p := (*problem)(nil); errors.As(err, &p) {
@@ -153,6 +156,7 @@ func Parse(src []byte, path string) (*Organism, error) {
 			all = append(all, &Error{path, 1, 1, err.Error()})
 		}
 	}
+
 	if len(all) > 0 {
 		return nil, together(all)
 	}
@@ -175,6 +179,7 @@ func (d *document) organism(dir string) (o *Organism, wrong []error) {
 	if o.Name == "" {
 		wrong = append(wrong, bad("$.organism.name", "is missing; "+headShape))
 	}
+
 	for label, p := range d.Prompts {
 		text, err := p.read(dir)
 		if err != nil {
@@ -185,9 +190,11 @@ func (d *document) organism(dir string) (o *Organism, wrong []error) {
 		}
 		o.Prompts[label] = text
 	}
+
 	for _, l := range d.Listeners {
 		o.Listeners = append(o.Listeners, l.listener())
 	}
+
 	for _, item := range d.Profiles {
 		p, err := profile(item)
 		if err != nil {
@@ -195,6 +202,7 @@ func (d *document) organism(dir string) (o *Organism, wrong []error) {
 		}
 		o.Profiles = append(o.Profiles, p)
 	}
+
 	return o, wrong
 }
 
@@ -206,17 +214,20 @@ func (p promptDoc) read(dir string) (string, error) {
 			return "", err
 		}
 		defer root.Close()
+
 		f, err := root.Open(p.file)
 		if err != nil {
 			return "", err
 		}
 		defer f.Close()
+
 		doc, err := io.ReadAll(io.LimitReader(f, MaxPromptBytes+1))
 		if err != nil {
 			return "", err
 		}
 		text = string(doc)
 	}
+
 	if len(text) > MaxPromptBytes || !utf8.ValidString(text) {
 		return "", fmt.Errorf("is longer than %d bytes, or no UTF-8", MaxPromptBytes)
 	}
@@ -245,6 +256,7 @@ func profile(item yaml.MapItem) (Profile, error) {
 			return Profile{}, bad(at+".listeners", "%q: %v: name each one", s, pipeline.ErrWildcard)
 		}
 	}
+
 	doc, err := yaml.Marshal(item.Value)
 	if err != nil {
 		return Profile{}, bad(at, "%v", err)
@@ -268,6 +280,7 @@ func parseRetention(s string) (pipeline.Retention, error) {
 	case string(pipeline.PruneOnDelivery):
 		return pipeline.Retention{Policy: pipeline.PruneOnDelivery}, nil
 	}
+
 	if n, ok := strings.CutPrefix(s, string(pipeline.RetainDays)+"("); ok && strings.HasSuffix(n, ")") {
 		if days, err := strconv.Atoi(strings.TrimSuffix(n, ")")); err == nil && days >= 1 && days <= 36500 {
 			return pipeline.Retention{Policy: pipeline.RetainDays, Days: days}, nil

@@ -44,11 +44,13 @@ func (o *Organism) checkMessages(at string, l Listener) error {
 	case l.Name == PersonID || l.Name == NodeID:
 		return bad(at, "%q is no name for an agent", l.Name)
 	}
+
 	for i, t := range l.Messages.Takes {
 		if !slices.Contains(message.Types(), t) || t == message.TypeResponse || t == message.TypeError {
 			return bad(fmt.Sprintf("%s.takes[%d]", at, i), "%q is nothing to ask with", t)
 		}
 	}
+
 	for i, t := range l.Messages.Gives {
 		if !slices.Contains(message.Types(), t) {
 			return bad(fmt.Sprintf("%s.gives[%d]", at, i), "there is no message type %q", t)
@@ -64,6 +66,7 @@ func (b *builder) addMessengers() error {
 	}
 	maps.Copy(b.cfg.Schemas, message.Schemas())
 	b.cfg.Keep = message.IsMessage
+
 	for _, l := range b.o.Listeners {
 		if l.Messages == nil {
 			continue
@@ -74,6 +77,7 @@ func (b *builder) addMessengers() error {
 		}
 		b.cfg.Handlers = append(b.cfg.Handlers, h)
 	}
+
 	return b.addAskers()
 }
 
@@ -106,11 +110,13 @@ func (b *builder) messenger(l Listener) (pipeline.Handler, error) {
 	if len(l.Peers) > 0 {
 		cfg.Takes = append(cfg.Takes, message.TypeError)
 	}
+
 	for _, name := range l.Peers {
 		if err := b.addPeer(&cfg, l, name); err != nil {
 			return pipeline.Handler{}, err
 		}
 	}
+
 	cfg.Takes, cfg.Gives = once(cfg.Takes), once(cfg.Gives)
 	return message.NewHandler(cfg)
 }

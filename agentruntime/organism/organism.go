@@ -141,6 +141,7 @@ func (o *Organism) check() []error {
 		names[l.Name] = true
 		errs = append(errs, o.checkListener(at, l))
 	}
+
 	profiles := map[string]bool{}
 	for i, p := range o.Profiles {
 		at := fmt.Sprintf("$.profiles.%s", p.Name)
@@ -150,6 +151,7 @@ func (o *Organism) check() []error {
 		profiles[p.Name] = true
 		errs = append(errs, o.checkProfile(at, o.Profiles[i]))
 	}
+
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
@@ -172,6 +174,7 @@ func (o *Organism) checkListener(at string, l Listener) error {
 	case l.Callable != nil && l.Agent == nil:
 		return bad(at+".callable", "is for the handler %q only", HandlerAgent)
 	}
+
 	for j, peer := range l.Peers {
 		if peer == ModelName {
 			return bad(fmt.Sprintf("%s.peers[%d]", at, j), "only agents reach the model, and by themselves")
@@ -180,22 +183,26 @@ func (o *Organism) checkListener(at string, l Listener) error {
 			return bad(fmt.Sprintf("%s.peers[%d]", at, j), "there is no listener %q", peer)
 		}
 	}
+
 	for j, port := range l.Ports {
 		if port < 1 || port > 65535 {
 			return bad(fmt.Sprintf("%s.ports[%d]", at, j), "%d is no port", port)
 		}
 	}
+
 	if l.Agent != nil {
 		if err := o.checkAgent(at+".agent", *l.Agent); err != nil {
 			return err
 		}
 	}
+
 	if l.Messages != nil {
 		return o.checkMessages(at+".messages", l)
 	}
 	if l.Callable != nil {
 		return o.checkCallable(at+".callable", *l.Callable)
 	}
+
 	return nil
 }
 
@@ -215,6 +222,7 @@ func (o *Organism) checkAgent(at string, a thinker.Agent) error {
 	case a.MaxIterations < 1:
 		return bad(at+".max_iterations", "must be 1 or more")
 	}
+
 	if _, err := o.Prompt(a.Prompt); err != nil {
 		return bad(at+".prompt", "%v", err)
 	}
@@ -228,6 +236,7 @@ func (o *Organism) Prompt(expression string) (string, error) {
 	if strings.TrimSpace(expression) == "" {
 		return "", errNoPrompt
 	}
+
 	var blocks []string
 	for label := range strings.SplitSeq(expression, "&") {
 		label = strings.TrimSpace(label)
@@ -244,6 +253,7 @@ func (o *Organism) checkCallable(at string, c Callable) error {
 	if c.Description == "" {
 		return bad(at+".description", "is missing")
 	}
+
 	seen := map[string]bool{}
 	for i, p := range c.Parameters {
 		place := fmt.Sprintf("%s.parameters[%d]", at, i)
@@ -255,11 +265,13 @@ func (o *Organism) checkCallable(at string, c Callable) error {
 		}
 		seen[p.Name] = true
 	}
+
 	for i, name := range c.Requires {
 		if _, ok := o.Listener(name); !ok {
 			return bad(fmt.Sprintf("%s.requires[%d]", at, i), "there is no listener %q", name)
 		}
 	}
+
 	if _, ok := o.Profile(c.Profile); c.Profile != "" && !ok {
 		return bad(at+".profile", "there is no profile %q", c.Profile)
 	}
@@ -273,19 +285,23 @@ func (o *Organism) checkProfile(at string, p Profile) error {
 		if !ok {
 			return bad(place, "there is no listener %q", name)
 		}
+
 		for _, port := range l.Ports {
 			if !slices.Contains(p.Network, port) {
 				return bad(place, "%s needs port %d, which the profile's network does not have", name, port)
 			}
 		}
+
 		if l.Callable == nil || l.Callable.Profile != "" {
 			continue
 		}
+
 		for _, need := range l.Callable.Requires {
 			if !slices.Contains(p.Listeners, need) {
 				return bad(place, "%s requires %s, which the profile does not have", name, need)
 			}
 		}
 	}
+
 	return nil
 }

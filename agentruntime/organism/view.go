@@ -36,6 +36,7 @@ func (o *Organism) Views() []View {
 		if p.Retention.Policy == pipeline.RetainDays {
 			v.Journal = fmt.Sprintf("%s(%d)", p.Retention.Policy, p.Retention.Days)
 		}
+
 		thinks, taken := false, map[string]bool{}
 		for _, name := range p.Listeners {
 			l, _ := o.Listener(name)
@@ -48,11 +49,13 @@ func (o *Organism) Views() []View {
 				taken[r.Tag] = true
 			}
 		}
+
 		if thinks {
 			v.Routes = append(v.Routes, ViewRoute{Tag: thinker.TagRequest, Handler: ModelName, Work: "the language model"})
 		}
 		views = append(views, v)
 	}
+
 	return views
 }
 
@@ -64,6 +67,7 @@ func (l Listener) routes(asked []Listener) []ViewRoute {
 		}
 		return all
 	}
+
 	if l.Agent == nil {
 		return []ViewRoute{{Tag: l.PayloadClass, Handler: l.Name, Work: l.Handler, Peers: l.Peers}}
 	}
@@ -72,6 +76,7 @@ func (l Listener) routes(asked []Listener) []ViewRoute {
 		name := l.Name + AskSuffix
 		all = append(all, ViewRoute{Tag: name + "." + peer.Name, Handler: name, Work: "asks " + peer.Name + " for " + l.Name, Peers: []string{peer.Name}})
 	}
+
 	if l.Callable != nil {
 		all = append(all, ViewRoute{Tag: l.Name + CallSuffix, Handler: l.Name + CallSuffix, Work: "asks " + l.Name + " in a thread of its own"})
 	}
@@ -96,6 +101,7 @@ func Draw(views []View) []byte {
 	for _, v := range views {
 		y += 30
 		fmt.Fprintf(&b, `<text x="%d" y="%d" font-weight="bold">%s</text>`+"\n", tagX, y, escape("profile "+v.Profile+", journal "+v.Journal))
+
 		y += 14
 		at := map[string]int{}
 		for _, r := range v.Routes {
@@ -108,6 +114,7 @@ func Draw(views []View) []byte {
 			fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="11" fill="#666">%s</text>`+"\n", handlerX+boxWidth+70, y+16, escape(r.Work))
 			y += rowHeight
 		}
+
 		for _, r := range v.Routes {
 			for _, peer := range r.Peers {
 				if to, ok := at[peer]; ok {
@@ -118,6 +125,7 @@ func Draw(views []View) []byte {
 			}
 		}
 	}
+
 	head := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13" fill="#222">
 <defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>
 <rect width="100%%" height="100%%" fill="#fff"/>

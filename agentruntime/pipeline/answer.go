@@ -17,6 +17,7 @@ func (f *flow) answer(ctx context.Context, handler Handler, replyTo *caller, r R
 	default:
 		return &ResponseError{handler.Name, "", errors.New("handler gave no response")}
 	}
+
 	var errs []error
 	for _, m := range r.messages {
 		e, err := f.checkpoint(ctx, handler, m)
@@ -27,6 +28,7 @@ func (f *flow) answer(ctx context.Context, handler Handler, replyTo *caller, r R
 		default:
 			f.queue = append(f.queue, parcel{envelope: e, from: &caller{handler: handler.Name, back: replyTo}, to: m.To})
 		}
+
 		if err != nil && r.kind != kindReply && !errors.Is(err, ErrJournal) {
 			err = errors.Join(err, f.refused(&caller{handler: handler.Name, back: replyTo}, err))
 		}
@@ -35,6 +37,7 @@ func (f *flow) answer(ctx context.Context, handler Handler, replyTo *caller, r R
 		}
 		errs = append(errs, err)
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -44,6 +47,7 @@ func (f *flow) refused(from *caller, why error) error {
 	if from.handler == "" || !f.thread.table.takes(from.handler, TagError) {
 		return nil
 	}
+
 	failure := Failure{Code: "message.refused", Message: "the message was refused"}
 	var invalid *ResponseError
 	switch {
@@ -56,6 +60,7 @@ func (f *flow) refused(from *caller, why error) error {
 	case errors.As(why, &invalid) && invalid.Handler == from.handler:
 		failure = Failure{Code: "message.invalid", Message: clipText(invalid.Err.Error())}
 	}
+
 	e, err := f.own(Name, TagError, failure.payload())
 	if err != nil {
 		return err
@@ -77,6 +82,7 @@ func (f *flow) checkpoint(ctx context.Context, handler Handler, m Message) (Enve
 		return refuse(errors.New("tag is not among the handler's outputs"))
 	}
 	f.p.trace(StageValidate, h)
+
 	e, err := f.envelope(h, m.Payload)
 	switch {
 	case err != nil:
@@ -84,6 +90,7 @@ func (f *flow) checkpoint(ctx context.Context, handler Handler, m Message) (Enve
 	case f.confided[handler.Name] && f.vault.holds(e.payload):
 		return refuse(errEcho)
 	}
+
 	return e, nil
 }
 
@@ -99,6 +106,7 @@ func (f *flow) reply(ctx context.Context, handler string, to *caller, e Envelope
 		f.p.reject(ctx, RejectSecondReply, e.header)
 		return &ResponseError{handler, e.header.Tag, errors.New("the sender has its answer already")}
 	}
+
 	f.p.trace(StageJournal, e.header)
 	if err := f.record(ctx, f.entry(Inbound, handler, e)); err != nil {
 		return err
@@ -111,6 +119,7 @@ func (f *flow) reply(ctx context.Context, handler string, to *caller, e Envelope
 		}
 		f.outcome.whole = whole
 	}
+
 	return nil
 }
 

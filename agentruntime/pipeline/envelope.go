@@ -118,6 +118,7 @@ func checkStructure(h Header, payload, maxPayload int) error {
 			return &MalformedError{f.name, "has a bad form"}
 		}
 	}
+
 	if payload > maxPayload {
 		return &MalformedError{"payload", fmt.Sprintf("has more than %d bytes", maxPayload)}
 	}

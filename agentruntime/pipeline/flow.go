@@ -90,6 +90,7 @@ func (f *flow) drain(ctx context.Context) (Outcome, error) {
 		if f.outcome.Hops == f.p.cfg.MaxHops {
 			return f.outcome, ErrChainExhausted
 		}
+
 		err := f.deliver(ctx, next)
 		if err != nil && next.answers == nil && !errors.Is(err, ErrJournal) {
 			err = errors.Join(err, f.refused(next.from, err))
@@ -101,12 +102,14 @@ func (f *flow) drain(ctx context.Context) (Outcome, error) {
 			f.outcome.Rejected = append(f.outcome.Rejected, err)
 		}
 	}
+
 	switch {
 	case f.answered:
 		return f.outcome, f.answerErr
 	case len(f.outcome.Rejected) > 0:
 		return f.outcome, f.outcome.Rejected[0]
 	}
+
 	// Everybody was silent: the outside source still learns that it is over.
 	e, err := f.own(Name, TagAck, []byte(ackPayload))
 	if err != nil {
@@ -143,11 +146,13 @@ func (f *flow) secure(ctx context.Context, m parcel) (Handler, error) {
 		f.p.reject(ctx, RejectRoute, h)
 		return Handler{}, fmt.Errorf("%s: %w", h.Tag, ErrRouteNotFound)
 	}
+
 	// An answer goes back to who asked; a request only to a peer.
 	if m.from.handler != "" && m.answers == nil && !slices.Contains(f.p.handlers[m.from.handler].Peers, name) {
 		f.p.reject(ctx, RejectPeer, h)
 		return Handler{}, fmt.Errorf("%s: %w", h.Tag, ErrRouteNotFound)
 	}
+
 	handler := f.p.handlers[name]
 	if handler.RequiresDirective {
 		if err := f.directive(ctx); err != nil {
@@ -155,6 +160,7 @@ func (f *flow) secure(ctx context.Context, m parcel) (Handler, error) {
 			return Handler{}, err
 		}
 	}
+
 	return handler, nil
 }
 
@@ -180,6 +186,7 @@ func (f *flow) deliver(ctx context.Context, m parcel) error {
 		return err
 	}
 	h := m.envelope.header
+
 	// Both entries come before the handler runs, in one step: a crash leaves no
 	// call that the journal does not know, and none that nobody made.
 	f.p.trace(StageJournal, h)
@@ -192,6 +199,7 @@ func (f *flow) deliver(ctx context.Context, m parcel) error {
 	}
 	f.outcome.Hops++
 	f.p.trace(StageDispatch, h)
+
 	// Whoever this handler answers: for a request its sender, for an answer
 	// the one who still waits for the handler's own.
 	replyTo := m.from
@@ -200,6 +208,7 @@ func (f *flow) deliver(ctx context.Context, m parcel) error {
 	}
 	response, err := f.handle(ctx, handler, m)
 	f.p.trace(StageResponse, h)
+
 	var panicked *HandlerPanicError
 	switch {
 	case errors.As(err, &panicked):
@@ -209,6 +218,7 @@ func (f *flow) deliver(ctx context.Context, m parcel) error {
 	case err != nil:
 		return f.fail(ctx, handler.Name, replyTo, Failure{Code: "handler.failed", Message: clipText(err.Error())}, err)
 	}
+
 	return f.answer(ctx, handler, replyTo, response)
 }
 
@@ -224,11 +234,13 @@ func (f *flow) handle(ctx context.Context, h Handler, m parcel) (r Response, err
 			return Response{}, err
 		}
 	}
+
 	defer func() {
 		if v := recover(); v != nil {
 			r, err = Response{}, &HandlerPanicError{h.Name, f.vault.mask(fmt.Sprint(v))}
 		}
 	}()
+
 	return h.Handle(ctx, Payload{Tag: e.Tag(), Bytes: payload}, Context{Thread: e.Thread(), Sender: e.Sender(), Self: h.Name})
 }
 

@@ -56,6 +56,7 @@ func (h Handler) check(schemas map[string]Validate) error {
 	if err := checkName(h.Name); err != nil {
 		return err
 	}
+
 	switch {
 	case h.Name == Name:
 		return errors.New("name is the pipeline's own")
@@ -66,6 +67,7 @@ func (h Handler) check(schemas map[string]Validate) error {
 	case len(h.Tags) == 0:
 		return errors.New("accepts no payload tag")
 	}
+
 	for _, tag := range slices.Concat(h.Tags, h.Outputs) {
 		if err := checkTag(tag); err != nil {
 			return err
@@ -74,19 +76,23 @@ func (h Handler) check(schemas map[string]Validate) error {
 			return fmt.Errorf("is a tool, and tag %s has no schema", tag)
 		}
 	}
+
 	if slices.Contains(h.Outputs, TagAck) || slices.Contains(h.Outputs, TagError) {
 		return errors.New("outputs: acknowledgements and errors have responses of their own")
 	}
+
 	for i, tag := range h.Tags {
 		if slices.Contains(h.Tags[:i], tag) {
 			return fmt.Errorf("accepts tag %s twice", tag)
 		}
 	}
+
 	for _, peer := range h.Peers {
 		if isWildcard(peer) {
 			return fmt.Errorf("peers: %w", ErrWildcard)
 		}
 	}
+
 	return nil
 }
 

@@ -54,6 +54,7 @@ func (r Retention) check() error {
 		}
 		return nil
 	}
+
 	return fmt.Errorf("retention policy %q is unknown", r.Policy)
 }
 

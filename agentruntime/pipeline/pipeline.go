@@ -70,11 +70,13 @@ func (c Config) validate() error {
 	if c.MaxPayload < 0 || c.MaxHops < 0 {
 		return &ConfigError{"config", errors.New("limits are negative")}
 	}
+
 	for tag := range c.Schemas {
 		if err := checkTag(tag); err != nil {
 			return &ConfigError{"schema " + tag, err}
 		}
 	}
+
 	seen := map[string]bool{}
 	for _, h := range c.Handlers {
 		if seen[h.Name] {
@@ -85,6 +87,7 @@ func (c Config) validate() error {
 			return &ConfigError{"handler " + h.Name, err}
 		}
 	}
+
 	for _, h := range c.Handlers {
 		for _, peer := range h.Peers {
 			if !seen[peer] {
@@ -92,6 +95,7 @@ func (c Config) validate() error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -132,6 +136,7 @@ func New(cfg Config) (*Pipeline, error) {
 		h.Tags, h.Outputs, h.Peers = slices.Clone(h.Tags), slices.Clone(h.Outputs), slices.Clone(h.Peers)
 		p.handlers[h.Name] = h
 	}
+
 	for _, profile := range cfg.Profiles {
 		table, shadowed, err := NewTable(profile, cfg.Handlers)
 		if err != nil {
@@ -145,6 +150,7 @@ func New(cfg Config) (*Pipeline, error) {
 		}
 		p.tables[profile.Name] = table
 	}
+
 	return p, nil
 }
 
@@ -254,6 +260,7 @@ func (p *Pipeline) Submit(ctx context.Context, in Ingress) (Outcome, error) {
 		p.reject(ctx, reason, Header{Tag: in.Tag, Sender: in.Sender, Thread: in.Thread, Profile: in.Profile})
 		return Outcome{}, err
 	}
+
 	out, err := t.Submit(ctx, in)
 	t.Finish(err == nil)
 	return out, err

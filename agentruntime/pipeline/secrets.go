@@ -141,16 +141,19 @@ func (f *flow) envelope(h Header, payload []byte) (Envelope, error) {
 			return Envelope{}, err
 		}
 	}
+
 	if check := f.p.schemas[h.Tag]; check != nil {
 		if err := check(bytes.Clone(whole)); err != nil {
 			return Envelope{}, err
 		}
 	}
+
 	if marked != nil {
 		if payload, err = marked(whole, f.vault.hide); err != nil {
 			return Envelope{}, err
 		}
 	}
+
 	return sealed(h, payload), nil
 }
 

@@ -55,6 +55,7 @@ func NewTable(p Profile, handlers []Handler) (t *Table, shadowed []Route, err er
 	if err := t.retention.check(); err != nil {
 		return fail(err)
 	}
+
 	seen := map[string]bool{}
 	for _, name := range p.Handlers {
 		if isWildcard(name) {
@@ -67,6 +68,7 @@ func NewTable(p Profile, handlers []Handler) (t *Table, shadowed []Route, err er
 		if seen[name] {
 			return fail(fmt.Errorf("handler %q is named twice", name))
 		}
+
 		seen[name] = true
 		for _, tag := range h.Tags {
 			t.takers[tag] = append(t.takers[tag], name)
@@ -77,6 +79,7 @@ func NewTable(p Profile, handlers []Handler) (t *Table, shadowed []Route, err er
 			t.routes[tag] = name
 		}
 	}
+
 	return t, shadowed, nil
 }
 

@@ -44,6 +44,7 @@ func splitThread(s string) []string {
 			start = i + 1
 		}
 	}
+
 	return append(segments, s[start:])
 }
 
@@ -137,6 +138,7 @@ func (t *Thread) Spawn(segment string, r Restriction) (*Thread, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	if t.state != ThreadActive {
 		return nil, fmt.Errorf("spawn %s: %w", id, ErrThreadClosed)
 	}
@@ -153,6 +155,7 @@ func (t *Thread) Spawn(segment string, r Restriction) (*Thread, error) {
 // say. One message at a time: ErrThreadBusy otherwise.
 func (t *Thread) Submit(ctx context.Context, in Ingress) (Outcome, error) {
 	t.mu.Lock()
+
 	switch {
 	case t.state != ThreadActive:
 		t.mu.Unlock()
@@ -161,6 +164,7 @@ func (t *Thread) Submit(ctx context.Context, in Ingress) (Outcome, error) {
 		t.mu.Unlock()
 		return Outcome{}, fmt.Errorf("thread %s: %w", t.id, ErrThreadBusy)
 	}
+
 	t.busy = true
 	t.mu.Unlock()
 	defer func() {
@@ -168,6 +172,7 @@ func (t *Thread) Submit(ctx context.Context, in Ingress) (Outcome, error) {
 		t.busy = false
 		t.mu.Unlock()
 	}()
+
 	return t.pipe.run(ctx, t, in)
 }
 

@@ -76,10 +76,12 @@ func maskValue(m string) string {
 	if strings.HasPrefix(value, Mask[:len(Mask)-1]) || strings.Contains(value, Mask) || reference.MatchString(value) {
 		return m
 	}
+
 	switch value[0] {
 	case '"', '\'':
 		return parts[1] + value[:1] + Mask + value[:1]
 	}
+
 	// "Authorization: Bearer [REDACTED]" was masked before; its scheme stays.
 	if l := strings.ToLower(value); l == "bearer" || l == "basic" || l == "null" || l == "true" || l == "false" {
 		return m

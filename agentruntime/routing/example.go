@@ -36,6 +36,7 @@ func exampleOf(schema json.RawMessage, depth int) any {
 	if err := json.Unmarshal(schema, &s); err != nil || depth > exampleDepth {
 		return map[string]any{}
 	}
+
 	switch {
 	case s.Const != nil:
 		return s.Const
@@ -46,6 +47,7 @@ func exampleOf(schema json.RawMessage, depth int) any {
 	case len(s.Enum) > 0:
 		return s.Enum[0]
 	}
+
 	typ, _ := s.Type.(string)
 	switch typ {
 	case "string":
@@ -63,11 +65,13 @@ func exampleOf(schema json.RawMessage, depth int) any {
 		}
 		return []any{exampleOf(s.Items, depth+1)}
 	}
+
 	out := map[string]any{}
 	for name, property := range s.Properties {
 		if len(s.Required) == 0 || slices.Contains(s.Required, name) {
 			out[name] = exampleOf(property, depth+1)
 		}
 	}
+
 	return out
 }

@@ -20,6 +20,7 @@ func labelled(need string, names []string) (values map[string]string, rest strin
 	for i, name := range names {
 		exact[strings.ToLower(name)], quoted[i] = name, regexp.QuoteMeta(name)
 	}
+
 	label := regexp.MustCompile(`(?i)(?:^|[\s,;({])(` + strings.Join(quoted, "|") + `)\s*[:=][ \t]*`)
 	for line := range strings.Lines(need) {
 		found := label.FindAllStringSubmatchIndex(line, -1)
@@ -28,6 +29,7 @@ func labelled(need string, names []string) (values map[string]string, rest strin
 			continue
 		}
 		rest += line[:found[0][0]] + "\n"
+
 		for i, at := range found {
 			end := len(line)
 			if i+1 < len(found) {
@@ -39,6 +41,7 @@ func labelled(need string, names []string) (values map[string]string, rest strin
 			}
 		}
 	}
+
 	return values, rest
 }
 

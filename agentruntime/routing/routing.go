@@ -122,6 +122,7 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 		cfg.Trace = func(Step, string) {}
 	}
 	r := &Router{cfg: cfg}
+
 	texts := make([]string, len(cfg.Capabilities))
 	for i, c := range cfg.Capabilities {
 		if c.Name == "" || c.Tag == "" || strings.TrimSpace(c.Description) == "" {
@@ -129,6 +130,7 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 		}
 		texts[i] = c.Description
 	}
+
 	var err error
 	if r.vectors, err = r.embed(ctx, texts); err != nil {
 		return nil, fmt.Errorf("index capabilities: %w", err)
@@ -145,11 +147,13 @@ func (r *Router) embed(ctx context.Context, texts []string) ([][]float32, error)
 	if len(vectors) != len(texts) {
 		return nil, fmt.Errorf("embed: %d vectors for %d texts", len(vectors), len(texts))
 	}
+
 	for _, v := range vectors {
 		if len(v) == 0 || len(v) != len(vectors[0]) {
 			return nil, errors.New("embed: vectors of different lengths")
 		}
 	}
+
 	return vectors, nil
 }
 
@@ -217,6 +221,7 @@ func mask(ranking []Candidate, table *pipeline.Table) int {
 	for _, route := range table.Routes() {
 		handlers[route.Tag] = route.Handler
 	}
+
 	best := -1
 	for i := range ranking {
 		c := &ranking[i]
@@ -225,6 +230,7 @@ func mask(ranking []Candidate, table *pipeline.Table) int {
 			best = i
 		}
 	}
+
 	return best
 }
 
@@ -247,6 +253,7 @@ func (r *Router) fill(ctx context.Context, c Capability, need string) ([]byte, s
 		r.cfg.Trace(StepFill, inWords)
 		return []byte(need), inWords, nil
 	}
+
 	var errs []error
 	for _, f := range r.cfg.Fillers {
 		r.cfg.Trace(StepFill, f.Name)
@@ -260,8 +267,10 @@ func (r *Router) fill(ctx context.Context, c Capability, need string) ([]byte, s
 		if ctx.Err() != nil {
 			return nil, "", context.Cause(ctx)
 		}
+
 		errs = append(errs, fmt.Errorf("%s: %w", f.Name, err))
 	}
+
 	return nil, "", fmt.Errorf("%w for %s: %w", ErrNoForm, c.Name, errors.Join(errs...))
 }
 
@@ -269,12 +278,14 @@ func cosine(a, b []float32) float64 {
 	if len(a) != len(b) {
 		return 0
 	}
+
 	var dot, aa, bb float64
 	for i := range a {
 		dot += float64(a[i]) * float64(b[i])
 		aa += float64(a[i]) * float64(a[i])
 		bb += float64(b[i]) * float64(b[i])
 	}
+
 	if aa == 0 || bb == 0 || math.IsNaN(dot) {
 		return 0
 	}

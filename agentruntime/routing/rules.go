@@ -41,10 +41,12 @@ func (s *objectSchema) fill(need string) ([]byte, error) {
 	names := slices.Sorted(maps.Keys(s.Properties))
 	given, rest := labelled(need, names)
 	words := parseWords(rest)
+
 	// What is required chooses first.
 	slices.SortStableFunc(names, func(a, b string) int {
 		return btoi(slices.Contains(s.Required, b)) - btoi(slices.Contains(s.Required, a))
 	})
+
 	for _, name := range names {
 		p := s.Properties[name]
 		if text, ok := given[name]; ok {
@@ -55,6 +57,7 @@ func (s *objectSchema) fill(need string) ([]byte, error) {
 			out[name] = v
 			continue
 		}
+
 		v, ok := words.take(strings.ToLower(name), fmt.Sprint(p.Type), p.Format, p.Enum)
 		if !ok && slices.Contains(s.Required, name) && fmt.Sprint(p.Type) == "string" && len(p.Enum) == 0 && len(s.Required) == 1 {
 			v, ok = need, true // the one thing asked for is the text itself
@@ -65,6 +68,7 @@ func (s *objectSchema) fill(need string) ([]byte, error) {
 			return nil, fmt.Errorf("the text does not say %q", name)
 		}
 	}
+
 	return json.Marshal(out)
 }
 
@@ -85,6 +89,7 @@ func parseWords(need string) *words {
 	for _, m := range quotedForm.FindAllStringSubmatch(need, -1) {
 		w.quoted = append(w.quoted, m[1]+m[2]+m[3])
 	}
+
 	for _, word := range wordForm.FindAllString(quotedForm.ReplaceAllString(need, " "), -1) {
 		word = strings.Trim(word, ".,;:!?()[]{}")
 		u, err := url.Parse(word)
@@ -97,6 +102,7 @@ func parseWords(need string) *words {
 			w.paths = append(w.paths, word)
 		}
 	}
+
 	return w
 }
 
@@ -107,9 +113,11 @@ func (w *words) take(name, typ, format string, enum []any) (any, bool) {
 			return s, true
 		}
 	}
+
 	if len(enum) > 0 {
 		return nil, false
 	}
+
 	switch typ {
 	case "integer", "number":
 		if len(w.numbers) == 0 || typ == "integer" && w.numbers[0] != float64(int64(w.numbers[0])) {
@@ -126,6 +134,7 @@ func (w *words) take(name, typ, format string, enum []any) (any, bool) {
 		case strings.Contains(name, "path") || strings.Contains(name, "file") || strings.Contains(name, "dir"):
 			lists = []*[]string{&w.paths, &w.quoted}
 		}
+
 		for _, list := range lists {
 			if len(*list) > 0 {
 				v := (*list)[0]
@@ -134,6 +143,7 @@ func (w *words) take(name, typ, format string, enum []any) (any, bool) {
 			}
 		}
 	}
+
 	return nil, false
 }
 

@@ -61,6 +61,7 @@ func (s *session) prepare(c *Call) (*boundTool, *Error) {
 	if tool.requiresDirective && c.CausationID == "" {
 		return nil, failf(wire.CodeUnauthorized, "%s needs a directive", tool.id)
 	}
+
 	if c.CallID == "" {
 		c.CallID = wire.NewID()
 	}
@@ -86,6 +87,7 @@ func (s *session) prepare(c *Call) (*boundTool, *Error) {
 	if err := tool.input.Validate(c.Input); err != nil {
 		return nil, failf(wire.CodeInvalidInput, "%s", err)
 	}
+
 	return tool, nil
 }
 
@@ -146,6 +148,7 @@ func (s *session) call(ctx context.Context, c Call) (Result, *Error) {
 		s.withdraw(flight)
 		return Result{}, failure
 	}
+
 	s.audit(AuditEvent{Type: AuditCallRouted, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID, Causation: c.CausationID})
 	if tool.suspects(c.Input) {
 		s.audit(AuditEvent{Type: AuditSecretSuspected, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID, Reason: "the input holds what looks like a secret"})
@@ -189,6 +192,7 @@ func (s *session) await(ctx context.Context, c *inflight, timeout time.Duration)
 	}
 	timer := time.NewTimer(timeout - time.Since(begin))
 	defer timer.Stop()
+
 	var failure *Error
 	select {
 	case o := <-c.outcome:
@@ -199,17 +203,20 @@ func (s *session) await(ctx context.Context, c *inflight, timeout time.Duration)
 	case <-ctx.Done():
 		failure = canceled(ctx.Err())
 	}
+
 	// If the agent does not read, giving up is all that is left to do.
 	_ = s.out.TrySend(&wire.Message{RequestID: c.requestID, Payload: &wire.ToolCancel{
 		CallID: c.id, Reason: failure.Code, DeadlineMS: s.cfg.CancelGrace.Milliseconds(),
 	}})
 	grace := time.NewTimer(s.cfg.CancelGrace)
 	defer grace.Stop()
+
 	select {
 	case o := <-c.outcome:
 		return settle(o, failure)
 	case <-grace.C:
 	}
+
 	if !s.abandon(c) {
 		return settle(<-c.outcome, failure)
 	}
@@ -217,6 +224,7 @@ func (s *session) await(ctx context.Context, c *inflight, timeout time.Duration)
 		s.close(errRunaway)
 		s.conn.Close()
 	}
+
 	return outcome{err: failure}
 }
 
@@ -246,11 +254,13 @@ func (s *session) judge(c *Call, tool *boundTool, o outcome) (Result, *Error) {
 		}
 		return Result{CallID: c.CallID}, o.err
 	}
+
 	r := o.result
 	result := Result{CallID: c.CallID, Metrics: r.Metrics, StartedAt: r.StartedAt.Time, FinishedAt: r.FinishedAt.Time}
 	if r.Status != wire.Succeeded {
 		return result, s.reported(r)
 	}
+
 	_, maxOutput := s.spec.byteLimits(c.Tool)
 	v := jsontext.Value(r.Output)
 	switch {
@@ -263,11 +273,13 @@ func (s *session) judge(c *Call, tool *boundTool, o outcome) (Result, *Error) {
 	case s.leaks(r.Output):
 		return result, failf(wire.CodePolicyViolation, "output holds a secret")
 	}
+
 	if tool.output != nil {
 		if err := tool.output.Validate(json.RawMessage(v)); err != nil {
 			return result, failf(wire.CodeInvalidOutput, "%s", err)
 		}
 	}
+
 	result.Output = json.RawMessage(v)
 	return result, nil
 }
@@ -281,6 +293,7 @@ func (s *session) reported(r *wire.ToolResult) *Error {
 			e = &wire.Error{Code: wire.CodeCanceled, Message: "the agent canceled the call"}
 		}
 	}
+
 	failure := fromAgent(e)
 	if s.leaks([]byte(failure.Message)) || s.leaks(failure.Details) {
 		return failf(wire.CodePolicyViolation, "the agent's error holds a secret")

@@ -96,6 +96,7 @@ func (c *Config) fill() error {
 			log.Debug("agent output", "agent", l.AgentID, "run", l.RunID, "stream", l.Stream, "text", l.Text)
 		}
 	}
+
 	return nil
 }
 
@@ -182,17 +183,20 @@ func (s *Spec) fill(maxFrame, maxInflight int) error {
 	case s.UID < 0 || s.GID < 0:
 		return fmt.Errorf("supervisor: agent %s: negative uid or gid", s.ID)
 	}
+
 	for _, name := range s.Tools {
 		if !wire.ValidToolName(name) {
 			return fmt.Errorf("supervisor: agent %s: malformed tool name %q", s.ID, name)
 		}
 	}
+
 	for _, kv := range s.Env {
 		name, _, ok := strings.Cut(kv, "=")
 		if !ok || name == "" || strings.HasPrefix(name, envPrefix) || name == guard.Env || strings.ContainsRune(kv, 0) {
 			return fmt.Errorf("supervisor: agent %s: environment variable %q is not allowed", s.ID, name)
 		}
 	}
+
 	setDefault(&s.Restart.Max, 5)
 	setDefault(&s.Restart.Window, time.Minute)
 	setDefault(&s.Restart.MinBackoff, 200*time.Millisecond)

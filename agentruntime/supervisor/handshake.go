@@ -42,6 +42,7 @@ func greet(cfg *Config, spec *Spec, tok *token, runID string, conn net.Conn) (*s
 		}
 		return nil, err
 	}
+
 	s := newSession(cfg, spec, runID, tok.secret, conn, in)
 	welcome := &wire.Message{InReplyTo: msg.ID, Payload: &wire.Welcome{
 		AcceptedVersion:     wire.Version,
@@ -57,6 +58,7 @@ func greet(cfg *Config, spec *Spec, tok *token, runID string, conn net.Conn) (*s
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
+
 	in.SetLimit(cfg.MaxFrameBytes)
 	return s, nil
 }
@@ -75,11 +77,13 @@ func readHello(in *frame.Reader, spec *Spec, tok *token) (*wire.Message, error) 
 	deny := func(code string, err error) error {
 		return &refusal{code, err, msg.ID, msg.RequestID}
 	}
+
 	// "Sent immediately after connection establishment."
 	hello, ok := msg.Payload.(*wire.Hello)
 	if !ok || msg.Error != nil {
 		return nil, deny(wire.CodeUnauthorized, errors.New("first message is not agent.hello"))
 	}
+
 	// What is wrong with the rest is told only to the holder of the token, and
 	// the token is used up only by a hello that is right.
 	if hello.AgentID != spec.ID {
@@ -88,6 +92,7 @@ func readHello(in *frame.Reader, spec *Spec, tok *token) (*wire.Message, error) 
 	if err := tok.redeem(hello.SessionToken); err != nil {
 		return nil, deny(wire.CodeUnauthorized, err)
 	}
+
 	switch {
 	case spec.Version != "" && hello.AgentVersion != spec.Version:
 		return nil, deny(wire.CodeManifestDrift, fmt.Errorf("agent_version is %q, the approved manifest says %q", wire.SafeText(hello.AgentVersion), spec.Version))
@@ -96,6 +101,7 @@ func readHello(in *frame.Reader, spec *Spec, tok *token) (*wire.Message, error) 
 	case !slices.Contains(hello.Protocol.SupportedVersions, wire.Version):
 		return nil, deny(wire.CodeUnsupportedVersion, errors.New("no common protocol version"))
 	}
+
 	return msg, nil
 }
 

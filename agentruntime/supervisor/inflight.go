@@ -28,6 +28,7 @@ type inflight struct {
 func (s *session) admit(c *inflight) *Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	switch {
 	case s.closed:
 		return unavailable("the agent's session is ending")
@@ -38,6 +39,7 @@ func (s *session) admit(c *inflight) *Error {
 		e.Retryable = true
 		return e
 	}
+
 	s.calls[c.id] = c
 	return nil
 }
@@ -53,6 +55,7 @@ func (s *session) withdraw(c *inflight) {
 func (s *session) finish(id string, o outcome) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	c := s.calls[id]
 	if c == nil {
 		return false
@@ -127,6 +130,7 @@ func (s *session) result(msg *wire.Message, p *wire.ToolResult) {
 		s.stray++
 	}
 	s.mu.Unlock()
+
 	switch {
 	case c != nil:
 		if c.requestID != msg.RequestID {
@@ -147,12 +151,14 @@ func (s *session) agentError(msg *wire.Message) {
 		return
 	}
 	s.mu.Lock()
+
 	id := ""
 	for _, c := range s.calls {
 		if c.messageID == msg.InReplyTo {
 			id = c.id
 		}
 	}
+
 	s.mu.Unlock()
 	if id != "" {
 		s.finish(id, outcome{err: fromAgent(msg.Error)})

@@ -56,6 +56,7 @@ func launch(order guard.Order, cgroups string, limits cgroup.Limits, logs *logCa
 	cmd.Args = []string{"lightwork-guard"}
 	cmd.Env = []string{guard.Env + "=1"}
 	cmd.ExtraFiles = []*os.File{theirs}
+
 	// Out of our process group: ^C on the terminal is ours to handle. Not out of
 	// our session: where the kernel shares the processors out by session
 	// (autogroup), a new one waits long on a busy machine. The agent gets one
@@ -68,13 +69,16 @@ func launch(order guard.Order, cgroups string, limits cgroup.Limits, logs *logCa
 		p.dissolve()
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
+
 	for i, name := range []string{"stdout", "stderr"} {
 		readers.Go(func() {
 			defer pipes[i].Close()
 			logs.read(name, pipes[i])
 		})
 	}
+
 	reports := frame.NewReader(ours, guard.MaxMessage)
+
 	// The guard starts nothing before its order, so all that it starts is in
 	// the group.
 	p.pid, err = p.begin(reports, order, timeout)
@@ -85,6 +89,7 @@ func launch(order guard.Order, cgroups string, limits cgroup.Limits, logs *logCa
 	go func() {
 		defer close(p.exited)
 		defer ours.Close()
+
 		p.status = readExit(reports)
 		p.kill()
 		_ = cmd.Wait()
@@ -93,6 +98,7 @@ func launch(order guard.Order, cgroups string, limits cgroup.Limits, logs *logCa
 			_ = unix.Kill(-p.pid, unix.SIGKILL)
 			p.status = "guard killed"
 		}
+
 		if over := watched(); over != nil {
 			p.note = over.Error()
 		}
@@ -101,6 +107,7 @@ func launch(order guard.Order, cgroups string, limits cgroup.Limits, logs *logCa
 			// Only something that escaped can still hold the other end.
 			_ = pipe.SetReadDeadline(time.Now().Add(time.Second))
 		}
+
 		readers.Wait()
 	}()
 	if err != nil {
@@ -128,6 +135,7 @@ func (p *process) makeGroup(root string) error {
 	if err != nil {
 		return fmt.Errorf("limit agent: %w", err)
 	}
+
 	return nil
 }
 
@@ -187,6 +195,7 @@ func (p *process) begin(reports *frame.Reader, order guard.Order, timeout time.D
 	if err := p.send(order); err != nil {
 		return 0, fmt.Errorf("order launch: %w", err)
 	}
+
 	doc, err := reports.Next()
 	if err != nil {
 		return 0, fmt.Errorf("%w (%w)", errNoGuard, err)
@@ -198,6 +207,7 @@ func (p *process) begin(reports *frame.Reader, order guard.Order, timeout time.D
 	if report.Error != "" {
 		return 0, fmt.Errorf("launch agent: %s", report.Error)
 	}
+
 	p.confined = report.Confined
 	return report.PID, p.control.SetDeadline(time.Time{})
 }
@@ -280,12 +290,14 @@ func (p *process) startWithPipes(cmd *exec.Cmd) (read [2]*os.File, err error) {
 			return read, err
 		}
 	}
+
 	cmd.Stdout, cmd.Stderr = write[0], write[1]
 	if p.group != nil {
 		err = p.group.Start(cmd)
 	} else {
 		err = cmd.Start()
 	}
+
 	closeAll(write[:])
 	if err != nil {
 		closeAll(read[:])

@@ -79,6 +79,7 @@ func (c *logCapture) line(stream string, raw []byte) {
 	}, strings.ToValidUTF8(text, ""))
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.full {
 		return
 	}
@@ -89,5 +90,6 @@ func (c *logCapture) line(stream string, raw []byte) {
 		c.full = true
 		text = truncated
 	}
+
 	c.emit(LogLine{AgentID: c.agentID, RunID: c.runID, Stream: stream, Text: text})
 }

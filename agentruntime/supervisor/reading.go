@@ -77,6 +77,7 @@ func (s *session) next() (*wire.Message, error) {
 			break
 		}
 	}
+
 	return nil, errViolation
 }
 
@@ -95,12 +96,14 @@ func (s *session) lend() bool {
 func (s *session) takeBack() handBack {
 	tick := time.NewTicker(lendFor)
 	defer tick.Stop()
+
 	for before, same := -1, false; !same; {
 		select {
 		case h := <-s.turns.back:
 			return h
 		case <-tick.C:
 		}
+
 		s.mu.Lock()
 		if same = s.turns.taken == before; same && s.turns.free {
 			s.turns.free = false
@@ -111,6 +114,7 @@ func (s *session) takeBack() handBack {
 		before = s.turns.taken
 		s.mu.Unlock()
 	}
+
 	return <-s.turns.back // a caller reads for long: no more ticks
 }
 
@@ -124,6 +128,7 @@ func (s *session) readFor(ctx context.Context, c *inflight, timeout time.Duratio
 	timer := time.AfterFunc(timeout, halt)
 	defer timer.Stop()
 	defer context.AfterFunc(ctx, halt)()
+
 	var h handBack
 	for len(c.outcome) == 0 && h == (handBack{}) {
 		msg, err := s.next()
@@ -136,6 +141,7 @@ func (s *session) readFor(ctx context.Context, c *inflight, timeout time.Duratio
 			s.dispatch(msg)
 		}
 	}
+
 	s.leaveTurn(h)
 }
 
@@ -165,6 +171,7 @@ func (s *session) halt(c *inflight) {
 func (s *session) leaveTurn(h handBack) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.turns.halted {
 		_ = s.conn.SetReadDeadline(time.Time{}) // as above
 	}

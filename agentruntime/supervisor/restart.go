@@ -17,6 +17,7 @@ func (i *intensity) next(now time.Time) (wait time.Duration, ok bool) {
 	if i.policy.Never || len(i.recent) >= i.policy.Max {
 		return 0, false
 	}
+
 	wait = i.policy.MinBackoff
 	for range len(i.recent) {
 		if wait *= 2; wait >= i.policy.MaxBackoff {
@@ -24,6 +25,7 @@ func (i *intensity) next(now time.Time) (wait time.Duration, ok bool) {
 			break
 		}
 	}
+
 	i.recent = append(i.recent, now)
 	return wait, true
 }

@@ -47,6 +47,7 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 			return nil, &notAllowed{err}
 		}
 	}
+
 	path, err := exec.LookPath(spec.Command[0])
 	if err != nil {
 		return nil, fmt.Errorf("find agent %s: %w", spec.ID, err)
@@ -87,6 +88,7 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 		}
 		return nil, fmt.Errorf("start agent %s: %w", spec.ID, err)
 	}
+
 	r.audit(AuditEvent{Type: AuditConnected})
 	return r, nil
 }
@@ -118,6 +120,7 @@ func reasonOf(err error) string {
 func (r *run) awaitRegistered(ctx context.Context) error {
 	timer := time.NewTimer(r.cfg.HandshakeTimeout)
 	defer timer.Stop()
+
 	var done, registered chan struct{} // nil until there is a session
 	for {
 		select {
@@ -160,11 +163,13 @@ func (r *run) accept() {
 		if err != nil {
 			return
 		}
+
 		// Strangers are turned away here, so that they take no slot.
 		if err := r.checkPeer(conn); err != nil {
 			conn.Close()
 			continue
 		}
+
 		select {
 		case slots <- struct{}{}:
 			r.handshakes.Go(func() {
@@ -189,6 +194,7 @@ func (r *run) checkPeer(conn *net.UnixConn) error {
 		_ = conn.SetDeadline(time.Now().Add(time.Second))
 		refuse(conn, &refusal{code: wire.CodeUnauthorized, err: err})
 	}
+
 	r.denials.write(AuditEvent{Type: AuditDenied, PID: pid, Code: wire.CodeUnauthorized, Reason: err.Error()}, r.audit)
 	return err
 }
@@ -196,6 +202,7 @@ func (r *run) checkPeer(conn *net.UnixConn) error {
 // welcome takes one connection through the handshake and serves its session.
 func (r *run) welcome(conn *net.UnixConn) {
 	defer conn.Close()
+
 	s, err := greet(r.cfg, r.spec, r.token, r.id, conn)
 	if err != nil {
 		code := wire.CodeInvalidMessage
@@ -206,6 +213,7 @@ func (r *run) welcome(conn *net.UnixConn) {
 		r.denials.write(AuditEvent{Type: AuditDenied, Code: code, Reason: err.Error()}, r.audit)
 		return
 	}
+
 	r.mu.Lock()
 	ended := r.ended
 	r.current = s
@@ -213,6 +221,7 @@ func (r *run) welcome(conn *net.UnixConn) {
 	if ended {
 		return
 	}
+
 	// The token is good once, so this is the only send.
 	r.admitted <- s
 	s.serve()
@@ -242,6 +251,7 @@ func (r *run) end(reason string, grace time.Duration, hurry <-chan struct{}) {
 		// Something that escaped may hold the other end.
 		s.conn.Close()
 	}
+
 	r.handshakes.Wait()
 	r.removeSocket()
 	r.audit(AuditEvent{Type: AuditRunStopped, Reason: reason})

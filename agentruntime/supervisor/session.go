@@ -65,6 +65,7 @@ func newSession(cfg *Config, spec *Spec, runID, secret string, conn net.Conn, in
 // serve runs the session to its end and fails the calls that are left.
 func (s *session) serve() {
 	defer close(s.done)
+
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := s.out.Serve(); err != nil {
@@ -139,6 +140,7 @@ func (s *session) readError(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errDisconnected
 	}
+
 	return err
 }
 
@@ -157,6 +159,7 @@ func (s *session) refused(e *wire.DecodeError) bool {
 		}
 		return !s.cfg.CloseOnUnknown
 	}
+
 	s.violation(e.Code, e.Field)
 	if e.CallID != "" && e.Type == wire.TypeToolResult {
 		s.finish(e.CallID, outcome{err: failf(wire.CodeInvalidMessage, "the agent's result is malformed: %s", e.Field)})
@@ -215,6 +218,7 @@ func (s *session) dispatch(msg *wire.Message) bool {
 		s.violation(wire.CodeInvalidMessage, "second hello")
 		s.answer(msg.ID, msg.RequestID, &wire.Error{Code: wire.CodeInvalidMessage, Message: "the session is open"})
 	}
+
 	// Pongs and cancel acknowledgements need no action.
 	return false
 }
@@ -262,6 +266,7 @@ func (s *session) healthy() bool {
 func (s *session) watchHeart(quit <-chan struct{}) {
 	tick := time.NewTicker(s.cfg.HeartbeatInterval)
 	defer tick.Stop()
+
 	reported := 0
 	for {
 		select {
@@ -269,6 +274,7 @@ func (s *session) watchHeart(quit <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
+
 		n := s.missed()
 		if n > reported {
 			s.audit(AuditEvent{Type: AuditHeartbeatMissed})
@@ -277,6 +283,7 @@ func (s *session) watchHeart(quit <-chan struct{}) {
 				s.cfg.Log.Warn("agent unhealthy: heartbeats stopped", "agent", s.spec.ID, "run", s.runID)
 			}
 		}
+
 		reported = n
 		if n >= deadAfter {
 			s.close(errHeartbeat)

@@ -29,12 +29,14 @@ func PrepareSocketDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("create socket directory: %w", err)
 	}
+
 	switch err := os.Mkdir(dir, 0o711); {
 	case err == nil:
 		return nil
 	case !errors.Is(err, os.ErrExist):
 		return fmt.Errorf("create socket directory: %w", err)
 	}
+
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
 		return fmt.Errorf("check socket directory: %w", err)
@@ -42,6 +44,7 @@ func PrepareSocketDir(dir string) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
 		return fmt.Errorf("supervisor: %s must be a directory of ours that nobody else can write", dir)
 	}
+
 	return nil
 }
 
@@ -59,6 +62,7 @@ func listen(base string, uid, gid int) (id string, ln *net.UnixListener, err err
 			os.RemoveAll(dir)
 		}
 	}()
+
 	path := filepath.Join(dir, socketName)
 	ln, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -68,6 +72,7 @@ func listen(base string, uid, gid int) (id string, ln *net.UnixListener, err err
 		ln.Close()
 		return "", nil, err
 	}
+
 	return id, ln, nil
 }
 
@@ -79,6 +84,7 @@ func restrict(dir, path string, uid, gid int) error {
 	if uid == 0 && gid == 0 {
 		return nil
 	}
+
 	for _, p := range []string{path, dir} {
 		if err := os.Lchown(p, uid, gid); err != nil {
 			return fmt.Errorf("give socket to uid %d: %w", uid, err)

@@ -61,6 +61,7 @@ func (st *stream) offer(p *wire.ToolStream, secret string) {
 	} else {
 		c.Text = strings.ReplaceAll(*p.Data.Text, secret, redacted)
 	}
+
 	size := int64(len(c.Text) + len(c.JSON))
 	if st.queued.Load()+size > streamBytes {
 		st.stats.Dropped++
@@ -70,6 +71,7 @@ func (st *stream) offer(p *wire.ToolStream, secret string) {
 		st.queue, st.delivered = make(chan Chunk, streamChunks), make(chan struct{})
 		go st.deliver(st.queue)
 	}
+
 	select {
 	case st.queue <- c:
 		st.queued.Add(size)

@@ -32,6 +32,7 @@ func New(cfg Config) (*Supervisor, error) {
 	if err := PrepareSocketDir(cfg.SocketDir); err != nil {
 		return nil, err
 	}
+
 	// What a killed supervisor left behind. Where there are no cgroups there is
 	// nothing.
 	if removed, err := cgroup.Sweep(cfg.CgroupRoot); err != nil || len(removed) > 0 {
@@ -59,6 +60,7 @@ func (s *Supervisor) Start(ctx context.Context, spec Spec) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -116,6 +118,7 @@ func (s *Supervisor) Call(ctx context.Context, c Call) (Result, error) {
 	s.mu.Lock()
 	w := s.workers[c.AgentID]
 	s.mu.Unlock()
+
 	// Only a declared slot is a route, whatever agents register (K-2).
 	if w == nil || !w.spec.declares(c.Tool) {
 		s.cfg.Audit(AuditEvent{Time: time.Now().UTC(), Type: AuditDenied, Code: wire.CodeRouteNotFound, Reason: "no such slot", RequestID: c.RequestID})
@@ -174,16 +177,19 @@ func (s *Supervisor) Restart(id string) error {
 	w := s.workers[id]
 	stopped := s.stopped
 	s.mu.Unlock()
+
 	switch {
 	case stopped:
 		return ErrStopped
 	case w == nil:
 		return fmt.Errorf("%w: %s", ErrNoAgent, id)
 	}
+
 	select {
 	case w.restart <- struct{}{}:
 	default: // one is asked for already
 	}
+
 	return nil
 }
 
@@ -198,6 +204,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 		list = append(list, w)
 		w.halt()
 	}
+
 	s.mu.Unlock()
 	for _, w := range list {
 		w.await(ctx)
@@ -220,6 +227,7 @@ func (s *Supervisor) StopAgent(ctx context.Context, id string) error {
 	<-w.done
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.workers[id] == w {
 		delete(s.workers, id)
 	}

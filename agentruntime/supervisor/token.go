@@ -37,6 +37,7 @@ func newToken(ttl time.Duration) *token {
 func (t *token) redeem(secret string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	switch {
 	case subtle.ConstantTimeCompare([]byte(secret), []byte(t.secret)) != 1:
 		return errTokenWrong
@@ -45,6 +46,7 @@ func (t *token) redeem(secret string) error {
 	case !time.Now().Before(t.expires):
 		return errTokenExpired
 	}
+
 	t.used = true
 	return nil
 }

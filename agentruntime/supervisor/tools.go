@@ -53,6 +53,7 @@ func (s *session) register(p *wire.Register) *wire.Registered {
 			left -= t.work
 		}
 	}
+
 	now := time.Now()
 	allowed := min(left, int(s.schemaPace.TokensAt(now)))
 	hurried, asked := allowed < left, allowed
@@ -63,6 +64,7 @@ func (s *session) register(p *wire.Register) *wire.Registered {
 			err.Message += "; tools were registered often: try again in a minute"
 			err.Retryable = true
 		}
+
 		if err != nil {
 			id := p.Tools[i].ToolID
 			answer.Rejected = append(answer.Rejected, wire.RejectedTool{ToolID: id[:min(len(id), maxLabelBytes)], Error: err})
@@ -71,6 +73,7 @@ func (s *session) register(p *wire.Register) *wire.Registered {
 		next[t.name] = t
 		answer.Registered = append(answer.Registered, t.id)
 	}
+
 	s.schemaPace.AllowN(now, asked-allowed)
 
 	// The map is replaced, not changed: readers hold no lock while they use it.
@@ -83,10 +86,12 @@ func (s *session) register(p *wire.Register) *wire.Registered {
 func (s *session) unregister(p *wire.Unregister) *wire.Unregistered {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	next := map[string]*boundTool{}
 	for name, t := range s.tools {
 		next[name] = t
 	}
+
 	answer := &wire.Unregistered{ToolIDs: []wire.ToolID{}}
 	for _, id := range p.ToolIDs {
 		agent, name, ok := id.Split()
@@ -95,6 +100,7 @@ func (s *session) unregister(p *wire.Unregister) *wire.Unregistered {
 			answer.ToolIDs = append(answer.ToolIDs, id)
 		}
 	}
+
 	s.tools = next
 	return answer
 }
@@ -115,6 +121,7 @@ func bind(agentID string, t *wire.Tool, taken map[string]*boundTool, left *int) 
 	case tooMany(t.Capabilities) || tooMany(t.Tags):
 		return nil, rejectTool("too many or too long capabilities or tags")
 	}
+
 	bound := &boundTool{name: name, id: t.ToolID, declared: *t, requiresDirective: t.RequiresDirective}
 	var err error
 	if bound.input, err = toolschema.CompileWithin(t.InputSchema, left); err != nil {
@@ -127,6 +134,7 @@ func bind(agentID string, t *wire.Tool, taken map[string]*boundTool, left *int) 
 		}
 		bound.work += bound.output.Work()
 	}
+
 	return bound, nil
 }
 

@@ -89,6 +89,7 @@ func (w *worker) loop(r *run) {
 // watch returns the run after r, nil for none.
 func (w *worker) watch(r *run) *run {
 	w.set(StateRunning, "", r)
+
 	select {
 	case <-w.stop:
 		w.set(StateStopped, "stopping", nil)
@@ -152,6 +153,7 @@ func (w *worker) down(reason string) *run {
 func (w *worker) again(wait time.Duration) *run {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+
 	select {
 	case <-w.stop:
 		return nil
@@ -159,10 +161,13 @@ func (w *worker) again(wait time.Duration) *run {
 		w.restarts.reset()
 	case <-timer.C:
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+
 	quit := make(chan struct{})
 	defer close(quit)
+
 	go func() {
 		select {
 		case <-w.stop:
@@ -181,6 +186,7 @@ func (w *worker) again(wait time.Duration) *run {
 	if ctx.Err() != nil {
 		return nil
 	}
+
 	w.cfg.Log.Warn("restart agent", "agent", w.spec.ID, "err", err)
 	if refused := (*notAllowed)(nil); errors.As(err, &refused) {
 		return w.down(reasonOf(err)) // trying again would not change the answer
@@ -213,6 +219,7 @@ type AgentStatus struct {
 func (w *worker) status() AgentStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	st := AgentStatus{
 		ID: w.spec.ID, Version: w.spec.Version, ManifestHash: w.spec.ManifestHash, State: w.state, Reason: w.reason,
 		Since: w.since, Restarts: w.count, Tools: []string{}, Missing: []string{},
@@ -229,6 +236,7 @@ func (w *worker) status() AgentStatus {
 	st.Unlimited = w.run.proc.unlimited
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	st.LastHeartbeat, st.Inflight, st.Abandoned, st.Stray = s.lastBeat.UTC(), len(s.calls), s.abandoned, s.stray
 	for _, name := range w.spec.Tools {
 		if s.tools[name] != nil {
@@ -237,6 +245,7 @@ func (w *worker) status() AgentStatus {
 			st.Missing = append(st.Missing, name)
 		}
 	}
+
 	slices.Sort(st.Tools)
 	return st
 }
@@ -250,6 +259,7 @@ type ToolInfo struct {
 func (w *worker) tools() []ToolInfo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	list := []ToolInfo{}
 	if w.run == nil {
 		return list
@@ -257,6 +267,7 @@ func (w *worker) tools() []ToolInfo {
 	s := w.run.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, t := range s.tools {
 		list = append(list, ToolInfo{Tool: t.declared, Routable: w.spec.declares(t.name)})
 	}

@@ -124,6 +124,7 @@ func (c *Config) validate() error {
 		}
 		return nil
 	}
+
 	return &ConfigError{c.Name, part, errors.New(why)}
 }
 
@@ -140,6 +141,7 @@ func (t Tool) check(c Config) error {
 	case hashing.Check(t.Schema) != nil:
 		return errors.New("schema is no JSON")
 	}
+
 	for _, tag := range t.Answers {
 		if tag == TagResponse || tag == c.Tag {
 			return fmt.Errorf("answers with %s, which is the agent's own", tag)

@@ -38,6 +38,7 @@ func compose(prompt string, blocks map[string]string) (string, error) {
 		}
 		texts = append(texts, text)
 	}
+
 	return strings.Join(texts, "\n"), nil
 }
 
@@ -91,6 +92,7 @@ func toolDefinitions(tools []Tool) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("Tools:")
+
 	for _, t := range tools {
 		var schema bytes.Buffer
 		if err := json.Compact(&schema, t.Schema); err != nil {
@@ -98,5 +100,6 @@ func toolDefinitions(tools []Tool) (string, error) {
 		}
 		fmt.Fprintf(&b, "\n- %s: %s\n  arguments: %s", t.Name, t.Description, schema.Bytes())
 	}
+
 	return b.String(), nil
 }

@@ -41,6 +41,7 @@ func (t *Thinker) begin(k *talk, p pipeline.Payload, c pipeline.Context) (pipeli
 	if !t.room() {
 		return pipeline.Fail(pipeline.Failure{Code: CodeBusy, Message: "too many tasks are under way", Retryable: true}), nil
 	}
+
 	k = &talk{
 		Provenance: Provenance{Sampling: t.cfg.Agent.sampling(), Usage: &chat.Usage{}},
 		deadline:   time.Now().Add(t.cfg.Timeout), model: t.cfg.Model, counted: true,
@@ -85,6 +86,7 @@ func (t *Thinker) onModel(k *talk, p pipeline.Payload, c pipeline.Context) (pipe
 		}
 		return pipeline.Reply(TagAnswer, doc), nil
 	}
+
 	// There would be nobody to read what the tools answer.
 	if k.Iterations >= t.cfg.Agent.MaxIterations {
 		return k.fail(CodeMaxIterations, fmt.Sprintf("the model still calls tools after %d iterations", k.Iterations)), nil
@@ -98,6 +100,7 @@ func (t *Thinker) onModel(k *talk, p pipeline.Payload, c pipeline.Context) (pipe
 // again when there is none left.
 func (t *Thinker) nextCall(k *talk, c pipeline.Context) (pipeline.Response, error) {
 	k.calling = nil
+
 	for len(k.calls) > 0 {
 		call := k.calls[0].Function
 		tool, ok := t.tools[call.Name]
@@ -111,11 +114,13 @@ func (t *Thinker) nextCall(k *talk, c pipeline.Context) (pipeline.Response, erro
 				continue
 			}
 		}
+
 		k.calling = &tool
 		k.ToolCalls++
 		t.put(c.Thread, k)
 		return pipeline.Send(tool.Handler, tool.Tag, []byte(call.Arguments)), nil
 	}
+
 	return t.question(k, c)
 }
 
@@ -187,5 +192,6 @@ func (k *talk) modelFailed(payload []byte) pipeline.Response {
 	}{f.Code, k.provenance()}); err == nil {
 		out.Details = doc
 	}
+
 	return pipeline.Fail(out)
 }

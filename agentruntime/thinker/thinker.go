@@ -70,6 +70,7 @@ func New(cfg Config) (*Thinker, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	cfg.Tools = slices.Clone(cfg.Tools)
+
 	t := &Thinker{cfg: cfg, tools: map[string]Tool{}, talks: map[pipeline.ThreadID]*talk{}}
 	for _, tool := range cfg.Tools {
 		if err := tool.check(cfg); err != nil {
@@ -81,6 +82,7 @@ func New(cfg Config) (*Thinker, error) {
 		t.tools[tool.Name] = tool
 		t.offers = append(t.offers, chat.Offer(tool.Name, tool.Description, tool.Schema))
 	}
+
 	var err error
 	if t.system, err = systemPrompt(cfg); err != nil {
 		return nil, &ConfigError{cfg.Name, "prompt", err}
@@ -97,11 +99,13 @@ func (t *Thinker) Handler() pipeline.Handler {
 		Peers:   []string{t.cfg.Model},
 		Handle:  t.handle,
 	}
+
 	for _, tool := range t.cfg.Tools {
 		h.Outputs = append(h.Outputs, tool.Tag)
 		h.Peers = append(h.Peers, tool.Handler)
 		h.Tags = append(h.Tags, tool.Answers...)
 	}
+
 	for _, list := range []*[]string{&h.Tags, &h.Outputs, &h.Peers} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
@@ -121,6 +125,7 @@ func (t *Thinker) handle(_ context.Context, p pipeline.Payload, c pipeline.Conte
 	if time.Now().After(k.deadline) {
 		return k.fail(CodeTimeout, fmt.Sprintf("the task took longer than %v", t.cfg.Timeout)), nil
 	}
+
 	switch {
 	case !k.expects(p.Tag, c.Sender):
 		// As from a handler that answers twice. To fail would end the task.
@@ -130,6 +135,7 @@ func (t *Thinker) handle(_ context.Context, p pipeline.Payload, c pipeline.Conte
 	case k.calling == nil:
 		return t.onModel(k, p, c)
 	}
+
 	return t.onTool(k, p, c)
 }
 

@@ -66,6 +66,7 @@ func (c *checker) check(s *jsonschema.Schema, value any, at *place, seen *seen) 
 	if err := c.plain(s, value, at); err != nil {
 		return err
 	}
+
 	mine := seen
 	if asksRest(s, value) {
 		mine = newSeen()
@@ -75,6 +76,7 @@ func (c *checker) check(s *jsonschema.Schema, value any, at *place, seen *seen) 
 			return err
 		}
 	}
+
 	if err := c.within(s, value, at, mine); err != nil {
 		return err
 	}
@@ -84,6 +86,7 @@ func (c *checker) check(s *jsonschema.Schema, value any, at *place, seen *seen) 
 	if !asksRest(s, value) {
 		return nil
 	}
+
 	seen.everything()
 	return c.rest(s, value, at, mine)
 }
@@ -102,6 +105,7 @@ func (c *checker) plain(s *jsonschema.Schema, value any, at *place) *ValueError 
 	if text, ok := value.(string); ok && s.Format != nil && !c.formatted(s.Format, text) {
 		return c.broken(at, "format")
 	}
+
 	return nil
 }
 
@@ -124,11 +128,13 @@ func (c *checker) combined(s *jsonschema.Schema, value any, at *place, seen *see
 	if s.Not != nil && c.fits(s.Not, value, nil) {
 		return c.broken(at, "not")
 	}
+
 	for _, one := range s.AllOf {
 		if err := c.check(one, value, at, seen); err != nil {
 			return err
 		}
 	}
+
 	if len(s.AnyOf) > 0 && c.matches(s.AnyOf, value, seen, true) == 0 {
 		return c.first(s.AnyOf, value, at)
 	}
@@ -140,6 +146,7 @@ func (c *checker) combined(s *jsonschema.Schema, value any, at *place, seen *see
 			return c.broken(at, "oneOf")
 		}
 	}
+
 	if s.If == nil {
 		return nil
 	}
@@ -209,6 +216,7 @@ func (c *checker) rest(s *jsonschema.Schema, value any, at *place, seen *seen) *
 	if seen.all {
 		return nil
 	}
+
 	here := place{in: at}
 	switch value := value.(type) {
 	case map[string]any:
@@ -231,6 +239,7 @@ func (c *checker) rest(s *jsonschema.Schema, value any, at *place, seen *seen) *
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -277,11 +286,13 @@ func (s *seen) add(m *meter, other *seen) {
 		return
 	}
 	s.all = s.all || other.all
+
 	for name := range other.names {
 		if !s.name(m, name) {
 			return
 		}
 	}
+
 	for i := range other.items {
 		if !s.item(m, i) {
 			return

@@ -27,12 +27,14 @@ func (c *checker) object(s *jsonschema.Schema, object map[string]any, at *place,
 	case s.MaxProperties != nil && n > *s.MaxProperties:
 		return c.broken(at, "maxProperties")
 	}
+
 	if err := c.required(s.Required, object, at); err != nil {
 		return err
 	}
 	if err := c.members(s, object, at, seen); err != nil {
 		return err
 	}
+
 	if s.PropertyNames != nil {
 		for _, name := range c.names(object) {
 			if err := c.check(s.PropertyNames, name, at, nil); err != nil {
@@ -40,6 +42,7 @@ func (c *checker) object(s *jsonschema.Schema, object map[string]any, at *place,
 			}
 		}
 	}
+
 	return c.dependent(s, object, at, seen)
 }
 
@@ -47,16 +50,19 @@ func (c *checker) dependent(s *jsonschema.Schema, object map[string]any, at *pla
 	if !c.pay(orderSteps * (len(s.DependentSchemas) + len(s.DependentRequired) + len(s.Dependencies))) {
 		return unsaid
 	}
+
 	for _, name := range given(s.DependentSchemas, object) {
 		if err := c.check(s.DependentSchemas[name], object, at, seen); err != nil {
 			return err
 		}
 	}
+
 	for _, name := range given(s.DependentRequired, object) {
 		if err := c.required(s.DependentRequired[name], object, at); err != nil {
 			return err
 		}
 	}
+
 	// Both in one, which earlier drafts have and this one still describes.
 	for _, name := range given(s.Dependencies, object) {
 		var err *ValueError
@@ -70,6 +76,7 @@ func (c *checker) dependent(s *jsonschema.Schema, object map[string]any, at *pla
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -89,6 +96,7 @@ func (c *checker) required(names []string, object map[string]any, at *place) *Va
 	if c.quiet {
 		return unsaid
 	}
+
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !lacks(name) })
 	return c.wrong(at, wire.SafeText("missing "+strings.Join(missing, ", ")))
 }
@@ -97,6 +105,7 @@ func (c *checker) members(s *jsonschema.Schema, object map[string]any, at *place
 	if len(s.Properties) == 0 && len(s.PatternProperties) == 0 && s.AdditionalProperties == nil {
 		return nil
 	}
+
 	here := place{in: at, member: true}
 	for _, name := range c.names(object) {
 		here.name = name
@@ -107,6 +116,7 @@ func (c *checker) members(s *jsonschema.Schema, object map[string]any, at *place
 		if !seen.name(&c.meter, name) {
 			return unsaid
 		}
+
 		if len(below) == 0 {
 			switch more := s.AdditionalProperties.(type) {
 			case bool:
@@ -117,12 +127,14 @@ func (c *checker) members(s *jsonschema.Schema, object map[string]any, at *place
 				below = append(below, more)
 			}
 		}
+
 		for _, one := range below {
 			if err := c.check(one, object[name], &here, nil); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -150,6 +162,7 @@ func (c *checker) array(s *jsonschema.Schema, array []any, at *place, seen *seen
 	if s.UniqueItems && !c.unique(array) {
 		return c.broken(at, "uniqueItems")
 	}
+
 	here := place{in: at}
 	for i, item := range array {
 		rule := s.Items2020
@@ -167,6 +180,7 @@ func (c *checker) array(s *jsonschema.Schema, array []any, at *place, seen *seen
 			return unsaid
 		}
 	}
+
 	if s.Contains == nil {
 		return nil
 	}
@@ -184,16 +198,19 @@ func (c *checker) contains(s *jsonschema.Schema, array []any, at *place, seen *s
 			return unsaid
 		}
 	}
+
 	keyword := "contains"
 	if s.MinContains != nil {
 		keyword, least = "minContains", *s.MinContains
 	}
+
 	switch {
 	case n < least:
 		return c.broken(at, keyword)
 	case s.MaxContains != nil && n > *s.MaxContains:
 		return c.broken(at, "maxContains")
 	}
+
 	return nil
 }
 
@@ -210,6 +227,7 @@ func (c *checker) text(s *jsonschema.Schema, text string, at *place) *ValueError
 			return c.broken(at, "maxLength")
 		}
 	}
+
 	if s.Pattern != nil && !c.match(s.Pattern, text) {
 		return c.broken(at, "pattern")
 	}
@@ -233,6 +251,7 @@ func (c *checker) number(s *jsonschema.Schema, number json.Number, at *place) *V
 	if s.Minimum == nil && s.Maximum == nil && s.ExclusiveMinimum == nil && s.ExclusiveMaximum == nil && s.MultipleOf == nil {
 		return nil
 	}
+
 	n := c.rational(number)
 	switch {
 	case n == nil:
@@ -246,11 +265,13 @@ func (c *checker) number(s *jsonschema.Schema, number json.Number, at *place) *V
 	case s.ExclusiveMaximum != nil && n.Cmp(s.ExclusiveMaximum) >= 0:
 		return c.broken(at, "exclusiveMaximum")
 	}
+
 	if s.MultipleOf == nil {
 		return nil
 	}
 	if !c.pay(divisionSteps) || !n.Quo(n, s.MultipleOf).IsInt() {
 		return c.broken(at, "multipleOf")
 	}
+
 	return nil
 }

@@ -55,5 +55,6 @@ func parts(node any) (n int) {
 	case bool:
 		n = 1
 	}
+
 	return n
 }

@@ -35,6 +35,7 @@ func typeName(value any) string {
 	case []any:
 		return "array"
 	}
+
 	return "object"
 }
 
@@ -60,6 +61,7 @@ func (c *checker) isOfType(types jsonschema.Types, value any) bool {
 	if !strings.ContainsAny(string(number), ".eE") {
 		return true
 	}
+
 	n := c.rational(number)
 	return n != nil && n.IsInt()
 }
@@ -69,6 +71,7 @@ func (c *checker) equal(a, b any) bool {
 	if !c.pay(1) {
 		return false
 	}
+
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
@@ -103,6 +106,7 @@ func (c *checker) equal(a, b any) bool {
 		b, ok := b.(string)
 		return ok && len(a) == len(b) && c.read(a) && a == b
 	}
+
 	return a == b
 }
 
@@ -125,6 +129,7 @@ func (c *checker) key(to []byte, value any) []byte {
 	if !c.pay(1) {
 		return nil
 	}
+
 	sized := func(kind byte, n int) []byte { return binary.AppendUvarint(append(to, kind), uint64(n)) }
 	switch value := value.(type) {
 	case map[string]any:
@@ -155,5 +160,6 @@ func (c *checker) key(to []byte, value any) []byte {
 		}
 		return append(to, 'f')
 	}
+
 	return append(to, 'n')
 }

@@ -70,11 +70,13 @@ func (f *fit) takes(tool, other any, path string, depth int) *ValueError {
 	if wrong := someType(path, t, d, "takes"); wrong != nil {
 		return wrong
 	}
+
 	for _, part := range items(t["allOf"]) {
 		if wrong := f.takes(part, other, path, depth-1); wrong != nil {
 			return wrong
 		}
 	}
+
 	if wrong := f.takesOne(items(t["anyOf"]), other, path, depth); wrong != nil {
 		return wrong
 	}
@@ -89,11 +91,13 @@ func (f *fit) takes(tool, other any, path string, depth int) *ValueError {
 			certain = append(certain, name)
 		}
 	}
+
 	for _, name := range texts(t["required"]) {
 		if !slices.Contains(certain, name) {
 			return misfit(path, "the tool wants %q, which a request need not have", name)
 		}
 	}
+
 	for _, name := range sorted(theirs) {
 		schema, known := mine[name]
 		switch {
@@ -105,6 +109,7 @@ func (f *fit) takes(tool, other any, path string, depth int) *ValueError {
 			return misfit(path, "the tool does not take %q, which a request may have", name)
 		}
 	}
+
 	if each, ok := t["items"]; ok && d["items"] != nil {
 		return f.takes(each, d["items"], path+"/0", depth-1)
 	}
@@ -130,6 +135,7 @@ func (f *fit) gives(tool, other any, path string, depth int) *ValueError {
 	if wrong := someType(path, t, d, "gives"); wrong != nil {
 		return wrong
 	}
+
 	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
 		if t[word] != nil {
 			return nil // what it gives is said in parts: the results will show it
@@ -146,11 +152,13 @@ func (f *fit) gives(tool, other any, path string, depth int) *ValueError {
 			return misfit(path, "the tool does not give %q, which a result must have", name)
 		}
 	}
+
 	for _, name := range texts(t["required"]) {
 		if theirs[name] == nil && d["additionalProperties"] == false {
 			return misfit(path, "the tool gives %q, which a result may not have", name)
 		}
 	}
+
 	for _, name := range sorted(mine) {
 		if schema, known := theirs[name]; known {
 			if wrong := f.gives(mine[name], schema, path+"/"+name, depth-1); wrong != nil {
@@ -158,6 +166,7 @@ func (f *fit) gives(tool, other any, path string, depth int) *ValueError {
 			}
 		}
 	}
+
 	if each, ok := t["items"]; ok && d["items"] != nil {
 		return f.gives(each, d["items"], path+"/0", depth-1)
 	}
@@ -171,6 +180,7 @@ func someType(path string, tool, other map[string]any, does string) *ValueError 
 	if len(mine) == 0 || len(theirs) == 0 {
 		return nil
 	}
+
 	for _, a := range mine {
 		for _, b := range theirs {
 			if a == b || a == "number" && b == "integer" || a == "integer" && b == "number" && does == "gives" {
@@ -205,6 +215,7 @@ func followed(root, schema any) map[string]any {
 		}
 		schema = target
 	}
+
 	return nil
 }
 

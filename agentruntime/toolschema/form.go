@@ -57,11 +57,13 @@ func formsSteps(schema map[string]any) (total int) {
 	if members, ok := schema["patternProperties"].(map[string]any); ok {
 		texts = slices.AppendSeq(texts, maps.Keys(members))
 	}
+
 	for _, text := range texts {
 		if n, err := formSteps(text); err == nil && total <= maxNodes {
 			total += n
 		}
 	}
+
 	return total
 }
 
@@ -72,11 +74,13 @@ func steps(tree *syntax.Regexp) int {
 	if tree.Op == syntax.OpLiteral {
 		n = len(tree.Rune)
 	}
+
 	for _, sub := range tree.Sub {
 		if n += steps(sub); n > maxNodes {
 			return maxNodes + 1
 		}
 	}
+
 	if tree.Op == syntax.OpRepeat {
 		n *= max(tree.Min, tree.Max, 1)
 	}

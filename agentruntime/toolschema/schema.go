@@ -78,6 +78,7 @@ func compile(root map[string]any) (*Schema, error) {
 	if err := dropName(root); err != nil {
 		return nil, err
 	}
+
 	e := expansion{root: root, size: map[string]int{}, open: map[string]bool{}}
 	if _, err := e.count(root); err != nil {
 		return nil, err
@@ -121,6 +122,7 @@ func (s *Schema) Validate(doc json.RawMessage) error {
 	if err != nil {
 		return &ValueError{Reason: err.Error()}
 	}
+
 	c := checker{meter: meter{maxSteps}}
 	wrong := c.check(s.compiled, value, nil, nil)
 	switch {
@@ -129,6 +131,7 @@ func (s *Schema) Validate(doc json.RawMessage) error {
 	case wrong != nil:
 		return wrong
 	}
+
 	return nil
 }
 
@@ -192,6 +195,7 @@ func (e *expansion) count(node any) (int, error) {
 		}
 		return err
 	}
+
 	switch v := node.(type) {
 	case map[string]any:
 		total += formsSteps(v)
@@ -212,6 +216,7 @@ func (e *expansion) count(node any) (int, error) {
 					total += n
 				}
 			}
+
 			if err := add(item); err != nil {
 				return 0, err
 			}
@@ -223,6 +228,7 @@ func (e *expansion) count(node any) (int, error) {
 			}
 		}
 	}
+
 	return total, nil
 }
 
@@ -233,6 +239,7 @@ func (e *expansion) follow(ref string) (int, error) {
 	if e.open[ref] {
 		return 0, errors.New("$ref must not recurse")
 	}
+
 	target, err := resolve(e.root, ref)
 	if err != nil {
 		return 0, err
@@ -271,5 +278,6 @@ func lookup(node any, path string) (any, bool) {
 			return nil, false
 		}
 	}
+
 	return node, true
 }

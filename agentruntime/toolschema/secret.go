@@ -84,18 +84,21 @@ func (r *replacer) value(at []*marks) error {
 	if !r.pay(1 + len(at)) {
 		return ErrSteps
 	}
+
 	kind := r.dec.PeekKind()
 	for _, m := range at {
 		if m.secret && kind != 'n' {
 			return r.secret()
 		}
 	}
+
 	switch {
 	case len(at) > 0 && kind == '{':
 		return r.object(at)
 	case len(at) > 0 && kind == '[':
 		return r.array(at)
 	}
+
 	return orNotJSON(r.dec.SkipValue())
 }
 
@@ -118,6 +121,7 @@ func (r *replacer) object(at []*marks) error {
 	if _, err := r.dec.ReadToken(); err != nil {
 		return wire.ErrNotJSON
 	}
+
 	for r.dec.PeekKind() != '}' {
 		name, err := r.dec.ReadToken()
 		if err != nil {
@@ -132,6 +136,7 @@ func (r *replacer) object(at []*marks) error {
 			return err
 		}
 	}
+
 	_, err := r.dec.ReadToken()
 	return orNotJSON(err)
 }
@@ -140,6 +145,7 @@ func (r *replacer) array(at []*marks) error {
 	if _, err := r.dec.ReadToken(); err != nil {
 		return wire.ErrNotJSON
 	}
+
 	for i := 0; r.dec.PeekKind() != ']'; i++ {
 		var below []*marks
 		for _, m := range at {
@@ -153,6 +159,7 @@ func (r *replacer) array(at []*marks) error {
 			return err
 		}
 	}
+
 	_, err := r.dec.ReadToken()
 	return orNotJSON(err)
 }

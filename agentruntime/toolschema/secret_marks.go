@@ -47,6 +47,7 @@ func (k *marker) of(node any) (*marks, error) {
 	if m.isEmpty() {
 		return nil, nil
 	}
+
 	return m, nil
 }
 
@@ -70,10 +71,12 @@ func (k *marker) inPlace(m *marks, schema map[string]any) error {
 		list, _ := schema[name].([]any)
 		nodes = append(nodes, list...)
 	}
+
 	for _, name := range []string{"dependentSchemas", "dependencies"} {
 		dependent, _ := schema[name].(map[string]any)
 		nodes = slices.AppendSeq(nodes, maps.Values(dependent))
 	}
+
 	for _, node := range nodes {
 		s, err := k.of(node)
 		if err != nil {
@@ -83,6 +86,7 @@ func (k *marker) inPlace(m *marks, schema map[string]any) error {
 			m.same = append(m.same, s)
 		}
 	}
+
 	ref, ok := schema["$ref"].(string)
 	if !ok {
 		return nil
@@ -110,11 +114,13 @@ func (k *marker) follow(ref string) (*marks, error) {
 func (k *marker) properties(m *marks, schema map[string]any) (err error) {
 	named, _ := schema["properties"].(map[string]any)
 	m.names = map[string]*marks{}
+
 	for name, node := range named {
 		if m.names[name], err = k.of(node); err != nil {
 			return err
 		}
 	}
+
 	forms, _ := schema["patternProperties"].(map[string]any)
 	for text, node := range forms {
 		re, err := compileForm(text)
@@ -127,6 +133,7 @@ func (k *marker) properties(m *marks, schema map[string]any) (err error) {
 		}
 		m.patterns = append(m.patterns, patternMarks{re, below})
 	}
+
 	for _, name := range []string{"additionalProperties", "unevaluatedProperties"} {
 		below, err := k.of(schema[name])
 		if err != nil {
@@ -136,6 +143,7 @@ func (k *marker) properties(m *marks, schema map[string]any) (err error) {
 			m.rest = &marks{same: append(below.flat(nil), m.rest.flat(nil)...)}
 		}
 	}
+
 	return nil
 }
 
@@ -148,6 +156,7 @@ func (k *marker) arrays(m *marks, schema map[string]any) error {
 		}
 		m.prefix = append(m.prefix, below)
 	}
+
 	for _, name := range []string{"items", "contains", "unevaluatedItems"} {
 		below, err := k.of(schema[name])
 		if err != nil {

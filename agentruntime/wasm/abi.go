@@ -23,6 +23,7 @@ func callReactor(ctx context.Context, m api.Module, function string, input []byt
 	if !m.Memory().Write(uint32(place[0]), input) {
 		return nil, fmt.Errorf("%w: %s gives a place outside the memory", ErrOutput, exportAlloc)
 	}
+
 	packed, err := fn.Call(ctx, uint64(uint32(place[0])), uint64(len(input)))
 	if err != nil {
 		return nil, trap(err)
@@ -47,11 +48,13 @@ func hasType(fn api.Function, params int, result api.ValueType) bool {
 	if len(def.ParamTypes()) != params || len(def.ResultTypes()) != 1 || def.ResultTypes()[0] != result {
 		return false
 	}
+
 	for _, t := range def.ParamTypes() {
 		if t != api.ValueTypeI32 {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -65,6 +68,7 @@ func decodeOutput(out []byte, fallible bool) (json.RawMessage, error) {
 	if !fallible {
 		return json.RawMessage(out), nil
 	}
+
 	var result map[string]json.RawMessage
 	if err := json.Unmarshal(out, &result); err != nil || len(result) != 1 {
 		return nil, fmt.Errorf(`%w: not {"ok": ...} or {"err": ...}`, ErrOutput)
@@ -72,6 +76,7 @@ func decodeOutput(out []byte, fallible bool) (json.RawMessage, error) {
 	if ok := jsontext.Value(result["ok"]); ok.Kind() == '{' {
 		return result["ok"], nil
 	}
+
 	var message *string
 	if err := json.Unmarshal(result["err"], &message); err != nil || message == nil {
 		return nil, fmt.Errorf(`%w: neither "ok" with an object nor "err" with a text`, ErrOutput)

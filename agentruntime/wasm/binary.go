@@ -33,12 +33,14 @@ func readImports(module []byte) ([]moduleImport, error) {
 	if len(module) < 8 || !bytes.HasPrefix(module, []byte("\x00asm")) {
 		return nil, ErrNotModule
 	}
+
 	switch version, layer := module[4], module[6]; {
 	case layer == 1:
 		return nil, ErrComponent
 	case version != 1 || module[5]|module[6]|module[7] != 0:
 		return nil, fmt.Errorf("%w of version 1", ErrNotModule)
 	}
+
 	r := &reader{rest: module[8:]}
 	var all []moduleImport
 	for len(r.rest) > 0 && r.err == nil {
@@ -53,6 +55,7 @@ func readImports(module []byte) ([]moduleImport, error) {
 		all = body.imports()
 		r.err = body.err
 	}
+
 	if r.err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotModule, r.err)
 	}
@@ -70,12 +73,14 @@ func (r *reader) imports() []moduleImport {
 	if n > maxImports {
 		r.err = fmt.Errorf("more than %d imports", maxImports)
 	}
+
 	all := []moduleImport{}
 	for i := uint32(0); i < n && r.err == nil; i++ {
 		imp := moduleImport{module: r.name(), name: r.name(), kind: r.byte()}
 		r.skipType(imp.kind)
 		all = append(all, imp)
 	}
+
 	if r.err == nil && len(r.rest) > 0 {
 		r.err = errors.New("bytes behind the last import")
 	}
@@ -153,6 +158,7 @@ func (r *reader) u32() uint32 {
 			return uint32(v)
 		}
 	}
+
 	r.fail(errors.New("a number of more than 32 bits"))
 	return 0
 }

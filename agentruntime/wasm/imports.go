@@ -90,6 +90,7 @@ func declare(ids []wit.ID) (declaration, error) {
 			d.kv = []string{id.Unversioned(), id.String()}
 		}
 	}
+
 	return d, nil
 }
 
@@ -100,6 +101,7 @@ func (d declaration) check(imports []moduleImport) error {
 		if imp.kind != kindFunc {
 			return refuse("only functions can be imported")
 		}
+
 		switch {
 		case imp.module == wasiModule:
 			c, known := preview1[imp.name]
@@ -117,5 +119,6 @@ func (d declaration) check(imports []moduleImport) error {
 			return refuse("the WIT does not declare it")
 		}
 	}
+
 	return nil
 }

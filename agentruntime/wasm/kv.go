@@ -82,6 +82,7 @@ func (kv *KV) place(key string, write bool) (dir, rest string, err error) {
 		}
 		dir = "shared." + name
 	}
+
 	if len(rest) > maxKeyBytes || !utf8.ValidString(rest) || strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "", "", ErrKVKey
 	}
@@ -97,6 +98,7 @@ func (kv *KV) Get(key string) (value []byte, ok bool, err error) {
 	if rest == "" {
 		return nil, false, ErrKVKey
 	}
+
 	value, err = kv.root.ReadFile(dir + "/" + fileOf(rest))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -141,11 +143,13 @@ func (kv *KV) Keys(prefix string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	defer ns.Close()
 	entries, err := keysOf(ns)
 	if err != nil {
 		return nil, err
 	}
+
 	front := strings.TrimSuffix(prefix, rest)
 	keys := []string{}
 	for key := range entries {
@@ -153,6 +157,7 @@ func (kv *KV) Keys(prefix string) ([]string, error) {
 			keys = append(keys, front+key)
 		}
 	}
+
 	sort.Strings(keys)
 	return keys, nil
 }
@@ -170,16 +175,19 @@ func (kv *KV) change(key string, fn func(ns *os.Root, key string) error) error {
 	if err := kv.root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+
 	ns, err := kv.root.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer ns.Close()
+
 	lock, err := ns.OpenFile("lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
+
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock namespace: %w", err)
 	}
@@ -209,6 +217,7 @@ func keysOf(ns *os.Root) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	keys := map[string]int64{}
 	for _, e := range entries {
 		name, isKey := strings.CutPrefix(e.Name(), "k")
@@ -223,8 +232,10 @@ func keysOf(ns *os.Root) (map[string]int64, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		keys[string(key)] = info.Size()
 	}
+
 	return keys, nil
 }
 

@@ -36,6 +36,7 @@ func hostKV(ctx context.Context, rt wazero.Runtime, name string, kv *KV) error {
 		}
 		return answer(m, value, err, buf, bufLen)
 	}
+
 	list := func(_ context.Context, m api.Module, prefix, prefixLen, buf, bufLen uint32) int32 {
 		p, ok := m.Memory().Read(prefix, prefixLen)
 		if !ok {

@@ -95,6 +95,7 @@ func (f *rootFile) Readdir(n int) ([]wasisys.Dirent, wasisys.Errno) {
 		}
 		f.listed = dirents(entries)
 	}
+
 	if n <= 0 || n > len(f.listed) {
 		n = len(f.listed)
 	}

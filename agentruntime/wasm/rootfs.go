@@ -56,6 +56,7 @@ func errno(err error) wasisys.Errno {
 	case errors.Is(err, fs.ErrClosed):
 		return wasisys.EBADF
 	}
+
 	return wasisys.EPERM
 }
 
@@ -87,11 +88,13 @@ func (f *rootFS) OpenFile(path string, flag wasisys.Oflag, _ fs.FileMode) (wasis
 			return nil, e
 		}
 	}
+
 	// Not to wait for the other end of a FIFO.
 	file, err := f.root.OpenFile(path, hostFlags(flag)|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, errno(err)
 	}
+
 	info, err = file.Stat()
 	switch {
 	case err != nil:
@@ -100,6 +103,7 @@ func (f *rootFS) OpenFile(path string, flag wasisys.Oflag, _ fs.FileMode) (wasis
 	case flag&wasisys.O_DIRECTORY != 0 && !info.IsDir():
 		err = syscall.ENOTDIR
 	}
+
 	if err != nil {
 		file.Close()
 		return nil, errno(err)
@@ -116,6 +120,7 @@ func hostFlags(flag wasisys.Oflag) int {
 	case flag&wasisys.O_WRONLY != 0:
 		out = os.O_WRONLY
 	}
+
 	for from, to := range map[wasisys.Oflag]int{
 		wasisys.O_CREAT: os.O_CREATE, wasisys.O_EXCL: os.O_EXCL, wasisys.O_TRUNC: os.O_TRUNC,
 	} {
@@ -168,6 +173,7 @@ func (f *rootFS) remove(path string, dir bool) wasisys.Errno {
 	if f.readOnly {
 		return wasisys.EROFS
 	}
+
 	info, err := f.root.Lstat(local(path))
 	switch {
 	case err != nil:

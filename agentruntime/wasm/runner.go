@@ -70,6 +70,7 @@ func NewRunner(ctx context.Context, tool *Tool, cfg RunnerConfig) (_ *Runner, er
 			err = errors.Join(fmt.Errorf("prepare tool %s: %w", tool.Name, err), r.Close(ctx))
 		}
 	}()
+
 	cacheDir := filepath.Join(cfg.StateDir, "cache")
 	if err := privateDir(cacheDir); err != nil {
 		return nil, err
@@ -77,6 +78,7 @@ func NewRunner(ctx context.Context, tool *Tool, cfg RunnerConfig) (_ *Runner, er
 	if r.cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
 		return nil, fmt.Errorf("open cache: %w", err)
 	}
+
 	r.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
 		WithCompilationCache(r.cache).WithMemoryLimitPages(tool.Settings.Limits.MemoryPages).WithDebugInfoEnabled(false))
 	if r.compiled, err = r.runtime.CompileModule(ctx, tool.module); err != nil {
@@ -85,6 +87,7 @@ func NewRunner(ctx context.Context, tool *Tool, cfg RunnerConfig) (_ *Runner, er
 	if err := r.checkExports(); err != nil {
 		return nil, err
 	}
+
 	return r, r.provide(ctx, cfg.StateDir)
 }
 
@@ -115,15 +118,18 @@ func (r *Runner) checkExports() error {
 	if len(r.compiled.ExportedMemories()) == 0 {
 		return fmt.Errorf("wasm: the module exports neither %s nor a memory", exportStart)
 	}
+
 	required := []string{exportAlloc, funcHandle}
 	if r.tool.metadata != nil {
 		required = append(required, funcMetadata)
 	}
+
 	for _, name := range required {
 		if r.compiled.ExportedFunctions()[name] == nil {
 			return fmt.Errorf("wasm: the module exports neither %s nor %s", exportStart, name)
 		}
 	}
+
 	return nil
 }
 
@@ -132,6 +138,7 @@ func (r *Runner) provide(ctx context.Context, stateDir string) error {
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r.runtime); err != nil {
 		return fmt.Errorf("provide WASI: %w", err)
 	}
+
 	grants := r.tool.Settings.Grants
 	for _, m := range grants.FS {
 		root, err := os.OpenRoot(m.HostPath)
@@ -140,6 +147,7 @@ func (r *Runner) provide(ctx context.Context, stateDir string) error {
 		}
 		r.roots = append(r.roots, root)
 	}
+
 	if !r.tool.usesKV() {
 		return nil
 	}
@@ -150,6 +158,7 @@ func (r *Runner) provide(ctx context.Context, stateDir string) error {
 	if err := hostKV(ctx, r.runtime, r.tool.kvModule(), r.kv); err != nil {
 		return fmt.Errorf("provide the store: %w", err)
 	}
+
 	return nil
 }
 
@@ -190,6 +199,7 @@ func (r *Runner) Metadata(ctx context.Context) (m Metadata, ok bool, err error) 
 			err = fmt.Errorf("%w: metadata has the wrong shape", ErrOutput)
 		}
 	}
+
 	if err != nil {
 		return m, false, fmt.Errorf("read metadata: %w", err)
 	}
@@ -206,10 +216,12 @@ func (r *Runner) run(ctx context.Context, function string, input []byte) ([]byte
 	} else {
 		cfg = cfg.WithStartFunctions(exportInit)
 	}
+
 	instance, err := r.runtime.InstantiateModule(ctx, r.compiled, cfg)
 	if instance != nil {
 		defer instance.Close(ctx)
 	}
+
 	var exit *sys.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() == 0 && r.isCommand():
@@ -218,6 +230,7 @@ func (r *Runner) run(ctx context.Context, function string, input []byte) ([]byte
 	case !r.isCommand():
 		return callReactor(ctx, instance, function, input, r.tool.Settings.Limits.OutputBytes)
 	}
+
 	if stdout.over {
 		return nil, ErrOutputTooLarge
 	}
@@ -258,6 +271,7 @@ func (r *Runner) moduleConfig() wazero.ModuleConfig {
 		dir := &rootFS{root: r.roots[i], readOnly: m.ReadOnly, budget: budget}
 		mounts = mounts.(sysfs.FSConfig).WithSysFSMount(dir, m.GuestPath)
 	}
+
 	return cfg.WithFSConfig(mounts)
 }
 

@@ -74,12 +74,14 @@ func parseSettings(doc []byte, declared declaration) (Settings, error) {
 			return s, fmt.Errorf("wasm: read settings: %w", hashing.Misfit(err))
 		}
 	}
+
 	if err := s.Limits.fill(); err != nil {
 		return s, err
 	}
 	if err := s.Grants.validate(); err != nil {
 		return s, err
 	}
+
 	return s, s.Grants.within(declared)
 }
 
@@ -93,6 +95,7 @@ func (l *Limits) fill() error {
 	if l.OutputBytes == 0 {
 		l.OutputBytes = defaultOutputBytes
 	}
+
 	switch {
 	case l.MemoryPages > maxMemoryPages:
 		return fmt.Errorf("wasm: memory_pages must be at most %d", maxMemoryPages)
@@ -101,6 +104,7 @@ func (l *Limits) fill() error {
 	case l.OutputBytes < 1 || l.OutputBytes > maxOutputBytes:
 		return fmt.Errorf("wasm: output_bytes must be from 1 to %d", maxOutputBytes)
 	}
+
 	return nil
 }
 
@@ -108,6 +112,7 @@ func (g *Grants) validate() error {
 	if len(g.FS) > maxMounts || len(g.Env) > maxEnv {
 		return fmt.Errorf("wasm: more than %d directories or %d variables", maxMounts, maxEnv)
 	}
+
 	guests := map[string]bool{}
 	for i := range g.FS {
 		m := &g.FS[i]
@@ -121,17 +126,20 @@ func (g *Grants) validate() error {
 		}
 		guests[m.GuestPath] = true
 	}
+
 	for name, value := range g.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") ||
 			len(name)+len(value) > maxEnvBytes {
 			return fmt.Errorf("wasm: environment variable %q is not allowed", name)
 		}
 	}
+
 	for ns, mode := range g.KV.Shared {
 		if !wire.ValidToolName(ns) || len(ns) > maxNamespace || mode != kvRead && mode != kvReadWrite {
 			return fmt.Errorf("wasm: shared namespace %q must have a plain name and %q or %q", ns, kvRead, kvReadWrite)
 		}
 	}
+
 	return nil
 }
 
@@ -152,5 +160,6 @@ func (g *Grants) within(declared declaration) error {
 			return fmt.Errorf("%w: %s needs an import of %s", ErrGrant, c.what, strings.Join(interfacesOf(c.what), " or "))
 		}
 	}
+
 	return nil
 }

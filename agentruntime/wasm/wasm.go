@@ -164,6 +164,7 @@ func load(name, dir string) (*Tool, error) {
 		return nil, err
 	}
 	defer root.Close()
+
 	text, err := readFile(root, WITFile, wit.MaxBytes)
 	if err != nil {
 		return nil, err
@@ -184,6 +185,7 @@ func load(name, dir string) (*Tool, error) {
 	if err := t.describe(doc); err != nil {
 		return nil, fmt.Errorf("%s: %w", WITFile, err)
 	}
+
 	declared, err := declare(doc.World.Imports)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", WITFile, err)
@@ -194,6 +196,7 @@ func load(name, dir string) (*Tool, error) {
 	if t.imports, err = readImports(module); err != nil {
 		return nil, fmt.Errorf("%s: %w", ModuleFile, err)
 	}
+
 	return t, declared.check(t.imports)
 }
 
@@ -209,6 +212,7 @@ func (t *Tool) describe(doc *wit.Document) error {
 			return fmt.Errorf("wasm: export %s: a tool exports %s and perhaps %s()", f.Name, funcHandle, funcMetadata)
 		}
 	}
+
 	if t.handle == nil {
 		return fmt.Errorf("wasm: the world does not export %s", funcHandle)
 	}
@@ -222,11 +226,13 @@ func (t *Tool) describe(doc *wit.Document) error {
 	if t.OutputSchema, err = t.handle.OutputSchema(); err != nil {
 		return err
 	}
+
 	for _, doc := range []json.RawMessage{t.InputSchema, t.OutputSchema} {
 		if _, err := toolschema.Compile(doc); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -239,11 +245,13 @@ func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("wasm: %s is not a regular file", name)
 	}
+
 	f, err := root.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -251,6 +259,7 @@ func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
 	if int64(len(data)) > limit {
 		return nil, fmt.Errorf("wasm: %s is larger than %d bytes", name, limit)
 	}
+
 	return data, nil
 }
 

@@ -88,6 +88,7 @@ func look(root int, l Limits) error {
 	if used := measure(tree); used > l.MemoryBytes {
 		return &MemoryError{used, l.MemoryBytes}
 	}
+
 	return nil
 }
 
@@ -105,6 +106,7 @@ func Below(root int) []Process {
 		return nil
 	}
 	defer dir.Close()
+
 	names, _ := dir.Readdirnames(-1)
 
 	var tree []Process
@@ -114,6 +116,7 @@ func Below(root int) []Process {
 		if err != nil {
 			continue
 		}
+
 		p, ok := readProcess(pid)
 		switch {
 		case !ok:
@@ -123,6 +126,7 @@ func Below(root int) []Process {
 			children[p.Parent] = append(children[p.Parent], p)
 		}
 	}
+
 	queue := []int{root}
 	for len(queue) > 0 {
 		for _, p := range children[queue[0]] {
@@ -131,6 +135,7 @@ func Below(root int) []Process {
 		}
 		queue = queue[1:]
 	}
+
 	return tree
 }
 
@@ -175,6 +180,7 @@ func readSizes(file string) map[string]int64 {
 	if err != nil {
 		return nil
 	}
+
 	values := map[string]int64{}
 	for line := range strings.Lines(string(text)) {
 		name, rest, _ := strings.Cut(line, ":")
@@ -183,6 +189,7 @@ func readSizes(file string) map[string]int64 {
 			values[name] = n << 10
 		}
 	}
+
 	return values
 }
 
@@ -200,6 +207,7 @@ func measure(tree []Process) (sum int64) {
 		}
 		sum += addShared(p.PID, shared)
 	}
+
 	for _, size := range shared {
 		sum += size
 	}
@@ -220,6 +228,7 @@ func addShared(pid int, shared map[string]int64) int64 {
 		return 0
 	}
 	defer f.Close()
+
 	in := &io.LimitedReader{R: f, N: maxMaps}
 	sizes := map[string]int64{}
 	lines := bufio.NewScanner(in)
@@ -234,6 +243,7 @@ func addShared(pid int, shared map[string]int64) int64 {
 		last, _ := strconv.ParseUint(to, 16, 64)
 		sizes[fields[3]+" "+fields[4]] += int64(last - first)
 	}
+
 	for inode, size := range sizes {
 		shared[inode] = max(shared[inode], size)
 	}

@@ -30,6 +30,7 @@ func validName(s string, limit int, alsoFirst string) bool {
 	if s == "" || len(s) > limit {
 		return false
 	}
+
 	for i, r := range s {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
@@ -130,6 +131,7 @@ func (p *Hello) check() *fieldError {
 	if len(p.Protocol.SupportedVersions) == 0 {
 		return &fieldError{"payload.protocol.supported_versions", "required"}
 	}
+
 	return first(
 		requireID("payload.session_token", p.SessionToken),
 		optionalID("payload.manifest_hash", p.ManifestHash),
@@ -193,16 +195,19 @@ func (p *ToolCall) check() *fieldError {
 	if !isObject(p.Input) {
 		return &fieldError{"payload.input", "must be an object"}
 	}
+
 	if p.Caller != nil {
 		if err := oneOf("payload.caller.type", p.Caller.Type, "human", "agent", "system"); err != nil {
 			return err
 		}
 	}
+
 	if p.Context != nil {
 		if err := optionalObject("payload.context.ui", p.Context.UI); err != nil {
 			return err
 		}
 	}
+
 	return first(
 		requireID("payload.call_id", p.CallID),
 		optionalID("payload.idempotency_key", p.IdempotencyKey),
@@ -226,6 +231,7 @@ func (p *ToolStream) check() *fieldError {
 	if p.Data.Text == nil {
 		return &fieldError{"payload.data.text", "required"}
 	}
+
 	return oneOf("payload.channel", p.Channel, Stdout, Stderr, Log, Status)
 }
 

@@ -59,6 +59,7 @@ func EncodeFrame(buf *bytes.Buffer, m *Message, limit int) error {
 			return fmt.Errorf("encode %s: %s: %s", m.Type(), err.field, err.reason)
 		}
 	}
+
 	start := buf.Len()
 	buf.Write(make([]byte, frame.HeaderBytes))
 	err := json.MarshalWrite(buf, &outgoing{
@@ -86,6 +87,7 @@ func Decode(data []byte, from Side) (*Message, error) {
 	if err := in.check(from); err != nil {
 		return nil, refuse(&in, err)
 	}
+
 	payload := newPayload(*in.Type)
 	if payload == nil {
 		return nil, refuse(&in, &DecodeError{Code: CodeUnknownType, Field: "type", Reason: "unknown message type"})
@@ -98,16 +100,19 @@ func Decode(data []byte, from Side) (*Message, error) {
 	if r, ok := payload.(*ToolResult); ok && in.Error != nil && r.Error != nil {
 		return nil, refuse(&in, invalid(&fieldError{"error", "is at the top level and in the payload: one of them"}))
 	}
+
 	// A refusal has nothing but its error, so its payload has no duties.
 	if in.Error == nil {
 		if err := payload.check(); err != nil {
 			return nil, refuse(&in, invalid(err))
 		}
 	}
+
 	var ts Time
 	if err := ts.UnmarshalText([]byte(*in.TS)); err != nil {
 		return nil, refuse(&in, invalid(&fieldError{"ts", "must be an RFC 3339 time"}))
 	}
+
 	return &Message{
 		ID: *in.ID, TS: ts.Time, InReplyTo: in.InReplyTo, RequestID: in.RequestID,
 		CorrelationID: in.CorrelationID, CausationID: in.CausationID,
@@ -126,6 +131,7 @@ func (in *incoming) check(from Side) *DecodeError {
 	if side := in.Type.From(); side != from {
 		return &DecodeError{Code: CodeWrongDirection, Field: "type", Reason: "not a type that this side may send"}
 	}
+
 	err := first(
 		requireID("id", *in.ID),
 		optionalID("in_reply_to", in.InReplyTo),
@@ -166,6 +172,7 @@ func (in *incoming) required() *fieldError {
 	default:
 		return nil
 	}
+
 	return &fieldError{missing, "required"}
 }
 
@@ -187,6 +194,7 @@ func syntaxOrType(err error) *DecodeError {
 	case errors.As(err, &semantic):
 		de.Reason = fmt.Sprintf("wrong type at byte %d", semantic.ByteOffset)
 	}
+
 	return de
 }
 
@@ -202,6 +210,7 @@ func refuse(in *incoming, de *DecodeError) *DecodeError {
 	if len(in.RequestID) <= maxIDBytes {
 		de.RequestID = in.RequestID
 	}
+
 	// encoding/json is used here because it fills CallID even when a later
 	// field has the wrong type.
 	var about struct {

@@ -85,16 +85,19 @@ func (o *Outbox) TrySend(m *Message) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	if o.closed {
 		return ErrOutboxClosed
 	}
 	if o.direct(buf) {
 		return nil
 	}
+
 	size := buf.Len() // once queued, buf is the writer's
 	if o.bytes+size > outboxBytes {
 		return ErrOutboxFull
 	}
+
 	select {
 	case o.urgent <- buf:
 		o.bytes += size
@@ -120,8 +123,10 @@ func (o *Outbox) Send(ctx context.Context, m *Message) error {
 		o.mu.Unlock()
 		return nil
 	}
+
 	o.pending++
 	o.mu.Unlock()
+
 	select {
 	case o.queue <- buf:
 		return nil
@@ -130,6 +135,7 @@ func (o *Outbox) Send(ctx context.Context, m *Message) error {
 	case <-o.stop:
 		err = ErrOutboxClosed
 	}
+
 	o.done(1)
 	return err
 }
@@ -153,6 +159,7 @@ func (o *Outbox) direct(buf *bytes.Buffer) bool {
 		o.reuse(buf)
 		return true
 	}
+
 	o.pending++
 	o.begun <- buf // has room for one, and there is none while another is pending
 	return true
@@ -189,6 +196,7 @@ func (o *Outbox) Close() {
 // Serve writes the queue until Close or the first write error.
 func (o *Outbox) Serve() error {
 	defer o.Close()
+
 	batch := make([]byte, 0, batchBytes)
 	for {
 		buf := o.next()
@@ -202,6 +210,7 @@ func (o *Outbox) Serve() error {
 				return o.drain(batch)
 			}
 		}
+
 		if err := o.writeFrom(buf, batch); err != nil {
 			return err
 		}
@@ -215,12 +224,14 @@ func (o *Outbox) next() *bytes.Buffer {
 		return buf
 	default:
 	}
+
 	select {
 	case buf := <-o.urgent:
 		o.taken(buf)
 		return buf
 	default:
 	}
+
 	select {
 	case buf := <-o.queue:
 		return buf
@@ -243,6 +254,7 @@ func (o *Outbox) drain(batch []byte) error {
 func (o *Outbox) writeFrom(buf *bytes.Buffer, batch []byte) error {
 	frames := 1
 	defer func() { o.done(frames) }()
+
 	for {
 		if len(batch)+buf.Len() > cap(batch) {
 			if err := o.write(batch); err != nil {
@@ -262,6 +274,7 @@ func (o *Outbox) writeFrom(buf *bytes.Buffer, batch []byte) error {
 		buf = next
 		frames++
 	}
+
 	defer o.reuse(buf)
 	return o.write(buf.Bytes())
 }
@@ -278,6 +291,7 @@ func (o *Outbox) write(p []byte) error {
 		// cannot be lifted, the connection is closed and the next write says so.
 		defer func() { _ = d.SetWriteDeadline(time.Time{}) }()
 	}
+
 	_, err := o.conn.Write(p)
 	return err
 }

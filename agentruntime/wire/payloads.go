@@ -262,5 +262,6 @@ func newPayload(t Type) Payload {
 	case TypeAgentError:
 		return new(AgentError)
 	}
+
 	return nil
 }

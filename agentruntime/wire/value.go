@@ -51,6 +51,7 @@ func readValue(dec *jsontext.Decoder, depth int) (any, error) {
 	if err != nil {
 		return nil, ErrNotJSON
 	}
+
 	switch tok.Kind() {
 	case '{':
 		object := map[string]any{}
@@ -64,6 +65,7 @@ func readValue(dec *jsontext.Decoder, depth int) (any, error) {
 				return nil, err
 			}
 		}
+
 		_, err = dec.ReadToken()
 		return object, orNotJSON(err)
 	case '[':
@@ -85,6 +87,7 @@ func readValue(dec *jsontext.Decoder, depth int) (any, error) {
 	case 't', 'f':
 		return tok.Bool(), nil
 	}
+
 	return nil, nil // null
 }
 
@@ -103,11 +106,13 @@ func checkNumber(s string) error {
 	if !found {
 		return nil
 	}
+
 	n := 0
 	for _, c := range strings.TrimLeft(exp, "+-") {
 		if n = n*10 + int(c-'0'); n > maxExponent {
 			return errors.New("a number is out of range")
 		}
 	}
+
 	return nil
 }

@@ -46,11 +46,13 @@ func run(user int, command []string) error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
+
 	if user != 0 {
 		if err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(user, user, user), syscall.Setresuid(user, user, user)); err != nil {
 			return err
 		}
 	}
+
 	if err := seccomp.Install(filter(), 0); err != nil {
 		return err
 	}
@@ -83,6 +85,7 @@ func dropCapabilities() error {
 	for _, c := range kept {
 		low |= 1 << c
 	}
+
 	for c := uint(0); c < 64; c++ {
 		if c < 32 && low&(1<<c) != 0 {
 			continue
@@ -91,6 +94,7 @@ func dropCapabilities() error {
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}
+
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := [2]unix.CapUserData{{Effective: low, Permitted: low, Inheritable: 0}}
 	if err := unix.Capset(&head, &data[0]); err != nil {

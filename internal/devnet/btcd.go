@@ -63,6 +63,7 @@ rpckey=%[1]s/rpc.key
 	if miningAddress != "" {
 		conf += "miningaddr=" + miningAddress + "\n"
 	}
+
 	// The password stays out of the argument list, which all users can read.
 	path := filepath.Join(b.dir, "btcd.conf")
 	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
@@ -85,6 +86,7 @@ rpckey=%[1]s/rpc.key
 			}
 			b.http = client
 		}
+
 		_, err := b.height(ctx)
 		return err == nil, nil
 	})
@@ -133,6 +135,7 @@ func (b *btcd) call(ctx context.Context, method string, result any, params ...an
 		return err
 	}
 	defer resp.Body.Close()
+
 	doc, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	if err != nil {
 		return err
@@ -150,5 +153,6 @@ func (b *btcd) call(ctx context.Context, method string, result any, params ...an
 	if result == nil {
 		return nil
 	}
+
 	return json.Unmarshal(reply.Result, result)
 }

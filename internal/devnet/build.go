@@ -52,6 +52,7 @@ func (s set) build(ctx context.Context, cacheDir string) (binDir string, err err
 		}
 		cacheDir = filepath.Join(base, "lightwork", "devnet")
 	}
+
 	source, err := sourceDir(ctx, s.module)
 	if err != nil {
 		return "", err
@@ -70,11 +71,13 @@ func (s set) build(ctx context.Context, cacheDir string) (binDir string, err err
 	if err := os.MkdirAll(binDir, 0o755); err != nil {
 		return "", fmt.Errorf("make cache for the programs: %w", err)
 	}
+
 	unlock, err := lock(filepath.Join(binDir, ".lock"))
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
+
 	if s.haveAll(binDir) { // another process was faster
 		return binDir, nil
 	}
@@ -125,6 +128,7 @@ func (s set) goBuild(ctx context.Context, source, binDir string) error {
 		return fmt.Errorf("build programs: %w", err)
 	}
 	defer os.RemoveAll(tmp)
+
 	args := []string{
 		"build", "-mod=readonly", "-trimpath", "-tags=" + s.tags,
 		"-ldflags=-s -w", "-o", tmp + string(filepath.Separator),
@@ -134,16 +138,19 @@ func (s set) goBuild(ctx context.Context, source, binDir string) error {
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = source
+
 	// The versions are the pinned ones, whatever workspace or flags the caller has.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build programs: %w\n%s", err, bytes.TrimSpace(out))
 	}
+
 	for name := range s.programs {
 		if err := os.Rename(filepath.Join(tmp, name), filepath.Join(binDir, name)); err != nil {
 			return fmt.Errorf("build programs: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -153,12 +160,14 @@ func lock(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
+
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
+
 	if err != nil {
 		return nil, errors.Join(&fs.PathError{Op: "lock", Path: path, Err: err}, f.Close())
 	}

@@ -28,11 +28,13 @@ func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
 			}
 		}
 		err := n.rest.call(ctx, http.MethodGet, "/v1/channels?active_only=true", nil, &reply)
+
 		for _, channel := range reply.Channels {
 			if channel.RemotePubkey == peer.PubKey() {
 				return true, nil
 			}
 		}
+
 		if time.Since(dialed) > redialEvery {
 			dialed = time.Now()
 			// Its error tells nothing: the peer may be down, or connected already.
@@ -40,6 +42,7 @@ func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
 				"addr": map[string]string{"pubkey": peer.PubKey(), "host": peer.peerAddress},
 			}, nil)
 		}
+
 		return false, err
 	})
 }
@@ -57,6 +60,7 @@ func (n *Node) WaitGossip(ctx context.Context, of *Node) error {
 			}
 		}
 		err := n.rest.call(ctx, http.MethodGet, "/v1/graph", nil, &graph)
+
 		for _, edge := range graph.Edges {
 			if (edge.Node1 == of.PubKey() || edge.Node2 == of.PubKey()) && edge.Node1Policy != nil && edge.Node2Policy != nil {
 				return true, nil

@@ -93,6 +93,7 @@ func Start(ctx context.Context, cfg Config) (*Network, error) {
 		}
 		n.binDir = dir
 	}
+
 	if n.dir == "" {
 		dir, err := os.MkdirTemp("", "lightwork-devnet-")
 		if err != nil {
@@ -100,6 +101,7 @@ func Start(ctx context.Context, cfg Config) (*Network, error) {
 		}
 		n.dir, n.removeDir = dir, true
 	}
+
 	if err := n.start(ctx); err != nil {
 		n.Stop()
 		return nil, fmt.Errorf("start lightning network: %w", err)
@@ -130,10 +132,12 @@ func (n *Network) start(ctx context.Context) error {
 	if err := n.Bob.waitBalance(ctx, ChannelSats); err != nil {
 		return err
 	}
+
 	n.log.Info("lightning nodes ready", "alice", n.Alice.PubKey(), "bob", n.Bob.PubKey())
 	if err := n.OpenChannel(ctx, n.Bob, n.Alice, ChannelSats, PushedSats); err != nil {
 		return err
 	}
+
 	// A channel is active before the routers know it, and a payment in between
 	// fails for lack of balance.
 	return errors.Join(n.Bob.WaitGossip(ctx, n.Alice), n.Alice.WaitGossip(ctx, n.Bob))
@@ -173,12 +177,14 @@ func (n *Network) AddNode(ctx context.Context, name string) (*Node, error) {
 func (n *Network) newNode(name string) (*Node, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	if n.stopped {
 		return nil, ErrStopped
 	}
 	if slices.ContainsFunc(n.nodes, func(other *Node) bool { return other.name == name }) {
 		return nil, fmt.Errorf("node %s exists already", name)
 	}
+
 	node, err := newNode(name, n.binDir, filepath.Join(n.dir, name), n.btcd)
 	if err != nil {
 		return nil, err
@@ -217,6 +223,7 @@ func (n *Network) OpenChannel(ctx context.Context, from, to *Node, capacitySats,
 	if err := to.WaitChannel(ctx, from); err != nil {
 		return err
 	}
+
 	n.log.Info("channel active", "from", from.name, "to", to.name, "sats", capacitySats)
 	return nil
 }
@@ -234,11 +241,13 @@ func (n *Network) Mine(ctx context.Context, blocks int) error {
 	n.mu.Lock()
 	nodes := slices.Clone(n.nodes)
 	n.mu.Unlock()
+
 	for _, node := range nodes {
 		if err := node.waitHeight(ctx, height); err != nil && !errors.Is(err, ErrStopped) {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -281,6 +290,7 @@ func startAll(ctx context.Context, nodes ...*Node) error {
 func poll(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
+
 	for {
 		ok, err := done(ctx)
 		if err != nil {
@@ -289,6 +299,7 @@ func poll(ctx context.Context, what string, done func(context.Context) (bool, er
 		if ok {
 			return nil
 		}
+
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w", what, ctx.Err())

@@ -31,6 +31,7 @@ func (n *Network) AddLockedNode(ctx context.Context, name string) (*Node, error)
 	if err := node.waitSynced(ctx); err != nil {
 		return nil, err
 	}
+
 	node.Stop()
 	return node, node.runUntil(ctx, "LOCKED")
 }

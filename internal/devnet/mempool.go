@@ -43,11 +43,13 @@ func (n *Node) Draft(ctx context.Context, address string, sats, satPerVByte int6
 	if err != nil {
 		return nil, fmt.Errorf("draft transaction: %w", err)
 	}
+
 	for _, l := range reply.Locked {
 		if err := n.rest.call(ctx, http.MethodPost, "/v2/wallet/utxos/release", map[string]any{"id": l.ID, "outpoint": l.Outpoint}, nil); err != nil {
 			return nil, fmt.Errorf("release coin: %w", err)
 		}
 	}
+
 	return reply.PSBT, nil
 }
 

@@ -50,6 +50,7 @@ func (m *Mint) Start(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(m.dir, "db"), 0o700); err != nil {
 		return fmt.Errorf("make mint's directory: %w", err)
 	}
+
 	// It reads its settings from a file of this name where it is started.
 	settings := fmt.Sprintf("MINT_PORT=%s\nMINT_DB_PATH=%s\nDERIVATION_PATH_IDX=0\nINPUT_FEE_PPK=%d\nLIGHTNING_BACKEND=FakeBackend\n",
 		m.address[len("127.0.0.1:"):], filepath.Join(m.dir, "db"), m.feePPK)
@@ -62,6 +63,7 @@ func (m *Mint) Start(ctx context.Context) error {
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+
 	for {
 		if err := m.answers(ctx); err == nil {
 			return nil

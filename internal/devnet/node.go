@@ -122,12 +122,14 @@ func (n *Node) startProcess(ctx context.Context) error {
 func (n *Node) run() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	if n.closed {
 		return fmt.Errorf("start %s: network %w", n.name, ErrStopped)
 	}
 	if n.proc != nil && n.proc.exited() == nil {
 		return nil
 	}
+
 	proc, err := startProcess(filepath.Join(n.binDir, "lnd"), n.LogFile(), "--lnddir="+n.dir)
 	if err != nil {
 		return err
@@ -144,6 +146,7 @@ func (n *Node) answers(ctx context.Context) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	var info struct {
 		IdentityPubkey string `json:"identity_pubkey"`
 	}
@@ -228,6 +231,7 @@ func (n *Node) waitHeight(ctx context.Context, height int) error {
 func (n *Node) poll(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+
 	var last error
 	err := poll(ctx, n.name+": "+what, func(ctx context.Context) (bool, error) {
 		n.mu.Lock()
@@ -239,6 +243,7 @@ func (n *Node) poll(ctx context.Context, what string, done func(context.Context)
 		if err := proc.exited(); err != nil {
 			return false, err
 		}
+
 		ok, err := done(ctx)
 		if err != nil && ctx.Err() == nil {
 			last = err

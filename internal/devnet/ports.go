@@ -28,10 +28,12 @@ type ports struct {
 func (p *ports) take(n int) (addresses []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	end := ephemeralPorts()
 	if p.next == 0 { // other networks on this machine begin elsewhere
 		p.next = firstPort + rand.IntN(end-firstPort)
 	}
+
 	for range end - firstPort {
 		if len(addresses) == n {
 			return addresses, nil
@@ -41,6 +43,7 @@ func (p *ports) take(n int) (addresses []string, err error) {
 		}
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.next))
 		p.next++
+
 		l, err := net.Listen("tcp", address)
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EACCES):
@@ -48,9 +51,11 @@ func (p *ports) take(n int) (addresses []string, err error) {
 		case err != nil:
 			return nil, fmt.Errorf("find free port: %w", err)
 		}
+
 		l.Close()
 		addresses = append(addresses, address)
 	}
+
 	return nil, fmt.Errorf("find free port: %w", syscall.EADDRINUSE)
 }
 

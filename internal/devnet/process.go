@@ -40,6 +40,7 @@ func startProcess(path, logPath string, args ...string) (*process, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Dir = filepath.Dir(logPath)
+
 	// A home of its own: neither program may read its user's real
 	// configuration.
 	cmd.Env = []string{"HOME=" + cmd.Dir, "PATH=" + os.Getenv("PATH")}

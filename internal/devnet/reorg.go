@@ -20,5 +20,6 @@ func (n *Network) Disconnect(ctx context.Context, blocks int) error {
 	if err := n.btcd.call(ctx, "invalidateblock", nil, hash); err != nil {
 		return fmt.Errorf("take %d blocks off the chain: %w", blocks, err)
 	}
+
 	return nil
 }

@@ -53,6 +53,7 @@ func (r *rest) call(ctx context.Context, method, path string, body, reply any) e
 		}
 		in = bytes.NewReader(doc)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, "https://"+r.address+path, in)
 	if err != nil {
 		return err
@@ -65,6 +66,7 @@ func (r *rest) call(ctx context.Context, method, path string, body, reply any) e
 		return err
 	}
 	defer resp.Body.Close()
+
 	doc, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	if err != nil {
 		return err
@@ -76,6 +78,7 @@ func (r *rest) call(ctx context.Context, method, path string, body, reply any) e
 		}
 		return &restError{Status: resp.StatusCode, Message: failure.Message}
 	}
+
 	if reply == nil {
 		return nil
 	}

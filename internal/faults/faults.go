@@ -117,5 +117,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+
 	p.next.ServeHTTP(w, r)
 }

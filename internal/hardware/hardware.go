@@ -65,6 +65,7 @@ func memTotal(root fs.FS) int64 {
 		return 0
 	}
 	defer f.Close()
+
 	for sc := bufio.NewScanner(f); sc.Scan(); {
 		if rest, ok := strings.CutPrefix(sc.Text(), "MemTotal:"); ok {
 			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
@@ -73,6 +74,7 @@ func memTotal(root fs.FS) int64 {
 			}
 		}
 	}
+
 	return 0
 }
 
@@ -119,11 +121,13 @@ func nvidia(list []byte) (name string, vram int64) {
 	if err != nil {
 		return "", 0
 	}
+
 	for _, card := range cards {
 		mib, err := strconv.ParseInt(card[1], 10, 32)
 		if err == nil && mib<<20 > vram {
 			name, vram = card[0], mib<<20
 		}
 	}
+
 	return name, vram
 }

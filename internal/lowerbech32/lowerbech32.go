@@ -33,6 +33,7 @@ func Decode(text string) (prefix string, groups []byte, ok bool) {
 	if one < 1 || len(text)-one-1 < checksum {
 		return "", nil, false
 	}
+
 	prefix, data := text[:one], text[one+1:]
 	sum := uint32(1)
 	for _, c := range []byte(prefix) {
@@ -41,10 +42,12 @@ func Decode(text string) (prefix string, groups []byte, ok bool) {
 		}
 		sum = next(sum, c>>5)
 	}
+
 	sum = next(sum, 0)
 	for _, c := range []byte(prefix) {
 		sum = next(sum, c&31)
 	}
+
 	groups = make([]byte, len(data))
 	for i := range groups {
 		if groups[i] = values[data[i]]; groups[i] == none {
@@ -52,6 +55,7 @@ func Decode(text string) (prefix string, groups []byte, ok bool) {
 		}
 		sum = next(sum, groups[i])
 	}
+
 	return prefix, groups[:len(groups)-checksum], sum == 1
 }
 

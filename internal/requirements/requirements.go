@@ -59,6 +59,7 @@ func mark(all []Line, name, how, why string, inPart bool) {
 			continue
 		}
 		all[i].InPart = inPart
+
 		switch how {
 		case "later":
 			all[i].Later = why
@@ -117,6 +118,7 @@ func moduleRoot() (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir, nil

@@ -107,6 +107,7 @@ func (b *Batch) AddSchnorr(key, message *[32]byte, sig *[64]byte) bool {
 	if c.key, ok = b.keyPlace(compressed); !ok {
 		return false
 	}
+
 	// R = s*G - e*P
 	e := challenge(sig, key, message)
 	c.v.SetBytes(&e)
@@ -156,6 +157,7 @@ func (b *Batch) AddECDSA(key Key, hash *[32]byte, sig *[64]byte, recovery byte) 
 	if c.key, ok = b.keyPlace(key); !ok {
 		return false
 	}
+
 	// R = (hash/s)*G + (r/s)*P
 	c.u.SetBytes(hash)
 	c.v = r
@@ -176,6 +178,7 @@ func (b *Batch) divide() {
 		before[i] = product
 		product.Mul(&b.over[i].s)
 	}
+
 	product.InverseNonConst()
 	for i := len(b.over) - 1; i >= 0; i-- { // product is the inverse of what it was
 		o := &b.over[i]
@@ -185,6 +188,7 @@ func (b *Batch) divide() {
 		b.checks[o.check].u.Mul(inverse)
 		b.checks[o.check].v.Mul(inverse)
 	}
+
 	b.over = b.over[:0]
 }
 
@@ -211,6 +215,7 @@ func (b *Batch) Valid(from, to int) bool {
 	b.divide()
 	checks := b.checks[from:to]
 	factors := random(len(checks))
+
 	// sum of a*r - a*u*G - a*v*P, with one term for G and for each key
 	var g btcec.ModNScalar
 	ofKeys := make([]btcec.ModNScalar, len(b.keys))
@@ -225,6 +230,7 @@ func (b *Batch) Valid(from, to int) bool {
 		used[c.key] = true
 		terms = append(terms, term{point: c.r.negated(), k1: factors[i]})
 	}
+
 	if b.split == nil {
 		b.split = newSplitter()
 	}
@@ -233,12 +239,14 @@ func (b *Batch) Valid(from, to int) bool {
 		terms = append(terms, term{p, k1, k2})
 		return ok
 	}
+
 	ok := put(generator, &g)
 	for i := range used {
 		if used[i] {
 			ok = put(b.keys[i], &ofKeys[i]) && ok
 		}
 	}
+
 	return ok && b.adder.sumIsZero(terms)
 }
 

@@ -228,6 +228,7 @@ func (z *element) squareTimes(x *element, n int) {
 		t4, _ = bits.Add64(t4, 0, c)
 		x0, x1, x2, x3 = folded(t0, t1, t2, t3, t4)
 	}
+
 	z[0], z[1], z[2], z[3] = x0, x1, x2, x3
 }
 

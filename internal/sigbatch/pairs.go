@@ -30,6 +30,7 @@ func (s *adder) sumGroups() {
 // them all. It reports whether there were any.
 func (s *adder) addPairs() bool {
 	s.steps = s.steps[:0]
+
 	product := element{1}
 	for _, g := range s.groups {
 		for i := len(g) & 1; i < len(g); i += 2 {
@@ -40,10 +41,12 @@ func (s *adder) addPairs() bool {
 			}
 		}
 	}
+
 	if len(s.steps) == 0 {
 		return false
 	}
 	product.invert(&product)
+
 	// Backwards, product is the inverse of what it was. The sums take the places
 	// of pairs that are done, from the last one down.
 	steps := s.steps
@@ -62,12 +65,15 @@ func (s *adder) addPairs() bool {
 			first--
 			g[first].setSum(&g[i], &g[i+1], inverse, last.tangent)
 		}
+
 		if len(g)&1 == 1 {
 			first--
 			g[first] = g[0]
 		}
+
 		s.groups[k] = g[first:]
 	}
+
 	return true
 }
 
@@ -91,7 +97,9 @@ func (p *affine) setSum(a, b *affine, inverse *element, tangent bool) {
 	} else {
 		slope.sub(&b.y, &a.y)
 	}
+
 	slope.mul(&slope, inverse)
+
 	// x = slope^2 - a.x - b.x, y = slope*(a.x-x) - a.y
 	x.square(&slope)
 	x.sub(&x, &a.x)

@@ -80,6 +80,7 @@ func (p *jacobian) add(q *affine) {
 		*p = jacobian{q.x, q.y, element{1}}
 		return
 	}
+
 	// h and r are how far the points are apart, in x and y.
 	var zz, h, r, t element
 	zz.square(&p.z)
@@ -96,11 +97,13 @@ func (p *jacobian) add(q *affine) {
 		}
 		return
 	}
+
 	var hh, hhh, v element
 	hh.square(&h)
 	hhh.mul(&hh, &h)
 	v.mul(&p.x, &hh)
 	p.z.mul(&p.z, &h)
+
 	// x = r^2 - h^3 - 2v, y = r(v-x) - y*h^3
 	p.x.square(&r)
 	p.x.sub(&p.x, &hhh)

@@ -44,6 +44,7 @@ func (s *adder) partsAreZero(width int) bool {
 	s.sumAlike(width)
 	s.shorten(width)
 	s.summands = s.summands[:0]
+
 	for i := range s.alike {
 		a := &s.alike[i]
 		place := a.place
@@ -57,8 +58,10 @@ func (s *adder) partsAreZero(width int) bool {
 			place++
 		}
 	}
+
 	s.group(halfBits + width + 1)
 	s.sumGroups()
+
 	var sum jacobian
 	for _, g := range slices.Backward(s.groups) {
 		sum.double()
@@ -66,6 +69,7 @@ func (s *adder) partsAreZero(width int) bool {
 			sum.add(&g[i])
 		}
 	}
+
 	return sum.isInfinity()
 }
 
@@ -80,6 +84,7 @@ func (s *adder) shorten(width int) {
 			s.summands = append(s.summands, summand{place*digits + max(digit, -digit) - 1, digit < 0, &a.point})
 		}
 	}
+
 	for i := range s.alike {
 		a := &s.alike[i]
 		lower := a.digit & (1<<low - 1)
@@ -89,9 +94,11 @@ func (s *adder) shorten(width int) {
 		put(a, a.place, lower)
 		put(a, a.place+low, (a.digit-lower)>>low)
 	}
+
 	s.group((halfBits + width) * digits)
 	s.sumGroups()
 	s.alike = s.alike[:0]
+
 	for i, g := range s.groups {
 		if len(g) == 1 {
 			s.alike = append(s.alike, alike{g[0], i / digits, i%digits + 1})
@@ -140,10 +147,12 @@ const atOnce = 1024
 // sumAlike sets alike to the sums for all digits at all places.
 func (s *adder) sumAlike(width int) {
 	s.alike = s.alike[:0]
+
 	digits := 1 << (width - 1) // but for their signs
 	for place := 0; place <= halfBits; {
 		first, groups := place, 0
 		s.summands = s.summands[:0]
+
 		for ; place <= halfBits && len(s.summands) < atOnce; place += width {
 			for i := range s.parts {
 				p := &s.parts[i]
@@ -153,8 +162,10 @@ func (s *adder) sumAlike(width int) {
 			}
 			groups += digits
 		}
+
 		s.group(groups)
 		s.sumGroups()
+
 		for i, g := range s.groups {
 			if len(g) == 1 {
 				s.alike = append(s.alike, alike{g[0], first + i/digits*width, i%digits + 1})
@@ -188,6 +199,7 @@ func (s *adder) group(groups int) {
 		s.groups = append(s.groups, s.points[end:end+n])
 		s.ends[i], end = end, end+n
 	}
+
 	for _, put := range s.summands {
 		to := &s.points[s.ends[put.group]]
 		*to = *put.point

@@ -103,6 +103,7 @@ func wanted(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Duration]() {
 		return "a time such as 10m is wanted here"
 	}
+
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false is wanted here"
@@ -113,11 +114,13 @@ func wanted(t reflect.Type) string {
 	case reflect.String:
 		return "a text is wanted here"
 	}
+
 	if isFloatKind(t) {
 		return "a number is wanted here, such as 0.7"
 	}
 	if isNumberKind(t) {
 		return wantedNumber
 	}
+
 	return "another kind of value is wanted here"
 }

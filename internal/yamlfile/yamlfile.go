@@ -40,6 +40,7 @@ func Decode(src []byte, into any) []Problem {
 			return []Problem{problemAt(tok, "anchors and aliases are not supported")}
 		}
 	}
+
 	file, err := parser.ParseBytes(src, 0)
 	if err != nil {
 		return []Problem{problemOf(err)}
@@ -52,6 +53,7 @@ func Decode(src []byte, into any) []Problem {
 	if len(file.Docs) == 1 && file.Docs[0].Body != nil {
 		c.value(file.Docs[0].Body, reflect.TypeOf(into).Elem())
 	}
+
 	// The library finds what is left: keys that come twice, values that read themselves.
 	err = yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(into)
 	if errors.Is(err, io.EOF) {
@@ -62,6 +64,7 @@ func Decode(src []byte, into any) []Problem {
 			c.problems = append(c.problems, p)
 		}
 	}
+
 	slices.SortStableFunc(c.problems, func(a, b Problem) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
 	return c.problems
 }
@@ -118,6 +121,7 @@ func problemOf(err error) Problem {
 		text, _, _ := strings.Cut(err.Error(), "\n")
 		return Problem{Line: 1, Column: 1, Text: text}
 	}
+
 	text := bad.GetMessage()
 	wrong, large := (*yaml.TypeError)(nil), (*yaml.OverflowError)(nil)
 	switch {
@@ -128,6 +132,7 @@ func problemOf(err error) Problem {
 	case strings.Contains(text, "'\t'"): // it would be shown as a space
 		text = "a tab is here: lines are indented with spaces"
 	}
+
 	return problemAt(bad.GetToken(), text)
 }
 
@@ -152,6 +157,7 @@ func (c *checker) value(node ast.Node, t reflect.Type) {
 		c.free(node)
 		return
 	}
+
 	if _, null := node.(*ast.NullNode); null {
 		// Nothing where a list or a mapping could be is none. A number or a
 		// switch that is left empty was meant to be something.
@@ -160,6 +166,7 @@ func (c *checker) value(node ast.Node, t reflect.Type) {
 		}
 		return
 	}
+
 	switch t.Kind() {
 	case reflect.Struct:
 		c.structure(node, t)
@@ -185,6 +192,7 @@ func (c *checker) structure(node ast.Node, t reflect.Type) {
 		c.add(node, "%s", wanted(t))
 		return
 	}
+
 	for _, pair := range pairs {
 		key := pair.Key.GetToken().Value
 		field, ok := fieldOf(t, key)
@@ -222,6 +230,7 @@ func (c *checker) free(node ast.Node) {
 		}
 		return
 	}
+
 	if isNumber(node) && !isDecimal(node) {
 		c.add(node, "%s", wantedNumber)
 	}

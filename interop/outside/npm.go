@@ -30,6 +30,7 @@ func NPM(t *testing.T, dir string, args ...string) {
 	testclass.Require(t, "npm", "node")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
+
 	for attempt := 1; ; attempt++ {
 		cmd := exec.CommandContext(ctx, "npm", args...)
 		cmd.Dir = dir
@@ -57,10 +58,12 @@ func Install(t *testing.T, project string) {
 	t.Helper()
 	installing.Lock()
 	defer installing.Unlock()
+
 	want, err := os.ReadFile(filepath.Join(project, "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	// Written last, so that an interrupted installation is done again.
 	mark := filepath.Join(project, "node_modules", ".lightwork-installed")
 	have, err := os.ReadFile(mark)
@@ -81,12 +84,14 @@ func Install(t *testing.T, project string) {
 // of these sources, and builds them there.
 func Compile(t *testing.T, project string, folders ...string) (dir string) {
 	t.Helper()
+
 	dir = t.TempDir()
 	for _, name := range folders {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(project, name))); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json"} {
 		doc, err := os.ReadFile(filepath.Join(project, name))
 		if err == nil {
@@ -96,6 +101,7 @@ func Compile(t *testing.T, project string, folders ...string) (dir string) {
 			t.Fatal(err)
 		}
 	}
+
 	NPM(t, dir, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	NPM(t, dir, "run", "build")
 	return dir

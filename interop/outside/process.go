@@ -78,12 +78,14 @@ func (p *Process) Ended(t *testing.T) int {
 // Await waits until the program has said text on o, which is p.Out or p.Errs.
 func (p *Process) Await(t *testing.T, o *Output, text string) {
 	t.Helper()
+
 	limit := time.After(Patience)
 	for {
 		said, changed := o.state()
 		if strings.Contains(said, text) {
 			return
 		}
+
 		select {
 		case <-changed:
 		case <-p.exited:

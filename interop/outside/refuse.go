@@ -22,16 +22,19 @@ func Refused(t *testing.T, dir string, command ...string) (said string, status i
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
+
 	socket := filepath.Join(folder, "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
+
 	refused := make(chan error, 1)
 	go func() { refused <- refuse(l) }()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
+
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "OPENSENTIENCE_SOCKET_PATH="+socket, "OPENSENTIENCE_SESSION_TOKEN=secret-token", "OPENSENTIENCE_AGENT_ID=com.lightwork.reference")
@@ -53,6 +56,7 @@ func refuse(l net.Listener) error {
 		return err
 	}
 	defer conn.Close()
+
 	var size [4]byte
 	if _, err := io.ReadFull(conn, size[:]); err != nil {
 		return err

@@ -34,6 +34,7 @@ func Main(m *testing.M, program *string) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+
 	*program = filepath.Join(dir, "lightwork")
 	build := exec.Command("go", "build", "-o", *program, "github.com/lightwork-market/lightwork/cmd/lightwork")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -133,6 +134,7 @@ func (w *World) Options(more ...string) map[string]string {
 // reachable waits until something listens on addr.
 func reachable(t *testing.T, addr string) {
 	t.Helper()
+
 	for end := time.Now().Add(Patience); ; {
 		c, err := net.DialTimeout("tcp", addr, time.Second)
 		if err == nil {

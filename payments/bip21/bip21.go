@@ -78,12 +78,14 @@ func parseBTC(text string) (sats int64, err error) {
 	if whole == "" || len(whole) > 8 || len(places) > 8 {
 		return 0, fmt.Errorf("%w: amount %q", ErrText, text)
 	}
+
 	for _, d := range digits {
 		if d < '0' || d > '9' {
 			return 0, fmt.Errorf("%w: amount %q", ErrText, text)
 		}
 		sats = 10*sats + int64(d-'0')
 	}
+
 	if sats < 1 || sats > maxBTC*satsPerBTC {
 		return 0, fmt.Errorf("%w: amount %q", ErrText, text)
 	}

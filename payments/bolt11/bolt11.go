@@ -99,6 +99,7 @@ func (inv *Invoice) CheckLock(final uint32) error {
 	if inv.MinFinalCLTV > final {
 		return fmt.Errorf("a payment could be held for %d blocks, at most %d here", inv.MinFinalCLTV, final)
 	}
+
 	for _, route := range inv.Routes {
 		var blocks uint32
 		for _, hop := range route {

@@ -36,6 +36,7 @@ func DecodeUnsigned(s string) (*Invoice, Signature, error) {
 	if len(data) < timestampGroups+signatureGroups {
 		return nil, Signature{}, fmt.Errorf("%w: %d groups of data are too few", ErrMissing, len(data))
 	}
+
 	inv := &Invoice{Expiry: DefaultExpiry, MinFinalCLTV: DefaultMinFinalCLTV}
 	if inv.Network, inv.AmountMsats, err = parseHRP(hrp); err != nil {
 		return nil, Signature{}, err
@@ -49,6 +50,7 @@ func DecodeUnsigned(s string) (*Invoice, Signature, error) {
 	if err := inv.readEcash(); err != nil {
 		return nil, Signature{}, err
 	}
+
 	hash, err := signatureHash(hrp, signed)
 	if err != nil {
 		return nil, Signature{}, err
@@ -69,10 +71,12 @@ func decodeBech32(s string) (string, []byte, error) {
 	if hrp, data, ok := lowerbech32.Decode(s); ok {
 		return hrp, data, nil
 	}
+
 	hrp, data, err := bech32.DecodeNoLimit(s)
 	if err != nil {
 		return "", nil, fmt.Errorf("%w: %w", ErrBech32, err)
 	}
+
 	// The library takes the checksum of bech32m too and does not say which one
 	// it found; BOLT 11 knows bech32 alone.
 	again, err := bech32.Encode(hrp, data)
@@ -82,6 +86,7 @@ func decodeBech32(s string) (string, []byte, error) {
 	if again != strings.ToLower(s) {
 		return "", nil, fmt.Errorf("%w: the checksum is that of bech32m", ErrBech32)
 	}
+
 	return hrp, data, nil
 }
 

@@ -42,11 +42,13 @@ func (e *Ecash) network() (payments.Network, error) {
 	if len(e.Relays) < 1 || len(e.Relays) > maxEcashRelays {
 		return "", fmt.Errorf("%w: %d relays", ErrField, len(e.Relays))
 	}
+
 	for _, r := range e.Relays {
 		if !strings.HasPrefix(r, "ws://") && !strings.HasPrefix(r, "wss://") {
 			return "", fmt.Errorf("%w: a relay that is neither ws:// nor wss://", ErrField)
 		}
 	}
+
 	return n, nil
 }
 

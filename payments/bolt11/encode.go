@@ -27,6 +27,7 @@ func Encode(inv *Invoice, sign func(hash [32]byte) (sig65 [65]byte, err error)) 
 			return "", err
 		}
 	}
+
 	if letters == cashuLetters && inv.Ecash == nil {
 		return "", fmt.Errorf("%w: the terms of the mint", ErrMissing)
 	}
@@ -57,6 +58,7 @@ func Encode(inv *Invoice, sign func(hash [32]byte) (sig65 [65]byte, err error)) 
 	if signer := hex.EncodeToString(key.SerializeCompressed()); inv.Payee != "" && inv.Payee != signer {
 		return "", fmt.Errorf("%w: by %s in place of the payee %s", ErrSignature, signer, inv.Payee)
 	}
+
 	// On the wire the recovery id comes last.
 	raw := append(slices.Clone(sig[1:]), sig[0]-27-4)
 	groups, err := bech32.ConvertBits(raw, 8, 5, true)
@@ -70,6 +72,7 @@ func Encode(inv *Invoice, sign func(hash [32]byte) (sig65 [65]byte, err error)) 
 	if len(out) > MaxLength {
 		return "", fmt.Errorf("%w: %d characters", ErrTooLong, len(out))
 	}
+
 	return out, nil
 }
 
@@ -95,6 +98,7 @@ func (w *fieldWriter) writeAll(inv *Invoice, metadata []byte) error {
 		}
 		w.bytes(fieldDescription, []byte(inv.Description))
 	}
+
 	if len(metadata) > 0 {
 		w.bytes(fieldMetadata, metadata)
 	}
@@ -171,6 +175,7 @@ func (w *fieldWriter) route(hops []Hop) {
 		b = binary.BigEndian.AppendUint32(b, hop.FeeMillionths)
 		b = binary.BigEndian.AppendUint16(b, hop.CLTVDelta)
 	}
+
 	if len(b) == 0 {
 		w.fail("a route without hops")
 		return
@@ -188,6 +193,7 @@ func (w *fieldWriter) features(bits []int) {
 		w.fail("feature bit out of range")
 		return
 	}
+
 	groups := make([]byte, top/5+1)
 	for _, bit := range bits {
 		if bit%2 == 0 && !knownFeature(bit) {
@@ -196,6 +202,7 @@ func (w *fieldWriter) features(bits []int) {
 		}
 		groups[len(groups)-1-bit/5] |= 1 << (bit % 5)
 	}
+
 	w.field(fieldFeatures, groups)
 }
 

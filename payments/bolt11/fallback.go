@@ -65,6 +65,7 @@ func ParseAddress(text string, network payments.Network) (Fallback, error) {
 	if len(text) > maxAddress {
 		return Fallback{}, fmt.Errorf("%w: an address of %d characters", ErrField, len(text))
 	}
+
 	hrp, groups, version, err := bech32.DecodeGeneric(text)
 	switch {
 	case err != nil:
@@ -76,6 +77,7 @@ func ParseAddress(text string, network payments.Network) (Fallback, error) {
 	case (groups[0] == 0) != (version == bech32.Version0):
 		return Fallback{}, fmt.Errorf("%w: the address has the checksum of another witness version", ErrField)
 	}
+
 	program, err := bech32.ConvertBits(groups[1:], 5, 8, false)
 	if err != nil {
 		return Fallback{}, fmt.Errorf("%w: address: %w", ErrField, err)

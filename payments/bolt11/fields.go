@@ -38,8 +38,10 @@ func (f *fieldReader) readAll(groups []byte) error {
 		if err := f.read(kind, groups[:length]); err != nil {
 			return err
 		}
+
 		groups = groups[length:]
 	}
+
 	switch {
 	case !f.seen[fieldPaymentHash]:
 		return fmt.Errorf("%w: p (payment hash)", ErrMissing)
@@ -50,6 +52,7 @@ func (f *fieldReader) readAll(groups []byte) error {
 	case f.seen[fieldDescription] && f.seen[fieldDescriptionHash]:
 		return fmt.Errorf("%w: both d and h describe the payment", ErrField)
 	}
+
 	return nil
 }
 
@@ -116,6 +119,7 @@ func (f *fieldReader) readInto(kind byte, groups []byte) (used bool, err error) 
 		inv.Routes = append(inv.Routes, hops)
 		return true, err
 	}
+
 	return false, nil
 }
 
@@ -159,6 +163,7 @@ func readFeatures(groups []byte) ([]int, error) {
 	if len(groups) > 0 && groups[0] == 0 {
 		return nil, fmt.Errorf("leading zeros")
 	}
+
 	var bits []int
 	for bit := range len(groups) * 5 {
 		if groups[len(groups)-1-bit/5]>>(bit%5)&1 == 0 {
@@ -206,6 +211,7 @@ func (f Fallback) check() error {
 	case f.Version <= 18:
 		ok = n == 20
 	}
+
 	if !ok {
 		return fmt.Errorf("version %d with a program of %d bytes", f.Version, n)
 	}
@@ -220,6 +226,7 @@ func readRoute(groups []byte) ([]Hop, error) {
 	if len(b) == 0 || len(b)%hopBytes != 0 {
 		return nil, fmt.Errorf("%d bytes are no whole number of hops", len(b))
 	}
+
 	var hops []Hop
 	for ; len(b) > 0; b = b[hopBytes:] {
 		if _, err := btcec.ParsePubKey(b[:33]); err != nil {
@@ -233,5 +240,6 @@ func readRoute(groups []byte) ([]Hop, error) {
 			CLTVDelta:      binary.BigEndian.Uint16(b[49:]),
 		})
 	}
+
 	return hops, nil
 }

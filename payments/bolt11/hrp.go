@@ -46,12 +46,14 @@ func parseHRP(hrp string) (payments.Network, int64, error) {
 	if i := strings.IndexAny(rest, "0123456789"); i >= 0 {
 		letters, amount = rest[:i], rest[i:]
 	}
+
 	for _, p := range prefixes {
 		if p.letters == letters {
 			msats, err := parseAmount(amount)
 			return p.network, msats, err
 		}
 	}
+
 	return "", 0, fmt.Errorf("%w: %q", ErrPrefix, letters)
 }
 
@@ -77,11 +79,13 @@ func parseAmount(s string) (int64, error) {
 		}
 		return boundAmount(n/10, 1)
 	}
+
 	for _, m := range multipliers {
 		if m.letter == unit {
 			return boundAmount(n, m.msats)
 		}
 	}
+
 	return 0, fmt.Errorf("%w: unknown multiplier %q", ErrAmount, unit)
 }
 

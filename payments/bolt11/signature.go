@@ -32,6 +32,7 @@ func (s Signature) Check() (string, error) {
 		}
 		return hex.EncodeToString(key.SerializeCompressed()), nil
 	}
+
 	var r, low btcec.ModNScalar
 	if r.SetByteSlice(s.RS[:32]) || low.SetByteSlice(s.RS[32:]) || r.IsZero() || low.IsZero() {
 		return "", fmt.Errorf("%w: out of range", ErrSignature)
@@ -42,6 +43,7 @@ func (s Signature) Check() (string, error) {
 	if !ecdsa.NewSignature(&r, &low).Verify(s.Hash[:], s.payee) {
 		return "", fmt.Errorf("%w: not by the key in field n", ErrSignature)
 	}
+
 	return hex.EncodeToString(s.payee.SerializeCompressed()), nil
 }
 

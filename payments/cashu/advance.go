@@ -26,11 +26,13 @@ func (e *engine) advance(ctx context.Context, o op) error {
 			return err
 		}
 	}
+
 	if o.kind == "topup" {
 		if ready, err := e.paid(ctx, o); !ready || err != nil {
 			return err
 		}
 	}
+
 	sentAt := millis(time.Now())
 	if err := e.unsure(ctx, o, sentAt); err != nil {
 		return err
@@ -45,6 +47,7 @@ func (e *engine) advance(ctx context.Context, o op) error {
 	if err := e.unsure(ctx, o, before); err != nil { // this one was answered
 		return err
 	}
+
 	late := before != 0 && sentAt-before < lateAnswer.Milliseconds()
 	keep, keepErr := e.insists(ctx, o)
 	if late || keep || keepErr != nil {
@@ -57,6 +60,7 @@ func (e *engine) advance(ctx context.Context, o op) error {
 		}
 		return firstError(lookErr, err)
 	}
+
 	if _, err := e.keys(ctx, 0); err != nil { // it may have refused old keys
 		return err
 	}
@@ -90,12 +94,14 @@ func (e *engine) looked(ctx context.Context, o op, refusal error) (done bool, er
 	if len(sigs) > 0 {
 		return true, e.finish(ctx, o, sigs)
 	}
+
 	var states []noteState
 	if len(o.inputs) > 0 {
 		if states, err = e.mint.states(ctx, o.inputs); err != nil {
 			return false, err
 		}
 	}
+
 	spent := slices.ContainsFunc(states, func(s noteState) bool { return s.State == stateSpent })
 	pending := slices.ContainsFunc(states, func(s noteState) bool { return s.State == statePending })
 	switch {
@@ -106,6 +112,7 @@ func (e *engine) looked(ctx context.Context, o op, refusal error) (done bool, er
 	case refusal != nil:
 		return true, e.fail(ctx, o, states, refusal)
 	}
+
 	return false, nil
 }
 
@@ -128,6 +135,7 @@ func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error 
 			own = append(own, n)
 		}
 	}
+
 	err := e.db.Update(ctx, func(tx *sqlite.Tx) error {
 		if err := insertNotes(tx, own); err != nil {
 			return err
@@ -135,6 +143,7 @@ func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error 
 		if err := endOp(tx, o, "done", "spent", ""); err != nil {
 			return err
 		}
+
 		switch o.kind {
 		case "send":
 			return markSent(tx, o.hash, locked)
@@ -147,6 +156,7 @@ func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error 
 		case "export":
 			return keepToken(tx, o.id, e.cfg.Mint, locked)
 		}
+
 		return nil
 	})
 	if err == nil {
@@ -199,6 +209,7 @@ func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) 
 		if err := endOp(tx, o, "refused", "free", printable(why.Error())); err != nil {
 			return err
 		}
+
 		for i, s := range states { // notes that are spent are so without us
 			if s.State != stateUnspent {
 				if _, err := tx.Exec(`UPDATE notes SET state = 'spent', op = ? WHERE secret = ?`, o.id, o.inputs[i].Secret); err != nil {
@@ -206,6 +217,7 @@ func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) 
 				}
 			}
 		}
+
 		switch o.kind {
 		case "split":
 			return markMeltFailed(tx, o.quote, maxSats, why)
@@ -223,6 +235,7 @@ func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) 
 			}
 			return markBack(tx, o.hash, "the lock has ended, and the mint does not give the notes back: "+printable(why.Error()))
 		}
+
 		return nil
 	})
 	if err == nil {

@@ -29,6 +29,7 @@ func (w *Wallet) arrived(ctx context.Context, doc []byte) {
 		most = maxArrivals
 		err = w.worth(row, list, notes)
 	}
+
 	var kept bool
 	if err == nil {
 		err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
@@ -36,6 +37,7 @@ func (w *Wallet) arrived(ctx context.Context, doc []byte) {
 			return err
 		})
 	}
+
 	if err != nil {
 		w.cfg.Log.Debug("a message is no payment", "payment_hash", hash, "err", err)
 		return
@@ -69,6 +71,7 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 	if wrong != nil && !isBad(wrong) {
 		return wrong // the mint cannot be asked now
 	}
+
 	var k *keyset
 	if wrong == nil {
 		var err error
@@ -76,6 +79,7 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 			return err
 		}
 	}
+
 	var why error
 	err := e.db.Update(ctx, func(tx *sqlite.Tx) error {
 		row, err := selectInvoice(tx, a.hash)
@@ -91,6 +95,7 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 		if err := e.room(tx, brings); err != nil {
 			return err // a top-up was begun since it was examined
 		}
+
 		l, err := parseLock(a.notes[0].Secret)
 		if err != nil {
 			return err
@@ -101,6 +106,7 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 		if row, err = selectInvoice(tx, a.hash); err != nil {
 			return err
 		}
+
 		return e.claim(tx, k, row, row.preimage)
 	})
 	if errors.Is(err, ErrCap) {
@@ -114,6 +120,7 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 		e.tell(a.hash)
 		e.wake() // a claim may have been written
 	}
+
 	return err
 }
 
@@ -149,10 +156,12 @@ func (e *engine) examine(ctx context.Context, a arrival) (brings int64, err erro
 	if err := e.worth(row, list, a.notes); err != nil {
 		return 0, err
 	}
+
 	fee, err := inputFee(list, a.notes)
 	if err != nil {
 		return 0, err
 	}
+
 	// However much more it is than the invoice asks for.
 	brings = (total(a.notes) - fee) * 1000
 	if row.state == "open" { // others are not taken anyway
@@ -160,15 +169,18 @@ func (e *engine) examine(ctx context.Context, a arrival) (brings int64, err erro
 			return 0, err
 		}
 	}
+
 	states, err := e.mint.states(ctx, a.notes)
 	if err != nil {
 		return 0, err
 	}
+
 	for _, s := range states {
 		if s.State != stateUnspent {
 			return 0, fmt.Errorf("%w: the mint says %s", ErrSpent, s.State)
 		}
 	}
+
 	return brings, nil
 }
 
@@ -194,6 +206,7 @@ func (w *Wallet) worth(row invoiceRow, list map[string]*keyset, notes []note) er
 			return fmt.Errorf("%w: to %s and %s until %d", ErrLock, l.hash, l.payee, l.until)
 		}
 	}
+
 	fee, err := inputFee(list, notes)
 	if err != nil {
 		return err
@@ -201,5 +214,6 @@ func (w *Wallet) worth(row invoiceRow, list map[string]*keyset, notes []note) er
 	if got := total(notes) - fee; got < satsFor(row.amountMsats) {
 		return fmt.Errorf("%w: %d sats after the mint's fee, the invoice is over %d msats", payments.ErrAmount, got, row.amountMsats)
 	}
+
 	return nil
 }

@@ -92,6 +92,7 @@ func verifyDLEQ(e, s *btcec.ModNScalar, mintKey, blinded, signed *btcec.PublicKe
 	if err1 != nil || err2 != nil {
 		return false
 	}
+
 	// e = SHA-256 of the four points' uncompressed hex.
 	h := sha256.New()
 	for _, p := range []*btcec.PublicKey{r1, r2, mintKey, signed} {

@@ -39,6 +39,7 @@ func (w *Wallet) Export(ctx context.Context, sats int64) (t Token, err error) {
 		return t, fmt.Errorf("export: %w", err)
 	}
 	w.wake()
+
 	err = w.await(ctx, func() (done bool, err error) {
 		err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 			var state, failure string
@@ -63,6 +64,7 @@ func (w *Wallet) beginExport(tx *sqlite.Tx, k *keyset, sats int64) (id int64, er
 	if err != nil {
 		return 0, err
 	}
+
 	w.mu.Lock()
 	list := w.keysets
 	w.mu.Unlock()
@@ -112,6 +114,7 @@ func (w *Wallet) Tokens(ctx context.Context) (list []Token, err error) {
 		if err != nil {
 			return err
 		}
+
 		for rows.Next() {
 			t, err := scanToken(rows)
 			if err != nil {

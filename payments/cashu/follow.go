@@ -17,6 +17,7 @@ func (e *engine) follow(ctx context.Context, row paymentRow) error {
 		p = &pace{wait: e.cfg.Poll}
 		e.next[row.hash] = p
 	}
+
 	if now.Before(p.look) {
 		return nil
 	}
@@ -26,6 +27,7 @@ func (e *engine) follow(ctx context.Context, row paymentRow) error {
 	if err != nil {
 		return err
 	}
+
 	spent := false
 	for _, s := range states {
 		spent = spent || s.State == stateSpent
@@ -36,6 +38,7 @@ func (e *engine) follow(ctx context.Context, row paymentRow) error {
 			return err
 		}
 	}
+
 	switch {
 	case spent:
 		return e.warn(ctx, row, "the notes are spent, and the mint does not show the preimage (NUT-07)")
@@ -52,6 +55,7 @@ func (e *engine) follow(ctx context.Context, row paymentRow) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -98,5 +102,6 @@ func (e *engine) takeBack(ctx context.Context, row paymentRow) error {
 		delete(e.next, row.hash)
 		e.wake()
 	}
+
 	return err
 }

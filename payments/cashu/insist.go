@@ -42,6 +42,7 @@ func (e *engine) renew(ctx context.Context, o op) error {
 	if err != nil {
 		return err
 	}
+
 	return e.db.Update(ctx, func(tx *sqlite.Tx) error {
 		outputs, err := e.outputs(tx, k, amounts, nil)
 		if err != nil {

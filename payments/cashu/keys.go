@@ -50,6 +50,7 @@ func (w *Wallet) cheapest(ctx context.Context) (*keyset, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var best *keyset
 	end := time.Now().Add(2 * maxLock)
 	for _, k := range list {
@@ -57,6 +58,7 @@ func (w *Wallet) cheapest(ctx context.Context) (*keyset, error) {
 			best = k
 		}
 	}
+
 	if best == nil {
 		return nil, fmt.Errorf("%w: the mint has none active", ErrKeyset)
 	}
@@ -73,18 +75,21 @@ func (w *Wallet) Check(ctx context.Context) error {
 	if _, err := w.cheapest(ctx); err != nil {
 		return fmt.Errorf("check mint: %w", err)
 	}
+
 	var info struct {
 		Nuts map[string]any `json:"nuts"`
 	}
 	if err := w.mint.ask(ctx, http.MethodGet, "/v1/info", nil, &info); err != nil {
 		return fmt.Errorf("check mint: %w", err)
 	}
+
 	for _, nut := range []string{"7", "9", "12", "14"} {
 		entry, _ := info.Nuts[nut].(map[string]any)
 		if supported, _ := entry["supported"].(bool); !supported {
 			return fmt.Errorf("check mint: %w: it does not offer NUT-%s", payments.ErrUnsupported, nut)
 		}
 	}
+
 	return nil
 }
 
@@ -108,6 +113,7 @@ func (w *Wallet) outputs(tx *sqlite.Tx, k *keyset, amounts []int64, l *lock) ([]
 	if err != nil {
 		return nil, err
 	}
+
 	out := make([]output, 0, len(amounts))
 	for i := range amounts {
 		secret, r, err := w.cfg.Seed.derive(k.id, first+uint32(i))
@@ -124,5 +130,6 @@ func (w *Wallet) outputs(tx *sqlite.Tx, k *keyset, amounts []int64, l *lock) ([]
 		o.Locked = l != nil
 		out = append(out, o)
 	}
+
 	return out, nil
 }

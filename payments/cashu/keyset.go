@@ -39,6 +39,7 @@ func parseKeyset(k keyset, keys map[string]string) (*keyset, error) {
 		return nil, fmt.Errorf("%w: %d keys at a fee of %d until %d", ErrKeyset, len(keys), k.feePPK, k.expiry)
 	}
 	k.keys = map[int64]*btcec.PublicKey{}
+
 	for text, key := range keys {
 		sats, err := strconv.ParseUint(text, 10, 64)
 		if err != nil || sats == 0 || strconv.FormatUint(sats, 10) != text {
@@ -51,6 +52,7 @@ func parseKeyset(k keyset, keys map[string]string) (*keyset, error) {
 		// Amounts go to 2^63 at common mints; the id covers them all.
 		k.keys[int64(sats)] = p
 	}
+
 	if got := k.deriveID(k.id[:2]); got != k.id {
 		return nil, fmt.Errorf("%w: the keys of %q have the id %s", ErrKeyset, printable(k.id), got)
 	}
@@ -85,12 +87,14 @@ func (k *keyset) deriveID(version string) string {
 		}
 		return version0 + hex.EncodeToString(h.Sum(nil))[:14]
 	}
+
 	for i, sats := range amounts {
 		if i > 0 {
 			io.WriteString(h, ",") // a hash never fails
 		}
 		fmt.Fprintf(h, "%d:%s", uint64(sats), pointText(k.keys[sats]))
 	}
+
 	fmt.Fprintf(h, "|unit:%s", unit)
 	if k.feePPK != 0 {
 		fmt.Fprintf(h, "|input_fee_ppk:%d", k.feePPK)
@@ -114,6 +118,7 @@ func (k *keyset) split(sats int64) ([]int64, error) {
 			sats -= a
 		}
 	}
+
 	if sats != 0 {
 		return nil, fmt.Errorf("%w: %s has no amounts for the sum", ErrKeyset, k.id)
 	}

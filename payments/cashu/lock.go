@@ -65,6 +65,7 @@ func parseLock(secret string) (l lock, err error) {
 	if l.hash, err = payments.ParseHash(c.Data); err != nil {
 		return l, fmt.Errorf("%w: %w", ErrLock, err)
 	}
+
 	seen := map[string]bool{}
 	for _, tag := range c.Tags {
 		if len(tag) != 2 || seen[tag[0]] {
@@ -75,11 +76,13 @@ func parseLock(secret string) (l lock, err error) {
 			return l, fmt.Errorf("%w: %q is %q", ErrLock, printable(tag[0]), printable(tag[1]))
 		}
 	}
+
 	for _, name := range []string{"pubkeys", "locktime", "refund"} {
 		if !seen[name] {
 			return l, fmt.Errorf("%w: %s is missing", ErrLock, name)
 		}
 	}
+
 	return l, nil
 }
 
@@ -105,6 +108,7 @@ func (l *lock) read(name, value string) bool {
 	case "sigflag":
 		return value == "SIG_INPUTS"
 	}
+
 	return false
 }
 
@@ -131,6 +135,7 @@ func sign(notes []note, key *btcec.PrivateKey, preimage payments.Preimage) ([]no
 		n.Witness = string(doc)
 		out[i] = n
 	}
+
 	return out, nil
 }
 
@@ -153,6 +158,7 @@ func shown(doc string, hash payments.Hash) (payments.Preimage, bool) {
 			return p, true
 		}
 	}
+
 	return payments.Preimage{}, false
 }
 

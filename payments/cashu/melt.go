@@ -59,6 +59,7 @@ func (w *Wallet) MeltQuote(ctx context.Context, invoice string) (m Melt, err err
 	} else if !errors.Is(err, payments.ErrNotFound) {
 		return m, fmt.Errorf("quote melt: %w", err)
 	}
+
 	if time.Now().After(inv.ExpiresAt()) {
 		return m, fmt.Errorf("quote melt: %w: at %s", payments.ErrExpired, inv.ExpiresAt().Format(time.RFC3339))
 	}
@@ -69,6 +70,7 @@ func (w *Wallet) MeltQuote(ctx context.Context, invoice string) (m Melt, err err
 	if m, err = answer.quoted(inv, invoice); err != nil {
 		return m, fmt.Errorf("quote melt: %w", err)
 	}
+
 	return m, wrap("quote melt", w.db.Update(ctx, func(tx *sqlite.Tx) error { return keepMeltQuote(tx, m) }))
 }
 
@@ -87,6 +89,7 @@ func meltable(invoice string) (*bolt11.Invoice, error) {
 	if inv.AmountMsats < 1 {
 		return nil, fmt.Errorf("%w: the invoice names none", payments.ErrAmount)
 	}
+
 	return inv, nil
 }
 
@@ -101,6 +104,7 @@ func (a meltAnswer) quoted(inv *bolt11.Invoice, invoice string) (Melt, error) {
 			m.Expires = end
 		}
 	}
+
 	switch {
 	case a.Quote == "" || len(a.Quote) > 200:
 		return m, fmt.Errorf("%w: no quote", ErrMint)
@@ -153,6 +157,7 @@ func (w *Wallet) Melt(ctx context.Context, hash payments.Hash, maxCostSats int64
 		if time.Now().After(m.Expires) {
 			return fmt.Errorf("%w: the quote or the invoice, at %s", payments.ErrExpired, m.Expires.Format(time.RFC3339))
 		}
+
 		p, err := w.planMelt(tx, k, m)
 		if err != nil {
 			return err
@@ -163,6 +168,7 @@ func (w *Wallet) Melt(ctx context.Context, hash payments.Hash, maxCostSats int64
 		if err := markMeltBegun(tx, hash, p.cost); err != nil {
 			return err
 		}
+
 		return w.beginSplit(tx, k, m, p)
 	})
 	if err != nil {
@@ -213,6 +219,7 @@ func (w *Wallet) splitDone(tx *sqlite.Tx, quote string, notes []note) error {
 	if err := firstError(insertNotes(tx, notes), markMeltPaying(tx, quote)); err != nil {
 		return err
 	}
+
 	return insertOp(tx, op{kind: "melt", hash: m.Hash, quote: quote, inputs: notes, outputs: blank})
 }
 
@@ -250,6 +257,7 @@ func (w *Wallet) Melts(ctx context.Context) (list []Melt, err error) {
 		if err != nil {
 			return err
 		}
+
 		for rows.Next() {
 			m, err := scanMelt(rows)
 			if err != nil {

@@ -20,6 +20,7 @@ func (e *engine) melt(ctx context.Context, o op) error {
 			return err
 		}
 	}
+
 	sentAt := millis(time.Now())
 	late := before != 0 && sentAt-before < lateAnswer.Milliseconds()
 	if over, err := e.meltExpired(ctx, o); err != nil {
@@ -30,9 +31,11 @@ func (e *engine) melt(ctx context.Context, o op) error {
 	} else if over { // what was sent may still arrive
 		return fmt.Errorf("%w: the invoice has expired meanwhile", payments.ErrUnknownOutcome)
 	}
+
 	if err := e.unsure(ctx, o, sentAt); err != nil {
 		return err
 	}
+
 	answer, err := e.mint.melt(ctx, o.quote, o.inputs, o.outputs)
 	switch {
 	case err == nil && answer.State == meltPaid:
@@ -44,6 +47,7 @@ func (e *engine) melt(ctx context.Context, o op) error {
 	case !refused(err):
 		return err
 	}
+
 	if unsureErr := e.unsure(ctx, o, before); unsureErr != nil { // this one was answered
 		return unsureErr
 	}
@@ -76,6 +80,7 @@ func (e *engine) melted(ctx context.Context, o op, refusal error) (done bool, er
 	if err != nil && !refused(err) {
 		return false, err
 	}
+
 	known := err == nil // else the mint has forgotten the quote: the notes tell
 	switch {
 	case known && answer.State == meltPaid:
@@ -83,6 +88,7 @@ func (e *engine) melted(ctx context.Context, o op, refusal error) (done bool, er
 	case known && answer.State == meltPending:
 		return false, fmt.Errorf("%w: the mint is paying", payments.ErrUnknownOutcome)
 	}
+
 	states, err := e.mint.states(ctx, o.inputs)
 	if err != nil {
 		return false, err
@@ -90,6 +96,7 @@ func (e *engine) melted(ctx context.Context, o op, refusal error) (done bool, er
 	is := func(state string) bool {
 		return slices.ContainsFunc(states, func(s noteState) bool { return s.State == state })
 	}
+
 	switch {
 	case is(statePending):
 		return false, fmt.Errorf("%w: the mint has the notes as pending", payments.ErrUnknownOutcome)
@@ -100,6 +107,7 @@ func (e *engine) melted(ctx context.Context, o op, refusal error) (done bool, er
 	case refusal != nil:
 		return true, e.fail(ctx, o, states, refusal)
 	}
+
 	return false, nil
 }
 
@@ -116,6 +124,7 @@ func (e *engine) meltPaid(ctx context.Context, o op, answer meltAnswer) error {
 		preimage = payments.Preimage{}
 		e.cfg.Log.Warn("the mint says that it has paid, and does not show the preimage", "mint", e.cfg.Mint, "payment_hash", o.hash)
 	}
+
 	err = e.db.Update(ctx, func(tx *sqlite.Tx) error {
 		if err := insertNotes(tx, change); err != nil {
 			return err
@@ -151,10 +160,12 @@ func (e *engine) changeOf(ctx context.Context, o op, sigs []blindSignature) (not
 			}
 		}
 	}
+
 	k, err := e.keysetOf(ctx, o.outputs[0].Keyset)
 	if err != nil {
 		return nil, err
 	}
+
 	for i, sig := range sigs[:min(len(sigs), len(o.outputs))] {
 		out := o.outputs[i]
 		out.Amount = sig.Amount
@@ -165,5 +176,6 @@ func (e *engine) changeOf(ctx context.Context, o op, sigs []blindSignature) (not
 		}
 		notes = append(notes, n)
 	}
+
 	return notes, nil
 }

@@ -54,6 +54,7 @@ func parseMessage(doc []byte, mint string) (hash payments.Hash, notes []note, er
 	if err := hashing.Check(doc); err != nil {
 		return hash, nil, fmt.Errorf("%w: %w", ErrMessage, err)
 	}
+
 	var p payload
 	if err := jsonv2.Unmarshal(doc, &p); err != nil {
 		return hash, nil, fmt.Errorf("%w: %w", ErrMessage, hashing.Misfit(err))
@@ -67,6 +68,7 @@ func parseMessage(doc []byte, mint string) (hash payments.Hash, notes []note, er
 	if len(p.Notes) == 0 || len(p.Notes) > maxNotes {
 		return hash, nil, fmt.Errorf("%w: %d notes", ErrMessage, len(p.Notes))
 	}
+
 	seen := map[string]bool{}
 	for _, n := range p.Notes {
 		if n.Amount < 1 || n.Amount > maxSats || len(n.Secret) > 1024 || !knownID(n.Keyset) || seen[n.Secret] {
@@ -74,6 +76,7 @@ func parseMessage(doc []byte, mint string) (hash payments.Hash, notes []note, er
 		}
 		seen[n.Secret] = true
 	}
+
 	return hash, p.Notes, nil
 }
 

@@ -40,6 +40,7 @@ func newMint(url string, transport http.RoundTripper, timeout time.Duration) *mi
 func (m *mint) ask(ctx context.Context, method, path string, question, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
+
 	var body io.Reader
 	if question != nil {
 		doc, err := json.Marshal(question)
@@ -48,6 +49,7 @@ func (m *mint) ask(ctx context.Context, method, path string, question, answer an
 		}
 		body = bytes.NewReader(doc)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, m.url+path, body)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -60,6 +62,7 @@ func (m *mint) ask(ctx context.Context, method, path string, question, answer an
 		return fmt.Errorf("%w: the mint: %w", payments.ErrWalletUnavailable, err)
 	}
 	defer res.Body.Close()
+
 	doc, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -69,6 +72,7 @@ func (m *mint) ask(ctx context.Context, method, path string, question, answer an
 	case res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests:
 		return fmt.Errorf("%w: the mint answers %s with status %d", payments.ErrWalletUnavailable, path, res.StatusCode)
 	}
+
 	if err := hashing.Check(doc); err != nil {
 		return fmt.Errorf("%w: %s, status %d: %w", ErrMint, path, res.StatusCode, err)
 	}
@@ -78,6 +82,7 @@ func (m *mint) ask(ctx context.Context, method, path string, question, answer an
 	if err := jsonv2.Unmarshal(doc, answer); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrMint, path, hashing.Misfit(err))
 	}
+
 	return nil
 }
 
@@ -112,6 +117,7 @@ func (m *mint) keysets(ctx context.Context) (map[string]*keyset, error) {
 	if len(list.Keysets) > maxKeysets {
 		return nil, fmt.Errorf("%w: %d keysets", ErrMint, len(list.Keysets))
 	}
+
 	out := map[string]*keyset{}
 	var wrong error
 	for _, s := range list.Keysets {
@@ -131,6 +137,7 @@ func (m *mint) keysets(ctx context.Context) (map[string]*keyset, error) {
 			wrong = errors.Join(wrong, fmt.Errorf("%w: asked for %s", ErrKeyset, printable(s.ID)))
 			continue
 		}
+
 		k, err := parseKeyset(keyset{id: s.ID, active: s.Active, feePPK: s.FeePPK, expiry: s.Expiry}, answer.Keysets[0].Keys)
 		if err != nil {
 			wrong = errors.Join(wrong, err)
@@ -138,6 +145,7 @@ func (m *mint) keysets(ctx context.Context) (map[string]*keyset, error) {
 		}
 		out[k.id] = k
 	}
+
 	if len(out) == 0 && wrong == nil {
 		wrong = fmt.Errorf("%w: the mint has none for sats of a version that is known here", ErrKeyset)
 	}
@@ -182,6 +190,7 @@ func (m *mint) restore(ctx context.Context, outputs []output) ([]blindSignature,
 	if err != nil || len(byB) == 0 {
 		return nil, err
 	}
+
 	out := make([]blindSignature, len(outputs))
 	for i, o := range outputs {
 		sig, ok := byB[o.B]
@@ -190,6 +199,7 @@ func (m *mint) restore(ctx context.Context, outputs []output) ([]blindSignature,
 		}
 		out[i] = sig
 	}
+
 	return out, nil
 }
 
@@ -209,6 +219,7 @@ func (m *mint) restoreSome(ctx context.Context, outputs []output) (map[string]bl
 	if len(answer.Signatures) != len(answer.Outputs) {
 		return nil, fmt.Errorf("%w: /v1/restore: %d signatures for %d outputs", ErrMint, len(answer.Signatures), len(answer.Outputs))
 	}
+
 	byB := map[string]blindSignature{}
 	for i, o := range answer.Outputs {
 		byB[o.B] = answer.Signatures[i]
@@ -238,6 +249,7 @@ func (m *mint) states(ctx context.Context, notes []note) ([]noteState, error) {
 			return nil, err
 		}
 	}
+
 	var answer struct {
 		States []noteState `json:"states"`
 	}
@@ -247,12 +259,14 @@ func (m *mint) states(ctx context.Context, notes []note) ([]noteState, error) {
 	if len(answer.States) != len(ys) {
 		return nil, fmt.Errorf("%w: /v1/checkstate: %d states for %d notes", ErrMint, len(answer.States), len(ys))
 	}
+
 	for i, s := range answer.States {
 		known := s.State == stateUnspent || s.State == statePending || s.State == stateSpent
 		if s.Y != ys[i] || !known {
 			return nil, fmt.Errorf("%w: /v1/checkstate: %q for another note", ErrMint, printable(s.State))
 		}
 	}
+
 	return answer.States, nil
 }
 

@@ -85,10 +85,12 @@ func (o output) note(sig blindSignature, k *keyset) (note, error) {
 	if !verifyDLEQ(e, s, key, blinded, signed) {
 		return note{}, fmt.Errorf("%w: a signature that is not by its key", ErrMint)
 	}
+
 	c, err := unblind(signed, r, key)
 	if err != nil {
 		return note{}, fmt.Errorf("%w: %w", ErrMint, err)
 	}
+
 	return note{
 		Amount: o.Amount, Keyset: o.Keyset, Secret: o.Secret, C: pointText(c),
 		DLEQ: &dleq{E: sig.DLEQ.E, S: sig.DLEQ.S, R: o.R},
@@ -117,6 +119,7 @@ func (n note) check(k *keyset) error {
 	if !verifyDLEQ(e, s, key, blinded, signed) {
 		return fmt.Errorf("%w: the proof is not of this note", ErrNote)
 	}
+
 	return nil
 }
 

@@ -45,6 +45,7 @@ func (w *Wallet) CreateInvoice(ctx context.Context, n payments.NewInvoice) (inv 
 		if err != nil {
 			return err
 		}
+
 		same := old.amountMsats == row.amountMsats && old.descriptionHash == row.descriptionHash &&
 			old.expirySeconds == row.expirySeconds && old.hold == row.hold
 		row = old
@@ -90,6 +91,7 @@ func (w *Wallet) shown(r invoiceRow) payments.Invoice {
 	default:
 		inv.State = payments.InvoiceCanceled
 	}
+
 	return inv
 }
 
@@ -162,6 +164,7 @@ func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) 
 		}
 		w.wake()
 	}
+
 	err = w.await(ctx, func() (bool, error) {
 		row, err := w.invoice(ctx, hash)
 		switch {
@@ -174,6 +177,7 @@ func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) 
 		case row.state == "open":
 			return true, fmt.Errorf("%w: %s", payments.ErrNotHeld, hash)
 		}
+
 		return false, nil
 	})
 	if err != nil {
@@ -220,6 +224,7 @@ func (w *Wallet) claim(tx *sqlite.Tx, k *keyset, row invoiceRow, preimage paymen
 	if err := insertOp(tx, o); err != nil {
 		return err
 	}
+
 	return claimInvoice(tx, preimage)
 }
 
@@ -255,6 +260,7 @@ func (w *Wallet) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 		delete(w.watchers, hints)
 		w.mu.Unlock()
 	}()
+
 	for {
 		select {
 		case h := <-hints:

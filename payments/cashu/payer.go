@@ -25,6 +25,7 @@ func (w *Wallet) SendPayment(ctx context.Context, p payments.Pay) error {
 	if time.Now().After(inv.ExpiresAt()) {
 		return fmt.Errorf("send payment: %w: at %s", payments.ErrExpired, inv.ExpiresAt().Format(time.RFC3339))
 	}
+
 	k, err := w.active(ctx)
 	if err != nil {
 		return fmt.Errorf("send payment: %w", err)
@@ -56,6 +57,7 @@ func (w *Wallet) payable(p payments.Pay) (*bolt11.Invoice, error) {
 	case !w.shared(inv.Ecash.Relays):
 		return nil, fmt.Errorf("%w: the payee listens on other relays than ours: %q", payments.ErrNoRoute, inv.Ecash.Relays)
 	}
+
 	return inv, nil
 }
 
@@ -93,6 +95,7 @@ func (w *Wallet) begin(tx *sqlite.Tx, k *keyset, inv *bolt11.Invoice, p payments
 	} else if err != nil && !errors.Is(err, payments.ErrNotFound) {
 		return err
 	}
+
 	free, err := freeNotes(tx)
 	if err != nil {
 		return err
@@ -146,6 +149,7 @@ func planPayment(list map[string]*keyset, k *keyset, free []note, sats int64) (p
 		}
 		lockedSum = sats + fee
 	}
+
 	var sum, fee int64
 	for _, n := range free {
 		if sum-fee >= lockedSum || len(p.inputs) == maxNotes {
@@ -160,6 +164,7 @@ func planPayment(list map[string]*keyset, k *keyset, free []note, sats int64) (p
 			return p, err
 		}
 	}
+
 	if sum-fee < lockedSum {
 		return p, fmt.Errorf("%w: %d sats of notes, %d and a fee of %d are needed", payments.ErrInsufficientFunds, sum, lockedSum, fee)
 	}

@@ -72,6 +72,7 @@ func (p *Post) Send(ctx context.Context, to string, message []byte) error {
 	if err != nil {
 		return fmt.Errorf("seal payment: %w", err)
 	}
+
 	var errs []error
 	for _, r := range p.pool.PublishQuorum(ctx, wrap, 1) {
 		if r.OK {
@@ -79,6 +80,7 @@ func (p *Post) Send(ctx context.Context, to string, message []byte) error {
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", r.URL, firstError(r.Err, errors.New("refused: "+r.Message))))
 	}
+
 	return fmt.Errorf("send payment's message: %w", errors.Join(errs...))
 }
 
@@ -87,8 +89,10 @@ func (p *Post) Send(ctx context.Context, to string, message []byte) error {
 func (p *Post) Receive(ctx context.Context, arrived func(message []byte)) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	serving.Go(func() { _ = p.pool.Serve(ctx) }) // returns nil
 	since := nostr.Timestamp(time.Now().Add(-mailKept).Unix())
 	sub, err := p.pool.Subscribe(ctx, []nostr.Filter{{
@@ -98,6 +102,7 @@ func (p *Post) Receive(ctx context.Context, arrived func(message []byte)) error 
 		return fmt.Errorf("subscribe to payments: %w", err)
 	}
 	defer sub.Close()
+
 	for {
 		select {
 		case in, ok := <-sub.Events():

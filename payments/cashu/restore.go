@@ -39,12 +39,14 @@ func (w *Wallet) Restore(ctx context.Context, tell func(asked int64, r Restored)
 	if err != nil {
 		return r, fmt.Errorf("restore: %w", err)
 	}
+
 	search := restoring{tell: tell, left: w.cfg.RestoreMost}
 	for _, id := range slices.Sorted(maps.Keys(list)) {
 		if err := w.restoreKeyset(ctx, list[id], used[id], restoreGap, &search); err != nil {
 			return search.found, fmt.Errorf("restore: %w", err)
 		}
 	}
+
 	w.wake()
 	return search.found, nil
 }
@@ -79,6 +81,7 @@ func (w *Wallet) restoreKeyset(ctx context.Context, k *keyset, used int64, gap i
 			s.tell(s.asked, s.found)
 		}
 	}
+
 	return w.db.Update(ctx, func(tx *sqlite.Tx) error {
 		_, err := tx.Exec(`INSERT INTO counters (keyset, next) VALUES (?, 0) ON CONFLICT DO UPDATE SET searched = 1`, k.id)
 		return err
@@ -124,10 +127,12 @@ func (w *Wallet) restoreBatch(ctx context.Context, k *keyset, first uint32, r *R
 			return false, err
 		}
 	}
+
 	byB, err := w.mint.restoreSome(ctx, outputs)
 	if err != nil {
 		return false, err
 	}
+
 	var notes []note
 	var last uint32
 	for i, out := range outputs {
@@ -142,6 +147,7 @@ func (w *Wallet) restoreBatch(ctx context.Context, k *keyset, first uint32, r *R
 		}
 		notes, last = append(notes, n), first+uint32(i)
 	}
+
 	if len(notes) == 0 {
 		return false, nil
 	}
@@ -149,6 +155,7 @@ func (w *Wallet) restoreBatch(ctx context.Context, k *keyset, first uint32, r *R
 	if err != nil {
 		return false, err
 	}
+
 	var unspent []note
 	for i, s := range states {
 		switch s.State {
@@ -158,6 +165,7 @@ func (w *Wallet) restoreBatch(ctx context.Context, k *keyset, first uint32, r *R
 			r.PendingSats += notes[i].Amount
 		}
 	}
+
 	if r.PendingSats > maxSats {
 		return false, fmt.Errorf("%w: more than %d sats of notes are in use", ErrMint, int64(maxSats))
 	}
@@ -172,6 +180,7 @@ func (w *Wallet) usedNumbers(ctx context.Context) (next map[string]int64, err er
 		if err != nil {
 			return fmt.Errorf("read numbers: %w", err)
 		}
+
 		for rows.Next() {
 			var id string
 			var n int64
@@ -180,6 +189,7 @@ func (w *Wallet) usedNumbers(ctx context.Context) (next map[string]int64, err er
 			}
 			next[id] = n
 		}
+
 		return rows.Err()
 	})
 	return next, err
@@ -201,6 +211,7 @@ func (w *Wallet) keepRestored(ctx context.Context, k *keyset, last uint32, notes
 			return err
 		}
 		fresh = slices.DeleteFunc(notes, func(n note) bool { return known[n.Secret] })
+
 		// The mint names the amounts, and signs any that costs it nothing.
 		free, err := sumNotes(tx, "free")
 		if err == nil && free+total(fresh) > maxSats {
@@ -235,6 +246,7 @@ func knownSecrets(tx *sqlite.Tx, notes []note) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for notes: %w", err)
 	}
+
 	known := map[string]bool{}
 	for rows.Next() {
 		var secret string
@@ -243,5 +255,6 @@ func knownSecrets(tx *sqlite.Tx, notes []note) (map[string]bool, error) {
 		}
 		known[secret] = true
 	}
+
 	return known, rows.Err()
 }

@@ -17,6 +17,7 @@ func (w *Wallet) room(tx *sqlite.Tx, msats int64) error {
 	if w.cfg.MaxMsats == 0 {
 		return nil
 	}
+
 	now := millis(time.Now())
 	var ours, away, held, asked int64
 	for _, sum := range []struct {
@@ -41,6 +42,7 @@ func (w *Wallet) room(tx *sqlite.Tx, msats int64) error {
 			return fmt.Errorf("add up what is at the mint: %w", err)
 		}
 	}
+
 	over := ours + away + held + asked + msats - w.cfg.MaxMsats
 	switch {
 	case over <= 0:
@@ -49,5 +51,6 @@ func (w *Wallet) room(tx *sqlite.Tx, msats int64) error {
 		return fmt.Errorf("%w: %w: %d msats more than the %d allowed, with %d in top-ups that nobody has paid yet: pay those, or wait until they lapse",
 			payments.ErrAmount, ErrCap, over, w.cfg.MaxMsats, asked)
 	}
+
 	return fmt.Errorf("%w: %w: %d msats more than the %d allowed: withdraw some first", payments.ErrAmount, ErrCap, over, w.cfg.MaxMsats)
 }

@@ -98,6 +98,7 @@ func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.M
 		secret, r = s.deriveHMAC(id, counter)
 		return secret, r, nil
 	}
+
 	seed := s.secret()
 	key, err := hdkeychain.NewMaster(seed.bytes[:], &chaincfg.MainNetParams)
 	for _, index := range []uint32{purpose, 0, uint32(binary.BigEndian.Uint64(id) % (1<<31 - 1)), counter} {
@@ -106,9 +107,11 @@ func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.M
 		}
 		key, err = key.Derive(hdkeychain.HardenedKeyStart + index)
 	}
+
 	if err != nil {
 		return "", nil, fmt.Errorf("derive note: %w", err)
 	}
+
 	var parts [2]*btcec.PrivateKey
 	for i, part := range []uint32{secretPart, blindingPart} {
 		child, err := key.Derive(part)
@@ -119,6 +122,7 @@ func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.M
 			return "", nil, fmt.Errorf("derive note: %w", err)
 		}
 	}
+
 	return hex.EncodeToString(parts[0].Serialize()), &parts[1].Key, nil
 }
 

@@ -35,10 +35,13 @@ const (
 // returns nil then. It is called once.
 func (w *Wallet) Serve(ctx context.Context) error {
 	defer close(w.ended)
+
 	var receiving sync.WaitGroup
 	defer receiving.Wait()
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	var receiveErr error
 	receiving.Go(func() {
 		defer cancel()
@@ -47,6 +50,7 @@ func (w *Wallet) Serve(ctx context.Context) error {
 	e := engine{Wallet: w, next: map[payments.Hash]*pace{}, retry: map[int64]*pace{}, waits: map[int64]bool{}}
 	tick := time.NewTicker(w.cfg.Poll)
 	defer tick.Stop()
+
 	for {
 		e.round(ctx)
 		select {
@@ -85,11 +89,13 @@ func (e *engine) round(ctx context.Context) {
 		e.complain(ctx, "read wallet", err)
 		return
 	}
+
 	for _, o := range ops {
 		if e.due(o.id) {
 			e.paced(ctx, o, e.advance(ctx, o))
 		}
 	}
+
 	for _, a := range arrivals {
 		e.complain(ctx, "look at a payment that arrived", e.accept(ctx, a))
 	}
@@ -125,6 +131,7 @@ func (e *engine) paced(ctx context.Context, o op, err error) {
 		p = &pace{wait: e.cfg.Poll / 2}
 		e.retry[o.id] = p
 	}
+
 	p.wait = min(2*p.wait, slowest)
 	p.look = time.Now().Add(p.wait)
 }
@@ -147,19 +154,23 @@ func (e *engine) keysetsOf(ctx context.Context, notes []note) (map[string]*keyse
 	if err != nil {
 		return nil, err
 	}
+
 	for _, n := range notes {
 		if list[n.Keyset] == nil {
 			list, err = e.keys(ctx, slowest)
 			break
 		}
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	for _, n := range notes {
 		if list[n.Keyset] == nil {
 			return nil, fmt.Errorf("%w: %q", ErrKeyset, printable(n.Keyset))
 		}
 	}
+
 	return list, nil
 }

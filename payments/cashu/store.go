@@ -23,6 +23,7 @@ func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error)
 	if cfg.ReadOnly {
 		return db, nil
 	}
+
 	err = db.Update(ctx, func(tx *sqlite.Tx) error {
 		if err := forgetUnused(tx, cfg.Mint, node); err != nil {
 			return err
@@ -30,6 +31,7 @@ func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error)
 		if _, err := tx.Exec(`INSERT INTO wallet (one, mint, node) VALUES (1, ?, ?) ON CONFLICT DO NOTHING`, cfg.Mint, node); err != nil {
 			return err
 		}
+
 		var ofMint, ofNode string
 		if err := tx.QueryRow(`SELECT mint, node FROM wallet`).Scan(&ofMint, &ofNode); err != nil {
 			return err
@@ -37,6 +39,7 @@ func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error)
 		if ofMint != cfg.Mint || ofNode != node {
 			return fmt.Errorf("%w: %s holds notes of mint %s for %s, which is another mint or seed", payments.ErrBadRequest, cfg.Path, ofMint, ofNode)
 		}
+
 		return nil
 	})
 	if err != nil {
@@ -139,6 +142,7 @@ func freeNotes(tx *sqlite.Tx) (list []note, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for rows.Next() {
 		var n note
 		if err := rows.Scan(jsonColumn{&n}); err != nil {
@@ -188,11 +192,13 @@ func insertOp(tx *sqlite.Tx, o op) error {
 	if err != nil {
 		return err
 	}
+
 	for _, n := range o.inputs {
 		if _, err := tx.Exec(`UPDATE notes SET state = 'reserved', op = ? WHERE secret = ? AND state = 'free'`, id, n.Secret); err != nil {
 			return fmt.Errorf("reserve note: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -202,6 +208,7 @@ func openOps(tx *sqlite.Tx) (list []op, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for rows.Next() {
 		var o op
 		var at int64

@@ -72,6 +72,7 @@ func unfinishedInvoices(tx *sqlite.Tx) (list []invoiceRow, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for rows.Next() {
 		r, err := scanInvoice(rows)
 		if err != nil {
@@ -144,6 +145,7 @@ func newArrivals(tx *sqlite.Tx) (list []arrival, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for rows.Next() {
 		var a arrival
 		if err := rows.Scan(&a.id, blob32{(*[32]byte)(&a.hash)}, jsonColumn{&a.notes}); err != nil {

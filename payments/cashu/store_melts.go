@@ -48,6 +48,7 @@ func keepMeltQuote(tx *sqlite.Tx, m Melt) error {
 	if err != nil {
 		return fmt.Errorf("write melt: %w", err)
 	}
+
 	return nil
 }
 

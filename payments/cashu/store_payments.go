@@ -70,6 +70,7 @@ func sentPayments(tx *sqlite.Tx) (list []paymentRow, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for rows.Next() {
 		r, err := scanPayment(rows)
 		if err != nil {

@@ -40,6 +40,7 @@ func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 	if err := w.db.View(ctx, func(tx *sqlite.Tx) error { return w.room(tx, sats*1000) }); err != nil {
 		return t, fmt.Errorf("top up: %w", err)
 	}
+
 	k, err := w.active(ctx)
 	if err != nil {
 		return t, fmt.Errorf("top up: %w", err)
@@ -55,6 +56,7 @@ func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 	if answer.Quote == "" || len(answer.Quote) > 200 || len(answer.Request) > 4096 {
 		return t, fmt.Errorf("top up: %w: no quote", ErrMint)
 	}
+
 	err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
 		// Another one may have been begun while the mint was asked.
 		if err := w.room(tx, sats*1000); err != nil {
@@ -115,6 +117,7 @@ func (e *engine) paid(ctx context.Context, o op) (ready bool, err error) {
 	if err := e.mint.ask(ctx, http.MethodGet, "/v1/mint/quote/bolt11/"+url.PathEscape(o.quote), nil, &answer); err != nil {
 		return false, err
 	}
+
 	switch answer.State {
 	case "PAID":
 		return true, nil
@@ -131,6 +134,7 @@ func (e *engine) paid(ctx context.Context, o op) (ready bool, err error) {
 		}
 		return false, nil
 	}
+
 	return false, fmt.Errorf("%w: a quote that is %q", ErrMint, printable(answer.State))
 }
 

@@ -115,6 +115,7 @@ func Open(ctx context.Context, cfg Config) (*Wallet, error) {
 	if cfg.Seed.secret == nil {
 		return nil, fmt.Errorf("open cashu wallet: %w", ErrSeed)
 	}
+
 	key := cfg.Seed.nodeKey()
 	w := &Wallet{
 		cfg: cfg, network: network, key: key, node: pointText(key.PubKey()),
@@ -177,11 +178,13 @@ func (w *Wallet) wake() {
 func (w *Wallet) tell(invoice payments.Hash) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	close(w.changed)
 	w.changed = make(chan struct{})
 	if invoice.IsZero() {
 		return
 	}
+
 	for c := range w.watchers {
 		select {
 		case c <- invoice:

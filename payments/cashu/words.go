@@ -36,6 +36,7 @@ func parseWords(words []string) (s Seed, err error) {
 			return s, fmt.Errorf("%w: word %d of %d is not on the English list", ErrSeed, i+1, len(words))
 		}
 	}
+
 	if !slices.Contains([]int{12, 15, 18, 21, 24}, len(words)) {
 		return s, fmt.Errorf("%w: %d words", ErrSeed, len(words))
 	}

@@ -88,6 +88,7 @@ func (b behaviour) run(t *testing.T, pair Pair) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), pair.Timeout)
 	defer cancel()
+
 	if pair.PrepayOnly && b.holds {
 		t.Log("nothing is held by these wallets")
 		return
@@ -138,11 +139,13 @@ func (b *bench) mustFail(err error, kinds ...error) {
 	if err == nil {
 		b.Fatal("no error")
 	}
+
 	for _, kind := range kinds {
 		if errors.Is(err, kind) {
 			return
 		}
 	}
+
 	if len(kinds) > 0 {
 		b.Fatalf("error %q is none of %q", err, kinds)
 	}

@@ -13,6 +13,7 @@ func holdSettle(b *bench) {
 	if inv.PaidMsats != inv.AmountMsats || inv.Final || !inv.SettledAt.IsZero() || !inv.SettleBy.After(time.Now()) {
 		b.Errorf("held invoice %+v", inv)
 	}
+
 	p, err := b.Payer.LookupPayment(b.ctx, inv.PaymentHash)
 	b.must(err)
 	if p.State != payments.PaymentInFlight || !p.Preimage.IsZero() || p.AmountMsats != inv.AmountMsats {
@@ -50,6 +51,7 @@ func holdCancel(b *bench) {
 	b.awaitSpendable(b.Payer, payer.SpendableMsats)
 	b.awaitSpendable(b.Payee, payee.SpendableMsats)
 	b.await(func() bool { return b.balance(b.Payer).ReservedMsats == payer.ReservedMsats }, "nothing is reserved")
+
 	// The money is not to be had by trying again.
 	b.expectFailure(b.pay(inv), inv.PaymentHash)
 }

@@ -15,6 +15,7 @@ func node(b *bench) {
 	b.must(err)
 	payer, err := b.Payer.Node(b.ctx)
 	b.must(err)
+
 	for _, n := range []payments.Node{payee, payer} {
 		if key, err := hex.DecodeString(n.PubKey); err != nil || len(key) != 33 {
 			b.Errorf("public key %q", n.PubKey)
@@ -22,6 +23,7 @@ func node(b *bench) {
 		_, err := payments.ParseNetwork(string(n.Network))
 		b.must(err)
 	}
+
 	if payee.PubKey == payer.PubKey || payee.Network != payer.Network {
 		b.Errorf("%+v and %+v are no two nodes of one network", payee, payer)
 	}
@@ -30,6 +32,7 @@ func node(b *bench) {
 func invoiceSays(b *bench) {
 	n, err := b.Payee.Node(b.ctx)
 	b.must(err)
+
 	for _, hold := range b.holds() {
 		preimage := secret()
 		ask := b.request(preimage, hold)
@@ -68,6 +71,7 @@ func invoiceRefused(b *bench) {
 		"no expiry":          func(n *payments.NewInvoice) { n.Expiry = 0 },
 		"half a second":      func(n *payments.NewInvoice) { n.Expiry = time.Second / 2 },
 	}
+
 	for name, change := range cases {
 		n := b.request(secret(), false)
 		change(&n)
@@ -85,6 +89,7 @@ func createAgain(b *bench) {
 		if again := b.create(ask); again != first {
 			b.Errorf("hold %v: again %+v, first %+v", hold, again, first)
 		}
+
 		for name, change := range map[string]func(n *payments.NewInvoice){
 			"amount":      func(n *payments.NewInvoice) { n.AmountMsats++ },
 			"description": func(n *payments.NewInvoice) { n.DescriptionHash = hashing.Bytes([]byte("another")) },
@@ -101,6 +106,7 @@ func createAgain(b *bench) {
 			}
 			b.mustFail(err, payments.ErrInvoiceMismatch)
 		}
+
 		b.must(b.Payee.CancelInvoice(b.ctx, first.PaymentHash))
 		if again := b.create(ask); again.BOLT11 != first.BOLT11 || again.State != payments.InvoiceCanceled {
 			b.Errorf("hold %v: again after cancel %+v", hold, again)
@@ -165,6 +171,7 @@ func watch(b *bench) {
 			}
 		})
 	})
+
 	// When the watch begins cannot be seen from outside, so there must be
 	// something new to hint at until it has.
 	seen := map[payments.Hash]bool{}
@@ -183,10 +190,12 @@ func watch(b *bench) {
 		_, err := b.Payee.LookupInvoice(b.ctx, hash)
 		b.must(err)
 	}
+
 	if b.PrepayOnly {
 		b.mustFail(watching.stop())
 		return
 	}
+
 	// From then on none is missed.
 	inv = b.hold(secret())
 	b.hint(hints, inv.PaymentHash)

@@ -41,6 +41,7 @@ func payOnce(b *bench) {
 	before := b.balance(b.Payer).SpendableMsats
 	preimage := secret()
 	inv := b.create(b.request(preimage, true))
+
 	// At once, again while held, and again when all is over.
 	var tries sync.WaitGroup
 	errs := make([]error, 4)
@@ -77,6 +78,7 @@ func payRefused(b *bench) {
 		{"one letter changed", func(p *payments.Pay) { p.BOLT11 = p.BOLT11[:len(p.BOLT11)-1] + "b" }, payments.ErrBadRequest},
 		{"another network", func(p *payments.Pay) { p.BOLT11 = foreign(b) }, payments.ErrWrongNetwork},
 	}
+
 	for _, c := range cases {
 		p := b.pay(inv)
 		c.change(&p)
@@ -84,6 +86,7 @@ func payRefused(b *bench) {
 		b.Logf("%s: %v", c.name, err)
 		b.mustFail(err, c.kind)
 	}
+
 	b.mustFail(b.Payee.SendPayment(b.ctx, b.pay(inv)), payments.ErrSelfPayment)
 	_, err := b.Payer.LookupPayment(b.ctx, inv.PaymentHash)
 	b.mustFail(err, payments.ErrNotFound)
@@ -118,6 +121,7 @@ func insufficient(b *bench) {
 	if b.FeeMsats > 0 {
 		amounts = append(amounts, before-b.FeeMsats+1) // enough, but for the fee
 	}
+
 	for _, amount := range amounts {
 		ask := b.request(secret(), !b.PrepayOnly)
 		ask.AmountMsats = amount
@@ -142,6 +146,7 @@ func feeLimit(b *bench) {
 	b.mustFail(b.Payer.SendPayment(b.ctx, p), payments.ErrNoRoute)
 	b.notPaid(inv)
 	b.awaitSpendable(b.Payer, before)
+
 	// What failed may be tried again, and then the limit is just enough.
 	p.FeeLimitMsats = b.FeeMsats
 	b.must(b.Payer.SendPayment(b.ctx, p))
@@ -167,14 +172,17 @@ func (b *bench) notPaid(inv payments.Invoice) {
 func trackWaits(b *bench) {
 	preimage := secret()
 	inv := b.hold(preimage)
+
 	// A wait that is given up says nothing about the payment.
 	ctx, cancel := context.WithTimeout(b.ctx, 50*time.Millisecond)
 	defer cancel()
+
 	if p, err := b.Payer.TrackPayment(ctx, inv.PaymentHash); err == nil {
 		b.Errorf("a payment that is held ended: %+v", p)
 	} else if errors.Is(err, payments.ErrNotFound) {
 		b.Errorf("a payment that is held: %v", err)
 	}
+
 	var got payments.Payment
 	tracking := start(b, func(ctx context.Context) (err error) {
 		got, err = b.Payer.TrackPayment(ctx, inv.PaymentHash)
@@ -193,6 +201,7 @@ func trackPast(b *bench) {
 	b.must(b.Payer.SendPayment(b.ctx, b.pay(good)))
 	bad := b.hold(secret())
 	b.must(b.Payee.CancelInvoice(b.ctx, bad.PaymentHash))
+
 	for range 2 {
 		if p := b.track(good.PaymentHash); p.State != payments.PaymentSucceeded || p.Preimage != preimage {
 			b.Errorf("payment %+v", p)
@@ -201,6 +210,7 @@ func trackPast(b *bench) {
 			b.Errorf("payment %+v", p)
 		}
 	}
+
 	p, err := b.Payer.LookupPayment(b.ctx, good.PaymentHash)
 	b.must(err)
 	if p != b.track(good.PaymentHash) {

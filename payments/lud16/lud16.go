@@ -90,6 +90,7 @@ func (r *Resolver) Invoice(ctx context.Context, address string, msats int64) (st
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
+
 	var ask payRequest
 	if err := r.get(ctx, first, &ask, &ask.refusal); err != nil {
 		return "", err
@@ -105,6 +106,7 @@ func (r *Resolver) Invoice(ctx context.Context, address string, msats int64) (st
 	if err := checkInvoice(got.PR, ask.Metadata, msats); err != nil {
 		return "", err
 	}
+
 	return got.PR, nil
 }
 
@@ -125,6 +127,7 @@ func (p payRequest) callback(msats int64) (*url.URL, error) {
 	case msats < p.Min || msats > p.Max:
 		return nil, fmt.Errorf("%w: %d msats, it takes %d to %d", ErrAmount, msats, p.Min, p.Max)
 	}
+
 	u, err := url.Parse(p.Callback)
 	if err != nil || u.Scheme != "https" || u.User != nil || u.Opaque != "" || !payments.IsPublicName(u.Hostname()) || u.Port() != "" && u.Port() != "443" {
 		return nil, fmt.Errorf("%w has no https callback at a named host", ErrService)
@@ -162,6 +165,7 @@ func (r *Resolver) get(ctx context.Context, u *url.URL, into any, said *refusal)
 		return fmt.Errorf("%w cannot be asked: %w", ErrService, err)
 	}
 	defer res.Body.Close()
+
 	doc, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -169,6 +173,7 @@ func (r *Resolver) get(ctx context.Context, u *url.URL, into any, said *refusal)
 	case len(doc) > maxAnswer:
 		return fmt.Errorf("%w answers with more than %d bytes", ErrService, maxAnswer)
 	}
+
 	err = json.Unmarshal(doc, into)
 	switch {
 	case err == nil && said.Status == "ERROR":
@@ -178,5 +183,6 @@ func (r *Resolver) get(ctx context.Context, u *url.URL, into any, said *refusal)
 	case err != nil:
 		return fmt.Errorf("%w does not answer in JSON", ErrService)
 	}
+
 	return nil
 }

@@ -100,6 +100,7 @@ func (b *Book) Reserve(ctx context.Context, s Spend, budgetMsats int64, since ti
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
+
 		used, err := usage(tx, s.App, since)
 		if err != nil {
 			return err
@@ -107,6 +108,7 @@ func (b *Book) Reserve(ctx context.Context, s Spend, budgetMsats int64, since ti
 		if s.Msats > budgetMsats-used.SpentMsats-used.ReservedMsats {
 			return ErrBudget
 		}
+
 		_, err = tx.Exec(`INSERT INTO spends (app, payment_hash, bolt11, at_ms, msats, open, wallet) VALUES (?, ?, ?, ?, ?, 1, ?)
 			ON CONFLICT DO UPDATE SET bolt11 = excluded.bolt11, at_ms = excluded.at_ms, msats = excluded.msats, open = 1, wallet = excluded.wallet`,
 			s.App, s.Hash[:], s.BOLT11, now, s.Msats, s.Wallet)
@@ -157,6 +159,7 @@ func (b *Book) Open(ctx context.Context) (list []Spend, err error) {
 			return err
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			s := Spend{Open: true}
 			var hash []byte
@@ -166,6 +169,7 @@ func (b *Book) Open(ctx context.Context) (list []Spend, err error) {
 			copy(s.Hash[:], hash)
 			list = append(list, s)
 		}
+
 		return rows.Err()
 	})
 	return list, err
@@ -247,6 +251,7 @@ func (b *Book) lines(ctx context.Context, app string, p listParams) (list []line
 			return err
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			var l line
 			var hash []byte
@@ -258,6 +263,7 @@ func (b *Book) lines(ctx context.Context, app string, p listParams) (list []line
 			l.at = time.UnixMilli(ms).UTC()
 			list = append(list, l)
 		}
+
 		return rows.Err()
 	})
 	return list, err

@@ -42,6 +42,7 @@ func (c *Client) prepare(ctx context.Context, m Method, params any, timeout time
 	if !info.Has(m) {
 		return prepared{}, fmt.Errorf("%w: it does not offer %s", payments.ErrUnsupported, m)
 	}
+
 	raw, err := json.Marshal(params)
 	if err != nil {
 		return prepared{}, fmt.Errorf("word %s: %w", m, err)
@@ -71,6 +72,7 @@ func (c *Client) prepare(ctx context.Context, m Method, params any, timeout time
 func (c *Client) expect(p prepared, m Method, keep time.Duration, deliver func(jsontext.Value, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if len(c.pending) >= maxPending {
 		for id, old := range c.pending {
 			if time.Now().After(old.until) {
@@ -78,6 +80,7 @@ func (c *Client) expect(p prepared, m Method, keep time.Duration, deliver func(j
 			}
 		}
 	}
+
 	if len(c.pending) >= maxPending {
 		return fmt.Errorf("%w: too many unanswered questions", payments.ErrWalletUnavailable)
 	}
@@ -118,6 +121,7 @@ func (c *Client) publish(ctx context.Context, p prepared) error {
 func (c *Client) call(ctx context.Context, m Method, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
+
 	p, err := c.prepare(ctx, m, params, c.cfg.CallTimeout)
 	if err != nil {
 		return err
@@ -132,9 +136,11 @@ func (c *Client) call(ctx context.Context, m Method, params, result any) error {
 		return err
 	}
 	defer c.forget(p.event.ID)
+
 	if err := c.publish(ctx, p); err != nil {
 		return err
 	}
+
 	select {
 	case a := <-answers:
 		if a.err == nil {
@@ -153,6 +159,7 @@ func (c *Client) call(ctx context.Context, m Method, params, result any) error {
 func (c *Client) answered(ev *nostr.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for _, t := range ev.Tags {
 		if len(t) < 2 || t[0] != "e" {
 			continue
@@ -170,5 +177,6 @@ func (c *Client) answered(ev *nostr.Event) {
 		call.deliver(parseResponse(doc, call.method))
 		return
 	}
+
 	c.cfg.Log.Debug("an answer to no open question", "event", ev.ID)
 }

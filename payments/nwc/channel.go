@@ -60,6 +60,7 @@ func (c *channel) open(s Scheme, content string) ([]byte, error) {
 	if len(content) > maxContent {
 		return nil, fmt.Errorf("%w: %d bytes", errSealed, len(content))
 	}
+
 	var text string
 	var err error
 	switch {
@@ -70,6 +71,7 @@ func (c *channel) open(s Scheme, content string) ([]byte, error) {
 	default:
 		err = errors.New("not of that scheme's form")
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("%w by %s: %w", errSealed, s, err)
 	}

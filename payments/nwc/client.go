@@ -90,6 +90,7 @@ func Open(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open wallet connection: %w", err)
 	}
+
 	return &Client{
 		cfg: cfg, pool: pool, channel: ch,
 		live: make(chan struct{}), ended: make(chan struct{}), informed: make(chan struct{}), changed: make(chan struct{}),
@@ -107,10 +108,13 @@ const maxEvent = 96 << 10
 // is called once.
 func (c *Client) Serve(ctx context.Context) error {
 	defer close(c.ended)
+
 	var serving sync.WaitGroup
 	defer serving.Wait()
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	serving.Go(func() { _ = c.pool.Serve(ctx) }) // returns nil
 	wallet := []string{c.cfg.Connection.Wallet}
 	sub, err := c.pool.Subscribe(ctx, []nostr.Filter{
@@ -124,6 +128,7 @@ func (c *Client) Serve(ctx context.Context) error {
 		return fmt.Errorf("subscribe to the wallet: %w", err)
 	}
 	defer sub.Close()
+
 	ready := sub.Ready()
 	for {
 		select {
@@ -160,6 +165,7 @@ func (c *Client) inform(ev *nostr.Event) {
 	info, err := parseInfo(ev)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	first := c.info.At.IsZero() && c.infoErr == nil
 	if !first && !ev.CreatedAt.Time().After(c.info.At) {
 		return // relays may have old ones
@@ -168,6 +174,7 @@ func (c *Client) inform(ev *nostr.Event) {
 		c.cfg.Log.Warn("the wallet's info event is not usable", "err", err)
 		info.At = ev.CreatedAt.Time().UTC()
 	}
+
 	c.info, c.infoErr = info, err
 	if first {
 		close(c.informed)
@@ -178,6 +185,7 @@ func (c *Client) inform(ev *nostr.Event) {
 func (c *Client) Info(ctx context.Context) (Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
+
 	for _, ready := range []<-chan struct{}{c.live, c.informed} {
 		select {
 		case <-ready:
@@ -187,8 +195,10 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 			return Info{}, fmt.Errorf("%w: no info event of the wallet's came: %w", payments.ErrWalletUnavailable, errors.Join(ctx.Err(), c.relays()))
 		}
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.infoErr != nil {
 		return Info{}, fmt.Errorf("%w: %w", payments.ErrWalletUnavailable, c.infoErr)
 	}
@@ -225,6 +235,7 @@ func (c *Client) notified(ev *nostr.Event) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if kind == notePaymentReceived || kind == noteHoldAccepted {
 		for w := range c.watchers {
 			select {
@@ -233,6 +244,7 @@ func (c *Client) notified(ev *nostr.Event) {
 			}
 		}
 	}
+
 	c.wake()
 }
 
@@ -255,6 +267,7 @@ func (c *Client) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 		delete(c.watchers, hints)
 		c.mu.Unlock()
 	}()
+
 	for {
 		select {
 		case h := <-hints:

@@ -95,12 +95,14 @@ func asError(m Method, w *wireError) *Error {
 	if e.kind = codeKinds[e.Code]; e.kind == nil {
 		e.kind = payments.ErrWalletUnavailable // who knows what happened
 	}
+
 	for _, r := range reasons {
 		if r.reason == w.Reason {
 			e.kind = r.kind
 			break
 		}
 	}
+
 	return e
 }
 

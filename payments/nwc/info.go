@@ -30,10 +30,12 @@ const (
 func parseInfo(ev *nostr.Event) (Info, error) {
 	info := Info{At: ev.CreatedAt.Time().UTC(), Encryption: NIP04} // no tag: a wallet of the first days
 	var err error
+
 	// The delimiter is a space; a wallet in use wrote commas.
 	if info.Capabilities, err = words(strings.ReplaceAll(ev.Content, ",", " ")); err != nil {
 		return Info{}, err
 	}
+
 	for _, t := range ev.Tags {
 		if len(t) < 2 || t[0] != "notifications" && t[0] != "encryption" {
 			continue
@@ -50,6 +52,7 @@ func parseInfo(ev *nostr.Event) (Info, error) {
 			return Info{}, err
 		}
 	}
+
 	return info, nil
 }
 

@@ -40,10 +40,12 @@ func (c *Client) createInvoice(ctx context.Context, n payments.NewInvoice) (paym
 	if err := payments.CheckMsats(n.AmountMsats); err != nil {
 		return payments.Invoice{}, err
 	}
+
 	info, err := c.Info(ctx)
 	if err != nil {
 		return payments.Invoice{}, err
 	}
+
 	method := MakeInvoice
 	params := invoiceParams{Amount: n.AmountMsats, DescriptionHash: n.DescriptionHash.Hex(), Expiry: int64(n.Expiry / time.Second)}
 	switch {
@@ -56,6 +58,7 @@ func (c *Client) createInvoice(ctx context.Context, n payments.NewInvoice) (paym
 	default:
 		params.Preimage = n.Preimage.String()
 	}
+
 	var t transaction
 	err = c.call(ctx, method, params, &t)
 	if err != nil && !errors.Is(err, payments.ErrInvoiceMismatch) {
@@ -64,6 +67,7 @@ func (c *Client) createInvoice(ctx context.Context, n payments.NewInvoice) (paym
 			t, err = known, nil
 		}
 	}
+
 	if err != nil {
 		return payments.Invoice{}, err
 	}
@@ -83,6 +87,7 @@ func (c *Client) made(ctx context.Context, t transaction, hash payments.Hash, n 
 		b.DescriptionHash == nil || *b.DescriptionHash != n.DescriptionHash {
 		return payments.Invoice{}, payments.ErrInvoiceMismatch
 	}
+
 	t.Amount = n.AmountMsats
 	return c.invoice(ctx, t, hash)
 }
@@ -100,6 +105,7 @@ func (c *Client) decode(ctx context.Context, text string) (*bolt11.Invoice, erro
 	if b.Network != node.Network || node.PubKey != "" && b.Payee != node.PubKey {
 		return nil, unclear(fmt.Errorf("%w: the invoice is by %s on %s, the wallet is %s on %s", ErrAnswer, b.Payee, b.Network, node.PubKey, node.Network))
 	}
+
 	return b, nil
 }
 
@@ -127,6 +133,7 @@ func (c *Client) makeInvoice(ctx context.Context, in payments.NewInvoice, since 
 	if !info.CanChoose() {
 		return payments.Invoice{}, fmt.Errorf("%w: it does not offer make_invoice and lookup_invoice", payments.ErrUnsupported)
 	}
+
 	t, found, err := c.madeBefore(ctx, info, in, since)
 	if err != nil {
 		return payments.Invoice{}, err
@@ -160,9 +167,11 @@ func (c *Client) madeBefore(ctx context.Context, info Info, in payments.NewInvoi
 	if !info.Has(ListTransactions) {
 		return made, false, nil
 	}
+
 	for page := range listedPages {
 		var r listResult
 		params := listParams{From: since.Add(-listedSkew).Unix(), Limit: maxPage, Offset: page * maxPage, Unpaid: true, Type: typeIncoming}
+
 		err := c.call(ctx, ListTransactions, params, &r)
 		switch {
 		case errors.Is(err, payments.ErrUnauthorized), errors.Is(err, payments.ErrUnsupported):
@@ -170,16 +179,19 @@ func (c *Client) madeBefore(ctx context.Context, info Info, in payments.NewInvoi
 		case err != nil:
 			return made, false, err
 		}
+
 		for _, t := range r.Transactions[:min(len(r.Transactions), maxPage)] {
 			b, err := bolt11.Decode(t.Invoice)
 			if err == nil && t.Type == typeIncoming && b.DescriptionHash != nil && *b.DescriptionHash == in.DescriptionHash {
 				made, found = t, true
 			}
 		}
+
 		if len(r.Transactions) < maxPage {
 			break
 		}
 	}
+
 	return made, found, nil
 }
 
@@ -202,6 +214,7 @@ func (c *Client) lookupInvoice(ctx context.Context, hash payments.Hash) (payment
 	if t.Type != typeIncoming {
 		return payments.Invoice{}, payments.ErrNotFound
 	}
+
 	if t.Invoice != "" { // optional in NIP-47
 		b, err := c.decode(ctx, t.Invoice)
 		if err != nil {
@@ -211,6 +224,7 @@ func (c *Client) lookupInvoice(ctx context.Context, hash payments.Hash) (payment
 			return payments.Invoice{}, unclear(fmt.Errorf("%w: the invoice is another", ErrAnswer))
 		}
 	}
+
 	return c.invoice(ctx, t, hash)
 }
 
@@ -234,6 +248,7 @@ func (c *Client) invoice(ctx context.Context, t transaction, hash payments.Hash)
 	default:
 		return payments.Invoice{}, unclear(fmt.Errorf("%w: state %q", ErrAnswer, payments.Printable(t.State, 40)))
 	}
+
 	switch inv.State {
 	case payments.InvoiceSettled:
 		inv.PaidMsats, inv.SettledAt, inv.Final = max(0, t.Amount-t.LostMsats), unix(t.SettledAt), !t.Unsure
@@ -245,6 +260,7 @@ func (c *Client) invoice(ctx context.Context, t transaction, hash payments.Hash)
 		}
 		inv.PaidMsats = t.Amount
 	}
+
 	return inv, nil
 }
 
@@ -257,6 +273,7 @@ func (c *Client) settleBy(ctx context.Context, t transaction) (time.Time, error)
 		// It was not held before it was made.
 		return unix(t.CreatedAt).Add(c.cfg.HoldTime), nil
 	}
+
 	info, err := c.nodeInfo(ctx)
 	if err != nil {
 		return time.Time{}, err
@@ -313,5 +330,6 @@ func (c *Client) afterRefusal(ctx context.Context, refused error, hash payments.
 	case inv.State == payments.InvoiceOpen && want == payments.InvoiceSettled:
 		return fmt.Errorf("%w: %w", payments.ErrNotHeld, refused)
 	}
+
 	return refused
 }

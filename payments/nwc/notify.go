@@ -23,6 +23,7 @@ func (s *Service) watch(ctx context.Context) {
 			return
 		}
 		s.cfg.Log.Warn("watching invoices ended, beginning again", "in", pause, "err", err)
+
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -64,6 +65,7 @@ func (s *Service) notifyInvoice(ctx context.Context, hash payments.Hash) {
 	if err != nil || owner == "" {
 		return
 	}
+
 	for _, a := range s.apps {
 		if a.Client != owner {
 			continue

@@ -57,6 +57,7 @@ func (c *Client) sendPayment(ctx context.Context, p payments.Pay) error {
 	if p.Timeout == 0 {
 		p.Timeout = defaultPayTimeout
 	}
+
 	t, err := c.lookup(ctx, inv.PaymentHash)
 	switch {
 	case err == nil && t.Type == typeOutgoing && t.State != stateFailed:
@@ -64,8 +65,10 @@ func (c *Client) sendPayment(ctx context.Context, p payments.Pay) error {
 	case err != nil && !errors.Is(err, payments.ErrNotFound):
 		return err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout+c.cfg.CallTimeout)
 	defer cancel()
+
 	if err := c.begin(ctx, p, inv.PaymentHash); err != nil {
 		return err
 	}
@@ -87,6 +90,7 @@ func (c *Client) checkPay(ctx context.Context, p payments.Pay) (*bolt11.Invoice,
 	if p.Timeout < 0 {
 		return nil, fmt.Errorf("%w: negative timeout", payments.ErrBadRequest)
 	}
+
 	info, err := c.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -94,6 +98,7 @@ func (c *Client) checkPay(ctx context.Context, p payments.Pay) (*bolt11.Invoice,
 	if !info.CanPay() {
 		return nil, fmt.Errorf("%w: paying needs pay_invoice, and lookup_invoice to learn what became of a payment", payments.ErrUnsupported)
 	}
+
 	node, err := c.Node(ctx)
 	if err != nil {
 		return nil, err
@@ -104,6 +109,7 @@ func (c *Client) checkPay(ctx context.Context, p payments.Pay) (*bolt11.Invoice,
 	if inv.Payee == node.PubKey {
 		return nil, fmt.Errorf("%w: %s", payments.ErrSelfPayment, inv.PaymentHash)
 	}
+
 	return inv, nil
 }
 
@@ -138,6 +144,7 @@ func (c *Client) begin(ctx context.Context, p payments.Pay, hash payments.Hash) 
 		c.cfg.Log.Warn("a payment's request is perhaps not sent", "payment_hash", hash, "err", err)
 		return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
 	}
+
 	return nil
 }
 
@@ -181,6 +188,7 @@ func (c *Client) paid(hash payments.Hash, a *attempt, result jsontext.Value, err
 			err = fmt.Errorf("%w: the preimage is not that of the invoice", ErrAnswer)
 		}
 	}
+
 	if err == nil && r.FeesPaid > a.feeLimit {
 		c.cfg.Log.Warn("the wallet paid a fee over the limit", "payment_hash", hash, "fee_msats", r.FeesPaid, "limit_msats", a.feeLimit)
 	}
@@ -206,6 +214,7 @@ func (c *Client) awaitBegun(ctx context.Context, p payments.Pay, hash payments.H
 		case over:
 			return c.resolve(ctx, p, hash, err)
 		}
+
 		select {
 		case <-changed:
 			continue
@@ -215,6 +224,7 @@ func (c *Client) awaitBegun(ctx context.Context, p payments.Pay, hash payments.H
 		case <-ctx.Done():
 			return fmt.Errorf("%w: no answer to pay_invoice: %w", payments.ErrUnknownOutcome, ctx.Err())
 		}
+
 		// A failure may be that of an earlier attempt: only the answer tells.
 		t, err := c.lookup(ctx, hash)
 		if err == nil && t.Type == typeOutgoing && t.State != stateFailed {

@@ -29,6 +29,7 @@ func (c *Client) Node(ctx context.Context) (payments.Node, error) {
 	if c.cfg.Network != "" && node.Network != c.cfg.Network {
 		return payments.Node{}, fmt.Errorf("describe node: %w: the wallet is on %s, not %s", payments.ErrWrongNetwork, node.Network, c.cfg.Network)
 	}
+
 	node.Account = c.cfg.Connection.Secret.PublicKey() // a service answers each connection for itself
 	c.mu.Lock()
 	c.node = node
@@ -100,6 +101,7 @@ func (c *Client) Transactions(ctx context.Context, offset int) ([]Transaction, e
 	if len(r.Transactions) > maxPage {
 		r.Transactions = r.Transactions[:maxPage]
 	}
+
 	list := make([]Transaction, 0, len(r.Transactions))
 	for _, t := range r.Transactions {
 		hash, err := t.hash()
@@ -115,6 +117,7 @@ func (c *Client) Transactions(ctx context.Context, offset int) ([]Transaction, e
 			CreatedAt: unix(t.CreatedAt), SettledAt: unix(t.SettledAt),
 		})
 	}
+
 	return list, nil
 }
 
@@ -131,5 +134,6 @@ func (c *Client) lookup(ctx context.Context, hash payments.Hash) (transaction, e
 			err = fmt.Errorf("%w: it tells of another payment", ErrAnswer)
 		}
 	}
+
 	return t, unclear(err)
 }

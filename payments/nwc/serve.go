@@ -24,6 +24,7 @@ func (s *Service) serve(ctx context.Context, a *app, ev *nostr.Event) {
 	if !fresh(ev, time.Now()) {
 		return
 	}
+
 	scheme := NIP04 // of an app that does not say
 	if t := ev.Tags.Find("encryption"); len(t) >= 2 {
 		scheme = Scheme(t[1])
@@ -73,6 +74,7 @@ func (s *Service) handle(ctx context.Context, a *app, eventID string, r request)
 		ListTransactions: s.listTransactions, GetBalance: s.getBalance, GetBudget: s.getBudget, GetInfo: s.getInfo,
 		MakeHoldInvoice: s.makeHoldInvoice, SettleHoldInvoice: s.settleHoldInvoice, CancelHoldInvoice: s.cancelHoldInvoice,
 	}
+
 	h, known := handlers[r.Method]
 	switch {
 	case !known:
@@ -82,6 +84,7 @@ func (s *Service) handle(ctx context.Context, a *app, eventID string, r request)
 	case !a.may(r.Method):
 		return nil, &Error{Code: CodeRestricted, Message: "this app may not use " + string(r.Method)}
 	}
+
 	if r.Method == PayInvoice || r.Method == MakeInvoice {
 		// The others may be repeated: they change nothing the second time.
 		first, err := s.cfg.Book.Begin(ctx, eventID, 3*maxAge)
@@ -92,6 +95,7 @@ func (s *Service) handle(ctx context.Context, a *app, eventID string, r request)
 			return nil, errRepeated
 		}
 	}
+
 	return h(ctx, a, r.Params)
 }
 
@@ -105,6 +109,7 @@ func (s *Service) reply(ctx context.Context, a *app, ev *nostr.Event, scheme Sch
 		s.cfg.Log.Error("word an answer", "method", m, "err", err)
 		return
 	}
+
 	tags := nostr.Tags{{"p", a.Client}, {"e", ev.ID}}
 	if err := s.send(ctx, a, kindResponse, scheme, tags, out); err != nil {
 		s.cfg.Log.Warn("an answer is not sent", "app", a.Name, "method", payments.Printable(string(m), 40), "err", err)

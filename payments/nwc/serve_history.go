@@ -82,6 +82,7 @@ func (s *Service) listTransactions(ctx context.Context, a *app, params jsontext.
 	if err != nil {
 		return nil, err
 	}
+
 	r := listResult{Transactions: []transaction{}}
 	size := 0
 	for _, l := range lines {
@@ -94,16 +95,19 @@ func (s *Service) listTransactions(ctx context.Context, a *app, params jsontext.
 		} else {
 			t, err = s.payment(ctx, a, l.hash)
 		}
+
 		if errors.Is(err, payments.ErrNotFound) {
 			continue // noted, and never begun
 		}
 		if err != nil {
 			return nil, err
 		}
+
 		if p.Unpaid || t.State == stateSettled {
 			r.Transactions = append(r.Transactions, t)
 			size += len(t.Invoice) + 600
 		}
 	}
+
 	return r, nil
 }

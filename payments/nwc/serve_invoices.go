@@ -42,6 +42,7 @@ func (s *Service) makeInvoice(ctx context.Context, a *app, params jsontext.Value
 	} else if n.Preimage, err = payments.ParsePreimage(p.Preimage); err != nil {
 		return nil, err
 	}
+
 	n.PaymentHash = n.Preimage.Hash()
 	return s.create(ctx, a, n, p.Description)
 }
@@ -72,6 +73,7 @@ func newInvoice(p invoiceParams) (payments.NewInvoice, error) {
 			return n, err
 		}
 	}
+
 	if p.Expiry < 0 || p.Expiry > int64(maxExpiry/time.Second) {
 		return n, fmt.Errorf("%w: expiry of %d seconds", payments.ErrBadRequest, p.Expiry)
 	}
@@ -91,6 +93,7 @@ func (s *Service) create(ctx context.Context, a *app, n payments.NewInvoice, des
 	if err := s.claim(ctx, a, hash); err != nil {
 		return nil, err
 	}
+
 	inv, err := s.cfg.Wallet.CreateInvoice(ctx, n)
 	if err != nil {
 		return nil, err
@@ -107,6 +110,7 @@ func (s *Service) claim(ctx context.Context, a *app, hash payments.Hash) error {
 	if err != nil || owner == a.Client {
 		return err
 	}
+
 	_, err = s.cfg.Wallet.LookupInvoice(ctx, hash)
 	switch {
 	case owner != "", err == nil:
@@ -114,6 +118,7 @@ func (s *Service) claim(ctx context.Context, a *app, hash payments.Hash) error {
 	case !errors.Is(err, payments.ErrNotFound):
 		return err
 	}
+
 	if err := s.cfg.Book.AddInvoice(ctx, a.Client, hash); err != nil {
 		return fmt.Errorf("note invoice: %w", err)
 	}
@@ -174,6 +179,7 @@ func (s *Service) lookupInvoice(ctx context.Context, a *app, params jsontext.Val
 		}
 		p.PaymentHash = inv.PaymentHash.String()
 	}
+
 	hash, err := payments.ParseHash(p.PaymentHash)
 	if err != nil {
 		return nil, err
@@ -185,6 +191,7 @@ func (s *Service) lookupInvoice(ctx context.Context, a *app, params jsontext.Val
 	if err != nil {
 		return nil, err
 	}
+
 	return s.invoice(ctx, hash)
 }
 
@@ -208,11 +215,13 @@ func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (tran
 	if spend.Msats == 0 { // what the wallet knows of the hash is another's payment
 		return failed(spend)
 	}
+
 	if err := s.begunHere(ctx, spend); errors.Is(err, errOtherWallet) {
 		return elsewhere(spend)
 	} else if err != nil {
 		return transaction{}, err
 	}
+
 	p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
 	if err != nil {
 		return transaction{}, err
@@ -221,5 +230,6 @@ func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (tran
 		// So that the budget is right before the app hears of it.
 		s.settle(ctx, a.Client, hash, p.AmountMsats+p.FeeMsats)
 	}
+
 	return outgoing(p, spend), nil
 }

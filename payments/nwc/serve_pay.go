@@ -26,6 +26,7 @@ func (s *Service) payInvoice(ctx context.Context, a *app, params jsontext.Value)
 	if inv.AmountMsats < 1 || p.Amount != 0 && p.Amount != inv.AmountMsats {
 		return nil, fmt.Errorf("%w: the invoice must name the amount", payments.ErrAmount)
 	}
+
 	limit := max(inv.AmountMsats/100, 10_000) // what wallets allow a payment to cost
 	if p.FeeLimit != nil {
 		limit = *p.FeeLimit
@@ -43,6 +44,7 @@ func (s *Service) payInvoice(ctx context.Context, a *app, params jsontext.Value)
 	if paid.State != payments.PaymentSucceeded {
 		return nil, fmt.Errorf("%w: %s", payments.ErrNoRoute, paid.FailureReason)
 	}
+
 	s.tellSent(a, paid)
 	return payResult{Preimage: paid.Preimage.String(), FeesPaid: paid.FeeMsats}, nil
 }
@@ -75,6 +77,7 @@ func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash paymen
 	if err := s.begin(ctx, a, pay, hash); err != nil {
 		return payments.Payment{}, err
 	}
+
 	return s.track(ctx, a.Client, hash)
 }
 
@@ -91,6 +94,7 @@ func (s *Service) notOthers(ctx context.Context, a *app, hash payments.Hash, bol
 		}
 		return s.begunHere(ctx, spend)
 	}
+
 	p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
 	switch {
 	case errors.Is(err, payments.ErrNotFound), err == nil && p.State == payments.PaymentFailed:
@@ -98,6 +102,7 @@ func (s *Service) notOthers(ctx context.Context, a *app, hash payments.Hash, bol
 	case err == nil:
 		return payments.ErrAlreadyPaid
 	}
+
 	return err
 }
 
@@ -114,6 +119,7 @@ func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash paym
 		if sendErr == nil {
 			return nil
 		}
+
 		p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
 		unclear := errors.Is(sendErr, payments.ErrUnknownOutcome) || errors.Is(sendErr, payments.ErrWalletUnavailable)
 		none := errors.Is(err, payments.ErrNotFound) || err == nil && p.State == payments.PaymentFailed
@@ -124,6 +130,7 @@ func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash paym
 		case err == nil && !none:
 			return nil // it is under way all the same
 		}
+
 		// Sending the same invoice again is harmless: a wallet pays it once.
 		s.cfg.Log.Warn("a payment is perhaps not begun, sending again", "payment_hash", hash, "in", pause, "err", sendErr)
 		select {
@@ -132,6 +139,7 @@ func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash paym
 			return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, ctx.Err())
 		}
 	}
+
 	return nil // tracking tells
 }
 
@@ -150,6 +158,7 @@ func (s *Service) track(ctx context.Context, client string, hash payments.Hash) 
 		case err != nil:
 			s.cfg.Log.Warn("payment state not known, asking again", "payment_hash", hash, "in", pause, "err", err)
 		}
+
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

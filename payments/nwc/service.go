@@ -122,6 +122,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
 	}
+
 	s := &Service{cfg: cfg, pool: pool, apps: map[string]*app{}, hints: make(chan payments.Hash, 1024), sent: make(chan sentNote, 1024)}
 	clients := map[string]bool{}
 	for _, a := range cfg.Apps {
@@ -139,6 +140,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 		clients[a.Client] = true
 		s.apps[key] = &app{App: a, channel: ch, slots: make(chan struct{}, maxAtWork)}
 	}
+
 	if len(s.apps) == 0 {
 		return nil, fmt.Errorf("%w: no apps", ErrServiceConfig)
 	}
@@ -149,17 +151,20 @@ func (a *App) validate() error {
 	if a.Wallet.key == nil || !nostr.IsValidPublicKey(a.Client) || a.Client == a.Wallet.PublicKey() {
 		return errors.New("its keys are missing or wrong")
 	}
+
 	for _, m := range a.Methods {
 		if !slices.Contains(allMethods[:], m) {
 			return fmt.Errorf("no such method: %q", m)
 		}
 	}
+
 	if err := payments.CheckMsats(a.BudgetMsats); err != nil {
 		return fmt.Errorf("budget: %w", err)
 	}
 	if a.Period < 0 {
 		return fmt.Errorf("period %v", a.Period)
 	}
+
 	return nil
 }
 
@@ -206,24 +211,29 @@ func (s *Service) Serve(ctx context.Context) error {
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	work.Go(func() { _ = s.pool.Serve(ctx) }) // returns nil
 	sub, err := s.subscribe(ctx)
 	if err != nil {
 		return fmt.Errorf("subscribe to requests: %w", err)
 	}
 	defer sub.Close()
+
 	for _, spend := range open {
 		work.Go(func() { s.resume(ctx, spend) })
 	}
 	work.Go(func() { s.watch(ctx) })
 	work.Go(func() { s.notifyAll(ctx) })
+
 	select {
 	case <-sub.Ready(): // nobody should ask before we hear it
 	case <-ctx.Done():
 		return nil
 	}
+
 	work.Go(func() { s.announce(ctx) })
 	for in := range sub.Events() {
 		s.take(ctx, &work, in.Event)
@@ -250,6 +260,7 @@ func (s *Service) take(ctx context.Context, work *sync.WaitGroup, ev nostr.Event
 	if a == nil || a.Client != ev.PubKey {
 		return // an app knocks at another's connection
 	}
+
 	select {
 	case a.slots <- struct{}{}:
 		work.Go(func() {
@@ -271,10 +282,12 @@ func (s *Service) announce(ctx context.Context) {
 				missing++
 			}
 		}
+
 		wait := time.Hour
 		if missing > 0 {
 			wait, pause = pause, min(2*pause, time.Minute)
 		}
+
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

@@ -34,8 +34,10 @@ func (c *Client) lookupPayment(ctx context.Context, hash payments.Hash) (payment
 			return p, nil
 		}
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	a := c.attempts[hash]
 	switch {
 	case a != nil && a.over && a.err == nil:
@@ -50,6 +52,7 @@ func (c *Client) lookupPayment(ctx context.Context, hash payments.Hash) (payment
 	case a != nil && time.Now().Before(a.until):
 		return payments.Payment{Hash: hash, State: payments.PaymentUnknown, AmountMsats: a.amountMsats}, nil
 	}
+
 	return payments.Payment{}, payments.ErrNotFound
 }
 
@@ -80,6 +83,7 @@ func (c *Client) TrackPayment(ctx context.Context, hash payments.Hash) (payments
 		if p.State.Terminal() {
 			return p, nil
 		}
+
 		select {
 		case <-changed:
 		case <-time.After(pause):

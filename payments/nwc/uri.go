@@ -58,12 +58,14 @@ func connection(wallet string, values url.Values) (Connection, error) {
 	if len(c.Relays) == 0 || len(c.Relays) > maxRelays {
 		return Connection{}, fmt.Errorf("%w: %d relays, 1 to %d are wanted", ErrURI, len(c.Relays), maxRelays)
 	}
+
 	for i, r := range c.Relays {
 		u, err := url.Parse(r)
 		if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.User != nil {
 			return Connection{}, fmt.Errorf("%w: relay %d is not a ws:// or wss:// address", ErrURI, i+1)
 		}
 	}
+
 	if len(values["secret"]) != 1 {
 		return Connection{}, fmt.Errorf("%w: exactly one secret is wanted", ErrURI)
 	}
@@ -74,6 +76,7 @@ func connection(wallet string, values url.Values) (Connection, error) {
 	if c.Secret.PublicKey() == wallet {
 		return Connection{}, fmt.Errorf("%w: the secret is the wallet's own key", ErrURI)
 	}
+
 	return c, nil
 }
 

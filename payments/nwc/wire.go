@@ -188,6 +188,7 @@ func parseResponse(doc []byte, m Method) (jsontext.Value, error) {
 	if err := json.Unmarshal(doc, &r); err != nil {
 		return nil, fmt.Errorf("%w: it does not parse", ErrAnswer)
 	}
+
 	switch {
 	case r.Error != nil:
 		// Some wallets leave result_type out of an error.
@@ -200,6 +201,7 @@ func parseResponse(doc []byte, m Method) (jsontext.Value, error) {
 	case r.ResultType == m:
 		return nil, fmt.Errorf("%w: neither result nor error", ErrAnswer)
 	}
+
 	return nil, fmt.Errorf("%w: it answers %q, asked was %s", ErrAnswer, payments.Printable(string(r.ResultType), 40), m)
 }
 

@@ -51,6 +51,7 @@ func (l *Ledger) Audit(ctx context.Context) (Totals, error) {
 				return fmt.Errorf("%w: %s are off by %d", ErrAudit, a.what, off)
 			}
 		}
+
 		return tx.QueryRow(`SELECT
 			-(SELECT balance_msats FROM accounts WHERE name = '@issued'),
 			(SELECT balance_msats FROM accounts WHERE name = '@held'),

@@ -43,6 +43,7 @@ func Dial(rawURL, token string) (*Client, error) {
 	if !walletToken.MatchString(token) {
 		return nil, fmt.Errorf("%w: a token is 64 hex digits", payments.ErrBadRequest)
 	}
+
 	return &Client{
 		url:   "http://" + u.Host + methodPath,
 		token: token,
@@ -129,6 +130,7 @@ func (c *Client) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 	after, backoff := int64(-1), minBackoff
 	for {
 		var resp watchResponse
+
 		err := c.call(ctx, MethodWatchInvoices, watchRequest{After: after}, &resp)
 		switch {
 		case ctx.Err() != nil:
@@ -141,6 +143,7 @@ func (c *Client) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 			}
 			continue
 		}
+
 		after, backoff = resp.Next, minBackoff
 		for _, h := range resp.Hashes {
 			hint(h)
@@ -180,6 +183,7 @@ func (c *Client) TrackPayment(ctx context.Context, hash payments.Hash) (payments
 		case resp.Payment != nil:
 			return *resp.Payment, nil
 		}
+
 		backoff = minBackoff
 	}
 }
@@ -215,6 +219,7 @@ func (c *Client) call(ctx context.Context, method string, req, resp any) error {
 		return fmt.Errorf("%w: %w", trouble(method, err), unreached(r.URL.Host, err))
 	}
 	defer answer.Body.Close()
+
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse+1))
 	if err == nil && len(text) > maxResponse {
 		err = fmt.Errorf("the answer is longer than %d bytes", maxResponse)
@@ -229,6 +234,7 @@ func (c *Client) call(ctx context.Context, method string, req, resp any) error {
 		}
 		return fmt.Errorf("%s: %w", method, errorOf(e))
 	}
+
 	if err := hashing.Unmarshal(text, resp); err != nil {
 		return fmt.Errorf("%s: %w: decode answer: %w", method, trouble(method, err), err)
 	}
@@ -256,6 +262,7 @@ func unreached(host string, err error) error {
 	case errors.As(err, &call):
 		err = call.Err
 	}
+
 	var system *os.SyscallError
 	if errors.As(err, &system) {
 		err = system.Err

@@ -63,6 +63,7 @@ func cancelOverdue(tx *sqlite.Tx, now time.Time) error {
 		if err != nil || len(hashes) == 0 {
 			return err
 		}
+
 		for _, hash := range hashes {
 			row, err := selectInvoice(tx, hash)
 			if err != nil {
@@ -123,6 +124,7 @@ func sleepUntil(ctx context.Context, changed <-chan struct{}, next time.Time) er
 		defer timer.Stop()
 		due = timer.C
 	}
+
 	select {
 	case <-changed:
 	case <-due:
@@ -147,6 +149,7 @@ func (l *Ledger) begin(tx *sqlite.Tx, now time.Time, row invoiceRow, p paymentRo
 	if err := updateHeld(tx, row.hash, now.Add(l.cfg.HoldTime)); err != nil {
 		return err
 	}
+
 	return insertChange(tx, row.wallet, row.hash)
 }
 
@@ -159,17 +162,20 @@ func settle(tx *sqlite.Tx, now time.Time, row invoiceRow, preimage payments.Prei
 	if err := insertMove(tx, now, accountHeld, row.wallet, p.amountMsats, "settle", &row.hash); err != nil {
 		return err
 	}
+
 	if p.feeMsats > 0 {
 		if err := insertMove(tx, now, accountHeld, accountFees, p.feeMsats, "fee", &row.hash); err != nil {
 			return err
 		}
 	}
+
 	if err := updateSettled(tx, row.hash, preimage, now); err != nil {
 		return err
 	}
 	if err := updatePaymentEnded(tx, row.hash, payments.PaymentSucceeded, ""); err != nil {
 		return err
 	}
+
 	return insertChange(tx, row.wallet, row.hash)
 }
 
@@ -187,6 +193,7 @@ func cancel(tx *sqlite.Tx, now time.Time, row invoiceRow, why string) error {
 			return err
 		}
 	}
+
 	if err := updateCanceled(tx, row.hash, why); err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ func (w *Wallet) SendPayment(ctx context.Context, p payments.Pay) error {
 	if refused != nil {
 		return fmt.Errorf("send payment: %w", refused)
 	}
+
 	return nil
 }
 
@@ -50,6 +51,7 @@ func checkPay(p payments.Pay) (*bolt11.Invoice, error) {
 	if err := payments.CheckMsats(p.FeeLimitMsats); err != nil {
 		return nil, fmt.Errorf("fee limit: %w", err)
 	}
+
 	return inv, nil
 }
 
@@ -63,12 +65,14 @@ func (w *Wallet) send(tx *sqlite.Tx, now time.Time, p payments.Pay, hash payment
 	if err != nil {
 		return nil, err
 	}
+
 	switch {
 	case row.bolt11 != strings.ToLower(p.BOLT11):
 		return nil, fmt.Errorf("%w: the payee made another invoice with this hash", payments.ErrInvoiceMismatch)
 	case row.wallet == w.name:
 		return nil, payments.ErrSelfPayment
 	}
+
 	old, err := selectPayment(tx, hash, w.name)
 	if err == nil && old.state != payments.PaymentFailed {
 		return nil, nil
@@ -76,23 +80,27 @@ func (w *Wallet) send(tx *sqlite.Tx, now time.Time, p payments.Pay, hash payment
 	if err != nil && !errors.Is(err, payments.ErrNotFound) {
 		return nil, err
 	}
+
 	switch row.state {
 	case payments.InvoiceHeld, payments.InvoiceSettled:
 		return nil, payments.ErrAlreadyPaid
 	case payments.InvoiceCanceled:
 		return nil, canceledError(row)
 	}
+
 	attempt := paymentRow{hash: hash, payer: w.name, state: payments.PaymentInFlight, amountMsats: row.amountMsats, feeMsats: w.ledger.cfg.FeeMsats}
 	balance, err := selectBalance(tx, w.name)
 	if err != nil {
 		return nil, err
 	}
+
 	switch {
 	case attempt.feeMsats > p.FeeLimitMsats:
 		refused = fmt.Errorf("%w: the fee is %d msats, the limit %d", payments.ErrNoRoute, attempt.feeMsats, p.FeeLimitMsats)
 	case balance-attempt.feeMsats < attempt.amountMsats:
 		refused = fmt.Errorf("%w: %d msats are needed, %d are there", payments.ErrInsufficientFunds, attempt.amountMsats+attempt.feeMsats, balance)
 	}
+
 	if refused != nil {
 		attempt.state, attempt.failure = payments.PaymentFailed, refused.Error()
 		return refused, putPayment(tx, attempt)
@@ -129,6 +137,7 @@ func (w *Wallet) payment(tx *sqlite.Tx, hash payments.Hash) (payments.Payment, e
 	if err != nil {
 		return payments.Payment{}, err
 	}
+
 	p := payments.Payment{Hash: hash, State: row.state, AmountMsats: row.amountMsats, FeeMsats: row.feeMsats, FailureReason: row.failure}
 	switch row.state {
 	case payments.PaymentSucceeded:
@@ -140,6 +149,7 @@ func (w *Wallet) payment(tx *sqlite.Tx, hash payments.Hash) (payments.Payment, e
 	case payments.PaymentFailed:
 		p.FeeMsats = 0
 	}
+
 	return p, nil
 }
 

@@ -62,6 +62,7 @@ func (c Config) validate() (Config, error) {
 	case c.FaucetMsats < 0:
 		c.FaucetMsats = 0
 	}
+
 	if c.HoldTime == 0 {
 		c.HoldTime = defaultHoldTime
 	}
@@ -74,6 +75,7 @@ func (c Config) validate() (Config, error) {
 	if err := payments.CheckMsats(c.FeeMsats); err != nil {
 		return c, fmt.Errorf("fee: %w", err)
 	}
+
 	return c, nil
 }
 
@@ -127,6 +129,7 @@ func (l *Ledger) OpenWallet(ctx context.Context, name, token string) (*Wallet, e
 	if !walletToken.MatchString(token) {
 		return nil, fmt.Errorf("%w: a token is 64 hex digits", payments.ErrBadRequest)
 	}
+
 	key, err := btcec.NewPrivateKey()
 	if err != nil {
 		return nil, fmt.Errorf("make node key: %w", err)
@@ -146,12 +149,14 @@ func (l *Ledger) OpenWallet(ctx context.Context, name, token string) (*Wallet, e
 		if !errors.Is(err, payments.ErrNotFound) {
 			return err
 		}
+
 		switch _, err = selectWalletByName(tx, name); {
 		case err == nil:
 			return fmt.Errorf("%w: %q", ErrWalletExists, name)
 		case !errors.Is(err, payments.ErrNotFound):
 			return err
 		}
+
 		return l.createWallet(tx, now, row)
 	})
 	if err != nil {
@@ -171,6 +176,7 @@ func (l *Ledger) createWallet(tx *sqlite.Tx, now time.Time, row walletRow) error
 	if err := insertWallet(tx, now, row); err != nil {
 		return err
 	}
+
 	issued, err := selectBalance(tx, accountIssued)
 	if err != nil {
 		return err
@@ -178,10 +184,12 @@ func (l *Ledger) createWallet(tx *sqlite.Tx, now time.Time, row walletRow) error
 	if l.cfg.FaucetMsats == 0 {
 		return nil
 	}
+
 	// No sum of balances may exceed what an amount may be; issued is negative.
 	if l.cfg.FaucetMsats > payments.MaxMsats+issued {
 		return fmt.Errorf("%w: the faucet is empty", payments.ErrWalletUnavailable)
 	}
+
 	return insertMove(tx, now, accountIssued, row.name, l.cfg.FaucetMsats, "faucet", nil)
 }
 
@@ -193,6 +201,7 @@ func (l *Ledger) Wallet(ctx context.Context, token string) (*Wallet, error) {
 		row, err = selectWalletByToken(tx, hash)
 		return err
 	})
+
 	// The index is on the hash, whose bytes nobody can choose; the comparison
 	// is here so that it does not rest on the database's alone.
 	if errors.Is(err, payments.ErrNotFound) || err == nil && subtle.ConstantTimeCompare(row.tokenHash[:], hash[:]) != 1 {
@@ -201,6 +210,7 @@ func (l *Ledger) Wallet(ctx context.Context, token string) (*Wallet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find wallet: %w", err)
 	}
+
 	return l.wallet(row), nil
 }
 

@@ -58,14 +58,17 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ln) }()
+
 	select {
 	case err := <-served:
 		return fmt.Errorf("serve play money: %w", err)
 	case <-ctx.Done():
 	}
+
 	// Requests end with ctx; what does not within the grace is cut.
 	grace, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
+
 	if err := srv.Shutdown(grace); err != nil {
 		_ = srv.Close() // the grace is over: their callers must find out anyway
 	}
@@ -212,6 +215,7 @@ func (s *Server) answer(m method, authorize func(*http.Request) (*Wallet, error)
 			writeError(w, err)
 			return
 		}
+
 		writeJSON(w, http.StatusOK, resp)
 	}
 }

@@ -220,6 +220,7 @@ func selectChanges(tx *sqlite.Tx, wallet string, after int64, limit int) (hashes
 		return nil, 0, fmt.Errorf("read changes: %w", err)
 	}
 	defer rows.Close()
+
 	seen := map[payments.Hash]bool{}
 	last = after
 	for rows.Next() {
@@ -232,6 +233,7 @@ func selectChanges(tx *sqlite.Tx, wallet string, after int64, limit int) (hashes
 			hashes = append(hashes, h)
 		}
 	}
+
 	return hashes, last, wrapRead("changes", rows.Err())
 }
 
@@ -241,6 +243,7 @@ func selectHashes(tx *sqlite.Tx, query string, args ...any) ([]payments.Hash, er
 		return nil, fmt.Errorf("read invoices: %w", err)
 	}
 	defer rows.Close()
+
 	var hashes []payments.Hash
 	for rows.Next() {
 		var h payments.Hash
@@ -249,6 +252,7 @@ func selectHashes(tx *sqlite.Tx, query string, args ...any) ([]payments.Hash, er
 		}
 		hashes = append(hashes, h)
 	}
+
 	return hashes, wrapRead("invoices", rows.Err())
 }
 

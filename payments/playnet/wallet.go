@@ -54,6 +54,7 @@ func (w *Wallet) CreateInvoice(ctx context.Context, n payments.NewInvoice) (paym
 		if !sameInvoice(old, row) {
 			return payments.ErrInvoiceMismatch
 		}
+
 		row = old
 		return nil
 	})
@@ -83,6 +84,7 @@ func (w *Wallet) newInvoice(n payments.NewInvoice, hash payments.Hash) (invoiceR
 	if err != nil {
 		return invoiceRow{}, err
 	}
+
 	row := invoiceRow{
 		hash:            hash,
 		wallet:          w.name,
@@ -143,6 +145,7 @@ func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) 
 		if err := ours(row, err, w.name); err != nil {
 			return err
 		}
+
 		switch row.state {
 		case payments.InvoiceSettled:
 			return nil

@@ -108,6 +108,7 @@ func parse(s string) (a Address, err error) {
 	if len(s) > maxLength {
 		return a, fmt.Errorf("longer than %d characters", maxLength)
 	}
+
 	hrp, groups, err := bech32.DecodeNoLimit(s)
 	switch {
 	case err != nil:
@@ -115,6 +116,7 @@ func parse(s string) (a Address, err error) {
 	case prefixes[hrp] == "":
 		return a, fmt.Errorf("unknown prefix %q", hrp)
 	}
+
 	// The decoder takes both checksums and does not say which it found.
 	if again, err := bech32.EncodeM(hrp, groups); err != nil || again != strings.ToLower(s) {
 		return a, errors.New("bech32, not bech32m")
@@ -135,6 +137,7 @@ func (a *Address) readAll(stream []byte) error {
 		if err != nil {
 			return err
 		}
+
 		length, rest, err := bigSize(rest)
 		switch {
 		case err != nil:
@@ -144,11 +147,13 @@ func (a *Address) readAll(stream []byte) error {
 		case !first && kind <= last:
 			return fmt.Errorf("record %d comes after record %d", kind, last)
 		}
+
 		if err := a.read(kind, rest[:length]); err != nil {
 			return fmt.Errorf("record %d: %w", kind, err)
 		}
 		seen[kind], last, stream = true, kind, rest[length:]
 	}
+
 	for _, kind := range []uint64{recordVersion, recordAssetVersion, recordAssetID, recordScriptKey, recordInternalKey, recordAmount} {
 		if !seen[kind] {
 			return fmt.Errorf("record %d is missing", kind)
@@ -191,6 +196,7 @@ func (a *Address) read(kind uint64, value []byte) (err error) {
 			err = errors.New("not known, and must be")
 		}
 	}
+
 	return err
 }
 
@@ -217,6 +223,7 @@ func bigSize(b []byte) (n uint64, rest []byte, err error) {
 	if len(b) == 0 {
 		return 0, nil, cut
 	}
+
 	size, least := 0, uint64(0)
 	switch b[0] {
 	case 0xfd:
@@ -228,6 +235,7 @@ func bigSize(b []byte) (n uint64, rest []byte, err error) {
 	default:
 		return uint64(b[0]), b[1:], nil
 	}
+
 	if len(b) < 1+size {
 		return 0, nil, cut
 	}

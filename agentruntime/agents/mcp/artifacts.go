@@ -39,12 +39,14 @@ func (a *artifacts) put(data []byte) (*artifact, error) {
 	ref := &artifact{URI: "artifact://sha256/" + name, Path: filepath.Join(artifactDir, name), Bytes: len(data)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if a.written+int64(len(data)) > maxArtifactBytes {
 		return nil, errArtifactsFull
 	}
 	if err := os.MkdirAll(artifactDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make artifact directory: %w", err)
 	}
+
 	// The server may write here, too. A root keeps to the directory whatever
 	// links it makes, and a rename replaces what it put in the way.
 	dir, err := os.OpenRoot(artifactDir)
@@ -52,12 +54,14 @@ func (a *artifacts) put(data []byte) (*artifact, error) {
 		return nil, fmt.Errorf("open artifact directory: %w", err)
 	}
 	defer dir.Close()
+
 	if err := dir.WriteFile(name+".part", data, 0o600); err != nil {
 		return nil, fmt.Errorf("write artifact: %w", err)
 	}
 	if err := dir.Rename(name+".part", name); err != nil {
 		return nil, fmt.Errorf("name artifact: %w", err)
 	}
+
 	a.written += int64(len(data))
 	return ref, nil
 }

@@ -163,6 +163,7 @@ func (h *host) progress(params json.RawMessage) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	if run := h.calls[token]; run != nil {
 		run.put(note{wire.Status, wire.SafeText(text)})
 	}

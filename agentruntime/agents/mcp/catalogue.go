@@ -67,6 +67,7 @@ func listTools(ctx context.Context, session *sdk.ClientSession, c *conn, log *sl
 		if err != nil {
 			return nil, err
 		}
+
 		for _, doc := range page.Tools {
 			t := new(remoteTool)
 			err := jsonv2.Unmarshal(doc, t)
@@ -83,10 +84,12 @@ func listTools(ctx context.Context, session *sdk.ClientSession, c *conn, log *sl
 				all = append(all, t)
 			}
 		}
+
 		if cursor = page.NextCursor; cursor == "" {
 			return all, nil
 		}
 	}
+
 	log.Warn("tools skipped", "reason", "too many pages", "limit", maxPages)
 	return all, nil
 }
@@ -117,6 +120,7 @@ func offer(tools []*remoteTool, log *slog.Logger, handler func(*remoteTool) agen
 	for i, t := range tools {
 		names[i] = t.Name
 	}
+
 	mapped := toolNames(names)
 	offered := make([]agent.Tool, 0, len(tools))
 	size, taken := 0, map[string]bool{}
@@ -144,6 +148,7 @@ func offer(tools []*remoteTool, log *slog.Logger, handler func(*remoteTool) agen
 		tool.Name, tool.Handler = name, handler(t)
 		offered = append(offered, tool)
 	}
+
 	return offered
 }
 
@@ -155,6 +160,7 @@ func adapt(t *remoteTool, log *slog.Logger) (agent.Tool, error) {
 	if t.Execution.TaskSupport == "required" {
 		return agent.Tool{}, errors.New("it only runs as a task, which this host does not offer")
 	}
+
 	tool := agent.Tool{
 		Description: description(t), SideEffects: t.sideEffects(), Tags: []string{"mcp"},
 	}
@@ -165,9 +171,11 @@ func adapt(t *remoteTool, log *slog.Logger) (agent.Tool, error) {
 	if !t.structured() {
 		return tool, nil
 	}
+
 	var shape struct {
 		Type jsontext.Value `json:"type"`
 	}
+
 	// Results of the runtime protocol are objects.
 	if jsonv2.Unmarshal(t.OutputSchema, &shape) != nil || string(shape.Type) != `"object"` {
 		return agent.Tool{}, errors.New("output schema: its type is not object")

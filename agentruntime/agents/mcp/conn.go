@@ -107,6 +107,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 			c.fail(err)
 			return nil, err
 		}
+
 		switch m := msg.(type) {
 		case *jsonrpc.Response:
 			c.deliver(m)
@@ -154,11 +155,13 @@ func (c *conn) next() (jsonrpc.Message, error) {
 			}
 			continue
 		}
+
 		// Stricter than the decoder: names that occur twice, bytes that are not
 		// UTF-8, and text behind the message are refused.
 		if !jsontext.Value(line).IsValid() {
 			return nil, fmt.Errorf("%w: not a JSON text", ErrMalformed)
 		}
+
 		// The decoder may keep parts of what it is given.
 		msg, err := jsonrpc.DecodeMessage(append([]byte(nil), line...))
 		if err != nil {
@@ -166,6 +169,7 @@ func (c *conn) next() (jsonrpc.Message, error) {
 		}
 		return msg, nil
 	}
+
 	switch err := c.in.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
 		return nil, ErrMessageTooLarge
@@ -185,15 +189,18 @@ func (c *conn) answer(req *jsonrpc.Request) error {
 			Code: jsonrpc.CodeMethodNotFound, Message: "this client offers no sampling, elicitation or roots",
 		}
 	}
+
 	doc, err := jsonrpc.EncodeMessage(reply)
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.closed {
 		return nil
 	}
+
 	select {
 	case c.replies <- doc:
 		return nil
@@ -213,6 +220,7 @@ func (c *conn) writeReplies() {
 func (c *conn) writeLine(doc []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
+
 	if err := c.stdin.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
@@ -223,6 +231,7 @@ func (c *conn) writeLine(doc []byte) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = ErrNotReading
 	}
+
 	// Part of a line may be out: nothing can follow it.
 	c.stdin.Close()
 	c.fail(err)

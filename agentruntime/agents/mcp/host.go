@@ -61,6 +61,7 @@ func newHost(p *process, log *slog.Logger) *host {
 func (h *host) open(ctx context.Context) ([]agent.Tool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limit, ErrNoAnswer)
 	defer cancel()
+
 	client := sdk.NewClient(&sdk.Implementation{Name: "lightwork", Version: Version}, &sdk.ClientOptions{
 		// Empty, not nil: nil would offer roots.
 		Capabilities:           &sdk.ClientCapabilities{},
@@ -103,6 +104,7 @@ func (h *host) explain(ctx context.Context, err error) error {
 	case errors.As(err, &refused):
 		return fmt.Errorf("%w: %s", ErrRefused, wire.SafeText(refused.Message))
 	}
+
 	select {
 	case <-h.conn.ended:
 		return h.serverEnded()
@@ -136,6 +138,7 @@ func (h *host) close() {
 func (h *host) serve(ctx context.Context, session *agent.Session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	cause := make(chan error, 1)
 	go func() {
 		defer cancel()
@@ -149,6 +152,7 @@ func (h *host) serve(ctx context.Context, session *agent.Session) error {
 	if g := new(agent.Goodbye); errors.As(err, &g) {
 		return nil
 	}
+
 	return err
 }
 

@@ -52,6 +52,7 @@ func (h *host) logMessage(params json.RawMessage) {
 	text = wire.SafeText(p.Level + ": " + text)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	if len(h.calls) != 1 {
 		h.log.Debug("server log", "text", text)
 		return

@@ -71,11 +71,13 @@ func (c *Config) validate() error {
 	if len(c.Command) == 0 || c.Command[0] == "" {
 		return fmt.Errorf("%w: no command", ErrUsage)
 	}
+
 	for _, name := range c.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, nodeEnv) {
 			return fmt.Errorf("%w: environment variable %q is not allowed", ErrUsage, name)
 		}
 	}
+
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -108,6 +110,7 @@ func ParseArgs(args []string) (Config, error) {
 			return Config{}, fmt.Errorf("%w: unexpected %q: want [--env NAME]... -- COMMAND ARGS", ErrUsage, args[0])
 		}
 	}
+
 	return Config{}, fmt.Errorf("%w: no command: want [--env NAME]... -- COMMAND ARGS", ErrUsage)
 }
 
@@ -127,6 +130,7 @@ func Main(ctx context.Context, cfg Config) error {
 	}
 	h := newHost(p, cfg.Logger)
 	defer h.close()
+
 	tools, err := h.open(ctx)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ func toolNames(names []string) map[string]string {
 	for _, name := range names {
 		claims[plainName(name)]++
 	}
+
 	out := make(map[string]string, len(names))
 	for _, name := range names {
 		plain := plainName(name)
@@ -30,6 +31,7 @@ func toolNames(names []string) map[string]string {
 		}
 		out[name] = plain
 	}
+
 	return out
 }
 

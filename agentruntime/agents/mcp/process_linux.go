@@ -52,6 +52,7 @@ type process struct {
 func startServer(cfg *Config) (*process, error) {
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Dir, cmd.Env = cfg.Dir, cfg.environ()
+
 	// The server dies with the agent, however that ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	var files []*os.File // read and write end of stdin, stdout, stderr
@@ -63,6 +64,7 @@ func startServer(cfg *Config) (*process, error) {
 		}
 		files = append(files, r, w)
 	}
+
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
 	p := &process{
 		cmd: cmd, stdin: files[1], stdout: files[2],
@@ -90,13 +92,16 @@ func (p *process) run(started chan<- error, stderr *os.File) {
 	// as long as the child does.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+
 	err := p.cmd.Start()
 	started <- err
 	if err != nil {
 		return
 	}
 	defer close(p.exited)
+
 	pid := p.cmd.Process.Pid
+
 	// While the server is a zombie its pid cannot name another group.
 	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
@@ -112,6 +117,7 @@ func (p *process) run(started chan<- error, stderr *os.File) {
 // to end, then it is killed with its group. It returns when it is reaped.
 func (p *process) stop() {
 	p.stdin.Close()
+
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		timer := time.NewTimer(stopGrace)
 		select {
@@ -121,6 +127,7 @@ func (p *process) stop() {
 		}
 		timer.Stop()
 	}
+
 	<-p.exited
 	p.stdout.Close()
 	<-p.stderr
@@ -151,10 +158,12 @@ func passStderr(r io.Reader, log *slog.Logger) {
 		} else if len(line) > 0 {
 			log.Info("server stderr", "line", wire.SafeText(string(line)))
 		}
+
 		for more && err == nil {
 			_, more, err = in.ReadLine()
 		}
 	}
+
 	if dropped > 0 {
 		log.Warn("server stderr dropped", "lines", dropped)
 	}

@@ -60,6 +60,7 @@ func (h *host) result(t *remoteTool, raw json.RawMessage) (any, error) {
 	if err := jsonv2.Unmarshal(raw, &r); err != nil {
 		return nil, invalidOutput("the server's result is malformed")
 	}
+
 	switch {
 	case r.ResultType != "" && r.ResultType != "complete":
 		return nil, agent.Fail(wire.CodeFailed, "the server asks for a user or a model; this host gives it neither")
@@ -72,6 +73,7 @@ func (h *host) result(t *remoteTool, raw json.RawMessage) (any, error) {
 		}
 		return json.RawMessage(r.Structured), nil
 	}
+
 	content := make([]*item, 0, len(r.Content))
 	for _, doc := range r.Content {
 		it, err := parseItem(doc)
@@ -80,11 +82,13 @@ func (h *host) result(t *remoteTool, raw json.RawMessage) (any, error) {
 		}
 		content = append(content, it)
 	}
+
 	if len(raw) > maxInline {
 		if err := h.moveOut(content); err != nil {
 			return nil, err
 		}
 	}
+
 	return map[string]any{"content": content}, nil
 }
 
@@ -113,6 +117,7 @@ func parseItem(doc jsontext.Value) (*item, error) {
 	if err := jsonv2.Unmarshal(doc, &in); err != nil {
 		return nil, invalidOutput("malformed content")
 	}
+
 	switch {
 	case in.Type == "text" && in.Text != nil:
 		return &item{Type: in.Type, Text: in.Text}, nil
@@ -131,6 +136,7 @@ func parseItem(doc jsontext.Value) (*item, error) {
 		r.Artifact = nil
 		return &item{Type: in.Type, Resource: &r}, nil
 	}
+
 	return nil, invalidOutput("content of type %q is malformed or not supported", in.Type)
 }
 
@@ -153,6 +159,7 @@ func (h *host) moveOut(content []*item) error {
 		case r != nil:
 			r.Artifact, err = h.fileBase64(r.Blob)
 		}
+
 		if err != nil {
 			return err
 		}
@@ -163,6 +170,7 @@ func (h *host) moveOut(content []*item) error {
 			r.Text, r.Blob = nil, ""
 		}
 	}
+
 	return nil
 }
 

@@ -42,6 +42,7 @@ func adaptSchema(doc json.RawMessage) (adapted json.RawMessage, notes []string, 
 	if err != nil {
 		return nil, nil, err
 	}
+
 	draft, isText := root["$schema"].(string)
 	_, given := root["$schema"]
 	draft = strings.TrimSuffix(strings.Replace(draft, "https://json-schema.org/draft-0", "http://json-schema.org/draft-0", 1), "#")
@@ -59,18 +60,21 @@ func adaptSchema(doc json.RawMessage) (adapted json.RawMessage, notes []string, 
 	case given && draft != draft2020:
 		return nil, nil, errors.New("$schema names a draft that is not supported")
 	}
+
 	delete(root, "$schema")
 	if _, ok := root["$id"].(string); ok {
 		// Nothing can refer to it: only references into the document are allowed.
 		delete(root, "$id")
 		notes = append(notes, "$id removed")
 	}
+
 	if adapted, err = encodeSchema(root); err != nil {
 		return nil, nil, err
 	}
 	if _, err := toolschema.Compile(adapted); err != nil {
 		return nil, nil, err
 	}
+
 	return adapted, notes, nil
 }
 
@@ -124,6 +128,7 @@ func modernize(schema map[string]any) error {
 			schema["items"] = rest
 		}
 	}
+
 	delete(schema, "additionalItems") // means nothing without a tuple
 	return splitDependencies(schema)
 }
@@ -137,6 +142,7 @@ func splitDependencies(schema map[string]any) error {
 	if !ok || schema["dependentRequired"] != nil || schema["dependentSchemas"] != nil {
 		return errors.New("dependencies that cannot be rewritten")
 	}
+
 	required, schemas := map[string]any{}, map[string]any{}
 	for name, dep := range deps {
 		if _, isList := dep.([]any); isList {
@@ -145,6 +151,7 @@ func splitDependencies(schema map[string]any) error {
 			schemas[name] = dep
 		}
 	}
+
 	delete(schema, "dependencies")
 	schema["dependentRequired"], schema["dependentSchemas"] = required, schemas
 	return nil
@@ -161,12 +168,14 @@ func eachSchema(schema map[string]any, fn func(map[string]any) error) error {
 		list, _ := schema[name].([]any)
 		inner = append(inner, list...)
 	}
+
 	for _, name := range schemaMaps {
 		members, _ := schema[name].(map[string]any)
 		for _, item := range members {
 			inner = append(inner, item)
 		}
 	}
+
 	for _, item := range inner {
 		if sub, ok := item.(map[string]any); ok {
 			if err := fn(sub); err != nil {
@@ -174,5 +183,6 @@ func eachSchema(schema map[string]any, fn func(map[string]any) error) error {
 			}
 		}
 	}
+
 	return nil
 }

@@ -29,6 +29,7 @@ func handleMessage(_ context.Context, call *agent.Call) (any, error) {
 			return nil, err
 		}
 	}
+
 	switch m.Type {
 	case message.TypeQuery:
 		return question(m)
@@ -45,6 +46,7 @@ func handleMessage(_ context.Context, call *agent.Call) (any, error) {
 		}
 		return reply(origin, got, message.Evidence{})
 	}
+
 	return message.ToolOutput{}, nil
 }
 
@@ -53,6 +55,7 @@ func question(m message.Message) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	verb, rest, _ := strings.Cut(q.Question, " ")
 	switch {
 	case verb == "cite":
@@ -67,6 +70,7 @@ func question(m message.Message) (any, error) {
 	case json.Valid([]byte(rest)):
 		return message.ToolOutput{Use: &message.ToolUse{Tool: verb, Input: []byte(rest)}}, nil
 	}
+
 	return nil, agent.Fail(message.OSDataUnavailable, "the question is not of the form TOOL INPUT")
 }
 

@@ -125,6 +125,7 @@ func streamCounter(ctx context.Context, call *agent.Call) (any, error) {
 	if err := call.Decode(&in); err != nil {
 		return nil, err
 	}
+
 	for i := 1; i <= in.Count; i++ {
 		if err := call.Stream(wire.Stdout, fmt.Sprintf("%d\n", i)); err != nil {
 			return nil, err
@@ -133,6 +134,7 @@ func streamCounter(ctx context.Context, call *agent.Call) (any, error) {
 			return nil, err
 		}
 	}
+
 	if err := call.Done(); err != nil {
 		return nil, err
 	}
@@ -181,6 +183,7 @@ func largeOutput(_ context.Context, call *agent.Call) (any, error) {
 		return nil, fmt.Errorf("create output file: %w", err)
 	}
 	defer f.Close()
+
 	if _, err := f.WriteString(text); err != nil {
 		return nil, fmt.Errorf("write output file: %w", err)
 	}

@@ -74,6 +74,7 @@ func Main(ctx context.Context, cfg Config) error {
 	if err := sandbox.Try(ctx, opts); err != nil {
 		return fmt.Errorf("%w: %w", sandbox.ErrCannotConfine, err)
 	}
+
 	return agent.Run(ctx, agent.Config{ID: ID, Version: Version, Tools: []agent.Tool{tool}, Log: cfg.Logger})
 }
 
@@ -84,6 +85,7 @@ func newTool(opts sandbox.Options) (agent.Tool, error) {
 	if !ok {
 		return agent.Tool{}, fmt.Errorf("no schema %s", schemas.SandboxRun)
 	}
+
 	return agent.Tool{
 		Name:         Tool,
 		Description:  "Runs shell commands in an isolated sandbox without network and returns exit codes, output digests and artifacts.",
@@ -113,6 +115,7 @@ func run(ctx context.Context, schema *schemas.Schema, call *agent.Call, opts san
 		}
 		opts.ArtifactDir = dir
 	}
+
 	opts.Stream = func(channel, text string) {
 		// A stream that reached its limit, or lost its reader, ends no job: the
 		// digests still cover all of the output.
@@ -122,11 +125,13 @@ func run(ctx context.Context, schema *schemas.Schema, call *agent.Call, opts san
 	if err != nil {
 		return nil, failure(err)
 	}
+
 	// Stopped by the caller, and not by a limit of the request: that is the end
 	// of the call, and no result of the job.
 	if ctx.Err() != nil && (result.Status == schemas.StatusCancelled || result.Status == schemas.StatusTimeout) {
 		return nil, context.Cause(ctx)
 	}
+
 	return result, nil
 }
 

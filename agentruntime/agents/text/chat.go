@@ -86,6 +86,7 @@ func (e *endpoint) chat(ctx context.Context, call *agent.Call) (any, error) {
 	if resp.Message.Content == "" {
 		return nil, agent.Fail(CodeBadAnswer, "the model gave no text")
 	}
+
 	out := ChatOutput{
 		Text: resp.Message.Content, FinishReason: resp.FinishReason,
 		Provenance: ChatProvenance{ModelID: modelID(resp.Model), Tokens: count(nil, resp.Usage)},

@@ -32,6 +32,7 @@ func (e *endpoint) complete(ctx context.Context, call *agent.Call) (any, error) 
 	if err := ask.Check(); err != nil {
 		return nil, agent.Fail(wire.CodeInvalidInput, err.Error())
 	}
+
 	resp, err := e.client.Chat(ctx, ask, func(text string) { _ = call.Stream(wire.Stdout, text) })
 	if err != nil {
 		return nil, e.failure(ctx, err)

@@ -83,6 +83,7 @@ func (e *endpoint) question(ctx context.Context, s *schemas.Schema, req *schemas
 		ResponseFormat: format,
 		Sampling:       chat.Sampling{Temperature: &cold},
 	}
+
 	var tokens *schemas.Tokens
 	for n := 1; ; n++ {
 		resp, err := e.client.Chat(ctx, ask, nil)
@@ -136,6 +137,7 @@ func answerFormat(s *schemas.Schema) (json.RawMessage, error) {
 		}
 		doc["required"] = kept
 	}
+
 	text, err := json.Marshal(doc)
 	if err != nil {
 		return nil, fmt.Errorf("encode answer schema: %w", err)
@@ -158,6 +160,7 @@ func readAnswer(s *schemas.Schema, req *schemas.Request, resp chat.Response) (*s
 	if err := hashing.Check(doc); err != nil {
 		return nil, fmt.Errorf("it is no JSON: %w", err)
 	}
+
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(doc, &members); err != nil || members == nil {
 		return nil, errors.New("it is no JSON object")
@@ -165,6 +168,7 @@ func readAnswer(s *schemas.Schema, req *schemas.Request, resp chat.Response) (*s
 	if _, ok := members[provenanceField]; ok {
 		return nil, errors.New(provenanceField + ": is not the model's to say")
 	}
+
 	// Stands in for what is known only when the answer is good; any key does.
 	members[provenanceField] = json.RawMessage(`{"model_id":"model"}`)
 	whole, err := json.Marshal(members)
@@ -244,10 +248,12 @@ func (e *endpoint) embed(ctx context.Context, _ *schemas.Schema, r *schemas.Requ
 			return nil, agent.Fail(wire.CodeInvalidInput, fmt.Sprintf("texts[%d]: is empty, which this model does not embed", i))
 		}
 	}
+
 	out, err := e.client.Embed(ctx, e.embedModel, req.Texts)
 	if err != nil {
 		return nil, e.failure(ctx, err)
 	}
+
 	dims := len(out.Vectors[0])
 	switch {
 	case req.Dimensions > 0 && int64(dims) != req.Dimensions:
@@ -255,11 +261,13 @@ func (e *endpoint) embed(ctx context.Context, _ *schemas.Schema, r *schemas.Requ
 	case dims*len(req.Texts) > analysis.MaxEmbedNumbers:
 		return nil, agent.Fail(wire.CodeInvalidInput, fmt.Sprintf("texts: at most %d with the %d dimensions of this model", analysis.MaxEmbedNumbers/dims, dims))
 	}
+
 	id := modelID(out.Model)
 	result := &schemas.EmbeddingResult{
 		ModelID: id, Dimensions: int64(dims),
 		Provenance: schemas.Provenance{ModelID: id, Tokens: count(nil, out.Usage)},
 	}
+
 	for _, v := range out.Vectors {
 		rounded := make([]float64, len(v))
 		for i, x := range v {
@@ -267,5 +275,6 @@ func (e *endpoint) embed(ctx context.Context, _ *schemas.Schema, r *schemas.Requ
 		}
 		result.Embeddings = append(result.Embeddings, rounded)
 	}
+
 	return result, nil
 }

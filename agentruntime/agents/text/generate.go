@@ -50,6 +50,7 @@ func (e *endpoint) generate(ctx context.Context, in *schemas.TextRequest, call *
 	if resp.Message.Content == "" {
 		return nil, agent.Fail(CodeBadAnswer, "the model gave no text")
 	}
+
 	return &schemas.TextResult{
 		Text: resp.Message.Content, FinishReason: resp.FinishReason, Provenance: provenance(resp, count(nil, resp.Usage)),
 	}, nil

@@ -105,6 +105,7 @@ func newTools(cfg Config) ([]agent.Tool, func(), error) {
 			embed = e.embed
 		}
 	}
+
 	chats := e != nil && cfg.Endpoint.Client.Model != ""
 	embeds := e != nil && e.embedModel != ""
 	var tools []agent.Tool
@@ -128,6 +129,7 @@ func newTools(cfg Config) ([]agent.Tool, func(), error) {
 		tool.RequiresDirective = t.paid
 		tools = append(tools, tool)
 	}
+
 	if chats {
 		generate, err := e.generateTool()
 		if err != nil {
@@ -135,6 +137,7 @@ func newTools(cfg Config) ([]agent.Tool, func(), error) {
 		}
 		tools = append(tools, generate, e.chatTool(), e.completeTool())
 	}
+
 	return tools, closeClient, nil
 }
 
@@ -149,6 +152,7 @@ func newTool(id schemas.ID, do job) (agent.Tool, error) {
 	if !ok {
 		return agent.Tool{}, fmt.Errorf("no schema %s", id)
 	}
+
 	return agent.Tool{
 		InputSchema: s.InputSchema(),
 		// Nothing is streamed: a result is whole or none.
@@ -191,5 +195,6 @@ func withoutKey(result any) (json.RawMessage, error) {
 	if members["provenance"], err = without(members["provenance"], "provider_pubkey"); err != nil {
 		return nil, err
 	}
+
 	return json.Marshal(members)
 }

@@ -73,15 +73,18 @@ func (p *pool) call(ctx context.Context, tool *wasm.Tool, input json.RawMessage)
 		}
 		return nil, err
 	}
+
 	var r reply
 	err = json.Unmarshal(doc, &r) // copies: the frame is the worker's
 	p.put(w)
+
 	switch {
 	case err != nil:
 		return nil, err
 	case r.Code != "":
 		return nil, agent.Fail(r.Code, r.Message)
 	}
+
 	return r.Output, nil
 }
 
@@ -92,6 +95,7 @@ func (p *pool) take(ctx context.Context, tool *wasm.Tool) (*worker, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+
 	w, surplus := p.reuse(tool)
 	for _, old := range surplus {
 		old.stop()
@@ -112,6 +116,7 @@ func (p *pool) take(ctx context.Context, tool *wasm.Tool) (*worker, error) {
 func (p *pool) reuse(tool *wasm.Tool) (found *worker, surplus []*worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for i, w := range slices.Backward(p.idle) {
 		if w.tool != tool {
 			continue
@@ -122,10 +127,12 @@ func (p *pool) reuse(tool *wasm.Tool) (found *worker, surplus []*worker) {
 		}
 		surplus = append(surplus, w)
 	}
+
 	for len(p.slots)+len(p.idle) > cap(p.slots) && len(p.idle) > 0 {
 		surplus = append(surplus, p.idle[0])
 		p.idle = p.idle[1:]
 	}
+
 	return nil, surplus
 }
 

@@ -37,6 +37,7 @@ func startWorker(ctx context.Context, cfg *Config, tool *wasm.Tool) (*worker, er
 		return nil, fmt.Errorf("marshal job: %w", err)
 	}
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
+
 	// Nothing else: no token, no path. A worker that runs out of memory says so
 	// in one line.
 	cmd.Env = []string{workerEnv + "=" + string(doc), "GOTRACEBACK=none"}
@@ -67,12 +68,14 @@ func (w *worker) launch() error {
 		return err
 	}
 	defer theirIn.Close()
+
 	out, theirOut, err := os.Pipe()
 	if err != nil {
 		in.Close()
 		return err
 	}
 	defer theirOut.Close()
+
 	w.cmd.Stdin, w.cmd.Stdout = theirIn, theirOut
 	w.in, w.out, w.frames = in, out, frame.NewReader(out, 0)
 	started := make(chan error)
@@ -119,6 +122,7 @@ func (w *worker) exchange(ctx context.Context, doc []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errWorkerGone, err)
 	}
+
 	return answer, nil
 }
 

@@ -80,6 +80,7 @@ func (c *Config) fill() error {
 	if c.StateDir == "" {
 		c.StateDir = "state"
 	}
+
 	for _, dir := range []*string{&c.Dir, &c.StateDir} {
 		abs, err := filepath.Abs(*dir)
 		if err != nil {
@@ -87,6 +88,7 @@ func (c *Config) fill() error {
 		}
 		*dir = abs
 	}
+
 	if c.Workers <= 0 {
 		c.Workers = defaultWorkers
 	}
@@ -97,6 +99,7 @@ func (c *Config) fill() error {
 		}
 		c.Command = append([]string{exe}, os.Args[1:]...)
 	}
+
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -114,17 +117,20 @@ func Main(ctx context.Context, cfg Config) error {
 	if err := cfg.fill(); err != nil {
 		return err
 	}
+
 	// A granted directory must not lead to this process's first environment,
 	// which has the session token.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hide the environment: %w", err)
 	}
+
 	tools, err := load(cfg.Dir)
 	if err != nil {
 		return err
 	}
 	p := newPool(&cfg)
 	defer p.close()
+
 	offers, err := p.offer(ctx, tools)
 	if err != nil {
 		return err
@@ -138,6 +144,7 @@ func load(dir string) ([]*wasm.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list tools: %w", err)
 	}
+
 	var tools []*wasm.Tool
 	for _, e := range entries {
 		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
@@ -149,12 +156,14 @@ func load(dir string) ([]*wasm.Tool, error) {
 		if len(tools) == maxTools {
 			return nil, fmt.Errorf("wasmhost: more than %d tools", maxTools)
 		}
+
 		tool, err := wasm.Load(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, err
 		}
 		tools = append(tools, tool)
 	}
+
 	if len(tools) == 0 {
 		return nil, fmt.Errorf("%w in %s", ErrNoTools, dir)
 	}

@@ -54,9 +54,11 @@ func work(ctx context.Context, doc string, in io.Reader, out, stderr io.Writer) 
 		return errors.Join(err, send(out, first))
 	}
 	defer r.Close(ctx)
+
 	if err := send(out, first); err != nil {
 		return err
 	}
+
 	frames := frame.NewReader(in, 0)
 	for {
 		input, err := frames.Next()
@@ -85,6 +87,7 @@ func start(ctx context.Context, doc string, stderr io.Writer) (*wasm.Runner, was
 	if tool.Digest != j.Digest {
 		return nil, wasm.Metadata{}, fmt.Errorf("wasmhost: tool %s has changed since it was offered: restart the agent", tool.Name)
 	}
+
 	// A memory that grows is copied, and its old copies wait for the collector.
 	// RLIMIT_DATA, unlike RLIMIT_AS, leaves out what is only reserved.
 	limit := workerBytes + 3*uint64(tool.Settings.Limits.MemoryPages)<<16
@@ -118,6 +121,7 @@ func outcome(output json.RawMessage, err error) reply {
 	default:
 		message = err.Error()
 	}
+
 	return reply{Code: code, Message: wire.SafeText(message)}
 }
 

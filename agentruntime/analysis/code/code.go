@@ -88,11 +88,13 @@ func linesOf(c schemas.CodeChunk) string {
 func (u *unit) bound(req *schemas.CodeChunkRequest) {
 	last := int(min(req.Chunk.EndLine-req.Chunk.StartLine, int64(u.lines-1)))
 	u.symbols = slices.DeleteFunc(u.symbols, func(s symbol) bool { return s.name == "" || s.line < 0 || s.line > last })
+
 	for i := range u.symbols {
 		s := &u.symbols[i]
 		s.name = cut(s.name, maxName)
 		s.last = max(s.line, min(s.last, last))
 	}
+
 	u.faults = slices.DeleteFunc(u.faults, func(f schemas.SuspectedFault) bool { return f.Line < 0 || f.Line > int64(last) })
 	for i := range u.faults {
 		u.faults[i].Line += req.Chunk.StartLine
@@ -149,6 +151,7 @@ func (u *unit) byTask(req *schemas.CodeChunkRequest) []int {
 			score[i]++
 		}
 	}
+
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(u.symbols[a].line, u.symbols[b].line))
 	})

@@ -29,11 +29,13 @@ func (u *unit) common(content string) {
 	for _, c := range u.comments {
 		u.markers(c)
 	}
+
 	for i, t := range u.tokens {
 		if t.kind == text {
 			u.secret(i)
 		}
 	}
+
 	u.conflicts(content)
 	for i := range u.symbols {
 		if u.symbols[i].callable() {
@@ -63,6 +65,7 @@ func letterAt(s string, i int) bool {
 // secret looks at a literal: what it looks like, and what it is assigned to.
 func (u *unit) secret(i int) {
 	value := unquote(u.tokens[i])
+
 	named := ""
 	for j := i - 1; j >= max(0, i-4); j-- {
 		if t := u.tokens[j]; t.kind == name {
@@ -75,6 +78,7 @@ func (u *unit) secret(i int) {
 			break
 		}
 	}
+
 	assigned := u.at(i-1).kind == mark && len(named) <= 64 && secretName.MatchString(named)
 	switch {
 	case strings.HasPrefix(value, "-----BEGIN ") && strings.Contains(cut(value, 64), "PRIVATE KEY"), secretValue.MatchString(value):
@@ -108,6 +112,7 @@ func (u *unit) size(s *symbol) {
 	case s.decisions > manyDecisions:
 		u.fault(s.line, low, fmt.Sprintf("%s has cyclomatic complexity %d", named, s.decisions), "split it")
 	}
+
 	if s.depth > deepNesting {
 		u.fault(s.line, low, fmt.Sprintf("%s nests control flow %d deep", named, s.depth), "return early, or take the inner part out")
 	}

@@ -40,6 +40,7 @@ func scanGo(u *unit, content string) {
 			}
 		}
 	}
+
 	scanPlain(u, content)
 }
 
@@ -61,6 +62,7 @@ func (u *unit) shallow() bool {
 			chain = 0
 			continue
 		}
+
 		if t.first && endsStatement(u.at(i-1)) {
 			chain = 0
 		}
@@ -68,6 +70,7 @@ func (u *unit) shallow() bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -90,6 +93,7 @@ func (s *goScan) file(f *ast.File, named bool) {
 	for _, i := range f.Imports {
 		s.imported(strings.Trim(i.Path.Value, "\"`"), s.line(i.Pos()))
 	}
+
 	for _, d := range f.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
@@ -109,6 +113,7 @@ func (s *goScan) imported(from string, line int) {
 			s.near = append(s.near, path.Join(top, rest))
 		}
 	}
+
 	switch from {
 	case "crypto/md5", "crypto/sha1", "crypto/des", "crypto/rc4":
 		if !s.test {
@@ -126,6 +131,7 @@ func (s *goScan) fn(d *ast.FuncDecl) {
 		sym.kind = kindMethod
 		sym.name = receiver(d.Recv.List[0].Type) + "." + sym.name
 	}
+
 	s.copiesLock(d)
 	if d.Body == nil {
 		s.symbols = append(s.symbols, sym)
@@ -197,11 +203,13 @@ func (s *goScan) named(n *ast.Ident, kind string, spec ast.Node, docs ...*ast.Co
 		name: n.Name, kind: kind, line: s.line(n.Pos()), last: s.line(spec.End()),
 		public: n.IsExported(), decisions: 1,
 	}
+
 	for _, d := range docs {
 		if sym.doc == "" {
 			sym.doc = sentence(d.Text())
 		}
 	}
+
 	s.symbols = append(s.symbols, sym)
 }
 
@@ -218,6 +226,7 @@ func measure(body *ast.BlockStmt) (decisions, depth int) {
 			nest = nest[:len(nest)-1]
 			return true
 		}
+
 		nest = append(nest, nil)
 		switch n := n.(type) {
 		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
@@ -240,6 +249,7 @@ func measure(body *ast.BlockStmt) (decisions, depth int) {
 				decisions++
 			}
 		}
+
 		depth = max(depth, inside)
 		return true
 	})

@@ -14,6 +14,7 @@ func (s *goScan) look(root ast.Node) {
 			path = path[:len(path)-1]
 			return true
 		}
+
 		path = append(path, n)
 		switch n := n.(type) {
 		case *ast.IfStmt:
@@ -41,6 +42,7 @@ func (s *goScan) look(root ast.Node) {
 		case *ast.CallExpr:
 			s.call(n, root)
 		}
+
 		return true
 	})
 }
@@ -89,6 +91,7 @@ func (s *goScan) afterLeaving(list []ast.Stmt) {
 		default:
 			continue
 		}
+
 		if _, labeled := list[i+1].(*ast.LabeledStmt); !labeled {
 			s.fault(s.line(list[i+1].Pos()), medium, "this statement is never reached", "remove it, or the one before it")
 		}
@@ -141,6 +144,7 @@ func (s *goScan) call(n *ast.CallExpr, root ast.Node) {
 	if sel, ok := n.Fun.(*ast.SelectorExpr); ok {
 		method = sel.Sel.Name
 	}
+
 	switch {
 	case fun == "panic" && !s.test && !mayPanic(root):
 		s.fault(s.line(n.Pos()), low, "panics instead of returning an error", "return an error")
@@ -189,16 +193,19 @@ func builtSQL(x ast.Expr) bool {
 		if x.Op != gotoken.ADD {
 			return false
 		}
+
 		values := false
 		for b, ok := x, true; ok; b, ok = first.(*ast.BinaryExpr) {
 			first = b.X
 			_, fixed := b.Y.(*ast.BasicLit)
 			values = values || !fixed
 		}
+
 		if !values {
 			return false
 		}
 	}
+
 	lit, ok := first.(*ast.BasicLit)
 	return ok && isSQL(lit.Value)
 }

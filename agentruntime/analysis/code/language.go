@@ -55,6 +55,7 @@ func languageOf(declared, file, content string) *language {
 			l = &all[len(all)-1]
 		}
 	}
+
 	if l.name == "" {
 		l.name = "plain text"
 		if declared != "" {
@@ -63,5 +64,6 @@ func languageOf(declared, file, content string) *language {
 			l.name = cut(ext, 16) + " file"
 		}
 	}
+
 	return l
 }

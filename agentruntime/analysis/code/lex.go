@@ -46,6 +46,7 @@ func lex(src string, s syntax) *source {
 func (l *lexer) next() {
 	rest := l.src[l.at:]
 	r, size := utf8.DecodeRuneInString(rest)
+
 	switch {
 	case rest[0] == '\n':
 		l.at++
@@ -104,6 +105,7 @@ func (l *lexer) commentAt(rest string) bool {
 			return true
 		}
 	}
+
 	if !l.block || !strings.HasPrefix(rest, "/*") {
 		return false
 	}
@@ -112,6 +114,7 @@ func (l *lexer) commentAt(rest string) bool {
 		n = len(rest)
 		l.out.unclosed = true
 	}
+
 	l.emit(comment, n)
 	return true
 }
@@ -131,6 +134,7 @@ func blockLen(rest string, nest bool) int {
 			i++
 		}
 	}
+
 	return -1
 }
 

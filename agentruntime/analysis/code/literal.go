@@ -74,6 +74,7 @@ func pythonLiteral(src string, at int, _ token) int {
 	} else {
 		n = quoted(body, quote, false)
 	}
+
 	if n < 0 {
 		return n - prefix
 	}
@@ -96,6 +97,7 @@ func scriptLiteral(src string, at int, before token) int {
 			return regexpLen(s)
 		}
 	}
+
 	return 0
 }
 
@@ -124,6 +126,7 @@ func template(s string) int {
 			i += max(1, regexpLen(s[i:])) - 1
 		}
 	}
+
 	return -len(s)
 }
 
@@ -144,6 +147,7 @@ func regexpLen(s string) int {
 			return i + 1 + nameLen(s[i+1:])
 		}
 	}
+
 	return 0
 }
 
@@ -156,6 +160,7 @@ func rustLiteral(src string, at int, _ token) int {
 	for prefix < len(s) && prefix < 2 && strings.IndexByte("bcr", s[prefix]) >= 0 {
 		prefix++
 	}
+
 	n := 0
 	switch body := s[prefix:]; {
 	case prefix > 0 && s[prefix-1] == 'r':
@@ -171,6 +176,7 @@ func rustLiteral(src string, at int, _ token) int {
 	default:
 		return 0
 	}
+
 	if n < 0 {
 		return n - prefix
 	}

@@ -93,6 +93,7 @@ func (s *plainScan) imported(i int) {
 		s.importPath(cut(from, 512))
 		return
 	}
+
 	var b strings.Builder
 	for i++; b.Len() < 512 && (s.at(i).kind == name || s.at(i).is(".") || s.at(i).is("::") || s.at(i).is("*")) && !s.at(i).first; i++ {
 		if s.at(i).is("static") {
@@ -100,6 +101,7 @@ func (s *plainScan) imported(i int) {
 		}
 		b.WriteString(s.tokens[i].text)
 	}
+
 	s.importPath(b.String())
 }
 

@@ -34,6 +34,7 @@ func scanPython(u *unit, _ string) {
 		if t.first && depth == 0 {
 			p.line(i)
 		}
+
 		switch {
 		case t.kind == mark && strings.Contains("([{", t.text):
 			depth++
@@ -44,8 +45,10 @@ func scanPython(u *unit, _ string) {
 				p.symbols[fn].decisions++
 			}
 		}
+
 		p.faultsAt(i)
 	}
+
 	p.close(-1, len(u.tokens))
 }
 
@@ -75,6 +78,7 @@ func (p *pythonScan) line(i int) {
 		p.assignment(i)
 		return
 	}
+
 	switch t.text {
 	case "def", "class":
 		p.definition(begin, i)
@@ -126,6 +130,7 @@ func (p *pythonScan) definition(begin token, i int) {
 	} else if around.kind == kindClass {
 		kind = kindMethod
 	}
+
 	if around.kind == kindClass {
 		full = around.name + "." + n.text
 	}
@@ -140,6 +145,7 @@ func (p *pythonScan) definition(begin token, i int) {
 		scope.fn, scope.depth = sym, 0
 		p.mutableDefaults(i + 2)
 	}
+
 	p.open = append(p.open, scope)
 }
 
@@ -159,6 +165,7 @@ func (p *pythonScan) docstring(i int) string {
 			return ""
 		}
 	}
+
 	return ""
 }
 

@@ -14,6 +14,7 @@ func (p *pythonScan) faultsAt(i int) {
 	if t.kind != name {
 		return
 	}
+
 	called := next.is("(") && !before.is("def") && !before.is("class")
 	switch {
 	case t.is("except") && t.first:
@@ -66,6 +67,7 @@ func (p *pythonScan) mutableDefaults(i int) {
 	if !p.at(i).is("(") {
 		return
 	}
+
 	end := min(p.other(i), i+maxAhead)
 	for i++; i < end; i++ {
 		t := p.tokens[i]

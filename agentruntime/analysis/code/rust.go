@@ -40,6 +40,7 @@ func (s *rustScan) declaration(i int) {
 	if t.kind != name {
 		return
 	}
+
 	switch t.text {
 	case "fn":
 		s.fn(i, next)
@@ -129,6 +130,7 @@ func (s *rustScan) impl(i int) {
 	if b < 0 || s.top().fn >= 0 {
 		return
 	}
+
 	of := ""
 	angle := 0
 	for j := i + 1; j < b; j++ {
@@ -145,6 +147,7 @@ func (s *rustScan) impl(i int) {
 			of = t.text
 		}
 	}
+
 	s.bodies[b] = scope{end: s.other(b), kind: kindClass, name: of, fn: -1}
 }
 
@@ -165,6 +168,7 @@ func (s *rustScan) publish(i int) {
 func (s *rustScan) attribute(i int, mention string) bool {
 	for n := 0; n < maxAhead && i > 0; n++ {
 		i--
+
 		switch t := s.tokens[i]; {
 		case t.is("]"):
 			begin := s.other(i)
@@ -180,6 +184,7 @@ func (s *rustScan) attribute(i int, mention string) bool {
 			return false
 		}
 	}
+
 	return false
 }
 
@@ -198,6 +203,7 @@ func (s *rustScan) faultsAt(i int) {
 	if t.kind != name || s.top().test {
 		return
 	}
+
 	called := s.at(i-1).is(".") && next.is("(")
 	switch {
 	case called && t.is("unwrap"):

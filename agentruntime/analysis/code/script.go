@@ -42,6 +42,7 @@ func (s *scriptScan) declaration(i int) {
 	if t.kind != name || s.at(i-1).is(".") || s.at(i-1).is("?.") || next.is(":") {
 		return
 	}
+
 	top := s.top()
 	switch t.text {
 	case "function":
@@ -94,6 +95,7 @@ func (s *scriptScan) variable(i int) {
 	if n.kind != name {
 		return
 	}
+
 	equals := i + 2
 	for k := 0; k < 32 && equals < len(s.tokens) && !s.tokens[equals].is("=") && !s.tokens[equals].is(";"); k++ {
 		if s.tokens[equals].is("(") || s.tokens[equals].is("{") {
@@ -101,6 +103,7 @@ func (s *scriptScan) variable(i int) {
 		}
 		equals++
 	}
+
 	if s.at(equals).is("=") && s.assigned(i, n, kindFunction, n.text, equals+1) {
 		s.publish(i)
 		return
@@ -124,6 +127,7 @@ func (s *scriptScan) assigned(begin int, n token, kind, full string, i int) bool
 		s.function(s.tokens[begin], kind, full, i+1)
 		return true
 	}
+
 	switch {
 	case s.at(i).is("("):
 		i = s.other(i) + 1
@@ -132,6 +136,7 @@ func (s *scriptScan) assigned(begin int, n token, kind, full string, i int) bool
 	default:
 		return false
 	}
+
 	for k := 0; k < 32 && s.at(i-1).is(")") && !s.at(i).is("=>") && (k > 0 || s.at(i).is(":")); k++ {
 		i++ // the type of the result
 		if s.at(i).is(";") || s.at(i).is("{") || i >= len(s.tokens) {
@@ -142,6 +147,7 @@ func (s *scriptScan) assigned(begin int, n token, kind, full string, i int) bool
 			break
 		}
 	}
+
 	if !s.at(i).is("=>") {
 		return false
 	}
@@ -206,6 +212,7 @@ func (s *scriptScan) imported(i int) {
 			return
 		}
 	}
+
 	from := unquote(s.at(at))
 	if strings.ContainsAny(from, "\n`$") {
 		return

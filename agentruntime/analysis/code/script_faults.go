@@ -5,6 +5,7 @@ import "strings"
 // faultsAt looks for suspicious constructs at token i.
 func (s *scriptScan) faultsAt(i int) {
 	t, before, next := s.tokens[i], s.at(i-1), s.at(i+1)
+
 	switch {
 	case t.kind == mark:
 		s.operator(i)

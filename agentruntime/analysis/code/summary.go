@@ -29,6 +29,7 @@ func (u *unit) headline(req *schemas.CodeChunkRequest) string {
 	if u.container != "" {
 		s += ", package " + u.container
 	}
+
 	switch {
 	case len(u.tokens) == 0 && len(u.comments) == 0:
 		return s + ": empty."
@@ -39,6 +40,7 @@ func (u *unit) headline(req *schemas.CodeChunkRequest) string {
 	case u.closed > 0 || u.unclosed:
 		return s + ", ending inside a block or literal."
 	}
+
 	return s + "."
 }
 
@@ -53,6 +55,7 @@ func (u *unit) defines() string {
 		}
 		names[s.kind] = append(names[s.kind], s.name)
 	}
+
 	if len(kinds) == 0 {
 		return "Defines nothing."
 	}
@@ -105,6 +108,7 @@ func (u *unit) complexest(req *schemas.CodeChunkRequest) string {
 			best = i
 		}
 	}
+
 	if best < 0 {
 		return ""
 	}
@@ -133,12 +137,14 @@ func (u *unit) suspicions() string {
 	for _, f := range u.faults {
 		n[f.Severity]++
 	}
+
 	var parts []string
 	for _, severity := range [...]string{high, medium, low} {
 		if n[severity] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[severity], severity))
 		}
 	}
+
 	if parts == nil {
 		return "No fault is suspected."
 	}
@@ -172,6 +178,7 @@ func (u *unit) probes(req *schemas.CodeChunkRequest) []schemas.NextProbe {
 	if u.closed > 0 || u.unclosed {
 		add(req.Chunk.Path, fmt.Sprintf("what is open at line %d ends after it", req.Chunk.EndLine), high)
 	}
+
 	words := taskWords(req)
 	for _, file := range u.near {
 		priority := medium
@@ -180,6 +187,7 @@ func (u *unit) probes(req *schemas.CodeChunkRequest) []schemas.NextProbe {
 		}
 		add(file, "the chunk uses it", priority)
 	}
+
 	if test := u.testFile(); test != "" {
 		add(test, "tests of this file, by the usual name", low)
 	}
@@ -201,6 +209,7 @@ func (u *unit) testFile() string {
 	case ext == ".js" || ext == ".ts" || ext == ".jsx" || ext == ".tsx":
 		return dir + stem + ".test" + ext
 	}
+
 	return ""
 }
 

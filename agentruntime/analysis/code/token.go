@@ -72,6 +72,7 @@ func (s *source) whole() bool { return s.opened == 0 && s.closed == 0 && !s.uncl
 // inside its own.
 func (s *source) pairs() {
 	s.pair = make([]int, len(s.tokens))
+
 	var stack []int
 	open := map[string]int{}
 	for i, t := range s.tokens {
@@ -79,6 +80,7 @@ func (s *source) pairs() {
 		if t.kind != mark {
 			continue
 		}
+
 		switch t.text {
 		case "(", "[", "{":
 			stack = append(stack, i)
@@ -89,6 +91,7 @@ func (s *source) pairs() {
 				s.opened++
 				continue
 			}
+
 			for {
 				top := stack[len(stack)-1]
 				stack = stack[:len(stack)-1]
@@ -100,6 +103,7 @@ func (s *source) pairs() {
 			}
 		}
 	}
+
 	s.closed = len(stack)
 }
 
@@ -132,5 +136,6 @@ func (s *source) body(i int) int {
 		}
 		i++
 	}
+
 	return -1
 }

@@ -59,6 +59,7 @@ func (w *walker) push(s scope) {
 		f := &w.symbols[s.fn]
 		f.depth = max(f.depth, s.depth)
 	}
+
 	w.open = append(w.open, s)
 }
 

@@ -154,16 +154,19 @@ func (r Request) Check() error {
 	case r.ResponseFormat != nil && hashing.Check(r.ResponseFormat) != nil:
 		return errors.New("chat request: response_format is no JSON")
 	}
+
 	switch r.ToolChoice {
 	case "", "auto", "none", "required":
 	default:
 		return errors.New("chat request: tool_choice is none of auto, none, required")
 	}
+
 	for i, m := range r.Messages {
 		if err := m.check(); err != nil {
 			return fmt.Errorf("chat request: message %d: %w", i, err)
 		}
 	}
+
 	seen := map[string]bool{}
 	for _, t := range r.Tools {
 		switch f := t.Function; {
@@ -179,6 +182,7 @@ func (r Request) Check() error {
 			seen[f.Name] = true
 		}
 	}
+
 	return r.Sampling.Check()
 }
 
@@ -209,6 +213,7 @@ func (r Response) Check() error {
 	case r.Usage != nil && !r.Usage.sane():
 		return errors.New("chat response: token counts are out of range")
 	}
+
 	if err := r.Message.check(); err != nil {
 		return fmt.Errorf("chat response: %w", err)
 	}
@@ -232,6 +237,7 @@ func (m Message) check() error {
 	default:
 		return fmt.Errorf("role %.80q is unknown", m.Role)
 	}
+
 	if !utf8.ValidString(m.Content) {
 		return errors.New("content is no UTF-8")
 	}
@@ -241,6 +247,7 @@ func (m Message) check() error {
 	if len(m.ToolCalls) > 0 && m.Role != RoleAssistant {
 		return errors.New("calls tools, but is not the assistant's")
 	}
+
 	seen := map[string]bool{}
 	for _, c := range m.ToolCalls {
 		switch {
@@ -253,6 +260,7 @@ func (m Message) check() error {
 		}
 		seen[c.ID] = true
 	}
+
 	return nil
 }
 

@@ -69,6 +69,7 @@ func (e *Error) Code() string {
 	case ErrTimeout:
 		return "model.timeout"
 	}
+
 	return "model.unavailable"
 }
 

@@ -115,6 +115,7 @@ func Events(m chat.Message, finish string) []string {
 	for _, r := range m.Content {
 		all = append(all, event(`{"content":`+encode(string(r))+`}`, "null"))
 	}
+
 	for i, c := range m.ToolCalls {
 		args := []rune(c.Function.Arguments)
 		half := len(args) / 2
@@ -125,6 +126,7 @@ func Events(m chat.Message, finish string) []string {
 			event(fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, i, encode(string(args[half:]))), "null"),
 		)
 	}
+
 	return append(
 		all,
 		event(`{}`, encode(finish)),

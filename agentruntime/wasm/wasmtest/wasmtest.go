@@ -101,6 +101,7 @@ func (m Module) Encode() []byte {
 		types = append(types, funcType(imp.Params, imp.Results))
 		imports = append(imports, Code(name(imp.Module), name(imp.Name), []byte{0}, uleb(uint32(i))))
 	}
+
 	for i, f := range m.Funcs {
 		number := uint32(len(m.Imports) + i)
 		types = append(types, funcType(f.Params, f.Results))
@@ -114,6 +115,7 @@ func (m Module) Encode() []byte {
 		}
 		code = append(code, sized(Code(locals, f.Body, []byte{0x0b})))
 	}
+
 	out = append(out, Code(Section(1, types), Section(2, imports), Section(3, funcs))...)
 	if m.MinPages > 0 {
 		limits := Code([]byte{0}, uleb(m.MinPages))
@@ -123,6 +125,7 @@ func (m Module) Encode() []byte {
 		out = append(out, Section(5, [][]byte{limits})...)
 		exports = append(exports, Code(name("memory"), []byte{2, 0}))
 	}
+
 	if m.Global {
 		out = append(out, Section(6, [][]byte{{I32, 1, 0x41, 0, 0x0b}})...)
 	}

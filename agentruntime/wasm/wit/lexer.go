@@ -35,6 +35,7 @@ func tokenize(src string) ([]token, error) {
 	if !utf8.ValidString(src) {
 		return nil, l.here().errorf("not UTF-8")
 	}
+
 	var all []token
 	for {
 		t, err := l.next()
@@ -71,6 +72,7 @@ func (l *lexer) next() (token, error) {
 	t := l.here()
 	t.docs = strings.TrimSpace(l.docs.String())
 	l.docs.Reset()
+
 	rest := l.src[l.pos:]
 	switch {
 	case rest == "":
@@ -88,6 +90,7 @@ func (l *lexer) next() (token, error) {
 		r, _ := utf8.DecodeRuneInString(rest)
 		return t, t.errorf("unexpected %q", r)
 	}
+
 	return t, nil
 }
 
@@ -98,7 +101,9 @@ func (l *lexer) identifier(t token) (token, error) {
 		t.escaped = true
 		l.advance(1)
 	}
+
 	n := length(l.src[l.pos:], func(c byte) bool { return isLetter(c) || isDigit(c) || c == '-' })
+
 	// "a->" is a name and an arrow.
 	if strings.HasSuffix(l.src[l.pos:l.pos+n], "-") && strings.HasPrefix(l.src[l.pos+n:], ">") {
 		n--
@@ -107,11 +112,13 @@ func (l *lexer) identifier(t token) (token, error) {
 		return t, t.errorf("a name longer than %d bytes", maxIdent)
 	}
 	t.text, t.ident = l.advance(n), true
+
 	for word := range strings.SplitSeq(t.text, "-") {
 		if word == "" || !isLetter(word[0]) {
 			return t, t.errorf("malformed name %q", t.text)
 		}
 	}
+
 	return t, nil
 }
 
@@ -141,6 +148,7 @@ func (l *lexer) space() error {
 			return nil
 		}
 	}
+
 	return nil
 }
 

@@ -9,12 +9,14 @@ func (p *parser) link() error {
 			return err
 		}
 	}
+
 	// What the world exports is all that a tool is called with; types that
 	// nothing exported uses only have to be well formed.
 	exports, err := p.resolveFuncs(p.world)
 	if err != nil {
 		return err
 	}
+
 	for _, name := range p.expose {
 		it := p.doc.Interfaces[name.text]
 		if it == nil {
@@ -24,13 +26,16 @@ func (p *parser) link() error {
 		if err != nil {
 			return err
 		}
+
 		for _, f := range more {
 			if slices.ContainsFunc(exports, func(known *Func) bool { return known.Name == f.Name }) {
 				return name.errorf("func %s is exported twice", f.Name)
 			}
 		}
+
 		exports = append(exports, more...)
 	}
+
 	p.doc.World.Exports = exports
 	return nil
 }
@@ -46,6 +51,7 @@ func (p *parser) bring(u use) error {
 	if def == nil {
 		return u.name.errorf("interface %s has no type %s", from.Name, u.name.text)
 	}
+
 	// Its own names belong to the interface that it comes from.
 	r := &resolver{scope: from, open: map[*TypeDef]bool{}}
 	t, err := r.named(def, u.name, 0)
@@ -70,8 +76,10 @@ func (p *parser) resolveFuncs(it *Interface) ([]*Func, error) {
 				return nil, err
 			}
 		}
+
 		all = append(all, &out)
 	}
+
 	return all, nil
 }
 
@@ -88,6 +96,7 @@ func (r *resolver) resolve(t *Type, depth int) (*Type, error) {
 		return nil, nil
 	}
 	r.nodes++
+
 	switch {
 	case r.nodes > maxNodes:
 		return nil, t.at.errorf("a type of more than %d parts", maxNodes)
@@ -100,17 +109,20 @@ func (r *resolver) resolve(t *Type, depth int) (*Type, error) {
 		}
 		return r.named(def, t.at, depth)
 	}
+
 	out := *t
 	var err error
 	if out.Fields, err = r.fields(t.Fields, depth); err != nil {
 		return nil, err
 	}
 	out.Args = make([]*Type, len(t.Args))
+
 	for i, arg := range t.Args {
 		if out.Args[i], err = r.resolve(arg, depth+1); err != nil {
 			return nil, err
 		}
 	}
+
 	return &out, nil
 }
 

@@ -30,6 +30,7 @@ func Parse(src string) (*Document, error) {
 	if err := p.link(); err != nil {
 		return nil, err
 	}
+
 	return p.doc, nil
 }
 
@@ -79,6 +80,7 @@ func (p *parser) document() error {
 	if err := p.packageLine(); err != nil {
 		return err
 	}
+
 	for p.peek().text != "" {
 		t := p.take()
 		var err error
@@ -90,10 +92,12 @@ func (p *parser) document() error {
 		default:
 			err = p.unexpected(t, "interface or world")
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	if p.doc.World == nil {
 		return p.peek().errorf("no world")
 	}
@@ -104,6 +108,7 @@ func (p *parser) packageLine() error {
 	if err := p.expect("package"); err != nil {
 		return err
 	}
+
 	id, err := p.id()
 	switch {
 	case err != nil:
@@ -111,6 +116,7 @@ func (p *parser) packageLine() error {
 	case id.Namespace == "" || id.Interface != "":
 		return p.peek().errorf("a package is named namespace:name")
 	}
+
 	p.doc.Package = id
 	return p.expect(";")
 }
@@ -124,6 +130,7 @@ func (p *parser) id() (ID, error) {
 	if !p.accept(":") {
 		return ID{Interface: first.text}, nil
 	}
+
 	id := ID{Namespace: first.text}
 	pkg, err := p.name()
 	if err != nil {
@@ -137,6 +144,7 @@ func (p *parser) id() (ID, error) {
 		}
 		id.Interface = name.text
 	}
+
 	if p.accept("@") {
 		v := p.take()
 		if v.text == "" || !isDigit(v.text[0]) || len(v.text) > maxIdent {
@@ -144,6 +152,7 @@ func (p *parser) id() (ID, error) {
 		}
 		id.Version = v.text
 	}
+
 	return id, nil
 }
 
@@ -155,11 +164,13 @@ func (p *parser) interfaceItem() error {
 	if p.doc.Interfaces[name.text] != nil {
 		return name.errorf("interface %s is declared twice", name.text)
 	}
+
 	it := &Interface{Name: name.text, Types: map[string]*TypeDef{}}
 	p.doc.Interfaces[name.text] = it
 	if err := p.expect("{"); err != nil {
 		return err
 	}
+
 	for !p.accept("}") {
 		t := p.take()
 		done, err := p.typeItem(it, t)
@@ -173,6 +184,7 @@ func (p *parser) interfaceItem() error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -184,11 +196,13 @@ func (p *parser) worldItem(at token) error {
 	if p.doc.World != nil {
 		return name.errorf("a second world: a tool has one")
 	}
+
 	p.doc.World = &World{Name: name.text, Docs: at.docs}
 	p.world = &Interface{Types: map[string]*TypeDef{}}
 	if err := p.expect("{"); err != nil {
 		return err
 	}
+
 	for !p.accept("}") {
 		t := p.take()
 		done, err := p.typeItem(p.world, t)
@@ -201,10 +215,12 @@ func (p *parser) worldItem(at token) error {
 		default:
 			err = p.unexpected(t, "import, export, a type or %q", "}")
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -217,11 +233,13 @@ func (p *parser) importItem() error {
 	if p.peek().text == ":" || id.Interface == "" {
 		return at.errorf("only interfaces can be imported")
 	}
+
 	for _, known := range p.doc.World.Imports {
 		if known.Unversioned() == id.Unversioned() {
 			return at.errorf("%s is imported twice", id.Unversioned())
 		}
 	}
+
 	p.doc.World.Imports = append(p.doc.World.Imports, id)
 	return p.expect(";")
 }
@@ -235,6 +253,7 @@ func (p *parser) exportItem(export token) error {
 		p.expose = append(p.expose, name)
 		return p.expect(";")
 	}
+
 	if name.docs == "" {
 		name.docs = export.docs
 	}
@@ -248,13 +267,16 @@ func (p *parser) funcItem(it *Interface, name token) error {
 			return name.errorf("func %s is declared twice", name.text)
 		}
 	}
+
 	f := &Func{Name: name.text, Docs: name.docs, at: name}
 	it.Funcs = append(it.Funcs, f)
+
 	for _, s := range []string{":", "func", "("} {
 		if err := p.expect(s); err != nil {
 			return err
 		}
 	}
+
 	var err error
 	if f.Params, err = p.fields(")"); err != nil {
 		return err
@@ -264,5 +286,6 @@ func (p *parser) funcItem(it *Interface, name token) error {
 			return err
 		}
 	}
+
 	return p.expect(";")
 }

@@ -89,6 +89,7 @@ func (t *Type) schema() object {
 	case Enum:
 		return object{"type": "string", "enum": t.Cases}
 	}
+
 	bounds := integers[t.Kind]
 	return object{"type": "integer", "minimum": bounds[0], "maximum": bounds[1]}
 }
@@ -106,6 +107,7 @@ func (t *Type) record() object {
 			required = append(required, f.Name)
 		}
 	}
+
 	return object{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 

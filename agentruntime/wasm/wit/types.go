@@ -6,6 +6,7 @@ func (p *parser) typeItem(it *Interface, t token) (done bool, err error) {
 	if t.escaped {
 		return false, nil
 	}
+
 	switch t.text {
 	case "use":
 		return true, p.useItem(it)
@@ -19,6 +20,7 @@ func (p *parser) typeItem(it *Interface, t token) (done bool, err error) {
 	default:
 		return false, nil
 	}
+
 	if p.peek().text == ":" {
 		return false, nil
 	}
@@ -26,6 +28,7 @@ func (p *parser) typeItem(it *Interface, t token) (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
+
 	def := &TypeDef{Name: name.text, at: name}
 	switch t.text {
 	case "record":
@@ -35,6 +38,7 @@ func (p *parser) typeItem(it *Interface, t token) (done bool, err error) {
 	default:
 		def.Type, err = p.alias()
 	}
+
 	if err != nil {
 		return true, err
 	}
@@ -64,6 +68,7 @@ func (p *parser) enum(at token) (*Type, error) {
 	if err := p.expect("{"); err != nil {
 		return nil, err
 	}
+
 	t := &Type{Kind: Enum, at: at}
 	seen := map[string]bool{}
 	for !p.accept("}") {
@@ -74,12 +79,14 @@ func (p *parser) enum(at token) (*Type, error) {
 		if seen[name.text] {
 			return nil, name.errorf("case %s is declared twice", name.text)
 		}
+
 		seen[name.text] = true
 		t.Cases = append(t.Cases, name.text)
 		if !p.accept(",") && p.peek().text != "}" {
 			return nil, p.unexpected(p.peek(), "%q or %q", ",", "}")
 		}
 	}
+
 	if len(t.Cases) == 0 {
 		return nil, at.errorf("an enum without cases")
 	}
@@ -109,6 +116,7 @@ func (p *parser) fields(end string) ([]Field, error) {
 		if seen[name.text] {
 			return nil, name.errorf("%s is declared twice", name.text)
 		}
+
 		seen[name.text] = true
 		if err := p.expect(":"); err != nil {
 			return nil, err
@@ -122,6 +130,7 @@ func (p *parser) fields(end string) ([]Field, error) {
 			return nil, p.unexpected(p.peek(), "%q or %q", ",", end)
 		}
 	}
+
 	return all, nil
 }
 
@@ -132,11 +141,13 @@ func (p *parser) useItem(it *Interface) error {
 	if err != nil {
 		return err
 	}
+
 	for _, s := range []string{".", "{"} {
 		if err := p.expect(s); err != nil {
 			return err
 		}
 	}
+
 	for !p.accept("}") {
 		name, err := p.name()
 		if err != nil {
@@ -148,11 +159,13 @@ func (p *parser) useItem(it *Interface) error {
 				return err
 			}
 		}
+
 		p.used = append(p.used, u)
 		if !p.accept(",") && p.peek().text != "}" {
 			return p.unexpected(p.peek(), "%q or %q", ",", "}")
 		}
 	}
+
 	return p.expect(";")
 }
 
@@ -175,6 +188,7 @@ func (p *parser) typeExpr(depth int) (*Type, error) {
 	if kind := primitives[t.text]; kind != 0 && !t.escaped {
 		return &Type{Kind: kind, at: t}, nil
 	}
+
 	form, generic := arity[t.text]
 	if !generic || t.escaped {
 		return &Type{Kind: Named, Name: t.text, at: t}, nil
@@ -185,6 +199,7 @@ func (p *parser) typeExpr(depth int) (*Type, error) {
 			return nil, err
 		}
 	}
+
 	if n := len(out.Args); n < form.min || n > form.max {
 		return nil, t.errorf("%s cannot have %d types", t.text, n)
 	}
@@ -193,6 +208,7 @@ func (p *parser) typeExpr(depth int) (*Type, error) {
 			out.Args = append(out.Args, nil)
 		}
 	}
+
 	return out, nil
 }
 
@@ -201,6 +217,7 @@ func (p *parser) arguments(depth int, hole bool) ([]*Type, error) {
 	if err := p.expect("<"); err != nil {
 		return nil, err
 	}
+
 	var all []*Type
 	for !p.accept(">") {
 		var t *Type
@@ -215,5 +232,6 @@ func (p *parser) arguments(depth int, hole bool) ([]*Type, error) {
 			return nil, p.unexpected(p.peek(), "%q or %q", ",", ">")
 		}
 	}
+
 	return all, nil
 }

@@ -29,6 +29,7 @@ func (m *memory) Close() { m.slice.Close() }
 func (m *memory) QueryEvents(ctx context.Context, filter nostr.Filter) (chan *nostr.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	from, err := m.slice.QueryEvents(context.WithoutCancel(ctx), filter)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ func serveKhatru(ctx context.Context, ln net.Listener, db eventstore.Store) erro
 		return err
 	}
 	defer db.Close()
+
 	r := khatru.NewRelay()
 	r.StoreEvent = append(r.StoreEvent, db.SaveEvent)
 	r.QueryEvents = append(r.QueryEvents, db.QueryEvents)
@@ -49,6 +50,7 @@ func serveKhatru(ctx context.Context, ln net.Listener, db eventstore.Store) erro
 	failed := make(chan error, 1)
 	hs := &http.Server{Handler: r}
 	go func() { failed <- hs.Serve(ln) }()
+
 	select {
 	case err := <-failed:
 		return err

@@ -52,6 +52,7 @@ func count(req request) outcome {
 		times[strings.ToLower(w)]++
 		res.Words++
 	}
+
 	if res.Words == 0 {
 		message := "the text has no words"
 		return outcome{Err: &message}

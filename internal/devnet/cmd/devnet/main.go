@@ -40,9 +40,11 @@ func run(ctx context.Context, args []string) int {
 		return 1
 	}
 	defer net.Stop()
+
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "LIGHTWORK_DEMO_PROVIDER_LND="+wallet(net.Alice), "LIGHTWORK_DEMO_BUYER_LND="+wallet(net.Bob))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+
 	err = cmd.Run()
 	var exit *exec.ExitError
 	switch {
@@ -52,6 +54,7 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "devnet:", err)
 		return 1
 	}
+
 	return 0
 }
 

@@ -49,6 +49,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		}
 		return 1
 	}
+
 	return 0
 }
 
@@ -66,6 +67,7 @@ func events(from string, args []string, stdin io.Reader, stderr io.Writer) (*mat
 		defer f.Close()
 		return read(f)
 	}
+
 	if len(args) == 0 {
 		args = []string{"./..."}
 	}
@@ -78,6 +80,7 @@ func events(from string, args []string, stdin io.Reader, stderr io.Writer) (*mat
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start go test: %w", err)
 	}
+
 	m, err := read(out)
 	werr := cmd.Wait()
 	var exited *exec.ExitError
@@ -89,5 +92,6 @@ func events(from string, args []string, stdin io.Reader, stderr io.Writer) (*mat
 	case werr != nil && exited == nil:
 		return nil, fmt.Errorf("go test: %w", werr)
 	}
+
 	return m, nil
 }

@@ -63,6 +63,7 @@ func lastOf(said string) string {
 // it has passed: one that is skipped, fails, or never ends covers nothing.
 func read(r io.Reader) (*matrix, error) {
 	m := &matrix{covers: map[string][]testID{}}
+
 	claims := map[testID][]string{}
 	said := map[testID]string{}
 	dec := json.NewDecoder(r)
@@ -75,6 +76,7 @@ func read(r io.Reader) (*matrix, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the events of go test -json: %w", err)
 		}
+
 		id := testID{e.Package, e.Test}
 		switch e.Action {
 		case "build-output":
@@ -132,8 +134,10 @@ func (m *matrix) print(w io.Writer, lines []requirements.Line, list bool) {
 		}
 		fmt.Fprintln(w, "\n+ covered, ~ covered but for what comes later, is settled or not carried, o tested but carried by no program, . later, = settled, - not covered")
 	}
+
 	tw := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "part\tcovered\tin part\tnot carried\tlater\tsettled\tnot covered\ttotal\t")
+
 	all := map[string]int{}
 	for _, p := range parts {
 		row := map[string]int{}
@@ -148,6 +152,7 @@ func (m *matrix) print(w io.Writer, lines []requirements.Line, list bool) {
 		}
 		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t  %s\n", p.letters, row["+"], row["~"], row["o"], row["."], row["="], row["-"], row["total"], p.title)
 	}
+
 	fmt.Fprintf(tw, "all\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", all["+"], all["~"], all["o"], all["."], all["="], all["-"], all["total"])
 	_ = tw.Flush()
 }
@@ -167,6 +172,7 @@ func (m *matrix) mark(l requirements.Line) string {
 	case l.Settled != "" && !l.InPart:
 		return "="
 	}
+
 	return "-"
 }
 
@@ -179,6 +185,7 @@ func (m *matrix) told(l requirements.Line) string {
 			words = append(words, fmt.Sprintf("and %d more", len(by)-1))
 		}
 	}
+
 	if l.Later != "" {
 		words = append(words, "(later: "+l.Later+")")
 	}
