@@ -16,10 +16,10 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/relay/server"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -101,11 +101,11 @@ func newTrade(tb testing.TB) *trade {
 		g.Go(func() error { return srv.Serve(gctx, ln) })
 	})
 
-	connect := func() (*relay.Key, *market.Market) {
+	connect := func() (*relay.Key, *exchange.Market) {
 		key, err := relay.GenerateKey()
 		must(err)
 		host := ln.Addr().String()
-		m, err := market.New(market.Config{
+		m, err := exchange.New(exchange.Config{
 			Relays: []string{"ws://" + host}, Blobs: []string{"http://" + host}, Signer: key, AllowLoopback: true,
 		})
 		must(err)
@@ -120,7 +120,7 @@ func newTrade(tb testing.TB) *trade {
 	}
 
 	var sells, buys *relay.Key
-	var selling, buying *market.Market
+	var selling, buying *exchange.Market
 	as("buyer", func() { buys, buying = connect() })
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret)

@@ -14,11 +14,11 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/relay/server"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -67,8 +67,8 @@ func (v *village) close() {
 }
 
 // connect is the market as the holder of a key sees it.
-func (v *village) connect(key *relay.Key) *market.Market {
-	m := must(market.New(market.Config{
+func (v *village) connect(key *relay.Key) *exchange.Market {
+	m := must(exchange.New(exchange.Config{
 		Relays: []string{"ws://" + v.host}, Blobs: []string{"http://" + v.host}, Signer: key, AllowLoopback: true,
 	}))
 	v.g.Go(func() error { return m.Serve(v.ctx) })

@@ -13,10 +13,10 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/domain"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -147,7 +147,7 @@ func TestCancelThatWasNotHeard(t *testing.T) {
 }
 
 // deaf is a market that loses cancellations.
-type deaf struct{ *market.Market }
+type deaf struct{ *exchange.Market }
 
 func (m deaf) Send(ctx context.Context, ev nostr.Event) error {
 	if ev.Kind == 5 {

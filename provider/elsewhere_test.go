@@ -8,8 +8,8 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/relay/server"
 )
 
@@ -75,13 +75,13 @@ func TestRelayListsOfOthers(t *testing.T) {
 }
 
 // further runs one more relay, which the provider does not know.
-func (w *world) further(t *testing.T) (url string, there *market.Market) {
+func (w *world) further(t *testing.T) (url string, there *exchange.Market) {
 	t.Helper()
 	rel, err := server.New(w.ctx, server.Config{Dir: filepath.Join(t.TempDir(), "relay")})
 	check(t, err)
 	ln := listen(t)
 	url = "ws://" + ln.Addr().String()
-	there, err = market.New(market.Config{Relays: []string{url}})
+	there, err = exchange.New(exchange.Config{Relays: []string{url}})
 	check(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.ctx))
 	var g errgroup.Group
@@ -91,7 +91,7 @@ func (w *world) further(t *testing.T) (url string, there *market.Market) {
 	return url, there
 }
 
-func (w *world) statuses(t *testing.T, m *market.Market, id string) map[string]bool {
+func (w *world) statuses(t *testing.T, m *exchange.Market, id string) map[string]bool {
 	t.Helper()
 	list, err := m.Query(w.ctx, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {id}}})
 	check(t, err)

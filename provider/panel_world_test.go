@@ -12,12 +12,12 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -131,7 +131,7 @@ func (w *world) earned(t *testing.T, r *rival) int64 {
 func unhurried(cfg *buyer.Config) { cfg.AnswerTimeout = slow }
 
 // see waits until an event is on the relay that matches.
-func (w *world) see(ctx context.Context, m *market.Market, f nostr.Filter, matches func(nostr.Event) bool) (found nostr.Event, err error) {
+func (w *world) see(ctx context.Context, m *exchange.Market, f nostr.Filter, matches func(nostr.Event) bool) (found nostr.Event, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	err = m.Listen(ctx, nostr.Filters{f}, func() {}, func(ev nostr.Event) {
@@ -154,7 +154,7 @@ func isReveal(ev nostr.Event) bool {
 // spyOn tells what an honest provider commits to and reveals.
 type spy struct {
 	w      *world
-	m      *market.Market
+	m      *exchange.Market
 	victim string
 }
 

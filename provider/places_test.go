@@ -11,10 +11,10 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -43,7 +43,7 @@ func (c *crowd) has(key string) bool {
 }
 
 // ask sends each key's requests, of which it makes so many.
-func (c *crowd) ask(t *testing.T, w *world, m *market.Market, each int, tags ...nostr.Tag) {
+func (c *crowd) ask(t *testing.T, w *world, m *exchange.Market, each int, tags ...nostr.Tag) {
 	t.Helper()
 	for i, key := range c.keys {
 		for j := range each {

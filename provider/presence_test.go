@@ -9,21 +9,21 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // find waits until the relay has an event that fits.
-func (w *world) find(t *testing.T, m *market.Market, f nostr.Filter) (found nostr.Event) {
+func (w *world) find(t *testing.T, m *exchange.Market, f nostr.Filter) (found nostr.Event) {
 	t.Helper()
 	w.hear(t, m, f, func(ev nostr.Event) bool { found = ev; return true })
 	return found
 }
 
 // hear hands on what is stored and what comes, until done.
-func (w *world) hear(t *testing.T, m *market.Market, f nostr.Filter, done func(nostr.Event) bool) {
+func (w *world) hear(t *testing.T, m *exchange.Market, f nostr.Filter, done func(nostr.Event) bool) {
 	t.Helper()
 	ctx, stop := context.WithCancel(w.ctx)
 	defer stop()

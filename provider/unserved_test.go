@@ -11,10 +11,10 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 )
 
 // picky is a market whose relays answer to results as the test says: "" lets one
@@ -91,10 +91,10 @@ func (w *world) pays(t *testing.T, c *customer, id string, mode receipts.Mode) {
 
 // unserved checks that no relay has a result of the request, that none is queued,
 // and that the money is the buyer's again.
-func (w *world) unserved(t *testing.T, c *customer, job provider.Job, there *market.Market, m *picky) {
+func (w *world) unserved(t *testing.T, c *customer, job provider.Job, there *exchange.Market, m *picky) {
 	t.Helper()
 	f := nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {job.RequestID}}}
-	for name, where := range map[string]*market.Market{"the provider's": c.market, "the buyer's": there} {
+	for name, where := range map[string]*exchange.Market{"the provider's": c.market, "the buyer's": there} {
 		if found, err := where.Query(w.ctx, f); err != nil || len(found) > 0 {
 			t.Errorf("%s relay has %d results, %v", name, len(found), err)
 		}

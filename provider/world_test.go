@@ -19,12 +19,12 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/faults"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/relay/server"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -151,16 +151,16 @@ func (w *world) moved(t *testing.T, customer *party, toSeller, fromCustomer int6
 }
 
 // connect makes a party's view of the relays; it is served until the test ends.
-func (w *world) connect(t *testing.T, key *relay.Key) *market.Market {
+func (w *world) connect(t *testing.T, key *relay.Key) *exchange.Market {
 	t.Helper()
 	m, stop := w.dial(t, key)
 	t.Cleanup(stop)
 	return m
 }
 
-func (w *world) dial(t *testing.T, key *relay.Key) (m *market.Market, stop func()) {
+func (w *world) dial(t *testing.T, key *relay.Key) (m *exchange.Market, stop func()) {
 	t.Helper()
-	m, err := market.New(market.Config{Relays: w.relays, Blobs: []string{"http://" + w.host}, Signer: key, AllowLoopback: true})
+	m, err := exchange.New(exchange.Config{Relays: w.relays, Blobs: []string{"http://" + w.host}, Signer: key, AllowLoopback: true})
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.ctx))
 	done := make(chan error, 1)
@@ -201,7 +201,7 @@ func (w *world) serve(t *testing.T, change func(*provider.Config)) (stop func())
 }
 
 // config is how the provider is set up where a test does not change that.
-func (w *world) config(m *market.Market) provider.Config {
+func (w *world) config(m *exchange.Market) provider.Config {
 	return provider.Config{
 		Signer: w.seller.key, Store: w.store, Wallet: w.seller.wallet, Market: m, Runner: w.runner,
 		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
@@ -236,7 +236,7 @@ func order(more string) []byte {
 type customer struct {
 	*party
 	client *buyer.Client
-	market *market.Market
+	market *exchange.Market
 	store  buyer.Store
 }
 

@@ -10,15 +10,15 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments/onchain"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 )
 
 // buyerNode is an open buyer: its client, its market and what to close.
 type buyerNode struct {
 	client *buyer.Client
 	store  *kernel.BuyerStore
-	market *market.Market
+	market *exchange.Market
 	wallet wallet
 	signer signer
 	// judgeReady says what a judge of results lacks; nil if it can be asked.

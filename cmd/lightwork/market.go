@@ -4,14 +4,14 @@ import (
 	"log/slog"
 	"net/url"
 
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 )
 
 // newMarket is the configured relays and blob servers. An event counts as
 // published once quorum relays took it.
-func newMarket(c *config, signer relay.Signer, quorum int, log *slog.Logger) (*market.Market, error) {
-	m, err := market.New(market.Config{
+func newMarket(c *config, signer relay.Signer, quorum int, log *slog.Logger) (*exchange.Market, error) {
+	m, err := exchange.New(exchange.Config{
 		Relays: c.Relays, Blobs: c.blobServers(), Signer: signer, Quorum: quorum, AllowLoopback: c.localBlobs(), Log: log,
 	})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/observe"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 )
 
 // observeConfig is where the node can be looked at from this machine.
@@ -44,7 +44,7 @@ type observed struct {
 	log       *slog.Logger
 }
 
-func openObserved(c *config, board *observe.Board, key signer, m *market.Market, sup *supervisor.Supervisor, store *kernel.ProviderStore, w wallet, offers func() []observe.Offer, log *slog.Logger) (*observed, error) {
+func openObserved(c *config, board *observe.Board, key signer, m *exchange.Market, sup *supervisor.Supervisor, store *kernel.ProviderStore, w wallet, offers func() []observe.Offer, log *slog.Logger) (*observed, error) {
 	cfg := observe.Config{
 		Version: version, PubKey: key.PublicKey(), Dir: c.dataDir("provider"), Board: board,
 		Relays: m.Pool.Status, Agents: sup.Status, Offers: offers, Outbox: store.PendingCount,

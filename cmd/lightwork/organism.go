@@ -125,22 +125,22 @@ func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.C
 	return out.answer, askError(firstError(err, s.returned(ctx, l, thread, talk, out, err)))
 }
 
-// exchange is what came of a need.
-type exchange struct {
+// turnResult is what came of a need.
+type turnResult struct {
 	answer json.RawMessage // for the person
 	// asked and answered are what a conversation keeps: without what schemas
 	// mark as secrets (K-38).
 	asked, answered string
 }
 
-func exchanged(text string, out pipeline.Outcome) exchange {
-	return exchange{out.Whole(), out.Kept(text), string(out.Reply.Payload())}
+func exchanged(text string, out pipeline.Outcome) turnResult {
+	return turnResult{out.Whole(), out.Kept(text), string(out.Reply.Payload())}
 }
 
 // put sends the need to the listener that was named, or to the one it fits.
-func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskRequest, t *talk, in pipeline.Ingress, emit func(host.CallEvent)) (exchange, error) {
+func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskRequest, t *talk, in pipeline.Ingress, emit func(host.CallEvent)) (turnResult, error) {
 	if req.Listener == "" {
-		var e exchange
+		var e turnResult
 		choice, err := l.router.Submit(ctx, thread.Table(), req.Text, func(ctx context.Context, c routing.Choice) (err error) {
 			emit(host.CallEvent{Channel: "status", Text: fmt.Sprintf("%s fits best (%.2f)\n", c.Name, c.Score)})
 			in.Tag, in.Payload = c.Tag, c.Payload
@@ -152,7 +152,7 @@ func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskR
 	}
 	to, ok := l.Listener(req.Listener)
 	if !ok {
-		return exchange{}, fmt.Errorf("listener %q: %w", req.Listener, pipeline.ErrRouteNotFound)
+		return turnResult{}, fmt.Errorf("listener %q: %w", req.Listener, pipeline.ErrRouteNotFound)
 	}
 	in.Tag, in.Payload = to.PayloadClass, []byte(req.Text)
 	e, err := l.send(ctx, thread, to, req.Text, t, in)
@@ -161,15 +161,15 @@ func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskR
 
 // send submits what a person says: as a message, as a task or, to a tool, as
 // the payload that in has.
-func (l *living) send(ctx context.Context, thread *pipeline.Thread, to organism.Listener, text string, t *talk, in pipeline.Ingress) (exchange, error) {
+func (l *living) send(ctx context.Context, thread *pipeline.Thread, to organism.Listener, text string, t *talk, in pipeline.Ingress) (turnResult, error) {
 	if to.Messages != nil {
 		answer, err := l.say(ctx, thread, to, text, t, in)
-		return exchange{answer, text, string(answer)}, err
+		return turnResult{answer, text, string(answer)}, err
 	}
 	if to.Agent != nil {
 		task, err := json.Marshal(thinker.Task{Task: text, Context: t.context()})
 		if err != nil {
-			return exchange{}, err
+			return turnResult{}, err
 		}
 		in.Payload = task
 	}

@@ -17,12 +17,12 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *market.Market, run *runner, log *slog.Logger) (provider.Config, error) {
+func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *exchange.Market, run *runner, log *slog.Logger) (provider.Config, error) {
 	_, image, err := sandbox.HostManifest()
 	if err != nil {
 		return provider.Config{}, fmt.Errorf("describe the host's toolchain: %w", err)

@@ -13,9 +13,9 @@ import (
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 )
 
 const (
@@ -70,7 +70,7 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *streams, g *globals) err
 	return firstError(err, pool.Wait())
 }
 
-func (c receiptsPublishCmd) publish(ctx context.Context, s *streams, key signer, m *market.Market, ev nostr.Event) error {
+func (c receiptsPublishCmd) publish(ctx context.Context, s *streams, key signer, m *exchange.Market, ev nostr.Event) error {
 	if err := key.Sign(ctx, &ev); err != nil {
 		return fmt.Errorf("sign kind %d: %w", ev.Kind, err)
 	}

@@ -83,7 +83,7 @@ func masked(text string) string {
 }
 
 // keep adds what was asked and answered, both or neither.
-func (t *talk) keep(tx *kernel.Tx, e exchange) error {
+func (t *talk) keep(tx *kernel.Tx, e turnResult) error {
 	text := e.answered
 	var said struct{ Text string }
 	if json.Unmarshal([]byte(text), &said) == nil && said.Text != "" {
@@ -100,7 +100,7 @@ func (t *talk) keep(tx *kernel.Tx, e exchange) error {
 
 // returned ends the thread of a question, with what the journal policy of its
 // profile asks for in the organism that it ran in, and keeps the answer in the conversation, in one step.
-func (s *society) returned(ctx context.Context, l *living, thread *pipeline.Thread, t *talk, e exchange, failed error) error {
+func (s *society) returned(ctx context.Context, l *living, thread *pipeline.Thread, t *talk, e turnResult, failed error) error {
 	ctx = context.WithoutCancel(ctx)
 	end := curator.Returned{Thread: thread.ID(), Failed: failed != nil}
 	if p, ok := l.Profile(thread.Profile()); ok {

@@ -18,11 +18,11 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -93,7 +93,7 @@ type parts struct {
 	key    *relay.Key
 	kernel *kernel.Kernel
 	wallet *playnet.Client
-	market *market.Market
+	market *exchange.Market
 }
 
 func (l life) open(ctx context.Context) (p parts, err error) {
@@ -111,8 +111,8 @@ func (l life) open(ctx context.Context) (p parts, err error) {
 }
 
 // newMarket is one relay with its blob server, at host:port.
-func newMarket(host string, signer relay.Signer) (*market.Market, error) {
-	return market.New(market.Config{
+func newMarket(host string, signer relay.Signer) (*exchange.Market, error) {
+	return exchange.New(exchange.Config{
 		Relays: []string{"ws://" + host}, Blobs: []string{"http://" + host}, Signer: signer, AllowLoopback: true,
 	})
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 )
 
 const (
@@ -191,7 +191,7 @@ func (w *world) purchase(t *testing.T, look func(context.Context, *buyer.Client,
 	return p, budget
 }
 
-func (w *world) connected(t *testing.T, m *market.Market, do func(context.Context)) {
+func (w *world) connected(t *testing.T, m *exchange.Market, do func(context.Context)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(w.ctx)
 	var g errgroup.Group

@@ -95,7 +95,7 @@ var rooms = map[string][]string{
 	"provider":  {"domain", "market/kinds", "lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
 	"buyer":     {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
 	// What both know as the market, on relays and blob servers.
-	"market": {"buyer", "hashing", "provider", "relay"},
+	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
 	"buyer/adjudicate": {"hashing", "schemas"},
 

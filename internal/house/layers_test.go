@@ -17,7 +17,7 @@ var layers = []struct {
 	// payloads of the pipeline.
 	carries string
 }{
-	{"market", []string{"relay", "relay/nip01", "relay/server", "provider", "buyer", "market", "receipts"}, ""},
+	{"market", []string{"relay", "relay/nip01", "relay/server", "relay/exchange", "provider", "buyer", "receipts"}, ""},
 	{"pipeline", []string{"agentruntime/pipeline", "agentruntime/routing", "agentruntime/curator", "agentruntime/thinker"}, ""},
 	{"process", []string{"agentruntime/supervisor", "agentruntime/agent", "agentruntime/guard"}, ""},
 	{"message", []string{"agentruntime/message"}, "pipeline"},

@@ -20,10 +20,10 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/relay/server"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -246,9 +246,9 @@ func startRelay(t *testing.T) (url string) {
 	return "ws://" + on.Addr().String()
 }
 
-func connect(t *testing.T, url string, key *relay.Key) *market.Market {
+func connect(t *testing.T, url string, key *relay.Key) *exchange.Market {
 	t.Helper()
-	m, err := market.New(market.Config{Relays: []string{url}, Blobs: []string{"http" + strings.TrimPrefix(url, "ws")}, Signer: key, AllowLoopback: true})
+	m, err := exchange.New(exchange.Config{Relays: []string{url}, Blobs: []string{"http" + strings.TrimPrefix(url, "ws")}, Signer: key, AllowLoopback: true})
 	must(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var g errgroup.Group

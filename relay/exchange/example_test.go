@@ -1,4 +1,4 @@
-package market_test
+package exchange_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/relay/server"
 )
 
@@ -29,7 +29,7 @@ func ExampleMarket() {
 	key, err := relay.GenerateKey()
 	check(err)
 	host := ln.Addr().String()
-	m, err := market.New(market.Config{
+	m, err := exchange.New(exchange.Config{
 		Relays: []string{"ws://" + host}, Blobs: []string{"http://" + host}, Signer: key, AllowLoopback: true,
 	})
 	check(err)

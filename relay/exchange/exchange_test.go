@@ -1,4 +1,4 @@
-package market_test
+package exchange_test
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/market"
 	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/relay/server"
 )
 
@@ -26,7 +26,7 @@ func TestBlobIsFoundWhereItWasPut(t *testing.T) {
 	check(err)
 	host := ln.Addr().String()
 	for _, address := range []string{"http://" + host, "http://" + host + "/", "http://" + host + "//"} {
-		m, err := market.New(market.Config{Relays: []string{"ws://" + host}, Blobs: []string{address}, Signer: key, AllowLoopback: true})
+		m, err := exchange.New(exchange.Config{Relays: []string{"ws://" + host}, Blobs: []string{address}, Signer: key, AllowLoopback: true})
 		check(err)
 		doc := []byte(address)
 		d := hashing.Bytes(doc)
@@ -47,7 +47,7 @@ func TestWhatIsNowhere(t *testing.T) {
 	check(err)
 	dead := "http://" + ln.Addr().String()
 	check(ln.Close())
-	m, err := market.New(market.Config{Relays: []string{"ws://127.0.0.1:1"}, AllowLoopback: true})
+	m, err := exchange.New(exchange.Config{Relays: []string{"ws://127.0.0.1:1"}, AllowLoopback: true})
 	check(err)
 	for _, tt := range []struct {
 		urls    []string
@@ -67,7 +67,7 @@ func TestWhatIsNowhere(t *testing.T) {
 
 // TestNothingIsUploadedToNowhere: what no server has taken was not uploaded.
 func TestNothingIsUploadedToNowhere(t *testing.T) {
-	m, err := market.New(market.Config{Relays: []string{"ws://127.0.0.1:1"}})
+	m, err := exchange.New(exchange.Config{Relays: []string{"ws://127.0.0.1:1"}})
 	check(err)
 	if err := m.Upload(t.Context(), []byte("a"), "text/plain"); !errors.Is(err, relay.ErrConfig) {
 		t.Errorf("Upload = %v", err)
@@ -76,11 +76,11 @@ func TestNothingIsUploadedToNowhere(t *testing.T) {
 
 func TestAddressesThatAreNone(t *testing.T) {
 	for _, blobs := range []string{"", "blobs.example", "ftp://blobs.example", "https://", "https:///x", "%"} {
-		if _, err := market.New(market.Config{Relays: []string{"ws://127.0.0.1:1"}, Blobs: []string{blobs}}); !errors.Is(err, relay.ErrConfig) {
+		if _, err := exchange.New(exchange.Config{Relays: []string{"ws://127.0.0.1:1"}, Blobs: []string{blobs}}); !errors.Is(err, relay.ErrConfig) {
 			t.Errorf("%q: %v", blobs, err)
 		}
 	}
-	if _, err := market.New(market.Config{}); !errors.Is(err, relay.ErrConfig) {
+	if _, err := exchange.New(exchange.Config{}); !errors.Is(err, relay.ErrConfig) {
 		t.Errorf("no relays: %v", err)
 	}
 }

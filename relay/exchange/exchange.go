@@ -1,7 +1,7 @@
-// Package market is the market as a provider and a buyer know it: Nostr relays
+// Package exchange is the market as a provider and a buyer know it: Nostr relays
 // for what is said, Blossom servers for what is large. A [Market] is both
 // provider.Market and buyer.Market.
-package market
+package exchange
 
 import (
 	"context"
