@@ -60,7 +60,7 @@ race: ## the tests of this module under the race detector
 ifeq ($(PACKAGES),all)
 	$(TEST) -race -timeout 60m ./...
 else
-	$(TEST) -race -timeout 30m $$($(GO) list ./... | grep -vE '/(provider|cmd/lightwork)$$' | $(REPORT) --pick $(PACKAGES))
+	$(TEST) -race -timeout 30m $$($(GO) list ./... | grep -vE '/(provider|internal/cli)$$' | $(REPORT) --pick $(PACKAGES))
 	$(TEST) -race -timeout 30m -run "^($$(sed -n 's/^func \(Test[A-Z][A-Za-z0-9_]*\)(.*/\1/p' provider/*_test.go | sort | grep -vx TestMain | $(REPORT) --pick 10 | paste -sd'|'))\$$" ./provider
 endif
 
@@ -70,7 +70,7 @@ test-lnd: ## the payment tests on real btcd and lnd, which it builds
 
 test-lnd-packages:
 	$(TEST) -tags "$(TAGS) lnd" -count=1 -p 1 -timeout 30m ./internal/devnet ./payments/lnd ./payments/onchain
-	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m -run "^($$(grep -l '^//go:build lnd' cmd/lightwork/*_test.go | xargs sed -n 's/^func \(Test[A-Z][A-Za-z0-9_]*\)(.*/\1/p' | paste -sd'|'))\$$" ./cmd/lightwork
+	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m -run "^($$(grep -l '^//go:build lnd' internal/cli/*_test.go | xargs sed -n 's/^func \(Test[A-Z][A-Za-z0-9_]*\)(.*/\1/p' | paste -sd'|'))\$$" ./internal/cli
 	$(TEST) -tags "$(TAGS) lnd" -count=1 -timeout 30m ./internal/crashmatrix
 
 # A real Cashu mint, built from the module proxy once.
@@ -109,7 +109,7 @@ siege: ## five hundred hostile clients around the relay, and fifty honest ones
 check: ## formatters, linters, go.mod, vectors
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet -tags "$(TAGS)" ./...
-	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./payments/cashu ./payments/onchain ./internal/devnet ./cmd/lightwork ./internal/crashmatrix
+	$(GO) vet -tags "$(TAGS) lnd" ./payments/lnd ./payments/cashu ./payments/onchain ./internal/devnet ./internal/cli/... ./internal/crashmatrix
 	$(GO) run $(STATICCHECK) ./...
 	$(SELF) unreached
 	$(GO) mod tidy -diff

@@ -190,7 +190,7 @@ func absent(in rail, point string) string {
 	case in == onChain && point == "B5":
 		return "a signed transaction is published again until it is in a block: O5"
 	case in == onChain && point == "B9":
-		return "as prepay on lnd: only the proof differs, which internal/crashtest and cmd/lightwork show"
+		return "as prepay on lnd: only the proof differs, which internal/crashtest and internal/cli show"
 	}
 	return ""
 }

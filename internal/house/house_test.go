@@ -125,7 +125,8 @@ var rooms = map[string][]string{
 	"bench":                            {},
 
 	// Programs connect the rooms.
-	"cmd/lightwork":        {"..."},
+	"internal/cli":         {"..."},
+	"cmd/lightwork":        {"internal/cli"},
 	"cmd/lightwork-verify": {"receipts", "payments"},
 }
 

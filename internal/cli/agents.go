@@ -1,0 +1,301 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+)
+
+type agentsCmd struct {
+	List    agentsListCmd    `cmd:"" help:"List agents, their state and what they may be called for."`
+	Show    agentsShowCmd    `cmd:"" help:"Show an agent's manifest, what it asks for and what was approved."`
+	Approve agentsApproveCmd `cmd:"" help:"Allow an agent, as it is now, to run, with the permissions you name."`
+	Revoke  agentsRevokeCmd  `cmd:"" help:"Take an approval back."`
+	Start   agentsStartCmd   `cmd:"" help:"Start an agent of the running node."`
+	Stop    agentsStopCmd    `cmd:"" help:"Stop an agent of the running node."`
+	Restart agentsRestartCmd `cmd:"" help:"Stop and start an agent, with its manifest as it is now."`
+	Logs    agentsLogsCmd    `cmd:"" help:"Show what an agent printed."`
+	Audit   agentsAuditCmd   `cmd:"" help:"Show what happened to agents and calls."`
+	Call    agentsCallCmd    `cmd:"" help:"Call one tool."`
+	Test    agentsTestCmd    `cmd:"" help:"Test an agent against the runtime protocol, and name the lines of the specification that it breaks."`
+}
+
+type agentsListCmd struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// Run lists the agents: as the running node sees them or, without one, as they
+// are installed.
+func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if errors.Is(err, errNoConfig) {
+		conf, err = &config{dir: filepath.Dir(g.Config)}, nil
+	}
+	if err != nil {
+		return err
+	}
+	list, err := agentsOf(ctx, conf)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, list)
+	}
+	w := newTable(s.out)
+	fmt.Fprintln(w, "AGENT\tVERSION\tSTATE\tAPPROVAL\tRESTARTS\tCONFINED\tTOOLS")
+	for _, a := range list {
+		approved := "approved"
+		switch {
+		case a.BuiltIn:
+			approved = "built in"
+		case !a.Approved && a.State == "running":
+			approved = "CHANGED" // since it was approved and started
+		case !a.Approved:
+			approved = "NOT APPROVED"
+		}
+		confined := "-" // it does not run
+		switch {
+		case a.PID != 0 && a.Confined == "":
+			confined = "no"
+		case a.PID != 0:
+			confined = printable(a.Confined)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", firstText(a.ID, a.Dir), printable(a.Version), a.State, approved, a.Restarts, confined, strings.Join(a.Tools, " "))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, a := range list {
+		if a.Reason != "" && a.State != "running" {
+			fmt.Fprintf(s.err, "lightwork: %s: %s\n", firstText(a.ID, a.Dir), notTwice(a.ID, a.Reason))
+		}
+		if !a.Approved && a.ID != "" {
+			fmt.Fprintln(s.err, "  hint:", g.spell("lightwork agents show "+a.ID+" says what it asks for, lightwork agents approve "+a.ID+" allows it"))
+		}
+	}
+	return nil
+}
+
+// notTwice leaves an agent's id off a reason that begins with it.
+func notTwice(id, reason string) string {
+	return printable(strings.TrimPrefix(reason, "agent "+id+": "))
+}
+
+// agentsOf asks the running node, or reads the manifests.
+func agentsOf(ctx context.Context, c *config) ([]host.Status, error) {
+	node, err := host.Dial(ctx, c.controlSocket())
+	if err == nil {
+		return node.Agents(ctx)
+	}
+	if !errors.Is(err, host.ErrNoNode) {
+		return nil, err
+	}
+	return c.agentsInstalled()
+}
+
+// agentsInstalled reads the manifests of the configured agents.
+func (c *config) agentsInstalled() ([]host.Status, error) {
+	builtIn, err := c.builtIn()
+	if err != nil {
+		return nil, err
+	}
+	list := []host.Status{}
+	for _, b := range builtIn {
+		list = append(list, host.Status{
+			ID: b.ID, Version: b.Version, BuiltIn: true, Approved: true, State: host.StateNotStarted, Tools: b.Tools, Missing: []string{},
+		})
+	}
+	installed, err := c.installed()
+	if err != nil {
+		return nil, err
+	}
+	approvals := manifest.At(c.agentDir("approvals"))
+	for _, in := range installed {
+		st := host.Status{Dir: in.Dir, State: host.StateNotStarted, Tools: append([]string{}, in.Tools...), Missing: []string{}}
+		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
+		if err == nil {
+			st.ID, st.Version = m.ID, m.Version
+			_, err = approvals.Check(in.Dir, m)
+		}
+		if st.Approved = err == nil; err != nil {
+			st.Reason = err.Error()
+		}
+		list = append(list, st)
+	}
+	return list, nil
+}
+
+type agentsShowCmd struct {
+	Agent string `arg:"" help:"The agent's id or its folder."`
+	JSON  bool   `help:"Print JSON."`
+}
+
+// agentView is an agent as agents show prints it.
+type agentView struct {
+	*manifest.Manifest
+	Dir             string             `json:"dir"`
+	ManifestHash    string             `json:"manifest_hash"`
+	PermissionsHash string             `json:"permissions_hash"`
+	Approval        *manifest.Approval `json:"approval"`
+	Approved        bool               `json:"approved"`
+	Why             string             `json:"why,omitempty"` // why it is not
+	Slots           []string           `json:"slots"`
+}
+
+// Run shows one agent. It runs nothing of the agent's.
+func (c agentsShowCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	dir, m, err := conf.findAgent(c.Agent)
+	if err != nil {
+		return err
+	}
+	v := agentView{
+		Manifest: m, Dir: dir, ManifestHash: m.Hash, PermissionsHash: m.PermissionsHash, Slots: append([]string{}, conf.tools(dir)...),
+	}
+	approvals := manifest.At(conf.agentDir("approvals"))
+	if ap, err := approvals.Get(m.ID); err == nil {
+		v.Approval = &ap
+	}
+	if _, err := approvals.Check(dir, m); err != nil {
+		v.Why = err.Error()
+	} else {
+		v.Approved = true
+	}
+	if c.JSON {
+		return printJSON(s.out, v)
+	}
+	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "agent\t%s %s\n", m.ID, printable(m.Version))
+	fmt.Fprintf(w, "name\t%s\n", printable(m.Name))
+	fmt.Fprintf(w, "description\t%s\n", printable(strings.ReplaceAll(m.Description, "\n", " ")))
+	fmt.Fprintf(w, "source\t%s\n", strings.TrimSpace(printable(m.Source.GitURL)+" "+printable(m.Source.Ref)))
+	fmt.Fprintf(w, "folder\t%s\n", dir)
+	fmt.Fprintf(w, "starts\t%s\n", printable(strings.Join(m.Command(), " ")))
+	fmt.Fprintf(w, "manifest\tsha256 %s\n", m.Hash)
+	fmt.Fprintf(w, "tools\t%s\n", strings.Join(v.Slots, " "))
+	for _, p := range m.Permissions {
+		granted := "asked for"
+		if v.Approved && contains(v.Approval.Permissions, p) {
+			granted = "granted"
+		}
+		fmt.Fprintf(w, "permission\t%s (%s)\n", printable(strings.TrimSpace(p)), granted)
+	}
+	if v.Approved {
+		fmt.Fprintf(w, "approved\t%s\n", v.Approval.ApprovedAt.Local().Format(time.DateTime))
+	} else {
+		fmt.Fprintf(w, "approved\tno: %s\n", notTwice(m.ID, v.Why))
+	}
+	if err := w.Flush(); err != nil || v.Approved {
+		return err
+	}
+	fmt.Fprintln(s.err, "lightwork:", g.spell("lightwork agents approve "+m.ID+" allows it to run"))
+	return nil
+}
+
+func contains(list []string, p string) bool {
+	for _, have := range list {
+		if have == strings.TrimSpace(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// steer is what start, stop and restart share.
+func steer(ctx context.Context, s *streams, g *globals, id, action, done string) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	node, err := dialNode(ctx, conf)
+	if err != nil {
+		return err
+	}
+	if err := node.Steer(ctx, id, action); err != nil {
+		return hinted(fmt.Errorf("%s %s: %w", action, id, err), "lightwork agents list says how the agents are")
+	}
+	_, err = fmt.Fprintf(s.out, "%s is %s\n", id, done)
+	return err
+}
+
+func dialNode(ctx context.Context, c *config) (*host.Client, error) {
+	node, err := host.Dial(ctx, c.controlSocket())
+	if errors.Is(err, host.ErrNoNode) {
+		return nil, hinted(host.ErrNoNode, "lightwork provider run starts one; agents call --dir DIR needs none")
+	}
+	return node, err
+}
+
+type agentsStartCmd struct {
+	Agent string `arg:"" help:"The agent's id."`
+}
+
+// Run starts an agent.
+func (c agentsStartCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return steer(ctx, s, g, c.Agent, "start", "running")
+}
+
+type agentsStopCmd struct {
+	Agent string `arg:"" help:"The agent's id."`
+}
+
+// Run stops an agent.
+func (c agentsStopCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return steer(ctx, s, g, c.Agent, "stop", "stopped")
+}
+
+type agentsRestartCmd struct {
+	Agent string `arg:"" help:"The agent's id."`
+}
+
+// Run restarts an agent.
+func (c agentsRestartCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return steer(ctx, s, g, c.Agent, "restart", "restarted")
+}
+
+type agentsLogsCmd struct {
+	Agent  string `arg:"" help:"The agent's id."`
+	Lines  int    `short:"n" help:"How many lines of the end; 0 for all." default:"100"`
+	Before int    `help:"Which run: 0 is the last, 1 the one before it." default:"0"`
+}
+
+// Run prints the end of a run's log. The log holds no secret that is known to
+// be one, and no control characters.
+func (c agentsLogsCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	files, err := host.Runs(conf.agentDir("logs"), c.Agent)
+	if err != nil || len(files) == 0 {
+		if _, _, unknown := conf.findAgent(c.Agent); unknown != nil && !strings.HasPrefix(c.Agent, "com.lightwork.") {
+			return unknown
+		}
+		fmt.Fprintf(s.err, "lightwork: %s has printed nothing\n", c.Agent)
+		return nil
+	}
+	if c.Before < 0 || c.Before >= len(files) {
+		return usage("", "there are %d runs", len(files))
+	}
+	raw, err := os.ReadFile(files[len(files)-1-c.Before])
+	if err != nil {
+		return err
+	}
+	lines := strings.SplitAfter(string(raw), "\n")
+	if c.Lines > 0 && len(lines) > c.Lines+1 {
+		lines = lines[len(lines)-c.Lines-1:]
+	}
+	_, err = fmt.Fprint(s.out, printable(strings.Join(lines, "")))
+	return err
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
+)
+
+type askCmd struct {
+	Text     []string `arg:"" help:"What you need, in your words; for a listener that is a tool, its input as JSON."`
+	Profile  string   `help:"The profile of the organism to ask under." required:"" placeholder:"P"`
+	Listener string   `help:"Whom to ask; left out, the one that fits best of those that the profile reaches."`
+	Talk     string   `name:"conversation" help:"Go on with the conversation of this name: a listener that thinks is shown what was said." placeholder:"NAME"`
+	JSON     bool     `help:"Print the answer as JSON."`
+}
+
+// Run asks the running node's organism. What is written on the way goes to
+// standard error, the answer to standard output.
+func (c askCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	node, err := dialNode(ctx, conf)
+	if err != nil {
+		return err
+	}
+	out, err := node.Ask(ctx, host.AskRequest{Profile: c.Profile, Listener: c.Listener, Conversation: c.Talk, Text: strings.Join(c.Text, " ")}, func(e host.CallEvent) {
+		if e.Channel != string(wire.Stdout) { // that is the answer, which follows as a whole
+			fmt.Fprint(s.err, printable(e.Text))
+		}
+	})
+	if err != nil {
+		return hinted(err, askHint(err))
+	}
+	var answer struct{ Text string }
+	if !c.JSON && json.Unmarshal(out, &answer) == nil && answer.Text != "" {
+		_, err := fmt.Fprintln(s.out, printable(answer.Text))
+		return err
+	}
+	return printJSON(s.out, out)
+}
+
+// askHint is "" where the failure says itself what to change.
+func askHint(err error) string {
+	var failed *host.CallError
+	switch {
+	case !errors.As(err, &failed):
+		return ""
+	case strings.HasPrefix(failed.Code, "route."):
+		return "lightwork pipeline show says which profiles there are, and what each reaches"
+	case strings.HasPrefix(failed.Code, "agent."):
+		return "docs/thinking-agents.md lists the codes; lightwork agents logs com.lightwork.text says what the endpoint answered"
+	}
+	return ""
+}

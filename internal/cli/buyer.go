@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+type buyerCmd struct {
+	Discover buyerDiscoverCmd `cmd:"" help:"List providers, best first, and why."`
+	Submit   buyerSubmitCmd   `cmd:"" help:"Buy a job and wait for the result and the receipt."`
+	Resubmit buyerResubmitCmd `cmd:"" help:"Order the job of a purchase that has ended once more."`
+	Resume   buyerResumeCmd   `cmd:"" help:"Go on with purchases that were interrupted."`
+	List     buyerListCmd     `cmd:"" help:"List purchases."`
+	Show     buyerShowCmd     `cmd:"" help:"Show one purchase."`
+	Panels   buyerPanelsCmd   `cmd:"" help:"List jobs that were given to several providers."`
+	Metrics  buyerMetricsCmd  `cmd:"" help:"Print what was bought and spent, for Prometheus."`
+	Cancel   buyerCancelCmd   `cmd:"" help:"Ask the provider to stop a job."`
+	Dispute  buyerDisputeCmd  `cmd:"" help:"Write a folder that shows what was paid and what came for it."`
+}
+
+// oneLine makes one line of text from outside. A table clips it where a screen ends,
+// and nowhere else: who reads a listing from a pipe may look for any word of it.
+func oneLine(s string) string { return strings.ReplaceAll(printable(s), "\n", " ") }
+
+// cut makes one line of text from outside, of at most n characters.
+func cut(s string, n int) string {
+	text := []rune(oneLine(s))
+	if len(text) > n {
+		text = append(text[:n-1], '…')
+	}
+	return string(text)
+}
+
+type buyerListCmd struct {
+	Limit int  `help:"How many at most." default:"50"`
+	JSON  bool `help:"Print JSON."`
+}
+
+// Run lists purchases, newest first.
+func (b buyerListCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+		list, err := purchases(ctx, store, b.Limit)
+		if err != nil {
+			return err
+		}
+		if b.JSON {
+			views := make([]purchaseView, len(list))
+			for i, p := range list {
+				views[i] = viewOf(p)
+				views[i].Output = nil
+			}
+			return printJSON(s.out, views)
+		}
+		w := newTable(s.out, 3, 1)
+		fmt.Fprintln(w, "ID\tADDED\tSTATE\tJOB TYPE\tPAID\tRECEIPT\tREASON")
+		for _, p := range list {
+			v := viewOf(p)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(p.RequestID), p.AddedAt.Local().Format(time.DateTime), p.State, p.SchemaID, v.money(), shortReceipt(p.ReceiptID), oneLine(v.why()))
+		}
+		return w.Flush()
+	})
+}
+
+type buyerShowCmd struct {
+	ID   string `arg:"" help:"The purchase (id or its beginning)."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run shows one purchase.
+func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+		if strings.HasPrefix(b.ID, panelPrefix) {
+			return showPanel(ctx, s, store, b.ID, b.JSON)
+		}
+		p, err := find(ctx, store, b.ID)
+		if err != nil {
+			return err
+		}
+		v := viewOf(p)
+		if b.JSON {
+			return printJSON(s.out, v)
+		}
+		fmt.Fprintf(s.out, "request    %s\nstate      %s\nprovider   %s\njob type   %s\njob hash   %s\nmode       %s\npaid       %s, fee %s\nreceipt    %s\n",
+			p.RequestID, strings.TrimSpace(string(p.State)+" "+printable(p.Reason)), npub(p.Provider), p.SchemaID, p.JobHash, firstText(string(v.Mode), "none agreed"), v.money(), msats(v.FeeMsats), firstText(p.ReceiptID, "none"))
+		if v.EngagementMsats > 0 {
+			fmt.Fprintf(s.out, "engagement %s for the attempt, receipt %s\n", msats(v.EngagementMsats), v.EngagementReceipt)
+		}
+		for _, c := range v.Unproved {
+			fmt.Fprintf(s.out, "not proved %s: %s\n", c.Name, c.Reason)
+		}
+		if p.RefundMsats > 0 {
+			fmt.Fprintf(s.out, "refunded   %s\n", msats(p.RefundMsats))
+		} else if buyer.RefundDue(p) {
+			fmt.Fprintf(s.out, "refunded   nothing yet; lightwork buyer resume %s looks again\n", short(p.RequestID))
+		}
+		if p.SettledTooEarly && p.RefundMsats == 0 && v.Mode != receipts.ModePrepay { // there it is agreed
+			fmt.Fprintln(s.out, "note       the provider took the money before it delivered")
+		}
+		if p.Output != nil {
+			showOutput(s.out, p)
+		}
+		return nil
+	})
+}
+
+type buyerCancelCmd struct {
+	ID         string `arg:"" help:"The purchase (id or its beginning)."`
+	WalletLost bool   `help:"Give up a purchase whose payment only a wallet knows of that is lost for good; what it may have cost stays reserved."`
+}
+
+// Run asks the provider to stop, and follows until it is known what became of
+// the money.
+func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		if strings.HasPrefix(b.ID, panelPrefix) && !b.WalletLost {
+			return b.panel(ctx, s, n)
+		}
+		p, err := find(ctx, n.store, b.ID)
+		if err != nil {
+			return err
+		}
+		if p.State.Terminal() && !b.WalletLost {
+			if ended, err := n.client.EndOrder(ctx, p.RequestID); ended || err != nil {
+				fmt.Fprintln(s.err, "lightwork: no further provider is asked")
+				return err
+			}
+		}
+		if p.State.Terminal() {
+			return hinted(fmt.Errorf("purchase %s has ended: it is %s", short(p.RequestID), p.State), "lightwork buyer show "+short(p.RequestID))
+		}
+		if b.WalletLost {
+			return b.giveUp(ctx, s, g, n, p)
+		}
+		if err := n.client.Cancel(ctx, p.RequestID); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.err, "lightwork: asked the provider to stop", short(p.RequestID))
+		p, err = n.store.Purchase(ctx, p.RequestID)
+		if err != nil || p.State.Terminal() {
+			return err
+		}
+		err = follow(ctx, s, n, p.RequestID, outputs{}, false)
+		return b.outcome(ctx, s, n, p.RequestID, err)
+	})
+}
+
+func (b buyerCancelCmd) giveUp(ctx context.Context, s *streams, g *globals, n *buyerNode, p buyer.Purchase) error {
+	again := g.spell("lightwork buyer resume " + short(p.RequestID))
+	if err := n.client.GiveUp(ctx, p.RequestID); errors.Is(err, buyer.ErrWalletHere) {
+		return hinted(err, "lightwork buyer resume "+short(p.RequestID)+"; of a wallet that is lost, put another in its place in lightwork.yaml first, or backend: none")
+	} else if err != nil {
+		return err
+	}
+	p, err := n.store.Purchase(ctx, p.RequestID)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(s.err, "lightwork: given up:", printable(p.Reason))
+	fmt.Fprintln(s.err, "lightwork: should that wallet be found again, configure it, and", again, "goes on")
+	return nil
+}
+
+// outcome is what following a purchase says, but for one that ends as it was
+// asked to: that is no failure.
+func (b buyerCancelCmd) outcome(ctx context.Context, s *streams, n *buyerNode, id string, followed error) error {
+	p, err := n.store.Purchase(context.WithoutCancel(ctx), id)
+	if err != nil || p.State != buyer.StateCanceled {
+		return followed
+	}
+	last := printable(p.Reason)
+	if back := cameBack(p); back != "" {
+		last += "; " + back
+	}
+	fmt.Fprintln(s.err, "lightwork:", last)
+	return nil
+}
+
+func (b buyerCancelCmd) panel(ctx context.Context, s *streams, n *buyerNode) error {
+	p, err := findPanel(ctx, n.store, b.ID)
+	if err != nil {
+		return err
+	}
+	if err := n.client.CancelPanel(ctx, p.ID); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.err, "lightwork: nobody is paid; asked", count(int64(len(p.Seats)), "provider"), "to stop")
+	return nil
+}
+
+// withBuyer opens the buyer for writing and connects it.
+func withBuyer(ctx context.Context, s *streams, g *globals, do func(context.Context, *buyerNode) error) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	n, err := openBuyer(ctx, c, asker(s), s.log)
+	if err != nil {
+		return err
+	}
+	return n.use(ctx, func(ctx context.Context) error { return do(ctx, n) })
+}
+
+// readBuyer opens the buyer's database for reading, also beside a running one.
+// Before the first purchase there is none: do gets nil.
+func readBuyer(ctx context.Context, s *streams, g *globals, do func(*kernel.BuyerStore) error) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	k, err := openToRead(ctx, s, c, "buyer")
+	if err != nil {
+		return err
+	}
+	if k == nil {
+		return do(nil)
+	}
+	return firstError(do(k.BuyerStore()), k.Close())
+}
+
+// openToRead opens a role's database; nil if there is none yet.
+func openToRead(ctx context.Context, s *streams, c *config, role string) (*kernel.Kernel, error) {
+	dir := c.dataDir(role)
+	if _, err := os.Stat(filepath.Join(dir, kernel.FileName)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return kernel.Open(ctx, dir, kernel.Options{ReadOnly: true, Logger: s.log})
+}
+
+// purchases lists purchases; none if there is no store yet.
+func purchases(ctx context.Context, store *kernel.BuyerStore, limit int) ([]buyer.Purchase, error) {
+	if store == nil {
+		return nil, nil
+	}
+	return store.Purchases(ctx, limit)
+}
+
+func find(ctx context.Context, store *kernel.BuyerStore, id string) (buyer.Purchase, error) {
+	if store == nil {
+		return buyer.Purchase{}, usage("lightwork buyer submit makes the first purchase", "purchase %q: nothing was bought yet", id)
+	}
+	p, err := store.FindPurchase(ctx, id)
+	if err != nil {
+		return p, usage("lightwork buyer list shows the ids", "%w", err)
+	}
+	return p, nil
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lightwork-market/lightwork/internal/testclass"
+	"github.com/lightwork-market/lightwork/payments/cashu"
+)
+
+// terminal is a new one: what is written to the second file is read from the first.
+func terminal(t *testing.T) (screen, tty *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
+	}
+	t.Cleanup(func() { screen.Close() })
+	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
+	}
+	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
+	}
+	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
+	}
+	t.Cleanup(func() { tty.Close() })
+	return screen, tty
+}
+
+// TestRestoreIsSeenToGoOn: on a terminal, in one line; elsewhere it says nothing
+// but its end.
+func TestRestoreIsSeenToGoOn(t *testing.T) {
+	if tell, end := restoreProgress(&streams{err: new(bytes.Buffer)}); tell != nil {
+		t.Error("told where nobody looks")
+	} else {
+		end()
+	}
+	screen, tty := terminal(t)
+	tell, end := restoreProgress(&streams{err: tty})
+	if tell == nil {
+		t.Fatal("a terminal is not taken for one")
+	}
+	tell(100, cashu.Restored{})
+	tell(200, cashu.Restored{Notes: 3, Sats: 21})
+	end()
+	tty.Close()
+	said, _ := io.ReadAll(screen) // ends with an error: nobody has the other end
+	lines := strings.Split(strings.TrimSuffix(string(said), "\r\n"), "\r")
+	if last := lines[len(lines)-1]; len(lines) != 3 || strings.TrimSpace(last) != "asked the mint about 200 notes, found 21 sat in 3" {
+		t.Errorf("said %q", said)
+	}
+}
+
+// TestWordsAreShownOnTheTerminal, to who says yes, and nowhere else.
+func TestWordsAreShownOnTheTerminal(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := writeSetup(dir, setup{ProviderWallet: "none", BuyerWallet: "cashu", Mint: "127.0.0.1:1", Relay: "ws://127.0.0.1:1", Name: "a buyer"}); err != nil {
+		t.Fatal(err)
+	}
+	seed, err := os.ReadFile(filepath.Join(dir, "keys", "buyer-cashu.seed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.TrimSpace(string(seed))
+	for answer, shown := range map[string]bool{"y\n": true, "n\n": false} {
+		screen, tty := terminal(t)
+		if _, err := screen.WriteString(answer); err != nil {
+			t.Fatal(err)
+		}
+		var diag bytes.Buffer
+		err := walletCashuSeedCmd{}.Run(t.Context(), &streams{in: tty, out: tty, err: &diag}, &globals{Config: filepath.Join(dir, "lightwork.yaml")})
+		tty.Close()
+		said, _ := io.ReadAll(screen)
+		if (err == nil) != shown || strings.Contains(string(said), words) != shown {
+			t.Errorf("%q: shown %v, %v", answer, strings.Contains(string(said), words), err)
+		}
+		if strings.Contains(diag.String(), words) {
+			t.Error("diagnostics have the words")
+		}
+	}
+}

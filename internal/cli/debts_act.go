@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// attemptView is one attempt to pay a debt, as --json shows it.
+type attemptView struct {
+	Attempt     int    `json:"attempt"`
+	State       string `json:"state"` // open, succeeded or failed
+	Msats       int64  `json:"msats"`
+	PaymentHash string `json:"payment_hash"`
+	Reason      string `json:"reason,omitempty"`
+	EndedAt     string `json:"ended_at,omitempty"` // RFC 3339, UTC
+}
+
+func viewsOfAttempts(list []provider.Refund) (views []attemptView) {
+	for _, r := range list {
+		v := attemptView{Attempt: r.Attempt, State: "open", Msats: r.Msats, PaymentHash: r.PaymentHash.String()}
+		if r.End != nil {
+			v.State, v.Reason, v.EndedAt = string(r.End.State), r.End.Reason, r.End.At.Format(time.RFC3339)
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// debtOrder is the operator's word on one debt, and debtDone the answer.
+type debtOrder struct {
+	RequestID string `json:"request_id"`
+	To        string `json:"to,omitempty"`
+	Note      string `json:"note,omitempty"`
+}
+
+type debtDone struct {
+	RequestID   string `json:"request_id"`
+	Msats       int64  `json:"msats"`
+	Attempt     int    `json:"attempt,omitempty"`
+	PaymentHash string `json:"payment_hash,omitempty"`
+}
+
+// debtDesk takes the operator's words on debts to the running provider.
+type debtDesk struct {
+	seller *provider.Provider // set before the control socket is served
+}
+
+func (d *debtDesk) calls() map[string]func(context.Context, json.RawMessage) (any, error) {
+	order := func(do func(context.Context, debtOrder) (debtDone, error)) func(context.Context, json.RawMessage) (any, error) {
+		return func(ctx context.Context, raw json.RawMessage) (any, error) {
+			var o debtOrder
+			if err := json.Unmarshal(raw, &o); err != nil {
+				return nil, fmt.Errorf("read the order: %w", err)
+			}
+			return do(ctx, o)
+		}
+	}
+	return map[string]func(context.Context, json.RawMessage) (any, error){
+		"retry-refund": order(func(ctx context.Context, o debtOrder) (debtDone, error) {
+			r, err := d.seller.RetryRefund(ctx, o.RequestID, o.To)
+			return debtDone{RequestID: o.RequestID, Msats: r.Msats, Attempt: r.Attempt, PaymentHash: r.PaymentHash.String()}, err
+		}),
+		"write-off": order(func(ctx context.Context, o debtOrder) (debtDone, error) {
+			msats, err := d.seller.WriteOff(ctx, o.RequestID, o.Note)
+			return debtDone{RequestID: o.RequestID, Msats: msats}, err
+		}),
+	}
+}
+
+// act brings the operator's word to the running provider, whose wallet and
+// relays it needs.
+func (c providerDebtsCmd) act(ctx context.Context, s *streams, g *globals) error {
+	id := firstText(c.Retry, c.WriteOff)
+	err := readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+		job, err := findJob(ctx, store, id)
+		id = job.RequestID
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	node, err := host.Dial(ctx, conf.controlSocket())
+	if errors.Is(err, host.ErrNoNode) {
+		return hinted(errors.New("no provider is running here"), "lightwork provider run starts it: a refund needs its wallet, and the buyer is told over its relays")
+	}
+	if err != nil {
+		return err
+	}
+	what, said := "retry-refund", "on their way: lightwork provider debts says what becomes of them"
+	if c.WriteOff != "" {
+		what, said = "write-off", "written off; the buyer is told"
+	}
+	var done debtDone
+	if err := node.Node(ctx, what, debtOrder{RequestID: id, To: c.To, Note: c.Note}, &done); err != nil {
+		var refused *host.CallError
+		if errors.As(err, &refused) {
+			return hinted(fmt.Errorf("debt of job %s: %s", short(id), printable(refused.Message)), "lightwork provider debts lists what is owed, and every attempt with --json")
+		}
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, done)
+	}
+	_, err = fmt.Fprintf(s.out, "%s %s\n", msats(done.Msats), g.spell(said))
+	return err
+}

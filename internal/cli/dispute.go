@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/payments/onchain"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+type buyerDisputeCmd struct {
+	ID   string `arg:"" help:"The request id or its beginning."`
+	Out  string `help:"The folder, which must be new or empty." required:"" placeholder:"DIR"`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run gathers the evidence and says what a stranger will find in it.
+func (b buyerDisputeCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	if err := checkOut(b.Out); err != nil {
+		return err
+	}
+	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+		if store == nil {
+			return usage("", "nothing was bought yet")
+		}
+		p, err := store.FindPurchase(ctx, b.ID)
+		if err != nil {
+			return usage("lightwork buyer list shows the ids", "%w", err)
+		}
+		d, err := buyer.DisputeOf(ctx, store, p)
+		if errors.Is(err, buyer.ErrNothingPaid) {
+			return usage("", "%w", err)
+		}
+		if err != nil {
+			return err
+		}
+		if d.Outputs, err = outputsOf(g, p); err != nil {
+			return err
+		}
+		for name, data := range d.Files() {
+			path := filepath.Join(b.Out, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				return err
+			}
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				return err
+			}
+		}
+		ruling := d.Rule(receipts.Pins{})
+		if b.JSON {
+			return printJSON(s.out, ruling)
+		}
+		for _, f := range ruling.Findings {
+			fmt.Fprintf(s.out, "%-12s  %s%s\n", f.State, f.What, inBrackets(printable(f.Reason)))
+		}
+		fmt.Fprintf(s.out, "%s: %s\n", ruling.Verdict, printable(ruling.Reason))
+		fmt.Fprintf(s.err, "lightwork: anybody can check it: %s --dispute %s\n", program("lightwork-verify"), shellWord(b.Out))
+		return nil
+	})
+}
+
+// outputsOf is what our wallet sent for a purchase on the chain; nil on other rails.
+func outputsOf(g *globals, p buyer.Purchase) ([]byte, error) {
+	if p.Payment == nil || p.Payment.Outpoints == "" {
+		return nil, nil
+	}
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return nil, err
+	}
+	return receipts.ChainPayment{
+		Outputs: p.Payment.Outpoints, Sats: (p.Payment.AmountMsats + 999) / 1000,
+		Confirmations: cmp.Or(c.Buyer.Wallet.Onchain.Confirmations, onchain.DefaultConfirmations),
+	}.File()
+}
+
+func inBrackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/cashu"
+	"github.com/lightwork-market/lightwork/payments/lnd"
+	"github.com/lightwork-market/lightwork/payments/nwc"
+	"github.com/lightwork-market/lightwork/payments/onchain"
+)
+
+const (
+	relayTimeout = 5 * time.Second
+	clockSkewMax = 30 * time.Second
+	noTime       = "no relay told the time"
+)
+
+// checkRelays asks each relay for its information document; the answer's date
+// tells how our clock stands.
+func checkRelays(ctx context.Context, c *config) []finding {
+	var all []finding
+	clock := finding{"clock", "warn", noTime, "it is compared once a relay answers"}
+	for _, r := range c.Relays {
+		date, took, err := askRelay(ctx, r)
+		if err != nil {
+			fix := "correct the address, or name another under relays"
+			if strings.TrimRight(r, "/") == "ws://"+firstText(c.Relay.Listen, defaultRelayListen) {
+				fix = "start it (lightwork relay) or name another under relays"
+			}
+			all = append(all, finding{"relay", "fail", fmt.Sprintf("%s: %v", r, err), fix})
+			continue
+		}
+		all = append(all, finding{"relay", "ok", fmt.Sprintf("%s answers in %d ms", r, took.Milliseconds()), ""})
+		if f := checkGiftWraps(ctx, c, r); f.State != "" {
+			all = append(all, f)
+		}
+		if date.IsZero() {
+			continue
+		}
+		skew := time.Since(date).Abs().Round(time.Second)
+		switch {
+		case skew > clockSkewMax:
+			clock = finding{"clock", "warn", fmt.Sprintf("%v apart from %s", skew, r), "set this machine's clock by NTP (timedatectl set-ntp true), unless it is the relay's that is wrong: events from the future are refused"}
+		case clock.State != "ok" && clock.Detail != noTime: // another relay's is far from ours
+		default:
+			clock = finding{"clock", "ok", fmt.Sprintf("within %v of the relay's", skew+time.Second), ""}
+		}
+	}
+	all = append(all, clock)
+	for _, b := range c.blobServers() {
+		all = append(all, checkBlobs(ctx, b))
+	}
+	return all
+}
+
+// checkBlobs asks for a blob that nobody has: a Blossom server says 404.
+func checkBlobs(ctx context.Context, server string) finding {
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	const fix = "results need a Blossom server: name one under blobs, or run lightwork relay"
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, strings.TrimRight(server, "/")+"/"+strings.Repeat("0", 64), nil)
+	if err != nil {
+		return finding{"blob server", "fail", err.Error(), fix}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return finding{"blob server", "fail", fmt.Sprintf("%s: %v", server, errors.Unwrap(err)), fix}
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusOK {
+		return finding{"blob server", "warn", fmt.Sprintf("%s answers %d where a Blossom server says 404", server, resp.StatusCode), fix}
+	}
+	return finding{"blob server", "ok", server, ""}
+}
+
+func askRelay(ctx context.Context, ws string) (date time.Time, took time.Duration, err error) {
+	u, err := url.Parse(ws)
+	if err != nil {
+		return date, 0, err
+	}
+	u.Scheme = "http" + strings.TrimPrefix(u.Scheme, "ws")
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return date, 0, err
+	}
+	req.Header.Set("Accept", "application/nostr+json")
+	began := time.Now()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return date, 0, errors.Unwrap(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return date, 0, fmt.Errorf("no relay there: HTTP %d", resp.StatusCode)
+	}
+	date, _ = http.ParseTime(resp.Header.Get("Date"))
+	return date, time.Since(began), nil
+}
+
+func checkWallets(ctx context.Context, c *config, s *streams) []finding {
+	var all []finding
+	for _, w := range []struct {
+		role string
+		conf walletConfig
+	}{{"provider", c.Provider.Wallet}, {"buyer", c.Buyer.Wallet}} {
+		all = append(all, checkWallet(ctx, c, w.role, w.conf, s))
+	}
+	return all
+}
+
+func checkWallet(ctx context.Context, c *config, role string, conf walletConfig, s *streams) finding {
+	name := role + " wallet"
+	if conf.none() {
+		return finding{name, "warn", "none: only free jobs", "fine if this node does not act as " + role + "; else set " + role + ".wallet.backend"}
+	}
+	w, closeWallet, err := openWallet(ctx, c, conf, role, s.log)
+	if err != nil {
+		chain := "" // the macaroons for coins are others
+		if conf.Backend == backendOnchain {
+			chain = " --chain"
+		}
+		fix := "check " + role + ".wallet.lnd: the certificate is ~/.lnd/tls.cert, lightwork wallet permissions" + chain + " prints how to make the macaroon"
+		if hint := (*codedError)(nil); conf.Backend != "lnd" && conf.Backend != backendOnchain && errors.As(err, &hint) {
+			fix = hint.hint
+		}
+		return finding{name, "fail", err.Error(), fix}
+	}
+	defer closeWallet()
+	node, err := w.Node(ctx)
+	if err != nil {
+		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
+	}
+	if service, ok := w.(*nwc.Client); ok {
+		if f := checkService(ctx, c, service, name, role, conf); f.State != "" {
+			return f
+		}
+	}
+	if node.Network == payments.Play {
+		return finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd, nwc, cashu or onchain to use real money"}
+	}
+	if w, ok := w.(*cashu.Wallet); ok {
+		return checkMint(ctx, w, name, node)
+	}
+	if w, ok := w.(*onchain.Wallet); ok {
+		return checkCoins(ctx, c, w, name, role, conf, node)
+	}
+	if node, ok := w.(*lnd.Wallet); ok {
+		does := lnd.Payer
+		if role == "provider" {
+			does = lnd.Payee
+		}
+		if err := node.CheckPermissions(ctx, does); err != nil {
+			return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
+		}
+		if f := checkLiquidity(ctx, node, name, role, conf); f.State != "" {
+			return f
+		}
+	}
+	return finding{name, "ok", fmt.Sprintf("%s on %s", node.PubKey, node.Network), ""}
+}
+
+// checkService says what a wallet service lacks for what the role does with it.
+func checkService(ctx context.Context, c *config, w *nwc.Client, name, role string, conf walletConfig) finding {
+	if role == "buyer" {
+		info, err := w.Info(ctx)
+		if err == nil && !info.CanPay() {
+			return finding{name, "fail", "the wallet does not offer pay_invoice and lookup_invoice", "allow them in the wallet's app, or use another wallet"}
+		}
+		return finding{}
+	}
+
+	_, unpaid, less, err := payable(ctx, w, c.offers())
+	switch {
+	case err != nil:
+		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
+	case len(unpaid) > 0:
+		schema := sortedKeys(unpaid)[0]
+		return finding{name, "fail", schema + " cannot be sold: " + unpaid[schema], unpaidHint}
+	case len(less) > 0:
+		return finding{name, "warn", strings.Join(less, "; "), unpaidHint}
+	}
+	return finding{}
+}
+
+// checkLiquidity warns of channels that cannot carry what the role needs.
+func checkLiquidity(ctx context.Context, w *lnd.Wallet, name, role string, conf walletConfig) finding {
+	receivable, err := w.Receivable(ctx)
+	var balance payments.Balance
+	if err == nil {
+		balance, err = w.Balance(ctx)
+	}
+	switch {
+	case err != nil:
+		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
+	case role == "provider" && receivable == 0:
+		return finding{name, "warn", "nobody can pay this lnd: it can receive 0 msats", "open a channel that others have money in"}
+	case role == "buyer" && balance.SpendableMsats == 0:
+		return finding{name, "warn", "this lnd has 0 msats to spend", "open a channel, or wait until it is active"}
+	}
+	return finding{}
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox/images"
+)
+
+type sandboxCmd struct {
+	Images imagesCmd `cmd:"" help:"Root file systems that jobs may name (provider docker)."`
+}
+
+type imagesCmd struct {
+	Add  imagesAddCmd  `cmd:"" help:"Register a folder or a tar of a root file system, as docker export writes it."`
+	List imagesListCmd `cmd:"" help:"List what is registered."`
+}
+
+// imageDir is where a provider keeps registered images.
+func (c *config) imageDir() string { return filepath.Join(c.dataDir("provider"), "images") }
+
+// registered are the images that jobs may name. The policy of a running
+// provider fixes them.
+func (c *config) registered() ([]string, error) {
+	list, err := images.List(c.imageDir())
+	if err != nil {
+		return nil, err
+	}
+	digests := []string{}
+	for _, i := range list {
+		digests = append(digests, i.Digest.String())
+	}
+	return digests, nil
+}
+
+type imagesAddCmd struct {
+	From string `arg:"" help:"A folder, a tar or a tar.gz." type:"existing"`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run copies the tree into the store and prints its digest.
+func (c imagesAddCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	digest, err := images.Add(conf.imageDir(), c.From)
+	if err != nil {
+		return hinted(err, "docker export CONTAINER > image.tar writes a root file system; docker save writes layers, which are not taken")
+	}
+	if c.JSON {
+		return printJSON(s.out, map[string]string{"digest": digest.String()})
+	}
+	fmt.Fprintln(s.out, digest)
+	fmt.Fprintln(s.err, "lightwork: a provider that runs takes it up when it is started again")
+	return nil
+}
+
+type imagesListCmd struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// imageView is an image as --json shows it.
+type imageView struct {
+	Digest string    `json:"digest"`
+	Bytes  int64     `json:"bytes"`
+	Files  int       `json:"files"`
+	Added  time.Time `json:"added_at"`
+}
+
+// Run lists the store.
+func (c imagesListCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	list, err := images.List(conf.imageDir())
+	if err != nil {
+		return err
+	}
+	views := []imageView{}
+	for _, i := range list {
+		views = append(views, imageView{Digest: i.Digest.String(), Bytes: i.Bytes, Files: i.Files, Added: i.Added})
+	}
+	if c.JSON {
+		return printJSON(s.out, views)
+	}
+	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "DIGEST\tADDED\tFILES\tBYTES")
+	for _, v := range views {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\n", v.Digest, v.Added.Local().Format(time.DateTime), v.Files, v.Bytes)
+	}
+	return w.Flush()
+}

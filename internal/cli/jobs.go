@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+type jobsCmd struct {
+	List  jobsListCmd  `cmd:"" help:"List the jobs this provider admitted, newest first."`
+	Show  jobsShowCmd  `cmd:"" help:"Show one job, and what each relay said."`
+	Trace jobsTraceCmd `cmd:"" help:"From any id of a job, sold or bought: all its other ids, and what happened when."`
+}
+
+// jobView is a job as --json shows it.
+type jobView struct {
+	RequestID   string         `json:"request_id"`
+	State       provider.State `json:"state"`
+	Reason      string         `json:"reason,omitempty"`
+	Buyer       string         `json:"buyer"`
+	SchemaID    string         `json:"schema_id"`
+	JobHash     string         `json:"job_hash"`
+	Mode        receipts.Mode  `json:"mode"`
+	PriceMsats  int64          `json:"price_msats"`
+	QuoteHash   string         `json:"quote_hash"`
+	PaymentHash string         `json:"payment_hash,omitempty"`
+	Run         int            `json:"run"`
+	ResultID    string         `json:"result_event_id,omitempty"`
+	OutputHash  string         `json:"output_hash,omitempty"`
+	ReceiptID   string         `json:"receipt_id,omitempty"`
+	AddedAt     time.Time      `json:"added_at"`
+	StateAt     time.Time      `json:"state_at"`
+	Relays      []provider.Ack `json:"relays,omitempty"`
+	CreditMsats int64          `json:"credit_used_msats,omitempty"`
+	Debt        *debtView      `json:"debt,omitempty"`
+}
+
+func viewOfJob(j provider.Job) jobView {
+	v := jobView{
+		RequestID: j.RequestID, State: j.State, Buyer: j.Buyer, SchemaID: j.SchemaID, JobHash: j.JobHash.String(),
+		Mode: j.Mode, PriceMsats: j.PriceMsats, QuoteHash: j.QuoteHash.String(), Run: j.Run, ReceiptID: j.ReceiptID,
+		AddedAt: j.AddedAt, StateAt: j.StateAt, CreditMsats: j.CreditMsats,
+	}
+	if j.Reason.Code != "" {
+		v.Reason = j.Reason.String()
+	}
+	if !j.PaymentHash.IsZero() {
+		v.PaymentHash = j.PaymentHash.String()
+	}
+	if j.Result != nil {
+		v.ResultID, v.OutputHash = j.Result.EventID, j.Result.OutputHash.String()
+	}
+	return v
+}
+
+type jobsListCmd struct {
+	Limit int  `help:"How many at most." default:"50"`
+	JSON  bool `help:"Print JSON."`
+}
+
+// Run lists jobs.
+func (c jobsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+		list, err := jobs(ctx, store, c.Limit)
+		if err != nil {
+			return err
+		}
+		views := make([]jobView, len(list))
+		for i, j := range list {
+			views[i] = viewOfJob(j)
+		}
+		if c.JSON {
+			return printJSON(s.out, views)
+		}
+		w := newTable(s.out, 5, 3, 1)
+		fmt.Fprintln(w, "REQUEST\tADDED\tSTATE\tMODE\tPRICE\tBUYER\tRECEIPT\tREASON")
+		for _, v := range views {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.AddedAt.Local().Format(time.DateTime),
+				v.State, v.Mode, msats(v.PriceMsats), short(v.Buyer), shortReceipt(v.ReceiptID), oneLine(v.Reason))
+		}
+		return w.Flush()
+	})
+}
+
+type jobsShowCmd struct {
+	ID   string `arg:"" help:"The request id or its beginning."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run shows one job.
+func (c jobsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+		job, err := findJob(ctx, store, c.ID)
+		if err != nil {
+			return err
+		}
+		v := viewOfJob(job)
+		if v.Relays, err = store.Acks(ctx, job.RequestID); err != nil {
+			return err
+		}
+		if v.Debt, err = debtOf(ctx, store, job.RequestID); err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(s.out, v)
+		}
+		fmt.Fprintf(s.out, "request       %s\nstate         %s since %s\nbuyer         %s\njob type      %s\njob hash      %s\nmode, price   %s, %s\nquote hash    %s\npayment hash  %s\nrun           %d\nresult        %s\noutput hash   %s\nreceipt       %s\n",
+			v.RequestID, v.State, strings.TrimSpace(v.StateAt.Local().Format(time.DateTime)+" "+printable(v.Reason)), npub(v.Buyer), v.SchemaID, v.JobHash,
+			v.Mode, msats(v.PriceMsats), v.QuoteHash, v.PaymentHash, v.Run, v.ResultID, v.OutputHash, v.ReceiptID)
+		if v.CreditMsats > 0 {
+			fmt.Fprintf(s.out, "credit used   %s\n", msats(v.CreditMsats))
+		}
+		if v.Debt != nil {
+			fmt.Fprintf(s.out, "owed          %s: %s\n", msats(v.Debt.OwedMsats), v.Debt.what())
+		}
+		for _, a := range v.Relays {
+			answer := "refused"
+			if a.OK {
+				answer = "ok"
+			}
+			fmt.Fprintln(s.out, strings.TrimSpace(fmt.Sprintf("relay         %s %s for %s %s", printable(a.Relay), answer, short(a.EventID), printable(a.Message))))
+		}
+		return nil
+	})
+}
+
+// findJob resolves an id or its beginning among the jobs.
+func findJob(ctx context.Context, store *kernel.ProviderStore, id string) (provider.Job, error) {
+	if store == nil {
+		return provider.Job{}, usage("lightwork provider run takes jobs", "job %q: nothing was sold yet", id)
+	}
+	job, err := store.FindJob(ctx, id)
+	if err != nil {
+		return job, usage("lightwork jobs list shows the ids; lightwork jobs trace finds refused requests too", "%w", err)
+	}
+	return job, nil
+}
+
+// readProvider opens the provider's database for reading, also beside a
+// running one. Before the first sale there may be none: do gets nil.
+func readProvider(ctx context.Context, s *streams, g *globals, do func(*kernel.ProviderStore) error) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	k, err := openToRead(ctx, s, c, "provider")
+	if err != nil {
+		return err
+	}
+	if k == nil {
+		return do(nil)
+	}
+	return firstError(do(k.ProviderStore(jobsProfile)), k.Close())
+}
+
+// jobs lists jobs; none if there is no store yet.
+func jobs(ctx context.Context, store *kernel.ProviderStore, limit int) ([]provider.Job, error) {
+	if store == nil {
+		return nil, nil
+	}
+	return store.Jobs(ctx, limit)
+}
+
+// prettyJSON is used where a stored document is shown.
+func prettyJSON(doc []byte) string {
+	var out bytes.Buffer
+	if json.Indent(&out, doc, "", "  ") != nil {
+		return printable(string(doc))
+	}
+	return plainJSON(out.Bytes())
+}

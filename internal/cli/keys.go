@@ -1,0 +1,275 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/relay/bunker"
+)
+
+type keysCmd struct {
+	Show    keysShowCmd    `cmd:"" help:"Show the public keys, and how each secret one is kept."`
+	Import  keysImportCmd  `cmd:"" help:"Take a key (nsec, hex or ncryptsec) from the standard input."`
+	Lock    keysLockCmd    `cmd:"" help:"Lock a key file with a passphrase (NIP-49)."`
+	Connect keysConnectCmd `cmd:"" help:"Have a remote signer (NIP-46 bunker) keep a key."`
+}
+
+// connectTime is how long a signer's owner has to agree.
+const connectTime = 5 * time.Minute
+
+// maxKeyInput bounds what is read from the standard input.
+const maxKeyInput = 4096
+
+// keyView is a key as --json shows it.
+type keyView struct {
+	Role   string   `json:"role"`
+	Npub   string   `json:"npub,omitempty"`
+	PubKey string   `json:"pubkey,omitempty"`
+	Kept   string   `json:"kept"` // file, passphrase or bunker
+	File   string   `json:"file"`
+	Signer string   `json:"signer,omitempty"` // npub by which a remote signer is addressed
+	Relays []string `json:"relays,omitempty"`
+	Kinds  []int    `json:"kinds,omitempty"`
+	Nsec   string   `json:"nsec,omitempty"` // with --secret alone
+}
+
+func viewOfKey(k roleKey) keyView {
+	v := keyView{Role: k.role, PubKey: k.public, Kept: k.kept, File: k.path, Relays: k.remote.Relays, Kinds: k.remote.Kinds}
+	if k.public != "" {
+		v.Npub = npub(k.public)
+	}
+	if k.remote.Signer != "" {
+		v.Signer = npub(k.remote.Signer)
+	}
+	return v
+}
+
+type keysShowCmd struct {
+	Role   string `help:"provider, buyer or both." default:"both" enum:"provider,buyer,both"`
+	Secret bool   `help:"Print the secret key of the one role too, as nsec: whoever sees it owns the key."`
+	JSON   bool   `help:"Print JSON."`
+}
+
+// Run shows keys; secrets only where it was asked for in so many words.
+func (c keysShowCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	roles := []string{c.Role}
+	if c.Role == "both" {
+		roles = []string{"provider", "buyer"}
+	}
+	if c.Secret && len(roles) > 1 {
+		return usage("for example --role buyer --secret", "--secret is for one role")
+	}
+	var views []keyView
+	for _, role := range roles {
+		k, err := conf.readKey(role)
+		if err != nil {
+			return err
+		}
+		v := viewOfKey(k)
+		if c.Secret {
+			if v.Nsec, err = nsecOf(conf, k); err != nil {
+				return err
+			}
+		}
+		views = append(views, v)
+	}
+	if c.JSON {
+		return printJSON(s.out, views)
+	}
+	for _, v := range views {
+		printKey(s.out, v)
+	}
+	return nil
+}
+
+func nsecOf(c *config, k roleKey) (string, error) {
+	key, err := k.open(c)
+	if err != nil {
+		return "", err
+	}
+	return key.NSEC()
+}
+
+func printKey(w io.Writer, v keyView) {
+	fmt.Fprintf(w, "%-9s %s\n", v.Role, firstText(v.Npub, "(the file is locked and does not say)"))
+	if v.PubKey != "" {
+		fmt.Fprintf(w, "  hex     %s\n", v.PubKey)
+	}
+	fmt.Fprintf(w, "  kept    %s, %s\n", v.Kept, v.File)
+	if v.Kept == keptRemote {
+		fmt.Fprintf(w, "  signer  %s at %s\n  kinds   %s\n", v.Signer, printable(strings.Join(v.Relays, " ")), strings.Trim(fmt.Sprint(v.Kinds), "[]"))
+	}
+	if v.Nsec != "" {
+		fmt.Fprintf(w, "  secret  %s\n", v.Nsec)
+	}
+}
+
+type keysImportCmd struct {
+	Role  string `arg:"" help:"provider or buyer." enum:"provider,buyer"`
+	Force bool   `help:"Replace the key that is there; it stays beside it as FILE.old."`
+}
+
+// Run writes the key into the role's key file. A key comes by the standard
+// input alone: a command line is there for every user to read.
+func (c keysImportCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	text, err := secretInput(s, "key (nsec, ncryptsec or hex)")
+	if err != nil {
+		return err
+	}
+	k, err := parseKeyText(roleKey{role: c.Role, path: conf.keyFile(c.Role)}, text)
+	if err != nil || k.kept == keptRemote {
+		return usage("a key begins with nsec1 or ncryptsec1, or is 64 hex digits", "that is no key")
+	}
+	if k.kept == keptLocked {
+		key, err := k.open(conf) // one that cannot be opened is found out now
+		if err != nil {
+			return err
+		}
+		k.public = key.PublicKey()
+	}
+	if err := placeKey(k, c.Force); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "the %s key is %s, in %s\n", c.Role, npub(k.public), k.path)
+	return nil
+}
+
+type keysLockCmd struct {
+	Role string `arg:"" help:"provider or buyer." enum:"provider,buyer"`
+}
+
+// Run locks the role's key file in its place.
+func (c keysLockCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	k, err := conf.readKey(c.Role)
+	if err != nil {
+		return err
+	}
+	if k.kept != keptPlain {
+		return usage("lightwork keys show says how", "the %s key is not in the clear", c.Role)
+	}
+	key, err := k.open(conf)
+	if err != nil {
+		return err
+	}
+	phrase, err := conf.passphrase(c.Role, true)
+	if err != nil {
+		return err
+	}
+	if k.text, err = key.Lock(phrase); err != nil {
+		return usage("give one in "+conf.passphraseSources(c.Role), "%w", err)
+	}
+	if _, err := relay.Unlock(k.text, phrase); err != nil {
+		return fmt.Errorf("check the locked key: %w", err) // before the only other copy goes
+	}
+	k.kept = keptLocked
+	if err := replaceKey(k); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%s is locked; without the passphrase nobody sells or buys as %s\n", k.path, npub(k.public))
+	return nil
+}
+
+type keysConnectCmd struct {
+	Role  string `arg:"" help:"provider or buyer." enum:"provider,buyer"`
+	Force bool   `help:"Replace the key that is there; it stays beside it as FILE.old."`
+}
+
+// Run introduces this node to a remote signer. The bunker:// address comes by
+// the standard input: it holds a secret.
+func (c keysConnectCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	k := roleKey{role: c.Role, path: conf.keyFile(c.Role), kept: keptRemote}
+	if err := placeFree(k.path, c.Force); err != nil {
+		return err // before the address, which is good once, is spent
+	}
+	text, err := secretInput(s, "bunker address")
+	if err != nil {
+		return err
+	}
+	at, err := bunker.ParseAddress(text)
+	if err != nil {
+		return usage("the signer's app shows one that begins with bunker://", "%w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	fmt.Fprintf(s.err, "lightwork: asking the signer; it may want its owner to agree\n")
+	k.remote, err = bunker.Connect(ctx, at, conf.signedKinds(c.Role), bunker.Config{
+		Log: s.log, Timeout: connectTime,
+		Approve: func(page string) { fmt.Fprintf(s.err, "lightwork: agree at %s\n", page) },
+	})
+	if err != nil {
+		return hinted(err, "is the signer running, and the address not used before?")
+	}
+	if k.text, err = k.remote.Text(); err != nil {
+		return err
+	}
+	k.public = k.remote.User
+	if err := placeKey(k, c.Force); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "the %s key is %s, kept by the signer %s\n", c.Role, npub(k.public), npub(k.remote.Signer))
+	return nil
+}
+
+// placeFree refuses a place that has a key, unless it may be replaced.
+func placeFree(path string, force bool) error {
+	_, err := os.Lstat(path)
+	if err == nil && !force {
+		return usage("--force replaces it and keeps it as "+path+".old", "%s holds a key already", path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// placeKey writes a key into its place. What is there stays as FILE.old, and
+// neither that nor anything else is overwritten.
+func placeKey(k roleKey, force bool) error {
+	if err := placeFree(k.path, force); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
+		return err
+	}
+	if err := keepOld(k.path); err != nil {
+		return err
+	}
+	return replaceKey(k)
+}
+
+// replaceKey puts a key file in the place of another.
+func replaceKey(k roleKey) error {
+	text := k.text
+	if k.kept == keptLocked && k.public != "" {
+		text += "\n# " + npub(k.public)
+	}
+	fresh := k.path + ".new"
+	if err := relay.WriteKeyFile(fresh, text); err != nil {
+		return err
+	}
+	return swapIn(fresh, k.path)
+}

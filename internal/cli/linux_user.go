@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/agentruntime/organism"
+)
+
+// account is whose process an agent becomes.
+type account struct {
+	name     string
+	uid, gid int
+}
+
+// accounts says under which account the agents run whose tools a profile of the
+// organism reaches: the profile's linux_user. An agent is one process, so it
+// cannot have two.
+func accounts(o *organism.Organism) (map[string]account, error) {
+	all := map[string]account{}
+	for _, p := range o.Profiles {
+		if p.LinuxUser == "" {
+			continue
+		}
+		a, err := lookUpAccount(p.LinuxUser)
+		if err != nil {
+			return nil, fmt.Errorf("profile %s: linux_user: %w", p.Name, err)
+		}
+		for _, name := range p.Listeners {
+			l, _ := o.Listener(name)
+			agent, _, isTool := strings.Cut(l.Handler, "/")
+			if !isTool {
+				continue
+			}
+			if other, taken := all[agent]; taken && other != a {
+				return nil, fmt.Errorf("profile %s: linux_user: %s runs as %s for another profile already", p.Name, agent, other.name)
+			}
+			all[agent] = a
+		}
+	}
+	return all, nil
+}
+
+func lookUpAccount(name string) (account, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return account{}, err
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return account{}, err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return account{}, err
+	}
+	if uid == 0 || gid == 0 {
+		return account{}, fmt.Errorf("%s is root, which is no account of its own", name)
+	}
+	return account{name, uid, gid}, nil
+}
+
+// setAccounts gives installed agents the accounts of the organism. A node that
+// is not root cannot, and says so: the agent is then confined as its own user.
+func (c *config) setAccounts(installed []host.Installed, log *slog.Logger) error {
+	if c.Organism == "" {
+		return nil
+	}
+	o, err := organism.Load(c.organismFile())
+	if err != nil {
+		return usage("docs/thinking-agents.md has the shape", "%w", err)
+	}
+	wanted, err := accounts(o)
+	if err != nil {
+		return usage("name an account of this machine, the same for all profiles that reach the agent", "%s: %w", c.organismFile(), err)
+	}
+	for i := range installed {
+		in := &installed[i]
+		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
+		if err != nil {
+			continue // the host says so when it is to start
+		}
+		a, ok := wanted[m.ID]
+		switch {
+		case !ok || in.UID == a.uid && in.GID == a.gid:
+		case in.UID != 0 || in.GID != 0:
+			return usage("leave one of them out", "%s: uid and gid of the configuration are not those of linux_user %s", m.ID, a.name)
+		case os.Geteuid() != 0:
+			log.Warn("only root gives an agent another account: it runs under the node's, confined", "agent", m.ID, "linux_user", a.name)
+		default:
+			in.UID, in.GID = a.uid, a.gid
+		}
+	}
+	return nil
+}
+
+// agentSocketDir is where the agents' sockets live: beside the node's own, or
+// where an agent has another account, which cannot enter the node's folders, in
+// a folder that all may pass through. Each socket is its agent's alone there too.
+func agentSocketDir(dataDir string, installed []host.Installed) string {
+	another := slices.ContainsFunc(installed, func(in host.Installed) bool { return in.UID != 0 || in.GID != 0 })
+	if !another || os.Geteuid() != 0 {
+		return socketDir(dataDir)
+	}
+	base := "/run" // root alone makes folders there
+	if st, err := os.Stat(base); err != nil || !st.IsDir() {
+		base = os.TempDir()
+	}
+	return socketDirIn(base, dataDir)
+}
+
+// leaveSocketDir removes what agentSocketDir has outside the node's own folders,
+// once no socket is left in it. The node's lock is still held: no other is about
+// to use it.
+func leaveSocketDir(dataDir string, installed []host.Installed) {
+	if dir := agentSocketDir(dataDir, installed); dir != socketDir(dataDir) {
+		_ = os.Remove(dir) // refused while there is anything in it
+	}
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/testclass"
+)
+
+// accountConfig is a node with one installed agent and an organism whose two
+// profiles name accounts.
+func accountConfig(t *testing.T, first, second string) (*config, []host.Installed) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"ref/" + manifest.FileName: `{"id": "com.example.ref", "name": "R", "version": "1.0.0", "description": "d",
+			"source": {"git_url": "https://git.example.com/ref"}, "entrypoint": {"type": "command", "value": "true"},
+			"permissions": [], "capabilities": ["tools"]}`,
+		"organism.yaml": fmt.Sprintf(`organism: {name: o}
+listeners:
+  - {name: hello, payload_class: hello.Request, handler: com.example.ref/hello_world, description: "Says hello."}
+profiles:
+  one: {listeners: [hello], linux_user: %q}
+  two: {listeners: [hello], linux_user: %q}
+`, first, second),
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &config{dir: dir, Organism: "organism.yaml"}, []host.Installed{{Dir: filepath.Join(dir, "ref")}}
+}
+
+// TestLinuxUser: an agent that a profile reaches runs under the profile's
+// account, which the supervisor takes at the launch (TestAnotherUser).
+func TestLinuxUser(t *testing.T) {
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		testclass.Unavailable(t, "no account is called nobody: "+err.Error())
+	}
+	var said bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	c, installed := accountConfig(t, "nobody", "")
+	if err := c.setAccounts(installed, log); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 {
+		if installed[0].UID != 0 || !strings.Contains(said.String(), "linux_user=nobody") {
+			t.Errorf("without root: uid %d, said %s", installed[0].UID, &said)
+		}
+	} else {
+		requirements.Covers(t, "AP-8.2.1")
+		if strconv.Itoa(installed[0].UID) != nobody.Uid || strconv.Itoa(installed[0].GID) != nobody.Gid || said.Len() > 0 {
+			t.Errorf("uid %d, gid %d, said %s", installed[0].UID, installed[0].GID, &said)
+		}
+	}
+	for _, tt := range []struct{ first, second, want string }{
+		{"root", "", "root, which is no account of its own"},
+		{"no-such-account", "", "unknown user"},
+		{"nobody", "daemon", "runs as nobody for another profile"},
+	} {
+		c, installed := accountConfig(t, tt.first, tt.second)
+		if err := c.setAccounts(installed, log); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s and %s: %v", tt.first, tt.second, err)
+		}
+	}
+	c, installed = accountConfig(t, "nobody", "nobody")
+	installed[0].UID, installed[0].GID = 7, 7
+	if err := c.setAccounts(installed, log); err == nil || !strings.Contains(err.Error(), "uid and gid") {
+		t.Errorf("two answers: %v", err)
+	}
+}
+
+// TestAnotherAccount: an agent under an account of its own starts beside a data
+// folder that is the node's alone, and comes to nothing that is not its own.
+func TestAnotherAccount(t *testing.T) {
+	if os.Geteuid() != 0 {
+		testclass.Unavailable(t, "only root starts an agent under another account")
+	}
+	sdk, err := filepath.Abs("../../sdk/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sockets string
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/account.txtar"}, Setup: func(e *testscript.Env) error {
+		e.Setenv("SDK", sdk)
+		sockets = agentSocketDir(filepath.Join(e.WorkDir, "data", "provider"), []host.Installed{{UID: 1}})
+		return nil
+	}})
+	if err := os.RemoveAll(sockets); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+)
+
+// serve reads the organism again whenever it is asked to, until ctx ends. Threads
+// that run stay in the one they began in; one that cannot be used changes nothing.
+func (s *society) serve(ctx context.Context, asked <-chan os.Signal, tell *teller, build func(context.Context) error) error {
+	for {
+		select {
+		case <-asked:
+			s.reread(ctx, tell, build)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *society) reread(ctx context.Context, tell *teller, build func(context.Context) error) {
+	if s.built.Load() == nil {
+		tell.say("there is no organism to read again; everything else of the configuration is read when the node starts")
+		return
+	}
+	if err := build(ctx); err != nil {
+		coded := &codedError{}
+		_ = errors.As(err, &coded)
+		s.log.Error("the organism cannot be read again: the one before stays in force", "err", err, "hint", coded.hint)
+		return
+	}
+	l := s.built.Load()
+	tell.say("the organism %s was read again: threads that begin go by it (%s), those that run end by the one before", l.Name, l.Hash)
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/lightwork-market/lightwork/buyer"
+)
+
+// outputs is where the result of a purchase goes besides standard output.
+type outputs struct {
+	Out   string `help:"Write the verifiable bundle to this new folder; of a job that has no receipt, such as a free one, what was asked and answered." placeholder:"DIR"`
+	Files string `help:"Write RESULT.json and the artifacts, under their own names, to this new folder." placeholder:"DIR"`
+}
+
+// check wants folders that are new or empty, before anything is bought.
+func (o outputs) check() error {
+	if o.Out != "" && o.Files != "" && filepath.Clean(o.Out) == filepath.Clean(o.Files) {
+		return usage("name two folders: a bundle has nothing in it that a receipt does not cover", "--out and --files are the same folder")
+	}
+	if err := checkFolder("--out", o.Out); err != nil {
+		return err
+	}
+	return checkFolder("--files", o.Files)
+}
+
+func checkFolder(flag, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	old, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return usage("name a new folder", "%s: %w", flag, err)
+	}
+	if len(old) > 0 {
+		return usage("name a new folder", "%s: %s is not empty", flag, dir)
+	}
+	return nil
+}
+
+// write writes what there is of a purchase.
+func (o outputs) write(ctx context.Context, n *buyerNode, p buyer.Purchase) error {
+	if o.Out != "" && (p.ReceiptID != "" || p.ResultEvent != nil) {
+		if err := writeBundle(ctx, n, p.RequestID, o.Out); err != nil {
+			return err
+		}
+	}
+	if o.Files == "" || p.Output == nil {
+		return nil
+	}
+	return o.writeFiles(ctx, n.store, p)
+}
+
+// writeFiles writes the result and its artifacts. Their names are the
+// provider's: nothing is written outside the folder, or over anything in it.
+func (o outputs) writeFiles(ctx context.Context, store buyer.Store, p buyer.Purchase) error {
+	if err := os.MkdirAll(o.Files, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(o.Files)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := writeArtifact(root, "RESULT.json", p.Output); err != nil {
+		return err
+	}
+	res, _ := sandboxResult(p)
+	for _, a := range res.Artifacts {
+		data, err := store.Content(ctx, a.SHA256)
+		if err != nil {
+			return fmt.Errorf("artifact %s: %w", printable(a.Path), err)
+		}
+		if err := writeArtifact(root, a.Path, data); err != nil {
+			return fmt.Errorf("artifact %s: %w", printable(a.Path), err)
+		}
+	}
+	return nil
+}
+
+func writeArtifact(root *os.Root, name string, data []byte) error {
+	if !filepath.IsLocal(name) {
+		return errors.New("its name leads out of the folder")
+	}
+	if dir := path.Dir(name); dir != "." {
+		if err := root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return firstError(err, f.Close())
+}

@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// panelView is a panel as --json shows it.
+type panelView struct {
+	PanelID       string        `json:"panel_id"`
+	State         string        `json:"state"` // open, closed, decided, done, failed
+	Outcome       buyer.Outcome `json:"outcome,omitempty"`
+	Reason        string        `json:"reason,omitempty"`
+	Tier          string        `json:"tier"`
+	Redundancy    int           `json:"redundancy"`
+	Adjudication  buyer.Rule    `json:"adjudication"`
+	SchemaID      string        `json:"schema_id"`
+	JobHash       string        `json:"job_hash"`
+	AgreementHash string        `json:"agreement_hash,omitempty"`
+	MaxMsats      int64         `json:"max_msats"`
+	PaidMsats     int64         `json:"paid_msats"`
+	FeeMsats      int64         `json:"fee_msats"`
+	AddedAt       time.Time     `json:"added_at"`
+	worth
+	Seats    []seatView      `json:"seats"`
+	ResultOf string          `json:"result_of,omitempty"` // whose output it is, x-only hex; of a merged one nobody's
+	Record   json.RawMessage `json:"record,omitempty"`    // of a judge's ballots, or of a merge
+	Output   json.RawMessage `json:"output,omitempty"`
+}
+
+type seatView struct {
+	Provider      string      `json:"provider"`
+	RequestID     string      `json:"request_id"`
+	State         buyer.State `json:"state"`
+	Taken         bool        `json:"taken"`
+	Why           string      `json:"why,omitempty"`
+	AgreementHash string      `json:"agreement_hash,omitempty"` // as revealed
+	PaidMsats     int64       `json:"paid_msats"`
+	FeePaidMsats  int64       `json:"engagement_paid_msats,omitempty"` // for the attempt; the panel's paid_msats has both
+	ReceiptID     string      `json:"receipt_id,omitempty"`
+}
+
+func viewOfPanel(ctx context.Context, store buyer.Store, p buyer.Panel) (panelView, buyer.Purchase, error) {
+	var result buyer.Purchase
+	v := panelView{
+		PanelID: p.ID, State: "open", Tier: p.Tier(), Redundancy: len(p.Seats), Adjudication: p.Rule, SchemaID: p.SchemaID,
+		JobHash: p.JobHash.String(), MaxMsats: p.MaxMsats, AddedAt: p.AddedAt,
+	}
+	if p.Closing != nil {
+		v.State = "closed"
+	}
+	open := false
+	var purchases []buyer.Purchase
+	for _, s := range p.Seats {
+		got, err := store.Purchase(ctx, s.RequestID)
+		if err != nil {
+			return v, result, err
+		}
+		purchases = append(purchases, got)
+		bought := viewOf(got)
+		seat := seatView{Provider: s.Provider, RequestID: s.RequestID, State: got.State, PaidMsats: bought.PaidMsats, ReceiptID: got.ReceiptID}
+		if e := got.Engagement; e != nil && e.Payment != nil && e.Payment.State == payments.PaymentSucceeded {
+			seat.FeePaidMsats = e.Payment.AmountMsats
+			v.PaidMsats, v.FeeMsats = v.PaidMsats+e.Payment.AmountMsats, v.FeeMsats+e.Payment.FeeMsats
+		}
+		if s.Revealed != nil {
+			seat.AgreementHash = s.Revealed.String()
+		}
+		if s.Ruling != nil {
+			seat.Taken, seat.Why = s.Ruling.Taken, s.Ruling.Why
+		}
+		if got.State == buyer.StateFailed && !strings.HasPrefix(got.Reason, "not paid: ") {
+			seat.Why = got.Reason
+		}
+		if seat.Taken && got.State == buyer.StateDone && result.RequestID == "" {
+			result, v.ResultOf, v.Output = got, got.Provider, got.Output
+		}
+		open = open || !got.State.Terminal()
+		v.PaidMsats, v.FeeMsats = v.PaidMsats+bought.PaidMsats, v.FeeMsats+bought.FeeMsats
+		v.Seats = append(v.Seats, seat)
+	}
+	v.worth = worthOf(p, purchases)
+	if d := p.Decision; d != nil {
+		v.State, v.Outcome, v.Reason = "decided", d.Outcome, d.Reason
+		if d.Agreement != nil {
+			v.AgreementHash = d.Agreement.String()
+		}
+		if v.Record = d.Record; d.Output != nil {
+			v.Output, v.ResultOf, result.Output = d.Output, "", d.Output
+		}
+		switch {
+		case open:
+		case result.RequestID != "":
+			v.State = "done"
+		default:
+			v.State = "failed"
+		}
+	}
+	return v, result, nil
+}
+
+// followPanel carries a panel to its end, tells what happens on stderr, and
+// prints the outcome on stdout.
+func followPanel(ctx context.Context, s *streams, n *buyerNode, id string, out outputs, asJSON bool) error {
+	show := newTimeline(s.err)
+	stored, err := n.store.Panel(ctx, id)
+	if err != nil {
+		return err
+	}
+	seat := map[string]int{}
+	for i, x := range stored.Seats {
+		seat[x.Provider] = i + 1
+		npub, err := receipts.Npub(x.Provider)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.err, "lightwork: %s, seat %d of %d: %s\n", id, i+1, len(stored.Seats), npub)
+	}
+	before, _, err := viewOfPanel(ctx, n.store, stored)
+	if err != nil {
+		return err
+	}
+	before.worth.show(s.err)
+	p, followErr := n.client.FollowPanel(ctx, id, func(provider string, step buyer.Progress) {
+		if no := seat[provider]; no > 0 {
+			step.Who = fmt.Sprintf("%d %s", no, step.Who)
+		}
+		show.step(step)
+	})
+	if p.ID == "" {
+		p = stored
+	}
+	v, result, err := viewOfPanel(context.WithoutCancel(ctx), n.store, p)
+	if err != nil {
+		return firstError(followErr, err)
+	}
+	if followErr == nil {
+		followErr = writePanel(ctx, n, v, result, out)
+	}
+	switch {
+	case asJSON:
+		if err := printJSON(s.out, v); err != nil {
+			return err
+		}
+	default:
+		if result.Output != nil {
+			showOutput(s.out, result)
+		}
+		showSeats(s.err, v)
+	}
+	again := "lightwork buyer resume " + id
+	switch {
+	case followErr == nil:
+		return unmet(result)
+	case errors.Is(followErr, buyer.ErrNoConsensus), errors.Is(followErr, buyer.ErrFailed):
+		return hinted(followErr, "lightwork buyer show "+id)
+	case ctx.Err() != nil:
+		return &codedError{exitOpen, "", fmt.Errorf("interrupted; the providers go on: %s", again)}
+	}
+	return &codedError{exitOpen, again, followErr}
+}
+
+// writePanel writes what there is about every seat that was paid into folders of
+// their own with the whole as panel.json, and the files of the one result.
+func writePanel(ctx context.Context, n *buyerNode, v panelView, result buyer.Purchase, out outputs) error {
+	if err := (outputs{Files: out.Files}).write(ctx, n, result); err != nil || out.Out == "" {
+		return err
+	}
+	if err := os.MkdirAll(out.Out, 0o755); err != nil {
+		return err
+	}
+	for i, seat := range v.Seats {
+		if seat.ReceiptID == "" && (!seat.Taken || seat.State != buyer.StateDone) {
+			continue
+		}
+		if err := writeBundle(ctx, n, seat.RequestID, filepath.Join(out.Out, fmt.Sprintf("seat-%d", i+1))); err != nil {
+			return err
+		}
+	}
+	f, err := os.Create(filepath.Join(out.Out, "panel.json"))
+	if err != nil {
+		return err
+	}
+	return firstError(printJSON(f, v), f.Close())
+}
+
+func showSeats(w io.Writer, v panelView) {
+	fmt.Fprintf(w, "panel      %s: %s %s\noutcome    %s %s\npaid       %s of at most %s, fees %s\n",
+		v.PanelID, v.Tier, v.State, v.Outcome, printable(v.Reason), msats(v.PaidMsats), msats(v.MaxMsats), msats(v.FeeMsats))
+	v.worth.show(w)
+	t := newTable(w, 4, 1)
+	fmt.Fprintln(t, "SEAT\tPROVIDER\tID\tSTATE\tREVEALED\tPAID\tRECEIPT\tWHY")
+	for i, s := range v.Seats {
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, short(s.Provider), short(s.RequestID), s.State, short(s.AgreementHash),
+			msats(s.PaidMsats+s.FeePaidMsats), shortReceipt(s.ReceiptID), oneLine(s.Why))
+	}
+	t.Flush()
+}
+
+type buyerPanelsCmd struct {
+	Limit int  `help:"How many at most." default:"50"`
+	JSON  bool `help:"Print JSON."`
+}
+
+// Run lists panels, newest first.
+func (b buyerPanelsCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+		views := []panelView{}
+		var list []buyer.Panel
+		var err error
+		if store != nil {
+			list, err = store.Panels(ctx, b.Limit)
+		}
+		if err != nil {
+			return err
+		}
+		for _, p := range list {
+			v, _, err := viewOfPanel(ctx, store, p)
+			if err != nil {
+				return err
+			}
+			v.Output = nil
+			views = append(views, v)
+		}
+		if b.JSON {
+			return printJSON(s.out, views)
+		}
+		t := newTable(s.out, 4, 2)
+		fmt.Fprintln(t, "PANEL\tSTATE\tRULE\tSEATS\tJOB TYPE\tPAID\tREASON")
+		for _, v := range views {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.PanelID, v.State, v.Adjudication, v.Redundancy, v.SchemaID, msats(v.PaidMsats), oneLine(v.Reason))
+		}
+		return t.Flush()
+	})
+}
+
+const panelPrefix = "panel_"
+
+// findPanel resolves the beginning of a panel's id, of 6 characters after "panel_".
+func findPanel(ctx context.Context, store *kernel.BuyerStore, id string) (buyer.Panel, error) {
+	const least = len(panelPrefix) + 6
+	none := usage("lightwork buyer panels shows the ids", "panel %q: there is no such panel", id)
+	if store == nil || len(id) < least {
+		return buyer.Panel{}, none
+	}
+	list, err := store.Panels(ctx, 0)
+	if err != nil {
+		return buyer.Panel{}, err
+	}
+	var found []buyer.Panel
+	for _, p := range list {
+		if strings.HasPrefix(p.ID, id) {
+			found = append(found, p)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return buyer.Panel{}, none
+	case 1:
+		return found[0], nil
+	}
+	return buyer.Panel{}, usage("give more characters", "panel %q: %d begin with that", id, len(found))
+}
+
+// showPanel prints one panel.
+func showPanel(ctx context.Context, s *streams, store *kernel.BuyerStore, id string, asJSON bool) error {
+	p, err := findPanel(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	v, result, err := viewOfPanel(ctx, store, p)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(s.out, v)
+	}
+	showSeats(s.out, v)
+	if result.Output != nil {
+		showOutput(s.out, result)
+	}
+	return nil
+}

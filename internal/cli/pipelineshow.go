@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/agentruntime/agents/text"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/agentruntime/organism"
+)
+
+type pipelineCmd struct {
+	Show     pipelineShowCmd     `cmd:"" help:"Show the profiles, and what each may reach."`
+	Messages pipelineMessagesCmd `cmd:"" help:"Show what agents said to each other."`
+}
+
+type pipelineShowCmd struct {
+	Profile string `help:"Only this one."`
+	SVG     string `help:"Draw it to this file." placeholder:"FILE"`
+	JSON    bool   `help:"Print JSON."`
+}
+
+// Run shows the tables as the node will build them: that of paid jobs, and
+// those of the organism.
+func (c pipelineShowCmd) Run(s *streams, g *globals) error {
+	conf, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	views, err := conf.profiles()
+	if err != nil {
+		return err
+	}
+	if c.Profile != "" {
+		var kept []organism.View
+		for _, v := range views {
+			if v.Profile == c.Profile {
+				kept = append(kept, v)
+			}
+		}
+		if views = kept; len(views) == 0 {
+			return usage("lightwork pipeline show lists all", "no profile %q", c.Profile)
+		}
+	}
+	if c.SVG != "" {
+		if err := os.WriteFile(c.SVG, organism.Draw(views), 0o644); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return printJSON(s.out, views)
+	}
+	for i, v := range views {
+		if i > 0 {
+			fmt.Fprintln(s.out)
+		}
+		if err := printProfile(s, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printProfile(s *streams, v organism.View) error {
+	fmt.Fprintf(s.out, "profile %s, journal %s", v.Profile, v.Journal)
+	if v.Organism != "" {
+		fmt.Fprintf(s.out, ", organism %s", v.Organism)
+	}
+	fmt.Fprintln(s.out)
+	w := newTable(s.out)
+	fmt.Fprintln(w, "  TAG\tHANDLER\tDOES\tMAY SEND TO")
+	for _, r := range v.Routes {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.Tag, r.Handler, r.Work, strings.Join(r.Peers, " "))
+	}
+	return w.Flush()
+}
+
+// profiles are the tables of the configuration.
+func (c *config) profiles() ([]organism.View, error) {
+	routes, err := routesOf(c)
+	if err != nil {
+		return nil, err
+	}
+	paid := organism.View{Profile: jobsProfile, Journal: "retain_forever"}
+	for _, tag := range sortedKeys(routes) {
+		paid.Routes = append(paid.Routes, organism.ViewRoute{
+			Tag: tag, Handler: strings.ReplaceAll(tag, ".", "-"), Work: routes[tag].agent + "/" + routes[tag].tool,
+		})
+	}
+	views := []organism.View{paid}
+	if c.Organism == "" {
+		return views, nil
+	}
+	o, err := organism.Load(c.organismFile())
+	if err != nil {
+		return nil, usage("docs/thinking-agents.md has the shape", "%w", err)
+	}
+	return append(views, o.Views()...), nil
+}
+
+// checkOrganism finds what the organism's file alone does not show: a listener
+// whose tool, or model, the configuration lacks.
+func (c *config) checkOrganism() (wrong []error) {
+	if c.Organism == "" {
+		return nil
+	}
+	o, err := organism.Load(c.organismFile())
+	if err != nil {
+		return []error{usage("docs/thinking-agents.md has the shape", "%w", err)}
+	}
+	slots, err := c.slots()
+	if err != nil {
+		return []error{err}
+	}
+	if _, err := accounts(o); err != nil {
+		wrong = append(wrong, usage("name an account of this machine", "%s: %w", c.organismFile(), err))
+	}
+	for _, l := range o.Listeners {
+		switch {
+		case l.Agent != nil && (c.endpoint() == nil || c.Model.Name == ""):
+			wrong = append(wrong, usage("give the endpoint under model: base_url and name", "%s: listener %s thinks, and no model is configured", c.organismFile(), l.Name))
+		case c.asksModel(l.Handler):
+			wrong = append(wrong, usage(thinkHint, "%s: listener %s: %s asks the language model, which only agents do", c.organismFile(), l.Name, l.Handler))
+		case l.Agent == nil && l.Handler != unfoldTool && !slices.Contains(slots, l.Handler):
+			wrong = append(wrong, usage("under agents, name the agent's folder and the tool", "%s: listener %s: no agent of the configuration has %s", c.organismFile(), l.Name, l.Handler))
+		}
+	}
+	return wrong
+}
+
+// thinkHint is for who gives a tool the way to the language model.
+const thinkHint = "give the listener handler: agent and an agent block (docs/thinking-agents.md)"
+
+// asksModel reports whether a tool, as AGENT/TOOL, is a way to the language model.
+func (c *config) asksModel(ref string) bool {
+	tool, ok := strings.CutPrefix(ref, text.ID+"/")
+	return ok && text.AsksModel(c.endpoint(), tool)
+}
+
+// slots are the tools that the configuration declares, as AGENT/TOOL.
+func (c *config) slots() (all []string, err error) {
+	installed, err := c.installed()
+	if err != nil {
+		return nil, err
+	}
+	builtIn, err := c.builtIn()
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range installed {
+		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
+		if err != nil {
+			return nil, usage("docs/agents.md says what the file must hold", "%s: %w", in.Dir, err)
+		}
+		for _, tool := range in.Tools {
+			all = append(all, m.ID+"/"+tool)
+		}
+	}
+	for _, spec := range builtIn {
+		for _, tool := range spec.Tools {
+			all = append(all, spec.ID+"/"+tool)
+		}
+	}
+	return all, nil
+}

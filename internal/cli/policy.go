@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+)
+
+// A policy bundle is the manifest that jobs run under. It is never changed: what
+// is new in the configuration makes another one, with another hash.
+type policyCmd struct {
+	List     policyListCmd     `cmd:"" help:"List the policy bundles that this provider has sold under, the last first."`
+	Show     policyShowCmd     `cmd:"" help:"Print one: prices, limits, tools, tables, verification rules."`
+	Pin      policyPinCmd      `cmd:"" help:"Sell under this one and no other, from the next start on."`
+	Rollback policyRollbackCmd `cmd:"" help:"Pin the one that was sold under before the last."`
+	Unpin    policyUnpinCmd    `cmd:"" help:"Sell under what the configuration says, from the next start on."`
+}
+
+// policyView is a bundle as --json shows it.
+type policyView struct {
+	ID      string    `json:"policy_bundle_id"`
+	FirstAt time.Time `json:"first_used_at"`
+	LastAt  time.Time `json:"last_started_at"`
+	Jobs    int64     `json:"jobs"`
+	Last    bool      `json:"last"` // what the provider runs under, or ran under last
+	Pinned  bool      `json:"pinned"`
+}
+
+// policies lists the bundles, and says which is pinned.
+func policies(ctx context.Context, store *kernel.ProviderStore, c *config) ([]policyView, error) {
+	pin, err := c.policyPin()
+	if err != nil || store == nil {
+		return []policyView{}, err
+	}
+	list, err := store.Policies(ctx)
+	views := make([]policyView, len(list))
+	for i, p := range list {
+		views[i] = policyView{
+			ID: p.ID.String(), FirstAt: p.FirstAt, LastAt: p.LastAt, Jobs: p.Jobs, Last: i == 0, Pinned: pin != nil && *pin == p.ID,
+		}
+	}
+	return views, err
+}
+
+type policyListCmd struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// Run lists bundles.
+func (p policyListCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return withPolicies(ctx, s, g, func(_ *config, _ *kernel.ProviderStore, list []policyView) error {
+		if p.JSON {
+			return printJSON(s.out, list)
+		}
+		w := newTable(s.out)
+		fmt.Fprintln(w, "POLICY\tFIRST USED\tLAST STARTED\tJOBS\tNOTES")
+		for _, v := range list {
+			var notes []string
+			if v.Last {
+				notes = append(notes, "last")
+			}
+			if v.Pinned {
+				notes = append(notes, "pinned")
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", short(v.ID), v.FirstAt.Local().Format(time.DateTime), v.LastAt.Local().Format(time.DateTime), v.Jobs, strings.Join(notes, ", "))
+		}
+		return w.Flush()
+	})
+}
+
+type policyShowCmd struct {
+	ID   string `arg:"" optional:"" help:"The bundle (id or its beginning); the last one if left out."`
+	JSON bool   `help:"Print JSON, which it does without it too."`
+}
+
+// Run prints the manifest; its SHA-256 in canonical form is the id.
+func (p policyShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return withPolicies(ctx, s, g, func(_ *config, store *kernel.ProviderStore, list []policyView) error {
+		v, err := pickPolicy(list, p.ID)
+		if err != nil {
+			return err
+		}
+		id, err := hashing.ParseDigest(v.ID)
+		if err != nil {
+			return err
+		}
+		doc, err := store.Content(ctx, id)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(s.out, prettyJSON(doc))
+		return nil
+	})
+}
+
+type policyPinCmd struct {
+	ID string `arg:"" help:"The bundle (id or its beginning)."`
+}
+
+// Run pins a bundle.
+func (p policyPinCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return withPolicies(ctx, s, g, func(c *config, _ *kernel.ProviderStore, list []policyView) error {
+		v, err := pickPolicy(list, p.ID)
+		if err != nil {
+			return err
+		}
+		return pinPolicy(s, c, v)
+	})
+}
+
+type policyRollbackCmd struct{}
+
+// Run pins the bundle before the last.
+func (policyRollbackCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	return withPolicies(ctx, s, g, func(c *config, _ *kernel.ProviderStore, list []policyView) error {
+		if len(list) < 2 {
+			return usage("lightwork policy list shows what there is", "there is no policy bundle before the last")
+		}
+		return pinPolicy(s, c, list[1])
+	})
+}
+
+type policyUnpinCmd struct{}
+
+// Run removes the pin.
+func (policyUnpinCmd) Run(s *streams, g *globals) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(c.policyPinFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	fmt.Fprintln(s.err, "lightwork: nothing is pinned: the next start sells under what the configuration says")
+	return nil
+}
+
+func withPolicies(ctx context.Context, s *streams, g *globals, do func(*config, *kernel.ProviderStore, []policyView) error) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+		list, err := policies(ctx, store, c)
+		if err != nil {
+			return err
+		}
+		return do(c, store, list)
+	})
+}
+
+// pickPolicy finds a bundle by the beginning of its id; the last one for "".
+func pickPolicy(list []policyView, id string) (policyView, error) {
+	if len(list) > 0 && id == "" {
+		return list[0], nil
+	}
+	var found []policyView
+	for _, v := range list {
+		if digits := strings.TrimPrefix(id, "sha256:"); len(digits) >= 6 && strings.HasPrefix(strings.TrimPrefix(v.ID, "sha256:"), digits) {
+			found = append(found, v)
+		}
+	}
+	if len(found) != 1 {
+		return policyView{}, usage("lightwork policy list shows the ids; a provider makes one when it starts", "%d policy bundles match %q (at least 6 characters)", len(found), id)
+	}
+	return found[0], nil
+}
+
+// policyPinFile holds the id of the bundle that is pinned.
+func (c *config) policyPinFile() string { return filepath.Join(c.dataDir("provider"), "policy.pin") }
+
+// policyPin reads the pin; nil if there is none.
+func (c *config) policyPin() (*hashing.Digest, error) {
+	text, err := os.ReadFile(c.policyPinFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := hashing.ParseDigest(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, usage("lightwork policy unpin removes it", "%s: %w", c.policyPinFile(), err)
+	}
+	return &d, nil
+}
+
+func pinPolicy(s *streams, c *config, v policyView) error {
+	name := c.policyPinFile()
+	if err := os.WriteFile(name+".new", []byte(v.ID+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "lightwork: pinned %s: the next start sells under it, whatever the configuration says of prices and limits\n", short(v.ID))
+	return nil
+}

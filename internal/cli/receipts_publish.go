@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nbd-wtf/go-nostr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay/exchange"
+)
+
+const (
+	pointerPrefix = "openagents:receipt_ptr:"
+)
+
+type receiptsPublishCmd struct {
+	ID      string `arg:"" help:"Receipt id or request id, or its beginning."`
+	Role    side   `help:"Who publishes it: buyer or provider. Left out: who has the only wallet there is; of two the buyer." placeholder:"ROLE"`
+	Retract bool   `help:"Ask the relays to delete the event."`
+}
+
+// Run publishes the pointer to a receipt, or its deletion, and prints what each
+// relay answered.
+func (c receiptsPublishCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	v, err := findReceipt(ctx, s, g, c.Role, c.ID)
+	if err != nil {
+		return err
+	}
+	hidden, err := isHidden(ctx, s, g, c.Role, v.RequestID)
+	if err != nil {
+		return err
+	}
+	if hidden && !c.Retract {
+		return usage("receipts export makes a bundle for whom you choose", "the job of %s was encrypted: a pointer would show who bought from whom", shortReceipt(v.ReceiptID))
+	}
+	cfg, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	key, err := openSigner(cfg, c.Role.of(cfg), s.log)
+	if err != nil {
+		return err
+	}
+	m, err := newMarket(cfg, key, len(cfg.Relays), s.log)
+	if err != nil {
+		return err
+	}
+	ev, err := pointerTo(v)
+	if c.Retract {
+		ev = retraction(v, key.PublicKey())
+	}
+	if err != nil {
+		return err
+	}
+	serve, stop := context.WithCancel(ctx)
+	var pool errgroup.Group
+	pool.Go(func() error { return m.Serve(serve) })
+	pool.Go(func() error { return key.serve(serve) })
+	err = c.publish(ctx, s, key, m, ev)
+	stop()
+	return firstError(err, pool.Wait())
+}
+
+func (c receiptsPublishCmd) publish(ctx context.Context, s *streams, key signer, m *exchange.Market, ev nostr.Event) error {
+	if err := key.Sign(ctx, &ev); err != nil {
+		return fmt.Errorf("sign kind %d: %w", ev.Kind, err)
+	}
+	taken := 0
+	for _, a := range m.Publish(ctx, ev) {
+		if a.OK {
+			taken++
+		}
+		answer := "took it"
+		if !a.OK {
+			answer = "did not take it: " + a.Message
+		}
+		fmt.Fprintf(s.out, "%s  %s\n", printable(a.Relay), printable(answer))
+	}
+	if taken == 0 {
+		return hinted(errors.New("no relay took the event"), "lightwork doctor looks at the relays; the same command publishes it again")
+	}
+	fmt.Fprintf(s.err, "lightwork: kind %d, event %s\n", ev.Kind, ev.ID)
+	return nil
+}
+
+// pointerTo names a receipt by its hash. It proves nothing: who wants proof asks for
+// the bundle, whose RECEIPT.json has this hash.
+func pointerTo(v receiptView) (nostr.Event, error) {
+	sum := hashing.Bytes(v.doc)
+	content, err := json.Marshal(map[string]string{
+		"receipt_id": v.ReceiptID, "receipt_hash": sum.String(), "request_event_id": v.RequestID, "provider_id": v.Provider,
+	})
+	return nostr.Event{
+		Kind: kinds.Pointer, CreatedAt: nostr.Now(), Content: string(content),
+		Tags: nostr.Tags{{"d", pointerPrefix + sum.Hex()}, {"x", sum.Hex()}, {"e", v.RequestID}, {"p", v.Provider}, domain.Pointer.Tag()},
+	}, err
+}
+
+func retraction(v receiptView, key string) nostr.Event {
+	return nostr.Event{
+		Kind: kinds.Deletion, CreatedAt: nostr.Now(), Content: "the pointer is taken back",
+		Tags: nostr.Tags{
+			{"a", fmt.Sprintf("%d:%s:%s", kinds.Pointer, key, pointerPrefix+hashing.Bytes(v.doc).Hex())},
+			{"k", strconv.Itoa(kinds.Pointer)},
+			domain.Deletion.Tag(),
+		},
+	}
+}
+
+// isHidden reports whether a side's job was encrypted.
+func isHidden(ctx context.Context, s *streams, g *globals, named side, requestID string) (hidden bool, err error) {
+	cfg, err := loadConfig(g.Config)
+	if err != nil {
+		return true, err
+	}
+	if named.of(cfg) == "provider" {
+		err = readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+			job, err := store.Job(ctx, requestID)
+			hidden = isEncrypted(job.Request)
+			return err
+		})
+		return hidden, err
+	}
+	err = readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+		p, err := store.Purchase(ctx, requestID)
+		hidden = p.Hidden != nil
+		return err
+	})
+	return hidden, err
+}
+
+// isEncrypted reports whether a request event hides what it asks for.
+func isEncrypted(request []byte) bool {
+	ev, err := receipts.ParseEvent(request, 1<<20)
+	if err != nil {
+		return true // nothing is said of what cannot be read
+	}
+	for _, t := range ev.Tags {
+		if len(t) > 0 && t[0] == "encrypted" {
+			return true
+		}
+	}
+	return false
+}

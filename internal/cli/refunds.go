@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/lightwork-market/lightwork/payments/lud16"
+	"github.com/lightwork-market/lightwork/payments/onchain"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay"
+)
+
+// addressDial bounds connecting to the service of a Lightning address.
+const addressDial = 5 * time.Second
+
+// What a refund may cost in fees unless configured: over Lightning, and on the
+// chain.
+const (
+	refundFeeMsats      = 5000
+	chainRefundFeeMsats = 2_000_000
+)
+
+// refundConfig says how failed prepaid jobs are paid back.
+type refundConfig struct {
+	CreditOnly  bool  `yaml:"credit_only"`
+	MaxFeeMsats int64 `yaml:"max_fee_msats"`
+}
+
+// refunds is nil where debts become credit.
+func (c *config) refunds(w wallet) *provider.Refunds {
+	r := c.Provider.Refunds
+	if r.CreditOnly || w == nil {
+		return nil
+	}
+	if w, ok := w.(*onchain.Wallet); ok {
+		return &provider.Refunds{Wallet: w, Chain: w, MaxFeeMsats: cmp.Or(r.MaxFeeMsats, chainRefundFeeMsats)}
+	}
+	return &provider.Refunds{
+		Wallet: w, MaxFeeMsats: cmp.Or(r.MaxFeeMsats, refundFeeMsats),
+		Addresses: lud16.New(lud16.Config{Client: relay.NewPublicClient(addressDial)}),
+	}
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+type buyerResubmitCmd struct {
+	ID       string `arg:"" help:"A purchase or a panel that has ended (id or its beginning)."`
+	Provider string `help:"Buy from this provider now (npub or hex); the same as before if left out." placeholder:"KEY"`
+	most
+	outputs
+	JSON bool `help:"Print JSON."`
+}
+
+// Help is shown below the flags.
+func (buyerResubmitCmd) Help() string {
+	return "A new job and a new payment: the old one must have ended, and what was paid for it is not made good. Without --max-sats it may cost as much as before. " + buyerSubmitCmd{}.Help()
+}
+
+// Run orders the same job once more.
+func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	if _, _, err := b.limit(); err != nil {
+		return err
+	}
+	key := ""
+	if b.Provider != "" {
+		var err error
+		if key, err = receipts.ParseKey(b.Provider); err != nil {
+			return usage("an npub1... or 64 hex digits", "--provider: %w", err)
+		}
+	}
+	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+		if strings.HasPrefix(b.ID, panelPrefix) {
+			return b.panel(ctx, s, n)
+		}
+		old, err := find(ctx, n.store, b.ID)
+		if err != nil {
+			return err
+		}
+		if !old.State.Terminal() {
+			return usage("lightwork buyer resume "+short(old.RequestID)+" goes on with it", "%s is still open (%s): its payment may yet be made", short(old.RequestID), old.State)
+		}
+		o, err := buyer.OrderOf(old)
+		if err != nil {
+			return err
+		}
+		if limit, given, _ := b.limit(); given {
+			o.MaxMsats = limit
+		}
+		if err := b.retarget(ctx, n, &o, key); err != nil {
+			return err
+		}
+		p, err := n.client.Place(ctx, o)
+		if err != nil {
+			return notPlaced(err)
+		}
+		if v := viewOf(old); v.PaidMsats > 0 {
+			fmt.Fprintf(s.err, "lightwork: %s was paid for %s, and is not made good by this\n", msats(v.PaidMsats), short(old.RequestID))
+		}
+		return follow(ctx, s, n, p.RequestID, b.outputs, b.JSON)
+	})
+}
+
+// retarget takes the provider's present price and node; a provider that is not
+// announced any more is asked as before.
+func (b buyerResubmitCmd) retarget(ctx context.Context, n *buyerNode, o *buyer.Order, key string) error {
+	other := key != "" && key != o.Provider
+	if other {
+		o.Provider, o.PayeeNode = key, ""
+	}
+	again := buyerSubmitCmd{Schema: o.SchemaID, Mode: o.Mode}
+	list, err := n.client.Candidates(ctx, *o)
+	if err != nil {
+		return again.noCandidates(err)
+	}
+	if len(list) == 0 && !other {
+		return nil
+	}
+	first, err := again.best(list, o.Provider)
+	if err != nil {
+		return err
+	}
+	*o = first.Order
+	return nil
+}
+
+// panel gives the job of a panel to the same providers once more.
+func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) error {
+	if b.Provider != "" {
+		return usage("lightwork buyer submit --to KEY, repeated, names others", "--provider is for a job that one provider did, and %s is a panel", b.ID)
+	}
+	old, err := findPanel(ctx, n.store, b.ID)
+	if err != nil {
+		return err
+	}
+	v, _, err := viewOfPanel(ctx, n.store, old)
+	if err != nil {
+		return err
+	}
+	if v.State != "done" && v.State != "failed" {
+		return usage("lightwork buyer resume "+old.ID+" goes on with it", "%s is still %s: it may yet pay", old.ID, v.State)
+	}
+	o, err := buyer.PanelOrderOf(ctx, n.store, old)
+	if err != nil {
+		return err
+	}
+	if limit, given, _ := b.limit(); given {
+		o.MaxMsats = limit
+	}
+	list, err := n.client.Discover(ctx, o.SchemaID, "")
+	if err != nil {
+		return hinted(err, "lightwork doctor checks the relays")
+	}
+	for i, seat := range o.Seats { // present prices; who is not announced any more is asked as before
+		if at := slices.IndexFunc(list, func(l buyer.Listing) bool { return l.Provider == seat.Provider }); at >= 0 {
+			o.Seats[i] = list[at]
+		}
+	}
+	p, err := n.client.PlacePanel(ctx, o)
+	if err != nil {
+		return notPlaced(err)
+	}
+	if v.PaidMsats > 0 {
+		fmt.Fprintf(s.err, "lightwork: %s was paid for %s, and is not made good by this\n", msats(v.PaidMsats), old.ID)
+	}
+	return followPanel(ctx, s, n, p.ID, b.outputs, b.JSON)
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// secretInput reads one secret of one line: from the terminal without showing it, or
+// from a pipe, which may stay open.
+func secretInput(s *streams, what string) (string, error) {
+	return secretOf(what, func() (string, error) {
+		line, err := bufio.NewReader(io.LimitReader(s.in, maxKeyInput)).ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return line, err
+	})
+}
+
+// secretText is secretInput for what a pipe may have in several lines.
+func secretText(s *streams, what string) (string, error) {
+	return secretOf(what, func() (string, error) {
+		all, err := io.ReadAll(io.LimitReader(s.in, maxKeyInput))
+		return string(all), err
+	})
+}
+
+func secretOf(what string, piped func() (string, error)) (string, error) {
+	text, err := askSecret(what)
+	if !errors.Is(err, errNoTerminal) {
+		return text, err
+	}
+	if text, err = piped(); err != nil {
+		return "", fmt.Errorf("read the standard input: %w", err)
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return "", usage("pipe it in, or type it on a terminal", "the standard input holds no %s", what)
+	}
+	return text, nil
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// checkInputs refuses what cannot be meant together with --input-job.
+func (b buyerSubmitCmd) checkInputs() error {
+	switch {
+	case len(b.InputJob) == 0:
+		return nil
+	case b.Input != "" || len(b.Cmd) > 0 || b.Repo != "" || b.Git != "":
+		return usage("the result of the job is the document, or follows --prompt", "--input-job cannot be given together with --input, --cmd, --repo or --git")
+	case b.Open || b.panel():
+		return usage("name one --provider", "--input-job cannot be given together with --open, --to or --redundancy")
+	case b.Prompt == "" && len(b.InputJob) > 1:
+		return usage("with --prompt it may be repeated", "--input-job: the document is the result of one job")
+	case b.Prompt == "" && b.Schema == string(schemas.TextGeneration):
+		return usage("", "--input-job: a text needs a --prompt")
+	}
+	return nil
+}
+
+// inputs finds the purchases of --input-job.
+func (b buyerSubmitCmd) inputs(ctx context.Context, n *buyerNode) ([]buyer.Input, error) {
+	var list []buyer.Input
+	for _, id := range b.InputJob {
+		p, err := find(ctx, n.store, id)
+		if err != nil {
+			return nil, err
+		}
+		input, err := buyer.InputOf(p)
+		if err != nil {
+			return nil, usage("lightwork buyer resume "+short(p.RequestID)+" goes on with it", "--input-job: %s is %s: %w", short(p.RequestID), p.State, buyer.ErrNoOutput)
+		}
+		list = append(list, input)
+	}
+	return list, nil
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/internal/observe"
+)
+
+// maxState bounds what a node tells of itself.
+const maxState = 16 << 20
+
+type topCmd struct {
+	Once  bool          `help:"Print it once and end."`
+	JSON  bool          `help:"Print the whole state as JSON, once."`
+	Every time.Duration `help:"How often to look." default:"1s"`
+}
+
+// What a terminal is told: the other screen without a cursor, and back.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l"
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	fromTheTop  = "\x1b[H"
+	restOfLine  = "\x1b[K"
+	restOfPage  = "\x1b[J"
+)
+
+// Run shows the running provider until interrupted, or q is pressed. It reads the provider's
+// socket in the data folder, so it works for whoever runs the node, by ssh too.
+func (t topCmd) Run(ctx context.Context, s *streams, g *globals) error {
+	c, err := loadConfig(g.Config)
+	if err != nil {
+		return err
+	}
+	if t.Every < 100*time.Millisecond {
+		return usage("for example --every 2s", "--every %s is too often", t.Every)
+	}
+	look := lookAt(c.observeSocket())
+	width, _, isScreen := screenSize(s.out)
+	if t.JSON || t.Once || !isScreen {
+		raw, state, err := look(ctx)
+		if err != nil {
+			return err
+		}
+		if t.JSON {
+			_, err = s.out.Write(raw)
+			return err
+		}
+		page := drawing{width: width}
+		_, err = io.WriteString(s.out, page.draw(state))
+		return err
+	}
+	ctx, restore := leftByKey(ctx, s.in)
+	defer restore()
+	fmt.Fprint(s.out, enterScreen)
+	defer fmt.Fprint(s.out, leaveScreen)
+	return t.live(ctx, s.out, look)
+}
+
+// leftByKey returns a context that ends when q is pressed, or Ctrl-C, which is a
+// key and no signal as long as keys are read one by one. Restore gives the
+// terminal back as it was. Without a terminal there are no keys.
+func leftByKey(ctx context.Context, in io.Reader) (left context.Context, restore func()) {
+	left, leave := context.WithCancel(ctx)
+	f, ok := in.(*os.File)
+	if !ok {
+		return left, leave
+	}
+	before, err := term.MakeRaw(int(f.Fd()))
+	if err != nil {
+		return left, leave
+	}
+	go func() { // waits for a key until the process ends
+		defer leave()
+		for key := make([]byte, 1); ; {
+			if n, err := f.Read(key); n == 0 || err != nil || bytes.ContainsAny(key, "qQ\x03") {
+				return
+			}
+		}
+	}()
+	return left, func() {
+		leave()
+		_ = term.Restore(int(f.Fd()), before)
+	}
+}
+
+// live draws again and again until interrupted.
+func (t topCmd) live(ctx context.Context, out io.Writer, look func(context.Context) ([]byte, observe.State, error)) error {
+	tick := time.NewTicker(t.Every)
+	defer tick.Stop()
+	colour := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	for {
+		width, height, _ := screenSize(out)
+		page := drawing{width: width, height: height, colour: colour}
+		var text string
+		_, state, err := look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil // that is how one leaves
+		case err != nil:
+			text = page.trouble(err)
+		default:
+			text = page.draw(state)
+		}
+		if _, err := io.WriteString(out, refresh(text)); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// refresh draws over what is there, which flickers less than an empty page.
+func refresh(text string) string {
+	var b bytes.Buffer
+	b.WriteString(fromTheTop)
+	for line := range bytes.Lines([]byte(text)) {
+		b.Write(bytes.TrimSuffix(line, []byte("\n")))
+		b.WriteString(restOfLine)
+		if bytes.HasSuffix(line, []byte("\n")) {
+			b.WriteString("\r\n")
+		}
+	}
+	b.WriteString(restOfPage)
+	return b.String()
+}
+
+// screenSize is the terminal's. Elsewhere lines are whole and a page has no end.
+func screenSize(out io.Writer) (width, height int, isScreen bool) {
+	if f, ok := out.(*os.File); ok {
+		if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
+			return w, h, true
+		}
+	}
+	return math.MaxInt, 0, false
+}
+
+func notRunning() error {
+	return hinted(errors.New("no provider runs on this data folder"), "lightwork provider run starts one; lightwork jobs list shows what there was")
+}
+
+// lookAt asks the node at a socket how it is.
+func lookAt(socket string) func(context.Context) ([]byte, observe.State, error) {
+	client := &http.Client{
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}},
+	}
+	return func(ctx context.Context) (raw []byte, s observe.State, err error) {
+		key, err := host.ReadKey(socket) // a node that was started again has another
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, s, notRunning()
+		}
+		if err != nil {
+			return nil, s, err
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/state", nil)
+		if err != nil {
+			return nil, s, err
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		resp, err := client.Do(req)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, s, notRunning()
+		}
+		if err != nil {
+			return nil, s, fmt.Errorf("ask the node: %w", err)
+		}
+		defer resp.Body.Close()
+		if raw, err = io.ReadAll(io.LimitReader(resp.Body, maxState)); err != nil {
+			return nil, s, fmt.Errorf("ask the node: %w", err)
+		}
+		if resp.StatusCode != http.StatusOK {
+			return nil, s, fmt.Errorf("ask the node: %s: %s", resp.Status, bytes.TrimSpace(raw[:min(len(raw), 200)]))
+		}
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return nil, s, fmt.Errorf("ask the node: %w", err)
+		}
+		return raw, s, nil
+	}
+}

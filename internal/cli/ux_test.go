@@ -1,0 +1,494 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/port"
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/testclass"
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+func TestSpell(t *testing.T) {
+	const p = "PROGRAM" // where the test binary lies
+	for _, c := range []struct{ config, hint, want string }{
+		{"lightwork.yaml", "lightwork doctor checks the relays", p + " doctor checks the relays"},
+		{"n/lightwork.yaml", "run lightwork doctor", "run " + p + " -c n/lightwork.yaml doctor"},
+		{"my file.yaml", "lightwork buyer resume abc", p + " -c 'my file.yaml' buyer resume abc"},
+		{"n/lightwork.yaml", "lightwork init writes one", p + " init --dir n writes one"},
+		{"n/lightwork.yaml", "lightwork schemas list and lightwork --help", p + " schemas list and " + p + " --help"},
+		{"n/lightwork.yaml", "bin/lightwork doctor is spelt already", "bin/lightwork doctor is spelt already"},
+		{"n/lightwork.yaml", "the lightwork node", "the lightwork node"},
+		{"", "lightwork doctor", p + " doctor"},
+	} {
+		g := &globals{Config: c.config}
+		if got := strings.ReplaceAll(g.spell(c.hint), program("lightwork"), p); got != c.want {
+			t.Errorf("%q with %q: %q, want %q", c.hint, c.config, got, c.want)
+		}
+	}
+}
+
+func TestPackRefusesLinksThatLeadOut(t *testing.T) {
+	link := func(to string) fstest.MapFS {
+		return fstest.MapFS{"a/link": {Data: []byte(to), Mode: os.ModeSymlink | 0o777}, "f": {Data: []byte("x")}}
+	}
+	for to, ok := range map[string]bool{
+		"../f": true, "other": true, "./x/../y": true, "..": true,
+		"../../f": false, "/etc/passwd": false, "x/../../../f": false,
+	} {
+		if _, err := packFS(link(to)); (err == nil) != ok {
+			t.Errorf("link to %s: %v", to, err)
+		}
+	}
+}
+
+func TestPackCounts(t *testing.T) {
+	p, err := packFS(fstest.MapFS{
+		"a": {Data: []byte("12345")}, "d/b": {Data: []byte("123")}, ".git/config": {Data: []byte("secret")}, "sub/.git": {Data: []byte("gitdir")},
+	})
+	if err != nil || p.files != 2 || p.bytes != 8 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if bytes.Contains(p.archive, []byte("gitdir")) {
+		t.Error(".git was packed")
+	}
+}
+
+func TestSecretNames(t *testing.T) {
+	for name, secret := range map[string]bool{
+		".env": true, ".ENV": true, ".env.local": true, "server.pem": true, "Id_Rsa": true, "tls.key": true, ".netrc": true,
+		"credentials": true, "credentials.json": true, "admin.macaroon": true,
+		".env.example": false, "id_rsa.pub": false, "keyboard.go": false, "environment": false, "main.go": false,
+	} {
+		if isSecretName(name) != secret {
+			t.Errorf("%s: %v", name, !secret)
+		}
+	}
+}
+
+// TestEveryKeyIsInTheTemplateAndTheDocs: a key that nobody can find is no key.
+func TestEveryKeyIsInTheTemplateAndTheDocs(t *testing.T) {
+	var text bytes.Buffer
+	err := configTemplate.Execute(&text, setup{ProviderWallet: "lnd", BuyerWallet: "play", PlayURL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{}
+	yamlKeys(reflect.TypeFor[config](), keys)
+	if len(keys) < 40 {
+		t.Fatalf("only %d keys found", len(keys))
+	}
+	for key := range keys {
+		if !regexp.MustCompile(`(?m)^[ #-]*` + key + `:`).Match(text.Bytes()) {
+			t.Errorf("%s is not in the template", key)
+		}
+		if !regexp.MustCompile(`[` + "`" + `.]` + key + `\b`).Match(docs) {
+			t.Errorf("%s is not in docs/cli.md", key)
+		}
+	}
+}
+
+// yamlKeys collects the keys of a type and of what is in it.
+func yamlKeys(typ reflect.Type, keys map[string]bool) {
+	for typ.Kind() == reflect.Slice {
+		typ = typ.Elem()
+	}
+	if typ.Kind() != reflect.Struct {
+		return
+	}
+	for i := range typ.NumField() {
+		if key := typ.Field(i).Tag.Get("yaml"); key != "" {
+			keys[key] = true
+			yamlKeys(typ.Field(i).Type, keys)
+		}
+	}
+}
+
+// lines is a writer that lets a test wait for a line.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+	more chan struct{}
+}
+
+func newLines() *lines { return &lines{more: make(chan struct{}, 64)} }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+func (l *lines) await(t *testing.T, pattern string) {
+	t.Helper()
+	want := regexp.MustCompile(pattern)
+	end := time.After(patience)
+	for {
+		l.mu.Lock()
+		text := l.text.String()
+		l.mu.Unlock()
+		if want.MatchString(text) {
+			return
+		}
+		select {
+		case <-l.more:
+		case <-end:
+			t.Fatalf("no %q in %q", pattern, text)
+		}
+	}
+}
+
+// TestTellerTellsOfRelays: a relay that nobody runs is told of, and not twice.
+func TestTellerTellsOfRelays(t *testing.T) {
+	addr := port.Reserve(t)
+	pool, err := relay.NewPool(relay.Config{URLs: []string{"ws://" + addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	out := newLines()
+	tell := newTeller(newLogger(out, "info", "text"), nil)
+	running.Go(func() { _ = pool.Serve(ctx) })
+	running.Go(func() { _ = tell.watchRelays(ctx, pool) })
+	out.await(t, `msg="not connected to ws://`+addr+`, retrying: .*connection refused`)
+	cancel()
+	running.Wait()
+
+	told := map[string]relay.State{}
+	var buf bytes.Buffer
+	tell = newTeller(newLogger(&buf, "info", "text"), nil)
+	for _, state := range []relay.State{
+		relay.StateConnecting, relay.StateWaiting, relay.StateConnecting, relay.StateWaiting, relay.StateConnected, relay.StateConnecting, relay.StateConnected,
+	} {
+		tell.relay(told, relay.Status{URL: "ws://r", State: state, Error: "why"})
+	}
+	if got := withoutTime(buf.String()); got != "msg=\"not connected to ws://r, retrying: why\"\nmsg=\"connected to ws://r\"\n" {
+		t.Errorf("told %q", got)
+	}
+}
+
+// withoutTime takes off what each line of the log begins with.
+func withoutTime(text string) string {
+	return regexp.MustCompile(`(?m)^time=\d{4}-\d\d-\d\dT\S+ level=INFO `).ReplaceAllString(text, "")
+}
+
+// TestJSONLog: with --log-format json every line of standard error is a record,
+// whoever wrote it.
+func TestJSONLog(t *testing.T) {
+	var out, diag bytes.Buffer
+	config := filepath.Join(t.TempDir(), "lightwork.yaml")
+	if code := Run(t.Context(), version, []string{"--log-format", "json", "-c", config, "provider", "run"}, nil, &out, &diag); code != exitUsage {
+		t.Errorf("exit code %d", code)
+	}
+	Run(t.Context(), version, []string{"--log-format", "json", "provider", "sell"}, nil, &out, &diag)
+	fmt.Fprintf(lineLog{newLogger(&diag, "info", formatJSON)}, "lightwork: one\n  hint: two\n\n")
+	var said []string
+	for line := range strings.Lines(diag.String()) {
+		var record struct{ Time, Level, Msg, Hint string }
+		if err := json.Unmarshal([]byte(line), &record); err != nil || record.Time == "" || record.Msg == "" {
+			t.Errorf("%q is no record: %v", line, err)
+		}
+		said = append(said, record.Level+" "+record.Msg+" "+record.Hint)
+	}
+	if len(said) != 4 || !strings.HasPrefix(said[0], "ERROR no configuration at") || !strings.Contains(said[0], "init") || said[2] != "INFO one " || said[3] != "INFO hint: two " {
+		t.Errorf("said %q", said)
+	}
+}
+
+// TestTellerTellsOfJobs: one line a job that ended.
+func TestTellerTellsOfJobs(t *testing.T) {
+	var buf bytes.Buffer
+	newTeller(newLogger(&buf, "info", "text"), nil).event(provider.EndEvent{
+		RequestID: "0123456789abcdef", State: provider.StateFailed,
+		Reason: provider.Reason{Code: provider.CodeDeadline, Detail: "late\x1b[2J"}, Owed: &provider.Credit{Msats: 7000},
+	})
+	if got := withoutTime(buf.String()); got != "msg=\"job 0123456789ab failed, 0 sat: deadline: late\ufffd[2J; 7 sat are owed to the buyer, as credit\"\n" {
+		t.Errorf("told %q", got)
+	}
+}
+
+// sold is a purchase of a sandbox job that was delivered with this status.
+func sold(t *testing.T, status schemas.Status) buyer.Purchase {
+	t.Helper()
+	out, err := json.Marshal(schemas.SandboxRunResult{Status: status, Error: "e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev := nostr.Event{Tags: nostr.Tags{{"i", `{"sandbox":{"resources":{"timeout_secs":7}}}`, "text"}}}
+	request, err := json.Marshal(ev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buyer.Purchase{SchemaID: string(schemas.SandboxRun), State: buyer.StateDone, Request: request, Output: out, JobHash: hashing.Bytes(nil)}
+}
+
+func TestUnmetJobsHaveACode(t *testing.T) {
+	for status, want := range map[schemas.Status]string{
+		schemas.StatusSuccess: "",
+		schemas.StatusFailed:  "the job was done and its commands failed",
+		schemas.StatusTimeout: "the job was done and its commands were stopped at their 7 s limit",
+		schemas.StatusError:   "the job ended as error: e",
+	} {
+		err := unmet(sold(t, status))
+		if want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", status, err)
+			}
+			continue
+		}
+		var coded *codedError
+		if !errors.As(err, &coded) || coded.code != exitUnmet || err.Error() != want {
+			t.Errorf("%s: %v", status, err)
+		}
+	}
+	open := sold(t, schemas.StatusFailed)
+	open.State = buyer.StatePaid
+	if err := unmet(open); err != nil {
+		t.Errorf("a purchase that is not done: %v", err)
+	}
+}
+
+func TestWhatIsLeftOfAnInterruptedPurchase(t *testing.T) {
+	held := buyer.Purchase{State: buyer.StatePaying, Attempt: &buyer.Attempt{AmountMsats: 20_000}}
+	paid := buyer.Purchase{State: buyer.StatePaid, Payment: &payments.Payment{State: payments.PaymentSucceeded, AmountMsats: 9000}}
+	for want, p := range map[string]buyer.Purchase{
+		"20 sat are held, the job goes on":    held,
+		"9 sat are paid, the job goes on":     paid,
+		"nothing is paid, the request is out": {State: buyer.StateRequested},
+	} {
+		if got := left(p); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if v := viewOf(held); v.money() != "held 20 sat" {
+		t.Errorf("listed as %q", v.money())
+	}
+}
+
+// TestDemoFolder: a demo takes nothing of another's folder while that demo, or a
+// node of its, runs there, and never its keys.
+func TestDemoFolder(t *testing.T) {
+	d := demoCmd{Out: filepath.Join(t.TempDir(), "out")}
+	dir, moved, unlock, err := d.folder()
+	if err != nil || moved != "" {
+		t.Fatal(moved, err)
+	}
+	if _, err := writeSetup(dir, setup{ProviderWallet: "play", BuyerWallet: "play", Relay: "ws://127.0.0.1:1", PlayURL: "http://127.0.0.1:1", PerMinuteMsats: 1}); err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(filepath.Join(dir, "keys", "provider.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeps := func(in string) {
+		t.Helper()
+		if now, err := os.ReadFile(filepath.Join(in, "keys", "provider.key")); err != nil || !bytes.Equal(now, key) {
+			t.Errorf("the provider's key in %s: %v", in, err)
+		}
+	}
+	if _, _, _, err := d.folder(); err == nil || !strings.Contains(err.Error(), "another demo is running in "+dir) {
+		t.Errorf("a second demo: %v", err)
+	}
+	keeps(dir)
+	unlock()
+
+	// Every kind of process that may run there.
+	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "node.db"), sqlite.Options{ExclusiveLock: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := d.folder(); err == nil || !strings.Contains(err.Error(), dir+" is in use") {
+		t.Errorf("a demo in the folder of a running node: %v", err)
+	}
+	keeps(dir)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	for n := 1; n <= 2; n++ {
+		_, moved, unlock, err = d.folder()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+		if n == 1 {
+			if want := dir + "-1"; moved != want {
+				t.Errorf("moved to %q, want %q", moved, want)
+			}
+			keeps(moved)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+			t.Errorf("the folder is not empty: %v, %v", left, err)
+		}
+		unlock()
+	}
+
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := (demoCmd{Out: full}).folder(); err == nil || !strings.Contains(err.Error(), "not from a demo") {
+		t.Errorf("somebody's folder: %v", err)
+	}
+}
+
+// TestDemoInterrupted presses Ctrl-C once the market is up.
+func TestDemoInterrupted(t *testing.T) {
+	out, errs := newLines(), newLines()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo", "--out", filepath.Join(t.TempDir(), "out"))
+	cmd.Stdout, cmd.Stderr = out, errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.await(t, "relay +ws://")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != ExitFailed {
+		t.Errorf("demo ended with %v", err)
+	}
+	if got := errs.text.String(); got != "lightwork: demo: interrupted\n" {
+		t.Errorf("it said %q", got)
+	}
+}
+
+// TestDemoSaysHowToVerify runs the command that the demo prints, as a reader
+// would: with its pins nothing is self-asserted.
+func TestDemoSaysHowToVerify(t *testing.T) {
+	dir := t.TempDir()
+	env := append(os.Environ(), "PATH="+binDir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	demo := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo")
+	demo.Dir, demo.Env, demo.Stderr = dir, env, t.Output()
+	out, err := demo.Output()
+	if err != nil {
+		t.Fatalf("demo: %v\n%s", err, out)
+	}
+	_, next, ok := strings.Cut(string(out), "Try next:\n")
+	if !ok {
+		t.Fatalf("no next step in:\n%s", out)
+	}
+	script := exec.CommandContext(t.Context(), "sh", "-e", "-c", next)
+	script.Dir, script.Env, script.Stderr = dir, env, t.Output()
+	out, err = script.Output()
+	if err != nil || !regexp.MustCompile(`(?m)^proved +payee_pinned`).Match(out) || bytes.Contains(out, []byte("self-asserted:")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if !bytes.Contains(out, []byte("SessionEnd")) || !bytes.Contains(out, []byte("done")) {
+		t.Errorf("replay show and buyer list said:\n%s", out)
+	}
+}
+
+// TestWithoutSandboxNothingIsPromised runs as a user who may make no cgroups:
+// commands of strangers are not sold there, and the demo says how firmly its own
+// is confined.
+func TestWithoutSandboxNothingIsPromised(t *testing.T) {
+	if os.Geteuid() != 0 {
+		testclass.Unavailable(t, "only root becomes another user")
+	}
+	if err := os.Chmod(binDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "lightwork-nobody-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	const nobody = 65534
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (stdout, stderr string, code int) {
+		var out, errs bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), args...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, &out, &errs, []string{"PATH=" + os.Getenv("PATH")}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		_ = cmd.Run()
+		return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	}
+	if _, stderr, code := run("init"); code != 0 {
+		t.Fatal(stderr)
+	}
+	_, stderr, code := run("provider", "run")
+	for _, want := range []string{
+		"fail  sandbox          memory, pids and cpu limits: ", "-> run as root",
+		"fail  sandbox          confinement: no job runs: level full is asked for", "jobs cannot be confined here, so none is run",
+		"systemd-run --user --scope -p Delegate=yes", "provider run; or accept a weaker level: sandbox.least_confinement",
+	} {
+		if code != ExitFailed || !strings.Contains(stderr, want) {
+			t.Errorf("provider run ends with %d and does not say %q:\n%s", code, want, stderr)
+		}
+	}
+
+	// The demo's own job needs no full confinement; where even Landlock is missing it orders no command.
+	stdout, stderr, code := run("demo")
+	weaker := regexp.MustCompile(`(?m)^  sandbox   confinement level (limits|landlock): good enough for this job of ours, not for strangers'`)
+	if code != exitOK || !weaker.MatchString(stdout) && !strings.Contains(stderr, "commands cannot be confined here at all, so none is run") {
+		t.Errorf("demo: exit %d, %s%s", code, stdout, stderr)
+	}
+	stdout, _, _ = run("doctor")
+	if n := strings.Count(stdout, "mkdir"); n > 3 || !strings.Contains(stdout, "warn  sandbox          namespaces and read-only system: not tried") {
+		t.Errorf("doctor says the same twice:\n%s", stdout)
+	}
+}
+
+// TestJSONSteersNoTerminal: a provider chooses its name and what it answers, and JSON
+// lets both hold characters that a terminal obeys.
+func TestJSONSteersNoTerminal(t *testing.T) {
+	const hostile = "a\u009b2J\x7f\u202e<b>\u2066"
+	doc, err := json.Marshal(map[string]any{"text": hostile, "n": 9007199254740991})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed bytes.Buffer
+	if err := printJSON(&printed, map[string]any{"name": hostile, "output": json.RawMessage(`{"text":"` + hostile + `"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, shown := range []string{printed.String(), prettyJSON(doc), plainJSON(append(doc, '\r'))} {
+		if strings.ContainsAny(shown, "\u009b\x7f\u202e\u2066\r") {
+			t.Errorf("shown as it is: %q", shown)
+		}
+		var got struct {
+			Name, Text string
+			Output     struct{ Text string }
+		}
+		if err := json.Unmarshal([]byte(shown), &got); err != nil || got.Text != hostile && (got.Name != hostile || got.Output.Text != hostile) {
+			t.Errorf("it means something else: %q, %v", shown, err)
+		}
+	}
+	if !strings.Contains(prettyJSON(doc), "9007199254740991") {
+		t.Error("a number is shown otherwise")
+	}
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/lnd"
+)
+
+// walletHint is the next step for whoever runs a wallet that does not answer as
+// it should.
+func walletHint(err error, role string, w walletConfig) string {
+	section := role + ".wallet.lnd"
+	switch {
+	case w.Backend == "play" && errors.Is(err, payments.ErrWalletUnavailable):
+		return "lightwork wallet play-serve runs the ledger; " + role + ".wallet.play.url says where it is"
+	case w.Backend == "nwc" && errors.Is(err, payments.ErrWalletUnavailable):
+		return "the wallet must run, and the relay that " + role + ".wallet.nwc.uri_file names be reachable; a connection that its app has ended needs a new address in the file"
+	case w.Backend == "cashu" && errors.Is(err, payments.ErrWalletUnavailable):
+		return role + ".wallet.cashu.mint does not answer: nothing is lost, and what is under way goes on when it does"
+	case w.Backend != "lnd" && w.Backend != backendOnchain:
+		return "lightwork doctor checks the wallet"
+	case errors.Is(err, lnd.ErrWalletLocked):
+		return "lncli unlock"
+	case errors.Is(err, payments.ErrUnauthorized):
+		return bakeCommand(w.Backend, role) + "; then put the file at " + section + ".macaroon_file"
+	case errors.Is(err, payments.ErrWrongNetwork):
+		return section + ".network names the network that is meant, " + section + ".address the node on it"
+	case errors.Is(err, payments.ErrWalletUnavailable):
+		return "start lnd, or correct " + section + ".address and tls_cert_file; lncli state says whether it is ready"
+	}
+	return "lightwork doctor checks the wallet"
+}
+
+// plainWallet says in one line what a provider's wallet lacks, and the next step.
+func plainWallet(err error, w walletConfig) error {
+	if err == nil {
+		return nil
+	}
+	what := err.Error()
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		what = "no answer in time"
+	case errors.Is(err, lnd.ErrWalletLocked):
+		what = "the wallet is locked"
+	case errors.Is(err, payments.ErrUnauthorized):
+		what = "the wallet refuses our credentials"
+	case errors.Is(err, payments.ErrWalletUnavailable):
+		what = "the wallet does not answer"
+	}
+	return errors.New(what + "; " + walletHint(err, "provider", w))
+}
+
+// walletTrouble adds the next step to an error of a wallet's and leaves others alone.
+func walletTrouble(err error, role string, w walletConfig) error {
+	if (errors.As(err, new(*lnd.Error)) || w.Backend == "play" && errors.Is(err, payments.ErrWalletUnavailable)) && !errors.As(err, new(*codedError)) {
+		return hinted(err, walletHint(err, role, w))
+	}
+	return err
+}
+
+// bothSides are the calls of one who pays and is paid.
+func bothSides(a, b lnd.Role) []string {
+	uris := slices.Concat(lnd.PermissionURIs(a), lnd.PermissionURIs(b))
+	slices.Sort(uris)
+	return slices.Compact(uris)
+}
+
+// bakeCommand makes the macaroon that permits just what the role needs.
+func bakeCommand(backend, role string) string {
+	uris := lnd.PermissionURIs(lnd.Payer)
+	switch {
+	case backend == backendOnchain && role == "provider":
+		uris = lnd.PermissionURIs(lnd.ChainPayee)
+	case backend == backendOnchain && role == "buyer":
+		uris = lnd.PermissionURIs(lnd.ChainPayer)
+	case backend == backendOnchain:
+		uris = bothSides(lnd.ChainPayer, lnd.ChainPayee)
+	case role == "provider":
+		uris = lnd.PermissionURIs(lnd.Payee)
+	case role == "refunds":
+		uris = bothSides(lnd.Payer, lnd.Payee)
+	}
+	var b strings.Builder
+	b.WriteString("lncli bakemacaroon --save_to " + role + ".macaroon")
+	for _, uri := range uris {
+		b.WriteString(" uri:" + uri)
+	}
+	return b.String()
+}
