@@ -16,6 +16,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // TestThreeTiers takes three segments through a change of task and a budget.
@@ -245,8 +247,8 @@ func TestEverythingButTheStoreCanBeRebuilt(t *testing.T) {
 			}
 		}
 		must(t, w.k.Update(t.Context(), func(tx *kernel.Tx) error {
-			_, err := tx.AppendJournalPayload(kernel.JournalEntry{
-				Thread: "root", Direction: kernel.Inbound, Handler: "h", PayloadTag: "t", Retention: kernel.RetainForever,
+			_, err := tx.AppendJournalPayload(journal.Entry{
+				Thread: "root", Direction: journal.Inbound, Handler: "h", PayloadTag: "t", Retention: journal.RetainForever,
 			}, []byte("payload"))
 			return err
 		}))
@@ -298,7 +300,7 @@ func TestReturnFoldsWithSummaries(t *testing.T) {
 		}
 	}
 	w := newWorld(t, curator.Config{})
-	if err := w.Return(t.Context(), curator.Returned{Thread: "root.none", Retention: forever}); !errors.Is(err, kernel.ErrNotFound) {
+	if err := w.Return(t.Context(), curator.Returned{Thread: "root.none", Retention: forever}); !errors.Is(err, row.ErrNotFound) {
 		t.Errorf("return of nothing: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 // agentDir is where a provider keeps approvals and logs of its agents.
@@ -96,7 +97,7 @@ func openHost(ctx context.Context, c *config, k *kernel.Kernel, people *society,
 		Invoke: calls.invoke, Supervisor: sup, Approvals: approvals, Installed: installed, Log: log, Private: filepath.Dir(c.dataDir("provider")),
 		BuiltIn: builtIn, Confined: map[string]string{agentsandbox.ID: "jobs: level " + string(level)}, Ask: people.ask, Node: desk.calls(),
 		Directive: func(ctx context.Context, agent, tool string) (string, error) {
-			d := kernel.Directive{ID: "human-" + rand.Text(), ApprovedBy: fmt.Sprintf("human:uid:%d:%s/%s", os.Geteuid(), agent, tool)}
+			d := journal.Directive{ID: "human-" + rand.Text(), ApprovedBy: fmt.Sprintf("human:uid:%d:%s/%s", os.Geteuid(), agent, tool)}
 			d.Key = d.ID
 			return d.ID, k.Update(ctx, func(tx *kernel.Tx) error { return tx.RecordDirective(d) })
 		},

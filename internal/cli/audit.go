@@ -10,6 +10,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 const (
@@ -118,7 +119,7 @@ func (c agentsAuditCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if err != nil {
 		return hinted(err, "lightwork provider run makes the first lines")
 	}
-	var lines []kernel.AuditLine
+	var lines []journal.AuditLine
 	err = k.View(ctx, func(tx *kernel.Tx) error {
 		lines, err = tx.LastAuditLines(c.Agent, c.Lines)
 		return err

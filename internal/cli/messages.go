@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 // questionTTL is how many seconds a person waits for an agent's answer.
@@ -151,7 +152,7 @@ func (c pipelineMessagesCmd) Run(ctx context.Context, s *streams, g *globals) er
 func messageLog(ctx context.Context, k *kernel.Kernel, session string, limit int) (lines []message.LogLine, err error) {
 	lines = []message.LogLine{}
 	err = k.View(ctx, func(tx *kernel.Tx) error {
-		entries, err := tx.Journal(kernel.JournalFilter{Session: session, TagPrefix: message.TagPrefix, Limit: limit, Newest: true})
+		entries, err := tx.Entries(journal.Filter{Session: session, TagPrefix: message.TagPrefix, Limit: limit, Newest: true})
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 // personSender is who asks an organism from outside.
@@ -111,7 +112,7 @@ func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.C
 	if err != nil {
 		return nil, &host.CallError{Code: wire.CodeRouteNotFound, Message: fmt.Sprintf("there is no profile %q", req.Profile)}
 	}
-	directive := kernel.Directive{ID: "human-" + id, Key: "human-" + id, ApprovedBy: "human:ask"}
+	directive := journal.Directive{ID: "human-" + id, Key: "human-" + id, ApprovedBy: "human:ask"}
 	if err := s.k.Update(ctx, func(tx *kernel.Tx) error { return tx.RecordDirective(directive) }); err != nil {
 		return nil, err
 	}

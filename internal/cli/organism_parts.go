@@ -17,6 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // parts are what organisms are built of on this node: tools of supervised
@@ -58,7 +59,7 @@ func recordReturn(k *kernel.Kernel) func(context.Context, pipeline.ThreadID, pip
 			return err
 		}
 		err = c.Return(context.WithoutCancel(ctx), r)
-		if errors.Is(err, kernel.ErrNotFound) {
+		if errors.Is(err, row.ErrNotFound) {
 			return nil // no message passed, so there is no thread
 		}
 		return err

@@ -15,6 +15,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/redact"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // A conversation's thread is root.talk[NAME].
@@ -120,7 +122,7 @@ func (s *society) returned(ctx context.Context, l *living, thread *pipeline.Thre
 			}
 		}
 		err := tx.ReturnThread(end)
-		if errors.Is(err, kernel.ErrNotFound) {
+		if errors.Is(err, row.ErrNotFound) {
 			return nil // no message passed, so there is no thread
 		}
 		return err
@@ -135,7 +137,7 @@ func (s *society) endInterrupted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var all []kernel.Thread
+	var all []journal.Thread
 	err = s.k.View(ctx, func(tx *kernel.Tx) error {
 		ids, err := tx.UnfinishedThreads()
 		for _, id := range ids {

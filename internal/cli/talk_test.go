@@ -17,6 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 // desk has a listener that thinks and calls another, which thinks in a thread of
@@ -134,7 +135,7 @@ func TestThreadOfACallEndsInTheStore(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if asked.State != kernel.ThreadCompleted || called.State != kernel.ThreadCompleted || called.Result == nil || called.Parent != asked.ID {
+				if asked.State != journal.ThreadCompleted || called.State != journal.ThreadCompleted || called.Result == nil || called.Parent != asked.ID {
 					t.Errorf("the threads are %+v and %+v", asked, called)
 				}
 				segments, err := tx.Segments(asked.ID, 1<<10)
@@ -150,7 +151,7 @@ func TestThreadOfACallEndsInTheStore(t *testing.T) {
 					}
 				}
 				for _, id := range []string{asked.ID, called.ID} {
-					entries, err := tx.Journal(kernel.JournalFilter{Thread: id})
+					entries, err := tx.Entries(journal.Filter{Thread: id})
 					if err != nil {
 						return err
 					}
@@ -180,7 +181,7 @@ func TestThreadOfACallThatFailsEndsInTheStore(t *testing.T) {
 		return consult(last)
 	})
 	s.mustAsk(t, "", "when do we print?")
-	var states []kernel.ThreadState
+	var states []journal.ThreadState
 	err := s.k.View(t.Context(), func(tx *kernel.Tx) error {
 		root, err := tx.Thread("root")
 		if err != nil {
@@ -194,7 +195,7 @@ func TestThreadOfACallThatFailsEndsInTheStore(t *testing.T) {
 		states = append(states, asked.State, called.State)
 		return err
 	})
-	if err != nil || len(states) != 2 || states[0] != kernel.ThreadCompleted || states[1] != kernel.ThreadFailed {
+	if err != nil || len(states) != 2 || states[0] != journal.ThreadCompleted || states[1] != journal.ThreadFailed {
 		t.Errorf("the threads are %v, %v", states, err)
 	}
 }
@@ -250,10 +251,10 @@ func TestThreadsOfADeadNodeEndAtTheNextStart(t *testing.T) {
 					if asked, err = tx.Thread(asked.Children[0]); err != nil {
 						return err
 					}
-					if asked.State != kernel.ThreadFailed {
+					if asked.State != journal.ThreadFailed {
 						t.Errorf("%s is %s", asked.ID, asked.State)
 					}
-					entries, err := tx.Journal(kernel.JournalFilter{Thread: asked.ID})
+					entries, err := tx.Entries(journal.Filter{Thread: asked.ID})
 					if err != nil {
 						return err
 					}

@@ -106,8 +106,13 @@ var rooms = map[string][]string{
 	"internal/publicnet":   {},
 	// Is told what happens to a provider's jobs.
 	"internal/observe": {"agentruntime/supervisor", "payments", "provider", "receipts", "relay"},
-	// The kernel implements the stores of its consumers, so it imports them.
-	"internal/kernel":                  {"internal/sqlite", "hashing", "payments", "receipts", "provider", "buyer", "agentruntime/curator", "agentruntime/pipeline"},
+	// Each area of the store knows those it builds on; the kernel implements the stores
+	// of its consumers, so it imports them.
+	"internal/store/row":               {"internal/sqlite", "hashing"},
+	"internal/store/journal":           {"internal/store/row", "internal/sqlite", "hashing", "agentruntime/curator", "agentruntime/pipeline"},
+	"internal/store/contexts":          {"internal/store/row", "internal/store/journal", "hashing", "agentruntime/curator"},
+	"internal/store/outbox":            {"internal/store/row"},
+	"internal/kernel":                  {"internal/store/...", "internal/sqlite", "hashing", "payments", "receipts", "provider", "buyer", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/requirements":            {},
 	"internal/barecontainer":           {"agentruntime/seccomp"},
 	"internal/testclass":               {}, // serves tests

@@ -14,32 +14,35 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/outbox"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
-func entry(thread string, r Retention) JournalEntry {
-	return JournalEntry{Thread: thread, Direction: Outbound, Handler: "h", PayloadTag: "tag", Retention: r, RequestID: "req", CallID: "call"}
+func entry(thread string, r journal.Retention) journal.Entry {
+	return journal.Entry{Thread: thread, Direction: journal.Outbound, Handler: "h", PayloadTag: "tag", Retention: r, RequestID: "req", CallID: "call"}
 }
 
 func TestJournalFields(t *testing.T) {
 	requirements.Covers(t, "AP-7.2.1", "AP-7.2.2", "AP-7.2.4")
 	k := open(t)
 	k.now = start.Add(1234567 * time.Microsecond)
-	var want []JournalEntry
+	var want []journal.Entry
 	k.update(t, func(tx *Tx) error {
 		if err := tx.CreateThread("root", "p"); err != nil {
 			return err
 		}
-		for i, d := range []Direction{Outbound, Inbound} {
-			e, err := tx.AppendJournalPayload(JournalEntry{
+		for i, d := range []journal.Direction{journal.Outbound, journal.Inbound} {
+			e, err := tx.AppendJournalPayload(journal.Entry{
 				Thread: "root", Direction: d, Handler: fmt.Sprint("h", i), PayloadTag: fmt.Sprint("t", i),
-				Retention: RetainDays(3), RequestID: "r", CallID: "c",
+				Retention: journal.RetainDays(3), RequestID: "r", CallID: "c",
 			}, []byte{byte(i)})
 			if err != nil {
 				return err
 			}
 			want = append(want, e)
 		}
-		bare, err := tx.AppendJournalPayload(JournalEntry{Thread: "root", Direction: Inbound, Handler: "h", PayloadTag: "t", Retention: RetainForever}, nil)
+		bare, err := tx.AppendJournalPayload(journal.Entry{Thread: "root", Direction: journal.Inbound, Handler: "h", PayloadTag: "t", Retention: journal.RetainForever}, nil)
 		want = append(want, bare)
 		return err
 	})
@@ -47,16 +50,16 @@ func TestJournalFields(t *testing.T) {
 		t.Errorf("appended as %+v", want)
 	}
 	for _, tt := range []struct {
-		filter JournalFilter
-		want   []JournalEntry
+		filter journal.Filter
+		want   []journal.Entry
 	}{
-		{JournalFilter{}, want},
-		{JournalFilter{Thread: "root", RequestID: "r", CallID: "c"}, want[:2]},
-		{JournalFilter{After: want[0].Seq, Limit: 1}, want[1:2]},
-		{JournalFilter{Thread: "other"}, nil},
+		{journal.Filter{}, want},
+		{journal.Filter{Thread: "root", RequestID: "r", CallID: "c"}, want[:2]},
+		{journal.Filter{After: want[0].Seq, Limit: 1}, want[1:2]},
+		{journal.Filter{Thread: "other"}, nil},
 	} {
 		k.view(t, func(tx *Tx) error {
-			got, err := tx.Journal(tt.filter)
+			got, err := tx.Entries(tt.filter)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("%+v:\n%s", tt.filter, diff)
 			}
@@ -68,14 +71,14 @@ func TestJournalFields(t *testing.T) {
 func TestJournalRefuses(t *testing.T) {
 	k := open(t)
 	k.update(t, func(tx *Tx) error { return tx.CreateThread("root", "p") })
-	for name, change := range map[string]func(*JournalEntry){
-		"unknown thread":    func(e *JournalEntry) { e.Thread = "root.x" },
-		"unknown direction": func(e *JournalEntry) { e.Direction = "Sideways" },
-		"no handler":        func(e *JournalEntry) { e.Handler = "" },
-		"no tag":            func(e *JournalEntry) { e.PayloadTag = "" },
-		"no retention":      func(e *JournalEntry) { e.Retention = "" },
+	for name, change := range map[string]func(*journal.Entry){
+		"unknown thread":    func(e *journal.Entry) { e.Thread = "root.x" },
+		"unknown direction": func(e *journal.Entry) { e.Direction = "Sideways" },
+		"no handler":        func(e *journal.Entry) { e.Handler = "" },
+		"no tag":            func(e *journal.Entry) { e.PayloadTag = "" },
+		"no retention":      func(e *journal.Entry) { e.Retention = "" },
 	} {
-		e := entry("root", RetainForever)
+		e := entry("root", journal.RetainForever)
 		change(&e)
 		err := k.Update(t.Context(), func(tx *Tx) error {
 			_, err := tx.AppendJournalPayload(e, []byte("x"))
@@ -96,7 +99,7 @@ func TestParseRetention(t *testing.T) {
 		"": false, "retain_days(0)": false, "retain_days(-1)": false, "retain_days(01)": false, "retain_days(+1)": false,
 		"retain_days(100001)": false, "retain_days(1": false, "retain_days()": false, "Retain_forever": false,
 	} {
-		if r, err := ParseRetention(s); (err == nil) != ok || ok && string(r) != s {
+		if r, err := journal.ParseRetention(s); (err == nil) != ok || ok && string(r) != s {
 			t.Errorf("ParseRetention(%q) = %q, %v", s, r, err)
 		}
 	}
@@ -107,14 +110,14 @@ func TestParseRetention(t *testing.T) {
 func TestRetention(t *testing.T) {
 	requirements.Covers(t, "AP-7.1.1", "AP-7.1.2", "AP-7.1.3", "AP-7.3.2")
 	k := open(t)
-	policies := []Retention{RetainForever, PruneOnDelivery, RetainDays(2)}
-	var first, delivered []JournalEntry
+	policies := []journal.Retention{journal.RetainForever, journal.PruneOnDelivery, journal.RetainDays(2)}
+	var first, delivered []journal.Entry
 	k.update(t, func(tx *Tx) error {
 		if err := tx.CreateThread("root", "p"); err != nil {
 			return err
 		}
 		for _, r := range policies {
-			for i, list := range []*[]JournalEntry{&first, &delivered} {
+			for i, list := range []*[]journal.Entry{&first, &delivered} {
 				e, err := tx.AppendJournalPayload(entry("root", r), fmt.Appendf(nil, "payload %s %d", r, i))
 				if err != nil {
 					return err
@@ -125,7 +128,7 @@ func TestRetention(t *testing.T) {
 		return nil
 	})
 	before := k.dump(t)["journal"]
-	left := func(step string, want ...Retention) {
+	left := func(step string, want ...journal.Retention) {
 		t.Helper()
 		now := k.dump(t)["journal"]
 		for _, row := range now {
@@ -134,8 +137,8 @@ func TestRetention(t *testing.T) {
 			}
 		}
 		k.view(t, func(tx *Tx) error {
-			entries, err := tx.Journal(JournalFilter{})
-			var got []Retention
+			entries, err := tx.Entries(journal.Filter{})
+			var got []journal.Retention
 			for _, e := range entries {
 				got = append(got, e.Retention)
 				if _, err := tx.Content(e.PayloadHash); err != nil {
@@ -157,29 +160,29 @@ func TestRetention(t *testing.T) {
 	}
 	end := start.Add(48 * time.Hour)
 	prune(end.Add(-time.Second))
-	left("before delivery", RetainForever, RetainForever, PruneOnDelivery, PruneOnDelivery, RetainDays(2), RetainDays(2))
+	left("before delivery", journal.RetainForever, journal.RetainForever, journal.PruneOnDelivery, journal.PruneOnDelivery, journal.RetainDays(2), journal.RetainDays(2))
 	for _, e := range delivered {
 		k.update(t, func(tx *Tx) error { return tx.ConfirmDelivery(e.Seq) })
 	}
-	left("after delivery", RetainForever, RetainForever, PruneOnDelivery, RetainDays(2), RetainDays(2))
+	left("after delivery", journal.RetainForever, journal.RetainForever, journal.PruneOnDelivery, journal.RetainDays(2), journal.RetainDays(2))
 	prune(end.Add(time.Second))
-	left("after two days", RetainForever, RetainForever, PruneOnDelivery)
+	left("after two days", journal.RetainForever, journal.RetainForever, journal.PruneOnDelivery)
 	k.view(t, func(tx *Tx) error {
-		for _, e := range []JournalEntry{delivered[1], first[2]} {
-			if _, err := tx.Content(e.PayloadHash); !errors.Is(err, ErrNotFound) {
+		for _, e := range []journal.Entry{delivered[1], first[2]} {
+			if _, err := tx.Content(e.PayloadHash); !errors.Is(err, row.ErrNotFound) {
 				t.Errorf("payload of a pruned entry: %v", err)
 			}
 		}
 		return nil
 	})
 	prune(end.AddDate(100, 0, 0))
-	left("after a century", RetainForever, RetainForever, PruneOnDelivery)
+	left("after a century", journal.RetainForever, journal.RetainForever, journal.PruneOnDelivery)
 	err := k.Update(t.Context(), func(tx *Tx) error { return tx.ConfirmDelivery(delivered[1].Seq) })
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, row.ErrNotFound) {
 		t.Errorf("second delivery = %v", err)
 	}
 	k.update(t, func(tx *Tx) error { // a number is never given twice
-		e, err := tx.AppendJournalPayload(entry("root", RetainForever), nil)
+		e, err := tx.AppendJournalPayload(entry("root", journal.RetainForever), nil)
 		if e.Seq <= delivered[2].Seq {
 			t.Errorf("sequence number %d was reused", e.Seq)
 		}
@@ -195,9 +198,9 @@ func TestPruningKeepsSharedPayloads(t *testing.T) {
 			return err
 		}
 		for _, e := range []struct {
-			r    Retention
+			r    journal.Retention
 			data []byte
-		}{{RetainDays(1), shared}, {RetainForever, shared}, {RetainDays(1), pinned}} {
+		}{{journal.RetainDays(1), shared}, {journal.RetainForever, shared}, {journal.RetainDays(1), pinned}} {
 			if _, err := tx.AppendJournalPayload(entry("root", e.r), e.data); err != nil {
 				return err
 			}
@@ -222,12 +225,12 @@ func TestPruningKeepsSharedPayloads(t *testing.T) {
 func TestChangedByteIsDetected(t *testing.T) {
 	requirements.Covers(t, "AP-7.2.3")
 	k := open(t)
-	var e JournalEntry
+	var e journal.Entry
 	k.update(t, func(tx *Tx) (err error) {
 		if err := tx.CreateThread("root", "p"); err != nil {
 			return err
 		}
-		e, err = tx.AppendJournalPayload(entry("root", RetainForever), []byte("payload"))
+		e, err = tx.AppendJournalPayload(entry("root", journal.RetainForever), []byte("payload"))
 		return err
 	})
 	k.update(t, func(tx *Tx) error { // damage from below: past the triggers
@@ -238,8 +241,8 @@ func TestChangedByteIsDetected(t *testing.T) {
 		_, err := tx.Content(e.PayloadHash)
 		return err
 	})
-	if !errors.Is(err, ErrCorrupt) {
-		t.Fatalf("Content = %v, want ErrCorrupt", err)
+	if !errors.Is(err, row.ErrCorrupt) {
+		t.Fatalf("Content = %v, want row.ErrCorrupt", err)
 	}
 }
 
@@ -264,10 +267,10 @@ func TestContent(t *testing.T) {
 		t.Errorf("%d contents, want 3", n)
 	}
 	err := k.Update(t.Context(), func(tx *Tx) error {
-		_, err := tx.PutContent(make([]byte, MaxContentBytes+1))
+		_, err := tx.PutContent(make([]byte, journal.MaxContentBytes+1))
 		return err
 	})
-	if !errors.Is(err, ErrTooLarge) {
+	if !errors.Is(err, row.ErrTooLarge) {
 		t.Errorf("oversized content: %v", err)
 	}
 }
@@ -279,11 +282,11 @@ func TestAudit(t *testing.T) {
 		return errors.Join(
 			tx.Audit("route_not_found", "root", map[string]string{"tag": "x"}),
 			tx.Audit("oversized_frame", "agent", nil),
-			tx.Audit("big", "root", strings.Repeat("x", MaxAuditBytes-2)),
+			tx.Audit("big", "root", strings.Repeat("x", journal.MaxAuditBytes-2)),
 		)
 	})
 	for name, fn := range map[string]func(tx *Tx) error{
-		"too big":      func(tx *Tx) error { return tx.Audit("x", "y", strings.Repeat("x", MaxAuditBytes-1)) },
+		"too big":      func(tx *Tx) error { return tx.Audit("x", "y", strings.Repeat("x", journal.MaxAuditBytes-1)) },
 		"no type":      func(tx *Tx) error { return tx.Audit("", "y", nil) },
 		"long subject": func(tx *Tx) error { return tx.Audit("x", strings.Repeat("y", 513), nil) },
 		"not JSON":     func(tx *Tx) error { return tx.Audit("x", "y", make(chan int)) },
@@ -318,31 +321,31 @@ func TestThreads(t *testing.T) {
 		{"a child", func(tx *Tx) error { return tx.CreateThread("root.a", "narrow") }, nil},
 		{"another", func(tx *Tx) error { return tx.CreateThread("root.b", "narrow") }, nil},
 		{"a grandchild", func(tx *Tx) error { return tx.CreateThread("root.a.x", "narrow") }, nil},
-		{"a child again", func(tx *Tx) error { return tx.CreateThread("root.a", "narrow") }, ErrDuplicate},
-		{"an orphan", func(tx *Tx) error { return tx.CreateThread("root.c.x", "narrow") }, ErrNotFound},
-		{"no id", func(tx *Tx) error { return tx.CreateThread("", "p") }, ErrInvalid},
-		{"an empty label", func(tx *Tx) error { return tx.CreateThread("root..a", "p") }, ErrInvalid},
-		{"a space", func(tx *Tx) error { return tx.CreateThread("root.a b", "p") }, ErrInvalid},
-		{"a long label", func(tx *Tx) error { return tx.CreateThread(strings.Repeat("x", maxThreadLabel+1), "p") }, ErrInvalid},
-		{"a long id", func(tx *Tx) error { return tx.CreateThread(strings.Repeat("x.", maxThreadID), "p") }, ErrTooLarge},
-		{"completing", func(tx *Tx) error { return tx.EndThread("root.a", ThreadCompleted, &result) }, nil},
-		{"completing twice", func(tx *Tx) error { return tx.EndThread("root.a", ThreadFailed, nil) }, ErrConflict},
-		{"a child of an ended thread", func(tx *Tx) error { return tx.CreateThread("root.a.y", "narrow") }, ErrConflict},
-		{"failing", func(tx *Tx) error { return tx.EndThread("root.b", ThreadFailed, nil) }, nil},
-		{"ending as active", func(tx *Tx) error { return tx.EndThread("root", ThreadActive, nil) }, ErrInvalid},
-		{"ending nothing", func(tx *Tx) error { return tx.EndThread("root.q", ThreadFailed, nil) }, ErrNotFound},
-		{"a key with dots", func(tx *Tx) error { return tx.CreateThread("root.k[a.b/c].x", "p") }, ErrNotFound},
+		{"a child again", func(tx *Tx) error { return tx.CreateThread("root.a", "narrow") }, row.ErrDuplicate},
+		{"an orphan", func(tx *Tx) error { return tx.CreateThread("root.c.x", "narrow") }, row.ErrNotFound},
+		{"no id", func(tx *Tx) error { return tx.CreateThread("", "p") }, row.ErrInvalid},
+		{"an empty label", func(tx *Tx) error { return tx.CreateThread("root..a", "p") }, row.ErrInvalid},
+		{"a space", func(tx *Tx) error { return tx.CreateThread("root.a b", "p") }, row.ErrInvalid},
+		{"a long label", func(tx *Tx) error { return tx.CreateThread(strings.Repeat("x", journal.MaxThreadLabel+1), "p") }, row.ErrInvalid},
+		{"a long id", func(tx *Tx) error { return tx.CreateThread(strings.Repeat("x.", journal.MaxThreadID), "p") }, row.ErrTooLarge},
+		{"completing", func(tx *Tx) error { return tx.EndThread("root.a", journal.ThreadCompleted, &result) }, nil},
+		{"completing twice", func(tx *Tx) error { return tx.EndThread("root.a", journal.ThreadFailed, nil) }, row.ErrConflict},
+		{"a child of an ended thread", func(tx *Tx) error { return tx.CreateThread("root.a.y", "narrow") }, row.ErrConflict},
+		{"failing", func(tx *Tx) error { return tx.EndThread("root.b", journal.ThreadFailed, nil) }, nil},
+		{"ending as active", func(tx *Tx) error { return tx.EndThread("root", journal.ThreadActive, nil) }, row.ErrInvalid},
+		{"ending nothing", func(tx *Tx) error { return tx.EndThread("root.q", journal.ThreadFailed, nil) }, row.ErrNotFound},
+		{"a key with dots", func(tx *Tx) error { return tx.CreateThread("root.k[a.b/c].x", "p") }, row.ErrNotFound},
 		{"a key with dots, ensured", func(tx *Tx) error { return tx.EnsureThread("key[c.d].k[a.b/c]", "p") }, nil},
-		{"an open key", func(tx *Tx) error { return tx.CreateThread("root.k[a", "p") }, ErrInvalid},
-		{"an empty key", func(tx *Tx) error { return tx.CreateThread("root.k[]", "p") }, ErrInvalid},
-		{"a key alone", func(tx *Tx) error { return tx.CreateThread("root.[a]", "p") }, ErrInvalid},
-		{"text behind a key", func(tx *Tx) error { return tx.CreateThread("root.k[a]b", "p") }, ErrInvalid},
-		{"a nested key", func(tx *Tx) error { return tx.CreateThread("root.k[a[b]]", "p") }, ErrInvalid},
-		{"a dot at the end", func(tx *Tx) error { return tx.CreateThread("root.", "p") }, ErrInvalid},
-		{"not ASCII", func(tx *Tx) error { return tx.CreateThread("root.ü", "p") }, ErrInvalid},
+		{"an open key", func(tx *Tx) error { return tx.CreateThread("root.k[a", "p") }, row.ErrInvalid},
+		{"an empty key", func(tx *Tx) error { return tx.CreateThread("root.k[]", "p") }, row.ErrInvalid},
+		{"a key alone", func(tx *Tx) error { return tx.CreateThread("root.[a]", "p") }, row.ErrInvalid},
+		{"text behind a key", func(tx *Tx) error { return tx.CreateThread("root.k[a]b", "p") }, row.ErrInvalid},
+		{"a nested key", func(tx *Tx) error { return tx.CreateThread("root.k[a[b]]", "p") }, row.ErrInvalid},
+		{"a dot at the end", func(tx *Tx) error { return tx.CreateThread("root.", "p") }, row.ErrInvalid},
+		{"not ASCII", func(tx *Tx) error { return tx.CreateThread("root.ü", "p") }, row.ErrInvalid},
 		{"ensuring", func(tx *Tx) error { return tx.EnsureThread("root.n.m", "p") }, nil},
 		{"ensuring again", func(tx *Tx) error { return tx.EnsureThread("root.n.m", "q") }, nil},
-		{"ensuring below an ended one", func(tx *Tx) error { return tx.EnsureThread("root.b.m", "p") }, ErrConflict},
+		{"ensuring below an ended one", func(tx *Tx) error { return tx.EnsureThread("root.b.m", "p") }, row.ErrConflict},
 	}
 	for _, s := range steps {
 		before := k.dump(t)
@@ -356,12 +359,12 @@ func TestThreads(t *testing.T) {
 		}
 	}
 	k.reopen(t)
-	want := map[string]Thread{
-		"root":              {ID: "root", Profile: "wide", State: ThreadActive, Created: start, StateAt: start, Children: []string{"root.a", "root.b", "root.n"}},
-		"root.a":            {ID: "root.a", Parent: "root", Profile: "narrow", State: ThreadCompleted, Result: &result, Created: start, StateAt: start, Children: []string{"root.a.x"}},
-		"key[c.d]":          {ID: "key[c.d]", Profile: "p", State: ThreadActive, Created: start, StateAt: start, Children: []string{"key[c.d].k[a.b/c]"}},
-		"key[c.d].k[a.b/c]": {ID: "key[c.d].k[a.b/c]", Parent: "key[c.d]", Profile: "p", State: ThreadActive, Created: start, StateAt: start},
-		"root.b":            {ID: "root.b", Parent: "root", Profile: "narrow", State: ThreadFailed, Created: start, StateAt: start},
+	want := map[string]journal.Thread{
+		"root":              {ID: "root", Profile: "wide", State: journal.ThreadActive, Created: start, StateAt: start, Children: []string{"root.a", "root.b", "root.n"}},
+		"root.a":            {ID: "root.a", Parent: "root", Profile: "narrow", State: journal.ThreadCompleted, Result: &result, Created: start, StateAt: start, Children: []string{"root.a.x"}},
+		"key[c.d]":          {ID: "key[c.d]", Profile: "p", State: journal.ThreadActive, Created: start, StateAt: start, Children: []string{"key[c.d].k[a.b/c]"}},
+		"key[c.d].k[a.b/c]": {ID: "key[c.d].k[a.b/c]", Parent: "key[c.d]", Profile: "p", State: journal.ThreadActive, Created: start, StateAt: start},
+		"root.b":            {ID: "root.b", Parent: "root", Profile: "narrow", State: journal.ThreadFailed, Created: start, StateAt: start},
 	}
 	k.view(t, func(tx *Tx) error {
 		for id, w := range want {
@@ -370,7 +373,7 @@ func TestThreads(t *testing.T) {
 				t.Errorf("%s: %v\n%s", id, err, diff)
 			}
 		}
-		if _, err := tx.Thread("none"); !errors.Is(err, ErrNotFound) {
+		if _, err := tx.Thread("none"); !errors.Is(err, row.ErrNotFound) {
 			t.Errorf("Thread(none) = %v", err)
 		}
 		return nil
@@ -391,7 +394,7 @@ func TestThreadsNestAThousandDeep(t *testing.T) {
 func TestThreadRulesHoldInSQL(t *testing.T) {
 	k := open(t)
 	k.update(t, func(tx *Tx) error {
-		return errors.Join(tx.EnsureThread("root.a", "p"), tx.EndThread("root.a", ThreadCompleted, nil))
+		return errors.Join(tx.EnsureThread("root.a", "p"), tx.EndThread("root.a", journal.ThreadCompleted, nil))
 	})
 	for _, query := range []string{
 		"INSERT INTO threads VALUES ('root.b', NULL, 'p', 0)",
@@ -417,15 +420,15 @@ func TestThreadRulesHoldInSQL(t *testing.T) {
 
 func TestDirectiveIsRecordedOnce(t *testing.T) {
 	k := open(t)
-	d := Directive{ID: "d1", Key: "k1", ApprovedBy: "payment:x", RequestID: "r1", At: start}
+	d := journal.Directive{ID: "d1", Key: "k1", ApprovedBy: "payment:x", RequestID: "r1", At: start}
 	k.update(t, func(tx *Tx) error { return tx.RecordDirective(d) })
-	for _, again := range []Directive{d, {ID: "d2", Key: "k1", ApprovedBy: "y"}, {ID: "d1", Key: "k2", ApprovedBy: "y"}} {
+	for _, again := range []journal.Directive{d, {ID: "d2", Key: "k1", ApprovedBy: "y"}, {ID: "d1", Key: "k2", ApprovedBy: "y"}} {
 		err := k.Update(t.Context(), func(tx *Tx) error { return tx.RecordDirective(again) })
-		if !errors.Is(err, ErrDuplicate) {
+		if !errors.Is(err, row.ErrDuplicate) {
 			t.Errorf("%+v: %v", again, err)
 		}
 	}
-	if err := k.Update(t.Context(), func(tx *Tx) error { return tx.RecordDirective(Directive{ID: "d3", Key: "k3"}) }); err == nil {
+	if err := k.Update(t.Context(), func(tx *Tx) error { return tx.RecordDirective(journal.Directive{ID: "d3", Key: "k3"}) }); err == nil {
 		t.Error("a directive that nobody approved was recorded")
 	}
 	k.view(t, func(tx *Tx) error {
@@ -433,7 +436,7 @@ func TestDirectiveIsRecordedOnce(t *testing.T) {
 		if diff := cmp.Diff(d, got); diff != "" {
 			t.Error(diff)
 		}
-		if _, err := tx.Directive("d2"); !errors.Is(err, ErrNotFound) {
+		if _, err := tx.Directive("d2"); !errors.Is(err, row.ErrNotFound) {
 			t.Errorf("Directive(d2) = %v", err)
 		}
 		return err
@@ -442,9 +445,9 @@ func TestDirectiveIsRecordedOnce(t *testing.T) {
 
 func TestCorrelationFindsAllFromAny(t *testing.T) {
 	k := open(t)
-	names := map[NameKind][]string{
-		NameJobHash: {digest("job").String()}, NameTask: {"task"}, NameCorrelation: {"corr"}, NameThread: {"root.a"},
-		NameDirective: {"dir"}, NameCall: {"call-1", "call-2"}, NameSession: {"sess"}, NameReceipt: {"rcpt"},
+	names := map[journal.NameKind][]string{
+		journal.NameJobHash: {digest("job").String()}, journal.NameTask: {"task"}, journal.NameCorrelation: {"corr"}, journal.NameThread: {"root.a"},
+		journal.NameDirective: {"dir"}, journal.NameCall: {"call-1", "call-2"}, journal.NameSession: {"sess"}, journal.NameReceipt: {"rcpt"},
 	}
 	k.update(t, func(tx *Tx) error {
 		for range 2 { // giving a name again is fine
@@ -456,9 +459,9 @@ func TestCorrelationFindsAllFromAny(t *testing.T) {
 				}
 			}
 		}
-		return tx.Correlate("other", NameJobHash, digest("job").String())
+		return tx.Correlate("other", journal.NameJobHash, digest("job").String())
 	})
-	want := Names{RequestID: "request", Names: names}
+	want := journal.Names{RequestID: "request", Names: names}
 	k.view(t, func(tx *Tx) error {
 		for kind, values := range names {
 			for _, v := range append(values, "request") {
@@ -466,13 +469,13 @@ func TestCorrelationFindsAllFromAny(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if kind == NameJobHash && v != "request" { // two jobs may ask the same
+				if kind == journal.NameJobHash && v != "request" { // two jobs may ask the same
 					if len(got) != 2 || got[0].RequestID != "other" {
 						t.Errorf("by job hash: %+v", got)
 					}
 					got = got[1:]
 				}
-				if diff := cmp.Diff([]Names{want}, got); diff != "" {
+				if diff := cmp.Diff([]journal.Names{want}, got); diff != "" {
 					t.Errorf("from %s %q:\n%s", kind, v, diff)
 				}
 			}
@@ -490,11 +493,11 @@ func TestCorrelationFindsAllFromAny(t *testing.T) {
 
 func TestOutbox(t *testing.T) {
 	k := open(t)
-	two := OutEvent{EventID: hexID("two"), Event: []byte(`{"a":1}`), RequestID: "r", Purpose: "result", Relays: []string{"wss://a", "wss://b"}, Required: 1}
-	none := OutEvent{EventID: hexID("none"), Event: []byte("{}"), Required: 2}
-	pending := func() map[string]PendingEvent {
+	two := outbox.OutEvent{EventID: hexID("two"), Event: []byte(`{"a":1}`), RequestID: "r", Purpose: "result", Relays: []string{"wss://a", "wss://b"}, Required: 1}
+	none := outbox.OutEvent{EventID: hexID("none"), Event: []byte("{}"), Required: 2}
+	pending := func() map[string]outbox.Pending {
 		t.Helper()
-		out := map[string]PendingEvent{}
+		out := map[string]outbox.Pending{}
 		k.view(t, func(tx *Tx) error {
 			list, err := tx.Pending(start.Add(-time.Hour), 10)
 			for _, p := range list {
@@ -504,10 +507,10 @@ func TestOutbox(t *testing.T) {
 		})
 		return out
 	}
-	ack := func(e OutEvent, relay string, ok bool, want int) {
+	ack := func(e outbox.OutEvent, relay string, ok bool, want int) {
 		t.Helper()
 		k.update(t, func(tx *Tx) error {
-			err := tx.AddAck(Ack{EventID: e.EventID, Relay: relay, OK: ok, Message: "m\xff\x00" + strings.Repeat("x", 5000)})
+			err := tx.AddAck(outbox.Ack{EventID: e.EventID, Relay: relay, OK: ok, Message: "m\xff\x00" + strings.Repeat("x", 5000)})
 			if n, nerr := tx.Confirmed(e.EventID); n != want || nerr != nil {
 				t.Errorf("confirmed %d, %v, want %d", n, nerr, want)
 			}
@@ -519,14 +522,14 @@ func TestOutbox(t *testing.T) {
 	k.update(t, func(tx *Tx) error { return tx.Enqueue(two) }) // the same again is fine
 	changed := two
 	changed.Event = []byte("other")
-	if err := k.Update(t.Context(), func(tx *Tx) error { return tx.Enqueue(changed) }); !errors.Is(err, ErrConflict) {
+	if err := k.Update(t.Context(), func(tx *Tx) error { return tx.Enqueue(changed) }); !errors.Is(err, row.ErrConflict) {
 		t.Errorf("other bytes with the same id: %v", err)
 	}
 	ack(two, "wss://a", false, 0)
 	ack(two, "wss://a", true, 1)
 	ack(two, "wss://a", true, 1) // one relay counts once
 	k.reopen(t)
-	if diff := cmp.Diff(PendingEvent{OutEvent: two, Confirmed: []string{"wss://a"}, Attempts: 3, QueuedAt: start}, pending()[two.EventID]); diff != "" {
+	if diff := cmp.Diff(outbox.Pending{OutEvent: two, Confirmed: []string{"wss://a"}, Attempts: 3, QueuedAt: start}, pending()[two.EventID]); diff != "" {
 		t.Errorf("enough relays, not all:\n%s", diff)
 	}
 	ack(two, "wss://b", true, 2)
@@ -543,13 +546,13 @@ func TestOutbox(t *testing.T) {
 	}
 	k.view(t, func(tx *Tx) error {
 		acks, err := tx.Acks("r")
-		if len(acks) != 4 || acks[0].OK || !acks[3].OK || len(acks[0].Message) > maxAckMessage || !acks[0].At.Equal(k.now) {
+		if len(acks) != 4 || acks[0].OK || !acks[3].OK || len(acks[0].Message) > outbox.MaxAckMessage || !acks[0].At.Equal(k.now) {
 			t.Errorf("acks %+v", acks)
 		}
 		return err
 	})
-	err := k.Update(t.Context(), func(tx *Tx) error { return tx.AddAck(Ack{EventID: hexID("unknown"), Relay: "r"}) })
-	if !errors.Is(err, ErrNotFound) {
+	err := k.Update(t.Context(), func(tx *Tx) error { return tx.AddAck(outbox.Ack{EventID: hexID("unknown"), Relay: "r"}) })
+	if !errors.Is(err, row.ErrNotFound) {
 		t.Errorf("ack of an unknown event: %v", err)
 	}
 }
@@ -561,7 +564,7 @@ func TestPendingOrderAndAge(t *testing.T) {
 		k.now = start.Add(time.Duration(i) * time.Minute)
 		ids = append(ids, hexID("e%d", i))
 		k.update(t, func(tx *Tx) error {
-			return tx.Enqueue(OutEvent{EventID: ids[i], Event: []byte("{}"), Relays: []string{"r"}})
+			return tx.Enqueue(outbox.OutEvent{EventID: ids[i], Event: []byte("{}"), Relays: []string{"r"}})
 		})
 	}
 	for _, tt := range []struct {
@@ -589,15 +592,17 @@ func TestPendingOrderAndAge(t *testing.T) {
 
 // FuzzAckMessage feeds a relay's words through the store.
 func FuzzAckMessage(f *testing.F) {
-	for _, s := range []string{"", "ok", "duplicate: \x00", "\xff\xfe", strings.Repeat("ü", maxAckMessage), "'; DROP TABLE outbox; --"} {
+	for _, s := range []string{"", "ok", "duplicate: \x00", "\xff\xfe", strings.Repeat("ü", outbox.MaxAckMessage), "'; DROP TABLE outbox; --"} {
 		f.Add(s)
 	}
 	k := open(f)
 	id := hexID("fuzz")
-	k.update(f, func(tx *Tx) error { return tx.Enqueue(OutEvent{EventID: id, Event: []byte("{}"), RequestID: "r"}) })
+	k.update(f, func(tx *Tx) error {
+		return tx.Enqueue(outbox.OutEvent{EventID: id, Event: []byte("{}"), RequestID: "r"})
+	})
 	f.Fuzz(func(t *testing.T, s string) {
 		if err := k.Update(t.Context(), func(tx *Tx) error {
-			return tx.AddAck(Ack{EventID: id, Relay: "wss://" + fmt.Sprint(rand.Int()), Message: s})
+			return tx.AddAck(outbox.Ack{EventID: id, Relay: "wss://" + fmt.Sprint(rand.Int()), Message: s})
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // BuyerStore keeps the purchases that the node makes, and its budget.
@@ -35,9 +37,9 @@ func buyerErr(err error) error {
 	case err == nil, errors.Is(err, buyer.ErrNotFound), errors.Is(err, buyer.ErrDuplicate), errors.Is(err, buyer.ErrConflict),
 		errors.Is(err, buyer.ErrSecondPayment):
 		return err
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, row.ErrNotFound):
 		return fmt.Errorf("%w: %w", buyer.ErrNotFound, err)
-	case errors.Is(err, ErrConflict), sqlite.IsUnique(err):
+	case errors.Is(err, row.ErrConflict), sqlite.IsUnique(err):
 		return fmt.Errorf("%w: %w", buyer.ErrConflict, err)
 	}
 	return err
@@ -55,7 +57,7 @@ func (tx *Tx) addPurchase(p buyer.Purchase) error {
 	}
 	_, err = tx.Exec(`INSERT INTO purchases(request_id, provider, schema_id, job_hash, request, max_msats, relays, payee_node, added_ms)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		p.RequestID, p.Provider, p.SchemaID, p.JobHash[:], p.Request, p.MaxMsats, string(relays), text(p.PayeeNode), p.AddedAt.UnixMilli())
+		p.RequestID, p.Provider, p.SchemaID, p.JobHash[:], p.Request, p.MaxMsats, string(relays), row.Text(p.PayeeNode), p.AddedAt.UnixMilli())
 	if sqlite.IsUnique(err) {
 		return fmt.Errorf("purchase %s: %w", p.RequestID, buyer.ErrDuplicate)
 	}
@@ -82,7 +84,7 @@ func (tx *Tx) addPurchase(p buyer.Purchase) error {
 			return fmt.Errorf("add purchase: %w", err)
 		}
 	}
-	if err := tx.Correlate(p.RequestID, NameJobHash, p.JobHash.String()); err != nil {
+	if err := tx.Correlate(p.RequestID, journal.NameJobHash, p.JobHash.String()); err != nil {
 		return err
 	}
 	return tx.appendPurchaseState(p.RequestID, buyer.StateRequested, "")
@@ -102,7 +104,7 @@ func (tx *Tx) purchaseIn(id string, states ...buyer.State) (buyer.State, error) 
 	var state buyer.State
 	err := tx.QueryRow("SELECT state FROM purchase_states WHERE request_id = ? ORDER BY seq DESC LIMIT 1", id).Scan(&state)
 	if err != nil {
-		return "", notFound(err, "purchase "+id)
+		return "", row.NotFound(err, "purchase "+id)
 	}
 	if !slices.Contains(states, state) {
 		return state, fmt.Errorf("purchase %s is %s: %w", id, state, buyer.ErrConflict)
@@ -134,7 +136,7 @@ func (s *BuyerStore) AddFeedback(ctx context.Context, requestID, eventID string,
 // Feedback returns the 7000 events of a purchase in the order they came.
 func (s *BuyerStore) Feedback(ctx context.Context, requestID string) (events [][]byte, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		list, err := tx.strings("SELECT event FROM feedback WHERE request_id = ? ORDER BY seq", requestID)
+		list, err := tx.Strings("SELECT event FROM feedback WHERE request_id = ? ORDER BY seq", requestID)
 		for _, e := range list {
 			events = append(events, []byte(e))
 		}
@@ -206,7 +208,7 @@ func (s *BuyerStore) SetReceipt(ctx context.Context, requestID, receiptID string
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
-		return tx.Correlate(requestID, NameReceipt, receiptID)
+		return tx.Correlate(requestID, journal.NameReceipt, receiptID)
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/curator"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 // story is what happens to a thread and its context, transaction by transaction,
@@ -30,7 +31,7 @@ func story() [][]func(tx *Tx) error {
 			return err
 		}
 	}
-	journal := func(thread, payload string, r Retention) func(tx *Tx) error {
+	say := func(thread, payload string, r journal.Retention) func(tx *Tx) error {
 		return func(tx *Tx) error {
 			_, err := tx.AppendJournalPayload(entry(thread, r), []byte(payload))
 			return err
@@ -45,24 +46,24 @@ func story() [][]func(tx *Tx) error {
 		}
 	}
 	return [][]func(tx *Tx) error{
-		{thread("root"), put("root", "first"), journal("root", "first", RetainForever)},
-		{thread("root.job"), put("root.job", "second"), put("root.job", "third"), journal("root.job", "second", RetainDays(1))},
+		{thread("root"), put("root", "first"), say("root", "first", journal.RetainForever)},
+		{thread("root.job"), put("root.job", "second"), put("root.job", "third"), say("root.job", "second", journal.RetainDays(1))},
 		{move(2, curator.Expanded, curator.Folded, "summary two"), move(3, curator.Expanded, curator.Evicted, "")},
 		{move(2, curator.Folded, curator.Expanded, ""), move(3, curator.Evicted, curator.Folded, "summary three")},
 		{move(2, curator.Expanded, curator.Evicted, ""), move(3, curator.Folded, curator.Expanded, "")},
-		{journal("root.job", "fourth", RetainDays(1)), func(tx *Tx) error {
+		{say("root.job", "fourth", journal.RetainDays(1)), func(tx *Tx) error {
 			return tx.ReturnThread(curator.Returned{
 				Thread: "root.job", Result: []byte("result"), ContentType: "text/plain",
 				Retention: pipeline.Retention{Policy: pipeline.RetainDays, Days: 1},
 				Folds:     []curator.Change{{ID: 3, From: curator.Expanded, To: curator.Folded}},
 			})
 		}},
-		{put("root", "fifth"), journal("root", "result", RetainForever)},
+		{put("root", "fifth"), say("root", "result", journal.RetainForever)},
 		{func(tx *Tx) error {
 			_, err := tx.PruneJournal(start.AddDate(0, 0, 2), 100)
 			return err
 		}, func(tx *Tx) error {
-			_, _, err := tx.pruneExpired(start.AddDate(0, 0, 2), 100)
+			_, _, err := tx.PruneExpired(start.AddDate(0, 0, 2), 100)
 			return err
 		}},
 	}
@@ -217,7 +218,7 @@ func curateOnce(ctx context.Context, k *Kernel, thread string, say func(curator.
 		if id, err = tx.PutSegment(thread, "text/plain", []byte("known to "+thread)); err != nil {
 			return err
 		}
-		_, err = tx.AppendJournalPayload(entry(thread, RetainForever), []byte("known to "+thread))
+		_, err = tx.AppendJournalPayload(entry(thread, journal.RetainForever), []byte("known to "+thread))
 		return err
 	})
 	if err != nil {
@@ -264,7 +265,7 @@ func TestContextSurvivesAKillAtAnyTime(t *testing.T) {
 			}
 		}
 		k.view(t, func(tx *Tx) error {
-			threads, err := tx.strings("SELECT thread_id FROM threads")
+			threads, err := tx.Strings("SELECT thread_id FROM threads")
 			for _, thread := range threads {
 				s, err := tx.Segments(thread, 0)
 				if err != nil || len(s) != 1 {

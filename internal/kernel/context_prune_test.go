@@ -20,6 +20,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/curator"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -36,11 +38,11 @@ func TestPruneAroundTheLastSecond(t *testing.T) {
 			return err
 		}
 		for i := range entries {
-			if _, err := tx.AppendJournalPayload(entry("root.a", RetainDays(2)), fmt.Append(nil, i)); err != nil {
+			if _, err := tx.AppendJournalPayload(entry("root.a", journal.RetainDays(2)), fmt.Append(nil, i)); err != nil {
 				return err
 			}
 		}
-		_, err := tx.AppendJournalPayload(entry("root.a", RetainForever), []byte("kept"))
+		_, err := tx.AppendJournalPayload(entry("root.a", journal.RetainForever), []byte("kept"))
 		_, err2 := tx.PutSegment("root.a", "text/plain", []byte("context"))
 		_, err3 := tx.PutSegment("root", "text/plain", []byte("context")) // the same bytes, of a thread at work
 		_, err4 := tx.PutSegment("root.a", "text/plain", []byte("only here"))
@@ -88,8 +90,8 @@ func TestPrunedStaysPruned(t *testing.T) {
 		if err := tx.EnsureThread("root", "p"); err != nil {
 			return err
 		}
-		_, err := tx.AppendJournalPayload(entry("root", RetainDays(1)), []byte("gone"))
-		_, err2 := tx.AppendJournalPayload(entry("root", RetainForever), []byte("kept"))
+		_, err := tx.AppendJournalPayload(entry("root", journal.RetainDays(1)), []byte("gone"))
+		_, err2 := tx.AppendJournalPayload(entry("root", journal.RetainForever), []byte("kept"))
 		return errors.Join(err, err2)
 	})
 	_, err := k.Prune(t.Context(), start.Add(2*day))
@@ -136,19 +138,19 @@ func TestOpenJobsKeepTheirJournal(t *testing.T) {
 func TestPaidProfilesRetainTheDisputeWindow(t *testing.T) {
 	requirements.Covers(t, "K-40")
 	for _, tt := range []struct {
-		r      Retention
+		r      journal.Retention
 		window time.Duration
 		is     error
 	}{
-		{RetainForever, 1000 * day, nil},
-		{RetainDays(14), 14 * day, nil},
-		{RetainDays(14), 14*day + 1, ErrRetention},
-		{RetainDays(maxRetainDays), 14 * day, nil},
-		{RetainDays(1), 0, nil},
-		{PruneOnDelivery, 1, ErrRetention},
-		{PruneOnDelivery, 0, ErrRetention}, // it would delete before the trajectory is fixed
-		{"sometimes", 0, ErrInvalid},
-		{"", 0, ErrInvalid},
+		{journal.RetainForever, 1000 * day, nil},
+		{journal.RetainDays(14), 14 * day, nil},
+		{journal.RetainDays(14), 14*day + 1, journal.ErrRetention},
+		{journal.RetainDays(journal.MaxRetainDays), 14 * day, nil},
+		{journal.RetainDays(1), 0, nil},
+		{journal.PruneOnDelivery, 1, journal.ErrRetention},
+		{journal.PruneOnDelivery, 0, journal.ErrRetention}, // it would delete before the trajectory is fixed
+		{"sometimes", 0, row.ErrInvalid},
+		{"", 0, row.ErrInvalid},
 	} {
 		if err := tt.r.CheckPaid(tt.window); !errors.Is(err, tt.is) {
 			t.Errorf("%s.CheckPaid(%s) = %v, want %v", tt.r, tt.window, err, tt.is)
@@ -172,7 +174,7 @@ func TestPipelinePrunesOnDelivery(t *testing.T) {
 		t.Helper()
 		var got []string
 		k.view(t, func(tx *Tx) error {
-			list, err := tx.Journal(JournalFilter{})
+			list, err := tx.Entries(journal.Filter{})
 			for _, e := range list {
 				got = append(got, string(e.Direction)+" "+e.Handler)
 			}
@@ -231,7 +233,7 @@ func TestKernelCoordinatesWithNobody(t *testing.T) {
 	a, b := open(t), open(t)
 	for _, k := range []*testKernel{a, b} {
 		putSegments(t, k, "same id, own kernel")
-		k.update(t, func(tx *Tx) error { return tx.EndThread("root", ThreadCompleted, nil) })
+		k.update(t, func(tx *Tx) error { return tx.EndThread("root", journal.ThreadCompleted, nil) })
 	}
 	if diff := cmp.Diff(a.dump(t), b.dump(t)); diff != "" {
 		t.Errorf("two nodes with the same history differ:\n%s", diff)

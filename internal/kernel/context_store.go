@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/curator"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // ContextStore is the kernel as a curator sees it.
@@ -43,7 +44,7 @@ func (s ContextStore) Original(ctx context.Context, thread pipeline.ThreadID, id
 		data, err = tx.SegmentContent(string(thread), id)
 		return err
 	})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, row.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %w", curator.ErrUnknownSegment, err)
 	}
 	return data, err

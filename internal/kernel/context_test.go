@@ -16,6 +16,9 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/contexts"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // putSegments puts texts on the thread root, which it creates.
@@ -88,7 +91,7 @@ func TestContextRefuses(t *testing.T) {
 	k := open(t)
 	ids := putSegments(t, k, "alpha beta", "gamma")
 	k.update(t, func(tx *Tx) error {
-		return errors.Join(tx.EnsureThread("root.other", "p"), tx.EnsureThread("root.ended", "p"), tx.EndThread("root.ended", ThreadFailed, nil))
+		return errors.Join(tx.EnsureThread("root.other", "p"), tx.EnsureThread("root.ended", "p"), tx.EndThread("root.ended", journal.ThreadFailed, nil))
 	})
 	put := func(thread, contentType string, content []byte) func(tx *Tx) error {
 		return func(tx *Tx) error {
@@ -107,19 +110,19 @@ func TestContextRefuses(t *testing.T) {
 		do func(tx *Tx) error
 		is error
 	}{
-		"put: no thread":            {put("root.none", "text/plain", nil), ErrNotFound},
-		"put: ended thread":         {put("root.ended", "text/plain", nil), ErrConflict},
-		"put: no type":              {put("root", "", nil), ErrInvalid},
-		"put: type with a line end": {put("root", "text/plain\n", nil), ErrInvalid},
-		"put: long type":            {put("root", strings.Repeat("x", 129), nil), ErrInvalid},
-		"put: too large":            {put("root", "text/plain", make([]byte, MaxSegmentBytes+1)), ErrTooLarge},
-		"change: unknown segment":   {change("root", func(c *curator.Change) { c.ID = 99 }), ErrNotFound},
-		"change: another thread's":  {change("root.other", func(*curator.Change) {}), ErrNotFound},
-		"change: not where it is":   {change("root", func(c *curator.Change) { c.From = curator.Evicted }), ErrConflict},
-		"change: nowhere":           {change("root", func(c *curator.Change) { c.To = c.From }), ErrInvalid},
-		"change: unknown tier":      {change("root", func(c *curator.Change) { c.To = "Pruned" }), ErrInvalid},
-		"change: relevance":         {change("root", func(c *curator.Change) { c.Relevance = 1.1 }), ErrInvalid},
-		"change: no summary":        {change("root", func(c *curator.Change) { c.Summary = "" }), ErrConflict},
+		"put: no thread":            {put("root.none", "text/plain", nil), row.ErrNotFound},
+		"put: ended thread":         {put("root.ended", "text/plain", nil), row.ErrConflict},
+		"put: no type":              {put("root", "", nil), row.ErrInvalid},
+		"put: type with a line end": {put("root", "text/plain\n", nil), row.ErrInvalid},
+		"put: long type":            {put("root", strings.Repeat("x", 129), nil), row.ErrInvalid},
+		"put: too large":            {put("root", "text/plain", make([]byte, contexts.MaxSegmentBytes+1)), row.ErrTooLarge},
+		"change: unknown segment":   {change("root", func(c *curator.Change) { c.ID = 99 }), row.ErrNotFound},
+		"change: another thread's":  {change("root.other", func(*curator.Change) {}), row.ErrNotFound},
+		"change: not where it is":   {change("root", func(c *curator.Change) { c.From = curator.Evicted }), row.ErrConflict},
+		"change: nowhere":           {change("root", func(c *curator.Change) { c.To = c.From }), row.ErrInvalid},
+		"change: unknown tier":      {change("root", func(c *curator.Change) { c.To = "Pruned" }), row.ErrInvalid},
+		"change: relevance":         {change("root", func(c *curator.Change) { c.Relevance = 1.1 }), row.ErrInvalid},
+		"change: no summary":        {change("root", func(c *curator.Change) { c.Summary = "" }), row.ErrConflict},
 		"change: the original":      {change("root", func(c *curator.Change) { c.Summary = "Alpha, beta!" }), curator.ErrExcerpt},
 		"change: a long summary":    {change("root", func(c *curator.Change) { c.Summary = strings.Repeat("word ", 1000) }), curator.ErrSummary},
 	} {
@@ -135,7 +138,7 @@ func TestContextRefuses(t *testing.T) {
 		_, err := tx.SegmentContent("root.other", ids[0])
 		return err
 	})
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, row.ErrNotFound) {
 		t.Errorf("another thread read the segment: %v", err)
 	}
 }
@@ -147,7 +150,7 @@ func TestContextRulesHoldInSQL(t *testing.T) {
 	id := putSegments(t, k, "known")[0]
 	d := fmt.Sprintf("x'%s'", hashing.Bytes([]byte("known")).Hex())
 	k.update(t, func(tx *Tx) error {
-		return errors.Join(tx.EnsureThread("root.a", "p"), tx.EndThread("root.a", ThreadCompleted, nil),
+		return errors.Join(tx.EnsureThread("root.a", "p"), tx.EndThread("root.a", journal.ThreadCompleted, nil),
 			tx.ChangeSegments("root", []curator.Change{fold(id)}))
 	})
 	for _, query := range []string{
@@ -247,11 +250,11 @@ func TestReturnGivesTheResultToTheParent(t *testing.T) {
 	}
 	must(t, ret(curator.Returned{Thread: "root.child", Failed: true})) // with nothing to give
 	must(t, ret(curator.Returned{Thread: "root", Result: []byte("out")}))
-	if err := ret(curator.Returned{Thread: "root.child.grandchild", Result: []byte("again")}); !errors.Is(err, ErrConflict) {
+	if err := ret(curator.Returned{Thread: "root.child.grandchild", Result: []byte("again")}); !errors.Is(err, row.ErrConflict) {
 		t.Errorf("second return: %v", err)
 	}
 	k.view(t, func(tx *Tx) error {
-		for id, want := range map[string]ThreadState{"root.child.grandchild": ThreadCompleted, "root.child": ThreadFailed, "root": ThreadCompleted} {
+		for id, want := range map[string]journal.ThreadState{"root.child.grandchild": journal.ThreadCompleted, "root.child": journal.ThreadFailed, "root": journal.ThreadCompleted} {
 			th, err := tx.Thread(id)
 			if err != nil || th.State != want {
 				t.Errorf("%s is %s, %v", id, th.State, err)
@@ -280,7 +283,7 @@ func TestReturnDoesWhatTheJournalPolicySays(t *testing.T) {
 			k := open(t)
 			ids := putSegments(t, k, "first", "second")
 			other := k.count(t, "SELECT count(*) FROM contents")
-			r, err := RetentionOf(tt.retention)
+			r, err := journal.RetentionOf(tt.retention)
 			must(t, err)
 			k.update(t, func(tx *Tx) error {
 				_, err := tx.AppendJournalPayload(entry("root", r), []byte("first")) // shares a segment's bytes
@@ -290,7 +293,7 @@ func TestReturnDoesWhatTheJournalPolicySays(t *testing.T) {
 			ret := curator.Returned{Thread: "root", Retention: tt.retention}
 			if tt.status == curator.Folded {
 				ret.Folds = []curator.Change{fold(ids[0])}
-				if err := k.ContextStore().Return(t.Context(), ret); !errors.Is(err, ErrConflict) {
+				if err := k.ContextStore().Return(t.Context(), ret); !errors.Is(err, row.ErrConflict) {
 					t.Errorf("a fold is missing: %v", err)
 				}
 				ret.Folds = append(ret.Folds, fold(ids[1]))
@@ -324,8 +327,8 @@ func TestOriginalThatChangedIsDetected(t *testing.T) {
 		_, err := tx.Exec("DROP TRIGGER contents_no_update; UPDATE contents SET bytes = CAST('bytez' AS BLOB)")
 		return err
 	})
-	if _, err := k.ContextStore().Original(t.Context(), "root", id); !errors.Is(err, ErrCorrupt) {
-		t.Fatalf("Original = %v, want ErrCorrupt", err)
+	if _, err := k.ContextStore().Original(t.Context(), "root", id); !errors.Is(err, row.ErrCorrupt) {
+		t.Fatalf("Original = %v, want row.ErrCorrupt", err)
 	}
 }
 
@@ -333,14 +336,14 @@ func TestThreadContextIsBounded(t *testing.T) {
 	k := open(t)
 	putSegments(t, k, "x")
 	k.update(t, func(tx *Tx) error {
-		for range maxSegments - 1 {
+		for range contexts.MaxSegments - 1 {
 			if _, err := tx.PutSegment("root", "t", []byte("x")); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	if _, err := k.ContextStore().Put(t.Context(), "root", "t", bytes.Repeat([]byte("y"), 9)); !errors.Is(err, ErrTooLarge) {
+	if _, err := k.ContextStore().Put(t.Context(), "root", "t", bytes.Repeat([]byte("y"), 9)); !errors.Is(err, row.ErrTooLarge) {
 		t.Errorf("one too many: %v", err)
 	}
 }

@@ -39,7 +39,7 @@ func child(dir string) int {
 				name := fmt.Sprintf("%d/%d/%d", os.Getpid(), c, i)
 				err := sell(ctx, k.ProviderStore("p"), testJob(name, receipts.ModeHold), say)
 				if err == nil {
-					err = journal(k, "root.of["+name+"]", say)
+					err = journalOf(k, "root.of["+name+"]", say)
 				}
 				if err == nil {
 					err = buy(ctx, k.BuyerStore(), testPurchase(name), i%2 == 0, say)
@@ -92,7 +92,7 @@ func buy(ctx context.Context, s *BuyerStore, p buyer.Purchase, succeeds bool, sa
 	return s.Paid(ctx, p.RequestID, paidFor(p))
 }
 
-func journal(k *Kernel, thread string, say func(id, state string)) error {
+func journalOf(k *Kernel, thread string, say func(id, state string)) error {
 	if err := appendOne(k, thread, "h")(); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -146,7 +147,7 @@ func (tx *Tx) owed(which string, args ...any) (list []provider.Debt, err error) 
 		if err := rows.Scan(&d.RequestID, &d.Buyer, &d.Msats, &d.RefundTo, &at); err != nil {
 			return nil, fmt.Errorf("read debts: %w", err)
 		}
-		d.At = fromMs(at)
+		d.At = row.FromMs(at)
 		list = append(list, d)
 	}
 	return list, rows.Err()

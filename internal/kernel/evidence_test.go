@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 // TestHolds: evidence is what a tool gave in the session, and nothing else.
@@ -78,16 +79,16 @@ func TestKeptContent(t *testing.T) {
 	}
 	k.view(t, func(tx *Tx) error {
 		for _, tt := range []struct {
-			filter JournalFilter
+			filter journal.Filter
 			want   []int64
 		}{
-			{JournalFilter{TagPrefix: "ye."}, []int64{1, 3, 5}},
-			{JournalFilter{TagPrefix: "ye.", Limit: 2, Newest: true}, []int64{3, 5}},
-			{JournalFilter{TagPrefix: "ye.", Limit: 2}, []int64{1, 3}},
-			{JournalFilter{Session: "root.ask[a]"}, []int64{1, 2, 5, 6}},
-			{JournalFilter{Session: "root.ask"}, nil},
+			{journal.Filter{TagPrefix: "ye."}, []int64{1, 3, 5}},
+			{journal.Filter{TagPrefix: "ye.", Limit: 2, Newest: true}, []int64{3, 5}},
+			{journal.Filter{TagPrefix: "ye.", Limit: 2}, []int64{1, 3}},
+			{journal.Filter{Session: "root.ask[a]"}, []int64{1, 2, 5, 6}},
+			{journal.Filter{Session: "root.ask"}, nil},
 		} {
-			entries, err := tx.Journal(tt.filter)
+			entries, err := tx.Entries(tt.filter)
 			var got []int64
 			for _, e := range entries {
 				got = append(got, e.Seq)

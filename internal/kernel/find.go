@@ -71,7 +71,7 @@ func (tx *Tx) beginsWith(prefix, byRequest, byReceipt string, notFound error) (s
 		return "", fmt.Errorf("%q is not at least %d hex digits of an id: %w", prefix, minPrefix, notFound)
 	}
 	// 'g' follows the last hex digit: the range is served by the index.
-	ids, err := tx.strings(query, prefix, prefix+"g")
+	ids, err := tx.Strings(query, prefix, prefix+"g")
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("find %s: %w", prefix, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 // whileBusy runs updates that all wait while another holds the writer, which ends
@@ -56,7 +57,7 @@ func TestGatheredEntries(t *testing.T) {
 		}
 		k.reopen(t)
 		for i := range updates {
-			if n := len(entriesOf(t, k, JournalFilter{Thread: fmt.Sprintf("root.t-%d", i)})); n != 1 {
+			if n := len(entriesOf(t, k, journal.Filter{Thread: fmt.Sprintf("root.t-%d", i)})); n != 1 {
 				t.Errorf("thread %d has %d entries", i, n)
 			}
 		}
@@ -82,7 +83,7 @@ func TestGatheredWithABrokenOne(t *testing.T) {
 			}
 		}
 		for i := range updates {
-			if n := len(entriesOf(t, k, JournalFilter{Thread: fmt.Sprintf("root.t-%d", i)})); (n == 1) == (i == 4) {
+			if n := len(entriesOf(t, k, journal.Filter{Thread: fmt.Sprintf("root.t-%d", i)})); (n == 1) == (i == 4) {
 				t.Errorf("thread %d has %d entries", i, n)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // missed is true of a request that its provider left unanswered, or answered with an
@@ -57,7 +58,7 @@ func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, err
 				return fmt.Errorf("read history: %w", err)
 			}
 			if h.Missed > 0 {
-				h.MissedAt = fromMs(missedMs)
+				h.MissedAt = row.FromMs(missedMs)
 			}
 			h.CreditMsats = max(0, owed-used)
 			all[provider] = h

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -24,7 +26,7 @@ func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r
 			return j.conflict(fmt.Sprintf("run %d was overtaken by run %d", run, j.run))
 		}
 		var planned hashing.Digest
-		err = tx.QueryRow("SELECT plan_hash FROM job_runs WHERE request_id = ? AND run = ?", requestID, run).Scan(into(&planned))
+		err = tx.QueryRow("SELECT plan_hash FROM job_runs WHERE request_id = ? AND run = ?", requestID, run).Scan(row.Into(&planned))
 		if err != nil {
 			return fmt.Errorf("read the run's plan: %w", err)
 		}
@@ -50,7 +52,7 @@ func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r
 // checkResult makes sure that every byte the result refers to is stored.
 func (tx *Tx) checkResult(r provider.Result) error {
 	if hashing.Bytes(r.Output) != r.OutputHash {
-		return fmt.Errorf("output hash is not the output's: %w", ErrInvalid)
+		return fmt.Errorf("output hash is not the output's: %w", row.ErrInvalid)
 	}
 	for _, d := range append([]hashing.Digest{r.Replay}, r.Artifacts...) {
 		ok, err := tx.HasContent(d)
@@ -58,7 +60,7 @@ func (tx *Tx) checkResult(r provider.Result) error {
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("result refers to %s, which is not stored: %w", d, ErrInvalid)
+			return fmt.Errorf("result refers to %s, which is not stored: %w", d, row.ErrInvalid)
 		}
 	}
 	return nil
@@ -72,7 +74,7 @@ func (tx *Tx) addResult(j jobRow, r provider.Result) error {
 	_, err = tx.Exec(`INSERT INTO job_results(request_id, run, session_id, output, agreement_hash, plan_hash, trajectory,
 			redacted, replay, event_id, event, artifacts, started_ms, finished_ms)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		j.id, j.run, r.SessionID, r.OutputHash[:], blobPtr(r.AgreementHash), r.PlanHash[:], r.Trajectory[:],
+		j.id, j.run, r.SessionID, r.OutputHash[:], row.BlobPtr(r.AgreementHash), r.PlanHash[:], r.Trajectory[:],
 		r.Redacted[:], r.Replay[:], r.EventID, r.Event, string(artifacts), r.StartedAt.UnixMilli(), r.FinishedAt.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record result: %w", err)
@@ -100,7 +102,7 @@ func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, even
 		if err != nil {
 			return fmt.Errorf("record the result's event: %w", err)
 		}
-		if err := tx.withdraw(was); err != nil {
+		if err := tx.Withdraw(was); err != nil {
 			return err
 		}
 		return tx.enqueueAll([]provider.OutEvent{out})
@@ -121,7 +123,7 @@ func (s *ProviderStore) Settle(ctx context.Context, requestID string, p provider
 		if err := tx.issueReceipt(j, issue); err != nil {
 			return err
 		}
-		if err := tx.endJobThread(j, ThreadCompleted); err != nil {
+		if err := tx.endJobThread(j, journal.ThreadCompleted); err != nil {
 			return err
 		}
 		return tx.appendJobState(j.seq, provider.StateSucceeded, provider.Reason{})
@@ -174,7 +176,7 @@ func (tx *Tx) nextReceipt(issue func(provider.Issue) (provider.Issued, error)) (
 	in := provider.Issue{Sequence: 1, At: tx.now}
 	var last int64
 	var previous hashing.Digest
-	err := tx.QueryRow("SELECT sequence, receipt_hash FROM receipt_tip").Scan(&last, into(&previous))
+	err := tx.QueryRow("SELECT sequence, receipt_hash FROM receipt_tip").Scan(&last, row.Into(&previous))
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return in, provider.Issued{}, fmt.Errorf("read last receipt: %w", err)
 	}
@@ -196,7 +198,7 @@ func (tx *Tx) issueReceipt(j jobRow, issue func(provider.Issue) (provider.Issued
 	hash := hashing.Bytes(issued.Receipt)
 	_, err = tx.Exec(`INSERT INTO receipts(sequence, request_id, receipt_id, receipt, receipt_hash, previous_hash, issued_ms)
 		VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		in.Sequence, j.id, issued.ReceiptID, issued.Receipt, hash[:], blobPtr(in.Previous), tx.now.UnixMilli())
+		in.Sequence, j.id, issued.ReceiptID, issued.Receipt, hash[:], row.BlobPtr(in.Previous), tx.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record receipt: %w", err)
 	}
@@ -208,14 +210,14 @@ func (tx *Tx) issueReceipt(j jobRow, issue func(provider.Issue) (provider.Issued
 
 // endJobThread ends the job's thread, if it has one; a completed one returns
 // the job's output.
-func (tx *Tx) endJobThread(j jobRow, to ThreadState) error {
+func (tx *Tx) endJobThread(j jobRow, to journal.ThreadState) error {
 	if j.thread == "" {
 		return nil
 	}
 	var result *hashing.Digest
-	if to == ThreadCompleted {
+	if to == journal.ThreadCompleted {
 		result = new(hashing.Digest)
-		err := tx.QueryRow("SELECT output FROM job_results WHERE request_id = ?", j.id).Scan(into(result))
+		err := tx.QueryRow("SELECT output FROM job_results WHERE request_id = ?", j.id).Scan(row.Into(result))
 		if err != nil {
 			return fmt.Errorf("read result: %w", err)
 		}
@@ -230,14 +232,14 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to provider
 		if err != nil {
 			return err
 		}
-		end := ThreadFailed
+		end := journal.ThreadFailed
 		switch to {
 		case provider.StateFailed, provider.StateCanceled, provider.StateExpired:
 		case provider.StateSucceeded:
 			if j.mode != receipts.ModeFree || j.state != provider.StateDelivering {
 				return j.conflict("cannot succeed without a receipt")
 			}
-			end = ThreadCompleted
+			end = journal.ThreadCompleted
 		default:
 			return j.conflict("cannot be closed as " + string(to))
 		}
@@ -248,7 +250,7 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to provider
 			if r, err := tx.jobResult(requestID); err != nil {
 				return fmt.Errorf("read result: %w", err)
 			} else if r != nil {
-				if err := tx.withdraw(r.EventID); err != nil {
+				if err := tx.Withdraw(r.EventID); err != nil {
 					return err
 				}
 			}
@@ -271,10 +273,10 @@ func (tx *Tx) addCredit(j jobRow, c *provider.Credit) error {
 		return nil
 	}
 	if c.RequestID != j.id {
-		return fmt.Errorf("credit is for request %q: %w", c.RequestID, ErrInvalid)
+		return fmt.Errorf("credit is for request %q: %w", c.RequestID, row.ErrInvalid)
 	}
 	_, err := tx.Exec("INSERT INTO credits(request_id, buyer, msats, refund_to, at_ms) VALUES (?, ?, ?, ?, ?)",
-		c.RequestID, c.Buyer, c.Msats, text(c.RefundTo), tx.now.UnixMilli())
+		c.RequestID, c.Buyer, c.Msats, row.Text(c.RefundTo), tx.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record credit: %w", err)
 	}

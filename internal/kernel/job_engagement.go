@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 )
@@ -18,11 +20,11 @@ func (tx *Tx) addEngagement(requestID string, e *provider.Engagement) error {
 	}
 	_, err := tx.Exec(`INSERT INTO job_engagements(request_id, price_msats, quote, quote_hash, payment_hash, nonce, expires_ms)
 		VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		requestID, e.PriceMsats, e.Quote, e.QuoteHash[:], blob(e.PaymentHash), notNull(e.Nonce), e.ExpiresAt.UnixMilli())
+		requestID, e.PriceMsats, e.Quote, e.QuoteHash[:], row.Blob(e.PaymentHash), row.NotNull(e.Nonce), e.ExpiresAt.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("add engagement fee: %w", err)
 	}
-	return tx.Correlate(requestID, NamePaymentHash, e.PaymentHash.String())
+	return tx.Correlate(requestID, journal.NamePaymentHash, e.PaymentHash.String())
 }
 
 // jobEngagement reads a job's fee, nil if none is asked.
@@ -38,7 +40,7 @@ func (tx *Tx) jobEngagement(requestID string) (*provider.Engagement, error) {
 			LEFT JOIN engagement_acceptances a ON a.request_id = e.request_id
 			LEFT JOIN engagement_receipts r ON r.request_id = e.request_id
 		WHERE e.request_id = ?`, requestID).
-		Scan(&e.PriceMsats, &e.Quote, into(&e.QuoteHash), into(&e.PaymentHash), &e.Nonce, &expires, &bolt11, &e.Acceptance,
+		Scan(&e.PriceMsats, &e.Quote, row.Into(&e.QuoteHash), row.Into(&e.PaymentHash), &e.Nonce, &expires, &bolt11, &e.Acceptance,
 			&e.PaidMsats, &e.Receipt, &receiptID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
@@ -46,7 +48,7 @@ func (tx *Tx) jobEngagement(requestID string) (*provider.Engagement, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.ExpiresAt, e.BOLT11, e.ReceiptID = fromMs(expires), bolt11.String, receiptID.String
+	e.ExpiresAt, e.BOLT11, e.ReceiptID = row.FromMs(expires), bolt11.String, receiptID.String
 	return &e, nil
 }
 
@@ -121,11 +123,11 @@ func (s *ProviderStore) SettleEngagement(ctx context.Context, requestID string, 
 		hash := hashing.Bytes(issued.Receipt)
 		_, err = tx.Exec(`INSERT INTO engagement_receipts(sequence, request_id, paid_msats, receipt_id, receipt, receipt_hash, previous_hash, issued_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			in.Sequence, requestID, p.PaidMsats, issued.ReceiptID, issued.Receipt, hash[:], blobPtr(in.Previous), tx.now.UnixMilli())
+			in.Sequence, requestID, p.PaidMsats, issued.ReceiptID, issued.Receipt, hash[:], row.BlobPtr(in.Previous), tx.now.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record receipt of the fee: %w", err)
 		}
-		if err := tx.Correlate(requestID, NameReceipt, issued.ReceiptID); err != nil {
+		if err := tx.Correlate(requestID, journal.NameReceipt, issued.ReceiptID); err != nil {
 			return err
 		}
 		return tx.enqueueAll(issued.Out)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -36,9 +38,9 @@ func (tx *Tx) jobIn(id string, states ...provider.State) (jobRow, error) {
 			LEFT JOIN chosen_hashes h ON h.request_id = c.request_id
 			LEFT JOIN job_orders o ON o.request_id = c.request_id
 		WHERE c.request_id = ?`, id).
-		Scan(&j.seq, &j.state, &mode, into(&j.hash), &bolt11, &thread, &j.run)
+		Scan(&j.seq, &j.state, &mode, row.Into(&j.hash), &bolt11, &thread, &j.run)
 	if err != nil {
-		return j, notFound(err, "job "+id)
+		return j, row.NotFound(err, "job "+id)
 	}
 	j.mode, j.bolt11, j.thread = receipts.Mode(mode.String), bolt11.String, thread.String
 	if !slices.Contains(states, j.state) {
@@ -102,7 +104,7 @@ func (tx *Tx) chooseHash(j jobRow, chosen payments.Hash) error {
 	if _, err := tx.Exec("INSERT INTO chosen_hashes(request_id, payment_hash) VALUES (?, ?)", j.id, chosen[:]); err != nil {
 		return fmt.Errorf("record payment hash: %w", err)
 	}
-	return tx.Correlate(j.id, NamePaymentHash, chosen.String())
+	return tx.Correlate(j.id, journal.NamePaymentHash, chosen.String())
 }
 
 const paymentHashKnown = `SELECT EXISTS (SELECT 1 FROM jobs WHERE payment_hash = ?1) OR EXISTS (SELECT 1 FROM job_engagements WHERE payment_hash = ?1)
@@ -153,7 +155,7 @@ func (tx *Tx) addJobPayment(j jobRow, p provider.Payment) error {
 		preimage = p.Preimage[:]
 	}
 	_, err := tx.Exec(`INSERT INTO job_payments(request_id, payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints, preimage)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, j.id, p.Hash[:], string(p.State), p.PaidMsats, toMs(p.SettleBy), tx.now.UnixMilli(), p.Outpoints, preimage)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, j.id, p.Hash[:], string(p.State), p.PaidMsats, row.Ms(p.SettleBy), tx.now.UnixMilli(), p.Outpoints, preimage)
 	if err != nil {
 		return fmt.Errorf("record payment: %w", err)
 	}
@@ -162,20 +164,11 @@ func (tx *Tx) addJobPayment(j jobRow, p provider.Payment) error {
 
 // order records the go-ahead: the directive, consumed once, and the thread.
 func (s *ProviderStore) order(tx *Tx, j jobRow, d provider.Directive, thread string) error {
-	err := tx.RecordDirective(Directive{ID: d.ID, Key: d.Key, ApprovedBy: d.ApprovedBy, RequestID: j.id})
+	err := tx.RecordDirective(journal.Directive{ID: d.ID, Key: d.Key, ApprovedBy: d.ApprovedBy, RequestID: j.id})
 	if err != nil {
 		return err
 	}
-	path, err := threadPath(thread)
-	if err != nil {
-		return err
-	}
-	for _, above := range path[:len(path)-1] {
-		if err := tx.EnsureThread(above, s.profile); err != nil {
-			return err
-		}
-	}
-	if err := tx.CreateThread(thread, s.profile); err != nil {
+	if err := tx.OpenThread(thread, s.profile); err != nil {
 		return err
 	}
 	_, err = tx.Exec("INSERT INTO job_orders(request_id, directive_id, thread_id) VALUES (?, ?, ?)", j.id, d.ID, thread)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -33,7 +35,7 @@ func (tx *Tx) addJob(j provider.Job) error {
 			quote, quote_hash, payment_hash, nonce, expires_ms, policy_id, added_ms)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		j.RequestID, j.Kind, j.SchemaID, j.JobHash[:], j.Request, j.Input, string(relays), string(j.Mode), j.PriceMsats,
-		j.Quote, j.QuoteHash[:], blob(j.PaymentHash), notNull(j.Nonce), j.ExpiresAt.UnixMilli(), j.PolicyID[:], j.AddedAt.UnixMilli())
+		j.Quote, j.QuoteHash[:], row.Blob(j.PaymentHash), row.NotNull(j.Nonce), j.ExpiresAt.UnixMilli(), j.PolicyID[:], j.AddedAt.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("add job: %w", err)
 	}
@@ -47,7 +49,7 @@ func (tx *Tx) addJob(j provider.Job) error {
 		return err
 	}
 	if !j.PaymentHash.IsZero() {
-		if err := tx.Correlate(j.RequestID, NamePaymentHash, j.PaymentHash.String()); err != nil {
+		if err := tx.Correlate(j.RequestID, journal.NamePaymentHash, j.PaymentHash.String()); err != nil {
 			return err
 		}
 	}
@@ -86,7 +88,7 @@ const refusedAtOnce = 4
 // requests up to the number last. A refusal's number grows with its time.
 func (tx *Tx) forgetRefused(last int64) error {
 	number := func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) }
-	old, err := column(tx, number, `SELECT job FROM (SELECT job, at_ms FROM job_history WHERE state = 'refused' ORDER BY at_ms LIMIT ?2)
+	old, err := row.Column(tx.Tx, number, `SELECT job FROM (SELECT job, at_ms FROM job_history WHERE state = 'refused' ORDER BY at_ms LIMIT ?2)
 		WHERE at_ms < ?1 OR job <= ?3`,
 		tx.now.Add(-provider.RefusedFor).UnixMilli(), refusedAtOnce, last)
 	if err != nil {
@@ -145,7 +147,7 @@ func (s *ProviderStore) JobByPaymentHash(ctx context.Context, hash payments.Hash
 	err = s.view(ctx, func(tx *Tx) error {
 		var id string
 		if err := tx.QueryRow(jobOfPayment, hash[:]).Scan(&id); err != nil {
-			return notFound(err, "job of payment "+hash.String())
+			return row.NotFound(err, "job of payment "+hash.String())
 		}
 		j, err = tx.job(id)
 		return err
@@ -159,7 +161,7 @@ func (s *ProviderStore) Jobs(ctx context.Context, limit int) (list []provider.Jo
 		limit = -1
 	}
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err := tx.strings(`SELECT j.request_id FROM requests r JOIN jobs j ON j.request_id = r.request_id
+		ids, err := tx.Strings(`SELECT j.request_id FROM requests r JOIN jobs j ON j.request_id = r.request_id
 			ORDER BY r.seq DESC LIMIT ?`, limit)
 		if err != nil {
 			return fmt.Errorf("list jobs: %w", err)
@@ -188,7 +190,7 @@ func (s *ProviderStore) HasPaid(ctx context.Context, buyer string) (paid bool, e
 // OpenJobs lists the ids of all jobs that have not ended, oldest first.
 func (s *ProviderStore) OpenJobs(ctx context.Context) (ids []string, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err = tx.strings(openJobIDs)
+		ids, err = tx.Strings(openJobIDs)
 		return err
 	})
 	return ids, err
@@ -201,9 +203,9 @@ func (tx *Tx) job(id string) (provider.Job, error) {
 		FROM job_current c JOIN requests r ON r.request_id = c.request_id WHERE c.request_id = ?`, id).
 		Scan(&j.Buyer, &j.State, &j.Reason.Code, &j.Reason.Detail, &at, &requested)
 	if err != nil {
-		return j, notFound(err, "job "+id)
+		return j, row.NotFound(err, "job "+id)
 	}
-	j.StateAt, j.AddedAt = fromMs(at), fromMs(requested)
+	j.StateAt, j.AddedAt = row.FromMs(at), row.FromMs(requested)
 	if j.State == provider.StateRefused {
 		return j, nil
 	}
@@ -253,13 +255,13 @@ func (tx *Tx) jobFacts(j *provider.Job) error {
 			LEFT JOIN receipts r ON r.request_id = j.request_id
 			LEFT JOIN job_credits u ON u.request_id = j.request_id
 		WHERE j.request_id = ?`, j.RequestID).
-		Scan(&j.Kind, &j.SchemaID, into(&j.JobHash), &j.Request, &j.Input, &relays, &j.Mode, &j.PriceMsats, &j.Quote,
-			into(&j.QuoteHash), into(&j.PaymentHash), &j.Nonce, &expires, into(&j.PolicyID), &added, &bolt11, &j.Acceptance,
-			&directive, &thread, &j.CreditMsats, &j.Run, &deadline, into(&j.PlanHash), &j.Receipt, &receiptID)
+		Scan(&j.Kind, &j.SchemaID, row.Into(&j.JobHash), &j.Request, &j.Input, &relays, &j.Mode, &j.PriceMsats, &j.Quote,
+			row.Into(&j.QuoteHash), row.Into(&j.PaymentHash), &j.Nonce, &expires, row.Into(&j.PolicyID), &added, &bolt11, &j.Acceptance,
+			&directive, &thread, &j.CreditMsats, &j.Run, &deadline, row.Into(&j.PlanHash), &j.Receipt, &receiptID)
 	if err != nil {
 		return err
 	}
-	j.ExpiresAt, j.AddedAt, j.Deadline = fromMs(expires), fromMs(added), fromNullMs(deadline)
+	j.ExpiresAt, j.AddedAt, j.Deadline = row.FromMs(expires), row.FromMs(added), row.FromNullMs(deadline)
 	j.BOLT11, j.DirectiveID, j.Thread, j.ReceiptID = bolt11.String, directive.String, thread.String, receiptID.String
 	return json.Unmarshal([]byte(relays), &j.Relays)
 }
@@ -271,11 +273,11 @@ func (tx *Tx) jobPayment(id string) (*provider.Payment, error) {
 	var at int64
 	err := tx.QueryRow(`SELECT payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints, preimage FROM job_payments
 		WHERE request_id = ? ORDER BY seq DESC LIMIT 1`, id).
-		Scan(into(&p.Hash), &p.State, &p.PaidMsats, &by, &at, &p.Outpoints, into(&p.Preimage))
+		Scan(row.Into(&p.Hash), &p.State, &p.PaidMsats, &by, &at, &p.Outpoints, row.Into(&p.Preimage))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	p.SettleBy, p.RecordedAt = fromNullMs(by), fromMs(at)
+	p.SettleBy, p.RecordedAt = row.FromNullMs(by), row.FromMs(at)
 	return &p, err
 }
 
@@ -290,8 +292,8 @@ func (tx *Tx) jobResult(id string) (*provider.Result, error) {
 			coalesce(e.event_id, r.event_id), coalesce(e.event, r.event), r.artifacts, r.started_ms, r.finished_ms
 		FROM job_results r LEFT JOIN job_result_events e ON e.request_id = r.request_id
 		WHERE r.request_id = ? ORDER BY e.n DESC LIMIT 1`, id).
-		Scan(&r.SessionID, into(&r.OutputHash), into(&agreement), into(&r.PlanHash), into(&r.Trajectory), into(&r.Redacted),
-			into(&r.Replay), &r.EventID, &r.Event, &artifacts, &started, &finished)
+		Scan(&r.SessionID, row.Into(&r.OutputHash), row.Into(&agreement), row.Into(&r.PlanHash), row.Into(&r.Trajectory), row.Into(&r.Redacted),
+			row.Into(&r.Replay), &r.EventID, &r.Event, &artifacts, &started, &finished)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -301,17 +303,9 @@ func (tx *Tx) jobResult(id string) (*provider.Result, error) {
 	if !agreement.IsZero() {
 		r.AgreementHash = &agreement
 	}
-	r.StartedAt, r.FinishedAt = fromMs(started), fromMs(finished)
+	r.StartedAt, r.FinishedAt = row.FromMs(started), row.FromMs(finished)
 	if r.Output, err = tx.Content(r.OutputHash); err != nil {
 		return nil, err
 	}
 	return &r, json.Unmarshal([]byte(artifacts), &r.Artifacts)
-}
-
-// notNull keeps an empty slice from being stored as NULL.
-func notNull(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }

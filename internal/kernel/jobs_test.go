@@ -12,6 +12,8 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -43,7 +45,7 @@ func TestEveryStepInEveryState(t *testing.T) {
 				if !ok {
 					want = from
 					if !errors.Is(err, provider.ErrConflict) {
-						t.Errorf("%s: %v, want ErrConflict", name, err)
+						t.Errorf("%s: %v, want row.ErrConflict", name, err)
 					}
 					if k.Stats() != before {
 						t.Errorf("%s committed something", name)
@@ -130,7 +132,7 @@ func TestPaidJobFromQuoteToReceipt(t *testing.T) {
 
 			k.view(t, func(tx *Tx) error {
 				th, err := tx.Thread(want.Thread)
-				if err != nil || th.State != ThreadCompleted || th.Result == nil || *th.Result != r.OutputHash || th.Parent != "root" {
+				if err != nil || th.State != journal.ThreadCompleted || th.Result == nil || *th.Result != r.OutputHash || th.Parent != "root" {
 					t.Errorf("thread %+v, %v", th, err)
 				}
 				for _, name := range []string{want.RequestID, want.JobHash.String(), want.PaymentHash.String(), want.Thread, want.DirectiveID, r.SessionID, r.EventID, want.ReceiptID} {
@@ -237,13 +239,13 @@ func TestResultNeedsItsBytes(t *testing.T) {
 	r, contents := resultOf(j, 1)
 	before := k.dump(t)
 	for i := range contents {
-		if err := s.Finish(t.Context(), j.RequestID, 1, r, slices.Delete(slices.Clone(contents), i, i+1)); !errors.Is(err, ErrInvalid) {
+		if err := s.Finish(t.Context(), j.RequestID, 1, r, slices.Delete(slices.Clone(contents), i, i+1)); !errors.Is(err, row.ErrInvalid) {
 			t.Errorf("without content %d: %v", i, err)
 		}
 	}
 	bad := r
 	bad.Output = []byte("another output")
-	if err := s.Finish(t.Context(), j.RequestID, 1, bad, contents); !errors.Is(err, ErrInvalid) {
+	if err := s.Finish(t.Context(), j.RequestID, 1, bad, contents); !errors.Is(err, row.ErrInvalid) {
 		t.Errorf("with another output: %v", err)
 	}
 	if diff := cmp.Diff(before, k.dump(t)); diff != "" {

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
-func entriesOf(t *testing.T, k *testKernel, f JournalFilter) (list []JournalEntry) {
+func entriesOf(t *testing.T, k *testKernel, f journal.Filter) (list []journal.Entry) {
 	t.Helper()
 	k.view(t, func(tx *Tx) (err error) {
-		list, err = tx.Journal(f)
+		list, err = tx.Entries(f)
 		return err
 	})
 	return list
@@ -21,20 +23,20 @@ func entriesOf(t *testing.T, k *testKernel, f JournalFilter) (list []JournalEntr
 // journal says.
 func checkThreads(t *testing.T, k *testKernel, threads ...string) {
 	t.Helper()
-	all := entriesOf(t, k, JournalFilter{})
+	all := entriesOf(t, k, journal.Filter{})
 	for _, thread := range threads {
-		of := slices.DeleteFunc(slices.Clone(all), func(e JournalEntry) bool { return e.Thread != thread })
-		below := slices.DeleteFunc(slices.Clone(all), func(e JournalEntry) bool {
+		of := slices.DeleteFunc(slices.Clone(all), func(e journal.Entry) bool { return e.Thread != thread })
+		below := slices.DeleteFunc(slices.Clone(all), func(e journal.Entry) bool {
 			return e.Thread != thread && !strings.HasPrefix(e.Thread, thread+".")
 		})
-		if diff := cmp.Diff(of, slices.Clip(entriesOf(t, k, JournalFilter{Thread: thread}))); diff != "" && len(of) > 0 {
+		if diff := cmp.Diff(of, slices.Clip(entriesOf(t, k, journal.Filter{Thread: thread}))); diff != "" && len(of) > 0 {
 			t.Fatalf("of %s:\n%s", thread, diff)
 		}
-		if diff := cmp.Diff(below, entriesOf(t, k, JournalFilter{Session: thread})); diff != "" && len(below) > 0 {
+		if diff := cmp.Diff(below, entriesOf(t, k, journal.Filter{Session: thread})); diff != "" && len(below) > 0 {
 			t.Fatalf("of %s and below:\n%s", thread, diff)
 		}
 		last := below[max(0, len(below)-3):]
-		if diff := cmp.Diff(last, entriesOf(t, k, JournalFilter{Session: thread, Limit: 3, Newest: true})); diff != "" && len(last) > 0 {
+		if diff := cmp.Diff(last, entriesOf(t, k, journal.Filter{Session: thread, Limit: 3, Newest: true})); diff != "" && len(last) > 0 {
 			t.Fatalf("the newest of %s:\n%s", thread, diff)
 		}
 	}
@@ -50,9 +52,9 @@ func TestJournalByThread(t *testing.T) {
 		t.Helper()
 		k.update(t, func(tx *Tx) error {
 			for ; n < to; n++ {
-				r := RetainForever
+				r := journal.RetainForever
 				if n%3 == 0 {
-					r = RetainDays(1)
+					r = journal.RetainDays(1)
 				}
 				e := entry(threads[n*n%len(threads)], r)
 				e.PayloadHash = digest("payload")
@@ -93,7 +95,7 @@ func TestJournalByThread(t *testing.T) {
 func TestJournalNumbersAreGivenOnce(t *testing.T) {
 	k := open(t)
 	k.update(t, func(tx *Tx) error { return tx.CreateThread("root", "p") })
-	e := entry("root", PruneOnDelivery)
+	e := entry("root", journal.PruneOnDelivery)
 	e.PayloadHash = digest("payload")
 	next := int64(1)
 	for round := range 3 {

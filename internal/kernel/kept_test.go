@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // TestAHashKeepsNoContent: a payload stays as long as an entry that came with it,
@@ -16,12 +18,12 @@ func TestAHashKeepsNoContent(t *testing.T) {
 		if err := tx.CreateThread("root", "p"); err != nil {
 			return err
 		}
-		e := entry("root", RetainForever)
+		e := entry("root", journal.RetainForever)
 		e.PayloadHash = hashing.Bytes(payload)
 		if _, err := tx.AppendJournal(e); err != nil {
 			return err
 		}
-		_, err := tx.AppendJournalPayload(entry("root", RetainDays(1)), payload)
+		_, err := tx.AppendJournalPayload(entry("root", journal.RetainDays(1)), payload)
 		return err
 	})
 	k.update(t, func(tx *Tx) error {
@@ -35,7 +37,7 @@ func TestAHashKeepsNoContent(t *testing.T) {
 		return err
 	})
 	k.view(t, func(tx *Tx) error {
-		if _, err := tx.Content(hashing.Bytes(payload)); !errors.Is(err, ErrNotFound) {
+		if _, err := tx.Content(hashing.Bytes(payload)); !errors.Is(err, row.ErrNotFound) {
 			t.Errorf("the payload of a pruned entry: %v", err)
 		}
 		return nil

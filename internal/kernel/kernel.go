@@ -9,15 +9,17 @@ package kernel
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/contexts"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/outbox"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // FileName is the database's name in the node's data directory.
@@ -78,13 +80,12 @@ func fileOptions() sqlite.Options {
 // Tx is one transaction over the whole kernel. Every method on it reads or
 // writes within that transaction.
 type Tx struct {
-	*sqlite.Tx
+	*row.Tx
+	journal.Journal
+	contexts.Contexts
+	outbox.Outbox
 	now time.Time
 }
-
-// Now is the instant of the transaction, in UTC and whole milliseconds: the one
-// time that all its rows carry.
-func (tx *Tx) Now() time.Time { return tx.now }
 
 // Update runs fn in a transaction that is durable, all of it, when Update
 // returns nil, and of which nothing is left otherwise. See sqlite.DB.Update for
@@ -98,7 +99,11 @@ func (k *Kernel) View(ctx context.Context, fn func(tx *Tx) error) error {
 	return k.db.View(ctx, func(tx *sqlite.Tx) error { return fn(k.tx(tx)) })
 }
 
-func (k *Kernel) tx(tx *sqlite.Tx) *Tx { return &Tx{Tx: tx, now: fromMs(k.now().UnixMilli())} }
+func (k *Kernel) tx(tx *sqlite.Tx) *Tx {
+	rows := row.NewTx(tx, k.now())
+	j := journal.Journal{Tx: rows}
+	return &Tx{Tx: rows, Journal: j, Contexts: contexts.Contexts{Journal: j}, Outbox: outbox.Outbox{Tx: rows}, now: rows.Now()}
+}
 
 // Err is not nil once a commit failed: the node must stop taking work and say
 // so (P17). It wraps sqlite.ErrReadOnly.
@@ -136,54 +141,11 @@ func Restore(ctx context.Context, dir, backup string, side Side) (kept string, e
 // Close waits for what has begun and closes the database.
 func (k *Kernel) Close() error { return k.db.Close() }
 
-// toMs is how a time is stored; the zero time is NULL.
-func toMs(t time.Time) sql.NullInt64 {
-	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
-}
-
-func fromMs(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
-
-func fromNullMs(ms sql.NullInt64) time.Time {
-	if !ms.Valid {
-		return time.Time{}
-	}
-	return fromMs(ms.Int64)
-}
-
-// text stores "" as NULL.
-func text(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
-
-// bytes32 scans a column that the schema holds to 32 bytes, or NULL to zero.
-type bytes32[T ~[32]byte] struct{ dst *T }
-
-func (b bytes32[T]) Scan(v any) error {
-	switch v := v.(type) {
-	case nil:
-		*b.dst = T{}
-	case []byte:
-		if len(v) != 32 {
-			return fmt.Errorf("%d bytes in a column of 32: %w", len(v), ErrCorrupt)
-		}
-		*b.dst = T(v)
-	default:
-		return fmt.Errorf("%T in a column of bytes: %w", v, ErrCorrupt)
-	}
-	return nil
-}
-
-func into[T ~[32]byte](dst *T) bytes32[T] { return bytes32[T]{dst} }
-
-// blob stores 32 bytes, or NULL for zero.
-func blob[T ~[32]byte](v T) []byte {
-	if v == (T{}) {
-		return nil
-	}
-	return v[:]
-}
-
-func blobPtr(d *hashing.Digest) []byte {
-	if d == nil {
-		return nil
-	}
-	return d[:]
+// Holds is [journal.Journal.Holds] in a transaction of its own.
+func (k *Kernel) Holds(ctx context.Context, session, ref string) (held bool, err error) {
+	err = k.View(ctx, func(tx *Tx) error {
+		held, err = tx.Holds(session, ref)
+		return err
+	})
+	return held, err
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/outbox"
 )
 
 func TestMain(m *testing.M) {
@@ -96,7 +98,7 @@ func (k *testKernel) dump(t testing.TB) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	k.view(t, func(tx *Tx) error {
-		tables, err := tx.strings("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+		tables, err := tx.Strings("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
 		if err != nil {
 			return err
 		}
@@ -186,15 +188,15 @@ func TestStoresChangeTogether(t *testing.T) {
 	requirements.Covers(t, "AP-8.3.1")
 	k := open(t)
 	all := func(tx *Tx) error {
-		_, err := tx.AppendJournalPayload(entry("root", RetainForever), []byte("payload"))
+		_, err := tx.AppendJournalPayload(entry("root", journal.RetainForever), []byte("payload"))
 		return errors.Join(
 			err,
 			tx.CreateThread("root.a", "p"),
 			tx.SetCursor("relay", 7),
 			tx.Audit("x", "y", nil),
-			tx.RecordDirective(Directive{ID: "d", Key: "k", ApprovedBy: "me"}),
-			tx.Enqueue(OutEvent{EventID: hexID("e"), Event: []byte("{}"), Relays: []string{"wss://r"}}),
-			tx.Correlate(hexID("r"), NameThread, "root.a"),
+			tx.RecordDirective(journal.Directive{ID: "d", Key: "k", ApprovedBy: "me"}),
+			tx.Enqueue(outbox.OutEvent{EventID: hexID("e"), Event: []byte("{}"), Relays: []string{"wss://r"}}),
+			tx.Correlate(hexID("r"), journal.NameThread, "root.a"),
 		)
 	}
 	k.update(t, func(tx *Tx) error { return tx.CreateThread("root", "p") })
@@ -242,7 +244,7 @@ func TestTablesAreAppendOnly(t *testing.T) {
 		}
 		var columns []string
 		k.view(t, func(tx *Tx) (err error) {
-			columns, err = tx.strings("SELECT name FROM pragma_table_info(?)", table)
+			columns, err = tx.Strings("SELECT name FROM pragma_table_info(?)", table)
 			return err
 		})
 		for _, query := range []string{
@@ -271,7 +273,7 @@ func fill(t *testing.T, k *testKernel) {
 		if err := tx.EnsureThread("root", "p"); err != nil {
 			return err
 		}
-		_, err := tx.AppendJournalPayload(entry("root", RetainForever), []byte("payload"))
+		_, err := tx.AppendJournalPayload(entry("root", journal.RetainForever), []byte("payload"))
 		_, err2 := tx.PutSegment("root", "text/plain", []byte("known"))
 		_, err3 := tx.PutContent([]byte("payload"))
 		return errors.Join(err, err2, err3, tx.Audit("x", "y", nil))

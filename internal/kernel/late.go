@@ -11,7 +11,7 @@ import (
 // them, oldest first.
 func (s *ProviderStore) UnknownPayments(ctx context.Context) (ids []string, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err = tx.strings(unknownPaymentIDs)
+		ids, err = tx.Strings(unknownPaymentIDs)
 		return err
 	})
 	return ids, err

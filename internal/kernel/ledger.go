@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -29,7 +31,7 @@ func (tx *Tx) reserve(requestID string, a buyer.Attempt, quote []byte, bolt11 st
 	var maxMsats int64
 	err := tx.QueryRow("SELECT provider, max_msats FROM purchases WHERE request_id = ?", requestID).Scan(&provider, &maxMsats)
 	if err != nil {
-		return notFound(err, "purchase "+requestID)
+		return row.NotFound(err, "purchase "+requestID)
 	}
 	if err := tx.checkFirstAttempt(requestID, provider, bolt11, a); err != nil {
 		return err
@@ -48,7 +50,7 @@ func (tx *Tx) reserve(requestID string, a buyer.Attempt, quote []byte, bolt11 st
 	_, err = tx.Exec(`INSERT INTO attempts(request_id, provider, purpose, payment_hash, amount_msats, fee_limit_msats, rule_id,
 			quote, bolt11, acceptance, reserved_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		requestID, provider, a.Purpose, a.PaymentHash[:], a.AmountMsats, a.FeeLimitMsats, a.RuleID,
-		notNull(quote), bolt11, notNull(acceptance), a.ReservedAt.UnixMilli())
+		row.NotNull(quote), bolt11, row.NotNull(acceptance), a.ReservedAt.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record attempt: %w", err)
 	}
@@ -62,7 +64,7 @@ func (tx *Tx) reserve(requestID string, a buyer.Attempt, quote []byte, bolt11 st
 	if err != nil {
 		return err
 	}
-	if err := tx.Correlate(requestID, NamePaymentHash, a.PaymentHash.String()); err != nil {
+	if err := tx.Correlate(requestID, journal.NamePaymentHash, a.PaymentHash.String()); err != nil {
 		return err
 	}
 	return tx.appendPurchaseState(requestID, buyer.StatePaying, "")
@@ -212,7 +214,7 @@ func (s *BuyerStore) resolve(ctx context.Context, requestID string, p payments.P
 		}
 		_, err = tx.Exec(`INSERT INTO `+table+`(request_id, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms, outpoints)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			requestID, p.Hash[:], string(p.State), p.AmountMsats, p.FeeMsats, blob(p.Preimage), p.FailureReason, tx.now.UnixMilli(), p.Outpoints)
+			requestID, p.Hash[:], string(p.State), p.AmountMsats, p.FeeMsats, row.Blob(p.Preimage), p.FailureReason, tx.now.UnixMilli(), p.Outpoints)
 		if err != nil {
 			return fmt.Errorf("record payment: %w", err)
 		}
@@ -257,7 +259,7 @@ func (tx *Tx) endOfReservation(requestID string, p payments.Payment) (ledgerRow,
 		WHERE l.request_id = ? AND l.entry = 'reserve' AND a.payment_hash = ?`, requestID, p.Hash[:]).
 		Scan(&r.day, &r.provider, &r.purpose, &r.reserved, &invoiced)
 	if err != nil {
-		return r, notFound(err, "reservation of "+requestID)
+		return r, row.NotFound(err, "reservation of "+requestID)
 	}
 	switch {
 	case p.State == payments.PaymentSucceeded:

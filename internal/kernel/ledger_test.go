@@ -167,7 +167,7 @@ func TestPurchaseStepsInEveryState(t *testing.T) {
 		path    []string
 		state   buyer.State
 		allowed map[string]buyer.State
-		errs    map[string]error // where it is not ErrConflict
+		errs    map[string]error // where it is not row.ErrConflict
 	}{
 		"requested": {nil, buyer.StateRequested, map[string]buyer.State{
 			"reserve": buyer.StatePaying, "done": buyer.StateDone, "fail": buyer.StateFailed, "cancel": buyer.StateCanceled,

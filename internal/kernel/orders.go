@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // AddOrder stores an order that names no provider, with its first request.
@@ -67,7 +68,7 @@ func (s *BuyerStore) PlacedOrder(ctx context.Context, requestID string) (o buyer
 	err = s.view(ctx, func(tx *Tx) error {
 		var id string
 		if err := tx.QueryRow("SELECT order_id FROM order_requests WHERE request_id = ?", requestID).Scan(&id); err != nil {
-			return notFound(err, "order of "+requestID)
+			return row.NotFound(err, "order of "+requestID)
 		}
 		o, err = tx.placedOrder(id)
 		return err
@@ -80,7 +81,7 @@ func (tx *Tx) placedOrder(id string) (buyer.PlacedOrder, error) {
 	err := tx.QueryRow("SELECT wanted, EXISTS (SELECT 1 FROM open_orders x WHERE x.order_id = o.order_id) FROM orders o WHERE order_id = ?", id).
 		Scan(&o.Wanted, &o.Open)
 	if err != nil {
-		return o, notFound(err, "order "+id)
+		return o, row.NotFound(err, "order "+id)
 	}
 	rows, err := tx.Query("SELECT p.request_id, p.provider FROM order_requests r JOIN purchases p USING (request_id) WHERE r.order_id = ? ORDER BY r.seq", id)
 	if err != nil {
@@ -100,7 +101,7 @@ func (tx *Tx) placedOrder(id string) (buyer.PlacedOrder, error) {
 // OpenOrders lists the ids of orders that have not ended, oldest first.
 func (s *BuyerStore) OpenOrders(ctx context.Context) (ids []string, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err = tx.strings("SELECT order_id FROM open_orders JOIN orders USING (order_id) ORDER BY added_ms, order_id")
+		ids, err = tx.Strings("SELECT order_id FROM open_orders JOIN orders USING (order_id) ORDER BY added_ms, order_id")
 		return err
 	})
 	return ids, err

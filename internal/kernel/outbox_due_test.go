@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lightwork-market/lightwork/internal/store/outbox"
 )
 
 func (k *testKernel) due(t *testing.T, limit int) (ids []string) {
@@ -22,7 +24,7 @@ func (k *testKernel) due(t *testing.T, limit int) (ids []string) {
 // rarely, however old it is.
 func TestAnswersPutOff(t *testing.T) {
 	k := open(t)
-	e := OutEvent{EventID: hexID("e"), Event: []byte("{}"), Relays: []string{"wss://a", "wss://dead"}, Required: 1}
+	e := outbox.OutEvent{EventID: hexID("e"), Event: []byte("{}"), Relays: []string{"wss://a", "wss://dead"}, Required: 1}
 	k.update(t, func(tx *Tx) error { return tx.Enqueue(e) })
 	if got := k.due(t, 10); len(got) != 1 {
 		t.Fatalf("due at once: %v", got)
@@ -30,7 +32,7 @@ func TestAnswersPutOff(t *testing.T) {
 	wait := 5 * time.Second
 	for i := range 14 {
 		ok := i%2 == 0
-		k.update(t, func(tx *Tx) error { return tx.AddAck(Ack{EventID: e.EventID, Relay: "wss://a", OK: ok}) })
+		k.update(t, func(tx *Tx) error { return tx.AddAck(outbox.Ack{EventID: e.EventID, Relay: "wss://a", OK: ok}) })
 		k.now = k.now.Add(wait - time.Millisecond)
 		if got := k.due(t, 10); len(got) != 0 {
 			t.Errorf("after %d answers: due again before %v", i+1, wait)
@@ -42,7 +44,7 @@ func TestAnswersPutOff(t *testing.T) {
 		}
 		wait = min(2*wait, 2560*time.Second)
 	}
-	k.update(t, func(tx *Tx) error { return tx.AddAck(Ack{EventID: e.EventID, Relay: "wss://dead", OK: true}) })
+	k.update(t, func(tx *Tx) error { return tx.AddAck(outbox.Ack{EventID: e.EventID, Relay: "wss://dead", OK: true}) })
 	k.now = k.now.Add(time.Hour)
 	if got := k.due(t, 10); len(got) != 0 {
 		t.Errorf("confirmed by all and due: %v", got)
@@ -57,11 +59,11 @@ func TestUnsent(t *testing.T) {
 	const taken = 300
 	k.update(t, func(tx *Tx) error {
 		for i := range taken + 2 {
-			e := OutEvent{EventID: hexID("%d", i), Event: []byte("{}"), Relays: []string{"wss://a", "wss://dead"}, Required: 1}
+			e := outbox.OutEvent{EventID: hexID("%d", i), Event: []byte("{}"), Relays: []string{"wss://a", "wss://dead"}, Required: 1}
 			if err := tx.Enqueue(e); err != nil {
 				return err
 			}
-			if err := tx.AddAck(Ack{EventID: e.EventID, Relay: "wss://a", OK: i < taken}); err != nil {
+			if err := tx.AddAck(outbox.Ack{EventID: e.EventID, Relay: "wss://a", OK: i < taken}); err != nil {
 				return err
 			}
 		}
@@ -85,14 +87,14 @@ func TestOldEventsDoNotStandBeforeNew(t *testing.T) {
 	add := func(name string) (id string) {
 		id = hexID("%s", name)
 		k.update(t, func(tx *Tx) error {
-			return tx.Enqueue(OutEvent{EventID: id, Event: []byte("{}"), Relays: []string{"wss://a", "wss://dead"}, Required: 1})
+			return tx.Enqueue(outbox.OutEvent{EventID: id, Event: []byte("{}"), Relays: []string{"wss://a", "wss://dead"}, Required: 1})
 		})
 		k.now = k.now.Add(time.Millisecond)
 		return id
 	}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		id := add(name)
-		k.update(t, func(tx *Tx) error { return tx.AddAck(Ack{EventID: id, Relay: "wss://a", OK: true}) })
+		k.update(t, func(tx *Tx) error { return tx.AddAck(outbox.Ack{EventID: id, Relay: "wss://a", OK: true}) })
 	}
 	fresh := add("fresh")
 	if got := k.due(t, limit); !slices.Equal(got, []string{fresh}) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // SetClosing keeps the event that ends the commits; the first stays.
@@ -29,7 +30,7 @@ func (s *BuyerStore) SetReveal(ctx context.Context, requestID string, agreement 
 	return s.update(ctx, func(tx *Tx) error {
 		var id string
 		if err := tx.QueryRow("SELECT panel_id FROM panel_seats WHERE request_id = ?", requestID).Scan(&id); err != nil {
-			return notFound(err, "panel of "+requestID)
+			return row.NotFound(err, "panel of "+requestID)
 		}
 		p, err := tx.openPanel(id)
 		if err != nil {
@@ -65,7 +66,7 @@ func (s *BuyerStore) Decide(ctx context.Context, id string, d buyer.Decision, pa
 			return err
 		}
 		_, err = tx.Exec("INSERT INTO panel_decisions(panel_id, outcome, agreement_hash, reason, at_ms) VALUES (?, ?, ?, ?, ?)",
-			id, string(d.Outcome), blobPtr(d.Agreement), d.Reason, tx.now.UnixMilli())
+			id, string(d.Outcome), row.BlobPtr(d.Agreement), d.Reason, tx.now.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record decision: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // AddPanel stores a panel with the purchases of its seats.
@@ -48,7 +49,7 @@ func (s *BuyerStore) PanelOf(ctx context.Context, requestID string) (p buyer.Pan
 		var id string
 		err := tx.QueryRow("SELECT panel_id FROM panel_seats WHERE request_id = ?", requestID).Scan(&id)
 		if err != nil {
-			return notFound(err, "panel of "+requestID)
+			return row.NotFound(err, "panel of "+requestID)
 		}
 		p, err = tx.panel(id)
 		return err
@@ -62,7 +63,7 @@ func (s *BuyerStore) Panels(ctx context.Context, limit int) (list []buyer.Panel,
 		limit = -1
 	}
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err := tx.strings("SELECT panel_id FROM panels ORDER BY seq DESC LIMIT ?", limit)
+		ids, err := tx.Strings("SELECT panel_id FROM panels ORDER BY seq DESC LIMIT ?", limit)
 		if err != nil {
 			return fmt.Errorf("list panels: %w", err)
 		}
@@ -81,7 +82,7 @@ func (s *BuyerStore) Panels(ctx context.Context, limit int) (list []buyer.Panel,
 // OpenPanels lists the ids of panels that have not ended, oldest first.
 func (s *BuyerStore) OpenPanels(ctx context.Context) (ids []string, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err = tx.strings(`SELECT p.panel_id FROM panels p
+		ids, err = tx.Strings(`SELECT p.panel_id FROM panels p
 			WHERE NOT EXISTS (SELECT 1 FROM panel_decisions d WHERE d.panel_id = p.panel_id)
 				OR EXISTS (SELECT 1 FROM panel_seats s JOIN open_purchases o ON o.request_id = s.request_id WHERE s.panel_id = p.panel_id)
 			ORDER BY p.seq`)
@@ -95,11 +96,11 @@ func (tx *Tx) panel(id string) (buyer.Panel, error) {
 	var added, deadline int64
 	err := tx.QueryRow(`SELECT p.schema_id, p.job_hash, p.rule, p.max_msats, p.deadline_ms, p.added_ms, c.event
 		FROM panels p LEFT JOIN panel_closings c ON c.panel_id = p.panel_id WHERE p.panel_id = ?`, id).
-		Scan(&p.SchemaID, into(&p.JobHash), &p.Rule, &p.MaxMsats, &deadline, &added, &p.Closing)
+		Scan(&p.SchemaID, row.Into(&p.JobHash), &p.Rule, &p.MaxMsats, &deadline, &added, &p.Closing)
 	if err != nil {
-		return p, notFound(err, "panel "+id)
+		return p, row.NotFound(err, "panel "+id)
 	}
-	p.Deadline, p.AddedAt = fromMs(deadline), fromMs(added)
+	p.Deadline, p.AddedAt = row.FromMs(deadline), row.FromMs(added)
 	if p.Seats, err = tx.seats(id); err != nil {
 		return p, fmt.Errorf("read seats of panel %s: %w", id, err)
 	}
@@ -108,14 +109,14 @@ func (tx *Tx) panel(id string) (buyer.Panel, error) {
 	var at int64
 	err = tx.QueryRow(`SELECT d.outcome, d.agreement_hash, d.reason, d.at_ms, a.record, a.output
 		FROM panel_decisions d LEFT JOIN panel_adjudications a USING (panel_id) WHERE d.panel_id = ?`, id).
-		Scan(&d.Outcome, into(&agreement), &d.Reason, &at, &d.Record, &d.Output)
+		Scan(&d.Outcome, row.Into(&agreement), &d.Reason, &at, &d.Record, &d.Output)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return p, nil
 	case err != nil:
 		return p, fmt.Errorf("read decision of panel %s: %w", id, err)
 	}
-	d.At, d.Agreement, p.Decision = fromMs(at), orNil(agreement), &d
+	d.At, d.Agreement, p.Decision = row.FromMs(at), orNil(agreement), &d
 	return p, nil
 }
 
@@ -140,7 +141,7 @@ func (tx *Tx) seats(panelID string) (list []buyer.Seat, err error) {
 		var revealed hashing.Digest
 		var taken sql.NullBool
 		var why sql.NullString
-		if err := rows.Scan(&s.RequestID, &s.Provider, into(&revealed), &taken, &why); err != nil {
+		if err := rows.Scan(&s.RequestID, &s.Provider, row.Into(&revealed), &taken, &why); err != nil {
 			return nil, err
 		}
 		s.Revealed = orNil(revealed)

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // PipelineLog is the journal and the audit log of a pipeline, and its judge of
@@ -51,18 +52,18 @@ func (l *PipelineLog) AppendCall(ctx context.Context, requestID, callID string, 
 		if callID == "" {
 			return nil
 		}
-		return tx.Correlate(requestID, NameCall, callID)
+		return tx.Correlate(requestID, journal.NameCall, callID)
 	})
 	return at, err
 }
 
 func (l *PipelineLog) append(tx *Tx, e pipeline.Entry) error {
-	r, err := RetentionOf(e.Retention)
+	r, err := journal.RetentionOf(e.Retention)
 	if err != nil {
 		return err
 	}
-	entry := JournalEntry{
-		Thread: string(e.Thread), Direction: Direction(e.Direction), Handler: e.Handler, PayloadTag: e.PayloadTag,
+	entry := journal.Entry{
+		Thread: string(e.Thread), Direction: journal.Direction(e.Direction), Handler: e.Handler, PayloadTag: e.PayloadTag,
 		PayloadHash: e.PayloadHash, Retention: r,
 	}
 	add := func() error {
@@ -82,8 +83,8 @@ func (l *PipelineLog) append(tx *Tx, e pipeline.Entry) error {
 		}
 		err = add()
 	}
-	if err == nil && r == PruneOnDelivery && e.Direction == pipeline.Inbound {
-		err = tx.confirmTo(entry.Thread, e.Handler)
+	if err == nil && r == journal.PruneOnDelivery && e.Direction == pipeline.Inbound {
+		err = tx.ConfirmTo(entry.Thread, e.Handler)
 	}
 	return err
 }
@@ -98,8 +99,8 @@ const (
 // the journal (K-3). It is written even if the message's own context has ended.
 func (l *PipelineLog) Reject(ctx context.Context, r pipeline.Reject) {
 	err := l.k.Update(context.WithoutCancel(ctx), func(tx *Tx) error {
-		return tx.Audit(string(r.Reason), clip(string(r.Thread), maxAuditSubject), map[string]string{
-			"tag": clip(r.Tag, maxAuditName), "profile": clip(r.Profile, maxAuditName), "sender": clip(r.Sender, maxAuditName),
+		return tx.Audit(string(r.Reason), row.Clip(string(r.Thread), maxAuditSubject), map[string]string{
+			"tag": row.Clip(r.Tag, maxAuditName), "profile": row.Clip(r.Profile, maxAuditName), "sender": row.Clip(r.Sender, maxAuditName),
 		})
 	})
 	if err != nil {
@@ -117,9 +118,4 @@ func (l *PipelineLog) DirectiveLive(ctx context.Context, id string) (live bool, 
 		return false, fmt.Errorf("judge directive: %w", err)
 	}
 	return live, nil
-}
-
-// clip bounds a text from outside and makes it one that SQLite can give back.
-func clip(s string, n int) string {
-	return strings.ToValidUTF8(strings.ReplaceAll(s[:min(len(s), n)], "\x00", ""), "")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -26,12 +27,12 @@ func TestPipelineJournal(t *testing.T) {
 			Thread: pipeline.ThreadID(thread), Direction: pipeline.Outbound, Handler: "h", PayloadTag: "t",
 			PayloadHash: digest("payload"), Retention: pipeline.Retention{Policy: pipeline.RetainDays, Days: 3},
 		}))
-		want := []JournalEntry{{
-			At: start, Thread: thread, Direction: Outbound, Handler: "h", PayloadTag: "t",
+		want := []journal.Entry{{
+			At: start, Thread: thread, Direction: journal.Outbound, Handler: "h", PayloadTag: "t",
 			PayloadHash: digest("payload"), Retention: "retain_days(3)", RequestID: job,
 		}}
 		k.view(t, func(tx *Tx) error {
-			got, err := tx.Journal(JournalFilter{Thread: thread})
+			got, err := tx.Entries(journal.Filter{Thread: thread})
 			if len(got) == 1 {
 				want[0].Seq = got[0].Seq
 			}
@@ -54,7 +55,7 @@ func TestPipelineJournal(t *testing.T) {
 			t.Errorf("%s: recorded", name)
 		}
 		k.view(t, func(tx *Tx) error {
-			if got, err := tx.Journal(JournalFilter{Thread: "root.good"}); len(got) != 0 || err != nil {
+			if got, err := tx.Entries(journal.Filter{Thread: "root.good"}); len(got) != 0 || err != nil {
 				t.Errorf("%s: one of two was recorded: %v, %v", name, got, err)
 			}
 			return nil
@@ -89,7 +90,7 @@ func TestDirectiveLivesAsLongAsItsJob(t *testing.T) {
 	s, log := k.ProviderStore("p"), k.PipelineLog("p")
 	j := testJob("x", receipts.ModeHold)
 	k.update(t, func(tx *Tx) error {
-		return tx.RecordDirective(Directive{ID: "by-hand", Key: "k", ApprovedBy: "person"})
+		return tx.RecordDirective(journal.Directive{ID: "by-hand", Key: "k", ApprovedBy: "person"})
 	})
 	check := func(id string, want bool) {
 		t.Helper()
@@ -115,11 +116,11 @@ func FuzzThreadPath(f *testing.F) {
 	}
 	k := open(f)
 	f.Fuzz(func(t *testing.T, s string) {
-		path, err := threadPath(s)
+		path, err := journal.ThreadPath(s)
 		id, perr := pipeline.ParseThreadID(s)
-		if perr == nil && len(s) <= maxThreadLabel {
+		if perr == nil && len(s) <= journal.MaxThreadLabel {
 			if err != nil {
-				t.Fatalf("threadPath(%q) = %v; the pipeline accepts it", s, err)
+				t.Fatalf("journal.ThreadPath(%q) = %v; the pipeline accepts it", s, err)
 			}
 			parent := ""
 			if len(path) > 1 {
@@ -131,7 +132,7 @@ func FuzzThreadPath(f *testing.F) {
 		}
 		serr := k.Update(t.Context(), func(tx *Tx) error { return tx.EnsureThread(s, "p") })
 		if (serr == nil) != (err == nil) {
-			t.Fatalf("threadPath(%q) = %v, stored: %v", s, err, serr)
+			t.Fatalf("journal.ThreadPath(%q) = %v, stored: %v", s, err, serr)
 		}
 	})
 }
@@ -153,14 +154,14 @@ func TestAppendCall(t *testing.T) {
 		t.Error("a broken entry was taken")
 	}
 	must(t, k.View(t.Context(), func(tx *Tx) error {
-		entries, err := tx.Journal(JournalFilter{Thread: "root.job[x]"})
+		entries, err := tx.Entries(journal.Filter{Thread: "root.job[x]"})
 		must(t, err)
 		if len(entries) != 1 || !entries[0].At.Equal(start) || entries[0].PayloadHash != digest("input") {
 			t.Errorf("journal %+v", entries)
 		}
 		names, err := tx.Lookup("x")
 		must(t, err)
-		if len(names) != 1 || !slices.Equal(names[0].Names[NameCall], []string{"call-1"}) {
+		if len(names) != 1 || !slices.Equal(names[0].Names[journal.NameCall], []string{"call-1"}) {
 			t.Errorf("names %+v", names)
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // Policy is a policy manifest that the provider has sold under.
@@ -45,10 +46,10 @@ func (s *ProviderStore) Policies(ctx context.Context) (list []Policy, err error)
 		for rows.Next() {
 			var p Policy
 			var first, last int64
-			if err := rows.Scan(into(&p.ID), &first, &last, &p.Jobs); err != nil {
+			if err := rows.Scan(row.Into(&p.ID), &first, &last, &p.Jobs); err != nil {
 				return fmt.Errorf("list policies: %w", err)
 			}
-			p.FirstAt, p.LastAt = fromMs(first), fromMs(last)
+			p.FirstAt, p.LastAt = row.FromMs(first), row.FromMs(last)
 			list = append(list, p)
 		}
 		return rows.Err()

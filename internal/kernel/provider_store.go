@@ -8,6 +8,8 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/outbox"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -40,9 +42,9 @@ func providerErr(err error) error {
 		errors.Is(err, provider.ErrCreditSpent), errors.Is(err, provider.ErrRefundTaken),
 		errors.Is(err, provider.ErrRefundOfAnother):
 		return err
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, row.ErrNotFound):
 		return fmt.Errorf("%w: %w", provider.ErrNotFound, err)
-	case errors.Is(err, ErrConflict), errors.Is(err, ErrDuplicate), sqlite.IsUnique(err):
+	case errors.Is(err, row.ErrConflict), errors.Is(err, row.ErrDuplicate), sqlite.IsUnique(err):
 		return fmt.Errorf("%w: %w", provider.ErrConflict, err)
 	case errors.Is(err, sqlite.ErrCommit), errors.Is(err, sqlite.ErrReadOnly):
 		return fmt.Errorf("%w: %w", provider.ErrStoreFailed, err)
@@ -80,7 +82,7 @@ func (s *ProviderStore) Enqueue(ctx context.Context, out ...provider.OutEvent) e
 
 func (tx *Tx) enqueueAll(out []provider.OutEvent) error {
 	for _, e := range out {
-		err := tx.Enqueue(OutEvent{
+		err := tx.Enqueue(outbox.OutEvent{
 			EventID: e.EventID, Event: e.Event, RequestID: e.RequestID, Relays: e.Relays, Required: e.Required,
 		})
 		if err != nil {
@@ -123,7 +125,7 @@ func (s *ProviderStore) DueEvents(ctx context.Context, maxAge time.Duration, lim
 	return list, err
 }
 
-func pendingOf(events []PendingEvent) (list []provider.Pending) {
+func pendingOf(events []outbox.Pending) (list []provider.Pending) {
 	for _, p := range events {
 		list = append(list, provider.Pending{
 			OutEvent: provider.OutEvent{
@@ -139,7 +141,7 @@ func pendingOf(events []PendingEvent) (list []provider.Pending) {
 func (s *ProviderStore) AddAcks(ctx context.Context, acks ...provider.Ack) error {
 	return s.update(ctx, func(tx *Tx) error {
 		for _, a := range acks {
-			if err := tx.AddAck(Ack(a)); err != nil {
+			if err := tx.AddAck(outbox.Ack(a)); err != nil {
 				return err
 			}
 		}

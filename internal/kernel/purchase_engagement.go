@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // purchaseEngagement reads the fee that was accepted for a purchase, nil if none was.
@@ -19,7 +21,7 @@ func (tx *Tx) purchaseEngagement(requestID string) (*buyer.Engagement, error) {
 			a.reserved_ms, r.event, r.receipt_id
 		FROM attempts a LEFT JOIN purchase_engagement_receipts r ON r.request_id = a.request_id
 		WHERE a.request_id = ? AND a.purpose = 'engagement'`, requestID).
-		Scan(&a.Purpose, into(&a.PaymentHash), &a.AmountMsats, &a.FeeLimitMsats, &a.RuleID, &e.Quote, &e.BOLT11, &e.Acceptance,
+		Scan(&a.Purpose, row.Into(&a.PaymentHash), &a.AmountMsats, &a.FeeLimitMsats, &a.RuleID, &e.Quote, &e.BOLT11, &e.Acceptance,
 			&reserved, &e.ReceiptEvent, &receiptID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
@@ -27,7 +29,7 @@ func (tx *Tx) purchaseEngagement(requestID string) (*buyer.Engagement, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.ReservedAt, e.ReceiptID = fromMs(reserved), receiptID.String
+	a.ReservedAt, e.ReceiptID = row.FromMs(reserved), receiptID.String
 	if err := tx.attemptWallet(a); err != nil {
 		return nil, err
 	}
@@ -52,6 +54,6 @@ func (s *BuyerStore) SetEngagementReceipt(ctx context.Context, requestID, receip
 		if err != nil {
 			return fmt.Errorf("keep receipt of the fee: %w", err)
 		}
-		return tx.Correlate(requestID, NameReceipt, receiptID)
+		return tx.Correlate(requestID, journal.NameReceipt, receiptID)
 	})
 }

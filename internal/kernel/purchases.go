@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -27,7 +28,7 @@ func (s *BuyerStore) Purchases(ctx context.Context, limit int) (list []buyer.Pur
 		limit = -1
 	}
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err := tx.strings("SELECT request_id FROM purchases ORDER BY seq DESC LIMIT ?", limit)
+		ids, err := tx.Strings("SELECT request_id FROM purchases ORDER BY seq DESC LIMIT ?", limit)
 		if err != nil {
 			return fmt.Errorf("list purchases: %w", err)
 		}
@@ -46,7 +47,7 @@ func (s *BuyerStore) Purchases(ctx context.Context, limit int) (list []buyer.Pur
 // OpenPurchases lists the ids of purchases that have not ended, oldest first.
 func (s *BuyerStore) OpenPurchases(ctx context.Context) (ids []string, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err = tx.strings(openPurchaseIDs)
+		ids, err = tx.Strings(openPurchaseIDs)
 		return err
 	})
 	return ids, err
@@ -75,13 +76,13 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 			LEFT JOIN purchase_engagements e ON e.request_id = p.request_id
 			LEFT JOIN purchase_inputs i ON i.request_id = p.request_id
 		WHERE p.request_id = ?`, id).
-		Scan(&p.Provider, &p.SchemaID, into(&p.JobHash), &p.Request, &p.MaxMsats, &relays, &payee, &added,
-			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, into(&output), &early, &p.ReceiptEvent, &receiptID, &p.SealedEvent, &p.Outside, &p.Hidden, &p.RefundMsats, &p.EngagementMax, &p.Inputs)
+		Scan(&p.Provider, &p.SchemaID, row.Into(&p.JobHash), &p.Request, &p.MaxMsats, &relays, &payee, &added,
+			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, row.Into(&output), &early, &p.ReceiptEvent, &receiptID, &p.SealedEvent, &p.Outside, &p.Hidden, &p.RefundMsats, &p.EngagementMax, &p.Inputs)
 	if err != nil {
-		return p, notFound(err, "purchase "+id)
+		return p, row.NotFound(err, "purchase "+id)
 	}
 	p.PayeeNode, p.ReceiptID, p.SettledTooEarly = payee.String, receiptID.String, early.Bool
-	p.AddedAt, p.StateAt = fromMs(added), fromMs(at)
+	p.AddedAt, p.StateAt = row.FromMs(added), row.FromMs(at)
 	if err := json.Unmarshal([]byte(relays), &p.Relays); err != nil {
 		return p, fmt.Errorf("read purchase %s: %w", id, err)
 	}
@@ -106,7 +107,7 @@ func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
 	var reserved int64
 	err = tx.QueryRow(`SELECT purpose, payment_hash, amount_msats, fee_limit_msats, rule_id, quote, bolt11, acceptance, reserved_ms
 		FROM attempts WHERE request_id = ? AND purpose = 'result'`, p.RequestID).
-		Scan(&a.Purpose, into(&a.PaymentHash), &a.AmountMsats, &a.FeeLimitMsats, &a.RuleID, &p.Quote, &p.BOLT11, &p.Acceptance, &reserved)
+		Scan(&a.Purpose, row.Into(&a.PaymentHash), &a.AmountMsats, &a.FeeLimitMsats, &a.RuleID, &p.Quote, &p.BOLT11, &p.Acceptance, &reserved)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -116,7 +117,7 @@ func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
 	if len(p.Quote) == 0 { // an outside provider's invoice comes without
 		p.Quote, p.Acceptance = nil, nil
 	}
-	a.ReservedAt = fromMs(reserved)
+	a.ReservedAt = row.FromMs(reserved)
 	if err := tx.attemptWallet(&a); err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (tx *Tx) paymentIn(table, id string) (*payments.Payment, error) {
 	var p payments.Payment
 	err := tx.QueryRow(`SELECT payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, outpoints
 		FROM `+table+` WHERE request_id = ?`, id).
-		Scan(into(&p.Hash), &p.State, &p.AmountMsats, &p.FeeMsats, into(&p.Preimage), &p.FailureReason, &p.Outpoints)
+		Scan(row.Into(&p.Hash), &p.State, &p.AmountMsats, &p.FeeMsats, row.Into(&p.Preimage), &p.FailureReason, &p.Outpoints)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

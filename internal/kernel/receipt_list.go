@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // StoredReceipt is one receipt of a side's database.
@@ -77,7 +79,7 @@ func atMost(limit int) int {
 
 func (tx *Tx) findReceipts(query, name string) ([]StoredReceipt, error) {
 	if len(name) < MinNamePrefix {
-		return nil, fmt.Errorf("a name of %d bytes: %w", len(name), ErrInvalid)
+		return nil, fmt.Errorf("a name of %d bytes: %w", len(name), row.ErrInvalid)
 	}
 	named := ofRequest
 	if strings.HasPrefix(name, receiptPrefix) {

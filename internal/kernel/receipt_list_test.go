@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -51,7 +52,7 @@ func TestReceiptsAreListedAndFound(t *testing.T) {
 	if got, err := s.FindReceipts(t.Context(), "rcpt_%"); err != nil || len(got) != 0 {
 		t.Errorf("a pattern finds %+v, %v", got, err)
 	}
-	if _, err := s.FindReceipts(t.Context(), "rcpt_"); !errors.Is(err, ErrInvalid) {
+	if _, err := s.FindReceipts(t.Context(), "rcpt_"); !errors.Is(err, row.ErrInvalid) {
 		t.Errorf("a short name: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 )
@@ -24,7 +25,7 @@ const (
 // OpenRefunds lists refunds whose outcome is not known, oldest first.
 func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []provider.Refund, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		ids, err := tx.strings(openRefundIDs)
+		ids, err := tx.Strings(openRefundIDs)
 		if err != nil {
 			return err
 		}
@@ -52,15 +53,15 @@ func (tx *Tx) attempts(requestID string) (list []provider.Refund, err error) {
 		end := provider.RefundEnd{}
 		var state, outpoints, reason sql.NullString
 		var fee, unused, at sql.NullInt64
-		err := rows.Scan(&r.RequestID, &r.Attempt, &r.Buyer, &r.BOLT11, into(&r.PaymentHash), &r.Msats, &r.FeeLimitMsats,
-			&state, &fee, &unused, into(&end.Preimage), &outpoints, &reason, &at)
+		err := rows.Scan(&r.RequestID, &r.Attempt, &r.Buyer, &r.BOLT11, row.Into(&r.PaymentHash), &r.Msats, &r.FeeLimitMsats,
+			&state, &fee, &unused, row.Into(&end.Preimage), &outpoints, &reason, &at)
 		if err != nil {
 			return nil, fmt.Errorf("read refunds: %w", err)
 		}
 		if state.Valid {
 			end.Attempt, end.State, end.FeeMsats = r.Attempt, payments.PaymentState(state.String), fee.Int64
 			end.UnusedMsats, end.Outpoints = unused.Int64, outpoints.String
-			end.Reason, end.At = reason.String, fromNullMs(at)
+			end.Reason, end.At = reason.String, row.FromNullMs(at)
 			r.End = &end
 		}
 		list = append(list, r)
@@ -88,7 +89,7 @@ func (s *ProviderStore) SetRefundSent(ctx context.Context, requestID string, att
 		case err != nil:
 			return err
 		case attempt < 1 || attempt > len(list):
-			return fmt.Errorf("refund of %s, attempt %d: %w", requestID, attempt, ErrNotFound)
+			return fmt.Errorf("refund of %s, attempt %d: %w", requestID, attempt, row.ErrNotFound)
 		case list[attempt-1].End != nil:
 			return fmt.Errorf("refund of %s, attempt %d, has ended: %w", requestID, attempt, provider.ErrConflict)
 		}
@@ -108,7 +109,7 @@ func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end pro
 		case err != nil:
 			return err
 		case end.Attempt < 1 || end.Attempt > len(list):
-			return fmt.Errorf("refund of %s, attempt %d: %w", requestID, end.Attempt, ErrNotFound)
+			return fmt.Errorf("refund of %s, attempt %d: %w", requestID, end.Attempt, row.ErrNotFound)
 		}
 		r := list[end.Attempt-1]
 		switch {
@@ -119,7 +120,7 @@ func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end pro
 		}
 		_, err = tx.Exec(`INSERT INTO refund_outcomes(request_id, attempt, buyer, state, fee_msats, unused_msats, preimage, outpoints, reason, at_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, requestID, end.Attempt, r.Buyer, string(end.State), end.FeeMsats, end.UnusedMsats,
-			blob(end.Preimage), end.Outpoints, end.Reason, tx.now.UnixMilli())
+			row.Blob(end.Preimage), end.Outpoints, end.Reason, tx.now.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record end of refund: %w", err)
 		}
@@ -178,7 +179,7 @@ func (tx *Tx) unsettled(requestID string, msats int64) ([]provider.Refund, error
 		return nil, fmt.Errorf("read debt: %w", err)
 	}
 	if known == 0 {
-		return nil, fmt.Errorf("debt of %s: %w", requestID, ErrNotFound)
+		return nil, fmt.Errorf("debt of %s: %w", requestID, row.ErrNotFound)
 	}
 	w, err := tx.writeOff(requestID)
 	switch {
@@ -243,6 +244,6 @@ func (tx *Tx) writeOff(requestID string) (*provider.WriteOff, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read write-off: %w", err)
 	}
-	w.At = fromMs(at)
+	w.At = row.FromMs(at)
 	return &w, nil
 }

@@ -3,6 +3,8 @@ package kernel
 import (
 	"context"
 	"fmt"
+
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // SetSignature records the signature of an event that was queued without one;
@@ -11,7 +13,7 @@ func (s *ProviderStore) SetSignature(ctx context.Context, eventID, sig string) e
 	return s.update(ctx, func(tx *Tx) error {
 		var known int
 		if err := tx.QueryRow("SELECT 1 FROM outbox WHERE event_id = ?", eventID).Scan(&known); err != nil {
-			return notFound(err, "queued event "+eventID)
+			return row.NotFound(err, "queued event "+eventID)
 		}
 		_, err := tx.Exec("INSERT INTO event_signatures(event_id, sig, signed_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 			eventID, sig, tx.now.UnixMilli())

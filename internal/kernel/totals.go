@@ -61,7 +61,7 @@ func (tx *Tx) purchaseTotals() (t PurchaseTotals, err error) {
 	if err := rows.Err(); err != nil {
 		return t, err
 	}
-	givenUp, err := tx.strings(givenUpIDs)
+	givenUp, err := tx.Strings(givenUpIDs)
 	if err != nil {
 		return t, err
 	}

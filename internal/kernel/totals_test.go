@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -149,7 +150,7 @@ func TestTraceByAHash(t *testing.T) {
 	toState(t, k.ProviderStore("p"), sold, provider.StateQuoted)
 	toState(t, k.ProviderStore("p"), testJob("other", "hold"), provider.StateQuoted)
 	bought := digest("what is bought")
-	k.update(t, func(tx *Tx) error { return tx.Correlate(hexID("bought"), NameJobHash, bought.String()) })
+	k.update(t, func(tx *Tx) error { return tx.Correlate(hexID("bought"), journal.NameJobHash, bought.String()) })
 	for name, want := range map[string][]string{
 		sold.JobHash.String(): {sold.RequestID}, sold.JobHash.Hex(): {sold.RequestID}, sold.JobHash.Hex()[:12]: {sold.RequestID},
 		bought.Hex()[:12]: {hexID("bought")}, digest("none").Hex()[:12]: nil, sold.JobHash.Hex()[1:13]: nil,

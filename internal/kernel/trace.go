@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/outbox"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // TraceLine is one thing that happened to a job.
@@ -21,7 +25,7 @@ type TraceLine struct {
 // Trace is all that the database knows of one job: its names and, oldest first,
 // what happened.
 type Trace struct {
-	Names
+	journal.Names
 	Lines []TraceLine
 }
 
@@ -41,9 +45,9 @@ var traceQueries = []struct{ kind, query string }{
 	{"result", `SELECT finished_ms, 'output sha256:' || lower(hex(output)) || ', replay sha256:' || lower(hex(replay)) FROM job_results WHERE request_id = ?1`},
 	{"receipt", `SELECT issued_ms, receipt_id || ', number ' || sequence || ' of the chain' FROM receipts WHERE request_id = ?1`},
 	{"event", `SELECT created_ms, 'kind ' || json_extract(CAST(event AS TEXT), '$.kind') || coalesce(' ' || (SELECT json_extract(value, '$[1]')
-		FROM json_each(CAST(event AS TEXT), '$.tags') WHERE json_extract(value, '$[0]') = 'status' LIMIT 1), '') || ' ' || event_id FROM outbox o WHERE ` + ofJob + ` ORDER BY seq`},
+		FROM json_each(CAST(event AS TEXT), '$.tags') WHERE json_extract(value, '$[0]') = 'status' LIMIT 1), '') || ' ' || event_id FROM outbox o WHERE ` + outbox.OfJob + ` ORDER BY seq`},
 	{"relay", `SELECT a.at_ms, a.relay || iif(a.ok, ' took ', ' refused ') || o.event_id || iif(a.message = '', '', ': ' || a.message)
-		FROM outbox_answers a JOIN outbox o ON o.seq = a.event WHERE ` + ofJob + ` ORDER BY a.event, a.n`},
+		FROM outbox_answers a JOIN outbox o ON o.seq = a.event WHERE ` + outbox.OfJob + ` ORDER BY a.event, a.n`},
 	{"attempt", `SELECT reserved_ms, purpose || ' ' || amount_msats || ' msats, fee at most ' || fee_limit_msats || ', by the rule ' || rule_id FROM attempts WHERE request_id = ?1`},
 	{"budget", `SELECT at_ms, entry || ': reserved ' || reserved_msats || ', spent ' || spent_msats || ' msats' FROM ledger WHERE request_id = ?1 ORDER BY seq`},
 	{"payment", `SELECT at_ms, state || ' ' || amount_msats || ' msats, fee ' || fee_msats || iif(failure_reason = '', '', ' (' || failure_reason || ')') FROM purchase_payments WHERE request_id = ?1`},
@@ -78,10 +82,10 @@ ORDER BY 1 LIMIT ?3`
 // no error for none; a name shorter than MinNamePrefix is ErrInvalid.
 func (k *Kernel) Trace(ctx context.Context, name string) (found []Trace, err error) {
 	if len(name) < MinNamePrefix {
-		return nil, fmt.Errorf("a name of %d bytes: %w", len(name), ErrInvalid)
+		return nil, fmt.Errorf("a name of %d bytes: %w", len(name), row.ErrInvalid)
 	}
 	err = k.View(ctx, func(tx *Tx) error {
-		ids, err := tx.strings(namedBy, name, name+"\U0010ffff", maxCorrelatedJobs)
+		ids, err := tx.Strings(namedBy, name, name+"\U0010ffff", journal.MaxJobs)
 		if err != nil {
 			return err
 		}
@@ -101,11 +105,11 @@ func (k *Kernel) Trace(ctx context.Context, name string) (found []Trace, err err
 }
 
 func (tx *Tx) trace(id string) (t Trace, err error) {
-	if t.Names, err = tx.names(id); err != nil {
+	if t.Names, err = tx.NamesOf(id); err != nil {
 		return t, err
 	}
 	// One correlation and conversation id: the request's own.
-	t.Names.Names[NameCorrelation] = append(t.Names.Names[NameCorrelation], id)
+	t.Names.Names[journal.NameCorrelation] = append(t.Names.Names[journal.NameCorrelation], id)
 	for _, q := range traceQueries {
 		if err := tx.traceLines(&t, q.kind, q.query); err != nil {
 			return t, err
@@ -127,7 +131,7 @@ func (tx *Tx) traceLines(t *Trace, kind, query string) error {
 		if err := rows.Scan(&at, &text); err != nil {
 			return err
 		}
-		t.Lines = append(t.Lines, TraceLine{At: fromMs(at), Kind: kind, Text: strings.TrimSpace(text)})
+		t.Lines = append(t.Lines, TraceLine{At: row.FromMs(at), Kind: kind, Text: strings.TrimSpace(text)})
 	}
 	return rows.Err()
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/outbox"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -25,8 +27,8 @@ func TestNamesOfASoldJob(t *testing.T) {
 	d := directiveOf(j)
 	done, err := s.Job(t.Context(), j.RequestID)
 	must(t, err)
-	var found []Names
-	var open []PendingEvent
+	var found []journal.Names
+	var open []outbox.Pending
 	k.view(t, func(tx *Tx) (err error) {
 		if found, err = tx.Lookup(d.ID); err != nil {
 			return err
@@ -37,15 +39,15 @@ func TestNamesOfASoldJob(t *testing.T) {
 	if len(found) != 1 || found[0].RequestID != j.RequestID {
 		t.Fatalf("by the directive: %+v", found)
 	}
-	want := map[NameKind][]string{
-		NameJobHash: {j.JobHash.String()}, NamePaymentHash: {j.PaymentHash.String()},
-		NameThread: {threadOf(j)}, NameDirective: {d.ID}, NameSession: {done.Result.SessionID},
-		NameResultEvent: {done.Result.EventID}, NameReceipt: {done.ReceiptID},
+	want := map[journal.NameKind][]string{
+		journal.NameJobHash: {j.JobHash.String()}, journal.NamePaymentHash: {j.PaymentHash.String()},
+		journal.NameThread: {threadOf(j)}, journal.NameDirective: {d.ID}, journal.NameSession: {done.Result.SessionID},
+		journal.NameResultEvent: {done.Result.EventID}, journal.NameReceipt: {done.ReceiptID},
 	}
 	if diff := cmp.Diff(want, found[0].Names); diff != "" {
 		t.Error(diff)
 	}
-	if len(open) == 0 || slices.ContainsFunc(open, func(e PendingEvent) bool { return e.RequestID == "" }) {
+	if len(open) == 0 || slices.ContainsFunc(open, func(e outbox.Pending) bool { return e.RequestID == "" }) {
 		t.Errorf("events of no job: %+v", open)
 	}
 	if got, err := s.Acks(t.Context(), j.RequestID); err != nil || len(got) != len(acks) || len(got) == 0 {

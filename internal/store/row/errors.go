@@ -1,9 +1,9 @@
-package kernel
+package row
 
 import "errors"
 
 var (
-	// ErrNotFound: there is no such thing in the kernel.
+	// ErrNotFound: there is no such thing in the store.
 	ErrNotFound = errors.New("not found")
 	// ErrDuplicate: a thing that may be recorded once was recorded before.
 	ErrDuplicate = errors.New("already recorded")

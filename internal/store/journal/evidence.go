@@ -1,7 +1,6 @@
-package kernel
+package journal
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -15,9 +14,8 @@ const isResult = "direction = 'Inbound' AND payload_tag GLOB '*.result' AND payl
 
 // Holds reports whether a session, which is a thread with all below it, has
 // what evidence names (M-10): an output by its digest, or a source by the name
-// of the handler that gave one. Only the results of tools
-// count.
-func (k *Kernel) Holds(ctx context.Context, session, ref string) (held bool, err error) {
+// of the handler that gave one. Only the results of tools count.
+func (tx Journal) Holds(session, ref string) (held bool, err error) {
 	if session == "" || ref == "" {
 		return false, nil
 	}
@@ -25,10 +23,9 @@ func (k *Kernel) Holds(ctx context.Context, session, ref string) (held bool, err
 	if d, err := hashing.ParseDigest(ref); err == nil {
 		query, arg = "payload_hash = ?", d[:]
 	}
-	err = k.View(ctx, func(tx *Tx) error {
-		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM journal WHERE "+query+" AND "+isResult+" AND "+inSession+")",
-			arg, session, session, session).Scan(&held)
-	})
+
+	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM journal WHERE "+query+" AND "+isResult+" AND "+inSession+")",
+		arg, session, session, session).Scan(&held)
 	if err != nil {
 		return false, fmt.Errorf("look for evidence: %w", err)
 	}

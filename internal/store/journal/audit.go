@@ -1,9 +1,11 @@
-package kernel
+package journal
 
 import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // MaxAuditBytes bounds the metadata of one audit line, as JSON.
@@ -19,7 +21,7 @@ type AuditLine struct {
 }
 
 // Audit appends a line. metadata must be small and free of payload; nil is {}.
-func (tx *Tx) Audit(eventType, subject string, metadata any) error {
+func (tx Journal) Audit(eventType, subject string, metadata any) error {
 	if metadata == nil {
 		metadata = struct{}{}
 	}
@@ -28,10 +30,10 @@ func (tx *Tx) Audit(eventType, subject string, metadata any) error {
 		return fmt.Errorf("audit metadata: %w", err)
 	}
 	if len(doc) > MaxAuditBytes {
-		return fmt.Errorf("audit metadata of %d bytes: %w", len(doc), ErrTooLarge)
+		return fmt.Errorf("audit metadata of %d bytes: %w", len(doc), row.ErrTooLarge)
 	}
 	_, err = tx.Exec("INSERT INTO audit(at_ms, event_type, subject, metadata) VALUES (?, ?, ?, ?)",
-		tx.now.UnixMilli(), eventType, subject, string(doc))
+		tx.Now().UnixMilli(), eventType, subject, string(doc))
 	if err != nil {
 		return fmt.Errorf("append audit line: %w", err)
 	}
@@ -40,19 +42,19 @@ func (tx *Tx) Audit(eventType, subject string, metadata any) error {
 
 // AuditLines returns lines after a sequence number, oldest first, of one
 // subject or, if that is "", of all.
-func (tx *Tx) AuditLines(subject string, after int64, limit int) ([]AuditLine, error) {
+func (tx Journal) AuditLines(subject string, after int64, limit int) ([]AuditLine, error) {
 	return tx.auditLines(`SELECT seq, at_ms, event_type, subject, metadata FROM audit
 		WHERE seq > ? AND (? = '' OR subject = ?) ORDER BY seq LIMIT ?`, after, subject, subject, limit)
 }
 
 // LastAuditLines returns the end of the trail, oldest first, of one subject or,
 // if that is "", of all.
-func (tx *Tx) LastAuditLines(subject string, limit int) ([]AuditLine, error) {
+func (tx Journal) LastAuditLines(subject string, limit int) ([]AuditLine, error) {
 	return tx.auditLines(`SELECT * FROM (SELECT seq, at_ms, event_type, subject, metadata FROM audit
 		WHERE ? = '' OR subject = ? ORDER BY seq DESC LIMIT ?) ORDER BY seq`, subject, subject, limit)
 }
 
-func (tx *Tx) auditLines(query string, args ...any) ([]AuditLine, error) {
+func (tx Journal) auditLines(query string, args ...any) ([]AuditLine, error) {
 	rows, err := tx.Query(query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read audit: %w", err)
@@ -66,7 +68,7 @@ func (tx *Tx) auditLines(query string, args ...any) ([]AuditLine, error) {
 		if err := rows.Scan(&l.Seq, &ms, &l.EventType, &l.Subject, &doc); err != nil {
 			return nil, fmt.Errorf("read audit: %w", err)
 		}
-		l.At, l.Metadata = fromMs(ms), json.RawMessage(doc)
+		l.At, l.Metadata = row.FromMs(ms), json.RawMessage(doc)
 		lines = append(lines, l)
 	}
 	return lines, rows.Err()

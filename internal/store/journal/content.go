@@ -1,4 +1,4 @@
-package kernel
+package journal
 
 import (
 	"database/sql"
@@ -6,14 +6,15 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // MaxContentBytes bounds one stored content.
 const MaxContentBytes = 64 << 20
 
 // PutContent stores data under its digest, for good. Storing it again is fine.
-func (tx *Tx) PutContent(data []byte) (hashing.Digest, error) {
-	d, added, err := tx.addContent(data, true)
+func (tx Journal) PutContent(data []byte) (hashing.Digest, error) {
+	d, added, err := tx.storeContent(data, true)
 	if err != nil || added {
 		return d, err
 	}
@@ -25,20 +26,20 @@ func (tx *Tx) PutContent(data []byte) (hashing.Digest, error) {
 	return d, nil
 }
 
-// putContent stores data without a pin: the journal entry or the segment that
+// AddContent stores data without a pin: the journal entry or the segment that
 // refers to it keeps it.
-func (tx *Tx) putContent(data []byte) (hashing.Digest, error) {
-	d, _, err := tx.addContent(data, false)
+func (tx Journal) AddContent(data []byte) (hashing.Digest, error) {
+	d, _, err := tx.storeContent(data, false)
 	return d, err
 }
 
-// addContent stores data that is not there yet.
-func (tx *Tx) addContent(data []byte, pinned bool) (d hashing.Digest, added bool, err error) {
+// storeContent stores data that is not there yet.
+func (tx Journal) storeContent(data []byte, pinned bool) (d hashing.Digest, added bool, err error) {
 	if len(data) > MaxContentBytes {
-		return d, false, fmt.Errorf("content of %d bytes, at most %d: %w", len(data), MaxContentBytes, ErrTooLarge)
+		return d, false, fmt.Errorf("content of %d bytes, at most %d: %w", len(data), MaxContentBytes, row.ErrTooLarge)
 	}
 	d = hashing.Bytes(data)
-	res, err := tx.Exec("INSERT INTO contents(digest, bytes, pinned) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", d[:], notNull(data), pinned)
+	res, err := tx.Exec("INSERT INTO contents(digest, bytes, pinned) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", d[:], row.NotNull(data), pinned)
 	if err != nil {
 		return d, false, fmt.Errorf("store content: %w", err)
 	}
@@ -48,22 +49,22 @@ func (tx *Tx) addContent(data []byte, pinned bool) (d hashing.Digest, added bool
 
 // Content returns the bytes with this digest. They are hashed again: ErrCorrupt
 // if they changed. ErrNotFound if they were never stored, or pruned.
-func (tx *Tx) Content(d hashing.Digest) ([]byte, error) {
+func (tx Journal) Content(d hashing.Digest) ([]byte, error) {
 	var data []byte
 	err := tx.QueryRow("SELECT bytes FROM contents WHERE digest = ?", d[:]).Scan(&data)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return nil, fmt.Errorf("content %s: %w", d, ErrNotFound)
+		return nil, fmt.Errorf("content %s: %w", d, row.ErrNotFound)
 	case err != nil:
 		return nil, fmt.Errorf("read content: %w", err)
 	case hashing.Bytes(data) != d:
-		return nil, fmt.Errorf("content %s: %w", d, ErrCorrupt)
+		return nil, fmt.Errorf("content %s: %w", d, row.ErrCorrupt)
 	}
 	return data, nil
 }
 
 // HasContent reports whether the bytes with this digest are stored.
-func (tx *Tx) HasContent(d hashing.Digest) (bool, error) {
+func (tx Journal) HasContent(d hashing.Digest) (bool, error) {
 	var n int
 	if err := tx.QueryRow("SELECT count(*) FROM contents WHERE digest = ?", d[:]).Scan(&n); err != nil {
 		return false, fmt.Errorf("look for content: %w", err)
@@ -71,8 +72,8 @@ func (tx *Tx) HasContent(d hashing.Digest) (bool, error) {
 	return n > 0, nil
 }
 
-// dropContent deletes the bytes if nothing refers to them any more.
-func (tx *Tx) dropContent(d hashing.Digest) error {
+// DropContent deletes the bytes if nothing refers to them any more.
+func (tx Journal) DropContent(d hashing.Digest) error {
 	_, err := tx.Exec("DELETE FROM contents WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM content_refs WHERE digest = ?1)", d[:])
 	if err != nil {
 		return fmt.Errorf("delete content: %w", err)

@@ -1,15 +1,21 @@
-package kernel
+// Package journal keeps what passed through the pipeline and what it worked for:
+// threads, journal entries, contents, directives, the audit trail and the names of
+// jobs. Tables are append-only; the status of a thing is its newest row.
+package journal
 
 import (
 	"database/sql"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
+
+// Journal is a transaction as far as it is about what passed through the pipeline.
+type Journal struct{ *row.Tx }
 
 // Direction is which way a message went past its handler.
 type Direction string
@@ -20,47 +26,8 @@ const (
 	Outbound Direction = "Outbound"
 )
 
-// Retention is how long a journal entry stays (AP-7.1): RetainForever,
-// PruneOnDelivery or RetainDays(n).
-type Retention string
-
-// Retention policies without a number.
-const (
-	RetainForever   Retention = "retain_forever"
-	PruneOnDelivery Retention = "prune_on_delivery"
-)
-
-// maxRetainDays keeps an expiry inside what a time can say.
-const maxRetainDays = 100_000
-
-// RetainDays keeps an entry for n days of 24 hours.
-func RetainDays(n int) Retention { return Retention("retain_days(" + strconv.Itoa(n) + ")") }
-
-// ParseRetention reads a policy's text form, for example "retain_days(30)".
-func ParseRetention(s string) (Retention, error) {
-	r := Retention(s)
-	if r == RetainForever || r == PruneOnDelivery {
-		return r, nil
-	}
-	if n := r.days(); n == 0 || RetainDays(n) != r {
-		return "", fmt.Errorf("retention %q: %w", s, ErrInvalid)
-	}
-	return r, nil
-}
-
-// days is the number of RetainDays, 0 if r is something else.
-func (r Retention) days() int {
-	s, ok := strings.CutPrefix(string(r), "retain_days(")
-	s, ok2 := strings.CutSuffix(s, ")")
-	n, err := strconv.Atoi(s)
-	if !ok || !ok2 || err != nil || n < 1 || n > maxRetainDays {
-		return 0
-	}
-	return n
-}
-
-// JournalEntry is one message that passed through the pipeline (AP-7.2).
-type JournalEntry struct {
+// Entry is one message that passed through the pipeline (AP-7.2).
+type Entry struct {
 	Seq         int64     // set by AppendJournal; rises, never reused
 	At          time.Time // set by AppendJournal
 	Thread      string
@@ -74,37 +41,37 @@ type JournalEntry struct {
 }
 
 // AppendJournal records a message by the hash of its payload.
-func (tx *Tx) AppendJournal(e JournalEntry) (JournalEntry, error) {
+func (tx Journal) AppendJournal(e Entry) (Entry, error) {
 	return tx.appendJournal(e, false)
 }
 
 // appendJournal records a message; keeps is true of an entry that came with its
 // payload, which stays as long.
-func (tx *Tx) appendJournal(e JournalEntry, keeps bool) (JournalEntry, error) {
+func (tx Journal) appendJournal(e Entry, keeps bool) (Entry, error) {
 	r, err := ParseRetention(string(e.Retention))
 	if err != nil {
 		return e, err
 	}
 	if e.PayloadHash.IsZero() {
-		return e, fmt.Errorf("journal entry without payload hash: %w", ErrInvalid)
+		return e, fmt.Errorf("journal entry without payload hash: %w", row.ErrInvalid)
 	}
 	var expires sql.NullInt64
-	if n := r.days(); n > 0 {
-		expires = toMs(tx.now.Add(time.Duration(n) * 24 * time.Hour))
+	if n := r.Days(); n > 0 {
+		expires = row.Ms(tx.Now().Add(time.Duration(n) * 24 * time.Hour))
 	}
 	root, below, err := jobThreads(e.Thread)
 	if err != nil {
 		return e, err
 	}
-	e.At = tx.now
+	e.At = tx.Now()
 	// One statement: a message passes no sooner than this is done.
 	res, err := tx.Exec(`INSERT INTO journal(seq, at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention,
 			expires_ms, keeps, call_id, request_id)
 		VALUES (1 + max(coalesce((SELECT max(seq) FROM journal), 0), (SELECT seq FROM journal_deleted)),
 			?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?,
 			(SELECT request_id FROM job_orders WHERE thread_id = ?), (SELECT request_id FROM job_orders WHERE thread_id = ?)))`,
-		tx.now.UnixMilli(), e.Thread, string(e.Direction), e.Handler, e.PayloadTag, e.PayloadHash[:], string(r),
-		expires, keeps, text(e.CallID), text(e.RequestID), text(below), root)
+		tx.Now().UnixMilli(), e.Thread, string(e.Direction), e.Handler, e.PayloadTag, e.PayloadHash[:], string(r),
+		expires, keeps, row.Text(e.CallID), row.Text(e.RequestID), row.Text(below), root)
 	if err == nil {
 		e.Seq, err = res.LastInsertId()
 	}
@@ -128,29 +95,29 @@ const journalBlock = 1024
 func jobThreads(id string) (root, below string, err error) {
 	end := labelLen(id)
 	if end == 0 {
-		return "", "", fmt.Errorf("thread id %.80q: %w", id, ErrInvalid)
+		return "", "", fmt.Errorf("thread id %.80q: %w", id, row.ErrInvalid)
 	}
 	if end == len(id) {
 		return id, "", nil
 	}
 	n := labelLen(id[end+1:])
 	if n == 0 {
-		return "", "", fmt.Errorf("thread id %.80q: %w", id, ErrInvalid)
+		return "", "", fmt.Errorf("thread id %.80q: %w", id, row.ErrInvalid)
 	}
 	return id[:end], id[:end+1+n], nil
 }
 
 // AppendJournalPayload records a message with its payload, which is stored as a
 // content for as long as an entry refers to it.
-func (tx *Tx) AppendJournalPayload(e JournalEntry, payload []byte) (_ JournalEntry, err error) {
-	if e.PayloadHash, err = tx.putContent(payload); err != nil {
+func (tx Journal) AppendJournalPayload(e Entry, payload []byte) (_ Entry, err error) {
+	if e.PayloadHash, err = tx.AddContent(payload); err != nil {
 		return e, err
 	}
 	return tx.appendJournal(e, true)
 }
 
-// JournalFilter chooses entries; empty fields choose all.
-type JournalFilter struct {
+// Filter chooses entries; empty fields choose all.
+type Filter struct {
 	Thread    string
 	Session   string // a thread with all below it
 	TagPrefix string // of the payload tag
@@ -168,8 +135,8 @@ const (
 	inSession = "seq IN (SELECT seq FROM journal_by_thread WHERE thread_id = ? OR thread_id > ? || '.' AND thread_id < ? || '/')"
 )
 
-// Journal returns the chosen entries in order.
-func (tx *Tx) Journal(f JournalFilter) ([]JournalEntry, error) {
+// Entries returns the chosen entries in order.
+func (tx Journal) Entries(f Filter) ([]Entry, error) {
 	query := `SELECT seq, at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention, request_id, call_id
 		FROM journal WHERE seq > ?`
 	args := []any{f.After}
@@ -201,7 +168,7 @@ func (tx *Tx) Journal(f JournalFilter) ([]JournalEntry, error) {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
 	defer rows.Close()
-	var list []JournalEntry
+	var list []Entry
 	for rows.Next() {
 		e, err := scanJournal(rows)
 		if err != nil {
@@ -215,26 +182,26 @@ func (tx *Tx) Journal(f JournalFilter) ([]JournalEntry, error) {
 	return list, rows.Err()
 }
 
-func scanJournal(rows *sql.Rows) (JournalEntry, error) {
+func scanJournal(rows *sql.Rows) (Entry, error) {
 	var (
-		e             JournalEntry
+		e             Entry
 		ms            int64
 		request, call sql.NullString
 	)
-	err := rows.Scan(&e.Seq, &ms, &e.Thread, &e.Direction, &e.Handler, &e.PayloadTag, into(&e.PayloadHash), &e.Retention, &request, &call)
-	e.At, e.RequestID, e.CallID = fromMs(ms), request.String, call.String
+	err := rows.Scan(&e.Seq, &ms, &e.Thread, &e.Direction, &e.Handler, &e.PayloadTag, row.Into(&e.PayloadHash), &e.Retention, &request, &call)
+	e.At, e.RequestID, e.CallID = row.FromMs(ms), request.String, call.String
 	return e, err
 }
 
 // ConfirmDelivery says that the handler has the message: an entry with
 // PruneOnDelivery is deleted, any other stays. ErrNotFound if there is no such
 // entry.
-func (tx *Tx) ConfirmDelivery(seq int64) error {
+func (tx Journal) ConfirmDelivery(seq int64) error {
 	var r Retention
 	var hash hashing.Digest
-	err := tx.QueryRow("SELECT retention, payload_hash FROM journal WHERE seq = ?", seq).Scan(&r, into(&hash))
+	err := tx.QueryRow("SELECT retention, payload_hash FROM journal WHERE seq = ?", seq).Scan(&r, row.Into(&hash))
 	if err != nil {
-		return notFound(err, "journal entry "+strconv.FormatInt(seq, 10))
+		return row.NotFound(err, "journal entry "+strconv.FormatInt(seq, 10))
 	}
 	if r != PruneOnDelivery {
 		return nil
@@ -246,7 +213,7 @@ func (tx *Tx) ConfirmDelivery(seq int64) error {
 // them, with the contents that nothing else refers to. It returns how many. The
 // entries of a job that has not ended stay: its trajectory is not yet fixed
 // (K-40).
-func (tx *Tx) PruneJournal(now time.Time, limit int) (int, error) {
+func (tx Journal) PruneJournal(now time.Time, limit int) (int, error) {
 	type old struct {
 		seq  int64
 		hash hashing.Digest
@@ -261,7 +228,7 @@ func (tx *Tx) PruneJournal(now time.Time, limit int) (int, error) {
 	var gone []old
 	for rows.Next() {
 		var o old
-		if err := rows.Scan(&o.seq, into(&o.hash)); err != nil {
+		if err := rows.Scan(&o.seq, row.Into(&o.hash)); err != nil {
 			return 0, fmt.Errorf("prune journal: %w", err)
 		}
 		gone = append(gone, o)
@@ -277,9 +244,32 @@ func (tx *Tx) PruneJournal(now time.Time, limit int) (int, error) {
 	return len(gone), nil
 }
 
-func (tx *Tx) deleteEntry(seq int64, payload hashing.Digest) error {
+func (tx Journal) deleteEntry(seq int64, payload hashing.Digest) error {
 	if _, err := tx.Exec("DELETE FROM journal WHERE seq = ?", seq); err != nil {
 		return fmt.Errorf("delete journal entry: %w", err)
 	}
-	return tx.dropContent(payload)
+	return tx.DropContent(payload)
 }
+
+// ConfirmTo confirms what was sent to a handler on a thread, ConfirmThread all
+// messages of a thread: it has returned, so whoever they were for has them.
+func (tx Journal) ConfirmTo(thread, handler string) error {
+	return tx.confirmAll("thread_id = ? AND direction = 'Outbound' AND handler = ?", thread, handler)
+}
+
+func (tx Journal) ConfirmThread(thread string) error { return tx.confirmAll("thread_id = ?", thread) }
+
+func (tx Journal) confirmAll(which string, args ...any) error {
+	entries, err := row.Column(tx.Tx, scanNumber, "SELECT seq FROM journal WHERE retention = 'prune_on_delivery' AND "+which, args...)
+	if err != nil {
+		return fmt.Errorf("confirm delivery: %w", err)
+	}
+	for _, seq := range entries {
+		if err := tx.ConfirmDelivery(seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scanNumber(rows *sql.Rows, n *int64) error { return rows.Scan(n) }
