@@ -74,6 +74,7 @@ type Provider struct {
 	engaged   map[string]struct{}
 	halt      chan error    // cap 1: the store failed for good
 	refundDue chan struct{} // cap 1: a refund was recorded
+	sending   sync.Map      // request ids of refunds that the wallet is being told of
 
 	mu    sync.Mutex
 	wakes map[string]*jobSignal // by request id; open jobs only

@@ -16,7 +16,8 @@ import (
 // restored from its seed. The payee still knows that it was paid.
 type amnesiac struct {
 	*playnet.Client
-	refusal error // of what it is told to send; nil: it sends
+	refusal error  // of what it is told to send; nil: it sends
+	sending func() // called as it is told to send
 
 	mu     sync.Mutex
 	sent   int
@@ -34,6 +35,9 @@ func (a *amnesiac) LookupPayment(context.Context, payments.Hash) (payments.Payme
 }
 
 func (a *amnesiac) SendPayment(context.Context, payments.Pay) error {
+	if a.sending != nil {
+		a.sending()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sent++
@@ -92,6 +96,10 @@ func TestForgottenRefund(t *testing.T) {
 				if d := now(); len(d.Attempts) != 2 || d.Attempts[0].End == nil || d.Attempts[0].End.State != payments.PaymentFailed {
 					t.Errorf("attempts %+v", d.Attempts)
 				}
+				w.refundEnds(t, id, 2) // it is sent in this very life
+				if n := lost.times(); n != 2 {
+					t.Errorf("the wallet was told %d times", n)
+				}
 			case "write off":
 				msats, err := w.selling.WriteOff(w.ctx, id, "its buyer has it")
 				check(t, err)
@@ -108,6 +116,70 @@ func TestForgottenRefund(t *testing.T) {
 				w.moved(t, c.party, -feeMsats, feeMsats)
 			}
 		})
+	}
+}
+
+// refundEnds waits until an attempt to pay a debt has ended.
+func (w *world) refundEnds(t *testing.T, id string, attempt int) {
+	t.Helper()
+	for {
+		change := w.store.changed()
+		d, err := w.store.DebtOf(w.ctx, id)
+		check(t, err)
+		if len(d.Attempts) >= attempt && d.Attempts[attempt-1].End != nil {
+			return
+		}
+		select {
+		case <-change:
+		case <-w.ctx.Done():
+			t.Fatalf("attempt %d does not end: %+v", attempt, d.Attempts)
+		}
+	}
+}
+
+// TestRefundBeingSentIsNotForgotten: a wallet that is just being told of a refund does
+// not know of it yet. Another in its place could be paid as well.
+func TestRefundBeingSentIsNotForgotten(t *testing.T) {
+	w := newWorld(t)
+	w.failing()
+	payer := &dyingPayer{Client: w.seller.wallet, at: "sent", w: w}
+	w.serve(t, func(cfg *provider.Config) { cfg.Refunds = &provider.Refunds{Wallet: payer, MaxFeeMsats: feeMsats} })
+	c := w.customer(t, nil)
+	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.wallet, patience })
+	id := w.prepay(t, c, "").RequestID
+	w.follow(t, c, id, nil)
+	select {
+	case <-w.store.lifeOver():
+	case <-w.ctx.Done():
+		t.Fatal("the provider was not stopped")
+	}
+
+	told, release := make(chan struct{}), make(chan struct{})
+	lost := &amnesiac{Client: w.seller.wallet, refusal: payments.ErrNoRoute, looked: make(chan struct{}), sending: sync.OnceFunc(func() {
+		close(told)
+		<-release
+	})}
+	w.serve(t, func(cfg *provider.Config) { cfg.Refunds = &provider.Refunds{Wallet: lost, MaxFeeMsats: feeMsats} })
+	select {
+	case <-told:
+	case <-w.ctx.Done():
+		t.Fatal("the refund was not sent")
+	}
+	if _, err := w.selling.RetryRefund(w.ctx, id, ""); !errors.Is(err, provider.ErrRefundOpen) {
+		t.Errorf("tried again: %v", err)
+	}
+	if _, err := w.selling.WriteOff(w.ctx, id, "by hand"); !errors.Is(err, provider.ErrRefundOpen) {
+		t.Errorf("written off: %v", err)
+	}
+
+	close(release)
+	select {
+	case <-lost.looked:
+	case <-w.ctx.Done():
+		t.Fatal("the refund was not looked for again")
+	}
+	if _, err := w.selling.WriteOff(w.ctx, id, "by hand"); err != nil {
+		t.Errorf("a refund that was sent, and that the wallet does not know: %v", err)
 	}
 }
 

@@ -23,35 +23,58 @@ func (p *Provider) refundsWake() {
 
 // serveRefunds sees every recorded refund through to its end, those of a former
 // life too. It owns a goroutine a refund, so that one that is stuck on its way
-// holds up no other.
+// holds up no other; one that the operator has ended is asked about no more.
 func (p *Provider) serveRefunds(ctx context.Context) error {
 	if p.cfg.Refunds == nil {
 		return nil
 	}
 	var workers sync.WaitGroup
 	defer workers.Wait()
+	type attempt struct {
+		number int
+		stop   context.CancelFunc
+	}
 	ended := make(chan string)
-	busy := map[string]bool{}
+	busy := map[string]attempt{} // by request
+	defer func() {
+		for _, a := range busy {
+			a.stop()
+		}
+	}()
 	for {
 		open, err := p.cfg.Store.OpenRefunds(ctx)
 		if err != nil && ctx.Err() == nil {
 			p.log.Error("read refunds", "err", err)
 		}
+
+		last := map[string]int{}
 		for _, r := range open {
-			if busy[r.RequestID] || len(busy) >= refundsAtOnce {
+			last[r.RequestID] = r.Attempt
+		}
+		for id, a := range busy {
+			if err == nil && last[id] != a.number {
+				a.stop()
+			}
+		}
+
+		for _, r := range open {
+			if _, ok := busy[r.RequestID]; ok || len(busy) >= refundsAtOnce {
 				continue
 			}
-			busy[r.RequestID] = true
+			seeing, stop := context.WithCancel(ctx)
+			busy[r.RequestID] = attempt{r.Attempt, stop}
 			workers.Go(func() {
-				p.refund(ctx, r)
+				p.refund(seeing, r)
 				select {
 				case ended <- r.RequestID:
 				case <-ctx.Done():
 				}
 			})
 		}
+
 		select {
 		case id := <-ended:
+			busy[id].stop()
 			delete(busy, id)
 		case <-p.refundDue:
 		case <-time.After(p.limits.LookupEvery):
@@ -116,6 +139,8 @@ func (p *Provider) sendRefund(ctx context.Context, r *Refund) (payments.Payment,
 		return pay, ErrRefundForgotten
 	}
 
+	p.sending.Store(r.RequestID, true)
+	defer p.sending.Delete(r.RequestID)
 	if err := p.cfg.Store.SetRefundSent(ctx, r.RequestID, r.Attempt); err != nil {
 		return pay, fmt.Errorf("record that the refund is sent: %w", err)
 	}
@@ -170,10 +195,13 @@ func (p *Provider) isForgotten(ctx context.Context, r Refund) (bool, error) {
 
 // endForgotten ends the last attempt to pay a debt if the wallet has forgotten it, at
 // the operator's word: what it was over is credit again. ErrRefundOpen if the attempt
-// may still be on its way.
+// may still be on its way: a wallet that is just being told of one knows it later.
 func (p *Provider) endForgotten(ctx context.Context, d Debt) (Debt, error) {
 	if d.Refund == nil || d.Refund.End != nil {
 		return d, nil
+	}
+	if _, ok := p.sending.Load(d.RequestID); ok {
+		return d, ErrRefundOpen
 	}
 	forgotten, err := p.isForgotten(ctx, *d.Refund)
 	if err != nil {
