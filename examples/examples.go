@@ -1,4 +1,4 @@
-// Package examples holds small real repositories that the demo has checked.
+// Package examples holds what the demo orders, and a tool that does a job.
 package examples
 
 import "embed"
@@ -12,3 +12,8 @@ var Wordstat embed.FS
 //
 //go:embed jobs
 var Jobs embed.FS
+
+// Embed is a tool in WebAssembly that does oa.embedding.v1.
+//
+//go:embed wasm/embed/module.wasm wasm/embed/tool.wit
+var Embed embed.FS

@@ -292,7 +292,7 @@ world tool {
   export handle: func(request-xml: string) -> tool-result;
 }`
 	m := Answer(`{"success":true,"payload":"<a/>"}`)
-	const doc = `{"name":"my-tool","description":"d"}`
+	const doc = `{"name":"my-tool","description":"d","semantic_description":"s"}`
 	m.Data[2<<15] = []byte(doc)
 	m.Funcs = append(m.Funcs, Func{
 		Export: funcMetadata, Params: []byte{I32, I32}, Results: []byte{I64},
@@ -301,13 +301,13 @@ world tool {
 	requirements.Covers(t, "APX-1")
 	r := prepare(t, world, m, "")
 	meta, ok, err := r.Metadata(t.Context())
-	if err != nil || !ok || meta.Description != "d" {
+	if err != nil || !ok || meta.Description != "d" || meta.SemanticDescription != "s" {
 		t.Error(meta, ok, err)
 	}
-	if !strings.Contains(string(r.tool.InputSchema), "request-xml") {
+	if !strings.Contains(string(r.tool.InputSchema), "request_xml") {
 		t.Error(string(r.tool.InputSchema))
 	}
-	if out, err := r.Call(t.Context(), []byte(`{"request-xml":"<b/>"}`)); err != nil || !strings.Contains(string(out), "<a/>") {
+	if out, err := r.Call(t.Context(), []byte(`{"request_xml":"<b/>"}`)); err != nil || !strings.Contains(string(out), "<a/>") {
 		t.Error(string(out), err)
 	}
 }

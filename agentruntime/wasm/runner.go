@@ -178,11 +178,11 @@ func (r *Runner) Call(ctx context.Context, input json.RawMessage) (json.RawMessa
 type Metadata struct {
 	Name                string `json:"name"`
 	Description         string `json:"description"`
-	SemanticDescription string `json:"semantic-description"`
-	RequestTag          string `json:"request-tag"`
-	RequestSchema       string `json:"request-schema"`
-	ResponseSchema      string `json:"response-schema"`
-	InputJSONSchema     string `json:"input-json-schema"`
+	SemanticDescription string `json:"semantic_description"`
+	RequestTag          string `json:"request_tag"`
+	RequestSchema       string `json:"request_schema"`
+	ResponseSchema      string `json:"response_schema"`
+	InputJSONSchema     string `json:"input_json_schema"`
 }
 
 // Metadata calls get-metadata; ok is false if the tool has none.

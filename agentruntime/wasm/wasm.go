@@ -18,6 +18,8 @@
 // keeps in a granted store or directory. Values are JSON in the shape of their
 // WIT types: a record is an object with the names of its fields, an option
 // that is none is absent, result<t, string> is {"ok": t} or {"err": "text"}.
+// Names of fields and of an enum's cases have underscores for WIT's hyphens, as
+// the names of job types do: model-id is "model_id".
 // The input of a function of one record is that record; of any other function,
 // an object of its parameters by name. There are two ways to write a module:
 //

@@ -1,8 +1,9 @@
 // Command barecontainer runs a program as an ordinary container does: it may make
 // no namespaces, mounts nothing, and finds control groups that it cannot change.
-// It needs root, and -user makes the program somebody else's.
+// It needs root; -user makes the program somebody else's, and -no-landlock takes
+// Landlock away, as an older kernel or a stricter container does.
 //
-//	go run ./internal/barecontainer [-user ID] PROGRAM [ARGUMENT...]
+//	go run ./internal/barecontainer [-user ID] [-no-landlock] PROGRAM [ARGUMENT...]
 package main
 
 import (
@@ -21,14 +22,15 @@ import (
 
 func main() {
 	user := flag.Int("user", 0, "")
+	noLandlock := flag.Bool("no-landlock", false, "")
 	flag.Parse()
-	if err := run(*user, flag.Args()); err != nil {
+	if err := run(*user, *noLandlock, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "barecontainer:", err)
 		os.Exit(1)
 	}
 }
 
-func run(user int, command []string) error {
+func run(user int, noLandlock bool, command []string) error {
 	if len(command) == 0 {
 		return errors.New("which program?")
 	}
@@ -53,7 +55,7 @@ func run(user int, command []string) error {
 		}
 	}
 
-	if err := seccomp.Install(filter(), 0); err != nil {
+	if err := seccomp.Install(filter(noLandlock), 0); err != nil {
 		return err
 	}
 	return syscall.Exec(path, command, os.Environ())
@@ -103,8 +105,9 @@ func dropCapabilities() error {
 	return nil
 }
 
-// filter refuses new namespaces and mounts, as the filters of container runtimes do.
-func filter() []unix.SockFilter {
+// filter refuses new namespaces and mounts, as the filters of container runtimes do,
+// and Landlock where it is told to.
+func filter(noLandlock bool) []unix.SockFilter {
 	const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 	prog := seccomp.Begin(seccomp.Return(unix.SECCOMP_RET_ALLOW))
 	prog = append(prog,
@@ -118,6 +121,9 @@ func filter() []unix.SockFilter {
 	)
 	for _, number := range []uint32{unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOUNT_SETATTR} {
 		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, number, 0, 1), seccomp.Refuse(unix.EPERM))
+	}
+	if noLandlock {
+		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, unix.SYS_LANDLOCK_CREATE_RULESET, 0, 1), seccomp.Refuse(unix.ENOSYS))
 	}
 	return append(prog, seccomp.Return(unix.SECCOMP_RET_ALLOW))
 }

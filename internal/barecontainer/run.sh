@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the demo and the tests of what confines as an ordinary user, and as root and
-# a user in a container that may make no namespaces and change no control groups.
+# a user in a container that may make no namespaces and change no control groups; and
+# the demo alone where there is no Landlock either.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 user=54321 # nobody's account
@@ -22,17 +23,32 @@ chmod -R a+rX "$work"
 ordinary=(setpriv --reuid=$user --regid=$user --clear-groups)
 container=("$work/bin/barecontainer")
 container_user=("$work/bin/barecontainer" -user $user)
+nothing=("$work/bin/barecontainer" -user $user -no-landlock)
 
-# play NAME runs the demo, and the tests, as NAME is.
+# demo NAME FOLDER runs the demo as NAME is.
+demo() {
+	local -n who=$1
+	echo "== $1: the demo"
+	(cd "$2" && env -i HOME="$2" TMPDIR="$2" PATH="$PATH" "${who[@]}" "$work/bin/lightwork" demo) >"$2/said" 2>&1 ||
+		{ cat "$2/said"; return 1; }
+	grep -E "confinement level|its tool is WebAssembly" "$2/said"
+	grep "A paid job, proved" "$2/said"
+}
+
+# new_home makes a folder for whoever it is.
+new_home() {
+	local home
+	home=$(mktemp -d "$work/home.XXXX")
+	chmod 777 "$home"
+	echo "$home"
+}
+
+# play NAME TESTS runs the demo, and the tests, as NAME is.
 play() {
 	local -n as=$1
 	local name=$1 tests=$2 home
-	home=$(mktemp -d "$work/home.XXXX")
-	chmod 777 "$home"
-	echo "== $name: the demo"
-	(cd "$home" && env -i HOME="$home" TMPDIR="$home" PATH="$PATH" "${as[@]}" "$work/bin/lightwork" demo) >"$home/said" 2>&1 ||
-		{ cat "$home/said"; return 1; }
-	grep -E "confinement level|A paid job, proved" "$home/said"
+	home=$(new_home)
+	demo "$name" "$home"
 	echo "== $name: who only buys needs no sandbox"
 	(cd "$home" && env -i HOME="$home" PATH="$PATH" "${as[@]}" "$work/bin/lightwork" init --dir buys --role buyer --wallet none >/dev/null &&
 		{ env -i HOME="$home" PATH="$PATH" "${as[@]}" "$work/bin/lightwork" -c buys/lightwork.yaml doctor || true; }) >"$home/doctor" 2>&1
@@ -53,3 +69,4 @@ play() {
 play ordinary .
 play container 'TestCheck|TestEscapes|Kills|TestDeathOf|TestLimits'
 play container_user 'TestCheck|TestEscapes|Kills|TestDeathOf|TestLimits'
+demo nothing "$(new_home)"

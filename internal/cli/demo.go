@@ -40,6 +40,8 @@ type demoCmd struct {
 
 	ProviderLND string `name:"provider-lnd" help:"Use a real lnd as the provider's wallet: ADDRESS,TLS_CERT,MACAROON." env:"LIGHTWORK_DEMO_PROVIDER_LND" placeholder:"LND"`
 	BuyerLND    string `name:"buyer-lnd" help:"Use a real lnd as the buyer's wallet." env:"LIGHTWORK_DEMO_BUYER_LND" placeholder:"LND"`
+
+	wasm bool // a tool in WebAssembly does the job
 }
 
 // demoOutcome is what --json prints.
@@ -69,8 +71,8 @@ func (d demoCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return errors.New("demo: interrupted")
 	}
 	if level == "" && d.schema() == schemas.SandboxRun {
-		fmt.Fprintln(s.err, "lightwork: commands cannot be confined here at all, so none is run: an embedding by a built-in program is ordered instead; lightwork doctor says what is missing")
-		d.Job = "embedding"
+		fmt.Fprintln(s.err, "lightwork: commands cannot be confined here at all, so none is run: a tool in WebAssembly, which its runtime confines, embeds texts instead; lightwork doctor says what is missing")
+		d.Job, d.wasm = "embedding", true
 	}
 	dir, moved, unlock, err := d.folder()
 	if err != nil {
@@ -159,7 +161,7 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *streams, say func(st
 			return err
 		}
 		say("  provider  %s", listing.NPub)
-		say("            announces %s at %s a minute\n", d.schema(), msats(listing.PerMinuteMsats))
+		say("            announces %s at %s a minute\n", d.schema(), msats(listing.Prices[string(d.schema())].PerMinuteMsats))
 		if out.pins, err = demoPins(ctx, n, listing); err != nil {
 			return err
 		}

@@ -155,6 +155,9 @@ func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *s
 	if d.schema() != schemas.SandboxRun {
 		set.MoreOffers = []schemas.ID{d.schema()}
 	}
+	if d.wasm {
+		set.Agent = demoAgent
+	}
 	set.Model = modelConfig{BaseURL: d.Endpoint, Name: d.Model, KeyEnv: d.KeyEnv}
 	if d.real() {
 		set.ProviderWallet, set.BuyerWallet = "lnd", "lnd"
@@ -174,6 +177,11 @@ func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *s
 	}
 	if m.config, err = loadConfig(filepath.Join(dir, defaultConfig)); err != nil {
 		return nil, err
+	}
+	if d.wasm {
+		if err := installDemoAgent(m.config); err != nil {
+			return nil, fmt.Errorf("install the agent: %w", err)
+		}
 	}
 	if m.relay, err = server.New(ctx, server.Config{Dir: m.config.dataDir("relay"), Log: s.log, Name: "lightwork demo relay"}); err != nil {
 		return nil, err

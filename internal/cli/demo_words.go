@@ -22,6 +22,9 @@ func (d demoCmd) intro(say func(string, ...any), m *demoMarket) {
 	if level := m.config.Sandbox.least(); d.schema() == schemas.SandboxRun && level != sandbox.LevelFull {
 		say("  sandbox   confinement level %s: good enough for this job of ours, not for strangers' (lightwork doctor says why)", level)
 	}
+	if d.wasm {
+		say("  agent     %s: its tool is WebAssembly, and reaches nothing but what it is given", demoAgent.ID)
+	}
 }
 
 func (d demoCmd) outro(say func(string, ...any), m *demoMarket, out demoOutcome) {

@@ -143,6 +143,7 @@ type setup struct {
 	NoOffers       bool         // of a node that only buys
 	MoreOffers     []schemas.ID // beside the sandbox, at the same price
 	NoSandbox      bool         // only MoreOffers
+	Agent          *agentSetup  // does MoreOffers; nil: the built-in ones do
 	Model          modelConfig  // none without an address
 
 	LeastConfinement string // of the sandbox; empty: the default
@@ -151,6 +152,9 @@ type setup struct {
 	Force            bool
 	Keys             map[string]string // by role: the file to take its key from
 }
+
+// agentSetup is an agent in the configuration of a new node.
+type agentSetup struct{ Dir, ID, Tool string }
 
 // RelayListen is where lightwork relay is to listen: where this node looks for
 // it, if that is on this machine.

@@ -83,7 +83,8 @@ provider:
     #   modes: [hold]
     #   base_msats: 2000
     #   per_minute_msats: 0{{range .MoreOffers}}
-    - schema: {{.}}
+    - schema: {{.}}{{with $.Agent}}
+      tool: {{.ID}}/{{.Tool}}{{end}}
       modes: [{{if eq $.ProviderWallet "onchain"}}prepay{{else}}hold, prepay{{end}}]
       base_msats: 0
       per_minute_msats: {{$.PerMinuteMsats}}{{end}}{{end}}
@@ -186,7 +187,12 @@ model:
 #     manual: false          # true: started by lightwork agents start only
 #     read: [/srv/models]    # what it may read beside the system and its folder
 #     unconfined: false      # true: it runs as any program does
-{{define "wallet"}}
+{{with .Agent}}
+agents:
+  - dir: {{.Dir}}
+    tools: [{{.Tool}}]
+    unconfined: true # nothing here confines it; WebAssembly confines its tool
+{{end}}{{define "wallet"}}
     backend: {{.Backend}}{{if eq .Backend "play"}} # PLAY MONEY, worth nothing; use lnd to earn or pay
     play:
       url: {{.PlayURL}}

@@ -464,6 +464,43 @@ func TestWithoutSandboxNothingIsPromised(t *testing.T) {
 	}
 }
 
+// TestDemoWhereNothingConfines: without Landlock, namespaces and control groups no
+// command runs, and a tool in WebAssembly shows the whole path of a job.
+func TestDemoWhereNothingConfines(t *testing.T) {
+	if os.Geteuid() != 0 {
+		testclass.Unavailable(t, "only root takes confinement away")
+	}
+	dir := t.TempDir()
+	container := filepath.Join(dir, "barecontainer")
+	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", container, "../../internal/barecontainer").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	run := func(args ...string) (stdout, stderr string) {
+		var out, errs bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), container, append([]string{"-no-landlock", filepath.Join(binDir, "lightwork")}, args...)...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v: %v\n%s%s", args, err, out.String(), errs.String())
+		}
+		return out.String(), errs.String()
+	}
+
+	stdout, stderr := run("demo", "--out", "a demo")
+	if !strings.Contains(stderr, "commands cannot be confined here at all, so none is run: a tool in WebAssembly") {
+		t.Errorf("standard error:\n%s", stderr)
+	}
+	for _, want := range []string{"  agent     com.example.embed: its tool is WebAssembly", "announces oa.embedding.v1 at 21 sat a minute\n", "\nA paid job, proved, in "} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("does not say %q:\n%s", want, stdout)
+		}
+	}
+	result, err := os.ReadFile(filepath.Join(dir, "a demo", "bundle", "RESULT.json"))
+	if err != nil || !bytes.Contains(result, []byte(`"model_id":"example-word-counts"`)) {
+		t.Errorf("result %.300s, %v", result, err)
+	}
+	run("-c", "a demo/lightwork.yaml", "config", "check") // what the demo leaves is a node
+}
+
 // TestJSONSteersNoTerminal: a provider chooses its name and what it answers, and JSON
 // lets both hold characters that a terminal obeys.
 func TestJSONSteersNoTerminal(t *testing.T) {

@@ -181,7 +181,7 @@ var builtExample = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(out)
 })
 
-// addExamples writes both sample tools to dir.
+// addExamples writes the sample tools to dir.
 func addExamples(tb testing.TB, dir string) {
 	tb.Helper()
 	read := func(path string) []byte {
@@ -196,7 +196,9 @@ func addExamples(tb testing.TB, dir string) {
 		tb.Fatal(err)
 	}
 	addTool(tb, filepath.Join(dir, "count"), string(read("count/tool.wit")), module, "{}")
-	addTool(tb, filepath.Join(dir, "upper"), string(read("upper/tool.wit")), read("upper/module.wasm"), "{}")
+	for _, name := range []string{"upper", "embed"} {
+		addTool(tb, filepath.Join(dir, name), string(read(name+"/tool.wit")), read(name+"/module.wasm"), "{}")
+	}
 }
 
 // code is the code of a failed call, whichever side it was seen on.

@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wasm"
 	. "github.com/lightwork-market/lightwork/agentruntime/wasm/wasmtest"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 func TestExamplesUnderASupervisor(t *testing.T) {
@@ -53,21 +55,56 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// The committed binary is the one that build.sh made of the text beside it.
-func TestHandWrittenModuleIsCurrent(t *testing.T) {
-	dir := "../../../examples/wasm/upper"
-	sums, err := os.ReadFile(filepath.Join(dir, "module.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"module.wat", "module.wasm"} {
-		doc, err := os.ReadFile(filepath.Join(dir, name))
+// The committed binaries are those that build.sh made of the texts beside them.
+func TestHandWrittenModulesAreCurrent(t *testing.T) {
+	for _, tool := range []string{"upper", "embed"} {
+		dir := filepath.Join("../../../examples/wasm", tool)
+		sums, err := os.ReadFile(filepath.Join(dir, "module.sum"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(doc), name); !bytes.Contains(sums, []byte(line)) {
-			t.Errorf("%s has changed: run build.sh", name)
+		for _, name := range []string{"module.wat", "module.wasm"} {
+			doc, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(doc), name); !bytes.Contains(sums, []byte(line)) {
+				t.Errorf("%s of %s has changed: run build.sh", name, tool)
+			}
 		}
+	}
+}
+
+// TestExampleDoesAJobType: what the tool takes and returns is what the job type does.
+func TestExampleDoesAJobType(t *testing.T) {
+	dir := t.TempDir()
+	addExamples(t, dir)
+	p, all := testPool(t, dir, 1)
+	tool := all["embed"]
+	job, _ := schemas.Lookup(string(schemas.Embedding))
+	err := errors.Join(
+		toolschema.Takes(tool.InputSchema, job.InputSchema()),
+		toolschema.Gives(tool.OutputSchema, job.OutputSchema(), "/provenance/provider_pubkey"),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const more = `"model_id":"example-word-counts","provenance":{"model_id":"example-word-counts"}`
+	for input, want := range map[string]string{
+		`{"texts":[]}`:                                  `{"embeddings":[],"dimensions":16,` + more + `}`,
+		`{"texts":["",",;"],"dimensions":2}`:            `{"embeddings":[[0,0],[0,0]],"dimensions":2,` + more + `}`,
+		`{"texts":["A a B","a\n\"b\""],"dimensions":2}`: `{"embeddings":[[2,1],[1,1]],"dimensions":2,` + more + `}`,
+		// A text that looks like a member, and blanks between tokens.
+		"{ \"dimensions\" : 1 ,\n \"texts\" : [ \"\\\"texts\\\":[\", \"größe 7\" ],\"model_hint\":\"texts\",\"verification\":{\"judge_model\":\"m\"}}": `{"embeddings":[[1],[2]],"dimensions":1,` + more + `}`,
+		`{"texts":["` + strings.Repeat("z ", 12345) + `"],"dimensions":1}`:                                                                             `{"embeddings":[[12345]],"dimensions":1,` + more + `}`,
+	} {
+		if got, err := call(t, p, tool, input, time.Minute); err != nil || !sameJSON(t, got, want) {
+			t.Errorf("%.200s: %s %v", input, got, err)
+		}
+	}
+	if got, err := call(t, p, tool, `{"texts":["a"],"dimensions":257}`, time.Minute); code(err) != wire.CodeFailed {
+		t.Errorf("257 dimensions: %s %v", got, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package wit
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // object is a node of a JSON Schema. encoding/json sorts its names, so a type
@@ -87,12 +88,20 @@ func (t *Type) schema() object {
 	case Record:
 		return t.record()
 	case Enum:
-		return object{"type": "string", "enum": t.Cases}
+		cases := make([]string, len(t.Cases))
+		for i, c := range t.Cases {
+			cases[i] = jsonName(c)
+		}
+		return object{"type": "string", "enum": cases}
 	}
 
 	bounds := integers[t.Kind]
 	return object{"type": "integer", "minimum": bounds[0], "maximum": bounds[1]}
 }
+
+// jsonName is a WIT name as JSON has it: WIT joins words by hyphens alone, and job
+// types by underscores. No two names become one, because WIT has no underscores.
+func jsonName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 // record leaves an option out of the required fields: absent is none.
 func (t *Type) record() object {
@@ -102,9 +111,10 @@ func (t *Type) record() object {
 		if f.Docs != "" {
 			s["description"] = f.Docs
 		}
-		properties[f.Name] = s
+		name := jsonName(f.Name)
+		properties[name] = s
 		if f.Type.Kind != Option {
-			required = append(required, f.Name)
+			required = append(required, name)
 		}
 	}
 

@@ -88,11 +88,12 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
+// Names in JSON are those that a job type could have.
 func TestInputOfSeveralParameters(t *testing.T) {
-	f := parse(t, `package a:b; world w { record r { x: u8 }
-		export handle: func(request-xml: string, n: option<u8>) -> r; }`).World.Exports[0]
+	f := parse(t, `package a:b; world w { record r { x: u8 } enum speed { very-fast, slow }
+		export handle: func(request-xml: string, n: option<u8>, s: speed) -> r; }`).World.Exports[0]
 	in, err := f.InputSchema()
-	if err != nil || !strings.Contains(string(in), `"required":["request-xml"]`) {
+	if err != nil || !strings.Contains(string(in), `"required":["request_xml","s"]`) || !strings.Contains(string(in), `"enum":["very_fast","slow"]`) {
 		t.Error(string(in), err)
 	}
 }
@@ -200,7 +201,7 @@ func TestTypesDoNotExplode(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(seed)
-	for _, name := range []string{"../../../examples/wasm/count/tool.wit", "../../../examples/wasm/upper/tool.wit"} {
+	for _, name := range []string{"../../../examples/wasm/count/tool.wit", "../../../examples/wasm/upper/tool.wit", "../../../examples/wasm/embed/tool.wit"} {
 		if text, err := os.ReadFile(name); err == nil {
 			f.Add(string(text))
 		}
