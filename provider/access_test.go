@@ -14,18 +14,12 @@ import (
 	"github.com/nbd-wtf/go-nostr/nip13"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/schemas"
 )
-
-func newKey(t *testing.T) *relay.Key {
-	t.Helper()
-	key, err := relay.GenerateKey()
-	check(t, err)
-	return key
-}
 
 // wantRefusal sends the request and wants a 7000 with this code and a next step.
 func (s *shop) wantRefusal(ev nostr.Event, code provider.Code) {
@@ -50,7 +44,7 @@ func (s *shop) wantQuote(ev nostr.Event) {
 // TestWhoMayBuy: a list of who may makes all others strangers, and who is denied
 // is denied in any case.
 func TestWhoMayBuy(t *testing.T) {
-	friend, enemy := newKey(t), newKey(t)
+	friend, enemy := markettest.NewKey(t), markettest.NewKey(t)
 	s := openShop(t, func(cfg *provider.Config) { cfg.Access.Deny = []string{enemy.PublicKey()} })
 	s.wantQuote(s.request(nil))
 	s.wantRefusal(s.requestOf(enemy, nil), provider.CodeNotAllowed)
@@ -80,7 +74,7 @@ func TestFreeJobsCostWork(t *testing.T) {
 		return free(func(ev *nostr.Event) {
 			ev.PubKey = key.PublicKey()
 			nonce, err := nip13.DoWork(t.Context(), *ev, target)
-			check(t, err)
+			markettest.Check(t, err)
 			if claim != target {
 				nonce[2] = strconv.Itoa(claim)
 			}
@@ -89,29 +83,29 @@ func TestFreeJobsCostWork(t *testing.T) {
 	}
 	s.wantQuote(s.request(nil))
 	s.wantRefusal(s.request(free(nil)), provider.CodeProofOfWork)
-	lucky := newKey(t) // difficulty that nobody committed to
+	lucky := markettest.NewKey(t) // difficulty that nobody committed to
 	s.wantRefusal(s.requestOf(lucky, work(lucky, bits, 1)), provider.CodeProofOfWork)
-	liar := newKey(t)
+	liar := markettest.NewKey(t)
 	s.wantRefusal(s.requestOf(liar, work(liar, 1, 64)), provider.CodeProofOfWork)
-	worker := newKey(t)
+	worker := markettest.NewKey(t)
 	s.wantQuote(s.requestOf(worker, work(worker, bits, bits)))
 }
 
 // TestBuyerWorksForFreeJobs: the buyer does the work that the announcement asks
 // for, within reason.
 func TestBuyerWorksForFreeJobs(t *testing.T) {
-	w := newWorld(t)
-	w.serve(t, func(cfg *provider.Config) { cfg.Limits.FreePoW = 8 })
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	w.Serve(t, func(cfg *provider.Config) { cfg.Limits.FreePoW = 8 })
+	c := w.NewCustomer(t, nil)
 	place := func(bits int) (buyer.Purchase, error) {
-		return c.client.Place(w.ctx, buyer.Order{
-			Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: order(""), Mode: receipts.ModeFree,
+		return c.Client.Place(w.Ctx, buyer.Order{
+			Provider: w.Seller.Key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Mode: receipts.ModeFree,
 			Announced: &buyer.Listing{FreePoW: bits},
 		})
 	}
 	p, err := place(8)
-	check(t, err)
-	w.sold(t, c, w.follow(t, c, p.RequestID, nil), receipts.ModeFree)
+	markettest.Check(t, err)
+	w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), receipts.ModeFree)
 	if _, err := place(40); err == nil || !strings.Contains(err.Error(), "40 bits") {
 		t.Errorf("40 bits: %v", err)
 	}
@@ -120,54 +114,54 @@ func TestBuyerWorksForFreeJobs(t *testing.T) {
 // TestPauseAndDrain: no new job is taken while paused, and it is announced; open
 // jobs go on; a provider that drains ends with the last of them.
 func TestPauseAndDrain(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	running, finish := make(chan struct{}), make(chan struct{})
-	w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+	w.Runner.Do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
 		close(running)
 		select {
 		case <-finish:
 		case <-ctx.Done():
 		}
-		return w.runner.good(nil)
+		return w.Runner.Good(nil)
 	}
 	var admission atomic.Value
 	admission.Store(provider.AdmissionOpen)
-	m, hangUp := w.dial(t, w.seller.key)
+	m, hangUp := w.Dial(t, w.Seller.Key)
 	defer hangUp()
 	p, err := provider.New(provider.Config{
-		Signer: w.seller.key, Store: w.store, Wallet: w.seller.wallet, Market: m, Runner: w.runner,
+		Signer: w.Seller.Key, Store: w.Store, Wallet: w.Seller.Wallet, Market: m, Runner: w.Runner,
 		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
-		Offers:    []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: allModes, PerMinuteMsats: rateMsats}},
-		Images:    provider.Images{HostDigest: toolchain().String(), Registered: func(string) bool { return false }},
+		Offers:    []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: markettest.AllModes, PerMinuteMsats: markettest.RateMsats}},
+		Images:    provider.Images{HostDigest: markettest.Toolchain().String(), Registered: func(string) bool { return false }},
 		Admission: func() provider.Admission { return admission.Load().(provider.Admission) },
 	})
-	check(t, err)
+	markettest.Check(t, err)
 	served := make(chan error, 1)
-	go func() { served <- p.Serve(w.ctx) }()
+	go func() { served <- p.Serve(w.Ctx) }()
 
-	c := w.customer(t, nil)
-	f := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil)
+	c := w.NewCustomer(t, nil)
+	f := w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil)
 	<-running
 	admission.Store(provider.AdmissionPaused)
-	late := w.request(t, c.key, order(""), nostr.Tag{"t", "late"})
-	check(t, c.market.Send(w.ctx, late))
-	w.refused(t, late.ID)
-	w.announcedAs(t, c, true, 0)
+	late := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"t", "late"})
+	markettest.Check(t, c.Market.Send(w.Ctx, late))
+	refused(t, w, late.ID)
+	announcedAs(t, w, c, true, 0)
 	select {
 	case err := <-served:
 		t.Fatalf("a paused provider ended: %v", err)
 	default:
 	}
 	admission.Store(provider.AdmissionOpen)
-	w.announcedAs(t, c, false, 2)
+	announcedAs(t, w, c, false, 2)
 	admission.Store(provider.AdmissionDraining)
 	close(finish)
-	w.sold(t, c, f, receipts.ModeHold)
+	w.Sold(t, c, f, receipts.ModeHold)
 	if err := <-served; !errors.Is(err, provider.ErrDrained) {
 		t.Errorf("drained: %v", err)
 	}
-	pending, err := w.store.PendingEvents(w.ctx, patience, 100)
-	check(t, err)
+	pending, err := w.Store.PendingEvents(w.Ctx, markettest.Patience, 100)
+	markettest.Check(t, err)
 	for _, e := range pending {
 		if e.RequestID != "" && len(e.Confirmed) < e.Required {
 			t.Errorf("not published: %s", e.Event)
@@ -176,17 +170,17 @@ func TestPauseAndDrain(t *testing.T) {
 }
 
 // announcedAs waits until the latest announcement says so.
-func (w *world) announcedAs(t *testing.T, c *customer, paused bool, jobs int) {
+func announcedAs(t *testing.T, w *markettest.World, c *markettest.Customer, paused bool, jobs int) {
 	t.Helper()
-	ctx, stop := context.WithCancel(w.ctx)
+	ctx, stop := context.WithCancel(w.Ctx)
 	defer stop()
-	err := c.market.Listen(ctx, nostr.Filters{{Kinds: []int{31990}, Authors: []string{w.seller.key.PublicKey()}}}, func() {}, func(ev nostr.Event) {
+	err := c.Market.Listen(ctx, nostr.Filters{{Kinds: []int{31990}, Authors: []string{w.Seller.Key.PublicKey()}}}, func() {}, func(ev nostr.Event) {
 		var a provider.Announcement
 		if json.Unmarshal([]byte(ev.Content), &a) == nil && a.Lightwork.Paused == paused && a.Capacity.MaxConcurrentJobs == jobs {
 			stop()
 		}
 	})
-	if w.ctx.Err() != nil {
+	if w.Ctx.Err() != nil {
 		t.Errorf("it was not announced: %v", err)
 	}
 }
@@ -207,7 +201,7 @@ func (u unused) NIP44Encrypt(_ context.Context, _, text string) (string, error) 
 // TestWhoMayNotBuyIsNotRead: a list of who may buy, and a pause, spare the
 // provider all work for others.
 func TestWhoMayNotBuyIsNotRead(t *testing.T) {
-	enemy := newKey(t)
+	enemy := markettest.NewKey(t)
 	s := openShop(t, func(cfg *provider.Config) { cfg.Access.Deny, cfg.Cipher = []string{enemy.PublicKey()}, unused{t: t} })
 	ev := s.requestOf(enemy, func(ev *nostr.Event) {
 		ev.Content, ev.Tags = "AAAA", nostr.Tags{{"p", s.key.PublicKey()}, {"encrypted"}}

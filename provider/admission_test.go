@@ -16,6 +16,7 @@ import (
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -188,7 +189,7 @@ func (s *shop) answer(ev nostr.Event) nostr.Event {
 			if got.Tags.ContainsAny("e", []string{ev.ID}) {
 				return got
 			}
-		case <-time.After(patience):
+		case <-time.After(markettest.Patience):
 			s.t.Fatal("no answer")
 		}
 	}
@@ -463,7 +464,7 @@ func TestRunThatFailsIsNotCharged(t *testing.T) {
 func TestLimitsThatCannotBeMeant(t *testing.T) {
 	for _, l := range []provider.Limits{{Concurrent: -2}, {QueuePerBuyer: -8}, {QuoteTTL: -time.Minute}, {QuoteTTL: 10}, {MemoryMB: -1}} {
 		_, err := provider.New(provider.Config{
-			Signer: &relay.Key{}, Store: noStore{}, Market: &shop{}, Runner: &runner{}, RootSecret: make([]byte, 32), Policy: []byte("{}"),
+			Signer: &relay.Key{}, Store: noStore{}, Market: &shop{}, Runner: &markettest.Runner{}, RootSecret: make([]byte, 32), Policy: []byte("{}"),
 			Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeFree}}}, Limits: l,
 		})
 		if err == nil || !strings.Contains(err.Error(), "limits: ") {

@@ -11,17 +11,18 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // announced is the provider's latest announcement.
-func (w *world) announced(t *testing.T, c *customer, ready func(provider.Announcement) bool) (a provider.Announcement, ev nostr.Event) {
+func awaitAnnounced(t *testing.T, w *markettest.World, c *markettest.Customer, ready func(provider.Announcement) bool) (a provider.Announcement, ev nostr.Event) {
 	t.Helper()
-	w.hear(t, c.market, nostr.Filter{Kinds: []int{31990}, Authors: []string{w.seller.key.PublicKey()}}, func(heard nostr.Event) bool {
+	w.Hear(t, c.Market, nostr.Filter{Kinds: []int{31990}, Authors: []string{w.Seller.Key.PublicKey()}}, func(heard nostr.Event) bool {
 		a = provider.Announcement{}
-		check(t, json.Unmarshal([]byte(heard.Content), &a))
+		markettest.Check(t, json.Unmarshal([]byte(heard.Content), &a))
 		ev = heard
 		return ready(a)
 	})
@@ -33,26 +34,26 @@ func (w *world) announced(t *testing.T, c *customer, ready func(provider.Announc
 // against its quotes.
 func TestAnnouncementIsTrue(t *testing.T) {
 	requirements.Covers(t, "OA-1.2", "OA-7.1", "OA-7.2")
-	w := newWorld(t)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	c := w.NewCustomer(t, nil)
 	var fails atomic.Bool
-	w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) {
+	w.Runner.Do = func(context.Context, provider.Run) (provider.Outcome, error) {
 		if fails.Load() {
 			return provider.Outcome{}, &provider.RunError{Reason: provider.Reason{Code: provider.CodeAgentFailed}}
 		}
-		return w.words()
+		return w.Words()
 	}
 	offers := []provider.Offer{
-		{SchemaID: string(schemas.SandboxRun), Modes: allModes, BaseMsats: 100, PerMinuteMsats: rateMsats},
-		{SchemaID: string(schemas.TextGeneration), Modes: allModes, InputMsats: 4000, OutputMsats: 9000, MaxOutputTokens: 500},
+		{SchemaID: string(schemas.SandboxRun), Modes: markettest.AllModes, BaseMsats: 100, PerMinuteMsats: markettest.RateMsats},
+		{SchemaID: string(schemas.TextGeneration), Modes: markettest.AllModes, InputMsats: 4000, OutputMsats: 9000, MaxOutputTokens: 500},
 	}
 	change := func(cfg *provider.Config) {
 		cfg.Offers, cfg.Profile.Models = offers, []string{"m"}
 		cfg.Hardware = provider.Hardware{MemoryGB: 7, GPUType: "AMD", VRAMGB: 16}
 		cfg.Limits = provider.Limits{Concurrent: 3, ContextTokens: 1000, MemoryMB: 2048, CPUs: 2}
 	}
-	stop := w.serve(t, change)
-	a, ev := w.announced(t, c, func(provider.Announcement) bool { return true })
+	stop := w.Serve(t, change)
+	a, ev := awaitAnnounced(t, w, c, func(provider.Announcement) bool { return true })
 	if ev.Tags.FindWithValue("t", string(schemas.SandboxRun)) == nil || ev.Tags.FindWithValue("k", "5050") == nil {
 		t.Errorf("tags %v", ev.Tags)
 	}
@@ -76,7 +77,7 @@ func TestAnnouncementIsTrue(t *testing.T) {
 	if a.SupplyClass != "SingleNode" || a.Capabilities.Hardware != (provider.Hardware{MemoryGB: 7, GPUType: "AMD", VRAMGB: 16}) || !slices.Equal(a.Capabilities.Models, []string{"m"}) {
 		t.Errorf("%s, %+v", a.SupplyClass, a.Capabilities)
 	}
-	if want := (provider.Pricing{InputTokens: 4000, OutputTokens: 9000, SandboxMin: rateMsats}); a.Pricing != want {
+	if want := (provider.Pricing{InputTokens: 4000, OutputTokens: 9000, SandboxMin: markettest.RateMsats}); a.Pricing != want {
 		t.Errorf("pricing %+v", a.Pricing)
 	}
 	if want := (provider.Capacity{MaxConcurrentJobs: 3, MaxContextTokens: 1000, MaxMemoryMB: 2048, MaxCPUs: 2}); a.Capacity != want {
@@ -87,13 +88,13 @@ func TestAnnouncementIsTrue(t *testing.T) {
 	}
 
 	// Pricing: what is quoted is what the announced table comes to.
-	for schema, input := range map[schemas.ID]string{schemas.SandboxRun: string(order("")), schemas.TextGeneration: `{"prompt":"Which fruit?","max_tokens":70}`} {
+	for schema, input := range map[schemas.ID]string{schemas.SandboxRun: string(markettest.SandboxInput("")), schemas.TextGeneration: `{"prompt":"Which fruit?","max_tokens":70}`} {
 		s, _ := schemas.Lookup(string(schema))
 		req, err := s.ParseRequest([]byte(input))
-		check(t, err)
+		markettest.Check(t, err)
 		want, ok := a.Lightwork.Prices[string(schema)].For(req)
-		ev := w.typedRequest(t, c, string(schema), input, "prepay")
-		if job := w.await(t, ev.ID, provider.StateQuoted); !ok || job.PriceMsats != want {
+		ev := typedRequest(t, w, c, string(schema), input, "prepay")
+		if job := w.Await(t, ev.ID, provider.StateQuoted); !ok || job.PriceMsats != want {
 			t.Errorf("%s: quoted %d, announced %d", schema, job.PriceMsats, want)
 		}
 	}
@@ -101,24 +102,24 @@ func TestAnnouncementIsTrue(t *testing.T) {
 	for _, over := range []int{0, 1} {
 		s, _ := schemas.Lookup(string(schemas.TextGeneration))
 		empty, err := s.ParseRequest([]byte(`{"prompt":"x"}`))
-		check(t, err)
+		markettest.Check(t, err)
 		prompt := strings.Repeat("x", 4*a.Capacity.MaxContextTokens-len(empty.Canonical)+1+over)
-		ev := w.typedRequest(t, c, string(schemas.TextGeneration), fmt.Sprintf(`{"prompt":%q}`, prompt), "free")
+		ev := typedRequest(t, w, c, string(schemas.TextGeneration), fmt.Sprintf(`{"prompt":%q}`, prompt), "free")
 		want := []provider.State{provider.StateSucceeded, provider.StateRefused}[over]
-		if job := w.await(t, ev.ID, want); over == 1 && job.Reason.Code != provider.CodeOverResources {
+		if job := w.Await(t, ev.ID, want); over == 1 && job.Reason.Code != provider.CodeOverResources {
 			t.Errorf("over by one: %s", job.Reason)
 		}
 	}
 	// Stability: one job more that succeeds, and one that fails.
 	fails.Store(true)
-	ev = w.typedRequest(t, c, string(schemas.TextGeneration), `{"prompt":"Which fruit?"}`, "free")
-	w.await(t, ev.ID, provider.StateFailed)
+	ev = typedRequest(t, w, c, string(schemas.TextGeneration), `{"prompt":"Which fruit?"}`, "free")
+	w.Await(t, ev.ID, provider.StateFailed)
 	stop()
-	w.serve(t, func(cfg *provider.Config) {
+	w.Serve(t, func(cfg *provider.Config) {
 		change(cfg)
 		cfg.Profile.D = "again" // within the same second one address cannot be announced twice
 	})
-	a, _ = w.announced(t, c, func(a provider.Announcement) bool { return a.Stability.JobsCompleted > 0 })
+	a, _ = awaitAnnounced(t, w, c, func(a provider.Announcement) bool { return a.Stability.JobsCompleted > 0 })
 	if a.Stability.JobsCompleted != 1 || a.Stability.SuccessRate != 0.5 {
 		t.Errorf("after one good and one bad job: %+v", a.Stability)
 	}
@@ -127,45 +128,45 @@ func TestAnnouncementIsTrue(t *testing.T) {
 // TestCapacityIsKept: of one job more than was announced, one waits.
 func TestCapacityIsKept(t *testing.T) {
 	requirements.Covers(t, "OA-7.2")
-	w := newWorld(t)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	c := w.NewCustomer(t, nil)
 	var running atomic.Int32
 	began, finish := make(chan struct{}, 4), make(chan struct{})
-	w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+	w.Runner.Do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
 		running.Add(1)
 		defer running.Add(-1)
 		began <- struct{}{}
 		select {
 		case <-finish:
-			return w.words()
+			return w.Words()
 		case <-ctx.Done():
 			return provider.Outcome{}, ctx.Err()
 		}
 	}
-	w.serve(t, func(cfg *provider.Config) {
-		cfg.Offers = []provider.Offer{textOffer()}
+	w.Serve(t, func(cfg *provider.Config) {
+		cfg.Offers = []provider.Offer{markettest.TextOffer()}
 		cfg.Limits = provider.Limits{Concurrent: 3, QueuePerBuyer: 8}
-		cfg.Access.Allow = []string{c.key.PublicKey()} // for strangers there are less
+		cfg.Access.Allow = []string{c.Key.PublicKey()} // for strangers there are less
 	})
-	a, _ := w.announced(t, c, func(provider.Announcement) bool { return true })
+	a, _ := awaitAnnounced(t, w, c, func(provider.Announcement) bool { return true })
 	var ids []string
 	for i := range a.Capacity.MaxConcurrentJobs + 1 {
-		ev := w.typedRequest(t, c, string(schemas.TextGeneration), fmt.Sprintf(`{"prompt":"%d"}`, i), "free")
-		w.await(t, ev.ID, provider.StateQuoted, provider.StateRunning)
+		ev := typedRequest(t, w, c, string(schemas.TextGeneration), fmt.Sprintf(`{"prompt":"%d"}`, i), "free")
+		w.Await(t, ev.ID, provider.StateQuoted, provider.StateRunning)
 		ids = append(ids, ev.ID)
 	}
 	for range a.Capacity.MaxConcurrentJobs {
 		<-began
 	}
 	// By the time that a later request is answered, the last job would have begun.
-	bad := w.typedRequest(t, c, string(schemas.TextGeneration), `{"prompt":7}`, "free")
-	w.refused(t, bad.ID)
+	bad := typedRequest(t, w, c, string(schemas.TextGeneration), `{"prompt":7}`, "free")
+	refused(t, w, bad.ID)
 	if n := running.Load(); a.Capacity.MaxConcurrentJobs != 3 || n != 3 {
 		t.Errorf("%d jobs run at once, %d were announced", n, a.Capacity.MaxConcurrentJobs)
 	}
 	close(finish)
 	for _, id := range ids {
-		w.await(t, id, provider.StateSucceeded)
+		w.Await(t, id, provider.StateSucceeded)
 	}
 }
 
@@ -179,11 +180,11 @@ func sortedNames(m map[string]any) []string {
 }
 
 // typedRequest sends a request for a job type, made by hand.
-func (w *world) typedRequest(t *testing.T, c *customer, schema, input, mode string) nostr.Event {
+func typedRequest(t *testing.T, w *markettest.World, c *markettest.Customer, schema, input, mode string) nostr.Event {
 	t.Helper()
-	ev := raw(t, c.key, 5050, "", nostr.Tag{"param", "schema", schema}, nostr.Tag{"i", input, "text"},
-		nostr.Tag{"p", w.seller.key.PublicKey()}, nostr.Tag{"param", "payment_mode", mode})
-	check(t, c.market.Send(w.ctx, ev))
+	ev := markettest.SignedEvent(t, c.Key, 5050, "", nostr.Tag{"param", "schema", schema}, nostr.Tag{"i", input, "text"},
+		nostr.Tag{"p", w.Seller.Key.PublicKey()}, nostr.Tag{"param", "payment_mode", mode})
+	markettest.Check(t, c.Market.Send(w.Ctx, ev))
 	return ev
 }
 
@@ -191,29 +192,29 @@ func (w *world) typedRequest(t *testing.T, c *customer, schema, input, mode stri
 // request that the table has; schema and job_hash know of none.
 func TestKindsAreATable(t *testing.T) {
 	requirements.Covers(t, "OA-1.3")
-	w := newWorld(t)
-	w.serve(t, func(cfg *provider.Config) {
+	w := markettest.New(t)
+	w.Serve(t, func(cfg *provider.Config) {
 		cfg.Kinds = provider.Kinds{Request: 5999, Also: []int{5102}, Receipt: 7912}
 	})
-	c := w.customer(t, nil)
-	tags := nostr.Tags{{"param", "schema", "oa.sandbox_run.v1"}, {"i", string(order("")), "text"}, {"p", w.seller.key.PublicKey()}, {"param", "payment_mode", "free"}}
+	c := w.NewCustomer(t, nil)
+	tags := nostr.Tags{{"param", "schema", "oa.sandbox_run.v1"}, {"i", string(markettest.SandboxInput("")), "text"}, {"p", w.Seller.Key.PublicKey()}, {"param", "payment_mode", "free"}}
 	hashes := map[string]bool{}
 	for _, kind := range []int{5999, 5102} {
-		ev := raw(t, c.key, kind, "", tags...)
-		check(t, c.market.Send(w.ctx, ev))
-		job := w.await(t, ev.ID, provider.StateSucceeded)
+		ev := markettest.SignedEvent(t, c.Key, kind, "", tags...)
+		markettest.Check(t, c.Market.Send(w.Ctx, ev))
+		job := w.Await(t, ev.ID, provider.StateSucceeded)
 		hashes[job.JobHash.String()+job.SchemaID] = true
-		w.find(t, c.market, nostr.Filter{Kinds: []int{kind + 1000}, Tags: nostr.TagMap{"e": {ev.ID}}})
+		w.Find(t, c.Market, nostr.Filter{Kinds: []int{kind + 1000}, Tags: nostr.TagMap{"e": {ev.ID}}})
 	}
 	if len(hashes) != 1 {
 		t.Errorf("two kinds, and jobs %v", hashes)
 	}
-	usual := raw(t, c.key, 5050, "", tags...)
-	check(t, c.market.Send(w.ctx, usual))
-	last := raw(t, c.key, 5102, "", append(tags, nostr.Tag{"t", "last"})...)
-	check(t, c.market.Send(w.ctx, last))
-	w.await(t, last.ID, provider.StateSucceeded)
-	if _, err := w.store.Job(w.ctx, usual.ID); err == nil {
+	usual := markettest.SignedEvent(t, c.Key, 5050, "", tags...)
+	markettest.Check(t, c.Market.Send(w.Ctx, usual))
+	last := markettest.SignedEvent(t, c.Key, 5102, "", append(tags, nostr.Tag{"t", "last"})...)
+	markettest.Check(t, c.Market.Send(w.Ctx, last))
+	w.Await(t, last.ID, provider.StateSucceeded)
+	if _, err := w.Store.Job(w.Ctx, usual.ID); err == nil {
 		t.Error("kind 5050 is not in the table, and was taken")
 	}
 }

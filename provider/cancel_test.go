@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -22,83 +23,75 @@ import (
 
 // TestCancelBeforePayment: the invoice is cancelled on both sides.
 func TestCancelBeforePayment(t *testing.T) {
-	w := newWorld(t)
-	w.serve(t, nil)
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	check(t, c.send(w.ctx, p.Request))
-	w.await(t, p.RequestID, provider.StateQuoted)
-	check(t, c.client.Cancel(w.ctx, p.RequestID))
-	if job := w.await(t, p.RequestID, provider.StateCanceled); job.Reason.Code != provider.CodeCanceled {
+	w := markettest.New(t)
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	markettest.Check(t, c.SendSigned(w.Ctx, p.Request))
+	w.Await(t, p.RequestID, provider.StateQuoted)
+	markettest.Check(t, c.Client.Cancel(w.Ctx, p.RequestID))
+	if job := w.Await(t, p.RequestID, provider.StateCanceled); job.Reason.Code != provider.CodeCanceled {
 		t.Errorf("job ended for %s", job.Reason)
 	}
-	if p, err := c.client.Follow(w.ctx, p.RequestID, nil); !errors.Is(err, buyer.ErrFailed) || p.State != buyer.StateCanceled {
+	if p, err := c.Client.Follow(w.Ctx, p.RequestID, nil); !errors.Is(err, buyer.ErrFailed) || p.State != buyer.StateCanceled {
 		t.Errorf("purchase %s, %v", p.State, err)
 	}
-	w.moved(t, c.party, 0, 0)
-}
-
-func (c *customer) send(ctx context.Context, signed []byte) error {
-	var ev nostr.Event
-	if err := ev.UnmarshalJSON(signed); err != nil {
-		return err
-	}
-	return c.market.Send(ctx, ev)
+	w.Moved(t, c.Party, 0, 0)
 }
 
 // TestCancelOnTheWayToTheWallet: the acceptance is signed, the payment not
 // sent yet. The invoice is gone when it is.
 func TestCancelOnTheWayToTheWallet(t *testing.T) {
-	w := newWorld(t)
-	w.serve(t, nil)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
 	reached, gate := make(chan struct{}), make(chan struct{})
-	c.client = c.open(t, func(cfg *buyer.Config) {
-		cfg.Wallet = &gated{Client: c.wallet, beforeSend: sync.OnceFunc(func() { close(reached); <-gate })}
+	c.Client = c.Open(t, func(cfg *buyer.Config) {
+		cfg.Wallet = &markettest.GatedWallet{Client: c.Wallet, BeforeSend: sync.OnceFunc(func() { close(reached); <-gate })}
 	})
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	f := w.follow(t, c, p.RequestID, nil)
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	f := w.Follow(t, c, p.RequestID, nil)
 	<-reached
-	check(t, c.client.Cancel(w.ctx, p.RequestID))
-	w.await(t, p.RequestID, provider.StateCanceled)
+	markettest.Check(t, c.Client.Cancel(w.Ctx, p.RequestID))
+	w.Await(t, p.RequestID, provider.StateCanceled)
 	close(gate)
-	p = f.failed(t, provider.CodeCanceled)
-	w.unsold(t, c, p, provider.CodeCanceled)
-	w.moved(t, c.party, 0, 0)
+	p = f.Failed(t, provider.CodeCanceled)
+	w.Unsold(t, c, p, provider.CodeCanceled)
+	w.Moved(t, c.Party, 0, 0)
 }
 
 // TestCancelWhileRunning: the run is stopped; what was held comes back, what
 // was prepaid is owed.
 func TestCancelWhileRunning(t *testing.T) {
-	for _, mode := range allModes {
+	for _, mode := range markettest.AllModes {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := markettest.New(t)
 			running, ended := make(chan struct{}), make(chan error, 1)
-			w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+			w.Runner.Do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
 				close(running)
 				<-ctx.Done()
 				ended <- context.Cause(ctx)
 				return provider.Outcome{}, ctx.Err()
 			}
-			w.serve(t, nil)
-			c := w.customer(t, nil)
-			p := w.place(t, c, mode, order(""))
-			f := w.follow(t, c, p.RequestID, nil)
+			w.Serve(t, nil)
+			c := w.NewCustomer(t, nil)
+			p := w.Place(t, c, mode, markettest.SandboxInput(""))
+			f := w.Follow(t, c, p.RequestID, nil)
 			<-running
-			check(t, c.client.Cancel(w.ctx, p.RequestID))
+			markettest.Check(t, c.Client.Cancel(w.Ctx, p.RequestID))
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), "canceled by the buyer") {
 				t.Errorf("the run was stopped for %v", err)
 			}
-			p = f.failed(t, provider.CodeCanceled)
-			w.unsold(t, c, p, provider.CodeCanceled)
+			p = f.Failed(t, provider.CodeCanceled)
+			w.Unsold(t, c, p, provider.CodeCanceled)
 			if mode != receipts.ModePrepay {
-				w.moved(t, c.party, 0, 0)
+				w.Moved(t, c.Party, 0, 0)
 				return
 			}
-			w.moved(t, c.party, rateMsats, rateMsats+feeMsats)
-			if len(w.store.credits) != 1 || w.store.credits[0].Msats != rateMsats {
-				t.Errorf("credits %+v", w.store.credits)
+			w.Moved(t, c.Party, markettest.RateMsats, markettest.RateMsats+markettest.FeeMsats)
+			if len(w.Store.Owed()) != 1 || w.Store.Owed()[0].Msats != markettest.RateMsats {
+				t.Errorf("credits %+v", w.Store.Owed())
 			}
 		})
 	}
@@ -107,43 +100,43 @@ func TestCancelWhileRunning(t *testing.T) {
 // TestCancelTooLate: once the result is durable the deal stands; once the
 // purchase is done, cancelling is refused.
 func TestCancelTooLate(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	tried := make(chan struct{}, 100)
-	stop := w.serve(t, func(cfg *provider.Config) { cfg.Market = noBlobs{cfg.Market, tried} })
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	f := w.follow(t, c, p.RequestID, nil)
-	w.await(t, p.RequestID, provider.StateDelivering)
-	check(t, c.client.Cancel(w.ctx, p.RequestID))
+	stop := w.Serve(t, func(cfg *provider.Config) { cfg.Market = markettest.NoBlobs{Market: cfg.Market, Tried: tried} })
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	f := w.Follow(t, c, p.RequestID, nil)
+	w.Await(t, p.RequestID, provider.StateDelivering)
+	markettest.Check(t, c.Client.Cancel(w.Ctx, p.RequestID))
 	stop()
-	w.serve(t, nil) // reads the cancellation from the relay
-	w.sold(t, c, f, receipts.ModeHold)
-	if err := c.client.Cancel(w.ctx, p.RequestID); !errors.Is(err, buyer.ErrConflict) {
+	w.Serve(t, nil) // reads the cancellation from the relay
+	w.Sold(t, c, f, receipts.ModeHold)
+	if err := c.Client.Cancel(w.Ctx, p.RequestID); !errors.Is(err, buyer.ErrConflict) {
 		t.Errorf("cancelling what is done: %v", err)
 	}
-	w.moved(t, c.party, rateMsats, rateMsats+feeMsats)
+	w.Moved(t, c.Party, markettest.RateMsats, markettest.RateMsats+markettest.FeeMsats)
 }
 
 // TestCancelThatWasNotHeard: relays were away when the buyer cancelled. What
 // was cancelled is not paid for when they are back.
 func TestCancelThatWasNotHeard(t *testing.T) {
-	w := newWorld(t)
-	w.serve(t, nil)
-	c := w.customer(t, nil)
-	honest := c.client
-	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Market = deaf{c.market} })
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	check(t, c.send(w.ctx, p.Request))
-	w.await(t, p.RequestID, provider.StateQuoted)
-	if err := c.client.Cancel(w.ctx, p.RequestID); err == nil {
+	w := markettest.New(t)
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
+	honest := c.Client
+	c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Market = deaf{c.Market} })
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	markettest.Check(t, c.SendSigned(w.Ctx, p.Request))
+	w.Await(t, p.RequestID, provider.StateQuoted)
+	if err := c.Client.Cancel(w.Ctx, p.RequestID); err == nil {
 		t.Fatal("the cancellation was heard")
 	}
-	c.client = honest
-	if p, err := w.follow(t, c, p.RequestID, nil).wait(); !errors.Is(err, buyer.ErrFailed) || p.State != buyer.StateCanceled {
+	c.Client = honest
+	if p, err := w.Follow(t, c, p.RequestID, nil).Wait(); !errors.Is(err, buyer.ErrFailed) || p.State != buyer.StateCanceled {
 		t.Errorf("purchase %s, %v", p.State, err)
 	}
-	w.await(t, p.RequestID, provider.StateCanceled)
-	w.moved(t, c.party, 0, 0)
+	w.Await(t, p.RequestID, provider.StateCanceled)
+	w.Moved(t, c.Party, 0, 0)
 }
 
 // deaf is a market that loses cancellations.
@@ -159,48 +152,48 @@ func (m deaf) Send(ctx context.Context, ev nostr.Event) error {
 // TestResumeAfterCancel: the relay has deleted the request; the purchase is
 // followed to its end all the same.
 func TestResumeAfterCancel(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	running, gate := make(chan struct{}), make(chan struct{})
-	w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+	w.Runner.Do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
 		close(running)
 		<-ctx.Done()
 		<-gate // slow to stop
 		return provider.Outcome{}, ctx.Err()
 	}
-	w.serve(t, nil)
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	f := w.follow(t, c, p.RequestID, nil)
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	f := w.Follow(t, c, p.RequestID, nil)
 	<-running
-	f.stop()
-	check(t, c.client.Cancel(w.ctx, p.RequestID))
+	f.Stop()
+	markettest.Check(t, c.Client.Cancel(w.Ctx, p.RequestID))
 	close(gate)
-	p = w.follow(t, c, p.RequestID, nil).failed(t, provider.CodeCanceled)
-	w.unsold(t, c, p, provider.CodeCanceled)
-	w.moved(t, c.party, 0, 0)
+	p = w.Follow(t, c, p.RequestID, nil).Failed(t, provider.CodeCanceled)
+	w.Unsold(t, c, p, provider.CodeCanceled)
+	w.Moved(t, c.Party, 0, 0)
 }
 
 // TestCancelBeforeTheRequest: relays keep no order. A request that its buyer
 // cancelled is not run, whichever came first.
 func TestCancelBeforeTheRequest(t *testing.T) {
-	w := newWorld(t)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	c := w.NewCustomer(t, nil)
 	in := make(chan nostr.Event)
-	stop := w.serve(t, func(cfg *provider.Config) { cfg.Market = fed{cfg.Market, in} })
-	req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "free"})
-	other := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "free"}, nostr.Tag{"t", "other"})
-	in <- raw(t, c.key, 5, "", nostr.Tag{"e", req.ID}, nostr.Tag{"k", "5050"})
-	stranger := w.party(t, "stranger")
-	in <- raw(t, stranger.key, 5, "", nostr.Tag{"e", other.ID}, nostr.Tag{"k", "5050"})
+	stop := w.Serve(t, func(cfg *provider.Config) { cfg.Market = fed{cfg.Market, in} })
+	req := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"param", "payment_mode", "free"})
+	other := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"param", "payment_mode", "free"}, nostr.Tag{"t", "other"})
+	in <- markettest.SignedEvent(t, c.Key, 5, "", nostr.Tag{"e", req.ID}, nostr.Tag{"k", "5050"})
+	stranger := w.NewParty(t, "stranger")
+	in <- markettest.SignedEvent(t, stranger.Key, 5, "", nostr.Tag{"e", other.ID}, nostr.Tag{"k", "5050"})
 	in <- req
 	in <- other
-	w.await(t, other.ID, provider.StateSucceeded)
+	w.Await(t, other.ID, provider.StateSucceeded)
 	stop()
-	if job, err := w.store.Job(w.ctx, req.ID); err == nil && job.State != provider.StateCanceled {
+	if job, err := w.Store.Job(w.Ctx, req.ID); err == nil && job.State != provider.StateCanceled {
 		t.Errorf("the cancelled job is %s", job.State)
 	}
-	if w.runner.count() != 1 {
-		t.Errorf("%d runs", w.runner.count())
+	if w.Runner.Count() != 1 {
+		t.Errorf("%d runs", w.Runner.Count())
 	}
 }
 
@@ -225,27 +218,27 @@ func (m fed) Listen(ctx context.Context, _ nostr.Filters, ready func(), handle f
 // TestCancelAfterOutput: a job can be canceled until its result is durable, in
 // every mode, whatever it has printed: nothing of that was shown that is paid for.
 func TestCancelAfterOutput(t *testing.T) {
-	for _, mode := range allModes {
+	for _, mode := range markettest.AllModes {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.delivery = receipts.DeliveryPlain
+			w := markettest.New(t)
+			w.Delivery = receipts.DeliveryPlain
 			stopped := make(chan struct{})
-			w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+			w.Runner.Do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
 				run.OnStream("stdout", "the answer")
 				<-ctx.Done()
 				close(stopped)
 				return provider.Outcome{}, ctx.Err()
 			}
-			w.serve(t, func(cfg *provider.Config) { cfg.Offers = []provider.Offer{textOffer()} })
-			c := w.customer(t, nil)
-			p, err := c.client.Place(w.ctx, buyer.Order{
-				Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.TextGeneration), Input: []byte(`{"prompt":"Which fruit is yellow?"}`),
-				MaxMsats: maxMsats, Mode: mode, Delivery: w.delivery,
+			w.Serve(t, func(cfg *provider.Config) { cfg.Offers = []provider.Offer{markettest.TextOffer()} })
+			c := w.NewCustomer(t, nil)
+			p, err := c.Client.Place(w.Ctx, buyer.Order{
+				Provider: w.Seller.Key.PublicKey(), SchemaID: string(schemas.TextGeneration), Input: []byte(`{"prompt":"Which fruit is yellow?"}`),
+				MaxMsats: markettest.MaxMsats, Mode: mode, Delivery: w.Delivery,
 			})
-			check(t, err)
+			markettest.Check(t, err)
 			part := make(chan string, 8)
-			f := w.follow(t, c, p.RequestID, func(pr buyer.Progress) {
+			f := w.Follow(t, c, p.RequestID, func(pr buyer.Progress) {
 				if pr.What == "partial" || pr.What == "working" {
 					part <- pr.Text
 				}
@@ -253,13 +246,13 @@ func TestCancelAfterOutput(t *testing.T) {
 			if text := <-part; strings.Contains(text, "answer") != (mode == receipts.ModeFree) {
 				t.Errorf("shown before the cancellation: %q", text)
 			}
-			check(t, c.client.Cancel(w.ctx, p.RequestID))
+			markettest.Check(t, c.Client.Cancel(w.Ctx, p.RequestID))
 			<-stopped
-			f.failed(t, provider.CodeCanceled)
+			f.Failed(t, provider.CodeCanceled)
 			if mode != receipts.ModePrepay {
-				w.moved(t, c.party, 0, 0)
-			} else if len(w.store.credits) != 1 || w.store.credits[0].Msats != rateMsats {
-				t.Errorf("credits %+v", w.store.credits)
+				w.Moved(t, c.Party, 0, 0)
+			} else if len(w.Store.Owed()) != 1 || w.Store.Owed()[0].Msats != markettest.RateMsats {
+				t.Errorf("credits %+v", w.Store.Owed())
 			}
 		})
 	}
@@ -283,34 +276,34 @@ func (s *looks) Job(ctx context.Context, id string) (provider.Job, error) {
 // has room for, has nobody look for each of them in the store. Its author's own
 // deletion still counts.
 func TestStrangersCauseNoLooks(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	seen := &looks{}
-	w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+	w.Runner.Do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
 		<-ctx.Done()
 		return provider.Outcome{}, ctx.Err()
 	}
-	c, stranger := w.customer(t, nil), w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeFree, order(""))
+	c, stranger := w.NewCustomer(t, nil), w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeFree, markettest.SandboxInput(""))
 	seen.of = p.RequestID
-	w.serve(t, func(cfg *provider.Config) { seen.Store, cfg.Store = cfg.Store, seen })
-	check(t, c.send(w.ctx, p.Request))
-	w.await(t, p.RequestID, provider.StateRunning)
+	w.Serve(t, func(cfg *provider.Config) { seen.Store, cfg.Store = cfg.Store, seen })
+	markettest.Check(t, c.SendSigned(w.Ctx, p.Request))
+	w.Await(t, p.RequestID, provider.StateRunning)
 	before := seen.n.Load()
 
 	const named = 60
-	tags := nostr.Tags{{"k", "5050"}, {"p", w.seller.key.PublicKey()}}
+	tags := nostr.Tags{{"k", "5050"}, {"p", w.Seller.Key.PublicKey()}}
 	for range named {
 		tags = append(tags, nostr.Tag{"e", p.RequestID})
 	}
 	for _, ev := range []nostr.Event{
-		raw(t, stranger.key, 5, "", tags...),
-		raw(t, stranger.key, kinds.NotTaken, "", append(slices.Clone(tags), domain.NotTaken.Tag())...),
-		raw(t, stranger.key, kinds.Acceptance, "", tags...),
+		markettest.SignedEvent(t, stranger.Key, 5, "", tags...),
+		markettest.SignedEvent(t, stranger.Key, kinds.NotTaken, "", append(slices.Clone(tags), domain.NotTaken.Tag())...),
+		markettest.SignedEvent(t, stranger.Key, kinds.Acceptance, "", tags...),
 	} {
-		check(t, stranger.market.Send(w.ctx, ev))
+		markettest.Check(t, stranger.Market.Send(w.Ctx, ev))
 	}
-	check(t, c.client.Cancel(w.ctx, p.RequestID))
-	w.await(t, p.RequestID, provider.StateCanceled)
+	markettest.Check(t, c.Client.Cancel(w.Ctx, p.RequestID))
+	w.Await(t, p.RequestID, provider.StateCanceled)
 	if n := seen.n.Load() - before; n >= named {
 		t.Errorf("the store was asked %d times for the job", n)
 	}

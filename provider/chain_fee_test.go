@@ -6,24 +6,25 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
 // payAttempt orders a job of a provider on the chain that asks a fee for the
 // attempt, of which it is seen that it was paid and no more.
-func payAttempt(t *testing.T, change func(*onChain, *provider.Limits)) (*world, *onChain, *customer, nostr.Event) {
-	w := newWorld(t)
+func payAttempt(t *testing.T, change func(*onChain, *provider.Limits)) (*markettest.World, *onChain, *markettest.Customer, nostr.Event) {
+	w := markettest.New(t)
 	chain := newOnChain(w)
-	chain.comes(nil, payments.InvoicePending, attemptMsats)
-	w.serve(t, func(cfg *provider.Config) {
-		engaging(cfg)
+	chain.comes(nil, payments.InvoicePending, markettest.AttemptMsats)
+	w.Serve(t, func(cfg *provider.Config) {
+		markettest.Engaging(cfg)
 		cfg.Wallet, cfg.LeastMsats, cfg.Limits.QuoteTTL = chain, 1_000, time.Second
 		change(chain, &cfg.Limits)
 	})
-	c := w.customer(t, nil)
-	req := w.request(t, c.key, order(expects), nostr.Tag{"param", "payment_mode", "prepay"})
-	check(t, c.market.Send(w.ctx, req))
+	c := w.NewCustomer(t, nil)
+	req := w.Request(t, c.Key, markettest.SandboxInput(markettest.Expects), nostr.Tag{"param", "payment_mode", "prepay"})
+	markettest.Check(t, c.Market.Send(w.Ctx, req))
 	return w, chain, c, req
 }
 
@@ -33,7 +34,7 @@ func TestChainFeeNeverConfirms(t *testing.T) {
 	w, chain, c, req := payAttempt(t, func(_ *onChain, l *provider.Limits) {
 		l.Unconfirmed, l.LookupEvery = time.Second, 10*time.Millisecond
 	})
-	job := w.await(t, req.ID, provider.StateExpired)
+	job := w.Await(t, req.ID, provider.StateExpired)
 	if job.Engagement == nil || job.BOLT11 != "" {
 		t.Fatalf("not the fee is asked for: %+v", job.Engagement)
 	}
@@ -42,11 +43,11 @@ func TestChainFeeNeverConfirms(t *testing.T) {
 	}
 	job.PaymentHash = job.Engagement.PaymentHash
 	for range 3 {
-		chain.comes(&job, payments.InvoiceSettled, attemptMsats)
-		w.owed(t, c, req.ID, attemptMsats, "it came after the job had ended")
+		chain.comes(&job, payments.InvoiceSettled, markettest.AttemptMsats)
+		owed(t, w, c, req.ID, markettest.AttemptMsats, "it came after the job had ended")
 	}
-	if d := w.debt(t, req.ID); d.Msats != attemptMsats || w.runner.count() != 0 {
-		t.Errorf("%+v, %d runs", d, w.runner.count())
+	if d := w.Debt(t, req.ID); d.Msats != markettest.AttemptMsats || w.Runner.Count() != 0 {
+		t.Errorf("%+v, %d runs", d, w.Runner.Count())
 	}
 }
 
@@ -54,7 +55,7 @@ func TestChainFeeNeverConfirms(t *testing.T) {
 // asked for a fee that waits for a block once for each piece of news.
 func TestChainFeeIsAskedForWithPauses(t *testing.T) {
 	w, chain, _, req := payAttempt(t, func(_ *onChain, l *provider.Limits) { l.LookupEvery = time.Hour })
-	job := w.await(t, req.ID, provider.StateQuoted)
+	job := w.Await(t, req.ID, provider.StateQuoted)
 	time.Sleep(time.Until(job.Engagement.ExpiresAt.Add(time.Millisecond)))
 	chain.hint <- job.Engagement.PaymentHash
 	before := chain.asked()
@@ -74,13 +75,13 @@ func TestChainPaysLateWithItsFee(t *testing.T) {
 		chain.comes(nil, payments.InvoiceOpen, 0)
 		chain.feesPaid = true
 	})
-	job := w.await(t, req.ID, provider.StateExpired)
+	job := w.Await(t, req.ID, provider.StateExpired)
 	if job.Engagement.Receipt == nil {
 		t.Fatal("the fee was not paid in time")
 	}
-	w.owed(t, c, req.ID, attemptMsats, "the invoice lapsed unpaid")
+	owed(t, w, c, req.ID, markettest.AttemptMsats, "the invoice lapsed unpaid")
 	for range 2 {
-		chain.comes(&job, payments.InvoiceSettled, rateMsats)
-		w.owed(t, c, req.ID, attemptMsats+rateMsats, "it came after the job had ended")
+		chain.comes(&job, payments.InvoiceSettled, markettest.RateMsats)
+		owed(t, w, c, req.ID, markettest.AttemptMsats+markettest.RateMsats, "it came after the job had ended")
 	}
 }

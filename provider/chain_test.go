@@ -11,6 +11,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 )
@@ -29,8 +30,8 @@ type onChain struct {
 	feesPaid bool
 }
 
-func newOnChain(w *world) *onChain {
-	return &onChain{Wallet: w.seller.wallet, hint: make(chan payments.Hash), now: payments.Invoice{State: payments.InvoiceOpen}}
+func newOnChain(w *markettest.World) *onChain {
+	return &onChain{Wallet: w.Seller.Wallet, hint: make(chan payments.Hash), now: payments.Invoice{State: payments.InvoiceOpen}}
 }
 
 func (c *onChain) Node(ctx context.Context) (payments.Node, error) {
@@ -53,8 +54,8 @@ func (c *onChain) LookupInvoice(_ context.Context, hash payments.Hash) (payments
 
 func (c *onChain) CreateInvoice(ctx context.Context, want payments.NewInvoice) (payments.Invoice, error) {
 	c.mu.Lock()
-	if c.feesPaid && want.AmountMsats == attemptMsats {
-		c.paid = map[payments.Hash]payments.Invoice{want.PaymentHash: onTheChain(payments.InvoiceSettled, attemptMsats)}
+	if c.feesPaid && want.AmountMsats == markettest.AttemptMsats {
+		c.paid = map[payments.Hash]payments.Invoice{want.PaymentHash: onTheChain(payments.InvoiceSettled, markettest.AttemptMsats)}
 	}
 	c.mu.Unlock()
 	return c.Wallet.CreateInvoice(ctx, want)
@@ -103,43 +104,43 @@ func (c *onChain) comes(job *provider.Job, state payments.InvoiceState, msats in
 
 // sellOnChain serves with quotes that last for a second, and orders a job. What the
 // chain has by then is there from the start, so that it is in time.
-func sellOnChain(t *testing.T, state payments.InvoiceState, msats int64) (*world, *onChain, *customer, nostr.Event) {
-	w := newWorld(t)
+func sellOnChain(t *testing.T, state payments.InvoiceState, msats int64) (*markettest.World, *onChain, *markettest.Customer, nostr.Event) {
+	w := markettest.New(t)
 	chain := newOnChain(w)
 	chain.comes(nil, state, msats)
-	w.serve(t, func(cfg *provider.Config) {
+	w.Serve(t, func(cfg *provider.Config) {
 		cfg.Wallet, cfg.LeastMsats, cfg.Limits.QuoteTTL = chain, 10_000, time.Second
 	})
-	c := w.customer(t, nil)
-	req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "prepay"})
-	check(t, c.market.Send(w.ctx, req))
+	c := w.NewCustomer(t, nil)
+	req := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"param", "payment_mode", "prepay"})
+	markettest.Check(t, c.Market.Send(w.Ctx, req))
 	return w, chain, c, req
 }
 
 // owed waits until so much is owed for a job, and the buyer was told, in words and
 // as a number.
-func (w *world) owed(t *testing.T, c *customer, id string, msats int64, told string) {
+func owed(t *testing.T, w *markettest.World, c *markettest.Customer, id string, msats int64, told string) {
 	t.Helper()
-	w.hasCredit(t, c, msats)
-	if text := w.told(t, c, id); !strings.Contains(text, told) {
+	hasCredit(t, w, c, msats)
+	if text := w.Told(t, c, id); !strings.Contains(text, told) {
 		t.Errorf("the buyer was told %q", text)
 	}
 	number := nostr.Tag{"owed", strconv.FormatInt(msats, 10)}
-	if !slices.ContainsFunc(w.saidOf(t, c, id), func(ev nostr.Event) bool { return slices.Equal(ev.Tags.Find("owed"), number) }) {
+	if !slices.ContainsFunc(w.SaidOf(t, c, id), func(ev nostr.Event) bool { return slices.Equal(ev.Tags.Find("owed"), number) }) {
 		t.Errorf("no event has the tag %v", number)
 	}
 }
 
 // hasCredit waits until the buyer's credit is so much.
-func (w *world) hasCredit(t *testing.T, c *customer, msats int64) {
+func hasCredit(t *testing.T, w *markettest.World, c *markettest.Customer, msats int64) {
 	t.Helper()
 	for {
-		credit, err := w.store.CreditOf(w.ctx, c.key.PublicKey())
-		check(t, err)
+		credit, err := w.Store.CreditOf(w.Ctx, c.Key.PublicKey())
+		markettest.Check(t, err)
 		if credit == msats {
 			return
 		}
-		check(t, w.ctx.Err())
+		markettest.Check(t, w.Ctx.Err())
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -147,13 +148,13 @@ func (w *world) hasCredit(t *testing.T, c *customer, msats int64) {
 // TestChainPaysInPart: what came by the end of the quote is owed.
 func TestChainPaysInPart(t *testing.T) {
 	w, chain, c, req := sellOnChain(t, payments.InvoicePartial, 15_000)
-	job := w.await(t, req.ID, provider.StateExpired)
-	w.owed(t, c, req.ID, 15_000, "15000 msats of 21000 came in time")
+	job := w.Await(t, req.ID, provider.StateExpired)
+	owed(t, w, c, req.ID, 15_000, "15000 msats of 21000 came in time")
 	chain.comes(&job, payments.InvoiceSettled, 30_000) // the rest, too late
-	w.owed(t, c, req.ID, 30_000, "15000 msats are owed to you: credit, which lowers the price of your next jobs here (it came after the job had ended)")
+	owed(t, w, c, req.ID, 30_000, "15000 msats are owed to you: credit, which lowers the price of your next jobs here (it came after the job had ended)")
 	chain.comes(&job, payments.InvoiceSettled, 30_000)
-	w.owed(t, c, req.ID, 30_000, "")
-	if d := w.debt(t, req.ID); d.Msats != 30_000 {
+	owed(t, w, c, req.ID, 30_000, "")
+	if d := w.Debt(t, req.ID); d.Msats != 30_000 {
 		t.Errorf("%+v", d)
 	}
 }
@@ -161,11 +162,11 @@ func TestChainPaysInPart(t *testing.T) {
 // TestChainPaysLate: nothing runs, and everything is owed.
 func TestChainPaysLate(t *testing.T) {
 	w, chain, c, req := sellOnChain(t, payments.InvoiceOpen, 0)
-	job := w.await(t, req.ID, provider.StateExpired)
+	job := w.Await(t, req.ID, provider.StateExpired)
 	chain.comes(&job, payments.InvoicePending, 21_000) // in no block yet
 	chain.comes(&job, payments.InvoiceSettled, 21_000)
-	w.owed(t, c, req.ID, 21_000, "it came after the job had ended")
-	if n := w.runner.count(); n != 0 {
+	owed(t, w, c, req.ID, 21_000, "it came after the job had ended")
+	if n := w.Runner.Count(); n != 0 {
 		t.Errorf("%d runs", n)
 	}
 }
@@ -174,56 +175,56 @@ func TestChainPaysLate(t *testing.T) {
 // confirmed.
 func TestChainTakesItsTime(t *testing.T) {
 	w, chain, _, req := sellOnChain(t, payments.InvoicePending, 21_000)
-	job := w.await(t, req.ID, provider.StateQuoted)
+	job := w.Await(t, req.ID, provider.StateQuoted)
 	for time.Now().Before(job.ExpiresAt.Add(time.Second)) {
 		chain.hint <- job.PaymentHash
 		time.Sleep(10 * time.Millisecond)
 	}
-	w.await(t, req.ID, provider.StateQuoted)
+	w.Await(t, req.ID, provider.StateQuoted)
 	chain.comes(&job, payments.InvoiceSettled, 21_000)
-	w.await(t, req.ID, provider.StateDelivering)
+	w.Await(t, req.ID, provider.StateDelivering)
 }
 
 // TestChainNeverConfirms: a payment that was replaced may look as if it waited
 // for a block for ever. The job does not, and what comes of it after all is owed.
 func TestChainNeverConfirms(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	chain := newOnChain(w)
 	chain.comes(nil, payments.InvoicePending, 21_000)
-	w.serve(t, func(cfg *provider.Config) {
+	w.Serve(t, func(cfg *provider.Config) {
 		cfg.Wallet, cfg.LeastMsats, cfg.Limits.QuoteTTL, cfg.Limits.Unconfirmed = chain, 10_000, time.Second, time.Second
 		cfg.Limits.LookupEvery = 10 * time.Millisecond
 	})
-	c := w.customer(t, nil)
-	req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "prepay"})
-	check(t, c.market.Send(w.ctx, req))
-	job := w.await(t, req.ID, provider.StateExpired)
+	c := w.NewCustomer(t, nil)
+	req := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"param", "payment_mode", "prepay"})
+	markettest.Check(t, c.Market.Send(w.Ctx, req))
+	job := w.Await(t, req.ID, provider.StateExpired)
 	if wait := time.Since(job.ExpiresAt); wait < time.Second {
 		t.Errorf("given up %s after the quote's end", wait)
 	}
-	if text := w.told(t, c, req.ID); !strings.Contains(text, "may have been replaced") {
+	if text := w.Told(t, c, req.ID); !strings.Contains(text, "may have been replaced") {
 		t.Errorf("told %q", text)
 	}
 	chain.comes(&job, payments.InvoiceSettled, 21_000)
-	w.owed(t, c, req.ID, 21_000, "it came after the job had ended")
-	if n := w.runner.count(); n != 0 {
+	owed(t, w, c, req.ID, 21_000, "it came after the job had ended")
+	if n := w.Runner.Count(); n != 0 {
 		t.Errorf("%d runs", n)
 	}
 }
 
 // TestChainCarriesNoLess: a price below what the wallet can take is refused.
 func TestChainCarriesNoLess(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	chain := newOnChain(w)
-	w.serve(t, func(cfg *provider.Config) { cfg.Wallet, cfg.LeastMsats = chain, rateMsats+1 })
-	c := w.customer(t, nil)
-	req := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "prepay"})
-	check(t, c.market.Send(w.ctx, req))
-	for !w.store.wasRefused(req.ID) {
-		check(t, w.ctx.Err())
+	w.Serve(t, func(cfg *provider.Config) { cfg.Wallet, cfg.LeastMsats = chain, markettest.RateMsats+1 })
+	c := w.NewCustomer(t, nil)
+	req := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"param", "payment_mode", "prepay"})
+	markettest.Check(t, c.Market.Send(w.Ctx, req))
+	for !w.Store.WasRefused(req.ID) {
+		markettest.Check(t, w.Ctx.Err())
 		time.Sleep(time.Millisecond)
 	}
-	if text := w.told(t, c, req.ID); !strings.Contains(text, "price_too_small: the price is 21000 msats") {
+	if text := w.Told(t, c, req.ID); !strings.Contains(text, "price_too_small: the price is 21000 msats") {
 		t.Errorf("told %q", text)
 	}
 }

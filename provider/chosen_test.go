@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
@@ -34,8 +35,8 @@ type chooser struct {
 	lost func(payments.Invoice) error
 }
 
-func (w *world) chooser() *chooser {
-	return &chooser{Client: w.seller.wallet, secrets: map[payments.Hash]payments.Preimage{}, byQuote: map[hashing.Digest]payments.Invoice{}}
+func newChooser(w *markettest.World) *chooser {
+	return &chooser{Client: w.Seller.Wallet, secrets: map[payments.Hash]payments.Preimage{}, byQuote: map[hashing.Digest]payments.Invoice{}}
 }
 
 func (c *chooser) sells(cfg *provider.Config) { cfg.Wallet, cfg.MakeInvoice = c, c.MakeInvoice }
@@ -100,30 +101,30 @@ func TestWalletChoosesThePaymentHash(t *testing.T) {
 	for _, mode := range []receipts.Mode{receipts.ModePrepay, receipts.ModePostpay} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			wallet := w.chooser()
-			w.serve(t, wallet.sells)
-			c := w.customer(t, nil)
-			p := w.place(t, c, mode, order(""))
-			w.delivery = receipts.DeliveryPlain // what is had
-			p = w.sold(t, c, w.follow(t, c, p.RequestID, nil), mode)
+			w := markettest.New(t)
+			wallet := newChooser(w)
+			w.Serve(t, wallet.sells)
+			c := w.NewCustomer(t, nil)
+			p := w.Place(t, c, mode, markettest.SandboxInput(""))
+			w.Delivery = receipts.DeliveryPlain // what is had
+			p = w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), mode)
 
-			job, err := w.store.Job(w.ctx, p.RequestID)
-			check(t, err)
+			job, err := w.Store.Job(w.Ctx, p.RequestID)
+			markettest.Check(t, err)
 			quote, err := receipts.ParseQuote(p.Quote)
-			check(t, err)
+			markettest.Check(t, err)
 			receipt, err := receipts.ParseReceipt(job.Receipt)
-			check(t, err)
+			markettest.Check(t, err)
 			made := wallet.invoices()
 			if len(made) != 1 || quote.PaymentHash != nil || quote.Delivery != receipts.DeliveryPlain ||
 				receipt.PaymentHash != made[0].PaymentHash.String() || job.PaymentHash != made[0].PaymentHash || p.Attempt.PaymentHash != made[0].PaymentHash {
 				t.Errorf("quote %+v, receipt of %s, invoices %v", quote, receipt.PaymentHash, made)
 			}
-			if of, err := w.store.JobByPaymentHash(w.ctx, made[0].PaymentHash); err != nil || of.RequestID != p.RequestID {
+			if of, err := w.Store.JobByPaymentHash(w.Ctx, made[0].PaymentHash); err != nil || of.RequestID != p.RequestID {
 				t.Errorf("the payment hash finds job %q, %v", of.RequestID, err)
 			}
-			b, err := c.client.Bundle(w.ctx, p.RequestID)
-			check(t, err)
+			b, err := c.Client.Bundle(w.Ctx, p.RequestID)
+			markettest.Check(t, err)
 			if said := claimOf(receipts.Verify(b, receipts.Pins{}), receipts.ClaimInvoiceCommits).Reason; !strings.Contains(said, "weaker, as the quote names no payment hash") {
 				t.Errorf("the claim says %q", said)
 			}
@@ -150,24 +151,24 @@ func TestEncryptedJobOfAWalletThatChooses(t *testing.T) {
 	for _, mode := range []receipts.Mode{receipts.ModePrepay, receipts.ModePostpay} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			wallet := w.chooser()
-			w.serve(t, func(cfg *provider.Config) {
-				w.hidden(cfg)
+			w := markettest.New(t)
+			wallet := newChooser(w)
+			w.Serve(t, func(cfg *provider.Config) {
+				w.ReadsHidden(cfg)
 				wallet.sells(cfg)
 			})
-			c := w.customer(t, nil)
-			c.client = c.open(t, func(cfg *buyer.Config) { cfg.Cipher = c.key })
-			p, err := c.client.Place(w.ctx, buyer.Order{
-				Provider: w.seller.key.PublicKey(), SchemaID: "oa.sandbox_run.v1", Input: order(""), MaxMsats: maxMsats, Mode: mode, Encrypt: true,
+			c := w.NewCustomer(t, nil)
+			c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Cipher = c.Key })
+			p, err := c.Client.Place(w.Ctx, buyer.Order{
+				Provider: w.Seller.Key.PublicKey(), SchemaID: "oa.sandbox_run.v1", Input: markettest.SandboxInput(""), MaxMsats: markettest.MaxMsats, Mode: mode, Encrypt: true,
 			})
-			check(t, err)
-			p, err = w.follow(t, c, p.RequestID, nil).wait()
+			markettest.Check(t, err)
+			p, err = w.Follow(t, c, p.RequestID, nil).Wait()
 			if err != nil || p.State != buyer.StateDone || p.ReceiptID == "" {
 				t.Fatalf("purchase %s (%s), receipt %q, %v", p.State, p.Reason, p.ReceiptID, err)
 			}
-			b, err := c.client.Bundle(w.ctx, p.RequestID)
-			check(t, err)
+			b, err := c.Client.Bundle(w.Ctx, p.RequestID)
+			markettest.Check(t, err)
 			if got := claimOf(receipts.Verify(b, receipts.Pins{}), receipts.ClaimInvoiceCommits); got.State != receipts.Proved {
 				t.Errorf("%+v", got)
 			}
@@ -177,12 +178,12 @@ func TestEncryptedJobOfAWalletThatChooses(t *testing.T) {
 
 // TestHoldWithAWalletThatChooses: what is held has a payment hash of ours.
 func TestHoldWithAWalletThatChooses(t *testing.T) {
-	w := newWorld(t)
-	wallet := w.chooser()
-	w.serve(t, wallet.sells)
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	p = w.sold(t, c, w.follow(t, c, p.RequestID, nil), receipts.ModeHold)
+	w := markettest.New(t)
+	wallet := newChooser(w)
+	w.Serve(t, wallet.sells)
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	p = w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), receipts.ModeHold)
 	if quote, err := receipts.ParseQuote(p.Quote); err != nil || quote.PaymentHash == nil || len(wallet.invoices()) != 0 {
 		t.Errorf("quote %s, %v", p.Quote, err)
 	}
@@ -203,42 +204,42 @@ func TestInvoiceIsMadeAndNotRecorded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			wallet := w.chooser()
+			w := markettest.New(t)
+			wallet := newChooser(w)
 			wallet.lists = tt.lists
 			made := make(chan payments.Invoice, 1)
 			wallet.lost = func(inv payments.Invoice) error {
-				w.store.stop()
+				w.Store.EndLife()
 				made <- inv
 				return errors.New("the node died")
 			}
-			stop := w.serve(t, wallet.sells)
-			c := w.customer(t, nil)
-			p := w.place(t, c, receipts.ModePrepay, order(""))
-			f := w.follow(t, c, p.RequestID, nil)
+			stop := w.Serve(t, wallet.sells)
+			c := w.NewCustomer(t, nil)
+			p := w.Place(t, c, receipts.ModePrepay, markettest.SandboxInput(""))
+			f := w.Follow(t, c, p.RequestID, nil)
 			first := <-made
 			stop()
-			if job, err := w.store.Job(w.ctx, p.RequestID); err != nil || job.BOLT11 != "" || !job.PaymentHash.IsZero() {
+			if job, err := w.Store.Job(w.Ctx, p.RequestID); err != nil || job.BOLT11 != "" || !job.PaymentHash.IsZero() {
 				t.Fatalf("on record: invoice %q, %v", job.BOLT11, err)
 			}
-			somebody := w.party(t, "somebody")
+			somebody := w.NewParty(t, "somebody")
 			if tt.paid {
-				check(t, somebody.wallet.SendPayment(w.ctx, payments.Pay{BOLT11: first.BOLT11, AmountMsats: rateMsats, FeeLimitMsats: feeMsats}))
+				markettest.Check(t, somebody.Wallet.SendPayment(w.Ctx, payments.Pay{BOLT11: first.BOLT11, AmountMsats: markettest.RateMsats, FeeLimitMsats: markettest.FeeMsats}))
 			}
 
 			wallet.mu.Lock()
 			wallet.lost = nil
 			wallet.mu.Unlock()
-			w.serve(t, wallet.sells)
+			w.Serve(t, wallet.sells)
 			if tt.paid {
-				job := w.ended(t, p.RequestID)
+				job := w.Ended(t, p.RequestID)
 				if job.State != provider.StateSucceeded || job.PaymentHash != first.PaymentHash || job.ReceiptID == "" {
 					t.Errorf("job %s (%s), receipt %q", job.State, job.Reason, job.ReceiptID)
 				}
-				w.moved(t, somebody, rateMsats, rateMsats+feeMsats)
+				w.Moved(t, somebody, markettest.RateMsats, markettest.RateMsats+markettest.FeeMsats)
 			} else {
-				w.delivery = receipts.DeliveryPlain
-				w.sold(t, c, f, receipts.ModePrepay)
+				w.Delivery = receipts.DeliveryPlain
+				w.Sold(t, c, f, receipts.ModePrepay)
 			}
 			if got := wallet.invoices(); len(got) != tt.invoices {
 				t.Errorf("%d invoices, want %d", len(got), tt.invoices)
@@ -253,24 +254,24 @@ func TestWalletHidesItsPreimage(t *testing.T) {
 	for _, mode := range []receipts.Mode{receipts.ModePrepay, receipts.ModePostpay} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.delivery = receipts.DeliveryPlain
-			wallet := w.chooser()
+			w := markettest.New(t)
+			w.Delivery = receipts.DeliveryPlain
+			wallet := newChooser(w)
 			wallet.hides = true
-			w.serve(t, wallet.sells)
-			c := w.customer(t, nil)
-			p := w.place(t, c, mode, order(""))
-			f := w.follow(t, c, p.RequestID, nil)
-			job := w.ended(t, p.RequestID)
+			w.Serve(t, wallet.sells)
+			c := w.NewCustomer(t, nil)
+			p := w.Place(t, c, mode, markettest.SandboxInput(""))
+			f := w.Follow(t, c, p.RequestID, nil)
+			job := w.Ended(t, p.RequestID)
 			if job.State != provider.StateFailed || job.ReceiptID != "" || !strings.Contains(job.Reason.Detail, "no proof of the payment") {
 				t.Errorf("job %s (%s)", job.State, job.Reason)
 			}
-			if p, err := f.wait(); p.ReceiptID != "" || (mode == receipts.ModePrepay) != errors.Is(err, buyer.ErrFailed) { // of postpay it has the result
+			if p, err := f.Wait(); p.ReceiptID != "" || (mode == receipts.ModePrepay) != errors.Is(err, buyer.ErrFailed) { // of postpay it has the result
 				t.Errorf("purchase %s (%s), receipt %q, %v", p.State, p.Reason, p.ReceiptID, err)
 			}
-			owed, err := w.store.CreditOf(w.ctx, c.key.PublicKey())
-			check(t, err)
-			if owed != rateMsats {
+			owed, err := w.Store.CreditOf(w.Ctx, c.Key.PublicKey())
+			markettest.Check(t, err)
+			if owed != markettest.RateMsats {
 				t.Errorf("%d msats are owed", owed)
 			}
 		})
@@ -280,58 +281,58 @@ func TestWalletHidesItsPreimage(t *testing.T) {
 // TestRunFailsBeforeAnInvoiceIsTold: a wallet that cancels nothing does not keep a job
 // open whose invoice nobody was told of.
 func TestRunFailsBeforeAnInvoiceIsTold(t *testing.T) {
-	w := newWorld(t)
-	w.failing()
-	wallet := w.chooser()
-	w.serve(t, wallet.sells)
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModePostpay, order(""))
-	f := w.follow(t, c, p.RequestID, nil)
-	if job := w.ended(t, p.RequestID); job.State != provider.StateFailed || len(wallet.invoices()) != 1 {
+	w := markettest.New(t)
+	w.Failing()
+	wallet := newChooser(w)
+	w.Serve(t, wallet.sells)
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModePostpay, markettest.SandboxInput(""))
+	f := w.Follow(t, c, p.RequestID, nil)
+	if job := w.Ended(t, p.RequestID); job.State != provider.StateFailed || len(wallet.invoices()) != 1 {
 		t.Errorf("job %s (%s), %d invoices", job.State, job.Reason, len(wallet.invoices()))
 	}
-	if _, err := f.wait(); !errors.Is(err, buyer.ErrFailed) {
+	if _, err := f.Wait(); !errors.Is(err, buyer.ErrFailed) {
 		t.Errorf("the buyer ends with %v", err)
 	}
-	w.moved(t, c.party, 0, 0)
+	w.Moved(t, c.Party, 0, 0)
 }
 
 // asksFor sends a request whose answers nobody follows.
-func (w *world) asksFor(t *testing.T, c *customer, input []byte, terms ...nostr.Tag) nostr.Event {
+func asksFor(t *testing.T, w *markettest.World, c *markettest.Customer, input []byte, terms ...nostr.Tag) nostr.Event {
 	t.Helper()
-	tags := append(terms, nostr.Tag{"i", string(input), "text"}, nostr.Tag{"param", "schema", "oa.sandbox_run.v1"}, nostr.Tag{"p", w.seller.key.PublicKey()})
-	ev := raw(t, c.key, 5050, "", tags...)
-	check(t, c.market.Send(w.ctx, ev))
+	tags := append(terms, nostr.Tag{"i", string(input), "text"}, nostr.Tag{"param", "schema", "oa.sandbox_run.v1"}, nostr.Tag{"p", w.Seller.Key.PublicKey()})
+	ev := markettest.SignedEvent(t, c.Key, 5050, "", tags...)
+	markettest.Check(t, c.Market.Send(w.Ctx, ev))
 	return ev
 }
 
 // TestUnpaidQuoteOfAWalletThatCancelsNothing: the job ends once its invoice has lapsed
 // by itself.
 func TestUnpaidQuoteOfAWalletThatCancelsNothing(t *testing.T) {
-	w := newWorld(t)
-	wallet := w.chooser()
-	w.serve(t, func(cfg *provider.Config) {
+	w := markettest.New(t)
+	wallet := newChooser(w)
+	w.Serve(t, func(cfg *provider.Config) {
 		wallet.sells(cfg)
 		cfg.Limits.QuoteTTL, cfg.Limits.LookupEvery = 2*time.Second, 100*time.Millisecond
 	})
-	c := w.customer(t, nil)
-	ev := w.asksFor(t, c, order(""), nostr.Tag{"param", "payment_mode", "prepay"})
-	if job := w.ended(t, ev.ID); job.State != provider.StateExpired {
+	c := w.NewCustomer(t, nil)
+	ev := asksFor(t, w, c, markettest.SandboxInput(""), nostr.Tag{"param", "payment_mode", "prepay"})
+	if job := w.Ended(t, ev.ID); job.State != provider.StateExpired {
 		t.Errorf("job %s (%s)", job.State, job.Reason)
 	}
 }
 
 // TestNoSeatForAWalletThatChooses: a seat of a panel that votes needs a sealed result.
 func TestNoSeatForAWalletThatChooses(t *testing.T) {
-	w := newWorld(t)
-	w.serve(t, w.chooser().sells)
-	c := w.customer(t, nil)
-	ev := w.asksFor(t, c, order(`,"verification":{"redundancy":3,"adjudication":"majority_vote"}`),
+	w := markettest.New(t)
+	w.Serve(t, newChooser(w).sells)
+	c := w.NewCustomer(t, nil)
+	ev := asksFor(t, w, c, markettest.SandboxInput(`,"verification":{"redundancy":3,"adjudication":"majority_vote"}`),
 		nostr.Tag{"param", "payment_mode", "postpay"}, nostr.Tag{"param", "delivery", "sealed"}, nostr.Tag{"param", "agreement", "commit"})
-	for change := w.store.changed(); !w.store.wasRefused(ev.ID); change = w.store.changed() {
+	for change := w.Store.Changed(); !w.Store.WasRefused(ev.ID); change = w.Store.Changed() {
 		select {
 		case <-change:
-		case <-w.ctx.Done():
+		case <-w.Ctx.Done():
 			t.Fatal("it is not refused")
 		}
 	}

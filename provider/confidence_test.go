@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -17,39 +18,39 @@ import (
 // agent stated, and not the relevance of what it ranked.
 func TestSessionSaysHowSureItIs(t *testing.T) {
 	requirements.Covers(t, "K-21")
-	w := newWorld(t)
-	by := schemas.Provenance{ModelID: "m", ProviderPubkey: w.runner.key}
+	w := markettest.New(t)
+	by := schemas.Provenance{ModelID: "m", ProviderPubkey: w.Runner.Key}
 	results := map[schemas.ID]any{
 		schemas.CodeChunkAnalysis: schemas.CodeChunkResult{
 			Summary: "nothing", Symbols: []schemas.CodeSymbol{}, SuspectedFaults: []schemas.SuspectedFault{},
 			RecommendedNextProbes: []schemas.NextProbe{}, Confidence: 0.295, Provenance: by,
 		},
-		schemas.TextGeneration: schemas.TextResult{Text: answer, Provenance: by},
+		schemas.TextGeneration: schemas.TextResult{Text: markettest.Answer, Provenance: by},
 	}
-	w.runner.do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
+	w.Runner.Do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
 		doc, err := json.Marshal(results[schemas.ID(run.SchemaID)])
 		return provider.Outcome{Output: doc}, err
 	}
-	w.serve(t, func(c *provider.Config) {
-		chunks := textOffer()
+	w.Serve(t, func(c *provider.Config) {
+		chunks := markettest.TextOffer()
 		chunks.SchemaID = string(schemas.CodeChunkAnalysis)
-		c.Offers = []provider.Offer{textOffer(), chunks}
+		c.Offers = []provider.Offer{markettest.TextOffer(), chunks}
 	})
-	c := w.customer(t, nil)
+	c := w.NewCustomer(t, nil)
 	for id, want := range map[schemas.ID]string{schemas.CodeChunkAnalysis: `"confidence":0.29,`, schemas.TextGeneration: `"confidence":0,`} {
 		input := chunk
 		if id == schemas.TextGeneration {
 			input = []byte(`{"prompt":"Which fruit is yellow?"}`)
 		}
-		p, err := c.client.Place(w.ctx, buyer.Order{
-			Provider: w.seller.key.PublicKey(), SchemaID: string(id), Mode: receipts.ModeHold, MaxMsats: maxMsats, Input: input,
+		p, err := c.Client.Place(w.Ctx, buyer.Order{
+			Provider: w.Seller.Key.PublicKey(), SchemaID: string(id), Mode: receipts.ModeHold, MaxMsats: markettest.MaxMsats, Input: input,
 		})
-		check(t, err)
-		if p, err = w.follow(t, c, p.RequestID, nil).wait(); err != nil || p.State != buyer.StateDone {
+		markettest.Check(t, err)
+		if p, err = w.Follow(t, c, p.RequestID, nil).Wait(); err != nil || p.State != buyer.StateDone {
 			t.Fatalf("%s: %s (%s), %v", id, p.State, p.Reason, err)
 		}
-		b, err := c.client.Bundle(w.ctx, p.RequestID)
-		check(t, err)
+		b, err := c.Client.Bundle(w.Ctx, p.RequestID)
+		markettest.Check(t, err)
 		if !strings.Contains(string(b.Replay), want) {
 			t.Errorf("%s: %s lacks %s", id, b.Replay, want)
 		}

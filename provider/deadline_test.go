@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -35,34 +36,34 @@ func (s later) Job(ctx context.Context, id string) (provider.Job, error) {
 // charges nothing and says so.
 func TestOutagePastTheDeadline(t *testing.T) {
 	requirements.Covers(t, "K-47")
-	for _, mode := range allModes {
+	for _, mode := range markettest.AllModes {
 		for _, state := range []provider.State{provider.StatePaid, provider.StateRunning} {
 			if state == provider.StatePaid && (mode == receipts.ModePostpay || mode == receipts.ModeFree) {
 				continue // there is no such state
 			}
 			t.Run(string(mode)+"/"+string(state), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
-				w.runner.do = hang
-				w.store.stopWhen(state)
-				w.serve(t, nil)
-				c := w.customer(t, nil)
-				f := w.follow(t, c, w.place(t, c, mode, order("")).RequestID, nil)
-				<-w.store.stopped
-				runs := w.runner.count()
-				w.serve(t, func(cfg *provider.Config) { cfg.Store = later{cfg.Store, 3 * time.Hour} })
-				p := f.failed(t, provider.CodeDeadline)
-				w.unsold(t, c, p, provider.CodeDeadline)
-				if got := w.runner.count(); got != runs {
+				w := markettest.New(t)
+				w.Runner.Do = markettest.Hang
+				w.Store.StopWhen(state)
+				w.Serve(t, nil)
+				c := w.NewCustomer(t, nil)
+				f := w.Follow(t, c, w.Place(t, c, mode, markettest.SandboxInput("")).RequestID, nil)
+				<-w.Store.LifeOver()
+				runs := w.Runner.Count()
+				w.Serve(t, func(cfg *provider.Config) { cfg.Store = later{cfg.Store, 3 * time.Hour} })
+				p := f.Failed(t, provider.CodeDeadline)
+				w.Unsold(t, c, p, provider.CodeDeadline)
+				if got := w.Runner.Count(); got != runs {
 					t.Errorf("%d runs were begun after the deadline", got-runs)
 				}
 				if mode == receipts.ModePrepay {
-					w.moved(t, c.party, rateMsats, rateMsats+feeMsats)
+					w.Moved(t, c.Party, markettest.RateMsats, markettest.RateMsats+markettest.FeeMsats)
 					if !strings.Contains(p.Reason, "21000 msats are owed") {
 						t.Errorf("the buyer was told %q", p.Reason)
 					}
 				} else {
-					w.moved(t, c.party, 0, 0)
+					w.Moved(t, c.Party, 0, 0)
 				}
 			})
 		}
@@ -73,9 +74,9 @@ func TestOutagePastTheDeadline(t *testing.T) {
 // is told what remains.
 func TestRunsShareOneDeadline(t *testing.T) {
 	requirements.Covers(t, "K-24")
-	w := newWorld(t)
+	w := markettest.New(t)
 	ends := make(chan time.Time, 2)
-	w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+	w.Runner.Do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
 		if ctx.Err() != nil {
 			return provider.Outcome{}, ctx.Err()
 		}
@@ -84,28 +85,28 @@ func TestRunsShareOneDeadline(t *testing.T) {
 			t.Errorf("run %d may take %s", run.Number, run.Timeout)
 		}
 		ends <- end
-		return w.runner.good(nil)
+		return w.Runner.Good(nil)
 	}
-	w.store.stopWhen(provider.StateRunning)
-	w.serve(t, nil)
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeFree, bytes.Replace(order(""), []byte(`:30}`), []byte(`:300}`), 1))
-	f := w.follow(t, c, p.RequestID, nil)
-	<-w.store.stopped
-	first, err := w.store.Job(w.ctx, p.RequestID)
-	check(t, err)
+	w.Store.StopWhen(provider.StateRunning)
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeFree, bytes.Replace(markettest.SandboxInput(""), []byte(`:30}`), []byte(`:300}`), 1))
+	f := w.Follow(t, c, p.RequestID, nil)
+	<-w.Store.LifeOver()
+	first, err := w.Store.Job(w.Ctx, p.RequestID)
+	markettest.Check(t, err)
 	// 10 minutes to begin in, the request's own 5, and 30 s for the agent to start and stop.
 	if want := first.AddedAt.Add(15*time.Minute + 30*time.Second); first.Deadline.IsZero() || !first.Deadline.Equal(want) {
 		t.Errorf("deadline %v, want %v", first.Deadline, want)
 	}
 	gone := 12 * time.Minute
-	w.serve(t, func(cfg *provider.Config) { cfg.Store = later{cfg.Store, gone} })
-	w.sold(t, c, f, receipts.ModeFree)
+	w.Serve(t, func(cfg *provider.Config) { cfg.Store = later{cfg.Store, gone} })
+	w.Sold(t, c, f, receipts.ModeFree)
 	if end := <-ends; !end.Equal(first.Deadline.Add(-gone)) {
 		t.Errorf("the second run ends %s after the first's deadline", end.Sub(first.Deadline.Add(-gone)))
 	}
-	job, err := w.store.Job(w.ctx, p.RequestID)
-	check(t, err)
+	job, err := w.Store.Job(w.Ctx, p.RequestID)
+	markettest.Check(t, err)
 	if job.Run != 2 || !job.Deadline.Equal(first.Deadline) {
 		t.Errorf("run %d, deadline %v", job.Run, job.Deadline)
 	}
@@ -113,13 +114,13 @@ func TestRunsShareOneDeadline(t *testing.T) {
 
 // TestQuoteEndsWithItsRequest: a request that expires is quoted for no longer.
 func TestQuoteEndsWithItsRequest(t *testing.T) {
-	w := newWorld(t)
-	w.serve(t, nil)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
 	end := time.Now().Add(3 * time.Minute).Truncate(time.Second)
-	ev := w.request(t, c.key, order(""), nostr.Tag{"expiration", strconv.FormatInt(end.Unix(), 10)})
-	check(t, c.market.Send(w.ctx, ev))
-	if job := w.await(t, ev.ID, provider.StateQuoted); !job.ExpiresAt.Equal(end) {
+	ev := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"expiration", strconv.FormatInt(end.Unix(), 10)})
+	markettest.Check(t, c.Market.Send(w.Ctx, ev))
+	if job := w.Await(t, ev.ID, provider.StateQuoted); !job.ExpiresAt.Equal(end) {
 		t.Errorf("the quote ends at %v, its request at %v", job.ExpiresAt, end)
 	}
 }

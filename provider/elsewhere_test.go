@@ -8,6 +8,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/relay/server"
@@ -17,33 +18,33 @@ import (
 // its relay list does (NIP-65), and everything that is said of the job is found
 // there too.
 func TestAnswersWhereTheBuyerReads(t *testing.T) {
-	for name, says := range map[string]func(w *world, own string) (tag nostr.Tag, list nostr.Tags){
-		"request": func(w *world, own string) (nostr.Tag, nostr.Tags) {
-			return nostr.Tag{"relays", w.relays[0], "not a relay", own, own + "/", "ws://127.0.0.1:1"}, nil
+	for name, says := range map[string]func(w *markettest.World, own string) (tag nostr.Tag, list nostr.Tags){
+		"request": func(w *markettest.World, own string) (nostr.Tag, nostr.Tags) {
+			return nostr.Tag{"relays", w.Relays[0], "not a relay", own, own + "/", "ws://127.0.0.1:1"}, nil
 		},
-		"list": func(w *world, own string) (nostr.Tag, nostr.Tags) {
-			return nostr.Tag{"relays", w.relays[0]}, nostr.Tags{{"r", "ws://127.0.0.1:1", "write"}, {"r"}, {"r", "not a relay"}, {"r", w.relays[0]}, {"r", own, "read"}}
+		"list": func(w *markettest.World, own string) (nostr.Tag, nostr.Tags) {
+			return nostr.Tag{"relays", w.Relays[0]}, nostr.Tags{{"r", "ws://127.0.0.1:1", "write"}, {"r"}, {"r", "not a relay"}, {"r", w.Relays[0]}, {"r", own, "read"}}
 		},
-		"list after request": func(_ *world, own string) (nostr.Tag, nostr.Tags) {
+		"list after request": func(_ *markettest.World, own string) (nostr.Tag, nostr.Tags) {
 			return nostr.Tag{"relays", "ws://127.0.0.1:1", "ws://127.0.0.1:2"}, nostr.Tags{{"r", own}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			own, there := w.further(t)
-			w.serve(t, nil)
-			c := w.customer(t, nil)
+			w := markettest.New(t)
+			own, there := further(t, w)
+			w.Serve(t, nil)
+			c := w.NewCustomer(t, nil)
 			tag, list := says(w, own)
 			if list != nil {
-				check(t, c.market.Send(w.ctx, raw(t, c.key, 10002, "", list...)))
+				markettest.Check(t, c.Market.Send(w.Ctx, markettest.SignedEvent(t, c.Key, 10002, "", list...)))
 			}
-			ev := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "free"}, tag)
-			check(t, c.market.Send(w.ctx, ev))
-			w.await(t, ev.ID, provider.StateSucceeded)
-			w.find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {ev.ID}}})
+			ev := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"param", "payment_mode", "free"}, tag)
+			markettest.Check(t, c.Market.Send(w.Ctx, ev))
+			w.Await(t, ev.ID, provider.StateSucceeded)
+			w.Find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {ev.ID}}})
 			said := map[string]bool{}
-			w.hear(t, there, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {ev.ID}}}, func(ev nostr.Event) bool {
+			w.Hear(t, there, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {ev.ID}}}, func(ev nostr.Event) bool {
 				said[ev.Tags.Find("status")[1]] = true
 				return said["processing"] && said["success"]
 			})
@@ -54,47 +55,47 @@ func TestAnswersWhereTheBuyerReads(t *testing.T) {
 // TestRelayListsOfOthers: a list for writing says nothing of where to read, and
 // nobody's list speaks for another.
 func TestRelayListsOfOthers(t *testing.T) {
-	w := newWorld(t)
-	own, there := w.further(t)
-	w.serve(t, nil)
-	c, stranger := w.customer(t, nil), w.customer(t, nil)
-	check(t, c.market.Send(w.ctx, raw(t, c.key, 10002, "", nostr.Tag{"r", own, "write"})))
-	check(t, c.market.Send(w.ctx, raw(t, stranger.key, 10002, "", nostr.Tag{"r", own})))
-	ask := func(c *customer) string {
-		ev := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "free"})
-		check(t, c.market.Send(w.ctx, ev))
-		w.await(t, ev.ID, provider.StateSucceeded)
+	w := markettest.New(t)
+	own, there := further(t, w)
+	w.Serve(t, nil)
+	c, stranger := w.NewCustomer(t, nil), w.NewCustomer(t, nil)
+	markettest.Check(t, c.Market.Send(w.Ctx, markettest.SignedEvent(t, c.Key, 10002, "", nostr.Tag{"r", own, "write"})))
+	markettest.Check(t, c.Market.Send(w.Ctx, markettest.SignedEvent(t, stranger.Key, 10002, "", nostr.Tag{"r", own})))
+	ask := func(c *markettest.Customer) string {
+		ev := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"param", "payment_mode", "free"})
+		markettest.Check(t, c.Market.Send(w.Ctx, ev))
+		w.Await(t, ev.ID, provider.StateSucceeded)
 		return ev.ID
 	}
 	first := ask(c)
 	second := ask(stranger)
-	w.find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {second}}})
-	if found := w.statuses(t, there, first); len(found) != 0 {
+	w.Find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {second}}})
+	if found := statuses(t, w, there, first); len(found) != 0 {
 		t.Errorf("a relay for writing was told %v", found)
 	}
 }
 
 // further runs one more relay, which the provider does not know.
-func (w *world) further(t *testing.T) (url string, there *exchange.Market) {
+func further(t *testing.T, w *markettest.World) (url string, there *exchange.Market) {
 	t.Helper()
-	rel, err := server.New(w.ctx, server.Config{Dir: filepath.Join(t.TempDir(), "relay")})
-	check(t, err)
-	ln := listen(t)
+	rel, err := server.New(w.Ctx, server.Config{Dir: filepath.Join(t.TempDir(), "relay")})
+	markettest.Check(t, err)
+	ln := markettest.Listen(t)
 	url = "ws://" + ln.Addr().String()
 	there, err = exchange.New(exchange.Config{Relays: []string{url}})
-	check(t, err)
-	ctx, stop := context.WithCancel(context.WithoutCancel(w.ctx))
+	markettest.Check(t, err)
+	ctx, stop := context.WithCancel(context.WithoutCancel(w.Ctx))
 	var g errgroup.Group
 	g.Go(func() error { return rel.Serve(ctx, ln) })
 	g.Go(func() error { _ = there.Serve(ctx); return nil })
-	t.Cleanup(func() { stop(); check(t, g.Wait()) })
+	t.Cleanup(func() { stop(); markettest.Check(t, g.Wait()) })
 	return url, there
 }
 
-func (w *world) statuses(t *testing.T, m *exchange.Market, id string) map[string]bool {
+func statuses(t *testing.T, w *markettest.World, m *exchange.Market, id string) map[string]bool {
 	t.Helper()
-	list, err := m.Query(w.ctx, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {id}}})
-	check(t, err)
+	list, err := m.Query(w.Ctx, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {id}}})
+	markettest.Check(t, err)
 	found := map[string]bool{}
 	for _, ev := range list {
 		found[ev.Tags.Find("status")[1]] = true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -61,7 +62,7 @@ type plight struct {
 	when  string
 	of    func(sale) bool
 	// set changes the provider, so that jobs come there; then happens once they have.
-	set  func(*world, *provider.Config)
+	set  func(*markettest.World, *provider.Config)
 	then func(*testing.T, *trouble)
 	// expires has the requests expire soon.
 	expires bool
@@ -75,8 +76,8 @@ type plight struct {
 // trouble is a world in which the jobs of a plight are, one for each way to sell.
 type trouble struct {
 	plight
-	*world
-	customer *customer
+	*markettest.World
+	customer *markettest.Customer
 	ids      map[sale]string
 
 	mu   sync.Mutex
@@ -104,25 +105,29 @@ func plights() []plight {
 		failed   = provider.StateFailed
 		done     = provider.StateSucceeded
 	)
-	noInvoice := func(err error) func(*world, *provider.Config) {
-		return func(_ *world, cfg *provider.Config) { cfg.Wallet = &badWallet{Wallet: cfg.Wallet, create: err} }
+	noInvoice := func(err error) func(*markettest.World, *provider.Config) {
+		return func(_ *markettest.World, cfg *provider.Config) {
+			cfg.Wallet = &badWallet{Wallet: cfg.Wallet, create: err}
+		}
 	}
 	unavailable := noInvoice(errors.New("unavailable"))
-	runs := func(do runFunc) func(*world, *provider.Config) {
-		return func(w *world, _ *provider.Config) { w.runner.do = do }
+	runs := func(do runFunc) func(*markettest.World, *provider.Config) {
+		return func(w *markettest.World, _ *provider.Config) { w.Runner.Do = do }
 	}
-	hangs := runs(hang)
-	occupied := func(w *world, cfg *provider.Config) { hangs(w, cfg); cfg.Limits.Concurrent = 1 }
-	answers := func(said string) func(*world, *provider.Config) {
-		return func(_ *world, cfg *provider.Config) {
+	hangs := runs(markettest.Hang)
+	occupied := func(w *markettest.World, cfg *provider.Config) { hangs(w, cfg); cfg.Limits.Concurrent = 1 }
+	answers := func(said string) func(*markettest.World, *provider.Config) {
+		return func(_ *markettest.World, cfg *provider.Config) {
 			cfg.Market = &picky{Market: cfg.Market, answer: func(nostr.Event) string { return said }}
 		}
 	}
 	silent := answers("timeout")
-	noRoom := func(_ *world, cfg *provider.Config) { cfg.Market = &brokenBlobs{Market: cfg.Market, broken: true} }
-	tooLarge := func(_ *world, cfg *provider.Config) { cfg.Market = fullBlobs{cfg.Market} }
-	store := func(bad *badStore) func(*world, *provider.Config) {
-		return func(_ *world, cfg *provider.Config) { bad.Store = cfg.Store; cfg.Store = bad }
+	noRoom := func(_ *markettest.World, cfg *provider.Config) {
+		cfg.Market = &brokenBlobs{Market: cfg.Market, broken: true}
+	}
+	tooLarge := func(_ *markettest.World, cfg *provider.Config) { cfg.Market = fullBlobs{cfg.Market} }
+	store := func(bad *badStore) func(*markettest.World, *provider.Config) {
+		return func(_ *markettest.World, cfg *provider.Config) { bad.Store = cfg.Store; cfg.Store = bad }
 	}
 	return []plight{
 		{state: provider.StateQuoted, when: "the wallet makes no invoice, and the buyer cancels", of: hasInvoice, set: unavailable, then: cancel, end: canceled},
@@ -145,8 +150,8 @@ func plights() []plight {
 			cancel(t, tr)
 			away(t, tr)
 		}, end: expired, later: true},
-		{state: provider.StateRunning, when: "the agent fails, and the wallet answers no more", of: paysFirst, set: func(w *world, cfg *provider.Config) {
-			w.failing()
+		{state: provider.StateRunning, when: "the agent fails, and the wallet answers no more", of: paysFirst, set: func(w *markettest.World, cfg *provider.Config) {
+			w.Failing()
 			silentAt(provider.StateRunning)(w, cfg)
 		}, then: away, end: failed, later: true},
 		{state: provider.StateDelivering, when: "the wallet answers no more", of: hasInvoice, set: silentAt(provider.StateDelivering), then: away, end: failed, later: true},
@@ -159,8 +164,8 @@ func plights() []plight {
 		}, end: failed},
 
 		{state: provider.StateRunning, when: "the buyer cancels", of: every, set: hangs, then: cancel, end: canceled, feeStays: true},
-		{state: provider.StateRunning, when: "the agent fails", of: every, set: func(w *world, _ *provider.Config) { w.failing() }, end: failed},
-		{state: provider.StateRunning, when: "the agent is dead", of: every, set: func(w *world, cfg *provider.Config) {
+		{state: provider.StateRunning, when: "the agent fails", of: every, set: func(w *markettest.World, _ *provider.Config) { w.Failing() }, end: failed},
+		{state: provider.StateRunning, when: "the agent is dead", of: every, set: func(w *markettest.World, cfg *provider.Config) {
 			cfg.Limits.Runs = 2
 			runs(func(context.Context, provider.Run) (provider.Outcome, error) {
 				return provider.Outcome{}, &provider.RunError{Reason: provider.Reason{Code: provider.CodeAgentUnavailable}, Retryable: true}
@@ -169,9 +174,9 @@ func plights() []plight {
 		{state: provider.StateRunning, when: "the agent makes no result", of: every, set: runs(func(context.Context, provider.Run) (provider.Outcome, error) {
 			return provider.Outcome{Output: []byte("garbage")}, nil
 		}), end: failed},
-		{state: provider.StateRunning, when: "the result fits in no event", of: every, set: func(w *world, cfg *provider.Config) {
+		{state: provider.StateRunning, when: "the result fits in no event", of: every, set: func(w *markettest.World, cfg *provider.Config) {
 			runs(func(context.Context, provider.Run) (provider.Outcome, error) {
-				out, err := w.runner.good(nil)
+				out, err := w.Runner.Good(nil)
 				for i := range 600 {
 					out.Artifacts = append(out.Artifacts, []byte(strconv.Itoa(i)))
 				}
@@ -179,11 +184,11 @@ func plights() []plight {
 			})(w, cfg)
 		}, end: failed, feeStays: true},
 		{state: provider.StateRunning, when: "the result cannot be stored", of: every, set: store(&badStore{finishes: 1 << 30}), end: failed},
-		{state: provider.StateRunning, when: "its end cannot be stored for a while", of: every, set: func(w *world, cfg *provider.Config) {
-			w.failing()
+		{state: provider.StateRunning, when: "its end cannot be stored for a while", of: every, set: func(w *markettest.World, cfg *provider.Config) {
+			w.Failing()
 			store(&badStore{closes: 2})(w, cfg)
 		}, end: failed},
-		{state: provider.StateRunning, when: "no run lasts", of: every, set: func(w *world, cfg *provider.Config) {
+		{state: provider.StateRunning, when: "no run lasts", of: every, set: func(w *markettest.World, cfg *provider.Config) {
 			hangs(w, cfg)
 			cfg.Limits.Runs = 1
 		}, then: restart(func(cfg *provider.Config) { cfg.Limits.Runs = 1 }), end: failed},
@@ -195,15 +200,15 @@ func plights() []plight {
 
 		{state: provider.StateDelivering, when: "the relays refuse the result", of: every, set: answers("blocked: no"), end: failed},
 		{state: provider.StateDelivering, when: "the blob servers refuse the result", of: every, set: tooLarge, end: failed},
-		{state: provider.StateDelivering, when: "the signer refuses the result", of: every, set: func(w *world, cfg *provider.Config) {
-			_, change := w.elsewhere(only(6050, func(context.Context, *nostr.Event) error { return provider.ErrSignerRefuses }))
+		{state: provider.StateDelivering, when: "the signer refuses the result", of: every, set: func(w *markettest.World, cfg *provider.Config) {
+			_, change := signsElsewhere(w, only(6050, func(context.Context, *nostr.Event) error { return provider.ErrSignerRefuses }))
 			change(cfg)
 		}, end: failed},
 		{state: provider.StateDelivering, when: "no relay answers, and the buyer cancels", of: paysLater, set: silent, then: cancel, end: canceled, feeStays: true},
 		{state: provider.StateDelivering, when: "no relay answers, and the node is away", of: every, set: silent, then: away, end: failed},
 		{state: provider.StateDelivering, when: "no blob server has room, and the node is away", of: every, set: noRoom, then: away, end: failed},
 		{state: provider.StateDelivering, when: "no relay answers, and the payment goes back", of: isHold, set: silent, then: dropInvoices, end: failed, feeStays: true},
-		{state: provider.StateDelivering, when: "the wallet is away until the payment is about to lapse", of: isHold, set: func(_ *world, cfg *provider.Config) {
+		{state: provider.StateDelivering, when: "the wallet is away until the payment is about to lapse", of: isHold, set: func(_ *markettest.World, cfg *provider.Config) {
 			cfg.Wallet = &lateWallet{Wallet: cfg.Wallet}
 		}, end: failed},
 		{state: provider.StateDelivering, when: "nobody pays, and the node is away", of: isPostpay, then: func(t *testing.T, tr *trouble) {
@@ -216,7 +221,7 @@ func plights() []plight {
 		}, end: failed, feeStays: true},
 		{state: provider.StateDelivering, when: "the wallet drops the invoice", of: isPostpay, then: dropInvoices, end: failed, feeStays: true},
 
-		{state: provider.StateQuoted, when: "each call of the wallet fails at first", of: func(s sale) bool { return !isPostpay(s) }, set: func(_ *world, cfg *provider.Config) {
+		{state: provider.StateQuoted, when: "each call of the wallet fails at first", of: func(s sale) bool { return !isPostpay(s) }, set: func(_ *markettest.World, cfg *provider.Config) {
 			cfg.Wallet = &badWallet{Wallet: cfg.Wallet, first: errors.New("unavailable"), asked: map[string]bool{}}
 		}, then: func(t *testing.T, tr *trouble) { tr.pay(t) }, end: done, feeStays: true},
 	}
@@ -271,9 +276,9 @@ type silentWallet struct {
 	at    provider.State
 }
 
-func silentAt(at provider.State) func(*world, *provider.Config) {
-	return func(w *world, cfg *provider.Config) {
-		cfg.Wallet = &silentWallet{cfg.Wallet, w.store, at}
+func silentAt(at provider.State) func(*markettest.World, *provider.Config) {
+	return func(w *markettest.World, cfg *provider.Config) {
+		cfg.Wallet = &silentWallet{cfg.Wallet, w.Store, at}
 		cfg.Limits.Silence = time.Second
 	}
 }
@@ -395,8 +400,8 @@ func noChange(*provider.Config) {}
 // restart begins another life of the provider, with what was set and change.
 func restart(change func(*provider.Config)) func(*testing.T, *trouble) {
 	return func(t *testing.T, tr *trouble) {
-		tr.store.end()
-		<-tr.store.lifeOver()
+		tr.Store.EndLife()
+		<-tr.Store.LifeOver()
 		tr.begin(t, change)
 	}
 }
@@ -411,7 +416,7 @@ func away(t *testing.T, tr *trouble) {
 
 func cancel(t *testing.T, tr *trouble) {
 	for _, id := range tr.ids {
-		check(t, tr.customer.market.Send(tr.ctx, raw(t, tr.customer.key, 5, "", nostr.Tag{"e", id}, nostr.Tag{"k", "5050"})))
+		markettest.Check(t, tr.customer.Market.Send(tr.Ctx, markettest.SignedEvent(t, tr.customer.Key, 5, "", nostr.Tag{"e", id}, nostr.Tag{"k", "5050"})))
 	}
 }
 
@@ -419,16 +424,16 @@ func cancel(t *testing.T, tr *trouble) {
 func (tr *trouble) served(t *testing.T) {
 	for _, id := range tr.ids {
 		for took := false; !took; {
-			change := tr.store.changed()
-			job := tr.job(t, id)
-			acks, err := tr.store.Acks(tr.ctx, id)
-			check(t, err)
+			change := tr.Store.Changed()
+			job := tr.Job(t, id)
+			acks, err := tr.Store.Acks(tr.Ctx, id)
+			markettest.Check(t, err)
 			if took = slices.ContainsFunc(acks, func(a provider.Ack) bool { return a.OK && a.EventID == job.Result.EventID }); took {
 				break
 			}
 			select {
 			case <-change:
-			case <-tr.ctx.Done():
+			case <-tr.Ctx.Done():
 				t.Fatalf("no relay has the result of %s: %v", id, acks)
 			}
 		}
@@ -438,7 +443,7 @@ func (tr *trouble) served(t *testing.T) {
 // invoiced waits until the buyers can be asked for money.
 func (tr *trouble) invoiced(t *testing.T) (jobs []provider.Job) {
 	for s, id := range tr.ids {
-		jobs = append(jobs, tr.until(t, id, func(j provider.Job) bool { return j.BOLT11 != "" || s.fee && j.Engagement.BOLT11 != "" }))
+		jobs = append(jobs, tr.Until(t, id, func(j provider.Job) bool { return j.BOLT11 != "" || s.fee && j.Engagement.BOLT11 != "" }))
 	}
 	return jobs
 }
@@ -450,7 +455,7 @@ func dropInvoices(t *testing.T, tr *trouble) {
 		if job.BOLT11 == "" {
 			hash = job.Engagement.PaymentHash
 		}
-		check(t, tr.seller.wallet.CancelInvoice(tr.ctx, hash))
+		markettest.Check(t, tr.Seller.Wallet.CancelInvoice(tr.Ctx, hash))
 	}
 }
 
@@ -461,7 +466,7 @@ func TestEveryStateEnds(t *testing.T) {
 	var all []*trouble
 	list := plights()
 	for _, p := range list { // all begin before one is waited for: they wait side by side
-		tr := &trouble{plight: p, world: newWorldFor(t, time.Duration(len(list))*patience/10), ids: map[sale]string{}, told: map[string][]provider.State{}}
+		tr := &trouble{plight: p, World: markettest.NewFor(t, time.Duration(len(list))*markettest.Patience/10), ids: map[sale]string{}, told: map[string][]provider.State{}}
 		tr.meet(t)
 		all = append(all, tr)
 	}
@@ -483,8 +488,8 @@ func TestEveryStateEnds(t *testing.T) {
 
 func (tr *trouble) begin(t *testing.T, change func(*provider.Config)) {
 	t.Helper()
-	tr.serve(t, func(cfg *provider.Config) {
-		engaging(cfg)
+	tr.Serve(t, func(cfg *provider.Config) {
+		markettest.Engaging(cfg)
 		cfg.Events = tr.event
 		l := &cfg.Limits
 		l.Concurrent, l.Queue, l.QueuePerBuyer, l.UnpaidPerBuyer, l.HeldPerBuyer = 100, 100, 100, 100, 100
@@ -492,7 +497,7 @@ func (tr *trouble) begin(t *testing.T, change func(*provider.Config)) {
 			l.PostpayTTL = soon
 		}
 		if tr.set != nil {
-			tr.set(tr.world, cfg)
+			tr.set(tr.World, cfg)
 		}
 		change(cfg)
 	})
@@ -503,23 +508,23 @@ func (tr *trouble) meet(t *testing.T) {
 	t.Helper()
 	open := make(chan struct{}) // the agent works once all jobs are taken: what it meets could stop that
 	tr.begin(t, noChange)
-	do := tr.runner.do
-	tr.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+	do := tr.Runner.Do
+	tr.Runner.Do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
 		select {
 		case <-open:
 		case <-ctx.Done():
 			return provider.Outcome{}, ctx.Err()
 		}
 		if do == nil {
-			return tr.runner.good(nil)
+			return tr.Runner.Good(nil)
 		}
 		return do(ctx, run)
 	}
-	tr.customer = tr.world.customer(t, nil)
+	tr.customer = tr.World.NewCustomer(t, nil)
 	if tr.state == provider.StatePaid { // somebody else has the only place
-		ev := tr.request(t, newKey(t), order(""), nostr.Tag{"param", "payment_mode", "free"})
-		check(t, tr.customer.market.Send(tr.ctx, ev))
-		tr.passes(t, ev.ID, provider.StateRunning)
+		ev := tr.Request(t, markettest.NewKey(t), markettest.SandboxInput(""), nostr.Tag{"param", "payment_mode", "free"})
+		markettest.Check(t, tr.customer.Market.Send(tr.Ctx, ev))
+		tr.Passes(t, ev.ID, provider.StateRunning)
 	}
 	for _, s := range sales {
 		if tr.of(s) {
@@ -527,7 +532,7 @@ func (tr *trouble) meet(t *testing.T) {
 		}
 	}
 	for _, id := range tr.ids {
-		tr.passes(t, id, provider.StateQuoted)
+		tr.Passes(t, id, provider.StateQuoted)
 	}
 	if tr.state != provider.StateQuoted {
 		tr.pay(t)
@@ -537,15 +542,15 @@ func (tr *trouble) meet(t *testing.T) {
 		case tr.state == provider.StateQuoted:
 		case tr.state == provider.StatePaid && !paysFirst(s):
 		case tr.state == provider.StatePaid:
-			tr.passes(t, id, provider.StatePaid)
+			tr.Passes(t, id, provider.StatePaid)
 		default:
-			tr.passes(t, id, provider.StateRunning)
+			tr.Passes(t, id, provider.StateRunning)
 		}
 	}
 	close(open)
 	if tr.state == provider.StateDelivering {
 		for _, id := range tr.ids {
-			tr.passes(t, id, provider.StateDelivering)
+			tr.Passes(t, id, provider.StateDelivering)
 		}
 	}
 	if tr.then != nil {
@@ -561,10 +566,10 @@ func (tr *trouble) buy(t *testing.T, s sale) string {
 	}
 	more := ""
 	if s.fee {
-		more = expects
+		more = markettest.Expects
 	}
-	ev := tr.request(t, tr.customer.key, order(more), tags...)
-	check(t, tr.customer.market.Send(tr.ctx, ev))
+	ev := tr.Request(t, tr.customer.Key, markettest.SandboxInput(more), tags...)
+	markettest.Check(t, tr.customer.Market.Send(tr.Ctx, ev))
 	return ev.ID
 }
 
@@ -573,29 +578,29 @@ func (tr *trouble) pay(t *testing.T) {
 	t.Helper()
 	send := func(bolt11 string, msats int64) {
 		go func() { // a held payment is under way until it is settled or comes back
-			_ = tr.customer.wallet.SendPayment(tr.ctx, payments.Pay{BOLT11: bolt11, AmountMsats: msats, FeeLimitMsats: feeMsats})
+			_ = tr.customer.Wallet.SendPayment(tr.Ctx, payments.Pay{BOLT11: bolt11, AmountMsats: msats, FeeLimitMsats: markettest.FeeMsats})
 		}()
 	}
 	for s, id := range tr.ids {
 		if s.fee {
-			job := tr.until(t, id, func(j provider.Job) bool { return j.Engagement.BOLT11 != "" })
-			send(job.Engagement.BOLT11, attemptMsats)
+			job := tr.Until(t, id, func(j provider.Job) bool { return j.Engagement.BOLT11 != "" })
+			send(job.Engagement.BOLT11, markettest.AttemptMsats)
 		}
 	}
 	for s, id := range tr.ids {
 		if s.fee {
-			tr.until(t, id, func(j provider.Job) bool { return j.Engagement.Receipt != nil })
+			tr.Until(t, id, func(j provider.Job) bool { return j.Engagement.Receipt != nil })
 		}
 		if paysFirst(s) {
-			job := tr.until(t, id, func(j provider.Job) bool { return j.BOLT11 != "" })
-			send(job.BOLT11, rateMsats)
+			job := tr.Until(t, id, func(j provider.Job) bool { return j.BOLT11 != "" })
+			send(job.BOLT11, markettest.RateMsats)
 		}
 	}
 }
 
 // over checks a job's end, and what is left of its money.
 func (tr *trouble) over(t *testing.T, id string, s sale) {
-	job := tr.ended(t, id)
+	job := tr.Ended(t, id)
 	if job.State != tr.end {
 		t.Errorf("ended as %s (%s), want %s", job.State, job.Reason, tr.end)
 	}
@@ -603,15 +608,15 @@ func (tr *trouble) over(t *testing.T, id string, s sale) {
 		t.Fatalf("it has a fee: %v", job.Engagement != nil)
 	}
 	for tr.later {
-		change := tr.store.changed()
-		unknown, err := tr.store.UnknownPayments(tr.ctx)
-		check(t, err)
+		change := tr.Store.Changed()
+		unknown, err := tr.Store.UnknownPayments(tr.Ctx)
+		markettest.Check(t, err)
 		if !slices.Contains(unknown, id) {
 			break
 		}
 		select {
 		case <-change:
-		case <-tr.ctx.Done():
+		case <-tr.Ctx.Done():
 			t.Fatal("its payment stays unknown")
 		}
 	}
@@ -622,19 +627,17 @@ func (tr *trouble) over(t *testing.T, id string, s sale) {
 	if s.fee {
 		kept += tr.came(t, job.Engagement.BOLT11, job.Engagement.PaymentHash)
 	}
-	tr.store.mu.Lock()
-	for _, c := range tr.store.credits {
+	for _, c := range tr.Store.Owed() {
 		if c.RequestID == id {
 			kept -= c.Msats
 		}
 	}
-	tr.store.mu.Unlock()
 	want := int64(0)
 	if s.fee && tr.feeStays {
-		want = attemptMsats
+		want = markettest.AttemptMsats
 	}
 	if tr.end == provider.StateSucceeded && hasInvoice(s) {
-		want += rateMsats
+		want += markettest.RateMsats
 	}
 	if kept != want {
 		t.Errorf("the provider keeps %d msats, want %d", kept, want)
@@ -647,8 +650,8 @@ func (tr *trouble) came(t *testing.T, bolt11 string, hash payments.Hash) int64 {
 	if bolt11 == "" {
 		return 0
 	}
-	inv, err := tr.seller.wallet.LookupInvoice(tr.ctx, hash)
-	check(t, err)
+	inv, err := tr.Seller.Wallet.LookupInvoice(tr.Ctx, hash)
+	markettest.Check(t, err)
 	switch inv.State {
 	case payments.InvoiceSettled:
 		return inv.PaidMsats
@@ -662,7 +665,7 @@ func (tr *trouble) came(t *testing.T, bolt11 string, hash payments.Hash) int64 {
 // heardEnd checks that the buyer hears of the end.
 func (tr *trouble) heardEnd(t *testing.T, id string) {
 	t.Helper()
-	tr.hear(t, tr.customer.market, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {id}}}, func(ev nostr.Event) bool {
+	tr.Hear(t, tr.customer.Market, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {id}}}, func(ev nostr.Event) bool {
 		status := ev.Tags.Find("status")
 		return status != nil && slices.Contains([]string{"error", "success"}, status[1])
 	})

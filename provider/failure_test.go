@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/faults"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
@@ -23,13 +24,13 @@ import (
 type runFunc = func(context.Context, provider.Run) (provider.Outcome, error)
 
 // breaks says how a run can go wrong, and what the buyer is told.
-func breaks(r *runner) map[string]struct {
+func breaks(r *markettest.Runner) map[string]struct {
 	do    runFunc
 	input string // more members of the order
 	want  provider.Code
 } {
 	changed := func(change func(*schemas.SandboxRunResult)) runFunc {
-		return func(context.Context, provider.Run) (provider.Outcome, error) { return r.good(change) }
+		return func(context.Context, provider.Run) (provider.Outcome, error) { return r.Good(change) }
 	}
 	fails := func(err error) runFunc {
 		return func(context.Context, provider.Run) (provider.Outcome, error) { return provider.Outcome{}, err }
@@ -50,7 +51,7 @@ func breaks(r *runner) map[string]struct {
 			return provider.Outcome{}, nil
 		}, want: provider.CodeInvalidOutput},
 		"the journal has another call": {do: func(context.Context, provider.Run) (provider.Outcome, error) {
-			out, err := r.good(nil)
+			out, err := r.Good(nil)
 			out.Call = &provider.Call{Asked: time.Now(), Answered: time.Now(), Params: hashing.Bytes([]byte("other")), Output: hashing.Bytes(out.Output)}
 			return out, err
 		}, want: provider.CodeInternal},
@@ -60,7 +61,7 @@ func breaks(r *runner) map[string]struct {
 		}), want: provider.CodeInvalidOutput},
 		"success without success": {do: changed(func(res *schemas.SandboxRunResult) { res.Runs[0].ExitCode = 1 }), want: provider.CodeInvalidOutput},
 		"artifact missing": {do: func(context.Context, provider.Run) (provider.Outcome, error) {
-			out, err := r.good(nil)
+			out, err := r.Good(nil)
 			out.Artifacts = nil
 			return out, err
 		}, want: provider.CodeInvalidOutput},
@@ -95,14 +96,14 @@ func TestFailedRunIsNotCharged(t *testing.T) {
 		for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePostpay} {
 			t.Run(name+"/"+string(mode), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
-				tt := breaks(w.runner)[name]
-				w.runner.do = tt.do
-				w.serve(t, nil)
-				c := w.customer(t, nil)
-				p := w.follow(t, c, w.place(t, c, mode, order(tt.input)).RequestID, nil).failed(t, heard(tt.want))
-				w.unsold(t, c, p, tt.want)
-				w.moved(t, c.party, 0, 0)
+				w := markettest.New(t)
+				tt := breaks(w.Runner)[name]
+				w.Runner.Do = tt.do
+				w.Serve(t, nil)
+				c := w.NewCustomer(t, nil)
+				p := w.Follow(t, c, w.Place(t, c, mode, markettest.SandboxInput(tt.input)).RequestID, nil).Failed(t, heard(tt.want))
+				w.Unsold(t, c, p, tt.want)
+				w.Moved(t, c.Party, 0, 0)
 				if strings.Contains(p.Reason, "secret") {
 					t.Errorf("the buyer was told %q", p.Reason)
 				}
@@ -111,33 +112,20 @@ func TestFailedRunIsNotCharged(t *testing.T) {
 	}
 }
 
-// unsold checks what a job that failed leaves on both sides.
-func (w *world) unsold(t *testing.T, c *customer, p buyer.Purchase, want provider.Code) {
-	t.Helper()
-	job := w.await(t, p.RequestID, provider.StateFailed, provider.StateCanceled)
-	if job.Reason.Code != want || job.Receipt != nil || job.Result != nil || p.Output != nil {
-		t.Errorf("job failed for %s, want %s; receipt %s, output %s", job.Reason, want, job.Receipt, p.Output)
-	}
-	budget := w.budget(t, c.store)
-	if spent := faucetMsats - w.balance(t, c.party); budget.ReservedMsats != 0 || budget.SpentMsats != spent {
-		t.Errorf("budget: %d msats spent, %d reserved; the wallet spent %d", budget.SpentMsats, budget.ReservedMsats, spent)
-	}
-}
-
 // TestFailedPrepaidJobIsOwed: the debt is recorded with where it should go.
 func TestFailedPrepaidJobIsOwed(t *testing.T) {
 	requirements.Covers(t, "K-48")
-	w := newWorld(t)
-	w.runner.do = breaks(w.runner)["agent fails"].do
-	w.serve(t, nil)
-	c := w.customer(t, nil)
-	p := w.follow(t, c, w.place(t, c, receipts.ModePrepay, order("")).RequestID, nil).failed(t, provider.CodeAgentFailed)
-	w.unsold(t, c, p, provider.CodeAgentFailed)
-	w.moved(t, c.party, rateMsats, rateMsats+feeMsats)
+	w := markettest.New(t)
+	w.Runner.Do = breaks(w.Runner)["agent fails"].do
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
+	p := w.Follow(t, c, w.Place(t, c, receipts.ModePrepay, markettest.SandboxInput("")).RequestID, nil).Failed(t, provider.CodeAgentFailed)
+	w.Unsold(t, c, p, provider.CodeAgentFailed)
+	w.Moved(t, c.Party, markettest.RateMsats, markettest.RateMsats+markettest.FeeMsats)
 	if !strings.Contains(p.Reason, "21000 msats are owed") {
 		t.Errorf("the buyer was told %q", p.Reason)
 	}
-	if got := w.store.credits; len(got) != 1 || got[0].Msats != rateMsats || got[0].Buyer != c.key.PublicKey() || got[0].RequestID != p.RequestID {
+	if got := w.Store.Owed(); len(got) != 1 || got[0].Msats != markettest.RateMsats || got[0].Buyer != c.Key.PublicKey() || got[0].RequestID != p.RequestID {
 		t.Errorf("credits %+v", got)
 	}
 }
@@ -145,42 +133,42 @@ func TestFailedPrepaidJobIsOwed(t *testing.T) {
 // TestPrepayErrorBeforeTheWalletSpeaks: the provider's last word may be here
 // before our own wallet's; the purchase ends all the same.
 func TestPrepayErrorBeforeTheWalletSpeaks(t *testing.T) {
-	w := newWorld(t)
-	w.runner.do = breaks(w.runner)["agent fails"].do
-	w.serve(t, nil)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	w.Runner.Do = breaks(w.Runner)["agent fails"].do
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
 	heard := make(chan struct{})
-	c.client = c.open(t, func(cfg *buyer.Config) {
-		cfg.Wallet = &gated{Client: c.wallet, beforeTrack: func() { <-heard }}
+	c.Client = c.Open(t, func(cfg *buyer.Config) {
+		cfg.Wallet = &markettest.GatedWallet{Client: c.Wallet, BeforeTrack: func() { <-heard }}
 	})
-	p := w.place(t, c, receipts.ModePrepay, order(""))
-	w.follow(t, c, p.RequestID, func(pr buyer.Progress) {
+	p := w.Place(t, c, receipts.ModePrepay, markettest.SandboxInput(""))
+	w.Follow(t, c, p.RequestID, func(pr buyer.Progress) {
 		if pr.What == "error" {
 			close(heard)
 		}
-	}).failed(t, provider.CodeAgentFailed)
+	}).Failed(t, provider.CodeAgentFailed)
 }
 
 // TestRetryableFailure: the agent is tried again, as often as the limit says.
 func TestRetryableFailure(t *testing.T) {
 	for _, tt := range []struct{ bad, runs int }{{1, 2}, {9, 2}} {
-		w := newWorld(t)
-		w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) {
-			if w.runner.count() <= tt.bad {
+		w := markettest.New(t)
+		w.Runner.Do = func(context.Context, provider.Run) (provider.Outcome, error) {
+			if w.Runner.Count() <= tt.bad {
 				return provider.Outcome{}, &provider.RunError{Reason: provider.Reason{Code: provider.CodeAgentUnavailable}, Retryable: true}
 			}
-			return w.runner.good(nil)
+			return w.Runner.Good(nil)
 		}
-		w.serve(t, func(cfg *provider.Config) { cfg.Limits.Runs = 2 })
-		c := w.customer(t, nil)
-		f := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil)
+		w.Serve(t, func(cfg *provider.Config) { cfg.Limits.Runs = 2 })
+		c := w.NewCustomer(t, nil)
+		f := w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil)
 		if tt.bad < tt.runs {
-			w.sold(t, c, f, receipts.ModeHold)
+			w.Sold(t, c, f, receipts.ModeHold)
 		} else {
-			f.failed(t, heard(provider.CodeAgentUnavailable))
-			w.moved(t, c.party, 0, 0)
+			f.Failed(t, heard(provider.CodeAgentUnavailable))
+			w.Moved(t, c.Party, 0, 0)
 		}
-		if got := w.runner.count(); got != tt.runs {
+		if got := w.Runner.Count(); got != tt.runs {
 			t.Errorf("%d runs, want %d", got, tt.runs)
 		}
 	}
@@ -195,22 +183,22 @@ func TestHoldDeadlines(t *testing.T) {
 		do     runFunc
 	}{
 		"too short to begin": {hold - 20*time.Second, nil},
-		"while it runs":      {hold - 12*time.Second, hang},
+		"while it runs":      {hold - 12*time.Second, markettest.Hang},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.runner.do = tt.do
-			w.serve(t, func(cfg *provider.Config) { cfg.Limits.HoldMargin = tt.margin })
-			c := w.customer(t, nil)
-			input := order("")
+			w := markettest.New(t)
+			w.Runner.Do = tt.do
+			w.Serve(t, func(cfg *provider.Config) { cfg.Limits.HoldMargin = tt.margin })
+			c := w.NewCustomer(t, nil)
+			input := markettest.SandboxInput("")
 			if tt.do != nil {
 				input = []byte(strings.Replace(string(input), `"timeout_secs":30`, `"timeout_secs":1`, 1))
 			}
-			p := w.follow(t, c, w.place(t, c, receipts.ModeHold, input).RequestID, nil).failed(t, provider.CodeDeadline)
-			w.unsold(t, c, p, provider.CodeDeadline)
-			w.moved(t, c.party, 0, 0)
-			if ran := w.runner.count() > 0; ran != (tt.do != nil) {
+			p := w.Follow(t, c, w.Place(t, c, receipts.ModeHold, input).RequestID, nil).Failed(t, provider.CodeDeadline)
+			w.Unsold(t, c, p, provider.CodeDeadline)
+			w.Moved(t, c.Party, 0, 0)
+			if ran := w.Runner.Count() > 0; ran != (tt.do != nil) {
 				t.Errorf("ran: %v", ran)
 			}
 		})
@@ -220,43 +208,45 @@ func TestHoldDeadlines(t *testing.T) {
 // TestUnpaidQuoteLapses: the invoice is cancelled, nothing runs, and a buyer
 // that comes too late fails without loss.
 func TestUnpaidQuoteLapses(t *testing.T) {
-	w := newWorld(t)
-	w.serve(t, func(cfg *provider.Config) { cfg.Limits.QuoteTTL = 2 * time.Second })
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	w.Serve(t, func(cfg *provider.Config) { cfg.Limits.QuoteTTL = 2 * time.Second })
+	c := w.NewCustomer(t, nil)
 	gate := make(chan struct{})
-	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Wallet = &gated{Client: c.wallet, beforeSend: func() { <-gate }} })
-	f := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil)
-	for !w.lapsed(t) {
-		<-w.store.changed()
+	c.Client = c.Open(t, func(cfg *buyer.Config) {
+		cfg.Wallet = &markettest.GatedWallet{Client: c.Wallet, BeforeSend: func() { <-gate }}
+	})
+	f := w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil)
+	for !lapsed(t, w) {
+		<-w.Store.Changed()
 	}
 	close(gate)
-	f.failed(t, "")
-	w.moved(t, c.party, 0, 0)
-	if w.runner.count() != 0 {
+	f.Failed(t, "")
+	w.Moved(t, c.Party, 0, 0)
+	if w.Runner.Count() != 0 {
 		t.Error("an unpaid job ran")
 	}
 }
 
-func (w *world) lapsed(t *testing.T) bool {
+func lapsed(t *testing.T, w *markettest.World) bool {
 	t.Helper()
-	jobs, err := w.store.Jobs(w.ctx, 0)
-	check(t, err)
+	jobs, err := w.Store.Jobs(w.Ctx, 0)
+	markettest.Check(t, err)
 	return len(jobs) == 1 && jobs[0].State == provider.StateExpired
 }
 
 // TestUnpaidPostpayEnds: the result was given away, the job ends unpaid.
 func TestUnpaidPostpayEnds(t *testing.T) {
-	w := newWorld(t)
-	w.serve(t, func(cfg *provider.Config) { cfg.Limits.PostpayTTL = 2 * time.Second })
-	c := w.customer(t, nil)
-	ev := w.request(t, c.key, order(""), nostr.Tag{"param", "payment_mode", "postpay"})
-	check(t, c.market.Send(w.ctx, ev))
-	job := w.await(t, ev.ID, provider.StateQuoted, provider.StateRunning, provider.StateDelivering)
+	w := markettest.New(t)
+	w.Serve(t, func(cfg *provider.Config) { cfg.Limits.PostpayTTL = 2 * time.Second })
+	c := w.NewCustomer(t, nil)
+	ev := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"param", "payment_mode", "postpay"})
+	markettest.Check(t, c.Market.Send(w.Ctx, ev))
+	job := w.Await(t, ev.ID, provider.StateQuoted, provider.StateRunning, provider.StateDelivering)
 	for !job.State.Terminal() {
-		change := w.store.changed()
+		change := w.Store.Changed()
 		var err error
-		job, err = w.store.Job(w.ctx, ev.ID)
-		check(t, err)
+		job, err = w.Store.Job(w.Ctx, ev.ID)
+		markettest.Check(t, err)
 		if !job.State.Terminal() {
 			<-change
 		}
@@ -269,23 +259,23 @@ func TestUnpaidPostpayEnds(t *testing.T) {
 // TestResultNeedsItsBlobs: while no blob server takes what the result names,
 // the result is not published and the held money not taken.
 func TestResultNeedsItsBlobs(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	tried := make(chan struct{}, 100)
-	stop := w.serve(t, func(cfg *provider.Config) { cfg.Market = noBlobs{cfg.Market, tried} })
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	f := w.follow(t, c, p.RequestID, nil)
-	job := w.await(t, p.RequestID, provider.StateDelivering)
+	stop := w.Serve(t, func(cfg *provider.Config) { cfg.Market = markettest.NoBlobs{Market: cfg.Market, Tried: tried} })
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	f := w.Follow(t, c, p.RequestID, nil)
+	job := w.Await(t, p.RequestID, provider.StateDelivering)
 	<-tried
 	stop()
-	if n, err := w.store.Confirmed(w.ctx, job.Result.EventID); err != nil || n != 0 {
+	if n, err := w.Store.Confirmed(w.Ctx, job.Result.EventID); err != nil || n != 0 {
 		t.Errorf("%d relays have the result, %v", n, err)
 	}
-	if got := w.balance(t, w.seller); got != faucetMsats {
+	if got := w.Balance(t, w.Seller); got != markettest.FaucetMsats {
 		t.Errorf("the provider has %d msats", got)
 	}
-	w.serve(t, nil)
-	w.sold(t, c, f, receipts.ModeHold)
+	w.Serve(t, nil)
+	w.Sold(t, c, f, receipts.ModeHold)
 }
 
 // TestWalletTrouble: answers that are lost after the wallet did what was asked,
@@ -303,11 +293,11 @@ func TestWalletTrouble(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(fault.Method, fault.Kind), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.bank.Script(fault)
-			w.serve(t, nil)
-			c := w.customer(t, nil)
-			w.sold(t, c, w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil), receipts.ModeHold)
+			w := markettest.New(t)
+			w.Bank.Script(fault)
+			w.Serve(t, nil)
+			c := w.NewCustomer(t, nil)
+			w.Sold(t, c, w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil), receipts.ModeHold)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -23,8 +24,8 @@ type hasty struct {
 	end func(payments.Invoice) payments.Invoice // nil: not final yet
 }
 
-func newHasty(w *world) *hasty {
-	return &hasty{Wallet: w.seller.wallet, looked: make(chan struct{}, 1)}
+func newHasty(w *markettest.World) *hasty {
+	return &hasty{Wallet: w.Seller.Wallet, looked: make(chan struct{}, 1)}
 }
 
 func (h *hasty) LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error) {
@@ -93,23 +94,23 @@ var paidModes = []struct {
 
 // settles brings a purchase to where its payment is settled and not final, and checks
 // that the provider has taken nothing for granted.
-func settles(t *testing.T, mode receipts.Mode, delivery receipts.Delivery) (*world, *hasty, *customer, buyer.Purchase, *following) {
+func settles(t *testing.T, mode receipts.Mode, delivery receipts.Delivery) (*markettest.World, *hasty, *markettest.Customer, buyer.Purchase, *markettest.Following) {
 	t.Helper()
-	w := newWorld(t)
-	w.delivery = delivery
+	w := markettest.New(t)
+	w.Delivery = delivery
 	h := newHasty(w)
-	w.serve(t, func(cfg *provider.Config) { cfg.Wallet = h })
-	c := w.customer(t, nil)
-	p := w.place(t, c, mode, order(""))
-	f := w.follow(t, c, p.RequestID, nil)
-	h.awaitLooks(t, w.ctx)
-	job := w.job(t, p.RequestID)
+	w.Serve(t, func(cfg *provider.Config) { cfg.Wallet = h })
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, mode, markettest.SandboxInput(""))
+	f := w.Follow(t, c, p.RequestID, nil)
+	h.awaitLooks(t, w.Ctx)
+	job := w.Job(t, p.RequestID)
 	before, runs := provider.StateDelivering, 1
 	if mode == receipts.ModePrepay {
 		before, runs = provider.StateQuoted, 0
 	}
-	if job.State != before || w.runner.count() != runs || job.Receipt != nil {
-		t.Errorf("job %s after %d runs, receipt %q", job.State, w.runner.count(), job.ReceiptID)
+	if job.State != before || w.Runner.Count() != runs || job.Receipt != nil {
+		t.Errorf("job %s after %d runs, receipt %q", job.State, w.Runner.Count(), job.ReceiptID)
 	}
 	return w, h, c, p, f
 }
@@ -121,7 +122,7 @@ func TestSettledAndThenFinal(t *testing.T) {
 			t.Parallel()
 			w, h, c, _, f := settles(t, tt.mode, tt.delivery)
 			h.becomes(final)
-			w.sold(t, c, f, tt.mode)
+			w.Sold(t, c, f, tt.mode)
 		})
 	}
 }
@@ -134,8 +135,8 @@ func TestSettledAndThenLost(t *testing.T) {
 			t.Parallel()
 			w, h, _, p, f := settles(t, tt.mode, tt.delivery)
 			h.becomes(wentBack)
-			job := w.wasLost(t, p)
-			bought, err := f.wait()
+			job := wasLost(t, w, p)
+			bought, err := f.Wait()
 			told := provider.CodePaymentLost
 			if tt.mode != receipts.ModePrepay { // a run had begun
 				told = heard(told)
@@ -147,20 +148,20 @@ func TestSettledAndThenLost(t *testing.T) {
 			if tt.mode != receipts.ModePrepay && (err != nil || bought.State != buyer.StateDone || bought.Output == nil) {
 				t.Errorf("purchase %s, output %q: %v", bought.State, bought.Output, err)
 			}
-			if runs := w.runner.count(); tt.mode == receipts.ModePrepay && (!errors.Is(err, buyer.ErrFailed) || runs != 0 || bought.Output != nil || job.Result != nil) {
+			if runs := w.Runner.Count(); tt.mode == receipts.ModePrepay && (!errors.Is(err, buyer.ErrFailed) || runs != 0 || bought.Output != nil || job.Result != nil) {
 				t.Errorf("%d runs, output %q: %v", runs, bought.Output, err)
 			}
-			if len(w.store.credits) != 0 {
-				t.Errorf("owed: %+v", w.store.credits)
+			if len(w.Store.Owed()) != 0 {
+				t.Errorf("owed: %+v", w.Store.Owed())
 			}
 		})
 	}
 }
 
 // wasLost checks the job of a payment that was lost.
-func (w *world) wasLost(t *testing.T, p buyer.Purchase) provider.Job {
+func wasLost(t *testing.T, w *markettest.World, p buyer.Purchase) provider.Job {
 	t.Helper()
-	job := w.await(t, p.RequestID, provider.StateFailed)
+	job := w.Await(t, p.RequestID, provider.StateFailed)
 	if job.Reason.Code != provider.CodePaymentLost || !strings.Contains(job.Reason.Detail, "had called the payment settled") || job.ReceiptID != "" {
 		t.Errorf("job %s (%s), receipt %q", job.State, job.Reason, job.ReceiptID)
 	}
@@ -175,10 +176,10 @@ func TestSettledAndThenLostInPart(t *testing.T) {
 			t.Parallel()
 			w, h, _, p, f := settles(t, tt.mode, tt.delivery)
 			h.becomes(partly)
-			w.wasLost(t, p)
-			_, _ = f.wait()
+			wasLost(t, w, p)
+			_, _ = f.Wait()
 			owed := int64(0)
-			for _, c := range w.store.credits {
+			for _, c := range w.Store.Owed() {
 				owed += c.Msats
 			}
 			if want := map[bool]int64{true: 1000}[tt.mode == receipts.ModePrepay]; owed != want {
@@ -192,14 +193,14 @@ func TestSettledAndThenLostInPart(t *testing.T) {
 // that it had left settled and not final.
 func TestLostWhileAway(t *testing.T) {
 	w, h, _, p, f := settles(t, receipts.ModePrepay, receipts.DeliveryPlain)
-	w.store.end()
-	<-w.store.lifeOver()
+	w.Store.EndLife()
+	<-w.Store.LifeOver()
 	h.becomes(wentBack)
-	w.serve(t, func(cfg *provider.Config) { cfg.Wallet = h })
-	w.wasLost(t, p)
-	f.failed(t, provider.CodePaymentLost)
-	if w.runner.count() != 0 {
-		t.Errorf("%d runs", w.runner.count())
+	w.Serve(t, func(cfg *provider.Config) { cfg.Wallet = h })
+	wasLost(t, w, p)
+	f.Failed(t, provider.CodePaymentLost)
+	if w.Runner.Count() != 0 {
+		t.Errorf("%d runs", w.Runner.Count())
 	}
 }
 
@@ -218,15 +219,15 @@ func TestCancelWhileNotFinal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, h, c, p, f := settles(t, receipts.ModePrepay, receipts.DeliveryPlain)
-			f.stop()
-			check(t, c.client.Cancel(w.ctx, p.RequestID))
-			h.awaitLooks(t, w.ctx)
-			if job := w.job(t, p.RequestID); job.State != provider.StateQuoted {
+			f.Stop()
+			markettest.Check(t, c.Client.Cancel(w.Ctx, p.RequestID))
+			h.awaitLooks(t, w.Ctx)
+			if job := w.Job(t, p.RequestID); job.State != provider.StateQuoted {
 				t.Errorf("job %s (%s)", job.State, job.Reason)
 			}
 			h.becomes(tt.end)
-			if job := w.await(t, p.RequestID, tt.state); job.Reason.Code != tt.code || len(w.store.credits) != tt.owed || w.runner.count() != 0 {
-				t.Errorf("job %s (%s), owed %+v, %d runs", job.State, job.Reason, w.store.credits, w.runner.count())
+			if job := w.Await(t, p.RequestID, tt.state); job.Reason.Code != tt.code || len(w.Store.Owed()) != tt.owed || w.Runner.Count() != 0 {
+				t.Errorf("job %s (%s), owed %+v, %d runs", job.State, job.Reason, w.Store.Owed(), w.Runner.Count())
 			}
 		})
 	}
@@ -234,22 +235,22 @@ func TestCancelWhileNotFinal(t *testing.T) {
 
 // TestFeeLost: an engagement fee is believed no sooner than a price.
 func TestFeeLost(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	h := newHasty(w)
-	w.serve(t, func(cfg *provider.Config) {
-		engaging(cfg)
+	w.Serve(t, func(cfg *provider.Config) {
+		markettest.Engaging(cfg)
 		cfg.Wallet = h
 	})
-	c := w.customer(t, engages)
-	p := w.engage(t, c, receipts.ModeHold, expects)
-	f := w.follow(t, c, p.RequestID, nil)
-	h.awaitLooks(t, w.ctx)
-	if job := w.job(t, p.RequestID); job.Engagement.ReceiptID != "" || job.BOLT11 != "" {
+	c := w.NewCustomer(t, markettest.Engages)
+	p := w.Engage(t, c, receipts.ModeHold, markettest.Expects)
+	f := w.Follow(t, c, p.RequestID, nil)
+	h.awaitLooks(t, w.Ctx)
+	if job := w.Job(t, p.RequestID); job.Engagement.ReceiptID != "" || job.BOLT11 != "" {
 		t.Errorf("receipt %q, invoice %q", job.Engagement.ReceiptID, job.BOLT11)
 	}
 	h.becomes(wentBack)
-	if job := w.wasLost(t, p); job.Engagement.ReceiptID != "" || len(w.store.credits) != 0 || w.runner.count() != 0 {
-		t.Errorf("receipt %q, owed %+v, %d runs", job.Engagement.ReceiptID, w.store.credits, w.runner.count())
+	if job := wasLost(t, w, p); job.Engagement.ReceiptID != "" || len(w.Store.Owed()) != 0 || w.Runner.Count() != 0 {
+		t.Errorf("receipt %q, owed %+v, %d runs", job.Engagement.ReceiptID, w.Store.Owed(), w.Runner.Count())
 	}
-	_, _ = f.wait()
+	_, _ = f.Wait()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
@@ -32,8 +33,8 @@ func (f forgetful) CancelInvoice(ctx context.Context, hash payments.Hash) error 
 	return f.Client.CancelInvoice(ctx, hash)
 }
 
-func forgets(w *world) func(*provider.Config) {
-	return func(cfg *provider.Config) { cfg.Wallet = forgetful{w.seller.wallet} }
+func forgets(w *markettest.World) func(*provider.Config) {
+	return func(cfg *provider.Config) { cfg.Wallet = forgetful{w.Seller.Wallet} }
 }
 
 // TestForgottenInvoice: an invoice of ours that the wallet knows no more was
@@ -42,21 +43,21 @@ func TestForgottenInvoice(t *testing.T) {
 	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePrepay} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.serve(t, func(cfg *provider.Config) {
+			w := markettest.New(t)
+			w.Serve(t, func(cfg *provider.Config) {
 				forgets(w)(cfg)
 				cfg.Limits.QuoteTTL = time.Second
 				cfg.Limits.UnpaidPerBuyer = 1
 			})
-			c := w.customer(t, nil)
+			c := w.NewCustomer(t, nil)
 			for range 2 {
-				p := w.place(t, c, mode, order(""))
-				check(t, c.send(w.ctx, p.Request))
-				if job := w.await(t, p.RequestID, provider.StateExpired); job.Reason.Code != provider.CodePaymentExpired {
+				p := w.Place(t, c, mode, markettest.SandboxInput(""))
+				markettest.Check(t, c.SendSigned(w.Ctx, p.Request))
+				if job := w.Await(t, p.RequestID, provider.StateExpired); job.Reason.Code != provider.CodePaymentExpired {
 					t.Errorf("job ended for %s", job.Reason)
 				}
 			}
-			w.moved(t, c.party, 0, 0)
+			w.Moved(t, c.Party, 0, 0)
 		})
 	}
 }
@@ -64,34 +65,34 @@ func TestForgottenInvoice(t *testing.T) {
 // TestForgottenAfterCancel: what the buyer cancels, and what an agent fails, ends
 // too, and the buyer is told.
 func TestForgottenAfterCancel(t *testing.T) {
-	w := newWorld(t)
-	w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) {
+	w := markettest.New(t)
+	w.Runner.Do = func(context.Context, provider.Run) (provider.Outcome, error) {
 		return provider.Outcome{}, &provider.RunError{Reason: provider.Reason{Code: provider.CodeAgentFailed, Detail: "it fell over"}}
 	}
-	w.serve(t, forgets(w))
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	check(t, c.send(w.ctx, p.Request))
-	w.await(t, p.RequestID, provider.StateQuoted)
-	check(t, c.client.Cancel(w.ctx, p.RequestID))
-	w.await(t, p.RequestID, provider.StateCanceled)
+	w.Serve(t, forgets(w))
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	markettest.Check(t, c.SendSigned(w.Ctx, p.Request))
+	w.Await(t, p.RequestID, provider.StateQuoted)
+	markettest.Check(t, c.Client.Cancel(w.Ctx, p.RequestID))
+	w.Await(t, p.RequestID, provider.StateCanceled)
 
-	p = w.place(t, c, receipts.ModeHold, order(""))
-	w.follow(t, c, p.RequestID, nil).failed(t, provider.CodeAgentFailed)
-	w.moved(t, c.party, 0, 0)
+	p = w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	w.Follow(t, c, p.RequestID, nil).Failed(t, provider.CodeAgentFailed)
+	w.Moved(t, c.Party, 0, 0)
 }
 
 // TestForgottenPostpay: a result in boxes that its buyer never pays for.
 func TestForgottenPostpay(t *testing.T) {
-	w := newWorld(t)
-	w.serve(t, func(cfg *provider.Config) {
+	w := markettest.New(t)
+	w.Serve(t, func(cfg *provider.Config) {
 		forgets(w)(cfg)
 		cfg.Limits.PostpayTTL = 2 * time.Second
 	})
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModePostpay, order(""))
-	check(t, c.send(w.ctx, p.Request)) // and nobody looks at what comes of it
-	if job := w.await(t, p.RequestID, provider.StateFailed); job.Reason.Code != provider.CodeUnpaid {
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModePostpay, markettest.SandboxInput(""))
+	markettest.Check(t, c.SendSigned(w.Ctx, p.Request)) // and nobody looks at what comes of it
+	if job := w.Await(t, p.RequestID, provider.StateFailed); job.Reason.Code != provider.CodeUnpaid {
 		t.Errorf("job ended for %s", job.Reason)
 	}
 }
@@ -103,51 +104,51 @@ func TestAnotherWallet(t *testing.T) {
 	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePrepay} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := markettest.New(t)
 			one := func(cfg *provider.Config) { cfg.Limits.UnpaidPerBuyer, cfg.Limits.RefusalsPerMin = 1, 10_000 }
-			stop := w.serve(t, one)
-			c := w.customer(t, nil)
+			stop := w.Serve(t, one)
+			c := w.NewCustomer(t, nil)
 			sent := make(chan struct{})
-			c.client = c.open(t, func(cfg *buyer.Config) {
-				cfg.Wallet = &gated{Client: c.wallet, beforeSend: stop, afterSend: sync.OnceFunc(func() { close(sent) })}
+			c.Client = c.Open(t, func(cfg *buyer.Config) {
+				cfg.Wallet = &markettest.GatedWallet{Client: c.Wallet, BeforeSend: stop, AfterSend: sync.OnceFunc(func() { close(sent) })}
 			})
-			p := w.place(t, c, mode, order(""))
-			f := w.follow(t, c, p.RequestID, nil)
+			p := w.Place(t, c, mode, markettest.SandboxInput(""))
+			f := w.Follow(t, c, p.RequestID, nil)
 			<-sent
 
-			other := w.party(t, "another-wallet")
-			stop = w.serve(t, func(cfg *provider.Config) {
+			other := w.NewParty(t, "another-wallet")
+			stop = w.Serve(t, func(cfg *provider.Config) {
 				one(cfg)
-				cfg.Wallet = other.wallet
+				cfg.Wallet = other.Wallet
 			})
 			for admitted := false; !admitted; { // as soon as the first job has been looked into
-				next := w.place(t, c, mode, order(""))
-				check(t, c.send(w.ctx, next.Request))
-				admitted = w.answered(t, next.RequestID)
+				next := w.Place(t, c, mode, markettest.SandboxInput(""))
+				markettest.Check(t, c.SendSigned(w.Ctx, next.Request))
+				admitted = answered(t, w, next.RequestID)
 			}
-			if job := w.await(t, p.RequestID, provider.StateQuoted); job.Payment != nil {
+			if job := w.Await(t, p.RequestID, provider.StateQuoted); job.Payment != nil {
 				t.Errorf("payment %+v", job.Payment)
 			}
 			stop()
 
-			w.serve(t, one)
-			w.sold(t, c, f, mode)
-			w.moved(t, c.party, rateMsats, rateMsats+feeMsats)
+			w.Serve(t, one)
+			w.Sold(t, c, f, mode)
+			w.Moved(t, c.Party, markettest.RateMsats, markettest.RateMsats+markettest.FeeMsats)
 		})
 	}
 }
 
 // answered waits until a request was taken, or refused: false.
-func (w *world) answered(t *testing.T, id string) bool {
+func answered(t *testing.T, w *markettest.World, id string) bool {
 	t.Helper()
 	for {
-		change := w.store.changed()
-		if _, err := w.store.Job(w.ctx, id); err == nil || w.store.wasRefused(id) {
-			return !w.store.wasRefused(id)
+		change := w.Store.Changed()
+		if _, err := w.Store.Job(w.Ctx, id); err == nil || w.Store.WasRefused(id) {
+			return !w.Store.WasRefused(id)
 		}
 		select {
 		case <-change:
-		case <-w.ctx.Done():
+		case <-w.Ctx.Done():
 			t.Fatal("the request was not answered")
 		}
 	}

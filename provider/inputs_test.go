@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -18,15 +19,15 @@ import (
 )
 
 // echoes makes the world's provider one whose texts say what they were asked.
-func (w *world) echoes(t *testing.T, change func(*provider.Config)) {
-	w.runner.do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
+func echoes(t *testing.T, w *markettest.World, change func(*provider.Config)) {
+	w.Runner.Do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
 		var asked schemas.TextRequest
-		check(t, json.Unmarshal(run.Input, &asked))
-		doc, err := json.Marshal(schemas.TextResult{Text: "<" + asked.Prompt + ">", Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: w.runner.key}})
+		markettest.Check(t, json.Unmarshal(run.Input, &asked))
+		doc, err := json.Marshal(schemas.TextResult{Text: "<" + asked.Prompt + ">", Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: w.Runner.Key}})
 		return provider.Outcome{Output: doc}, err
 	}
-	w.serve(t, func(c *provider.Config) {
-		c.Offers = []provider.Offer{textOffer()}
+	w.Serve(t, func(c *provider.Config) {
+		c.Offers = []provider.Offer{markettest.TextOffer()}
 		if change != nil {
 			change(c)
 		}
@@ -34,60 +35,60 @@ func (w *world) echoes(t *testing.T, change func(*provider.Config)) {
 }
 
 // asks is an untyped request for the world's provider, not sent yet.
-func (w *world) asks(t *testing.T, c *customer, inputs ...nostr.Tag) nostr.Event {
+func asks(t *testing.T, w *markettest.World, c *markettest.Customer, inputs ...nostr.Tag) nostr.Event {
 	t.Helper()
-	return raw(t, c.key, 5050, "", append(inputs, nostr.Tag{"p", w.seller.key.PublicKey()}, nostr.Tag{"param", "payment_mode", "free"})...)
+	return markettest.SignedEvent(t, c.Key, 5050, "", append(inputs, nostr.Tag{"p", w.Seller.Key.PublicKey()}, nostr.Tag{"param", "payment_mode", "free"})...)
 }
 
 // prompted is the prompt that a job ran with.
 func prompted(t *testing.T, job provider.Job) string {
 	t.Helper()
 	var asked schemas.TextRequest
-	check(t, json.Unmarshal(job.Input, &asked))
+	markettest.Check(t, json.Unmarshal(job.Input, &asked))
 	return asked.Prompt
 }
 
 // TestChain: a job that names another's result waits for it, and job_hash is of
 // what it ran with. The results of others count for nothing.
 func TestChain(t *testing.T) {
-	w := newWorld(t)
-	w.echoes(t, nil)
-	c := w.customer(t, nil)
-	first := w.asks(t, c, nostr.Tag{"i", "a", "text"})
-	second := w.asks(t, c, nostr.Tag{"i", "b", "text"}, nostr.Tag{"i", first.ID, "job", w.relays[0]})
-	third := w.asks(t, c, nostr.Tag{"i", second.ID, "job", "", w.seller.key.PublicKey()})
+	w := markettest.New(t)
+	echoes(t, w, nil)
+	c := w.NewCustomer(t, nil)
+	first := asks(t, w, c, nostr.Tag{"i", "a", "text"})
+	second := asks(t, w, c, nostr.Tag{"i", "b", "text"}, nostr.Tag{"i", first.ID, "job", w.Relays[0]})
+	third := asks(t, w, c, nostr.Tag{"i", second.ID, "job", "", w.Seller.Key.PublicKey()})
 	for _, ev := range []nostr.Event{
 		third, second, // before there is anything to wait for
-		raw(t, newKey(t), 6050, "forged", nostr.Tag{"e", first.ID}, nostr.Tag{"p", c.key.PublicKey()}),
-		raw(t, w.seller.key, 7000, "no result", nostr.Tag{"e", first.ID}),
+		markettest.SignedEvent(t, markettest.NewKey(t), 6050, "forged", nostr.Tag{"e", first.ID}, nostr.Tag{"p", c.Key.PublicKey()}),
+		markettest.SignedEvent(t, w.Seller.Key, 7000, "no result", nostr.Tag{"e", first.ID}),
 		first,
 	} {
-		check(t, c.market.Send(w.ctx, ev))
+		markettest.Check(t, c.Market.Send(w.Ctx, ev))
 	}
-	if got := prompted(t, w.await(t, third.ID, provider.StateSucceeded)); got != "<b\n\n<a>>" {
+	if got := prompted(t, w.Await(t, third.ID, provider.StateSucceeded)); got != "<b\n\n<a>>" {
 		t.Errorf("the last ran with %q", got)
 	}
 	s, _ := schemas.Lookup(string(schemas.TextGeneration))
 	req, err := s.ParseRequest([]byte(`{"prompt":"b\n\n<a>"}`))
-	check(t, err)
-	if job := w.await(t, second.ID, provider.StateSucceeded); job.JobHash != req.JobHash {
+	markettest.Check(t, err)
+	if job := w.Await(t, second.ID, provider.StateSucceeded); job.JobHash != req.JobHash {
 		t.Errorf("job_hash is of something else than %s", req.Canonical)
 	}
 }
 
 // TestInputsThatAreNotTaken: each is told why, and nothing is quoted.
 func TestInputsThatAreNotTaken(t *testing.T) {
-	w := newWorld(t)
-	w.echoes(t, func(c *provider.Config) { c.Limits.QuoteTTL = time.Second })
-	c := w.customer(t, nil)
-	other := newKey(t)
+	w := markettest.New(t)
+	echoes(t, w, func(c *provider.Config) { c.Limits.QuoteTTL = time.Second })
+	c := w.NewCustomer(t, nil)
+	other := markettest.NewKey(t)
 	posts := map[string]nostr.Event{
-		"private": raw(t, other, 14, "between two"), "protected": raw(t, w.seller.key, 1, "mine", nostr.Tag{"-"}), "empty": raw(t, other, 1, ""),
-		"sealed": raw(t, w.seller.key, 6050, "x", nostr.Tag{"e", strings.Repeat("d", 64)}, nostr.Tag{"commitment", "sha256:x"}),
+		"private": markettest.SignedEvent(t, other, 14, "between two"), "protected": markettest.SignedEvent(t, w.Seller.Key, 1, "mine", nostr.Tag{"-"}), "empty": markettest.SignedEvent(t, other, 1, ""),
+		"sealed": markettest.SignedEvent(t, w.Seller.Key, 6050, "x", nostr.Tag{"e", strings.Repeat("d", 64)}, nostr.Tag{"commitment", "sha256:x"}),
 	}
 	for name, ev := range posts {
 		if name != "protected" { // a relay takes those from their author alone
-			check(t, c.market.Send(w.ctx, ev))
+			markettest.Check(t, c.Market.Send(w.Ctx, ev))
 		}
 	}
 	many := nostr.Tags{}
@@ -107,28 +108,28 @@ func TestInputsThatAreNotTaken(t *testing.T) {
 		"empty":      {nostr.Tags{{"i", posts["empty"].ID, "event"}}, provider.CodeUnusableInput},
 		"sealed":     {nostr.Tags{{"i", strings.Repeat("d", 64), "job"}}, provider.CodeUnusableInput},
 	} {
-		ev := w.asks(t, c, l.inputs...)
-		check(t, c.market.Send(w.ctx, ev))
-		if job := w.await(t, ev.ID, provider.StateRefused); job.Reason.Code != l.code || job.Reason.Detail == "" {
+		ev := asks(t, w, c, l.inputs...)
+		markettest.Check(t, c.Market.Send(w.Ctx, ev))
+		if job := w.Await(t, ev.ID, provider.StateRefused); job.Reason.Code != l.code || job.Reason.Detail == "" {
 			t.Errorf("%s: %s", name, job.Reason)
 		}
 	}
-	ok := w.asks(t, c, nostr.Tag{"i", raw(t, other, 1, "hello").ID, "event"})
-	check(t, c.market.Send(w.ctx, raw(t, other, 1, "hello")))
-	check(t, c.market.Send(w.ctx, ok))
-	if got := prompted(t, w.await(t, ok.ID, provider.StateSucceeded)); got != "hello" {
+	ok := asks(t, w, c, nostr.Tag{"i", markettest.SignedEvent(t, other, 1, "hello").ID, "event"})
+	markettest.Check(t, c.Market.Send(w.Ctx, markettest.SignedEvent(t, other, 1, "hello")))
+	markettest.Check(t, c.Market.Send(w.Ctx, ok))
+	if got := prompted(t, w.Await(t, ok.ID, provider.StateSucceeded)); got != "hello" {
 		t.Errorf("an event's content as input: %q", got)
 	}
 }
 
 // TestWaitingIsBounded: a key has two places, and who cancels gives one back.
 func TestWaitingIsBounded(t *testing.T) {
-	w := newWorld(t)
-	w.echoes(t, nil)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	echoes(t, w, nil)
+	c := w.NewCustomer(t, nil)
 	never := func(mark string) nostr.Event {
-		ev := w.asks(t, c, nostr.Tag{"i", strings.Repeat("e", 64), "job"}, nostr.Tag{"i", mark, "text"})
-		check(t, c.market.Send(w.ctx, ev))
+		ev := asks(t, w, c, nostr.Tag{"i", strings.Repeat("e", 64), "job"}, nostr.Tag{"i", mark, "text"})
+		markettest.Check(t, c.Market.Send(w.Ctx, ev))
 		return ev
 	}
 	// Requests are admitted side by side: any of the three may be the refused one.
@@ -137,24 +138,24 @@ func TestWaitingIsBounded(t *testing.T) {
 		ev := never(mark)
 		waiting[ev.ID] = ev
 	}
-	refusal := w.find(t, c.market, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"p": {c.key.PublicKey()}}})
+	refusal := w.Find(t, c.Market, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"p": {c.Key.PublicKey()}}})
 	if said := strings.Join(refusal.Tags.Find("status"), " "); !strings.Contains(said, "over_capacity") {
 		t.Errorf("the third: %s", said)
 	}
 	delete(waiting, refusal.Tags.Find("e")[1])
-	here := raw(t, newKey(t), 1, "hello")
-	check(t, c.market.Send(w.ctx, here))
-	full := w.asks(t, c, nostr.Tag{"i", here.ID, "event"})
-	check(t, c.market.Send(w.ctx, full))
-	w.await(t, full.ID, provider.StateRefused)
+	here := markettest.SignedEvent(t, markettest.NewKey(t), 1, "hello")
+	markettest.Check(t, c.Market.Send(w.Ctx, here))
+	full := asks(t, w, c, nostr.Tag{"i", here.ID, "event"})
+	markettest.Check(t, c.Market.Send(w.Ctx, full))
+	w.Await(t, full.ID, provider.StateRefused)
 	for _, ev := range waiting {
-		check(t, c.market.Send(w.ctx, raw(t, c.key, 5, "", nostr.Tag{"e", ev.ID}, nostr.Tag{"k", "5050"})))
+		markettest.Check(t, c.Market.Send(w.Ctx, markettest.SignedEvent(t, c.Key, 5, "", nostr.Tag{"e", ev.ID}, nostr.Tag{"k", "5050"})))
 		break
 	}
 	for try := 0; ; try++ { // the cancellation and the next request are read side by side
-		ev := w.asks(t, c, nostr.Tag{"i", here.ID, "event"}, nostr.Tag{"t", strconv.Itoa(try)})
-		check(t, c.market.Send(w.ctx, ev))
-		if w.await(t, ev.ID, provider.StateRefused, provider.StateSucceeded).State == provider.StateSucceeded {
+		ev := asks(t, w, c, nostr.Tag{"i", here.ID, "event"}, nostr.Tag{"t", strconv.Itoa(try)})
+		markettest.Check(t, c.Market.Send(w.Ctx, ev))
+		if w.Await(t, ev.ID, provider.StateRefused, provider.StateSucceeded).State == provider.StateSucceeded {
 			return
 		}
 	}
@@ -163,15 +164,15 @@ func TestWaitingIsBounded(t *testing.T) {
 // TestChainAsBuyer: what one job gave goes into the next, by name where the
 // provider can read it, as text where it cannot; a receipt proves both.
 func TestChainAsBuyer(t *testing.T) {
-	w := newWorld(t)
-	w.echoes(t, nil)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	echoes(t, w, nil)
+	c := w.NewCustomer(t, nil)
 	buy := func(o buyer.Order) buyer.Purchase {
 		t.Helper()
-		o.Provider, o.SchemaID, o.MaxMsats, o.Mode = w.seller.key.PublicKey(), string(schemas.TextGeneration), maxMsats, receipts.ModeHold
-		p, err := c.client.Place(w.ctx, o)
-		check(t, err)
-		p, err = w.follow(t, c, p.RequestID, nil).wait()
+		o.Provider, o.SchemaID, o.MaxMsats, o.Mode = w.Seller.Key.PublicKey(), string(schemas.TextGeneration), markettest.MaxMsats, receipts.ModeHold
+		p, err := c.Client.Place(w.Ctx, o)
+		markettest.Check(t, err)
+		p, err = w.Follow(t, c, p.RequestID, nil).Wait()
 		if err != nil || p.State != buyer.StateDone {
 			t.Fatalf("purchase %s (%s), %v", p.State, p.Reason, err)
 		}
@@ -180,7 +181,7 @@ func TestChainAsBuyer(t *testing.T) {
 	for _, delivery := range []receipts.Delivery{receipts.DeliveryPlain, receipts.DeliverySealed} {
 		first := buy(buyer.Order{Input: []byte(`{"prompt":"a"}`), Delivery: delivery})
 		input, err := buyer.InputOf(first)
-		check(t, err)
+		markettest.Check(t, err)
 		if named := input.Event != nil; named != (delivery == receipts.DeliveryPlain) {
 			t.Errorf("%s: named %v", delivery, named)
 		}
@@ -188,8 +189,8 @@ func TestChainAsBuyer(t *testing.T) {
 		if !strings.Contains(string(second.Output), "<b") || !strings.Contains(string(second.Output), "<a>") {
 			t.Errorf("%s: %s", delivery, second.Output)
 		}
-		b, err := c.client.Bundle(w.ctx, second.RequestID)
-		check(t, err)
+		b, err := c.Client.Bundle(w.Ctx, second.RequestID)
+		markettest.Check(t, err)
 		pins := receipts.Pins{Network: payments.Play}
 		if report := receipts.Verify(b, pins); report.ExitCode() != receipts.ExitProved {
 			t.Errorf("%s: %+v", delivery, report.Claims)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -56,37 +57,37 @@ func (d *diary) event(e provider.JobEvent) {
 // TestEventsFollowTheStore: whoever watches is told every step of a job once, in
 // order, and only what the store has.
 func TestEventsFollowTheStore(t *testing.T) {
-	price := fmt.Sprint(rateMsats)
+	price := fmt.Sprint(markettest.RateMsats)
 	for name, tt := range map[string]struct {
 		mode receipts.Mode
-		set  func(*world, *provider.Config)
+		set  func(*markettest.World, *provider.Config)
 		want []string
 	}{
 		"hold": {receipts.ModeHold, nil, []string{"quoted hold", "paid held " + price, "running", "run ok", "delivering", "settled result " + price}},
 		"free": {receipts.ModeFree, nil, []string{"quoted free", "running", "run ok", "delivering", "ended succeeded "}},
 		"an agent that fails": {
-			receipts.ModePrepay, func(w *world, _ *provider.Config) { w.failing() },
+			receipts.ModePrepay, func(w *markettest.World, _ *provider.Config) { w.Failing() },
 			[]string{"quoted prepay", "paid settled " + price, "running", "run failed", "ended failed agent_failed owing " + price},
 		},
 		"a disk that fails twice": {
-			receipts.ModeFree, func(_ *world, cfg *provider.Config) { cfg.Store = &badStore{Store: cfg.Store, closes: 2} },
+			receipts.ModeFree, func(_ *markettest.World, cfg *provider.Config) { cfg.Store = &badStore{Store: cfg.Store, closes: 2} },
 			[]string{"quoted free", "running", "run ok", "delivering", "ended succeeded "},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, d := newWorld(t), &diary{}
-			stop := w.serve(t, func(cfg *provider.Config) {
+			w, d := markettest.New(t), &diary{}
+			stop := w.Serve(t, func(cfg *provider.Config) {
 				cfg.Events = d.event
 				if tt.set != nil {
 					tt.set(w, cfg)
 				}
 			})
-			c := w.customer(t, nil)
-			p := w.place(t, c, tt.mode, order(""))
-			f := w.follow(t, c, p.RequestID, nil)
-			w.ended(t, p.RequestID)
-			f.stop()
-			<-f.done
+			c := w.NewCustomer(t, nil)
+			p := w.Place(t, c, tt.mode, markettest.SandboxInput(""))
+			f := w.Follow(t, c, p.RequestID, nil)
+			w.Ended(t, p.RequestID)
+			f.Stop()
+			<-f.Done
 			stop()
 			if !slices.Equal(d.lines, tt.want) {
 				t.Errorf("told\n%s\nwant\n%s", strings.Join(d.lines, "\n"), strings.Join(tt.want, "\n"))

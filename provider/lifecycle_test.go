@@ -6,6 +6,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/lifecycle"
 	"github.com/lightwork-market/lightwork/provider"
@@ -17,7 +18,7 @@ var lifeKinds = lifecycle.Kinds{AgentProfile: 39200, AgentState: 39201, TickRequ
 var allLifeKinds = []int{39200, 39201, 39210, 39211, 39230, 39231}
 
 // parsed reads a lifecycle event of the seller's.
-func (w *world) parsed(t *testing.T, ev nostr.Event, content string, doc lifecycle.Document) {
+func parsed(t *testing.T, w *markettest.World, ev nostr.Event, content string, doc lifecycle.Document) {
 	t.Helper()
 	tags := make([][]string, len(ev.Tags))
 	for i, tag := range ev.Tags {
@@ -32,55 +33,55 @@ func (w *world) parsed(t *testing.T, ev nostr.Event, content string, doc lifecyc
 // state and both ends of each run are, and the trajectory of what is done.
 func TestLifecycle(t *testing.T) {
 	requirements.Covers(t, "OA-1.4")
-	w := newWorld(t)
-	w.delivery = receipts.DeliveryPlain
-	c := w.customer(t, nil)
-	stop := w.serve(t, nil)
-	p := w.place(t, c, receipts.ModeFree, order(""))
-	w.follow(t, c, p.RequestID, nil)
-	w.await(t, p.RequestID, provider.StateSucceeded)
-	w.find(t, c.market, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {p.RequestID}}})
+	w := markettest.New(t)
+	w.Delivery = receipts.DeliveryPlain
+	c := w.NewCustomer(t, nil)
+	stop := w.Serve(t, nil)
+	p := w.Place(t, c, receipts.ModeFree, markettest.SandboxInput(""))
+	w.Follow(t, c, p.RequestID, nil)
+	w.Await(t, p.RequestID, provider.StateSucceeded)
+	w.Find(t, c.Market, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {p.RequestID}}})
 	stop()
-	if got, err := c.market.Query(w.ctx, nostr.Filter{Kinds: allLifeKinds}); err != nil || len(got) > 0 {
+	if got, err := c.Market.Query(w.Ctx, nostr.Filter{Kinds: allLifeKinds}); err != nil || len(got) > 0 {
 		t.Fatalf("off by default: %v, %v", got, err)
 	}
 
-	w.serve(t, func(cfg *provider.Config) { cfg.Lifecycle.Kinds = lifeKinds })
-	one := func(kind int) nostr.Event { return w.find(t, c.market, nostr.Filter{Kinds: []int{kind}}) }
+	w.Serve(t, func(cfg *provider.Config) { cfg.Lifecycle.Kinds = lifeKinds })
+	one := func(kind int) nostr.Event { return w.Find(t, c.Market, nostr.Filter{Kinds: []int{kind}}) }
 	var profile lifecycle.AgentProfile
 	ev := one(39200)
-	w.parsed(t, ev, ev.Content, &profile)
+	parsed(t, w, ev, ev.Content, &profile)
 	var state lifecycle.AgentState
 	ev = one(39201)
-	w.parsed(t, ev, ev.Content, &state)
+	parsed(t, w, ev, ev.Content, &state)
 	if len(profile.Capabilities) != 1 || state.Status != "available" || state.Slots != 2 || state.Ticks != 1 {
 		t.Errorf("%+v, %+v", profile, state)
 	}
-	p = w.place(t, c, receipts.ModePrepay, order(""))
-	f := w.follow(t, c, p.RequestID, nil)
-	w.sold(t, c, f, receipts.ModePrepay)
+	p = w.Place(t, c, receipts.ModePrepay, markettest.SandboxInput(""))
+	f := w.Follow(t, c, p.RequestID, nil)
+	w.Sold(t, c, f, receipts.ModePrepay)
 	began, ended := one(39210), one(39211)
 	var request lifecycle.TickRequest
-	w.parsed(t, began, began.Content, &request)
+	parsed(t, w, began, began.Content, &request)
 	if request.Job != p.RequestID || request.Run != 1 {
 		t.Errorf("%+v", request)
 	}
 	var result lifecycle.TickResult
-	w.parsed(t, ended, ended.Content, &result)
+	parsed(t, w, ended, ended.Content, &result)
 	if result.Request != began.ID || result.Status != "success" {
 		t.Errorf("%+v", result)
 	}
 	var session lifecycle.TrajectorySession
 	ev = one(39230)
-	w.parsed(t, ev, ev.Content, &session)
-	job := w.await(t, p.RequestID, provider.StateSucceeded)
+	parsed(t, w, ev, ev.Content, &session)
+	job := w.Await(t, p.RequestID, provider.StateSucceeded)
 	if session.TrajectoryHash != job.Result.Trajectory || session.Visibility != "public" {
 		t.Errorf("%+v", session)
 	}
 	steps := map[string]bool{}
-	w.hear(t, c.market, nostr.Filter{Kinds: []int{39231}}, func(ev nostr.Event) bool {
+	w.Hear(t, c.Market, nostr.Filter{Kinds: []int{39231}}, func(ev nostr.Event) bool {
 		var step lifecycle.TrajectoryEvent
-		w.parsed(t, ev, ev.Content, &step)
+		parsed(t, w, ev, ev.Content, &step)
 		steps[step.Step] = true
 		if step.Step == "ToolCall" && strings.Contains(string(step.Line), `"params":`) {
 			t.Errorf("public, with what was asked: %s", step.Line)
@@ -92,16 +93,16 @@ func TestLifecycle(t *testing.T) {
 // TestTrajectoryForTheBuyer: encrypted, only the buyer reads it, and in full.
 func TestTrajectoryForTheBuyer(t *testing.T) {
 	requirements.Covers(t, "OA-1.4")
-	w := newWorld(t)
-	c := w.customer(t, nil)
-	w.serve(t, func(cfg *provider.Config) {
-		cfg.Cipher, cfg.Lifecycle = w.seller.key, provider.Lifecycle{Kinds: lifeKinds, Encrypt: true}
+	w := markettest.New(t)
+	c := w.NewCustomer(t, nil)
+	w.Serve(t, func(cfg *provider.Config) {
+		cfg.Cipher, cfg.Lifecycle = w.Seller.Key, provider.Lifecycle{Kinds: lifeKinds, Encrypt: true}
 	})
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	w.sold(t, c, w.follow(t, c, p.RequestID, nil), receipts.ModeHold)
-	w.hear(t, c.market, nostr.Filter{Kinds: []int{39231}}, func(ev nostr.Event) bool {
-		text, err := c.key.NIP44Decrypt(w.ctx, w.seller.key.PublicKey(), ev.Content)
-		check(t, err)
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), receipts.ModeHold)
+	w.Hear(t, c.Market, nostr.Filter{Kinds: []int{39231}}, func(ev nostr.Event) bool {
+		text, err := c.Key.NIP44Decrypt(w.Ctx, w.Seller.Key.PublicKey(), ev.Content)
+		markettest.Check(t, err)
 		if ev.Tags.Find("step") != nil || strings.Contains(ev.Content, "ToolCall") {
 			t.Errorf("in the clear: %v", ev.Tags)
 		}

@@ -7,54 +7,55 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // TestOldBackup (P16): a provider whose database is older than what it has
 // signed neither forks its chain of receipts nor sells a job twice.
 func TestOldBackup(t *testing.T) {
-	w := newWorld(t)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	c := w.NewCustomer(t, nil)
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	stop := w.serve(t, nil)
+	stop := w.Serve(t, nil)
 	sold := func() receipts.Receipt {
 		t.Helper()
-		p, err := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil).wait()
-		check(t, err)
+		p, err := w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil).Wait()
+		markettest.Check(t, err)
 		ev, err := receipts.ParseEvent(p.ReceiptEvent, 1<<20)
-		check(t, err)
+		markettest.Check(t, err)
 		r, err := receipts.ParseReceiptEvent(ev)
-		check(t, err)
+		markettest.Check(t, err)
 		return r
 	}
 	sold()
-	check(t, w.seller.kernel.Backup(w.ctx, backup))
+	markettest.Check(t, w.Seller.Kernel.Backup(w.Ctx, backup))
 	last := sold()
 	stop()
 	if last.Sequence != 2 {
 		t.Fatalf("sequence %d", last.Sequence)
 	}
-	paid := w.balance(t, w.seller)
+	paid := w.Balance(t, w.Seller)
 
 	dir := t.TempDir()
-	_, err := kernel.Restore(w.ctx, dir, backup, kernel.Provider)
-	check(t, err)
-	k, err := kernel.Open(w.ctx, dir, kernel.Options{})
-	check(t, err)
-	t.Cleanup(func() { check(t, k.Close()) })
-	w.store.Store = k.ProviderStore("paid-job")
-	w.serve(t, nil)
+	_, err := kernel.Restore(w.Ctx, dir, backup, kernel.Provider)
+	markettest.Check(t, err)
+	k, err := kernel.Open(w.Ctx, dir, kernel.Options{})
+	markettest.Check(t, err)
+	t.Cleanup(func() { markettest.Check(t, k.Close()) })
+	w.Store.Store = k.ProviderStore("paid-job")
+	w.Serve(t, nil)
 	next := sold()
 	hash := hashing.Bytes(mustCanonical(t, last))
 	if next.Sequence != 3 || next.PreviousReceiptHash == nil || *next.PreviousReceiptHash != hash {
 		t.Errorf("after the restore: sequence %d, previous %v, want 3 and %v", next.Sequence, next.PreviousReceiptHash, hash)
 	}
-	jobs, err := k.ProviderStore("paid-job").Jobs(w.ctx, 0)
-	check(t, err)
+	jobs, err := k.ProviderStore("paid-job").Jobs(w.Ctx, 0)
+	markettest.Check(t, err)
 	if len(jobs) != 2 { // the one of the backup, and the one just sold
 		t.Errorf("%d jobs are known after the restore", len(jobs))
 	}
-	if now := w.balance(t, w.seller); now != paid+rateMsats {
+	if now := w.Balance(t, w.Seller); now != paid+markettest.RateMsats {
 		t.Errorf("the provider has %d msats, had %d", now, paid)
 	}
 }
@@ -62,6 +63,6 @@ func TestOldBackup(t *testing.T) {
 func mustCanonical(t *testing.T, r receipts.Receipt) []byte {
 	t.Helper()
 	raw, err := hashing.CanonicalValue(r)
-	check(t, err)
+	markettest.Check(t, err)
 	return bytes.Clone(raw)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -19,25 +20,25 @@ import (
 // freeOffer is a valid offer of a new key that announces nothing.
 func freeOffer(t *testing.T, request nostr.Event, job hashing.Digest) nostr.Event {
 	t.Helper()
-	key := newKey(t)
+	key := markettest.NewKey(t)
 	doc, err := receipts.Quote{
 		Version: receipts.Version, RequestID: request.ID, JobHash: job, SchemaID: string(schemas.SandboxRun),
 		Buyer: request.PubKey, Provider: key.PublicKey(), Purpose: receipts.PurposeResult,
 		ExpiresAt: receipts.Timestamp(time.Now().Add(10 * time.Minute)), Mode: receipts.ModeFree, Delivery: receipts.DeliveryPlain,
 		Cancellation: "none", PolicyBundleID: hashing.Bytes([]byte("policy")), Nonce: strings.Repeat("0", 32),
 	}.Canonical()
-	check(t, err)
-	return raw(t, key, 7000, string(doc), nostr.Tag{"status", "processing"}, nostr.Tag{"e", request.ID}, nostr.Tag{"p", request.PubKey}, domain.Quote.Tag())
+	markettest.Check(t, err)
+	return markettest.SignedEvent(t, key, 7000, string(doc), nostr.Tag{"status", "processing"}, nostr.Tag{"e", request.ID}, nostr.Tag{"p", request.PubKey}, domain.Quote.Tag())
 }
 
 // TestOpenIsNotCrowdedOut: more keys than are compared, all with a valid offer and
 // all quicker, do not hide the one that is better.
 func TestOpenIsNotCrowdedOut(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := markettest.New(t)
 	crowded := make(chan struct{})
-	late := w.rival(t, "late")
-	w.open(t, late, func(ctx context.Context, ev *nostr.Event) error {
+	late := w.NewRival(t, "late")
+	w.Open(t, late, func(ctx context.Context, ev *nostr.Event) error {
 		if ev.Kind != 7000 {
 			return nil
 		}
@@ -48,32 +49,32 @@ func TestOpenIsNotCrowdedOut(t *testing.T) {
 			return ctx.Err()
 		}
 	})
-	c := w.customer(t, func(cfg *buyer.Config) {
-		unhurried(cfg)
-		cfg.OfferTimeout = slow
+	c := w.NewCustomer(t, func(cfg *buyer.Config) {
+		markettest.Unhurried(cfg)
+		cfg.OfferTimeout = markettest.Slow
 	})
-	_, err := w.see(w.ctx, c.market, nostr.Filter{Kinds: []int{31990}, Authors: []string{late.key.PublicKey()}}, func(nostr.Event) bool { return true })
-	check(t, err)
+	_, err := w.See(w.Ctx, c.Market, nostr.Filter{Kinds: []int{31990}, Authors: []string{late.Key.PublicKey()}}, func(nostr.Event) bool { return true })
+	markettest.Check(t, err)
 
-	input, err := mustSchema(t, schemas.SandboxRun).ParseRequest(order(""))
-	check(t, err)
+	input, err := mustSchema(t, schemas.SandboxRun).ParseRequest(markettest.SandboxInput(""))
+	markettest.Check(t, err)
 	var placed, offers errgroup.Group
 	var p buyer.Purchase
 	placed.Go(func() (err error) {
-		p, err = c.client.PlaceOpen(w.ctx, openOrder(receipts.ModeFree), nil)
+		p, err = c.Client.PlaceOpen(w.Ctx, openOrder(receipts.ModeFree), nil)
 		return err
 	})
-	m := w.connect(t, c.key)
-	request, err := w.see(w.ctx, m, nostr.Filter{Kinds: []int{5050}}, func(nostr.Event) bool { return true })
-	check(t, err)
+	m := w.Connect(t, c.Key)
+	request, err := w.See(w.Ctx, m, nostr.Filter{Kinds: []int{5050}}, func(nostr.Event) bool { return true })
+	markettest.Check(t, err)
 	for range 150 {
 		ev := freeOffer(t, request, input.JobHash)
-		offers.Go(func() error { return m.Send(w.ctx, ev) })
+		offers.Go(func() error { return m.Send(w.Ctx, ev) })
 	}
-	check(t, offers.Wait())
+	markettest.Check(t, offers.Wait())
 	close(crowded)
-	check(t, placed.Wait())
-	if p.Provider != late.key.PublicKey() {
+	markettest.Check(t, placed.Wait())
+	if p.Provider != late.Key.PublicKey() {
 		t.Errorf("the offer of a key that announces nothing was taken")
 	}
 }

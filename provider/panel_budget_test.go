@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -12,27 +13,27 @@ import (
 // seat's concern, and costs the others nothing.
 func TestSeatOverItsProvidersLimit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	rivals := w.honest(t, 3)
-	c := w.customer(t, func(cfg *buyer.Config) {
-		unhurried(cfg)
-		cfg.Limits.ProviderMsats = rateMsats + 50
+	w := markettest.New(t)
+	rivals := w.Honest(t, 3)
+	c := w.NewCustomer(t, func(cfg *buyer.Config) {
+		markettest.Unhurried(cfg)
+		cfg.Limits.ProviderMsats = markettest.RateMsats + 50
 	})
 	known := rivals[0]
-	p, err := c.client.Place(w.ctx, buyer.Order{
-		Provider: known.key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: order(""), MaxMsats: rateMsats + 10, Mode: receipts.ModeHold,
+	p, err := c.Client.Place(w.Ctx, buyer.Order{
+		Provider: known.Key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), MaxMsats: markettest.RateMsats + 10, Mode: receipts.ModeHold,
 	})
-	check(t, err)
-	_, err = w.follow(t, c, p.RequestID, nil).wait()
-	check(t, err)
-	panel := w.panel(t, c, buyer.RuleMajority, rivals...)
-	panel, err = c.client.FollowPanel(w.ctx, panel.ID, nil)
-	check(t, err)
+	markettest.Check(t, err)
+	_, err = w.Follow(t, c, p.RequestID, nil).Wait()
+	markettest.Check(t, err)
+	panel := panel(t, w, c, buyer.RuleMajority, rivals...)
+	panel, err = c.Client.FollowPanel(w.Ctx, panel.ID, nil)
+	markettest.Check(t, err)
 	if panel.Decision.Outcome != buyer.OutcomeAgreed || panel.Seats[0].Ruling.Taken {
 		t.Errorf("decision %+v, the first seat %+v", panel.Decision, panel.Seats[0].Ruling)
 	}
 	for _, r := range rivals {
-		if got := w.earned(t, r); got != rateMsats {
+		if got := w.Earned(t, r); got != markettest.RateMsats {
 			t.Errorf("a provider earned %d msats", got)
 		}
 	}
@@ -42,31 +43,31 @@ func TestSeatOverItsProvidersLimit(t *testing.T) {
 // pay does not end the panel with nobody paid: the next is taken.
 func TestFirstThatCannotBePaidIsNone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	known, next := w.honest(t, 1)[0], w.rival(t, "next")
-	c := w.customer(t, func(cfg *buyer.Config) {
-		unhurried(cfg)
-		cfg.Limits.ProviderMsats = rateMsats + 50
+	w := markettest.New(t)
+	known, next := w.Honest(t, 1)[0], w.NewRival(t, "next")
+	c := w.NewCustomer(t, func(cfg *buyer.Config) {
+		markettest.Unhurried(cfg)
+		cfg.Limits.ProviderMsats = markettest.RateMsats + 50
 	})
-	p, err := c.client.Place(w.ctx, buyer.Order{
-		Provider: known.key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: order(""), MaxMsats: rateMsats + 10, Mode: receipts.ModeHold,
+	p, err := c.Client.Place(w.Ctx, buyer.Order{
+		Provider: known.Key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), MaxMsats: markettest.RateMsats + 10, Mode: receipts.ModeHold,
 	})
-	check(t, err)
-	_, err = w.follow(t, c, p.RequestID, nil).wait()
-	check(t, err)
-	panel, err := c.client.PlacePanel(w.ctx, buyer.PanelOrder{
-		SchemaID: string(schemas.SandboxRun), Input: order(""), Rule: buyer.RuleFirst, MaxMsats: rateMsats + 10,
-		Seats: seatsOf(known, next), CommitTimeout: slow, Mode: receipts.ModeHold,
+	markettest.Check(t, err)
+	_, err = w.Follow(t, c, p.RequestID, nil).Wait()
+	markettest.Check(t, err)
+	panel, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
+		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Rule: buyer.RuleFirst, MaxMsats: markettest.RateMsats + 10,
+		Seats: seatsOf(known, next), CommitTimeout: markettest.Slow, Mode: receipts.ModeHold,
 	})
-	check(t, err)
+	markettest.Check(t, err)
 	opened := make(chan struct{})
-	panel, err = c.client.FollowPanel(w.ctx, panel.ID, func(seat string, pr buyer.Progress) {
-		if seat == known.key.PublicKey() && pr.What == "refused" {
+	panel, err = c.Client.FollowPanel(w.Ctx, panel.ID, func(seat string, pr buyer.Progress) {
+		if seat == known.Key.PublicKey() && pr.What == "refused" {
 			close(opened)
-			w.open(t, next, nil) // who comes later is first now
+			w.Open(t, next, nil) // who comes later is first now
 		}
 	})
-	check(t, err)
+	markettest.Check(t, err)
 	select {
 	case <-opened:
 	default:
@@ -75,9 +76,9 @@ func TestFirstThatCannotBePaidIsNone(t *testing.T) {
 	if panel.Decision.Outcome != buyer.OutcomeFirst || panel.Seats[0].Ruling.Taken || !panel.Seats[1].Ruling.Taken {
 		t.Errorf("decision %+v, seats %+v %+v", panel.Decision, panel.Seats[0].Ruling, panel.Seats[1].Ruling)
 	}
-	seat, err := c.store.Purchase(w.ctx, panel.Seats[0].RequestID)
+	seat, err := c.Store.Purchase(w.Ctx, panel.Seats[0].RequestID)
 	if err != nil || seat.State != buyer.StateFailed || seat.Cancel == nil {
 		t.Errorf("the seat that cannot be paid is %s, canceled: %v, %v", seat.State, seat.Cancel != nil, err)
 	}
-	w.settledUp(t, c, 2*(rateMsats+feeMsats))
+	w.SettledUp(t, c, 2*(markettest.RateMsats+markettest.FeeMsats))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -94,40 +95,40 @@ func TestPanelSurvivesEveryCrash(t *testing.T) {
 	} {
 		t.Run(tt.step+"-"+string(rune('0'+tt.nth)), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			rivals := w.honest(t, 3)
-			ctx, die := context.WithCancel(w.ctx)
+			w := markettest.New(t)
+			rivals := w.Honest(t, 3)
+			ctx, die := context.WithCancel(w.Ctx)
 			defer die()
 			var store buyer.Store
-			c := w.customer(t, func(cfg *buyer.Config) {
-				unhurried(cfg)
+			c := w.NewCustomer(t, func(cfg *buyer.Config) {
+				markettest.Unhurried(cfg)
 				store = cfg.Store
 				cfg.Store = &mortal{Store: cfg.Store, step: tt.step, left: tt.nth, die: die}
 			})
-			p := w.panel(t, c, buyer.RuleMajority, rivals...)
-			_, err := c.client.FollowPanel(ctx, p.ID, nil)
+			p := panel(t, w, c, buyer.RuleMajority, rivals...)
+			_, err := c.Client.FollowPanel(ctx, p.ID, nil)
 			if tt.step != "close" && !errors.Is(err, context.Canceled) {
 				t.Errorf("the first life ended with %v", err)
 			}
-			b := w.budget(t, store)
+			b := w.Budget(t, store)
 			if b.ReservedMsats+b.SpentMsats > p.MaxMsats {
 				t.Errorf("%d reserved and %d spent are above the panel's %d msats", b.ReservedMsats, b.SpentMsats, p.MaxMsats)
 			}
-			open, err := store.OpenPanels(w.ctx)
-			check(t, err)
+			open, err := store.OpenPanels(w.Ctx)
+			markettest.Check(t, err)
 			if ended := tt.step == "close" && tt.nth == 3; !ended && (len(open) != 1 || open[0] != p.ID) {
 				t.Errorf("open panels %v", open)
 			}
-			c.client = c.open(t, unhurried)
-			p, err = c.client.FollowPanel(w.ctx, p.ID, nil)
-			check(t, err)
+			c.Client = c.Open(t, markettest.Unhurried)
+			p, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+			markettest.Check(t, err)
 			for i, r := range rivals {
-				if got := w.earned(t, r); got != rateMsats {
+				if got := w.Earned(t, r); got != markettest.RateMsats {
 					t.Errorf("provider %d earned %d msats", i, got)
 				}
-				w.proved(t, c, p.Seats[i])
+				proved(t, w, c, p.Seats[i])
 			}
-			w.settledUp(t, c, 3*(rateMsats+feeMsats))
+			w.SettledUp(t, c, 3*(markettest.RateMsats+markettest.FeeMsats))
 		})
 	}
 }
@@ -135,41 +136,41 @@ func TestPanelSurvivesEveryCrash(t *testing.T) {
 // TestPanelBudget: the worst case of all seats is reserved at once, or nothing.
 func TestPanelBudget(t *testing.T) {
 	t.Parallel()
-	withinADay(t)
-	w := newWorld(t)
-	rivals := w.honest(t, 3)
-	worst := int64(3 * (rateMsats + 10))
-	c := w.customer(t, func(cfg *buyer.Config) {
-		unhurried(cfg)
+	markettest.WithinADay(t)
+	w := markettest.New(t)
+	rivals := w.Honest(t, 3)
+	worst := int64(3 * (markettest.RateMsats + 10))
+	c := w.NewCustomer(t, func(cfg *buyer.Config) {
+		markettest.Unhurried(cfg)
 		cfg.Limits = buyer.Limits{DayMsats: 2*worst - 1}
 	})
 	// Both are placed while the day holds either; it does not hold both.
-	first, second := w.panel(t, c, buyer.RuleMajority, rivals...), w.panel(t, c, buyer.RuleMajority, rivals...)
+	first, second := panel(t, w, c, buyer.RuleMajority, rivals...), panel(t, w, c, buyer.RuleMajority, rivals...)
 	var reserved int64
-	_, err := c.client.FollowPanel(w.ctx, first.ID, func(seat string, p buyer.Progress) {
+	_, err := c.Client.FollowPanel(w.Ctx, first.ID, func(seat string, p buyer.Progress) {
 		if seat == "" && p.What == string(buyer.OutcomeAgreed) {
-			b := w.budget(t, c.store)
+			b := w.Budget(t, c.Store)
 			reserved = b.ReservedMsats + b.SpentMsats
 		}
 	})
-	check(t, err)
+	markettest.Check(t, err)
 	if reserved != worst {
 		t.Errorf("%d msats were reserved when it was decided, want %d", reserved, worst)
 	}
 	// What it did not spend is free again, so the day holds the second but for a few msats.
-	spend := int64(3 * (rateMsats + feeMsats))
-	tight := c.open(t, func(cfg *buyer.Config) {
-		unhurried(cfg)
+	spend := int64(3 * (markettest.RateMsats + markettest.FeeMsats))
+	tight := c.Open(t, func(cfg *buyer.Config) {
+		markettest.Unhurried(cfg)
 		cfg.Limits = buyer.Limits{DayMsats: spend + worst - 1}
 	})
-	second, err = tight.FollowPanel(w.ctx, second.ID, nil)
+	second, err = tight.FollowPanel(w.Ctx, second.ID, nil)
 	if !errors.Is(err, buyer.ErrNoConsensus) || second.Decision.Outcome != buyer.OutcomeOverBudget {
 		t.Errorf("decision %+v, %v", second.Decision, err)
 	}
-	w.settledUp(t, c, spend)
+	w.SettledUp(t, c, spend)
 	var over *buyer.BudgetError
-	if _, err := tight.PlacePanel(w.ctx, buyer.PanelOrder{
-		SchemaID: first.SchemaID, Input: order(""), Seats: seatsOf(rivals...), Rule: buyer.RuleMajority, MaxMsats: worst,
+	if _, err := tight.PlacePanel(w.Ctx, buyer.PanelOrder{
+		SchemaID: first.SchemaID, Input: markettest.SandboxInput(""), Seats: seatsOf(rivals...), Rule: buyer.RuleMajority, MaxMsats: worst,
 	}); !errors.As(err, &over) || over.Limit != "day" || over.WantMsats != worst || over.FreeMsats != worst-1 {
 		t.Errorf("placed although the day does not hold it: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -20,12 +21,12 @@ import (
 const capital = `{"prompt":"the capital of France"}`
 
 // paidWriters are writers that ask a fee for the attempt.
-func (w *world) paidWriters(t *testing.T, words ...string) (list []*rival) {
+func paidWriters(t *testing.T, w *markettest.World, words ...string) (list []*markettest.Rival) {
 	t.Helper()
 	for i, s := range words {
-		r := w.rival(t, fmt.Sprintf("writer-%d", i))
-		r.fee, r.runner.do = attemptMsats, says(r.runner, s)
-		w.openWith(t, r, nil, schemas.TextGeneration)
+		r := w.NewRival(t, fmt.Sprintf("writer-%d", i))
+		r.Fee, r.Runner.Do = markettest.AttemptMsats, says(r.Runner, s)
+		w.OpenWith(t, r, nil, schemas.TextGeneration)
 		list = append(list, r)
 	}
 	return list
@@ -36,79 +37,79 @@ func (w *world) paidWriters(t *testing.T, words ...string) (list []*rival) {
 func TestAttemptsArePaidAndOneResult(t *testing.T) {
 	requirements.Covers(t, "OA-3.7")
 	t.Parallel()
-	w := newWorld(t)
-	rivals := w.paidWriters(t, "Lyon", "Paris, on the Seine", "Nice")
-	c := w.judges(t, judgeOf("Paris"))
-	p, err := w.judged(t, c, buyer.RuleJudge, schemas.TextGeneration, capital, rivals...)
-	check(t, err)
-	for i, want := range []int64{attemptMsats, attemptMsats + rateMsats, attemptMsats} {
-		if got := w.earned(t, rivals[i]); got != want {
+	w := markettest.New(t)
+	rivals := paidWriters(t, w, "Lyon", "Paris, on the Seine", "Nice")
+	c := judges(t, w, judgeOf("Paris"))
+	p, err := judged(t, w, c, buyer.RuleJudge, schemas.TextGeneration, capital, rivals...)
+	markettest.Check(t, err)
+	for i, want := range []int64{markettest.AttemptMsats, markettest.AttemptMsats + markettest.RateMsats, markettest.AttemptMsats} {
+		if got := w.Earned(t, rivals[i]); got != want {
 			t.Errorf("writer %d earned %d msats, want %d", i, got, want)
 		}
-		seat, err := c.store.Purchase(w.ctx, p.Seats[i].RequestID)
-		check(t, err)
-		b, err := buyer.EngagementBundleOf(w.ctx, c.store, seat)
-		check(t, err)
-		if r := receipts.Verify(b, receipts.Pins{Provider: seat.Provider, Buyer: c.key.PublicKey(), Network: payments.Play}); r.Purpose != receipts.PurposeEngagement || r.AmountMsats != attemptMsats {
+		seat, err := c.Store.Purchase(w.Ctx, p.Seats[i].RequestID)
+		markettest.Check(t, err)
+		b, err := buyer.EngagementBundleOf(w.Ctx, c.Store, seat)
+		markettest.Check(t, err)
+		if r := receipts.Verify(b, receipts.Pins{Provider: seat.Provider, Buyer: c.Key.PublicKey(), Network: payments.Play}); r.Purpose != receipts.PurposeEngagement || r.AmountMsats != markettest.AttemptMsats {
 			t.Errorf("the receipt of fee %d: %+v", i, r)
 		}
 		if i != 1 && seat.State != buyer.StateFailed {
 			t.Errorf("seat %d is %s", i, seat.State)
 		}
 	}
-	if result, err := c.client.PanelResult(w.ctx, p); err != nil || result.ReceiptID == "" {
+	if result, err := c.Client.PanelResult(w.Ctx, p); err != nil || result.ReceiptID == "" {
 		t.Errorf("result %s, %v", result.ReceiptID, err)
 	}
-	w.settledUp(t, c, 3*(attemptMsats+feeMsats)+rateMsats+feeMsats)
+	w.SettledUp(t, c, 3*(markettest.AttemptMsats+markettest.FeeMsats)+markettest.RateMsats+markettest.FeeMsats)
 }
 
 // TestCheatsOfJudgedPanels: what each that has not done the work can take. The
 // honest one is chosen and paid in every case.
 func TestCheatsOfJudgedPanels(t *testing.T) {
 	for name, tt := range map[string]struct {
-		cheat func(w *world, t *testing.T, r *rival, victim string)
+		cheat func(w *markettest.World, t *testing.T, r *markettest.Rival, victim string)
 		earns int64
 	}{
-		"delivers nonsense": {func(w *world, t *testing.T, r *rival, _ string) {
-			r.runner.do = says(r.runner, "choose me")
-			w.openWith(t, r, nil, schemas.TextGeneration)
-		}, attemptMsats},
-		"takes the fee and never delivers": {func(w *world, t *testing.T, r *rival, _ string) {
-			r.runner.do = hang
-			w.openWith(t, r, nil, schemas.TextGeneration)
-		}, attemptMsats},
-		"copies what it can read": {func(w *world, t *testing.T, r *rival, victim string) {
-			m := w.connect(t, r.key)
-			r.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
-				ev, err := w.see(ctx, m, nostr.Filter{Kinds: []int{6050}, Authors: []string{victim}}, func(nostr.Event) bool { return true })
+		"delivers nonsense": {func(w *markettest.World, t *testing.T, r *markettest.Rival, _ string) {
+			r.Runner.Do = says(r.Runner, "choose me")
+			w.OpenWith(t, r, nil, schemas.TextGeneration)
+		}, markettest.AttemptMsats},
+		"takes the fee and never delivers": {func(w *markettest.World, t *testing.T, r *markettest.Rival, _ string) {
+			r.Runner.Do = markettest.Hang
+			w.OpenWith(t, r, nil, schemas.TextGeneration)
+		}, markettest.AttemptMsats},
+		"copies what it can read": {func(w *markettest.World, t *testing.T, r *markettest.Rival, victim string) {
+			m := w.Connect(t, r.Key)
+			r.Runner.Do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+				ev, err := w.See(ctx, m, nostr.Filter{Kinds: []int{6050}, Authors: []string{victim}}, func(nostr.Event) bool { return true })
 				if err != nil {
 					return provider.Outcome{}, err
 				}
-				return says(r.runner, "copied "+ev.Content[:min(len(ev.Content), 400)])(ctx, run)
+				return says(r.Runner, "copied "+ev.Content[:min(len(ev.Content), 400)])(ctx, run)
 			}
-			w.openWith(t, r, nil, schemas.TextGeneration)
-		}, attemptMsats},
-		"asks for more than it announced": {func(w *world, t *testing.T, r *rival, _ string) {
-			r.runner.do, r.fee = says(r.runner, "Paris too"), attemptMsats+1
-			w.openWith(t, r, nil, schemas.TextGeneration)
-			r.fee = attemptMsats // in its announcement
+			w.OpenWith(t, r, nil, schemas.TextGeneration)
+		}, markettest.AttemptMsats},
+		"asks for more than it announced": {func(w *markettest.World, t *testing.T, r *markettest.Rival, _ string) {
+			r.Runner.Do, r.Fee = says(r.Runner, "Paris too"), markettest.AttemptMsats+1
+			w.OpenWith(t, r, nil, schemas.TextGeneration)
+			r.Fee = markettest.AttemptMsats // in its announcement
 		}, 0},
-		"is not there": {func(*world, *testing.T, *rival, string) {}, 0},
+		"is not there": {func(*markettest.World, *testing.T, *markettest.Rival, string) {}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			honest := w.paidWriters(t, "Paris, on the Seine")[0]
-			cheat := w.rival(t, "cheat")
-			cheat.fee = attemptMsats
-			tt.cheat(w, t, cheat, honest.key.PublicKey())
-			c := w.judges(t, judgeOf("Paris, on"))
-			p, err := w.judged(t, c, buyer.RuleJudge, schemas.TextGeneration, capital, cheat, honest)
-			check(t, err)
-			if !p.Seats[1].Ruling.Taken || w.earned(t, honest) != attemptMsats+rateMsats {
-				t.Errorf("decision %+v, the honest earned %d msats", p.Decision, w.earned(t, honest))
+			w := markettest.New(t)
+			honest := paidWriters(t, w, "Paris, on the Seine")[0]
+			cheat := w.NewRival(t, "cheat")
+			cheat.Fee = markettest.AttemptMsats
+			tt.cheat(w, t, cheat, honest.Key.PublicKey())
+			c := judges(t, w, judgeOf("Paris, on"))
+			p, err := judged(t, w, c, buyer.RuleJudge, schemas.TextGeneration, capital, cheat, honest)
+			markettest.Check(t, err)
+			if !p.Seats[1].Ruling.Taken || w.Earned(t, honest) != markettest.AttemptMsats+markettest.RateMsats {
+				t.Errorf("decision %+v, the honest earned %d msats", p.Decision, w.Earned(t, honest))
 			}
-			if got := w.earned(t, cheat); got != tt.earns {
+			if got := w.Earned(t, cheat); got != tt.earns {
 				t.Errorf("the cheat earned %d msats, want %d", got, tt.earns)
 			}
 		})
@@ -128,23 +129,23 @@ func TestColludersInAMerge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			var rivals []*rival
+			w := markettest.New(t)
+			var rivals []*markettest.Rival
 			for i, order := range tt.orders {
-				r := w.rival(t, fmt.Sprintf("ranker-%d", i))
-				r.fee, r.runner.do = attemptMsats, ranks(r.runner, order[0:1], order[2:3], order[4:5])
-				w.openWith(t, r, nil, schemas.RetrievalRerank)
+				r := w.NewRival(t, fmt.Sprintf("ranker-%d", i))
+				r.Fee, r.Runner.Do = markettest.AttemptMsats, ranks(r.Runner, order[0:1], order[2:3], order[4:5])
+				w.OpenWith(t, r, nil, schemas.RetrievalRerank)
 				rivals = append(rivals, r)
 			}
-			c := w.judges(t, nil)
-			p, err := w.judged(t, c, buyer.RuleMerge, schemas.RetrievalRerank, job, rivals...)
-			check(t, err)
+			c := judges(t, w, nil)
+			p, err := judged(t, w, c, buyer.RuleMerge, schemas.RetrievalRerank, job, rivals...)
+			markettest.Check(t, err)
 			for i, r := range rivals {
-				want := int64(attemptMsats)
+				want := int64(markettest.AttemptMsats)
 				if tt.paid[i] {
-					want += rateMsats
+					want += markettest.RateMsats
 				}
-				if got := w.earned(t, r); got != want {
+				if got := w.Earned(t, r); got != want {
 					t.Errorf("ranker %d earned %d msats, want %d (%+v)", i, got, want, p.Seats[i].Ruling)
 				}
 			}
@@ -176,7 +177,7 @@ func (s *stuck) SendPayment(ctx context.Context, pay payments.Pay) error {
 	return s.Wallet.SendPayment(ctx, pay)
 }
 
-const stuckMsats = attemptMsats - 1
+const stuckMsats = markettest.AttemptMsats - 1
 
 func (s *stuck) LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
 	if s.isStuck(hash) {
@@ -208,59 +209,59 @@ func (s *stuck) TrackPayment(ctx context.Context, hash payments.Hash) (payments.
 // reserved until the wallet says what became of it, and then it is free again.
 func TestHeldFeeHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	honest := w.paidWriters(t, "Paris, on the Seine")[0]
-	holder := w.rival(t, "holder")
-	holder.fee, holder.runner.do = stuckMsats, says(holder.runner, "never")
-	w.openWith(t, holder, nil, schemas.TextGeneration)
-	c := w.judges(t, nil)
-	wallet := &stuck{Wallet: c.wallet, free: make(chan struct{})}
-	c.client = c.open(t, func(cfg *buyer.Config) {
+	w := markettest.New(t)
+	honest := paidWriters(t, w, "Paris, on the Seine")[0]
+	holder := w.NewRival(t, "holder")
+	holder.Fee, holder.Runner.Do = stuckMsats, says(holder.Runner, "never")
+	w.OpenWith(t, holder, nil, schemas.TextGeneration)
+	c := judges(t, w, nil)
+	wallet := &stuck{Wallet: c.Wallet, free: make(chan struct{})}
+	c.Client = c.Open(t, func(cfg *buyer.Config) {
 		slowly(cfg)
-		cfg.Cipher, cfg.Judge, cfg.MaxEngagementMsats, cfg.Wallet = c.key, judgeOf("Paris"), attemptMsats, wallet
+		cfg.Cipher, cfg.Judge, cfg.MaxEngagementMsats, cfg.Wallet = c.Key, judgeOf("Paris"), markettest.AttemptMsats, wallet
 	})
-	p, err := w.judged(t, c, buyer.RuleJudge, schemas.TextGeneration, capital, holder, honest)
-	check(t, err)
-	seat, err := c.store.Purchase(w.ctx, p.Seats[0].RequestID)
-	check(t, err)
-	open, err := c.store.OpenPanels(w.ctx)
-	check(t, err)
+	p, err := judged(t, w, c, buyer.RuleJudge, schemas.TextGeneration, capital, holder, honest)
+	markettest.Check(t, err)
+	seat, err := c.Store.Purchase(w.Ctx, p.Seats[0].RequestID)
+	markettest.Check(t, err)
+	open, err := c.Store.OpenPanels(w.Ctx)
+	markettest.Check(t, err)
 	if !p.Seats[1].Ruling.Taken || seat.State != buyer.StatePaying || len(open) != 1 {
 		t.Fatalf("decision %+v, the holder's seat is %s, %d panels open", p.Decision, seat.State, len(open))
 	}
 	close(wallet.free)
-	_, err = c.client.FollowPanel(w.ctx, p.ID, nil)
-	check(t, err)
-	if seat, err = c.store.Purchase(w.ctx, p.Seats[0].RequestID); err != nil || seat.State != buyer.StateFailed {
+	_, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	markettest.Check(t, err)
+	if seat, err = c.Store.Purchase(w.Ctx, p.Seats[0].RequestID); err != nil || seat.State != buyer.StateFailed {
 		t.Errorf("the holder's seat is %s (%s), %v", seat.State, seat.Reason, err)
 	}
-	w.settledUp(t, c, attemptMsats+feeMsats+rateMsats+feeMsats)
+	w.SettledUp(t, c, markettest.AttemptMsats+markettest.FeeMsats+markettest.RateMsats+markettest.FeeMsats)
 }
 
 // TestFeesAboveWhatIsPaid: a seat whose announced fee is more than the buyer pays,
 // or fees that leave nothing of the maximum, are refused before anything is sent.
 func TestFeesAboveWhatIsPaid(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.rival(t, "a"), w.rival(t, "b")
-	c := w.judges(t, judgeOf("x"))
+	w := markettest.New(t)
+	a, b := w.NewRival(t, "a"), w.NewRival(t, "b")
+	c := judges(t, w, judgeOf("x"))
 	place := func(fee, most int64) error {
 		seats := seatsOf(a, b)
 		for i := range seats {
-			seats[i].Prices = map[string]receipts.Price{string(schemas.TextGeneration): {PerMinuteMsats: rateMsats, EngagementMsats: fee}}
+			seats[i].Prices = map[string]receipts.Price{string(schemas.TextGeneration): {PerMinuteMsats: markettest.RateMsats, EngagementMsats: fee}}
 		}
-		_, err := c.client.PlacePanel(w.ctx, buyer.PanelOrder{
+		_, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
 			SchemaID: string(schemas.TextGeneration), Input: []byte(capital), Seats: seats, Rule: buyer.RuleJudge, MaxMsats: most,
 		})
 		return err
 	}
-	if err := place(attemptMsats+1, maxMsats); !errors.Is(err, buyer.ErrEngagement) {
+	if err := place(markettest.AttemptMsats+1, markettest.MaxMsats); !errors.Is(err, buyer.ErrEngagement) {
 		t.Errorf("a fee above what we pay: %v", err)
 	}
-	if err := place(attemptMsats, rateMsats+2*attemptMsats); err == nil {
+	if err := place(markettest.AttemptMsats, markettest.RateMsats+2*markettest.AttemptMsats); err == nil {
 		t.Error("fees and price above the maximum are taken")
 	}
-	if err := place(attemptMsats, rateMsats+3*attemptMsats); err != nil {
+	if err := place(markettest.AttemptMsats, markettest.RateMsats+3*markettest.AttemptMsats); err != nil {
 		t.Errorf("fees and price within the maximum: %v", err)
 	}
 }
@@ -272,20 +273,20 @@ func TestJudgedPanelAfterRestart(t *testing.T) {
 	for _, step := range []string{"accepted", "paid", "result", "ballot", "judged", "receipt"} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			rivals := w.paidWriters(t, "Lyon", "Paris, on the Seine")
-			c := w.judges(t, judgeOf("Paris"))
+			w := markettest.New(t)
+			rivals := paidWriters(t, w, "Lyon", "Paris, on the Seine")
+			c := judges(t, w, judgeOf("Paris"))
 			seats := seatsOf(rivals...)
 			for i, r := range rivals {
-				seats[i].Prices = map[string]receipts.Price{string(schemas.TextGeneration): {PerMinuteMsats: r.rate, EngagementMsats: r.fee}}
+				seats[i].Prices = map[string]receipts.Price{string(schemas.TextGeneration): {PerMinuteMsats: r.Rate, EngagementMsats: r.Fee}}
 			}
-			p, err := c.client.PlacePanel(w.ctx, buyer.PanelOrder{
+			p, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
 				SchemaID: string(schemas.TextGeneration), Input: []byte(capital), Seats: seats, Rule: buyer.RuleJudge,
-				MaxMsats: 2 * (rateMsats + 10*attemptMsats), CommitTimeout: ample,
+				MaxMsats: 2 * (markettest.RateMsats + 10*markettest.AttemptMsats), CommitTimeout: ample,
 			})
-			check(t, err)
-			ctx, stop := context.WithCancel(w.ctx)
-			_, err = c.client.FollowPanel(ctx, p.ID, func(_ string, pr buyer.Progress) {
+			markettest.Check(t, err)
+			ctx, stop := context.WithCancel(w.Ctx)
+			_, err = c.Client.FollowPanel(ctx, p.ID, func(_ string, pr buyer.Progress) {
 				if pr.What == step {
 					stop()
 				}
@@ -294,12 +295,12 @@ func TestJudgedPanelAfterRestart(t *testing.T) {
 				t.Fatal("it was not stopped")
 			}
 			stop()
-			p, err = c.client.FollowPanel(w.ctx, p.ID, nil)
-			check(t, err)
-			if !p.Seats[1].Ruling.Taken || w.earned(t, rivals[0]) != attemptMsats || w.earned(t, rivals[1]) != attemptMsats+rateMsats {
-				t.Errorf("decision %+v, earned %d and %d msats", p.Decision, w.earned(t, rivals[0]), w.earned(t, rivals[1]))
+			p, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+			markettest.Check(t, err)
+			if !p.Seats[1].Ruling.Taken || w.Earned(t, rivals[0]) != markettest.AttemptMsats || w.Earned(t, rivals[1]) != markettest.AttemptMsats+markettest.RateMsats {
+				t.Errorf("decision %+v, earned %d and %d msats", p.Decision, w.Earned(t, rivals[0]), w.Earned(t, rivals[1]))
 			}
-			w.settledUp(t, c, 2*(attemptMsats+feeMsats)+rateMsats+feeMsats)
+			w.SettledUp(t, c, 2*(markettest.AttemptMsats+markettest.FeeMsats)+markettest.RateMsats+markettest.FeeMsats)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -14,32 +15,32 @@ import (
 // TestFirstValidAnswerIsTaken: one of several is paid, once, in every mode; the
 // others are told to stop and get nothing.
 func TestFirstValidAnswerIsTaken(t *testing.T) {
-	for _, mode := range allModes {
+	for _, mode := range markettest.AllModes {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			rivals := w.honest(t, 2)
-			never := w.rival(t, "never")
+			w := markettest.New(t)
+			rivals := w.Honest(t, 2)
+			never := w.NewRival(t, "never")
 			stopped := make(chan struct{})
-			never.runner.do = func(ctx context.Context, r provider.Run) (provider.Outcome, error) {
+			never.Runner.Do = func(ctx context.Context, r provider.Run) (provider.Outcome, error) {
 				defer close(stopped)
-				return hang(ctx, r)
+				return markettest.Hang(ctx, r)
 			}
-			w.open(t, never, nil)
-			c := w.customer(t, unhurried)
+			w.Open(t, never, nil)
+			c := w.NewCustomer(t, markettest.Unhurried)
 			// Who is paid or held first runs first: there the one that hangs has no seat.
 			seats := rivals
 			hangs := mode == receipts.ModePostpay || mode == receipts.ModeFree
 			if hangs {
 				seats = append(seats, never)
 			}
-			p, err := c.client.PlacePanel(w.ctx, buyer.PanelOrder{
-				SchemaID: string(schemas.SandboxRun), Input: order(""), Seats: seatsOf(seats...), Rule: buyer.RuleFirst,
-				MaxMsats: rateMsats + 10, Mode: mode,
+			p, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
+				SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Seats: seatsOf(seats...), Rule: buyer.RuleFirst,
+				MaxMsats: markettest.RateMsats + 10, Mode: mode,
 			})
-			check(t, err)
-			p, err = c.client.FollowPanel(w.ctx, p.ID, nil)
-			check(t, err)
+			markettest.Check(t, err)
+			p, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+			markettest.Check(t, err)
 			if p.Decision.Outcome != buyer.OutcomeFirst || p.Tier() != "reputation_only" {
 				t.Errorf("decision %+v", p.Decision)
 			}
@@ -48,19 +49,19 @@ func TestFirstValidAnswerIsTaken(t *testing.T) {
 				if p.Seats[i].Ruling.Taken {
 					taken++
 				}
-				earned += w.earned(t, r)
+				earned += w.Earned(t, r)
 			}
-			price, fee := int64(rateMsats), int64(feeMsats)
+			price, fee := int64(markettest.RateMsats), int64(markettest.FeeMsats)
 			if mode == receipts.ModeFree {
 				price, fee = 0, 0
 			}
 			if taken != 1 || earned != price {
 				t.Errorf("%d seats are taken, %d msats earned", taken, earned)
 			}
-			if result, err := c.client.PanelResult(w.ctx, p); err != nil || result.Output == nil {
+			if result, err := c.Client.PanelResult(w.Ctx, p); err != nil || result.Output == nil {
 				t.Errorf("result %s, %v", result.Output, err)
 			}
-			w.settledUp(t, c, price+fee)
+			w.SettledUp(t, c, price+fee)
 			if hangs {
 				<-stopped // patience bounds it
 			}
@@ -71,47 +72,47 @@ func TestFirstValidAnswerIsTaken(t *testing.T) {
 // TestNobodyAnswersPanel: it ends with nothing paid.
 func TestNobodyAnswersPanel(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	liar := w.rival(t, "refuses")
-	w.open(t, liar, nil)
-	c := w.customer(t, unhurried)
-	p, err := c.client.PlacePanel(w.ctx, buyer.PanelOrder{
-		SchemaID: string(schemas.SandboxRun), Input: order(""), Rule: buyer.RuleFirst, MaxMsats: rateMsats - 1,
-		Seats: []buyer.Listing{{Provider: liar.key.PublicKey()}, {Provider: w.rival(t, "absent").key.PublicKey()}}, CommitTimeout: slow / 2,
+	w := markettest.New(t)
+	liar := w.NewRival(t, "refuses")
+	w.Open(t, liar, nil)
+	c := w.NewCustomer(t, markettest.Unhurried)
+	p, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
+		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Rule: buyer.RuleFirst, MaxMsats: markettest.RateMsats - 1,
+		Seats: []buyer.Listing{{Provider: liar.Key.PublicKey()}, {Provider: w.NewRival(t, "absent").Key.PublicKey()}}, CommitTimeout: markettest.Slow / 2,
 	})
-	check(t, err)
-	p, err = c.client.FollowPanel(w.ctx, p.ID, nil)
+	markettest.Check(t, err)
+	p, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
 	if !errors.Is(err, buyer.ErrNoConsensus) || p.Decision.Outcome != buyer.OutcomeNobody {
 		t.Errorf("decision %+v, %v", p.Decision, err)
 	}
-	w.settledUp(t, c, 0)
+	w.SettledUp(t, c, 0)
 }
 
 // TestCancelPanel: an open panel pays nobody; a decided one cannot be canceled.
 func TestCancelPanel(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	rivals := w.honest(t, 2)
-	c := w.customer(t, unhurried)
-	p := w.panel(t, c, buyer.RuleMajority, rivals...)
-	check(t, c.client.CancelPanel(w.ctx, p.ID))
-	if p, err := c.client.FollowPanel(w.ctx, p.ID, nil); !errors.Is(err, buyer.ErrNoConsensus) || p.Decision.Outcome != buyer.OutcomeCanceled {
+	w := markettest.New(t)
+	rivals := w.Honest(t, 2)
+	c := w.NewCustomer(t, markettest.Unhurried)
+	p := panel(t, w, c, buyer.RuleMajority, rivals...)
+	markettest.Check(t, c.Client.CancelPanel(w.Ctx, p.ID))
+	if p, err := c.Client.FollowPanel(w.Ctx, p.ID, nil); !errors.Is(err, buyer.ErrNoConsensus) || p.Decision.Outcome != buyer.OutcomeCanceled {
 		t.Errorf("decision %+v, %v", p.Decision, err)
 	}
-	if err := c.client.CancelPanel(w.ctx, p.ID); !errors.Is(err, buyer.ErrConflict) {
+	if err := c.Client.CancelPanel(w.Ctx, p.ID); !errors.Is(err, buyer.ErrConflict) {
 		t.Errorf("canceled twice: %v", err)
 	}
-	w.settledUp(t, c, 0)
+	w.SettledUp(t, c, 0)
 }
 
 // TestPanelOrderIsChecked: what cannot be meant is refused before anything is signed.
 func TestPanelOrderIsChecked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.rival(t, "a"), w.rival(t, "b")
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	a, b := w.NewRival(t, "a"), w.NewRival(t, "b")
+	c := w.NewCustomer(t, nil)
 	good := buyer.PanelOrder{
-		SchemaID: string(schemas.SandboxRun), Input: order(""), Seats: seatsOf(a, b), Rule: buyer.RuleMajority, MaxMsats: 2 * rateMsats,
+		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Seats: seatsOf(a, b), Rule: buyer.RuleMajority, MaxMsats: 2 * markettest.RateMsats,
 	}
 	for name, change := range map[string]func(*buyer.PanelOrder){
 		"one seat":          func(o *buyer.PanelOrder) { o.Seats = o.Seats[:1] },
@@ -126,11 +127,11 @@ func TestPanelOrderIsChecked(t *testing.T) {
 	} {
 		o := good
 		change(&o)
-		if _, err := c.client.PlacePanel(w.ctx, o); err == nil {
+		if _, err := c.Client.PlacePanel(w.Ctx, o); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
-	if _, err := c.client.PlacePanel(w.ctx, good); err != nil {
+	if _, err := c.Client.PlacePanel(w.Ctx, good); err != nil {
 		t.Errorf("the good one: %v", err)
 	}
 }

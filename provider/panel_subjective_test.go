@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -16,11 +17,11 @@ import (
 )
 
 // ranks is an agent whose taste is the order of the ids.
-func ranks(r *runner, ids ...string) func(context.Context, provider.Run) (provider.Outcome, error) {
+func ranks(r *markettest.Runner, ids ...string) func(context.Context, provider.Run) (provider.Outcome, error) {
 	return func(context.Context, provider.Run) (provider.Outcome, error) {
-		res := schemas.RerankResult{Provenance: schemas.Provenance{ModelID: "taste of " + r.key[:8], ProviderPubkey: r.key}}
+		res := schemas.RerankResult{Provenance: schemas.Provenance{ModelID: "taste of " + r.Key[:8], ProviderPubkey: r.Key}}
 		for i, id := range ids {
-			res.TopK = append(res.TopK, schemas.Ranked{Rank: int64(i + 1), ID: id, Score: float64(len(r.key)) / float64(i+2), Why: "by " + r.key[:8]})
+			res.TopK = append(res.TopK, schemas.Ranked{Rank: int64(i + 1), ID: id, Score: float64(len(r.Key)) / float64(i+2), Why: "by " + r.Key[:8]})
 		}
 		doc, err := json.Marshal(res)
 		return provider.Outcome{Output: doc}, err
@@ -33,69 +34,69 @@ func ranks(r *runner, ids ...string) func(context.Context, provider.Run) (provid
 func TestSubjectiveJobIsPaidForConsensus(t *testing.T) {
 	requirements.Covers(t, "OA-3.7")
 	t.Parallel()
-	w := newWorld(t)
-	var rivals []*rival
+	w := markettest.New(t)
+	var rivals []*markettest.Rival
 	for i, order := range [][]string{{"a", "b"}, {"b", "a"}, {"a", "b"}} {
-		r := w.rival(t, "ranker-"+string(rune('0'+i)))
-		r.runner.do = ranks(r.runner, order...)
-		w.openWith(t, r, nil, schemas.RetrievalRerank)
+		r := w.NewRival(t, "ranker-"+string(rune('0'+i)))
+		r.Runner.Do = ranks(r.Runner, order...)
+		w.OpenWith(t, r, nil, schemas.RetrievalRerank)
 		rivals = append(rivals, r)
 	}
-	c := w.customer(t, unhurried)
+	c := w.NewCustomer(t, markettest.Unhurried)
 	seats := seatsOf(rivals...)
 	for i := range seats {
 		seats[i].BaseMsats = map[string]int64{string(schemas.RetrievalRerank): 0}
 	}
-	p, err := c.client.PlacePanel(w.ctx, buyer.PanelOrder{
-		SchemaID: string(schemas.RetrievalRerank), Seats: seats, Rule: buyer.RuleMajority, MaxMsats: 3 * (rateMsats + 10), CommitTimeout: slow,
+	p, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
+		SchemaID: string(schemas.RetrievalRerank), Seats: seats, Rule: buyer.RuleMajority, MaxMsats: 3 * (markettest.RateMsats + 10), CommitTimeout: markettest.Slow,
 		Input: []byte(`{"user_task":"find it","candidates":[{"id":"a","content":"x"},{"id":"b","content":"y"}],"k":2}`),
 	})
-	check(t, err)
-	p, err = c.client.FollowPanel(w.ctx, p.ID, nil)
-	check(t, err)
+	markettest.Check(t, err)
+	p, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	markettest.Check(t, err)
 	if p.Decision.Outcome != buyer.OutcomeAgreed || p.Decision.Reason != "2 of 3 agree" {
 		t.Errorf("decision %+v", p.Decision)
 	}
-	for i, want := range []int64{rateMsats, 0, rateMsats} {
-		if got := w.earned(t, rivals[i]); got != want {
+	for i, want := range []int64{markettest.RateMsats, 0, markettest.RateMsats} {
+		if got := w.Earned(t, rivals[i]); got != want {
 			t.Errorf("ranker %d earned %d msats, want %d", i, got, want)
 		}
 		if want > 0 {
-			w.proved(t, c, p.Seats[i])
+			proved(t, w, c, p.Seats[i])
 		}
 	}
-	result, err := c.client.PanelResult(w.ctx, p)
-	check(t, err)
+	result, err := c.Client.PanelResult(w.Ctx, p)
+	markettest.Check(t, err)
 	if !strings.Contains(string(result.Request), `\"adjudication\":\"majority_vote\"`) || !strings.Contains(string(result.Request), `\"redundancy\":3`) {
 		t.Errorf("the request that the receipts bind says: %s", result.Request)
 	}
-	w.settledUp(t, c, 2*(rateMsats+feeMsats))
+	w.SettledUp(t, c, 2*(markettest.RateMsats+markettest.FeeMsats))
 }
 
 // TestLosersAreReleased: a provider whose delivered result is not taken is told,
 // cancels its invoice and has done with the job at once.
 func TestLosersAreReleased(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	rivals := w.honest(t, 2)
-	liar := w.rival(t, "liar")
-	liar.runner.do = rubbish(liar.runner)
-	w.open(t, liar, nil)
-	c := w.customer(t, unhurried)
-	p := w.panel(t, c, buyer.RuleMajority, liar, rivals[0], rivals[1])
-	p, err := c.client.FollowPanel(w.ctx, p.ID, nil)
-	check(t, err)
-	_, err = w.see(w.ctx, c.market, nostr.Filter{Kinds: []int{7000}, Authors: []string{liar.key.PublicKey()}}, func(ev nostr.Event) bool {
+	w := markettest.New(t)
+	rivals := w.Honest(t, 2)
+	liar := w.NewRival(t, "liar")
+	liar.Runner.Do = rubbish(liar.Runner)
+	w.Open(t, liar, nil)
+	c := w.NewCustomer(t, markettest.Unhurried)
+	p := panel(t, w, c, buyer.RuleMajority, liar, rivals[0], rivals[1])
+	p, err := c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	markettest.Check(t, err)
+	_, err = w.See(w.Ctx, c.Market, nostr.Filter{Kinds: []int{7000}, Authors: []string{liar.Key.PublicKey()}}, func(ev nostr.Event) bool {
 		s := ev.Tags.Find("status")
 		return s != nil && s[1] == "error" && strings.HasPrefix(s[2], string(provider.CodeUnpaid))
 	})
-	check(t, err)
-	job, err := liar.kernel.ProviderStore("paid-job").Job(w.ctx, p.Seats[0].RequestID)
+	markettest.Check(t, err)
+	job, err := liar.Kernel.ProviderStore("paid-job").Job(w.Ctx, p.Seats[0].RequestID)
 	if err != nil || job.State != provider.StateFailed || job.ReceiptID != "" {
 		t.Errorf("the loser's job is %s, %v", job.State, err)
 	}
 	if q, err := receipts.ParseQuote(job.Quote); err != nil || q.Delivery != receipts.DeliverySealed {
 		t.Errorf("quote %+v, %v", q, err)
 	}
-	w.settledUp(t, c, 2*(rateMsats+feeMsats))
+	w.SettledUp(t, c, 2*(markettest.RateMsats+markettest.FeeMsats))
 }

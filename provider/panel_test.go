@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -18,46 +19,46 @@ import (
 // each with a receipt; the result is there and the request says what the vote was.
 func TestMajorityPaysThoseThatAgree(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	rivals := w.honest(t, 3)
-	c := w.customer(t, unhurried)
-	p := w.panel(t, c, buyer.RuleMajority, rivals...)
-	if _, err := c.client.Follow(w.ctx, p.Seats[0].RequestID, nil); !errors.Is(err, buyer.ErrPanelOpen) {
+	w := markettest.New(t)
+	rivals := w.Honest(t, 3)
+	c := w.NewCustomer(t, markettest.Unhurried)
+	p := panel(t, w, c, buyer.RuleMajority, rivals...)
+	if _, err := c.Client.Follow(w.Ctx, p.Seats[0].RequestID, nil); !errors.Is(err, buyer.ErrPanelOpen) {
 		t.Errorf("a seat is followed apart from its panel: %v", err)
 	}
-	p, err := c.client.FollowPanel(w.ctx, p.ID, nil)
-	check(t, err)
+	p, err := c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	markettest.Check(t, err)
 	if p.Decision.Outcome != buyer.OutcomeAgreed || p.Decision.Agreement == nil || p.Tier() != "redundancy_consensus" {
 		t.Errorf("decision %+v", p.Decision)
 	}
-	result, err := c.client.PanelResult(w.ctx, p)
+	result, err := c.Client.PanelResult(w.Ctx, p)
 	if err != nil || result.Output == nil {
 		t.Errorf("result %s, %v", result.Output, err)
 	}
 	for i, r := range rivals {
-		if got := w.earned(t, r); got != rateMsats {
+		if got := w.Earned(t, r); got != markettest.RateMsats {
 			t.Errorf("provider %d earned %d msats", i, got)
 		}
-		w.proved(t, c, p.Seats[i])
+		proved(t, w, c, p.Seats[i])
 	}
-	w.settledUp(t, c, 3*(rateMsats+feeMsats))
-	if again, err := c.client.FollowPanel(w.ctx, p.ID, nil); err != nil || again.Decision.At != p.Decision.At {
+	w.SettledUp(t, c, 3*(markettest.RateMsats+markettest.FeeMsats))
+	if again, err := c.Client.FollowPanel(w.Ctx, p.ID, nil); err != nil || again.Decision.At != p.Decision.At {
 		t.Errorf("followed once more: %+v, %v", again.Decision, err)
 	}
-	w.settledUp(t, c, 3*(rateMsats+feeMsats))
+	w.SettledUp(t, c, 3*(markettest.RateMsats+markettest.FeeMsats))
 }
 
 // attack is what the liar of a panel does, besides delivering rubbish: how it
 // changes what it signs. victim is one of the honest.
 type attack struct {
-	lie func(s spy, me *rival) func(context.Context, *nostr.Event) error
+	lie func(s spy, me *markettest.Rival) func(context.Context, *nostr.Event) error
 	// why is in the ruling on its seat.
 	why string
 }
 
 var attacks = map[string]attack{
 	"delivers rubbish": {nil, "not what the majority agrees on"},
-	"copies commit and reveal": {func(s spy, _ *rival) func(context.Context, *nostr.Event) error {
+	"copies commit and reveal": {func(s spy, _ *markettest.Rival) func(context.Context, *nostr.Event) error {
 		return func(ctx context.Context, ev *nostr.Event) error {
 			return s.change(ctx, ev, func(t nostr.Tag) error {
 				commit, err := s.commit(ctx)
@@ -70,7 +71,7 @@ var attacks = map[string]attack{
 			})
 		}
 	}, "did not reveal what it committed to"},
-	"reveals another hash than it committed to": {func(s spy, _ *rival) func(context.Context, *nostr.Event) error {
+	"reveals another hash than it committed to": {func(s spy, _ *markettest.Rival) func(context.Context, *nostr.Event) error {
 		return func(ctx context.Context, ev *nostr.Event) error {
 			return s.change(ctx, ev, nil, func(mine *receipts.Reveal) error {
 				theirs, err := s.reveal(ctx)
@@ -79,20 +80,20 @@ var attacks = map[string]attack{
 			})
 		}
 	}, "did not reveal what it committed to"},
-	"waits for a reveal before it commits": {func(s spy, me *rival) func(context.Context, *nostr.Event) error {
+	"waits for a reveal before it commits": {func(s spy, me *markettest.Rival) func(context.Context, *nostr.Event) error {
 		return func(ctx context.Context, ev *nostr.Event) error {
 			return s.change(ctx, ev, func(t nostr.Tag) error {
 				theirs, err := s.reveal(ctx)
 				if err != nil {
 					return err
 				}
-				commit, err := receipts.Commit(me.key.PublicKey(), theirs.AgreementHash, receipts.CommitNonce{1})
+				commit, err := receipts.Commit(me.Key.PublicKey(), theirs.AgreementHash, receipts.CommitNonce{1})
 				t[1] = commit.String()
 				return err
 			}, nil)
 		}
 	}, "no commit in time"},
-	"never reveals": {func(s spy, _ *rival) func(context.Context, *nostr.Event) error {
+	"never reveals": {func(s spy, _ *markettest.Rival) func(context.Context, *nostr.Event) error {
 		return func(ctx context.Context, ev *nostr.Event) error {
 			return s.change(ctx, ev, nil, func(*receipts.Reveal) error { return errors.New("not telling") })
 		}
@@ -125,32 +126,32 @@ func TestLiarEarnsNothing(t *testing.T) {
 	for name, a := range attacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			rivals := w.honest(t, 2)
-			liar := w.rival(t, "liar")
-			liar.runner.do = rubbish(liar.runner)
+			w := markettest.New(t)
+			rivals := w.Honest(t, 2)
+			liar := w.NewRival(t, "liar")
+			liar.Runner.Do = rubbish(liar.Runner)
 			var lie func(context.Context, *nostr.Event) error
 			if a.lie != nil {
-				lie = a.lie(spy{w, w.connect(t, liar.key), rivals[0].key.PublicKey()}, liar)
+				lie = a.lie(spy{w, w.Connect(t, liar.Key), rivals[0].Key.PublicKey()}, liar)
 			}
-			w.open(t, liar, lie)
-			c := w.customer(t, unhurried)
-			p := w.panel(t, c, buyer.RuleMajority, liar, rivals[0], rivals[1])
-			p, err := c.client.FollowPanel(w.ctx, p.ID, nil)
-			check(t, err)
+			w.Open(t, liar, lie)
+			c := w.NewCustomer(t, markettest.Unhurried)
+			p := panel(t, w, c, buyer.RuleMajority, liar, rivals[0], rivals[1])
+			p, err := c.Client.FollowPanel(w.Ctx, p.ID, nil)
+			markettest.Check(t, err)
 			if p.Decision.Outcome != buyer.OutcomeAgreed || p.Seats[0].Ruling.Taken || !strings.Contains(p.Seats[0].Ruling.Why, a.why) {
 				t.Errorf("decision %+v, the liar: %+v", p.Decision, p.Seats[0].Ruling)
 			}
-			if got := w.earned(t, liar); got != 0 {
+			if got := w.Earned(t, liar); got != 0 {
 				t.Errorf("the liar earned %d msats", got)
 			}
 			for i, r := range rivals {
-				if got := w.earned(t, r); got != rateMsats {
+				if got := w.Earned(t, r); got != markettest.RateMsats {
 					t.Errorf("honest provider %d earned %d msats", i, got)
 				}
-				w.proved(t, c, p.Seats[i+1])
+				proved(t, w, c, p.Seats[i+1])
 			}
-			w.settledUp(t, c, 2*(rateMsats+feeMsats))
+			w.SettledUp(t, c, 2*(markettest.RateMsats+markettest.FeeMsats))
 		})
 	}
 }
@@ -169,17 +170,17 @@ func TestColluders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			rivals := w.honest(t, tt.honest)
+			w := markettest.New(t)
+			rivals := w.Honest(t, tt.honest)
 			for i := range tt.liars {
-				liar := w.rival(t, "liar-"+string(rune('a'+i)))
-				liar.runner.do = rubbish(liar.runner)
-				w.open(t, liar, nil)
+				liar := w.NewRival(t, "liar-"+string(rune('a'+i)))
+				liar.Runner.Do = rubbish(liar.Runner)
+				w.Open(t, liar, nil)
 				rivals = append(rivals, liar)
 			}
-			c := w.customer(t, unhurried)
-			p := w.panel(t, c, buyer.RuleMajority, rivals...)
-			p, err := c.client.FollowPanel(w.ctx, p.ID, nil)
+			c := w.NewCustomer(t, markettest.Unhurried)
+			p := panel(t, w, c, buyer.RuleMajority, rivals...)
+			p, err := c.Client.FollowPanel(w.Ctx, p.ID, nil)
 			if errors.Is(err, buyer.ErrNoConsensus) != (tt.outcome == buyer.OutcomeNoConsensus) || p.Decision == nil || p.Decision.Outcome != tt.outcome {
 				t.Fatalf("decision %+v, %v", p.Decision, err)
 			}
@@ -188,14 +189,14 @@ func TestColluders(t *testing.T) {
 				isHonest := i < tt.honest
 				want := int64(0)
 				if tt.outcome == buyer.OutcomeAgreed && isHonest == (tt.honest > tt.liars) {
-					want = rateMsats
-					spent += rateMsats + feeMsats
+					want = markettest.RateMsats
+					spent += markettest.RateMsats + markettest.FeeMsats
 				}
-				if got := w.earned(t, r); got != want {
+				if got := w.Earned(t, r); got != want {
 					t.Errorf("provider %d (honest: %v) earned %d msats, want %d", i, isHonest, got, want)
 				}
 			}
-			w.settledUp(t, c, spent)
+			w.SettledUp(t, c, spent)
 		})
 	}
 }
@@ -205,15 +206,15 @@ func TestColluders(t *testing.T) {
 // from the others.
 func TestGuessedAnswer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	rivals := w.honest(t, 2)
-	guesser := w.rival(t, "guesser")
-	guesser.runner.do = rubbish(guesser.runner)
+	w := markettest.New(t)
+	rivals := w.Honest(t, 2)
+	guesser := w.NewRival(t, "guesser")
+	guesser.Runner.Do = rubbish(guesser.Runner)
 	nonce := receipts.CommitNonce{9}
 	var guess hashing.Digest
-	w.open(t, guesser, func(ctx context.Context, ev *nostr.Event) error {
+	w.Open(t, guesser, func(ctx context.Context, ev *nostr.Event) error {
 		return spy{}.change(ctx, ev, func(tag nostr.Tag) error {
-			commit, err := receipts.Commit(guesser.key.PublicKey(), guess, nonce)
+			commit, err := receipts.Commit(guesser.Key.PublicKey(), guess, nonce)
 			tag[1] = commit.String()
 			return err
 		}, func(mine *receipts.Reveal) error {
@@ -221,21 +222,21 @@ func TestGuessedAnswer(t *testing.T) {
 			return nil
 		})
 	})
-	c := w.customer(t, unhurried)
-	first := w.panel(t, c, buyer.RuleMajority, rivals...) // an earlier panel tells the answer
-	first, err := c.client.FollowPanel(w.ctx, first.ID, nil)
-	check(t, err)
+	c := w.NewCustomer(t, markettest.Unhurried)
+	first := panel(t, w, c, buyer.RuleMajority, rivals...) // an earlier panel tells the answer
+	first, err := c.Client.FollowPanel(w.Ctx, first.ID, nil)
+	markettest.Check(t, err)
 	guess = *first.Decision.Agreement
-	p := w.panel(t, c, buyer.RuleMajority, guesser, rivals[0], rivals[1])
-	p, err = c.client.FollowPanel(w.ctx, p.ID, nil)
-	check(t, err)
-	seat, err := c.store.Purchase(w.ctx, p.Seats[0].RequestID)
-	check(t, err)
-	if seat.State != buyer.StateFailed || !strings.Contains(seat.Reason, "not the one that was revealed") || w.earned(t, guesser) != rateMsats {
-		t.Errorf("the guesser's seat is %s (%s), it earned %d msats", seat.State, seat.Reason, w.earned(t, guesser))
+	p := panel(t, w, c, buyer.RuleMajority, guesser, rivals[0], rivals[1])
+	p, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	markettest.Check(t, err)
+	seat, err := c.Store.Purchase(w.Ctx, p.Seats[0].RequestID)
+	markettest.Check(t, err)
+	if seat.State != buyer.StateFailed || !strings.Contains(seat.Reason, "not the one that was revealed") || w.Earned(t, guesser) != markettest.RateMsats {
+		t.Errorf("the guesser's seat is %s (%s), it earned %d msats", seat.State, seat.Reason, w.Earned(t, guesser))
 	}
-	if result, err := c.client.PanelResult(w.ctx, p); err != nil || result.Provider == guesser.key.PublicKey() {
+	if result, err := c.Client.PanelResult(w.Ctx, p); err != nil || result.Provider == guesser.Key.PublicKey() {
 		t.Errorf("the result is of %s, %v", result.Provider, err)
 	}
-	w.settledUp(t, c, 5*(rateMsats+feeMsats))
+	w.SettledUp(t, c, 5*(markettest.RateMsats+markettest.FeeMsats))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
@@ -28,7 +29,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 	t.Helper()
 	c := &crowd{}
 	for range n {
-		c.keys = append(c.keys, newKey(t))
+		c.keys = append(c.keys, markettest.NewKey(t))
 	}
 	return c
 }
@@ -43,27 +44,27 @@ func (c *crowd) has(key string) bool {
 }
 
 // ask sends each key's requests, of which it makes so many.
-func (c *crowd) ask(t *testing.T, w *world, m *exchange.Market, each int, tags ...nostr.Tag) {
+func (c *crowd) ask(t *testing.T, w *markettest.World, m *exchange.Market, each int, tags ...nostr.Tag) {
 	t.Helper()
 	for i, key := range c.keys {
 		for j := range each {
-			ev := raw(t, key, 5050, "", append(nostr.Tags{
-				{"p", w.seller.key.PublicKey()}, {"param", "payment_mode", "free"}, {"t", strconv.Itoa(i), strconv.Itoa(j)},
+			ev := markettest.SignedEvent(t, key, 5050, "", append(nostr.Tags{
+				{"p", w.Seller.Key.PublicKey()}, {"param", "payment_mode", "free"}, {"t", strconv.Itoa(i), strconv.Itoa(j)},
 			}, tags...)...)
-			check(t, m.Send(w.ctx, ev))
+			markettest.Check(t, m.Send(w.Ctx, ev))
 			c.sent = append(c.sent, ev.ID)
 		}
 	}
 }
 
 // refused waits until so many of its requests are.
-func (c *crowd) refused(t *testing.T, w *world, want int) {
+func (c *crowd) refused(t *testing.T, w *markettest.World, want int) {
 	t.Helper()
 	for {
-		change := w.store.changed()
+		change := w.Store.Changed()
 		n := 0
 		for _, id := range c.sent {
-			if w.store.wasRefused(id) {
+			if w.Store.WasRefused(id) {
 				n++
 			}
 		}
@@ -72,7 +73,7 @@ func (c *crowd) refused(t *testing.T, w *world, want int) {
 		}
 		select {
 		case <-change:
-		case <-w.ctx.Done():
+		case <-w.Ctx.Done():
 			t.Fatalf("%d requests of strangers were refused, want %d", n, want)
 		}
 	}
@@ -81,76 +82,74 @@ func (c *crowd) refused(t *testing.T, w *world, want int) {
 // TestStrangersLeaveRoom: who pays nothing can take neither all places to run, nor
 // the whole queue, nor all places to wait for an input.
 func TestStrangersLeaveRoom(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	idle, chained := newCrowd(t, 5), newCrowd(t, 8)
-	w.echoes(t, func(c *provider.Config) { c.Limits.Queue, c.Limits.QueuePerBuyer = 8, 2 })
-	echo := w.runner.do
-	w.runner.mu.Lock()
-	w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
-		if job, err := w.store.Job(ctx, run.RequestID); err != nil || idle.has(job.Buyer) {
-			return hang(ctx, run)
+	echoes(t, w, func(c *provider.Config) { c.Limits.Queue, c.Limits.QueuePerBuyer = 8, 2 })
+	echo := w.Runner.Do
+	w.Runner.Becomes(func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+		if job, err := w.Store.Job(ctx, run.RequestID); err != nil || idle.has(job.Buyer) {
+			return markettest.Hang(ctx, run)
 		}
 		return echo(ctx, run)
-	}
-	w.runner.mu.Unlock()
-	c := w.customer(t, nil)
-	idle.ask(t, w, c.market, 2, nostr.Tag{"i", "for nothing", "text"})
+	})
+	c := w.NewCustomer(t, nil)
+	idle.ask(t, w, c.Market, 2, nostr.Tag{"i", "for nothing", "text"})
 	idle.refused(t, w, 10-6)
 
 	buy := func(mode receipts.Mode) {
 		t.Helper()
-		p, err := c.client.Place(w.ctx, buyer.Order{
-			Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.TextGeneration), Input: []byte(`{"prompt":"a"}`),
-			MaxMsats: maxMsats, Mode: mode,
+		p, err := c.Client.Place(w.Ctx, buyer.Order{
+			Provider: w.Seller.Key.PublicKey(), SchemaID: string(schemas.TextGeneration), Input: []byte(`{"prompt":"a"}`),
+			MaxMsats: markettest.MaxMsats, Mode: mode,
 		})
-		check(t, err)
-		if p, err = w.follow(t, c, p.RequestID, nil).wait(); err != nil || p.State != buyer.StateDone {
+		markettest.Check(t, err)
+		if p, err = w.Follow(t, c, p.RequestID, nil).Wait(); err != nil || p.State != buyer.StateDone {
 			t.Fatalf("%s: purchase %s (%s), %v", mode, p.State, p.Reason, err)
 		}
 	}
 	buy(receipts.ModeHold) // by a key that never paid before
 	buy(receipts.ModeFree) // by one that did
 
-	chained.ask(t, w, c.market, 2, nostr.Tag{"i", strings.Repeat("e", 64), "job"})
+	chained.ask(t, w, c.Market, 2, nostr.Tag{"i", strings.Repeat("e", 64), "job"})
 	chained.refused(t, w, 16-12)
-	here := raw(t, newKey(t), 1, "hello")
-	check(t, c.market.Send(w.ctx, here))
+	here := markettest.SignedEvent(t, markettest.NewKey(t), 1, "hello")
+	markettest.Check(t, c.Market.Send(w.Ctx, here))
 	late := newCrowd(t, 1)
-	late.ask(t, w, c.market, 1, nostr.Tag{"i", here.ID, "event"})
+	late.ask(t, w, c.Market, 1, nostr.Tag{"i", here.ID, "event"})
 	late.refused(t, w, 1)
-	ev := w.asks(t, c, nostr.Tag{"i", here.ID, "event"})
-	check(t, c.market.Send(w.ctx, ev))
-	w.await(t, ev.ID, provider.StateSucceeded)
+	ev := asks(t, w, c, nostr.Tag{"i", here.ID, "event"})
+	markettest.Check(t, c.Market.Send(w.Ctx, ev))
+	w.Await(t, ev.ID, provider.StateSucceeded)
 }
 
 // TestStrangersHoldNotAllCouriers: relays that strangers name and that never answer
 // hold up some of the couriers, and a customer's relay gets its events all the same.
 func TestStrangersHoldNotAllCouriers(t *testing.T) {
-	w := newWorld(t)
-	w.echoes(t, func(c *provider.Config) { c.Limits.Concurrent = 8 })
-	own, there := w.further(t)
-	c := w.customer(t, nil)
-	p, err := c.client.Place(w.ctx, buyer.Order{
-		Provider: w.seller.key.PublicKey(), SchemaID: string(schemas.TextGeneration), Input: []byte(`{"prompt":"a"}`), MaxMsats: maxMsats, Mode: receipts.ModeHold,
+	w := markettest.New(t)
+	echoes(t, w, func(c *provider.Config) { c.Limits.Concurrent = 8 })
+	own, there := further(t, w)
+	c := w.NewCustomer(t, nil)
+	p, err := c.Client.Place(w.Ctx, buyer.Order{
+		Provider: w.Seller.Key.PublicKey(), SchemaID: string(schemas.TextGeneration), Input: []byte(`{"prompt":"a"}`), MaxMsats: markettest.MaxMsats, Mode: receipts.ModeHold,
 	})
-	check(t, err)
-	if _, err = w.follow(t, c, p.RequestID, nil).wait(); err != nil {
+	markettest.Check(t, err)
+	if _, err = w.Follow(t, c, p.RequestID, nil).Wait(); err != nil {
 		t.Fatal(err)
 	}
 
 	silent, held := tarpit(t)
-	newCrowd(t, 20).ask(t, w, c.market, 1, nostr.Tag{"i", "x", "text"}, nostr.Tag{"relays", silent})
+	newCrowd(t, 20).ask(t, w, c.Market, 1, nostr.Tag{"i", "x", "text"}, nostr.Tag{"relays", silent})
 	for range 12 { // all that they can have at once
 		select {
 		case <-held:
-		case <-w.ctx.Done():
+		case <-w.Ctx.Done():
 			t.Fatal("the couriers of strangers do not come")
 		}
 	}
-	ev := w.asks(t, c, nostr.Tag{"i", "mine", "text"}, nostr.Tag{"relays", own})
-	check(t, c.market.Send(w.ctx, ev))
-	w.await(t, ev.ID, provider.StateSucceeded)
-	w.find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {ev.ID}}})
+	ev := asks(t, w, c, nostr.Tag{"i", "mine", "text"}, nostr.Tag{"relays", own})
+	markettest.Check(t, c.Market.Send(w.Ctx, ev))
+	w.Await(t, ev.ID, provider.StateSucceeded)
+	w.Find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {ev.ID}}})
 }
 
 // paidBy is a store in which one key has paid.
@@ -165,7 +164,7 @@ func (p paidBy) HasPaid(_ context.Context, key string) (bool, error) { return ke
 // places lapse within a minute, so that a flood has to go on to keep new customers
 // out. A customer has the whole time.
 func TestNewCustomersAreLetInAfterAFlood(t *testing.T) {
-	customer := newKey(t)
+	customer := markettest.NewKey(t)
 	s := openShop(t, func(c *provider.Config) {
 		c.Limits.Unpaid, c.Limits.QuoteTTL, c.Store = 8, time.Hour, paidBy{c.Store, customer.PublicKey()}
 	})
@@ -174,7 +173,7 @@ func TestNewCustomersAreLetInAfterAFlood(t *testing.T) {
 		req := s.requestOf(key, nil)
 		s.answer(req)
 		job, err := s.store.Job(t.Context(), req.ID)
-		check(t, err)
+		markettest.Check(t, err)
 		return job.ExpiresAt.Sub(job.AddedAt)
 	}
 	for i := range 6 {
@@ -182,11 +181,11 @@ func TestNewCustomersAreLetInAfterAFlood(t *testing.T) {
 		if i >= 3 {
 			want = time.Minute
 		}
-		if got := lasts(newKey(t)); got != want {
+		if got := lasts(markettest.NewKey(t)); got != want {
 			t.Errorf("the quote of stranger %d lasts %s, want %s", i, got, want)
 		}
 	}
-	if status := s.answer(s.requestOf(newKey(t), nil)).Tags.Find("status"); status[1] != "error" {
+	if status := s.answer(s.requestOf(markettest.NewKey(t), nil)).Tags.Find("status"); status[1] != "error" {
 		t.Errorf("one more stranger: %v", status)
 	}
 	if got := lasts(customer); got != time.Hour {
@@ -197,7 +196,7 @@ func TestNewCustomersAreLetInAfterAFlood(t *testing.T) {
 // tarpit is a relay that takes connections and never says a word; it tells of each.
 func tarpit(t *testing.T) (url string, held <-chan struct{}) {
 	t.Helper()
-	ln := listen(t)
+	ln := markettest.Listen(t)
 	came, ended := make(chan struct{}, 1000), make(chan struct{})
 	var conns []net.Conn
 	go func() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 )
@@ -47,38 +48,38 @@ func (m *mailbox) unsure() {
 // wallet; what is in no block yet is told and not counted, and a later look finds
 // it.
 func TestBuyerWaitsForARefundOnTheChain(t *testing.T) {
-	w := newWorld(t)
-	w.failing()
-	w.serve(t, nil)
-	c, box := w.customer(t, nil), &mailbox{}
+	w := markettest.New(t)
+	w.Failing()
+	w.Serve(t, nil)
+	c, box := w.NewCustomer(t, nil), &mailbox{}
 	box.is(payments.InvoicePending)
-	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Chain, cfg.RefundTimeout = box, patience })
-	placed := w.prepay(t, c, "")
+	c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Chain, cfg.RefundTimeout = box, markettest.Patience })
+	placed := w.Prepay(t, c, "")
 	if !strings.Contains(string(placed.Request), `["param","refund","`+refundAddress+`"]`) {
 		t.Errorf("the request is %s", placed.Request)
 	}
 	var told []string
 	tell := func(p buyer.Progress) { told = append(told, p.What) }
-	p := w.follow(t, c, placed.RequestID, tell).failed(t, provider.CodeAgentFailed)
+	p := w.Follow(t, c, placed.RequestID, tell).Failed(t, provider.CodeAgentFailed)
 	if p.RefundMsats != 0 || !buyer.RefundDue(p) || !slices.Contains(told, "refund_pending") {
 		t.Errorf("%d msats; told %v", p.RefundMsats, told)
 	}
 	box.is(payments.InvoiceSettled)
 	box.unsure()
-	sure := c.client
-	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Chain, cfg.RefundTimeout = box, time.Millisecond })
-	if p = w.follow(t, c, placed.RequestID, tell).failed(t, provider.CodeAgentFailed); p.RefundMsats != 0 || !buyer.RefundDue(p) {
+	sure := c.Client
+	c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Chain, cfg.RefundTimeout = box, time.Millisecond })
+	if p = w.Follow(t, c, placed.RequestID, tell).Failed(t, provider.CodeAgentFailed); p.RefundMsats != 0 || !buyer.RefundDue(p) {
 		t.Errorf("%d msats that are not final; told %v", p.RefundMsats, told)
 	}
-	c.client = sure
+	c.Client = sure
 	box.is(payments.InvoiceSettled)
-	p = w.follow(t, c, placed.RequestID, tell).failed(t, provider.CodeAgentFailed)
+	p = w.Follow(t, c, placed.RequestID, tell).Failed(t, provider.CodeAgentFailed)
 	if p.RefundMsats != 14_000_000 || buyer.RefundDue(p) {
 		t.Errorf("%d msats; told %v", p.RefundMsats, told)
 	}
 	for _, to := range []string{"me@example.com", "lnbc1", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"} {
-		if _, err := c.client.Place(w.ctx, buyer.Order{
-			Provider: w.seller.key.PublicKey(), SchemaID: "oa.sandbox_run.v1", Input: order(""), MaxMsats: maxMsats, Refund: to,
+		if _, err := c.Client.Place(w.Ctx, buyer.Order{
+			Provider: w.Seller.Key.PublicKey(), SchemaID: "oa.sandbox_run.v1", Input: markettest.SandboxInput(""), MaxMsats: markettest.MaxMsats, Refund: to,
 		}); err == nil || !strings.Contains(err.Error(), "refund") {
 			t.Errorf("%s: %v", to, err)
 		}
@@ -90,17 +91,17 @@ func TestBuyerWaitsForARefundOnTheChain(t *testing.T) {
 func TestRefundAddressOfAnother(t *testing.T) {
 	w, chain, _, order := refundsOnChain(t, time.Second)
 	_, req := order(refundAddress)
-	job := w.await(t, req.ID, provider.StateExpired)
+	job := w.Await(t, req.ID, provider.StateExpired)
 	for _, address := range []string{refundAddress, strings.ToUpper(refundAddress), "bitcoin:" + refundAddress} {
 		thief, theirs := order(address)
-		for !w.store.wasRefused(theirs.ID) {
-			check(t, w.ctx.Err())
+		for !w.Store.WasRefused(theirs.ID) {
+			markettest.Check(t, w.Ctx.Err())
 			time.Sleep(time.Millisecond)
 		}
-		if text := w.told(t, thief, theirs.ID); !strings.Contains(text, "another key's request named this address first") {
+		if text := w.Told(t, thief, theirs.ID); !strings.Contains(text, "another key's request named this address first") {
 			t.Errorf("%s: the stranger was told %q", address, text)
 		}
 	}
 	chain.comes(&job, payments.InvoiceSettled, 20_000_000)
-	w.refunded(t, req.ID, 1, 19_000, 300_000)
+	refunded(t, w, req.ID, 1, 19_000, 300_000)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bip21"
@@ -71,33 +72,33 @@ const (
 
 // refundsOnChain serves on the chain with a purse, and orders jobs whose requests
 // name an address for refunds.
-func refundsOnChain(t *testing.T, ttl time.Duration) (*world, *onChain, *purse, func(address string) (*customer, nostr.Event)) {
-	w := newWorld(t)
+func refundsOnChain(t *testing.T, ttl time.Duration) (*markettest.World, *onChain, *purse, func(address string) (*markettest.Customer, nostr.Event)) {
+	w := markettest.New(t)
 	chain, pays := newOnChain(w), &purse{paid: map[payments.Hash]payments.Payment{}}
-	w.serve(t, func(cfg *provider.Config) {
+	w.Serve(t, func(cfg *provider.Config) {
 		cfg.Wallet, cfg.LeastMsats, cfg.Limits.QuoteTTL = chain, 10_000, ttl
 		cfg.Refunds = &provider.Refunds{Wallet: pays, MaxFeeMsats: 2_000_000, Chain: pays}
 	})
-	return w, chain, pays, func(address string) (*customer, nostr.Event) {
-		c := w.customer(t, nil)
-		return c, c.prepays(t, w, address)
+	return w, chain, pays, func(address string) (*markettest.Customer, nostr.Event) {
+		c := w.NewCustomer(t, nil)
+		return c, prepays(t, c, w, address)
 	}
 }
 
 // prepays sends a request whose refund is to go to the address.
-func (c *customer) prepays(t *testing.T, w *world, address string, more ...nostr.Tag) nostr.Event {
+func prepays(t *testing.T, c *markettest.Customer, w *markettest.World, address string, more ...nostr.Tag) nostr.Event {
 	t.Helper()
 	tags := append(more, nostr.Tag{"param", "payment_mode", "prepay"}, nostr.Tag{"param", "refund", address})
-	req := w.request(t, c.key, order(""), tags...)
-	check(t, c.market.Send(w.ctx, req))
+	req := w.Request(t, c.Key, markettest.SandboxInput(""), tags...)
+	markettest.Check(t, c.Market.Send(w.Ctx, req))
 	return req
 }
 
 // refunded waits for the n-th attempt and holds it against what it should have
 // sent and left as credit.
-func (w *world) refunded(t *testing.T, id string, n int, sentSats, leftMsats int64) provider.Debt {
+func refunded(t *testing.T, w *markettest.World, id string, n int, sentSats, leftMsats int64) provider.Debt {
 	t.Helper()
-	d := w.attempt(t, id, n)
+	d := attempt(t, w, id, n)
 	if u, err := bip21.Parse(d.Refund.BOLT11, payments.Simnet); err != nil || u.Sats != sentSats ||
 		d.Refund.End.State != payments.PaymentSucceeded || d.Refund.End.Outpoints == "" || d.CreditMsats != leftMsats {
 		t.Errorf("debt %+v, refund %+v, its end %+v; want %d sat sent, %d msats left", d, d.Refund, d.Refund.End, sentSats, leftMsats)
@@ -113,16 +114,16 @@ func TestChainRefundOfAPart(t *testing.T) {
 	w, chain, pays, order := refundsOnChain(t, 3*time.Second)
 	chain.comes(nil, payments.InvoicePartial, 15_000_000)
 	c, req := order(refundAddress)
-	w.refunded(t, req.ID, 1, 14_000, 300_000)
-	chain.comes(new(w.await(t, req.ID, provider.StateExpired)), payments.InvoiceSettled, 40_000_000)
-	w.hasCredit(t, c, 25_300_000)
-	if _, err := w.selling.RetryRefund(w.ctx, req.ID, refundAddress); err == nil {
+	refunded(t, w, req.ID, 1, 14_000, 300_000)
+	chain.comes(new(w.Await(t, req.ID, provider.StateExpired)), payments.InvoiceSettled, 40_000_000)
+	hasCredit(t, w, c, 25_300_000)
+	if _, err := w.Selling.RetryRefund(w.Ctx, req.ID, refundAddress); err == nil {
 		t.Error("the same address is to be paid again")
 	}
-	_, err := w.selling.RetryRefund(w.ctx, req.ID, otherAddress)
-	check(t, err)
-	w.refunded(t, req.ID, 2, 25_300, 0) // the operator pays the fee
-	if _, err := w.selling.RetryRefund(w.ctx, req.ID, otherAddress); err == nil {
+	_, err := w.Selling.RetryRefund(w.Ctx, req.ID, otherAddress)
+	markettest.Check(t, err)
+	refunded(t, w, req.ID, 2, 25_300, 0) // the operator pays the fee
+	if _, err := w.Selling.RetryRefund(w.Ctx, req.ID, otherAddress); err == nil {
 		t.Error("a debt that is settled is to be paid")
 	}
 	if len(pays.paid) != 2 {
@@ -133,20 +134,20 @@ func TestChainRefundOfAPart(t *testing.T) {
 // TestChainRefundOfAFailure: a failure of the provider's own costs it the fee.
 func TestChainRefundOfAFailure(t *testing.T) {
 	w, chain, _, order := refundsOnChain(t, time.Hour)
-	w.failing()
+	w.Failing()
 	chain.comes(nil, payments.InvoiceSettled, 100_000_000)
 	_, req := order(refundAddress)
-	w.await(t, req.ID, provider.StateFailed)
-	w.refunded(t, req.ID, 1, 100_000, 0)
+	w.Await(t, req.ID, provider.StateFailed)
+	refunded(t, w, req.ID, 1, 100_000, 0)
 }
 
 // TestChainRefundOfWhatCameLate, which is also sent where a job had ended.
 func TestChainRefundOfWhatCameLate(t *testing.T) {
 	w, chain, _, order := refundsOnChain(t, 3*time.Second)
 	_, req := order(refundAddress)
-	job := w.await(t, req.ID, provider.StateExpired)
+	job := w.Await(t, req.ID, provider.StateExpired)
 	chain.comes(&job, payments.InvoiceSettled, 20_000_000)
-	w.refunded(t, req.ID, 1, 19_000, 300_000)
+	refunded(t, w, req.ID, 1, 19_000, 300_000)
 }
 
 // TestChainRefundsThatStayCredit: what the miners would eat, what goes to no
@@ -155,19 +156,19 @@ func TestChainRefundsThatStayCredit(t *testing.T) {
 	w, chain, pays, order := refundsOnChain(t, 3*time.Second)
 	chain.comes(nil, payments.InvoicePartial, 3_999_000)
 	c, req := order(otherAddress)
-	w.owed(t, c, req.ID, 3_999_000, "credit, which lowers the price of your next jobs here (the miners would take about 1000000 msats of it)")
+	owed(t, w, c, req.ID, 3_999_000, "credit, which lowers the price of your next jobs here (the miners would take about 1000000 msats of it)")
 	chain.comes(nil, payments.InvoicePartial, 9_000_000)
 	for address, why := range map[string]string{
 		"bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4": "a segwit address of this chain is needed", "me@example.com": "a segwit address of this chain is needed",
 	} {
 		c, req := order(address)
-		w.owed(t, c, req.ID, 9_000_000, why)
+		owed(t, w, c, req.ID, 9_000_000, why)
 	}
 	c, first := order(refundAddress)
-	w.refunded(t, first.ID, 1, 8_000, 300_000)
-	second := c.prepays(t, w, refundAddress, nostr.Tag{"t", "another"})
-	w.hasCredit(t, c, 9_300_000)
-	if text := w.told(t, c, second.ID); !strings.Contains(text, "named before") {
+	refunded(t, w, first.ID, 1, 8_000, 300_000)
+	second := prepays(t, c, w, refundAddress, nostr.Tag{"t", "another"})
+	hasCredit(t, w, c, 9_300_000)
+	if text := w.Told(t, c, second.ID); !strings.Contains(text, "named before") {
 		t.Errorf("the buyer was told %q", text)
 	}
 	if len(pays.paid) != 1 {
@@ -181,12 +182,12 @@ func TestChainRefundsThatStayCredit(t *testing.T) {
 func TestChainRefundOfAFortune(t *testing.T) {
 	w, chain, pays, order := refundsOnChain(t, 3*time.Second)
 	_, req := order(refundAddress)
-	job := w.await(t, req.ID, provider.StateExpired)
+	job := w.Await(t, req.ID, provider.StateExpired)
 	chain.comes(&job, payments.InvoiceSettled, 5_000_000_000)
-	w.refunded(t, req.ID, 1, 999_000, 4_000_300_000)
-	_, err := w.selling.RetryRefund(w.ctx, req.ID, otherAddress)
-	check(t, err)
-	w.refunded(t, req.ID, 2, 4_000_300, 0)
+	refunded(t, w, req.ID, 1, 999_000, 4_000_300_000)
+	_, err := w.Selling.RetryRefund(w.Ctx, req.ID, otherAddress)
+	markettest.Check(t, err)
+	refunded(t, w, req.ID, 2, 4_000_300, 0)
 	if len(pays.paid) != 2 {
 		t.Errorf("%d payments", len(pays.paid))
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
@@ -58,30 +59,34 @@ func TestForgottenRefund(t *testing.T) {
 	for _, word := range []string{"the records come back", "retry", "write off"} {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.failing()
-			payer := &dyingPayer{Client: w.seller.wallet, at: "sent", w: w}
-			w.serve(t, func(cfg *provider.Config) { cfg.Refunds = &provider.Refunds{Wallet: payer, MaxFeeMsats: feeMsats} })
-			c := w.customer(t, nil)
-			c.client = c.open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.wallet, patience })
-			id := w.prepay(t, c, "").RequestID
-			f := w.follow(t, c, id, nil)
+			w := markettest.New(t)
+			w.Failing()
+			payer := &dyingPayer{Client: w.Seller.Wallet, at: "sent", w: w}
+			w.Serve(t, func(cfg *provider.Config) {
+				cfg.Refunds = &provider.Refunds{Wallet: payer, MaxFeeMsats: markettest.FeeMsats}
+			})
+			c := w.NewCustomer(t, nil)
+			c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.Wallet, markettest.Patience })
+			id := w.Prepay(t, c, "").RequestID
+			f := w.Follow(t, c, id, nil)
 			select {
-			case <-w.store.lifeOver():
-			case <-w.ctx.Done():
+			case <-w.Store.LifeOver():
+			case <-w.Ctx.Done():
 				t.Fatal("the provider was not stopped")
 			}
 
-			lost := &amnesiac{Client: w.seller.wallet, refusal: payments.ErrNoRoute, looked: make(chan struct{})}
-			stop := w.serve(t, func(cfg *provider.Config) { cfg.Refunds = &provider.Refunds{Wallet: lost, MaxFeeMsats: feeMsats} })
+			lost := &amnesiac{Client: w.Seller.Wallet, refusal: payments.ErrNoRoute, looked: make(chan struct{})}
+			stop := w.Serve(t, func(cfg *provider.Config) {
+				cfg.Refunds = &provider.Refunds{Wallet: lost, MaxFeeMsats: markettest.FeeMsats}
+			})
 			select {
 			case <-lost.looked: // before it was sent, after it was refused, and again
-			case <-w.ctx.Done():
+			case <-w.Ctx.Done():
 				t.Fatal("the refund was not looked for")
 			}
 			now := func() *provider.Debt {
-				d, err := w.store.DebtOf(w.ctx, id)
-				check(t, err)
+				d, err := w.Store.DebtOf(w.Ctx, id)
+				markettest.Check(t, err)
 				return d
 			}
 			if d := now(); d.Refund.End != nil || d.Refund.Sent != 2 || lost.times() != 1 || d.CreditMsats != 0 {
@@ -90,48 +95,48 @@ func TestForgottenRefund(t *testing.T) {
 
 			switch word {
 			case "retry":
-				if _, err := w.selling.RetryRefund(w.ctx, id, ""); err != nil && !errors.Is(err, payments.ErrNoRoute) {
+				if _, err := w.Selling.RetryRefund(w.Ctx, id, ""); err != nil && !errors.Is(err, payments.ErrNoRoute) {
 					t.Fatal(err)
 				}
 				if d := now(); len(d.Attempts) != 2 || d.Attempts[0].End == nil || d.Attempts[0].End.State != payments.PaymentFailed {
 					t.Errorf("attempts %+v", d.Attempts)
 				}
-				w.refundEnds(t, id, 2) // it is sent in this very life
+				refundEnds(t, w, id, 2) // it is sent in this very life
 				if n := lost.times(); n != 2 {
 					t.Errorf("the wallet was told %d times", n)
 				}
 			case "write off":
-				msats, err := w.selling.WriteOff(w.ctx, id, "its buyer has it")
-				check(t, err)
-				if d := now(); msats != rateMsats || d.WriteOff == nil || d.CreditMsats != 0 {
+				msats, err := w.Selling.WriteOff(w.Ctx, id, "its buyer has it")
+				markettest.Check(t, err)
+				if d := now(); msats != markettest.RateMsats || d.WriteOff == nil || d.CreditMsats != 0 {
 					t.Errorf("%d msats, debt %+v", msats, d)
 				}
 			default:
 				stop()
-				w.serve(t, w.refunding)
-				f.failed(t, provider.CodeAgentFailed)
-				if d := w.debt(t, id); d.Refund.End.State != payments.PaymentSucceeded || d.CreditMsats != 0 {
+				w.Serve(t, w.Refunding)
+				f.Failed(t, provider.CodeAgentFailed)
+				if d := w.Debt(t, id); d.Refund.End.State != payments.PaymentSucceeded || d.CreditMsats != 0 {
 					t.Errorf("refund %+v, credit %d", d.Refund.End, d.CreditMsats)
 				}
-				w.moved(t, c.party, -feeMsats, feeMsats)
+				w.Moved(t, c.Party, -markettest.FeeMsats, markettest.FeeMsats)
 			}
 		})
 	}
 }
 
 // refundEnds waits until an attempt to pay a debt has ended.
-func (w *world) refundEnds(t *testing.T, id string, attempt int) {
+func refundEnds(t *testing.T, w *markettest.World, id string, attempt int) {
 	t.Helper()
 	for {
-		change := w.store.changed()
-		d, err := w.store.DebtOf(w.ctx, id)
-		check(t, err)
+		change := w.Store.Changed()
+		d, err := w.Store.DebtOf(w.Ctx, id)
+		markettest.Check(t, err)
 		if len(d.Attempts) >= attempt && d.Attempts[attempt-1].End != nil {
 			return
 		}
 		select {
 		case <-change:
-		case <-w.ctx.Done():
+		case <-w.Ctx.Done():
 			t.Fatalf("attempt %d does not end: %+v", attempt, d.Attempts)
 		}
 	}
@@ -140,73 +145,79 @@ func (w *world) refundEnds(t *testing.T, id string, attempt int) {
 // TestRefundBeingSentIsNotForgotten: a wallet that is just being told of a refund does
 // not know of it yet. Another in its place could be paid as well.
 func TestRefundBeingSentIsNotForgotten(t *testing.T) {
-	w := newWorld(t)
-	w.failing()
-	payer := &dyingPayer{Client: w.seller.wallet, at: "sent", w: w}
-	w.serve(t, func(cfg *provider.Config) { cfg.Refunds = &provider.Refunds{Wallet: payer, MaxFeeMsats: feeMsats} })
-	c := w.customer(t, nil)
-	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.wallet, patience })
-	id := w.prepay(t, c, "").RequestID
-	w.follow(t, c, id, nil)
+	w := markettest.New(t)
+	w.Failing()
+	payer := &dyingPayer{Client: w.Seller.Wallet, at: "sent", w: w}
+	w.Serve(t, func(cfg *provider.Config) {
+		cfg.Refunds = &provider.Refunds{Wallet: payer, MaxFeeMsats: markettest.FeeMsats}
+	})
+	c := w.NewCustomer(t, nil)
+	c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.Wallet, markettest.Patience })
+	id := w.Prepay(t, c, "").RequestID
+	w.Follow(t, c, id, nil)
 	select {
-	case <-w.store.lifeOver():
-	case <-w.ctx.Done():
+	case <-w.Store.LifeOver():
+	case <-w.Ctx.Done():
 		t.Fatal("the provider was not stopped")
 	}
 
 	told, release := make(chan struct{}), make(chan struct{})
-	lost := &amnesiac{Client: w.seller.wallet, refusal: payments.ErrNoRoute, looked: make(chan struct{}), sending: sync.OnceFunc(func() {
+	lost := &amnesiac{Client: w.Seller.Wallet, refusal: payments.ErrNoRoute, looked: make(chan struct{}), sending: sync.OnceFunc(func() {
 		close(told)
 		<-release
 	})}
-	w.serve(t, func(cfg *provider.Config) { cfg.Refunds = &provider.Refunds{Wallet: lost, MaxFeeMsats: feeMsats} })
+	w.Serve(t, func(cfg *provider.Config) {
+		cfg.Refunds = &provider.Refunds{Wallet: lost, MaxFeeMsats: markettest.FeeMsats}
+	})
 	select {
 	case <-told:
-	case <-w.ctx.Done():
+	case <-w.Ctx.Done():
 		t.Fatal("the refund was not sent")
 	}
-	if _, err := w.selling.RetryRefund(w.ctx, id, ""); !errors.Is(err, provider.ErrRefundOpen) {
+	if _, err := w.Selling.RetryRefund(w.Ctx, id, ""); !errors.Is(err, provider.ErrRefundOpen) {
 		t.Errorf("tried again: %v", err)
 	}
-	if _, err := w.selling.WriteOff(w.ctx, id, "by hand"); !errors.Is(err, provider.ErrRefundOpen) {
+	if _, err := w.Selling.WriteOff(w.Ctx, id, "by hand"); !errors.Is(err, provider.ErrRefundOpen) {
 		t.Errorf("written off: %v", err)
 	}
 
 	close(release)
 	select {
 	case <-lost.looked:
-	case <-w.ctx.Done():
+	case <-w.Ctx.Done():
 		t.Fatal("the refund was not looked for again")
 	}
-	if _, err := w.selling.WriteOff(w.ctx, id, "by hand"); err != nil {
+	if _, err := w.Selling.WriteOff(w.Ctx, id, "by hand"); err != nil {
 		t.Errorf("a refund that was sent, and that the wallet does not know: %v", err)
 	}
 }
 
 // TestRefundOnItsWayIsNotForgotten: what the wallet knows is not ended by a word.
 func TestRefundOnItsWayIsNotForgotten(t *testing.T) {
-	w := newWorld(t)
-	w.failing()
+	w := markettest.New(t)
+	w.Failing()
 	tracked, release := make(chan struct{}), make(chan struct{})
-	payer := &slowPayer{Client: w.seller.wallet, tracked: tracked, release: release}
-	w.serve(t, func(cfg *provider.Config) { cfg.Refunds = &provider.Refunds{Wallet: payer, MaxFeeMsats: feeMsats} })
-	c := w.customer(t, nil)
-	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.wallet, patience })
-	id := w.prepay(t, c, "").RequestID
-	f := w.follow(t, c, id, nil)
+	payer := &slowPayer{Client: w.Seller.Wallet, tracked: tracked, release: release}
+	w.Serve(t, func(cfg *provider.Config) {
+		cfg.Refunds = &provider.Refunds{Wallet: payer, MaxFeeMsats: markettest.FeeMsats}
+	})
+	c := w.NewCustomer(t, nil)
+	c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Receiver, cfg.RefundTimeout = c.Wallet, markettest.Patience })
+	id := w.Prepay(t, c, "").RequestID
+	f := w.Follow(t, c, id, nil)
 	select {
 	case <-tracked:
-	case <-w.ctx.Done():
+	case <-w.Ctx.Done():
 		t.Fatal("the refund was not sent")
 	}
-	if _, err := w.selling.RetryRefund(w.ctx, id, ""); !errors.Is(err, provider.ErrRefundOpen) {
+	if _, err := w.Selling.RetryRefund(w.Ctx, id, ""); !errors.Is(err, provider.ErrRefundOpen) {
 		t.Errorf("tried again: %v", err)
 	}
-	if _, err := w.selling.WriteOff(w.ctx, id, "by hand"); !errors.Is(err, provider.ErrRefundOpen) {
+	if _, err := w.Selling.WriteOff(w.Ctx, id, "by hand"); !errors.Is(err, provider.ErrRefundOpen) {
 		t.Errorf("written off: %v", err)
 	}
 	close(release)
-	f.failed(t, provider.CodeAgentFailed)
+	f.Failed(t, provider.CodeAgentFailed)
 }
 
 // slowPayer does not say how a payment ended until it is released.

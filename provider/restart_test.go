@@ -13,6 +13,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -23,7 +24,7 @@ import (
 // another on the same store: the job ends as if nothing had been.
 func TestStopAndGoOn(t *testing.T) {
 	requirements.Covers(t, "K-49")
-	for _, mode := range allModes {
+	for _, mode := range markettest.AllModes {
 		for _, state := range []provider.State{
 			provider.StateQuoted, provider.StatePaid, provider.StateRunning, provider.StateDelivering, provider.StateSucceeded,
 		} {
@@ -33,30 +34,30 @@ func TestStopAndGoOn(t *testing.T) {
 			}
 			t.Run(string(mode)+"/"+string(state), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
-				w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+				w := markettest.New(t)
+				w.Runner.Do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
 					if ctx.Err() != nil {
 						return provider.Outcome{}, ctx.Err()
 					}
-					return w.runner.good(nil)
+					return w.Runner.Good(nil)
 				}
-				w.store.stopWhen(state)
-				w.serve(t, nil)
-				c := w.customer(t, nil)
-				p := w.place(t, c, mode, order(""))
-				f := w.follow(t, c, p.RequestID, nil)
-				<-w.store.stopped
-				w.serve(t, nil)
-				w.sold(t, c, f, mode)
+				w.Store.StopWhen(state)
+				w.Serve(t, nil)
+				c := w.NewCustomer(t, nil)
+				p := w.Place(t, c, mode, markettest.SandboxInput(""))
+				f := w.Follow(t, c, p.RequestID, nil)
+				<-w.Store.LifeOver()
+				w.Serve(t, nil)
+				w.Sold(t, c, f, mode)
 				runs := 1
 				if state == provider.StateRunning {
 					runs = 2
 				}
-				if got := w.runner.count(); got != runs {
+				if got := w.Runner.Count(); got != runs {
 					t.Errorf("%d runs, want %d", got, runs)
 				}
-				for i, run := range w.runner.runs {
-					if run.Number != 1+i || run.DirectiveID != w.runner.runs[0].DirectiveID {
+				for i, run := range w.Runner.Calls() {
+					if run.Number != 1+i || run.DirectiveID != w.Runner.Calls()[0].DirectiveID {
 						t.Errorf("run %d: %+v", 1+i, run)
 					}
 				}
@@ -67,43 +68,43 @@ func TestStopAndGoOn(t *testing.T) {
 
 // TestRunsAreCounted: a job whose runs never last is given up, not tried for ever.
 func TestRunsAreCounted(t *testing.T) {
-	w := newWorld(t)
-	w.runner.do = hang
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	f := w.follow(t, c, p.RequestID, nil)
+	w := markettest.New(t)
+	w.Runner.Do = markettest.Hang
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	f := w.Follow(t, c, p.RequestID, nil)
 	two := func(cfg *provider.Config) { cfg.Limits.Runs = 2 }
 	for range 2 {
-		w.store.stopWhen(provider.StateRunning)
-		w.serve(t, two)
-		<-w.store.stopped
+		w.Store.StopWhen(provider.StateRunning)
+		w.Serve(t, two)
+		<-w.Store.LifeOver()
 	}
-	w.serve(t, two)
-	p = f.failed(t, heard(provider.CodeNodeRestart))
-	w.unsold(t, c, p, provider.CodeNodeRestart)
-	w.moved(t, c.party, 0, 0)
+	w.Serve(t, two)
+	p = f.Failed(t, heard(provider.CodeNodeRestart))
+	w.Unsold(t, c, p, provider.CodeNodeRestart)
+	w.Moved(t, c.Party, 0, 0)
 }
 
 // TestHoldLostWhileAway: the money went back while the provider was stopped.
 func TestHoldLostWhileAway(t *testing.T) {
-	w := newWorld(t)
-	w.store.stopWhen(provider.StatePaid)
-	w.serve(t, nil)
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	f := w.follow(t, c, p.RequestID, nil)
-	<-w.store.stopped
-	job, err := w.store.Job(w.ctx, p.RequestID)
-	check(t, err)
-	check(t, w.seller.wallet.CancelInvoice(w.ctx, job.PaymentHash))
-	w.serve(t, nil)
-	if p, err := f.wait(); !errors.Is(err, buyer.ErrFailed) || p.State != buyer.StateFailed {
+	w := markettest.New(t)
+	w.Store.StopWhen(provider.StatePaid)
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	f := w.Follow(t, c, p.RequestID, nil)
+	<-w.Store.LifeOver()
+	job, err := w.Store.Job(w.Ctx, p.RequestID)
+	markettest.Check(t, err)
+	markettest.Check(t, w.Seller.Wallet.CancelInvoice(w.Ctx, job.PaymentHash))
+	w.Serve(t, nil)
+	if p, err := f.Wait(); !errors.Is(err, buyer.ErrFailed) || p.State != buyer.StateFailed {
 		t.Errorf("purchase %s, %v", p.State, err)
 	}
-	if job := w.await(t, p.RequestID, provider.StateFailed); job.Reason.Code != provider.CodePaymentLost || w.runner.count() != 0 {
-		t.Errorf("job failed for %s after %d runs", job.Reason, w.runner.count())
+	if job := w.Await(t, p.RequestID, provider.StateFailed); job.Reason.Code != provider.CodePaymentLost || w.Runner.Count() != 0 {
+		t.Errorf("job failed for %s after %d runs", job.Reason, w.Runner.Count())
 	}
-	w.moved(t, c.party, 0, 0)
+	w.Moved(t, c.Party, 0, 0)
 }
 
 // TestBuyerStopsAndGoesOn interrupts Follow after each durable step and goes on
@@ -113,21 +114,21 @@ func TestBuyerStopsAndGoesOn(t *testing.T) {
 		for _, at := range []string{"Reserve", "SendPayment", "Paid", "SetResult", "SetReceipt"} {
 			t.Run(string(mode)+"/"+at, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
-				w.serve(t, nil)
-				c := w.customer(t, nil)
-				next := c.client
-				ctx, stop := context.WithCancel(w.ctx)
-				i := &interrupted{Store: c.store, at: at, stop: stop}
-				c.client = c.open(t, func(cfg *buyer.Config) {
-					cfg.Store, cfg.Wallet = i, &gated{Client: c.wallet, afterSend: func() { _ = i.done("SendPayment", nil) }}
+				w := markettest.New(t)
+				w.Serve(t, nil)
+				c := w.NewCustomer(t, nil)
+				next := c.Client
+				ctx, stop := context.WithCancel(w.Ctx)
+				i := &interrupted{Store: c.Store, at: at, stop: stop}
+				c.Client = c.Open(t, func(cfg *buyer.Config) {
+					cfg.Store, cfg.Wallet = i, &markettest.GatedWallet{Client: c.Wallet, AfterSend: func() { _ = i.done("SendPayment", nil) }}
 				})
-				p := w.place(t, c, mode, order(""))
-				if _, err := c.client.Follow(ctx, p.RequestID, nil); !errors.Is(err, context.Canceled) {
+				p := w.Place(t, c, mode, markettest.SandboxInput(""))
+				if _, err := c.Client.Follow(ctx, p.RequestID, nil); !errors.Is(err, context.Canceled) {
 					t.Fatalf("following was not interrupted: %v", err)
 				}
-				c.client = next
-				w.sold(t, c, w.follow(t, c, p.RequestID, nil), mode)
+				c.Client = next
+				w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), mode)
 			})
 		}
 	}
@@ -136,32 +137,32 @@ func TestBuyerStopsAndGoesOn(t *testing.T) {
 // TestResumeWithoutWallet: a payment is under way and the wallet was taken out
 // of the configuration; the purchase stays open, whole.
 func TestResumeWithoutWallet(t *testing.T) {
-	w := newWorld(t)
-	w.serve(t, nil)
-	c := w.customer(t, nil)
-	next := c.client
-	ctx, stop := context.WithCancel(w.ctx)
+	w := markettest.New(t)
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
+	next := c.Client
+	ctx, stop := context.WithCancel(w.Ctx)
 	defer stop()
-	c.client = c.open(t, func(cfg *buyer.Config) { cfg.Store = &interrupted{Store: c.store, at: "Reserve", stop: stop} })
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	_, err := c.client.Follow(ctx, p.RequestID, nil)
+	c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Store = &interrupted{Store: c.Store, at: "Reserve", stop: stop} })
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	_, err := c.Client.Follow(ctx, p.RequestID, nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	poor := c.open(t, func(cfg *buyer.Config) { cfg.Wallet = nil })
-	if p, err := poor.Follow(w.ctx, p.RequestID, nil); err == nil || !strings.Contains(err.Error(), "no wallet") || p.State != buyer.StatePaying {
+	poor := c.Open(t, func(cfg *buyer.Config) { cfg.Wallet = nil })
+	if p, err := poor.Follow(w.Ctx, p.RequestID, nil); err == nil || !strings.Contains(err.Error(), "no wallet") || p.State != buyer.StatePaying {
 		t.Fatalf("purchase %s, %v", p.State, err)
 	}
-	c.client = next
-	w.sold(t, c, w.follow(t, c, p.RequestID, nil), receipts.ModeHold)
+	c.Client = next
+	w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), receipts.ModeHold)
 }
 
 // TestLostRelaysAreNamed: when listening ends, following says why.
 func TestLostRelaysAreNamed(t *testing.T) {
-	w := newWorld(t)
-	c := w.customer(t, func(cfg *buyer.Config) { cfg.Market = gone{cfg.Market} })
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	if _, err := c.client.Follow(w.ctx, p.RequestID, nil); !errors.Is(err, errGone) {
+	w := markettest.New(t)
+	c := w.NewCustomer(t, func(cfg *buyer.Config) { cfg.Market = gone{cfg.Market} })
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	if _, err := c.Client.Follow(w.Ctx, p.RequestID, nil); !errors.Is(err, errGone) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -180,45 +181,33 @@ func (gone) Listen(_ context.Context, _ nostr.Filters, ready func(), _ func(nost
 // receipt binds, and that a result in boxes will not be paid for.
 func TestHeardAfterLong(t *testing.T) {
 	long := func(cfg *provider.Config) { cfg.Limits.ClockWindow = time.Nanosecond }
-	w := newWorld(t)
-	stop := w.serve(t, nil)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	stop := w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
 	away := make(chan struct{})
-	c.client = c.open(t, func(cfg *buyer.Config) {
+	c.Client = c.Open(t, func(cfg *buyer.Config) {
 		leave := sync.OnceFunc(func() { stop(); close(away) })
-		cfg.Store = &interrupted{Store: c.store, at: "Reserve", stop: leave}
+		cfg.Store = &interrupted{Store: c.Store, at: "Reserve", stop: leave}
 	})
-	p := w.place(t, c, receipts.ModePostpay, order(""))
-	f := w.follow(t, c, p.RequestID, nil)
+	p := w.Place(t, c, receipts.ModePostpay, markettest.SandboxInput(""))
+	f := w.Follow(t, c, p.RequestID, nil)
 	<-away
-	w.heard(t, c, nostr.Filter{Kinds: []int{7001}, Tags: nostr.TagMap{"e": {p.RequestID}}})
-	stop = w.serve(t, long)
-	w.sold(t, c, f, receipts.ModePostpay)
+	w.Heard(t, c, nostr.Filter{Kinds: []int{7001}, Tags: nostr.TagMap{"e": {p.RequestID}}})
+	stop = w.Serve(t, long)
+	w.Sold(t, c, f, receipts.ModePostpay)
 
 	stop()
-	stop = w.serve(t, nil)
-	c.client = c.open(t, func(*buyer.Config) {})
-	p = w.place(t, c, receipts.ModePostpay, order(""))
-	check(t, c.send(w.ctx, p.Request))
-	w.find(t, c.market, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {p.RequestID}}})
+	stop = w.Serve(t, nil)
+	c.Client = c.Open(t, func(*buyer.Config) {})
+	p = w.Place(t, c, receipts.ModePostpay, markettest.SandboxInput(""))
+	markettest.Check(t, c.SendSigned(w.Ctx, p.Request))
+	w.Find(t, c.Market, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {p.RequestID}}})
 	stop()
-	check(t, c.client.Cancel(w.ctx, p.RequestID))
-	w.heard(t, c, nostr.Filter{Kinds: []int{5}, Tags: nostr.TagMap{"e": {p.RequestID}}})
-	w.serve(t, long)
-	if job := w.await(t, p.RequestID, provider.StateFailed); job.Reason.Code != provider.CodeUnpaid {
+	markettest.Check(t, c.Client.Cancel(w.Ctx, p.RequestID))
+	w.Heard(t, c, nostr.Filter{Kinds: []int{5}, Tags: nostr.TagMap{"e": {p.RequestID}}})
+	w.Serve(t, long)
+	if job := w.Await(t, p.RequestID, provider.StateFailed); job.Reason.Code != provider.CodeUnpaid {
 		t.Errorf("job ended for %s", job.Reason)
-	}
-}
-
-// heard waits until the relay has an event, and for the second after its own: then
-// nobody who asks for what is new from now on hears of it.
-func (w *world) heard(t *testing.T, c *customer, filter nostr.Filter) {
-	t.Helper()
-	ev := w.find(t, c.market, filter)
-	select {
-	case <-time.After(time.Until(ev.CreatedAt.Time().Add(1100 * time.Millisecond))):
-	case <-w.ctx.Done():
-		t.Fatal("no time left")
 	}
 }
 
@@ -255,54 +244,54 @@ func (i *interrupted) SetReceipt(ctx context.Context, id, receiptID string, even
 // TestSilentProvider: nobody answers, nothing is paid, and the purchase is
 // cancelled, so that an answer that comes later finds nobody.
 func TestSilentProvider(t *testing.T) {
-	w := newWorld(t)
-	c := w.customer(t, func(cfg *buyer.Config) { cfg.AnswerTimeout = 1 })
-	p := w.place(t, c, receipts.ModeHold, order(""))
-	p, err := c.client.Follow(w.ctx, p.RequestID, nil)
+	w := markettest.New(t)
+	c := w.NewCustomer(t, func(cfg *buyer.Config) { cfg.AnswerTimeout = 1 })
+	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	p, err := c.Client.Follow(w.Ctx, p.RequestID, nil)
 	if !errors.Is(err, buyer.ErrFailed) || p.State != buyer.StateFailed || !strings.HasPrefix(p.Reason, "no_answer: ") {
 		t.Errorf("purchase %s for %q, %v", p.State, p.Reason, err)
 	}
-	w.moved(t, c.party, 0, 0)
+	w.Moved(t, c.Party, 0, 0)
 }
 
 // TestOverCapacity: what runs and waits is bounded for each key and for all.
 func TestOverCapacity(t *testing.T) {
-	w := newWorld(t)
-	w.runner.do = hang
+	w := markettest.New(t)
+	w.Runner.Do = markettest.Hang
 	free := nostr.Tag{"param", "payment_mode", "free"}
-	one, two, three := w.customer(t, nil), w.customer(t, nil), w.customer(t, nil)
-	stop := w.serve(t, func(cfg *provider.Config) {
+	one, two, three := w.NewCustomer(t, nil), w.NewCustomer(t, nil), w.NewCustomer(t, nil)
+	stop := w.Serve(t, func(cfg *provider.Config) {
 		cfg.Limits.QueuePerBuyer, cfg.Limits.Queue = 1, 2
 		// Of a queue of two, strangers have one place: these are none.
-		cfg.Access.Allow = []string{one.key.PublicKey(), two.key.PublicKey(), three.key.PublicKey()}
+		cfg.Access.Allow = []string{one.Key.PublicKey(), two.Key.PublicKey(), three.Key.PublicKey()}
 	})
-	for i, c := range []*customer{one, one, two, three} {
-		ev := w.request(t, c.key, order(""), free, nostr.Tag{"t", strconv.Itoa(i)})
-		check(t, c.market.Send(w.ctx, ev))
+	for i, c := range []*markettest.Customer{one, one, two, three} {
+		ev := w.Request(t, c.Key, markettest.SandboxInput(""), free, nostr.Tag{"t", strconv.Itoa(i)})
+		markettest.Check(t, c.Market.Send(w.Ctx, ev))
 		if admitted := i == 0 || i == 2; admitted {
-			w.await(t, ev.ID, provider.StateQuoted, provider.StateRunning)
+			w.Await(t, ev.ID, provider.StateQuoted, provider.StateRunning)
 		} else {
-			w.refused(t, ev.ID)
+			refused(t, w, ev.ID)
 		}
 	}
 	stop()
 	want := []provider.Code{provider.CodeOverCapacity, provider.CodeOverCapacity}
-	if got := w.store.codes(); !slices.Equal(got, want) || w.store.answered != 2 {
-		t.Errorf("refused for %v, %d answered", got, w.store.answered)
+	if got := w.Store.RefusalCodes(); !slices.Equal(got, want) || w.Store.Answers() != 2 {
+		t.Errorf("refused for %v, %d answered", got, w.Store.Answers())
 	}
 }
 
 // refused waits until the request was refused.
-func (w *world) refused(t *testing.T, id string) {
+func refused(t *testing.T, w *markettest.World, id string) {
 	t.Helper()
 	for {
-		change := w.store.changed()
-		if w.store.wasRefused(id) {
+		change := w.Store.Changed()
+		if w.Store.WasRefused(id) {
 			return
 		}
 		select {
 		case <-change:
-		case <-w.ctx.Done():
+		case <-w.Ctx.Done():
 			t.Fatal("the request is not refused")
 		}
 	}
@@ -311,16 +300,16 @@ func (w *world) refused(t *testing.T, id string) {
 // TestRefusalsAreNotAnsweredForEver: a key that sends nonsense is answered at a
 // bounded rate; all of it is remembered.
 func TestRefusalsAreNotAnsweredForEver(t *testing.T) {
-	w := newWorld(t)
-	stop := w.serve(t, func(cfg *provider.Config) { cfg.Limits.RefusalsPerMin = 2 })
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	stop := w.Serve(t, func(cfg *provider.Config) { cfg.Limits.RefusalsPerMin = 2 })
+	c := w.NewCustomer(t, nil)
 	for i := range 5 {
-		ev := w.request(t, c.key, order(""), nostr.Tag{"bid", "1"}, nostr.Tag{"t", strconv.Itoa(i)})
-		check(t, c.market.Send(w.ctx, ev))
-		w.refused(t, ev.ID)
+		ev := w.Request(t, c.Key, markettest.SandboxInput(""), nostr.Tag{"bid", "1"}, nostr.Tag{"t", strconv.Itoa(i)})
+		markettest.Check(t, c.Market.Send(w.Ctx, ev))
+		refused(t, w, ev.ID)
 	}
 	stop()
-	if got := len(w.store.codes()); got != 5 || w.store.answered != 2 {
-		t.Errorf("%d refusals, %d answered; want 5 and 2", got, w.store.answered)
+	if got := len(w.Store.RefusalCodes()); got != 5 || w.Store.Answers() != 2 {
+		t.Errorf("%d refusals, %d answered; want 5 and 2", got, w.Store.Answers())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -18,40 +19,40 @@ func TestBackupOfAnOpenPurchase(t *testing.T) {
 		for _, at := range []string{"requested", "working"} {
 			t.Run(string(mode)+", "+at, func(t *testing.T) {
 				t.Parallel()
-				withinADay(t)
-				w := newWorld(t)
-				c := w.customer(t, nil)
+				markettest.WithinADay(t)
+				w := markettest.New(t)
+				c := w.NewCustomer(t, nil)
 				backup := filepath.Join(t.TempDir(), "backup.db")
 				if at == "working" { // it is paid for by then, but in postpay
-					w.runner.do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
-						if err := c.kernel.Backup(ctx, backup); err != nil {
+					w.Runner.Do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
+						if err := c.Kernel.Backup(ctx, backup); err != nil {
 							return provider.Outcome{}, err
 						}
-						return w.runner.good(nil)
+						return w.Runner.Good(nil)
 					}
 				}
-				w.serve(t, nil)
-				p := w.place(t, c, mode, order(""))
+				w.Serve(t, nil)
+				p := w.Place(t, c, mode, markettest.SandboxInput(""))
 				if at == "requested" {
-					check(t, c.kernel.Backup(w.ctx, backup))
+					markettest.Check(t, c.Kernel.Backup(w.Ctx, backup))
 				}
-				w.sold(t, c, w.follow(t, c, p.RequestID, nil), mode)
+				w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), mode)
 				for then := time.Now().Unix(); time.Now().Unix() == then; { // what is signed now has another date
 					time.Sleep(10 * time.Millisecond)
 				}
 
 				dir := t.TempDir()
-				_, err := kernel.Restore(w.ctx, dir, backup, kernel.Buyer)
-				check(t, err)
-				k, err := kernel.Open(w.ctx, dir, kernel.Options{})
-				check(t, err)
-				t.Cleanup(func() { check(t, k.Close()) })
-				c.store = k.BuyerStore()
-				c.client = c.open(t, nil)
-				w.sold(t, c, w.follow(t, c, p.RequestID, nil), mode)
-				b, err := c.store.BudgetOf(w.ctx, p.AddedAt)
-				check(t, err)
-				if b.SpentMsats != rateMsats+feeMsats || b.ReservedMsats != 0 {
+				_, err := kernel.Restore(w.Ctx, dir, backup, kernel.Buyer)
+				markettest.Check(t, err)
+				k, err := kernel.Open(w.Ctx, dir, kernel.Options{})
+				markettest.Check(t, err)
+				t.Cleanup(func() { markettest.Check(t, k.Close()) })
+				c.Store = k.BuyerStore()
+				c.Client = c.Open(t, nil)
+				w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), mode)
+				b, err := c.Store.BudgetOf(w.Ctx, p.AddedAt)
+				markettest.Check(t, err)
+				if b.SpentMsats != markettest.RateMsats+markettest.FeeMsats || b.ReservedMsats != 0 {
 					t.Errorf("budget %+v", b)
 				}
 			})

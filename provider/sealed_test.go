@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -29,11 +30,11 @@ func (w lastBreath) SettleInvoice(ctx context.Context, p payments.Preimage) erro
 // TestDiesAfterSettling: a provider that takes the money and is never heard of
 // again has delivered: what it sealed before, the payment opens.
 func TestDiesAfterSettling(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	var stop func()
 	var once sync.Once
 	ready := make(chan struct{})
-	stop = w.serve(t, func(cfg *provider.Config) {
+	stop = w.Serve(t, func(cfg *provider.Config) {
 		cfg.Wallet = lastBreath{cfg.Wallet, func() {
 			once.Do(func() {
 				<-ready
@@ -42,10 +43,10 @@ func TestDiesAfterSettling(t *testing.T) {
 		}}
 	})
 	close(ready)
-	c := w.customer(t, func(cfg *buyer.Config) {
+	c := w.NewCustomer(t, func(cfg *buyer.Config) {
 		cfg.ReceiptTimeout, cfg.AnswerTimeout = 2*time.Second, 5*time.Second
 	})
-	p, err := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil).wait()
+	p, err := w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil).Wait()
 	if err != nil && !errors.Is(err, buyer.ErrIncomplete) {
 		t.Fatalf("purchase %s (%s): %v", p.State, p.Reason, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -62,8 +63,8 @@ func (e *elsewhere) until(ctx context.Context, t *testing.T, kind, n int) {
 	}
 }
 
-func (w *world) elsewhere(do func(context.Context, *nostr.Event) error) (*elsewhere, func(*provider.Config)) {
-	e := &elsewhere{Signer: w.seller.key, asked: map[int]int{}, heard: make(chan struct{}), do: do}
+func signsElsewhere(w *markettest.World, do func(context.Context, *nostr.Event) error) (*elsewhere, func(*provider.Config)) {
+	e := &elsewhere{Signer: w.Seller.Key, asked: map[int]int{}, heard: make(chan struct{}), do: do}
 	return e, func(cfg *provider.Config) { cfg.Signer, cfg.SignLater = e, true }
 }
 
@@ -81,14 +82,14 @@ func never(ctx context.Context, _ *nostr.Event) error { <-ctx.Done(); return ctx
 
 // TestRemoteSigner sells in every mode with the key elsewhere.
 func TestRemoteSigner(t *testing.T) {
-	for _, mode := range allModes {
+	for _, mode := range markettest.AllModes {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			_, change := w.elsewhere(nil)
-			w.serve(t, change)
-			c := w.customer(t, nil)
-			w.sold(t, c, w.follow(t, c, w.place(t, c, mode, order("")).RequestID, nil), mode)
+			w := markettest.New(t)
+			_, change := signsElsewhere(w, nil)
+			w.Serve(t, change)
+			c := w.NewCustomer(t, nil)
+			w.Sold(t, c, w.Follow(t, c, w.Place(t, c, mode, markettest.SandboxInput("")).RequestID, nil), mode)
 		})
 	}
 }
@@ -101,18 +102,18 @@ func TestSignerAway(t *testing.T) {
 	for _, kind := range []int{7000, 6050, 7002} {
 		t.Run(strconv.Itoa(kind), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			s, change := w.elsewhere(only(kind, away))
-			stop := w.serve(t, change)
-			c := w.customer(t, nil)
-			f := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil)
-			s.until(w.ctx, t, kind, 2)
+			w := markettest.New(t)
+			s, change := signsElsewhere(w, only(kind, away))
+			stop := w.Serve(t, change)
+			c := w.NewCustomer(t, nil)
+			f := w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil)
+			s.until(w.Ctx, t, kind, 2)
 			stop()
 			s.set(nil)
-			w.serve(t, change)
-			w.sold(t, c, f, receipts.ModeHold)
-			if w.runner.count() != 1 {
-				t.Errorf("%d runs", w.runner.count())
+			w.Serve(t, change)
+			w.Sold(t, c, f, receipts.ModeHold)
+			if w.Runner.Count() != 1 {
+				t.Errorf("%d runs", w.Runner.Count())
 			}
 		})
 	}
@@ -122,18 +123,18 @@ func TestSignerAway(t *testing.T) {
 // no other job, and the money of its own job is settled.
 func TestSignerHangsOnOneReceipt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	s, change := w.elsewhere(only(7002, never))
-	w.serve(t, change)
+	w := markettest.New(t)
+	s, change := signsElsewhere(w, only(7002, never))
+	w.Serve(t, change)
 	for range 2 {
-		c := w.customer(t, nil)
-		p := w.place(t, c, receipts.ModeHold, order(""))
-		w.follow(t, c, p.RequestID, nil)
-		w.await(t, p.RequestID, provider.StateSucceeded)
+		c := w.NewCustomer(t, nil)
+		p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+		w.Follow(t, c, p.RequestID, nil)
+		w.Await(t, p.RequestID, provider.StateSucceeded)
 	}
-	s.until(w.ctx, t, 7002, 2)
-	if got := w.balance(t, w.seller) - faucetMsats; got != 2*rateMsats {
-		t.Errorf("the provider got %d msats, want %d", got, 2*rateMsats)
+	s.until(w.Ctx, t, 7002, 2)
+	if got := w.Balance(t, w.Seller) - markettest.FaucetMsats; got != 2*markettest.RateMsats {
+		t.Errorf("the provider got %d msats, want %d", got, 2*markettest.RateMsats)
 	}
 }
 
@@ -146,15 +147,15 @@ func TestSignerRefusesResult(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			_, change := w.elsewhere(only(6050, do))
-			w.serve(t, change)
-			c := w.customer(t, nil)
-			f := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil)
-			p := f.failed(t, heard(provider.CodeInternal))
-			w.moved(t, c.party, 0, 0)
-			acks, err := w.store.Acks(w.ctx, p.RequestID)
-			check(t, err)
+			w := markettest.New(t)
+			_, change := signsElsewhere(w, only(6050, do))
+			w.Serve(t, change)
+			c := w.NewCustomer(t, nil)
+			f := w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil)
+			p := f.Failed(t, heard(provider.CodeInternal))
+			w.Moved(t, c.Party, 0, 0)
+			acks, err := w.Store.Acks(w.Ctx, p.RequestID)
+			markettest.Check(t, err)
 			told := 0
 			for _, a := range acks {
 				if a.Relay == "signer" && !a.OK {

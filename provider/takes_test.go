@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
@@ -30,49 +31,49 @@ type swindle struct {
 	invoice  payments.Invoice
 }
 
-func (w *world) swindle(t *testing.T, c *customer, p buyer.Purchase, mode receipts.Mode, delivery receipts.Delivery) swindle {
+func newSwindle(t *testing.T, w *markettest.World, c *markettest.Customer, p buyer.Purchase, mode receipts.Mode, delivery receipts.Delivery) swindle {
 	t.Helper()
 	s := swindle{preimage: payments.Preimage{1, 2, 3}}
-	node, err := w.seller.wallet.Node(w.ctx)
-	check(t, err)
+	node, err := w.Seller.Wallet.Node(w.Ctx)
+	markettest.Check(t, err)
 	hash := s.preimage.Hash().String()
 	quote := receipts.Quote{
 		Version: receipts.Version, RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
-		Buyer: c.key.PublicKey(), Provider: w.seller.key.PublicKey(), PriceMsats: rateMsats, Purpose: receipts.PurposeResult,
+		Buyer: c.Key.PublicKey(), Provider: w.Seller.Key.PublicKey(), PriceMsats: markettest.RateMsats, Purpose: receipts.PurposeResult,
 		ExpiresAt: receipts.Timestamp(time.Now().Add(10 * time.Minute)), Mode: mode, Delivery: delivery, Cancellation: "none",
 		PolicyBundleID: hashing.Bytes([]byte("policy")), Nonce: strings.Repeat("0", 32), PaymentHash: &hash, PayeeNode: &node.PubKey,
 	}
 	doc, err := quote.Canonical()
-	check(t, err)
+	markettest.Check(t, err)
 	in := payments.NewInvoice{
-		PaymentHash: s.preimage.Hash(), Hold: mode == receipts.ModeHold, AmountMsats: rateMsats,
+		PaymentHash: s.preimage.Hash(), Hold: mode == receipts.ModeHold, AmountMsats: markettest.RateMsats,
 		DescriptionHash: hashing.Bytes(doc), Expiry: 10 * time.Minute,
 	}
 	if !in.Hold {
 		in.Preimage = s.preimage
 	}
-	s.invoice, err = w.seller.wallet.CreateInvoice(w.ctx, in)
-	check(t, err)
-	w.says(t, c, p, "payment-required", string(doc), nostr.Tag{"amount", strconv.Itoa(rateMsats), s.invoice.BOLT11}, domain.Quote.Tag())
+	s.invoice, err = w.Seller.Wallet.CreateInvoice(w.Ctx, in)
+	markettest.Check(t, err)
+	saysOf(t, w, c, p, "payment-required", string(doc), nostr.Tag{"amount", strconv.Itoa(markettest.RateMsats), s.invoice.BOLT11}, domain.Quote.Tag())
 	return s
 }
 
 // says publishes a 7000 of the provider's.
-func (w *world) says(t *testing.T, c *customer, p buyer.Purchase, status, content string, more ...nostr.Tag) {
+func saysOf(t *testing.T, w *markettest.World, c *markettest.Customer, p buyer.Purchase, status, content string, more ...nostr.Tag) {
 	t.Helper()
-	tags := append(nostr.Tags{{"status", status}, {"e", p.RequestID}, {"p", c.key.PublicKey()}}, more...)
-	check(t, c.market.Send(w.ctx, raw(t, w.seller.key, 7000, content, tags...)))
+	tags := append(nostr.Tags{{"status", status}, {"e", p.RequestID}, {"p", c.Key.PublicKey()}}, more...)
+	markettest.Check(t, c.Market.Send(w.Ctx, markettest.SignedEvent(t, w.Seller.Key, 7000, content, tags...)))
 }
 
 // take settles the invoice as soon as the money is there.
-func (w *world) take(t *testing.T, s swindle) {
+func take(t *testing.T, w *markettest.World, s swindle) {
 	t.Helper()
 	for {
-		inv, err := w.seller.wallet.LookupInvoice(w.ctx, s.invoice.PaymentHash)
-		check(t, err)
+		inv, err := w.Seller.Wallet.LookupInvoice(w.Ctx, s.invoice.PaymentHash)
+		markettest.Check(t, err)
 		switch inv.State {
 		case payments.InvoiceHeld:
-			check(t, w.seller.wallet.SettleInvoice(w.ctx, s.preimage))
+			markettest.Check(t, w.Seller.Wallet.SettleInvoice(w.Ctx, s.preimage))
 		case payments.InvoiceSettled:
 			return
 		}
@@ -94,20 +95,20 @@ func TestProviderTakesTheMoney(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			c := w.customer(t, nil)
-			p := w.place(t, c, tt.mode, order(""))
-			s := w.swindle(t, c, p, tt.mode, tt.delivery)
-			f := w.follow(t, c, p.RequestID, nil)
-			w.take(t, s)
-			w.says(t, c, p, "error", "", nostr.Tag{"t", "so long"})
-			p = f.failed(t, "paid, no result")
-			w.moved(t, c.party, rateMsats, rateMsats+feeMsats)
+			w := markettest.New(t)
+			c := w.NewCustomer(t, nil)
+			p := w.Place(t, c, tt.mode, markettest.SandboxInput(""))
+			s := newSwindle(t, w, c, p, tt.mode, tt.delivery)
+			f := w.Follow(t, c, p.RequestID, nil)
+			take(t, w, s)
+			saysOf(t, w, c, p, "error", "", nostr.Tag{"t", "so long"})
+			p = f.Failed(t, "paid, no result")
+			w.Moved(t, c.Party, markettest.RateMsats, markettest.RateMsats+markettest.FeeMsats)
 			if !p.SettledTooEarly || p.Output != nil {
 				t.Errorf("settled too early: %v; output %q", p.SettledTooEarly, p.Output)
 			}
-			d, err := buyer.DisputeOf(w.ctx, c.store, p)
-			check(t, err)
+			d, err := buyer.DisputeOf(w.Ctx, c.Store, p)
+			markettest.Check(t, err)
 			// That nothing came can be shown by nobody, so nobody is said to have cheated.
 			if r := d.Rule(receipts.Pins{}); r.ExitCode() != receipts.ExitNotProvable || d.Preimage == nil || d.QuoteEvent == nil {
 				t.Errorf("ruled %q: %s", r.Verdict, r.Reason)
@@ -121,16 +122,16 @@ func TestProviderTakesNothingAfterwards(t *testing.T) {
 	for _, delivery := range []receipts.Delivery{receipts.DeliveryPlain, receipts.DeliverySealed} {
 		t.Run(string(delivery), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			c := w.customer(t, nil)
-			p := w.place(t, c, receipts.ModePostpay, order(""))
-			w.swindle(t, c, p, receipts.ModePostpay, delivery)
-			w.says(t, c, p, "error", "", nostr.Tag{"t", "so long"})
-			p, err := w.follow(t, c, p.RequestID, nil).wait()
+			w := markettest.New(t)
+			c := w.NewCustomer(t, nil)
+			p := w.Place(t, c, receipts.ModePostpay, markettest.SandboxInput(""))
+			newSwindle(t, w, c, p, receipts.ModePostpay, delivery)
+			saysOf(t, w, c, p, "error", "", nostr.Tag{"t", "so long"})
+			p, err := w.Follow(t, c, p.RequestID, nil).Wait()
 			if !errors.Is(err, buyer.ErrFailed) || p.Attempt != nil {
 				t.Errorf("purchase %s (%s), %v; attempt %+v", p.State, p.Reason, err, p.Attempt)
 			}
-			w.moved(t, c.party, 0, 0)
+			w.Moved(t, c.Party, 0, 0)
 		})
 	}
 }
@@ -148,16 +149,16 @@ func TestBuyerTakesTheWork(t *testing.T) {
 	for _, delivery := range []receipts.Delivery{receipts.DeliveryPlain, receipts.DeliverySealed} {
 		t.Run(string(delivery), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.delivery = delivery
-			w.serve(t, nil)
-			c := w.customer(t, nil)
-			c.client = c.open(t, func(cfg *buyer.Config) { cfg.Wallet = unwilling{c.wallet} })
-			p, err := w.follow(t, c, w.place(t, c, receipts.ModePostpay, order("")).RequestID, nil).wait()
+			w := markettest.New(t)
+			w.Delivery = delivery
+			w.Serve(t, nil)
+			c := w.NewCustomer(t, nil)
+			c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Wallet = unwilling{c.Wallet} })
+			p, err := w.Follow(t, c, w.Place(t, c, receipts.ModePostpay, markettest.SandboxInput("")).RequestID, nil).Wait()
 			if !errors.Is(err, buyer.ErrFailed) {
 				t.Fatalf("purchase %s (%s), %v", p.State, p.Reason, err)
 			}
-			w.moved(t, c.party, 0, 0)
+			w.Moved(t, c.Party, 0, 0)
 			if delivery == receipts.DeliveryPlain {
 				if p.Output == nil {
 					t.Error("the result did not come before the payment")
@@ -168,7 +169,7 @@ func TestBuyerTakesTheWork(t *testing.T) {
 				t.Fatalf("output %q, sealed event %s", p.Output, p.SealedEvent)
 			}
 			p.Payment = &payments.Payment{State: payments.PaymentSucceeded, Preimage: payments.Preimage{9}}
-			if o, err := buyer.Unseal(w.ctx, c.store, p); !errors.Is(err, receipts.ErrFalseBox) {
+			if o, err := buyer.Unseal(w.Ctx, c.Store, p); !errors.Is(err, receipts.ErrFalseBox) {
 				t.Errorf("a guessed preimage: %q, %v", o.Output, err)
 			}
 		})
@@ -181,35 +182,35 @@ func TestBuyerTakesNothingHeld(t *testing.T) {
 	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePrepay} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := markettest.New(t)
 			running := make(chan struct{})
-			w.runner.do = func(ctx context.Context, r provider.Run) (provider.Outcome, error) {
+			w.Runner.Do = func(ctx context.Context, r provider.Run) (provider.Outcome, error) {
 				close(running)
-				return hang(ctx, r)
+				return markettest.Hang(ctx, r)
 			}
-			w.serve(t, nil)
-			c := w.customer(t, nil)
-			f := w.follow(t, c, w.place(t, c, mode, order("")).RequestID, nil)
+			w.Serve(t, nil)
+			c := w.NewCustomer(t, nil)
+			f := w.Follow(t, c, w.Place(t, c, mode, markettest.SandboxInput("")).RequestID, nil)
 			<-running
-			check(t, c.client.Cancel(w.ctx, w.only(t, c).RequestID))
-			p := f.failed(t, provider.CodeCanceled)
+			markettest.Check(t, c.Client.Cancel(w.Ctx, onlyPurchase(t, w, c).RequestID))
+			p := f.Failed(t, provider.CodeCanceled)
 			if p.Output != nil || p.SealedEvent != nil {
 				t.Errorf("output %q", p.Output)
 			}
 			if mode == receipts.ModeHold {
-				w.moved(t, c.party, 0, 0)
+				w.Moved(t, c.Party, 0, 0)
 				return
 			}
-			if credit, err := w.store.CreditOf(w.ctx, c.key.PublicKey()); err != nil || credit != rateMsats {
+			if credit, err := w.Store.CreditOf(w.Ctx, c.Key.PublicKey()); err != nil || credit != markettest.RateMsats {
 				t.Errorf("credit %d, %v", credit, err)
 			}
 		})
 	}
 }
 
-func (w *world) only(t *testing.T, c *customer) buyer.Purchase {
+func onlyPurchase(t *testing.T, w *markettest.World, c *markettest.Customer) buyer.Purchase {
 	t.Helper()
-	list, err := c.store.Purchases(w.ctx, 0)
+	list, err := c.Store.Purchases(w.Ctx, 0)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d purchases, %v", len(list), err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -19,35 +20,35 @@ import (
 // is the whole session; the policy is its manifest.
 func TestWhatIsHashedWhen(t *testing.T) {
 	requirements.Covers(t, "OA-6.3")
-	w := newWorld(t)
+	w := markettest.New(t)
 	var before hashing.Digest
-	w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
-		job, err := w.store.Job(ctx, run.RequestID)
+	w.Runner.Do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+		job, err := w.Store.Job(ctx, run.RequestID)
 		before = job.PlanHash
 		if err != nil || job.Result != nil {
 			t.Errorf("a job with a result runs (%v)", err)
 		}
 		run.OnStream("stdout", "shown in part")
-		return w.runner.good(func(r *schemas.SandboxRunResult) { r.Runs[0].StdoutPreview = strings.Repeat("long ", 500) })
+		return w.Runner.Good(func(r *schemas.SandboxRunResult) { r.Runs[0].StdoutPreview = strings.Repeat("long ", 500) })
 	}
-	w.serve(t, nil)
-	c := w.customer(t, nil)
-	p := w.sold(t, c, w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil), receipts.ModeHold)
-	job, err := w.store.Job(w.ctx, p.RequestID)
-	check(t, err)
+	w.Serve(t, nil)
+	c := w.NewCustomer(t, nil)
+	p := w.Sold(t, c, w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil), receipts.ModeHold)
+	job, err := w.Store.Job(w.Ctx, p.RequestID)
+	markettest.Check(t, err)
 
 	params, output := hashing.Bytes(job.Input), hashing.Bytes(p.Output)
 	plan, err := hashing.SumValue(map[string]any{
 		"version": 1, "job_hash": job.JobHash.String(),
 		"steps": []any{map[string]any{"step_id": "step-1", "tool": "worker/count", "params_hash": params.String()}},
 	})
-	check(t, err)
-	file, err := w.store.Content(w.ctx, job.Result.Replay)
-	check(t, err)
+	markettest.Check(t, err)
+	file, err := w.Store.Content(w.Ctx, job.Result.Replay)
+	markettest.Check(t, err)
 	seen := 0
 	for _, doc := range bytes.Split(bytes.TrimSpace(file), []byte("\n")) {
 		line, err := replay.ParseLine(doc)
-		check(t, err)
+		markettest.Check(t, err)
 		switch l := line.(type) {
 		case *replay.PlanStart:
 			seen++
@@ -64,9 +65,9 @@ func TestWhatIsHashedWhen(t *testing.T) {
 		t.Errorf("the trajectory has %d of plan, call and result", seen)
 	}
 	session, err := replay.Check(bytes.NewReader(file), replay.Limits{})
-	check(t, err)
+	markettest.Check(t, err)
 	rec, err := receipts.ParseReceipt(job.Receipt)
-	check(t, err)
+	markettest.Check(t, err)
 	same(t, "plan before the run", before, plan)
 	same(t, "plan in the receipt", rec.PlanHash, plan)
 	same(t, "output in the receipt", rec.OutputHash, output)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -17,7 +18,7 @@ func (s *shop) follow(key *relay.Key, ago int, whom ...string) {
 	for _, w := range whom {
 		ev.Tags = append(ev.Tags, nostr.Tag{"p", w})
 	}
-	check(s.t, key.Sign(s.t.Context(), &ev))
+	markettest.Check(s.t, key.Sign(s.t.Context(), &ev))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stored = append(s.stored, ev)
@@ -28,7 +29,7 @@ func (s *shop) follow(key *relay.Key, ago int, whom ...string) {
 func TestTrustByFollows(t *testing.T) {
 	for trust, second := range map[provider.Trust]bool{provider.TrustFollows: false, provider.TrustFollows2: true} {
 		t.Run(string(trust), func(t *testing.T) {
-			owner, friend, second2, third, denied, stranger, allowed := newKey(t), newKey(t), newKey(t), newKey(t), newKey(t), newKey(t), newKey(t)
+			owner, friend, second2, third, denied, stranger, allowed := markettest.NewKey(t), markettest.NewKey(t), markettest.NewKey(t), markettest.NewKey(t), markettest.NewKey(t), markettest.NewKey(t), markettest.NewKey(t)
 			s := openShop(t, func(cfg *provider.Config) {
 				cfg.Access = provider.Access{
 					Trust: trust, Of: []string{owner.PublicKey()}, Deny: []string{denied.PublicKey()}, Allow: []string{allowed.PublicKey()},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -52,12 +53,12 @@ func (m *picky) Bring(ctx context.Context, url string, ev nostr.Event) provider.
 }
 
 // served starts a provider of texts whose relays answer so.
-func (w *world) served(t *testing.T, answer func(nostr.Event) string, change func(*provider.Config)) *picky {
+func served(t *testing.T, w *markettest.World, answer func(nostr.Event) string, change func(*provider.Config)) *picky {
 	t.Helper()
-	w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) { return w.words() }
+	w.Runner.Do = func(context.Context, provider.Run) (provider.Outcome, error) { return w.Words() }
 	m := &picky{answer: answer}
-	w.serve(t, func(cfg *provider.Config) {
-		cfg.Offers = []provider.Offer{textOffer()}
+	w.Serve(t, func(cfg *provider.Config) {
+		cfg.Offers = []provider.Offer{markettest.TextOffer()}
 		m.Market = cfg.Market
 		cfg.Market = m
 		if change != nil {
@@ -68,34 +69,34 @@ func (w *world) served(t *testing.T, answer func(nostr.Event) string, change fun
 }
 
 // untyped publishes an untyped request, with a relay of the buyer's own.
-func (w *world) untyped(t *testing.T, c *customer, mode receipts.Mode, own string, more ...nostr.Tag) nostr.Event {
+func untyped(t *testing.T, w *markettest.World, c *markettest.Customer, mode receipts.Mode, own string, more ...nostr.Tag) nostr.Event {
 	t.Helper()
-	ev := raw(t, c.key, 5050, "", append(nostr.Tags{
-		{"i", "Which fruit is yellow?", "text"}, {"p", w.seller.key.PublicKey()}, {"param", "payment_mode", string(mode)}, {"relays", own},
+	ev := markettest.SignedEvent(t, c.Key, 5050, "", append(nostr.Tags{
+		{"i", "Which fruit is yellow?", "text"}, {"p", w.Seller.Key.PublicKey()}, {"param", "payment_mode", string(mode)}, {"relays", own},
 	}, more...)...)
-	check(t, c.market.Send(w.ctx, ev))
+	markettest.Check(t, c.Market.Send(w.Ctx, ev))
 	return ev
 }
 
 // pays what a request costs, once its invoice is there, if it is to be paid first.
-func (w *world) pays(t *testing.T, c *customer, id string, mode receipts.Mode) {
+func pays(t *testing.T, w *markettest.World, c *markettest.Customer, id string, mode receipts.Mode) {
 	t.Helper()
 	if mode != receipts.ModeHold && mode != receipts.ModePrepay {
 		return
 	}
-	job := w.until(t, id, func(job provider.Job) bool { return job.BOLT11 != "" || job.State.Terminal() })
+	job := w.Until(t, id, func(job provider.Job) bool { return job.BOLT11 != "" || job.State.Terminal() })
 	go func() { // a held payment is under way until it is settled or comes back
-		_ = c.wallet.SendPayment(w.ctx, payments.Pay{BOLT11: job.BOLT11, AmountMsats: job.PriceMsats, FeeLimitMsats: feeMsats})
+		_ = c.Wallet.SendPayment(w.Ctx, payments.Pay{BOLT11: job.BOLT11, AmountMsats: job.PriceMsats, FeeLimitMsats: markettest.FeeMsats})
 	}()
 }
 
 // unserved checks that no relay has a result of the request, that none is queued,
 // and that the money is the buyer's again.
-func (w *world) unserved(t *testing.T, c *customer, job provider.Job, there *exchange.Market, m *picky) {
+func unserved(t *testing.T, w *markettest.World, c *markettest.Customer, job provider.Job, there *exchange.Market, m *picky) {
 	t.Helper()
 	f := nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {job.RequestID}}}
-	for name, where := range map[string]*exchange.Market{"the provider's": c.market, "the buyer's": there} {
-		if found, err := where.Query(w.ctx, f); err != nil || len(found) > 0 {
+	for name, where := range map[string]*exchange.Market{"the provider's": c.Market, "the buyer's": there} {
+		if found, err := where.Query(w.Ctx, f); err != nil || len(found) > 0 {
 			t.Errorf("%s relay has %d results, %v", name, len(found), err)
 		}
 	}
@@ -104,38 +105,38 @@ func (w *world) unserved(t *testing.T, c *customer, job provider.Job, there *exc
 		t.Errorf("results were brought to the buyer's relay: %v", m.brought)
 	}
 	m.mu.Unlock()
-	pending, err := w.store.PendingEvents(w.ctx, time.Hour, 100)
-	check(t, err)
+	pending, err := w.Store.PendingEvents(w.Ctx, time.Hour, 100)
+	markettest.Check(t, err)
 	if slices.ContainsFunc(pending, func(p provider.Pending) bool { return job.Result != nil && p.EventID == job.Result.EventID }) {
 		t.Error("the result is offered on")
 	}
 	if job.Mode == receipts.ModePrepay {
-		if credit, err := w.store.CreditOf(w.ctx, c.key.PublicKey()); err != nil || credit != rateMsats {
+		if credit, err := w.Store.CreditOf(w.Ctx, c.Key.PublicKey()); err != nil || credit != markettest.RateMsats {
 			t.Errorf("credit %d, %v", credit, err)
 		}
 		return
 	}
-	w.moved(t, c.party, 0, 0)
+	w.Moved(t, c.Party, 0, 0)
 }
 
 // TestResultThatNoRelayTakes: it is brought to no relay of the buyer's, the job
 // ends, and the money goes back.
 func TestResultThatNoRelayTakes(t *testing.T) {
-	for _, mode := range allModes {
+	for _, mode := range markettest.AllModes {
 		for _, said := range []string{"invalid: too much of it", "blocked: not here"} {
 			t.Run(string(mode)+" "+said, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
-				own, there := w.further(t)
-				m := w.served(t, func(nostr.Event) string { return said }, nil)
-				c := w.customer(t, nil)
-				ev := w.untyped(t, c, mode, own)
-				w.pays(t, c, ev.ID, mode)
-				job := w.ended(t, ev.ID)
+				w := markettest.New(t)
+				own, there := further(t, w)
+				m := served(t, w, func(nostr.Event) string { return said }, nil)
+				c := w.NewCustomer(t, nil)
+				ev := untyped(t, w, c, mode, own)
+				pays(t, w, c, ev.ID, mode)
+				job := w.Ended(t, ev.ID)
 				if job.State != provider.StateFailed || job.Reason.Code != provider.CodeInternal {
 					t.Errorf("job %s (%s)", job.State, job.Reason)
 				}
-				w.unserved(t, c, job, there, m)
+				unserved(t, w, c, job, there, m)
 				m.mu.Lock()
 				defer m.mu.Unlock()
 				for i := 1; i < len(m.offered); i++ {
@@ -158,21 +159,21 @@ func TestResultInAShorterForm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.delivery = receipts.DeliveryPlain
+			w := markettest.New(t)
+			w.Delivery = receipts.DeliveryPlain
 			m := &picky{answer: func(ev nostr.Event) string {
 				if refuses(ev) {
 					return "invalid: too much of it"
 				}
 				return ""
 			}}
-			w.serve(t, func(cfg *provider.Config) { m.Market = cfg.Market; cfg.Market = m })
-			c := w.customer(t, nil)
-			p := w.sold(t, c, w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil), receipts.ModeHold)
-			job, err := w.store.Job(w.ctx, p.RequestID)
-			check(t, err)
+			w.Serve(t, func(cfg *provider.Config) { m.Market = cfg.Market; cfg.Market = m })
+			c := w.NewCustomer(t, nil)
+			p := w.Sold(t, c, w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil), receipts.ModeHold)
+			job, err := w.Store.Job(w.Ctx, p.RequestID)
+			markettest.Check(t, err)
 			var ev nostr.Event
-			check(t, ev.UnmarshalJSON(p.ResultEvent))
+			markettest.Check(t, ev.UnmarshalJSON(p.ResultEvent))
 			if ev.ID != job.Result.EventID || refuses(ev) {
 				t.Errorf("the buyer has %s, the provider %s", ev.ID, job.Result.EventID)
 			}
@@ -183,24 +184,24 @@ func TestResultInAShorterForm(t *testing.T) {
 // TestEmptyInputsAreNone: tags without a value are no inputs, so a request cannot
 // make its result larger by them than relays take.
 func TestEmptyInputsAreNone(t *testing.T) {
-	w := newWorld(t)
-	own, there := w.further(t)
-	m := w.served(t, func(nostr.Event) string { return "" }, nil)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	own, there := further(t, w)
+	m := served(t, w, func(nostr.Event) string { return "" }, nil)
+	c := w.NewCustomer(t, nil)
 	more := make([]nostr.Tag, 500)
 	for i := range more {
 		more[i] = nostr.Tag{"i"}
 	}
-	ev := w.untyped(t, c, receipts.ModeHold, own, more...)
-	w.await(t, ev.ID, provider.StateQuoted, provider.StateRefused)
-	if w.store.wasRefused(ev.ID) {
+	ev := untyped(t, w, c, receipts.ModeHold, own, more...)
+	w.Await(t, ev.ID, provider.StateQuoted, provider.StateRefused)
+	if w.Store.WasRefused(ev.ID) {
 		return // also right: such a request is none
 	}
-	w.pays(t, c, ev.ID, receipts.ModeHold)
-	if job := w.ended(t, ev.ID); job.State != provider.StateSucceeded {
+	pays(t, w, c, ev.ID, receipts.ModeHold)
+	if job := w.Ended(t, ev.ID); job.State != provider.StateSucceeded {
 		t.Fatalf("job %s (%s)", job.State, job.Reason)
 	}
-	w.find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {ev.ID}}})
+	w.Find(t, there, nostr.Filter{Kinds: []int{6050}, Tags: nostr.TagMap{"e": {ev.ID}}})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := len(m.offered[0].Tags); n > 64 {
@@ -220,40 +221,40 @@ func TestHeldUntilAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			own, there := w.further(t)
+			w := markettest.New(t)
+			own, there := further(t, w)
 			asked := make(chan struct{}, 100)
 			var m *picky
 			silent := func(ev nostr.Event) string {
 				if tt.lost {
-					_ = m.Market.Publish(w.ctx, ev)
+					_ = m.Market.Publish(w.Ctx, ev)
 				}
 				asked <- struct{}{}
 				return "timeout"
 			}
-			w.runner.do = func(context.Context, provider.Run) (provider.Outcome, error) { return w.words() }
+			w.Runner.Do = func(context.Context, provider.Run) (provider.Outcome, error) { return w.Words() }
 			m = &picky{answer: silent}
 			life := func(margin time.Duration) func() {
-				return w.serve(t, func(cfg *provider.Config) {
-					cfg.Offers = []provider.Offer{textOffer()}
+				return w.Serve(t, func(cfg *provider.Config) {
+					cfg.Offers = []provider.Offer{markettest.TextOffer()}
 					m.Market, cfg.Limits.HoldMargin = cfg.Market, margin
 					cfg.Market = m
 				})
 			}
 			stop := life(0)
-			c := w.customer(t, nil)
-			ev := w.untyped(t, c, receipts.ModeHold, own)
-			w.pays(t, c, ev.ID, receipts.ModeHold)
-			w.await(t, ev.ID, provider.StateDelivering)
+			c := w.NewCustomer(t, nil)
+			ev := untyped(t, w, c, receipts.ModeHold, own)
+			pays(t, w, c, ev.ID, receipts.ModeHold)
+			w.Await(t, ev.ID, provider.StateDelivering)
 			<-asked
 			stop()
 			life(130 * time.Minute) // the ledger holds for an hour: all of it is margin now
-			job := w.ended(t, ev.ID)
+			job := w.Ended(t, ev.ID)
 			if job.State != tt.want {
 				t.Errorf("job %s (%s), want %s", job.State, job.Reason, tt.want)
 			}
 			if tt.want == provider.StateFailed {
-				w.unserved(t, c, job, there, m)
+				unserved(t, w, c, job, there, m)
 			}
 		})
 	}
@@ -262,33 +263,33 @@ func TestHeldUntilAnswered(t *testing.T) {
 // TestNoWorkWithoutUploads: while no blob server takes anything, no job is taken
 // that could not be delivered; afterwards they are again.
 func TestNoWorkWithoutUploads(t *testing.T) {
-	w := newWorld(t)
+	w := markettest.New(t)
 	tried := make(chan struct{}, 1)
 	broken := &brokenBlobs{tried: tried}
-	w.serve(t, func(cfg *provider.Config) { broken.Market = cfg.Market; cfg.Market = broken })
-	c := w.customer(t, nil)
+	w.Serve(t, func(cfg *provider.Config) { broken.Market = cfg.Market; cfg.Market = broken })
+	c := w.NewCustomer(t, nil)
 	broken.set(true)
-	first := w.place(t, c, receipts.ModeHold, order(""))
-	f := w.follow(t, c, first.RequestID, nil)
-	w.await(t, first.RequestID, provider.StateDelivering)
+	first := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
+	f := w.Follow(t, c, first.RequestID, nil)
+	w.Await(t, first.RequestID, provider.StateDelivering)
 	select {
 	case <-tried:
-	case <-w.ctx.Done():
+	case <-w.Ctx.Done():
 		t.Fatal("no upload was tried")
 	}
-	next := w.request(t, c.key, order(`,"env":{"N":"2"}`))
-	check(t, c.market.Send(w.ctx, next))
-	if job := w.await(t, next.ID, provider.StateRefused); job.Reason.Code != provider.CodePaused {
+	next := w.Request(t, c.Key, markettest.SandboxInput(`,"env":{"N":"2"}`))
+	markettest.Check(t, c.Market.Send(w.Ctx, next))
+	if job := w.Await(t, next.ID, provider.StateRefused); job.Reason.Code != provider.CodePaused {
 		t.Errorf("refused for %s", job.Reason)
 	}
-	w.hear(t, c.market, nostr.Filter{Kinds: []int{31990}, Authors: []string{w.seller.key.PublicKey()}}, func(ev nostr.Event) bool {
+	w.Hear(t, c.Market, nostr.Filter{Kinds: []int{31990}, Authors: []string{w.Seller.Key.PublicKey()}}, func(ev nostr.Event) bool {
 		return strings.Contains(ev.Content, `"paused":true`)
 	})
 	broken.set(false)
-	w.sold(t, c, f, receipts.ModeHold)
-	last := w.place(t, c, receipts.ModeHold, order(`,"env":{"N":"3"}`))
-	check(t, c.send(w.ctx, last.Request))
-	w.await(t, last.RequestID, provider.StateQuoted)
+	w.Sold(t, c, f, receipts.ModeHold)
+	last := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(`,"env":{"N":"3"}`))
+	markettest.Check(t, c.SendSigned(w.Ctx, last.Request))
+	w.Await(t, last.RequestID, provider.StateQuoted)
 }
 
 var errNoRoom = errors.New("no room")

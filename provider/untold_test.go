@@ -15,6 +15,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
@@ -127,8 +128,8 @@ func (m *overheard) inside(t *testing.T, ev nostr.Event) (tags nostr.Tags, conte
 		return ev.Tags, ev.Content, ""
 	}
 	text, err := m.buyer.NIP44Decrypt(t.Context(), ev.PubKey, ev.Content)
-	check(t, err)
-	check(t, json.Unmarshal([]byte(text), &tags))
+	markettest.Check(t, err)
+	markettest.Check(t, json.Unmarshal([]byte(text), &tags))
 	if tag := tags.Find("content"); tag != nil {
 		content = tag[1]
 		tags = slices.DeleteFunc(tags, func(tag nostr.Tag) bool { return tag[0] == "content" })
@@ -137,59 +138,59 @@ func (m *overheard) inside(t *testing.T, ev nostr.Event) (tags nostr.Tags, conte
 }
 
 // secretly is a request whose tags only the provider reads, if it is to be hidden.
-func (w *world) secretly(t *testing.T, c *customer, hidden bool, input []byte, more ...nostr.Tag) nostr.Event {
+func secretly(t *testing.T, w *markettest.World, c *markettest.Customer, hidden bool, input []byte, more ...nostr.Tag) nostr.Event {
 	t.Helper()
-	ev := w.request(t, c.key, input, more...)
+	ev := w.Request(t, c.Key, input, more...)
 	if !hidden {
 		return ev
 	}
-	seller := w.seller.key.PublicKey()
+	seller := w.Seller.Key.PublicKey()
 	inside, err := json.Marshal(slices.DeleteFunc(ev.Tags, func(tag nostr.Tag) bool { return tag[0] == "p" }))
-	check(t, err)
-	text, err := c.key.NIP44Encrypt(w.ctx, seller, string(inside))
-	check(t, err)
-	return raw(t, c.key, 5050, text, nostr.Tag{"p", seller}, nostr.Tag{"encrypted"})
+	markettest.Check(t, err)
+	text, err := c.Key.NIP44Encrypt(w.Ctx, seller, string(inside))
+	markettest.Check(t, err)
+	return markettest.SignedEvent(t, c.Key, 5050, text, nostr.Tag{"p", seller}, nostr.Tag{"encrypted"})
 }
 
 // secretJob is what a job does that its buyer wants to learn a secret from, for
 // nothing. It prints in chunks whose sizes tell it, takes a time that tells it, and
 // then does not succeed.
-type secretJob func(w *world, ctx context.Context, secret string) (provider.Outcome, error)
+type secretJob func(w *markettest.World, ctx context.Context, secret string) (provider.Outcome, error)
 
 var secretJobs = map[string]secretJob{
-	"agent fails": func(_ *world, _ context.Context, s string) (provider.Outcome, error) {
+	"agent fails": func(_ *markettest.World, _ context.Context, s string) (provider.Outcome, error) {
 		return provider.Outcome{}, &provider.RunError{Reason: provider.Reason{Code: provider.CodeAgentFailed, Detail: s}}
 	},
-	"agent refuses": func(_ *world, _ context.Context, s string) (provider.Outcome, error) {
+	"agent refuses": func(_ *markettest.World, _ context.Context, s string) (provider.Outcome, error) {
 		return provider.Outcome{}, &provider.RunError{Reason: provider.Reason{Code: provider.CodeInvalidInput, Detail: "prompt: " + s}}
 	},
-	"unknown code": func(_ *world, _ context.Context, s string) (provider.Outcome, error) {
+	"unknown code": func(_ *markettest.World, _ context.Context, s string) (provider.Outcome, error) {
 		return provider.Outcome{}, &provider.RunError{Reason: provider.Reason{Code: provider.Code(s), Detail: s}}
 	},
-	"node fails": func(_ *world, _ context.Context, s string) (provider.Outcome, error) {
+	"node fails": func(_ *markettest.World, _ context.Context, s string) (provider.Outcome, error) {
 		return provider.Outcome{}, errors.New(s)
 	},
-	"too slow": func(_ *world, _ context.Context, s string) (provider.Outcome, error) {
+	"too slow": func(_ *markettest.World, _ context.Context, s string) (provider.Outcome, error) {
 		return provider.Outcome{}, fmt.Errorf("%s: %w", s, context.DeadlineExceeded)
 	},
-	"no result": func(_ *world, _ context.Context, s string) (provider.Outcome, error) {
+	"no result": func(_ *markettest.World, _ context.Context, s string) (provider.Outcome, error) {
 		return provider.Outcome{Output: []byte(s)}, nil
 	},
-	"sandbox stops it": func(w *world, _ context.Context, s string) (provider.Outcome, error) {
-		return w.runner.good(func(r *schemas.SandboxRunResult) { r.Status, r.Error = schemas.StatusError, "readdir "+s })
+	"sandbox stops it": func(w *markettest.World, _ context.Context, s string) (provider.Outcome, error) {
+		return w.Runner.Good(func(r *schemas.SandboxRunResult) { r.Status, r.Error = schemas.StatusError, "readdir "+s })
 	},
-	"another outcome": func(w *world, _ context.Context, s string) (provider.Outcome, error) {
-		return w.runner.good(func(r *schemas.SandboxRunResult) {
+	"another outcome": func(w *markettest.World, _ context.Context, s string) (provider.Outcome, error) {
+		return w.Runner.Good(func(r *schemas.SandboxRunResult) {
 			r.Status, r.Runs[0].ExitCode = schemas.StatusFailed, int32(3+len(s))
 		})
 	},
-	"artifact missing": func(w *world, _ context.Context, s string) (provider.Outcome, error) {
-		out, err := w.runner.good(func(r *schemas.SandboxRunResult) {
+	"artifact missing": func(w *markettest.World, _ context.Context, s string) (provider.Outcome, error) {
+		out, err := w.Runner.Good(func(r *schemas.SandboxRunResult) {
 			r.Artifacts = append(r.Artifacts, schemas.SandboxArtifact{Path: s, SHA256: hashing.Bytes([]byte(s)), SizeBytes: int64(len(s))})
 		})
 		return out, err
 	},
-	"canceled": func(_ *world, ctx context.Context, _ string) (provider.Outcome, error) {
+	"canceled": func(_ *markettest.World, ctx context.Context, _ string) (provider.Outcome, error) {
 		<-ctx.Done()
 		return provider.Outcome{}, ctx.Err()
 	},
@@ -216,12 +217,12 @@ func TestUnpaidJobsTellNothing(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %s hidden %v", tt.mode, tt.delivery, tt.hidden), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			own, _ := w.further(t)
+			w := markettest.New(t)
+			own, _ := further(t, w)
 			began := map[string]time.Time{}
 			var mu sync.Mutex
 			running := make(chan string, 100)
-			w.runner.do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
+			w.Runner.Do = func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
 				var req struct {
 					Env struct{ CASE, SECRET string }
 				}
@@ -241,15 +242,15 @@ func TestUnpaidJobsTellNothing(t *testing.T) {
 				return secretJobs[req.Env.CASE](w, ctx, req.Env.SECRET)
 			}
 			m := newOverheard()
-			w.serve(t, func(cfg *provider.Config) {
-				w.hidden(cfg)
+			w.Serve(t, func(cfg *provider.Config) {
+				w.ReadsHidden(cfg)
 				m.Market = cfg.Market
 				cfg.Market = m
 				l := &cfg.Limits
 				l.Concurrent, l.Queue, l.QueuePerBuyer, l.UnpaidPerBuyer, l.HeldPerBuyer = 100, 100, 100, 100, 100
 			})
-			c := w.customer(t, nil)
-			m.buyer = c.key
+			c := w.NewCustomer(t, nil)
+			m.buyer = c.Key
 			ids := map[string][]string{} // by case, one for each secret
 			for name := range secretJobs {
 				for _, secret := range secrets {
@@ -257,22 +258,22 @@ func TestUnpaidJobsTellNothing(t *testing.T) {
 					if name == "another outcome" {
 						more = `,"verification":{"expected":{"exit_codes":[0]}}`
 					}
-					ev := w.secretly(t, c, tt.hidden, order(fmt.Sprintf(`,"env":{"CASE":%q,"SECRET":%q}`, name, secret)+more),
+					ev := secretly(t, w, c, tt.hidden, markettest.SandboxInput(fmt.Sprintf(`,"env":{"CASE":%q,"SECRET":%q}`, name, secret)+more),
 						nostr.Tag{"param", "payment_mode", string(tt.mode)}, nostr.Tag{"param", "delivery", string(tt.delivery)}, nostr.Tag{"relays", own})
-					check(t, c.market.Send(w.ctx, ev))
-					w.pays(t, c, ev.ID, tt.mode)
+					markettest.Check(t, c.Market.Send(w.Ctx, ev))
+					pays(t, w, c, ev.ID, tt.mode)
 					ids[name] = append(ids[name], ev.ID)
 				}
 			}
 			for range secrets {
 				id := <-running
-				check(t, c.market.Send(w.ctx, raw(t, c.key, 5, "", nostr.Tag{"e", id}, nostr.Tag{"k", "5050"})))
+				markettest.Check(t, c.Market.Send(w.Ctx, markettest.SignedEvent(t, c.Key, 5, "", nostr.Tag{"e", id}, nostr.Tag{"k", "5050"})))
 			}
 			words := map[string]bool{}
 			for name, pair := range ids {
 				var said [2][]string
 				for i, id := range pair {
-					if job := w.ended(t, id); job.State == provider.StateSucceeded {
+					if job := w.Ended(t, id); job.State == provider.StateSucceeded {
 						t.Fatalf("%s: succeeded", name)
 					}
 					var ended time.Time
@@ -283,7 +284,7 @@ func TestUnpaidJobsTellNothing(t *testing.T) {
 						}
 						select {
 						case <-next:
-						case <-w.ctx.Done():
+						case <-w.Ctx.Done():
 							t.Fatalf("%s: its end is not told: %q", name, said[i])
 						}
 					}
@@ -323,8 +324,8 @@ func TestSealedResultsTellNothing(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hidden %v", hidden), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.runner.do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
+			w := markettest.New(t)
+			w.Runner.Do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
 				var req struct{ Env struct{ SECRET string } }
 				if err := json.Unmarshal(run.Input, &req); err != nil {
 					return provider.Outcome{}, err
@@ -332,7 +333,7 @@ func TestSealedResultsTellNothing(t *testing.T) {
 				secret := req.Env.SECRET
 				run.OnStream(secret, secret)
 				file := []byte(secret)
-				out, err := w.runner.good(func(r *schemas.SandboxRunResult) {
+				out, err := w.Runner.Good(func(r *schemas.SandboxRunResult) {
 					r.Runs[0].StdoutPreview, r.Runs[0].StdoutSHA256 = secret, hashing.Bytes(file)
 					r.Artifacts = []schemas.SandboxArtifact{{Path: secret, SHA256: hashing.Bytes(file), SizeBytes: int64(len(file))}}
 				})
@@ -340,21 +341,21 @@ func TestSealedResultsTellNothing(t *testing.T) {
 				return out, err
 			}
 			m := newOverheard()
-			w.serve(t, func(cfg *provider.Config) {
-				w.hidden(cfg)
+			w.Serve(t, func(cfg *provider.Config) {
+				w.ReadsHidden(cfg)
 				m.Market = cfg.Market
 				cfg.Market = m
 			})
-			c := w.customer(t, nil)
-			m.buyer = c.key
+			c := w.NewCustomer(t, nil)
+			m.buyer = c.Key
 			secrets := []string{"the-answer-is-forty-two", "the-answer-is-something"}
 			var stories [2][]string
 			named := map[string]string{}
 			for i, secret := range secrets {
-				ev := w.secretly(t, c, hidden, order(fmt.Sprintf(`,"env":{"SECRET":%q}`, secret)),
+				ev := secretly(t, w, c, hidden, markettest.SandboxInput(fmt.Sprintf(`,"env":{"SECRET":%q}`, secret)),
 					nostr.Tag{"param", "payment_mode", "postpay"}, nostr.Tag{"param", "delivery", "sealed"})
-				check(t, c.market.Send(w.ctx, ev))
-				w.passes(t, ev.ID, provider.StateDelivering)
+				markettest.Check(t, c.Market.Send(w.Ctx, ev))
+				w.Passes(t, ev.ID, provider.StateDelivering)
 				for len(stories[i]) < 3 { // it begins, its result, and what that costs
 					next := m.next()
 					if stories[i] = m.story(t, ev.ID, named); len(stories[i]) >= 3 {
@@ -362,11 +363,11 @@ func TestSealedResultsTellNothing(t *testing.T) {
 					}
 					select {
 					case <-next:
-					case <-w.ctx.Done():
+					case <-w.Ctx.Done():
 						t.Fatalf("told %q", stories[i])
 					}
 				}
-				if job := w.job(t, ev.ID); job.State != provider.StateDelivering {
+				if job := w.Job(t, ev.ID); job.State != provider.StateDelivering {
 					t.Fatalf("job %s (%s)", job.State, job.Reason)
 				}
 			}
@@ -413,9 +414,9 @@ func (m *overheard) story(t *testing.T, id string, named map[string]string) (tol
 			tags, content, outside = m.inside(t, ev.Event)
 		} else {
 			text, err := m.buyer.NIP44Decrypt(t.Context(), ev.PubKey, terms[1])
-			check(t, err)
+			markettest.Check(t, err)
 			var inner nostr.Event
-			check(t, inner.UnmarshalJSON([]byte(text)))
+			markettest.Check(t, inner.UnmarshalJSON([]byte(text)))
 			tags, outside = inner.Tags, fmt.Sprint(namesOf(ev.Tags), len(terms[1]), ev.Content, inner.Content)
 		}
 		if status := tags.Find("status"); status != nil && status[1] == "partial" {

@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -101,14 +102,14 @@ func TestUploadsBesideTheCommit(t *testing.T) {
 	for _, mode := range []receipts.Mode{receipts.ModeFree, receipts.ModePostpay} { // in the clear, and in boxes
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := markettest.New(t)
 			b := &beside{uploaded: make(chan struct{}), committed: make(chan struct{})}
-			w.serve(t, func(cfg *provider.Config) {
+			w.Serve(t, func(cfg *provider.Config) {
 				cfg.Store, cfg.Market = besideStore{cfg.Store, b}, besideMarket{cfg.Market, b}
 			})
-			c := w.customer(t, nil)
-			p := w.place(t, c, mode, order(""))
-			w.sold(t, c, w.follow(t, c, p.RequestID, nil), mode)
+			c := w.NewCustomer(t, nil)
+			p := w.Place(t, c, mode, markettest.SandboxInput(""))
+			w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), mode)
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if len(b.early) > 0 {
@@ -134,19 +135,19 @@ func (k *keeps) Upload(ctx context.Context, data []byte, mime string) error {
 
 // TestUnsignedResultIsNotUploaded: what a signer elsewhere may yet refuse stays here.
 func TestUnsignedResultIsNotUploaded(t *testing.T) {
-	w := newWorld(t)
-	s, change := w.elsewhere(only(6050, never))
+	w := markettest.New(t)
+	s, change := signsElsewhere(w, only(6050, never))
 	k := &keeps{got: map[hashing.Digest]bool{}}
-	stop := w.serve(t, func(cfg *provider.Config) {
+	stop := w.Serve(t, func(cfg *provider.Config) {
 		change(cfg)
 		k.Market = cfg.Market
 		cfg.Market = k
 	})
-	c := w.customer(t, nil)
-	p := w.place(t, c, receipts.ModeFree, order(""))
-	w.follow(t, c, p.RequestID, nil)
-	s.until(w.ctx, t, 6050, 1)
-	job := w.await(t, p.RequestID, provider.StateDelivering)
+	c := w.NewCustomer(t, nil)
+	p := w.Place(t, c, receipts.ModeFree, markettest.SandboxInput(""))
+	w.Follow(t, c, p.RequestID, nil)
+	s.until(w.Ctx, t, 6050, 1)
+	job := w.Await(t, p.RequestID, provider.StateDelivering)
 	stop()
 	k.mu.Lock()
 	defer k.mu.Unlock()

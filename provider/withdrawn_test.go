@@ -9,6 +9,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -17,11 +18,11 @@ import (
 // TestWithdrawnOffer: while what does the jobs of a type is down they are neither
 // announced nor quoted, buyers are not told why, and no other offer is touched.
 func TestWithdrawnOffer(t *testing.T) {
-	w := newWorld(t)
-	c := w.customer(t, nil)
+	w := markettest.New(t)
+	c := w.NewCustomer(t, nil)
 	var down atomic.Bool
-	w.serve(t, func(cfg *provider.Config) {
-		cfg.Offers = append(cfg.Offers, provider.Offer{SchemaID: string(schemas.TextGeneration), Modes: allModes, InputMsats: 4000, OutputMsats: 9000, MaxOutputTokens: 500})
+	w.Serve(t, func(cfg *provider.Config) {
+		cfg.Offers = append(cfg.Offers, provider.Offer{SchemaID: string(schemas.TextGeneration), Modes: markettest.AllModes, InputMsats: 4000, OutputMsats: 9000, MaxOutputTokens: 500})
 		cfg.Withdrawn = func(schemaID string) string {
 			if down.Load() && schemaID == string(schemas.SandboxRun) {
 				return "agent com.example.secret fell over"
@@ -32,21 +33,21 @@ func TestWithdrawnOffer(t *testing.T) {
 	sells := func(id schemas.ID) func(provider.Announcement) bool {
 		return func(a provider.Announcement) bool { return slices.Contains(a.Capabilities.SupportedJobs, string(id)) }
 	}
-	w.announced(t, c, sells(schemas.SandboxRun))
+	awaitAnnounced(t, w, c, sells(schemas.SandboxRun))
 
 	down.Store(true)
-	a, _ := w.announced(t, c, func(a provider.Announcement) bool { return !sells(schemas.SandboxRun)(a) })
+	a, _ := awaitAnnounced(t, w, c, func(a provider.Announcement) bool { return !sells(schemas.SandboxRun)(a) })
 	if !sells(schemas.TextGeneration)(a) || a.Lightwork.Modes[string(schemas.SandboxRun)] != nil || a.Lightwork.Paused {
 		t.Errorf("announced %+v", a)
 	}
-	p := w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil).failed(t, provider.CodeAgentUnavailable)
+	p := w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil).Failed(t, provider.CodeAgentUnavailable)
 	if strings.Contains(p.Reason, "secret") || p.Attempt != nil {
 		t.Errorf("the buyer was told %q, attempt %+v", p.Reason, p.Attempt)
 	}
 
 	down.Store(false)
-	w.announced(t, c, sells(schemas.SandboxRun))
-	w.sold(t, c, w.follow(t, c, w.place(t, c, receipts.ModeHold, order("")).RequestID, nil), receipts.ModeHold)
+	awaitAnnounced(t, w, c, sells(schemas.SandboxRun))
+	w.Sold(t, c, w.Follow(t, c, w.Place(t, c, receipts.ModeHold, markettest.SandboxInput("")).RequestID, nil), receipts.ModeHold)
 }
 
 // TestWhatAToolTakes: what the tool of an offer would refuse is refused before

@@ -18,6 +18,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -38,7 +39,7 @@ func endedLine(state buyer.State) string { return "ended " + string(state) }
 const (
 	rateMsats = 21_000 // a minute
 	maxMsats  = 50_000
-	feeMsats  = 3
+	feeMsats  = markettest.FeeMsats
 )
 
 // life is one process's view of the world.

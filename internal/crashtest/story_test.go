@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -120,10 +121,10 @@ func (w *world) bought(t *testing.T) provider.Job {
 func (w *world) lifecycle(t *testing.T) {
 	t.Helper()
 	bought, err := readTrace(w.customer.Dir)
-	check(t, err)
+	markettest.Check(t, err)
 	inOrder(t, bought, "store:AddPurchase", "market:Send:5050", "store:Reserve", "wallet:SendPayment", "store:Paid")
 	trace, err := readTrace(w.seller.Dir)
-	check(t, err)
+	markettest.Check(t, err)
 	switch w.seller.Mode {
 	case receipts.ModeHold:
 		inOrder(t, trace, "store:AddJob", "wallet:CreateInvoice", "store:SetInvoice", "store:SetPaid", "store:Start",
@@ -139,16 +140,16 @@ func (w *world) lifecycle(t *testing.T) {
 func (w *world) job(t *testing.T) (job provider.Job, receiptRows int) {
 	t.Helper()
 	k, err := kernel.Open(w.ctx, w.seller.Dir, kernel.Options{})
-	check(t, err)
+	markettest.Check(t, err)
 	defer k.Close()
 	jobs, err := k.ProviderStore("paid-job").Jobs(w.ctx, 0)
-	check(t, err)
+	markettest.Check(t, err)
 	if len(jobs) != 1 {
 		t.Fatalf("%d jobs", len(jobs))
 	}
 	var directives int
 	var key string
-	check(t, k.View(w.ctx, func(tx *kernel.Tx) error {
+	markettest.Check(t, k.View(w.ctx, func(tx *kernel.Tx) error {
 		if err := tx.QueryRow("SELECT count(*), max(idempotency_key) FROM directives").Scan(&directives, &key); err != nil {
 			return err
 		}
@@ -158,7 +159,7 @@ func (w *world) job(t *testing.T) (job provider.Job, receiptRows int) {
 		t.Errorf("%d directives, key %q, not %q", directives, key, want)
 	}
 	job, err = k.ProviderStore("paid-job").Job(w.ctx, jobs[0].RequestID)
-	check(t, err)
+	markettest.Check(t, err)
 	return job, receiptRows
 }
 
@@ -168,23 +169,23 @@ func (w *world) purchase(t *testing.T, look func(context.Context, *buyer.Client,
 	t.Helper()
 	l := w.customer
 	parts, err := l.open(w.ctx)
-	check(t, err)
-	defer func() { check(t, parts.close()) }()
+	markettest.Check(t, err)
+	defer func() { markettest.Check(t, parts.close()) }()
 	client, err := l.client(parts, &killer{dir: t.TempDir(), names: map[string]string{}}, nil)
-	check(t, err)
+	markettest.Check(t, err)
 	store := parts.kernel.BuyerStore()
 	all, err := store.Purchases(w.ctx, 0)
-	check(t, err)
+	markettest.Check(t, err)
 	if len(all) != 1 {
 		t.Fatalf("%d purchases", len(all))
 	}
 	p, err := store.Purchase(w.ctx, all[0].RequestID)
-	check(t, err)
+	markettest.Check(t, err)
 	if p.Attempt == nil {
 		t.Fatalf("purchase %s (%s) without an attempt to pay", p.State, p.Reason)
 	}
 	budget, err := store.BudgetOf(w.ctx, p.Attempt.ReservedAt)
-	check(t, err)
+	markettest.Check(t, err)
 	if look != nil {
 		w.connected(t, parts.market, func(ctx context.Context) { look(ctx, client, p) })
 	}
@@ -198,7 +199,7 @@ func (w *world) connected(t *testing.T, m *exchange.Market, do func(context.Cont
 	g.Go(func() error { return ended(ctx, m.Serve(ctx)) })
 	do(ctx)
 	stop()
-	check(t, g.Wait())
+	markettest.Check(t, g.Wait())
 }
 
 // proved verifies the purchase's bundle as a stranger who knows whom to expect.
@@ -210,9 +211,9 @@ func (w *world) proved(ctx context.Context, t *testing.T, client *buyer.Client, 
 		return
 	}
 	payee, err := w.ledger.Wallet(ctx, w.seller.Token)
-	check(t, err)
+	markettest.Check(t, err)
 	node, err := payee.Node(ctx)
-	check(t, err)
+	markettest.Check(t, err)
 	report := receipts.Verify(b, receipts.Pins{
 		Provider: w.sellerKey.PublicKey(), Buyer: w.customerKey.PublicKey(), Payee: node.PubKey, Network: payments.Network(node.Network),
 	})
@@ -226,10 +227,10 @@ func (w *world) proved(ctx context.Context, t *testing.T, client *buyer.Client, 
 func (w *world) saidOnce(ctx context.Context, t *testing.T, client *buyer.Client, p buyer.Purchase) {
 	t.Helper()
 	m, err := newMarket(w.customer.Relay, w.customerKey)
-	check(t, err)
+	markettest.Check(t, err)
 	w.connected(t, m, func(ctx context.Context) {
 		events, err := m.Query(ctx, nostr.Filter{Authors: []string{p.Provider}, Tags: nostr.TagMap{"e": {p.RequestID}}})
-		check(t, err)
+		markettest.Check(t, err)
 		count := map[string]int{}
 		names := &killer{names: map[string]string{}}
 		for _, ev := range events {

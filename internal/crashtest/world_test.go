@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,12 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
-	"github.com/lightwork-market/lightwork/relay/server"
 )
 
 // patience bounds one story; it is far more than one takes.
@@ -42,24 +39,12 @@ func newWorld(t *testing.T, mode receipts.Mode) *world {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	dir := t.TempDir()
-	rel, err := server.New(ctx, server.Config{Dir: filepath.Join(dir, "relay")})
-	check(t, err)
-	ledger, err := playnet.Open(ctx, filepath.Join(dir, "ledger.db"), playnet.Config{FeeMsats: feeMsats})
-	check(t, err)
-	relayOn, ledgerOn := listen(t), listen(t)
-	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var g errgroup.Group
-	g.Go(func() error { return rel.Serve(serve, relayOn) })
-	g.Go(func() error { return playnet.NewServer(ledger, nil).Serve(serve, ledgerOn) })
-	t.Cleanup(func() {
-		stop()
-		check(t, errors.Join(g.Wait(), ledger.Close()))
-	})
+	host, ledger, ledgerURL := markettest.Services(t, ctx)
 	w := &world{ctx: ctx, ledger: ledger}
 	w.seller, w.sellerKey = w.born(t, dir, "provider")
 	w.customer, w.customerKey = w.born(t, dir, "buyer")
 	for _, l := range []*life{&w.seller, &w.customer} {
-		l.Relay, l.Ledger = relayOn.Addr().String(), "http://"+ledgerOn.Addr().String()
+		l.Relay, l.Ledger = host, ledgerURL
 		l.Seller, l.Mode = w.sellerKey.PublicKey(), mode
 	}
 	return w
@@ -69,27 +54,13 @@ func newWorld(t *testing.T, mode receipts.Mode) *world {
 func (w *world) born(t *testing.T, dir, role string) (life, *relay.Key) {
 	t.Helper()
 	l := life{Role: role, Dir: filepath.Join(dir, role), Token: playnet.NewToken()}
-	check(t, os.Mkdir(l.Dir, 0o700))
+	markettest.Check(t, os.Mkdir(l.Dir, 0o700))
 	key, err := relay.GenerateKey()
-	check(t, err)
-	check(t, key.WriteFile(filepath.Join(l.Dir, "key")))
+	markettest.Check(t, err)
+	markettest.Check(t, key.WriteFile(filepath.Join(l.Dir, "key")))
 	_, err = w.ledger.OpenWallet(w.ctx, role, l.Token)
-	check(t, err)
+	markettest.Check(t, err)
 	return l, key
-}
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	return ln
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // process is a life under way.
@@ -106,18 +77,18 @@ type process struct {
 func (w *world) begin(t *testing.T, l life) *process {
 	t.Helper()
 	raw, err := json.Marshal(l)
-	check(t, err)
+	markettest.Check(t, err)
 	p := &process{role: l.Role, cmd: exec.Command(os.Args[0]), lines: make(chan string, 64), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), envLife+"="+string(raw))
 	log, err := os.OpenFile(filepath.Join(l.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	check(t, err)
+	markettest.Check(t, err)
 	defer log.Close()
 	p.cmd.Stderr = log
 	p.stdin, err = p.cmd.StdinPipe()
-	check(t, err)
+	markettest.Check(t, err)
 	out, err := p.cmd.StdoutPipe()
-	check(t, err)
-	check(t, p.cmd.Start())
+	markettest.Check(t, err)
+	markettest.Check(t, p.cmd.Start())
 	go func() {
 		defer close(p.done)
 		s := bufio.NewScanner(out)
@@ -169,14 +140,14 @@ func (w *world) dies(t *testing.T, p *process) (killed bool) {
 	if errors.As(p.end, &exit) {
 		return exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 	}
-	check(t, p.end)
+	markettest.Check(t, p.end)
 	return false
 }
 
 // stop ends the process in good order.
 func (w *world) stop(t *testing.T, p *process) {
 	t.Helper()
-	check(t, p.stdin.Close())
+	markettest.Check(t, p.stdin.Close())
 	if w.dies(t, p) || p.end != nil {
 		t.Fatalf("%s did not stop cleanly: %v", p.role, p.end)
 	}
@@ -189,7 +160,7 @@ func killedAt(t *testing.T, l life) string {
 	if errors.Is(err, os.ErrNotExist) {
 		return ""
 	}
-	check(t, err)
+	markettest.Check(t, err)
 	return strings.TrimSpace(string(raw))
 }
 
@@ -198,15 +169,15 @@ func killedAt(t *testing.T, l life) string {
 func (w *world) balances(t *testing.T) (seller, customer int64) {
 	t.Helper()
 	totals, err := w.ledger.Audit(w.ctx)
-	check(t, err)
+	markettest.Check(t, err)
 	if totals.HeldMsats != 0 {
 		t.Errorf("%d msats are still held", totals.HeldMsats)
 	}
 	read := func(token string) int64 {
 		wallet, err := w.ledger.Wallet(w.ctx, token)
-		check(t, err)
+		markettest.Check(t, err)
 		b, err := wallet.Balance(w.ctx)
-		check(t, err)
+		markettest.Check(t, err)
 		return b.SpendableMsats
 	}
 	return read(w.seller.Token), read(w.customer.Token)

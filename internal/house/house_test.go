@@ -121,7 +121,8 @@ var rooms = map[string][]string{
 	"internal/house":                   {},
 	"internal/hardware":                {},
 	"internal/port":                    {}, // serves tests
-	"internal/faults":                  {}, // serves tests
+	"internal/faults":                  {}, // serves tests, as the next
+	"internal/markettest":              {"buyer", "domain", "hashing", "internal/faults", "internal/kernel", "market/kinds", "payments", "payments/playnet", "provider", "receipts", "relay", "relay/exchange", "relay/server", "schemas"},
 	"internal/devnet":                  {},
 	"internal/devnet/cmd/devnet":       {"internal/devnet"},
 	"internal/crashtest":               {}, // tests only, as in the next
