@@ -22,8 +22,8 @@ var (
 	ErrKinds   = errors.New("lifecycle kinds")
 )
 
-// MaxDocument bounds a document, in bytes.
-const MaxDocument = 64 << 10
+// maxDocument bounds a document, in bytes.
+const maxDocument = 64 << 10
 
 // Kinds are the numbers that the events have; 0 means that it is not published.
 type Kinds struct {
@@ -97,8 +97,8 @@ func Encode(doc Document) (tags [][]string, content string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if len(raw) > MaxDocument {
-		return nil, "", fmt.Errorf("%w: of more than %d bytes", ErrInvalid, MaxDocument)
+	if len(raw) > maxDocument {
+		return nil, "", fmt.Errorf("%w: of more than %d bytes", ErrInvalid, maxDocument)
 	}
 	return append([][]string{{"d", doc.d()}, doc.domain().Tag()}, doc.tags()...), string(raw), nil
 }
@@ -115,8 +115,8 @@ func DomainOf(doc Document) domain.Domain { return doc.domain() }
 // Further tags are allowed. The event's signature is not looked at. Errors wrap
 // ErrInvalid.
 func Parse(tags [][]string, content string, doc Document) error {
-	if len(content) > MaxDocument {
-		return fmt.Errorf("%w: of more than %d bytes", ErrInvalid, MaxDocument)
+	if len(content) > maxDocument {
+		return fmt.Errorf("%w: of more than %d bytes", ErrInvalid, maxDocument)
 	}
 	if err := domain.Demand(doc.domain(), tags); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

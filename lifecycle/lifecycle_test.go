@@ -45,7 +45,7 @@ func TestForms(t *testing.T) {
 			"unknown field": func() ([][]string, string) { return tags, `{"x":1,` + content[1:] },
 			"no fields":     func() ([][]string, string) { return tags, `{}` },
 			"no document":   func() ([][]string, string) { return tags, `[]` },
-			"too long":      func() ([][]string, string) { return tags, content + strings.Repeat(" ", MaxDocument) },
+			"too long":      func() ([][]string, string) { return tags, content + strings.Repeat(" ", maxDocument) },
 			"no tags":       func() ([][]string, string) { return nil, content },
 			"two addresses": func() ([][]string, string) { return append(tags, []string{"d", "other"}), content },
 			"another tag": func() ([][]string, string) {

@@ -96,7 +96,7 @@ func newDocument(c *schemas.Candidate, terms []word) (document, int) {
 	}
 
 	for _, text := range [...]string{c.Content, c.Path} {
-		for _, s := range Stems(text) {
+		for _, s := range stems(text) {
 			d.length++
 			if _, ok := d.count[s]; ok {
 				d.count[s]++

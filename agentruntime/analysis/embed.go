@@ -15,7 +15,7 @@ const MatchThreshold = 0.12
 // Sizes of embeddings.
 const (
 	// EmbedDimensions is the vector length where none is asked for.
-	EmbedDimensions = 512
+	embedDimensions = 512
 	// MaxEmbedNumbers bounds texts times dimensions of one request, so that the
 	// result fits into an answer.
 	MaxEmbedNumbers = 1 << 18
@@ -42,7 +42,7 @@ const (
 func Embeddings(req *schemas.EmbeddingRequest) (*schemas.EmbeddingResult, error) {
 	dims := req.Dimensions
 	if dims == 0 {
-		dims = EmbedDimensions
+		dims = embedDimensions
 	}
 	if most := int64(MaxEmbedNumbers / max(1, len(req.Texts))); dims > most {
 		return nil, &schemas.FieldError{
@@ -66,7 +66,7 @@ func Embeddings(req *schemas.EmbeddingRequest) (*schemas.EmbeddingResult, error)
 // Embed returns the vector of text, EmbedDimensions long: of length 1, or all
 // zeros if the text has no word.
 func Embed(text string) []float32 {
-	wide := embed(words(text), EmbedDimensions)
+	wide := embed(words(text), embedDimensions)
 	v := make([]float32, len(wide))
 	for i, x := range wide {
 		v[i] = float32(x)

@@ -131,7 +131,7 @@ func TestEmbeddingIsBounded(t *testing.T) {
 		strings.Repeat("\xff", 1<<20), strings.Repeat("a", 1<<20), strings.Repeat("a ", 1<<19),
 		strings.Repeat("\u0301", 1<<19), strings.Repeat("ﷺ", 1<<18), strings.Repeat("aB", 1<<19), strings.Repeat("字", 1<<18),
 	} {
-		if v := Embed(hostile); len(v) != EmbedDimensions {
+		if v := Embed(hostile); len(v) != embedDimensions {
 			t.Errorf("%d numbers", len(v))
 		}
 	}

@@ -152,8 +152,8 @@ func undouble(root string) string {
 	return root
 }
 
-// Stems returns the stems of the words of text, in order, repeated as they are.
-func Stems(text string) []string {
+// stems returns the stems of the words of text, in order, repeated as they are.
+func stems(text string) []string {
 	list := words(text)
 	stems := make([]string, len(list))
 	for i, w := range list {
@@ -164,5 +164,5 @@ func Stems(text string) []string {
 
 // Subjects is Stems without the words that only hold sentences together.
 func Subjects(text string) []string {
-	return slices.DeleteFunc(Stems(text), isFunctionWord)
+	return slices.DeleteFunc(stems(text), isFunctionWord)
 }

@@ -21,8 +21,8 @@ import (
 // Defaults of a Config.
 const (
 	DefaultBudget      = 8000
-	DefaultFoldBelow   = 0.15
-	DefaultUnfoldAbove = 0.3
+	defaultFoldBelow   = 0.15
+	defaultUnfoldAbove = 0.3
 )
 
 // maxScored is how much of an original is read for its relevance, in bytes. What
@@ -63,10 +63,10 @@ func (c *Config) validate() error {
 		c.Budget = DefaultBudget
 	}
 	if c.FoldBelow == 0 && c.UnfoldAbove == 0 {
-		c.FoldBelow, c.UnfoldAbove = DefaultFoldBelow, DefaultUnfoldAbove
+		c.FoldBelow, c.UnfoldAbove = defaultFoldBelow, defaultUnfoldAbove
 	}
 	if c.Score == nil {
-		c.Score = Lexical
+		c.Score = lexical
 	}
 	if c.Summarize == nil {
 		c.Summarize = extraction

@@ -150,22 +150,22 @@ func TestLexical(t *testing.T) {
 	texts := []string{
 		"--- FAIL: TestSum sum_test.go:17: got 4", "invoice for March, paid", "The TEST plan.", "", "sum_test fails in test",
 	}
-	scores := Lexical("Please fix the failing test in sum_test.go", texts)
+	scores := lexical("Please fix the failing test in sum_test.go", texts)
 	if !(scores[0] > scores[4] && scores[4] > scores[2] && scores[2] > scores[1]) || scores[1] != 0 || scores[3] != 0 {
 		t.Errorf("scores %v", scores)
 	}
 	for name, got := range map[string][]float64{
-		"no task": Lexical("", texts[:2]), "function words only": Lexical("what is the", texts[:2]),
-		"another subject": Lexical("compile a kernel", texts[:2]),
+		"no task": lexical("", texts[:2]), "function words only": lexical("what is the", texts[:2]),
+		"another subject": lexical("compile a kernel", texts[:2]),
 	} {
 		if diff := cmp.Diff([]float64{0, 0}, got); diff != "" {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if got := Lexical("今天的天气", []string{"昨天的天气很好", "一个测试"}); got[0] < 0.5 || got[1] != 0 {
+	if got := lexical("今天的天气", []string{"昨天的天气很好", "一个测试"}); got[0] < 0.5 || got[1] != 0 {
 		t.Errorf("without spaces: %v", got)
 	}
-	if len(Lexical("x", nil)) != 0 {
+	if len(lexical("x", nil)) != 0 {
 		t.Error("scores for no text")
 	}
 }
@@ -173,13 +173,13 @@ func TestLexical(t *testing.T) {
 func TestLexicalIsInRangeAndTheSameEachTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task, texts := rapid.String().Draw(t, "task"), rapid.SliceOf(rapid.String()).Draw(t, "texts")
-		scores := Lexical(task, texts)
+		scores := lexical(task, texts)
 		for _, s := range scores {
 			if !(0 <= s && s <= 1+1e-9) {
 				t.Fatalf("score %v", s)
 			}
 		}
-		if !slices.Equal(scores, Lexical(task, texts)) {
+		if !slices.Equal(scores, lexical(task, texts)) {
 			t.Fatal("other scores the second time")
 		}
 	})
@@ -201,7 +201,7 @@ func TestID(t *testing.T) {
 		"ctx-1": 1, "ctx-9223372036854775807": math.MaxInt64,
 		"": 0, "1": 0, "ctx-": 0, "ctx-0": 0, "ctx--1": 0, "ctx-+1": 0, "ctx-01": 0, "ctx-9223372036854775808": 0, "CTX-1": 0, "ctx-1 ": 0,
 	} {
-		if got, err := ParseID(s); got != want || (err == nil) != (want != 0) {
+		if got, err := parseID(s); got != want || (err == nil) != (want != 0) {
 			t.Errorf("ParseID(%q) = %d, %v", s, got, err)
 		}
 	}

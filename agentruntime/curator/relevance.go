@@ -8,11 +8,11 @@ import (
 // maxTerm bounds a term in bytes; what is longer is cut.
 const maxTerm = 64
 
-// Lexical is how much of the task's vocabulary a text has: the sum of the weights
+// lexical is how much of the task's vocabulary a text has: the sum of the weights
 // of the task's terms that occur in it, by the sum of all their weights. A term
 // weighs more the fewer of the texts have it. The same task and texts give the
 // same numbers on every machine.
-func Lexical(task string, texts []string) []float64 {
+func lexical(task string, texts []string) []float64 {
 	scores := make([]float64, len(texts))
 
 	wanted := terms(task)

@@ -29,8 +29,8 @@ type ID int64
 
 func (id ID) String() string { return "ctx-" + strconv.FormatInt(int64(id), 10) }
 
-// ParseID reads the text form.
-func ParseID(s string) (ID, error) {
+// parseID reads the text form.
+func parseID(s string) (ID, error) {
 	digits, ok := strings.CutPrefix(s, "ctx-")
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if id := ID(n); ok && err == nil && n > 0 && id.String() == s {

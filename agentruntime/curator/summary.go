@@ -11,7 +11,7 @@ import (
 // Bounds of a summary.
 const (
 	// MaxSummaryBytes bounds one summary.
-	MaxSummaryBytes = 4 << 10
+	maxSummaryBytes = 4 << 10
 	// maxRun is the shortest run of words in common with the original that makes
 	// a summary an excerpt. Where the original has fewer words, it is all of it.
 	maxRun = 8
@@ -43,8 +43,8 @@ func (e excerpts) check(summary string) error {
 	switch {
 	case strings.TrimSpace(summary) == "":
 		return fmt.Errorf("%w: it is empty", ErrSummary)
-	case len(summary) > MaxSummaryBytes:
-		return fmt.Errorf("%w: %d bytes, at most %d", ErrSummary, len(summary), MaxSummaryBytes)
+	case len(summary) > maxSummaryBytes:
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrSummary, len(summary), maxSummaryBytes)
 	case !utf8.ValidString(summary) || strings.ContainsRune(summary, 0):
 		return fmt.Errorf("%w: it is no text", ErrSummary)
 	}

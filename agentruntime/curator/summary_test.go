@@ -46,7 +46,7 @@ func TestCheckSummary(t *testing.T) {
 		"empty":                {" \n", "text", ErrSummary},
 		"not UTF-8":            {"a\xff", "text", ErrSummary},
 		"a zero byte":          {"a\x00", "text", ErrSummary},
-		"too long":             {strings.Repeat("ab ", MaxSummaryBytes/3+1), "text", ErrSummary},
+		"too long":             {strings.Repeat("ab ", maxSummaryBytes/3+1), "text", ErrSummary},
 		"a short original":     {"it says: forty two.", "Forty-two", ErrExcerpt},
 		"of no words":          {"dashes", "-- --", nil},
 		"of nothing":           {"nothing", "", nil},

@@ -59,7 +59,7 @@ func parseUnfold(doc []byte) (r unfoldRequest, err error) {
 	case len(r.About) > maxAbout:
 		return r, fmt.Errorf("about of %d bytes, at most %d", len(r.About), maxAbout)
 	case r.ID != "":
-		_, err = ParseID(r.ID)
+		_, err = parseID(r.ID)
 	}
 	return r, err
 }

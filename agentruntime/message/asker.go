@@ -33,8 +33,8 @@ type Asker struct {
 	Logger *slog.Logger
 }
 
-// Question is the payload of a question.
-type Question struct {
+// question is the payload of a question.
+type question struct {
 	Question string `json:"question"`
 }
 
@@ -42,9 +42,9 @@ type Question struct {
 const QuestionSchema = `{"type":"object","additionalProperties":false,"required":["question"],` +
 	`"properties":{"question":{"type":"string","minLength":1,"description":"what to ask, in words"}}}`
 
-// Answered is the payload of an answer: what the agent said, and on what
+// answered is the payload of an answer: what the agent said, and on what
 // evidence, as it was written.
-type Answered struct {
+type answered struct {
 	From     string         `json:"from"`
 	Type     Type           `json:"type"`
 	Content  jsontext.Value `json:"content"`
@@ -93,7 +93,7 @@ func NewAsker(cfg Asker) (pipeline.Handler, error) {
 
 // CheckQuestion and CheckAnswered are the schemas of both payloads.
 func CheckQuestion(doc []byte) error {
-	var q Question
+	var q question
 	if err := hashing.Unmarshal(doc, &q); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func CheckQuestion(doc []byte) error {
 }
 
 // CheckAnswered is described with CheckQuestion.
-func CheckAnswered(doc []byte) error { return hashing.Unmarshal(doc, &Answered{}) }
+func CheckAnswered(doc []byte) error { return hashing.Unmarshal(doc, &answered{}) }
 
 func (a *asker) handle(ctx context.Context, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
 	switch {
@@ -123,7 +123,7 @@ func (a *asker) handle(ctx context.Context, p pipeline.Payload, c pipeline.Conte
 // question makes a message of a plain question. Its session is the thread, so
 // that an answer rests on what the journal has of this task.
 func (a *asker) question(ctx context.Context, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
-	var q Question
+	var q question
 	if err := hashing.Unmarshal(p.Bytes, &q); err != nil {
 		return pipeline.Response{}, invalid("question", "%v", err)
 	}
@@ -183,7 +183,7 @@ func (a *asker) answer(ctx context.Context, p pipeline.Payload, c pipeline.Conte
 		return pipeline.Fail(pipeline.Failure{Code: osCode(f.Code), Message: wire.SafeText(f.Message), Retryable: f.Recoverable})
 	}
 
-	doc, err := json.Marshal(Answered{From: m.From.AgentID, Type: m.Type, Content: m.Payload.Content, Evidence: m.Evidence.Bytes()})
+	doc, err := json.Marshal(answered{From: m.From.AgentID, Type: m.Type, Content: m.Payload.Content, Evidence: m.Evidence.Bytes()})
 	if err != nil {
 		return pipeline.Fail(FromError(err).Failure())
 	}
@@ -207,7 +207,7 @@ func (a *asker) noAnswer(p pipeline.Payload, c pipeline.Context) pipeline.Respon
 
 // osCode is the first code of the first row that has a message's code.
 func osCode(c Code) string {
-	for _, row := range Table() {
+	for _, row := range table() {
 		if row.Code == c {
 			return row.OS[0]
 		}

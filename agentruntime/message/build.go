@@ -25,7 +25,7 @@ func New[C Content](from, to Agent, content C, c Context, now time.Time) (Messag
 		return Message{}, invalid("payload.content", "cannot be written")
 	}
 	m := Message{
-		ID: wire.NewID(), Timestamp: now.UTC(), From: from, To: to, Type: TypeOf(content),
+		ID: wire.NewID(), Timestamp: now.UTC(), From: from, To: to, Type: typeOf(content),
 		Payload: Payload{Content: jsontext.Value(doc), Format: FormatJSON, Language: English},
 		Context: c, Priority: PriorityNormal, TTL: defaultTTL,
 	}

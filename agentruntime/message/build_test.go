@@ -43,7 +43,7 @@ func TestRetryGrowsTheCount(t *testing.T) {
 func TestErrorsFillRecoverable(t *testing.T) {
 	requirements.Covers(t, "YE-E.8", "YE-O.5")
 	q := parse(t, example(t, "query"))
-	for _, row := range Table() {
+	for _, row := range table() {
 		m := q.Fail(&Error{Kind: row.Kind, Reason: "r"}, noon)
 		f, err := ContentOf[Failure](m)
 		if err != nil || f.Code != row.Code || f.Recoverable != row.Code.Recoverable() || m.ReplyTo != q.ID {

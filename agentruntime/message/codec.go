@@ -80,8 +80,8 @@ func Parse(doc []byte) (Message, error) {
 // tree reads a bounded document strictly into maps, slices, strings and
 // float64s.
 func tree(doc []byte) (map[string]any, *Error) {
-	if len(doc) > MaxBytes {
-		return nil, invalid("", "has more than %d bytes", MaxBytes)
+	if len(doc) > maxBytes {
+		return nil, invalid("", "has more than %d bytes", maxBytes)
 	}
 	if err := hashing.Check(doc); err != nil {
 		return nil, invalid("", "%v", err)

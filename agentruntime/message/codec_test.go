@@ -137,7 +137,7 @@ func TestBadMembersAreRefused(t *testing.T) {
 		{query, "priority", "urgent"},
 		{query, "ttl", 0},
 		{query, "ttl", 1.5},
-		{query, "ttl", MaxTTL + 1},
+		{query, "ttl", maxTTL + 1},
 		{query, "retryCount", -1},
 		{response, "replyTo", nil},
 		{response, "evidence.sources", raw("null")},
@@ -159,7 +159,7 @@ func TestDocumentsThatAreNoMessage(t *testing.T) {
 		"two values":    query + query,
 		"duplicate key": `{"id":"a",` + query[1:],
 		"bad UTF-8":     strings.Replace(query, "Yemen", "\xff", 1),
-		"too long":      strings.Replace(query, "Yemen", strings.Repeat("y", MaxBytes), 1),
+		"too long":      strings.Replace(query, "Yemen", strings.Repeat("y", maxBytes), 1),
 		"deep":          strings.Replace(query, `"any"`, strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000), 1),
 	} {
 		t.Run(name, func(t *testing.T) { wantRefused(t, doc, ValidationFailed, "") })

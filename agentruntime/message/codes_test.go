@@ -65,7 +65,7 @@ func TestTimeout(t *testing.T) {
 		w := newWorld(t)
 		w.analyse = func(context.Context, Message, Message) (Action, error) {
 			t.Error("a late message was processed")
-			return Nothing(), nil
+			return nothing(), nil
 		}
 		w.advance(25 * time.Second) // 31 s after the message
 		wantFailure(t, w.ask(t, example(t, "query")), q, Timeout)

@@ -29,7 +29,7 @@ type (
 		Arguments jsontext.Value `json:"arguments,omitzero"` // object
 	}
 	// Event tells what happened.
-	Event struct {
+	event struct {
 		Event string         `json:"event"`
 		Data  jsontext.Value `json:"data,omitzero"`
 	}
@@ -42,34 +42,34 @@ type (
 		Suggestion  string         `json:"suggestion,omitzero"`
 	}
 	// Validation asks for a judgement on a message, or with a Verdict is one.
-	Validation struct {
+	validation struct {
 		Subject string `json:"subject"` // id of the message judged
 		// Coverage is the share of claims that are cited, in percent. It decides
 		// the verdict and is there if the verdict is.
 		Coverage       *float64        `json:"coverage,omitzero"`
-		Verdict        Verdict         `json:"verdict,omitzero"`
-		Findings       []Finding       `json:"findings,omitzero"`
-		Contradictions []Contradiction `json:"contradictions,omitzero"`
+		Verdict        verdict         `json:"verdict,omitzero"`
+		Findings       []finding       `json:"findings,omitzero"`
+		Contradictions []contradiction `json:"contradictions,omitzero"`
 	}
 	// Finding is one breach of a law.
-	Finding struct {
+	finding struct {
 		Law      Law      `json:"law"`
 		Severity Severity `json:"severity"`
 		Message  string   `json:"message"`
 	}
 	// Contradiction shows values of one thing that differ by more than 10 %.
-	Contradiction struct {
+	contradiction struct {
 		What   string  `json:"what"`
-		Values []Value `json:"values"`
+		Values []value `json:"values"`
 	}
 	// Value is what one source says.
-	Value struct {
+	value struct {
 		Source string  `json:"source"`
 		Value  float64 `json:"value"`
 	}
 	// Submission is the content of an evidence message: the claim that the
 	// message's evidence is for.
-	Submission struct {
+	submission struct {
 		Claim   string `json:"claim"`
 		Subject string `json:"subject,omitzero"` // id of the message that made it
 	}
@@ -90,7 +90,7 @@ type (
 		Source string         `json:"source"`
 	}
 	// Correction asks to replace a part of an earlier message.
-	Correction struct {
+	correction struct {
 		Subject     string         `json:"subject"` // id of the message corrected
 		Field       string         `json:"field"`   // JSON pointer into that message
 		Replacement jsontext.Value `json:"replacement"`
@@ -100,7 +100,7 @@ type (
 
 // Content is one of the contents above.
 type Content interface {
-	Query | Response | Command | Event | Failure | Validation | Submission | Gap | Correction
+	Query | Response | Command | event | Failure | validation | submission | Gap | correction
 }
 
 // ContentOf decodes the content of a JSON message as the content of its type:
@@ -110,8 +110,8 @@ type Content interface {
 // A question or an answer in text fills Question or Answer.
 func ContentOf[C Content](m Message) (C, error) {
 	var c C
-	if TypeOf(c) != m.Type {
-		return c, invalid("type", "is %s, not %s", m.Type, TypeOf(c))
+	if typeOf(c) != m.Type {
+		return c, invalid("type", "is %s, not %s", m.Type, typeOf(c))
 	}
 	doc := m.Payload.Content
 	if m.Payload.Format != FormatJSON {
@@ -128,8 +128,8 @@ func ContentOf[C Content](m Message) (C, error) {
 	return c, nil
 }
 
-// TypeOf is the type of message that has this content.
-func TypeOf[C Content](c C) Type {
+// typeOf is the type of message that has this content.
+func typeOf[C Content](c C) Type {
 	switch any(c).(type) {
 	case Query:
 		return TypeQuery
@@ -137,13 +137,13 @@ func TypeOf[C Content](c C) Type {
 		return TypeResponse
 	case Command:
 		return TypeCommand
-	case Event:
+	case event:
 		return TypeEvent
 	case Failure:
 		return TypeError
-	case Validation:
+	case validation:
 		return TypeValidation
-	case Submission:
+	case submission:
 		return TypeEvidence
 	case Gap:
 		return TypeGap
@@ -175,15 +175,15 @@ func checkFailure(m Message) *Error {
 }
 
 func checkValidation(m Message) *Error {
-	c, err := ContentOf[Validation](m)
+	c, err := ContentOf[validation](m)
 	if err != nil {
 		return FromError(err)
 	}
 	if (c.Coverage == nil) != (c.Verdict == "") {
 		return invalid("payload.content.verdict", "and coverage come together")
 	}
-	if c.Coverage != nil && c.Verdict != Judge(*c.Coverage) {
-		return invalid("payload.content.verdict", "must be %s for this coverage", Judge(*c.Coverage))
+	if c.Coverage != nil && c.Verdict != judge(*c.Coverage) {
+		return invalid("payload.content.verdict", "must be %s for this coverage", judge(*c.Coverage))
 	}
 
 	for i, contradiction := range c.Contradictions {
@@ -195,10 +195,10 @@ func checkValidation(m Message) *Error {
 	return nil
 }
 
-func (c Contradiction) holds() bool {
+func (c contradiction) holds() bool {
 	least, most := c.Values[0].Value, c.Values[0].Value
 	for _, v := range c.Values[1:] {
 		least, most = min(least, v.Value), max(most, v.Value)
 	}
-	return Contradict(least, most)
+	return contradict(least, most)
 }

@@ -56,15 +56,15 @@ func TestContentsDecode(t *testing.T) {
 	if err != nil || command.Command != "refresh" || string(command.Arguments) != `{"all":true}` {
 		t.Errorf("%+v, %v", command, err)
 	}
-	event, err := ContentOf[Event](parse(t, withContent(t, TypeEvent, `{"event":"updated","data":[1]}`)))
+	event, err := ContentOf[event](parse(t, withContent(t, TypeEvent, `{"event":"updated","data":[1]}`)))
 	if err != nil || event.Event != "updated" || string(event.Data) != "[1]" {
 		t.Errorf("%+v, %v", event, err)
 	}
-	submission, err := ContentOf[Submission](parse(t, withContent(t, TypeEvidence, `{"claim":"c"}`)))
+	submission, err := ContentOf[submission](parse(t, withContent(t, TypeEvidence, `{"claim":"c"}`)))
 	if err != nil || submission.Claim != "c" {
 		t.Errorf("%+v, %v", submission, err)
 	}
-	correction, err := ContentOf[Correction](parse(t, withContent(t, TypeCorrection, `{"subject":"`+someID+`","field":"/a","replacement":1,"reason":"r"}`)))
+	correction, err := ContentOf[correction](parse(t, withContent(t, TypeCorrection, `{"subject":"`+someID+`","field":"/a","replacement":1,"reason":"r"}`)))
 	if err != nil || correction.Subject != someID || correction.Field != "/a" || correction.Reason != "r" || string(correction.Replacement) != "1" {
 		t.Errorf("%+v, %v", correction, err)
 	}
@@ -93,8 +93,8 @@ func TestRecoverableIsTheTables(t *testing.T) {
 		"DATA_UNAVAILABLE": true, "SOURCE_ERROR": true, "VALIDATION_FAILED": false, "TIMEOUT": true,
 		"FABRICATION_DETECTED": false, "SAFETY_VIOLATION": false, "UNAUTHORIZED": false,
 	}
-	if len(Codes()) != len(want) {
-		t.Fatalf("there are codes %v", Codes())
+	if len(codes()) != len(want) {
+		t.Fatalf("there are codes %v", codes())
 	}
 	for code, recoverable := range want {
 		doc := edit(t, edit(t, example(t, "error"), "payload.content.code", code), "payload.content.recoverable", recoverable)
@@ -110,12 +110,12 @@ func TestNineTypes(t *testing.T) {
 		t.Fatalf("types are %v", Types())
 	}
 	for _, typ := range Types() {
-		if got, ok := TypeOfTag(typ.Tag()); !ok || got != typ {
+		if got, ok := typeOfTag(typ.Tag()); !ok || got != typ {
 			t.Errorf("tag %s is %s", typ.Tag(), got)
 		}
 	}
 	for _, tag := range []string{"query", "ye.", "ye.gossip", "YE.query", "ye.query.x"} {
-		if _, ok := TypeOfTag(tag); ok {
+		if _, ok := typeOfTag(tag); ok {
 			t.Errorf("%s is a tag", tag)
 		}
 	}
@@ -125,9 +125,9 @@ func TestVerdictIsTheCoverages(t *testing.T) {
 	requirements.Covers(t, "YEX-5")
 	for _, c := range []struct {
 		coverage float64
-		want     Verdict
+		want     verdict
 	}{{100, Pass}, {95, Pass}, {94.9, PassWarn}, {85, PassWarn}, {84.9, Fail}, {0, Fail}} {
-		if got := Judge(c.coverage); got != c.want {
+		if got := judge(c.coverage); got != c.want {
 			t.Errorf("coverage %v is %s, want %s", c.coverage, got, c.want)
 		}
 	}
@@ -144,18 +144,18 @@ func TestVerdictIsTheCoverages(t *testing.T) {
 
 func TestLawsAndBands(t *testing.T) {
 	requirements.Covers(t, "YEX-2", "YEX-3")
-	if laws := Laws(); len(laws) != 13 || laws[0] != "R0" || laws[12] != "R12" {
+	if laws := laws(); len(laws) != 13 || laws[0] != "R0" || laws[12] != "R12" {
 		t.Errorf("laws are %v", laws)
 	}
 	finding := func(law string) string {
 		return withContent(t, TypeValidation, `{"subject":"`+someID+`","findings":[{"law":"`+law+`","severity":"major","message":"m"}]}`)
 	}
-	for _, law := range Laws() {
+	for _, law := range laws() {
 		parse(t, finding(string(law)))
 	}
 	wantRefused(t, finding("R13"), ValidationFailed, "payload.content.findings.0.law")
-	for confidence, want := range map[int]Band{100: High, 90: High, 89: Medium, 70: Medium, 69: Low, 0: Low} {
-		if got := BandOf(confidence); got != want {
+	for confidence, want := range map[int]band{100: High, 90: High, 89: Medium, 70: Medium, 69: Low, 0: Low} {
+		if got := bandOf(confidence); got != want {
 			t.Errorf("confidence %d is %s, want %s", confidence, got, want)
 		}
 	}

@@ -24,14 +24,14 @@ type Edge struct {
 // too. The error is the pipeline's, where the sender cannot be read from the
 // payload.
 func (e Edge) Deliver(ctx context.Context, in pipeline.Ingress) (*Message, error) {
-	in.Namespace = Namespace
+	in.Namespace = namespace
 	origin := peek(in.Payload)
 	if in.CorrelationID == "" {
 		in.CorrelationID = origin.Context.RequestID
 	}
 	out, err := e.Submit(ctx, in)
 	if err == nil {
-		if _, ok := TypeOfTag(out.Reply.Tag()); !ok {
+		if _, ok := typeOfTag(out.Reply.Tag()); !ok {
 			return nil, nil
 		}
 		answer, err := Parse(out.Reply.Payload())

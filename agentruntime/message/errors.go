@@ -25,8 +25,8 @@ const (
 	Unauthorized        Code = "UNAUTHORIZED"
 )
 
-// Codes returns all seven.
-func Codes() []Code {
+// codes returns all seven.
+func codes() []Code {
 	return []Code{DataUnavailable, SourceError, ValidationFailed, Timeout, FabricationDetected, SafetyViolation, Unauthorized}
 }
 
@@ -35,9 +35,9 @@ func (c Code) Recoverable() bool { return c == DataUnavailable || c == SourceErr
 
 // Codes of the runtime protocol that no agent connection makes by itself.
 const (
-	OSDependencyMissing = "tool.dependency_missing"
+	osDependencyMissing = "tool.dependency_missing"
 	OSDataUnavailable   = "tool.data_unavailable"
-	OSFabrication       = "evidence.fabrication"
+	osFabrication       = "evidence.fabrication"
 	osHandlerFailed     = "handler.failed"
 	osMessageInvalid    = "message.invalid"
 	osDirectiveMissing  = "directive.missing"
@@ -83,8 +83,8 @@ type Row struct {
 	Retryable     bool
 }
 
-// Table returns the error table, the one place where the code families meet (K-46).
-func Table() []Row {
+// table returns the error table, the one place where the code families meet (K-46).
+func table() []Row {
 	return []Row{
 		{KindInvalid, []string{
 			wire.CodeInvalidInput, wire.CodeInvalidMessage, wire.CodeInvalidOutput, wire.CodeOutputTooLarge, wire.CodeUnknownType,
@@ -94,9 +94,9 @@ func Table() []Row {
 		{KindDeadline, []string{wire.CodeTimeout}, Timeout, "timeout", "", MarketError, true},
 		{KindCanceled, []string{wire.CodeCanceled}, Timeout, "execution_error", "", MarketError, false},
 		{KindUnavailable, []string{wire.CodeUnavailable}, SourceError, "capability_unavailable", "409", MarketError, true},
-		{KindDependency, []string{OSDependencyMissing}, SourceError, "dependency_missing", "", MarketError, true},
+		{KindDependency, []string{osDependencyMissing}, SourceError, "dependency_missing", "", MarketError, true},
 		{KindNoData, []string{OSDataUnavailable}, DataUnavailable, "", "", MarketGap, true},
-		{KindFabrication, []string{OSFabrication}, FabricationDetected, "policy_blocked", "", MarketError, false},
+		{KindFabrication, []string{osFabrication}, FabricationDetected, "policy_blocked", "", MarketError, false},
 		{KindPolicy, []string{wire.CodePolicyViolation}, SafetyViolation, "policy_blocked", "", MarketError, false},
 		{KindOverload, []string{wire.CodeOverloaded}, SourceError, "overloaded", "429", MarketError, true},
 		// The table of the specifications ends above. A tool that ran and failed
@@ -131,7 +131,7 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // Row returns the error's row of the table. An unknown kind is KindFailed.
 func (e *Error) Row() Row {
-	table := Table()
+	table := table()
 	if i := slices.IndexFunc(table, func(r Row) bool { return r.Kind == e.Kind }); i >= 0 {
 		return table[i]
 	}
@@ -155,7 +155,7 @@ func (e *Error) Failure() pipeline.Failure {
 // agent's own, is KindFailed. What looks like a secret in reason is masked.
 func FromOS(code, reason string) *Error {
 	reason = redact.Text(wire.SafeText(reason))
-	for _, row := range Table() {
+	for _, row := range table() {
 		if slices.Contains(row.OS, code) {
 			return &Error{Kind: row.Kind, Reason: reason}
 		}

@@ -35,7 +35,7 @@ func TestTableIsTheSpecifications(t *testing.T) {
 		if len(cells) != 6 {
 			break
 		}
-		got := Table()[rows]
+		got := table()[rows]
 		rows++
 		for _, code := range words(cells[1]) {
 			if FromOS(code, "").Kind != got.Kind {
@@ -62,15 +62,15 @@ func TestTableIsTheSpecifications(t *testing.T) {
 			t.Errorf("row %s is retryable %v, want %v", got.Kind, got.Retryable, retry)
 		}
 	}
-	if rows != 10 || len(Table()) != 11 {
-		t.Errorf("compared %d rows of %d", rows, len(Table()))
+	if rows != 10 || len(table()) != 11 {
+		t.Errorf("compared %d rows of %d", rows, len(table()))
 	}
 }
 
 func TestRetryableIsRecoverable(t *testing.T) {
 	requirements.Covers(t, "K-46")
 	seen := map[string]Kind{}
-	for _, row := range Table() {
+	for _, row := range table() {
 		// A canceled call is a TIMEOUT to YE-E and not to be repeated by M-5.
 		if row.Kind != KindCanceled && row.Retryable != row.Code.Recoverable() {
 			t.Errorf("%s: retryable %v, recoverable %v", row.Kind, row.Retryable, row.Code.Recoverable())

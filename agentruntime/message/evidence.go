@@ -78,13 +78,13 @@ func NewEvidence(c Chain) (Evidence, error) {
 	if err != nil {
 		return Evidence{}, invalid("evidence", "cannot be written: not UTF-8")
 	}
-	return ParseEvidence(raw)
+	return parseEvidence(raw)
 }
 
-// ParseEvidence reads a chain and keeps a copy of its bytes. Errors are *Error.
-func ParseEvidence(raw []byte) (Evidence, error) {
-	if len(raw) > MaxBytes {
-		return Evidence{}, invalid("evidence", "has more than %d bytes", MaxBytes)
+// parseEvidence reads a chain and keeps a copy of its bytes. Errors are *Error.
+func parseEvidence(raw []byte) (Evidence, error) {
+	if len(raw) > maxBytes {
+		return Evidence{}, invalid("evidence", "has more than %d bytes", maxBytes)
 	}
 	if err := hashing.Check(raw); err != nil {
 		return Evidence{}, invalid("evidence", "%v", err)

@@ -131,7 +131,7 @@ func TestEvidenceKeepsItsBytes(t *testing.T) {
 
 func TestEvidenceCannotBeChanged(t *testing.T) {
 	given := []byte(oddChain)
-	e, err := ParseEvidence(given)
+	e, err := parseEvidence(given)
 	if err != nil {
 		t.Fatal(err)
 	}

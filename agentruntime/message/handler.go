@@ -33,8 +33,8 @@ func Answer(m Message) Action { return Action{m: &m} }
 // Ask sends m to a peer. The answer comes as a message of its own.
 func Ask(m Message) Action { return Action{m: &m, ask: true} }
 
-// Nothing consumes the message; the sender gets the pipeline's acknowledgement.
-func Nothing() Action { return Action{} }
+// nothing consumes the message; the sender gets the pipeline's acknowledgement.
+func nothing() Action { return Action{} }
 
 // Config is an agent's place among the others.
 type Config struct {
@@ -136,7 +136,7 @@ func Schemas() map[string]pipeline.Validate {
 
 // IsMessage reports whether a payload tag is one of a message: the journal must
 // keep its bytes, which the log is read from.
-func IsMessage(tag string) bool { _, ok := TypeOfTag(tag); return ok }
+func IsMessage(tag string) bool { _, ok := typeOfTag(tag); return ok }
 
 func (h *handler) handle(ctx context.Context, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
 	m, origin, err := h.receive(ctx, p, c)
@@ -238,8 +238,8 @@ func (h *handler) refuse(origin Message, agentID string, err error) pipeline.Res
 	e, now := FromError(err), h.Gate.Now()
 	h.Logger.Info("message refused", "agentId", agentID, "code", e.Code(), "field", e.Field, "reason", e.Reason)
 	if e.Law != "" {
-		h.Logger.Warn("evidence law broken", "violation", Violation{
-			Timestamp: now.UTC(), AgentID: agentID, Law: e.Law, Severity: e.Law.Severity(), Action: ActionBlocked,
+		h.Logger.Warn("evidence law broken", "violation", violation{
+			Timestamp: now.UTC(), AgentID: agentID, Law: e.Law, Severity: e.Law.Severity(), Action: actionBlocked,
 		})
 	}
 

@@ -55,7 +55,7 @@ func TestMessageIsAPipelinePayload(t *testing.T) {
 	var call pipeline.Call
 	w.analyse = func(ctx context.Context, m, _ Message) (Action, error) {
 		call = pipeline.CallFrom(ctx)
-		return Nothing(), nil
+		return nothing(), nil
 	}
 	doc := example(t, "query")
 	if m := w.ask(t, doc); m != nil {
@@ -159,7 +159,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 	gate := Gate{Known: func(string) bool { return true }, Holds: func(context.Context, string, string) (bool, error) { return true, nil }, Now: time.Now}
 	good := Config{
 		Self: analyst, Takes: []Type{TypeQuery}, Gate: gate, Logger: slog.New(slog.DiscardHandler),
-		Work: func(context.Context, Message, Message) (Action, error) { return Nothing(), nil },
+		Work: func(context.Context, Message, Message) (Action, error) { return nothing(), nil },
 	}
 	if _, err := NewHandler(good); err != nil {
 		t.Fatal(err)

@@ -25,8 +25,8 @@ const (
 	LawCorrection    Law = "R12" // corrections are public
 )
 
-// Laws returns all thirteen in their order.
-func Laws() []Law {
+// laws returns all thirteen in their order.
+func laws() []Law {
 	return []Law{
 		LawFabrication, LawAttribution, LawConfidence, LawContradiction, LawTime, LawGeography, LawMethod, LawGap,
 		LawVersions, LawProvenance, LawLicence, LawNumeric, LawCorrection,
@@ -55,18 +55,18 @@ func (l Law) Severity() Severity {
 	return Minor
 }
 
-// Band is a confidence in words (YEX-3).
-type Band string
+// band is a confidence in words (YEX-3).
+type band string
 
 // The bands: High from 90, Medium from 70, Low below.
 const (
-	High   Band = "High"
-	Medium Band = "Medium"
-	Low    Band = "Low"
+	High   band = "High"
+	Medium band = "Medium"
+	Low    band = "Low"
 )
 
-// BandOf returns the band of a confidence of 0 to 100.
-func BandOf(confidence int) Band {
+// bandOf returns the band of a confidence of 0 to 100.
+func bandOf(confidence int) band {
 	switch {
 	case confidence >= 90:
 		return High
@@ -76,18 +76,18 @@ func BandOf(confidence int) Band {
 	return Low
 }
 
-// Verdict is a judgement on a message's citations (YEX-5).
-type Verdict string
+// verdict is a judgement on a message's citations (YEX-5).
+type verdict string
 
 // The verdicts: Pass from 95 % of claims cited, PassWarn from 85 %, Fail below.
 const (
-	Pass     Verdict = "PASS"
-	PassWarn Verdict = "PASS_WARN"
-	Fail     Verdict = "FAIL"
+	Pass     verdict = "PASS"
+	PassWarn verdict = "PASS_WARN"
+	Fail     verdict = "FAIL"
 )
 
-// Judge turns a citation coverage in percent into the verdict.
-func Judge(coverage float64) Verdict {
+// judge turns a citation coverage in percent into the verdict.
+func judge(coverage float64) verdict {
 	switch {
 	case coverage >= 95:
 		return Pass
@@ -97,14 +97,14 @@ func Judge(coverage float64) Verdict {
 	return Fail
 }
 
-// Contradict reports whether two values of one thing differ by more than 10 %
+// contradict reports whether two values of one thing differ by more than 10 %
 // of the larger.
-func Contradict(a, b float64) bool {
+func contradict(a, b float64) bool {
 	return math.Abs(a-b) > 0.1*math.Max(math.Abs(a), math.Abs(b))
 }
 
-// Violation is a line of the violation log (YEX-6).
-type Violation struct {
+// violation is a line of the violation log (YEX-6).
+type violation struct {
 	Timestamp time.Time `json:"timestamp"`
 	AgentID   string    `json:"agentId"` // who broke it
 	Law       Law       `json:"lawViolated"`
@@ -112,5 +112,5 @@ type Violation struct {
 	Action    string    `json:"action"` // blocked, flagged or corrected
 }
 
-// ActionBlocked is the action of a message that went no further.
-const ActionBlocked = "blocked"
+// actionBlocked is the action of a message that went no further.
+const actionBlocked = "blocked"

@@ -51,7 +51,7 @@ func Log(entries []pipeline.Entry, content func(hashing.Digest) ([]byte, error))
 	arrived := map[string]time.Time{} // by message id
 	answered := map[string]Status{}   // by the id of the message answered
 	for _, e := range entries {
-		if _, ok := TypeOfTag(e.PayloadTag); !ok {
+		if _, ok := typeOfTag(e.PayloadTag); !ok {
 			continue
 		}
 		doc, err := content(e.PayloadHash)

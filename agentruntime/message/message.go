@@ -24,7 +24,7 @@ const (
 	Version     = "1.0.0"
 	ControlPack = "v0.0-control-pack"
 	// Namespace is the pipeline namespace of every message.
-	Namespace = "urn:yeto:agent-message:1.0.0"
+	namespace = "urn:yeto:agent-message:1.0.0"
 
 	// TagPrefix begins the payload tag of every message.
 	TagPrefix = "ye."
@@ -56,8 +56,8 @@ func Types() []Type {
 // Tag is the type's payload tag in the pipeline: "ye.query".
 func (t Type) Tag() string { return TagPrefix + string(t) }
 
-// TypeOfTag reads a payload tag.
-func TypeOfTag(tag string) (Type, bool) {
+// typeOfTag reads a payload tag.
+func typeOfTag(tag string) (Type, bool) {
 	name, ok := strings.CutPrefix(tag, TagPrefix)
 	return Type(name), ok && slices.Contains(Types(), Type(name))
 }

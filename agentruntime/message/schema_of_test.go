@@ -17,7 +17,7 @@ func schemaOf(t Type) ([]byte, error) {
 		}
 	}
 	doc["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	doc["$id"] = Namespace + ":" + string(t)
+	doc["$id"] = namespace + ":" + string(t)
 	doc["title"] = t.Tag()
 	doc["version"], doc["tag"] = Version, ControlPack
 	out, err := json.MarshalIndent(doc, "", "  ")

@@ -9,9 +9,9 @@ import (
 // Bounds of a message.
 const (
 	// MaxBytes is the length of a whole message.
-	MaxBytes = 1 << 20
+	maxBytes = 1 << 20
 	// MaxTTL is the longest life of a message, in seconds: 30 days.
-	MaxTTL = 30 * 24 * 3600
+	maxTTL = 30 * 24 * 3600
 
 	maxSources, maxCitations, maxProvenance = 256, 1024, 1024
 
@@ -116,7 +116,7 @@ func contentShape(t Type) shape {
 		return openObject(need("event", text(1, maxName)), may("data", shape{}))
 	case TypeError:
 		return openObject(
-			need("code", oneWord(Codes()...)), need("message", text(0, maxLine)), may("details", openObject()),
+			need("code", oneWord(codes()...)), need("message", text(0, maxLine)), may("details", openObject()),
 			need("recoverable", shape{kind: "boolean"}), may("suggestion", text(0, maxLine)),
 		)
 	case TypeValidation:
@@ -138,7 +138,7 @@ func validationShape() shape {
 	return openObject(
 		need("subject", uuidShape()), may("coverage", number(0, 100)), may("verdict", oneWord(Pass, PassWarn, Fail)),
 		may("findings", list(maxFindings, openObject(
-			need("law", oneWord(Laws()...)), need("severity", oneWord(Critical, Major, Minor)), need("message", text(0, maxLine)),
+			need("law", oneWord(laws()...)), need("severity", oneWord(Critical, Major, Minor)), need("message", text(0, maxLine)),
 		))),
 		may("contradictions", list(maxFindings, openObject(need("what", text(1, maxLine)), need("values", values)))),
 	)
@@ -171,7 +171,7 @@ func envelopeShape(types []Type, payload shape) shape {
 		need("from", agentShape()), need("to", agentShape()), need("type", oneWord(types...)), need("payload", payload),
 		may("replyTo", uuidShape()), may("context", contextShape()), may("evidence", evidenceShape()),
 		may("priority", oneWord(PriorityHigh, PriorityNormal, PriorityLow)),
-		may("ttl", integer(1, MaxTTL).noted("seconds")), may("retryCount", integer(0, maxRetries)),
+		may("ttl", integer(1, maxTTL).noted("seconds")), may("retryCount", integer(0, maxRetries)),
 	)
 	if len(types) == 1 && types[0] == TypeResponse {
 		for i, f := range s.fields {

@@ -47,7 +47,7 @@ type ToolUse struct {
 }
 
 // maxToolOutput is a message with every character escaped once.
-const maxToolOutput = 2*MaxBytes + 1<<10
+const maxToolOutput = 2*maxBytes + 1<<10
 
 // ToolWork passes messages to an agent process. call calls its Tool with an
 // input and returns the output; an error of it should be one that FromError
@@ -109,7 +109,7 @@ func toolAction(output []byte) (Action, error) {
 	case out.Use != nil && (out.Use.Tool == "" || len(out.Use.Input) == 0):
 		return Action{}, invalid("use", "lacks a tool or an input")
 	case out.Use != nil:
-		return Use(out.Use.Tool, out.Use.Input), nil
+		return use(out.Use.Tool, out.Use.Input), nil
 	case out.Answer != "":
 		m, err := Parse([]byte(out.Answer))
 		return Answer(m), err
@@ -118,5 +118,5 @@ func toolAction(output []byte) (Action, error) {
 		return Ask(m), err
 	}
 
-	return Nothing(), nil
+	return nothing(), nil
 }

@@ -19,9 +19,9 @@ type Instrument struct {
 	Tag, Answer string
 }
 
-// Use gives a tool an input, which must have its schema. The result comes as a
+// use gives a tool an input, which must have its schema. The result comes as a
 // response of the tool, with the evidence for it; a failure as an error.
-func Use(tool string, input []byte) Action {
+func use(tool string, input []byte) Action {
 	return Action{tool: tool, input: input}
 }
 

@@ -64,7 +64,7 @@ func passOn(tool string, now *world) Work {
 	return func(_ context.Context, m, origin Message) (Action, error) {
 		switch m.Type {
 		case TypeQuery:
-			return Use(tool, []byte(`{"indicator":"GDP"}`)), nil
+			return use(tool, []byte(`{"indicator":"GDP"}`)), nil
 		case TypeError:
 			f, err := ContentOf[Failure](m)
 			if err != nil {

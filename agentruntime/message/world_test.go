@@ -183,7 +183,7 @@ func (w *world) getData(ctx context.Context, m, _ Message) (Action, error) {
 	}
 	output := hashing.Bytes(body).String()
 	w.remember(m.Context.SessionID, output, "s1")
-	w.gave, err = ParseEvidence(fmt.Appendf(nil, `{ "sources":[{"name":"B\u0061nk","id":"s1"}],"confidence":8.5E1,
+	w.gave, err = parseEvidence(fmt.Appendf(nil, `{ "sources":[{"name":"B\u0061nk","id":"s1"}],"confidence":8.5E1,
 		"citations":[{"source":"s1", "text":"GDP"}],"provenance":[{"wasDerivedFrom":"s1","entity":"%s","wasGeneratedBy":"%s"}] }`, output, connector.AgentID))
 	if err != nil {
 		return Action{}, err
@@ -214,7 +214,7 @@ func (w *world) askForData(_ context.Context, m, origin Message) (Action, error)
 		answer, err := Reply(origin, f, Evidence{}, w.Now())
 		return Answer(answer), err
 	}
-	return Nothing(), nil
+	return nothing(), nil
 }
 
 // ask sends a document from the brain to the analyst.

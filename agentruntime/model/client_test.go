@@ -167,7 +167,7 @@ func TestEmbed(t *testing.T) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
-	for _, texts := range [][]string{nil, {""}, {"\xff"}, slices.Repeat([]string{"x"}, MaxEmbedTexts+1)} {
+	for _, texts := range [][]string{nil, {""}, {"\xff"}, slices.Repeat([]string{"x"}, maxEmbedTexts+1)} {
 		if _, err := c.Embed(t.Context(), "m", texts); err == nil || strings.Contains(err.Error(), "endpoint") {
 			t.Errorf("%d texts: %v", len(texts), err)
 		}

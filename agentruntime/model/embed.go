@@ -11,8 +11,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 )
 
-// MaxEmbedTexts is how many texts one call of Embed takes.
-const MaxEmbedTexts = 256
+// maxEmbedTexts is how many texts one call of Embed takes.
+const maxEmbedTexts = 256
 
 const maxDimensions = 16 << 10
 
@@ -31,8 +31,8 @@ func (c *Client) Embed(ctx context.Context, model string, texts []string) (Embed
 	if model == "" {
 		model = c.cfg.Model
 	}
-	if model == "" || len(texts) == 0 || len(texts) > MaxEmbedTexts {
-		return Embedding{}, fmt.Errorf("embed: needs a model and 1 to %d texts", MaxEmbedTexts)
+	if model == "" || len(texts) == 0 || len(texts) > maxEmbedTexts {
+		return Embedding{}, fmt.Errorf("embed: needs a model and 1 to %d texts", maxEmbedTexts)
 	}
 
 	for _, t := range texts {

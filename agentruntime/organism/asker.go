@@ -13,12 +13,12 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-// AskSuffix makes the name under which a thinking listener asks agents that
+// askSuffix makes the name under which a thinking listener asks agents that
 // exchange messages: their questions and answers are messages, its own words are
 // not. A question's tag is that name and whom it is for; the answer's is
 // askAnswer, which is no tool's result and so nobody's evidence.
 const (
-	AskSuffix = ".ask"
+	askSuffix = ".ask"
 	askAnswer = ".answer"
 )
 
@@ -59,7 +59,7 @@ func (b *builder) addAskers() error {
 		if len(peers) == 0 {
 			continue
 		}
-		name := l.Name + AskSuffix
+		name := l.Name + askSuffix
 		cfg := message.Asker{
 			Self: message.Agent{AgentID: name, InstanceID: wire.NewID()}, Description: "asks agents for " + l.Name, Answer: name + askAnswer,
 			Asks: map[string]message.Agent{}, Types: map[string]message.Type{}, Logger: b.parts.Logger,
@@ -92,7 +92,7 @@ func askTool(l, peer Listener) thinker.Tool {
 	if peer.Usage != "" {
 		text += "\n" + peer.Usage
 	}
-	name := l.Name + AskSuffix
+	name := l.Name + askSuffix
 	return thinker.Tool{
 		Name: peer.Name, Description: text, Schema: json.RawMessage(message.QuestionSchema), Check: message.CheckQuestion,
 		Handler: name, Tag: name + "." + peer.Name, Answers: []string{name + askAnswer},
@@ -115,14 +115,14 @@ func (o *Organism) needs(l Listener) []string {
 			p, _ := o.Listener(name)
 			switch {
 			case p.Messages != nil && l.Agent != nil:
-				tags = append(tags, l.Name+AskSuffix+"."+p.Name, l.Name+AskSuffix+askAnswer)
+				tags = append(tags, l.Name+askSuffix+"."+p.Name, l.Name+askSuffix+askAnswer)
 				add(p)
 			case p.Messages != nil:
 				add(p)
 			case p.Callable != nil:
-				tags = append(tags, p.Name+CallSuffix, p.Name+CallSuffix+ResultSuffix)
+				tags = append(tags, p.Name+callSuffix, p.Name+callSuffix+resultSuffix)
 			default:
-				tags = append(tags, p.PayloadClass, p.PayloadClass+ResultSuffix)
+				tags = append(tags, p.PayloadClass, p.PayloadClass+resultSuffix)
 			}
 		}
 
@@ -138,4 +138,4 @@ func (o *Organism) needs(l Listener) []string {
 
 // isAsker reports whether an agent id is that of a thinking listener among those
 // that exchange messages.
-func (b *Built) isAsker(id string) bool { return strings.HasSuffix(id, AskSuffix) && b.askers[id] }
+func (b *Built) isAsker(id string) bool { return strings.HasSuffix(id, askSuffix) && b.askers[id] }

@@ -108,7 +108,7 @@ func buildNewsroom(t *testing.T, script ...chat.Message) *world {
 		Compile: compile, Journal: w.journal, Audit: w.journal, Logger: slog.New(slog.DiscardHandler),
 		Holds: func(_ context.Context, session, ref string) (bool, error) {
 			for _, e := range w.journal.entries {
-				if e.Direction == pipeline.Inbound && strings.HasSuffix(e.PayloadTag, ResultSuffix) && strings.HasPrefix(string(e.Thread), session) &&
+				if e.Direction == pipeline.Inbound && strings.HasSuffix(e.PayloadTag, resultSuffix) && strings.HasPrefix(string(e.Thread), session) &&
 					(e.Handler == ref || e.PayloadHash.String() == ref) {
 					return true, nil
 				}

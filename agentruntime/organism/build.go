@@ -20,12 +20,12 @@ import (
 // Namespace is that of an organism's messages.
 const Namespace = "urn:agentos:tools:v1"
 
-// ResultSuffix makes the tag of a tool's answer of that of its request.
-const ResultSuffix = ".result"
+// resultSuffix makes the tag of a tool's answer of that of its request.
+const resultSuffix = ".result"
 
-// CallSuffix makes the tag, and the handler's name, under which others call a
+// callSuffix makes the tag, and the handler's name, under which others call a
 // callable listener.
-const CallSuffix = ".call"
+const callSuffix = ".call"
 
 // Tool is the implementation of a listener that does not think.
 type Tool struct {
@@ -143,7 +143,7 @@ func (b *builder) addTool(l Listener) error {
 	if err != nil {
 		return err
 	}
-	answer := l.PayloadClass + ResultSuffix
+	answer := l.PayloadClass + resultSuffix
 	b.cfg.Schemas[l.PayloadClass], b.cfg.Schemas[answer] = t.CheckRequest, t.CheckResponse
 	if t.RequestSecrets != nil {
 		b.cfg.Secrets[l.PayloadClass] = t.RequestSecrets
@@ -218,7 +218,7 @@ func (b *builder) addAgents() error {
 		}
 		names = append(names, l.Name)
 		cfg := thinker.Config{
-			Name: l.Name, Description: l.Description, Agent: *l.Agent, Prompts: b.o.Prompts, Tag: l.PayloadClass, Model: ModelName,
+			Name: l.Name, Description: l.Description, Agent: *l.Agent, Prompts: b.o.Prompts, Tag: l.PayloadClass, Model: modelName,
 			Logger: b.parts.Logger,
 		}
 
@@ -248,12 +248,12 @@ func (b *builder) addAgents() error {
 		return fmt.Errorf("listener %s thinks, and no model is configured", names[0])
 	}
 
-	model, err := thinker.Model(thinker.ModelConfig{Name: ModelName, Description: "asks the language model", Thinkers: names, Chat: b.parts.Chat})
+	model, err := thinker.Model(thinker.ModelConfig{Name: modelName, Description: "asks the language model", Thinkers: names, Chat: b.parts.Chat})
 	if err != nil {
 		return err
 	}
 	b.cfg.Handlers = append(b.cfg.Handlers, model)
-	return thinker.OneThinker(b.cfg.Handlers, ModelName, names)
+	return thinker.OneThinker(b.cfg.Handlers, modelName, names)
 }
 
 func (b *builder) profile(p Profile) pipeline.Profile {
@@ -263,16 +263,16 @@ func (b *builder) profile(p Profile) pipeline.Profile {
 		out.Handlers = append(out.Handlers, name)
 		l, _ := b.o.Listener(name)
 		if l.Callable != nil {
-			out.Handlers = append(out.Handlers, name+CallSuffix)
+			out.Handlers = append(out.Handlers, name+callSuffix)
 		}
 		if len(b.o.asks(l)) > 0 {
-			out.Handlers = append(out.Handlers, name+AskSuffix)
+			out.Handlers = append(out.Handlers, name+askSuffix)
 		}
 		thinks = thinks || l.Agent != nil
 	}
 
 	if thinks {
-		out.Handlers = append(out.Handlers, ModelName)
+		out.Handlers = append(out.Handlers, modelName)
 	}
 	return out
 }

@@ -23,8 +23,8 @@ func (b *builder) addCallable(l Listener) error {
 	if err != nil {
 		return fmt.Errorf("callable: %w", err)
 	}
-	tag := l.Name + CallSuffix
-	answer := tag + ResultSuffix
+	tag := l.Name + callSuffix
+	answer := tag + resultSuffix
 	b.cfg.Schemas[tag], b.cfg.Schemas[answer] = check, thinker.Schemas("")[thinker.TagAnswer]
 	b.cfg.Handlers = append(b.cfg.Handlers, pipeline.Handler{
 		Name: tag, Description: l.Callable.Description, Tags: []string{tag}, Outputs: []string{answer}, Tool: true,

@@ -21,8 +21,8 @@ import (
 
 // Bounds of a configuration, in bytes.
 const (
-	MaxFileBytes   = 1 << 20
-	MaxPromptBytes = 256 << 10
+	maxFileBytes   = 1 << 20
+	maxPromptBytes = 256 << 10
 )
 
 // Error is a configuration that cannot be used, with the place in its file.
@@ -121,7 +121,7 @@ func Load(path string) (*Organism, error) {
 		return nil, err
 	}
 	defer f.Close()
-	src, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
+	src, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +130,8 @@ func Load(path string) (*Organism, error) {
 
 // Parse reads the text of the file path. Prompt files are below its folder.
 func Parse(src []byte, path string) (*Organism, error) {
-	if len(src) > MaxFileBytes {
-		return nil, &Error{path, 1, 1, fmt.Sprintf("is larger than %d bytes", MaxFileBytes)}
+	if len(src) > maxFileBytes {
+		return nil, &Error{path, 1, 1, fmt.Sprintf("is larger than %d bytes", maxFileBytes)}
 	}
 	var d document
 	if bad := yamlfile.Decode(src, &d); len(bad) > 0 {
@@ -221,15 +221,15 @@ func (p promptDoc) read(dir string) (string, error) {
 		}
 		defer f.Close()
 
-		doc, err := io.ReadAll(io.LimitReader(f, MaxPromptBytes+1))
+		doc, err := io.ReadAll(io.LimitReader(f, maxPromptBytes+1))
 		if err != nil {
 			return "", err
 		}
 		text = string(doc)
 	}
 
-	if len(text) > MaxPromptBytes || !utf8.ValidString(text) {
-		return "", fmt.Errorf("is longer than %d bytes, or no UTF-8", MaxPromptBytes)
+	if len(text) > maxPromptBytes || !utf8.ValidString(text) {
+		return "", fmt.Errorf("is longer than %d bytes, or no UTF-8", maxPromptBytes)
 	}
 	return text, nil
 }

@@ -35,7 +35,7 @@ func TestModelIsForThinkers(t *testing.T) {
 	w := build(t, twoProfiles, say("done"))
 	for profile, want := range map[string]bool{"thinking": true, "tools": false} {
 		has := slices.ContainsFunc(w.Pipeline.Tables()[profile], func(r pipeline.Route) bool {
-			return r.Handler == ModelName || r.Tag == thinker.TagRequest
+			return r.Handler == modelName || r.Tag == thinker.TagRequest
 		})
 		if has != want {
 			t.Errorf("profile %s has the model: %v, want %v", profile, has, want)

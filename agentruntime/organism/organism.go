@@ -54,8 +54,8 @@ type Listener struct {
 	Callable *Callable
 }
 
-// HandlerAgent is the Handler of a listener that thinks.
-const HandlerAgent = "agent"
+// handlerAgent is the Handler of a listener that thinks.
+const handlerAgent = "agent"
 
 // Callable is a listener as others' tool (AP-15).
 type Callable struct {
@@ -125,14 +125,14 @@ func bad(path, format string, args ...any) error {
 	return &problem{path, fmt.Sprintf(format, args...)}
 }
 
-// ModelName is the handler that thinking listeners send to, and nobody else may.
-const ModelName = "model"
+// modelName is the handler that thinking listeners send to, and nobody else may.
+const modelName = "model"
 
 // check finds what no single field shows. New pipelines check more: names,
 // tags, wildcards.
 func (o *Organism) check() []error {
 	var errs []error
-	names := map[string]bool{ModelName: true}
+	names := map[string]bool{modelName: true}
 	for i, l := range o.Listeners {
 		at := fmt.Sprintf("$.listeners[%d]", i)
 		if names[l.Name] {
@@ -165,18 +165,18 @@ func (o *Organism) checkListener(at string, l Listener) error {
 		return bad(at+".payload_class", "%q is the node's own", l.PayloadClass)
 	case l.Description == "":
 		return bad(at+".description", "is missing")
-	case l.Handler == HandlerAgent && l.Agent == nil:
+	case l.Handler == handlerAgent && l.Agent == nil:
 		return bad(at+".handler", `"agent" needs an agent block`)
-	case l.Handler != HandlerAgent && l.Agent != nil:
-		return bad(at+".agent", "is for the handler %q only", HandlerAgent)
-	case l.Handler != HandlerAgent && !strings.Contains(l.Handler, "/"):
-		return bad(at+".handler", "must be AGENT/TOOL, or %q", HandlerAgent)
+	case l.Handler != handlerAgent && l.Agent != nil:
+		return bad(at+".agent", "is for the handler %q only", handlerAgent)
+	case l.Handler != handlerAgent && !strings.Contains(l.Handler, "/"):
+		return bad(at+".handler", "must be AGENT/TOOL, or %q", handlerAgent)
 	case l.Callable != nil && l.Agent == nil:
-		return bad(at+".callable", "is for the handler %q only", HandlerAgent)
+		return bad(at+".callable", "is for the handler %q only", handlerAgent)
 	}
 
 	for j, peer := range l.Peers {
-		if peer == ModelName {
+		if peer == modelName {
 			return bad(fmt.Sprintf("%s.peers[%d]", at, j), "only agents reach the model, and by themselves")
 		}
 		if _, ok := o.Listener(peer); !ok {
@@ -209,7 +209,7 @@ func (o *Organism) checkListener(at string, l Listener) error {
 // isReserved is true of tags that mean something by themselves: messages, the
 // questions to the model, and answers, which are evidence.
 func isReserved(tag string) bool {
-	return strings.HasPrefix(tag, message.TagPrefix) || strings.HasSuffix(tag, ResultSuffix) ||
+	return strings.HasPrefix(tag, message.TagPrefix) || strings.HasSuffix(tag, resultSuffix) ||
 		slices.Contains([]string{thinker.TagAnswer, thinker.TagRequest, thinker.TagResponse, pipeline.TagError, pipeline.TagAck}, tag)
 }
 

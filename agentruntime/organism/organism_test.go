@@ -153,7 +153,7 @@ func TestMistakes(t *testing.T) {
 			}
 		})
 	}
-	for _, src := range []string{"", "[]", "organism: 3", strings.Repeat("#", MaxFileBytes+1)} {
+	for _, src := range []string{"", "[]", "organism: 3", strings.Repeat("#", maxFileBytes+1)} {
 		if _, err := parse(t, src); !errors.As(err, new(*Error)) {
 			t.Errorf("%.20q: %v", src, err)
 		}

@@ -42,7 +42,7 @@ func (o *Organism) Views() []View {
 			l, _ := o.Listener(name)
 			thinks = thinks || l.Agent != nil
 			for _, r := range l.routes(o.asks(l)) {
-				r.Peers = slices.DeleteFunc(slices.Clone(r.Peers), func(peer string) bool { return peer != ModelName && !slices.Contains(p.Listeners, peer) })
+				r.Peers = slices.DeleteFunc(slices.Clone(r.Peers), func(peer string) bool { return peer != modelName && !slices.Contains(p.Listeners, peer) })
 				if !taken[r.Tag] { // the first that takes a tag gets it
 					v.Routes = append(v.Routes, r)
 				}
@@ -51,7 +51,7 @@ func (o *Organism) Views() []View {
 		}
 
 		if thinks {
-			v.Routes = append(v.Routes, ViewRoute{Tag: thinker.TagRequest, Handler: ModelName, Work: "the language model"})
+			v.Routes = append(v.Routes, ViewRoute{Tag: thinker.TagRequest, Handler: modelName, Work: "the language model"})
 		}
 		views = append(views, v)
 	}
@@ -71,14 +71,14 @@ func (l Listener) routes(asked []Listener) []ViewRoute {
 	if l.Agent == nil {
 		return []ViewRoute{{Tag: l.PayloadClass, Handler: l.Name, Work: l.Handler, Peers: l.Peers}}
 	}
-	all := []ViewRoute{{Tag: l.PayloadClass, Handler: l.Name, Work: "thinks with " + l.Agent.Model, Peers: append([]string{ModelName}, l.Peers...)}}
+	all := []ViewRoute{{Tag: l.PayloadClass, Handler: l.Name, Work: "thinks with " + l.Agent.Model, Peers: append([]string{modelName}, l.Peers...)}}
 	for _, peer := range asked {
-		name := l.Name + AskSuffix
+		name := l.Name + askSuffix
 		all = append(all, ViewRoute{Tag: name + "." + peer.Name, Handler: name, Work: "asks " + peer.Name + " for " + l.Name, Peers: []string{peer.Name}})
 	}
 
 	if l.Callable != nil {
-		all = append(all, ViewRoute{Tag: l.Name + CallSuffix, Handler: l.Name + CallSuffix, Work: "asks " + l.Name + " in a thread of its own"})
+		all = append(all, ViewRoute{Tag: l.Name + callSuffix, Handler: l.Name + callSuffix, Work: "asks " + l.Name + " in a thread of its own"})
 	}
 	return all
 }

@@ -43,7 +43,7 @@ type Envelope struct {
 
 // Namespaces and tags of what the pipeline itself says.
 const (
-	Namespace = "urn:lightwork:pipeline:v1"
+	namespace = "urn:lightwork:pipeline:v1"
 	// TagAck answers a sender whose message a handler consumed in silence. The
 	// payload is {"result":"ack","success":true}.
 	TagAck = "pipeline.ack"
@@ -128,7 +128,7 @@ func checkStructure(h Header, payload, maxPayload int) error {
 // Header returns all of the message but the payload.
 func (e Envelope) Header() Header { return e.header }
 
-// Namespace returns the URI of the schema family.
+// namespace returns the URI of the schema family.
 func (e Envelope) Namespace() string { return e.header.Namespace }
 
 // Tag returns the payload tag.

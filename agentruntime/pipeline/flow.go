@@ -247,7 +247,7 @@ func (f *flow) handle(ctx context.Context, h Handler, m parcel) (r Response, err
 // own makes an envelope whose payload the pipeline itself wrote.
 func (f *flow) own(sender, tag string, payload []byte) (Envelope, error) {
 	return newEnvelope(Header{
-		Namespace: Namespace, Tag: tag, Sender: sender, Thread: f.thread.id, Profile: f.thread.table.profile,
+		Namespace: namespace, Tag: tag, Sender: sender, Thread: f.thread.id, Profile: f.thread.table.profile,
 	}, payload, f.p.cfg.MaxPayload)
 }
 

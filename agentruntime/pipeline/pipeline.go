@@ -138,7 +138,7 @@ func New(cfg Config) (*Pipeline, error) {
 	}
 
 	for _, profile := range cfg.Profiles {
-		table, shadowed, err := NewTable(profile, cfg.Handlers)
+		table, shadowed, err := newTable(profile, cfg.Handlers)
 		if err != nil {
 			return nil, err
 		}

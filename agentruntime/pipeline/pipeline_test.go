@@ -237,7 +237,7 @@ func TestSilence(t *testing.T) {
 	requirements.Covers(t, "AP-3.1.7", "AP-3.1.8", "APX-4")
 	w := newWorld(t, Config{Handlers: []Handler{{Name: "sink", Description: "is silent", Tags: []string{"Drop"}, Handle: always(Silence())}}})
 	out, err := w.Submit(t.Context(), ingress("Drop", "x"))
-	if err != nil || out.Reply.Tag() != TagAck || out.Reply.Sender() != "pipeline" || out.Reply.Namespace() != Namespace {
+	if err != nil || out.Reply.Tag() != TagAck || out.Reply.Sender() != "pipeline" || out.Reply.Namespace() != namespace {
 		t.Fatalf("%+v, %v", out.Reply.Header(), err)
 	}
 	if got := string(out.Reply.Payload()); got != `{"result":"ack","success":true}` {

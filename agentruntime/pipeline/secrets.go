@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// SecretPrefix begins what a payload has in place of a secret: a reference,
+// secretPrefix begins what a payload has in place of a secret: a reference,
 // "secret://" and an id that nobody can guess. The value is in the memory of one
 // Submit and nowhere else: not in an envelope, and so in no hash and no journal.
-const SecretPrefix = "secret://"
+const secretPrefix = "secret://"
 
 // SecretMask stands for a secret in text, where nobody can follow a reference.
 const SecretMask = "[SECRET]"
@@ -53,7 +53,7 @@ func (v *vault) hide(value []byte) ([]byte, error) {
 	if v.values == nil {
 		v.values = map[string][]byte{}
 	}
-	ref := SecretPrefix + rand.Text()
+	ref := secretPrefix + rand.Text()
 	v.values[ref] = bytes.Clone(value)
 	return []byte(`"` + ref + `"`), nil
 }
@@ -62,7 +62,7 @@ func (v *vault) hide(value []byte) ([]byte, error) {
 // it is. Who was given a reference may hand it on to a field that is marked.
 func (v *vault) reveal(value []byte) ([]byte, error) {
 	var ref string
-	if json.Unmarshal(value, &ref) != nil || !strings.HasPrefix(ref, SecretPrefix) {
+	if json.Unmarshal(value, &ref) != nil || !strings.HasPrefix(ref, secretPrefix) {
 		return value, nil
 	}
 	v.mu.Lock()

@@ -42,7 +42,7 @@ func secretWorld(t *testing.T, login HandleFunc) (world, *[]string) {
 	w := newWorld(t, Config{
 		Secrets: map[string]Marked{"Login": secretPassword, "Made": secretPassword},
 		Schemas: map[string]Validate{"Login": func(b []byte) error {
-			if strings.Contains(string(b), SecretPrefix) {
+			if strings.Contains(string(b), secretPrefix) {
 				return errors.New("the schema sees a reference")
 			}
 			return nil
@@ -99,7 +99,7 @@ func TestSecretGoesToItsHandlerAlone(t *testing.T) {
 		t.Errorf("handlers saw %q", *seen)
 	}
 	w.clean(t)
-	if request := w.log.entries[0].Content; !strings.Contains(request, SecretPrefix) || !strings.Contains(request, `"user":"ada"`) {
+	if request := w.log.entries[0].Content; !strings.Contains(request, secretPrefix) || !strings.Contains(request, `"user":"ada"`) {
 		t.Errorf("the journal has %s", request)
 	}
 	if kept := out.Kept("my password is " + canary); kept != w.log.entries[0].Content {
@@ -119,7 +119,7 @@ func TestSecretPassesThroughHandsUnseen(t *testing.T) {
 	if len(got) != 4 || got[2] != `Login {"password":"`+canary+`"}` {
 		t.Fatalf("handlers saw %q", got)
 	}
-	if strings.Contains(got[1], canary) || !strings.Contains(got[1], SecretPrefix) {
+	if strings.Contains(got[1], canary) || !strings.Contains(got[1], secretPrefix) {
 		t.Errorf("the asker saw %q", got[1])
 	}
 }
@@ -153,7 +153,7 @@ func TestSecretIsNotRepeated(t *testing.T) {
 			return Reply("LoggedIn", []byte(`{}`)), nil
 		},
 		"reference": func(context.Context, Payload, Context) (Response, error) {
-			return Reply("LoggedIn", []byte(`{"x":"`+SecretPrefix+`x"}`)), nil
+			return Reply("LoggedIn", []byte(`{"x":"`+secretPrefix+`x"}`)), nil
 		},
 	} {
 		w, _ := secretWorld(t, login)

@@ -37,10 +37,10 @@ type Table struct {
 	takers map[string][]string
 }
 
-// NewTable builds the table of a profile over the given handlers. shadowed are
+// newTable builds the table of a profile over the given handlers. shadowed are
 // the routes that lost to an earlier handler with the same tag; a loader warns
 // of them.
-func NewTable(p Profile, handlers []Handler) (t *Table, shadowed []Route, err error) {
+func newTable(p Profile, handlers []Handler) (t *Table, shadowed []Route, err error) {
 	fail := func(err error) (*Table, []Route, error) {
 		return nil, nil, &ConfigError{"profile " + p.Name, err}
 	}

@@ -92,7 +92,7 @@ func TestFirstHandlerWins(t *testing.T) {
 		{[]string{"a", "b"}, []Route{{"Other", "b"}, {"Response", "a"}, {"Task", "a"}}, Route{"Task", "b"}},
 		{[]string{"b", "a"}, []Route{{"Other", "b"}, {"Response", "a"}, {"Task", "b"}}, Route{"Task", "a"}},
 	} {
-		table, shadowed, err := NewTable(Profile{Name: "p", Handlers: tt.order}, handlers)
+		table, shadowed, err := newTable(Profile{Name: "p", Handlers: tt.order}, handlers)
 		if err != nil || !slices.Equal(table.Routes(), tt.want) || !slices.Equal(shadowed, []Route{tt.lost}) {
 			t.Errorf("%v: %v, lost %v, %v", tt.order, table.Routes(), shadowed, err)
 		}

@@ -72,8 +72,8 @@ type Config struct {
 	Trace func(s Step, detail string)
 }
 
-// MaxNeedBytes bounds the text of a need.
-const MaxNeedBytes = 8 << 10
+// maxNeedBytes bounds the text of a need.
+const maxNeedBytes = 8 << 10
 
 const defaultThreshold = 0.3
 
@@ -160,7 +160,7 @@ func (r *Router) embed(ctx context.Context, texts []string) ([][]float32, error)
 // Rank scores every capability against the need, best first; equal ones in
 // their declared order. It knows no table.
 func (r *Router) Rank(ctx context.Context, need string) ([]Candidate, error) {
-	if strings.TrimSpace(need) == "" || len(need) > MaxNeedBytes {
+	if strings.TrimSpace(need) == "" || len(need) > maxNeedBytes {
 		return nil, ErrNeed
 	}
 	v, err := r.embed(ctx, []string{need})

@@ -172,7 +172,7 @@ func TestDenials(t *testing.T) {
 	if _, err := high.Route(t.Context(), table, "sing"); !errors.Is(err, ErrNoMatch) {
 		t.Errorf("no match: %v", err)
 	}
-	for _, need := range []string{"", "  \n", strings.Repeat("x", MaxNeedBytes+1)} {
+	for _, need := range []string{"", "  \n", strings.Repeat("x", maxNeedBytes+1)} {
 		if _, err := r.Route(t.Context(), table, need); !errors.Is(err, ErrNeed) {
 			t.Errorf("need of %d bytes: %v", len(need), err)
 		}

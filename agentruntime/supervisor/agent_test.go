@@ -112,12 +112,12 @@ func TestSecretInAnInputIsFlagged(t *testing.T) {
 		`{"note":"` + strings.Repeat("x ", 100<<10) + `token=abcdef0123456"}`: true,
 		`{"password":"hunter2hunter2"}`:                                       false,
 	} {
-		before := len(n.audited(AuditSecretSuspected))
+		before := len(n.audited(auditSecretSuspected))
 		r, err := refCall(n, "keeper", input)
 		if err != nil || r.Output == nil {
 			t.Fatalf("%.60s: %v", input, err)
 		}
-		lines := n.audited(AuditSecretSuspected)[before:]
+		lines := n.audited(auditSecretSuspected)[before:]
 		if len(lines) > 0 != flagged {
 			t.Errorf("%.60s: %+v", input, lines)
 		}
@@ -256,8 +256,8 @@ func TestRestartByAnOperator(t *testing.T) {
 		st := n.Status()[0]
 		return err == nil && st.PID != 0 && st.PID != pid
 	})
-	if alive(pid) || len(n.audited(AuditRunCrashed)) != 0 {
-		t.Errorf("old process alive %t, crashes %v", alive(pid), n.audited(AuditRunCrashed))
+	if alive(pid) || len(n.audited(auditRunCrashed)) != 0 {
+		t.Errorf("old process alive %t, crashes %v", alive(pid), n.audited(auditRunCrashed))
 	}
 }
 
@@ -278,7 +278,7 @@ func TestFullHouse(t *testing.T) {
 		}
 	})
 	// The agent ends its part, though nobody reads what it streamed.
-	eventually(t, "the stream is sent", func() bool { return len(n.audited(AuditCallRouted)) == 1 && n.Status()[0].Inflight == 0 })
+	eventually(t, "the stream is sent", func() bool { return len(n.audited(auditCallRouted)) == 1 && n.Status()[0].Inflight == 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	for range seats {
 		wg.Go(func() {

@@ -27,20 +27,20 @@ type AuditEvent struct {
 
 // Types of audit events.
 const (
-	AuditRunStarted      = "agent.run_started"
-	AuditRunStopped      = "agent.run_stopped"
-	AuditRunCrashed      = "agent.run_crashed"
-	AuditConnected       = "agent.connected"
-	AuditHandshakeFailed = "agent.handshake_failed"
-	AuditHeartbeatMissed = "agent.heartbeat_missed"
-	AuditUnhealthy       = "agent.marked_unhealthy"
-	AuditDown            = "agent.down"
-	AuditCallRouted      = "tool.call_routed"
-	AuditCallCompleted   = "tool.call_completed"
-	AuditDenied          = "security.denied"
-	AuditFrameTooLarge   = "protocol.frame_too_large"
+	auditRunStarted      = "agent.run_started"
+	auditRunStopped      = "agent.run_stopped"
+	auditRunCrashed      = "agent.run_crashed"
+	auditConnected       = "agent.connected"
+	auditHandshakeFailed = "agent.handshake_failed"
+	auditHeartbeatMissed = "agent.heartbeat_missed"
+	auditUnhealthy       = "agent.marked_unhealthy"
+	auditDown            = "agent.down"
+	auditCallRouted      = "tool.call_routed"
+	auditCallCompleted   = "tool.call_completed"
+	auditDenied          = "security.denied"
+	auditFrameTooLarge   = "protocol.frame_too_large"
 	AuditViolation       = "protocol.violation"
-	AuditSecretSuspected = "security.secret_suspected"
+	auditSecretSuspected = "security.secret_suspected"
 )
 
 // maxProvoked bounds the lines that an agent can cause in one run by messages and

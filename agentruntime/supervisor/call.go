@@ -149,9 +149,9 @@ func (s *session) call(ctx context.Context, c Call) (Result, *Error) {
 		return Result{}, failure
 	}
 
-	s.audit(AuditEvent{Type: AuditCallRouted, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID, Causation: c.CausationID})
+	s.audit(AuditEvent{Type: auditCallRouted, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID, Causation: c.CausationID})
 	if tool.suspects(c.Input) {
-		s.audit(AuditEvent{Type: AuditSecretSuspected, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID, Reason: "the input holds what looks like a secret"})
+		s.audit(AuditEvent{Type: auditSecretSuspected, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID, Reason: "the input holds what looks like a secret"})
 	}
 	o := s.await(ctx, flight, c.Timeout)
 	if flight.stream != nil {
@@ -307,7 +307,7 @@ func (s *session) auditEnd(c *Call, failure *Error) {
 		code = auditCode(failure)
 	}
 	s.audit(AuditEvent{
-		Type: AuditCallCompleted, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID,
+		Type: auditCallCompleted, Tool: c.Tool, CallID: c.CallID, RequestID: c.RequestID,
 		Causation: c.CausationID, Code: code,
 	})
 }

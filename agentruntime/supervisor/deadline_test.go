@@ -21,7 +21,7 @@ func TestHeartbeats(t *testing.T) {
 			f.beat(wire.OK)
 		}
 		synctest.Wait()
-		if n := len(f.audit.of(AuditHeartbeatMissed)); n != 0 || !f.core.healthy() {
+		if n := len(f.audit.of(auditHeartbeatMissed)); n != 0 || !f.core.healthy() {
 			t.Fatalf("healthy agent: %d missed beats", n)
 		}
 		time.Sleep(3490 * time.Millisecond)
@@ -33,7 +33,7 @@ func TestHeartbeats(t *testing.T) {
 			t.Error("healthy after three missed beats")
 		}
 		time.Sleep(time.Second)
-		if n := len(f.audit.of(AuditUnhealthy)); n != 1 {
+		if n := len(f.audit.of(auditUnhealthy)); n != 1 {
 			t.Errorf("marked unhealthy %d times", n)
 		}
 		f.beat(wire.OK)

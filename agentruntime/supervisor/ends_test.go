@@ -148,7 +148,7 @@ func TestRestarts(t *testing.T) {
 	start(t, n, spec)
 	eventually(t, "the agent stays down", func() bool { return n.Status()[0].State == StateDown })
 	st := n.Status()[0]
-	if st.Restarts != 2 || st.PID != 0 || len(st.Missing) != len(reference.ToolNames) || len(n.audited(AuditDown)) != 1 {
+	if st.Restarts != 2 || st.PID != 0 || len(st.Missing) != len(reference.ToolNames) || len(n.audited(auditDown)) != 1 {
 		t.Errorf("status %+v", st)
 	}
 	if _, err := n.Call(t.Context(), helloCall()); code(asError(err)) != wire.CodeUnavailable || !strings.Contains(err.Error(), "down") {
@@ -157,7 +157,7 @@ func TestRestarts(t *testing.T) {
 	if err := n.Restart(spec.ID); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "down again", func() bool { return len(n.audited(AuditDown)) == 2 })
+	eventually(t, "down again", func() bool { return len(n.audited(auditDown)) == 2 })
 	if st := n.Status()[0]; st.Restarts != 5 {
 		t.Errorf("%d restarts after an operator's, want 5", st.Restarts)
 	}

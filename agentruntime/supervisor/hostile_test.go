@@ -100,8 +100,8 @@ func TestHostileFrames(t *testing.T) {
 		stays bool
 	}{
 		{"length 0", head(0), AuditEvent{Type: AuditViolation}, false},
-		{"over the limit", head(limit + 1), AuditEvent{Type: AuditFrameTooLarge, Size: limit + 1, Limit: limit}, false},
-		{"all ones", head(0xffffffff), AuditEvent{Type: AuditFrameTooLarge, Size: 0xffffffff, Limit: limit}, false},
+		{"over the limit", head(limit + 1), AuditEvent{Type: auditFrameTooLarge, Size: limit + 1, Limit: limit}, false},
+		{"all ones", head(0xffffffff), AuditEvent{Type: auditFrameTooLarge, Size: 0xffffffff, Limit: limit}, false},
 		{"exactly the limit", object(limit), AuditEvent{Type: AuditViolation, Code: wire.CodeInvalidMessage}, true},
 		{"array", append(head(4), "[{}]"...), AuditEvent{Type: AuditViolation}, false},
 		{"not UTF-8", append(head(3), "{\xff}"...), AuditEvent{Type: AuditViolation}, false},

@@ -101,7 +101,7 @@ func TestAllowIsAskedBeforeEveryLaunch(t *testing.T) {
 	if err := refused.Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "never") {
 		t.Errorf("start: %v", err)
 	}
-	if events := refused.audited(AuditRunStarted); len(events) != 0 {
+	if events := refused.audited(auditRunStarted); len(events) != 0 {
 		t.Errorf("it was started: %+v", events)
 	}
 }

@@ -122,7 +122,7 @@ func TestWaysInAreClosed(t *testing.T) {
 	requirements.Covers(t, "OS-5.1.4", "OS-4.1.2.7", "OS-5.3.2", "OS-0.8")
 	n := newNode(t, Config{})
 	start(t, n, agentSpec("impostor"))
-	eventually(t, "three refusals", func() bool { return len(n.audited(AuditDenied)) == 3 })
+	eventually(t, "three refusals", func() bool { return len(n.audited(auditDenied)) == 3 })
 	var got []string
 	eventually(t, "three lines", func() bool {
 		got = nil
@@ -157,7 +157,7 @@ func TestRefusedConnectionsDoNotFillTheAuditTrail(t *testing.T) {
 		}
 		conn.Close()
 	}
-	if lines := n.audited(AuditDenied); len(lines) != maxProvoked || !strings.HasSuffix(lines[maxProvoked-1].Reason, "are not written down") {
+	if lines := n.audited(auditDenied); len(lines) != maxProvoked || !strings.HasSuffix(lines[maxProvoked-1].Reason, "are not written down") {
 		t.Errorf("%d lines, the last is %+v", len(lines), lines[len(lines)-1])
 	}
 	if r, err := n.Call(t.Context(), helloCall()); err != nil {

@@ -68,7 +68,7 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 		r.removeSocket()
 		return nil, err
 	}
-	r.audit(AuditEvent{Type: AuditRunStarted, Reason: r.proc.confined})
+	r.audit(AuditEvent{Type: auditRunStarted, Reason: r.proc.confined})
 	if strings.HasPrefix(r.proc.confined, "not confined") {
 		cfg.Log.Warn("agent runs unconfined", "agent", spec.ID, "why", r.proc.confined)
 	}
@@ -77,7 +77,7 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 	}
 	r.handshakes.Go(r.accept)
 	if err = r.awaitRegistered(ctx); err != nil {
-		r.audit(AuditEvent{Type: AuditHandshakeFailed, Reason: reasonOf(err)})
+		r.audit(AuditEvent{Type: auditHandshakeFailed, Reason: reasonOf(err)})
 		r.end("handshake failed", 0, nil)
 		words := logs.lastWords()
 		if words != "" {
@@ -89,7 +89,7 @@ func startRun(ctx context.Context, cfg *Config, spec *Spec) (r *run, err error) 
 		return nil, fmt.Errorf("start agent %s: %w", spec.ID, err)
 	}
 
-	r.audit(AuditEvent{Type: AuditConnected})
+	r.audit(AuditEvent{Type: auditConnected})
 	return r, nil
 }
 
@@ -195,7 +195,7 @@ func (r *run) checkPeer(conn *net.UnixConn) error {
 		refuse(conn, &refusal{code: wire.CodeUnauthorized, err: err})
 	}
 
-	r.denials.write(AuditEvent{Type: AuditDenied, PID: pid, Code: wire.CodeUnauthorized, Reason: err.Error()}, r.audit)
+	r.denials.write(AuditEvent{Type: auditDenied, PID: pid, Code: wire.CodeUnauthorized, Reason: err.Error()}, r.audit)
 	return err
 }
 
@@ -210,7 +210,7 @@ func (r *run) welcome(conn *net.UnixConn) {
 		if errors.As(err, &refused) {
 			code = refused.code
 		}
-		r.denials.write(AuditEvent{Type: AuditDenied, Code: code, Reason: err.Error()}, r.audit)
+		r.denials.write(AuditEvent{Type: auditDenied, Code: code, Reason: err.Error()}, r.audit)
 		return
 	}
 
@@ -254,7 +254,7 @@ func (r *run) end(reason string, grace time.Duration, hurry <-chan struct{}) {
 
 	r.handshakes.Wait()
 	r.removeSocket()
-	r.audit(AuditEvent{Type: AuditRunStopped, Reason: reason})
+	r.audit(AuditEvent{Type: auditRunStopped, Reason: reason})
 }
 
 func (r *run) removeSocket() {

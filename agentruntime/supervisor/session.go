@@ -132,7 +132,7 @@ func (s *session) readError(err error) error {
 	var size *frame.SizeError
 	switch {
 	case errors.As(err, &size):
-		s.audit(AuditEvent{Type: AuditFrameTooLarge, Size: size.Size, Limit: int64(size.Limit)})
+		s.audit(AuditEvent{Type: auditFrameTooLarge, Size: size.Size, Limit: int64(size.Limit)})
 		return errViolation
 	case errors.Is(err, frame.ErrEmpty), errors.Is(err, frame.ErrNotObject), errors.Is(err, frame.ErrNotUTF8):
 		s.audit(AuditEvent{Type: AuditViolation, Code: wire.CodeInvalidMessage, Reason: err.Error()})
@@ -277,9 +277,9 @@ func (s *session) watchHeart(quit <-chan struct{}) {
 
 		n := s.missed()
 		if n > reported {
-			s.audit(AuditEvent{Type: AuditHeartbeatMissed})
+			s.audit(AuditEvent{Type: auditHeartbeatMissed})
 			if n >= unhealthyAfter && reported < unhealthyAfter {
-				s.audit(AuditEvent{Type: AuditUnhealthy})
+				s.audit(AuditEvent{Type: auditUnhealthy})
 				s.cfg.Log.Warn("agent unhealthy: heartbeats stopped", "agent", s.spec.ID, "run", s.runID)
 			}
 		}

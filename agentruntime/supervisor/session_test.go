@@ -208,7 +208,7 @@ func TestDirectiveAndDuplicates(t *testing.T) {
 	if got := <-end; got.err != nil {
 		t.Error(got.err)
 	}
-	if e := f.audit.of(AuditCallRouted); len(e) != 1 || e[0].Causation != "directive-1" {
+	if e := f.audit.of(auditCallRouted); len(e) != 1 || e[0].Causation != "directive-1" {
 		t.Errorf("audit %+v", e)
 	}
 }

@@ -121,7 +121,7 @@ func (s *Supervisor) Call(ctx context.Context, c Call) (Result, error) {
 
 	// Only a declared slot is a route, whatever agents register (K-2).
 	if w == nil || !w.spec.declares(c.Tool) {
-		s.cfg.Audit(AuditEvent{Time: time.Now().UTC(), Type: AuditDenied, Code: wire.CodeRouteNotFound, Reason: "no such slot", RequestID: c.RequestID})
+		s.cfg.Audit(AuditEvent{Time: time.Now().UTC(), Type: auditDenied, Code: wire.CodeRouteNotFound, Reason: "no such slot", RequestID: c.RequestID})
 		return Result{}, failf(wire.CodeRouteNotFound, "no route to %s", wire.JoinToolID(c.AgentID, c.Tool))
 	}
 	session, failure := w.route()

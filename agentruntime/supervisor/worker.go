@@ -115,7 +115,7 @@ func (w *worker) watch(r *run) *run {
 func (w *worker) crashed(r *run, reason string, grace time.Duration) *run {
 	w.set(StateBackoff, reason, nil)
 	w.cfg.Log.Warn("agent run ended", "agent", w.spec.ID, "run", r.id, "reason", reason)
-	r.audit(AuditEvent{Type: AuditRunCrashed, Reason: reason})
+	r.audit(AuditEvent{Type: auditRunCrashed, Reason: reason})
 	r.end("agent fault", grace, w.stop)
 	if r.proc.note != "" {
 		reason += "; " + r.proc.note
@@ -139,7 +139,7 @@ func (w *worker) next(reason string) *run {
 func (w *worker) down(reason string) *run {
 	w.set(StateDown, reason, nil)
 	w.cfg.Log.Error("agent stays down", "agent", w.spec.ID, "reason", reason)
-	w.cfg.Audit(AuditEvent{Time: time.Now().UTC(), Type: AuditDown, AgentID: w.spec.ID, Reason: reason})
+	w.cfg.Audit(AuditEvent{Time: time.Now().UTC(), Type: auditDown, AgentID: w.spec.ID, Reason: reason})
 	select {
 	case <-w.stop:
 		return nil

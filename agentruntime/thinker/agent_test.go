@@ -132,7 +132,7 @@ func TestConfig(t *testing.T) {
 		"tool without tag":   func(c *Config) { c.Tools[0].Tag = "" },
 		"tool never answers": func(c *Config) { c.Tools[0].Answers = nil },
 		"tool without form":  func(c *Config) { c.Tools[0].Schema = nil },
-		"tool answers tasks": func(c *Config) { c.Tools[0].Answers = []string{TagTask} },
+		"tool answers tasks": func(c *Config) { c.Tools[0].Answers = []string{tagTask} },
 	} {
 		cfg := config()
 		change(&cfg)

@@ -187,7 +187,7 @@ func TestMaxIterations(t *testing.T) {
 				_, err := w.do(t.Context(), Task{Task: "x"})
 				f := failure(t, err)
 				var p Provenance
-				if err := json.Unmarshal(f.Details, &p); err != nil || f.Code != CodeMaxIterations || p.Iterations != limit || p.ToolCalls != limit-1 {
+				if err := json.Unmarshal(f.Details, &p); err != nil || f.Code != codeMaxIterations || p.Iterations != limit || p.ToolCalls != limit-1 {
 					t.Errorf("%+v %s", f, f.Details)
 				}
 				if len(w.asked) != limit || len(w.called) != limit-1 {
@@ -210,7 +210,7 @@ func TestHistoryBound(t *testing.T) {
 	cfg.MaxHistory = 10_000
 	w := build(t, cfg, mock(t, call(scripted.Call("1", "calc", "again"))), replies("CalcRequest", strings.Repeat("x", 4000)))
 	_, err := w.do(t.Context(), Task{Task: "x"})
-	if f := failure(t, err); f.Code != CodeTooLarge || len(w.asked) != 3 {
+	if f := failure(t, err); f.Code != codeTooLarge || len(w.asked) != 3 {
 		t.Errorf("%+v after %d questions", f, len(w.asked))
 	}
 }

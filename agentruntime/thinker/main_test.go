@@ -182,7 +182,7 @@ func ingress(task Task) pipeline.Ingress {
 	if err != nil {
 		panic(err)
 	}
-	return pipeline.Ingress{Namespace: "urn:test:v1", Tag: TagTask, Payload: doc, Thread: "root", Profile: "researcher", Sender: "outside"}
+	return pipeline.Ingress{Namespace: "urn:test:v1", Tag: tagTask, Payload: doc, Thread: "root", Profile: "researcher", Sender: "outside"}
 }
 
 func (w *world) do(ctx context.Context, task Task) (Answer, error) {

@@ -12,7 +12,7 @@ import (
 
 // Payload tags of the loop.
 const (
-	TagTask     = "AgentTask"
+	tagTask     = "AgentTask"
 	TagAnswer   = "AgentResponse"
 	TagRequest  = "LLMRequest"  // a chat.Request
 	TagResponse = "LLMResponse" // a chat.Response
@@ -49,7 +49,7 @@ type Provenance struct {
 // tag of tasks, empty for TagTask.
 func Schemas(task string) map[string]pipeline.Validate {
 	if task == "" {
-		task = TagTask
+		task = tagTask
 	}
 	return map[string]pipeline.Validate{
 		task:        func(b []byte) error { _, err := parseTask(b); return err },

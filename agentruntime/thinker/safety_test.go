@@ -70,7 +70,7 @@ func TestInjections(t *testing.T) {
 				before, _ := w.Table("researcher")
 				routes := before.Routes()
 				if _, err := w.do(t.Context(), in.task); err != nil {
-					if f := failure(t, err); f.Code != CodeMaxIterations { // of a tool that tells it to go on for ever
+					if f := failure(t, err); f.Code != codeMaxIterations { // of a tool that tells it to go on for ever
 						t.Fatal(err)
 					}
 				}
@@ -84,7 +84,7 @@ func TestInjections(t *testing.T) {
 					}
 				}
 				for _, tag := range w.routed {
-					if !slices.Contains([]string{TagTask, TagRequest, TagResponse, "CalcRequest", "CalcRequest.result"}, tag) {
+					if !slices.Contains([]string{tagTask, TagRequest, TagResponse, "CalcRequest", "CalcRequest.result"}, tag) {
 						t.Errorf("%s was dispatched", tag)
 					}
 				}
@@ -213,7 +213,7 @@ func TestModelFails(t *testing.T) {
 			w := build(t, config(), endpoint(t, cfg, test.step), replies("CalcRequest", "ok"))
 			out, err := w.Submit(t.Context(), ingress(Task{Task: "x"}))
 			f := failure(t, err)
-			if f.Code != CodeModelFailed || f.Retryable != test.retryable || !strings.Contains(string(f.Details), `"code":"`+test.code+`"`) {
+			if f.Code != codeModelFailed || f.Retryable != test.retryable || !strings.Contains(string(f.Details), `"code":"`+test.code+`"`) {
 				t.Errorf("%+v %s", f, f.Details)
 			}
 			if strings.Contains(string(out.Reply.Payload())+err.Error(), canary) {

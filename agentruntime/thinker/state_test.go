@@ -89,7 +89,7 @@ func TestTimeout(t *testing.T) {
 			return pipeline.Reply("CalcRequest.result", []byte("ok")), nil
 		})
 		_, err := w.do(t.Context(), Task{Task: "a"})
-		if f := failure(t, err); f.Code != CodeTimeout || len(w.asked) != 3 {
+		if f := failure(t, err); f.Code != codeTimeout || len(w.asked) != 3 {
 			t.Errorf("%+v after %d questions", f, len(w.asked))
 		}
 	})
@@ -101,7 +101,7 @@ func TestTooManyTasks(t *testing.T) {
 		w.thinker.put(pipeline.ThreadID(fmt.Sprint("t", i)), &talk{deadline: time.Now().Add(time.Hour)})
 	}
 	_, err := w.do(t.Context(), Task{Task: "a"})
-	if f := failure(t, err); f.Code != CodeBusy || !f.Retryable {
+	if f := failure(t, err); f.Code != codeBusy || !f.Retryable {
 		t.Errorf("%+v", f)
 	}
 }
@@ -113,7 +113,7 @@ func TestStrayMessages(t *testing.T) {
 	for _, tag := range []string{TagResponse, "CalcRequest.result", pipeline.TagAck} {
 		in := ingress(Task{})
 		in.Tag, in.Payload = tag, []byte(`{"model":"m","message":{"role":"assistant","content":"done"},"finish_reason":"stop","sampling":{},"attempts":1}`)
-		if _, err := w.Submit(t.Context(), in); failure(t, err).Code != CodeUnexpected {
+		if _, err := w.Submit(t.Context(), in); failure(t, err).Code != codeUnexpected {
 			t.Errorf("%s: %v", tag, err)
 		}
 	}
@@ -144,8 +144,8 @@ func TestStrayMessages(t *testing.T) {
 	}
 	// The tool that is at work gives its caller a task.
 	waitsForTool()
-	r, err := w.thinker.handle(t.Context(), pipeline.Payload{Tag: TagTask, Bytes: []byte(`{"task":"x"}`)}, at("calculator"))
-	if want := pipeline.Fail(pipeline.Failure{Code: CodeBusy, Message: "the agent waits for the answer of calculator"}); err != nil || fmt.Sprint(r) != fmt.Sprint(want) || len(w.thinker.talks) != 1 {
+	r, err := w.thinker.handle(t.Context(), pipeline.Payload{Tag: tagTask, Bytes: []byte(`{"task":"x"}`)}, at("calculator"))
+	if want := pipeline.Fail(pipeline.Failure{Code: codeBusy, Message: "the agent waits for the answer of calculator"}); err != nil || fmt.Sprint(r) != fmt.Sprint(want) || len(w.thinker.talks) != 1 {
 		t.Errorf("%+v %v", r, err)
 	}
 }
@@ -159,7 +159,7 @@ func TestBadTask(t *testing.T) {
 		if _, err := w.Submit(t.Context(), in); !errors.As(err, &invalid) {
 			t.Errorf("%s: %v", bad, err)
 		}
-		r, err := w.thinker.handle(t.Context(), pipeline.Payload{Tag: TagTask, Bytes: []byte(bad)}, pipeline.Context{Thread: "root"})
+		r, err := w.thinker.handle(t.Context(), pipeline.Payload{Tag: tagTask, Bytes: []byte(bad)}, pipeline.Context{Thread: "root"})
 		if err != nil || fmt.Sprint(r)[:2] != fmt.Sprint(pipeline.Fail(pipeline.Failure{}))[:2] {
 			t.Errorf("%s: %+v %v", bad, r, err)
 		}
@@ -177,7 +177,7 @@ func TestBadModelAnswer(t *testing.T) {
 		"ids twice":   {FinishReason: "stop", Message: chat.Message{Role: chat.RoleAssistant, ToolCalls: slices.Repeat([]chat.ToolCall{scripted.Call("1", "calc", "")}, 2)}},
 	} {
 		w := build(t, config(), func(context.Context, chat.Request, func(string)) (chat.Response, error) { return r, nil }, nil)
-		if _, err := w.do(t.Context(), Task{Task: "x"}); failure(t, err).Code != CodeModelFailed {
+		if _, err := w.do(t.Context(), Task{Task: "x"}); failure(t, err).Code != codeModelFailed {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -230,7 +230,7 @@ func TestToolAnswersTwice(t *testing.T) {
 // TestDefaultTime: an agent has five minutes for a task where nothing else is said.
 func TestDefaultTime(t *testing.T) {
 	requirements.Covers(t, "APX-7")
-	for took, want := range map[time.Duration]string{299 * time.Second: "", 301 * time.Second: CodeTimeout} {
+	for took, want := range map[time.Duration]string{299 * time.Second: "", 301 * time.Second: codeTimeout} {
 		synctest.Test(t, func(t *testing.T) {
 			w := build(t, config(), mock(t, call(scripted.Call("1", "calc", "x")), say("done")), func(context.Context, pipeline.Payload, pipeline.Context) (pipeline.Response, error) {
 				time.Sleep(took) // of the bubble's clock

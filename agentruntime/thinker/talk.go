@@ -32,14 +32,14 @@ func (t *Thinker) begin(k *talk, p pipeline.Payload, c pipeline.Context) (pipeli
 	if k != nil && k.calling != nil && k.calling.Handler == c.Sender {
 		// A tool that asks its own caller: one of the two would lose its answer.
 		t.put(c.Thread, k)
-		return pipeline.Fail(pipeline.Failure{Code: CodeBusy, Message: "the agent waits for the answer of " + c.Sender}), nil
+		return pipeline.Fail(pipeline.Failure{Code: codeBusy, Message: "the agent waits for the answer of " + c.Sender}), nil
 	}
 	task, err := parseTask(p.Bytes)
 	if err != nil {
-		return pipeline.Fail(pipeline.Failure{Code: CodeBadTask, Message: err.Error()}), nil
+		return pipeline.Fail(pipeline.Failure{Code: codeBadTask, Message: err.Error()}), nil
 	}
 	if !t.room() {
-		return pipeline.Fail(pipeline.Failure{Code: CodeBusy, Message: "too many tasks are under way", Retryable: true}), nil
+		return pipeline.Fail(pipeline.Failure{Code: codeBusy, Message: "too many tasks are under way", Retryable: true}), nil
 	}
 
 	k = &talk{
@@ -75,7 +75,7 @@ func (t *Thinker) onModel(k *talk, p pipeline.Payload, c pipeline.Context) (pipe
 	}
 	r, err := parseResponse(p.Bytes)
 	if err != nil {
-		return k.fail(CodeModelFailed, err.Error()), nil
+		return k.fail(codeModelFailed, err.Error()), nil
 	}
 	k.Model = r.Model
 	k.count(r.Usage)
@@ -89,7 +89,7 @@ func (t *Thinker) onModel(k *talk, p pipeline.Payload, c pipeline.Context) (pipe
 
 	// There would be nobody to read what the tools answer.
 	if k.Iterations >= t.cfg.Agent.MaxIterations {
-		return k.fail(CodeMaxIterations, fmt.Sprintf("the model still calls tools after %d iterations", k.Iterations)), nil
+		return k.fail(codeMaxIterations, fmt.Sprintf("the model still calls tools after %d iterations", k.Iterations)), nil
 	}
 	k.add(r.Message)
 	k.calls = r.Message.ToolCalls
@@ -105,12 +105,12 @@ func (t *Thinker) nextCall(k *talk, c pipeline.Context) (pipeline.Response, erro
 		call := k.calls[0].Function
 		tool, ok := t.tools[call.Name]
 		if !ok {
-			k.answerCall(toolError(CodeNoSuchTool, "no such tool"))
+			k.answerCall(toolError(codeNoSuchTool, "no such tool"))
 			continue
 		}
 		if tool.Check != nil {
 			if err := tool.Check([]byte(call.Arguments)); err != nil {
-				k.answerCall(toolError(CodeBadArguments, err.Error()))
+				k.answerCall(toolError(codeBadArguments, err.Error()))
 				continue
 			}
 		}
@@ -130,9 +130,9 @@ func (t *Thinker) onTool(k *talk, p pipeline.Payload, c pipeline.Context) (pipel
 	case p.Tag == pipeline.TagError:
 		k.answerCall(`{"error":` + string(p.Bytes) + `}`)
 	case len(p.Bytes) > maxToolAnswer:
-		k.answerCall(toolError(CodeAnswerTooLong, fmt.Sprintf("the answer has %d bytes, more than %d", len(p.Bytes), maxToolAnswer)))
+		k.answerCall(toolError(codeAnswerTooLong, fmt.Sprintf("the answer has %d bytes, more than %d", len(p.Bytes), maxToolAnswer)))
 	case !utf8.Valid(p.Bytes):
-		k.answerCall(toolError(CodeAnswerNoText, "the answer is no UTF-8"))
+		k.answerCall(toolError(codeAnswerNoText, "the answer is no UTF-8"))
 	default:
 		k.answerCall(string(p.Bytes))
 	}
@@ -183,9 +183,9 @@ func (k *talk) fail(code, message string) pipeline.Response {
 func (k *talk) modelFailed(payload []byte) pipeline.Response {
 	var f pipeline.Failure
 	if err := json.Unmarshal(payload, &f); err != nil {
-		return k.fail(CodeModelFailed, "the model's failure is malformed")
+		return k.fail(codeModelFailed, "the model's failure is malformed")
 	}
-	out := pipeline.Failure{Code: CodeModelFailed, Message: clip(f.Message), Retryable: f.Retryable}
+	out := pipeline.Failure{Code: codeModelFailed, Message: clip(f.Message), Retryable: f.Retryable}
 	if doc, err := json.Marshal(struct {
 		Code string `json:"code"`
 		Provenance

@@ -15,22 +15,22 @@ import (
 
 // Codes of the failures an agent answers with.
 const (
-	CodeBadTask       = "agent.bad_task"
-	CodeBusy          = "agent.busy"
-	CodeModelFailed   = "agent.model_failed" // details have the model's own failure
-	CodeMaxIterations = "agent.max_iterations"
-	CodeTooLarge      = "agent.history_too_large"
-	CodeTimeout       = "agent.timeout"
-	CodeUnexpected    = "agent.unexpected"
+	codeBadTask       = "agent.bad_task"
+	codeBusy          = "agent.busy"
+	codeModelFailed   = "agent.model_failed" // details have the model's own failure
+	codeMaxIterations = "agent.max_iterations"
+	codeTooLarge      = "agent.history_too_large"
+	codeTimeout       = "agent.timeout"
+	codeUnexpected    = "agent.unexpected"
 )
 
 // Codes the model reads, beside a tool's own, where a call has no answer. The
 // loop goes on.
 const (
-	CodeNoSuchTool    = "tool.not_found"
-	CodeBadArguments  = "tool.bad_arguments"
-	CodeAnswerTooLong = "tool.answer_too_long"
-	CodeAnswerNoText  = "tool.answer_no_text"
+	codeNoSuchTool    = "tool.not_found"
+	codeBadArguments  = "tool.bad_arguments"
+	codeAnswerTooLong = "tool.answer_too_long"
+	codeAnswerNoText  = "tool.answer_no_text"
 )
 
 const (
@@ -58,7 +58,7 @@ func New(cfg Config) (*Thinker, error) {
 		return nil, err
 	}
 	if cfg.Tag == "" {
-		cfg.Tag = TagTask
+		cfg.Tag = tagTask
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
@@ -120,10 +120,10 @@ func (t *Thinker) handle(_ context.Context, p pipeline.Payload, c pipeline.Conte
 		return t.begin(k, p, c)
 	}
 	if k == nil {
-		return pipeline.Fail(pipeline.Failure{Code: CodeUnexpected, Message: "there is no task in this thread that waits for " + p.Tag}), nil
+		return pipeline.Fail(pipeline.Failure{Code: codeUnexpected, Message: "there is no task in this thread that waits for " + p.Tag}), nil
 	}
 	if time.Now().After(k.deadline) {
-		return k.fail(CodeTimeout, fmt.Sprintf("the task took longer than %v", t.cfg.Timeout)), nil
+		return k.fail(codeTimeout, fmt.Sprintf("the task took longer than %v", t.cfg.Timeout)), nil
 	}
 
 	switch {
@@ -172,7 +172,7 @@ func (t *Thinker) room() bool {
 // question sends the conversation to the model.
 func (t *Thinker) question(k *talk, c pipeline.Context) (pipeline.Response, error) {
 	if k.bytes > t.cfg.MaxHistory {
-		return k.fail(CodeTooLarge, fmt.Sprintf("the conversation has more than %d bytes", t.cfg.MaxHistory)), nil
+		return k.fail(codeTooLarge, fmt.Sprintf("the conversation has more than %d bytes", t.cfg.MaxHistory)), nil
 	}
 	k.Iterations++
 	doc, err := json.Marshal(chat.Request{Model: t.cfg.Agent.Model, Messages: k.messages, Tools: t.offers, Sampling: k.Sampling})

@@ -31,7 +31,7 @@ var (
 	ErrKVFull   = errors.New("wasm: the namespace is full")
 )
 
-// KV is the store behind agentos:kv/store (APX-2), as one tool sees it.
+// kv is the store behind agentos:kv/store (APX-2), as one tool sees it.
 //
 // A key that starts with "@name/" is in the shared namespace of that name, if
 // it is granted; every other key is in the tool's own namespace. Namespaces
@@ -51,14 +51,14 @@ var (
 //
 // It is files: a directory a namespace, a file a key. Processes may share it: a
 // write takes the lock of its namespace and becomes visible at once and whole.
-type KV struct {
+type kv struct {
 	root   *os.Root // directory of all namespaces
 	own    string
 	shared map[string]string
 }
 
 // openKV opens the store in dir for the tool; dir is made if it is missing.
-func openKV(dir, tool string, grant KVGrant) (*KV, error) {
+func openKV(dir, tool string, grant KVGrant) (*kv, error) {
 	if err := privateDir(dir); err != nil {
 		return nil, err
 	}
@@ -66,13 +66,13 @@ func openKV(dir, tool string, grant KVGrant) (*KV, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	return &KV{root: root, own: "tool." + tool, shared: grant.Shared}, nil
+	return &kv{root: root, own: "tool." + tool, shared: grant.Shared}, nil
 }
 
-func (kv *KV) close() error { return kv.root.Close() }
+func (kv *kv) close() error { return kv.root.Close() }
 
 // place splits a key into its namespace's directory and the key in there.
-func (kv *KV) place(key string, write bool) (dir, rest string, err error) {
+func (kv *kv) place(key string, write bool) (dir, rest string, err error) {
 	dir, rest = kv.own, key
 	if name, ok := strings.CutPrefix(key, "@"); ok {
 		name, rest, ok = strings.Cut(name, "/")
@@ -90,7 +90,7 @@ func (kv *KV) place(key string, write bool) (dir, rest string, err error) {
 }
 
 // Get returns the value; ok is false if there is none.
-func (kv *KV) Get(key string) (value []byte, ok bool, err error) {
+func (kv *kv) Get(key string) (value []byte, ok bool, err error) {
 	dir, rest, err := kv.place(key, false)
 	if err != nil {
 		return nil, false, err
@@ -107,7 +107,7 @@ func (kv *KV) Get(key string) (value []byte, ok bool, err error) {
 }
 
 // Put sets the value.
-func (kv *KV) Put(key string, value []byte) error {
+func (kv *kv) Put(key string, value []byte) error {
 	return kv.change(key, func(ns *os.Root, key string) error {
 		if len(value) > maxValueBytes {
 			return ErrKVKey
@@ -120,7 +120,7 @@ func (kv *KV) Put(key string, value []byte) error {
 }
 
 // Delete removes the key if it is there.
-func (kv *KV) Delete(key string) error {
+func (kv *kv) Delete(key string) error {
 	return kv.change(key, func(ns *os.Root, key string) error {
 		if err := ns.Remove(fileOf(key)); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -131,7 +131,7 @@ func (kv *KV) Delete(key string) error {
 
 // Keys lists the keys that start with prefix, sorted. A shared namespace is
 // listed with a prefix of "@name/", which the keys then have, too.
-func (kv *KV) Keys(prefix string) ([]string, error) {
+func (kv *kv) Keys(prefix string) ([]string, error) {
 	dir, rest, err := kv.place(prefix, false)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (kv *KV) Keys(prefix string) ([]string, error) {
 
 // change does fn with the lock of the key's namespace. The lock goes with the
 // open file, so a killed process leaves none behind.
-func (kv *KV) change(key string, fn func(ns *os.Root, key string) error) error {
+func (kv *kv) change(key string, fn func(ns *os.Root, key string) error) error {
 	dir, rest, err := kv.place(key, true)
 	if err != nil {
 		return err

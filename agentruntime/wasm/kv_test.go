@@ -16,7 +16,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
-func store(t *testing.T, dir, tool string, shared map[string]string) *KV {
+func store(t *testing.T, dir, tool string, shared map[string]string) *kv {
 	t.Helper()
 	kv, err := openKV(dir, tool, KVGrant{Shared: shared})
 	if err != nil {
@@ -141,7 +141,7 @@ func TestStoreIsSharedSafely(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	for i, kv := range []*KV{a, b} {
+	for i, kv := range []*kv{a, b} {
 		wg.Go(func() {
 			for range 20 {
 				if err := kv.Put("k", values[i]); err != nil {

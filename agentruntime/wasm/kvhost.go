@@ -24,7 +24,7 @@ const (
 var kvFuncs = [...]string{"get", "put", "delete", "list-keys"}
 
 // hostKV offers the store to modules under the name that the module uses.
-func hostKV(ctx context.Context, rt wazero.Runtime, name string, kv *KV) error {
+func hostKV(ctx context.Context, rt wazero.Runtime, name string, kv *kv) error {
 	get := func(_ context.Context, m api.Module, key, keyLen, buf, bufLen uint32) int32 {
 		k, ok := m.Memory().Read(key, keyLen)
 		if !ok {

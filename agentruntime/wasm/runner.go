@@ -57,7 +57,7 @@ type Runner struct {
 	cache    wazero.CompilationCache
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
-	kv       *KV        // nil if the module does not import it
+	kv       *kv        // nil if the module does not import it
 	roots    []*os.Root // of Grants.FS, in its order
 }
 

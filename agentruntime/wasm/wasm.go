@@ -86,7 +86,7 @@ const (
 
 const (
 	// MaxModuleBytes bounds the size of a module.
-	MaxModuleBytes   = 32 << 20
+	maxModuleBytes   = 32 << 20
 	maxSettingsBytes = 64 << 10
 )
 
@@ -171,7 +171,7 @@ func load(name, dir string) (*Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	module, err := readFile(root, ModuleFile, MaxModuleBytes)
+	module, err := readFile(root, ModuleFile, maxModuleBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -225,7 +225,7 @@ func TestModuleRefused(t *testing.T) {
 		}
 	}
 	dir := folder(t, witWith(), nil, "")
-	if err := os.Truncate(filepath.Join(dir, ModuleFile), MaxModuleBytes+1); err != nil {
+	if err := os.Truncate(filepath.Join(dir, ModuleFile), maxModuleBytes+1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "larger than") {

@@ -31,11 +31,11 @@ const (
 
 	// ChannelSats is the capacity of the channel between Bob and Alice, and
 	// PushedSats the part of it that Alice holds at the start.
-	ChannelSats = 10_000_000
-	PushedSats  = 2_000_000
+	channelSats = 10_000_000
+	pushedSats  = 2_000_000
 
 	// FundSats is what Fund gives.
-	FundSats = 100_000_000
+	fundSats = 100_000_000
 
 	pollInterval = 25 * time.Millisecond
 
@@ -129,12 +129,12 @@ func (n *Network) start(ctx context.Context) error {
 	if err := startAll(ctx, n.Alice, n.Bob); err != nil {
 		return err
 	}
-	if err := n.Bob.waitBalance(ctx, ChannelSats); err != nil {
+	if err := n.Bob.waitBalance(ctx, channelSats); err != nil {
 		return err
 	}
 
 	n.log.Info("lightning nodes ready", "alice", n.Alice.PubKey(), "bob", n.Bob.PubKey())
-	if err := n.OpenChannel(ctx, n.Bob, n.Alice, ChannelSats, PushedSats); err != nil {
+	if err := n.OpenChannel(ctx, n.Bob, n.Alice, channelSats, pushedSats); err != nil {
 		return err
 	}
 
@@ -195,13 +195,13 @@ func (n *Network) newNode(name string) (*Node, error) {
 
 // Fund gives the node FundSats of Bob's coins, which a channel of its own needs.
 func (n *Network) Fund(ctx context.Context, node *Node) error {
-	if err := n.Bob.payOnChain(ctx, node, FundSats); err != nil {
+	if err := n.Bob.payOnChain(ctx, node, fundSats); err != nil {
 		return err
 	}
 	if err := n.Mine(ctx, 1); err != nil {
 		return err
 	}
-	return node.waitBalance(ctx, FundSats)
+	return node.waitBalance(ctx, fundSats)
 }
 
 // OpenChannel connects from to to, opens a public channel of capacitySats in

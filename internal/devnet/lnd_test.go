@@ -25,7 +25,7 @@ func TestNetwork(t *testing.T) {
 	t.Cleanup(network.Stop)
 	t.Logf("started in %v", time.Since(began))
 
-	for node, sats := range map[*Node]int64{network.Alice: PushedSats, network.Bob: ChannelSats - PushedSats} {
+	for node, sats := range map[*Node]int64{network.Alice: pushedSats, network.Bob: channelSats - pushedSats} {
 		// Bob, who opened it, also keeps the fee of a closing.
 		local, pending, err := node.ChannelBalance(ctx)
 		if err != nil || local > sats*1000 || local < sats*1000-20_000_000 || pending != 0 {

@@ -26,8 +26,8 @@ const (
 // Error codes of the tool. A command that fails is no error but a result.
 const (
 	CodeCannotConfine = "sandbox.cannot_confine"
-	CodeBadRequest    = wire.CodeInvalidInput
-	CodeDied          = "sandbox.died"
+	codeBadRequest    = wire.CodeInvalidInput
+	codeDied          = "sandbox.died"
 )
 
 // Config says how the agent's process starts sandboxes.
@@ -106,12 +106,12 @@ func newTool(opts sandbox.Options) (agent.Tool, error) {
 func run(ctx context.Context, schema *schemas.Schema, call *agent.Call, opts sandbox.Options) (any, error) {
 	req, err := schema.ParseRequest(call.Input)
 	if err != nil {
-		return nil, agent.Fail(CodeBadRequest, err.Error())
+		return nil, agent.Fail(codeBadRequest, err.Error())
 	}
 	if call.Context != nil && call.Context.ProjectRoot != "" {
 		dir, err := artifactDir(call.Context.ProjectRoot)
 		if err != nil {
-			return nil, agent.Fail(CodeBadRequest, err.Error())
+			return nil, agent.Fail(codeBadRequest, err.Error())
 		}
 		opts.ArtifactDir = dir
 	}
@@ -150,11 +150,11 @@ func artifactDir(root string) (string, error) {
 func failure(err error) error {
 	switch {
 	case errors.Is(err, sandbox.ErrRequest):
-		return agent.Fail(CodeBadRequest, err.Error())
+		return agent.Fail(codeBadRequest, err.Error())
 	case errors.Is(err, sandbox.ErrCannotConfine):
 		return agent.Fail(CodeCannotConfine, err.Error())
 	case errors.Is(err, sandbox.ErrSandboxDied):
-		return agent.Fail(CodeDied, err.Error())
+		return agent.Fail(codeDied, err.Error())
 	}
 	return err
 }

@@ -266,10 +266,10 @@ func TestAgentRefusesToServeUnconfined(t *testing.T) {
 
 func TestFailureNamesWhoseFaultItIs(t *testing.T) {
 	for err, want := range map[error]string{
-		&sandbox.RequestError{Field: "f", Reason: "r"}:  CodeBadRequest,
+		&sandbox.RequestError{Field: "f", Reason: "r"}:  codeBadRequest,
 		&sandbox.ConfineError{Missing: []string{"m"}}:   CodeCannotConfine,
-		fmt.Errorf("%w: panic", sandbox.ErrSandboxDied): CodeDied,
-		fmt.Errorf("run: %w", &sandbox.RequestError{}):  CodeBadRequest,
+		fmt.Errorf("%w: panic", sandbox.ErrSandboxDied): codeDied,
+		fmt.Errorf("run: %w", &sandbox.RequestError{}):  codeBadRequest,
 	} {
 		var we *wire.Error
 		if !errors.As(failure(err), &we) || we.Code != want {

@@ -10,8 +10,8 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// ChatInput is what the chat tool takes.
-type ChatInput struct {
+// chatInput is what the chat tool takes.
+type chatInput struct {
 	Prompt      string   `json:"prompt"`
 	System      string   `json:"system,omitempty"`
 	MaxTokens   int      `json:"max_tokens,omitempty"`
@@ -20,15 +20,15 @@ type ChatInput struct {
 	Seed        *int64   `json:"seed,omitempty"`
 }
 
-// ChatOutput is what it returns. The text has been streamed on stdout, too.
-type ChatOutput struct {
+// chatOutput is what it returns. The text has been streamed on stdout, too.
+type chatOutput struct {
 	Text         string         `json:"text"`
 	FinishReason string         `json:"finish_reason"` // "length" if it was cut
-	Provenance   ChatProvenance `json:"provenance"`
+	Provenance   chatProvenance `json:"provenance"`
 }
 
-// ChatProvenance says which model answered and how it was asked.
-type ChatProvenance struct {
+// chatProvenance says which model answered and how it was asked.
+type chatProvenance struct {
 	ModelID  string          `json:"model_id"`
 	Tokens   *schemas.Tokens `json:"tokens,omitempty"`
 	Sampling *chat.Sampling  `json:"sampling,omitempty"`
@@ -52,7 +52,7 @@ const (
 
 func (e *endpoint) chatTool() agent.Tool {
 	return agent.Tool{
-		Name:              ToolChat,
+		Name:              toolChat,
 		Description:       "Generates text with a language model.",
 		InputSchema:       json.RawMessage(chatInputSchema),
 		OutputSchema:      json.RawMessage(chatOutputSchema),
@@ -63,7 +63,7 @@ func (e *endpoint) chatTool() agent.Tool {
 }
 
 func (e *endpoint) chat(ctx context.Context, call *agent.Call) (any, error) {
-	var in ChatInput
+	var in chatInput
 	if err := call.Decode(&in); err != nil {
 		return nil, err
 	}
@@ -84,12 +84,12 @@ func (e *endpoint) chat(ctx context.Context, call *agent.Call) (any, error) {
 		return nil, e.failure(ctx, err)
 	}
 	if resp.Message.Content == "" {
-		return nil, agent.Fail(CodeBadAnswer, "the model gave no text")
+		return nil, agent.Fail(codeBadAnswer, "the model gave no text")
 	}
 
-	out := ChatOutput{
+	out := chatOutput{
 		Text: resp.Message.Content, FinishReason: resp.FinishReason,
-		Provenance: ChatProvenance{ModelID: modelID(resp.Model), Tokens: count(nil, resp.Usage)},
+		Provenance: chatProvenance{ModelID: modelID(resp.Model), Tokens: count(nil, resp.Usage)},
 	}
 	if resp.Sampling != (chat.Sampling{}) {
 		out.Provenance.Sampling = &resp.Sampling

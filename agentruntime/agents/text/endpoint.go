@@ -18,10 +18,10 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// CodeBadAnswer is the code of a model's answer that keeps breaking the schema,
+// codeBadAnswer is the code of a model's answer that keeps breaking the schema,
 // or the request. The codes of what else fails at the endpoint are those of
 // [chat.Error.Code].
-const CodeBadAnswer = "model.bad_answer"
+const codeBadAnswer = "model.bad_answer"
 
 // maxQuestions is how often the model is asked for one result. The client
 // beneath asks the endpoint again, with waits, for failures that pass; an
@@ -97,7 +97,7 @@ func (e *endpoint) question(ctx context.Context, s *schemas.Schema, req *schemas
 		}
 		e.log.Warn("the model's answer breaks the schema", "question", n, "err", wrong)
 		if n == maxQuestions {
-			return nil, none, agent.Fail(CodeBadAnswer, fmt.Sprintf("the model's answer breaks the schema, %d times", n))
+			return nil, none, agent.Fail(codeBadAnswer, fmt.Sprintf("the model's answer breaks the schema, %d times", n))
 		}
 		ask.Messages = append(ask.Messages[:2:2],
 			chat.Message{Role: chat.RoleAssistant, Content: excerpt(resp.Message.Content)},

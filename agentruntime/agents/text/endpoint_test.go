@@ -145,11 +145,11 @@ func TestModelFails(t *testing.T) {
 		code      string
 		questions int
 	}{
-		"nonsense":     {scripted.Text("no"), CodeBadAnswer, maxQuestions},
-		"cut":          {scripted.Message(chat.Message{Content: goodChunk}, chat.FinishLength), CodeBadAnswer, maxQuestions},
-		"list":         {scripted.Text("[]"), CodeBadAnswer, maxQuestions},
-		"null":         {scripted.Text("null"), CodeBadAnswer, maxQuestions},
-		"same key":     {scripted.Text(strings.Replace(goodChunk, "{", `{"summary":"x",`, 1)), CodeBadAnswer, maxQuestions},
+		"nonsense":     {scripted.Text("no"), codeBadAnswer, maxQuestions},
+		"cut":          {scripted.Message(chat.Message{Content: goodChunk}, chat.FinishLength), codeBadAnswer, maxQuestions},
+		"list":         {scripted.Text("[]"), codeBadAnswer, maxQuestions},
+		"null":         {scripted.Text("null"), codeBadAnswer, maxQuestions},
+		"same key":     {scripted.Text(strings.Replace(goodChunk, "{", `{"summary":"x",`, 1)), codeBadAnswer, maxQuestions},
 		"unauthorized": {scripted.Status(http.StatusUnauthorized, "{}"), "model.unauthorized", 1},
 		"refused":      {scripted.Status(http.StatusBadRequest, `{"error":{"message":"`+keyCanary+`"}}`), "model.refused", 1},
 		"unavailable":  {scripted.Status(http.StatusBadGateway, ""), "model.unavailable", 2},
@@ -222,14 +222,14 @@ func TestChat(t *testing.T) {
 	s, e := script(t, "asked-1", "", scripted.Text("Hello there."))
 	streamed := ""
 	out, err := s.Call(t.Context(), supervisor.Call{
-		AgentID: ID, Tool: ToolChat, Input: json.RawMessage(`{"prompt":"hi","system":"be short","seed":7,"max_tokens":9}`),
+		AgentID: ID, Tool: toolChat, Input: json.RawMessage(`{"prompt":"hi","system":"be short","seed":7,"max_tokens":9}`),
 		CausationID: "d", Timeout: time.Minute,
 		OnStream: func(c supervisor.Chunk) { streamed += c.Text },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got ChatOutput
+	var got chatOutput
 	if err := json.Unmarshal(out.Output, &got); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestChat(t *testing.T) {
 		"no prompt":     {`{"prompt":""}`, "d", wire.CodeInvalidInput},
 		"unknown field": {`{"prompt":"hi","modle":"x"}`, "d", wire.CodeInvalidInput},
 	} {
-		_, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: ToolChat, Input: json.RawMessage(tt.input), CausationID: tt.directive, Timeout: time.Minute})
+		_, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: toolChat, Input: json.RawMessage(tt.input), CausationID: tt.directive, Timeout: time.Minute})
 		var failed *supervisor.Error
 		if !errors.As(err, &failed) || failed.Code != tt.code {
 			t.Errorf("%s: %v", name, err)
@@ -267,7 +267,7 @@ func TestCancelReachesTheModel(t *testing.T) {
 		<-asked
 		cancel()
 	}()
-	_, err := s.Call(ctx, supervisor.Call{AgentID: ID, Tool: ToolChat, Input: json.RawMessage(`{"prompt":"hi"}`), CausationID: "d", Timeout: time.Minute})
+	_, err := s.Call(ctx, supervisor.Call{AgentID: ID, Tool: toolChat, Input: json.RawMessage(`{"prompt":"hi"}`), CausationID: "d", Timeout: time.Minute})
 	var failed *supervisor.Error
 	if !errors.As(err, &failed) || failed.Code != wire.CodeCanceled {
 		t.Errorf("got %v", err)

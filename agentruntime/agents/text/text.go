@@ -30,7 +30,7 @@ const (
 	ToolRerank    = "retrieval_rerank"
 	ToolEmbedding = "embedding"
 	ToolGenerate  = "text_generation"
-	ToolChat      = "chat"
+	toolChat      = "chat"
 	ToolComplete  = "complete"
 )
 
@@ -69,7 +69,7 @@ func Main(ctx context.Context, cfg Config) error {
 func Tools(cfg *EndpointConfig) []string {
 	names := []string{ToolCodeChunk, ToolRerank, ToolEmbedding}
 	if cfg != nil && cfg.Client.Model != "" {
-		names = append(names, ToolGenerate, ToolChat, ToolComplete)
+		names = append(names, ToolGenerate, toolChat, ToolComplete)
 	}
 	return names
 }

@@ -182,7 +182,7 @@ func TestRefusals(t *testing.T) {
 		"lines reversed":  {ToolCodeChunk, strings.Replace(chunkJob, `"start_line":3`, `"start_line":9`, 1), "chunk.end_line"},
 		"same id":         {ToolRerank, strings.Replace(rerankJob, `"x"`, `"y"`, 1), "candidates[1].id"},
 		"too many values": {ToolEmbedding, string(many), "dimensions"},
-		"no such tool":    {ToolChat, `{"prompt":"x"}`, ""},
+		"no such tool":    {toolChat, `{"prompt":"x"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: tt.tool, Input: json.RawMessage(tt.doc), CausationID: "d", Timeout: time.Minute})

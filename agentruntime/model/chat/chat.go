@@ -15,7 +15,7 @@ import (
 
 // Bounds of a request and a response.
 const (
-	MaxMessages   = 4096
+	maxMessages   = 4096
 	MaxTools      = 256
 	MaxToolCalls  = 64 // in one message
 	MaxNameBytes  = 256
@@ -145,8 +145,8 @@ func ValidToolName(s string) bool { return toolName.MatchString(s) }
 // Check refuses what no endpoint should be sent.
 func (r Request) Check() error {
 	switch {
-	case len(r.Messages) == 0 || len(r.Messages) > MaxMessages:
-		return fmt.Errorf("chat request: needs 1 to %d messages", MaxMessages)
+	case len(r.Messages) == 0 || len(r.Messages) > maxMessages:
+		return fmt.Errorf("chat request: needs 1 to %d messages", maxMessages)
 	case len(r.Tools) > MaxTools:
 		return fmt.Errorf("chat request: offers more than %d tools", MaxTools)
 	case !name(r.Model, 0):
