@@ -26,9 +26,15 @@ func (db *DB) Backup(ctx context.Context, dest string) error {
 	if err != nil {
 		return err
 	}
-	part := dest + ".partial"
+	// A name of its own: what is there already is another's, and not to be removed.
+	f, err := os.CreateTemp(filepath.Dir(dest), filepath.Base(dest)+".*.partial")
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	part := f.Name()
 	defer os.Remove(part)
-	if err := db.copyTo(ctx, part); err != nil {
+	defer f.Close()
+	if err := db.copyTo(ctx, f); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	if err := checkFile(ctx, part); err != nil {
@@ -43,21 +49,16 @@ func (db *DB) Backup(ctx context.Context, dest string) error {
 
 // copyTo uses VACUUM INTO: one read transaction, so writers go on and the copy
 // is one moment, without the restarts of the page-wise backup.
-func (db *DB) copyTo(ctx context.Context, part string) error {
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+func (db *DB) copyTo(ctx context.Context, part *os.File) error {
 	pool, err := sql.Open("sqlite3", fmt.Sprintf("%s?mode=ro&_busy_timeout=%d", uri(db.path), busyTimeoutMs))
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	if _, err := pool.ExecContext(ctx, "VACUUM INTO ?", part); err != nil {
+	if _, err := pool.ExecContext(ctx, "VACUUM INTO ?", part.Name()); err != nil {
 		return err
 	}
-	return f.Sync()
+	return part.Sync()
 }
 
 // checkFile runs SQLite's integrity check on a file that nobody has open.

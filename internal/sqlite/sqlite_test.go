@@ -508,6 +508,22 @@ func TestBackup(t *testing.T) {
 	if err := db.Backup(t.Context(), filepath.Join(filepath.Dir(dest), "no", "x")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("backup to a missing folder = %v", err)
 	}
+
+	// A file that is called as one on the way could be is somebody's.
+	other := filepath.Join(filepath.Dir(dest), "other.db")
+	if err := os.WriteFile(other+".partial", []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Backup(t.Context(), other); err != nil {
+		t.Errorf("backup beside somebody's file: %v", err)
+	}
+	if doc, err := os.ReadFile(other + ".partial"); err != nil || string(doc) != "mine" {
+		t.Errorf("somebody's file is %q (%v)", doc, err)
+	}
+	if err := os.Remove(other + ".partial"); err != nil {
+		t.Fatal(err)
+	}
+
 	got := values(t, open(t, dest, Options{})) // the schema version came along
 	if !got["a"] || got["b"] {
 		t.Errorf("the copy holds %v", got)
