@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
-	"github.com/lightwork-market/lightwork/agentruntime/watchdog"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/watchdog"
 )
 
 // bounds hold how much a job takes: a control group, or what there is instead.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lightwork-market/lightwork/agentruntime/watchdog"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/watchdog"
 )
 
 // collector turns init's report into an outcome.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lightwork-market/lightwork/agentruntime/watchdog"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/watchdog"
 )
 
 // Exit codes a shell would report.

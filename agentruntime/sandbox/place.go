@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lightwork-market/lightwork/agentruntime/watchdog"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/watchdog"
 )
 
 // placePrefix begins the name of every place, so that Sweep knows them.

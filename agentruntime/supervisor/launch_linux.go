@@ -16,7 +16,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
 	"github.com/lightwork-market/lightwork/agentruntime/guard"
-	"github.com/lightwork-market/lightwork/agentruntime/watchdog"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/watchdog"
 )
 
 var errNoGuard = errors.New("supervisor: the guard did not answer")

@@ -13,7 +13,7 @@ chmod 755 "$work"
 mkdir "$work/bin" "$work/tree"
 cp bin/lightwork bin/lightwork-verify "$work/bin/"
 "${GO:-go}" build -o "$work/bin/barecontainer" ./internal/barecontainer
-packages=(agentruntime/cgroup agentruntime/watchdog agentruntime/supervisor agentruntime/sandbox)
+packages=(agentruntime/cgroup agentruntime/internal/watchdog agentruntime/supervisor agentruntime/sandbox)
 for p in "${packages[@]}"; do
 	"${GO:-go}" test -tags "${TAGS:-}" -c -o "$work/bin/${p##*/}.test" "./$p"
 done

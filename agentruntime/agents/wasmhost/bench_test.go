@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightwork-market/lightwork/agentruntime/wasm/wasmtest"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wasmtest"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 

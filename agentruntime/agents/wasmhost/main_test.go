@@ -18,9 +18,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wasmtest"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
-	"github.com/lightwork-market/lightwork/agentruntime/wasm"
-	"github.com/lightwork-market/lightwork/agentruntime/wasm/wasmtest"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
-	"github.com/lightwork-market/lightwork/agentruntime/wasm"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 

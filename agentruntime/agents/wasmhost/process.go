@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
-	"github.com/lightwork-market/lightwork/agentruntime/wasm"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm"
 )
 
 // worker is a running worker process as the host sees it. One goroutine at a

@@ -31,7 +31,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
-	"github.com/lightwork-market/lightwork/agentruntime/wasm"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm"
 )
 
 // ID and Version are what the agent says about itself; the node may launch it

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm"
+	. "github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wasmtest"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
-	"github.com/lightwork-market/lightwork/agentruntime/wasm"
-	. "github.com/lightwork-market/lightwork/agentruntime/wasm/wasmtest"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/schemas"

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/agentruntime/frame"
-	"github.com/lightwork-market/lightwork/agentruntime/wasm"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 

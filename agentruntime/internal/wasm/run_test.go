@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	. "github.com/lightwork-market/lightwork/agentruntime/wasm/wasmtest"
+	. "github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wasmtest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 

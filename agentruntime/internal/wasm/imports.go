@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/lightwork-market/lightwork/agentruntime/wasm/wit"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wit"
 )
 
 // capability is a kind of access that a WIT declares and a grant gives.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/lightwork-market/lightwork/agentruntime/wasm/wasmtest"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wasmtest"
 )
 
 // Whatever places a module names, the host answers or refuses.

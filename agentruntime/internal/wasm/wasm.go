@@ -67,7 +67,7 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
-	"github.com/lightwork-market/lightwork/agentruntime/wasm/wit"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wit"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
-	. "github.com/lightwork-market/lightwork/agentruntime/wasm/wasmtest"
+	. "github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wasmtest"
 )
 
 // BenchmarkTightLoop counts a million rounds down, with and without a check

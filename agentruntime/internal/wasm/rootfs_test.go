@@ -13,7 +13,7 @@ import (
 
 	wasisys "github.com/tetratelabs/wazero/experimental/sys"
 
-	. "github.com/lightwork-market/lightwork/agentruntime/wasm/wasmtest"
+	. "github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wasmtest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lightwork-market/lightwork/agentruntime/wasm/wasmtest"
-	"github.com/lightwork-market/lightwork/agentruntime/wasm/wit"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wasmtest"
+	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wit"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
