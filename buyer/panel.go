@@ -55,6 +55,8 @@ var (
 	ErrPanelOpen = errors.New("this purchase is a seat of a panel that has not decided yet")
 	// ErrNoConsensus: the panel decided that no result is to be paid.
 	ErrNoConsensus = errors.New("the panel came to no result, nothing is paid")
+	// ErrAboveMaximum: what the seats announce costs more than may be paid.
+	ErrAboveMaximum = errors.New("the announced prices are above the maximum")
 	// ErrNoJudge: the panel needs a judge, and none is configured. There is no
 	// other way to choose: what a program without a model would prefer says nothing.
 	ErrNoJudge = errors.New("no judge is configured for the results (buyer.judge: an agent that thinks, docs/thinking-agents.md)")

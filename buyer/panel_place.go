@@ -203,7 +203,7 @@ func (o PanelOrder) parts(req *schemas.Request) ([]int64, error) {
 			price += feeOf(l, req, o.Rule)
 		}
 		if parts[i] = price; price > left {
-			return nil, fmt.Errorf("the announced prices of the %d providers together are above the maximum of %d msats, which is for all of them", n, o.MaxMsats)
+			return nil, fmt.Errorf("%w: %d providers together cost more than %d msats", ErrAboveMaximum, n, o.MaxMsats)
 		}
 		left -= price
 	}

@@ -54,6 +54,8 @@ func askHint(err error) string {
 		return ""
 	case strings.HasPrefix(failed.Code, "route."):
 		return "lightwork pipeline show says which profiles there are, and what each reaches"
+	case failed.Code == wire.CodeUnavailable:
+		return "lightwork agents list says why an agent does not run"
 	case strings.HasPrefix(failed.Code, "agent."):
 		return "docs/thinking-agents.md lists the codes; lightwork agents logs com.lightwork.text says what the endpoint answered"
 	}

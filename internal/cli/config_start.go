@@ -44,8 +44,14 @@ func (c *config) checkStart() []*refusal {
 		return all
 	}
 	_, err := rootSecret(c.path(c.Identity.RootSecretFile))
-	add(badAt("$.identity.root_secret_file", err), badAt("$.sandbox.ca_file", sandbox.CheckAuthorities(c.path(c.Sandbox.CAFile))), c.checkModel())
-	add(c.checkInstalled()...)
+	add(badAt("$.identity.root_secret_file", err), badAt("$.sandbox.ca_file", sandbox.CheckAuthorities(c.path(c.Sandbox.CAFile))))
+
+	// The built-in agents need the model: without it there is no list of agents.
+	if bad := c.checkModel(); bad != nil {
+		add(bad)
+	} else {
+		add(c.checkInstalled()...)
+	}
 	if _, err := os.Stat(c.organismFile()); c.Organism != "" {
 		add(badAt("$.organism", err))
 	}

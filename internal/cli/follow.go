@@ -124,6 +124,8 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 			fmt.Fprintf(s.err, "lightwork: nothing is in %s: this purchase left no signed result\n", printable(out.Out))
 		case p.ReceiptID == "":
 			fmt.Fprintf(s.err, "lightwork: what was asked and answered is in %s; there is no receipt, so lightwork-verify proves nothing by it\n", printable(out.Out))
+		case p.Hidden != nil:
+			fmt.Fprintf(s.err, "lightwork: the bundle is in %s; what was asked and answered is encrypted, and %s %s can prove all but that\n", printable(out.Out), program("lightwork-verify"), shellWord(out.Out))
 		default:
 			fmt.Fprintf(s.err, "lightwork: the bundle is in %s; anybody can check it: %s %s\n", printable(out.Out), program("lightwork-verify"), shellWord(out.Out))
 		}

@@ -94,7 +94,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 		return err
 	}
 	build := func(ctx context.Context) error { return people.build(ctx, c, agents, sup) }
-	if err := build(ctx); err != nil {
+	if err := people.start(ctx, c, build); err != nil {
 		return err
 	}
 	if err := people.endInterrupted(ctx); err != nil {

@@ -34,7 +34,11 @@ type society struct {
 	k     *kernel.Kernel
 	told  *told
 	log   *slog.Logger
-	built atomic.Pointer[living] // for threads that begin
+	built atomic.Pointer[living]            // for threads that begin
+	read  atomic.Pointer[organism.Organism] // the file, also where it cannot be built yet
+	// rebuild tries again what start could not do; nil where no organism is
+	// configured.
+	rebuild func(context.Context) error
 }
 
 // living is an organism that was built, and the index of what it can do.
@@ -57,6 +61,7 @@ func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *
 	if err != nil {
 		return usage("docs/thinking-agents.md has the shape", "%w", err)
 	}
+	s.read.Store(o)
 	users, err := accounts(o)
 	if err != nil {
 		return usage("name an account of this machine, the same for all profiles that reach the agent", "%s: %w", c.organismFile(), err)
@@ -65,6 +70,9 @@ func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *
 		return usage("start the node again for that", "%s: linux_user: agents that run keep their accounts", c.organismFile())
 	}
 	built, err := organism.Build(o, organismParts(agents, tellingSupervisor{sup, s.told}, s.k, c, s.log))
+	if errors.Is(err, errAgentDown) {
+		return hinted(err, "lightwork agents list says why it does not run")
+	}
 	if err != nil {
 		return usage("lightwork agents list says why an agent does not run; lightwork config check what the configuration lacks", "%w", err)
 	}
@@ -89,12 +97,42 @@ func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *
 	return nil
 }
 
+// start makes the organism. One that lacks an agent now does not keep the node
+// from selling: it is made when somebody asks it and the agent is there (K-2).
+func (s *society) start(ctx context.Context, c *config, build func(context.Context) error) error {
+	if c.Organism == "" {
+		return nil
+	}
+	s.rebuild = build
+	err := build(ctx)
+	if errors.Is(err, errAgentDown) {
+		s.log.Warn("the organism is not in force: it begins when its agents run", "err", err, "hint", "lightwork agents list says why one does not run")
+		return nil
+	}
+	return err
+}
+
+// current is the organism that threads begin in.
+func (s *society) current(ctx context.Context) (*living, error) {
+	if l := s.built.Load(); l != nil {
+		return l, nil
+	}
+	if s.rebuild == nil {
+		return nil, &host.CallError{Code: wire.CodeRouteNotFound, Message: "this node has no organism; name its file under organism in the configuration"}
+	}
+	err := s.rebuild(ctx)
+	if errors.Is(err, errAgentDown) {
+		return nil, &host.CallError{Code: wire.CodeUnavailable, Message: err.Error(), Retryable: true}
+	}
+	return s.built.Load(), err
+}
+
 // ask implements host.Config.Ask: a person's need, in a thread of its own, with
 // a directive of its own.
 func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
-	l := s.built.Load()
-	if l == nil {
-		return nil, &host.CallError{Code: wire.CodeRouteNotFound, Message: "this node has no organism; name its file under organism in the configuration"}
+	l, err := s.current(ctx)
+	if err != nil {
+		return nil, err
 	}
 	id := rand.Text()
 	talk, err := s.talk(ctx, l, req)

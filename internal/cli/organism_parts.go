@@ -84,6 +84,10 @@ func compileSchema(schema json.RawMessage) (check pipeline.Validate, secrets pip
 	return func(doc []byte) error { return s.Validate(doc) }, secrets, nil
 }
 
+// errAgentDown is why an organism cannot be made now, and can be later: a listener
+// is the tool of an agent that does not run.
+var errAgentDown = errors.New("the agent is not running")
+
 // organismTool finds a tool among those that running agents have registered.
 func organismTool(sup tellingSupervisor, ref string) (organism.Tool, error) {
 	agent, name, ok := wire.ToolID(ref).Split()
@@ -91,6 +95,9 @@ func organismTool(sup tellingSupervisor, ref string) (organism.Tool, error) {
 		return organism.Tool{}, fmt.Errorf("%q is not AGENT/TOOL", ref)
 	}
 	tools, err := sup.Tools(agent)
+	if errors.Is(err, supervisor.ErrNoAgent) || err == nil && len(tools) == 0 {
+		return organism.Tool{}, fmt.Errorf("%s: %w", agent, errAgentDown)
+	}
 	if err != nil {
 		return organism.Tool{}, err
 	}

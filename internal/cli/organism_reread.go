@@ -20,14 +20,14 @@ func (s *society) serve(ctx context.Context, asked <-chan os.Signal, tell *telle
 }
 
 func (s *society) reread(ctx context.Context, tell *teller, build func(context.Context) error) {
-	if s.built.Load() == nil {
+	if s.rebuild == nil {
 		tell.say("there is no organism to read again; everything else of the configuration is read when the node starts")
 		return
 	}
 	if err := build(ctx); err != nil {
 		coded := &codedError{}
 		_ = errors.As(err, &coded)
-		s.log.Error("the organism cannot be read again: the one before stays in force", "err", err, "hint", coded.hint)
+		s.log.Error("the organism cannot be read again: nothing changes", "err", err, "hint", coded.hint)
 		return
 	}
 	l := s.built.Load()

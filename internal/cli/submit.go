@@ -139,7 +139,10 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 // notPlaced says why an order was not even sent.
 func notPlaced(err error) error {
 	hint := ""
-	if errors.Is(err, buyer.ErrEngagement) {
+	switch {
+	case errors.Is(err, buyer.ErrAboveMaximum):
+		hint = "raise --max-sats, which is for all of them together; nothing was sent"
+	case errors.Is(err, buyer.ErrEngagement):
 		hint = "nothing was sent; raise buyer.max_engagement_msats in the configuration to pay for the attempt"
 	}
 	return usage(hint, "%w", err)

@@ -169,8 +169,12 @@ func (s *society) retention(profile string) pipeline.Retention {
 	if profile == operatorProfile {
 		return operatorRetention
 	}
+	o := s.read.Load()
 	if l := s.built.Load(); l != nil {
-		if p, ok := l.Profile(profile); ok {
+		o = l.Organism
+	}
+	if o != nil {
+		if p, ok := o.Profile(profile); ok {
 			return p.Retention
 		}
 	}
