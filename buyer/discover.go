@@ -1,6 +1,7 @@
 package buyer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -23,13 +24,19 @@ const (
 	announcementMax = 64 << 10
 	// announcementAhead is how far ahead of our clock one may be.
 	announcementAhead = 5 * time.Minute
-	listingsMax       = 500
-	listingPages      = 10
+	// listingsPage is how many are asked for at a time, listingPages how often, and
+	// listingsMost how many that count are enough.
+	listingsPage = 500
+	listingPages = 20
+	listingsMost = 5000
 	// announcedJobs and announcedModes bound what one announcement lists, and
 	// announcedName the names in it, in bytes: all of them are shown.
 	announcedJobs  = 64
 	announcedModes = 8
 	announcedName  = 100
+	// listingsOfKey is how many announcements of one key count, the newest: a key may
+	// have any number of them, by their d tags.
+	listingsOfKey = 16
 )
 
 // Listing is one provider's announcement, as far as we read it. All of it is
@@ -91,22 +98,15 @@ type announced struct {
 // listings are the latest announcements that fit, in no order.
 func (s Scout) listings(ctx context.Context, schemaID string, keys []string) ([]Listing, error) {
 	f := nostr.Filter{
-		Kinds: []int{kinds.Announcement}, Limit: listingsMax,
+		Kinds: []int{kinds.Announcement}, Limit: listingsPage,
 		Tags: nostr.TagMap{"k": {strconv.Itoa(s.RequestKind)}}, Authors: keys,
 	}
 	events, err := s.announcements(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	latest := map[string]nostr.Event{}
-	for _, ev := range events {
-		key := ev.PubKey + "/" + ev.Tags.GetD()
-		if old, ok := latest[key]; !ok || ev.CreatedAt > old.CreatedAt {
-			latest[key] = ev
-		}
-	}
 	var list []Listing
-	for _, ev := range latest {
+	for _, ev := range events {
 		l, ok := listing(ev)
 		if ok && (schemaID == "" || slices.Contains(l.Jobs, schemaID)) {
 			list = append(list, l)
@@ -115,8 +115,29 @@ func (s Scout) listings(ctx context.Context, schemaID string, keys []string) ([]
 	return list, nil
 }
 
-// announcements asks page by page, newest first: a crowd of new keys must not
-// hide who announced before.
+// latestByKey is the newest announcement of each key and d tag, and of one key the
+// newest listingsOfKey.
+func latestByKey(events []nostr.Event) []nostr.Event {
+	newestFirst := slices.Clone(events)
+	slices.SortStableFunc(newestFirst, func(a, b nostr.Event) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	seen := map[string]map[string]bool{} // key to d tags
+	var latest []nostr.Event
+	for _, ev := range newestFirst {
+		of := seen[ev.PubKey]
+		if of == nil {
+			of = map[string]bool{}
+			seen[ev.PubKey] = of
+		}
+		if d := ev.Tags.GetD(); !of[d] && len(of) < listingsOfKey {
+			of[d] = true
+			latest = append(latest, ev)
+		}
+	}
+	return latest
+}
+
+// announcements asks page by page, newest first: neither a crowd of new keys nor one
+// key with a crowd of announcements must hide who announced before.
 func (s Scout) announcements(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
 	var all []nostr.Event
 	for range listingPages {
@@ -124,8 +145,8 @@ func (s Scout) announcements(ctx context.Context, f nostr.Filter) ([]nostr.Event
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, page...)
-		if len(page) < f.Limit {
+		all = latestByKey(append(all, page...))
+		if len(page) < f.Limit || len(all) >= listingsMost {
 			break
 		}
 		until := page[len(page)-1].CreatedAt

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -195,15 +196,16 @@ func (c crowd) Query(_ context.Context, f nostr.Filter) ([]nostr.Event, error) {
 	return page, nil
 }
 
-// TestCrowdHidesNobody: a thousand newer announcements do not hide an honest
-// one; those from the future, or with a price below zero, are none.
+// TestCrowdHidesNobody: a thousand newer announcements of many keys do not hide an
+// honest one, nor do thousands of one key, of which the newest 16 are listed; those
+// from the future, or with a price below zero, are none.
 func TestCrowdHidesNobody(t *testing.T) {
 	key, err := relay.GenerateKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cheat{t: t, key: key}
-	announce := func(d string, at time.Time, price int64) nostr.Event {
+	announce := func(key *relay.Key, d string, at time.Time, price int64) nostr.Event {
 		content, err := json.Marshal(map[string]any{
 			"capabilities": map[string]any{"supported_jobs": []string{"oa.sandbox_run.v1"}},
 			"pricing":      map[string]any{"sandbox_per_minute_msats": price},
@@ -220,18 +222,33 @@ func TestCrowdHidesNobody(t *testing.T) {
 	}
 	now := time.Now()
 	m := crowd{cheat: c}
-	m.events = append(m.events, announce("future", now.Add(time.Hour), 1), announce("negative", now, -1))
-	for i := range 1200 {
-		m.events = append(m.events, announce(fmt.Sprint("crowd-", i), now.Add(-time.Duration(i/3)*time.Second), 100))
+	m.events = append(m.events, announce(newKey(t), "future", now.Add(time.Hour), 1), announce(newKey(t), "negative", now, -1))
+	one := announce(newKey(t), "", now, 50)
+	for i := range 5500 { // a market has checked who signed them
+		at := now.Add(-time.Duration(i/40) * time.Second)
+		one.CreatedAt, one.Tags = nostr.Timestamp(at.Unix()), nostr.Tags{{"d", fmt.Sprint(i)}, {"k", "5050"}, domain.Announcement.Tag()}
+		m.events = append(m.events, one)
 	}
-	m.events = append(m.events, announce("honest", now.Add(-time.Hour), 7))
+	var crowdKey *relay.Key
+	for i := range 1200 {
+		if i%16 == 0 {
+			crowdKey = newKey(t)
+		}
+		m.events = append(m.events, announce(crowdKey, fmt.Sprint("crowd-", i), now.Add(-time.Duration(600+i/3)*time.Second), 100))
+	}
+	m.events = append(m.events, announce(key, "honest", now.Add(-time.Hour), 7))
 	client, err := buyer.New(buyer.Config{Signer: key, Store: noStore{}, Market: m})
 	if err != nil {
 		t.Fatal(err)
 	}
 	list, err := client.Discover(t.Context(), "oa.sandbox_run.v1", "")
-	if err != nil || len(list) != 1201 || list[0].PerMinuteMsats != 7 {
+	if err != nil || len(list) != 1201+16 || list[0].PerMinuteMsats != 7 {
 		t.Fatalf("%d listings, %v", len(list), err)
+	}
+	for _, l := range list {
+		if n, err := strconv.Atoi(l.D); err == nil && n >= 16 {
+			t.Errorf("of one key the announcement %s is listed, %d are newer", l.D, n)
+		}
 	}
 	if got, ok := list[0].PriceMsats(schemas.SandboxRun, 61*time.Second); got != 19 || !ok {
 		t.Errorf("two minutes cost %d", got)

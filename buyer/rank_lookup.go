@@ -17,12 +17,8 @@ import (
 // beats are the latest signs of life, by provider and d.
 func (s Scout) beats(ctx context.Context, list []Listing) (map[string]time.Time, error) {
 	at := map[string]time.Time{}
-	var keys []string
-	for _, l := range list {
-		keys = append(keys, l.Provider)
-	}
-	for chunk := range slices.Chunk(keys, filterMax) {
-		events, err := s.query(ctx, nostr.Filter{Kinds: []int{kinds.Beat}, Authors: chunk, Limit: listingsMax})
+	for chunk := range slices.Chunk(providersOf(list), filterMax) {
+		events, err := s.query(ctx, nostr.Filter{Kinds: []int{kinds.Beat}, Authors: chunk, Limit: listingsPage})
 		if err != nil {
 			return nil, err
 		}
@@ -34,6 +30,18 @@ func (s Scout) beats(ctx context.Context, list []Listing) (map[string]time.Time,
 		}
 	}
 	return at, nil
+}
+
+// providersOf is each provider of the list once.
+func providersOf(list []Listing) (keys []string) {
+	listed := map[string]bool{}
+	for _, l := range list {
+		if !listed[l.Provider] {
+			listed[l.Provider] = true
+			keys = append(keys, l.Provider)
+		}
+	}
+	return keys
 }
 
 // follows are the keys of our own latest contact list.
@@ -60,10 +68,8 @@ func (s Scout) follows(ctx context.Context) (keys []string, err error) {
 func (s Scout) followedBy(ctx context.Context, follows []string, list []Listing) (map[string]int, error) {
 	counts := map[string]int{}
 	follows = follows[:min(len(follows), filterMax)]
-	var keys []string
-	for _, l := range list[:min(len(list), filterMax)] {
-		keys = append(keys, l.Provider)
-	}
+	keys := providersOf(list)
+	keys = keys[:min(len(keys), filterMax)]
 	if len(follows) == 0 || len(keys) == 0 {
 		return counts, nil
 	}
@@ -97,7 +103,7 @@ func (s Scout) recommendations(ctx context.Context, follows []string) (map[strin
 	voices := map[string]map[string]bool{}
 	for chunk := range slices.Chunk(follows, filterMax) {
 		events, err := s.query(ctx, nostr.Filter{
-			Kinds: []int{kinds.Recommendation}, Authors: chunk, Limit: listingsMax,
+			Kinds: []int{kinds.Recommendation}, Authors: chunk, Limit: listingsPage,
 			Tags: nostr.TagMap{"d": {strconv.Itoa(s.RequestKind)}},
 		})
 		if err != nil {
