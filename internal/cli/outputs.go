@@ -14,7 +14,7 @@ import (
 // outputs is where the result of a purchase goes besides standard output.
 type outputs struct {
 	Out   string `help:"Write the verifiable bundle to this new folder; of a job that has no receipt, such as a free one, what was asked and answered." placeholder:"DIR"`
-	Files string `help:"Write RESULT.json and the artifacts, under their own names, to this new folder." placeholder:"DIR"`
+	Files string `help:"Write RESULT.json, and the artifacts under their own names in artifacts/, to this new folder." placeholder:"DIR"`
 }
 
 // check wants folders that are new or empty, before anything is bought.
@@ -58,8 +58,13 @@ func (o outputs) write(ctx context.Context, n *buyerNode, p buyer.Purchase) erro
 	return o.writeFiles(ctx, n.store, p)
 }
 
+// artifactFolder keeps the artifacts apart from the result: a job may name one of
+// its own RESULT.json.
+const artifactFolder = "artifacts"
+
 // writeFiles writes the result and its artifacts. Their names are the
-// provider's: nothing is written outside the folder, or over anything in it.
+// provider's: nothing is written outside the folder, or over anything in it. One
+// that cannot be written does not keep the others back.
 func (o outputs) writeFiles(ctx context.Context, store buyer.Store, p buyer.Purchase) error {
 	if err := os.MkdirAll(o.Files, 0o755); err != nil {
 		return err
@@ -69,26 +74,34 @@ func (o outputs) writeFiles(ctx context.Context, store buyer.Store, p buyer.Purc
 		return err
 	}
 	defer root.Close()
-	if err := writeArtifact(root, "RESULT.json", p.Output); err != nil {
+	if err := writeInto(root, "RESULT.json", p.Output); err != nil {
 		return err
 	}
+
 	res, _ := sandboxResult(p)
+	var failed []error
 	for _, a := range res.Artifacts {
 		data, err := store.Content(ctx, a.SHA256)
-		if err != nil {
-			return fmt.Errorf("artifact %s: %w", printable(a.Path), err)
+		if err == nil {
+			err = writeNamed(root, a.Path, data)
 		}
-		if err := writeArtifact(root, a.Path, data); err != nil {
-			return fmt.Errorf("artifact %s: %w", printable(a.Path), err)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("artifact %s: %w", printable(a.Path), err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
-func writeArtifact(root *os.Root, name string, data []byte) error {
+// writeNamed writes an artifact under its own name.
+func writeNamed(root *os.Root, name string, data []byte) error {
 	if !filepath.IsLocal(name) {
 		return errors.New("its name leads out of the folder")
 	}
+	return writeInto(root, path.Join(artifactFolder, name), data)
+}
+
+// writeInto makes a file that is not there yet.
+func writeInto(root *os.Root, name string, data []byte) error {
 	if dir := path.Dir(name); dir != "." {
 		if err := root.MkdirAll(dir, 0o755); err != nil {
 			return err
