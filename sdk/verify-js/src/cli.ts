@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { UnusableError } from "./bundle.js";
 import type { Pins } from "./evidence.js";
 import { openBundle } from "./folder.js";
-import { formatReport, printable } from "./text.js";
+import { formatJson, formatReport, printable } from "./text.js";
 import { verify } from "./verify.js";
 
 const usage = `usage: lightwork-verify-js [flags] BUNDLE
@@ -49,7 +49,7 @@ function run(args: string[]): number {
     if (pin !== undefined) pins[name] = pin;
   }
   const report = verify(openBundle(path), { pins, require: values.require?.split(",") ?? [] });
-  process.stdout.write(values.json ? `${JSON.stringify(report, null, 2)}\n` : formatReport(report, values.explain));
+  process.stdout.write(values.json ? formatJson(report) : formatReport(report, values.explain));
   return report.exit_code;
 }
 

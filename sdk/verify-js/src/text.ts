@@ -34,7 +34,17 @@ function column(state: State): string {
   return state.padEnd("not provable".length);
 }
 
+/** What steers a terminal, or turns the text around it. */
+const steering = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** The report as indented JSON: JSON lets strings hold characters as they are that steer a terminal, so they are escaped. */
+export function formatJson(report: Report): string {
+  const escaped = (c: string) => Array.from({ length: c.length }, (_, i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, "0")}`).join("");
+  const text = JSON.stringify(report, null, 2).replace(steering, (c) => (c === "\n" ? c : escaped(c)));
+  return `${text}\n`;
+}
+
 /** Reasons quote the bundle, which a stranger wrote: nothing in it may steer a terminal. */
 export function printable(line: string): string {
-  return line.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
+  return line.replace(steering, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
 }

@@ -1,7 +1,7 @@
 /** The command: what it opens, and how it ends. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
@@ -49,6 +49,18 @@ test("exit codes", () => {
     assert.equal(status, want, args.join(" "));
     assert.equal(stderr === "", want !== 2, args.join(" "));
   }
+});
+
+test("JSON steers no terminal", () => {
+  const hostile = "z\u009b2J\x7f\u202e<b>\u2066\u{e0001}";
+  const path = folder("artifact_absent");
+  const quote = readFileSync(join(path, "QUOTE.json"), "utf8");
+  writeFileSync(join(path, "QUOTE.json"), quote.replace(/}$/, `,"${hostile}":1}`)); // the report says that it is unknown
+  const { stdout } = run(["--json", path]);
+  assert.doesNotMatch(stdout, /[^\P{C}\n]/u);
+  const report = JSON.parse(stdout) as Report;
+  const shown = report.claims.flatMap((c) => c.steps.map((s) => s.detail ?? ""));
+  assert.ok(shown.some((detail) => detail.includes(hostile)), stdout);
 });
 
 test("a link makes a folder unusable", () => {
