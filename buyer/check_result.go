@@ -37,8 +37,8 @@ type blobRef struct {
 const (
 	blobMax   = 32 << 20
 	blobsMax  = 160
-	blobTotal = 128 << 20
-	blobURLs  = 4 // of one blob; the rest is not tried
+	blobTotal = 129 << 20 // a sealed result of the largest class, and the policy
+	blobURLs  = 4         // of one blob; the rest is not tried
 )
 
 // checkResult checks everything in a 6xxx event that needs no fetching: who

@@ -77,7 +77,7 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	if err := f.c.cfg.Store.SetSealed(ctx, f.id, f.signed, contents); err != nil {
 		return fmt.Errorf("store sealed result: %w", err)
 	}
-	f.say("provider", "sealed", 0, ev.Tags.Find("commitment")[1], fmt.Sprintf("%d boxes", len(boxesOf(d.blobs))))
+	f.say("provider", "sealed", 0, ev.Tags.Find("commitment")[1], fmt.Sprintf("%d bytes in boxes", bytesOf(boxesOf(d.blobs))))
 	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
 		return err
 	}
@@ -94,6 +94,13 @@ func boxesOf(refs []blobRef) (boxes []blobRef) {
 		}
 	}
 	return boxes
+}
+
+func bytesOf(refs []blobRef) (n int64) {
+	for _, r := range refs {
+		n += r.size
+	}
+	return n
 }
 
 // unseal opens the boxes once they are paid for, and takes what is in them as

@@ -53,12 +53,8 @@ func (c *cheat) sealed(req, offer nostr.Event, inside func(*answer), before, aft
 	if b.key, err = receipts.NewSealKey(secret, quote, id, commitment); err != nil {
 		c.t.Error(err)
 	}
-	for i, content := range [][]byte{doc, []byte(plain.Content)} {
-		box, err := b.key.Seal(i, content)
-		if err != nil {
-			c.t.Error(err)
-		}
-		b.boxes = append(b.boxes, box)
+	if b.boxes, err = b.key.SealAll(doc, [][]byte{[]byte(plain.Content)}); err != nil {
+		c.t.Error(err)
 	}
 	b.tags = nostr.Tags{
 		{"e", req.ID},
@@ -136,11 +132,11 @@ func TestFalseBoxIsTold(t *testing.T) {
 		// otherwise: the box holds what was committed to, which is no result.
 		otherwise bool
 	}{
-		"noise for a seal":   {after: flip(0), want: "false box: number 0 does not open"},
-		"noise for a result": {after: flip(1), want: "false box: number 1 does not open"},
-		"a box is missing":   {after: func(b *boxed) { b.boxes = b.boxes[:1] }, want: "false box: the seal lists 1"},
-		"another output":     {before: func(b *boxed) { b.seal.OutputHash = hashing.Bytes([]byte("x")) }, want: "output_hash differs", otherwise: true},
-		"another content":    {before: func(b *boxed) { b.seal.Contents[0].Digest = hashing.Bytes([]byte("x")) }, want: "false box: number 1 holds another result"},
+		"noise in a box":  {after: flip(0), want: "false box: number 0 does not open"},
+		"half a box":      {after: func(b *boxed) { b.boxes[0] = b.boxes[0][:len(b.boxes[0])/2] }, want: "false box: number 0 does not open"},
+		"a box too many":  {after: func(b *boxed) { b.boxes = append(b.boxes, []byte("noise")) }, want: "false box: number 0 holds 16384 bytes"},
+		"another output":  {before: func(b *boxed) { b.seal.OutputHash = hashing.Bytes([]byte("x")) }, want: "output_hash differs", otherwise: true},
+		"another content": {before: func(b *boxed) { b.seal.Contents[0].Digest = hashing.Bytes([]byte("x")) }, want: "false box: content 1 is another result"},
 		"an artifact in no box": {inside: func(a *answer) {
 			a.result.Artifacts = []schemas.SandboxArtifact{{Path: "out", SHA256: hashing.Bytes([]byte("x")), SizeBytes: 1}}
 		}, want: "artifact", otherwise: true},

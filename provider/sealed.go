@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -53,12 +54,11 @@ func (p *Provider) seal(job Job, r Result, replayFile []byte, artifacts [][]byte
 	if err != nil {
 		return nil, err
 	}
-	for i, content := range append([][]byte{doc}, contents...) {
-		box, err := key.Seal(i, content)
-		if err != nil {
-			return nil, fmt.Errorf("seal result: %w", err)
-		}
-		s.boxes = append(s.boxes, box)
+	switch s.boxes, err = key.SealAll(doc, contents); {
+	case errors.Is(err, receipts.ErrInvalid):
+		return nil, fmt.Errorf("%w: %w", errTooLarge, err)
+	case err != nil:
+		return nil, fmt.Errorf("seal result: %w", err)
 	}
 	return s, nil
 }

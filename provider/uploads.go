@@ -123,7 +123,7 @@ func beside(r Result, s *sealed, replayFile []byte) map[hashing.Digest][]byte {
 		return map[hashing.Digest][]byte{r.OutputHash: r.Output, r.Replay: replayFile}
 	}
 	blobs := map[hashing.Digest][]byte{}
-	for _, box := range s.boxes[:2] { // of the same two
+	for _, box := range s.boxes[:min(2, len(s.boxes))] { // the same two, or all in one
 		blobs[hashing.Bytes(box)] = box
 	}
 	return blobs

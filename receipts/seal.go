@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/crypto/chacha20poly1305"
 
@@ -32,8 +33,8 @@ const maxSealed = 256
 var ErrFalseBox = errors.New("false box")
 
 // Seal is SEAL.json: what a sealed result is, under a salt that keeps anybody
-// from guessing it. Its hash is the commitment in the result event; itself it
-// is the content of the first box.
+// from guessing it. Its hash is the commitment in the result event. It
+// stands first in the boxes.
 type Seal struct {
 	Version                int             `json:"version"`
 	Salt                   string          `json:"salt"` // 64 hex digits
@@ -43,18 +44,18 @@ type Seal struct {
 	TrajectoryHash         hashing.Digest  `json:"trajectory_hash"`
 	RedactedTrajectoryHash hashing.Digest  `json:"redacted_trajectory_hash"`
 	ReplayHash             hashing.Digest  `json:"replay_hash"`
-	// Contents are those of the further boxes, in their order.
+	// Contents are what follows it in the boxes, in this order.
 	Contents []SealedContent `json:"contents"`
 }
 
-// SealedContent is what one box holds.
+// SealedContent is one part of a sealed result.
 type SealedContent struct {
 	Role   string         `json:"role"`
 	Digest hashing.Digest `json:"digest"`
 	Size   int64          `json:"size"`
 }
 
-// NewSeal commits to a result with a new salt. contents lists the further boxes.
+// NewSeal commits to a result with a new salt. contents lists its parts.
 func NewSeal(t ResultTerms, contents []SealedContent) Seal {
 	var salt [32]byte
 	_, _ = rand.Read(salt[:]) // never fails
@@ -162,34 +163,116 @@ func (k SealKey) bound(number int) []byte {
 	return binary.BigEndian.AppendUint32(bytes.Join([][]byte{k.quote[:], k.commitment[:]}, nil), uint32(number))
 }
 
-// OpenAll opens every box of a result: the first holds the seal that the event
-// committed to, the others what it lists. Whatever is not so is ErrFalseBox.
-// contents are in the order of the seal's.
-func (k SealKey) OpenAll(boxes [][]byte) (s Seal, doc []byte, contents [][]byte, err error) {
-	if len(boxes) == 0 {
-		return s, nil, nil, fmt.Errorf("%w: there is none", ErrFalseBox)
+// The contents of a sealed result are one stream, padded to a size class, so that the
+// boxes tell whoever has not paid nothing but the class: powers of two from
+// leastStream to mostStream. The class fixes how many boxes there are.
+const (
+	leastStream = 16 << 10
+	mostStream  = 128 << 20
+	boxStream   = 8 << 20 // of the stream in one box, which a blob server must take
+)
+
+// lengthBytes is how the stream begins: with the length of SEAL.json.
+const lengthBytes = 4
+
+// streamClass is the length of the stream for what it has to hold.
+func streamClass(used int64) int64 {
+	class := int64(leastStream)
+	for class < used {
+		class *= 2
 	}
-	if doc, err = k.Open(0, boxes[0]); err != nil {
+	return class
+}
+
+// SealAll puts SEAL.json and the contents that it lists, in their order, into boxes.
+// The error wraps ErrInvalid if they are too large together.
+func (k SealKey) SealAll(doc []byte, contents [][]byte) (boxes [][]byte, err error) {
+	used := lengthBytes + int64(len(doc))
+	for _, content := range contents {
+		used += int64(len(content))
+	}
+	if used > mostStream {
+		return nil, fmt.Errorf("%w: a sealed result of %d bytes; the most are %d", ErrInvalid, used, mostStream)
+	}
+
+	class := streamClass(used)
+	stream := make([]byte, 0, class)
+	stream = binary.BigEndian.AppendUint32(stream, uint32(len(doc)))
+	stream = append(stream, doc...)
+	for _, content := range contents {
+		stream = append(stream, content...)
+	}
+	stream = stream[:class] // zeros to its end
+
+	for part := range slices.Chunk(stream, boxStream) {
+		box, err := k.Seal(len(boxes), part)
+		if err != nil {
+			return nil, err
+		}
+		boxes = append(boxes, box)
+	}
+	return boxes, nil
+}
+
+// OpenAll opens every box of a result: they hold the seal that the event committed
+// to and what it lists, as SealAll makes them. Whatever is not so is ErrFalseBox.
+// contents are in the order of the seal's, and share memory.
+func (k SealKey) OpenAll(boxes [][]byte) (s Seal, doc []byte, contents [][]byte, err error) {
+	stream, err := k.openStream(boxes)
+	if err != nil {
 		return s, nil, nil, err
 	}
+	length := int64(binary.BigEndian.Uint32(stream))
+	rest := stream[lengthBytes:]
+	if length > int64(len(rest)) {
+		return s, nil, nil, fmt.Errorf("%w: the seal is longer than the boxes", ErrFalseBox)
+	}
+	doc, rest = rest[:length:length], rest[length:]
 	if hashing.Bytes(doc) != k.commitment {
-		return s, nil, nil, fmt.Errorf("%w: the first holds another seal than was committed to", ErrFalseBox)
+		return s, nil, nil, fmt.Errorf("%w: they hold another seal than was committed to", ErrFalseBox)
 	}
 	if s, err = ParseSeal(doc); err != nil {
 		return s, nil, nil, fmt.Errorf("%w: %w", ErrFalseBox, err)
 	}
-	if len(s.Contents) != len(boxes)-1 {
-		return s, nil, nil, fmt.Errorf("%w: the seal lists %d contents, there are %d boxes", ErrFalseBox, len(s.Contents), len(boxes)-1)
-	}
+
 	for i, part := range s.Contents {
-		content, err := k.Open(i+1, boxes[i+1])
-		if err != nil {
-			return s, nil, nil, err
+		if part.Size > int64(len(rest)) {
+			return s, nil, nil, fmt.Errorf("%w: content %d, the %s, is longer than the boxes", ErrFalseBox, i+1, part.Role)
 		}
-		if hashing.Bytes(content) != part.Digest || int64(len(content)) != part.Size {
-			return s, nil, nil, fmt.Errorf("%w: number %d holds another %s than was committed to", ErrFalseBox, i+1, part.Role)
+		content := rest[:part.Size:part.Size]
+		if hashing.Bytes(content) != part.Digest {
+			return s, nil, nil, fmt.Errorf("%w: content %d is another %s than was committed to", ErrFalseBox, i+1, part.Role)
 		}
-		contents = append(contents, content)
+		contents, rest = append(contents, content), rest[part.Size:]
+	}
+
+	if class := streamClass(int64(len(stream) - len(rest))); class != int64(len(stream)) {
+		return s, nil, nil, fmt.Errorf("%w: they hold %d bytes, and not the %d of their size class", ErrFalseBox, len(stream), class)
+	}
+	if slices.ContainsFunc(rest, func(b byte) bool { return b != 0 }) {
+		return s, nil, nil, fmt.Errorf("%w: there is something behind what the seal lists", ErrFalseBox)
 	}
 	return s, doc, contents, nil
+}
+
+// openStream is what is in the boxes together: at least leastStream bytes.
+func (k SealKey) openStream(boxes [][]byte) (stream []byte, err error) {
+	if len(boxes) == 0 {
+		return nil, fmt.Errorf("%w: there is none", ErrFalseBox)
+	}
+	if len(boxes) > mostStream/boxStream {
+		return nil, fmt.Errorf("%w: there are %d, the most are %d", ErrFalseBox, len(boxes), mostStream/boxStream)
+	}
+	stream = make([]byte, 0, min(len(boxes)*len(boxes[0]), mostStream))
+	for i, box := range boxes {
+		part, err := k.Open(i, box)
+		if err != nil {
+			return nil, err
+		}
+		if len(part) > boxStream || len(part) < boxStream && len(boxes) > 1 || len(part) < leastStream {
+			return nil, fmt.Errorf("%w: number %d holds %d bytes, which no box of %d does", ErrFalseBox, i, len(part), len(boxes))
+		}
+		stream = append(stream, part...)
+	}
+	return stream, nil
 }

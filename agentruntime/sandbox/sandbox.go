@@ -29,7 +29,7 @@ const (
 	MaxPreviewBytes = 16 << 10
 	// MaxArtifacts and MaxArtifactBytes bound what is copied out.
 	MaxArtifacts     = 128
-	MaxArtifactBytes = 32<<20 - 1<<10 // its sealed box fits a blob of 32 MiB
+	MaxArtifactBytes = 32<<20 - 1<<10 // its box fits a blob of 32 MiB
 	// MaxSourceEntries and MaxSourceBytes bound an inline repository: its
 	// entries, and the size of the compressed archive.
 	MaxSourceEntries = 10_000
