@@ -128,7 +128,7 @@ func newTrade(tb testing.TB) *trade {
 		sells, selling = connect()
 		p, err := provider.New(provider.Config{
 			Signer: sells, Store: open().ProviderStore("bench"), Market: selling, Runner: echo{sells.PublicKey()},
-			RootSecret: secret, Policy: []byte(`{"version":1}`),
+			RootSecret: secret, Policy: receipts.Policy{Version: 1, Producer: "test"},
 			Offers:  []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeFree}}},
 			Profile: provider.Profile{Producer: "bench@1"},
 			Images:  provider.Images{HostDigest: image.String()},

@@ -1,6 +1,7 @@
 package buyer
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -205,4 +206,17 @@ func checkOutput(p Purchase, signed *hashing.Digest, output []byte) (*schemas.Re
 		return bad(err)
 	}
 	return res, nil
+}
+
+// checkPolicy says why the manifest that a result brought is none that a receipt for
+// the quote could be proved with. One that did not come fails no receipt.
+func (f *follower) checkPolicy(ctx context.Context, q receipts.Quote) error {
+	manifest, err := f.c.cfg.Store.Content(ctx, q.PolicyBundleID)
+	if err != nil {
+		return nil
+	}
+	if _, err := receipts.ParsePolicy(manifest); err != nil {
+		return &MismatchError{"result", "no receipt could be proved: " + err.Error()}
+	}
+	return nil
 }

@@ -110,7 +110,7 @@ func (v *village) sell(name string) {
 	m := v.connect(key)
 	p := must(provider.New(provider.Config{
 		Signer: key, Store: k.ProviderStore("paid-job"), Market: m, Runner: worker{key.PublicKey(), name}, Cipher: key,
-		Wallet: must(v.ledger.OpenWallet(v.ctx, name, playnet.NewToken())), RootSecret: bytes.Repeat([]byte{1}, 32), Policy: []byte(`{"version":1}`),
+		Wallet: must(v.ledger.OpenWallet(v.ctx, name, playnet.NewToken())), RootSecret: bytes.Repeat([]byte{1}, 32), Policy: receipts.Policy{Version: 1, Producer: "test"},
 		Offers: []provider.Offer{
 			{SchemaID: string(schemas.Embedding), Modes: []receipts.Mode{receipts.ModeHold, receipts.ModePostpay}, BaseMsats: 21_000},
 			{SchemaID: string(schemas.TextGeneration), Modes: []receipts.Mode{receipts.ModePostpay}, BaseMsats: 21_000, EngagementMsats: 1_000},

@@ -58,6 +58,9 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		} else if err = checkWorth(p); err == nil {
 			err = checkProvable(p, o)
 		}
+		if err == nil {
+			err = f.checkPolicy(ctx, o.quote)
+		}
 		if err != nil {
 			f.say("buyer", "refused", 0, "", clean(err.Error()))
 			code := CodeBadOffer

@@ -342,3 +342,46 @@ func (unreachable) Listen(ctx context.Context, _ nostr.Filters, _ func(), _ func
 }
 
 func (noStore) History(context.Context) (map[string]buyer.History, error) { return nil, nil }
+
+// TestPostpayPaysForAPolicyThatCanBeRead: a result with a manifest that no verifier
+// takes is not paid for, whether it is sealed or not.
+func TestPostpayPaysForAPolicyThatCanBeRead(t *testing.T) {
+	manifest, err := receipts.Policy{Version: 1, Producer: "test"}.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sealed := range []bool{false, true} {
+		for doc, paid := range map[string]bool{string(manifest): true, `{"producer":"test","version":1}`: false, "": false} {
+			t.Run(fmt.Sprintf("sealed %v %q", sealed, doc), func(t *testing.T) {
+				t.Parallel()
+				id := hashing.Bytes([]byte(doc))
+				blob := nostr.Tag{"blob", "policy", id.String(), fmt.Sprint(len(doc)), "application/json"}
+				c, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+					bill := c.offer(req, func(d *deal) {
+						d.quote.Mode, d.quote.PolicyBundleID = receipts.ModePostpay, id
+						if sealed {
+							d.quote.Delivery = receipts.DeliverySealed
+						}
+					})
+					var result nostr.Event
+					if sealed {
+						result = c.sealed(req, bill, func(*answer) {}, nil, func(b *boxed) { b.tags = append(b.tags, blob) })
+					} else {
+						result = c.result(req, func(a *answer) {
+							a.set("amount", "20000")
+							a.set("quote_hash", hashing.Bytes([]byte(bill.Content)).String())
+							a.set("policy_bundle_id", id.String())
+							a.tags = append(a.tags, blob)
+						})
+						c.blobs = map[hashing.Digest][]byte{}
+					}
+					c.blobs[id] = []byte(doc)
+					return []nostr.Event{result, bill, c.end(req)}
+				}, nil, nil, func(*buyer.Config) {})
+				if (len(c.sent) == 1) != paid || !paid && !strings.Contains(p.Reason, "no receipt could be proved: ") {
+					t.Errorf("purchase %s (%s), %v, sent %+v", p.State, p.Reason, err, c.sent)
+				}
+			})
+		}
+	}
+}

@@ -130,7 +130,7 @@ func TestPauseAndDrain(t *testing.T) {
 	defer hangUp()
 	p, err := provider.New(provider.Config{
 		Signer: w.Seller.Key, Store: w.Store, Wallet: w.Seller.Wallet, Market: m, Runner: w.Runner,
-		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
+		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: markettest.Policy(),
 		Offers:    []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: markettest.AllModes, PerMinuteMsats: markettest.RateMsats}},
 		Images:    provider.Images{HostDigest: markettest.Toolchain().String(), Registered: func(string) bool { return false }},
 		Admission: func() provider.Admission { return admission.Load().(provider.Admission) },

@@ -60,7 +60,7 @@ func openShop(t *testing.T, change func(*provider.Config)) *shop {
 	}
 	s := &shop{t: t, key: key, store: k.ProviderStore("paid-job"), in: make(chan nostr.Event), out: make(chan nostr.Event, 256)}
 	cfg := provider.Config{
-		Signer: key, Store: s.store, Wallet: s, Market: s, Runner: s, RootSecret: make([]byte, 32), Policy: []byte(`{}`),
+		Signer: key, Store: s.store, Wallet: s, Market: s, Runner: s, RootSecret: make([]byte, 32), Policy: markettest.Policy(),
 		Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeHold, receipts.ModeFree}, PerMinuteMsats: minute}},
 		Images: provider.Images{HostDigest: image, Registered: func(string) bool { return false }},
 	}
@@ -464,7 +464,7 @@ func TestRunThatFailsIsNotCharged(t *testing.T) {
 func TestLimitsThatCannotBeMeant(t *testing.T) {
 	for _, l := range []provider.Limits{{Concurrent: -2}, {QueuePerBuyer: -8}, {QuoteTTL: -time.Minute}, {QuoteTTL: 10}, {MemoryMB: -1}} {
 		_, err := provider.New(provider.Config{
-			Signer: &relay.Key{}, Store: noStore{}, Market: &shop{}, Runner: &markettest.Runner{}, RootSecret: make([]byte, 32), Policy: []byte("{}"),
+			Signer: &relay.Key{}, Store: noStore{}, Market: &shop{}, Runner: &markettest.Runner{}, RootSecret: make([]byte, 32), Policy: markettest.Policy(),
 			Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeFree}}}, Limits: l,
 		})
 		if err == nil || !strings.Contains(err.Error(), "limits: ") {

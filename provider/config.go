@@ -168,8 +168,8 @@ type Config struct {
 	RootSecret []byte
 	Offers     []Offer
 	Images     Images
-	// Policy is the canonical policy manifest jobs run under.
-	Policy []byte
+	// Policy is the manifest that jobs run under.
+	Policy receipts.Policy
 	Limits Limits
 	Access Access
 	// Admission says, whenever it is asked, whether new jobs are taken; nil: always.
@@ -209,8 +209,6 @@ func (c *Config) validate() error {
 		return errors.New("provider: the root secret needs 32 bytes")
 	case len(c.Offers) == 0:
 		return errors.New("provider: nothing is on offer")
-	case len(c.Policy) == 0:
-		return errors.New("provider: a policy manifest is required")
 	}
 	for _, kind := range c.Kinds.Also {
 		if kind < kinds.FirstRequest || kind > kinds.LastRequest {

@@ -293,7 +293,7 @@ func terms(job Job, r Result) receipts.ResultTerms {
 // policyTag names the manifest that the job was quoted under, which is another
 // than today's where the node was restarted meanwhile with a new version or price.
 func (p *Provider) policyTag(ctx context.Context, job Job) (nostr.Tag, error) {
-	manifest := p.cfg.Policy
+	manifest := p.policy
 	if job.PolicyID != p.policyID {
 		var err error
 		if manifest, err = p.cfg.Store.Content(ctx, job.PolicyID); err != nil {

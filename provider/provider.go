@@ -31,6 +31,7 @@ type Provider struct {
 	kinds    Kinds
 	log      *slog.Logger
 	key      string
+	policy   []byte // the manifest, which policyID is the hash of
 	policyID hashing.Digest
 
 	node     payments.Node // of the wallet, read at start
@@ -121,9 +122,9 @@ func New(cfg Config) (*Provider, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	var err error
-	if cfg.Policy, err = hashing.Canonical(cfg.Policy); err != nil {
-		return nil, fmt.Errorf("policy manifest: %w", err)
+	policy, err := cfg.Policy.Canonical()
+	if err != nil {
+		return nil, fmt.Errorf("provider: %w", err)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -131,7 +132,7 @@ func New(cfg Config) (*Provider, error) {
 	def(&cfg.Profile.Producer, "lightwork")
 	p := &Provider{
 		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
-		log: cfg.Log, key: cfg.Signer.PublicKey(), policyID: hashing.Bytes(cfg.Policy),
+		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
 		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), beats: newRecent(beatsKept), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, delivered: map[string]struct{}{}, engaged: map[string]struct{}{}, wakes: map[string]*jobSignal{},
@@ -214,7 +215,7 @@ func (p *Provider) start(ctx context.Context) error {
 		}
 		p.node = node
 	}
-	if err := p.cfg.Store.UsePolicy(ctx, p.cfg.Policy); err != nil {
+	if err := p.cfg.Store.UsePolicy(ctx, p.policy); err != nil {
 		return fmt.Errorf("store the policy manifest: %w", err)
 	}
 	return p.resume(ctx)

@@ -72,7 +72,9 @@ func TestWhatIsHashedWhen(t *testing.T) {
 	same(t, "plan in the receipt", rec.PlanHash, plan)
 	same(t, "output in the receipt", rec.OutputHash, output)
 	same(t, "trajectory", rec.TrajectoryHash, session.Hashes.Trajectory)
-	same(t, "policy", rec.PolicyBundleID, hashing.Bytes([]byte(`{"version":1}`)))
+	manifest, err := markettest.Policy().Canonical()
+	markettest.Check(t, err)
+	same(t, "policy", rec.PolicyBundleID, hashing.Bytes(manifest))
 }
 
 func same(t *testing.T, what string, got, want hashing.Digest) {

@@ -1,6 +1,7 @@
 package receipts
 
 import (
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sigbatch"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
@@ -81,7 +82,29 @@ func (b *Batch) settle(list []pending) {
 
 // later collects signatures to check together. A nil one checks each at once,
 // with the library that knows nothing of batches.
-type later struct{ signatures sigbatch.Batch }
+type later struct {
+	signatures sigbatch.Batch
+	policies   map[hashing.Digest]bool // manifests that are good: a provider's bundles share one
+}
+
+// policiesKept is how many good manifests are known at most.
+const policiesKept = 128
+
+// policy says what is wrong with a policy manifest.
+func (l *later) policy(hash hashing.Digest, doc []byte) error {
+	if l != nil && l.policies[hash] {
+		return nil
+	}
+	_, err := ParsePolicy(doc)
+	if err != nil || l == nil {
+		return err
+	}
+	if l.policies == nil || len(l.policies) == policiesKept {
+		l.policies = map[hashing.Digest]bool{}
+	}
+	l.policies[hash] = true
+	return nil
+}
 
 // verify is ev.Verify; nil means that the event is valid if the batch is.
 func (l *later) verify(ev *bundled) error {

@@ -35,7 +35,7 @@ func TestDocumentsAreToldApart(t *testing.T) {
 	}
 	for reader, read := range map[string]func([]byte) error{
 		"quote": reads(receipts.ParseQuote), "acceptance": reads(receipts.ParseAcceptance), "receipt": reads(receipts.ParseReceipt),
-		"seal": reads(receipts.ParseSeal), "reveal": reads(receipts.ParseReveal), "closing": reads(receipts.ParseClosing),
+		"seal": reads(receipts.ParseSeal), "reveal": reads(receipts.ParseReveal), "closing": reads(receipts.ParseClosing), "policy": reads(receipts.ParsePolicy),
 		"event": reads(func(doc []byte) (receipts.Event, error) { return receipts.ParseEvent(doc, len(doc)) }),
 	} {
 		for name, doc := range documents {

@@ -92,6 +92,7 @@ func TestDocumentsAreStrict(t *testing.T) {
 		"quote":      {m.bundle.Quote, func(b []byte) error { _, err := receipts.ParseQuote(b); return err }},
 		"receipt":    {m.bundle.Receipt, func(b []byte) error { _, err := receipts.ParseReceipt(b); return err }},
 		"acceptance": {[]byte(m.accept.Content), func(b []byte) error { _, err := receipts.ParseAcceptance(b); return err }},
+		"policy":     {m.bundle.Policy, func(b []byte) error { _, err := receipts.ParsePolicy(b); return err }},
 	}
 	for name, p := range parsers {
 		if err := p.parse(p.doc); err != nil {

@@ -142,7 +142,13 @@ func pins() receipts.Pins {
 const requestDoc = `{"sandbox":{"provider":"host","image_digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},` +
 	`"commands":[{"cmd":"make check"},{"cmd":"cat <notes> & exit"}]}`
 
-const policyDoc = `{"locked":true,"prices":{"sandbox_per_minute_msats":21000},"version":"v1"}`
+const policyDoc = `{"images":{"host":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","registered":[]},` +
+	`"jobs":{"oa.sandbox_run.v1":{"document_hash":"sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",` +
+	`"hash_rules":{"algorithm":"sha256","canonicalization":"rfc8785","scope":"output"},"verification_mode":"objective"}},` +
+	`"limits":{"concurrent":2,"context_tokens":0,"free_pow_bits":0,"queue":8,"quote_ttl_ms":60000},"models":{"embed":"","name":""},` +
+	`"prices":[{"modes":["hold","postpay"],"price":{"base_msats":0,"input_tokens_per_1k_msats":0,"max_output_tokens":0,` +
+	`"output_tokens_per_1k_msats":0,"per_minute_msats":21000},"schema_id":"oa.sandbox_run.v1"}],"producer":"lightwork@1",` +
+	`"tables":{"jobs":[{"handler":"sandbox","tag":"run"}]},"tools":{"oa.sandbox_run.v1":{"manifest_hash":"","tool":"sandbox/run","version":"1"}},"version":1}`
 
 var summaryText = []byte("# Fix the parser\n\nVerification: make check PASS\n")
 

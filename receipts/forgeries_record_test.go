@@ -2,6 +2,7 @@ package receipts_test
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -167,20 +168,22 @@ func forgedReplay() []scenario {
 }
 
 func forgedPolicy() []scenario {
-	const looseDoc = `{"version": "v1"}`
-	return []scenario{
-		{
-			name: "policy_not_canonical", about: "the policy manifest has another spelling, and everything commits to it",
+	swapped := strings.Replace(policyDoc, `"lightwork@1"`, `"lightwork@2"`, 1)
+	list := []scenario{{
+		name: "policy_swapped", about: "another policy manifest",
+		recipe: recipe{finished: func(b *receipts.Bundle) { b.Policy = []byte(swapped) }}, want: failed(receipts.ClaimPolicy),
+	}}
+	for _, bad := range badPolicies() {
+		doc := []byte(bad.doc)
+		list = append(list, scenario{
+			name: "policy_" + strings.ReplaceAll(bad.name, " ", "_"), about: "the policy manifest: " + bad.name + "; everything commits to it",
 			recipe: recipe{
-				quote:     func(q *receipts.Quote) { q.PolicyBundleID = hashing.Bytes([]byte(looseDoc)) },
-				delivered: func(t *receipts.ResultTerms) { t.PolicyBundleID = hashing.Bytes([]byte(looseDoc)) },
-				finished:  func(b *receipts.Bundle) { b.Policy = []byte(looseDoc) },
+				quote:     func(q *receipts.Quote) { q.PolicyBundleID = hashing.Bytes(doc) },
+				delivered: func(t *receipts.ResultTerms) { t.PolicyBundleID = hashing.Bytes(doc) },
+				finished:  func(b *receipts.Bundle) { b.Policy = doc },
 			},
 			want: failed(receipts.ClaimPolicy),
-		},
-		{
-			name: "policy_swapped", about: "another policy manifest",
-			recipe: recipe{finished: func(b *receipts.Bundle) { b.Policy = []byte(`{"version":"v2"}`) }}, want: failed(receipts.ClaimPolicy),
-		},
+		})
 	}
+	return list
 }

@@ -279,10 +279,17 @@ const maxPlain = 64 << 10
 // parseDocument decodes strictly and then demands that encoding gives the same
 // bytes: a document has one form, and every byte of it counts.
 func parseDocument[T interface{ Canonical() ([]byte, error) }](name string, doc []byte) (T, error) {
-	var parsed, none T
 	if len(doc) > maxPlain {
+		var none T
 		return none, fmt.Errorf("%w: %s of more than %d bytes", ErrInvalid, name, maxPlain)
 	}
+	return parseCanonical[T](name, doc)
+}
+
+// parseCanonical reads a document that is its own canonical form. Its size is bounded
+// before.
+func parseCanonical[T interface{ Canonical() ([]byte, error) }](name string, doc []byte) (T, error) {
+	var parsed, none T
 	if err := hashing.Unmarshal(doc, &parsed); err != nil {
 		return none, fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)
 	}

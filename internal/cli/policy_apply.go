@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -12,27 +11,6 @@ import (
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/receipts"
 )
-
-// soldUnder is the part of a policy manifest that a configuration can follow:
-// what is sold, by which tool, at which price and within which limits. The rest
-// describes the node itself, and has to be as it was.
-type soldUnder struct {
-	Prices []struct {
-		SchemaID string          `json:"schema_id"`
-		Modes    []receipts.Mode `json:"modes"`
-		Price    receipts.Price  `json:"price"`
-	} `json:"prices"`
-	Tools map[string]struct {
-		Tool string `json:"tool"`
-	} `json:"tools"`
-	Limits struct {
-		Concurrent int   `json:"concurrent"`
-		Queue      int   `json:"queue"`
-		QuoteTTLMs int64 `json:"quote_ttl_ms"`
-		FreePoW    int   `json:"free_pow_bits"`
-		Context    int   `json:"context_tokens"`
-	} `json:"limits"`
-}
 
 // followPin gives the configuration the prices and limits of the pinned bundle;
 // nil if none is pinned. checkPin says afterwards whether all of it is followed.
@@ -45,9 +23,9 @@ func (c *config) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte
 	if err != nil {
 		return nil, usage("lightwork policy list shows what there is; policy unpin removes the pin", "the pinned policy bundle %s is not here: %w", short(pin.String()), err)
 	}
-	var under soldUnder
-	if err := json.Unmarshal(doc, &under); err != nil {
-		return nil, fmt.Errorf("policy bundle %s: %w", short(pin.String()), err)
+	under, err := receipts.ParsePolicy(doc)
+	if err != nil {
+		return nil, usage("lightwork policy unpin removes the pin", "the pinned policy bundle %s: %w", short(pin.String()), err)
 	}
 	c.Provider.Offers = nil
 	for _, o := range under.Prices {
@@ -59,8 +37,8 @@ func (c *config) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte
 		})
 	}
 	l := &c.Provider.Limits
-	l.Concurrent, l.Queue, l.FreePoW = under.Limits.Concurrent, under.Limits.Queue, under.Limits.FreePoW
-	l.ContextTokens = under.Limits.Context
+	l.Concurrent, l.Queue, l.FreePoW = int(under.Limits.Concurrent), int(under.Limits.Queue), int(under.Limits.FreePoWBits)
+	l.ContextTokens = int(under.Limits.ContextTokens)
 	l.QuoteTTL = time.Duration(under.Limits.QuoteTTLMs) * time.Millisecond
 	if bad := c.check(); len(bad) > 0 {
 		return nil, usage("lightwork policy unpin removes the pin", "the pinned policy bundle does not fit this node: %s: %s", strings.TrimPrefix(bad[0].path, "$."), bad[0].why)
@@ -69,9 +47,10 @@ func (c *config) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte
 }
 
 // checkPin refuses to sell under anything but the pinned bundle.
-func checkPin(pinned, manifest []byte) error {
-	if pinned == nil || bytes.Equal(pinned, manifest) {
-		return nil
+func checkPin(pinned []byte, policy receipts.Policy) error {
+	manifest, err := policy.Canonical()
+	if err != nil || pinned == nil || bytes.Equal(pinned, manifest) {
+		return err
 	}
 	var was, is map[string]json.RawMessage
 	if err := json.Unmarshal(pinned, &was); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -61,40 +62,42 @@ func hostMemoryMB() int64 {
 
 // policyManifest freezes what jobs run under: who may reach what, at which
 // price, judged how. Its hash is the policy_bundle_id of every quote.
-func policyManifest(c *config, run *runner, image string, registered []string) ([]byte, error) {
-	type rules struct {
-		Mode     schemas.Mode      `json:"verification_mode"`
-		Hash     schemas.HashRules `json:"hash_rules"`
-		Document hashing.Digest    `json:"document_hash"`
-	}
-	jobs := map[string]rules{}
+func policyManifest(c *config, run *runner, image string, registered []string) (receipts.Policy, error) {
+	jobs := map[string]receipts.PolicyJob{}
 	for _, o := range c.Provider.Offers {
 		s, ok := schemas.Lookup(o.Schema)
 		if !ok {
-			return nil, fmt.Errorf("unknown schema %q", o.Schema)
+			return receipts.Policy{}, fmt.Errorf("unknown schema %q", o.Schema)
 		}
 		doc := s.Document()
 		d, err := hashing.SumValue(doc)
 		if err != nil {
-			return nil, err
+			return receipts.Policy{}, err
 		}
-		jobs[o.Schema] = rules{doc.VerificationMode, doc.HashRules, d}
+		jobs[o.Schema] = receipts.PolicyJob{VerificationMode: doc.VerificationMode, HashRules: doc.HashRules, DocumentHash: d}
 	}
 	tools, err := toolsOfRoutes(c, run)
 	if err != nil {
-		return nil, err
+		return receipts.Policy{}, err
 	}
-	return hashing.CanonicalValue(map[string]any{
-		"version": 1, "producer": "lightwork@" + version,
-		"tables": run.pipe.Tables(), "tools": tools, "jobs": jobs, "prices": offersOf(c), "limits": limitsOf(c),
-		"images": map[string]any{"host": image, "registered": registered},
-		"models": map[string]any{"name": c.Model.Name, "embed": c.Model.Embed},
-	})
+
+	tables := map[string][]receipts.PolicyRoute{}
+	for profile, rows := range run.pipe.Tables() {
+		for _, row := range rows {
+			tables[profile] = append(tables[profile], receipts.PolicyRoute{Tag: row.Tag, Handler: row.Handler})
+		}
+	}
+	return receipts.Policy{
+		Version: receipts.Version, Producer: "lightwork@" + version,
+		Tables: tables, Tools: tools, Jobs: jobs, Prices: offersOf(c), Limits: limitsOf(c),
+		Images: receipts.PolicyImages{Host: image, Registered: registered},
+		Models: receipts.PolicyModels{Name: c.Model.Name, Embed: c.Model.Embed},
+	}, nil
 }
 
 // toolsOfRoutes names the tool of each job type, with the agent's version and
 // the manifest that was approved.
-func toolsOfRoutes(c *config, run *runner) (map[string]any, error) {
+func toolsOfRoutes(c *config, run *runner) (map[string]receipts.PolicyTool, error) {
 	versions := map[string]supervisor.AgentStatus{}
 	// First what an agent will be that does not run yet: the policy is the same.
 	builtIn, err := c.builtIn()
@@ -112,27 +115,27 @@ func toolsOfRoutes(c *config, run *runner) (map[string]any, error) {
 	for _, st := range run.sup.Status() {
 		versions[st.ID] = st
 	}
-	tools := map[string]any{}
+	tools := map[string]receipts.PolicyTool{}
 	for schema, to := range run.routes {
 		st := versions[to.agent]
-		tools[schema] = map[string]string{"tool": to.agent + "/" + to.tool, "version": st.Version, "manifest_hash": st.ManifestHash}
+		tools[schema] = receipts.PolicyTool{Tool: to.agent + "/" + to.tool, Version: st.Version, ManifestHash: st.ManifestHash}
 	}
 	return tools, nil
 }
 
-func offersOf(c *config) []map[string]any {
-	out := []map[string]any{}
+func offersOf(c *config) (offers []receipts.PolicyPrice) {
 	for _, o := range c.Provider.Offers {
-		out = append(out, map[string]any{
-			"schema_id": o.Schema, "modes": o.Modes, "price": o.table(),
-		})
+		offers = append(offers, receipts.PolicyPrice{SchemaID: o.Schema, Modes: o.Modes, Price: o.table()})
 	}
-	return out
+	return offers
 }
 
-func limitsOf(c *config) map[string]any {
+func limitsOf(c *config) receipts.PolicyLimits {
 	l := c.Provider.Limits
-	return map[string]any{"concurrent": l.Concurrent, "queue": l.Queue, "quote_ttl_ms": l.QuoteTTL.Milliseconds(), "free_pow_bits": l.FreePoW, "context_tokens": l.ContextTokens}
+	return receipts.PolicyLimits{
+		Concurrent: int64(l.Concurrent), Queue: int64(l.Queue), QuoteTTLMs: l.QuoteTTL.Milliseconds(),
+		FreePoWBits: int64(l.FreePoW), ContextTokens: int64(l.ContextTokens),
+	}
 }
 
 func rootSecret(path string) ([]byte, error) {

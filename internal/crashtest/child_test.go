@@ -151,11 +151,11 @@ func (l life) sell(ctx context.Context, k *killer, log *slog.Logger) error {
 
 // policy is another one, and shorter, in the lives after a kill: a node is
 // upgraded while it is down, and the jobs that it has go on under their own.
-func (l life) policy() []byte {
+func (l life) policy() receipts.Policy {
 	if _, err := os.Stat(filepath.Join(l.Dir, killedFile)); err == nil {
-		return []byte(`{"version":2}`)
+		return receipts.Policy{Version: 1, Producer: "2"}
 	}
-	return []byte(`{"version":"first"}`)
+	return receipts.Policy{Version: 1, Producer: "first"}
 }
 
 // ended drops the error that only says that ctx ended.

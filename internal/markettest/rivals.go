@@ -83,7 +83,7 @@ func (w *World) Sell(t *testing.T, r *Rival, change func(*provider.Config), lie 
 	m, hangUp := w.Dial(t, r.Key)
 	cfg := provider.Config{
 		Signer: LyingSigner{r.Key, lie}, Store: r.Kernel.ProviderStore("paid-job"), Wallet: r.Wallet, Market: m, Runner: r.Runner, Cipher: r.Key,
-		RootSecret: r.secret, Policy: []byte(`{"version":1}`),
+		RootSecret: r.secret, Policy: Policy(),
 		Offers: []provider.Offer{{SchemaID: SandboxRun, Modes: []receipts.Mode{receipts.ModeHold}, PerMinuteMsats: r.Rate}},
 		Images: provider.Images{HostDigest: Toolchain().String(), Registered: func(string) bool { return false }},
 	}

@@ -203,11 +203,14 @@ func run(t *testing.T, w *World, cfg provider.Config, hangUp func()) (p *provide
 	return p, cancel, done
 }
 
+// Policy is the manifest that providers sell under here.
+func Policy() receipts.Policy { return receipts.Policy{Version: 1, Producer: "markettest"} }
+
 // Config is how the provider is set up where a test does not change that.
 func (w *World) Config(m *exchange.Market) provider.Config {
 	return provider.Config{
 		Signer: w.Seller.Key, Store: w.Store, Wallet: w.Seller.Wallet, Market: m, Runner: w.Runner,
-		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`),
+		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: Policy(),
 		Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: AllModes, PerMinuteMsats: RateMsats}},
 		Images: provider.Images{HostDigest: Toolchain().String(), Registered: func(string) bool { return false }},
 	}

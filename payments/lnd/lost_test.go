@@ -72,7 +72,7 @@ func sell(t *testing.T, mode receipts.Mode, change func(*fakeLND, *provider.Limi
 	image := hashing.Bytes([]byte("toolchain"))
 	p, err := provider.New(provider.Config{
 		Signer: seller, Store: s.store, Wallet: s.fake.start(t, Config{}), Market: connect(t, url, seller), Runner: (*worker)(s),
-		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: []byte(`{"version":1}`), Limits: limits,
+		RootSecret: bytes.Repeat([]byte{7}, 32), Policy: receipts.Policy{Version: 1, Producer: "test"}, Limits: limits,
 		Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{mode}, PerMinuteMsats: 21_000}},
 		Images: provider.Images{HostDigest: image.String(), Registered: func(string) bool { return false }},
 	})

@@ -26,7 +26,7 @@ export const pins: Pins = { provider, buyer, payee };
 
 const stages = [
   "input", "request", "terms", "terms", "requestKind", "quote", "quoteEvent", "quoteEvent", "invoice", "invoice", "acceptance", "acceptanceEvent", "replay", "replay", "replay", "result",
-  "result", "result", "resultEvent", "seal", "receipt", "receiptEvent", "signature", "signature", "previous", "policy", "none",
+  "result", "result", "resultEvent", "seal", "receipt", "receiptEvent", "signature", "signature", "previous", "policy", "policy", "none",
 ] as const;
 type Stage = (typeof stages)[number];
 

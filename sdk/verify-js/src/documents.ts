@@ -4,7 +4,7 @@
  * line in docs/receipt.md.
  */
 import { decodeNpub } from "./bech32.js";
-import { DocumentError, Fields, isAssetId, isHash, isKey, isLine, isNode, readFields, token } from "./fields.js";
+import { DocumentError, Fields, isAssetId, isHash, isKey, isLine, isNode, isSchemaId, readFields, token } from "./fields.js";
 import { hashHex, hexToBytes, isDigest, isHex, utf8 } from "./hex.js";
 import type { Value } from "./json.js";
 
@@ -113,6 +113,7 @@ const tiers: Readonly<Record<string, readonly string[]>> = {
   merge: ["redundancy_consensus"],
   judge_model: ["judge"],
 };
+const maxPolicyBytes = 1 << 20;
 const maxInvoice = 7089; // characters: what the largest QR code holds
 
 export function parseQuote(text: string): Quote {
@@ -253,6 +254,88 @@ function keyOf(npub: string): string {
 function receiptId(r: Receipt): string {
   const hashes = [...hexToBytes(r.quote_hash.slice(7)), ...hexToBytes(r.payment_hash)];
   return `rcpt_${hashHex(Uint8Array.from([...utf8("lightwork/receipt/v1"), ...hashes])).slice(0, 32)}`;
+}
+
+/** A policy manifest: whoever holds it, holds it by its hash, so nothing of it is given back. */
+export function checkPolicy(text: string): void {
+  const f = readFields(text, maxPolicyBytes);
+  f.version();
+  f.line("producer");
+  const sold = new Set<string>();
+  for (const value of listOf(f.take("prices"))) {
+    const offer = new Fields(value);
+    const schema = offer.schema("schema_id");
+    if (sold.has(schema)) throw new DocumentError("prices have a job type twice");
+    sold.add(schema);
+    const named = listOf(offer.take("modes"));
+    if (named.length === 0 || new Set(named).size !== named.length || !named.every((m) => typeof m === "string" && modes.includes(m))) {
+      throw new DocumentError("prices.modes is malformed");
+    }
+    checkPrice(offer.take("price"));
+    offer.end();
+  }
+  for (const job of membersOf(f.take("jobs"), isSchemaId)) {
+    job.oneOf("verification_mode", ["objective", "subjective"]);
+    const rules = new Fields(job.take("hash_rules"));
+    for (const name of ["algorithm", "canonicalization", "scope"]) rules.line(name);
+    rules.end();
+    job.digest("document_hash");
+    job.end();
+  }
+  for (const tool of membersOf(f.take("tools"), isSchemaId)) {
+    tool.line("tool");
+    for (const name of ["version", "manifest_hash"]) tool.text(name, isLineOrNone);
+    tool.end();
+  }
+  for (const rows of valuesOf(f.take("tables"), isLine)) {
+    for (const value of listOf(rows)) {
+      const row = new Fields(value);
+      row.line("tag");
+      row.line("handler");
+      row.end();
+    }
+  }
+  const limits = new Fields(f.take("limits"));
+  for (const name of ["concurrent", "queue", "quote_ttl_ms", "free_pow_bits", "context_tokens"]) limits.whole(name, 0);
+  limits.end();
+  const images = new Fields(f.take("images"));
+  images.text("host", isLineOrNone);
+  if (!listOf(images.take("registered")).every((image) => typeof image === "string" && isLine(image))) throw new DocumentError("images.registered is malformed");
+  images.end();
+  const models = new Fields(f.take("models"));
+  for (const name of ["name", "embed"]) models.text(name, isLineOrNone);
+  models.end();
+  f.end();
+}
+
+function checkPrice(value: Value): void {
+  const f = new Fields(value);
+  for (const name of ["base_msats", "per_minute_msats", "input_tokens_per_1k_msats"]) f.whole(name, 0);
+  const output = f.whole("output_tokens_per_1k_msats", 0);
+  const most = f.whole("max_output_tokens", 0);
+  if (f.has("engagement_msats")) f.whole("engagement_msats", 1);
+  f.end();
+  if (output > 0 && most === 0) throw new DocumentError("prices.price has no limit of output");
+}
+
+function isLineOrNone(text: string): boolean {
+  return text === "" || isLine(text);
+}
+
+function listOf(value: Value): Value[] {
+  if (!Array.isArray(value)) throw new DocumentError("not a list");
+  return value;
+}
+
+/** The values of an object whose names are not fixed. */
+function valuesOf(value: Value, ok: (name: string) => boolean): Value[] {
+  if (!(value instanceof Map)) throw new DocumentError("not an object");
+  for (const name of value.keys()) if (!ok(name)) throw new DocumentError(`${name} is malformed`);
+  return [...value.values()];
+}
+
+function membersOf(value: Value, ok: (name: string) => boolean): Fields[] {
+  return valuesOf(value, ok).map((member) => new Fields(member));
 }
 
 export function parseSeal(text: string): Seal {

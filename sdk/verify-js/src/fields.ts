@@ -17,6 +17,10 @@ export function isAssetId(text: string): boolean {
   return text.length <= 256 && assetId.test(text) && text.indexOf("_", 1) > 0;
 }
 
+export function isSchemaId(text: string): boolean {
+  return schemaId.test(text);
+}
+
 /** A short line without control characters. */
 export function isLine(text: string): boolean {
   return text !== "" && utf8(text).length <= 256 && !/[\u0000-\u001f\u007f]/.test(text);
@@ -42,8 +46,8 @@ function isPoint(hex: string): boolean {
 }
 
 /** The fields of a document in canonical form. */
-export function readFields(text: string): Fields {
-  if (utf8(text).length > maxBytes) throw new DocumentError(`more than ${maxBytes} bytes`);
+export function readFields(text: string, most = maxBytes): Fields {
+  if (utf8(text).length > most) throw new DocumentError(`more than ${most} bytes`);
   return new Fields(parseCanonical(text));
 }
 
@@ -96,7 +100,7 @@ export class Fields {
 
   whole(name: string, min: number): number {
     const value = this.take(name);
-    if (typeof value !== "number" || !Number.isInteger(value) || value < min) throw new DocumentError(`${name} is malformed`);
+    if (typeof value !== "number" || !Number.isSafeInteger(value) || value < min) throw new DocumentError(`${name} is malformed`);
     return value;
   }
 
@@ -104,7 +108,7 @@ export class Fields {
   hash = (name: string) => this.text(name, isHash);
   digest = (name: string) => this.text(name, (s) => isDigest(s) && isHash(s.slice(7)));
   line = (name: string) => this.text(name, isLine);
-  schema = (name: string) => this.text(name, (s) => schemaId.test(s));
+  schema = (name: string) => this.text(name, isSchemaId);
   oneOf = (name: string, words: string[]) => this.text(name, (s) => words.includes(s));
   time = (name: string) => Date.parse(this.text(name, isTime)) / 1000;
 }

@@ -1,10 +1,10 @@
 /** Claims on the record: who signed the receipt, what was ordered, what was agreed to. */
 import { Lacking, require, type Steps } from "./claim.js";
-import { parseAcceptance, parseReceipt, type Verification } from "./documents.js";
+import { checkPolicy, parseAcceptance, parseReceipt, type Verification } from "./documents.js";
 import { eventSteps, namedQuote, textOf, type Evidence } from "./evidence.js";
 import { digest } from "./hex.js";
 import { jobType, type JobType } from "./jobtypes.js";
-import { canonical, parseCanonical, type ObjectValue } from "./json.js";
+import { canonical, type ObjectValue } from "./json.js";
 import { count, object, text } from "./rules.js";
 import { inlined } from "./inputs.js";
 import { readTerms } from "./terms.js";
@@ -155,9 +155,9 @@ function proveAcceptance(e: Evidence, s: Steps): void {
 }
 
 export function provePolicy(e: Evidence, s: Steps): string {
-  const text = s.step("10.1", "POLICY.json is in the bundle, in canonical form", () => {
+  const text = s.step("10.1", "POLICY.json is in the bundle and a policy manifest", () => {
     const policy = textOf(e, "POLICY.json");
-    parseCanonical(policy);
+    checkPolicy(policy);
     return policy;
   });
   if (text !== undefined) s.demand("10.2", "its hash is policy_bundle_id", digest(text) === e.receipt.policy_bundle_id, "it is another");
