@@ -31,7 +31,7 @@ func TestDocumentsAreToldApart(t *testing.T) {
 	documents := map[string][]byte{
 		"quote": m.bundle.Quote, "quote of a fee": fee.bundle.Quote, "acceptance": []byte(m.accept.Content), "receipt": m.bundle.Receipt,
 		"receipt of a fee": fee.bundle.Receipt, "seal": m.bundle.Seal, "reveal": reveal, "closing": closing, "policy": m.bundle.Policy,
-		"request": []byte(requestDoc), "result": m.bundle.Result, "event": m.bundle.ReceiptEvent,
+		"pointer": must(must(receipts.PointerTo(m.bundle.Receipt)).Canonical()), "request": []byte(requestDoc), "result": m.bundle.Result, "event": m.bundle.ReceiptEvent,
 	}
 	for reader, read := range map[string]func([]byte) error{
 		"quote": reads(receipts.ParseQuote), "acceptance": reads(receipts.ParseAcceptance), "receipt": reads(receipts.ParseReceipt),
@@ -69,6 +69,10 @@ func TestSignedEventsAreToldApart(t *testing.T) {
 		}},
 		"acceptance": {domain.Acceptance, *m.accept, "buyer", func(ev receipts.Event) error {
 			_, err := receipts.CheckAcceptance(ev, m.quote, hash)
+			return err
+		}},
+		"pointer": {domain.Pointer, pointer(t, nil), "buyer", func(ev receipts.Event) error {
+			_, err := receipts.ParsePointerEvent(ev)
 			return err
 		}},
 		"sealed result": {domain.Result, sealed, "provider", func(ev receipts.Event) error {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,10 +15,6 @@ import (
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay/exchange"
-)
-
-const (
-	pointerPrefix = "openagents:receipt_ptr:"
 )
 
 type receiptsPublishCmd struct {
@@ -74,6 +69,11 @@ func (c receiptsPublishCmd) publish(ctx context.Context, s *streams, key signer,
 	if err := key.Sign(ctx, &ev); err != nil {
 		return fmt.Errorf("sign kind %d: %w", ev.Kind, err)
 	}
+	if !c.Retract {
+		if err := checkPointer(ev); err != nil {
+			return fmt.Errorf("nothing is published: %w", err)
+		}
+	}
 	taken := 0
 	for _, a := range m.Publish(ctx, ev) {
 		if a.OK {
@@ -92,24 +92,42 @@ func (c receiptsPublishCmd) publish(ctx context.Context, s *streams, key signer,
 	return nil
 }
 
-// pointerTo names a receipt by its hash. It proves nothing: who wants proof asks for
-// the bundle, whose RECEIPT.json has this hash.
+// pointerTo is the event that names a receipt.
 func pointerTo(v receiptView) (nostr.Event, error) {
-	sum := hashing.Bytes(v.doc)
-	content, err := json.Marshal(map[string]string{
-		"receipt_id": v.ReceiptID, "receipt_hash": sum.String(), "request_event_id": v.RequestID, "provider_id": v.Provider,
-	})
-	return nostr.Event{
-		Kind: kinds.Pointer, CreatedAt: nostr.Now(), Content: string(content),
-		Tags: nostr.Tags{{"d", pointerPrefix + sum.Hex()}, {"x", sum.Hex()}, {"e", v.RequestID}, {"p", v.Provider}, domain.Pointer.Tag()},
-	}, err
+	p, err := receipts.PointerTo(v.doc)
+	if err != nil {
+		return nostr.Event{}, err
+	}
+	ev, err := p.Event(int64(nostr.Now()))
+	if err != nil {
+		return nostr.Event{}, err
+	}
+	tags := nostr.Tags{}
+	for _, tag := range ev.Tags {
+		tags = append(tags, tag)
+	}
+	return nostr.Event{Kind: ev.Kind, CreatedAt: nostr.Timestamp(ev.CreatedAt), Content: ev.Content, Tags: tags}, nil
+}
+
+// checkPointer reads a signed pointer as a stranger would.
+func checkPointer(ev nostr.Event) error {
+	doc, err := ev.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	read, err := receipts.ParseEvent(doc, receipts.MaxEventBytes)
+	if err != nil {
+		return err
+	}
+	_, err = receipts.ParsePointerEvent(read)
+	return err
 }
 
 func retraction(v receiptView, key string) nostr.Event {
 	return nostr.Event{
 		Kind: kinds.Deletion, CreatedAt: nostr.Now(), Content: "the pointer is taken back",
 		Tags: nostr.Tags{
-			{"a", fmt.Sprintf("%d:%s:%s", kinds.Pointer, key, pointerPrefix+hashing.Bytes(v.doc).Hex())},
+			{"a", fmt.Sprintf("%d:%s:%s", kinds.Pointer, key, receipts.PointerName(hashing.Bytes(v.doc)))},
 			{"k", strconv.Itoa(kinds.Pointer)},
 			domain.Deletion.Tag(),
 		},
