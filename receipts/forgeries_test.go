@@ -60,6 +60,7 @@ func baseline() []scenario {
 		{name: "valid_redacted", about: "a redacted record, which the report says", recipe: recipe{finished: func(b *receipts.Bundle) { b.Replay = redacted(b.Replay) }}},
 		{name: "valid_without_agreement", about: "no agreement hash is claimed", recipe: recipe{delivered: func(t *receipts.ResultTerms) { t.AgreementHash = nil }}},
 		{name: "valid_with_stdout", about: "the request has the standard output count among results", recipe: recipe{document: comparesStdout}},
+		{name: "valid_with_nothing_said", about: "the request says what it would mean without: no environment, and no standard output that counts", recipe: recipe{document: saysNothing}},
 		{
 			name: "valid_without_rule", about: "a person accepted, and no rule is named",
 			recipe: recipe{acceptance: func(a *receipts.Acceptance) { a.ApprovalRuleID = nil }},

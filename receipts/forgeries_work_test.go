@@ -305,6 +305,10 @@ func forgedResult() []scenario {
 // comparesStdout has what the commands print to standard output count among results.
 var comparesStdout = strings.TrimSuffix(requestDoc, "}") + `,"verification":{"compare_stdout":true}}`
 
+// saysNothing is requestDoc with words that say the same as none: its job_hash is that
+// of requestDoc.
+var saysNothing = strings.TrimSuffix(requestDoc, "}") + `,"env":{},"verification":{"compare_stdout":false}}`
+
 // agreeAs commits to the agreement hash that the result has under another request.
 func agreeAs(document string) func(*receipts.ResultTerms) {
 	other := recipe{document: document}.make()

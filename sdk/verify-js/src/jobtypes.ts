@@ -68,9 +68,11 @@ function read(text: string, limit: number): Value {
   return parseJson(text);
 }
 
-/** The typed request has no empty env and no empty metadata: they say the same as none. */
+/** The typed request has no empty env, no empty metadata and no compare_stdout that is false: they say the same as none. */
 function withoutEmpty(request: ObjectValue): ObjectValue {
   if (isEmpty(request.get("env"))) request.delete("env");
+  const verification = request.get("verification");
+  if (verification instanceof Map && verification.get("compare_stdout") === false) verification.delete("compare_stdout");
   for (const candidate of list(request, "candidates")) {
     if (isEmpty(candidate.get("metadata"))) candidate.delete("metadata");
   }
