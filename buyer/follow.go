@@ -271,6 +271,9 @@ func (f *follower) silence(ctx context.Context) error {
 	case p.Outside && here && (late || quiet > f.c.cfg.ReceiptTimeout):
 		f.ended = true // it has had its time
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:
+		if p.Cancel != nil {
+			return f.abandon(ctx, p)
+		}
 		return ErrIncomplete
 	}
 	return nil

@@ -141,3 +141,15 @@ func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
 	}
 	return nil
 }
+
+// abandon ends a purchase that was paid for and that we have canceled, and of which
+// nothing more comes. A provider that has the money and is silent would keep it open
+// for ever. What it still sends back to where the request says is looked for all the same.
+func (f *follower) abandon(ctx context.Context, p Purchase) error {
+	to, reason := StateFailed, "paid, no result: the provider is silent, and it was canceled"
+	if p.Output != nil {
+		to, reason = StateDone, "without receipt: none came until it was canceled"
+	}
+	f.say("buyer", "given_up", 0, "", reason)
+	return f.c.cfg.Store.Close(ctx, f.id, to, reason)
+}

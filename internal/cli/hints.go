@@ -51,7 +51,7 @@ var nextSteps = []struct {
 	err  error
 	hint string
 }{
-	{buyer.ErrIncomplete, "lightwork buyer resume ID waits for it again"},
+	{buyer.ErrIncomplete, "lightwork buyer resume ID waits for it again, and lightwork buyer cancel ID gives it up"},
 	{buyer.ErrUnasked, "lightwork buyer resume ID waits for it again"},
 	{buyer.ErrOrderOpen, "lightwork buyer resume ID asks the next provider"},
 	{buyer.ErrPanelOpen, "lightwork buyer resume goes on with the panel"},

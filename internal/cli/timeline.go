@@ -45,6 +45,7 @@ var words = map[string]string{
 	"done":           "has everything and has verified it",
 	"asks":           "asks to be paid",
 	"done_unproved":  "has the answer, which nothing proves",
+	"given_up":       "waits for nothing more",
 	"closed":         "takes no more commits",
 	"revealed":       "reveals what it committed to",
 	"agreed":         "pays those that agree",

@@ -16,8 +16,12 @@ const missed = `(s.state = 'failed' AND s.at_ms >= ?1 AND (s.reason LIKE '` + bu
 // missedFor is how long that counts.
 const missedFor = 24 * time.Hour
 
+// overdue is how long after its payment a job without a result counts as paid for
+// nothing: twice as long as any may run. It does so no more once the result is here.
+const overdue = 2 * time.Hour
+
 // history has what is done as it was counted, and reads of all other purchases
-// those that failed, or used a credit.
+// those that failed, are open though they were paid for long ago, or used a credit.
 const history = `
 	SELECT provider, sum(done), sum(lost), sum(owed), sum(used), sum(missed), max(missed_ms) FROM (
 		SELECT provider, done, 0 AS lost, 0 AS owed, 0 AS used, 0 AS missed, 0 AS missed_ms FROM provider_done
@@ -33,6 +37,11 @@ const history = `
 			LEFT JOIN purchase_credits o ON o.request_id = s.request_id AND o.way = 'owed'
 		WHERE s.state IN ('failed', 'canceled')
 		UNION ALL
+		SELECT p.provider, 0, 1, 0, 0, 0, 0
+		FROM open_purchases o CROSS JOIN purchase_states s ON s.request_id = o.request_id AND s.state = 'paid' AND s.at_ms < ?2
+			JOIN purchases p ON p.request_id = o.request_id
+		WHERE NOT EXISTS (SELECT 1 FROM purchase_results r WHERE r.request_id = o.request_id)
+		UNION ALL
 		SELECT p.provider, 0, 0, 0, u.msats, 0, 0
 		FROM purchase_credits u JOIN purchase_current c USING (request_id) JOIN purchases p USING (request_id)
 			JOIN purchase_payments m ON m.request_id = u.request_id AND m.state = 'succeeded'
@@ -45,7 +54,7 @@ const history = `
 func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, error) {
 	all := map[string]buyer.History{}
 	err := s.view(ctx, func(tx *Tx) error {
-		rows, err := tx.Query(history, tx.now.Add(-missedFor).UnixMilli())
+		rows, err := tx.Query(history, tx.now.Add(-missedFor).UnixMilli(), tx.now.Add(-overdue).UnixMilli())
 		if err != nil {
 			return fmt.Errorf("read history: %w", err)
 		}
