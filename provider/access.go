@@ -39,13 +39,13 @@ func (p *Provider) access(ctx context.Context, key string) Reason {
 	a := p.cfg.Access
 	switch {
 	case slices.Contains(a.Deny, key):
-		return Reason{CodeNotAllowed, "this key is not served here; ask another provider"}
+		return because(CodeNotAllowed, "this key is not served here; ask another provider")
 	case len(a.Allow) == 0 && a.Trust == TrustNobody, slices.Contains(a.Allow, key), p.circle.has(ctx, key):
 		return Reason{}
 	case a.Trust != TrustNobody:
-		return Reason{CodeNotAllowed, "only keys are served here that ours follows, or those that it trusts; ask the provider, or another one"}
+		return because(CodeNotAllowed, "only keys are served here that ours follows, or those that it trusts; ask the provider, or another one")
 	}
-	return Reason{CodeNotAllowed, "only known keys are served here; ask the provider, or another one"}
+	return because(CodeNotAllowed, "only known keys are served here; ask the provider, or another one")
 }
 
 // admission is what the operator says, and paused while results could not be
@@ -75,7 +75,7 @@ func (p *Provider) withdrawn() []string {
 // mayBuy is what is decided before the request itself is looked at.
 func (p *Provider) mayBuy(ctx context.Context, ev nostr.Event) Reason {
 	if p.admission() != AdmissionOpen {
-		return Reason{CodePaused, "no new jobs are taken now; ask again later, or another provider"}
+		return because(CodePaused, "no new jobs are taken now; ask again later, or another provider")
 	}
 	return p.access(ctx, ev.PubKey)
 }
@@ -86,7 +86,7 @@ func (p *Provider) freeEnough(ev nostr.Event, mode receipts.Mode) Reason {
 		return Reason{}
 	}
 	if bits := p.limits.FreePoW; nip13.CommittedDifficulty(&ev) < bits {
-		return Reason{CodeProofOfWork, fmt.Sprintf("a free job needs %d bits of proof of work, committed to in a nonce tag (NIP-13)", bits)}
+		return because(CodeProofOfWork, fmt.Sprintf("a free job needs %d bits of proof of work, committed to in a nonce tag (NIP-13)", bits))
 	}
 	return Reason{}
 }

@@ -20,16 +20,16 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 		return Job{}, nil, reason
 	}
 	if p.cfg.Withdrawn != nil && p.cfg.Withdrawn(offer.SchemaID) != "" { // why is the seller's affair
-		return Job{}, nil, Reason{CodeAgentUnavailable, "what does these jobs is down; ask again later, or another provider"}
+		return Job{}, nil, because(CodeAgentUnavailable, "what does these jobs is down; ask again later, or another provider")
 	}
 	if p.cfg.Takes != nil {
 		if err := p.cfg.Takes(offer.SchemaID, req.Canonical); err != nil {
-			return Job{}, nil, Reason{CodeInvalidInput, err.Error()}
+			return Job{}, nil, because(CodeInvalidInput, err.Error())
 		}
 	}
 	terms, err := receipts.TermsOf(ev.Tags)
 	if err != nil {
-		return Job{}, nil, Reason{CodeInvalidInput, err.Error()}
+		return Job{}, nil, because(CodeInvalidInput, err.Error())
 	}
 	mode, reason := chooseMode(terms, offer)
 	if reason.Code != "" {
@@ -39,14 +39,14 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 		return Job{}, nil, reason
 	}
 	if terms.Agreement == "commit" && p.walletChooses(mode) {
-		return Job{}, nil, Reason{CodeInvalidInput, "param agreement: commit needs sealed delivery, and this provider's wallet is paid for results in the clear only"}
+		return Job{}, nil, because(CodeInvalidInput, "param agreement: commit needs sealed delivery, and this provider's wallet is paid for results in the clear only")
 	}
 	if reason := p.freeEnough(ev, mode); reason.Code != "" {
 		return Job{}, nil, reason
 	}
 	price, ok := offer.table().For(req)
 	if !ok {
-		return Job{}, nil, Reason{CodeOverResources, fmt.Sprintf("max_tokens: at most %d here", offer.MaxOutputTokens)}
+		return Job{}, nil, because(CodeOverResources, fmt.Sprintf("max_tokens: at most %d here", offer.MaxOutputTokens))
 	}
 	credit, fee := int64(0), int64(0)
 	if mode == receipts.ModeFree {
@@ -55,8 +55,8 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 		price, credit = p.lessCredit(ctx, ev.PubKey, price)
 		fee = offer.table().Engagement(req, terms.Judged())
 		if price < p.cfg.LeastMsats {
-			return Job{}, nil, Reason{CodePriceTooSmall, fmt.Sprintf(
-				"the price is %d msats, and what carries payments to this provider carries no less than %d; ask for more in one job", price, p.cfg.LeastMsats)}
+			return Job{}, nil, because(CodePriceTooSmall, fmt.Sprintf(
+				"the price is %d msats, and what carries payments to this provider carries no less than %d; ask for more in one job", price, p.cfg.LeastMsats))
 		}
 	}
 	if terms.HasBid && price > terms.Bid-fee {
@@ -64,14 +64,14 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 		if fee > 0 {
 			text = fmt.Sprintf("the price is %d msats and the engagement fee %d, the bid %d", price, fee, terms.Bid)
 		}
-		return Job{}, nil, Reason{CodeBidTooLow, text}
+		return Job{}, nil, because(CodeBidTooLow, text)
 	}
 	known, filling := false, p.load.filling(p.limits)
 	if filling || p.load.crowded(p.limits) {
 		var err error
 		if known, err = p.customer(ctx, ev.PubKey); err != nil {
 			p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
-			return Job{}, nil, Reason{CodeInternal, retryLater}
+			return Job{}, nil, because(CodeInternal, retryLater)
 		}
 	}
 	if reason := p.load.enter(ev.ID, ev.PubKey, known, mode, fee > 0, p.limits); reason.Code != "" {
@@ -85,7 +85,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 	if err != nil {
 		p.load.leave(ev.ID)
 		p.log.Error("make quote", "request", ev.ID, "err", err)
-		return Job{}, nil, Reason{CodeInternal, retryLater}
+		return Job{}, nil, because(CodeInternal, retryLater)
 	}
 	return job, req, Reason{}
 }
@@ -99,28 +99,28 @@ func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
 	s, ok := schemas.Lookup(typed.SchemaID)
 	i := slices.IndexFunc(p.cfg.Offers, func(o Offer) bool { return ok && o.SchemaID == string(s.ID) })
 	if i < 0 {
-		return nil, Offer{}, Reason{CodeUnsupportedSchema, notOnOffer}
+		return nil, Offer{}, because(CodeUnsupportedSchema, notOnOffer)
 	}
 	req, err := s.ParseRequest(typed.Input)
 	if err != nil {
-		return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}
+		return nil, Offer{}, because(CodeInvalidInput, err.Error())
 	}
 	if n := receipts.InputTokens(req); n > int64(p.limits.ContextTokens) {
-		return nil, Offer{}, Reason{CodeOverResources, fmt.Sprintf("the request counts %d tokens (4 bytes each), at most %d are taken here", n, p.limits.ContextTokens)}
+		return nil, Offer{}, because(CodeOverResources, fmt.Sprintf("the request counts %d tokens (4 bytes each), at most %d are taken here", n, p.limits.ContextTokens))
 	}
 	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
 		if err := sr.CheckSource(p.cfg.Images.Fetches); err != nil {
-			return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}
+			return nil, Offer{}, because(CodeInvalidInput, err.Error())
 		}
 		if err := sr.CheckNetwork(p.cfg.Images.FullNetwork); err != nil {
-			return nil, Offer{}, Reason{CodeInvalidInput, err.Error()}
+			return nil, Offer{}, because(CodeInvalidInput, err.Error())
 		}
 		if err := sr.CheckImage(p.cfg.Images.HostDigest, p.cfg.Images.Registered); err != nil {
-			return nil, Offer{}, Reason{CodeImageNotAvailable, err.Error()}
+			return nil, Offer{}, because(CodeImageNotAvailable, err.Error())
 		}
 		r := sr.Sandbox.Resources
 		if r.MemoryMB > p.limits.MemoryMB || r.CPUs > p.limits.CPUs {
-			return nil, Offer{}, Reason{CodeOverResources, fmt.Sprintf("at most %d MiB of memory and %g processors here", p.limits.MemoryMB, p.limits.CPUs)}
+			return nil, Offer{}, because(CodeOverResources, fmt.Sprintf("at most %d MiB of memory and %g processors here", p.limits.MemoryMB, p.limits.CPUs))
 		}
 	}
 	return req, p.cfg.Offers[i], Reason{}
@@ -135,5 +135,5 @@ func chooseMode(terms receipts.RequestTerms, o Offer) (receipts.Mode, Reason) {
 	case slices.Contains(o.Modes, terms.Mode):
 		return terms.Mode, Reason{}
 	}
-	return "", Reason{CodeInvalidInput, fmt.Sprintf("payment_mode: only %v on offer", o.Modes)}
+	return "", because(CodeInvalidInput, fmt.Sprintf("payment_mode: only %v on offer", o.Modes))
 }

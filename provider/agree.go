@@ -40,7 +40,7 @@ func votes(terms receipts.RequestTerms, req *schemas.Request) Reason {
 	if v := req.Verification(); v.Redundancy >= 2 && v.Adjudication == want {
 		return Reason{}
 	}
-	return Reason{CodeInvalidInput, fmt.Sprintf("param agreement: needs verification.redundancy of 2 or more and adjudication %s", want)}
+	return because(CodeInvalidInput, fmt.Sprintf("param agreement: needs verification.redundancy of 2 or more and adjudication %s", want))
 }
 
 // quorum reports whether a closing lists more than half of the seats that the

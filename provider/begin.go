@@ -23,7 +23,7 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 		return p.giveBack(ctx, job, StateFailed, reason)
 	}
 	if job.Run >= p.limits.Runs {
-		return p.giveBack(ctx, job, StateFailed, Reason{CodeNodeRestart, fmt.Sprintf("no run of %d lasted", job.Run)})
+		return p.giveBack(ctx, job, StateFailed, because(CodeNodeRestart, fmt.Sprintf("no run of %d lasted", job.Run)))
 	}
 	if delivered, err := p.deliveredBefore(ctx, job, deadline); err != nil {
 		return err
@@ -31,13 +31,13 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 		return p.closeDelivered(ctx, job)
 	}
 	if !time.Now().Before(deadline) { // after an outage, say
-		return p.giveBack(ctx, job, StateFailed, Reason{CodeDeadline, "the job's deadline passed"})
+		return p.giveBack(ctx, job, StateFailed, because(CodeDeadline, "the job's deadline passed"))
 	}
 	wait, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
 	select {
 	case <-sig.cancel: // before a slot that is free too
-		return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before the run"})
+		return p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before the run"))
 	default:
 	}
 	leave, got := p.place(wait, job, sig.cancel)
@@ -46,9 +46,9 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case wait.Err() == nil:
-		return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before the run"})
+		return p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before the run"))
 	default:
-		return p.giveBack(ctx, job, StateFailed, Reason{CodeDeadline, "no free slot in time"})
+		return p.giveBack(ctx, job, StateFailed, because(CodeDeadline, "no free slot in time"))
 	}
 	err = p.run(wait, job, sig, deadline)
 	leave()
@@ -87,7 +87,7 @@ const runMargin = 30 * time.Second
 func (p *Provider) deadline(ctx context.Context, job Job, sig *jobSignal) (time.Time, Reason, error) {
 	limit, err := sig.limitOf(job)
 	if err != nil {
-		return time.Time{}, Reason{CodeInternal, "stored request unreadable"}, nil
+		return time.Time{}, because(CodeInternal, "stored request unreadable"), nil
 	}
 	end := job.Deadline
 	if end.IsZero() {
@@ -104,11 +104,11 @@ func (p *Provider) deadline(ctx context.Context, job Job, sig *jobSignal) (time.
 		return time.Time{}, Reason{Code: CodeRestored}, nil
 	}
 	if inv.State != payments.InvoiceHeld {
-		return time.Time{}, Reason{CodePaymentLost, "the held payment is " + string(inv.State)}, nil
+		return time.Time{}, because(CodePaymentLost, "the held payment is "+string(inv.State)), nil
 	}
 	held := inv.SettleBy.Add(-p.limits.HoldMargin)
 	if time.Until(held) < limit {
-		return time.Time{}, Reason{CodeDeadline, "the payment cannot be held long enough"}, nil
+		return time.Time{}, because(CodeDeadline, "the payment cannot be held long enough"), nil
 	}
 	return earlier(end, held), Reason{}, nil
 }

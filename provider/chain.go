@@ -47,9 +47,9 @@ func (p *Provider) unconfirmed(job Job, expires time.Time) bool {
 func (p *Provider) lapsed(ctx context.Context, job Job, inv payments.Invoice) error {
 	came := cameInPart(inv)
 	if came == 0 {
-		return p.close(ctx, job, StateExpired, Reason{CodePaymentExpired, "the invoice lapsed unpaid"})
+		return p.close(ctx, job, StateExpired, because(CodePaymentExpired, "the invoice lapsed unpaid"))
 	}
-	reason := Reason{CodePaymentExpired, fmt.Sprintf("%d msats of %d came in time", came, job.PriceMsats)}
+	reason := because(CodePaymentExpired, fmt.Sprintf("%d msats of %d came in time", came, job.PriceMsats))
 	return p.closeOwing(ctx, job, StateExpired, reason, p.credit(ctx, job, came+feeOwed(job, reason.Code)))
 }
 

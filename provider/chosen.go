@@ -51,7 +51,7 @@ func unshown(job Job, inv payments.Invoice) bool {
 func (p *Provider) noPreimage(ctx context.Context, job Job) error {
 	p.log.Error("the wallet calls an invoice paid and shows no preimage, without which there is no receipt; sell with another wallet",
 		"request", job.RequestID, "payment_hash", job.PaymentHash.String())
-	return p.giveBack(ctx, job, StateFailed, Reason{CodeInternal, "the provider's wallet shows no proof of the payment, so there can be no receipt"})
+	return p.giveBack(ctx, job, StateFailed, because(CodeInternal, "the provider's wallet shows no proof of the payment, so there can be no receipt"))
 }
 
 // preimageOf is the preimage of the job's payment.

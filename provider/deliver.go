@@ -83,7 +83,7 @@ func (p *Provider) deliverBy(ctx context.Context, job Job) (time.Time, error) {
 	case fellShort(inv, job.PriceMsats):
 		err = p.lost(ctx, job, inv)
 	case inv.State == payments.InvoiceCanceled:
-		err = p.close(ctx, job, StateFailed, Reason{CodePaymentLost, "the held payment lapsed before the result was delivered"})
+		err = p.close(ctx, job, StateFailed, because(CodePaymentLost, "the held payment lapsed before the result was delivered"))
 	case inv.State == payments.InvoiceHeld:
 		return inv.SettleBy.Add(-p.limits.HoldMargin / 2), nil
 	default:
@@ -104,18 +104,18 @@ func (p *Provider) undelivered(ctx context.Context, job Job, sig *jobSignal, end
 	}
 	select {
 	case <-given:
-		return p.withhold(ctx, job, sig, StateCanceled, Reason{CodeCanceled, "by the buyer, before the result was delivered"})
+		return p.withhold(ctx, job, sig, StateCanceled, because(CodeCanceled, "by the buyer, before the result was delivered"))
 	default:
 	}
 	if !time.Now().Before(end) {
-		return p.withhold(ctx, job, sig, StateFailed, Reason{CodeDeadline, "the result could not be delivered in time"})
+		return p.withhold(ctx, job, sig, StateFailed, because(CodeDeadline, "the result could not be delivered in time"))
 	}
 	no, err := p.refusalOf(ctx, job, sig)
 	switch {
 	case err != nil:
 		return err
 	case no == refusedAtAll:
-		return p.withhold(ctx, job, sig, StateFailed, Reason{CodeInternal, "the signer, all relays or the blob servers refuse the result"})
+		return p.withhold(ctx, job, sig, StateFailed, because(CodeInternal, "the signer, all relays or the blob servers refuse the result"))
 	case no == refusedAsIs:
 		return p.reword(ctx, job, sig)
 	}
@@ -256,7 +256,7 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 	if inv.State == payments.InvoiceHeld && !time.Now().Before(inv.SettleBy) {
 		// The wallet may be giving it back already, and where it closes the channel
 		// meanwhile both would have it.
-		return p.giveBack(ctx, job, StateFailed, Reason{CodeDeadline, "the result was delivered, and the held payment not settled in time"})
+		return p.giveBack(ctx, job, StateFailed, because(CodeDeadline, "the result was delivered, and the held payment not settled in time"))
 	}
 	if inv.State == payments.InvoiceHeld {
 		if err := p.cfg.Wallet.SettleInvoice(ctx, p.preimage(job)); err != nil {
@@ -270,7 +270,7 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 	case fellShort(inv, job.PriceMsats):
 		return p.lost(ctx, job, inv)
 	case inv.State == payments.InvoiceCanceled:
-		return p.close(ctx, job, StateFailed, Reason{CodePaymentLost, "the held payment lapsed before it was settled"})
+		return p.close(ctx, job, StateFailed, because(CodePaymentLost, "the held payment lapsed before it was settled"))
 	case inv.State == payments.InvoiceSettled:
 		return p.settled(ctx, job, sig, payment(inv))
 	}
@@ -295,10 +295,10 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 	case arrived(inv, job) && inv.State == payments.InvoiceSettled:
 		return p.settled(ctx, job, sig, payment(inv))
 	case inv.State == payments.InvoiceCanceled:
-		return p.close(ctx, job, StateFailed, Reason{CodeUnpaid, "the result was delivered and never paid"})
+		return p.close(ctx, job, StateFailed, because(CodeUnpaid, "the result was delivered and never paid"))
 	case inv.State == payments.InvoicePending && !time.Now().Before(job.ExpiresAt):
 		if p.unconfirmed(job, job.ExpiresAt) {
-			return p.giveBack(ctx, job, StateFailed, Reason{CodeUnpaid, notConfirmed})
+			return p.giveBack(ctx, job, StateFailed, because(CodeUnpaid, notConfirmed))
 		}
 	case !time.Now().Before(job.ExpiresAt):
 		return p.lapse(ctx, job, sig)

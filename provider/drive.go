@@ -138,7 +138,7 @@ func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) er
 			return p.lapsed(ctx, job, inv)
 		case inv.State == payments.InvoicePending:
 			if p.unconfirmed(job, job.ExpiresAt) {
-				return p.giveBack(ctx, job, StateExpired, Reason{CodePaymentExpired, notConfirmed})
+				return p.giveBack(ctx, job, StateExpired, because(CodePaymentExpired, notConfirmed))
 			}
 		case unshown(job, inv):
 			return p.noPreimage(ctx, job)
@@ -156,7 +156,7 @@ func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) er
 		case <-sig.wake:
 		case <-time.After(wait):
 		case <-sig.cancel:
-			return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before payment"})
+			return p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before payment"))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -282,7 +282,7 @@ func (p *Provider) close(ctx context.Context, job Job, to State, reason Reason) 
 
 // closeOwing ends the job, and says what is owed for it and what becomes of that.
 func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Reason, owed *Credit) error {
-	text := reason.told(job).String() + feeText(job, reason.Code)
+	text := told(reason, job).String() + feeText(job, reason.Code)
 	if owed == nil {
 		return p.closeAs(ctx, job, to, reason, text, nil)
 	}

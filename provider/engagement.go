@@ -18,26 +18,6 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// Engagement is the fee for the attempt at a job, with its own quote, invoice and
-// receipt: one of each, like the result's. It is prepaid and settled before
-// anything else happens to the job.
-type Engagement struct {
-	// Set when the job is added.
-	PriceMsats  int64
-	Quote       []byte // canonical bytes
-	QuoteHash   hashing.Digest
-	PaymentHash payments.Hash
-	Nonce       []byte // 16 random bytes the preimage derives from
-	ExpiresAt   time.Time
-
-	// Zero until then.
-	BOLT11     string
-	Acceptance []byte
-	PaidMsats  int64
-	Receipt    []byte // RECEIPT.json: the fee is final
-	ReceiptID  string
-}
-
 // Engagements is the part of a Store that keeps engagement fees. Each step is
 // ErrConflict for a job that is not quoted, asks no fee or has it.
 type Engagements interface {
@@ -131,10 +111,10 @@ func (p *Provider) awaitFee(ctx context.Context, job Job, sig *jobSignal) error 
 		case fellShort(inv, e.PriceMsats):
 			return p.lost(ctx, job, inv)
 		case inv.State == payments.InvoiceCanceled:
-			return p.close(ctx, job, StateExpired, Reason{CodePaymentExpired, "the invoice of the engagement fee lapsed unpaid"})
+			return p.close(ctx, job, StateExpired, because(CodePaymentExpired, "the invoice of the engagement fee lapsed unpaid"))
 		case inv.State == payments.InvoicePending:
 			if p.unconfirmed(job, e.ExpiresAt) {
-				return p.giveBack(ctx, job, StateExpired, Reason{CodePaymentExpired, notConfirmed})
+				return p.giveBack(ctx, job, StateExpired, because(CodePaymentExpired, notConfirmed))
 			}
 		case inv.State == payments.InvoiceSettled && inv.PaidMsats >= e.PriceMsats:
 			return p.settleFee(ctx, job, sig, payment(inv))
@@ -150,7 +130,7 @@ func (p *Provider) awaitFee(ctx context.Context, job Job, sig *jobSignal) error 
 		case <-sig.wake:
 		case <-time.After(wait):
 		case <-sig.cancel:
-			return p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before payment"})
+			return p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before payment"))
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -60,7 +60,7 @@ func (p *Provider) queued(ev nostrEvent, requestID string) (OutEvent, error) {
 	}
 	return OutEvent{
 		EventID: ev.ID, Event: raw, RequestID: requestID,
-		Relays: p.cfg.Market.Relays(), Required: 1, made: &ev,
+		Relays: p.cfg.Market.Relays(), Required: 1, Made: &ev,
 	}, nil
 }
 
@@ -238,7 +238,7 @@ func (p *Provider) fit(ctx context.Context, job Job, r *Result, d domain.Domain,
 		if err != nil {
 			return OutEvent{}, err
 		}
-		out.unpaid = job.Mode == receipts.ModeFree
+		out.Unpaid = job.Mode == receipts.ModeFree
 		r.EventID, r.Event = ev.ID, out.Event
 		if len(out.Event) <= p.maxEvent() && len(tags) <= eventTags {
 			return out, nil

@@ -91,7 +91,7 @@ func fellShort(inv payments.Invoice, priceMsats int64) bool {
 // lost ends a job whose payment fell short. What came all the same is the buyer's
 // again, unless the result was delivered for it.
 func (p *Provider) lost(ctx context.Context, job Job, inv payments.Invoice) error {
-	reason := Reason{CodePaymentLost, fmt.Sprintf("the wallet had called the payment settled, and then %d msats of it went back to the payer", inv.LostMsats)}
+	reason := because(CodePaymentLost, fmt.Sprintf("the wallet had called the payment settled, and then %d msats of it went back to the payer", inv.LostMsats))
 	owed := feeOwed(job, reason.Code)
 	if job.State != StateDelivering {
 		owed += inv.PaidMsats

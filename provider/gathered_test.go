@@ -80,7 +80,7 @@ func TestAnswersAreGathered(t *testing.T) {
 		if len(o.inflight) > 0 {
 			t.Errorf("%v stay in flight", o.inflight)
 		}
-		unpaid := func(out *OutEvent) { out.unpaid = true }
+		unpaid := func(out *OutEvent) { out.Unpaid = true }
 		offer("free", 6050, unpaid)
 		if len(told) != 2 || told[1].EventID != "free" || !o.inflight["free"] {
 			t.Errorf("told %v, in flight %v", told, o.inflight)

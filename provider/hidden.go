@@ -108,20 +108,20 @@ func (p *Provider) reveal(ctx context.Context, peer, hidden string) (string, err
 func (p *Provider) opened(ctx context.Context, ev nostrEvent) (nostrEvent, Reason) {
 	if !isHidden(ev) {
 		if ev.Content != "" {
-			return ev, Reason{CodeUnsupportedEncryption, "content without an encrypted tag: send it empty, or encrypted to this key"}
+			return ev, because(CodeUnsupportedEncryption, "content without an encrypted tag: send it empty, or encrypted to this key")
 		}
 		return ev, Reason{}
 	}
 	if p.cfg.Cipher == nil || !ev.Tags.ContainsAny("p", []string{p.key}) {
-		return ev, Reason{CodeUnsupportedEncryption, "send the request in the clear, content empty"}
+		return ev, because(CodeUnsupportedEncryption, "send the request in the clear, content empty")
 	}
 	text, err := p.reveal(ctx, ev.PubKey, ev.Content)
 	if err != nil {
-		return ev, Reason{CodeUnsupportedEncryption, "encrypt the tags to this key, by NIP-44 or NIP-04"}
+		return ev, because(CodeUnsupportedEncryption, "encrypt the tags to this key, by NIP-44 or NIP-04")
 	}
 	var inside nostr.Tags
 	if json.Unmarshal([]byte(text), &inside) != nil || len(inside) > hiddenTags {
-		return ev, Reason{CodeInvalidInput, fmt.Sprintf("what is encrypted is no list of at most %d tags", hiddenTags)}
+		return ev, because(CodeInvalidInput, fmt.Sprintf("what is encrypted is no list of at most %d tags", hiddenTags))
 	}
 	view := ev
 	view.Content, view.Tags = "", nil
@@ -131,7 +131,7 @@ func (p *Provider) opened(ctx context.Context, ev nostrEvent) (nostrEvent, Reaso
 		}
 	}
 	if d, err := domain.Of(inside); err != nil || d != "" {
-		return ev, Reason{CodeInvalidInput, "tag domain: it is among the encrypted tags, and belongs in the event itself"}
+		return ev, because(CodeInvalidInput, "tag domain: it is among the encrypted tags, and belongs in the event itself")
 	}
 	for _, t := range inside {
 		// What says who and when is for all to see, in the event itself.

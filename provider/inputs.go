@@ -41,11 +41,11 @@ func (w *waiting) enter(ev nostrEvent, known bool, stop context.CancelFunc) Reas
 	defer w.mu.Unlock()
 	switch {
 	case w.per[ev.PubKey] >= waitingPerBuyer:
-		return Reason{CodeOverCapacity, fmt.Sprintf("at most %d requests of one key may wait for their inputs", waitingPerBuyer)}
+		return because(CodeOverCapacity, fmt.Sprintf("at most %d requests of one key may wait for their inputs", waitingPerBuyer))
 	case len(w.stop) >= waitingMax:
-		return Reason{CodeOverCapacity, "too many requests wait for their inputs; retry later"}
+		return because(CodeOverCapacity, "too many requests wait for their inputs; retry later")
 	case !known && len(w.stop) >= forStrangers(waitingMax):
-		return Reason{CodeOverCapacity, "too many requests wait for their inputs, for a key that has paid for nothing here yet; retry later"}
+		return because(CodeOverCapacity, "too many requests wait for their inputs, for a key that has paid for nothing here yet; retry later")
 	}
 	w.stop[ev.PubKey+ev.ID] = stop
 	w.per[ev.PubKey]++
@@ -76,18 +76,18 @@ func (p *Provider) gather(ctx context.Context, ev, view nostrEvent) Reason {
 	switch {
 	case p.mayBeSold(view):
 	case namesSchema(view):
-		return Reason{CodeUnsupportedSchema, notOnOffer}
+		return because(CodeUnsupportedSchema, notOnOffer)
 	default:
-		return Reason{CodeUntypedJob, "the request names no schema, and text generation is not on offer here"}
+		return because(CodeUntypedJob, "the request names no schema, and text generation is not on offer here")
 	}
 	refs, err := receipts.ReferencesOf(view.Tags)
 	if err != nil {
-		return Reason{CodeInvalidInput, err.Error()}
+		return because(CodeInvalidInput, err.Error())
 	}
 	known, err := p.customer(ctx, ev.PubKey)
 	if err != nil {
 		p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
-		return Reason{CodeInternal, retryLater}
+		return because(CodeInternal, retryLater)
 	}
 	wait, stop := context.WithDeadline(p.runCtx, inputsUntil(view, time.Now().Add(p.limits.QuoteTTL)))
 	if reason := p.waiting.enter(ev, known, stop); reason.Code != "" {
@@ -103,7 +103,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostrEvent) Reason {
 		}
 		if reason.Code == "" {
 			if view.Tags, err = receipts.Inline(view.Tags, p.key, events); err != nil {
-				reason = Reason{CodeUnusableInput, err.Error()}
+				reason = because(CodeUnusableInput, err.Error())
 			}
 		}
 		if reason.Code == "" {
@@ -143,9 +143,9 @@ func (p *Provider) fetch(ctx context.Context, refs []receipts.Reference) ([]rece
 		case found:
 		case ctx.Err() == nil && !errors.Is(err, context.Canceled):
 			p.log.Error("look for an input", "err", err)
-			return nil, Reason{CodeInternal, retryLater}
+			return nil, because(CodeInternal, retryLater)
 		default:
-			return nil, Reason{CodeMissingInput, fmt.Sprintf("%s %s is not on this provider's relays, and did not come in time", ref.Type, ref.ID)}
+			return nil, because(CodeMissingInput, fmt.Sprintf("%s %s is not on this provider's relays, and did not come in time", ref.Type, ref.ID))
 		}
 	}
 	return events, Reason{}

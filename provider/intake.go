@@ -131,7 +131,7 @@ func readable(ev, view nostrEvent) Reason {
 		_, err = receipts.TermsOf(view.Tags)
 	}
 	if err != nil {
-		return Reason{CodeInvalidInput, err.Error()}
+		return because(CodeInvalidInput, err.Error())
 	}
 	return Reason{}
 }
@@ -169,7 +169,7 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, inputs []recei
 		p.request(ctx, ev)
 	case errors.Is(err, ErrRefundOfAnother):
 		p.load.leave(job.RequestID)
-		p.refuse(ctx, ev, Reason{CodeInvalidInput, "refund: another key's request named this address first; name a fresh one"})
+		p.refuse(ctx, ev, because(CodeInvalidInput, "refund: another key's request named this address first; name a fresh one"))
 	case err != nil:
 		p.load.leave(job.RequestID)
 		p.seen.remove(ev.ID)

@@ -70,19 +70,19 @@ func (l *load) enter(id, buyer string, known bool, mode receipts.Mode, fee bool,
 	e := loadEntry{buyer: buyer, active: unproven(mode, fee), hold: mode == receipts.ModeHold}
 	switch {
 	case c.active >= lim.QueuePerBuyer:
-		return Reason{CodeOverCapacity, fmt.Sprintf("at most %d jobs of one key at a time; retry when one ends", lim.QueuePerBuyer)}
+		return because(CodeOverCapacity, fmt.Sprintf("at most %d jobs of one key at a time; retry when one ends", lim.QueuePerBuyer))
 	case l.all.active >= lim.Queue:
-		return Reason{CodeOverCapacity, "the queue is full; retry later"}
+		return because(CodeOverCapacity, "the queue is full; retry later")
 	case e.active && !known && l.all.active >= forStrangers(lim.Queue):
-		return Reason{CodeOverCapacity, "the queue is full for a key that has paid for nothing here yet; retry later, or pay first"}
+		return because(CodeOverCapacity, "the queue is full for a key that has paid for nothing here yet; retry later, or pay first")
 	case !e.active && c.unpaid >= lim.UnpaidPerBuyer:
-		return Reason{CodeTooManyUnpaid, fmt.Sprintf("at most %d unpaid invoices of one key; pay or cancel one", lim.UnpaidPerBuyer)}
+		return because(CodeTooManyUnpaid, fmt.Sprintf("at most %d unpaid invoices of one key; pay or cancel one", lim.UnpaidPerBuyer))
 	case !e.active && l.all.unpaid >= lim.Unpaid:
-		return Reason{CodeTooManyUnpaid, "too many unpaid invoices; retry later"}
+		return because(CodeTooManyUnpaid, "too many unpaid invoices; retry later")
 	case !e.active && !known && l.all.unpaid >= forStrangers(lim.Unpaid):
-		return Reason{CodeTooManyUnpaid, "too many unpaid invoices for a key that has paid for nothing here yet; retry later"}
+		return because(CodeTooManyUnpaid, "too many unpaid invoices for a key that has paid for nothing here yet; retry later")
 	case e.hold && c.held >= lim.HeldPerBuyer:
-		return Reason{CodeOverCapacity, fmt.Sprintf("at most %d held payments of one key", lim.HeldPerBuyer)}
+		return because(CodeOverCapacity, fmt.Sprintf("at most %d held payments of one key", lim.HeldPerBuyer))
 	}
 	l.put(id, e)
 	return Reason{}

@@ -181,7 +181,7 @@ func (o *outbox) publish(ctx context.Context, workers *errgroup.Group, out OutEv
 	if busy {
 		return
 	}
-	ev, err := out.event()
+	ev, err := out.Parsed()
 	if err != nil {
 		o.log.Error("queued event unreadable", "request", out.RequestID, "event", out.EventID, "err", err)
 		return // and stays in flight: it will not get better
@@ -248,7 +248,7 @@ func (o *outbox) publishOne(ctx context.Context, out OutEvent, ev nostrEvent) (g
 	case !isResult:
 		o.gather(acks)
 		return len(acks) > 0
-	case out.unpaid && oksOf(out.EventID, acks) >= out.Required:
+	case out.Unpaid && oksOf(out.EventID, acks) >= out.Required:
 		o.gather(acks)
 		o.told(out.RequestID, acks)
 		return true

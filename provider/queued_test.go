@@ -21,12 +21,12 @@ func TestQueuedEvent(t *testing.T) {
 	if err != nil || len(out.Event) > len(ev.Content)+200 {
 		t.Fatalf("%d bytes for a content of %d, %v", len(out.Event), len(ev.Content), err)
 	}
-	made, err := out.event()
+	made, err := out.Parsed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out.made = nil // as another process finds it
-	read, err := out.event()
+	out.Made = nil // as another process finds it
+	read, err := out.Parsed()
 	if err != nil || read.String() != made.String() || made.String() != ev.String() {
 		t.Errorf("made %s, read %s, %v", made, read, err)
 	}

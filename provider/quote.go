@@ -117,11 +117,11 @@ func (p *Provider) newInvoice(ctx context.Context, job Job, sig *jobSignal, expi
 	}
 	select {
 	case <-sig.cancel:
-		return nil, p.giveBack(ctx, job, StateCanceled, Reason{CodeCanceled, "by the buyer, before payment"})
+		return nil, p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before payment"))
 	default:
 	}
 	if !time.Now().Before(expires) {
-		return nil, p.giveBack(ctx, job, StateExpired, Reason{CodePaymentExpired, "the quote ended before there was an invoice"})
+		return nil, p.giveBack(ctx, job, StateExpired, because(CodePaymentExpired, "the quote ended before there was an invoice"))
 	}
 
 	inv, err := p.createInvoice(ctx, job, in)
@@ -133,14 +133,14 @@ func (p *Provider) newInvoice(ctx context.Context, job Job, sig *jobSignal, expi
 		return nil, ctx.Err()
 	case errors.Is(err, payments.ErrAmount): // it holds as much as it may
 		p.log.Warn("the wallet takes no payment for a job", "request", job.RequestID, "err", err)
-		return nil, p.giveBack(ctx, job, StateFailed, Reason{CodeOverCapacity, "the provider's wallet can take no such payment now; retry later"})
+		return nil, p.giveBack(ctx, job, StateFailed, because(CodeOverCapacity, "the provider's wallet can take no such payment now; retry later"))
 	case errors.Is(err, payments.ErrUnauthorized), errors.Is(err, payments.ErrUnsupported), !time.Now().Before(sig.invoiceBy):
 		p.log.Error("the wallet makes no invoice; lightwork doctor shows what is wrong with it", "request", job.RequestID, "err", err)
 		if !in.PaymentHash.IsZero() {
 			// It may have made one and not told us. Nobody has it, so this is only to tidy up.
 			_ = p.cfg.Wallet.CancelInvoice(ctx, in.PaymentHash)
 		}
-		return nil, p.giveBack(ctx, job, StateFailed, Reason{CodeInternal, "the provider's wallet makes no invoice; " + retryLater})
+		return nil, p.giveBack(ctx, job, StateFailed, because(CodeInternal, "the provider's wallet makes no invoice; "+retryLater))
 	}
 	return nil, fmt.Errorf("create invoice: %w", err)
 }

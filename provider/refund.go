@@ -161,9 +161,9 @@ func owedText(owed Credit, why string) string {
 	text := fmt.Sprintf("%d msats are owed to you", owed.Msats)
 	switch {
 	case owed.Refund != nil && owed.Refund.Msats == owed.Msats:
-		return fmt.Sprintf("%d msats go back to your %s", owed.Msats, owed.Refund.place())
+		return fmt.Sprintf("%d msats go back to your %s", owed.Msats, place(*owed.Refund))
 	case owed.Refund != nil:
-		return text + fmt.Sprintf(": %d msats go back to your %s", owed.Refund.Msats, owed.Refund.place())
+		return text + fmt.Sprintf(": %d msats go back to your %s", owed.Refund.Msats, place(*owed.Refund))
 	case why != "":
 		why = " (" + why + ")"
 	}

@@ -92,22 +92,13 @@ func (p *Provider) noPlan(err error) error {
 	return errors.New("the wallet does not answer now")
 }
 
-// SentMsats is what the payee of a refund gets of Msats: on the chain less where the
-// miners' fee comes off it.
-func (r Refund) SentMsats() int64 {
-	if sats := bip21.Sats(r.BOLT11); sats > 0 {
-		return sats * msatsPerSat
-	}
-	return r.Msats
-}
-
 // unused is what was taken from the credit for the miners and not needed.
-func (r Refund) unused(pay payments.Payment) int64 {
+func unused(r Refund, pay payments.Payment) int64 {
 	return max(0, r.Msats-r.SentMsats()-pay.FeeMsats)
 }
 
 // place names where a refund goes, for people.
-func (r Refund) place() string {
+func place(r Refund) string {
 	if bip21.Is(r.BOLT11) {
 		return "refund address"
 	}

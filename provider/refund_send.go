@@ -111,7 +111,7 @@ func (p *Provider) refund(ctx context.Context, r Refund) {
 // ErrRefundForgotten.
 func (p *Provider) payRefund(ctx context.Context, r *Refund) (payments.Payment, error) {
 	pay, err := p.sendRefund(ctx, r)
-	if err == nil && r.failureUnsure(pay) {
+	if err == nil && failureUnsure(*r, pay) {
 		err = fmt.Errorf("%w; of the last time it says: %s", ErrRefundForgotten, pay.FailureReason)
 	}
 	return pay, err
@@ -135,7 +135,7 @@ func (p *Provider) sendRefund(ctx context.Context, r *Refund) (payments.Payment,
 		return wallet.TrackPayment(ctx, r.PaymentHash)
 	case r.Wallet != "" && r.Wallet != p.node.Wallet():
 		return pay, fmt.Errorf("%w: that is %s, and this one is %s", errOtherPayer, r.Wallet, p.node.Wallet())
-	case r.Sent >= r.mostSent():
+	case r.Sent >= mostSent(*r):
 		return pay, ErrRefundForgotten
 	}
 
@@ -163,7 +163,7 @@ func (p *Provider) sendRefund(ctx context.Context, r *Refund) (payments.Payment,
 
 // mostSent is how often the wallet is told of one attempt: once more after a crash,
 // since the payee of an invoice takes it once. An address can be paid twice.
-func (r Refund) mostSent() int {
+func mostSent(r Refund) int {
 	if bip21.Is(r.BOLT11) {
 		return 1
 	}
@@ -172,14 +172,14 @@ func (r Refund) mostSent() int {
 
 // failureUnsure reports whether a refund that failed may have gone through all the
 // same: the wallet was told of it twice, and speaks of the last time.
-func (r Refund) failureUnsure(pay payments.Payment) bool {
+func failureUnsure(r Refund, pay payments.Payment) bool {
 	return pay.State == payments.PaymentFailed && r.Sent > 1
 }
 
 // isForgotten reports whether the wallet does not know what became of a refund that
 // it was told to send.
 func (p *Provider) isForgotten(ctx context.Context, r Refund) (bool, error) {
-	if p.cfg.Refunds == nil || r.End != nil || r.Sent < r.mostSent() {
+	if p.cfg.Refunds == nil || r.End != nil || r.Sent < mostSent(r) {
 		return false, nil
 	}
 
@@ -190,7 +190,7 @@ func (p *Provider) isForgotten(ctx context.Context, r Refund) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("look up refund: %w", err)
 	}
-	return r.failureUnsure(pay), nil
+	return failureUnsure(r, pay), nil
 }
 
 // endForgotten ends the last attempt to pay a debt if the wallet has forgotten it, at
@@ -230,9 +230,9 @@ func failedRefund(r Refund, why error) payments.Payment {
 func (p *Provider) endRefund(ctx context.Context, r Refund, pay payments.Payment) error {
 	end := RefundEnd{
 		Attempt: r.Attempt, State: pay.State, FeeMsats: pay.FeeMsats, Preimage: pay.Preimage, Outpoints: pay.Outpoints,
-		UnusedMsats: r.unused(pay),
+		UnusedMsats: unused(r, pay),
 	}
-	text := fmt.Sprintf("%d msats were sent to your %s", r.SentMsats(), r.place())
+	text := fmt.Sprintf("%d msats were sent to your %s", r.SentMsats(), place(r))
 	if pay.State == payments.PaymentFailed {
 		// The wallet's own words may name what is ours to know.
 		end = RefundEnd{Attempt: r.Attempt, State: pay.State, Reason: clip(pay.FailureReason, 500)}

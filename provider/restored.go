@@ -62,7 +62,7 @@ func (p *Provider) known(ctx context.Context, job Job) (delivered bool, err erro
 // closeDelivered ends a job that an earlier life has delivered. The buyer was
 // told then.
 func (p *Provider) closeDelivered(ctx context.Context, job Job) error {
-	reason := Reason{CodeRestored, "delivered and paid after the backup that this database comes from"}
+	reason := because(CodeRestored, "delivered and paid after the backup that this database comes from")
 	if err := p.cfg.Store.Close(ctx, job.RequestID, StateFailed, reason, nil); err != nil {
 		return fmt.Errorf("close job: %w", err)
 	}

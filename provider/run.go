@@ -35,7 +35,7 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline ti
 	if err != nil {
 		return fmt.Errorf("hash plan: %w", err)
 	}
-	number, err := p.cfg.Store.Start(ctx, job.RequestID, d, thread(job), Plan{deadline, planned}, processing)
+	number, err := p.cfg.Store.Start(ctx, job.RequestID, d, thread(job), Plan{Deadline: deadline, Hash: planned}, processing)
 	if err != nil {
 		return fmt.Errorf("record start: %w", err)
 	}
@@ -59,7 +59,7 @@ func (v *verdict) Error() string { return v.reason.String() }
 
 // failed is the verdict on a job that failed.
 func failed(code Code, detail string) error {
-	return &verdict{state: StateFailed, reason: Reason{code, detail}}
+	return &verdict{state: StateFailed, reason: because(code, detail)}
 }
 
 // perform has the agent do a run that was recorded. ctx ends at its deadline.
@@ -148,7 +148,7 @@ func (p *Provider) runFailed(ctx context.Context, job Job, began time.Time, err 
 	case base.Err() != nil:
 		return base.Err() // we are stopping; the next life runs it again
 	case errors.Is(context.Cause(ctx), errBuyerCanceled):
-		return &verdict{state: StateCanceled, reason: Reason{CodeCanceled, "by the buyer, while running"}}
+		return &verdict{state: StateCanceled, reason: because(CodeCanceled, "by the buyer, while running")}
 	case ctx.Err() != nil:
 		return failed(CodeDeadline, "the job's deadline passed")
 	}
@@ -156,10 +156,10 @@ func (p *Provider) runFailed(ctx context.Context, job Job, began time.Time, err 
 	switch {
 	case errors.As(err, &re):
 	case errors.Is(err, context.DeadlineExceeded): // of the run's own time
-		re = &RunError{Reason: Reason{CodeDeadline, "the run took too long"}}
+		re = &RunError{Reason: because(CodeDeadline, "the run took too long")}
 	default:
 		p.log.Error("run", "request", job.RequestID, "err", err)
-		re = &RunError{Reason: Reason{CodeInternal, "the run failed on this node"}}
+		re = &RunError{Reason: because(CodeInternal, "the run failed on this node")}
 	}
 	if re.Retryable && job.Run < p.limits.Runs {
 		select { // the buyer hears of the next run
@@ -247,14 +247,14 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 // the buyer asked for, where it asked.
 func unexpected(req *schemas.Request, result *schemas.Result, artifacts [][]byte) Reason {
 	if err := req.CheckResult(result); err != nil {
-		return Reason{CodeInvalidOutput, "the agent's output does not answer the request"}
+		return because(CodeInvalidOutput, "the agent's output does not answer the request")
 	}
 	out, ok := result.Value.(*schemas.SandboxRunResult)
 	if !ok {
 		return Reason{}
 	}
 	if out.Status == schemas.StatusError || out.Status == schemas.StatusCancelled {
-		return Reason{CodeStopped, clip(out.Error, 200)} // the buyer's own commands can do that
+		return because(CodeStopped, clip(out.Error, 200)) // the buyer's own commands can do that
 	}
 	have := map[hashing.Digest]int{}
 	for _, a := range artifacts {
@@ -262,11 +262,11 @@ func unexpected(req *schemas.Request, result *schemas.Result, artifacts [][]byte
 	}
 	for _, a := range out.Artifacts {
 		if size, ok := have[a.SHA256]; !ok || int64(size) != a.SizeBytes {
-			return Reason{CodeInvalidOutput, "an artifact is missing"}
+			return because(CodeInvalidOutput, "an artifact is missing")
 		}
 	}
 	if met, why := req.Value.(*schemas.SandboxRunRequest).ExpectationMet(out); !met {
-		return Reason{CodeExpectationNotMet, why}
+		return because(CodeExpectationNotMet, why)
 	}
 	return Reason{}
 }

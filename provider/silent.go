@@ -42,7 +42,7 @@ func (p *Provider) silent(job Job) bool {
 func (p *Provider) giveUp(ctx context.Context, job Job, to State) error {
 	p.log.Error("a job is given up: the wallet does not say whether it was paid for; it is asked again until it does", "request", job.RequestID,
 		"payment_hash", job.PaymentHash.String())
-	return p.close(ctx, job, to, Reason{CodePaymentUnknown, "the provider's wallet does not answer; what came for the job is owed once it does"})
+	return p.close(ctx, job, to, because(CodePaymentUnknown, "the provider's wallet does not answer; what came for the job is owed once it does"))
 }
 
 // awaitAnswer asks the wallet of a job that was given up until it answers. What is

@@ -24,13 +24,13 @@ func (p *Provider) typedOf(ev nostrEvent) (receipts.TypedRequest, Reason) {
 	sells := ev.Kind == p.kinds.Request && slices.ContainsFunc(p.cfg.Offers, func(o Offer) bool { return o.SchemaID == string(schemas.TextGeneration) })
 	switch {
 	case namesSchema(ev) && p.mayBeSold(ev):
-		return receipts.TypedRequest{}, Reason{CodeInvalidInput, err.Error() + "; name one job type as param schema, and send its document as one input of type text"}
+		return receipts.TypedRequest{}, because(CodeInvalidInput, err.Error()+"; name one job type as param schema, and send its document as one input of type text")
 	case namesSchema(ev):
-		return receipts.TypedRequest{}, Reason{CodeUnsupportedSchema, notOnOffer}
+		return receipts.TypedRequest{}, because(CodeUnsupportedSchema, notOnOffer)
 	case plain != nil && sells:
-		return receipts.TypedRequest{}, Reason{CodeInvalidInput, plain.Error()}
+		return receipts.TypedRequest{}, because(CodeInvalidInput, plain.Error())
 	case !sells:
-		return receipts.TypedRequest{}, Reason{CodeUntypedJob, err.Error() + "; send one job type of the 31990 announcement as param schema, and its document as one input of type text"}
+		return receipts.TypedRequest{}, because(CodeUntypedJob, err.Error()+"; send one job type of the 31990 announcement as param schema, and its document as one input of type text")
 	}
 	return untyped, Reason{}
 }
@@ -40,7 +40,7 @@ func (p *Provider) typedOf(ev nostrEvent) (receipts.TypedRequest, Reason) {
 func byAddress(tags nostr.Tags) Reason {
 	for _, t := range tags {
 		if len(t) >= 3 && t[0] == "i" && t[2] == "url" {
-			return Reason{CodeUnsupportedInput, "inputs of type url are not fetched here: send what is there, as an input of type text"}
+			return because(CodeUnsupportedInput, "inputs of type url are not fetched here: send what is there, as an input of type text")
 		}
 	}
 	return Reason{}

@@ -36,7 +36,7 @@ func (p *Provider) uploadFirst(ctx context.Context, requestID string, ev nostrEv
 // money waits for: who guesses a blob could ask a server whether it is there.
 func (p *Provider) uploadAhead(job Job, result OutEvent, blobs map[hashing.Digest][]byte) {
 	requestID := job.RequestID
-	ev, err := result.event()
+	ev, err := result.Parsed()
 	if err != nil || isHidden(ev) || p.cfg.SignLater || job.Mode == receipts.ModeHold && !isSealed(job) {
 		return
 	}

@@ -90,9 +90,11 @@ var rooms = map[string][]string{
 	"sdk/verify-js":                       {},
 	"agentruntime/agents/sandbox":         {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 
+	// What the stages of a provider and its store share.
+	"market/job": {"hashing", "payments", "payments/bip21", "receipts"},
 	// The two sides of a trade declare what they need and know no backend.
 	"lifecycle": {"domain", "market/kinds", "hashing"},
-	"provider":  {"domain", "market/kinds", "lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
+	"provider":  {"domain", "market/job", "market/kinds", "lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
 	"buyer":     {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
@@ -112,7 +114,7 @@ var rooms = map[string][]string{
 	"internal/store/journal":           {"internal/store/row", "internal/sqlite", "hashing", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/store/contexts":          {"internal/store/row", "internal/store/journal", "hashing", "agentruntime/curator"},
 	"internal/store/outbox":            {"internal/store/row"},
-	"internal/kernel":                  {"internal/store/...", "internal/sqlite", "hashing", "payments", "receipts", "provider", "buyer", "agentruntime/curator", "agentruntime/pipeline"},
+	"internal/kernel":                  {"internal/store/...", "internal/sqlite", "hashing", "market/job", "payments", "receipts", "provider", "buyer", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/requirements":            {},
 	"internal/barecontainer":           {"agentruntime/seccomp"},
 	"internal/testclass":               {}, // serves tests

@@ -22,7 +22,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -119,7 +119,7 @@ func TestOpenJobsKeepTheirJournal(t *testing.T) {
 	requirements.Covers(t, "K-40")
 	k := open(t)
 	j := testJob("x", receipts.ModeHold)
-	toState(t, k.ProviderStore("p"), j, provider.StateRunning)
+	toState(t, k.ProviderStore("p"), j, job.StateRunning)
 	must(t, k.PipelineLog("p").Append(t.Context(), pipeline.Entry{
 		Thread: pipeline.ThreadID(threadOf(j)), Direction: pipeline.Outbound, Handler: "h", PayloadTag: "t",
 		PayloadHash: digest("payload"), Retention: pipeline.Retention{Policy: pipeline.RetainDays, Days: 1},

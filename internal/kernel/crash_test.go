@@ -13,7 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/requirements"
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -55,14 +55,14 @@ func child(dir string) int {
 	return 1
 }
 
-func sell(ctx context.Context, s *ProviderStore, j provider.Job, say func(id, state string)) error {
+func sell(ctx context.Context, s *ProviderStore, j job.Job, say func(id, state string)) error {
 	if err := s.AddJob(ctx, j); err != nil {
 		return err
 	}
 	say(j.RequestID, "quoted")
 	for _, st := range steps() {
-		state := map[string]provider.State{
-			"pay": provider.StatePaid, "start": provider.StateRunning, "finish": provider.StateDelivering, "settle": provider.StateSucceeded,
+		state := map[string]job.State{
+			"pay": job.StatePaid, "start": job.StateRunning, "finish": job.StateDelivering, "settle": job.StateSucceeded,
 		}[st.name]
 		if state == "" {
 			continue

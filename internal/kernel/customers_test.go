@@ -3,7 +3,7 @@ package kernel
 import (
 	"testing"
 
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 )
 
 // TestHasPaid: an order makes nobody a customer, a receipt does.
@@ -11,15 +11,15 @@ func TestHasPaid(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	j := testJob("x", "hold")
-	for _, to := range []provider.State{provider.StateDelivering, provider.StateSucceeded} {
-		if to == provider.StateDelivering {
+	for _, to := range []job.State{job.StateDelivering, job.StateSucceeded} {
+		if to == job.StateDelivering {
 			toState(t, s, j, to)
 		} else {
-			for _, name := range pathTo("hold", to)[len(pathTo("hold", provider.StateDelivering)):] {
+			for _, name := range pathTo("hold", to)[len(pathTo("hold", job.StateDelivering)):] {
 				must(t, doStep(t, s, j, name))
 			}
 		}
-		if paid, err := s.HasPaid(t.Context(), j.Buyer); err != nil || paid != (to == provider.StateSucceeded) {
+		if paid, err := s.HasPaid(t.Context(), j.Buyer); err != nil || paid != (to == job.StateSucceeded) {
 			t.Errorf("%s: %v, %v", to, paid, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/store/row"
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 )
 
 // CreditOf is what the buyer's next quote may be lowered by.
@@ -27,7 +27,7 @@ func (tx *Tx) creditOf(buyer string) (msats int64, err error) {
 }
 
 // useCredit records what a job's quote is lowered by.
-func (tx *Tx) useCredit(j provider.Job) error {
+func (tx *Tx) useCredit(j job.Job) error {
 	if j.CreditMsats == 0 {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (tx *Tx) useCredit(j provider.Job) error {
 		return err
 	}
 	if j.CreditMsats > free {
-		return fmt.Errorf("job %s uses %d msats, %d are left: %w", j.RequestID, j.CreditMsats, free, provider.ErrCreditSpent)
+		return fmt.Errorf("job %s uses %d msats, %d are left: %w", j.RequestID, j.CreditMsats, free, job.ErrCreditSpent)
 	}
 	_, err = tx.Exec("INSERT INTO job_credits(request_id, buyer, msats) VALUES (?, ?, ?)", j.RequestID, j.Buyer, j.CreditMsats)
 	if err != nil {
@@ -47,7 +47,7 @@ func (tx *Tx) useCredit(j provider.Job) error {
 
 // nameRefund records that the job's refund goes to its address, if no other buyer
 // has named that.
-func (tx *Tx) nameRefund(j provider.Job) error {
+func (tx *Tx) nameRefund(j job.Job) error {
 	if j.RefundAddress == "" {
 		return nil
 	}
@@ -61,14 +61,14 @@ func (tx *Tx) nameRefund(j provider.Job) error {
 		return fmt.Errorf("read refund address: %w", err)
 	}
 	if owner != j.Buyer {
-		return fmt.Errorf("job %s: %w", j.RequestID, provider.ErrRefundOfAnother)
+		return fmt.Errorf("job %s: %w", j.RequestID, job.ErrRefundOfAnother)
 	}
 	return nil
 }
 
 // addRefund records the attempt to pay a debt. The job has ended by then: what
 // it used of the buyer's credit is the buyer's again.
-func (tx *Tx) addRefund(c *provider.Credit) error {
+func (tx *Tx) addRefund(c *job.Credit) error {
 	if c == nil || c.Refund == nil {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (tx *Tx) addRefund(c *provider.Credit) error {
 		return fmt.Errorf("look for refunds: %w", err)
 	}
 	if known > 0 {
-		return fmt.Errorf("refund of %s: %w", c.RequestID, provider.ErrRefundTaken)
+		return fmt.Errorf("refund of %s: %w", c.RequestID, job.ErrRefundTaken)
 	}
 	_, err := tx.Exec("INSERT INTO refunds(request_id, buyer, bolt11, payment_hash, msats, fee_limit_msats, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
 		c.RequestID, c.Buyer, r.BOLT11, r.PaymentHash[:], r.Msats, r.FeeLimitMsats, tx.now.UnixMilli())
@@ -89,7 +89,7 @@ func (tx *Tx) addRefund(c *provider.Credit) error {
 }
 
 // Debts lists what was ever owed to buyers, oldest first.
-func (s *ProviderStore) Debts(ctx context.Context) (list []provider.Debt, err error) {
+func (s *ProviderStore) Debts(ctx context.Context) (list []job.Debt, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		list, err = tx.debts("ORDER BY rowid")
 		return err
@@ -98,7 +98,7 @@ func (s *ProviderStore) Debts(ctx context.Context) (list []provider.Debt, err er
 }
 
 // DebtOf is what was owed for one job; nil if nothing was.
-func (s *ProviderStore) DebtOf(ctx context.Context, requestID string) (d *provider.Debt, err error) {
+func (s *ProviderStore) DebtOf(ctx context.Context, requestID string) (d *job.Debt, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		list, err := tx.debts("WHERE request_id = ?", requestID)
 		if err == nil && len(list) > 0 {
@@ -109,7 +109,7 @@ func (s *ProviderStore) DebtOf(ctx context.Context, requestID string) (d *provid
 	return d, err
 }
 
-func (tx *Tx) debts(which string, args ...any) ([]provider.Debt, error) {
+func (tx *Tx) debts(which string, args ...any) ([]job.Debt, error) {
 	list, err := tx.owed(which, args...)
 	if err != nil {
 		return nil, err
@@ -135,14 +135,14 @@ func (tx *Tx) debts(which string, args ...any) ([]provider.Debt, error) {
 const creditsOwed = `SELECT request_id, buyer, msats + coalesce((SELECT sum(msats) FROM late_credits l WHERE l.request_id = c.request_id), 0),
 	coalesce(refund_to, ''), at_ms FROM credits c %s`
 
-func (tx *Tx) owed(which string, args ...any) (list []provider.Debt, err error) {
+func (tx *Tx) owed(which string, args ...any) (list []job.Debt, err error) {
 	rows, err := tx.Query(fmt.Sprintf(creditsOwed, which), args...)
 	if err != nil {
 		return nil, fmt.Errorf("read debts: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var d provider.Debt
+		var d job.Debt
 		var at int64
 		if err := rows.Scan(&d.RequestID, &d.Buyer, &d.Msats, &d.RefundTo, &at); err != nil {
 			return nil, fmt.Errorf("read debts: %w", err)

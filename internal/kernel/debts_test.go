@@ -10,23 +10,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 )
 
 // owe brings a prepaid job to its failure, with a refund of msats; 0 is none.
-func owe(t testing.TB, s *ProviderStore, name string, msats int64) provider.Job {
+func owe(t testing.TB, s *ProviderStore, name string, msats int64) job.Job {
 	t.Helper()
 	j := testJob(name, "prepay")
-	toState(t, s, j, provider.StatePaid)
-	must(t, s.Close(t.Context(), j.RequestID, provider.StateFailed, provider.Reason{Code: "code"}, debtOf(j, msats)))
+	toState(t, s, j, job.StatePaid)
+	must(t, s.Close(t.Context(), j.RequestID, job.StateFailed, job.Reason{Code: "code"}, debtOf(j, msats)))
 	return j
 }
 
-func debtOf(j provider.Job, refundMsats int64) *provider.Credit {
-	c := &provider.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: j.PriceMsats}
+func debtOf(j job.Job, refundMsats int64) *job.Credit {
+	c := &job.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: j.PriceMsats}
 	if refundMsats > 0 {
-		c.Refund = &provider.Refund{
+		c.Refund = &job.Refund{
 			RequestID: j.RequestID, Attempt: 1, Buyer: j.Buyer, BOLT11: "lnplay" + j.RequestID, PaymentHash: refundSecret(j).Hash(),
 			Msats: refundMsats, FeeLimitMsats: 5, Wallet: "play 02aa",
 		}
@@ -34,10 +34,10 @@ func debtOf(j provider.Job, refundMsats int64) *provider.Credit {
 	return c
 }
 
-func refundSecret(j provider.Job) payments.Preimage { return preimage("refund " + j.RequestID) }
+func refundSecret(j job.Job) payments.Preimage { return preimage("refund " + j.RequestID) }
 
-func refundedFor(j provider.Job) provider.RefundEnd {
-	return provider.RefundEnd{Attempt: 1, State: payments.PaymentSucceeded, FeeMsats: 3, Preimage: refundSecret(j)}
+func refundedFor(j job.Job) job.RefundEnd {
+	return job.RefundEnd{Attempt: 1, State: payments.PaymentSucceeded, FeeMsats: 3, Preimage: refundSecret(j)}
 }
 
 func checkCredit(t testing.TB, s *ProviderStore, want int64) {
@@ -60,25 +60,25 @@ func TestRefundFromRecordToEnd(t *testing.T) {
 	again()
 	want := *debtOf(j, 21_000).Refund
 	open, err := s.OpenRefunds(t.Context())
-	if diff := cmp.Diff([]provider.Refund{want}, open); err != nil || diff != "" {
+	if diff := cmp.Diff([]job.Refund{want}, open); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	checkCredit(t, s, 0) // it is on its way
 
 	end := refundedFor(j)
-	unproved, lost := end, provider.RefundEnd{Attempt: 1, State: payments.PaymentInFlight}
+	unproved, lost := end, job.RefundEnd{Attempt: 1, State: payments.PaymentInFlight}
 	unproved.Preimage = preimage("another")
-	for _, bad := range []provider.RefundEnd{unproved, lost, {Attempt: 1}} {
-		if err := s.EndRefund(t.Context(), j.RequestID, bad); !errors.Is(err, provider.ErrConflict) {
+	for _, bad := range []job.RefundEnd{unproved, lost, {Attempt: 1}} {
+		if err := s.EndRefund(t.Context(), j.RequestID, bad); !errors.Is(err, job.ErrConflict) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	must(t, s.EndRefund(t.Context(), j.RequestID, end, eventFor(j, "refund")))
 	must(t, s.EndRefund(t.Context(), j.RequestID, end, eventFor(j, "refund again")))
-	if err := s.EndRefund(t.Context(), j.RequestID, provider.RefundEnd{Attempt: 1, State: payments.PaymentFailed, Reason: "no"}); !errors.Is(err, provider.ErrConflict) {
+	if err := s.EndRefund(t.Context(), j.RequestID, job.RefundEnd{Attempt: 1, State: payments.PaymentFailed, Reason: "no"}); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("a second end: %v", err)
 	}
-	if err := s.EndRefund(t.Context(), hexID("nobody"), end); !errors.Is(err, provider.ErrNotFound) {
+	if err := s.EndRefund(t.Context(), hexID("nobody"), end); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("no refund: %v", err)
 	}
 	again()
@@ -103,17 +103,17 @@ func TestRefundsStayWithinWhatIsOwed(t *testing.T) {
 	s := k.ProviderStore("p")
 	first := owe(t, s, "first", 20_000)
 	checkCredit(t, s, 1_000)
-	must(t, s.EndRefund(t.Context(), first.RequestID, provider.RefundEnd{Attempt: 1, State: payments.PaymentFailed, Reason: "no route"}))
+	must(t, s.EndRefund(t.Context(), first.RequestID, job.RefundEnd{Attempt: 1, State: payments.PaymentFailed, Reason: "no route"}))
 	checkCredit(t, s, 21_000)
 
 	second := testJob("second", "prepay")
-	toState(t, s, second, provider.StatePaid)
-	end := func(c *provider.Credit) error {
-		return s.Close(t.Context(), second.RequestID, provider.StateFailed, provider.Reason{Code: "code"}, c)
+	toState(t, s, second, job.StatePaid)
+	end := func(c *job.Credit) error {
+		return s.Close(t.Context(), second.RequestID, job.StateFailed, job.Reason{Code: "code"}, c)
 	}
 	taken := debtOf(second, 21_000)
 	taken.Refund.PaymentHash = refundSecret(first).Hash()
-	if err := end(taken); !errors.Is(err, provider.ErrRefundTaken) || errors.Is(err, provider.ErrConflict) {
+	if err := end(taken); !errors.Is(err, job.ErrRefundTaken) || errors.Is(err, job.ErrConflict) {
 		t.Errorf("the invoice of another refund: %v", err)
 	}
 	if err := end(debtOf(second, 42_001)); err == nil {
@@ -131,14 +131,14 @@ func TestCreditIsUsedOnce(t *testing.T) {
 	owe(t, s, "owed", 0)
 	const each, fit, all = 2_000, 10, 64
 	var mu sync.Mutex
-	var admitted []provider.Job
+	var admitted []job.Job
 	var wg sync.WaitGroup
 	for i := range all {
 		wg.Go(func() {
 			j := testJob(fmt.Sprint("user ", i), "hold")
 			j.CreditMsats = each
 			err := s.AddJob(context.Background(), j)
-			if err != nil && !errors.Is(err, provider.ErrCreditSpent) {
+			if err != nil && !errors.Is(err, job.ErrCreditSpent) {
 				t.Error(err)
 			}
 			if err == nil {
@@ -156,12 +156,12 @@ func TestCreditIsUsedOnce(t *testing.T) {
 	if j, err := s.Job(t.Context(), admitted[0].RequestID); err != nil || j.CreditMsats != each {
 		t.Errorf("credit of the job: %d, %v", j.CreditMsats, err)
 	}
-	for _, state := range []provider.State{provider.StateExpired, provider.StateCanceled, provider.StateFailed} {
-		must(t, s.Close(t.Context(), admitted[0].RequestID, state, provider.Reason{}, nil))
+	for _, state := range []job.State{job.StateExpired, job.StateCanceled, job.StateFailed} {
+		must(t, s.Close(t.Context(), admitted[0].RequestID, state, job.Reason{}, nil))
 		admitted = admitted[1:]
 	}
 	checkCredit(t, s, 1_000+3*each)
-	for _, name := range pathTo("hold", provider.StateSucceeded) {
+	for _, name := range pathTo("hold", job.StateSucceeded) {
 		must(t, doStep(t, s, admitted[0], name))
 	}
 	checkCredit(t, s, 1_000+3*each)
@@ -177,12 +177,12 @@ func TestResultTakenIsCreditUsed(t *testing.T) {
 		j := testJob(quote, "postpay")
 		j.CreditMsats, j.Quote = 2_000, []byte(quote)
 		must(t, s.AddJob(t.Context(), j))
-		for _, name := range pathTo("postpay", provider.StateDelivering) {
+		for _, name := range pathTo("postpay", job.StateDelivering) {
 			must(t, doStep(t, s, j, name))
 		}
 		before, err := s.CreditOf(t.Context(), j.Buyer)
 		must(t, err)
-		must(t, s.Close(t.Context(), j.RequestID, provider.StateExpired, provider.Reason{}, nil))
+		must(t, s.Close(t.Context(), j.RequestID, job.StateExpired, job.Reason{}, nil))
 		if after, err := s.CreditOf(t.Context(), j.Buyer); err != nil || after-before != map[bool]int64{true: 2_000, false: 0}[left == 21_000] {
 			t.Errorf("%s: %d msats, then %d, %v", quote, before, after, err)
 		}
@@ -221,7 +221,7 @@ func TestRefundAddressIsOneBuyers(t *testing.T) {
 	must(t, s.AddJob(t.Context(), j))
 	must(t, s.AddJob(t.Context(), again))
 	before := k.dump(t)
-	if err := s.AddJob(t.Context(), other); !errors.Is(err, provider.ErrRefundOfAnother) || errors.Is(err, provider.ErrConflict) {
+	if err := s.AddJob(t.Context(), other); !errors.Is(err, job.ErrRefundOfAnother) || errors.Is(err, job.ErrConflict) {
 		t.Errorf("%v", err)
 	}
 	if diff := cmp.Diff(before, k.dump(t)); diff != "" {

@@ -7,29 +7,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-func withFee(j provider.Job) provider.Job {
+func withFee(j job.Job) job.Job {
 	name := "fee " + j.RequestID
-	j.Engagement = &provider.Engagement{
+	j.Engagement = &job.Engagement{
 		PriceMsats: 4_000, Quote: []byte(name), QuoteHash: digest(name), PaymentHash: preimage(name).Hash(),
 		Nonce: []byte("fedcba9876543210"), ExpiresAt: j.ExpiresAt,
 	}
 	return j
 }
 
-func feeOf(j provider.Job) provider.Payment {
-	return provider.Payment{Hash: j.Engagement.PaymentHash, State: payments.InvoiceSettled, PaidMsats: 4_000, RecordedAt: start}
+func feeOf(j job.Job) job.Payment {
+	return job.Payment{Hash: j.Engagement.PaymentHash, State: payments.InvoiceSettled, PaidMsats: 4_000, RecordedAt: start}
 }
 
-func feeIssuer(j provider.Job) func(provider.Issue) (provider.Issued, error) {
-	return func(in provider.Issue) (provider.Issued, error) {
+func feeIssuer(j job.Job) func(job.Issue) (job.Issued, error) {
+	return func(in job.Issue) (job.Issued, error) {
 		issued, err := issuer(j)(in)
 		issued.ReceiptID += "_fee"
-		issued.Out = []provider.OutEvent{eventFor(j, "receipt of the fee")}
+		issued.Out = []job.OutEvent{eventFor(j, "receipt of the fee")}
 		return issued, err
 	}
 }
@@ -46,7 +46,7 @@ func feePaid(p buyer.Purchase) payments.Payment {
 }
 
 // fillEngagement takes a job and a purchase as far as the receipt of the fee.
-func fillEngagement(t testing.TB, k *testKernel) (provider.Job, buyer.Purchase) {
+func fillEngagement(t testing.TB, k *testKernel) (job.Job, buyer.Purchase) {
 	t.Helper()
 	s, b := k.ProviderStore("p"), k.BuyerStore()
 	j := withFee(testJob("engaged", receipts.ModeHold))
@@ -74,7 +74,7 @@ func TestEngagementIsReadBack(t *testing.T) {
 	want := *j.Engagement
 	want.BOLT11, want.Acceptance, want.PaidMsats = "lnbc1fee", []byte("accepted"), 4_000
 	want.Receipt, want.ReceiptID = got.Engagement.Receipt, "rcpt_"+j.RequestID+"_fee"
-	if diff := cmp.Diff(want, *got.Engagement); diff != "" || got.State != provider.StateQuoted || len(want.Receipt) == 0 {
+	if diff := cmp.Diff(want, *got.Engagement); diff != "" || got.State != job.StateQuoted || len(want.Receipt) == 0 {
 		t.Errorf("%s\n%s", got.State, diff)
 	}
 	if byHash, err := s.JobByPaymentHash(t.Context(), j.Engagement.PaymentHash); err != nil || byHash.RequestID != j.RequestID {
@@ -117,24 +117,24 @@ func TestJobWaitsForItsFee(t *testing.T) {
 		other.Hash = preimage("another").Hash()
 		unsettled := feeOf(j)
 		unsettled.State = payments.InvoiceHeld
-		for _, pay := range []provider.Payment{other, unsettled} {
-			if err := s.SettleEngagement(t.Context(), j.RequestID, pay, feeIssuer(j)); !errors.Is(err, provider.ErrConflict) {
+		for _, pay := range []job.Payment{other, unsettled} {
+			if err := s.SettleEngagement(t.Context(), j.RequestID, pay, feeIssuer(j)); !errors.Is(err, job.ErrConflict) {
 				t.Errorf("%+v: %v", pay, err)
 			}
 		}
 		must(t, s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc1"+string(mode)))
 		must(t, s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc1"+string(mode)))
-		if err := s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc2"); !errors.Is(err, provider.ErrConflict) {
+		if err := s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc2"); !errors.Is(err, job.ErrConflict) {
 			t.Errorf("a second invoice: %v", err)
 		}
 		must(t, s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), feeIssuer(j)))
-		if err := s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), feeIssuer(j)); !errors.Is(err, provider.ErrConflict) {
+		if err := s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), feeIssuer(j)); !errors.Is(err, job.ErrConflict) {
 			t.Errorf("a second fee: %v", err)
 		}
 	}
 	plain := testJob("plain", receipts.ModeHold)
 	must(t, s.AddJob(t.Context(), plain))
-	if err := s.SetEngagementInvoice(t.Context(), plain.RequestID, "lnbc3"); !errors.Is(err, provider.ErrConflict) {
+	if err := s.SetEngagementInvoice(t.Context(), plain.RequestID, "lnbc3"); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("a fee that nobody asked: %v", err)
 	}
 }
@@ -147,14 +147,14 @@ func TestOneChainOfBothReceipts(t *testing.T) {
 	for i := range 3 {
 		j := withFee(testJob(string(rune('a'+i)), receipts.ModePrepay))
 		must(t, s.AddJob(t.Context(), j))
-		count := func(issue func(provider.Issue) (provider.Issued, error)) func(provider.Issue) (provider.Issued, error) {
-			return func(in provider.Issue) (provider.Issued, error) {
+		count := func(issue func(job.Issue) (job.Issued, error)) func(job.Issue) (job.Issued, error) {
+			return func(in job.Issue) (job.Issued, error) {
 				sequences = append(sequences, in.Sequence)
 				return issue(in)
 			}
 		}
 		must(t, s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), count(feeIssuer(j))))
-		for _, name := range pathTo(j.Mode, provider.StateDelivering)[1:] {
+		for _, name := range pathTo(j.Mode, job.StateDelivering)[1:] {
 			must(t, doStep(t, s, j, name))
 		}
 		must(t, s.Settle(t.Context(), j.RequestID, settled(j), count(issuer(j))))

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 )
 
 // ErrAmbiguous: several jobs or purchases begin with the given characters.
@@ -21,9 +21,9 @@ const (
 
 // FindJob resolves the beginning of a request id or of a receipt id ("rcpt_..."),
 // at least 6 hex digits of it. ErrAmbiguous if several fit.
-func (s *ProviderStore) FindJob(ctx context.Context, prefix string) (j provider.Job, err error) {
+func (s *ProviderStore) FindJob(ctx context.Context, prefix string) (j job.Job, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		id, err := tx.beginsWith(prefix, jobsNamed, jobsOfReceipt, provider.ErrNotFound)
+		id, err := tx.beginsWith(prefix, jobsNamed, jobsOfReceipt, job.ErrNotFound)
 		if err != nil {
 			return err
 		}

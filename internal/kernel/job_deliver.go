@@ -10,15 +10,15 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // Finish moves running to delivering with the result of the current run.
-func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r provider.Result, contents [][]byte, out ...provider.OutEvent) error {
+func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r job.Result, contents [][]byte, out ...job.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
-		j, err := tx.jobIn(requestID, provider.StateRunning)
+		j, err := tx.jobIn(requestID, job.StateDelivering.Before()...)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r
 		if err := tx.addResult(j, r); err != nil {
 			return err
 		}
-		if err := tx.appendJobState(j.seq, provider.StateDelivering, provider.Reason{}); err != nil {
+		if err := tx.appendJobState(j.seq, job.StateDelivering, job.Reason{}); err != nil {
 			return err
 		}
 		return tx.enqueueAll(out)
@@ -50,7 +50,7 @@ func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r
 }
 
 // checkResult makes sure that every byte the result refers to is stored.
-func (tx *Tx) checkResult(r provider.Result) error {
+func (tx *Tx) checkResult(r job.Result) error {
 	if hashing.Bytes(r.Output) != r.OutputHash {
 		return fmt.Errorf("output hash is not the output's: %w", row.ErrInvalid)
 	}
@@ -66,7 +66,7 @@ func (tx *Tx) checkResult(r provider.Result) error {
 	return nil
 }
 
-func (tx *Tx) addResult(j jobRow, r provider.Result) error {
+func (tx *Tx) addResult(j jobRow, r job.Result) error {
 	artifacts, err := json.Marshal(r.Artifacts)
 	if err != nil {
 		return fmt.Errorf("encode artifacts: %w", err)
@@ -83,9 +83,9 @@ func (tx *Tx) addResult(j jobRow, r provider.Result) error {
 }
 
 // SetResultEvent replaces the event of a result that no relay took by a shorter one.
-func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, eventID string, out provider.OutEvent) error {
+func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, eventID string, out job.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
-		j, err := tx.jobIn(requestID, provider.StateDelivering)
+		j, err := tx.jobIn(requestID, job.StateDelivering)
 		if err != nil {
 			return err
 		}
@@ -105,15 +105,15 @@ func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, even
 		if err := tx.Withdraw(was); err != nil {
 			return err
 		}
-		return tx.enqueueAll([]provider.OutEvent{out})
+		return tx.enqueueAll([]job.OutEvent{out})
 	})
 }
 
 // Settle moves delivering to succeeded and issues the receipt. issue runs
 // inside the transaction: it must not use the store.
-func (s *ProviderStore) Settle(ctx context.Context, requestID string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+func (s *ProviderStore) Settle(ctx context.Context, requestID string, p job.Payment, issue func(job.Issue) (job.Issued, error)) error {
 	return s.update(ctx, func(tx *Tx) error {
-		j, err := tx.jobIn(requestID, provider.StateDelivering)
+		j, err := tx.jobIn(requestID, job.StateSucceeded.Before()...)
 		if err != nil {
 			return err
 		}
@@ -126,13 +126,13 @@ func (s *ProviderStore) Settle(ctx context.Context, requestID string, p provider
 		if err := tx.endJobThread(j, journal.ThreadCompleted); err != nil {
 			return err
 		}
-		return tx.appendJobState(j.seq, provider.StateSucceeded, provider.Reason{})
+		return tx.appendJobState(j.seq, job.StateSucceeded, job.Reason{})
 	})
 }
 
 // setSettled records the final payment. A prepaid job's was recorded when it
 // came; then it must be the same.
-func (tx *Tx) setSettled(j jobRow, p provider.Payment) error {
+func (tx *Tx) setSettled(j jobRow, p job.Payment) error {
 	if p.State != payments.InvoiceSettled || p.Hash.IsZero() {
 		return j.conflict("the payment is not settled")
 	}
@@ -172,13 +172,13 @@ func (s *ProviderStore) AdoptReceipt(ctx context.Context, sequence int64, hash h
 }
 
 // nextReceipt has the receipt made that continues the chain.
-func (tx *Tx) nextReceipt(issue func(provider.Issue) (provider.Issued, error)) (provider.Issue, provider.Issued, error) {
-	in := provider.Issue{Sequence: 1, At: tx.now}
+func (tx *Tx) nextReceipt(issue func(job.Issue) (job.Issued, error)) (job.Issue, job.Issued, error) {
+	in := job.Issue{Sequence: 1, At: tx.now}
 	var last int64
 	var previous hashing.Digest
 	err := tx.QueryRow("SELECT sequence, receipt_hash FROM receipt_tip").Scan(&last, row.Into(&previous))
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return in, provider.Issued{}, fmt.Errorf("read last receipt: %w", err)
+		return in, job.Issued{}, fmt.Errorf("read last receipt: %w", err)
 	}
 	if err == nil {
 		in.Sequence, in.Previous = last+1, &previous
@@ -190,7 +190,7 @@ func (tx *Tx) nextReceipt(issue func(provider.Issue) (provider.Issued, error)) (
 	return in, issued, nil
 }
 
-func (tx *Tx) issueReceipt(j jobRow, issue func(provider.Issue) (provider.Issued, error)) error {
+func (tx *Tx) issueReceipt(j jobRow, issue func(job.Issue) (job.Issued, error)) error {
 	in, issued, err := tx.nextReceipt(issue)
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func (tx *Tx) endJobThread(j jobRow, to journal.ThreadState) error {
 }
 
 // Close moves an open job to a terminal state without a receipt.
-func (s *ProviderStore) Close(ctx context.Context, requestID string, to provider.State, reason provider.Reason, credit *provider.Credit, out ...provider.OutEvent) error {
+func (s *ProviderStore) Close(ctx context.Context, requestID string, to job.State, reason job.Reason, credit *job.Credit, out ...job.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
 		j, err := tx.jobIn(requestID, openStates()...)
 		if err != nil {
@@ -234,9 +234,9 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to provider
 		}
 		end := journal.ThreadFailed
 		switch to {
-		case provider.StateFailed, provider.StateCanceled, provider.StateExpired:
-		case provider.StateSucceeded:
-			if j.mode != receipts.ModeFree || j.state != provider.StateDelivering {
+		case job.StateFailed, job.StateCanceled, job.StateExpired:
+		case job.StateSucceeded:
+			if j.mode != receipts.ModeFree || !j.state.Leads(to) {
 				return j.conflict("cannot succeed without a receipt")
 			}
 			end = journal.ThreadCompleted
@@ -246,7 +246,7 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to provider
 		if err := tx.addCredit(j, credit); err != nil {
 			return err
 		}
-		if to != provider.StateSucceeded { // what nobody has paid for and no relay has stays here
+		if to != job.StateSucceeded { // what nobody has paid for and no relay has stays here
 			if r, err := tx.jobResult(requestID); err != nil {
 				return fmt.Errorf("read result: %w", err)
 			} else if r != nil {
@@ -268,7 +268,7 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to provider
 	})
 }
 
-func (tx *Tx) addCredit(j jobRow, c *provider.Credit) error {
+func (tx *Tx) addCredit(j jobRow, c *job.Credit) error {
 	if c == nil || c.Msats == 0 {
 		return nil
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 )
 
 // addEngagement commits the intent of a job's fee, together with the job.
-func (tx *Tx) addEngagement(requestID string, e *provider.Engagement) error {
+func (tx *Tx) addEngagement(requestID string, e *job.Engagement) error {
 	if e == nil {
 		return nil
 	}
@@ -28,8 +28,8 @@ func (tx *Tx) addEngagement(requestID string, e *provider.Engagement) error {
 }
 
 // jobEngagement reads a job's fee, nil if none is asked.
-func (tx *Tx) jobEngagement(requestID string) (*provider.Engagement, error) {
-	var e provider.Engagement
+func (tx *Tx) jobEngagement(requestID string) (*job.Engagement, error) {
+	var e job.Engagement
 	var expires int64
 	var bolt11, receiptID sql.NullString
 	err := tx.QueryRow(`
@@ -53,8 +53,8 @@ func (tx *Tx) jobEngagement(requestID string) (*provider.Engagement, error) {
 }
 
 // askedFee reads the fee of a job that waits for it.
-func (tx *Tx) askedFee(requestID string) (jobRow, *provider.Engagement, error) {
-	j, err := tx.jobIn(requestID, provider.StateQuoted)
+func (tx *Tx) askedFee(requestID string) (jobRow, *job.Engagement, error) {
+	j, err := tx.jobIn(requestID, job.StateQuoted)
 	if err != nil {
 		return j, nil, err
 	}
@@ -71,7 +71,7 @@ func (tx *Tx) askedFee(requestID string) (jobRow, *provider.Engagement, error) {
 }
 
 // SetEngagementInvoice records the invoice of a fee that has none.
-func (s *ProviderStore) SetEngagementInvoice(ctx context.Context, requestID, bolt11 string, out ...provider.OutEvent) error {
+func (s *ProviderStore) SetEngagementInvoice(ctx context.Context, requestID, bolt11 string, out ...job.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
 		j, e, err := tx.askedFee(requestID)
 		switch {
@@ -107,7 +107,7 @@ func (s *ProviderStore) SetEngagementAcceptance(ctx context.Context, requestID s
 
 // SettleEngagement records the fee and issues its receipt, both at once. The job
 // stays quoted: what comes next is what comes first without a fee.
-func (s *ProviderStore) SettleEngagement(ctx context.Context, requestID string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+func (s *ProviderStore) SettleEngagement(ctx context.Context, requestID string, p job.Payment, issue func(job.Issue) (job.Issued, error)) error {
 	return s.update(ctx, func(tx *Tx) error {
 		j, e, err := tx.askedFee(requestID)
 		switch {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -17,7 +17,7 @@ import (
 type jobRow struct {
 	seq    int64 // of its request
 	id     string
-	state  provider.State
+	state  job.State
 	mode   receipts.Mode
 	hash   payments.Hash
 	bolt11 string
@@ -27,7 +27,7 @@ type jobRow struct {
 
 // jobIn reads a job that must be in one of the states: the compare of a
 // compare-and-set, which the one writer makes atomic with what follows.
-func (tx *Tx) jobIn(id string, states ...provider.State) (jobRow, error) {
+func (tx *Tx) jobIn(id string, states ...job.State) (jobRow, error) {
 	j := jobRow{id: id}
 	var mode, bolt11, thread sql.NullString
 	err := tx.QueryRow(`SELECT c.seq, c.state, j.mode, coalesce(j.payment_hash, h.payment_hash), i.bolt11, o.thread_id,
@@ -44,18 +44,16 @@ func (tx *Tx) jobIn(id string, states ...provider.State) (jobRow, error) {
 	}
 	j.mode, j.bolt11, j.thread = receipts.Mode(mode.String), bolt11.String, thread.String
 	if !slices.Contains(states, j.state) {
-		return j, fmt.Errorf("job %s is %s: %w", id, j.state, provider.ErrConflict)
+		return j, fmt.Errorf("job %s is %s: %w", id, j.state, job.ErrConflict)
 	}
 	return j, nil
 }
 
 // openStates are those in which something still happens.
-func openStates() []provider.State {
-	return []provider.State{provider.StateQuoted, provider.StatePaid, provider.StateRunning, provider.StateDelivering}
-}
+func openStates() []job.State { return job.StateFailed.Before() }
 
 func (j jobRow) conflict(why string) error {
-	return fmt.Errorf("job %s (%s, %s): %s: %w", j.id, j.mode, j.state, why, provider.ErrConflict)
+	return fmt.Errorf("job %s (%s, %s): %s: %w", j.id, j.mode, j.state, why, job.ErrConflict)
 }
 
 // paysFirst reports whether the job may not run before it is paid.
@@ -63,7 +61,7 @@ func (j jobRow) paysFirst() bool { return j.mode == receipts.ModeHold || j.mode 
 
 // SetInvoice records the invoice of a job that has none, and the payment hash if the
 // wallet chose it.
-func (s *ProviderStore) SetInvoice(ctx context.Context, requestID, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
+func (s *ProviderStore) SetInvoice(ctx context.Context, requestID, bolt11 string, chosen payments.Hash, out ...job.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
 		j, err := tx.jobIn(requestID, openStates()...)
 		switch {
@@ -127,9 +125,9 @@ func (s *ProviderStore) SetAcceptance(ctx context.Context, requestID string, eve
 }
 
 // SetPaid moves quoted to paid: payment, directive and thread at once.
-func (s *ProviderStore) SetPaid(ctx context.Context, requestID string, p provider.Payment, d provider.Directive, thread string) error {
+func (s *ProviderStore) SetPaid(ctx context.Context, requestID string, p job.Payment, d job.Directive, thread string) error {
 	return s.update(ctx, func(tx *Tx) error {
-		j, err := tx.jobIn(requestID, provider.StateQuoted)
+		j, err := tx.jobIn(requestID, job.StatePaid.Before()...)
 		if err != nil {
 			return err
 		}
@@ -142,11 +140,11 @@ func (s *ProviderStore) SetPaid(ctx context.Context, requestID string, p provide
 		if err := s.order(tx, j, d, thread); err != nil {
 			return err
 		}
-		return tx.appendJobState(j.seq, provider.StatePaid, provider.Reason{})
+		return tx.appendJobState(j.seq, job.StatePaid, job.Reason{})
 	})
 }
 
-func (tx *Tx) addJobPayment(j jobRow, p provider.Payment) error {
+func (tx *Tx) addJobPayment(j jobRow, p job.Payment) error {
 	if p.Hash != j.hash {
 		return j.conflict("the payment is for another invoice")
 	}
@@ -163,7 +161,7 @@ func (tx *Tx) addJobPayment(j jobRow, p provider.Payment) error {
 }
 
 // order records the go-ahead: the directive, consumed once, and the thread.
-func (s *ProviderStore) order(tx *Tx, j jobRow, d provider.Directive, thread string) error {
+func (s *ProviderStore) order(tx *Tx, j jobRow, d job.Directive, thread string) error {
 	err := tx.RecordDirective(journal.Directive{ID: d.ID, Key: d.Key, ApprovedBy: d.ApprovedBy, RequestID: j.id})
 	if err != nil {
 		return err
@@ -180,9 +178,9 @@ func (s *ProviderStore) order(tx *Tx, j jobRow, d provider.Directive, thread str
 
 // Start begins the next run of a job and returns its number. Every run has the
 // deadline of the first: a restart extends nothing.
-func (s *ProviderStore) Start(ctx context.Context, requestID string, d *provider.Directive, thread string, plan provider.Plan, out ...provider.OutEvent) (run int, err error) {
+func (s *ProviderStore) Start(ctx context.Context, requestID string, d *job.Directive, thread string, plan job.Plan, out ...job.OutEvent) (run int, err error) {
 	err = s.update(ctx, func(tx *Tx) error {
-		j, err := tx.jobIn(requestID, provider.StateQuoted, provider.StatePaid, provider.StateRunning)
+		j, err := tx.jobIn(requestID, job.StateRunning.Before()...)
 		if err != nil {
 			return err
 		}
@@ -196,7 +194,7 @@ func (s *ProviderStore) Start(ctx context.Context, requestID string, d *provider
 		if err != nil {
 			return fmt.Errorf("record run: %w", err)
 		}
-		if err := tx.appendJobState(j.seq, provider.StateRunning, provider.Reason{}); err != nil {
+		if err := tx.appendJobState(j.seq, job.StateRunning, job.Reason{}); err != nil {
 			return err
 		}
 		return tx.enqueueAll(out)
@@ -209,8 +207,8 @@ func (s *ProviderStore) Start(ctx context.Context, requestID string, d *provider
 
 // goAhead checks that the job was ordered, or orders it: unpaid jobs start by
 // policy, on a directive that comes with the start.
-func (s *ProviderStore) goAhead(tx *Tx, j jobRow, d *provider.Directive, thread string) error {
-	if j.state != provider.StateQuoted {
+func (s *ProviderStore) goAhead(tx *Tx, j jobRow, d *job.Directive, thread string) error {
+	if j.state != job.StateQuoted {
 		if d != nil || thread != "" && thread != j.thread {
 			return j.conflict("was ordered before")
 		}

@@ -12,17 +12,17 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // AddJob commits the quote intent.
-func (s *ProviderStore) AddJob(ctx context.Context, j provider.Job) error {
+func (s *ProviderStore) AddJob(ctx context.Context, j job.Job) error {
 	return s.update(ctx, func(tx *Tx) error { return tx.addJob(j) })
 }
 
-func (tx *Tx) addJob(j provider.Job) error {
+func (tx *Tx) addJob(j job.Job) error {
 	relays, err := json.Marshal(j.Relays)
 	if err != nil {
 		return fmt.Errorf("encode relays: %w", err)
@@ -53,11 +53,11 @@ func (tx *Tx) addJob(j provider.Job) error {
 			return err
 		}
 	}
-	return tx.appendJobState(seq, provider.StateQuoted, provider.Reason{})
+	return tx.appendJobState(seq, job.StateQuoted, job.Reason{})
 }
 
 // Refuse remembers a request that was not admitted.
-func (s *ProviderStore) Refuse(ctx context.Context, requestID, buyer string, reason provider.Reason, out ...provider.OutEvent) error {
+func (s *ProviderStore) Refuse(ctx context.Context, requestID, buyer string, reason job.Reason, out ...job.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
 		seq, err := tx.addRequest(requestID, buyer)
 		if err != nil {
@@ -66,10 +66,10 @@ func (s *ProviderStore) Refuse(ctx context.Context, requestID, buyer string, rea
 		if len(reason.Detail) > refusalBytes {
 			reason.Detail = strings.ToValidUTF8(reason.Detail[:refusalBytes], "")
 		}
-		if err := tx.appendJobState(seq, provider.StateRefused, reason); err != nil {
+		if err := tx.appendJobState(seq, job.StateRefused, reason); err != nil {
 			return err
 		}
-		if err := tx.forgetRefused(seq - provider.RefusedMost); err != nil {
+		if err := tx.forgetRefused(seq - job.RefusedMost); err != nil {
 			return err
 		}
 		return tx.enqueueAll(out)
@@ -90,7 +90,7 @@ func (tx *Tx) forgetRefused(last int64) error {
 	number := func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) }
 	old, err := row.Column(tx.Tx, number, `SELECT job FROM (SELECT job, at_ms FROM job_history WHERE state = 'refused' ORDER BY at_ms LIMIT ?2)
 		WHERE at_ms < ?1 OR job <= ?3`,
-		tx.now.Add(-provider.RefusedFor).UnixMilli(), refusedAtOnce, last)
+		tx.now.Add(-job.RefusedFor).UnixMilli(), refusedAtOnce, last)
 	if err != nil {
 		return fmt.Errorf("look for old refusals: %w", err)
 	}
@@ -108,7 +108,7 @@ func (tx *Tx) forgetRefused(last int64) error {
 func (tx *Tx) addRequest(id, buyer string) (seq int64, err error) {
 	res, err := tx.Exec("INSERT INTO requests(request_id, buyer, at_ms) VALUES (?, ?, ?)", id, buyer, tx.now.UnixMilli())
 	if sqlite.IsUnique(err) {
-		return 0, fmt.Errorf("request %s: %w", id, provider.ErrDuplicate)
+		return 0, fmt.Errorf("request %s: %w", id, job.ErrDuplicate)
 	}
 	if err == nil {
 		seq, err = res.LastInsertId()
@@ -119,10 +119,10 @@ func (tx *Tx) addRequest(id, buyer string) (seq int64, err error) {
 	return seq, nil
 }
 
-func (tx *Tx) appendJobState(job int64, to provider.State, reason provider.Reason) error {
+func (tx *Tx) appendJobState(seq int64, to job.State, reason job.Reason) error {
 	_, err := tx.Exec(`INSERT INTO job_history(job, n, state, code, detail, at_ms)
 		VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM job_history WHERE job = ?1), ?, ?, ?, ?)`,
-		job, string(to), string(reason.Code), reason.Detail, tx.now.UnixMilli())
+		seq, string(to), string(reason.Code), reason.Detail, tx.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record job state %s: %w", to, err)
 	}
@@ -131,7 +131,7 @@ func (tx *Tx) appendJobState(job int64, to provider.State, reason provider.Reaso
 
 // Job returns a job as it stands. Of a refused request only the id, the buyer,
 // the state and the reason are known.
-func (s *ProviderStore) Job(ctx context.Context, requestID string) (j provider.Job, err error) {
+func (s *ProviderStore) Job(ctx context.Context, requestID string) (j job.Job, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		j, err = tx.job(requestID)
 		return err
@@ -143,7 +143,7 @@ const jobOfPayment = `SELECT request_id FROM jobs WHERE payment_hash = ?1 UNION 
 	UNION ALL SELECT request_id FROM job_engagements WHERE payment_hash = ?1`
 
 // JobByPaymentHash finds the job an invoice belongs to.
-func (s *ProviderStore) JobByPaymentHash(ctx context.Context, hash payments.Hash) (j provider.Job, err error) {
+func (s *ProviderStore) JobByPaymentHash(ctx context.Context, hash payments.Hash) (j job.Job, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		var id string
 		if err := tx.QueryRow(jobOfPayment, hash[:]).Scan(&id); err != nil {
@@ -156,7 +156,7 @@ func (s *ProviderStore) JobByPaymentHash(ctx context.Context, hash payments.Hash
 }
 
 // Jobs lists admitted jobs, newest first; at most limit if limit > 0.
-func (s *ProviderStore) Jobs(ctx context.Context, limit int) (list []provider.Job, err error) {
+func (s *ProviderStore) Jobs(ctx context.Context, limit int) (list []job.Job, err error) {
 	if limit <= 0 {
 		limit = -1
 	}
@@ -196,8 +196,8 @@ func (s *ProviderStore) OpenJobs(ctx context.Context) (ids []string, err error) 
 	return ids, err
 }
 
-func (tx *Tx) job(id string) (provider.Job, error) {
-	j := provider.Job{RequestID: id}
+func (tx *Tx) job(id string) (job.Job, error) {
+	j := job.Job{RequestID: id}
 	var at, requested int64
 	err := tx.QueryRow(`SELECT c.buyer, c.state, c.code, c.detail, c.at_ms, r.at_ms
 		FROM job_current c JOIN requests r ON r.request_id = c.request_id WHERE c.request_id = ?`, id).
@@ -206,7 +206,7 @@ func (tx *Tx) job(id string) (provider.Job, error) {
 		return j, row.NotFound(err, "job "+id)
 	}
 	j.StateAt, j.AddedAt = row.FromMs(at), row.FromMs(requested)
-	if j.State == provider.StateRefused {
+	if j.State == job.StateRefused {
 		return j, nil
 	}
 	if err := tx.jobFacts(&j); err != nil {
@@ -229,12 +229,12 @@ func (tx *Tx) job(id string) (provider.Job, error) {
 }
 
 // hasResult reports whether a job in this state can have one.
-func hasResult(s provider.State) bool {
-	return s != provider.StateQuoted && s != provider.StatePaid && s != provider.StateRunning
+func hasResult(s job.State) bool {
+	return s != job.StateQuoted && s != job.StatePaid && s != job.StateRunning
 }
 
 // jobFacts reads what is kept once a job.
-func (tx *Tx) jobFacts(j *provider.Job) error {
+func (tx *Tx) jobFacts(j *job.Job) error {
 	var (
 		relays                               string
 		expires, added                       int64
@@ -267,8 +267,8 @@ func (tx *Tx) jobFacts(j *provider.Job) error {
 }
 
 // jobPayment returns the latest word on the job's money, nil if none came.
-func (tx *Tx) jobPayment(id string) (*provider.Payment, error) {
-	var p provider.Payment
+func (tx *Tx) jobPayment(id string) (*job.Payment, error) {
+	var p job.Payment
 	var by sql.NullInt64
 	var at int64
 	err := tx.QueryRow(`SELECT payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints, preimage FROM job_payments
@@ -281,9 +281,9 @@ func (tx *Tx) jobPayment(id string) (*provider.Payment, error) {
 	return &p, err
 }
 
-func (tx *Tx) jobResult(id string) (*provider.Result, error) {
+func (tx *Tx) jobResult(id string) (*job.Result, error) {
 	var (
-		r                 provider.Result
+		r                 job.Result
 		agreement         hashing.Digest
 		artifacts         string
 		started, finished int64

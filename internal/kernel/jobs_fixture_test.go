@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 func preimage(name string) payments.Preimage { return payments.Preimage(digest("preimage " + name)) }
 
-func testJob(name string, mode receipts.Mode) provider.Job {
-	j := provider.Job{
+func testJob(name string, mode receipts.Mode) job.Job {
+	j := job.Job{
 		RequestID: hexID("job %s", name), Kind: 5050, Buyer: hexID("buyer"), SchemaID: "oa.sandbox_run.v1",
 		JobHash: digest("job " + name), Request: []byte(`{"id":"` + name + `"}`), Input: []byte(`{}`),
 		Relays: []string{"wss://a", "wss://b"}, Mode: mode, PriceMsats: 21_000, Quote: []byte("quote " + name),
@@ -29,44 +29,44 @@ func testJob(name string, mode receipts.Mode) provider.Job {
 	return j
 }
 
-func threadOf(j provider.Job) string { return "root.job[" + j.RequestID + "]" }
+func threadOf(j job.Job) string { return "root.job[" + j.RequestID + "]" }
 
-func deadlineOf(j provider.Job) time.Time { return j.AddedAt.Add(time.Hour) }
+func deadlineOf(j job.Job) time.Time { return j.AddedAt.Add(time.Hour) }
 
-func planOf(j provider.Job) provider.Plan {
-	return provider.Plan{Deadline: deadlineOf(j), Hash: digest("plan")}
+func planOf(j job.Job) job.Plan {
+	return job.Plan{Deadline: deadlineOf(j), Hash: digest("plan")}
 }
 
-func directiveOf(j provider.Job) provider.Directive {
-	return provider.Directive{ID: "dir_" + j.RequestID, Key: j.RequestID + "/result", ApprovedBy: "test"}
+func directiveOf(j job.Job) job.Directive {
+	return job.Directive{ID: "dir_" + j.RequestID, Key: j.RequestID + "/result", ApprovedBy: "test"}
 }
 
-func eventFor(j provider.Job, what string) provider.OutEvent {
-	return provider.OutEvent{
+func eventFor(j job.Job, what string) job.OutEvent {
+	return job.OutEvent{
 		EventID: hexID("event %s %s", j.RequestID, what), Event: []byte(`{"what":"` + what + `"}`),
 		RequestID: j.RequestID, Relays: j.Relays, Required: 1,
 	}
 }
 
-func held(j provider.Job) provider.Payment {
-	return provider.Payment{Hash: j.PaymentHash, State: payments.InvoiceHeld, PaidMsats: j.PriceMsats, SettleBy: start.Add(time.Hour), RecordedAt: start}
+func held(j job.Job) job.Payment {
+	return job.Payment{Hash: j.PaymentHash, State: payments.InvoiceHeld, PaidMsats: j.PriceMsats, SettleBy: start.Add(time.Hour), RecordedAt: start}
 }
 
-func settled(j provider.Job) provider.Payment {
-	return provider.Payment{Hash: j.PaymentHash, State: payments.InvoiceSettled, PaidMsats: j.PriceMsats, RecordedAt: start}
+func settled(j job.Job) job.Payment {
+	return job.Payment{Hash: j.PaymentHash, State: payments.InvoiceSettled, PaidMsats: j.PriceMsats, RecordedAt: start}
 }
 
-func arrived(j provider.Job) provider.Payment {
+func arrived(j job.Job) job.Payment {
 	if j.Mode == receipts.ModeHold {
 		return held(j)
 	}
 	return settled(j)
 }
 
-func resultOf(j provider.Job, run int) (provider.Result, [][]byte) {
+func resultOf(j job.Job, run int) (job.Result, [][]byte) {
 	output, replay, artifact := []byte("output "+j.RequestID), []byte("replay "+j.RequestID), []byte("artifact")
 	agreement := digest("agreement")
-	return provider.Result{
+	return job.Result{
 		SessionID: fmt.Sprintf("sess-%s-%d", j.RequestID, run), Output: output, OutputHash: hashing.Bytes(output),
 		AgreementHash: &agreement, PlanHash: digest("plan"), Trajectory: digest("trajectory"), Redacted: digest("redacted"),
 		Replay: hashing.Bytes(replay), EventID: hexID("6050 %s", j.RequestID), Event: []byte("6050 of " + j.RequestID),
@@ -75,14 +75,14 @@ func resultOf(j provider.Job, run int) (provider.Result, [][]byte) {
 }
 
 // shorterFor is the result's event again, in a shorter form.
-func shorterFor(j provider.Job) provider.OutEvent { return eventFor(j, "6050, shorter") }
+func shorterFor(j job.Job) job.OutEvent { return eventFor(j, "6050, shorter") }
 
-func issuer(j provider.Job) func(provider.Issue) (provider.Issued, error) {
-	return func(in provider.Issue) (provider.Issued, error) {
-		return provider.Issued{
+func issuer(j job.Job) func(job.Issue) (job.Issued, error) {
+	return func(in job.Issue) (job.Issued, error) {
+		return job.Issued{
 			ReceiptID: "rcpt_" + j.RequestID,
 			Receipt:   fmt.Appendf(nil, "receipt %d of %s after %v", in.Sequence, j.RequestID, in.Previous),
-			Out:       []provider.OutEvent{eventFor(j, "receipt")},
+			Out:       []job.OutEvent{eventFor(j, "receipt")},
 		}, nil
 	}
 }
@@ -90,68 +90,68 @@ func issuer(j provider.Job) func(provider.Issue) (provider.Issued, error) {
 // step is one method of the store that moves a job.
 type step struct {
 	name string
-	do   func(ctx context.Context, s *ProviderStore, j provider.Job) error
+	do   func(ctx context.Context, s *ProviderStore, j job.Job) error
 }
 
 // steps are all of them, each as it is called for the job's mode.
 func steps() []step {
-	closing := func(to provider.State) func(context.Context, *ProviderStore, provider.Job) error {
-		return func(ctx context.Context, s *ProviderStore, j provider.Job) error {
-			return s.Close(ctx, j.RequestID, to, provider.Reason{Code: "code", Detail: "detail"}, nil, eventFor(j, string(to)))
+	closing := func(to job.State) func(context.Context, *ProviderStore, job.Job) error {
+		return func(ctx context.Context, s *ProviderStore, j job.Job) error {
+			return s.Close(ctx, j.RequestID, to, job.Reason{Code: "code", Detail: "detail"}, nil, eventFor(j, string(to)))
 		}
 	}
 	return []step{
-		{"invoice", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
+		{"invoice", func(ctx context.Context, s *ProviderStore, j job.Job) error {
 			return s.SetInvoice(ctx, j.RequestID, "lnbc"+j.RequestID, payments.Hash{}, eventFor(j, "payment-required"))
 		}},
-		{"accept", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
+		{"accept", func(ctx context.Context, s *ProviderStore, j job.Job) error {
 			return s.SetAcceptance(ctx, j.RequestID, []byte("acceptance"))
 		}},
-		{"pay", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
+		{"pay", func(ctx context.Context, s *ProviderStore, j job.Job) error {
 			return s.SetPaid(ctx, j.RequestID, arrived(j), directiveOf(j), threadOf(j))
 		}},
-		{"start", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
+		{"start", func(ctx context.Context, s *ProviderStore, j job.Job) error {
 			_, err := s.Start(ctx, j.RequestID, nil, threadOf(j), planOf(j), eventFor(j, "processing"))
 			return err
 		}},
-		{"start by policy", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
+		{"start by policy", func(ctx context.Context, s *ProviderStore, j job.Job) error {
 			d := directiveOf(j)
 			_, err := s.Start(ctx, j.RequestID, &d, threadOf(j), planOf(j), eventFor(j, "processing"))
 			return err
 		}},
-		{"finish", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
+		{"finish", func(ctx context.Context, s *ProviderStore, j job.Job) error {
 			r, contents := resultOf(j, 1)
 			return s.Finish(ctx, j.RequestID, 1, r, contents, eventFor(j, "6050"))
 		}},
-		{"reword", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
+		{"reword", func(ctx context.Context, s *ProviderStore, j job.Job) error {
 			return s.SetResultEvent(ctx, j.RequestID, hexID("6050 %s", j.RequestID), shorterFor(j).EventID, shorterFor(j))
 		}},
-		{"settle", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
+		{"settle", func(ctx context.Context, s *ProviderStore, j job.Job) error {
 			return s.Settle(ctx, j.RequestID, settled(j), issuer(j))
 		}},
-		{"fail", func(ctx context.Context, s *ProviderStore, j provider.Job) error {
-			var owed *provider.Credit
+		{"fail", func(ctx context.Context, s *ProviderStore, j job.Job) error {
+			var owed *job.Credit
 			if j.Mode == receipts.ModePrepay {
-				owed = &provider.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: j.PriceMsats, RefundTo: "me@example.com"}
+				owed = &job.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: j.PriceMsats, RefundTo: "me@example.com"}
 			}
-			return s.Close(ctx, j.RequestID, provider.StateFailed, provider.Reason{Code: "code"}, owed)
+			return s.Close(ctx, j.RequestID, job.StateFailed, job.Reason{Code: "code"}, owed)
 		}},
-		{"cancel", closing(provider.StateCanceled)},
-		{"expire", closing(provider.StateExpired)},
-		{"succeed", closing(provider.StateSucceeded)},
-		{"close as paid", closing(provider.StatePaid)},
-		{"close as refused", closing(provider.StateRefused)},
+		{"cancel", closing(job.StateCanceled)},
+		{"expire", closing(job.StateExpired)},
+		{"succeed", closing(job.StateSucceeded)},
+		{"close as paid", closing(job.StatePaid)},
+		{"close as refused", closing(job.StateRefused)},
 	}
 }
 
-func doStep(t testing.TB, s *ProviderStore, j provider.Job, name string) error {
+func doStep(t testing.TB, s *ProviderStore, j job.Job, name string) error {
 	t.Helper()
 	i := slices.IndexFunc(steps(), func(s step) bool { return s.name == name })
 	return steps()[i].do(context.Background(), s, j)
 }
 
 // pathTo lists the steps from nothing to a state.
-func pathTo(mode receipts.Mode, state provider.State) []string {
+func pathTo(mode receipts.Mode, state job.State) []string {
 	path := []string{}
 	if mode != receipts.ModeFree {
 		path = append(path, "invoice", "accept")
@@ -164,25 +164,25 @@ func pathTo(mode receipts.Mode, state provider.State) []string {
 		last = "succeed"
 	}
 	switch state {
-	case provider.StateQuoted:
+	case job.StateQuoted:
 		return nil
-	case provider.StatePaid:
+	case job.StatePaid:
 		return path
-	case provider.StateRunning:
+	case job.StateRunning:
 		return append(path, first)
-	case provider.StateDelivering:
+	case job.StateDelivering:
 		return append(path, first, "finish")
-	case provider.StateSucceeded:
+	case job.StateSucceeded:
 		return append(path, first, "finish", last)
 	}
-	end := map[provider.State]string{provider.StateFailed: "fail", provider.StateCanceled: "cancel", provider.StateExpired: "expire"}
+	end := map[job.State]string{job.StateFailed: "fail", job.StateCanceled: "cancel", job.StateExpired: "expire"}
 	return append(path, end[state])
 }
 
-func toState(t testing.TB, s *ProviderStore, j provider.Job, state provider.State) {
+func toState(t testing.TB, s *ProviderStore, j job.Job, state job.State) {
 	t.Helper()
-	if state == provider.StateRefused {
-		must(t, s.Refuse(t.Context(), j.RequestID, j.Buyer, provider.Reason{Code: "bid_too_low"}, eventFor(j, "refused")))
+	if state == job.StateRefused {
+		must(t, s.Refuse(t.Context(), j.RequestID, j.Buyer, job.Reason{Code: "bid_too_low"}, eventFor(j, "refused")))
 		return
 	}
 	must(t, s.AddJob(t.Context(), j))
@@ -193,38 +193,38 @@ func toState(t testing.TB, s *ProviderStore, j provider.Job, state provider.Stat
 	}
 }
 
-func acksOf(t testing.TB, s *ProviderStore) (acks []provider.Ack) {
+func acksOf(t testing.TB, s *ProviderStore) (acks []job.Ack) {
 	t.Helper()
 	pending, err := s.PendingEvents(t.Context(), time.Hour, 100)
 	must(t, err)
 	for _, p := range pending {
-		acks = append(acks, provider.Ack{EventID: p.EventID, Relay: p.Relays[0], OK: true, At: start})
+		acks = append(acks, job.Ack{EventID: p.EventID, Relay: p.Relays[0], OK: true, At: start})
 	}
 	return acks
 }
 
 // allowed says which step leads where; what is not here must be refused. The
 // steps that end an open job are added by the test.
-func allowed(mode receipts.Mode) map[provider.State]map[string]provider.State {
-	m := map[provider.State]map[string]provider.State{
-		provider.StateQuoted:     {},
-		provider.StatePaid:       {"start": provider.StateRunning},
-		provider.StateRunning:    {"start": provider.StateRunning, "finish": provider.StateDelivering},
-		provider.StateDelivering: {"settle": provider.StateSucceeded, "reword": provider.StateDelivering},
+func allowed(mode receipts.Mode) map[job.State]map[string]job.State {
+	m := map[job.State]map[string]job.State{
+		job.StateQuoted:     {},
+		job.StatePaid:       {"start": job.StateRunning},
+		job.StateRunning:    {"start": job.StateRunning, "finish": job.StateDelivering},
+		job.StateDelivering: {"settle": job.StateSucceeded, "reword": job.StateDelivering},
 	}
 	switch mode {
 	case receipts.ModeHold, receipts.ModePrepay:
-		m[provider.StateQuoted]["pay"] = provider.StatePaid
+		m[job.StateQuoted]["pay"] = job.StatePaid
 	case receipts.ModeFree:
-		m[provider.StateDelivering] = map[string]provider.State{"succeed": provider.StateSucceeded, "reword": provider.StateDelivering}
+		m[job.StateDelivering] = map[string]job.State{"succeed": job.StateSucceeded, "reword": job.StateDelivering}
 		fallthrough
 	default:
-		delete(m, provider.StatePaid)
-		m[provider.StateQuoted]["start by policy"] = provider.StateRunning
+		delete(m, job.StatePaid)
+		m[job.StateQuoted]["start by policy"] = job.StateRunning
 	}
 	for state, to := range m {
 		to["accept"] = state
-		to["fail"], to["cancel"], to["expire"] = provider.StateFailed, provider.StateCanceled, provider.StateExpired
+		to["fail"], to["cancel"], to["expire"] = job.StateFailed, job.StateCanceled, job.StateExpired
 		if mode != receipts.ModeFree {
 			to["invoice"] = state
 		}

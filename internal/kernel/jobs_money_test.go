@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -21,7 +21,7 @@ func TestOncePerPaymentHash(t *testing.T) {
 	b.PaymentHash = a.PaymentHash
 	must(t, s.AddJob(t.Context(), a))
 	before := k.dump(t)
-	if err := s.AddJob(t.Context(), b); !errors.Is(err, provider.ErrConflict) {
+	if err := s.AddJob(t.Context(), b); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("second job with the payment hash: %v", err)
 	}
 	if diff := cmp.Diff(before, k.dump(t)); diff != "" {
@@ -80,7 +80,7 @@ func TestChosenPaymentHash(t *testing.T) {
 			t.Errorf("%s: it is taken", name)
 		}
 	}
-	if err := s.SetInvoice(t.Context(), named.RequestID, "lnbcnamed", preimage("another").Hash()); !errors.Is(err, provider.ErrConflict) {
+	if err := s.SetInvoice(t.Context(), named.RequestID, "lnbcnamed", preimage("another").Hash()); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("a second hash for a quote that names one: %v", err)
 	}
 	late := testJob("late", receipts.ModeHold)
@@ -104,10 +104,10 @@ func TestInvoiceAndAcceptanceStay(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	j := testJob("x", receipts.ModeHold)
-	toState(t, s, j, provider.StateQuoted)
+	toState(t, s, j, job.StateQuoted)
 	must(t, s.SetInvoice(t.Context(), j.RequestID, "lnbc1", payments.Hash{}, eventFor(j, "first")))
 	must(t, s.SetInvoice(t.Context(), j.RequestID, "lnbc1", payments.Hash{}, eventFor(j, "again"))) // queues nothing
-	if err := s.SetInvoice(t.Context(), j.RequestID, "lnbc2", payments.Hash{}); !errors.Is(err, provider.ErrConflict) {
+	if err := s.SetInvoice(t.Context(), j.RequestID, "lnbc2", payments.Hash{}); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("another invoice: %v", err)
 	}
 	must(t, s.SetAcceptance(t.Context(), j.RequestID, []byte("first")))
@@ -120,8 +120,8 @@ func TestInvoiceAndAcceptanceStay(t *testing.T) {
 		t.Errorf("%d events queued", n)
 	}
 	other := testJob("other", receipts.ModeHold)
-	toState(t, s, other, provider.StateQuoted)
-	if err := s.SetInvoice(t.Context(), other.RequestID, "lnbc1", payments.Hash{}); !errors.Is(err, provider.ErrConflict) {
+	toState(t, s, other, job.StateQuoted)
+	if err := s.SetInvoice(t.Context(), other.RequestID, "lnbc1", payments.Hash{}); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("the invoice of another job: %v", err)
 	}
 }
@@ -130,10 +130,10 @@ func TestWrongPayment(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	j := testJob("x", receipts.ModeHold)
-	toState(t, s, j, provider.StateQuoted)
+	toState(t, s, j, job.StateQuoted)
 	wrong := held(j)
 	wrong.Hash = preimage("other").Hash()
-	if err := s.SetPaid(t.Context(), j.RequestID, wrong, directiveOf(j), threadOf(j)); !errors.Is(err, provider.ErrConflict) {
+	if err := s.SetPaid(t.Context(), j.RequestID, wrong, directiveOf(j), threadOf(j)); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("payment of another invoice: %v", err)
 	}
 	must(t, doStep(t, s, j, "pay"))
@@ -141,16 +141,16 @@ func TestWrongPayment(t *testing.T) {
 	must(t, doStep(t, s, j, "finish"))
 	other := settled(j)
 	other.Hash = wrong.Hash
-	for name, p := range map[string]provider.Payment{"still held": held(j), "another hash": other} {
-		if err := s.Settle(t.Context(), j.RequestID, p, issuer(j)); !errors.Is(err, provider.ErrConflict) {
+	for name, p := range map[string]job.Payment{"still held": held(j), "another hash": other} {
+		if err := s.Settle(t.Context(), j.RequestID, p, issuer(j)); !errors.Is(err, job.ErrConflict) {
 			t.Errorf("settle, %s: %v", name, err)
 		}
 	}
 	pre := testJob("pre", receipts.ModePrepay)
-	toState(t, s, pre, provider.StateDelivering)
+	toState(t, s, pre, job.StateDelivering)
 	more := settled(pre)
 	more.PaidMsats++
-	if err := s.Settle(t.Context(), pre.RequestID, more, issuer(pre)); !errors.Is(err, provider.ErrConflict) {
+	if err := s.Settle(t.Context(), pre.RequestID, more, issuer(pre)); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("settle with another amount: %v", err)
 	}
 	checkProvider(t, k)
@@ -160,14 +160,14 @@ func TestDirectiveKeyIsConsumed(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	a, b := testJob("a", receipts.ModeHold), testJob("b", receipts.ModeHold)
-	toState(t, s, a, provider.StatePaid)
-	toState(t, s, b, provider.StateQuoted)
+	toState(t, s, a, job.StatePaid)
+	toState(t, s, b, job.StateQuoted)
 	d := directiveOf(b)
 	d.Key = directiveOf(a).Key
-	if err := s.SetPaid(t.Context(), b.RequestID, held(b), d, threadOf(b)); !errors.Is(err, provider.ErrConflict) {
+	if err := s.SetPaid(t.Context(), b.RequestID, held(b), d, threadOf(b)); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("a used key: %v", err)
 	}
-	if err := s.SetPaid(t.Context(), b.RequestID, held(b), directiveOf(b), threadOf(a)); !errors.Is(err, provider.ErrConflict) {
+	if err := s.SetPaid(t.Context(), b.RequestID, held(b), directiveOf(b), threadOf(a)); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("another job's thread: %v", err)
 	}
 	must(t, doStep(t, s, b, "pay"))
@@ -179,15 +179,15 @@ func TestReceiptsFormOneChain(t *testing.T) {
 	var previous *hashing.Digest
 	for i := range 3 {
 		j := testJob(fmt.Sprint(i), receipts.ModeHold)
-		toState(t, s, j, provider.StateDelivering)
+		toState(t, s, j, job.StateDelivering)
 		stop := errors.New("no signer")
-		err := s.Settle(t.Context(), j.RequestID, settled(j), func(provider.Issue) (provider.Issued, error) { return provider.Issued{}, stop })
+		err := s.Settle(t.Context(), j.RequestID, settled(j), func(job.Issue) (job.Issued, error) { return job.Issued{}, stop })
 		if !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
 		k.reopen(t) // a failed issue leaves no gap, nor does a restart
 		s = k.ProviderStore("p")
-		must(t, s.Settle(t.Context(), j.RequestID, settled(j), func(in provider.Issue) (provider.Issued, error) {
+		must(t, s.Settle(t.Context(), j.RequestID, settled(j), func(in job.Issue) (job.Issued, error) {
 			if in.Sequence != int64(i+1) || !in.At.Equal(start) {
 				t.Errorf("issue %d: %+v", i, in)
 			}
@@ -202,8 +202,8 @@ func TestReceiptsFormOneChain(t *testing.T) {
 	}
 	checkProvider(t, k)
 	j := testJob("same id", receipts.ModeHold)
-	toState(t, s, j, provider.StateDelivering)
-	if err := s.Settle(t.Context(), j.RequestID, settled(j), issuer(testJob("0", receipts.ModeHold))); !errors.Is(err, provider.ErrConflict) {
+	toState(t, s, j, job.StateDelivering)
+	if err := s.Settle(t.Context(), j.RequestID, settled(j), issuer(testJob("0", receipts.ModeHold))); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("a receipt id used twice: %v", err)
 	}
 }
@@ -233,13 +233,13 @@ func TestDoubleSubmissions(t *testing.T) {
 			t.Errorf("%s: %d won", name, won)
 		}
 	}
-	race("add", provider.ErrDuplicate, func() error { return s.AddJob(t.Context(), j) })
+	race("add", job.ErrDuplicate, func() error { return s.AddJob(t.Context(), j) })
 	for _, name := range []string{"pay", "start", "finish", "settle"} {
 		if name == "start" { // may be repeated: every call is a new run, and only the last may finish
 			must(t, doStep(t, s, j, name))
 			continue
 		}
-		race(name, provider.ErrConflict, func() error { return doStep(t, s, j, name) })
+		race(name, job.ErrConflict, func() error { return doStep(t, s, j, name) })
 	}
 	k.reopen(t)
 	checkProvider(t, k)
@@ -252,7 +252,7 @@ func TestJobListsAndCredits(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	var ids, openIDs []string
-	for i, state := range []provider.State{provider.StateQuoted, provider.StateFailed, provider.StateRunning, provider.StateSucceeded} {
+	for i, state := range []job.State{job.StateQuoted, job.StateFailed, job.StateRunning, job.StateSucceeded} {
 		j := testJob(fmt.Sprint(i), receipts.ModePrepay)
 		toState(t, s, j, state)
 		ids = append(ids, j.RequestID)
@@ -271,12 +271,12 @@ func TestJobListsAndCredits(t *testing.T) {
 		}
 	}
 	debts, err := s.Debts(t.Context())
-	owed := provider.Credit{RequestID: ids[1], Buyer: hexID("buyer"), Msats: 21_000, RefundTo: "me@example.com"}
-	if diff := cmp.Diff([]provider.Debt{{Credit: owed, At: start, CreditMsats: 21_000}}, debts); err != nil || diff != "" {
+	owed := job.Credit{RequestID: ids[1], Buyer: hexID("buyer"), Msats: 21_000, RefundTo: "me@example.com"}
+	if diff := cmp.Diff([]job.Debt{{Credit: owed, At: start, CreditMsats: 21_000}}, debts); err != nil || diff != "" {
 		t.Errorf("credits: %v\n%s", err, diff)
 	}
 	st, err := s.Stats(t.Context())
-	if diff := cmp.Diff(provider.Stats{Succeeded: 1, Failed: 1}, st); err != nil || diff != "" {
+	if diff := cmp.Diff(job.Stats{Succeeded: 1, Failed: 1}, st); err != nil || diff != "" {
 		t.Errorf("stats: %v\n%s", err, diff)
 	}
 }

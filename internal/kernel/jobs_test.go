@@ -14,8 +14,8 @@ import (
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -23,16 +23,16 @@ import (
 // What the table does not allow must be ErrConflict and write nothing.
 func TestEveryStepInEveryState(t *testing.T) {
 	requirements.Covers(t, "K-36")
-	states := []provider.State{
-		provider.StateRefused, provider.StateQuoted, provider.StatePaid, provider.StateRunning, provider.StateDelivering,
-		provider.StateSucceeded, provider.StateFailed, provider.StateCanceled, provider.StateExpired,
+	states := []job.State{
+		job.StateRefused, job.StateQuoted, job.StatePaid, job.StateRunning, job.StateDelivering,
+		job.StateSucceeded, job.StateFailed, job.StateCanceled, job.StateExpired,
 	}
 	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay, receipts.ModeFree} {
 		table := allowed(mode)
 		k := open(t)
 		s := k.ProviderStore("p")
 		for _, from := range states {
-			if _, ok := table[from]; !ok && from == provider.StatePaid {
+			if _, ok := table[from]; !ok && from == job.StatePaid {
 				continue // a mode without that state
 			}
 			for _, st := range steps() {
@@ -44,7 +44,7 @@ func TestEveryStepInEveryState(t *testing.T) {
 				want, ok := table[from][st.name]
 				if !ok {
 					want = from
-					if !errors.Is(err, provider.ErrConflict) {
+					if !errors.Is(err, job.ErrConflict) {
 						t.Errorf("%s: %v, want row.ErrConflict", name, err)
 					}
 					if k.Stats() != before {
@@ -71,7 +71,7 @@ func TestPaidJobFromQuoteToReceipt(t *testing.T) {
 			k := open(t)
 			s := k.ProviderStore("p")
 			want := testJob("x", mode)
-			want.State, want.StateAt = provider.StateQuoted, start
+			want.State, want.StateAt = job.StateQuoted, start
 			must(t, s.AddJob(t.Context(), want))
 			check := func(step string) {
 				t.Helper()
@@ -100,18 +100,18 @@ func TestPaidJobFromQuoteToReceipt(t *testing.T) {
 				must(t, doStep(t, s, want, "pay"))
 				p := arrived(want)
 				p.RecordedAt = k.now
-				want.Payment, want.State, want.StateAt, begin = &p, provider.StatePaid, k.now, "start"
+				want.Payment, want.State, want.StateAt, begin = &p, job.StatePaid, k.now, "start"
 				check("payment")
 			}
 			must(t, doStep(t, s, want, begin))
-			want.State, want.StateAt, want.Run = provider.StateRunning, started, 1
+			want.State, want.StateAt, want.Run = job.StateRunning, started, 1
 			want.Deadline, want.PlanHash = deadlineOf(want), digest("plan")
 			check("start")
 
 			k.now = start.Add(3 * time.Second)
 			must(t, doStep(t, s, want, "finish"))
 			r, contents := resultOf(want, 1)
-			want.State, want.StateAt, want.Result = provider.StateDelivering, k.now, &r
+			want.State, want.StateAt, want.Result = job.StateDelivering, k.now, &r
 			check("finish")
 			for _, c := range contents {
 				if got, err := s.Content(t.Context(), hashing.Bytes(c)); err != nil || string(got) != string(c) {
@@ -126,8 +126,8 @@ func TestPaidJobFromQuoteToReceipt(t *testing.T) {
 				p.RecordedAt = k.now
 				want.Payment = &p
 			}
-			issued, _ := issuer(want)(provider.Issue{Sequence: 1})
-			want.State, want.StateAt, want.Receipt, want.ReceiptID = provider.StateSucceeded, k.now, issued.Receipt, issued.ReceiptID
+			issued, _ := issuer(want)(job.Issue{Sequence: 1})
+			want.State, want.StateAt, want.Receipt, want.ReceiptID = job.StateSucceeded, k.now, issued.Receipt, issued.ReceiptID
 			check("settle")
 
 			k.view(t, func(tx *Tx) error {
@@ -144,7 +144,7 @@ func TestPaidJobFromQuoteToReceipt(t *testing.T) {
 				return nil
 			})
 			st, err := s.Stats(t.Context())
-			if diff := cmp.Diff(provider.Stats{Succeeded: 1, AvgLatencyMs: 2000}, st); err != nil || diff != "" {
+			if diff := cmp.Diff(job.Stats{Succeeded: 1, AvgLatencyMs: 2000}, st); err != nil || diff != "" {
 				t.Errorf("stats: %v\n%s", err, diff)
 			}
 		})
@@ -155,19 +155,19 @@ func TestRefusedRequest(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	j := testJob("x", receipts.ModeHold)
-	toState(t, s, j, provider.StateRefused)
+	toState(t, s, j, job.StateRefused)
 	for name, err := range map[string]error{
-		"refuse again": s.Refuse(t.Context(), j.RequestID, j.Buyer, provider.Reason{}),
+		"refuse again": s.Refuse(t.Context(), j.RequestID, j.Buyer, job.Reason{}),
 		"add":          s.AddJob(t.Context(), j),
 	} {
-		if !errors.Is(err, provider.ErrDuplicate) {
+		if !errors.Is(err, job.ErrDuplicate) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	got, err := s.Job(t.Context(), j.RequestID)
-	want := provider.Job{
-		RequestID: j.RequestID, Buyer: j.Buyer, State: provider.StateRefused,
-		Reason: provider.Reason{Code: "bid_too_low"}, StateAt: start, AddedAt: start,
+	want := job.Job{
+		RequestID: j.RequestID, Buyer: j.Buyer, State: job.StateRefused,
+		Reason: job.Reason{Code: "bid_too_low"}, StateAt: start, AddedAt: start,
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
@@ -184,7 +184,7 @@ func TestUnknownJob(t *testing.T) {
 	s := k.ProviderStore("p")
 	j := testJob("x", receipts.ModeHold)
 	for _, st := range steps() {
-		if err := st.do(t.Context(), s, j); !errors.Is(err, provider.ErrNotFound) && !errors.Is(err, provider.ErrConflict) {
+		if err := st.do(t.Context(), s, j); !errors.Is(err, job.ErrNotFound) && !errors.Is(err, job.ErrConflict) {
 			t.Errorf("%s: %v", st.name, err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestUnknownJob(t *testing.T) {
 	_, err3 := s.JobByPaymentHash(t.Context(), payments.Hash{})
 	_, err4 := s.Content(t.Context(), digest("nothing"))
 	for i, err := range []error{err, err2, err3, err4} {
-		if !errors.Is(err, provider.ErrNotFound) {
+		if !errors.Is(err, job.ErrNotFound) {
 			t.Errorf("read %d: %v", i, err)
 		}
 	}
@@ -203,17 +203,17 @@ func TestOnlyTheCurrentRunFinishes(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	j := testJob("x", receipts.ModeHold)
-	toState(t, s, j, provider.StateRunning)
+	toState(t, s, j, job.StateRunning)
 	k.reopen(t) // the crash that makes the rerun
 	s = k.ProviderStore("p")
-	run, err := s.Start(t.Context(), j.RequestID, nil, threadOf(j), provider.Plan{Deadline: deadlineOf(j).Add(time.Hour), Hash: digest("plan")}, eventFor(j, "again"))
+	run, err := s.Start(t.Context(), j.RequestID, nil, threadOf(j), job.Plan{Deadline: deadlineOf(j).Add(time.Hour), Hash: digest("plan")}, eventFor(j, "again"))
 	if run != 2 || err != nil {
 		t.Fatalf("rerun = %d, %v", run, err)
 	}
-	if _, err := s.Start(t.Context(), j.RequestID, nil, "root.elsewhere", planOf(j)); !errors.Is(err, provider.ErrConflict) {
+	if _, err := s.Start(t.Context(), j.RequestID, nil, "root.elsewhere", planOf(j)); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("a run on another thread: %v", err)
 	}
-	for run, want := range map[int]error{1: provider.ErrConflict, 3: provider.ErrConflict, 0: provider.ErrConflict} {
+	for run, want := range map[int]error{1: job.ErrConflict, 3: job.ErrConflict, 0: job.ErrConflict} {
 		r, contents := resultOf(j, run)
 		if err := s.Finish(t.Context(), j.RequestID, run, r, contents); !errors.Is(err, want) {
 			t.Errorf("run %d: %v", run, err)
@@ -222,7 +222,7 @@ func TestOnlyTheCurrentRunFinishes(t *testing.T) {
 	r, contents := resultOf(j, 2)
 	other := r
 	other.PlanHash = digest("another plan")
-	if err := s.Finish(t.Context(), j.RequestID, 2, other, contents); !errors.Is(err, provider.ErrConflict) {
+	if err := s.Finish(t.Context(), j.RequestID, 2, other, contents); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("a result of another plan: %v", err)
 	}
 	must(t, s.Finish(t.Context(), j.RequestID, 2, r, contents))
@@ -235,7 +235,7 @@ func TestResultNeedsItsBytes(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	j := testJob("x", receipts.ModeHold)
-	toState(t, s, j, provider.StateRunning)
+	toState(t, s, j, job.StateRunning)
 	r, contents := resultOf(j, 1)
 	before := k.dump(t)
 	for i := range contents {
@@ -260,11 +260,11 @@ func TestProviderOutbox(t *testing.T) {
 	out := eventFor(j, "a")
 	must(t, s.Enqueue(t.Context(), out))
 	k.now = start.Add(time.Minute)
-	must(t, s.AddAcks(t.Context(), provider.Ack{EventID: out.EventID, Relay: "wss://a", OK: true, Message: "ok", At: start},
-		provider.Ack{EventID: out.EventID, Relay: "wss://b", Message: "error: no", At: start}))
+	must(t, s.AddAcks(t.Context(), job.Ack{EventID: out.EventID, Relay: "wss://a", OK: true, Message: "ok", At: start},
+		job.Ack{EventID: out.EventID, Relay: "wss://b", Message: "error: no", At: start}))
 	pending, err := s.PendingEvents(t.Context(), time.Hour, 10)
-	want := []provider.Pending{{OutEvent: out, Confirmed: []string{"wss://a"}, Attempts: 2, QueuedAt: start}}
-	if diff := cmp.Diff(want, pending, cmpopts.IgnoreUnexported(provider.OutEvent{})); err != nil || diff != "" {
+	want := []job.Pending{{OutEvent: out, Confirmed: []string{"wss://a"}, Attempts: 2, QueuedAt: start}}
+	if diff := cmp.Diff(want, pending, cmpopts.IgnoreUnexported(job.OutEvent{})); err != nil || diff != "" {
 		t.Errorf("pending: %v\n%s", err, diff)
 	}
 	if old, err := s.PendingEvents(t.Context(), time.Minute, 10); len(old) != 0 || err != nil {
@@ -283,7 +283,7 @@ func BenchmarkPaidJob(b *testing.B) {
 	k := open(b)
 	s := k.ProviderStore("p")
 	for i := 0; b.Loop(); i++ {
-		toState(b, s, testJob(fmt.Sprint(i), receipts.ModeHold), provider.StateSucceeded)
+		toState(b, s, testJob(fmt.Sprint(i), receipts.ModeHold), job.StateSucceeded)
 	}
 	b.ReportMetric(float64(k.Stats().Commits)/float64(b.N), "commits/job")
 }
@@ -295,7 +295,7 @@ func TestResultEventThatRelaysRefused(t *testing.T) {
 	s := k.ProviderStore("p")
 	j := testJob("refused", receipts.ModeHold)
 	must(t, s.AddJob(t.Context(), j))
-	for _, name := range pathTo(j.Mode, provider.StateRunning) {
+	for _, name := range pathTo(j.Mode, job.StateRunning) {
 		must(t, doStep(t, s, j, name))
 	}
 	r, contents := resultOf(j, 1)
@@ -304,7 +304,7 @@ func TestResultEventThatRelaysRefused(t *testing.T) {
 	must(t, s.Finish(t.Context(), j.RequestID, 1, r, contents, full))
 
 	must(t, doStep(t, s, j, "reword"))
-	if err := doStep(t, s, j, "reword"); !errors.Is(err, provider.ErrConflict) {
+	if err := doStep(t, s, j, "reword"); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("the first form was replaced twice: %v", err)
 	}
 	k.reopen(t)
@@ -317,7 +317,7 @@ func TestResultEventThatRelaysRefused(t *testing.T) {
 	offered := func(id string) bool {
 		list, err := s.PendingEvents(t.Context(), time.Hour, 100)
 		must(t, err)
-		return slices.ContainsFunc(list, func(p provider.Pending) bool { return p.EventID == id })
+		return slices.ContainsFunc(list, func(p job.Pending) bool { return p.EventID == id })
 	}
 	if offered(full.EventID) || !offered(shorterFor(j).EventID) {
 		t.Errorf("offered: the first form %v, the last %v", offered(full.EventID), offered(shorterFor(j).EventID))

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 )
 
 // UnknownPayments lists the jobs that ended before their wallet said what came for
@@ -20,9 +20,9 @@ func (s *ProviderStore) UnknownPayments(ctx context.Context) (ids []string, err 
 // AddLate records what came for a job that has ended without a receipt, as far as it
 // is not a debt yet. tell runs inside the transaction: it
 // must not use the store.
-func (s *ProviderStore) AddLate(ctx context.Context, c provider.Credit, tell func(msats int64) (provider.OutEvent, error)) (msats int64, err error) {
+func (s *ProviderStore) AddLate(ctx context.Context, c job.Credit, tell func(msats int64) (job.OutEvent, error)) (msats int64, err error) {
 	err = s.update(ctx, func(tx *Tx) error {
-		j, err := tx.jobIn(c.RequestID, provider.StateFailed, provider.StateCanceled, provider.StateExpired)
+		j, err := tx.jobIn(c.RequestID, job.StateFailed, job.StateCanceled, job.StateExpired)
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (s *ProviderStore) AddLate(ctx context.Context, c provider.Credit, tell fun
 		if err != nil {
 			return err
 		}
-		return tx.enqueueAll([]provider.OutEvent{out})
+		return tx.enqueueAll([]job.OutEvent{out})
 	})
 	if err != nil {
 		return 0, err
@@ -54,7 +54,7 @@ func (s *ProviderStore) AddLate(ctx context.Context, c provider.Credit, tell fun
 	return msats, nil
 }
 
-func (tx *Tx) addLate(j jobRow, c provider.Credit, first bool, msats int64) error {
+func (tx *Tx) addLate(j jobRow, c job.Credit, first bool, msats int64) error {
 	if first {
 		c.Msats = msats
 		return tx.addCredit(j, &c)

@@ -5,16 +5,16 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // addLate says that came msats are here for a job in all, of which owed are new.
-func addLate(t testing.TB, s *ProviderStore, j provider.Job, came, owed int64) {
+func addLate(t testing.TB, s *ProviderStore, j job.Job, came, owed int64) {
 	t.Helper()
 	told := int64(0)
-	got, err := s.AddLate(t.Context(), provider.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: came}, func(msats int64) (provider.OutEvent, error) {
+	got, err := s.AddLate(t.Context(), job.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: came}, func(msats int64) (job.OutEvent, error) {
 		told = msats
 		return eventFor(j, "late"), nil
 	})
@@ -28,14 +28,14 @@ func TestLateMoney(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	j := testJob("late", receipts.ModePrepay)
-	toState(t, s, j, provider.StateQuoted)
-	credit := provider.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: 700}
-	never := func(int64) (provider.OutEvent, error) { t.Error("told"); return provider.OutEvent{}, nil }
-	if _, err := s.AddLate(t.Context(), credit, never); !errors.Is(err, provider.ErrConflict) {
+	toState(t, s, j, job.StateQuoted)
+	credit := job.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: 700}
+	never := func(int64) (job.OutEvent, error) { t.Error("told"); return job.OutEvent{}, nil }
+	if _, err := s.AddLate(t.Context(), credit, never); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("of an open job: %v", err)
 	}
-	must(t, s.Close(t.Context(), j.RequestID, provider.StateExpired, provider.Reason{Code: "code"}, nil))
-	if _, err := s.AddLate(t.Context(), credit, func(int64) (provider.OutEvent, error) { return provider.OutEvent{}, errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+	must(t, s.Close(t.Context(), j.RequestID, job.StateExpired, job.Reason{Code: "code"}, nil))
+	if _, err := s.AddLate(t.Context(), credit, func(int64) (job.OutEvent, error) { return job.OutEvent{}, errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("that cannot be told: %v", err)
 	}
 	checkCredit(t, s, 0)
@@ -58,11 +58,11 @@ func TestExcessIsOwed(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	j := testJob("excess", receipts.ModePrepay)
-	toState(t, s, j, provider.StateDelivering)
+	toState(t, s, j, job.StateDelivering)
 	issue := issuer(j)
-	must(t, s.Settle(t.Context(), j.RequestID, settled(j), func(in provider.Issue) (provider.Issued, error) {
+	must(t, s.Settle(t.Context(), j.RequestID, settled(j), func(in job.Issue) (job.Issued, error) {
 		out, err := issue(in)
-		out.Excess = &provider.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: 4_000}
+		out.Excess = &job.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: 4_000}
 		return out, err
 	}))
 	checkCredit(t, s, 4_000)
@@ -103,27 +103,27 @@ func TestUnknownPayments(t *testing.T) {
 		}
 	}
 	paid, unpaid, known := testJob("z", receipts.ModePrepay), testJob("a", receipts.ModePrepay), testJob("known", receipts.ModePrepay)
-	for _, j := range []provider.Job{paid, unpaid, known} {
-		toState(t, s, j, provider.StateQuoted)
-		code := provider.CodePaymentUnknown
+	for _, j := range []job.Job{paid, unpaid, known} {
+		toState(t, s, j, job.StateQuoted)
+		code := job.CodePaymentUnknown
 		if j.RequestID == known.RequestID {
-			code = provider.CodePaymentExpired
+			code = job.CodePaymentExpired
 		}
-		must(t, s.Close(t.Context(), j.RequestID, provider.StateExpired, provider.Reason{Code: code}, nil))
+		must(t, s.Close(t.Context(), j.RequestID, job.StateExpired, job.Reason{Code: code}, nil))
 	}
 	check(paid.RequestID, unpaid.RequestID)
 	k.reopen(t)
 	s = k.ProviderStore("p")
 
-	c := provider.Credit{RequestID: paid.RequestID, Buyer: paid.Buyer, Msats: 700}
-	_, err := s.AddLate(t.Context(), c, func(int64) (provider.OutEvent, error) { return provider.OutEvent{}, errors.ErrUnsupported })
+	c := job.Credit{RequestID: paid.RequestID, Buyer: paid.Buyer, Msats: 700}
+	_, err := s.AddLate(t.Context(), c, func(int64) (job.OutEvent, error) { return job.OutEvent{}, errors.ErrUnsupported })
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("that cannot be told: %v", err)
 	}
 	check(paid.RequestID, unpaid.RequestID)
 	addLate(t, s, paid, 700, 700)
 	check(unpaid.RequestID)
-	if msats, err := s.AddLate(t.Context(), provider.Credit{RequestID: unpaid.RequestID, Buyer: unpaid.Buyer}, nil); msats != 0 || err != nil {
+	if msats, err := s.AddLate(t.Context(), job.Credit{RequestID: unpaid.RequestID, Buyer: unpaid.Buyer}, nil); msats != 0 || err != nil {
 		t.Errorf("%d msats, %v", msats, err)
 	}
 	check()

@@ -11,16 +11,16 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 func TestPipelineJournal(t *testing.T) {
 	k := open(t)
 	j := testJob("x", receipts.ModeHold)
-	toState(t, k.ProviderStore("p"), j, provider.StateRunning)
+	toState(t, k.ProviderStore("p"), j, job.StateRunning)
 	log := k.PipelineLog("p")
-	for thread, job := range map[string]string{
+	for thread, request := range map[string]string{
 		threadOf(j): j.RequestID, threadOf(j) + ".step[com.example.agent]": j.RequestID, "root.other": "", "root": "",
 	} {
 		must(t, log.Append(t.Context(), pipeline.Entry{
@@ -29,7 +29,7 @@ func TestPipelineJournal(t *testing.T) {
 		}))
 		want := []journal.Entry{{
 			At: start, Thread: thread, Direction: journal.Outbound, Handler: "h", PayloadTag: "t",
-			PayloadHash: digest("payload"), Retention: "retain_days(3)", RequestID: job,
+			PayloadHash: digest("payload"), Retention: "retain_days(3)", RequestID: request,
 		}}
 		k.view(t, func(tx *Tx) error {
 			got, err := tx.Entries(journal.Filter{Thread: thread})
@@ -99,7 +99,7 @@ func TestDirectiveLivesAsLongAsItsJob(t *testing.T) {
 		}
 	}
 	check(directiveOf(j).ID, false)
-	toState(t, s, j, provider.StateRunning)
+	toState(t, s, j, job.StateRunning)
 	check(directiveOf(j).ID, true)
 	must(t, doStep(t, s, j, "cancel"))
 	check(directiveOf(j).ID, false)

@@ -10,6 +10,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/store/outbox"
 	"github.com/lightwork-market/lightwork/internal/store/row"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -38,16 +39,16 @@ func (s *ProviderStore) view(ctx context.Context, fn func(tx *Tx) error) error {
 // unique value that is taken means that a step was done before, or for another.
 func providerErr(err error) error {
 	switch {
-	case err == nil, errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrDuplicate), errors.Is(err, provider.ErrConflict),
-		errors.Is(err, provider.ErrCreditSpent), errors.Is(err, provider.ErrRefundTaken),
-		errors.Is(err, provider.ErrRefundOfAnother):
+	case err == nil, errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrDuplicate), errors.Is(err, job.ErrConflict),
+		errors.Is(err, job.ErrCreditSpent), errors.Is(err, job.ErrRefundTaken),
+		errors.Is(err, job.ErrRefundOfAnother):
 		return err
 	case errors.Is(err, row.ErrNotFound):
-		return fmt.Errorf("%w: %w", provider.ErrNotFound, err)
+		return fmt.Errorf("%w: %w", job.ErrNotFound, err)
 	case errors.Is(err, row.ErrConflict), errors.Is(err, row.ErrDuplicate), sqlite.IsUnique(err):
-		return fmt.Errorf("%w: %w", provider.ErrConflict, err)
+		return fmt.Errorf("%w: %w", job.ErrConflict, err)
 	case errors.Is(err, sqlite.ErrCommit), errors.Is(err, sqlite.ErrReadOnly):
-		return fmt.Errorf("%w: %w", provider.ErrStoreFailed, err)
+		return fmt.Errorf("%w: %w", job.ErrStoreFailed, err)
 	}
 	return err
 }
@@ -76,11 +77,11 @@ func (s *ProviderStore) Content(ctx context.Context, d hashing.Digest) (data []b
 }
 
 // Enqueue queues events of no job.
-func (s *ProviderStore) Enqueue(ctx context.Context, out ...provider.OutEvent) error {
+func (s *ProviderStore) Enqueue(ctx context.Context, out ...job.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error { return tx.enqueueAll(out) })
 }
 
-func (tx *Tx) enqueueAll(out []provider.OutEvent) error {
+func (tx *Tx) enqueueAll(out []job.OutEvent) error {
 	for _, e := range out {
 		err := tx.Enqueue(outbox.OutEvent{
 			EventID: e.EventID, Event: e.Event, RequestID: e.RequestID, Relays: e.Relays, Required: e.Required,
@@ -93,7 +94,7 @@ func (tx *Tx) enqueueAll(out []provider.OutEvent) error {
 }
 
 // PendingEvents lists queued events that some relay has yet to confirm.
-func (s *ProviderStore) PendingEvents(ctx context.Context, maxAge time.Duration, limit int) (list []provider.Pending, err error) {
+func (s *ProviderStore) PendingEvents(ctx context.Context, maxAge time.Duration, limit int) (list []job.Pending, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		pending, err := tx.Pending(tx.now.Add(-maxAge), limit)
 		list = pendingOf(pending)
@@ -116,7 +117,7 @@ func (s *ProviderStore) Unsent(ctx context.Context, maxAge time.Duration) (n int
 }
 
 // DueEvents lists the pending events that are to be offered again now.
-func (s *ProviderStore) DueEvents(ctx context.Context, maxAge time.Duration, limit int) (list []provider.Pending, err error) {
+func (s *ProviderStore) DueEvents(ctx context.Context, maxAge time.Duration, limit int) (list []job.Pending, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		due, err := tx.Due(tx.now.Add(-maxAge), limit)
 		list = pendingOf(due)
@@ -125,10 +126,10 @@ func (s *ProviderStore) DueEvents(ctx context.Context, maxAge time.Duration, lim
 	return list, err
 }
 
-func pendingOf(events []outbox.Pending) (list []provider.Pending) {
+func pendingOf(events []outbox.Pending) (list []job.Pending) {
 	for _, p := range events {
-		list = append(list, provider.Pending{
-			OutEvent: provider.OutEvent{
+		list = append(list, job.Pending{
+			OutEvent: job.OutEvent{
 				EventID: p.EventID, Event: p.Event, RequestID: p.RequestID, Relays: p.Relays, Required: p.Required, Sig: p.Sig,
 			},
 			Confirmed: p.Confirmed, Attempts: p.Attempts, QueuedAt: p.QueuedAt,
@@ -138,7 +139,7 @@ func pendingOf(events []outbox.Pending) (list []provider.Pending) {
 }
 
 // AddAcks records what relays said.
-func (s *ProviderStore) AddAcks(ctx context.Context, acks ...provider.Ack) error {
+func (s *ProviderStore) AddAcks(ctx context.Context, acks ...job.Ack) error {
 	return s.update(ctx, func(tx *Tx) error {
 		for _, a := range acks {
 			if err := tx.AddAck(outbox.Ack(a)); err != nil {
@@ -150,11 +151,11 @@ func (s *ProviderStore) AddAcks(ctx context.Context, acks ...provider.Ack) error
 }
 
 // Acks lists what relays said of the events of one job.
-func (s *ProviderStore) Acks(ctx context.Context, requestID string) (list []provider.Ack, err error) {
+func (s *ProviderStore) Acks(ctx context.Context, requestID string) (list []job.Ack, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		acks, err := tx.Acks(requestID)
 		for _, a := range acks {
-			list = append(list, provider.Ack(a))
+			list = append(list, job.Ack(a))
 		}
 		return err
 	})
@@ -173,7 +174,7 @@ func (s *ProviderStore) Confirmed(ctx context.Context, eventID string) (n int, e
 const record = "SELECT succeeded, failed, coalesce(latency_ms / nullif(timed, 0), 0) FROM job_record"
 
 // Stats is this node's own record. Latency runs from a job's first start.
-func (s *ProviderStore) Stats(ctx context.Context) (st provider.Stats, err error) {
+func (s *ProviderStore) Stats(ctx context.Context) (st job.Stats, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		err := tx.QueryRow(record).Scan(&st.Succeeded, &st.Failed, &st.AvgLatencyMs)
 		if err != nil {

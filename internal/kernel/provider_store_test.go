@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 )
 
 // A provider is told in its own words that nothing can be committed any more:
@@ -18,10 +18,10 @@ func TestStoreThatCannotCommit(t *testing.T) {
 	}
 	defer ro.Close()
 	err = ro.ProviderStore("p").PutContents(t.Context(), []byte("x"))
-	if !errors.Is(err, provider.ErrStoreFailed) || !errors.Is(err, sqlite.ErrReadOnly) {
+	if !errors.Is(err, job.ErrStoreFailed) || !errors.Is(err, sqlite.ErrReadOnly) {
 		t.Errorf("read-only: %v, want ErrStoreFailed", err)
 	}
-	if err := providerErr(sqlite.ErrCommit); !errors.Is(err, provider.ErrStoreFailed) {
+	if err := providerErr(sqlite.ErrCommit); !errors.Is(err, job.ErrStoreFailed) {
 		t.Errorf("a failed commit: %v, want ErrStoreFailed", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/internal/store/row"
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -27,7 +27,7 @@ func TestReceiptsAreListedAndFound(t *testing.T) {
 	var want []string
 	for i := range 4 {
 		j := testJob(fmt.Sprint(i), receipts.ModeHold)
-		toState(t, s, j, provider.StateSucceeded)
+		toState(t, s, j, job.StateSucceeded)
 		want = append([]string{j.RequestID}, want...)
 	}
 	for _, tt := range []struct{ limit, want int }{{0, 4}, {2, 2}} {

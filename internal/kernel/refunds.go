@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/internal/store/row"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 )
 
 // attemptsMax bounds how often one debt is tried to be paid.
@@ -23,7 +23,7 @@ const (
 )
 
 // OpenRefunds lists refunds whose outcome is not known, oldest first.
-func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []provider.Refund, err error) {
+func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []job.Refund, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		ids, err := tx.Strings(openRefundIDs)
 		if err != nil {
@@ -42,15 +42,15 @@ func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []provider.Refund
 }
 
 // attempts are all attempts to pay the debt of a job, the first first.
-func (tx *Tx) attempts(requestID string) (list []provider.Refund, err error) {
+func (tx *Tx) attempts(requestID string) (list []job.Refund, err error) {
 	rows, err := tx.Query(attemptsOfDebt, requestID)
 	if err != nil {
 		return nil, fmt.Errorf("read refunds: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var r provider.Refund
-		end := provider.RefundEnd{}
+		var r job.Refund
+		end := job.RefundEnd{}
 		var state, outpoints, reason sql.NullString
 		var fee, unused, at sql.NullInt64
 		err := rows.Scan(&r.RequestID, &r.Attempt, &r.Buyer, &r.BOLT11, row.Into(&r.PaymentHash), &r.Msats, &r.FeeLimitMsats,
@@ -91,7 +91,7 @@ func (s *ProviderStore) SetRefundSent(ctx context.Context, requestID string, att
 		case attempt < 1 || attempt > len(list):
 			return fmt.Errorf("refund of %s, attempt %d: %w", requestID, attempt, row.ErrNotFound)
 		case list[attempt-1].End != nil:
-			return fmt.Errorf("refund of %s, attempt %d, has ended: %w", requestID, attempt, provider.ErrConflict)
+			return fmt.Errorf("refund of %s, attempt %d, has ended: %w", requestID, attempt, job.ErrConflict)
 		}
 		_, err = tx.Exec("INSERT INTO sent_refunds(request_id, attempt, at_ms) VALUES (?, ?, ?)", requestID, attempt, tx.now.UnixMilli())
 		if err != nil {
@@ -102,7 +102,7 @@ func (s *ProviderStore) SetRefundSent(ctx context.Context, requestID string, att
 }
 
 // EndRefund records how an attempt ended. A success must be proved.
-func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end provider.RefundEnd, out ...provider.OutEvent) error {
+func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end job.RefundEnd, out ...job.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
 		list, err := tx.attempts(requestID)
 		switch {
@@ -116,7 +116,7 @@ func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end pro
 		case r.End != nil && r.End.State == end.State && r.End.Preimage == end.Preimage && r.End.Outpoints == end.Outpoints:
 			return nil
 		case r.End != nil, !end.State.Terminal(), end.State == payments.PaymentSucceeded && !shown(r, end):
-			return fmt.Errorf("refund of %s cannot end as %s: %w", requestID, end.State, provider.ErrConflict)
+			return fmt.Errorf("refund of %s cannot end as %s: %w", requestID, end.State, job.ErrConflict)
 		}
 		_, err = tx.Exec(`INSERT INTO refund_outcomes(request_id, attempt, buyer, state, fee_msats, unused_msats, preimage, outpoints, reason, at_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, requestID, end.Attempt, r.Buyer, string(end.State), end.FeeMsats, end.UnusedMsats,
@@ -130,7 +130,7 @@ func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end pro
 
 // shown reports whether a success is: by the invoice's preimage, or on the chain
 // by the output, which is not more than what was taken from the credit.
-func shown(r provider.Refund, end provider.RefundEnd) bool {
+func shown(r job.Refund, end job.RefundEnd) bool {
 	if end.Outpoints != "" {
 		return end.Preimage.IsZero() && end.UnusedMsats >= 0 && end.UnusedMsats < r.Msats
 	}
@@ -139,23 +139,23 @@ func shown(r provider.Refund, end provider.RefundEnd) bool {
 
 // RetryRefund records a further attempt to pay a debt, the first where there was
 // none.
-func (s *ProviderStore) RetryRefund(ctx context.Context, r provider.Refund) (attempt int, err error) {
+func (s *ProviderStore) RetryRefund(ctx context.Context, r job.Refund) (attempt int, err error) {
 	err = s.update(ctx, func(tx *Tx) error {
 		before, err := tx.unsettled(r.RequestID, r.Msats)
 		if err != nil {
 			return err
 		}
 		if free, err := tx.creditOf(r.Buyer); err != nil || r.Msats > free {
-			return errors.Join(err, fmt.Errorf("%d msats are left of what is owed to the buyer: %w", free, provider.ErrCreditSpent))
+			return errors.Join(err, fmt.Errorf("%d msats are left of what is owed to the buyer: %w", free, job.ErrCreditSpent))
 		}
 		var taken int
 		err = tx.QueryRow("SELECT count(*) FROM refund_attempts WHERE payment_hash = ? AND (request_id <> ? OR state = 'succeeded')", r.PaymentHash[:], r.RequestID).Scan(&taken)
 		if err != nil || taken > 0 {
-			return errors.Join(err, fmt.Errorf("refund of %s: %w", r.RequestID, provider.ErrRefundTaken))
+			return errors.Join(err, fmt.Errorf("refund of %s: %w", r.RequestID, job.ErrRefundTaken))
 		}
 		attempt = len(before) + 1
 		if attempt == 1 {
-			return tx.addRefund(&provider.Credit{RequestID: r.RequestID, Buyer: r.Buyer, Refund: &r})
+			return tx.addRefund(&job.Credit{RequestID: r.RequestID, Buyer: r.Buyer, Refund: &r})
 		}
 		_, err = tx.Exec("INSERT INTO refund_retries(request_id, attempt, buyer, bolt11, payment_hash, msats, fee_limit_msats, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			r.RequestID, attempt, r.Buyer, r.BOLT11, r.PaymentHash[:], r.Msats, r.FeeLimitMsats, tx.now.UnixMilli())
@@ -170,9 +170,9 @@ func (s *ProviderStore) RetryRefund(ctx context.Context, r provider.Refund) (att
 // unsettled returns the attempts to pay a debt that still stands: none is on its
 // way, those that succeeded left something, and it was not written off. After a
 // success no more than what is left of this debt may be settled.
-func (tx *Tx) unsettled(requestID string, msats int64) ([]provider.Refund, error) {
+func (tx *Tx) unsettled(requestID string, msats int64) ([]job.Refund, error) {
 	var known int
-	d := provider.Debt{}
+	d := job.Debt{}
 	err := tx.QueryRow(`SELECT count(*), coalesce(sum(msats), 0) + coalesce((SELECT sum(msats) FROM late_credits WHERE request_id = ?1), 0)
 		FROM credits WHERE request_id = ?1`, requestID).Scan(&known, &d.Msats)
 	if err != nil {
@@ -186,7 +186,7 @@ func (tx *Tx) unsettled(requestID string, msats int64) ([]provider.Refund, error
 	case err != nil:
 		return nil, err
 	case w != nil:
-		return nil, provider.ErrDebtSettled
+		return nil, job.ErrDebtSettled
 	}
 	if d.Attempts, err = tx.attempts(requestID); err != nil {
 		return nil, err
@@ -194,25 +194,25 @@ func (tx *Tx) unsettled(requestID string, msats int64) ([]provider.Refund, error
 	sent := false
 	for _, r := range d.Attempts {
 		if r.End == nil {
-			return nil, provider.ErrRefundOpen
+			return nil, job.ErrRefundOpen
 		}
 		sent = sent || r.End.State == payments.PaymentSucceeded
 	}
 	switch left := d.LeftMsats(); {
 	case sent && left == 0:
-		return nil, provider.ErrDebtSettled
+		return nil, job.ErrDebtSettled
 	case sent && msats > left:
-		return nil, fmt.Errorf("%d msats are left of the debt: %w", left, provider.ErrCreditSpent)
+		return nil, fmt.Errorf("%d msats are left of the debt: %w", left, job.ErrCreditSpent)
 	}
 	if len(d.Attempts) >= attemptsMax {
-		return nil, fmt.Errorf("%d attempts were made: %w", attemptsMax, provider.ErrConflict)
+		return nil, fmt.Errorf("%d attempts were made: %w", attemptsMax, job.ErrConflict)
 	}
 	return d.Attempts, nil
 }
 
 // WriteOff records that the operator settled msats of a debt by other means:
 // they are no credit any more.
-func (s *ProviderStore) WriteOff(ctx context.Context, requestID string, msats int64, note string, out ...provider.OutEvent) error {
+func (s *ProviderStore) WriteOff(ctx context.Context, requestID string, msats int64, note string, out ...job.OutEvent) error {
 	return s.update(ctx, func(tx *Tx) error {
 		if _, err := tx.unsettled(requestID, msats); err != nil {
 			return err
@@ -222,7 +222,7 @@ func (s *ProviderStore) WriteOff(ctx context.Context, requestID string, msats in
 			return fmt.Errorf("read debt: %w", err)
 		}
 		if free, err := tx.creditOf(buyer); err != nil || msats > free {
-			return errors.Join(err, fmt.Errorf("%d msats are left of what is owed to the buyer: %w", free, provider.ErrCreditSpent))
+			return errors.Join(err, fmt.Errorf("%d msats are left of what is owed to the buyer: %w", free, job.ErrCreditSpent))
 		}
 		_, err := tx.Exec("INSERT INTO write_offs(request_id, buyer, msats, note, at_ms) VALUES (?, ?, ?, ?, ?)",
 			requestID, buyer, msats, note, tx.now.UnixMilli())
@@ -234,8 +234,8 @@ func (s *ProviderStore) WriteOff(ctx context.Context, requestID string, msats in
 }
 
 // writeOff returns how a debt was written off; nil if it was not.
-func (tx *Tx) writeOff(requestID string) (*provider.WriteOff, error) {
-	var w provider.WriteOff
+func (tx *Tx) writeOff(requestID string) (*job.WriteOff, error) {
+	var w job.WriteOff
 	var at int64
 	err := tx.QueryRow("SELECT msats, note, at_ms FROM write_offs WHERE request_id = ?", requestID).Scan(&w.Msats, &w.Note, &at)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
 )
 
-func failedAt(attempt int) provider.RefundEnd {
-	return provider.RefundEnd{Attempt: attempt, State: payments.PaymentFailed, Reason: "no route"}
+func failedAt(attempt int) job.RefundEnd {
+	return job.RefundEnd{Attempt: attempt, State: payments.PaymentFailed, Reason: "no route"}
 }
 
 // TestRefundIsRetriedOneAtATime: a further attempt is recorded only once the one
@@ -21,23 +21,23 @@ func TestRefundIsRetriedOneAtATime(t *testing.T) {
 	s := k.ProviderStore("p")
 	j := owe(t, s, "x", 21_000)
 	again := *debtOf(j, 21_000).Refund
-	retry := func(r provider.Refund, want error) {
+	retry := func(r job.Refund, want error) {
 		t.Helper()
 		if n, err := s.RetryRefund(t.Context(), r); !errors.Is(err, want) || want == nil && n != 2 {
 			t.Errorf("attempt %d: %v, want %v", n, err, want)
 		}
 	}
-	retry(again, provider.ErrRefundOpen)
+	retry(again, job.ErrRefundOpen)
 	must(t, s.EndRefund(t.Context(), j.RequestID, failedAt(1)))
 	checkCredit(t, s, 21_000)
 
 	more := again
 	more.Msats = 21_001
-	retry(more, provider.ErrCreditSpent)
+	retry(more, job.ErrCreditSpent)
 	retry(again, nil)
 	checkCredit(t, s, 0)
-	retry(again, provider.ErrRefundOpen)
-	if err := s.WriteOff(t.Context(), j.RequestID, 1, "by hand"); !errors.Is(err, provider.ErrRefundOpen) {
+	retry(again, job.ErrRefundOpen)
+	if err := s.WriteOff(t.Context(), j.RequestID, 1, "by hand"); !errors.Is(err, job.ErrRefundOpen) {
 		t.Errorf("written off while a payment is on its way: %v", err)
 	}
 
@@ -49,13 +49,13 @@ func TestRefundIsRetriedOneAtATime(t *testing.T) {
 	}
 	// The end of the first attempt, said again, does not end the second.
 	must(t, s.EndRefund(t.Context(), j.RequestID, failedAt(1)))
-	if err := s.EndRefund(t.Context(), j.RequestID, failedAt(3)); !errors.Is(err, provider.ErrNotFound) {
+	if err := s.EndRefund(t.Context(), j.RequestID, failedAt(3)); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("an attempt that was not made: %v", err)
 	}
 	end := refundedFor(j)
 	end.Attempt = 2
 	must(t, s.EndRefund(t.Context(), j.RequestID, end))
-	retry(again, provider.ErrDebtSettled)
+	retry(again, job.ErrDebtSettled)
 	checkCredit(t, s, 0)
 	debts, err := s.Debts(t.Context())
 	if err != nil || len(debts) != 1 || len(debts[0].Attempts) != 2 || debts[0].Refund.Attempt != 2 || debts[0].Attempts[0].End.Reason != "no route" {
@@ -72,14 +72,14 @@ func TestRetryWithoutAFirstAttempt(t *testing.T) {
 	r := *debtOf(j, 21_000).Refund
 	taken := r
 	taken.PaymentHash, taken.BOLT11 = refundSecret(other).Hash(), "lnplay"+other.RequestID
-	if _, err := s.RetryRefund(t.Context(), taken); !errors.Is(err, provider.ErrRefundTaken) {
+	if _, err := s.RetryRefund(t.Context(), taken); !errors.Is(err, job.ErrRefundTaken) {
 		t.Errorf("the invoice of another debt: %v", err)
 	}
 	if n, err := s.RetryRefund(t.Context(), r); n != 1 || err != nil {
 		t.Errorf("attempt %d: %v", n, err)
 	}
 	checkCredit(t, s, 0)
-	if _, err := s.RetryRefund(t.Context(), provider.Refund{RequestID: hexID("nobody")}); !errors.Is(err, provider.ErrNotFound) {
+	if _, err := s.RetryRefund(t.Context(), job.Refund{RequestID: hexID("nobody")}); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("no debt: %v", err)
 	}
 }
@@ -99,11 +99,11 @@ func TestSentRefunds(t *testing.T) {
 	}
 	must(t, s.SetRefundSent(t.Context(), j.RequestID, 1))
 	must(t, s.SetRefundSent(t.Context(), j.RequestID, 1))
-	if err := s.SetRefundSent(t.Context(), j.RequestID, 2); !errors.Is(err, provider.ErrNotFound) {
+	if err := s.SetRefundSent(t.Context(), j.RequestID, 2); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("of an attempt that nobody made: %v", err)
 	}
 	must(t, s.EndRefund(t.Context(), j.RequestID, failedAt(1)))
-	if err := s.SetRefundSent(t.Context(), j.RequestID, 1); !errors.Is(err, provider.ErrConflict) {
+	if err := s.SetRefundSent(t.Context(), j.RequestID, 1); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("of an attempt that has ended: %v", err)
 	}
 	if _, err := s.RetryRefund(t.Context(), *debtOf(j, 20_000).Refund); err != nil {
@@ -163,20 +163,20 @@ func TestWriteOffLowersCredit(t *testing.T) {
 	user := testJob("user", "hold")
 	user.CreditMsats = 5_000
 	must(t, s.AddJob(t.Context(), user))
-	if err := s.WriteOff(t.Context(), j.RequestID, 16_001, "cash"); !errors.Is(err, provider.ErrCreditSpent) {
+	if err := s.WriteOff(t.Context(), j.RequestID, 16_001, "cash"); !errors.Is(err, job.ErrCreditSpent) {
 		t.Errorf("more than is left: %v", err)
 	}
 	must(t, s.WriteOff(t.Context(), j.RequestID, 16_000, "cash", eventFor(j, "settled")))
 	checkCredit(t, s, 0)
-	if err := s.WriteOff(t.Context(), j.RequestID, 1, "cash"); !errors.Is(err, provider.ErrDebtSettled) {
+	if err := s.WriteOff(t.Context(), j.RequestID, 1, "cash"); !errors.Is(err, job.ErrDebtSettled) {
 		t.Errorf("again: %v", err)
 	}
-	if _, err := s.RetryRefund(t.Context(), *debtOf(j, 1_000).Refund); !errors.Is(err, provider.ErrDebtSettled) {
+	if _, err := s.RetryRefund(t.Context(), *debtOf(j, 1_000).Refund); !errors.Is(err, job.ErrDebtSettled) {
 		t.Errorf("refunded after it: %v", err)
 	}
 	k.reopen(t)
 	debts, err := k.ProviderStore("p").Debts(t.Context())
-	if err != nil || len(debts) != 1 || debts[0].WriteOff == nil || *debts[0].WriteOff != (provider.WriteOff{Msats: 16_000, Note: "cash", At: start}) {
+	if err != nil || len(debts) != 1 || debts[0].WriteOff == nil || *debts[0].WriteOff != (job.WriteOff{Msats: 16_000, Note: "cash", At: start}) {
 		t.Errorf("%+v, %v", debts, err)
 	}
 }

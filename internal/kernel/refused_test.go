@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 )
 
 // TestRefusalsAreForgotten: strangers make the database grow for a day, and no
@@ -15,20 +15,20 @@ import (
 func TestRefusalsAreForgotten(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
-	job := testJob("sold", "hold")
-	must(t, s.AddJob(t.Context(), job))
+	j := testJob("sold", "hold")
+	must(t, s.AddJob(t.Context(), j))
 	refuse := func(name string) error {
-		return s.Refuse(t.Context(), hexID("refused %s", name), hexID("stranger"), provider.Reason{Code: provider.CodeInvalidInput, Detail: "x"})
+		return s.Refuse(t.Context(), hexID("refused %s", name), hexID("stranger"), job.Reason{Code: job.CodeInvalidInput, Detail: "x"})
 	}
 	for i := range 10 {
 		must(t, refuse(fmt.Sprint("old ", i)))
 	}
-	k.now = start.Add(provider.RefusedFor - time.Minute)
+	k.now = start.Add(job.RefusedFor - time.Minute)
 	must(t, refuse("young"))
-	if err := refuse("old 0"); !errors.Is(err, provider.ErrDuplicate) {
+	if err := refuse("old 0"); !errors.Is(err, job.ErrDuplicate) {
 		t.Errorf("a refusal is forgotten too soon: %v", err)
 	}
-	k.now = start.Add(provider.RefusedFor + time.Minute)
+	k.now = start.Add(job.RefusedFor + time.Minute)
 	for i := range 3 {
 		must(t, refuse(fmt.Sprint("new ", i)))
 	}
@@ -38,10 +38,10 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	if n := k.count(t, "SELECT count(*) FROM requests"); n != 5 {
 		t.Errorf("%d requests are kept", n)
 	}
-	if err := refuse("young"); !errors.Is(err, provider.ErrDuplicate) {
+	if err := refuse("young"); !errors.Is(err, job.ErrDuplicate) {
 		t.Errorf("the young refusal is gone: %v", err)
 	}
-	if got, err := s.Job(t.Context(), job.RequestID); err != nil || got.State != provider.StateQuoted {
+	if got, err := s.Job(t.Context(), j.RequestID); err != nil || got.State != job.StateQuoted {
 		t.Errorf("the job is %s, %v", got.State, err)
 	}
 	for _, query := range []string{"DELETE FROM requests", "DELETE FROM job_history", "DELETE FROM job_history WHERE state = 'quoted'"} {
@@ -58,15 +58,15 @@ func TestRefusalsAreBounded(t *testing.T) {
 	s := k.ProviderStore("p")
 	refuse := func(name, detail string) {
 		t.Helper()
-		must(t, s.Refuse(t.Context(), hexID("refused %s", name), hexID("stranger"), provider.Reason{Code: provider.CodeInvalidInput, Detail: detail}))
+		must(t, s.Refuse(t.Context(), hexID("refused %s", name), hexID("stranger"), job.Reason{Code: job.CodeInvalidInput, Detail: detail}))
 	}
-	job := testJob("sold", "hold")
-	must(t, s.AddJob(t.Context(), job))
+	j := testJob("sold", "hold")
+	must(t, s.AddJob(t.Context(), j))
 	for i := range 10 {
 		refuse(fmt.Sprint("old ", i), "x")
 	}
 	must(t, k.Update(t.Context(), func(tx *Tx) error { // as many requests as are remembered, without their rows
-		_, err := tx.Exec("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'requests'", provider.RefusedMost)
+		_, err := tx.Exec("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'requests'", job.RefusedMost)
 		return err
 	}))
 	for i := range 4 {
@@ -78,7 +78,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	if n := k.count(t, "SELECT max(length(CAST(detail AS BLOB))) FROM job_states"); n > 1000 {
 		t.Errorf("a refusal has %d bytes", n)
 	}
-	if got, err := s.Job(t.Context(), job.RequestID); err != nil || got.State != provider.StateQuoted {
+	if got, err := s.Job(t.Context(), j.RequestID); err != nil || got.State != job.StateQuoted {
 		t.Errorf("the job is %s, %v", got.State, err)
 	}
 }

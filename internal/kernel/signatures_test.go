@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -23,7 +23,7 @@ func TestSetSignature(t *testing.T) {
 	if err != nil || len(pending) != 1 || pending[0].Sig != first || string(pending[0].Event) != string(out.Event) {
 		t.Errorf("pending %+v, %v", pending, err)
 	}
-	if err := k.ProviderStore("p").SetSignature(t.Context(), hexID("unknown"), first); !errors.Is(err, provider.ErrNotFound) {
+	if err := k.ProviderStore("p").SetSignature(t.Context(), hexID("unknown"), first); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("of an event that was never queued: %v", err)
 	}
 	if err := k.ProviderStore("p").SetSignature(t.Context(), out.EventID, "short"); err == nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 )
 
 // checkTotals holds what is counted as it happens against what happened.
@@ -78,7 +78,7 @@ func TestTotals(t *testing.T) {
 		return err
 	})
 	b, p := k.BuyerStore(), k.ProviderStore("p")
-	check := func(stats provider.Stats, totals PurchaseTotals, budget buyer.Budget, history buyer.History) {
+	check := func(stats job.Stats, totals PurchaseTotals, budget buyer.Budget, history buyer.History) {
 		t.Helper()
 		checkTotals(t, k)
 		gotStats, err := p.Stats(t.Context())
@@ -97,14 +97,14 @@ func TestTotals(t *testing.T) {
 		States:    map[buyer.State]int{buyer.StateDone: 1, buyer.StateFailed: 1, buyer.StateCanceled: 1, buyer.StateRequested: 1},
 		PaidMsats: 1500, FeesMsats: 7, RefundedMsats: 400,
 	}
-	check(provider.Stats{Succeeded: 2, Failed: 1, AvgLatencyMs: 7}, totals, buyer.Budget{Day: "2026-03-01", SpentMsats: 1507}, buyer.History{Done: 1})
+	check(job.Stats{Succeeded: 2, Failed: 1, AvgLatencyMs: 7}, totals, buyer.Budget{Day: "2026-03-01", SpentMsats: 1507}, buyer.History{Done: 1})
 
-	k.update(t, func(tx *Tx) error { return tx.appendJobState(4, provider.StateSucceeded, provider.Reason{}) })
+	k.update(t, func(tx *Tx) error { return tx.appendJobState(4, job.StateSucceeded, job.Reason{}) })
 	a := buyer.Attempt{PaymentHash: preimage("d").Hash(), Purpose: "result", AmountMsats: 500, FeeLimitMsats: 50, RuleID: "r", Wallet: "w", ReservedAt: start}
 	must(t, b.Reserve(t.Context(), unfinished, a, nil, "lnbc1", nil, buyer.Limits{DayMsats: 1507 + 550, ProviderMsats: 1507 + 550}))
 	delete(totals.States, buyer.StateRequested)
 	totals.States[buyer.StatePaying], totals.ReservedMsats = 1, 500
-	check(provider.Stats{Succeeded: 3, Failed: 1, AvgLatencyMs: 6}, totals,
+	check(job.Stats{Succeeded: 3, Failed: 1, AvgLatencyMs: 6}, totals,
 		buyer.Budget{Day: "2026-03-01", ReservedMsats: 550, SpentMsats: 1507}, buyer.History{Done: 1})
 
 	paid := paidFor(buyer.Purchase{})
@@ -113,7 +113,7 @@ func TestTotals(t *testing.T) {
 	must(t, b.Close(t.Context(), unfinished, buyer.StateDone, ""))
 	delete(totals.States, buyer.StatePaying)
 	totals.States[buyer.StateDone], totals.ReservedMsats, totals.PaidMsats, totals.FeesMsats = 2, 0, 2000, 14
-	check(provider.Stats{Succeeded: 3, Failed: 1, AvgLatencyMs: 6}, totals,
+	check(job.Stats{Succeeded: 3, Failed: 1, AvgLatencyMs: 6}, totals,
 		buyer.Budget{Day: "2026-03-01", SpentMsats: 1507 + 507}, buyer.History{Done: 2})
 }
 
@@ -122,18 +122,18 @@ func TestTotals(t *testing.T) {
 func TestFindJob(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
-	var jobs []provider.Job
+	var jobs []job.Job
 	for i := range 3 {
 		j := testJob(fmt.Sprint(i), "hold")
 		j.RequestID = "abcdef" + j.RequestID[6:]
-		toState(t, s, j, provider.StateSucceeded)
+		toState(t, s, j, job.StateSucceeded)
 		jobs = append(jobs, j)
 	}
 	id := jobs[1].RequestID
 	for prefix, want := range map[string]error{
 		id: nil, id[:12]: nil, "rcpt_" + id: nil, "rcpt_" + id[:12]: nil, "abcdef": ErrAmbiguous, "rcpt_abcdef": ErrAmbiguous,
-		"abcde": provider.ErrNotFound, "": provider.ErrNotFound, "rcpt_": provider.ErrNotFound, "rcpt_123456": provider.ErrNotFound,
-		"ABCDEF": provider.ErrNotFound, "abcdef%": provider.ErrNotFound, id + "0": provider.ErrNotFound,
+		"abcde": job.ErrNotFound, "": job.ErrNotFound, "rcpt_": job.ErrNotFound, "rcpt_123456": job.ErrNotFound,
+		"ABCDEF": job.ErrNotFound, "abcdef%": job.ErrNotFound, id + "0": job.ErrNotFound,
 	} {
 		j, err := s.FindJob(t.Context(), prefix)
 		if !errors.Is(err, want) || err == nil && j.RequestID != id {
@@ -148,8 +148,8 @@ func TestTraceByAHash(t *testing.T) {
 	k := open(t)
 	sold := testJob("sold", "hold")
 	sold.JobHash = digest("what is sold")
-	toState(t, k.ProviderStore("p"), sold, provider.StateQuoted)
-	toState(t, k.ProviderStore("p"), testJob("other", "hold"), provider.StateQuoted)
+	toState(t, k.ProviderStore("p"), sold, job.StateQuoted)
+	toState(t, k.ProviderStore("p"), testJob("other", "hold"), job.StateQuoted)
 	bought := digest("what is bought")
 	k.update(t, func(tx *Tx) error { return tx.Correlate(hexID("bought"), journal.NameJobHash, bought.String()) })
 	for name, want := range map[string][]string{

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/outbox"
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/market/job"
 )
 
 // TestNamesOfASoldJob: names and events that other tables hold are the job's, though
@@ -18,11 +18,11 @@ func TestNamesOfASoldJob(t *testing.T) {
 	k := open(t)
 	s := k.ProviderStore("p")
 	j := testJob("x", "hold")
-	toState(t, s, j, provider.StateDelivering)
+	toState(t, s, j, job.StateDelivering)
 	acks := acksOf(t, s)
 	must(t, s.AddAcks(t.Context(), acks...))
 	must(t, s.Settle(t.Context(), j.RequestID, settled(j), issuer(j)))
-	toState(t, s, testJob("another", "hold"), provider.StateDelivering)
+	toState(t, s, testJob("another", "hold"), job.StateDelivering)
 
 	d := directiveOf(j)
 	done, err := s.Job(t.Context(), j.RequestID)

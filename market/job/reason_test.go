@@ -1,12 +1,10 @@
-package provider_test
+package job
 
 import (
 	"os"
 	"regexp"
 	"slices"
 	"testing"
-
-	"github.com/lightwork-market/lightwork/provider"
 )
 
 // TestCodesAreAll: whoever counts by code knows each from the start.
@@ -16,12 +14,12 @@ func TestCodesAreAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := regexp.MustCompile(`(?m)^\tCode\w+ +Code = "([a-z_]+)"$`).FindAllStringSubmatch(string(source), -1)
-	codes := provider.Codes()
+	codes := Codes()
 	if len(named) == 0 || len(named) != len(codes) {
 		t.Errorf("%d codes are named, %d listed", len(named), len(codes))
 	}
 	for _, m := range named {
-		if !slices.Contains(codes, provider.Code(m[1])) {
+		if !slices.Contains(codes, Code(m[1])) {
 			t.Errorf("%s is not listed", m[1])
 		}
 	}

@@ -1,0 +1,94 @@
+package provider
+
+import "github.com/lightwork-market/lightwork/market/job"
+
+// The words of package job, under the names that a program which embeds a provider
+// uses.
+type (
+	State      = job.State
+	Job        = job.Job
+	Payment    = job.Payment
+	Directive  = job.Directive
+	Plan       = job.Plan
+	Result     = job.Result
+	Engagement = job.Engagement
+	OutEvent   = job.OutEvent
+	Pending    = job.Pending
+	Ack        = job.Ack
+	Stats      = job.Stats
+	Issue      = job.Issue
+	Issued     = job.Issued
+	Reason     = job.Reason
+	Code       = job.Code
+	Credit     = job.Credit
+	Refund     = job.Refund
+	RefundEnd  = job.RefundEnd
+	WriteOff   = job.WriteOff
+	Debt       = job.Debt
+)
+
+// The states of a job.
+const (
+	StateRefused    = job.StateRefused
+	StateQuoted     = job.StateQuoted
+	StatePaid       = job.StatePaid
+	StateRunning    = job.StateRunning
+	StateDelivering = job.StateDelivering
+	StateSucceeded  = job.StateSucceeded
+	StateFailed     = job.StateFailed
+	StateCanceled   = job.StateCanceled
+	StateExpired    = job.StateExpired
+)
+
+// The reasons why a job is refused or ends.
+const (
+	CodeUnsupportedSchema     = job.CodeUnsupportedSchema
+	CodeUntypedJob            = job.CodeUntypedJob
+	CodeMissingInput          = job.CodeMissingInput
+	CodeUnusableInput         = job.CodeUnusableInput
+	CodeUnsupportedInput      = job.CodeUnsupportedInput
+	CodeUnsupportedEncryption = job.CodeUnsupportedEncryption
+	CodeInvalidInput          = job.CodeInvalidInput
+	CodeImageNotAvailable     = job.CodeImageNotAvailable
+	CodeOverResources         = job.CodeOverResources
+	CodePaused                = job.CodePaused
+	CodeNotAllowed            = job.CodeNotAllowed
+	CodeProofOfWork           = job.CodeProofOfWork
+	CodeBidTooLow             = job.CodeBidTooLow
+	CodePriceTooSmall         = job.CodePriceTooSmall
+	CodeOverCapacity          = job.CodeOverCapacity
+	CodeTooManyUnpaid         = job.CodeTooManyUnpaid
+	CodePaymentExpired        = job.CodePaymentExpired
+	CodePaymentLost           = job.CodePaymentLost
+	CodePaymentUnknown        = job.CodePaymentUnknown
+	CodeCanceled              = job.CodeCanceled
+	CodeDeadline              = job.CodeDeadline
+	CodeAgentUnavailable      = job.CodeAgentUnavailable
+	CodeAgentFailed           = job.CodeAgentFailed
+	CodeInvalidOutput         = job.CodeInvalidOutput
+	CodeStopped               = job.CodeStopped
+	CodeExpectationNotMet     = job.CodeExpectationNotMet
+	CodeNodeRestart           = job.CodeNodeRestart
+	CodeUnpaid                = job.CodeUnpaid
+	CodeRestored              = job.CodeRestored
+	CodeInternal              = job.CodeInternal
+	RefusedFor                = job.RefusedFor
+	RefusedMost               = job.RefusedMost
+)
+
+// Codes lists every code.
+func Codes() []Code { return job.Codes() }
+
+// The errors of a Store.
+var (
+	ErrNotFound        = job.ErrNotFound
+	ErrDuplicate       = job.ErrDuplicate
+	ErrConflict        = job.ErrConflict
+	ErrStoreFailed     = job.ErrStoreFailed
+	ErrCreditSpent     = job.ErrCreditSpent
+	ErrRefundTaken     = job.ErrRefundTaken
+	ErrRefundOfAnother = job.ErrRefundOfAnother
+	ErrRefundOpen      = job.ErrRefundOpen
+	ErrRefundForgotten = job.ErrRefundForgotten
+	ErrDebtSettled     = job.ErrDebtSettled
+)
