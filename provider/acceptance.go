@@ -8,7 +8,6 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -20,26 +19,27 @@ func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
 		return
 	}
 	job, err := p.cfg.Store.Job(ctx, t[1])
-	if err != nil || job.State.Terminal() || job.Acceptance != nil {
+	if err != nil || job.State.Terminal() {
 		return
 	}
-	quote, hash, keep := job.Quote, job.PaymentHash, p.cfg.Store.SetAcceptance
-	if owesFee(job) { // what comes now is for the fee
-		quote, hash, keep = job.Engagement.Quote, job.Engagement.PaymentHash, p.cfg.Store.SetEngagementAcceptance
+	c := job.Due()
+	if c.Acceptance != nil {
+		return
 	}
+
 	var raw []byte
 	inner, err := p.unwrap(ctx, ev.PubKey, ev)
 	if err == nil {
 		raw, err = json.Marshal(inner)
 	}
 	if err == nil {
-		err = checkAcceptance(quote, hash, raw)
+		err = checkAcceptance(c, raw)
 	}
 	if err != nil {
 		p.log.Warn("acceptance dropped", "request", job.RequestID, "event", ev.ID, "err", err)
 		return
 	}
-	if err := keep(ctx, job.RequestID, raw); err != nil {
+	if err := p.cfg.Store.SetAcceptance(ctx, job.RequestID, c.Purpose, raw); err != nil {
 		p.log.Error("record acceptance", "request", job.RequestID, "err", err)
 		return
 	}
@@ -48,7 +48,7 @@ func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
 
 // checkAcceptance wants the acceptance that a receipt can bind: of this quote,
 // and not from the future, which would put it after the payment.
-func checkAcceptance(doc []byte, hash payments.Hash, raw []byte) error {
+func checkAcceptance(c *Charge, raw []byte) error {
 	var ev receipts.Event
 	if err := json.Unmarshal(raw, &ev); err != nil {
 		return err
@@ -56,10 +56,10 @@ func checkAcceptance(doc []byte, hash payments.Hash, raw []byte) error {
 	if ev.CreatedAt > time.Now().Unix() {
 		return fmt.Errorf("it is dated %d s ahead of our clock", ev.CreatedAt-time.Now().Unix())
 	}
-	quote, err := receipts.ParseQuote(doc)
+	quote, err := receipts.ParseQuote(c.Quote)
 	if err != nil {
 		return err
 	}
-	_, err = receipts.CheckAcceptance(ev, quote, hash)
+	_, err = receipts.CheckAcceptance(ev, quote, c.PaymentHash)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // Money on the chain can come in part, late, or in excess, and nobody can refuse
@@ -20,8 +21,8 @@ func outpoints(job Job) string {
 	return job.Payment.Outpoints
 }
 
-// cameInPart is what a lapsed request on the chain was paid all the same.
-func cameInPart(inv payments.Invoice) int64 {
+// partlyPaid is what a lapsed request on the chain was paid all the same.
+func partlyPaid(inv payments.Invoice) int64 {
 	if inv.Outpoints == "" {
 		return 0
 	}
@@ -43,13 +44,17 @@ func (p *Provider) unconfirmed(job Job, expires time.Time) bool {
 	return over >= p.limits.Unconfirmed
 }
 
-// lapsed ends a job that was not paid for in time.
-func (p *Provider) lapsed(ctx context.Context, job Job, inv payments.Invoice) error {
-	came := cameInPart(inv)
-	if came == 0 {
-		return p.close(ctx, job, StateExpired, because(CodePaymentExpired, "the invoice lapsed unpaid"))
+// invoiceExpired ends a job that was not paid for in time.
+func (p *Provider) invoiceExpired(ctx context.Context, job Job, c *Charge, inv payments.Invoice) error {
+	what := "invoice"
+	if c.Purpose == receipts.PurposeEngagement {
+		what = "invoice of the engagement fee"
 	}
-	reason := because(CodePaymentExpired, fmt.Sprintf("%d msats of %d came in time", came, job.PriceMsats))
+	came := partlyPaid(inv)
+	if came == 0 {
+		return p.close(ctx, job, StateExpired, because(CodePaymentExpired, "the "+what+" lapsed unpaid"))
+	}
+	reason := because(CodePaymentExpired, fmt.Sprintf("%d msats of %d came in time", came, c.PriceMsats))
 	return p.closeOwing(ctx, job, StateExpired, reason, p.credit(ctx, job, came+feeOwed(job, reason.Code)))
 }
 
@@ -113,8 +118,8 @@ func (p *Provider) owe(ctx context.Context, job Job, came int64) error {
 // engagement fee that stays paid.
 func (p *Provider) cameInAll(ctx context.Context, job Job) (msats int64, err error) {
 	msats = feeOwed(job, job.Reason.Code)
-	for _, hash := range invoicesOf(job) {
-		inv, err := p.cfg.Wallet.LookupInvoice(ctx, hash)
+	for _, c := range invoiced(job) {
+		inv, err := p.cfg.Wallet.LookupInvoice(ctx, c.PaymentHash)
 		if err != nil {
 			return 0, err
 		}

@@ -20,10 +20,10 @@ func (p *Provider) walletChooses(mode receipts.Mode) bool {
 	return p.cfg.MakeInvoice != nil && (mode == receipts.ModePrepay || mode == receipts.ModePostpay)
 }
 
-// walletChose reports whether the job's quote names no payment hash: the job has one
+// walletChose reports whether a quote names no payment hash: the charge has one
 // once it has its invoice.
-func walletChose(job Job) bool {
-	q, err := receipts.ParseQuote(job.Quote)
+func walletChose(c *Charge) bool {
+	q, err := receipts.ParseQuote(c.Quote)
 	return err == nil && q.Mode != receipts.ModeFree && q.PaymentHash == nil
 }
 
@@ -43,8 +43,8 @@ func (p *Provider) createInvoice(ctx context.Context, job Job, in payments.NewIn
 
 // unshown reports that an invoice is settled without the preimage that the wallet
 // chose for it: no receipt can be made then.
-func unshown(job Job, inv payments.Invoice) bool {
-	return inv.State == payments.InvoiceSettled && inv.PaymentHash == job.PaymentHash && inv.Preimage.IsZero() && walletChose(job)
+func unshown(c *Charge, inv payments.Invoice) bool {
+	return inv.State == payments.InvoiceSettled && inv.PaymentHash == c.PaymentHash && inv.Preimage.IsZero() && walletChose(c)
 }
 
 // noPreimage ends a job whose payment the wallet does not show: what came is owed.
@@ -54,18 +54,18 @@ func (p *Provider) noPreimage(ctx context.Context, job Job) error {
 	return p.giveBack(ctx, job, StateFailed, because(CodeInternal, "the provider's wallet shows no proof of the payment, so there can be no receipt"))
 }
 
-// preimageOf is the preimage of the job's payment.
-func (p *Provider) preimageOf(job Job, pay Payment) payments.Preimage {
-	if walletChose(job) {
+// preimageOf is the preimage of a charge's payment.
+func (p *Provider) preimageOf(job Job, c *Charge, pay Payment) payments.Preimage {
+	if walletChose(c) {
 		return pay.Preimage
 	}
-	return p.preimage(job)
+	return p.preimage(job.RequestID, c)
 }
 
-// lapse cancels an invoice of the job's whose time is over. One that the wallet cannot
+// lapse cancels the invoice of a charge whose time is over. One that the wallet cannot
 // cancel ends by itself soon after, and the job is in nobody's way until then.
-func (p *Provider) lapse(ctx context.Context, job Job, sig *jobSignal) error {
-	err := p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash)
+func (p *Provider) lapse(ctx context.Context, job Job, c *Charge, sig *jobSignal) error {
+	err := p.cfg.Wallet.CancelInvoice(ctx, c.PaymentHash)
 	p.listen(ctx, job, err)
 	if !errors.Is(err, payments.ErrUnsupported) {
 		return err
@@ -80,6 +80,6 @@ func (p *Provider) lapse(ctx context.Context, job Job, sig *jobSignal) error {
 	return nil
 }
 
-// untold reports whether nobody was told of the job's invoice: that of postpay goes
+// untold reports whether nobody was told of an invoice: that of postpay goes
 // out with the result. Where the wallet cannot cancel it, it is as good as cancelled.
-func untold(job Job) bool { return job.Mode == receipts.ModePostpay && job.Result == nil }
+func untold(job Job, c *Charge) bool { return !job.PaidFirst(c) && job.Result == nil }

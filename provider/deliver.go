@@ -58,7 +58,7 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 		}
 		return err
 	case receipts.ModePrepay:
-		return p.settled(ctx, job, sig, *job.Payment)
+		return p.settled(ctx, job, &job.Charge, sig, *job.Payment)
 	case receipts.ModePostpay:
 		return p.awaitPostpay(ctx, job, sig)
 	}
@@ -80,7 +80,7 @@ func (p *Provider) deliverBy(ctx context.Context, job Job) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("look up held invoice: %w", err)
 	}
 	switch {
-	case fellShort(inv, job.PriceMsats):
+	case underpaid(inv, job.PriceMsats):
 		err = p.lost(ctx, job, inv)
 	case inv.State == payments.InvoiceCanceled:
 		err = p.close(ctx, job, StateFailed, because(CodePaymentLost, "the held payment lapsed before the result was delivered"))
@@ -259,7 +259,7 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 		return p.giveBack(ctx, job, StateFailed, because(CodeDeadline, "the result was delivered, and the held payment not settled in time"))
 	}
 	if inv.State == payments.InvoiceHeld {
-		if err := p.cfg.Wallet.SettleInvoice(ctx, p.preimage(job)); err != nil {
+		if err := p.cfg.Wallet.SettleInvoice(ctx, p.preimage(job.RequestID, &job.Charge)); err != nil {
 			return fmt.Errorf("settle: %w", err)
 		}
 		if inv, err = p.finalInvoice(ctx, job, job.PaymentHash); err != nil {
@@ -267,12 +267,12 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 		}
 	}
 	switch {
-	case fellShort(inv, job.PriceMsats):
+	case underpaid(inv, job.PriceMsats):
 		return p.lost(ctx, job, inv)
 	case inv.State == payments.InvoiceCanceled:
 		return p.close(ctx, job, StateFailed, because(CodePaymentLost, "the held payment lapsed before it was settled"))
 	case inv.State == payments.InvoiceSettled:
-		return p.settled(ctx, job, sig, payment(inv))
+		return p.settled(ctx, job, &job.Charge, sig, payment(inv))
 	}
 	select { // told to settle, and does not show it yet
 	case <-sig.wake:
@@ -288,12 +288,12 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 	switch {
 	case err != nil:
 		return fmt.Errorf("look up invoice: %w", err)
-	case fellShort(inv, job.PriceMsats):
+	case underpaid(inv, job.PriceMsats):
 		return p.lost(ctx, job, inv)
-	case unshown(job, inv):
+	case unshown(&job.Charge, inv):
 		return p.noPreimage(ctx, job)
-	case arrived(inv, job) && inv.State == payments.InvoiceSettled:
-		return p.settled(ctx, job, sig, payment(inv))
+	case arrived(inv, &job.Charge) && inv.State == payments.InvoiceSettled:
+		return p.settled(ctx, job, &job.Charge, sig, payment(inv))
 	case inv.State == payments.InvoiceCanceled:
 		return p.close(ctx, job, StateFailed, because(CodeUnpaid, "the result was delivered and never paid"))
 	case inv.State == payments.InvoicePending && !time.Now().Before(job.ExpiresAt):
@@ -301,7 +301,7 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 			return p.giveBack(ctx, job, StateFailed, because(CodeUnpaid, notConfirmed))
 		}
 	case !time.Now().Before(job.ExpiresAt):
-		return p.lapse(ctx, job, sig)
+		return p.lapse(ctx, job, &job.Charge, sig)
 	}
 	wait := p.limits.LookupEvery
 	if left := time.Until(job.ExpiresAt); left > 0 {
@@ -324,55 +324,72 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 	return nil
 }
 
-// settled records the final payment and issues the receipt in one
+// settled records the final payment of a charge and issues its receipt in one
 // transaction: from then on the receipt is the same bytes for ever (P12).
-func (p *Provider) settled(ctx context.Context, job Job, sig *jobSignal, pay Payment) error {
-	if job.Acceptance == nil && sig.graceEnd.IsZero() {
-		sig.graceEnd = time.Now().Add(acceptanceGrace)
-	}
-	if wait := time.Until(sig.graceEnd); job.Acceptance == nil && wait > 0 {
-		select {
-		case <-sig.wake:
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
+func (p *Provider) settled(ctx context.Context, job Job, c *Charge, sig *jobSignal, pay Payment) error {
+	if c.Acceptance == nil && sig.awaitAcceptance(ctx, c.Purpose) {
 		return ctx.Err() // look again: it may be here
 	}
-	delivered, err := p.known(ctx, job)
+	delivered, err := p.known(ctx, job, c.Purpose) // the chain is known before it goes on
 	if err != nil {
 		return err
 	}
 	if delivered {
 		return p.closeDelivered(ctx, job)
 	}
+
+	var record []OutEvent
+	if c.Purpose == receipts.PurposeResult {
+		record = p.trajectoryEvents(ctx, job)
+	}
 	var issued Issued
-	record := p.trajectoryEvents(ctx, job)
-	err = p.cfg.Store.Settle(ctx, job.RequestID, pay, func(is Issue) (Issued, error) {
-		issued, err = p.issue(ctx, job, pay, is)
+	err = p.cfg.Store.Settle(ctx, job.RequestID, c.Purpose, pay, func(is Issue) (Issued, error) {
+		issued, err = p.issue(ctx, job, c, pay, is)
 		issued.Out = append(issued.Out, record...)
 		return issued, err
 	})
 	if err != nil {
-		return fmt.Errorf("record settlement: %w", err)
+		return fmt.Errorf("record settlement of the %s: %w", c.Purpose, err)
 	}
-	p.tell(settlement(job, receipts.PurposeResult, pay, issued))
+
+	p.tell(settlement(job, c.Purpose, pay, issued))
 	p.outbox.send(issued.Out...)
-	p.log.Info("settled", "request", job.RequestID, "msats", pay.PaidMsats)
-	if outpoints(job) != "" { // more may have come than the price
+	p.log.Info("settled", "request", job.RequestID, "for", c.Purpose, "msats", pay.PaidMsats)
+	switch {
+	case c.Purpose == receipts.PurposeEngagement:
+		if !paysFirst(job.Mode) {
+			p.load.activate(job.RequestID)
+		}
+	case outpoints(job) != "": // more may have come than the price
 		p.refundCredit(ctx, job.RequestID)
 	}
 	return nil
 }
 
-// issue makes RECEIPT.json, the event that signs it, and the final feedback.
-func (p *Provider) issue(ctx context.Context, job Job, pay Payment, is Issue) (Issued, error) {
-	quote, err := receipts.ParseQuote(job.Quote)
+// awaitAcceptance waits for the buyer's acceptance for a moment, once for each charge. It
+// reports whether the job is to be read again.
+func (s *jobSignal) awaitAcceptance(ctx context.Context, purpose receipts.Purpose) bool {
+	if _, waited := s.graceEnds[purpose]; !waited {
+		s.graceEnds[purpose] = time.Now().Add(acceptanceGrace)
+	}
+	wait := time.Until(s.graceEnds[purpose])
+	if wait <= 0 {
+		return false
+	}
+	select {
+	case <-s.wake:
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
+	return true
+}
+
+// issue makes RECEIPT.json of a payment and the event that signs it; for a result also
+// the final feedback. A receipt of a fee says nothing of work: there is none yet.
+func (p *Provider) issue(ctx context.Context, job Job, c *Charge, pay Payment, is Issue) (Issued, error) {
+	quote, err := receipts.ParseQuote(c.Quote)
 	if err != nil {
 		return Issued{}, fmt.Errorf("stored quote: %w", err)
-	}
-	result, err := p.boundResult(ctx, job)
-	if err != nil {
-		return Issued{}, err
 	}
 	judged, err := verificationOf(job)
 	if err != nil {
@@ -380,15 +397,25 @@ func (p *Provider) issue(ctx context.Context, job Job, pay Payment, is Issue) (I
 	}
 	ev := receipts.Evidence{
 		Verification: judged,
-		Quote:        quote, Invoice: job.BOLT11, Preimage: p.preimageOf(job, pay), Outpoints: outpoints(job), Result: terms(job, *job.Result),
-		ResultEventID: result.ID, SettledAt: is.At, Sequence: is.Sequence, Previous: is.Previous,
+		Quote:        quote, Invoice: c.BOLT11, Preimage: p.preimageOf(job, c, pay),
+		SettledAt: is.At, Sequence: is.Sequence, Previous: is.Previous,
 	}
-	if job.Acceptance != nil {
+	if c.Acceptance != nil {
 		ev.Acceptance = new(receipts.Event)
-		if err := json.Unmarshal(job.Acceptance, ev.Acceptance); err != nil {
+		if err := json.Unmarshal(c.Acceptance, ev.Acceptance); err != nil {
 			return Issued{}, fmt.Errorf("stored acceptance: %w", err)
 		}
 	}
+	if c.Purpose == receipts.PurposeEngagement {
+		rec, signed, queued, err := p.signReceipt(ctx, job, ev)
+		return Issued{ReceiptID: rec.ReceiptID, Receipt: []byte(signed.Content), Out: []OutEvent{queued}}, err
+	}
+
+	result, err := p.boundResult(ctx, job)
+	if err != nil {
+		return Issued{}, err
+	}
+	ev.Outpoints, ev.Result, ev.ResultEventID = outpoints(job), terms(job, *job.Result), result.ID
 	rec, signed, queued, err := p.signReceipt(ctx, job, ev)
 	if err != nil {
 		return Issued{}, err

@@ -78,13 +78,13 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 func (p *Provider) step(ctx context.Context, job Job, sig *jobSignal) error {
 	switch job.State {
 	case StateQuoted:
+		c := job.Due()
 		switch {
-		case owesFee(job):
-			return p.engage(ctx, job, sig)
-		case job.BOLT11 == "" && job.Mode != receipts.ModeFree:
-			return p.ensureInvoice(ctx, job, sig)
-		case paysFirst(job.Mode):
-			return p.awaitPayment(ctx, job, sig)
+		case job.Mode == receipts.ModeFree:
+		case c.BOLT11 == "":
+			return p.ensureInvoice(ctx, job, c, sig)
+		case job.PaidFirst(c):
+			return p.awaitPayment(ctx, job, c, sig)
 		}
 		return p.begin(ctx, job, sig)
 	case StatePaid, StateRunning:
@@ -95,27 +95,28 @@ func (p *Provider) step(ctx context.Context, job Job, sig *jobSignal) error {
 	return fmt.Errorf("job in unknown state %q", job.State)
 }
 
-// ensureInvoice asks the wallet for the job's invoice (the same one, however
+// ensureInvoice asks the wallet for the invoice of a charge (the same one, however
 // often it asks: P2, P3) and queues what the buyer needs to pay it.
-func (p *Provider) ensureInvoice(ctx context.Context, job Job, sig *jobSignal) error {
-	inv, err := p.newInvoice(ctx, job, sig, job.ExpiresAt, p.resultInvoice(job))
+func (p *Provider) ensureInvoice(ctx context.Context, job Job, c *Charge, sig *jobSignal) error {
+	inv, err := p.newInvoice(ctx, job, c, sig)
 	if err != nil || inv == nil {
 		return err
 	}
+
 	var out []OutEvent
-	if paysFirst(job.Mode) {
-		ev, err := p.paymentRequired(ctx, job, inv.BOLT11)
+	if job.PaidFirst(c) {
+		ev, err := p.paymentRequired(ctx, job, c, inv.BOLT11)
 		if err != nil {
 			return err
 		}
 		out = append(out, ev)
 	}
 	var chosen payments.Hash
-	if job.PaymentHash.IsZero() {
+	if c.PaymentHash.IsZero() {
 		chosen = inv.PaymentHash
 	}
-	if err := p.cfg.Store.SetInvoice(ctx, job.RequestID, inv.BOLT11, chosen, out...); err != nil {
-		return fmt.Errorf("record invoice: %w", err)
+	if err := p.cfg.Store.SetInvoice(ctx, job.RequestID, c.Purpose, inv.BOLT11, chosen, out...); err != nil {
+		return fmt.Errorf("record invoice for the %s: %w", c.Purpose, err)
 	}
 	p.outbox.send(out...)
 	return nil
@@ -124,34 +125,36 @@ func (p *Provider) ensureInvoice(ctx context.Context, job Job, sig *jobSignal) e
 // awaitPayment waits until the wallet itself says that the invoice is paid, for
 // good, or held. Past the quote's expiry the invoice is cancelled; money that arrives
 // before the cancellation still counts.
-func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) error {
+func (p *Provider) awaitPayment(ctx context.Context, job Job, c *Charge, sig *jobSignal) error {
 	for {
-		inv, err := p.finalInvoice(ctx, job, job.PaymentHash)
+		inv, err := p.finalInvoice(ctx, job, c.PaymentHash)
 		if err != nil {
-			return fmt.Errorf("look up invoice: %w", err)
+			return fmt.Errorf("look up invoice for the %s: %w", c.Purpose, err)
 		}
+
 		wait := p.limits.LookupEvery
 		switch {
-		case fellShort(inv, job.PriceMsats):
+		case underpaid(inv, c.PriceMsats):
 			return p.lost(ctx, job, inv)
 		case inv.State == payments.InvoiceCanceled:
-			return p.lapsed(ctx, job, inv)
+			return p.invoiceExpired(ctx, job, c, inv)
 		case inv.State == payments.InvoicePending:
-			if p.unconfirmed(job, job.ExpiresAt) {
+			if p.unconfirmed(job, c.ExpiresAt) {
 				return p.giveBack(ctx, job, StateExpired, because(CodePaymentExpired, notConfirmed))
 			}
-		case unshown(job, inv):
+		case unshown(c, inv):
 			return p.noPreimage(ctx, job)
-		case arrived(inv, job):
-			return p.paid(ctx, job, inv)
-		case !time.Now().Before(job.ExpiresAt):
-			if err := p.lapse(ctx, job, sig); err != nil {
+		case arrived(inv, c):
+			return p.paid(ctx, job, c, sig, payment(inv))
+		case !time.Now().Before(c.ExpiresAt):
+			if err := p.lapse(ctx, job, c, sig); err != nil {
 				return fmt.Errorf("cancel expired invoice: %w", err)
 			}
 			continue
 		default:
-			wait = min(wait, time.Until(job.ExpiresAt))
+			wait = min(wait, time.Until(c.ExpiresAt))
 		}
+
 		select {
 		case <-sig.wake:
 		case <-time.After(wait):
@@ -164,20 +167,23 @@ func (p *Provider) awaitPayment(ctx context.Context, job Job, sig *jobSignal) er
 }
 
 // arrived reports whether all of the price is there, held or settled.
-func arrived(inv payments.Invoice, job Job) bool {
-	return (inv.State == payments.InvoiceHeld || inv.State == payments.InvoiceSettled) && inv.PaidMsats >= job.PriceMsats
+func arrived(inv payments.Invoice, c *Charge) bool {
+	return (inv.State == payments.InvoiceHeld || inv.State == payments.InvoiceSettled) && inv.PaidMsats >= c.PriceMsats
 }
 
-func (p *Provider) paid(ctx context.Context, job Job, inv payments.Invoice) error {
+// paid records a payment that is made before the job goes on. A fee is settled at once.
+func (p *Provider) paid(ctx context.Context, job Job, c *Charge, sig *jobSignal, pay Payment) error {
+	if c.Purpose == receipts.PurposeEngagement {
+		return p.settled(ctx, job, c, sig, pay)
+	}
 	d := directive(job, "payment:"+job.PaymentHash.String())
-	pay := payment(inv)
 	err := p.cfg.Store.SetPaid(ctx, job.RequestID, pay, d, thread(job))
 	if err != nil {
 		return fmt.Errorf("record payment: %w", err)
 	}
 	p.tell(PaymentEvent{job.RequestID, pay})
 	p.load.activate(job.RequestID)
-	p.log.Info("paid", "request", job.RequestID, "state", inv.State, "msats", inv.PaidMsats)
+	p.log.Info("paid", "request", job.RequestID, "state", pay.State, "msats", pay.PaidMsats)
 	return nil
 }
 
@@ -219,14 +225,11 @@ func (p *Provider) giveBack(ctx context.Context, job Job, to State, reason Reaso
 }
 
 func (p *Provider) tryGiveBack(ctx context.Context, job Job, to State, reason Reason) error {
-	owed, err := p.feeBack(ctx, job, reason.Code)
-	if err != nil {
-		return err
-	}
-	if job.BOLT11 != "" {
-		came, err := p.moneyBack(ctx, job, job.PaymentHash)
+	owed := feeOwed(job, reason.Code)
+	for _, c := range invoiced(job) {
+		came, err := p.moneyBack(ctx, job, c)
 		if err != nil {
-			return err
+			return fmt.Errorf("invoice for the %s: %w", c.Purpose, err)
 		}
 		owed += came
 	}
@@ -235,21 +238,21 @@ func (p *Provider) tryGiveBack(ctx context.Context, job Job, to State, reason Re
 
 // moneyBack cancels an invoice, and returns what is owed where it was settled
 // before that. A held payment goes back with the cancellation.
-func (p *Provider) moneyBack(ctx context.Context, job Job, hash payments.Hash) (owedMsats int64, err error) {
-	inv, err := p.finalInvoice(ctx, job, hash)
+func (p *Provider) moneyBack(ctx context.Context, job Job, c *Charge) (owedMsats int64, err error) {
+	inv, err := p.finalInvoice(ctx, job, c.PaymentHash)
 	if err != nil {
 		return 0, fmt.Errorf("look up invoice: %w", err)
 	}
 	if inv.State != payments.InvoiceSettled && inv.State != payments.InvoiceCanceled {
-		err := p.cfg.Wallet.CancelInvoice(ctx, hash)
+		err := p.cfg.Wallet.CancelInvoice(ctx, c.PaymentHash)
 		p.listen(ctx, job, err)
-		if errors.Is(err, payments.ErrUnsupported) && hash == job.PaymentHash && untold(job) {
+		if errors.Is(err, payments.ErrUnsupported) && untold(job, c) {
 			return 0, nil
 		}
 		if err != nil {
 			return 0, fmt.Errorf("cancel invoice: %w", err)
 		}
-		if inv, err = p.finalInvoice(ctx, job, hash); err != nil {
+		if inv, err = p.finalInvoice(ctx, job, c.PaymentHash); err != nil {
 			return 0, fmt.Errorf("look up cancelled invoice: %w", err)
 		}
 	}
@@ -257,7 +260,7 @@ func (p *Provider) moneyBack(ctx context.Context, job Job, hash payments.Hash) (
 	case payments.InvoicePending: // on the chain; once it is confirmed, late sees it
 		return 0, nil
 	case payments.InvoiceCanceled:
-		return cameInPart(inv), nil
+		return partlyPaid(inv), nil
 	case payments.InvoiceSettled:
 		return inv.PaidMsats, nil
 	}

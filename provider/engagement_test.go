@@ -249,24 +249,31 @@ func (s *steps) done(step string, err error) error {
 	return err
 }
 
-func (s *steps) SetEngagementInvoice(ctx context.Context, id, bolt11 string, out ...provider.OutEvent) error {
-	return s.done("invoice", s.JobStore.SetEngagementInvoice(ctx, id, bolt11, out...))
+func (s *steps) SetInvoice(ctx context.Context, id string, purpose receipts.Purpose, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
+	step := "invoice of the result"
+	if purpose == receipts.PurposeEngagement {
+		step = "invoice"
+	}
+	return s.done(step, s.JobStore.SetInvoice(ctx, id, purpose, bolt11, chosen, out...))
 }
 
-func (s *steps) SetEngagementAcceptance(ctx context.Context, id string, event []byte) error {
-	return s.done("acceptance", s.JobStore.SetEngagementAcceptance(ctx, id, event))
+func (s *steps) SetAcceptance(ctx context.Context, id string, purpose receipts.Purpose, event []byte) error {
+	err := s.JobStore.SetAcceptance(ctx, id, purpose, event)
+	if purpose != receipts.PurposeEngagement {
+		return err
+	}
+	return s.done("acceptance", err)
 }
 
-func (s *steps) SettleEngagement(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+func (s *steps) Settle(ctx context.Context, id string, purpose receipts.Purpose, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+	if purpose != receipts.PurposeEngagement {
+		return s.JobStore.Settle(ctx, id, purpose, p, issue)
+	}
 	if s.at == "before the fee is recorded" {
 		s.once.Do(s.EndLife)
 		return context.Canceled
 	}
-	return s.done("settled", s.JobStore.SettleEngagement(ctx, id, p, issue))
-}
-
-func (s *steps) SetInvoice(ctx context.Context, id, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
-	return s.done("invoice of the result", s.JobStore.SetInvoice(ctx, id, bolt11, chosen, out...))
+	return s.done("settled", s.JobStore.Settle(ctx, id, purpose, p, issue))
 }
 
 func (s *steps) AddJob(ctx context.Context, j provider.Job) error {

@@ -122,12 +122,12 @@ func (p *Provider) feedback(ctx context.Context, to addressee, status, info, con
 }
 
 // paymentRequired carries the quote as content and the invoice that commits to it.
-func (p *Provider) paymentRequired(ctx context.Context, job Job, bolt11 string) (OutEvent, error) {
-	tags := nostr.Tags{{"amount", strconv.FormatInt(job.PriceMsats, 10), bolt11}}
-	if job.CreditMsats > 0 {
+func (p *Provider) paymentRequired(ctx context.Context, job Job, c *Charge, bolt11 string) (OutEvent, error) {
+	tags := nostr.Tags{{"amount", strconv.FormatInt(c.PriceMsats, 10), bolt11}}
+	if job.CreditMsats > 0 && c.Purpose == receipts.PurposeResult {
 		tags = append(tags, nostr.Tag{"credit", strconv.FormatInt(job.CreditMsats, 10)})
 	}
-	return p.feedback(ctx, buyerOf(job), "payment-required", "", string(job.Quote), tags...)
+	return p.feedback(ctx, buyerOf(job), "payment-required", "", string(c.Quote), tags...)
 }
 
 // processing says that a run began. Where nothing is paid first it is the
@@ -277,7 +277,7 @@ func (p *Provider) withInvoice(ctx context.Context, job Job, result OutEvent) ([
 	if job.Mode != receipts.ModePostpay {
 		return []OutEvent{result}, nil
 	}
-	pay, err := p.paymentRequired(ctx, job, job.BOLT11)
+	pay, err := p.paymentRequired(ctx, job, &job.Charge, job.BOLT11)
 	return []OutEvent{result, pay}, err
 }
 

@@ -13,7 +13,7 @@ import (
 func TestWhoseFault(t *testing.T) {
 	ours := []Code{CodeAgentUnavailable, CodeAgentFailed, CodeInvalidOutput, CodeDeadline, CodeNodeRestart, CodeInternal}
 	theirs := []Code{CodeCanceled, CodeStopped, CodeExpectationNotMet, CodeUnpaid, CodePaymentLost}
-	fee := &Engagement{PaidMsats: 700, Receipt: []byte("{}")}
+	fee := &Charge{Payment: &Payment{PaidMsats: 700}, Receipt: []byte("{}")}
 	pays := Refunds{MaxFeeMsats: 1000}
 	for _, code := range Codes() {
 		limit := int64(0)
@@ -28,7 +28,7 @@ func TestWhoseFault(t *testing.T) {
 		}
 
 		for run, job := range []Job{{Engagement: fee}, {Engagement: fee, Run: 1}} {
-			want := fee.PaidMsats
+			want := fee.Payment.PaidMsats
 			if run > 0 && slices.Contains(theirs, code) {
 				want = 0
 			}

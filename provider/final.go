@@ -58,7 +58,7 @@ func (p *Provider) finalInvoice(ctx context.Context, job Job, hash payments.Hash
 		switch {
 		case err != nil:
 			return inv, err
-		case inv.State != payments.InvoiceSettled || inv.Final && !unshown(job, inv):
+		case inv.State != payments.InvoiceSettled || inv.Final && !unshown(&job.Charge, inv):
 			*s = settling{}
 			return inv, nil
 		case s.hash != hash:
@@ -82,9 +82,9 @@ func (p *Provider) finalInvoice(ctx context.Context, job Job, hash payments.Hash
 	}
 }
 
-// fellShort reports that a wallet lost so much of what it had called settled that
+// underpaid reports that a wallet lost so much of what it had called settled that
 // the price is not there.
-func fellShort(inv payments.Invoice, priceMsats int64) bool {
+func underpaid(inv payments.Invoice, priceMsats int64) bool {
 	return inv.LostMsats > 0 && inv.PaidMsats < priceMsats
 }
 

@@ -93,7 +93,7 @@ func (l *load) resume(job Job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.jobs[job.RequestID] == nil {
-		active := job.State != StateQuoted || !paysFirst(job.Mode) && !owesFee(job)
+		active := job.State != StateQuoted || !paysFirst(job.Mode) && !job.OwesFee()
 		l.put(job.RequestID, loadEntry{buyer: job.Buyer, active: active, hold: job.Mode == receipts.ModeHold})
 	}
 }

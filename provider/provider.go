@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -69,10 +70,8 @@ type Provider struct {
 	// the requests it has answered lately.
 	remembered chan struct{}
 	answered   map[string]struct{}
-	// delivered, like answered, are jobs open here that have a receipt there.
-	delivered map[string]struct{}
-	// engaged are those of which the engagement fee has one there.
-	engaged   map[string]struct{}
+	// receipted, like answered, are charges of jobs open here that have a receipt there.
+	receipted map[receiptedCharge]struct{}
 	halt      chan error    // cap 1: the store failed for good
 	refundDue chan struct{} // cap 1: a refund was recorded
 	sending   sync.Map      // request ids of refunds that the wallet is being told of
@@ -87,10 +86,9 @@ type jobSignal struct {
 	wake   chan struct{} // cap 1: look again
 	cancel chan struct{} // closed when the buyer cancels
 	once   sync.Once
-	// graceEnd is the job's goroutine's own: until when its receipt waits for
-	// the buyer's acceptance.
-	graceEnd time.Time
-	feeGrace time.Time // likewise, of its engagement fee
+	// graceEnds is the job's goroutine's own: until when the receipt of each charge
+	// waits for the buyer's acceptance.
+	graceEnds map[receipts.Purpose]time.Time
 	// invoiceBy is the job's goroutine's own too: until when the wallet is asked for
 	// an invoice that it fails to make.
 	invoiceBy time.Time
@@ -135,7 +133,7 @@ func New(cfg Config) (*Provider, error) {
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
 		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), beats: newRecent(beatsKept), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), listening: make(chan struct{}),
-		remembered: make(chan struct{}), answered: map[string]struct{}{}, delivered: map[string]struct{}{}, engaged: map[string]struct{}{}, wakes: map[string]*jobSignal{},
+		remembered: make(chan struct{}), answered: map[string]struct{}{}, receipted: map[receiptedCharge]struct{}{}, wakes: map[string]*jobSignal{},
 	}
 	p.waiting = newWaiting()
 	p.elsewhere = newElsewhere(cfg.Market)
@@ -267,7 +265,7 @@ func (p *Provider) launch(job Job, req *schemas.Request) {
 	if p.wakes[id] != nil || p.runCtx.Err() != nil {
 		return
 	}
-	sig := &jobSignal{buyer: job.Buyer, wake: make(chan struct{}, 1), cancel: make(chan struct{}), request: req}
+	sig := &jobSignal{buyer: job.Buyer, wake: make(chan struct{}, 1), cancel: make(chan struct{}), request: req, graceEnds: map[receipts.Purpose]time.Time{}}
 	p.wakes[id] = sig
 	p.jobs.Go(func() {
 		p.drive(p.runCtx, job, sig)

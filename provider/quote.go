@@ -22,6 +22,9 @@ import (
 // result exists.
 const cancellation = "refund_until_output"
 
+// feeCancellation: a fee pays for an attempt, so it is the buyer's until one begins.
+const feeCancellation = "refund_until_processing"
+
 // paysFirst reports whether a mode waits for money before it runs.
 func paysFirst(m receipts.Mode) bool {
 	return m == receipts.ModeHold || m == receipts.ModePrepay
@@ -49,69 +52,83 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, by asked, price, 
 		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey,
 		SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Input: req.Canonical, Relays: p.cfg.Market.Relays(),
-		Mode: by.mode, PriceMsats: price, CreditMsats: credit, PolicyID: p.policyID,
-		ExpiresAt: now.Add(ttl), AddedAt: now, State: StateQuoted,
-		Nonce: make([]byte, 16),
+		Mode: by.mode, CreditMsats: credit, PolicyID: p.policyID, AddedAt: now, State: StateQuoted,
 	}
+	expires := now.Add(ttl)
 	if fee > 0 { // the result can be paid for as long after the fee as without one
-		job.ExpiresAt = job.ExpiresAt.Add(ttl)
+		expires = expires.Add(ttl)
 	}
 	if end, err := expiration(ev); err == nil && !end.IsZero() {
-		job.ExpiresAt = earlier(job.ExpiresAt, end)
+		expires = earlier(expires, end)
 	}
 	if by.mode == receipts.ModePostpay {
-		job.ExpiresAt = now.Add(p.limits.PostpayTTL)
+		expires = now.Add(p.limits.PostpayTTL)
 	}
-	var salt [16]byte
-	_, _ = rand.Read(job.Nonce) // crypto/rand.Read never fails
-	_, _ = rand.Read(salt[:])
+
 	q := receipts.Quote{
 		Version: receipts.Version, RequestID: ev.ID, JobHash: req.JobHash, SchemaID: job.SchemaID,
 		Buyer: ev.PubKey, Provider: p.key, PriceMsats: price, Purpose: receipts.PurposeResult,
-		ExpiresAt: receipts.Timestamp(job.ExpiresAt), Mode: by.mode, Delivery: deliveryFor(by.terms, by.mode),
-		Cancellation: cancellation, PolicyBundleID: p.policyID, Nonce: hex.EncodeToString(salt[:]), Inputs: by.inputs,
+		Mode: by.mode, Delivery: deliveryFor(by.terms, by.mode),
+		Cancellation: cancellation, PolicyBundleID: p.policyID, Inputs: by.inputs,
 	}
 	if by.mode != receipts.ModeFree {
 		node := p.node.PubKey
 		q.PayeeNode = &node
 	}
-	switch {
-	case by.mode == receipts.ModeFree:
-	case p.walletChooses(by.mode):
+	if p.walletChooses(by.mode) {
 		q.Delivery = receipts.DeliveryPlain // the key of boxes would be a preimage that we have once it is paid
-	default:
-		job.PaymentHash = p.preimage(job).Hash()
-		hash := job.PaymentHash.String()
-		q.PaymentHash = &hash
 	}
 	var err error
-	if job.Quote, err = q.Canonical(); err != nil {
-		return Job{}, err
+	if job.Charge, err = p.newCharge(q, expires); err != nil || fee == 0 {
+		return job, err
 	}
-	job.QuoteHash = hashing.Bytes(job.Quote)
-	if fee > 0 {
-		err = p.askFee(&job, q, fee, ttl)
-	}
+
+	q.PriceMsats, q.Purpose, q.Mode, q.Delivery = fee, receipts.PurposeEngagement, receipts.ModePrepay, receipts.DeliveryPlain
+	q.Cancellation = feeCancellation
+	engagement, err := p.newCharge(q, earlier(now.Add(ttl), expires))
+	job.Engagement = &engagement
 	return job, err
 }
 
-// preimage = HMAC(root secret, "lightwork/preimage/v1" || request id || nonce).
-func (p *Provider) preimage(job Job) payments.Preimage {
+// newCharge completes a quote, and makes what has to be paid of it.
+func (p *Provider) newCharge(q receipts.Quote, expires time.Time) (Charge, error) {
+	c := Charge{Purpose: q.Purpose, PriceMsats: q.PriceMsats, Nonce: make([]byte, 16), ExpiresAt: expires}
+	var salt [16]byte
+	_, _ = rand.Read(c.Nonce) // crypto/rand.Read never fails
+	_, _ = rand.Read(salt[:])
+	q.Nonce, q.ExpiresAt = hex.EncodeToString(salt[:]), receipts.Timestamp(expires)
+	if q.Mode != receipts.ModeFree && (q.Purpose != receipts.PurposeResult || !p.walletChooses(q.Mode)) {
+		c.PaymentHash = p.preimage(q.RequestID, &c).Hash()
+		hash := c.PaymentHash.String()
+		q.PaymentHash = &hash
+	}
+	var err error
+	c.Quote, err = q.Canonical()
+	c.QuoteHash = hashing.Bytes(c.Quote)
+	return c, err
+}
+
+// preimage = HMAC(root secret, label || request id || nonce).
+func (p *Provider) preimage(requestID string, c *Charge) payments.Preimage {
+	label := "lightwork/preimage/v1"
+	if c.Purpose == receipts.PurposeEngagement {
+		label = "lightwork/preimage/engagement/v1"
+	}
 	mac := hmac.New(sha256.New, p.cfg.RootSecret)
-	mac.Write([]byte("lightwork/preimage/v1"))
-	mac.Write([]byte(job.RequestID))
-	mac.Write(job.Nonce)
+	mac.Write([]byte(label))
+	mac.Write([]byte(requestID))
+	mac.Write(c.Nonce)
 	return payments.Preimage(mac.Sum(nil))
 }
 
 // invoiceWait is how long a wallet is asked for an invoice that it fails to make.
 const invoiceWait = time.Minute
 
-// newInvoice asks the wallet for an invoice that can be paid until expires; the same
-// one however often it asks, but for a wallet that chooses its payment hashes and
+// newInvoice asks the wallet for the invoice of a charge; the same one however often
+// it asks, but for a wallet that chooses its payment hashes and
 // lists no transactions. It gives none where it ended the job: because that was
 // canceled, its time is over, or the wallet makes no such invoice.
-func (p *Provider) newInvoice(ctx context.Context, job Job, sig *jobSignal, expires time.Time, in payments.NewInvoice) (*payments.Invoice, error) {
+func (p *Provider) newInvoice(ctx context.Context, job Job, c *Charge, sig *jobSignal) (*payments.Invoice, error) {
 	if sig.invoiceBy.IsZero() {
 		sig.invoiceBy = time.Now().Add(invoiceWait)
 	}
@@ -120,10 +137,11 @@ func (p *Provider) newInvoice(ctx context.Context, job Job, sig *jobSignal, expi
 		return nil, p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before payment"))
 	default:
 	}
-	if !time.Now().Before(expires) {
+	if !time.Now().Before(c.ExpiresAt) {
 		return nil, p.giveBack(ctx, job, StateExpired, because(CodePaymentExpired, "the quote ended before there was an invoice"))
 	}
 
+	in := p.invoiceFor(job, c)
 	inv, err := p.createInvoice(ctx, job, in)
 	switch {
 	case err == nil:
@@ -145,14 +163,14 @@ func (p *Provider) newInvoice(ctx context.Context, job Job, sig *jobSignal, expi
 	return nil, fmt.Errorf("create invoice: %w", err)
 }
 
-func (p *Provider) resultInvoice(job Job) payments.NewInvoice {
+// invoiceFor is what the wallet is asked for.
+func (p *Provider) invoiceFor(job Job, c *Charge) payments.NewInvoice {
 	in := payments.NewInvoice{
-		PaymentHash: job.PaymentHash, Hold: job.Mode == receipts.ModeHold,
-		AmountMsats: job.PriceMsats, DescriptionHash: job.QuoteHash,
-		Expiry: job.ExpiresAt.Sub(job.AddedAt),
+		PaymentHash: c.PaymentHash, Hold: c.Purpose == receipts.PurposeResult && job.Mode == receipts.ModeHold,
+		AmountMsats: c.PriceMsats, DescriptionHash: c.QuoteHash, Expiry: c.ExpiresAt.Sub(job.AddedAt),
 	}
 	if !in.Hold && !in.PaymentHash.IsZero() {
-		in.Preimage = p.preimage(job)
+		in.Preimage = p.preimage(job.RequestID, c)
 	}
 	return in
 }

@@ -35,25 +35,27 @@ func (p *Provider) witness(ctx context.Context) error {
 		}
 		for _, ev := range p.shown(ctx, signed) {
 			r, err := receipts.ParseReceipt([]byte(ev.Content))
-			switch {
-			case err != nil || ev.PubKey != p.key:
-			case r.PaidFor() == receipts.PurposeEngagement:
-				p.engaged[r.RequestEventID] = struct{}{}
-			default:
-				p.delivered[r.RequestEventID] = struct{}{}
+			if err == nil && ev.PubKey == p.key {
+				p.receipted[receiptedCharge{r.RequestEventID, r.PaidFor()}] = struct{}{}
 			}
 		}
 	}
 	return nil
 }
 
+// receiptedCharge is a charge that has its receipt.
+type receiptedCharge struct {
+	requestID string
+	purpose   receipts.Purpose
+}
+
 // known waits until the relays have told what this key signed, and reports
-// whether that includes the job's receipt.
-func (p *Provider) known(ctx context.Context, job Job) (delivered bool, err error) {
+// whether that includes the receipt of a charge.
+func (p *Provider) known(ctx context.Context, job Job, purpose receipts.Purpose) (receipted bool, err error) {
 	select {
 	case <-p.remembered:
-		_, delivered = p.delivered[job.RequestID]
-		return delivered, nil
+		_, receipted = p.receipted[receiptedCharge{job.RequestID, purpose}]
+		return receipted, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}

@@ -50,7 +50,7 @@ func (p *Provider) seal(job Job, r Result, replayFile []byte, artifacts [][]byte
 		return nil, fmt.Errorf("%w: %w", errTooLarge, err)
 	}
 	s := &sealed{commitment: hashing.Bytes(doc)}
-	key, err := receipts.NewSealKey(p.preimage(job), job.QuoteHash, job.RequestID, s.commitment)
+	key, err := receipts.NewSealKey(p.preimage(job.RequestID, &job.Charge), job.QuoteHash, job.RequestID, s.commitment)
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,8 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
-
-	"github.com/lightwork-market/lightwork/payments"
 )
 
 // A wallet can make an invoice and then say nothing more of it. The job does not wait
@@ -67,24 +66,18 @@ func (p *Provider) awaitAnswer(ctx context.Context, job Job, sig *jobSignal) {
 
 func (p *Provider) answer(ctx context.Context, job Job) error {
 	came := feeOwed(job, job.Reason.Code)
-	for _, hash := range invoicesOf(job) {
-		msats, err := p.moneyBack(ctx, job, hash)
+	for _, c := range invoiced(job) {
+		msats, err := p.moneyBack(ctx, job, c)
 		if err != nil {
-			return fmt.Errorf("invoice %s: %w", hash, err)
+			return fmt.Errorf("invoice %s: %w", c.PaymentHash, err)
 		}
 		came += msats
 	}
 	return p.owe(ctx, job, came)
 }
 
-// invoicesOf are the payment hashes of what a job's buyer was asked for, but for an
-// engagement fee that was paid for good.
-func invoicesOf(job Job) (hashes []payments.Hash) {
-	if job.BOLT11 != "" {
-		hashes = append(hashes, job.PaymentHash)
-	}
-	if e := job.Engagement; e != nil && e.Receipt == nil && e.BOLT11 != "" {
-		hashes = append(hashes, e.PaymentHash)
-	}
-	return hashes
+// invoiced are the charges that a job's buyer was asked for, but for an engagement fee
+// that was paid for good.
+func invoiced(job Job) []*Charge {
+	return slices.DeleteFunc(job.Charges(), func(c *Charge) bool { return !c.IsInvoiced() })
 }

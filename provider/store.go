@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // Store keeps jobs. Every method that changes anything is one durable
@@ -13,7 +14,6 @@ import (
 // is. Queued events ride in the same transaction.
 type Store interface {
 	Debts
-	Engagements
 
 	// AddJob commits the quote intent, state quoted (P1, P2). ErrDuplicate if
 	// the request id is known, ErrConflict if the payment hash is,
@@ -33,12 +33,14 @@ type Store interface {
 	// OpenJobs lists the ids of all jobs in a state that is not terminal, oldest first.
 	OpenJobs(ctx context.Context) ([]string, error)
 
-	// SetInvoice records the invoice of a job that has none (the same invoice
+	// SetInvoice records the invoice of a charge that has none (the same invoice
 	// again is fine and queues nothing). chosen is its payment hash where the wallet
-	// chose that, zero where the job has one; ErrConflict if another job has it.
-	SetInvoice(ctx context.Context, requestID, bolt11 string, chosen payments.Hash, out ...OutEvent) error
-	// SetAcceptance records the buyer's acceptance event; the first stays.
-	SetAcceptance(ctx context.Context, requestID string, event []byte) error
+	// chose that, zero where the charge has one; ErrConflict if another charge has it.
+	// An engagement fee is paid while its job is quoted; afterwards each step towards
+	// it is ErrConflict, as it is for a job that asks none.
+	SetInvoice(ctx context.Context, requestID string, purpose receipts.Purpose, bolt11 string, chosen payments.Hash, out ...OutEvent) error
+	// SetAcceptance records the buyer's acceptance of a charge; the first stays.
+	SetAcceptance(ctx context.Context, requestID string, purpose receipts.Purpose, event []byte) error
 	// SetPaid moves quoted -> paid: payment, directive and thread (Active) at
 	// once. UNIQUE(payment hash) and the directive's key are consumed here.
 	SetPaid(ctx context.Context, requestID string, p Payment, d Directive, thread string) error
@@ -54,11 +56,11 @@ type Store interface {
 	// SetResultEvent replaces the event of a result in delivery, if it is still the
 	// one that is named first; that one is offered no more. The rest stays.
 	SetResultEvent(ctx context.Context, requestID, was, eventID string, out OutEvent) error
-	// Settle moves delivering -> succeeded and issues the receipt: issue is
-	// called inside the transaction with the receipt's sequence (from 1,
-	// without gaps) and the hash of the receipt before it. p is the final
-	// payment; the thread completes.
-	Settle(ctx context.Context, requestID string, p Payment, issue func(Issue) (Issued, error)) error
+	// Settle records the final payment of a charge and issues its receipt: issue is
+	// called inside the transaction with the receipt's sequence (from 1, without gaps)
+	// and the hash of the receipt before it. That of the result moves delivering ->
+	// succeeded, and the thread completes; after an engagement fee the job stays quoted.
+	Settle(ctx context.Context, requestID string, purpose receipts.Purpose, p Payment, issue func(Issue) (Issued, error)) error
 	// AdoptReceipt makes the chain of receipts go on behind one that our key
 	// signed and the store does not know; false if the store is not behind it.
 	AdoptReceipt(ctx context.Context, sequence int64, hash hashing.Digest) (bool, error)

@@ -87,15 +87,12 @@ func (p *Provider) unsaid(ctx context.Context, ev nostrEvent) (string, error) {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return "", err
 	}
-	ours, what := [][]byte{job.Quote, job.Receipt}, "a quote for request "+request
-	if job.Engagement != nil {
-		ours = append(ours, job.Engagement.Quote, job.Engagement.Receipt)
-	}
+	what := "a quote for request " + request
 	if notReceipt == nil {
 		what = fmt.Sprintf("receipt %d, of request %s", receipt.Sequence, request)
 	}
-	for _, doc := range ours {
-		if bytes.Equal(doc, []byte(ev.Content)) {
+	for _, c := range job.Charges() {
+		if content := []byte(ev.Content); bytes.Equal(c.Quote, content) || bytes.Equal(c.Receipt, content) {
 			return "", nil
 		}
 	}

@@ -261,7 +261,7 @@ func (w *world) receiptsOf(t *testing.T, requestID string) (n int) {
 	t.Helper()
 	w.inside(t, seller, func(k *kernel.Kernel) {
 		check(t, k.View(w.ctx, func(tx *kernel.Tx) error {
-			return tx.QueryRow("SELECT count(*) FROM receipts WHERE request_id = ?", requestID).Scan(&n)
+			return tx.QueryRow("SELECT count(*) FROM receipts WHERE request_id = ? AND purpose = 'result'", requestID).Scan(&n)
 		}))
 	})
 	return n

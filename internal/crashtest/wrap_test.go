@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // jobStore is a provider's store under a killer. It tells, after each end
@@ -28,12 +29,12 @@ func (s jobStore) AddJob(ctx context.Context, job provider.Job) error {
 	return s.k.step("store:AddJob", func() error { return s.Store.AddJob(ctx, job) })
 }
 
-func (s jobStore) SetInvoice(ctx context.Context, id, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
-	return s.k.step("store:SetInvoice", func() error { return s.Store.SetInvoice(ctx, id, bolt11, chosen, out...) })
+func (s jobStore) SetInvoice(ctx context.Context, id string, purpose receipts.Purpose, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
+	return s.k.step("store:SetInvoice", func() error { return s.Store.SetInvoice(ctx, id, purpose, bolt11, chosen, out...) })
 }
 
-func (s jobStore) SetAcceptance(ctx context.Context, id string, event []byte) error {
-	return s.k.step("store:SetAcceptance", func() error { return s.Store.SetAcceptance(ctx, id, event) })
+func (s jobStore) SetAcceptance(ctx context.Context, id string, purpose receipts.Purpose, event []byte) error {
+	return s.k.step("store:SetAcceptance", func() error { return s.Store.SetAcceptance(ctx, id, purpose, event) })
 }
 
 func (s jobStore) SetPaid(ctx context.Context, id string, p provider.Payment, d provider.Directive, thread string) error {
@@ -52,8 +53,8 @@ func (s jobStore) Finish(ctx context.Context, id string, run int, r provider.Res
 	return s.k.step("store:Finish", func() error { return s.Store.Finish(ctx, id, run, r, contents, out...) })
 }
 
-func (s jobStore) Settle(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
-	err := s.k.step("store:Settle", func() error { return s.Store.Settle(ctx, id, p, issue) })
+func (s jobStore) Settle(ctx context.Context, id string, purpose receipts.Purpose, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+	err := s.k.step("store:Settle", func() error { return s.Store.Settle(ctx, id, purpose, p, issue) })
 	return errors.Join(err, s.tell(ctx))
 }
 

@@ -14,8 +14,8 @@ import (
 
 func withFee(j job.Job) job.Job {
 	name := "fee " + j.RequestID
-	j.Engagement = &job.Engagement{
-		PriceMsats: 4_000, Quote: []byte(name), QuoteHash: digest(name), PaymentHash: preimage(name).Hash(),
+	j.Engagement = &job.Charge{
+		Purpose: receipts.PurposeEngagement, PriceMsats: 4_000, Quote: []byte(name), QuoteHash: digest(name), PaymentHash: preimage(name).Hash(),
 		Nonce: []byte("fedcba9876543210"), ExpiresAt: j.ExpiresAt,
 	}
 	return j
@@ -51,9 +51,9 @@ func fillEngagement(t testing.TB, k *testKernel) (job.Job, buyer.Purchase) {
 	s, b := k.ProviderStore("p"), k.BuyerStore()
 	j := withFee(testJob("engaged", receipts.ModeHold))
 	must(t, s.AddJob(t.Context(), j))
-	must(t, s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc1fee", eventFor(j, "fee")))
-	must(t, s.SetEngagementAcceptance(t.Context(), j.RequestID, []byte("accepted")))
-	must(t, s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), feeIssuer(j)))
+	must(t, s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeEngagement, "lnbc1fee", payments.Hash{}, eventFor(j, "fee")))
+	must(t, s.SetAcceptance(t.Context(), j.RequestID, receipts.PurposeEngagement, []byte("accepted")))
+	must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeEngagement, feeOf(j), feeIssuer(j)))
 	p := testPurchase("engaged")
 	p.EngagementMax = 60
 	must(t, b.AddPurchase(t.Context(), p))
@@ -72,7 +72,8 @@ func TestEngagementIsReadBack(t *testing.T) {
 	got, err := s.Job(t.Context(), j.RequestID)
 	must(t, err)
 	want := *j.Engagement
-	want.BOLT11, want.Acceptance, want.PaidMsats = "lnbc1fee", []byte("accepted"), 4_000
+	paid := feeOf(j)
+	want.BOLT11, want.Acceptance, want.Payment = "lnbc1fee", []byte("accepted"), &paid
 	want.Receipt, want.ReceiptID = got.Engagement.Receipt, "rcpt_"+j.RequestID+"_fee"
 	if diff := cmp.Diff(want, *got.Engagement); diff != "" || got.State != job.StateQuoted || len(want.Receipt) == 0 {
 		t.Errorf("%s\n%s", got.State, diff)
@@ -118,23 +119,23 @@ func TestJobWaitsForItsFee(t *testing.T) {
 		unsettled := feeOf(j)
 		unsettled.State = payments.InvoiceHeld
 		for _, pay := range []job.Payment{other, unsettled} {
-			if err := s.SettleEngagement(t.Context(), j.RequestID, pay, feeIssuer(j)); !errors.Is(err, job.ErrConflict) {
+			if err := s.Settle(t.Context(), j.RequestID, receipts.PurposeEngagement, pay, feeIssuer(j)); !errors.Is(err, job.ErrConflict) {
 				t.Errorf("%+v: %v", pay, err)
 			}
 		}
-		must(t, s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc1"+string(mode)))
-		must(t, s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc1"+string(mode)))
-		if err := s.SetEngagementInvoice(t.Context(), j.RequestID, "lnbc2"); !errors.Is(err, job.ErrConflict) {
+		must(t, s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeEngagement, "lnbc1"+string(mode), payments.Hash{}))
+		must(t, s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeEngagement, "lnbc1"+string(mode), payments.Hash{}))
+		if err := s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeEngagement, "lnbc2", payments.Hash{}); !errors.Is(err, job.ErrConflict) {
 			t.Errorf("a second invoice: %v", err)
 		}
-		must(t, s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), feeIssuer(j)))
-		if err := s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), feeIssuer(j)); !errors.Is(err, job.ErrConflict) {
+		must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeEngagement, feeOf(j), feeIssuer(j)))
+		if err := s.Settle(t.Context(), j.RequestID, receipts.PurposeEngagement, feeOf(j), feeIssuer(j)); !errors.Is(err, job.ErrConflict) {
 			t.Errorf("a second fee: %v", err)
 		}
 	}
 	plain := testJob("plain", receipts.ModeHold)
 	must(t, s.AddJob(t.Context(), plain))
-	if err := s.SetEngagementInvoice(t.Context(), plain.RequestID, "lnbc3"); !errors.Is(err, job.ErrConflict) {
+	if err := s.SetInvoice(t.Context(), plain.RequestID, receipts.PurposeEngagement, "lnbc3", payments.Hash{}); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("a fee that nobody asked: %v", err)
 	}
 }
@@ -153,18 +154,17 @@ func TestOneChainOfBothReceipts(t *testing.T) {
 				return issue(in)
 			}
 		}
-		must(t, s.SettleEngagement(t.Context(), j.RequestID, feeOf(j), count(feeIssuer(j))))
+		must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeEngagement, feeOf(j), count(feeIssuer(j))))
 		for _, name := range pathTo(j.Mode, job.StateDelivering)[1:] {
 			must(t, doStep(t, s, j, name))
 		}
-		must(t, s.Settle(t.Context(), j.RequestID, settled(j), count(issuer(j))))
+		must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, settled(j), count(issuer(j))))
 	}
 	if diff := cmp.Diff([]int64{1, 2, 3, 4, 5, 6}, sequences); diff != "" {
 		t.Error(diff)
 	}
-	if n := k.count(t, `WITH r AS (SELECT sequence, receipt_hash, previous_hash FROM receipts UNION ALL
-		SELECT sequence, receipt_hash, previous_hash FROM engagement_receipts)
-		SELECT count(*) FROM r WHERE sequence > 1 AND previous_hash IS NOT (SELECT receipt_hash FROM r p WHERE p.sequence = r.sequence - 1)`); n != 0 {
+	if n := k.count(t, `SELECT count(*) FROM receipts r WHERE sequence > 1
+		AND previous_hash IS NOT (SELECT receipt_hash FROM receipts p WHERE p.sequence = r.sequence - 1)`); n != 0 {
 		t.Errorf("%d broken links", n)
 	}
 }

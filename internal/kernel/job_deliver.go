@@ -11,7 +11,6 @@ import (
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/market/job"
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -109,46 +108,6 @@ func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, even
 	})
 }
 
-// Settle moves delivering to succeeded and issues the receipt. issue runs
-// inside the transaction: it must not use the store.
-func (s *ProviderStore) Settle(ctx context.Context, requestID string, p job.Payment, issue func(job.Issue) (job.Issued, error)) error {
-	return s.update(ctx, func(tx *Tx) error {
-		j, err := tx.jobIn(requestID, job.StateSucceeded.Before()...)
-		if err != nil {
-			return err
-		}
-		if err := tx.setSettled(j, p); err != nil {
-			return err
-		}
-		if err := tx.issueReceipt(j, issue); err != nil {
-			return err
-		}
-		if err := tx.endJobThread(j, journal.ThreadCompleted); err != nil {
-			return err
-		}
-		return tx.appendJobState(j.seq, job.StateSucceeded, job.Reason{})
-	})
-}
-
-// setSettled records the final payment. A prepaid job's was recorded when it
-// came; then it must be the same.
-func (tx *Tx) setSettled(j jobRow, p job.Payment) error {
-	if p.State != payments.InvoiceSettled || p.Hash.IsZero() {
-		return j.conflict("the payment is not settled")
-	}
-	var known int64
-	err := tx.QueryRow("SELECT paid_msats FROM job_payments WHERE request_id = ? AND state = 'settled'", j.id).Scan(&known)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return tx.addJobPayment(j, p)
-	case err != nil:
-		return fmt.Errorf("read payment: %w", err)
-	case p.Hash != j.hash || p.PaidMsats != known:
-		return j.conflict("another payment was recorded")
-	}
-	return nil
-}
-
 // AdoptReceipt makes the chain of receipts go on behind one that our key
 // signed and this database does not know. One that is not ahead is fine.
 func (s *ProviderStore) AdoptReceipt(ctx context.Context, sequence int64, hash hashing.Digest) (adopted bool, err error) {
@@ -190,15 +149,15 @@ func (tx *Tx) nextReceipt(issue func(job.Issue) (job.Issued, error)) (job.Issue,
 	return in, issued, nil
 }
 
-func (tx *Tx) issueReceipt(j jobRow, issue func(job.Issue) (job.Issued, error)) error {
+func (tx *Tx) issueReceipt(j jobRow, purpose receipts.Purpose, issue func(job.Issue) (job.Issued, error)) error {
 	in, issued, err := tx.nextReceipt(issue)
 	if err != nil {
 		return err
 	}
 	hash := hashing.Bytes(issued.Receipt)
-	_, err = tx.Exec(`INSERT INTO receipts(sequence, request_id, receipt_id, receipt, receipt_hash, previous_hash, issued_ms)
-		VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		in.Sequence, j.id, issued.ReceiptID, issued.Receipt, hash[:], row.BlobPtr(in.Previous), tx.now.UnixMilli())
+	_, err = tx.Exec(`INSERT INTO receipts(sequence, request_id, purpose, receipt_id, receipt, receipt_hash, previous_hash, issued_ms)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		in.Sequence, j.id, string(purpose), issued.ReceiptID, issued.Receipt, hash[:], row.BlobPtr(in.Previous), tx.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record receipt: %w", err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
-	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
@@ -31,27 +30,23 @@ func (tx *Tx) addJob(j job.Job) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(`INSERT INTO jobs(request_id, kind, schema_id, job_hash, request, input, relays, mode, price_msats,
-			quote, quote_hash, payment_hash, nonce, expires_ms, policy_id, added_ms)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		j.RequestID, j.Kind, j.SchemaID, j.JobHash[:], j.Request, j.Input, string(relays), string(j.Mode), j.PriceMsats,
-		j.Quote, j.QuoteHash[:], row.Blob(j.PaymentHash), row.NotNull(j.Nonce), j.ExpiresAt.UnixMilli(), j.PolicyID[:], j.AddedAt.UnixMilli())
+	_, err = tx.Exec(`INSERT INTO jobs(request_id, kind, schema_id, job_hash, request, input, relays, mode, policy_id, added_ms)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		j.RequestID, j.Kind, j.SchemaID, j.JobHash[:], j.Request, j.Input, string(relays), string(j.Mode), j.PolicyID[:], j.AddedAt.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("add job: %w", err)
 	}
-	if err := tx.addEngagement(j.RequestID, j.Engagement); err != nil {
-		return err
+
+	for _, c := range j.Charges() {
+		if err := tx.addCharge(j.RequestID, c); err != nil {
+			return err
+		}
 	}
 	if err := tx.useCredit(j); err != nil {
 		return err
 	}
 	if err := tx.nameRefund(j); err != nil {
 		return err
-	}
-	if !j.PaymentHash.IsZero() {
-		if err := tx.Correlate(j.RequestID, journal.NamePaymentHash, j.PaymentHash.String()); err != nil {
-			return err
-		}
 	}
 	return tx.appendJobState(seq, job.StateQuoted, job.Reason{})
 }
@@ -139,8 +134,7 @@ func (s *ProviderStore) Job(ctx context.Context, requestID string) (j job.Job, e
 	return j, err
 }
 
-const jobOfPayment = `SELECT request_id FROM jobs WHERE payment_hash = ?1 UNION ALL SELECT request_id FROM chosen_hashes WHERE payment_hash = ?1
-	UNION ALL SELECT request_id FROM job_engagements WHERE payment_hash = ?1`
+const jobOfPayment = "SELECT request_id FROM charges WHERE payment_hash = ?1 UNION ALL SELECT request_id FROM chosen_hashes WHERE payment_hash = ?1"
 
 // JobByPaymentHash finds the job an invoice belongs to.
 func (s *ProviderStore) JobByPaymentHash(ctx context.Context, hash payments.Hash) (j job.Job, err error) {
@@ -181,8 +175,7 @@ func (s *ProviderStore) Jobs(ctx context.Context, limit int) (list []job.Job, er
 // HasPaid reports whether a job of this key was ever paid for.
 func (s *ProviderStore) HasPaid(ctx context.Context, buyer string) (paid bool, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		return tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM requests q JOIN receipts r USING (request_id) WHERE q.buyer = ?1)
-			OR EXISTS (SELECT 1 FROM requests q JOIN engagement_receipts r USING (request_id) WHERE q.buyer = ?1)`, buyer).Scan(&paid)
+		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM requests q JOIN receipts r USING (request_id) WHERE q.buyer = ?1)", buyer).Scan(&paid)
 	})
 	return paid, err
 }
@@ -212,12 +205,14 @@ func (tx *Tx) job(id string) (job.Job, error) {
 	if err := tx.jobFacts(&j); err != nil {
 		return j, fmt.Errorf("read job %s: %w", id, err)
 	}
+	c, err := tx.charge(id, receipts.PurposeResult)
+	if err != nil {
+		return j, fmt.Errorf("read charge of job %s: %w", id, err)
+	}
+	j.Charge = *c
 	if j.Mode != receipts.ModeFree {
-		if j.Engagement, err = tx.jobEngagement(id); err != nil {
+		if j.Engagement, err = tx.fee(id); err != nil {
 			return j, fmt.Errorf("read engagement fee of job %s: %w", id, err)
-		}
-		if j.Payment, err = tx.jobPayment(id); err != nil {
-			return j, fmt.Errorf("read payment of job %s: %w", id, err)
 		}
 	}
 	if hasResult(j.State) {
@@ -236,49 +231,29 @@ func hasResult(s job.State) bool {
 // jobFacts reads what is kept once a job.
 func (tx *Tx) jobFacts(j *job.Job) error {
 	var (
-		relays                               string
-		expires, added                       int64
-		deadline                             sql.NullInt64
-		bolt11, directive, thread, receiptID sql.NullString
+		relays            string
+		added             int64
+		deadline          sql.NullInt64
+		directive, thread sql.NullString
 	)
 	err := tx.QueryRow(`
-		SELECT j.kind, j.schema_id, j.job_hash, j.request, j.input, j.relays, j.mode, j.price_msats, j.quote, j.quote_hash,
-			coalesce(j.payment_hash, h.payment_hash), j.nonce, j.expires_ms, j.policy_id, j.added_ms, i.bolt11, a.event, o.directive_id, o.thread_id, coalesce(u.msats, 0),
+		SELECT j.kind, j.schema_id, j.job_hash, j.request, j.input, j.relays, j.mode,
+			j.policy_id, j.added_ms, o.directive_id, o.thread_id, coalesce(u.msats, 0),
 			coalesce((SELECT max(run) FROM job_runs x WHERE x.request_id = j.request_id), 0),
 			(SELECT min(deadline_ms) FROM job_runs x WHERE x.request_id = j.request_id),
-			(SELECT plan_hash FROM job_runs x WHERE x.request_id = j.request_id ORDER BY run DESC LIMIT 1), r.receipt, r.receipt_id
+			(SELECT plan_hash FROM job_runs x WHERE x.request_id = j.request_id ORDER BY run DESC LIMIT 1)
 		FROM jobs j
-			LEFT JOIN job_invoices i ON i.request_id = j.request_id
-			LEFT JOIN chosen_hashes h ON h.request_id = j.request_id
-			LEFT JOIN job_acceptances a ON a.request_id = j.request_id
 			LEFT JOIN job_orders o ON o.request_id = j.request_id
-			LEFT JOIN receipts r ON r.request_id = j.request_id
 			LEFT JOIN job_credits u ON u.request_id = j.request_id
 		WHERE j.request_id = ?`, j.RequestID).
-		Scan(&j.Kind, &j.SchemaID, row.Into(&j.JobHash), &j.Request, &j.Input, &relays, &j.Mode, &j.PriceMsats, &j.Quote,
-			row.Into(&j.QuoteHash), row.Into(&j.PaymentHash), &j.Nonce, &expires, row.Into(&j.PolicyID), &added, &bolt11, &j.Acceptance,
-			&directive, &thread, &j.CreditMsats, &j.Run, &deadline, row.Into(&j.PlanHash), &j.Receipt, &receiptID)
+		Scan(&j.Kind, &j.SchemaID, row.Into(&j.JobHash), &j.Request, &j.Input, &relays, &j.Mode,
+			row.Into(&j.PolicyID), &added, &directive, &thread, &j.CreditMsats, &j.Run, &deadline, row.Into(&j.PlanHash))
 	if err != nil {
 		return err
 	}
-	j.ExpiresAt, j.AddedAt, j.Deadline = row.FromMs(expires), row.FromMs(added), row.FromNullMs(deadline)
-	j.BOLT11, j.DirectiveID, j.Thread, j.ReceiptID = bolt11.String, directive.String, thread.String, receiptID.String
+	j.AddedAt, j.Deadline = row.FromMs(added), row.FromNullMs(deadline)
+	j.DirectiveID, j.Thread = directive.String, thread.String
 	return json.Unmarshal([]byte(relays), &j.Relays)
-}
-
-// jobPayment returns the latest word on the job's money, nil if none came.
-func (tx *Tx) jobPayment(id string) (*job.Payment, error) {
-	var p job.Payment
-	var by sql.NullInt64
-	var at int64
-	err := tx.QueryRow(`SELECT payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints, preimage FROM job_payments
-		WHERE request_id = ? ORDER BY seq DESC LIMIT 1`, id).
-		Scan(row.Into(&p.Hash), &p.State, &p.PaidMsats, &by, &at, &p.Outpoints, row.Into(&p.Preimage))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	p.SettleBy, p.RecordedAt = row.FromNullMs(by), row.FromMs(at)
-	return &p, err
 }
 
 func (tx *Tx) jobResult(id string) (*job.Result, error) {

@@ -19,9 +19,11 @@ func testJob(name string, mode receipts.Mode) job.Job {
 	j := job.Job{
 		RequestID: hexID("job %s", name), Kind: 5050, Buyer: hexID("buyer"), SchemaID: "oa.sandbox_run.v1",
 		JobHash: digest("job " + name), Request: []byte(`{"id":"` + name + `"}`), Input: []byte(`{}`),
-		Relays: []string{"wss://a", "wss://b"}, Mode: mode, PriceMsats: 21_000, Quote: []byte("quote " + name),
-		QuoteHash: digest("quote " + name), PaymentHash: preimage(name).Hash(), Nonce: []byte("0123456789abcdef"),
-		ExpiresAt: start.Add(time.Hour), PolicyID: digest("policy"), AddedAt: start,
+		Relays: []string{"wss://a", "wss://b"}, Mode: mode, PolicyID: digest("policy"), AddedAt: start,
+		Charge: job.Charge{
+			Purpose: receipts.PurposeResult, PriceMsats: 21_000, Quote: []byte("quote " + name), QuoteHash: digest("quote " + name),
+			PaymentHash: preimage(name).Hash(), Nonce: []byte("0123456789abcdef"), ExpiresAt: start.Add(time.Hour),
+		},
 	}
 	if mode == receipts.ModeFree {
 		j.PriceMsats, j.PaymentHash = 0, payments.Hash{}
@@ -102,10 +104,10 @@ func steps() []step {
 	}
 	return []step{
 		{"invoice", func(ctx context.Context, s *ProviderStore, j job.Job) error {
-			return s.SetInvoice(ctx, j.RequestID, "lnbc"+j.RequestID, payments.Hash{}, eventFor(j, "payment-required"))
+			return s.SetInvoice(ctx, j.RequestID, receipts.PurposeResult, "lnbc"+j.RequestID, payments.Hash{}, eventFor(j, "payment-required"))
 		}},
 		{"accept", func(ctx context.Context, s *ProviderStore, j job.Job) error {
-			return s.SetAcceptance(ctx, j.RequestID, []byte("acceptance"))
+			return s.SetAcceptance(ctx, j.RequestID, receipts.PurposeResult, []byte("acceptance"))
 		}},
 		{"pay", func(ctx context.Context, s *ProviderStore, j job.Job) error {
 			return s.SetPaid(ctx, j.RequestID, arrived(j), directiveOf(j), threadOf(j))
@@ -127,7 +129,7 @@ func steps() []step {
 			return s.SetResultEvent(ctx, j.RequestID, hexID("6050 %s", j.RequestID), shorterFor(j).EventID, shorterFor(j))
 		}},
 		{"settle", func(ctx context.Context, s *ProviderStore, j job.Job) error {
-			return s.Settle(ctx, j.RequestID, settled(j), issuer(j))
+			return s.Settle(ctx, j.RequestID, receipts.PurposeResult, settled(j), issuer(j))
 		}},
 		{"fail", func(ctx context.Context, s *ProviderStore, j job.Job) error {
 			var owed *job.Credit
@@ -244,9 +246,9 @@ func checkProvider(t testing.TB, k *testKernel) {
 		"ended jobs with a live thread": `SELECT count(*) FROM job_current c JOIN job_orders o USING (request_id)
 			JOIN thread_current t USING (thread_id)
 			WHERE (c.state IN ('paid', 'running', 'delivering')) <> (t.state = 'Active')`,
-		"settled without result":    "SELECT count(*) FROM receipts r WHERE r.request_id NOT IN (SELECT request_id FROM job_results)",
-		"receipts without success":  "SELECT count(*) FROM receipts JOIN job_current USING (request_id) WHERE state <> 'succeeded'",
-		"successes without receipt": "SELECT count(*) FROM job_current c JOIN jobs USING (request_id) WHERE state = 'succeeded' AND mode <> 'free' AND request_id NOT IN (SELECT request_id FROM receipts)",
+		"settled without result":    "SELECT count(*) FROM receipts r WHERE r.purpose = 'result' AND r.request_id NOT IN (SELECT request_id FROM job_results)",
+		"receipts without success":  "SELECT count(*) FROM receipts JOIN job_current USING (request_id) WHERE purpose = 'result' AND state <> 'succeeded'",
+		"successes without receipt": "SELECT count(*) FROM job_current c JOIN jobs USING (request_id) WHERE state = 'succeeded' AND mode <> 'free' AND request_id NOT IN (SELECT request_id FROM receipts WHERE purpose = 'result')",
 		"gaps in the chain":         "SELECT coalesce(max(sequence), 0) - count(*) FROM receipts",
 		"broken links": `SELECT count(*) FROM receipts r WHERE r.sequence > 1
 			AND r.previous_hash IS NOT (SELECT receipt_hash FROM receipts p WHERE p.sequence = r.sequence - 1)`,

@@ -42,7 +42,7 @@ func chosenJob(t *testing.T, s *ProviderStore, name string, mode receipts.Mode, 
 	if err := s.AddJob(t.Context(), j); err != nil {
 		return err
 	}
-	return s.SetInvoice(t.Context(), j.RequestID, "lnbc"+j.RequestID, chosen, eventFor(j, "payment-required"))
+	return s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeResult, "lnbc"+j.RequestID, chosen, eventFor(j, "payment-required"))
 }
 
 // TestChosenPaymentHash: the payment hash that the wallet chose is the job's from its
@@ -52,7 +52,7 @@ func TestChosenPaymentHash(t *testing.T) {
 	s := k.ProviderStore("p")
 	j, secret := testJob("chosen", receipts.ModePrepay), preimage("of the wallet")
 	must(t, chosenJob(t, s, "chosen", receipts.ModePrepay, secret.Hash()))
-	must(t, s.SetInvoice(t.Context(), j.RequestID, "lnbc"+j.RequestID, secret.Hash())) // again
+	must(t, s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeResult, "lnbc"+j.RequestID, secret.Hash())) // again
 	got, err := s.Job(t.Context(), j.RequestID)
 	if err != nil || got.PaymentHash != secret.Hash() {
 		t.Errorf("job %+v, %v", got, err)
@@ -80,7 +80,7 @@ func TestChosenPaymentHash(t *testing.T) {
 			t.Errorf("%s: it is taken", name)
 		}
 	}
-	if err := s.SetInvoice(t.Context(), named.RequestID, "lnbcnamed", preimage("another").Hash()); !errors.Is(err, job.ErrConflict) {
+	if err := s.SetInvoice(t.Context(), named.RequestID, receipts.PurposeResult, "lnbcnamed", preimage("another").Hash()); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("a second hash for a quote that names one: %v", err)
 	}
 	late := testJob("late", receipts.ModeHold)
@@ -105,13 +105,13 @@ func TestInvoiceAndAcceptanceStay(t *testing.T) {
 	s := k.ProviderStore("p")
 	j := testJob("x", receipts.ModeHold)
 	toState(t, s, j, job.StateQuoted)
-	must(t, s.SetInvoice(t.Context(), j.RequestID, "lnbc1", payments.Hash{}, eventFor(j, "first")))
-	must(t, s.SetInvoice(t.Context(), j.RequestID, "lnbc1", payments.Hash{}, eventFor(j, "again"))) // queues nothing
-	if err := s.SetInvoice(t.Context(), j.RequestID, "lnbc2", payments.Hash{}); !errors.Is(err, job.ErrConflict) {
+	must(t, s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeResult, "lnbc1", payments.Hash{}, eventFor(j, "first")))
+	must(t, s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeResult, "lnbc1", payments.Hash{}, eventFor(j, "again"))) // queues nothing
+	if err := s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeResult, "lnbc2", payments.Hash{}); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("another invoice: %v", err)
 	}
-	must(t, s.SetAcceptance(t.Context(), j.RequestID, []byte("first")))
-	must(t, s.SetAcceptance(t.Context(), j.RequestID, []byte("second")))
+	must(t, s.SetAcceptance(t.Context(), j.RequestID, receipts.PurposeResult, []byte("first")))
+	must(t, s.SetAcceptance(t.Context(), j.RequestID, receipts.PurposeResult, []byte("second")))
 	got, err := s.Job(t.Context(), j.RequestID)
 	if err != nil || got.BOLT11 != "lnbc1" || string(got.Acceptance) != "first" {
 		t.Errorf("%q, %q, %v", got.BOLT11, got.Acceptance, err)
@@ -121,7 +121,7 @@ func TestInvoiceAndAcceptanceStay(t *testing.T) {
 	}
 	other := testJob("other", receipts.ModeHold)
 	toState(t, s, other, job.StateQuoted)
-	if err := s.SetInvoice(t.Context(), other.RequestID, "lnbc1", payments.Hash{}); !errors.Is(err, job.ErrConflict) {
+	if err := s.SetInvoice(t.Context(), other.RequestID, receipts.PurposeResult, "lnbc1", payments.Hash{}); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("the invoice of another job: %v", err)
 	}
 }
@@ -142,7 +142,7 @@ func TestWrongPayment(t *testing.T) {
 	other := settled(j)
 	other.Hash = wrong.Hash
 	for name, p := range map[string]job.Payment{"still held": held(j), "another hash": other} {
-		if err := s.Settle(t.Context(), j.RequestID, p, issuer(j)); !errors.Is(err, job.ErrConflict) {
+		if err := s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, p, issuer(j)); !errors.Is(err, job.ErrConflict) {
 			t.Errorf("settle, %s: %v", name, err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestWrongPayment(t *testing.T) {
 	toState(t, s, pre, job.StateDelivering)
 	more := settled(pre)
 	more.PaidMsats++
-	if err := s.Settle(t.Context(), pre.RequestID, more, issuer(pre)); !errors.Is(err, job.ErrConflict) {
+	if err := s.Settle(t.Context(), pre.RequestID, receipts.PurposeResult, more, issuer(pre)); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("settle with another amount: %v", err)
 	}
 	checkProvider(t, k)
@@ -181,13 +181,13 @@ func TestReceiptsFormOneChain(t *testing.T) {
 		j := testJob(fmt.Sprint(i), receipts.ModeHold)
 		toState(t, s, j, job.StateDelivering)
 		stop := errors.New("no signer")
-		err := s.Settle(t.Context(), j.RequestID, settled(j), func(job.Issue) (job.Issued, error) { return job.Issued{}, stop })
+		err := s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, settled(j), func(job.Issue) (job.Issued, error) { return job.Issued{}, stop })
 		if !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
 		k.reopen(t) // a failed issue leaves no gap, nor does a restart
 		s = k.ProviderStore("p")
-		must(t, s.Settle(t.Context(), j.RequestID, settled(j), func(in job.Issue) (job.Issued, error) {
+		must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, settled(j), func(in job.Issue) (job.Issued, error) {
 			if in.Sequence != int64(i+1) || !in.At.Equal(start) {
 				t.Errorf("issue %d: %+v", i, in)
 			}
@@ -203,7 +203,7 @@ func TestReceiptsFormOneChain(t *testing.T) {
 	checkProvider(t, k)
 	j := testJob("same id", receipts.ModeHold)
 	toState(t, s, j, job.StateDelivering)
-	if err := s.Settle(t.Context(), j.RequestID, settled(j), issuer(testJob("0", receipts.ModeHold))); !errors.Is(err, job.ErrConflict) {
+	if err := s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, settled(j), issuer(testJob("0", receipts.ModeHold))); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("a receipt id used twice: %v", err)
 	}
 }

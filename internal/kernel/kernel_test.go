@@ -23,6 +23,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/outbox"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 func TestMain(m *testing.M) {
@@ -287,7 +288,7 @@ func fill(t *testing.T, k *testKernel) {
 	acks := acksOf(t, s)
 	must(t, s.AddAcks(t.Context(), acks...))
 	must(t, s.SetSignature(t.Context(), acks[0].EventID, strings.Repeat("5", 128)))
-	must(t, s.Settle(t.Context(), j.RequestID, settled(j), issuer(j)))
+	must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, settled(j), issuer(j)))
 	for sequence, want := range map[int64]bool{7: true, 1: false} {
 		if adopted, err := s.AdoptReceipt(t.Context(), sequence, hashing.Bytes([]byte("signed elsewhere"))); err != nil || adopted != want && sequence == 1 {
 			t.Fatalf("adopt receipt %d: %v, %v", sequence, adopted, err)

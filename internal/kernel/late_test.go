@@ -60,7 +60,7 @@ func TestExcessIsOwed(t *testing.T) {
 	j := testJob("excess", receipts.ModePrepay)
 	toState(t, s, j, job.StateDelivering)
 	issue := issuer(j)
-	must(t, s.Settle(t.Context(), j.RequestID, settled(j), func(in job.Issue) (job.Issued, error) {
+	must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, settled(j), func(in job.Issue) (job.Issued, error) {
 		out, err := issue(in)
 		out.Excess = &job.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: 4_000}
 		return out, err

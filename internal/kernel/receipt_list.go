@@ -19,8 +19,7 @@ type StoredReceipt struct {
 
 const (
 	// soldReceipts are those of results and of engagement fees, in one chain.
-	soldReceipts = `SELECT request_id, receipt_id, receipt, sequence FROM receipts%[1]s
-		UNION ALL SELECT request_id, receipt_id, receipt, sequence FROM engagement_receipts%[1]s`
+	soldReceipts   = "SELECT request_id, receipt_id, receipt, sequence FROM receipts%s"
 	boughtReceipts = `SELECT request_id, receipt_id, event, at_ms FROM purchase_receipts%[1]s
 		UNION ALL SELECT request_id, receipt_id, event, at_ms FROM purchase_engagement_receipts%[1]s`
 	newestFirst = " ORDER BY 4 DESC LIMIT ?1"

@@ -38,9 +38,8 @@ func migrations() []string {
 		journalSQL + appendOnly("threads", "thread_states", "audit", "directives", "correlation") +
 			contextsSQL + appendOnly("content_pins", "context_segments", "context_states") +
 			outboxSQL + appendOnly("outbox", "outbox_answers", "event_signatures") +
-			salesSQL + appendOnly("jobs", "job_invoices", "job_acceptances", "job_payments", "job_orders", "job_runs",
-			"job_results", "job_result_events", "receipts", "receipt_heads", "job_engagements", "engagement_invoices",
-			"engagement_acceptances", "engagement_receipts", "policy_runs", "chosen_hashes") +
+			salesSQL + appendOnly("jobs", "charges", "charge_invoices", "charge_acceptances", "charge_payments", "chosen_hashes",
+			"job_orders", "job_runs", "job_results", "job_result_events", "receipts", "receipt_heads", "policy_runs") +
 			purchasesSQL + appendOnly("purchases", "purchase_states", "purchase_outside", "purchase_hidden", "purchase_inputs",
 			"purchase_engagements", "feedback", "purchase_results", "purchase_sealed", "purchase_receipts",
 			"purchase_engagement_receipts", "purchase_cancels", "panels", "panel_seats", "panel_closings", "panel_reveals",

@@ -36,14 +36,15 @@ const MinNamePrefix = 6
 var traceQueries = []struct{ kind, query string }{
 	{"state", `SELECT at_ms, state || iif(code = '', '', ' (' || code || iif(detail = '', ')', ': ' || detail || ')')) FROM job_states WHERE request_id = ?1 ORDER BY seq`},
 	{"state", `SELECT at_ms, state || iif(reason = '', '', ' (' || reason || ')') FROM purchase_states WHERE request_id = ?1 ORDER BY seq`},
-	{"invoice", `SELECT at_ms, 'made for the quote ' || (SELECT lower(hex(quote_hash)) FROM jobs WHERE request_id = ?1) FROM job_invoices WHERE request_id = ?1`},
-	{"invoice", `SELECT at_ms, 'made for the quote ' || (SELECT lower(hex(quote_hash)) FROM job_engagements WHERE request_id = ?1) || ' of the engagement fee' FROM engagement_invoices WHERE request_id = ?1`},
-	{"receipt", `SELECT issued_ms, receipt_id || ', number ' || sequence || ' of the chain, for the engagement fee of ' || paid_msats || ' msats' FROM engagement_receipts WHERE request_id = ?1`},
-	{"payment", `SELECT recorded_ms, state || ' ' || paid_msats || ' msats' FROM job_payments WHERE request_id = ?1 ORDER BY seq`},
+	{"invoice", `SELECT i.at_ms, 'made for the quote ' || lower(hex(c.quote_hash)) || iif(i.purpose = 'engagement', ' of the engagement fee', '')
+		FROM charge_invoices i JOIN charges c USING (request_id, purpose) WHERE i.request_id = ?1 ORDER BY i.at_ms, i.purpose`},
+	{"payment", `SELECT recorded_ms, state || ' ' || paid_msats || ' msats' FROM charge_payments WHERE request_id = ?1 AND purpose = 'result' ORDER BY seq`},
 	{"run", `SELECT at_ms, 'run ' || run FROM job_runs WHERE request_id = ?1 ORDER BY run`},
 	{"message", `SELECT at_ms, direction || ' ' || handler || ' ' || payload_tag || ' sha256:' || lower(hex(payload_hash)) FROM journal WHERE request_id = ?1 ORDER BY seq`},
 	{"result", `SELECT finished_ms, 'output sha256:' || lower(hex(output)) || ', replay sha256:' || lower(hex(replay)) FROM job_results WHERE request_id = ?1`},
-	{"receipt", `SELECT issued_ms, receipt_id || ', number ' || sequence || ' of the chain' FROM receipts WHERE request_id = ?1`},
+	{"receipt", `SELECT r.issued_ms, r.receipt_id || ', number ' || r.sequence || ' of the chain' || iif(r.purpose = 'engagement', ', for the engagement fee of ' || p.paid_msats || ' msats', '')
+		FROM receipts r LEFT JOIN charge_payments p ON p.request_id = r.request_id AND p.purpose = r.purpose AND p.state = 'settled'
+		WHERE r.request_id = ?1 ORDER BY r.sequence`},
 	{"event", `SELECT created_ms, 'kind ' || json_extract(CAST(event AS TEXT), '$.kind') || coalesce(' ' || (SELECT json_extract(value, '$[1]')
 		FROM json_each(CAST(event AS TEXT), '$.tags') WHERE json_extract(value, '$[0]') = 'status' LIMIT 1), '') || ' ' || event_id FROM outbox o WHERE ` + outbox.OfJob + ` ORDER BY seq`},
 	{"relay", `SELECT a.at_ms, a.relay || iif(a.ok, ' took ', ' refused ') || o.event_id || iif(a.message = '', '', ': ' || a.message)

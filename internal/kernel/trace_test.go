@@ -10,6 +10,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/outbox"
 	"github.com/lightwork-market/lightwork/market/job"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // TestNamesOfASoldJob: names and events that other tables hold are the job's, though
@@ -21,7 +22,7 @@ func TestNamesOfASoldJob(t *testing.T) {
 	toState(t, s, j, job.StateDelivering)
 	acks := acksOf(t, s)
 	must(t, s.AddAcks(t.Context(), acks...))
-	must(t, s.Settle(t.Context(), j.RequestID, settled(j), issuer(j)))
+	must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, settled(j), issuer(j)))
 	toState(t, s, testJob("another", "hold"), job.StateDelivering)
 
 	d := directiveOf(j)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // JobStore is a store that tells when a job changes its state.
@@ -93,16 +94,8 @@ func (s *JobStore) AddAcks(ctx context.Context, acks ...provider.Ack) error {
 	return s.to(acked, s.Store.AddAcks(ctx, acks...))
 }
 
-func (s *JobStore) SetInvoice(ctx context.Context, id, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
-	return s.to(invoiced, s.Store.SetInvoice(ctx, id, bolt11, chosen, out...))
-}
-
-func (s *JobStore) SetEngagementInvoice(ctx context.Context, id, bolt11 string, out ...provider.OutEvent) error {
-	return s.to(invoiced, s.Store.SetEngagementInvoice(ctx, id, bolt11, out...))
-}
-
-func (s *JobStore) SettleEngagement(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
-	return s.to(engaged, s.Store.SettleEngagement(ctx, id, p, issue))
+func (s *JobStore) SetInvoice(ctx context.Context, id string, purpose receipts.Purpose, bolt11 string, chosen payments.Hash, out ...provider.OutEvent) error {
+	return s.to(invoiced, s.Store.SetInvoice(ctx, id, purpose, bolt11, chosen, out...))
 }
 
 func (s *JobStore) AddJob(ctx context.Context, j provider.Job) error {
@@ -133,8 +126,12 @@ func (s *JobStore) Finish(ctx context.Context, id string, run int, r provider.Re
 	return s.to(provider.StateDelivering, s.Store.Finish(ctx, id, run, r, contents, out...))
 }
 
-func (s *JobStore) Settle(ctx context.Context, id string, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
-	return s.to(provider.StateSucceeded, s.Store.Settle(ctx, id, p, issue))
+func (s *JobStore) Settle(ctx context.Context, id string, purpose receipts.Purpose, p provider.Payment, issue func(provider.Issue) (provider.Issued, error)) error {
+	to := provider.StateSucceeded
+	if purpose == receipts.PurposeEngagement {
+		to = engaged
+	}
+	return s.to(to, s.Store.Settle(ctx, id, purpose, p, issue))
 }
 
 func (s *JobStore) Close(ctx context.Context, id string, to provider.State, r provider.Reason, c *provider.Credit, out ...provider.OutEvent) error {

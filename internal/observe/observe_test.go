@@ -51,7 +51,7 @@ func (s *store) Job(_ context.Context, id string) (provider.Job, error) {
 }
 
 func job(id string, mode receipts.Mode) provider.Job {
-	return provider.Job{RequestID: id, Buyer: "a key", SchemaID: "oa.x.v1", Mode: mode, PriceMsats: 10, State: provider.StateQuoted, AddedAt: time.Now()}
+	return provider.Job{RequestID: id, Buyer: "a key", SchemaID: "oa.x.v1", Mode: mode, Charge: provider.Charge{PriceMsats: 10}, State: provider.StateQuoted, AddedAt: time.Now()}
 }
 
 func pay(state payments.InvoiceState) provider.Payment {

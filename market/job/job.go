@@ -34,16 +34,10 @@ type Job struct {
 	Input       []byte // canonical typed request, defaults filled
 	Relays      []string
 	Mode        receipts.Mode
-	PriceMsats  int64
-	Quote       []byte // canonical bytes
-	QuoteHash   hashing.Digest
-	PaymentHash payments.Hash // unique over all jobs; zero for free ones, and until SetInvoice where the wallet chooses it
-	Nonce       []byte        // 16 random bytes the preimage derives from
-	CreditMsats int64         // credit of the buyer's that PriceMsats is lowered by
+	CreditMsats int64 // credit of the buyer's that PriceMsats is lowered by
 	// RefundAddress is what a job that is prepaid on the chain names for its refund;
 	// it is written, to be held against those of other buyers, and not read back.
 	RefundAddress string
-	ExpiresAt     time.Time // when the quote lapses unpaid
 	PolicyID      hashing.Digest
 	AddedAt       time.Time
 
@@ -52,26 +46,71 @@ type Job struct {
 	Reason  Reason
 	StateAt time.Time
 
-	// Engagement is the fee that is asked before the job goes on; nil if none is.
-	Engagement *Engagement
+	// Charge is what is asked for the result. Of a free job it is the quote alone.
+	Charge
+	// Engagement is the fee for the attempt, which is prepaid before the job goes on;
+	// nil if none is asked.
+	Engagement *Charge
 
 	// Filled in as the job goes; zero until then.
-	BOLT11      string
-	Payment     *Payment
 	DirectiveID string
 	Thread      string
 	Run         int // number of the latest run, from 1
 	// Deadline is when all work on the job ends, whatever run does it; decided
 	// as the first run starts (K-24).
-	Deadline   time.Time
-	PlanHash   hashing.Digest // of the latest run's plan
-	Acceptance []byte
-	Result     *Result
-	Receipt    []byte // RECEIPT.json
+	Deadline time.Time
+	PlanHash hashing.Digest // of the latest run's plan
+	Result   *Result
+}
+
+// Due is the charge that the job waits for, or waited for last: the engagement fee until
+// it has its receipt, then that of the result.
+func (j *Job) Due() *Charge {
+	if j.OwesFee() {
+		return j.Engagement
+	}
+	return &j.Charge
+}
+
+// OwesFee reports whether the job waits for its engagement fee.
+func (j *Job) OwesFee() bool { return j.Engagement != nil && j.Engagement.Receipt == nil }
+
+// Charges are what the job asks money for: the result, and the attempt if it has a fee.
+func (j *Job) Charges() []*Charge {
+	if j.Engagement == nil {
+		return []*Charge{&j.Charge}
+	}
+	return []*Charge{&j.Charge, j.Engagement}
+}
+
+// PaidFirst reports whether a charge of the job's is paid before the job goes on.
+func (j *Job) PaidFirst(c *Charge) bool {
+	return c.Purpose == receipts.PurposeEngagement || j.Mode == receipts.ModeHold || j.Mode == receipts.ModePrepay
+}
+
+// Charge is one payment that a job asks for, with its own quote, invoice and receipt.
+type Charge struct {
+	// Set when the job is added; they never change.
+	Purpose     receipts.Purpose
+	PriceMsats  int64
+	Quote       []byte // canonical bytes
+	QuoteHash   hashing.Digest
+	PaymentHash payments.Hash // unique over all charges; zero for free jobs, and until SetInvoice where the wallet chooses it
+	Nonce       []byte        // 16 random bytes the preimage derives from
+	ExpiresAt   time.Time     // when the quote lapses unpaid
+
+	// Filled in as it is paid; zero until then.
+	BOLT11     string
+	Acceptance []byte // the buyer's event
+	Payment    *Payment
+	Receipt    []byte // RECEIPT.json: the payment is final
 	ReceiptID  string
 }
 
-// Payment is money that arrived for a job.
+// IsInvoiced reports whether the buyer was asked for money that is not ours for good yet.
+func (c *Charge) IsInvoiced() bool { return c.BOLT11 != "" && c.Receipt == nil }
+
+// Payment is money that arrived for a charge.
 type Payment struct {
 	Hash      payments.Hash
 	State     payments.InvoiceState // held or settled
@@ -113,26 +152,6 @@ type Result struct {
 	Artifacts     []hashing.Digest
 	StartedAt     time.Time
 	FinishedAt    time.Time
-}
-
-// Engagement is the fee for the attempt at a job, with its own quote, invoice and
-// receipt: one of each, like the result's. It is prepaid and settled before
-// anything else happens to the job.
-type Engagement struct {
-	// Set when the job is added.
-	PriceMsats  int64
-	Quote       []byte // canonical bytes
-	QuoteHash   hashing.Digest
-	PaymentHash payments.Hash
-	Nonce       []byte // 16 random bytes the preimage derives from
-	ExpiresAt   time.Time
-
-	// Zero until then.
-	BOLT11     string
-	Acceptance []byte
-	PaidMsats  int64
-	Receipt    []byte // RECEIPT.json: the fee is final
-	ReceiptID  string
 }
 
 // Stats is this node's own record, for the announcement (OA-7.2).

@@ -140,9 +140,9 @@ UNION ALL SELECT buyer, unused_msats FROM refund_outcomes
 UNION ALL SELECT buyer, -msats FROM job_credits u
     WHERE NOT EXISTS (SELECT 1 FROM job_states s
         WHERE s.request_id = u.request_id AND s.state IN ('failed', 'canceled', 'expired'))
-    OR EXISTS (SELECT 1 FROM jobs j JOIN job_results r USING (request_id)
-        WHERE j.request_id = u.request_id AND j.mode = 'postpay'
-        AND instr(CAST(j.quote AS TEXT), '"delivery":"sealed"') = 0) -- a quote is canonical JSON
+    OR EXISTS (SELECT 1 FROM jobs j JOIN job_results r USING (request_id) JOIN charges c USING (request_id)
+        WHERE j.request_id = u.request_id AND j.mode = 'postpay' AND c.purpose = 'result'
+        AND instr(CAST(c.quote AS TEXT), '"delivery":"sealed"') = 0) -- a quote is canonical JSON
 UNION ALL SELECT buyer, -msats FROM refunds r
     WHERE NOT EXISTS (SELECT 1 FROM refund_outcomes e WHERE e.request_id = r.request_id AND e.attempt = 1 AND e.state = 'failed')
 UNION ALL SELECT buyer, -msats FROM refund_retries r

@@ -18,7 +18,7 @@ WHEN EXISTS (SELECT 1 FROM jobs WHERE request_id = OLD.request_id)
     OR EXISTS (SELECT 1 FROM job_history WHERE job = OLD.seq)
 BEGIN SELECT RAISE(ABORT, 'requests is append-only'); END;
 
--- The admitted ones, with the quote intent.
+-- The admitted ones.
 CREATE TABLE jobs (
     request_id   TEXT PRIMARY KEY REFERENCES requests(request_id),
     kind         INTEGER NOT NULL,
@@ -28,18 +28,32 @@ CREATE TABLE jobs (
     input        BLOB NOT NULL,
     relays       TEXT NOT NULL CHECK (json_valid(relays)),
     mode         TEXT NOT NULL CHECK (mode IN ('hold', 'prepay', 'postpay', 'free')),
-    price_msats  INTEGER NOT NULL CHECK (price_msats BETWEEN 0 AND 9007199254740991),
+    policy_id    BLOB NOT NULL CHECK (length(policy_id) = 32),
+    added_ms     INTEGER NOT NULL CHECK (added_ms >= 0)
+) STRICT;
+CREATE INDEX jobs_hash ON jobs('sha256:' || lower(hex(job_hash)));
+
+-- What a job asks money for, with the quote intent: its result, and the attempt at it
+-- where the provider may not be paid for the result. Each is paid for by itself.
+CREATE TABLE charges (
+    request_id   TEXT NOT NULL REFERENCES jobs(request_id),
+    purpose      TEXT NOT NULL CHECK (purpose IN ('result', 'engagement')),
+    price_msats  INTEGER NOT NULL CHECK (price_msats BETWEEN (purpose = 'engagement') AND 9007199254740991),
     quote        BLOB NOT NULL,
     quote_hash   BLOB NOT NULL UNIQUE CHECK (length(quote_hash) = 32),
     payment_hash BLOB UNIQUE CHECK (length(payment_hash) = 32),
     nonce        BLOB NOT NULL,
     expires_ms   INTEGER NOT NULL,
-    policy_id    BLOB NOT NULL CHECK (length(policy_id) = 32),
-    added_ms     INTEGER NOT NULL CHECK (added_ms >= 0),
-    -- Free jobs have none, and those whose quote leaves it to the wallet: see chosen_hashes.
-    CHECK (mode NOT IN ('hold', 'free') OR (payment_hash IS NULL) = (mode = 'free'))
+    PRIMARY KEY (request_id, purpose)
 ) STRICT;
-CREATE INDEX jobs_hash ON jobs('sha256:' || lower(hex(job_hash)));
+-- Free jobs have no payment hash, and results whose quote leaves it to the wallet: see
+-- chosen_hashes.
+CREATE TRIGGER charges_hash BEFORE INSERT ON charges
+WHEN CASE (SELECT mode FROM jobs WHERE request_id = NEW.request_id)
+    WHEN 'free' THEN NEW.payment_hash IS NOT NULL
+    WHEN 'hold' THEN NEW.payment_hash IS NULL
+    ELSE NEW.payment_hash IS NULL AND NEW.purpose <> 'result' END
+BEGIN SELECT RAISE(ABORT, 'the charge needs a payment hash, or may have none'); END;
 
 -- The states of a job, in a row of pages of its own, by its number (requests.seq):
 -- jobs at work are neighbours, and their next states go to the same few pages. Those
@@ -66,8 +80,8 @@ WHEN EXISTS (SELECT 1 FROM job_history WHERE job = NEW.job
 BEGIN SELECT RAISE(ABORT, 'job has ended'); END;
 CREATE TRIGGER job_history_fee BEFORE INSERT ON job_history
 WHEN NEW.state IN ('paid', 'running')
-    AND EXISTS (SELECT 1 FROM job_engagements e JOIN requests r USING (request_id) WHERE r.seq = NEW.job
-        AND NOT EXISTS (SELECT 1 FROM engagement_receipts x WHERE x.request_id = e.request_id))
+    AND EXISTS (SELECT 1 FROM requests r JOIN charges c ON c.request_id = r.request_id AND c.purpose = 'engagement' WHERE r.seq = NEW.job
+        AND NOT EXISTS (SELECT 1 FROM receipts x WHERE x.request_id = c.request_id AND x.purpose = c.purpose))
 BEGIN SELECT RAISE(ABORT, 'the engagement fee is not paid'); END;
 -- The index of open jobs follows from the first state and the last.
 CREATE TRIGGER job_history_open AFTER INSERT ON job_history
@@ -106,22 +120,29 @@ CREATE TABLE open_jobs (request_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 -- it has.
 CREATE TABLE unknown_payments (request_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 
-CREATE TABLE job_invoices (
-    request_id TEXT PRIMARY KEY REFERENCES jobs(request_id),
+CREATE TABLE charge_invoices (
+    request_id TEXT NOT NULL,
+    purpose    TEXT NOT NULL,
     bolt11     TEXT NOT NULL UNIQUE CHECK (bolt11 <> ''),
-    at_ms      INTEGER NOT NULL CHECK (at_ms >= 0)
+    at_ms      INTEGER NOT NULL CHECK (at_ms >= 0),
+    PRIMARY KEY (request_id, purpose),
+    FOREIGN KEY (request_id, purpose) REFERENCES charges(request_id, purpose)
 ) STRICT;
 
-CREATE TABLE job_acceptances (
-    request_id TEXT PRIMARY KEY REFERENCES jobs(request_id),
+CREATE TABLE charge_acceptances (
+    request_id TEXT NOT NULL,
+    purpose    TEXT NOT NULL,
     event      BLOB NOT NULL,
-    at_ms      INTEGER NOT NULL CHECK (at_ms >= 0)
+    at_ms      INTEGER NOT NULL CHECK (at_ms >= 0),
+    PRIMARY KEY (request_id, purpose),
+    FOREIGN KEY (request_id, purpose) REFERENCES charges(request_id, purpose)
 ) STRICT;
 
 -- Money that arrived: held, then settled, or settled at once.
-CREATE TABLE job_payments (
+CREATE TABLE charge_payments (
     seq          INTEGER PRIMARY KEY AUTOINCREMENT,
-    request_id   TEXT NOT NULL REFERENCES jobs(request_id),
+    request_id   TEXT NOT NULL,
+    purpose      TEXT NOT NULL,
     payment_hash BLOB NOT NULL CHECK (length(payment_hash) = 32),
     state        TEXT NOT NULL CHECK (state IN ('held', 'settled')),
     paid_msats   INTEGER NOT NULL CHECK (paid_msats BETWEEN 0 AND 9007199254740991),
@@ -129,8 +150,9 @@ CREATE TABLE job_payments (
     recorded_ms  INTEGER NOT NULL CHECK (recorded_ms >= 0),
     outpoints    TEXT NOT NULL DEFAULT '', -- of the chain that paid, as "txid:index,..."; empty on other rails
     preimage     BLOB CHECK (length(preimage) = 32), -- where the wallet chose it: no secret of ours gives it again
-    UNIQUE (request_id, state),
-    UNIQUE (payment_hash, state)
+    UNIQUE (request_id, purpose, state),
+    UNIQUE (payment_hash, state),
+    FOREIGN KEY (request_id, purpose) REFERENCES charges(request_id, purpose)
 ) STRICT;
 
 -- The go-ahead for a job: what approved it and the thread it runs on.
@@ -184,15 +206,18 @@ CREATE TABLE job_result_events (
     PRIMARY KEY (request_id, n)
 ) STRICT, WITHOUT ROWID;
 
--- One chain without gaps.
+-- One chain without gaps, of results and of engagement fees.
 CREATE TABLE receipts (
     sequence      INTEGER PRIMARY KEY CHECK (sequence >= 1),
-    request_id    TEXT NOT NULL UNIQUE REFERENCES jobs(request_id),
+    request_id    TEXT NOT NULL,
+    purpose       TEXT NOT NULL,
     receipt_id    TEXT NOT NULL UNIQUE CHECK (receipt_id <> ''),
     receipt       BLOB NOT NULL,
     receipt_hash  BLOB NOT NULL UNIQUE CHECK (length(receipt_hash) = 32),
     previous_hash BLOB CHECK (length(previous_hash) = 32),
     issued_ms     INTEGER NOT NULL CHECK (issued_ms >= 0),
+    UNIQUE (request_id, purpose),
+    FOREIGN KEY (request_id, purpose) REFERENCES charges(request_id, purpose),
     CHECK ((previous_hash IS NULL) = (sequence = 1))
 ) STRICT;
 CREATE TRIGGER receipts_chain BEFORE INSERT ON receipts
@@ -211,67 +236,26 @@ CREATE TRIGGER receipt_heads_ahead BEFORE INSERT ON receipt_heads
 WHEN NEW.sequence <= coalesce((SELECT sequence FROM receipt_tip), 0)
 BEGIN SELECT RAISE(ABORT, 'receipt head is not ahead of the chain'); END;
 
--- An engagement fee: what a provider asks for the attempt at a job whose result
--- it may not be paid for. It has a quote, an invoice and a payment of its own.
-CREATE TABLE job_engagements (
-    request_id   TEXT PRIMARY KEY REFERENCES jobs(request_id),
-    price_msats  INTEGER NOT NULL CHECK (price_msats BETWEEN 1 AND 9007199254740991),
-    quote        BLOB NOT NULL,
-    quote_hash   BLOB NOT NULL UNIQUE CHECK (length(quote_hash) = 32),
-    payment_hash BLOB NOT NULL UNIQUE CHECK (length(payment_hash) = 32),
-    nonce        BLOB NOT NULL,
-    expires_ms   INTEGER NOT NULL
-) STRICT;
-
 -- The payment hash that a wallet chose as it made the invoice. No two payments of this
 -- node have the same, whoever chose it.
 CREATE TABLE chosen_hashes (
-    request_id   TEXT PRIMARY KEY REFERENCES job_invoices(request_id),
-    payment_hash BLOB NOT NULL UNIQUE CHECK (length(payment_hash) = 32)
+    request_id   TEXT NOT NULL,
+    purpose      TEXT NOT NULL CHECK (purpose = 'result'),
+    payment_hash BLOB NOT NULL UNIQUE CHECK (length(payment_hash) = 32),
+    PRIMARY KEY (request_id, purpose),
+    FOREIGN KEY (request_id, purpose) REFERENCES charge_invoices(request_id, purpose)
 ) STRICT;
 CREATE TRIGGER chosen_hashes_once BEFORE INSERT ON chosen_hashes
-WHEN EXISTS (SELECT 1 FROM jobs WHERE payment_hash = NEW.payment_hash OR request_id = NEW.request_id AND (payment_hash IS NOT NULL OR mode = 'free'))
-    OR EXISTS (SELECT 1 FROM job_engagements WHERE payment_hash = NEW.payment_hash)
-BEGIN SELECT RAISE(ABORT, 'payment hash is of another payment, or the job has one'); END;
-CREATE TRIGGER jobs_hash_once BEFORE INSERT ON jobs
+WHEN EXISTS (SELECT 1 FROM charges WHERE payment_hash = NEW.payment_hash)
+    OR EXISTS (SELECT 1 FROM charges c JOIN jobs j USING (request_id) WHERE c.request_id = NEW.request_id AND c.purpose = NEW.purpose
+        AND (c.payment_hash IS NOT NULL OR j.mode = 'free'))
+BEGIN SELECT RAISE(ABORT, 'payment hash is of another payment, or the charge has one'); END;
+CREATE TRIGGER charges_hash_once BEFORE INSERT ON charges
 WHEN EXISTS (SELECT 1 FROM chosen_hashes WHERE payment_hash = NEW.payment_hash)
 BEGIN SELECT RAISE(ABORT, 'payment hash is of another payment'); END;
-CREATE TRIGGER job_engagements_hash_once BEFORE INSERT ON job_engagements
-WHEN EXISTS (SELECT 1 FROM chosen_hashes WHERE payment_hash = NEW.payment_hash)
-BEGIN SELECT RAISE(ABORT, 'payment hash is of another payment'); END;
-
-CREATE TABLE engagement_invoices (
-    request_id TEXT PRIMARY KEY REFERENCES job_engagements(request_id),
-    bolt11     TEXT NOT NULL UNIQUE CHECK (bolt11 <> ''),
-    at_ms      INTEGER NOT NULL CHECK (at_ms >= 0)
-) STRICT;
-
-CREATE TABLE engagement_acceptances (
-    request_id TEXT PRIMARY KEY REFERENCES job_engagements(request_id),
-    event      BLOB NOT NULL,
-    at_ms      INTEGER NOT NULL CHECK (at_ms >= 0)
-) STRICT;
-
--- The fee that came, and its receipt, which is in the one chain with the others.
-CREATE TABLE engagement_receipts (
-    sequence      INTEGER PRIMARY KEY CHECK (sequence >= 1),
-    request_id    TEXT NOT NULL UNIQUE REFERENCES job_engagements(request_id),
-    paid_msats    INTEGER NOT NULL CHECK (paid_msats BETWEEN 1 AND 9007199254740991),
-    receipt_id    TEXT NOT NULL UNIQUE CHECK (receipt_id <> ''),
-    receipt       BLOB NOT NULL,
-    receipt_hash  BLOB NOT NULL UNIQUE CHECK (length(receipt_hash) = 32),
-    previous_hash BLOB CHECK (length(previous_hash) = 32),
-    issued_ms     INTEGER NOT NULL CHECK (issued_ms >= 0),
-    CHECK ((previous_hash IS NULL) = (sequence = 1))
-) STRICT;
-CREATE TRIGGER engagement_receipts_chain BEFORE INSERT ON engagement_receipts
-WHEN NEW.sequence <> coalesce((SELECT sequence FROM receipt_tip), 0) + 1
-    OR NEW.previous_hash IS NOT (SELECT receipt_hash FROM receipt_tip)
-BEGIN SELECT RAISE(ABORT, 'receipt does not continue the chain'); END;
 
 CREATE VIEW receipt_tip AS
 SELECT sequence, receipt_hash FROM receipts
-UNION ALL SELECT sequence, receipt_hash FROM engagement_receipts
 UNION ALL SELECT sequence, receipt_hash FROM receipt_heads
 ORDER BY sequence DESC LIMIT 1;
 
