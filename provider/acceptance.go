@@ -28,7 +28,7 @@ func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
 	}
 
 	var raw []byte
-	inner, err := p.unwrap(ctx, ev.PubKey, ev)
+	inner, err := p.pub.Unwrap(ctx, ev.PubKey, ev)
 	if err == nil {
 		raw, err = json.Marshal(inner)
 	}

@@ -55,7 +55,7 @@ func (p *Provider) admission() Admission {
 	if p.cfg.Admission != nil {
 		said = p.cfg.Admission()
 	}
-	if p.paused.Load() || said == AdmissionOpen && p.cannotUpload() {
+	if p.paused.Load() || said == AdmissionOpen && p.pub.CannotUpload() {
 		return AdmissionPaused
 	}
 	return said

@@ -114,7 +114,7 @@ func (s *shop) Listen(ctx context.Context, _ nostr.Filters, ready func(), handle
 	}
 }
 
-func (s *shop) Bring(context.Context, string, nostr.Event) provider.Ack { return provider.Ack{} }
+func (s *shop) Forward(context.Context, string, nostr.Event) provider.Ack { return provider.Ack{} }
 
 func (s *shop) Publish(_ context.Context, ev nostr.Event) []provider.Ack {
 	if ev.Kind != 31990 {

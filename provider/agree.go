@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -56,7 +57,7 @@ func quorum(job Job, c receipts.Closing) bool {
 
 // commitTags are what a sealed result event of a panel carries besides its terms.
 func (p *Provider) commitTags(ctx context.Context, job Job, r Result) (nostr.Tags, error) {
-	asked, err := p.asked(ctx, job)
+	asked, err := p.pub.Request(ctx, job)
 	if err != nil || r.AgreementHash == nil || !asksCommit(asked) {
 		return nil, err
 	}
@@ -94,11 +95,11 @@ func (p *Provider) closing(ctx context.Context, ev nostr.Event) {
 		if err != nil || job.Buyer != ev.PubKey || !p.committed(ctx, job, r) || !quorum(job, c) {
 			continue
 		}
-		if !p.seen.add("reveal/" + r.RequestID) {
+		if !p.seen.Add("reveal/" + r.RequestID) {
 			continue
 		}
 		if err := p.openCommit(ctx, job); err != nil {
-			p.seen.remove("reveal/" + r.RequestID)
+			p.seen.Remove("reveal/" + r.RequestID)
 			p.log.Error("reveal", "request", job.RequestID, "err", err)
 			p.storeTrouble(err)
 		}
@@ -108,11 +109,11 @@ func (p *Provider) closing(ctx context.Context, ev nostr.Event) {
 // closingOf reads a closing; that of an encrypted panel is a signed event inside
 // the one that is published.
 func (p *Provider) closingOf(ctx context.Context, ev nostr.Event) (receipts.Closing, error) {
-	inner, err := p.unwrap(ctx, ev.PubKey, ev)
+	inner, err := p.pub.Unwrap(ctx, ev.PubKey, ev)
 	if err != nil {
 		return receipts.Closing{}, err
 	}
-	if !isSignedBy(inner, ev.PubKey) || inner.Kind != ev.Kind {
+	if !publish.IsSignedBy(inner, ev.PubKey) || inner.Kind != ev.Kind {
 		return receipts.Closing{}, errors.New("what is encrypted is not the buyer's closing")
 	}
 	if err := domain.Demand(domain.Closing, inner.Tags); err != nil {
@@ -131,7 +132,7 @@ func (p *Provider) committed(ctx context.Context, job Job, r receipts.PanelResul
 	if err != nil || result.ID != r.ResultID {
 		return false
 	}
-	asked, err := p.asked(ctx, job)
+	asked, err := p.pub.Request(ctx, job)
 	return err == nil && asksCommit(asked)
 }
 
@@ -143,14 +144,14 @@ func (p *Provider) openCommit(ctx context.Context, job Job) error {
 	if err != nil {
 		return err
 	}
-	out, err := p.feedback(ctx, buyerOf(job), receipts.StatusReveal, "", string(content))
+	out, err := p.pub.Feedback(ctx, publish.BuyerOf(job), receipts.StatusReveal, "", string(content))
 	if err != nil {
 		return err
 	}
 	if err := p.cfg.Store.Enqueue(ctx, out); err != nil {
 		return err
 	}
-	p.outbox.send(out)
+	p.pub.Send(out)
 	p.log.Info("revealed", "request", job.RequestID, "agreement_hash", *job.Result.AgreementHash)
 	return nil
 }

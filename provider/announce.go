@@ -253,7 +253,7 @@ func (p *Provider) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := p.queued(ev, "")
+	out, err := p.pub.Queue(ev, "")
 	if err != nil {
 		return err
 	}
@@ -266,14 +266,14 @@ func (p *Provider) announce(ctx context.Context) error {
 		return err
 	}
 	p.announcing.paused = a.Lightwork.Paused
-	p.outbox.send(all...)
+	p.pub.Send(all...)
 	return nil
 }
 
-func (p *Provider) announcementEvent(ctx context.Context, a Announcement) (nostrEvent, error) {
+func (p *Provider) announcementEvent(ctx context.Context, a Announcement) (nostr.Event, error) {
 	content, err := json.Marshal(a)
 	if err != nil {
-		return nostrEvent{}, err
+		return nostr.Event{}, err
 	}
 	tags := nostr.Tags{{"d", p.d()}, {"k", strconv.Itoa(p.kinds.Request)}}
 	for _, kind := range p.kinds.Also {
@@ -282,5 +282,5 @@ func (p *Provider) announcementEvent(ctx context.Context, a Announcement) (nostr
 	for _, job := range a.Capabilities.SupportedJobs {
 		tags = append(tags, nostr.Tag{"t", job})
 	}
-	return p.sign(ctx, kinds.Announcement, domain.Announcement, tags, string(content))
+	return p.pub.Sign(ctx, kinds.Announcement, domain.Announcement, tags, string(content))
 }

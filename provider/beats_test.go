@@ -1,23 +1,41 @@
 package provider
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/recent"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/nbd-wtf/go-nostr"
 )
+
+// unsigning is a key that is elsewhere.
+type unsigning string
+
+func (k unsigning) PublicKey() string { return string(k) }
+
+func (unsigning) Sign(context.Context, *nostr.Event) error { return errors.New("it is elsewhere") }
+
+// placed is a market of one relay.
+type placed struct{ Market }
+
+func (placed) Relays() []string { return []string{"wss://relay.example"} }
 
 // A relay that sends our own beats again, however old, does not make us believe that
 // another node sells with our key. A beat of another node's does.
 func TestOldBeatsOfOursAreNoOtherNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var why []string
+		key := unsigning(strings.Repeat("a", 64))
 		p := &Provider{
-			cfg: Config{SignLater: true, Pause: func(because string) error { why = append(why, because); return ErrNotFound }},
-			key: strings.Repeat("a", 64), beats: newRecent(beatsKept), began: time.Now(), log: slog.New(slog.DiscardHandler),
+			pub: publish.New(publish.Config{Signer: key, SignLater: true, Market: placed{}}),
+			cfg: Config{Pause: func(because string) error { why = append(why, because); return ErrNotFound }},
+			key: key.PublicKey(), beats: recent.New(beatsKept), began: time.Now(), log: slog.New(slog.DiscardHandler),
 		}
 		var said []nostr.Event
 		for range 24 * int(time.Hour/beatEvery) {

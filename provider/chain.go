@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -101,14 +102,14 @@ func (p *Provider) owe(ctx context.Context, job Job, came int64) error {
 	msats, err := p.cfg.Store.AddLate(ctx, owed, func(msats int64) (_ OutEvent, err error) {
 		late := owed
 		late.Msats = msats
-		out, err = p.feedback(ctx, buyerOf(job), "refund", owedText(late, "it came after the job had ended"), "", owedTag(owed.Msats))
+		out, err = p.pub.Feedback(ctx, publish.BuyerOf(job), "refund", owedText(late, "it came after the job had ended"), "", owedTag(owed.Msats))
 		return out, err
 	})
 	if err != nil || msats == 0 {
 		return err
 	}
-	p.tell(DebtEvent{job.RequestID, msats})
-	p.outbox.send(out)
+	p.tell(DebtEvent{RequestID: job.RequestID, Msats: msats})
+	p.pub.Send(out)
 	p.log.Warn("money came after the job had ended: it is owed", "request", job.RequestID, "msats", msats)
 	p.refundCredit(ctx, job.RequestID)
 	return nil

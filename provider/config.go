@@ -16,6 +16,7 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -48,8 +49,8 @@ type Market interface {
 	Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error)
 	// Publish offers the event to all relays and says what each answered.
 	Publish(ctx context.Context, ev nostr.Event) []Ack
-	// Bring offers the event to a relay that a buyer named, once.
-	Bring(ctx context.Context, url string, ev nostr.Event) Ack
+	// Forward offers the event to a relay that a buyer named, once.
+	Forward(ctx context.Context, url string, ev nostr.Event) Ack
 	// Relays are the relays an event is published to.
 	Relays() []string
 	// BlobURLs says where a blob of this digest (hex) will be found.
@@ -59,9 +60,23 @@ type Market interface {
 	Upload(ctx context.Context, data []byte, mime string) error
 }
 
-// ErrBlobRefused is wrapped by the error of an upload that no blob server takes for
-// what it is, such as its size.
-var ErrBlobRefused = errors.New("the blob servers refuse the blob")
+// Errors of a [Market] and of a [Signer].
+var (
+	// ErrBlobRefused is wrapped by the error of an upload that no blob server takes for
+	// what it is, such as its size.
+	ErrBlobRefused = publish.ErrBlobRefused
+	// ErrSignerRefuses is wrapped by a Signer that will not sign an event, asked as
+	// often as you like; any other error passes.
+	ErrSignerRefuses = publish.ErrSignerRefuses
+)
+
+// Cipher encrypts what is told to one key alone, with the provider's own.
+type Cipher interface {
+	NIP44Encrypt(ctx context.Context, peer, text string) (string, error)
+	NIP44Decrypt(ctx context.Context, peer, hidden string) (string, error)
+	NIP04Encrypt(ctx context.Context, peer, text string) (string, error)
+	NIP04Decrypt(ctx context.Context, peer, hidden string) (string, error)
+}
 
 // Runner runs a typed job on an agent.
 type Runner interface {

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -24,23 +25,12 @@ func (p *Provider) expect(sig *jobSignal, eventID string) {
 	sig.answers = answers{result: eventID}
 }
 
-// oksOf counts the relays that took an event.
-func oksOf(eventID string, acks []Ack) int {
-	oks := map[string]struct{}{}
-	for _, a := range acks {
-		if a.OK && a.EventID == eventID {
-			oks[a.Relay] = struct{}{}
-		}
-	}
-	return len(oks)
-}
-
-// heard notes answers to a job's result and wakes the job.
-func (p *Provider) heard(requestID string, acks []Ack) {
+// onAck notes answers to a job's result and wakes the job.
+func (p *Provider) onAck(requestID string, acks []Ack) {
 	p.mu.Lock()
 	if sig := p.wakes[requestID]; sig != nil {
 		sig.answers.rounds++
-		sig.answers.oks = max(sig.answers.oks, oksOf(sig.answers.result, acks))
+		sig.answers.oks = max(sig.answers.oks, publish.OKs(sig.answers.result, acks))
 	}
 	p.mu.Unlock()
 	p.wake(requestID)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -90,7 +91,7 @@ func (p *Provider) deliverBy(ctx context.Context, job Job) (time.Time, error) {
 		return job.StateAt.Add(deliverFor), nil
 	}
 	if err == nil {
-		err = p.outbox.withdraw(ctx, job.Result.EventID)
+		err = p.pub.Withdraw(ctx, job.Result.EventID)
 	}
 	return time.Time{}, err
 }
@@ -154,9 +155,9 @@ func (p *Provider) refusalOf(ctx context.Context, job Job, sig *jobSignal) (refu
 	for _, a := range acks {
 		switch {
 		case a.EventID != job.Result.EventID:
-		case a.Relay == blobsName:
+		case a.Relay == publish.BlobServers:
 			return refusedAtAll, nil
-		case a.Relay == signerName:
+		case a.Relay == publish.SignerName:
 			tries++
 		case strings.HasPrefix(a.Message, "invalid:"), strings.HasPrefix(a.Message, "blocked:"):
 			refused[a.Relay] = true
@@ -164,7 +165,7 @@ func (p *Provider) refusalOf(ctx context.Context, job Job, sig *jobSignal) (refu
 	}
 	asked := p.cfg.Market.Relays()
 	switch {
-	case tries >= signTries:
+	case tries >= publish.SignTries:
 		return refusedAtAll, nil
 	case len(refused) == 0:
 		return notRefused, nil
@@ -179,7 +180,7 @@ func (p *Provider) refusalOf(ctx context.Context, job Job, sig *jobSignal) (refu
 }
 
 func (p *Provider) shorterResult(job Job) (d domain.Domain, tags nostr.Tags, content string, shorter bool, err error) {
-	var ev nostrEvent
+	var ev nostr.Event
 	if err := json.Unmarshal(job.Result.Event, &ev); err != nil {
 		return "", nil, "", false, fmt.Errorf("stored result: %w", err)
 	}
@@ -210,7 +211,7 @@ func (p *Provider) reword(ctx context.Context, job Job, sig *jobSignal) error {
 	if err := p.cfg.Store.SetResultEvent(ctx, job.RequestID, was, r.EventID, out); err != nil {
 		return fmt.Errorf("record the result's event: %w", err)
 	}
-	p.outbox.send(out)
+	p.pub.Send(out)
 	p.log.Warn("relays refuse the result: it is offered in a shorter form", "request", job.RequestID, "bytes", len(out.Event))
 	job.Result = &r
 	sig.stay(job)
@@ -229,7 +230,7 @@ func (p *Provider) withhold(ctx context.Context, job Job, sig *jobSignal, to Sta
 // the same: its answer came meanwhile, or was lost. Then it goes on as delivered.
 func (p *Provider) retract(ctx context.Context, job Job, sig *jobSignal) (has bool, err error) {
 	id := job.Result.EventID
-	if err := p.outbox.withdraw(ctx, id); err != nil {
+	if err := p.pub.Withdraw(ctx, id); err != nil {
 		return false, err
 	}
 	if has, err = p.confirmed(ctx, job, sig); err == nil && !has {
@@ -240,7 +241,7 @@ func (p *Provider) retract(ctx context.Context, job Job, sig *jobSignal) (has bo
 	}
 	if has {
 		p.taken(sig, id)
-		p.outbox.restore(id)
+		p.pub.Restore(id)
 		sig.stay(job)
 	}
 	return has, err
@@ -353,7 +354,7 @@ func (p *Provider) settled(ctx context.Context, job Job, c *Charge, sig *jobSign
 	}
 
 	p.tell(settlement(job, c.Purpose, pay, issued))
-	p.outbox.send(issued.Out...)
+	p.pub.Send(issued.Out...)
 	p.log.Info("settled", "request", job.RequestID, "for", c.Purpose, "msats", pay.PaidMsats)
 	switch {
 	case c.Purpose == receipts.PurposeEngagement:
@@ -421,7 +422,7 @@ func (p *Provider) issue(ctx context.Context, job Job, c *Charge, pay Payment, i
 		return Issued{}, err
 	}
 	excess, text := p.excess(ctx, job)
-	success, err := p.feedback(ctx, buyerOf(job), "success", text, "", nostr.Tag{"e", signed.ID}, nostr.Tag{"e", result.ID})
+	success, err := p.pub.Feedback(ctx, publish.BuyerOf(job), "success", text, "", nostr.Tag{"e", signed.ID}, nostr.Tag{"e", result.ID})
 	if err != nil {
 		return Issued{}, err
 	}
@@ -443,27 +444,27 @@ func verificationOf(job Job) (receipts.Verification, error) {
 
 // signReceipt makes the receipt of a payment, the event that signs it, and the
 // event that tells the buyer, which hides it if the job is hidden.
-func (p *Provider) signReceipt(ctx context.Context, job Job, ev receipts.Evidence) (receipts.Receipt, nostrEvent, OutEvent, error) {
+func (p *Provider) signReceipt(ctx context.Context, job Job, ev receipts.Evidence) (receipts.Receipt, nostr.Event, OutEvent, error) {
 	rec, err := receipts.New(ev)
 	if err != nil {
-		return rec, nostrEvent{}, OutEvent{}, err
+		return rec, nostr.Event{}, OutEvent{}, err
 	}
 	unsigned, err := receipts.ReceiptEvent(rec, 0)
 	if err != nil {
-		return rec, nostrEvent{}, OutEvent{}, err
+		return rec, nostr.Event{}, OutEvent{}, err
 	}
 	tags := make(nostr.Tags, len(unsigned.Tags))
 	for i, t := range unsigned.Tags {
 		tags[i] = t
 	}
-	signed, err := p.signTags(ctx, p.kinds.Receipt, tags, unsigned.Content)
+	signed, err := p.pub.SignTags(ctx, p.kinds.Receipt, tags, unsigned.Content)
 	if err != nil {
 		return rec, signed, OutEvent{}, err
 	}
-	told, err := p.wrap(ctx, buyerOf(job), signed)
+	told, err := p.pub.Wrap(ctx, publish.BuyerOf(job), signed)
 	if err != nil {
 		return rec, signed, OutEvent{}, err
 	}
-	queued, err := p.queued(told, job.RequestID)
+	queued, err := p.pub.Queue(told, job.RequestID)
 	return rec, signed, queued, err
 }

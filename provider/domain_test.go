@@ -1,13 +1,13 @@
 package provider
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/internal/recent"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -26,7 +26,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Provider{key: key, beats: newRecent(1)}
+	p := &Provider{key: key, beats: recent.New(1)}
 	for name, c := range map[string]struct {
 		own      domain.Domain
 		optional bool
@@ -68,25 +68,6 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 			if got, want := c.read(tags), d == c.own || d == "" && c.optional; got != want {
 				t.Errorf("%q read as a %s: %v", d, name, got)
 			}
-		}
-	}
-}
-
-// Whatever is signed has one domain, and no tag that was copied chooses it.
-func TestSigningGivesOneDomain(t *testing.T) {
-	p := &Provider{cfg: Config{SignLater: true}, key: strings.Repeat("a", 64)}
-	for _, copied := range []nostr.Tags{{{"domain", string(domain.Receipt)}}, {{"domain"}}, {{"domain", "x", "y"}}} {
-		if ev, err := p.sign(t.Context(), 6050, domain.Result, copied, ""); err == nil {
-			t.Errorf("signed with %v", ev.Tags)
-		}
-	}
-	tags := make(nostr.Tags, 1, 8)
-	tags[0] = nostr.Tag{"i", "domain", "text"}
-	for _, d := range domain.All() {
-		ev, err := p.sign(t.Context(), 1, d, tags, "")
-		if err != nil || domain.Demand(d, ev.Tags) != nil || len(tags) != 1 {
-			raw, _ := json.Marshal(ev)
-			t.Errorf("%s: %s, %v", d, raw, err)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 )
 
 // Errors that end Serve of a provider that drains.
@@ -97,7 +99,7 @@ func LeftOpen(ctx context.Context, s Store) (l Left, err error) {
 	if l.Refunds, err = s.OpenRefunds(ctx); err != nil {
 		return l, fmt.Errorf("list open refunds: %w", err)
 	}
-	if l.Events, err = s.Unsent(ctx, outboxAge); err != nil {
+	if l.Events, err = s.Unsent(ctx, publish.MaxAge); err != nil {
 		return l, fmt.Errorf("count queued events: %w", err)
 	}
 	return l, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -118,7 +119,7 @@ func (p *Provider) ensureInvoice(ctx context.Context, job Job, c *Charge, sig *j
 	if err := p.cfg.Store.SetInvoice(ctx, job.RequestID, c.Purpose, inv.BOLT11, chosen, out...); err != nil {
 		return fmt.Errorf("record invoice for the %s: %w", c.Purpose, err)
 	}
-	p.outbox.send(out...)
+	p.pub.Send(out...)
 	return nil
 }
 
@@ -181,7 +182,7 @@ func (p *Provider) paid(ctx context.Context, job Job, c *Charge, sig *jobSignal,
 	if err != nil {
 		return fmt.Errorf("record payment: %w", err)
 	}
-	p.tell(PaymentEvent{job.RequestID, pay})
+	p.tell(PaymentEvent{RequestID: job.RequestID, Payment: pay})
 	p.load.activate(job.RequestID)
 	p.log.Info("paid", "request", job.RequestID, "state", pay.State, "msats", pay.PaidMsats)
 	return nil
@@ -310,7 +311,7 @@ func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason
 	if owed != nil {
 		owes = nostr.Tags{owedTag(owed.Msats)}
 	}
-	out, err := p.feedback(ctx, buyerOf(job), status, text, "", owes...)
+	out, err := p.pub.Feedback(ctx, publish.BuyerOf(job), status, text, "", owes...)
 	if err != nil {
 		return err
 	}
@@ -321,8 +322,8 @@ func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason
 	if err := p.cfg.Store.Close(ctx, job.RequestID, to, reason, owed, told...); err != nil {
 		return fmt.Errorf("close job: %w", err)
 	}
-	p.tell(EndEvent{job.RequestID, to, reason, owed})
-	p.outbox.send(told...)
+	p.tell(EndEvent{RequestID: job.RequestID, State: to, Reason: reason, Owed: owed})
+	p.pub.Send(told...)
 	p.refundsWake()
 	p.log.Info("closed", "request", job.RequestID, "state", to, "reason", reason.String())
 	return nil

@@ -6,120 +6,22 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
-)
-
-type (
-	nostrEvent = nostr.Event
-	nostrTag   = nostr.Tag
 )
 
 const (
 	// inlineBytes is the largest result that travels inside its 6050.
 	inlineBytes = 32 << 10
-	// eventBytes is the largest signed event we make: relays take 64 KiB.
-	eventBytes = 60 << 10
 	// eventTags is the most tags of one: relays of ours take 512.
 	eventTags = 500
 )
-
-// sign makes a document of ours, now; one without its signature where the key
-// is elsewhere. No tag that was copied may say what the document is.
-func (p *Provider) sign(ctx context.Context, kind int, d domain.Domain, tags nostr.Tags, content string) (nostrEvent, error) {
-	if found, err := domain.Of(tags); err != nil || found != "" {
-		return nostrEvent{}, fmt.Errorf("sign %s: it has a tag %s already", d, domain.TagName)
-	}
-	return p.signTags(ctx, kind, append(slices.Clip(tags), d.Tag()), content)
-}
-
-// signTags is sign for tags that are complete.
-func (p *Provider) signTags(ctx context.Context, kind int, tags nostr.Tags, content string) (nostrEvent, error) {
-	ev := nostrEvent{Kind: kind, CreatedAt: nostr.Timestamp(time.Now().Unix()), Tags: tags, Content: content}
-	if p.cfg.SignLater {
-		p.compose(&ev)
-		return ev, nil
-	}
-	if err := p.cfg.Signer.Sign(ctx, &ev); err != nil {
-		return ev, fmt.Errorf("sign kind %d: %w", kind, err)
-	}
-	return ev, nil
-}
-
-// queued makes the event one that must reach relays.
-func (p *Provider) queued(ev nostrEvent, requestID string) (OutEvent, error) {
-	raw, err := ev.MarshalJSON()
-	if err != nil {
-		return OutEvent{}, err
-	}
-	return OutEvent{
-		EventID: ev.ID, Event: raw, RequestID: requestID,
-		Relays: p.cfg.Market.Relays(), Required: 1, Made: &ev,
-	}, nil
-}
-
-// feedbackEvent is a 7000: ["status", S, info], content.
-func (p *Provider) feedbackEvent(ctx context.Context, to addressee, status, info, content string, more ...nostr.Tag) (nostrEvent, error) {
-	said := nostr.Tag{"status", status}
-	if info != "" {
-		said = append(said, info)
-	}
-	d := feedbackDomain(status, content)
-	open := append(nostr.Tags{said, {"e", to.request}, {"p", to.buyer}}, more...)
-	if to.scheme == "" {
-		return p.sign(ctx, kinds.Feedback, d, open, content)
-	}
-	inside := append(append(nostr.Tags{said}, more...), d.Tag())
-	if content != "" {
-		inside = append(inside, nostr.Tag{"content", content})
-	}
-	if d == domain.Quote { // signed by itself, so that the buyer can show it and no more
-		signed, err := p.sign(ctx, kinds.Feedback, d, open, content)
-		if err != nil {
-			return nostrEvent{}, err
-		}
-		raw, err := signed.MarshalJSON()
-		if err != nil {
-			return nostrEvent{}, err
-		}
-		inside = append(inside, nostr.Tag{hiddenTag, string(raw)})
-	}
-	doc, err := json.Marshal(inside)
-	if err != nil {
-		return nostrEvent{}, err
-	}
-	hidden, err := p.hide(ctx, to, string(doc))
-	if err != nil {
-		return nostrEvent{}, err
-	}
-	return p.sign(ctx, kinds.Feedback, domain.Encrypted, nostr.Tags{{"e", to.request}, {"p", to.buyer}, {"encrypted"}}, hidden)
-}
-
-// feedbackDomain says what a 7000 is: those that ask for money or begin a job
-// without it carry a quote.
-func feedbackDomain(status, content string) domain.Domain {
-	switch {
-	case status == receipts.StatusReveal:
-		return domain.Reveal
-	case content != "" && (status == "payment-required" || status == "processing"):
-		return domain.Quote
-	}
-	return domain.Feedback
-}
-
-func (p *Provider) feedback(ctx context.Context, to addressee, status, info, content string, more ...nostr.Tag) (OutEvent, error) {
-	ev, err := p.feedbackEvent(ctx, to, status, info, content, more...)
-	if err != nil {
-		return OutEvent{}, err
-	}
-	return p.queued(ev, to.request)
-}
 
 // paymentRequired carries the quote as content and the invoice that commits to it.
 func (p *Provider) paymentRequired(ctx context.Context, job Job, c *Charge, bolt11 string) (OutEvent, error) {
@@ -127,7 +29,7 @@ func (p *Provider) paymentRequired(ctx context.Context, job Job, c *Charge, bolt
 	if job.CreditMsats > 0 && c.Purpose == receipts.PurposeResult {
 		tags = append(tags, nostr.Tag{"credit", strconv.FormatInt(job.CreditMsats, 10)})
 	}
-	return p.feedback(ctx, buyerOf(job), "payment-required", "", string(c.Quote), tags...)
+	return p.pub.Feedback(ctx, publish.BuyerOf(job), "payment-required", "", string(c.Quote), tags...)
 }
 
 // processing says that a run began. Where nothing is paid first it is the
@@ -141,13 +43,13 @@ func (p *Provider) processing(ctx context.Context, job Job) (OutEvent, error) {
 	if !paysFirst(job.Mode) {
 		content = string(job.Quote)
 	}
-	return p.feedback(ctx, buyerOf(job), "processing", info, content)
+	return p.pub.Feedback(ctx, publish.BuyerOf(job), "processing", info, content)
 }
 
 // resultEvents signs the 6050 and, in postpay, the request for payment that
 // follows it. It completes r. A sealed result is in the event as its boxes.
 func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *sealed, replayFile []byte, artifacts [][]byte) ([]OutEvent, error) {
-	var req nostrEvent
+	var req nostr.Event
 	if err := json.Unmarshal(job.Request, &req); err != nil {
 		return nil, fmt.Errorf("stored request: %w", err)
 	}
@@ -170,7 +72,7 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 		}
 		tags = append(tags, commit...)
 	}
-	if to := buyerOf(job); to.scheme != "" {
+	if to := publish.BuyerOf(job); to.Scheme != "" {
 		out, err := p.hiddenResult(ctx, job, to, r, s, tags, append([][]byte{r.Output, replayFile}, artifacts...))
 		if err != nil {
 			return nil, err
@@ -212,7 +114,7 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 
 // inputsOf are the inputs of a request, which its result repeats for clients that
 // look for them. A tag without a value is none.
-func inputsOf(req nostrEvent) (inputs nostr.Tags) {
+func inputsOf(req nostr.Event) (inputs nostr.Tags) {
 	for _, t := range req.Tags {
 		if len(t) >= 2 && t[0] == "i" {
 			inputs = append(inputs, t)
@@ -230,17 +132,17 @@ func (p *Provider) resultBlob(r Result) nostr.Tag {
 // It completes r.
 func (p *Provider) fit(ctx context.Context, job Job, r *Result, d domain.Domain, tags nostr.Tags, content string) (OutEvent, error) {
 	for {
-		ev, err := p.sign(ctx, job.Kind+kinds.ResultOffset, d, tags, content)
+		ev, err := p.pub.Sign(ctx, job.Kind+kinds.ResultOffset, d, tags, content)
 		if err != nil {
 			return OutEvent{}, err
 		}
-		out, err := p.queued(ev, job.RequestID)
+		out, err := p.pub.Queue(ev, job.RequestID)
 		if err != nil {
 			return OutEvent{}, err
 		}
 		out.Unpaid = job.Mode == receipts.ModeFree
 		r.EventID, r.Event = ev.ID, out.Event
-		if len(out.Event) <= p.maxEvent() && len(tags) <= eventTags {
+		if len(out.Event) <= p.pub.MaxEvent() && len(tags) <= eventTags {
 			return out, nil
 		}
 		var shorter bool

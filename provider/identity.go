@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -29,7 +30,7 @@ func (p *Provider) mine(job Job) error {
 		return fmt.Errorf("%w: job %s is of %s", ErrOtherKey, job.RequestID, q.Provider)
 	case q.PaymentHash != nil && p.preimage(job.RequestID, &job.Charge).Hash() != job.PaymentHash:
 		return fmt.Errorf("%w: job %s", ErrOtherSecret, job.RequestID)
-	case p.cfg.Cipher == nil && buyerOf(job).scheme != "":
+	case p.cfg.Cipher == nil && publish.BuyerOf(job).Scheme != "":
 		return fmt.Errorf("%w: job %s", ErrHidden, job.RequestID)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/provider/internal/slots"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -18,7 +19,7 @@ import (
 // be run and nobody pays for a job whose input never comes. An id commits to
 // what it names, so requests that wait for each other cannot be made; what a
 // chain can cost is the places below, for as long as a quote lives; strangers
-// get no more of them than forStrangers.
+// get no more of them than slots.ForUnpaid.
 const (
 	waitingMax      = 16
 	waitingPerBuyer = 2
@@ -36,7 +37,7 @@ func newWaiting() *waiting {
 }
 
 // enter takes a place, or says which limit is reached.
-func (w *waiting) enter(ev nostrEvent, known bool, stop context.CancelFunc) Reason {
+func (w *waiting) enter(ev nostr.Event, known bool, stop context.CancelFunc) Reason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -44,7 +45,7 @@ func (w *waiting) enter(ev nostrEvent, known bool, stop context.CancelFunc) Reas
 		return because(CodeOverCapacity, fmt.Sprintf("at most %d requests of one key may wait for their inputs", waitingPerBuyer))
 	case len(w.stop) >= waitingMax:
 		return because(CodeOverCapacity, "too many requests wait for their inputs; retry later")
-	case !known && len(w.stop) >= forStrangers(waitingMax):
+	case !known && len(w.stop) >= slots.ForUnpaid(waitingMax):
 		return because(CodeOverCapacity, "too many requests wait for their inputs, for a key that has paid for nothing here yet; retry later")
 	}
 	w.stop[ev.PubKey+ev.ID] = stop
@@ -52,7 +53,7 @@ func (w *waiting) enter(ev nostrEvent, known bool, stop context.CancelFunc) Reas
 	return Reason{}
 }
 
-func (w *waiting) leave(ev nostrEvent) {
+func (w *waiting) leave(ev nostr.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.stop, ev.PubKey+ev.ID)
@@ -72,7 +73,7 @@ func (w *waiting) cancel(buyer, id string) {
 
 // gather waits for the inputs of a request, on a goroutine of its own, and goes
 // on with it.
-func (p *Provider) gather(ctx context.Context, ev, view nostrEvent) Reason {
+func (p *Provider) gather(ctx context.Context, ev, view nostr.Event) Reason {
 	switch {
 	case p.mayBeSold(view):
 	case namesSchema(view):
@@ -98,7 +99,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostrEvent) Reason {
 		defer stop()
 		events, reason := p.fetch(wait, refs)
 		p.waiting.leave(ev)
-		if p.runCtx.Err() != nil || p.canceled.has(ev.PubKey+ev.ID) {
+		if p.runCtx.Err() != nil || p.canceled.Has(ev.PubKey+ev.ID) {
 			return // after a restart relays give us the request again
 		}
 		if reason.Code == "" {
@@ -115,7 +116,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostrEvent) Reason {
 }
 
 // inputsUntil is when a request is given up: it expires, or we do not wait longer.
-func inputsUntil(view nostrEvent, most time.Time) time.Time {
+func inputsUntil(view nostr.Event, most time.Time) time.Time {
 	if end, err := expiration(view); err == nil && !end.IsZero() {
 		return earlier(most, end)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -57,7 +58,7 @@ func texts(numbers []int) []string {
 func (p *Provider) intake(ctx context.Context, ev nostr.Event) {
 	if isCancellation(ev) { // counts for whatever is read after it
 		for _, id := range deleted(ev) {
-			p.canceled.add(ev.PubKey + id)
+			p.canceled.Add(ev.PubKey + id)
 		}
 	}
 	if !p.intakes.TryGo(func() error { p.dispatch(ctx, ev); return nil }) {
@@ -93,7 +94,7 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 // already known is dropped in silence: answering it would let strangers make
 // us speak.
 func (p *Provider) request(ctx context.Context, ev nostr.Event) {
-	if !p.forUs(ev) || !p.timely(ev) || p.canceled.has(ev.PubKey+ev.ID) || !p.seen.add(ev.ID) {
+	if !p.forUs(ev) || !p.timely(ev) || p.canceled.Has(ev.PubKey+ev.ID) || !p.seen.Add(ev.ID) {
 		return
 	}
 	if _, err := p.cfg.Store.Job(ctx, ev.ID); err == nil {
@@ -107,7 +108,10 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	// what it has hidden.
 	view, reason := ev, p.mayBuy(ctx, ev)
 	if reason.Code == "" {
-		view, reason = p.opened(ctx, ev)
+		var err error
+		if view, err = p.pub.DecryptRequest(ctx, ev); err != nil {
+			reason = reasonOf(err)
+		}
 	}
 	if reason.Code == "" && p.mayBeSold(view) {
 		reason = readable(ev, view)
@@ -122,7 +126,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 
 // readable refuses a request that those who verify its receipt would read
 // otherwise, or not at all: it would be run and paid, and proved to nobody.
-func readable(ev, view nostrEvent) Reason {
+func readable(ev, view nostr.Event) Reason {
 	raw, err := ev.MarshalJSON()
 	if err == nil {
 		_, err = receipts.ParseEvent(raw, receipts.MaxEventBytes)
@@ -138,7 +142,7 @@ func readable(ev, view nostrEvent) Reason {
 
 // take admits a request as its view shows it, with the events that were its inputs,
 // unless there is a reason against it already.
-func (p *Provider) take(ctx context.Context, ev, view nostrEvent, inputs []receipts.Event, reason Reason) {
+func (p *Provider) take(ctx context.Context, ev, view nostr.Event, inputs []receipts.Event, reason Reason) {
 	log := p.log.With("request", ev.ID)
 	var job Job
 	var req *schemas.Request
@@ -165,22 +169,22 @@ func (p *Provider) take(ctx context.Context, ev, view nostrEvent, inputs []recei
 		p.load.leave(job.RequestID)
 	case errors.Is(err, ErrCreditSpent): // by another request of the buyer's, meanwhile
 		p.load.leave(job.RequestID)
-		p.seen.remove(ev.ID)
+		p.seen.Remove(ev.ID)
 		p.request(ctx, ev)
 	case errors.Is(err, ErrRefundOfAnother):
 		p.load.leave(job.RequestID)
 		p.refuse(ctx, ev, because(CodeInvalidInput, "refund: another key's request named this address first; name a fresh one"))
 	case err != nil:
 		p.load.leave(job.RequestID)
-		p.seen.remove(ev.ID)
+		p.seen.Remove(ev.ID)
 		log.Error("admit request", "err", err)
 		p.storeTrouble(err)
 	default:
-		p.tell(AdmissionEvent{job})
+		p.tell(AdmissionEvent{Job: job})
 		log.Info("quoted", "buyer", job.Buyer, "schema", job.SchemaID, "mode", job.Mode, "price_msats", job.PriceMsats)
-		p.elsewhere.note(view)
+		p.pub.NoteReader(view)
 		p.launch(job, req)
-		if p.canceled.has(job.Buyer + job.RequestID) { // meanwhile
+		if p.canceled.Has(job.Buyer + job.RequestID) { // meanwhile
 			p.cancelJob(job.RequestID)
 		}
 	}
@@ -234,12 +238,12 @@ func (p *Provider) concerns(ev nostr.Event, reason Reason) bool {
 // refuse remembers the refusal and answers once, within the refusal rate.
 func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 	var out []OutEvent
-	if p.concerns(ev, reason) && p.refusals.allow(ev.PubKey, time.Now(), p.isCustomer(ctx, ev.PubKey)) {
-		to := senderOf(ev)
+	if p.concerns(ev, reason) && p.refusals.allow(ev.PubKey, time.Now(), func() bool { return p.isCustomer(ctx, ev.PubKey) }) {
+		to := publish.SenderOf(ev)
 		if p.cfg.Cipher == nil {
-			to.scheme = "" // it cannot be hidden; the reason tells nothing of the request
+			to.Scheme = "" // it cannot be hidden; the reason tells nothing of the request
 		}
-		fb, err := p.feedback(ctx, to, "error", reason.String(), "")
+		fb, err := p.pub.Feedback(ctx, to, "error", reason.String(), "")
 		if err != nil {
 			p.log.Error("sign refusal", "request", ev.ID, "err", err)
 			return
@@ -254,13 +258,13 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 		}
 		return
 	}
-	p.tell(RefusalEvent{reason})
+	p.tell(RefusalEvent{Reason: reason})
 	why := reason.String()
-	if isHidden(ev) {
+	if publish.IsEncrypted(ev) {
 		why = string(reason.Code) // the words may say what was hidden
 	}
 	p.log.Info("refused", "request", ev.ID, "buyer", ev.PubKey, "reason", why)
-	p.outbox.send(out...)
+	p.pub.Send(out...)
 }
 
 // isCancellation reports whether an event ends jobs of its author's: a deletion,

@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/lifecycle"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/replay"
 )
 
@@ -28,16 +29,16 @@ type Lifecycle struct {
 const lineBytes = 24 << 10
 
 // form makes an event of ours of a lifecycle document.
-func (p *Provider) form(ctx context.Context, kind int, doc lifecycle.Document, more ...nostr.Tag) (nostrEvent, error) {
+func (p *Provider) form(ctx context.Context, kind int, doc lifecycle.Document, more ...nostr.Tag) (nostr.Event, error) {
 	raw, content, err := lifecycle.Encode(doc)
 	if err != nil {
-		return nostrEvent{}, err
+		return nostr.Event{}, err
 	}
 	tags := nostr.Tags(more)
 	for _, t := range raw {
 		tags = append(tags, t)
 	}
-	return p.signTags(ctx, kind, tags, content)
+	return p.pub.SignTags(ctx, kind, tags, content)
 }
 
 // profileEvents tell of this node as an agent, beside its announcement.
@@ -63,7 +64,7 @@ func (p *Provider) profileEvents(ctx context.Context, a Announcement) ([]OutEven
 		if err != nil {
 			return nil, fmt.Errorf("lifecycle: %w", err)
 		}
-		queued, err := p.queued(ev, "")
+		queued, err := p.pub.Queue(ev, "")
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +92,7 @@ func (p *Provider) tick(ctx context.Context, job Job) (ended func(status string)
 		p.log.Error("lifecycle", "err", err)
 		return func(string) {}
 	}
-	p.outbox.offer(func(context.Context) (nostrEvent, error) { return began, nil })
+	p.pub.Offer(func(context.Context) (nostr.Event, error) { return began, nil })
 	start := time.Now()
 	return func(status string) {
 		if k.TickResult == 0 {
@@ -99,7 +100,7 @@ func (p *Provider) tick(ctx context.Context, job Job) (ended func(status string)
 		}
 		ticks := (time.Since(start) + tickEvery - 1) / tickEvery
 		r := lifecycle.TickResult{Request: began.ID, Runner: p.key, Status: status, DurationMs: (ticks * tickEvery).Milliseconds(), Actions: 1}
-		p.outbox.offer(func(ctx context.Context) (nostrEvent, error) { return p.form(ctx, k.TickResult, r) })
+		p.pub.Offer(func(ctx context.Context) (nostr.Event, error) { return p.form(ctx, k.TickResult, r) })
 	}
 }
 
@@ -110,7 +111,7 @@ func (p *Provider) trajectoryEvents(ctx context.Context, job Job) []OutEvent {
 	if k.TrajectorySession == 0 || job.Result == nil {
 		return nil
 	}
-	hidden := p.cfg.Lifecycle.Encrypt || isSealed(job) || buyerOf(job).scheme != ""
+	hidden := p.cfg.Lifecycle.Encrypt || isSealed(job) || publish.BuyerOf(job).Scheme != ""
 	if hidden && p.cfg.Cipher == nil {
 		return nil // a remote signer opens and hides nothing
 	}
@@ -162,7 +163,7 @@ func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEven
 		if err != nil {
 			return nil, err
 		}
-		queued, err := p.queued(ev, job.RequestID)
+		queued, err := p.pub.Queue(ev, job.RequestID)
 		if err != nil {
 			return nil, err
 		}
@@ -173,19 +174,19 @@ func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEven
 
 // told is a document as an event for everybody, or for the job's buyer alone:
 // then all but its address is in the content.
-func (p *Provider) told(ctx context.Context, job Job, kind int, doc lifecycle.Document, hidden bool) (nostrEvent, error) {
+func (p *Provider) told(ctx context.Context, job Job, kind int, doc lifecycle.Document, hidden bool) (nostr.Event, error) {
 	if !hidden {
 		return p.form(ctx, kind, doc, nostr.Tag{"p", job.Buyer})
 	}
 	_, content, err := lifecycle.Encode(doc)
 	if err != nil {
-		return nostrEvent{}, err
+		return nostr.Event{}, err
 	}
-	secret, err := p.hide(ctx, buyerOf(job), content)
+	secret, err := p.pub.Encrypt(ctx, publish.BuyerOf(job), content)
 	if err != nil {
-		return nostrEvent{}, err
+		return nostr.Event{}, err
 	}
-	return p.sign(ctx, kind, lifecycle.DomainOf(doc), nostr.Tags{{"d", lifecycle.Address(doc)}, {"e", job.RequestID}, {"p", job.Buyer}, {"encrypted"}}, secret)
+	return p.pub.Sign(ctx, kind, lifecycle.DomainOf(doc), nostr.Tags{{"d", lifecycle.Address(doc)}, {"e", job.RequestID}, {"p", job.Buyer}, {"encrypted"}}, secret)
 }
 
 // linesOf are the lines of a session: those of the file but its header.

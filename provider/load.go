@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/lightwork-market/lightwork/provider/internal/slots"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -49,7 +50,7 @@ func newLoad() *load {
 func (l *load) crowded(lim Limits) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.all.unpaid >= forStrangers(lim.Unpaid) || l.all.active >= forStrangers(lim.Queue)
+	return l.all.unpaid >= slots.ForUnpaid(lim.Unpaid) || l.all.active >= slots.ForUnpaid(lim.Queue)
 }
 
 // filling reports that half of what strangers may have of the places for unpaid
@@ -57,7 +58,7 @@ func (l *load) crowded(lim Limits) bool {
 func (l *load) filling(lim Limits) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.all.unpaid >= (forStrangers(lim.Unpaid)+1)/2
+	return l.all.unpaid >= (slots.ForUnpaid(lim.Unpaid)+1)/2
 }
 
 // enter takes a place for a new job, or says which limit is reached. known is a
@@ -73,13 +74,13 @@ func (l *load) enter(id, buyer string, known bool, mode receipts.Mode, fee bool,
 		return because(CodeOverCapacity, fmt.Sprintf("at most %d jobs of one key at a time; retry when one ends", lim.QueuePerBuyer))
 	case l.all.active >= lim.Queue:
 		return because(CodeOverCapacity, "the queue is full; retry later")
-	case e.active && !known && l.all.active >= forStrangers(lim.Queue):
+	case e.active && !known && l.all.active >= slots.ForUnpaid(lim.Queue):
 		return because(CodeOverCapacity, "the queue is full for a key that has paid for nothing here yet; retry later, or pay first")
 	case !e.active && c.unpaid >= lim.UnpaidPerBuyer:
 		return because(CodeTooManyUnpaid, fmt.Sprintf("at most %d unpaid invoices of one key; pay or cancel one", lim.UnpaidPerBuyer))
 	case !e.active && l.all.unpaid >= lim.Unpaid:
 		return because(CodeTooManyUnpaid, "too many unpaid invoices; retry later")
-	case !e.active && !known && l.all.unpaid >= forStrangers(lim.Unpaid):
+	case !e.active && !known && l.all.unpaid >= slots.ForUnpaid(lim.Unpaid):
 		return because(CodeTooManyUnpaid, "too many unpaid invoices for a key that has paid for nothing here yet; retry later")
 	case e.hold && c.held >= lim.HeldPerBuyer:
 		return because(CodeOverCapacity, fmt.Sprintf("at most %d held payments of one key", lim.HeldPerBuyer))
@@ -168,43 +169,4 @@ func (r *replies) allow(key string, now time.Time, known func() bool) bool {
 		r.keys[key] = lim
 	}
 	return lim.AllowN(now, 1) && (r.all.AllowN(now, 1) || known())
-}
-
-// recent is a bounded memory of event ids in front of the durable one.
-type recent struct {
-	mu   sync.Mutex
-	ids  map[string]struct{}
-	ring []string
-	next int
-}
-
-func newRecent(size int) *recent {
-	return &recent{ids: make(map[string]struct{}, size), ring: make([]string, size)}
-}
-
-// add reports whether id is new.
-func (r *recent) add(id string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, ok := r.ids[id]; ok {
-		return false
-	}
-	delete(r.ids, r.ring[r.next])
-	r.ids[id] = struct{}{}
-	r.ring[r.next] = id
-	r.next = (r.next + 1) % len(r.ring)
-	return true
-}
-
-func (r *recent) has(id string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, ok := r.ids[id]
-	return ok
-}
-
-func (r *recent) remove(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.ids, id)
 }

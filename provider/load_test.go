@@ -154,22 +154,6 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-func TestRecentForgetsTheOldest(t *testing.T) {
-	r := newRecent(2)
-	for i, want := range []struct {
-		id  string
-		new bool
-	}{{"a", true}, {"a", false}, {"b", true}, {"c", true}, {"a", true}, {"c", false}} {
-		if got := r.add(want.id); got != want.new {
-			t.Fatalf("step %d: add(%s) = %v", i, want.id, got)
-		}
-	}
-	r.remove("c")
-	if !r.add("c") {
-		t.Fatal("removed id is still known")
-	}
-}
-
 func TestPreimageIsTheJobs(t *testing.T) {
 	p := &Provider{cfg: Config{RootSecret: make([]byte, 32)}}
 	job := Job{RequestID: "r", Charge: Charge{Nonce: []byte("0123456789abcdef")}}

@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -92,9 +93,9 @@ func (p *Provider) recall(ctx context.Context) error {
 func (p *Provider) shown(ctx context.Context, signed []nostr.Event) []nostr.Event {
 	var list []nostr.Event
 	for _, ev := range signed {
-		if t := ev.Tags.Find("p"); t != nil && ev.PubKey == p.key && isHidden(ev) {
-			inner, err := p.unwrap(ctx, t[1], ev)
-			if err != nil || !isSignedBy(inner, p.key) {
+		if t := ev.Tags.Find("p"); t != nil && ev.PubKey == p.key && publish.IsEncrypted(ev) {
+			inner, err := p.pub.Unwrap(ctx, t[1], ev)
+			if err != nil || !publish.IsSignedBy(inner, p.key) {
 				continue
 			}
 			ev = inner

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/nbd-wtf/go-nostr"
 )
 
 // Partial output is bounded: it is a courtesy, the result has everything.
@@ -32,7 +34,7 @@ func untilTick(began time.Time) time.Duration {
 // how much, and where is what a job could tell its result by, so nothing of that
 // is in it.
 func (p *Provider) stages(ctx context.Context, job Job, began time.Time) {
-	to := buyerOf(job)
+	to := publish.BuyerOf(job)
 	for seq := 1; ; seq++ {
 		select {
 		case <-time.After(untilTick(began)):
@@ -45,7 +47,7 @@ func (p *Provider) stages(ctx context.Context, job Job, began time.Time) {
 
 // partials returns what the stream of a run whose output is shown is given to.
 func (p *Provider) partials(job Job) func(channel, text string) {
-	to := buyerOf(job)
+	to := publish.BuyerOf(job)
 	seq := 0
 	return func(channel, text string) {
 		if seq++; seq > partialEvents {
@@ -57,12 +59,12 @@ func (p *Provider) partials(job Job) func(channel, text string) {
 	}
 }
 
-func (p *Provider) tellPartial(to addressee, info string, part map[string]any) {
+func (p *Provider) tellPartial(to publish.Addressee, info string, part map[string]any) {
 	content, err := json.Marshal(part)
 	if err != nil {
 		return
 	}
-	p.outbox.offer(func(ctx context.Context) (nostrEvent, error) {
-		return p.feedbackEvent(ctx, to, "partial", info, string(content))
+	p.pub.Offer(func(ctx context.Context) (nostr.Event, error) {
+		return p.pub.FeedbackEvent(ctx, to, "partial", info, string(content))
 	})
 }

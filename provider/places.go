@@ -7,16 +7,6 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// Keys cost nothing, so of every number of places that all buyers share a part
-// is kept for those who gave something: the others, together, take at most
-// forStrangers of n. Of two places one is kept; of one none can be.
-func forStrangers(n int) int {
-	if n < 2 {
-		return n
-	}
-	return n - max(1, n/4)
-}
-
 // customer reports whether a key has the places that strangers do not get: it has
 // paid here, or the operator chose who may buy. Where nothing costs anything there
 // are no payers to keep places for, and all are alike.
@@ -31,34 +21,19 @@ func (p *Provider) customer(ctx context.Context, key string) (bool, error) {
 }
 
 // isCustomer is customer for what is only a courtesy.
-func (p *Provider) isCustomer(ctx context.Context, key string) func() bool {
-	return func() bool {
-		known, err := p.customer(ctx, key)
-		return err == nil && known
-	}
+func (p *Provider) isCustomer(ctx context.Context, key string) bool {
+	known, err := p.customer(ctx, key)
+	return err == nil && known
 }
 
-// place waits for one of the places to run, as [Provider.slots] has them. A job
-// that nothing was paid for takes one of the strangers' first, so that however
-// many of them wait or run, and however long, who paid gets the next of the others.
+// place waits for one of the slots to run. A job that nothing was paid for takes one of
+// those that unpaid buyers share.
 func (p *Provider) place(ctx context.Context, job Job, cancel <-chan struct{}) (leave func(), got bool) {
-	needs := []chan struct{}{p.slots}
+	paid := true
 	if unproven(job.Mode, job.Engagement != nil) {
-		if known, err := p.customer(ctx, job.Buyer); err != nil || !known {
-			needs = []chan struct{}{p.strangers, p.slots}
-		}
+		paid = p.isCustomer(ctx, job.Buyer)
 	}
-	for i, places := range needs {
-		select {
-		case places <- struct{}{}:
-			continue
-		case <-cancel:
-		case <-ctx.Done():
-		}
-		release(needs[:i])
-		return nil, false
-	}
-	return func() { release(needs) }, true
+	return p.slots.Wait(ctx, cancel, paid)
 }
 
 // unproven reports a job that is worked on before anything is paid for it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 )
 
 const (
@@ -49,7 +50,7 @@ func (p *Provider) servePresence(ctx context.Context) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
-		p.outbox.offer(p.beat)
+		p.pub.Offer(p.beat)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -79,29 +80,29 @@ func (p *Provider) sayGoodbye(ctx context.Context) {
 	a.Capacity.MaxConcurrentJobs, a.Lightwork.Paused = 0, true
 
 	var sent sync.WaitGroup
-	for _, write := range []func() (nostrEvent, error){
-		func() (nostrEvent, error) { return p.announcementEvent(ctx, a) },
-		func() (nostrEvent, error) {
-			return p.sign(ctx, kinds.Deletion, domain.Deletion, nostr.Tags{{"a", fmt.Sprintf("%d:%s:", kinds.Beat, p.key)}, {"k", strconv.Itoa(kinds.Beat)}}, "stopped")
+	for _, write := range []func() (nostr.Event, error){
+		func() (nostr.Event, error) { return p.announcementEvent(ctx, a) },
+		func() (nostr.Event, error) {
+			return p.pub.Sign(ctx, kinds.Deletion, domain.Deletion, nostr.Tags{{"a", fmt.Sprintf("%d:%s:", kinds.Beat, p.key)}, {"k", strconv.Itoa(kinds.Beat)}}, "stopped")
 		},
 	} {
 		ev, err := write()
 		if err == nil {
-			err = p.outbox.signBrief(ctx, &ev)
+			err = p.pub.SignNow(ctx, &ev)
 		}
 		if err != nil {
 			p.log.Warn("the relays are not told that this provider has stopped", "err", err)
 			continue
 		}
-		sent.Go(func() { p.outbox.toRelays(ctx, ev) })
+		sent.Go(func() { p.pub.Publish(ctx, ev) })
 	}
 	sent.Wait()
 }
 
-func (p *Provider) beat(ctx context.Context) (nostrEvent, error) {
+func (p *Provider) beat(ctx context.Context) (nostr.Event, error) {
 	end := strconv.FormatInt(time.Now().Add(beatEvery).Unix(), 10)
-	ev, err := p.sign(ctx, kinds.Beat, domain.Beat, nostr.Tags{{"d", p.d()}, {"expiration", end}}, "")
-	p.beats.add(ev.ID)
+	ev, err := p.pub.Sign(ctx, kinds.Beat, domain.Beat, nostr.Tags{{"d", p.d()}, {"expiration", end}}, "")
+	p.beats.Add(ev.ID)
 	return ev, err
 }
 
@@ -124,34 +125,34 @@ func (p *Provider) introduce(ctx context.Context) {
 	for _, url := range p.cfg.Market.Relays() {
 		list = append(list, nostr.Tag{"r", url})
 	}
-	for kind, write := range map[int]func(context.Context) (nostrEvent, error){
-		kinds.Profile: func(ctx context.Context) (nostrEvent, error) {
-			return p.signTags(ctx, kinds.Profile, nostr.Tags{clientTag()}, string(profile))
+	for kind, write := range map[int]func(context.Context) (nostr.Event, error){
+		kinds.Profile: func(ctx context.Context) (nostr.Event, error) {
+			return p.pub.SignTags(ctx, kinds.Profile, nostr.Tags{clientTag()}, string(profile))
 		},
-		kinds.RelayList: func(ctx context.Context) (nostrEvent, error) { return p.signTags(ctx, kinds.RelayList, list, "") },
+		kinds.RelayList: func(ctx context.Context) (nostr.Event, error) { return p.pub.SignTags(ctx, kinds.RelayList, list, "") },
 	} {
 		theirs := slices.ContainsFunc(have, func(ev nostr.Event) bool {
 			return ev.Kind == kind && ev.Tags.FindWithValue("client", "lightwork") == nil
 		})
 		if !theirs {
-			p.outbox.offer(write)
+			p.pub.Offer(write)
 		}
 	}
 }
 
 // ping answers a question whether this key is there, as often as bad requests
 // are answered.
-func (p *Provider) ping(ctx context.Context, ev nostrEvent) {
-	if !p.isPing(ev) || !p.seen.add(ev.ID) || !p.pings.allow(ev.PubKey, time.Now(), p.isCustomer(ctx, ev.PubKey)) {
+func (p *Provider) ping(ctx context.Context, ev nostr.Event) {
+	if !p.isPing(ev) || !p.seen.Add(ev.ID) || !p.pings.allow(ev.PubKey, time.Now(), func() bool { return p.isCustomer(ctx, ev.PubKey) }) {
 		return
 	}
-	p.outbox.offer(func(ctx context.Context) (nostrEvent, error) {
-		return p.feedbackEvent(ctx, addressee{request: ev.ID, buyer: ev.PubKey}, "pong", "", "")
+	p.pub.Offer(func(ctx context.Context) (nostr.Event, error) {
+		return p.pub.FeedbackEvent(ctx, publish.Addressee{Request: ev.ID, Buyer: ev.PubKey}, "pong", "", "")
 	})
 }
 
 // isPing reports whether an event asks this provider, and now.
-func (p *Provider) isPing(ev nostrEvent) bool {
+func (p *Provider) isPing(ev nostr.Event) bool {
 	age := time.Since(ev.CreatedAt.Time())
 	return age <= pingWindow && age >= -pingWindow && ev.Tags.ContainsAny("p", []string{p.key}) && domain.Allow(domain.Ping, ev.Tags) == nil
 }
@@ -161,7 +162,7 @@ func (p *Provider) isPing(ev nostrEvent) bool {
 // would announce itself again. d is that of its Profile.
 func Retire(ctx context.Context, signer Signer, market Market, d string) ([]Ack, error) {
 	def(&d, "lightwork")
-	ev := nostrEvent{
+	ev := nostr.Event{
 		Kind: kinds.Deletion, CreatedAt: nostr.Timestamp(time.Now().Unix()), Content: "this provider has retired",
 		Tags: nostr.Tags{
 			{"a", fmt.Sprintf("%d:%s:%s", kinds.Announcement, signer.PublicKey(), d)},

@@ -10,20 +10,20 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/recent"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/provider/internal/slots"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
+	"github.com/nbd-wtf/go-nostr"
 )
 
 // intakeWorkers bounds how many events are admitted at the same time; they
 // share the store's group commits.
 const intakeWorkers = 64
-
-// uploadsAtOnce is what a blob server of ours takes of one key.
-const uploadsAtOnce = 8
 
 // Provider is a running seller. Make it with New, run it with Serve.
 type Provider struct {
@@ -37,29 +37,20 @@ type Provider struct {
 
 	node     payments.Node // of the wallet, read at start
 	load     *load
-	seen     *recent // request ids
-	canceled *recent // buyer's key + request id: relays keep no order
-	uploaded *recent // digests of blobs that are on a server
-	beats    *recent // event ids
-	uploads  singleflight.Group
-	// uploading has a place for each upload at once: blob servers refuse a crowd.
-	uploading chan struct{}
-	// uploadFailed is when no blob server took an upload, in Unix nanoseconds; 0 once
-	// one took the next.
-	uploadFailed atomic.Int64
-	refusals     *replies
-	pings        *replies
-	outbox       *outbox
-	elsewhere    *elsewhere
-	circle       *circle
-	waiting      *waiting
-	slots        chan struct{} // one per job that may run at once
-	strangers    chan struct{} // those of them that strangers' jobs may have
-	intakes      *errgroup.Group
-	jobs         sync.WaitGroup
-	runCtx       context.Context // of Serve: jobs outlive the event that began them
-	paused       atomic.Bool     // another node sells with our key, and there is no Config.Pause
-	oldest       time.Time       // when the first of the jobs that start resumed was added, or when Serve began
+	seen     *recent.Set // request ids
+	canceled *recent.Set // buyer's key + request id: relays keep no order
+	beats    *recent.Set // event ids
+	refusals *replies
+	pings    *replies
+	pub      *publish.Publisher
+	circle   *circle
+	waiting  *waiting
+	slots    *slots.Pool // one for each job that may run at once
+	intakes  *errgroup.Group
+	jobs     sync.WaitGroup
+	runCtx   context.Context // of Serve: jobs outlive the event that began them
+	paused   atomic.Bool     // another node sells with our key, and there is no Config.Pause
+	oldest   time.Time       // when the first of the jobs that start resumed was added, or when Serve began
 	// listening is closed once a relay serves our subscription; only then is it
 	// true that we take jobs, so only then do we announce.
 	listening  chan struct{}
@@ -102,10 +93,8 @@ type jobSignal struct {
 	// store has to be asked; its goroutine's own. Only a free job's is known:
 	// acceptances and payments come from elsewhere.
 	stands *Job
-	// Provider.mu owns these: what relays said of the result, and the small ones
-	// of its blobs.
+	// Provider.mu owns this: what relays said of the result.
 	answers answers
-	blobs   map[hashing.Digest][]byte
 }
 
 // answers are what relays said, in this life, of a result that was made in it.
@@ -131,23 +120,24 @@ func New(cfg Config) (*Provider, error) {
 	p := &Provider{
 		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
-		load: newLoad(), seen: newRecent(100_000), canceled: newRecent(10_000), uploaded: newRecent(4096), beats: newRecent(beatsKept), intakes: new(errgroup.Group),
+		load: newLoad(), seen: recent.New(100_000), canceled: recent.New(10_000), beats: recent.New(beatsKept), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, receipted: map[receiptedCharge]struct{}{}, wakes: map[string]*jobSignal{},
 	}
 	p.waiting = newWaiting()
-	p.elsewhere = newElsewhere(cfg.Market)
 	if len(p.cfg.Access.Of) == 0 {
 		p.cfg.Access.Of = []string{p.key}
 	}
 	p.circle = newCircle(p.cfg.Access, cfg.Market.Query, p.log)
 	p.refusals = newReplies(p.limits.RefusalsPerMin)
 	p.pings = newReplies(p.limits.RefusalsPerMin) // bad requests do not make us look dead
-	p.uploading = make(chan struct{}, uploadsAtOnce)
-	p.slots = make(chan struct{}, p.limits.Concurrent)
-	p.strangers = make(chan struct{}, forStrangers(p.limits.Concurrent))
+	p.slots = slots.New(p.limits.Concurrent)
 	p.intakes.SetLimit(intakeWorkers)
-	p.outbox = newOutbox(cfg.Store, cfg.Market, p.elsewhere, cfg.Signer, p.log, p.uploadFirst, p.heard, p.storeTrouble, p.isCustomer, p.tell)
+	p.pub = publish.New(publish.Config{
+		Store: cfg.Store, Market: cfg.Market, Signer: cfg.Signer, SignLater: cfg.SignLater, Cipher: cfg.Cipher, Log: p.log,
+		HasPaid: p.isCustomer, OnAck: p.onAck, OnStoreError: p.storeTrouble,
+		OnPublished: func(e PublicationEvent) { p.tell(e) },
+	})
 	return p, nil
 }
 
@@ -171,7 +161,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 	}
 
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.outbox.serve(ctx) })
+	g.Go(func() error { return p.pub.Serve(ctx) })
 	g.Go(func() error { return p.serveAnnouncement(ctx) })
 	g.Go(func() error { return p.servePresence(ctx) })
 	g.Go(func() error { return p.serveRefunds(ctx) })
@@ -180,7 +170,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 		if err := p.remember(ctx); err != nil {
 			return err
 		}
-		return p.cfg.Market.Listen(ctx, p.filters(), sync.OnceFunc(func() { close(p.listening) }), func(ev nostrEvent) { p.intake(ctx, ev) })
+		return p.cfg.Market.Listen(ctx, p.filters(), sync.OnceFunc(func() { close(p.listening) }), func(ev nostr.Event) { p.intake(ctx, ev) })
 	})
 	if p.cfg.Wallet != nil {
 		g.Go(func() error { return p.cfg.Wallet.WatchInvoices(ctx, p.invoiceHint) })
@@ -197,6 +187,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 	stop()
 	_ = p.intakes.Wait()
 	p.jobs.Wait()
+	p.pub.WaitAhead()
 	p.sayGoodbye(ctx)
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -247,8 +238,8 @@ func (p *Provider) resume(ctx context.Context) error {
 		}
 		p.load.resume(job)
 		p.oldest = earlier(p.oldest, job.AddedAt)
-		if view, err := p.asked(ctx, job); err == nil {
-			p.elsewhere.note(view)
+		if view, err := p.pub.Request(ctx, job); err == nil {
+			p.pub.NoteReader(view)
 		}
 		p.log.Info("resuming", "request", id, "state", job.State)
 		p.launch(job, nil)
@@ -270,6 +261,7 @@ func (p *Provider) launch(job Job, req *schemas.Request) {
 	p.jobs.Go(func() {
 		p.drive(p.runCtx, job, sig)
 		p.load.leave(id)
+		p.pub.ForgetBlobs(id)
 		p.mu.Lock()
 		delete(p.wakes, id)
 		p.mu.Unlock()

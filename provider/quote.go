@@ -178,7 +178,7 @@ func (p *Provider) invoiceFor(job Job, c *Charge) payments.NewInvoice {
 // refundTo is where the request wants a failed prepayment returned: its
 // ["param","refund",...], bounded.
 func (p *Provider) refundTo(ctx context.Context, job Job) string {
-	ev, err := p.asked(ctx, job)
+	ev, err := p.pub.Request(ctx, job)
 	if err != nil {
 		return ""
 	}

@@ -1,6 +1,10 @@
 package provider
 
-import "github.com/lightwork-market/lightwork/market/job"
+import (
+	"errors"
+
+	"github.com/lightwork-market/lightwork/market/job"
+)
 
 func because(code Code, detail string) Reason { return job.Because(code, detail) }
 
@@ -32,4 +36,13 @@ func told(r Reason, job Job) Reason {
 		return because(CodeUnpaid, "no payment of the result is final")
 	}
 	return because(CodeAgentFailed, "the provider could not do the job")
+}
+
+// reasonOf is why a step refuses a request.
+func reasonOf(err error) Reason {
+	var no *job.Refusal
+	if errors.As(err, &no) {
+		return no.Reason
+	}
+	return because(CodeInternal, retryLater)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bip21"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 )
 
 func (p *Provider) refundsWake() {
@@ -249,15 +250,15 @@ func (p *Provider) endRefund(ctx context.Context, r Refund, pay payments.Payment
 	if end.Outpoints != "" {
 		tag = append(tag, end.Outpoints)
 	}
-	out, err := p.feedback(ctx, buyerOf(job), "refund", text, "", tag)
+	out, err := p.pub.Feedback(ctx, publish.BuyerOf(job), "refund", text, "", tag)
 	if err != nil {
 		return err
 	}
 	if err := p.cfg.Store.EndRefund(ctx, r.RequestID, end, out); err != nil {
 		return fmt.Errorf("record refund: %w", err)
 	}
-	p.tell(RefundEvent{r.RequestID, end})
-	p.outbox.send(out)
+	p.tell(RefundEvent{RequestID: r.RequestID, End: end})
+	p.pub.Send(out)
 	if pay.State == payments.PaymentFailed {
 		p.log.Warn("refund failed, it is credit now", "request", r.RequestID, "msats", r.Msats, "reason", pay.FailureReason)
 	} else {

@@ -68,7 +68,7 @@ func (p *Provider) closeDelivered(ctx context.Context, job Job) error {
 	if err := p.cfg.Store.Close(ctx, job.RequestID, StateFailed, reason, nil); err != nil {
 		return fmt.Errorf("close job: %w", err)
 	}
-	p.tell(EndEvent{job.RequestID, StateFailed, reason, nil})
+	p.tell(EndEvent{RequestID: job.RequestID, State: StateFailed, Reason: reason})
 	p.log.Warn("closed: it was delivered after the backup", "request", job.RequestID, "payment_hash", job.PaymentHash.String())
 	return nil
 }

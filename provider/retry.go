@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/nbd-wtf/go-nostr"
 )
 
@@ -112,7 +113,7 @@ func (p *Provider) WriteOff(ctx context.Context, requestID, note string) (msats 
 	if err != nil {
 		return 0, fmt.Errorf("read the job: %w", err)
 	}
-	out, err := p.feedback(ctx, buyerOf(job), "refund", fmt.Sprintf("%d msats are settled otherwise: %s", msats, note), "",
+	out, err := p.pub.Feedback(ctx, publish.BuyerOf(job), "refund", fmt.Sprintf("%d msats are settled otherwise: %s", msats, note), "",
 		nostr.Tag{"refund", "settled", strconv.FormatInt(msats, 10)})
 	if err != nil {
 		return 0, err
@@ -120,7 +121,7 @@ func (p *Provider) WriteOff(ctx context.Context, requestID, note string) (msats 
 	if err := p.cfg.Store.WriteOff(ctx, requestID, msats, note, out); err != nil {
 		return 0, err
 	}
-	p.outbox.send(out)
+	p.pub.Send(out)
 	p.log.Info("debt written off", "request", requestID, "msats", msats)
 	return msats, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -39,8 +40,8 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline ti
 	if err != nil {
 		return fmt.Errorf("record start: %w", err)
 	}
-	p.tell(StateEvent{job.RequestID, StateRunning})
-	p.outbox.send(processing)
+	p.tell(StateEvent{RequestID: job.RequestID, State: StateRunning})
+	p.pub.Send(processing)
 	job.Run, job.State, job.DirectiveID, job.PlanHash = number, StateRunning, directive(job, "").ID, planned
 	return p.perform(ctx, job, sig, tool, deadline)
 }
@@ -93,7 +94,7 @@ func (p *Provider) perform(ctx context.Context, job Job, sig *jobSignal, tool st
 	}
 	asked := time.Now()
 	out, err := p.cfg.Runner.Run(ctx, run)
-	p.tell(RunEvent{job.RequestID, job.SchemaID, time.Since(asked), err})
+	p.tell(RunEvent{RequestID: job.RequestID, SchemaID: job.SchemaID, Took: time.Since(asked), Err: err})
 	quiet()
 	if err == nil {
 		err = ctx.Err() // what comes after the deadline does not count, nor is it charged (K-47)
@@ -205,7 +206,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	switch {
 	case isSealed(job):
 		s, err = p.seal(job, r, replayFile, out.Artifacts)
-	case buyerOf(job).scheme != "":
+	case publish.BuyerOf(job).Scheme != "":
 		s, err = p.box(job, r, replayFile, out.Artifacts)
 	}
 	switch {
@@ -226,7 +227,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 		return err
 	}
 	p.expect(sig, r.EventID)
-	p.uploadAhead(job, events[0], p.keepSmall(sig, beside(r, s, replayFile)))
+	p.pub.UploadAhead(p.runCtx, events[0], beside(r, s, replayFile), job.Mode == receipts.ModeHold && !isSealed(job))
 	if err := p.cfg.Store.Finish(base, job.RequestID, job.Run, r, contents, events...); err != nil {
 		if errors.Is(err, ErrConflict) {
 			p.log.Warn("a fenced run ended late", "request", job.RequestID, "run", job.Run)
@@ -234,8 +235,8 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 		}
 		return fmt.Errorf("record result: %w", err)
 	}
-	p.tell(StateEvent{job.RequestID, StateDelivering})
-	p.outbox.send(events...)
+	p.tell(StateEvent{RequestID: job.RequestID, State: StateDelivering})
+	p.pub.Send(events...)
 	job.State, job.StateAt, job.Result = StateDelivering, time.Now().UTC(), &r
 	sig.stay(job)
 	p.log.Info("result durable", "request", job.RequestID, "output_hash", r.OutputHash, "run", job.Run)

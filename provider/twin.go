@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -37,13 +38,13 @@ func (p *Provider) ownFilter() nostr.Filter {
 
 // own looks at an event of our key. Encrypted ones are left out: another node with
 // our key also says that it is alive.
-func (p *Provider) own(ctx context.Context, ev nostrEvent) {
-	if int64(ev.CreatedAt) <= p.began.Unix() || isHidden(ev) {
+func (p *Provider) own(ctx context.Context, ev nostr.Event) {
+	if int64(ev.CreatedAt) <= p.began.Unix() || publish.IsEncrypted(ev) {
 		return
 	}
 	what, err := p.unsaid(ctx, ev)
 	if err == nil && what != "" && ev.Kind == p.kinds.Receipt {
-		err = p.adopt(ctx, []nostrEvent{ev})
+		err = p.adopt(ctx, []nostr.Event{ev})
 	}
 	if err != nil {
 		p.log.Error("judge an event of our key", "event", ev.ID, "err", err)
@@ -67,13 +68,13 @@ func (p *Provider) own(ctx context.Context, ev nostrEvent) {
 
 // unsaid names an event of our key that this node did not make; "" for one that
 // it did, or that could be anybody's with this key.
-func (p *Provider) unsaid(ctx context.Context, ev nostrEvent) (string, error) {
+func (p *Provider) unsaid(ctx context.Context, ev nostr.Event) (string, error) {
 	var request string
 	quote, notQuote := receipts.ParseQuote([]byte(ev.Content))
 	receipt, notReceipt := receipts.ParseReceipt([]byte(ev.Content))
 	// A feedback's content can be a buyer's words, which would otherwise stop us.
 	switch of, err := domain.Of(ev.Tags); {
-	case err == nil && of == domain.Beat && time.Since(ev.CreatedAt.Time()) < beatCounts && !p.beats.has(ev.ID):
+	case err == nil && of == domain.Beat && time.Since(ev.CreatedAt.Time()) < beatCounts && !p.beats.Has(ev.ID):
 		return "that it is alive", nil
 	case err == nil && of == domain.Quote && notQuote == nil:
 		request = quote.RequestID

@@ -43,13 +43,13 @@ func (m *picky) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 	return []provider.Ack{{EventID: ev.ID, Relay: m.Relays()[0], Message: said, At: time.Now()}}
 }
 
-func (m *picky) Bring(ctx context.Context, url string, ev nostr.Event) provider.Ack {
+func (m *picky) Forward(ctx context.Context, url string, ev nostr.Event) provider.Ack {
 	if ev.Kind == 6050 {
 		m.mu.Lock()
 		m.brought = append(m.brought, ev.ID)
 		m.mu.Unlock()
 	}
-	return m.Market.Bring(ctx, url, ev)
+	return m.Market.Forward(ctx, url, ev)
 }
 
 // served starts a provider of texts whose relays answer so.

@@ -65,9 +65,9 @@ func (m *overheard) Publish(ctx context.Context, ev nostr.Event) []provider.Ack 
 	return m.Market.Publish(ctx, ev)
 }
 
-func (m *overheard) Bring(ctx context.Context, url string, ev nostr.Event) provider.Ack {
+func (m *overheard) Forward(ctx context.Context, url string, ev nostr.Event) provider.Ack {
 	m.hear(ev)
-	return m.Market.Bring(ctx, url, ev)
+	return m.Market.Forward(ctx, url, ev)
 }
 
 func (m *overheard) Upload(ctx context.Context, data []byte, mime string) error {

@@ -12,7 +12,7 @@ import (
 
 // typedOf reads the job in a request. One that names no schema is what ordinary
 // NIP-90 clients send with this kind: a text generation, if that is on offer.
-func (p *Provider) typedOf(ev nostrEvent) (receipts.TypedRequest, Reason) {
+func (p *Provider) typedOf(ev nostr.Event) (receipts.TypedRequest, Reason) {
 	if reason := byAddress(ev.Tags); reason.Code != "" {
 		return receipts.TypedRequest{}, reason
 	}
@@ -47,18 +47,18 @@ func byAddress(tags nostr.Tags) Reason {
 }
 
 // isElsewhere reports whether a tag is an input that another event has.
-func isElsewhere(t nostrTag) bool {
+func isElsewhere(t nostr.Tag) bool {
 	return len(t) >= 3 && t[0] == "i" && (t[2] == receipts.InputJob || t[2] == receipts.InputEvent)
 }
 
 // mayBeSold reports whether a request could be for something on offer, whatever
 // its inputs say.
-func (p *Provider) mayBeSold(ev nostrEvent) bool {
+func (p *Provider) mayBeSold(ev nostr.Event) bool {
 	return slices.ContainsFunc(p.cfg.Offers, func(o Offer) bool {
 		if !namesSchema(ev) {
 			return ev.Kind == p.kinds.Request && o.SchemaID == string(schemas.TextGeneration)
 		}
-		return slices.ContainsFunc(ev.Tags, func(t nostrTag) bool {
+		return slices.ContainsFunc(ev.Tags, func(t nostr.Tag) bool {
 			s, known := schemas.Lookup(paramSchema(t))
 			return known && string(s.ID) == o.SchemaID
 		})
@@ -66,19 +66,19 @@ func (p *Provider) mayBeSold(ev nostrEvent) bool {
 }
 
 // paramSchema is the schema that a tag names, "" if it names none.
-func paramSchema(t nostrTag) string {
+func paramSchema(t nostr.Tag) string {
 	if len(t) >= 3 && t[0] == "param" && (t[1] == "schema" || t[1] == "schema_id" || t[1] == "job_type") {
 		return t[2]
 	}
 	return ""
 }
 
-func namesSchema(ev nostrEvent) bool {
-	return slices.ContainsFunc(ev.Tags, func(t nostrTag) bool { return paramSchema(t) != "" })
+func namesSchema(ev nostr.Event) bool {
+	return slices.ContainsFunc(ev.Tags, func(t nostr.Tag) bool { return paramSchema(t) != "" })
 }
 
 // wordsOf is what an untyped request is answered with: the text of the result.
-func wordsOf(req nostrEvent, output []byte) (text string, ok bool) {
+func wordsOf(req nostr.Event, output []byte) (text string, ok bool) {
 	if namesSchema(req) {
 		return "", false
 	}

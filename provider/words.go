@@ -5,26 +5,37 @@ import "github.com/lightwork-market/lightwork/market/job"
 // The words of package job, under the names that a program which embeds a provider
 // uses.
 type (
-	State     = job.State
-	Job       = job.Job
-	Payment   = job.Payment
-	Directive = job.Directive
-	Plan      = job.Plan
-	Result    = job.Result
-	Charge    = job.Charge
-	OutEvent  = job.OutEvent
-	Pending   = job.Pending
-	Ack       = job.Ack
-	Stats     = job.Stats
-	Issue     = job.Issue
-	Issued    = job.Issued
-	Reason    = job.Reason
-	Code      = job.Code
-	Credit    = job.Credit
-	Refund    = job.Refund
-	RefundEnd = job.RefundEnd
-	WriteOff  = job.WriteOff
-	Debt      = job.Debt
+	JobEvent         = job.Event
+	AdmissionEvent   = job.AdmissionEvent
+	RefusalEvent     = job.RefusalEvent
+	PaymentEvent     = job.PaymentEvent
+	StateEvent       = job.StateEvent
+	SettlementEvent  = job.SettlementEvent
+	DebtEvent        = job.DebtEvent
+	EndEvent         = job.EndEvent
+	RefundEvent      = job.RefundEvent
+	RunEvent         = job.RunEvent
+	PublicationEvent = job.PublicationEvent
+	State            = job.State
+	Job              = job.Job
+	Payment          = job.Payment
+	Directive        = job.Directive
+	Plan             = job.Plan
+	Result           = job.Result
+	Charge           = job.Charge
+	OutEvent         = job.OutEvent
+	Pending          = job.Pending
+	Ack              = job.Ack
+	Stats            = job.Stats
+	Issue            = job.Issue
+	Issued           = job.Issued
+	Reason           = job.Reason
+	Code             = job.Code
+	Credit           = job.Credit
+	Refund           = job.Refund
+	RefundEnd        = job.RefundEnd
+	WriteOff         = job.WriteOff
+	Debt             = job.Debt
 )
 
 // The states of a job.

@@ -93,14 +93,17 @@ var rooms = map[string][]string{
 	// What the stages of a provider and its store share.
 	"market/job": {"hashing", "payments", "payments/bip21", "receipts"},
 	// The two sides of a trade declare what they need and know no backend.
-	"lifecycle": {"domain", "market/kinds", "hashing"},
-	"provider":  {"domain", "market/job", "market/kinds", "lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
-	"buyer":     {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
+	"lifecycle":                 {"domain", "market/kinds", "hashing"},
+	"provider/internal/slots":   {},
+	"provider/internal/publish": {"domain", "market/job", "market/kinds", "hashing", "receipts", "internal/recent", "provider/internal/slots"},
+	"provider":                  {"domain", "internal/recent", "provider/internal/publish", "provider/internal/slots", "market/job", "market/kinds", "lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
+	"buyer":                     {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
 	"buyer/adjudicate": {"hashing", "schemas"},
 
+	"internal/recent":      {},
 	"internal/sigbatch":    {},
 	"internal/lowerbech32": {},
 	"internal/yamlfile":    {},

@@ -65,3 +65,11 @@ func (r Reason) String() string {
 
 // Because is a reason with words for a person.
 func Because(code Code, detail string) Reason { return Reason{code, detail} }
+
+// Refusal is the error of a step after which a request is not taken, or its job ends.
+type Refusal struct{ Reason Reason }
+
+func (r *Refusal) Error() string { return r.Reason.String() }
+
+// Refuse is the refusal for a reason.
+func Refuse(code Code, detail string) error { return &Refusal{Because(code, detail)} }

@@ -153,8 +153,8 @@ func (m *Market) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 	return acks
 }
 
-// Bring offers an event to a relay that a buyer named, once.
-func (m *Market) Bring(ctx context.Context, url string, ev nostr.Event) provider.Ack {
+// Forward offers an event to a relay that a buyer named, once.
+func (m *Market) Forward(ctx context.Context, url string, ev nostr.Event) provider.Ack {
 	return ackOf(ev, m.courier.Publish(ctx, url, ev))
 }
 

@@ -1,4 +1,4 @@
-package provider
+package publish
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/nbd-wtf/go-nostr"
 )
 
@@ -19,14 +20,14 @@ type crowded struct {
 	offers  map[string]int // by event id
 }
 
-func (c *crowded) Publish(_ context.Context, ev nostrEvent) []Ack {
+func (c *crowded) Publish(_ context.Context, ev nostr.Event) []job.Ack {
 	time.Sleep(time.Second)
 	c.offers[ev.ID]++
-	away := Ack{EventID: ev.ID, Relay: "wss://away.example", Message: "relay is not connected"}
+	away := job.Ack{EventID: ev.ID, Relay: "wss://away.example", Message: "relay is not connected"}
 	if c.offers[ev.ID] <= c.refuses {
-		return []Ack{away, {EventID: ev.ID, Relay: "wss://relay.example", Message: c.refusal}}
+		return []job.Ack{away, {EventID: ev.ID, Relay: "wss://relay.example", Message: c.refusal}}
 	}
-	return []Ack{away, {EventID: ev.ID, Relay: "wss://relay.example", OK: true}}
+	return []job.Ack{away, {EventID: ev.ID, Relay: "wss://relay.example", OK: true}}
 }
 
 // TestResultIsInsistedOn: a result that relays want later is offered again at once,
@@ -46,15 +47,16 @@ func TestResultIsInsistedOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, market := &ackStore{}, &crowded{refusal: c.refusal, refuses: c.refuses, offers: map[string]int{}}
-				var told []Ack
-				o := newOutbox(store, market, &elsewhere{}, nil, slog.New(slog.DiscardHandler),
-					func(context.Context, string, nostrEvent) error { return nil },
-					func(_ string, acks []Ack) { told = acks }, func(err error) { t.Error(err) }, nil, func(JobEvent) {})
+				var told []job.Ack
+				o := New(Config{
+					Store: store, Market: market, Log: slog.New(slog.DiscardHandler), OnAck: func(_ string, acks []job.Ack) { told = acks },
+					OnStoreError: func(err error) { t.Error(err) }, OnPublished: func(job.PublicationEvent) {},
+				})
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})
-				go func() { defer close(ended); _ = o.serve(ctx) }()
-				o.send(OutEvent{EventID: "e", RequestID: "job", Event: []byte(nostr.Event{ID: "e", Kind: c.kind, Sig: "signed"}.String())})
-				time.Sleep(outboxRetry - time.Millisecond)
+				go func() { defer close(ended); _ = o.Serve(ctx) }()
+				o.Send(job.OutEvent{EventID: "e", RequestID: "job", Event: []byte(nostr.Event{ID: "e", Kind: c.kind, Sig: "signed"}.String())})
+				time.Sleep(retryEvery - time.Millisecond)
 				stop()
 				<-ended
 				if n := market.offers["e"]; n != c.offers {

@@ -1,4 +1,4 @@
-package provider
+package publish
 
 import (
 	"strings"
@@ -15,9 +15,9 @@ func (placed) Relays() []string { return []string{"wss://relay.example"} }
 // TestQueuedEvent: an event is queued in the few bytes that it takes at a relay,
 // and need not be read again by the process that made it.
 func TestQueuedEvent(t *testing.T) {
-	p := &Provider{cfg: Config{Market: placed{}}}
-	ev := nostrEvent{ID: "id", Kind: 6050, Tags: nostr.Tags{{"e", "<&>"}}, Content: strings.Repeat("<p>", 1000), Sig: "signed"}
-	out, err := p.queued(ev, "job")
+	p := New(Config{Market: placed{}})
+	ev := nostr.Event{ID: "id", Kind: 6050, Tags: nostr.Tags{{"e", "<&>"}}, Content: strings.Repeat("<p>", 1000), Sig: "signed"}
+	out, err := p.Queue(ev, "job")
 	if err != nil || len(out.Event) > len(ev.Content)+200 {
 		t.Fatalf("%d bytes for a content of %d, %v", len(out.Event), len(ev.Content), err)
 	}

@@ -1,4 +1,4 @@
-package provider
+package publish
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/nbd-wtf/go-nostr"
 )
 
@@ -17,9 +18,11 @@ type ackStore struct {
 	commits [][]string
 }
 
-func (s *ackStore) DueEvents(context.Context, time.Duration, int) ([]Pending, error) { return nil, nil }
+func (s *ackStore) DueEvents(context.Context, time.Duration, int) ([]job.Pending, error) {
+	return nil, nil
+}
 
-func (s *ackStore) AddAcks(_ context.Context, acks ...Ack) error {
+func (s *ackStore) AddAcks(_ context.Context, acks ...job.Ack) error {
 	var ids []string
 	for _, a := range acks {
 		ids = append(ids, a.EventID)
@@ -31,8 +34,8 @@ func (s *ackStore) AddAcks(_ context.Context, acks ...Ack) error {
 // willing is a market of one relay that takes everything.
 type willing struct{ Market }
 
-func (willing) Publish(_ context.Context, ev nostrEvent) []Ack {
-	return []Ack{{EventID: ev.ID, Relay: "wss://relay.example", OK: true}}
+func (willing) Publish(_ context.Context, ev nostr.Event) []job.Ack {
+	return []job.Ack{{EventID: ev.ID, Relay: "wss://relay.example", OK: true}}
 }
 
 // TestAnswersAreGathered: what is said of events that no job waits for, and of the
@@ -41,19 +44,20 @@ func (willing) Publish(_ context.Context, ev nostrEvent) []Ack {
 func TestAnswersAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &ackStore{}
-		var told []Ack
-		o := newOutbox(store, willing{}, &elsewhere{}, nil, slog.New(slog.DiscardHandler),
-			func(context.Context, string, nostrEvent) error { return nil },
-			func(_ string, acks []Ack) { told = append(told, acks...) }, func(err error) { t.Error(err) }, nil, func(JobEvent) {})
+		var told []job.Ack
+		o := New(Config{
+			Store: store, Market: willing{}, Log: slog.New(slog.DiscardHandler), OnAck: func(_ string, acks []job.Ack) { told = append(told, acks...) },
+			OnStoreError: func(err error) { t.Error(err) }, OnPublished: func(job.PublicationEvent) {},
+		})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); _ = o.serve(ctx) }()
-		offer := func(id string, kind int, of ...func(*OutEvent)) {
-			out := OutEvent{EventID: id, RequestID: "job", Event: []byte(nostr.Event{ID: id, Kind: kind, Sig: "signed"}.String()), Required: 1}
+		go func() { defer close(ended); _ = o.Serve(ctx) }()
+		offer := func(id string, kind int, of ...func(*job.OutEvent)) {
+			out := job.OutEvent{EventID: id, RequestID: "job", Event: []byte(nostr.Event{ID: id, Kind: kind, Sig: "signed"}.String()), Required: 1}
 			for _, set := range of {
 				set(&out)
 			}
-			o.send(out)
+			o.Send(out)
 			synctest.Wait()
 		}
 		wants := func(want ...[]string) {
@@ -80,14 +84,14 @@ func TestAnswersAreGathered(t *testing.T) {
 		if len(o.inflight) > 0 {
 			t.Errorf("%v stay in flight", o.inflight)
 		}
-		unpaid := func(out *OutEvent) { out.Unpaid = true }
+		unpaid := func(out *job.OutEvent) { out.Unpaid = true }
 		offer("free", 6050, unpaid)
 		if len(told) != 2 || told[1].EventID != "free" || !o.inflight["free"] {
 			t.Errorf("told %v, in flight %v", told, o.inflight)
 		}
 		wants([]string{"result", "processing"}, []string{"success"})
 		// Of a relay that was not enough the store is asked later.
-		offer("part", 6050, unpaid, func(out *OutEvent) { out.Required = 2 })
+		offer("part", 6050, unpaid, func(out *job.OutEvent) { out.Required = 2 })
 		wants([]string{"result", "processing"}, []string{"success"}, []string{"part", "free"})
 		offer("last", 7000)
 		stop()
