@@ -23,7 +23,9 @@ type buyerNode struct {
 	signer signer
 	// judgeReady says what a judge of results lacks; nil if it can be asked.
 	judgeReady func(context.Context) error
-	close      func() error
+	// mayPay is nil if the wallet permits what a payment takes. What costs nothing needs no wallet.
+	mayPay func(ctx context.Context, most int64) error
+	close  func() error
 }
 
 // openBuyer opens the buyer's database for writing and connects it. serve
@@ -56,6 +58,12 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 		return nil, err
 	}
 	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w, signer: key, judgeReady: c.judgeReady}
+	n.mayPay = func(ctx context.Context, most int64) error {
+		if most == 0 {
+			return nil
+		}
+		return checkRights(ctx, w, "buyer", c.Buyer.Wallet)
+	}
 	cfg := buyer.Config{
 		Signer: key, Cipher: key.cipher, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
 		MaxEngagementMsats: c.Buyer.EngagementMsats,

@@ -150,20 +150,25 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 	if w, ok := w.(*cashu.Wallet); ok {
 		return checkMint(ctx, w, name, node)
 	}
+	lacks := checkMacaroon(ctx, c, w, name, role, conf)
+	if lacks.State == "fail" {
+		return lacks
+	}
 	if w, ok := w.(*onchain.Wallet); ok {
-		return checkCoins(ctx, c, w, name, role, conf, node)
+		if f := checkCoins(ctx, w, name, role, conf); f.State != "" {
+			return f
+		}
 	}
 	if node, ok := w.(*lnd.Wallet); ok {
-		does := lnd.Payer
-		if role == "provider" {
-			does = lnd.Payee
-		}
-		if err := node.CheckPermissions(ctx, does); err != nil {
-			return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
-		}
 		if f := checkLiquidity(ctx, node, name, role, conf); f.State != "" {
 			return f
 		}
+	}
+	if lacks.State != "" {
+		return lacks
+	}
+	if conf.Backend == backendOnchain {
+		return finding{name, "ok", fmt.Sprintf("%s on %s: prepaid jobs only, none below %d sat", node.PubKey, node.Network, onchain.DustSats), ""}
 	}
 	return finding{name, "ok", fmt.Sprintf("%s on %s", node.PubKey, node.Network), ""}
 }

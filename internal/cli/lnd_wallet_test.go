@@ -27,6 +27,10 @@ func (n *lndNode) walletHints(t *testing.T, network *devnet.Network) {
 		t.Fatal(err)
 	}
 	n.told(t, "lncli bakemacaroon --save_to buyer.macaroon uri:/lnrpc.Lightning/GetInfo uri:/lnrpc.Lightning/ChannelBalance uri:/lnrpc.Lightning/ListChannels uri:/routerrpc.Router/SendPaymentV2", "wallet", "status")
+	lacks := "the macaroon lacks uri:/lnrpc.Lightning/ChannelBalance uri:/lnrpc.Lightning/ListChannels uri:/routerrpc.Router/SendPaymentV2 uri:/routerrpc.Router/TrackPaymentV2\n"
+	n.told(t, lacks, "doctor")
+	n.told(t, "-> lncli bakemacaroon --save_to buyer.macaroon uri:/lnrpc.Lightning/GetInfo", "doctor")
+	n.told(t, lacks, "buyer", "submit", "--max-sats", "100", "--cmd", "true")
 	if err := os.WriteFile(macaroon, good, 0o600); err != nil {
 		t.Fatal(err)
 	}

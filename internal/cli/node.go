@@ -54,6 +54,9 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 		return err
 	}
 	defer closeWallet()
+	if err := checkRights(ctx, w, "provider", c.Provider.Wallet); err != nil {
+		return err
+	}
 	m, err := newMarket(c, key, 1, log)
 	if err != nil {
 		return err

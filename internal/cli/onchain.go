@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/lnd"
 	"github.com/lightwork-market/lightwork/payments/onchain"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -124,9 +123,8 @@ func openLND(c *config, w lndConfig, log *slog.Logger) (*lnd.Wallet, error) {
 	return client, nil
 }
 
-// checkCoins looks whether lnd answers what the role asks, has coins to pay, and
-// permits refunds.
-func checkCoins(ctx context.Context, c *config, w *onchain.Wallet, name, role string, conf walletConfig, node payments.Node) finding {
+// checkCoins warns of an lnd without coins to pay with.
+func checkCoins(ctx context.Context, w *onchain.Wallet, name, role string, conf walletConfig) finding {
 	balance, err := w.Balance(ctx)
 	switch {
 	case err != nil:
@@ -134,8 +132,5 @@ func checkCoins(ctx context.Context, c *config, w *onchain.Wallet, name, role st
 	case role == "buyer" && balance.SpendableMsats == 0:
 		return finding{name, "warn", "this lnd has no confirmed coins to spend", "send coins to an address of lncli newaddress p2wkh"}
 	}
-	if refunds := w.CheckRefunds(ctx, role == "provider"); refunds != nil && (role == "buyer" || !c.Provider.Refunds.CreditOnly) {
-		return finding{name, "warn", "this lnd cannot see a refund through, so that what a provider owes is credit: " + refunds.Error(), bakeCommand(backendOnchain, "refunds")}
-	}
-	return finding{name, "ok", fmt.Sprintf("%s on %s: prepaid jobs only, none below %d sat", node.PubKey, node.Network, onchain.DustSats), ""}
+	return finding{}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,7 @@ buyer:
 type chainNode struct {
 	*lndNode
 	net   *devnet.Network
+	payer *devnet.Node
 	whole *testing.T // in which the provider runs
 }
 
@@ -63,7 +65,7 @@ func startChainNode(t *testing.T, ctx context.Context) *chainNode {
 		t.Fatal(err)
 	}
 	relay := port.Reserve(t)
-	n := &chainNode{&lndNode{dir: t.TempDir(), ctx: ctx}, network, t}
+	n := &chainNode{&lndNode{dir: t.TempDir(), ctx: ctx}, network, payer, t}
 	if _, err := writeSetup(n.dir, setup{ProviderWallet: "none", BuyerWallet: "none", Relay: "ws://" + relay, Name: "on the chain"}); err != nil {
 		t.Fatal(err)
 	}
@@ -164,6 +166,7 @@ func TestJobsOnTheChain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
 	n := startChainNode(t, ctx)
+	t.Run("a macaroon that is too weak is named before anything is ordered", n.weakMacaroon)
 	t.Run("what is too small is refused", func(t *testing.T) {
 		v := <-n.submit(t, "--cmd", "echo dust", "--timeout", "30s")
 		if v.State != "failed" || !strings.Contains(v.Reason, "price_too_small: the price is 540000 msats") {
@@ -172,6 +175,27 @@ func TestJobsOnTheChain(t *testing.T) {
 	})
 	t.Run("paid, with the provider killed before a block has it", n.killedWhilePending)
 	t.Run("refunded, with the provider killed while the refund waits for a block", n.killedWhileRefunding)
+}
+
+// weakMacaroon: the buyer's permits all but to publish what it signs.
+func (n *chainNode) weakMacaroon(t *testing.T) {
+	macaroon := filepath.Join(n.dir, "buyer.macaroon")
+	good, err := os.ReadFile(macaroon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const publish = "/walletrpc.WalletKit/PublishTransaction"
+	rights := slices.DeleteFunc(bothSides(lnd.ChainPayer, lnd.ChainPayee), func(uri string) bool { return uri == publish })
+	if err := n.payer.BakeMacaroon(n.ctx, macaroon, rights); err != nil {
+		t.Fatal(err)
+	}
+
+	n.told(t, "the macaroon lacks uri:"+publish+"\n", "doctor")
+	n.told(t, "-> lncli bakemacaroon --save_to buyer.macaroon uri:/lnrpc.Lightning/GetInfo uri:/lnrpc.Lightning/WalletBalance uri:/walletrpc.WalletKit/EstimateFee", "doctor")
+	n.told(t, "the macaroon lacks uri:"+publish+"\n", "buyer", "submit", "--max-sats", "60000", "--cmd", "true")
+	if err := os.WriteFile(macaroon, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // killedWhilePending: the transaction is out and in no block when the provider

@@ -56,6 +56,9 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error
 		if limit, given, _ := b.limit(); given {
 			o.MaxMsats = limit
 		}
+		if err := n.mayPay(ctx, o.MaxMsats); err != nil {
+			return err
+		}
 		if err := b.retarget(ctx, n, &o, key); err != nil {
 			return err
 		}
@@ -115,6 +118,9 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) e
 	}
 	if limit, given, _ := b.limit(); given {
 		o.MaxMsats = limit
+	}
+	if err := n.mayPay(ctx, o.MaxMsats); err != nil {
+		return err
 	}
 	list, err := n.client.Discover(ctx, o.SchemaID, "")
 	if err != nil {

@@ -93,6 +93,9 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err := b.allowed(n); err != nil {
 			return err
 		}
+		if err := n.mayPay(ctx, b.MaxMsats); err != nil {
+			return err
+		}
 		inputs, err := b.inputs(ctx, n)
 		if err != nil {
 			return err

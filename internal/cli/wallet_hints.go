@@ -71,18 +71,10 @@ func bothSides(a, b lnd.Role) []string {
 
 // bakeCommand makes the macaroon that permits just what the role needs.
 func bakeCommand(backend, role string) string {
-	uris := lnd.PermissionURIs(lnd.Payer)
-	switch {
-	case backend == backendOnchain && role == "provider":
-		uris = lnd.PermissionURIs(lnd.ChainPayee)
-	case backend == backendOnchain && role == "buyer":
-		uris = lnd.PermissionURIs(lnd.ChainPayer)
-	case backend == backendOnchain:
-		uris = bothSides(lnd.ChainPayer, lnd.ChainPayee)
-	case role == "provider":
-		uris = lnd.PermissionURIs(lnd.Payee)
-	case role == "refunds":
-		uris = bothSides(lnd.Payer, lnd.Payee)
+	does, refunds := lndRoles(role, backend)
+	uris := lnd.PermissionURIs(does)
+	if role == "refunds" {
+		uris = bothSides(does, refunds)
 	}
 	var b strings.Builder
 	b.WriteString("lncli bakemacaroon --save_to " + role + ".macaroon")

@@ -24,6 +24,7 @@ import (
 	"github.com/lightningnetwork/lnd/lnrpc"
 	"github.com/lightningnetwork/lnd/lnrpc/invoicesrpc"
 	"github.com/lightningnetwork/lnd/lnrpc/routerrpc"
+	"github.com/lightningnetwork/lnd/lnrpc/walletrpc"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -137,6 +138,7 @@ func (f *fakeLND) start(t *testing.T, cfg Config) *Wallet {
 	lnrpc.RegisterLightningServer(server, f)
 	invoicesrpc.RegisterInvoicesServer(server, f)
 	routerrpc.RegisterRouterServer(server, fakeRouter{fake: f})
+	walletrpc.RegisterWalletKitServer(server, walletrpc.UnimplementedWalletKitServer{})
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

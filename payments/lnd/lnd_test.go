@@ -219,6 +219,16 @@ func (r *realNetwork) roles(t *testing.T) {
 			t.Errorf("as a %s: %v, want %q", tt.role, err, want)
 		}
 	}
+	// What would change something is refused for what it asks, and not for the macaroon.
+	all := r.wallet(t, r.Alice, Payee, Payer, ChainPayee, ChainPayer)
+	for _, rpc := range []string{
+		rpcAddInvoice, rpcAddHoldInvoice, rpcSettleInvoice, rpcCancelInvoice, rpcSendPayment,
+		rpcNewAddress, rpcFundPsbt, rpcFinalizePsbt, rpcReleaseOutput, rpcPublishTx,
+	} {
+		if err := all.probe(t.Context(), rpc); err == nil || errors.Is(err, payments.ErrUnauthorized) || errors.Is(err, payments.ErrWalletUnavailable) {
+			t.Errorf("%s is asked in a way that lnd does not refuse: %v", rpc, err)
+		}
+	}
 	// A macaroon of one node is worth nothing at another.
 	cfg := seller.cfg
 	cfg.Address, cfg.TLSCertFile = r.Bob.Address(), r.Bob.TLSCertFile()

@@ -16,6 +16,7 @@ import (
 	"github.com/lightningnetwork/lnd/lnrpc"
 	"github.com/lightningnetwork/lnd/lnrpc/invoicesrpc"
 	"github.com/lightningnetwork/lnd/lnrpc/routerrpc"
+	"github.com/lightningnetwork/lnd/lnrpc/walletrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -209,7 +210,7 @@ func TestMacaroonIsNotPrinted(t *testing.T) {
 // role has no right of the other.
 func TestPermissionURIs(t *testing.T) {
 	methods := map[string]bool{}
-	for _, service := range []grpc.ServiceDesc{lnrpc.Lightning_ServiceDesc, invoicesrpc.Invoices_ServiceDesc, routerrpc.Router_ServiceDesc} {
+	for _, service := range []grpc.ServiceDesc{lnrpc.Lightning_ServiceDesc, invoicesrpc.Invoices_ServiceDesc, routerrpc.Router_ServiceDesc, walletrpc.WalletKit_ServiceDesc} {
 		for _, m := range service.Methods {
 			methods["/"+service.ServiceName+"/"+m.MethodName] = true
 		}
@@ -217,7 +218,7 @@ func TestPermissionURIs(t *testing.T) {
 			methods["/"+service.ServiceName+"/"+s.StreamName] = true
 		}
 	}
-	for _, role := range []Role{Payee, Payer} {
+	for _, role := range []Role{Payee, Payer, ChainPayee, ChainPayer} {
 		uris := PermissionURIs(role)
 		if len(uris) == 0 {
 			t.Errorf("%s has no permissions", role)
@@ -228,7 +229,7 @@ func TestPermissionURIs(t *testing.T) {
 			}
 		}
 	}
-	if slices.Contains(PermissionURIs(Payee), rpcSendPayment) {
+	if slices.Contains(PermissionURIs(Payee), rpcSendPayment) || slices.Contains(PermissionURIs(ChainPayee), rpcFinalizePsbt) {
 		t.Error("a payee may spend")
 	}
 	for _, uri := range PermissionURIs(Payer) {
@@ -245,7 +246,7 @@ func TestPermissionURIs(t *testing.T) {
 // asking, whichever that is, and nothing is changed by asking.
 func TestCheckPermissions(t *testing.T) {
 	reads := []string{rpcGetInfo, rpcChannelBalance, rpcListChannels, rpcListInvoices, rpcSubscribe}
-	for _, role := range []Role{Payee, Payer} {
+	for _, role := range []Role{Payee, Payer, ChainPayee, ChainPayer} {
 		for _, missing := range append(PermissionURIs(role), "") {
 			t.Run(string(role)+missing, func(t *testing.T) {
 				t.Parallel()

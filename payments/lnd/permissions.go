@@ -11,6 +11,7 @@ import (
 	"github.com/lightningnetwork/lnd/lnrpc"
 	"github.com/lightningnetwork/lnd/lnrpc/invoicesrpc"
 	"github.com/lightningnetwork/lnd/lnrpc/routerrpc"
+	"github.com/lightningnetwork/lnd/lnrpc/walletrpc"
 	"google.golang.org/grpc"
 
 	"github.com/lightwork-market/lightwork/payments"
@@ -96,7 +97,7 @@ var (
 	}
 )
 
-// CheckPermissions is nil if the macaroon permits all that a payee or a payer calls.
+// CheckPermissions is nil if the macaroon permits all that the role calls.
 // lnd says what a macaroon permits only to one that may ask, so each RPC is called:
 // those that change something with a request that lnd refuses once it has looked at the
 // macaroon. The error is payments.ErrUnauthorized and names all that is missing, or
@@ -122,10 +123,16 @@ func (w *Wallet) CheckPermissions(ctx context.Context, role Role) error {
 // refusalTime is how long a refusal of a stream may take that is else silent.
 const refusalTime = time.Second
 
-// tooShort is no hash and no preimage, so lnd refuses what is asked about it.
+// tooShort is no hash, no preimage, no lease and no transaction, so lnd refuses what is
+// asked about it.
 var tooShort = []byte{0}
 
-// probe calls an RPC of a payee's or a payer's so that nothing changes.
+const (
+	noAddressType = lnrpc.AddressType(-1)
+	aboveTheChain = 1 << 30 // a height that no block has
+)
+
+// probe calls an RPC of a role's so that nothing changes.
 func (w *Wallet) probe(ctx context.Context, uri string) (err error) {
 	switch uri {
 	case rpcGetInfo:
@@ -158,6 +165,27 @@ func (w *Wallet) probe(ctx context.Context, uri string) (err error) {
 		err = first(ctx, w, uri, w.router.SendPaymentV2, &routerrpc.SendPaymentRequest{PaymentRequest: "none", AmtMsat: -1})
 	case rpcTrackPayment:
 		err = first(ctx, w, uri, w.router.TrackPaymentV2, &routerrpc.TrackPaymentRequest{PaymentHash: tooShort})
+
+	case rpcNewAddress:
+		_, err = call(ctx, w, uri, w.ln.NewAddress, &lnrpc.NewAddressRequest{Type: noAddressType})
+	case rpcGetTransactions:
+		_, err = call(ctx, w, uri, w.ln.GetTransactions, &lnrpc.GetTransactionsRequest{StartHeight: aboveTheChain, EndHeight: aboveTheChain, MaxTransactions: 1})
+	case rpcWalletBalance:
+		_, err = call(ctx, w, uri, w.ln.WalletBalance, &lnrpc.WalletBalanceRequest{})
+	case rpcEstimateFee:
+		_, err = call(ctx, w, uri, w.wallet.EstimateFee, &walletrpc.EstimateFeeRequest{})
+	case rpcFundPsbt:
+		_, err = call(ctx, w, uri, w.wallet.FundPsbt, &walletrpc.FundPsbtRequest{}) // no outputs and no fee rate
+	case rpcFinalizePsbt:
+		_, err = call(ctx, w, uri, w.wallet.FinalizePsbt, &walletrpc.FinalizePsbtRequest{FundedPsbt: tooShort})
+	case rpcListLeases:
+		_, err = call(ctx, w, uri, w.wallet.ListLeases, &walletrpc.ListLeasesRequest{})
+	case rpcReleaseOutput:
+		_, err = call(ctx, w, uri, w.wallet.ReleaseOutput, &walletrpc.ReleaseOutputRequest{Id: tooShort})
+	case rpcPublishTx:
+		_, err = call(ctx, w, uri, w.wallet.PublishTransaction, &walletrpc.Transaction{})
+	case rpcGetTransaction:
+		_, err = call(ctx, w, uri, w.wallet.GetTransaction, &walletrpc.GetTransactionRequest{})
 	}
 	return err
 }

@@ -81,6 +81,10 @@ func (f *fakeChain) Node(context.Context) (payments.Node, error) {
 	return payments.Node{PubKey: hex.EncodeToString(f.key.PubKey().SerializeCompressed()), Network: payments.Simnet}, f.broken("Node")
 }
 
+func (f *fakeChain) CheckPermissions(_ context.Context, role lnd.Role) error {
+	return f.broken(string(role))
+}
+
 func (f *fakeChain) NewAddress(context.Context) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

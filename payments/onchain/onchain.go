@@ -38,6 +38,7 @@ const (
 // Chain is lnd's wallet, by payments/lnd.
 type Chain interface {
 	Node(ctx context.Context) (payments.Node, error)
+	CheckPermissions(ctx context.Context, role lnd.Role) error
 	NewAddress(ctx context.Context) (string, error)
 	SignRequest(ctx context.Context, want payments.NewInvoice, address string) (string, error)
 	Received(ctx context.Context, since int64) ([]lnd.ChainOutput, int64, error)
@@ -107,6 +108,12 @@ func (w *Wallet) Node(ctx context.Context) (payments.Node, error) {
 	node, err := w.cfg.Chain.Node(ctx)
 	node.Network = node.Network.OnChain()
 	return node, err
+}
+
+// CheckPermissions is nil if lnd permits all that the role calls; see
+// [lnd.Wallet.CheckPermissions].
+func (w *Wallet) CheckPermissions(ctx context.Context, role lnd.Role) error {
+	return w.cfg.Chain.CheckPermissions(ctx, role)
 }
 
 // Balance is what the wallet can send now; ReservedMsats is what is leased or in

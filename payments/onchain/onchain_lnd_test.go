@@ -4,9 +4,11 @@ package onchain
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -108,6 +110,7 @@ func TestOnTheChain(t *testing.T) {
 	must(t, err)
 	must(t, net.Fund(ctx, carol))
 	m := &pair{net: net, carol: carol, payee: onNode(t, net.Alice, log), payer: onNode(t, carol, log), log: log}
+	t.Run("what a macaroon lacks is found by asking", m.rights)
 	t.Run("conformance", m.conformance)
 	t.Run("killed at every step, with lnd", m.killedAtEveryStep)
 	t.Run("signed, and never published before a restart", m.signedNotPublished)
@@ -117,6 +120,32 @@ func TestOnTheChain(t *testing.T) {
 	t.Run("replaced after a reorganisation", m.replacedAfterBlock)
 	t.Run("replaced by one with a higher fee", m.replacedInPlace)
 	t.Run("not over Lightning", m.notOverLightning)
+}
+
+// rights: what a macaroon lacks for a role is named, whichever it is, and asking holds
+// no coins.
+func (m *pair) rights(t *testing.T) {
+	for _, role := range []lnd.Role{lnd.ChainPayee, lnd.ChainPayer} {
+		must(t, m.payer.CheckPermissions(t.Context(), role))
+		rights := lnd.PermissionURIs(role)
+		for i, missing := range rights {
+			path := filepath.Join(t.TempDir(), "weak.macaroon")
+			must(t, m.carol.BakeMacaroon(t.Context(), path, slices.Delete(slices.Clone(rights), i, i+1)))
+			weak, err := lnd.Open(lnd.Config{Address: m.carol.Address(), TLSCertFile: m.carol.TLSCertFile(), MacaroonFile: path, Network: payments.Simnet})
+			must(t, err)
+			err = weak.CheckPermissions(t.Context(), role)
+			if !errors.Is(err, payments.ErrUnauthorized) || !strings.HasSuffix(err.Error(), "the macaroon lacks uri:"+missing) {
+				t.Errorf("as a %s without %s: %v", role, missing, err)
+			}
+			must(t, weak.Close())
+		}
+	}
+
+	balance, err := m.payer.Balance(t.Context())
+	must(t, err)
+	if balance.ReservedMsats != 0 {
+		t.Errorf("the questions hold coins: %+v", balance)
+	}
 }
 
 func (m *pair) conformance(t *testing.T) {

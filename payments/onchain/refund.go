@@ -46,17 +46,6 @@ func (w *Wallet) PlanRefund(ctx context.Context, address string) (payments.Chain
 	return payments.ChainPlan{Address: u.Address, Hash: hash, FeeMsats: rate * refundVBytes * msatsPerSat}, err
 }
 
-// CheckRefunds asks lnd for what sending a refund needs, or receiving one, so that
-// a macaroon that does not permit it is found before there is one.
-func (w *Wallet) CheckRefunds(ctx context.Context, sends bool) error {
-	if sends {
-		_, err := w.cfg.Chain.FeeRate(ctx, w.cfg.TargetBlocks)
-		return err
-	}
-	_, _, err := w.cfg.Chain.Received(ctx, 1<<30)
-	return err
-}
-
 // RefundAddress gives a fresh address for money that should come back, and
 // writes down since when it can have been paid.
 func (w *Wallet) RefundAddress(ctx context.Context) (string, error) {
