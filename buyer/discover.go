@@ -42,10 +42,13 @@ const (
 // Listing is one provider's announcement, as far as we read it. All of it is
 // the provider's own claim.
 type Listing struct {
-	Provider       string                     `json:"provider"` // x-only hex
-	D              string                     `json:"d"`        // of the announcement
-	NPub           string                     `json:"npub"`
-	Name           string                     `json:"name"`
+	Provider string `json:"provider"` // x-only hex
+	D        string `json:"d"`        // of the announcement
+	NPub     string `json:"npub"`
+	Name     string `json:"name"`
+	// NIP05 is a name@host that the provider gives itself. It says nothing until the
+	// host vouches for it, so nobody is shown it before.
+	NIP05          string                     `json:"-"`
 	Jobs           []string                   `json:"jobs"`
 	PerMinuteMsats int64                      `json:"sandbox_per_minute_msats"`
 	BaseMsats      map[string]int64           `json:"base_msats"`       // by schema id
@@ -71,6 +74,7 @@ type Listing struct {
 // announced is the part of a 31990's content that we read; the rest is ignored.
 type announced struct {
 	Name         string `json:"name"`
+	NIP05        string `json:"nip05"`
 	Encryption   *bool  `json:"supportsEncryption"`
 	Capabilities struct {
 		SupportedJobs []string `json:"supported_jobs"`
@@ -181,7 +185,7 @@ func (l Listing) PriceMsats(schema schemas.ID, limit time.Duration) (int64, bool
 // isBounded reports whether an announcement lists no more than can be shown, by names
 // of one line each.
 func (a announced) isBounded() bool {
-	names := append([]string{a.Lightwork.Network, a.Lightwork.Confined, a.Lightwork.HostImage, a.Lightwork.PayeeNode}, a.Capabilities.SupportedJobs...)
+	names := append([]string{a.NIP05, a.Lightwork.Network, a.Lightwork.Confined, a.Lightwork.HostImage, a.Lightwork.PayeeNode}, a.Capabilities.SupportedJobs...)
 	for _, modes := range a.Lightwork.Modes {
 		if len(modes) > announcedModes {
 			return false
@@ -216,7 +220,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 		return Listing{}, false
 	}
 	return Listing{
-		Provider: ev.PubKey, D: ev.Tags.GetD(), NPub: npub, Name: a.Name, Jobs: a.Capabilities.SupportedJobs,
+		Provider: ev.PubKey, D: ev.Tags.GetD(), NPub: npub, Name: a.Name, NIP05: a.NIP05, Jobs: a.Capabilities.SupportedJobs,
 		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Prices: a.Lightwork.Prices, Paused: a.Lightwork.Paused, FreePoW: a.Lightwork.FreePoW, Modes: a.Lightwork.Modes,
 		HostImage: a.Lightwork.HostImage, Confinement: a.Lightwork.Confined, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network, Encryption: a.Encryption,
 		Completed: a.Stability.JobsCompleted, SuccessRate: a.Stability.SuccessRate, UpdatedAt: ev.CreatedAt.Time().UTC(),

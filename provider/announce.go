@@ -30,6 +30,7 @@ type Profile struct {
 	Picture  string
 	Website  string
 	LUD16    string
+	NIP05    string // name@host, for which the host vouches
 	Producer string // "lightwork@<version>", also in trajectories
 	// Models are what does the jobs, by the names that results have.
 	Models []string
@@ -43,6 +44,7 @@ type Announcement struct {
 	Picture string `json:"picture,omitempty"`
 	Website string `json:"website,omitempty"`
 	LUD16   string `json:"lud16,omitempty"`
+	NIP05   string `json:"nip05,omitempty"`
 
 	SupplyClass  string       `json:"supply_class"`
 	Capabilities Capabilities `json:"capabilities"`
@@ -126,7 +128,7 @@ func (p *Provider) announcement(ctx context.Context) (Announcement, error) {
 	}
 	pr := p.cfg.Profile
 	a := Announcement{
-		Name: pr.Name, About: pr.About, Picture: pr.Picture, Website: pr.Website, LUD16: pr.LUD16,
+		Name: pr.Name, About: pr.About, Picture: pr.Picture, Website: pr.Website, LUD16: pr.LUD16, NIP05: pr.NIP05,
 		SupplyClass:        "SingleNode",
 		Capabilities:       Capabilities{SupportedJobs: []string{}, Models: append([]string{}, pr.Models...), Hardware: p.hardware()},
 		Capacity:           Capacity{MaxConcurrentJobs: p.limits.Concurrent, MaxContextTokens: p.limits.ContextTokens, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs},

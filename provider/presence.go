@@ -115,9 +115,13 @@ func (p *Provider) introduce(ctx context.Context) {
 		return
 	}
 	pr := p.cfg.Profile
-	profile, err := json.Marshal(map[string]any{
+	fields := map[string]any{
 		"name": pr.Name, "about": pr.About, "picture": pr.Picture, "website": pr.Website, "lud16": pr.LUD16, "bot": true,
-	})
+	}
+	if pr.NIP05 != "" {
+		fields["nip05"] = pr.NIP05
+	}
+	profile, err := json.Marshal(fields)
 	if err != nil {
 		return
 	}

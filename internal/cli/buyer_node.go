@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/nip05"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/payments/onchain"
 	"github.com/lightwork-market/lightwork/relay/exchange"
@@ -25,6 +26,7 @@ type buyerNode struct {
 	judgeReady func(context.Context) error
 	// mayPay is nil if the wallet permits what a payment takes. What costs nothing needs no wallet.
 	mayPay func(ctx context.Context, most int64) error
+	names  *nip05.Verifier
 	close  func() error
 }
 
@@ -57,7 +59,7 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 		closeWallet()
 		return nil, err
 	}
-	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w, signer: key, judgeReady: c.judgeReady}
+	n := &buyerNode{store: k.BuyerStore(), market: m, wallet: w, signer: key, judgeReady: c.judgeReady, names: c.names()}
 	n.mayPay = func(ctx context.Context, most int64) error {
 		if most == 0 {
 			return nil

@@ -158,6 +158,7 @@ type providerConfig struct {
 	Picture string        `yaml:"picture"`
 	Website string        `yaml:"website"`
 	LUD16   string        `yaml:"lud16"`
+	NIP05   string        `yaml:"nip05"`
 	Wallet  walletConfig  `yaml:"wallet"`
 	Offers  []offerConfig `yaml:"offers"`
 	Limits  limitsConfig  `yaml:"limits"`

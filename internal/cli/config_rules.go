@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/model"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/nip05"
 	"github.com/lightwork-market/lightwork/internal/yamlfile"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
@@ -68,6 +69,11 @@ func (c *config) check() []*configError {
 	for i, b := range c.Blobs {
 		if at := fmt.Sprintf("$.blobs[%d]", i); !isAddress(b, "http", "https") {
 			add(&configError{at, "must be an http:// or https:// address without user or password: it is published; a port is at most 65535"})
+		}
+	}
+	if name := c.Provider.NIP05; name != "" {
+		if _, _, err := nip05.Split(name); err != nil {
+			add(&configError{"$.provider.nip05", fmt.Sprintf("must be a name such as me@example.com, in lower case, not %q", name)})
 		}
 	}
 	add(c.Provider.Wallet.check("$.provider.wallet"), c.Buyer.Wallet.check("$.buyer.wallet"))

@@ -15,13 +15,20 @@ import (
 
 type buyerDiscoverCmd struct {
 	Schema string `help:"Only providers that run this job type." placeholder:"ID"`
-	JSON   bool   `help:"Print JSON."`
+	named
+	JSON bool `help:"Print JSON."`
+}
+
+// foundView is a provider as discover --json shows it.
+type foundView struct {
+	buyer.Found
+	NIP05 string `json:"nip05,omitempty"` // only if its domain vouches for it
 }
 
 // Help is shown below the flags.
 func (buyerDiscoverCmd) Help() string {
 	return "Best first: those that took your money for nothing last, then those that missed your requests, then by signs of life, then by price; prices within a tenth of the lowest count as equal, and there whom you bought from or follow comes first. " +
-		"No wallet is opened, and nothing is asked of anybody but the relays."
+		"No wallet is opened, and nothing is asked of anybody but the relays, and with --names of the domains in providers' names."
 }
 
 // Run lists providers. It opens no wallet, and reads what was bought before
@@ -53,8 +60,17 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 	if err != nil {
 		return hinted(err, "lightwork doctor checks the relays")
 	}
+	list := make([]buyer.Listing, len(found))
+	for i, f := range found {
+		list[i] = f.Listing
+	}
+	names := b.of(ctx, c.names(), list)
+	views := make([]foundView, len(found))
+	for i, f := range found {
+		views[i] = foundView{f, nameOf(f.Listing, names)}
+	}
 	if b.JSON {
-		return printJSON(s.out, append([]buyer.Found{}, found...))
+		return printJSON(s.out, views)
 	}
 	if len(found) == 0 {
 		fmt.Fprintln(s.err, "lightwork: nobody on these relays announces", firstText(printable(b.Schema), "a job type"))
@@ -62,7 +78,7 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 			fmt.Fprintln(s.err, "  hint: this program does not know that job type either; lightwork schemas list shows those that it does")
 		}
 	}
-	showFound(s.out, found, b.Schema)
+	showFound(s.out, views, b.Schema)
 	return nil
 }
 
@@ -78,21 +94,29 @@ func history(ctx context.Context, s *streams, c *config) (map[string]buyer.Histo
 
 // showFound prints a block of lines a provider: its key is to be copied whole,
 // and 63 characters leave no room for columns.
-func showFound(w io.Writer, found []buyer.Found, schema string) {
+func showFound(w io.Writer, found []foundView, schema string) {
 	for _, f := range found {
 		if f.Outside {
 			showOutside(w, f.Listing)
 			continue
 		}
-		fmt.Fprintf(w, "%s\n  %s on %s, says %s done: %s\n", f.NPub, cut(f.Name, 30), cut(f.Network, 12), count(int64(f.Completed), "job"), strings.Join(f.Why, ", "))
+		fmt.Fprintf(w, "%s\n%s  %s on %s, says %s done: %s\n", f.NPub, nameLine(f.NIP05), cut(f.Name, 30), cut(f.Network, 12), count(int64(f.Completed), "job"), strings.Join(f.Why, ", "))
 		t := newTable(w)
 		for _, job := range f.Jobs {
 			if schema == "" || job == schema {
-				fmt.Fprintf(t, "    %s\t%s\t%s\n", cut(job, 40), priceText(f, job), modesText(f.Modes[job]))
+				fmt.Fprintf(t, "    %s\t%s\t%s\n", cut(job, 40), priceText(f.Found, job), modesText(f.Modes[job]))
 			}
 		}
 		t.Flush()
 	}
+}
+
+// nameLine is the line of a name that a domain vouches for.
+func nameLine(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "  " + name + " (NIP-05, its domain vouches for it)\n"
 }
 
 // priceText is what the job type costs, as announced.

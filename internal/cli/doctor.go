@@ -54,6 +54,7 @@ func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		all = append(all, checkAgents(ctx, conf)...)
 		all = append(all, checkOffers(ctx, conf)...)
 		all = append(all, checkEndpoint(ctx, conf)...)
+		all = append(all, checkName(ctx, conf, conf.names())...)
 		if why := conf.pausedWhy(); why != "" {
 			all = append(all, finding{"admission", "fail", "no jobs are taken: " + why, "stop one of the two nodes, then lightwork provider resume takes jobs again with the other"})
 		}

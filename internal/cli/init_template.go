@@ -64,6 +64,7 @@ provider:
   # picture: https://example.com/picture.png
   # website: https://example.com
   # lud16: me@example.com # a Lightning address, shown only
+  # nip05: me@example.com # a name that example.com vouches for; lightwork doctor looks
   wallet:{{template "wallet" .Provider}}
   offers:{{if .NoOffers}} [] # this node only buys{{else}}
     # A minute is the unit of price: a quote is for the longest the job may take.

@@ -38,7 +38,7 @@ func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *exchange.Marke
 		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches, FullNetwork: c.Sandbox.FullNetworkMB > 0, Confinement: c.announcedLevel()},
 		Profile: provider.Profile{
 			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,
-			LUD16: c.Provider.LUD16, Producer: "lightwork@" + version, Models: c.models(),
+			LUD16: c.Provider.LUD16, NIP05: c.Provider.NIP05, Producer: "lightwork@" + version, Models: c.models(),
 		},
 		Access: c.access(), Admission: c.admission, Pause: c.pause, DrainBy: c.drainBy,
 		Limits: c.Provider.Limits.provider(),

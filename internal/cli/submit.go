@@ -48,7 +48,8 @@ type buyerSubmitCmd struct {
 	outputs
 	DryRun  bool `help:"Say whom it would ask, for what and for how much, and send nothing."`
 	Explain bool `help:"List who could be asked for this very job, in which order and why, and who cannot; send nothing."`
-	JSON    bool `help:"Print JSON."`
+	named
+	JSON bool `help:"Print JSON."`
 
 	MaxMsats int64 `kong:"-"` // what the flags of most come to
 }
@@ -117,7 +118,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			return b.noCandidates(err)
 		}
 		if b.Explain {
-			return b.explain(s, list)
+			return b.explain(ctx, s, n, list)
 		}
 		first, err := b.best(list, provider)
 		if err != nil {
@@ -199,6 +200,9 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 	}
 	if b.Prompt != "" && (len(b.Cmd) > 0 || b.Repo != "" || b.Git != "") {
 		return "", usage("leave one of them out", "--prompt and --cmd, --repo or --git cannot be given together")
+	}
+	if b.Names && !b.Explain {
+		return "", usage("add --explain, or use lightwork buyer discover --names", "--names shows names and changes nothing about an order")
 	}
 	if b.Outside && b.Provider == "" {
 		return "", usage("lightwork buyer discover lists them", "--outside needs --provider: such a provider is chosen by a person")

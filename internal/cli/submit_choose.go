@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -97,7 +98,8 @@ type candidateView struct {
 	Provider   string        `json:"provider"`       // x-only hex
 	NPub       string        `json:"npub"`
 	Name       string        `json:"name"`
-	PriceMsats *int64        `json:"price_msats"` // null if it announces none
+	NIP05      string        `json:"nip05,omitempty"` // only if its domain vouches for it
+	PriceMsats *int64        `json:"price_msats"`     // null if it announces none
 	Mode       receipts.Mode `json:"mode,omitempty"`
 	Rule       string        `json:"approval_rule_id,omitempty"`
 	Why        []string      `json:"why"`
@@ -105,10 +107,15 @@ type candidateView struct {
 }
 
 // explain lists who would be asked for the job, in which order and why.
-func (b buyerSubmitCmd) explain(s *streams, list []buyer.Candidate) error {
+func (b buyerSubmitCmd) explain(ctx context.Context, s *streams, n *buyerNode, list []buyer.Candidate) error {
+	listings := make([]buyer.Listing, len(list))
+	for i, x := range list {
+		listings[i] = x.Listing
+	}
+	names := b.of(ctx, n.names, listings)
 	views := make([]candidateView, len(list))
 	for i, x := range list {
-		v := candidateView{Rank: i + 1, Provider: x.Provider, NPub: x.NPub, Name: x.Name, Mode: x.Mode, Rule: x.Rule.ID, Why: x.Why}
+		v := candidateView{Rank: i + 1, Provider: x.Provider, NPub: x.NPub, Name: x.Name, NIP05: nameOf(x.Listing, names), Mode: x.Mode, Rule: x.Rule.ID, Why: x.Why}
 		if x.Priced {
 			v.PriceMsats = &x.PriceMsats
 		}
@@ -139,7 +146,7 @@ func (v candidateView) show(w io.Writer) {
 	if v.PriceMsats != nil {
 		price = "at most " + msats(*v.PriceMsats)
 	}
-	fmt.Fprintf(w, "%-3s %s\n    %s: %s\n", place, v.NPub, cut(v.Name, 30), strings.Join(append([]string{strings.TrimSpace(price + " " + string(v.Mode))}, v.Why...), ", "))
+	fmt.Fprintf(w, "%-3s %s\n%s    %s: %s\n", place, v.NPub, nameLine(v.NIP05), cut(v.Name, 30), strings.Join(append([]string{strings.TrimSpace(price + " " + string(v.Mode))}, v.Why...), ", "))
 	if v.NotAsked != "" {
 		fmt.Fprintf(w, "    not asked: %s\n", strings.ReplaceAll(printable(v.NotAsked), "\n", " "))
 	}

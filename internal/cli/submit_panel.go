@@ -123,7 +123,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 		return b.noCandidates(err)
 	}
 	if b.Explain {
-		return b.explain(s, list)
+		return b.explain(ctx, s, n, list)
 	}
 	seats, err := b.seats(list)
 	if err != nil {

@@ -109,6 +109,7 @@ var rooms = map[string][]string{
 	"internal/yamlfile":    {},
 	"internal/sqlite":      {},
 	"internal/publicnet":   {},
+	"internal/nip05":       {"payments"},
 	// Is told what happens to a provider's jobs.
 	"internal/observe": {"agentruntime/supervisor", "payments", "provider", "receipts", "relay"},
 	// Each area of the store knows those it builds on; the kernel implements the stores

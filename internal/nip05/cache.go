@@ -1,0 +1,78 @@
+package nip05
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"time"
+)
+
+const (
+	keepVouched = 24 * time.Hour
+	keepOthers  = time.Hour // a host that did not vouch may do so soon
+	maxKept     = 1000
+	maxFile     = 1 << 20 // bytes
+)
+
+// answer is what a host said of a claim.
+type answer struct {
+	Vouched bool      `json:"vouched"`
+	At      time.Time `json:"at"`
+}
+
+func (a answer) isFresh() bool {
+	age, keep := time.Since(a.At), keepOthers
+	if a.Vouched {
+		keep = keepVouched
+	}
+	return age >= 0 && age < keep
+}
+
+// cache is what hosts said, by key and name.
+type cache map[string]answer
+
+// readCache is empty where nothing usable is kept.
+func readCache(file string) cache {
+	kept := cache{}
+	f, err := os.Open(file)
+	if err != nil {
+		return kept
+	}
+	defer f.Close()
+	doc, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil || json.Unmarshal(doc, &kept) != nil || kept == nil {
+		return cache{}
+	}
+	return kept
+}
+
+func (k cache) fresh(c Claim) (answer, bool) {
+	a, ok := k[c.Key+" "+c.Name]
+	return a, ok && a.isFresh()
+}
+
+func (k cache) add(c Claim, vouched bool) {
+	k[c.Key+" "+c.Name] = answer{vouched, time.Now().UTC()}
+}
+
+// write keeps what still counts. Nothing depends on it: without a cache the hosts are
+// asked again.
+func (k cache) write(file string) {
+	if file == "" {
+		return
+	}
+	left := cache{}
+	for name, a := range k {
+		if a.isFresh() && len(left) < maxKept {
+			left[name] = a
+		}
+	}
+	doc, err := json.Marshal(left)
+	if err != nil {
+		return
+	}
+	part := file + ".partial"
+	if os.WriteFile(part, doc, 0o600) == nil {
+		_ = os.Rename(part, file)
+	}
+}
