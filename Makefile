@@ -16,7 +16,7 @@ BENCHCOUNT ?= 5
 REPORT := $(GO) run ./internal/testclass/cmd/report
 SELF = $(MAKE) --no-print-directory
 
-.PHONY: help build page demo demo-lnd test test-packages test-lnd test-lnd-packages test-cashu long long-tests crash-matrix crash-loop test-cgroup2 race soak-agents fuzz bench check unreached vectors requirements clean
+.PHONY: help build page demo demo-lnd test test-packages test-lnd test-lnd-packages test-cashu long long-tests crash-matrix crash-loop test-cgroup2 race soak-agents migrations fuzz bench check unreached vectors requirements clean
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
@@ -47,10 +47,10 @@ test-packages:
 	cd bench/peers && $(TEST) -timeout 30m ./relay
 
 # Long tests: every other run plays a slice, which LIGHTWORK_SEED chooses. On two cores the whole takes most of a day.
-long: ## the long tests, whole: race detector, kills, crash matrix, crash loop, fuzzers
+long: ## the long tests, whole: race detector, kills, migrations, crash matrix, crash loop, fuzzers
 	@$(REPORT) $(SELF) long-tests
 
-long-tests: race soak-agents crash-matrix crash-loop
+long-tests: race soak-agents migrations crash-matrix crash-loop
 	$(SELF) fuzz FUZZTIME=2m
 
 # PACKAGES=6 plays as many packages and ten tests of the provider, all chosen by LIGHTWORK_SEED. A slice leaves out what takes
@@ -102,6 +102,9 @@ test-cgroup2: ## limits of agents and sandboxes under cgroups of version 2, in Q
 
 soak-agents: ## a thousand kills of a node that supervises agents
 	LIGHTWORK_LONG=1 $(TEST) -count=1 -v -timeout 30m -run RandomKills ./agentruntime/supervisor
+
+migrations: ## what a migration may do, over a million rows
+	LIGHTWORK_LONG=1 $(TEST) -count=1 -v -timeout 30m -run MigrationsOfManyRows ./internal/sqlite
 
 check: ## formatters, linters, go.mod, vectors
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
