@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/testclass"
@@ -113,6 +115,7 @@ func runScripts(t *testing.T, p testscript.Params) {
 			"httpget":   httpGet,
 			"forward":   forward,
 			"newday":    newDay,
+			"bestlevel": bestLevel,
 		},
 	})
 }
@@ -167,6 +170,24 @@ func untilOK(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("no %q in: %s", args[0], out)
 		}
 	}
+}
+
+// machineLevel is how firmly jobs can be confined here; "" is not at all.
+var machineLevel = sync.OnceValue(func() sandbox.Level {
+	level, _ := sandbox.Check(context.Background(), sandbox.Options{Init: []string{filepath.Join(binDir, "lightwork"), agentCommand, sandboxInit}}, sandbox.LevelLandlock)
+	return level
+})
+
+// bestlevel DIR has a new node sell commands at the level of this machine, where that
+// is not the full one: an ordinary user, or a container, can do no more.
+func bestLevel(ts *testscript.TestScript, _ bool, args []string) {
+	level := machineLevel()
+	if level == sandbox.LevelFull || level == "" {
+		return
+	}
+	path := ts.MkAbs(filepath.Join(args[0], defaultConfig))
+	text := strings.Replace(ts.ReadFile(path), "  # least_confinement: full\n", "  least_confinement: "+string(level)+"\n", 1)
+	ts.Check(os.WriteFile(path, []byte(text), 0o600))
 }
 
 // newday waits for the next day (UTC) if this one is nearly over: what follows
