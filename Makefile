@@ -93,7 +93,8 @@ N ?= 300
 crash-loop: ## N jobs on real lnd, each with a kill at a random moment
 	LIGHTWORK_CRASH_LOOP=$(N) $(TEST) -tags "$(TAGS) lnd" -count=1 -v -timeout 5h -run TestLoop ./internal/crashmatrix
 
-# The limits of agents and sandboxes on a kernel with cgroups of version 2, in an emulator (Debian on amd64, as root);
+# The limits of agents and sandboxes on a kernel with cgroups of version 2, in an emulator (Debian on amd64, as root), and
+# the scope that an ordinary user is given by systemd there;
 # CGROUP2_TESTS=. runs all tests of those packages, for an hour,
 # and CGROUP2_TESTS=TestEscapes the escape corpus, for half of one.
 CGROUP2_TESTS ?= ^Test(Sweep|SettingsAreInForceInside|KillReachesEverything|QuotaIsInForce|RefusedForksAreCounted|MemoryIsBounded|MemoryIsBoundedInSum|DiskIsBounded|Check|TimeoutKillsEverything|CommandIdentity|MemoryOfAnAgent|ProcessesOfAnAgent)$$

@@ -2,7 +2,8 @@
 # Runs tests on a kernel whose cgroups are those of version 2, whatever this
 # machine has: Debian's own kernel in QEMU, with this machine's files, which it
 # can read and not change. Everything is emulated, so a test takes ten times as
-# long as elsewhere.
+# long as elsewhere. Then it boots systemd there, for an ordinary user who has to ask
+# it for what full confinement needs.
 #
 #	run.sh DIR TESTS    DIR keeps the kernel; TESTS as in go test -run
 set -euo pipefail
@@ -16,6 +17,8 @@ packages=(agentruntime/cgroup agentruntime/sandbox agentruntime/supervisor)
 tools=()
 command -v qemu-system-x86_64 >/dev/null || tools+=(qemu-system-x86)
 dpkg -s busybox-static >/dev/null 2>&1 || tools+=(busybox-static)
+[ -x /lib/systemd/systemd ] || tools+=(systemd)
+command -v dbus-daemon >/dev/null || tools+=(dbus)
 if ((${#tools[@]})); then
 	apt-get update -q && apt-get install -qy --no-install-recommends "${tools[@]}"
 fi
@@ -41,16 +44,22 @@ mkdir -p "$work/initramfs/bin" "$work/tests"
 cp /bin/busybox "$work/initramfs/bin/"
 cp -r "$work/root/modules" "$work/initramfs/"
 cp "$here/init.sh" "$work/initramfs/init"
+(cd "$repo" && ${GO:-go} build -tags "${TAGS:-}" -o "$work/tests/" ./cmd/lightwork)
 (cd "$work/initramfs" && find . | busybox cpio -o -H newc 2>/dev/null) >"$work/initramfs.cpio"
 for p in "${packages[@]}"; do
 	(cd "$repo" && ${GO:-go} test -tags "${TAGS:-}" -c -o "$work/tests/${p//\//.}.test" "./$p")
 done
 
+# boot SCRIPT SECONDS runs a script of this folder as process 1, after init.sh.
+boot() {
+	# All in software: a /dev/kvm may be there, as in a rented machine, and not work.
+	# The console is all that comes out; the last line says how it ended.
+	timeout "$2" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 3072 -nographic -no-reboot -nic none \
+		-kernel "$work/root/vmlinuz" -initrd "$work/initramfs.cpio" \
+		-append "console=ttyS0 quiet panic=-1 init_run=$tests init_tests=$work/tests init_repo=$repo init_script=$here/$1 init_path=$PATH" \
+		-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap </dev/null | tee "$work/console.log"
+	grep -q "^cgroup2vm: passed" "$work/console.log"
+}
+
 set +e
-# All in software: a /dev/kvm may be there, as in a rented machine, and not work.
-# The console is all that comes out; the last line says how it ended.
-timeout 3600 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 3072 -nographic -no-reboot -nic none \
-	-kernel "$work/root/vmlinuz" -initrd "$work/initramfs.cpio" \
-	-append "console=ttyS0 quiet panic=-1 init_run=$tests init_tests=$work/tests init_repo=$repo init_script=$here/tests.sh init_path=$PATH" \
-	-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap </dev/null | tee "$work/console.log"
-grep -q "^cgroup2vm: passed" "$work/console.log"
+boot tests.sh 3600 && boot systemd.sh 900

@@ -39,6 +39,9 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	if agent := agentMain(os.Args[1:]); agent != nil { // the sandbox starts its own program
+		return agent(context.Background(), os.Stderr)
+	}
 	if len(os.Args) == 2 && os.Args[1] == asAgent {
 		return runAsAgent()
 	}
@@ -174,7 +177,7 @@ func untilOK(ts *testscript.TestScript, _ bool, args []string) {
 
 // machineLevel is how firmly jobs can be confined here; "" is not at all.
 var machineLevel = sync.OnceValue(func() sandbox.Level {
-	level, _ := sandbox.Check(context.Background(), sandbox.Options{Init: []string{filepath.Join(binDir, "lightwork"), agentCommand, sandboxInit}}, sandbox.LevelLandlock)
+	level, _ := tryLevels(context.Background(), sandbox.LevelLandlock)
 	return level
 })
 
