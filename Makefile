@@ -130,14 +130,14 @@ unreached: ## functions that no program or example reaches, against the list of 
 		t=$$(mktemp); echo "$$listed" >$$t; echo "$$found" | diff - $$t; rm -f $$t; exit 1; \
 	fi
 
-# Which lines of docs/requirements.md a passing test covers, and what failing tests said; LIST=1 names the lines.
-requirements: ## which lines of docs/requirements.md tests cover (LIST=1 names them)
+# Which lines of docs/develop/requirements.md a passing test covers, and what failing tests said; LIST=1 names the lines.
+requirements: ## which lines of docs/develop/requirements.md tests cover (LIST=1 names them)
 	$(GO) run ./internal/requirements/cmd/matrix $(if $(LIST),--list) -- -tags "$(TAGS)" ./...
 
 vectors: ## write the receipt test vectors anew
 	$(TEST) -count=1 ./receipts -run Vectors -update
 
-# docs/benchmarks.md says what these measure. BENCHCOUNT runs each, for a median.
+# docs/develop/benchmarks.md says what these measure. BENCHCOUNT runs each, for a median.
 bench: ## the benchmarks of this module, BENCHCOUNT times each
 	$(TEST) -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) ./hashing ./schemas ./receipts ./relay/nip01 \
 		./agentruntime/frame ./agentruntime/pipeline ./agentruntime/supervisor ./internal/sqlite ./agentruntime/sandbox ./agentruntime/agents/wasmhost ./internal/kernel ./internal/sigbatch ./relay/server ./bench

@@ -1,3 +1,3 @@
 // Package bench measures whole jobs. What single rooms cost is measured beside
-// their code; docs/benchmarks.md lists it all.
+// their code; docs/develop/benchmarks.md lists it all.
 package bench

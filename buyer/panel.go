@@ -59,7 +59,7 @@ var (
 	ErrAboveMaximum = errors.New("the announced prices are above the maximum")
 	// ErrNoJudge: the panel needs a judge, and none is configured. There is no
 	// other way to choose: what a program without a model would prefer says nothing.
-	ErrNoJudge = errors.New("no judge is configured for the results (buyer.judge: an agent that thinks, docs/thinking-agents.md)")
+	ErrNoJudge = errors.New("no judge is configured for the results (buyer.judge: an agent that thinks, docs/build-agents/thinking-agents.md)")
 	// ErrJudge: the judge could not be asked. The panel is open.
 	ErrJudge = errors.New("the judge did not answer")
 	// errSeated ends a follower whose purchase could be paid now.

@@ -18,7 +18,7 @@ import (
 // A Domain names what a signed event is.
 type Domain string
 
-// The domains. docs/protocol.md lists the kind of each and who reads it.
+// The domains. docs/protocol/protocol.md lists the kind of each and who reads it.
 const (
 	Request      Domain = "lightwork/request/v1"
 	Quote        Domain = "lightwork/quote/v1"    // feedback whose content is a quote

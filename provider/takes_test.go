@@ -21,7 +21,7 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// These tests play the table of docs/protocol.md, "Payment modes": who can take
+// These tests play the table of docs/protocol/protocol.md, "Payment modes": who can take
 // what in which mode. False boxes are played in buyer/sealed_test.go, and a crash
 // after settling in sealed_test.go.
 

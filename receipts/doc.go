@@ -4,7 +4,7 @@
 //
 // Verify grades what a bundle proves, claim by claim. It needs no clock, no
 // network and no file system: the same bundle and pins give the same report
-// for ever. docs/receipt.md describes the formats and numbers the steps that
+// for ever. docs/protocol/receipt.md describes the formats and numbers the steps that
 // Verify follows.
 //
 // A provider uses Quote, CheckAcceptance, ResultTerms, New and ReceiptEvent. A

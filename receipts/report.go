@@ -74,7 +74,7 @@ type Claim struct {
 	Steps    []Step `json:"steps"`
 }
 
-// Step is one check, numbered as in docs/receipt.md.
+// Step is one check, numbered as in docs/protocol/receipt.md.
 type Step struct {
 	Number string `json:"number"`
 	Check  string `json:"check"`

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the vectors of testdata/vectors a
 
 const vectorDir = "testdata/vectors"
 
-// vector is one file of testdata/vectors; docs/receipt.md describes it for
+// vector is one file of testdata/vectors; docs/protocol/receipt.md describes it for
 // other implementations. Files replace or add to those of Base; Remove takes
 // some away.
 type vector struct {

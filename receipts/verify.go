@@ -34,7 +34,7 @@ type verifier struct {
 }
 
 // Verify grades what the bundle proves, following the numbered steps of
-// docs/receipt.md. It never panics on hostile input and changes nothing.
+// docs/protocol/receipt.md. It never panics on hostile input and changes nothing.
 func Verify(b *Bundle, pins Pins) Report {
 	var batch Batch
 	batch.Add(b, pins)

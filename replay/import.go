@@ -35,7 +35,7 @@ const maxHeader = 4096
 var ErrReplay = errors.New("is a REPLAY.jsonl already")
 
 // Import reads a record of OpenAgents and writes it as REPLAY.jsonl version 1.
-// docs/replay.md has the mapping. Nothing is lost and nothing made up: what has
+// docs/protocol/replay.md has the mapping. Nothing is lost and nothing made up: what has
 // no place of its own becomes a RuntimeEvent. The same document gives the same
 // bytes. Errors wrap ErrInvalid, ErrTooLarge or ErrReplay.
 func Import(doc []byte, w io.Writer) (form string, h Hashes, err error) {

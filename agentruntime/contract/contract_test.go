@@ -179,9 +179,9 @@ func TestTokenIsRedacted(t *testing.T) {
 	}
 }
 
-// TestDocumented: docs/agent-protocol.md lists the checks as they are.
+// TestDocumented: docs/build-agents/agent-protocol.md lists the checks as they are.
 func TestDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/agent-protocol.md")
+	doc, err := os.ReadFile("../../docs/build-agents/agent-protocol.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestDocumented(t *testing.T) {
 	for _, c := range checks {
 		row := "| `" + c.Name + "` | " + c.About + " | " + strings.Join(c.Lines, " ") + " |\n"
 		if !strings.Contains(string(doc), row) {
-			t.Errorf("docs/agent-protocol.md lacks\n%s", row)
+			t.Errorf("docs/build-agents/agent-protocol.md lacks\n%s", row)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package contract tests an agent, in whatever language, against the runtime
 // protocol: it plays the node with raw framed bytes and watches what the agent
-// does. docs/agent-protocol.md is the protocol for its readers.
+// does. docs/build-agents/agent-protocol.md is the protocol for its readers.
 //
 // There are two kinds of checks. A transcript starts a fresh agent process and
 // plays one file of transcripts/; those in transcripts/reference run only

@@ -17,10 +17,10 @@ import (
 )
 
 // TestTableIsTheSpecifications compares the table with the one that is printed
-// in docs/requirements.md, row by row and cell by cell.
+// in docs/develop/requirements.md, row by row and cell by cell.
 func TestTableIsTheSpecifications(t *testing.T) {
 	requirements.Covers(t, "K-46", "M-5")
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "requirements.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "develop", "requirements.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

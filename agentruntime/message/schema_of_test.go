@@ -7,7 +7,7 @@ import (
 
 // schemaOf is the JSON Schema (draft 2020-12) of one type of message, as it is
 // published under schema/. What no schema can say, such as that a citation
-// leads to a source, is in docs/messages.md.
+// leads to a source, is in docs/build-agents/messages.md.
 func schemaOf(t Type) ([]byte, error) {
 	payload := payloadShape(t, FormatJSON)
 	doc := envelopeShape([]Type{t}, payload).schema()

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestDocsExample: the file that docs/thinking-agents.md shows, in two parts, is
+// TestDocsExample: the file that docs/build-agents/thinking-agents.md shows, in two parts, is
 // one that works.
 func TestDocsExample(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "thinking-agents.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "build-agents", "thinking-agents.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,7 @@ func (c *config) findAgent(name string) (dir string, m *manifest.Manifest, err e
 		m, err := manifest.Read(filepath.Join(dirs[i], manifest.FileName))
 		abs, _ := filepath.Abs(name)
 		if err != nil && abs == dirs[i] {
-			return "", nil, usage("docs/agents.md says what the file must hold", "%s: %w", dirs[i], err)
+			return "", nil, usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", dirs[i], err)
 		}
 		if err == nil && (m.ID == name || abs == dirs[i]) {
 			return dirs[i], m, nil

@@ -33,7 +33,7 @@ const (
 const agentHelp = `Usage: lightwork agent NAME [ARG ...]
 
 The agents that are part of this program. A node starts its own by itself; the
-entrypoint of a manifest names one of the others (docs/agents.md). Started by
+entrypoint of a manifest names one of the others (docs/build-agents/agents.md). Started by
 hand they end: the connection comes from the environment that the node sets.
 
   mcp -- COMMAND ...   offers the tools of an MCP server

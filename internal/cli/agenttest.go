@@ -36,7 +36,7 @@ func (c agentsTestCmd) Run(ctx context.Context, s *streams) error {
 	}
 	m, err := manifest.Read(filepath.Join(dir, manifest.FileName))
 	if err != nil {
-		return usage("docs/agents.md says what the file must hold", "%s: %w", dir, err)
+		return usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", dir, err)
 	}
 	spec := host.SpecOf(&host.Installed{Dir: dir, Unconfined: true}, m, nil)
 	if !c.JSON {

@@ -57,7 +57,7 @@ func askHint(err error) string {
 	case failed.Code == wire.CodeUnavailable:
 		return "lightwork agents list says why an agent does not run"
 	case strings.HasPrefix(failed.Code, "agent."):
-		return "docs/thinking-agents.md lists the codes; lightwork agents logs com.lightwork.text says what the endpoint answered"
+		return "docs/build-agents/thinking-agents.md lists the codes; lightwork agents logs com.lightwork.text says what the endpoint answered"
 	}
 	return ""
 }

@@ -12,12 +12,12 @@ import (
 
 var inCode = regexp.MustCompile("`([^`]+)`")
 
-// tableRows are the cells of the table in docs/cli.md whose heading begins so.
+// tableRows are the cells of the table in docs/use/cli.md whose heading begins so.
 func tableRows(t *testing.T, heading string) (rows [][]string) {
 	t.Helper()
-	_, rest, ok := strings.Cut(readDoc(t, "cli.md"), "\n| "+heading+" |")
+	_, rest, ok := strings.Cut(readDoc(t, "use/cli.md"), "\n| "+heading+" |")
 	if !ok {
-		t.Fatalf("docs/cli.md has no table of %s", heading)
+		t.Fatalf("docs/use/cli.md has no table of %s", heading)
 	}
 	for _, line := range strings.Split(rest, "\n")[2:] {
 		if !strings.HasPrefix(line, "|") {
@@ -77,12 +77,12 @@ func TestDocsHaveEveryCommand(t *testing.T) {
 	}
 	for _, path := range told {
 		if _, ok := known[path]; !ok {
-			t.Errorf("docs/cli.md tells of %q, which is no command", path)
+			t.Errorf("docs/use/cli.md tells of %q, which is no command", path)
 		}
 	}
 	for path, runs := range known {
 		if runs && !slices.Contains(told, path) {
-			t.Errorf("docs/cli.md does not tell of %q", path)
+			t.Errorf("docs/use/cli.md does not tell of %q", path)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestDocsHaveEveryConfigKey(t *testing.T) {
 			key = wallet.ReplaceAllString(key, "wallet")
 			leaf, ok := keys[key]
 			if !ok {
-				t.Errorf("docs/cli.md tells of %s, which is no key", key)
+				t.Errorf("docs/use/cli.md tells of %s, which is no key", key)
 			}
 			told[key] = true
 			if !leaf {
@@ -154,7 +154,7 @@ func TestDocsHaveEveryConfigKey(t *testing.T) {
 	}
 	for key, leaf := range keys {
 		if leaf && !told[key] {
-			t.Errorf("docs/cli.md does not tell of %s", key)
+			t.Errorf("docs/use/cli.md does not tell of %s", key)
 		}
 	}
 }

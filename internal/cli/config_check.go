@@ -63,7 +63,7 @@ func (c *config) ready(file string) error {
 	errs := []error{start}
 	if c.Organism != "" && !organismMissing {
 		if _, err := organism.Load(c.organismFile()); err != nil {
-			errs = append(errs, usage("docs/thinking-agents.md has the shape", "%w", err))
+			errs = append(errs, usage("docs/build-agents/thinking-agents.md has the shape", "%w", err))
 		}
 	}
 	return allOf(errs)

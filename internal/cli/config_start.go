@@ -152,7 +152,7 @@ func (c *config) checkInstalled() []*refusal {
 	own := all[len(all)-len(c.Agents):] // the built-in ones come first
 	for i, st := range own {
 		if st.ID == "" {
-			found = append(found, &refusal{configError{fmt.Sprintf("$.agents[%d].dir", i), st.Reason}, "docs/agents.md says what the file must hold"})
+			found = append(found, &refusal{configError{fmt.Sprintf("$.agents[%d].dir", i), st.Reason}, "docs/build-agents/agents.md says what the file must hold"})
 		}
 	}
 	for i, o := range c.Provider.Offers {

@@ -19,7 +19,7 @@ import (
 )
 
 // runDocs are the documents whose commands and configurations are run as printed.
-var runDocs = []string{"pipeline.md", "messages.md", "context.md", "thinking-agents.md"}
+var runDocs = []string{"build-agents/pipeline.md", "build-agents/messages.md", "build-agents/context.md", "build-agents/thinking-agents.md"}
 
 func readDoc(t *testing.T, name string) string {
 	t.Helper()
@@ -63,7 +63,7 @@ func runAsAgent() int {
 
 // TestDocsConfigurations: the organisms that the documents show run on a node.
 func TestDocsConfigurations(t *testing.T) {
-	thinking, messages, pipeline := yamlBlocks(t, "thinking-agents.md"), yamlBlocks(t, "messages.md"), yamlBlocks(t, "pipeline.md")
+	thinking, messages, pipeline := yamlBlocks(t, "build-agents/thinking-agents.md"), yamlBlocks(t, "build-agents/messages.md"), yamlBlocks(t, "build-agents/pipeline.md")
 	if len(thinking) != 2 || len(messages) != 1 || len(pipeline) != 2 {
 		t.Fatalf("%d, %d and %d blocks", len(thinking), len(messages), len(pipeline))
 	}

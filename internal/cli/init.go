@@ -120,7 +120,7 @@ func (c initCmd) next(s *streams, file string) {
 	say("lightwork relay", "unless the relay is another's")
 	say("lightwork doctor", "what is missing still")
 	if c.Role != "buyer" {
-		say("lightwork provider run", "sells the sandbox; agents of your own: docs/agents.md")
+		say("lightwork provider run", "sells the sandbox; agents of your own: docs/build-agents/agents.md")
 	}
 	if c.Role != "provider" {
 		most := "50"

@@ -91,7 +91,7 @@ provider:
       per_minute_msats: {{$.PerMinuteMsats}}{{end}}{{end}}
   # Kinds of request that are taken beside 5050, where they name a schema.
   # kinds: [5100, 5101, 5102, 5103]
-  # The events that NIP-SA proposes: each that has a kind here is published (docs/protocol.md).
+  # The events that NIP-SA proposes: each that has a kind here is published (docs/protocol/protocol.md).
   # lifecycle:
   #   agent_profile: 39200
   #   agent_state: 39201
@@ -174,7 +174,7 @@ model:
   name: {{printf "%q" .Name}}
   key_env: {{printf "%q" .KeyEnv}}
 {{end}}{{end}}
-# Agents that think, their tools and profiles: docs/thinking-agents.md.
+# Agents that think, their tools and profiles: docs/build-agents/thinking-agents.md.
 # organism: organism.yaml
 
 # Agents of yours, each a folder with opensentience.agent.json.
@@ -204,7 +204,7 @@ agents:
       macaroon_file: {{.LND.MacaroonFile}}
       # network: mainnet # refuse an lnd on any other{{end}}
 {{- if eq .Backend "cashu"}}
-    cashu: # notes of a mint, which holds the bitcoin: docs/payments.md
+    cashu: # notes of a mint, which holds the bitcoin: docs/use/payments.md
       mint: {{.Mint}}
       seed_file: {{.SeedFile}} # back it up
       max_msats: 10000000 # what may be at the mint at most
@@ -215,7 +215,7 @@ agents:
     #   max_msats: 10000000 # what may be at the mint at most
     #   lock: 1h # how long a held payment stays held{{end}}
 {{- if eq .Backend "onchain"}}
-    onchain: # the coins of the lnd above, for prepaid jobs only: docs/payments.md
+    onchain: # the coins of the lnd above, for prepaid jobs only: docs/use/payments.md
       confirmations: 3       # that make a payment final
       target_blocks: 6       # within which an own transaction should be in one
       max_sat_per_vbyte: 100 # at most paid for that{{else}}

@@ -76,7 +76,7 @@ func (c *config) setAccounts(installed []host.Installed, log *slog.Logger) error
 	}
 	o, err := organism.Load(c.organismFile())
 	if err != nil {
-		return usage("docs/thinking-agents.md has the shape", "%w", err)
+		return usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)
 	}
 	wanted, err := accounts(o)
 	if err != nil {

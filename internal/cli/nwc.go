@@ -68,7 +68,7 @@ const (
 	lacksInvoices = "the wallet makes no invoices (make_invoice, lookup_invoice)"
 	lacksPreimage = "the wallet makes no invoices with a preimage of ours (make_invoice, make_invoice_preimage, lookup_invoice)"
 	// choosesHash is what else there is to say of a wallet that can be paid.
-	choosesHash = "the wallet chooses the payment hash itself: quotes name none, nothing is delivered sealed, and receipts are weaker by that (docs/nwc.md)"
+	choosesHash = "the wallet chooses the payment hash itself: quotes name none, nothing is delivered sealed, and receipts are weaker by that (docs/use/nwc.md)"
 )
 
 // lacksFor is why a wallet service cannot be paid in a mode, "" if it can.

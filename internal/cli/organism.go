@@ -59,7 +59,7 @@ func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *
 	}
 	o, err := organism.Load(c.organismFile())
 	if err != nil {
-		return usage("docs/thinking-agents.md has the shape", "%w", err)
+		return usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)
 	}
 	s.read.Store(o)
 	users, err := accounts(o)

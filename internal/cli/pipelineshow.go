@@ -96,7 +96,7 @@ func (c *config) profiles() ([]organism.View, error) {
 	}
 	o, err := organism.Load(c.organismFile())
 	if err != nil {
-		return nil, usage("docs/thinking-agents.md has the shape", "%w", err)
+		return nil, usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)
 	}
 	return append(views, o.Views()...), nil
 }
@@ -109,7 +109,7 @@ func (c *config) checkOrganism() (wrong []error) {
 	}
 	o, err := organism.Load(c.organismFile())
 	if err != nil {
-		return []error{usage("docs/thinking-agents.md has the shape", "%w", err)}
+		return []error{usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)}
 	}
 	slots, err := c.slots()
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *config) checkOrganism() (wrong []error) {
 }
 
 // thinkHint is for who gives a tool the way to the language model.
-const thinkHint = "give the listener handler: agent and an agent block (docs/thinking-agents.md)"
+const thinkHint = "give the listener handler: agent and an agent block (docs/build-agents/thinking-agents.md)"
 
 // asksModel reports whether a tool, as AGENT/TOOL, is a way to the language model.
 func (c *config) asksModel(ref string) bool {
@@ -153,7 +153,7 @@ func (c *config) slots() (all []string, err error) {
 	for _, in := range installed {
 		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
 		if err != nil {
-			return nil, usage("docs/agents.md says what the file must hold", "%s: %w", in.Dir, err)
+			return nil, usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", in.Dir, err)
 		}
 		for _, tool := range in.Tools {
 			all = append(all, m.ID+"/"+tool)

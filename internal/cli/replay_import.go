@@ -36,7 +36,7 @@ func (c replayImportCmd) Run(s *streams) error {
 		return usage("lightwork replay verify "+shellWord(c.File)+" checks it, lightwork replay show shows it", "%w", err)
 	}
 	if err != nil {
-		return hinted(err, "docs/replay.md has the forms that are read")
+		return hinted(err, "docs/protocol/replay.md has the forms that are read")
 	}
 	if err := writeNew(c.Out, s.out, file.Bytes()); err != nil {
 		return err

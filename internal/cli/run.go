@@ -20,7 +20,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// Exit codes, documented in docs/cli.md.
+// Exit codes, documented in docs/use/cli.md.
 const (
 	exitOK     = 0
 	ExitFailed = 1 // it was tried and did not work

@@ -220,7 +220,7 @@ func (s *stock) check(ctx context.Context, open int) error {
 }
 
 // unpaidHint is what helps where the wallet cannot be paid as an offer says.
-const unpaidHint = "name modes that the wallet has under provider.offers, or use a wallet that has those: docs/nwc.md says what each needs"
+const unpaidHint = "name modes that the wallet has under provider.offers, or use a wallet that has those: docs/use/nwc.md says what each needs"
 
 func (s *stock) hint(schemaID string) string {
 	if why, _ := s.tool(schemaID); why == "" {

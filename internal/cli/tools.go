@@ -216,7 +216,7 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *streams, req host.CallRe
 	}
 	m, err := manifest.Read(filepath.Join(dir, manifest.FileName))
 	if err != nil {
-		return nil, usage("docs/agents.md says what the file must hold", "%s: %w", dir, err)
+		return nil, usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", dir, err)
 	}
 	sockets, err := os.MkdirTemp("", "lw")
 	if err != nil {

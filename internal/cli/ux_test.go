@@ -95,7 +95,7 @@ func TestEveryKeyIsInTheTemplateAndTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := os.ReadFile("../../docs/cli.md")
+	docs, err := os.ReadFile("../../docs/use/cli.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestEveryKeyIsInTheTemplateAndTheDocs(t *testing.T) {
 			t.Errorf("%s is not in the template", key)
 		}
 		if !regexp.MustCompile(`[` + "`" + `.]` + key + `\b`).Match(docs) {
-			t.Errorf("%s is not in docs/cli.md", key)
+			t.Errorf("%s is not in docs/use/cli.md", key)
 		}
 	}
 }

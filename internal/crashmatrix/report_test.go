@@ -123,7 +123,7 @@ func (r *report) place(in rail, point string) string {
 	return fmt.Sprintf("%s %d", ok, played)
 }
 
-// points are those of docs/payments.md.
+// points are those of docs/use/payments.md.
 func points() (list []string) {
 	for i := range 17 {
 		list = append(list, fmt.Sprintf("P%d", i+1))

@@ -9,7 +9,7 @@ import (
 )
 
 // TestUnreachedHasReasons: each function that no program reaches says why it stays,
-// and the lines that are not carried are marked so in docs/requirements.md. make
+// and the lines that are not carried are marked so in docs/develop/requirements.md. make
 // check compares the names with what the programs reach.
 func TestUnreachedHasReasons(t *testing.T) {
 	text, err := os.ReadFile("unreached.txt")
@@ -41,14 +41,14 @@ func TestUnreachedHasReasons(t *testing.T) {
 		}
 		for id := range strings.SplitSeq(what, ", ") {
 			if _, ok := marked[id]; !ok {
-				t.Errorf("%s is said to be for %s, which docs/requirements.md does not mark as not carried", name, id)
+				t.Errorf("%s is said to be for %s, which docs/develop/requirements.md does not mark as not carried", name, id)
 			}
 			marked[id] = true
 		}
 	}
 	for id, found := range marked {
 		if !found {
-			t.Errorf("docs/requirements.md marks %s as not carried, and no function of it is listed", id)
+			t.Errorf("docs/develop/requirements.md marks %s as not carried, and no function of it is listed", id)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package requirements lets a test name the specification lines it checks.
 //
-// The lines are listed in docs/requirements.md. `make requirements` runs the
+// The lines are listed in docs/develop/requirements.md. `make requirements` runs the
 // tests and prints which lines a passing test covers.
 package requirements
 
@@ -22,7 +22,7 @@ var (
 	apart = regexp.MustCompile(`(?m)^- (partly )?(later|settled|not carried) ([A-Z][A-Za-z0-9.*, -]*): (.*)$`)
 )
 
-// Line is one line of docs/requirements.md.
+// Line is one line of docs/develop/requirements.md.
 type Line struct {
 	ID    string // "OS-2.2.1"
 	Level string // "MUST", "FIELD"; "" for K, M and X lines
@@ -71,13 +71,13 @@ func mark(all []Line, name, how, why string, inPart bool) {
 	}
 }
 
-// Read reads the lines of this module's docs/requirements.md.
+// Read reads the lines of this module's docs/develop/requirements.md.
 func Read() ([]Line, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return nil, err
 	}
-	doc, err := os.ReadFile(filepath.Join(root, "docs", "requirements.md"))
+	doc, err := os.ReadFile(filepath.Join(root, "docs", "develop", "requirements.md"))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func Covers(t *testing.T, ids ...string) {
 	}
 	for _, id := range ids {
 		if !known[id] {
-			t.Fatalf("docs/requirements.md has no line %q", id)
+			t.Fatalf("docs/develop/requirements.md has no line %q", id)
 		}
 		t.Attr(AttrKey, id)
 	}

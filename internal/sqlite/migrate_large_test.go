@@ -21,7 +21,7 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// TestMigrationsOfManyRows: what docs/rationale.md allows a script, in one
+// TestMigrationsOfManyRows: what docs/develop/rationale.md allows a script, in one
 // transaction over a million rows, takes seconds of processor time and writes a fraction
 // of the table; a rewrite of each row, which it does not allow, writes all of it.
 func TestMigrationsOfManyRows(t *testing.T) {

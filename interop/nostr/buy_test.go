@@ -61,7 +61,7 @@ func TestBuy(t *testing.T) {
 	provider.Stop(t)
 }
 
-// checkBought wants the order of docs/protocol.md: asked to pay where the job
+// checkBought wants the order of docs/protocol/protocol.md: asked to pay where the job
 // is paid, begun, delivered, ended.
 func checkBought(t *testing.T, lines []map[string]any, mode, msats string) {
 	t.Helper()

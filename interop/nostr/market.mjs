@@ -1,4 +1,4 @@
-// What every outside program needs of docs/protocol.md beside its Nostr
+// What every outside program needs of docs/protocol/protocol.md beside its Nostr
 // library: the play-money ledger, canonical JSON, and a small typed job.
 import { createHash, randomBytes } from 'node:crypto'
 

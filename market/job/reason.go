@@ -7,7 +7,7 @@ type Reason struct {
 	Detail string
 }
 
-// Code is stable and machine-readable; docs/protocol.md lists them.
+// Code is stable and machine-readable; docs/protocol/protocol.md lists them.
 type Code string
 
 // Reason codes.

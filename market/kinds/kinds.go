@@ -1,6 +1,6 @@
 // Package kinds is the one table of the Nostr events of the market: which number
 // an event has, which side signs it, and which domains its documents have.
-// docs/protocol.md describes each.
+// docs/protocol/protocol.md describes each.
 package kinds
 
 import (

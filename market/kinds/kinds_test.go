@@ -12,10 +12,10 @@ import (
 	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
-// TestTableIsTheProtocols: docs/protocol.md says of the same kinds that the same
+// TestTableIsTheProtocols: docs/protocol/protocol.md says of the same kinds that the same
 // side signs them. Logins are no documents, and it has them elsewhere.
 func TestTableIsTheProtocols(t *testing.T) {
-	text, err := os.ReadFile("../../docs/protocol.md")
+	text, err := os.ReadFile("../../docs/protocol/protocol.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +42,12 @@ func TestTableIsTheProtocols(t *testing.T) {
 			continue
 		}
 		if got := (signers{e.Buyer, e.Provider}); got != said[e.Kind] {
-			t.Errorf("kind %d is signed by %+v; docs/protocol.md says %+v", e.Kind, got, said[e.Kind])
+			t.Errorf("kind %d is signed by %+v; docs/protocol/protocol.md says %+v", e.Kind, got, said[e.Kind])
 		}
 		delete(said, e.Kind)
 	}
 	for kind := range said {
-		t.Errorf("docs/protocol.md has kind %d, and the table has not", kind)
+		t.Errorf("docs/protocol/protocol.md has kind %d, and the table has not", kind)
 	}
 }
 

@@ -17,7 +17,7 @@ const stuckAfter = time.Minute
 
 // lostByLND is the warning of a payment that no open channel holds. A channel
 // that is being closed may still hold it, so it is not called failed.
-const lostByLND = "lnd takes the payment for in flight, and no open channel holds it: it may never end (docs/payments.md says what to do)"
+const lostByLND = "lnd takes the payment for in flight, and no open channel holds it: it may never end (docs/use/payments.md says what to do)"
 
 // warning says why a payment under way takes so long, and may never end: killed
 // at the wrong moment, lnd keeps an attempt that it never sent, or a payment without any

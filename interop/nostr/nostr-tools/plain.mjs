@@ -1,5 +1,5 @@
 // A provider with the habits of ordinary NIP-90 programs, which know nothing of
-// docs/protocol.md. The Go test wants to see what our buyer makes of each.
+// docs/protocol/protocol.md. The Go test wants to see what our buyer makes of each.
 import { listen, publish, pubkey, sign } from './client.mjs'
 import { announcement, canonical, domain, KIND, options, say, SCHEMA, sha256, Sold, Wallet } from '../market.mjs'
 

@@ -1,4 +1,4 @@
-/** A bundle: its files by name, as in the table of docs/receipt.md. */
+/** A bundle: its files by name, as in the table of docs/protocol/receipt.md. */
 export type Bundle = ReadonlyMap<string, Uint8Array>;
 
 /** The bundle cannot be read, or is none (exit status 2). */

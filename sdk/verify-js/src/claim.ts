@@ -1,6 +1,6 @@
 export type State = "proved" | "failed" | "not provable";
 
-/** One numbered step of docs/receipt.md. */
+/** One numbered step of docs/protocol/receipt.md. */
 export interface Step {
   number: string;
   check: string;

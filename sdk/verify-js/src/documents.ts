@@ -1,7 +1,7 @@
 /**
  * The documents of a bundle: strict readers that throw on any other shape.
  * Fields have their names in the documents, so that a check reads like its
- * line in docs/receipt.md.
+ * line in docs/protocol/receipt.md.
  */
 import { decodeNpub } from "./bech32.js";
 import { DocumentError, Fields, isAssetId, isHash, isKey, isLine, isNode, isSchemaId, readFields, token } from "./fields.js";

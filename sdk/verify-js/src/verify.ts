@@ -54,7 +54,7 @@ const claims: [string, (e: Evidence, s: Steps) => string][] = [
 /** The names of all claims, in their order. */
 export const claimNames: readonly string[] = claims.map(([name]) => name);
 
-/** Verifies a bundle by the steps of docs/receipt.md; throws an UnusableError where step 0 stops. */
+/** Verifies a bundle by the steps of docs/protocol/receipt.md; throws an UnusableError where step 0 stops. */
 export function verify(bundle: Bundle, options: VerifyOptions = {}): Report {
   for (const name of options.require ?? []) {
     if (!claimNames.includes(name)) throw new UnusableError(`0.1: there is no claim ${JSON.stringify(name)}`);

@@ -1,4 +1,4 @@
-// Command matrix runs the tests and prints which lines of docs/requirements.md
+// Command matrix runs the tests and prints which lines of docs/develop/requirements.md
 // a passing test covers.
 //
 //	matrix [--list] [--from FILE] [packages and flags of go test]
@@ -32,7 +32,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	lines, err := requirements.Read()
 	if err == nil && len(lines) == 0 {
-		err = errors.New("docs/requirements.md has no lines")
+		err = errors.New("docs/develop/requirements.md has no lines")
 	}
 	var m *matrix
 	if err == nil {
