@@ -15,7 +15,7 @@ import (
 )
 
 type agentsCmd struct {
-	List    agentsListCmd    `cmd:"" help:"List agents, their state and what they may be called for."`
+	List    agentsListCmd    `cmd:"" help:"List agents with their state and the tools that may be called."`
 	Show    agentsShowCmd    `cmd:"" help:"Show an agent's manifest, what it asks for and what was approved."`
 	Approve agentsApproveCmd `cmd:"" help:"Allow an agent, as it is now, to run, with the permissions you name."`
 	Revoke  agentsRevokeCmd  `cmd:"" help:"Take an approval back."`

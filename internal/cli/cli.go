@@ -33,7 +33,7 @@ type cli struct {
 	Jobs     jobsCmd     `cmd:"" help:"Look at a provider's jobs."`
 	Agents   agentsCmd   `cmd:"" help:"Approve, run, steer and test agents."`
 	Ask      askCmd      `cmd:"" help:"Ask the organism of the running node."`
-	Pipeline pipelineCmd `cmd:"" help:"What may reach what."`
+	Pipeline pipelineCmd `cmd:"" help:"Show what agents may reach, and what they said to each other."`
 	Sandbox  sandboxCmd  `cmd:"" help:"Images that sandbox jobs may name."`
 	Tools    toolsCmd    `cmd:"" help:"List, describe and call the tools of a running node's agents."`
 	Receipts receiptsCmd `cmd:"" help:"List, show, verify and export receipts."`

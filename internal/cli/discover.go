@@ -27,7 +27,7 @@ type foundView struct {
 
 // Help is shown below the flags.
 func (buyerDiscoverCmd) Help() string {
-	return "Best first: those that took your money for nothing last, then those that missed your requests, then by signs of life, then by price; prices within a tenth of the lowest count as equal, and there whom you bought from or follow comes first. " +
+	return "Best first, by: no money taken for nothing, no missed requests, signs of life, price. Prices within a tenth of the lowest count as equal; among those, providers that you bought from or follow come first. " +
 		"No wallet is opened, and nothing is asked of anybody but the relays, and with --names of the domains in providers' names."
 }
 

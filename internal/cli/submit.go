@@ -21,7 +21,7 @@ const (
 )
 
 type buyerSubmitCmd struct {
-	Provider string `help:"Whom to buy from (npub or hex); the cheapest that runs the job type if left out." placeholder:"KEY"`
+	Provider string `help:"Buy from this provider (npub or hex). Left out: the first one that --explain lists." placeholder:"KEY"`
 	several
 	Outside        bool           `help:"Buy from a program that knows NIP-90 alone: pay its invoice without a quote, within --max-msats, and take what it sends without a receipt."`
 	Schema         string         `help:"Job type." default:"oa.sandbox_run.v1"`
@@ -29,7 +29,7 @@ type buyerSubmitCmd struct {
 	Input          string         `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
 	InputJob       []string       `help:"Take the result of an earlier purchase (id or its beginning) as an input: after --prompt, or with --schema as the whole request document. May be repeated after --prompt." placeholder:"ID"`
 	Repo           string         `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: everything in it but .git is in the request." type:"existingdir" placeholder:"DIR"`
-	IncludeSecrets bool           `help:"Send files of --repo too that are named like secrets (.env, *.key, ...)."`
+	IncludeSecrets bool           `help:"Send files of --repo even if their names are those of secrets (.env, *.key, ...)."`
 	Git            string         `help:"The https address of a git repository that the provider fetches, instead of --repo." placeholder:"URL"`
 	Commit         string         `help:"With --git: the full id of the commit." placeholder:"ID"`
 	Image          string         `help:"Digest of an image that the provider has registered; its own toolchain if left out." placeholder:"sha256:HEX"`
@@ -37,17 +37,17 @@ type buyerSubmitCmd struct {
 	ExpectSuccess  bool           `help:"Pay only if every command exits with 0: the request says so, and another outcome is not charged."`
 	Timeout        *time.Duration `help:"The longest the job may take; it decides the price (1m)." placeholder:"TIME"`
 	Memory         *int64         `help:"Memory in MiB (512)." placeholder:"MIB"`
-	Network        string         `enum:"none,localhost,full" default:"none" help:"What the commands reach: nothing, a loopback device of their own, or the web, where the provider sells that."`
+	Network        string         `enum:"none,localhost,full" default:"none" help:"What the commands can reach: none, localhost (a loopback device of their own), or full (the web, if the provider sells it)."`
 	most
 	Delivery receipts.Delivery `enum:"sealed,plain" default:"sealed" help:"sealed: the result comes in boxes that the payment opens, where mode and provider can do so; plain: in the clear."`
 	Mode     receipts.Mode     `help:"Payment mode to ask for: hold, prepay, postpay or free." placeholder:"MODE"`
 	Payee    string            `help:"Pay only this Lightning node (33-byte hex key)." placeholder:"NODE"`
-	Refund   string            `help:"Where a prepayment goes back to if the job fails: a BOLT11 invoice, on the chain an address, or none. One of the wallet's own if left out." placeholder:"INVOICE"`
-	Encrypt  bool              `help:"Encrypt the request, and have everything about it answered encrypted (NIP-44). Then nobody else can check what the receipt is for."`
-	Watch    bool              `help:"See the output of a free job, or of a job on text, while it runs; of a paid sandbox job its size. Asks for plain delivery."`
+	Refund   string            `help:"Where a prepayment goes if the job fails: a BOLT11 invoice, a Lightning address, on the chain a bitcoin address, or none. Left out: an invoice of your wallet." placeholder:"INVOICE"`
+	Encrypt  bool              `help:"Encrypt the request and all answers (NIP-44). Then nobody else can check what the receipt is for."`
+	Watch    bool              `help:"Ask for plain delivery. While a free job runs you see its output, while a paid job runs only that it does."`
 	outputs
-	DryRun  bool `help:"Say whom it would ask, for what and for how much, and send nothing."`
-	Explain bool `help:"List who could be asked for this very job, in which order and why, and who cannot; send nothing."`
+	DryRun  bool `help:"Print which provider would be asked, for which job and for how much; send nothing."`
+	Explain bool `help:"List the providers that could do this very job, best first, with the reasons, and those that could not; send nothing."`
 	named
 	JSON bool `help:"Print JSON."`
 

@@ -90,7 +90,7 @@ func (b buyerSubmitCmd) checkSeveral() error {
 	case b.Watch && b.Redundancy != 0:
 		return usage("leave --watch out", "--watch and --redundancy cannot be given together: a vote needs sealed delivery")
 	case b.Watch && b.Mode == receipts.ModePostpay:
-		return usage("hold, prepay or free", "--watch: in mode postpay nothing is shown before it is paid for")
+		return usage("--mode free shows the output while it runs", "--watch: in mode postpay nothing is shown before it is paid for")
 	case b.panel() && b.Payee != "":
 		return usage("each provider's announced node is paid", "--payee is for one provider")
 	}
