@@ -85,3 +85,25 @@ func TestArchitectureDrawsTheStates(t *testing.T) {
 		}
 	}
 }
+
+// TestArchitectureNamesEveryRoom: the table of rooms has each package, or a folder
+// that it is in.
+func TestArchitectureNamesEveryRoom(t *testing.T) {
+	page, err := os.ReadFile("../../docs/develop/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([a-z0-9/-]+)`").FindAllStringSubmatch(string(page), -1) {
+		named[m[1]] = true
+	}
+	for room := range rooms {
+		dir := room
+		for dir != "." && !named[dir] {
+			dir = filepath.Dir(dir)
+		}
+		if dir == "." {
+			t.Errorf("architecture.md does not say what belongs into %s", room)
+		}
+	}
+}
