@@ -219,10 +219,6 @@ func TestNothingIsOrderedWithoutAWallet(t *testing.T) {
 			t.Errorf("mode %s: %v", m, err)
 		}
 	}
-	seats := []buyer.Listing{{Provider: newKey(t).PublicKey()}, {Provider: newKey(t).PublicKey()}}
-	if _, err := client.PlacePanel(t.Context(), buyer.PanelOrder{SchemaID: run, Input: o.Input, Seats: seats, Rule: buyer.RuleMajority, MaxMsats: 100_000}); !errors.Is(err, buyer.ErrNoWallet) {
-		t.Errorf("panel: %v", err)
-	}
 	open := o
 	open.Provider, open.Mode = "", receipts.ModeHold
 	if _, err := client.PlaceOpen(t.Context(), open, nil); !errors.Is(err, buyer.ErrNoWallet) {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -184,11 +183,11 @@ func runLimit(p Purchase) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return limitOf(req)
+	return RunLimit(req)
 }
 
-// limitOf is the limit that a request states, or else a minute.
-func limitOf(req *schemas.Request) time.Duration {
+// RunLimit is the limit that a request states, or else a minute.
+func RunLimit(req *schemas.Request) time.Duration {
 	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
 		return time.Duration(sr.Sandbox.Resources.TimeoutSecs) * time.Second
 	}
@@ -211,22 +210,4 @@ func failedClaims(p Purchase, r receipts.Report, paidOnChain bool) string {
 		}
 	}
 	return strings.Join(bad, "; ")
-}
-
-// clean makes text from outside fit to be shown and stored: valid UTF-8, no
-// control characters but newlines, bounded.
-func clean(s string) string {
-	const most = 2000
-	if len(s) > most {
-		s = s[:most]
-	}
-	return strings.Map(func(r rune) rune {
-		if r == '\n' {
-			return r
-		}
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
 }

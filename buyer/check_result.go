@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
@@ -138,7 +139,7 @@ func checkArtifacts(res *schemas.Result, blobs []blobRef) error {
 	}
 	for _, a := range out.Artifacts {
 		if !slices.ContainsFunc(blobs, func(b blobRef) bool { return b.digest == a.SHA256 && b.size == a.SizeBytes }) {
-			return &MismatchError{"result", fmt.Sprintf("artifact %q did not come with it", clean(a.Path))}
+			return &MismatchError{"result", fmt.Sprintf("artifact %q did not come with it", text.Clean(a.Path))}
 		}
 	}
 	return nil

@@ -78,9 +78,6 @@ type Config struct {
 	Approvals []ApprovalRule
 	// Ask lets a person decide where a rule says so; nil refuses there.
 	Ask func(ctx context.Context, a Approval) (bool, error)
-	// Judge answers a question about results in words, for panels that are judged:
-	// a language model, which is shown strangers' words as data. nil judges none.
-	Judge func(ctx context.Context, question string) (answer string, err error)
 	// Modes that we buy in (hold, postpay, free).
 	Modes []receipts.Mode
 	// AnswerTimeout is how long a provider may be silent after a request (1 min).

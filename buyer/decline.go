@@ -8,6 +8,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
 )
@@ -16,7 +17,7 @@ import (
 // follower of the same purchase pays, or has paid, meanwhile: that one sees it
 // through.
 func (f *follower) decline(ctx context.Context, p Purchase, code, why string) error {
-	why = clean(code + ": " + why)
+	why = text.Clean(code + ": " + why)
 	if err := f.c.cfg.Store.CloseUnpaid(ctx, p.RequestID, StateFailed, why); err != nil {
 		return fmt.Errorf("decline (%s): %w", why, err)
 	}

@@ -168,7 +168,7 @@ func (l Listing) Price(req *schemas.Request) (msats int64, ok bool) {
 	if table, ok := l.Prices[string(req.SchemaID)]; ok {
 		return table.For(req)
 	}
-	return l.PriceMsats(req.SchemaID, limitOf(req))
+	return l.PriceMsats(req.SchemaID, RunLimit(req))
 }
 
 // PriceMsats is what the provider announces for a job of at most limit; false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -138,11 +139,11 @@ func (f *follower) engagement(ctx context.Context, p Purchase, ev nostr.Event) e
 		return nil // told again, or asked for twice: it is paid once
 	}
 	refuse := func(code string, err error) error {
-		f.say("buyer", "refused", 0, "", clean(err.Error()))
+		f.say("buyer", "refused", 0, "", text.Clean(err.Error()))
 		return f.decline(ctx, p, code, err.Error())
 	}
-	if f.seated && !f.readsFirst {
-		return refuse(CodeBadOffer, errors.New("not paid: a seat of a panel that votes pays no engagement fee"))
+	if f.undecided && !f.readsFirst {
+		return refuse(CodeBadOffer, errors.New("not paid: whoever votes in a panel is paid no engagement fee"))
 	}
 	o, err := f.c.unlessPaid(ctx, func(now time.Time) (offer, error) { return f.c.checkEngagement(p, ev, f.network, now) })
 	if errors.Is(err, errWalletSilent) {

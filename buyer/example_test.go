@@ -8,19 +8,19 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // A job is bought: a provider is found, the job is ordered within a budget, paid,
-// and verified. The market around it, a relay and a seller with play money, is in
-// example_market_test.go.
+// and verified. The market around it is a relay and a seller, with play money.
 func ExampleClient() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	market := newVillage(ctx, 1)
-	defer market.close()
+	market := markettest.NewVillage(ctx, 1)
+	defer market.Close()
 
-	client, err := buyer.New(market.config())
+	client, err := buyer.New(market.Config())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,43 +56,4 @@ func ExampleClient() {
 	// Output:
 	// paid 21000 msats
 	// every required claim is proved: true
-}
-
-// A job is given to three providers. They commit to their results before they
-// see anything of each other's, and those that agree are paid.
-func ExampleClient_PlacePanel() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	market := newVillage(ctx, 3)
-	defer market.close()
-
-	client, err := buyer.New(market.config())
-	if err != nil {
-		log.Fatal(err)
-	}
-	list, err := client.Discover(ctx, "oa.embedding.v1", "")
-	if err != nil {
-		log.Fatal(err)
-	}
-	panel, err := client.PlacePanel(ctx, buyer.PanelOrder{
-		SchemaID: "oa.embedding.v1", Input: []byte(`{"texts":["twelve chars"]}`),
-		Seats: list, Rule: buyer.RuleMajority,
-		MaxMsats: 75_000, // of all three together
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	panel, err = client.FollowPanel(ctx, panel.ID, nil)
-	if err != nil {
-		log.Fatal(err) // ErrNoConsensus: nobody was paid
-	}
-	fmt.Println(panel.Decision.Outcome, "-", panel.Decision.Reason)
-	result, err := client.PanelResult(ctx, panel)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(result.State, len(result.Output) > 0)
-	// Output:
-	// agreed - 3 of 3 agree
-	// done true
 }

@@ -75,10 +75,10 @@ type follower struct {
 	early    bool          // money moved well before the result in boxes came
 	asBefore bool          // the last event changed nothing of the purchase, which was open
 
-	// A seat of an open panel goes as far as an offer that could be paid, and no
-	// further: the panel decides whether it is. Where results are read before they
-	// are paid for, the fee for the attempt is paid before that.
-	seated     bool
+	// A purchase that others decide about goes as far as an offer that could be paid,
+	// and no further. Where results are read before they are paid for, the fee for the
+	// attempt is paid before that.
+	undecided  bool
 	readsFirst bool
 	offered    *offer
 
@@ -98,12 +98,17 @@ type follower struct {
 // called for a new purchase, or after a crash at any point. It returns the
 // purchase as stored; an error means it ended badly or is still open.
 //
-// ErrPanelOpen: the purchase is a seat of a panel that has not decided yet;
-// FollowPanel follows it.
+// ErrPanelOpen: the purchase belongs to a panel that has not decided yet; whoever
+// follows that panel follows it.
 func (c *Client) Follow(ctx context.Context, requestID string, tell func(Progress)) (Purchase, error) {
-	if err := c.decided(ctx, requestID); err != nil {
+	p, err := c.cfg.Store.Purchase(ctx, requestID)
+	if err != nil {
 		return Purchase{}, err
 	}
+	if p.Member != nil && p.Member.Open {
+		return Purchase{}, fmt.Errorf("%s: %w", p.Member.Panel, ErrPanelOpen)
+	}
+
 	return c.newFollower(requestID, tell).follow(ctx)
 }
 

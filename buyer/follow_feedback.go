@@ -7,6 +7,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -21,7 +22,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 	}
 	info := ""
 	if len(status) > 2 {
-		info = clean(status[2])
+		info = text.Clean(status[2])
 	}
 	if status[1] != "partial" && f.keeps(f.signed) {
 		if err := f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, f.signed, ev.CreatedAt.Time()); err != nil {
@@ -113,9 +114,9 @@ func (f *follower) partial(ev nostr.Event) {
 	}
 	switch {
 	case part.Text != "":
-		f.say("provider", "partial", 0, "", clean(part.Text))
+		f.say("provider", "partial", 0, "", text.Clean(part.Text))
 	case part.Stage != "": // the output itself is for sale
-		f.say("provider", "working", 0, "", clean(part.Stage))
+		f.say("provider", "working", 0, "", text.Clean(part.Stage))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -62,7 +63,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 			err = f.checkPolicy(ctx, o.quote)
 		}
 		if err != nil {
-			f.say("buyer", "refused", 0, "", clean(err.Error()))
+			f.say("buyer", "refused", 0, "", text.Clean(err.Error()))
 			code := CodeBadOffer
 			if expects(p) {
 				code = CodeUnmet
@@ -78,8 +79,8 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if err := f.credit(ctx, ev, CreditUsed); err != nil {
 		return err
 	}
-	if f.seated {
-		return f.takeSeat(ctx, p, o)
+	if f.undecided {
+		return f.offer(ctx, p, o)
 	}
 	award, err := f.c.award(ctx, p, o)
 	if notApproved(err) {

@@ -330,10 +330,6 @@ func (one) Purchase(context.Context, string) (buyer.Purchase, error) {
 	return buyer.Purchase{RequestID: "id", State: buyer.StateRequested}, nil
 }
 
-func (one) PanelOf(context.Context, string) (buyer.Panel, error) {
-	return buyer.Panel{}, buyer.ErrNotFound
-}
-
 type unreachable struct{ buyer.Market }
 
 func (unreachable) Listen(ctx context.Context, _ nostr.Filters, _ func(), _ func(nostr.Event)) error {

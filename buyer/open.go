@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
@@ -147,7 +148,7 @@ func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Even
 		case ev := <-events:
 			msats, ok, err := c.offers(p, ev, network)
 			if told++; err != nil && told <= feedbackMax {
-				tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: clean(err.Error())})
+				tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: text.Clean(err.Error())})
 			}
 			if !ok || slices.ContainsFunc(bids, func(b bid) bool { return b.provider == ev.PubKey }) {
 				continue

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
@@ -63,7 +64,7 @@ func isQuote(content string) bool {
 func progressText(info, content string) string {
 	const most = 200
 	if info == "" && !isQuote(content) {
-		info = clean(content)
+		info = text.Clean(content)
 	}
 	if runes := []rune(info); len(runes) > most {
 		info = string(runes[:most])
@@ -238,7 +239,7 @@ func (c *Client) checkBare(p Purchase, ev nostr.Event, network payments.Network)
 	case inv.AmountMsats <= 0:
 		return bad("it names no amount")
 	case amount[1] != asked:
-		return bad("the amount tag says %s msats, the invoice %s", clean(amount[1]), asked)
+		return bad("the amount tag says %s msats, the invoice %s", text.Clean(amount[1]), asked)
 	case inv.AmountMsats > bidOf(p):
 		return bad("it is over %s msats, and %d were bid", asked, bidOf(p))
 	case inv.Network != network:

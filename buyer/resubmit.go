@@ -1,8 +1,6 @@
 package buyer
 
 import (
-	"context"
-
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -32,27 +30,6 @@ func OrderOf(p Purchase) (Order, error) {
 		case "delivery":
 			o.Delivery = receipts.Delivery(t[2])
 		}
-	}
-	return o, nil
-}
-
-// PanelOrderOf is the order that a panel began with, to be placed again: the same
-// document for the same providers. What they announced then is left out.
-func PanelOrderOf(ctx context.Context, store Store, p Panel) (PanelOrder, error) {
-	o := PanelOrder{SchemaID: p.SchemaID, Rule: p.Rule, MaxMsats: p.MaxMsats}
-	for i, seat := range p.Seats {
-		bought, err := store.Purchase(ctx, seat.RequestID)
-		if err != nil {
-			return o, err
-		}
-		one, err := OrderOf(bought)
-		if err != nil {
-			return o, err
-		}
-		if i == 0 {
-			o.Input, o.Mode, o.Delivery, o.Encrypt = one.Input, one.Mode, one.Delivery, one.Encrypt
-		}
-		o.Seats = append(o.Seats, Listing{Provider: seat.Provider, PayeeNode: bought.PayeeNode})
 	}
 	return o, nil
 }

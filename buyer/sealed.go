@@ -9,6 +9,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -70,7 +71,7 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	}
 	if p.Quote != nil { // before there is one, it is held against the one that asks for payment
 		if err := receipts.CheckSealedEvent(raw, p.Provider, p.RequestID, hashing.Bytes(p.Quote)); err != nil {
-			return f.distrust(ev, &MismatchError{"result", clean(err.Error())})
+			return f.distrust(ev, &MismatchError{"result", text.Clean(err.Error())})
 		}
 	}
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace
@@ -112,13 +113,13 @@ func (f *follower) unseal(ctx context.Context, p Purchase) error {
 	}
 	o, err := Unseal(ctx, f.c.cfg.Store, p)
 	if err == nil {
-		err = f.c.checkRevealed(ctx, p, o)
+		err = checkRevealed(p, o)
 	}
 	var bad *MismatchError
 	switch {
 	case errors.Is(err, receipts.ErrFalseBox), errors.As(err, &bad):
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "paid, and delivered a "+clean(err.Error()))
+		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "paid, and delivered a "+text.Clean(err.Error()))
 	case err != nil:
 		return fmt.Errorf("open the sealed result: %w", err)
 	}

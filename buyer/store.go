@@ -86,6 +86,8 @@ type Purchase struct {
 	// Outside: the provider may be a program that knows NIP-90 alone. It may be
 	// paid without a quote, and nothing that it sends is proved.
 	Outside bool
+	// Member is set where a panel decides whether the purchase is paid.
+	Member *Membership
 	// EngagementMax is the most that is paid for the attempt, in msats: the fee
 	// that was announced for the job. 0: none.
 	EngagementMax int64
@@ -140,7 +142,6 @@ type Budget struct {
 // Store keeps purchases. Every method that changes anything is one durable
 // transaction.
 type Store interface {
-	PanelStore
 	EngagementStore
 	OrderStore
 

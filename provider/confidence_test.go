@@ -56,3 +56,5 @@ func TestSessionSaysHowSureItIs(t *testing.T) {
 		}
 	}
 }
+
+var chunk = []byte(`{"task":"review","chunk":{"path":"a.go","start_line":1,"end_line":1,"content":"package a"}}`)

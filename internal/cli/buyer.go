@@ -190,10 +190,10 @@ func (b buyerCancelCmd) panel(ctx context.Context, s *streams, n *buyerNode) err
 	if err != nil {
 		return err
 	}
-	if err := n.client.CancelPanel(ctx, p.ID); err != nil {
+	if err := n.panels.Cancel(ctx, p.ID); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.err, "lightwork: nobody is paid; asked", count(int64(len(p.Seats)), "provider"), "to stop")
+	fmt.Fprintln(s.err, "lightwork: nobody is paid; asked", count(int64(len(p.Members)), "provider"), "to stop")
 	return nil
 }
 

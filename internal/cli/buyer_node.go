@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/nip05"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
@@ -18,6 +19,7 @@ import (
 // buyerNode is an open buyer: its client, its market and what to close.
 type buyerNode struct {
 	client *buyer.Client
+	panels *panel.Client
 	store  *kernel.BuyerStore
 	market *exchange.Market
 	wallet wallet
@@ -70,7 +72,7 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 		Signer: key, Cipher: key.cipher, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
 		MaxEngagementMsats: c.Buyer.EngagementMsats,
 		Limits:             buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats, FeeMsats: c.Buyer.FeeMsats},
-		Approvals:          c.rules(), Ask: ask, Judge: c.judge(),
+		Approvals:          c.rules(), Ask: ask,
 	}
 	if w != nil {
 		cfg.Wallet, cfg.Receiver = w, w
@@ -81,6 +83,12 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 	if n.client, err = buyer.New(cfg); err != nil {
 		closeWallet()
 		return nil, usage("", "%w", err)
+	}
+	if n.panels, err = panel.New(panel.Config{
+		Buyer: n.client, Store: n.store, Market: m, Judge: c.judge(), Limits: cfg.Limits, AnswerTimeout: cfg.AnswerTimeout, Log: log,
+	}); err != nil {
+		closeWallet()
+		return nil, err
 	}
 	n.close = func() error {
 		closeWallet()

@@ -83,11 +83,12 @@ func openOrders(ctx context.Context, n *buyerNode) ([]string, error) {
 		return nil, err
 	}
 	for _, id := range single {
-		switch _, err := n.store.PanelOf(ctx, id); {
-		case errors.Is(err, buyer.ErrNotFound):
-			ids = append(ids, id)
-		case err != nil:
+		p, err := n.store.Purchase(ctx, id)
+		if err != nil {
 			return nil, err
+		}
+		if p.Member == nil {
+			ids = append(ids, id)
 		}
 	}
 	orders, err := n.store.OpenOrders(ctx)

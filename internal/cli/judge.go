@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
-	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 )
 
 // judgeConfig names who judges results: an agent of the node's organism that
@@ -56,7 +56,7 @@ func (c *config) judge() func(ctx context.Context, question string) (string, err
 // judgeReady says, before anybody is asked for anything, what the judge lacks.
 func (c *config) judgeReady(ctx context.Context) error {
 	if c.judge() == nil {
-		return usage("name an agent that thinks under buyer.judge: docs/build-agents/thinking-agents.md; --adjudicate merge needs none", "%w", buyer.ErrNoJudge)
+		return usage("name an agent that thinks under buyer.judge: docs/build-agents/thinking-agents.md; --adjudicate merge needs none", "%w", panel.ErrNoJudge)
 	}
 	_, err := dialNode(ctx, c)
 	return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -21,11 +22,11 @@ import (
 type panelView struct {
 	PanelID       string        `json:"panel_id"`
 	State         string        `json:"state"` // open, closed, decided, done, failed
-	Outcome       buyer.Outcome `json:"outcome,omitempty"`
+	Outcome       panel.Outcome `json:"outcome,omitempty"`
 	Reason        string        `json:"reason,omitempty"`
 	Tier          string        `json:"tier"`
 	Redundancy    int           `json:"redundancy"`
-	Adjudication  buyer.Rule    `json:"adjudication"`
+	Adjudication  panel.Rule    `json:"adjudication"`
 	SchemaID      string        `json:"schema_id"`
 	JobHash       string        `json:"job_hash"`
 	AgreementHash string        `json:"agreement_hash,omitempty"`
@@ -52,10 +53,10 @@ type seatView struct {
 	ReceiptID     string      `json:"receipt_id,omitempty"`
 }
 
-func viewOfPanel(ctx context.Context, store buyer.Store, p buyer.Panel) (panelView, buyer.Purchase, error) {
+func viewOfPanel(ctx context.Context, store buyer.Store, p panel.Panel) (panelView, buyer.Purchase, error) {
 	var result buyer.Purchase
 	v := panelView{
-		PanelID: p.ID, State: "open", Tier: p.Tier(), Redundancy: len(p.Seats), Adjudication: p.Rule, SchemaID: p.SchemaID,
+		PanelID: p.ID, State: "open", Tier: p.Tier(), Redundancy: len(p.Members), Adjudication: p.Rule, SchemaID: p.SchemaID,
 		JobHash: p.JobHash.String(), MaxMsats: p.MaxMsats, AddedAt: p.AddedAt,
 	}
 	if p.Closing != nil {
@@ -63,7 +64,7 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p buyer.Panel) (panelVi
 	}
 	open := false
 	var purchases []buyer.Purchase
-	for _, s := range p.Seats {
+	for _, s := range p.Members {
 		got, err := store.Purchase(ctx, s.RequestID)
 		if err != nil {
 			return v, result, err
@@ -120,20 +121,20 @@ func followPanel(ctx context.Context, s *streams, n *buyerNode, id string, out o
 		return err
 	}
 	seat := map[string]int{}
-	for i, x := range stored.Seats {
+	for i, x := range stored.Members {
 		seat[x.Provider] = i + 1
 		npub, err := receipts.Npub(x.Provider)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.err, "lightwork: %s, seat %d of %d: %s\n", id, i+1, len(stored.Seats), npub)
+		fmt.Fprintf(s.err, "lightwork: %s, seat %d of %d: %s\n", id, i+1, len(stored.Members), npub)
 	}
 	before, _, err := viewOfPanel(ctx, n.store, stored)
 	if err != nil {
 		return err
 	}
 	before.worth.show(s.err)
-	p, followErr := n.client.FollowPanel(ctx, id, func(provider string, step buyer.Progress) {
+	p, followErr := n.panels.Follow(ctx, id, func(provider string, step buyer.Progress) {
 		if no := seat[provider]; no > 0 {
 			step.Who = fmt.Sprintf("%d %s", no, step.Who)
 		}
@@ -164,7 +165,7 @@ func followPanel(ctx context.Context, s *streams, n *buyerNode, id string, out o
 	switch {
 	case followErr == nil:
 		return unmet(result)
-	case errors.Is(followErr, buyer.ErrNoConsensus), errors.Is(followErr, buyer.ErrFailed):
+	case errors.Is(followErr, panel.ErrNoConsensus), errors.Is(followErr, buyer.ErrFailed):
 		return hinted(followErr, "lightwork buyer show "+id)
 	case ctx.Err() != nil:
 		return &codedError{exitOpen, "", fmt.Errorf("interrupted; the providers go on: %s", again)}
@@ -218,7 +219,7 @@ type buyerPanelsCmd struct {
 func (b buyerPanelsCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
 		views := []panelView{}
-		var list []buyer.Panel
+		var list []panel.Panel
 		var err error
 		if store != nil {
 			list, err = store.Panels(ctx, b.Limit)
@@ -249,17 +250,17 @@ func (b buyerPanelsCmd) Run(ctx context.Context, s *streams, g *globals) error {
 const panelPrefix = "panel_"
 
 // findPanel resolves the beginning of a panel's id, of 6 characters after "panel_".
-func findPanel(ctx context.Context, store *kernel.BuyerStore, id string) (buyer.Panel, error) {
+func findPanel(ctx context.Context, store *kernel.BuyerStore, id string) (panel.Panel, error) {
 	const least = len(panelPrefix) + 6
 	none := usage("lightwork buyer panels shows the ids", "panel %q: there is no such panel", id)
 	if store == nil || len(id) < least {
-		return buyer.Panel{}, none
+		return panel.Panel{}, none
 	}
 	list, err := store.Panels(ctx, 0)
 	if err != nil {
-		return buyer.Panel{}, err
+		return panel.Panel{}, err
 	}
-	var found []buyer.Panel
+	var found []panel.Panel
 	for _, p := range list {
 		if strings.HasPrefix(p.ID, id) {
 			found = append(found, p)
@@ -267,11 +268,11 @@ func findPanel(ctx context.Context, store *kernel.BuyerStore, id string) (buyer.
 	}
 	switch len(found) {
 	case 0:
-		return buyer.Panel{}, none
+		return panel.Panel{}, none
 	case 1:
 		return found[0], nil
 	}
-	return buyer.Panel{}, usage("give more characters", "panel %q: %d begin with that", id, len(found))
+	return panel.Panel{}, usage("give more characters", "panel %q: %d begin with that", id, len(found))
 }
 
 // showPanel prints one panel.

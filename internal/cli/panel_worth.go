@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -31,14 +32,14 @@ func (w worth) show(out io.Writer) {
 }
 
 // worthOf weighs a panel by the purchases of its seats, which are in the order of
-// Panel.Seats. It knows more once results are there.
-func worthOf(p buyer.Panel, seats []buyer.Purchase) worth {
+// Panel.Members. It knows more once results are there.
+func worthOf(p panel.Panel, seats []buyer.Purchase) worth {
 	var w worth
-	if p.Rule == buyer.RuleFirst {
+	if p.Rule == panel.RuleFirst {
 		return w
 	}
 	var req *schemas.Request
-	if p.Rule == buyer.RuleMajority {
+	if p.Rule == panel.RuleMajority {
 		if req = panelRequest(seats); req != nil {
 			w.Compared, w.NotCompared = req.Compared()
 		}
@@ -56,7 +57,7 @@ func worthOf(p buyer.Panel, seats []buyer.Purchase) worth {
 			w.Warnings = append(w.Warnings, fmt.Sprintf("seats %s are paid at one Lightning node: if they have one owner, their votes are one opinion", seatList(same)))
 		}
 	}
-	if p.Decision == nil || p.Decision.Outcome != buyer.OutcomeAgreed || req == nil {
+	if p.Decision == nil || p.Decision.Outcome != panel.OutcomeAgreed || req == nil {
 		return w
 	}
 	if run, ok := req.Value.(*schemas.SandboxRunRequest); ok && !run.Verification.CompareStdout {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -112,7 +113,7 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) e
 	if v.State != "done" && v.State != "failed" {
 		return usage("lightwork buyer resume "+old.ID+" goes on with it", "%s is still %s: it may yet pay", old.ID, v.State)
 	}
-	o, err := buyer.PanelOrderOf(ctx, n.store, old)
+	o, err := panel.OrderOf(ctx, n.store, old)
 	if err != nil {
 		return err
 	}
@@ -126,12 +127,12 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) e
 	if err != nil {
 		return hinted(err, "lightwork doctor checks the relays")
 	}
-	for i, seat := range o.Seats { // present prices; who is not announced any more is asked as before
+	for i, seat := range o.Members { // present prices; who is not announced any more is asked as before
 		if at := slices.IndexFunc(list, func(l buyer.Listing) bool { return l.Provider == seat.Provider }); at >= 0 {
-			o.Seats[i] = list[at]
+			o.Members[i] = list[at]
 		}
 	}
-	p, err := n.client.PlacePanel(ctx, o)
+	p, err := n.panels.Place(ctx, o)
 	if err != nil {
 		return notPlaced(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -144,7 +145,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
 func notPlaced(err error) error {
 	hint := ""
 	switch {
-	case errors.Is(err, buyer.ErrAboveMaximum):
+	case errors.Is(err, panel.ErrAboveMaximum):
 		hint = "raise --max-sats, which is for all of them together; nothing was sent"
 	case errors.Is(err, buyer.ErrEngagement):
 		hint = "nothing was sent; raise buyer.max_engagement_msats in the configuration to pay for the attempt"

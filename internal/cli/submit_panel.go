@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/adjudicate"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -17,7 +18,7 @@ type several struct {
 	To         []string   `help:"Ask this provider (npub or hex); may be repeated: the first valid answer is paid, or with --redundancy all have a seat." placeholder:"KEY"`
 	Open       bool       `help:"Ask everybody: the best of the valid offers that come within 2 s of the first is taken, in the order of buyer discover, in mode hold unless --mode free. A stranger's word is all there is."`
 	Redundancy int        `help:"Give the job to N providers: their results become one as --adjudicate says." placeholder:"N"`
-	Adjudicate buyer.Rule `enum:"majority,merge,judge" default:"majority" help:"With --redundancy: majority pays those that more than half agree with, who commit before they see each other's results; merge makes one result of all and pays those that the others bear out; judge has an agent of yours (buyer.judge) choose one, and pays that. In the latter two requests are encrypted."`
+	Adjudicate panel.Rule `enum:"majority,merge,judge" default:"majority" help:"With --redundancy: majority pays those that more than half agree with, who commit before they see each other's results; merge makes one result of all and pays those that the others bear out; judge has an agent of yours (buyer.judge) choose one, and pays that. In the latter two requests are encrypted."`
 
 	CompareStdout bool `help:"With --redundancy and --cmd: results agree only if the commands print the same to standard output too, not just exit alike and leave the same artifacts."`
 }
@@ -25,11 +26,11 @@ type several struct {
 // panel reports whether more than one provider gets the job.
 func (v several) panel() bool { return v.Redundancy != 0 || len(v.To) > 1 }
 
-func (v several) adjudication() buyer.Rule {
+func (v several) adjudication() panel.Rule {
 	if v.Redundancy != 0 {
 		return v.Adjudicate
 	}
-	return buyer.RuleFirst
+	return panel.RuleFirst
 }
 
 // keys reads --to, each key once.
@@ -63,17 +64,17 @@ func (b buyerSubmitCmd) checkSeveral() error {
 		return usage("name as many as --redundancy says, or none", "--redundancy %d, and --to names %d", b.Redundancy, len(keys))
 	case b.Redundancy != 0 && b.Mode != "" && b.Mode != receipts.ModePostpay:
 		return usage("leave --mode out", "--redundancy: a vote needs mode postpay: results must be fixed before anybody is paid for one")
-	case b.Redundancy == 0 && b.Adjudicate != buyer.RuleMajority:
+	case b.Redundancy == 0 && b.Adjudicate != panel.RuleMajority:
 		return usage("--redundancy 3, for example", "--adjudicate %s needs --redundancy", b.Adjudicate)
-	case b.CompareStdout && (b.Redundancy == 0 || b.Adjudicate != buyer.RuleMajority):
+	case b.CompareStdout && (b.Redundancy == 0 || b.Adjudicate != panel.RuleMajority):
 		return usage("--redundancy 3, for example", "--compare-stdout is for a vote (--redundancy): of one result nothing is compared")
 	case b.CompareStdout && len(b.Cmd) == 0:
 		return usage("in a document it is verification.compare_stdout of "+string(schemas.SandboxRun), "--compare-stdout is for what a --cmd prints")
-	case b.Redundancy != 0 && b.Adjudicate == buyer.RuleMajority && !b.agrees():
+	case b.Redundancy != 0 && b.Adjudicate == panel.RuleMajority && !b.agrees():
 		return usage("--adjudicate judge has an agent of yours choose one", "--redundancy: results of %s cannot be compared", b.Schema)
-	case b.Adjudicate == buyer.RuleMerge && !adjudicate.Merges(schemas.ID(b.Schema)):
+	case b.Adjudicate == panel.RuleMerge && !adjudicate.Merges(schemas.ID(b.Schema)):
 		return usage("--adjudicate judge, or majority for results that can be compared", "--adjudicate merge: %w", adjudicate.ErrNoMerge)
-	case b.Redundancy != 0 && b.Adjudicate == buyer.RuleMajority && b.Delivery != receipts.DeliverySealed:
+	case b.Redundancy != 0 && b.Adjudicate == panel.RuleMajority && b.Delivery != receipts.DeliverySealed:
 		return usage("leave --delivery out", "--redundancy: a vote needs sealed delivery")
 	case b.Open && (len(keys) > 0 || b.Provider != "" || b.Redundancy != 0 || b.Payee != "" || b.DryRun || b.Explain):
 		return usage("leave --open out to choose whom to ask", "--open cannot be given together with --provider, --to, --redundancy, --payee, --dry-run or --explain")
@@ -109,11 +110,11 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 	if b.Redundancy != 0 {
 		order.Mode, order.Shared = receipts.ModePostpay, true
 	}
-	if b.Adjudicate != buyer.RuleMajority { // results are read before one is paid for
+	if b.Adjudicate != panel.RuleMajority { // results are read before one is paid for
 		order.Delivery, order.Encrypt, order.Judged = receipts.DeliveryPlain, true, true
 	}
 	b.Mode, b.Delivery, b.Encrypt = order.Mode, order.Delivery, order.Encrypt
-	if b.Adjudicate == buyer.RuleJudge && !b.DryRun && !b.Explain {
+	if b.Adjudicate == panel.RuleJudge && !b.DryRun && !b.Explain {
 		if err := n.judgeReady(ctx); err != nil {
 			return err
 		}
@@ -144,8 +145,8 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 	for i, x := range seats {
 		listings[i] = x.Listing
 	}
-	p, err := n.client.PlacePanel(ctx, buyer.PanelOrder{
-		SchemaID: b.Schema, Input: seats[0].Order.Input, Seats: listings, Rule: b.adjudication(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
+	p, err := n.panels.Place(ctx, panel.Order{
+		SchemaID: b.Schema, Input: seats[0].Order.Input, Members: listings, Rule: b.adjudication(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 		Encrypt: b.Encrypt,
 	})
 	var over *buyer.BudgetError

@@ -97,11 +97,14 @@ var rooms = map[string][]string{
 	"provider/internal/slots":   {},
 	"provider/internal/publish": {"domain", "market/job", "market/kinds", "hashing", "receipts", "internal/recent", "provider/internal/slots"},
 	"provider":                  {"domain", "internal/recent", "provider/internal/publish", "provider/internal/slots", "market/job", "market/kinds", "lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
-	"buyer":                     {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/adjudicate"},
+	"buyer":                     {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/internal/text"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
-	"buyer/adjudicate": {"hashing", "schemas"},
+	"buyer/adjudicate":    {"hashing", "schemas"},
+	"buyer/internal/text": {},
+	// Several providers for one job: on the buyer's public API.
+	"buyer/panel": {"buyer", "buyer/adjudicate", "buyer/internal/text", "domain", "market/kinds", "hashing", "payments", "receipts", "schemas"},
 
 	"internal/recent":      {},
 	"internal/sigbatch":    {},
@@ -118,7 +121,7 @@ var rooms = map[string][]string{
 	"internal/store/journal":           {"internal/store/row", "internal/sqlite", "hashing", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/store/contexts":          {"internal/store/row", "internal/store/journal", "hashing", "agentruntime/curator"},
 	"internal/store/outbox":            {"internal/store/row"},
-	"internal/kernel":                  {"internal/store/...", "internal/sqlite", "hashing", "market/job", "payments", "receipts", "provider", "buyer", "agentruntime/curator", "agentruntime/pipeline"},
+	"internal/kernel":                  {"internal/store/...", "internal/sqlite", "hashing", "market/job", "payments", "receipts", "provider", "buyer", "buyer/panel", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/requirements":            {},
 	"internal/barecontainer":           {"agentruntime/seccomp"},
 	"internal/testclass":               {}, // serves tests
@@ -128,7 +131,7 @@ var rooms = map[string][]string{
 	"internal/hardware":                {},
 	"internal/port":                    {}, // serves tests
 	"internal/faults":                  {}, // serves tests, as the next
-	"internal/markettest":              {"buyer", "domain", "hashing", "internal/faults", "internal/kernel", "market/kinds", "payments", "payments/playnet", "provider", "receipts", "relay", "relay/exchange", "relay/server", "schemas"},
+	"internal/markettest":              {"buyer", "buyer/panel", "domain", "hashing", "internal/faults", "internal/kernel", "market/kinds", "payments", "payments/playnet", "provider", "receipts", "relay", "relay/exchange", "relay/server", "schemas"},
 	"internal/devnet":                  {},
 	"internal/devnet/cmd/devnet":       {"internal/devnet"},
 	"internal/crashtest":               {}, // tests only, as in the next

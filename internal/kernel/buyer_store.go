@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
@@ -18,7 +19,10 @@ import (
 // BuyerStore keeps the purchases that the node makes, and its budget.
 type BuyerStore struct{ k *Kernel }
 
-var _ buyer.Store = (*BuyerStore)(nil)
+var (
+	_ buyer.Store = (*BuyerStore)(nil)
+	_ panel.Store = (*BuyerStore)(nil)
+)
 
 // BuyerStore returns the store of purchases.
 func (k *Kernel) BuyerStore() *BuyerStore { return &BuyerStore{k: k} }

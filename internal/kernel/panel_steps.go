@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
@@ -49,7 +50,7 @@ func (s *BuyerStore) SetReveal(ctx context.Context, requestID string, agreement 
 }
 
 // openPanel reads a panel that is not decided.
-func (tx *Tx) openPanel(id string) (buyer.Panel, error) {
+func (tx *Tx) openPanel(id string) (panel.Panel, error) {
 	p, err := tx.panel(id)
 	if err == nil && p.Decision != nil {
 		err = fmt.Errorf("panel %s is decided: %w", id, buyer.ErrConflict)
@@ -59,7 +60,7 @@ func (tx *Tx) openPanel(id string) (buyer.Panel, error) {
 
 // Decide stores the decision, the rulings, the reservations of what is paid, and
 // the end of what is not, all at once.
-func (s *BuyerStore) Decide(ctx context.Context, id string, d buyer.Decision, pay []buyer.Award, drop []buyer.Drop, l buyer.Limits) error {
+func (s *BuyerStore) Decide(ctx context.Context, id string, d panel.Decision, pay []buyer.Award, drop []panel.Drop, l buyer.Limits) error {
 	return s.update(ctx, func(tx *Tx) error {
 		p, err := tx.openPanel(id)
 		if err != nil {
@@ -75,8 +76,8 @@ func (s *BuyerStore) Decide(ctx context.Context, id string, d buyer.Decision, pa
 				return fmt.Errorf("record adjudication: %w", err)
 			}
 		}
-		for _, seat := range p.Seats {
-			i := slices.IndexFunc(drop, func(x buyer.Drop) bool { return x.RequestID == seat.RequestID })
+		for _, seat := range p.Members {
+			i := slices.IndexFunc(drop, func(x panel.Drop) bool { return x.RequestID == seat.RequestID })
 			if i >= 0 {
 				err = tx.dropSeat(drop[i])
 			} else {
@@ -88,7 +89,7 @@ func (s *BuyerStore) Decide(ctx context.Context, id string, d buyer.Decision, pa
 		}
 		for _, a := range pay {
 			if err := tx.reserve(a.RequestID, a.Attempt, a.Quote, a.BOLT11, a.Acceptance, l); err != nil {
-				return &buyer.SeatError{RequestID: a.RequestID, Err: err}
+				return &panel.MemberError{RequestID: a.RequestID, Err: err}
 			}
 		}
 		return nil
@@ -106,7 +107,7 @@ func (tx *Tx) rule(requestID string, taken bool, why string) error {
 // dropSeat ends a seat that is not paid; one that ended by itself keeps its own
 // reason. One whose engagement fee is under way stays open until the wallet says how
 // that ended: its reservation must not be forgotten.
-func (tx *Tx) dropSeat(d buyer.Drop) error {
+func (tx *Tx) dropSeat(d panel.Drop) error {
 	if err := tx.rule(d.RequestID, false, d.Why); err != nil {
 		return err
 	}

@@ -7,12 +7,13 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // AddPanel stores a panel with the purchases of its seats.
-func (s *BuyerStore) AddPanel(ctx context.Context, p buyer.Panel, seats []buyer.Purchase) error {
+func (s *BuyerStore) AddPanel(ctx context.Context, p panel.Panel, seats []buyer.Purchase) error {
 	return s.update(ctx, func(tx *Tx) error {
 		_, err := tx.Exec(`INSERT INTO panels(panel_id, schema_id, job_hash, rule, max_msats, deadline_ms, added_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -35,22 +36,8 @@ func (s *BuyerStore) AddPanel(ctx context.Context, p buyer.Panel, seats []buyer.
 }
 
 // Panel returns a panel as it stands.
-func (s *BuyerStore) Panel(ctx context.Context, id string) (p buyer.Panel, err error) {
+func (s *BuyerStore) Panel(ctx context.Context, id string) (p panel.Panel, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		p, err = tx.panel(id)
-		return err
-	})
-	return p, err
-}
-
-// PanelOf finds the panel that a purchase is a seat of.
-func (s *BuyerStore) PanelOf(ctx context.Context, requestID string) (p buyer.Panel, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
-		var id string
-		err := tx.QueryRow("SELECT panel_id FROM panel_seats WHERE request_id = ?", requestID).Scan(&id)
-		if err != nil {
-			return row.NotFound(err, "panel of "+requestID)
-		}
 		p, err = tx.panel(id)
 		return err
 	})
@@ -58,7 +45,7 @@ func (s *BuyerStore) PanelOf(ctx context.Context, requestID string) (p buyer.Pan
 }
 
 // Panels lists panels, newest first; at most limit if limit > 0.
-func (s *BuyerStore) Panels(ctx context.Context, limit int) (list []buyer.Panel, err error) {
+func (s *BuyerStore) Panels(ctx context.Context, limit int) (list []panel.Panel, err error) {
 	if limit <= 0 {
 		limit = -1
 	}
@@ -91,8 +78,8 @@ func (s *BuyerStore) OpenPanels(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-func (tx *Tx) panel(id string) (buyer.Panel, error) {
-	p := buyer.Panel{ID: id}
+func (tx *Tx) panel(id string) (panel.Panel, error) {
+	p := panel.Panel{ID: id}
 	var added, deadline int64
 	err := tx.QueryRow(`SELECT p.schema_id, p.job_hash, p.rule, p.max_msats, p.deadline_ms, p.added_ms, c.event
 		FROM panels p LEFT JOIN panel_closings c ON c.panel_id = p.panel_id WHERE p.panel_id = ?`, id).
@@ -101,10 +88,10 @@ func (tx *Tx) panel(id string) (buyer.Panel, error) {
 		return p, row.NotFound(err, "panel "+id)
 	}
 	p.Deadline, p.AddedAt = row.FromMs(deadline), row.FromMs(added)
-	if p.Seats, err = tx.seats(id); err != nil {
+	if p.Members, err = tx.seats(id); err != nil {
 		return p, fmt.Errorf("read seats of panel %s: %w", id, err)
 	}
-	var d buyer.Decision
+	var d panel.Decision
 	var agreement hashing.Digest
 	var at int64
 	err = tx.QueryRow(`SELECT d.outcome, d.agreement_hash, d.reason, d.at_ms, a.record, a.output
@@ -127,7 +114,7 @@ func orNil(d hashing.Digest) *hashing.Digest {
 	return &d
 }
 
-func (tx *Tx) seats(panelID string) (list []buyer.Seat, err error) {
+func (tx *Tx) seats(panelID string) (list []panel.Member, err error) {
 	rows, err := tx.Query(`SELECT s.request_id, s.provider, v.agreement_hash, r.taken, r.why
 		FROM panel_seats s LEFT JOIN panel_reveals v ON v.request_id = s.request_id
 			LEFT JOIN panel_rulings r ON r.request_id = s.request_id
@@ -137,7 +124,7 @@ func (tx *Tx) seats(panelID string) (list []buyer.Seat, err error) {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var s buyer.Seat
+		var s panel.Member
 		var revealed hashing.Digest
 		var taken sql.NullBool
 		var why sql.NullString
@@ -146,9 +133,26 @@ func (tx *Tx) seats(panelID string) (list []buyer.Seat, err error) {
 		}
 		s.Revealed = orNil(revealed)
 		if taken.Valid {
-			s.Ruling = &buyer.Ruling{Taken: taken.Bool, Why: why.String}
+			s.Ruling = &panel.Ruling{Taken: taken.Bool, Why: why.String}
 		}
 		list = append(list, s)
 	}
 	return list, rows.Err()
+}
+
+// membership is the panel that decides whether a purchase is paid; nil if none does.
+func (tx *Tx) membership(requestID string) (*buyer.Membership, error) {
+	var m buyer.Membership
+	var revealed hashing.Digest
+	err := tx.QueryRow(`SELECT s.panel_id, NOT EXISTS (SELECT 1 FROM panel_decisions d WHERE d.panel_id = s.panel_id), v.agreement_hash
+		FROM panel_seats s LEFT JOIN panel_reveals v ON v.request_id = s.request_id WHERE s.request_id = ?`, requestID).
+		Scan(&m.Panel, &m.Open, row.Into(&revealed))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	m.Revealed = orNil(revealed)
+	return &m, nil
 }

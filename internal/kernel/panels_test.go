@@ -8,14 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
 // testPanel has three seats, each with a provider and an invoice of its own.
-func testPanel(name string) (buyer.Panel, []buyer.Purchase) {
-	p := buyer.Panel{
-		ID: "panel_" + name, SchemaID: "oa.sandbox_run.v1", JobHash: digest("job"), Rule: buyer.RuleMajority,
+func testPanel(name string) (panel.Panel, []buyer.Purchase) {
+	p := panel.Panel{
+		ID: "panel_" + name, SchemaID: "oa.sandbox_run.v1", JobHash: digest("job"), Rule: panel.RuleMajority,
 		MaxMsats: 3_000, Deadline: start.Add(time.Minute), AddedAt: start,
 	}
 	var seats []buyer.Purchase
@@ -23,7 +24,7 @@ func testPanel(name string) (buyer.Panel, []buyer.Purchase) {
 		seat := testPurchase(name + n)
 		seat.Provider = hexID("provider %s", n)
 		seats = append(seats, seat)
-		p.Seats = append(p.Seats, buyer.Seat{RequestID: seat.RequestID, Provider: seat.Provider})
+		p.Members = append(p.Members, panel.Member{RequestID: seat.RequestID, Provider: seat.Provider})
 	}
 	return p, seats
 }
@@ -35,15 +36,15 @@ func awardOf(p buyer.Purchase) buyer.Award {
 	}
 }
 
-func agreed() buyer.Decision {
+func agreed() panel.Decision {
 	hash := digest("agreement")
-	return buyer.Decision{
-		Outcome: buyer.OutcomeAgreed, Agreement: &hash, Reason: "2 of 3 agree", Record: []byte(`{"ballots":[]}`), Output: []byte("merged"),
+	return panel.Decision{
+		Outcome: panel.OutcomeAgreed, Agreement: &hash, Reason: "2 of 3 agree", Record: []byte(`{"ballots":[]}`), Output: []byte("merged"),
 	}
 }
 
 // fillPanel takes a panel through every step.
-func fillPanel(t testing.TB, s *BuyerStore) buyer.Panel {
+func fillPanel(t testing.TB, s *BuyerStore) panel.Panel {
 	t.Helper()
 	p, seats := testPanel("filled")
 	must(t, s.AddPanel(t.Context(), p, seats))
@@ -52,7 +53,7 @@ func fillPanel(t testing.TB, s *BuyerStore) buyer.Panel {
 		must(t, s.SetReveal(t.Context(), seats[i].RequestID, digest("agreement"), []byte("reveal")))
 	}
 	must(t, s.Decide(t.Context(), p.ID, agreed(), []buyer.Award{awardOf(seats[0]), awardOf(seats[1])},
-		[]buyer.Drop{{RequestID: seats[2].RequestID, Why: "it did not reveal", Cancel: []byte("cancel")}}, buyer.Limits{}))
+		[]panel.Drop{{RequestID: seats[2].RequestID, Why: "it did not reveal", Cancel: []byte("cancel")}}, buyer.Limits{}))
 	return p
 }
 
@@ -66,32 +67,33 @@ func TestPanelIsReadBack(t *testing.T) {
 	d, hash := agreed(), digest("agreement")
 	d.At = start
 	want.Closing, want.Decision = []byte("closing"), &d
-	for i := range want.Seats {
-		want.Seats[i].Ruling = &buyer.Ruling{Taken: i < 2, Why: "2 of 3 agree"}
+	for i := range want.Members {
+		want.Members[i].Ruling = &panel.Ruling{Taken: i < 2, Why: "2 of 3 agree"}
 		if i < 2 {
-			want.Seats[i].Revealed = &hash
+			want.Members[i].Revealed = &hash
 		}
 	}
-	want.Seats[2].Ruling.Why = "it did not reveal"
-	got, err := s.PanelOf(t.Context(), want.Seats[1].RequestID)
+	want.Members[2].Ruling.Why = "it did not reveal"
+	got, err := s.Panel(t.Context(), want.ID)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	if list, err := s.Panels(t.Context(), 0); err != nil || len(list) != 1 {
 		t.Errorf("%d panels, %v", len(list), err)
 	}
-	dropped, err := s.Purchase(t.Context(), want.Seats[2].RequestID)
+	dropped, err := s.Purchase(t.Context(), want.Members[2].RequestID)
 	if err != nil || dropped.State != buyer.StateFailed || dropped.Reason != "not paid: it did not reveal" || string(dropped.Cancel) != "cancel" {
 		t.Errorf("the dropped seat is %s (%s), %v", dropped.State, dropped.Reason, err)
 	}
 	checkBudget(t, s, start, 2_000, 0)
-	if _, err := s.PanelOf(t.Context(), hexID("another")); !errors.Is(err, buyer.ErrNotFound) {
-		t.Errorf("no seat: %v", err)
+	wantMember := buyer.Membership{Panel: want.ID, Revealed: &hash}
+	if m, err := s.Purchase(t.Context(), want.Members[1].RequestID); err != nil || m.Member == nil || cmp.Diff(wantMember, *m.Member) != "" {
+		t.Errorf("the member's purchase says %+v, %v", m.Member, err)
 	}
 	if open, err := s.OpenPanels(t.Context()); err != nil || len(open) != 1 {
 		t.Errorf("open panels %v, %v", open, err)
 	}
-	for _, seat := range want.Seats[:2] {
+	for _, seat := range want.Members[:2] {
 		p, err := s.Purchase(t.Context(), seat.RequestID)
 		must(t, err)
 		must(t, s.Paid(t.Context(), seat.RequestID, paidFor(p)))
@@ -115,10 +117,10 @@ func TestPanelStepsInOrder(t *testing.T) {
 	if err := reserve(t.Context(), s, seats[0]); !sqlite.IsConstraint(err) {
 		t.Errorf("a seat is paid before its panel has decided: %v", err)
 	}
-	var seat *buyer.SeatError
+	var seat *panel.MemberError
 	var over *buyer.BudgetError
 	pay := []buyer.Award{awardOf(seats[0]), awardOf(seats[1])}
-	drop := []buyer.Drop{{RequestID: seats[2].RequestID, Why: "why", Cancel: []byte("cancel")}}
+	drop := []panel.Drop{{RequestID: seats[2].RequestID, Why: "why", Cancel: []byte("cancel")}}
 	err := s.Decide(t.Context(), p.ID, agreed(), pay, drop, buyer.Limits{DayMsats: 1_999})
 	if !errors.As(err, &seat) || !errors.As(err, &over) || seat.RequestID != seats[1].RequestID || over.FreeMsats != 999 {
 		t.Errorf("decided above the day's budget: %v", err)

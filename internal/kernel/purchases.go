@@ -91,6 +91,9 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 			return p, fmt.Errorf("read result of purchase %s: %w", id, err)
 		}
 	}
+	if p.Member, err = tx.membership(id); err != nil {
+		return p, fmt.Errorf("read panel of purchase %s: %w", id, err)
+	}
 	if err := tx.purchaseMoney(&p); err != nil {
 		return p, fmt.Errorf("read payment of purchase %s: %w", id, err)
 	}

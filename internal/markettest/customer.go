@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -22,7 +23,17 @@ type Customer struct {
 	*Party
 	Client *buyer.Client
 	Market *exchange.Market
-	Store  buyer.Store
+	Store  PurchaseStore
+	// Judge chooses among the results of a panel that is judged.
+	Judge func(ctx context.Context, question string) (answer string, err error)
+
+	cfg buyer.Config // of Client
+}
+
+// PurchaseStore keeps all that a buyer has: purchases, and panels of them.
+type PurchaseStore interface {
+	buyer.Store
+	panel.Store
 }
 
 // NewCustomer makes a buyer with money.
@@ -44,7 +55,22 @@ func (c *Customer) Open(t *testing.T, change func(*buyer.Config)) *buyer.Client 
 	}
 	client, err := buyer.New(cfg)
 	Check(t, err)
+	c.cfg = cfg
 	return client
+}
+
+// Panels buys with several providers, by the client that was opened last.
+func (c *Customer) Panels(t *testing.T) *panel.Client {
+	t.Helper()
+	store, ok := c.cfg.Store.(panel.Store)
+	if !ok {
+		store = c.Store
+	}
+	panels, err := panel.New(panel.Config{
+		Buyer: c.Client, Store: store, Market: c.cfg.Market, Judge: c.Judge, Limits: c.cfg.Limits, AnswerTimeout: c.cfg.AnswerTimeout,
+	})
+	Check(t, err)
+	return panels
 }
 
 // Place orders a job of the world's provider.

@@ -1,4 +1,7 @@
-package buyer
+// Package panel gives one job to several providers and makes one result of what
+// they deliver: the first, what most of them agree on, what a judge chooses, or all
+// of them merged. It decides who is paid; each member is bought from as any provider.
+package panel
 
 import (
 	"context"
@@ -6,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -18,7 +22,7 @@ type Rule string
 const (
 	// RuleFirst: the first valid answer is taken and paid, no other.
 	RuleFirst Rule = "first"
-	// RuleMajority: what more than half of the seats agree on, by agreement hash;
+	// RuleMajority: what more than half of the members agree on, by agreement hash;
 	// all of those are paid, no other. Providers commit before they see anything
 	// of each other, and reveal once nobody can commit any more.
 	RuleMajority Rule = "majority"
@@ -51,19 +55,15 @@ func (r Rule) adjudication() schemas.Adjudication {
 
 // Errors of a panel.
 var (
-	// ErrPanelOpen: the purchase is a seat of a panel that has not decided.
-	ErrPanelOpen = errors.New("this purchase is a seat of a panel that has not decided yet")
 	// ErrNoConsensus: the panel decided that no result is to be paid.
 	ErrNoConsensus = errors.New("the panel came to no result, nothing is paid")
-	// ErrAboveMaximum: what the seats announce costs more than may be paid.
+	// ErrAboveMaximum: what the members announce costs more than may be paid.
 	ErrAboveMaximum = errors.New("the announced prices are above the maximum")
 	// ErrNoJudge: the panel needs a judge, and none is configured. There is no
 	// other way to choose: what a program without a model would prefer says nothing.
 	ErrNoJudge = errors.New("no judge is configured for the results (buyer.judge: an agent that thinks, docs/build-agents/thinking-agents.md)")
 	// ErrJudge: the judge could not be asked. The panel is open.
 	ErrJudge = errors.New("the judge did not answer")
-	// errSeated ends a follower whose purchase could be paid now.
-	errSeated = errors.New("the seat waits for its panel")
 )
 
 // Outcome is what a panel decided.
@@ -82,19 +82,19 @@ const (
 	OutcomeCanceled    Outcome = "canceled"
 )
 
-// Panel is one job given to several providers. Each seat is a purchase of its
+// Panel is one job given to several providers. Each member is a purchase of its
 // own; the panel only decides which of them are paid.
 //
-//	open -> closed (majority: commits no longer count) -> decided -> every seat has ended
+//	open -> closed (majority: commits no longer count) -> decided -> every member has ended
 type Panel struct {
 	ID       string // "panel_" and 16 hex digits
 	SchemaID string
 	JobHash  hashing.Digest
 	Rule     Rule
-	MaxMsats int64     // of all seats together, routing fees included
+	MaxMsats int64     // of all members together, routing fees included
 	Deadline time.Time // for answers and commits
 	AddedAt  time.Time
-	Seats    []Seat
+	Members  []Member
 
 	Closing  []byte    // our signed event that ended the commits; nil before
 	Decision *Decision // nil until it is decided, then for good
@@ -112,16 +112,16 @@ func (p Panel) Tier() string {
 	return "reputation_only"
 }
 
-// Seat is one provider of a panel.
-type Seat struct {
+// Member is one provider of a panel.
+type Member struct {
 	RequestID string // its purchase
 	Provider  string // x-only hex
-	// Revealed is the agreement hash that opened the seat's commit.
+	// Revealed is the agreement hash that opened the member's commit.
 	Revealed *hashing.Digest
 	Ruling   *Ruling // nil until the panel decided
 }
 
-// Ruling is what the panel decided of one seat.
+// Ruling is what the panel decided of one member.
 type Ruling struct {
 	Taken bool // and paid, unless it is free
 	Why   string
@@ -133,62 +133,63 @@ type Decision struct {
 	Agreement *hashing.Digest // of the result that is paid for, where there was a vote
 	Reason    string
 	At        time.Time
-	// Output is the merged result, canonical; nil where a seat's is taken.
+	// Output is the merged result, canonical; nil where a member's is taken.
 	Output []byte
 	// Record is an [Adjudication] as JSON; nil unless there was one.
 	Record []byte
 }
 
-// Drop is a seat that is not paid.
+// Drop is a member that is not paid.
 type Drop struct {
 	RequestID string
 	Why       string
 	Cancel    []byte // signed kind 5
 }
 
-// SeatError says for which seat a decision could not be stored.
-type SeatError struct {
+// MemberError says for which member a decision could not be stored.
+type MemberError struct {
 	RequestID string
 	Err       error
 }
 
-func (e *SeatError) Error() string { return fmt.Sprintf("seat %s: %v", e.RequestID, e.Err) }
-func (e *SeatError) Unwrap() error { return e.Err }
+func (e *MemberError) Error() string { return fmt.Sprintf("member %s: %v", e.RequestID, e.Err) }
+func (e *MemberError) Unwrap() error { return e.Err }
 
-// PanelStore keeps panels. Every method that changes anything is one durable
+// Store keeps panels. Every method that changes anything is one durable
 // transaction.
-type PanelStore interface {
-	// AddPanel stores a panel with the purchases of its seats, all or none.
-	AddPanel(ctx context.Context, p Panel, seats []Purchase) error
+type Store interface {
+	// AddPanel stores a panel with the purchases of its members, all or none.
+	AddPanel(ctx context.Context, p Panel, members []buyer.Purchase) error
 	Panel(ctx context.Context, id string) (Panel, error)
-	// PanelOf finds the panel that a purchase is a seat of; ErrNotFound if it is none.
-	PanelOf(ctx context.Context, requestID string) (Panel, error)
 	// Panels lists panels, newest first; at most limit if limit > 0.
 	Panels(ctx context.Context, limit int) ([]Panel, error)
-	// OpenPanels lists the ids of panels that are undecided or have a seat that
+	// OpenPanels lists the ids of panels that are undecided or have a member that
 	// has not ended, oldest first.
 	OpenPanels(ctx context.Context) ([]string, error)
 
 	// SetClosing keeps the event that ends the commits; the first stays.
-	// ErrConflict once the panel is decided.
+	// buyer.ErrConflict once the panel is decided.
 	SetClosing(ctx context.Context, id string, event []byte) error
-	// SetReveal keeps a reveal that opens the seat's commit; the first stays.
-	// ErrConflict unless the panel's commits are closed and it is not decided.
+	// SetReveal keeps a reveal that opens the member's commit; the first stays.
+	// buyer.ErrConflict unless the panel's commits are closed and it is not decided.
 	SetReveal(ctx context.Context, requestID string, agreement hashing.Digest, event []byte) error
 	// Decide stores the decision. In the same transaction every award is reserved
 	// as Reserve would, against the limits with all those before it, and every
-	// dropped seat ends as failed. A seat that cannot be reserved is a *SeatError
-	// around what Reserve would say, and nothing is stored. ErrConflict if the
+	// dropped member ends as failed. A member that cannot be reserved is a *MemberError
+	// around what Reserve would say, and nothing is stored. buyer.ErrConflict if the
 	// panel is decided.
-	Decide(ctx context.Context, id string, d Decision, pay []Award, drop []Drop, l Limits) error
+	Decide(ctx context.Context, id string, d Decision, pay []buyer.Award, drop []Drop, l buyer.Limits) error
 }
+
+// storedMax bounds a stored event, in bytes.
+const storedMax = 1 << 20
 
 // closing is the parsed content of the closing event; false before there is one.
 func (p Panel) closing() (receipts.Closing, bool, error) {
 	if p.Closing == nil {
 		return receipts.Closing{}, false, nil
 	}
-	ev, err := receipts.ParseEvent(p.Closing, eventMax)
+	ev, err := receipts.ParseEvent(p.Closing, storedMax)
 	if err != nil {
 		return receipts.Closing{}, false, fmt.Errorf("stored closing: %w", err)
 	}
@@ -197,21 +198,4 @@ func (p Panel) closing() (receipts.Closing, bool, error) {
 		return receipts.Closing{}, false, fmt.Errorf("stored closing: %w", err)
 	}
 	return c, true, nil
-}
-
-// unlessUnseated passes over the error that a purchase is no seat of any panel.
-func unlessUnseated(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// decided is ErrPanelOpen for a purchase that a panel has yet to decide on.
-func (c *Client) decided(ctx context.Context, requestID string) error {
-	p, err := c.cfg.Store.PanelOf(ctx, requestID)
-	if err == nil && p.Decision == nil {
-		return fmt.Errorf("%s: %w", p.ID, ErrPanelOpen)
-	}
-	return unlessUnseated(err)
 }

@@ -1,4 +1,4 @@
-package provider_test
+package panel_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/market/kinds"
@@ -26,10 +27,10 @@ func encrypts(t *testing.T, c *markettest.Customer) *markettest.Customer {
 	return c
 }
 
-func hiddenPanel(t *testing.T, w *markettest.World, c *markettest.Customer, rivals ...*markettest.Rival) buyer.Panel {
+func hiddenPanel(t *testing.T, w *markettest.World, c *markettest.Customer, rivals ...*markettest.Rival) panel.Panel {
 	t.Helper()
-	p, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
-		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Seats: seatsOf(rivals...), Rule: buyer.RuleMajority, Encrypt: true,
+	p, err := c.Panels(t).Place(w.Ctx, panel.Order{
+		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Members: membersOf(rivals...), Rule: panel.RuleMajority, Encrypt: true,
 		MaxMsats: int64(len(rivals)) * (markettest.RateMsats + 10), CommitTimeout: markettest.Slow,
 	})
 	markettest.Check(t, err)
@@ -47,15 +48,15 @@ func TestHiddenPanel(t *testing.T) {
 	w.Open(t, liar, nil)
 	c := encrypts(t, w.NewCustomer(t, markettest.Unhurried))
 	p := hiddenPanel(t, w, c, liar, rivals[0], rivals[1])
-	p, err := c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	p, err := c.Panels(t).Follow(w.Ctx, p.ID, nil)
 	markettest.Check(t, err)
-	if p.Decision.Outcome != buyer.OutcomeAgreed || p.Seats[0].Ruling.Taken || w.Earned(t, liar) != 0 {
+	if p.Decision.Outcome != panel.OutcomeAgreed || p.Members[0].Ruling.Taken || w.Earned(t, liar) != 0 {
 		t.Errorf("decision %+v, the liar earned %d msats", p.Decision, w.Earned(t, liar))
 	}
-	if result, err := c.Client.PanelResult(w.Ctx, p); err != nil || result.Output == nil || result.ReceiptID == "" {
+	if result, err := c.Panels(t).Result(w.Ctx, p); err != nil || result.Output == nil || result.ReceiptID == "" {
 		t.Errorf("result %s, %v", result.Output, err)
 	}
-	for _, seat := range p.Seats {
+	for _, seat := range p.Members {
 		bought, err := c.Store.Purchase(w.Ctx, seat.RequestID)
 		markettest.Check(t, err)
 		namesNoOther(t, w, c, p, seat)
@@ -69,7 +70,7 @@ func TestHiddenPanel(t *testing.T) {
 
 // namesNoOther: nothing that is published about a seat names another, nor what
 // was revealed.
-func namesNoOther(t *testing.T, w *markettest.World, c *markettest.Customer, p buyer.Panel, seat buyer.Seat) {
+func namesNoOther(t *testing.T, w *markettest.World, c *markettest.Customer, p panel.Panel, seat panel.Member) {
 	t.Helper()
 	all, err := c.Market.Query(w.Ctx, nostr.Filter{Tags: nostr.TagMap{"e": {seat.RequestID}}})
 	markettest.Check(t, err)
@@ -78,7 +79,7 @@ func namesNoOther(t *testing.T, w *markettest.World, c *markettest.Customer, p b
 		closed = closed || ev.Kind == kinds.Closing
 		doc, err := json.Marshal(ev)
 		markettest.Check(t, err)
-		for _, other := range p.Seats {
+		for _, other := range p.Members {
 			if other.RequestID != seat.RequestID && (strings.Contains(string(doc), other.RequestID) || strings.Contains(string(doc), other.Provider)) {
 				t.Errorf("kind %d about seat %s names seat %s", ev.Kind, seat.Provider, other.Provider)
 			}

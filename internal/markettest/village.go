@@ -1,4 +1,4 @@
-package buyer_test
+package markettest
 
 import (
 	"bytes"
@@ -23,15 +23,18 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// village is a whole market for the examples: the embedded relay, a ledger of
+// Village is a whole market for the examples: the embedded relay, a ledger of
 // play money, and sellers. What fails panics: an example has no test to fail.
-type village struct {
+type Village struct {
 	ctx    context.Context
 	dir    string
 	host   string
 	ledger *playnet.Ledger
 	g      errgroup.Group
 	ends   []func()
+
+	// Store is that of the buyer which Config makes.
+	Store PurchaseStore
 }
 
 func must[T any](v T, err error) T {
@@ -41,8 +44,9 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func newVillage(ctx context.Context, sellers int) *village {
-	v := &village{dir: must(os.MkdirTemp("", "lightwork-example-"))}
+// NewVillage makes a market with sellers of embeddings and texts.
+func NewVillage(ctx context.Context, sellers int) *Village {
+	v := &Village{dir: must(os.MkdirTemp("", "lightwork-example-"))}
 	var stop context.CancelFunc
 	v.ctx, stop = context.WithCancel(ctx)
 	rel := must(server.New(v.ctx, server.Config{Dir: filepath.Join(v.dir, "relay")}))
@@ -57,8 +61,8 @@ func newVillage(ctx context.Context, sellers int) *village {
 	return v
 }
 
-// close stops all of it; the last that was begun first.
-func (v *village) close() {
+// Close stops all of it; the last that was begun first.
+func (v *Village) Close() {
 	v.ends[len(v.ends)-1]()
 	_ = v.g.Wait()
 	for i := len(v.ends) - 2; i >= 0; i-- {
@@ -67,7 +71,7 @@ func (v *village) close() {
 }
 
 // connect is the market as the holder of a key sees it.
-func (v *village) connect(key *relay.Key) *exchange.Market {
+func (v *Village) connect(key *relay.Key) *exchange.Market {
 	m := must(exchange.New(exchange.Config{
 		Relays: []string{"ws://" + v.host}, Blobs: []string{"http://" + v.host}, Signer: key, AllowLoopback: true,
 	}))
@@ -103,7 +107,7 @@ func (w worker) Run(_ context.Context, r provider.Run) (provider.Outcome, error)
 }
 
 // sell begins to sell, and returns when the announcement is out.
-func (v *village) sell(name string) {
+func (v *Village) sell(name string) {
 	key := must(relay.GenerateKey())
 	k := must(kernel.Open(v.ctx, filepath.Join(v.dir, name), kernel.Options{}))
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
@@ -121,12 +125,13 @@ func (v *village) sell(name string) {
 	_ = m.Listen(ctx, nostr.Filters{{Kinds: []int{31990}, Authors: []string{key.PublicKey()}}}, func() {}, func(nostr.Event) { heard() })
 }
 
-// config is all that a buyer needs, with a full play-money wallet.
-func (v *village) config() buyer.Config {
+// Config is all that a buyer needs, with a full play-money wallet.
+func (v *Village) Config() buyer.Config {
 	key := must(relay.GenerateKey())
 	k := must(kernel.Open(v.ctx, filepath.Join(v.dir, "buyer"), kernel.Options{}))
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
+	v.Store = k.BuyerStore()
 	return buyer.Config{
-		Signer: key, Cipher: key, Store: k.BuyerStore(), Wallet: must(v.ledger.OpenWallet(v.ctx, "buyer", playnet.NewToken())), Market: v.connect(key),
+		Signer: key, Cipher: key, Store: v.Store, Wallet: must(v.ledger.OpenWallet(v.ctx, "buyer", playnet.NewToken())), Market: v.connect(key),
 	}
 }

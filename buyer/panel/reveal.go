@@ -1,4 +1,4 @@
-package buyer
+package panel
 
 import (
 	"context"
@@ -11,9 +11,17 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
+)
+
+const (
+	// relayPatience is how long a relay may take to serve our subscription.
+	relayPatience = 30 * time.Second
+	// eventsMax bounds the events that are read of one member while it is to reveal.
+	eventsMax = 64
 )
 
 // closing signs the event that ends the commits: it lists the results whose
@@ -25,7 +33,7 @@ func (c *Client) closing(ctx context.Context, answers []answer) ([]byte, error) 
 		if err != nil {
 			return nil, err
 		}
-		doc.Results = append(doc.Results, receipts.PanelResult{Provider: a.seat.Provider, RequestID: a.seat.RequestID, ResultID: result.ID})
+		doc.Results = append(doc.Results, receipts.PanelResult{Provider: a.member.Provider, RequestID: a.member.RequestID, ResultID: result.ID})
 	}
 	slices.SortFunc(doc.Results, func(a, b receipts.PanelResult) int { return strings.Compare(a.RequestID, b.RequestID) })
 	content, err := doc.Canonical()
@@ -36,21 +44,21 @@ func (c *Client) closing(ctx context.Context, answers []answer) ([]byte, error) 
 	for _, r := range doc.Results {
 		tags = append(tags, nostr.Tag{"e", r.RequestID}, nostr.Tag{"p", r.Provider})
 	}
-	_, raw, err := c.sign(ctx, kinds.Closing, domain.Closing, tags, string(content))
+	_, raw, err := c.buyer.Sign(ctx, kinds.Closing, domain.Closing, tags, string(content))
 	return raw, err
 }
 
 // reveals publishes the closing and keeps every reveal that opens its commit,
 // until all are here or providers were silent for AnswerTimeout. What was
 // revealed before a restart counts.
-func (r *panelRun) reveals(ctx context.Context, p Panel, answers []answer) error {
+func (r *run) reveals(ctx context.Context, p Panel, answers []answer) error {
 	missing := map[string]answer{}
 	filter := nostr.Filter{Kinds: []int{kinds.Feedback}, Tags: nostr.TagMap{}}
 	for _, a := range answers {
-		if s := p.seat(a.seat.RequestID); s != nil && s.Revealed == nil {
-			missing[a.seat.RequestID] = a
-			filter.Authors = append(filter.Authors, a.seat.Provider)
-			filter.Tags["e"] = append(filter.Tags["e"], a.seat.RequestID)
+		if s := p.member(a.member.RequestID); s != nil && s.Revealed == nil {
+			missing[a.member.RequestID] = a
+			filter.Authors = append(filter.Authors, a.member.Provider)
+			filter.Tags["e"] = append(filter.Tags["e"], a.member.RequestID)
 		}
 	}
 	if len(missing) == 0 {
@@ -87,7 +95,7 @@ func (r *panelRun) reveals(ctx context.Context, p Panel, answers []answer) error
 
 // collect takes reveals one by one; the subscription is served before the
 // closing is published, so that none is missed.
-func (r *panelRun) collect(ctx context.Context, closing nostr.Event, missing map[string]answer, events <-chan nostr.Event, ready <-chan struct{}) error {
+func (r *run) collect(ctx context.Context, closing nostr.Event, missing map[string]answer, events <-chan nostr.Event, ready <-chan struct{}) error {
 	patience := time.NewTimer(relayPatience)
 	defer patience.Stop()
 	asked, heard := false, map[string]int{}
@@ -103,7 +111,7 @@ func (r *panelRun) collect(ctx context.Context, closing nostr.Event, missing map
 			asked = true
 			patience.Reset(r.c.cfg.AnswerTimeout)
 		case ev := <-events:
-			if heard[ev.PubKey]++; heard[ev.PubKey] > feedbackMax {
+			if heard[ev.PubKey]++; heard[ev.PubKey] > eventsMax {
 				continue // it only talks
 			}
 			if err := r.reveal(ctx, ev, missing); err != nil {
@@ -111,7 +119,7 @@ func (r *panelRun) collect(ctx context.Context, closing nostr.Event, missing map
 			}
 		case <-patience.C:
 			if !asked {
-				return fmt.Errorf("%w in %v", ErrNoRelay, relayPatience)
+				return fmt.Errorf("%w in %v", buyer.ErrNoRelay, relayPatience)
 			}
 			return nil
 		case <-ctx.Done():
@@ -121,12 +129,12 @@ func (r *panelRun) collect(ctx context.Context, closing nostr.Event, missing map
 	return nil
 }
 
-// sendClosing publishes the closing, or hides it for each seat of an encrypted
-// panel: who sits with whom is then told to the seats alone.
-func (r *panelRun) sendClosing(ctx context.Context, closing nostr.Event, missing map[string]answer) error {
+// sendClosing publishes the closing, or hides it for each member of an encrypted
+// panel: who sits with whom is then told to the members alone.
+func (r *run) sendClosing(ctx context.Context, closing nostr.Event, missing map[string]answer) error {
 	sent := map[string]bool{}
 	for _, a := range missing {
-		ev, err := r.c.wrap(ctx, a.purchase, closing)
+		ev, err := r.c.buyer.Hide(ctx, a.purchase, closing)
 		if err != nil {
 			return err
 		}
@@ -141,29 +149,29 @@ func (r *panelRun) sendClosing(ctx context.Context, closing nostr.Event, missing
 	return nil
 }
 
-// reveal keeps one reveal and takes its seat off the missing ones. A reveal that
-// does not open the seat's own commit is dropped: it is worth nothing, and a
+// reveal keeps one reveal and takes its member off the missing ones. A reveal that
+// does not open the member's own commit is dropped: it is worth nothing, and a
 // true one may follow.
-func (r *panelRun) reveal(ctx context.Context, ev nostr.Event, missing map[string]answer) error {
+func (r *run) reveal(ctx context.Context, ev nostr.Event, missing map[string]answer) error {
 	id := ev.Tags.Find("e")
 	if id == nil {
 		return nil
 	}
 	a, ok := missing[id[1]]
-	if !ok || ev.PubKey != a.seat.Provider {
+	if !ok || ev.PubKey != a.member.Provider {
 		return nil
 	}
-	ev, err := r.c.reveal(ctx, a.purchase, ev)
+	ev, err := r.c.buyer.Reveal(ctx, a.purchase, ev)
 	if status := ev.Tags.Find("status"); err != nil || status == nil || status[1] != receipts.StatusReveal || domain.Demand(domain.Reveal, ev.Tags) != nil {
 		return nil // what cannot be read is no reveal
 	}
 	doc, err := receipts.ParseReveal([]byte(ev.Content))
 	if err == nil {
-		err = doc.Opens(*a.commit, a.seat.Provider, a.seat.RequestID)
+		err = doc.Opens(*a.commit, a.member.Provider, a.member.RequestID)
 	}
 	if err != nil {
-		r.c.log.Warn("reveal not believed", "request", id[1], "event", ev.ID, "err", err)
-		r.say(a.seat.Provider, Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: err.Error()})
+		r.c.cfg.Log.Warn("reveal refused", "request", id[1], "event", ev.ID, "err", err)
+		r.say(a.member.Provider, buyer.Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: err.Error()})
 		return nil
 	}
 	raw, err := json.Marshal(ev)
@@ -174,35 +182,6 @@ func (r *panelRun) reveal(ctx context.Context, ev nostr.Event, missing map[strin
 		return fmt.Errorf("store reveal: %w", err)
 	}
 	delete(missing, id[1])
-	r.say(a.seat.Provider, Progress{At: time.Now().UTC(), Who: "provider", What: "revealed", Hash: doc.AgreementHash.String()})
-	return nil
-}
-
-// checkRevealed holds an opened result against what its provider revealed before
-// it was paid: both its seal and the output itself.
-func (c *Client) checkRevealed(ctx context.Context, p Purchase, o Opened) error {
-	panel, err := c.cfg.Store.PanelOf(ctx, p.RequestID)
-	if err != nil {
-		return unlessUnseated(err)
-	}
-	seat := panel.seat(p.RequestID)
-	if seat == nil || seat.Revealed == nil {
-		return nil
-	}
-	s, req, err := typedRequest(p)
-	if err != nil {
-		return err
-	}
-	res, err := s.ParseResult(o.Output)
-	if err != nil {
-		return err
-	}
-	got, err := req.AgreementHash(res)
-	if err != nil {
-		return err
-	}
-	if got != *seat.Revealed || o.Seal.AgreementHash == nil || *o.Seal.AgreementHash != got {
-		return &MismatchError{"result", "its agreement_hash is not the one that was revealed before it was paid"}
-	}
+	r.say(a.member.Provider, buyer.Progress{At: time.Now().UTC(), Who: "provider", What: "revealed", Hash: doc.AgreementHash.String()})
 	return nil
 }

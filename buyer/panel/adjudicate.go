@@ -1,4 +1,4 @@
-package buyer
+package panel
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer/adjudicate"
+	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 // Adjudication is how a panel came from several results to one, for the record.
-// Results are named by the request of their seat.
+// Results are named by the request of their member.
 type Adjudication struct {
 	Ballots []Ballot             `json:"ballots,omitempty"` // a judge's
 	Carried []string             `json:"carried,omitempty"` // by a merge: those that the others bear out
@@ -40,10 +41,10 @@ type Ballot struct {
 
 // adjudicate comes from the results of those that answered to one. Nothing is
 // stored or paid here: after a crash it is done again.
-func (r *panelRun) adjudicate(ctx context.Context, p Panel, answers []answer) (Decision, []answer, error) {
+func (r *run) adjudicate(ctx context.Context, p Panel, answers []answer) (Decision, []answer, error) {
 	// Who answered first is no argument.
-	slices.SortFunc(answers, func(a, b answer) int { return strings.Compare(a.seat.RequestID, b.seat.RequestID) })
-	_, req, err := typedRequest(answers[0].purchase)
+	slices.SortFunc(answers, func(a, b answer) int { return strings.Compare(a.member.RequestID, b.member.RequestID) })
+	_, req, err := answers[0].purchase.Job()
 	if err != nil {
 		return Decision{}, nil, err
 	}
@@ -60,12 +61,12 @@ func (r *panelRun) adjudicate(ctx context.Context, p Panel, answers []answer) (D
 	return r.judge(ctx, req, answers, results)
 }
 
-// merge needs more than half of the seats: of one result there is nothing to merge.
-func (r *panelRun) merge(p Panel, req *schemas.Request, answers []answer, results []*schemas.Result) (Decision, []answer, error) {
+// merge needs more than half of the members: of one result there is nothing to merge.
+func (r *run) merge(p Panel, req *schemas.Request, answers []answer, results []*schemas.Result) (Decision, []answer, error) {
 	if !majority(len(results), p) || len(results) < 2 {
-		return Decision{Outcome: OutcomeNoConsensus, Reason: fmt.Sprintf("%d of %d delivered: too few to merge", len(results), len(p.Seats))}, nil, nil
+		return Decision{Outcome: OutcomeNoConsensus, Reason: fmt.Sprintf("%d of %d delivered: too few to merge", len(results), len(p.Members))}, nil, nil
 	}
-	m, err := adjudicate.Merge(req, results, r.c.key)
+	m, err := adjudicate.Merge(req, results, r.c.buyer.PublicKey())
 	if err != nil {
 		return Decision{}, nil, err
 	}
@@ -74,7 +75,7 @@ func (r *panelRun) merge(p Panel, req *schemas.Request, answers []answer, result
 	for i, a := range answers {
 		if m.Carried[i] {
 			winners = append(winners, a)
-			record.Carried = append(record.Carried, a.seat.RequestID)
+			record.Carried = append(record.Carried, a.member.RequestID)
 		}
 	}
 	d := Decision{Outcome: OutcomeMerged, Output: m.Output, Reason: fmt.Sprintf("merged of %d, %d of them borne out by the others", len(results), len(winners))}
@@ -87,7 +88,7 @@ func (r *panelRun) merge(p Panel, req *schemas.Request, answers []answer, result
 
 // judge asks until two ballots name the same result. The order is drawn anew each
 // time, so that a place in it, or a text that argues for one, decides nothing.
-func (r *panelRun) judge(ctx context.Context, req *schemas.Request, answers []answer, results []*schemas.Result) (Decision, []answer, error) {
+func (r *run) judge(ctx context.Context, req *schemas.Request, answers []answer, results []*schemas.Result) (Decision, []answer, error) {
 	votes := map[int]int{}
 	var record Adjudication
 	for range ballotsMax {
@@ -102,10 +103,10 @@ func (r *panelRun) judge(ctx context.Context, req *schemas.Request, answers []an
 		if votes[choice]++; votes[choice] < 2 {
 			continue
 		}
-		d := Decision{Outcome: OutcomeJudged, Reason: fmt.Sprintf("chosen of %d: %s", len(results), clean(ballot.Why))}
+		d := Decision{Outcome: OutcomeJudged, Reason: fmt.Sprintf("chosen of %d: %s", len(results), text.Clean(ballot.Why))}
 		var winners []answer
 		if choice == adjudicate.None {
-			d = Decision{Outcome: OutcomeRejected, Reason: fmt.Sprintf("the judge finds none of %d good: %s", len(results), clean(ballot.Why))}
+			d = Decision{Outcome: OutcomeRejected, Reason: fmt.Sprintf("the judge finds none of %d good: %s", len(results), text.Clean(ballot.Why))}
 		} else {
 			winners = answers[choice : choice+1]
 		}
@@ -120,14 +121,14 @@ func (r *panelRun) judge(ctx context.Context, req *schemas.Request, answers []an
 
 // ask puts one ballot to the judge. An answer that is no choice is a ballot too;
 // an error that wraps ErrJudge leaves the panel open.
-func (r *panelRun) ask(ctx context.Context, req *schemas.Request, answers []answer, results []*schemas.Result) (b Ballot, choice int, err error) {
+func (r *run) ask(ctx context.Context, req *schemas.Request, answers []answer, results []*schemas.Result) (b Ballot, choice int, err error) {
 	order := rand.Perm(len(results))
 	question, err := adjudicate.NewBallot(req, results, order)
 	if err != nil {
 		return b, 0, err
 	}
 	for _, i := range order {
-		b.Order = append(b.Order, answers[i].seat.RequestID)
+		b.Order = append(b.Order, answers[i].member.RequestID)
 	}
 	asking, cancel := context.WithTimeout(ctx, judgeTimeout)
 	defer cancel()
@@ -141,14 +142,14 @@ func (r *panelRun) ask(ctx context.Context, req *schemas.Request, answers []answ
 	choice, why, err := question.Choice(said)
 	switch {
 	case errors.Is(err, adjudicate.ErrSpoiled):
-		b.Spoiled = clean(err.Error())
+		b.Spoiled = text.Clean(err.Error())
 		r.panel("spoiled", "", b.Spoiled)
 	case err != nil:
 		return b, 0, err
 	default:
-		b.Why = clean(why)
+		b.Why = text.Clean(why)
 		if choice != adjudicate.None {
-			b.Choice = answers[choice].seat.RequestID
+			b.Choice = answers[choice].member.RequestID
 		}
 		r.panel("ballot", "", b.Why)
 	}

@@ -1,4 +1,4 @@
-package provider_test
+package panel_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -22,16 +23,16 @@ func TestMajorityPaysThoseThatAgree(t *testing.T) {
 	w := markettest.New(t)
 	rivals := w.Honest(t, 3)
 	c := w.NewCustomer(t, markettest.Unhurried)
-	p := panel(t, w, c, buyer.RuleMajority, rivals...)
-	if _, err := c.Client.Follow(w.Ctx, p.Seats[0].RequestID, nil); !errors.Is(err, buyer.ErrPanelOpen) {
+	p := placePanel(t, w, c, panel.RuleMajority, rivals...)
+	if _, err := c.Client.Follow(w.Ctx, p.Members[0].RequestID, nil); !errors.Is(err, buyer.ErrPanelOpen) {
 		t.Errorf("a seat is followed apart from its panel: %v", err)
 	}
-	p, err := c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	p, err := c.Panels(t).Follow(w.Ctx, p.ID, nil)
 	markettest.Check(t, err)
-	if p.Decision.Outcome != buyer.OutcomeAgreed || p.Decision.Agreement == nil || p.Tier() != "redundancy_consensus" {
+	if p.Decision.Outcome != panel.OutcomeAgreed || p.Decision.Agreement == nil || p.Tier() != "redundancy_consensus" {
 		t.Errorf("decision %+v", p.Decision)
 	}
-	result, err := c.Client.PanelResult(w.Ctx, p)
+	result, err := c.Panels(t).Result(w.Ctx, p)
 	if err != nil || result.Output == nil {
 		t.Errorf("result %s, %v", result.Output, err)
 	}
@@ -39,10 +40,10 @@ func TestMajorityPaysThoseThatAgree(t *testing.T) {
 		if got := w.Earned(t, r); got != markettest.RateMsats {
 			t.Errorf("provider %d earned %d msats", i, got)
 		}
-		proved(t, w, c, p.Seats[i])
+		proved(t, w, c, p.Members[i])
 	}
 	w.SettledUp(t, c, 3*(markettest.RateMsats+markettest.FeeMsats))
-	if again, err := c.Client.FollowPanel(w.Ctx, p.ID, nil); err != nil || again.Decision.At != p.Decision.At {
+	if again, err := c.Panels(t).Follow(w.Ctx, p.ID, nil); err != nil || again.Decision.At != p.Decision.At {
 		t.Errorf("followed once more: %+v, %v", again.Decision, err)
 	}
 	w.SettledUp(t, c, 3*(markettest.RateMsats+markettest.FeeMsats))
@@ -136,11 +137,11 @@ func TestLiarEarnsNothing(t *testing.T) {
 			}
 			w.Open(t, liar, lie)
 			c := w.NewCustomer(t, markettest.Unhurried)
-			p := panel(t, w, c, buyer.RuleMajority, liar, rivals[0], rivals[1])
-			p, err := c.Client.FollowPanel(w.Ctx, p.ID, nil)
+			p := placePanel(t, w, c, panel.RuleMajority, liar, rivals[0], rivals[1])
+			p, err := c.Panels(t).Follow(w.Ctx, p.ID, nil)
 			markettest.Check(t, err)
-			if p.Decision.Outcome != buyer.OutcomeAgreed || p.Seats[0].Ruling.Taken || !strings.Contains(p.Seats[0].Ruling.Why, a.why) {
-				t.Errorf("decision %+v, the liar: %+v", p.Decision, p.Seats[0].Ruling)
+			if p.Decision.Outcome != panel.OutcomeAgreed || p.Members[0].Ruling.Taken || !strings.Contains(p.Members[0].Ruling.Why, a.why) {
+				t.Errorf("decision %+v, the liar: %+v", p.Decision, p.Members[0].Ruling)
 			}
 			if got := w.Earned(t, liar); got != 0 {
 				t.Errorf("the liar earned %d msats", got)
@@ -149,7 +150,7 @@ func TestLiarEarnsNothing(t *testing.T) {
 				if got := w.Earned(t, r); got != markettest.RateMsats {
 					t.Errorf("honest provider %d earned %d msats", i, got)
 				}
-				proved(t, w, c, p.Seats[i+1])
+				proved(t, w, c, p.Members[i+1])
 			}
 			w.SettledUp(t, c, 2*(markettest.RateMsats+markettest.FeeMsats))
 		})
@@ -162,11 +163,11 @@ func TestLiarEarnsNothing(t *testing.T) {
 func TestColluders(t *testing.T) {
 	for name, tt := range map[string]struct {
 		honest, liars int
-		outcome       buyer.Outcome
+		outcome       panel.Outcome
 	}{
-		"a minority": {3, 2, buyer.OutcomeAgreed},
-		"half":       {2, 2, buyer.OutcomeNoConsensus},
-		"a majority": {1, 2, buyer.OutcomeAgreed},
+		"a minority": {3, 2, panel.OutcomeAgreed},
+		"half":       {2, 2, panel.OutcomeNoConsensus},
+		"a majority": {1, 2, panel.OutcomeAgreed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,16 +180,16 @@ func TestColluders(t *testing.T) {
 				rivals = append(rivals, liar)
 			}
 			c := w.NewCustomer(t, markettest.Unhurried)
-			p := panel(t, w, c, buyer.RuleMajority, rivals...)
-			p, err := c.Client.FollowPanel(w.Ctx, p.ID, nil)
-			if errors.Is(err, buyer.ErrNoConsensus) != (tt.outcome == buyer.OutcomeNoConsensus) || p.Decision == nil || p.Decision.Outcome != tt.outcome {
+			p := placePanel(t, w, c, panel.RuleMajority, rivals...)
+			p, err := c.Panels(t).Follow(w.Ctx, p.ID, nil)
+			if errors.Is(err, panel.ErrNoConsensus) != (tt.outcome == panel.OutcomeNoConsensus) || p.Decision == nil || p.Decision.Outcome != tt.outcome {
 				t.Fatalf("decision %+v, %v", p.Decision, err)
 			}
 			spent := int64(0)
 			for i, r := range rivals {
 				isHonest := i < tt.honest
 				want := int64(0)
-				if tt.outcome == buyer.OutcomeAgreed && isHonest == (tt.honest > tt.liars) {
+				if tt.outcome == panel.OutcomeAgreed && isHonest == (tt.honest > tt.liars) {
 					want = markettest.RateMsats
 					spent += markettest.RateMsats + markettest.FeeMsats
 				}
@@ -223,19 +224,19 @@ func TestGuessedAnswer(t *testing.T) {
 		})
 	})
 	c := w.NewCustomer(t, markettest.Unhurried)
-	first := panel(t, w, c, buyer.RuleMajority, rivals...) // an earlier panel tells the answer
-	first, err := c.Client.FollowPanel(w.Ctx, first.ID, nil)
+	first := placePanel(t, w, c, panel.RuleMajority, rivals...) // an earlier panel tells the answer
+	first, err := c.Panels(t).Follow(w.Ctx, first.ID, nil)
 	markettest.Check(t, err)
 	guess = *first.Decision.Agreement
-	p := panel(t, w, c, buyer.RuleMajority, guesser, rivals[0], rivals[1])
-	p, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	p := placePanel(t, w, c, panel.RuleMajority, guesser, rivals[0], rivals[1])
+	p, err = c.Panels(t).Follow(w.Ctx, p.ID, nil)
 	markettest.Check(t, err)
-	seat, err := c.Store.Purchase(w.Ctx, p.Seats[0].RequestID)
+	seat, err := c.Store.Purchase(w.Ctx, p.Members[0].RequestID)
 	markettest.Check(t, err)
 	if seat.State != buyer.StateFailed || !strings.Contains(seat.Reason, "not the one that was revealed") || w.Earned(t, guesser) != markettest.RateMsats {
 		t.Errorf("the guesser's seat is %s (%s), it earned %d msats", seat.State, seat.Reason, w.Earned(t, guesser))
 	}
-	if result, err := c.Client.PanelResult(w.Ctx, p); err != nil || result.Provider == guesser.Key.PublicKey() {
+	if result, err := c.Panels(t).Result(w.Ctx, p); err != nil || result.Provider == guesser.Key.PublicKey() {
 		t.Errorf("the result is of %s, %v", result.Provider, err)
 	}
 	w.SettledUp(t, c, 5*(markettest.RateMsats+markettest.FeeMsats))

@@ -1,4 +1,4 @@
-package provider_test
+package panel_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
@@ -15,7 +16,7 @@ import (
 // mortal is a buyer's store: right after the n-th of a step has become durable,
 // the buyer is gone.
 type mortal struct {
-	buyer.Store
+	markettest.PurchaseStore
 	step string
 	die  context.CancelFunc
 
@@ -42,35 +43,35 @@ func (m *mortal) write(step string, do func() error) error {
 }
 
 func (m *mortal) SetSealed(ctx context.Context, id string, event []byte, contents [][]byte) error {
-	return m.write("sealed", func() error { return m.Store.SetSealed(ctx, id, event, contents) })
+	return m.write("sealed", func() error { return m.PurchaseStore.SetSealed(ctx, id, event, contents) })
 }
 
 func (m *mortal) SetClosing(ctx context.Context, id string, event []byte) error {
-	return m.write("closing", func() error { return m.Store.SetClosing(ctx, id, event) })
+	return m.write("closing", func() error { return m.PurchaseStore.SetClosing(ctx, id, event) })
 }
 
 func (m *mortal) SetReveal(ctx context.Context, id string, hash hashing.Digest, event []byte) error {
-	return m.write("reveal", func() error { return m.Store.SetReveal(ctx, id, hash, event) })
+	return m.write("reveal", func() error { return m.PurchaseStore.SetReveal(ctx, id, hash, event) })
 }
 
-func (m *mortal) Decide(ctx context.Context, id string, d buyer.Decision, pay []buyer.Award, drop []buyer.Drop, l buyer.Limits) error {
-	return m.write("decision", func() error { return m.Store.Decide(ctx, id, d, pay, drop, l) })
+func (m *mortal) Decide(ctx context.Context, id string, d panel.Decision, pay []buyer.Award, drop []panel.Drop, l buyer.Limits) error {
+	return m.write("decision", func() error { return m.PurchaseStore.Decide(ctx, id, d, pay, drop, l) })
 }
 
 func (m *mortal) Paid(ctx context.Context, id string, p payments.Payment) error {
-	return m.write("paid", func() error { return m.Store.Paid(ctx, id, p) })
+	return m.write("paid", func() error { return m.PurchaseStore.Paid(ctx, id, p) })
 }
 
 func (m *mortal) SetResult(ctx context.Context, id string, event, output []byte, contents [][]byte, early bool) error {
-	return m.write("result", func() error { return m.Store.SetResult(ctx, id, event, output, contents, early) })
+	return m.write("result", func() error { return m.PurchaseStore.SetResult(ctx, id, event, output, contents, early) })
 }
 
 func (m *mortal) SetReceipt(ctx context.Context, id, receipt string, event []byte) error {
-	return m.write("receipt", func() error { return m.Store.SetReceipt(ctx, id, receipt, event) })
+	return m.write("receipt", func() error { return m.PurchaseStore.SetReceipt(ctx, id, receipt, event) })
 }
 
 func (m *mortal) Close(ctx context.Context, id string, to buyer.State, reason string) error {
-	return m.write("close", func() error { return m.Store.Close(ctx, id, to, reason) })
+	return m.write("close", func() error { return m.PurchaseStore.Close(ctx, id, to, reason) })
 }
 
 // TestPanelSurvivesEveryCrash: the buyer dies right after each step; its next
@@ -99,14 +100,14 @@ func TestPanelSurvivesEveryCrash(t *testing.T) {
 			rivals := w.Honest(t, 3)
 			ctx, die := context.WithCancel(w.Ctx)
 			defer die()
-			var store buyer.Store
+			var store markettest.PurchaseStore
 			c := w.NewCustomer(t, func(cfg *buyer.Config) {
 				markettest.Unhurried(cfg)
-				store = cfg.Store
-				cfg.Store = &mortal{Store: cfg.Store, step: tt.step, left: tt.nth, die: die}
+				store = cfg.Store.(markettest.PurchaseStore)
+				cfg.Store = &mortal{PurchaseStore: store, step: tt.step, left: tt.nth, die: die}
 			})
-			p := panel(t, w, c, buyer.RuleMajority, rivals...)
-			_, err := c.Client.FollowPanel(ctx, p.ID, nil)
+			p := placePanel(t, w, c, panel.RuleMajority, rivals...)
+			_, err := c.Panels(t).Follow(ctx, p.ID, nil)
 			if tt.step != "close" && !errors.Is(err, context.Canceled) {
 				t.Errorf("the first life ended with %v", err)
 			}
@@ -120,13 +121,13 @@ func TestPanelSurvivesEveryCrash(t *testing.T) {
 				t.Errorf("open panels %v", open)
 			}
 			c.Client = c.Open(t, markettest.Unhurried)
-			p, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+			p, err = c.Panels(t).Follow(w.Ctx, p.ID, nil)
 			markettest.Check(t, err)
 			for i, r := range rivals {
 				if got := w.Earned(t, r); got != markettest.RateMsats {
 					t.Errorf("provider %d earned %d msats", i, got)
 				}
-				proved(t, w, c, p.Seats[i])
+				proved(t, w, c, p.Members[i])
 			}
 			w.SettledUp(t, c, 3*(markettest.RateMsats+markettest.FeeMsats))
 		})
@@ -145,10 +146,10 @@ func TestPanelBudget(t *testing.T) {
 		cfg.Limits = buyer.Limits{DayMsats: 2*worst - 1}
 	})
 	// Both are placed while the day holds either; it does not hold both.
-	first, second := panel(t, w, c, buyer.RuleMajority, rivals...), panel(t, w, c, buyer.RuleMajority, rivals...)
+	first, second := placePanel(t, w, c, panel.RuleMajority, rivals...), placePanel(t, w, c, panel.RuleMajority, rivals...)
 	var reserved int64
-	_, err := c.Client.FollowPanel(w.Ctx, first.ID, func(seat string, p buyer.Progress) {
-		if seat == "" && p.What == string(buyer.OutcomeAgreed) {
+	_, err := c.Panels(t).Follow(w.Ctx, first.ID, func(seat string, p buyer.Progress) {
+		if seat == "" && p.What == string(panel.OutcomeAgreed) {
 			b := w.Budget(t, c.Store)
 			reserved = b.ReservedMsats + b.SpentMsats
 		}
@@ -159,18 +160,18 @@ func TestPanelBudget(t *testing.T) {
 	}
 	// What it did not spend is free again, so the day holds the second but for a few msats.
 	spend := int64(3 * (markettest.RateMsats + markettest.FeeMsats))
-	tight := c.Open(t, func(cfg *buyer.Config) {
+	c.Client = c.Open(t, func(cfg *buyer.Config) {
 		markettest.Unhurried(cfg)
 		cfg.Limits = buyer.Limits{DayMsats: spend + worst - 1}
 	})
-	second, err = tight.FollowPanel(w.Ctx, second.ID, nil)
-	if !errors.Is(err, buyer.ErrNoConsensus) || second.Decision.Outcome != buyer.OutcomeOverBudget {
+	second, err = c.Panels(t).Follow(w.Ctx, second.ID, nil)
+	if !errors.Is(err, panel.ErrNoConsensus) || second.Decision.Outcome != panel.OutcomeOverBudget {
 		t.Errorf("decision %+v, %v", second.Decision, err)
 	}
 	w.SettledUp(t, c, spend)
 	var over *buyer.BudgetError
-	if _, err := tight.PlacePanel(w.Ctx, buyer.PanelOrder{
-		SchemaID: first.SchemaID, Input: markettest.SandboxInput(""), Seats: seatsOf(rivals...), Rule: buyer.RuleMajority, MaxMsats: worst,
+	if _, err := c.Panels(t).Place(w.Ctx, panel.Order{
+		SchemaID: first.SchemaID, Input: markettest.SandboxInput(""), Members: membersOf(rivals...), Rule: panel.RuleMajority, MaxMsats: worst,
 	}); !errors.As(err, &over) || over.Limit != "day" || over.WantMsats != worst || over.FreeMsats != worst-1 {
 		t.Errorf("placed although the day does not hold it: %v", err)
 	}

@@ -1,9 +1,10 @@
-package provider_test
+package panel_test
 
 import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -26,11 +27,11 @@ func TestSeatOverItsProvidersLimit(t *testing.T) {
 	markettest.Check(t, err)
 	_, err = w.Follow(t, c, p.RequestID, nil).Wait()
 	markettest.Check(t, err)
-	panel := panel(t, w, c, buyer.RuleMajority, rivals...)
-	panel, err = c.Client.FollowPanel(w.Ctx, panel.ID, nil)
+	several := placePanel(t, w, c, panel.RuleMajority, rivals...)
+	several, err = c.Panels(t).Follow(w.Ctx, several.ID, nil)
 	markettest.Check(t, err)
-	if panel.Decision.Outcome != buyer.OutcomeAgreed || panel.Seats[0].Ruling.Taken {
-		t.Errorf("decision %+v, the first seat %+v", panel.Decision, panel.Seats[0].Ruling)
+	if several.Decision.Outcome != panel.OutcomeAgreed || several.Members[0].Ruling.Taken {
+		t.Errorf("decision %+v, the first seat %+v", several.Decision, several.Members[0].Ruling)
 	}
 	for _, r := range rivals {
 		if got := w.Earned(t, r); got != markettest.RateMsats {
@@ -55,13 +56,13 @@ func TestFirstThatCannotBePaidIsNone(t *testing.T) {
 	markettest.Check(t, err)
 	_, err = w.Follow(t, c, p.RequestID, nil).Wait()
 	markettest.Check(t, err)
-	panel, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
-		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Rule: buyer.RuleFirst, MaxMsats: markettest.RateMsats + 10,
-		Seats: seatsOf(known, next), CommitTimeout: markettest.Slow, Mode: receipts.ModeHold,
+	several, err := c.Panels(t).Place(w.Ctx, panel.Order{
+		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Rule: panel.RuleFirst, MaxMsats: markettest.RateMsats + 10,
+		Members: membersOf(known, next), CommitTimeout: markettest.Slow, Mode: receipts.ModeHold,
 	})
 	markettest.Check(t, err)
 	opened := make(chan struct{})
-	panel, err = c.Client.FollowPanel(w.Ctx, panel.ID, func(seat string, pr buyer.Progress) {
+	several, err = c.Panels(t).Follow(w.Ctx, several.ID, func(seat string, pr buyer.Progress) {
 		if seat == known.Key.PublicKey() && pr.What == "refused" {
 			close(opened)
 			w.Open(t, next, nil) // who comes later is first now
@@ -73,10 +74,10 @@ func TestFirstThatCannotBePaidIsNone(t *testing.T) {
 	default:
 		t.Fatal("the known provider was not refused")
 	}
-	if panel.Decision.Outcome != buyer.OutcomeFirst || panel.Seats[0].Ruling.Taken || !panel.Seats[1].Ruling.Taken {
-		t.Errorf("decision %+v, seats %+v %+v", panel.Decision, panel.Seats[0].Ruling, panel.Seats[1].Ruling)
+	if several.Decision.Outcome != panel.OutcomeFirst || several.Members[0].Ruling.Taken || !several.Members[1].Ruling.Taken {
+		t.Errorf("decision %+v, seats %+v %+v", several.Decision, several.Members[0].Ruling, several.Members[1].Ruling)
 	}
-	seat, err := c.Store.Purchase(w.Ctx, panel.Seats[0].RequestID)
+	seat, err := c.Store.Purchase(w.Ctx, several.Members[0].RequestID)
 	if err != nil || seat.State != buyer.StateFailed || seat.Cancel == nil {
 		t.Errorf("the seat that cannot be paid is %s, canceled: %v, %v", seat.State, seat.Cancel != nil, err)
 	}

@@ -1,4 +1,4 @@
-package provider_test
+package panel_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
@@ -40,13 +41,13 @@ func TestAttemptsArePaidAndOneResult(t *testing.T) {
 	w := markettest.New(t)
 	rivals := paidWriters(t, w, "Lyon", "Paris, on the Seine", "Nice")
 	c := judges(t, w, judgeOf("Paris"))
-	p, err := judged(t, w, c, buyer.RuleJudge, schemas.TextGeneration, capital, rivals...)
+	p, err := judged(t, w, c, panel.RuleJudge, schemas.TextGeneration, capital, rivals...)
 	markettest.Check(t, err)
 	for i, want := range []int64{markettest.AttemptMsats, markettest.AttemptMsats + markettest.RateMsats, markettest.AttemptMsats} {
 		if got := w.Earned(t, rivals[i]); got != want {
 			t.Errorf("writer %d earned %d msats, want %d", i, got, want)
 		}
-		seat, err := c.Store.Purchase(w.Ctx, p.Seats[i].RequestID)
+		seat, err := c.Store.Purchase(w.Ctx, p.Members[i].RequestID)
 		markettest.Check(t, err)
 		b, err := buyer.EngagementBundleOf(w.Ctx, c.Store, seat)
 		markettest.Check(t, err)
@@ -57,7 +58,7 @@ func TestAttemptsArePaidAndOneResult(t *testing.T) {
 			t.Errorf("seat %d is %s", i, seat.State)
 		}
 	}
-	if result, err := c.Client.PanelResult(w.Ctx, p); err != nil || result.ReceiptID == "" {
+	if result, err := c.Panels(t).Result(w.Ctx, p); err != nil || result.ReceiptID == "" {
 		t.Errorf("result %s, %v", result.ReceiptID, err)
 	}
 	w.SettledUp(t, c, 3*(markettest.AttemptMsats+markettest.FeeMsats)+markettest.RateMsats+markettest.FeeMsats)
@@ -104,9 +105,9 @@ func TestCheatsOfJudgedPanels(t *testing.T) {
 			cheat.Fee = markettest.AttemptMsats
 			tt.cheat(w, t, cheat, honest.Key.PublicKey())
 			c := judges(t, w, judgeOf("Paris, on"))
-			p, err := judged(t, w, c, buyer.RuleJudge, schemas.TextGeneration, capital, cheat, honest)
+			p, err := judged(t, w, c, panel.RuleJudge, schemas.TextGeneration, capital, cheat, honest)
 			markettest.Check(t, err)
-			if !p.Seats[1].Ruling.Taken || w.Earned(t, honest) != markettest.AttemptMsats+markettest.RateMsats {
+			if !p.Members[1].Ruling.Taken || w.Earned(t, honest) != markettest.AttemptMsats+markettest.RateMsats {
 				t.Errorf("decision %+v, the honest earned %d msats", p.Decision, w.Earned(t, honest))
 			}
 			if got := w.Earned(t, cheat); got != tt.earns {
@@ -138,7 +139,7 @@ func TestColludersInAMerge(t *testing.T) {
 				rivals = append(rivals, r)
 			}
 			c := judges(t, w, nil)
-			p, err := judged(t, w, c, buyer.RuleMerge, schemas.RetrievalRerank, job, rivals...)
+			p, err := judged(t, w, c, panel.RuleMerge, schemas.RetrievalRerank, job, rivals...)
 			markettest.Check(t, err)
 			for i, r := range rivals {
 				want := int64(markettest.AttemptMsats)
@@ -146,7 +147,7 @@ func TestColludersInAMerge(t *testing.T) {
 					want += markettest.RateMsats
 				}
 				if got := w.Earned(t, r); got != want {
-					t.Errorf("ranker %d earned %d msats, want %d (%+v)", i, got, want, p.Seats[i].Ruling)
+					t.Errorf("ranker %d earned %d msats, want %d (%+v)", i, got, want, p.Members[i].Ruling)
 				}
 			}
 		})
@@ -214,25 +215,25 @@ func TestHeldFeeHoldsUpNobody(t *testing.T) {
 	holder := w.NewRival(t, "holder")
 	holder.Fee, holder.Runner.Do = stuckMsats, says(holder.Runner, "never")
 	w.OpenWith(t, holder, nil, schemas.TextGeneration)
-	c := judges(t, w, nil)
+	c := judges(t, w, judgeOf("Paris"))
 	wallet := &stuck{Wallet: c.Wallet, free: make(chan struct{})}
 	c.Client = c.Open(t, func(cfg *buyer.Config) {
 		slowly(cfg)
-		cfg.Cipher, cfg.Judge, cfg.MaxEngagementMsats, cfg.Wallet = c.Key, judgeOf("Paris"), markettest.AttemptMsats, wallet
+		cfg.Cipher, cfg.MaxEngagementMsats, cfg.Wallet = c.Key, markettest.AttemptMsats, wallet
 	})
-	p, err := judged(t, w, c, buyer.RuleJudge, schemas.TextGeneration, capital, holder, honest)
+	p, err := judged(t, w, c, panel.RuleJudge, schemas.TextGeneration, capital, holder, honest)
 	markettest.Check(t, err)
-	seat, err := c.Store.Purchase(w.Ctx, p.Seats[0].RequestID)
+	seat, err := c.Store.Purchase(w.Ctx, p.Members[0].RequestID)
 	markettest.Check(t, err)
 	open, err := c.Store.OpenPanels(w.Ctx)
 	markettest.Check(t, err)
-	if !p.Seats[1].Ruling.Taken || seat.State != buyer.StatePaying || len(open) != 1 {
+	if !p.Members[1].Ruling.Taken || seat.State != buyer.StatePaying || len(open) != 1 {
 		t.Fatalf("decision %+v, the holder's seat is %s, %d panels open", p.Decision, seat.State, len(open))
 	}
 	close(wallet.free)
-	_, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	_, err = c.Panels(t).Follow(w.Ctx, p.ID, nil)
 	markettest.Check(t, err)
-	if seat, err = c.Store.Purchase(w.Ctx, p.Seats[0].RequestID); err != nil || seat.State != buyer.StateFailed {
+	if seat, err = c.Store.Purchase(w.Ctx, p.Members[0].RequestID); err != nil || seat.State != buyer.StateFailed {
 		t.Errorf("the holder's seat is %s (%s), %v", seat.State, seat.Reason, err)
 	}
 	w.SettledUp(t, c, markettest.AttemptMsats+markettest.FeeMsats+markettest.RateMsats+markettest.FeeMsats)
@@ -246,12 +247,12 @@ func TestFeesAboveWhatIsPaid(t *testing.T) {
 	a, b := w.NewRival(t, "a"), w.NewRival(t, "b")
 	c := judges(t, w, judgeOf("x"))
 	place := func(fee, most int64) error {
-		seats := seatsOf(a, b)
+		seats := membersOf(a, b)
 		for i := range seats {
 			seats[i].Prices = map[string]receipts.Price{string(schemas.TextGeneration): {PerMinuteMsats: markettest.RateMsats, EngagementMsats: fee}}
 		}
-		_, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
-			SchemaID: string(schemas.TextGeneration), Input: []byte(capital), Seats: seats, Rule: buyer.RuleJudge, MaxMsats: most,
+		_, err := c.Panels(t).Place(w.Ctx, panel.Order{
+			SchemaID: string(schemas.TextGeneration), Input: []byte(capital), Members: seats, Rule: panel.RuleJudge, MaxMsats: most,
 		})
 		return err
 	}
@@ -276,17 +277,17 @@ func TestJudgedPanelAfterRestart(t *testing.T) {
 			w := markettest.New(t)
 			rivals := paidWriters(t, w, "Lyon", "Paris, on the Seine")
 			c := judges(t, w, judgeOf("Paris"))
-			seats := seatsOf(rivals...)
+			seats := membersOf(rivals...)
 			for i, r := range rivals {
 				seats[i].Prices = map[string]receipts.Price{string(schemas.TextGeneration): {PerMinuteMsats: r.Rate, EngagementMsats: r.Fee}}
 			}
-			p, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
-				SchemaID: string(schemas.TextGeneration), Input: []byte(capital), Seats: seats, Rule: buyer.RuleJudge,
+			p, err := c.Panels(t).Place(w.Ctx, panel.Order{
+				SchemaID: string(schemas.TextGeneration), Input: []byte(capital), Members: seats, Rule: panel.RuleJudge,
 				MaxMsats: 2 * (markettest.RateMsats + 10*markettest.AttemptMsats), CommitTimeout: ample,
 			})
 			markettest.Check(t, err)
 			ctx, stop := context.WithCancel(w.Ctx)
-			_, err = c.Client.FollowPanel(ctx, p.ID, func(_ string, pr buyer.Progress) {
+			_, err = c.Panels(t).Follow(ctx, p.ID, func(_ string, pr buyer.Progress) {
 				if pr.What == step {
 					stop()
 				}
@@ -295,9 +296,9 @@ func TestJudgedPanelAfterRestart(t *testing.T) {
 				t.Fatal("it was not stopped")
 			}
 			stop()
-			p, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+			p, err = c.Panels(t).Follow(w.Ctx, p.ID, nil)
 			markettest.Check(t, err)
-			if !p.Seats[1].Ruling.Taken || w.Earned(t, rivals[0]) != markettest.AttemptMsats || w.Earned(t, rivals[1]) != markettest.AttemptMsats+markettest.RateMsats {
+			if !p.Members[1].Ruling.Taken || w.Earned(t, rivals[0]) != markettest.AttemptMsats || w.Earned(t, rivals[1]) != markettest.AttemptMsats+markettest.RateMsats {
 				t.Errorf("decision %+v, earned %d and %d msats", p.Decision, w.Earned(t, rivals[0]), w.Earned(t, rivals[1]))
 			}
 			w.SettledUp(t, c, 2*(markettest.AttemptMsats+markettest.FeeMsats)+markettest.RateMsats+markettest.FeeMsats)

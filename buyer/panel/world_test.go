@@ -1,4 +1,4 @@
-package provider_test
+package panel_test
 
 import (
 	"bytes"
@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/nbd-wtf/go-nostr"
+	"go.uber.org/goleak"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -16,7 +18,7 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-func seatsOf(rivals ...*markettest.Rival) (seats []buyer.Listing) {
+func membersOf(rivals ...*markettest.Rival) (seats []buyer.Listing) {
 	for _, r := range rivals {
 		seats = append(seats, buyer.Listing{
 			Provider: r.Key.PublicKey(), PerMinuteMsats: markettest.RateMsats, BaseMsats: map[string]int64{string(schemas.SandboxRun): 0},
@@ -25,12 +27,12 @@ func seatsOf(rivals ...*markettest.Rival) (seats []buyer.Listing) {
 	return seats
 }
 
-// panel orders the usual job from the rivals; they may take the price and 10
+// placePanel orders the usual job from the rivals; they may take the price and 10
 // msats each, and not one msat more.
-func panel(t *testing.T, w *markettest.World, c *markettest.Customer, rule buyer.Rule, rivals ...*markettest.Rival) buyer.Panel {
+func placePanel(t *testing.T, w *markettest.World, c *markettest.Customer, rule panel.Rule, rivals ...*markettest.Rival) panel.Panel {
 	t.Helper()
-	p, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
-		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Seats: seatsOf(rivals...), Rule: rule,
+	p, err := c.Panels(t).Place(w.Ctx, panel.Order{
+		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Members: membersOf(rivals...), Rule: rule,
 		MaxMsats: int64(len(rivals)) * (markettest.RateMsats + 10), CommitTimeout: markettest.Slow,
 	})
 	markettest.Check(t, err)
@@ -74,7 +76,7 @@ func rubbish(r *markettest.Runner) func(context.Context, provider.Run) (provider
 
 // proved checks that a seat's purchase ended with a receipt that a stranger can
 // verify.
-func proved(t *testing.T, w *markettest.World, c *markettest.Customer, seat buyer.Seat) {
+func proved(t *testing.T, w *markettest.World, c *markettest.Customer, seat panel.Member) {
 	t.Helper()
 	p, err := c.Store.Purchase(w.Ctx, seat.RequestID)
 	markettest.Check(t, err)
@@ -94,3 +96,5 @@ func proved(t *testing.T, w *markettest.World, c *markettest.Customer, seat buye
 		t.Errorf("the request that the receipt binds says nothing of redundancy: %s", p.Request)
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

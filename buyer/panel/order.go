@@ -1,4 +1,4 @@
-package buyer
+package panel
 
 import (
 	"context"
@@ -12,33 +12,34 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/adjudicate"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// seatsMax is the most seats of a panel: what a request may state as its redundancy.
-const seatsMax = 16
+// membersMax is the most members of a panel: what a request may state as its redundancy.
+const membersMax = 16
 
 // commitMargin is what providers get beyond the job's own limit until their
 // results no longer count: for quoting, for queueing, and for boxes to travel.
 const commitMargin = 2 * time.Minute
 
-// PanelOrder is what to buy from several providers.
-type PanelOrder struct {
+// Order is what to buy from several providers.
+type Order struct {
 	SchemaID string
 	Input    []byte // the request document
-	// Seats are the providers, each once. A listing that announces no price, or
+	// Members are the providers, each once. A listing that announces no price, or
 	// only a key, is bid an equal part of MaxMsats.
-	Seats    []Listing
+	Members  []buyer.Listing
 	Rule     Rule
-	MaxMsats int64 // of all seats together, routing fees included
-	// Mode and Delivery are those of Order. RuleMajority needs sealed postpay,
+	MaxMsats int64 // of all members together, routing fees included
+	// Mode and Delivery are those of buyer.Order. RuleMajority needs sealed postpay,
 	// and asks for it if they are left out.
 	Mode     receipts.Mode
 	Delivery receipts.Delivery
-	// Encrypt is that of Order, for every seat: each provider reads its own
+	// Encrypt is that of buyer.Order, for every member: each provider reads its own
 	// request, and nobody else any.
 	Encrypt bool
 	TTL     time.Duration // the requests expire after this (1 h)
@@ -46,9 +47,9 @@ type PanelOrder struct {
 	CommitTimeout time.Duration
 }
 
-// PlacePanel signs a request to each provider and stores the panel. Nothing is
-// sent: FollowPanel does that, now or after a restart.
-func (c *Client) PlacePanel(ctx context.Context, o PanelOrder) (Panel, error) {
+// Place signs a request to each provider and stores the panel. Nothing is
+// sent: Follow does that, now or after a restart.
+func (c *Client) Place(ctx context.Context, o Order) (Panel, error) {
 	switch {
 	case o.Rule == RuleMajority:
 		def(&o.Mode, receipts.ModePostpay)
@@ -72,10 +73,10 @@ func (c *Client) PlacePanel(ctx context.Context, o PanelOrder) (Panel, error) {
 	if err != nil {
 		return Panel{}, err
 	}
-	if err := c.AffordsDay(ctx, o.MaxMsats); err != nil {
+	if err := c.buyer.AffordsDay(ctx, o.MaxMsats); err != nil {
 		return Panel{}, err
 	}
-	def(&o.CommitTimeout, limitOf(req)+commitMargin)
+	def(&o.CommitTimeout, buyer.RunLimit(req)+commitMargin)
 	now := time.Now().UTC()
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -90,28 +91,28 @@ func (c *Client) PlacePanel(ctx context.Context, o PanelOrder) (Panel, error) {
 	case o.Rule.subjective():
 		more = append(more, nostr.Tag{"param", "agreement", string(o.Rule)})
 	}
-	var seats []Purchase
-	for i, l := range o.Seats {
-		seat, err := c.draft(ctx, Order{
+	var members []buyer.Purchase
+	for i, l := range o.Members {
+		member, err := c.buyer.Draft(ctx, buyer.Order{
 			Provider: l.Provider, SchemaID: o.SchemaID, Input: req.Canonical, MaxMsats: parts[i],
 			Announced: &l, Mode: o.Mode, Delivery: o.Delivery, PayeeNode: l.PayeeNode, TTL: o.TTL, Encrypt: o.Encrypt, Judged: o.Rule.subjective(),
 		}, more...)
 		if err != nil {
-			return Panel{}, fmt.Errorf("seat %d: %w", i+1, err)
+			return Panel{}, fmt.Errorf("member %d: %w", i+1, err)
 		}
-		if _, err := c.ApprovalRuleFor(c.approvalOf(seat, o.Mode, bidOf(seat))); err != nil && o.Mode != "" {
-			return Panel{}, fmt.Errorf("seat %d: %w", i+1, err) // before anybody works for nothing
+		if err := c.buyer.MayPay(member, o.Mode); err != nil && o.Mode != "" {
+			return Panel{}, fmt.Errorf("member %d: %w", i+1, err) // before anybody works for nothing
 		}
-		seats = append(seats, seat)
-		p.Seats = append(p.Seats, Seat{RequestID: seat.RequestID, Provider: seat.Provider})
+		members = append(members, member)
+		p.Members = append(p.Members, Member{RequestID: member.RequestID, Provider: member.Provider})
 	}
-	if err := c.cfg.Store.AddPanel(ctx, p, seats); err != nil {
+	if err := c.cfg.Store.AddPanel(ctx, p, members); err != nil {
 		return Panel{}, fmt.Errorf("store panel: %w", err)
 	}
 	return p, nil
 }
 
-func (o PanelOrder) check() error {
+func (o Order) check() error {
 	switch o.Rule {
 	case RuleFirst:
 	case RuleMajority:
@@ -128,15 +129,15 @@ func (o PanelOrder) check() error {
 	default:
 		return fmt.Errorf("unknown rule %q: first, majority, merge or judge", o.Rule)
 	}
-	if len(o.Seats) < 2 || len(o.Seats) > seatsMax {
-		return fmt.Errorf("a panel has 2 to %d providers, not %d", seatsMax, len(o.Seats))
+	if len(o.Members) < 2 || len(o.Members) > membersMax {
+		return fmt.Errorf("a panel has 2 to %d providers, not %d", membersMax, len(o.Members))
 	}
-	for i, l := range o.Seats {
+	for i, l := range o.Members {
 		if !nostr.IsValidPublicKey(l.Provider) {
 			return fmt.Errorf("provider %q is not a public key", l.Provider)
 		}
-		if slices.ContainsFunc(o.Seats[:i], func(other Listing) bool { return other.Provider == l.Provider }) {
-			return fmt.Errorf("provider %s is named twice: a second seat of one key proves nothing", l.Provider)
+		if slices.ContainsFunc(o.Members[:i], func(other buyer.Listing) bool { return other.Provider == l.Provider }) {
+			return fmt.Errorf("provider %s is named twice: a second member of one key proves nothing", l.Provider)
 		}
 	}
 	if err := payments.CheckMsats(o.MaxMsats); err != nil {
@@ -146,10 +147,10 @@ func (o PanelOrder) check() error {
 }
 
 // request reads the document and states in it how results become one, so that job_hash and with it every receipt commits to redundancy and adjudication.
-func (o PanelOrder) request() (*schemas.Request, error) {
+func (o Order) request() (*schemas.Request, error) {
 	s, ok := schemas.Lookup(o.SchemaID)
 	if !ok {
-		return nil, fmt.Errorf("%w %q", ErrJobType, o.SchemaID)
+		return nil, fmt.Errorf("%w %q", buyer.ErrJobType, o.SchemaID)
 	}
 	req, err := s.ParseRequest(o.Input)
 	if err != nil {
@@ -169,7 +170,7 @@ func (o PanelOrder) request() (*schemas.Request, error) {
 	if err := json.Unmarshal(doc["verification"], &verification); err != nil {
 		return nil, fmt.Errorf("request: verification: %w", err)
 	}
-	verification["redundancy"] = json.RawMessage(fmt.Sprint(len(o.Seats)))
+	verification["redundancy"] = json.RawMessage(fmt.Sprint(len(o.Members)))
 	verification["adjudication"] = json.RawMessage(`"` + string(adjudication) + `"`)
 	if doc["verification"], err = json.Marshal(verification); err != nil {
 		return nil, err
@@ -181,11 +182,11 @@ func (o PanelOrder) request() (*schemas.Request, error) {
 	return s.ParseRequest(stated)
 }
 
-// parts divides the maximum over the seats, so that all of them together can
+// parts divides the maximum over the members, so that all of them together can
 // never take more. Where only one is paid, each may take it all; else each gets
 // what its provider announces and an equal part of the rest, for fees.
-func (o PanelOrder) parts(req *schemas.Request) ([]int64, error) {
-	n := int64(len(o.Seats))
+func (o Order) parts(req *schemas.Request) ([]int64, error) {
+	n := int64(len(o.Members))
 	parts := make([]int64, n)
 	if o.Rule == RuleFirst {
 		for i := range parts {
@@ -197,7 +198,7 @@ func (o PanelOrder) parts(req *schemas.Request) ([]int64, error) {
 		return o.chosen(req)
 	}
 	left, all := o.MaxMsats, true
-	for i, l := range o.Seats {
+	for i, l := range o.Members {
 		price, ok := l.Price(req)
 		if all = all && ok; ok {
 			price += feeOf(l, req, o.Rule)
@@ -217,19 +218,29 @@ func (o PanelOrder) parts(req *schemas.Request) ([]int64, error) {
 	return parts, nil
 }
 
-// AffordsDay says early, before anybody works for nothing, that the day's budget
-// does not hold the worst case of a panel, in msats: *BudgetError. What counts is
-// Decide's reservation.
-func (c *Client) AffordsDay(ctx context.Context, most int64) error {
-	if c.cfg.Limits.DayMsats == 0 {
-		return nil
+// Purchases reads purchases: a [buyer.Client] does, and a store that is open for
+// reading only.
+type Purchases interface {
+	Purchase(ctx context.Context, requestID string) (buyer.Purchase, error)
+}
+
+// OrderOf is the order that a panel began with, to be placed again: the same
+// document for the same providers. What they announced then is left out.
+func OrderOf(ctx context.Context, purchases Purchases, p Panel) (Order, error) {
+	o := Order{SchemaID: p.SchemaID, Rule: p.Rule, MaxMsats: p.MaxMsats}
+	for i, member := range p.Members {
+		bought, err := purchases.Purchase(ctx, member.RequestID)
+		if err != nil {
+			return o, err
+		}
+		one, err := buyer.OrderOf(bought)
+		if err != nil {
+			return o, err
+		}
+		if i == 0 {
+			o.Input, o.Mode, o.Delivery, o.Encrypt = one.Input, one.Mode, one.Delivery, one.Encrypt
+		}
+		o.Members = append(o.Members, buyer.Listing{Provider: member.Provider, PayeeNode: bought.PayeeNode})
 	}
-	b, err := c.cfg.Store.BudgetOf(ctx, time.Now())
-	if err != nil {
-		return fmt.Errorf("read budget: %w", err)
-	}
-	if free := c.cfg.Limits.DayMsats - b.ReservedMsats - b.SpentMsats; most > free {
-		return &BudgetError{Limit: "day", WantMsats: most, FreeMsats: max(free, 0)}
-	}
-	return nil
+	return o, nil
 }

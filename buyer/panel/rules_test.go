@@ -1,4 +1,4 @@
-package provider_test
+package panel_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -33,20 +34,20 @@ func TestOfferAgainstTheRulesIsNotFirst(t *testing.T) {
 		markettest.Unhurried(cfg)
 		cfg.Approvals = []buyer.ApprovalRule{{ID: "work first", Modes: []receipts.Mode{receipts.ModePostpay}, Do: buyer.Approve}}
 	})
-	p, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
-		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Rule: buyer.RuleFirst, MaxMsats: markettest.RateMsats + 10,
-		Seats: seatsOf(quick, &markettest.Rival{Party: w.Seller}), CommitTimeout: markettest.Slow,
+	p, err := c.Panels(t).Place(w.Ctx, panel.Order{
+		SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Rule: panel.RuleFirst, MaxMsats: markettest.RateMsats + 10,
+		Members: membersOf(quick, &markettest.Rival{Party: w.Seller}), CommitTimeout: markettest.Slow,
 	})
 	markettest.Check(t, err)
 	was := sync.OnceFunc(func() { close(offered) })
-	p, err = c.Client.FollowPanel(w.Ctx, p.ID, func(seat string, pr buyer.Progress) {
+	p, err = c.Panels(t).Follow(w.Ctx, p.ID, func(seat string, pr buyer.Progress) {
 		if seat == quick.Key.PublicKey() && (pr.What == "quoted" || pr.What == "refused") {
 			was()
 		}
 	})
 	markettest.Check(t, err)
-	if p.Decision.Outcome != buyer.OutcomeFirst || !p.Seats[1].Ruling.Taken {
-		t.Errorf("decision %+v, seats %+v", p.Decision, p.Seats)
+	if p.Decision.Outcome != panel.OutcomeFirst || !p.Members[1].Ruling.Taken {
+		t.Errorf("decision %+v, seats %+v", p.Decision, p.Members)
 	}
 	w.Moved(t, c.Party, markettest.RateMsats, markettest.RateMsats+markettest.FeeMsats)
 }

@@ -1,4 +1,4 @@
-package provider_test
+package panel_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
-	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/provider"
@@ -43,18 +43,18 @@ func TestSubjectiveJobIsPaidForConsensus(t *testing.T) {
 		rivals = append(rivals, r)
 	}
 	c := w.NewCustomer(t, markettest.Unhurried)
-	seats := seatsOf(rivals...)
+	seats := membersOf(rivals...)
 	for i := range seats {
 		seats[i].BaseMsats = map[string]int64{string(schemas.RetrievalRerank): 0}
 	}
-	p, err := c.Client.PlacePanel(w.Ctx, buyer.PanelOrder{
-		SchemaID: string(schemas.RetrievalRerank), Seats: seats, Rule: buyer.RuleMajority, MaxMsats: 3 * (markettest.RateMsats + 10), CommitTimeout: markettest.Slow,
+	p, err := c.Panels(t).Place(w.Ctx, panel.Order{
+		SchemaID: string(schemas.RetrievalRerank), Members: seats, Rule: panel.RuleMajority, MaxMsats: 3 * (markettest.RateMsats + 10), CommitTimeout: markettest.Slow,
 		Input: []byte(`{"user_task":"find it","candidates":[{"id":"a","content":"x"},{"id":"b","content":"y"}],"k":2}`),
 	})
 	markettest.Check(t, err)
-	p, err = c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	p, err = c.Panels(t).Follow(w.Ctx, p.ID, nil)
 	markettest.Check(t, err)
-	if p.Decision.Outcome != buyer.OutcomeAgreed || p.Decision.Reason != "2 of 3 agree" {
+	if p.Decision.Outcome != panel.OutcomeAgreed || p.Decision.Reason != "2 of 3 agree" {
 		t.Errorf("decision %+v", p.Decision)
 	}
 	for i, want := range []int64{markettest.RateMsats, 0, markettest.RateMsats} {
@@ -62,10 +62,10 @@ func TestSubjectiveJobIsPaidForConsensus(t *testing.T) {
 			t.Errorf("ranker %d earned %d msats, want %d", i, got, want)
 		}
 		if want > 0 {
-			proved(t, w, c, p.Seats[i])
+			proved(t, w, c, p.Members[i])
 		}
 	}
-	result, err := c.Client.PanelResult(w.Ctx, p)
+	result, err := c.Panels(t).Result(w.Ctx, p)
 	markettest.Check(t, err)
 	if !strings.Contains(string(result.Request), `\"adjudication\":\"majority_vote\"`) || !strings.Contains(string(result.Request), `\"redundancy\":3`) {
 		t.Errorf("the request that the receipts bind says: %s", result.Request)
@@ -83,15 +83,15 @@ func TestLosersAreReleased(t *testing.T) {
 	liar.Runner.Do = rubbish(liar.Runner)
 	w.Open(t, liar, nil)
 	c := w.NewCustomer(t, markettest.Unhurried)
-	p := panel(t, w, c, buyer.RuleMajority, liar, rivals[0], rivals[1])
-	p, err := c.Client.FollowPanel(w.Ctx, p.ID, nil)
+	p := placePanel(t, w, c, panel.RuleMajority, liar, rivals[0], rivals[1])
+	p, err := c.Panels(t).Follow(w.Ctx, p.ID, nil)
 	markettest.Check(t, err)
 	_, err = w.See(w.Ctx, c.Market, nostr.Filter{Kinds: []int{7000}, Authors: []string{liar.Key.PublicKey()}}, func(ev nostr.Event) bool {
 		s := ev.Tags.Find("status")
 		return s != nil && s[1] == "error" && strings.HasPrefix(s[2], string(provider.CodeUnpaid))
 	})
 	markettest.Check(t, err)
-	job, err := liar.Kernel.ProviderStore("paid-job").Job(w.Ctx, p.Seats[0].RequestID)
+	job, err := liar.Kernel.ProviderStore("paid-job").Job(w.Ctx, p.Members[0].RequestID)
 	if err != nil || job.State != provider.StateFailed || job.ReceiptID != "" {
 		t.Errorf("the loser's job is %s, %v", job.State, err)
 	}

@@ -1,0 +1,205 @@
+package buyer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// ErrPanelOpen: the purchase belongs to a panel that has not decided whether it is
+// paid; whoever follows the panel follows the purchase.
+var ErrPanelOpen = errors.New("this purchase belongs to a panel that has not decided yet")
+
+// errOffered ends a follower whose purchase could be paid now.
+var errOffered = errors.New("the offer waits for a decision")
+
+// Membership says which panel a purchase belongs to: somebody else decides whether
+// it is paid.
+type Membership struct {
+	Panel string
+	Open  bool // it has not decided
+	// Revealed is the agreement hash that the provider revealed before it was paid;
+	// nil where nothing was. A result that is opened must have it.
+	Revealed *hashing.Digest
+}
+
+// Offer is what a provider asks for a purchase, checked and not paid.
+type Offer struct{ o offer }
+
+// Draft signs the request of an order and makes the purchase that begins with it,
+// with further tags in the request. Nothing is stored and nothing is sent: whoever
+// stores it, with [Store.AddPurchase] or together with other purchases, can follow it.
+func (c *Client) Draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchase, error) {
+	if !nostr.IsValidPublicKey(o.Provider) {
+		return Purchase{}, fmt.Errorf("provider %q is not a public key", o.Provider)
+	}
+	return c.draft(ctx, o, more...)
+}
+
+// FollowToOffer follows a purchase as [Client.Follow] does, but pays for no result:
+// it returns once the purchase could be paid, with the offer, or has ended. For a
+// free job that is done the offer is nil. readsFirst says that the result is read
+// before it is paid for, so that a fee for the attempt is paid meanwhile.
+func (c *Client) FollowToOffer(ctx context.Context, requestID string, readsFirst bool, tell func(Progress)) (Purchase, *Offer, error) {
+	f := c.newFollower(requestID, tell)
+	f.undecided, f.readsFirst = true, readsFirst
+	p, err := f.follow(ctx)
+	if err != nil && !errors.Is(err, errOffered) {
+		return p, nil, err
+	}
+	if f.offered == nil {
+		return p, nil, nil
+	}
+	return p, &Offer{*f.offered}, nil
+}
+
+// offer ends a follower with an offer that could be paid. One that the buyer's rules
+// stand against is none: it must not come before another.
+func (f *follower) offer(ctx context.Context, p Purchase, o offer) error {
+	if _, err := f.c.ApprovalRuleFor(f.c.approvalOf(p, o.quote.Mode, o.quote.PriceMsats)); err != nil {
+		f.say("buyer", "refused", 0, "", err.Error())
+		return f.decline(ctx, p, CodeNotApproved, err.Error())
+	}
+	f.offered = &o
+	return errOffered
+}
+
+// Award decides by the buyer's rules whether an offer is paid, and signs that it is
+// accepted. Nothing is reserved. *ApprovalError if the rules are against it.
+func (c *Client) Award(ctx context.Context, p Purchase, o *Offer) (Award, error) {
+	return c.award(ctx, p, o.o)
+}
+
+// Accept publishes the acceptance of an award that is stored. Follow publishes it
+// again, so that it does not arrive now is no loss.
+func (c *Client) Accept(ctx context.Context, p Purchase, a Award) error {
+	return c.sendAcceptance(ctx, p, a)
+}
+
+// MayPay is nil if the buyer's rules let a drafted purchase be paid in the mode, at
+// the most that its request bids; else an *ApprovalError.
+func (c *Client) MayPay(p Purchase, mode receipts.Mode) error {
+	_, err := c.ApprovalRuleFor(c.approvalOf(p, mode, bidOf(p)))
+	return err
+}
+
+// AffordsDay says early, before anybody works for nothing, that the day's budget
+// does not hold the worst case of an order, in msats: *BudgetError. What counts is
+// the reservation.
+func (c *Client) AffordsDay(ctx context.Context, most int64) error {
+	if c.cfg.Limits.DayMsats == 0 {
+		return nil
+	}
+
+	b, err := c.cfg.Store.BudgetOf(ctx, time.Now())
+	if err != nil {
+		return fmt.Errorf("read budget: %w", err)
+	}
+	if free := c.cfg.Limits.DayMsats - b.ReservedMsats - b.SpentMsats; most > free {
+		return &BudgetError{Limit: "day", WantMsats: most, FreeMsats: max(free, 0)}
+	}
+	return nil
+}
+
+// Purchase is a purchase as it stands.
+func (c *Client) Purchase(ctx context.Context, requestID string) (Purchase, error) {
+	return c.cfg.Store.Purchase(ctx, requestID)
+}
+
+// Sign makes a document of the buyer's in its domain, now.
+func (c *Client) Sign(ctx context.Context, kind int, d domain.Domain, tags nostr.Tags, content string) (nostr.Event, []byte, error) {
+	return c.sign(ctx, kind, d, tags, content)
+}
+
+// Cancellation signs that a provider is to drop a request.
+func (c *Client) Cancellation(ctx context.Context, requestID, provider, why string) ([]byte, error) {
+	_, raw, err := c.sign(ctx, kinds.Deletion, domain.Deletion, cancelTags(requestID, provider, c.cfg.Kinds.Request), why)
+	return raw, err
+}
+
+// Hide encrypts an event of ours for the provider of a purchase, if the purchase is
+// encrypted.
+func (c *Client) Hide(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
+	return c.wrap(ctx, p, ev)
+}
+
+// Reveal reads what the provider of a purchase has hidden in an event.
+func (c *Client) Reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
+	return c.reveal(ctx, p, ev)
+}
+
+// Drop ends a purchase that nothing was paid for, with the reason, and tells its
+// provider by a cancellation that was signed before.
+func (c *Client) Drop(ctx context.Context, requestID, why string, cancellation []byte) error {
+	if err := c.cfg.Store.SetCancel(ctx, requestID, cancellation); err != nil {
+		return fmt.Errorf("keep cancellation: %w", err)
+	}
+	if err := c.cfg.Store.CloseUnpaid(ctx, requestID, StateFailed, why); err != nil {
+		return fmt.Errorf("drop purchase: %w", err)
+	}
+	return c.SendCancellation(ctx, requestID)
+}
+
+// SendCancellation publishes the cancellation that is stored with a purchase, if
+// there is one. It spares the provider work; that it arrives is not needed.
+func (c *Client) SendCancellation(ctx context.Context, requestID string) error {
+	p, err := c.cfg.Store.Purchase(ctx, requestID)
+	if err != nil || p.Cancel == nil {
+		return err
+	}
+
+	ev, err := eventOf(p.Cancel)
+	if err != nil {
+		return err
+	}
+	if err := c.cfg.Market.Send(ctx, ev); err != nil {
+		c.log.Warn("a provider was not told that it is not paid", "request", requestID, "err", err)
+	}
+	return nil
+}
+
+// Job reads the request that a purchase began with.
+func (p Purchase) Job() (*schemas.Schema, *schemas.Request, error) { return typedRequest(p) }
+
+// checkRevealed holds an opened result against what its provider revealed before
+// it was paid: both its seal and the output itself.
+func checkRevealed(p Purchase, o Opened) error {
+	if p.Member == nil || p.Member.Revealed == nil {
+		return nil
+	}
+
+	s, req, err := typedRequest(p)
+	if err != nil {
+		return err
+	}
+	res, err := s.ParseResult(o.Output)
+	if err != nil {
+		return err
+	}
+	got, err := req.AgreementHash(res)
+	if err != nil {
+		return err
+	}
+	if got != *p.Member.Revealed || o.Seal.AgreementHash == nil || *o.Seal.AgreementHash != got {
+		return &MismatchError{"result", "its agreement_hash is not the one that was revealed before it was paid"}
+	}
+	return nil
+}
+
+// eventOf reads an event that was stored.
+func eventOf(raw []byte) (ev nostr.Event, err error) {
+	if err = json.Unmarshal(raw, &ev); err != nil {
+		err = fmt.Errorf("stored event: %w", err)
+	}
+	return ev, err
+}
