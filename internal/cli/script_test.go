@@ -71,6 +71,14 @@ func TestScripts(t *testing.T) {
 	runScripts(t, testscript.Params{Dir: "testdata/script"})
 }
 
+// TestNetworkOfJobs: a job has the network that the operator sells, and no other.
+func TestNetworkOfJobs(t *testing.T) {
+	if machineLevel() == sandbox.LevelLandlock {
+		testclass.Unavailable(t, "jobs have no network at level landlock, the firmest one here")
+	}
+	runScripts(t, testscript.Params{Files: []string{"testdata/named/network.txtar"}})
+}
+
 // TestSecretsAreNotKept plants canaries wherever an operator or an agent could
 // leave a secret.
 func TestSecretsAreNotKept(t *testing.T) {
