@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -25,10 +24,5 @@ func main() {
 
 // run is main without the process.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if err := cli.HideMemory(args); err != nil {
-		fmt.Fprintln(stderr, "lightwork:", err)
-		return cli.ExitFailed
-	}
-
-	return cli.Run(ctx, version, args, stdin, stdout, stderr)
+	return cli.Main(ctx, version, args, stdin, stdout, stderr)
 }

@@ -9,69 +9,33 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/provider"
-	"github.com/lightwork-market/lightwork/receipts"
 )
-
-// accessConfig says who may buy: npub or hex keys.
-type accessConfig struct {
-	Allow []string `yaml:"allow"`
-	Deny  []string `yaml:"deny"`
-	// Trust lets in whom the keys in Of follow; Of left out is the provider's own key.
-	Trust provider.Trust `yaml:"trust"`
-	Of    []string       `yaml:"of"`
-}
-
-func (c *config) checkAccess() *configError {
-	for name, keys := range map[string][]string{"allow": c.Provider.Access.Allow, "deny": c.Provider.Access.Deny, "of": c.Provider.Access.Of} {
-		for i, k := range keys {
-			if _, err := receipts.ParseKey(k); err != nil {
-				return &configError{fmt.Sprintf("$.provider.access.%s[%d]", name, i), "must be an npub1... or 64 hex digits"}
-			}
-		}
-	}
-	switch c.Provider.Access.Trust {
-	case provider.TrustNobody, provider.TrustFollows, provider.TrustFollows2:
-		return nil
-	}
-	return &configError{"$.provider.access.trust", "must be follows or follows2"}
-}
-
-func (c *config) access() provider.Access {
-	hex := func(keys []string) (out []string) {
-		for _, k := range keys {
-			key, _ := receipts.ParseKey(k) // checked before
-			out = append(out, key)
-		}
-		return out
-	}
-	a := c.Provider.Access
-	return provider.Access{Allow: hex(a.Allow), Deny: hex(a.Deny), Trust: a.Trust, Of: hex(a.Of)}
-}
 
 // admissionFile holds a word while no new jobs are taken, so that it counts for
 // a provider that runs and for one that is started later.
-func (c *config) admissionFile() string { return filepath.Join(c.dataDir("provider"), "admission") }
+func (c *node) admissionFile() string { return filepath.Join(c.DataDir("provider"), "admission") }
 
 // admission reads the operator's word; what cannot be read takes no jobs.
-func (c *config) admission() provider.Admission {
+func (c *node) admission() provider.Admission {
 	a, _ := c.readAdmission()
 	return a
 }
 
 // drainBy is when a provider that drains ends whatever is open; zero: never.
-func (c *config) drainBy() time.Time {
+func (c *node) drainBy() time.Time {
 	_, by := c.readAdmission()
 	return by
 }
 
 // pause writes that no jobs are taken, and why; the operator's resume ends it.
-func (c *config) pause(why string) error {
+func (c *node) pause(why string) error {
 	return c.writeAdmission(string(provider.AdmissionPaused) + " " + why)
 }
 
 // pausedWhy is the reason that the node itself paused for, "" where its operator did.
-func (c *config) pausedWhy() string {
+func (c *node) pausedWhy() string {
 	text, _ := os.ReadFile(c.admissionFile())
 	why, _ := strings.CutPrefix(strings.TrimSpace(string(text)), string(provider.AdmissionPaused)+" ")
 	if why == strings.TrimSpace(string(text)) {
@@ -80,7 +44,7 @@ func (c *config) pausedWhy() string {
 	return why
 }
 
-func (c *config) readAdmission() (provider.Admission, time.Time) {
+func (c *node) readAdmission() (provider.Admission, time.Time) {
 	text, err := os.ReadFile(c.admissionFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return provider.AdmissionOpen, time.Time{}
@@ -98,7 +62,7 @@ func (c *config) readAdmission() (provider.Admission, time.Time) {
 
 // setAdmission writes the word, and by when a provider that drains has to end;
 // zero: when nothing is open.
-func (c *config) setAdmission(a provider.Admission, by time.Time) error {
+func (c *node) setAdmission(a provider.Admission, by time.Time) error {
 	name := c.admissionFile()
 	if a == provider.AdmissionOpen {
 		err := os.Remove(name)
@@ -114,7 +78,7 @@ func (c *config) setAdmission(a provider.Admission, by time.Time) error {
 	return c.writeAdmission(text)
 }
 
-func (c *config) writeAdmission(text string) error {
+func (c *node) writeAdmission(text string) error {
 	name := c.admissionFile()
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
@@ -132,23 +96,23 @@ type (
 )
 
 // Run stops the taking of jobs.
-func (providerPauseCmd) Run(s *streams, g *globals) error {
+func (providerPauseCmd) Run(s *app.Streams, g *app.Globals) error {
 	return admit(s, g, provider.AdmissionPaused, "paused: no new jobs are taken, open ones go on; lightwork provider resume takes them again")
 }
 
 // Run takes jobs again.
-func (providerResumeCmd) Run(s *streams, g *globals) error {
+func (providerResumeCmd) Run(s *app.Streams, g *app.Globals) error {
 	return admit(s, g, provider.AdmissionOpen, "jobs are taken again, by the provider that runs or by its next run")
 }
 
-func admit(s *streams, g *globals, a provider.Admission, told string) error {
-	c, err := loadConfig(g.Config)
+func admit(s *app.Streams, g *app.Globals, a provider.Admission, told string) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
 	if err := c.setAdmission(a, time.Time{}); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.err, "lightwork:", g.spell(told))
+	fmt.Fprintln(s.Err, "lightwork:", g.Spell(told))
 	return nil
 }

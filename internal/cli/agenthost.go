@@ -13,32 +13,34 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 // agentDir is where a provider keeps approvals and logs of its agents.
-func (c *config) agentDir(part string) string {
-	return filepath.Join(c.dataDir("provider"), "agents", part)
+func (c *node) agentDir(part string) string {
+	return filepath.Join(c.DataDir("provider"), "agents", part)
 }
 
 // controlSocket is where a running provider answers its operator.
-func (c *config) controlSocket() string {
-	return filepath.Join(socketDir(c.dataDir("provider")), "control")
+func (c *node) controlSocket() string {
+	return filepath.Join(socketDir(c.DataDir("provider")), "control")
 }
 
 // installed are the agents of the configuration.
-func (c *config) installed() ([]host.Installed, error) {
+func (c *node) installed() ([]host.Installed, error) {
 	var all []host.Installed
 	for _, a := range c.Agents {
-		dir, err := filepath.Abs(c.path(a.Dir))
+		dir, err := filepath.Abs(c.Path(a.Dir))
 		if err != nil {
 			return nil, err
 		}
 		in := host.Installed{Dir: dir, Tools: a.Tools, UID: a.UID, GID: a.GID, Manual: a.Manual, Unconfined: a.Unconfined}
-		in.Read = append(in.Read, self()) // scripts that end in "lightwork agent ..."
+		in.Read = append(in.Read, display.Self()) // scripts that end in "lightwork agent ..."
 		for _, p := range a.Read {
-			in.Read = append(in.Read, c.path(p))
+			in.Read = append(in.Read, c.Path(p))
 		}
 		for _, name := range a.EnvFrom {
 			if value, ok := os.LookupEnv(name); ok {
@@ -52,7 +54,7 @@ func (c *config) installed() ([]host.Installed, error) {
 
 // openHost prepares the agents of a node: supervisor, approvals, logs. close
 // ends every agent.
-func openHost(ctx context.Context, c *config, k *kernel.Kernel, people *society, desk *debtDesk, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
+func openHost(ctx context.Context, c *node, k *kernel.Kernel, people *society, desk *debtDesk, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
 	approvals, err := manifest.OpenApprovals(c.agentDir("approvals"))
 	if err != nil {
 		return nil, nil, nil, err
@@ -71,20 +73,20 @@ func openHost(ctx context.Context, c *config, k *kernel.Kernel, people *society,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := c.setAccounts(installed, log); err != nil {
+	if err := setAccounts(c.Config, installed, log); err != nil {
 		return nil, nil, nil, err
 	}
-	if err := supervisor.PrepareSocketDir(socketDir(c.dataDir("provider"))); err != nil { // the node's own, see agentSocketDir
+	if err := supervisor.PrepareSocketDir(socketDir(c.DataDir("provider"))); err != nil { // the node's own, see agentSocketDir
 		return nil, nil, nil, err
 	}
 	sup, err := supervisor.New(supervisor.Config{
-		SocketDir: agentSocketDir(c.dataDir("provider"), installed), CoreVersion: version, Log: log, OnLog: people.told.masking(logs.Write), Audit: audit.add,
+		SocketDir: agentSocketDir(c.DataDir("provider"), installed), CoreVersion: c.version, Log: log, OnLog: people.told.masking(logs.Write), Audit: audit.add,
 	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	level := c.findLevel(ctx)
-	builtIn, err := c.builtIn()
+	builtIn, err := builtIn(c.Config, c.level)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -94,7 +96,7 @@ func openHost(ctx context.Context, c *config, k *kernel.Kernel, people *society,
 	}
 	calls := &operatorCalls{k: k, sup: tellingSupervisor{sup, people.told}}
 	h, err := host.New(host.Config{
-		Invoke: calls.invoke, Supervisor: sup, Approvals: approvals, Installed: installed, Log: log, Private: filepath.Dir(c.dataDir("provider")),
+		Invoke: calls.invoke, Supervisor: sup, Approvals: approvals, Installed: installed, Log: log, Private: filepath.Dir(c.DataDir("provider")),
 		BuiltIn: builtIn, Confined: map[string]string{agentsandbox.ID: "jobs: level " + string(level)}, Ask: people.ask, Node: desk.calls(),
 		Directive: func(ctx context.Context, agent, tool string) (string, error) {
 			d := journal.Directive{ID: "human-" + rand.Text(), ApprovedBy: fmt.Sprintf("human:uid:%d:%s/%s", os.Geteuid(), agent, tool)}
@@ -103,7 +105,7 @@ func openHost(ctx context.Context, c *config, k *kernel.Kernel, people *society,
 		},
 	})
 	if err != nil {
-		return nil, nil, nil, usage("lightwork agents list shows what is configured", "%w", err)
+		return nil, nil, nil, advice.Usage("lightwork agents list shows what is configured", "%w", err)
 	}
 	if err := calls.build(h.Slots(), log); err != nil {
 		return nil, nil, nil, err
@@ -112,7 +114,7 @@ func openHost(ctx context.Context, c *config, k *kernel.Kernel, people *society,
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 		defer cancel()
 		err := sup.Stop(stop)
-		leaveSocketDir(c.dataDir("provider"), installed)
+		leaveSocketDir(c.DataDir("provider"), installed)
 		logs.Close()
 		audit.close()
 		return err
@@ -121,10 +123,10 @@ func openHost(ctx context.Context, c *config, k *kernel.Kernel, people *society,
 
 // findAgent resolves an id, or a folder, to one agent of the configuration or
 // of the disk.
-func (c *config) findAgent(name string) (dir string, m *manifest.Manifest, err error) {
+func (c *node) findAgent(name string) (dir string, m *manifest.Manifest, err error) {
 	dirs := []string{}
 	for _, a := range c.Agents {
-		dirs = append(dirs, c.path(a.Dir))
+		dirs = append(dirs, c.Path(a.Dir))
 	}
 	if st, statErr := os.Stat(name); statErr == nil && st.IsDir() {
 		dirs = append([]string{name}, dirs...)
@@ -136,19 +138,19 @@ func (c *config) findAgent(name string) (dir string, m *manifest.Manifest, err e
 		m, err := manifest.Read(filepath.Join(dirs[i], manifest.FileName))
 		abs, _ := filepath.Abs(name)
 		if err != nil && abs == dirs[i] {
-			return "", nil, usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", dirs[i], err)
+			return "", nil, advice.Usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", dirs[i], err)
 		}
 		if err == nil && (m.ID == name || abs == dirs[i]) {
 			return dirs[i], m, nil
 		}
 	}
-	return "", nil, usage("name the agent's folder, or its id if it is configured under agents", "no agent %q", name)
+	return "", nil, advice.Usage("name the agent's folder, or its id if it is configured under agents", "no agent %q", name)
 }
 
 // tools are the slots that the configuration gives an agent's folder.
-func (c *config) tools(dir string) []string {
+func (c *node) tools(dir string) []string {
 	for _, a := range c.Agents {
-		if abs, err := filepath.Abs(c.path(a.Dir)); err == nil && abs == dir {
+		if abs, err := filepath.Abs(c.Path(a.Dir)); err == nil && abs == dir {
 			return slices.Clone(a.Tools)
 		}
 	}

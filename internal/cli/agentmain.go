@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 
 	"github.com/lightwork-market/lightwork/agentruntime/agents/mcp"
 	"github.com/lightwork-market/lightwork/agentruntime/agents/reference"
@@ -14,6 +13,9 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/agents/wasmhost"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 // The hidden commands that the node runs itself as: an agent, or the first
@@ -98,7 +100,7 @@ func agentMain(args []string) func(context.Context, io.Writer) int {
 		})
 	}
 	return func(_ context.Context, stderr io.Writer) int {
-		return report(stderr, &globals{}, usage("lightwork agent --help names them; lightwork agents manages those of a node", "no agent of this program is called %q", args[1]))
+		return app.Report(stderr, &app.Globals{}, advice.Usage("lightwork agent --help names them; lightwork agents manages those of a node", "no agent of this program is called %q", args[1]))
 	}
 }
 
@@ -107,19 +109,10 @@ func serveAgent(name string, serve func(context.Context, *slog.Logger) error) fu
 	return func(ctx context.Context, stderr io.Writer) int {
 		if err := serve(ctx, slog.New(slog.NewTextHandler(stderr, nil))); err != nil {
 			fmt.Fprintf(stderr, "lightwork agent %s: %v\n", name, err)
-			return ExitFailed
+			return advice.ExitFailed
 		}
-		return exitOK
+		return advice.ExitOK
 	}
 }
 
-// self is this program's own file.
-func self() string {
-	exe, err := os.Executable()
-	if err != nil {
-		return os.Args[0]
-	}
-	return exe
-}
-
-func sandboxInitCommand() []string { return []string{self(), agentCommand, sandboxInit} }
+func sandboxInitCommand() []string { return []string{display.Self(), agentCommand, sandboxInit} }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,10 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 type agentsCmd struct {
@@ -34,10 +39,10 @@ type agentsListCmd struct {
 
 // Run lists the agents: as the running node sees them or, without one, as they
 // are installed.
-func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
-	if errors.Is(err, errNoConfig) {
-		conf, err = &config{dir: filepath.Dir(g.Config)}, nil
+func (c agentsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
+	if errors.Is(err, config.ErrNone) {
+		conf, err = newNode(config.In(filepath.Dir(g.Config)), s.Version, s.Log), nil
 	}
 	if err != nil {
 		return err
@@ -47,9 +52,9 @@ func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(s.out, list)
+		return app.PrintJSON(s.Out, list)
 	}
-	w := newTable(s.out)
+	w := app.NewTable(s.Out)
 	fmt.Fprintln(w, "AGENT\tVERSION\tSTATE\tAPPROVAL\tRESTARTS\tCONFINED\tTOOLS")
 	for _, a := range list {
 		approved := "approved"
@@ -66,19 +71,19 @@ func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		case a.PID != 0 && a.Confined == "":
 			confined = "no"
 		case a.PID != 0:
-			confined = printable(a.Confined)
+			confined = display.Printable(a.Confined)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", firstText(a.ID, a.Dir), printable(a.Version), a.State, approved, a.Restarts, confined, strings.Join(a.Tools, " "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", cmp.Or(a.ID, a.Dir), display.Printable(a.Version), a.State, approved, a.Restarts, confined, strings.Join(a.Tools, " "))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	for _, a := range list {
 		if a.Reason != "" && a.State != "running" {
-			fmt.Fprintf(s.err, "lightwork: %s: %s\n", firstText(a.ID, a.Dir), notTwice(a.ID, a.Reason))
+			fmt.Fprintf(s.Err, "lightwork: %s: %s\n", cmp.Or(a.ID, a.Dir), notTwice(a.ID, a.Reason))
 		}
 		if !a.Approved && a.ID != "" {
-			fmt.Fprintln(s.err, "  hint:", g.spell("lightwork agents show "+a.ID+" says what it asks for, lightwork agents approve "+a.ID+" allows it"))
+			fmt.Fprintln(s.Err, "  hint:", g.Spell("lightwork agents show "+a.ID+" says what it asks for, lightwork agents approve "+a.ID+" allows it"))
 		}
 	}
 	return nil
@@ -86,11 +91,11 @@ func (c agentsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 
 // notTwice leaves an agent's id off a reason that begins with it.
 func notTwice(id, reason string) string {
-	return printable(strings.TrimPrefix(reason, "agent "+id+": "))
+	return display.Printable(strings.TrimPrefix(reason, "agent "+id+": "))
 }
 
 // agentsOf asks the running node, or reads the manifests.
-func agentsOf(ctx context.Context, c *config) ([]host.Status, error) {
+func agentsOf(ctx context.Context, c *node) ([]host.Status, error) {
 	node, err := host.Dial(ctx, c.controlSocket())
 	if err == nil {
 		return node.Agents(ctx)
@@ -102,8 +107,8 @@ func agentsOf(ctx context.Context, c *config) ([]host.Status, error) {
 }
 
 // agentsInstalled reads the manifests of the configured agents.
-func (c *config) agentsInstalled() ([]host.Status, error) {
-	builtIn, err := c.builtIn()
+func (c *node) agentsInstalled() ([]host.Status, error) {
+	builtIn, err := builtIn(c.Config, c.level)
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +156,8 @@ type agentView struct {
 }
 
 // Run shows one agent. It runs nothing of the agent's.
-func (c agentsShowCmd) Run(s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c agentsShowCmd) Run(s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
@@ -173,15 +178,15 @@ func (c agentsShowCmd) Run(s *streams, g *globals) error {
 		v.Approved = true
 	}
 	if c.JSON {
-		return printJSON(s.out, v)
+		return app.PrintJSON(s.Out, v)
 	}
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "agent\t%s %s\n", m.ID, printable(m.Version))
-	fmt.Fprintf(w, "name\t%s\n", printable(m.Name))
-	fmt.Fprintf(w, "description\t%s\n", printable(strings.ReplaceAll(m.Description, "\n", " ")))
-	fmt.Fprintf(w, "source\t%s\n", strings.TrimSpace(printable(m.Source.GitURL)+" "+printable(m.Source.Ref)))
+	w := tabwriter.NewWriter(s.Out, 2, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "agent\t%s %s\n", m.ID, display.Printable(m.Version))
+	fmt.Fprintf(w, "name\t%s\n", display.Printable(m.Name))
+	fmt.Fprintf(w, "description\t%s\n", display.Printable(strings.ReplaceAll(m.Description, "\n", " ")))
+	fmt.Fprintf(w, "source\t%s\n", strings.TrimSpace(display.Printable(m.Source.GitURL)+" "+display.Printable(m.Source.Ref)))
 	fmt.Fprintf(w, "folder\t%s\n", dir)
-	fmt.Fprintf(w, "starts\t%s\n", printable(strings.Join(m.Command(), " ")))
+	fmt.Fprintf(w, "starts\t%s\n", display.Printable(strings.Join(m.Command(), " ")))
 	fmt.Fprintf(w, "manifest\tsha256 %s\n", m.Hash)
 	fmt.Fprintf(w, "tools\t%s\n", strings.Join(v.Slots, " "))
 	for _, p := range m.Permissions {
@@ -189,7 +194,7 @@ func (c agentsShowCmd) Run(s *streams, g *globals) error {
 		if v.Approved && contains(v.Approval.Permissions, p) {
 			granted = "granted"
 		}
-		fmt.Fprintf(w, "permission\t%s (%s)\n", printable(strings.TrimSpace(p)), granted)
+		fmt.Fprintf(w, "permission\t%s (%s)\n", display.Printable(strings.TrimSpace(p)), granted)
 	}
 	if v.Approved {
 		fmt.Fprintf(w, "approved\t%s\n", v.Approval.ApprovedAt.Local().Format(time.DateTime))
@@ -199,7 +204,7 @@ func (c agentsShowCmd) Run(s *streams, g *globals) error {
 	if err := w.Flush(); err != nil || v.Approved {
 		return err
 	}
-	fmt.Fprintln(s.err, "lightwork:", g.spell("lightwork agents approve "+m.ID+" allows it to run"))
+	fmt.Fprintln(s.Err, "lightwork:", g.Spell("lightwork agents approve "+m.ID+" allows it to run"))
 	return nil
 }
 
@@ -213,8 +218,8 @@ func contains(list []string, p string) bool {
 }
 
 // steer is what start, stop and restart share.
-func steer(ctx context.Context, s *streams, g *globals, id, action, done string) error {
-	conf, err := loadConfig(g.Config)
+func steer(ctx context.Context, s *app.Streams, g *app.Globals, id, action, done string) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
@@ -223,16 +228,16 @@ func steer(ctx context.Context, s *streams, g *globals, id, action, done string)
 		return err
 	}
 	if err := node.Steer(ctx, id, action); err != nil {
-		return hinted(fmt.Errorf("%s %s: %w", action, id, err), "lightwork agents list says how the agents are")
+		return advice.Hint(fmt.Errorf("%s %s: %w", action, id, err), "lightwork agents list says how the agents are")
 	}
-	_, err = fmt.Fprintf(s.out, "%s is %s\n", id, done)
+	_, err = fmt.Fprintf(s.Out, "%s is %s\n", id, done)
 	return err
 }
 
-func dialNode(ctx context.Context, c *config) (*host.Client, error) {
+func dialNode(ctx context.Context, c *node) (*host.Client, error) {
 	node, err := host.Dial(ctx, c.controlSocket())
 	if errors.Is(err, host.ErrNoNode) {
-		return nil, hinted(host.ErrNoNode, "lightwork provider run starts one; agents call --dir DIR needs none")
+		return nil, advice.Hint(host.ErrNoNode, "lightwork provider run starts one; agents call --dir DIR needs none")
 	}
 	return node, err
 }
@@ -242,7 +247,7 @@ type agentsStartCmd struct {
 }
 
 // Run starts an agent.
-func (c agentsStartCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (c agentsStartCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	return steer(ctx, s, g, c.Agent, "start", "running")
 }
 
@@ -251,7 +256,7 @@ type agentsStopCmd struct {
 }
 
 // Run stops an agent.
-func (c agentsStopCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (c agentsStopCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	return steer(ctx, s, g, c.Agent, "stop", "stopped")
 }
 
@@ -260,7 +265,7 @@ type agentsRestartCmd struct {
 }
 
 // Run restarts an agent.
-func (c agentsRestartCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (c agentsRestartCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	return steer(ctx, s, g, c.Agent, "restart", "restarted")
 }
 
@@ -272,8 +277,8 @@ type agentsLogsCmd struct {
 
 // Run prints the end of a run's log. The log holds no secret that is known to
 // be one, and no control characters.
-func (c agentsLogsCmd) Run(s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c agentsLogsCmd) Run(s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
@@ -282,11 +287,11 @@ func (c agentsLogsCmd) Run(s *streams, g *globals) error {
 		if _, _, unknown := conf.findAgent(c.Agent); unknown != nil && !strings.HasPrefix(c.Agent, "com.lightwork.") {
 			return unknown
 		}
-		fmt.Fprintf(s.err, "lightwork: %s has printed nothing\n", c.Agent)
+		fmt.Fprintf(s.Err, "lightwork: %s has printed nothing\n", c.Agent)
 		return nil
 	}
 	if c.Before < 0 || c.Before >= len(files) {
-		return usage("", "there are %d runs", len(files))
+		return advice.Usage("", "there are %d runs", len(files))
 	}
 	raw, err := os.ReadFile(files[len(files)-1-c.Before])
 	if err != nil {
@@ -296,6 +301,6 @@ func (c agentsLogsCmd) Run(s *streams, g *globals) error {
 	if c.Lines > 0 && len(lines) > c.Lines+1 {
 		lines = lines[len(lines)-c.Lines-1:]
 	}
-	_, err = fmt.Fprint(s.out, printable(strings.Join(lines, "")))
+	_, err = fmt.Fprint(s.Out, display.Printable(strings.Join(lines, "")))
 	return err
 }

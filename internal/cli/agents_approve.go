@@ -9,6 +9,9 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 type agentsApproveCmd struct {
@@ -20,8 +23,8 @@ type agentsApproveCmd struct {
 
 // Run records the operator's consent to these bytes of the manifest, in this
 // folder.
-func (c agentsApproveCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
@@ -39,12 +42,12 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *streams, g *globals) error
 	}
 	ap, err := approvals.Approve(dir, m, granted, time.Now())
 	if err != nil {
-		return usage("lightwork agents show "+m.ID+" lists what it asks for", "%w", err)
+		return advice.Usage("lightwork agents show "+m.ID+" lists what it asks for", "%w", err)
 	}
 	if c.JSON {
-		return printJSON(s.out, ap)
+		return app.PrintJSON(s.Out, ap)
 	}
-	fmt.Fprintf(s.out, "approved %s %s, manifest sha256 %s\n", m.ID, printable(m.Version), m.Hash)
+	fmt.Fprintf(s.Out, "approved %s %s, manifest sha256 %s\n", m.ID, display.Printable(m.Version), m.Hash)
 	lacks := false
 	for _, p := range m.Permissions {
 		word := "not granted"
@@ -53,24 +56,24 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *streams, g *globals) error
 		} else {
 			lacks = true
 		}
-		fmt.Fprintf(s.out, "  %s: %s\n", word, printable(strings.TrimSpace(p)))
+		fmt.Fprintf(s.Out, "  %s: %s\n", word, display.Printable(strings.TrimSpace(p)))
 	}
 	if lacks {
-		fmt.Fprintln(s.err, "lightwork: it runs without what is not granted; approve it with --permission P or --all to grant more")
+		fmt.Fprintln(s.Err, "lightwork: it runs without what is not granted; approve it with --permission P or --all to grant more")
 	}
 	if conf.tools(dir) == nil {
-		fmt.Fprintf(s.err, "lightwork: the configuration does not name it yet; add\n  agents:\n    - dir: %s\n      tools: [NAME, ...]\n", dir)
+		fmt.Fprintf(s.Err, "lightwork: the configuration does not name it yet; add\n  agents:\n    - dir: %s\n      tools: [NAME, ...]\n", dir)
 		return nil
 	}
 	running, err := runningAgents(ctx, conf)
 	_, known := running[m.ID]
 	switch {
 	case err != nil, running == nil:
-		fmt.Fprintln(s.err, "lightwork:", g.spell("lightwork provider run starts it"))
+		fmt.Fprintln(s.Err, "lightwork:", g.Spell("lightwork provider run starts it"))
 	case known:
-		fmt.Fprintln(s.err, "lightwork:", g.spell("lightwork agents start "+m.ID+" starts it in the running node"))
+		fmt.Fprintln(s.Err, "lightwork:", g.Spell("lightwork agents start "+m.ID+" starts it in the running node"))
 	default:
-		fmt.Fprintln(s.err, "lightwork: the running node does not know it: it reads its configuration at the start, so start the node again")
+		fmt.Fprintln(s.Err, "lightwork: the running node does not know it: it reads its configuration at the start, so start the node again")
 	}
 	return nil
 }
@@ -80,8 +83,8 @@ type agentsRevokeCmd struct {
 }
 
 // Run removes an approval and stops the agent if a node runs it.
-func (c agentsRevokeCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c agentsRevokeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
@@ -90,9 +93,9 @@ func (c agentsRevokeCmd) Run(ctx context.Context, s *streams, g *globals) error 
 		return err
 	}
 	if err := approvals.Revoke(c.Agent); err != nil {
-		return usage("", "%w", err)
+		return advice.Usage("", "%w", err)
 	}
-	fmt.Fprintf(s.out, "%s is not approved\n", c.Agent)
+	fmt.Fprintf(s.Out, "%s is not approved\n", c.Agent)
 	node, err := host.Dial(ctx, conf.controlSocket())
 	if errors.Is(err, host.ErrNoNode) {
 		return nil
@@ -103,6 +106,6 @@ func (c agentsRevokeCmd) Run(ctx context.Context, s *streams, g *globals) error 
 	if err := node.Steer(ctx, c.Agent, "stop"); err != nil {
 		return fmt.Errorf("stop it in the running node: %w", err)
 	}
-	fmt.Fprintf(s.out, "%s is stopped\n", c.Agent)
+	fmt.Fprintf(s.Out, "%s is stopped\n", c.Agent)
 	return nil
 }

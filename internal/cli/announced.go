@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -21,13 +22,13 @@ func hardwareHere(ctx context.Context) provider.Hardware {
 // models are what does the offered jobs, by the name that results give it: a
 // configured model, or the built-in program in its place. Of an agent that the
 // operator has installed nobody here knows it.
-func (c *config) models() []string {
+func (c *node) models() []string {
 	var names []string
 	for _, o := range c.Provider.Offers {
 		name := map[schemas.ID]string{
-			schemas.CodeChunkAnalysis: firstText(c.Model.Name, code.Model),
-			schemas.RetrievalRerank:   firstText(c.Model.Name, analysis.RerankModel),
-			schemas.Embedding:         firstText(c.Model.Embed, analysis.EmbedModel),
+			schemas.CodeChunkAnalysis: cmp.Or(c.Model.Name, code.Model),
+			schemas.RetrievalRerank:   cmp.Or(c.Model.Name, analysis.RerankModel),
+			schemas.Embedding:         cmp.Or(c.Model.Embed, analysis.EmbedModel),
 			schemas.TextGeneration:    c.Model.Name,
 		}[schemas.ID(o.Schema)]
 		if o.Tool == "" && name != "" && !slices.Contains(names, name) {

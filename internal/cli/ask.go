@@ -9,6 +9,9 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 type askCmd struct {
@@ -21,8 +24,8 @@ type askCmd struct {
 
 // Run asks the running node's organism. What is written on the way goes to
 // standard error, the answer to standard output.
-func (c askCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c askCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
@@ -32,18 +35,18 @@ func (c askCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	}
 	out, err := node.Ask(ctx, host.AskRequest{Profile: c.Profile, Listener: c.Listener, Conversation: c.Talk, Text: strings.Join(c.Text, " ")}, func(e host.CallEvent) {
 		if e.Channel != string(wire.Stdout) { // that is the answer, which follows as a whole
-			fmt.Fprint(s.err, printable(e.Text))
+			fmt.Fprint(s.Err, display.Printable(e.Text))
 		}
 	})
 	if err != nil {
-		return hinted(err, askHint(err))
+		return advice.Hint(err, askHint(err))
 	}
 	var answer struct{ Text string }
 	if !c.JSON && json.Unmarshal(out, &answer) == nil && answer.Text != "" {
-		_, err := fmt.Fprintln(s.out, printable(answer.Text))
+		_, err := fmt.Fprintln(s.Out, display.Printable(answer.Text))
 		return err
 	}
-	return printJSON(s.out, out)
+	return app.PrintJSON(s.Out, out)
 }
 
 // askHint is "" where the failure says itself what to change.

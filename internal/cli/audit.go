@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 const (
@@ -110,21 +111,13 @@ type auditView struct {
 }
 
 // Run prints the end of the audit trail; it holds no payload and no secret.
-func (c agentsAuditCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c agentsAuditCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	k, err := kernel.Open(ctx, conf.dataDir("provider"), kernel.Options{ReadOnly: true, Logger: s.log})
+	lines, err := conf.lastAudit(ctx, c.Agent, c.Lines)
 	if err != nil {
-		return hinted(err, "lightwork provider run makes the first lines")
-	}
-	var lines []journal.AuditLine
-	err = k.View(ctx, func(tx *kernel.Tx) error {
-		lines, err = tx.LastAuditLines(c.Agent, c.Lines)
-		return err
-	})
-	if err := firstError(err, k.Close()); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -132,21 +125,21 @@ func (c agentsAuditCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		for _, l := range lines {
 			views = append(views, auditView{l.At, l.EventType, l.Subject, l.Metadata})
 		}
-		return printJSON(s.out, views)
+		return app.PrintJSON(s.Out, views)
 	}
-	w := newTable(s.out)
+	w := app.NewTable(s.Out)
 	for _, l := range lines {
 		var m auditMeta
 		_ = json.Unmarshal(l.Metadata, &m) // lines of other kinds have other details
 		var details []string
 		for _, d := range []struct{ name, value string }{
-			{"tool", m.Tool}, {"request", short(m.RequestID)}, {"directive", m.Directive}, {"code", m.Code}, {"", m.Reason},
+			{"tool", m.Tool}, {"request", display.Short(m.RequestID)}, {"directive", m.Directive}, {"code", m.Code}, {"", m.Reason},
 		} {
 			if d.value != "" {
 				details = append(details, strings.TrimSpace(d.name+" "+d.value))
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.At.Local().Format(time.DateTime), l.EventType, printable(l.Subject), printable(strings.Join(details, ", ")))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.At.Local().Format(time.DateTime), l.EventType, display.Printable(l.Subject), display.Printable(strings.Join(details, ", ")))
 	}
 	return w.Flush()
 }

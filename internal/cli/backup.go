@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
 )
 
 type backupCmd struct {
@@ -14,21 +15,17 @@ type backupCmd struct {
 }
 
 // Run copies the database while it is in use and checks the copy.
-func (c backupCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c backupCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Lstat(c.Out); err == nil {
-		return usage("name a new file", "--out: %s exists", c.Out)
+		return advice.Usage("name a new file", "--out: %s exists", c.Out)
 	}
-	k, err := kernel.Open(ctx, conf.dataDir(c.Role), kernel.Options{ReadOnly: true, Old: true, Logger: s.log})
-	if err != nil {
-		return hinted(err, "the first lightwork provider run, or buyer submit, makes the database of its role: is --role the right one?")
+	if err := conf.backup(ctx, c.Role, c.Out); err != nil {
+		return err
 	}
-	if err := firstError(k.Backup(ctx, c.Out), k.Close()); err != nil {
-		return hinted(err, "is there room on the disk?")
-	}
-	fmt.Fprintf(s.err, "lightwork: wrote %s, the %s's database alone; keys and the preimage secret are separate files, keep them too\n", c.Out, c.Role)
+	fmt.Fprintf(s.Err, "lightwork: wrote %s, the %s's database alone; keys and the preimage secret are separate files, keep them too\n", c.Out, c.Role)
 	return nil
 }

@@ -11,64 +11,40 @@ import (
 	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/model"
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
-	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/schemas"
 )
-
-// ownTool is the built-in tool that does a job type.
-func ownTool(id schemas.ID) (agent, tool string, ok bool) {
-	switch id {
-	case schemas.SandboxRun:
-		return agentsandbox.ID, agentsandbox.Tool, true
-	case schemas.CodeChunkAnalysis:
-		return agenttext.ID, agenttext.ToolCodeChunk, true
-	case schemas.RetrievalRerank:
-		return agenttext.ID, agenttext.ToolRerank, true
-	case schemas.Embedding:
-		return agenttext.ID, agenttext.ToolEmbedding, true
-	case schemas.TextGeneration:
-		return agenttext.ID, agenttext.ToolGenerate, true
-	}
-	return "", "", false
-}
-
-// doesOther reports a built-in tool that does not do a job type.
-func doesOther(tool, schemaID string) bool {
-	agent, name, _ := wire.ToolID(tool).Split()
-	if agent != agentsandbox.ID && agent != agenttext.ID {
-		return false
-	}
-	ownAgent, own, _ := ownTool(schemas.ID(schemaID))
-	return agent != ownAgent || name != own
-}
 
 // modelTime bounds a call to the model that has no deadline of its own: as long
 // as a task of an agent that thinks may take.
 const modelTime = 5 * time.Minute
 
 // builtIn are the agents of this program that the configuration has work for.
-func (c *config) builtIn() ([]supervisor.Spec, error) {
+func builtIn(c *config.Config, level sandbox.Level) ([]supervisor.Spec, error) {
 	needed := map[string]bool{agenttext.ID: c.Model.BaseURL != ""}
 	for _, o := range c.Provider.Offers {
-		if agent, _, ok := ownTool(schemas.ID(o.Schema)); ok && o.Tool == "" {
+		if agent, _, ok := config.OwnTool(schemas.ID(o.Schema)); ok && o.Tool == "" {
 			needed[agent] = true
 		}
 	}
 	// The sandbox is always there: it is what most are here for.
 	specs := []supervisor.Spec{{
 		ID: agentsandbox.ID, Version: agentsandbox.Version, Tools: []string{agentsandbox.Tool},
-		Command: append([]string{self(), agentCommand, agentSandbox, "-images", c.imageDir()}, c.sandboxArgs()...),
+		Command: append([]string{display.Self(), agentCommand, agentSandbox, "-images", c.ImageDir()}, sandboxArgs(c, level)...),
 	}}
 	if !needed[agenttext.ID] {
 		return specs, nil
 	}
-	text := supervisor.Spec{ID: agenttext.ID, Version: agenttext.Version, Command: []string{self(), agentCommand, agentText}}
-	endpoint := c.endpoint()
+	text := supervisor.Spec{ID: agenttext.ID, Version: agenttext.Version, Command: []string{display.Self(), agentCommand, agentText}}
+	endpoint := endpoint(c)
 	text.Tools = agenttext.Tools(endpoint)
 	text.Limits.CallTimeout = modelTime
 	// It reads what strangers send, and needs nothing of this machine for it.
-	text.Confine = host.SystemOnly(self(), endpoint != nil)
+	text.Confine = host.SystemOnly(display.Self(), endpoint != nil)
 	if endpoint == nil {
 		return append(specs, text), nil
 	}
@@ -79,7 +55,7 @@ func (c *config) builtIn() ([]supervisor.Spec, error) {
 	if name := endpoint.Client.KeyEnv; name != "" {
 		key, ok := os.LookupEnv(name)
 		if !ok {
-			return nil, usage("set it for the node, or name a file under model.key_file", "the environment has no %s, which model.key_env names", name)
+			return nil, advice.Usage("set it for the node, or name a file under model.key_file", "the environment has no %s, which model.key_env names", name)
 		}
 		text.Env = append(text.Env, name+"="+key)
 	}
@@ -87,14 +63,14 @@ func (c *config) builtIn() ([]supervisor.Spec, error) {
 }
 
 // endpoint is the configured model endpoint, nil if there is none.
-func (c *config) endpoint() *agenttext.EndpointConfig {
+func endpoint(c *config.Config) *agenttext.EndpointConfig {
 	m := c.Model
 	if m.BaseURL == "" {
 		return nil
 	}
 	return &agenttext.EndpointConfig{
 		Client: model.Config{
-			BaseURL: m.BaseURL, AllowHTTP: m.AllowHTTP, KeyFile: c.path(m.KeyFile), KeyEnv: m.KeyEnv, Model: m.Name,
+			BaseURL: m.BaseURL, AllowHTTP: m.AllowHTTP, KeyFile: c.Path(m.KeyFile), KeyEnv: m.KeyEnv, Model: m.Name,
 		},
 		EmbedModel: m.Embed,
 	}

@@ -1,17 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -28,28 +28,15 @@ type buyerCmd struct {
 	Dispute  buyerDisputeCmd  `cmd:"" help:"Write a folder that shows what was paid and what came for it."`
 }
 
-// oneLine makes one line of text from outside. A table clips it where a screen ends,
-// and nowhere else: who reads a listing from a pipe may look for any word of it.
-func oneLine(s string) string { return strings.ReplaceAll(printable(s), "\n", " ") }
-
-// cut makes one line of text from outside, of at most n characters.
-func cut(s string, n int) string {
-	text := []rune(oneLine(s))
-	if len(text) > n {
-		text = append(text[:n-1], '…')
-	}
-	return string(text)
-}
-
 type buyerListCmd struct {
 	Limit int  `help:"How many at most." default:"50"`
 	JSON  bool `help:"Print JSON."`
 }
 
 // Run lists purchases, newest first.
-func (b buyerListCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
-		list, err := purchases(ctx, store, b.Limit)
+func (b buyerListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return readBuyer(ctx, s, g, func(store *purchases) error {
+		list, err := listPurchases(ctx, store, b.Limit)
 		if err != nil {
 			return err
 		}
@@ -59,13 +46,13 @@ func (b buyerListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 				views[i] = viewOf(p)
 				views[i].Output = nil
 			}
-			return printJSON(s.out, views)
+			return app.PrintJSON(s.Out, views)
 		}
-		w := newTable(s.out, 3, 1)
+		w := app.NewTable(s.Out, 3, 1)
 		fmt.Fprintln(w, "ID\tADDED\tSTATE\tJOB TYPE\tPAID\tRECEIPT\tREASON")
 		for _, p := range list {
 			v := viewOf(p)
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(p.RequestID), p.AddedAt.Local().Format(time.DateTime), p.State, p.SchemaID, v.money(), shortReceipt(p.ReceiptID), oneLine(v.why()))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", display.Short(p.RequestID), p.AddedAt.Local().Format(time.DateTime), p.State, p.SchemaID, v.money(), display.ShortReceipt(p.ReceiptID), display.OneLine(v.why()))
 		}
 		return w.Flush()
 	})
@@ -77,8 +64,8 @@ type buyerShowCmd struct {
 }
 
 // Run shows one purchase.
-func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+func (b buyerShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return readBuyer(ctx, s, g, func(store *purchases) error {
 		if strings.HasPrefix(b.ID, panelPrefix) {
 			return showPanel(ctx, s, store, b.ID, b.JSON)
 		}
@@ -88,26 +75,26 @@ func (b buyerShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		v := viewOf(p)
 		if b.JSON {
-			return printJSON(s.out, v)
+			return app.PrintJSON(s.Out, v)
 		}
-		fmt.Fprintf(s.out, "request    %s\nstate      %s\nprovider   %s\njob type   %s\njob hash   %s\nmode       %s\npaid       %s, fee %s\nreceipt    %s\n",
-			p.RequestID, strings.TrimSpace(string(p.State)+" "+printable(p.Reason)), npub(p.Provider), p.SchemaID, p.JobHash, firstText(string(v.Mode), "none agreed"), v.money(), msats(v.FeeMsats), firstText(p.ReceiptID, "none"))
+		fmt.Fprintf(s.Out, "request    %s\nstate      %s\nprovider   %s\njob type   %s\njob hash   %s\nmode       %s\npaid       %s, fee %s\nreceipt    %s\n",
+			p.RequestID, strings.TrimSpace(string(p.State)+" "+display.Printable(p.Reason)), display.NPub(p.Provider), p.SchemaID, p.JobHash, cmp.Or(string(v.Mode), "none agreed"), v.money(), display.Msats(v.FeeMsats), cmp.Or(p.ReceiptID, "none"))
 		if v.EngagementMsats > 0 {
-			fmt.Fprintf(s.out, "engagement %s for the attempt, receipt %s\n", msats(v.EngagementMsats), v.EngagementReceipt)
+			fmt.Fprintf(s.Out, "engagement %s for the attempt, receipt %s\n", display.Msats(v.EngagementMsats), v.EngagementReceipt)
 		}
 		for _, c := range v.Unproved {
-			fmt.Fprintf(s.out, "not proved %s: %s\n", c.Name, c.Reason)
+			fmt.Fprintf(s.Out, "not proved %s: %s\n", c.Name, c.Reason)
 		}
 		if p.RefundMsats > 0 {
-			fmt.Fprintf(s.out, "refunded   %s\n", msats(p.RefundMsats))
+			fmt.Fprintf(s.Out, "refunded   %s\n", display.Msats(p.RefundMsats))
 		} else if buyer.RefundDue(p) {
-			fmt.Fprintf(s.out, "refunded   nothing yet; lightwork buyer resume %s looks again\n", short(p.RequestID))
+			fmt.Fprintf(s.Out, "refunded   nothing yet; lightwork buyer resume %s looks again\n", display.Short(p.RequestID))
 		}
 		if p.SettledTooEarly && p.RefundMsats == 0 && v.Mode != receipts.ModePrepay { // there it is agreed
-			fmt.Fprintln(s.out, "note       the provider took the money before it delivered")
+			fmt.Fprintln(s.Out, "note       the provider took the money before it delivered")
 		}
 		if p.Output != nil {
-			showOutput(s.out, p)
+			showOutput(s.Out, p)
 		}
 		return nil
 	})
@@ -120,7 +107,7 @@ type buyerCancelCmd struct {
 
 // Run asks the provider to stop, and follows until it is known what became of
 // the money.
-func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (b buyerCancelCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
 		if strings.HasPrefix(b.ID, panelPrefix) && !b.WalletLost {
 			return b.panel(ctx, s, n)
@@ -131,12 +118,12 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		}
 		if p.State.Terminal() && !b.WalletLost {
 			if ended, err := n.client.EndOrder(ctx, p.RequestID); ended || err != nil {
-				fmt.Fprintln(s.err, "lightwork: no further provider is asked")
+				fmt.Fprintln(s.Err, "lightwork: no further provider is asked")
 				return err
 			}
 		}
 		if p.State.Terminal() {
-			return hinted(fmt.Errorf("purchase %s has ended: it is %s", short(p.RequestID), p.State), "lightwork buyer show "+short(p.RequestID))
+			return advice.Hint(fmt.Errorf("purchase %s has ended: it is %s", display.Short(p.RequestID), p.State), "lightwork buyer show "+display.Short(p.RequestID))
 		}
 		if b.WalletLost {
 			return b.giveUp(ctx, s, g, n, p)
@@ -144,7 +131,7 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err := n.client.Cancel(ctx, p.RequestID); err != nil {
 			return err
 		}
-		fmt.Fprintln(s.err, "lightwork: asked the provider to stop", short(p.RequestID))
+		fmt.Fprintln(s.Err, "lightwork: asked the provider to stop", display.Short(p.RequestID))
 		p, err = n.store.Purchase(ctx, p.RequestID)
 		if err != nil || p.State.Terminal() {
 			return err
@@ -154,10 +141,10 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	})
 }
 
-func (b buyerCancelCmd) giveUp(ctx context.Context, s *streams, g *globals, n *buyerNode, p buyer.Purchase) error {
-	again := g.spell("lightwork buyer resume " + short(p.RequestID))
+func (b buyerCancelCmd) giveUp(ctx context.Context, s *app.Streams, g *app.Globals, n *buyerNode, p buyer.Purchase) error {
+	again := g.Spell("lightwork buyer resume " + display.Short(p.RequestID))
 	if err := n.client.GiveUp(ctx, p.RequestID); errors.Is(err, buyer.ErrWalletHere) {
-		return hinted(err, "lightwork buyer resume "+short(p.RequestID)+"; of a wallet that is lost, put another in its place in lightwork.yaml first, or backend: none")
+		return advice.Hint(err, "lightwork buyer resume "+display.Short(p.RequestID)+"; of a wallet that is lost, put another in its place in lightwork.yaml first, or backend: none")
 	} else if err != nil {
 		return err
 	}
@@ -165,27 +152,27 @@ func (b buyerCancelCmd) giveUp(ctx context.Context, s *streams, g *globals, n *b
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.err, "lightwork: given up:", printable(p.Reason))
-	fmt.Fprintln(s.err, "lightwork: should that wallet be found again, configure it, and", again, "goes on")
+	fmt.Fprintln(s.Err, "lightwork: given up:", display.Printable(p.Reason))
+	fmt.Fprintln(s.Err, "lightwork: should that wallet be found again, configure it, and", again, "goes on")
 	return nil
 }
 
 // outcome is what following a purchase says, but for one that ends as it was
 // asked to: that is no failure.
-func (b buyerCancelCmd) outcome(ctx context.Context, s *streams, n *buyerNode, id string, followed error) error {
+func (b buyerCancelCmd) outcome(ctx context.Context, s *app.Streams, n *buyerNode, id string, followed error) error {
 	p, err := n.store.Purchase(context.WithoutCancel(ctx), id)
 	if err != nil || p.State != buyer.StateCanceled {
 		return followed
 	}
-	last := printable(p.Reason)
+	last := display.Printable(p.Reason)
 	if back := cameBack(p); back != "" {
 		last += "; " + back
 	}
-	fmt.Fprintln(s.err, "lightwork:", last)
+	fmt.Fprintln(s.Err, "lightwork:", last)
 	return nil
 }
 
-func (b buyerCancelCmd) panel(ctx context.Context, s *streams, n *buyerNode) error {
+func (b buyerCancelCmd) panel(ctx context.Context, s *app.Streams, n *buyerNode) error {
 	p, err := findPanel(ctx, n.store, b.ID)
 	if err != nil {
 		return err
@@ -193,17 +180,17 @@ func (b buyerCancelCmd) panel(ctx context.Context, s *streams, n *buyerNode) err
 	if err := n.panels.Cancel(ctx, p.ID); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.err, "lightwork: nobody is paid; asked", count(int64(len(p.Members)), "provider"), "to stop")
+	fmt.Fprintln(s.Err, "lightwork: nobody is paid; asked", display.Count(int64(len(p.Members)), "provider"), "to stop")
 	return nil
 }
 
 // withBuyer opens the buyer for writing and connects it.
-func withBuyer(ctx context.Context, s *streams, g *globals, do func(context.Context, *buyerNode) error) error {
-	c, err := loadConfig(g.Config)
+func withBuyer(ctx context.Context, s *app.Streams, g *app.Globals, do func(context.Context, *buyerNode) error) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	n, err := openBuyer(ctx, c, asker(s), s.log)
+	n, err := openBuyer(ctx, c, asker(s), s.Log)
 	if err != nil {
 		return err
 	}
@@ -212,45 +199,29 @@ func withBuyer(ctx context.Context, s *streams, g *globals, do func(context.Cont
 
 // readBuyer opens the buyer's database for reading, also beside a running one.
 // Before the first purchase there is none: do gets nil.
-func readBuyer(ctx context.Context, s *streams, g *globals, do func(*kernel.BuyerStore) error) error {
-	c, err := loadConfig(g.Config)
+func readBuyer(ctx context.Context, s *app.Streams, g *app.Globals, do func(*purchases) error) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	k, err := openToRead(ctx, s, c, "buyer")
-	if err != nil {
-		return err
-	}
-	if k == nil {
-		return do(nil)
-	}
-	return firstError(do(k.BuyerStore()), k.Close())
+	return c.readPurchases(ctx, do)
 }
 
-// openToRead opens a role's database; nil if there is none yet.
-func openToRead(ctx context.Context, s *streams, c *config, role string) (*kernel.Kernel, error) {
-	dir := c.dataDir(role)
-	if _, err := os.Stat(filepath.Join(dir, kernel.FileName)); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return kernel.Open(ctx, dir, kernel.Options{ReadOnly: true, Logger: s.log})
-}
-
-// purchases lists purchases; none if there is no store yet.
-func purchases(ctx context.Context, store *kernel.BuyerStore, limit int) ([]buyer.Purchase, error) {
+// listPurchases lists purchases; none if there is no store yet.
+func listPurchases(ctx context.Context, store *purchases, limit int) ([]buyer.Purchase, error) {
 	if store == nil {
 		return nil, nil
 	}
 	return store.Purchases(ctx, limit)
 }
 
-func find(ctx context.Context, store *kernel.BuyerStore, id string) (buyer.Purchase, error) {
+func find(ctx context.Context, store *purchases, id string) (buyer.Purchase, error) {
 	if store == nil {
-		return buyer.Purchase{}, usage("lightwork buyer submit makes the first purchase", "purchase %q: nothing was bought yet", id)
+		return buyer.Purchase{}, advice.Usage("lightwork buyer submit makes the first purchase", "purchase %q: nothing was bought yet", id)
 	}
 	p, err := store.FindPurchase(ctx, id)
 	if err != nil {
-		return p, usage("lightwork buyer list shows the ids", "%w", err)
+		return p, advice.Usage("lightwork buyer list shows the ids", "%w", err)
 	}
 	return p, nil
 }

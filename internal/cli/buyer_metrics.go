@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
 )
 
 type buyerMetricsCmd struct{}
@@ -18,9 +18,9 @@ func (buyerMetricsCmd) Help() string {
 
 // Run prints, in Prometheus' text form, what was bought and spent. No label has
 // a value that a provider chooses.
-func (buyerMetricsCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
-		var t kernel.PurchaseTotals
+func (buyerMetricsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return readBuyer(ctx, s, g, func(store *purchases) error {
+		var t purchaseTotals
 		if store != nil {
 			var err error
 			if t, err = store.Totals(ctx); err != nil {
@@ -28,11 +28,11 @@ func (buyerMetricsCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			}
 		}
 		metric := func(name, kind, help string) {
-			fmt.Fprintf(s.out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+			fmt.Fprintf(s.Out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 		}
 		metric("lightwork_buyer_purchases", "gauge", "Purchases by state.")
 		for _, state := range slices.Sorted(maps.Keys(t.States)) {
-			fmt.Fprintf(s.out, "lightwork_buyer_purchases{state=%q} %d\n", state, t.States[state])
+			fmt.Fprintf(s.Out, "lightwork_buyer_purchases{state=%q} %d\n", state, t.States[state])
 		}
 		for _, m := range []struct {
 			name, kind, help string
@@ -45,7 +45,7 @@ func (buyerMetricsCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			{"lightwork_buyer_unknown_msats", "gauge", "Msats that purchases may have cost which were given up with their wallet.", t.UnknownMsats},
 		} {
 			metric(m.name, m.kind, m.help)
-			fmt.Fprintf(s.out, "%s %d\n", m.name, m.value)
+			fmt.Fprintf(s.Out, "%s %d\n", m.name, m.value)
 		}
 		return nil
 	})

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/panel"
+	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/nip05"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
@@ -35,14 +37,14 @@ type buyerNode struct {
 // openBuyer opens the buyer's database for writing and connects it. serve
 // keeps the relays connected; it must run while the client is used. ask is
 // asked where a rule wants a person; nil refuses there.
-func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.Approval) (bool, error), log *slog.Logger) (_ *buyerNode, err error) {
-	key, err := openSigner(c, "buyer", log)
+func openBuyer(ctx context.Context, c *node, ask func(context.Context, buyer.Approval) (bool, error), log *slog.Logger) (_ *buyerNode, err error) {
+	key, err := openSigner(c.Config, "buyer", log)
 	if err != nil {
 		return nil, err
 	}
-	k, err := kernel.Open(ctx, c.dataDir("buyer"), kernel.Options{Logger: log})
+	k, err := kernel.Open(ctx, c.DataDir("buyer"), kernel.Options{Logger: log})
 	if errors.Is(err, sqlite.ErrLocked) {
-		return nil, hinted(err, "a buyer command is at work there: wait for it, or end it by Ctrl-C, which leaves its purchase open, and try again")
+		return nil, advice.Hint(err, "a buyer command is at work there: wait for it, or end it by Ctrl-C, which leaves its purchase open, and try again")
 	}
 	if err != nil {
 		return nil, err
@@ -52,11 +54,11 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 			k.Close()
 		}
 	}()
-	w, closeWallet, err := openWallet(ctx, c, c.Buyer.Wallet, "buyer", log)
+	w, closeWallet, err := openWallet(ctx, c.Config, c.Buyer.Wallet, "buyer", log)
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMarket(c, key, 1, log)
+	m, err := newMarket(c.Config, key, 1, log)
 	if err != nil {
 		closeWallet()
 		return nil, err
@@ -72,7 +74,7 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 		Signer: key, Cipher: key.cipher, Store: n.store, Market: m, Log: log, Modes: c.Buyer.Modes,
 		MaxEngagementMsats: c.Buyer.EngagementMsats,
 		Limits:             buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats, FeeMsats: c.Buyer.FeeMsats},
-		Approvals:          c.rules(), Ask: ask,
+		Approvals:          c.Rules(), Ask: ask,
 	}
 	if w != nil {
 		cfg.Wallet, cfg.Receiver = w, w
@@ -82,7 +84,7 @@ func openBuyer(ctx context.Context, c *config, ask func(context.Context, buyer.A
 	}
 	if n.client, err = buyer.New(cfg); err != nil {
 		closeWallet()
-		return nil, usage("", "%w", err)
+		return nil, advice.Usage("", "%w", err)
 	}
 	if n.panels, err = panel.New(panel.Config{
 		Buyer: n.client, Store: n.store, Market: m, Judge: c.judge(), Limits: cfg.Limits, AnswerTimeout: cfg.AnswerTimeout, Log: log,
@@ -105,5 +107,5 @@ func (n *buyerNode) use(ctx context.Context, do func(context.Context) error) err
 	g.Go(func() error { return n.signer.serve(serve) })
 	err := do(ctx)
 	stop()
-	return firstError(err, g.Wait(), n.close())
+	return cmp.Or(err, g.Wait(), n.close())
 }

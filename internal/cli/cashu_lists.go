@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
-	"github.com/lightwork-market/lightwork/payments/cashu"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 // meltView is a payment that the mint made, as --json has it.
@@ -19,7 +21,7 @@ type meltView struct {
 	Failure     string    `json:"failure,omitempty"`
 }
 
-func meltViewOf(m cashu.Melt) meltView {
+func meltViewOf(m mintPayment) meltView {
 	v := meltView{
 		At: m.At.UTC(), State: string(m.State), AmountMsats: m.AmountMsats, CostSats: m.CostSats,
 		PaymentHash: m.Hash.String(), Failure: m.Failure,
@@ -30,7 +32,7 @@ func meltViewOf(m cashu.Melt) meltView {
 	return v
 }
 
-func listMelts(ctx context.Context, s *streams, wal *cashu.Wallet, asJSON bool) error {
+func listMelts(ctx context.Context, s *app.Streams, wal *notes, asJSON bool) error {
 	list, err := wal.Melts(ctx)
 	if err != nil {
 		return err
@@ -40,14 +42,14 @@ func listMelts(ctx context.Context, s *streams, wal *cashu.Wallet, asJSON bool) 
 		views = append(views, meltViewOf(m))
 	}
 	if asJSON {
-		return printJSON(s.out, views)
+		return app.PrintJSON(s.Out, views)
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(s.err, "lightwork: nothing was paid by this wallet's mint yet; name an invoice, or --to-address NAME@HOST --sats N")
+		fmt.Fprintln(s.Err, "lightwork: nothing was paid by this wallet's mint yet; name an invoice, or --to-address NAME@HOST --sats N")
 	}
 	for _, v := range views {
-		fmt.Fprintf(s.out, "%s  %-9s  %s  cost %s  %s  %s\n",
-			v.At.Local().Format(time.RFC3339), v.State, msats(v.AmountMsats), msats(v.CostSats*1000), v.PaymentHash, printable(firstText(v.Preimage, v.Failure)))
+		fmt.Fprintf(s.Out, "%s  %-9s  %s  cost %s  %s  %s\n",
+			v.At.Local().Format(time.RFC3339), v.State, display.Msats(v.AmountMsats), display.Msats(v.CostSats*1000), v.PaymentHash, display.Printable(cmp.Or(v.Preimage, v.Failure)))
 	}
 	return nil
 }
@@ -59,7 +61,7 @@ type tokenView struct {
 	Token string    `json:"token"` // whoever has it has the money
 }
 
-func listTokens(ctx context.Context, s *streams, wal *cashu.Wallet, asJSON bool) error {
+func listTokens(ctx context.Context, s *app.Streams, wal *notes, asJSON bool) error {
 	list, err := wal.Tokens(ctx)
 	if err != nil {
 		return err
@@ -69,13 +71,13 @@ func listTokens(ctx context.Context, s *streams, wal *cashu.Wallet, asJSON bool)
 		views = append(views, tokenView{At: t.At.UTC(), Sats: t.Sats, Token: t.Text})
 	}
 	if asJSON {
-		return printJSON(s.out, views)
+		return app.PrintJSON(s.Out, views)
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(s.err, "lightwork: no token was taken out of this wallet yet; name how many sats")
+		fmt.Fprintln(s.Err, "lightwork: no token was taken out of this wallet yet; name how many sats")
 	}
 	for _, v := range views {
-		fmt.Fprintf(s.out, "%s  %s  %s\n", v.At.Local().Format(time.RFC3339), msats(v.Sats*1000), v.Token)
+		fmt.Fprintf(s.Out, "%s  %s  %s\n", v.At.Local().Format(time.RFC3339), display.Msats(v.Sats*1000), v.Token)
 	}
 	return nil
 }

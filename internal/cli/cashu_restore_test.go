@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/payments/cashu"
 )
@@ -40,13 +42,13 @@ func terminal(t *testing.T) (screen, tty *os.File) {
 // TestRestoreIsSeenToGoOn: on a terminal, in one line; elsewhere it says nothing
 // but its end.
 func TestRestoreIsSeenToGoOn(t *testing.T) {
-	if tell, end := restoreProgress(&streams{err: new(bytes.Buffer)}); tell != nil {
+	if tell, end := restoreProgress(&app.Streams{Err: new(bytes.Buffer)}); tell != nil {
 		t.Error("told where nobody looks")
 	} else {
 		end()
 	}
 	screen, tty := terminal(t)
-	tell, end := restoreProgress(&streams{err: tty})
+	tell, end := restoreProgress(&app.Streams{Err: tty})
 	if tell == nil {
 		t.Fatal("a terminal is not taken for one")
 	}
@@ -64,7 +66,7 @@ func TestRestoreIsSeenToGoOn(t *testing.T) {
 // TestWordsAreShownOnTheTerminal, to who says yes, and nowhere else.
 func TestWordsAreShownOnTheTerminal(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := writeSetup(dir, setup{ProviderWallet: "none", BuyerWallet: "cashu", Mint: "127.0.0.1:1", Relay: "ws://127.0.0.1:1", Name: "a buyer"}); err != nil {
+	if _, err := writeSetup(dir, config.Setup{ProviderWallet: "none", BuyerWallet: "cashu", Mint: "127.0.0.1:1", Relay: "ws://127.0.0.1:1", Name: "a buyer"}); err != nil {
 		t.Fatal(err)
 	}
 	seed, err := os.ReadFile(filepath.Join(dir, "keys", "buyer-cashu.seed"))
@@ -78,7 +80,7 @@ func TestWordsAreShownOnTheTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		var diag bytes.Buffer
-		err := walletCashuSeedCmd{}.Run(t.Context(), &streams{in: tty, out: tty, err: &diag}, &globals{Config: filepath.Join(dir, "lightwork.yaml")})
+		err := walletCashuSeedCmd{}.Run(t.Context(), &app.Streams{In: tty, Out: tty, Err: &diag}, &app.Globals{Config: filepath.Join(dir, "lightwork.yaml")})
 		tty.Close()
 		said, _ := io.ReadAll(screen)
 		if (err == nil) != shown || strings.Contains(string(said), words) != shown {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,10 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/cashu"
@@ -23,78 +28,73 @@ func newSeedFile(path string) error {
 }
 
 // readSeed reads the wallet's seed from its file.
-func readSeed(c *config, w cashuConfig) (cashu.Seed, error) {
-	text, err := readSecret(c.path(w.SeedFile))
+func readSeed(c *config.Config, w config.Cashu) (cashu.Seed, error) {
+	text, err := readSecret(c.Path(w.SeedFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return cashu.Seed{}, usage("put your backup of it there, or give its words to lightwork wallet cashu-restore --words: without them the notes cannot be had again; lightwork init makes one for a new wallet", "%w", err)
+		return cashu.Seed{}, advice.Usage("put your backup of it there, or give its words to lightwork wallet cashu-restore --words: without them the notes cannot be had again; lightwork init makes one for a new wallet", "%w", err)
 	}
 	if err != nil {
 		return cashu.Seed{}, err
 	}
 	seed, err := cashu.ParseSeed(text)
 	if err != nil {
-		return seed, usage("restore it from your backup", "%s: %w", w.SeedFile, err)
+		return seed, advice.Usage("restore it from your backup", "%s: %w", w.SeedFile, err)
 	}
 	return seed, nil
 }
 
 type walletCashuSeedCmd struct {
-	Role side `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
+	Role config.Side `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
 }
 
 // Run shows the words to who sits at the terminal and has said so: output that
 // goes elsewhere is kept in places that nobody thinks of.
-func (w walletCashuSeedCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	c, role, conf, err := cashuRole(g, w.Role)
+func (w walletCashuSeedCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, role, conf, err := cashuRole(s, g, w.Role)
 	if err != nil {
 		return err
 	}
-	seed, err := readSeed(c, conf)
+	seed, err := readSeed(c.Config, conf)
 	if err != nil {
 		return err
 	}
 	if seed.Words() == "" {
-		return usage("back "+conf.SeedFile+" up as it is: it is all of the secret", "the seed of the %s's wallet was made without words", role)
+		return advice.Usage("back "+conf.SeedFile+" up as it is: it is all of the secret", "the seed of the %s's wallet was made without words", role)
 	}
-	in, ok1 := s.in.(*os.File)
-	out, ok2 := s.out.(*os.File)
-	if !ok1 || !ok2 || !isTerminal(in) || !isTerminal(out) {
-		return usage("on a terminal; for a backup copy "+conf.SeedFile+", which holds just them", "the words are shown on a terminal alone")
+	in, ok1 := s.In.(*os.File)
+	out, ok2 := s.Out.(*os.File)
+	if !ok1 || !ok2 || !app.IsTerminal(in) || !app.IsTerminal(out) {
+		return advice.Usage("on a terminal; for a backup copy "+conf.SeedFile+", which holds just them", "the words are shown on a terminal alone")
 	}
-	fmt.Fprintf(s.err, "Whoever sees the words has the money of the %s's wallet. Show them? [y/N] ", role)
-	if answer, err := readLine(ctx, in); err != nil || answer != "y" && answer != "yes" {
-		return firstError(err, errors.New("nothing was shown"))
+	fmt.Fprintf(s.Err, "Whoever sees the words has the money of the %s's wallet. Show them? [y/N] ", role)
+	if answer, err := app.ReadLine(ctx, in); err != nil || answer != "y" && answer != "yes" {
+		return cmp.Or(err, errors.New("nothing was shown"))
 	}
 	fmt.Fprintln(out, seed.Words())
-	fmt.Fprintf(s.err, "lightwork: write them down. With them and the mint %s, lightwork wallet cashu-restore --words and other Cashu wallets (NUT-13) find the notes; two wallets must not use them at one time\n", printable(conf.Mint))
+	fmt.Fprintf(s.Err, "lightwork: write them down. With them and the mint %s, lightwork wallet cashu-restore --words and other Cashu wallets (NUT-13) find the notes; two wallets must not use them at one time\n", display.Printable(conf.Mint))
 	return nil
 }
 
 // takeWords puts the seed of words that the user has in the place of one that was
-// never used. They come by the terminal or a pipe: arguments are seen by every
-// user of the machine.
-func takeWords(ctx context.Context, s *streams, c *config, w cashuConfig, role string) error {
-	text, err := secretText(s, "words of the wallet") // paper has them in several lines
-	if err != nil {
-		return err
-	}
+// never used.
+func takeWords(ctx context.Context, c *config.Config, w config.Cashu, role, text string, log *slog.Logger) error {
 	seed, err := cashu.ParseSeed(text)
 	if err != nil {
-		return usage("nothing was changed", "%w", err)
+		return advice.Usage("nothing was changed", "%w", err)
 	}
 	if there, err := readSeed(c, w); err == nil && there.Text() == seed.Text() {
 		return nil
 	}
-	if err := admits(ctx, c, w, role, seed, s.log); err != nil {
+	if err := admits(ctx, c, w, role, seed, log); err != nil {
 		return err
 	}
-	path := c.path(w.SeedFile)
+	path := c.Path(w.SeedFile)
 	if err := keepOld(path); err != nil {
 		return err
 	}
 	fresh := path + ".new"
 	if err := relay.WriteKeyFile(fresh, seed.Text()); errors.Is(err, fs.ErrExist) {
-		return usage("a run that was cut short left it, and it was never used: move it away", "%w", err)
+		return advice.Usage("a run that was cut short left it, and it was never used: move it away", "%w", err)
 	} else if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func takeWords(ctx context.Context, s *streams, c *config, w cashuConfig, role s
 }
 
 // admits reports why the role's notes are not for that seed, if they are another's.
-func admits(ctx context.Context, c *config, w cashuConfig, role string, seed cashu.Seed, log *slog.Logger) error {
+func admits(ctx context.Context, c *config.Config, w config.Cashu, role string, seed cashu.Seed, log *slog.Logger) error {
 	conf, err := cashuOf(c, w, role, seed, log)
 	if err != nil {
 		return err
@@ -110,9 +110,9 @@ func admits(ctx context.Context, c *config, w cashuConfig, role string, seed cas
 	wal, err := cashu.Open(ctx, conf)
 	switch {
 	case errors.Is(err, sqlite.ErrLocked):
-		return hinted(err, "another lightwork has the wallet open: stop it first")
+		return advice.Hint(err, "another lightwork has the wallet open: stop it first")
 	case errors.Is(err, payments.ErrBadRequest):
-		return usage("nothing was changed; set up another node for these words: lightwork init --dir DIR --wallet cashu --mint "+w.Mint, "%w", err)
+		return advice.Usage("nothing was changed; set up another node for these words: lightwork init --dir DIR --wallet cashu --mint "+w.Mint, "%w", err)
 	case err != nil:
 		return err
 	}

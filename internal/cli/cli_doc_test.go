@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/lightwork-market/lightwork/internal/config"
 )
 
 var inCode = regexp.MustCompile("`([^`]+)`")
@@ -53,7 +55,7 @@ func expand(printed string) []string {
 
 // TestDocsHaveEveryCommand, and no other.
 func TestDocsHaveEveryCommand(t *testing.T) {
-	parser, err := kong.New(&cli{}, kong.Vars{"version": version})
+	parser, err := kong.New(&cli{}, kong.Vars{"version": "dev"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,7 @@ func configKeys(of reflect.Type, path string, keys map[string]bool) {
 // row is its neighbour; what a row says of a group may name the group's keys.
 func TestDocsHaveEveryConfigKey(t *testing.T) {
 	all := map[string]bool{}
-	configKeys(reflect.TypeFor[config](), "", all)
+	configKeys(reflect.TypeFor[config.Config](), "", all)
 	wallet := regexp.MustCompile(`^(provider|buyer)\.wallet\b`)
 	keys := map[string]bool{}
 	for key, leaf := range all {

@@ -13,20 +13,16 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 )
-
-// refusal is what a start says of a value, and its hint.
-type refusal struct {
-	configError
-	hint string
-}
 
 // checkStart finds what a start would refuse though the file reads well: what
 // the files that it names hold. It runs the code that a start runs, up to where
 // that speaks to anybody. A role that is not set up is not looked at.
-func (c *config) checkStart() []*refusal {
-	var all []*refusal
-	add := func(found ...*refusal) {
+func (c *node) checkStart() []*config.Problem {
+	var all []*config.Problem
+	add := func(found ...*config.Problem) {
 		for _, bad := range found {
 			if bad != nil {
 				all = append(all, bad)
@@ -43,8 +39,8 @@ func (c *config) checkStart() []*refusal {
 	if len(c.Provider.Offers) == 0 {
 		return all
 	}
-	_, err := rootSecret(c.path(c.Identity.RootSecretFile))
-	add(badAt("$.identity.root_secret_file", err), badAt("$.sandbox.ca_file", sandbox.CheckAuthorities(c.path(c.Sandbox.CAFile))))
+	_, err := rootSecret(c.Path(c.Identity.RootSecretFile))
+	add(badAt("$.identity.root_secret_file", err), badAt("$.sandbox.ca_file", sandbox.CheckAuthorities(c.Path(c.Sandbox.CAFile))))
 
 	// The built-in agents need the model: without it there is no list of agents.
 	if bad := c.checkModel(); bad != nil {
@@ -52,33 +48,33 @@ func (c *config) checkStart() []*refusal {
 	} else {
 		add(c.checkInstalled()...)
 	}
-	if _, err := os.Stat(c.organismFile()); c.Organism != "" {
+	if _, err := os.Stat(c.OrganismFile()); c.Organism != "" {
 		add(badAt("$.organism", err))
 	}
 	return all
 }
 
 // badAt gives an error its place in the file; its hint stays.
-func badAt(path string, err error) *refusal {
+func badAt(path string, err error) *config.Problem {
 	if err == nil {
 		return nil
 	}
-	bad := &refusal{configError{path, err.Error()}, ""}
-	if coded := (*codedError)(nil); errors.As(err, &coded) {
-		bad.hint = coded.hint
+	bad := config.Mistake(path, err.Error())
+	if coded := (*advice.Error)(nil); errors.As(err, &coded) {
+		bad.Hint = coded.Hint
 	}
 	return bad
 }
 
 // checkDataDir finds a file where the folder of the databases would be made.
-func (c *config) checkDataDir(role string) *refusal {
-	for dir := c.dataDir(role); ; dir = filepath.Dir(dir) {
+func (c *node) checkDataDir(role string) *config.Problem {
+	for dir := c.DataDir(role); ; dir = filepath.Dir(dir) {
 		st, err := os.Stat(dir)
 		switch {
 		case err == nil && st.IsDir():
 			return nil
 		case err == nil:
-			return &refusal{configError{"$.node.data_dir", dir + " is no folder"}, ""}
+			return config.Mistake("$.node.data_dir", dir+" is no folder")
 		case !errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) == dir:
 			return badAt("$.node.data_dir", err)
 		}
@@ -86,56 +82,56 @@ func (c *config) checkDataDir(role string) *refusal {
 }
 
 // checkKey reads a role's key file, and unlocks it where that asks nobody.
-func (c *config) checkKey(role string) *refusal {
-	key, err := c.readKey(role)
+func (c *node) checkKey(role string) *config.Problem {
+	key, err := readKey(c.Config, role)
 	if err != nil {
 		return badAt("$.identity."+role+"_key_file", err)
 	}
-	if key.kept != keptLocked || c.passphraseFile(role) == "" {
+	if key.kept != keptLocked || c.PassphraseFile(role) == "" {
 		return nil
 	}
-	_, err = key.open(c)
+	_, err = key.open(c.Config)
 	return badAt("$.identity."+role+"_passphrase_file", err)
 }
 
 // checkWallet reads what opening the role's wallet reads.
-func (c *config) checkWallet(role string) *refusal {
-	at, w := "$."+role+".wallet.", c.walletOf(role)
+func (c *node) checkWallet(role string) *config.Problem {
+	at, w := "$."+role+".wallet.", c.WalletOf(role)
 	switch w.Backend {
 	case "play":
-		client, _, err := c.dialPlay(w.Play)
+		client, _, err := dialPlay(c.Config, w.Play)
 		if err != nil {
 			return badAt(at+"play.token_file", err)
 		}
 		client.Close()
-	case "lnd", backendOnchain:
-		client, err := openLND(c, w.LND, nil)
+	case "lnd", config.BackendOnchain:
+		client, err := openLND(c.Config, w.LND, nil)
 		switch {
 		case err == nil:
 			return badAt(at+"lnd.address", client.Close())
-		case strings.Contains(err.Error(), c.path(w.LND.MacaroonFile)):
+		case strings.Contains(err.Error(), c.Path(w.LND.MacaroonFile)):
 			return badAt(at+"lnd.macaroon_file", err)
 		}
 		return badAt(at+"lnd.tls_cert_file", err)
 	case "nwc":
-		_, err := readConnection(c.path(w.NWC.URIFile))
+		_, err := readConnection(c.Path(w.NWC.URIFile))
 		return badAt(at+"nwc.uri_file", err)
 	case "cashu":
-		_, err := readSeed(c, w.Cashu)
+		_, err := readSeed(c.Config, w.Cashu)
 		return badAt(at+"cashu.seed_file", err)
 	}
 	return nil
 }
 
 // checkModel makes the client that the agents for text make.
-func (c *config) checkModel() *refusal {
-	endpoint := c.endpoint()
+func (c *node) checkModel() *config.Problem {
+	endpoint := endpoint(c.Config)
 	if endpoint == nil {
 		return nil
 	}
 	_, err := model.New(endpoint.Client)
 	if bad := badAt("$.model.key_env", err); c.Model.KeyEnv != "" && bad != nil {
-		bad.hint = "set it for the node, or name a file under model.key_file"
+		bad.Hint = "set it for the node, or name a file under model.key_file"
 		return bad
 	}
 	return badAt("$.model.key_file", err)
@@ -143,16 +139,16 @@ func (c *config) checkModel() *refusal {
 
 // checkInstalled finds agents that are not there, and offers whose tool could
 // not be called.
-func (c *config) checkInstalled() []*refusal {
+func (c *node) checkInstalled() []*config.Problem {
 	all, err := c.agentsInstalled()
 	if err != nil {
-		return []*refusal{badAt("$.agents", err)}
+		return []*config.Problem{badAt("$.agents", err)}
 	}
-	var found []*refusal
+	var found []*config.Problem
 	own := all[len(all)-len(c.Agents):] // the built-in ones come first
 	for i, st := range own {
 		if st.ID == "" {
-			found = append(found, &refusal{configError{fmt.Sprintf("$.agents[%d].dir", i), st.Reason}, "docs/build-agents/agents.md says what the file must hold"})
+			found = append(found, &config.Problem{Path: fmt.Sprintf("$.agents[%d].dir", i), Why: st.Reason, Hint: "docs/build-agents/agents.md says what the file must hold"})
 		}
 	}
 	for i, o := range c.Provider.Offers {
@@ -160,15 +156,15 @@ func (c *config) checkInstalled() []*refusal {
 			continue
 		}
 		agent, tool, _ := wire.ToolID(o.Tool).Split()
-		bad := &refusal{configError{path: fmt.Sprintf("$.provider.offers[%d].tool", i)}, ""}
+		bad := &config.Problem{Path: fmt.Sprintf("$.provider.offers[%d].tool", i)}
 		at := slices.IndexFunc(all, func(st host.Status) bool { return st.ID == agent })
 		switch {
 		case at < 0:
-			bad.why, bad.hint = "no agent is "+agent, "name its folder under agents"
+			bad.Why, bad.Hint = "no agent is "+agent, "name its folder under agents"
 		case !slices.Contains(all[at].Tools, tool):
-			bad.why = "agents[].tools of " + agent + " does not name " + tool
+			bad.Why = "agents[].tools of " + agent + " does not name " + tool
 		case !all[at].Approved:
-			bad.why, bad.hint = all[at].Reason, "lightwork agents approve "+agent+" allows it"
+			bad.Why, bad.Hint = all[at].Reason, "lightwork agents approve "+agent+" allows it"
 		default:
 			continue
 		}

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 )
@@ -71,38 +73,38 @@ func viewOfDebt(d provider.Debt) debtView {
 // what says in a line what became of the debt.
 func (v debtView) what() string {
 	if v.WrittenOff > 0 {
-		return msats(v.WrittenOff) + " settled otherwise: " + oneLine(v.Note)
+		return display.Msats(v.WrittenOff) + " settled otherwise: " + display.OneLine(v.Note)
 	}
 	switch v.Refund {
 	case "open":
 		if v.Sent > 1 {
-			return msats(v.RefundMsats) + " perhaps sent back: the wallet was told twice, and the outcome is not known"
+			return display.Msats(v.RefundMsats) + " perhaps sent back: the wallet was told twice, and the outcome is not known"
 		}
-		return msats(v.RefundMsats) + " on their way back"
+		return display.Msats(v.RefundMsats) + " on their way back"
 	case string(payments.PaymentSucceeded):
-		return strings.TrimSpace(msats(v.RefundMsats) + " sent back, fee " + msats(v.FeeMsats) + " " + v.Outpoint)
+		return strings.TrimSpace(display.Msats(v.RefundMsats) + " sent back, fee " + display.Msats(v.FeeMsats) + " " + v.Outpoint)
 	case string(payments.PaymentFailed):
 		if n := len(v.Attempts); n > 1 {
-			return fmt.Sprintf("credit; %d refunds failed, the last: %s", n, oneLine(v.Reason))
+			return fmt.Sprintf("credit; %d refunds failed, the last: %s", n, display.OneLine(v.Reason))
 		}
-		return "credit; the refund failed: " + oneLine(v.Reason)
+		return "credit; the refund failed: " + display.OneLine(v.Reason)
 	}
 	return "credit"
 }
 
 // Run lists what failed prepaid jobs left owing, or acts on one such debt.
-func (c providerDebtsCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (c providerDebtsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	switch {
 	case c.Retry != "" && c.WriteOff != "":
-		return usage("one debt, one word", "--retry and --write-off contradict each other")
+		return advice.Usage("one debt, one word", "--retry and --write-off contradict each other")
 	case c.To != "" && c.Retry == "":
-		return usage("", "--to goes with --retry")
+		return advice.Usage("", "--to goes with --retry")
 	case (c.Note != "") != (c.WriteOff != ""):
-		return usage("for example --write-off ID --note 'paid by bank, 21 November'", "--write-off and --note go together")
+		return advice.Usage("for example --write-off ID --note 'paid by bank, 21 November'", "--write-off and --note go together")
 	case c.Retry != "" || c.WriteOff != "":
 		return c.act(ctx, s, g)
 	}
-	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+	return readProvider(ctx, s, g, func(store *sales) error {
 		views := []debtView{}
 		if store != nil {
 			debts, err := store.Debts(ctx)
@@ -114,20 +116,20 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *streams, g *globals) error
 			}
 		}
 		if c.JSON {
-			return printJSON(s.out, views)
+			return app.PrintJSON(s.Out, views)
 		}
-		w := newTable(s.out, 1, 2, 4)
+		w := app.NewTable(s.Out, 1, 2, 4)
 		fmt.Fprintln(w, "REQUEST\tSINCE\tBUYER\tOWED\tBUYER'S CREDIT\tWHAT BECAME OF IT")
 		for _, v := range views {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.Since.Local().Format(time.DateTime), short(v.Buyer),
-				msats(v.OwedMsats), msats(v.CreditMsats), v.what())
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", display.Short(v.RequestID), v.Since.Local().Format(time.DateTime), display.Short(v.Buyer),
+				display.Msats(v.OwedMsats), display.Msats(v.CreditMsats), v.what())
 		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
 		for _, v := range views {
 			if v.Refund == string(payments.PaymentFailed) && v.WrittenOff == 0 {
-				fmt.Fprintln(s.err, "lightwork:", g.spell("lightwork provider debts --retry ID tries a refund again; --write-off ID --note TEXT says that it was settled otherwise"))
+				fmt.Fprintln(s.Err, "lightwork:", g.Spell("lightwork provider debts --retry ID tries a refund again; --write-off ID --note TEXT says that it was settled otherwise"))
 				break
 			}
 		}
@@ -136,7 +138,7 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *streams, g *globals) error
 }
 
 // debtOf finds the debt of one job; nil if there is none.
-func debtOf(ctx context.Context, store *kernel.ProviderStore, requestID string) (*debtView, error) {
+func debtOf(ctx context.Context, store *sales, requestID string) (*debtView, error) {
 	d, err := store.DebtOf(ctx, requestID)
 	if err != nil || d == nil {
 		return nil, err

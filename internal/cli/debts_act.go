@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,9 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -76,9 +79,9 @@ func (d *debtDesk) calls() map[string]func(context.Context, json.RawMessage) (an
 
 // act brings the operator's word to the running provider, whose wallet and
 // relays it needs.
-func (c providerDebtsCmd) act(ctx context.Context, s *streams, g *globals) error {
-	id := firstText(c.Retry, c.WriteOff)
-	err := readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+func (c providerDebtsCmd) act(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	id := cmp.Or(c.Retry, c.WriteOff)
+	err := readProvider(ctx, s, g, func(store *sales) error {
 		job, err := findJob(ctx, store, id)
 		id = job.RequestID
 		return err
@@ -86,13 +89,13 @@ func (c providerDebtsCmd) act(ctx context.Context, s *streams, g *globals) error
 	if err != nil {
 		return err
 	}
-	conf, err := loadConfig(g.Config)
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
 	node, err := host.Dial(ctx, conf.controlSocket())
 	if errors.Is(err, host.ErrNoNode) {
-		return hinted(errors.New("no provider is running here"), "lightwork provider run starts it: a refund needs its wallet, and the buyer is told over its relays")
+		return advice.Hint(errors.New("no provider is running here"), "lightwork provider run starts it: a refund needs its wallet, and the buyer is told over its relays")
 	}
 	if err != nil {
 		return err
@@ -105,13 +108,13 @@ func (c providerDebtsCmd) act(ctx context.Context, s *streams, g *globals) error
 	if err := node.Node(ctx, what, debtOrder{RequestID: id, To: c.To, Note: c.Note}, &done); err != nil {
 		var refused *host.CallError
 		if errors.As(err, &refused) {
-			return hinted(fmt.Errorf("debt of job %s: %s", short(id), printable(refused.Message)), "lightwork provider debts lists what is owed, and every attempt with --json")
+			return advice.Hint(fmt.Errorf("debt of job %s: %s", display.Short(id), display.Printable(refused.Message)), "lightwork provider debts lists what is owed, and every attempt with --json")
 		}
 		return err
 	}
 	if c.JSON {
-		return printJSON(s.out, done)
+		return app.PrintJSON(s.Out, done)
 	}
-	_, err = fmt.Fprintf(s.out, "%s %s\n", msats(done.Msats), g.spell(said))
+	_, err = fmt.Fprintf(s.Out, "%s %s\n", display.Msats(done.Msats), g.Spell(said))
 	return err
 }

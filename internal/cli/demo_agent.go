@@ -10,15 +10,17 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/examples"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 // demoAgent does the demo's job where nothing confines commands. It hosts a tool in
 // WebAssembly.
-var demoAgent = &agentSetup{Dir: "agents/embed", ID: "com.example.embed", Tool: "embed"}
+var demoAgent = &config.SetupAgent{Dir: "agents/embed", ID: "com.example.embed", Tool: "embed"}
 
 // installDemoAgent makes the agent's folder and approves it, as an operator would.
-func installDemoAgent(c *config) error {
-	dir := c.path(demoAgent.Dir)
+func installDemoAgent(c *node) error {
+	dir := c.Path(demoAgent.Dir)
 	tools, err := fs.Sub(examples.Embed, "wasm")
 	if err != nil {
 		return err
@@ -36,7 +38,7 @@ func installDemoAgent(c *config) error {
 	err = errors.Join(
 		os.MkdirAll(dir, 0o700),
 		os.CopyFS(filepath.Join(dir, "tools"), tools),
-		os.Symlink(self(), filepath.Join(dir, "lightwork")),
+		os.Symlink(display.Self(), filepath.Join(dir, "lightwork")),
 		os.WriteFile(filepath.Join(dir, manifest.FileName), append(doc, '\n'), 0o600),
 	)
 	if err != nil {

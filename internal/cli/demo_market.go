@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
-	"github.com/lightwork-market/lightwork/payments/playnet"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/relay/server"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -25,11 +28,11 @@ import (
 // moved aside, whole, and only if none of its databases is in use.
 func (d demoCmd) folder() (dir, moved string, unlock func(), err error) {
 	const another = "name another folder with --out"
-	if dir, err = filepath.Abs(firstText(d.Out, demoFolder)); err != nil {
+	if dir, err = filepath.Abs(cmp.Or(d.Out, demoFolder)); err != nil {
 		return "", "", nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", "", nil, usage(another, "%w", err)
+		return "", "", nil, advice.Usage(another, "%w", err)
 	}
 	old, err := os.ReadDir(dir)
 	if err != nil {
@@ -37,7 +40,7 @@ func (d demoCmd) folder() (dir, moved string, unlock func(), err error) {
 	}
 	marker := filepath.Join(dir, demoMarker)
 	if _, err := os.Lstat(marker); err != nil && len(old) > 0 {
-		return "", "", nil, usage(another, "%s is not empty and not from a demo", dir)
+		return "", "", nil, advice.Usage(another, "%s is not empty and not from a demo", dir)
 	}
 
 	lock, err := lockMarker(marker)
@@ -67,7 +70,7 @@ func lockMarker(marker string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	busy := usage("wait for it, or name another folder with --out", "another demo is running in %s", filepath.Dir(marker))
+	busy := advice.Usage("wait for it, or name another folder with --out", "another demo is running in %s", filepath.Dir(marker))
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		lock.Close()
 		return nil, busy
@@ -101,7 +104,7 @@ func moveAside(dir string) (string, error) {
 		}
 		locks = append(locks, f)
 		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-			return usage("stop the relay, the provider and the others that run there, or name another folder with --out",
+			return advice.Usage("stop the relay, the provider and the others that run there, or name another folder with --out",
 				"%s is in use: a process has %s open", dir, strings.TrimSuffix(path, ".lock"))
 		}
 		return nil
@@ -118,7 +121,7 @@ func moveAside(dir string) (string, error) {
 			return "", err
 		}
 		if err := os.Rename(dir, to); err != nil {
-			return "", usage("name another folder with --out", "move the last demo's folder aside: %w", err)
+			return "", advice.Usage("name another folder with --out", "move the last demo's folder aside: %w", err)
 		}
 		return to, nil
 	}
@@ -127,25 +130,25 @@ func moveAside(dir string) (string, error) {
 // demoMarket is everything the demo runs.
 type demoMarket struct {
 	dir    string
-	config *config
-	streams
+	config *node
+	app.Streams
 	relay    *server.Server
 	relayOn  net.Listener
-	ledger   *playnet.Ledger // nil with real wallets
+	ledger   *playLedger // nil with real wallets
 	ledgerOn net.Listener
 	ready    chan struct{} // closed when the provider sells
 }
 
-func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *streams) (*demoMarket, error) {
+func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *app.Streams) (*demoMarket, error) {
 	if (d.ProviderLND == "") != (d.BuyerLND == "") {
-		return nil, usage("", "--provider-lnd and --buyer-lnd go together")
+		return nil, advice.Usage("", "--provider-lnd and --buyer-lnd go together")
 	}
-	m := &demoMarket{dir: dir, streams: *s, ready: make(chan struct{})}
+	m := &demoMarket{dir: dir, Streams: *s, ready: make(chan struct{})}
 	var err error
 	if m.relayOn, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	set := setup{
+	set := config.Setup{
 		ProviderWallet: "play", BuyerWallet: "play", Relay: "ws://" + m.relayOn.Addr().String(), Name: "demo provider", PerMinuteMsats: demoPrice,
 	}
 	if level != sandbox.LevelFull {
@@ -158,10 +161,10 @@ func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *s
 	if d.wasm {
 		set.Agent = demoAgent
 	}
-	set.Model = modelConfig{BaseURL: d.Endpoint, Name: d.Model, KeyEnv: d.KeyEnv}
+	set.Model = config.Model{BaseURL: d.Endpoint, Name: d.Model, KeyEnv: d.KeyEnv}
 	if d.real() {
 		set.ProviderWallet, set.BuyerWallet = "lnd", "lnd"
-		for at, to := range map[string]*lndConfig{d.ProviderLND: &set.ProviderLND, d.BuyerLND: &set.BuyerLND} {
+		for at, to := range map[string]*config.LND{d.ProviderLND: &set.ProviderLND, d.BuyerLND: &set.BuyerLND} {
 			if *to, err = parseLND(at); err != nil {
 				return nil, err
 			}
@@ -175,7 +178,7 @@ func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *s
 	if _, err := writeSetup(dir, set); err != nil {
 		return nil, err
 	}
-	if m.config, err = loadConfig(filepath.Join(dir, defaultConfig)); err != nil {
+	if m.config, err = openNode(s, &app.Globals{Config: filepath.Join(dir, config.DefaultFile)}); err != nil {
 		return nil, err
 	}
 	if d.wasm {
@@ -183,25 +186,22 @@ func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *s
 			return nil, fmt.Errorf("install the agent: %w", err)
 		}
 	}
-	if m.relay, err = server.New(ctx, server.Config{Dir: m.config.dataDir("relay"), Log: s.log, Name: "lightwork demo relay"}); err != nil {
+	if m.relay, err = server.New(ctx, server.Config{Dir: m.config.DataDir("relay"), Log: s.Log, Name: "lightwork demo relay"}); err != nil {
 		return nil, err
 	}
 	if m.ledgerOn != nil {
-		if err := os.MkdirAll(m.config.dataDir("play"), 0o700); err != nil {
-			return nil, err
-		}
-		m.ledger, err = playnet.Open(ctx, filepath.Join(m.config.dataDir("play"), "ledger.db"), playnet.Config{Logger: s.log})
+		m.ledger, err = openLedger(ctx, m.config.Config, s.Log)
 	}
 	return m, err
 }
 
 // parseLND reads ADDRESS,TLS_CERT,MACAROON.
-func parseLND(s string) (lndConfig, error) {
+func parseLND(s string) (config.LND, error) {
 	parts := strings.Split(s, ",")
 	if len(parts) != 3 {
-		return lndConfig{}, usage("for example 127.0.0.1:10009,tls.cert,admin.macaroon", "an lnd is given as ADDRESS,TLS_CERT,MACAROON")
+		return config.LND{}, advice.Usage("for example 127.0.0.1:10009,tls.cert,admin.macaroon", "an lnd is given as ADDRESS,TLS_CERT,MACAROON")
 	}
-	c := lndConfig{Address: parts[0]}
+	c := config.LND{Address: parts[0]}
 	var err error
 	if c.TLSCertFile, err = filepath.Abs(parts[1]); err != nil {
 		return c, err
@@ -214,12 +214,9 @@ func parseLND(s string) (lndConfig, error) {
 func (m *demoMarket) serve(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return m.relay.Serve(ctx, m.relayOn) })
 	if m.ledger != nil {
-		g.Go(func() error {
-			err := playnet.NewServer(m.ledger, m.log).Serve(ctx, m.ledgerOn)
-			return firstError(err, m.ledger.Close())
-		})
+		g.Go(func() error { return m.ledger.serve(ctx, m.ledgerOn) })
 	}
 	g.Go(func() error {
-		return runProvider(ctx, m.config, m.log, newTeller(slog.New(slog.DiscardHandler), func(string) { close(m.ready) }), nil)
+		return runProvider(ctx, m.config, m.Log, newTeller(slog.New(slog.DiscardHandler), func(string) { close(m.ready) }), nil)
 	})
 }

@@ -1,12 +1,13 @@
 package cli
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -19,7 +20,7 @@ func (d demoCmd) intro(say func(string, ...any), m *demoMarket) {
 		say("PLAY MONEY: the wallets are a toy ledger, nothing here is worth anything\n")
 	}
 	say("  relay     %s", m.config.Relays[0])
-	if level := m.config.Sandbox.least(); d.schema() == schemas.SandboxRun && level != sandbox.LevelFull {
+	if level := m.config.Sandbox.Least(); d.schema() == schemas.SandboxRun && level != sandbox.LevelFull {
 		say("  sandbox   confinement level %s: good enough for this job of ours, not for strangers' (lightwork doctor says why)", level)
 	}
 	if d.wasm {
@@ -28,7 +29,7 @@ func (d demoCmd) intro(say func(string, ...any), m *demoMarket) {
 }
 
 func (d demoCmd) outro(say func(string, ...any), m *demoMarket, out demoOutcome) {
-	bundle := shellWord(fromHere(out.Bundle))
+	bundle := display.ShellWord(display.FromHere(out.Bundle))
 	say("\n  lightwork-verify, offline, on %s", bundle)
 	for _, name := range receipts.ClaimNames() {
 		say("    %-26s %s", name, out.Claims[name])
@@ -37,41 +38,18 @@ func (d demoCmd) outro(say func(string, ...any), m *demoMarket, out demoOutcome)
 	if d.real() {
 		money = out.asset
 	}
-	if claimsCode(out.Claims) == exitOK {
+	if claimsCode(out.Claims) == advice.ExitOK {
 		say("\nA paid job, proved, in %.1f s (%s). Receipt %s", float64(out.ElapsedMs)/1000, money, out.ReceiptID)
 	} else {
 		say("\nNOT everything that this demo promises was proved.")
 	}
 	say("\nTry next:")
-	say("  %s --explain \\", program("lightwork-verify"))
+	say("  %s --explain \\", display.Program("lightwork-verify"))
 	for i := 0; i < len(out.pins); i += 2 {
 		say("    %s %s \\", out.pins[i], out.pins[i+1])
 	}
 	say("    %s", bundle)
-	g := globals{Config: fromHere(filepath.Join(m.dir, defaultConfig))}
-	say("  %s", g.spell("lightwork replay show "+bundle))
-	say("  %s", g.spell("lightwork buyer list"))
-}
-
-// program is how to type a program of ours: its name if the path finds it,
-// else where it lies from here.
-func program(name string) string {
-	beside := filepath.Join(filepath.Dir(self()), name)
-	if found, err := exec.LookPath(name); err == nil && found == beside {
-		return name
-	}
-	if here := fromHere(beside); here != name {
-		return here
-	}
-	return "./" + name // a shell does not look here
-}
-
-// fromHere shortens a path that lies below the current folder.
-func fromHere(path string) string {
-	if wd, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(wd, path); err == nil && !strings.HasPrefix(rel, "..") {
-			return rel
-		}
-	}
-	return path
+	g := app.Globals{Config: display.FromHere(filepath.Join(m.dir, config.DefaultFile))}
+	say("  %s", g.Spell("lightwork replay show "+bundle))
+	say("  %s", g.Spell("lightwork buyer list"))
 }

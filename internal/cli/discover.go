@@ -1,15 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -33,33 +33,16 @@ func (buyerDiscoverCmd) Help() string {
 
 // Run lists providers. It opens no wallet, and reads what was bought before
 // beside a running purchase too.
-func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	c, err := loadConfig(g.Config)
+func (b buyerDiscoverCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	key, err := openSigner(c, "buyer", s.log)
+	found, err := c.discover(ctx, b.Schema)
 	if err != nil {
 		return err
 	}
-	m, err := newMarket(c, key, 1, s.log)
-	if err != nil {
-		return err
-	}
-	scout := buyer.Scout{Market: m, Key: key.PublicKey()}
-	if scout.History, err = history(ctx, s, c); err != nil {
-		return err
-	}
-	serve, stop := context.WithCancel(ctx)
-	var pool errgroup.Group
-	pool.Go(func() error { return m.Serve(serve) })
-	pool.Go(func() error { return key.serve(serve) })
-	found, err := scout.Find(ctx, b.Schema, "")
-	stop()
-	_ = pool.Wait()
-	if err != nil {
-		return hinted(err, "lightwork doctor checks the relays")
-	}
+
 	list := make([]buyer.Listing, len(found))
 	for i, f := range found {
 		list[i] = f.Listing
@@ -70,26 +53,16 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *streams, g *globals) error
 		views[i] = foundView{f, nameOf(f.Listing, names)}
 	}
 	if b.JSON {
-		return printJSON(s.out, views)
+		return app.PrintJSON(s.Out, views)
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(s.err, "lightwork: nobody on these relays announces", firstText(printable(b.Schema), "a job type"))
+		fmt.Fprintln(s.Err, "lightwork: nobody on these relays announces", cmp.Or(display.Printable(b.Schema), "a job type"))
 		if _, known := schemas.Lookup(b.Schema); b.Schema != "" && !known {
-			fmt.Fprintln(s.err, "  hint: this program does not know that job type either; lightwork schemas list shows those that it does")
+			fmt.Fprintln(s.Err, "  hint: this program does not know that job type either; lightwork schemas list shows those that it does")
 		}
 	}
-	showFound(s.out, views, b.Schema)
+	showFound(s.Out, views, b.Schema)
 	return nil
-}
-
-// history is what we bought before, from whom; nil before the first purchase.
-func history(ctx context.Context, s *streams, c *config) (map[string]buyer.History, error) {
-	k, err := openToRead(ctx, s, c, "buyer")
-	if err != nil || k == nil {
-		return nil, err
-	}
-	all, err := k.BuyerStore().History(ctx)
-	return all, firstError(err, k.Close())
 }
 
 // showFound prints a block of lines a provider: its key is to be copied whole,
@@ -100,11 +73,11 @@ func showFound(w io.Writer, found []foundView, schema string) {
 			showOutside(w, f.Listing)
 			continue
 		}
-		fmt.Fprintf(w, "%s\n%s  %s on %s, says %s done: %s\n", f.NPub, nameLine(f.NIP05), cut(f.Name, 30), cut(f.Network, 12), count(int64(f.Completed), "job"), strings.Join(f.Why, ", "))
-		t := newTable(w)
+		fmt.Fprintf(w, "%s\n%s  %s on %s, says %s done: %s\n", f.NPub, nameLine(f.NIP05), display.Cut(f.Name, 30), display.Cut(f.Network, 12), display.Count(int64(f.Completed), "job"), strings.Join(f.Why, ", "))
+		t := app.NewTable(w)
 		for _, job := range f.Jobs {
 			if schema == "" || job == schema {
-				fmt.Fprintf(t, "    %s\t%s\t%s\n", cut(job, 40), priceText(f.Found, job), modesText(f.Modes[job]))
+				fmt.Fprintf(t, "    %s\t%s\t%s\n", display.Cut(job, 40), priceText(f.Found, job), display.Modes(f.Modes[job]))
 			}
 		}
 		t.Flush()
@@ -134,20 +107,12 @@ func priceText(f buyer.Found, job string) string {
 		of    string
 	}{{t.BaseMsats, ""}, {t.PerMinuteMsats, " a minute"}, {t.InputMsats, " for 1000 tokens in"}, {t.OutputMsats, " for 1000 tokens out"}} {
 		if p.msats > 0 {
-			parts = append(parts, msats(p.msats)+p.of)
+			parts = append(parts, display.Msats(p.msats)+p.of)
 		}
 	}
-	price := firstText(strings.Join(parts, " + "), "free")
+	price := cmp.Or(strings.Join(parts, " + "), "free")
 	if t.EngagementMsats > 0 {
-		price += ", " + msats(t.EngagementMsats) + " for an attempt"
+		price += ", " + display.Msats(t.EngagementMsats) + " for an attempt"
 	}
 	return price
-}
-
-func modesText(modes []receipts.Mode) string {
-	words := make([]string, len(modes))
-	for i, m := range modes {
-		words[i] = cut(string(m), 10)
-	}
-	return strings.Join(words, ", ")
 }

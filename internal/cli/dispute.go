@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,9 @@ import (
 	"path/filepath"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/payments/onchain"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -21,26 +21,26 @@ type buyerDisputeCmd struct {
 }
 
 // Run gathers the evidence and says what a stranger will find in it.
-func (b buyerDisputeCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (b buyerDisputeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if err := checkOut(b.Out); err != nil {
 		return err
 	}
-	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+	return readBuyer(ctx, s, g, func(store *purchases) error {
 		if store == nil {
-			return usage("", "nothing was bought yet")
+			return advice.Usage("", "nothing was bought yet")
 		}
 		p, err := store.FindPurchase(ctx, b.ID)
 		if err != nil {
-			return usage("lightwork buyer list shows the ids", "%w", err)
+			return advice.Usage("lightwork buyer list shows the ids", "%w", err)
 		}
 		d, err := buyer.DisputeOf(ctx, store, p)
 		if errors.Is(err, buyer.ErrNothingPaid) {
-			return usage("", "%w", err)
+			return advice.Usage("", "%w", err)
 		}
 		if err != nil {
 			return err
 		}
-		if d.Outputs, err = outputsOf(g, p); err != nil {
+		if d.Outputs, err = outputsOf(s, g, p); err != nil {
 			return err
 		}
 		for name, data := range d.Files() {
@@ -54,29 +54,29 @@ func (b buyerDisputeCmd) Run(ctx context.Context, s *streams, g *globals) error 
 		}
 		ruling := d.Rule(receipts.Pins{})
 		if b.JSON {
-			return printJSON(s.out, ruling)
+			return app.PrintJSON(s.Out, ruling)
 		}
 		for _, f := range ruling.Findings {
-			fmt.Fprintf(s.out, "%-12s  %s%s\n", f.State, f.What, inBrackets(printable(f.Reason)))
+			fmt.Fprintf(s.Out, "%-12s  %s%s\n", f.State, f.What, inBrackets(display.Printable(f.Reason)))
 		}
-		fmt.Fprintf(s.out, "%s: %s\n", ruling.Verdict, printable(ruling.Reason))
-		fmt.Fprintf(s.err, "lightwork: anybody can check it: %s --dispute %s\n", program("lightwork-verify"), shellWord(b.Out))
+		fmt.Fprintf(s.Out, "%s: %s\n", ruling.Verdict, display.Printable(ruling.Reason))
+		fmt.Fprintf(s.Err, "lightwork: anybody can check it: %s --dispute %s\n", display.Program("lightwork-verify"), display.ShellWord(b.Out))
 		return nil
 	})
 }
 
 // outputsOf is what our wallet sent for a purchase on the chain; nil on other rails.
-func outputsOf(g *globals, p buyer.Purchase) ([]byte, error) {
+func outputsOf(s *app.Streams, g *app.Globals, p buyer.Purchase) ([]byte, error) {
 	if p.Payment == nil || p.Payment.Outpoints == "" {
 		return nil, nil
 	}
-	c, err := loadConfig(g.Config)
+	c, err := openNode(s, g)
 	if err != nil {
 		return nil, err
 	}
 	return receipts.ChainPayment{
 		Outputs: p.Payment.Outpoints, Sats: (p.Payment.AmountMsats + 999) / 1000,
-		Confirmations: cmp.Or(c.Buyer.Wallet.Onchain.Confirmations, onchain.DefaultConfirmations),
+		Confirmations: confirmations(c.Buyer.Wallet),
 	}.File()
 }
 

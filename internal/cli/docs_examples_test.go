@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/yamlfile"
 )
 
@@ -93,16 +94,17 @@ func TestDocsYAML(t *testing.T) {
 func checkFragment(t *testing.T, e example) {
 	t.Helper()
 	src := []byte(e.text + "version: 1\nrelays: [ws://127.0.0.1:7447]\n")
-	c := &config{src: src}
-	if bad := yamlfile.Decode(src, c); len(bad) > 0 {
+	var c config.Config
+	if bad := yamlfile.Decode(src, &c); len(bad) > 0 {
 		t.Errorf("%s: %+v", e, bad)
 		return
 	}
-	if c.Provider.Wallet.none() {
-		c.Provider.Wallet = walletConfig{Backend: "play", Play: playWalletConfig{URL: "http://127.0.0.1:7448", TokenFile: "token"}}
+
+	if c.Provider.Wallet.None() {
+		c.Provider.Wallet = config.Wallet{Backend: "play", Play: config.Play{URL: "http://127.0.0.1:7448", TokenFile: "token"}}
 	}
-	for _, bad := range c.check() {
-		t.Errorf("%s: %s: %s", e, bad.path, bad.why)
+	for _, bad := range c.Check() {
+		t.Errorf("%s: %s: %s", e, bad.Path, bad.Why)
 	}
 }
 
@@ -136,7 +138,7 @@ var (
 
 // TestDocsCommandLines: every command that a document prints exists, with its flags.
 func TestDocsCommandLines(t *testing.T) {
-	parser, err := kong.New(&cli{}, kong.Vars{"version": version})
+	parser, err := kong.New(&cli{}, kong.Vars{"version": "dev"})
 	if err != nil {
 		t.Fatal(err)
 	}

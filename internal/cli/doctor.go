@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,10 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
@@ -34,70 +39,71 @@ type finding struct {
 
 // Run checks everything that a node depends on and says what to do. Without a
 // configuration it checks the machine alone.
-func (c doctorCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	takeScope(ctx, s.log)
+func (c doctorCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	takeScope(ctx, s.Log)
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	var all []finding
-	conf, err := loadConfig(g.Config)
+	conf, err := openNode(s, g)
 	if err != nil {
 		fix := "correct the file"
-		if hint := (*codedError)(nil); errors.As(err, &hint) && hint.hint != "" {
-			fix = hint.hint
+		if hint := (*advice.Error)(nil); errors.As(err, &hint) && hint.Hint != "" {
+			fix = hint.Hint
 		}
-		all = append(all, finding{"configuration", "fail", printable(err.Error()), fix})
+		all = append(all, finding{"configuration", "fail", display.Printable(err.Error()), fix})
 	} else {
 		all = append(all, finding{"configuration", "ok", g.Config, ""})
-		all = append(all, checkKeys(conf)...)
-		all = append(all, checkRelays(ctx, conf)...)
-		all = append(all, checkWallets(ctx, conf, s)...)
+		all = append(all, checkKeys(conf.Config)...)
+		all = append(all, checkRelays(ctx, conf.Config)...)
+		all = append(all, checkWallets(ctx, conf.Config, s)...)
 		all = append(all, checkAgents(ctx, conf)...)
 		all = append(all, checkOffers(ctx, conf)...)
-		all = append(all, checkEndpoint(ctx, conf)...)
-		all = append(all, checkName(ctx, conf, conf.names())...)
+		all = append(all, checkEndpoint(ctx, conf.Config)...)
+		all = append(all, checkName(ctx, conf.Config, conf.names())...)
 		if why := conf.pausedWhy(); why != "" {
 			all = append(all, finding{"admission", "fail", "no jobs are taken: " + why, "stop one of the two nodes, then lightwork provider resume takes jobs again with the other"})
 		}
-		all = append(all, checkNetwork(conf)...)
+		all = append(all, checkNetwork(conf.Config)...)
 	}
-	all = append(all, checkDisk(conf), checkVerifier())
-	least := sandbox.LevelFull
+
+	dir, least := ".", sandbox.LevelFull
 	if conf != nil {
-		least = conf.Sandbox.least()
+		dir, least = filepath.Dir(conf.DataDir("provider")), conf.Sandbox.Least()
 	}
+	all = append(all, checkDisk(dir), checkVerifier())
 	_, tried := checkSandbox(ctx, least)
-	if conf != nil && !conf.sells() {
+	if conf != nil && !conf.Sells() {
 		tried = notNeeded(tried)
 	}
 	all = append(all, tried...)
 	for i := range all {
-		all[i].Fix = g.spell(all[i].Fix)
+		all[i].Fix = g.Spell(all[i].Fix)
 	}
 	if c.JSON {
-		if err := printJSON(s.out, all); err != nil {
+		if err := app.PrintJSON(s.Out, all); err != nil {
 			return err
 		}
-	} else if err := printFindings(s.out, all); err != nil {
+	} else if err := printFindings(s.Out, all); err != nil {
 		return err
 	}
 	if len(failures(all)) > 0 {
-		return exitCode(ExitFailed)
+		return advice.Exit(advice.ExitFailed)
 	}
 	return nil
 }
 
 func printFindings(w io.Writer, all []finding) error {
-	width, _, isScreen := screenSize(w)
+	width, _, isScreen := app.ScreenSize(w)
 	below := strings.Repeat(" ", 23)
 	fit := func(text string) string {
 		if !isScreen {
 			return text
 		}
-		return wrapped(text, below, width)
+		return app.Wrapped(text, below, width)
 	}
 	var text strings.Builder
 	for _, f := range all {
-		fmt.Fprintln(&text, strings.TrimRight(fmt.Sprintf("%-5s %-16s %s", f.State, f.Check, fit(printable(f.Detail))), " "))
+		fmt.Fprintln(&text, strings.TrimRight(fmt.Sprintf("%-5s %-16s %s", f.State, f.Check, fit(display.Printable(f.Detail))), " "))
 		if f.Fix != "" && f.State != "ok" {
 			fmt.Fprintln(&text, below+fit("-> "+f.Fix))
 		}
@@ -116,10 +122,6 @@ func failures(all []finding) []finding {
 	return failed
 }
 
-// sells reports whether the node is set up to sell anything. Who only buys needs
-// neither a provider's keys nor a sandbox.
-func (c *config) sells() bool { return len(c.Provider.Offers) > 0 }
-
 // notNeeded makes of what fails something to know: nothing here depends on it.
 func notNeeded(all []finding) []finding {
 	for i, f := range all {
@@ -130,31 +132,31 @@ func notNeeded(all []finding) []finding {
 	return all
 }
 
-func checkKeys(c *config) []finding {
+func checkKeys(c *config.Config) []finding {
 	var all []finding
 	known := map[string]string{}
 	for _, k := range []struct{ name, role string }{
 		{"provider key", "provider"}, {"buyer key", "buyer"},
 	} {
-		key, err := c.readKey(k.role)
+		key, err := readKey(c, k.role)
 		if err != nil {
 			missing := []finding{unreadable(k.name, err)}
-			if k.role == "provider" && !c.sells() {
+			if k.role == "provider" && !c.Sells() {
 				missing = notNeeded(missing)
 			}
 			all = append(all, missing...)
 			continue
 		}
-		f := finding{k.name, "ok", firstText(npub(key.public), "locked") + " (" + key.kept + ")", ""}
+		f := finding{k.name, "ok", cmp.Or(display.NPub(key.public), "locked") + " (" + key.kept + ")", ""}
 		if other := known[key.public]; other != "" && key.public != "" {
 			f = finding{k.name, "warn", "the same as the " + other, "use two keys: with one, a receipt shows a deal with yourself"}
 		}
 		known[key.public] = k.name
 		all = append(all, f)
 	}
-	if _, err := rootSecret(c.path(c.Identity.RootSecretFile)); err != nil {
+	if _, err := rootSecret(c.Path(c.Identity.RootSecretFile)); err != nil {
 		missing := []finding{unreadable("preimage secret", err)}
-		if !c.sells() {
+		if !c.Sells() {
 			missing = notNeeded(missing)
 		}
 		return append(all, missing...)
@@ -166,17 +168,14 @@ func checkKeys(c *config) []finding {
 // other command says: a new key in the place of a lost one loses money.
 func unreadable(name string, err error) finding {
 	f := finding{name, "fail", strings.TrimPrefix(err.Error(), name+": "), ""}
-	if hint := (*codedError)(nil); errors.As(err, &hint) && !errors.Is(err, relay.ErrKeyMode) {
-		f.Fix = hint.hint
+	if hint := (*advice.Error)(nil); errors.As(err, &hint) && !errors.Is(err, relay.ErrKeyMode) {
+		f.Fix = hint.Hint
 	}
 	return f
 }
 
-func checkDisk(c *config) finding {
-	dir := "."
-	if c != nil {
-		dir = filepath.Dir(c.dataDir("provider"))
-	}
+// checkDisk looks at the disk that a folder is on, or will be.
+func checkDisk(dir string) finding {
 	for dir != "/" && dir != "." {
 		if _, err := os.Stat(dir); err == nil {
 			break

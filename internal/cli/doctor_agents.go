@@ -15,13 +15,15 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
-	"github.com/lightwork-market/lightwork/schemas"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 )
 
 // checkAgents lists the built-in agent and the configured ones: is the manifest
 // readable, and approved as it is? A running node is asked for their state; what
 // the configuration says since its start it does not know.
-func checkAgents(ctx context.Context, c *config) []finding {
+func checkAgents(ctx context.Context, c *node) []finding {
 	list, err := c.agentsInstalled()
 	if err != nil {
 		return []finding{{"agents", "fail", err.Error(), ""}}
@@ -58,7 +60,7 @@ func checkAgents(ctx context.Context, c *config) []finding {
 }
 
 // runningAgents are the agents of the running node, by id; nil without a node.
-func runningAgents(ctx context.Context, c *config) (map[string]host.Status, error) {
+func runningAgents(ctx context.Context, c *node) (map[string]host.Status, error) {
 	node, err := host.Dial(ctx, c.controlSocket())
 	if errors.Is(err, host.ErrNoNode) {
 		return nil, nil
@@ -89,8 +91,8 @@ func runs(f finding, id string, running map[string]host.Status) finding {
 }
 
 // checkEndpoint asks the model's endpoint for its models, which costs nothing.
-func checkEndpoint(ctx context.Context, c *config) []finding {
-	endpoint := c.endpoint()
+func checkEndpoint(ctx context.Context, c *config.Config) []finding {
+	endpoint := endpoint(c)
 	if endpoint == nil {
 		return nil
 	}
@@ -119,7 +121,7 @@ func checkEndpoint(ctx context.Context, c *config) []finding {
 
 // checkOffers finds job types on offer whose tool the configuration lets nobody
 // call, and those that the running node has withdrawn.
-func checkOffers(ctx context.Context, c *config) []finding {
+func checkOffers(ctx context.Context, c *node) []finding {
 	var all []finding
 	if _, state, err := lookAt(c.observeSocket())(ctx); err == nil {
 		for _, o := range state.Offers {
@@ -173,8 +175,8 @@ func checkSandbox(ctx context.Context, least sandbox.Level) (sandbox.Level, []fi
 
 // announcedLevel is how firmly jobs are confined that the built-in sandbox does;
 // empty if none are on offer.
-func (c *config) announcedLevel() string {
-	if !c.sellsSandbox() {
+func (c *node) announcedLevel() string {
+	if !c.SellsSandbox() {
 		return ""
 	}
 	return string(c.level)
@@ -182,12 +184,12 @@ func (c *config) announcedLevel() string {
 
 // checkNetwork says whether jobs get the network, and whether the file of
 // authorities can be read.
-func checkNetwork(c *config) []finding {
+func checkNetwork(c *config.Config) []finding {
 	f := finding{"sandbox", "ok", `network policy "full": refused (sandbox.full_network_mb is 0)`, ""}
 	if mb := c.Sandbox.FullNetworkMB; mb > 0 {
 		f.Detail = fmt.Sprintf(`network policy "full": ports 80 and 443 of public addresses, %d MiB a job`, mb)
 	}
-	if err := sandbox.CheckAuthorities(c.path(c.Sandbox.CAFile)); err != nil {
+	if err := sandbox.CheckAuthorities(c.Path(c.Sandbox.CAFile)); err != nil {
 		return []finding{f, {"sandbox", "fail", "sandbox.ca_file: " + err.Error(), "name a readable PEM file of certificates, or leave it out"}}
 	}
 	return []finding{f}
@@ -196,33 +198,22 @@ func checkNetwork(c *config) []finding {
 // sandboxReady says why jobs could not run in the sandbox, before anything is
 // promised to anybody, and refuses to begin where nothing else is on offer: what
 // needs no sandbox is sold without. again is the command, for the hint.
-func (c *config) sandboxReady(ctx context.Context, s *streams, g *globals, again string) error {
-	level, all := checkSandbox(ctx, c.Sandbox.least())
+func (c *node) sandboxReady(ctx context.Context, s *app.Streams, g *app.Globals, again string) error {
+	level, all := checkSandbox(ctx, c.Sandbox.Least())
 	c.level = level
 	failed := failures(all)
 	if len(failed) == 0 || ctx.Err() != nil { // an interrupted trial shows nothing
 		return ctx.Err()
 	}
 	for i := range failed {
-		failed[i].Fix = g.spell(failed[i].Fix)
+		failed[i].Fix = g.Spell(failed[i].Fix)
 	}
-	if err := printFindings(s.err, failed); err != nil {
+	if err := printFindings(s.Err, failed); err != nil {
 		return err
 	}
-	if !c.sellsSandboxOnly() {
+	if !c.SellsSandboxOnly() {
 		return nil
 	}
-	return hinted(errors.New("jobs cannot be confined here, so none is run"),
+	return advice.Hint(errors.New("jobs cannot be confined here, so none is run"),
 		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again+"; or accept a weaker level: sandbox.least_confinement in the configuration")
-}
-
-// sellsSandbox reports whether a job type on offer runs in the built-in sandbox.
-func (c *config) sellsSandbox() bool { return slices.ContainsFunc(c.Provider.Offers, needsSandbox) }
-
-func (c *config) sellsSandboxOnly() bool {
-	return !slices.ContainsFunc(c.Provider.Offers, func(o offerConfig) bool { return !needsSandbox(o) })
-}
-
-func needsSandbox(o offerConfig) bool {
-	return o.Tool == "" && o.Schema == string(schemas.SandboxRun) || strings.HasPrefix(o.Tool, agentsandbox.ID+"/")
 }

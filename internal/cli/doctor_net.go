@@ -1,14 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/cashu"
 	"github.com/lightwork-market/lightwork/payments/lnd"
@@ -24,14 +30,14 @@ const (
 
 // checkRelays asks each relay for its information document; the answer's date
 // tells how our clock stands.
-func checkRelays(ctx context.Context, c *config) []finding {
+func checkRelays(ctx context.Context, c *config.Config) []finding {
 	var all []finding
 	clock := finding{"clock", "warn", noTime, "it is compared once a relay answers"}
 	for _, r := range c.Relays {
 		date, took, err := askRelay(ctx, r)
 		if err != nil {
 			fix := "correct the address, or name another under relays"
-			if strings.TrimRight(r, "/") == "ws://"+firstText(c.Relay.Listen, defaultRelayListen) {
+			if strings.TrimRight(r, "/") == "ws://"+cmp.Or(c.Relay.Listen, config.DefaultRelayListen) {
 				fix = "start it (lightwork relay) or name another under relays"
 			}
 			all = append(all, finding{"relay", "fail", fmt.Sprintf("%s: %v", r, err), fix})
@@ -54,7 +60,7 @@ func checkRelays(ctx context.Context, c *config) []finding {
 		}
 	}
 	all = append(all, clock)
-	for _, b := range c.blobServers() {
+	for _, b := range c.BlobServers() {
 		all = append(all, checkBlobs(ctx, b))
 	}
 	return all
@@ -106,31 +112,31 @@ func askRelay(ctx context.Context, ws string) (date time.Time, took time.Duratio
 	return date, time.Since(began), nil
 }
 
-func checkWallets(ctx context.Context, c *config, s *streams) []finding {
+func checkWallets(ctx context.Context, c *config.Config, s *app.Streams) []finding {
 	var all []finding
 	for _, w := range []struct {
 		role string
-		conf walletConfig
+		conf config.Wallet
 	}{{"provider", c.Provider.Wallet}, {"buyer", c.Buyer.Wallet}} {
 		all = append(all, checkWallet(ctx, c, w.role, w.conf, s))
 	}
 	return all
 }
 
-func checkWallet(ctx context.Context, c *config, role string, conf walletConfig, s *streams) finding {
+func checkWallet(ctx context.Context, c *config.Config, role string, conf config.Wallet, s *app.Streams) finding {
 	name := role + " wallet"
-	if conf.none() {
+	if conf.None() {
 		return finding{name, "warn", "none: only free jobs", "fine if this node does not act as " + role + "; else set " + role + ".wallet.backend"}
 	}
-	w, closeWallet, err := openWallet(ctx, c, conf, role, s.log)
+	w, closeWallet, err := openWallet(ctx, c, conf, role, s.Log)
 	if err != nil {
 		chain := "" // the macaroons for coins are others
-		if conf.Backend == backendOnchain {
+		if conf.Backend == config.BackendOnchain {
 			chain = " --chain"
 		}
 		fix := "check " + role + ".wallet.lnd: the certificate is ~/.lnd/tls.cert, lightwork wallet permissions" + chain + " prints how to make the macaroon"
-		if hint := (*codedError)(nil); conf.Backend != "lnd" && conf.Backend != backendOnchain && errors.As(err, &hint) {
-			fix = hint.hint
+		if hint := (*advice.Error)(nil); conf.Backend != "lnd" && conf.Backend != config.BackendOnchain && errors.As(err, &hint) {
+			fix = hint.Hint
 		}
 		return finding{name, "fail", err.Error(), fix}
 	}
@@ -167,14 +173,14 @@ func checkWallet(ctx context.Context, c *config, role string, conf walletConfig,
 	if lacks.State != "" {
 		return lacks
 	}
-	if conf.Backend == backendOnchain {
+	if conf.Backend == config.BackendOnchain {
 		return finding{name, "ok", fmt.Sprintf("%s on %s: prepaid jobs only, none below %d sat", node.PubKey, node.Network, onchain.DustSats), ""}
 	}
 	return finding{name, "ok", fmt.Sprintf("%s on %s", node.PubKey, node.Network), ""}
 }
 
 // checkService says what a wallet service lacks for what the role does with it.
-func checkService(ctx context.Context, c *config, w *nwc.Client, name, role string, conf walletConfig) finding {
+func checkService(ctx context.Context, c *config.Config, w *nwc.Client, name, role string, conf config.Wallet) finding {
 	if role == "buyer" {
 		info, err := w.Info(ctx)
 		if err == nil && !info.CanPay() {
@@ -183,12 +189,12 @@ func checkService(ctx context.Context, c *config, w *nwc.Client, name, role stri
 		return finding{}
 	}
 
-	_, unpaid, less, err := payable(ctx, w, c.offers())
+	_, unpaid, less, err := payable(ctx, w, c.Offers())
 	switch {
 	case err != nil:
 		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
 	case len(unpaid) > 0:
-		schema := sortedKeys(unpaid)[0]
+		schema := slices.Sorted(maps.Keys(unpaid))[0]
 		return finding{name, "fail", schema + " cannot be sold: " + unpaid[schema], unpaidHint}
 	case len(less) > 0:
 		return finding{name, "warn", strings.Join(less, "; "), unpaidHint}
@@ -197,7 +203,7 @@ func checkService(ctx context.Context, c *config, w *nwc.Client, name, role stri
 }
 
 // checkLiquidity warns of channels that cannot carry what the role needs.
-func checkLiquidity(ctx context.Context, w *lnd.Wallet, name, role string, conf walletConfig) finding {
+func checkLiquidity(ctx context.Context, w *lnd.Wallet, name, role string, conf config.Wallet) finding {
 	receivable, err := w.Receivable(ctx)
 	var balance payments.Balance
 	if err == nil {

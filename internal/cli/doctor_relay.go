@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -17,7 +18,7 @@ import (
 // serves only to those who prove their key (NIP-42). A relay behind a proxy that
 // was not told its own name refuses every proof; then no payment in notes arrives,
 // and nothing else shows why. The zero finding is that of a relay that answers.
-func checkGiftWraps(ctx context.Context, c *config, url string) finding {
+func checkGiftWraps(ctx context.Context, c *config.Config, url string) finding {
 	err := askForWraps(ctx, c, url)
 	if err == nil {
 		return finding{}
@@ -37,12 +38,12 @@ func checkGiftWraps(ctx context.Context, c *config, url string) finding {
 
 // askForWraps proves the provider's key, as the node does, where its file has it
 // open, and else some key: a locked one is not asked for here.
-func askForWraps(ctx context.Context, c *config, url string) error {
+func askForWraps(ctx context.Context, c *config.Config, url string) error {
 	signer, err := relay.GenerateKey()
 	if err != nil {
 		return err
 	}
-	if k, err := c.readKey("provider"); err == nil && k.kept == keptPlain {
+	if k, err := readKey(c, "provider"); err == nil && k.kept == keptPlain {
 		if own, err := relay.ParseKey(k.text); err == nil {
 			signer = own
 		}

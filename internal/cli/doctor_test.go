@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/lnd"
 )
@@ -39,7 +40,7 @@ func TestDoctorClock(t *testing.T) {
 		{"right, and one is away", []string{away, right}, "ok", "within", ""},
 	} {
 		found := finding{}
-		for _, f := range checkRelays(t.Context(), &config{Relays: c.relays}) {
+		for _, f := range checkRelays(t.Context(), &config.Config{Relays: c.relays}) {
 			if f.Check == "clock" {
 				found = f
 			}
@@ -63,12 +64,12 @@ func TestPlainWallet(t *testing.T) {
 		{errors.Join(payments.ErrUnauthorized, raw), "the wallet refuses our credentials; lncli bakemacaroon"},
 		{errors.Join(context.DeadlineExceeded, raw), "no answer in time; "},
 	} {
-		got := plainWallet(c.err, walletConfig{Backend: "lnd"}).Error()
+		got := plainWallet(c.err, config.Wallet{Backend: "lnd"}).Error()
 		if !strings.HasPrefix(got, c.want) || strings.Contains(got, "rpc error") || strings.Contains(got, "dial tcp") {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
-	if plainWallet(nil, walletConfig{}) != nil {
+	if plainWallet(nil, config.Wallet{}) != nil {
 		t.Error("a wallet that answers lacks something")
 	}
 }

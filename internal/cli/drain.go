@@ -6,7 +6,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -20,11 +22,11 @@ const drainListed = 50
 
 // Run lets a running provider end with its last open job, or at the end of its
 // time, and lists what it waits for.
-func (c providerDrainCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (c providerDrainCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if c.Within < 0 || c.Within > 0 && c.Force {
-		return usage("--within 10m gives open jobs ten minutes, --force none", "--within is a time, and --force gives none")
+		return advice.Usage("--within 10m gives open jobs ten minutes, --force none", "--within is a time, and --force gives none")
 	}
-	cfg, err := loadConfig(g.Config)
+	cfg, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
@@ -40,8 +42,8 @@ func (c providerDrainCmd) Run(ctx context.Context, s *streams, g *globals) error
 	if err := cfg.setAdmission(provider.AdmissionDraining, by); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.err, "lightwork: draining: no new jobs are taken, and", told)
-	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+	fmt.Fprintln(s.Err, "lightwork: draining: no new jobs are taken, and", told)
+	return readProvider(ctx, s, g, func(store *sales) error {
 		if store == nil {
 			return nil
 		}
@@ -49,11 +51,11 @@ func (c providerDrainCmd) Run(ctx context.Context, s *streams, g *globals) error
 		if err != nil {
 			return err
 		}
-		if err := showLeft(ctx, s.out, store, left); err != nil {
+		if err := showLeft(ctx, s.Out, store, left); err != nil {
 			return err
 		}
 		if !left.Empty() && !c.Force {
-			fmt.Fprintln(s.err, "lightwork:", g.spell("lightwork provider drain lists again; --within DURATION or --force leaves what is open to the next run"))
+			fmt.Fprintln(s.Err, "lightwork:", g.Spell("lightwork provider drain lists again; --within DURATION or --force leaves what is open to the next run"))
 		}
 		return nil
 	})
@@ -63,24 +65,24 @@ func (c providerDrainCmd) Run(ctx context.Context, s *streams, g *globals) error
 func showLeft(ctx context.Context, w io.Writer, store provider.Store, left provider.Left) error {
 	for i, id := range left.Jobs {
 		if i == drainListed {
-			fmt.Fprintf(w, "and %s\n", count(int64(len(left.Jobs)-i), "more job"))
+			fmt.Fprintf(w, "and %s\n", display.Count(int64(len(left.Jobs)-i), "more job"))
 			break
 		}
 		job, err := store.Job(ctx, id)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "job %s  %s\n", short(id), waitsFor(job))
+		fmt.Fprintf(w, "job %s  %s\n", display.Short(id), waitsFor(job))
 	}
 	for i, r := range left.Refunds {
 		if i == drainListed {
-			fmt.Fprintf(w, "and %s\n", count(int64(len(left.Refunds)-i), "more refund"))
+			fmt.Fprintf(w, "and %s\n", display.Count(int64(len(left.Refunds)-i), "more refund"))
 			break
 		}
-		fmt.Fprintf(w, "refund of job %s  %s on their way; the buyer's wallet has not taken them yet\n", short(r.RequestID), msats(r.Msats))
+		fmt.Fprintf(w, "refund of job %s  %s on their way; the buyer's wallet has not taken them yet\n", display.Short(r.RequestID), display.Msats(r.Msats))
 	}
 	if left.Events > 0 {
-		fmt.Fprintf(w, "%s that too few relays have taken\n", count(int64(left.Events), "event"))
+		fmt.Fprintf(w, "%s that too few relays have taken\n", display.Count(int64(left.Events), "event"))
 	}
 	return nil
 }

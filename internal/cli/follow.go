@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -24,7 +28,7 @@ type buyerResumeCmd struct {
 func (buyerResumeCmd) Help() string { return buyerSubmitCmd{}.Help() }
 
 // Run goes on with open purchases, one after the other.
-func (b buyerResumeCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if err := b.check(); err != nil {
 		return err
 	}
@@ -48,11 +52,11 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			ids = []string{p.RequestID}
 		}
 		if len(ids) == 0 {
-			fmt.Fprintln(s.err, "lightwork: no purchase is open")
+			fmt.Fprintln(s.Err, "lightwork: no purchase is open")
 			return nil
 		}
 		if b.outputs != (outputs{}) && len(ids) > 1 {
-			return usage("name the purchase", "--out and --files are for one purchase, and %d are open", len(ids))
+			return advice.Usage("name the purchase", "--out and --files are for one purchase, and %d are open", len(ids))
 		}
 		var last error
 		for _, id := range ids {
@@ -109,8 +113,8 @@ func openOrders(ctx context.Context, n *buyerNode) ([]string, error) {
 
 // follow carries a purchase to its end, tells what happens on stderr, and
 // prints the outcome on stdout.
-func follow(ctx context.Context, s *streams, n *buyerNode, id string, out outputs, asJSON bool) error {
-	show := newTimeline(s.err)
+func follow(ctx context.Context, s *app.Streams, n *buyerNode, id string, out outputs, asJSON bool) error {
+	show := newTimeline(s.Err)
 	p, err := n.client.FollowOrder(ctx, id, show.step)
 	if p.RequestID == "" { // it did not come so far as to read it
 		if stored, serr := n.store.Purchase(context.WithoutCancel(ctx), id); serr == nil {
@@ -122,52 +126,52 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 		switch {
 		case err != nil || out.Out == "":
 		case p.ReceiptID == "" && p.ResultEvent == nil:
-			fmt.Fprintf(s.err, "lightwork: nothing is in %s: this purchase left no signed result\n", printable(out.Out))
+			fmt.Fprintf(s.Err, "lightwork: nothing is in %s: this purchase left no signed result\n", display.Printable(out.Out))
 		case p.ReceiptID == "":
-			fmt.Fprintf(s.err, "lightwork: what was asked and answered is in %s; there is no receipt, so lightwork-verify proves nothing by it\n", printable(out.Out))
+			fmt.Fprintf(s.Err, "lightwork: what was asked and answered is in %s; there is no receipt, so lightwork-verify proves nothing by it\n", display.Printable(out.Out))
 		case p.Hidden != nil:
-			fmt.Fprintf(s.err, "lightwork: the bundle is in %s; what was asked and answered is encrypted, and %s %s can prove all but that\n", printable(out.Out), program("lightwork-verify"), shellWord(out.Out))
+			fmt.Fprintf(s.Err, "lightwork: the bundle is in %s; what was asked and answered is encrypted, and %s %s can prove all but that\n", display.Printable(out.Out), display.Program("lightwork-verify"), display.ShellWord(out.Out))
 		default:
-			fmt.Fprintf(s.err, "lightwork: the bundle is in %s; anybody can check it: %s %s\n", printable(out.Out), program("lightwork-verify"), shellWord(out.Out))
+			fmt.Fprintf(s.Err, "lightwork: the bundle is in %s; anybody can check it: %s %s\n", display.Printable(out.Out), display.Program("lightwork-verify"), display.ShellWord(out.Out))
 		}
 	}
 	if asJSON {
-		if jerr := printJSON(s.out, viewOf(p)); jerr != nil {
+		if jerr := app.PrintJSON(s.Out, viewOf(p)); jerr != nil {
 			return jerr
 		}
 	} else if p.Output != nil {
-		showOutput(s.out, p)
+		showOutput(s.Out, p)
 	}
 	if p.RequestID != "" {
 		id = p.RequestID // of the provider that was asked last
 	}
-	again := "lightwork buyer resume " + short(id)
+	again := "lightwork buyer resume " + display.Short(id)
 	switch {
 	case err == nil:
 		return unmet(p)
 	case !p.State.Terminal() && ctx.Err() != nil:
-		return &codedError{exitOpen, "lightwork buyer cancel " + short(id) + " asks the provider to stop it", fmt.Errorf("interrupted; %s: %s", left(p), again)}
+		return advice.Unfinished(fmt.Errorf("interrupted; %s: %s", left(p), again), "lightwork buyer cancel "+display.Short(id)+" asks the provider to stop it")
 	case !p.State.Terminal():
-		return &codedError{exitOpen, firstText(nextStep(err, short(id)), again), err}
+		return advice.Unfinished(err, cmp.Or(app.NextStep(err, display.Short(id)), again))
 	case errors.Is(err, buyer.ErrOrderOpen):
-		return &codedError{exitOpen, nextStep(err, short(id)), err}
+		return advice.Unfinished(err, app.NextStep(err, display.Short(id)))
 	case errors.Is(err, buyer.ErrFailed) && p.State == buyer.StateFailed:
 		err = fmt.Errorf("%w: %s", buyer.ErrFailed, p.Reason)
 	}
 	if back := cameBack(p); back != "" {
-		return hinted(fmt.Errorf("%w; %s", err, back), "lightwork buyer show "+short(id))
+		return advice.Hint(fmt.Errorf("%w; %s", err, back), "lightwork buyer show "+display.Short(id))
 	}
 	if strings.HasPrefix(p.Reason, string(provider.CodeBidTooLow)+":") {
-		return hinted(err, "raise --max-sats; nothing was paid")
+		return advice.Hint(err, "raise --max-sats; nothing was paid")
 	}
-	next := "lightwork buyer show " + short(id)
+	next := "lightwork buyer show " + display.Short(id)
 	if p.State == buyer.StateFailed && p.SealedEvent != nil && p.Output == nil && p.Attempt != nil {
-		next = "lightwork buyer dispute " + short(id) + " shows anybody what was delivered"
+		next = "lightwork buyer dispute " + display.Short(id) + " shows anybody what was delivered"
 	}
 	if p.State == buyer.StateFailed && p.Attempt == nil && p.Engagement == nil {
 		next = "nothing was paid; " + next
 	}
-	return hinted(err, firstText(budgetHint(p.Reason), next))
+	return advice.Hint(err, cmp.Or(budgetHint(p.Reason), next))
 }
 
 // cameBack says what our own wallet has seen of the refund of a purchase that ended
@@ -176,9 +180,9 @@ func follow(ctx context.Context, s *streams, n *buyerNode, id string, out output
 func cameBack(p buyer.Purchase) string {
 	switch {
 	case p.RefundMsats > 0:
-		return msats(p.RefundMsats) + " came back to our wallet"
+		return display.Msats(p.RefundMsats) + " came back to our wallet"
 	case buyer.RefundDue(p):
-		return "our wallet has not seen it come back yet, lightwork buyer resume " + short(p.RequestID) + " looks again"
+		return "our wallet has not seen it come back yet, lightwork buyer resume " + display.Short(p.RequestID) + " looks again"
 	}
 	return ""
 }
@@ -199,9 +203,9 @@ func budgetHint(reason string) string {
 func left(p buyer.Purchase) string {
 	switch v := viewOf(p); {
 	case v.HeldMsats > 0:
-		return msats(v.HeldMsats) + " are held, the job goes on"
+		return display.Msats(v.HeldMsats) + " are held, the job goes on"
 	case v.PaidMsats > 0:
-		return msats(v.PaidMsats) + " are paid, the job goes on"
+		return display.Msats(v.PaidMsats) + " are paid, the job goes on"
 	}
 	return "nothing is paid, the request is out"
 }

@@ -2,11 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"path/filepath"
 	"text/tabwriter"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox/images"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
 )
 
 type sandboxCmd struct {
@@ -18,13 +19,10 @@ type imagesCmd struct {
 	List imagesListCmd `cmd:"" help:"List what is registered."`
 }
 
-// imageDir is where a provider keeps registered images.
-func (c *config) imageDir() string { return filepath.Join(c.dataDir("provider"), "images") }
-
 // registered are the images that jobs may name. The policy of a running
 // provider fixes them.
-func (c *config) registered() ([]string, error) {
-	list, err := images.List(c.imageDir())
+func (c *node) registered() ([]string, error) {
+	list, err := images.List(c.ImageDir())
 	if err != nil {
 		return nil, err
 	}
@@ -41,20 +39,20 @@ type imagesAddCmd struct {
 }
 
 // Run copies the tree into the store and prints its digest.
-func (c imagesAddCmd) Run(s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c imagesAddCmd) Run(s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	digest, err := images.Add(conf.imageDir(), c.From)
+	digest, err := images.Add(conf.ImageDir(), c.From)
 	if err != nil {
-		return hinted(err, "docker export CONTAINER > image.tar writes a root file system; docker save writes layers, which are not taken")
+		return advice.Hint(err, "docker export CONTAINER > image.tar writes a root file system; docker save writes layers, which are not taken")
 	}
 	if c.JSON {
-		return printJSON(s.out, map[string]string{"digest": digest.String()})
+		return app.PrintJSON(s.Out, map[string]string{"digest": digest.String()})
 	}
-	fmt.Fprintln(s.out, digest)
-	fmt.Fprintln(s.err, "lightwork: a provider that runs takes it up when it is started again")
+	fmt.Fprintln(s.Out, digest)
+	fmt.Fprintln(s.Err, "lightwork: a provider that runs takes it up when it is started again")
 	return nil
 }
 
@@ -71,12 +69,12 @@ type imageView struct {
 }
 
 // Run lists the store.
-func (c imagesListCmd) Run(s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c imagesListCmd) Run(s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	list, err := images.List(conf.imageDir())
+	list, err := images.List(conf.ImageDir())
 	if err != nil {
 		return err
 	}
@@ -85,9 +83,9 @@ func (c imagesListCmd) Run(s *streams, g *globals) error {
 		views = append(views, imageView{Digest: i.Digest.String(), Bytes: i.Bytes, Files: i.Files, Added: i.Added})
 	}
 	if c.JSON {
-		return printJSON(s.out, views)
+		return app.PrintJSON(s.Out, views)
 	}
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(s.Out, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "DIGEST\tADDED\tFILES\tBYTES")
 	for _, v := range views {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\n", v.Digest, v.Added.Local().Format(time.DateTime), v.Files, v.Bytes)

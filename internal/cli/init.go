@@ -1,24 +1,24 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"syscall"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/relay"
-	"github.com/lightwork-market/lightwork/schemas"
 )
 
 type initCmd struct {
@@ -34,20 +34,20 @@ type initCmd struct {
 }
 
 // Run writes what is missing of a node and says what to do next.
-func (c initCmd) Run(_ context.Context, s *streams) error {
-	c.Dir = fromHome(c.Dir)
+func (c initCmd) Run(_ context.Context, s *app.Streams) error {
+	c.Dir = display.FromHome(c.Dir)
 	price := int64(20_000)
 	switch {
 	case c.PerMinuteMsats != nil:
 		price = *c.PerMinuteMsats
-	case c.Wallet == backendOnchain: // which carries nothing smaller, and the miners are paid
+	case c.Wallet == config.BackendOnchain: // which carries nothing smaller, and the miners are paid
 		price = 2_000_000
 	}
-	set := setup{
+	set := config.Setup{
 		ProviderWallet: c.Wallet, BuyerWallet: c.Wallet, Relay: c.Relay, PlayURL: "http://127.0.0.1:7448", Name: c.Name,
 		PerMinuteMsats: price, Force: c.Force, Mint: c.Mint,
-		ProviderLND: lndConfig{"127.0.0.1:10009", "lnd/tls.cert", "lnd/provider.macaroon", ""},
-		BuyerLND:    lndConfig{"127.0.0.1:10009", "lnd/tls.cert", "lnd/buyer.macaroon", ""},
+		ProviderLND: config.LND{Address: "127.0.0.1:10009", TLSCertFile: "lnd/tls.cert", MacaroonFile: "lnd/provider.macaroon"},
+		BuyerLND:    config.LND{Address: "127.0.0.1:10009", TLSCertFile: "lnd/tls.cert", MacaroonFile: "lnd/buyer.macaroon"},
 	}
 	if c.Role == "buyer" {
 		set.ProviderWallet, set.NoOffers = "none", true
@@ -57,48 +57,48 @@ func (c initCmd) Run(_ context.Context, s *streams) error {
 	}
 	if c.Key != "" {
 		if c.Role == "both" {
-			return usage("--role provider or --role buyer; lightwork keys import takes the other's", "--key is for one role")
+			return advice.Usage("--role provider or --role buyer; lightwork keys import takes the other's", "--key is for one role")
 		}
-		set.Keys = map[string]string{c.Role: fromHome(c.Key)}
+		set.Keys = map[string]string{c.Role: display.FromHome(c.Key)}
 	}
 	if _, err := payments.CashuNetwork(c.Mint); err != nil && c.Wallet == "cashu" {
-		return usage("--mint mint.example.com: the mint holds the bitcoin, so choose one that you trust", "--mint must be a mint's host, without https://, but got %q", c.Mint)
+		return advice.Usage("--mint mint.example.com: the mint holds the bitcoin, so choose one that you trust", "--mint must be a mint's host, without https://, but got %q", c.Mint)
 	}
-	if !isAddress(c.Relay, "ws", "wss") {
-		return usage("for example --relay wss://relay.example.com", "--relay must be a ws:// or wss:// address without user or password, but got %q", c.Relay)
+	if !config.IsAddress(c.Relay, "ws", "wss") {
+		return advice.Usage("for example --relay wss://relay.example.com", "--relay must be a ws:// or wss:// address without user or password, but got %q", c.Relay)
 	}
-	file := filepath.Join(c.Dir, defaultConfig)
+	file := filepath.Join(c.Dir, config.DefaultFile)
 	made, err := writeSetup(c.Dir, set)
 	if errors.Is(err, syscall.ENOTDIR) {
-		return usage("name a folder, which need not be there yet", "--dir %s: %w", c.Dir, err)
+		return advice.Usage("name a folder, which need not be there yet", "--dir %s: %w", c.Dir, err)
 	}
 	if err != nil {
 		return err
 	}
 	for _, name := range made {
-		fmt.Fprintf(s.out, "wrote %s\n", name)
+		fmt.Fprintf(s.Out, "wrote %s\n", name)
 	}
 	if len(made) == 0 {
-		fmt.Fprintf(s.out, "%s and its keys are there; nothing was changed (--force replaces the file)\n", file)
+		fmt.Fprintf(s.Out, "%s and its keys are there; nothing was changed (--force replaces the file)\n", file)
 	}
 	c.next(s, file)
 	return nil
 }
 
 // next prints the commands that follow.
-func (c initCmd) next(s *streams, file string) {
-	g := &globals{Config: file}
+func (c initCmd) next(s *app.Streams, file string) {
+	g := &app.Globals{Config: file}
 	say := func(command, why string) {
 		if why != "" {
 			command = fmt.Sprintf("%-40s # %s", command, why)
 		}
-		fmt.Fprintln(s.out, " ", g.spell(command))
+		fmt.Fprintln(s.Out, " ", g.Spell(command))
 	}
-	fmt.Fprintln(s.out, "\nnext:")
+	fmt.Fprintln(s.Out, "\nnext:")
 	if c.Wallet == "nwc" {
 		for _, role := range []string{"provider", "buyer"} {
 			if c.Role == role || c.Role == "both" {
-				fmt.Fprintln(s.out, "  put the nostr+walletconnect:// address into", shellWord(filepath.Join(c.Dir, nwcFile(role))), "(chmod 600)")
+				fmt.Fprintln(s.Out, "  put the nostr+walletconnect:// address into", display.ShellWord(filepath.Join(c.Dir, config.NWCFile(role))), "(chmod 600)")
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func (c initCmd) next(s *streams, file string) {
 	switch c.Wallet {
 	case "lnd":
 		say("lightwork wallet permissions", "then put tls.cert and macaroon into "+filepath.Join(c.Dir, "lnd"))
-	case backendOnchain:
+	case config.BackendOnchain:
 		say("lightwork wallet permissions --chain --role refunds", "then put tls.cert and each role's macaroon into "+filepath.Join(c.Dir, "lnd"))
 	}
 	say("lightwork relay", "unless the relay is another's")
@@ -124,63 +124,28 @@ func (c initCmd) next(s *streams, file string) {
 	}
 	if c.Role != "provider" {
 		most := "50"
-		if c.Wallet == backendOnchain {
+		if c.Wallet == config.BackendOnchain {
 			most = "5000"
 		}
 		say("lightwork buyer submit --cmd 'echo hello' --max-sats "+most, "")
 	}
 }
 
-// setup is what a new node is made of.
-type setup struct {
-	ProviderWallet, BuyerWallet string // play, lnd, nwc, cashu, onchain or none
-	Mint                        string // with cashu
-
-	Relay          string // ws:// address
-	PlayURL        string
-	Name           string
-	PerMinuteMsats int64
-	NoOffers       bool         // of a node that only buys
-	MoreOffers     []schemas.ID // beside the sandbox, at the same price
-	NoSandbox      bool         // only MoreOffers
-	Agent          *agentSetup  // does MoreOffers; nil: the built-in ones do
-	Model          modelConfig  // none without an address
-
-	LeastConfinement string // of the sandbox; empty: the default
-	ProviderLND      lndConfig
-	BuyerLND         lndConfig
-	Force            bool
-	Keys             map[string]string // by role: the file to take its key from
-}
-
-// agentSetup is an agent in the configuration of a new node.
-type agentSetup struct{ Dir, ID, Tool string }
-
-// RelayListen is where lightwork relay is to listen: where this node looks for
-// it, if that is on this machine.
-func (s setup) RelayListen() string {
-	u, err := url.Parse(s.Relay)
-	if err != nil || u.Scheme != "ws" || u.Port() == "" || !net.ParseIP(u.Hostname()).IsLoopback() {
-		return defaultRelayListen
-	}
-	return u.Host
-}
-
 // writeSetup makes keys (never over old ones) and a configuration that works
 // with them, keeps a configuration that is there, and names what it wrote.
-func writeSetup(dir string, set setup) (made []string, err error) {
-	file := filepath.Join(dir, defaultConfig)
+func writeSetup(dir string, set config.Setup) (made []string, err error) {
+	file := filepath.Join(dir, config.DefaultFile)
 	_, err = os.Lstat(file)
 	keep := err == nil && !set.Force
-	var conf *config
-	var text bytes.Buffer
+	var conf *config.Config
+	var text []byte
 	if keep {
-		conf, err = loadConfig(file)
+		conf, err = config.Load(file)
 	} else {
-		if err := configTemplate.Execute(&text, set); err != nil {
+		if text, err = set.Text(); err != nil {
 			return nil, err
 		}
-		conf, err = parseConfig(text.Bytes(), file)
+		conf, err = config.Parse(text, file)
 	}
 	if err != nil {
 		return nil, err
@@ -197,34 +162,34 @@ func writeSetup(dir string, set setup) (made []string, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return made, err
 	}
-	return append(made, file), os.WriteFile(file, text.Bytes(), 0o600)
+	return append(made, file), os.WriteFile(file, text, 0o600)
 }
 
 // makeSecrets makes the files that the configuration names and that are not
 // there, with their folders.
-func makeSecrets(dir string, c *config, keys map[string]string) (made []string, err error) {
+func makeSecrets(dir string, c *config.Config, keys map[string]string) (made []string, err error) {
 	type secret struct {
 		file string
 		make func(string) error
 	}
 	want := []secret{
-		{c.Identity.ProviderKeyFile, c.keyMaker("provider", keys["provider"])},
-		{c.Identity.BuyerKeyFile, c.keyMaker("buyer", keys["buyer"])},
-		{c.Identity.RootSecretFile, c.newRootSecret},
+		{c.Identity.ProviderKeyFile, keyMaker(c, "provider", keys["provider"])},
+		{c.Identity.BuyerKeyFile, keyMaker(c, "buyer", keys["buyer"])},
+		{c.Identity.RootSecretFile, func(path string) error { return newRootSecret(c, path) }},
 	}
 	folders := []string{dir}
-	for _, w := range []walletConfig{c.Provider.Wallet, c.Buyer.Wallet} {
+	for _, w := range []config.Wallet{c.Provider.Wallet, c.Buyer.Wallet} {
 		switch w.Backend {
 		case "play":
 			want = append(want, secret{w.Play.TokenFile, newTokenFile})
 		case "cashu":
 			want = append(want, secret{w.Cashu.SeedFile, newSeedFile})
-		case "lnd", backendOnchain: // where the operator puts its files
-			folders = append(folders, filepath.Dir(c.path(w.LND.MacaroonFile)))
+		case "lnd", config.BackendOnchain: // where the operator puts its files
+			folders = append(folders, filepath.Dir(c.Path(w.LND.MacaroonFile)))
 		}
 	}
 	for _, s := range want {
-		folders = append(folders, filepath.Dir(c.path(s.file)))
+		folders = append(folders, filepath.Dir(c.Path(s.file)))
 	}
 	for _, folder := range folders {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -232,11 +197,11 @@ func makeSecrets(dir string, c *config, keys map[string]string) (made []string, 
 		}
 	}
 	for _, s := range want {
-		_, err := os.Lstat(c.path(s.file))
+		_, err := os.Lstat(c.Path(s.file))
 		if !errors.Is(err, fs.ErrNotExist) || s.file == "" {
 			continue
 		}
-		if err := s.make(c.path(s.file)); err != nil {
+		if err := s.make(c.Path(s.file)); err != nil {
 			return made, err
 		}
 		name := s.file
@@ -249,7 +214,7 @@ func makeSecrets(dir string, c *config, keys map[string]string) (made []string, 
 }
 
 // keyMaker makes a role's key file: from the file that has the key, or anew.
-func (c *config) keyMaker(role, from string) func(string) error {
+func keyMaker(c *config.Config, role, from string) func(string) error {
 	return func(path string) error {
 		if from == "" {
 			key, err := relay.GenerateKey()
@@ -260,7 +225,7 @@ func (c *config) keyMaker(role, from string) func(string) error {
 		}
 		text, err := relay.ReadKeyFile(from)
 		if err != nil {
-			return usage("", "%w", err)
+			return advice.Usage("", "%w", err)
 		}
 		k, err := parseKeyText(roleKey{role: role, path: from}, text)
 		if err != nil {
@@ -273,10 +238,10 @@ func (c *config) keyMaker(role, from string) func(string) error {
 
 // newRootSecret makes the preimage secret of a new node. Beside a database it
 // would be the wrong one: payments that are under way could not be settled.
-func (c *config) newRootSecret(path string) error {
-	db := filepath.Join(c.dataDir("provider"), kernel.FileName)
+func newRootSecret(c *config.Config, path string) error {
+	db := filepath.Join(c.DataDir("provider"), kernel.FileName)
 	if _, err := os.Stat(db); err == nil {
-		return usage("restore it from your backup; only if that is lost and no payment is under way, move "+c.dataDir("provider")+" away and run lightwork init again",
+		return advice.Usage("restore it from your backup; only if that is lost and no payment is under way, move "+c.DataDir("provider")+" away and run lightwork init again",
 			"%s is missing and %s needs the old one", path, db)
 	}
 	var secret [32]byte

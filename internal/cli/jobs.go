@@ -1,21 +1,17 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 type jobsCmd struct {
 	List  jobsListCmd  `cmd:"" help:"List the jobs this provider admitted, newest first."`
@@ -70,8 +66,8 @@ type jobsListCmd struct {
 }
 
 // Run lists jobs.
-func (c jobsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+func (c jobsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return readProvider(ctx, s, g, func(store *sales) error {
 		list, err := jobs(ctx, store, c.Limit)
 		if err != nil {
 			return err
@@ -81,13 +77,13 @@ func (c jobsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			views[i] = viewOfJob(j)
 		}
 		if c.JSON {
-			return printJSON(s.out, views)
+			return app.PrintJSON(s.Out, views)
 		}
-		w := newTable(s.out, 5, 3, 1)
+		w := app.NewTable(s.Out, 5, 3, 1)
 		fmt.Fprintln(w, "REQUEST\tADDED\tSTATE\tMODE\tPRICE\tBUYER\tRECEIPT\tREASON")
 		for _, v := range views {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(v.RequestID), v.AddedAt.Local().Format(time.DateTime),
-				v.State, v.Mode, msats(v.PriceMsats), short(v.Buyer), shortReceipt(v.ReceiptID), oneLine(v.Reason))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", display.Short(v.RequestID), v.AddedAt.Local().Format(time.DateTime),
+				v.State, v.Mode, display.Msats(v.PriceMsats), display.Short(v.Buyer), display.ShortReceipt(v.ReceiptID), display.OneLine(v.Reason))
 		}
 		return w.Flush()
 	})
@@ -99,8 +95,8 @@ type jobsShowCmd struct {
 }
 
 // Run shows one job.
-func (c jobsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+func (c jobsShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return readProvider(ctx, s, g, func(store *sales) error {
 		job, err := findJob(ctx, store, c.ID)
 		if err != nil {
 			return err
@@ -113,70 +109,54 @@ func (c jobsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			return err
 		}
 		if c.JSON {
-			return printJSON(s.out, v)
+			return app.PrintJSON(s.Out, v)
 		}
-		fmt.Fprintf(s.out, "request       %s\nstate         %s since %s\nbuyer         %s\njob type      %s\njob hash      %s\nmode, price   %s, %s\nquote hash    %s\npayment hash  %s\nrun           %d\nresult        %s\noutput hash   %s\nreceipt       %s\n",
-			v.RequestID, v.State, strings.TrimSpace(v.StateAt.Local().Format(time.DateTime)+" "+printable(v.Reason)), npub(v.Buyer), v.SchemaID, v.JobHash,
-			v.Mode, msats(v.PriceMsats), v.QuoteHash, v.PaymentHash, v.Run, v.ResultID, v.OutputHash, v.ReceiptID)
+		fmt.Fprintf(s.Out, "request       %s\nstate         %s since %s\nbuyer         %s\njob type      %s\njob hash      %s\nmode, price   %s, %s\nquote hash    %s\npayment hash  %s\nrun           %d\nresult        %s\noutput hash   %s\nreceipt       %s\n",
+			v.RequestID, v.State, strings.TrimSpace(v.StateAt.Local().Format(time.DateTime)+" "+display.Printable(v.Reason)), display.NPub(v.Buyer), v.SchemaID, v.JobHash,
+			v.Mode, display.Msats(v.PriceMsats), v.QuoteHash, v.PaymentHash, v.Run, v.ResultID, v.OutputHash, v.ReceiptID)
 		if v.CreditMsats > 0 {
-			fmt.Fprintf(s.out, "credit used   %s\n", msats(v.CreditMsats))
+			fmt.Fprintf(s.Out, "credit used   %s\n", display.Msats(v.CreditMsats))
 		}
 		if v.Debt != nil {
-			fmt.Fprintf(s.out, "owed          %s: %s\n", msats(v.Debt.OwedMsats), v.Debt.what())
+			fmt.Fprintf(s.Out, "owed          %s: %s\n", display.Msats(v.Debt.OwedMsats), v.Debt.what())
 		}
 		for _, a := range v.Relays {
 			answer := "refused"
 			if a.OK {
 				answer = "ok"
 			}
-			fmt.Fprintln(s.out, strings.TrimSpace(fmt.Sprintf("relay         %s %s for %s %s", printable(a.Relay), answer, short(a.EventID), printable(a.Message))))
+			fmt.Fprintln(s.Out, strings.TrimSpace(fmt.Sprintf("relay         %s %s for %s %s", display.Printable(a.Relay), answer, display.Short(a.EventID), display.Printable(a.Message))))
 		}
 		return nil
 	})
 }
 
 // findJob resolves an id or its beginning among the jobs.
-func findJob(ctx context.Context, store *kernel.ProviderStore, id string) (provider.Job, error) {
+func findJob(ctx context.Context, store *sales, id string) (provider.Job, error) {
 	if store == nil {
-		return provider.Job{}, usage("lightwork provider run takes jobs", "job %q: nothing was sold yet", id)
+		return provider.Job{}, advice.Usage("lightwork provider run takes jobs", "job %q: nothing was sold yet", id)
 	}
 	job, err := store.FindJob(ctx, id)
 	if err != nil {
-		return job, usage("lightwork jobs list shows the ids; lightwork jobs trace finds refused requests too", "%w", err)
+		return job, advice.Usage("lightwork jobs list shows the ids; lightwork jobs trace finds refused requests too", "%w", err)
 	}
 	return job, nil
 }
 
 // readProvider opens the provider's database for reading, also beside a
 // running one. Before the first sale there may be none: do gets nil.
-func readProvider(ctx context.Context, s *streams, g *globals, do func(*kernel.ProviderStore) error) error {
-	c, err := loadConfig(g.Config)
+func readProvider(ctx context.Context, s *app.Streams, g *app.Globals, do func(*sales) error) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	k, err := openToRead(ctx, s, c, "provider")
-	if err != nil {
-		return err
-	}
-	if k == nil {
-		return do(nil)
-	}
-	return firstError(do(k.ProviderStore(jobsProfile)), k.Close())
+	return c.readSales(ctx, do)
 }
 
 // jobs lists jobs; none if there is no store yet.
-func jobs(ctx context.Context, store *kernel.ProviderStore, limit int) ([]provider.Job, error) {
+func jobs(ctx context.Context, store *sales, limit int) ([]provider.Job, error) {
 	if store == nil {
 		return nil, nil
 	}
 	return store.Jobs(ctx, limit)
-}
-
-// prettyJSON is used where a stored document is shown.
-func prettyJSON(doc []byte) string {
-	var out bytes.Buffer
-	if json.Indent(&out, doc, "", "  ") != nil {
-		return printable(string(doc))
-	}
-	return plainJSON(out.Bytes())
 }

@@ -7,31 +7,11 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/buyer/panel"
+	"github.com/lightwork-market/lightwork/internal/advice"
 )
 
-// judgeConfig names who judges results: an agent of the node's organism that
-// thinks, so that every question to it is a message of the pipeline, in a thread and
-// in the journal of its profile.
-type judgeConfig struct {
-	Profile  string `yaml:"profile"`
-	Listener string `yaml:"listener"`
-}
-
-func (c *config) checkJudge() *configError {
-	j := c.Buyer.Judge
-	switch {
-	case j == judgeConfig{}:
-		return nil
-	case j.Profile == "" || j.Listener == "":
-		return &configError{"$.buyer.judge", "needs a profile and a listener of the organism"}
-	case c.Organism == "":
-		return &configError{"$.buyer.judge", "needs an organism: the file that has the judge's listener"}
-	}
-	return nil
-}
-
 // judge asks the running node's organism; nil where none is configured.
-func (c *config) judge() func(ctx context.Context, question string) (string, error) {
+func (c *node) judge() func(ctx context.Context, question string) (string, error) {
 	j := c.Buyer.Judge
 	if j.Listener == "" {
 		return nil
@@ -54,9 +34,9 @@ func (c *config) judge() func(ctx context.Context, question string) (string, err
 }
 
 // judgeReady says, before anybody is asked for anything, what the judge lacks.
-func (c *config) judgeReady(ctx context.Context) error {
+func (c *node) judgeReady(ctx context.Context) error {
 	if c.judge() == nil {
-		return usage("name an agent that thinks under buyer.judge: docs/build-agents/thinking-agents.md; --adjudicate merge needs none", "%w", panel.ErrNoJudge)
+		return advice.Usage("name an agent that thinks under buyer.judge: docs/build-agents/thinking-agents.md; --adjudicate merge needs none", "%w", panel.ErrNoJudge)
 	}
 	_, err := dialNode(ctx, c)
 	return err

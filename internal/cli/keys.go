@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/relay/bunker"
 )
@@ -44,10 +49,10 @@ type keyView struct {
 func viewOfKey(k roleKey) keyView {
 	v := keyView{Role: k.role, PubKey: k.public, Kept: k.kept, File: k.path, Relays: k.remote.Relays, Kinds: k.remote.Kinds}
 	if k.public != "" {
-		v.Npub = npub(k.public)
+		v.Npub = display.NPub(k.public)
 	}
 	if k.remote.Signer != "" {
-		v.Signer = npub(k.remote.Signer)
+		v.Signer = display.NPub(k.remote.Signer)
 	}
 	return v
 }
@@ -59,8 +64,8 @@ type keysShowCmd struct {
 }
 
 // Run shows keys; secrets only where it was asked for in so many words.
-func (c keysShowCmd) Run(s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c keysShowCmd) Run(s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
@@ -69,32 +74,32 @@ func (c keysShowCmd) Run(s *streams, g *globals) error {
 		roles = []string{"provider", "buyer"}
 	}
 	if c.Secret && len(roles) > 1 {
-		return usage("for example --role buyer --secret", "--secret is for one role")
+		return advice.Usage("for example --role buyer --secret", "--secret is for one role")
 	}
 	var views []keyView
 	for _, role := range roles {
-		k, err := conf.readKey(role)
+		k, err := readKey(conf.Config, role)
 		if err != nil {
 			return err
 		}
 		v := viewOfKey(k)
 		if c.Secret {
-			if v.Nsec, err = nsecOf(conf, k); err != nil {
+			if v.Nsec, err = nsecOf(conf.Config, k); err != nil {
 				return err
 			}
 		}
 		views = append(views, v)
 	}
 	if c.JSON {
-		return printJSON(s.out, views)
+		return app.PrintJSON(s.Out, views)
 	}
 	for _, v := range views {
-		printKey(s.out, v)
+		printKey(s.Out, v)
 	}
 	return nil
 }
 
-func nsecOf(c *config, k roleKey) (string, error) {
+func nsecOf(c *config.Config, k roleKey) (string, error) {
 	key, err := k.open(c)
 	if err != nil {
 		return "", err
@@ -103,13 +108,13 @@ func nsecOf(c *config, k roleKey) (string, error) {
 }
 
 func printKey(w io.Writer, v keyView) {
-	fmt.Fprintf(w, "%-9s %s\n", v.Role, firstText(v.Npub, "(the file is locked and does not say)"))
+	fmt.Fprintf(w, "%-9s %s\n", v.Role, cmp.Or(v.Npub, "(the file is locked and does not say)"))
 	if v.PubKey != "" {
 		fmt.Fprintf(w, "  hex     %s\n", v.PubKey)
 	}
 	fmt.Fprintf(w, "  kept    %s, %s\n", v.Kept, v.File)
 	if v.Kept == keptRemote {
-		fmt.Fprintf(w, "  signer  %s at %s\n  kinds   %s\n", v.Signer, printable(strings.Join(v.Relays, " ")), strings.Trim(fmt.Sprint(v.Kinds), "[]"))
+		fmt.Fprintf(w, "  signer  %s at %s\n  kinds   %s\n", v.Signer, display.Printable(strings.Join(v.Relays, " ")), strings.Trim(fmt.Sprint(v.Kinds), "[]"))
 	}
 	if v.Nsec != "" {
 		fmt.Fprintf(w, "  secret  %s\n", v.Nsec)
@@ -123,8 +128,8 @@ type keysImportCmd struct {
 
 // Run writes the key into the role's key file. A key comes by the standard
 // input alone: a command line is there for every user to read.
-func (c keysImportCmd) Run(s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c keysImportCmd) Run(s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
@@ -132,12 +137,12 @@ func (c keysImportCmd) Run(s *streams, g *globals) error {
 	if err != nil {
 		return err
 	}
-	k, err := parseKeyText(roleKey{role: c.Role, path: conf.keyFile(c.Role)}, text)
+	k, err := parseKeyText(roleKey{role: c.Role, path: conf.KeyFile(c.Role)}, text)
 	if err != nil || k.kept == keptRemote {
-		return usage("a key begins with nsec1 or ncryptsec1, or is 64 hex digits", "that is no key")
+		return advice.Usage("a key begins with nsec1 or ncryptsec1, or is 64 hex digits", "that is no key")
 	}
 	if k.kept == keptLocked {
-		key, err := k.open(conf) // one that cannot be opened is found out now
+		key, err := k.open(conf.Config) // one that cannot be opened is found out now
 		if err != nil {
 			return err
 		}
@@ -146,7 +151,7 @@ func (c keysImportCmd) Run(s *streams, g *globals) error {
 	if err := placeKey(k, c.Force); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "the %s key is %s, in %s\n", c.Role, npub(k.public), k.path)
+	fmt.Fprintf(s.Out, "the %s key is %s, in %s\n", c.Role, display.NPub(k.public), k.path)
 	return nil
 }
 
@@ -155,28 +160,28 @@ type keysLockCmd struct {
 }
 
 // Run locks the role's key file in its place.
-func (c keysLockCmd) Run(s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c keysLockCmd) Run(s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	k, err := conf.readKey(c.Role)
+	k, err := readKey(conf.Config, c.Role)
 	if err != nil {
 		return err
 	}
 	if k.kept != keptPlain {
-		return usage("lightwork keys show says how", "the %s key is not in the clear", c.Role)
+		return advice.Usage("lightwork keys show says how", "the %s key is not in the clear", c.Role)
 	}
-	key, err := k.open(conf)
+	key, err := k.open(conf.Config)
 	if err != nil {
 		return err
 	}
-	phrase, err := conf.passphrase(c.Role, true)
+	phrase, err := passphrase(conf.Config, c.Role, true)
 	if err != nil {
 		return err
 	}
 	if k.text, err = key.Lock(phrase); err != nil {
-		return usage("give one in "+conf.passphraseSources(c.Role), "%w", err)
+		return advice.Usage("give one in "+passphraseSources(conf.Config, c.Role), "%w", err)
 	}
 	if _, err := relay.Unlock(k.text, phrase); err != nil {
 		return fmt.Errorf("check the locked key: %w", err) // before the only other copy goes
@@ -185,7 +190,7 @@ func (c keysLockCmd) Run(s *streams, g *globals) error {
 	if err := replaceKey(k); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "%s is locked; without the passphrase nobody sells or buys as %s\n", k.path, npub(k.public))
+	fmt.Fprintf(s.Out, "%s is locked; without the passphrase nobody sells or buys as %s\n", k.path, display.NPub(k.public))
 	return nil
 }
 
@@ -196,12 +201,12 @@ type keysConnectCmd struct {
 
 // Run introduces this node to a remote signer. The bunker:// address comes by
 // the standard input: it holds a secret.
-func (c keysConnectCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c keysConnectCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	k := roleKey{role: c.Role, path: conf.keyFile(c.Role), kept: keptRemote}
+	k := roleKey{role: c.Role, path: conf.KeyFile(c.Role), kept: keptRemote}
 	if err := placeFree(k.path, c.Force); err != nil {
 		return err // before the address, which is good once, is spent
 	}
@@ -211,17 +216,17 @@ func (c keysConnectCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	}
 	at, err := bunker.ParseAddress(text)
 	if err != nil {
-		return usage("the signer's app shows one that begins with bunker://", "%w", err)
+		return advice.Usage("the signer's app shows one that begins with bunker://", "%w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
-	fmt.Fprintf(s.err, "lightwork: asking the signer; it may want its owner to agree\n")
-	k.remote, err = bunker.Connect(ctx, at, conf.signedKinds(c.Role), bunker.Config{
-		Log: s.log, Timeout: connectTime,
-		Approve: func(page string) { fmt.Fprintf(s.err, "lightwork: agree at %s\n", page) },
+	fmt.Fprintf(s.Err, "lightwork: asking the signer; it may want its owner to agree\n")
+	k.remote, err = bunker.Connect(ctx, at, signedKinds(conf.Config, c.Role), bunker.Config{
+		Log: s.Log, Timeout: connectTime,
+		Approve: func(page string) { fmt.Fprintf(s.Err, "lightwork: agree at %s\n", page) },
 	})
 	if err != nil {
-		return hinted(err, "is the signer running, and the address not used before?")
+		return advice.Hint(err, "is the signer running, and the address not used before?")
 	}
 	if k.text, err = k.remote.Text(); err != nil {
 		return err
@@ -230,7 +235,7 @@ func (c keysConnectCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	if err := placeKey(k, c.Force); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "the %s key is %s, kept by the signer %s\n", c.Role, npub(k.public), npub(k.remote.Signer))
+	fmt.Fprintf(s.Out, "the %s key is %s, kept by the signer %s\n", c.Role, display.NPub(k.public), display.NPub(k.remote.Signer))
 	return nil
 }
 
@@ -238,7 +243,7 @@ func (c keysConnectCmd) Run(ctx context.Context, s *streams, g *globals) error {
 func placeFree(path string, force bool) error {
 	_, err := os.Lstat(path)
 	if err == nil && !force {
-		return usage("--force replaces it and keeps it as "+path+".old", "%s holds a key already", path)
+		return advice.Usage("--force replaces it and keeps it as "+path+".old", "%s holds a key already", path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -265,7 +270,7 @@ func placeKey(k roleKey, force bool) error {
 func replaceKey(k roleKey) error {
 	text := k.text
 	if k.kept == keptLocked && k.public != "" {
-		text += "\n# " + npub(k.public)
+		text += "\n# " + display.NPub(k.public)
 	}
 	fresh := k.path + ".new"
 	if err := relay.WriteKeyFile(fresh, text); err != nil {

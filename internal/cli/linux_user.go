@@ -13,6 +13,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 )
 
 // account is whose process an agent becomes.
@@ -70,17 +72,17 @@ func lookUpAccount(name string) (account, error) {
 
 // setAccounts gives installed agents the accounts of the organism. A node that
 // is not root cannot, and says so: the agent is then confined as its own user.
-func (c *config) setAccounts(installed []host.Installed, log *slog.Logger) error {
+func setAccounts(c *config.Config, installed []host.Installed, log *slog.Logger) error {
 	if c.Organism == "" {
 		return nil
 	}
-	o, err := organism.Load(c.organismFile())
+	o, err := organism.Load(c.OrganismFile())
 	if err != nil {
-		return usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)
+		return advice.Usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)
 	}
 	wanted, err := accounts(o)
 	if err != nil {
-		return usage("name an account of this machine, the same for all profiles that reach the agent", "%s: %w", c.organismFile(), err)
+		return advice.Usage("name an account of this machine, the same for all profiles that reach the agent", "%s: %w", c.OrganismFile(), err)
 	}
 	for i := range installed {
 		in := &installed[i]
@@ -92,7 +94,7 @@ func (c *config) setAccounts(installed []host.Installed, log *slog.Logger) error
 		switch {
 		case !ok || in.UID == a.uid && in.GID == a.gid:
 		case in.UID != 0 || in.GID != 0:
-			return usage("leave one of them out", "%s: uid and gid of the configuration are not those of linux_user %s", m.ID, a.name)
+			return advice.Usage("leave one of them out", "%s: uid and gid of the configuration are not those of linux_user %s", m.ID, a.name)
 		case os.Geteuid() != 0:
 			log.Warn("only root gives an agent another account: it runs under the node's, confined", "agent", m.ID, "linux_user", a.name)
 		default:

@@ -15,13 +15,14 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // accountConfig is a node with one installed agent and an organism whose two
 // profiles name accounts.
-func accountConfig(t *testing.T, first, second string) (*config, []host.Installed) {
+func accountConfig(t *testing.T, first, second string) (*config.Config, []host.Installed) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -44,7 +45,9 @@ profiles:
 			t.Fatal(err)
 		}
 	}
-	return &config{dir: dir, Organism: "organism.yaml"}, []host.Installed{{Dir: filepath.Join(dir, "ref")}}
+	c := config.In(dir)
+	c.Organism = "organism.yaml"
+	return c, []host.Installed{{Dir: filepath.Join(dir, "ref")}}
 }
 
 // TestLinuxUser: an agent that a profile reaches runs under the profile's
@@ -57,7 +60,7 @@ func TestLinuxUser(t *testing.T) {
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	c, installed := accountConfig(t, "nobody", "")
-	if err := c.setAccounts(installed, log); err != nil {
+	if err := setAccounts(c, installed, log); err != nil {
 		t.Fatal(err)
 	}
 	if os.Geteuid() != 0 {
@@ -76,13 +79,13 @@ func TestLinuxUser(t *testing.T) {
 		{"nobody", "daemon", "runs as nobody for another profile"},
 	} {
 		c, installed := accountConfig(t, tt.first, tt.second)
-		if err := c.setAccounts(installed, log); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := setAccounts(c, installed, log); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s and %s: %v", tt.first, tt.second, err)
 		}
 	}
 	c, installed = accountConfig(t, "nobody", "nobody")
 	installed[0].UID, installed[0].GID = 7, 7
-	if err := c.setAccounts(installed, log); err == nil || !strings.Contains(err.Error(), "uid and gid") {
+	if err := setAccounts(c, installed, log); err == nil || !strings.Contains(err.Error(), "uid and gid") {
 		t.Errorf("two answers: %v", err)
 	}
 }

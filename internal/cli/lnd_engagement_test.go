@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lightwork-market/lightwork/internal/advice"
 )
 
 // engagementFee buys two attempts of which one is as expected: each pays the fee
@@ -66,7 +68,7 @@ func (n *lndNode) engagementFee(t *testing.T) {
 	before = n.spendable(t)
 	unmet, err := n.buy(t, "--cmd", "false", "--expect-success")
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != ExitFailed || unmet.PaidMsats != 0 || unmet.EngagementMsats != 2_000 {
+	if !errors.As(err, &exit) || exit.ExitCode() != advice.ExitFailed || unmet.PaidMsats != 0 || unmet.EngagementMsats != 2_000 {
 		t.Fatalf("got %+v, %v", unmet, err)
 	}
 	n.untilSpendable(t, before-2_000)

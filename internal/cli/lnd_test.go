@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/devnet"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
@@ -95,14 +97,14 @@ type lndNode struct {
 func startNode(t *testing.T, ctx context.Context, network *devnet.Network) *lndNode {
 	n := &lndNode{dir: t.TempDir(), ctx: ctx}
 	relay := port.Reserve(t)
-	wallet := func(node *devnet.Node, role lnd.Role, name string) lndConfig {
+	wallet := func(node *devnet.Node, role lnd.Role, name string) config.LND {
 		macaroon := filepath.Join(n.dir, name)
 		if err := node.BakeMacaroon(ctx, macaroon, lnd.PermissionURIs(role)); err != nil {
 			t.Fatal(err)
 		}
-		return lndConfig{Address: node.Address(), TLSCertFile: node.TLSCertFile(), MacaroonFile: macaroon, Network: payments.Simnet}
+		return config.LND{Address: node.Address(), TLSCertFile: node.TLSCertFile(), MacaroonFile: macaroon, Network: payments.Simnet}
 	}
-	_, err := writeSetup(n.dir, setup{
+	_, err := writeSetup(n.dir, config.Setup{
 		ProviderWallet: "lnd", BuyerWallet: "lnd", Relay: "ws://" + relay, Name: "on lightning", PerMinuteMsats: 20_000,
 		ProviderLND: wallet(network.Alice, lnd.Payee, "provider.macaroon"),
 		BuyerLND:    wallet(network.Bob, lnd.Payer, "buyer.macaroon"),
@@ -216,7 +218,7 @@ func (n *lndNode) failedHold(t *testing.T) {
 	before := n.spendable(t)
 	v, err := n.buy(t, "--input", request)
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != ExitFailed || !strings.Contains(v.Reason, "expectation_not_met") {
+	if !errors.As(err, &exit) || exit.ExitCode() != advice.ExitFailed || !strings.Contains(v.Reason, "expectation_not_met") {
 		t.Fatalf("got %+v, %v", v, err)
 	}
 	n.untilSpendable(t, before)

@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HideMemory keeps what is in this process's memory, its keys above all, out of
+// hideMemory keeps what is in this process's memory, its keys above all, out of
 // core dumps and from other processes of the same user. A file of a dump has no
 // room; a program that the kernel would hand a dump to gets none of a process that
 // is not dumpable. The limit stays with the processes that this one starts.
 //
 // The agent that runs sandboxes needs to be seen by their first process; its guard
 // has limited dumps of it, and it is given no key.
-func HideMemory(args []string) error {
+func hideMemory(args []string) error {
 	if len(args) > 1 && args[0] == agentCommand && (args[1] == agentSandbox || args[1] == sandboxInit) {
 		return nil
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
@@ -44,7 +47,7 @@ func (l *living) say(ctx context.Context, thread *pipeline.Thread, to organism.L
 		return nil, messageError(message.FromError(err))
 	}
 	in.Tag, in.Payload = m.Type.Tag(), doc
-	edge := message.Edge{Submit: thread.Submit, Self: message.Agent{AgentID: organism.NodeID, InstanceID: version}, Now: time.Now}
+	edge := message.Edge{Submit: thread.Submit, Self: message.Agent{AgentID: organism.NodeID, InstanceID: l.version}, Now: time.Now}
 	answer, err := edge.Deliver(ctx, in)
 	if err != nil {
 		return nil, err
@@ -115,34 +118,30 @@ type pipelineMessagesCmd struct {
 
 // Run prints the log of what agents said to each other. It is read off the
 // journal, beside the running node.
-func (c pipelineMessagesCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (c pipelineMessagesCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if c.Last < 1 {
-		return usage("", "-n must be 1 or more")
+		return advice.Usage("", "-n must be 1 or more")
 	}
-	conf, err := loadConfig(g.Config)
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	k, err := openToRead(ctx, s, conf, "provider")
-	if err != nil || k == nil {
-		return err
-	}
-	lines, err := messageLog(ctx, k, c.Session, c.Last)
-	if err := firstError(err, k.Close()); err != nil {
+	lines, err := conf.messages(ctx, c.Session, c.Last)
+	if err != nil || lines == nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(s.out, lines)
+		return app.PrintJSON(s.Out, lines)
 	}
-	w := newTable(s.out)
+	w := app.NewTable(s.Out)
 	fmt.Fprintln(w, "TIME\tAGENT\tMESSAGE\tTYPE\tFROM\tTO\tSTATUS\tMS\tSOURCES\tCONFIDENCE")
 	for _, l := range lines {
 		agent := l.ToAgent
 		if l.Direction == message.Sent {
 			agent = l.FromAgent
 		}
-		fmt.Fprintf(w, "%s\t%s %s\t%.8s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", l.Timestamp.Local().Format(time.TimeOnly), printable(agent), l.Direction,
-			l.MessageID, l.Type, printable(l.FromAgent), printable(l.ToAgent), l.Status, l.LatencyMs, l.EvidenceCount, l.ConfidenceScore)
+		fmt.Fprintf(w, "%s\t%s %s\t%.8s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", l.Timestamp.Local().Format(time.TimeOnly), display.Printable(agent), l.Direction,
+			l.MessageID, l.Type, display.Printable(l.FromAgent), display.Printable(l.ToAgent), l.Status, l.LatencyMs, l.EvidenceCount, l.ConfidenceScore)
 	}
 	return w.Flush()
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/nip05"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -16,9 +17,9 @@ type named struct {
 }
 
 // names asks domains; what they say is kept with the buyer's data.
-func (c *config) names() *nip05.Verifier {
+func (c *node) names() *nip05.Verifier {
 	return nip05.New(nip05.Config{
-		Client: relay.NewPublicClient(addressDial), CacheFile: filepath.Join(c.dataDir("buyer"), "nip05.json"),
+		Client: relay.NewPublicClient(addressDial), CacheFile: filepath.Join(c.DataDir("buyer"), "nip05.json"),
 	})
 }
 
@@ -49,11 +50,11 @@ func nameOf(l buyer.Listing, verified map[nip05.Claim]bool) string {
 
 // checkName says whether the domain of the provider's own name vouches for its key, as
 // buyers who look will find.
-func checkName(ctx context.Context, c *config, v *nip05.Verifier) []finding {
-	if c.Provider.NIP05 == "" || !c.sells() {
+func checkName(ctx context.Context, c *config.Config, v *nip05.Verifier) []finding {
+	if c.Provider.NIP05 == "" || !c.Sells() {
 		return nil
 	}
-	key, err := c.readKey("provider")
+	key, err := readKey(c, "provider")
 	if err != nil || key.public == "" {
 		return nil // the check of keys says why
 	}

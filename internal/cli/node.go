@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,10 +11,38 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/provider"
 )
+
+// node is a set-up of this machine: what the configuration says, and what was found
+// out here.
+type node struct {
+	*config.Config
+	version string // of the program
+	log     *slog.Logger
+	// level is how firmly the sandbox confines jobs here; empty before the node has
+	// found it out, and where it cannot.
+	level sandbox.Level
+}
+
+func newNode(c *config.Config, version string, log *slog.Logger) *node {
+	return &node{Config: c, version: version, log: log}
+}
+
+// openNode reads the configuration that the flags name.
+func openNode(s *app.Streams, g *app.Globals) (*node, error) {
+	c, err := config.Load(g.Config)
+	if err != nil {
+		return nil, err
+	}
+	return newNode(c, s.Version, s.Log), nil
+}
 
 // stopTime is how long agents get to end when the node stops.
 const stopTime = 10 * time.Second
@@ -29,27 +58,27 @@ func timeLeft(ctx context.Context) time.Duration {
 // runProvider is a provider's whole life: open, serve until ctx ends, close.
 // tell hears once the agents have registered and selling begins, and what
 // happens then. A signal of reread has the organism read again.
-func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller, reread <-chan os.Signal) (err error) {
-	key, err := openSigner(c, "provider", log)
+func runProvider(ctx context.Context, c *node, log *slog.Logger, tell *teller, reread <-chan os.Signal) (err error) {
+	key, err := openSigner(c.Config, "provider", log)
 	if err != nil {
 		return err
 	}
-	secret, err := rootSecret(c.path(c.Identity.RootSecretFile))
+	secret, err := rootSecret(c.Path(c.Identity.RootSecretFile))
 	if err != nil {
 		return err
 	}
-	dir := c.dataDir("provider")
+	dir := c.DataDir("provider")
 	k, err := kernel.Open(ctx, dir, kernel.Options{Logger: log})
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, k.Close()) }()
+	defer func() { err = cmp.Or(err, k.Close()) }()
 
 	pinned, err := c.followPin(ctx, k)
 	if err != nil {
 		return err
 	}
-	w, closeWallet, err := openWallet(ctx, c, c.Provider.Wallet, "provider", log)
+	w, closeWallet, err := openWallet(ctx, c.Config, c.Provider.Wallet, "provider", log)
 	if err != nil {
 		return err
 	}
@@ -57,18 +86,18 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	if err := checkRights(ctx, w, "provider", c.Provider.Wallet); err != nil {
 		return err
 	}
-	m, err := newMarket(c, key, 1, log)
+	m, err := newMarket(c.Config, key, 1, log)
 	if err != nil {
 		return err
 	}
-	people := &society{k: k, told: &told{}, log: log}
+	people := &society{k: k, told: &told{}, log: log, version: c.version}
 	desk := &debtDesk{}
 	agents, sup, stopAgents, err := openHost(ctx, c, k, people, desk, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, stopAgents(ctx)) }()
-	routes, err := routesOf(c)
+	defer func() { err = cmp.Or(err, stopAgents(ctx)) }()
+	routes, err := routesOf(c.Config)
 	if err != nil {
 		return err
 	}
@@ -81,9 +110,9 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	if err != nil {
 		return err
 	}
-	offers, unpaid, less, err := payable(ctx, w, c.offers())
+	offers, unpaid, less, err := payable(ctx, w, c.Offers())
 	if err != nil {
-		return hinted(err, walletHint(err, "provider", c.Provider.Wallet))
+		return advice.Hint(err, walletHint(err, "provider", c.Provider.Wallet))
 	}
 	for _, why := range less {
 		tell.say("%s", why)
@@ -96,8 +125,8 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	if err := goods.check(ctx, len(open)); err != nil {
 		return err
 	}
-	build := func(ctx context.Context) error { return people.build(ctx, c, agents, sup) }
-	if err := people.start(ctx, c, build); err != nil {
+	build := func(ctx context.Context) error { return people.build(ctx, c.Config, agents, sup) }
+	if err := people.start(ctx, c.Config, build); err != nil {
 		return err
 	}
 	if err := people.endInterrupted(ctx); err != nil {
@@ -114,9 +143,9 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	cfg.RootSecret, cfg.Offers = secret, offers
 	cfg.Withdrawn, cfg.Takes = goods.withdrawn, goods.takes
 	if w != nil {
-		cfg.Wallet, cfg.Refunds, cfg.LeastMsats = w, c.refunds(w), c.leastMsats()
+		cfg.Wallet, cfg.Refunds, cfg.LeastMsats = w, refunds(c.Config, w), leastMsats(c.Config)
 		if cfg.MakeInvoice, err = makerOf(ctx, w); err != nil {
-			return hinted(err, walletHint(err, "provider", c.Provider.Wallet))
+			return advice.Hint(err, walletHint(err, "provider", c.Provider.Wallet))
 		}
 	}
 	board, err := boardOf(ctx, cfg)
@@ -134,7 +163,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 	}
 	p, err := provider.New(cfg)
 	if err != nil {
-		return usage("", "%w", err)
+		return advice.Usage("", "%w", err)
 	}
 	desk.seller = p
 	tell.ready(key.PublicKey())
@@ -166,7 +195,7 @@ func runProvider(ctx context.Context, c *config, log *slog.Logger, tell *teller,
 
 // drained ends a run that took no further jobs: the next takes none either until
 // it is told to.
-func drained(c *config, tell *teller, end error) error {
+func drained(c *node, tell *teller, end error) error {
 	how := "drained: every job has ended"
 	if errors.Is(end, provider.ErrDrainCut) {
 		how = "drained: the time is up; what is open goes on at the next run"
@@ -201,15 +230,6 @@ func stopped(ctx context.Context, err error) error {
 		return context.Canceled
 	}
 	return err
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // socketDir is where agents' sockets live: in the data folder, or where that

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,21 +11,16 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/observe"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay/exchange"
 )
 
-// observeConfig is where the node can be looked at from this machine.
-type observeConfig struct {
-	Listen        string `yaml:"listen"`         // loopback only
-	WalletBalance bool   `yaml:"wallet_balance"` // shown with the metrics
-}
-
 // observeSocket is where a running provider shows itself to its own user.
-func (c *config) observeSocket() string {
-	return filepath.Join(socketDir(c.dataDir("provider")), "observe")
+func (c *node) observeSocket() string {
+	return filepath.Join(socketDir(c.DataDir("provider")), "observe")
 }
 
 // boardOf makes the board of a provider, with the jobs that an earlier life left open.
@@ -44,9 +38,9 @@ type observed struct {
 	log       *slog.Logger
 }
 
-func openObserved(c *config, board *observe.Board, key signer, m *exchange.Market, sup *supervisor.Supervisor, store *kernel.ProviderStore, w wallet, offers func() []observe.Offer, log *slog.Logger) (*observed, error) {
+func openObserved(c *node, board *observe.Board, key signer, m *exchange.Market, sup *supervisor.Supervisor, store *kernel.ProviderStore, w wallet, offers func() []observe.Offer, log *slog.Logger) (*observed, error) {
 	cfg := observe.Config{
-		Version: version, PubKey: key.PublicKey(), Dir: c.dataDir("provider"), Board: board,
+		Version: c.version, PubKey: key.PublicKey(), Dir: c.DataDir("provider"), Board: board,
 		Relays: m.Pool.Status, Agents: sup.Status, Offers: offers, Outbox: store.PendingCount,
 	}
 	cfg.Admission = func() string {
@@ -87,7 +81,7 @@ func openObserved(c *config, board *observe.Board, key signer, m *exchange.Marke
 	}
 	if err != nil {
 		o.close()
-		return nil, usage("observe.listen names another address", "listen for metrics: %w", err)
+		return nil, advice.Usage("observe.listen names another address", "listen for metrics: %w", err)
 	}
 	return o, nil
 }
@@ -132,17 +126,4 @@ func (o *observed) handler() http.Handler {
 		}
 		closed.ServeHTTP(w, r)
 	})
-}
-
-// checkLoopback wants an address of this machine: what a node earns is not for
-// everybody, and a proxy can ask for a password.
-func checkLoopback(path, addr string) *configError {
-	if addr == "" {
-		return nil
-	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil || !isPort(port) || !observe.IsLoopback(host) {
-		return &configError{path, fmt.Sprintf("must be an address of this machine, as 127.0.0.1:9464, not %q", addr)}
-	}
-	return nil
 }

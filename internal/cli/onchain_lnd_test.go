@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/devnet"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/payments"
@@ -66,7 +67,7 @@ func startChainNode(t *testing.T, ctx context.Context) *chainNode {
 	}
 	relay := port.Reserve(t)
 	n := &chainNode{&lndNode{dir: t.TempDir(), ctx: ctx}, network, payer, t}
-	if _, err := writeSetup(n.dir, setup{ProviderWallet: "none", BuyerWallet: "none", Relay: "ws://" + relay, Name: "on the chain"}); err != nil {
+	if _, err := writeSetup(n.dir, config.Setup{ProviderWallet: "none", BuyerWallet: "none", Relay: "ws://" + relay, Name: "on the chain"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, node := range map[string]*devnet.Node{"provider.macaroon": network.Alice, "buyer.macaroon": payer} {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,7 +82,7 @@ func (o *operatorCalls) invoke(ctx context.Context, c supervisor.Call) (supervis
 	if invalid := (*pipeline.ValidationError)(nil); errors.As(err, &invalid) {
 		return supervisor.Result{}, &supervisor.Error{Code: wire.CodeInvalidInput, Message: wire.SafeText(invalid.Err.Error())}
 	}
-	if err := firstError(err, ended); err != nil {
+	if err := cmp.Or(err, ended); err != nil {
 		return supervisor.Result{}, err
 	}
 	return supervisor.Result{Output: json.RawMessage(out.Whole())}, nil

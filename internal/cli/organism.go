@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -19,6 +20,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
@@ -31,11 +34,13 @@ const organismProfile = "organism"
 
 // society is the node's organism, once it is built.
 type society struct {
-	k     *kernel.Kernel
-	told  *told
-	log   *slog.Logger
-	built atomic.Pointer[living]            // for threads that begin
-	read  atomic.Pointer[organism.Organism] // the file, also where it cannot be built yet
+	k    *kernel.Kernel
+	told *told
+	log  *slog.Logger
+	// version is the program's, by which agents know the node.
+	version string
+	built   atomic.Pointer[living]            // for threads that begin
+	read    atomic.Pointer[organism.Organism] // the file, also where it cannot be built yet
 	// rebuild tries again what start could not do; nil where no organism is
 	// configured.
 	rebuild func(context.Context) error
@@ -46,35 +51,33 @@ type living struct {
 	*organism.Built
 	router   *routing.Router
 	accounts map[string]account // of its agents
+	version  string             // of the program
 }
-
-// organismFile is the configured file, "" if there is none.
-func (c *config) organismFile() string { return c.path(c.Organism) }
 
 // build reads the file and makes the organism. Threads that run in an earlier
 // one stay there.
-func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *supervisor.Supervisor) error {
+func (s *society) build(ctx context.Context, c *config.Config, agents *host.Host, sup *supervisor.Supervisor) error {
 	if c.Organism == "" {
 		return nil
 	}
-	o, err := organism.Load(c.organismFile())
+	o, err := organism.Load(c.OrganismFile())
 	if err != nil {
-		return usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)
+		return advice.Usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)
 	}
 	s.read.Store(o)
 	users, err := accounts(o)
 	if err != nil {
-		return usage("name an account of this machine, the same for all profiles that reach the agent", "%s: %w", c.organismFile(), err)
+		return advice.Usage("name an account of this machine, the same for all profiles that reach the agent", "%s: %w", c.OrganismFile(), err)
 	}
 	if before := s.built.Load(); before != nil && !maps.Equal(before.accounts, users) {
-		return usage("start the node again for that", "%s: linux_user: agents that run keep their accounts", c.organismFile())
+		return advice.Usage("start the node again for that", "%s: linux_user: agents that run keep their accounts", c.OrganismFile())
 	}
 	built, err := organism.Build(o, organismParts(agents, tellingSupervisor{sup, s.told}, s.k, c, s.log))
 	if errors.Is(err, errAgentDown) {
-		return hinted(err, "lightwork agents list says why it does not run")
+		return advice.Hint(err, "lightwork agents list says why it does not run")
 	}
 	if err != nil {
-		return usage("lightwork agents list says why an agent does not run; lightwork config check what the configuration lacks", "%w", err)
+		return advice.Usage("lightwork agents list says why an agent does not run; lightwork config check what the configuration lacks", "%w", err)
 	}
 	router, err := routing.New(ctx, routing.Config{
 		Capabilities: built.Capabilities, Fillers: []routing.Filler{routing.Rules()}, Threshold: analysis.MatchThreshold,
@@ -92,14 +95,14 @@ func (s *society) build(ctx context.Context, c *config, agents *host.Host, sup *
 	if err != nil {
 		return err
 	}
-	s.built.Store(&living{built, router, users})
-	s.log.Info("the organism is in force for threads that begin", "file", c.organismFile(), "organism", o.Hash)
+	s.built.Store(&living{built, router, users, s.version})
+	s.log.Info("the organism is in force for threads that begin", "file", c.OrganismFile(), "organism", o.Hash)
 	return nil
 }
 
 // start makes the organism. One that lacks an agent now does not keep the node
 // from selling: it is made when somebody asks it and the agent is there (K-2).
-func (s *society) start(ctx context.Context, c *config, build func(context.Context) error) error {
+func (s *society) start(ctx context.Context, c *config.Config, build func(context.Context) error) error {
 	if c.Organism == "" {
 		return nil
 	}
@@ -161,7 +164,7 @@ func (s *society) ask(ctx context.Context, req host.AskRequest, emit func(host.C
 	}
 	out, err := l.put(ctx, thread, req, talk, in, emit)
 	thread.Finish(err == nil)
-	return out.answer, askError(firstError(err, s.returned(ctx, l, thread, talk, out, err)))
+	return out.answer, askError(cmp.Or(err, s.returned(ctx, l, thread, talk, out, err)))
 }
 
 // turnResult is what came of a need.

@@ -16,20 +16,21 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // parts are what organisms are built of on this node: tools of supervised
 // agents, and the model in a process of its own.
-func organismParts(agents *host.Host, sup tellingSupervisor, k *kernel.Kernel, c *config, log *slog.Logger) organism.Parts {
+func organismParts(agents *host.Host, sup tellingSupervisor, k *kernel.Kernel, c *config.Config, log *slog.Logger) organism.Parts {
 	journal := k.PipelineLog(organismProfile)
 	p := organism.Parts{
 		Tool: func(ref string) (organism.Tool, error) {
 			if ref == unfoldTool {
 				return newUnfoldTool(k)
 			}
-			if c.asksModel(ref) {
+			if asksModel(c, ref) {
 				return organism.Tool{}, fmt.Errorf("%s asks the language model, which only agents do: %s", ref, thinkHint)
 			}
 			return organismTool(sup, ref)
@@ -38,7 +39,7 @@ func organismParts(agents *host.Host, sup tellingSupervisor, k *kernel.Kernel, c
 		Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
 		Holds: k.Holds, Permits: agents.Permits, Returned: recordReturn(k),
 	}
-	if c.endpoint() != nil && c.Model.Name != "" {
+	if endpoint(c) != nil && c.Model.Name != "" {
 		p.Chat = func(ctx context.Context, r chat.Request, onText func(string)) (chat.Response, error) {
 			return complete(ctx, sup, r, onText)
 		}

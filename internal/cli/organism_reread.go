@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+
+	"github.com/lightwork-market/lightwork/internal/advice"
 )
 
 // serve reads the organism again whenever it is asked to, until ctx ends. Threads
@@ -25,9 +27,9 @@ func (s *society) reread(ctx context.Context, tell *teller, build func(context.C
 		return
 	}
 	if err := build(ctx); err != nil {
-		coded := &codedError{}
+		coded := &advice.Error{}
 		_ = errors.As(err, &coded)
-		s.log.Error("the organism cannot be read again: nothing changes", "err", err, "hint", coded.hint)
+		s.log.Error("the organism cannot be read again: nothing changes", "err", err, "hint", coded.Hint)
 		return
 	}
 	l := s.built.Load()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 // outputs is where the result of a purchase goes besides standard output.
@@ -20,7 +23,7 @@ type outputs struct {
 // check wants folders that are new or empty, before anything is bought.
 func (o outputs) check() error {
 	if o.Out != "" && o.Files != "" && filepath.Clean(o.Out) == filepath.Clean(o.Files) {
-		return usage("name two folders: a bundle has nothing in it that a receipt does not cover", "--out and --files are the same folder")
+		return advice.Usage("name two folders: a bundle has nothing in it that a receipt does not cover", "--out and --files are the same folder")
 	}
 	if err := checkFolder("--out", o.Out); err != nil {
 		return err
@@ -37,10 +40,10 @@ func checkFolder(flag, dir string) error {
 		return nil
 	}
 	if err != nil {
-		return usage("name a new folder", "%s: %w", flag, err)
+		return advice.Usage("name a new folder", "%s: %w", flag, err)
 	}
 	if len(old) > 0 {
-		return usage("name a new folder", "%s: %s is not empty", flag, dir)
+		return advice.Usage("name a new folder", "%s: %s is not empty", flag, dir)
 	}
 	return nil
 }
@@ -86,7 +89,7 @@ func (o outputs) writeFiles(ctx context.Context, store buyer.Store, p buyer.Purc
 			err = writeNamed(root, a.Path, data)
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("artifact %s: %w", printable(a.Path), err))
+			failed = append(failed, fmt.Errorf("artifact %s: %w", display.Printable(a.Path), err))
 		}
 	}
 	return errors.Join(failed...)
@@ -112,5 +115,5 @@ func writeInto(root *os.Root, name string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	return firstError(err, f.Close())
+	return cmp.Or(err, f.Close())
 }

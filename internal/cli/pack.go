@@ -3,6 +3,7 @@ package cli
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io/fs"
@@ -99,7 +100,7 @@ func packFS(fsys fs.FS) (*packed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := firstError(tw.Close(), gz.Close()); err != nil {
+	if err := cmp.Or(tw.Close(), gz.Close()); err != nil {
 		return nil, err
 	}
 	if buf.Len() > packMax {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/panel"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -114,8 +117,8 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p panel.Panel) (panelVi
 
 // followPanel carries a panel to its end, tells what happens on stderr, and
 // prints the outcome on stdout.
-func followPanel(ctx context.Context, s *streams, n *buyerNode, id string, out outputs, asJSON bool) error {
-	show := newTimeline(s.err)
+func followPanel(ctx context.Context, s *app.Streams, n *buyerNode, id string, out outputs, asJSON bool) error {
+	show := newTimeline(s.Err)
 	stored, err := n.store.Panel(ctx, id)
 	if err != nil {
 		return err
@@ -127,13 +130,13 @@ func followPanel(ctx context.Context, s *streams, n *buyerNode, id string, out o
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.err, "lightwork: %s, seat %d of %d: %s\n", id, i+1, len(stored.Members), npub)
+		fmt.Fprintf(s.Err, "lightwork: %s, seat %d of %d: %s\n", id, i+1, len(stored.Members), npub)
 	}
 	before, _, err := viewOfPanel(ctx, n.store, stored)
 	if err != nil {
 		return err
 	}
-	before.worth.show(s.err)
+	before.worth.show(s.Err)
 	p, followErr := n.panels.Follow(ctx, id, func(provider string, step buyer.Progress) {
 		if no := seat[provider]; no > 0 {
 			step.Who = fmt.Sprintf("%d %s", no, step.Who)
@@ -145,32 +148,32 @@ func followPanel(ctx context.Context, s *streams, n *buyerNode, id string, out o
 	}
 	v, result, err := viewOfPanel(context.WithoutCancel(ctx), n.store, p)
 	if err != nil {
-		return firstError(followErr, err)
+		return cmp.Or(followErr, err)
 	}
 	if followErr == nil {
 		followErr = writePanel(ctx, n, v, result, out)
 	}
 	switch {
 	case asJSON:
-		if err := printJSON(s.out, v); err != nil {
+		if err := app.PrintJSON(s.Out, v); err != nil {
 			return err
 		}
 	default:
 		if result.Output != nil {
-			showOutput(s.out, result)
+			showOutput(s.Out, result)
 		}
-		showSeats(s.err, v)
+		showSeats(s.Err, v)
 	}
 	again := "lightwork buyer resume " + id
 	switch {
 	case followErr == nil:
 		return unmet(result)
 	case errors.Is(followErr, panel.ErrNoConsensus), errors.Is(followErr, buyer.ErrFailed):
-		return hinted(followErr, "lightwork buyer show "+id)
+		return advice.Hint(followErr, "lightwork buyer show "+id)
 	case ctx.Err() != nil:
-		return &codedError{exitOpen, "", fmt.Errorf("interrupted; the providers go on: %s", again)}
+		return advice.Unfinished(fmt.Errorf("interrupted; the providers go on: %s", again), "")
 	}
-	return &codedError{exitOpen, again, followErr}
+	return advice.Unfinished(followErr, again)
 }
 
 // writePanel writes what there is about every seat that was paid into folders of
@@ -194,18 +197,18 @@ func writePanel(ctx context.Context, n *buyerNode, v panelView, result buyer.Pur
 	if err != nil {
 		return err
 	}
-	return firstError(printJSON(f, v), f.Close())
+	return cmp.Or(app.PrintJSON(f, v), f.Close())
 }
 
 func showSeats(w io.Writer, v panelView) {
 	fmt.Fprintf(w, "panel      %s: %s %s\noutcome    %s %s\npaid       %s of at most %s, fees %s\n",
-		v.PanelID, v.Tier, v.State, v.Outcome, printable(v.Reason), msats(v.PaidMsats), msats(v.MaxMsats), msats(v.FeeMsats))
+		v.PanelID, v.Tier, v.State, v.Outcome, display.Printable(v.Reason), display.Msats(v.PaidMsats), display.Msats(v.MaxMsats), display.Msats(v.FeeMsats))
 	v.worth.show(w)
-	t := newTable(w, 4, 1)
+	t := app.NewTable(w, 4, 1)
 	fmt.Fprintln(t, "SEAT\tPROVIDER\tID\tSTATE\tREVEALED\tPAID\tRECEIPT\tWHY")
 	for i, s := range v.Seats {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, short(s.Provider), short(s.RequestID), s.State, short(s.AgreementHash),
-			msats(s.PaidMsats+s.FeePaidMsats), shortReceipt(s.ReceiptID), oneLine(s.Why))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, display.Short(s.Provider), display.Short(s.RequestID), s.State, display.Short(s.AgreementHash),
+			display.Msats(s.PaidMsats+s.FeePaidMsats), display.ShortReceipt(s.ReceiptID), display.OneLine(s.Why))
 	}
 	t.Flush()
 }
@@ -216,8 +219,8 @@ type buyerPanelsCmd struct {
 }
 
 // Run lists panels, newest first.
-func (b buyerPanelsCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+func (b buyerPanelsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return readBuyer(ctx, s, g, func(store *purchases) error {
 		views := []panelView{}
 		var list []panel.Panel
 		var err error
@@ -236,12 +239,12 @@ func (b buyerPanelsCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			views = append(views, v)
 		}
 		if b.JSON {
-			return printJSON(s.out, views)
+			return app.PrintJSON(s.Out, views)
 		}
-		t := newTable(s.out, 4, 2)
+		t := app.NewTable(s.Out, 4, 2)
 		fmt.Fprintln(t, "PANEL\tSTATE\tRULE\tSEATS\tJOB TYPE\tPAID\tREASON")
 		for _, v := range views {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.PanelID, v.State, v.Adjudication, v.Redundancy, v.SchemaID, msats(v.PaidMsats), oneLine(v.Reason))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.PanelID, v.State, v.Adjudication, v.Redundancy, v.SchemaID, display.Msats(v.PaidMsats), display.OneLine(v.Reason))
 		}
 		return t.Flush()
 	})
@@ -250,9 +253,9 @@ func (b buyerPanelsCmd) Run(ctx context.Context, s *streams, g *globals) error {
 const panelPrefix = "panel_"
 
 // findPanel resolves the beginning of a panel's id, of 6 characters after "panel_".
-func findPanel(ctx context.Context, store *kernel.BuyerStore, id string) (panel.Panel, error) {
+func findPanel(ctx context.Context, store *purchases, id string) (panel.Panel, error) {
 	const least = len(panelPrefix) + 6
-	none := usage("lightwork buyer panels shows the ids", "panel %q: there is no such panel", id)
+	none := advice.Usage("lightwork buyer panels shows the ids", "panel %q: there is no such panel", id)
 	if store == nil || len(id) < least {
 		return panel.Panel{}, none
 	}
@@ -272,11 +275,11 @@ func findPanel(ctx context.Context, store *kernel.BuyerStore, id string) (panel.
 	case 1:
 		return found[0], nil
 	}
-	return panel.Panel{}, usage("give more characters", "panel %q: %d begin with that", id, len(found))
+	return panel.Panel{}, advice.Usage("give more characters", "panel %q: %d begin with that", id, len(found))
 }
 
 // showPanel prints one panel.
-func showPanel(ctx context.Context, s *streams, store *kernel.BuyerStore, id string, asJSON bool) error {
+func showPanel(ctx context.Context, s *app.Streams, store *purchases, id string, asJSON bool) error {
 	p, err := findPanel(ctx, store, id)
 	if err != nil {
 		return err
@@ -286,11 +289,11 @@ func showPanel(ctx context.Context, s *streams, store *kernel.BuyerStore, id str
 		return err
 	}
 	if asJSON {
-		return printJSON(s.out, v)
+		return app.PrintJSON(s.Out, v)
 	}
-	showSeats(s.out, v)
+	showSeats(s.Out, v)
 	if result.Output != nil {
-		showOutput(s.out, result)
+		showOutput(s.Out, result)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,9 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 )
 
 type pipelineCmd struct {
@@ -25,8 +29,8 @@ type pipelineShowCmd struct {
 
 // Run shows the tables as the node will build them: that of paid jobs, and
 // those of the organism.
-func (c pipelineShowCmd) Run(s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c pipelineShowCmd) Run(s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
@@ -42,7 +46,7 @@ func (c pipelineShowCmd) Run(s *streams, g *globals) error {
 			}
 		}
 		if views = kept; len(views) == 0 {
-			return usage("lightwork pipeline show lists all", "no profile %q", c.Profile)
+			return advice.Usage("lightwork pipeline show lists all", "no profile %q", c.Profile)
 		}
 	}
 	if c.SVG != "" {
@@ -51,11 +55,11 @@ func (c pipelineShowCmd) Run(s *streams, g *globals) error {
 		}
 	}
 	if c.JSON {
-		return printJSON(s.out, views)
+		return app.PrintJSON(s.Out, views)
 	}
 	for i, v := range views {
 		if i > 0 {
-			fmt.Fprintln(s.out)
+			fmt.Fprintln(s.Out)
 		}
 		if err := printProfile(s, v); err != nil {
 			return err
@@ -64,13 +68,13 @@ func (c pipelineShowCmd) Run(s *streams, g *globals) error {
 	return nil
 }
 
-func printProfile(s *streams, v organism.View) error {
-	fmt.Fprintf(s.out, "profile %s, journal %s", v.Profile, v.Journal)
+func printProfile(s *app.Streams, v organism.View) error {
+	fmt.Fprintf(s.Out, "profile %s, journal %s", v.Profile, v.Journal)
 	if v.Organism != "" {
-		fmt.Fprintf(s.out, ", organism %s", v.Organism)
+		fmt.Fprintf(s.Out, ", organism %s", v.Organism)
 	}
-	fmt.Fprintln(s.out)
-	w := newTable(s.out)
+	fmt.Fprintln(s.Out)
+	w := app.NewTable(s.Out)
 	fmt.Fprintln(w, "  TAG\tHANDLER\tDOES\tMAY SEND TO")
 	for _, r := range v.Routes {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.Tag, r.Handler, r.Work, strings.Join(r.Peers, " "))
@@ -79,13 +83,13 @@ func printProfile(s *streams, v organism.View) error {
 }
 
 // profiles are the tables of the configuration.
-func (c *config) profiles() ([]organism.View, error) {
-	routes, err := routesOf(c)
+func (c *node) profiles() ([]organism.View, error) {
+	routes, err := routesOf(c.Config)
 	if err != nil {
 		return nil, err
 	}
 	paid := organism.View{Profile: jobsProfile, Journal: "retain_forever"}
-	for _, tag := range sortedKeys(routes) {
+	for _, tag := range slices.Sorted(maps.Keys(routes)) {
 		paid.Routes = append(paid.Routes, organism.ViewRoute{
 			Tag: tag, Handler: strings.ReplaceAll(tag, ".", "-"), Work: routes[tag].agent + "/" + routes[tag].tool,
 		})
@@ -94,38 +98,38 @@ func (c *config) profiles() ([]organism.View, error) {
 	if c.Organism == "" {
 		return views, nil
 	}
-	o, err := organism.Load(c.organismFile())
+	o, err := organism.Load(c.OrganismFile())
 	if err != nil {
-		return nil, usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)
+		return nil, advice.Usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)
 	}
 	return append(views, o.Views()...), nil
 }
 
 // checkOrganism finds what the organism's file alone does not show: a listener
 // whose tool, or model, the configuration lacks.
-func (c *config) checkOrganism() (wrong []error) {
+func (c *node) checkOrganism() (wrong []error) {
 	if c.Organism == "" {
 		return nil
 	}
-	o, err := organism.Load(c.organismFile())
+	o, err := organism.Load(c.OrganismFile())
 	if err != nil {
-		return []error{usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)}
+		return []error{advice.Usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)}
 	}
 	slots, err := c.slots()
 	if err != nil {
 		return []error{err}
 	}
 	if _, err := accounts(o); err != nil {
-		wrong = append(wrong, usage("name an account of this machine", "%s: %w", c.organismFile(), err))
+		wrong = append(wrong, advice.Usage("name an account of this machine", "%s: %w", c.OrganismFile(), err))
 	}
 	for _, l := range o.Listeners {
 		switch {
-		case l.Agent != nil && (c.endpoint() == nil || c.Model.Name == ""):
-			wrong = append(wrong, usage("give the endpoint under model: base_url and name", "%s: listener %s thinks, and no model is configured", c.organismFile(), l.Name))
-		case c.asksModel(l.Handler):
-			wrong = append(wrong, usage(thinkHint, "%s: listener %s: %s asks the language model, which only agents do", c.organismFile(), l.Name, l.Handler))
+		case l.Agent != nil && (endpoint(c.Config) == nil || c.Model.Name == ""):
+			wrong = append(wrong, advice.Usage("give the endpoint under model: base_url and name", "%s: listener %s thinks, and no model is configured", c.OrganismFile(), l.Name))
+		case asksModel(c.Config, l.Handler):
+			wrong = append(wrong, advice.Usage(thinkHint, "%s: listener %s: %s asks the language model, which only agents do", c.OrganismFile(), l.Name, l.Handler))
 		case l.Agent == nil && l.Handler != unfoldTool && !slices.Contains(slots, l.Handler):
-			wrong = append(wrong, usage("under agents, name the agent's folder and the tool", "%s: listener %s: no agent of the configuration has %s", c.organismFile(), l.Name, l.Handler))
+			wrong = append(wrong, advice.Usage("under agents, name the agent's folder and the tool", "%s: listener %s: no agent of the configuration has %s", c.OrganismFile(), l.Name, l.Handler))
 		}
 	}
 	return wrong
@@ -135,25 +139,25 @@ func (c *config) checkOrganism() (wrong []error) {
 const thinkHint = "give the listener handler: agent and an agent block (docs/build-agents/thinking-agents.md)"
 
 // asksModel reports whether a tool, as AGENT/TOOL, is a way to the language model.
-func (c *config) asksModel(ref string) bool {
+func asksModel(c *config.Config, ref string) bool {
 	tool, ok := strings.CutPrefix(ref, text.ID+"/")
-	return ok && text.AsksModel(c.endpoint(), tool)
+	return ok && text.AsksModel(endpoint(c), tool)
 }
 
 // slots are the tools that the configuration declares, as AGENT/TOOL.
-func (c *config) slots() (all []string, err error) {
+func (c *node) slots() (all []string, err error) {
 	installed, err := c.installed()
 	if err != nil {
 		return nil, err
 	}
-	builtIn, err := c.builtIn()
+	builtIn, err := builtIn(c.Config, c.level)
 	if err != nil {
 		return nil, err
 	}
 	for _, in := range installed {
 		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
 		if err != nil {
-			return nil, usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", in.Dir, err)
+			return nil, advice.Usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", in.Dir, err)
 		}
 		for _, tool := range in.Tools {
 			all = append(all, m.ID+"/"+tool)

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 // A policy bundle is the manifest that jobs run under. It is never changed: what
@@ -35,7 +37,7 @@ type policyView struct {
 }
 
 // policies lists the bundles, and says which is pinned.
-func policies(ctx context.Context, store *kernel.ProviderStore, c *config) ([]policyView, error) {
+func policies(ctx context.Context, store *sales, c *node) ([]policyView, error) {
 	pin, err := c.policyPin()
 	if err != nil || store == nil {
 		return []policyView{}, err
@@ -55,12 +57,12 @@ type policyListCmd struct {
 }
 
 // Run lists bundles.
-func (p policyListCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return withPolicies(ctx, s, g, func(_ *config, _ *kernel.ProviderStore, list []policyView) error {
+func (p policyListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return withPolicies(ctx, s, g, func(_ *node, _ *sales, list []policyView) error {
 		if p.JSON {
-			return printJSON(s.out, list)
+			return app.PrintJSON(s.Out, list)
 		}
-		w := newTable(s.out)
+		w := app.NewTable(s.Out)
 		fmt.Fprintln(w, "POLICY\tFIRST USED\tLAST STARTED\tJOBS\tNOTES")
 		for _, v := range list {
 			var notes []string
@@ -70,7 +72,7 @@ func (p policyListCmd) Run(ctx context.Context, s *streams, g *globals) error {
 			if v.Pinned {
 				notes = append(notes, "pinned")
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", short(v.ID), v.FirstAt.Local().Format(time.DateTime), v.LastAt.Local().Format(time.DateTime), v.Jobs, strings.Join(notes, ", "))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", display.Short(v.ID), v.FirstAt.Local().Format(time.DateTime), v.LastAt.Local().Format(time.DateTime), v.Jobs, strings.Join(notes, ", "))
 		}
 		return w.Flush()
 	})
@@ -82,8 +84,8 @@ type policyShowCmd struct {
 }
 
 // Run prints the manifest; its SHA-256 in canonical form is the id.
-func (p policyShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return withPolicies(ctx, s, g, func(_ *config, store *kernel.ProviderStore, list []policyView) error {
+func (p policyShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return withPolicies(ctx, s, g, func(_ *node, store *sales, list []policyView) error {
 		v, err := pickPolicy(list, p.ID)
 		if err != nil {
 			return err
@@ -96,7 +98,7 @@ func (p policyShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(s.out, prettyJSON(doc))
+		fmt.Fprintln(s.Out, display.PrettyJSON(doc))
 		return nil
 	})
 }
@@ -106,8 +108,8 @@ type policyPinCmd struct {
 }
 
 // Run pins a bundle.
-func (p policyPinCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return withPolicies(ctx, s, g, func(c *config, _ *kernel.ProviderStore, list []policyView) error {
+func (p policyPinCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return withPolicies(ctx, s, g, func(c *node, _ *sales, list []policyView) error {
 		v, err := pickPolicy(list, p.ID)
 		if err != nil {
 			return err
@@ -119,10 +121,10 @@ func (p policyPinCmd) Run(ctx context.Context, s *streams, g *globals) error {
 type policyRollbackCmd struct{}
 
 // Run pins the bundle before the last.
-func (policyRollbackCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return withPolicies(ctx, s, g, func(c *config, _ *kernel.ProviderStore, list []policyView) error {
+func (policyRollbackCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return withPolicies(ctx, s, g, func(c *node, _ *sales, list []policyView) error {
 		if len(list) < 2 {
-			return usage("lightwork policy list shows what there is", "there is no policy bundle before the last")
+			return advice.Usage("lightwork policy list shows what there is", "there is no policy bundle before the last")
 		}
 		return pinPolicy(s, c, list[1])
 	})
@@ -131,24 +133,24 @@ func (policyRollbackCmd) Run(ctx context.Context, s *streams, g *globals) error 
 type policyUnpinCmd struct{}
 
 // Run removes the pin.
-func (policyUnpinCmd) Run(s *streams, g *globals) error {
-	c, err := loadConfig(g.Config)
+func (policyUnpinCmd) Run(s *app.Streams, g *app.Globals) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
 	if err := os.Remove(c.policyPinFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	fmt.Fprintln(s.err, "lightwork: nothing is pinned: the next start sells under what the configuration says")
+	fmt.Fprintln(s.Err, "lightwork: nothing is pinned: the next start sells under what the configuration says")
 	return nil
 }
 
-func withPolicies(ctx context.Context, s *streams, g *globals, do func(*config, *kernel.ProviderStore, []policyView) error) error {
-	c, err := loadConfig(g.Config)
+func withPolicies(ctx context.Context, s *app.Streams, g *app.Globals, do func(*node, *sales, []policyView) error) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	return readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+	return readProvider(ctx, s, g, func(store *sales) error {
 		list, err := policies(ctx, store, c)
 		if err != nil {
 			return err
@@ -169,16 +171,16 @@ func pickPolicy(list []policyView, id string) (policyView, error) {
 		}
 	}
 	if len(found) != 1 {
-		return policyView{}, usage("lightwork policy list shows the ids; a provider makes one when it starts", "%d policy bundles match %q (at least 6 characters)", len(found), id)
+		return policyView{}, advice.Usage("lightwork policy list shows the ids; a provider makes one when it starts", "%d policy bundles match %q (at least 6 characters)", len(found), id)
 	}
 	return found[0], nil
 }
 
 // policyPinFile holds the id of the bundle that is pinned.
-func (c *config) policyPinFile() string { return filepath.Join(c.dataDir("provider"), "policy.pin") }
+func (c *node) policyPinFile() string { return filepath.Join(c.DataDir("provider"), "policy.pin") }
 
 // policyPin reads the pin; nil if there is none.
-func (c *config) policyPin() (*hashing.Digest, error) {
+func (c *node) policyPin() (*hashing.Digest, error) {
 	text, err := os.ReadFile(c.policyPinFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -188,12 +190,12 @@ func (c *config) policyPin() (*hashing.Digest, error) {
 	}
 	d, err := hashing.ParseDigest(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, usage("lightwork policy unpin removes it", "%s: %w", c.policyPinFile(), err)
+		return nil, advice.Usage("lightwork policy unpin removes it", "%s: %w", c.policyPinFile(), err)
 	}
 	return &d, nil
 }
 
-func pinPolicy(s *streams, c *config, v policyView) error {
+func pinPolicy(s *app.Streams, c *node, v policyView) error {
 	name := c.policyPinFile()
 	if err := os.WriteFile(name+".new", []byte(v.ID+"\n"), 0o600); err != nil {
 		return err
@@ -201,6 +203,6 @@ func pinPolicy(s *streams, c *config, v policyView) error {
 	if err := os.Rename(name+".new", name); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "lightwork: pinned %s: the next start sells under it, whatever the configuration says of prices and limits\n", short(v.ID))
+	fmt.Fprintf(s.Err, "lightwork: pinned %s: the next start sells under it, whatever the configuration says of prices and limits\n", display.Short(v.ID))
 	return nil
 }

@@ -4,33 +4,38 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // followPin gives the configuration the prices and limits of the pinned bundle;
 // nil if none is pinned. checkPin says afterwards whether all of it is followed.
-func (c *config) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte, err error) {
+func (c *node) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte, err error) {
 	pin, err := c.policyPin()
 	if err != nil || pin == nil {
 		return nil, err
 	}
 	doc, err := k.ProviderStore(jobsProfile).Content(ctx, *pin)
 	if err != nil {
-		return nil, usage("lightwork policy list shows what there is; policy unpin removes the pin", "the pinned policy bundle %s is not here: %w", short(pin.String()), err)
+		return nil, advice.Usage("lightwork policy list shows what there is; policy unpin removes the pin", "the pinned policy bundle %s is not here: %w", display.Short(pin.String()), err)
 	}
 	under, err := receipts.ParsePolicy(doc)
 	if err != nil {
-		return nil, usage("lightwork policy unpin removes the pin", "the pinned policy bundle %s: %w", short(pin.String()), err)
+		return nil, advice.Usage("lightwork policy unpin removes the pin", "the pinned policy bundle %s: %w", display.Short(pin.String()), err)
 	}
 	c.Provider.Offers = nil
 	for _, o := range under.Prices {
 		p := o.Price
-		c.Provider.Offers = append(c.Provider.Offers, offerConfig{
+		c.Provider.Offers = append(c.Provider.Offers, config.Offer{
 			Schema: o.SchemaID, Tool: under.Tools[o.SchemaID].Tool, Modes: o.Modes, BaseMsats: p.BaseMsats, PerMinuteMsats: p.PerMinuteMsats,
 			InputMsats: p.InputMsats, OutputMsats: p.OutputMsats, MaxOutputTokens: p.MaxOutputTokens,
 			EngagementMsats: p.EngagementMsats,
@@ -40,8 +45,8 @@ func (c *config) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte
 	l.Concurrent, l.Queue, l.FreePoW = int(under.Limits.Concurrent), int(under.Limits.Queue), int(under.Limits.FreePoWBits)
 	l.ContextTokens = int(under.Limits.ContextTokens)
 	l.QuoteTTL = time.Duration(under.Limits.QuoteTTLMs) * time.Millisecond
-	if bad := c.check(); len(bad) > 0 {
-		return nil, usage("lightwork policy unpin removes the pin", "the pinned policy bundle does not fit this node: %s: %s", strings.TrimPrefix(bad[0].path, "$."), bad[0].why)
+	if bad := c.Check(); len(bad) > 0 {
+		return nil, advice.Usage("lightwork policy unpin removes the pin", "the pinned policy bundle does not fit this node: %s: %s", strings.TrimPrefix(bad[0].Path, "$."), bad[0].Why)
 	}
 	return doc, nil
 }
@@ -60,13 +65,13 @@ func checkPin(pinned []byte, policy receipts.Policy) error {
 		return err
 	}
 	var differ []string
-	for _, key := range sortedKeys(was) {
+	for _, key := range slices.Sorted(maps.Keys(was)) {
 		if !bytes.Equal(was[key], is[key]) {
 			differ = append(differ, key)
 		}
 		delete(is, key)
 	}
-	differ = append(differ, sortedKeys(is)...)
-	return usage("bring those back, or lightwork policy unpin", "this node is no longer what the pinned policy bundle %s says: %s differ",
-		short(hashing.Bytes(pinned).String()), strings.Join(differ, ", "))
+	differ = append(differ, slices.Sorted(maps.Keys(is))...)
+	return advice.Usage("bring those back, or lightwork policy unpin", "this node is no longer what the pinned policy bundle %s says: %s differ",
+		display.Short(hashing.Bytes(pinned).String()), strings.Join(differ, ", "))
 }

@@ -7,6 +7,9 @@ import (
 	"syscall"
 
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -23,37 +26,37 @@ type providerCmd struct {
 type providerRunCmd struct{}
 
 // Run sells until interrupted.
-func (providerRunCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	c, err := loadConfig(g.Config)
+func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
 	if len(c.Provider.Offers) == 0 {
-		return usage("add an entry under provider.offers", "nothing is on offer in %s", g.Config)
+		return advice.Usage("add an entry under provider.offers", "nothing is on offer in %s", g.Config)
 	}
-	if c.sellsSandbox() {
-		takeScope(ctx, s.log)
+	if c.SellsSandbox() {
+		takeScope(ctx, s.Log)
 		if err := c.sandboxReady(ctx, s, g, "lightwork provider run"); err != nil {
 			return err
 		}
 		if c.level != "" && c.level != sandbox.LevelFull {
-			s.log.Warn("commands of buyers are confined at less than the full level, as sandbox.least_confinement allows", "level", c.level)
+			s.Log.Warn("commands of buyers are confined at less than the full level, as sandbox.least_confinement allows", "level", c.level)
 		}
 	}
 	reread := make(chan os.Signal, 1) // from the first moment: by itself the signal ends a process
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
-	err = runProvider(ctx, c, s.log, newTeller(s.told, func(key string) {
+	err = runProvider(ctx, c, s.Log, newTeller(s.Told, func(key string) {
 		npub, _ := receipts.Npub(key)
-		s.told.Info("selling as " + npub)
+		s.Told.Info("selling as " + npub)
 		if a := c.admission(); a != provider.AdmissionOpen {
-			s.told.Info(g.spell(string(a) + ": no new jobs are taken; lightwork provider resume takes them again"))
+			s.Told.Info(g.Spell(string(a) + ": no new jobs are taken; lightwork provider resume takes them again"))
 			if why := c.pausedWhy(); why != "" {
-				s.told.Info("it paused because " + printable(why))
+				s.Told.Info("it paused because " + display.Printable(why))
 			}
 		}
 		if c.Provider.Wallet.Backend == "play" {
-			s.told.Info("PLAY MONEY: nothing that is earned here is worth anything")
+			s.Told.Info("PLAY MONEY: nothing that is earned here is worth anything")
 		}
 	}), reread)
 	return walletTrouble(err, "provider", c.Provider.Wallet)

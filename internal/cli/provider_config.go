@@ -16,6 +16,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -23,7 +25,7 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *exchange.Market, run *runner, log *slog.Logger) (provider.Config, error) {
+func providerConfigOf(c *node, key signer, k *kernel.Kernel, m *exchange.Market, run *runner, log *slog.Logger) (provider.Config, error) {
 	_, image, err := sandbox.HostManifest()
 	if err != nil {
 		return provider.Config{}, fmt.Errorf("describe the host's toolchain: %w", err)
@@ -34,14 +36,14 @@ func providerConfigOf(c *config, key signer, k *kernel.Kernel, m *exchange.Marke
 	}
 	cfg := provider.Config{
 		Signer: key, SignLater: key.remote != nil, Store: k.ProviderStore(jobsProfile), Market: m, Runner: run, Log: log,
-		Offers: c.offers(), Kinds: provider.Kinds{Also: c.Provider.Kinds}, Lifecycle: c.Provider.Lifecycle.provider(),
+		Offers: c.Offers(), Kinds: provider.Kinds{Also: c.Provider.Kinds}, Lifecycle: c.Provider.Lifecycle.Provider(),
 		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches, FullNetwork: c.Sandbox.FullNetworkMB > 0, Confinement: c.announcedLevel()},
 		Profile: provider.Profile{
 			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,
-			LUD16: c.Provider.LUD16, NIP05: c.Provider.NIP05, Producer: "lightwork@" + version, Models: c.models(),
+			LUD16: c.Provider.LUD16, NIP05: c.Provider.NIP05, Producer: "lightwork@" + c.version, Models: c.models(),
 		},
-		Access: c.access(), Admission: c.admission, Pause: c.pause, DrainBy: c.drainBy,
-		Limits: c.Provider.Limits.provider(),
+		Access: c.Access(), Admission: c.admission, Pause: c.pause, DrainBy: c.drainBy,
+		Limits: c.Provider.Limits.Provider(),
 	}
 	cfg.Limits.MemoryMB, cfg.Limits.CPUs = hostMemoryMB()/2, float64(runtime.NumCPU())
 	if key.remote == nil { // a remote one is too slow to open what strangers send
@@ -62,7 +64,7 @@ func hostMemoryMB() int64 {
 
 // policyManifest freezes what jobs run under: who may reach what, at which
 // price, judged how. Its hash is the policy_bundle_id of every quote.
-func policyManifest(c *config, run *runner, image string, registered []string) (receipts.Policy, error) {
+func policyManifest(c *node, run *runner, image string, registered []string) (receipts.Policy, error) {
 	jobs := map[string]receipts.PolicyJob{}
 	for _, o := range c.Provider.Offers {
 		s, ok := schemas.Lookup(o.Schema)
@@ -88,8 +90,8 @@ func policyManifest(c *config, run *runner, image string, registered []string) (
 		}
 	}
 	return receipts.Policy{
-		Version: receipts.Version, Producer: "lightwork@" + version,
-		Tables: tables, Tools: tools, Jobs: jobs, Prices: offersOf(c), Limits: limitsOf(c),
+		Version: receipts.Version, Producer: "lightwork@" + c.version,
+		Tables: tables, Tools: tools, Jobs: jobs, Prices: offersOf(c.Config), Limits: limitsOf(c.Config),
 		Images: receipts.PolicyImages{Host: image, Registered: registered},
 		Models: receipts.PolicyModels{Name: c.Model.Name, Embed: c.Model.Embed},
 	}, nil
@@ -97,10 +99,10 @@ func policyManifest(c *config, run *runner, image string, registered []string) (
 
 // toolsOfRoutes names the tool of each job type, with the agent's version and
 // the manifest that was approved.
-func toolsOfRoutes(c *config, run *runner) (map[string]receipts.PolicyTool, error) {
+func toolsOfRoutes(c *node, run *runner) (map[string]receipts.PolicyTool, error) {
 	versions := map[string]supervisor.AgentStatus{}
 	// First what an agent will be that does not run yet: the policy is the same.
-	builtIn, err := c.builtIn()
+	builtIn, err := builtIn(c.Config, c.level)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +110,7 @@ func toolsOfRoutes(c *config, run *runner) (map[string]receipts.PolicyTool, erro
 		versions[spec.ID] = supervisor.AgentStatus{Version: spec.Version, ManifestHash: spec.ManifestHash}
 	}
 	for _, a := range c.Agents {
-		if m, err := manifest.Read(filepath.Join(c.path(a.Dir), manifest.FileName)); err == nil {
+		if m, err := manifest.Read(filepath.Join(c.Path(a.Dir), manifest.FileName)); err == nil {
 			versions[m.ID] = supervisor.AgentStatus{Version: m.Version, ManifestHash: m.Hash}
 		}
 	}
@@ -123,14 +125,14 @@ func toolsOfRoutes(c *config, run *runner) (map[string]receipts.PolicyTool, erro
 	return tools, nil
 }
 
-func offersOf(c *config) (offers []receipts.PolicyPrice) {
+func offersOf(c *config.Config) (offers []receipts.PolicyPrice) {
 	for _, o := range c.Provider.Offers {
-		offers = append(offers, receipts.PolicyPrice{SchemaID: o.Schema, Modes: o.Modes, Price: o.table()})
+		offers = append(offers, receipts.PolicyPrice{SchemaID: o.Schema, Modes: o.Modes, Price: o.Table()})
 	}
 	return offers
 }
 
-func limitsOf(c *config) receipts.PolicyLimits {
+func limitsOf(c *config.Config) receipts.PolicyLimits {
 	l := c.Provider.Limits
 	return receipts.PolicyLimits{
 		Concurrent: int64(l.Concurrent), Queue: int64(l.Queue), QuoteTTLMs: l.QuoteTTL.Milliseconds(),
@@ -141,14 +143,14 @@ func limitsOf(c *config) receipts.PolicyLimits {
 func rootSecret(path string) ([]byte, error) {
 	text, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usage("correct identity.root_secret_file, or restore it from your backup; for a new node lightwork init makes one", "preimage secret: %w", err)
+		return nil, advice.Usage("correct identity.root_secret_file, or restore it from your backup; for a new node lightwork init makes one", "preimage secret: %w", err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	secret, err := hex.DecodeString(text)
 	if err != nil || len(secret) != 32 {
-		return nil, usage("restore it from your backup", "%s does not hold 64 hex digits", path)
+		return nil, advice.Usage("restore it from your backup", "%s does not hold 64 hex digits", path)
 	}
 	return secret, nil
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -87,15 +89,15 @@ func jsonOutput(p buyer.Purchase) json.RawMessage {
 // money is what a listing shows as paid.
 func (v purchaseView) money() string {
 	if v.UnknownMsats > 0 {
-		return "unknown, up to " + msats(v.UnknownMsats)
+		return "unknown, up to " + display.Msats(v.UnknownMsats)
 	}
 	if v.HeldMsats > 0 {
-		return "held " + msats(v.HeldMsats)
+		return "held " + display.Msats(v.HeldMsats)
 	}
 	if v.RefundMsats > 0 {
-		return msats(v.PaidMsats) + ", came back"
+		return display.Msats(v.PaidMsats) + ", came back"
 	}
-	return msats(v.PaidMsats)
+	return display.Msats(v.PaidMsats)
 }
 
 // why is the reason of a purchase that failed, or how the commands ended of one
@@ -118,7 +120,7 @@ func sandboxResult(p buyer.Purchase) (schemas.SandboxRunResult, bool) {
 // hoped for; nil if it is.
 func unmet(p buyer.Purchase) error {
 	if p.State == buyer.StateDone && p.Attempt != nil && p.ReceiptID == "" && !p.Outside {
-		return &codedError{code: exitUnmet, err: fmt.Errorf("the job was done and paid %s", p.Reason)}
+		return &advice.Error{Code: advice.ExitUnmet, Err: fmt.Errorf("the job was done and paid %s", p.Reason)}
 	}
 	res, ok := sandboxResult(p)
 	if !ok || p.State != buyer.StateDone || res.Status == schemas.StatusSuccess {
@@ -134,7 +136,7 @@ func unmet(p buyer.Purchase) error {
 			why += ": " + res.Error
 		}
 	}
-	return &codedError{code: exitUnmet, err: fmt.Errorf("%s", why)}
+	return &advice.Error{Code: advice.ExitUnmet, Err: fmt.Errorf("%s", why)}
 }
 
 // limitText is the time limit that the request states.
@@ -153,17 +155,17 @@ func limitText(p buyer.Purchase) string {
 func showOutput(w io.Writer, p buyer.Purchase) {
 	res, ok := sandboxResult(p)
 	if !ok {
-		fmt.Fprintln(w, printable(answerOf(p)))
+		fmt.Fprintln(w, display.Printable(answerOf(p)))
 		return
 	}
 	for _, r := range res.Runs {
-		fmt.Fprintf(w, "$ %s\n%s%s[exit %d, %d ms]\n", printable(r.Cmd), wholeLines(r.StdoutPreview), wholeLines(r.StderrPreview), r.ExitCode, r.DurationMS)
+		fmt.Fprintf(w, "$ %s\n%s%s[exit %d, %d ms]\n", display.Printable(r.Cmd), wholeLines(r.StdoutPreview), wholeLines(r.StderrPreview), r.ExitCode, r.DurationMS)
 	}
 	if res.Status == schemas.StatusTimeout {
 		fmt.Fprintf(w, "stopped at %s\n", strings.Replace(limitText(p), "their", "its", 1))
 	}
 	for _, a := range res.Artifacts {
-		fmt.Fprintf(w, "artifact %s  %s  %d bytes\n", printable(a.Path), a.SHA256, a.SizeBytes)
+		fmt.Fprintf(w, "artifact %s  %s  %d bytes\n", display.Printable(a.Path), a.SHA256, a.SizeBytes)
 	}
 }
 
@@ -179,7 +181,7 @@ func answerOf(p buyer.Purchase) string {
 
 // wholeLines ends what a command printed with a newline if the command did not.
 func wholeLines(text string) string {
-	text = printable(text)
+	text = display.Printable(text)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}

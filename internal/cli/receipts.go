@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -43,53 +46,43 @@ type receiptView struct {
 }
 
 type receiptsListCmd struct {
-	Role  side `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
-	Limit int  `help:"How many at most; 0 for all." default:"50"`
-	JSON  bool `help:"Print JSON."`
+	Role  config.Side `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
+	Limit int         `help:"How many at most; 0 for all." default:"50"`
+	JSON  bool        `help:"Print JSON."`
 }
 
 // Run lists receipts, newest first.
-func (c receiptsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	list, err := readReceipts(ctx, s, g, c.Role, func(store receiptStore) ([]kernel.StoredReceipt, error) { return store.Receipts(ctx, c.Limit) })
+func (c receiptsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	list, err := readReceipts(ctx, s, g, c.Role, func(store receiptStore) ([]storedReceipt, error) { return store.Receipts(ctx, c.Limit) })
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(s.out, list)
+		return app.PrintJSON(s.Out, list)
 	}
-	w := newTable(s.out, 4, 5, 3)
+	w := app.NewTable(s.Out, 4, 5, 3)
 	fmt.Fprintln(w, "RECEIPT\tTIME\tAMOUNT\tASSET\tMODE\tFOR\tREQUEST")
 	for _, v := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shortReceipt(v.ReceiptID), localTime(v.Timestamp), msats(v.AmountMsats), v.AssetID, v.Mode, v.Purpose, short(v.RequestID))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", display.ShortReceipt(v.ReceiptID), display.LocalTime(v.Timestamp), display.Msats(v.AmountMsats), v.AssetID, v.Mode, v.Purpose, display.Short(v.RequestID))
 	}
 	return w.Flush()
 }
 
-// localTime shows the time of a document, which is in UTC, as this machine's: to
-// the minute, as there is no room for more.
-func localTime(stamp string) string {
-	at, err := time.Parse(time.RFC3339, stamp)
-	if err != nil {
-		return printable(stamp)
-	}
-	return at.Local().Format("2006-01-02 15:04")
-}
-
 // receiptStore is a side's database as far as receipts go.
 type receiptStore interface {
-	Receipts(ctx context.Context, limit int) ([]kernel.StoredReceipt, error)
-	FindReceipts(ctx context.Context, name string) ([]kernel.StoredReceipt, error)
+	Receipts(ctx context.Context, limit int) ([]storedReceipt, error)
+	FindReceipts(ctx context.Context, name string) ([]storedReceipt, error)
 }
 
 // readReceipts views what query finds in a side's database.
-func readReceipts(ctx context.Context, s *streams, g *globals, named side, query func(receiptStore) ([]kernel.StoredReceipt, error)) ([]receiptView, error) {
-	c, err := loadConfig(g.Config)
+func readReceipts(ctx context.Context, s *app.Streams, g *app.Globals, named config.Side, query func(receiptStore) ([]storedReceipt, error)) ([]receiptView, error) {
+	c, err := openNode(s, g)
 	if err != nil {
 		return nil, err
 	}
 	list := []receiptView{}
-	if named.of(c) == "provider" {
-		err = readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+	if named.Of(c.Config) == "provider" {
+		err = readProvider(ctx, s, g, func(store *sales) error {
 			if store == nil {
 				return nil
 			}
@@ -105,7 +98,7 @@ func readReceipts(ctx context.Context, s *streams, g *globals, named side, query
 		})
 		return list, err
 	}
-	err = readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+	err = readBuyer(ctx, s, g, func(store *purchases) error {
 		if store == nil {
 			return nil
 		}
@@ -126,7 +119,7 @@ func readReceipts(ctx context.Context, s *streams, g *globals, named side, query
 	return list, err
 }
 
-func viewReceipt(stored kernel.StoredReceipt, doc []byte) (receiptView, error) {
+func viewReceipt(stored storedReceipt, doc []byte) (receiptView, error) {
 	r, err := receipts.ParseReceipt(doc)
 	if err != nil {
 		return receiptView{}, fmt.Errorf("stored receipt %s: %w", stored.ReceiptID, err)
@@ -137,26 +130,26 @@ func viewReceipt(stored kernel.StoredReceipt, doc []byte) (receiptView, error) {
 }
 
 type receiptsShowCmd struct {
-	ID   string `arg:"" help:"Receipt id or request id, or its beginning."`
-	Role side   `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
+	ID   string      `arg:"" help:"Receipt id or request id, or its beginning."`
+	Role config.Side `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
 }
 
 // Run prints one receipt.
-func (c receiptsShowCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (c receiptsShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	found, err := findReceipt(ctx, s, g, c.Role, c.ID)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(s.out, prettyJSON(found.doc))
+	_, err = fmt.Fprintln(s.Out, display.PrettyJSON(found.doc))
 	return err
 }
 
 // findReceipt resolves a receipt's or a request's id, or its beginning.
-func findReceipt(ctx context.Context, s *streams, g *globals, named side, id string) (receiptView, error) {
+func findReceipt(ctx context.Context, s *app.Streams, g *app.Globals, named config.Side, id string) (receiptView, error) {
 	var found []receiptView
-	if len(id) >= kernel.MinNamePrefix {
+	if len(id) >= minName {
 		var err error
-		found, err = readReceipts(ctx, s, g, named, func(store receiptStore) ([]kernel.StoredReceipt, error) { return store.FindReceipts(ctx, id) })
+		found, err = readReceipts(ctx, s, g, named, func(store receiptStore) ([]storedReceipt, error) { return store.FindReceipts(ctx, id) })
 		if err != nil {
 			return receiptView{}, err
 		}
@@ -165,7 +158,7 @@ func findReceipt(ctx context.Context, s *streams, g *globals, named side, id str
 		found = slices.DeleteFunc(found, func(v receiptView) bool { return v.Purpose == receipts.PurposeEngagement })
 	}
 	if len(found) != 1 {
-		return receiptView{}, usage("lightwork receipts list shows the ids", "%s match %q (at least %d characters)", receiptsOf(len(found)), id, kernel.MinNamePrefix)
+		return receiptView{}, advice.Usage("lightwork receipts list shows the ids", "%s match %q (at least %d characters)", receiptsOf(len(found)), id, minName)
 	}
 	return found[0], nil
 }
@@ -192,14 +185,14 @@ type receiptsVerifyCmd struct {
 
 // Run hands over to the verifier, a program that can reach no network and no
 // database, and ends with its exit code.
-func (c receiptsVerifyCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (c receiptsVerifyCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	verifier, err := findVerifier()
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(c.Bundle); errors.Is(err, fs.ErrNotExist) && c.Bundle != "-" {
 		if c.All || !receiptOrRequest.MatchString(c.Bundle) {
-			return usage("lightwork receipts list shows ids, which may stand here too", "%s: no such folder or file", c.Bundle)
+			return advice.Usage("lightwork receipts list shows ids, which may stand here too", "%s: no such folder or file", c.Bundle)
 		}
 		dir, err := os.MkdirTemp("", "lightwork-bundle-")
 		if err != nil {
@@ -230,11 +223,11 @@ func (c receiptsVerifyCmd) Run(ctx context.Context, s *streams, g *globals) erro
 		args = append(args, "--json")
 	}
 	cmd := exec.CommandContext(ctx, verifier, append(args, "--", c.Bundle)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, s.Out, s.Err
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return exitCode(exit.ExitCode())
+		return advice.Exit(exit.ExitCode())
 	}
 	return err
 }
@@ -244,13 +237,13 @@ var receiptOrRequest = regexp.MustCompile(`^(rcpt_)?[0-9a-f]{4,64}$`)
 
 // findVerifier looks beside this program, then in the path.
 func findVerifier() (string, error) {
-	beside := filepath.Join(filepath.Dir(self()), "lightwork-verify")
+	beside := filepath.Join(filepath.Dir(display.Self()), "lightwork-verify")
 	if _, err := os.Stat(beside); err == nil {
 		return beside, nil
 	}
 	found, err := exec.LookPath("lightwork-verify")
 	if err != nil {
-		return "", hinted(errors.New("the program lightwork-verify is neither beside this one nor in the path"), "make build makes both")
+		return "", advice.Hint(errors.New("the program lightwork-verify is neither beside this one nor in the path"), "make build makes both")
 	}
 	return found, nil
 }
@@ -261,8 +254,8 @@ type receiptsExportCmd struct {
 }
 
 // Run writes the bundle of a purchase.
-func (c receiptsExportCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	return readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+func (c receiptsExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return readBuyer(ctx, s, g, func(store *purchases) error {
 		p, err := find(ctx, store, c.ID)
 		if err != nil {
 			return err
@@ -273,15 +266,15 @@ func (c receiptsExportCmd) Run(ctx context.Context, s *streams, g *globals) erro
 		}
 		b, err := prove(ctx, store, p)
 		if err != nil {
-			return hinted(err, "lightwork buyer resume waits for a receipt that has not come yet")
+			return advice.Hint(err, "lightwork buyer resume waits for a receipt that has not come yet")
 		}
 		if !strings.HasSuffix(c.Out, ".tar") {
 			return writeFolder(c.Out, b)
 		}
 		f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err != nil {
-			return usage("name a new file", "--out: %w", err)
+			return advice.Usage("name a new file", "--out: %w", err)
 		}
-		return firstError(b.WriteTar(f), f.Close())
+		return cmp.Or(b.WriteTar(f), f.Close())
 	})
 }

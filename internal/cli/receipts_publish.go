@@ -7,25 +7,26 @@ import (
 	"strconv"
 
 	"github.com/nbd-wtf/go-nostr"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
-	"github.com/lightwork-market/lightwork/relay/exchange"
 )
 
 type receiptsPublishCmd struct {
-	ID      string `arg:"" help:"Receipt id or request id, or its beginning."`
-	Role    side   `help:"Who publishes it: buyer or provider. Left out: who has the only wallet there is; of two the buyer." placeholder:"ROLE"`
-	Retract bool   `help:"Ask the relays to delete the event."`
+	ID      string      `arg:"" help:"Receipt id or request id, or its beginning."`
+	Role    config.Side `help:"Who publishes it: buyer or provider. Left out: who has the only wallet there is; of two the buyer." placeholder:"ROLE"`
+	Retract bool        `help:"Ask the relays to delete the event."`
 }
 
 // Run publishes the pointer to a receipt, or its deletion, and prints what each
 // relay answered.
-func (c receiptsPublishCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (c receiptsPublishCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	v, err := findReceipt(ctx, s, g, c.Role, c.ID)
 	if err != nil {
 		return err
@@ -35,60 +36,41 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *streams, g *globals) err
 		return err
 	}
 	if hidden && !c.Retract {
-		return usage("receipts export makes a bundle for whom you choose", "the job of %s was encrypted: a pointer would show who bought from whom", shortReceipt(v.ReceiptID))
+		return advice.Usage("receipts export makes a bundle for whom you choose", "the job of %s was encrypted: a pointer would show who bought from whom", display.ShortReceipt(v.ReceiptID))
 	}
-	cfg, err := loadConfig(g.Config)
+	cfg, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	key, err := openSigner(cfg, c.Role.of(cfg), s.log)
-	if err != nil {
-		return err
-	}
-	m, err := newMarket(cfg, key, len(cfg.Relays), s.log)
-	if err != nil {
-		return err
-	}
-	ev, err := pointerTo(v)
-	if c.Retract {
-		ev = retraction(v, key.PublicKey())
-	}
-	if err != nil {
-		return err
-	}
-	serve, stop := context.WithCancel(ctx)
-	var pool errgroup.Group
-	pool.Go(func() error { return m.Serve(serve) })
-	pool.Go(func() error { return key.serve(serve) })
-	err = c.publish(ctx, s, key, m, ev)
-	stop()
-	return firstError(err, pool.Wait())
-}
-
-func (c receiptsPublishCmd) publish(ctx context.Context, s *streams, key signer, m *exchange.Market, ev nostr.Event) error {
-	if err := key.Sign(ctx, &ev); err != nil {
-		return fmt.Errorf("sign kind %d: %w", ev.Kind, err)
-	}
-	if !c.Retract {
-		if err := checkPointer(ev); err != nil {
-			return fmt.Errorf("nothing is published: %w", err)
+	ev, acks, err := cfg.publish(ctx, c.Role.Of(cfg.Config), func(key string) (nostr.Event, error) {
+		if c.Retract {
+			return retraction(v, key), nil
 		}
+		return pointerTo(v)
+	}, func(ev nostr.Event) error {
+		if c.Retract {
+			return nil
+		}
+		return checkPointer(ev)
+	})
+	if err != nil {
+		return err
 	}
+
 	taken := 0
-	for _, a := range m.Publish(ctx, ev) {
+	for _, a := range acks {
+		answer := "took it"
 		if a.OK {
 			taken++
-		}
-		answer := "took it"
-		if !a.OK {
+		} else {
 			answer = "did not take it: " + a.Message
 		}
-		fmt.Fprintf(s.out, "%s  %s\n", printable(a.Relay), printable(answer))
+		fmt.Fprintf(s.Out, "%s  %s\n", display.Printable(a.Relay), display.Printable(answer))
 	}
 	if taken == 0 {
-		return hinted(errors.New("no relay took the event"), "lightwork doctor looks at the relays; the same command publishes it again")
+		return advice.Hint(errors.New("no relay took the event"), "lightwork doctor looks at the relays; the same command publishes it again")
 	}
-	fmt.Fprintf(s.err, "lightwork: kind %d, event %s\n", ev.Kind, ev.ID)
+	fmt.Fprintf(s.Err, "lightwork: kind %d, event %s\n", ev.Kind, ev.ID)
 	return nil
 }
 
@@ -135,20 +117,20 @@ func retraction(v receiptView, key string) nostr.Event {
 }
 
 // isHidden reports whether a side's job was encrypted.
-func isHidden(ctx context.Context, s *streams, g *globals, named side, requestID string) (hidden bool, err error) {
-	cfg, err := loadConfig(g.Config)
+func isHidden(ctx context.Context, s *app.Streams, g *app.Globals, named config.Side, requestID string) (hidden bool, err error) {
+	cfg, err := openNode(s, g)
 	if err != nil {
 		return true, err
 	}
-	if named.of(cfg) == "provider" {
-		err = readProvider(ctx, s, g, func(store *kernel.ProviderStore) error {
+	if named.Of(cfg.Config) == "provider" {
+		err = readProvider(ctx, s, g, func(store *sales) error {
 			job, err := store.Job(ctx, requestID)
 			hidden = isEncrypted(job.Request)
 			return err
 		})
 		return hidden, err
 	}
-	err = readBuyer(ctx, s, g, func(store *kernel.BuyerStore) error {
+	err = readBuyer(ctx, s, g, func(store *purchases) error {
 		p, err := store.Purchase(ctx, requestID)
 		hidden = p.Hidden != nil
 		return err

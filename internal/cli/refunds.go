@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/payments/lud16"
 	"github.com/lightwork-market/lightwork/payments/onchain"
 	"github.com/lightwork-market/lightwork/provider"
@@ -20,14 +21,8 @@ const (
 	chainRefundFeeMsats = 2_000_000
 )
 
-// refundConfig says how failed prepaid jobs are paid back.
-type refundConfig struct {
-	CreditOnly  bool  `yaml:"credit_only"`
-	MaxFeeMsats int64 `yaml:"max_fee_msats"`
-}
-
 // refunds is nil where debts become credit.
-func (c *config) refunds(w wallet) *provider.Refunds {
+func refunds(c *config.Config, w wallet) *provider.Refunds {
 	r := c.Provider.Refunds
 	if r.CreditOnly || w == nil {
 		return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +16,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/relay/server"
-)
-
-const (
-	defaultRelayListen = "127.0.0.1:7447"
 )
 
 type relayCmd struct {
@@ -28,43 +28,43 @@ type relayCmd struct {
 }
 
 // Run serves the relay until interrupted.
-func (r relayCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	c, err := loadConfig(g.Config)
+func (r relayCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	sc := c.Relay.server()
-	sc.Dir, sc.Log, sc.Name = c.dataDir("relay"), s.log, c.Node.Name
-	sc.Owners = append(sc.Owners, c.ownKeys(s.log)...)
+	sc := relayServer(&c.Relay)
+	sc.Dir, sc.Log, sc.Name, sc.Version = c.DataDir("relay"), s.Log, c.Node.Name, c.version
+	sc.Owners = append(sc.Owners, ownKeys(c.Config, s.Log)...)
 	srv, err := server.New(ctx, sc)
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", firstText(r.Listen, c.Relay.Listen, defaultRelayListen))
+	ln, err := net.Listen("tcp", cmp.Or(r.Listen, c.Relay.Listen, config.DefaultRelayListen))
 	if err != nil {
-		return firstError(usage("--listen names another address", "listen: %w", err), srv.Close())
+		return cmp.Or(advice.Usage("--listen names another address", "listen: %w", err), srv.Close())
 	}
 	run, ctx := errgroup.WithContext(ctx)
-	if addr := firstText(r.Metrics, c.Relay.Metrics); addr != "" {
+	if addr := cmp.Or(r.Metrics, c.Relay.Metrics); addr != "" {
 		mln, err := net.Listen("tcp", addr)
 		if err != nil {
-			return firstError(usage("--metrics names another address", "listen: %w", err), ln.Close(), srv.Close())
+			return cmp.Or(advice.Usage("--metrics names another address", "listen: %w", err), ln.Close(), srv.Close())
 		}
-		s.told.Info("metrics on http://" + mln.Addr().String() + "/metrics")
+		s.Told.Info("metrics on http://" + mln.Addr().String() + "/metrics")
 		run.Go(func() error { return serveRelayMetrics(ctx, mln, srv.Collector()) })
 	}
-	s.told.Info(fmt.Sprintf("relay on ws://%s, blobs on http://%[1]s", ln.Addr()))
+	s.Told.Info(fmt.Sprintf("relay on ws://%s, blobs on http://%[1]s", ln.Addr()))
 	run.Go(func() error { return srv.Serve(ctx, ln) })
 	err = run.Wait()
-	s.told.Info("relay stopped")
+	s.Told.Info("relay stopped")
 	return err
 }
 
 // ownKeys are the public keys of identity that their files tell without a
 // passphrase. A relay may run where there are none.
-func (c *config) ownKeys(log *slog.Logger) (keys []string) {
+func ownKeys(c *config.Config, log *slog.Logger) (keys []string) {
 	for _, role := range []string{"provider", "buyer"} {
-		k, err := c.readKey(role)
+		k, err := readKey(c, role)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil || k.public == "":
@@ -96,14 +96,4 @@ func serveRelayMetrics(ctx context.Context, ln net.Listener, relay prometheus.Co
 		err = errors.Join(err, served)
 	}
 	return err
-}
-
-// firstText is the first of its arguments that is not empty.
-func firstText(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }

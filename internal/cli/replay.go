@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/replay"
 )
@@ -27,7 +30,7 @@ func openReplay(path string) (*os.File, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, usage("name a REPLAY.jsonl or the folder of a bundle", "%w", err)
+		return nil, advice.Usage("name a REPLAY.jsonl or the folder of a bundle", "%w", err)
 	}
 	return f, nil
 }
@@ -39,19 +42,19 @@ type replayShowCmd struct {
 
 // Run prints a line for every line. The file is checked first: what is shown
 // is what the hashes cover.
-func (c replayShowCmd) Run(s *streams) error {
+func (c replayShowCmd) Run(s *app.Streams) error {
 	f, sum, err := checkedReplay(c.File)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	if c.JSON {
-		return printReplayLines(s.out, f)
+		return printReplayLines(s.Out, f)
 	}
-	fmt.Fprintf(s.out, "session %s by %s, %s\n", printable(sum.SessionID), printable(sum.Producer), sum.Status)
+	fmt.Fprintf(s.Out, "session %s by %s, %s\n", display.Printable(sum.SessionID), display.Printable(sum.Producer), sum.Status)
 	return eachReplayLine(f, func(line replay.Line, _ []byte) error {
 		when, what := describe(line)
-		_, err := fmt.Fprintf(s.out, "  %-24s  %-16s %s\n", when, printable(line.Event()), strings.ReplaceAll(printable(what), "\n", " "))
+		_, err := fmt.Fprintf(s.Out, "  %-24s  %-16s %s\n", when, display.Printable(line.Event()), strings.ReplaceAll(display.Printable(what), "\n", " "))
 		return err
 	})
 }
@@ -60,7 +63,7 @@ func (c replayShowCmd) Run(s *streams) error {
 func printReplayLines(w io.Writer, f *os.File) error {
 	before := "[\n"
 	err := eachReplayLine(f, func(_ replay.Line, raw []byte) error {
-		_, err := io.WriteString(w, before+"  "+plainJSON(bytes.TrimSpace(raw)))
+		_, err := io.WriteString(w, before+"  "+display.PlainJSON(bytes.TrimSpace(raw)))
 		before = ",\n"
 		return err
 	})
@@ -78,15 +81,15 @@ func describe(line replay.Line) (when, what string) {
 	case *replay.ReplayHeader:
 		return at(l.CreatedAt), l.Producer
 	case *replay.SessionStart:
-		return at(l.T), l.SessionID + ", policy " + short(l.PolicyBundleID)
+		return at(l.T), l.SessionID + ", policy " + display.Short(l.PolicyBundleID)
 	case *replay.PlanStart:
-		return at(l.T), fmt.Sprintf("%s, plan %s", count(int64(l.StepCount), "step"), short(l.PlanHash.String()))
+		return at(l.T), fmt.Sprintf("%s, plan %s", display.Count(int64(l.StepCount), "step"), display.Short(l.PlanHash.String()))
 	case *replay.Payment:
-		return at(l.T), fmt.Sprintf("%s %s, %s", msats(l.AmountMsats), l.AssetID, l.Status)
+		return at(l.T), fmt.Sprintf("%s %s, %s", display.Msats(l.AmountMsats), l.AssetID, l.Status)
 	case *replay.ToolCall:
-		return at(l.T), fmt.Sprintf("%s %s, params %s", l.ID, l.Tool, short(l.ParamsHash.String()))
+		return at(l.T), fmt.Sprintf("%s %s, params %s", l.ID, l.Tool, display.Short(l.ParamsHash.String()))
 	case *replay.ToolResult:
-		return at(l.T), fmt.Sprintf("%s %s, %d ms, output %s", l.ID, exitOf(l), l.LatencyMs, short(l.OutputHash.String()))
+		return at(l.T), fmt.Sprintf("%s %s, %d ms, output %s", l.ID, exitOf(l), l.LatencyMs, display.Short(l.OutputHash.String()))
 	case *replay.StepComplete:
 		return at(l.T), l.StepID + " " + l.Status
 	case *replay.Verification:
@@ -94,7 +97,7 @@ func describe(line replay.Line) (when, what string) {
 	case *replay.RuntimeEvent:
 		return at(l.T), l.Type
 	case *replay.SessionEnd:
-		return at(l.T), fmt.Sprintf("%s, %s, %d ms", l.Status, count(int64(l.TotalToolCalls), "tool call"), l.TotalLatencyMs)
+		return at(l.T), fmt.Sprintf("%s, %s, %d ms", l.Status, display.Count(int64(l.TotalToolCalls), "tool call"), l.TotalLatencyMs)
 	}
 	return "", ""
 }
@@ -112,7 +115,7 @@ type replayVerifyCmd struct {
 }
 
 // Run checks order, pairs, counts and hashes.
-func (c replayVerifyCmd) Run(s *streams) error {
+func (c replayVerifyCmd) Run(s *app.Streams) error {
 	f, err := openReplay(c.File)
 	if err != nil {
 		return err
@@ -120,19 +123,19 @@ func (c replayVerifyCmd) Run(s *streams) error {
 	defer f.Close()
 	sum, err := replay.Check(f, replay.Limits{})
 	if err != nil {
-		return hinted(err, "the file is not what its writer made, or not complete")
+		return advice.Hint(err, "the file is not what its writer made, or not complete")
 	}
 	if c.JSON {
-		return printJSON(s.out, map[string]any{
+		return app.PrintJSON(s.Out, map[string]any{
 			"session_id": sum.SessionID, "status": sum.Status, "policy_bundle_id": sum.PolicyBundleID,
 			"tool_calls": sum.ToolCalls, "lines": sum.Hashes.Lines, "redacted": sum.IsRedacted,
 			"trajectory_hash": sum.Hashes.Trajectory, "redacted_trajectory_hash": sum.Hashes.Redacted, "replay_hash": sum.Hashes.Replay,
 		})
 	}
 	if sum.IsRedacted {
-		fmt.Fprintln(s.out, "redacted: only redacted_trajectory_hash identifies the session")
+		fmt.Fprintln(s.Out, "redacted: only redacted_trajectory_hash identifies the session")
 	}
-	fmt.Fprintf(s.out, "session                   %s, %s\nlines                     %d\ntrajectory_hash           %s\nredacted_trajectory_hash  %s\nreplay_hash               %s\n",
-		printable(sum.SessionID), sum.Status, sum.Hashes.Lines, sum.Hashes.Trajectory, sum.Hashes.Redacted, sum.Hashes.Replay)
+	fmt.Fprintf(s.Out, "session                   %s, %s\nlines                     %d\ntrajectory_hash           %s\nredacted_trajectory_hash  %s\nreplay_hash               %s\n",
+		display.Printable(sum.SessionID), sum.Status, sum.Hashes.Lines, sum.Hashes.Trajectory, sum.Hashes.Redacted, sum.Hashes.Replay)
 	return nil
 }

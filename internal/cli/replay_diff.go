@@ -9,6 +9,9 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/replay"
 )
 
@@ -25,7 +28,7 @@ type replayDiffView struct {
 }
 
 // Run compares what two sessions did. It ends with 1 where they differ.
-func (c replayDiffCmd) Run(s *streams) error {
+func (c replayDiffCmd) Run(s *app.Streams) error {
 	a, err := readDeeds(c.A)
 	if err != nil {
 		return err
@@ -36,19 +39,19 @@ func (c replayDiffCmd) Run(s *streams) error {
 	}
 	changes := diff.Diff(c.A, a, c.B, b)
 	if c.JSON {
-		if err := printJSON(s.out, replayDiffView{changes == nil, string(changes)}); err != nil || changes == nil {
+		if err := app.PrintJSON(s.Out, replayDiffView{changes == nil, string(changes)}); err != nil || changes == nil {
 			return err
 		}
-		return exitCode(1)
+		return advice.Exit(1)
 	}
 	if changes == nil {
-		fmt.Fprintln(s.out, "the two sessions did the same: only times, latencies and their own names may differ")
+		fmt.Fprintln(s.Out, "the two sessions did the same: only times, latencies and their own names may differ")
 		return nil
 	}
-	if _, err := s.out.Write(changes); err != nil {
+	if _, err := s.Out.Write(changes); err != nil {
 		return err
 	}
-	return exitCode(1)
+	return advice.Exit(1)
 }
 
 // passing are the fields that differ between two runs of one job.
@@ -77,8 +80,8 @@ func readDeeds(path string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		what := strings.ReplaceAll(printable(deed(line)), "\n", " ")
-		fmt.Fprintf(&out, "%-16s %s  #%s\n", printable(line.Event()), what, short(sum.String()))
+		what := strings.ReplaceAll(display.Printable(deed(line)), "\n", " ")
+		fmt.Fprintf(&out, "%-16s %s  #%s\n", display.Printable(line.Event()), what, display.Short(sum.String()))
 		return nil
 	})
 	return out.Bytes(), err
@@ -90,11 +93,11 @@ func deed(line replay.Line) string {
 	case *replay.ReplayHeader:
 		return ""
 	case *replay.SessionStart:
-		return "policy " + short(l.PolicyBundleID)
+		return "policy " + display.Short(l.PolicyBundleID)
 	case *replay.ToolResult:
-		return fmt.Sprintf("%s %s, output %s", l.ID, exitOf(l), short(l.OutputHash.String()))
+		return fmt.Sprintf("%s %s, output %s", l.ID, exitOf(l), display.Short(l.OutputHash.String()))
 	case *replay.SessionEnd:
-		return fmt.Sprintf("%s, %s", l.Status, count(l.TotalToolCalls, "tool call"))
+		return fmt.Sprintf("%s, %s", l.Status, display.Count(l.TotalToolCalls, "tool call"))
 	}
 	_, what := describe(line)
 	return what

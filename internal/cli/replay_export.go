@@ -2,12 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/replay"
 )
 
@@ -19,7 +22,7 @@ type replayExportCmd struct {
 }
 
 // Run writes the trajectory, checked.
-func (c replayExportCmd) Run(s *streams) error {
+func (c replayExportCmd) Run(s *app.Streams) error {
 	f, sum, err := checkedReplay(c.File)
 	if err != nil {
 		return err
@@ -42,7 +45,7 @@ func (c replayExportCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	return writeNew(c.Out, s.out, out.Bytes())
+	return writeNew(c.Out, s.Out, out.Bytes())
 }
 
 // exportCSV writes a row for every line. Params and payloads are left out:
@@ -63,7 +66,7 @@ func exportCSV(r io.Reader, out io.Writer) error {
 		return w.Write(row[:])
 	})
 	w.Flush()
-	return firstError(err, w.Error())
+	return cmp.Or(err, w.Error())
 }
 
 func rowOf(line replay.Line) (row [12]string) {
@@ -98,7 +101,7 @@ func rowOf(line replay.Line) (row [12]string) {
 // harmless keeps a spreadsheet from taking text for a formula. Numbers, also
 // those below zero, stay numbers.
 func harmless(cell string) string {
-	cell = strings.ReplaceAll(printable(cell), "\n", " ")
+	cell = strings.ReplaceAll(display.Printable(cell), "\n", " ")
 	if _, err := strconv.ParseInt(cell, 10, 64); err == nil || cell == "" || !strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
 		return cell
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/replay"
 )
 
@@ -55,13 +56,13 @@ func exportHTML(r io.Reader, sum *replay.Summary, out io.Writer) error {
 		return err
 	}
 	p := page{
-		Session: printable(sum.SessionID), Producer: printable(sum.Producer), Policy: printable(sum.PolicyBundleID),
+		Session: display.Printable(sum.SessionID), Producer: display.Printable(sum.Producer), Policy: display.Printable(sum.PolicyBundleID),
 		Status: sum.Status, Redacted: sum.IsRedacted, Hashes: sum.Hashes,
 	}
 	var lines []replay.Line
 	if err := eachReplayLine(r, func(line replay.Line, _ []byte) error {
 		when, what := describe(line)
-		p.Rows = append(p.Rows, pageRow{when, printable(line.Event()), printable(what)})
+		p.Rows = append(p.Rows, pageRow{when, display.Printable(line.Event()), display.Printable(what)})
 		lines = append(lines, line)
 		return nil
 	}); err != nil {
@@ -89,7 +90,7 @@ func (p *page) draw(lines []replay.Line) {
 			}
 			y := float64(18 * len(p.Bars))
 			rows[l.ID] = len(p.Bars)
-			p.Bars = append(p.Bars, bar{X: x(l.T), Width: 1000 - x(l.T), Y: y + 3, TextY: y + 13, Label: printable(l.Tool)})
+			p.Bars = append(p.Bars, bar{X: x(l.T), Width: 1000 - x(l.T), Y: y + 3, TextY: y + 13, Label: display.Printable(l.Tool)})
 		case *replay.ToolResult:
 			if i, drawn := rows[l.ID]; drawn {
 				b := &p.Bars[i]
@@ -98,9 +99,9 @@ func (p *page) draw(lines []replay.Line) {
 				b.Failed = l.ExitCode != nil && *l.ExitCode != 0
 			}
 		case *replay.Payment:
-			p.Marks = append(p.Marks, mark{x(l.T), printable(msats(l.AmountMsats) + " " + l.Status), "payment"})
+			p.Marks = append(p.Marks, mark{x(l.T), display.Printable(display.Msats(l.AmountMsats) + " " + l.Status), "payment"})
 		case *replay.StepComplete:
-			p.Marks = append(p.Marks, mark{x(l.T), printable(l.StepID + " " + l.Status), "step"})
+			p.Marks = append(p.Marks, mark{x(l.T), display.Printable(l.StepID + " " + l.Status), "step"})
 		}
 	}
 	p.Height = float64(18*len(p.Bars)) + 8

@@ -2,11 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/replay"
 )
 
@@ -20,10 +24,10 @@ const importLimit = 64<<20 + 1
 
 // Run writes the record as REPLAY.jsonl. What form it had, and its hash, go to
 // standard error.
-func (c replayImportCmd) Run(s *streams) error {
+func (c replayImportCmd) Run(s *app.Streams) error {
 	in, err := os.Open(c.File)
 	if err != nil {
-		return usage("name a JSON file", "%w", err)
+		return advice.Usage("name a JSON file", "%w", err)
 	}
 	defer in.Close()
 	doc, err := io.ReadAll(io.LimitReader(in, importLimit))
@@ -33,15 +37,15 @@ func (c replayImportCmd) Run(s *streams) error {
 	var file bytes.Buffer // nothing is written of a record that does not pass
 	form, hashes, err := replay.Import(doc, &file)
 	if errors.Is(err, replay.ErrReplay) {
-		return usage("lightwork replay verify "+shellWord(c.File)+" checks it, lightwork replay show shows it", "%w", err)
+		return advice.Usage("lightwork replay verify "+display.ShellWord(c.File)+" checks it, lightwork replay show shows it", "%w", err)
 	}
 	if err != nil {
-		return hinted(err, "docs/protocol/replay.md has the forms that are read")
+		return advice.Hint(err, "docs/protocol/replay.md has the forms that are read")
 	}
-	if err := writeNew(c.Out, s.out, file.Bytes()); err != nil {
+	if err := writeNew(c.Out, s.Out, file.Bytes()); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "%s, %s, trajectory_hash %s\n", form, count(int64(hashes.Lines), "line"), hashes.Trajectory)
+	fmt.Fprintf(s.Err, "%s, %s, trajectory_hash %s\n", form, display.Count(int64(hashes.Lines), "line"), hashes.Trajectory)
 	return nil
 }
 
@@ -53,8 +57,8 @@ func writeNew(name string, out io.Writer, data []byte) error {
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return usage("name a new file", "--out: %w", err)
+		return advice.Usage("name a new file", "--out: %w", err)
 	}
 	_, err = f.Write(data)
-	return firstError(err, f.Close())
+	return cmp.Or(err, f.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/replay"
 )
 
@@ -19,7 +20,7 @@ func checkedReplay(path string) (*os.File, *replay.Summary, error) {
 	}
 	sum, err := replay.Check(f, replay.Limits{})
 	if err != nil {
-		err = hinted(err, "the file is no complete trajectory; nothing of it can be relied on")
+		err = advice.Hint(err, "the file is no complete trajectory; nothing of it can be relied on")
 	} else {
 		_, err = f.Seek(0, io.SeekStart)
 	}

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
 )
 
 type restoreCmd struct {
@@ -15,30 +13,21 @@ type restoreCmd struct {
 }
 
 // Run puts a backup in the place of the database and says where the old one is.
-func (c restoreCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	conf, err := loadConfig(g.Config)
+func (c restoreCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	kept, err := kernel.Restore(ctx, conf.dataDir(c.Role), c.From, kernel.Side(c.Role))
+	kept, err := conf.restore(ctx, c.Role, c.From)
 	if err != nil {
-		if errors.Is(err, sqlite.ErrForeign) {
-			return hinted(err, "it is the other role's; name its --role, or another backup")
-		}
-		if errors.Is(err, sqlite.ErrLocked) {
-			return hinted(err, "stop the node first; the backup itself is not changed")
-		}
-		if sqlite.IsDamaged(err) || errors.Is(err, sqlite.ErrUnreleased) || errors.Is(err, sqlite.ErrTooNew) {
-			err = errors.New(err.Error()) // the backup is: the hints for a database of the node are not for it
-		}
-		return hinted(err, "name another backup; this one is not changed")
+		return err
 	}
-	fmt.Fprintf(s.out, "restored the %s's database from %s\n", c.Role, c.From)
+	fmt.Fprintf(s.Out, "restored the %s's database from %s\n", c.Role, c.From)
 	if kept != "" {
-		fmt.Fprintf(s.out, "what was there is in %s\n", kept)
+		fmt.Fprintf(s.Out, "what was there is in %s\n", kept)
 	}
 	if c.Role == "provider" {
-		fmt.Fprintln(s.err, "lightwork: jobs and payments since the backup are not in it; before it sells, the provider asks its relays what it has signed since")
+		fmt.Fprintln(s.Err, "lightwork: jobs and payments since the backup are not in it; before it sells, the provider asks its relays what it has signed since")
 	}
 	return nil
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/panel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -25,7 +28,7 @@ func (buyerResubmitCmd) Help() string {
 }
 
 // Run orders the same job once more.
-func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (b buyerResubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if err := b.check(); err != nil {
 		return err
 	}
@@ -36,7 +39,7 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error
 	if b.Provider != "" {
 		var err error
 		if key, err = receipts.ParseKey(b.Provider); err != nil {
-			return usage("an npub1... or 64 hex digits", "--provider: %w", err)
+			return advice.Usage("an npub1... or 64 hex digits", "--provider: %w", err)
 		}
 	}
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
@@ -48,7 +51,7 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error
 			return err
 		}
 		if !old.State.Terminal() {
-			return usage("lightwork buyer resume "+short(old.RequestID)+" goes on with it", "%s is still open (%s): its payment may yet be made", short(old.RequestID), old.State)
+			return advice.Usage("lightwork buyer resume "+display.Short(old.RequestID)+" goes on with it", "%s is still open (%s): its payment may yet be made", display.Short(old.RequestID), old.State)
 		}
 		o, err := buyer.OrderOf(old)
 		if err != nil {
@@ -68,7 +71,7 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *streams, g *globals) error
 			return notPlaced(err)
 		}
 		if v := viewOf(old); v.PaidMsats > 0 {
-			fmt.Fprintf(s.err, "lightwork: %s was paid for %s, and is not made good by this\n", msats(v.PaidMsats), short(old.RequestID))
+			fmt.Fprintf(s.Err, "lightwork: %s was paid for %s, and is not made good by this\n", display.Msats(v.PaidMsats), display.Short(old.RequestID))
 		}
 		return follow(ctx, s, n, p.RequestID, b.outputs, b.JSON)
 	})
@@ -98,9 +101,9 @@ func (b buyerResubmitCmd) retarget(ctx context.Context, n *buyerNode, o *buyer.O
 }
 
 // panel gives the job of a panel to the same providers once more.
-func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) error {
+func (b buyerResubmitCmd) panel(ctx context.Context, s *app.Streams, n *buyerNode) error {
 	if b.Provider != "" {
-		return usage("lightwork buyer submit --to KEY, repeated, names others", "--provider is for a job that one provider did, and %s is a panel", b.ID)
+		return advice.Usage("lightwork buyer submit --to KEY, repeated, names others", "--provider is for a job that one provider did, and %s is a panel", b.ID)
 	}
 	old, err := findPanel(ctx, n.store, b.ID)
 	if err != nil {
@@ -111,7 +114,7 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) e
 		return err
 	}
 	if v.State != "done" && v.State != "failed" {
-		return usage("lightwork buyer resume "+old.ID+" goes on with it", "%s is still %s: it may yet pay", old.ID, v.State)
+		return advice.Usage("lightwork buyer resume "+old.ID+" goes on with it", "%s is still %s: it may yet pay", old.ID, v.State)
 	}
 	o, err := panel.OrderOf(ctx, n.store, old)
 	if err != nil {
@@ -125,7 +128,7 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) e
 	}
 	list, err := n.client.Discover(ctx, o.SchemaID, "")
 	if err != nil {
-		return hinted(err, "lightwork doctor checks the relays")
+		return advice.Hint(err, "lightwork doctor checks the relays")
 	}
 	for i, seat := range o.Members { // present prices; who is not announced any more is asked as before
 		if at := slices.IndexFunc(list, func(l buyer.Listing) bool { return l.Provider == seat.Provider }); at >= 0 {
@@ -137,7 +140,7 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *streams, n *buyerNode) e
 		return notPlaced(err)
 	}
 	if v.PaidMsats > 0 {
-		fmt.Fprintf(s.err, "lightwork: %s was paid for %s, and is not made good by this\n", msats(v.PaidMsats), old.ID)
+		fmt.Fprintf(s.Err, "lightwork: %s was paid for %s, and is not made good by this\n", display.Msats(v.PaidMsats), old.ID)
 	}
 	return followPanel(ctx, s, n, p.ID, b.outputs, b.JSON)
 }

@@ -5,47 +5,25 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 type providerRetireCmd struct{}
 
 // Run takes the announcement back.
-func (providerRetireCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	c, err := loadConfig(g.Config)
+func (providerRetireCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	// A provider that runs would announce itself again: its database is in use.
-	k, err := kernel.Open(ctx, c.dataDir("provider"), kernel.Options{Logger: s.log})
+	acks, err := c.retire(ctx, func(open int) {
+		if open > 0 {
+			fmt.Fprintf(s.Err, "lightwork: %s not finished; provider run once more ends what can be ended\n", display.Count(int64(open), "job"))
+		}
+	})
 	if err != nil {
-		return hinted(err, "stop lightwork provider run first: it would announce itself again")
-	}
-	open, err := k.ProviderStore(jobsProfile).OpenJobs(ctx)
-	if err = firstError(err, k.Close()); err != nil {
-		return err
-	}
-	if len(open) > 0 {
-		fmt.Fprintf(s.err, "lightwork: %s not finished; provider run once more ends what can be ended\n", count(int64(len(open)), "job"))
-	}
-	key, err := openSigner(c, "provider", s.log)
-	if err != nil {
-		return err
-	}
-	m, err := newMarket(c, key, len(c.Relays), s.log)
-	if err != nil {
-		return err
-	}
-	serve, stop := context.WithCancel(ctx)
-	var pool errgroup.Group
-	pool.Go(func() error { return m.Serve(serve) })
-	pool.Go(func() error { return key.serve(serve) })
-	acks, err := provider.Retire(ctx, key, m, "")
-	stop()
-	if err = firstError(err, pool.Wait()); err != nil {
 		return err
 	}
 	taken := 0
@@ -53,10 +31,10 @@ func (providerRetireCmd) Run(ctx context.Context, s *streams, g *globals) error 
 		if a.OK {
 			taken++
 		}
-		fmt.Fprintf(s.out, "%s  %s\n", printable(a.Relay), printable(deletion(a.OK, a.Message)))
+		fmt.Fprintf(s.Out, "%s  %s\n", display.Printable(a.Relay), display.Printable(deletion(a.OK, a.Message)))
 	}
 	if taken < len(acks) {
-		return hinted(errors.New("not every relay has deleted the announcement"), "run it again later; a relay may also ignore deletions")
+		return advice.Hint(errors.New("not every relay has deleted the announcement"), "run it again later; a relay may also ignore deletions")
 	}
 	return nil
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/redact"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -51,7 +54,7 @@ type runner struct {
 var _ provider.Runner = (*runner)(nil)
 
 // routesOf gives each job type on offer the tool that does it.
-func routesOf(c *config) (map[string]route, error) {
+func routesOf(c *config.Config) (map[string]route, error) {
 	routes := map[string]route{}
 	for _, o := range c.Provider.Offers {
 		s, ok := schemas.Lookup(o.Schema)
@@ -59,7 +62,7 @@ func routesOf(c *config) (map[string]route, error) {
 			return nil, fmt.Errorf("unknown schema %q", o.Schema)
 		}
 		r := route{schema: s}
-		r.agent, r.tool, _ = ownTool(s.ID)
+		r.agent, r.tool, _ = config.OwnTool(s.ID)
 		if o.Tool != "" {
 			r.agent, r.tool, _ = wire.ToolID(o.Tool).Split()
 		}
@@ -83,7 +86,7 @@ func newRunner(k *kernel.Kernel, sup *supervisor.Supervisor, routes map[string]r
 		Journal: runJournal{journal}, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
 	}
 	profile := pipeline.Profile{Name: jobsProfile}
-	for _, tag := range sortedKeys(routes) {
+	for _, tag := range slices.Sorted(maps.Keys(routes)) {
 		to := routes[tag]
 		name := strings.ReplaceAll(tag, ".", "-")
 		cfg.Handlers = append(cfg.Handlers, pipeline.Handler{

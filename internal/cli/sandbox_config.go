@@ -10,35 +10,13 @@ import (
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/internal/config"
 )
 
-func (s sandboxConfig) check() *configError {
-	if s.FullNetworkMB < 0 || s.FullNetworkMB > maxNetworkMB {
-		return &configError{"$.sandbox.full_network_mb", fmt.Sprintf("must be 0 (refused) to %d", maxNetworkMB)}
-	}
-	for i, text := range s.OpenedNetworks {
-		if _, err := netip.ParsePrefix(text); err != nil {
-			return &configError{fmt.Sprintf("$.sandbox.opened_networks[%d]", i), "must be a network such as 10.1.0.0/16"}
-		}
-	}
-	if s.LeastConfinement != "" {
-		if _, err := sandbox.ParseLevel(s.LeastConfinement); err != nil {
-			return &configError{"$.sandbox.least_confinement", err.Error()}
-		}
-	}
-	return nil
-}
-
-// least is the weakest level that jobs run at: the firmest there is, unless the
-// configuration says in so many words that less will do.
-func (s sandboxConfig) least() sandbox.Level {
-	return sandbox.Level(firstText(s.LeastConfinement, string(sandbox.LevelFull)))
-}
-
 // findLevel finds out which level this machine can do.
-func (c *config) findLevel(ctx context.Context) sandbox.Level {
+func (c *node) findLevel(ctx context.Context) sandbox.Level {
 	if c.level == "" {
-		c.level, _ = tryLevels(ctx, c.Sandbox.least())
+		c.level, _ = tryLevels(ctx, c.Sandbox.Least())
 	}
 	return c.level
 }
@@ -50,23 +28,20 @@ func tryLevels(ctx context.Context, least sandbox.Level) (level sandbox.Level, f
 	return level, features
 }
 
-// maxNetworkMB is 1 TiB: more is a slip.
-const maxNetworkMB = 1 << 20
-
 // fetches reports whether jobs may have a repository fetched from an address.
-func (c *config) fetches(address string) bool {
+func (c *node) fetches(address string) bool {
 	return sandbox.CheckRemote(address, c.Sandbox.FetchFrom) == nil
 }
 
 // sandboxArgs and parseSandboxArgs carry the configuration to the agent's process.
-func (c *config) sandboxArgs() (args []string) {
+func sandboxArgs(c *config.Config, level sandbox.Level) (args []string) {
 	for _, f := range c.Sandbox.FetchFrom {
 		args = append(args, "-fetch-from", f)
 	}
 	for _, n := range c.Sandbox.OpenedNetworks {
 		args = append(args, "-opened-network", n)
 	}
-	return append(args, "-level", string(c.level), "-ca-file", c.path(c.Sandbox.CAFile), "-network-mb", strconv.FormatInt(c.Sandbox.FullNetworkMB, 10))
+	return append(args, "-level", string(level), "-ca-file", c.Path(c.Sandbox.CAFile), "-network-mb", strconv.FormatInt(c.Sandbox.FullNetworkMB, 10))
 }
 
 func parseSandboxArgs(args []string) (agentsandbox.Config, error) {

@@ -9,20 +9,18 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/testclass"
 )
 
 // TestSandboxArgs: what the configuration says of the sandbox arrives in its
 // agent's process.
 func TestSandboxArgs(t *testing.T) {
-	c := &config{dir: "/node", Sandbox: sandboxConfig{
+	c := config.In("/node")
+	c.Sandbox = config.Sandbox{
 		FetchFrom: []string{"example.com", "*"}, CAFile: "keys/ca.pem", FullNetworkMB: 3, OpenedNetworks: []string{"10.1.0.0/16", "fd00::/8"},
-	}}
-	if err := c.Sandbox.check(); err != nil {
-		t.Fatal(err)
 	}
-	got, err := parseSandboxArgs(append(c.sandboxArgs(), "-images", "/images"))
+	got, err := parseSandboxArgs(append(sandboxArgs(c, ""), "-images", "/images"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,27 +28,11 @@ func TestSandboxArgs(t *testing.T) {
 	if !slices.Equal(got.FetchFrom, c.Sandbox.FetchFrom) || got.CAFile != "/node/keys/ca.pem" || got.Network.Bytes != 3<<20 || !slices.Equal(got.Network.Opened, opened) {
 		t.Errorf("%+v", got)
 	}
-	if got, err := parseSandboxArgs((&config{}).sandboxArgs()); err != nil || got.Network.Bytes != 0 || got.CAFile != "" || got.Network.Opened != nil {
+	if got, err := parseSandboxArgs(sandboxArgs((&config.Config{}), "")); err != nil || got.Network.Bytes != 0 || got.CAFile != "" || got.Network.Opened != nil {
 		t.Errorf("nothing set: %+v, %v", got, err)
 	}
 	if _, err := parseSandboxArgs([]string{"-opened-network", "10.0.0.1"}); err == nil {
 		t.Error("an address is no network")
-	}
-}
-
-// TestLeastConfinement: less than full confinement is named in so many words, or
-// the file is refused.
-func TestLeastConfinement(t *testing.T) {
-	for text, want := range map[string]sandbox.Level{"": sandbox.LevelFull, "full": sandbox.LevelFull, "limits": sandbox.LevelLimits, "landlock": sandbox.LevelLandlock} {
-		s := sandboxConfig{LeastConfinement: text}
-		if bad := s.check(); bad != nil || s.least() != want {
-			t.Errorf("%q: %v, %v", text, bad, s.least())
-		}
-	}
-	for _, text := range []string{"none", "Full", "landlock "} {
-		if bad := (sandboxConfig{LeastConfinement: text}).check(); bad == nil {
-			t.Errorf("%q is taken", text)
-		}
 	}
 }
 

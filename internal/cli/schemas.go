@@ -1,9 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"text/tabwriter"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -17,18 +23,18 @@ type schemasListCmd struct {
 }
 
 // Run lists every job type.
-func (c schemasListCmd) Run(s *streams) error {
+func (c schemasListCmd) Run(s *app.Streams) error {
 	if c.JSON {
 		docs := []schemas.Document{}
 		for _, sc := range schemas.All() {
 			docs = append(docs, sc.Document())
 		}
-		return printJSON(s.out, docs)
+		return app.PrintJSON(s.Out, docs)
 	}
-	w := newTable(s.out)
+	w := app.NewTable(s.Out)
 	fmt.Fprintln(w, "JOB TYPE\tTITLE\tVERIFICATION\tBUILT-IN TOOL")
 	for _, sc := range schemas.All() {
-		agent, tool, _ := ownTool(sc.ID)
+		agent, tool, _ := config.OwnTool(sc.ID)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s/%s\n", sc.ID, sc.Title, sc.VerificationMode, agent, tool)
 	}
 	return w.Flush()
@@ -42,42 +48,42 @@ type schemasShowCmd struct {
 }
 
 // Run shows one job type.
-func (c schemasShowCmd) Run(s *streams) error {
+func (c schemasShowCmd) Run(s *app.Streams) error {
 	sc, ok := schemas.Lookup(c.ID)
 	if !ok {
-		return usage("lightwork schemas list shows them", "unknown job type %q", c.ID)
+		return advice.Usage("lightwork schemas list shows them", "unknown job type %q", c.ID)
 	}
 	doc := sc.Document()
 	switch {
 	case c.Input:
-		return printJSON(s.out, sc.InputSchema())
+		return app.PrintJSON(s.Out, sc.InputSchema())
 	case c.Output:
-		return printJSON(s.out, sc.OutputSchema())
+		return app.PrintJSON(s.Out, sc.OutputSchema())
 	case c.JSON:
-		return printJSON(s.out, doc)
+		return app.PrintJSON(s.Out, doc)
 	}
-	fmt.Fprintf(s.out, "%s  (%s)\n%s\n", doc.SchemaID, doc.VerificationMode, sc.Title)
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	fmt.Fprintf(s.Out, "%s  (%s)\n%s\n", doc.SchemaID, doc.VerificationMode, sc.Title)
+	w := tabwriter.NewWriter(s.Out, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "\nINPUT\tTYPE\tREQUIRED\t")
-	for _, name := range sortedKeys(doc.Inputs) {
+	for _, name := range slices.Sorted(maps.Keys(doc.Inputs)) {
 		f := doc.Inputs[name]
 		fmt.Fprintf(w, "%s\t%s\t%v\t%s\n", name, f.Type, f.Required, f.Description)
 	}
 	fmt.Fprintln(w, "\nOUTPUT\tTYPE\t\t")
-	for _, name := range sortedKeys(doc.Outputs) {
+	for _, name := range slices.Sorted(maps.Keys(doc.Outputs)) {
 		f := doc.Outputs[name]
 		fmt.Fprintf(w, "%s\t%s\t\t%s\n", name, f.Type, f.Description)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	agree := firstText(sc.Agreement, "nothing; --adjudicate has a judge choose or merges them")
+	agree := cmp.Or(sc.Agreement, "nothing; --adjudicate has a judge choose or merges them")
 	if sc.Apart != "" {
 		agree += "; not in: " + sc.Apart
 	}
 	if sc.ID == schemas.SandboxRun {
 		agree += ", unless verification.compare_stdout is true (--compare-stdout)"
 	}
-	_, err := fmt.Fprintf(s.out, "\nresults agree (--redundancy) in: %s\n", agree)
+	_, err := fmt.Fprintf(s.Out, "\nresults agree (--redundancy) in: %s\n", agree)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 // scopeEnv is set in a program that systemd has been asked for a scope for.
@@ -43,10 +44,10 @@ func takeScope(ctx context.Context, log *slog.Logger) {
 	timed, cancel := context.WithTimeout(ctx, scopeTimeout)
 	defer cancel()
 	if out, err := exec.CommandContext(timed, tool, append(args[1:], "true")...).CombinedOutput(); err != nil {
-		log.Info("systemd gives no scope", "err", err, "said", printable(string(out)))
+		log.Info("systemd gives no scope", "err", err, "said", display.Printable(string(out)))
 		return
 	}
-	command := append([]string{self()}, os.Args[1:]...)
+	command := append([]string{display.Self()}, os.Args[1:]...)
 	if err := syscall.Exec(tool, append(args, command...), append(os.Environ(), scopeEnv+"=1")); err != nil {
 		log.Info("systemd gives no scope", "err", err)
 	}

@@ -24,6 +24,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/testclass"
@@ -196,7 +198,7 @@ func bestLevel(ts *testscript.TestScript, _ bool, args []string) {
 	if level == sandbox.LevelFull || level == "" {
 		return
 	}
-	path := ts.MkAbs(filepath.Join(args[0], defaultConfig))
+	path := ts.MkAbs(filepath.Join(args[0], config.DefaultFile))
 	text := strings.Replace(ts.ReadFile(path), "  # least_confinement: full\n", "  least_confinement: "+string(level)+"\n", 1)
 	ts.Check(os.WriteFile(path, []byte(text), 0o600))
 }
@@ -275,7 +277,7 @@ func TestDemoOfAModel(t *testing.T) {
 		cmd := demo(flags...)
 		said, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != exitUsage || !strings.Contains(string(said), "--endpoint http") {
+		if !errors.As(err, &exit) || exit.ExitCode() != advice.ExitUsage || !strings.Contains(string(said), "--endpoint http") {
 			t.Errorf("demo %v: %v: %s", flags, err, said)
 		}
 	}
@@ -286,7 +288,7 @@ func TestDemoOfAModel(t *testing.T) {
 		t.Fatalf("demo: %v\n%s", err, doc)
 	}
 	var out demoOutcome
-	if err := json.Unmarshal(doc, &out); err != nil || claimsCode(out.Claims) != exitOK {
+	if err := json.Unmarshal(doc, &out); err != nil || claimsCode(out.Claims) != advice.ExitOK {
 		t.Errorf("%+v, %v", out, err)
 	}
 	result, err := os.ReadFile(filepath.Join(out.Bundle, "RESULT.json"))
@@ -320,7 +322,7 @@ func TestDemoOfEachJob(t *testing.T) {
 				t.Fatalf("demo: %v\n%s", err, doc)
 			}
 			var out demoOutcome
-			if err := json.Unmarshal(doc, &out); err != nil || claimsCode(out.Claims) != exitOK {
+			if err := json.Unmarshal(doc, &out); err != nil || claimsCode(out.Claims) != advice.ExitOK {
 				t.Errorf("%+v, %v", out, err)
 			}
 			result, err := os.ReadFile(filepath.Join(out.Bundle, "RESULT.json"))
@@ -335,7 +337,7 @@ func TestDemoOfEachJob(t *testing.T) {
 func TestVersionNamesTheMessageSchema(t *testing.T) {
 	requirements.Covers(t, "YE-C.1")
 	var out bytes.Buffer
-	if code := Run(t.Context(), version, []string{"version"}, nil, &out, &out); code != exitOK || !strings.Contains(out.String(), "messages 1.0.0 (v0.0-control-pack)") {
+	if code := Run(t.Context(), "dev", []string{"version"}, nil, &out, &out); code != advice.ExitOK || !strings.Contains(out.String(), "messages 1.0.0 (v0.0-control-pack)") {
 		t.Errorf("exit %d: %s", code, out.String())
 	}
 }

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/lightwork-market/lightwork/internal/advice"
 )
 
 // keepOld has what is in a secret's place stay as FILE.old too, over which
@@ -15,7 +18,7 @@ func keepOld(path string) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) || sameFile(path, old) {
 		return nil
 	}
-	return usage("move it away", "keep what is there as %s: %w", old, err)
+	return advice.Usage("move it away", "keep what is there as %s: %w", old, err)
 }
 
 // sameFile reports that both names are of one file, as a run leaves them that was
@@ -36,5 +39,5 @@ func swapIn(fresh, path string) error {
 	if err != nil {
 		return err
 	}
-	return firstError(dir.Sync(), dir.Close())
+	return cmp.Or(dir.Sync(), dir.Close())
 }

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
 )
 
 // secretInput reads one secret of one line: from the terminal without showing it, or
 // from a pipe, which may stay open.
-func secretInput(s *streams, what string) (string, error) {
+func secretInput(s *app.Streams, what string) (string, error) {
 	return secretOf(what, func() (string, error) {
-		line, err := bufio.NewReader(io.LimitReader(s.in, maxKeyInput)).ReadString('\n')
+		line, err := bufio.NewReader(io.LimitReader(s.In, maxKeyInput)).ReadString('\n')
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
@@ -21,9 +24,9 @@ func secretInput(s *streams, what string) (string, error) {
 }
 
 // secretText is secretInput for what a pipe may have in several lines.
-func secretText(s *streams, what string) (string, error) {
+func secretText(s *app.Streams, what string) (string, error) {
 	return secretOf(what, func() (string, error) {
-		all, err := io.ReadAll(io.LimitReader(s.in, maxKeyInput))
+		all, err := io.ReadAll(io.LimitReader(s.In, maxKeyInput))
 		return string(all), err
 	})
 }
@@ -37,7 +40,7 @@ func secretOf(what string, piped func() (string, error)) (string, error) {
 		return "", fmt.Errorf("read the standard input: %w", err)
 	}
 	if text = strings.TrimSpace(text); text == "" {
-		return "", usage("pipe it in, or type it on a terminal", "the standard input holds no %s", what)
+		return "", advice.Usage("pipe it in, or type it on a terminal", "the standard input holds no %s", what)
 	}
 	return text, nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -35,7 +36,7 @@ func newTeller(log *slog.Logger, ready func(key string)) *teller {
 
 // say writes one line.
 func (t *teller) say(format string, args ...any) {
-	t.log.Info(printable(fmt.Sprintf(format, args...)))
+	t.log.Info(display.Printable(fmt.Sprintf(format, args...)))
 }
 
 // watchRelays tells of every relay that is reached or lost, until ctx ends.
@@ -82,15 +83,15 @@ func (t *teller) event(e provider.JobEvent) {
 		}
 	case provider.SettlementEvent:
 		if e.Purpose == receipts.PurposeEngagement {
-			t.say("engagement fee of job %s paid, %s", short(e.RequestID), msats(e.PaidMsats))
+			t.say("engagement fee of job %s paid, %s", display.Short(e.RequestID), display.Msats(e.PaidMsats))
 			return
 		}
-		t.say("job %s %s, %s, receipt %s", short(e.RequestID), provider.StateSucceeded, msats(e.PaidMsats), shortReceipt(e.ReceiptID))
+		t.say("job %s %s, %s, receipt %s", display.Short(e.RequestID), provider.StateSucceeded, display.Msats(e.PaidMsats), display.ShortReceipt(e.ReceiptID))
 	case provider.RefundEvent:
 		if e.End.State == payments.PaymentFailed {
-			t.say("refund of job %s failed, it is the buyer's credit now: %s", short(e.RequestID), e.End.Reason)
+			t.say("refund of job %s failed, it is the buyer's credit now: %s", display.Short(e.RequestID), e.End.Reason)
 		} else {
-			t.say("job %s refunded, fee %s", short(e.RequestID), msats(e.End.FeeMsats))
+			t.say("job %s refunded, fee %s", display.Short(e.RequestID), display.Msats(e.End.FeeMsats))
 		}
 	case provider.EndEvent:
 		t.ended(e)
@@ -107,12 +108,12 @@ func (t *teller) firstOn(relay string) bool {
 
 // ended tells how a job ended that leaves no receipt.
 func (t *teller) ended(e provider.EndEvent) {
-	line := fmt.Sprintf("job %s %s, %s", short(e.RequestID), e.State, msats(0))
+	line := fmt.Sprintf("job %s %s, %s", display.Short(e.RequestID), e.State, display.Msats(0))
 	if e.Reason.Code != "" {
 		line += ": " + e.Reason.String()
 	}
 	if e.Owed != nil {
-		line += "; " + msats(e.Owed.Msats) + " are owed to the buyer"
+		line += "; " + display.Msats(e.Owed.Msats) + " are owed to the buyer"
 		if e.Owed.Refund == nil {
 			line += ", as credit"
 		}

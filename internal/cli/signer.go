@@ -11,6 +11,8 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/term"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -26,7 +28,7 @@ const (
 )
 
 // signedKinds are what a role has signed: what a remote signer is asked to allow.
-func (c *config) signedKinds(role string) []int {
+func signedKinds(c *config.Config, role string) []int {
 	if role == "buyer" {
 		return kinds.SignedByBuyer()
 	}
@@ -35,7 +37,7 @@ func (c *config) signedKinds(role string) []int {
 	for _, k := range c.Provider.Kinds {
 		list = append(list, k+kinds.ResultOffset)
 	}
-	own := c.Provider.Lifecycle.provider().Kinds
+	own := c.Provider.Lifecycle.Provider().Kinds
 	for _, k := range []int{own.AgentProfile, own.AgentState, own.TickRequest, own.TickResult, own.TrajectorySession, own.TrajectoryEvent} {
 		if k != 0 {
 			list = append(list, k)
@@ -54,24 +56,16 @@ type roleKey struct {
 	remote bunker.Session
 }
 
-// keyFile is where a role's key is kept.
-func (c *config) keyFile(role string) string {
-	if role == "provider" {
-		return c.path(c.Identity.ProviderKeyFile)
-	}
-	return c.path(c.Identity.BuyerKeyFile)
-}
-
 // readKey reads a role's key file: one line with the key, and in a line after
 // it, perhaps, "# npub" of a key that does not show its own.
-func (c *config) readKey(role string) (roleKey, error) {
-	k := roleKey{role: role, path: c.keyFile(role)}
+func readKey(c *config.Config, role string) (roleKey, error) {
+	k := roleKey{role: role, path: c.KeyFile(role)}
 	text, err := relay.ReadKeyFile(k.path)
 	if errors.Is(err, relay.ErrKeyMode) {
-		return k, usage("lightwork doctor checks all of them", "%s key: %w", role, err)
+		return k, advice.Usage("lightwork doctor checks all of them", "%s key: %w", role, err)
 	}
 	if err != nil {
-		return k, usage("correct identity."+role+"_key_file, or restore it from your backup; for a new node lightwork init makes one", "%s key: %w", role, err)
+		return k, advice.Usage("correct identity."+role+"_key_file, or restore it from your backup; for a new node lightwork init makes one", "%s key: %w", role, err)
 	}
 	return parseKeyText(k, text)
 }
@@ -97,29 +91,29 @@ func parseKeyText(k roleKey, text string) (roleKey, error) {
 		}
 	}
 	if err != nil {
-		return k, usage("restore it from your backup; lightwork keys import and lightwork keys connect write such a file", "%s key: %s: %w", k.role, k.path, err)
+		return k, advice.Usage("restore it from your backup; lightwork keys import and lightwork keys connect write such a file", "%s key: %s: %w", k.role, k.path, err)
 	}
 	return k, nil
 }
 
 // open gives the secret key of one that is in a file.
-func (k roleKey) open(c *config) (*relay.Key, error) {
+func (k roleKey) open(c *config.Config) (*relay.Key, error) {
 	switch k.kept {
 	case keptPlain:
 		return relay.ParseKey(k.text)
 	case keptRemote:
-		return nil, usage("the signer's own program shows it, if anything does", "the %s key is with a remote signer", k.role)
+		return nil, advice.Usage("the signer's own program shows it, if anything does", "the %s key is with a remote signer", k.role)
 	}
-	phrase, err := c.passphrase(k.role, false)
+	phrase, err := passphrase(c, k.role, false)
 	if err != nil {
 		return nil, err
 	}
 	key, err := relay.Unlock(k.text, phrase)
 	if err != nil {
-		return nil, usage("the passphrase comes from "+c.passphraseSources(k.role), "%s key: %s: %w", k.role, k.path, err)
+		return nil, advice.Usage("the passphrase comes from "+passphraseSources(c, k.role), "%s key: %s: %w", k.role, k.path, err)
 	}
 	if k.public != "" && k.public != key.PublicKey() {
-		return nil, usage("restore the file from your backup", "%s key: %s names another key than it holds", k.role, k.path)
+		return nil, advice.Usage("restore the file from your backup", "%s key: %s names another key than it holds", k.role, k.path)
 	}
 	return key, nil
 }
@@ -129,21 +123,14 @@ func passphraseEnv(role string) string {
 	return "LIGHTWORK_" + strings.ToUpper(role) + "_PASSPHRASE"
 }
 
-func (c *config) passphraseFile(role string) string {
-	if role == "provider" {
-		return c.path(c.Identity.ProviderPassphraseFile)
-	}
-	return c.path(c.Identity.BuyerPassphraseFile)
-}
-
-func (c *config) passphraseSources(role string) string {
+func passphraseSources(c *config.Config, role string) string {
 	return fmt.Sprintf("the file of identity.%s_passphrase_file, from %s, or from the terminal", role, passphraseEnv(role))
 }
 
 // passphrase asks for a role's passphrase; a new one is asked for twice. It is
 // never taken from the command line, which every user of the machine can read.
-func (c *config) passphrase(role string, isNew bool) (string, error) {
-	if file := c.passphraseFile(role); file != "" {
+func passphrase(c *config.Config, role string, isNew bool) (string, error) {
+	if file := c.PassphraseFile(role); file != "" {
 		return readSecret(file)
 	}
 	if phrase := os.Getenv(passphraseEnv(role)); phrase != "" {
@@ -151,14 +138,14 @@ func (c *config) passphrase(role string, isNew bool) (string, error) {
 	}
 	phrase, err := askSecret("passphrase of the " + role + " key")
 	if errors.Is(err, errNoTerminal) {
-		return "", usage("give it in "+c.passphraseSources(role), "the %s key has a passphrase: %w", role, err)
+		return "", advice.Usage("give it in "+passphraseSources(c, role), "the %s key has a passphrase: %w", role, err)
 	}
 	if err != nil || !isNew {
 		return phrase, err
 	}
 	again, err := askSecret("once more")
 	if err == nil && again != phrase {
-		err = usage("", "the two passphrases differ")
+		err = advice.Usage("", "the two passphrases differ")
 	}
 	return phrase, err
 }
@@ -191,8 +178,8 @@ type signer struct {
 var _ provider.Signer = signer{}
 
 // openSigner makes a role's signer. A remote one works while serve runs.
-func openSigner(c *config, role string, log *slog.Logger) (signer, error) {
-	k, err := c.readKey(role)
+func openSigner(c *config.Config, role string, log *slog.Logger) (signer, error) {
+	k, err := readKey(c, role)
 	if err != nil {
 		return signer{}, err
 	}
@@ -202,7 +189,7 @@ func openSigner(c *config, role string, log *slog.Logger) (signer, error) {
 	}
 	client, err := bunker.New(k.remote, bunker.Config{Log: log})
 	if err != nil {
-		return signer{}, usage("lightwork keys connect "+role+" writes it anew", "%s key: %w", role, err)
+		return signer{}, advice.Usage("lightwork keys connect "+role+" writes it anew", "%s key: %w", role, err)
 	}
 	return signer{Signer: client, cipher: client, remote: client}, nil
 }
@@ -226,13 +213,4 @@ func (s signer) Sign(ctx context.Context, ev *nostr.Event) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", provider.ErrSignerRefuses, err)
-}
-
-// npub is a key as people write it.
-func npub(hex string) string {
-	text, err := receipts.Npub(hex)
-	if err != nil {
-		return hex
-	}
-	return text
 }

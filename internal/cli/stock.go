@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +18,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/observe"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -51,17 +55,17 @@ type stock struct {
 	found map[string]string // what serve has told of, by schema id
 }
 
-func newStock(c *config, agents *host.Host, sup *supervisor.Supervisor, routes map[string]route, tell *teller) (*stock, error) {
+func newStock(c *node, agents *host.Host, sup *supervisor.Supervisor, routes map[string]route, tell *teller) (*stock, error) {
 	s := &stock{agents: agents, sup: sup, routes: routes, models: map[string]bool{}, tell: tell, loose: c.level == "", fits: map[string]string{}, found: map[string]string{}}
 	for id, to := range routes {
-		if c.needsModel(to) {
+		if needsModel(c.Config, to) {
 			s.models[id] = true
 		}
 	}
 	if len(s.models) == 0 {
 		return s, nil
 	}
-	client, err := model.New(c.endpoint().Client)
+	client, err := model.New(endpoint(c.Config).Client)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +74,8 @@ func newStock(c *config, agents *host.Host, sup *supervisor.Supervisor, routes m
 }
 
 // needsModel reports a job type that the model's endpoint does.
-func (c *config) needsModel(to route) bool {
-	if c.endpoint() == nil || to.agent != agenttext.ID {
+func needsModel(c *config.Config, to route) bool {
+	if endpoint(c) == nil || to.agent != agenttext.ID {
 		return false
 	}
 	if to.tool == agenttext.ToolEmbedding {
@@ -182,7 +186,7 @@ func toolMisfit(job *schemas.Schema, id string, input, output json.RawMessage) s
 // offers is what is on offer, for those who watch.
 func (s *stock) offers() []observe.Offer {
 	all := []observe.Offer{}
-	for _, id := range sortedKeys(s.routes) {
+	for _, id := range slices.Sorted(maps.Keys(s.routes)) {
 		all = append(all, observe.Offer{Schema: id, Withdrawn: s.why(id)})
 	}
 	return all
@@ -195,10 +199,10 @@ func (s *stock) check(ctx context.Context, open int) error {
 	s.askModel(ctx)
 	var bad error
 	withdrawn := 0
-	for _, id := range sortedKeys(s.routes) {
+	for _, id := range slices.Sorted(maps.Keys(s.routes)) {
 		to := s.routes[id]
 		if why, unfit := s.tool(id); unfit && bad == nil {
-			bad = usage("lightwork schemas show --input "+id+" prints what the tool must take, and --output what it must give; or name another tool under provider.offers",
+			bad = advice.Usage("lightwork schemas show --input "+id+" prints what the tool must take, and --output what it must give; or name another tool under provider.offers",
 				"%s is on offer, and %s cannot do it: %s", id, to.agent+"/"+to.tool, why)
 		}
 		if s.why(id) != "" {
@@ -206,10 +210,10 @@ func (s *stock) check(ctx context.Context, open int) error {
 		}
 	}
 	if bad == nil && withdrawn == len(s.routes) {
-		id := sortedKeys(s.routes)[0]
-		bad = usage(s.hint(id), "%s is on offer, and %s cannot be called: %s", id, s.routes[id].agent+"/"+s.routes[id].tool, s.why(id))
+		id := slices.Sorted(maps.Keys(s.routes))[0]
+		bad = advice.Usage(s.hint(id), "%s is on offer, and %s cannot be called: %s", id, s.routes[id].agent+"/"+s.routes[id].tool, s.why(id))
 		if why := s.unpaid[id]; why != "" {
-			bad = usage(unpaidHint, "%s is on offer, and cannot be sold: %s", id, why)
+			bad = advice.Usage(unpaidHint, "%s is on offer, and cannot be sold: %s", id, why)
 		}
 	}
 	if bad != nil && open == 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -149,7 +150,7 @@ func TestModelLooks(t *testing.T) {
 // TestBuiltInToolsFit: every job type's own tool takes its requests.
 func TestBuiltInToolsFit(t *testing.T) {
 	for _, s := range schemas.All() {
-		agent, tool, ok := ownTool(s.ID)
+		agent, tool, ok := config.OwnTool(s.ID)
 		if !ok {
 			t.Errorf("%s: no tool", s.ID)
 			continue

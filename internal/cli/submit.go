@@ -11,6 +11,9 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/panel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -62,13 +65,13 @@ func (buyerSubmitCmd) Help() string {
 
 // Run buys one job. Everything that can be wrong here is found before anybody
 // is asked for anything.
-func (b buyerSubmitCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if b.Prompt != "" {
 		b.Schema = string(schemas.TextGeneration)
 	}
 	limit, given, err := b.limit()
 	if err == nil && !given {
-		err = usage("for example --max-sats 50; --max-sats 0 takes free jobs only", "--max-sats (or --max-msats) is needed: the most to pay, routing fees included")
+		err = advice.Usage("for example --max-sats 50; --max-sats 0 takes free jobs only", "--max-sats (or --max-msats) is needed: the most to pay, routing fees included")
 	}
 	if err != nil {
 		return err
@@ -150,7 +153,7 @@ func notPlaced(err error) error {
 	case errors.Is(err, buyer.ErrEngagement):
 		hint = "nothing was sent; raise buyer.max_engagement_msats in the configuration to pay for the attempt"
 	}
-	return usage(hint, "%w", err)
+	return advice.Usage(hint, "%w", err)
 }
 
 // allowed refuses a mode that this buyer does not buy in.
@@ -163,7 +166,7 @@ func (b buyerSubmitCmd) allowed(n *buyerNode) error {
 		hint += "; in it a provider can keep the money, so leave --mode out unless you know yours"
 	}
 	if err := n.client.CheckMode(mode); err != nil {
-		return usage(hint, "%w", err)
+		return advice.Usage(hint, "%w", err)
 	}
 	return nil
 }
@@ -173,7 +176,7 @@ func (b buyerSubmitCmd) allowed(n *buyerNode) error {
 func (b buyerSubmitCmd) check() (provider string, err error) {
 	if b.Provider != "" {
 		if provider, err = receipts.ParseKey(b.Provider); err != nil {
-			return "", usage("an npub1... or 64 hex digits", "--provider: %w", err)
+			return "", advice.Usage("an npub1... or 64 hex digits", "--provider: %w", err)
 		}
 	}
 	if err := b.checkSeveral(); err != nil {
@@ -184,29 +187,29 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 			return "", err // checked before
 		}
 	}
-	if b.Mode != "" && checkModes("", []receipts.Mode{b.Mode}) != nil {
-		return "", usage("hold, prepay, postpay or free", "--mode: there is no payment mode %q", b.Mode)
+	if b.Mode != "" && !config.IsMode(b.Mode) {
+		return "", advice.Usage("hold, prepay, postpay or free", "--mode: there is no payment mode %q", b.Mode)
 	}
 	if err := checkPayee(b.Payee); err != nil {
 		return "", err
 	}
 	if _, ok := schemas.Lookup(b.Schema); !ok {
-		return "", usage("lightwork schemas list shows them", "--schema: unknown job type %q", b.Schema)
+		return "", advice.Usage("lightwork schemas list shows them", "--schema: unknown job type %q", b.Schema)
 	}
 	switch {
 	case (b.Git == "") != (b.Commit == ""):
-		return "", usage("git ls-remote URL shows them", "--git and --commit go together: a name like main may move")
+		return "", advice.Usage("git ls-remote URL shows them", "--git and --commit go together: a name like main may move")
 	case b.Git != "" && b.Repo != "":
-		return "", usage("--git for a commit that a server has, --repo for a folder here", "--git and --repo cannot be given together")
+		return "", advice.Usage("--git for a commit that a server has, --repo for a folder here", "--git and --repo cannot be given together")
 	}
 	if b.Prompt != "" && (len(b.Cmd) > 0 || b.Repo != "" || b.Git != "") {
-		return "", usage("leave one of them out", "--prompt and --cmd, --repo or --git cannot be given together")
+		return "", advice.Usage("leave one of them out", "--prompt and --cmd, --repo or --git cannot be given together")
 	}
 	if b.Names && !b.Explain {
-		return "", usage("add --explain, or use lightwork buyer discover --names", "--names shows names and changes nothing about an order")
+		return "", advice.Usage("add --explain, or use lightwork buyer discover --names", "--names shows names and changes nothing about an order")
 	}
 	if b.Outside && b.Provider == "" {
-		return "", usage("lightwork buyer discover lists them", "--outside needs --provider: such a provider is chosen by a person")
+		return "", advice.Usage("lightwork buyer discover lists them", "--outside needs --provider: such a provider is chosen by a person")
 	}
 	if b.Input != "" {
 		for name, given := range map[string]bool{
@@ -215,7 +218,7 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 			"--expect-success": b.ExpectSuccess,
 		} {
 			if given {
-				return "", usage("the document says it all; leave "+name+" out", "--input and %s cannot be given together", name)
+				return "", advice.Usage("the document says it all; leave "+name+" out", "--input and %s cannot be given together", name)
 			}
 		}
 	}
@@ -233,5 +236,5 @@ func checkPayee(key string) error {
 			return nil
 		}
 	}
-	return usage("66 hex digits that begin with 02 or 03; lightwork buyer discover --json shows what providers announce", "--payee is not the key of a Lightning node")
+	return advice.Usage("66 hex digits that begin with 02 or 03; lightwork buyer discover --json shows what providers announce", "--payee is not the key of a Lightning node")
 }

@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -16,13 +19,13 @@ import (
 func (b buyerSubmitCmd) best(list []buyer.Candidate, key string) (buyer.Candidate, error) {
 	nobody := "nobody on these relays announces"
 	if key != "" {
-		nobody = npub(key) + " does not announce"
+		nobody = display.NPub(key) + " does not announce"
 	}
 	switch {
 	case len(list) == 0 && key != "":
-		return buyer.Candidate{}, hinted(fmt.Errorf("%s is not announced here", npub(key)), "lightwork buyer discover lists who is, on the relays of the configuration")
+		return buyer.Candidate{}, advice.Hint(fmt.Errorf("%s is not announced here", display.NPub(key)), "lightwork buyer discover lists who is, on the relays of the configuration")
 	case len(list) == 0:
-		return buyer.Candidate{}, hinted(fmt.Errorf("%s %s", nobody, b.Schema), "lightwork buyer discover lists who is there")
+		return buyer.Candidate{}, advice.Hint(fmt.Errorf("%s %s", nobody, b.Schema), "lightwork buyer discover lists who is there")
 	case list[0].Refusal == nil:
 		return list[0], nil
 	}
@@ -40,56 +43,56 @@ func (b buyerSubmitCmd) refused(x buyer.Candidate, nobody string) error {
 	var network *buyer.NetworkError
 	switch {
 	case errors.Is(err, buyer.ErrNotSold):
-		return hinted(fmt.Errorf("%s %s", nobody, b.Schema), "lightwork buyer discover lists who is there")
+		return advice.Hint(fmt.Errorf("%s %s", nobody, b.Schema), "lightwork buyer discover lists who is there")
 	case errors.Is(err, buyer.ErrPlain):
-		return usage("--outside with --provider pays it all the same, within --max-sats; --mode free --max-sats 0 pays nothing", "%s: %w", x.NPub, err)
+		return advice.Usage("--outside with --provider pays it all the same, within --max-sats; --mode free --max-sats 0 pays nothing", "%s: %w", x.NPub, err)
 	case errors.Is(err, buyer.ErrPaused):
-		return hinted(fmt.Errorf("who runs %s takes no jobs now", b.Schema), "ask again later; lightwork buyer discover lists who is there")
+		return advice.Hint(fmt.Errorf("who runs %s takes no jobs now", b.Schema), "ask again later; lightwork buyer discover lists who is there")
 	case errors.As(err, &mode):
 		return b.noMode(nobody, mode.Announced)
 	case errors.Is(err, buyer.ErrNoWallet):
-		return usage("name one under buyer.wallet in the configuration, or ask for --mode free; nothing was sent", "%w", err)
+		return advice.Usage("name one under buyer.wallet in the configuration, or ask for --mode free; nothing was sent", "%w", err)
 	case errors.Is(err, buyer.ErrToolchain):
-		return usage("name one of its images with --image", "%s: %w", x.NPub, err)
+		return advice.Usage("name one of its images with --image", "%s: %w", x.NPub, err)
 	case errors.Is(err, buyer.ErrEngagement):
 		return notPlaced(err)
 	case errors.As(err, &price):
-		return hinted(fmt.Errorf("%s: the announced price is %s, the most to pay is %s", x.NPub, msats(price.PriceMsats), msats(price.MaxMsats)), "raise --max-sats; nothing was sent")
+		return advice.Hint(fmt.Errorf("%s: the announced price is %s, the most to pay is %s", x.NPub, display.Msats(price.PriceMsats), display.Msats(price.MaxMsats)), "raise --max-sats; nothing was sent")
 	case errors.As(err, &over):
 		return overBudget(err)
 	case errors.As(err, &rule):
 		return refusedByRule(x.Rule, err)
 	case errors.As(err, &network):
-		return hinted(fmt.Errorf("%s: %w", x.NPub, err), "lightwork buyer discover shows on which network each is paid; nothing was sent")
+		return advice.Hint(fmt.Errorf("%s: %w", x.NPub, err), "lightwork buyer discover shows on which network each is paid; nothing was sent")
 	}
-	return hinted(fmt.Errorf("%s: %w", x.NPub, err), "lightwork buyer discover lists who is there; nothing was sent")
+	return advice.Hint(fmt.Errorf("%s: %w", x.NPub, err), "lightwork buyer discover lists who is there; nothing was sent")
 }
 
 // noCandidates is an error in looking for providers, or of the order itself.
 func (b buyerSubmitCmd) noCandidates(err error) error {
 	var bad *buyer.RequestError
 	if !errors.As(err, &bad) {
-		return hinted(err, "lightwork doctor checks the relays")
+		return advice.Hint(err, "lightwork doctor checks the relays")
 	}
 	if bad.Refund {
-		return usage("an invoice or a Lightning address of yours, on the chain an address, or none", "--refund: %w", err)
+		return advice.Usage("an invoice or a Lightning address of yours, on the chain an address, or none", "--refund: %w", err)
 	}
 	if len(b.InputJob) > 0 {
-		return usage("lightwork schemas show "+b.Schema+" tells the form of the document", "--input-job: %w", err)
+		return advice.Usage("lightwork schemas show "+b.Schema+" tells the form of the document", "--input-job: %w", err)
 	}
-	return usage("lightwork schemas show "+b.Schema+" tells its form", "%w", err)
+	return advice.Usage("lightwork schemas show "+b.Schema+" tells its form", "%w", err)
 }
 
 // noMode is for when nobody who does the job sells it in such a mode.
 func (b buyerSubmitCmd) noMode(nobody string, announced []receipts.Mode) error {
 	if b.Mode != "" {
-		return usage(fmt.Sprintf("announced are %v", announced), "%s %s in mode %s", nobody, b.Schema, b.Mode)
+		return advice.Usage(fmt.Sprintf("announced are %v", announced), "%s %s in mode %s", nobody, b.Schema, b.Mode)
 	}
 	hint := fmt.Sprintf("announced are %v: add one to buyer.modes in the configuration", announced)
 	if slices.Equal(announced, []receipts.Mode{receipts.ModePrepay}) {
 		hint += "; in prepay a provider can keep the money"
 	}
-	return usage(hint, "%s %s in a mode that is among buyer.modes", nobody, b.Schema)
+	return advice.Usage(hint, "%s %s in a mode that is among buyer.modes", nobody, b.Schema)
 }
 
 // candidateView is a candidate as --explain shows it.
@@ -107,7 +110,7 @@ type candidateView struct {
 }
 
 // explain lists who would be asked for the job, in which order and why.
-func (b buyerSubmitCmd) explain(ctx context.Context, s *streams, n *buyerNode, list []buyer.Candidate) error {
+func (b buyerSubmitCmd) explain(ctx context.Context, s *app.Streams, n *buyerNode, list []buyer.Candidate) error {
 	listings := make([]buyer.Listing, len(list))
 	for i, x := range list {
 		listings[i] = x.Listing
@@ -125,15 +128,15 @@ func (b buyerSubmitCmd) explain(ctx context.Context, s *streams, n *buyerNode, l
 		views[i] = v
 	}
 	if b.JSON {
-		return printJSON(s.out, views)
+		return app.PrintJSON(s.Out, views)
 	}
 	if len(views) == 0 {
-		fmt.Fprintln(s.err, "lightwork: nobody on these relays announces", b.Schema)
+		fmt.Fprintln(s.Err, "lightwork: nobody on these relays announces", b.Schema)
 	}
 	for _, v := range views {
-		v.show(s.out)
+		v.show(s.Out)
 	}
-	fmt.Fprintln(s.out, "Nothing was sent.")
+	fmt.Fprintln(s.Out, "Nothing was sent.")
 	return nil
 }
 
@@ -144,10 +147,10 @@ func (v candidateView) show(w io.Writer) {
 	}
 	price := "no price announced"
 	if v.PriceMsats != nil {
-		price = "at most " + msats(*v.PriceMsats)
+		price = "at most " + display.Msats(*v.PriceMsats)
 	}
-	fmt.Fprintf(w, "%-3s %s\n%s    %s: %s\n", place, v.NPub, nameLine(v.NIP05), cut(v.Name, 30), strings.Join(append([]string{strings.TrimSpace(price + " " + string(v.Mode))}, v.Why...), ", "))
+	fmt.Fprintf(w, "%-3s %s\n%s    %s: %s\n", place, v.NPub, nameLine(v.NIP05), display.Cut(v.Name, 30), strings.Join(append([]string{strings.TrimSpace(price + " " + string(v.Mode))}, v.Why...), ", "))
 	if v.NotAsked != "" {
-		fmt.Fprintf(w, "    not asked: %s\n", strings.ReplaceAll(printable(v.NotAsked), "\n", " "))
+		fmt.Fprintf(w, "    not asked: %s\n", strings.ReplaceAll(display.Printable(v.NotAsked), "\n", " "))
 	}
 }

@@ -10,19 +10,22 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // read gets what is to be sent: a request document, or the archive of a folder.
-func (b buyerSubmitCmd) read(s *streams) (document, archive []byte, err error) {
+func (b buyerSubmitCmd) read(s *app.Streams) (document, archive []byte, err error) {
 	if b.Input == "-" {
-		document, err = io.ReadAll(io.LimitReader(s.in, schemas.MaxRequestBytes+1))
+		document, err = io.ReadAll(io.LimitReader(s.In, schemas.MaxRequestBytes+1))
 		return document, nil, err
 	}
 	if b.Input != "" {
 		f, err := os.Open(b.Input)
 		if err != nil {
-			return nil, nil, usage("", "--input: %w", err)
+			return nil, nil, advice.Usage("", "--input: %w", err)
 		}
 		defer f.Close()
 		document, err = io.ReadAll(io.LimitReader(f, schemas.MaxRequestBytes+1))
@@ -36,15 +39,15 @@ func (b buyerSubmitCmd) read(s *streams) (document, archive []byte, err error) {
 		return nil, nil, nil // it is the document
 	}
 	if b.Schema != string(schemas.SandboxRun) {
-		return nil, nil, usage("lightwork schemas show "+b.Schema+" tells its form", "--input is needed for %s", b.Schema)
+		return nil, nil, advice.Usage("lightwork schemas show "+b.Schema+" tells its form", "--input is needed for %s", b.Schema)
 	}
 	if len(b.Cmd) == 0 {
-		return nil, nil, usage("for example --cmd 'make test'", "at least one --cmd is needed")
+		return nil, nil, advice.Usage("for example --cmd 'make test'", "at least one --cmd is needed")
 	}
 	if b.Repo == "" {
 		return nil, nil, nil
 	}
-	archive, err = b.pack(s.err)
+	archive, err = b.pack(s.Err)
 	return nil, archive, err
 }
 
@@ -53,26 +56,26 @@ func (b buyerSubmitCmd) pack(w io.Writer) ([]byte, error) {
 	folder := os.DirFS(b.Repo)
 	secrets, err := findSecrets(folder)
 	if err != nil {
-		return nil, usage("", "--repo: %w", err)
+		return nil, advice.Usage("", "--repo: %w", err)
 	}
 	if len(secrets) > 0 && !b.IncludeSecrets {
-		return nil, usage("requests are public; move them out of the folder, or send them with --include-secrets",
+		return nil, advice.Usage("requests are public; move them out of the folder, or send them with --include-secrets",
 			"--repo has files that are named like secrets: %s", strings.Join(secrets, ", "))
 	}
 	p, err := packFS(folder)
 	if err != nil {
-		return nil, usage("", "--repo: %w", err)
+		return nil, advice.Usage("", "--repo: %w", err)
 	}
 	sent := "are sent"
 	if b.DryRun || b.Explain {
 		sent = "would be sent"
 	}
 	if b.Encrypt {
-		fmt.Fprintf(w, "lightwork: %s of %s, %d bytes (%d packed), %s encrypted; the provider reads them\n", count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive), sent)
+		fmt.Fprintf(w, "lightwork: %s of %s, %d bytes (%d packed), %s encrypted; the provider reads them\n", display.Count(p.files, "file"), display.Printable(b.Repo), p.bytes, len(p.archive), sent)
 		return p.archive, nil
 	}
 	fmt.Fprintf(w, "lightwork: PUBLIC: %s of %s, %d bytes (%d packed), %s to the relays, where anybody can read them\n",
-		count(p.files, "file"), printable(b.Repo), p.bytes, len(p.archive), sent)
+		display.Count(p.files, "file"), display.Printable(b.Repo), p.bytes, len(p.archive), sent)
 	return p.archive, nil
 }
 
@@ -150,9 +153,9 @@ func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []strin
 	image, err := hashing.ParseDigest(digest)
 	switch {
 	case err != nil && kind == schemas.HostProvider:
-		return nil, usage("name one of its images with --image", "the provider announces no host image")
+		return nil, advice.Usage("name one of its images with --image", "the provider announces no host image")
 	case err != nil:
-		return nil, usage("sha256: and 64 hex digits", "--image: %w", err)
+		return nil, advice.Usage("sha256: and 64 hex digits", "--image: %w", err)
 	}
 	commands := make([]schemas.SandboxCommand, len(cmds))
 	for i, c := range cmds {

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -13,13 +15,13 @@ func (b buyerSubmitCmd) checkInputs() error {
 	case len(b.InputJob) == 0:
 		return nil
 	case b.Input != "" || len(b.Cmd) > 0 || b.Repo != "" || b.Git != "":
-		return usage("the result of the job is the document, or follows --prompt", "--input-job cannot be given together with --input, --cmd, --repo or --git")
+		return advice.Usage("the result of the job is the document, or follows --prompt", "--input-job cannot be given together with --input, --cmd, --repo or --git")
 	case b.Open || b.panel():
-		return usage("name one --provider", "--input-job cannot be given together with --open, --to or --redundancy")
+		return advice.Usage("name one --provider", "--input-job cannot be given together with --open, --to or --redundancy")
 	case b.Prompt == "" && len(b.InputJob) > 1:
-		return usage("with --prompt it may be repeated", "--input-job: the document is the result of one job")
+		return advice.Usage("with --prompt it may be repeated", "--input-job: the document is the result of one job")
 	case b.Prompt == "" && b.Schema == string(schemas.TextGeneration):
-		return usage("", "--input-job: a text needs a --prompt")
+		return advice.Usage("", "--input-job: a text needs a --prompt")
 	}
 	return nil
 }
@@ -34,7 +36,7 @@ func (b buyerSubmitCmd) inputs(ctx context.Context, n *buyerNode) ([]buyer.Input
 		}
 		input, err := buyer.InputOf(p)
 		if err != nil {
-			return nil, usage("lightwork buyer resume "+short(p.RequestID)+" goes on with it", "--input-job: %s is %s: %w", short(p.RequestID), p.State, buyer.ErrNoOutput)
+			return nil, advice.Usage("lightwork buyer resume "+display.Short(p.RequestID)+" goes on with it", "--input-job: %s is %s: %w", display.Short(p.RequestID), p.State, buyer.ErrNoOutput)
 		}
 		list = append(list, input)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/adjudicate"
 	"github.com/lightwork-market/lightwork/buyer/panel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -38,10 +40,10 @@ func (v several) keys() (keys []string, err error) {
 	for _, text := range v.To {
 		key, err := receipts.ParseKey(text)
 		if err != nil {
-			return nil, usage("an npub1... or 64 hex digits", "--to: %w", err)
+			return nil, advice.Usage("an npub1... or 64 hex digits", "--to: %w", err)
 		}
 		if slices.Contains(keys, key) {
-			return nil, usage("a second seat of one key proves nothing", "--to: %s is named twice", text)
+			return nil, advice.Usage("a second seat of one key proves nothing", "--to: %s is named twice", text)
 		}
 		keys = append(keys, key)
 	}
@@ -55,45 +57,45 @@ func (b buyerSubmitCmd) checkSeveral() error {
 	case err != nil:
 		return err
 	case len(keys) > 0 && b.Provider != "":
-		return usage("--provider for one, --to, repeated, for several", "--to and --provider cannot be given together")
+		return advice.Usage("--provider for one, --to, repeated, for several", "--to and --provider cannot be given together")
 	case b.Redundancy != 0 && (b.Redundancy < 2 || b.Redundancy > 16):
-		return usage("leave it out to buy from one", "--redundancy: from 2 to 16 providers, not %d", b.Redundancy)
+		return advice.Usage("leave it out to buy from one", "--redundancy: from 2 to 16 providers, not %d", b.Redundancy)
 	case b.Redundancy != 0 && b.Provider != "":
-		return usage("--to KEY, repeated, names them", "--redundancy and --provider cannot be given together")
+		return advice.Usage("--to KEY, repeated, names them", "--redundancy and --provider cannot be given together")
 	case b.Redundancy != 0 && len(keys) > 0 && len(keys) != b.Redundancy:
-		return usage("name as many as --redundancy says, or none", "--redundancy %d, and --to names %d", b.Redundancy, len(keys))
+		return advice.Usage("name as many as --redundancy says, or none", "--redundancy %d, and --to names %d", b.Redundancy, len(keys))
 	case b.Redundancy != 0 && b.Mode != "" && b.Mode != receipts.ModePostpay:
-		return usage("leave --mode out", "--redundancy: a vote needs mode postpay: results must be fixed before anybody is paid for one")
+		return advice.Usage("leave --mode out", "--redundancy: a vote needs mode postpay: results must be fixed before anybody is paid for one")
 	case b.Redundancy == 0 && b.Adjudicate != panel.RuleMajority:
-		return usage("--redundancy 3, for example", "--adjudicate %s needs --redundancy", b.Adjudicate)
+		return advice.Usage("--redundancy 3, for example", "--adjudicate %s needs --redundancy", b.Adjudicate)
 	case b.CompareStdout && (b.Redundancy == 0 || b.Adjudicate != panel.RuleMajority):
-		return usage("--redundancy 3, for example", "--compare-stdout is for a vote (--redundancy): of one result nothing is compared")
+		return advice.Usage("--redundancy 3, for example", "--compare-stdout is for a vote (--redundancy): of one result nothing is compared")
 	case b.CompareStdout && len(b.Cmd) == 0:
-		return usage("in a document it is verification.compare_stdout of "+string(schemas.SandboxRun), "--compare-stdout is for what a --cmd prints")
+		return advice.Usage("in a document it is verification.compare_stdout of "+string(schemas.SandboxRun), "--compare-stdout is for what a --cmd prints")
 	case b.Redundancy != 0 && b.Adjudicate == panel.RuleMajority && !b.agrees():
-		return usage("--adjudicate judge has an agent of yours choose one", "--redundancy: results of %s cannot be compared", b.Schema)
+		return advice.Usage("--adjudicate judge has an agent of yours choose one", "--redundancy: results of %s cannot be compared", b.Schema)
 	case b.Adjudicate == panel.RuleMerge && !adjudicate.Merges(schemas.ID(b.Schema)):
-		return usage("--adjudicate judge, or majority for results that can be compared", "--adjudicate merge: %w", adjudicate.ErrNoMerge)
+		return advice.Usage("--adjudicate judge, or majority for results that can be compared", "--adjudicate merge: %w", adjudicate.ErrNoMerge)
 	case b.Redundancy != 0 && b.Adjudicate == panel.RuleMajority && b.Delivery != receipts.DeliverySealed:
-		return usage("leave --delivery out", "--redundancy: a vote needs sealed delivery")
+		return advice.Usage("leave --delivery out", "--redundancy: a vote needs sealed delivery")
 	case b.Open && (len(keys) > 0 || b.Provider != "" || b.Redundancy != 0 || b.Payee != "" || b.DryRun || b.Explain):
-		return usage("leave --open out to choose whom to ask", "--open cannot be given together with --provider, --to, --redundancy, --payee, --dry-run or --explain")
+		return advice.Usage("leave --open out to choose whom to ask", "--open cannot be given together with --provider, --to, --redundancy, --payee, --dry-run or --explain")
 	case b.Open && b.Mode != "" && b.Mode != receipts.ModeHold && b.Mode != receipts.ModeFree:
-		return usage("leave --mode out", "--open is in mode hold or free")
+		return advice.Usage("leave --mode out", "--open is in mode hold or free")
 	case b.Open && b.Input == "" && b.Image == "" && b.Schema == string(schemas.SandboxRun):
-		return usage("the digest of an image that providers have; lightwork sandbox images list has one's own", "--open needs an --image: everybody's own toolchain is another one")
+		return advice.Usage("the digest of an image that providers have; lightwork sandbox images list has one's own", "--open needs an --image: everybody's own toolchain is another one")
 	case b.Outside && (b.Open || b.panel()):
-		return usage("--outside --provider KEY is for one that you chose", "--outside cannot be given together with --open, --to or --redundancy")
+		return advice.Usage("--outside --provider KEY is for one that you chose", "--outside cannot be given together with --open, --to or --redundancy")
 	case b.Refund != "" && (b.Open || b.panel()):
-		return usage("the wallet makes an invoice for each", "--refund is for one provider")
+		return advice.Usage("the wallet makes an invoice for each", "--refund is for one provider")
 	case b.Encrypt && b.Open:
-		return usage("encrypt for one --provider or several --to, or leave it out", "--encrypt needs providers that are known: who reads an --open request is everybody")
+		return advice.Usage("encrypt for one --provider or several --to, or leave it out", "--encrypt needs providers that are known: who reads an --open request is everybody")
 	case b.Watch && b.Redundancy != 0:
-		return usage("leave --watch out", "--watch and --redundancy cannot be given together: a vote needs sealed delivery")
+		return advice.Usage("leave --watch out", "--watch and --redundancy cannot be given together: a vote needs sealed delivery")
 	case b.Watch && b.Mode == receipts.ModePostpay:
-		return usage("--mode free shows the output while it runs", "--watch: in mode postpay nothing is shown before it is paid for")
+		return advice.Usage("--mode free shows the output while it runs", "--watch: in mode postpay nothing is shown before it is paid for")
 	case b.panel() && b.Payee != "":
-		return usage("each provider's announced node is paid", "--payee is for one provider")
+		return advice.Usage("each provider's announced node is paid", "--payee is for one provider")
 	}
 	return nil
 }
@@ -106,7 +108,7 @@ func (b buyerSubmitCmd) agrees() bool {
 }
 
 // submitPanel buys the job from several providers.
-func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNode, order buyer.Order) error {
+func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *buyerNode, order buyer.Order) error {
 	if b.Redundancy != 0 {
 		order.Mode, order.Shared = receipts.ModePostpay, true
 	}
@@ -152,7 +154,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 	var over *buyer.BudgetError
 	switch {
 	case errors.As(err, &over):
-		return hinted(err, "buyer.max_msats_per_day in the configuration; nothing was sent")
+		return advice.Hint(err, "buyer.max_msats_per_day in the configuration; nothing was sent")
 	case err != nil:
 		return notPlaced(err)
 	}
@@ -160,24 +162,24 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *streams, n *buyerNod
 }
 
 // submitOpen buys from whoever has the best valid offer.
-func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *streams, n *buyerNode, order buyer.Order) error {
-	p, err := n.client.PlaceOpen(ctx, order, newTimeline(s.err).step)
+func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *app.Streams, n *buyerNode, order buyer.Order) error {
+	p, err := n.client.PlaceOpen(ctx, order, newTimeline(s.Err).step)
 	var over *buyer.BudgetError
 	switch {
 	case errors.As(err, &over):
 		return overBudget(err)
 	case errors.Is(err, buyer.ErrFailed), errors.Is(err, buyer.ErrNoRelay):
-		return hinted(err, "nothing is paid; lightwork buyer discover lists who is there")
+		return advice.Hint(err, "nothing is paid; lightwork buyer discover lists who is there")
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return usage("", "%w", err)
+		return advice.Usage("", "%w", err)
 	}
 	npub, err := receipts.Npub(p.Provider)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "lightwork: %s has the best offer\n", npub)
+	fmt.Fprintf(s.Err, "lightwork: %s has the best offer\n", npub)
 	return follow(ctx, s, n, p.RequestID, b.outputs, b.JSON)
 }
 
@@ -216,7 +218,7 @@ func (b buyerSubmitCmd) seats(list []buyer.Candidate) ([]buyer.Candidate, error)
 			return nil, notPlaced(why)
 		}
 	}
-	return nil, hinted(why, b.hintAlike(list, want)+"lightwork buyer discover --schema "+b.Schema+" lists who is there")
+	return nil, advice.Hint(why, b.hintAlike(list, want)+"lightwork buyer discover --schema "+b.Schema+" lists who is there")
 }
 
 // announcedBy says how many there are of what is needed.

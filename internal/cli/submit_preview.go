@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 // previewView is what --dry-run says.
@@ -25,13 +29,13 @@ func overBudget(err error) error {
 	if err == nil {
 		return nil
 	}
-	return hinted(err, firstText(budgetHint(err.Error()), "nothing was sent"))
+	return advice.Hint(err, cmp.Or(budgetHint(err.Error()), "nothing was sent"))
 }
 
-func (b buyerSubmitCmd) preview(s *streams, n *buyerNode, x buyer.Candidate) error {
+func (b buyerSubmitCmd) preview(s *app.Streams, n *buyerNode, x buyer.Candidate) error {
 	req, err := n.client.Document(x.Order)
 	if err != nil {
-		return usage("", "%w", err)
+		return advice.Usage("", "%w", err)
 	}
 	v := previewView{
 		Provider: x.Provider, Schema: b.Schema, JobHash: req.JobHash.String(), RequestBytes: len(req.Canonical), BidMsats: min(x.PriceMsats, b.MaxMsats), MaxMsats: b.MaxMsats,
@@ -41,18 +45,18 @@ func (b buyerSubmitCmd) preview(s *streams, n *buyerNode, x buyer.Candidate) err
 		v.OverBudget = x.Refusal.Error()
 	}
 	if b.JSON {
-		return printJSON(s.out, v)
+		return app.PrintJSON(s.Out, v)
 	}
 	seen := "all of it public"
 	if b.Encrypt {
 		seen = "encrypted"
 	}
-	fmt.Fprintf(s.out, "would ask   %s\njob         %s, %d bytes, %s\njob hash    %s\nbid         %s of at most %s\nrule        %s\npayee node  %s\n",
-		npub(v.Provider), v.Schema, v.RequestBytes, seen, v.JobHash, msats(v.BidMsats), msats(v.MaxMsats), v.rule(), v.Payee)
+	fmt.Fprintf(s.Out, "would ask   %s\njob         %s, %d bytes, %s\njob hash    %s\nbid         %s of at most %s\nrule        %s\npayee node  %s\n",
+		display.NPub(v.Provider), v.Schema, v.RequestBytes, seen, v.JobHash, display.Msats(v.BidMsats), display.Msats(v.MaxMsats), v.rule(), v.Payee)
 	if v.OverBudget != "" {
-		fmt.Fprintf(s.out, "not paid    %s: buyer.max_msats_per_provider_and_day\n", v.OverBudget)
+		fmt.Fprintf(s.Out, "not paid    %s: buyer.max_msats_per_provider_and_day\n", v.OverBudget)
 	}
-	fmt.Fprintln(s.out, "Nothing was sent.")
+	fmt.Fprintln(s.Out, "Nothing was sent.")
 	return nil
 }
 
@@ -60,5 +64,5 @@ func (v previewView) rule() string {
 	if v.Asks {
 		return v.Rule + ", which asks first"
 	}
-	return firstText(v.Rule, "none is needed")
+	return cmp.Or(v.Rule, "none is needed")
 }

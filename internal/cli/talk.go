@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,7 +143,7 @@ func (s *society) endInterrupted(ctx context.Context) error {
 		ids, err := tx.UnfinishedThreads()
 		for _, id := range ids {
 			t, found := tx.Thread(id)
-			all, err = append(all, t), firstError(err, found)
+			all, err = append(all, t), cmp.Or(err, found)
 		}
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
@@ -52,9 +53,9 @@ func TestOneSchema(t *testing.T) {
 
 // TestModelTime: an agent that thinks may wait for its model longer than for a tool.
 func TestModelTime(t *testing.T) {
-	c := &config{}
+	c := &config.Config{}
 	c.Model.BaseURL = "http://127.0.0.1:1/v1"
-	specs, err := c.builtIn()
+	specs, err := builtIn(c, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 // timeline prints what happens to a purchase, one line a step: how long after
@@ -62,7 +63,7 @@ var words = map[string]string{
 
 func (t *timeline) step(p buyer.Progress) {
 	if p.What == "partial" {
-		for line := range strings.Lines(printable(p.Text)) {
+		for line := range strings.Lines(display.Printable(p.Text)) {
 			fmt.Fprintf(t.w, "  %7s  %-8s | %s\n", "", "output", strings.TrimRight(line, "\n"))
 		}
 		return
@@ -73,15 +74,15 @@ func (t *timeline) step(p buyer.Progress) {
 	}
 	line := fmt.Sprintf("  %6.2fs  %-8s %s", p.At.Sub(t.began).Seconds(), p.Who, say)
 	if p.Msats > 0 && p.What == "requested" {
-		line += ", for at most " + msats(p.Msats)
+		line += ", for at most " + display.Msats(p.Msats)
 	} else if p.Msats > 0 {
-		line += ", " + msats(p.Msats)
+		line += ", " + display.Msats(p.Msats)
 	}
 	if p.Hash != "" {
-		line += "  " + short(p.Hash)
+		line += "  " + display.Short(p.Hash)
 	}
 	if p.Text != "" {
-		line += "  (" + strings.ReplaceAll(printable(p.Text), "\n", " ") + ")"
+		line += "  (" + strings.ReplaceAll(display.Printable(p.Text), "\n", " ") + ")"
 	}
 	fmt.Fprintln(t.w, line)
 }

@@ -17,6 +17,10 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 type toolsCmd struct {
@@ -30,19 +34,19 @@ type toolsListCmd struct {
 }
 
 // Run lists tools.
-func (c toolsListCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	tools, err := toolsOf(ctx, g)
+func (c toolsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	tools, err := toolsOf(ctx, s, g)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(s.out, tools)
+		return app.PrintJSON(s.Out, tools)
 	}
-	w := newTable(s.out)
+	w := app.NewTable(s.Out)
 	fmt.Fprintln(w, "TOOL\tCALLABLE\tSIDE EFFECTS\tDIRECTIVE\tDESCRIPTION")
 	for _, t := range tools {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ToolID, yes(t.Routable), yes(t.SideEffects), yes(t.RequiresDirective),
-			printable(strings.ReplaceAll(t.Description, "\n", " ")))
+			display.Printable(strings.ReplaceAll(t.Description, "\n", " ")))
 	}
 	return w.Flush()
 }
@@ -54,8 +58,8 @@ func yes(b bool) string {
 	return "no"
 }
 
-func toolsOf(ctx context.Context, g *globals) ([]supervisor.ToolInfo, error) {
-	conf, err := loadConfig(g.Config)
+func toolsOf(ctx context.Context, s *app.Streams, g *app.Globals) ([]supervisor.ToolInfo, error) {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return nil, err
 	}
@@ -72,17 +76,17 @@ type toolsDescribeCmd struct {
 }
 
 // Run prints one tool as JSON.
-func (c toolsDescribeCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	tools, err := toolsOf(ctx, g)
+func (c toolsDescribeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	tools, err := toolsOf(ctx, s, g)
 	if err != nil {
 		return err
 	}
 	for _, t := range tools {
 		if string(t.ToolID) == c.Tool {
-			return printJSON(s.out, t)
+			return app.PrintJSON(s.Out, t)
 		}
 	}
-	return usage("lightwork tools list shows them", "no tool %q", c.Tool)
+	return advice.Usage("lightwork tools list shows them", "no tool %q", c.Tool)
 }
 
 type agentsCallCmd struct {
@@ -98,7 +102,7 @@ type agentsCallCmd struct {
 
 // Run calls a tool; what it streams goes to standard error, its output to
 // standard output.
-func (c agentsCallCmd) Run(ctx context.Context, s *streams, g *globals) error {
+func (c agentsCallCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	req := host.CallRequest{TimeoutMS: c.Timeout.Milliseconds(), Approve: c.Approve}
 	var ok bool
 	var err error
@@ -110,28 +114,28 @@ func (c agentsCallCmd) Run(ctx context.Context, s *streams, g *globals) error {
 		req.AgentID, req.Tool = "", c.Tool
 	}
 	if len(c.EnvFrom) > 0 && c.Dir == "" {
-		return usage("agents[].env_from in the configuration names them for a node's agent", "--env-from goes with --dir")
+		return advice.Usage("agents[].env_from in the configuration names them for a node's agent", "--env-from goes with --dir")
 	}
 	if req.Input, err = c.input(s); err != nil {
 		return err
 	}
 	emit := func(e host.CallEvent) {
 		if e.JSON != nil {
-			fmt.Fprintln(s.err, printable(string(e.JSON)))
+			fmt.Fprintln(s.Err, display.Printable(string(e.JSON)))
 			return
 		}
-		fmt.Fprint(s.err, printable(e.Text))
+		fmt.Fprint(s.Err, display.Printable(e.Text))
 	}
 	var out json.RawMessage
 	if c.Dir != "" {
 		out, err = c.callOnce(ctx, s, req, emit)
 	} else {
-		out, err = callNode(ctx, g, req, emit)
+		out, err = callNode(ctx, s, g, req, emit)
 	}
 	if err != nil {
 		return err
 	}
-	return printJSON(s.out, out)
+	return app.PrintJSON(s.Out, out)
 }
 
 // notATool answers who wrote the agent and the tool as two words, too.
@@ -141,26 +145,26 @@ func notATool(name string, rest []string) error {
 		if len(rest) > 1 {
 			input = rest[1]
 		}
-		return usage("lightwork agents call "+shellWord(name+"/"+rest[0])+" "+shellWord(input), "%q is not AGENT/TOOL", name)
+		return advice.Usage("lightwork agents call "+display.ShellWord(name+"/"+rest[0])+" "+display.ShellWord(input), "%q is not AGENT/TOOL", name)
 	}
-	return usage("lightwork tools list shows them", "%q is not AGENT/TOOL", name)
+	return advice.Usage("lightwork tools list shows them", "%q is not AGENT/TOOL", name)
 }
 
 // input is what the tool gets.
-func (c agentsCallCmd) input(s *streams) (json.RawMessage, error) {
+func (c agentsCallCmd) input(s *app.Streams) (json.RawMessage, error) {
 	switch {
 	case len(c.Input) == 0:
 		return json.RawMessage(`{}`), nil
 	case len(c.Input) == 1 && c.Input[0] == "-":
-		return io.ReadAll(io.LimitReader(s.in, 5<<20))
+		return io.ReadAll(io.LimitReader(s.In, 5<<20))
 	case len(c.Input) > 1 || !json.Valid([]byte(c.Input[0])):
-		return nil, usage("one word in quotes, for example '{\"name\":\"Ada\"}'", "the input is not JSON")
+		return nil, advice.Usage("one word in quotes, for example '{\"name\":\"Ada\"}'", "the input is not JSON")
 	}
 	return json.RawMessage(c.Input[0]), nil
 }
 
-func callNode(ctx context.Context, g *globals, req host.CallRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
-	conf, err := loadConfig(g.Config)
+func callNode(ctx context.Context, s *app.Streams, g *app.Globals, req host.CallRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
+	conf, err := openNode(s, g)
 	if err != nil {
 		return nil, err
 	}
@@ -179,11 +183,11 @@ func callHint(err error) error {
 	}
 	switch failed.Code {
 	case wire.CodeRouteNotFound:
-		return hinted(err, "lightwork tools list shows what can be called; agents[].tools in the configuration names it")
+		return advice.Hint(err, "lightwork tools list shows what can be called; agents[].tools in the configuration names it")
 	case wire.CodeUnauthorized:
-		return hinted(err, "--approve allows this one call")
+		return advice.Hint(err, "--approve allows this one call")
 	case wire.CodeInvalidInput:
-		return hinted(err, "lightwork tools describe shows the input's schema")
+		return advice.Hint(err, "lightwork tools describe shows the input's schema")
 	}
 	return err
 }
@@ -192,12 +196,12 @@ func callHint(err error) error {
 func (c agentsCallCmd) env() ([]string, error) {
 	var env []string
 	for _, name := range c.EnvFrom {
-		if !validEnvName(name) {
-			return nil, usage("the name alone: its value comes from your environment", "--env-from: %q is no name of a variable, or one of the protocol's", name)
+		if !config.ValidEnvName(name) {
+			return nil, advice.Usage("the name alone: its value comes from your environment", "--env-from: %q is no name of a variable, or one of the protocol's", name)
 		}
 		value, ok := os.LookupEnv(name)
 		if !ok {
-			return nil, usage("set it for this command: "+name+"=... lightwork agents call ...", "--env-from: the environment has no %s", name)
+			return nil, advice.Usage("set it for this command: "+name+"=... lightwork agents call ...", "--env-from: the environment has no %s", name)
 		}
 		env = append(env, name+"="+value)
 	}
@@ -209,14 +213,14 @@ const folderHintMax = 300
 
 // callOnce runs the agent of a folder for one call, because the operator asked
 // for just that: no approval is looked for, and none is made.
-func (c agentsCallCmd) callOnce(ctx context.Context, s *streams, req host.CallRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
+func (c agentsCallCmd) callOnce(ctx context.Context, s *app.Streams, req host.CallRequest, emit func(host.CallEvent)) (json.RawMessage, error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return nil, err
 	}
 	m, err := manifest.Read(filepath.Join(dir, manifest.FileName))
 	if err != nil {
-		return nil, usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", dir, err)
+		return nil, advice.Usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", dir, err)
 	}
 	sockets, err := os.MkdirTemp("", "lw")
 	if err != nil {
@@ -224,8 +228,8 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *streams, req host.CallRe
 	}
 	defer os.RemoveAll(sockets)
 	sup, err := supervisor.New(supervisor.Config{
-		SocketDir: filepath.Join(sockets, "s"), CoreVersion: version, Log: slog.New(slog.DiscardHandler),
-		OnLog: func(l supervisor.LogLine) { fmt.Fprintf(s.err, "%s: %s\n", l.Stream, printable(l.Text)) },
+		SocketDir: filepath.Join(sockets, "s"), CoreVersion: s.Version, Log: slog.New(slog.DiscardHandler),
+		OnLog: func(l supervisor.LogLine) { fmt.Fprintf(s.Err, "%s: %s\n", l.Stream, display.Printable(l.Text)) },
 	})
 	if err != nil {
 		return nil, err
@@ -236,7 +240,7 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *streams, req host.CallRe
 		_ = sup.Stop(stop)
 	}()
 	if req.AgentID != "" && req.AgentID != m.ID {
-		return nil, usage("leave the agent out: lightwork agents call --dir "+shellWord(c.Dir)+" "+shellWord(req.Tool), "%s is another agent than %s in %s", req.AgentID, m.ID, dir)
+		return nil, advice.Usage("leave the agent out: lightwork agents call --dir "+display.ShellWord(c.Dir)+" "+display.ShellWord(req.Tool), "%s is another agent than %s in %s", req.AgentID, m.ID, dir)
 	}
 	env, err := c.env()
 	if err != nil {
@@ -245,7 +249,7 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *streams, req host.CallRe
 	spec := host.SpecOf(&host.Installed{Dir: dir, Tools: []string{req.Tool}, Env: env, Unconfined: c.Unconfined}, m, m.Permissions)
 	spec.Restart.Never = true
 	if err := sup.Start(ctx, spec); err != nil {
-		return nil, hinted(err, "lightwork agents test "+dir+" finds out what is wrong with it")
+		return nil, advice.Hint(err, "lightwork agents test "+dir+" finds out what is wrong with it")
 	}
 	h, err := host.New(host.Config{Supervisor: sup, Directive: func(context.Context, string, string) (string, error) { return "human-" + wire.NewID(), nil }})
 	if err != nil {
@@ -273,9 +277,9 @@ func folderHint(failed *host.CallError, sup *supervisor.Supervisor, agent, tool 
 	i := slices.Index(names, tool)
 	switch {
 	case i < 0 && len(list) > 0:
-		return hinted(failed, "its tools are "+cut(strings.Join(names, " "), folderHintMax))
+		return advice.Hint(failed, "its tools are "+display.Cut(strings.Join(names, " "), folderHintMax))
 	case i >= 0 && failed.Code == wire.CodeInvalidInput:
-		return hinted(failed, "its input is "+cut(string(list[i].InputSchema), folderHintMax))
+		return advice.Hint(failed, "its input is "+display.Cut(string(list[i].InputSchema), folderHintMax))
 	}
 	return failed
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +17,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/observe"
 )
 
@@ -41,34 +42,34 @@ const (
 
 // Run shows the running provider until interrupted, or q is pressed. It reads the provider's
 // socket in the data folder, so it works for whoever runs the node, by ssh too.
-func (t topCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	c, err := loadConfig(g.Config)
+func (t topCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
 	if t.Every < 100*time.Millisecond {
-		return usage("for example --every 2s", "--every %s is too often", t.Every)
+		return advice.Usage("for example --every 2s", "--every %s is too often", t.Every)
 	}
 	look := lookAt(c.observeSocket())
-	width, _, isScreen := screenSize(s.out)
+	width, _, isScreen := app.ScreenSize(s.Out)
 	if t.JSON || t.Once || !isScreen {
 		raw, state, err := look(ctx)
 		if err != nil {
 			return err
 		}
 		if t.JSON {
-			_, err = s.out.Write(raw)
+			_, err = s.Out.Write(raw)
 			return err
 		}
 		page := drawing{width: width}
-		_, err = io.WriteString(s.out, page.draw(state))
+		_, err = io.WriteString(s.Out, page.draw(state))
 		return err
 	}
-	ctx, restore := leftByKey(ctx, s.in)
+	ctx, restore := leftByKey(ctx, s.In)
 	defer restore()
-	fmt.Fprint(s.out, enterScreen)
-	defer fmt.Fprint(s.out, leaveScreen)
-	return t.live(ctx, s.out, look)
+	fmt.Fprint(s.Out, enterScreen)
+	defer fmt.Fprint(s.Out, leaveScreen)
+	return t.live(ctx, s.Out, look)
 }
 
 // leftByKey returns a context that ends when q is pressed, or Ctrl-C, which is a
@@ -104,7 +105,7 @@ func (t topCmd) live(ctx context.Context, out io.Writer, look func(context.Conte
 	defer tick.Stop()
 	colour := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	for {
-		width, height, _ := screenSize(out)
+		width, height, _ := app.ScreenSize(out)
 		page := drawing{width: width, height: height, colour: colour}
 		var text string
 		_, state, err := look(ctx)
@@ -142,18 +143,8 @@ func refresh(text string) string {
 	return b.String()
 }
 
-// screenSize is the terminal's. Elsewhere lines are whole and a page has no end.
-func screenSize(out io.Writer) (width, height int, isScreen bool) {
-	if f, ok := out.(*os.File); ok {
-		if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
-			return w, h, true
-		}
-	}
-	return math.MaxInt, 0, false
-}
-
 func notRunning() error {
-	return hinted(errors.New("no provider runs on this data folder"), "lightwork provider run starts one; lightwork jobs list shows what there was")
+	return advice.Hint(errors.New("no provider runs on this data folder"), "lightwork provider run starts one; lightwork jobs list shows what there was")
 }
 
 // lookAt asks the node at a socket how it is.

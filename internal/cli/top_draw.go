@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/observe"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -37,7 +38,7 @@ func (d *drawing) line(parts ...part) {
 	left := d.width
 	for _, p := range parts {
 		// A text from outside that went on below would look like a line of ours.
-		text := clipTo(strings.ReplaceAll(printable(p.text), "\n", " "), left)
+		text := display.Clip(strings.ReplaceAll(display.Printable(p.text), "\n", " "), left)
 		left -= utf8.RuneCountInString(text)
 		if d.colour && p.colour != "" && text != "" {
 			text = "\x1b[" + p.colour + "m" + text + "\x1b[0m"
@@ -47,23 +48,11 @@ func (d *drawing) line(parts ...part) {
 	d.lines = append(d.lines, strings.TrimRight(b.String(), " "))
 }
 
-// clipTo cuts a text to n columns.
-func clipTo(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	if n <= 0 {
-		return ""
-	}
-	r := []rune(s)
-	return string(r[:n-1]) + "…"
-}
-
 func (d *drawing) text() string {
 	lines := d.lines
 	if d.height > 0 && len(lines) > d.height-1 {
 		more := len(lines) - (d.height - 2)
-		lines = append(lines[:d.height-2:d.height-2], clipTo(fmt.Sprintf("… %d more lines; a taller window shows them", more), d.width))
+		lines = append(lines[:d.height-2:d.height-2], display.Clip(fmt.Sprintf("… %d more lines; a taller window shows them", more), d.width))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -92,7 +81,7 @@ func (d *drawing) head(s observe.State) {
 	if !s.Ready {
 		state = part{red, "NOT READY"}
 	}
-	d.line(part{bold, "lightwork " + s.Version}, part{"", "  "}, state, part{"", "  up " + ago(s.At.Sub(s.StartedAt)) + "  "}, part{dim, npub(s.PubKey)})
+	d.line(part{bold, "lightwork " + s.Version}, part{"", "  "}, state, part{"", "  up " + ago(s.At.Sub(s.StartedAt)) + "  "}, part{dim, display.NPub(s.PubKey)})
 	for _, c := range s.Checks {
 		if !c.OK {
 			d.line(part{red, fmt.Sprintf("  %-9s ", c.Name)}, part{"", c.Detail})
@@ -106,8 +95,8 @@ func (d *drawing) money(s observe.State) {
 	d.line(part{bold, "jobs   "}, part{"", fmt.Sprintf("%d open, ", len(s.Open))}, part{green, fmt.Sprintf("%d succeeded", t.Succeeded)},
 		part{failedColour(t.Failed), fmt.Sprintf(", %d failed", t.Failed)})
 	d.line(part{"", fmt.Sprintf("       %d canceled, %d expired, %d refused", t.Canceled, t.Expired, t.Refused)})
-	d.line(part{bold, "money  "}, part{"", fmt.Sprintf("settled %s, held %s, returned %s", msats(t.SettledMsats), msats(s.HeldMsats), msats(t.ReturnedMsats))},
-		part{failedColour(t.OwedMsats), fmt.Sprintf(", owed %s", msats(t.OwedMsats))})
+	d.line(part{bold, "money  "}, part{"", fmt.Sprintf("settled %s, held %s, returned %s", display.Msats(t.SettledMsats), display.Msats(s.HeldMsats), display.Msats(t.ReturnedMsats))},
+		part{failedColour(t.OwedMsats), fmt.Sprintf(", owed %s", display.Msats(t.OwedMsats))})
 	d.line(part{bold, "outbox "}, part{"", fmt.Sprintf("%d events wait for a relay", s.Outbox)})
 }
 
@@ -142,7 +131,7 @@ func (d *drawing) agents(s observe.State) {
 		if a.State != supervisor.StateRunning {
 			colour = red
 		}
-		text := fmt.Sprintf("%s  %s under way, %s", a.ID, count(int64(a.Inflight), "call"), count(int64(a.Restarts), "restart"))
+		text := fmt.Sprintf("%s  %s under way, %s", a.ID, display.Count(int64(a.Inflight), "call"), display.Count(int64(a.Restarts), "restart"))
 		d.line(part{bold, label(i, "agents ")}, part{colour, fmt.Sprintf("%-11s", a.State)}, part{"", text}, part{dim, "  " + a.Reason})
 	}
 }
@@ -162,8 +151,8 @@ func (d *drawing) jobs(s observe.State) {
 	}
 	d.line(part{bold, fmt.Sprintf("%-12s %-10s %7s %7s  %-14s %s", "JOB", "STATE", "FOR", "AGE", "PRICE", "TYPE")})
 	for _, j := range s.Open {
-		d.line(part{"", fmt.Sprintf("%-12s ", short(j.RequestID))}, part{yellow, fmt.Sprintf("%-10s", j.State)},
-			part{"", fmt.Sprintf(" %7s %7s  %-14s %s", ago(s.At.Sub(j.StateAt)), ago(s.At.Sub(j.AddedAt)), j.Mode+" "+msats(j.PriceMsats), j.Schema)})
+		d.line(part{"", fmt.Sprintf("%-12s ", display.Short(j.RequestID))}, part{yellow, fmt.Sprintf("%-10s", j.State)},
+			part{"", fmt.Sprintf(" %7s %7s  %-14s %s", ago(s.At.Sub(j.StateAt)), ago(s.At.Sub(j.AddedAt)), j.Mode+" "+display.Msats(j.PriceMsats), j.Schema)})
 	}
 }
 

@@ -3,10 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"text/tabwriter"
 	"time"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
 type jobsTraceCmd struct {
@@ -29,40 +33,31 @@ type traceLineView struct {
 }
 
 // Run looks into the databases of both roles.
-func (c jobsTraceCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	if len(c.ID) < kernel.MinNamePrefix {
-		return usage("lightwork jobs list and lightwork buyer list show the ids", "%q is too short: at least %d characters", c.ID, kernel.MinNamePrefix)
+func (c jobsTraceCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	if len(c.ID) < minName {
+		return advice.Usage("lightwork jobs list and lightwork buyer list show the ids", "%q is too short: at least %d characters", c.ID, minName)
 	}
-	conf, err := loadConfig(g.Config)
+	conf, err := openNode(s, g)
+	if err != nil {
+		return err
+	}
+	found, err := conf.trace(ctx, c.ID)
 	if err != nil {
 		return err
 	}
 	all := []traceView{}
-	for _, role := range []string{"provider", "buyer"} {
-		k, err := openToRead(ctx, s, conf, role)
-		if err != nil {
-			return err
-		}
-		if k == nil {
-			continue
-		}
-		found, err := k.Trace(ctx, c.ID)
-		if err := firstError(err, k.Close()); err != nil {
-			return err
-		}
-		for _, t := range found {
-			all = append(all, viewOfTrace(role, t))
-		}
+	for _, t := range found {
+		all = append(all, viewOfTrace(t))
 	}
 	if len(all) == 0 {
-		return usage("lightwork jobs list and lightwork buyer list show the ids", "no job here has the id %q", c.ID)
+		return advice.Usage("lightwork jobs list and lightwork buyer list show the ids", "no job here has the id %q", c.ID)
 	}
 	if c.JSON {
-		return printJSON(s.out, all)
+		return app.PrintJSON(s.Out, all)
 	}
 	for i, v := range all {
 		if i > 0 {
-			fmt.Fprintln(s.out)
+			fmt.Fprintln(s.Out)
 		}
 		if err := v.print(s); err != nil {
 			return err
@@ -71,8 +66,8 @@ func (c jobsTraceCmd) Run(ctx context.Context, s *streams, g *globals) error {
 	return nil
 }
 
-func viewOfTrace(role string, t kernel.Trace) traceView {
-	v := traceView{Role: role, RequestID: t.RequestID, Names: map[string][]string{}, Lines: []traceLineView{}}
+func viewOfTrace(t tracedJob) traceView {
+	v := traceView{Role: t.Role, RequestID: t.RequestID, Names: map[string][]string{}, Lines: []traceLineView{}}
 	for kind, values := range t.Names.Names {
 		v.Names[string(kind)] = values
 	}
@@ -82,26 +77,26 @@ func viewOfTrace(role string, t kernel.Trace) traceView {
 	return v
 }
 
-func (v traceView) print(s *streams) error {
+func (v traceView) print(s *app.Streams) error {
 	what := map[string]string{"provider": "sold", "buyer": "bought"}[v.Role]
-	w := tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(s.Out, 2, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\t%s\n", what, v.RequestID)
-	for _, kind := range sortedKeys(v.Names) {
+	for _, kind := range slices.Sorted(maps.Keys(v.Names)) {
 		for _, value := range v.Names[kind] {
-			fmt.Fprintf(w, "  %s\t%s\n", kind, printable(value))
+			fmt.Fprintf(w, "  %s\t%s\n", kind, display.Printable(value))
 		}
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	w = tabwriter.NewWriter(s.out, 2, 8, 2, ' ', 0)
+	w = tabwriter.NewWriter(s.Out, 2, 8, 2, ' ', 0)
 	var began time.Time
 	for i, l := range v.Lines {
 		if i == 0 {
 			began = l.At
 			fmt.Fprintf(w, "%s\n", l.At.Local().Format(time.DateTime))
 		}
-		fmt.Fprintf(w, "%8.2fs\t%s\t%s\n", l.At.Sub(began).Seconds(), l.Kind, printable(l.Text))
+		fmt.Fprintf(w, "%8.2fs\t%s\t%s\n", l.At.Sub(began).Seconds(), l.Kind, display.Printable(l.Text))
 	}
 	return w.Flush()
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
@@ -36,7 +38,7 @@ func TestOlderDatabase(t *testing.T) {
 			dir := t.TempDir()
 			conf := filepath.Join(dir, "lightwork.yaml")
 			var said bytes.Buffer
-			if code := Run(t.Context(), version, []string{"init", "--dir", dir, "--wallet", "none", "--relay", "ws://127.0.0.1:1"}, nil, &said, &said); code != exitOK {
+			if code := Run(t.Context(), "dev", []string{"init", "--dir", dir, "--wallet", "none", "--relay", "ws://127.0.0.1:1"}, nil, &said, &said); code != advice.ExitOK {
 				t.Fatal(said.String())
 			}
 			for _, role := range []string{"provider", "buyer"} {
@@ -44,8 +46,8 @@ func TestOlderDatabase(t *testing.T) {
 			}
 			for _, args := range c.commands {
 				said.Reset()
-				code := Run(t.Context(), version, append([]string{"-c", conf}, args...), nil, &said, &said)
-				if code != ExitFailed {
+				code := Run(t.Context(), "dev", append([]string{"-c", conf}, args...), nil, &said, &said)
+				if code != advice.ExitFailed {
 					t.Errorf("%v ends with %d", args, code)
 				}
 				for _, want := range c.want {
@@ -65,11 +67,11 @@ func TestBackupOfOlderDatabase(t *testing.T) {
 	dir := t.TempDir()
 	conf, backup := filepath.Join(dir, "lightwork.yaml"), filepath.Join(dir, "copy.db")
 	var said bytes.Buffer
-	if code := Run(t.Context(), version, []string{"init", "--dir", dir, "--wallet", "none", "--relay", "ws://127.0.0.1:1"}, nil, &said, &said); code != exitOK {
+	if code := Run(t.Context(), "dev", []string{"init", "--dir", dir, "--wallet", "none", "--relay", "ws://127.0.0.1:1"}, nil, &said, &said); code != advice.ExitOK {
 		t.Fatal(said.String())
 	}
 	withSchema(t, filepath.Join(dir, "data", "buyer"), unreleased)
-	if code := Run(t.Context(), version, []string{"-c", conf, "backup", "--role", "buyer", "--out", backup}, nil, &said, &said); code != exitOK {
+	if code := Run(t.Context(), "dev", []string{"-c", conf, "backup", "--role", "buyer", "--out", backup}, nil, &said, &said); code != advice.ExitOK {
 		t.Fatalf("backup ends with %d: %s", code, said.String())
 	}
 	db, err := sqlite.Open(t.Context(), backup, sqlite.Options{Migrations: unreleased})
@@ -85,8 +87,8 @@ func TestBackupOfOlderDatabase(t *testing.T) {
 	}
 
 	said.Reset()
-	code := Run(t.Context(), version, []string{"-c", conf, "restore", "--role", "buyer", "--from", backup}, nil, &said, &said)
-	if code != ExitFailed || !strings.Contains(said.String(), "before the first release") || !strings.Contains(said.String(), "hint: name another backup") {
+	code := Run(t.Context(), "dev", []string{"-c", conf, "restore", "--role", "buyer", "--from", backup}, nil, &said, &said)
+	if code != advice.ExitFailed || !strings.Contains(said.String(), "before the first release") || !strings.Contains(said.String(), "hint: name another backup") {
 		t.Errorf("restore ends with %d: %s", code, said.String())
 	}
 }
@@ -97,7 +99,7 @@ func TestDatabaseTrouble(t *testing.T) {
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "lightwork.yaml")
 	var said bytes.Buffer
-	if code := Run(t.Context(), version, []string{"init", "--dir", dir, "--wallet", "none", "--relay", "ws://127.0.0.1:1"}, nil, &said, &said); code != exitOK {
+	if code := Run(t.Context(), "dev", []string{"init", "--dir", dir, "--wallet", "none", "--relay", "ws://127.0.0.1:1"}, nil, &said, &said); code != advice.ExitOK {
 		t.Fatal(said.String())
 	}
 	for _, role := range []string{"provider", "buyer"} {
@@ -108,14 +110,14 @@ func TestDatabaseTrouble(t *testing.T) {
 	}
 	for _, args := range [][]string{{"jobs", "list"}, {"buyer", "list"}, {"buyer", "resume"}, {"provider", "debts"}, {"backup", "--role", "buyer", "--out", filepath.Join(dir, "copy.db")}} {
 		said.Reset()
-		if code := Run(t.Context(), version, append([]string{"-c", conf}, args...), nil, &said, &said); code != ExitFailed || !strings.Contains(said.String(), "hint: the file is damaged: keep a copy") {
+		if code := Run(t.Context(), "dev", append([]string{"-c", conf}, args...), nil, &said, &said); code != advice.ExitFailed || !strings.Contains(said.String(), "hint: the file is damaged: keep a copy") {
 			t.Errorf("%v ends with %d: %s", args, code, said.String())
 		}
 	}
 
 	said.Reset()
 	full := fmt.Errorf("write: %w", syscall.ENOSPC)
-	if report(&said, &globals{}, full); !strings.Contains(said.String(), "hint: the disk is full: make room") {
+	if app.Report(&said, &app.Globals{}, full); !strings.Contains(said.String(), "hint: the disk is full: make room") {
 		t.Error(said.String())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,9 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/testclass"
@@ -30,25 +34,6 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/schemas"
 )
-
-func TestSpell(t *testing.T) {
-	const p = "PROGRAM" // where the test binary lies
-	for _, c := range []struct{ config, hint, want string }{
-		{"lightwork.yaml", "lightwork doctor checks the relays", p + " doctor checks the relays"},
-		{"n/lightwork.yaml", "run lightwork doctor", "run " + p + " -c n/lightwork.yaml doctor"},
-		{"my file.yaml", "lightwork buyer resume abc", p + " -c 'my file.yaml' buyer resume abc"},
-		{"n/lightwork.yaml", "lightwork init writes one", p + " init --dir n writes one"},
-		{"n/lightwork.yaml", "lightwork schemas list and lightwork --help", p + " schemas list and " + p + " --help"},
-		{"n/lightwork.yaml", "bin/lightwork doctor is spelt already", "bin/lightwork doctor is spelt already"},
-		{"n/lightwork.yaml", "the lightwork node", "the lightwork node"},
-		{"", "lightwork doctor", p + " doctor"},
-	} {
-		g := &globals{Config: c.config}
-		if got := strings.ReplaceAll(g.spell(c.hint), program("lightwork"), p); got != c.want {
-			t.Errorf("%q with %q: %q, want %q", c.hint, c.config, got, c.want)
-		}
-	}
-}
 
 func TestPackRefusesLinksThatLeadOut(t *testing.T) {
 	link := func(to string) fstest.MapFS {
@@ -90,8 +75,7 @@ func TestSecretNames(t *testing.T) {
 
 // TestEveryKeyIsInTheTemplateAndTheDocs: a key that nobody can find is no key.
 func TestEveryKeyIsInTheTemplateAndTheDocs(t *testing.T) {
-	var text bytes.Buffer
-	err := configTemplate.Execute(&text, setup{ProviderWallet: "lnd", BuyerWallet: "play", PlayURL: "http://127.0.0.1:1"})
+	text, err := config.Setup{ProviderWallet: "lnd", BuyerWallet: "play", PlayURL: "http://127.0.0.1:1"}.Text()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +84,12 @@ func TestEveryKeyIsInTheTemplateAndTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := map[string]bool{}
-	yamlKeys(reflect.TypeFor[config](), keys)
+	yamlKeys(reflect.TypeFor[config.Config](), keys)
 	if len(keys) < 40 {
 		t.Fatalf("only %d keys found", len(keys))
 	}
 	for key := range keys {
-		if !regexp.MustCompile(`(?m)^[ #-]*` + key + `:`).Match(text.Bytes()) {
+		if !regexp.MustCompile(`(?m)^[ #-]*` + key + `:`).Match(text) {
 			t.Errorf("%s is not in the template", key)
 		}
 		if !regexp.MustCompile(`[` + "`" + `.]` + key + `\b`).Match(docs) {
@@ -179,7 +163,7 @@ func TestTellerTellsOfRelays(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	out := newLines()
-	tell := newTeller(newLogger(out, "info", "text"), nil)
+	tell := newTeller(slog.New(slog.NewTextHandler(out, nil)), nil)
 	running.Go(func() { _ = pool.Serve(ctx) })
 	running.Go(func() { _ = tell.watchRelays(ctx, pool) })
 	out.await(t, `msg="not connected to ws://`+addr+`, retrying: .*connection refused`)
@@ -188,7 +172,7 @@ func TestTellerTellsOfRelays(t *testing.T) {
 
 	told := map[string]relay.State{}
 	var buf bytes.Buffer
-	tell = newTeller(newLogger(&buf, "info", "text"), nil)
+	tell = newTeller(slog.New(slog.NewTextHandler(&buf, nil)), nil)
 	for _, state := range []relay.State{
 		relay.StateConnecting, relay.StateWaiting, relay.StateConnecting, relay.StateWaiting, relay.StateConnected, relay.StateConnecting, relay.StateConnected,
 	} {
@@ -209,11 +193,11 @@ func withoutTime(text string) string {
 func TestJSONLog(t *testing.T) {
 	var out, diag bytes.Buffer
 	config := filepath.Join(t.TempDir(), "lightwork.yaml")
-	if code := Run(t.Context(), version, []string{"--log-format", "json", "-c", config, "provider", "run"}, nil, &out, &diag); code != exitUsage {
+	if code := Run(t.Context(), "dev", []string{"--log-format", "json", "-c", config, "provider", "run"}, nil, &out, &diag); code != advice.ExitUsage {
 		t.Errorf("exit code %d", code)
 	}
-	Run(t.Context(), version, []string{"--log-format", "json", "provider", "sell"}, nil, &out, &diag)
-	fmt.Fprintf(lineLog{newLogger(&diag, "info", formatJSON)}, "lightwork: one\n  hint: two\n\n")
+	Run(t.Context(), "dev", []string{"--log-format", "json", "provider", "sell"}, nil, &out, &diag)
+	fmt.Fprintf(app.NewStreams(&app.Globals{LogFormat: app.FormatJSON}, "dev", nil, &out, &diag).Err, "lightwork: one\n  hint: two\n\n")
 	var said []string
 	for line := range strings.Lines(diag.String()) {
 		var record struct{ Time, Level, Msg, Hint string }
@@ -230,7 +214,7 @@ func TestJSONLog(t *testing.T) {
 // TestTellerTellsOfJobs: one line a job that ended.
 func TestTellerTellsOfJobs(t *testing.T) {
 	var buf bytes.Buffer
-	newTeller(newLogger(&buf, "info", "text"), nil).event(provider.EndEvent{
+	newTeller(slog.New(slog.NewTextHandler(&buf, nil)), nil).event(provider.EndEvent{
 		RequestID: "0123456789abcdef", State: provider.StateFailed,
 		Reason: provider.Reason{Code: provider.CodeDeadline, Detail: "late\x1b[2J"}, Owed: &provider.Credit{Msats: 7000},
 	})
@@ -268,8 +252,8 @@ func TestUnmetJobsHaveACode(t *testing.T) {
 			}
 			continue
 		}
-		var coded *codedError
-		if !errors.As(err, &coded) || coded.code != exitUnmet || err.Error() != want {
+		var coded *advice.Error
+		if !errors.As(err, &coded) || coded.Code != advice.ExitUnmet || err.Error() != want {
 			t.Errorf("%s: %v", status, err)
 		}
 	}
@@ -305,7 +289,7 @@ func TestDemoFolder(t *testing.T) {
 	if err != nil || moved != "" {
 		t.Fatal(moved, err)
 	}
-	if _, err := writeSetup(dir, setup{ProviderWallet: "play", BuyerWallet: "play", Relay: "ws://127.0.0.1:1", PlayURL: "http://127.0.0.1:1", PerMinuteMsats: 1}); err != nil {
+	if _, err := writeSetup(dir, config.Setup{ProviderWallet: "play", BuyerWallet: "play", Relay: "ws://127.0.0.1:1", PlayURL: "http://127.0.0.1:1", PerMinuteMsats: 1}); err != nil {
 		t.Fatal(err)
 	}
 	key, err := os.ReadFile(filepath.Join(dir, "keys", "provider.key"))
@@ -377,7 +361,7 @@ func TestDemoInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != ExitFailed {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != advice.ExitFailed {
 		t.Errorf("demo ended with %v", err)
 	}
 	if got := errs.text.String(); got != "lightwork: demo: interrupted\n" {
@@ -447,7 +431,7 @@ func TestWithoutSandboxNothingIsPromised(t *testing.T) {
 		"fail  sandbox          confinement: no job runs: level full is asked for", "jobs cannot be confined here, so none is run",
 		"systemd-run --user --scope -p Delegate=yes", "provider run; or accept a weaker level: sandbox.least_confinement",
 	} {
-		if code != ExitFailed || !strings.Contains(stderr, want) {
+		if code != advice.ExitFailed || !strings.Contains(stderr, want) {
 			t.Errorf("provider run ends with %d and does not say %q:\n%s", code, want, stderr)
 		}
 	}
@@ -455,7 +439,7 @@ func TestWithoutSandboxNothingIsPromised(t *testing.T) {
 	// The demo's own job needs no full confinement; where even Landlock is missing it orders no command.
 	stdout, stderr, code := run("demo")
 	weaker := regexp.MustCompile(`(?m)^  sandbox   confinement level (limits|landlock): good enough for this job of ours, not for strangers'`)
-	if code != exitOK || !weaker.MatchString(stdout) && !strings.Contains(stderr, "commands cannot be confined here at all, so none is run") {
+	if code != advice.ExitOK || !weaker.MatchString(stdout) && !strings.Contains(stderr, "commands cannot be confined here at all, so none is run") {
 		t.Errorf("demo: exit %d, %s%s", code, stdout, stderr)
 	}
 	stdout, _, _ = run("doctor")
@@ -499,33 +483,4 @@ func TestDemoWhereNothingConfines(t *testing.T) {
 		t.Errorf("result %.300s, %v", result, err)
 	}
 	run("-c", "a demo/lightwork.yaml", "config", "check") // what the demo leaves is a node
-}
-
-// TestJSONSteersNoTerminal: a provider chooses its name and what it answers, and JSON
-// lets both hold characters that a terminal obeys.
-func TestJSONSteersNoTerminal(t *testing.T) {
-	const hostile = "a\u009b2J\x7f\u202e<b>\u2066"
-	doc, err := json.Marshal(map[string]any{"text": hostile, "n": 9007199254740991})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var printed bytes.Buffer
-	if err := printJSON(&printed, map[string]any{"name": hostile, "output": json.RawMessage(`{"text":"` + hostile + `"}`)}); err != nil {
-		t.Fatal(err)
-	}
-	for _, shown := range []string{printed.String(), prettyJSON(doc), plainJSON(append(doc, '\r'))} {
-		if strings.ContainsAny(shown, "\u009b\x7f\u202e\u2066\r") {
-			t.Errorf("shown as it is: %q", shown)
-		}
-		var got struct {
-			Name, Text string
-			Output     struct{ Text string }
-		}
-		if err := json.Unmarshal([]byte(shown), &got); err != nil || got.Text != hostile && (got.Name != hostile || got.Output.Text != hostile) {
-			t.Errorf("it means something else: %q, %v", shown, err)
-		}
-	}
-	if !strings.Contains(prettyJSON(doc), "9007199254740991") {
-		t.Error("a number is shown otherwise")
-	}
 }

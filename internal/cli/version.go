@@ -4,19 +4,17 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/agentruntime/message"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
 )
-
-// version is the program's, which Run is told.
-var version = "dev"
 
 type versionCmd struct {
 	JSON bool `help:"Print JSON."`
 }
 
-func (c versionCmd) Run(s *streams) error {
+func (c versionCmd) Run(s *app.Streams) error {
 	if c.JSON {
-		return printJSON(s.out, map[string]string{"version": version, "message_schema": message.Version, "control_pack": message.ControlPack})
+		return app.PrintJSON(s.Out, map[string]string{"version": s.Version, "message_schema": message.Version, "control_pack": message.ControlPack})
 	}
-	_, err := fmt.Fprintf(s.out, "lightwork %s\nmessages %s (%s)\n", version, message.Version, message.ControlPack)
+	_, err := fmt.Fprintf(s.Out, "lightwork %s\nmessages %s (%s)\n", s.Version, message.Version, message.ControlPack)
 	return err
 }

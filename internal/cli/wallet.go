@@ -1,17 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/lnd"
-	"github.com/lightwork-market/lightwork/payments/playnet"
 )
 
 // walletTimeout bounds what a listing waits for a wallet.
@@ -31,56 +32,56 @@ type walletCmd struct {
 }
 
 type walletStatusCmd struct {
-	Role side `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
-	JSON bool `help:"Print JSON."`
+	Role config.Side `help:"Whose wallet: provider or buyer. Left out: the only one there is; of two the buyer's." placeholder:"ROLE"`
+	JSON bool        `help:"Print JSON."`
 }
 
 // Run asks the wallet who it is and what it has.
-func (w walletStatusCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	c, err := loadConfig(g.Config)
+func (w walletStatusCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	role := w.Role.of(c)
-	conf := c.walletOf(role)
+	role := w.Role.Of(c.Config)
+	conf := c.WalletOf(role)
 	ctx, cancel := context.WithTimeout(ctx, walletTimeout)
 	defer cancel()
-	wal, closeWallet, err := openWallet(ctx, c, conf, role, s.log)
+	wal, closeWallet, err := openWallet(ctx, c.Config, conf, role, s.Log)
 	if err != nil {
 		return err
 	}
 	defer closeWallet()
 	if wal == nil {
-		return usage("set "+role+".wallet.backend to lnd, nwc, cashu, onchain or play, or name the other --role", "the %s has no wallet", role)
+		return advice.Usage("set "+role+".wallet.backend to lnd, nwc, cashu, onchain or play, or name the other --role", "the %s has no wallet", role)
 	}
 	node, err := wal.Node(ctx)
 	if err != nil {
-		return hinted(err, walletHint(err, role, conf))
+		return advice.Hint(err, walletHint(err, role, conf))
 	}
 	balance, err := wal.Balance(ctx)
 	if err != nil {
-		return hinted(err, walletHint(err, role, conf))
+		return advice.Hint(err, walletHint(err, role, conf))
 	}
 	if w.JSON {
-		return printJSON(s.out, map[string]any{
+		return app.PrintJSON(s.Out, map[string]any{
 			"role": role, "backend": conf.Backend, "node": node, "balance": balance,
 			"asset_id": payments.AssetID(node.Network), "play_money": node.Network == payments.Play,
 		})
 	}
 	if node.Network == payments.Play {
-		fmt.Fprintln(s.out, "PLAY MONEY: worth nothing")
+		fmt.Fprintln(s.Out, "PLAY MONEY: worth nothing")
 	}
-	fmt.Fprintf(s.out, "role       %s\nnode       %s\nnetwork    %s\nspendable  %s\nreserved   %s\n",
-		role, node.PubKey, node.Network, msats(balance.SpendableMsats), msats(balance.ReservedMsats))
+	fmt.Fprintf(s.Out, "role       %s\nnode       %s\nnetwork    %s\nspendable  %s\nreserved   %s\n",
+		role, node.PubKey, node.Network, display.Msats(balance.SpendableMsats), display.Msats(balance.ReservedMsats))
 	if mint, ok := node.Network.CashuMint(); ok {
-		fmt.Fprintf(s.out, "custody    the mint %s holds the bitcoin; the wallet holds its promise\n", printable(mint))
+		fmt.Fprintf(s.Out, "custody    the mint %s holds the bitcoin; the wallet holds its promise\n", display.Printable(mint))
 	}
-	if node, ok := wal.(*lnd.Wallet); ok {
-		receivable, err := node.Receivable(ctx)
-		if err != nil {
-			return hinted(err, walletHint(err, role, conf))
-		}
-		fmt.Fprintf(s.out, "receivable %s\n", msats(receivable))
+	receivable, counted, err := receivableBy(ctx, wal)
+	if err != nil {
+		return advice.Hint(err, walletHint(err, role, conf))
+	}
+	if counted {
+		fmt.Fprintf(s.Out, "receivable %s\n", display.Msats(receivable))
 	}
 	return nil
 }
@@ -91,14 +92,14 @@ type walletPermissionsCmd struct {
 }
 
 // Run prints one command a role.
-func (w walletPermissionsCmd) Run(s *streams) error {
+func (w walletPermissionsCmd) Run(s *app.Streams) error {
 	backend := "lnd"
 	if w.Chain {
-		backend = backendOnchain
+		backend = config.BackendOnchain
 	}
 	for _, role := range []string{"provider", "refunds", "buyer"} {
 		if w.Role == role || w.Role == "both" && role != "refunds" {
-			fmt.Fprintln(s.out, bakeCommand(backend, role))
+			fmt.Fprintln(s.Out, bakeCommand(backend, role))
 		}
 	}
 	return nil
@@ -113,39 +114,35 @@ type walletPlayServeCmd struct {
 const defaultLedger = "127.0.0.1:7448"
 
 // Run serves play money until interrupted.
-func (w walletPlayServeCmd) Run(ctx context.Context, s *streams, g *globals) error {
-	c, err := loadConfig(g.Config)
+func (w walletPlayServeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	listen := firstText(w.Listen, playAddress(c.Provider.Wallet), playAddress(c.Buyer.Wallet), defaultLedger)
+	listen := cmp.Or(w.Listen, playAddress(c.Provider.Wallet), playAddress(c.Buyer.Wallet), defaultLedger)
 	addr, err := net.ResolveTCPAddr("tcp", listen)
 	if err != nil {
-		return usage("for example --listen "+defaultLedger, "listen: %w", err)
+		return advice.Usage("for example --listen "+defaultLedger, "listen: %w", err)
 	}
 	if !addr.IP.IsLoopback() {
-		return usage("for example --listen "+defaultLedger, "play money is served on loopback only, not on %s", listen)
+		return advice.Usage("for example --listen "+defaultLedger, "play money is served on loopback only, not on %s", listen)
 	}
-	dir := c.dataDir("play")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	ledger, err := playnet.Open(ctx, filepath.Join(dir, "ledger.db"), playnet.Config{Logger: s.log})
+	ledger, err := openLedger(ctx, c.Config, s.Log)
 	if err != nil {
 		return err
 	}
 	ln, err := net.ListenTCP("tcp", addr)
 	if err != nil {
-		return firstError(usage("--listen and wallet.play.url name another address", "listen: %w", err), ledger.Close())
+		return cmp.Or(advice.Usage("--listen and wallet.play.url name another address", "listen: %w", err), ledger.close())
 	}
-	s.told.Info(fmt.Sprintf("PLAY MONEY ledger on http://%s: nothing on it is worth anything", ln.Addr()))
-	err = playnet.NewServer(ledger, s.log).Serve(ctx, ln)
-	s.told.Info("ledger stopped")
-	return firstError(err, ledger.Close())
+	s.Told.Info(fmt.Sprintf("PLAY MONEY ledger on http://%s: nothing on it is worth anything", ln.Addr()))
+	err = ledger.serve(ctx, ln)
+	s.Told.Info("ledger stopped")
+	return err
 }
 
 // playAddress is the host and port at which a wallet looks for its ledger.
-func playAddress(w walletConfig) string {
+func playAddress(w config.Wallet) string {
 	u, err := url.Parse(w.Play.URL)
 	if w.Backend != "play" || err != nil {
 		return ""

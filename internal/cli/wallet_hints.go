@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/lnd"
 )
 
 // walletHint is the next step for whoever runs a wallet that does not answer as
 // it should.
-func walletHint(err error, role string, w walletConfig) string {
+func walletHint(err error, role string, w config.Wallet) string {
 	section := role + ".wallet.lnd"
 	switch {
 	case w.Backend == "play" && errors.Is(err, payments.ErrWalletUnavailable):
@@ -21,7 +23,7 @@ func walletHint(err error, role string, w walletConfig) string {
 		return "the wallet must run, and the relay that " + role + ".wallet.nwc.uri_file names be reachable; a connection that its app has ended needs a new address in the file"
 	case w.Backend == "cashu" && errors.Is(err, payments.ErrWalletUnavailable):
 		return role + ".wallet.cashu.mint does not answer: nothing is lost, and what is under way goes on when it does"
-	case w.Backend != "lnd" && w.Backend != backendOnchain:
+	case w.Backend != "lnd" && w.Backend != config.BackendOnchain:
 		return "lightwork doctor checks the wallet"
 	case errors.Is(err, lnd.ErrWalletLocked):
 		return "lncli unlock"
@@ -36,7 +38,7 @@ func walletHint(err error, role string, w walletConfig) string {
 }
 
 // plainWallet says in one line what a provider's wallet lacks, and the next step.
-func plainWallet(err error, w walletConfig) error {
+func plainWallet(err error, w config.Wallet) error {
 	if err == nil {
 		return nil
 	}
@@ -55,9 +57,9 @@ func plainWallet(err error, w walletConfig) error {
 }
 
 // walletTrouble adds the next step to an error of a wallet's and leaves others alone.
-func walletTrouble(err error, role string, w walletConfig) error {
-	if (errors.As(err, new(*lnd.Error)) || w.Backend == "play" && errors.Is(err, payments.ErrWalletUnavailable)) && !errors.As(err, new(*codedError)) {
-		return hinted(err, walletHint(err, role, w))
+func walletTrouble(err error, role string, w config.Wallet) error {
+	if (errors.As(err, new(*lnd.Error)) || w.Backend == "play" && errors.Is(err, payments.ErrWalletUnavailable)) && !errors.As(err, new(*advice.Error)) {
+		return advice.Hint(err, walletHint(err, role, w))
 	}
 	return err
 }

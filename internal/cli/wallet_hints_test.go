@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/cashu"
 	"github.com/lightwork-market/lightwork/payments/lnd"
@@ -23,13 +24,13 @@ func TestWalletHints(t *testing.T) {
 		{"lnd", lnd.ErrWalletLocked, "lncli unlock"},
 		{"lnd", payments.ErrUnauthorized, "lncli bakemacaroon --save_to buyer.macaroon uri:"},
 		{"lnd", payments.ErrWrongNetwork, "buyer.wallet.lnd.network"},
-		{backendOnchain, away, "start lnd"},
+		{config.BackendOnchain, away, "start lnd"},
 		{"nwc", away, "the relay that buyer.wallet.nwc.uri_file names"},
 		{"cashu", away, "buyer.wallet.cashu.mint does not answer"},
 		{"play", away, "play-serve runs the ledger"},
 		{"nwc", payments.ErrUnsupported, "doctor checks the wallet"},
 	} {
-		if got := walletHint(c.err, "buyer", walletConfig{Backend: c.backend}); !strings.Contains(got, c.says) {
+		if got := walletHint(c.err, "buyer", config.Wallet{Backend: c.backend}); !strings.Contains(got, c.says) {
 			t.Errorf("%s, %v: %q", c.backend, c.err, got)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/payments/lnd"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -18,7 +20,7 @@ type lndWallet interface {
 // prepayment goes back.
 func lndRoles(role, backend string) (does, refunds lnd.Role) {
 	payer, payee := lnd.Payer, lnd.Payee
-	if backend == backendOnchain {
+	if backend == config.BackendOnchain {
 		payer, payee = lnd.ChainPayer, lnd.ChainPayee
 	}
 
@@ -31,25 +33,25 @@ func lndRoles(role, backend string) (does, refunds lnd.Role) {
 // checkRights is nil if the wallet permits what the role does with it. It is asked
 // before anything is offered or ordered: a call that is refused later leaves others
 // waiting.
-func checkRights(ctx context.Context, w wallet, role string, conf walletConfig) error {
+func checkRights(ctx context.Context, w wallet, role string, conf config.Wallet) error {
 	node, ok := w.(lndWallet)
 	if !ok {
 		return nil
 	}
 
 	if _, err := w.Node(ctx); err != nil {
-		return hinted(err, walletHint(err, role, conf))
+		return advice.Hint(err, walletHint(err, role, conf))
 	}
 	does, _ := lndRoles(role, conf.Backend)
 	if err := node.CheckPermissions(ctx, does); err != nil {
-		return hinted(err, walletHint(err, role, conf))
+		return advice.Hint(err, walletHint(err, role, conf))
 	}
 	return nil
 }
 
 // checkMacaroon says what the macaroon of a wallet lacks: for the role, or for the way
 // back of a prepayment.
-func checkMacaroon(ctx context.Context, c *config, w wallet, name, role string, conf walletConfig) finding {
+func checkMacaroon(ctx context.Context, c *config.Config, w wallet, name, role string, conf config.Wallet) finding {
 	node, ok := w.(lndWallet)
 	if !ok {
 		return finding{}
@@ -59,7 +61,7 @@ func checkMacaroon(ctx context.Context, c *config, w wallet, name, role string, 
 	if err := node.CheckPermissions(ctx, does); err != nil {
 		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
 	}
-	if !c.seesRefunds(role) {
+	if !seesRefunds(c, role) {
 		return finding{}
 	}
 	if err := node.CheckPermissions(ctx, refunds); err != nil {
@@ -69,11 +71,11 @@ func checkMacaroon(ctx context.Context, c *config, w wallet, name, role string, 
 }
 
 // seesRefunds reports whether prepayments of the role may come back over its wallet.
-func (c *config) seesRefunds(role string) bool {
+func seesRefunds(c *config.Config, role string) bool {
 	if role == "buyer" {
 		return slices.Contains(c.Buyer.Modes, receipts.ModePrepay)
 	}
-	return !c.Provider.Refunds.CreditOnly && slices.ContainsFunc(c.Provider.Offers, func(o offerConfig) bool {
+	return !c.Provider.Refunds.CreditOnly && slices.ContainsFunc(c.Provider.Offers, func(o config.Offer) bool {
 		return slices.Contains(o.Modes, receipts.ModePrepay)
 	})
 }

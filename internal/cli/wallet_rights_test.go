@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/lnd"
@@ -74,7 +75,7 @@ func field(number int, content string) []byte {
 }
 
 // serve starts it, and returns how a node reaches it.
-func (l *strictLND) serve(t *testing.T) lndConfig {
+func (l *strictLND) serve(t *testing.T) config.LND {
 	t.Helper()
 	server := httptest.NewUnstartedServer(l)
 	server.EnableHTTP2 = true
@@ -82,7 +83,7 @@ func (l *strictLND) serve(t *testing.T) lndConfig {
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 
 	dir := t.TempDir()
-	w := lndConfig{
+	w := config.LND{
 		Address: server.Listener.Addr().String(), TLSCertFile: filepath.Join(dir, "tls.cert"),
 		MacaroonFile: filepath.Join(dir, "test.macaroon"), Network: payments.Simnet,
 	}
@@ -98,7 +99,7 @@ func (l *strictLND) serve(t *testing.T) lndConfig {
 // TestWeakMacaroon: doctor names what a macaroon lacks, and neither selling nor an order
 // begins without it. The next step is the whole command.
 func TestWeakMacaroon(t *testing.T) {
-	for _, backend := range []string{"lnd", backendOnchain} {
+	for _, backend := range []string{"lnd", config.BackendOnchain} {
 		for _, role := range []string{"provider", "buyer"} {
 			t.Run(backend+" "+role, func(t *testing.T) {
 				t.Parallel()
@@ -110,7 +111,7 @@ func TestWeakMacaroon(t *testing.T) {
 
 func weakMacaroon(t *testing.T, backend, role string) {
 	node := &strictLND{}
-	s := setup{ProviderWallet: "none", BuyerWallet: "none", Relay: "ws://" + port.Reserve(t), Name: "weak", PerMinuteMsats: 20_000}
+	s := config.Setup{ProviderWallet: "none", BuyerWallet: "none", Relay: "ws://" + port.Reserve(t), Name: "weak", PerMinuteMsats: 20_000}
 	begin := []string{"buyer", "submit", "--max-sats", "100", "--cmd", "true"}
 	if role == "provider" {
 		begin = []string{"provider", "run"}
@@ -147,7 +148,7 @@ func weakMacaroon(t *testing.T, backend, role string) {
 
 	node.permit(rights)
 	lacks := slices.DeleteFunc(lnd.PermissionURIs(refunds), func(uri string) bool { return slices.Contains(rights, uri) })
-	prepaid := role == "provider" || backend == backendOnchain // by what init writes
+	prepaid := role == "provider" || backend == config.BackendOnchain // by what init writes
 	if out := run("doctor"); prepaid != strings.Contains(out, "the macaroon lacks uri:"+strings.Join(lacks, " uri:")+"\n") || strings.Contains(out, "fail  "+role+" wallet") {
 		t.Errorf("with its own rights alone doctor says\n%s", out)
 	}

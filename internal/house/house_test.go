@@ -29,15 +29,16 @@ var rooms = map[string][]string{
 	"receipts":        {"domain", "market/kinds", "hashing", "schemas", "replay", "payments", "payments/bolt11", "internal/sigbatch", "internal/lowerbech32"},
 
 	// Wallets know money, nothing of jobs.
-	"payments/conformance": {"hashing", "payments", "payments/bolt11"},
-	"payments/tapassets":   {"payments"},
-	"payments/bip21":       {"payments", "payments/bolt11"},
-	"payments/onchain":     {"payments", "payments/bip21", "payments/bolt11", "payments/lnd", "internal/sqlite"},
-	"payments/lud16":       {"hashing", "payments", "payments/bolt11"},
-	"payments/lnd":         {"hashing", "payments", "payments/bolt11"},
-	"payments/cashu":       {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
-	"payments/nwc":         {"domain", "hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
-	"payments/playnet":     {"hashing", "payments", "payments/bolt11", "internal/sqlite"},
+	"payments/conformance":     {"hashing", "payments", "payments/bolt11"},
+	"payments/tapassets":       {"payments"},
+	"payments/bip21":           {"payments", "payments/bolt11"},
+	"payments/onchain":         {"payments", "payments/bip21", "payments/bolt11", "payments/lnd", "internal/sqlite"},
+	"payments/lud16":           {"hashing", "payments", "payments/bolt11"},
+	"payments/lnd":             {"hashing", "payments", "payments/bolt11"},
+	"payments/cashu":           {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
+	"payments/nwc":             {"domain", "hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
+	"payments/playnet":         {"hashing", "payments", "payments/bolt11", "payments/playnet/playurl", "internal/sqlite"},
+	"payments/playnet/playurl": {"payments"},
 
 	"relay/nip01":       {},
 	"relay":             {"hashing", "relay/nip01", "internal/publicnet"},
@@ -106,7 +107,11 @@ var rooms = map[string][]string{
 	// Several providers for one job: on the buyer's public API.
 	"buyer/panel": {"buyer", "buyer/adjudicate", "buyer/internal/text", "domain", "market/kinds", "hashing", "payments", "receipts", "schemas"},
 
-	"internal/recent":      {},
+	"internal/recent": {},
+	// Errors with a next step, and values for a person.
+	"internal/advice":  {},
+	"internal/display": {"receipts"},
+
 	"internal/sigbatch":    {},
 	"internal/lowerbech32": {},
 	"internal/yamlfile":    {},
@@ -140,7 +145,13 @@ var rooms = map[string][]string{
 	"bench":                            {},
 
 	// Programs connect the rooms.
-	"internal/cli":         {"..."},
+	"internal/cli":     {"..."},
+	"internal/cli/app": {"buyer", "internal/advice", "internal/config", "internal/display", "internal/sqlite"},
+	"internal/config": {
+		"internal/advice", "internal/display", "internal/nip05", "internal/observe", "internal/yamlfile", "agentruntime/agents/sandbox", "agentruntime/agents/text",
+		"agentruntime/model", "agentruntime/sandbox", "agentruntime/wire", "buyer", "lifecycle", "payments", "payments/playnet/playurl",
+		"payments/tapassets", "provider", "receipts", "relay/server", "schemas",
+	},
 	"cmd/lightwork":        {"internal/cli"},
 	"cmd/lightwork-verify": {"receipts", "payments"},
 }

@@ -11,11 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/playnet/playurl"
 )
 
 // The wait between two tries of a watch or track whose connection broke.
@@ -36,7 +36,7 @@ type Client struct {
 // server's address, "http://127.0.0.1:port"; other than loopback is refused.
 // Nothing is sent before the first call.
 func Dial(rawURL, token string) (*Client, error) {
-	u, err := parseURL(rawURL)
+	u, err := playurl.Parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
@@ -58,20 +58,6 @@ func Dial(rawURL, token string) (*Client, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
-}
-
-// CheckURL says why Dial would refuse an address.
-func CheckURL(rawURL string) error {
-	_, err := parseURL(rawURL)
-	return err
-}
-
-func parseURL(rawURL string) (*url.URL, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil || u.Scheme != "http" || !isLoopback(u.Host) || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
-		return nil, fmt.Errorf("%w: a play-money server is at http://127.0.0.1:<port>", payments.ErrBadRequest)
-	}
-	return u, nil
 }
 
 // Close drops the idle connections.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/playnet/playurl"
 )
 
 // maxRequests bounds the requests that are answered or waited on at one time.
@@ -193,7 +194,7 @@ func (s *Server) authorize(r *http.Request) (*Wallet, error) {
 func (s *Server) answer(m method, authorize func(*http.Request) (*Wallet, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if err != nil || kind != contentType || !isLoopback(r.Host) {
+		if err != nil || kind != contentType || !playurl.IsLoopback(r.Host) {
 			writeError(w, fmt.Errorf("%w: want JSON, sent to a loopback address", payments.ErrBadRequest))
 			return
 		}
@@ -218,16 +219,6 @@ func (s *Server) answer(m method, authorize func(*http.Request) (*Wallet, error)
 
 		writeJSON(w, http.StatusOK, resp)
 	}
-}
-
-// isLoopback reads a host with or without a port.
-func isLoopback(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = strings.Trim(hostport, "[]")
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func writeError(w http.ResponseWriter, err error) {

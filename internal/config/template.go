@@ -1,10 +1,52 @@
-package cli
+package config
 
-import "text/template"
+import (
+	"bytes"
+	"net"
+	"net/url"
+	"text/template"
+
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// Setup is what a new node is made of.
+type Setup struct {
+	ProviderWallet, BuyerWallet string // play, lnd, nwc, cashu, onchain or none
+	Mint                        string // with cashu
+
+	Relay          string // ws:// address
+	PlayURL        string
+	Name           string
+	PerMinuteMsats int64
+	NoOffers       bool         // of a node that only buys
+	MoreOffers     []schemas.ID // beside the sandbox, at the same price
+	NoSandbox      bool         // only MoreOffers
+	Agent          *SetupAgent  // does MoreOffers; nil: the built-in ones do
+	Model          Model        // none without an address
+
+	LeastConfinement string // of the sandbox; empty: the default
+	ProviderLND      LND
+	BuyerLND         LND
+	Force            bool
+	Keys             map[string]string // by role: the file to take its key from
+}
+
+// SetupAgent is an agent in the configuration of a new node.
+type SetupAgent struct{ Dir, ID, Tool string }
+
+// RelayListen is where lightwork relay is to listen: where this node looks for
+// it, if that is on this machine.
+func (s Setup) RelayListen() string {
+	u, err := url.Parse(s.Relay)
+	if err != nil || u.Scheme != "ws" || u.Port() == "" || !net.ParseIP(u.Hostname()).IsLoopback() {
+		return DefaultRelayListen
+	}
+	return u.Host
+}
 
 // configTemplate is the configuration of a new node. It names every key: what
 // is commented out is the default, or an example.
-var configTemplate = template.Must(template.New(defaultConfig).Parse(`# Lightwork. Paths are relative to this file. lightwork config check explains errors.
+var configTemplate = template.Must(template.New(DefaultFile).Parse(`# Lightwork. Paths are relative to this file. lightwork config check explains errors.
 version: 1
 
 node:
@@ -229,25 +271,32 @@ agents:
     # nwc: # backend nwc: a wallet that speaks Nostr Wallet Connect
     #   uri_file: {{.URIFile}} # its nostr+walletconnect:// address, mode 0600{{end}}{{end}}`))
 
-// walletSetup is one role's wallet in the template.
-type walletSetup struct {
+// Text is the configuration of a new node.
+func (s Setup) Text() ([]byte, error) {
+	var text bytes.Buffer
+	err := configTemplate.Execute(&text, s)
+	return text.Bytes(), err
+}
+
+// WalletSetup is one role's wallet in the template.
+type WalletSetup struct {
 	Backend, PlayURL, Token, URIFile string
-	LND                              lndConfig
+	LND                              LND
 	Mint, SeedFile                   string
 }
 
 // Provider is the provider's wallet.
-func (s setup) Provider() walletSetup {
-	return walletSetup{s.ProviderWallet, s.PlayURL, "keys/play-provider.token", nwcFile("provider"), s.ProviderLND, s.Mint, seedFile("provider")}
+func (s Setup) Provider() WalletSetup {
+	return WalletSetup{s.ProviderWallet, s.PlayURL, "keys/play-provider.token", NWCFile("provider"), s.ProviderLND, s.Mint, seedFile("provider")}
 }
 
 // Buyer is the buyer's wallet.
-func (s setup) Buyer() walletSetup {
-	return walletSetup{s.BuyerWallet, s.PlayURL, "keys/play-buyer.token", nwcFile("buyer"), s.BuyerLND, s.Mint, seedFile("buyer")}
+func (s Setup) Buyer() WalletSetup {
+	return WalletSetup{s.BuyerWallet, s.PlayURL, "keys/play-buyer.token", NWCFile("buyer"), s.BuyerLND, s.Mint, seedFile("buyer")}
 }
 
-// nwcFile is where the address of a role's NWC wallet goes.
-func nwcFile(role string) string { return "keys/" + role + "-wallet.nwc" }
+// NWCFile is where the address of a role's NWC wallet goes.
+func NWCFile(role string) string { return "keys/" + role + "-wallet.nwc" }
 
 // seedFile is where the seed of a role's Cashu wallet goes.
 func seedFile(role string) string { return "keys/" + role + "-cashu.seed" }

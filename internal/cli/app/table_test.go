@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ func TestWrapped(t *testing.T) {
 		"abcdefghijklmnop q":     "abcdefghijklmnop\n--q",
 		"a b c d e f g h i j k ": "a b c d\n--e f g h\n--i j k",
 	} {
-		if got := wrapped(text, "--", 9); got != want {
+		if got := Wrapped(text, "--", 9); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -24,7 +24,7 @@ func TestWrapped(t *testing.T) {
 // A pipe gets all of a table; only a terminal has a width.
 func TestTableElsewhereIsWhole(t *testing.T) {
 	var out bytes.Buffer
-	w := newTable(&out)
+	w := NewTable(&out)
 	fmt.Fprintln(w, "A\tB")
 	fmt.Fprintln(w, "long\t"+strings.Repeat("x", 200))
 	if err := w.Flush(); err != nil || out.String() != "A     B\nlong  "+strings.Repeat("x", 200)+"\n" {

@@ -1,31 +1,35 @@
-package cli
+package app
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
+
+	"github.com/lightwork-market/lightwork/internal/display"
 )
 
-// table is columns for a person. On a terminal no line is wider than it: columns
+// Table is columns for a person. On a terminal no line is wider than it: columns
 // that spare names are left out as far as needed, then what is last, and can be
 // long, is cut. Elsewhere lines are whole.
-type table struct {
+type Table struct {
 	out   io.Writer
 	spare []int // columns, from 0, that can be missed: the first goes first
 	text  bytes.Buffer
 }
 
-func newTable(out io.Writer, spare ...int) *table { return &table{out: out, spare: spare} }
+// NewTable makes a table that can miss the columns in spare.
+func NewTable(out io.Writer, spare ...int) *Table { return &Table{out: out, spare: spare} }
 
 // Write takes lines of cells with tabs between them.
-func (t *table) Write(p []byte) (int, error) { return t.text.Write(p) }
+func (t *Table) Write(p []byte) (int, error) { return t.text.Write(p) }
 
 // Flush writes what was collected.
-func (t *table) Flush() error {
-	width, _, _ := screenSize(t.out)
+func (t *Table) Flush() error {
+	width, _, _ := ScreenSize(t.out)
 	_, err := io.WriteString(t.out, fitted(t.text.String(), t.spare, width))
 	return err
 }
@@ -38,7 +42,7 @@ func fitted(cells string, spare []int, width int) string {
 	}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		b.WriteString(clipTo(strings.TrimSuffix(line, "\n"), width) + "\n")
+		b.WriteString(display.Clip(strings.TrimSuffix(line, "\n"), width) + "\n")
 	}
 	return b.String()
 }
@@ -71,9 +75,9 @@ func widest(text string) int {
 	return n
 }
 
-// wrapped breaks a text at spaces, so that with the indent before each line
+// Wrapped breaks a text at spaces, so that with the indent before each line
 // none is wider than width; a word that is longer stays whole.
-func wrapped(text, indent string, width int) string {
+func Wrapped(text, indent string, width int) string {
 	var b strings.Builder
 	column := len(indent)
 	for i, word := range strings.Fields(text) {
@@ -90,4 +94,17 @@ func wrapped(text, indent string, width int) string {
 		column += len(word)
 	}
 	return b.String()
+}
+
+// PrintJSON writes v as indented JSON.
+func PrintJSON(w io.Writer, v any) error {
+	var doc bytes.Buffer
+	enc := json.NewEncoder(&doc)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, display.PlainJSON(doc.Bytes()))
+	return err
 }

@@ -1,0 +1,34 @@
+package display
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// PlainJSON writes a JSON document so that it cannot steer a terminal: JSON lets
+// strings hold some characters as they are which do. What it means stays.
+func PlainJSON(doc []byte) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(string(doc), "\ufffd") {
+		switch {
+		case r == '\r' || r == '\t': // between the parts of a document
+			b.WriteByte(' ')
+		case r != '\n' && steers(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// PrettyJSON is used where a stored document is shown.
+func PrettyJSON(doc []byte) string {
+	var out bytes.Buffer
+	if json.Indent(&out, doc, "", "  ") != nil {
+		return Printable(string(doc))
+	}
+	return PlainJSON(out.Bytes())
+}

@@ -1,0 +1,30 @@
+// Package playurl reads the address of a ledger of play money.
+package playurl
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/payments"
+)
+
+// Parse reads the address of a ledger, which is on this machine.
+func Parse(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" || !IsLoopback(u.Host) || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
+		return nil, fmt.Errorf("%w: a play-money server is at http://127.0.0.1:<port>", payments.ErrBadRequest)
+	}
+	return u, nil
+}
+
+// IsLoopback reports a host of this machine, with or without a port.
+func IsLoopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
