@@ -54,8 +54,15 @@ func (e *LockedError) Error() string {
 // Is reports that a LockedError is an ErrLocked.
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
-// IsFull reports whether err is that of a disk without room.
-func IsFull(err error) bool { return isCode(err, sqlite3.ErrFull) || errors.Is(err, syscall.ENOSPC) }
+// IsFull reports whether err is that of a disk without room. SQLite says so in a code
+// of its own or, where it writes beside the database, as an I/O error of that kind.
+func IsFull(err error) bool {
+	var e sqlite3.Error
+	if errors.As(err, &e) && (e.SystemErrno == syscall.ENOSPC || e.SystemErrno == syscall.EDQUOT) {
+		return true
+	}
+	return isCode(err, sqlite3.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
 // IsDamaged reports whether err says that a file is no database, or a damaged one.
 func IsDamaged(err error) bool {
