@@ -8,11 +8,11 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2"
 )
 
-// Key is a public key in the compressed form of SEC 1: 2 or 3, and x. An x-only
-// key of BIP-340 is the one with a 2.
+// Key is a public key in the compressed form of SEC 1: a byte 2 or 3, then x. An
+// x-only key of BIP-340 is the key with the byte 2.
 type Key [33]byte
 
-// Valid reports whether the key is one: in range, and a point of the curve.
+// Valid reports whether the key is a point of the curve.
 func (k Key) Valid() bool {
 	_, ok := k.point()
 	return ok
@@ -26,45 +26,46 @@ func (k Key) point() (affine, bool) {
 	return lift(&x, k[0] == 3)
 }
 
-// Batch collects signatures. Its zero value is empty and ready for use. A batch
-// is for one goroutine at a time.
+// Batch collects signatures. Its zero value is empty and ready for use. It is not
+// safe for concurrent use.
 type Batch struct {
-	split  *splitter
-	points map[Key]affine // of keys seen before, Reset or not
-	places map[Key]int    // in keys
-	keys   []affine
-	checks []check
-	over   []over // of checks, to be divided
-	adder  adder
+	split     *splitter
+	points    map[Key]affine // of keys seen before, Reset or not
+	indexes   map[Key]int    // in keys
+	keys      []affine
+	checks    []check
+	divisions []division
+	adder     adder
 }
 
-// check is the equation r = u*G + v*(the key's point).
+// check is the equation r = u*G + v*P, where P is the point of the key.
 type check struct {
 	r    affine
 	u, v btcec.ModNScalar
 	key  int
 }
 
-// over is a check whose u and v are still to be divided by s, which is not 0.
-type over struct {
+// division says that u and v of a check must still be divided by s, which is not
+// 0. Divisions are collected because they share one inversion.
+type division struct {
 	check int
 	s     btcec.ModNScalar
 }
 
-// Len is how many signatures are in the batch.
+// Len is the number of signatures in the batch.
 func (b *Batch) Len() int { return len(b.checks) }
 
-// mostPoints bounds how many keys a batch remembers.
-const mostPoints = 1024
+// maxPoints bounds the keys that a batch caches.
+const maxPoints = 1024
 
-// ValidKey is key.Valid for keys that come again.
+// ValidKey is [Key.Valid] with a cache.
 func (b *Batch) ValidKey(key Key) bool {
 	_, ok := b.point(key)
 	return ok
 }
 
-// point is key.point for keys that come again, as a provider's does in all of
-// its receipts.
+// point is [Key.point] with a cache: a provider signs all its receipts with one
+// key.
 func (b *Batch) point(key Key) (affine, bool) {
 	if p, ok := b.points[key]; ok {
 		return p, true
@@ -76,7 +77,7 @@ func (b *Batch) point(key Key) (affine, bool) {
 	if b.points == nil {
 		b.points = map[Key]affine{}
 	}
-	if len(b.points) == mostPoints {
+	if len(b.points) == maxPoints {
 		clear(b.points)
 	}
 	b.points[key] = p
@@ -85,13 +86,13 @@ func (b *Batch) point(key Key) (affine, bool) {
 
 // Reset empties the batch.
 func (b *Batch) Reset() {
-	clear(b.places)
-	b.keys, b.checks, b.over = b.keys[:0], b.checks[:0], b.over[:0]
+	clear(b.indexes)
+	b.keys, b.checks, b.divisions = b.keys[:0], b.checks[:0], b.divisions[:0]
 }
 
 // AddSchnorr adds a BIP-340 signature over a message of 32 bytes by an x-only
-// key. It reports false, and adds nothing, if no batch is needed to see that
-// the signature is not valid: a number is out of range, or not that of a point.
+// key. It reports false and adds nothing if a number is out of range or names no
+// point, because such a signature is invalid without any sum.
 func (b *Batch) AddSchnorr(key, message *[32]byte, sig *[64]byte) bool {
 	var c check
 	var x element
@@ -104,7 +105,7 @@ func (b *Batch) AddSchnorr(key, message *[32]byte, sig *[64]byte) bool {
 	}
 	compressed := Key{2}
 	copy(compressed[1:], key[:])
-	if c.key, ok = b.keyPlace(compressed); !ok {
+	if c.key, ok = b.keyIndex(compressed); !ok {
 		return false
 	}
 
@@ -129,16 +130,16 @@ func challenge(sig *[64]byte, key, message *[32]byte) [32]byte {
 	return sha256.Sum256(buf[:])
 }
 
-// Bits of a recovery id: what R's x and y are, beside r.
+// Bits of a recovery id, which say what r leaves open about R.
 const (
 	recoveryOdd      = 1 // y is odd
 	recoveryOverflow = 2 // x is r plus the group's order
 )
 
-// AddECDSA adds a signature over a hash, r and s of 32 bytes each, with the
-// recovery id, 0 to 3, that says which point R is. S may be in either half. In a
-// valid batch recovery gives this key. It reports false, and adds nothing, if
-// no batch is needed to see that it does not.
+// AddECDSA adds a signature over a hash: r and s of 32 bytes each, and the
+// recovery id, 0 to 3, that says which point R is. A high s is accepted. Recovery
+// from a signature of a valid batch gives this key. AddECDSA reports false and adds
+// nothing if a number is out of range or names no point.
 func (b *Batch) AddECDSA(key Key, hash *[32]byte, sig *[64]byte, recovery byte) bool {
 	var c check
 	var r, s btcec.ModNScalar
@@ -154,34 +155,34 @@ func (b *Batch) AddECDSA(key Key, hash *[32]byte, sig *[64]byte, recovery byte) 
 	if c.r, ok = lift(&x, recovery&recoveryOdd != 0); !ok {
 		return false
 	}
-	if c.key, ok = b.keyPlace(key); !ok {
+	if c.key, ok = b.keyIndex(key); !ok {
 		return false
 	}
 
 	// R = (hash/s)*G + (r/s)*P
 	c.u.SetBytes(hash)
 	c.v = r
-	b.over = append(b.over, over{len(b.checks), s})
+	b.divisions = append(b.divisions, division{len(b.checks), s})
 	b.checks = append(b.checks, c)
 	return true
 }
 
-// divide divides the checks that are to be divided, with one inversion.
+// divide carries out all divisions with one inversion (Montgomery's trick).
 func (b *Batch) divide() {
-	if len(b.over) == 0 {
+	if len(b.divisions) == 0 {
 		return
 	}
 	var product btcec.ModNScalar
 	product.SetInt(1)
-	before := make([]btcec.ModNScalar, len(b.over))
-	for i := range b.over {
+	before := make([]btcec.ModNScalar, len(b.divisions))
+	for i := range b.divisions {
 		before[i] = product
-		product.Mul(&b.over[i].s)
+		product.Mul(&b.divisions[i].s)
 	}
 
 	product.InverseNonConst()
-	for i := len(b.over) - 1; i >= 0; i-- { // product is the inverse of what it was
-		o := &b.over[i]
+	for i := len(b.divisions) - 1; i >= 0; i-- { // product is the inverse of all s up to i
+		o := &b.divisions[i]
 		inverse := &before[i]
 		inverse.Mul(&product)
 		product.Mul(&o.s)
@@ -189,38 +190,39 @@ func (b *Batch) divide() {
 		b.checks[o.check].v.Mul(inverse)
 	}
 
-	b.over = b.over[:0]
+	b.divisions = b.divisions[:0]
 }
 
-// keyPlace finds the key's point, once for all signatures of the key.
-func (b *Batch) keyPlace(key Key) (int, bool) {
-	if i, ok := b.places[key]; ok {
+// keyIndex is the index of the key's point in keys, where it is added once for
+// all signatures of the key.
+func (b *Batch) keyIndex(key Key) (int, bool) {
+	if i, ok := b.indexes[key]; ok {
 		return i, true
 	}
 	p, ok := b.point(key)
 	if !ok {
 		return 0, false
 	}
-	if b.places == nil {
-		b.places = map[Key]int{}
+	if b.indexes == nil {
+		b.indexes = map[Key]int{}
 	}
-	b.places[key] = len(b.keys)
+	b.indexes[key] = len(b.keys)
 	b.keys = append(b.keys, p)
 	return len(b.keys) - 1, true
 }
 
-// Valid reports whether all signatures from one place up to another are valid,
-// in the order in which they were added. None are valid.
+// Valid reports whether the signatures in [from, to) are all valid, counted in
+// the order of adding. An empty range is valid.
 func (b *Batch) Valid(from, to int) bool {
 	b.divide()
 	checks := b.checks[from:to]
 	factors := random(len(checks))
 
-	// sum of a*r - a*u*G - a*v*P, with one term for G and for each key
+	// The sum of a*r - a*u*G - a*v*P, with one product for G and for each key.
 	var g btcec.ModNScalar
 	ofKeys := make([]btcec.ModNScalar, len(b.keys))
 	used := make([]bool, len(b.keys))
-	terms := make([]term, 0, len(checks)+len(b.keys)+1)
+	products := make([]product, 0, len(checks)+len(b.keys)+1)
 	for i := range checks {
 		c := &checks[i]
 		a := factors[i].scalar()
@@ -228,7 +230,7 @@ func (b *Batch) Valid(from, to int) bool {
 		g.Add(u.Mul2(&a, &c.u))
 		ofKeys[c.key].Add(v.Mul2(&a, &c.v))
 		used[c.key] = true
-		terms = append(terms, term{point: c.r.negated(), k1: factors[i]})
+		products = append(products, product{point: c.r.negated(), k1: factors[i]})
 	}
 
 	if b.split == nil {
@@ -236,7 +238,7 @@ func (b *Batch) Valid(from, to int) bool {
 	}
 	put := func(p affine, k *btcec.ModNScalar) bool {
 		k1, k2, ok := b.split.split(k)
-		terms = append(terms, term{p, k1, k2})
+		products = append(products, product{p, k1, k2})
 		return ok
 	}
 
@@ -247,10 +249,11 @@ func (b *Batch) Valid(from, to int) bool {
 		}
 	}
 
-	return ok && b.adder.sumIsZero(terms)
+	return ok && b.adder.sumIsZero(products)
 }
 
-// random are numbers of 128 bits that nobody could know before.
+// random makes n numbers of 128 bits. They must be unpredictable, or somebody
+// could sign so that two false equations cancel out.
 func random(n int) []half {
 	buf := make([]byte, 16*n)
 	_, _ = rand.Read(buf) // never fails

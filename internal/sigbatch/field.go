@@ -6,14 +6,14 @@ import (
 )
 
 // element is a number modulo the field's prime p = 2^256 - 2^32 - 977, as four
-// words, lowest first. Any 256 bits will do: what is p or more stands for what
-// is p less, and only reduced tells them apart.
+// words, lowest first. A value of p or more is allowed and means the value less p;
+// reduced gives the unique form.
 type element [4]uint64
 
-// fold is 2^256 modulo p: what is carried out at the top comes back as this.
+// fold is 2^256 modulo p. A carry out of the top word is worth this much.
 const fold = 1<<32 + 977
 
-// modulus is p itself, the other form of 0.
+// modulus is p, the second form of 0.
 var modulus = element{^uint64(fold - 1), ^uint64(0), ^uint64(0), ^uint64(0)}
 
 // setBytes reads 32 bytes, big-endian. It reports whether they are below p.
@@ -32,9 +32,9 @@ func (z *element) bytes() (b [32]byte) {
 	return b
 }
 
-// reduced is the same number below p.
+// reduced returns the form below p.
 func (z *element) reduced() element {
-	// z-p = z+fold-2^256, which is not negative if the sum has a carry.
+	// z-p is z+fold-2^256, so z is at least p exactly if the sum has a carry.
 	var r element
 	var c uint64
 	r[0], c = bits.Add64(z[0], fold, 0)
@@ -82,7 +82,7 @@ func (z *element) sub(x, y *element) {
 // neg: z = -x.
 func (z *element) neg(x *element) { z.sub(&element{}, x) }
 
-// order is that of the group.
+// order is the number of points of the curve.
 var order = element{0xbfd25e8cd0364141, 0xbaaedce6af48a03b, 0xfffffffffffffffe, 0xffffffffffffffff}
 
 // addOrder adds the group's order to a number below it. It reports whether the
@@ -96,9 +96,9 @@ func (z *element) addOrder() bool {
 	return c == 0 && *z == z.reduced()
 }
 
-// mul: z = x * y. Schoolbook, a row for each word of y; then what is above 256
-// bits is folded back. The rows are those of row, which the compiler does not
-// put in place: calls would take a third of the time.
+// mul: z = x * y. It is schoolbook multiplication with a row for each word of y,
+// then the upper 256 bits are folded back. The rows repeat the code of row because
+// the compiler does not inline it, and calls would take a third of the time.
 func (z *element) mul(x, y *element) {
 	x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
 
@@ -173,7 +173,8 @@ func (z *element) mul(x, y *element) {
 // square: z = x^2.
 func (z *element) square(x *element) { z.squareTimes(x, 1) }
 
-// squareTimes: z = x^(2^n). What stands beside the diagonal is there twice.
+// squareTimes: z = x^(2^n). Products of two different words count twice, so each
+// is computed once and doubled.
 func (z *element) squareTimes(x *element, n int) {
 	x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
 	for range n {
@@ -232,21 +233,21 @@ func (z *element) squareTimes(x *element, n int) {
 	z[0], z[1], z[2], z[3] = x0, x1, x2, x3
 }
 
-// folded is t, which is less than fold*2^256, in four words.
+// folded reduces t, which is less than fold*2^256, to four words.
 func folded(t0, t1, t2, t3, t4 uint64) (z0, z1, z2, z3 uint64) {
-	hi, lo := bits.Mul64(t4, fold) // 65 bits, since t4 is at most fold
+	hi, lo := bits.Mul64(t4, fold) // at most 65 bits, since t4 is at most fold
 	var c uint64
 	z0, c = bits.Add64(t0, lo, 0)
 	z1, c = bits.Add64(t1, hi, c)
 	z2, c = bits.Add64(t2, 0, c)
 	z3, c = bits.Add64(t3, 0, c)
-	// A carry leaves less than those 65 bits: what it adds goes no further.
+	// After a carry less than that is left, so the second carry goes no further.
 	z0, c = bits.Add64(z0, -c&fold, 0)
 	z1, _ = bits.Add64(z1, 0, c)
 	return z0, z1, z2, z3
 }
 
-// row is t + x*y in five words.
+// row returns t + x*y in five words.
 func row(t0, t1, t2, t3, x0, x1, x2, x3, y uint64) (z0, z1, z2, z3, z4 uint64) {
 	h0, l0 := bits.Mul64(x0, y)
 	h1, l1 := bits.Mul64(x1, y)

@@ -11,7 +11,7 @@ import (
 func TestValidKeyRemembers(t *testing.T) {
 	var b Batch
 	for round := range 2 {
-		for i := range mostPoints {
+		for i := range maxPoints {
 			_, public := btcec.PrivKeyFromBytes([]byte{byte(i >> 8), byte(i), 1})
 			key := Key(public.SerializeCompressed())
 			for _, form := range []byte{2, 3, 4} { // both are keys, and the third is none
@@ -21,7 +21,7 @@ func TestValidKeyRemembers(t *testing.T) {
 					t.Fatalf("round %d: key %d in form %d is %v, want %v", round, i, form, ok, valid)
 				}
 			}
-			if len(b.points) > mostPoints {
+			if len(b.points) > maxPoints {
 				t.Fatalf("%d keys are remembered", len(b.points))
 			}
 		}

@@ -2,62 +2,62 @@ package sigbatch
 
 // adder adds many points at once. It keeps its memory from one sum to the next.
 type adder struct {
-	steps []step
+	pairs []pair
 
-	parts    []part
-	alike    []alike
-	summands []summand
-	points   []affine   // of summands, group by group
-	groups   [][]affine // parts of points
-	ends     []int      // in points, of each group as far as it is filled
+	parts   []part
+	buckets []bucket
+	terms   []term
+	points  []affine   // of the terms, group by group
+	groups  [][]affine // slices of points
+	ends    []int      // of what each group holds so far, in points
 }
 
-// step is a pair of points whose sum is asked for.
-type step struct {
+// pair is the addition of two points.
+type pair struct {
 	denominator element // of the slope of the line through both, or of the tangent
-	tangent     bool    // both are the same
-	before      element // the product of the denominators before
+	tangent     bool    // the two points are equal
+	before      element // the product of all denominators before this one
 }
 
-// sumGroups brings every group down to its sum: one point, or none for the
-// point at infinity. All groups go on together, so that the inversions are few.
+// sumGroups reduces every group to its sum: one point, or none for the point at
+// infinity. The groups share each round of additions, so that inversions are few.
 func (s *adder) sumGroups() {
 	for s.addPairs() {
 	}
 }
 
-// addPairs adds up the points of every group in pairs, with one inversion among
-// them all. It reports whether there were any.
+// addPairs adds the points of every group in pairs, with one shared inversion
+// (Montgomery's trick). It reports whether there were any pairs.
 func (s *adder) addPairs() bool {
-	s.steps = s.steps[:0]
+	s.pairs = s.pairs[:0]
 
 	product := element{1}
 	for _, g := range s.groups {
 		for i := len(g) & 1; i < len(g); i += 2 {
-			s.steps = append(s.steps, step{before: product})
-			p := &s.steps[len(s.steps)-1]
+			s.pairs = append(s.pairs, pair{before: product})
+			p := &s.pairs[len(s.pairs)-1]
 			if p.setDenominator(&g[i], &g[i+1]); !p.denominator.isZero() {
 				product.mul(&product, &p.denominator)
 			}
 		}
 	}
 
-	if len(s.steps) == 0 {
+	if len(s.pairs) == 0 {
 		return false
 	}
 	product.invert(&product)
 
-	// Backwards, product is the inverse of what it was. The sums take the places
-	// of pairs that are done, from the last one down.
-	steps := s.steps
+	// Going backwards, product is the inverse of the denominators up to this pair.
+	// A sum overwrites a point of a pair that is done, from the group's end down.
+	pairs := s.pairs
 	for k := len(s.groups) - 1; k >= 0; k-- {
 		g := s.groups[k]
 		first := len(g)
 		for i := len(g) - 2; i >= 0; i -= 2 {
-			last := &steps[len(steps)-1]
-			steps = steps[:len(steps)-1]
+			last := &pairs[len(pairs)-1]
+			pairs = pairs[:len(pairs)-1]
 			if last.denominator.isZero() {
-				continue // the point at infinity
+				continue // the sum is the point at infinity
 			}
 			inverse := &last.before
 			inverse.mul(inverse, &product)
@@ -77,8 +77,8 @@ func (s *adder) addPairs() bool {
 	return true
 }
 
-// setDenominator makes it 0 if the line through both points is vertical.
-func (s *step) setDenominator(a, b *affine) {
+// setDenominator sets 0 for a vertical line, whose points are opposite.
+func (s *pair) setDenominator(a, b *affine) {
 	s.denominator.sub(&b.x, &a.x)
 	if s.denominator.isZero() {
 		s.denominator.add(&b.y, &a.y) // 2y, or 0 if they are opposite
@@ -86,8 +86,8 @@ func (s *step) setDenominator(a, b *affine) {
 	}
 }
 
-// setSum sets p to a + b, which is not the point at infinity. inverse is that of
-// the slope's denominator. p may be one of them.
+// setSum sets p to a + b, which must not be the point at infinity. inverse is the
+// inverse of the slope's denominator. p may be a or b.
 func (p *affine) setSum(a, b *affine, inverse *element, tangent bool) {
 	var slope, x, t element
 	if tangent {

@@ -1,6 +1,6 @@
 package sigbatch
 
-// affine is a point of the curve y^2 = x^3 + 7 other than the one at infinity.
+// affine is a point of the curve y^2 = x^3 + 7, but never the point at infinity.
 type affine struct{ x, y element }
 
 var (
@@ -10,12 +10,12 @@ var (
 		x: element{0x59f2815b16f81798, 0x029bfcdb2dce28d9, 0x55a06295ce870b07, 0x79be667ef9dcbbac},
 		y: element{0x9c47d08ffb10d4b8, 0xfd17b448a6855419, 0x5da4fbfc0e1108a8, 0x483ada7726a3c465},
 	}
-	// beta is a cube root of 1: (beta*x, y) is lambda times (x, y), a
-	// multiplication by a large number for the price of one in the field.
+	// beta is a cube root of 1. (beta*x, y) is lambda times (x, y), so that one
+	// field multiplication multiplies a point by that large number.
 	beta = element{0xc1396c28719501ee, 0x9cf0497512f58995, 0x6e64479eac3434e9, 0x7ae96a2b657c0710}
 )
 
-// lift finds the point with this x and a y of this parity. There may be none.
+// lift finds the point with this x whose y is odd or even, if there is one.
 func lift(x *element, odd bool) (affine, bool) {
 	p := affine{x: *x}
 	var right element
@@ -36,20 +36,19 @@ func (p affine) negated() affine {
 	return p
 }
 
-// timesLambda is the point times lambda.
 func (p affine) timesLambda() affine {
 	p.x.mul(&p.x, &beta)
 	return p
 }
 
-// jacobian is the point (x/z^2, y/z^3); z = 0 is the one at infinity.
+// jacobian is the point (x/z^2, y/z^3), or the point at infinity if z is 0.
 type jacobian struct{ x, y, z element }
 
 func (p *jacobian) isInfinity() bool { return p.z.isZero() }
 
 // double adds p to itself. No point of the curve has order two.
 func (p *jacobian) double() {
-	// dbl-2009-l of the Explicit-Formulas Database.
+	// This is dbl-2009-l of the Explicit-Formulas Database.
 	var a, b, c, d, e, f, t element
 	a.square(&p.x)
 	b.square(&p.y)
@@ -74,14 +73,14 @@ func (p *jacobian) double() {
 	p.y.sub(&p.y, &c)
 }
 
-// add adds q, whatever the two are.
+// add adds q. Unlike many formulas it is right for every pair of points.
 func (p *jacobian) add(q *affine) {
 	if p.isInfinity() {
 		*p = jacobian{q.x, q.y, element{1}}
 		return
 	}
 
-	// h and r are how far the points are apart, in x and y.
+	// h and r are the differences of the points in x and y.
 	var zz, h, r, t element
 	zz.square(&p.z)
 	h.mul(&q.x, &zz)

@@ -16,11 +16,11 @@ func (z *element) invert(x *element) {
 
 var prime = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(fold))
 
-// sqrt sets z to a root of x, and reports whether there is one. The root is
-// x^((p+1)/4), an exponent of 223 ones, a zero, 22 ones, four zeros, two ones
-// and two zeros.
+// sqrt sets z to a square root of x, and reports whether x has one. The candidate
+// is x^((p+1)/4), whose exponent has the bits: 223 ones, a zero, 22 ones, four
+// zeros, two ones and two zeros.
 func (z *element) sqrt(x *element) bool {
-	// xN is x to the power of 2^N-1: N ones.
+	// xN is x^(2^N-1), whose exponent is N ones.
 	ones := func(a *element, n int, b *element) (r element) {
 		r.squareTimes(a, n)
 		r.mul(&r, b)
@@ -40,8 +40,8 @@ func (z *element) sqrt(x *element) bool {
 	r := ones(&x223, 23, &x22)
 	r = ones(&r, 6, &x2)
 	r.squareTimes(&r, 2)
-	var again element
-	again.square(&r)
+	var square element
+	square.square(&r)
 	*z = r
-	return again.equal(x)
+	return square.equal(x)
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2"
 )
 
-// half is a factor of 128 bits and a sign, which is half as long as the
-// group's order.
+// half is a signed factor of 128 bits: half as long as the group's order.
 type half struct {
 	low, high uint64
 	negative  bool
@@ -37,7 +36,7 @@ func halfOf(s btcec.ModNScalar) (h half, ok bool) {
 	return h, w[2]|w[3] == 0
 }
 
-// words are the scalar's four words, lowest first.
+// words returns the four words of the scalar, lowest first.
 func words(s *btcec.ModNScalar) (w [4]uint64) {
 	b := s.Bytes()
 	for i := range w {
@@ -46,11 +45,11 @@ func words(s *btcec.ModNScalar) (w [4]uint64) {
 	return w
 }
 
-// splitter splits factors k into k1 + k2*lambda with halves k1 and k2. lambda is
-// a cube root of 1 modulo the group's order n; lambda*P has the same y as P.
-// (a1, b1) and (a2, b2) are the two shortest vectors with a + b*lambda = 0 mod n,
-// and g1, g2 are 2^384*b2/n and 2^384*(-b1)/n, rounded. Guide to Elliptic Curve
-// Cryptography, algorithm 3.74; a test holds the numbers against each other.
+// splitter splits a factor k into k1 + k2*lambda with halves k1 and k2 (the GLV
+// method; Guide to Elliptic Curve Cryptography, algorithm 3.74). lambda is a cube
+// root of 1 modulo the group's order n, and lambda*P has the same y as P. (a1, b1)
+// and (a2, b2) are the two shortest vectors with a + b*lambda = 0 mod n. g1 and g2
+// are 2^384*b2/n and 2^384*(-b1)/n, rounded. A test checks these constants.
 type splitter struct {
 	lambda, minusB1, minusB2 btcec.ModNScalar
 	g1, g2                   [4]uint64
@@ -76,7 +75,7 @@ func setWords(s *btcec.ModNScalar, w [4]uint64) {
 	s.SetBytes(&b)
 }
 
-// split reports whether the two are short enough, which they are for every k.
+// split reports whether both halves are short enough, as they are for every k.
 func (s *splitter) split(k *btcec.ModNScalar) (k1, k2 half, ok bool) {
 	w := words(k)
 	var c1, c2, second, first btcec.ModNScalar
@@ -100,10 +99,10 @@ func upper(x, y [4]uint64) [4]uint64 {
 	return [4]uint64{low, t7 + carry}
 }
 
-// halfBits is how many bits a half has at most.
+// halfBits is the length of a half.
 const halfBits = 128
 
-// bits are those from this place on, 64 at most.
+// bits returns the 64 bits from this place up.
 func (h half) bits(place int) uint64 {
 	if place >= 64 {
 		return h.high >> (place - 64)

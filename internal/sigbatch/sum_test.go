@@ -94,7 +94,7 @@ func checkSplit(t *testing.T, k btcec.ModNScalar) {
 	for _, h := range []half{k1, k2} {
 		want := new(big.Int).SetUint64(h.high)
 		want.Lsh(want, 64).Add(want, new(big.Int).SetUint64(h.low))
-		for width := 2; width <= widest; width++ {
+		for width := 2; width <= maxWidth; width++ {
 			p := part{low: h.low, high: h.high}
 			total := new(big.Int)
 			for place := 0; place <= halfBits; place += width {
@@ -180,7 +180,7 @@ func times(n int8, factor btcec.ModNScalar) affine {
 	return multiple(k.Mul(&factor))
 }
 
-// FuzzSum makes terms whose sum is known, with the same points and the same
+// FuzzSum makes products whose sum is known, with the same points and the same
 // factors among them, and holds that the sum is zero when it is.
 func FuzzSum(f *testing.F) {
 	f.Add([]byte("\x01\x02\x03\x04"))
@@ -192,10 +192,10 @@ func FuzzSum(f *testing.F) {
 		}
 		s := newSplitter()
 		var total btcec.ModNScalar
-		var terms []term
+		var products []product
 		put := func(point, factor btcec.ModNScalar) {
 			k1, k2, _ := s.split(&factor)
-			terms = append(terms, term{multiple(&point), k1, k2})
+			products = append(products, product{multiple(&point), k1, k2})
 			total.Add(factor.Mul(&point))
 		}
 		for _, c := range recipe {
@@ -210,18 +210,18 @@ func FuzzSum(f *testing.F) {
 			put(point, factor)
 		}
 		var a adder
-		for width := 2; width <= widest; width++ {
-			a.takeApart(terms)
+		for width := 2; width <= maxWidth; width++ {
+			a.decompose(products)
 			if zero := a.partsAreZero(width); zero != total.IsZero() {
 				t.Fatalf("zero by digits of %d bits: %v", width, zero)
 			}
 		}
 		put(small(1), *new(btcec.ModNScalar).NegateVal(&total))
-		if !a.sumIsZero(terms) {
+		if !a.sumIsZero(products) {
 			t.Fatal("not zero with what was lacking")
 		}
 		put(small(5), small(1))
-		if a.sumIsZero(terms) {
+		if a.sumIsZero(products) {
 			t.Fatal("zero with one too many")
 		}
 	})
@@ -254,8 +254,8 @@ func TestResetLetsGo(t *testing.T) {
 			key = p.x.bytes()
 		}
 		b.Reset()
-		if _, ok := b.keyPlace(Key(append([]byte{2}, key[:]...))); !ok || len(b.keys) != 1 || len(b.places) != 1 {
-			t.Fatalf("%d keys, %d places", len(b.keys), len(b.places))
+		if _, ok := b.keyIndex(Key(append([]byte{2}, key[:]...))); !ok || len(b.keys) != 1 || len(b.indexes) != 1 {
+			t.Fatalf("%d keys, %d places", len(b.keys), len(b.indexes))
 		}
 	}
 }
