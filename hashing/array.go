@@ -10,7 +10,7 @@ import (
 // use.
 type ArrayHasher struct {
 	h      hash.Hash // nil until the first element
-	before [1]byte   // what stands before an element
+	before [1]byte   // '[' or ',' before the next element
 }
 
 // AddObject appends an object.
@@ -35,7 +35,7 @@ func (a *ArrayHasher) Sum() Digest {
 		return Bytes([]byte("[]"))
 	}
 
-	// Cloning keeps the closing bracket out of what continues.
+	// The closing bracket goes to a clone, so that more elements can follow.
 	h, err := a.h.(hash.Cloner).Clone()
 	if err != nil {
 		panic(err) // crypto/sha256's Clone has no failing path

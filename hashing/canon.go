@@ -2,17 +2,17 @@ package hashing
 
 import "bytes"
 
-// canon reads documents that are in canonical form already, as most are that a
-// node reads: they were written by one. Nothing is copied, decoded or sorted, so
-// it takes a fraction of the time that the engine does. What it does not accept
-// may be canonical all the same (a name with an escape) or is for the engine to
-// transform or to refuse.
+// canon recognises documents that are in canonical form already. Most documents
+// that a node reads are, because a node wrote them. It copies, decodes and sorts
+// nothing, so it takes a fraction of the engine's time. A document that it does not
+// accept goes to the engine: it may be invalid, in another form, or canonical with a
+// name that has an escape.
 type canon struct {
 	doc     []byte
 	pos     int      // next unread byte
 	depth   int      // open arrays and objects
 	members []member // of the outermost object; their keys are in doc
-	room    []byte   // for numbers
+	scratch []byte   // for numbers
 }
 
 // accepts reports whether doc is its own canonical form, and passes [Check].
@@ -81,7 +81,7 @@ func (c *canon) object() bool {
 	}
 	c.pos++
 
-	var before []byte // the name of the member before
+	var last []byte // name
 	for first := true; !c.take('}'); first = false {
 		if !first && !c.take(',') {
 			return false
@@ -93,7 +93,7 @@ func (c *canon) object() bool {
 		c.pos += plainRun(c.doc[c.pos:])
 		m.keyEnd = c.pos
 		name := c.doc[m.keyStart:m.keyEnd]
-		if !c.take('"') || !c.take(':') || !first && compareUTF16(before, name) >= 0 {
+		if !c.take('"') || !c.take(':') || !first && compareUTF16(last, name) >= 0 {
 			return false
 		}
 		m.value = c.pos
@@ -105,7 +105,7 @@ func (c *canon) object() bool {
 			c.members = append(c.members, m)
 		}
 
-		before = name
+		last = name
 	}
 
 	c.depth--
@@ -125,7 +125,7 @@ func (c *canon) text() bool {
 	}
 }
 
-// escape consumes an escape in the one spelling that appendRune gives it.
+// escape consumes an escape in the spelling that appendRune writes.
 func (c *canon) escape() bool {
 	rest := c.doc[c.pos:]
 	if len(rest) < 2 || rest[0] != '\\' {
@@ -147,8 +147,8 @@ func (c *canon) escape() bool {
 	return true
 }
 
-// number consumes a number. Integers of few digits are seen to be what they would
-// be written as; others are written, to compare.
+// number consumes a number. A short integer is canonical by its form; any other
+// number is written anew and compared.
 func (c *canon) number() bool {
 	from, at := c.pos, c.pos
 	if c.doc[at] == '-' {
@@ -162,7 +162,7 @@ func (c *canon) number() bool {
 		return false
 	} else if n <= safeDigits && (at == len(c.doc) || bytes.IndexByte([]byte(".eE"), c.doc[at]) < 0) {
 		c.pos = at
-		return c.doc[digits] != '0' || digits == from // -0 is written 0
+		return c.doc[digits] != '0' || digits == from // the canonical form of -0 is 0
 	}
 
 	for at < len(c.doc) && inNumber(c.doc[at]) && at-from <= maxNumber {
@@ -171,8 +171,8 @@ func (c *canon) number() bool {
 	token := c.doc[from:at]
 	c.pos = at
 	var err error
-	c.room, err = appendNumber(c.room[:0], token, !bytes.ContainsAny(token, ".eE"))
-	return err == nil && bytes.Equal(c.room, token)
+	c.scratch, err = appendNumber(c.scratch[:0], token, !bytes.ContainsAny(token, ".eE"))
+	return err == nil && bytes.Equal(c.scratch, token)
 }
 
 func inNumber(b byte) bool {

@@ -11,9 +11,10 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// Check runs the strict decoder: one JSON value and nothing behind it, valid
-// UTF-8 without lone surrogates, no duplicate key in any object, no integer
-// beyond ±(2^53-1), at most [MaxDepth] levels. The error is a *[SyntaxError].
+// Check runs the strict decoder. It accepts one JSON value with nothing behind it,
+// in valid UTF-8 without lone surrogates, with no duplicate key in any object, no
+// integer beyond ±(2^53-1) and at most [MaxDepth] levels. The error is a
+// *[SyntaxError].
 func Check(doc []byte) error {
 	var c canon
 	if c.accepts(doc) {
@@ -23,8 +24,9 @@ func Check(doc []byte) error {
 	return e.document()
 }
 
-// Strict is [Check], and returns the document as its one pass wrote it: in
-// canonical form. It is for who reads on; what is hashed [Canonical] makes.
+// Strict is [Check] and also returns the canonical form that its pass wrote. It is
+// for callers that decode the document; use [Canonical], which asks a second
+// implementation, for bytes that are hashed.
 func Strict(doc []byte) ([]byte, error) {
 	var c canon
 	if c.accepts(doc) {
@@ -35,8 +37,7 @@ func Strict(doc []byte) ([]byte, error) {
 	return e.out, err
 }
 
-// Canonical returns the RFC 8785 form of a document that passes [Check]. What
-// comes in that form already is not transformed again.
+// Canonical returns the RFC 8785 form of a document that passes [Check].
 func Canonical(doc []byte) ([]byte, error) {
 	text, err := Strict(doc)
 	if err != nil {
@@ -53,8 +54,9 @@ func Canonical(doc []byte) ([]byte, error) {
 	return out, nil
 }
 
-// likeStandard has the library write what encoding/json does, but no escapes that
-// canonical text has not. It is made once: it remembers how each type is written.
+// likeStandard makes the library write as encoding/json does, except for escapes
+// that canonical text does not have. It is a variable because the library caches
+// the encoder of each type in it.
 var likeStandard = json.JoinOptions(
 	jsonv1.DefaultOptionsV1(),
 	jsontext.AllowInvalidUTF8(false),
@@ -76,9 +78,9 @@ func CanonicalValue(v any) ([]byte, error) {
 		return doc, nil
 	}
 
-	// Fields of a struct come in the order of its declaration. The library that
-	// wrote them puts them into that of RFC 8785, and leaves numbers alone: if
-	// Canonical then finds nothing to change, two implementations agree.
+	// Marshal writes the fields of a struct in the order of their declaration, so
+	// the library sorts them first. If Canonical then finds nothing to change, two
+	// implementations agree on the form.
 	sorted := jsontext.Value(doc)
 	if err := sorted.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)); err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
@@ -86,8 +88,8 @@ func CanonicalValue(v any) ([]byte, error) {
 	return Canonical(sorted)
 }
 
-// marshalNumber writes encoding/json's Number as a number; to the JSON
-// library used here it is a string type like any other.
+// marshalNumber writes encoding/json's Number as a number. The library would write
+// it as a string, like any other string type.
 func marshalNumber(enc *jsontext.Encoder, n stdjson.Number) error {
 	if n == "" {
 		n = "0" // as encoding/json does
@@ -116,10 +118,10 @@ func SumValue(v any) (Digest, error) {
 // Unmarshal decodes a document that passes [Check] into v. Names must match
 // exactly, case included, and every member of the document must have a field.
 // Fields that the document lacks keep their value. Errors are *[SyntaxError]
-// or wrap a *[MisfitError].
+// or wrap a *[MismatchError].
 //
-// Use it for our own formats; where a specification says that unknown fields
-// are ignored, Check and encoding/json do.
+// Use it for our own formats. Where a specification says that unknown fields are
+// ignored, use [Check] and encoding/json.
 func Unmarshal(doc []byte, v any) error {
 	if err := Check(doc); err != nil {
 		return err
@@ -127,12 +129,12 @@ func Unmarshal(doc []byte, v any) error {
 	return UnmarshalStrict(doc, v)
 }
 
-// UnmarshalStrict is [Unmarshal] of what [Check] was seen to pass, such as what
-// [Strict] returns.
+// UnmarshalStrict is [Unmarshal] for a document that has already passed [Check],
+// such as the output of [Strict].
 func UnmarshalStrict(doc []byte, v any) error {
-	// No name comes twice in it: the library need not look.
+	// Check found no duplicate name, so the library need not look for one.
 	if err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil {
-		return fmt.Errorf("decode: %w", Misfit(err))
+		return fmt.Errorf("decode: %w", Mismatch(err))
 	}
 	return nil
 }

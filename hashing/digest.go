@@ -1,14 +1,14 @@
 // Package hashing makes canonical JSON (RFC 8785) and the SHA-256 digests
-// over it, written "sha256:<hex>".
+// of it, written "sha256:<hex>".
 //
 // Every document passes one strict decoder before it is hashed: duplicate
 // keys, invalid UTF-8, lone surrogates and integers beyond ±(2^53-1) are
 // refused, because two readers of such a document may see different values
-// under one digest. Documents go through [Canonical]; a trajectory, which is
-// many, through [ArrayHasher] line by line.
+// under one digest. A single document goes through [Canonical]; the lines of a
+// trajectory go through an [ArrayHasher].
 //
-// [LegacyCanonical] is another form, kept only to check bundles that
-// OpenAgents made.
+// [LegacyCanonical] writes another form, which only checks bundles that OpenAgents
+// made.
 package hashing
 
 import (
@@ -30,7 +30,7 @@ var ErrDigest = errors.New("not a sha256 digest")
 // lower-case hex digits.
 type Digest [sha256.Size]byte
 
-// Bytes returns the digest of b as it stands, with no canonical form.
+// Bytes returns the digest of exactly these bytes.
 func Bytes(b []byte) Digest { return sha256.Sum256(b) }
 
 // ParseDigest reads "sha256:<64 hex>", or the 64 hex digits alone, which is
@@ -54,7 +54,7 @@ func parseHex[T string | []byte](s T) (d Digest, err error) {
 	return d, nil
 }
 
-// nibbles are the values of lower-case hex digits; of other characters 0xff.
+// nibbles maps lower-case hex digits to their values, and other characters to 0xff.
 var nibbles = func() (table [256]byte) {
 	for c := range table {
 		table[c] = 0xff
@@ -88,9 +88,8 @@ func (d Digest) IsZero() bool { return d == Digest{} }
 // MarshalText implements [encoding.TextMarshaler]; it never fails.
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads the "sha256:<hex>" form alone: inside our own formats a
-// digest has one spelling, else one document would have two canonical forms.
-// The error wraps [ErrDigest].
+// UnmarshalText reads only the "sha256:<hex>" form. A second spelling of a digest
+// would give one document two canonical forms. The error wraps [ErrDigest].
 func (d *Digest) UnmarshalText(text []byte) error {
 	rest, ok := bytes.CutPrefix(text, []byte(digestPrefix))
 	if !ok {

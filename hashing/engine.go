@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// MaxDepth is how deep arrays and objects may nest. Besides the stack it
-// bounds the work on unsorted keys, which costs one copy of the text a level.
+// MaxDepth bounds the nesting of arrays and objects. It bounds the stack, and the
+// work on unsorted keys, which copies the text once for each level.
 const MaxDepth = 128
 
-// form selects between RFC 8785 and the legacy form. They differ in how
-// numbers are written and how keys compare, in nothing else.
+// form selects between RFC 8785 and the legacy form. They differ only in the
+// spelling of numbers and the order of keys.
 type form uint8
 
 const (
@@ -18,8 +18,8 @@ const (
 	formLegacy
 )
 
-// engine turns a document into canonical text in one pass. Text of finished
-// values gathers in out; closing an object sorts its members in place.
+// engine turns a document into canonical text in one pass. It appends each value to
+// out, and sorts the members of an object there when the object closes.
 type engine struct {
 	src     source
 	form    form
@@ -32,13 +32,13 @@ type engine struct {
 	outermost []member // of the object that is the document; keys stay in place
 }
 
-// Room for the objects of a usual document, so that its buffers never grow.
+// Capacities that suffice for a usual document, so that its buffers never grow.
 const (
 	usualKeys    = 512
 	usualMembers = 16
 )
 
-// newEngine has room for the document.
+// newEngine allocates the buffers for a document of this size.
 func newEngine(doc []byte) engine {
 	return engine{
 		src: source{buf: doc}, out: make([]byte, 0, len(doc)),
@@ -46,21 +46,21 @@ func newEngine(doc []byte) engine {
 	}
 }
 
-// begin is for another document, in the same buffers.
-func (e *engine) begin(doc []byte) {
+// reset starts another document in the same buffers.
+func (e *engine) reset(doc []byte) {
 	e.src, e.depth = source{buf: doc}, 0
 	e.out, e.keys, e.members = e.out[:0], e.keys[:0], e.members[:0]
 }
 
 // member is one name and value of an open object.
 type member struct {
-	start, value, end int   // its text in out, without the comma, and that of its value
+	start, value, end int   // in out: name, value, end; the comma is not included
 	keyStart, keyEnd  int   // its decoded key in keys
 	offset            int64 // of the key in the document
 	from, to          int64 // its value in the document
 }
 
-// document reads one value and the white space behind it, to the end.
+// document reads one value and the white space around it, to the end of the document.
 func (e *engine) document() error {
 	if err := e.value(); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (e *engine) object() error {
 	return nil
 }
 
-// key reads a name and its colon, and writes both.
+// key reads and writes a name and its colon.
 func (e *engine) key() (member, error) {
 	m := member{start: len(e.out), keyStart: len(e.keys)}
 	c, ok := e.src.token()
@@ -236,13 +236,12 @@ func (e *engine) key() (member, error) {
 	e.src.pos++
 	e.out = appendQuoted(e.out, e.keys[m.keyStart:m.keyEnd])
 	e.out = append(e.out, ':')
-	e.src.token() // white space is no part of the value
+	e.src.token() // skip white space, which is no part of the value
 	m.value, m.from = len(e.out), e.src.offset()
 	return m, nil
 }
 
-// sortMembers puts the members, whose text fills out from start to its end,
-// into key order.
+// sortMembers sorts the members by key. Their text is all of out from start on.
 func (e *engine) sortMembers(ms []member, start int) error {
 	slices.SortFunc(ms, e.compare)
 	e.scratch = slices.Grow(e.scratch[:0], len(e.out)-start)

@@ -2,8 +2,8 @@ package hashing
 
 import "fmt"
 
-// A Reason says why a document was refused. The values are stable: they may
-// be compared and logged.
+// A Reason says why a document was refused. The values are stable, so they can be
+// compared and logged.
 type Reason string
 
 // The reasons of a [SyntaxError].

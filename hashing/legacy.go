@@ -12,9 +12,9 @@ import (
 
 // LegacyCanonical returns the form that OpenAgents hashes (K-26): keys sorted
 // by UTF-8 bytes, and numbers as Rust's serde_json writes them, so integers up
-// to 64 bits pass as they are and a float keeps its ".0". It serves to verify
-// bundles made there and is never used for our own documents. The document
-// passes the strict decoder, but for the bound on integers.
+// to 64 bits stay as they are and a float keeps its ".0". It only verifies bundles
+// made there and is never used for our own documents. The strict decoder checks the
+// document, except for the bound on integers.
 func LegacyCanonical(doc []byte) ([]byte, error) {
 	e := engine{src: source{buf: doc}, form: formLegacy, out: make([]byte, 0, len(doc))}
 	if err := e.document(); err != nil {
@@ -32,9 +32,8 @@ type LegacyEvent struct {
 	RecordedAt     time.Time       `json:"recorded_at"`
 }
 
-// LegacyTrajectory returns the trajectory_hash that OpenAgents records for a
-// run history. Our own trajectory_hash is another: the hash of the REPLAY
-// lines.
+// LegacyTrajectory returns the trajectory_hash that OpenAgents records for a run
+// history. Our own trajectory_hash differs: it is the hash of the REPLAY lines.
 func LegacyTrajectory(events []LegacyEvent) (Digest, error) {
 	type event struct {
 		LegacyEvent
@@ -71,7 +70,7 @@ func legacyTime(t time.Time) string {
 	return t.UTC().Format(layout) + "+00:00"
 }
 
-// appendLegacyNumber appends a number as serde_json writes what it parsed.
+// appendLegacyNumber appends a number as serde_json writes it after parsing.
 func appendLegacyNumber(dst, token []byte, integer bool) ([]byte, error) {
 	text := string(token)
 	if integer && text != "-0" {

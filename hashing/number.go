@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxNumber bounds one number's text; the longest text that any double
-	// needs to be exact is shorter.
+	// maxNumber bounds the text of one number. The longest exact decimal form of
+	// any double is shorter.
 	maxNumber = 1100
 
 	// maxInteger is 2^53-1: beyond it, neighbouring integers share a double.
@@ -17,8 +17,8 @@ const (
 	// integerForm is where RFC 8785 begins to write integers with an exponent.
 	integerForm = 1e21
 
-	// safeDigits is how many digits an integer may have and be surely at most
-	// maxInteger, so that its text is already canonical.
+	// safeDigits is the length up to which every integer is below maxInteger, so
+	// that its text is canonical.
 	safeDigits = 15
 )
 
@@ -104,10 +104,10 @@ func (s *source) numberLen() (n int, integer bool, err error) {
 	return n, integer, nil
 }
 
-// appendNumber appends a number in its RFC 8785 form. A number whose form
-// would be an integer beyond 2^53-1 is refused, however it is spelled: a
-// reader could not tell it from its neighbours. Larger ones, from 10^21, are
-// floats by their form and pass.
+// appendNumber appends a number in its RFC 8785 form. It refuses a number whose form
+// would be an integer beyond 2^53-1, however it is spelled, because a reader could
+// not tell it from its neighbours. Numbers from 10^21 up have an exponent in that
+// form, so they are floats and pass.
 func appendNumber(dst, token []byte, integer bool) ([]byte, error) {
 	if integer && len(token) <= safeDigits && token[0] != '-' {
 		return append(dst, token...), nil

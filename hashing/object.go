@@ -9,20 +9,19 @@ import (
 // ErrNotObject is returned for a document that is some other value.
 var ErrNotObject = errors.New("not a JSON object")
 
-// An Object is one JSON object after one strict pass, which found its members
-// and wrote its canonical form. It refers to the document it was read from. The
-// zero value has no member.
+// An Object is one parsed JSON object: its members and its canonical form. It refers
+// to the document it was read from. The zero value has no member.
 type Object struct {
 	doc, text []byte
 	keys      []byte
 	members   []member
-	e         engine // its buffers are the object's, unless it was canonical
+	e         engine // owns text, keys and members, unless doc is canonical
 	c         canon
 }
 
-// Parse reads a document that passes [Check] and is an object, into the room of
-// the one before, of which nothing may be kept. The error is a *[SyntaxError] or
-// [ErrNotObject]; after one the object has no member.
+// Parse reads a document that passes [Check] and is an object. It reuses the memory
+// of the last document, so nothing taken from that one stays valid. The error is a
+// *[SyntaxError] or [ErrNotObject]; the object then has no member.
 func (o *Object) Parse(doc []byte) error {
 	o.doc, o.text, o.keys, o.members = nil, nil, nil, nil
 	if o.c.accepts(doc) {
@@ -37,7 +36,7 @@ func (o *Object) Parse(doc []byte) error {
 	if e.out == nil {
 		*e = newEngine(doc)
 	}
-	e.begin(doc)
+	e.reset(doc)
 	if err := e.document(); err != nil {
 		return err
 	}
@@ -52,8 +51,8 @@ func (o *Object) Parse(doc []byte) error {
 // IsCanonical reports whether the document is its own canonical form.
 func (o *Object) IsCanonical() bool { return string(o.doc) == string(o.text) }
 
-// Members yields name and value of each member, as they are in the document, in
-// canonical order.
+// Members yields the name and the value, as the document spells it, of each member
+// in canonical order.
 func (o *Object) Members() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for _, m := range o.members {
@@ -66,8 +65,7 @@ func (o *Object) Members() iter.Seq2[string, []byte] {
 
 func (o *Object) name(m member) []byte { return o.keys[m.keyStart:m.keyEnd] }
 
-// Value is a member's value as it is in the document; nil if there is none of
-// that name.
+// Value returns the value of a member as the document spells it, or nil.
 func (o *Object) Value(name string) []byte {
 	if m, ok := o.find(name); ok {
 		return o.doc[m.from:m.to]
@@ -75,8 +73,7 @@ func (o *Object) Value(name string) []byte {
 	return nil
 }
 
-// CanonicalValue is a member's value in canonical form; nil if there is none of
-// that name.
+// CanonicalValue returns the value of a member in canonical form, or nil.
 func (o *Object) CanonicalValue(name string) []byte {
 	if m, ok := o.find(name); ok {
 		return o.text[m.value:m.end]
@@ -93,7 +90,7 @@ func (o *Object) find(name string) (member, bool) {
 	return member{}, false
 }
 
-// Without is the canonical form of the object without the members of these
+// Without returns the canonical form of the object without the members of these
 // names.
 func (o *Object) Without(names ...string) []byte {
 	if !slices.ContainsFunc(o.members, func(m member) bool { return isOneOf(o.name(m), names) }) {

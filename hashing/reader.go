@@ -6,37 +6,36 @@ import (
 	"unicode/utf8"
 )
 
-// A Reader reads a document whose form is known to the byte: members in one
-// order, no white space, and strings and integers as canonical text writes
-// them. That is one pass for what is otherwise the strict check, decoding, and
-// encoding again to compare.
+// A Reader reads a document of one exact form: members in a fixed order, no white
+// space, strings and integers in canonical spelling. It does in one pass what would
+// otherwise take the strict check, decoding, and encoding again to compare.
 //
-// The first thing that is otherwise ends the reading: from then on every method
-// returns a zero value, and Done is false. What is wrong a Reader does not say;
-// [Unmarshal] does. It says nothing of the order of names either, which is the
-// caller's.
+// At the first deviation the Reader fails: from then on every method returns a zero
+// value and Done is false. To learn what is wrong, use [Unmarshal]. The caller
+// chooses the order of names; the Reader does not check that it is canonical.
 type Reader struct {
-	whole   string // of which strings without escapes are parts
+	whole   string // the document; strings without escapes are slices of it
 	rest    []byte
-	inside  bool // of an object or array, behind its first element
+	inside  bool // an object or array, after its first element: a comma must follow
 	failed  bool
 	scratch []byte // for strings with escapes
 }
 
-// NewReader reads doc. What it returns shares one copy of it.
+// NewReader returns a Reader of doc. The strings that it reads share one copy of
+// doc.
 func NewReader(doc []byte) *Reader { return &Reader{whole: string(doc), rest: doc} }
 
-// Done reports that everything was read as it was expected, to the end.
+// Done reports whether the whole document was read without a deviation.
 func (r *Reader) Done() bool { return !r.failed && len(r.rest) == 0 }
 
-// Unread is what was not read yet; nothing behind what is not as expected.
+// Unread returns the bytes that were not read yet, and none after a deviation.
 func (r *Reader) Unread() []byte { return r.rest }
 
 func (r *Reader) fail() {
 	r.failed, r.rest = true, nil
 }
 
-// Take consumes the text if it comes next, and reports whether it did.
+// Take consumes the text if it comes next. It reports whether it did.
 func (r *Reader) Take(text string) bool {
 	if len(r.rest) < len(text) || string(r.rest[:len(text)]) != text {
 		return false
@@ -57,7 +56,7 @@ func (r *Reader) Open(bracket string) {
 	r.inside = false
 }
 
-// Close consumes the one that ends it.
+// Close consumes the bracket or brace that ends an array or object.
 func (r *Reader) Close(bracket string) {
 	r.expect(bracket)
 	r.inside = true
@@ -80,7 +79,7 @@ func (r *Reader) comma() {
 	r.inside = true
 }
 
-// Name consumes the next member's name, which has no character to escape.
+// Name consumes the name of the next member. The name must need no escapes.
 func (r *Reader) Name(name string) {
 	r.comma()
 	r.expect(`"`)
@@ -96,7 +95,7 @@ func (r *Reader) Text() string {
 		r.rest = r.rest[run+1:]
 		return r.whole[at : at+run]
 	}
-	return r.unescaped(run)
+	return r.escapedText(run)
 }
 
 // OptionalText reads a string or null.
@@ -108,8 +107,9 @@ func (r *Reader) OptionalText() *string {
 	return &text
 }
 
-// unescaped reads a string with escapes, behind its quote and a run of plain text.
-func (r *Reader) unescaped(run int) string {
+// escapedText reads a string with escapes. The quote is consumed, and run bytes of
+// plain text follow.
+func (r *Reader) escapedText(run int) string {
 	if r.scratch == nil {
 		r.scratch = make([]byte, 0, len(r.rest))
 	}
@@ -121,7 +121,7 @@ func (r *Reader) unescaped(run int) string {
 		if r.Take(`"`) {
 			break
 		}
-		text = append(text, r.escaped())
+		text = append(text, r.escape())
 		run = plainRun(r.rest)
 	}
 
@@ -129,14 +129,13 @@ func (r *Reader) unescaped(run int) string {
 	return string(text)
 }
 
-// escaped reads the escape of one character in the one spelling that
-// appendRune gives it.
-func (r *Reader) escaped() byte {
+// escape reads the escape of one character in the spelling that appendRune writes.
+func (r *Reader) escape() byte {
 	if len(r.rest) < 2 || r.rest[0] != '\\' {
 		r.fail()
 		return 0
 	}
-	if c := r.rest[1]; c == '"' || c == '\\' { // as in a document within a document
+	if c := r.rest[1]; c == '"' || c == '\\' { // the frequent case: JSON within a string
 		r.rest = r.rest[2:]
 		return c
 	}
@@ -147,8 +146,8 @@ func (r *Reader) escaped() byte {
 		c, _ = s.unit(0)
 	}
 
-	var room [6]byte
-	spelling := appendRune(room[:0], c)
+	var buf [6]byte
+	spelling := appendRune(buf[:0], c)
 	if c >= utf8.RuneSelf || !bytes.HasPrefix(r.rest, spelling) {
 		r.fail()
 		return 0
@@ -184,15 +183,15 @@ func (r *Reader) OptionalDigest() *Digest {
 	return &d
 }
 
-// Integer reads an integer of at most 2^53-1, either way.
+// Integer reads an integer between -(2^53-1) and 2^53-1.
 func (r *Reader) Integer() int64 {
 	end := 0
 	for end < len(r.rest) && end <= len("-9007199254740991") && (r.rest[end] == '-' || '0' <= r.rest[end] && r.rest[end] <= '9') {
 		end++
 	}
 	n, err := strconv.ParseInt(string(r.rest[:end]), 10, 64)
-	var again [20]byte
-	if err != nil || n > maxInteger || n < -maxInteger || !bytes.Equal(strconv.AppendInt(again[:0], n, 10), r.rest[:end]) {
+	var buf [20]byte
+	if err != nil || n > maxInteger || n < -maxInteger || !bytes.Equal(strconv.AppendInt(buf[:0], n, 10), r.rest[:end]) {
 		r.fail()
 		return 0
 	}
@@ -200,7 +199,7 @@ func (r *Reader) Integer() int64 {
 	return n
 }
 
-// Int reads an integer that an int holds.
+// Int reads an integer that fits an int.
 func (r *Reader) Int() int {
 	n := r.Integer()
 	if int64(int(n)) != n {

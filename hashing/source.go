@@ -1,6 +1,6 @@
 package hashing
 
-// source is a document and how far it was read.
+// source is a document and the position of the reader in it.
 type source struct {
 	buf []byte
 	pos int // next unread byte of buf

@@ -6,21 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// escapes maps the letter behind a backslash to its character; 0 is no
-// escape. The reverse, [short], is what canonical text uses.
+// escapes maps the letter after a backslash to its character; 0 means no escape.
+// The reverse is [short], which canonical text uses.
 var escapes = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
 // short maps a character to the letter of its two-character escape
-// (RFC 8785 section 3.2.2.2); 0 is none.
+// (RFC 8785 section 3.2.2.2); 0 means that it has none.
 var short = [utf8.RuneSelf]byte{
 	'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't',
 }
 
 const hexDigits = "0123456789abcdef"
 
-// plain are the ASCII characters that stand for themselves in a string.
+// plain says which ASCII characters a string holds without an escape.
 var plain = func() (table [256]bool) {
 	for c := range byte(utf8.RuneSelf) {
 		table[c] = !special(c)
@@ -28,7 +28,7 @@ var plain = func() (table [256]bool) {
 	return table
 }()
 
-// special reports whether an ASCII character cannot stand for itself in a string.
+// special reports whether an ASCII character needs an escape in a string.
 func special(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
 
 func (e *engine) stringValue() error {
@@ -41,8 +41,8 @@ func (e *engine) stringValue() error {
 	return nil
 }
 
-// text appends a string, whose opening quote is consumed, to dst up to and
-// without its closing quote: decoded, or escaped canonically.
+// text appends the content of a string to dst, decoded or in canonical escapes. The
+// opening quote was consumed; text consumes the closing one.
 func (e *engine) text(dst *[]byte, escaped bool) error {
 	s := &e.src
 	for {
@@ -75,15 +75,16 @@ func (e *engine) text(dst *[]byte, escaped bool) error {
 	}
 }
 
-// allPlain reports whether eight bytes are plain. No byte of a difference below
-// borrows from the next, unless it has a special character to show for it.
+// allPlain reports whether all eight bytes of w are plain. Each subtraction below
+// sets the top bit of a byte that is special. It borrows from the next byte only when
+// a special byte made the result false anyway.
 func allPlain(w uint64) bool {
 	const each = 0x0101010101010101
 	return (w|(w-' '*each)|((w^'"'*each)-each)|((w^'\\'*each)-each))&(utf8.RuneSelf*each) == 0
 }
 
-// plainRun returns the length of the prefix of b that canonical text repeats
-// as it is: whole, valid UTF-8 characters with nothing to escape.
+// plainRun returns the length of the longest prefix of b that needs no escape and
+// consists of whole, valid UTF-8 characters.
 func plainRun(b []byte) int {
 	i := 0
 	for {
@@ -141,7 +142,8 @@ func (s *source) escape() (rune, error) {
 	return pair, nil
 }
 
-// unit reads the \uXXXX that begins at bytes behind the next unread one.
+// unit reads the UTF-16 code unit \uXXXX that begins at bytes after the next unread
+// byte.
 func (s *source) unit(at int) (rune, bool) {
 	if !s.ahead(at + 6) {
 		return 0, false
@@ -173,7 +175,7 @@ func (s *source) unit(at int) (rune, bool) {
 func appendQuoted(dst, text []byte) []byte {
 	dst = append(dst, '"')
 	for {
-		// The text was decoded by us, so it is valid and only specials stop the run.
+		// The text was decoded here, so it is valid and only a special ends the run.
 		run := plainRun(text)
 		dst = append(dst, text[:run]...)
 		if run == len(text) {

@@ -68,7 +68,7 @@ func (c *Client) refusal(resp *http.Response) *chat.Error {
 // twice, and names match exactly. Members that we do not know are let be.
 func decode(doc []byte, v any) error {
 	if err := jsonv2.Unmarshal(doc, v); err != nil {
-		return badResponse("%v", hashing.Misfit(err))
+		return badResponse("%v", hashing.Mismatch(err))
 	}
 	return nil
 }

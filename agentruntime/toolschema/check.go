@@ -9,17 +9,17 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// checker holds one value against a schema. The library's own walk cannot be
-// stopped, its time is that of the schema times that of the value, and it keeps an
-// error for each rule that is broken, which an agent can make into gigabytes.
-// This one stops at the first, and when its steps are used up.
+// checker checks one value against a schema. The library's own validation cannot be
+// stopped, takes time proportional to schema times value, and keeps an error for
+// each broken rule, which an agent can turn into gigabytes. A checker stops at the
+// first error and when its budget is exhausted.
 type checker struct {
-	meter
-	quiet bool // only whether a value is good is asked, not what is wrong
+	budget
+	quiet bool // only the verdict matters, so errors need no text
 }
 
-// place is where a value is: a member, or else an item, of what is at in. It
-// becomes a path only for an error; nil is the whole value.
+// place is the position of a value: a member or an item of the value at in; nil is
+// the whole value. It is turned into a path only when an error needs one.
 type place struct {
 	in     *place
 	member bool
@@ -37,25 +37,25 @@ func (p *place) tokens() []string {
 	return append(p.in.tokens(), strconv.Itoa(p.index))
 }
 
-// unsaid is what is wrong when nobody asked.
-var unsaid = &ValueError{}
+// errQuiet stands for every error that needs no text.
+var errQuiet = &ValueError{}
 
 func (c *checker) wrong(at *place, reason string) *ValueError {
-	if c.quiet || c.spent() {
-		return unsaid
+	if c.quiet || c.exhausted() {
+		return errQuiet
 	}
 	return &ValueError{Path: pointer(at.tokens()), Reason: reason}
 }
 
-func (c *checker) broken(at *place, keyword string) *ValueError {
+func (c *checker) violation(at *place, keyword string) *ValueError {
 	return c.wrong(at, keyword+" does not hold")
 }
 
-// check says which rule of s the value breaks; nil if none. It notes in seen what
-// of the value some rule was about.
-func (c *checker) check(s *jsonschema.Schema, value any, at *place, seen *seen) *ValueError {
-	if !c.pay(1) {
-		return unsaid
+// check returns the first rule of s that the value breaks, or nil. It records in
+// covered which members and items the rules of s evaluated.
+func (c *checker) check(s *jsonschema.Schema, value any, at *place, covered *coverage) *ValueError {
+	if !c.spend(1) {
+		return errQuiet
 	}
 	if s.Bool != nil {
 		if *s.Bool {
@@ -63,58 +63,58 @@ func (c *checker) check(s *jsonschema.Schema, value any, at *place, seen *seen) 
 		}
 		return c.wrong(at, "not allowed")
 	}
-	if err := c.plain(s, value, at); err != nil {
+	if err := c.assertions(s, value, at); err != nil {
 		return err
 	}
 
-	mine := seen
-	if asksRest(s, value) {
-		mine = newSeen()
+	own := covered
+	if hasUnevaluated(s, value) {
+		own = newCoverage()
 	}
 	if s.Ref != nil {
-		if err := c.check(s.Ref, value, at, mine); err != nil {
+		if err := c.check(s.Ref, value, at, own); err != nil {
 			return err
 		}
 	}
 
-	if err := c.within(s, value, at, mine); err != nil {
+	if err := c.children(s, value, at, own); err != nil {
 		return err
 	}
-	if err := c.combined(s, value, at, mine); err != nil {
+	if err := c.composition(s, value, at, own); err != nil {
 		return err
 	}
-	if !asksRest(s, value) {
+	if !hasUnevaluated(s, value) {
 		return nil
 	}
 
-	seen.everything()
-	return c.rest(s, value, at, mine)
+	covered.everything()
+	return c.unevaluated(s, value, at, own)
 }
 
-// plain checks what does not look further into the value.
-func (c *checker) plain(s *jsonschema.Schema, value any, at *place) *ValueError {
+// assertions checks the rules that look at the value alone, not at its members.
+func (c *checker) assertions(s *jsonschema.Schema, value any, at *place) *ValueError {
 	if s.Types != nil && !s.Types.IsEmpty() && !c.isOfType(*s.Types, value) {
 		return c.wrong(at, "got "+typeName(value)+", want "+strings.Join(s.Types.ToStrings(), " or "))
 	}
 	if s.Const != nil && !c.equal(value, *s.Const) {
-		return c.broken(at, "const")
+		return c.violation(at, "const")
 	}
 	if s.Enum != nil && !slices.ContainsFunc(s.Enum.Values, func(one any) bool { return c.equal(value, one) }) {
-		return c.broken(at, "enum")
+		return c.violation(at, "enum")
 	}
-	if text, ok := value.(string); ok && s.Format != nil && !c.formatted(s.Format, text) {
-		return c.broken(at, "format")
+	if text, ok := value.(string); ok && s.Format != nil && !c.hasFormat(s.Format, text) {
+		return c.violation(at, "format")
 	}
 
 	return nil
 }
 
-func (c *checker) within(s *jsonschema.Schema, value any, at *place, seen *seen) *ValueError {
+func (c *checker) children(s *jsonschema.Schema, value any, at *place, covered *coverage) *ValueError {
 	switch value := value.(type) {
 	case map[string]any:
-		return c.object(s, value, at, seen)
+		return c.object(s, value, at, covered)
 	case []any:
-		return c.array(s, value, at, seen)
+		return c.array(s, value, at, covered)
 	case string:
 		return c.text(s, value, at)
 	case json.Number:
@@ -123,27 +123,27 @@ func (c *checker) within(s *jsonschema.Schema, value any, at *place, seen *seen)
 	return nil
 }
 
-// combined checks the rules that are made of others on the same value.
-func (c *checker) combined(s *jsonschema.Schema, value any, at *place, seen *seen) *ValueError {
+// composition checks the rules that apply other schemas to the same value.
+func (c *checker) composition(s *jsonschema.Schema, value any, at *place, covered *coverage) *ValueError {
 	if s.Not != nil && c.fits(s.Not, value, nil) {
-		return c.broken(at, "not")
+		return c.violation(at, "not")
 	}
 
 	for _, one := range s.AllOf {
-		if err := c.check(one, value, at, seen); err != nil {
+		if err := c.check(one, value, at, covered); err != nil {
 			return err
 		}
 	}
 
-	if len(s.AnyOf) > 0 && c.matches(s.AnyOf, value, seen, true) == 0 {
+	if len(s.AnyOf) > 0 && c.matches(s.AnyOf, value, covered, true) == 0 {
 		return c.first(s.AnyOf, value, at)
 	}
 	if len(s.OneOf) > 0 {
-		switch c.matches(s.OneOf, value, seen, false) {
+		switch c.matches(s.OneOf, value, covered, false) {
 		case 0:
 			return c.first(s.OneOf, value, at)
 		case 2:
-			return c.broken(at, "oneOf")
+			return c.violation(at, "oneOf")
 		}
 	}
 
@@ -151,57 +151,59 @@ func (c *checker) combined(s *jsonschema.Schema, value any, at *place, seen *see
 		return nil
 	}
 	then := s.Else
-	if c.fits(s.If, value, seen) {
+	if c.fits(s.If, value, covered) {
 		then = s.Then
 	}
 	if then == nil {
 		return nil
 	}
-	return c.check(then, value, at, seen)
+	return c.check(then, value, at, covered)
 }
 
-// fits reports whether the value is good; only then is it seen.
-func (c *checker) fits(s *jsonschema.Schema, value any, all *seen) bool {
-	var mine *seen
+// fits reports whether the value passes. Only then its evaluation counts, as the
+// draft demands.
+func (c *checker) fits(s *jsonschema.Schema, value any, all *coverage) bool {
+	var own *coverage
 	if all != nil {
-		mine = newSeen()
+		own = newCoverage()
 	}
 	quiet := c.quiet
 	c.quiet = true
-	err := c.check(s, value, nil, mine)
+	err := c.check(s, value, nil, own)
 	c.quiet = quiet
-	if err != nil || c.spent() {
+	if err != nil || c.exhausted() {
 		return false
 	}
-	all.add(&c.meter, mine)
+	all.add(&c.budget, own)
 	return true
 }
 
-// matches counts the schemas that the value fits, to two at most. Where any one
-// will do the others are asked only for what they see.
-func (c *checker) matches(all []*jsonschema.Schema, value any, seen *seen, anyOne bool) (n int) {
+// matches counts the schemas that the value fits, up to two. For anyOf one match
+// decides, and the others are checked only if their evaluation is needed.
+func (c *checker) matches(all []*jsonschema.Schema, value any, covered *coverage, anyOne bool) (n int) {
 	for _, one := range all {
-		if n > 0 && anyOne && seen == nil || n == 2 && !anyOne {
+		if n > 0 && anyOne && covered == nil || n == 2 && !anyOne {
 			break
 		}
-		if c.fits(one, value, seen) {
+		if c.fits(one, value, covered) {
 			n++
 		}
 	}
 	return n
 }
 
-// first says what is wrong of a value that fits none of several: what the first
-// of them says.
+// first returns the error of a value that fits none of several schemas: the error of
+// the first schema.
 func (c *checker) first(all []*jsonschema.Schema, value any, at *place) *ValueError {
 	if c.quiet {
-		return unsaid
+		return errQuiet
 	}
 	return c.check(all[0], value, at, nil)
 }
 
-// asksRest reports whether s has a rule for what no other was about.
-func asksRest(s *jsonschema.Schema, value any) bool {
+// hasUnevaluated reports whether s has an unevaluatedProperties or unevaluatedItems
+// rule for a value of this kind.
+func hasUnevaluated(s *jsonschema.Schema, value any) bool {
 	switch value.(type) {
 	case map[string]any:
 		return s.UnevaluatedProperties != nil
@@ -211,9 +213,9 @@ func asksRest(s *jsonschema.Schema, value any) bool {
 	return false
 }
 
-// rest checks what of the value is not in seen.
-func (c *checker) rest(s *jsonschema.Schema, value any, at *place, seen *seen) *ValueError {
-	if seen.all {
+// unevaluated applies that rule to the members and items that are not in covered.
+func (c *checker) unevaluated(s *jsonschema.Schema, value any, at *place, covered *coverage) *ValueError {
+	if covered.all {
 		return nil
 	}
 
@@ -222,7 +224,7 @@ func (c *checker) rest(s *jsonschema.Schema, value any, at *place, seen *seen) *
 	case map[string]any:
 		here.member = true
 		for _, here.name = range c.names(value) {
-			if seen.names[here.name] {
+			if covered.names[here.name] {
 				continue
 			}
 			if err := c.check(s.UnevaluatedProperties, value[here.name], &here, nil); err != nil {
@@ -231,7 +233,7 @@ func (c *checker) rest(s *jsonschema.Schema, value any, at *place, seen *seen) *
 		}
 	case []any:
 		for i, item := range value {
-			if here.index = i; seen.items[i] {
+			if here.index = i; covered.items[i] {
 				continue
 			}
 			if err := c.check(s.UnevaluatedItems, item, &here, nil); err != nil {
@@ -243,16 +245,17 @@ func (c *checker) rest(s *jsonschema.Schema, value any, at *place, seen *seen) *
 	return nil
 }
 
-// seen is what of one value rules were about. Nil notes nothing: nobody asks.
-type seen struct {
+// coverage is the set of members and items of one value that rules evaluated. A nil
+// coverage records nothing, for values that have no unevaluated rule.
+type coverage struct {
 	all   bool
 	names map[string]bool
 	items map[int]bool
 }
 
-func newSeen() *seen { return &seen{} }
+func newCoverage() *coverage { return &coverage{} }
 
-func (s *seen) name(m *meter, name string) bool {
+func (s *coverage) name(m *budget, name string) bool {
 	if s == nil {
 		return true
 	}
@@ -260,10 +263,10 @@ func (s *seen) name(m *meter, name string) bool {
 		s.names = map[string]bool{}
 	}
 	s.names[name] = true
-	return m.pay(noteSteps)
+	return m.spend(recordSteps)
 }
 
-func (s *seen) item(m *meter, i int) bool {
+func (s *coverage) item(m *budget, i int) bool {
 	if s == nil {
 		return true
 	}
@@ -271,17 +274,17 @@ func (s *seen) item(m *meter, i int) bool {
 		s.items = map[int]bool{}
 	}
 	s.items[i] = true
-	return m.pay(noteSteps)
+	return m.spend(recordSteps)
 }
 
-func (s *seen) everything() {
+func (s *coverage) everything() {
 	if s != nil {
 		s.all = true
 	}
 }
 
-// add notes what other saw, as far as the steps go.
-func (s *seen) add(m *meter, other *seen) {
+// add records the coverage of other, until the budget is exhausted.
+func (s *coverage) add(m *budget, other *coverage) {
 	if s == nil {
 		return
 	}

@@ -12,26 +12,27 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-// names are those of an object, in order: the same value is always told the same.
+// names returns the names of an object in order, so that the same value always gets
+// the same error.
 func (c *checker) names(object map[string]any) []string {
-	if !c.pay(orderSteps * len(object)) {
+	if !c.spend(sortSteps * len(object)) {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(object))
 }
 
-func (c *checker) object(s *jsonschema.Schema, object map[string]any, at *place, seen *seen) *ValueError {
+func (c *checker) object(s *jsonschema.Schema, object map[string]any, at *place, covered *coverage) *ValueError {
 	switch n := len(object); {
 	case s.MinProperties != nil && n < *s.MinProperties:
-		return c.broken(at, "minProperties")
+		return c.violation(at, "minProperties")
 	case s.MaxProperties != nil && n > *s.MaxProperties:
-		return c.broken(at, "maxProperties")
+		return c.violation(at, "maxProperties")
 	}
 
 	if err := c.required(s.Required, object, at); err != nil {
 		return err
 	}
-	if err := c.members(s, object, at, seen); err != nil {
+	if err := c.members(s, object, at, covered); err != nil {
 		return err
 	}
 
@@ -43,34 +44,34 @@ func (c *checker) object(s *jsonschema.Schema, object map[string]any, at *place,
 		}
 	}
 
-	return c.dependent(s, object, at, seen)
+	return c.dependent(s, object, at, covered)
 }
 
-func (c *checker) dependent(s *jsonschema.Schema, object map[string]any, at *place, seen *seen) *ValueError {
-	if !c.pay(orderSteps * (len(s.DependentSchemas) + len(s.DependentRequired) + len(s.Dependencies))) {
-		return unsaid
+func (c *checker) dependent(s *jsonschema.Schema, object map[string]any, at *place, covered *coverage) *ValueError {
+	if !c.spend(sortSteps * (len(s.DependentSchemas) + len(s.DependentRequired) + len(s.Dependencies))) {
+		return errQuiet
 	}
 
-	for _, name := range given(s.DependentSchemas, object) {
-		if err := c.check(s.DependentSchemas[name], object, at, seen); err != nil {
+	for _, name := range applicable(s.DependentSchemas, object) {
+		if err := c.check(s.DependentSchemas[name], object, at, covered); err != nil {
 			return err
 		}
 	}
 
-	for _, name := range given(s.DependentRequired, object) {
+	for _, name := range applicable(s.DependentRequired, object) {
 		if err := c.required(s.DependentRequired[name], object, at); err != nil {
 			return err
 		}
 	}
 
-	// Both in one, which earlier drafts have and this one still describes.
-	for _, name := range given(s.Dependencies, object) {
+	// "dependencies" of earlier drafts joins both; this draft still describes it.
+	for _, name := range applicable(s.Dependencies, object) {
 		var err *ValueError
 		switch rule := s.Dependencies[name].(type) {
 		case []string:
 			err = c.required(rule, object, at)
 		case *jsonschema.Schema:
-			err = c.check(rule, object, at, seen)
+			err = c.check(rule, object, at, covered)
 		}
 		if err != nil {
 			return err
@@ -80,28 +81,28 @@ func (c *checker) dependent(s *jsonschema.Schema, object map[string]any, at *pla
 	return nil
 }
 
-// given are the names, in order, that have a rule and that the object has.
-func given[R any](rules map[string]R, object map[string]any) []string {
+// applicable returns, in order, the names of the rules whose member the object has.
+func applicable[R any](rules map[string]R, object map[string]any) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(rules)), func(name string) bool { _, ok := object[name]; return !ok })
 }
 
 func (c *checker) required(names []string, object map[string]any, at *place) *ValueError {
-	if !c.pay(len(names)) {
-		return unsaid
+	if !c.spend(len(names)) {
+		return errQuiet
 	}
 	lacks := func(name string) bool { _, ok := object[name]; return !ok }
 	if !slices.ContainsFunc(names, lacks) {
 		return nil
 	}
 	if c.quiet {
-		return unsaid
+		return errQuiet
 	}
 
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !lacks(name) })
 	return c.wrong(at, wire.SafeText("missing "+strings.Join(missing, ", ")))
 }
 
-func (c *checker) members(s *jsonschema.Schema, object map[string]any, at *place, seen *seen) *ValueError {
+func (c *checker) members(s *jsonschema.Schema, object map[string]any, at *place, covered *coverage) *ValueError {
 	if len(s.Properties) == 0 && len(s.PatternProperties) == 0 && s.AdditionalProperties == nil {
 		return nil
 	}
@@ -113,8 +114,8 @@ func (c *checker) members(s *jsonschema.Schema, object map[string]any, at *place
 		if len(below) == 0 && s.AdditionalProperties == nil {
 			continue
 		}
-		if !seen.name(&c.meter, name) {
-			return unsaid
+		if !covered.name(&c.budget, name) {
+			return errQuiet
 		}
 
 		if len(below) == 0 {
@@ -138,7 +139,7 @@ func (c *checker) members(s *jsonschema.Schema, object map[string]any, at *place
 	return nil
 }
 
-// rules are those for a member of that name.
+// rules returns the schemas for a member of that name.
 func (c *checker) rules(s *jsonschema.Schema, name string) (below []*jsonschema.Schema) {
 	if one, ok := s.Properties[name]; ok {
 		below = append(below, one)
@@ -152,15 +153,15 @@ func (c *checker) rules(s *jsonschema.Schema, name string) (below []*jsonschema.
 	return below
 }
 
-func (c *checker) array(s *jsonschema.Schema, array []any, at *place, seen *seen) *ValueError {
+func (c *checker) array(s *jsonschema.Schema, array []any, at *place, covered *coverage) *ValueError {
 	if s.MinItems != nil && len(array) < *s.MinItems {
-		return c.broken(at, "minItems")
+		return c.violation(at, "minItems")
 	}
 	if s.MaxItems != nil && len(array) > *s.MaxItems {
-		return c.broken(at, "maxItems")
+		return c.violation(at, "maxItems")
 	}
 	if s.UniqueItems && !c.unique(array) {
-		return c.broken(at, "uniqueItems")
+		return c.violation(at, "uniqueItems")
 	}
 
 	here := place{in: at}
@@ -176,26 +177,26 @@ func (c *checker) array(s *jsonschema.Schema, array []any, at *place, seen *seen
 		if err := c.check(rule, item, &here, nil); err != nil {
 			return err
 		}
-		if !seen.item(&c.meter, i) {
-			return unsaid
+		if !covered.item(&c.budget, i) {
+			return errQuiet
 		}
 	}
 
 	if s.Contains == nil {
 		return nil
 	}
-	return c.contains(s, array, at, seen)
+	return c.contains(s, array, at, covered)
 }
 
-func (c *checker) contains(s *jsonschema.Schema, array []any, at *place, seen *seen) *ValueError {
+func (c *checker) contains(s *jsonschema.Schema, array []any, at *place, covered *coverage) *ValueError {
 	n, least := 0, 1
 	for i, item := range array {
 		if c.fits(s.Contains, item, nil) {
 			n++
-			seen.item(&c.meter, i)
+			covered.item(&c.budget, i)
 		}
-		if c.spent() {
-			return unsaid
+		if c.exhausted() {
+			return errQuiet
 		}
 	}
 
@@ -206,9 +207,9 @@ func (c *checker) contains(s *jsonschema.Schema, array []any, at *place, seen *s
 
 	switch {
 	case n < least:
-		return c.broken(at, keyword)
+		return c.violation(at, keyword)
 	case s.MaxContains != nil && n > *s.MaxContains:
-		return c.broken(at, "maxContains")
+		return c.violation(at, "maxContains")
 	}
 
 	return nil
@@ -217,31 +218,31 @@ func (c *checker) contains(s *jsonschema.Schema, array []any, at *place, seen *s
 func (c *checker) text(s *jsonschema.Schema, text string, at *place) *ValueError {
 	if s.MinLength != nil || s.MaxLength != nil {
 		if !c.read(text) {
-			return unsaid
+			return errQuiet
 		}
 		n := utf8.RuneCountInString(text)
 		if s.MinLength != nil && n < *s.MinLength {
-			return c.broken(at, "minLength")
+			return c.violation(at, "minLength")
 		}
 		if s.MaxLength != nil && n > *s.MaxLength {
-			return c.broken(at, "maxLength")
+			return c.violation(at, "maxLength")
 		}
 	}
 
 	if s.Pattern != nil && !c.match(s.Pattern, text) {
-		return c.broken(at, "pattern")
+		return c.violation(at, "pattern")
 	}
 	return nil
 }
 
-// formatted reports whether text is of the format. A regular expression need not
-// be compiled for that.
-func (c *checker) formatted(format *jsonschema.Format, text string) bool {
-	if !c.pay(1 + len(text)/2) {
+// hasFormat reports whether text has the format. It parses a regular expression
+// without compiling it, which could take much memory.
+func (c *checker) hasFormat(format *jsonschema.Format, text string) bool {
+	if !c.spend(1 + len(text)/2) {
 		return false
 	}
 	if format.Name == "regex" {
-		_, err := formSteps(text)
+		_, err := patternSteps(text)
 		return err == nil
 	}
 	return format.Validate(text) == nil
@@ -255,22 +256,22 @@ func (c *checker) number(s *jsonschema.Schema, number json.Number, at *place) *V
 	n := c.rational(number)
 	switch {
 	case n == nil:
-		return unsaid
+		return errQuiet
 	case s.Minimum != nil && n.Cmp(s.Minimum) < 0:
-		return c.broken(at, "minimum")
+		return c.violation(at, "minimum")
 	case s.Maximum != nil && n.Cmp(s.Maximum) > 0:
-		return c.broken(at, "maximum")
+		return c.violation(at, "maximum")
 	case s.ExclusiveMinimum != nil && n.Cmp(s.ExclusiveMinimum) <= 0:
-		return c.broken(at, "exclusiveMinimum")
+		return c.violation(at, "exclusiveMinimum")
 	case s.ExclusiveMaximum != nil && n.Cmp(s.ExclusiveMaximum) >= 0:
-		return c.broken(at, "exclusiveMaximum")
+		return c.violation(at, "exclusiveMaximum")
 	}
 
 	if s.MultipleOf == nil {
 		return nil
 	}
-	if !c.pay(divisionSteps) || !n.Quo(n, s.MultipleOf).IsInt() {
-		return c.broken(at, "multipleOf")
+	if !c.spend(divisionSteps) || !n.Quo(n, s.MultipleOf).IsInt() {
+		return c.violation(at, "multipleOf")
 	}
 
 	return nil

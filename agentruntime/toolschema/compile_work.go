@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// squareWork is the number of schemas in one document from which on the library's
-// search through those that it has met takes longer than all the rest.
+// squareWork is the number of subschemas above which the library's search through
+// the subschemas it has seen, whose time is quadratic, dominates the compilation.
 const squareWork = 3000
 
 // Compile compiles doc or refuses it with an error that wraps ErrSchema.
@@ -16,8 +16,9 @@ func Compile(doc json.RawMessage) (*Schema, error) {
 	return CompileWithin(doc, &left)
 }
 
-// CompileWithin is Compile for one of several schemas. It takes the work, whatever
-// comes of it, off what is left for all of them, and refuses what takes more.
+// CompileWithin is [Compile] for one of several schemas that share a budget. It
+// takes the work off left, even if the schema is refused later, and refuses a schema
+// that needs more than is left.
 func CompileWithin(doc json.RawMessage, left *int) (*Schema, error) {
 	root, err := parse(doc)
 	if err != nil {
@@ -37,8 +38,9 @@ func CompileWithin(doc json.RawMessage, left *int) (*Schema, error) {
 	return s, nil
 }
 
-// Work is what it took to compile s: its objects and booleans, each of which may be
-// a schema of its own, and more where they are thousands. One takes about 25 µs.
+// Work is the effort of compiling s: the number of its objects and booleans, since
+// each may be a subschema, and a quadratic share that matters where they are
+// thousands. One unit takes about 25 µs.
 func (s *Schema) Work() int { return s.work }
 
 func parts(node any) (n int) {

@@ -9,13 +9,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// rational is nil when the steps are used up.
+// rational returns nil when the budget is exhausted.
 func (c *checker) rational(number json.Number) *big.Rat {
 	cost := numberSteps
 	if strings.ContainsAny(string(number), "eE") {
 		cost = exponentSteps
 	}
-	if !c.pay(cost) {
+	if !c.spend(cost) {
 		return nil
 	}
 	n, _ := new(big.Rat).SetString(string(number))
@@ -39,7 +39,7 @@ func typeName(value any) string {
 	return "object"
 }
 
-// typeBits are the library's sets of one type each.
+// typeBits are the library's type sets with one member each.
 var typeBits = func() map[string]jsonschema.Types {
 	bits := map[string]jsonschema.Types{}
 	for _, name := range []string{"null", "boolean", "number", "integer", "string", "array", "object"} {
@@ -66,9 +66,9 @@ func (c *checker) isOfType(types jsonschema.Types, value any) bool {
 	return n != nil && n.IsInt()
 }
 
-// equal compares two values as JSON Schema does: numbers by what they are.
+// equal compares two values as JSON Schema does: 1, 1.0 and 1e0 are equal.
 func (c *checker) equal(a, b any) bool {
-	if !c.pay(1) {
+	if !c.spend(1) {
 		return false
 	}
 
@@ -110,23 +110,23 @@ func (c *checker) equal(a, b any) bool {
 	return a == b
 }
 
-// unique reports whether no two items are equal. The library compares those of one
-// hash, and its hash is the same for whole families of values.
+// unique reports whether no two items are equal. The library's hash collides for
+// whole families of values, and a hostile array would make it compare all pairs.
 func (c *checker) unique(array []any) bool {
-	known := make(map[string]bool, len(array))
+	keys := make(map[string]bool, len(array))
 	for _, item := range array {
 		key := string(c.key(nil, item))
-		if known[key] || !c.pay(noteSteps) {
+		if keys[key] || !c.spend(recordSteps) {
 			return false
 		}
-		known[key] = true
+		keys[key] = true
 	}
 	return true
 }
 
-// key is the same for equal values, and for no others.
+// key returns the same bytes for equal values, and different bytes for others.
 func (c *checker) key(to []byte, value any) []byte {
-	if !c.pay(1) {
+	if !c.spend(1) {
 		return nil
 	}
 

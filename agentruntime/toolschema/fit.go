@@ -8,37 +8,38 @@ import (
 	"strings"
 )
 
-// Takes says where a tool could not take documents of another schema, as a
-// *ValueError; nil if nothing shows that it could not. Both schemas have compiled.
-// It looks at names and types, which show a tool that was made for something
-// else. Lengths and ranges are for each document to show.
+// Takes reports as a *[ValueError] where a tool cannot accept documents of another
+// schema, and nil if it finds no such place. Both schemas must have been compiled.
+// It compares names and types only, because these reveal a tool that was made for
+// another purpose; lengths and ranges are checked on each document.
 func Takes(tool, document json.RawMessage) error {
-	t, d, err := pair(tool, document)
+	t, d, err := parsePair(tool, document)
 	if err != nil {
 		return err
 	}
 	return fitError((&fit{tool: t, other: d}).takes(t, d, "", maxFitDepth))
 }
 
-// Gives says where a tool's results could not be documents of another schema, as
-// Takes does. The fields at the paths of filled need not be in them.
-func Gives(tool, document json.RawMessage, filled ...string) error {
-	t, d, err := pair(tool, document)
+// Gives reports as [Takes] does where the results of a tool cannot be documents of
+// another schema. The caller adds the fields at the paths in added, so the tool need
+// not give them.
+func Gives(tool, document json.RawMessage, added ...string) error {
+	t, d, err := parsePair(tool, document)
 	if err != nil {
 		return err
 	}
-	return fitError((&fit{tool: t, other: d, filled: filled}).gives(t, d, "", maxFitDepth))
+	return fitError((&fit{tool: t, other: d, added: added}).gives(t, d, "", maxFitDepth))
 }
 
-// maxFitDepth bounds the walk. Schemas deeper than that fit as far as is known.
+// maxFitDepth bounds the walk; whatever lies deeper is taken to fit.
 const maxFitDepth = 32
 
 type fit struct {
-	tool, other any // the roots, for references
-	filled      []string
+	tool, other any // the roots, to resolve references
+	added       []string
 }
 
-func pair(tool, document json.RawMessage) (any, any, error) {
+func parsePair(tool, document json.RawMessage) (any, any, error) {
 	t, err := parse(tool)
 	if err != nil {
 		return nil, nil, err
@@ -54,16 +55,16 @@ func fitError(wrong *ValueError) error {
 	return wrong
 }
 
-func misfit(path, format string, args ...any) *ValueError {
+func mismatch(path, format string, args ...any) *ValueError {
 	return &ValueError{Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// takes: every document that other allows is one that tool allows.
+// takes checks that tool allows every document that other allows.
 func (f *fit) takes(tool, other any, path string, depth int) *ValueError {
-	t, d := followed(f.tool, tool), followed(f.other, other)
+	t, d := dereference(f.tool, tool), dereference(f.other, other)
 	if t == nil || d == nil || depth == 0 {
 		if tool == false {
-			return misfit(path, "the tool takes no such field")
+			return mismatch(path, "the tool takes no such field")
 		}
 		return nil
 	}
@@ -87,18 +88,18 @@ func (f *fit) takes(tool, other any, path string, depth int) *ValueError {
 	mine, theirs := members(t["properties"]), members(d["properties"])
 	certain := texts(d["required"])
 	for name, schema := range theirs {
-		if at := followed(f.other, schema); at["default"] != nil {
+		if at := dereference(f.other, schema); at["default"] != nil {
 			certain = append(certain, name)
 		}
 	}
 
 	for _, name := range texts(t["required"]) {
 		if !slices.Contains(certain, name) {
-			return misfit(path, "the tool wants %q, which a request need not have", name)
+			return mismatch(path, "the tool wants %q, which a request need not have", name)
 		}
 	}
 
-	for _, name := range sorted(theirs) {
+	for _, name := range sortedNames(theirs) {
 		schema, known := mine[name]
 		switch {
 		case known:
@@ -106,7 +107,7 @@ func (f *fit) takes(tool, other any, path string, depth int) *ValueError {
 				return wrong
 			}
 		case t["additionalProperties"] == false && t["patternProperties"] == nil:
-			return misfit(path, "the tool does not take %q, which a request may have", name)
+			return mismatch(path, "the tool does not take %q, which a request may have", name)
 		}
 	}
 
@@ -126,9 +127,9 @@ func (f *fit) takesOne(branches []any, other any, path string, depth int) *Value
 	return wrong
 }
 
-// gives: a document that tool allows can be one that other allows.
+// gives checks that a document that tool allows can be one that other allows.
 func (f *fit) gives(tool, other any, path string, depth int) *ValueError {
-	t, d := followed(f.tool, tool), followed(f.other, other)
+	t, d := dereference(f.tool, tool), dereference(f.other, other)
 	if t == nil || d == nil || depth == 0 {
 		return nil
 	}
@@ -138,28 +139,28 @@ func (f *fit) gives(tool, other any, path string, depth int) *ValueError {
 
 	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
 		if t[word] != nil {
-			return nil // what it gives is said in parts: the results will show it
+			return nil // no single subschema describes the whole result
 		}
 	}
 
 	mine, theirs := members(t["properties"]), members(d["properties"])
 	for _, name := range texts(d["required"]) {
 		at := path + "/" + name
-		if _, given := mine[name]; given || slices.Contains(f.filled, at) {
+		if _, ok := mine[name]; ok || slices.Contains(f.added, at) {
 			continue
 		}
 		if t["additionalProperties"] == false || len(mine) > 0 {
-			return misfit(path, "the tool does not give %q, which a result must have", name)
+			return mismatch(path, "the tool does not give %q, which a result must have", name)
 		}
 	}
 
 	for _, name := range texts(t["required"]) {
 		if theirs[name] == nil && d["additionalProperties"] == false {
-			return misfit(path, "the tool gives %q, which a result may not have", name)
+			return mismatch(path, "the tool gives %q, which a result may not have", name)
 		}
 	}
 
-	for _, name := range sorted(mine) {
+	for _, name := range sortedNames(mine) {
 		if schema, known := theirs[name]; known {
 			if wrong := f.gives(mine[name], schema, path+"/"+name, depth-1); wrong != nil {
 				return wrong
@@ -173,8 +174,9 @@ func (f *fit) gives(tool, other any, path string, depth int) *ValueError {
 	return nil
 }
 
-// someType wants a type that both have. A tool takes numbers where whole ones
-// come, and may give whole ones where numbers are wanted.
+// someType requires a type that both schemas allow. A tool that takes numbers also
+// takes integers; one that gives numbers may give integers, and one that gives
+// integers gives numbers.
 func someType(path string, tool, other map[string]any, does string) *ValueError {
 	mine, theirs := typesOf(tool), typesOf(other)
 	if len(mine) == 0 || len(theirs) == 0 {
@@ -188,7 +190,7 @@ func someType(path string, tool, other map[string]any, does string) *ValueError 
 			}
 		}
 	}
-	return misfit(path, "the tool %s %s, the job type has %s", does, strings.Join(mine, " or "), strings.Join(theirs, " or "))
+	return mismatch(path, "the tool %s %s, the job type has %s", does, strings.Join(mine, " or "), strings.Join(theirs, " or "))
 }
 
 func typesOf(schema map[string]any) []string {
@@ -198,8 +200,9 @@ func typesOf(schema map[string]any) []string {
 	return texts(schema["type"])
 }
 
-// followed follows references within a document. Nil: the schema says nothing.
-func followed(root, schema any) map[string]any {
+// dereference follows references within a document. It returns nil for a schema that
+// is no object or whose reference does not resolve.
+func dereference(root, schema any) map[string]any {
 	for range maxFitDepth {
 		node, ok := schema.(map[string]any)
 		if !ok {
@@ -233,7 +236,7 @@ func texts(v any) []string {
 	return all
 }
 
-func sorted(m map[string]any) []string {
+func sortedNames(m map[string]any) []string {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)

@@ -1,6 +1,6 @@
-// Package toolschema is how the node reads the schemas of tools: it compiles
-// them within bounds, holds inputs and outputs against them, and finds the
-// secrets that they mark. An agent checks its inputs with less (package agent).
+// Package toolschema reads the schemas of tools for the node: it compiles them
+// within bounds, checks inputs and outputs against them, and finds the secrets that
+// they mark. An agent checks its inputs with a smaller checker, in package agent.
 package toolschema
 
 import (
@@ -19,8 +19,8 @@ import (
 const (
 	// MaxBytes bounds a tool's schema document, beside wire.MaxSchemaDepth.
 	MaxBytes = 64 << 10
-	// maxNodes bounds a schema after its references are expanded, the steps of
-	// its regular expressions counted in, and with that the work of a validation.
+	// maxNodes bounds the nodes of a schema after $ref expansion plus the
+	// instructions of its regular expressions, and so the work of a validation.
 	maxNodes = 10_000
 
 	draft2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -29,22 +29,22 @@ const (
 // ErrSchema is wrapped by every refusal of a schema.
 var ErrSchema = errors.New("schema refused")
 
-// Schema is a compiled tool schema: draft 2020-12, format asserted, no remote
-// $ref (K-11). References must
-// point into the document ("#/...") and must not recurse, so that a hostile
-// schema cannot make a validation explode. It is safe for concurrent use.
+// Schema is a compiled tool schema: draft 2020-12, format asserted, no remote $ref
+// (K-11). References must point into the document ("#/...") and must not recurse, so
+// that a hostile schema cannot make a validation explode. A Schema is safe for
+// concurrent use.
 type Schema struct {
-	compiled *jsonschema.Schema
-	marks    *marks // of secrets
-	work     int
+	compiled    *jsonschema.Schema
+	annotations *annotations
+	work        int
 }
 
-// ValueError names the first place where a value breaks its schema. It holds
-// no part of the value but the names on the path.
+// ValueError names the first place where a value breaks its schema. Of the value it
+// repeats only the names on the path.
 type ValueError struct {
 	Path   string // JSON pointer, "" for the whole value
 	Reason string
-	Err    error // ErrSteps where that is why; else nil
+	Err    error // ErrSteps or nil
 }
 
 func (e *ValueError) Unwrap() error { return e.Err }
@@ -88,7 +88,7 @@ func compile(root map[string]any) (*Schema, error) {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
 	c.UseLoader(noLoader{})
-	c.UseRegexpEngine(compileForm)
+	c.UseRegexpEngine(compilePattern)
 	if err := c.AddResource(at, root); err != nil {
 		return nil, errors.New(compileReason(err))
 	}
@@ -96,21 +96,21 @@ func compile(root map[string]any) (*Schema, error) {
 	if err != nil {
 		return nil, errors.New(compileReason(err))
 	}
-	m, err := marksOf(root)
+	m, err := annotationsOf(root)
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{compiled: compiled, marks: m}, nil
+	return &Schema{compiled: compiled, annotations: m}, nil
 }
 
-// dropName takes the name off a schema that has one. A URN names a document and
-// no place, and job types have one (M-6): their schemas are taken as they are.
-// Validation goes without it, so no agent's name stands for anything here.
+// dropName removes the $id of a schema if it is a URN and refuses any other. Job
+// types have a URN (M-6), and a tool may declare such a schema as it is. A URN cannot
+// be fetched, and without it no schema can shadow another.
 func dropName(root map[string]any) error {
-	id, given := root["$id"]
+	id, present := root["$id"]
 	name, _ := id.(string)
-	if given && (!strings.HasPrefix(name, "urn:") || strings.Contains(name, "#")) {
-		return errors.New("$id is not allowed, but a urn: at the root")
+	if present && (!strings.HasPrefix(name, "urn:") || strings.Contains(name, "#")) {
+		return errors.New("$id is not allowed, except a urn: at the root")
 	}
 	delete(root, "$id")
 	return nil
@@ -123,10 +123,10 @@ func (s *Schema) Validate(doc json.RawMessage) error {
 		return &ValueError{Reason: err.Error()}
 	}
 
-	c := checker{meter: meter{maxSteps}}
+	c := checker{budget: budget{maxSteps}}
 	wrong := c.check(s.compiled, value, nil, nil)
 	switch {
-	case c.spent():
+	case c.exhausted():
 		return stepsError()
 	case wrong != nil:
 		return wrong
@@ -135,7 +135,7 @@ func (s *Schema) Validate(doc json.RawMessage) error {
 	return nil
 }
 
-// compileReason says where a schema breaks the draft's own schema.
+// compileReason names the place where a schema breaks the meta-schema of the draft.
 func compileReason(err error) string {
 	var invalid *jsonschema.SchemaValidationError
 	var ve *jsonschema.ValidationError
@@ -152,8 +152,8 @@ func firstCause(ve *jsonschema.ValidationError) *ValueError {
 	return &ValueError{Path: pointer(ve.InstanceLocation), Reason: reason(ve.ErrorKind)}
 }
 
-// reason says what is wrong without quoting the schema: the library's own
-// messages would.
+// reason describes an error without quoting the schema, which the library's own
+// messages do.
 func reason(k jsonschema.ErrorKind) string {
 	if k, ok := k.(*kind.Type); ok {
 		return "got " + k.Got + ", want " + strings.Join(k.Want, " or ")
@@ -173,7 +173,7 @@ func pointer(tokens []string) string {
 	return wire.SafeText(b.String())
 }
 
-// noLoader refuses to load anything: no file and no network.
+// noLoader refuses to load any file or URL.
 type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) { return nil, errors.New("remote $ref is not allowed") }
@@ -182,8 +182,8 @@ func (noLoader) Load(string) (any, error) { return nil, errors.New("remote $ref 
 // its target.
 type expansion struct {
 	root map[string]any
-	size map[string]int  // by reference, once counted
-	open map[string]bool // references being counted: meeting one again is recursion
+	size map[string]int  // of the targets that are counted, by reference
+	open map[string]bool // references on the current path, to detect recursion
 }
 
 func (e *expansion) count(node any) (int, error) {
@@ -198,7 +198,7 @@ func (e *expansion) count(node any) (int, error) {
 
 	switch v := node.(type) {
 	case map[string]any:
-		total += formsSteps(v)
+		total += allPatternSteps(v)
 		for name, item := range v {
 			switch name {
 			case "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$anchor", "$vocabulary":
@@ -251,8 +251,8 @@ func (e *expansion) follow(ref string) (int, error) {
 	return n, err
 }
 
-// resolve finds what a reference names, which the validator finds by itself and
-// must find to be the same: the fragment of a URI may be written with %XX.
+// resolve finds the target of a reference. It must find what the validator will find,
+// so it decodes %XX as a URI fragment requires.
 func resolve(root map[string]any, ref string) (any, error) {
 	escaped, ok := strings.CutPrefix(ref, "#/")
 	path, err := url.PathUnescape(escaped)
@@ -270,7 +270,7 @@ func lookup(node any, path string) (any, bool) {
 	for token := range strings.SplitSeq(path, "/") {
 		obj, ok := node.(map[string]any)
 		if !ok {
-			// Array items are not addressed by anything that writes tool schemas.
+			// No generator of tool schemas refers to array items.
 			return nil, false
 		}
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)

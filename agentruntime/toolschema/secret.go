@@ -10,45 +10,45 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-// marks are the places of a schema where secrets are; nil is a schema without
-// any. It errs on the side of too many: a subschema that may apply does.
-type marks struct {
+// annotations are the secrets that a schema marks; nil means none. A subschema that
+// may apply counts as one that does, because a secret too many does no harm.
+type annotations struct {
 	secret   bool
-	same     []*marks // of the same value: $ref, allOf, if and the like
-	names    map[string]*marks
-	patterns []patternMarks
-	rest     *marks // of properties without a name or pattern
-	prefix   []*marks
-	items    *marks
+	same     []*annotations // of the same value, from $ref, allOf, if and the like
+	names    map[string]*annotations
+	patterns []patternAnnotations
+	rest     *annotations // of properties that no name or pattern covers
+	prefix   []*annotations
+	items    *annotations
 }
 
-type patternMarks struct {
-	form jsonschema.Regexp
-	*marks
+type patternAnnotations struct {
+	pattern jsonschema.Regexp
+	*annotations
 }
 
 // HasSecrets reports whether the schema marks a value as a secret.
-func (s *Schema) HasSecrets() bool { return s.marks != nil }
+func (s *Schema) HasSecrets() bool { return s.annotations != nil }
 
-// Secrets gives replace each value of doc that the schema marks with writeOnly
-// or x-secret, as it is written, and puts what comes back in its place. All
-// other bytes stay as they are. A null is no secret.
+// Secrets calls replace with the bytes of each value of doc that the schema marks
+// with writeOnly or x-secret, and puts the result in its place. All other bytes stay
+// as they are. A null is no secret.
 func (s *Schema) Secrets(doc []byte, replace func(value []byte) ([]byte, error)) ([]byte, error) {
-	return s.marks.replace(doc, replace)
+	return s.annotations.replace(doc, replace)
 }
 
-// MemberSecrets takes every member of an object for a secret: where there is no
-// schema to tell.
+// MemberSecrets is Secrets for an object without a schema: every member counts as a
+// secret.
 func MemberSecrets(doc []byte, replace func(value []byte) ([]byte, error)) ([]byte, error) {
-	all := &marks{secret: true}
-	return (&marks{rest: all}).replace(doc, replace)
+	all := &annotations{secret: true}
+	return (&annotations{rest: all}).replace(doc, replace)
 }
 
-func (m *marks) replace(doc []byte, replace func([]byte) ([]byte, error)) ([]byte, error) {
+func (m *annotations) replace(doc []byte, replace func([]byte) ([]byte, error)) ([]byte, error) {
 	if m == nil {
 		return doc, nil
 	}
-	r := replacer{meter: meter{maxSteps}, doc: doc, dec: jsontext.NewDecoder(bytes.NewBuffer(doc)), replace: replace}
+	r := replacer{budget: budget{maxSteps}, doc: doc, dec: jsontext.NewDecoder(bytes.NewBuffer(doc)), replace: replace}
 	if err := r.value(m.flat(nil)); err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (m *marks) replace(doc []byte, replace func([]byte) ([]byte, error)) ([]byt
 	return append(r.out, doc[r.done:]...), nil
 }
 
-// flat adds all marks of the value that m is about.
-func (m *marks) flat(to []*marks) []*marks {
+// flat appends to to all annotations that apply to the same value as m.
+func (m *annotations) flat(to []*annotations) []*annotations {
 	if m == nil {
 		return to
 	}
@@ -70,9 +70,9 @@ func (m *marks) flat(to []*marks) []*marks {
 	return to
 }
 
-// replacer copies a document; out has doc up to done.
+// replacer copies a document. out holds the copy of doc up to done.
 type replacer struct {
-	meter
+	budget
 	doc, out []byte
 	done     int
 	dec      *jsontext.Decoder
@@ -80,8 +80,8 @@ type replacer struct {
 }
 
 // value reads one value. It goes no deeper than the schema does.
-func (r *replacer) value(at []*marks) error {
-	if !r.pay(1 + len(at)) {
+func (r *replacer) value(at []*annotations) error {
+	if !r.spend(1 + len(at)) {
 		return ErrSteps
 	}
 
@@ -108,16 +108,16 @@ func (r *replacer) secret() error {
 		return wire.ErrNotJSON
 	}
 	end := int(r.dec.InputOffset())
-	stands, err := r.replace(bytes.Clone(v))
+	replacement, err := r.replace(bytes.Clone(v))
 	if err != nil {
 		return err
 	}
-	r.out = append(append(r.out, r.doc[r.done:end-len(v)]...), stands...)
+	r.out = append(append(r.out, r.doc[r.done:end-len(v)]...), replacement...)
 	r.done = end
 	return nil
 }
 
-func (r *replacer) object(at []*marks) error {
+func (r *replacer) object(at []*annotations) error {
 	if _, err := r.dec.ReadToken(); err != nil {
 		return wire.ErrNotJSON
 	}
@@ -128,7 +128,7 @@ func (r *replacer) object(at []*marks) error {
 			return wire.ErrNotJSON
 		}
 		key := name.String()
-		var below []*marks
+		var below []*annotations
 		for _, m := range at {
 			below = r.property(m, key, below)
 		}
@@ -141,13 +141,13 @@ func (r *replacer) object(at []*marks) error {
 	return orNotJSON(err)
 }
 
-func (r *replacer) array(at []*marks) error {
+func (r *replacer) array(at []*annotations) error {
 	if _, err := r.dec.ReadToken(); err != nil {
 		return wire.ErrNotJSON
 	}
 
 	for i := 0; r.dec.PeekKind() != ']'; i++ {
-		var below []*marks
+		var below []*annotations
 		for _, m := range at {
 			if i < len(m.prefix) {
 				below = m.prefix[i].flat(below)
@@ -164,22 +164,22 @@ func (r *replacer) array(at []*marks) error {
 	return orNotJSON(err)
 }
 
-// property adds what m says of the property key.
-func (r *replacer) property(m *marks, key string, to []*marks) []*marks {
-	child, known := m.names[key]
+// property appends the annotations that m has for the property key.
+func (r *replacer) property(m *annotations, key string, to []*annotations) []*annotations {
+	child, found := m.names[key]
 	to = child.flat(to)
 	for _, p := range m.patterns {
-		if r.match(p.form, key) {
-			known, to = true, p.flat(to)
+		if r.match(p.pattern, key) {
+			found, to = true, p.flat(to)
 		}
 	}
-	if !known {
+	if !found {
 		to = m.rest.flat(to)
 	}
 	return to
 }
 
-// orNotJSON says no more than that: the decoder's words quote the document.
+// orNotJSON hides the decoder's error, which quotes the document and its secrets.
 func orNotJSON(err error) error {
 	if err != nil {
 		return wire.ErrNotJSON

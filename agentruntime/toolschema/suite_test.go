@@ -76,7 +76,7 @@ func library(t rapid.TB, schema, doc []byte) bool {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
-	c.UseRegexpEngine(compileForm)
+	c.UseRegexpEngine(compilePattern)
 	if err := c.AddResource("schema:tool", value); err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func stepsOf(t testing.TB, most int, schema, doc string) (int, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := checker{meter: meter{most}}
+	c := checker{budget: budget{most}}
 	if wrong := c.check(s.compiled, value, nil, nil); wrong != nil {
 		err = wrong
 	}
@@ -91,7 +91,7 @@ func TestWorkIsBounded(t *testing.T) {
 func TestWorkOfSecretsIsBounded(t *testing.T) {
 	const mark = `{"properties":{"b":{"x-secret":true}}}`
 	for name, c := range map[string]struct{ schema, doc string }{
-		"marks of each item": {ofA(`{"items":{"allOf":` + list(mark, 1400) + `}}`), `{"a":` + list("{}", 1<<16) + `}`},
+		"annotations of each item": {ofA(`{"items":{"allOf":` + list(mark, 1400) + `}}`), `{"a":` + list("{}", 1<<16) + `}`},
 		"expressions": {
 			ofA(`{"patternProperties":{"` + strings.Repeat("(a?){900}", 2) + `$":{"x-secret":true}}}`),
 			`{"a":{"` + strings.Repeat("a", 256<<10) + `":1}}`,

@@ -57,7 +57,7 @@ func parseMessage(doc []byte, mint string) (hash payments.Hash, notes []note, er
 
 	var p payload
 	if err := jsonv2.Unmarshal(doc, &p); err != nil {
-		return hash, nil, fmt.Errorf("%w: %w", ErrMessage, hashing.Misfit(err))
+		return hash, nil, fmt.Errorf("%w: %w", ErrMessage, hashing.Mismatch(err))
 	}
 	if hash, err = payments.ParseHash(p.ID); err != nil {
 		return hash, nil, fmt.Errorf("%w: %w", ErrMessage, err)

@@ -80,7 +80,7 @@ func (m *mint) ask(ctx context.Context, method, path string, question, answer an
 		return refusal(path, res.StatusCode, doc)
 	}
 	if err := jsonv2.Unmarshal(doc, answer); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrMint, path, hashing.Misfit(err))
+		return fmt.Errorf("%w: %s: %w", ErrMint, path, hashing.Mismatch(err))
 	}
 
 	return nil

@@ -71,7 +71,7 @@ func parseSettings(doc []byte, declared declaration) (Settings, error) {
 	var s Settings
 	if len(doc) > 0 {
 		if err := json.Unmarshal(doc, &s, json.RejectUnknownMembers(true)); err != nil {
-			return s, fmt.Errorf("wasm: read settings: %w", hashing.Misfit(err))
+			return s, fmt.Errorf("wasm: read settings: %w", hashing.Mismatch(err))
 		}
 	}
 

@@ -8,9 +8,9 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// TestMisfit: what is wrong is said in words of ours, which are the same in every
+// TestMismatch: what is wrong is said in words of ours, which are the same in every
 // process; the decoder's are drawn anew in each.
-func TestMisfit(t *testing.T) {
+func TestMismatch(t *testing.T) {
 	type inner struct {
 		B string `json:"b"`
 	}
@@ -36,12 +36,12 @@ func TestMisfit(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("%.40s: %v, want %s", doc, err, want)
 		}
-		if !errors.As(err, new(*hashing.MisfitError)) {
+		if !errors.As(err, new(*hashing.MismatchError)) {
 			t.Errorf("%.40s: %T", doc, err)
 		}
 	}
 	other := errors.New("another")
-	if hashing.Misfit(other) != other || hashing.Misfit(nil) != nil {
+	if hashing.Mismatch(other) != other || hashing.Mismatch(nil) != nil {
 		t.Error("another error is reworded")
 	}
 }

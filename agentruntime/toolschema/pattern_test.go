@@ -55,7 +55,7 @@ func TestFormsAreBounded(t *testing.T) {
 		"of a name":          `{"patternProperties":{"` + bomb + `":{}}}`,
 		"within repetitions": `{"properties":{"a":{"pattern":"` + strings.Repeat("((a{10}b){10}){10}", 10) + `"}}}`,
 		"classes":            `{"properties":{"a":{"pattern":` + string(quoted) + `}}}`,
-		"text":               `{"properties":{"a":{"pattern":"` + strings.Repeat("a", maxFormBytes+1) + `"}}}`,
+		"text":               `{"properties":{"a":{"pattern":"` + strings.Repeat("a", maxPatternBytes+1) + `"}}}`,
 		"one after another":  `{"allOf":[` + strings.Repeat(`{"pattern":".{1000}"},`, 10) + `{}]}`,
 		"by references":      `{"allOf":[` + strings.Repeat(`{"$ref":"#/$defs/a"},`, 10) + `{}],"$defs":{"a":{"pattern":".{1000}"}}}`,
 		"of names, together": `{"patternProperties":{"b.{1000}":{},"a.{1000}":{"pattern":".{1000}.{1000}.{1000}.{1000}"}},"propertyNames":{"pattern":".{1000}.{1000}.{1000}.{1000}"}}`,
@@ -78,7 +78,7 @@ func TestFormValuesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, good := range map[string]bool{
-		"^a{1,3}$": true, "(": false, strings.Repeat(".{1000}", 20): false, strings.Repeat("a", maxFormBytes+1): false,
+		"^a{1,3}$": true, "(": false, strings.Repeat(".{1000}", 20): false, strings.Repeat("a", maxPatternBytes+1): false,
 	} {
 		if err := s.Validate([]byte(`{"a":"` + text + `"}`)); (err == nil) != good {
 			t.Errorf("%.20s: %v", text, err)

@@ -8,23 +8,23 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A MisfitError says which value of a document does not fit what it is decoded
-// into. Its words are the same in every run, unlike the decoder's own, which
-// stand in documents and are compared.
-type MisfitError struct {
+// A MismatchError names the value of a document that does not fit the Go type it is
+// decoded into. Its text is the same in every run. The decoder's own text is not, and
+// such texts are stored in documents and compared.
+type MismatchError struct {
 	Pointer string // RFC 6901, shortened; "" for the document itself
-	Kind    string // what is there, such as "a string"; "" where a name is wrong
+	Kind    string // of the value, such as "a string"; "" where a name is unknown
 	cause   error
 }
 
-// Misfit gives the decoder's error words that do not change; another error stays
-// what it is.
-func Misfit(err error) error {
+// Mismatch turns an error of the JSON decoder into a *[MismatchError], and returns
+// any other error as it is.
+func Mismatch(err error) error {
 	semantic, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
 		return err
 	}
-	m := &MisfitError{Pointer: string(semantic.JSONPointer), cause: semantic.Err}
+	m := &MismatchError{Pointer: string(semantic.JSONPointer), cause: semantic.Err}
 	m.Pointer = m.Pointer[:min(len(m.Pointer), maxErrorKey)]
 	if !errors.Is(semantic.Err, json.ErrUnknownName) {
 		m.Kind = kindName(semantic.JSONKind)
@@ -32,7 +32,7 @@ func Misfit(err error) error {
 	return m
 }
 
-func (e *MisfitError) Error() string {
+func (e *MismatchError) Error() string {
 	where := "the document"
 	if e.Pointer != "" {
 		where = strconv.Quote(e.Pointer)
@@ -47,8 +47,8 @@ func (e *MisfitError) Error() string {
 	return text
 }
 
-// Unwrap is what a type says that reads itself; nil of others.
-func (e *MisfitError) Unwrap() error { return e.cause }
+// Unwrap returns the error of a type's own Unmarshal method, or nil.
+func (e *MismatchError) Unwrap() error { return e.cause }
 
 func kindName(k jsontext.Kind) string {
 	switch k {

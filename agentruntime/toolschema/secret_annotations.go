@@ -14,9 +14,10 @@ const (
 
 var errWholeSecret = errors.New("the whole value cannot be a secret; mark its members")
 
-// marksOf reads the marks of a whole schema.
-func marksOf(root map[string]any) (*marks, error) {
-	m, err := (&marker{root: root, refs: map[string]*marks{}}).of(root)
+// annotationsOf reads the annotations of a whole schema. It refuses a schema whose
+// root is a secret.
+func annotationsOf(root map[string]any) (*annotations, error) {
+	m, err := (&annotator{root: root, refs: map[string]*annotations{}}).of(root)
 	if err != nil {
 		return nil, err
 	}
@@ -28,19 +29,19 @@ func marksOf(root map[string]any) (*marks, error) {
 	return m, nil
 }
 
-// marker reads the marks of a schema that was found to be one, and without
-// recursion.
-type marker struct {
+// annotator reads the annotations of a schema that has compiled and so has no
+// recursive reference.
+type annotator struct {
 	root map[string]any
-	refs map[string]*marks
+	refs map[string]*annotations
 }
 
-func (k *marker) of(node any) (*marks, error) {
+func (k *annotator) of(node any) (*annotations, error) {
 	schema, ok := node.(map[string]any)
 	if !ok {
 		return nil, nil
 	}
-	m := &marks{secret: schema[writeOnly] == true || schema[xSecret] == true}
+	m := &annotations{secret: schema[writeOnly] == true || schema[xSecret] == true}
 	if err := errors.Join(k.inPlace(m, schema), k.properties(m, schema), k.arrays(m, schema)); err != nil {
 		return nil, err
 	}
@@ -52,17 +53,17 @@ func (k *marker) of(node any) (*marks, error) {
 }
 
 // isEmpty reports whether m leads to no secret.
-func (m *marks) isEmpty() bool {
+func (m *annotations) isEmpty() bool {
 	below := append(slices.Clone(m.prefix), m.same...)
 	for _, p := range m.patterns {
-		below = append(below, p.marks)
+		below = append(below, p.annotations)
 	}
 	below = slices.AppendSeq(append(below, m.rest, m.items), maps.Values(m.names))
-	return !m.secret && !slices.ContainsFunc(below, func(b *marks) bool { return b != nil })
+	return !m.secret && !slices.ContainsFunc(below, func(b *annotations) bool { return b != nil })
 }
 
-// inPlace reads what applies to the same value.
-func (k *marker) inPlace(m *marks, schema map[string]any) error {
+// inPlace reads the subschemas that apply to the same value.
+func (k *annotator) inPlace(m *annotations, schema map[string]any) error {
 	var nodes []any
 	for _, name := range []string{"if", "then", "else"} {
 		nodes = append(nodes, schema[name])
@@ -98,7 +99,7 @@ func (k *marker) inPlace(m *marks, schema map[string]any) error {
 	return err
 }
 
-func (k *marker) follow(ref string) (*marks, error) {
+func (k *annotator) follow(ref string) (*annotations, error) {
 	if m, ok := k.refs[ref]; ok {
 		return m, nil
 	}
@@ -111,9 +112,9 @@ func (k *marker) follow(ref string) (*marks, error) {
 	return m, err
 }
 
-func (k *marker) properties(m *marks, schema map[string]any) (err error) {
+func (k *annotator) properties(m *annotations, schema map[string]any) (err error) {
 	named, _ := schema["properties"].(map[string]any)
-	m.names = map[string]*marks{}
+	m.names = map[string]*annotations{}
 
 	for name, node := range named {
 		if m.names[name], err = k.of(node); err != nil {
@@ -123,7 +124,7 @@ func (k *marker) properties(m *marks, schema map[string]any) (err error) {
 
 	forms, _ := schema["patternProperties"].(map[string]any)
 	for text, node := range forms {
-		re, err := compileForm(text)
+		re, err := compilePattern(text)
 		if err != nil {
 			return errors.New("patternProperties: is no regular expression")
 		}
@@ -131,7 +132,7 @@ func (k *marker) properties(m *marks, schema map[string]any) (err error) {
 		if err != nil {
 			return err
 		}
-		m.patterns = append(m.patterns, patternMarks{re, below})
+		m.patterns = append(m.patterns, patternAnnotations{re, below})
 	}
 
 	for _, name := range []string{"additionalProperties", "unevaluatedProperties"} {
@@ -140,14 +141,14 @@ func (k *marker) properties(m *marks, schema map[string]any) (err error) {
 			return err
 		}
 		if below != nil {
-			m.rest = &marks{same: append(below.flat(nil), m.rest.flat(nil)...)}
+			m.rest = &annotations{same: append(below.flat(nil), m.rest.flat(nil)...)}
 		}
 	}
 
 	return nil
 }
 
-func (k *marker) arrays(m *marks, schema map[string]any) error {
+func (k *annotator) arrays(m *annotations, schema map[string]any) error {
 	prefix, _ := schema["prefixItems"].([]any)
 	for _, node := range prefix {
 		below, err := k.of(node)
@@ -163,7 +164,7 @@ func (k *marker) arrays(m *marks, schema map[string]any) error {
 			return err
 		}
 		if below != nil {
-			m.items = &marks{same: append(below.flat(nil), m.items.flat(nil)...)}
+			m.items = &annotations{same: append(below.flat(nil), m.items.flat(nil)...)}
 		}
 	}
 	return nil
