@@ -16,13 +16,13 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// draft is the dialect of every document here.
+// draft is the dialect of every published schema.
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
 var digestType = reflect.TypeFor[hashing.Digest]()
 
-// patterns are the regular expressions that rule tags name. Go's \z has no
-// JSON Schema form; with no newline in the classes $ says the same.
+// patterns are the regular expressions that rule tags name. They end with $ because
+// JSON Schema has no \z; no class contains a newline, so both mean the same.
 var patterns = map[string]string{
 	"digest": `^sha256:[0-9a-f]{64}$`,
 	"pubkey": `^[0-9a-f]{64}$`,
@@ -42,7 +42,7 @@ func (d definition) build() (*Schema, error) {
 	if err := verificationDefaults(s.input, d.verification); err != nil {
 		return nil, err
 	}
-	if s.shapeDoc, s.inputOK, err = compile(s.input, s.ID, "input", s.Title); err != nil {
+	if s.shapeDoc, s.inputValidator, err = compile(s.input, s.ID, "input", s.Title); err != nil {
 		return nil, fmt.Errorf("compile input: %w", err)
 	}
 
@@ -54,7 +54,7 @@ func (d definition) build() (*Schema, error) {
 		}
 	}
 
-	if s.outputDoc, s.outputOK, err = compile(s.output, s.ID, "output", s.Title); err != nil {
+	if s.outputDoc, s.outputValidator, err = compile(s.output, s.ID, "output", s.Title); err != nil {
 		return nil, fmt.Errorf("compile output: %w", err)
 	}
 	return &s, nil
@@ -97,8 +97,8 @@ func derive(t reflect.Type) (*jsonschema.Schema, error) {
 	return s, refine(t, s)
 }
 
-// refine applies rule tags below s, the schema of t, and takes back that a
-// slice or pointer may be null: an optional field is left out instead.
+// refine applies rule tags to s, the schema of t. It also removes the type null that
+// the library gives slices and pointers: an optional field is left out instead.
 func refine(t reflect.Type, s *jsonschema.Schema) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -150,7 +150,7 @@ func refineFields(t reflect.Type, s *jsonschema.Schema) error {
 	return nil
 }
 
-// fields yields the fields of a struct, those of embedded structs in place.
+// fields yields the fields of a struct, including those of embedded structs.
 func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
 		for _, field := range reflect.VisibleFields(t) {
@@ -161,7 +161,7 @@ func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
 	}
 }
 
-// defaultValue reads a default from a tag, where strings go without quotes.
+// defaultValue reads a default from a tag, in which strings have no quotes.
 func defaultValue(jsonType, text string) json.RawMessage {
 	if jsonType == "string" {
 		return json.RawMessage(strconv.Quote(text))

@@ -2,8 +2,8 @@ package schemas
 
 import "slices"
 
-// A Document describes a job type in the form of OA-3.1. InputSchema and
-// OutputSchema say the same in full, as JSON Schema.
+// A Document describes a job type in the form of OA-3.1. [Schema.InputSchema] and
+// [Schema.OutputSchema] describe it in full.
 type Document struct {
 	SchemaID         ID                     `json:"schema_id"`
 	Inputs           map[string]InputField  `json:"inputs"`
@@ -34,7 +34,7 @@ type HashRules struct {
 	Scope            string `json:"scope"`
 }
 
-// ProvenanceRules say what a result must tell about its origin.
+// ProvenanceRules say what a result must state about its origin.
 type ProvenanceRules struct {
 	Model          string `json:"model"`
 	ProviderID     string `json:"provider_id"`

@@ -39,8 +39,8 @@ func (r *EmbeddingResult) checkAgainst(req *EmbeddingRequest) error {
 	return nil
 }
 
-// agreement compares vectors number by number: the same model on the same
-// texts gives the same ones.
+// agreement is every number, because the same model gives the same vectors for the
+// same texts.
 func (r *EmbeddingResult) agreement(bool) any {
 	return struct {
 		Dimensions int64       `json:"dimensions"` // in canonical order

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ErrNoAgreement means that a job type declares no agreement projection:
-// honest providers' results of it differ.
+// ErrNoAgreement means that results of a job type cannot be compared, because those
+// of honest providers differ.
 var ErrNoAgreement = errors.New("schema has no agreement projection")
 
 // A FieldError refuses one field of a request or result.
@@ -15,8 +15,8 @@ type FieldError struct {
 	// Field is the path of the field, for example "sandbox.image_digest" or
 	// "commands[0].cmd"; empty for the document itself.
 	Field string
-	// Reason says what is wrong. It repeats nothing of the document but short,
-	// quoted names, so it may be sent to others.
+	// Reason says what is wrong. It repeats only short, quoted names of the
+	// document, so it is safe to send to others.
 	Reason string
 }
 

@@ -25,8 +25,8 @@ type Request struct {
 // A Result is a parsed job result.
 type Result struct {
 	SchemaID ID
-	// Canonical is the canonical JSON of the document as it came. No default is
-	// filled in it, so that any RFC 8785 implementation finds the same hash.
+	// Canonical is the canonical JSON of the document as received, without
+	// defaults, so that any RFC 8785 implementation computes the same hash.
 	Canonical  []byte
 	OutputHash hashing.Digest // hash of Canonical, the full output
 	// Value is *CodeChunkResult, *RerankResult, *SandboxRunResult,
@@ -37,15 +37,15 @@ type Result struct {
 // checker is implemented by every request and result type.
 type checker interface{ check() error }
 
-// ParseRequest reads a request from outside. Unknown fields are refused: a
-// typing error in an optional field would otherwise cost the buyer money. Every
-// refusal is a *[FieldError].
+// ParseRequest reads a request from outside. It refuses unknown fields, because a
+// misspelled optional field would cost the buyer money. Every refusal is a
+// *[FieldError].
 func (s *Schema) ParseRequest(doc []byte) (*Request, error) {
 	text, err := strict(doc, MaxRequestBytes, hashing.Strict)
 	if err != nil {
 		return nil, err
 	}
-	value, err := parse(text, s.input, s.inputOK, s.request)
+	value, err := parse(text, s.input, s.inputValidator, s.request)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (s *Schema) ParseResult(doc []byte) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := parse(canonical, s.output, s.outputOK, s.result)
+	value, err := parse(canonical, s.output, s.outputValidator, s.result)
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +83,10 @@ func (s *Schema) ParseResult(doc []byte) (*Result, error) {
 	}, nil
 }
 
-// FinishResult makes a result of what an agent put out: it writes the
-// provider's x-only public key (64 hex digits) into provenance, where an agent
-// may leave it out (OA-3.5), and parses the whole. An agent that names another
-// provider is refused.
+// FinishResult makes a result of an agent's output. It writes the provider's x-only
+// public key (64 hex digits) into the provenance, where an agent may leave it out
+// (OA-3.5), and then parses the document. It refuses an output that names another
+// provider.
 func (s *Schema) FinishResult(output []byte, providerPubkey string) (*Result, error) {
 	text, err := strict(output, MaxResultBytes, hashing.Strict)
 	if err != nil {
@@ -114,13 +114,14 @@ func (s *Schema) FinishResult(output []byte, providerPubkey string) (*Result, er
 	return s.ParseResult(finished)
 }
 
-// strict bounds a document and takes it through form: the strict decoder.
-func strict(doc []byte, limit int, form func([]byte) ([]byte, error)) ([]byte, error) {
+// strict checks the size of a document and runs decode on it, one of the strict
+// decoders of package hashing.
+func strict(doc []byte, limit int, decode func([]byte) ([]byte, error)) ([]byte, error) {
 	if len(doc) > limit {
 		return nil, tooLong("", len(doc), limit)
 	}
 
-	text, err := form(doc)
+	text, err := decode(doc)
 	var syntax *hashing.SyntaxError
 	switch {
 	case err == nil:
@@ -132,19 +133,19 @@ func strict(doc []byte, limit int, form func([]byte) ([]byte, error)) ([]byte, e
 	return nil, &FieldError{"", "not acceptable: " + err.Error()}
 }
 
-// parse takes canonical JSON through schema and typed checks and returns a
-// pointer to a new t.
+// parse checks canonical JSON by the schema and by the type's own checks, and
+// returns a pointer to a new t.
 func parse(text []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Type) (any, error) {
-	filled, ok := keep(s, text)
+	complete, ok := conform(s, text)
 	if !ok {
 		var err error
-		if filled, err = fill(text, s, v); err != nil {
+		if complete, err = fill(text, s, v); err != nil {
 			return nil, err
 		}
 	}
 
 	value := reflect.New(t).Interface()
-	if err := hashing.UnmarshalStrict(filled, value); err != nil {
+	if err := hashing.UnmarshalStrict(complete, value); err != nil {
 		return nil, &FieldError{"", err.Error()}
 	}
 	if err := value.(checker).check(); err != nil {
@@ -154,8 +155,8 @@ func parse(text []byte, s *jsonschema.Schema, v *validator.Schema, t reflect.Typ
 	return value, nil
 }
 
-// fill is keep for text that breaks a rule, and says which: the shape does, or
-// else the validator.
+// fill is the slow twin of conform. It finds the rule that the text breaks, in the
+// shape or with the validator, and fills defaults if there is none.
 func fill(text []byte, s *jsonschema.Schema, v *validator.Schema) ([]byte, error) {
 	tree, err := decodeTree(text)
 	if err != nil {
@@ -168,7 +169,7 @@ func fill(text []byte, s *jsonschema.Schema, v *validator.Schema) ([]byte, error
 	if err := v.Validate(tree); err != nil {
 		return nil, fieldError(err)
 	}
-	if !f.filled {
+	if !f.changed {
 		return text, nil
 	}
 	if text, err = json.Marshal(tree); err != nil {
@@ -178,8 +179,8 @@ func fill(text []byte, s *jsonschema.Schema, v *validator.Schema) ([]byte, error
 	return text, nil
 }
 
-// CheckResult holds a result against the request it answers: the commands
-// that were ordered, the number of vectors, known ids. The error is a
+// CheckResult checks a result against the request it answers: the commands that were
+// ordered, the number of vectors, the ids of candidates. The error is a
 // *[FieldError].
 func (r *Request) CheckResult(result *Result) error {
 	if r.SchemaID != result.SchemaID {

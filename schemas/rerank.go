@@ -63,13 +63,13 @@ func (r *RerankResult) checkAgainst(req *RerankRequest) error {
 	if want := min(req.K, int64(len(req.Candidates))); int64(len(r.TopK)) != want {
 		return &FieldError{"topk", fmt.Sprintf("has %d places, %d were ordered", len(r.TopK), want)}
 	}
-	known := map[string]bool{}
+	candidates := map[string]bool{}
 	for _, c := range req.Candidates {
-		known[c.ID] = true
+		candidates[c.ID] = true
 	}
 
 	for i, t := range r.TopK {
-		if !known[t.ID] {
+		if !candidates[t.ID] {
 			return &FieldError{child(item("topk", i), "id"), "is no candidate"}
 		}
 	}
@@ -77,7 +77,7 @@ func (r *RerankResult) checkAgainst(req *RerankRequest) error {
 	return nil
 }
 
-// agreement is the order alone: scores and reasons differ between models.
+// agreement is the order alone, because scores and reasons differ between models.
 func (r *RerankResult) agreement(bool) any {
 	ids := []string{}
 	for _, t := range r.TopK {

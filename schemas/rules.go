@@ -12,8 +12,9 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// matchers are the patterns by their text. Those that most documents have are
-// not for the engine of regular expressions, which takes longer than the rest.
+// matchers maps the text of a pattern to its matcher. Frequent patterns are matched
+// in Go, because the regular expression engine would take longer than all other
+// checks together.
 var matchers = map[string]func([]byte) bool{
 	patterns["digest"]: func(text []byte) bool { return new(hashing.Digest).UnmarshalText(text) == nil },
 	patterns["pubkey"]: func(text []byte) bool { return isHex(text, 64) },
@@ -29,18 +30,18 @@ func isHex(text []byte, length int) bool {
 	return len(text) == length
 }
 
-// stringKeeps reports whether a string, which is written here as in canonical
-// text but without its quotes, keeps the rules that a schema has for strings.
-// numberKeeps is the same of a number. The validator knows all of JSON Schema,
-// takes many times as long, and has the words for what is broken.
-func stringKeeps(s *jsonschema.Schema, written []byte) bool {
+// stringConforms reports whether a string satisfies the rules that a schema has for
+// strings. literal is the string in canonical text without its quotes. The rules are
+// the few that rule tags can set; the validator knows all of JSON Schema and takes
+// many times as long.
+func stringConforms(s *jsonschema.Schema, literal []byte) bool {
 	if s.Pattern == "" && s.Enum == nil && s.MinLength == nil && s.MaxLength == nil {
 		return true
 	}
-	text := written
-	if bytes.IndexByte(written, '\\') >= 0 {
+	text := literal
+	if bytes.IndexByte(literal, '\\') >= 0 {
 		var decoded string
-		if json.Unmarshal([]byte(`"`+string(written)+`"`), &decoded) != nil {
+		if json.Unmarshal([]byte(`"`+string(literal)+`"`), &decoded) != nil {
 			return false
 		}
 		text = []byte(decoded)
@@ -62,8 +63,9 @@ func stringKeeps(s *jsonschema.Schema, written []byte) bool {
 	return (s.MinLength == nil || length >= *s.MinLength) && (s.MaxLength == nil || length <= *s.MaxLength)
 }
 
-// numberKeeps compares doubles, which is what numbers of canonical text are.
-func numberKeeps(s *jsonschema.Schema, number json.Number) bool {
+// numberConforms is stringConforms for numbers. It compares doubles, because every
+// number of canonical text is one.
+func numberConforms(s *jsonschema.Schema, number json.Number) bool {
 	if s.Minimum == nil && s.Maximum == nil && s.ExclusiveMinimum == nil {
 		return true
 	}

@@ -29,8 +29,8 @@ const textResult = `{"text":"t","finish_reason":"length",` + provenance + `}`
 func sides() []side {
 	var all []side
 	for _, s := range All() {
-		in := side{string(s.ID) + " input", s.input, s.inputOK, nil}
-		out := side{string(s.ID) + " output", s.output, s.outputOK, nil}
+		in := side{string(s.ID) + " input", s.input, s.inputValidator, nil}
+		out := side{string(s.ID) + " output", s.output, s.outputValidator, nil}
 		for _, text := range []string{minimal[s.ID], complete[s.ID]} {
 			if text != "" {
 				in.texts = append(in.texts, text)
@@ -52,9 +52,9 @@ type side struct {
 }
 
 // agree fails unless keep says of a document what shape and the validator say,
-// and fills the same defaults. It reports whether the document is kept, and
+// and fills the same defaults. It reports whether the document conforms, and
 // whether shape refuses it, so that the validator never sees it.
-func (d side) agree(t *testing.T, doc []byte) (kept, shaped bool) {
+func (d side) agree(t *testing.T, doc []byte) (conforms, shaped bool) {
 	t.Helper()
 	text, err := hashing.Strict(doc)
 	if err != nil {
@@ -64,14 +64,14 @@ func (d side) agree(t *testing.T, doc []byte) (kept, shaped bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	filled, ok := keep(d.s, text)
+	complete, ok := conform(d.s, text)
 	var f filler
 	refusal := f.shape(d.s, tree, nil)
 	if shaped = refusal == nil; shaped {
 		refusal = d.v.Validate(tree)
 	}
 	if ok != (refusal == nil) {
-		t.Fatalf("%s: %.300s is kept: %v, and shape and the validator say %v", d.name, text, ok, refusal)
+		t.Fatalf("%s: %.300s conforms: %v, but shape and the validator say %v", d.name, text, ok, refusal)
 	}
 	if !ok {
 		return false, shaped
@@ -81,7 +81,7 @@ func (d side) agree(t *testing.T, doc []byte) (kept, shaped bool) {
 		t.Fatal(err)
 	}
 	want, wantErr := hashing.Canonical(same)
-	got, gotErr := hashing.Canonical(filled)
+	got, gotErr := hashing.Canonical(complete)
 	if wantErr != nil || gotErr != nil || !bytes.Equal(got, want) {
 		t.Fatalf("%s: %.300s with defaults is %.300s (%v), want %.300s (%v)", d.name, text, got, gotErr, want, wantErr)
 	}

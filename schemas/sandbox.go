@@ -31,8 +31,8 @@ const (
 	HostProvider   = "host"   // image_digest is the digest of the host toolchain's manifest
 )
 
-// How repository sources begin: a gzipped tar archive or a git bundle inside the
-// request, or the address of a repository.
+// Prefixes of repository sources that are inside the request: a gzipped tar archive
+// and a git bundle. Any other source is the address of a repository.
 const (
 	archivePrefix = "data:application/gzip;base64,"
 	bundlePrefix  = "data:application/x-git-bundle;base64,"
@@ -55,7 +55,8 @@ type Sandbox struct {
 	Resources     SandboxResources `json:"resources" jsonschema:"limits" rule:"default={}"`
 }
 
-// SandboxResources are limits; reaching one is the buyer's choice and charged.
+// SandboxResources are limits. The buyer chose them, so a run that reaches one is
+// charged.
 type SandboxResources struct {
 	MemoryMB    int64   `json:"memory_mb" jsonschema:"memory, MiB" rule:"min=16;max=65536;default=512"`
 	CPUs        float64 `json:"cpus" jsonschema:"processors" rule:"xmin=0;max=256;default=1"`
@@ -77,7 +78,7 @@ type SandboxCommand struct {
 	ContinueOnFail bool   `json:"continue_on_fail" jsonschema:"run the next command even if this one fails" rule:"default=false"`
 }
 
-// SandboxVerification adds to Verification what an objective job can promise.
+// SandboxVerification adds to Verification the conditions of an objective job.
 type SandboxVerification struct {
 	Verification
 	Expected      *Expected `json:"expected,omitempty" jsonschema:"outcome that alone releases the success payment"`
@@ -90,7 +91,7 @@ type Expected struct {
 	Artifacts map[string]hashing.Digest `json:"artifacts,omitempty" jsonschema:"digest of each artifact that must exist, by path" rule:"minprops=1;maxprops=128"`
 }
 
-// check looks at what JSON Schema cannot say.
+// check checks the rules that JSON Schema cannot express.
 func (r *SandboxRunRequest) check() error {
 	if err := r.Repo.check(); err != nil {
 		return err
@@ -155,14 +156,15 @@ func (r *SandboxRepo) checkSource() error {
 		if _, err := r.Archive(); err != nil {
 			return err
 		}
-		// A reference would be ignored silently while the buyer pays for it.
+		// Without this the reference would be ignored while the buyer pays.
 		if r.GitRef != "" {
 			return &FieldError{"repo.git_ref", "has no meaning without a git repository"}
 		}
 		return nil
 	}
 
-	// A name may move between two runs, and two parties could not agree.
+	// A branch or tag can move between two runs, and then two providers that both
+	// ran the job could not agree.
 	if n := len(r.GitRef); n != 40 && n != 64 || strings.Trim(r.GitRef, "0123456789abcdef") != "" {
 		return &FieldError{"repo.git_ref", "must be the full id of a commit, in lower-case hex"}
 	}
@@ -182,8 +184,8 @@ func (r *SandboxRepo) URL() (address string, ok bool) {
 	return r.Source, strings.HasPrefix(r.Source, "https://") || strings.HasPrefix(r.Source, "http://")
 }
 
-// addressForm is an address with a host and a path, and nothing else. It is in the
-// published schema too, so that no two readers of addresses can differ.
+// addressForm is an address with a host and a path, and nothing else. The published
+// schema has it too, so buyers and nodes accept the same addresses.
 const addressForm = `https?://([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/+([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*`
 
 // maxAddress bounds an address, in characters.
@@ -201,15 +203,15 @@ func (r *SandboxRepo) checkURL() error {
 // Patterns of the published schema.
 const (
 	base64Form = `([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?`
-	// Base64 of what begins with 0x1f 0x8b, the mark of gzip.
+	// Base64 of data that begins with 0x1f 0x8b, the magic number of gzip.
 	gzipForm = `(H4s=|H4[s-v][A-Za-z0-9+/]` + base64Form + `)`
-	// A part of a clean path: neither empty, nor ".", nor "..".
+	// A part of a clean path, which is not empty and neither "." nor "..".
 	partForm = `([^/.\x00][^/\x00]*|\.[^/.\x00][^/\x00]*|\.\.[^/\x00]+)`
 )
 
-// publishSandbox adds to the schema of requests what check says of their fields, so
-// that a buyer's own validator refuses what a node would. Sizes in bytes, and how
-// many exit codes can be expected, JSON Schema has no words for.
+// publishSandbox adds the rules of check to the published schema of requests, so that
+// a buyer's validator refuses what a node would refuse. JSON Schema cannot express
+// sizes in bytes and the number of expected exit codes.
 func publishSandbox(s *jsonschema.Schema) {
 	length, least := maxAddress, 1
 	begins := func(with string) *jsonschema.Schema {
@@ -253,7 +255,7 @@ func (r *SandboxRepo) Archive() ([]byte, error) {
 	}
 	archive, err := base64.StdEncoding.Strict().DecodeString(encoded)
 
-	// The decoder skips line breaks; one archive has one spelling.
+	// The decoder skips line breaks, and they would give one archive two hashes.
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
 		return nil, &FieldError{"repo.source", "inline archive is not base64"}
 	}
@@ -269,9 +271,9 @@ func InlineArchive(archive []byte) string {
 	return archivePrefix + base64.StdEncoding.EncodeToString(archive)
 }
 
-// CheckSource decides whether this provider can get the repository: fetches
-// says of an address whether it would be fetched; nil fetches none. The error is
-// a *[FieldError].
+// CheckSource decides whether this provider can get the repository. fetches reports
+// whether it would fetch an address; nil means that it fetches none. The error is a
+// *[FieldError].
 func (r *SandboxRunRequest) CheckSource(fetches func(address string) bool) error {
 	if address, ok := r.Repo.URL(); ok && (fetches == nil || !fetches(address)) {
 		return &FieldError{"repo.source", "this provider fetches no repositories from there; send a bundle or an archive"}
@@ -279,9 +281,8 @@ func (r *SandboxRunRequest) CheckSource(fetches func(address string) bool) error
 	return nil
 }
 
-// CheckNetwork decides whether this provider gives the network that a request
-// asks for: full says that it sells the policy "full". The error is a
-// *[FieldError].
+// CheckNetwork decides whether this provider offers the network that the request
+// wants. full says that it sells the policy "full". The error is a *[FieldError].
 func (r *SandboxRunRequest) CheckNetwork(full bool) error {
 	if r.Sandbox.NetworkPolicy == "full" && !full {
 		return &FieldError{"sandbox.network_policy", `this provider does not offer "full"; ask for "localhost" or "none"`}
@@ -315,8 +316,8 @@ func (r *SandboxRunRequest) CheckImage(hostDigest string, registered func(digest
 	return nil
 }
 
-// text bounds a string in bytes and refuses NUL, which ends a string for the
-// operating system and so would run something else than what was signed.
+// text bounds a string in bytes and refuses NUL. The operating system ends strings at
+// a NUL, so it would run something other than what the buyer signed.
 func text(field, s string, limit int) error {
 	if len(s) > limit {
 		return &FieldError{field, fmt.Sprintf("is %d bytes, at most %d", len(s), limit)}

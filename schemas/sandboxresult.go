@@ -58,7 +58,7 @@ type SandboxArtifact struct {
 	MimeType  string         `json:"mime_type,omitempty" jsonschema:"media type" rule:"minlen=1;maxlen=128"`
 }
 
-// check looks at what JSON Schema cannot say, without the request.
+// check checks the rules that JSON Schema cannot express and that need no request.
 func (r *SandboxRunResult) check() error {
 	for i, run := range r.Runs {
 		at := item("runs", i)
@@ -88,8 +88,8 @@ func (r *SandboxRunResult) check() error {
 	return r.checkStatus()
 }
 
-// checkStatus holds the status against the exit codes. A job that stopped at
-// its first failure has fewer runs than commands; that is no violation.
+// checkStatus compares the status with the exit codes. Fewer runs than commands are
+// allowed here, because a job may stop at its first failure.
 func (r *SandboxRunResult) checkStatus() error {
 	failed := slices.IndexFunc(r.Runs, func(run SandboxRunInfo) bool { return run.ExitCode != 0 })
 	switch {
@@ -103,7 +103,7 @@ func (r *SandboxRunResult) checkStatus() error {
 	return nil
 }
 
-// checkAgainst holds the result against the request it answers.
+// checkAgainst checks the result against the request it answers.
 func (r *SandboxRunResult) checkAgainst(req *SandboxRunRequest) error {
 	if r.EnvInfo.ImageDigest != req.Sandbox.ImageDigest {
 		return &FieldError{"env_info.image_digest", "is not the image that was ordered"}
@@ -126,7 +126,7 @@ func (r *SandboxRunResult) checkAgainst(req *SandboxRunRequest) error {
 		return nil
 	}
 
-	// Fewer runs than commands: something must have ended the job early.
+	// With fewer runs than commands, something must have ended the job early.
 	switch r.Status {
 	case StatusSuccess:
 		return &FieldError{"status", "is success, but not every command ran"}
@@ -140,9 +140,9 @@ func (r *SandboxRunResult) checkAgainst(req *SandboxRunRequest) error {
 	return nil
 }
 
-// agreement is what honest providers of the same job share: no times, no
-// hosts, no previews, and artifacts in one order. What the commands printed to
-// standard output is part of it where the request says so: tests print times.
+// agreement is the part that honest providers of the same job have in common: no
+// times, hosts or previews, and artifacts in one order. Standard output counts only
+// if the request says so, because tests print times.
 func (r *SandboxRunResult) agreement(stdout bool) any {
 	type artifact struct {
 		Path   string         `json:"path"`
@@ -182,9 +182,9 @@ func (r *SandboxRunResult) agreement(stdout bool) any {
 	return projection
 }
 
-// ExpectationMet reports whether the result is what the buyer said it pays
-// success for (K-47). With no expectation stated every valid result is that was
-// not broken off. The reason names the first difference.
+// ExpectationMet reports whether the result is the outcome that the buyer pays
+// success for (K-47). If the request states none, every valid result is, unless the
+// job was cancelled or the sandbox failed. The reason names the first difference.
 func (r *SandboxRunRequest) ExpectationMet(result *SandboxRunResult) (ok bool, reason string) {
 	if result.Status == StatusError || result.Status == StatusCancelled {
 		return false, "its status is " + string(result.Status)

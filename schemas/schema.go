@@ -3,11 +3,11 @@
 // that name a job and its result.
 //
 // A request or result from outside goes through three gates, cheapest first:
-// size, the strict decoder of package hashing, and one pass that holds it to
-// every rule of its JSON Schema 2020-12 document. Which rule is broken say the
-// shape (known fields, types, counts) and then a validator with format asserted.
-// What the schema language cannot say is checked on the typed value. Every
-// refusal is a *[FieldError].
+// its size, the strict decoder of package hashing, and one pass that checks every
+// rule of its JSON Schema 2020-12 document. If that pass fails, slower code finds
+// out which rule is broken: first the shape (known fields, types, counts), then a
+// validator with format asserted. Rules that JSON Schema cannot express are checked
+// on the typed value. Every refusal is a *[FieldError].
 package schemas
 
 import (
@@ -42,7 +42,7 @@ const (
 
 var idForm = regexp.MustCompile(`^oa(\.[a-z][a-z0-9_]{0,63}){1,4}\.v[1-9][0-9]{0,5}$`)
 
-// ParseID checks the form of a schema id. The id need not be one we know; see
+// ParseID checks the form of a schema id. To find out whether the id exists, use
 // [Lookup].
 func ParseID(s string) (ID, error) {
 	if !idForm.MatchString(s) {
@@ -69,17 +69,17 @@ type Schema struct {
 	VerificationMode Mode
 	// Aliases are other ids that mean this job type.
 	Aliases []ID
-	// Agreement says, for people, what two results have to share to agree; ""
-	// where they cannot be compared.
+	// Agreement says, for people, what two results must have in common to agree; ""
+	// if results cannot be compared.
 	Agreement string
-	// Apart says what they need not share.
+	// Apart says, for people, in what they may differ.
 	Apart string
 
-	request, result     reflect.Type // struct types
-	input, output       *jsonschema.Schema
-	inputDoc, outputDoc json.RawMessage
-	shapeDoc            json.RawMessage
-	inputOK, outputOK   *validator.Schema
+	request, result                 reflect.Type // struct types
+	input, output                   *jsonschema.Schema
+	inputDoc, outputDoc             json.RawMessage
+	shapeDoc                        json.RawMessage
+	inputValidator, outputValidator *validator.Schema
 }
 
 // definition is what a job type declares; everything else follows from its
@@ -88,8 +88,8 @@ type definition struct {
 	Schema
 	// verification is the default of the request's field of that name.
 	verification Verification
-	// publish adds to the request's schema what check says in better words, nil if
-	// there is nothing to add.
+	// publish adds to the published schema of requests the rules that check enforces
+	// with better error texts. It may be nil.
 	publish func(*jsonschema.Schema)
 }
 
@@ -155,8 +155,8 @@ func definitions() []definition {
 	}
 }
 
-// registry derives and compiles every schema once. A failure is a mistake in
-// this package's struct tags, which its tests would show, so it panics.
+// registry derives and compiles every schema once. It panics on a failure, which
+// can only be a mistake in this package's struct tags and fails its tests.
 var registry = sync.OnceValue(func() []*Schema {
 	var all []*Schema
 	for _, d := range definitions() {
@@ -169,7 +169,7 @@ var registry = sync.OnceValue(func() []*Schema {
 	return all
 })
 
-// All returns every job type. The caller must not change what it points to.
+// All returns every job type. The caller must not change the schemas.
 func All() []*Schema { return append([]*Schema(nil), registry()...) }
 
 // Lookup finds a job type by its id or a documented alias.
@@ -190,9 +190,9 @@ func Lookup(id string) (*Schema, bool) {
 // InputSchema returns the JSON Schema 2020-12 document of the request.
 func (s *Schema) InputSchema() json.RawMessage { return s.inputDoc }
 
-// InputShape is InputSchema without the patterns that a request's own checks repeat.
-// A tool declares it: to match those on a source of a megabyte is more work than a
-// node gives to one call.
+// InputShape is InputSchema without the patterns that ParseRequest checks in Go
+// anyway. Tools declare this one, because matching the patterns on a source of a
+// megabyte is more work than a node allows for one call.
 func (s *Schema) InputShape() json.RawMessage { return s.shapeDoc }
 
 // OutputSchema returns the JSON Schema 2020-12 document of the result.

@@ -22,9 +22,9 @@ func decodeTree(doc []byte) (any, error) {
 	return tree, nil
 }
 
-// decodeDefault is decodeTree for a default, which is a scalar in most cases: a
-// decoder for each of the dozen of a request would cost a quarter of its time.
-// What it returns is new at every call, since defaults inside it are filled too.
+// decodeDefault is decodeTree for a default, with a shortcut for scalars: a decoder
+// for each of a dozen defaults would take a quarter of the time of a request. Every
+// call returns a new value, because the caller fills defaults inside it.
 func decodeDefault(doc json.RawMessage) (any, error) {
 	switch doc[0] {
 	case '{', '[':
@@ -42,13 +42,13 @@ func decodeDefault(doc json.RawMessage) (any, error) {
 	return json.Number(doc), nil
 }
 
-// filler checks shapes, and knows whether it filled any default.
-type filler struct{ filled bool }
+// filler checks shapes and fills defaults.
+type filler struct{ changed bool }
 
-// shape checks known fields, types and counts of the value at path, and fills
-// defaults in place. It stops at the first violation, in key order; the
-// validator behind it collects one error for each, which a hostile document
-// could make into millions.
+// shape checks fields, types and counts of the value, and fills defaults in place.
+// It runs before the validator and stops at the first violation in key order. The
+// validator collects an error for each violation, and a hostile document could have
+// millions.
 func (f *filler) shape(s *jsonschema.Schema, value any, at *place) error {
 	if want, got := s.Type, typeOf(value); want != "" && want != got && (want != "number" || got != "integer") {
 		return &FieldError{at.path(), fmt.Sprintf("is %s, must be %s", article(got), article(want))}
@@ -56,7 +56,7 @@ func (f *filler) shape(s *jsonschema.Schema, value any, at *place) error {
 	return f.within(s, value, at)
 }
 
-// within is shape of what is in the value.
+// within checks the shapes of members and items.
 func (f *filler) within(s *jsonschema.Schema, value any, at *place) error {
 	switch value := value.(type) {
 	case map[string]any:
@@ -84,7 +84,7 @@ func (f *filler) within(s *jsonschema.Schema, value any, at *place) error {
 	return nil
 }
 
-// shapeMap is shape of an object whose names are the document's own.
+// shapeMap checks an object whose names the document chooses.
 func (f *filler) shapeMap(s *jsonschema.Schema, object map[string]any, at *place) error {
 	if err := countMembers(s, object, at); err != nil || s.AdditionalProperties == nil {
 		return err
@@ -111,12 +111,12 @@ func countMembers(s *jsonschema.Schema, object map[string]any, at *place) error 
 	return nil
 }
 
-// shapeObject is shape of an object whose names are the schema's.
+// shapeObject checks an object whose names the schema defines.
 func (f *filler) shapeObject(s *jsonschema.Schema, object map[string]any, at *place) error {
 	if err := countMembers(s, object, at); err != nil {
 		return err
 	}
-	if name, ok := unknown(s, object); ok {
+	if name, ok := unknownField(s, object); ok {
 		return &FieldError{child(at.path(), name), "is not a field of this schema"}
 	}
 
@@ -126,13 +126,13 @@ func (f *filler) shapeObject(s *jsonschema.Schema, object map[string]any, at *pl
 		value, present := object[name]
 		if !present {
 			if property.Default == nil {
-				continue // the validator says whether it is required
+				continue // the validator refuses it if it is required
 			}
-			filled, err := decodeDefault(property.Default)
+			decoded, err := decodeDefault(property.Default)
 			if err != nil {
 				return err
 			}
-			value, object[name], f.filled = filled, filled, true
+			value, object[name], f.changed = decoded, decoded, true
 		}
 
 		here.name = name
@@ -144,18 +144,18 @@ func (f *filler) shapeObject(s *jsonschema.Schema, object map[string]any, at *pl
 	return nil
 }
 
-// unknown is the least of the names that the schema does not have.
-func unknown(s *jsonschema.Schema, object map[string]any) (least string, found bool) {
+// unknownField returns the first name, in order, that the schema does not define.
+func unknownField(s *jsonschema.Schema, object map[string]any) (first string, found bool) {
 	for name := range object {
-		if s.Properties[name] == nil && (!found || name < least) {
-			least, found = name, true
+		if s.Properties[name] == nil && (!found || name < first) {
+			first, found = name, true
 		}
 	}
-	return least, found
+	return first, found
 }
 
-// shapeNames checks the member names of a map. The validator would too, but
-// reports them at the wrong place.
+// shapeNames checks the member names of a map. The validator checks them too, but
+// its errors name the wrong place.
 func shapeNames(s *jsonschema.Schema, object map[string]any, at *place) error {
 	if s == nil {
 		return nil
@@ -168,8 +168,8 @@ func shapeNames(s *jsonschema.Schema, object map[string]any, at *place) error {
 	return nil
 }
 
-// place is where a value is in the document: in a member, or else in an element,
-// of what is at in. It becomes a path only for an error; nil is the document.
+// place is the position of a value: a member or an item of the value at in; nil is
+// the document. It is turned into a path only when an error needs one.
 type place struct {
 	in     *place
 	member bool
@@ -197,7 +197,7 @@ func typeOf(value any) string {
 	case string:
 		return "string"
 	case json.Number:
-		// In canonical form an integer has neither mark.
+		// In canonical form only other numbers have a point or an exponent.
 		if strings.ContainsAny(string(value), ".e") {
 			return "number"
 		}

@@ -1,7 +1,7 @@
 package schemas
 
-// TextRequest is the input of oa.text_generation.v1. An untyped NIP-90 request
-// of kind 5050 is one, too: its inputs are the prompt.
+// TextRequest is the input of oa.text_generation.v1. An untyped NIP-90 request of
+// kind 5050 becomes one as well, with its inputs as the prompt.
 type TextRequest struct {
 	Prompt       string       `json:"prompt" jsonschema:"what to answer" rule:"minlen=1;maxlen=524288"`
 	System       string       `json:"system,omitempty" jsonschema:"how to answer" rule:"minlen=1;maxlen=65536"`

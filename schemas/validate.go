@@ -11,8 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// fieldError turns a validator's tree of errors into the one that names the
-// first field by path, so that the same document always gets the same answer.
+// fieldError picks the error with the first path from the validator's tree, so that
+// the same document always gets the same answer.
 func fieldError(err error) error {
 	var invalid *validator.ValidationError
 	if !errors.As(err, &invalid) {
@@ -28,7 +28,7 @@ func fieldError(err error) error {
 	})
 }
 
-// collect gathers the leaves.
+// collect appends the leaves of the tree to found.
 func collect(e *validator.ValidationError, found *[]*FieldError) {
 	for _, cause := range e.Causes {
 		collect(cause, found)
@@ -64,15 +64,15 @@ func collect(e *validator.ValidationError, found *[]*FieldError) {
 	case *kind.Maximum:
 		reason = "must be at most " + k.Want.RatString()
 	default:
-		// Unreached by today's documents: shape checked the rest.
+		// No schema of this package gets here, because shape checks the other rules.
 		reason = "breaks the schema: " + strings.Join(e.ErrorKind.KeywordPath(), "/")
 	}
 
 	*found = append(*found, &FieldError{path, reason})
 }
 
-// location renders an instance location. Names of members that are numbers
-// would read as indices, which no field of ours is.
+// location renders an instance location. It takes every number for an index, which
+// is right because no field is named by a number.
 func location(tokens []string) string {
 	path := ""
 	for _, token := range tokens {

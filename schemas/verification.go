@@ -1,6 +1,10 @@
 package schemas
 
-import "github.com/lightwork-market/lightwork/hashing"
+import (
+	"math"
+
+	"github.com/lightwork-market/lightwork/hashing"
+)
 
 // An Adjudication says how several results of a subjective job become one.
 type Adjudication string
@@ -22,15 +26,15 @@ type Verification struct {
 	JudgeModel   string       `json:"judge_model,omitempty" jsonschema:"model that judges" rule:"minlen=1;maxlen=128"`
 }
 
-// Tiers: what stands behind a result.
+// Tiers say what a buyer's trust in a result rests on.
 const (
 	TierObjective  = "objective"            // exit codes and artifact hashes, which anybody can compare
-	TierReputation = "reputation_only"      // one provider's name
-	TierConsensus  = "redundancy_consensus" // what several providers have in common
-	TierJudge      = "judge"                // a judge's choice among several
+	TierReputation = "reputation_only"      // the reputation of one provider
+	TierConsensus  = "redundancy_consensus" // the agreement of several providers
+	TierJudge      = "judge"                // a judge's choice among several results
 )
 
-// Tier is what stands behind a result that is judged so.
+// Tier returns the tier of a result that is verified this way.
 func (v Verification) Tier() string {
 	switch {
 	case v.Adjudication == MajorityVote || v.Adjudication == Merge:
@@ -43,8 +47,8 @@ func (v Verification) Tier() string {
 	return TierReputation
 }
 
-// Verification is what the request says of how its result is judged, with the
-// job type's defaults filled in.
+// Verification returns how the request wants its result judged, with the job type's
+// defaults filled in.
 func (r *Request) Verification() Verification {
 	switch v := r.Value.(type) {
 	case *CodeChunkRequest:
@@ -106,4 +110,18 @@ func (r *Result) Provenance() Provenance {
 	}
 
 	return Provenance{}
+}
+
+// Confidence returns the provider's confidence in a result, in whole per cent, rounded
+// down. An objective result is either right or wrong, so it has 100. A subjective
+// result without a statement has 0; relevance scores of passages are no such
+// statement (K-21).
+func (r *Result) Confidence() int {
+	if c, ok := r.Value.(*CodeChunkResult); ok {
+		return int(math.Floor(c.Confidence*100 + 1e-9)) // 0.29*100 is a little below 29
+	}
+	if s, ok := Lookup(string(r.SchemaID)); ok && s.VerificationMode == Objective {
+		return 100
+	}
+	return 0
 }

@@ -8,12 +8,11 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// keep reports whether canonical text keeps every rule of a schema, and returns
-// it with defaults filled, which stand last in their objects. It is one pass
-// without a tree. Of text that is not kept it does not say what is wrong: fill
-// does.
-func keep(s *jsonschema.Schema, text []byte) (filled []byte, ok bool) {
-	k := keeper{text: text}
+// conform reports whether canonical text satisfies every rule of a schema, and
+// returns the text with defaults added at the ends of their objects. It takes one
+// pass and builds no tree. For text that does not conform, fill finds the reason.
+func conform(s *jsonschema.Schema, text []byte) (complete []byte, ok bool) {
+	k := scanner{text: text}
 	if !k.value(s) || k.at < len(text) {
 		return nil, false
 	}
@@ -23,19 +22,19 @@ func keep(s *jsonschema.Schema, text []byte) (filled []byte, ok bool) {
 	return append(k.out, text[k.copied:]...), true
 }
 
-// keeper is where keep is.
-type keeper struct {
+// scanner is the state of one call of conform.
+type scanner struct {
 	text   []byte
-	at     int      // what is before it was read
+	at     int      // next unread byte
 	out    []byte   // text up to copied, with defaults
-	copied int      // in text
-	names  [][]byte // of members of the open objects, as they are written
+	copied int      // length of the text that is in out
+	names  [][]byte // of members of the open objects, as the text spells them
 }
 
-// anything is the schema without a rule.
-var anything = &jsonschema.Schema{}
+// anySchema has no rule.
+var anySchema = &jsonschema.Schema{}
 
-func (k *keeper) value(s *jsonschema.Schema) bool {
+func (k *scanner) value(s *jsonschema.Schema) bool {
 	is := func(kind string) bool { return s.Type == "" || s.Type == kind }
 	switch k.next() {
 	case '{':
@@ -44,7 +43,7 @@ func (k *keeper) value(s *jsonschema.Schema) bool {
 		return is("array") && k.array(s)
 	case '"':
 		text := k.quoted()
-		return is("string") && stringKeeps(s, text)
+		return is("string") && stringConforms(s, text)
 	case 't', 'f':
 		return is("boolean") && (k.take("true") || k.take("false"))
 	case 'n':
@@ -52,12 +51,13 @@ func (k *keeper) value(s *jsonschema.Schema) bool {
 	}
 
 	number := k.number()
-	whole := !bytes.ContainsAny(number, ".e") // in canonical form
-	return (is("number") || whole && is("integer")) && numberKeeps(s, json.Number(number))
+	whole := !bytes.ContainsAny(number, ".e") // true of canonical text only
+	return (is("number") || whole && is("integer")) && numberConforms(s, json.Number(number))
 }
 
-// object is value of an object: its names are the schema's, or its own.
-func (k *keeper) object(s *jsonschema.Schema) bool {
+// object checks an object. The schema defines its names, or lets the document choose
+// them.
+func (k *scanner) object(s *jsonschema.Schema) bool {
 	outer := len(k.names)
 	k.at++
 
@@ -73,14 +73,14 @@ func (k *keeper) object(s *jsonschema.Schema) bool {
 			}
 		}
 
-		if s.PropertyNames != nil && !stringKeeps(s.PropertyNames, name) || !k.value(orAnything(member)) {
+		if s.PropertyNames != nil && !stringConforms(s.PropertyNames, name) || !k.value(orAny(member)) {
 			return false
 		}
 	}
 
 	names := k.names[outer:]
 	for _, name := range s.PropertyOrder {
-		if !has(names, name) && !k.absent(s, name, &names) {
+		if !has(names, name) && !k.addDefault(s, name, &names) {
 			return false
 		}
 	}
@@ -89,17 +89,17 @@ func (k *keeper) object(s *jsonschema.Schema) bool {
 	return (s.MinProperties == nil || len(names) >= *s.MinProperties) && (s.MaxProperties == nil || len(names) <= *s.MaxProperties)
 }
 
-// usualDefaults is room for those of a usual document.
+// usualDefaults is a capacity that suffices for the defaults of a usual document.
 const usualDefaults = 512
 
-// absent fills a member's default behind the object's last member, or reports
-// that there is none and there has to be.
-func (k *keeper) absent(s *jsonschema.Schema, name string, names *[][]byte) bool {
+// addDefault writes the default of an absent member after the object's last member.
+// It reports false if the member is required and has none.
+func (k *scanner) addDefault(s *jsonschema.Schema, name string, names *[][]byte) bool {
 	property := s.Properties[name]
 	if property.Default == nil {
 		return !slices.Contains(s.Required, name)
 	}
-	value, ok := keep(property, property.Default)
+	value, ok := conform(property, property.Default)
 	if !ok {
 		return false
 	}
@@ -114,7 +114,7 @@ func (k *keeper) absent(s *jsonschema.Schema, name string, names *[][]byte) bool
 	}
 	k.out = append(append(append(k.out, '"'), name...), `":`...)
 	k.out = append(k.out, value...)
-	*names = append(*names, nil) // it has no name in the text
+	*names = append(*names, nil) // counts as a member, but the text has no name for it
 	return true
 }
 
@@ -122,15 +122,15 @@ func has(names [][]byte, name string) bool {
 	return slices.ContainsFunc(names, func(n []byte) bool { return string(n) == name })
 }
 
-func orAnything(s *jsonschema.Schema) *jsonschema.Schema {
+func orAny(s *jsonschema.Schema) *jsonschema.Schema {
 	if s == nil {
-		return anything
+		return anySchema
 	}
 	return s
 }
 
-func (k *keeper) array(s *jsonschema.Schema) bool {
-	element, count := orAnything(s.Items), 0
+func (k *scanner) array(s *jsonschema.Schema) bool {
+	element, count := orAny(s.Items), 0
 	k.at++
 	for !k.take("]") {
 		k.take(",")
@@ -141,15 +141,15 @@ func (k *keeper) array(s *jsonschema.Schema) bool {
 	return s.MinItems == nil || count >= *s.MinItems
 }
 
-// next is what comes next; 0 at the end.
-func (k *keeper) next() byte {
+// next returns the next byte without consuming it, and 0 at the end.
+func (k *scanner) next() byte {
 	if k.at == len(k.text) {
 		return 0
 	}
 	return k.text[k.at]
 }
 
-func (k *keeper) take(word string) bool {
+func (k *scanner) take(word string) bool {
 	if !bytes.HasPrefix(k.text[k.at:], []byte(word)) {
 		return false
 	}
@@ -157,8 +157,8 @@ func (k *keeper) take(word string) bool {
 	return true
 }
 
-// quoted reads a string, and returns what is between its quotes.
-func (k *keeper) quoted() []byte {
+// quoted reads a string and returns the text between its quotes.
+func (k *scanner) quoted() []byte {
 	k.at++
 	from := k.at
 	for k.text[k.at] != '"' {
@@ -171,7 +171,7 @@ func (k *keeper) quoted() []byte {
 	return k.text[from : k.at-1]
 }
 
-func (k *keeper) number() []byte {
+func (k *scanner) number() []byte {
 	from := k.at
 	for c := k.next(); c != 0 && c != ',' && c != ']' && c != '}'; c = k.next() {
 		k.at++
