@@ -13,7 +13,6 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"github.com/nbd-wtf/go-nostr/nip13"
 
-	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -89,26 +88,6 @@ func TestFreeJobsCostWork(t *testing.T) {
 	s.wantRefusal(s.requestOf(liar, work(liar, 1, 64)), provider.CodeProofOfWork)
 	worker := markettest.NewKey(t)
 	s.wantQuote(s.requestOf(worker, work(worker, bits, bits)))
-}
-
-// TestBuyerWorksForFreeJobs: the buyer does the work that the announcement asks
-// for, within reason.
-func TestBuyerWorksForFreeJobs(t *testing.T) {
-	w := markettest.New(t)
-	w.Serve(t, func(cfg *provider.Config) { cfg.Limits.FreePoW = 8 })
-	c := w.NewCustomer(t, nil)
-	place := func(bits int) (buyer.Purchase, error) {
-		return c.Client.Place(w.Ctx, buyer.Order{
-			Provider: w.Seller.Key.PublicKey(), SchemaID: string(schemas.SandboxRun), Input: markettest.SandboxInput(""), Mode: receipts.ModeFree,
-			Announced: &buyer.Listing{FreePoW: bits},
-		})
-	}
-	p, err := place(8)
-	markettest.Check(t, err)
-	w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), receipts.ModeFree)
-	if _, err := place(40); err == nil || !strings.Contains(err.Error(), "40 bits") {
-		t.Errorf("40 bits: %v", err)
-	}
 }
 
 // TestPauseAndDrain: no new job is taken while paused, and it is announced; open

@@ -311,39 +311,3 @@ func TestEngagedProviderStopsAndGoesOn(t *testing.T) {
 		}
 	}
 }
-
-// feeSteps is a buyer's store that stops its user after a step of the fee.
-type feeSteps struct {
-	interrupted
-}
-
-func (i *feeSteps) SetEngagementReceipt(ctx context.Context, id, receiptID string, event []byte) error {
-	return i.done("SetEngagementReceipt", i.Store.SetEngagementReceipt(ctx, id, receiptID, event))
-}
-
-// TestEngagedBuyerStopsAndGoesOn: likewise on the other side.
-func TestEngagedBuyerStopsAndGoesOn(t *testing.T) {
-	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePostpay} {
-		for _, at := range []string{"Reserve", "SendPayment", "Paid", "SetEngagementReceipt", "SetResult"} {
-			t.Run(string(mode)+"/"+at, func(t *testing.T) {
-				t.Parallel()
-				w := markettest.New(t)
-				w.Serve(t, markettest.Engaging)
-				c := w.NewCustomer(t, markettest.Engages)
-				next := c.Client
-				ctx, stop := context.WithCancel(w.Ctx)
-				i := &feeSteps{interrupted{Store: c.Store, at: at, stop: stop}}
-				c.Client = c.Open(t, func(cfg *buyer.Config) {
-					markettest.Engages(cfg)
-					cfg.Store, cfg.Wallet = i, &markettest.GatedWallet{Client: c.Wallet, AfterSend: func() { _ = i.done("SendPayment", nil) }}
-				})
-				p := w.Engage(t, c, mode, markettest.Expects)
-				if _, err := c.Client.Follow(ctx, p.RequestID, nil); !errors.Is(err, context.Canceled) {
-					t.Fatalf("following was not interrupted: %v", err)
-				}
-				c.Client = next
-				w.FeeAndResultProved(t, c, w.Follow(t, c, p.RequestID, nil))
-			})
-		}
-	}
-}

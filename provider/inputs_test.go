@@ -1,7 +1,6 @@
 package provider_test
 
 import (
-	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -10,29 +9,11 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
-	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/markettest"
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
-
-// echoes makes the world's provider one whose texts say what they were asked.
-func echoes(t *testing.T, w *markettest.World, change func(*provider.Config)) {
-	w.Runner.Do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
-		var asked schemas.TextRequest
-		markettest.Check(t, json.Unmarshal(run.Input, &asked))
-		doc, err := json.Marshal(schemas.TextResult{Text: "<" + asked.Prompt + ">", Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: w.Runner.Key}})
-		return provider.Outcome{Output: doc}, err
-	}
-	w.Serve(t, func(c *provider.Config) {
-		c.Offers = []provider.Offer{markettest.TextOffer()}
-		if change != nil {
-			change(c)
-		}
-	})
-}
 
 // asks is an untyped request for the world's provider, not sent yet.
 func asks(t *testing.T, w *markettest.World, c *markettest.Customer, inputs ...nostr.Tag) nostr.Event {
@@ -52,7 +33,7 @@ func prompted(t *testing.T, job provider.Job) string {
 // what it ran with. The results of others count for nothing.
 func TestChain(t *testing.T) {
 	w := markettest.New(t)
-	echoes(t, w, nil)
+	w.Echoes(t, nil)
 	c := w.NewCustomer(t, nil)
 	first := asks(t, w, c, nostr.Tag{"i", "a", "text"})
 	second := asks(t, w, c, nostr.Tag{"i", "b", "text"}, nostr.Tag{"i", first.ID, "job", w.Relays[0]})
@@ -79,7 +60,7 @@ func TestChain(t *testing.T) {
 // TestInputsThatAreNotTaken: each is told why, and nothing is quoted.
 func TestInputsThatAreNotTaken(t *testing.T) {
 	w := markettest.New(t)
-	echoes(t, w, func(c *provider.Config) { c.Limits.QuoteTTL = time.Second })
+	w.Echoes(t, func(c *provider.Config) { c.Limits.QuoteTTL = time.Second })
 	c := w.NewCustomer(t, nil)
 	other := markettest.NewKey(t)
 	posts := map[string]nostr.Event{
@@ -125,7 +106,7 @@ func TestInputsThatAreNotTaken(t *testing.T) {
 // TestWaitingIsBounded: a key has two places, and who cancels gives one back.
 func TestWaitingIsBounded(t *testing.T) {
 	w := markettest.New(t)
-	echoes(t, w, nil)
+	w.Echoes(t, nil)
 	c := w.NewCustomer(t, nil)
 	never := func(mark string) nostr.Event {
 		ev := asks(t, w, c, nostr.Tag{"i", strings.Repeat("e", 64), "job"}, nostr.Tag{"i", mark, "text"})
@@ -157,56 +138,6 @@ func TestWaitingIsBounded(t *testing.T) {
 		markettest.Check(t, c.Market.Send(w.Ctx, ev))
 		if w.Await(t, ev.ID, provider.StateRefused, provider.StateSucceeded).State == provider.StateSucceeded {
 			return
-		}
-	}
-}
-
-// TestChainAsBuyer: what one job gave goes into the next, by name where the
-// provider can read it, as text where it cannot; a receipt proves both.
-func TestChainAsBuyer(t *testing.T) {
-	w := markettest.New(t)
-	echoes(t, w, nil)
-	c := w.NewCustomer(t, nil)
-	buy := func(o buyer.Order) buyer.Purchase {
-		t.Helper()
-		o.Provider, o.SchemaID, o.MaxMsats, o.Mode = w.Seller.Key.PublicKey(), string(schemas.TextGeneration), markettest.MaxMsats, receipts.ModeHold
-		p, err := c.Client.Place(w.Ctx, o)
-		markettest.Check(t, err)
-		p, err = w.Follow(t, c, p.RequestID, nil).Wait()
-		if err != nil || p.State != buyer.StateDone {
-			t.Fatalf("purchase %s (%s), %v", p.State, p.Reason, err)
-		}
-		return p
-	}
-	for _, delivery := range []receipts.Delivery{receipts.DeliveryPlain, receipts.DeliverySealed} {
-		first := buy(buyer.Order{Input: []byte(`{"prompt":"a"}`), Delivery: delivery})
-		input, err := buyer.InputOf(first)
-		markettest.Check(t, err)
-		if named := input.Event != nil; named != (delivery == receipts.DeliveryPlain) {
-			t.Errorf("%s: named %v", delivery, named)
-		}
-		second := buy(buyer.Order{Input: []byte(`{"prompt":"b"}`), Inputs: []buyer.Input{input}, Delivery: delivery})
-		if !strings.Contains(string(second.Output), "<b") || !strings.Contains(string(second.Output), "<a>") {
-			t.Errorf("%s: %s", delivery, second.Output)
-		}
-		b, err := c.Client.Bundle(w.Ctx, second.RequestID)
-		markettest.Check(t, err)
-		pins := receipts.Pins{Network: payments.Play}
-		if report := receipts.Verify(b, pins); report.ExitCode() != receipts.ExitProved {
-			t.Errorf("%s: %+v", delivery, report.Claims)
-		}
-		if input.Event == nil {
-			continue
-		}
-		b.Inputs = nil
-		if claim := receipts.Verify(b, pins).Claim(receipts.ClaimJob); claim.State != receipts.NotProvable {
-			t.Errorf("without its inputs: %+v", claim)
-		}
-		other := *input.Event
-		other.Content = "c"
-		b.Inputs = receipts.WriteInputs([]receipts.Event{other})
-		if claim := receipts.Verify(b, pins).Claim(receipts.ClaimJob); claim.State != receipts.Failed {
-			t.Errorf("with a forged input: %+v", claim)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (c *crowd) refused(t *testing.T, w *markettest.World, want int) {
 func TestStrangersLeaveRoom(t *testing.T) {
 	w := markettest.New(t)
 	idle, chained := newCrowd(t, 5), newCrowd(t, 8)
-	echoes(t, w, func(c *provider.Config) { c.Limits.Queue, c.Limits.QueuePerBuyer = 8, 2 })
+	w.Echoes(t, func(c *provider.Config) { c.Limits.Queue, c.Limits.QueuePerBuyer = 8, 2 })
 	echo := w.Runner.Do
 	w.Runner.Becomes(func(ctx context.Context, run provider.Run) (provider.Outcome, error) {
 		if job, err := w.Store.Job(ctx, run.RequestID); err != nil || idle.has(job.Buyer) {
@@ -126,7 +126,7 @@ func TestStrangersLeaveRoom(t *testing.T) {
 // hold up some of the couriers, and a customer's relay gets its events all the same.
 func TestStrangersHoldNotAllCouriers(t *testing.T) {
 	w := markettest.New(t)
-	echoes(t, w, func(c *provider.Config) { c.Limits.Concurrent = 8 })
+	w.Echoes(t, func(c *provider.Config) { c.Limits.Concurrent = 8 })
 	own, there := further(t, w)
 	c := w.NewCustomer(t, nil)
 	p, err := c.Client.Place(w.Ctx, buyer.Order{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -107,75 +105,6 @@ func TestHoldLostWhileAway(t *testing.T) {
 	w.Moved(t, c.Party, 0, 0)
 }
 
-// TestBuyerStopsAndGoesOn interrupts Follow after each durable step and goes on
-// with another client on the same store.
-func TestBuyerStopsAndGoesOn(t *testing.T) {
-	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePostpay} {
-		for _, at := range []string{"Reserve", "SendPayment", "Paid", "SetResult", "SetReceipt"} {
-			t.Run(string(mode)+"/"+at, func(t *testing.T) {
-				t.Parallel()
-				w := markettest.New(t)
-				w.Serve(t, nil)
-				c := w.NewCustomer(t, nil)
-				next := c.Client
-				ctx, stop := context.WithCancel(w.Ctx)
-				i := &interrupted{Store: c.Store, at: at, stop: stop}
-				c.Client = c.Open(t, func(cfg *buyer.Config) {
-					cfg.Store, cfg.Wallet = i, &markettest.GatedWallet{Client: c.Wallet, AfterSend: func() { _ = i.done("SendPayment", nil) }}
-				})
-				p := w.Place(t, c, mode, markettest.SandboxInput(""))
-				if _, err := c.Client.Follow(ctx, p.RequestID, nil); !errors.Is(err, context.Canceled) {
-					t.Fatalf("following was not interrupted: %v", err)
-				}
-				c.Client = next
-				w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), mode)
-			})
-		}
-	}
-}
-
-// TestResumeWithoutWallet: a payment is under way and the wallet was taken out
-// of the configuration; the purchase stays open, whole.
-func TestResumeWithoutWallet(t *testing.T) {
-	w := markettest.New(t)
-	w.Serve(t, nil)
-	c := w.NewCustomer(t, nil)
-	next := c.Client
-	ctx, stop := context.WithCancel(w.Ctx)
-	defer stop()
-	c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Store = &interrupted{Store: c.Store, at: "Reserve", stop: stop} })
-	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
-	_, err := c.Client.Follow(ctx, p.RequestID, nil)
-	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	poor := c.Open(t, func(cfg *buyer.Config) { cfg.Wallet = nil })
-	if p, err := poor.Follow(w.Ctx, p.RequestID, nil); err == nil || !strings.Contains(err.Error(), "no wallet") || p.State != buyer.StatePaying {
-		t.Fatalf("purchase %s, %v", p.State, err)
-	}
-	c.Client = next
-	w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), receipts.ModeHold)
-}
-
-// TestLostRelaysAreNamed: when listening ends, following says why.
-func TestLostRelaysAreNamed(t *testing.T) {
-	w := markettest.New(t)
-	c := w.NewCustomer(t, func(cfg *buyer.Config) { cfg.Market = gone{cfg.Market} })
-	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
-	if _, err := c.Client.Follow(w.Ctx, p.RequestID, nil); !errors.Is(err, errGone) {
-		t.Errorf("got %v", err)
-	}
-}
-
-var errGone = errors.New("all relays are gone")
-
-type gone struct{ buyer.Market }
-
-func (gone) Listen(_ context.Context, _ nostr.Filters, ready func(), _ func(nostr.Event)) error {
-	ready()
-	return errGone
-}
-
 // TestHeardAfterLong: what a buyer said of an open job while its provider was away
 // counts also if that is longer ago than a request may be: the acceptance that the
 // receipt binds, and that a result in boxes will not be paid for.
@@ -187,7 +116,7 @@ func TestHeardAfterLong(t *testing.T) {
 	away := make(chan struct{})
 	c.Client = c.Open(t, func(cfg *buyer.Config) {
 		leave := sync.OnceFunc(func() { stop(); close(away) })
-		cfg.Store = &interrupted{Store: c.Store, at: "Reserve", stop: leave}
+		cfg.Store = &markettest.StepStore{Store: c.Store, At: "Reserve", Stop: leave}
 	})
 	p := w.Place(t, c, receipts.ModePostpay, markettest.SandboxInput(""))
 	f := w.Follow(t, c, p.RequestID, nil)
@@ -209,49 +138,6 @@ func TestHeardAfterLong(t *testing.T) {
 	if job := w.Await(t, p.RequestID, provider.StateFailed); job.Reason.Code != provider.CodeUnpaid {
 		t.Errorf("job ended for %s", job.Reason)
 	}
-}
-
-// interrupted is a buyer's store that stops its user after one step.
-type interrupted struct {
-	buyer.Store
-	at   string
-	stop func()
-}
-
-func (i *interrupted) done(step string, err error) error {
-	if step == i.at && err == nil {
-		i.stop()
-	}
-	return err
-}
-
-func (i *interrupted) Reserve(ctx context.Context, id string, a buyer.Attempt, quote []byte, bolt11 string, acceptance []byte, l buyer.Limits) error {
-	return i.done("Reserve", i.Store.Reserve(ctx, id, a, quote, bolt11, acceptance, l))
-}
-
-func (i *interrupted) Paid(ctx context.Context, id string, p payments.Payment) error {
-	return i.done("Paid", i.Store.Paid(ctx, id, p))
-}
-
-func (i *interrupted) SetResult(ctx context.Context, id string, event, output []byte, contents [][]byte, early bool) error {
-	return i.done("SetResult", i.Store.SetResult(ctx, id, event, output, contents, early))
-}
-
-func (i *interrupted) SetReceipt(ctx context.Context, id, receiptID string, event []byte) error {
-	return i.done("SetReceipt", i.Store.SetReceipt(ctx, id, receiptID, event))
-}
-
-// TestSilentProvider: nobody answers, nothing is paid, and the purchase is
-// cancelled, so that an answer that comes later finds nobody.
-func TestSilentProvider(t *testing.T) {
-	w := markettest.New(t)
-	c := w.NewCustomer(t, func(cfg *buyer.Config) { cfg.AnswerTimeout = 1 })
-	p := w.Place(t, c, receipts.ModeHold, markettest.SandboxInput(""))
-	p, err := c.Client.Follow(w.Ctx, p.RequestID, nil)
-	if !errors.Is(err, buyer.ErrFailed) || p.State != buyer.StateFailed || !strings.HasPrefix(p.Reason, "no_answer: ") {
-		t.Errorf("purchase %s for %q, %v", p.State, p.Reason, err)
-	}
-	w.Moved(t, c.Party, 0, 0)
 }
 
 // TestOverCapacity: what runs and waits is bounded for each key and for all.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
@@ -42,4 +43,35 @@ type NoBlobs struct {
 func (m NoBlobs) Upload(context.Context, []byte, string) error {
 	m.Tried <- struct{}{}
 	return errors.New("blob server is down")
+}
+
+// StepStore is a buyer's store that stops its user after one step.
+type StepStore struct {
+	buyer.Store
+	At   string
+	Stop func()
+}
+
+// Done stops the user if this was the step, and it was done.
+func (i *StepStore) Done(step string, err error) error {
+	if step == i.At && err == nil {
+		i.Stop()
+	}
+	return err
+}
+
+func (i *StepStore) Reserve(ctx context.Context, id string, a buyer.Attempt, quote []byte, bolt11 string, acceptance []byte, l buyer.Limits) error {
+	return i.Done("Reserve", i.Store.Reserve(ctx, id, a, quote, bolt11, acceptance, l))
+}
+
+func (i *StepStore) Paid(ctx context.Context, id string, p payments.Payment) error {
+	return i.Done("Paid", i.Store.Paid(ctx, id, p))
+}
+
+func (i *StepStore) SetResult(ctx context.Context, id string, event, output []byte, contents [][]byte, early bool) error {
+	return i.Done("SetResult", i.Store.SetResult(ctx, id, event, output, contents, early))
+}
+
+func (i *StepStore) SetReceipt(ctx context.Context, id, receiptID string, event []byte) error {
+	return i.Done("SetReceipt", i.Store.SetReceipt(ctx, id, receiptID, event))
 }

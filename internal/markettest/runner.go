@@ -125,3 +125,19 @@ func (w *World) Words() (provider.Outcome, error) {
 func TextOffer() provider.Offer {
 	return provider.Offer{SchemaID: string(schemas.TextGeneration), Modes: AllModes, BaseMsats: RateMsats}
 }
+
+// Echoes makes the world's provider one whose texts say what they were asked.
+func (w *World) Echoes(t *testing.T, change func(*provider.Config)) {
+	w.Runner.Do = func(_ context.Context, run provider.Run) (provider.Outcome, error) {
+		var asked schemas.TextRequest
+		Check(t, json.Unmarshal(run.Input, &asked))
+		doc, err := json.Marshal(schemas.TextResult{Text: "<" + asked.Prompt + ">", Provenance: schemas.Provenance{ModelID: "m", ProviderPubkey: w.Runner.Key}})
+		return provider.Outcome{Output: doc}, err
+	}
+	w.Serve(t, func(c *provider.Config) {
+		c.Offers = []provider.Offer{TextOffer()}
+		if change != nil {
+			change(c)
+		}
+	})
+}

@@ -1,4 +1,4 @@
-package provider_test
+package buyer_test
 
 import (
 	"context"

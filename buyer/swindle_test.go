@@ -1,4 +1,4 @@
-package provider_test
+package buyer_test
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 )
 
 // These tests play the table of docs/protocol/protocol.md, "Payment modes": who can take
-// what in which mode. False boxes are played in buyer/sealed_test.go, and a crash
-// after settling in sealed_test.go.
+// what in which mode. False boxes are played in sealed_test.go, and a crash after
+// settling in dies_test.go.
 
 // swindle is a provider that the test plays: it quotes what an honest one would.
 type swindle struct {
