@@ -2,9 +2,10 @@ package buyer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/lightwork-market/lightwork/buyer/internal/discover"
 )
 
 // bidsMax bounds the valid offers that are kept for one open request. Keys cost
@@ -31,15 +32,15 @@ func (c *Client) bestFirst(ctx context.Context, p Purchase, bids []bid) ([]bid, 
 	if err := c.lookUp(ctx, p, bids); err != nil {
 		return nil, err
 	}
-	rank(bids, func(b *bid) *Found { return b.of })
+	discover.Rank(bids, func(b *bid) *Found { return b.of })
 	return bids[:min(len(bids), bidsMax)], nil
 }
 
 // lookUp fills in what ranks the bids that have it not.
 func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
-	history, err := c.cfg.Store.History(ctx)
+	scout, err := c.scout(ctx)
 	if err != nil {
-		return errors.Join(errors.New("read own history"), err)
+		return err
 	}
 	var keys []string
 	for _, b := range bids {
@@ -47,8 +48,7 @@ func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
 			keys = append(keys, b.provider)
 		}
 	}
-	s := Scout{Market: c.cfg.Market, Key: c.key, RequestKind: c.cfg.Kinds.Request, History: history}
-	found, err := s.find(ctx, p.SchemaID, keys)
+	found, err := scout.FindAmong(ctx, p.SchemaID, keys)
 	if err != nil {
 		return fmt.Errorf("rank the offers: %w", err)
 	}
@@ -56,12 +56,12 @@ func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
 		if b.of != nil {
 			continue
 		}
-		of := Found{Listing: Listing{Provider: b.provider, Outside: true}, Lost: history[b.provider].Lost, Done: history[b.provider].Done}
-		of.missed(history[b.provider])
+		of := Found{Listing: Listing{Provider: b.provider, Outside: true}, Lost: scout.History[b.provider].Lost, Done: scout.History[b.provider].Done}
+		of.NoteMissed(scout.History[b.provider])
 		if at := slices.IndexFunc(found, func(f Found) bool { return f.Provider == b.provider }); at >= 0 {
 			of = found[at]
 		}
-		of.MinuteMsats, of.costMsats = map[string]int64{p.SchemaID: b.msats}, b.msats
+		of.MinuteMsats, of.CostMsats = map[string]int64{p.SchemaID: b.msats}, b.msats
 		bids[i].of = &of
 	}
 	return nil

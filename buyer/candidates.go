@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/discover"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -103,20 +104,19 @@ func (c *Client) Candidates(ctx context.Context, o Order) ([]Candidate, error) {
 			return nil, &RequestError{Err: err, Refund: true}
 		}
 	}
-	history, err := c.cfg.Store.History(ctx)
+	scout, err := c.scout(ctx)
 	if err != nil {
-		return nil, errors.Join(errors.New("read own history"), err)
+		return nil, err
 	}
 	network, err := c.network(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := Scout{Market: c.cfg.Market, Key: c.key, RequestKind: c.cfg.Kinds.Request, History: history}
 	schemaID := o.SchemaID
 	if o.Provider != "" {
 		schemaID = "" // what it announces instead says why it is not asked
 	}
-	found, err := s.Find(ctx, schemaID, o.Provider)
+	found, err := scout.Find(ctx, schemaID, o.Provider)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (c *Client) Candidates(ctx context.Context, o Order) ([]Candidate, error) {
 			return nil, err
 		}
 	}
-	rank(list, func(x *Candidate) *Found { return &x.Found })
+	discover.Rank(list, func(x *Candidate) *Found { return &x.Found })
 	slices.SortStableFunc(list, func(a, b Candidate) int {
 		switch {
 		case a.Refusal == nil && b.Refusal != nil:
@@ -145,7 +145,7 @@ func (c *Client) Candidates(ctx context.Context, o Order) ([]Candidate, error) {
 // one of the order itself, which no provider can take.
 func (c *Client) candidate(ctx context.Context, o Order, f Found, network payments.Network, documents map[string]*schemas.Request) (Candidate, error) {
 	x := Candidate{Found: f, Order: o}
-	x.costMsats = payments.MaxMsats
+	x.CostMsats = payments.MaxMsats
 	refuse := func(err error) (Candidate, error) {
 		x.Refusal = err
 		return x, nil
@@ -193,7 +193,7 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 		return refuse(err)
 	}
 	if x.Priced {
-		x.costMsats = x.PriceMsats
+		x.CostMsats = x.PriceMsats
 	} else {
 		x.PriceMsats = o.MaxMsats
 	}
@@ -312,4 +312,29 @@ func (o *Order) runOn(digest string) error {
 	}
 	o.Input, err = json.Marshal(doc)
 	return err
+}
+
+// Discover lists who announces the job type, best first: [Scout.Find] with our own
+// history, without the reasons. provider limits it to one key.
+func (c *Client) Discover(ctx context.Context, schemaID, provider string) ([]Listing, error) {
+	scout, err := c.scout(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	found, err := scout.Find(ctx, schemaID, provider)
+	list := make([]Listing, len(found))
+	for i, f := range found {
+		list[i] = f.Listing
+	}
+	return list, err
+}
+
+// scout looks for providers, and knows what we have bought from them.
+func (c *Client) scout(ctx context.Context) (Scout, error) {
+	history, err := c.cfg.Store.History(ctx)
+	if err != nil {
+		return Scout{}, errors.Join(errors.New("read own history"), err)
+	}
+	return Scout{Market: c.cfg.Market, Key: c.key, RequestKind: c.cfg.Kinds.Request, History: history}, nil
 }

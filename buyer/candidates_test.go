@@ -15,18 +15,45 @@ import (
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
+// board is a market that holds announcements.
+type board struct {
+	buyer.Market
+	markettest.Board
+}
+
+func newBoard(t *testing.T) *board { return &board{Board: markettest.Board{T: t}} }
+
+func (b *board) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, error) {
+	return b.Board.Query(ctx, f)
+}
+
 func (b *board) Relays() []string { return []string{"ws://127.0.0.1:1"} }
 
 // Send fails the test: looking for providers publishes nothing.
 func (b *board) Send(_ context.Context, ev nostr.Event) error {
-	b.t.Errorf("kind %d was published", ev.Kind)
+	b.T.Errorf("kind %d was published", ev.Kind)
 	return errors.New("closed")
 }
+
+func newKey(t *testing.T) *relay.Key {
+	t.Helper()
+	key, err := relay.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+const (
+	run   = "oa.sandbox_run.v1"
+	embed = "oa.embedding.v1"
+)
 
 // stall is what one provider announces.
 type stall struct {
@@ -43,7 +70,7 @@ type stall struct {
 
 func (b *board) open(key *relay.Key, s stall) {
 	if s.plain {
-		b.add(key, 31990, time.Minute, `{"name":"plain"}`, nostr.Tag{"d", "x"}, nostr.Tag{"k", "5050"}, nostr.Tag{"t", run})
+		b.Add(key, 31990, time.Minute, `{"name":"plain"}`, nostr.Tag{"d", "x"}, nostr.Tag{"k", "5050"}, nostr.Tag{"t", run})
 		return
 	}
 	doc := map[string]any{
@@ -57,10 +84,10 @@ func (b *board) open(key *relay.Key, s stall) {
 	}
 	text, err := json.Marshal(doc)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	b.add(key, 31990, time.Minute, string(text), nostr.Tag{"d", "lightwork"}, nostr.Tag{"k", "5050"}, domain.Announcement.Tag())
-	b.add(key, 11998, time.Minute, "", nostr.Tag{"d", "lightwork"})
+	b.Add(key, 31990, time.Minute, string(text), nostr.Tag{"d", "lightwork"}, nostr.Tag{"k", "5050"}, domain.Announcement.Tag())
+	b.Add(key, 11998, time.Minute, "", nostr.Tag{"d", "lightwork"})
 }
 
 // ordinary is a stall that sells sandbox runs at a price, and differs in what change does.
@@ -101,7 +128,7 @@ func lasting(seconds int) []byte {
 // TestCandidatesByThePriceOfTheRequest: what counts is what this very request costs
 // at most, and not the lowest price of anything that is announced.
 func TestCandidatesByThePriceOfTheRequest(t *testing.T) {
-	b := &board{t: t}
+	b := newBoard(t)
 	bait, base, minute, fee := newKey(t), newKey(t), newKey(t), newKey(t)
 	b.open(bait, ordinary(receipts.Price{BaseMsats: 45_000}, func(s *stall) {
 		s.jobs, s.modes[embed], s.prices[embed] = append(s.jobs, embed), s.modes[run], receipts.Price{BaseMsats: 1}
@@ -181,7 +208,7 @@ func TestWhoCannotBeAsked(t *testing.T) {
 		"no wallet": {config: func(c *buyer.Config) { c.Wallet = nil }, is: buyer.ErrNoWallet},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &board{t: t}
+			b := newBoard(t)
 			b.open(newKey(t), ordinary(receipts.Price{BaseMsats: 1_000}, tt.change))
 			o := buyer.Order{SchemaID: run, Input: lasting(60), Toolchain: true, MaxMsats: 100_000}
 			if tt.order != nil {
@@ -210,7 +237,7 @@ func TestWhoCannotBeAsked(t *testing.T) {
 // TestNothingIsOrderedWithoutAWallet: an order that costs something is refused
 // before anything is stored or sent; one that may be for nothing asks for that.
 func TestNothingIsOrderedWithoutAWallet(t *testing.T) {
-	b := &board{t: t}
+	b := newBoard(t)
 	client := shopper(t, b, func(cfg *buyer.Config) { cfg.Wallet = nil })
 	o := buyer.Order{Provider: newKey(t).PublicKey(), SchemaID: run, Input: lasting(60), MaxMsats: 100_000}
 	for _, m := range []receipts.Mode{receipts.ModeHold, receipts.ModePostpay} {

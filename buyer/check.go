@@ -183,15 +183,7 @@ func runLimit(p Purchase) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return RunLimit(req)
-}
-
-// RunLimit is the limit that a request states, or else a minute.
-func RunLimit(req *schemas.Request) time.Duration {
-	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
-		return time.Duration(sr.Sandbox.Resources.TimeoutSecs) * time.Second
-	}
-	return time.Minute
+	return receipts.RunLimit(req)
 }
 
 // failedClaims lists what a verification of our own bundle did not prove of

@@ -50,9 +50,9 @@ func TestCreditLowersThePrice(t *testing.T) {
 			{"status", "error", "internal: broken"}, {"owed", strconv.Itoa(price)}, {"e", req.ID}, {"p", req.PubKey},
 		}, ""), c.end(req)}
 	}, nil, buyer.Limits{})
-	b, other := &board{t: t}, newKey(t)
+	b, other := newBoard(t), newKey(t)
 	for _, key := range []*relay.Key{c.key, other} {
-		b.announce(key, time.Minute, map[string]int64{run: price + 1000}, map[string]int64{run: 0})
+		b.Announce(key, time.Minute, map[string]int64{run: price + 1000}, map[string]int64{run: 0})
 	}
 	client, err := buyer.New(buyer.Config{
 		Signer: newKey(t), Store: c.store, Wallet: c, Market: b, Limits: buyer.Limits{DayMsats: price + 1500, FeeMsats: 500},

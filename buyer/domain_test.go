@@ -63,16 +63,16 @@ func TestOtherDocumentsAreNoResult(t *testing.T) {
 // as outside ones.
 func TestOtherDocumentsAnnounceNothing(t *testing.T) {
 	for _, d := range append(domain.All(), "") {
-		b, key := &board{t: t}, newKey(t)
+		b, key := newBoard(t), newKey(t)
 		b.open(key, ordinary(receipts.Price{BaseMsats: 1_000}, nil))
 		as := func(i int) {
-			ev := b.events[i]
-			b.events = b.events[:i]
+			ev := b.Events[i]
+			b.Events = b.Events[:i]
 			tags := slices.DeleteFunc(slices.Clone(ev.Tags), func(t nostr.Tag) bool { return t[0] == domain.TagName })
 			if d != "" {
 				tags = append(tags, d.Tag())
 			}
-			b.add(key, ev.Kind, time.Minute, ev.Content, tags...)
+			b.Add(key, ev.Kind, time.Minute, ev.Content, tags...)
 		}
 		find := func(schema string) []buyer.Found {
 			found, err := buyer.Scout{Market: b}.Find(t.Context(), schema, "")
@@ -89,7 +89,7 @@ func TestOtherDocumentsAnnounceNothing(t *testing.T) {
 		if got, want := strings.Contains(strings.Join(found[0].Why, ", "), "alive"), d == domain.Beat || d == ""; got != want {
 			t.Errorf("%q read as a beat: %v", d, found[0].Why)
 		}
-		b.events = b.events[:1]
+		b.Events = b.Events[:1]
 		as(0)
 		switch found := find(""); { // a program without domains says otherwise what it sells
 		case d == domain.Announcement && (len(found) != 1 || found[0].Outside), d == "" && (len(found) != 1 || !found[0].Outside),

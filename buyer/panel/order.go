@@ -76,7 +76,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Panel, error) {
 	if err := c.buyer.AffordsDay(ctx, o.MaxMsats); err != nil {
 		return Panel{}, err
 	}
-	def(&o.CommitTimeout, buyer.RunLimit(req)+commitMargin)
+	def(&o.CommitTimeout, receipts.RunLimit(req)+commitMargin)
 	now := time.Now().UTC()
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails

@@ -98,12 +98,13 @@ var rooms = map[string][]string{
 	"provider/internal/slots":   {},
 	"provider/internal/publish": {"domain", "market/job", "market/kinds", "hashing", "receipts", "internal/recent", "provider/internal/slots"},
 	"provider":                  {"domain", "internal/recent", "provider/internal/publish", "provider/internal/slots", "market/job", "market/kinds", "lifecycle", "hashing", "schemas", "replay", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets"},
-	"buyer":                     {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/internal/text"},
+	"buyer":                     {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/internal/discover", "buyer/internal/text"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
-	"buyer/adjudicate":    {"hashing", "schemas"},
-	"buyer/internal/text": {},
+	"buyer/adjudicate":        {"hashing", "schemas"},
+	"buyer/internal/discover": {"domain", "market/kinds", "receipts", "schemas"},
+	"buyer/internal/text":     {},
 	// Several providers for one job: on the buyer's public API.
 	"buyer/panel": {"buyer", "buyer/adjudicate", "buyer/internal/text", "domain", "market/kinds", "hashing", "payments", "receipts", "schemas"},
 

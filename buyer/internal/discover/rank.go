@@ -1,13 +1,14 @@
-package buyer
+package discover
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -66,9 +67,15 @@ type Found struct {
 	FollowedBy  int              `json:"followed_by"` // so many that we follow
 	Why         []string         `json:"why"`
 
-	// costMsats is what it is ranked by: the price of the job at hand, or of one minute.
-	costMsats int64
+	// CostMsats is what it is ranked by: the price of the job at hand, or of one minute.
+	CostMsats int64 `json:"-"`
 	avoided   bool
+}
+
+// Market is the relays that announcements are on.
+type Market interface {
+	// Query returns stored events, from all relays, each once.
+	Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error)
 }
 
 // Scout looks for providers. It needs neither a wallet nor a store.
@@ -95,12 +102,14 @@ func (s Scout) Find(ctx context.Context, schemaID, provider string) ([]Found, er
 	if provider != "" {
 		keys = append(keys, provider)
 	}
-	return s.find(ctx, schemaID, keys)
+	return s.FindAmong(ctx, schemaID, keys)
 }
 
-// find is Find for some keys; none is everybody.
-func (s Scout) find(ctx context.Context, schemaID string, keys []string) ([]Found, error) {
-	def(&s.RequestKind, kinds.Request)
+// FindAmong is Find for some keys; none is everybody.
+func (s Scout) FindAmong(ctx context.Context, schemaID string, keys []string) ([]Found, error) {
+	if s.RequestKind == 0 {
+		s.RequestKind = kinds.Request
+	}
 	list, err := s.listings(ctx, schemaID, keys)
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -128,7 +137,7 @@ func (s Scout) find(ctx context.Context, schemaID string, keys []string) ([]Foun
 			Recommended: recommended[l.Provider+":"+l.D], FollowedBy: friends[l.Provider], Done: s.History[l.Provider].Done, Lost: s.History[l.Provider].Lost,
 			CreditMsats: s.History[l.Provider].CreditMsats,
 		}
-		f.missed(s.History[l.Provider])
+		f.NoteMissed(s.History[l.Provider])
 		for _, job := range l.Jobs {
 			if price, ok := l.minute(job); ok {
 				f.MinuteMsats[job] = price
@@ -137,38 +146,38 @@ func (s Scout) find(ctx context.Context, schemaID string, keys []string) ([]Foun
 		if at, ok := beats[l.Provider+":"+l.D]; ok {
 			f.BeatAt = &at
 		}
-		f.costMsats = f.price(schemaID)
+		f.CostMsats = f.price(schemaID)
 		f.Why = f.reasons()
 		found[i] = f
 	}
-	rank(found, func(f *Found) *Found { return f })
+	Rank(found, func(f *Found) *Found { return f })
 	return found, nil
 }
 
-// missed notes what the history says of requests that it did not serve.
-func (f *Found) missed(h History) {
+// NoteMissed notes what the history says of requests that it did not serve.
+func (f *Found) NoteMissed(h History) {
 	if f.Missed = h.Missed; h.Missed > 0 {
 		f.MissedAt, f.avoided = &h.MissedAt, h.avoided(time.Now())
 	}
 }
 
-// rank puts the better choice first. Price decides among those that are alike in
+// Rank puts the better choice first. Price decides among those that are alike in
 // what is worse than a price. Trust decides only where prices are close: else
 // whoever was bought from once could ask any price afterwards.
-func rank[T any](list []T, of func(*T) *Found) {
+func Rank[T any](list []T, of func(*T) *Found) {
 	slices.SortStableFunc(list, func(a, b T) int {
 		x, y := of(&a), of(&b)
-		return cmp.Or(x.compareClass(y), cmp.Compare(x.costMsats, y.costMsats), strings.Compare(x.Provider, y.Provider))
+		return cmp.Or(x.compareClass(y), cmp.Compare(x.CostMsats, y.CostMsats), strings.Compare(x.Provider, y.Provider))
 	})
 
 	for begin := 0; begin < len(list); {
 		cheapest, end := of(&list[begin]), begin+1
-		for end < len(list) && of(&list[end]).compareClass(cheapest) == 0 && of(&list[end]).near(cheapest.costMsats) {
+		for end < len(list) && of(&list[end]).compareClass(cheapest) == 0 && of(&list[end]).near(cheapest.CostMsats) {
 			end++
 		}
 		slices.SortStableFunc(list[begin:end], func(a, b T) int {
 			x, y := of(&a), of(&b)
-			return cmp.Or(-cmp.Compare(x.trust(), y.trust()), cmp.Compare(x.costMsats, y.costMsats), -cmp.Compare(x.Done, y.Done))
+			return cmp.Or(-cmp.Compare(x.trust(), y.trust()), cmp.Compare(x.CostMsats, y.CostMsats), -cmp.Compare(x.Done, y.Done))
 		})
 		begin = end
 	}
@@ -187,7 +196,7 @@ func (f *Found) compareClass(o *Found) int {
 
 // near reports whether the price is at most a tenth above the cheapest.
 func (f *Found) near(cheapestMsats int64) bool {
-	return f.costMsats-cheapestMsats <= cheapestMsats/10
+	return f.CostMsats-cheapestMsats <= cheapestMsats/10
 }
 
 // serves is 2 for who speaks our profile, 1 while it takes no jobs, 0 for a
@@ -284,19 +293,4 @@ func (l Listing) minute(job string) (int64, bool) {
 	}
 	sum := t.BaseMsats + t.PerMinuteMsats + t.InputMsats + t.OutputMsats // no overflow: each is below 2^53
 	return sum, t.Valid()
-}
-
-// Discover is Scout.Find with our own history, without the reasons.
-func (c *Client) Discover(ctx context.Context, schemaID, provider string) ([]Listing, error) {
-	history, err := c.cfg.Store.History(ctx)
-	if err != nil {
-		return nil, errors.Join(errors.New("read own history"), err)
-	}
-	s := Scout{Market: c.cfg.Market, Key: c.key, RequestKind: c.cfg.Kinds.Request, History: history}
-	found, err := s.Find(ctx, schemaID, provider)
-	list := make([]Listing, len(found))
-	for i, f := range found {
-		list[i] = f.Listing
-	}
-	return list, err
 }
