@@ -10,14 +10,11 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// Award is the decision to pay for one purchase: the attempt with the invoice it
-// pays and the signed acceptance, all of which become durable together.
+// Award is the decision to pay one charge of a purchase. All of it becomes durable
+// together.
 type Award struct {
-	RequestID  string
-	Attempt    Attempt
-	Quote      []byte // canonical
-	BOLT11     string
-	Acceptance []byte // signed event
+	RequestID string
+	Charge
 
 	event nostr.Event // Acceptance, to be published
 	rule  *string     // that approved it; nil: a person did
@@ -51,11 +48,11 @@ func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) 
 	}
 	return Award{
 		RequestID: p.RequestID,
-		Attempt: Attempt{
+		Charge: Charge{Attempt: &Attempt{
 			PaymentHash: o.pay, Purpose: string(o.quote.Purpose), AmountMsats: o.quote.PriceMsats,
 			FeeLimitMsats: feeLimit, RuleID: ruleName(rule), Wallet: wallet, ReservedAt: time.Now().UTC(),
-		},
-		Quote: o.raw, BOLT11: o.bolt11, Acceptance: raw, event: signed, rule: rule,
+		}, Quote: o.raw, BOLT11: o.bolt11, Acceptance: raw},
+		event: signed, rule: rule,
 	}, nil
 }
 

@@ -14,11 +14,11 @@ import (
 // accepted, as the buyer's other commands do.
 type canceling struct{ buyer.Store }
 
-func (s canceling) Reserve(ctx context.Context, id string, a buyer.Attempt, quote []byte, bolt11 string, acceptance []byte, l buyer.Limits) error {
+func (s canceling) Reserve(ctx context.Context, id string, c buyer.Charge, l buyer.Limits) error {
 	if err := s.Close(ctx, id, buyer.StateCanceled, "canceled before payment"); err != nil {
 		return err
 	}
-	return s.Store.Reserve(ctx, id, a, quote, bolt11, acceptance, l)
+	return s.Store.Reserve(ctx, id, c, l)
 }
 
 // TestCanceledDuringAStep: whoever follows is told that the purchase was

@@ -53,11 +53,7 @@ func (f *follower) judgeAgain(ctx context.Context, p Purchase) error {
 	waiting := f.unjudged
 	f.unjudged = nil
 	for _, ev := range waiting {
-		judge := f.receipt
-		if isFeeReceipt(ev) {
-			judge = f.feeReceipt
-		}
-		if err := judge(ctx, p, ev); err != nil {
+		if err := f.receipt(ctx, p, ev); err != nil {
 			return err
 		}
 	}

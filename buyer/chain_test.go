@@ -87,9 +87,12 @@ func bought(t *testing.T, store buyer.Store, files map[string]string, pins recei
 		RequestID: rec.RequestEventID, Provider: pins.Provider, SchemaID: rec.SchemaID, JobHash: rec.JobHash,
 		Request: []byte(files[receipts.FileRequest]), MaxMsats: 2 * rec.AmountMsats, PayeeNode: pins.Payee, AddedAt: time.Now(),
 	}))
-	check(t, store.Reserve(t.Context(), rec.RequestEventID, buyer.Attempt{
-		PaymentHash: hash, Purpose: string(receipts.PurposeResult), AmountMsats: rec.AmountMsats, ReservedAt: time.Now(),
-	}, []byte(files[receipts.FileQuote]), rec.BOLT11, []byte(files[receipts.FileAcceptance]), buyer.Limits{}))
+	check(t, store.Reserve(t.Context(), rec.RequestEventID, buyer.Charge{
+		Attempt: &buyer.Attempt{
+			PaymentHash: hash, Purpose: string(receipts.PurposeResult), AmountMsats: rec.AmountMsats, ReservedAt: time.Now(),
+		},
+		Quote: []byte(files[receipts.FileQuote]), BOLT11: rec.BOLT11, Acceptance: []byte(files[receipts.FileAcceptance]),
+	}, buyer.Limits{}))
 	event, err := result.MarshalJSON()
 	check(t, err)
 	check(t, store.SetResult(t.Context(), rec.RequestEventID, event, []byte(files[receipts.FileResult]), blobs, false))

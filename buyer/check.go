@@ -36,32 +36,49 @@ type offer struct {
 }
 
 // checkQuote reads the quote in an event's content and compares it with what
-// we asked for, and with how we pay; now is when it must still be good.
+// we asked for, and with how we pay; now is when it must still be good. A fee for the
+// attempt is at most what was announced when the job was ordered.
 func (c *Client) checkQuote(p Purchase, content string, now time.Time) (offer, error) {
-	bad := func(err error) (offer, error) { return offer{}, &MismatchError{"quote", err.Error()} }
 	q, err := receipts.ParseQuote([]byte(content))
 	if err != nil {
-		return bad(err)
+		return offer{}, &MismatchError{"quote", err.Error()}
 	}
+	what, most := "quote", bidOf(p)-p.engagementMsats()
+	if q.Purpose == receipts.PurposeEngagement {
+		what, most = "engagement quote", min(p.EngagementMax, bidOf(p))
+	}
+	bad := func(err error) (offer, error) { return offer{}, &MismatchError{what, err.Error()} }
+
 	if err := q.Matches(receipts.Terms{
 		RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
-		Buyer: c.key, Provider: p.Provider, Inputs: inputIDs(p), MaxMsats: bidOf(p) - p.engagementMsats(),
+		Buyer: c.key, Provider: p.Provider, Inputs: inputIDs(p), MaxMsats: most,
 	}); err != nil {
 		return bad(err)
 	}
 	switch {
-	case q.Purpose != receipts.PurposeResult:
-		return bad(fmt.Errorf("purpose is %q", q.Purpose))
+	case !now.Before(q.Expiry()):
+		return bad(errors.New("it has expired"))
+	case q.Purpose == receipts.PurposeEngagement: // mode and delivery are those of the result
 	case q.Delivery == receipts.DeliverySealed && !askedSealed(p):
 		return bad(fmt.Errorf("delivery is %q, which was not asked for", q.Delivery))
 	case !slices.Contains(c.cfg.Modes, q.Mode):
 		return bad(fmt.Errorf("we do not pay in mode %q", q.Mode))
 	case askedMode(p) != "" && q.Mode != askedMode(p):
 		return bad(fmt.Errorf("mode is %q, not %q as asked for", q.Mode, askedMode(p)))
-	case !now.Before(q.Expiry()):
-		return bad(errors.New("it has expired"))
 	}
 	return offer{quote: q, raw: []byte(content), hash: hashing.Bytes([]byte(content))}, nil
+}
+
+// isFee reports whether an offer is for the attempt alone.
+func (o offer) isFee() bool { return o.quote.Purpose == receipts.PurposeEngagement }
+
+// checkResultQuote is checkQuote where nothing but the result can be offered.
+func (c *Client) checkResultQuote(p Purchase, content string, now time.Time) (offer, error) {
+	o, err := c.checkQuote(p, content, now)
+	if err == nil && o.isFee() {
+		err = &MismatchError{"quote", fmt.Sprintf("purpose is %q", o.quote.Purpose)}
+	}
+	return o, err
 }
 
 // askedMode is the payment mode that the request names, "" if it leaves that to
@@ -104,10 +121,11 @@ func (c *Client) checkOffer(p Purchase, ev nostr.Event, network payments.Network
 	if o, err = c.checkInvoice(p, ev, network, o, now); err != nil {
 		return offer{}, err
 	}
-	if o.quote.PaymentHash == nil { // only this event ties the invoice to the quote
-		if err := checkSigned(ev, o); err != nil {
-			return offer{}, &MismatchError{"quote without a payment hash", err.Error()}
-		}
+	switch err := checkSigned(ev, o); {
+	case err != nil && o.isFee():
+		return offer{}, &MismatchError{"engagement quote", err.Error()}
+	case err != nil && o.quote.PaymentHash == nil: // only this event ties the invoice to the quote
+		return offer{}, &MismatchError{"quote without a payment hash", err.Error()}
 	}
 	return o, nil
 }

@@ -25,7 +25,7 @@ func (s elsewherePaid) CloseUnpaid(ctx context.Context, id string, to buyer.Stat
 	a := buyer.Attempt{
 		Purpose: string(receipts.PurposeResult), PaymentHash: preimage.Hash(), AmountMsats: price, ReservedAt: time.Now().UTC(),
 	}
-	if err := s.Reserve(ctx, id, a, []byte("{}"), "lnbc1elsewhere", []byte("{}"), buyer.Limits{}); err != nil {
+	if err := s.Reserve(ctx, id, buyer.Charge{Attempt: &a, Quote: []byte("{}"), BOLT11: "lnbc1elsewhere", Acceptance: []byte("{}")}, buyer.Limits{}); err != nil {
 		s.t.Errorf("reserve: %v", err)
 	}
 	paid := payments.Payment{Hash: a.PaymentHash, Preimage: preimage, State: payments.PaymentSucceeded, AmountMsats: price}

@@ -8,9 +8,6 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
-	"github.com/lightwork-market/lightwork/buyer/internal/text"
-	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -19,31 +16,19 @@ import (
 // Nothing was sent.
 var ErrEngagement = errors.New("the engagement fee is more than buyer.max_engagement_msats")
 
-// Engagement is the fee for the attempt at a purchase, once we have accepted its
-// quote: a payment of its own, and a receipt of its own. While it is under way
-// the purchase is paying; after it the purchase is requested again.
-type Engagement struct {
-	Attempt      Attempt
-	Quote        []byte // canonical bytes
-	BOLT11       string
-	Acceptance   []byte            // signed event
-	Payment      *payments.Payment // nil while the outcome is not known
-	ReceiptEvent []byte
-	ReceiptID    string
-}
-
-// EngagementStore is the part of a Store that keeps engagement fees. Their
-// attempts are reserved by Reserve and ended by Paid and Unpaid, as the result's.
-type EngagementStore interface {
-	// SetEngagementReceipt keeps the fee's receipt event; the first stays.
-	SetEngagementReceipt(ctx context.Context, requestID, receiptID string, event []byte) error
+// charge is what is paid for a purpose; nil for a fee that was not accepted.
+func (p *Purchase) charge(purpose receipts.Purpose) *Charge {
+	if purpose == receipts.PurposeEngagement {
+		return p.Engagement
+	}
+	return &p.Charge
 }
 
 // due is the payment that is under way, or was last: the result's once there is
 // one, else the fee's; nil before any.
 func (p Purchase) due() (a *Attempt, bolt11 string) {
 	if p.Attempt == nil && p.Engagement != nil {
-		return &p.Engagement.Attempt, p.Engagement.BOLT11
+		return p.Engagement.Attempt, p.Engagement.BOLT11
 	}
 	return p.Attempt, p.BOLT11
 }
@@ -90,33 +75,6 @@ func isEngagement(content string) bool {
 	return err == nil && q.Purpose == receipts.PurposeEngagement
 }
 
-// checkEngagement checks the offer of a fee: it is for this job, no more than was
-// announced when the job was ordered, and the invoice is the quote's.
-func (c *Client) checkEngagement(p Purchase, ev nostr.Event, network payments.Network, now time.Time) (offer, error) {
-	bad := func(err error) (offer, error) { return offer{}, &MismatchError{"engagement quote", err.Error()} }
-	q, err := receipts.ParseQuote([]byte(ev.Content))
-	if err != nil {
-		return bad(err)
-	}
-	if err := q.Matches(receipts.Terms{
-		RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
-		Buyer: c.key, Provider: p.Provider, Inputs: inputIDs(p), MaxMsats: min(p.EngagementMax, bidOf(p)),
-	}); err != nil {
-		return bad(err)
-	}
-	if !now.Before(q.Expiry()) {
-		return bad(errors.New("it has expired"))
-	}
-	o, err := c.checkInvoice(p, ev, network, offer{quote: q, raw: []byte(ev.Content), hash: hashing.Bytes([]byte(ev.Content))}, now)
-	if err != nil {
-		return offer{}, err
-	}
-	if err := checkSigned(ev, o); err != nil {
-		return bad(err)
-	}
-	return o, nil
-}
-
 // checkSigned wants the provider's signature on the demand itself, which an
 // encrypted one need not have: without it no receipt is proved of a fee, and of a
 // quote that names no payment hash.
@@ -130,40 +88,6 @@ func checkSigned(ev nostr.Event, o offer) error {
 		return err
 	}
 	return receipts.CheckQuoteEvent(signed, o.quote, o.bolt11)
-}
-
-// engagement pays the fee for the attempt, once, within the budget. A fee that we
-// do not pay ends the purchase: the provider does nothing without it.
-func (f *follower) engagement(ctx context.Context, p Purchase, ev nostr.Event) error {
-	if p.Engagement != nil {
-		return nil // told again, or asked for twice: it is paid once
-	}
-	refuse := func(code string, err error) error {
-		f.say("buyer", "refused", 0, "", text.Clean(err.Error()))
-		return f.decline(ctx, p, code, err.Error())
-	}
-	if f.undecided && !f.readsFirst {
-		return refuse(CodeBadOffer, errors.New("not paid: whoever votes in a panel is paid no engagement fee"))
-	}
-	o, err := f.c.unlessPaid(ctx, func(now time.Time) (offer, error) { return f.c.checkEngagement(p, ev, f.network, now) })
-	if errors.Is(err, errWalletSilent) {
-		return err
-	}
-	if err != nil {
-		return refuse(CodeBadOffer, err)
-	}
-	if err := f.keepOffer(ctx, ev); err != nil {
-		return refuse(CodeBadOffer, err)
-	}
-	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), "engagement fee, "+string(o.quote.Mode))
-	award, err := f.c.award(ctx, p, o)
-	if notApproved(err) {
-		return refuse(CodeNotApproved, err)
-	}
-	if err != nil {
-		return err
-	}
-	return f.reserveAndPay(ctx, p, award)
 }
 
 // engaged goes on after the fee was paid, with what has come meanwhile: the
@@ -187,41 +111,13 @@ func (f *follower) engaged(ctx context.Context) error {
 	return nil
 }
 
-// isFeeReceipt reports whether an event is the receipt of a fee.
-func isFeeReceipt(ev nostr.Event) bool {
+// paidFor is what an event is the receipt of: the result, where it cannot be read.
+func paidFor(ev nostr.Event) receipts.Purpose {
 	r, err := receipts.ParseReceipt([]byte(ev.Content))
-	return err == nil && r.PaidFor() == receipts.PurposeEngagement
-}
-
-// feeReceipt verifies the fee's receipt as a stranger would, and keeps it.
-func (f *follower) feeReceipt(ctx context.Context, p Purchase, ev nostr.Event) error {
-	if p.Engagement == nil {
-		f.judgeLater(ev)
-		return nil
-	}
-	if p.Engagement.ReceiptID != "" {
-		return nil
-	}
-	raw, err := ev.MarshalJSON()
 	if err != nil {
-		return err
+		return receipts.PurposeResult
 	}
-	e := *p.Engagement
-	e.ReceiptEvent = raw
-	p.Engagement = &e
-	b, err := EngagementBundleOf(ctx, f.c.cfg.Store, p)
-	if err != nil {
-		return f.distrust(ev, err)
-	}
-	report := receipts.Verify(b, receipts.Pins{Provider: p.Provider, Buyer: f.c.key, Payee: p.PayeeNode, Network: f.network})
-	if bad := failedClaims(p, report, false); bad != "" { // none is paid on the chain
-		return f.distrust(ev, &MismatchError{"receipt of the engagement fee", bad})
-	}
-	if err := f.c.cfg.Store.SetEngagementReceipt(ctx, f.id, report.ReceiptID, raw); err != nil {
-		return fmt.Errorf("store receipt of the engagement fee: %w", err)
-	}
-	f.say("provider", "receipt", 0, ev.ID, report.ReceiptID+" (engagement fee)")
-	return nil
+	return r.PaidFor()
 }
 
 // EngagementBundleOf gathers what proves the fee of a purchase: ErrNoReceipt if it

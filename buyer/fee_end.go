@@ -19,7 +19,7 @@ func (c *Client) EndFee(ctx context.Context, requestID string) error {
 		return err
 	}
 	if p.State == StatePaying && p.Attempt == nil && p.Engagement != nil && c.cfg.Wallet != nil {
-		pay, err := c.feeOutcome(ctx, *p.Engagement)
+		pay, err := c.feeOutcome(ctx, *p.Engagement.Attempt)
 		switch {
 		case err != nil:
 			return fmt.Errorf("engagement fee of %s: %w", requestID, err)
@@ -47,14 +47,14 @@ func (c *Client) EndFee(ctx context.Context, requestID string) error {
 const feeGone = 10 * payTimeout
 
 // feeOutcome asks the wallet once.
-func (c *Client) feeOutcome(ctx context.Context, e Engagement) (payments.Payment, error) {
-	pay, err := c.cfg.Wallet.LookupPayment(ctx, e.Attempt.PaymentHash)
-	unsure := err == nil && e.Attempt.failureUnsure(pay)
+func (c *Client) feeOutcome(ctx context.Context, a Attempt) (payments.Payment, error) {
+	pay, err := c.cfg.Wallet.LookupPayment(ctx, a.PaymentHash)
+	unsure := err == nil && a.failureUnsure(pay)
 	if !errors.Is(err, payments.ErrNotFound) && !unsure {
 		return pay, err
 	}
-	pay = payments.Payment{Hash: e.Attempt.PaymentHash, State: payments.PaymentInFlight, AmountMsats: e.Attempt.AmountMsats}
-	if e.Attempt.Sent == 0 && time.Since(e.Attempt.ReservedAt) > feeGone && c.begunHere(ctx, e.Attempt) == nil {
+	pay = payments.Payment{Hash: a.PaymentHash, State: payments.PaymentInFlight, AmountMsats: a.AmountMsats}
+	if a.Sent == 0 && time.Since(a.ReservedAt) > feeGone && c.begunHere(ctx, a) == nil {
 		pay.State, pay.FailureReason = payments.PaymentFailed, "it was never sent"
 	}
 	return pay, nil

@@ -82,7 +82,7 @@ func (f *follower) freeQuote(p Purchase, ev nostr.Event) error {
 	if p.Attempt != nil || !isQuote(ev.Content) {
 		return nil
 	}
-	o, err := f.c.checkQuote(p, ev.Content, time.Now())
+	o, err := f.c.checkResultQuote(p, ev.Content, time.Now())
 	if err != nil {
 		return err
 	}

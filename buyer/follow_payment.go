@@ -13,11 +13,13 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// paymentRequired checks the offer, approves it within the budget, and pays.
-// Everything that a restart needs is durable before the first message to the
-// wallet (B1).
+// paymentRequired checks the offer, of the result or of a fee for the attempt,
+// approves it within the budget, and pays it. Everything that a restart needs is
+// durable before the first message to the wallet (B1). A fee that we do not pay ends
+// the purchase: the provider does nothing without it.
 func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Event) error {
-	if p.State == StatePaying && p.Attempt == nil && !isEngagement(ev.Content) {
+	fee := isEngagement(ev.Content)
+	if p.State == StatePaying && p.Attempt == nil && !fee {
 		f.afterFee = &ev
 	}
 	if p.State != StateRequested {
@@ -31,34 +33,31 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		}
 		return err
 	}
-	if f.c.cfg.Wallet == nil {
+
+	switch {
+	case f.c.cfg.Wallet == nil:
 		return f.decline(ctx, p, CodeNoWallet, "payment is required, and no wallet is configured")
-	}
-	if p.Outside && !isQuote(ev.Content) {
+	case p.Outside && !isQuote(ev.Content):
 		return f.payBare(ctx, p, ev)
+	case fee && p.Engagement != nil:
+		return nil // told again, or asked for twice: it is paid once
+	case fee && f.undecided && !f.readsFirst:
+		return f.refuse(ctx, p, CodeBadOffer, errors.New("not paid: whoever votes in a panel is paid no engagement fee"))
 	}
-	if isEngagement(ev.Content) {
-		return f.engagement(ctx, p, ev)
-	}
+
 	o, err := f.c.unlessPaid(ctx, func(now time.Time) (offer, error) { return f.c.checkOffer(p, ev, f.network, now) })
 	if errors.Is(err, errWalletSilent) {
 		return err
 	}
 	if err != nil {
-		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, CodeBadOffer, err.Error())
+		return f.refuse(ctx, p, CodeBadOffer, err)
 	}
-	sealed := o.quote.Delivery == receipts.DeliverySealed
-	if o.quote.Mode == receipts.ModePostpay && (p.Output == nil && !sealed || p.SealedEvent == nil && sealed) {
-		f.postpay = &ev // looked at again when the result is here
-		return nil
-	}
-	if o.quote.Mode == receipts.ModePostpay {
-		if sealed {
-			err = receipts.CheckSealedEvent(p.SealedEvent, p.Provider, p.RequestID, o.hash)
-		} else if err = checkWorth(p); err == nil {
-			err = checkProvable(p, o)
+	if !fee && o.quote.Mode == receipts.ModePostpay {
+		if !isHere(p, o) {
+			f.postpay = &ev // looked at again when the result is here
+			return nil
 		}
+		err := checkDelivered(p, o)
 		if err == nil {
 			err = f.checkPolicy(ctx, o.quote)
 		}
@@ -71,26 +70,59 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 			return f.decline(ctx, p, code, "not paid: "+err.Error())
 		}
 	}
+
 	if err := f.keepOffer(ctx, ev); err != nil {
-		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, CodeBadOffer, err.Error())
+		return f.refuse(ctx, p, CodeBadOffer, err)
 	}
-	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), string(o.quote.Mode)+creditText(ev))
-	if err := f.credit(ctx, ev, CreditUsed); err != nil {
-		return err
+	terms := string(o.quote.Mode) + creditText(ev)
+	if fee {
+		terms = "engagement fee, " + string(o.quote.Mode)
 	}
-	if f.undecided {
-		return f.offer(ctx, p, o)
+	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), terms)
+	if !fee {
+		if err := f.credit(ctx, ev, CreditUsed); err != nil {
+			return err
+		}
+		if f.undecided {
+			return f.offer(ctx, p, o)
+		}
 	}
+
 	award, err := f.c.award(ctx, p, o)
 	if notApproved(err) {
-		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, CodeNotApproved, err.Error())
+		return f.refuse(ctx, p, CodeNotApproved, err)
 	}
 	if err != nil {
 		return err
 	}
 	return f.reserveAndPay(ctx, p, award)
+}
+
+// refuse ends a purchase over an offer that is not paid, and says why.
+func (f *follower) refuse(ctx context.Context, p Purchase, code string, why error) error {
+	f.say("buyer", "refused", 0, "", text.Clean(why.Error()))
+	return f.decline(ctx, p, code, why.Error())
+}
+
+// isHere reports whether the result that an offer asks to be paid for has come, in
+// boxes where the offer says so.
+func isHere(p Purchase, o offer) bool {
+	if o.quote.Delivery == receipts.DeliverySealed {
+		return p.SealedEvent != nil
+	}
+	return p.Output != nil
+}
+
+// checkDelivered holds a result that is here against the offer that asks to be paid
+// for it.
+func checkDelivered(p Purchase, o offer) error {
+	if o.quote.Delivery == receipts.DeliverySealed {
+		return receipts.CheckSealedEvent(p.SealedEvent, p.Provider, p.RequestID, o.hash)
+	}
+	if err := checkWorth(p); err != nil {
+		return err
+	}
+	return checkProvable(p, o)
 }
 
 // keepOffer stores the offer that is about to be paid, whatever else was said
@@ -108,22 +140,22 @@ func (f *follower) keepOffer(ctx context.Context, ev nostr.Event) error {
 
 // reserveAndPay makes an award durable and begins its payment.
 func (f *follower) reserveAndPay(ctx context.Context, p Purchase, award Award) error {
-	err := f.c.cfg.Store.Reserve(ctx, f.id, award.Attempt, award.Quote, award.BOLT11, award.Acceptance, f.c.cfg.Limits)
+	err := f.c.cfg.Store.Reserve(ctx, f.id, award.Charge, f.c.cfg.Limits)
 	var over *BudgetError
 	switch {
 	case errors.As(err, &over):
-		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, CodeOverBudget, err.Error())
+		return f.refuse(ctx, p, CodeOverBudget, err)
 	case errors.Is(err, ErrSecondPayment):
-		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, CodeBadOffer, err.Error())
+		return f.refuse(ctx, p, CodeBadOffer, err)
 	case err != nil:
 		return fmt.Errorf("reserve budget: %w", err)
 	}
-	if err = f.c.sendAcceptance(ctx, p, award); err != nil {
-		f.c.log.Warn("acceptance not published yet", "request", f.id, "err", err)
-	} else {
-		f.say("buyer", "accepted", award.Attempt.AmountMsats, hashing.Bytes(award.Quote).String(), approvedBy(award.rule))
+	if award.Acceptance != nil { // without a quote there is nothing to accept
+		if err := f.c.sendAcceptance(ctx, p, award); err != nil {
+			f.c.log.Warn("acceptance not published yet", "request", f.id, "err", err)
+		} else {
+			f.say("buyer", "accepted", award.Attempt.AmountMsats, hashing.Bytes(award.Quote).String(), approvedBy(award.rule))
+		}
 	}
 	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // listen subscribes to the provider's answers and waits until a relay serves
@@ -129,10 +130,7 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 	case f.c.cfg.Kinds.Request + kinds.ResultOffset:
 		return f.result(ctx, p, ev)
 	case f.c.cfg.Kinds.Receipt:
-		if isFeeReceipt(ev) {
-			return f.feeReceipt(ctx, p, ev)
-		}
-		if p.Output == nil {
+		if paidFor(ev) == receipts.PurposeResult && p.Output == nil {
 			f.late = append(f.late[:min(len(f.late), 4)], ev)
 			return nil
 		}

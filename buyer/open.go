@@ -188,12 +188,12 @@ func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (m
 	switch {
 	case status[1] == "payment-required" && c.cfg.Wallet != nil:
 		o, err := c.checkOffer(p, ev, network, time.Now())
-		if err == nil && o.quote.Mode != receipts.ModeHold {
-			err = &MismatchError{"quote", fmt.Sprintf("its mode is %s, not hold", o.quote.Mode)}
+		if err == nil && (o.quote.Mode != receipts.ModeHold || o.isFee()) {
+			err = &MismatchError{"quote", fmt.Sprintf("it is for %s in mode %s, not for the result in mode hold", o.quote.Purpose, o.quote.Mode)}
 		}
 		return o.quote.PriceMsats, err == nil, err
 	case status[1] == "processing" && ev.Content != "":
-		o, err := c.checkQuote(p, ev.Content, time.Now())
+		o, err := c.checkResultQuote(p, ev.Content, time.Now())
 		return 0, err == nil && o.quote.Mode == receipts.ModeFree, err
 	case status[1] == "error" && len(status) > 2:
 		return 0, false, errors.New("it declines: " + status[2])

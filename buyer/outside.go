@@ -201,23 +201,7 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 	if len(f.c.cfg.Approvals) == 0 {
 		a.RuleID = RuleOutside
 	}
-	err = f.c.cfg.Store.Reserve(ctx, f.id, a, nil, text, nil, f.c.cfg.Limits)
-	var over *BudgetError
-	switch {
-	case errors.As(err, &over):
-		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, CodeOverBudget, err.Error())
-	case errors.Is(err, ErrSecondPayment):
-		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, CodeBadOffer, err.Error())
-	case err != nil:
-		return fmt.Errorf("reserve budget: %w", err)
-	}
-	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
-		return err
-	}
-	f.pay(ctx, p)
-	return nil
+	return f.reserveAndPay(ctx, p, Award{RequestID: f.id, Charge: Charge{Attempt: &a, BOLT11: text}})
 }
 
 // checkBare checks all that can be checked of an invoice without a quote: it is

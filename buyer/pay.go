@@ -237,13 +237,14 @@ func (f *follower) isFree(p Purchase) bool {
 	return t == nil || t[1] == "0"
 }
 
-// receipt verifies the whole bundle as a stranger would, and keeps the receipt
-// only then.
+// receipt verifies the whole bundle of a charge as a stranger would, and keeps the
+// receipt only then.
 func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) error {
-	if p.ReceiptID != "" {
+	purpose := paidFor(ev)
+	switch charge := p.charge(purpose); {
+	case charge != nil && charge.ReceiptID != "":
 		return nil
-	}
-	if p.Quote == nil && !p.Outside { // relays keep no order: what it is a receipt of comes yet
+	case charge == nil, charge.Quote == nil && !p.Outside: // relays keep no order: what it is a receipt of comes yet
 		f.judgeLater(ev)
 		return nil
 	}
@@ -251,24 +252,47 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 	if err != nil {
 		return err
 	}
-	p.ReceiptEvent = raw
-	b, err := BundleOf(ctx, f.c.cfg.Store, p)
+
+	b, what, err := f.c.bundleWith(ctx, p, purpose, raw)
 	if err != nil {
 		return f.distrust(ev, err)
 	}
 	report := receipts.Verify(b, receipts.Pins{Provider: p.Provider, Buyer: f.c.key, Payee: p.PayeeNode, Network: f.network})
-	onChain, err := f.paidOnChain(ctx, p, ev)
-	if err != nil { // judged once the payment is known to have ended
-		f.c.log.Warn("a receipt waits for the wallet", "request", f.id, "event", ev.ID, "err", err)
-		f.judgeLater(ev)
-		return nil
+	onChain := false
+	if purpose == receipts.PurposeResult { // no fee is paid on the chain
+		if onChain, err = f.paidOnChain(ctx, p, ev); err != nil { // judged once the payment is known to have ended
+			f.c.log.Warn("a receipt waits for the wallet", "request", f.id, "event", ev.ID, "err", err)
+			f.judgeLater(ev)
+			return nil
+		}
 	}
 	if bad := failedClaims(p, report, onChain); bad != "" {
-		return f.distrust(ev, &MismatchError{"receipt", bad})
+		return f.distrust(ev, &MismatchError{what, bad})
 	}
-	if err := f.c.cfg.Store.SetReceipt(ctx, f.id, report.ReceiptID, raw); err != nil {
-		return fmt.Errorf("store receipt: %w", err)
+
+	if err := f.c.cfg.Store.SetReceipt(ctx, f.id, purpose, report.ReceiptID, raw); err != nil {
+		return fmt.Errorf("store %s: %w", what, err)
 	}
-	f.say("provider", "receipt", 0, ev.ID, report.ReceiptID)
+	told := report.ReceiptID
+	if purpose == receipts.PurposeEngagement {
+		told += " (engagement fee)"
+	}
+	f.say("provider", "receipt", 0, ev.ID, told)
 	return nil
+}
+
+// bundleWith is the bundle of a charge with a receipt that is not stored, and what
+// such a receipt is called.
+func (c *Client) bundleWith(ctx context.Context, p Purchase, purpose receipts.Purpose, receipt []byte) (b *receipts.Bundle, what string, err error) {
+	if purpose != receipts.PurposeEngagement {
+		p.ReceiptEvent = receipt
+		b, err = BundleOf(ctx, c.cfg.Store, p)
+		return b, "receipt", err
+	}
+
+	fee := *p.Engagement // p's own is shared with others
+	fee.ReceiptEvent = receipt
+	p.Engagement = &fee
+	b, err = EngagementBundleOf(ctx, c.cfg.Store, p)
+	return b, "receipt of the engagement fee", err
 }

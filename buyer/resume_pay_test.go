@@ -27,8 +27,8 @@ func (s crashing) done(step string, err error) error {
 	return errors.Join(err, context.Canceled)
 }
 
-func (s crashing) Reserve(ctx context.Context, id string, a buyer.Attempt, quote []byte, bolt11 string, acceptance []byte, l buyer.Limits) error {
-	return s.done("Reserve", s.Store.Reserve(ctx, id, a, quote, bolt11, acceptance, l))
+func (s crashing) Reserve(ctx context.Context, id string, c buyer.Charge, l buyer.Limits) error {
+	return s.done("Reserve", s.Store.Reserve(ctx, id, c, l))
 }
 
 func (s crashing) SetSent(ctx context.Context, id string, hash payments.Hash) error {

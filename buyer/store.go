@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // State is where a purchase stands.
@@ -96,20 +97,32 @@ type Purchase struct {
 	Reason  string
 	StateAt time.Time
 
-	Quote           []byte // canonical bytes of the quote we accepted
-	BOLT11          string
-	Attempt         *Attempt
-	Acceptance      []byte      // signed event
-	Cancel          []byte      // signed kind 5, if we asked to cancel
-	Engagement      *Engagement // nil unless a fee for the attempt was accepted
-	Payment         *payments.Payment
+	// Charge is what is paid for the result. Its fields are empty before an offer is
+	// accepted; of a plain NIP-90 provider's invoice there is no quote.
+	Charge
+	// Engagement is what is paid for the attempt at it, nil unless a fee was accepted.
+	// It is paid before: while that is under way the purchase is paying, and after it
+	// requested again.
+	Engagement *Charge
+
+	Cancel          []byte // signed kind 5, if we asked to cancel
 	SealedEvent     []byte // a result in boxes, perhaps not opened yet
 	ResultEvent     []byte
 	Output          []byte
-	ReceiptEvent    []byte
-	ReceiptID       string
 	SettledTooEarly bool  // money moved before any result was seen
 	RefundMsats     int64 // what came back of a prepayment; 0 if nothing is known to have
+}
+
+// Charge is one thing that is paid for, with all that proves it: the provider's
+// quote, our acceptance, the one payment, and the provider's receipt.
+type Charge struct {
+	Quote        []byte // canonical bytes of the quote we accepted
+	BOLT11       string
+	Acceptance   []byte // signed event
+	Attempt      *Attempt
+	Payment      *payments.Payment // nil while the outcome is not known
+	ReceiptEvent []byte
+	ReceiptID    string
 }
 
 // Attempt is the one outbound payment of a purchase for a purpose.
@@ -142,7 +155,6 @@ type Budget struct {
 // Store keeps purchases. Every method that changes anything is one durable
 // transaction.
 type Store interface {
-	EngagementStore
 	OrderStore
 
 	AddPurchase(ctx context.Context, p Purchase) error
@@ -156,10 +168,10 @@ type Store interface {
 
 	// Reserve is for the attempt of either purpose. It moves requested -> paying: in one transaction it stores quote,
 	// invoice and acceptance and reserves amount + fee limit against the
-	// purchase's own maximum and the limits; quote and acceptance are nil where
-	// an outside provider's invoice is paid. *BudgetError, ErrSecondPayment.
-	// The budget day is the day of a.ReservedAt (UTC).
-	Reserve(ctx context.Context, requestID string, a Attempt, quote []byte, bolt11 string, acceptance []byte, l Limits) error
+	// purchase's own maximum and the limits; a charge for a plain NIP-90 provider's
+	// invoice has neither quote nor acceptance. *BudgetError, ErrSecondPayment.
+	// The budget day is the day of the attempt's ReservedAt (UTC).
+	Reserve(ctx context.Context, requestID string, c Charge, l Limits) error
 	// Fits is what Reserve would say of the limits now, for a purchase of that
 	// maximum: *BudgetError.
 	Fits(ctx context.Context, provider string, maxMsats int64, a Attempt, l Limits) error
@@ -184,8 +196,9 @@ type Store interface {
 	// SetSealed keeps a result event whose result is in boxes, and the boxes;
 	// the first stays.
 	SetSealed(ctx context.Context, requestID string, event []byte, contents [][]byte) error
-	// SetReceipt keeps the receipt event; the first stays.
-	SetReceipt(ctx context.Context, requestID, receiptID string, event []byte) error
+	// SetReceipt keeps the receipt event of the charge for a purpose; the first stays.
+	// ErrConflict for an engagement fee that was not accepted.
+	SetReceipt(ctx context.Context, requestID string, purpose receipts.Purpose, receiptID string, event []byte) error
 	// SetCancel keeps our signed cancellation request.
 	SetCancel(ctx context.Context, requestID string, event []byte) error
 	// SetRefund records that msats of a failed prepayment came back; the first

@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // mortal is a buyer's store: right after the n-th of a step has become durable,
@@ -66,8 +67,8 @@ func (m *mortal) SetResult(ctx context.Context, id string, event, output []byte,
 	return m.write("result", func() error { return m.PurchaseStore.SetResult(ctx, id, event, output, contents, early) })
 }
 
-func (m *mortal) SetReceipt(ctx context.Context, id, receipt string, event []byte) error {
-	return m.write("receipt", func() error { return m.PurchaseStore.SetReceipt(ctx, id, receipt, event) })
+func (m *mortal) SetReceipt(ctx context.Context, id string, purpose receipts.Purpose, receipt string, event []byte) error {
+	return m.write("receipt", func() error { return m.PurchaseStore.SetReceipt(ctx, id, purpose, receipt, event) })
 }
 
 func (m *mortal) Close(ctx context.Context, id string, to buyer.State, reason string) error {

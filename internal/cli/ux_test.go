@@ -265,8 +265,8 @@ func TestUnmetJobsHaveACode(t *testing.T) {
 }
 
 func TestWhatIsLeftOfAnInterruptedPurchase(t *testing.T) {
-	held := buyer.Purchase{State: buyer.StatePaying, Attempt: &buyer.Attempt{AmountMsats: 20_000}}
-	paid := buyer.Purchase{State: buyer.StatePaid, Payment: &payments.Payment{State: payments.PaymentSucceeded, AmountMsats: 9000}}
+	held := buyer.Purchase{State: buyer.StatePaying, Charge: buyer.Charge{Attempt: &buyer.Attempt{AmountMsats: 20_000}}}
+	paid := buyer.Purchase{State: buyer.StatePaid, Charge: buyer.Charge{Payment: &payments.Payment{State: payments.PaymentSucceeded, AmountMsats: 9000}}}
 	for want, p := range map[string]buyer.Purchase{
 		"20 sat are held, the job goes on":    held,
 		"9 sat are paid, the job goes on":     paid,

@@ -132,8 +132,8 @@ func (s purchaseStore) AddPurchase(ctx context.Context, p buyer.Purchase) error 
 	return s.k.step("store:AddPurchase", func() error { return s.Store.AddPurchase(ctx, p) })
 }
 
-func (s purchaseStore) Reserve(ctx context.Context, id string, a buyer.Attempt, quote []byte, bolt11 string, acceptance []byte, l buyer.Limits) error {
-	return s.k.step("store:Reserve", func() error { return s.Store.Reserve(ctx, id, a, quote, bolt11, acceptance, l) })
+func (s purchaseStore) Reserve(ctx context.Context, id string, c buyer.Charge, l buyer.Limits) error {
+	return s.k.step("store:Reserve", func() error { return s.Store.Reserve(ctx, id, c, l) })
 }
 
 func (s purchaseStore) SetSent(ctx context.Context, id string, hash payments.Hash) error {
@@ -156,8 +156,8 @@ func (s purchaseStore) SetResult(ctx context.Context, id string, event, output [
 	return s.k.step("store:SetResult", func() error { return s.Store.SetResult(ctx, id, event, output, contents, early) })
 }
 
-func (s purchaseStore) SetReceipt(ctx context.Context, id, receiptID string, event []byte) error {
-	return s.k.step("store:SetReceipt", func() error { return s.Store.SetReceipt(ctx, id, receiptID, event) })
+func (s purchaseStore) SetReceipt(ctx context.Context, id string, purpose receipts.Purpose, receiptID string, event []byte) error {
+	return s.k.step("store:SetReceipt", func() error { return s.Store.SetReceipt(ctx, id, purpose, receiptID, event) })
 }
 
 func (s purchaseStore) Close(ctx context.Context, id string, to buyer.State, reason string) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // BuyerStore keeps the purchases that the node makes, and its budget.
@@ -198,14 +199,21 @@ func (s *BuyerStore) SetSealed(ctx context.Context, requestID string, event []by
 	})
 }
 
-// SetReceipt keeps the receipt event; the first stays.
-func (s *BuyerStore) SetReceipt(ctx context.Context, requestID, receiptID string, event []byte) error {
+// SetReceipt keeps the receipt event of the charge for a purpose; the first stays.
+func (s *BuyerStore) SetReceipt(ctx context.Context, requestID string, purpose receipts.Purpose, receiptID string, event []byte) error {
 	return s.update(ctx, func(tx *Tx) error {
 		if _, err := tx.purchaseIn(requestID, allPurchaseStates()...); err != nil {
 			return err
 		}
-		res, err := tx.Exec("INSERT INTO purchase_receipts(request_id, receipt_id, event, at_ms) VALUES (?, ?, ?, ?) ON CONFLICT(request_id) DO NOTHING",
-			requestID, receiptID, event, tx.now.UnixMilli())
+		if purpose == receipts.PurposeEngagement {
+			if fee, err := tx.purchaseCharge(requestID, purpose); err != nil {
+				return fmt.Errorf("read engagement fee: %w", err)
+			} else if fee.Attempt == nil {
+				return fmt.Errorf("purchase %s has no engagement fee: %w", requestID, buyer.ErrConflict)
+			}
+		}
+		res, err := tx.Exec(`INSERT INTO purchase_receipts(request_id, purpose, receipt_id, event, at_ms) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT(request_id, purpose) DO NOTHING`, requestID, string(purpose), receiptID, event, tx.now.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("keep receipt: %w", err)
 		}

@@ -179,7 +179,7 @@ func checkLedger(t *testing.T, k *testKernel) {
 		"reservations without a payment on the way": `SELECT count(*) FROM (SELECT request_id, sum(reserved_msats) AS held FROM ledger GROUP BY request_id)
 			JOIN purchase_current USING (request_id) WHERE (held > 0) <> (state = 'paying')`,
 		"payments that were not debited once": `SELECT count(*) FROM purchase_payments p WHERE state = 'succeeded'
-			AND amount_msats + fee_msats <> (SELECT sum(spent_msats) FROM ledger l WHERE l.request_id = p.request_id)`,
+			AND amount_msats + fee_msats <> (SELECT sum(spent_msats) FROM ledger l WHERE l.request_id = p.request_id AND l.purpose = p.purpose)`,
 		"attempts without a reservation": "SELECT count(*) FROM attempts WHERE request_id NOT IN (SELECT request_id FROM ledger)",
 	} {
 		if n := k.count(t, query); n != 0 {

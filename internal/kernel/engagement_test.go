@@ -59,7 +59,7 @@ func fillEngagement(t testing.TB, k *testKernel) (job.Job, buyer.Purchase) {
 	must(t, b.AddPurchase(t.Context(), p))
 	must(t, reserveWith(t.Context(), b, p, feeAttempt(p), buyer.Limits{}))
 	must(t, b.Paid(t.Context(), p.RequestID, feePaid(p)))
-	must(t, b.SetEngagementReceipt(t.Context(), p.RequestID, "rcpt_fee", []byte("{}")))
+	must(t, b.SetReceipt(t.Context(), p.RequestID, receipts.PurposeEngagement, "rcpt_fee", []byte("{}")))
 	return j, p
 }
 
@@ -87,8 +87,9 @@ func TestEngagementIsReadBack(t *testing.T) {
 	bought, err := b.Purchase(t.Context(), p.RequestID)
 	must(t, err)
 	fee := feePaid(p)
-	if diff := cmp.Diff(&buyer.Engagement{
-		Attempt: feeAttempt(p), Quote: []byte("quote"), BOLT11: "lnbc" + feeAttempt(p).PaymentHash.String(), Acceptance: []byte("acceptance"),
+	attempt := feeAttempt(p)
+	if diff := cmp.Diff(&buyer.Charge{
+		Attempt: &attempt, Quote: []byte("quote"), BOLT11: "lnbc" + feeAttempt(p).PaymentHash.String(), Acceptance: []byte("acceptance"),
 		Payment: &fee, ReceiptEvent: []byte("{}"), ReceiptID: "rcpt_fee",
 	}, bought.Engagement); diff != "" || bought.State != buyer.StateRequested || bought.EngagementMax != 60 || bought.Attempt != nil {
 		t.Errorf("%s\n%s", bought.State, diff)

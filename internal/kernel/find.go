@@ -51,7 +51,7 @@ const (
 	jobsNamed          = "SELECT request_id FROM requests" + ofRequest + firstTwo
 	jobsOfReceipt      = "SELECT request_id FROM receipts" + ofReceipt + firstTwo
 	purchasesNamed     = "SELECT request_id FROM purchases" + ofRequest + firstTwo
-	purchasesOfReceipt = "SELECT request_id FROM purchase_receipts" + ofReceipt + " UNION SELECT request_id FROM purchase_engagement_receipts" + ofReceipt + firstTwo
+	purchasesOfReceipt = "SELECT DISTINCT request_id FROM purchase_receipts" + ofReceipt + firstTwo
 	firstTwo           = " LIMIT 2"
 
 	// CROSS: otherwise all that ever were are gone through, to have them in order.

@@ -31,8 +31,8 @@ const history = `
 			max(0, min(coalesce(o.msats, 0), coalesce(m.amount_msats, 0) + coalesce(e.amount_msats, 0)) - coalesce(f.msats, 0)), 0,
 			` + missed + `, iif(` + missed + `, s.at_ms, 0)
 		FROM purchase_states s JOIN purchases p ON p.request_id = s.request_id
-			LEFT JOIN purchase_payments m ON m.request_id = s.request_id AND m.state = 'succeeded'
-			LEFT JOIN engagement_payments e ON e.request_id = s.request_id AND e.state = 'succeeded'
+			LEFT JOIN purchase_payments m ON m.request_id = s.request_id AND m.purpose = 'result' AND m.state = 'succeeded'
+			LEFT JOIN purchase_payments e ON e.request_id = s.request_id AND e.purpose = 'engagement' AND e.state = 'succeeded'
 			LEFT JOIN purchase_refunds f ON f.request_id = s.request_id
 			LEFT JOIN purchase_credits o ON o.request_id = s.request_id AND o.way = 'owed'
 		WHERE s.state IN ('failed', 'canceled')
@@ -44,7 +44,7 @@ const history = `
 		UNION ALL
 		SELECT p.provider, 0, 0, 0, u.msats, 0, 0
 		FROM purchase_credits u JOIN purchase_current c USING (request_id) JOIN purchases p USING (request_id)
-			JOIN purchase_payments m ON m.request_id = u.request_id AND m.state = 'succeeded'
+			JOIN purchase_payments m ON m.request_id = u.request_id AND m.purpose = 'result' AND m.state = 'succeeded'
 		WHERE u.way = 'used' AND c.state NOT IN ('failed', 'canceled')
 	) GROUP BY provider`
 

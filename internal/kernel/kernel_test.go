@@ -319,7 +319,7 @@ func fill(t *testing.T, k *testKernel) {
 	must(t, b.AddFeedback(t.Context(), p.RequestID, hexID("7000"), []byte("{}"), start))
 	must(t, b.SetSealed(t.Context(), p.RequestID, []byte("{}"), [][]byte{[]byte("box")}))
 	must(t, b.SetResult(t.Context(), p.RequestID, []byte("{}"), []byte("output"), nil, false))
-	must(t, b.SetReceipt(t.Context(), p.RequestID, "rcpt_buyer", []byte("{}")))
+	must(t, b.SetReceipt(t.Context(), p.RequestID, receipts.PurposeResult, "rcpt_buyer", []byte("{}")))
 	fillPanel(t, b)
 	fillOrder(t, b, "filled order")
 	fillEngagement(t, k)

@@ -22,18 +22,19 @@ import (
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 // Reserve moves requested to paying and reserves amount + fee limit.
-func (s *BuyerStore) Reserve(ctx context.Context, requestID string, a buyer.Attempt, quote []byte, bolt11 string, acceptance []byte, l buyer.Limits) error {
-	return s.update(ctx, func(tx *Tx) error { return tx.reserve(requestID, a, quote, bolt11, acceptance, l) })
+func (s *BuyerStore) Reserve(ctx context.Context, requestID string, c buyer.Charge, l buyer.Limits) error {
+	return s.update(ctx, func(tx *Tx) error { return tx.reserve(requestID, c, l) })
 }
 
-func (tx *Tx) reserve(requestID string, a buyer.Attempt, quote []byte, bolt11 string, acceptance []byte, l buyer.Limits) error {
+func (tx *Tx) reserve(requestID string, c buyer.Charge, l buyer.Limits) error {
+	a := *c.Attempt
 	var provider string
 	var maxMsats int64
 	err := tx.QueryRow("SELECT provider, max_msats FROM purchases WHERE request_id = ?", requestID).Scan(&provider, &maxMsats)
 	if err != nil {
 		return row.NotFound(err, "purchase "+requestID)
 	}
-	if err := tx.checkFirstAttempt(requestID, provider, bolt11, a); err != nil {
+	if err := tx.checkFirstAttempt(requestID, provider, c.BOLT11, a); err != nil {
 		return err
 	}
 	if _, err := tx.purchaseIn(requestID, buyer.StateRequested); err != nil {
@@ -50,7 +51,7 @@ func (tx *Tx) reserve(requestID string, a buyer.Attempt, quote []byte, bolt11 st
 	_, err = tx.Exec(`INSERT INTO attempts(request_id, provider, purpose, payment_hash, amount_msats, fee_limit_msats, rule_id,
 			quote, bolt11, acceptance, reserved_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		requestID, provider, a.Purpose, a.PaymentHash[:], a.AmountMsats, a.FeeLimitMsats, a.RuleID,
-		row.NotNull(quote), bolt11, row.NotNull(acceptance), a.ReservedAt.UnixMilli())
+		row.NotNull(c.Quote), c.BOLT11, row.NotNull(c.Acceptance), a.ReservedAt.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record attempt: %w", err)
 	}
@@ -191,11 +192,11 @@ func (s *BuyerStore) resolve(ctx context.Context, requestID string, p payments.P
 		if _, err := tx.purchaseIn(requestID, allPurchaseStates()...); err != nil {
 			return err
 		}
-		table, err := tx.paymentTable(requestID, p.Hash)
+		purpose, err := tx.purposeOf(requestID, p.Hash)
 		if err != nil {
 			return err
 		}
-		known, err := tx.paymentIn(table, requestID)
+		known, err := tx.paymentFor(requestID, purpose)
 		if err != nil {
 			return fmt.Errorf("read payment: %w", err)
 		}
@@ -212,38 +213,29 @@ func (s *BuyerStore) resolve(ctx context.Context, requestID string, p payments.P
 		if err := tx.addLedger(end); err != nil {
 			return err
 		}
-		_, err = tx.Exec(`INSERT INTO `+table+`(request_id, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms, outpoints)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			requestID, p.Hash[:], string(p.State), p.AmountMsats, p.FeeMsats, row.Blob(p.Preimage), p.FailureReason, tx.now.UnixMilli(), p.Outpoints)
+		_, err = tx.Exec(`INSERT INTO purchase_payments(request_id, purpose, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms, outpoints)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			requestID, string(purpose), p.Hash[:], string(p.State), p.AmountMsats, p.FeeMsats, row.Blob(p.Preimage), p.FailureReason, tx.now.UnixMilli(), p.Outpoints)
 		if err != nil {
 			return fmt.Errorf("record payment: %w", err)
 		}
-		if table == engagementPayments && to == buyer.StatePaid {
+		if purpose == receipts.PurposeEngagement && to == buyer.StatePaid {
 			to = buyer.StateRequested // what comes next is what comes first without a fee
 		}
 		return tx.appendPurchaseState(requestID, to, reason)
 	})
 }
 
-// The tables of how payments ended, by what they are for.
-const (
-	resultPayments     = "purchase_payments"
-	engagementPayments = "engagement_payments"
-)
-
-// paymentTable is where the payment with this hash belongs.
-func (tx *Tx) paymentTable(requestID string, hash payments.Hash) (string, error) {
-	var purpose receipts.Purpose
-	err := tx.QueryRow("SELECT purpose FROM attempts WHERE request_id = ? AND payment_hash = ?", requestID, hash[:]).Scan(&purpose)
+// purposeOf is what the payment with this hash is for.
+func (tx *Tx) purposeOf(requestID string, hash payments.Hash) (purpose receipts.Purpose, err error) {
+	err = tx.QueryRow("SELECT purpose FROM attempts WHERE request_id = ? AND payment_hash = ?", requestID, hash[:]).Scan(&purpose)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return "", fmt.Errorf("payment %s is not that of purchase %s: %w", hash, requestID, buyer.ErrConflict)
 	case err != nil:
 		return "", fmt.Errorf("look for attempts: %w", err)
-	case purpose == receipts.PurposeEngagement:
-		return engagementPayments, nil
 	}
-	return resultPayments, nil
+	return purpose, nil
 }
 
 // endOfReservation is the ledger's row for the outcome. It belongs to the day

@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 func testPurchase(name string) buyer.Purchase {
@@ -35,7 +36,9 @@ func attemptOf(p buyer.Purchase) buyer.Attempt {
 }
 
 func reserveWith(ctx context.Context, s *BuyerStore, p buyer.Purchase, a buyer.Attempt, l buyer.Limits) error {
-	return s.Reserve(ctx, p.RequestID, a, []byte("quote"), "lnbc"+a.PaymentHash.String(), []byte("acceptance"), l)
+	return s.Reserve(ctx, p.RequestID, buyer.Charge{
+		Attempt: &a, Quote: []byte("quote"), BOLT11: "lnbc" + a.PaymentHash.String(), Acceptance: []byte("acceptance"),
+	}, l)
 }
 
 func reserve(ctx context.Context, s *BuyerStore, p buyer.Purchase) error {
@@ -111,7 +114,7 @@ func TestPurchaseFromRequestToDone(t *testing.T) {
 
 	for i := range 2 { // the first of each stays
 		must(t, s.SetResult(t.Context(), want.RequestID, fmt.Append(nil, "6050", i), fmt.Append(nil, "output", i), [][]byte{[]byte("artifact")}, i == 0))
-		must(t, s.SetReceipt(t.Context(), want.RequestID, fmt.Sprint("rcpt", i), fmt.Append(nil, "7002", i)))
+		must(t, s.SetReceipt(t.Context(), want.RequestID, receipts.PurposeResult, fmt.Sprint("rcpt", i), fmt.Append(nil, "7002", i)))
 		must(t, s.SetCancel(t.Context(), want.RequestID, fmt.Append(nil, "5", i)))
 		must(t, s.AddFeedback(t.Context(), want.RequestID, hexID("7000"), []byte("7000"), start))
 	}
@@ -249,7 +252,7 @@ func TestUnknownPurchase(t *testing.T) {
 		err, err2,
 		reserve(ctx, s, p), s.Paid(ctx, p.RequestID, paidFor(p)), s.Unpaid(ctx, p.RequestID, failedFor(p), buyer.StateFailed, ""),
 		s.AddFeedback(ctx, p.RequestID, "e", nil, start), s.SetResult(ctx, p.RequestID, nil, nil, nil, false),
-		s.SetReceipt(ctx, p.RequestID, "r", nil), s.SetCancel(ctx, p.RequestID, nil),
+		s.SetReceipt(ctx, p.RequestID, receipts.PurposeResult, "r", nil), s.SetCancel(ctx, p.RequestID, nil),
 		s.SetSent(ctx, p.RequestID, secret(p).Hash()), s.GiveUp(ctx, p.RequestID, ""), s.Close(ctx, p.RequestID, buyer.StateFailed, ""),
 	} {
 		if !errors.Is(err, buyer.ErrNotFound) {
@@ -298,10 +301,11 @@ func TestNoSecondPayment(t *testing.T) {
 	before := k.dump(t)
 	fresh := attemptOf(a)
 	fresh.PaymentHash = preimage("fresh").Hash()
+	other := attemptOf(b)
 	for name, err := range map[string]error{
 		"another invoice for the same job": reserveWith(t.Context(), s, a, fresh, buyer.Limits{}),
 		"the same invoice for another job": reserveWith(t.Context(), s, b, attemptOf(a), buyer.Limits{}),
-		"the same invoice text":            s.Reserve(t.Context(), b.RequestID, attemptOf(b), nil, "lnbc"+attemptOf(a).PaymentHash.String(), nil, buyer.Limits{}),
+		"the same invoice text":            s.Reserve(t.Context(), b.RequestID, buyer.Charge{Attempt: &other, BOLT11: "lnbc" + attemptOf(a).PaymentHash.String()}, buyer.Limits{}),
 	} {
 		if !errors.Is(err, buyer.ErrSecondPayment) {
 			t.Errorf("%s: %v", name, err)

@@ -47,9 +47,7 @@ func (s *BuyerStore) AddRequest(ctx context.Context, orderID string, p buyer.Pur
 		}
 		var paid bool
 		if err := tx.QueryRow(`SELECT EXISTS (
-				SELECT 1 FROM order_requests o JOIN purchase_payments m USING (request_id) WHERE o.order_id = ?1 AND m.state = 'succeeded'
-				UNION ALL
-				SELECT 1 FROM order_requests o JOIN engagement_payments e USING (request_id) WHERE o.order_id = ?1 AND e.state = 'succeeded')`,
+				SELECT 1 FROM order_requests o JOIN purchase_payments m USING (request_id) WHERE o.order_id = ? AND m.state = 'succeeded')`,
 			orderID).Scan(&paid); err != nil {
 			return fmt.Errorf("look for payments of the order: %w", err)
 		}

@@ -88,7 +88,7 @@ func (s *BuyerStore) Decide(ctx context.Context, id string, d panel.Decision, pa
 			}
 		}
 		for _, a := range pay {
-			if err := tx.reserve(a.RequestID, a.Attempt, a.Quote, a.BOLT11, a.Acceptance, l); err != nil {
+			if err := tx.reserve(a.RequestID, a.Charge, l); err != nil {
 				return &panel.MemberError{RequestID: a.RequestID, Err: err}
 			}
 		}

@@ -32,7 +32,9 @@ func testPanel(name string) (panel.Panel, []buyer.Purchase) {
 func awardOf(p buyer.Purchase) buyer.Award {
 	a := attemptOf(p)
 	return buyer.Award{
-		RequestID: p.RequestID, Attempt: a, Quote: []byte("quote"), BOLT11: "lnbc" + a.PaymentHash.String(), Acceptance: []byte("acceptance"),
+		RequestID: p.RequestID, Charge: buyer.Charge{
+			Attempt: &a, Quote: []byte("quote"), BOLT11: "lnbc" + a.PaymentHash.String(), Acceptance: []byte("acceptance"),
+		},
 	}
 }
 
@@ -125,7 +127,7 @@ func TestPanelStepsInOrder(t *testing.T) {
 	if !errors.As(err, &seat) || !errors.As(err, &over) || seat.RequestID != seats[1].RequestID || over.FreeMsats != 999 {
 		t.Errorf("decided above the day's budget: %v", err)
 	}
-	same := []buyer.Award{pay[0], pay[1]}
+	same := []buyer.Award{awardOf(seats[0]), awardOf(seats[1])}
 	same[1].Attempt.PaymentHash = same[0].Attempt.PaymentHash
 	if err := s.Decide(t.Context(), p.ID, agreed(), same, drop, buyer.Limits{}); !errors.As(err, &seat) || !errors.Is(err, buyer.ErrSecondPayment) {
 		t.Errorf("two seats with one payment hash: %v", err)

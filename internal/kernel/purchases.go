@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // Purchase returns a purchase as it stands.
@@ -56,19 +57,18 @@ func (s *BuyerStore) OpenPurchases(ctx context.Context) (ids []string, err error
 func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 	p := buyer.Purchase{RequestID: id}
 	var (
-		relays           string
-		added, at        int64
-		payee, receiptID sql.NullString
-		output           hashing.Digest
-		early            sql.NullBool
+		relays    string
+		added, at int64
+		payee     sql.NullString
+		output    hashing.Digest
+		early     sql.NullBool
 	)
 	err := tx.QueryRow(`
 		SELECT p.provider, p.schema_id, p.job_hash, p.request, p.max_msats, p.relays, p.payee_node, p.added_ms,
-			c.state, c.reason, c.at_ms, x.event, r.event, r.output, r.early, t.event, t.receipt_id, b.event, o.request_id IS NOT NULL, h.tags, coalesce(m.msats, 0), coalesce(e.max_msats, 0), i.events
+			c.state, c.reason, c.at_ms, x.event, r.event, r.output, r.early, b.event, o.request_id IS NOT NULL, h.tags, coalesce(m.msats, 0), coalesce(e.max_msats, 0), i.events
 		FROM purchases p JOIN purchase_current c ON c.request_id = p.request_id
 			LEFT JOIN purchase_cancels x ON x.request_id = p.request_id
 			LEFT JOIN purchase_results r ON r.request_id = p.request_id
-			LEFT JOIN purchase_receipts t ON t.request_id = p.request_id
 			LEFT JOIN purchase_sealed b ON b.request_id = p.request_id
 			LEFT JOIN purchase_outside o ON o.request_id = p.request_id
 			LEFT JOIN purchase_hidden h ON h.request_id = p.request_id
@@ -77,11 +77,11 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 			LEFT JOIN purchase_inputs i ON i.request_id = p.request_id
 		WHERE p.request_id = ?`, id).
 		Scan(&p.Provider, &p.SchemaID, row.Into(&p.JobHash), &p.Request, &p.MaxMsats, &relays, &payee, &added,
-			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, row.Into(&output), &early, &p.ReceiptEvent, &receiptID, &p.SealedEvent, &p.Outside, &p.Hidden, &p.RefundMsats, &p.EngagementMax, &p.Inputs)
+			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, row.Into(&output), &early, &p.SealedEvent, &p.Outside, &p.Hidden, &p.RefundMsats, &p.EngagementMax, &p.Inputs)
 	if err != nil {
 		return p, row.NotFound(err, "purchase "+id)
 	}
-	p.PayeeNode, p.ReceiptID, p.SettledTooEarly = payee.String, receiptID.String, early.Bool
+	p.PayeeNode, p.SettledTooEarly = payee.String, early.Bool
 	p.AddedAt, p.StateAt = row.FromMs(added), row.FromMs(at)
 	if err := json.Unmarshal([]byte(relays), &p.Relays); err != nil {
 		return p, fmt.Errorf("read purchase %s: %w", id, err)
@@ -100,43 +100,64 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 	return p, nil
 }
 
-// purchaseMoney reads the attempt to pay and how it ended.
+// purchaseMoney reads what is paid for the result and for the attempt at it.
 func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
-	var err error
-	if p.Engagement, err = tx.purchaseEngagement(p.RequestID); err != nil {
-		return err
-	}
-	var a buyer.Attempt
-	var reserved int64
-	err = tx.QueryRow(`SELECT purpose, payment_hash, amount_msats, fee_limit_msats, rule_id, quote, bolt11, acceptance, reserved_ms
-		FROM attempts WHERE request_id = ? AND purpose = 'result'`, p.RequestID).
-		Scan(&a.Purpose, row.Into(&a.PaymentHash), &a.AmountMsats, &a.FeeLimitMsats, &a.RuleID, &p.Quote, &p.BOLT11, &p.Acceptance, &reserved)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
+	fee, err := tx.purchaseCharge(p.RequestID, receipts.PurposeEngagement)
 	if err != nil {
 		return err
 	}
-	if len(p.Quote) == 0 { // an outside provider's invoice comes without
-		p.Quote, p.Acceptance = nil, nil
+	if fee.Attempt != nil {
+		p.Engagement = &fee
 	}
-	a.ReservedAt = row.FromMs(reserved)
-	if err := tx.attemptWallet(&a); err != nil {
+
+	if p.Charge, err = tx.purchaseCharge(p.RequestID, receipts.PurposeResult); err != nil {
 		return err
 	}
-	p.Attempt = &a
-	p.Payment, err = tx.paymentIn(resultPayments, p.RequestID)
 	if p.Payment != nil && p.Payment.State == payments.PaymentSucceeded && p.State == buyer.StateFailed && p.ResultEvent == nil && p.SealedEvent == nil {
 		p.SettledTooEarly = true // and nothing came for it
 	}
-	return err
+	return nil
 }
 
-// paymentIn returns how a payment ended, nil while it has not.
-func (tx *Tx) paymentIn(table, id string) (*payments.Payment, error) {
+// purchaseCharge reads what is paid for a purpose; its attempt is nil before an offer was
+// accepted.
+func (tx *Tx) purchaseCharge(requestID string, purpose receipts.Purpose) (c buyer.Charge, err error) {
+	var receiptID sql.NullString
+	err = tx.QueryRow("SELECT event, receipt_id FROM purchase_receipts WHERE request_id = ? AND purpose = ?", requestID, string(purpose)).
+		Scan(&c.ReceiptEvent, &receiptID)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return c, err
+	}
+	c.ReceiptID = receiptID.String
+
+	var a buyer.Attempt
+	var reserved int64
+	err = tx.QueryRow(`SELECT purpose, payment_hash, amount_msats, fee_limit_msats, rule_id, quote, bolt11, acceptance, reserved_ms
+		FROM attempts WHERE request_id = ? AND purpose = ?`, requestID, string(purpose)).
+		Scan(&a.Purpose, row.Into(&a.PaymentHash), &a.AmountMsats, &a.FeeLimitMsats, &a.RuleID, &c.Quote, &c.BOLT11, &c.Acceptance, &reserved)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return c, nil
+	case err != nil:
+		return c, err
+	}
+	if len(c.Quote) == 0 { // a plain NIP-90 provider's invoice comes without
+		c.Quote, c.Acceptance = nil, nil
+	}
+	a.ReservedAt = row.FromMs(reserved)
+	if err := tx.attemptWallet(&a); err != nil {
+		return c, err
+	}
+	c.Attempt = &a
+	c.Payment, err = tx.paymentFor(requestID, purpose)
+	return c, err
+}
+
+// paymentFor returns how a payment ended, nil while it has not.
+func (tx *Tx) paymentFor(requestID string, purpose receipts.Purpose) (*payments.Payment, error) {
 	var p payments.Payment
 	err := tx.QueryRow(`SELECT payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, outpoints
-		FROM `+table+` WHERE request_id = ?`, id).
+		FROM purchase_payments WHERE request_id = ? AND purpose = ?`, requestID, string(purpose)).
 		Scan(row.Into(&p.Hash), &p.State, &p.AmountMsats, &p.FeeMsats, row.Into(&p.Preimage), &p.FailureReason, &p.Outpoints)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil

@@ -20,9 +20,8 @@ type StoredReceipt struct {
 const (
 	// soldReceipts are those of results and of engagement fees, in one chain.
 	soldReceipts   = "SELECT request_id, receipt_id, receipt, sequence FROM receipts%s"
-	boughtReceipts = `SELECT request_id, receipt_id, event, at_ms FROM purchase_receipts%[1]s
-		UNION ALL SELECT request_id, receipt_id, event, at_ms FROM purchase_engagement_receipts%[1]s`
-	newestFirst = " ORDER BY 4 DESC LIMIT ?1"
+	boughtReceipts = "SELECT request_id, receipt_id, event, at_ms FROM purchase_receipts%s"
+	newestFirst    = " ORDER BY 4 DESC LIMIT ?1"
 	// A range, so that it is served by the index of its column.
 	ofReceipt = " WHERE receipt_id >= ?1 AND receipt_id < ?2"
 	ofRequest = " WHERE request_id >= ?1 AND request_id < ?2"

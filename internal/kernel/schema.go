@@ -42,10 +42,10 @@ func migrations() []string {
 			"job_orders", "job_runs", "job_results", "job_result_events", "receipts", "receipt_heads", "policy_runs") +
 			purchasesSQL + appendOnly("purchases", "purchase_states", "purchase_outside", "purchase_hidden", "purchase_inputs",
 			"purchase_engagements", "feedback", "purchase_results", "purchase_sealed", "purchase_receipts",
-			"purchase_engagement_receipts", "purchase_cancels", "panels", "panel_seats", "panel_closings", "panel_reveals",
+			"purchase_cancels", "panels", "panel_seats", "panel_closings", "panel_reveals",
 			"panel_decisions", "panel_rulings", "panel_adjudications", "orders", "order_requests") +
 			moneySQL + appendOnly("credits", "job_credits", "late_credits", "refunds", "refund_retries", "refund_outcomes",
-			"write_offs", "refund_addresses", "attempts", "ledger", "purchase_payments", "engagement_payments",
+			"write_offs", "refund_addresses", "attempts", "ledger", "purchase_payments",
 			"purchase_refunds", "purchase_credits", "payer_wallets", "sent_payments", "sent_refunds"),
 	}
 }

@@ -20,7 +20,7 @@ const (
 	endedTotals = "SELECT done, failed, canceled, paid_msats, fees_msats, refunded_msats FROM purchase_totals"
 	openCounts  = `SELECT c.state, count(*) FROM open_purchases o CROSS JOIN purchase_current c USING (request_id) GROUP BY c.state`
 	openSum     = `SELECT coalesce(sum(a.amount_msats), 0) FROM open_purchases o CROSS JOIN attempts a USING (request_id)
-		LEFT JOIN purchase_payments m ON m.request_id = o.request_id AND m.state = 'succeeded'
+		LEFT JOIN purchase_payments m ON m.request_id = o.request_id AND m.purpose = 'result' AND m.state = 'succeeded'
 		WHERE a.purpose = 'result' AND m.request_id IS NULL`
 	givenUpIDs = "SELECT DISTINCT request_id FROM purchase_states WHERE state = 'paying' AND reason <> ''"
 )

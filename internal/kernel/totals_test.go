@@ -34,7 +34,7 @@ func checkTotals(t testing.TB, k *testKernel) {
 			`SELECT coalesce(sum(state = 'done'), 0), coalesce(sum(state = 'failed'), 0), coalesce(sum(state = 'canceled'), 0)
 			FROM purchase_current`),
 		"payments": both("SELECT paid_msats, fees_msats FROM purchase_totals",
-			"SELECT coalesce(sum(amount_msats), 0), coalesce(sum(fee_msats), 0) FROM purchase_payments WHERE state = 'succeeded'"),
+			"SELECT coalesce(sum(amount_msats), 0), coalesce(sum(fee_msats), 0) FROM purchase_payments WHERE state = 'succeeded' AND purpose = 'result'"),
 		"refunds": both("SELECT refunded_msats FROM purchase_totals", "SELECT coalesce(sum(msats), 0) FROM purchase_refunds"),
 		"done, of each provider": both("SELECT provider, done FROM provider_done",
 			"SELECT provider, count(*) FROM purchases JOIN purchase_current USING (request_id) WHERE state = 'done' GROUP BY provider"),
@@ -59,9 +59,9 @@ INSERT INTO purchase_states(request_id, state, reason, at_ms) SELECT request_id,
 INSERT INTO ledger(day, request_id, provider, purpose, entry, reserved_msats, spent_msats, at_ms) VALUES
 	('2026-03-01', :a, :seller, 'result', 'reserve', 1000, 0, 1), ('2026-03-01', :a, :seller, 'result', 'spend', -1000, 907, 1),
 	('2026-03-01', :b, :seller, 'result', 'reserve', 1000, 0, 1), ('2026-03-01', :b, :seller, 'result', 'spend', -1000, 600, 1);
-INSERT INTO purchase_payments(request_id, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms) VALUES
-	(:a, zeroblob(32), 'succeeded', 900, 7, zeroblob(32), '', 1), (:b, zeroblob(32), 'succeeded', 600, 0, zeroblob(32), '', 1),
-	(:c, zeroblob(32), 'failed', 500, 0, NULL, 'no route', 1);
+INSERT INTO purchase_payments(request_id, purpose, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms) VALUES
+	(:a, 'result', zeroblob(32), 'succeeded', 900, 7, zeroblob(32), '', 1), (:b, 'result', zeroblob(32), 'succeeded', 600, 0, zeroblob(32), '', 1),
+	(:c, 'result', zeroblob(32), 'failed', 500, 0, NULL, 'no route', 1);
 INSERT INTO purchase_refunds(request_id, msats, at_ms) VALUES (:b, 400, 1);
 INSERT INTO purchase_states(request_id, state, reason, at_ms) VALUES (:a, 'done', '', 2), (:b, 'failed', '', 2), (:c, 'canceled', '', 2);`
 
@@ -101,7 +101,7 @@ func TestTotals(t *testing.T) {
 
 	k.update(t, func(tx *Tx) error { return tx.appendJobState(4, job.StateSucceeded, job.Reason{}) })
 	a := buyer.Attempt{PaymentHash: preimage("d").Hash(), Purpose: "result", AmountMsats: 500, FeeLimitMsats: 50, RuleID: "r", Wallet: "w", ReservedAt: start}
-	must(t, b.Reserve(t.Context(), unfinished, a, nil, "lnbc1", nil, buyer.Limits{DayMsats: 1507 + 550, ProviderMsats: 1507 + 550}))
+	must(t, b.Reserve(t.Context(), unfinished, buyer.Charge{Attempt: &a, BOLT11: "lnbc1"}, buyer.Limits{DayMsats: 1507 + 550, ProviderMsats: 1507 + 550}))
 	delete(totals.States, buyer.StateRequested)
 	totals.States[buyer.StatePaying], totals.ReservedMsats = 1, 500
 	check(job.Stats{Succeeded: 3, Failed: 1, AvgLatencyMs: 6}, totals,

@@ -51,14 +51,12 @@ var traceQueries = []struct{ kind, query string }{
 		FROM outbox_answers a JOIN outbox o ON o.seq = a.event WHERE ` + outbox.OfJob + ` ORDER BY a.event, a.n`},
 	{"attempt", `SELECT reserved_ms, purpose || ' ' || amount_msats || ' msats, fee at most ' || fee_limit_msats || ', by the rule ' || rule_id FROM attempts WHERE request_id = ?1`},
 	{"budget", `SELECT at_ms, entry || ': reserved ' || reserved_msats || ', spent ' || spent_msats || ' msats' FROM ledger WHERE request_id = ?1 ORDER BY seq`},
-	{"payment", `SELECT at_ms, state || ' ' || amount_msats || ' msats, fee ' || fee_msats || iif(failure_reason = '', '', ' (' || failure_reason || ')') FROM purchase_payments WHERE request_id = ?1`},
-	{"payment", `SELECT at_ms, 'engagement fee ' || state || ' ' || amount_msats || ' msats, fee ' || fee_msats || iif(failure_reason = '', '', ' (' || failure_reason || ')') FROM engagement_payments WHERE request_id = ?1`},
-	{"receipt", `SELECT at_ms, receipt_id || ' of the engagement fee' FROM purchase_engagement_receipts WHERE request_id = ?1`},
+	{"payment", `SELECT at_ms, iif(purpose = 'engagement', 'engagement fee ', '') || state || ' ' || amount_msats || ' msats, fee ' || fee_msats || iif(failure_reason = '', '', ' (' || failure_reason || ')') FROM purchase_payments WHERE request_id = ?1 ORDER BY purpose DESC`},
 	{"feedback", `SELECT at_ms, 'kind 7000' || coalesce(' ' || (SELECT json_extract(value, '$[1]')
 		FROM json_each(CAST(event AS TEXT), '$.tags') WHERE json_extract(value, '$[0]') = 'status' LIMIT 1), '') || ' ' || event_id FROM feedback WHERE request_id = ?1 ORDER BY seq`},
 	{"sealed", `SELECT at_ms, 'kind ' || json_extract(CAST(event AS TEXT), '$.kind') || ' ' || json_extract(CAST(event AS TEXT), '$.id') FROM purchase_sealed WHERE request_id = ?1`},
 	{"result", `SELECT at_ms, 'output sha256:' || lower(hex(output)) || iif(early, ', before it was paid', '') FROM purchase_results WHERE request_id = ?1`},
-	{"receipt", `SELECT at_ms, receipt_id FROM purchase_receipts WHERE request_id = ?1`},
+	{"receipt", `SELECT at_ms, receipt_id || iif(purpose = 'engagement', ' of the engagement fee', '') FROM purchase_receipts WHERE request_id = ?1 ORDER BY purpose DESC`},
 }
 
 // eventID is of the event in a row, as its index has it.

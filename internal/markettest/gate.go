@@ -8,6 +8,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // GatedWallet is the buyer's wallet, held up where the test wants.
@@ -60,8 +61,8 @@ func (i *StepStore) Done(step string, err error) error {
 	return err
 }
 
-func (i *StepStore) Reserve(ctx context.Context, id string, a buyer.Attempt, quote []byte, bolt11 string, acceptance []byte, l buyer.Limits) error {
-	return i.Done("Reserve", i.Store.Reserve(ctx, id, a, quote, bolt11, acceptance, l))
+func (i *StepStore) Reserve(ctx context.Context, id string, c buyer.Charge, l buyer.Limits) error {
+	return i.Done("Reserve", i.Store.Reserve(ctx, id, c, l))
 }
 
 func (i *StepStore) Paid(ctx context.Context, id string, p payments.Payment) error {
@@ -72,6 +73,10 @@ func (i *StepStore) SetResult(ctx context.Context, id string, event, output []by
 	return i.Done("SetResult", i.Store.SetResult(ctx, id, event, output, contents, early))
 }
 
-func (i *StepStore) SetReceipt(ctx context.Context, id, receiptID string, event []byte) error {
-	return i.Done("SetReceipt", i.Store.SetReceipt(ctx, id, receiptID, event))
+func (i *StepStore) SetReceipt(ctx context.Context, id string, purpose receipts.Purpose, receiptID string, event []byte) error {
+	step := "SetReceipt"
+	if purpose == receipts.PurposeEngagement {
+		step = "SetReceipt of the fee"
+	}
+	return i.Done(step, i.Store.SetReceipt(ctx, id, purpose, receiptID, event))
 }

@@ -209,7 +209,8 @@ CREATE TABLE ledger_days (
 -- How the payment of an attempt ended: shown by its preimage, or on the chain by its
 -- output.
 CREATE TABLE purchase_payments (
-    request_id     TEXT PRIMARY KEY REFERENCES purchases(request_id),
+    request_id     TEXT NOT NULL REFERENCES purchases(request_id),
+    purpose        TEXT NOT NULL CHECK (purpose IN ('result', 'engagement')),
     payment_hash   BLOB NOT NULL CHECK (length(payment_hash) = 32),
     state          TEXT NOT NULL CHECK (state IN ('succeeded', 'failed')),
     amount_msats   INTEGER NOT NULL CHECK (amount_msats BETWEEN 0 AND 9007199254740991),
@@ -218,25 +219,12 @@ CREATE TABLE purchase_payments (
     failure_reason TEXT NOT NULL,
     at_ms          INTEGER NOT NULL CHECK (at_ms >= 0),
     outpoints      TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (request_id, purpose),
     CHECK ((preimage IS NOT NULL) + (outpoints <> '') = (state = 'succeeded'))
 ) STRICT;
 CREATE TRIGGER purchase_payments_summed AFTER INSERT ON purchase_payments
-WHEN NEW.state = 'succeeded'
+WHEN NEW.state = 'succeeded' AND NEW.purpose = 'result'
 BEGIN UPDATE purchase_totals SET paid_msats = paid_msats + NEW.amount_msats, fees_msats = fees_msats + NEW.fee_msats; END;
-
--- The same of engagement fees.
-CREATE TABLE engagement_payments (
-    request_id     TEXT PRIMARY KEY REFERENCES purchases(request_id),
-    payment_hash   BLOB NOT NULL CHECK (length(payment_hash) = 32),
-    state          TEXT NOT NULL CHECK (state IN ('succeeded', 'failed')),
-    amount_msats   INTEGER NOT NULL CHECK (amount_msats BETWEEN 0 AND 9007199254740991),
-    fee_msats      INTEGER NOT NULL CHECK (fee_msats BETWEEN 0 AND 9007199254740991),
-    preimage       BLOB CHECK (length(preimage) = 32),
-    failure_reason TEXT NOT NULL,
-    at_ms          INTEGER NOT NULL CHECK (at_ms >= 0),
-    outpoints      TEXT NOT NULL DEFAULT '',
-    CHECK ((preimage IS NOT NULL) + (outpoints <> '') = (state = 'succeeded'))
-) STRICT;
 
 -- What came back to the buyer of a prepayment.
 CREATE TABLE purchase_refunds (

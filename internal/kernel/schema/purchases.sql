@@ -112,23 +112,17 @@ CREATE TABLE purchase_sealed (
 ) STRICT;
 
 CREATE TABLE purchase_receipts (
-    request_id TEXT PRIMARY KEY REFERENCES purchases(request_id),
+    request_id TEXT NOT NULL REFERENCES purchases(request_id),
+    purpose    TEXT NOT NULL CHECK (purpose IN ('result', 'engagement')),
     receipt_id TEXT NOT NULL UNIQUE CHECK (receipt_id <> ''),
     event      BLOB NOT NULL,
-    at_ms      INTEGER NOT NULL CHECK (at_ms >= 0)
+    at_ms      INTEGER NOT NULL CHECK (at_ms >= 0),
+    PRIMARY KEY (request_id, purpose)
 ) STRICT;
 -- Receipts are listed by their date, and found by the ids of the events that
 -- brought them, without a look at every other.
 CREATE INDEX purchase_receipts_at ON purchase_receipts(at_ms);
 CREATE INDEX purchase_receipts_event ON purchase_receipts(iif(json_valid(CAST(event AS TEXT)), json_extract(CAST(event AS TEXT), '$.id'), NULL));
-
-CREATE TABLE purchase_engagement_receipts (
-    request_id TEXT PRIMARY KEY REFERENCES purchases(request_id),
-    receipt_id TEXT NOT NULL UNIQUE CHECK (receipt_id <> ''),
-    event      BLOB NOT NULL,
-    at_ms      INTEGER NOT NULL CHECK (at_ms >= 0)
-) STRICT;
-CREATE INDEX purchase_engagement_receipts_at ON purchase_engagement_receipts(at_ms);
 
 CREATE TABLE purchase_cancels (
     request_id TEXT PRIMARY KEY REFERENCES purchases(request_id),
