@@ -47,12 +47,19 @@ type hostFile struct {
 
 // manifest is read once a process: hashing the tools takes a while.
 var manifest = sync.OnceValues(func() ([]byte, error) {
+	onHost.stamps = hostStamps()
+	doc, err := describeHost()
+	onHost.doc = doc
+	return doc, err
+})
+
+func describeHost() ([]byte, error) {
 	doc, err := hashing.CanonicalValue(readManifest())
 	if err != nil {
 		return nil, fmt.Errorf("host manifest: %w", err)
 	}
 	return doc, nil
-})
+}
 
 // HostManifest describes the toolchain that provider "host" runs on, as the
 // sandbox sees it: operating system, architecture, C library and the programs
@@ -69,26 +76,40 @@ func HostManifest() (doc []byte, digest string, err error) {
 func readManifest() hostManifest {
 	m := hostManifest{Version: 1, Arch: runtime.GOARCH, OS: readOS("/etc/os-release"), Libc: []hostFile{}, Tools: []hostFile{}}
 	hashed := map[string]hashing.Digest{}
+	eachHostFile(func(name, path string) {
+		if f, ok := hashTool(name, path, hashed); ok && !listed(m.Libc, f) {
+			m.Libc = append(m.Libc, f)
+		}
+	}, func(name, path string) bool {
+		f, ok := hashTool(name, path, hashed)
+		if ok {
+			m.Tools = append(m.Tools, f)
+		}
+		return ok
+	})
+	return m
+}
+
+// eachHostFile calls libc with each C library there is, and tool with the places
+// where each tool may be, until it takes one.
+func eachHostFile(libc func(name, path string), tool func(name, path string) bool) {
 	for _, pattern := range []string{"/lib/*/libc.so.6", "/lib64/libc.so.6", "/lib/libc.so.6", "/lib/ld-musl-*.so.1"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			continue
 		}
 		for _, path := range found {
-			if f, ok := hashTool(filepath.Base(path), path, hashed); ok && !listed(m.Libc, f) {
-				m.Libc = append(m.Libc, f)
-			}
+			libc(filepath.Base(path), path)
 		}
 	}
+
 	for _, name := range manifestTools() {
 		for dir := range strings.SplitSeq(searchPath, ":") {
-			if f, ok := hashTool(name, filepath.Join(dir, name), hashed); ok {
-				m.Tools = append(m.Tools, f)
+			if tool(name, filepath.Join(dir, name)) {
 				break
 			}
 		}
 	}
-	return m
 }
 
 func listed(files []hostFile, f hostFile) bool {

@@ -15,6 +15,7 @@ import (
 	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/model"
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
@@ -46,10 +47,14 @@ type stock struct {
 	ping   func(context.Context) error
 	tell   *teller
 	unpaid map[string]string // why the wallet can be paid for none of them, by schema id
+	// toolchain reports that the host's is another one than was announced; nil where
+	// no offer runs on it.
+	toolchain func() (bool, error)
 	// loose: jobs cannot be confined here, so the sandbox's agent was left out.
 	loose bool
 
 	mu    sync.Mutex
+	other bool              // toolchain said so
 	down  string            // why the model's endpoint cannot be used, "" while it can
 	fits  map[string]string // why a tool does not fit, by job type and schemas
 	found map[string]string // what serve has told of, by schema id
@@ -60,6 +65,9 @@ func newStock(c *node, agents *host.Host, sup *supervisor.Supervisor, routes map
 	for id, to := range routes {
 		if needsModel(c.Config, to) {
 			s.models[id] = true
+		}
+		if to.agent == agentsandbox.ID {
+			s.toolchain = sandbox.HostChanged
 		}
 	}
 	if len(s.models) == 0 {
@@ -124,6 +132,9 @@ func (s *stock) tool(schemaID string) (why string, unfit bool) {
 	if s.loose && to.agent == agentsandbox.ID {
 		return "jobs cannot be confined here: lightwork doctor says what is missing, and the node finds it at its next start", false
 	}
+	if to.agent == agentsandbox.ID && s.onOtherTools() {
+		return "the host's toolchain has changed since the node started, so jobs would not run on the one that is announced: start the node again", false
+	}
 	tools, err := s.sup.Tools(to.agent)
 	if err != nil {
 		return "agent " + to.agent + " does not run" + s.reason(to.agent), false
@@ -140,6 +151,27 @@ func (s *stock) tool(schemaID string) (why string, unfit bool) {
 		}
 	}
 	return to.agent + " has not registered " + to.tool, false
+}
+
+func (s *stock) onOtherTools() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.other
+}
+
+// lookAtTools asks whether the toolchain is still the one that is announced.
+func (s *stock) lookAtTools() {
+	if s.toolchain == nil {
+		return
+	}
+	other, err := s.toolchain()
+	if err != nil {
+		s.tell.say("the host's toolchain cannot be described: %v", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.other = other
 }
 
 // reason is why an agent does not run, as agents list says it.
@@ -291,6 +323,7 @@ func (s *stock) serve(ctx context.Context) error {
 				return
 			}
 			s.askModel(ctx)
+			s.lookAtTools()
 			s.agents.StartAll(ctx)
 		}
 	})

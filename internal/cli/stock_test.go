@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
+	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
 	"github.com/lightwork-market/lightwork/internal/config"
@@ -144,6 +145,30 @@ func TestModelLooks(t *testing.T) {
 	answers = []error{gone}
 	if s.askModel(ended); s.down != "" {
 		t.Error("an interrupted question is taken for an answer")
+	}
+}
+
+// TestToolchainLooks: what runs on the host's tools is not sold while they are others
+// than the announced ones.
+func TestToolchainLooks(t *testing.T) {
+	const job = "oa.sandbox_run.v1"
+	s := &stock{routes: map[string]route{job: {agent: agentsandbox.ID}}, found: map[string]string{}}
+	other, failure := true, error(nil)
+	s.toolchain = func() (bool, error) { return other, failure }
+	s.lookAtTools()
+	if why, unfit := s.tool(job); unfit || !strings.Contains(why, "toolchain has changed") {
+		t.Errorf("withdrawn because of %q, unfit %v", why, unfit)
+	}
+
+	var told strings.Builder
+	s.tell = newTeller(slog.New(slog.NewTextHandler(&told, nil)), nil)
+	failure = errors.New("permission denied")
+	if s.lookAtTools(); !s.onOtherTools() || !strings.Contains(told.String(), "permission denied") {
+		t.Errorf("told %q", &told)
+	}
+	other, failure = false, nil
+	if s.lookAtTools(); s.onOtherTools() {
+		t.Error("what was brought back is still called another toolchain")
 	}
 }
 
