@@ -44,7 +44,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 	if reason := p.freeEnough(ev, mode); reason.Code != "" {
 		return Job{}, nil, reason
 	}
-	price, ok := offer.table().For(req)
+	price, ok := offer.Table().For(req)
 	if !ok {
 		return Job{}, nil, because(CodeOverResources, fmt.Sprintf("max_tokens: at most %d here", offer.MaxOutputTokens))
 	}
@@ -53,7 +53,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 		price = 0
 	} else {
 		price, credit = p.lessCredit(ctx, ev.PubKey, price)
-		fee = offer.table().Engagement(req, terms.Judged())
+		fee = offer.Table().Engagement(req, terms.Judged())
 		if price < p.cfg.LeastMsats {
 			return Job{}, nil, because(CodePriceTooSmall, fmt.Sprintf(
 				"the price is %d msats, and what carries payments to this provider carries no less than %d; ask for more in one job", price, p.cfg.LeastMsats))

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightwork-market/lightwork/internal/recent"
+	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/nbd-wtf/go-nostr"
 )
@@ -32,15 +32,17 @@ func TestOldBeatsOfOursAreNoOtherNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var why []string
 		key := unsigning(strings.Repeat("a", 64))
+		pub := publish.New(publish.Config{Signer: key, SignLater: true, Market: placed{}})
 		p := &Provider{
-			pub: publish.New(publish.Config{Signer: key, SignLater: true, Market: placed{}}),
-			cfg: Config{Pause: func(because string) error { why = append(why, because); return ErrNotFound }},
-			key: key.PublicKey(), beats: recent.New(beatsKept), began: time.Now(), log: slog.New(slog.DiscardHandler),
+			pub:       pub,
+			announcer: announce.New(announce.Config{Key: key.PublicKey(), Publisher: pub}),
+			cfg:       Config{Pause: func(because string) error { why = append(why, because); return ErrNotFound }},
+			key:       key.PublicKey(), began: time.Now(), log: slog.New(slog.DiscardHandler),
 		}
 		var said []nostr.Event
-		for range 24 * int(time.Hour/beatEvery) {
-			time.Sleep(beatEvery)
-			ev, err := p.beat(t.Context())
+		for range 24 * int(time.Hour/announce.BeatEvery) {
+			time.Sleep(announce.BeatEvery)
+			ev, err := p.announcer.Beat(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -123,28 +123,6 @@ type RunError struct {
 
 func (e *RunError) Error() string { return e.Reason.String() }
 
-// Offer is one job type on sale.
-type Offer struct {
-	SchemaID string
-	// Modes the job is sold in; the first is the default.
-	Modes []receipts.Mode
-	// The price is a worst case, known before the run: receipts.Price.
-	BaseMsats       int64
-	PerMinuteMsats  int64
-	InputMsats      int64 // 1000 tokens
-	OutputMsats     int64 // 1000 tokens
-	MaxOutputTokens int64 // the most a job may make
-	EngagementMsats int64 // the fee for an attempt: receipts.Price
-}
-
-func (o Offer) table() receipts.Price {
-	return receipts.Price{
-		BaseMsats: o.BaseMsats, PerMinuteMsats: o.PerMinuteMsats,
-		InputMsats: o.InputMsats, OutputMsats: o.OutputMsats, MaxOutputTokens: o.MaxOutputTokens,
-		EngagementMsats: o.EngagementMsats,
-	}
-}
-
 // Images says which root file systems a sandbox job may name.
 type Images struct {
 	// Fetches says whether a repository would be fetched from an address; nil:
@@ -267,7 +245,7 @@ func (c *Config) checkOffer(o Offer) error {
 			if c.Wallet == nil {
 				return fmt.Errorf("mode %s needs a wallet", m)
 			}
-			if p := o.table(); !p.Valid() || p.BaseMsats+p.PerMinuteMsats+p.InputMsats+p.OutputMsats <= 0 {
+			if p := o.Table(); !p.Valid() || p.BaseMsats+p.PerMinuteMsats+p.InputMsats+p.OutputMsats <= 0 {
 				return fmt.Errorf("mode %s needs a price", m)
 			}
 		default:

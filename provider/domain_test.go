@@ -7,8 +7,8 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
-	"github.com/lightwork-market/lightwork/internal/recent"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -26,7 +26,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Provider{key: key, beats: recent.New(1)}
+	p := &Provider{key: key, announcer: announce.New(announce.Config{})}
 	for name, c := range map[string]struct {
 		own      domain.Domain
 		optional bool

@@ -41,12 +41,12 @@ func (p *Provider) serveAdmission(ctx context.Context) error {
 		if !slices.Equal(withdrawn, seen) {
 			seen, since = withdrawn, time.Now()
 		}
-		if now != last || p.announcing.differs(now != AdmissionOpen) || !slices.Equal(seen, said) && time.Since(since) >= withdrawnFor {
+		if now != last || p.announcer.Differs(now != AdmissionOpen) || !slices.Equal(seen, said) && time.Since(since) >= withdrawnFor {
 			last, said = now, seen
 			p.log.Info("what is taken changed", "admission", now, "withdrawn", seen)
 			// Queued before the look at what is left: one that drains with nothing
 			// open ends only once relays know that it takes no jobs.
-			if err := p.announce(ctx); err != nil && ctx.Err() == nil {
+			if err := p.announcer.Announce(ctx); err != nil && ctx.Err() == nil {
 				p.log.Error("announce", "err", err)
 			}
 		}

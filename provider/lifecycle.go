@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -28,51 +27,6 @@ type Lifecycle struct {
 // encrypted. A longer one goes without params and payload.
 const lineBytes = 24 << 10
 
-// form makes an event of ours of a lifecycle document.
-func (p *Provider) form(ctx context.Context, kind int, doc lifecycle.Document, more ...nostr.Tag) (nostr.Event, error) {
-	raw, content, err := lifecycle.Encode(doc)
-	if err != nil {
-		return nostr.Event{}, err
-	}
-	tags := nostr.Tags(more)
-	for _, t := range raw {
-		tags = append(tags, t)
-	}
-	return p.pub.SignTags(ctx, kind, tags, content)
-}
-
-// profileEvents tell of this node as an agent, beside its announcement.
-func (p *Provider) profileEvents(ctx context.Context, a Announcement) ([]OutEvent, error) {
-	state := lifecycle.AgentState{Version: 1, Status: "available", Slots: int64(a.Capacity.MaxConcurrentJobs), Ticks: int64(a.Stability.JobsCompleted), At: time.Now().Unix()}
-	if a.Lightwork.Paused {
-		state.Status = "paused"
-	}
-	var out []OutEvent
-	for _, f := range []struct {
-		kind int
-		doc  lifecycle.Document
-	}{
-		{p.cfg.Lifecycle.Kinds.AgentProfile, lifecycle.AgentProfile{
-			Name: a.Name, About: a.About, Picture: a.Picture, Capabilities: a.Capabilities.SupportedJobs, Autonomy: "bounded", Version: p.cfg.Profile.Producer,
-		}},
-		{p.cfg.Lifecycle.Kinds.AgentState, state},
-	} {
-		if f.kind == 0 {
-			continue
-		}
-		ev, err := p.form(ctx, f.kind, f.doc)
-		if err != nil {
-			return nil, fmt.Errorf("lifecycle: %w", err)
-		}
-		queued, err := p.pub.Queue(ev, "")
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, queued)
-	}
-	return out, nil
-}
-
 // What a TickResult says of a run.
 const (
 	tickSuccess = "success"
@@ -87,7 +41,7 @@ func (p *Provider) tick(ctx context.Context, job Job) (ended func(status string)
 	if k.TickRequest == 0 {
 		return func(string) {}
 	}
-	began, err := p.form(ctx, k.TickRequest, lifecycle.TickRequest{Job: job.RequestID, Run: int64(job.Run), Runner: p.key, Trigger: "job"})
+	began, err := p.pub.Lifecycle(ctx, k.TickRequest, lifecycle.TickRequest{Job: job.RequestID, Run: int64(job.Run), Runner: p.key, Trigger: "job"})
 	if err != nil {
 		p.log.Error("lifecycle", "err", err)
 		return func(string) {}
@@ -100,7 +54,7 @@ func (p *Provider) tick(ctx context.Context, job Job) (ended func(status string)
 		}
 		ticks := (time.Since(start) + tickEvery - 1) / tickEvery
 		r := lifecycle.TickResult{Request: began.ID, Runner: p.key, Status: status, DurationMs: (ticks * tickEvery).Milliseconds(), Actions: 1}
-		p.pub.Offer(func(ctx context.Context) (nostr.Event, error) { return p.form(ctx, k.TickResult, r) })
+		p.pub.Offer(func(ctx context.Context) (nostr.Event, error) { return p.pub.Lifecycle(ctx, k.TickResult, r) })
 	}
 }
 
@@ -176,7 +130,7 @@ func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEven
 // then all but its address is in the content.
 func (p *Provider) told(ctx context.Context, job Job, kind int, doc lifecycle.Document, hidden bool) (nostr.Event, error) {
 	if !hidden {
-		return p.form(ctx, kind, doc, nostr.Tag{"p", job.Buyer})
+		return p.pub.Lifecycle(ctx, kind, doc, nostr.Tag{"p", job.Buyer})
 	}
 	_, content, err := lifecycle.Encode(doc)
 	if err != nil {

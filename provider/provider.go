@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/recent"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/slots"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -39,7 +40,6 @@ type Provider struct {
 	load     *load
 	seen     *recent.Set // request ids
 	canceled *recent.Set // buyer's key + request id: relays keep no order
-	beats    *recent.Set // event ids
 	refusals *replies
 	pings    *replies
 	pub      *publish.Publisher
@@ -53,9 +53,9 @@ type Provider struct {
 	oldest   time.Time       // when the first of the jobs that start resumed was added, or when Serve began
 	// listening is closed once a relay serves our subscription; only then is it
 	// true that we take jobs, so only then do we announce.
-	listening  chan struct{}
-	announcing announcing
-	began      time.Time // Serve
+	listening chan struct{}
+	announcer *announce.Announcer
+	began     time.Time // Serve
 	// remembered is closed once the relays have told what our key signed; no
 	// receipt is issued before. answered, which does not change afterwards, are
 	// the requests it has answered lately.
@@ -120,7 +120,7 @@ func New(cfg Config) (*Provider, error) {
 	p := &Provider{
 		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
-		load: newLoad(), seen: recent.New(100_000), canceled: recent.New(10_000), beats: recent.New(beatsKept), intakes: new(errgroup.Group),
+		load: newLoad(), seen: recent.New(100_000), canceled: recent.New(10_000), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, receipted: map[receiptedCharge]struct{}{}, wakes: map[string]*jobSignal{},
 	}
@@ -138,6 +138,17 @@ func New(cfg Config) (*Provider, error) {
 		HasPaid: p.isCustomer, OnAck: p.onAck, OnStoreError: p.storeTrouble,
 		OnPublished: func(e PublicationEvent) { p.tell(e) },
 	})
+	p.announcer = announce.New(announce.Config{
+		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log,
+		Key: p.key, Profile: cfg.Profile, Hardware: cfg.Hardware, RequestKinds: p.requestKinds(), Offers: cfg.Offers,
+		Capacity: announce.Capacity{
+			MaxConcurrentJobs: p.limits.Concurrent, MaxContextTokens: p.limits.ContextTokens, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs,
+		},
+		FreePoW: p.limits.FreePoW, HostImage: cfg.Images.HostDigest, Confinement: cfg.Images.Confinement, PolicyID: p.policyID,
+		Encrypts: cfg.Cipher != nil, Lifecycle: cfg.Lifecycle.Kinds,
+		Node:   func() payments.Node { return p.node },
+		Paused: func() bool { return p.admission() != AdmissionOpen }, Withdrawn: p.withdrawn,
+	})
 	return p, nil
 }
 
@@ -148,12 +159,12 @@ func (p *Provider) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	p.runCtx, p.began = ctx, time.Now()
-	p.announcing.last = p.began.Unix() // an earlier life may have said in this second that it stops
+	p.announcer.Begin(p.began)
 	if err := p.start(ctx); err != nil {
 		ended := ctx.Err() != nil
 		stop()
 		p.jobs.Wait() // those already resumed
-		p.sayGoodbye(ctx)
+		p.announcer.Goodbye(ctx)
 		if ended {
 			return nil // asked to stop before it began
 		}
@@ -162,8 +173,8 @@ func (p *Provider) Serve(ctx context.Context) error {
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.pub.Serve(ctx) })
-	g.Go(func() error { return p.serveAnnouncement(ctx) })
-	g.Go(func() error { return p.servePresence(ctx) })
+	g.Go(func() error { return p.announcer.Serve(ctx, p.listening) })
+	g.Go(func() error { return p.announcer.ServePresence(ctx, p.listening) })
 	g.Go(func() error { return p.serveRefunds(ctx) })
 	g.Go(func() error { return p.serveAdmission(ctx) })
 	g.Go(func() error {
@@ -188,7 +199,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 	_ = p.intakes.Wait()
 	p.jobs.Wait()
 	p.pub.WaitAhead()
-	p.sayGoodbye(ctx)
+	p.announcer.Goodbye(ctx)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -23,11 +24,7 @@ import (
 
 // beatCounts is for how long a beat says that somebody is alive. An older one may be
 // our own, which a relay keeps or sends again when we have forgotten it.
-const beatCounts = 2 * beatEvery
-
-// beatsKept is how many of our own beats are known again: more than are said while
-// one counts.
-const beatsKept = 64
+const beatCounts = 2 * announce.BeatEvery
 
 // ownFilter is what another node with our key would say. Words from before this
 // life are of an earlier one, or are heard of again.
@@ -61,7 +58,7 @@ func (p *Provider) own(ctx context.Context, ev nostr.Event) {
 		p.storeTrouble(fmt.Errorf("%w: pause: %w", ErrStoreFailed, err))
 		return
 	}
-	if err := p.announce(ctx); err != nil && ctx.Err() == nil {
+	if err := p.announcer.Announce(ctx); err != nil && ctx.Err() == nil {
 		p.log.Error("announce", "err", err)
 	}
 }
@@ -74,7 +71,7 @@ func (p *Provider) unsaid(ctx context.Context, ev nostr.Event) (string, error) {
 	receipt, notReceipt := receipts.ParseReceipt([]byte(ev.Content))
 	// A feedback's content can be a buyer's words, which would otherwise stop us.
 	switch of, err := domain.Of(ev.Tags); {
-	case err == nil && of == domain.Beat && time.Since(ev.CreatedAt.Time()) < beatCounts && !p.beats.Has(ev.ID):
+	case err == nil && of == domain.Beat && time.Since(ev.CreatedAt.Time()) < beatCounts && !p.announcer.IsOurs(ev.ID):
 		return "that it is alive", nil
 	case err == nil && of == domain.Quote && notQuote == nil:
 		request = quote.RequestID

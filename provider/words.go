@@ -1,10 +1,14 @@
 package provider
 
-import "github.com/lightwork-market/lightwork/market/job"
+import (
+	"github.com/lightwork-market/lightwork/market/job"
+	"github.com/lightwork-market/lightwork/provider/internal/announce"
+)
 
 // The words of package job, under the names that a program which embeds a provider
 // uses.
 type (
+	Offer            = job.Offer
 	JobEvent         = job.Event
 	AdmissionEvent   = job.AdmissionEvent
 	RefusalEvent     = job.RefusalEvent
@@ -102,4 +106,17 @@ var (
 	ErrRefundOpen      = job.ErrRefundOpen
 	ErrRefundForgotten = job.ErrRefundForgotten
 	ErrDebtSettled     = job.ErrDebtSettled
+)
+
+// What a provider announces.
+type (
+	Profile      = announce.Profile
+	Hardware     = announce.Hardware
+	Announcement = announce.Announcement
+	Capabilities = announce.Capabilities
+	Pricing      = announce.Pricing
+	Capacity     = announce.Capacity
+	Stability    = announce.Stability
+	NIP90Key     = announce.NIP90Key
+	Extension    = announce.Extension
 )

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/lifecycle"
 	"github.com/lightwork-market/lightwork/market/job"
 )
 
@@ -161,4 +162,17 @@ func (p *Publisher) Queue(ev nostr.Event, requestID string) (job.OutEvent, error
 		EventID: ev.ID, Event: raw, RequestID: requestID,
 		Relays: p.cfg.Market.Relays(), Required: 1, Made: &ev,
 	}, nil
+}
+
+// Lifecycle makes an event of ours of a lifecycle document.
+func (p *Publisher) Lifecycle(ctx context.Context, kind int, doc lifecycle.Document, more ...nostr.Tag) (nostr.Event, error) {
+	raw, content, err := lifecycle.Encode(doc)
+	if err != nil {
+		return nostr.Event{}, err
+	}
+	tags := nostr.Tags(more)
+	for _, t := range raw {
+		tags = append(tags, t)
+	}
+	return p.SignTags(ctx, kind, tags, content)
 }

@@ -1,4 +1,4 @@
-package provider
+package announce
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 // TestEachAnnouncementHasASecond: of two with one date a relay may keep the older.
 func TestEachAnnouncementHasASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a announcing
+		var a turn
 		dates := map[int64]bool{}
 		for range 5 {
 			if err := a.begin(t.Context()); err != nil {

@@ -1,0 +1,26 @@
+package job
+
+import "github.com/lightwork-market/lightwork/receipts"
+
+// Offer is one job type on sale.
+type Offer struct {
+	SchemaID string
+	// Modes the job is sold in; the first is the default.
+	Modes []receipts.Mode
+	// The price is a worst case, known before the run: receipts.Price.
+	BaseMsats       int64
+	PerMinuteMsats  int64
+	InputMsats      int64 // 1000 tokens
+	OutputMsats     int64 // 1000 tokens
+	MaxOutputTokens int64 // the most a job may make
+	EngagementMsats int64 // the fee for an attempt: receipts.Price
+}
+
+// Table is the offer's table of prices.
+func (o Offer) Table() receipts.Price {
+	return receipts.Price{
+		BaseMsats: o.BaseMsats, PerMinuteMsats: o.PerMinuteMsats,
+		InputMsats: o.InputMsats, OutputMsats: o.OutputMsats, MaxOutputTokens: o.MaxOutputTokens,
+		EngagementMsats: o.EngagementMsats,
+	}
+}
