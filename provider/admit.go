@@ -2,11 +2,13 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -41,8 +43,8 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 	if terms.Agreement == "commit" && p.walletChooses(mode) {
 		return Job{}, nil, because(CodeInvalidInput, "param agreement: commit needs sealed delivery, and this provider's wallet is paid for results in the clear only")
 	}
-	if reason := p.freeEnough(ev, mode); reason.Code != "" {
-		return Job{}, nil, reason
+	if err := p.gate.IsFreeEnough(ev, mode); err != nil {
+		return Job{}, nil, reasonOf(err)
 	}
 	price, ok := offer.Table().For(req)
 	if !ok {
@@ -66,28 +68,20 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 		}
 		return Job{}, nil, because(CodeBidTooLow, text)
 	}
-	known, filling := false, p.load.filling(p.limits)
-	if filling || p.load.crowded(p.limits) {
-		var err error
-		if known, err = p.customer(ctx, ev.PubKey); err != nil {
-			p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
-			return Job{}, nil, because(CodeInternal, retryLater)
-		}
-	}
-	if reason := p.load.enter(ev.ID, ev.PubKey, known, mode, fee > 0, p.limits); reason.Code != "" {
-		return Job{}, nil, reason
-	}
-	ttl := p.limits.QuoteTTL
-	if filling && !known {
-		ttl = min(ttl, hurriedQuote)
-	}
-	job, err := p.quote(ev, req, asked{terms, mode, inputs}, price, credit, fee, ttl)
+	ttl, err := p.gate.Enter(ctx, ev.ID, ev.PubKey, mode, fee > 0)
 	if err != nil {
-		p.load.leave(ev.ID)
+		if !errors.As(err, new(*job.Refusal)) {
+			p.log.Error("admit", "request", ev.ID, "err", err)
+		}
+		return Job{}, nil, reasonOf(err)
+	}
+	j, err := p.quote(ev, req, asked{terms, mode, inputs}, price, credit, fee, ttl)
+	if err != nil {
+		p.gate.Leave(ev.ID)
 		p.log.Error("make quote", "request", ev.ID, "err", err)
 		return Job{}, nil, because(CodeInternal, retryLater)
 	}
-	return job, req, Reason{}
+	return j, req, Reason{}
 }
 
 // typed reads the typed request and checks that we sell and can run it.

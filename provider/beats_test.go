@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/nbd-wtf/go-nostr"
@@ -34,7 +35,7 @@ func TestOldBeatsOfOursAreNoOtherNodes(t *testing.T) {
 		key := unsigning(strings.Repeat("a", 64))
 		pub := publish.New(publish.Config{Signer: key, SignLater: true, Market: placed{}})
 		p := &Provider{
-			pub:       pub,
+			gate:      admission.New(admission.Config{CannotDeliver: func() bool { return false }}),
 			announcer: announce.New(announce.Config{Key: key.PublicKey(), Publisher: pub}),
 			cfg:       Config{Pause: func(because string) error { why = append(why, because); return ErrNotFound }},
 			key:       key.PublicKey(), began: time.Now(), log: slog.New(slog.DiscardHandler),

@@ -40,7 +40,7 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 		return p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before the run"))
 	default:
 	}
-	leave, got := p.place(wait, job, sig.cancel)
+	leave, got := p.gate.Slot(wait, job, sig.cancel)
 	switch {
 	case got:
 	case ctx.Err() != nil:

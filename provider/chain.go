@@ -40,7 +40,7 @@ const notConfirmed = "what came is not confirmed, and may have been replaced; if
 func (p *Provider) unconfirmed(job Job, expires time.Time) bool {
 	over := time.Since(expires)
 	if over >= 0 {
-		p.load.leave(job.RequestID)
+		p.gate.Leave(job.RequestID)
 	}
 	return over >= p.limits.Unconfirmed
 }

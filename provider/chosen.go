@@ -70,7 +70,7 @@ func (p *Provider) lapse(ctx context.Context, job Job, c *Charge, sig *jobSignal
 	if !errors.Is(err, payments.ErrUnsupported) {
 		return err
 	}
-	p.load.leave(job.RequestID)
+	p.gate.Leave(job.RequestID)
 	select {
 	case <-sig.wake:
 	case <-time.After(p.limits.LookupEvery):

@@ -121,7 +121,7 @@ func (p *Provider) undelivered(ctx context.Context, job Job, sig *jobSignal, end
 		return p.reword(ctx, job, sig)
 	}
 	if time.Since(job.StateAt) > placeTTL {
-		p.load.leave(job.RequestID) // it goes on, but in nobody's way
+		p.gate.Leave(job.RequestID) // it goes on, but in nobody's way
 	}
 	select {
 	case <-given:
@@ -359,7 +359,7 @@ func (p *Provider) settled(ctx context.Context, job Job, c *Charge, sig *jobSign
 	switch {
 	case c.Purpose == receipts.PurposeEngagement:
 		if !paysFirst(job.Mode) {
-			p.load.activate(job.RequestID)
+			p.gate.Activate(job.RequestID)
 		}
 	case outpoints(job) != "": // more may have come than the price
 		p.refundCredit(ctx, job.RequestID)

@@ -24,6 +24,20 @@ var (
 // requests are refused from the first moment.
 const withdrawnFor = 3 * time.Second
 
+// admissionLook is how often a change of admission is looked for.
+const admissionLook = time.Second
+
+// withdrawn are the offers whose jobs cannot be done now, by job type.
+func (p *Provider) withdrawn() []string {
+	var ids []string
+	for _, o := range p.cfg.Offers {
+		if p.cfg.Withdrawn != nil && p.cfg.Withdrawn(o.SchemaID) != "" {
+			ids = append(ids, o.SchemaID)
+		}
+	}
+	return ids
+}
+
 // serveAdmission announces anew when admission changes, or what is withdrawn, and
 // ends with the last open job of a provider that drains, or at the end of its time.
 func (p *Provider) serveAdmission(ctx context.Context) error {
@@ -31,13 +45,13 @@ func (p *Provider) serveAdmission(ctx context.Context) error {
 	defer tick.Stop()
 	said := p.withdrawn()
 	seen, since := said, time.Now()
-	for last := p.admission(); ; {
+	for last := p.gate.State(); ; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		now, withdrawn := p.admission(), p.withdrawn()
+		now, withdrawn := p.gate.State(), p.withdrawn()
 		if !slices.Equal(withdrawn, seen) {
 			seen, since = withdrawn, time.Now()
 		}

@@ -49,7 +49,7 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 		log.Warn("step failed, trying again", "state", job.State, "in", pause, "err", err)
 		p.storeTrouble(err)
 		if job.State == StateQuoted && !time.Now().Before(job.ExpiresAt) {
-			p.load.leave(id) // it is in nobody's way while it waits for the wallet
+			p.gate.Leave(id) // it is in nobody's way while it waits for the wallet
 		}
 		if p.silent(job) {
 			to := StateFailed
@@ -183,7 +183,7 @@ func (p *Provider) paid(ctx context.Context, job Job, c *Charge, sig *jobSignal,
 		return fmt.Errorf("record payment: %w", err)
 	}
 	p.tell(PaymentEvent{RequestID: job.RequestID, Payment: pay})
-	p.load.activate(job.RequestID)
+	p.gate.Activate(job.RequestID)
 	p.log.Info("paid", "request", job.RequestID, "state", pay.State, "msats", pay.PaidMsats)
 	return nil
 }

@@ -70,7 +70,7 @@ func (p *Provider) finalInvoice(ctx context.Context, job Job, hash payments.Hash
 		}
 		if waited > finalSoon && !s.told {
 			s.told = true
-			p.load.leave(job.RequestID)
+			p.gate.Leave(job.RequestID)
 			p.log.Warn("the wallet calls a payment settled, and its channel has not settled it yet: waiting", "request", job.RequestID, "payment_hash", hash.String(),
 				"hint", "its peer is away, or the channel is being closed: lncli listchannels and lncli pendingchannels show the HTLC")
 		}

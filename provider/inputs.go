@@ -85,7 +85,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostr.Event) Reason {
 	if err != nil {
 		return because(CodeInvalidInput, err.Error())
 	}
-	known, err := p.customer(ctx, ev.PubKey)
+	known, err := p.gate.IsCustomer(ctx, ev.PubKey)
 	if err != nil {
 		p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
 		return because(CodeInternal, retryLater)
@@ -108,7 +108,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostr.Event) Reason {
 			}
 		}
 		if reason.Code == "" {
-			reason = p.mayBuy(p.runCtx, ev) // now, not when it began to wait
+			reason = reasonOf(p.gate.MayBuy(p.runCtx, ev.PubKey)) // now, not when it began to wait
 		}
 		p.take(p.runCtx, ev, view, events, reason)
 	})

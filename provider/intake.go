@@ -106,13 +106,11 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	}
 	// Who may not buy is told so before any work is done for it, such as opening
 	// what it has hidden.
-	view, reason := ev, p.mayBuy(ctx, ev)
-	if reason.Code == "" {
-		var err error
-		if view, err = p.pub.DecryptRequest(ctx, ev); err != nil {
-			reason = reasonOf(err)
-		}
+	view, err := ev, p.gate.MayBuy(ctx, ev.PubKey)
+	if err == nil {
+		view, err = p.pub.DecryptRequest(ctx, ev)
 	}
+	reason := reasonOf(err)
 	if reason.Code == "" && p.mayBeSold(view) {
 		reason = readable(ev, view)
 	}
@@ -154,7 +152,7 @@ func (p *Provider) take(ctx context.Context, ev, view nostr.Event, inputs []rece
 		return
 	}
 	if end, err := expiration(ev); err != nil || !end.IsZero() && !end.After(time.Now()) {
-		p.load.leave(job.RequestID)
+		p.gate.Leave(job.RequestID)
 		log.Debug("expired while it was admitted")
 		return
 	}
@@ -166,16 +164,16 @@ func (p *Provider) take(ctx context.Context, ev, view nostr.Event, inputs []rece
 	}
 	switch {
 	case errors.Is(err, ErrDuplicate):
-		p.load.leave(job.RequestID)
+		p.gate.Leave(job.RequestID)
 	case errors.Is(err, ErrCreditSpent): // by another request of the buyer's, meanwhile
-		p.load.leave(job.RequestID)
+		p.gate.Leave(job.RequestID)
 		p.seen.Remove(ev.ID)
 		p.request(ctx, ev)
 	case errors.Is(err, ErrRefundOfAnother):
-		p.load.leave(job.RequestID)
+		p.gate.Leave(job.RequestID)
 		p.refuse(ctx, ev, because(CodeInvalidInput, "refund: another key's request named this address first; name a fresh one"))
 	case err != nil:
-		p.load.leave(job.RequestID)
+		p.gate.Leave(job.RequestID)
 		p.seen.Remove(ev.ID)
 		log.Error("admit request", "err", err)
 		p.storeTrouble(err)
@@ -238,7 +236,7 @@ func (p *Provider) concerns(ev nostr.Event, reason Reason) bool {
 // refuse remembers the refusal and answers once, within the refusal rate.
 func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 	var out []OutEvent
-	if p.concerns(ev, reason) && p.refusals.allow(ev.PubKey, time.Now(), func() bool { return p.isCustomer(ctx, ev.PubKey) }) {
+	if p.concerns(ev, reason) && p.gate.MayAnswer(ctx, ev.PubKey) {
 		to := publish.SenderOf(ev)
 		if p.cfg.Cipher == nil {
 			to.Scheme = "" // it cannot be hidden; the reason tells nothing of the request

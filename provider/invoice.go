@@ -34,7 +34,7 @@ func (p *Provider) askedInvoice(ctx context.Context, job Job, hash payments.Hash
 		}, nil
 	}
 	if !p.madeHere(job) {
-		p.load.leave(job.RequestID) // it may wait for long, but in nobody's way
+		p.gate.Leave(job.RequestID) // it may wait for long, but in nobody's way
 		return inv, fmt.Errorf("%w: %w", errOtherWallet, err)
 	}
 	// A wallet that was wrong just now must not be paid after we have given up.

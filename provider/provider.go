@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,9 +13,9 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/recent"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
-	"github.com/lightwork-market/lightwork/provider/internal/slots"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 	"github.com/nbd-wtf/go-nostr"
@@ -37,19 +36,14 @@ type Provider struct {
 	policyID hashing.Digest
 
 	node     payments.Node // of the wallet, read at start
-	load     *load
+	gate     *admission.Gate
 	seen     *recent.Set // request ids
 	canceled *recent.Set // buyer's key + request id: relays keep no order
-	refusals *replies
-	pings    *replies
 	pub      *publish.Publisher
-	circle   *circle
 	waiting  *waiting
-	slots    *slots.Pool // one for each job that may run at once
 	intakes  *errgroup.Group
 	jobs     sync.WaitGroup
 	runCtx   context.Context // of Serve: jobs outlive the event that began them
-	paused   atomic.Bool     // another node sells with our key, and there is no Config.Pause
 	oldest   time.Time       // when the first of the jobs that start resumed was added, or when Serve began
 	// listening is closed once a relay serves our subscription; only then is it
 	// true that we take jobs, so only then do we announce.
@@ -118,9 +112,9 @@ func New(cfg Config) (*Provider, error) {
 	}
 	def(&cfg.Profile.Producer, "lightwork")
 	p := &Provider{
-		cfg: cfg, limits: cfg.Limits.withDefaults(), kinds: cfg.Kinds.withDefaults(),
+		cfg: cfg, limits: cfg.Limits.WithDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
-		load: newLoad(), seen: recent.New(100_000), canceled: recent.New(10_000), intakes: new(errgroup.Group),
+		seen: recent.New(100_000), canceled: recent.New(10_000), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), listening: make(chan struct{}),
 		remembered: make(chan struct{}), answered: map[string]struct{}{}, receipted: map[receiptedCharge]struct{}{}, wakes: map[string]*jobSignal{},
 	}
@@ -128,14 +122,14 @@ func New(cfg Config) (*Provider, error) {
 	if len(p.cfg.Access.Of) == 0 {
 		p.cfg.Access.Of = []string{p.key}
 	}
-	p.circle = newCircle(p.cfg.Access, cfg.Market.Query, p.log)
-	p.refusals = newReplies(p.limits.RefusalsPerMin)
-	p.pings = newReplies(p.limits.RefusalsPerMin) // bad requests do not make us look dead
-	p.slots = slots.New(p.limits.Concurrent)
 	p.intakes.SetLimit(intakeWorkers)
+	p.gate = admission.New(admission.Config{
+		Store: cfg.Store, Limits: p.limits, Access: p.cfg.Access, Offers: cfg.Offers, Log: p.log, Query: cfg.Market.Query,
+		State: cfg.Admission, CannotDeliver: func() bool { return p.pub.CannotUpload() },
+	})
 	p.pub = publish.New(publish.Config{
 		Store: cfg.Store, Market: cfg.Market, Signer: cfg.Signer, SignLater: cfg.SignLater, Cipher: cfg.Cipher, Log: p.log,
-		HasPaid: p.isCustomer, OnAck: p.onAck, OnStoreError: p.storeTrouble,
+		HasPaid: p.gate.HasPaid, OnAck: p.onAck, OnStoreError: p.storeTrouble,
 		OnPublished: func(e PublicationEvent) { p.tell(e) },
 	})
 	p.announcer = announce.New(announce.Config{
@@ -147,7 +141,7 @@ func New(cfg Config) (*Provider, error) {
 		FreePoW: p.limits.FreePoW, HostImage: cfg.Images.HostDigest, Confinement: cfg.Images.Confinement, PolicyID: p.policyID,
 		Encrypts: cfg.Cipher != nil, Lifecycle: cfg.Lifecycle.Kinds,
 		Node:   func() payments.Node { return p.node },
-		Paused: func() bool { return p.admission() != AdmissionOpen }, Withdrawn: p.withdrawn,
+		Paused: func() bool { return p.gate.State() != AdmissionOpen }, Withdrawn: p.withdrawn,
 	})
 	return p, nil
 }
@@ -247,7 +241,7 @@ func (p *Provider) resume(ctx context.Context) error {
 		if err := p.mine(job); err != nil {
 			return err
 		}
-		p.load.resume(job)
+		p.gate.Resume(job)
 		p.oldest = earlier(p.oldest, job.AddedAt)
 		if view, err := p.pub.Request(ctx, job); err == nil {
 			p.pub.NoteReader(view)
@@ -271,7 +265,7 @@ func (p *Provider) launch(job Job, req *schemas.Request) {
 	p.wakes[id] = sig
 	p.jobs.Go(func() {
 		p.drive(p.runCtx, job, sig)
-		p.load.leave(id)
+		p.gate.Leave(id)
 		p.pub.ForgetBlobs(id)
 		p.mu.Lock()
 		delete(p.wakes, id)

@@ -30,12 +30,6 @@ func paysFirst(m receipts.Mode) bool {
 	return m == receipts.ModeHold || m == receipts.ModePrepay
 }
 
-// hurriedQuote is how long a stranger's quote lasts where half of the strangers'
-// places for unpaid invoices are taken. Who means to buy pays within seconds; keys
-// that cost nothing would else keep every new customer out for limits.quote_ttl
-// with one round of requests.
-const hurriedQuote = time.Minute
-
 // asked is what a request says besides its document.
 type asked struct {
 	terms  receipts.RequestTerms

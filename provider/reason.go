@@ -38,8 +38,11 @@ func told(r Reason, job Job) Reason {
 	return because(CodeAgentFailed, "the provider could not do the job")
 }
 
-// reasonOf is why a step refuses a request.
+// reasonOf is why a step refuses a request; none if it does not.
 func reasonOf(err error) Reason {
+	if err == nil {
+		return Reason{}
+	}
 	var no *job.Refusal
 	if errors.As(err, &no) {
 		return no.Reason

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/admission"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // flapping calls a payment settled and never final, and is away at every other look.
@@ -36,10 +38,19 @@ func TestSettlingOutlivesAFlappingWallet(t *testing.T) {
 		var log bytes.Buffer
 		job := Job{RequestID: "job", Buyer: "buyer"}
 		p := &Provider{
-			cfg: Config{Wallet: &flapping{}}, limits: Limits{LookupEvery: 5 * time.Second}, load: newLoad(),
+			cfg: Config{Wallet: &flapping{}}, limits: Limits{LookupEvery: 5 * time.Second},
 			log: slog.New(slog.NewTextHandler(&log, nil)), wakes: map[string]*jobSignal{"job": {}},
 		}
-		p.load.resume(job)
+		p.gate = admission.New(admission.Config{Limits: Limits{QueuePerBuyer: 1}.WithDefaults(), Access: Access{Allow: []string{"buyer"}}, Log: p.log})
+		enters := func() bool {
+			_, err := p.gate.Enter(t.Context(), "another", "buyer", receipts.ModePostpay, false)
+			return err == nil
+		}
+		p.gate.Resume(job)
+		if enters() {
+			t.Fatal("the job has no place")
+		}
+
 		for began := time.Now(); time.Since(began) < 5*time.Minute; time.Sleep(time.Second) {
 			if _, err := p.finalInvoice(t.Context(), job, payments.Hash{1}); !errors.Is(err, errAway) {
 				t.Fatal(err)
@@ -49,7 +60,7 @@ func TestSettlingOutlivesAFlappingWallet(t *testing.T) {
 				t.Fatalf("said %d times after %v", said, waited)
 			}
 		}
-		if p.load.jobs["job"] != nil {
+		if !enters() {
 			t.Error("the job keeps its place")
 		}
 		if _, err := p.finalInvoice(t.Context(), job, payments.Hash{2}); !errors.Is(err, errAway) {

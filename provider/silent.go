@@ -47,7 +47,7 @@ func (p *Provider) giveUp(ctx context.Context, job Job, to State) error {
 // awaitAnswer asks the wallet of a job that was given up until it answers. What is
 // not paid then is cancelled, and what is paid is owed.
 func (p *Provider) awaitAnswer(ctx context.Context, job Job, sig *jobSignal) {
-	p.load.leave(job.RequestID)
+	p.gate.Leave(job.RequestID)
 	for pause := time.Second; ; pause = min(2*pause, 10*p.limits.LookupEvery) {
 		err := p.answer(ctx, job)
 		if err == nil || ctx.Err() != nil {

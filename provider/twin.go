@@ -47,13 +47,13 @@ func (p *Provider) own(ctx context.Context, ev nostr.Event) {
 		p.log.Error("judge an event of our key", "event", ev.ID, "err", err)
 		return
 	}
-	if what == "" || p.admission() == AdmissionPaused {
+	if what == "" || p.gate.State() == AdmissionPaused {
 		return
 	}
 
 	p.log.Error("another node sells with this key: no new jobs are taken. Stop one of the two, then take jobs again with the other", "sign", what, "event", ev.ID)
 	if p.cfg.Pause == nil {
-		p.paused.Store(true)
+		p.gate.Pause()
 	} else if err := p.cfg.Pause("another node sells with this key: it published " + what); err != nil {
 		p.storeTrouble(fmt.Errorf("%w: pause: %w", ErrStoreFailed, err))
 		return

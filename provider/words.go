@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/lightwork-market/lightwork/market/job"
+	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 )
 
@@ -119,4 +120,23 @@ type (
 	Stability    = announce.Stability
 	NIP90Key     = announce.NIP90Key
 	Extension    = announce.Extension
+)
+
+// Who may buy, and how much at a time.
+type (
+	Limits     = admission.Limits
+	LimitError = admission.LimitError
+	Access     = admission.Access
+	Trust      = admission.Trust
+	Admission  = admission.State
+)
+
+// The states of admission, and the kinds of trust.
+const (
+	AdmissionOpen     = admission.Open
+	AdmissionPaused   = admission.Paused
+	AdmissionDraining = admission.Draining
+	TrustNobody       = admission.TrustNobody
+	TrustFollows      = admission.TrustFollows
+	TrustFollows2     = admission.TrustFollows2
 )

@@ -94,12 +94,13 @@ var rooms = map[string][]string{
 	// What the stages of a provider and its store share.
 	"market/job": {"hashing", "payments", "payments/bip21", "receipts"},
 	// The two sides of a trade declare what they need and know no backend.
-	"lifecycle":                  {"domain", "market/kinds", "hashing"},
-	"provider/internal/slots":    {},
-	"provider/internal/publish":  {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "provider/internal/slots", "receipts"},
-	"provider/internal/announce": {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/publish", "receipts", "schemas"},
-	"provider":                   {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/announce", "provider/internal/publish", "provider/internal/slots", "receipts", "replay", "schemas"},
-	"buyer":                      {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/internal/discover", "buyer/internal/text"},
+	"lifecycle":                   {"domain", "market/kinds", "hashing"},
+	"provider/internal/slots":     {},
+	"provider/internal/publish":   {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "provider/internal/slots", "receipts"},
+	"provider/internal/announce":  {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/publish", "receipts", "schemas"},
+	"provider/internal/admission": {"market/job", "market/kinds", "provider/internal/slots", "receipts", "schemas"},
+	"provider":                    {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/slots", "receipts", "replay", "schemas"},
+	"buyer":                       {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/internal/discover", "buyer/internal/text"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.

@@ -1,4 +1,4 @@
-package provider
+package admission
 
 import (
 	"cmp"
@@ -43,9 +43,9 @@ const (
 // pubkey is an x-only key; as bytes a large set of them is small.
 type pubkey [32]byte
 
-// circle is whom the operator trusts by others' word. What it knows is a copy of
+// followSet is whom the operator trusts by others' word: a web of trust. What it knows is a copy of
 // public lists, so it is not stored.
-type circle struct {
+type followSet struct {
 	query func(context.Context, nostr.Filter) ([]nostr.Event, error)
 	steps int
 	roots []string
@@ -56,8 +56,8 @@ type circle struct {
 	keys map[pubkey]bool
 }
 
-func newCircle(a Access, query func(context.Context, nostr.Filter) ([]nostr.Event, error), log *slog.Logger) *circle {
-	c := &circle{query: query, roots: a.Of, log: log}
+func newFollowSet(a Access, query func(context.Context, nostr.Filter) ([]nostr.Event, error), log *slog.Logger) *followSet {
+	c := &followSet{query: query, roots: a.Of, log: log}
 	switch a.Trust {
 	case TrustFollows:
 		c.steps = 1
@@ -67,9 +67,9 @@ func newCircle(a Access, query func(context.Context, nostr.Filter) ([]nostr.Even
 	return c
 }
 
-// has reports whether the key is in the circle. A strange key costs no question:
+// has reports whether the key is in the set. A strange key costs no question:
 // the lists are those of the keys that are trusted, never of who asks.
-func (c *circle) has(ctx context.Context, key string) bool {
+func (c *followSet) has(ctx context.Context, key string) bool {
 	if c.steps == 0 {
 		return false
 	}
@@ -85,7 +85,7 @@ func (c *circle) has(ctx context.Context, key string) bool {
 
 // read asks for the lists anew. Where a relay fails the old ones go on to count:
 // that it is away for a while makes nobody a stranger.
-func (c *circle) read(ctx context.Context) {
+func (c *followSet) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, trustWait)
 	defer cancel()
 	keys, err := c.grow(ctx)
@@ -98,7 +98,7 @@ func (c *circle) read(ctx context.Context) {
 	c.log.Info("follows read", "keys", len(keys), "steps", c.steps)
 }
 
-func (c *circle) grow(ctx context.Context) (map[pubkey]bool, error) {
+func (c *followSet) grow(ctx context.Context) (map[pubkey]bool, error) {
 	keys := map[pubkey]bool{}
 	from := c.roots
 	for step := 1; step <= c.steps; step++ {
@@ -122,7 +122,7 @@ func (c *circle) grow(ctx context.Context) (map[pubkey]bool, error) {
 }
 
 // lists are the keys of the latest follow list of each author.
-func (c *circle) lists(ctx context.Context, authors []string) (keys []string, err error) {
+func (c *followSet) lists(ctx context.Context, authors []string) (keys []string, err error) {
 	events, err := c.query(ctx, nostr.Filter{Kinds: []int{kinds.Follows}, Authors: authors, Limit: 4 * len(authors)})
 	if err != nil {
 		return nil, err

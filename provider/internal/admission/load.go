@@ -1,12 +1,10 @@
-package provider
+package admission
 
 import (
 	"fmt"
 	"sync"
-	"time"
 
-	"golang.org/x/time/rate"
-
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/provider/internal/slots"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -64,38 +62,38 @@ func (l *load) filling(lim Limits) bool {
 // enter takes a place for a new job, or says which limit is reached. known is a
 // customer, fee a job whose engagement fee comes first. A stranger's job that is
 // paid for before it runs may have the whole queue.
-func (l *load) enter(id, buyer string, known bool, mode receipts.Mode, fee bool, lim Limits) Reason {
+func (l *load) enter(id, buyer string, known bool, mode receipts.Mode, fee bool, lim Limits) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.per[buyer]
-	e := loadEntry{buyer: buyer, active: unproven(mode, fee), hold: mode == receipts.ModeHold}
+	e := loadEntry{buyer: buyer, active: !isPaidFirst(mode, fee), hold: mode == receipts.ModeHold}
 	switch {
 	case c.active >= lim.QueuePerBuyer:
-		return because(CodeOverCapacity, fmt.Sprintf("at most %d jobs of one key at a time; retry when one ends", lim.QueuePerBuyer))
+		return job.Refuse(job.CodeOverCapacity, fmt.Sprintf("at most %d jobs of one key at a time; retry when one ends", lim.QueuePerBuyer))
 	case l.all.active >= lim.Queue:
-		return because(CodeOverCapacity, "the queue is full; retry later")
+		return job.Refuse(job.CodeOverCapacity, "the queue is full; retry later")
 	case e.active && !known && l.all.active >= slots.ForUnpaid(lim.Queue):
-		return because(CodeOverCapacity, "the queue is full for a key that has paid for nothing here yet; retry later, or pay first")
+		return job.Refuse(job.CodeOverCapacity, "the queue is full for a key that has paid for nothing here yet; retry later, or pay first")
 	case !e.active && c.unpaid >= lim.UnpaidPerBuyer:
-		return because(CodeTooManyUnpaid, fmt.Sprintf("at most %d unpaid invoices of one key; pay or cancel one", lim.UnpaidPerBuyer))
+		return job.Refuse(job.CodeTooManyUnpaid, fmt.Sprintf("at most %d unpaid invoices of one key; pay or cancel one", lim.UnpaidPerBuyer))
 	case !e.active && l.all.unpaid >= lim.Unpaid:
-		return because(CodeTooManyUnpaid, "too many unpaid invoices; retry later")
+		return job.Refuse(job.CodeTooManyUnpaid, "too many unpaid invoices; retry later")
 	case !e.active && !known && l.all.unpaid >= slots.ForUnpaid(lim.Unpaid):
-		return because(CodeTooManyUnpaid, "too many unpaid invoices for a key that has paid for nothing here yet; retry later")
+		return job.Refuse(job.CodeTooManyUnpaid, "too many unpaid invoices for a key that has paid for nothing here yet; retry later")
 	case e.hold && c.held >= lim.HeldPerBuyer:
-		return because(CodeOverCapacity, fmt.Sprintf("at most %d held payments of one key", lim.HeldPerBuyer))
+		return job.Refuse(job.CodeOverCapacity, fmt.Sprintf("at most %d held payments of one key", lim.HeldPerBuyer))
 	}
 	l.put(id, e)
-	return Reason{}
+	return nil
 }
 
 // resume puts a job that was admitted before a restart in its place.
-func (l *load) resume(job Job) {
+func (l *load) resume(j job.Job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.jobs[job.RequestID] == nil {
-		active := job.State != StateQuoted || !paysFirst(job.Mode) && !job.OwesFee()
-		l.put(job.RequestID, loadEntry{buyer: job.Buyer, active: active, hold: job.Mode == receipts.ModeHold})
+	if l.jobs[j.RequestID] == nil {
+		active := j.State != job.StateQuoted || !j.PaidFirst(j.Due())
+		l.put(j.RequestID, loadEntry{buyer: j.Buyer, active: active, hold: j.Mode == receipts.ModeHold})
 	}
 }
 
@@ -136,37 +134,4 @@ func (l *load) drop(id string) {
 	} else {
 		l.per[e.buyer] = c
 	}
-}
-
-// replies bounds how often bad requests of one key, and of all keys, are
-// answered; another one, how often pings are. Keys are free to make, so the total
-// matters most.
-type replies struct {
-	mu     sync.Mutex
-	perMin int
-	keys   map[string]*rate.Limiter
-	all    *rate.Limiter
-}
-
-// replyKeys bounds the keys remembered; beyond it the memory starts anew.
-const replyKeys = 10_000
-
-func newReplies(perMin int) *replies {
-	return &replies{perMin: perMin, keys: map[string]*rate.Limiter{}, all: rate.NewLimiter(rate.Limit(perMin)*10/60, perMin*10)}
-}
-
-// allow counts an answer to the key. known says whether it is a customer: what
-// strangers use up is not theirs.
-func (r *replies) allow(key string, now time.Time, known func() bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.keys) >= replyKeys {
-		clear(r.keys)
-	}
-	lim := r.keys[key]
-	if lim == nil {
-		lim = rate.NewLimiter(rate.Limit(r.perMin)/60, r.perMin)
-		r.keys[key] = lim
-	}
-	return lim.AllowN(now, 1) && (r.all.AllowN(now, 1) || known())
 }

@@ -1,16 +1,15 @@
-package provider
+package admission
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// Limits bound what strangers can take. Zero values mean the defaults.
+// Limits bound what buyers can take. Zero values mean the defaults.
 type Limits struct {
 	Concurrent     int           // jobs run at once (2)
 	Queue          int           // paid jobs waiting or running, all buyers (64)
@@ -69,8 +68,8 @@ func (l Limits) Check() error {
 			return &LimitError{n.name, "cannot be negative"}
 		}
 	}
-	if l.ClockWindow > RefusedFor/2 {
-		return &LimitError{"clock_window", fmt.Sprintf("is at most %v, since refusals are forgotten after %v", RefusedFor/2, RefusedFor)}
+	if l.ClockWindow > job.RefusedFor/2 {
+		return &LimitError{"clock_window", fmt.Sprintf("is at most %v, since refusals are forgotten after %v", job.RefusedFor/2, job.RefusedFor)}
 	}
 	if l.QuoteTTL > 0 && l.QuoteTTL < time.Second {
 		return &LimitError{"quote_ttl", "is shorter than a second"}
@@ -78,7 +77,8 @@ func (l Limits) Check() error {
 	return nil
 }
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults sets what is zero.
+func (l Limits) WithDefaults() Limits {
 	def(&l.Concurrent, 2)
 	def(&l.Queue, 64)
 	def(&l.QueuePerBuyer, 8)
@@ -98,24 +98,6 @@ func (l Limits) withDefaults() Limits {
 	def(&l.CPUs, 4)
 	def(&l.ContextTokens, schemas.MaxRequestBytes/receipts.BytesPerToken)
 	return l
-}
-
-// Kinds are the event kinds that are ours to configure.
-type Kinds struct {
-	Request int // 5050; the result is +1000
-	// Also are further kinds of request that are taken, from 5000 to 5999, where
-	// they name a schema.
-	Also       []int
-	Acceptance int // 7001
-	Receipt    int // 7002
-}
-
-func (k Kinds) withDefaults() Kinds {
-	def(&k.Request, kinds.Request)
-	k.Also = slices.DeleteFunc(slices.Clone(k.Also), func(kind int) bool { return kind == k.Request })
-	def(&k.Acceptance, kinds.Acceptance)
-	def(&k.Receipt, kinds.Receipt)
-	return k
 }
 
 // def sets *v to d if it is zero.
