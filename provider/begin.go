@@ -68,7 +68,7 @@ func (p *Provider) deliveredBefore(ctx context.Context, job Job, deadline time.T
 	}
 	asking, stop := context.WithDeadline(ctx, until)
 	defer stop()
-	delivered, err := p.known(asking, job, receipts.PurposeResult)
+	delivered, err := p.restored.IsReceipted(asking, job.RequestID, receipts.PurposeResult)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}

@@ -331,7 +331,7 @@ func (p *Provider) settled(ctx context.Context, job Job, c *Charge, sig *jobSign
 	if c.Acceptance == nil && sig.awaitAcceptance(ctx, c.Purpose) {
 		return ctx.Err() // look again: it may be here
 	}
-	delivered, err := p.known(ctx, job, c.Purpose) // the chain is known before it goes on
+	delivered, err := p.restored.IsReceipted(ctx, job.RequestID, c.Purpose) // the chain is known before it goes on
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
+	"github.com/lightwork-market/lightwork/provider/internal/restore"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -26,7 +27,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Provider{key: key, announcer: announce.New(announce.Config{})}
+	p := &Provider{key: key, announcer: announce.New(announce.Config{}), restored: restore.New(restore.Config{Key: key})}
 	for name, c := range map[string]struct {
 		own      domain.Domain
 		optional bool
@@ -57,7 +58,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 			return err == nil && what != ""
 		}},
 		"receipt of ours": {domain.Receipt, false, func(tags nostr.Tags) bool {
-			return len(p.shown(t.Context(), []nostr.Event{{Kind: kinds.Receipt, Tags: tags}})) == 1
+			return len(p.restored.Receipts(t.Context(), []nostr.Event{{Kind: kinds.Receipt, Tags: tags}})) == 1
 		}},
 	} {
 		for _, d := range append(domain.All(), "") {

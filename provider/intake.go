@@ -100,7 +100,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 	if _, err := p.cfg.Store.Job(ctx, ev.ID); err == nil {
 		return // known from before a restart
 	}
-	if _, ok := p.answered[ev.ID]; ok {
+	if p.restored.WasAnswered(ev.ID) {
 		p.log.Debug("answered before, by this key", "request", ev.ID)
 		return
 	}

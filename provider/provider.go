@@ -16,6 +16,7 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/provider/internal/restore"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 	"github.com/nbd-wtf/go-nostr"
@@ -50,13 +51,7 @@ type Provider struct {
 	listening chan struct{}
 	announcer *announce.Announcer
 	began     time.Time // Serve
-	// remembered is closed once the relays have told what our key signed; no
-	// receipt is issued before. answered, which does not change afterwards, are
-	// the requests it has answered lately.
-	remembered chan struct{}
-	answered   map[string]struct{}
-	// receipted, like answered, are charges of jobs open here that have a receipt there.
-	receipted map[receiptedCharge]struct{}
+	restored  *restore.Checker
 	halt      chan error    // cap 1: the store failed for good
 	refundDue chan struct{} // cap 1: a refund was recorded
 	sending   sync.Map      // request ids of refunds that the wallet is being told of
@@ -116,7 +111,7 @@ func New(cfg Config) (*Provider, error) {
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
 		seen: recent.New(100_000), canceled: recent.New(10_000), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), listening: make(chan struct{}),
-		remembered: make(chan struct{}), answered: map[string]struct{}{}, receipted: map[receiptedCharge]struct{}{}, wakes: map[string]*jobSignal{},
+		wakes: map[string]*jobSignal{},
 	}
 	p.waiting = newWaiting()
 	if len(p.cfg.Access.Of) == 0 {
@@ -131,6 +126,10 @@ func New(cfg Config) (*Provider, error) {
 		Store: cfg.Store, Market: cfg.Market, Signer: cfg.Signer, SignLater: cfg.SignLater, Cipher: cfg.Cipher, Log: p.log,
 		HasPaid: p.gate.HasPaid, OnAck: p.onAck, OnStoreError: p.storeTrouble,
 		OnPublished: func(e PublicationEvent) { p.tell(e) },
+	})
+	p.restored = restore.New(restore.Config{
+		Store: cfg.Store, Publisher: p.pub, Log: p.log, Query: cfg.Market.Query,
+		Key: p.key, RequestKinds: p.requestKinds(), ReceiptKind: p.kinds.Receipt, ClockWindow: p.limits.ClockWindow,
 	})
 	p.announcer = announce.New(announce.Config{
 		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log,
@@ -172,7 +171,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 	g.Go(func() error { return p.serveRefunds(ctx) })
 	g.Go(func() error { return p.serveAdmission(ctx) })
 	g.Go(func() error {
-		if err := p.remember(ctx); err != nil {
+		if err := p.restored.Serve(ctx); err != nil {
 			return err
 		}
 		return p.cfg.Market.Listen(ctx, p.filters(), sync.OnceFunc(func() { close(p.listening) }), func(ev nostr.Event) { p.intake(ctx, ev) })

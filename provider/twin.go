@@ -41,7 +41,7 @@ func (p *Provider) own(ctx context.Context, ev nostr.Event) {
 	}
 	what, err := p.unsaid(ctx, ev)
 	if err == nil && what != "" && ev.Kind == p.kinds.Receipt {
-		err = p.adopt(ctx, []nostr.Event{ev})
+		err = p.restored.Adopt(ctx, []nostr.Event{ev})
 	}
 	if err != nil {
 		p.log.Error("judge an event of our key", "event", ev.ID, "err", err)

@@ -99,7 +99,8 @@ var rooms = map[string][]string{
 	"provider/internal/publish":   {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "provider/internal/slots", "receipts"},
 	"provider/internal/announce":  {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/publish", "receipts", "schemas"},
 	"provider/internal/admission": {"market/job", "market/kinds", "provider/internal/slots", "receipts", "schemas"},
-	"provider":                    {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/slots", "receipts", "replay", "schemas"},
+	"provider/internal/restore":   {"domain", "hashing", "market/job", "market/kinds", "provider/internal/publish", "receipts"},
+	"provider":                    {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/restore", "provider/internal/slots", "receipts", "replay", "schemas"},
 	"buyer":                       {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/internal/discover", "buyer/internal/text"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},

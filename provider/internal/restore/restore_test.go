@@ -1,4 +1,4 @@
-package provider
+package restore
 
 import (
 	"bytes"
@@ -17,11 +17,9 @@ import (
 func TestNoRelayIsSaidLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		p := &Provider{
-			cfg: Config{Market: &mute{left: 100}, Store: noJobs{}}, log: slog.New(slog.NewTextHandler(&log, nil)),
-			remembered: make(chan struct{}), answered: map[string]struct{}{},
-		}
-		if err := p.remember(t.Context()); err != nil {
+		relays := &mute{left: 100}
+		c := New(Config{Query: relays.Query, Store: noJobs{}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err := c.Serve(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(log.String(), "nothing is sold before"); n != 7 { // 1, 2, 4, ... 64
@@ -34,10 +32,7 @@ func TestNoRelayIsSaidLessAndLess(t *testing.T) {
 }
 
 // mute is a market whose relays do not answer at first.
-type mute struct {
-	Market
-	left int
-}
+type mute struct{ left int }
 
 func (m *mute) Query(context.Context, nostr.Filter) ([]nostr.Event, error) {
 	if m.left > 0 {
