@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -65,12 +66,13 @@ func (p *Provider) excess(ctx context.Context, job Job) (*Credit, string) {
 	if outpoints(job) == "" {
 		return nil, ""
 	}
-	price := (job.PriceMsats + msatsPerSat - 1) / msatsPerSat * msatsPerSat
+	const sat = 1000
+	price := (job.PriceMsats + sat - 1) / sat * sat
 	owed := p.credit(ctx, job, max(0, job.Payment.PaidMsats-price))
 	if owed == nil {
 		return nil, ""
 	}
-	return owed, owedText(*owed, "more came than the price")
+	return owed, refund.OwedText(*owed, "more came than the price")
 }
 
 // late looks once more at the payments of a job that has ended without a receipt.
@@ -97,12 +99,12 @@ func (p *Provider) late(ctx context.Context, job Job) {
 // owe records what came in all for a job that has ended, of which the buyer is told
 // what is new.
 func (p *Provider) owe(ctx context.Context, job Job, came int64) error {
-	owed := Credit{RequestID: job.RequestID, Buyer: job.Buyer, Msats: came, RefundTo: p.refundTo(ctx, job)}
+	owed := Credit{RequestID: job.RequestID, Buyer: job.Buyer, Msats: came, RefundTo: p.refunds.Target(ctx, job)}
 	var out OutEvent
 	msats, err := p.cfg.Store.AddLate(ctx, owed, func(msats int64) (_ OutEvent, err error) {
 		late := owed
 		late.Msats = msats
-		out, err = p.pub.Feedback(ctx, publish.BuyerOf(job), "refund", owedText(late, "it came after the job had ended"), "", owedTag(owed.Msats))
+		out, err = p.pub.Feedback(ctx, publish.BuyerOf(job), "refund", refund.OwedText(late, "it came after the job had ended"), "", refund.OwedTag(owed.Msats))
 		return out, err
 	})
 	if err != nil || msats == 0 {
@@ -111,7 +113,7 @@ func (p *Provider) owe(ctx context.Context, job Job, came int64) error {
 	p.tell(DebtEvent{RequestID: job.RequestID, Msats: msats})
 	p.pub.Send(out)
 	p.log.Warn("money came after the job had ended: it is owed", "request", job.RequestID, "msats", msats)
-	p.refundCredit(ctx, job.RequestID)
+	p.refunds.Begin(ctx, job.RequestID)
 	return nil
 }
 

@@ -362,7 +362,7 @@ func (p *Provider) settled(ctx context.Context, job Job, c *Charge, sig *jobSign
 			p.gate.Activate(job.RequestID)
 		}
 	case outpoints(job) != "": // more may have come than the price
-		p.refundCredit(ctx, job.RequestID)
+		p.refunds.Begin(ctx, job.RequestID)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -273,7 +274,7 @@ func (p *Provider) credit(ctx context.Context, job Job, msats int64) *Credit {
 	if msats == 0 {
 		return nil
 	}
-	return &Credit{RequestID: job.RequestID, Buyer: job.Buyer, Msats: msats, RefundTo: p.refundTo(ctx, job)}
+	return &Credit{RequestID: job.RequestID, Buyer: job.Buyer, Msats: msats, RefundTo: p.refunds.Target(ctx, job)}
 }
 
 // close ends a job for which nothing else came than perhaps its engagement fee.
@@ -291,11 +292,11 @@ func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Rea
 		return p.closeAs(ctx, job, to, reason, text, nil)
 	}
 	var why string
-	owed.Refund, why = p.refundOf(ctx, job, *owed, reason.Code)
-	err := p.closeAs(ctx, job, to, reason, text+"; "+owedText(*owed, why), owed)
+	owed.Refund, why = p.refunds.Plan(ctx, job, *owed, reason.Code)
+	err := p.closeAs(ctx, job, to, reason, text+"; "+refund.OwedText(*owed, why), owed)
 	if errors.Is(err, ErrRefundTaken) { // named for two jobs: it pays one of them
 		owed.Refund = nil
-		err = p.closeAs(ctx, job, to, reason, text+"; "+owedText(*owed, "its refund invoice was named before"), owed)
+		err = p.closeAs(ctx, job, to, reason, text+"; "+refund.OwedText(*owed, "its refund invoice was named before"), owed)
 	}
 	return err
 }
@@ -309,7 +310,7 @@ func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason
 	}
 	var owes nostr.Tags
 	if owed != nil {
-		owes = nostr.Tags{owedTag(owed.Msats)}
+		owes = nostr.Tags{refund.OwedTag(owed.Msats)}
 	}
 	out, err := p.pub.Feedback(ctx, publish.BuyerOf(job), status, text, "", owes...)
 	if err != nil {
@@ -324,7 +325,7 @@ func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason
 	}
 	p.tell(EndEvent{RequestID: job.RequestID, State: to, Reason: reason, Owed: owed})
 	p.pub.Send(told...)
-	p.refundsWake()
+	p.refunds.Wake()
 	p.log.Info("closed", "request", job.RequestID, "state", to, "reason", reason.String())
 	return nil
 }

@@ -159,7 +159,7 @@ func (p *Provider) take(ctx context.Context, ev, view nostr.Event, inputs []rece
 	raw, err := ev.MarshalJSON()
 	if err == nil {
 		job.Request = raw // as it was signed
-		job.RefundAddress = p.refundAddress(view, job.Mode)
+		job.RefundAddress = p.refunds.Address(view, job.Mode)
 		err = p.cfg.Store.AddJob(ctx, job)
 	}
 	switch {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/nbd-wtf/go-nostr"
@@ -54,7 +55,7 @@ func (p *Provider) partials(job Job) func(channel, text string) {
 			return
 		}
 		p.tellPartial(to, channel, map[string]any{
-			"seq": seq, "channel": channel, "bytes": len(text), "text": clip(text, partialBytes),
+			"seq": seq, "channel": channel, "bytes": len(text), "text": clip.Text(text, partialBytes),
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -52,9 +53,8 @@ type Provider struct {
 	announcer *announce.Announcer
 	began     time.Time // Serve
 	restored  *restore.Checker
-	halt      chan error    // cap 1: the store failed for good
-	refundDue chan struct{} // cap 1: a refund was recorded
-	sending   sync.Map      // request ids of refunds that the wallet is being told of
+	halt      chan error // cap 1: the store failed for good
+	refunds   *refund.Refunder
 
 	mu    sync.Mutex
 	wakes map[string]*jobSignal // by request id; open jobs only
@@ -110,7 +110,7 @@ func New(cfg Config) (*Provider, error) {
 		cfg: cfg, limits: cfg.Limits.WithDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
 		seen: recent.New(100_000), canceled: recent.New(10_000), intakes: new(errgroup.Group),
-		halt: make(chan error, 1), refundDue: make(chan struct{}, 1), listening: make(chan struct{}),
+		halt: make(chan error, 1), listening: make(chan struct{}),
 		wakes: map[string]*jobSignal{},
 	}
 	p.waiting = newWaiting()
@@ -130,6 +130,10 @@ func New(cfg Config) (*Provider, error) {
 	p.restored = restore.New(restore.Config{
 		Store: cfg.Store, Publisher: p.pub, Log: p.log, Query: cfg.Market.Query,
 		Key: p.key, RequestKinds: p.requestKinds(), ReceiptKind: p.kinds.Receipt, ClockWindow: p.limits.ClockWindow,
+	})
+	p.refunds = refund.New(refund.Config{
+		Store: cfg.Store, Publisher: p.pub, Log: p.log, Settings: cfg.Refunds, Node: func() payments.Node { return p.node },
+		LookupEvery: p.limits.LookupEvery, Tell: p.tell, OnStoreError: p.storeTrouble,
 	})
 	p.announcer = announce.New(announce.Config{
 		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log,
@@ -168,7 +172,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 	g.Go(func() error { return p.pub.Serve(ctx) })
 	g.Go(func() error { return p.announcer.Serve(ctx, p.listening) })
 	g.Go(func() error { return p.announcer.ServePresence(ctx, p.listening) })
-	g.Go(func() error { return p.serveRefunds(ctx) })
+	g.Go(func() error { return p.refunds.Serve(ctx) })
 	g.Go(func() error { return p.serveAdmission(ctx) })
 	g.Go(func() error {
 		if err := p.restored.Serve(ctx); err != nil {
@@ -324,4 +328,19 @@ func (p *Provider) storeTrouble(err error) {
 		default:
 		}
 	}
+}
+
+// RetryRefund begins a further attempt to pay a debt, at the operator's word:
+// to what is named, or else to where the last attempt went, or the request says.
+// The payment is seen through like the first. The wallet's fee limit is the one
+// of the configuration, whoever's failure it was.
+func (p *Provider) RetryRefund(ctx context.Context, requestID, to string) (Refund, error) {
+	return p.refunds.Retry(ctx, requestID, to)
+}
+
+// WriteOff ends a debt that the operator has settled with the buyer by other
+// means, which the note says. What is left of it is no credit any more, and the
+// buyer is told.
+func (p *Provider) WriteOff(ctx context.Context, requestID, note string) (msats int64, err error) {
+	return p.refunds.WriteOff(ctx, requestID, note)
 }

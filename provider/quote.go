@@ -169,17 +169,20 @@ func (p *Provider) invoiceFor(job Job, c *Charge) payments.NewInvoice {
 	return in
 }
 
-// refundTo is where the request wants a failed prepayment returned: its
-// ["param","refund",...], bounded.
-func (p *Provider) refundTo(ctx context.Context, job Job) string {
-	ev, err := p.pub.Request(ctx, job)
-	if err != nil {
-		return ""
-	}
-	return refundParam(ev)
-}
+// leastPaid is what a quote asks for whatever the credit: a job without a
+// payment would leave no receipt.
+const leastPaid = 1000
 
-func refundParam(ev nostr.Event) string {
-	terms, _ := receipts.TermsOf(ev.Tags) // it was read when the request was taken
-	return clip(terms.Refund, 2048)
+func (p *Provider) leastPaid() int64 { return max(leastPaid, p.cfg.LeastMsats) }
+
+// lessCredit lowers a price by what is owed to the buyer. Both together are the
+// price; AddJob checks that the credit is still there.
+func (p *Provider) lessCredit(ctx context.Context, buyer string, price int64) (lowered, credit int64) {
+	free, err := p.cfg.Store.CreditOf(ctx, buyer)
+	if err != nil {
+		p.log.Error("read credit", "buyer", buyer, "err", err)
+		return price, 0
+	}
+	credit = max(0, min(free, price-p.leastPaid()))
+	return price - credit, credit
 }

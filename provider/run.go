@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -255,7 +256,7 @@ func unexpected(req *schemas.Request, result *schemas.Result, artifacts [][]byte
 		return Reason{}
 	}
 	if out.Status == schemas.StatusError || out.Status == schemas.StatusCancelled {
-		return because(CodeStopped, clip(out.Error, 200)) // the buyer's own commands can do that
+		return because(CodeStopped, clip.Text(out.Error, 200)) // the buyer's own commands can do that
 	}
 	have := map[hashing.Digest]int{}
 	for _, a := range artifacts {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
@@ -127,15 +126,4 @@ func outcome(result *schemas.Result) (ok bool, exit *int64, commands []string, e
 		exit = &exits[n-1]
 	}
 	return out.Status == "success", exit, commands, exits
-}
-
-// clip cuts text to at most n bytes at a rune's edge.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
+	"github.com/lightwork-market/lightwork/provider/internal/refund"
 )
 
 // The words of package job, under the names that a program which embeds a provider
@@ -139,4 +140,12 @@ const (
 	TrustNobody       = admission.TrustNobody
 	TrustFollows      = admission.TrustFollows
 	TrustFollows2     = admission.TrustFollows2
+)
+
+// How debts are paid back.
+type (
+	Refunds      = refund.Settings
+	Payer        = refund.Payer
+	ChainPlanner = refund.ChainPlanner
+	Addresses    = refund.Addresses
 )

@@ -100,7 +100,8 @@ var rooms = map[string][]string{
 	"provider/internal/announce":  {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/publish", "receipts", "schemas"},
 	"provider/internal/admission": {"market/job", "market/kinds", "provider/internal/slots", "receipts", "schemas"},
 	"provider/internal/restore":   {"domain", "hashing", "market/job", "market/kinds", "provider/internal/publish", "receipts"},
-	"provider":                    {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/restore", "provider/internal/slots", "receipts", "replay", "schemas"},
+	"provider/internal/refund":    {"internal/clip", "market/job", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/publish", "receipts"},
+	"provider":                    {"domain", "hashing", "internal/clip", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/slots", "receipts", "replay", "schemas"},
 	"buyer":                       {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/internal/discover", "buyer/internal/text"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
@@ -111,6 +112,7 @@ var rooms = map[string][]string{
 	// Several providers for one job: on the buyer's public API.
 	"buyer/panel": {"buyer", "buyer/adjudicate", "buyer/internal/text", "domain", "market/kinds", "hashing", "payments", "receipts", "schemas"},
 
+	"internal/clip":   {},
 	"internal/recent": {},
 	// Errors with a next step, and values for a person.
 	"internal/advice":  {},

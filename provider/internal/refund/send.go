@@ -1,4 +1,4 @@
-package provider
+package refund
 
 import (
 	"context"
@@ -8,25 +8,27 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nbd-wtf/go-nostr"
-
+	"github.com/lightwork-market/lightwork/internal/clip"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bip21"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/nbd-wtf/go-nostr"
 )
 
-func (p *Provider) refundsWake() {
+// Wake has recorded refunds looked for at once.
+func (s *Refunder) Wake() {
 	select {
-	case p.refundDue <- struct{}{}:
+	case s.due <- struct{}{}:
 	default:
 	}
 }
 
-// serveRefunds sees every recorded refund through to its end, those of a former
+// Serve sees every recorded refund through to its end, those of a former
 // life too. It owns a goroutine a refund, so that one that is stuck on its way
 // holds up no other; one that the operator has ended is asked about no more.
-func (p *Provider) serveRefunds(ctx context.Context) error {
-	if p.cfg.Refunds == nil {
+func (s *Refunder) Serve(ctx context.Context) error {
+	if s.cfg.Settings == nil {
 		return nil
 	}
 	var workers sync.WaitGroup
@@ -43,9 +45,9 @@ func (p *Provider) serveRefunds(ctx context.Context) error {
 		}
 	}()
 	for {
-		open, err := p.cfg.Store.OpenRefunds(ctx)
+		open, err := s.cfg.Store.OpenRefunds(ctx)
 		if err != nil && ctx.Err() == nil {
-			p.log.Error("read refunds", "err", err)
+			s.log.Error("read refunds", "err", err)
 		}
 
 		last := map[string]int{}
@@ -65,7 +67,7 @@ func (p *Provider) serveRefunds(ctx context.Context) error {
 			seeing, stop := context.WithCancel(ctx)
 			busy[r.RequestID] = attempt{r.Attempt, stop}
 			workers.Go(func() {
-				p.refund(seeing, r)
+				s.refund(seeing, r)
 				select {
 				case ended <- r.RequestID:
 				case <-ctx.Done():
@@ -77,8 +79,8 @@ func (p *Provider) serveRefunds(ctx context.Context) error {
 		case id := <-ended:
 			busy[id].stop()
 			delete(busy, id)
-		case <-p.refundDue:
-		case <-time.After(p.limits.LookupEvery):
+		case <-s.due:
+		case <-time.After(s.cfg.LookupEvery):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -86,20 +88,20 @@ func (p *Provider) serveRefunds(ctx context.Context) error {
 }
 
 // refund brings one refund to its end and records that.
-func (p *Provider) refund(ctx context.Context, r Refund) {
+func (s *Refunder) refund(ctx context.Context, r job.Refund) {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		pay, err := p.payRefund(ctx, &r)
+		pay, err := s.payRefund(ctx, &r)
 		if err == nil && pay.State.Terminal() {
-			err = p.endRefund(ctx, r, pay)
-			if err == nil || errors.Is(err, ErrConflict) {
+			err = s.endRefund(ctx, r, pay)
+			if err == nil || errors.Is(err, job.ErrConflict) {
 				return
 			}
-			p.storeTrouble(err)
+			s.cfg.OnStoreError(err)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		p.log.Warn("refund not done yet, asking again", "request", r.RequestID, "payment_hash", r.PaymentHash, "in", pause, "err", err)
+		s.log.Warn("refund not done yet, asking again", "request", r.RequestID, "payment_hash", r.PaymentHash, "in", pause, "err", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -110,10 +112,10 @@ func (p *Provider) refund(ctx context.Context, r Refund) {
 
 // payRefund sees an attempt through. A failure that may hide a success is
 // ErrRefundForgotten.
-func (p *Provider) payRefund(ctx context.Context, r *Refund) (payments.Payment, error) {
-	pay, err := p.sendRefund(ctx, r)
+func (s *Refunder) payRefund(ctx context.Context, r *job.Refund) (payments.Payment, error) {
+	pay, err := s.sendRefund(ctx, r)
 	if err == nil && failureUnsure(*r, pay) {
-		err = fmt.Errorf("%w; of the last time it says: %s", ErrRefundForgotten, pay.FailureReason)
+		err = fmt.Errorf("%w; of the last time it says: %s", job.ErrRefundForgotten, pay.FailureReason)
 	}
 	return pay, err
 }
@@ -121,8 +123,8 @@ func (p *Provider) payRefund(ctx context.Context, r *Refund) (payments.Payment, 
 // sendRefund looks before it sends: only a payment that the wallet never heard
 // of is sent, so a restart at any point pays once. That it is sent is written down
 // before: a wallet that has lost its records since says that it never heard of it.
-func (p *Provider) sendRefund(ctx context.Context, r *Refund) (payments.Payment, error) {
-	wallet := p.cfg.Refunds.Wallet
+func (s *Refunder) sendRefund(ctx context.Context, r *job.Refund) (payments.Payment, error) {
+	wallet := s.cfg.Settings.Wallet
 	pay, err := wallet.LookupPayment(ctx, r.PaymentHash)
 	switch {
 	case err == nil && pay.State == payments.PaymentFailed && r.Attempt > 1 && r.Sent == 0:
@@ -134,15 +136,15 @@ func (p *Provider) sendRefund(ctx context.Context, r *Refund) (payments.Payment,
 		return pay, fmt.Errorf("look up refund: %w", err)
 	case err == nil:
 		return wallet.TrackPayment(ctx, r.PaymentHash)
-	case r.Wallet != "" && r.Wallet != p.node.Wallet():
-		return pay, fmt.Errorf("%w: that is %s, and this one is %s", errOtherPayer, r.Wallet, p.node.Wallet())
+	case r.Wallet != "" && r.Wallet != s.cfg.Node().Wallet():
+		return pay, fmt.Errorf("%w: that is %s, and this one is %s", errOtherPayer, r.Wallet, s.cfg.Node().Wallet())
 	case r.Sent >= mostSent(*r):
-		return pay, ErrRefundForgotten
+		return pay, job.ErrRefundForgotten
 	}
 
-	p.sending.Store(r.RequestID, true)
-	defer p.sending.Delete(r.RequestID)
-	if err := p.cfg.Store.SetRefundSent(ctx, r.RequestID, r.Attempt); err != nil {
+	s.sending.Store(r.RequestID, true)
+	defer s.sending.Delete(r.RequestID)
+	if err := s.cfg.Store.SetRefundSent(ctx, r.RequestID, r.Attempt); err != nil {
 		return pay, fmt.Errorf("record that the refund is sent: %w", err)
 	}
 	r.Sent++
@@ -164,7 +166,7 @@ func (p *Provider) sendRefund(ctx context.Context, r *Refund) (payments.Payment,
 
 // mostSent is how often the wallet is told of one attempt: once more after a crash,
 // since the payee of an invoice takes it once. An address can be paid twice.
-func mostSent(r Refund) int {
+func mostSent(r job.Refund) int {
 	if bip21.Is(r.BOLT11) {
 		return 1
 	}
@@ -173,21 +175,21 @@ func mostSent(r Refund) int {
 
 // failureUnsure reports whether a refund that failed may have gone through all the
 // same: the wallet was told of it twice, and speaks of the last time.
-func failureUnsure(r Refund, pay payments.Payment) bool {
+func failureUnsure(r job.Refund, pay payments.Payment) bool {
 	return pay.State == payments.PaymentFailed && r.Sent > 1
 }
 
 // isForgotten reports whether the wallet does not know what became of a refund that
 // it was told to send.
-func (p *Provider) isForgotten(ctx context.Context, r Refund) (bool, error) {
-	if p.cfg.Refunds == nil || r.End != nil || r.Sent < mostSent(r) {
+func (s *Refunder) isForgotten(ctx context.Context, r job.Refund) (bool, error) {
+	if s.cfg.Settings == nil || r.End != nil || r.Sent < mostSent(r) {
 		return false, nil
 	}
 
-	pay, err := p.cfg.Refunds.Wallet.LookupPayment(ctx, r.PaymentHash)
+	pay, err := s.cfg.Settings.Wallet.LookupPayment(ctx, r.PaymentHash)
 	switch {
 	case errors.Is(err, payments.ErrNotFound):
-		return r.Wallet == "" || r.Wallet == p.node.Wallet(), nil
+		return r.Wallet == "" || r.Wallet == s.cfg.Node().Wallet(), nil
 	case err != nil:
 		return false, fmt.Errorf("look up refund: %w", err)
 	}
@@ -197,52 +199,52 @@ func (p *Provider) isForgotten(ctx context.Context, r Refund) (bool, error) {
 // endForgotten ends the last attempt to pay a debt if the wallet has forgotten it, at
 // the operator's word: what it was over is credit again. ErrRefundOpen if the attempt
 // may still be on its way: a wallet that is just being told of one knows it later.
-func (p *Provider) endForgotten(ctx context.Context, d Debt) (Debt, error) {
+func (s *Refunder) endForgotten(ctx context.Context, d job.Debt) (job.Debt, error) {
 	if d.Refund == nil || d.Refund.End != nil {
 		return d, nil
 	}
-	if _, ok := p.sending.Load(d.RequestID); ok {
-		return d, ErrRefundOpen
+	if _, ok := s.sending.Load(d.RequestID); ok {
+		return d, job.ErrRefundOpen
 	}
-	forgotten, err := p.isForgotten(ctx, *d.Refund)
+	forgotten, err := s.isForgotten(ctx, *d.Refund)
 	if err != nil {
 		return d, err
 	}
 	if !forgotten {
-		return d, ErrRefundOpen
+		return d, job.ErrRefundOpen
 	}
 
-	if err := p.endRefund(ctx, *d.Refund, failedRefund(*d.Refund, ErrRefundForgotten)); err != nil {
+	if err := s.endRefund(ctx, *d.Refund, failedRefund(*d.Refund, job.ErrRefundForgotten)); err != nil {
 		return d, err
 	}
-	return p.debt(ctx, d.RequestID)
+	return s.debt(ctx, d.RequestID)
 }
 
 // errOtherPayer: only the wallet that a refund was begun with knows whether it was
 // sent; another would send it twice, or call it failed.
 var errOtherPayer = errors.New("the refund was begun with another wallet than the configured one; configure that wallet again until it has ended")
 
-func failedRefund(r Refund, why error) payments.Payment {
+func failedRefund(r job.Refund, why error) payments.Payment {
 	return payments.Payment{Hash: r.PaymentHash, State: payments.PaymentFailed, AmountMsats: r.Msats, FailureReason: why.Error()}
 }
 
 // endRefund records the outcome and tells the buyer in a 7000 with status
 // "refund", which other clients pass over.
-func (p *Provider) endRefund(ctx context.Context, r Refund, pay payments.Payment) error {
-	end := RefundEnd{
+func (s *Refunder) endRefund(ctx context.Context, r job.Refund, pay payments.Payment) error {
+	end := job.RefundEnd{
 		Attempt: r.Attempt, State: pay.State, FeeMsats: pay.FeeMsats, Preimage: pay.Preimage, Outpoints: pay.Outpoints,
 		UnusedMsats: unused(r, pay),
 	}
 	text := fmt.Sprintf("%d msats were sent to your %s", r.SentMsats(), place(r))
 	if pay.State == payments.PaymentFailed {
 		// The wallet's own words may name what is ours to know.
-		end = RefundEnd{Attempt: r.Attempt, State: pay.State, Reason: clip(pay.FailureReason, 500)}
+		end = job.RefundEnd{Attempt: r.Attempt, State: pay.State, Reason: clip.Text(pay.FailureReason, 500)}
 		text = fmt.Sprintf("the refund could not be sent: %d msats are credit, which lowers the price of your next jobs here", r.Msats)
 	}
 	if r.Attempt > 1 {
 		text += fmt.Sprintf(" (attempt %d)", r.Attempt)
 	}
-	job, err := p.cfg.Store.Job(ctx, r.RequestID)
+	j, err := s.cfg.Store.Job(ctx, r.RequestID)
 	if err != nil {
 		return fmt.Errorf("read the refunded job: %w", err)
 	}
@@ -250,19 +252,19 @@ func (p *Provider) endRefund(ctx context.Context, r Refund, pay payments.Payment
 	if end.Outpoints != "" {
 		tag = append(tag, end.Outpoints)
 	}
-	out, err := p.pub.Feedback(ctx, publish.BuyerOf(job), "refund", text, "", tag)
+	out, err := s.cfg.Publisher.Feedback(ctx, publish.BuyerOf(j), "refund", text, "", tag)
 	if err != nil {
 		return err
 	}
-	if err := p.cfg.Store.EndRefund(ctx, r.RequestID, end, out); err != nil {
+	if err := s.cfg.Store.EndRefund(ctx, r.RequestID, end, out); err != nil {
 		return fmt.Errorf("record refund: %w", err)
 	}
-	p.tell(RefundEvent{RequestID: r.RequestID, End: end})
-	p.pub.Send(out)
+	s.cfg.Tell(job.RefundEvent{RequestID: r.RequestID, End: end})
+	s.cfg.Publisher.Send(out)
 	if pay.State == payments.PaymentFailed {
-		p.log.Warn("refund failed, it is credit now", "request", r.RequestID, "msats", r.Msats, "reason", pay.FailureReason)
+		s.log.Warn("refund failed, it is credit now", "request", r.RequestID, "msats", r.Msats, "reason", pay.FailureReason)
 	} else {
-		p.log.Info("refunded", "request", r.RequestID, "msats", r.Msats, "fee_msats", pay.FeeMsats)
+		s.log.Info("refunded", "request", r.RequestID, "msats", r.Msats, "fee_msats", pay.FeeMsats)
 	}
 	return nil
 }
