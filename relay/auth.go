@@ -11,21 +11,22 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// ErrAuth says that a relay wants to know who asks (NIP-42), and was not told or
-// did not believe it.
+// ErrAuth says that a relay requires authentication (NIP-42), and that there is no
+// key for it or that the relay rejected the proof.
 var ErrAuth = errors.New("relay asks for authentication")
 
-// wantsAuth reads a relay's refusal.
+// wantsAuth reports whether a relay refused for lack of authentication.
 func wantsAuth(text string) bool { return strings.HasPrefix(text, "auth-required:") }
 
-// maxProofs bounds the signatures that a connection may ask for: each can be a
-// question to a remote signer, and to its owner. A relay has one challenge for a
-// connection, or a few; one that believes every proof and refuses all the same,
-// with a new challenge each time, would have us sign without end.
+// maxProofs bounds the signatures that a relay can demand over one connection. Each
+// may be a question to a remote signer and its owner. An honest relay sends a few
+// challenges; a hostile one could send a new challenge after every proof, without
+// end.
 const maxProofs = 4
 
-// authenticate proves the pool's key to the relay, once for each challenge. A
-// key is shown only to a relay that has refused something for the lack of it.
+// authenticate proves the pool's key to the relay, once for each challenge. It is
+// called only after the relay refused something, so that other relays do not learn
+// the key.
 func (s *session) authenticate(ctx context.Context) error {
 	s.proving.Lock()
 	defer s.proving.Unlock()
@@ -61,35 +62,34 @@ func (s *session) authenticate(ctx context.Context) error {
 	return nil
 }
 
-// hasProved reports whether the key was proved to the present challenge: then a
-// refusal is not for the lack of it.
-func (s *session) hasProved() bool {
+// isProved reports whether the present challenge was answered. If so, a refusal has
+// another reason.
+func (s *session) isProved() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.challenge != "" && s.proved == s.challenge
 }
 
-func (s *session) challenged(text string) {
+func (s *session) onChallenge(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.challenge = text
 }
 
-// canProve reports whether it is worth the attempt.
+// canProve reports whether an authentication could help.
 func (s *session) canProve() bool {
-	return s.link.pool.cfg.Signer != nil && !s.hasProved() && s.proofs.Load() < maxProofs
+	return s.link.pool.cfg.Signer != nil && !s.isProved() && s.proofs.Load() < maxProofs
 }
 
-// afterAuth calls next when the relay knows the key, or why it does not. It is
-// called by the reading goroutine and runs beside it, no longer than the
-// connection.
+// afterAuth authenticates and calls next with the outcome. It is called by the
+// reading goroutine, and runs in a goroutine that ends with the connection.
 func (s *session) afterAuth(next func(error)) {
 	s.spawn(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, s.link.pool.cfg.PublishTimeout)
 		defer cancel()
 		err := s.authenticate(ctx)
 		if err != nil {
-			s.link.log.Warn("relay wants to know who we are", "err", err)
+			s.link.log.Warn("authentication to the relay failed", "err", err)
 		}
 		next(err)
 	})

@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	// ErrBlobMismatch is returned for a blob that is not the one asked for.
+	// ErrBlobMismatch is returned for a blob with another hash than the requested one.
 	ErrBlobMismatch = errors.New("blob has another hash")
 	// ErrBlobTooLarge is returned for a blob above the caller's limit.
 	ErrBlobTooLarge = errors.New("blob is too large")
@@ -41,12 +41,12 @@ func (e *BlobError) Error() string {
 	return fmt.Sprintf("blob server answers %d: %s", e.Status, e.Reason)
 }
 
-// BlobConfig says where blobs may be. The zero value allows https:// to public
-// addresses; those that a stranger names are not this machine's, at port 443 and
-// most from 1024 on.
+// BlobConfig limits the addresses that a [BlobClient] connects to. The zero value
+// allows https:// to public addresses. URLs that other people name must not lead to
+// this machine, and only to port 443 or most ports from 1024 on.
 type BlobConfig struct {
-	// Servers are the owner's own ("https://host:port"): no stranger chose their
-	// addresses and ports.
+	// Servers are the owner's own ("https://host:port"). They may have any port and
+	// be on this machine's public addresses.
 	Servers []string
 	// AllowLoopback allows this machine, with http:// too.
 	AllowLoopback bool
@@ -57,33 +57,31 @@ type BlobConfig struct {
 }
 
 // BlobClient uploads to and downloads from Blossom servers (BUD-01, BUD-02). It
-// keeps connections for half a minute; Close ends them at once.
+// keeps idle connections for half a minute; [BlobClient.Close] closes them at once.
 type BlobClient struct {
 	timeout time.Duration
-	servers map[string]bool // the owner's own, as siteOf names them
-	// own leads to those, and strangers to the servers that a URL of somebody else's
-	// names.
-	own, strangers blobDoor
+	servers map[string]bool // the owner's own, by siteOf
+	// own connects to those servers, foreign to the ones in other people's URLs.
+	own, foreign blobTransport
 }
 
-// blobDoor makes requests where a guard lets them go.
-type blobDoor struct {
+// blobTransport makes requests to the addresses that its guard allows.
+type blobTransport struct {
 	guard   guard
 	clients map[string]*http.Client // by scheme
 }
 
-func newBlobDoor(g guard) blobDoor {
-	return blobDoor{g, map[string]*http.Client{
+func newBlobTransport(g guard) blobTransport {
+	return blobTransport{g, map[string]*http.Client{
 		"http":  g.client("http", blobDialTimeout, idleBlobConns),
 		"https": g.client("https", blobDialTimeout, idleBlobConns),
 	}}
 }
 
 const (
-	// blobDialTimeout bounds the making of a connection.
 	blobDialTimeout = 10 * time.Second
-	// idleBlobConns is how many connections are kept to a server: as many as
-	// the embedded one takes uploads of a key.
+	// idleBlobConns is how many idle connections to a server are kept: as many as
+	// the embedded server allows a key parallel uploads.
 	idleBlobConns = 8
 )
 
@@ -93,12 +91,12 @@ func NewBlobClient(cfg BlobConfig) *BlobClient {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 5 * time.Minute
 	}
-	c := &BlobClient{timeout: cfg.Timeout, servers: map[string]bool{}, own: newBlobDoor(g)}
+	c := &BlobClient{timeout: cfg.Timeout, servers: map[string]bool{}, own: newBlobTransport(g)}
 	for _, server := range cfg.Servers {
 		c.servers[siteOf(server)] = true
 	}
-	g.others, g.ports = true, true
-	c.strangers = newBlobDoor(g)
+	g.notOwn, g.relayPorts = true, true
+	c.foreign = newBlobTransport(g)
 	return c
 }
 
@@ -111,19 +109,18 @@ func siteOf(raw string) string {
 	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
-// door is the way to the server of a blob that somebody else's URL names.
-func (c *BlobClient) door(from string) blobDoor {
+// transportFor returns the transport for a URL that other people may have named.
+func (c *BlobClient) transportFor(from string) blobTransport {
 	if c.servers[siteOf(from)] {
 		return c.own
 	}
-	return c.strangers
+	return c.foreign
 }
 
-// Close ends the connections that are kept for the next transfer. Transfers go
-// on, and may begin.
+// Close closes the idle connections. Running transfers go on, and new ones may begin.
 func (c *BlobClient) Close() {
-	for _, door := range []blobDoor{c.own, c.strangers} {
-		for _, hc := range door.clients {
+	for _, t := range []blobTransport{c.own, c.foreign} {
+		for _, hc := range t.clients {
 			hc.CloseIdleConnections()
 		}
 	}
@@ -140,14 +137,14 @@ type Descriptor struct {
 
 const (
 	kindBlobAuth = 24242
-	// authLife is how long an authorization is valid, and authSkew how far our
-	// clock may be ahead of the server's.
+	// authLife is how long an authorization is valid; authSkew is how far our clock
+	// may be ahead of the server's.
 	authLife = 10 * time.Minute
 	authSkew = 30 * time.Second
 	// maxAnswer bounds a server's JSON, in bytes.
 	maxAnswer = 64 << 10
-	// busyPause, doubled up to maxBusyPause, is the mean wait for a server that
-	// is busy: some three seconds in all.
+	// busyPause is the mean pause before a busy server is asked again. It doubles up
+	// to maxBusyPause, some three seconds in all.
 	busyPause    = 50 * time.Millisecond
 	maxBusyPause = 1600 * time.Millisecond
 )
@@ -183,9 +180,9 @@ func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mim
 	return d, nil
 }
 
-// put sends an upload. A server that has no place for it just now is asked
-// again a few times: places come free in milliseconds, and who gave up would
-// come back with all the others that did.
+// put sends an upload, and retries a few times if the server is busy. Upload slots
+// come free within milliseconds, so this is cheaper than an error whose caller
+// retries at the same moment as all others.
 func (c *BlobClient) put(ctx context.Context, url string, data []byte, header http.Header) (*http.Response, error) {
 	for pause := busyPause; ; pause *= 2 {
 		resp, err := c.own.do(ctx, http.MethodPut, url, data, header)
@@ -201,8 +198,8 @@ func isBusy(err error) bool {
 		(refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusTooManyRequests)
 }
 
-// authorization makes the header of BUD-11 for the upload of one blob to one
-// server, which cannot use it at another.
+// authorization makes the BUD-11 header for the upload of one blob to one server.
+// The server cannot use it at another.
 func authorization(ctx context.Context, by Signer, server string, digest hashing.Digest, at time.Time) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Hostname() == "" {
@@ -230,7 +227,7 @@ func authorization(ctx context.Context, by Signer, server string, digest hashing
 func (c *BlobClient) Download(ctx context.Context, from string, want hashing.Digest, maxBytes int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	resp, err := c.door(from).do(ctx, http.MethodGet, from, nil, http.Header{})
+	resp, err := c.transportFor(from).do(ctx, http.MethodGet, from, nil, http.Header{})
 	if err != nil {
 		return nil, fmt.Errorf("download blob: %w", err)
 	}
@@ -238,8 +235,8 @@ func (c *BlobClient) Download(ctx context.Context, from string, want hashing.Dig
 	if resp.ContentLength > maxBytes {
 		return nil, fmt.Errorf("download blob: %w: %d bytes, limit %d", ErrBlobTooLarge, resp.ContentLength, maxBytes)
 	}
-	// What is announced may be less than what comes, so memory grows with what
-	// comes.
+	// The body may be longer or shorter than Content-Length says, so the buffer grows
+	// with the bytes that arrive.
 	var buf bytes.Buffer
 	n, err := buf.ReadFrom(io.LimitReader(resp.Body, maxBytes+1))
 	if err != nil {
@@ -254,8 +251,9 @@ func (c *BlobClient) Download(ctx context.Context, from string, want hashing.Dig
 	return buf.Bytes(), nil
 }
 
-// do sends a request and returns a good answer, whose body the caller closes.
-func (d blobDoor) do(ctx context.Context, method, raw string, body []byte, header http.Header) (*http.Response, error) {
+// do sends a request and returns an answer of status 2xx, whose body the caller
+// closes. Any other status is a *BlobError.
+func (d blobTransport) do(ctx context.Context, method, raw string, body []byte, header http.Header) (*http.Response, error) {
 	u, err := d.guard.url(raw)
 	if err != nil {
 		return nil, err
@@ -266,8 +264,8 @@ func (d blobDoor) do(ctx context.Context, method, raw string, body []byte, heade
 	}
 	req.Header = header.Clone() // an answer may come before all of the last request went
 	req.Header.Set("User-Agent", "lightwork")
-	// All we ask may be asked again, on a new connection, when the server has
-	// just closed a kept one. The header itself is not sent.
+	// Every request may be repeated on a new connection if the server has just closed
+	// an idle one. net/http reads this key as permission, and does not send it.
 	req.Header["Idempotency-Key"] = nil
 	resp, err := d.clients[u.Scheme].Do(req)
 	if err != nil {
@@ -313,8 +311,8 @@ func readDescriptor(r io.Reader) (Descriptor, error) {
 	return Descriptor{a.URL, digest, a.Size, nip01.Clean(a.Type), time.Unix(a.Uploaded, 0).UTC()}, nil
 }
 
-// decodeAnswer reads a server's JSON. Fields that we do not know are allowed:
-// "servers MAY include additional fields".
+// decodeAnswer reads a server's JSON. Unknown fields are allowed: "servers MAY
+// include additional fields".
 func decodeAnswer(r io.Reader, v any) error {
 	doc, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
 	if err != nil {

@@ -324,7 +324,7 @@ func TestStrangersServers(t *testing.T) {
 	for url, own := range map[string]bool{
 		"https://blobs.example.com:25/x": true, "https://blobs.example.com/x": false, "http://blobs.example.com:25/x": false, "https://other.example.com:25/x": false,
 	} {
-		if g := c.door(url).guard; g.others == own || g.ports == own {
+		if g := c.transportFor(url).guard; g.notOwn == own || g.relayPorts == own {
 			t.Errorf("%s: the guard of a stranger's URL: %v", url, g)
 		}
 	}

@@ -12,37 +12,40 @@ import (
 const (
 	// maxPublishing bounds the events that wait for the OK of one relay.
 	maxPublishing = 256
-	// After the first refusal nothing is published for about shortPause, after
-	// each further one for twice as long, up to longPause.
+	// The first "rate-limited:" stops publishing for about shortPause; each further
+	// one doubles the pause, up to longPause.
 	shortPause = 250 * time.Millisecond
 	longPause  = 8 * time.Second
 )
 
-// tooFast reads a relay's refusal: what was sent is fine, but it was too much.
-func tooFast(text string) bool { return strings.HasPrefix(text, "rate-limited:") }
+// isRateLimited reports whether a relay refused a message only because there were
+// too many.
+func isRateLimited(text string) bool { return strings.HasPrefix(text, "rate-limited:") }
 
-// gate lets events out to a relay. A relay that says that they are too many gets
-// none for a while, then one, and with each that it takes one more at once.
+// gate limits the events in flight to one relay. After a "rate-limited:" refusal it
+// stops for a while and starts again with one event at a time; every accepted event
+// then widens the window by one.
 type gate struct {
 	mu      sync.Mutex
-	window  int // how many may be out
-	out     int
-	pause   time.Duration // the last one; 0 once an event was taken again
+	window  int           // how many events may be in flight
+	out     int           // how many are
+	pause   time.Duration // the last one; 0 after an event was accepted
 	paused  bool
-	slowed  int     // how often
-	text    string  // the relay's last word on it, "" once an event was taken again
+	slowed  int     // number of pauses so far
+	text    string  // the relay's last refusal; "" after an event was accepted
 	waiting []*pass // in the order of arrival
 }
 
-// pass is an event's way through a gate; granted is closed when it may go.
+// pass lets one event through the gate; granted is closed when it may be sent.
 type pass struct {
 	granted chan struct{}
-	slowed  int // of the gate when it went
+	slowed  int // the gate's count when it was granted
 }
 
 func newGate() *gate { return &gate{window: maxPublishing} }
 
-// enter waits for the way out, which ends with leave: ErrDisconnected, ErrTimeout.
+// enter waits until an event may be sent; leave ends the pass. The errors are
+// ErrDisconnected and ErrTimeout.
 func (g *gate) enter(ctx context.Context, done <-chan struct{}) (*pass, error) {
 	p := &pass{granted: make(chan struct{})}
 	g.mu.Lock()
@@ -69,36 +72,38 @@ func (g *gate) enter(ctx context.Context, done <-chan struct{}) (*pass, error) {
 	return nil, err
 }
 
-// leave ends an event's way with the relay's answer, if there was one.
+// leave ends a pass with the relay's answer, which is empty if none came.
 func (g *gate) leave(p *pass, a ack) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.out--
-	g.hear(a, p.slowed == g.slowed)
+	g.note(a, p.slowed == g.slowed)
 }
 
-// late is told an answer that nobody waits for any more, since other relays were
-// faster: this one counts its events all the same.
-func (g *gate) late(a ack) {
+// noteLate takes an answer that nobody waits for any more, because other relays were
+// faster. It still shows whether the relay is rate limiting us.
+func (g *gate) noteLate(a ack) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.hear(a, !g.paused)
+	g.note(a, !g.paused)
 }
 
-// hear heeds an answer; a refusal counts if it is not of an event that was sent
-// before the last one. The caller holds mu.
-func (g *gate) hear(a ack, counts bool) {
+// note adjusts the window to an answer. A refusal counts only if its event was sent
+// after the last pause: earlier ones were refused for the same reason. The caller
+// holds mu.
+func (g *gate) note(a ack, counts bool) {
 	switch {
 	case a.accepted:
 		g.window = min(g.window+1, maxPublishing)
 		g.pause, g.text = 0, ""
-	case tooFast(a.text) && counts:
+	case isRateLimited(a.text) && counts:
 		g.slow(a.text)
 	}
 	g.grant()
 }
 
-// slow shuts the gate for a while, of which a half is chance. The caller holds mu.
+// slow closes the gate for a while; half of the pause is random, so that clients do
+// not return together. The caller holds mu.
 func (g *gate) slow(text string) {
 	g.slowed++
 	g.text, g.window, g.paused = text, 1, true
@@ -111,7 +116,7 @@ func (g *gate) slow(text string) {
 	})
 }
 
-// grant lets go who may. The caller holds mu.
+// grant lets waiting events through while there is room. The caller holds mu.
 func (g *gate) grant() {
 	for !g.paused && g.out < g.window && len(g.waiting) > 0 {
 		p := g.waiting[0]
@@ -122,7 +127,7 @@ func (g *gate) grant() {
 	}
 }
 
-// refusal is why events wait, "" if nothing holds them up but each other.
+// refusal is the relay's reason for making events wait; "" if it gave none.
 func (g *gate) refusal() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

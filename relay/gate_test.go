@@ -185,7 +185,7 @@ func TestQueryOfAFullRelay(t *testing.T) {
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			err := (&query{limit: 1, seen: map[string]bool{}}).askAgain(ctx, l)
+			err := (&query{limit: 1, seen: map[string]bool{}}).askWithRetries(ctx, l)
 			synctest.Wait()
 			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "slow down") || asked < 2 {
 				t.Errorf("silent after %d: asked %d times: %v", silentAfter, asked, err)

@@ -14,24 +14,24 @@ import (
 	"github.com/lightwork-market/lightwork/internal/publicnet"
 )
 
-// ErrBlockedAddress is returned for a URL that leads where a stranger's URL
-// must not lead: private and link-local networks, this machine, metadata
-// services, plain http on the open network.
+// ErrBlockedAddress is returned for a stranger's URL that leads to a private or
+// link-local network, this machine or a metadata service, or that uses plain http
+// on the open network.
 var ErrBlockedAddress = errors.New("address is not allowed")
 
-// idleTimeout is how long a connection is kept that nobody uses.
+// idleTimeout is how long an unused connection is kept.
 const idleTimeout = 30 * time.Second
 
-// guard decides where blobs may be fetched from and sent to.
+// guard decides which addresses a client may connect to.
 type guard struct {
-	loopback  bool // this machine is allowed
-	plainHTTP bool // http:// is allowed beyond this machine
-	others    bool // this machine is not allowed by its public addresses either
-	ports     bool // beyond this machine only the ports where a relay may be
+	loopback   bool // this machine is allowed
+	plainHTTP  bool // http:// is allowed beyond this machine
+	notOwn     bool // this machine's public addresses are refused too
+	relayPorts bool // except on this machine, only ports that pass isRelayPort are allowed
 }
 
-// address judges an address that is about to be connected to. The check is
-// made there and not on the name, which could resolve differently later.
+// address checks an address right before the connection is made. Checking the name
+// earlier would not be enough: it could resolve to another address by then.
 func (g guard) address(scheme string, ip netip.Addr) error {
 	ip = publicnet.Plain(ip)
 	if ip.IsLoopback() {
@@ -49,9 +49,9 @@ func (g guard) address(scheme string, ip netip.Addr) error {
 	return nil
 }
 
-// isRelayPort reports whether a relay may be at a port: at that of https, or at one
-// that any user of a machine can open and that browsers connect to. Below are the
-// services of machines, such as mail, which a stranger could have us knock at.
+// isRelayPort reports whether a relay may use the port: that of https, or one that
+// needs no privileges and that browsers connect to. Ports below 1024 belong to
+// system services such as mail, and a stranger must not make us connect to those.
 func isRelayPort(port uint16) bool {
 	return port == 443 || port >= 1024 && !slices.Contains(closedPorts, port)
 }
@@ -59,15 +59,15 @@ func isRelayPort(port uint16) bool {
 // closedPorts are the ports from 1024 on that the Fetch standard closes.
 var closedPorts = []uint16{1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080}
 
-// notAmong refuses an address of this machine.
-func notAmong(own []net.Addr, ip netip.Addr) error {
+// refuseOwn returns an error if ip is one of this machine's own addresses.
+func refuseOwn(own []net.Addr, ip netip.Addr) error {
 	if publicnet.IsOwn(ip, own) {
 		return fmt.Errorf("%w: %s is this machine", ErrBlockedAddress, ip)
 	}
 	return nil
 }
 
-// url checks what can be told without a name server.
+// url makes the checks that need no name server.
 func (g guard) url(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -85,10 +85,10 @@ func (g guard) url(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// client makes an HTTP client for one scheme whose every connection passes the
-// guard. It uses no proxy, which would connect in its place, and follows no
-// redirect. It keeps idle connections to a host, so many and for idleTimeout: a
-// connection that is kept goes where the guard let it go.
+// client makes an HTTP client for one scheme. The guard checks every connection, so
+// there is no proxy, which would connect in the client's place, and no redirect.
+// Up to idle connections to a host are kept for idleTimeout: the guard has checked
+// them already.
 func (g guard) client(scheme string, dialTimeout time.Duration, idle int) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: dialTimeout,
@@ -100,17 +100,17 @@ func (g guard) client(scheme string, dialTimeout time.Duration, idle int) *http.
 			if err := g.address(scheme, target.Addr()); err != nil || target.Addr().Unmap().IsLoopback() {
 				return err
 			}
-			if g.ports && !isRelayPort(target.Port()) {
+			if g.relayPorts && !isRelayPort(target.Port()) {
 				return fmt.Errorf("%w: port %d", ErrBlockedAddress, target.Port())
 			}
-			if !g.others {
+			if !g.notOwn {
 				return nil
 			}
 			own, err := net.InterfaceAddrs() // they may change
 			if err != nil {
 				return fmt.Errorf("%w: own addresses: %w", ErrBlockedAddress, err)
 			}
-			return notAmong(own, target.Addr())
+			return refuseOwn(own, target.Addr())
 		},
 	}
 	return &http.Client{
@@ -129,4 +129,12 @@ func (g guard) client(scheme string, dialTimeout time.Duration, idle int) *http.
 			ResponseHeaderTimeout:  time.Minute,
 		},
 	}
+}
+
+// NewPublicClient makes an HTTP client that connects only by https and only to
+// public addresses, none of them this machine's; every other connection fails with
+// [ErrBlockedAddress]. The address is checked right before the connection is made.
+// The client uses no proxy and follows no redirect.
+func NewPublicClient(dialTimeout time.Duration) *http.Client {
+	return guard{notOwn: true}.client("https", dialTimeout, 0)
 }

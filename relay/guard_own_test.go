@@ -18,7 +18,7 @@ func TestOwnAddresses(t *testing.T) {
 		"8.8.4.4": false, "::ffff:8.8.4.4": false, "2a00:1450::1": false, "2a00:1450::1%eth0": false,
 		"8.8.4.5": true, "2a00:1450::2": true,
 	} {
-		if err := notAmong(own, netip.MustParseAddr(ip)); (err == nil) != want || err != nil && !errors.Is(err, ErrBlockedAddress) {
+		if err := refuseOwn(own, netip.MustParseAddr(ip)); (err == nil) != want || err != nil && !errors.Is(err, ErrBlockedAddress) {
 			t.Errorf("%s: %v", ip, err)
 		}
 	}

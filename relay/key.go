@@ -15,7 +15,8 @@ import (
 	"github.com/nbd-wtf/go-nostr/nip19"
 )
 
-// Signer signs events. The key may be elsewhere, so it can fail and take time.
+// Signer signs events. Its key may be on another machine, so that signing can fail
+// and take time. [Key] is a Signer.
 type Signer interface {
 	// PublicKey is the signer's key, 64 hex digits.
 	PublicKey() string
@@ -53,7 +54,7 @@ func GenerateKey() (*Key, error) {
 }
 
 // LoadKey reads a key file: one line, hex or nsec. Errors are those of
-// ReadKeyFile and ParseKey.
+// [ReadKeyFile] and [ParseKey].
 func LoadKey(path string) (*Key, error) {
 	text, err := ReadKeyFile(path)
 	if err != nil {
@@ -66,15 +67,15 @@ func LoadKey(path string) (*Key, error) {
 	return k, nil
 }
 
-// ReadKeyFile reads what a key file holds, without surrounding space. A file
-// with any permission for group or others is refused with ErrKeyMode.
+// ReadKeyFile returns the text of a key file without surrounding space. A file with
+// any permission for group or others is refused with [ErrKeyMode].
 func ReadKeyFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("load key: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat() // of the open file: the name may change its meaning
+	info, err := f.Stat() // of the open file: the name may point elsewhere by now
 	if err != nil {
 		return "", fmt.Errorf("load key: %w", err)
 	}
@@ -125,10 +126,10 @@ func newKey(secret []byte) (*Key, error) {
 	}, nil
 }
 
-// WriteFile writes the key in hex to a new file, by WriteKeyFile.
+// WriteFile writes the key in hex to a new file with [WriteKeyFile].
 func (k *Key) WriteFile(path string) error { return WriteKeyFile(path, k.secret()) }
 
-// NSEC is the secret key as nsec, to be shown only to who asked for it.
+// NSEC is the secret key as nsec. It must be shown only to the owner.
 func (k *Key) NSEC() (string, error) {
 	text, err := nip19.EncodePrivateKey(k.secret())
 	if err != nil {

@@ -103,7 +103,7 @@ func TestQueryBesideAFullRelay(t *testing.T) {
 	if err != nil || len(events) != 1 {
 		t.Errorf("%v, %v", events, err)
 	}
-	if n := asked.Load(); n > 2*crowdedTries { // as often as until the other's answer, and then no more
+	if n := asked.Load(); n > 2*busyTries { // as often as until the other's answer, and then no more
 		t.Errorf("asked %d times", n)
 	}
 }

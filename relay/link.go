@@ -15,8 +15,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// stableAfter is how long a connection must last for the next loss to count as
-// the first.
+// stableAfter is how long a connection must last before backoff starts anew.
 const stableAfter = 30 * time.Second
 
 // link keeps one relay connected. Its run goroutine is owned by Pool.Serve.
@@ -24,11 +23,11 @@ type link struct {
 	pool *Pool
 	url  string
 	log  *slog.Logger
-	gate *gate // of events; a relay that slows us down does so on the next connection too
+	gate *gate // outlives connections: a relay's rate limit usually does too
 
 	connects, received, rejected, published atomic.Int64
 
-	mute atomic.Bool // it let the time of a question pass, and has answered none since
+	silent atomic.Bool // it let a whole query time pass, and has not answered since
 
 	mu      sync.Mutex
 	state   State
@@ -88,8 +87,8 @@ func (l *link) setNotice(text string) {
 	l.log.Debug("relay says", "text", text)
 }
 
-// await returns the connection. It waits while one is being made, but not for
-// the next attempt after a failure: a dead relay answers at once.
+// await returns the connection. It waits for an attempt that is under way, but not
+// for the next one after a failure, so that a dead relay delays no caller.
 func (l *link) await(ctx context.Context) (*session, error) {
 	for {
 		l.mu.Lock()
@@ -129,7 +128,7 @@ func (l *link) run(ctx context.Context) {
 			delay = l.pool.cfg.MaxBackoff
 			l.enter(StateWaiting, nil, err)
 		case attempt == 0 && errors.Is(err, ErrDisconnected):
-			l.enter(StateConnecting, nil, err) // callers wait for the first retry
+			l.enter(StateConnecting, nil, err) // callers do wait for the first retry
 		default:
 			l.enter(StateWaiting, nil, err)
 		}
@@ -141,8 +140,8 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-// backoff doubles from MinBackoff to MaxBackoff; half of it is chance, so that
-// the clients of a restarted relay do not come back at one moment.
+// backoff doubles from MinBackoff to MaxBackoff. Half of it is random, so that the
+// clients of a restarted relay do not all return at once.
 func (c Config) backoff(attempt int) time.Duration {
 	d := c.MaxBackoff
 	if attempt < 30 {
@@ -182,8 +181,8 @@ func (l *link) connect(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrDisconnected, s.serve(sctx))
 }
 
-// dialError leaves out what the library says before the network's own reason:
-// which relay it was is said by whoever asked for it.
+// dialError reduces a dial error to the network's own reason. The callers add the
+// relay's address themselves.
 func dialError(err error) error {
 	var call *url.Error
 	if errors.As(err, &call) {
@@ -192,9 +191,9 @@ func dialError(err error) error {
 	return fmt.Errorf("connect: %w", err)
 }
 
-// attach starts every subscription on a new connection. A subscription that is
-// made meanwhile attaches itself: it is entered in the pool before it looks
-// for connections, and the connection is entered here before the pool is read.
+// attach starts every subscription on a new connection. A subscription made at the
+// same time is not missed: it is added to the pool before it looks for connections,
+// and the connection is published here before the pool is read.
 func (l *link) attach(s *session) {
 	l.enter(StateConnected, s, nil)
 	for _, sub := range l.current() {

@@ -12,29 +12,29 @@ import (
 // lockedPrefix begins a secret key that a passphrase locks (NIP-49).
 const lockedPrefix = "ncryptsec"
 
-// The cost of a passphrase is 2 to this power: of scrypt's 1 KiB blocks in
-// memory, so 64 MiB for a key of ours, and 1 GiB for the dearest we open.
+// A passphrase takes 2^cost of scrypt's 1 KiB blocks of memory: 64 MiB for the keys
+// that we lock, and at most 1 GiB for those that we unlock.
 const (
 	lockCost    = 16
 	maxLockCost = 20
-	// lockedBytes is what NIP-49 makes of a key: version, cost, salt, nonce,
-	// what is known of the key's past, and the sealed key with its tag.
+	// lockedBytes is the length of a locked key in NIP-49: version, cost, salt, nonce,
+	// key security byte, and the encrypted key with its tag.
 	lockedBytes = 1 + 1 + 16 + 24 + 1 + 32 + 16
 )
 
 var (
-	// ErrPassphrase is returned for a passphrase that does not open the key.
+	// ErrPassphrase is returned for a passphrase that does not unlock the key.
 	ErrPassphrase = errors.New("wrong passphrase")
-	// ErrLocked is returned for a text that should be an ncryptsec and is not
-	// one that can be opened here.
+	// ErrLocked is returned for a text that is not a valid ncryptsec, or one whose
+	// version or cost is not supported.
 	ErrLocked = errors.New("not a usable ncryptsec")
 )
 
 // IsLocked reports whether a key file's text needs a passphrase.
 func IsLocked(text string) bool { return strings.HasPrefix(text, lockedPrefix+"1") }
 
-// Lock returns the key as ncryptsec. It takes a good part of a second, on
-// purpose.
+// Lock encrypts the key with a passphrase, as ncryptsec (NIP-49). It is slow on
+// purpose, so that guessing passphrases is slow too.
 func (k *Key) Lock(passphrase string) (string, error) {
 	if passphrase == "" {
 		return "", fmt.Errorf("lock key: %w: it is empty", ErrPassphrase)
@@ -46,7 +46,7 @@ func (k *Key) Lock(passphrase string) (string, error) {
 	return text, nil
 }
 
-// Unlock opens an ncryptsec. Neither text is ever quoted.
+// Unlock decrypts an ncryptsec. Its errors quote neither text.
 func Unlock(text, passphrase string) (*Key, error) {
 	if err := checkLocked(text); err != nil {
 		return nil, fmt.Errorf("unlock key: %w", err)
@@ -62,8 +62,8 @@ func Unlock(text, passphrase string) (*Key, error) {
 	return k, nil
 }
 
-// checkLocked checks what the decoder takes for granted: it would panic on a
-// short text, and take all memory for a cost that nobody means.
+// checkLocked checks what the decoder does not: it would panic on a short text, and
+// use all memory for an absurd cost.
 func checkLocked(text string) error {
 	if len(text) > maxKeyFile {
 		return fmt.Errorf("%w: too long", ErrLocked)

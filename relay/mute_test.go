@@ -42,7 +42,7 @@ func TestMuteRelay(t *testing.T) {
 	}
 
 	waitFor(t, "a connection", func() bool { return p.links[0].status().State == StateConnected })
-	for !p.links[0].mute.Load() {
+	for !p.links[0].silent.Load() {
 		short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		_, _ = p.Query(short, nostr.Filter{Kinds: []int{1}}) // under load neither may answer in time
 		cancel()
@@ -51,6 +51,6 @@ func TestMuteRelay(t *testing.T) {
 	answer := <-held
 	close(speaks)
 	answer()
-	waitFor(t, "the late answer", func() bool { return !p.links[0].mute.Load() })
+	waitFor(t, "the late answer", func() bool { return !p.links[0].silent.Load() })
 	ask(2)
 }

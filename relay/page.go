@@ -6,12 +6,13 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// maxPages bounds how long a relay can keep a subscription busy with pages.
+// maxPages bounds the pages of one subscription: a relay could send new ones for
+// ever.
 const maxPages = 2000
 
-// page is one answer with stored events, newest first, and what of it decides
-// whether there are older ones: per filter, since a relay cuts each filter by
-// itself.
+// page is one answer with stored events, newest first. It counts events for each
+// filter, because a relay applies its limit to each filter alone; the counts decide
+// whether to ask for older events.
 type page struct {
 	filters nostr.Filters
 	stats   []pageStats
@@ -20,7 +21,7 @@ type page struct {
 
 type pageStats struct {
 	events int
-	fresh  int // of these, not seen before
+	fresh  int // number of these not seen before
 	oldest nostr.Timestamp
 }
 
@@ -28,7 +29,7 @@ func newPage(filters nostr.Filters) *page {
 	return &page{filters: filters, stats: make([]pageStats, len(filters))}
 }
 
-// count notes an event of the answer.
+// count adds an event of the answer.
 func (p *page) count(ev *nostr.Event, known bool) {
 	for i := range p.filters {
 		if !p.filters[i].Matches(ev) {
@@ -45,8 +46,8 @@ func (p *page) count(ev *nostr.Event, known bool) {
 	}
 }
 
-// next is the page behind p, nil if there is none. Only filters that ask for
-// everything since a time have one.
+// next is the page with the events older than those of p, nil if there is none. Only
+// filters that ask for everything since a time are continued.
 func (p *page) next() *page {
 	var filters nostr.Filters
 	for i, st := range p.stats {
@@ -54,8 +55,9 @@ func (p *page) next() *page {
 		if f.Since == nil || f.Limit > 0 || f.LimitZero || st.events == 0 {
 			continue
 		}
-		// The cut can lie within a second, so the last one is asked for again;
-		// when that brings nothing new, what is before it.
+		// The relay may have stopped in the middle of a second, so the oldest second
+		// is requested again. Once that brings nothing new, the next page starts
+		// before it.
 		until := st.oldest
 		if st.fresh == 0 {
 			until--

@@ -1,10 +1,20 @@
-// Package relay is the client side of Nostr: a pool of relay connections that
-// publish, subscribe and query, the node's signing key, and Blossom blobs.
+// Package relay is the client side of Nostr: connections to relays, the node's
+// signing key, and blobs on Blossom servers.
 //
-// Relays are not trusted and not waited for. Every event is checked again (size, id,
-// signature, filter), a dead or stuck relay delays nobody else, and a
-// subscription goes on over reconnects: it asks again for a stretch that
-// overlaps what it had, and passes on every event once.
+// A [Pool] keeps one connection to each relay. [Pool.Publish] sends an event to all
+// of them, [Pool.Query] reads stored events, and [Pool.Subscribe] delivers stored and
+// new ones. The pool trusts no relay and waits for none: it checks the size, id,
+// signature and filter of every event, and a dead relay delays no other. A
+// [Subscription] survives reconnects: it requests an overlapping range again and
+// delivers every event once.
+//
+// A [Key] is a [Signer] in memory, read by [LoadKey] or unlocked by [Unlock];
+// package bunker has one whose key is on another machine. A [BlobClient] uploads and
+// downloads blobs.
+//
+// Addresses that other people name can be traps. [Publisher], [BlobClient.Download]
+// and [NewPublicClient] therefore refuse private networks and this machine with
+// [ErrBlockedAddress].
 package relay
 
 import (
@@ -23,34 +33,34 @@ import (
 )
 
 var (
-	// ErrConfig is wrapped by NewPool for a Config that cannot work.
+	// ErrConfig is wrapped by the errors of [NewPool] for an unusable [Config].
 	ErrConfig = errors.New("relay pool configuration")
-	// ErrClosed is returned once Serve has ended.
+	// ErrClosed is returned once [Pool.Serve] has ended.
 	ErrClosed = errors.New("relay pool is closed")
-	// ErrNotConnected says that the last attempt to connect went wrong and
-	// the next one is not due yet. It wraps the reason.
+	// ErrNotConnected says that the last attempt to connect failed and the next one is
+	// not due yet. The reason is wrapped with it.
 	ErrNotConnected = errors.New("relay is not connected")
 	// ErrDisconnected says that the connection ended before the answer came.
 	ErrDisconnected = errors.New("relay disconnected")
 	// ErrTimeout says that a relay did not answer in time.
 	ErrTimeout = errors.New("relay did not answer")
-	// ErrNotAwaited marks the relays whose answer PublishQuorum did not need.
+	// ErrNotAwaited marks the relays whose answer [Pool.PublishQuorum] did not need.
 	ErrNotAwaited = errors.New("answer was not awaited")
 	// ErrTooLarge is returned for an event above Config.MaxEventBytes.
 	ErrTooLarge = errors.New("event is too large")
 	// ErrRefused is wrapped with the text of a relay that closed a query.
 	ErrRefused = errors.New("relay refused")
-	// ErrMisbehaved says that a relay sent forged or unasked events.
+	// ErrMisbehaved says that a relay sent forged or unrequested events.
 	ErrMisbehaved = errors.New("relay misbehaves")
 )
 
-// Config says which relays a pool uses and how. URLs alone is required; the
-// other zero values stand for the defaults named beside them.
+// Config configures a [Pool]. Only URLs is required; the other zero values stand for
+// the defaults named beside them.
 type Config struct {
 	URLs []string     // ws:// or wss://
 	Log  *slog.Logger // nil discards
-	// Signer proves its key to relays that refuse to serve without (NIP-42); nil
-	// proves nothing.
+	// Signer authenticates to relays that require it (NIP-42). If it is nil, those
+	// relays cannot be used.
 	Signer Signer
 
 	MaxEventBytes   int // largest event accepted or published; 64 KiB
@@ -66,15 +76,16 @@ type Config struct {
 	// 500 ms and 1 min.
 	MinBackoff, MaxBackoff time.Duration
 
-	// Overlap is how far before the loss of a connection a subscription asks
-	// again: it must cover clock differences and late publications; 10 min.
+	// Overlap is how far before the loss of a connection a subscription requests
+	// events again. It must cover clock differences and late publications; 10 min.
 	Overlap time.Duration
-	// QueueEvents is how many events wait for the reader of a subscription.
-	// What comes on top is fetched again later; 1024.
+	// QueueEvents is how many events may wait for the reader of a subscription.
+	// Further ones are dropped and fetched again later; 1024.
 	QueueEvents int
 }
 
-// hardMessageBytes ends a connection: so much is not even skipped.
+// hardMessageBytes is the size of a message that ends the connection; shorter ones
+// that are too long to parse are skipped.
 const hardMessageBytes = 16 << 20
 
 func (c Config) withDefaults() Config {
@@ -105,8 +116,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Pool keeps one connection to each relay. Its methods may be called from many
-// goroutines, also before Serve runs: they then wait for it.
+// Pool keeps one connection to each relay. Its methods are safe for concurrent use.
+// Calls made before [Pool.Serve] runs wait for it.
 type Pool struct {
 	cfg   Config
 	http  *http.Client
@@ -117,14 +128,14 @@ type Pool struct {
 	closed bool
 }
 
-// NewPool checks cfg. It connects to nobody; Serve does.
+// NewPool checks cfg. It makes no connection; [Pool.Serve] does.
 func NewPool(cfg Config) (*Pool, error) {
 	cfg = cfg.withDefaults()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	p := &Pool{
 		cfg:  cfg,
 		subs: map[*Subscription]struct{}{},
-		// A redirect would lead away from the relay that the owner chose.
+		// A redirect could lead to a relay that the owner did not choose.
 		http: &http.Client{Transport: transport, CheckRedirect: noRedirect},
 	}
 	var known []string
@@ -146,7 +157,7 @@ func NewPool(cfg Config) (*Pool, error) {
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// relayURL checks a relay's address and brings it into one form.
+// relayURL checks and normalises a relay's address.
 func relayURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -165,8 +176,8 @@ func relayURL(raw string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// Serve keeps the relays connected until ctx ends. Then it ends every
-// subscription and returns nil. It is called once.
+// Serve keeps the relays connected until ctx ends. Then it closes every subscription
+// and returns nil. It must be called once.
 func (p *Pool) Serve(ctx context.Context) error {
 	var links sync.WaitGroup
 	for _, l := range p.links {
@@ -193,7 +204,7 @@ func (p *Pool) subscriptions() []*Subscription {
 	return list
 }
 
-// State is what a connection is doing.
+// State is the state of a connection.
 type State string
 
 // The states of a connection.
@@ -226,5 +237,5 @@ func (p *Pool) Status() []Status {
 	return list
 }
 
-// now is the present as events count it.
+// now is the current time in the unit of events.
 func now() nostr.Timestamp { return nostr.Timestamp(time.Now().Unix()) }

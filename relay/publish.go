@@ -22,7 +22,7 @@ type PublishResult struct {
 	Err error
 }
 
-// Accepted counts the relays that took the event.
+// Accepted counts the relays that accepted the event.
 func Accepted(results []PublishResult) int {
 	n := 0
 	for _, r := range results {
@@ -33,18 +33,17 @@ func Accepted(results []PublishResult) int {
 	return n
 }
 
-// Publish sends a signed event to every relay and returns the answers in the
-// order of Config.URLs, at the latest after Config.PublishTimeout. If a
-// connection is lost meanwhile the event is sent again on the next one, and to a
-// relay that says "rate-limited:" after a pause, so that this answer means that
-// it said so until the end.
+// Publish sends a signed event to every relay and returns the answers in the order
+// of [Config].URLs, after Config.PublishTimeout at the latest. The event is sent
+// again when a connection was lost, and after a pause when a relay said
+// "rate-limited:"; a result with that text means the relay repeated it to the end.
 func (p *Pool) Publish(ctx context.Context, ev nostr.Event) []PublishResult {
 	return p.publish(ctx, &ev, len(p.links))
 }
 
-// PublishQuorum is Publish that returns as soon as n relays accepted: a relay
-// that does not answer then costs no time. The others' results carry
-// ErrNotAwaited, or their refusal if it came first.
+// PublishQuorum is [Pool.Publish], but returns as soon as n relays have accepted, so
+// that a silent relay costs no time. The results of the others carry [ErrNotAwaited],
+// or their refusal if it came first.
 func (p *Pool) PublishQuorum(ctx context.Context, ev nostr.Event, n int) []PublishResult {
 	return p.publish(ctx, &ev, n)
 }
@@ -68,7 +67,7 @@ func (p *Pool) publish(ctx context.Context, ev *nostr.Event, quorum int) []Publi
 	for i, l := range p.links {
 		go func() { answers <- answer{i, l.publish(ctx, ev.ID, doc)} }()
 	}
-	// Every answer is received, also after the quorum: no goroutine stays.
+	// Answers are read to the last, even after the quorum, so that no goroutine leaks.
 	accepted := 0
 	for range p.links {
 		a := <-answers
@@ -86,8 +85,8 @@ func (p *Pool) publish(ctx context.Context, ev *nostr.Event, quorum int) []Publi
 	return results
 }
 
-// publishable makes the message, and refuses an event that no relay should
-// take: that is a mistake of ours.
+// publishable builds the message. It refuses a bad id or an event that is too large
+// here, because these are our mistakes and not the relays'.
 func (p *Pool) publishable(ev *nostr.Event) ([]byte, error) {
 	if err := nip01.VerifyID(ev); err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
@@ -109,7 +108,7 @@ func (l *link) publish(ctx context.Context, id string, doc []byte) PublishResult
 		}
 		a, err := s.publish(ctx, id, doc)
 		if errors.Is(err, ErrDisconnected) {
-			if !l.left(ctx, s) {
+			if !l.awaitEnd(ctx, s) {
 				r.Err = err
 				return r
 			}
@@ -118,8 +117,8 @@ func (l *link) publish(ctx context.Context, id string, doc []byte) PublishResult
 		if err == nil && !a.accepted && wantsAuth(a.text) && s.canProve() && s.authenticate(ctx) == nil {
 			continue
 		}
-		if err == nil && !a.accepted && tooFast(a.text) && ctx.Err() == nil {
-			continue // the gate says when
+		if err == nil && !a.accepted && isRateLimited(a.text) && ctx.Err() == nil {
+			continue // the gate decides when
 		}
 		r.OK, r.Message, r.Err = a.accepted, a.text, err
 		if r.OK {
@@ -129,8 +128,8 @@ func (l *link) publish(ctx context.Context, id string, doc []byte) PublishResult
 	}
 }
 
-// left waits until the link has noticed the end of s.
-func (l *link) left(ctx context.Context, s *session) bool {
+// awaitEnd waits until the link has noticed the end of s.
+func (l *link) awaitEnd(ctx context.Context, s *session) bool {
 	for {
 		l.mu.Lock()
 		gone, changed := l.session != s, l.changed
@@ -143,5 +142,73 @@ func (l *link) left(ctx context.Context, s *session) bool {
 		case <-ctx.Done():
 			return false
 		}
+	}
+}
+
+// ack is a relay's answer to an event.
+type ack struct {
+	accepted bool
+	text     string
+}
+
+func (s *session) onOK(id string, a ack) {
+	s.mu.Lock()
+	waiting := s.acks[id]
+	delete(s.acks, id)
+	s.mu.Unlock()
+	if len(waiting) == 0 {
+		s.link.gate.noteLate(a)
+	}
+	for _, c := range waiting {
+		c <- a // capacity 1, and taken out of the map
+	}
+}
+
+// publish waits for the gate, sends the event and waits for its OK. If the gate did
+// not open in time, the answer is the refusal that closed it. ErrTimeout means that
+// the answer is not needed any more; the relay did not refuse.
+func (s *session) publish(ctx context.Context, id string, doc []byte) (ack, error) {
+	g := s.link.gate
+	p, err := g.enter(ctx, s.done)
+	if text := g.refusal(); errors.Is(err, ErrTimeout) && text != "" && !errors.Is(ctx.Err(), context.Canceled) {
+		return ack{text: text}, nil
+	}
+	if err != nil {
+		return ack{}, err
+	}
+	a, err := s.exchange(ctx, id, doc)
+	g.leave(p, a)
+	return a, err
+}
+
+// exchange sends a message with an event and waits for its OK.
+func (s *session) exchange(ctx context.Context, id string, doc []byte) (ack, error) {
+	answer := make(chan ack, 1)
+	s.mu.Lock()
+	s.acks[id] = append(s.acks[id], answer)
+	s.send(doc)
+	s.mu.Unlock()
+	select {
+	case a := <-answer:
+		return a, nil
+	case <-s.done:
+		return ack{}, ErrDisconnected
+	case <-ctx.Done():
+		s.giveUp(id, answer)
+		return ack{}, ErrTimeout
+	}
+}
+
+func (s *session) giveUp(id string, answer chan ack) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := s.acks[id][:0]
+	for _, c := range s.acks[id] {
+		if c != answer {
+			rest = append(rest, c)
+		}
+	}
+	if s.acks[id] = rest; len(rest) == 0 {
+		delete(s.acks, id)
 	}
 }

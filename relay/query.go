@@ -17,10 +17,10 @@ import (
 const maxQueryEvents = 5000
 
 // Query returns the stored events that match, newest first, each once, at most
-// filter.Limit of them. It waits for every connected relay, no longer than
-// Config.QueryTimeout, and for one that let the time of an earlier question pass no
-// longer than mutePatience once another has answered. It returns an error only if no
-// relay answered to the end; what came before is returned with it.
+// filter.Limit of them. It waits for every connected relay, at most
+// [Config].QueryTimeout. A relay that timed out before gets only a second more once
+// another relay has answered. Query returns an error only if no relay answered
+// completely; the events received until then are returned with it.
 func (p *Pool) Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.QueryTimeout)
 	defer cancel()
@@ -31,7 +31,7 @@ func (p *Pool) Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, e
 	errs := make([]error, len(p.links))
 	var all sync.WaitGroup
 	for i, l := range p.links {
-		all.Go(func() { errs[i] = q.askPatiently(ctx, l) })
+		all.Go(func() { errs[i] = q.askUnlessSilent(ctx, l) })
 	}
 	all.Wait()
 	q.mu.Lock()
@@ -49,7 +49,7 @@ type query struct {
 	filter nostr.Filter
 	limit  int
 
-	answered atomic.Bool   // some relay has, to the end
+	answered atomic.Bool   // a relay has answered completely
 	first    chan struct{} // closed then
 
 	mu     sync.Mutex
@@ -57,73 +57,73 @@ type query struct {
 	events []nostr.Event
 }
 
-// errProve: the relay may answer once it knows the key.
-var errProve = fmt.Errorf("%w and was not told in time", ErrAuth)
+// errNeedsAuth says that the relay may answer once it knows the key.
+var errNeedsAuth = fmt.Errorf("%w and was not told in time", ErrAuth)
 
-// errTooFast: the relay may answer later.
-var errTooFast = fmt.Errorf("%w for now", ErrRefused)
+// errRateLimited says that the relay may answer later.
+var errRateLimited = fmt.Errorf("%w for now", ErrRefused)
 
-// crowdedTries is how often a relay that wants to be asked later is asked although
-// another one has answered.
-const crowdedTries = 3
+// busyTries is how often a rate-limiting relay is asked once another has answered.
+const busyTries = 3
 
-// mutePatience is how long a relay is waited for that has not answered lately, once
-// another one has: enough for one that is back.
-const mutePatience = time.Second
+// silentPatience is how long a query still waits for a silent relay after another has
+// answered. It is long enough for one that works again.
+const silentPatience = time.Second
 
-// askPatiently asks a relay, and remembers of one that lets all the time pass that it
-// is mute: it would take as long from every question. One that only wants it to be
-// asked later is not.
-func (q *query) askPatiently(ctx context.Context, l *link) error {
-	if !l.mute.Load() {
-		err := q.askAgain(ctx, l)
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.Is(err, errTooFast) {
-			l.mute.Store(true)
+// askUnlessSilent asks a relay. One that lets the whole query time pass is marked as
+// silent, so that it does not delay every later query too; one that is only rate
+// limiting is not marked.
+func (q *query) askUnlessSilent(ctx context.Context, l *link) error {
+	if !l.silent.Load() {
+		err := q.askWithRetries(ctx, l)
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.Is(err, errRateLimited) {
+			l.silent.Store(true)
 		}
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var hurry sync.WaitGroup
-	hurry.Go(func() {
+	var cutoff sync.WaitGroup
+	cutoff.Go(func() {
 		select {
 		case <-q.first:
-			sleep(ctx, mutePatience)
+			sleep(ctx, silentPatience)
 			cancel()
 		case <-ctx.Done():
 		}
 	})
-	err := q.askAgain(ctx, l)
+	err := q.askWithRetries(ctx, l)
 	cancel()
-	hurry.Wait()
+	cutoff.Wait()
 	return err
 }
 
-// askAgain asks a relay, and again after a pause as long as that is all it wants.
-// One that never wants more does not hold up what others have told. If the time
-// is over before it has an answer, why it had none before is the error.
-func (q *query) askAgain(ctx context.Context, l *link) error {
+// askWithRetries asks a relay again, after a pause, as long as it is rate limiting.
+// After busyTries it gives up if another relay has answered. If the time ends during
+// a retry, the error is the earlier refusal.
+func (q *query) askWithRetries(ctx context.Context, l *link) error {
 	var refused error
 	for n, pause := 1, shortPause; ; n, pause = n+1, min(2*pause, longPause) {
-		err := q.askTwice(ctx, l)
+		err := q.askAuthenticated(ctx, l)
 		if err == nil && q.answered.CompareAndSwap(false, true) {
 			close(q.first)
 		}
 		if err != nil && refused != nil && ctx.Err() != nil {
 			return refused
 		}
-		enough := n >= crowdedTries && q.answered.Load()
-		if !errors.Is(err, errTooFast) || enough || !sleep(ctx, pause/2+rand.N(pause/2+1)) {
+		enough := n >= busyTries && q.answered.Load()
+		if !errors.Is(err, errRateLimited) || enough || !sleep(ctx, pause/2+rand.N(pause/2+1)) {
 			return err
 		}
 		refused = err
 	}
 }
 
-// askTwice asks a relay, and again if it wants to know first who asks.
-func (q *query) askTwice(ctx context.Context, l *link) error {
+// askAuthenticated asks a relay, and once more after authentication if it requires
+// that.
+func (q *query) askAuthenticated(ctx context.Context, l *link) error {
 	err := q.ask(ctx, l)
-	if !errors.Is(err, errProve) {
+	if !errors.Is(err, errNeedsAuth) {
 		return err
 	}
 	s, waiting := l.await(ctx)
@@ -160,7 +160,7 @@ func (q *query) ask(ctx context.Context, l *link) error {
 		known: func(ev *nostr.Event) bool {
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			// One relay brings no more than was asked for, and nothing live.
+			// Events beyond the limit and after EOSE are dropped.
 			return over || count >= q.limit || q.seen[ev.ID]
 		},
 		event: func(ev *nostr.Event) {
@@ -178,12 +178,12 @@ func (q *query) ask(ctx context.Context, l *link) error {
 		},
 		closed: func(text string) {
 			if wantsAuth(text) && s.canProve() {
-				finish(errProve)
+				finish(errNeedsAuth)
 				return
 			}
 			reason := ErrRefused
-			if tooFast(text) {
-				reason = errTooFast
+			if isRateLimited(text) {
+				reason = errRateLimited
 			}
 			finish(fmt.Errorf("%w: %s", reason, text))
 		},

@@ -2,8 +2,8 @@ package relay
 
 import "encoding/hex"
 
-// seenIDs is how many event ids a subscription remembers at least. A stretch
-// that is asked for again may not hold more, or some events come twice.
+// seenIDs is how many event ids a subscription remembers at least. If the overlap
+// after a reconnect holds more, some events are delivered twice.
 const seenIDs = 1 << 16
 
 // seen remembers ids in two generations: when the young one is full it becomes

@@ -17,21 +17,21 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// maxStrikes is how many forged or unasked events a connection survives. Only
-// what an honest relay never passes on counts, so that no stranger can make us
+// maxStrikes is how many forged or unrequested events end a connection. Only events
+// that an honest relay never sends are counted, so that no third party can make us
 // leave one.
 const maxStrikes = 50
 
-// maxOutbox bounds what waits to be written to one relay, in bytes: maxPublishing
-// events of the usual limit, twice. Callers give up on a relay that takes a message
-// now and then, but what they sent stays.
+// maxOutbox bounds the bytes that wait to be written to one relay: twice maxPublishing
+// events of the usual limit. The bound is needed because a slow relay's messages stay
+// queued after their callers have timed out.
 const maxOutbox = 2 * maxPublishing * 64 << 10
 
 // errNotReading ends a connection whose outbox is full.
 var errNotReading = fmt.Errorf("relay does not read: more than %d bytes wait for it", maxOutbox)
 
-// feed is what a REQ brings. Its functions run on the goroutine that reads the
-// connection and must not block.
+// feed handles the answers to a REQ. Its functions run on the goroutine that reads
+// the connection and must not block.
 type feed struct {
 	filters nostr.Filters
 	known   func(ev *nostr.Event) bool // no need to verify it again
@@ -47,9 +47,9 @@ type session struct {
 	done <-chan struct{}
 	end  context.CancelCauseFunc
 
-	heard   atomic.Int64 // unix seconds of the last sign of life
-	heardOf atomic.Int64 // messages read
-	strikes int          // of the reading goroutine
+	lastRead     atomic.Int64 // unix seconds of the last sign of life
+	messagesRead atomic.Int64 // messages read
+	strikes      int          // of the reading goroutine
 
 	wake   chan struct{} // capacity 1: outbox has something
 	mu     sync.Mutex
@@ -80,7 +80,7 @@ func newSession(l *link, ws *websocket.Conn, done <-chan struct{}, end context.C
 	return s
 }
 
-func (s *session) touch() { s.heard.Store(time.Now().Unix()) }
+func (s *session) touch() { s.lastRead.Store(time.Now().Unix()) }
 
 // serve runs the connection to its end and returns why it ended.
 func (s *session) serve(ctx context.Context) error {
@@ -110,7 +110,7 @@ func (s *session) read(ctx context.Context) error {
 			return err
 		}
 		s.touch()
-		s.heardOf.Add(1)
+		s.messagesRead.Add(1)
 		if n > limit {
 			// Skipped, not refused: a stranger's oversize event must not cost
 			// us the relay.
@@ -165,9 +165,9 @@ func (s *session) send(doc []byte) {
 	}
 }
 
-// keepAlive pings, and returns when a pong is overdue. A relay that slows us down
-// reads the ping behind what waits before it: as long as it says something, it is
-// alive.
+// keepAlive pings, and returns when a pong is overdue. A relay that reads slowly sees
+// the ping only after the messages before it, so any message from it counts as a sign
+// of life.
 func (s *session) keepAlive(ctx context.Context) error {
 	cfg := s.link.pool.cfg
 	tick := time.NewTicker(cfg.PingInterval)
@@ -178,21 +178,21 @@ func (s *session) keepAlive(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		before := s.heardOf.Load()
+		before := s.messagesRead.Load()
 		pctx, cancel := context.WithTimeout(ctx, cfg.WriteTimeout)
 		err := s.ws.Ping(pctx)
 		cancel()
 		switch {
 		case err == nil:
 			s.touch()
-		case s.heardOf.Load() == before || !errors.Is(err, context.DeadlineExceeded):
+		case s.messagesRead.Load() == before || !errors.Is(err, context.DeadlineExceeded):
 			return fmt.Errorf("ping: %w", err)
 		}
 	}
 }
 
-// request sends a REQ and returns the id it goes by. Every REQ has its own, so
-// that no late message of an earlier one is taken for an answer.
+// request sends a REQ and returns its id. Ids are never reused, so that a late
+// message for an earlier REQ is not taken for an answer to this one.
 func (s *session) request(f *feed) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (s *session) request(f *feed) string {
 	return id
 }
 
-// forget ends a REQ. A REQ that has ended is no error.
+// forget closes a REQ. It does nothing if the REQ has ended already.
 func (s *session) forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +223,7 @@ func (s *session) feed(id string) *feed {
 func (s *session) handle(doc []byte) error {
 	m, err := nip01.ParseRelay(doc, nip01.Limits{})
 	if errors.Is(err, nip01.ErrUnsupported) {
-		return nil // an extension we did not ask for
+		return nil // an extension that we do not use
 	}
 	if err != nil {
 		s.link.rejected.Add(1)
@@ -235,7 +235,7 @@ func (s *session) handle(doc []byte) error {
 	case nip01.LabelOK:
 		s.onOK(m.EventID, ack{m.Accepted, m.Text})
 	case nip01.LabelEOSE:
-		s.link.mute.Store(false) // also if it comes too late
+		s.link.silent.Store(false) // even a late answer shows that it is back
 		if f := s.feed(m.SubID); f != nil {
 			f.eose()
 		}
@@ -243,20 +243,21 @@ func (s *session) handle(doc []byte) error {
 		s.onClosed(m.SubID, m.Text)
 	case nip01.LabelNotice:
 		s.link.setNotice(m.Text)
-	case nip01.LabelAuth: // needs no answer until the relay refuses for the lack of it
-		s.challenged(m.Text)
+	case nip01.LabelAuth: // answered once the relay refuses a request: see authenticate
+		s.onChallenge(m.Text)
 	}
 	return nil
 }
 
-// onEvent checks an event: size -> filter -> known -> id and signature. Of came
-// bytes its message has, and its shortest form no more.
-func (s *session) onEvent(id string, ev *nostr.Event, came int) error {
+// onEvent checks an event: size, filter, known, then id and signature. The message
+// was size bytes long. The event itself is measured in its shortest form, and only
+// if the message is over the limit.
+func (s *session) onEvent(id string, ev *nostr.Event, size int) error {
 	f := s.feed(id)
 	if f == nil {
-		return nil // on its way when the subscription was closed
+		return nil // sent before the relay saw our CLOSE
 	}
-	if most := s.link.pool.cfg.MaxEventBytes; came > most && len(nip01.Marshal(ev)) > most {
+	if limit := s.link.pool.cfg.MaxEventBytes; size > limit && len(nip01.Marshal(ev)) > limit {
 		s.link.rejected.Add(1)
 		return nil
 	}

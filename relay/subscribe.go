@@ -8,13 +8,13 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// SubscribeOptions is what a subscription may have beyond its filters.
+// SubscribeOptions are optional parts of a [Subscription].
 type SubscribeOptions struct {
-	// Since, if not nil, is asked at every (re)connection for the time from
-	// which stored events are wanted, such as the reader's durable cursor. It
-	// replaces the filters' since at a relay's first connection; later the
-	// earlier one of it and the loss of the connection counts. Zero or less
-	// means that it has no opinion. It must not call the subscription.
+	// Since, if not nil, is called at every connection and returns the time from
+	// which stored events are wanted, such as the reader's durable cursor. At a
+	// relay's first connection it replaces the filters' since; later the earlier of
+	// it and the loss of the connection is used. Zero or less is ignored. It must
+	// not call the subscription.
 	Since func() nostr.Timestamp
 	// OnEOSE, if not nil, is called when a relay has sent its stored events,
 	// also after each reconnection. It must not block.
@@ -27,20 +27,20 @@ type Incoming struct {
 	Relay string // the relay that was the first to send it
 }
 
-// Subscription brings events until Close, the end of its context, or the end
-// of the pool.
+// Subscription delivers events until [Subscription.Close], the end of its context,
+// or the end of the pool.
 type Subscription struct {
 	pool    *Pool
 	filters nostr.Filters
 	opt     SubscribeOptions
 	started nostr.Timestamp
 
-	events chan Incoming
-	ready  chan struct{}
-	wake   chan struct{} // capacity 1: the queue has something
-	done   chan struct{}
-	pumped chan struct{} // closed when the pump has returned
-	unbind func() bool   // from the caller's context
+	events    chan Incoming
+	ready     chan struct{}
+	wake      chan struct{} // capacity 1: the queue has something
+	done      chan struct{}
+	pumpEnded chan struct{} // closed when the pump has returned
+	unbind    func() bool   // from the caller's context
 
 	mu     sync.Mutex
 	queue  []Incoming
@@ -50,10 +50,10 @@ type Subscription struct {
 	closed bool
 }
 
-// Subscribe asks every relay, now and after each reconnection, for events that
-// match any of the filters, and passes on each event once. A filter's limit
-// holds for the first answer of each relay; "limit 0" is only events from now
-// on. Wait for Ready before publishing what will be answered.
+// Subscribe requests the events that match any of the filters from every relay, now
+// and after each reconnection, and delivers each event once. A filter's limit
+// applies to the first answer of each relay; limit 0 means only events from now on.
+// Wait for [Subscription.Ready] before publishing an event whose answers should come.
 func (p *Pool) Subscribe(ctx context.Context, filters []nostr.Filter, opt SubscribeOptions) (*Subscription, error) {
 	if len(filters) == 0 {
 		return nil, fmt.Errorf("%w: no filters", ErrConfig)
@@ -62,16 +62,16 @@ func (p *Pool) Subscribe(ctx context.Context, filters []nostr.Filter, opt Subscr
 		return nil, err
 	}
 	s := &Subscription{
-		pool:    p,
-		opt:     opt,
-		started: now(),
-		events:  make(chan Incoming),
-		ready:   make(chan struct{}),
-		wake:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
-		pumped:  make(chan struct{}),
-		seen:    newSeen(seenIDs),
-		tails:   map[*link]*tail{},
+		pool:      p,
+		opt:       opt,
+		started:   now(),
+		events:    make(chan Incoming),
+		ready:     make(chan struct{}),
+		wake:      make(chan struct{}, 1),
+		done:      make(chan struct{}),
+		pumpEnded: make(chan struct{}),
+		seen:      newSeen(seenIDs),
+		tails:     map[*link]*tail{},
 	}
 	for i := range filters {
 		s.filters = append(s.filters, filters[i].Clone())
@@ -100,11 +100,11 @@ func (p *Pool) Subscribe(ctx context.Context, filters []nostr.Filter, opt Subscr
 	return s, nil
 }
 
-// Events brings the events. It is closed when the subscription has ended.
+// Events returns the channel of events. It is closed when the subscription has ended.
 func (s *Subscription) Events() <-chan Incoming { return s.events }
 
-// Ready is closed when at least one relay has accepted the subscription:
-// what is published from then on to that relay will come.
+// Ready is closed when at least one relay has accepted the subscription. Events
+// published to that relay from then on will be delivered.
 func (s *Subscription) Ready() <-chan struct{} { return s.ready }
 
 // Close ends the subscription and returns when Events is closed. Calling it
@@ -128,12 +128,13 @@ func (s *Subscription) Close() {
 		delete(s.pool.subs, s)
 		s.pool.mu.Unlock()
 	}
-	<-s.pumped
+	<-s.pumpEnded
 }
 
-// pump hands events to the reader. It is the only goroutine that waits for it.
+// pump sends the queued events to the reader. It is the only goroutine that a slow
+// reader blocks.
 func (s *Subscription) pump() {
-	defer close(s.pumped)
+	defer close(s.pumpEnded)
 	defer close(s.events)
 	for {
 		in, ok := s.next()
@@ -153,8 +154,8 @@ func (s *Subscription) pump() {
 	}
 }
 
-// next takes an event. When there is none left, the tails that had to drop
-// some ask for them again.
+// next takes an event from the queue. When the queue is empty, the tails fetch the
+// events that they had to drop.
 func (s *Subscription) next() (Incoming, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,8 +189,8 @@ func (s *Subscription) put(t *tail, ev *nostr.Event) bool {
 	return true
 }
 
-// accepted notes that a relay has taken the subscription; s.mu is held.
-func (s *Subscription) accepted() {
+// markReady records that a relay has accepted the subscription; s.mu is held.
+func (s *Subscription) markReady() {
 	if !s.isLive {
 		s.isLive = true
 		close(s.ready)

@@ -1,31 +1,32 @@
 package relay
 
 import (
+	"strings"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// startGrace is how old an event may be that a relay sends before EOSE on top
-// of the limit, and still count as live; in seconds.
+// startGrace is the age in seconds up to which an event that a relay sends before
+// EOSE, beyond the filter's limit, still counts as live.
 const startGrace = 10
 
-// tail is what a subscription knows of one relay. Subscription.mu guards it.
+// tail is the state of a subscription at one relay. Subscription.mu guards it.
 //
-// It holds a floor: every event that the relay broadcast with an earlier time
-// has been passed on. While a connection is caught up the floor moves along
-// with it; otherwise the next request starts at the floor.
+// It keeps a floor: every event of the relay with an earlier time has been delivered.
+// While a connection is caught up, the floor moves with it; after a loss, the next
+// request starts at the floor.
 type tail struct {
 	sub     *Subscription
 	link    *link
 	session *session // nil between connections
 
-	resumed bool            // floor counts: the relay once sent all it had
+	resumed bool            // floor is valid: the relay has sent all its events once
 	floor   nostr.Timestamp // see above
 	lagging bool            // the queue was full: events at or after floor are missing
-	current bool            // this connection has sent all it had
+	current bool            // the relay has sent all its events on this connection
 
-	liveID string // the REQ that stays
+	liveID string // the REQ that stays open
 	page   *page  // older stored events being fetched, or nil
 	pageID string
 
@@ -37,7 +38,7 @@ type tail struct {
 func (t *tail) attach(on *session) {
 	t.stopRetry()
 	t.session, t.current, t.page = on, false, nil
-	t.lagging = false // the floor covers what is missing
+	t.lagging = false // the request starts at the floor, so it covers the missing events
 	t.open()
 }
 
@@ -74,7 +75,7 @@ func (t *tail) open() {
 				f(t.link.url)
 			}
 		},
-		closed: t.refused,
+		closed: t.onRefusal,
 	})
 }
 
@@ -113,7 +114,7 @@ func (t *tail) startFilter(f nostr.Filter, cursor nostr.Timestamp) nostr.Filter 
 	if !t.resumed {
 		switch {
 		case f.LimitZero && now() > t.sub.started+startGrace:
-			return from(f, t.sub.started) // the relay came late: "from now on" began earlier
+			return from(f, t.sub.started) // the relay connected late: "from now on" began earlier
 		case cursor > 0:
 			f.Since = &cursor
 		}
@@ -129,8 +130,8 @@ func (t *tail) startFilter(f nostr.Filter, cursor nostr.Timestamp) nostr.Filter 
 	return from(f, since)
 }
 
-// from asks for everything since a time, but nothing that the filter's own
-// since left out.
+// from makes the filter ask for everything since a time, but not for events before
+// the filter's own since.
 func from(f nostr.Filter, since nostr.Timestamp) nostr.Filter {
 	if f.Since == nil || *f.Since < since {
 		f.Since = &since
@@ -139,19 +140,19 @@ func from(f nostr.Filter, since nostr.Timestamp) nostr.Filter {
 	return f
 }
 
-// event takes a verified event; p is the page that it came with, if any.
+// event handles a verified event; p is its page, nil for a live event.
 func (t *tail) event(ev *nostr.Event, p *page) {
 	t.sub.mu.Lock()
 	defer t.sub.mu.Unlock()
-	t.sub.accepted()
+	t.sub.markReady()
 	if p != nil && t.page != p {
-		return // given up
+		return // the page was dropped
 	}
 	if t.sub.put(t, ev) {
 		return
 	}
-	// The reader is too slow. What is dropped is not lost: it is fetched from
-	// the relay when the queue is empty.
+	// The reader is too slow. The event is dropped now and fetched again when the
+	// queue is empty.
 	if !t.lagging && t.current {
 		t.floor, t.resumed = ev.CreatedAt, true
 	}
@@ -160,16 +161,16 @@ func (t *tail) event(ev *nostr.Event, p *page) {
 	t.dropPage()
 }
 
-// eose is called when the live REQ has brought its stored events.
+// eose is called when the relay has sent the stored events of the live REQ.
 func (t *tail) eose(first *page) {
-	t.sub.accepted()
+	t.sub.markReady()
 	if t.lagging || t.page != nil {
 		return
 	}
 	t.continuePage(first)
 }
 
-// refetch asks again for what was dropped.
+// refetch requests the dropped events again.
 func (t *tail) refetch() {
 	if !t.lagging || t.session == nil {
 		return
@@ -177,7 +178,7 @@ func (t *tail) refetch() {
 	t.lagging = false
 	filters := t.startFilters()
 	if !t.resumed {
-		// It overflowed within the first answer: that answer again, whole.
+		// The first answer alone filled the queue, so it is requested again in full.
 		for i := range filters {
 			if filters[i].LimitZero {
 				filters[i] = from(filters[i], t.sub.started)
@@ -187,14 +188,14 @@ func (t *tail) refetch() {
 	t.fetch(newPage(filters))
 }
 
-// continuePage goes on behind p, or is done. A relay sends no more than its
-// own limit at once and does not say so: only an empty answer is the end.
+// continuePage fetches the page after p, or ends. A relay cuts answers at its own
+// limit without saying so; only an empty answer shows that there is no more.
 func (t *tail) continuePage(p *page) {
 	next := p.next()
 	if next == nil {
 		t.page = nil
 		t.current, t.resumed = true, true
-		t.refusals = 0 // not sooner: a relay may answer the first REQ and none of the pages
+		t.refusals = 0 // not earlier: a relay may answer the first REQ and refuse every page
 		return
 	}
 	t.fetch(next)
@@ -230,7 +231,7 @@ func (t *tail) fetch(p *page) {
 			defer t.sub.mu.Unlock()
 			if t.page == p {
 				t.page = nil
-				t.later(text)
+				t.scheduleRetry(text)
 			}
 		},
 	})
@@ -244,9 +245,9 @@ func (t *tail) dropPage() {
 	}
 }
 
-// rest moves the floor to where the next connection has to start: alive is
-// when the relay was last known to send what it gets.
-func (t *tail) rest(alive nostr.Timestamp) {
+// resetFloor sets the floor to where the next connection has to start. alive is the
+// last time at which the relay was known to deliver events.
+func (t *tail) resetFloor(alive nostr.Timestamp) {
 	start := alive - nostr.Timestamp(t.sub.pool.cfg.Overlap/time.Second)
 	switch {
 	case t.current:
@@ -260,7 +261,7 @@ func (t *tail) rest(alive nostr.Timestamp) {
 // detach notes the end of the connection.
 func (t *tail) detach() {
 	t.stopRetry()
-	t.rest(nostr.Timestamp(t.session.heard.Load()))
+	t.resetFloor(nostr.Timestamp(t.session.lastRead.Load()))
 	t.session, t.page, t.liveID = nil, nil, ""
 }
 
@@ -273,5 +274,74 @@ func (t *tail) stop() {
 	t.dropPage()
 	if t.liveID != "" {
 		t.session.forget(t.liveID)
+	}
+}
+
+// onRefusal is called when the relay closes the live REQ.
+func (t *tail) onRefusal(text string) {
+	t.sub.mu.Lock()
+	defer t.sub.mu.Unlock()
+	if t.sub.closed || t.session == nil {
+		return
+	}
+	t.resetFloor(now())
+	t.dropPage()
+	t.liveID = ""
+	t.scheduleRetry(text)
+}
+
+// scheduleRetry asks the relay again later: soon if its reason is temporary, after
+// authentication if that is what it requires.
+func (t *tail) scheduleRetry(text string) {
+	if on := t.session; wantsAuth(text) && on.canProve() {
+		on.afterAuth(func(err error) {
+			t.sub.mu.Lock()
+			defer t.sub.mu.Unlock()
+			switch {
+			case t.sub.closed || t.session != on:
+			case err != nil:
+				t.restartAfter(t.sub.pool.cfg.MaxBackoff)
+			default:
+				t.restart(on)
+			}
+		})
+		return
+	}
+	delay := t.sub.pool.cfg.MaxBackoff
+	prefix, _, _ := strings.Cut(text, ":")
+	switch prefix {
+	case "auth-required", "restricted", "blocked", "unsupported", "invalid", "pow":
+	default:
+		delay = t.sub.pool.cfg.backoff(t.refusals)
+		t.refusals++
+	}
+	t.restartAfter(delay)
+}
+
+// restartAfter asks again on the same connection after a delay; t.sub.mu is held.
+func (t *tail) restartAfter(delay time.Duration) {
+	on := t.session
+	t.stopRetry()
+	t.retry = time.AfterFunc(delay, func() {
+		t.sub.mu.Lock()
+		defer t.sub.mu.Unlock()
+		if !t.sub.closed && t.session == on {
+			t.restart(on)
+		}
+	})
+}
+
+// restart sends a new REQ in place of the old one; t.sub.mu is held.
+func (t *tail) restart(on *session) {
+	if t.liveID != "" {
+		on.forget(t.liveID)
+	}
+	t.attach(on)
+}
+
+func (t *tail) stopRetry() {
+	if t.retry != nil {
+		t.retry.Stop()
+		t.retry = nil
 	}
 }

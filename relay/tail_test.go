@@ -66,7 +66,7 @@ func TestRest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tl := &tail{sub: &Subscription{pool: &Pool{cfg: cfg}}, current: c.current, resumed: c.resumed, floor: c.floor}
-			if tl.rest(5000); tl.floor != c.want || tl.current {
+			if tl.resetFloor(5000); tl.floor != c.want || tl.current {
 				t.Errorf("floor %d, want %d", tl.floor, c.want)
 			}
 		})

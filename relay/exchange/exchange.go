@@ -1,6 +1,6 @@
-// Package exchange is the market as a provider and a buyer know it: Nostr relays
-// for what is said, Blossom servers for what is large. A [Market] is both
-// provider.Market and buyer.Market.
+// Package exchange connects providers and buyers to a market: Nostr relays carry the
+// events, Blossom servers the large blobs. A [Market] implements provider.Market and
+// buyer.Market.
 package exchange
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-// Config says where a market is.
+// Config names the servers of a market.
 type Config struct {
 	Relays []string // ws:// or wss:// addresses: all are written to and read
 	Blobs  []string // http:// or https:// addresses of blob servers
 	// Signer authenticates to relays and signs uploads.
 	Signer relay.Signer
-	// Quorum is how many relays Publish waits for until they took an event; 1.
+	// Quorum is how many relays must accept an event before Publish returns; 1.
 	Quorum int
 	// AllowLoopback lets blobs be fetched from this machine, and events be
 	// brought to a relay on it that a buyer names.
@@ -36,13 +36,13 @@ type Config struct {
 	Log           *slog.Logger // nil: none
 }
 
-// Market is connected while Serve runs. It is safe for concurrent use.
+// Market is connected while [Market.Serve] runs. It is safe for concurrent use.
 type Market struct {
 	Pool *relay.Pool // of the configured relays
 
-	cfg     Config
-	blobs   *relay.BlobClient
-	courier *relay.Courier // to relays that others name
+	cfg       Config
+	blobs     *relay.BlobClient
+	publisher *relay.Publisher // to relays that others name
 }
 
 var (
@@ -50,8 +50,8 @@ var (
 	_ buyer.Market    = (*Market)(nil)
 )
 
-// New makes a market that Serve connects: relay.ErrConfig if it names no relay, or
-// something that is no address.
+// New makes a market that [Market.Serve] connects. The error is [relay.ErrConfig] if
+// cfg names no relay or a bad address.
 func New(cfg Config) (*Market, error) {
 	pool, err := relay.NewPool(relay.Config{URLs: cfg.Relays, Log: cfg.Log, Signer: cfg.Signer})
 	if err != nil {
@@ -63,13 +63,13 @@ func New(cfg Config) (*Market, error) {
 	cfg.Quorum = max(cfg.Quorum, 1)
 	return &Market{
 		Pool: pool, cfg: cfg,
-		blobs:   relay.NewBlobClient(relay.BlobConfig{Servers: cfg.Blobs, AllowLoopback: cfg.AllowLoopback}),
-		courier: relay.NewCourier(relay.CourierConfig{AllowLoopback: cfg.AllowLoopback}),
+		blobs:     relay.NewBlobClient(relay.BlobConfig{Servers: cfg.Blobs, AllowLoopback: cfg.AllowLoopback}),
+		publisher: relay.NewPublisher(relay.PublisherConfig{AllowLoopback: cfg.AllowLoopback}),
 	}, nil
 }
 
-// blobServers are the addresses in the form that a blob's name is put behind: a
-// buyer follows no redirect from an empty folder.
+// blobServers checks the addresses and removes trailing slashes, so that a blob's URL
+// has no empty path segment: buyers do not follow the redirect that it would cause.
 func blobServers(named []string) ([]string, error) {
 	servers := make([]string, len(named))
 	for i, raw := range named {
@@ -91,8 +91,8 @@ func (m *Market) Serve(ctx context.Context) error {
 // Relays are the configured addresses.
 func (m *Market) Relays() []string { return m.cfg.Relays }
 
-// Listen hands every verified event that matches to handle, stored ones first,
-// until ctx ends; ready is called once a relay has begun to serve it.
+// Listen calls handle for every verified event that matches, stored ones first,
+// until ctx ends. It calls ready once a relay has accepted the subscription.
 func (m *Market) Listen(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error {
 	sub, err := m.Pool.Subscribe(ctx, filters, relay.SubscribeOptions{})
 	if err != nil {
@@ -121,7 +121,7 @@ func (m *Market) Query(ctx context.Context, f nostr.Filter) ([]nostr.Event, erro
 	return m.Pool.Query(ctx, f)
 }
 
-// Send offers an event to all relays: one that takes it is enough.
+// Send offers an event to all relays and succeeds if one accepts it.
 func (m *Market) Send(ctx context.Context, ev nostr.Event) error {
 	results := m.Pool.PublishQuorum(ctx, ev, 1)
 	if relay.Accepted(results) > 0 {
@@ -141,8 +141,8 @@ func answerError(r relay.PublishResult) error {
 	return fmt.Errorf("%s refused: %s", r.URL, r.Message)
 }
 
-// Publish offers an event to all relays and returns once enough took it, with
-// the answers until then.
+// Publish offers an event to all relays. Once enough have accepted it, Publish
+// returns the answers so far.
 func (m *Market) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 	var acks []provider.Ack
 	for _, r := range m.Pool.PublishQuorum(ctx, ev, m.cfg.Quorum) {
@@ -155,7 +155,7 @@ func (m *Market) Publish(ctx context.Context, ev nostr.Event) []provider.Ack {
 
 // Forward offers an event to a relay that a buyer named, once.
 func (m *Market) Forward(ctx context.Context, url string, ev nostr.Event) provider.Ack {
-	return ackOf(ev, m.courier.Publish(ctx, url, ev))
+	return ackOf(ev, m.publisher.Publish(ctx, url, ev))
 }
 
 func ackOf(ev nostr.Event, r relay.PublishResult) provider.Ack {
@@ -166,8 +166,8 @@ func ackOf(ev nostr.Event, r relay.PublishResult) provider.Ack {
 	return a
 }
 
-// Fetch gets a blob of at most maxBytes from the first address that has the
-// right bytes. The error is buyer.ErrUnreachable where none of them may be asked.
+// Fetch downloads a blob of at most maxBytes from the first address that serves the
+// right bytes. The error is buyer.ErrUnreachable if no address is allowed.
 func (m *Market) Fetch(ctx context.Context, urls []string, d hashing.Digest, maxBytes int64) ([]byte, error) {
 	var errs []error
 	hopeless := true
@@ -185,7 +185,7 @@ func (m *Market) Fetch(ctx context.Context, urls []string, d hashing.Digest, max
 	return nil, errors.Join(errs...)
 }
 
-// BlobURLs says where a blob of this digest (hex) will be found.
+// BlobURLs lists the addresses that a blob with this digest (hex) has once uploaded.
 func (m *Market) BlobURLs(digestHex string) []string {
 	urls := make([]string, len(m.cfg.Blobs))
 	for i, s := range m.cfg.Blobs {
@@ -194,8 +194,8 @@ func (m *Market) BlobURLs(digestHex string) []string {
 	return urls
 }
 
-// Upload offers a blob to all servers: one that takes it is enough, and needed. The
-// error is provider.ErrBlobRefused where all refuse it for what it is.
+// Upload offers a blob to all servers and succeeds if one accepts it. The error is
+// provider.ErrBlobRefused if all of them refuse the blob itself.
 func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
 	if len(m.cfg.Blobs) == 0 {
 		return fmt.Errorf("upload: %w: no blob servers", relay.ErrConfig)
@@ -222,8 +222,8 @@ func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
 	return errors.Join(errs...)
 }
 
-// refusesBlob reports an answer that is about the blob, not about the server, its
-// room or who asks.
+// refusesBlob reports whether an answer is about the blob, and not about the server,
+// its free space or the uploader's key.
 func refusesBlob(err error) bool {
 	var answer *relay.BlobError
 	if !errors.As(err, &answer) {

@@ -13,48 +13,51 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// CourierConfig says where a Courier may go. The zero value allows wss:// to
-// public addresses that are not this machine's, at port 443 and most from 1024 on.
-type CourierConfig struct {
+// PublisherConfig limits the addresses that a [Publisher] connects to. The zero
+// value allows wss:// to public addresses other than this machine's, on port 443
+// and on most ports from 1024 on.
+type PublisherConfig struct {
 	// AllowLoopback allows this machine, with ws:// too.
 	AllowLoopback bool
-	// Timeout bounds one errand, from the dial to the OK; 10 s.
+	// Timeout bounds one publication, from the dial to the OK; 10 s.
 	Timeout time.Duration
 }
 
-// Courier brings single events to relays that strangers name: one connection,
-// one event, one answer. It goes to no address that a stranger must not lead to.
-type Courier struct {
+// Publisher publishes single events to relays that other people name. It opens one
+// connection for each event and closes it after the answer. Because the address is
+// not the owner's choice, private networks and this machine are refused.
+type Publisher struct {
 	guard   guard
 	timeout time.Duration
 	clients map[string]*http.Client // by scheme, of http
 }
 
-// courierMessages is how many messages are read in wait for the OK.
-const courierMessages = 16
+// maxAnswers is how many messages are read before the wait for the OK is given up.
+const maxAnswers = 16
 
-// NewCourier makes a courier. It keeps no connections.
-func NewCourier(cfg CourierConfig) *Courier {
+// NewPublisher makes a [Publisher].
+func NewPublisher(cfg PublisherConfig) *Publisher {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 10 * time.Second
 	}
-	c := &Courier{guard: guard{loopback: cfg.AllowLoopback, others: true, ports: true}, timeout: cfg.Timeout, clients: map[string]*http.Client{}}
+	c := &Publisher{guard: guard{loopback: cfg.AllowLoopback, notOwn: true, relayPorts: true}, timeout: cfg.Timeout, clients: map[string]*http.Client{}}
 	for _, scheme := range []string{"http", "https"} {
 		c.clients[scheme] = c.guard.client(scheme, cfg.Timeout, 0)
 	}
 	return c
 }
 
-// Publish offers a signed event to the relay at a stranger's address.
-func (c *Courier) Publish(ctx context.Context, address string, ev nostr.Event) PublishResult {
+// Publish sends a signed event to the relay at the address, which may come from a
+// stranger.
+func (c *Publisher) Publish(ctx context.Context, address string, ev nostr.Event) PublishResult {
 	r := PublishResult{URL: address}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	r.OK, r.Message, r.Err = c.errand(ctx, address, &ev)
+	r.OK, r.Message, r.Err = c.send(ctx, address, &ev)
 	return r
 }
 
-func (c *Courier) errand(ctx context.Context, address string, ev *nostr.Event) (accepted bool, text string, err error) {
+func (c *Publisher) send(ctx context.Context, address string, ev *nostr.Event) (accepted bool, text string, err error) {
 	rest, ok := strings.CutPrefix(address, "ws")
 	u, err := c.guard.url("http" + rest)
 	if err != nil || !ok {
@@ -71,7 +74,7 @@ func (c *Courier) errand(ctx context.Context, address string, ev *nostr.Event) (
 	if err := ws.Write(ctx, websocket.MessageText, nip01.EventMessage(ev)); err != nil {
 		return false, "", err
 	}
-	for range courierMessages {
+	for range maxAnswers {
 		_, doc, err := ws.Read(ctx)
 		if err != nil {
 			return false, "", err
@@ -84,5 +87,5 @@ func (c *Courier) errand(ctx context.Context, address string, ev *nostr.Event) (
 	return false, "", ErrTimeout
 }
 
-// clip shortens an address from outside for an error.
+// clip shortens a stranger's address for an error message.
 func clip(s string) string { return s[:min(len(s), 200)] }

@@ -8,15 +8,15 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-func TestCourier(t *testing.T) {
+func TestPublisher(t *testing.T) {
 	r := startRelay(t)
 	ev := note(t, "brought", 0)
-	if got := NewCourier(CourierConfig{AllowLoopback: true}).Publish(t.Context(), r.url(), ev); !got.OK || got.Err != nil {
+	if got := NewPublisher(PublisherConfig{AllowLoopback: true}).Publish(t.Context(), r.url(), ev); !got.OK || got.Err != nil {
 		t.Errorf("%+v", got)
 	}
 	pool := startPool(t, Config{URLs: []string{r.url()}})
 	publish(t, pool, ev) // it has it: that is fine
-	c := NewCourier(CourierConfig{})
+	c := NewPublisher(PublisherConfig{})
 	for _, address := range []string{
 		r.url(), "ws://example.com", "wss://10.0.0.1", "wss://169.254.169.254/latest", "wss://[::1]", "https://example.com", "wss://user@example.com",
 		"", "ws", "file:///etc/passwd", "wss://localhost:1", strings.Repeat("x", 9999),
@@ -35,7 +35,7 @@ func TestCourier(t *testing.T) {
 			t.Errorf("port %d: %v", port, !want)
 		}
 	}
-	if !c.guard.others {
+	if !c.guard.notOwn {
 		t.Error("it goes to the public addresses of this machine")
 	}
 	babbler := fakeRelay(t, func(_ nip01.ClientMessage, send func(string)) {
@@ -43,7 +43,7 @@ func TestCourier(t *testing.T) {
 			send(`["NOTICE","x"]`)
 		}
 	})
-	if got := NewCourier(CourierConfig{AllowLoopback: true}).Publish(t.Context(), babbler, ev); got.OK || got.Err == nil {
+	if got := NewPublisher(PublisherConfig{AllowLoopback: true}).Publish(t.Context(), babbler, ev); got.OK || got.Err == nil {
 		t.Errorf("a relay that says much and not OK: %+v", got)
 	}
 }
