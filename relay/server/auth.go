@@ -24,13 +24,13 @@ const (
 	maxKeys = 16
 )
 
-// identity is who a client has proved to be (NIP-42).
+// identity holds the keys that a client has authenticated with (NIP-42).
 type identity struct {
 	hosts     []string // names of this relay that a relay tag may have
 	challenge string   // empty until one was sent; the client's reader owns it
 
-	// proved are public keys. The reader replaces the list, whoever publishes
-	// reads it.
+	// proved are public keys. The client's reader replaces the list; other
+	// goroutines read it.
 	proved atomic.Pointer[[]string]
 }
 
@@ -41,8 +41,8 @@ func (i *identity) keys() []string {
 	return nil
 }
 
-// party reports whether the client has proved to be the event's author or one
-// of those whom it names in a p tag.
+// party reports whether one of the client's keys is the event's author or named in
+// one of its p tags.
 func (i *identity) party(ev *nostr.Event) bool {
 	for _, key := range i.keys() {
 		if ev.PubKey == key || ev.Tags.FindWithValue("p", key) != nil {
@@ -52,8 +52,8 @@ func (i *identity) party(ev *nostr.Event) bool {
 	return false
 }
 
-// accept adds the key of an AUTH message, or returns why not. Its signature is
-// checked last, and not here.
+// accept adds the key of an AUTH message, or returns the reason to refuse it. It calls
+// verify last, because a signature costs the most.
 func (i *identity) accept(ev *nostr.Event, now time.Time, verify func(*nostr.Event) error) (reason string) {
 	keys := i.keys()
 	switch off := now.Sub(ev.CreatedAt.Time()).Abs(); {
@@ -78,9 +78,9 @@ func (i *identity) accept(ev *nostr.Event, now time.Time, verify func(*nostr.Eve
 	return ""
 }
 
-// names reports whether a relay tag is for this relay. Who asks for the proof
-// may be a relay in between: so the name is never the one that the client
-// connected by, but one that this relay knows it has.
+// names reports whether a relay tag names this relay. It compares with the relay's own
+// names and not with the one that the client connected to: a relay in the middle could
+// otherwise pass a client's proof on as its own.
 func (i *identity) names(tag nostr.Tag) bool {
 	if len(tag) < 2 {
 		return false

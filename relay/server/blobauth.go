@@ -33,8 +33,8 @@ var (
 	errAuthServer   = errors.New("the authorization event is for another server")
 )
 
-// blobAuth is a checked authorization: who may do the action, and on which
-// blobs (hex).
+// blobAuth is a checked authorization: the key that may do the action, and the blobs
+// (hex) that it may be done to.
 type blobAuth struct {
 	pubkey string
 	hashes []string
@@ -43,8 +43,8 @@ type blobAuth struct {
 // allows reports whether the event names the blob.
 func (a blobAuth) allows(hash string) bool { return slices.Contains(a.hashes, hash) }
 
-// authorize makes the checks of BUD-11, the signature last. names are those that
-// this server knows it has.
+// authorize makes the checks of BUD-11, the signature last. names are the server's
+// own names.
 func authorize(r *http.Request, verb string, names []string, now time.Time) (blobAuth, error) {
 	ev, err := authEvent(r.Header.Get("Authorization"))
 	if err != nil {
@@ -76,9 +76,9 @@ func authorize(r *http.Request, verb string, names []string, now time.Time) (blo
 	return auth, nil
 }
 
-// checkServer reports whether the event may be used here: one that names servers
-// is for those alone, so that none of them can use it at another one. By whatever
-// name a client asks is the client's word and does not count.
+// checkServer reports whether the event may be used here. One that names servers is
+// valid only there, so that none of them can use it at another. The Host that a client
+// sends does not count, because the client may be such a server.
 func checkServer(ev *nostr.Event, names []string) error {
 	named := false
 	for tag := range ev.Tags.FindAll("server") {
@@ -93,7 +93,7 @@ func checkServer(ev *nostr.Event, names []string) error {
 	return nil
 }
 
-// domainOf is the name of a server without what some clients put around it.
+// domainOf is the name of a server without the scheme and path that some clients add.
 func domainOf(server string) string {
 	if _, rest, ok := strings.Cut(server, "://"); ok {
 		server = rest

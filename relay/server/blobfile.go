@@ -25,8 +25,8 @@ func (b *blobStore) temp() string { return filepath.Join(b.dir, "tmp") }
 
 func (b *blobStore) path(hash string) string { return filepath.Join(b.dir, hash[:2], hash) }
 
-// incoming is a blob that came whole: a small one is in memory, another in a
-// temporary file that is durable.
+// incoming is a completely received blob: a small one in memory, a larger one in a
+// durable temporary file.
 type incoming struct {
 	hash  string // hex
 	size  int64
@@ -34,8 +34,8 @@ type incoming struct {
 	file  string
 }
 
-// receive takes a blob of at most limit bytes. Which kind it is decides what
-// comes, not what was announced.
+// receive reads a blob of at most limit bytes. Its true size, not the announced one,
+// decides whether it is kept in memory.
 func (b *blobStore) receive(body io.Reader, limit int64) (incoming, error) {
 	head := new(bytes.Buffer)
 	n, err := head.ReadFrom(io.LimitReader(body, smallBlob+1))
@@ -77,9 +77,9 @@ func (b *blobStore) spool(body io.Reader, limit int64) (in incoming, err error) 
 	return incoming{hash: hex.EncodeToString(h.Sum(nil)), size: n, file: f.Name()}, nil
 }
 
-// moveIn moves the file to its name, durably, before a row says that it is
-// there. A crash between the two leaves a file that the next upload replaces.
-// The caller has the folder's lock.
+// moveIn moves the file to its final name, durably, before its row is inserted. A
+// crash in between leaves a file that the next upload replaces. The caller holds the
+// folder's lock.
 func (b *blobStore) moveIn(in incoming) error {
 	folder := filepath.Dir(b.path(in.hash))
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -42,7 +42,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	}
 	announced, err := announcedHash(r)
 	if err == nil && announced != "" && !auth.allows(announced) {
-		err = errBlobHash // before a byte of it is read
+		err = errBlobHash // before the body is read
 	}
 	if err != nil {
 		s.rejectBlob(w, err)
@@ -88,8 +88,7 @@ func contentType(r *http.Request) string {
 	return t
 }
 
-// announcedHash is what the client says the blob's hash is, "" if it says
-// nothing.
+// announcedHash is the blob's hash as the client announces it, "" if it does not.
 func announcedHash(r *http.Request) (string, error) {
 	hash := strings.ToLower(strings.TrimSpace(r.Header.Get("X-SHA-256")))
 	if hash != "" && !nostr.IsValid32ByteHex(hash) {
@@ -98,8 +97,8 @@ func announcedHash(r *http.Request) (string, error) {
 	return hash, nil
 }
 
-// extensions are those of media types that jobs have. The table is our own: that
-// of the system differs between machines.
+// extensions are the file extensions of the media types that jobs use. The system's
+// table is not used, because it differs between machines.
 var extensions = map[string]string{
 	"application/gzip":     ".gz",
 	"application/json":     ".json",
@@ -127,7 +126,7 @@ var extensions = map[string]string{
 	"video/webm":           ".webm",
 }
 
-// extensionOf is what a blob's URL ends in: clients tell by it what is there.
+// extensionOf is the extension of a blob's URL, by which clients recognise its type.
 func extensionOf(mediaType string) string {
 	media, _, _ := strings.Cut(mediaType, ";")
 	if ext, ok := extensions[media]; ok {
@@ -169,7 +168,7 @@ func (s *Server) serveBlob(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", n.mime)
 	h.Set("ETag", `"`+hash+`"`)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	// A blob is a stranger's document: it gets no script and no origin.
+	// A blob is a stranger's document, so browsers must run no script of it.
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	http.ServeContent(w, r, "", time.Time{}, body)
 }
@@ -221,7 +220,8 @@ func (s *Server) rejectBlob(w http.ResponseWriter, err error) {
 	reject(w, http.StatusInternalServerError, "the blob could not be transferred")
 }
 
-// reject answers with the reason where Blossom clients of any age look for it.
+// reject sends the reason both as a header and as JSON, for old and new Blossom
+// clients.
 func reject(w http.ResponseWriter, status int, reason string) {
 	w.Header().Set("X-Reason", reason)
 	w.Header().Set("Content-Type", "application/json")

@@ -11,13 +11,13 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// blobUse is what blobs take: all, and those of the operator's own keys.
+// blobUse is the space that blobs take: all of them, and those of the operator's keys.
 type blobUse struct{ all, own int64 }
 
 func (u blobUse) minus(o blobUse) blobUse { return blobUse{u.all - o.all, u.own - o.own} }
 
-// blobRoom bounds what blobs take. A blob counts as its bytes, and as ownedCost
-// for each of its owners; it is the operator's if one of these is.
+// blobRoom bounds the space of blobs. A blob counts as its bytes plus ownedCost for
+// each owner. It is the operator's if one of its owners is.
 type blobRoom struct {
 	total, each int64           // for all blobs, for those of a stranger's key
 	own         map[string]bool // the operator's keys, hex
@@ -25,7 +25,7 @@ type blobRoom struct {
 
 	mu       sync.Mutex
 	stored   blobUse
-	coming   blobUse          // of uploads that have come and are being stored
+	coming   blobUse          // of uploads that are received and being stored
 	comingOf map[string]int64 // announced by the running uploads of each key
 }
 
@@ -41,7 +41,7 @@ func newBlobRoom(cfg Config) *blobRoom {
 	return r
 }
 
-// reserve is the part that strangers leave to the operator's own keys.
+// reserve is the part that is kept for the operator's own keys.
 func (r *blobRoom) reserve() int64 {
 	if len(r.own) == 0 {
 		return 0
@@ -49,7 +49,7 @@ func (r *blobRoom) reserve() int64 {
 	return r.total / 4
 }
 
-// load counts what is stored.
+// load counts the stored blobs.
 func (r *blobRoom) load(tx *sqlite.Tx) error {
 	return tx.QueryRow(`SELECT (SELECT coalesce(sum(size), 0) FROM blobs) + ?1 * (SELECT count(*) FROM blob_owners),
 		(SELECT coalesce(sum(size + ?1 * (SELECT count(*) FROM blob_owners o WHERE o.sha256 = b.sha256)), 0) FROM blobs b
@@ -79,15 +79,14 @@ func (r *blobRoom) add(change blobUse) {
 	r.stored.own += change.own
 }
 
-// taken is what all blobs and the reservations count.
+// taken is the space of all blobs and reservations.
 func (r *blobRoom) taken() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stored.all + r.coming.all
 }
 
-// enter begins an upload of the key, which has so many bytes stored. It ends with
-// leave.
+// enter begins an upload of n bytes by a key that has stored has bytes. leave ends it.
 func (r *blobRoom) enter(key string, has, n int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,8 +105,8 @@ func (r *blobRoom) leave(key string, n int64) {
 	}
 }
 
-// take reserves n bytes for what has come of the key. It returns how many are too
-// much for all; nothing is reserved then. It ends with release.
+// take reserves n bytes for a received upload of the key; release frees them. If there
+// is not enough space, it reserves nothing and returns how many bytes are missing.
 func (r *blobRoom) take(key string, n int64) (over int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,8 +137,8 @@ func (r *blobRoom) release(key string, n int64) {
 // maxEvictions bounds how many blobs make room for one upload.
 const maxEvictions = 1000
 
-// enter begins an upload of n bytes, if its key may have them. It ends with the
-// room's leave.
+// enter begins an upload of n bytes if the key's bound allows them. The room's leave
+// ends it.
 func (b *blobStore) enter(ctx context.Context, key string, n int64) error {
 	var has int64
 	err := b.db.View(ctx, func(tx *sqlite.Tx) error {
@@ -151,8 +150,8 @@ func (b *blobStore) enter(ctx context.Context, key string, n int64) error {
 	return b.room.enter(key, has, n)
 }
 
-// reserve makes the room for n bytes of the key and reserves it, until the room's
-// release.
+// reserve frees and reserves n bytes for the key. The room's release ends the
+// reservation.
 func (b *blobStore) reserve(ctx context.Context, key string, n int64) error {
 	for range maxEvictions {
 		over := b.room.take(key, n)
@@ -166,12 +165,12 @@ func (b *blobStore) reserve(ctx context.Context, key string, n int64) error {
 	return errBlobsFull
 }
 
-// evictedAtOnce is how many blobs are looked for at once to make room.
+// evictedAtOnce is how many blobs to evict one query looks for.
 const evictedAtOnce = 64
 
-// evict removes strangers' blobs until n bytes are free, or some of them: of the
-// key that has most, if that is more than its share, and else of all, those first
-// that were uploaded longest ago.
+// evict removes strangers' blobs until n bytes are free or evictedAtOnce are gone. The
+// oldest uploads go first: of the key with the most, if that is more than its share,
+// otherwise of all keys.
 func (b *blobStore) evict(ctx context.Context, n int64) error {
 	type owned struct {
 		hash, key string
@@ -221,7 +220,7 @@ func (b *blobStore) evict(ctx context.Context, n int64) error {
 			return nil
 		}
 		err := b.remove(ctx, o.key, o.hash)
-		if err != nil && !errors.Is(err, errBlobUnknown) && !errors.Is(err, errNotOwner) { // its owner was faster
+		if err != nil && !errors.Is(err, errBlobUnknown) && !errors.Is(err, errNotOwner) { // unless its owner has removed it
 			return fmt.Errorf("make room for a blob: %w", err)
 		}
 		n -= o.size + ownedCost

@@ -34,16 +34,16 @@ type blob struct {
 	body     sql.NullInt64 // of blob_bodies; none for a file
 }
 
-// smallBlob is up to how many bytes a blob is kept in the database, where many
-// share one commit. A file of its own costs three synchronisations.
+// smallBlob is the size in bytes up to which a blob is kept in the database, where
+// many share one commit; a separate file costs three fsyncs.
 const smallBlob = 64 << 10
 
-// ownedCost is what each owner of a blob is counted as besides its bytes: about what
-// the rows take. Else tiny blobs, and more and more owners of one, would be free.
+// ownedCost is the space counted for each owner of a blob, about that of its rows.
+// Without it, tiny blobs and further owners of a blob would be free.
 const ownedCost = 512
 
-// blobStore keeps small blobs in the database and others as files named by
-// their hash. Only what has a row in blobs exists for clients.
+// blobStore keeps small blobs in the database and others as files named by their
+// hash. Clients see only blobs that have a row.
 type blobStore struct {
 	db   *sqlite.DB
 	dir  string
@@ -61,7 +61,7 @@ func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, erro
 		max:  cfg.Limits.MaxBlobBytes,
 		room: newBlobRoom(cfg),
 	}
-	// What an upload left behind when the process died.
+	// Uploads that were running when the process ended left temporary files.
 	if err := os.RemoveAll(b.temp()); err != nil {
 		return nil, err
 	}
@@ -71,9 +71,9 @@ func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, erro
 	return b, db.View(ctx, b.room.load)
 }
 
-// put stores what body holds for its owner and returns once it is durable, and
-// whether it was not there before. announced is the hash that it must have, "" for
-// any that is authorized; size is the announced length, negative if it is not known.
+// put stores the body for its owner and returns once it is durable; fresh is true if
+// the blob was not stored before. announced is the hash that it must have, "" for any
+// authorized one; size is the announced length, negative if it is unknown.
 func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime string, body io.Reader, size int64) (made blob, fresh bool, err error) {
 	if size > b.max {
 		return blob{}, false, errBlobTooLarge
@@ -99,7 +99,8 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	if !auth.allows(in.hash) {
 		return blob{}, false, errBlobHash
 	}
-	// Only what has come makes others' blobs go: to announce costs nothing.
+	// Others' blobs are evicted only now that the upload is received: announcing one
+	// is free, so it must not displace anything.
 	if err := b.reserve(ctx, auth.pubkey, in.size+ownedCost); err != nil {
 		return blob{}, false, err
 	}
@@ -110,8 +111,8 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	return made, fresh, nil
 }
 
-// commit makes what came durable, and then the row that says that it is there. It
-// reports whether it was not.
+// commit makes the blob durable and then inserts its row. fresh is true if there was
+// no row before.
 func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (made blob, fresh bool, err error) {
 	if in.file != "" {
 		folder := b.folder(in.hash)
@@ -158,7 +159,7 @@ func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime 
 	return made, fresh, nil
 }
 
-// insertBlob enters a blob, a small one with its bytes.
+// insertBlob inserts a blob, a small one with its bytes.
 func insertBlob(tx *sqlite.Tx, n blob, in incoming) error {
 	var body any
 	if in.file == "" {
@@ -214,7 +215,7 @@ type inMemory struct{ *bytes.Reader }
 
 func (inMemory) Close() error { return nil }
 
-// remove takes an owner from a blob, and removes it with its last one.
+// remove removes an owner from a blob, and the blob with its last owner.
 func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 	in := b.folder(hash)
 	in.mu.Lock()

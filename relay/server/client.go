@@ -31,21 +31,21 @@ var (
 
 // client is one websocket. Its reader goroutine owns subs and limiter.
 type client struct {
-	srv      *Server
-	ws       *websocket.Conn
-	wire     *wire // under ws
-	log      *slog.Logger
-	out      *queue
-	limiter  *rate.Limiter
-	heard    atomic.Int64        // messages read
-	inFlight *semaphore.Weighted // the cost of the events that wait for their OK
-	subs     map[string]*subscription
-	values   int // of the open subscriptions' filters; guarded by index.mu
-	live     liveFilters
-	host     *host
-	patron   *patron
-	identity identity
-	drop     context.CancelCauseFunc
+	srv         *Server
+	ws          *websocket.Conn
+	wire        *wire // under ws
+	log         *slog.Logger
+	out         *queue
+	limiter     *rate.Limiter
+	heard       atomic.Int64        // messages read
+	inFlight    *semaphore.Weighted // the cost of the events that wait for their OK
+	subs        map[string]*subscription
+	values      int // of the open subscriptions' filters; guarded by index.mu
+	live        liveFilters
+	host        *host
+	queryClient *queryClient
+	identity    identity
+	drop        context.CancelCauseFunc
 
 	toVerify  lane[*job]
 	toSpread  lane[delivery]
@@ -58,17 +58,17 @@ func newClient(s *Server, ws *websocket.Conn, under *wire, address string, local
 	ws.SetReadLimit(int64(l.MaxMessageBytes) * maxSkip)
 	at := s.hosts.join(address)
 	c := &client{
-		srv:      s,
-		ws:       ws,
-		wire:     under,
-		log:      s.cfg.Log.With("client", address),
-		out:      newQueue(l.MaxQueueBytes, at),
-		host:     at,
-		limiter:  rate.NewLimiter(rate.Limit(l.MessagesPerSecond), l.MessageBurst),
-		inFlight: semaphore.NewWeighted(int64(l.MaxInFlight)),
-		subs:     map[string]*subscription{},
-		patron:   s.turns.join(address),
-		identity: identity{hosts: hostNames(s.cfg.PublicURL, local)},
+		srv:         s,
+		ws:          ws,
+		wire:        under,
+		log:         s.cfg.Log.With("client", address),
+		out:         newQueue(l.MaxQueueBytes, at),
+		host:        at,
+		limiter:     rate.NewLimiter(rate.Limit(l.MessagesPerSecond), l.MessageBurst),
+		inFlight:    semaphore.NewWeighted(int64(l.MaxInFlight)),
+		subs:        map[string]*subscription{},
+		queryClient: s.queries.join(address),
+		identity:    identity{hosts: hostNames(s.cfg.PublicURL, local)},
 	}
 	s.unverified.join(&c.toVerify, &at.toVerify)
 	s.deliveries.join(&c.toSpread, &at.toSpread)
@@ -77,7 +77,7 @@ func newClient(s *Server, ws *websocket.Conn, under *wire, address string, local
 
 func (c *client) leave() {
 	c.out.close()
-	c.srv.turns.leave(c.patron)
+	c.srv.queries.leave(c.queryClient)
 	c.srv.hosts.leave(c.host)
 }
 
@@ -114,7 +114,7 @@ func (c *client) read(ctx context.Context) error {
 	limit := c.srv.cfg.Limits.MaxMessageBytes
 	var buf bytes.Buffer
 	for {
-		if err := c.turn(ctx); err != nil {
+		if err := c.throttle(ctx); err != nil {
 			return err
 		}
 		kind, r, err := c.ws.Reader(ctx)
@@ -232,7 +232,7 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 		c.unsubscribe(m.SubID)
 	case !allowed:
 		c.refuse(&m, "rate-limited: slow down")
-		return pause(ctx, overRate)
+		return pause(ctx, refusalPause)
 	case m.Label == nip01.LabelEvent:
 		return c.publish(ctx, &m.Event)
 	case m.Label == nip01.LabelAuth:

@@ -1,13 +1,12 @@
-// Package server is the embedded relay: NIP-01, NIP-09, NIP-11, NIP-13, NIP-40,
-// NIP-42, NIP-45 and NIP-70, and Blossom blobs (BUD-01, BUD-02) on the same
-// port, on one SQLite file of its own.
+// Package server is the embedded relay. It serves NIP-01, NIP-09, NIP-11, NIP-13,
+// NIP-40, NIP-42, NIP-45 and NIP-70, and Blossom blobs (BUD-01, BUD-02) on the same
+// port, and keeps everything in its own SQLite file and folder of blobs.
 //
-// An event is checked in the order size, depth, shape, rate, duplicate id,
-// hash, signature, so that what costs most comes last; signatures are checked
-// by a fixed number of workers. An event is acknowledged once it is durable.
-// A client that sends faster than its rate is read from at that rate.
-// Every client has its own queue; one that does not read is dropped and holds
-// up nobody.
+// The cheapest checks of an event come first: size, depth, shape, rate, duplicate id,
+// hash, signature. A fixed number of workers checks signatures. An event is
+// acknowledged once it is durable. A client that exceeds its rate is read from more
+// slowly. Every client has its own queue, and one that does not read is dropped
+// instead of delaying the others.
 package server
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// Config says what a relay is. Dir alone is required.
+// Config configures a [Server]. Only Dir is required.
 type Config struct {
 	// Dir holds relay.db and blobs/. It is created with mode 0700.
 	Dir string
@@ -39,26 +38,26 @@ type Config struct {
 	// without a trailing slash. Empty takes the Host of each upload.
 	PublicURL string
 
-	// PrivateKinds are served to clients alone that have proved (NIP-42) to be
-	// an event's author or one of those whom it names in a p tag. Nil stands
-	// for DefaultPrivateKinds; an empty list makes all kinds public.
+	// PrivateKinds are served only to an event's author and to those named in its p
+	// tags, once they have authenticated (NIP-42). Nil stands for
+	// [DefaultPrivateKinds]; an empty list makes all kinds public.
 	PrivateKinds []int
 
-	// Owners are the operator's own public keys (hex): strangers leave a part of
-	// every room to them, and what they have stored does not make room for others.
+	// Owners are the operator's own public keys (hex). A part of the storage is
+	// reserved for them, and their events and blobs are not evicted for others.
 	Owners []string
 
 	// Uploaders are the public keys (hex) that may upload blobs beside the
 	// Owners. Empty means everyone.
 	Uploaders []string
 
-	// Proxies are the addresses of reverse proxies of the operator's own: what
-	// they say in X-Forwarded-For is whom a connection comes from. Without them
-	// all clients of a proxy count as one address.
+	// Proxies are the addresses of the operator's reverse proxies. The client's
+	// address is taken from their X-Forwarded-For; without this setting, all clients
+	// of a proxy count as one address.
 	Proxies []netip.Prefix
 
-	// Retention are the rules of what is kept, the first one for a kind in
-	// force. With none, events make room for newer ones at EventTotalBytes.
+	// Retention are rules for what is kept; the first rule for a kind applies. Without
+	// rules, events are kept until EventTotalBytes is reached.
 	Retention []Retention
 
 	Limits Limits
@@ -77,9 +76,9 @@ type Limits struct {
 	MaxSubscriptions int // of a connection; 200
 	MaxSubIDBytes    int // 64
 
-	// MaxConnections bounds the websockets in all, and so all other connections;
-	// 1024. When all are taken, an address with few gets one of the address that
-	// has most.
+	// MaxConnections bounds the websockets, and separately all other connections;
+	// 1024. When all are taken, a client of an address with few connections replaces
+	// one of the address with the most.
 	MaxConnections int
 	// MaxPerAddress bounds the connections of one address, which is a /64 of
 	// IPv6: websockets, and as many others; 64. Zero also leaves this machine's own
@@ -141,7 +140,7 @@ type Limits struct {
 	EventTotalBytes int64
 }
 
-// ErrConfig is wrapped by New for a Config that cannot work.
+// ErrConfig is wrapped by the errors of [New] for an unusable [Config].
 var ErrConfig = errors.New("relay configuration")
 
 func (l Limits) withDefaults() Limits {

@@ -13,7 +13,8 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// applyDeletion removes what a kind 5 event names and its author may delete.
+// applyDeletion removes the events that a kind 5 event names, if its author may delete
+// them.
 func applyDeletion(tx *sqlite.Tx, ev *nostr.Event) error {
 	for _, tag := range ev.Tags {
 		if len(tag) < 2 {
@@ -25,8 +26,8 @@ func applyDeletion(tx *sqlite.Tx, ev *nostr.Event) error {
 			if nostr.IsValid32ByteHex(tag[1]) {
 				err = deleteWhere(tx, ev, tag[1], "pubkey = ? AND id = ? AND kind <> 5", unhex(ev.PubKey), unhex(tag[1]))
 				if err == nil {
-					// A gift wrap is signed with a key that nobody keeps, so its
-					// recipient deletes it (NIP-59).
+					// A gift wrap is signed with a throwaway key, so its recipient
+					// may delete it (NIP-59).
 					err = removeWhere(tx, "id = ? AND kind = 1059 AND EXISTS (SELECT 1 FROM tags t WHERE t.key = ? AND t.created_at = events.created_at AND t.seq = events.seq)",
 						unhex(tag[1]), tagKey("p", ev.PubKey))
 				}
@@ -79,8 +80,8 @@ func removeWhere(tx *sqlite.Tx, where string, args ...any) error {
 	return remove(tx, seq, raw)
 }
 
-// forgetDeletion removes the tombstones of a deletion that is removed itself,
-// those that no later one has renewed.
+// forgetDeletion removes the tombstones of a deletion that is removed itself, except
+// those that a later deletion has renewed.
 func forgetDeletion(tx *sqlite.Tx, ev *nostr.Event) error {
 	for _, tag := range ev.Tags {
 		if len(tag) < 2 || tag[0] != "e" && tag[0] != "a" {
@@ -94,7 +95,7 @@ func forgetDeletion(tx *sqlite.Tx, ev *nostr.Event) error {
 	return nil
 }
 
-// purge removes the events that had expired at now, and returns how many.
+// purge removes the events that have expired at now and returns their number.
 func (s *store) purge(ctx context.Context, now time.Time) (int, error) {
 	return s.removeAll(ctx, "expires_at <= ?", now.Unix())
 }

@@ -9,20 +9,20 @@ import (
 // TestBroadQueryComesLater has a new connection that asks for much and one that
 // has asked before and wants little.
 func TestBroadQueryComesLater(t *testing.T) {
-	ts := newTurns()
+	ts := newQueryQueue()
 	fresh, known := ts.join("10.0.0.1"), ts.join("10.0.0.2")
 	now := time.Now()
 	known.spent.add(now, 5*time.Millisecond)
-	broad := &turn{of: fresh, expected: 20 * time.Millisecond, granted: make(chan struct{})}
-	small := &turn{of: known, expected: time.Millisecond, granted: make(chan struct{})}
-	ts.waiting, ts.free = []*turn{broad}, 1
+	broad := &queryWait{of: fresh, expected: 20 * time.Millisecond, granted: make(chan struct{})}
+	small := &queryWait{of: known, expected: time.Millisecond, granted: make(chan struct{})}
+	ts.waiting, ts.free = []*queryWait{broad}, 1
 	if ts.grant(now); ts.free != 1 {
-		t.Error("a broad query got the last turn")
+		t.Error("a broad query got the last slot")
 	}
-	ts.waiting, ts.free = []*turn{broad, small}, 2
+	ts.waiting, ts.free = []*queryWait{broad, small}, 2
 	ts.grant(now)
 	if ts.free != 1 || len(ts.waiting) != 1 || ts.waiting[0] != broad {
-		t.Errorf("%d turns are free and %d wait, want the small query to have come first", ts.free, len(ts.waiting))
+		t.Errorf("%d slots are free and %d wait, want the small query to have come first", ts.free, len(ts.waiting))
 	}
 }
 

@@ -160,7 +160,7 @@ func TestLargeTagConditions(t *testing.T) {
 // something simple.
 func TestQueryBudget(t *testing.T) {
 	r := start(t, Config{})
-	q := r.srv.request(r.srv.turns.join("test"), nil)
+	q := r.srv.request(r.srv.queries.join("test"), nil)
 	q.left = time.Nanosecond
 	if _, err := q.find(t.Context(), &nostr.Filter{Kinds: []int{1}}); err == nil || !strings.Contains(err.Error(), errTooMuch.Error()) {
 		t.Errorf("a query without time: %v", err)
@@ -226,19 +226,19 @@ func TestRateCountsWork(t *testing.T) {
 }
 
 func TestTurns(t *testing.T) {
-	turns := newTurns()
-	busy, other := turns.join("10.0.0.1"), turns.join("10.0.0.1")
-	fresh := turns.join("10.0.0.2")
+	queries := newQueryQueue()
+	busy, other := queries.join("10.0.0.1"), queries.join("10.0.0.1")
+	fresh := queries.join("10.0.0.2")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	get := func(p *patron) chan error {
-		before := func() int { turns.mu.Lock(); defer turns.mu.Unlock(); return len(turns.waiting) + turns.free }()
+	get := func(p *queryClient) chan error {
+		before := func() int { queries.mu.Lock(); defer queries.mu.Unlock(); return len(queries.waiting) + queries.free }()
 		got := make(chan error, 1)
-		go func() { got <- turns.acquire(ctx, p, 0) }()
+		go func() { got <- queries.acquire(ctx, p, 0) }()
 		for { // until it runs or waits
-			turns.mu.Lock()
-			now := len(turns.waiting) + turns.free
-			turns.mu.Unlock()
+			queries.mu.Lock()
+			now := len(queries.waiting) + queries.free
+			queries.mu.Unlock()
 			if now != before || ctx.Err() != nil {
 				return got
 			}
@@ -247,7 +247,7 @@ func TestTurns(t *testing.T) {
 	if err := <-get(busy); err != nil {
 		t.Fatal(err)
 	}
-	turns.release(busy, 10*time.Second)
+	queries.release(busy, 10*time.Second)
 	for range maxQueries - 1 { // the heavy one gets all but the last
 		if err := <-get(busy); err != nil {
 			t.Fatal(err)
@@ -265,24 +265,24 @@ func TestTurns(t *testing.T) {
 	// All are taken: the next is the one whose connection and address used
 	// least, whoever came first.
 	second, third := get(other), get(fresh)
-	turns.release(fresh, time.Millisecond)
+	queries.release(fresh, time.Millisecond)
 	if err := <-third; err != nil {
 		t.Fatal(err)
 	}
-	turns.release(fresh, time.Millisecond)
+	queries.release(fresh, time.Millisecond)
 	if err := <-second; err != nil {
 		t.Fatal(err)
 	}
-	turns.release(other, 0)
-	turns.release(busy, 0)
+	queries.release(other, 0)
+	queries.release(busy, 0)
 	if err := <-held; err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []*patron{busy, other, fresh} {
-		turns.leave(p)
+	for _, p := range []*queryClient{busy, other, fresh} {
+		queries.leave(p)
 	}
-	if len(turns.addresses) > 0 {
-		t.Errorf("addresses are left: %v", turns.addresses)
+	if len(queries.addresses) > 0 {
+		t.Errorf("addresses are left: %v", queries.addresses)
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// index finds the clients whose subscriptions an event may concern, without
-// trying each: every filter is entered under the values of one of its
-// conditions. Which of a client's filters match is found for each client apart
-// (see liveFilters), so that it costs who has them.
+// index finds the clients whose subscriptions an event may match without trying them
+// all: every filter is indexed by the values of one of its conditions. The matching
+// filters of a client are found separately (see liveFilters), so that many filters
+// cost only the client that has them.
 type index struct {
 	perClient, perHost, total int // bounds on the values of subscriptions
 
@@ -18,10 +18,10 @@ type index struct {
 	open    int64 // subscriptions
 }
 
-// freeValues are what each client may subscribe to whatever the others have.
+// freeValues is how many values each client may subscribe to, whatever others use.
 const freeValues = 500
 
-// enterChunk bounds how many keys are entered while events wait for the index.
+// enterChunk bounds how many keys are added under one lock, for which events wait.
 const enterChunk = 256
 
 // holders are the clients with filters under one key: the first, and the others
@@ -66,7 +66,7 @@ func (x *index) add(sub *subscription) bool {
 	return true
 }
 
-// admit counts n values more of the client's, if it may have them.
+// admit charges the client n more values if its limits allow them.
 func (x *index) admit(c *client, n int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -86,7 +86,7 @@ func (x *index) len() int64 {
 	return x.open
 }
 
-// charge counts n more values of the client's. The caller holds mu.
+// charge adds n values to the client's count. The caller holds mu.
 func (x *index) charge(c *client, n int) {
 	more := aboveFree(c.values+n) - aboveFree(c.values)
 	c.values += n
@@ -109,10 +109,10 @@ func (x *index) enter(key uint64, c *client) {
 	x.keys[key] = h
 }
 
-// remove takes out a subscription that add has entered.
+// remove removes a subscription that add has accepted.
 func (x *index) remove(sub *subscription) {
 	c := sub.client
-	var last []uint64 // keys under which the client has no filter any more
+	var last []uint64 // keys under which the client has no filter left
 	for _, m := range sub.matchers {
 		last = append(last, c.live.leave(m)...)
 	}

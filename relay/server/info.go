@@ -62,14 +62,14 @@ type limitation struct {
 	CreatedAtUpperLimit int64 `json:"created_at_upper_limit"` // seconds after now
 }
 
-// leastEvent is the size of an event without tags and content: what an event
-// takes of MaxEventBytes besides its content, at the least.
+// leastEvent is the size of an event without tags and content, which MaxEventBytes
+// includes.
 func leastEvent() int {
 	digits := strings.Repeat("0", 64)
 	return len(nip01.Marshal(&nostr.Event{ID: digits, PubKey: digits, Sig: digits + digits, CreatedAt: 1_000_000_000}))
 }
 
-// nips are those that are the relay's business and in force.
+// nips are the NIPs that the relay implements and that its configuration enables.
 func (s *Server) nips() []int {
 	list := []int{1, 9, 11, 13, 40, 42, 45, 70}
 	for kind, nip := range map[int]int{nostr.KindEncryptedDirectMessage: 4, nostr.KindGiftWrap: 59} {

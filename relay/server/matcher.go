@@ -19,12 +19,12 @@ const (
 	keyKind   = "k"
 )
 
-// keySeed makes the keys of values unguessable, so that nobody can choose
-// values that share one.
+// keySeed makes keys unpredictable, so that nobody can construct values with the same
+// key.
 var keySeed = maphash.MakeSeed()
 
-// keyOf is a hash of one value of a condition: a long value costs no more than a
-// short one.
+// keyOf hashes a value of a condition, so that a long value costs no more to compare
+// than a short one.
 func keyOf(prefix, value string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(keySeed)
@@ -36,7 +36,7 @@ func keyOf(prefix, value string) uint64 {
 // kindValue packs a kind, which NIP-01 bounds to 16 bits.
 func kindValue(kind int) string { return string([]byte{byte(kind >> 8), byte(kind)}) }
 
-// target is an event with what filters ask of it.
+// target is an event, prepared for matching.
 type target struct {
 	event *nostr.Event
 	keys  []uint64            // of all its values, each once
@@ -67,8 +67,8 @@ func newTarget(ev *nostr.Event) *target {
 	return t
 }
 
-// condition is a list of a filter as a set, in the order of its keys. Nil is no
-// condition; an empty one matches nothing.
+// condition is the set of values of a filter's list, ordered by key. Nil matches
+// everything, an empty one nothing.
 type condition []conditionValue
 
 type conditionValue struct {
@@ -147,8 +147,8 @@ func newMatcher(sub *subscription, f *nostr.Filter) *matcher {
 	return m
 }
 
-// matches reports whether the event matches, and how many look-ups that took.
-// The conditions of one look-up come first.
+// matches reports whether the event matches, and how many look-ups that took. It
+// tests the conditions that need one look-up first.
 func (m *matcher) matches(t *target) (matched bool, work int) {
 	ev := t.event
 	if m.since != nil && ev.CreatedAt < *m.since || m.until != nil && ev.CreatedAt > *m.until {
@@ -169,10 +169,10 @@ func (m *matcher) matches(t *target) (matched bool, work int) {
 	return true, work
 }
 
-// choose returns the condition by which the index finds the filter: the one
-// whose fullest key has fewest filters of this client, so that an event touches
-// few that it does not match, and of those the one with fewest values. Kinds and
-// "everything" are for filters that have nothing else.
+// choose returns the condition under which the filter is indexed: the one whose
+// fullest key has the fewest filters of this client, so that an event touches few
+// filters that it does not match. A tie goes to the condition with fewer values.
+// Kinds and "everything" are used only by filters without other conditions.
 func (m *matcher) choose(filters func(key uint64) int) condition {
 	var best condition
 	least, found := 0, false

@@ -15,8 +15,9 @@ import (
 // scrapeTimeout bounds what a scrape waits for the database.
 const scrapeTimeout = 5 * time.Second
 
-// metrics is what a relay counts of itself. No label has a value that a client
-// chooses: kinds go by class, refusals by their machine-readable prefix.
+// metrics are the relay's counters. No label has a value that a client can choose, or
+// their number would be unbounded: events are counted by class of kind, refusals by
+// their machine-readable prefix.
 type metrics struct {
 	events     *prometheus.CounterVec
 	duplicates prometheus.Counter
@@ -79,7 +80,7 @@ func (m *metrics) refuse(answer, text string) {
 	m.refused.WithLabelValues(answer, reason).Inc()
 }
 
-// collector adds to the metrics what is read when they are asked for.
+// collector adds the gauges that are read at each scrape to the metrics.
 type collector struct {
 	srv    *Server
 	gauges map[string]*prometheus.Desc
@@ -129,10 +130,10 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// gauges reads what is not counted as it happens.
+// gauges reads the values that are not counted as they change.
 func (s *Server) gauges() map[string]int64 {
 	values := map[string]int64{
-		"connections":      int64(s.places.taken()),
+		"connections":      int64(s.slots.taken()),
 		"subscriptions":    s.index.len(),
 		"event_room_bytes": s.cfg.Limits.EventTotalBytes,
 		"blob_bytes":       s.blobs.room.taken(),

@@ -141,7 +141,7 @@ func TestStoreAgainstModel(t *testing.T) {
 		}
 		for range 8 {
 			f := modelFilter(rt, events)
-			q := srv.request(srv.turns.join("model"), nil)
+			q := srv.request(srv.queries.join("model"), nil)
 			rows, err := q.find(t.Context(), &f)
 			if err != nil {
 				rt.Fatal(err)

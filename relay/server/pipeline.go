@@ -79,7 +79,7 @@ func (s *Server) verify(j *job) (reason string, accepted bool) {
 		}
 	}
 	if err := nip01.Verify(j.event); err != nil {
-		j.client.fine()
+		j.client.penalize()
 		return "invalid: " + err.Error(), false
 	}
 	return "", false

@@ -2,15 +2,18 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
 // row is a stored event that a filter found.
@@ -19,7 +22,7 @@ type row struct {
 	id           string // the 32 bytes
 }
 
-// newestFirst is the order that NIP-01 asks for; equal times go by id.
+// newestFirst is the order of NIP-01; events of the same time are ordered by id.
 func newestFirst(a, b row) int {
 	return cmp.Or(cmp.Compare(b.created, a.created), cmp.Compare(a.id, b.id))
 }
@@ -69,8 +72,8 @@ func jsonList(v any) (string, error) {
 	return string(b), err
 }
 
-// run chooses the index. The walks are for one value each, so that SQLite reads
-// every index in order and stops at the limit.
+// run chooses the index. Each walk is for one value, so that SQLite reads the index
+// in order and can stop at the limit.
 func (q *scan) run(tx *sqlite.Tx) error {
 	f := q.filter
 	tag := ""
@@ -168,7 +171,7 @@ func (q *scan) walk(tx *sqlite.Tx, from, where string, value any) error {
 	return nil
 }
 
-// trim keeps the newest rows and spares the next walks what is older.
+// trim keeps the newest rows and raises since, so that the next walks skip older ones.
 func (q *scan) trim() {
 	slices.SortFunc(q.found, newestFirst)
 	q.found = slices.CompactFunc(q.found, func(a, b row) bool { return a.seq == b.seq })
@@ -178,7 +181,8 @@ func (q *scan) trim() {
 	}
 }
 
-// fewest is the tag of the filter with the fewest values, "" if it has none.
+// fewest is the name of the filter's tag condition with the fewest values, "" if it
+// has none.
 func fewest(tags nostr.TagMap) string {
 	best := ""
 	for name, values := range tags {
@@ -187,4 +191,69 @@ func fewest(tags nostr.TagMap) string {
 		}
 	}
 	return best
+}
+
+// count answers a COUNT (NIP-45): the number of stored events that match any of the
+// filters. A filter's limit is for events that are sent, so it is ignored here.
+func (c *client) count(ctx context.Context, id string, filters []nostr.Filter) error {
+	if reason := c.admitFilters(filters, false); reason != "" {
+		c.closed(id, reason)
+		return nil
+	}
+	q := c.srv.request(c.queryClient, c.identity.keys())
+	n, err := q.count(ctx, filters)
+	q.observe(nip01.LabelCount)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		c.queryFailed(id, err)
+	default:
+		c.send(frame{text: nip01.AppendCount(nil, id, n)})
+	}
+	return nil
+}
+
+func (r *request) count(ctx context.Context, filters []nostr.Filter) (int, error) {
+	seen := seqSet{}
+	for i := range filters {
+		q, err := r.scan(&filters[i], 0)
+		if err != nil {
+			return 0, err
+		}
+		q.counted = seen
+		if err := r.view(ctx, q.cost(), q.run); err != nil {
+			return 0, fmt.Errorf("count events: %w", err)
+		}
+	}
+	return seen.len(), nil
+}
+
+// seqSet is a set of the store's sequence numbers, 64 to an entry. The numbers are
+// dense, so a million of them take less than a megabyte.
+type seqSet map[int64]uint64
+
+// add adds the sequence numbers that a query finds.
+func (s seqSet) add(tx *sqlite.Tx, query string, args []any) error {
+	rows, err := tx.Query(query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var seq int64
+		if err := rows.Scan(&seq); err != nil {
+			return err
+		}
+		s[seq>>6] |= 1 << (seq & 63)
+	}
+	return rows.Err()
+}
+
+func (s seqSet) len() int {
+	n := 0
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// Events are charged with an estimate of what they take on disk: their bytes,
-// their row with its indexes, their tags in the index, and the tombstones of a
-// deletion.
+// The charged size of an event is an estimate of its space on disk: its bytes, its row
+// and indexes, its tags in the index, and a deletion's tombstones.
 const (
 	bytesPerEvent  = 300
 	bytesPerTag    = 48
@@ -22,11 +21,10 @@ func chargedSize(ev *nostr.Event, raw []byte, tags int) int64 {
 	return int64(len(raw) + bytesPerEvent + tags*bytesPerTag + deletions(ev)*bytesPerTarget)
 }
 
-// quota bounds the charged sizes of all events, in bytes. Regular events make
-// room for new ones, and so do standing events, which are replaceable or
-// addressable: those of the key that has most, if that is more than its share,
-// and else those that were written longest ago. What the operator's own keys have
-// makes room for nobody else's.
+// quota bounds the charged sizes of all events, in bytes. Regular events and standing
+// ones (replaceable or addressable) have separate bounds. At a bound, a new event
+// evicts events of the key that has the most, if that is more than its share, and
+// otherwise the oldest. Events of the operator's own keys are evicted for nobody else.
 type quota struct {
 	total int64
 	own   map[string]bool // the operator's keys, hex
@@ -43,17 +41,18 @@ func newQuota(total int64, own []string) (quota, error) {
 	return q, err
 }
 
-// share is what a key may fill with regular events before its own go first.
+// share is how much a key may fill with regular events before its own are evicted
+// first.
 func (q quota) share() int64 { return q.total / 8 }
 
-// standing is what all keys may fill with standing events, standingMost what a
-// stranger's may, and standingShare what one has before its own go first.
+// standing bounds the standing events of all keys, standingMost those of a stranger's
+// key; a key with more than standingShare is evicted from first.
 func (q quota) standing() int64      { return q.total / 2 }
 func (q quota) standingMost() int64  { return q.total / 64 }
 func (q quota) standingShare() int64 { return q.total / 2048 }
 
-// reserve is the part of the room for standing events that strangers leave to
-// the operator's own keys.
+// reserve is the part of the space for standing events that is kept for the operator's
+// own keys.
 func (q quota) reserve() int64 {
 	if len(q.own) == 0 {
 		return 0
@@ -115,9 +114,9 @@ func (q quota) evictStanding(tx *sqlite.Tx, n int64) error {
 	return nil
 }
 
-// tally is what a batch has added and usage does not say yet, by key: one entry
-// for all of a key's events costs less than one for each. It is entered before
-// anything is removed, which is subtracted at once.
+// tally is what a batch has added for each key and has not written to usage yet, so
+// that a key's row is updated once. It is written before any removal, because a
+// removal updates usage at once.
 type tally map[string]usage
 
 type usage struct{ regular, standing int64 }
@@ -155,10 +154,10 @@ func (t tally) enter(tx *sqlite.Tx) error {
 // evictChunk is how many events are read at once to make room.
 const evictChunk = 32
 
-// makeRoom removes regular events until all are within the quota: while a key
-// has more than its share the oldest of the key with most, then the oldest of
-// all. The operator's own stay, unless they take half of the room themselves. Age
-// is that in the store; created_at is the author's to choose.
+// makeRoom removes regular events until all are within the quota: the oldest of the
+// key with the most while a key has more than its share, then the oldest of all. The
+// operator's own stay unless they take half of the space themselves. Age is the time
+// in the store, because an author can choose any created_at.
 func (q quota) makeRoom(tx *sqlite.Tx) error {
 	for {
 		var regular, standing int64
@@ -228,8 +227,8 @@ func evict(tx *sqlite.Tx, n int64, clause string, args ...any) (freed int64, err
 	return freed, nil
 }
 
-// markOwn says of every stored event whether it is of one of the operator's keys,
-// which may be others than at the last start.
+// markOwn marks the stored events of the operator's keys, which may have changed since
+// the last start.
 func (q quota) markOwn(tx *sqlite.Tx) error {
 	for _, change := range []string{
 		"UPDATE events SET own = 0 WHERE own = 1 AND pubkey NOT IN (SELECT unhex(value) FROM json_each(?))",

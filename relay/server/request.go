@@ -22,8 +22,8 @@ const (
 	// its filters: then others have their turn.
 	queryBudget = 2 * time.Second
 	sliceBudget = time.Second
-	// entryTime is what a row or an index entry is expected to take; it need
-	// only tell a small query from a large one.
+	// entryTime is the expected time for a row or an index entry. It only needs to
+	// separate small queries from large ones.
 	entryTime = 20 * time.Microsecond
 )
 
@@ -39,12 +39,12 @@ type storedEvent struct {
 // request is the work for one REQ. One goroutine owns it.
 type request struct {
 	srv  *Server
-	by   *patron
-	keys []string      // that the client has proved to have
+	by   *queryClient
+	keys []string      // the client's authenticated keys
 	left time.Duration // of queryBudget
 }
 
-func (s *Server) request(by *patron, keys []string) *request {
+func (s *Server) request(by *queryClient, keys []string) *request {
 	return &request{s, by, keys, queryBudget}
 }
 
@@ -53,20 +53,21 @@ func (r *request) observe(message string) {
 	r.srv.metrics.queries.WithLabelValues(message).Observe((queryBudget - r.left).Seconds())
 }
 
-// view runs fn in a read transaction when it is the client's turn. It is
-// expected to read so many rows and index entries. The wait is not counted.
+// view waits for the client's turn and runs fn in a read transaction. entries is how
+// many rows and index entries fn is expected to read. The wait does not count against
+// the budget.
 func (r *request) view(ctx context.Context, entries int, fn func(tx *sqlite.Tx) error) error {
 	if r.left <= 0 {
 		return errTooMuch
 	}
-	if err := r.srv.turns.acquire(ctx, r.by, time.Duration(entries)*entryTime); err != nil {
+	if err := r.srv.queries.acquire(ctx, r.by, time.Duration(entries)*entryTime); err != nil {
 		return err
 	}
 	start := time.Now()
 	defer func() {
 		took := time.Since(start)
 		r.left -= took
-		r.srv.turns.release(r.by, took)
+		r.srv.queries.release(r.by, took)
 	}()
 	ctx, cancel := context.WithTimeoutCause(ctx, min(r.left, sliceBudget), errTooMuch)
 	defer cancel()

@@ -20,18 +20,18 @@ type Retention struct {
 	Kinds []KindRange
 	// MaxAge is against created_at; 0 keeps for good.
 	MaxAge time.Duration
-	// MaxCount is how many events of all these kinds are kept, those received
-	// last; 0 is no limit. What an author says of the time does not count here:
-	// who dates ahead would drive out who does not.
+	// MaxCount is how many events of all these kinds are kept; 0 is no limit. The
+	// ones received last stay. created_at does not count here, because authors could
+	// date their events ahead to displace others.
 	MaxCount int
-	// Refuse turns events of these kinds away.
+	// Refuse rejects events of these kinds.
 	Refuse bool
 }
 
 // KindRange is all kinds from First to Last.
 type KindRange struct{ First, Last int }
 
-// names reports whether the rule is about the kind.
+// names reports whether the rule applies to the kind.
 func (r *Retention) names(kind int) bool {
 	for _, k := range r.Kinds {
 		if k.First <= kind && kind <= k.Last {
@@ -56,8 +56,8 @@ func (r *Retention) validate() error {
 	return nil
 }
 
-// admitKind returns the reason to refuse an event that would not be kept, "" if
-// there is none. Ephemeral events are never kept, so only Refuse is about them.
+// admitKind returns the reason to refuse an event that would not be kept, "" if there
+// is none. Ephemeral events are never kept, so only Refuse applies to them.
 func (s *Server) admitKind(ev *nostr.Event, now time.Time) string {
 	for i := range s.cfg.Retention {
 		r := &s.cfg.Retention[i]
@@ -74,8 +74,8 @@ func (s *Server) admitKind(ev *nostr.Event, now time.Time) string {
 	return ""
 }
 
-// condition is the SQL of the kinds that the rule decides on, those of earlier
-// rules left out. It holds integers alone.
+// condition is an SQL condition for the kinds of the rule without those of earlier
+// rules. It contains only integers, so it needs no arguments.
 func (r *Retention) condition(earlier []Retention) string {
 	named := func(r *Retention) string {
 		if len(r.Kinds) == 0 {
@@ -94,8 +94,8 @@ func (r *Retention) condition(earlier []Retention) string {
 	return where
 }
 
-// retain removes what the rules no longer keep at now, and returns how many
-// events went.
+// retain removes the events that the rules do not keep at now and returns their
+// number.
 func (s *store) retain(ctx context.Context, rules []Retention, now time.Time) (int, error) {
 	removed := 0
 	for i := range rules {
@@ -146,15 +146,15 @@ func (s *store) keepLast(ctx context.Context, where string, n int) (int, error) 
 }
 
 const (
-	// purgeChunk bounds how long a purge holds up other writers.
+	// purgeChunk bounds how long one transaction of a purge delays other writers.
 	purgeChunk = 32
 	// maxSurplus bounds what one purge reads of a kind that has too many; the
 	// next goes on.
 	maxSurplus = 100_000
 )
 
-// removeAll removes the events that a condition selects, some at a time, and
-// returns how many went.
+// removeAll removes the events that a condition selects, in several transactions, and
+// returns their number.
 func (s *store) removeAll(ctx context.Context, where string, args ...any) (removed int, err error) {
 	for {
 		n := 0

@@ -42,10 +42,10 @@ type Server struct {
 	unnamedProxy sync.Once // its clients were warned of
 
 	hosts      *hosts
-	places     *places       // of websockets
+	slots      *slots        // of websockets
 	conns      *conns        // of all else
 	authChecks chan struct{} // one per signature of an AUTH message
-	turns      *turns
+	queries    *queryQueue
 	uploads    *uploads
 
 	mu       sync.Mutex
@@ -85,9 +85,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		spread:     make(chan delivery, maxSpread),
 		deliveries: newFair[delivery](),
 		hosts:      newHosts(cfg.Limits),
-		places:     newPlaces(cfg.Limits.MaxConnections, cfg.Limits.perAddress),
+		slots:      newSlots(cfg.Limits.MaxConnections, cfg.Limits.perAddress),
 		conns:      newConns(cfg.Limits.MaxConnections, cfg.connsOf),
-		turns:      newTurns(),
+		queries:    newQueryQueue(),
 		authChecks: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		uploads:    newUploads(cfg.Limits.MaxUploads),
 	}, nil
@@ -225,20 +225,20 @@ func cors(next http.Handler) http.Handler {
 }
 
 func (s *Server) serveWebsocket(ctx context.Context, w http.ResponseWriter, r *http.Request) {
-	ctx, oust := context.WithCancelCause(ctx)
-	defer oust(nil)
+	ctx, evict := context.WithCancelCause(ctx)
+	defer evict(nil)
 	address := s.cfg.clientOf(r)
 	if r.Header.Get("X-Forwarded-For") != "" && isLoopback(address) {
 		s.unnamedProxy.Do(func() {
 			s.cfg.Log.Warn("a proxy on this machine is not named in relay.proxies: its clients count as one address, which has no bounds", "proxy", address)
 		})
 	}
-	mine := s.places.enter(address, oust)
-	if mine == nil {
+	slot := s.slots.enter(address, evict)
+	if slot == nil {
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.places.leave(mine)
+	defer s.slots.leave(slot)
 	up := &upgrade{ResponseWriter: w}
 	ws, err := websocket.Accept(up, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // any origin, see cors
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -49,16 +50,16 @@ func openStore(ctx context.Context, dir string, eventBytes int64, own []string, 
 
 func (s *store) close() error { return s.db.Close() }
 
-// outcome is what became of an event that could be stored.
+// outcome is the result of storing an event.
 type outcome int
 
 const (
 	stored     outcome = iota
-	duplicate          // the same event is there
-	superseded         // a newer version is there
+	duplicate          // the same event is stored
+	superseded         // a newer version is stored
 	forgotten          // its author deleted it
-	crowded            // its author has too many standing events
-	full               // the operator's own take all the room for standing events
+	crowded            // its author has too many replaceable or addressable events
+	full               // the operator's own fill the space for such events
 )
 
 func (o outcome) answer() (accepted bool, text string) {
@@ -139,7 +140,7 @@ func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) 
 	return stored, applyDeletion(tx, ev)
 }
 
-// known tells of an event that it is there, or that it was deleted.
+// known reports whether the event is stored already, or was deleted.
 func known(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
 	var have, gone bool
 	err := tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
@@ -166,9 +167,9 @@ func known(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
 	return stored, nil
 }
 
-// replace removes the older version at the event's address. The event is to be
-// stored then, unless the stored version is newer, or as old with a lower id,
-// or there is no room for what the event is larger by.
+// replace removes the older version at the event's address, so that the event can be
+// stored. It keeps the stored version if that is newer, or equally old with a lower
+// id, or if there is no space for the difference in size.
 func (s *store) replace(tx *sqlite.Tx, ev *nostr.Event, address string, size int64) (outcome, error) {
 	var (
 		seq, created, oldSize int64
@@ -188,7 +189,7 @@ func (s *store) replace(tx *sqlite.Tx, ev *nostr.Event, address string, size int
 	if o, err := s.quota.admits(tx, ev.PubKey, size-oldSize); err != nil || o != stored {
 		return o, err
 	}
-	return stored, remove(tx, seq, raw) // unless it made room just now
+	return stored, remove(tx, seq, raw) // nothing to do if admits has just evicted it
 }
 
 func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string, keys []int64, size int64, own bool) error {
@@ -239,7 +240,7 @@ func remove(tx *sqlite.Tx, seq int64, raw []byte) error {
 	return err
 }
 
-// storedLimits lets stored events be read after the limits were lowered.
+// storedLimits are wide enough for events stored before the limits were lowered.
 var storedLimits = nip01.Limits{MaxTags: 1 << 20}
 
 // tagKeys are the index keys of the event's single-letter tags, each once.
@@ -272,4 +273,44 @@ func exists(tx *sqlite.Tx, query string, args ...any) (bool, error) {
 func unhex(s string) []byte {
 	b, _ := hex.DecodeString(s)
 	return b
+}
+
+// recentIDs is the least number of remembered ids; the most is twice that.
+const recentIDs = 1 << 15
+
+// recent remembers the ids of the events stored last, in two generations. Most
+// duplicates come soon after the first copy, so only ids found here are looked up in
+// the store before their signature is checked. A remembered event may be gone.
+type recent struct {
+	mu         sync.Mutex
+	young, old map[[32]byte]struct{}
+}
+
+func newRecent() *recent { return &recent{young: map[[32]byte]struct{}{}} }
+
+func (r *recent) has(id string) bool {
+	k := idKey(id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.young[k]; ok {
+		return true
+	}
+	_, ok := r.old[k]
+	return ok
+}
+
+func (r *recent) add(id string) {
+	k := idKey(id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.young) >= recentIDs {
+		r.old, r.young = r.young, map[[32]byte]struct{}{}
+	}
+	r.young[k] = struct{}{}
+}
+
+// idKey decodes an id that the parser has checked.
+func idKey(id string) (k [32]byte) {
+	_, _ = hex.Decode(k[:], []byte(id))
+	return k
 }

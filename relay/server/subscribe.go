@@ -11,8 +11,8 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// subscription is a REQ. While its stored events are being sent, live ones
-// wait in backlog: they may be among the stored ones, and come after EOSE.
+// subscription is a REQ. While its stored events are being sent, live ones wait in
+// backlog: they must follow EOSE, and may be among the stored ones.
 type subscription struct {
 	client   *client
 	id       string
@@ -56,7 +56,7 @@ func (s *subscription) deliver(j *job, now *[]byte) {
 	s.backlog = append(s.backlog, j)
 }
 
-// goLive sends EOSE, then the backlog without what was sent already.
+// goLive sends EOSE, then the events of the backlog that were not sent as stored ones.
 func (s *subscription) goLive(sent map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +71,7 @@ func (s *subscription) goLive(sent map[string]struct{}) {
 	s.skip = s.client.srv.spreading.among(sent)
 }
 
-// end lets go of what waits for the subscription. Nothing is delivered to it any
-// more.
+// end drops the backlog. Nothing is delivered to the subscription any more.
 func (s *subscription) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +89,8 @@ func (c *client) unsubscribe(id string) {
 	}
 }
 
-// subscribe answers a REQ. It runs on the reader's goroutine: the client's next
-// message waits, and with it everything the client could pile up.
+// subscribe answers a REQ. It runs on the reader's goroutine, so that a client cannot
+// pile up requests: its next message is read after this one is answered.
 func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filter) error {
 	c.unsubscribe(id) // "in which case relay MUST overwrite the previous subscription"
 	if limit := c.srv.cfg.Limits.MaxSubscriptions; len(c.subs) >= limit {
@@ -102,15 +101,15 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 		c.closed(id, reason)
 		return nil
 	}
-	// The subscription is entered before the query: an event is then found by
-	// the query, or was not yet durable when it began and comes live.
+	// The subscription is added before the query begins, so that no event is missed:
+	// one that is not durable yet when the query begins is delivered live.
 	sub := &subscription{client: c, id: id, filters: filters}
 	if !c.srv.index.add(sub) {
 		c.closed(id, "error: too many filter values")
 		return nil
 	}
 	c.subs[id] = sub
-	q := c.srv.request(c.patron, c.identity.keys())
+	q := c.srv.request(c.queryClient, c.identity.keys())
 	defer q.observe(nip01.LabelReq)
 	sent := map[string]struct{}{}
 	for i := range filters {
@@ -127,7 +126,7 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 	return nil
 }
 
-// queryFailed refuses a request whose query did not end well.
+// queryFailed refuses a request whose query failed.
 func (c *client) queryFailed(id string, err error) {
 	if errors.Is(err, errTooMuch) {
 		c.closed(id, "error: "+errTooMuch.Error())
@@ -137,8 +136,8 @@ func (c *client) queryFailed(id string, err error) {
 	c.closed(id, "error: the query did not finish")
 }
 
-// sendStored sends the stored events of one filter, newest first, as fast as
-// the client reads. No database reader is held while it waits.
+// sendStored sends the stored events of one filter, newest first, as fast as the
+// client reads. It holds no database reader while it waits for the client.
 func (c *client) sendStored(ctx context.Context, q *request, sub *subscription, f *nostr.Filter, sent map[string]struct{}) error {
 	rows, err := q.find(ctx, f)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 const (
 	// maxSet bounds the index entries that are kept of one tag condition.
 	maxSet = 20_000
-	// maxTries bounds the pairs of an event and a value that are tried one by
-	// one, where the entries of a condition are too many to keep.
+	// maxTries bounds the pairs of event and value that are looked up one by one when
+	// a condition has too many entries to keep.
 	maxTries = 100_000
 )
 
@@ -87,7 +87,7 @@ func (q *scan) entries(tx *sqlite.Tx, name string, values []string, fn func(seq 
 	return rows.Err()
 }
 
-// narrow returns those of common that are in a condition of any size.
+// narrow returns the events of common that meet a condition of any size.
 func (q *scan) narrow(tx *sqlite.Tx, name string, values []string, common map[int64]struct{}) (map[int64]struct{}, error) {
 	both := map[int64]struct{}{}
 	err := q.entries(tx, name, values, func(seq int64) bool {
@@ -113,7 +113,7 @@ func (q *scan) members(tx *sqlite.Tx, name string, values []string) (map[int64]s
 	return set, err
 }
 
-// require makes a tag condition one of those that each row is tried on.
+// require adds a tag condition that is tested on each row.
 func (q *scan) require(name string, values []string) error {
 	list, err := tagKeyList(name, values)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// An upload must bring uploadStep bytes in every uploadStall. It holds its
-	// place against others for uploadGrace after each step.
+	// An upload that receives less than uploadStep bytes in uploadStall is ended. It
+	// cannot be evicted for uploadGrace after each such step.
 	uploadStep  = 64 << 10
 	uploadStall = 15 * time.Second
 	uploadGrace = 2 * time.Second
@@ -22,12 +22,10 @@ var (
 	errUploadSlow  = errors.New("the upload is too slow")
 )
 
-// uploads are the running ones: bounded in all, for each key and for each
-// address. Where a bound is reached, a newcomer takes the place of the upload
-// that has stalled longest; one that makes progress keeps its own. Once all places
-// are taken by such, it is as with connections: the newcomer gets one of the
-// address that has the most, as long as that leaves this address more than its own
-// has. So a few hosts that trickle cannot keep the others out.
+// uploads bounds the running uploads in all, for each key and for each address. At a
+// bound, a new upload evicts the one that has stalled longest. If none has stalled,
+// it evicts one of the address with the most, if that address still has more than the
+// newcomer's own afterwards. A few slow hosts therefore cannot keep the others out.
 type uploads struct {
 	all, perKey, perAddress int
 
@@ -44,8 +42,8 @@ func newUploads(limit int) *uploads {
 	}
 }
 
-// upload is one of them, and the reader of its body. Fields below body are
-// guarded by uploads.mu.
+// upload is a running upload and the reader of its body. uploads.mu guards the fields
+// below body.
 type upload struct {
 	of           *uploads
 	key, address string
@@ -53,12 +51,12 @@ type upload struct {
 	deadline     func(time.Time) error // sets that of the connection's reads
 	body         io.Reader
 
-	got    int       // bytes since the last step
-	step   time.Time // when it was
-	ousted error     // why it is to end
+	got     int       // bytes since the last step
+	step    time.Time // time of the last step
+	evicted error     // why it must end; nil while it may run
 }
 
-// begin enters u, or returns errUploadsBusy. It ends with finish.
+// begin adds u, or returns errUploadsBusy. finish removes it.
 func (us *uploads) begin(u *upload, now time.Time) error {
 	us.mu.Lock()
 	defer us.mu.Unlock()
@@ -69,11 +67,11 @@ func (us *uploads) begin(u *upload, now time.Time) error {
 		{us.perKey, func(o *upload) bool { return o.key == u.key }},
 		{us.perAddress, func(o *upload) bool { return o.address == u.address }},
 	} {
-		if !us.room(b.limit, b.same, now) {
+		if !us.hasRoom(b.limit, b.same, now) {
 			return errUploadsBusy
 		}
 	}
-	if !us.room(us.all, func(*upload) bool { return true }, now) && !us.share(u.address, now) {
+	if !us.hasRoom(us.all, func(*upload) bool { return true }, now) && !us.makeRoom(u.address, now) {
 		return errUploadsBusy
 	}
 	u.of, u.step = us, now
@@ -81,9 +79,9 @@ func (us *uploads) begin(u *upload, now time.Time) error {
 	return u.renew(now)
 }
 
-// room reports whether fewer than limit of those that count are running, and
-// ousts the slowest if that makes it so.
-func (us *uploads) room(limit int, counts func(*upload) bool, now time.Time) bool {
+// hasRoom reports whether fewer than limit of the counted uploads run. It evicts the
+// slowest one if that has stalled.
+func (us *uploads) hasRoom(limit int, counts func(*upload) bool, now time.Time) bool {
 	n := 0
 	var slowest *upload
 	for o := range us.running {
@@ -101,12 +99,12 @@ func (us *uploads) room(limit int, counts func(*upload) bool, now time.Time) boo
 	if now.Sub(slowest.step) < uploadGrace {
 		return false
 	}
-	us.oust(slowest, errUploadSlow, now)
+	us.evict(slowest, errUploadSlow, now)
 	return true
 }
 
-// share makes room for one more of the address, if another has more.
-func (us *uploads) share(address string, now time.Time) bool {
+// makeRoom evicts an upload of the address with the most for one of this address.
+func (us *uploads) makeRoom(address string, now time.Time) bool {
 	by := map[string][]*upload{}
 	var most []*upload
 	for o := range us.running {
@@ -119,17 +117,17 @@ func (us *uploads) share(address string, now time.Time) bool {
 		return false
 	}
 	slowest := slices.MinFunc(most, func(a, b *upload) int { return a.step.Compare(b.step) })
-	if slowest.step.After(now) { // all of them have come and are being stored
+	if slowest.step.After(now) { // all of them are received and being stored
 		return false
 	}
-	us.oust(slowest, errUploadsBusy, now)
+	us.evict(slowest, errUploadsBusy, now)
 	return true
 }
 
-func (us *uploads) oust(u *upload, why error, now time.Time) {
-	u.ousted = why
+func (us *uploads) evict(u *upload, why error, now time.Time) {
+	u.evicted = why
 	delete(us.running, u)
-	_ = u.deadline(now) // ends its read; it reports itself
+	_ = u.deadline(now) // ends its read, which returns the error
 }
 
 func (us *uploads) finish(u *upload) {
@@ -138,7 +136,7 @@ func (us *uploads) finish(u *upload) {
 	delete(us.running, u)
 }
 
-// renew gives the next step its time. The caller holds mu.
+// renew sets the deadline of the next step. The caller holds mu.
 func (u *upload) renew(now time.Time) error {
 	until := now.Add(uploadStall)
 	if until.After(u.end) {
@@ -152,10 +150,10 @@ func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.body.Read(p)
 	u.of.mu.Lock()
 	defer u.of.mu.Unlock()
-	if u.ousted != nil {
-		return n, u.ousted
+	if u.evicted != nil {
+		return n, u.evicted
 	}
-	if errors.Is(err, io.EOF) { // it may take its time to be stored
+	if errors.Is(err, io.EOF) { // storing may take until the end
 		u.step = u.end
 		_ = u.deadline(u.end)
 		return n, err

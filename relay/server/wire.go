@@ -10,17 +10,17 @@ import (
 	"syscall"
 )
 
-// wire is the connection under a websocket. Everything that the websocket
-// writes goes through Write, which may wait for the client; try never does.
+// wire is the connection under a websocket. The websocket writes through Write, which
+// may block on a slow client; try never blocks.
 type wire struct {
 	net.Conn
 	raw syscall.RawConn // nil for a connection that has none
 
 	mu   sync.Mutex // held for a write and its wait
-	rest []byte     // of a frame that try could write the beginning of
+	rest []byte     // the unwritten part of a frame that try began
 }
 
-// Write writes p after what is left of an earlier frame.
+// Write writes p after the rest of an earlier frame.
 func (w *wire) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,13 +37,13 @@ func (w *wire) Write(p []byte) (int, error) {
 	return w.Conn.Write(p)
 }
 
-// flush writes what is left of a frame.
+// flush writes the rest of a frame.
 func (w *wire) flush() error {
 	_, err := w.Write(nil)
 	return err
 }
 
-// attempt is what became of a frame that was tried.
+// attempt is the result of try.
 type attempt int
 
 const (
@@ -52,8 +52,8 @@ const (
 	written
 )
 
-// try writes a whole frame as far as the kernel takes it at once. It does not
-// write into another write.
+// try writes as much of a frame as the kernel accepts at once. It writes nothing
+// while another write is running or unfinished.
 func (w *wire) try(frame []byte) attempt {
 	if w.raw == nil || !w.mu.TryLock() {
 		return untouched
@@ -64,8 +64,8 @@ func (w *wire) try(frame []byte) attempt {
 	}
 	n := 0
 	err := w.raw.Write(func(fd uintptr) bool {
-		n, _ = syscall.Write(int(fd), frame) // an error comes again when the frame is written in turn
-		return true                          // true: do not wait until the client reads
+		n, _ = syscall.Write(int(fd), frame) // an error shows again in the next Write
+		return true                          // do not wait until the client reads
 	})
 	switch {
 	case err != nil || n <= 0:
@@ -93,8 +93,8 @@ func appendHeader(dst []byte, length int) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, 127), uint64(length))
 }
 
-// upgrade is the ResponseWriter of a request that becomes a websocket. It puts
-// a wire under it.
+// upgrade is the ResponseWriter of a request that becomes a websocket. It wraps the
+// connection in a wire.
 type upgrade struct {
 	http.ResponseWriter
 	wire *wire

@@ -53,11 +53,11 @@ func TestOneHostKeepsNobodyOut(t *testing.T) {
 	}
 	for alive(ctx, flood[3]) { // it is told beside the newcomer's welcome
 		if ctx.Err() != nil {
-			t.Fatal("the newest of the flood was not ousted")
+			t.Fatal("the newest of the flood was not evicted")
 		}
 	}
 	if !alive(ctx, flood[0]) {
-		t.Error("the oldest of the flood was ousted")
+		t.Error("the oldest of the flood was evicted")
 	}
 	if r.from(t, ctx, "127.0.0.2") != nil {
 		t.Error("the flood takes the place again")
@@ -67,6 +67,6 @@ func TestOneHostKeepsNobodyOut(t *testing.T) {
 		t.Error("a host with as many as the other gets more")
 	}
 	if !alive(ctx, honest) || !alive(ctx, flood[0]) || !alive(ctx, flood[1]) {
-		t.Error("who had no more than the others was ousted")
+		t.Error("who had no more than the others was evicted")
 	}
 }
