@@ -4,15 +4,25 @@ import (
 	"context"
 	"time"
 
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/admission"
+	"github.com/lightwork-market/lightwork/provider/internal/announce"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/provider/internal/refund"
+	"github.com/lightwork-market/lightwork/provider/internal/restore"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// Store keeps jobs. Every method that changes anything is one durable
+// Store keeps jobs: what each stage asks of a database, and what is asked for the steps
+// of a job. Every method that changes anything is one durable
 // transaction: when it returns nil, all it names is on disk; otherwise nothing
 // is. Queued events ride in the same transaction.
 type Store interface {
+	publish.Store
+	announce.Store
+	admission.Store
+	restore.Store
+	refund.Store
 	Debts
 
 	// AddJob commits the quote intent, state quoted (P1, P2). ErrDuplicate if
@@ -23,15 +33,10 @@ type Store interface {
 	// Refuse remembers a request that was not admitted, so that a replay of it
 	// is not answered again. It may be forgotten after RefusedFor, or RefusedMost further requests. ErrDuplicate if the request id is known.
 	Refuse(ctx context.Context, requestID, buyer string, reason Reason, out ...OutEvent) error
-	Job(ctx context.Context, requestID string) (Job, error)
 	// JobByPaymentHash finds the job an invoice belongs to.
 	JobByPaymentHash(ctx context.Context, hash payments.Hash) (Job, error)
 	// Jobs lists jobs, newest first; at most limit if limit > 0.
 	Jobs(ctx context.Context, limit int) ([]Job, error)
-	// HasPaid reports whether a job of this key was ever paid for.
-	HasPaid(ctx context.Context, buyer string) (bool, error)
-	// OpenJobs lists the ids of all jobs in a state that is not terminal, oldest first.
-	OpenJobs(ctx context.Context) ([]string, error)
 
 	// SetInvoice records the invoice of a charge that has none (the same invoice
 	// again is fine and queues nothing). chosen is its payment hash where the wallet
@@ -61,9 +66,6 @@ type Store interface {
 	// and the hash of the receipt before it. That of the result moves delivering ->
 	// succeeded, and the thread completes; after an engagement fee the job stays quoted.
 	Settle(ctx context.Context, requestID string, purpose receipts.Purpose, p Payment, issue func(Issue) (Issued, error)) error
-	// AdoptReceipt makes the chain of receipts go on behind one that our key
-	// signed and the store does not know; false if the store is not behind it.
-	AdoptReceipt(ctx context.Context, sequence int64, hash hashing.Digest) (bool, error)
 	// Close moves an open job to a terminal state without a receipt (failed,
 	// canceled, expired; succeeded for free jobs). The thread ends. credit, if
 	// not nil, is recorded as owed, with its refund. ErrRefundTaken. The result of a
@@ -72,30 +74,33 @@ type Store interface {
 
 	// UsePolicy stores the policy manifest that is sold under from now on.
 	UsePolicy(ctx context.Context, manifest []byte) error
-	// PutContents stores bytes under their digests.
-	PutContents(ctx context.Context, contents ...[]byte) error
-	Content(ctx context.Context, d hashing.Digest) ([]byte, error)
 
-	// Enqueue queues events of no job.
-	Enqueue(ctx context.Context, out ...OutEvent) error
 	// PendingEvents lists queued events not yet confirmed by all their relays
 	// and younger than maxAge, oldest first.
 	PendingEvents(ctx context.Context, maxAge time.Duration, limit int) ([]Pending, error)
 	// Unsent counts queued events younger than maxAge that fewer relays confirmed
 	// than must.
 	Unsent(ctx context.Context, maxAge time.Duration) (int, error)
-	// DueEvents lists those of the pending events that are to be offered again now, the
-	// longest due first: at once until a relay has answered, then ever more
-	// rarely.
-	DueEvents(ctx context.Context, maxAge time.Duration, limit int) ([]Pending, error)
-	// SetSignature records the signature of an event that was queued without one.
-	SetSignature(ctx context.Context, eventID, sig string) error
-	// AddAcks records what relays said.
-	AddAcks(ctx context.Context, acks ...Ack) error
 	// Acks lists what relays said of the events of one job.
 	Acks(ctx context.Context, requestID string) ([]Ack, error)
 	// Confirmed counts the relays that said OK to an event.
 	Confirmed(ctx context.Context, eventID string) (int, error)
+}
 
-	Stats(ctx context.Context) (Stats, error)
+// Debts is the part of a Store that keeps what is owed to buyers. A buyer's
+// credit is what came for failed prepaid jobs, less what was refunded or is
+// being refunded, less what quotes of jobs that have not failed were lowered by.
+// It is never below zero: AddJob and Close refuse what would make it so.
+type Debts interface {
+	// CreditOf is what the buyer's next quote may be lowered by.
+	CreditOf(ctx context.Context, buyer string) (msats int64, err error)
+	// UnknownPayments lists the jobs that ended with CodePaymentUnknown, oldest first,
+	// until AddLate has what came for them.
+	UnknownPayments(ctx context.Context) (requestIDs []string, err error)
+	// AddLate records what came for a job that has ended without a receipt: c.Msats in
+	// all, or 0, of which what is a debt already is not counted twice. tell makes the
+	// event that says so. It returns what is newly owed.
+	AddLate(ctx context.Context, c Credit, tell func(msats int64) (OutEvent, error)) (msats int64, err error)
+	// Debts lists what was ever owed, oldest first.
+	Debts(ctx context.Context) ([]Debt, error)
 }
