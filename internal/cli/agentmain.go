@@ -14,7 +14,6 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/agents/wasmhost"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/internal/advice"
-	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
 )
 
@@ -55,14 +54,14 @@ func asksAgentHelp(args []string) bool {
 	return len(args) == 1 || len(args) <= 3 && (last == "--help" || last == "-h")
 }
 
-// agentMain returns what to run if args name a hidden command.
-func agentMain(args []string) func(context.Context, io.Writer) int {
+// agentMain returns what to run if args name a hidden command: nil if they name none.
+func agentMain(args []string) (run func(context.Context, io.Writer) int, err error) {
 	if len(args) < 2 || args[0] != agentCommand {
-		return nil
+		return nil, nil
 	}
 	switch args[1] {
 	case sandboxInit:
-		return func(context.Context, io.Writer) int { return sandbox.Init() }
+		return func(context.Context, io.Writer) int { return sandbox.Init() }, nil
 	case agentSandbox:
 		return serveAgent(agentSandbox, func(ctx context.Context, log *slog.Logger) error {
 			cfg, err := parseSandboxArgs(args[2:])
@@ -71,9 +70,9 @@ func agentMain(args []string) func(context.Context, io.Writer) int {
 			}
 			cfg.Init, cfg.Logger = sandboxInitCommand(), log
 			return agentsandbox.Main(ctx, cfg)
-		})
+		}), nil
 	case agentRefer:
-		return serveAgent(agentRefer, reference.Run)
+		return serveAgent(agentRefer, reference.Run), nil
 	case agentText:
 		return serveAgent(agentText, func(ctx context.Context, log *slog.Logger) error {
 			endpoint, err := parseTextArgs(args[2:])
@@ -81,14 +80,14 @@ func agentMain(args []string) func(context.Context, io.Writer) int {
 				return err
 			}
 			return text.Main(ctx, text.Config{Endpoint: endpoint, Logger: log})
-		})
+		}), nil
 	case agentWasm:
 		return serveAgent(agentWasm, func(ctx context.Context, log *slog.Logger) error {
 			if len(args) != 3 {
 				return errors.New("lightwork agent wasm DIR: which folder holds the tools?")
 			}
 			return wasmhost.Main(ctx, wasmhost.Config{Dir: args[2], Log: log})
-		})
+		}), nil
 	case agentMCP:
 		return serveAgent(agentMCP, func(ctx context.Context, log *slog.Logger) error {
 			cfg, err := mcp.ParseArgs(args[2:])
@@ -97,11 +96,9 @@ func agentMain(args []string) func(context.Context, io.Writer) int {
 			}
 			cfg.Logger = log
 			return mcp.Main(ctx, cfg)
-		})
+		}), nil
 	}
-	return func(_ context.Context, stderr io.Writer) int {
-		return app.Report(stderr, &app.Globals{}, advice.Usage("lightwork agent --help names them; lightwork agents manages those of a node", "no agent of this program is called %q", args[1]))
-	}
+	return nil, advice.Usage("lightwork agent --help names them; lightwork agents manages those of a node", "no agent of this program is called %q", args[1])
 }
 
 // serveAgent is an agent's whole process.

@@ -172,14 +172,6 @@ func cashuHint(err error) string {
 	return "lightwork doctor asks the mint"
 }
 
-// checkMint asks the mint for its keys, and says what the money is.
-func checkMint(ctx context.Context, w *cashu.Wallet, name string, node payments.Node) finding {
-	if err := w.Check(ctx); err != nil {
-		return finding{name, "fail", err.Error(), "is the mint right, and does it run? lightwork knows mints with locked notes (NUT-14), proofs (NUT-12) and keys for sats"}
-	}
-	return finding{name, "ok", fmt.Sprintf("%s on %s, which holds the bitcoin: keep no more there than you would lose; lightwork wallet cashu-seed shows the words to write down", node.PubKey, node.Network), ""}
-}
-
 // What a command does with notes of a mint.
 type (
 	notes         = cashu.Wallet

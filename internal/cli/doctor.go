@@ -20,10 +20,10 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-const (
-	doctorTimeout = 30 * time.Second
-	diskFreeMin   = 1 << 30
-)
+const doctorTimeout = 30 * time.Second
+
+// diskFreeMin is what a node needs to write.
+const diskFreeMin = 1 << 30
 
 type doctorCmd struct {
 	JSON bool `help:"Print JSON."`
@@ -55,7 +55,7 @@ func (c doctorCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) erro
 		all = append(all, finding{"configuration", "ok", g.Config, ""})
 		all = append(all, checkKeys(conf.Config)...)
 		all = append(all, checkRelays(ctx, conf.Config)...)
-		all = append(all, checkWallets(ctx, conf.Config, s)...)
+		all = append(all, checkWallets(ctx, conf.Config, s.Log)...)
 		all = append(all, checkAgents(ctx, conf)...)
 		all = append(all, checkOffers(ctx, conf)...)
 		all = append(all, checkEndpoint(ctx, conf.Config)...)

@@ -15,8 +15,6 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
-	"github.com/lightwork-market/lightwork/internal/advice"
-	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 )
 
@@ -193,27 +191,4 @@ func checkNetwork(c *config.Config) []finding {
 		return []finding{f, {"sandbox", "fail", "sandbox.ca_file: " + err.Error(), "name a readable PEM file of certificates, or leave it out"}}
 	}
 	return []finding{f}
-}
-
-// sandboxReady says why jobs could not run in the sandbox, before anything is
-// promised to anybody, and refuses to begin where nothing else is on offer: what
-// needs no sandbox is sold without. again is the command, for the hint.
-func (c *node) sandboxReady(ctx context.Context, s *app.Streams, g *app.Globals, again string) error {
-	level, all := checkSandbox(ctx, c.Sandbox.Least())
-	c.level = level
-	failed := failures(all)
-	if len(failed) == 0 || ctx.Err() != nil { // an interrupted trial shows nothing
-		return ctx.Err()
-	}
-	for i := range failed {
-		failed[i].Fix = g.Spell(failed[i].Fix)
-	}
-	if err := printFindings(s.Err, failed); err != nil {
-		return err
-	}
-	if !c.SellsSandboxOnly() {
-		return nil
-	}
-	return advice.Hint(errors.New("jobs cannot be confined here, so none is run"),
-		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again+"; or accept a weaker level: sandbox.least_confinement in the configuration")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/advice"
-	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/cashu"
@@ -112,23 +112,23 @@ func askRelay(ctx context.Context, ws string) (date time.Time, took time.Duratio
 	return date, time.Since(began), nil
 }
 
-func checkWallets(ctx context.Context, c *config.Config, s *app.Streams) []finding {
+func checkWallets(ctx context.Context, c *config.Config, log *slog.Logger) []finding {
 	var all []finding
 	for _, w := range []struct {
 		role string
 		conf config.Wallet
 	}{{"provider", c.Provider.Wallet}, {"buyer", c.Buyer.Wallet}} {
-		all = append(all, checkWallet(ctx, c, w.role, w.conf, s))
+		all = append(all, checkWallet(ctx, c, w.role, w.conf, log))
 	}
 	return all
 }
 
-func checkWallet(ctx context.Context, c *config.Config, role string, conf config.Wallet, s *app.Streams) finding {
+func checkWallet(ctx context.Context, c *config.Config, role string, conf config.Wallet, log *slog.Logger) finding {
 	name := role + " wallet"
 	if conf.None() {
 		return finding{name, "warn", "none: only free jobs", "fine if this node does not act as " + role + "; else set " + role + ".wallet.backend"}
 	}
-	w, closeWallet, err := openWallet(ctx, c, conf, role, s.Log)
+	w, closeWallet, err := openWallet(ctx, c, conf, role, log)
 	if err != nil {
 		chain := "" // the macaroons for coins are others
 		if conf.Backend == config.BackendOnchain {
@@ -216,6 +216,26 @@ func checkLiquidity(ctx context.Context, w *lnd.Wallet, name, role string, conf 
 		return finding{name, "warn", "nobody can pay this lnd: it can receive 0 msats", "open a channel that others have money in"}
 	case role == "buyer" && balance.SpendableMsats == 0:
 		return finding{name, "warn", "this lnd has 0 msats to spend", "open a channel, or wait until it is active"}
+	}
+	return finding{}
+}
+
+// checkMint asks the mint for its keys, and says what the money is.
+func checkMint(ctx context.Context, w *cashu.Wallet, name string, node payments.Node) finding {
+	if err := w.Check(ctx); err != nil {
+		return finding{name, "fail", err.Error(), "is the mint right, and does it run? lightwork knows mints with locked notes (NUT-14), proofs (NUT-12) and keys for sats"}
+	}
+	return finding{name, "ok", fmt.Sprintf("%s on %s, which holds the bitcoin: keep no more there than you would lose; lightwork wallet cashu-seed shows the words to write down", node.PubKey, node.Network), ""}
+}
+
+// checkCoins warns of an lnd without coins to pay with.
+func checkCoins(ctx context.Context, w *onchain.Wallet, name, role string, conf config.Wallet) finding {
+	balance, err := w.Balance(ctx)
+	switch {
+	case err != nil:
+		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
+	case role == "buyer" && balance.SpendableMsats == 0:
+		return finding{name, "warn", "this lnd has no confirmed coins to spend", "send coins to an address of lncli newaddress p2wkh"}
 	}
 	return finding{}
 }

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/internal/config"
@@ -87,26 +85,5 @@ func TestLinuxUser(t *testing.T) {
 	installed[0].UID, installed[0].GID = 7, 7
 	if err := setAccounts(c, installed, log); err == nil || !strings.Contains(err.Error(), "uid and gid") {
 		t.Errorf("two answers: %v", err)
-	}
-}
-
-// TestAnotherAccount: an agent under an account of its own starts beside a data
-// folder that is the node's alone, and comes to nothing that is not its own.
-func TestAnotherAccount(t *testing.T) {
-	if os.Geteuid() != 0 {
-		testclass.Unavailable(t, "only root starts an agent under another account")
-	}
-	sdk, err := filepath.Abs("../../sdk/python")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sockets string
-	runScripts(t, testscript.Params{Files: []string{"testdata/named/account.txtar"}, Setup: func(e *testscript.Env) error {
-		e.Setenv("SDK", sdk)
-		sockets = agentSocketDir(filepath.Join(e.WorkDir, "data", "provider"), []host.Installed{{UID: 1}})
-		return nil
-	}})
-	if err := os.RemoveAll(sockets); err != nil {
-		t.Error(err)
 	}
 }

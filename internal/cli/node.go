@@ -14,7 +14,6 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/advice"
-	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/provider"
@@ -35,13 +34,13 @@ func newNode(c *config.Config, version string, log *slog.Logger) *node {
 	return &node{Config: c, version: version, log: log}
 }
 
-// openNode reads the configuration that the flags name.
-func openNode(s *app.Streams, g *app.Globals) (*node, error) {
-	c, err := config.Load(g.Config)
+// loadNode reads the configuration of a node.
+func loadNode(file, version string, log *slog.Logger) (*node, error) {
+	c, err := config.Load(file)
 	if err != nil {
 		return nil, err
 	}
-	return newNode(c, s.Version, s.Log), nil
+	return newNode(c, version, log), nil
 }
 
 // stopTime is how long agents get to end when the node stops.
@@ -182,7 +181,7 @@ func runProvider(ctx context.Context, c *node, log *slog.Logger, tell *teller, r
 		return stopped(gctx, p.Serve(gctx))
 	})
 	g.Go(func() error { return pruneHourly(gctx, k, log) })
-	g.Go(func() error { return people.serve(gctx, reread, tell, build) })
+	g.Go(func() error { return people.serve(gctx, reread, tell.say, build) })
 	err = g.Wait()
 	if errors.Is(err, provider.ErrDrained) || errors.Is(err, provider.ErrDrainCut) {
 		return drained(c, tell, err)

@@ -70,15 +70,3 @@ func openLND(c *config.Config, w config.LND, log *slog.Logger) (*lnd.Wallet, err
 	}
 	return client, nil
 }
-
-// checkCoins warns of an lnd without coins to pay with.
-func checkCoins(ctx context.Context, w *onchain.Wallet, name, role string, conf config.Wallet) finding {
-	balance, err := w.Balance(ctx)
-	switch {
-	case err != nil:
-		return finding{name, "fail", err.Error(), walletHint(err, role, conf)}
-	case role == "buyer" && balance.SpendableMsats == 0:
-		return finding{name, "warn", "this lnd has no confirmed coins to spend", "send coins to an address of lncli newaddress p2wkh"}
-	}
-	return finding{}
-}

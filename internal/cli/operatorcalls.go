@@ -105,3 +105,6 @@ func (o *operatorCalls) handle(ctx context.Context, p pipeline.Payload, _ pipeli
 	}
 	return pipeline.Reply(p.Tag+resultSuffix, res.Output), nil
 }
+
+// resultSuffix is of the tag that answers a tag.
+const resultSuffix = "#result"

@@ -10,20 +10,20 @@ import (
 
 // serve reads the organism again whenever it is asked to, until ctx ends. Threads
 // that run stay in the one they began in; one that cannot be used changes nothing.
-func (s *society) serve(ctx context.Context, asked <-chan os.Signal, tell *teller, build func(context.Context) error) error {
+func (s *society) serve(ctx context.Context, asked <-chan os.Signal, say func(format string, args ...any), build func(context.Context) error) error {
 	for {
 		select {
 		case <-asked:
-			s.reread(ctx, tell, build)
+			s.reread(ctx, say, build)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func (s *society) reread(ctx context.Context, tell *teller, build func(context.Context) error) {
+func (s *society) reread(ctx context.Context, say func(format string, args ...any), build func(context.Context) error) {
 	if s.rebuild == nil {
-		tell.say("there is no organism to read again; everything else of the configuration is read when the node starts")
+		say("there is no organism to read again; everything else of the configuration is read when the node starts")
 		return
 	}
 	if err := build(ctx); err != nil {
@@ -33,5 +33,5 @@ func (s *society) reread(ctx context.Context, tell *teller, build func(context.C
 		return
 	}
 	l := s.built.Load()
-	tell.say("the organism %s was read again: threads that begin go by it (%s), those that run end by the one before", l.Name, l.Hash)
+	say("the organism %s was read again: threads that begin go by it (%s), those that run end by the one before", l.Name, l.Hash)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -36,7 +37,7 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 	}
 	if c.SellsSandbox() {
 		takeScope(ctx, s.Log)
-		if err := c.sandboxReady(ctx, s, g, "lightwork provider run"); err != nil {
+		if err := sandboxReady(ctx, s, g, c, "lightwork provider run"); err != nil {
 			return err
 		}
 		if c.level != "" && c.level != sandbox.LevelFull {
@@ -60,4 +61,27 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 		}
 	}), reread)
 	return walletTrouble(err, "provider", c.Provider.Wallet)
+}
+
+// sandboxReady says why jobs could not run in the sandbox, before anything is
+// promised to anybody, and refuses to begin where nothing else is on offer: what
+// needs no sandbox is sold without. again is the command, for the hint.
+func sandboxReady(ctx context.Context, s *app.Streams, g *app.Globals, c *node, again string) error {
+	level, all := checkSandbox(ctx, c.Sandbox.Least())
+	c.level = level
+	failed := failures(all)
+	if len(failed) == 0 || ctx.Err() != nil { // an interrupted trial shows nothing
+		return ctx.Err()
+	}
+	for i := range failed {
+		failed[i].Fix = g.Spell(failed[i].Fix)
+	}
+	if err := printFindings(s.Err, failed); err != nil {
+		return err
+	}
+	if !c.SellsSandboxOnly() {
+		return nil
+	}
+	return advice.Hint(errors.New("jobs cannot be confined here, so none is run"),
+		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again+"; or accept a weaker level: sandbox.least_confinement in the configuration")
 }

@@ -38,9 +38,12 @@ func Run(ctx context.Context, version string, args []string, stdin io.Reader, st
 		fmt.Fprint(stdout, agentHelp)
 		return advice.ExitOK
 	}
-	if agent := agentMain(args); agent != nil {
+	if agent, err := agentMain(args); err != nil {
+		return app.Report(stderr, &app.Globals{}, err)
+	} else if agent != nil {
 		return agent(ctx, stderr)
 	}
+
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c,

@@ -29,7 +29,6 @@ import (
 const (
 	jobsNamespace = "urn:openagents:jobs:v1"
 	jobsProfile   = "paid-job"
-	resultSuffix  = "#result" // of the tag that answers a job's tag
 	marketSender  = "market"
 )
 

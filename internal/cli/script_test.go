@@ -41,7 +41,7 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
-	if agent := agentMain(os.Args[1:]); agent != nil { // the sandbox starts its own program
+	if agent, _ := agentMain(os.Args[1:]); agent != nil { // the sandbox starts its own program
 		return agent(context.Background(), os.Stderr)
 	}
 	if len(os.Args) == 2 && os.Args[1] == asAgent {

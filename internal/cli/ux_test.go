@@ -137,7 +137,7 @@ func (l *lines) Write(p []byte) (int, error) {
 func (l *lines) await(t *testing.T, pattern string) {
 	t.Helper()
 	want := regexp.MustCompile(pattern)
-	end := time.After(patience)
+	end := time.After(2 * time.Minute)
 	for {
 		l.mu.Lock()
 		text := l.text.String()
@@ -350,7 +350,7 @@ func TestDemoFolder(t *testing.T) {
 
 // TestDemoInterrupted presses Ctrl-C once the market is up.
 func TestDemoInterrupted(t *testing.T) {
-	out, errs := newLines(), newLines()
+	out, errs := newOutput(), newOutput()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), "demo", "--out", filepath.Join(t.TempDir(), "out"))
 	cmd.Stdout, cmd.Stderr = out, errs
 	if err := cmd.Start(); err != nil {

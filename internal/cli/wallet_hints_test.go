@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -38,5 +40,28 @@ func TestWalletHints(t *testing.T) {
 		if cashuHint(err) == "" {
 			t.Errorf("%v: no hint", err)
 		}
+	}
+}
+
+// TestPlainWallet: the screen and /readyz say what the wallet lacks and the next
+// step, and nothing in the words of a library.
+func TestPlainWallet(t *testing.T) {
+	raw := errors.New("rpc error: code = Unavailable desc = connection error: dial tcp 127.0.0.1:10009: connect: connection refused")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{errors.Join(payments.ErrWalletUnavailable, raw), "the wallet does not answer; start lnd"},
+		{errors.Join(lnd.ErrWalletLocked, raw), "the wallet is locked; lncli unlock"},
+		{errors.Join(payments.ErrUnauthorized, raw), "the wallet refuses our credentials; lncli bakemacaroon"},
+		{errors.Join(context.DeadlineExceeded, raw), "no answer in time; "},
+	} {
+		got := plainWallet(c.err, config.Wallet{Backend: "lnd"}).Error()
+		if !strings.HasPrefix(got, c.want) || strings.Contains(got, "rpc error") || strings.Contains(got, "dial tcp") {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	if plainWallet(nil, config.Wallet{}) != nil {
+		t.Error("a wallet that answers lacks something")
 	}
 }
