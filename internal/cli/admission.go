@@ -1,94 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/provider"
 )
-
-// admissionFile holds a word while no new jobs are taken, so that it counts for
-// a provider that runs and for one that is started later.
-func (c *node) admissionFile() string { return filepath.Join(c.DataDir("provider"), "admission") }
-
-// admission reads the operator's word; what cannot be read takes no jobs.
-func (c *node) admission() provider.Admission {
-	a, _ := c.readAdmission()
-	return a
-}
-
-// drainBy is when a provider that drains ends whatever is open; zero: never.
-func (c *node) drainBy() time.Time {
-	_, by := c.readAdmission()
-	return by
-}
-
-// pause writes that no jobs are taken, and why; the operator's resume ends it.
-func (c *node) pause(why string) error {
-	return c.writeAdmission(string(provider.AdmissionPaused) + " " + why)
-}
-
-// pausedWhy is the reason that the node itself paused for, "" where its operator did.
-func (c *node) pausedWhy() string {
-	text, _ := os.ReadFile(c.admissionFile())
-	why, _ := strings.CutPrefix(strings.TrimSpace(string(text)), string(provider.AdmissionPaused)+" ")
-	if why == strings.TrimSpace(string(text)) {
-		return ""
-	}
-	return why
-}
-
-func (c *node) readAdmission() (provider.Admission, time.Time) {
-	text, err := os.ReadFile(c.admissionFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return provider.AdmissionOpen, time.Time{}
-	}
-	word, when, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if err != nil || provider.Admission(word) != provider.AdmissionDraining {
-		return provider.AdmissionPaused, time.Time{}
-	}
-	by, err := time.Parse(time.RFC3339, when)
-	if err != nil { // none was said
-		by = time.Time{}
-	}
-	return provider.AdmissionDraining, by
-}
-
-// setAdmission writes the word, and by when a provider that drains has to end;
-// zero: when nothing is open.
-func (c *node) setAdmission(a provider.Admission, by time.Time) error {
-	name := c.admissionFile()
-	if a == provider.AdmissionOpen {
-		err := os.Remove(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	}
-	text := string(a)
-	if !by.IsZero() {
-		text += " " + by.UTC().Format(time.RFC3339)
-	}
-	return c.writeAdmission(text)
-}
-
-func (c *node) writeAdmission(text string) error {
-	name := c.admissionFile()
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
-	// Whole or not at all: it is read at any time.
-	if err := os.WriteFile(name+".new", []byte(text+"\n"), 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return os.Rename(name+".new", name)
-}
 
 type (
 	providerPauseCmd  struct{}
@@ -110,7 +28,7 @@ func admit(s *app.Streams, g *app.Globals, a provider.Admission, told string) er
 	if err != nil {
 		return err
 	}
-	if err := c.setAdmission(a, time.Time{}); err != nil {
+	if err := c.SetAdmission(a, time.Time{}); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.Err, "lightwork:", g.Spell(told))

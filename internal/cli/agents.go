@@ -17,6 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 type agentsCmd struct {
@@ -42,12 +43,12 @@ type agentsListCmd struct {
 func (c agentsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	conf, err := openNode(s, g)
 	if errors.Is(err, config.ErrNone) {
-		conf, err = newNode(config.In(filepath.Dir(g.Config)), s.Version, s.Log), nil
+		conf, err = node.New(config.In(filepath.Dir(g.Config)), s.Version, s.Log), nil
 	}
 	if err != nil {
 		return err
 	}
-	list, err := agentsOf(ctx, conf)
+	list, err := node.Agents(ctx, conf)
 	if err != nil {
 		return err
 	}
@@ -80,62 +81,13 @@ func (c agentsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 	}
 	for _, a := range list {
 		if a.Reason != "" && a.State != "running" {
-			fmt.Fprintf(s.Err, "lightwork: %s: %s\n", cmp.Or(a.ID, a.Dir), notTwice(a.ID, a.Reason))
+			fmt.Fprintf(s.Err, "lightwork: %s: %s\n", cmp.Or(a.ID, a.Dir), node.NotTwice(a.ID, a.Reason))
 		}
 		if !a.Approved && a.ID != "" {
 			fmt.Fprintln(s.Err, "  hint:", g.Spell("lightwork agents show "+a.ID+" says what it asks for, lightwork agents approve "+a.ID+" allows it"))
 		}
 	}
 	return nil
-}
-
-// notTwice leaves an agent's id off a reason that begins with it.
-func notTwice(id, reason string) string {
-	return display.Printable(strings.TrimPrefix(reason, "agent "+id+": "))
-}
-
-// agentsOf asks the running node, or reads the manifests.
-func agentsOf(ctx context.Context, c *node) ([]host.Status, error) {
-	node, err := host.Dial(ctx, c.controlSocket())
-	if err == nil {
-		return node.Agents(ctx)
-	}
-	if !errors.Is(err, host.ErrNoNode) {
-		return nil, err
-	}
-	return c.agentsInstalled()
-}
-
-// agentsInstalled reads the manifests of the configured agents.
-func (c *node) agentsInstalled() ([]host.Status, error) {
-	builtIn, err := builtIn(c.Config, c.level)
-	if err != nil {
-		return nil, err
-	}
-	list := []host.Status{}
-	for _, b := range builtIn {
-		list = append(list, host.Status{
-			ID: b.ID, Version: b.Version, BuiltIn: true, Approved: true, State: host.StateNotStarted, Tools: b.Tools, Missing: []string{},
-		})
-	}
-	installed, err := c.installed()
-	if err != nil {
-		return nil, err
-	}
-	approvals := manifest.At(c.agentDir("approvals"))
-	for _, in := range installed {
-		st := host.Status{Dir: in.Dir, State: host.StateNotStarted, Tools: append([]string{}, in.Tools...), Missing: []string{}}
-		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
-		if err == nil {
-			st.ID, st.Version = m.ID, m.Version
-			_, err = approvals.Check(in.Dir, m)
-		}
-		if st.Approved = err == nil; err != nil {
-			st.Reason = err.Error()
-		}
-		list = append(list, st)
-	}
-	return list, nil
 }
 
 type agentsShowCmd struct {
@@ -161,14 +113,14 @@ func (c agentsShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	dir, m, err := conf.findAgent(c.Agent)
+	dir, m, err := conf.FindAgent(c.Agent)
 	if err != nil {
 		return err
 	}
 	v := agentView{
-		Manifest: m, Dir: dir, ManifestHash: m.Hash, PermissionsHash: m.PermissionsHash, Slots: append([]string{}, conf.tools(dir)...),
+		Manifest: m, Dir: dir, ManifestHash: m.Hash, PermissionsHash: m.PermissionsHash, Slots: append([]string{}, conf.Tools(dir)...),
 	}
-	approvals := manifest.At(conf.agentDir("approvals"))
+	approvals := manifest.At(conf.AgentDir("approvals"))
 	if ap, err := approvals.Get(m.ID); err == nil {
 		v.Approval = &ap
 	}
@@ -191,7 +143,7 @@ func (c agentsShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	fmt.Fprintf(w, "tools\t%s\n", strings.Join(v.Slots, " "))
 	for _, p := range m.Permissions {
 		granted := "asked for"
-		if v.Approved && contains(v.Approval.Permissions, p) {
+		if v.Approved && node.Contains(v.Approval.Permissions, p) {
 			granted = "granted"
 		}
 		fmt.Fprintf(w, "permission\t%s (%s)\n", display.Printable(strings.TrimSpace(p)), granted)
@@ -199,7 +151,7 @@ func (c agentsShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	if v.Approved {
 		fmt.Fprintf(w, "approved\t%s\n", v.Approval.ApprovedAt.Local().Format(time.DateTime))
 	} else {
-		fmt.Fprintf(w, "approved\tno: %s\n", notTwice(m.ID, v.Why))
+		fmt.Fprintf(w, "approved\tno: %s\n", node.NotTwice(m.ID, v.Why))
 	}
 	if err := w.Flush(); err != nil || v.Approved {
 		return err
@@ -208,38 +160,21 @@ func (c agentsShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	return nil
 }
 
-func contains(list []string, p string) bool {
-	for _, have := range list {
-		if have == strings.TrimSpace(p) {
-			return true
-		}
-	}
-	return false
-}
-
 // steer is what start, stop and restart share.
 func steer(ctx context.Context, s *app.Streams, g *app.Globals, id, action, done string) error {
 	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	node, err := dialNode(ctx, conf)
+	daemon, err := node.Dial(ctx, conf)
 	if err != nil {
 		return err
 	}
-	if err := node.Steer(ctx, id, action); err != nil {
+	if err := daemon.Steer(ctx, id, action); err != nil {
 		return advice.Hint(fmt.Errorf("%s %s: %w", action, id, err), "lightwork agents list says how the agents are")
 	}
 	_, err = fmt.Fprintf(s.Out, "%s is %s\n", id, done)
 	return err
-}
-
-func dialNode(ctx context.Context, c *node) (*host.Client, error) {
-	node, err := host.Dial(ctx, c.controlSocket())
-	if errors.Is(err, host.ErrNoNode) {
-		return nil, advice.Hint(host.ErrNoNode, "lightwork provider run starts one; agents call --dir DIR needs none")
-	}
-	return node, err
 }
 
 type agentsStartCmd struct {
@@ -282,9 +217,9 @@ func (c agentsLogsCmd) Run(s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	files, err := host.Runs(conf.agentDir("logs"), c.Agent)
+	files, err := host.Runs(conf.AgentDir("logs"), c.Agent)
 	if err != nil || len(files) == 0 {
-		if _, _, unknown := conf.findAgent(c.Agent); unknown != nil && !strings.HasPrefix(c.Agent, "com.lightwork.") {
+		if _, _, unknown := conf.FindAgent(c.Agent); unknown != nil && !strings.HasPrefix(c.Agent, "com.lightwork.") {
 			return unknown
 		}
 		fmt.Fprintf(s.Err, "lightwork: %s has printed nothing\n", c.Agent)

@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 type agentsApproveCmd struct {
@@ -28,7 +29,7 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if err != nil {
 		return err
 	}
-	dir, m, err := conf.findAgent(c.Agent)
+	dir, m, err := conf.FindAgent(c.Agent)
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if c.All {
 		granted = m.Permissions
 	}
-	approvals, err := manifest.OpenApprovals(conf.agentDir("approvals"))
+	approvals, err := manifest.OpenApprovals(conf.AgentDir("approvals"))
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	lacks := false
 	for _, p := range m.Permissions {
 		word := "not granted"
-		if contains(ap.Permissions, p) {
+		if node.Contains(ap.Permissions, p) {
 			word = "granted"
 		} else {
 			lacks = true
@@ -61,11 +62,11 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if lacks {
 		fmt.Fprintln(s.Err, "lightwork: it runs without what is not granted; approve it with --permission P or --all to grant more")
 	}
-	if conf.tools(dir) == nil {
+	if conf.Tools(dir) == nil {
 		fmt.Fprintf(s.Err, "lightwork: the configuration does not name it yet; add\n  agents:\n    - dir: %s\n      tools: [NAME, ...]\n", dir)
 		return nil
 	}
-	running, err := runningAgents(ctx, conf)
+	running, err := node.RunningAgents(ctx, conf)
 	_, known := running[m.ID]
 	switch {
 	case err != nil, running == nil:
@@ -88,7 +89,7 @@ func (c agentsRevokeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if err != nil {
 		return err
 	}
-	approvals, err := manifest.OpenApprovals(conf.agentDir("approvals"))
+	approvals, err := manifest.OpenApprovals(conf.AgentDir("approvals"))
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (c agentsRevokeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 		return advice.Usage("", "%w", err)
 	}
 	fmt.Fprintf(s.Out, "%s is not approved\n", c.Agent)
-	node, err := host.Dial(ctx, conf.controlSocket())
+	node, err := host.Dial(ctx, conf.ControlSocket())
 	if errors.Is(err, host.ErrNoNode) {
 		return nil
 	}

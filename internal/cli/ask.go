@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 type askCmd struct {
@@ -29,11 +30,11 @@ func (c askCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	node, err := dialNode(ctx, conf)
+	daemon, err := node.Dial(ctx, conf)
 	if err != nil {
 		return err
 	}
-	out, err := node.Ask(ctx, host.AskRequest{Profile: c.Profile, Listener: c.Listener, Conversation: c.Talk, Text: strings.Join(c.Text, " ")}, func(e host.CallEvent) {
+	out, err := daemon.Ask(ctx, host.AskRequest{Profile: c.Profile, Listener: c.Listener, Conversation: c.Talk, Text: strings.Join(c.Text, " ")}, func(e host.CallEvent) {
 		if e.Channel != string(wire.Stdout) { // that is the answer, which follows as a whole
 			fmt.Fprint(s.Err, display.Printable(e.Text))
 		}

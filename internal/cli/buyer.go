@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -35,7 +36,7 @@ type buyerListCmd struct {
 
 // Run lists purchases, newest first.
 func (b buyerListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return readBuyer(ctx, s, g, func(store *purchases) error {
+	return readBuyer(ctx, s, g, func(store *node.Purchases) error {
 		list, err := listPurchases(ctx, store, b.Limit)
 		if err != nil {
 			return err
@@ -65,7 +66,7 @@ type buyerShowCmd struct {
 
 // Run shows one purchase.
 func (b buyerShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return readBuyer(ctx, s, g, func(store *purchases) error {
+	return readBuyer(ctx, s, g, func(store *node.Purchases) error {
 		if strings.HasPrefix(b.ID, panelPrefix) {
 			return showPanel(ctx, s, store, b.ID, b.JSON)
 		}
@@ -108,16 +109,16 @@ type buyerCancelCmd struct {
 // Run asks the provider to stop, and follows until it is known what became of
 // the money.
 func (b buyerCancelCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+	return withBuyer(ctx, s, g, func(ctx context.Context, n *node.Buyer) error {
 		if strings.HasPrefix(b.ID, panelPrefix) && !b.WalletLost {
 			return b.panel(ctx, s, n)
 		}
-		p, err := find(ctx, n.store, b.ID)
+		p, err := find(ctx, n.Store, b.ID)
 		if err != nil {
 			return err
 		}
 		if p.State.Terminal() && !b.WalletLost {
-			if ended, err := n.client.EndOrder(ctx, p.RequestID); ended || err != nil {
+			if ended, err := n.Client.EndOrder(ctx, p.RequestID); ended || err != nil {
 				fmt.Fprintln(s.Err, "lightwork: no further provider is asked")
 				return err
 			}
@@ -128,11 +129,11 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		if b.WalletLost {
 			return b.giveUp(ctx, s, g, n, p)
 		}
-		if err := n.client.Cancel(ctx, p.RequestID); err != nil {
+		if err := n.Client.Cancel(ctx, p.RequestID); err != nil {
 			return err
 		}
 		fmt.Fprintln(s.Err, "lightwork: asked the provider to stop", display.Short(p.RequestID))
-		p, err = n.store.Purchase(ctx, p.RequestID)
+		p, err = n.Store.Purchase(ctx, p.RequestID)
 		if err != nil || p.State.Terminal() {
 			return err
 		}
@@ -141,14 +142,14 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	})
 }
 
-func (b buyerCancelCmd) giveUp(ctx context.Context, s *app.Streams, g *app.Globals, n *buyerNode, p buyer.Purchase) error {
+func (b buyerCancelCmd) giveUp(ctx context.Context, s *app.Streams, g *app.Globals, n *node.Buyer, p buyer.Purchase) error {
 	again := g.Spell("lightwork buyer resume " + display.Short(p.RequestID))
-	if err := n.client.GiveUp(ctx, p.RequestID); errors.Is(err, buyer.ErrWalletHere) {
+	if err := n.Client.GiveUp(ctx, p.RequestID); errors.Is(err, buyer.ErrWalletHere) {
 		return advice.Hint(err, "lightwork buyer resume "+display.Short(p.RequestID)+"; of a wallet that is lost, put another in its place in lightwork.yaml first, or backend: none")
 	} else if err != nil {
 		return err
 	}
-	p, err := n.store.Purchase(ctx, p.RequestID)
+	p, err := n.Store.Purchase(ctx, p.RequestID)
 	if err != nil {
 		return err
 	}
@@ -159,8 +160,8 @@ func (b buyerCancelCmd) giveUp(ctx context.Context, s *app.Streams, g *app.Globa
 
 // outcome is what following a purchase says, but for one that ends as it was
 // asked to: that is no failure.
-func (b buyerCancelCmd) outcome(ctx context.Context, s *app.Streams, n *buyerNode, id string, followed error) error {
-	p, err := n.store.Purchase(context.WithoutCancel(ctx), id)
+func (b buyerCancelCmd) outcome(ctx context.Context, s *app.Streams, n *node.Buyer, id string, followed error) error {
+	p, err := n.Store.Purchase(context.WithoutCancel(ctx), id)
 	if err != nil || p.State != buyer.StateCanceled {
 		return followed
 	}
@@ -172,12 +173,12 @@ func (b buyerCancelCmd) outcome(ctx context.Context, s *app.Streams, n *buyerNod
 	return nil
 }
 
-func (b buyerCancelCmd) panel(ctx context.Context, s *app.Streams, n *buyerNode) error {
-	p, err := findPanel(ctx, n.store, b.ID)
+func (b buyerCancelCmd) panel(ctx context.Context, s *app.Streams, n *node.Buyer) error {
+	p, err := findPanel(ctx, n.Store, b.ID)
 	if err != nil {
 		return err
 	}
-	if err := n.panels.Cancel(ctx, p.ID); err != nil {
+	if err := n.Panels.Cancel(ctx, p.ID); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.Err, "lightwork: nobody is paid; asked", display.Count(int64(len(p.Members)), "provider"), "to stop")
@@ -185,37 +186,37 @@ func (b buyerCancelCmd) panel(ctx context.Context, s *app.Streams, n *buyerNode)
 }
 
 // withBuyer opens the buyer for writing and connects it.
-func withBuyer(ctx context.Context, s *app.Streams, g *app.Globals, do func(context.Context, *buyerNode) error) error {
+func withBuyer(ctx context.Context, s *app.Streams, g *app.Globals, do func(context.Context, *node.Buyer) error) error {
 	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	n, err := openBuyer(ctx, c, asker(s), s.Log)
+	n, err := node.OpenBuyer(ctx, c, asker(s), s.Log)
 	if err != nil {
 		return err
 	}
-	return n.use(ctx, func(ctx context.Context) error { return do(ctx, n) })
+	return n.Use(ctx, func(ctx context.Context) error { return do(ctx, n) })
 }
 
 // readBuyer opens the buyer's database for reading, also beside a running one.
 // Before the first purchase there is none: do gets nil.
-func readBuyer(ctx context.Context, s *app.Streams, g *app.Globals, do func(*purchases) error) error {
+func readBuyer(ctx context.Context, s *app.Streams, g *app.Globals, do func(*node.Purchases) error) error {
 	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	return c.readPurchases(ctx, do)
+	return c.ReadPurchases(ctx, do)
 }
 
 // listPurchases lists purchases; none if there is no store yet.
-func listPurchases(ctx context.Context, store *purchases, limit int) ([]buyer.Purchase, error) {
+func listPurchases(ctx context.Context, store *node.Purchases, limit int) ([]buyer.Purchase, error) {
 	if store == nil {
 		return nil, nil
 	}
 	return store.Purchases(ctx, limit)
 }
 
-func find(ctx context.Context, store *purchases, id string) (buyer.Purchase, error) {
+func find(ctx context.Context, store *node.Purchases, id string) (buyer.Purchase, error) {
 	if store == nil {
 		return buyer.Purchase{}, advice.Usage("lightwork buyer submit makes the first purchase", "purchase %q: nothing was bought yet", id)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 type buyerMetricsCmd struct{}
@@ -19,8 +20,8 @@ func (buyerMetricsCmd) Help() string {
 // Run prints, in Prometheus' text form, what was bought and spent. No label has
 // a value that a provider chooses.
 func (buyerMetricsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return readBuyer(ctx, s, g, func(store *purchases) error {
-		var t purchaseTotals
+	return readBuyer(ctx, s, g, func(store *node.Purchases) error {
+		var t node.PurchaseTotals
 		if store != nil {
 			var err error
 			if t, err = store.Totals(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 )
 
 // meltView is a payment that the mint made, as --json has it.
@@ -21,7 +22,7 @@ type meltView struct {
 	Failure     string    `json:"failure,omitempty"`
 }
 
-func meltViewOf(m mintPayment) meltView {
+func meltViewOf(m wallets.MintPayment) meltView {
 	v := meltView{
 		At: m.At.UTC(), State: string(m.State), AmountMsats: m.AmountMsats, CostSats: m.CostSats,
 		PaymentHash: m.Hash.String(), Failure: m.Failure,
@@ -32,7 +33,7 @@ func meltViewOf(m mintPayment) meltView {
 	return v
 }
 
-func listMelts(ctx context.Context, s *app.Streams, wal *notes, asJSON bool) error {
+func listMelts(ctx context.Context, s *app.Streams, wal *wallets.Notes, asJSON bool) error {
 	list, err := wal.Melts(ctx)
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ type tokenView struct {
 	Token string    `json:"token"` // whoever has it has the money
 }
 
-func listTokens(ctx context.Context, s *app.Streams, wal *notes, asJSON bool) error {
+func listTokens(ctx context.Context, s *app.Streams, wal *wallets.Notes, asJSON bool) error {
 	list, err := wal.Tokens(ctx)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/devnet"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
@@ -30,7 +31,7 @@ func TestJobsOnRealMint(t *testing.T) {
 	t.Cleanup(mint.Stop)
 	relay := port.Reserve(t)
 	n := &lndNode{dir: t.TempDir(), ctx: t.Context()}
-	if _, err := writeSetup(n.dir, config.Setup{
+	if _, err := node.WriteSetup(n.dir, config.Setup{
 		ProviderWallet: "cashu", BuyerWallet: "cashu", Mint: mint.Address(), Relay: "ws://" + relay, Name: "on a mint", PerMinuteMsats: 20_000,
 	}); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -42,7 +43,7 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 		return listMelts(ctx, s, wal, w.JSON)
 	}
 	if w.ToAddress != "" {
-		if w.Invoice, err = addressInvoice(ctx, w.ToAddress, w.Sats*1000); err != nil {
+		if w.Invoice, err = wallets.AddressInvoice(ctx, w.ToAddress, w.Sats*1000); err != nil {
 			return advice.Hint(err, "nothing was paid; give an invoice in place of the address")
 		}
 	}
@@ -51,9 +52,9 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 		return advice.Usage("nothing was paid; an invoice begins with lnbc, and --to-address NAME@HOST asks for one", "%w", err)
 	}
 	if err != nil {
-		return advice.Hint(err, meltHint(err))
+		return advice.Hint(err, wallets.MeltHint(err))
 	}
-	if isUnpaid(m) {
+	if wallets.IsUnpaid(m) {
 		if err := w.begin(ctx, s, wal, role, m); err != nil {
 			return err
 		}
@@ -86,10 +87,10 @@ func isLightningAddress(text string) bool {
 }
 
 // begin has the invoice paid if its cost is within bounds and somebody says yes.
-func (w walletCashuMeltCmd) begin(ctx context.Context, s *app.Streams, wal *notes, role string, m mintPayment) error {
+func (w walletCashuMeltCmd) begin(ctx context.Context, s *app.Streams, wal *wallets.Notes, role string, m wallets.MintPayment) error {
 	cost, err := wal.MeltCost(ctx, m)
 	if err != nil {
-		return advice.Hint(err, meltHint(err))
+		return advice.Hint(err, wallets.MeltHint(err))
 	}
 	limit := w.MaxFee
 	if limit < 0 {
@@ -112,14 +113,14 @@ func (w walletCashuMeltCmd) begin(ctx context.Context, s *app.Streams, wal *note
 		}
 	}
 	if err := wal.Melt(ctx, m.Hash, cost); err != nil {
-		return advice.Hint(err, meltHint(err))
+		return advice.Hint(err, wallets.MeltHint(err))
 	}
 	return nil
 }
 
 // tellMelt prints the preimage, which is the payment's proof.
-func tellMelt(s *app.Streams, m mintPayment, asJSON bool) error {
-	if isUnpaid(m) {
+func tellMelt(s *app.Streams, m wallets.MintPayment, asJSON bool) error {
+	if wallets.IsUnpaid(m) {
 		return advice.Hint(fmt.Errorf("the mint did not pay: %s", m.Failure), "the notes are yours again; the same command tries once more")
 	}
 	if asJSON {

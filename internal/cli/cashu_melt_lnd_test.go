@@ -15,6 +15,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/devnet"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
@@ -89,7 +90,7 @@ func cashuNode(t *testing.T) *lndNode {
 	}
 	t.Cleanup(mint.Stop)
 	n := &lndNode{dir: t.TempDir(), ctx: t.Context()}
-	if _, err := writeSetup(n.dir, config.Setup{
+	if _, err := node.WriteSetup(n.dir, config.Setup{
 		ProviderWallet: "cashu", BuyerWallet: "cashu", Mint: mint.Address(), Relay: "ws://127.0.0.1:1", Name: "on a mint", PerMinuteMsats: 20_000,
 	}); err != nil {
 		t.Fatal(err)

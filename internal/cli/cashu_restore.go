@@ -9,6 +9,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 )
 
 type walletCashuRestoreCmd struct {
@@ -29,7 +30,7 @@ func (w walletCashuRestoreCmd) Run(ctx context.Context, s *app.Streams, g *app.G
 		if err != nil {
 			return err
 		}
-		if err := takeWords(ctx, c.Config, conf, role, text, s.Log); err != nil {
+		if err := wallets.TakeWords(ctx, c.Config, conf, role, text, s.Log); err != nil {
 			return err
 		}
 	}
@@ -42,7 +43,7 @@ func (w walletCashuRestoreCmd) Run(ctx context.Context, s *app.Streams, g *app.G
 	r, err := wal.Restore(ctx, tell)
 	end()
 	if err != nil {
-		return advice.Hint(err, restoreHint(err, r))
+		return advice.Hint(err, wallets.RestoreHint(err, r))
 	}
 	fmt.Fprintf(s.Out, "%s in %d notes are back in the %s's wallet\n", display.Msats(r.Sats*1000), r.Notes, role)
 	if r.PendingSats > 0 {
@@ -53,13 +54,13 @@ func (w walletCashuRestoreCmd) Run(ctx context.Context, s *app.Streams, g *app.G
 
 // restoreProgress keeps a line of a terminal up to date while a mint answers, and
 // ends it. Where nobody looks there is none.
-func restoreProgress(s *app.Streams) (tell func(int64, restoredNotes), end func()) {
+func restoreProgress(s *app.Streams) (tell func(int64, wallets.RestoredNotes), end func()) {
 	out, ok := s.Err.(*os.File)
 	if !ok || !app.IsTerminal(out) {
 		return nil, func() {}
 	}
 	said := false
-	tell = func(asked int64, r restoredNotes) {
+	tell = func(asked int64, r wallets.RestoredNotes) {
 		said = true
 		fmt.Fprintf(out, "\rasked the mint about %d notes, found %s in %d ", asked, display.Msats(r.Sats*1000), r.Notes)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/payments/cashu"
 )
@@ -66,7 +67,7 @@ func TestRestoreIsSeenToGoOn(t *testing.T) {
 // TestWordsAreShownOnTheTerminal, to who says yes, and nowhere else.
 func TestWordsAreShownOnTheTerminal(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := writeSetup(dir, config.Setup{ProviderWallet: "none", BuyerWallet: "cashu", Mint: "127.0.0.1:1", Relay: "ws://127.0.0.1:1", Name: "a buyer"}); err != nil {
+	if _, err := node.WriteSetup(dir, config.Setup{ProviderWallet: "none", BuyerWallet: "cashu", Mint: "127.0.0.1:1", Relay: "ws://127.0.0.1:1", Name: "a buyer"}); err != nil {
 		t.Fatal(err)
 	}
 	seed, err := os.ReadFile(filepath.Join(dir, "keys", "buyer-cashu.seed"))

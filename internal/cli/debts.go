@@ -9,6 +9,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 )
@@ -104,7 +105,7 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	case c.Retry != "" || c.WriteOff != "":
 		return c.act(ctx, s, g)
 	}
-	return readProvider(ctx, s, g, func(store *sales) error {
+	return readProvider(ctx, s, g, func(store *node.Sales) error {
 		views := []debtView{}
 		if store != nil {
 			debts, err := store.Debts(ctx)
@@ -138,7 +139,7 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 }
 
 // debtOf finds the debt of one job; nil if there is none.
-func debtOf(ctx context.Context, store *sales, requestID string) (*debtView, error) {
+func debtOf(ctx context.Context, store *node.Sales, requestID string) (*debtView, error) {
 	d, err := store.DebtOf(ctx, requestID)
 	if err != nil || d == nil {
 		return nil, err

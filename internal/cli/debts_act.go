@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -36,52 +36,11 @@ func viewsOfAttempts(list []provider.Refund) (views []attemptView) {
 	return views
 }
 
-// debtOrder is the operator's word on one debt, and debtDone the answer.
-type debtOrder struct {
-	RequestID string `json:"request_id"`
-	To        string `json:"to,omitempty"`
-	Note      string `json:"note,omitempty"`
-}
-
-type debtDone struct {
-	RequestID   string `json:"request_id"`
-	Msats       int64  `json:"msats"`
-	Attempt     int    `json:"attempt,omitempty"`
-	PaymentHash string `json:"payment_hash,omitempty"`
-}
-
-// debtDesk takes the operator's words on debts to the running provider.
-type debtDesk struct {
-	seller *provider.Provider // set before the control socket is served
-}
-
-func (d *debtDesk) calls() map[string]func(context.Context, json.RawMessage) (any, error) {
-	order := func(do func(context.Context, debtOrder) (debtDone, error)) func(context.Context, json.RawMessage) (any, error) {
-		return func(ctx context.Context, raw json.RawMessage) (any, error) {
-			var o debtOrder
-			if err := json.Unmarshal(raw, &o); err != nil {
-				return nil, fmt.Errorf("read the order: %w", err)
-			}
-			return do(ctx, o)
-		}
-	}
-	return map[string]func(context.Context, json.RawMessage) (any, error){
-		"retry-refund": order(func(ctx context.Context, o debtOrder) (debtDone, error) {
-			r, err := d.seller.RetryRefund(ctx, o.RequestID, o.To)
-			return debtDone{RequestID: o.RequestID, Msats: r.Msats, Attempt: r.Attempt, PaymentHash: r.PaymentHash.String()}, err
-		}),
-		"write-off": order(func(ctx context.Context, o debtOrder) (debtDone, error) {
-			msats, err := d.seller.WriteOff(ctx, o.RequestID, o.Note)
-			return debtDone{RequestID: o.RequestID, Msats: msats}, err
-		}),
-	}
-}
-
 // act brings the operator's word to the running provider, whose wallet and
 // relays it needs.
 func (c providerDebtsCmd) act(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	id := cmp.Or(c.Retry, c.WriteOff)
-	err := readProvider(ctx, s, g, func(store *sales) error {
+	err := readProvider(ctx, s, g, func(store *node.Sales) error {
 		job, err := findJob(ctx, store, id)
 		id = job.RequestID
 		return err
@@ -93,7 +52,7 @@ func (c providerDebtsCmd) act(ctx context.Context, s *app.Streams, g *app.Global
 	if err != nil {
 		return err
 	}
-	node, err := host.Dial(ctx, conf.controlSocket())
+	daemon, err := host.Dial(ctx, conf.ControlSocket())
 	if errors.Is(err, host.ErrNoNode) {
 		return advice.Hint(errors.New("no provider is running here"), "lightwork provider run starts it: a refund needs its wallet, and the buyer is told over its relays")
 	}
@@ -104,8 +63,8 @@ func (c providerDebtsCmd) act(ctx context.Context, s *app.Streams, g *app.Global
 	if c.WriteOff != "" {
 		what, said = "write-off", "written off; the buyer is told"
 	}
-	var done debtDone
-	if err := node.Node(ctx, what, debtOrder{RequestID: id, To: c.To, Note: c.Note}, &done); err != nil {
+	var done node.DebtDone
+	if err := daemon.Node(ctx, what, node.DebtOrder{RequestID: id, To: c.To, Note: c.Note}, &done); err != nil {
 		var refused *host.CallError
 		if errors.As(err, &refused) {
 			return advice.Hint(fmt.Errorf("debt of job %s: %s", display.Short(id), display.Printable(refused.Message)), "lightwork provider debts lists what is owed, and every attempt with --json")

@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/examples"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 // demoAgent does the demo's job where nothing confines commands. It hosts a tool in
@@ -19,7 +20,7 @@ import (
 var demoAgent = &config.SetupAgent{Dir: "agents/embed", ID: "com.example.embed", Tool: "embed"}
 
 // installDemoAgent makes the agent's folder and approves it, as an operator would.
-func installDemoAgent(c *node) error {
+func installDemoAgent(c *node.Node) error {
 	dir := c.Path(demoAgent.Dir)
 	tools, err := fs.Sub(examples.Embed, "wasm")
 	if err != nil {
@@ -45,11 +46,11 @@ func installDemoAgent(c *node) error {
 		return err
 	}
 
-	_, m, err := c.findAgent(demoAgent.ID)
+	_, m, err := c.FindAgent(demoAgent.ID)
 	if err != nil {
 		return err
 	}
-	approvals, err := manifest.OpenApprovals(c.agentDir("approvals"))
+	approvals, err := manifest.OpenApprovals(c.AgentDir("approvals"))
 	if err != nil {
 		return err
 	}

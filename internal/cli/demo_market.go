@@ -19,6 +19,8 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/relay/server"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -130,11 +132,11 @@ func moveAside(dir string) (string, error) {
 // demoMarket is everything the demo runs.
 type demoMarket struct {
 	dir    string
-	config *node
+	config *node.Node
 	app.Streams
 	relay    *server.Server
 	relayOn  net.Listener
-	ledger   *playLedger // nil with real wallets
+	ledger   *wallets.Ledger // nil with real wallets
 	ledgerOn net.Listener
 	ready    chan struct{} // closed when the provider sells
 }
@@ -175,7 +177,7 @@ func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *a
 		}
 		set.PlayURL = "http://" + m.ledgerOn.Addr().String()
 	}
-	if _, err := writeSetup(dir, set); err != nil {
+	if _, err := node.WriteSetup(dir, set); err != nil {
 		return nil, err
 	}
 	if m.config, err = openNode(s, &app.Globals{Config: filepath.Join(dir, config.DefaultFile)}); err != nil {
@@ -190,7 +192,7 @@ func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *a
 		return nil, err
 	}
 	if m.ledgerOn != nil {
-		m.ledger, err = openLedger(ctx, m.config.Config, s.Log)
+		m.ledger, err = wallets.OpenLedger(ctx, m.config.Config, s.Log)
 	}
 	return m, err
 }
@@ -214,9 +216,9 @@ func parseLND(s string) (config.LND, error) {
 func (m *demoMarket) serve(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return m.relay.Serve(ctx, m.relayOn) })
 	if m.ledger != nil {
-		g.Go(func() error { return m.ledger.serve(ctx, m.ledgerOn) })
+		g.Go(func() error { return m.ledger.Serve(ctx, m.ledgerOn) })
 	}
 	g.Go(func() error {
-		return runProvider(ctx, m.config, m.Log, newTeller(slog.New(slog.DiscardHandler), func(string) { close(m.ready) }), nil)
+		return node.RunProvider(ctx, m.config, m.Log, node.NewSaleLog(slog.New(slog.DiscardHandler), func(string) { close(m.ready) }), nil)
 	})
 }

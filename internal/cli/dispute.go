@@ -11,6 +11,8 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -25,7 +27,7 @@ func (b buyerDisputeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if err := checkOut(b.Out); err != nil {
 		return err
 	}
-	return readBuyer(ctx, s, g, func(store *purchases) error {
+	return readBuyer(ctx, s, g, func(store *node.Purchases) error {
 		if store == nil {
 			return advice.Usage("", "nothing was bought yet")
 		}
@@ -76,7 +78,7 @@ func outputsOf(s *app.Streams, g *app.Globals, p buyer.Purchase) ([]byte, error)
 	}
 	return receipts.ChainPayment{
 		Outputs: p.Payment.Outpoints, Sats: (p.Payment.AmountMsats + 999) / 1000,
-		Confirmations: confirmations(c.Buyer.Wallet),
+		Confirmations: wallets.Confirmations(c.Buyer.Wallet),
 	}.File()
 }
 

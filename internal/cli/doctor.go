@@ -1,79 +1,65 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
-	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
-	"github.com/lightwork-market/lightwork/relay"
+	"github.com/lightwork-market/lightwork/internal/node/builtin"
+	"github.com/lightwork-market/lightwork/internal/node/health"
 )
 
 const doctorTimeout = 30 * time.Second
-
-// diskFreeMin is what a node needs to write.
-const diskFreeMin = 1 << 30
 
 type doctorCmd struct {
 	JSON bool `help:"Print JSON."`
 }
 
-// finding is one thing that was checked.
-type finding struct {
-	Check  string `json:"check"`
-	State  string `json:"state"` // ok, warn or fail
-	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty"`
-}
-
 // Run checks everything that a node depends on and says what to do. Without a
 // configuration it checks the machine alone.
 func (c doctorCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	takeScope(ctx, s.Log)
+	builtin.TakeScope(ctx, s.Log)
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	var all []finding
+	var all []health.Finding
 	conf, err := openNode(s, g)
 	if err != nil {
 		fix := "correct the file"
 		if hint := (*advice.Error)(nil); errors.As(err, &hint) && hint.Hint != "" {
 			fix = hint.Hint
 		}
-		all = append(all, finding{"configuration", "fail", display.Printable(err.Error()), fix})
+		all = append(all, health.Finding{Check: "configuration", State: "fail", Detail: display.Printable(err.Error()), Fix: fix})
 	} else {
-		all = append(all, finding{"configuration", "ok", g.Config, ""})
-		all = append(all, checkKeys(conf.Config)...)
-		all = append(all, checkRelays(ctx, conf.Config)...)
-		all = append(all, checkWallets(ctx, conf.Config, s.Log)...)
-		all = append(all, checkAgents(ctx, conf)...)
-		all = append(all, checkOffers(ctx, conf)...)
-		all = append(all, checkEndpoint(ctx, conf.Config)...)
-		all = append(all, checkName(ctx, conf.Config, conf.names())...)
-		if why := conf.pausedWhy(); why != "" {
-			all = append(all, finding{"admission", "fail", "no jobs are taken: " + why, "stop one of the two nodes, then lightwork provider resume takes jobs again with the other"})
+		all = append(all, health.Finding{Check: "configuration", State: "ok", Detail: g.Config})
+		all = append(all, health.CheckKeys(conf.Config)...)
+		all = append(all, health.CheckRelays(ctx, conf.Config)...)
+		all = append(all, health.CheckWallets(ctx, conf.Config, s.Log)...)
+		all = append(all, health.CheckAgents(ctx, conf)...)
+		all = append(all, health.CheckOffers(ctx, conf)...)
+		all = append(all, health.CheckEndpoint(ctx, conf.Config)...)
+		all = append(all, health.CheckName(ctx, conf.Config, conf.Names())...)
+		if why := conf.PausedWhy(); why != "" {
+			all = append(all, health.Finding{Check: "admission", State: "fail", Detail: "no jobs are taken: " + why, Fix: "stop one of the two nodes, then lightwork provider resume takes jobs again with the other"})
 		}
-		all = append(all, checkNetwork(conf.Config)...)
+		all = append(all, health.CheckNetwork(conf.Config)...)
 	}
 
 	dir, least := ".", sandbox.LevelFull
 	if conf != nil {
 		dir, least = filepath.Dir(conf.DataDir("provider")), conf.Sandbox.Least()
 	}
-	all = append(all, checkDisk(dir), checkVerifier())
-	_, tried := checkSandbox(ctx, least)
+	all = append(all, health.CheckDisk(dir), health.CheckVerifier())
+	_, tried := health.CheckSandbox(ctx, least)
 	if conf != nil && !conf.Sells() {
-		tried = notNeeded(tried)
+		tried = health.NotNeeded(tried)
 	}
 	all = append(all, tried...)
 	for i := range all {
@@ -86,13 +72,13 @@ func (c doctorCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) erro
 	} else if err := printFindings(s.Out, all); err != nil {
 		return err
 	}
-	if len(failures(all)) > 0 {
+	if len(health.Failures(all)) > 0 {
 		return advice.Exit(advice.ExitFailed)
 	}
 	return nil
 }
 
-func printFindings(w io.Writer, all []finding) error {
+func printFindings(w io.Writer, all []health.Finding) error {
 	width, _, isScreen := app.ScreenSize(w)
 	below := strings.Repeat(" ", 23)
 	fit := func(text string) string {
@@ -110,93 +96,4 @@ func printFindings(w io.Writer, all []finding) error {
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
-}
-
-func failures(all []finding) []finding {
-	var failed []finding
-	for _, f := range all {
-		if f.State == "fail" {
-			failed = append(failed, f)
-		}
-	}
-	return failed
-}
-
-// notNeeded makes of what fails something to know: nothing here depends on it.
-func notNeeded(all []finding) []finding {
-	for i, f := range all {
-		if f.State == "fail" {
-			all[i] = finding{f.Check, "warn", f.Detail + "; only who sells needs this", f.Fix}
-		}
-	}
-	return all
-}
-
-func checkKeys(c *config.Config) []finding {
-	var all []finding
-	known := map[string]string{}
-	for _, k := range []struct{ name, role string }{
-		{"provider key", "provider"}, {"buyer key", "buyer"},
-	} {
-		key, err := readKey(c, k.role)
-		if err != nil {
-			missing := []finding{unreadable(k.name, err)}
-			if k.role == "provider" && !c.Sells() {
-				missing = notNeeded(missing)
-			}
-			all = append(all, missing...)
-			continue
-		}
-		f := finding{k.name, "ok", cmp.Or(display.NPub(key.public), "locked") + " (" + key.kept + ")", ""}
-		if other := known[key.public]; other != "" && key.public != "" {
-			f = finding{k.name, "warn", "the same as the " + other, "use two keys: with one, a receipt shows a deal with yourself"}
-		}
-		known[key.public] = k.name
-		all = append(all, f)
-	}
-	if _, err := rootSecret(c.Path(c.Identity.RootSecretFile)); err != nil {
-		missing := []finding{unreadable("preimage secret", err)}
-		if !c.Sells() {
-			missing = notNeeded(missing)
-		}
-		return append(all, missing...)
-	}
-	return append(all, finding{"preimage secret", "ok", "readable by its owner only", ""})
-}
-
-// unreadable is a secret's file that cannot be used. What to do is what every
-// other command says: a new key in the place of a lost one loses money.
-func unreadable(name string, err error) finding {
-	f := finding{name, "fail", strings.TrimPrefix(err.Error(), name+": "), ""}
-	if hint := (*advice.Error)(nil); errors.As(err, &hint) && !errors.Is(err, relay.ErrKeyMode) {
-		f.Fix = hint.Hint
-	}
-	return f
-}
-
-// checkDisk looks at the disk that a folder is on, or will be.
-func checkDisk(dir string) finding {
-	for dir != "/" && dir != "." {
-		if _, err := os.Stat(dir); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		return finding{"disk", "warn", err.Error(), ""}
-	}
-	free := st.Bavail * uint64(st.Bsize)
-	if free < diskFreeMin {
-		return finding{"disk", "fail", fmt.Sprintf("%d MiB free in %s", free>>20, dir), "make room: a node that cannot write stops taking jobs"}
-	}
-	return finding{"disk", "ok", fmt.Sprintf("%d GiB free in %s", free>>30, dir), ""}
-}
-
-func checkVerifier() finding {
-	path, err := findVerifier()
-	if err != nil {
-		return finding{"verifier", "warn", err.Error(), "make build makes both programs"}
-	}
-	return finding{"verifier", "ok", path, ""}
 }

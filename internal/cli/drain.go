@@ -9,6 +9,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -39,11 +40,11 @@ func (c providerDrainCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		by = time.Now().Add(c.Within)
 		told += ", at " + by.Local().Format(time.DateTime) + " in any case"
 	}
-	if err := cfg.setAdmission(provider.AdmissionDraining, by); err != nil {
+	if err := cfg.SetAdmission(provider.AdmissionDraining, by); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.Err, "lightwork: draining: no new jobs are taken, and", told)
-	return readProvider(ctx, s, g, func(store *sales) error {
+	return readProvider(ctx, s, g, func(store *node.Sales) error {
 		if store == nil {
 			return nil
 		}

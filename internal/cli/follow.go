@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -32,9 +33,9 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	if err := b.check(); err != nil {
 		return err
 	}
-	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+	return withBuyer(ctx, s, g, func(ctx context.Context, n *node.Buyer) error {
 		if strings.HasPrefix(b.ID, panelPrefix) {
-			p, err := findPanel(ctx, n.store, b.ID)
+			p, err := findPanel(ctx, n.Store, b.ID)
 			if err != nil {
 				return err
 			}
@@ -45,7 +46,7 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 			return err
 		}
 		if b.ID != "" {
-			p, err := find(ctx, n.store, b.ID)
+			p, err := find(ctx, n.Store, b.ID)
 			if err != nil {
 				return err
 			}
@@ -77,17 +78,17 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 
 // openOrders are the ids of open panels, and of open purchases that are no seat
 // of one.
-func openOrders(ctx context.Context, n *buyerNode) ([]string, error) {
-	ids, err := n.store.OpenPanels(ctx)
+func openOrders(ctx context.Context, n *node.Buyer) ([]string, error) {
+	ids, err := n.Store.OpenPanels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	single, err := n.store.OpenPurchases(ctx)
+	single, err := n.Store.OpenPurchases(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range single {
-		p, err := n.store.Purchase(ctx, id)
+		p, err := n.Store.Purchase(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -95,12 +96,12 @@ func openOrders(ctx context.Context, n *buyerNode) ([]string, error) {
 			ids = append(ids, id)
 		}
 	}
-	orders, err := n.store.OpenOrders(ctx)
+	orders, err := n.Store.OpenOrders(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range orders {
-		order, err := n.store.PlacedOrder(ctx, id)
+		order, err := n.Store.PlacedOrder(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -113,11 +114,11 @@ func openOrders(ctx context.Context, n *buyerNode) ([]string, error) {
 
 // follow carries a purchase to its end, tells what happens on stderr, and
 // prints the outcome on stdout.
-func follow(ctx context.Context, s *app.Streams, n *buyerNode, id string, out outputs, asJSON bool) error {
+func follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out outputs, asJSON bool) error {
 	show := newTimeline(s.Err)
-	p, err := n.client.FollowOrder(ctx, id, show.step)
+	p, err := n.Client.FollowOrder(ctx, id, show.step)
 	if p.RequestID == "" { // it did not come so far as to read it
-		if stored, serr := n.store.Purchase(context.WithoutCancel(ctx), id); serr == nil {
+		if stored, serr := n.Store.Purchase(context.WithoutCancel(ctx), id); serr == nil {
 			p = stored
 		}
 	}
@@ -210,12 +211,12 @@ func left(p buyer.Purchase) string {
 	return "nothing is paid, the request is out"
 }
 
-func writeBundle(ctx context.Context, n *buyerNode, id, out string) error {
-	p, err := n.store.Purchase(ctx, id)
+func writeBundle(ctx context.Context, n *node.Buyer, id, out string) error {
+	p, err := n.Store.Purchase(ctx, id)
 	if err != nil {
 		return err
 	}
-	b, err := buyer.WorkOf(ctx, n.store, p)
+	b, err := buyer.WorkOf(ctx, n.Store, p)
 	if err != nil {
 		return err
 	}

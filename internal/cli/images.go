@@ -19,20 +19,6 @@ type imagesCmd struct {
 	List imagesListCmd `cmd:"" help:"List what is registered."`
 }
 
-// registered are the images that jobs may name. The policy of a running
-// provider fixes them.
-func (c *node) registered() ([]string, error) {
-	list, err := images.List(c.ImageDir())
-	if err != nil {
-		return nil, err
-	}
-	digests := []string{}
-	for _, i := range list {
-		digests = append(digests, i.Digest.String())
-	}
-	return digests, nil
-}
-
 type imagesAddCmd struct {
 	From string `arg:"" help:"A folder, a tar or a tar.gz." type:"existing"`
 	JSON bool   `help:"Print JSON."`

@@ -2,12 +2,8 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"syscall"
 
@@ -15,10 +11,8 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/playnet"
-	"github.com/lightwork-market/lightwork/relay"
 )
 
 type initCmd struct {
@@ -68,7 +62,7 @@ func (c initCmd) Run(_ context.Context, s *app.Streams) error {
 		return advice.Usage("for example --relay wss://relay.example.com", "--relay must be a ws:// or wss:// address without user or password, but got %q", c.Relay)
 	}
 	file := filepath.Join(c.Dir, config.DefaultFile)
-	made, err := writeSetup(c.Dir, set)
+	made, err := node.WriteSetup(c.Dir, set)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return advice.Usage("name a folder, which need not be there yet", "--dir %s: %w", c.Dir, err)
 	}
@@ -130,123 +124,3 @@ func (c initCmd) next(s *app.Streams, file string) {
 		say("lightwork buyer submit --cmd 'echo hello' --max-sats "+most, "")
 	}
 }
-
-// writeSetup makes keys (never over old ones) and a configuration that works
-// with them, keeps a configuration that is there, and names what it wrote.
-func writeSetup(dir string, set config.Setup) (made []string, err error) {
-	file := filepath.Join(dir, config.DefaultFile)
-	_, err = os.Lstat(file)
-	keep := err == nil && !set.Force
-	var conf *config.Config
-	var text []byte
-	if keep {
-		conf, err = config.Load(file)
-	} else {
-		if text, err = set.Text(); err != nil {
-			return nil, err
-		}
-		conf, err = config.Parse(text, file)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if made, err = makeSecrets(dir, conf, set.Keys); err != nil {
-		return made, err
-	}
-	if keep {
-		return made, nil
-	}
-	switch err := os.Rename(file, file+".old"); {
-	case err == nil:
-		made = append(made, file+".old (what "+file+" was)")
-	case !errors.Is(err, fs.ErrNotExist):
-		return made, err
-	}
-	return append(made, file), os.WriteFile(file, text, 0o600)
-}
-
-// makeSecrets makes the files that the configuration names and that are not
-// there, with their folders.
-func makeSecrets(dir string, c *config.Config, keys map[string]string) (made []string, err error) {
-	type secret struct {
-		file string
-		make func(string) error
-	}
-	want := []secret{
-		{c.Identity.ProviderKeyFile, keyMaker(c, "provider", keys["provider"])},
-		{c.Identity.BuyerKeyFile, keyMaker(c, "buyer", keys["buyer"])},
-		{c.Identity.RootSecretFile, func(path string) error { return newRootSecret(c, path) }},
-	}
-	folders := []string{dir}
-	for _, w := range []config.Wallet{c.Provider.Wallet, c.Buyer.Wallet} {
-		switch w.Backend {
-		case "play":
-			want = append(want, secret{w.Play.TokenFile, newTokenFile})
-		case "cashu":
-			want = append(want, secret{w.Cashu.SeedFile, newSeedFile})
-		case "lnd", config.BackendOnchain: // where the operator puts its files
-			folders = append(folders, filepath.Dir(c.Path(w.LND.MacaroonFile)))
-		}
-	}
-	for _, s := range want {
-		folders = append(folders, filepath.Dir(c.Path(s.file)))
-	}
-	for _, folder := range folders {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	for _, s := range want {
-		_, err := os.Lstat(c.Path(s.file))
-		if !errors.Is(err, fs.ErrNotExist) || s.file == "" {
-			continue
-		}
-		if err := s.make(c.Path(s.file)); err != nil {
-			return made, err
-		}
-		name := s.file
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(dir, name)
-		}
-		made = append(made, name)
-	}
-	return made, nil
-}
-
-// keyMaker makes a role's key file: from the file that has the key, or anew.
-func keyMaker(c *config.Config, role, from string) func(string) error {
-	return func(path string) error {
-		if from == "" {
-			key, err := relay.GenerateKey()
-			if err != nil {
-				return err
-			}
-			return key.WriteFile(path)
-		}
-		text, err := relay.ReadKeyFile(from)
-		if err != nil {
-			return advice.Usage("", "%w", err)
-		}
-		k, err := parseKeyText(roleKey{role: role, path: from}, text)
-		if err != nil {
-			return err
-		}
-		k.path = path
-		return replaceKey(k)
-	}
-}
-
-// newRootSecret makes the preimage secret of a new node. Beside a database it
-// would be the wrong one: payments that are under way could not be settled.
-func newRootSecret(c *config.Config, path string) error {
-	db := filepath.Join(c.DataDir("provider"), kernel.FileName)
-	if _, err := os.Stat(db); err == nil {
-		return advice.Usage("restore it from your backup; only if that is lost and no payment is under way, move "+c.DataDir("provider")+" away and run lightwork init again",
-			"%s is missing and %s needs the old one", path, db)
-	}
-	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // never fails
-	return relay.WriteKeyFile(path, hex.EncodeToString(secret[:]))
-}
-
-func newTokenFile(path string) error { return relay.WriteKeyFile(path, playnet.NewToken()) }

@@ -9,6 +9,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -67,7 +68,7 @@ type jobsListCmd struct {
 
 // Run lists jobs.
 func (c jobsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return readProvider(ctx, s, g, func(store *sales) error {
+	return readProvider(ctx, s, g, func(store *node.Sales) error {
 		list, err := jobs(ctx, store, c.Limit)
 		if err != nil {
 			return err
@@ -96,7 +97,7 @@ type jobsShowCmd struct {
 
 // Run shows one job.
 func (c jobsShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return readProvider(ctx, s, g, func(store *sales) error {
+	return readProvider(ctx, s, g, func(store *node.Sales) error {
 		job, err := findJob(ctx, store, c.ID)
 		if err != nil {
 			return err
@@ -132,7 +133,7 @@ func (c jobsShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) er
 }
 
 // findJob resolves an id or its beginning among the jobs.
-func findJob(ctx context.Context, store *sales, id string) (provider.Job, error) {
+func findJob(ctx context.Context, store *node.Sales, id string) (provider.Job, error) {
 	if store == nil {
 		return provider.Job{}, advice.Usage("lightwork provider run takes jobs", "job %q: nothing was sold yet", id)
 	}
@@ -145,16 +146,16 @@ func findJob(ctx context.Context, store *sales, id string) (provider.Job, error)
 
 // readProvider opens the provider's database for reading, also beside a
 // running one. Before the first sale there may be none: do gets nil.
-func readProvider(ctx context.Context, s *app.Streams, g *app.Globals, do func(*sales) error) error {
+func readProvider(ctx context.Context, s *app.Streams, g *app.Globals, do func(*node.Sales) error) error {
 	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	return c.readSales(ctx, do)
+	return c.ReadSales(ctx, do)
 }
 
 // jobs lists jobs; none if there is no store yet.
-func jobs(ctx context.Context, store *sales, limit int) ([]provider.Job, error) {
+func jobs(ctx context.Context, store *node.Sales, limit int) ([]provider.Job, error) {
 	if store == nil {
 		return nil, nil
 	}

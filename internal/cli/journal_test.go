@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/node/organisms"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -99,7 +100,7 @@ func TestRecordIsTheJournals(t *testing.T) {
 	d := runDemo(t)
 	asked, tag, params := d.entry(t, "Outbound")
 	answered, answer, output := d.entry(t, "Inbound")
-	if answer != tag+resultSuffix {
+	if answer != tag+organisms.ResultSuffix {
 		t.Errorf("%s answers %s", answer, tag)
 	}
 	// Rebuilt from the two entries alone:

@@ -3,12 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/relay/bunker"
 )
@@ -46,13 +43,13 @@ type keyView struct {
 	Nsec   string   `json:"nsec,omitempty"` // with --secret alone
 }
 
-func viewOfKey(k roleKey) keyView {
-	v := keyView{Role: k.role, PubKey: k.public, Kept: k.kept, File: k.path, Relays: k.remote.Relays, Kinds: k.remote.Kinds}
-	if k.public != "" {
-		v.Npub = display.NPub(k.public)
+func viewOfKey(k keys.RoleKey) keyView {
+	v := keyView{Role: k.Role, PubKey: k.Public, Kept: k.Kept, File: k.Path, Relays: k.Remote.Relays, Kinds: k.Remote.Kinds}
+	if k.Public != "" {
+		v.Npub = display.NPub(k.Public)
 	}
-	if k.remote.Signer != "" {
-		v.Signer = display.NPub(k.remote.Signer)
+	if k.Remote.Signer != "" {
+		v.Signer = display.NPub(k.Remote.Signer)
 	}
 	return v
 }
@@ -78,7 +75,7 @@ func (c keysShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	}
 	var views []keyView
 	for _, role := range roles {
-		k, err := readKey(conf.Config, role)
+		k, err := keys.Read(conf.Config, role)
 		if err != nil {
 			return err
 		}
@@ -99,8 +96,8 @@ func (c keysShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	return nil
 }
 
-func nsecOf(c *config.Config, k roleKey) (string, error) {
-	key, err := k.open(c)
+func nsecOf(c *config.Config, k keys.RoleKey) (string, error) {
+	key, err := k.Open(c)
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +110,7 @@ func printKey(w io.Writer, v keyView) {
 		fmt.Fprintf(w, "  hex     %s\n", v.PubKey)
 	}
 	fmt.Fprintf(w, "  kept    %s, %s\n", v.Kept, v.File)
-	if v.Kept == keptRemote {
+	if v.Kept == keys.KeptRemote {
 		fmt.Fprintf(w, "  signer  %s at %s\n  kinds   %s\n", v.Signer, display.Printable(strings.Join(v.Relays, " ")), strings.Trim(fmt.Sprint(v.Kinds), "[]"))
 	}
 	if v.Nsec != "" {
@@ -137,21 +134,21 @@ func (c keysImportCmd) Run(s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	k, err := parseKeyText(roleKey{role: c.Role, path: conf.KeyFile(c.Role)}, text)
-	if err != nil || k.kept == keptRemote {
+	k, err := keys.Parse(keys.RoleKey{Role: c.Role, Path: conf.KeyFile(c.Role)}, text)
+	if err != nil || k.Kept == keys.KeptRemote {
 		return advice.Usage("a key begins with nsec1 or ncryptsec1, or is 64 hex digits", "that is no key")
 	}
-	if k.kept == keptLocked {
-		key, err := k.open(conf.Config) // one that cannot be opened is found out now
+	if k.Kept == keys.KeptLocked {
+		key, err := k.Open(conf.Config) // one that cannot be opened is found out now
 		if err != nil {
 			return err
 		}
-		k.public = key.PublicKey()
+		k.Public = key.PublicKey()
 	}
-	if err := placeKey(k, c.Force); err != nil {
+	if err := keys.PlaceKey(k, c.Force); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "the %s key is %s, in %s\n", c.Role, display.NPub(k.public), k.path)
+	fmt.Fprintf(s.Out, "the %s key is %s, in %s\n", c.Role, display.NPub(k.Public), k.Path)
 	return nil
 }
 
@@ -165,32 +162,32 @@ func (c keysLockCmd) Run(s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	k, err := readKey(conf.Config, c.Role)
+	k, err := keys.Read(conf.Config, c.Role)
 	if err != nil {
 		return err
 	}
-	if k.kept != keptPlain {
+	if k.Kept != keys.KeptPlain {
 		return advice.Usage("lightwork keys show says how", "the %s key is not in the clear", c.Role)
 	}
-	key, err := k.open(conf.Config)
+	key, err := k.Open(conf.Config)
 	if err != nil {
 		return err
 	}
-	phrase, err := passphrase(conf.Config, c.Role, true)
+	phrase, err := keys.Passphrase(conf.Config, c.Role, true)
 	if err != nil {
 		return err
 	}
-	if k.text, err = key.Lock(phrase); err != nil {
-		return advice.Usage("give one in "+passphraseSources(conf.Config, c.Role), "%w", err)
+	if k.Text, err = key.Lock(phrase); err != nil {
+		return advice.Usage("give one in "+keys.PassphraseSources(conf.Config, c.Role), "%w", err)
 	}
-	if _, err := relay.Unlock(k.text, phrase); err != nil {
+	if _, err := relay.Unlock(k.Text, phrase); err != nil {
 		return fmt.Errorf("check the locked key: %w", err) // before the only other copy goes
 	}
-	k.kept = keptLocked
-	if err := replaceKey(k); err != nil {
+	k.Kept = keys.KeptLocked
+	if err := keys.ReplaceKey(k); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "%s is locked; without the passphrase nobody sells or buys as %s\n", k.path, display.NPub(k.public))
+	fmt.Fprintf(s.Out, "%s is locked; without the passphrase nobody sells or buys as %s\n", k.Path, display.NPub(k.Public))
 	return nil
 }
 
@@ -206,8 +203,8 @@ func (c keysConnectCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	if err != nil {
 		return err
 	}
-	k := roleKey{role: c.Role, path: conf.KeyFile(c.Role), kept: keptRemote}
-	if err := placeFree(k.path, c.Force); err != nil {
+	k := keys.RoleKey{Role: c.Role, Path: conf.KeyFile(c.Role), Kept: keys.KeptRemote}
+	if err := keys.PlaceFree(k.Path, c.Force); err != nil {
 		return err // before the address, which is good once, is spent
 	}
 	text, err := secretInput(s, "bunker address")
@@ -221,60 +218,20 @@ func (c keysConnectCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	fmt.Fprintf(s.Err, "lightwork: asking the signer; it may want its owner to agree\n")
-	k.remote, err = bunker.Connect(ctx, at, signedKinds(conf.Config, c.Role), bunker.Config{
+	k.Remote, err = bunker.Connect(ctx, at, keys.SignedKinds(conf.Config, c.Role), bunker.Config{
 		Log: s.Log, Timeout: connectTime,
 		Approve: func(page string) { fmt.Fprintf(s.Err, "lightwork: agree at %s\n", page) },
 	})
 	if err != nil {
 		return advice.Hint(err, "is the signer running, and the address not used before?")
 	}
-	if k.text, err = k.remote.Text(); err != nil {
+	if k.Text, err = k.Remote.Text(); err != nil {
 		return err
 	}
-	k.public = k.remote.User
-	if err := placeKey(k, c.Force); err != nil {
+	k.Public = k.Remote.User
+	if err := keys.PlaceKey(k, c.Force); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "the %s key is %s, kept by the signer %s\n", c.Role, display.NPub(k.public), display.NPub(k.remote.Signer))
+	fmt.Fprintf(s.Out, "the %s key is %s, kept by the signer %s\n", c.Role, display.NPub(k.Public), display.NPub(k.Remote.Signer))
 	return nil
-}
-
-// placeFree refuses a place that has a key, unless it may be replaced.
-func placeFree(path string, force bool) error {
-	_, err := os.Lstat(path)
-	if err == nil && !force {
-		return advice.Usage("--force replaces it and keeps it as "+path+".old", "%s holds a key already", path)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// placeKey writes a key into its place. What is there stays as FILE.old, and
-// neither that nor anything else is overwritten.
-func placeKey(k roleKey, force bool) error {
-	if err := placeFree(k.path, force); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
-		return err
-	}
-	if err := keepOld(k.path); err != nil {
-		return err
-	}
-	return replaceKey(k)
-}
-
-// replaceKey puts a key file in the place of another.
-func replaceKey(k roleKey) error {
-	text := k.text
-	if k.kept == keptLocked && k.public != "" {
-		text += "\n# " + display.NPub(k.public)
-	}
-	fresh := k.path + ".new"
-	if err := relay.WriteKeyFile(fresh, text); err != nil {
-		return err
-	}
-	return swapIn(fresh, k.path)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/devnet"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
@@ -104,7 +105,7 @@ func startNode(t *testing.T, ctx context.Context, network *devnet.Network) *lndN
 		}
 		return config.LND{Address: node.Address(), TLSCertFile: node.TLSCertFile(), MacaroonFile: macaroon, Network: payments.Simnet}
 	}
-	_, err := writeSetup(n.dir, config.Setup{
+	_, err := node.WriteSetup(n.dir, config.Setup{
 		ProviderWallet: "lnd", BuyerWallet: "lnd", Relay: "ws://" + relay, Name: "on lightning", PerMinuteMsats: 20_000,
 		ProviderLND: wallet(network.Alice, lnd.Payee, "provider.macaroon"),
 		BuyerLND:    wallet(network.Bob, lnd.Payer, "buyer.macaroon"),

@@ -2,113 +2,14 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/message"
-	"github.com/lightwork-market/lightwork/agentruntime/organism"
-	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
-	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
-	"github.com/lightwork-market/lightwork/internal/kernel"
-	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
-
-// questionTTL is how many seconds a person waits for an agent's answer.
-const questionTTL = 300
-
-// said is the answer to a person's message, as ask prints it.
-type said struct {
-	Text    string          `json:"text"`
-	Message json.RawMessage `json:"message"` // with its evidence
-}
-
-// say sends what a person says to an agent as a message, and returns its answer.
-// The session is the conversation or, without one, the question alone.
-func (l *living) say(ctx context.Context, thread *pipeline.Thread, to organism.Listener, text string, t *talk, in pipeline.Ingress) (json.RawMessage, error) {
-	now := time.Now()
-	about := message.Context{
-		SessionID: string(thread.ID()), RequestID: in.RequestID, ConversationID: in.CorrelationID, Locale: "en", Timezone: "UTC",
-	}
-	if t != nil {
-		about.SessionID = string(t.thread)
-	}
-	m, err := asMessage(l.Messengers[to.Name], to.Messages.Takes, text, t.context(), about, now)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := message.Encode(m)
-	if err != nil {
-		return nil, messageError(message.FromError(err))
-	}
-	in.Tag, in.Payload = m.Type.Tag(), doc
-	edge := message.Edge{Submit: thread.Submit, Self: message.Agent{AgentID: organism.NodeID, InstanceID: l.version}, Now: time.Now}
-	answer, err := edge.Deliver(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	if answer == nil {
-		return json.Marshal(said{Text: "(" + to.Name + " has nothing to say)"})
-	}
-	return readAnswer(*answer)
-}
-
-// asMessage is a question where the agent takes questions, else a command.
-func asMessage(to message.Agent, takes []message.Type, text, before string, about message.Context, now time.Time) (m message.Message, err error) {
-	person := message.Agent{AgentID: organism.PersonID, InstanceID: organism.PersonID}
-	var more []byte
-	if before != "" {
-		if more, err = json.Marshal(map[string]string{"context": before}); err != nil {
-			return m, err
-		}
-	}
-	switch {
-	case slices.Contains(takes, message.TypeQuery):
-		m, err = message.New(person, to, message.Query{Question: text, Parameters: more}, about, now)
-	case slices.Contains(takes, message.TypeCommand):
-		m, err = message.New(person, to, message.Command{Command: text, Arguments: more}, about, now)
-	default:
-		return m, &host.CallError{Code: wire.CodeRouteNotFound, Message: to.AgentID + " takes neither questions nor commands"}
-	}
-	m.TTL = questionTTL
-	return m, err
-}
-
-// readAnswer is an answer for a person; an error message is an error.
-func readAnswer(m message.Message) (json.RawMessage, error) {
-	if m.Type == message.TypeError {
-		f, err := message.ContentOf[message.Failure](m)
-		if err != nil {
-			return nil, err
-		}
-		text := f.Message
-		if len(f.Details) > 0 {
-			text += " " + string(f.Details)
-		}
-		return nil, &host.CallError{Code: string(f.Code), Message: text, Retryable: f.Recoverable}
-	}
-	text := string(m.Payload.Content)
-	if r, err := message.ContentOf[message.Response](m); err == nil && r.Answer != "" {
-		text = r.Answer
-		if len(r.Data) > 0 {
-			text += "\n" + string(r.Data)
-		}
-	}
-	doc, err := message.Encode(m)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(said{Text: text, Message: doc})
-}
-
-func messageError(e *message.Error) error {
-	return &host.CallError{Code: string(e.Code()), Message: e.Error(), Retryable: e.Code().Recoverable()}
-}
 
 type pipelineMessagesCmd struct {
 	Session string `arg:"" optional:"" help:"Only those of this session: a thread, and all below it."`
@@ -126,7 +27,7 @@ func (c pipelineMessagesCmd) Run(ctx context.Context, s *app.Streams, g *app.Glo
 	if err != nil {
 		return err
 	}
-	lines, err := conf.messages(ctx, c.Session, c.Last)
+	lines, err := conf.Messages(ctx, c.Session, c.Last)
 	if err != nil || lines == nil {
 		return err
 	}
@@ -144,27 +45,4 @@ func (c pipelineMessagesCmd) Run(ctx context.Context, s *app.Streams, g *app.Glo
 			l.MessageID, l.Type, display.Printable(l.FromAgent), display.Printable(l.ToAgent), l.Status, l.LatencyMs, l.EvidenceCount, l.ConfidenceScore)
 	}
 	return w.Flush()
-}
-
-// messageLog is the log of a session or, if that is "", of all: at most limit
-// lines, from the newest. What retention has deleted is not in it.
-func messageLog(ctx context.Context, k *kernel.Kernel, session string, limit int) (lines []message.LogLine, err error) {
-	lines = []message.LogLine{}
-	err = k.View(ctx, func(tx *kernel.Tx) error {
-		entries, err := tx.Entries(journal.Filter{Session: session, TagPrefix: message.TagPrefix, Limit: limit, Newest: true})
-		if err != nil {
-			return err
-		}
-		list := make([]pipeline.Entry, len(entries))
-		for i, e := range entries {
-			list[i] = pipeline.Entry{
-				ID: uint64(e.Seq), Timestamp: e.At, Thread: pipeline.ThreadID(e.Thread), Direction: pipeline.Direction(e.Direction),
-				Handler: e.Handler, PayloadTag: e.PayloadTag, PayloadHash: e.PayloadHash,
-			}
-		}
-		found, err := message.Log(list, tx.Content)
-		lines = append(lines, found...)
-		return err
-	})
-	return lines, err
 }

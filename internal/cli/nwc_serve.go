@@ -9,6 +9,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 )
 
 type walletNWCServeCmd struct {
@@ -28,6 +29,6 @@ func (w walletNWCServeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globa
 		return advice.Usage("for example --app phone --budget-msats 100000", "a budget and a period cannot be negative, and a name is one word")
 	}
 	role := w.Role.Of(c.Config)
-	offer := appOffer{name: w.App, role: role, budgetMsats: w.Budget, period: w.Period}
-	return offer.serve(ctx, c.Config, s.Log, func(line string) { fmt.Fprintln(s.Err, "lightwork:", line) })
+	offer := wallets.App{Name: w.App, Role: role, BudgetMsats: w.Budget, Period: w.Period}
+	return offer.Serve(ctx, c.Config, s.Log, func(line string) { fmt.Fprintln(s.Err, "lightwork:", line) })
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/devnet"
+	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/lnd"
@@ -67,11 +69,11 @@ func startChainNode(t *testing.T, ctx context.Context) *chainNode {
 	}
 	relay := port.Reserve(t)
 	n := &chainNode{&lndNode{dir: t.TempDir(), ctx: ctx}, network, payer, t}
-	if _, err := writeSetup(n.dir, config.Setup{ProviderWallet: "none", BuyerWallet: "none", Relay: "ws://" + relay, Name: "on the chain"}); err != nil {
+	if _, err := node.WriteSetup(n.dir, config.Setup{ProviderWallet: "none", BuyerWallet: "none", Relay: "ws://" + relay, Name: "on the chain"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, node := range map[string]*devnet.Node{"provider.macaroon": network.Alice, "buyer.macaroon": payer} {
-		if err := node.BakeMacaroon(ctx, filepath.Join(n.dir, name), bothSides(lnd.ChainPayer, lnd.ChainPayee)); err != nil {
+		if err := node.BakeMacaroon(ctx, filepath.Join(n.dir, name), wallets.BothSides(lnd.ChainPayer, lnd.ChainPayee)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +188,7 @@ func (n *chainNode) weakMacaroon(t *testing.T) {
 		t.Fatal(err)
 	}
 	const publish = "/walletrpc.WalletKit/PublishTransaction"
-	rights := slices.DeleteFunc(bothSides(lnd.ChainPayer, lnd.ChainPayee), func(uri string) bool { return uri == publish })
+	rights := slices.DeleteFunc(wallets.BothSides(lnd.ChainPayer, lnd.ChainPayee), func(uri string) bool { return uri == publish })
 	if err := n.payer.BakeMacaroon(n.ctx, macaroon, rights); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 // outputs is where the result of a purchase goes besides standard output.
@@ -49,7 +50,7 @@ func checkFolder(flag, dir string) error {
 }
 
 // write writes what there is of a purchase.
-func (o outputs) write(ctx context.Context, n *buyerNode, p buyer.Purchase) error {
+func (o outputs) write(ctx context.Context, n *node.Buyer, p buyer.Purchase) error {
 	if o.Out != "" && (p.ReceiptID != "" || p.ResultEvent != nil) {
 		if err := writeBundle(ctx, n, p.RequestID, o.Out); err != nil {
 			return err
@@ -58,7 +59,7 @@ func (o outputs) write(ctx context.Context, n *buyerNode, p buyer.Purchase) erro
 	if o.Files == "" || p.Output == nil {
 		return nil
 	}
-	return o.writeFiles(ctx, n.store, p)
+	return o.writeFiles(ctx, n.Store, p)
 }
 
 // artifactFolder keeps the artifacts apart from the result: a job may name one of

@@ -17,6 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -117,9 +118,9 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p panel.Panel) (panelVi
 
 // followPanel carries a panel to its end, tells what happens on stderr, and
 // prints the outcome on stdout.
-func followPanel(ctx context.Context, s *app.Streams, n *buyerNode, id string, out outputs, asJSON bool) error {
+func followPanel(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out outputs, asJSON bool) error {
 	show := newTimeline(s.Err)
-	stored, err := n.store.Panel(ctx, id)
+	stored, err := n.Store.Panel(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -132,12 +133,12 @@ func followPanel(ctx context.Context, s *app.Streams, n *buyerNode, id string, o
 		}
 		fmt.Fprintf(s.Err, "lightwork: %s, seat %d of %d: %s\n", id, i+1, len(stored.Members), npub)
 	}
-	before, _, err := viewOfPanel(ctx, n.store, stored)
+	before, _, err := viewOfPanel(ctx, n.Store, stored)
 	if err != nil {
 		return err
 	}
 	before.worth.show(s.Err)
-	p, followErr := n.panels.Follow(ctx, id, func(provider string, step buyer.Progress) {
+	p, followErr := n.Panels.Follow(ctx, id, func(provider string, step buyer.Progress) {
 		if no := seat[provider]; no > 0 {
 			step.Who = fmt.Sprintf("%d %s", no, step.Who)
 		}
@@ -146,7 +147,7 @@ func followPanel(ctx context.Context, s *app.Streams, n *buyerNode, id string, o
 	if p.ID == "" {
 		p = stored
 	}
-	v, result, err := viewOfPanel(context.WithoutCancel(ctx), n.store, p)
+	v, result, err := viewOfPanel(context.WithoutCancel(ctx), n.Store, p)
 	if err != nil {
 		return cmp.Or(followErr, err)
 	}
@@ -178,7 +179,7 @@ func followPanel(ctx context.Context, s *app.Streams, n *buyerNode, id string, o
 
 // writePanel writes what there is about every seat that was paid into folders of
 // their own with the whole as panel.json, and the files of the one result.
-func writePanel(ctx context.Context, n *buyerNode, v panelView, result buyer.Purchase, out outputs) error {
+func writePanel(ctx context.Context, n *node.Buyer, v panelView, result buyer.Purchase, out outputs) error {
 	if err := (outputs{Files: out.Files}).write(ctx, n, result); err != nil || out.Out == "" {
 		return err
 	}
@@ -220,7 +221,7 @@ type buyerPanelsCmd struct {
 
 // Run lists panels, newest first.
 func (b buyerPanelsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return readBuyer(ctx, s, g, func(store *purchases) error {
+	return readBuyer(ctx, s, g, func(store *node.Purchases) error {
 		views := []panelView{}
 		var list []panel.Panel
 		var err error
@@ -253,7 +254,7 @@ func (b buyerPanelsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 const panelPrefix = "panel_"
 
 // findPanel resolves the beginning of a panel's id, of 6 characters after "panel_".
-func findPanel(ctx context.Context, store *purchases, id string) (panel.Panel, error) {
+func findPanel(ctx context.Context, store *node.Purchases, id string) (panel.Panel, error) {
 	const least = len(panelPrefix) + 6
 	none := advice.Usage("lightwork buyer panels shows the ids", "panel %q: there is no such panel", id)
 	if store == nil || len(id) < least {
@@ -279,7 +280,7 @@ func findPanel(ctx context.Context, store *purchases, id string) (panel.Panel, e
 }
 
 // showPanel prints one panel.
-func showPanel(ctx context.Context, s *app.Streams, store *purchases, id string, asJSON bool) error {
+func showPanel(ctx context.Context, s *app.Streams, store *node.Purchases, id string, asJSON bool) error {
 	p, err := findPanel(ctx, store, id)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 // A policy bundle is the manifest that jobs run under. It is never changed: what
@@ -37,8 +37,8 @@ type policyView struct {
 }
 
 // policies lists the bundles, and says which is pinned.
-func policies(ctx context.Context, store *sales, c *node) ([]policyView, error) {
-	pin, err := c.policyPin()
+func policies(ctx context.Context, store *node.Sales, c *node.Node) ([]policyView, error) {
+	pin, err := c.PolicyPin()
 	if err != nil || store == nil {
 		return []policyView{}, err
 	}
@@ -58,7 +58,7 @@ type policyListCmd struct {
 
 // Run lists bundles.
 func (p policyListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return withPolicies(ctx, s, g, func(_ *node, _ *sales, list []policyView) error {
+	return withPolicies(ctx, s, g, func(_ *node.Node, _ *node.Sales, list []policyView) error {
 		if p.JSON {
 			return app.PrintJSON(s.Out, list)
 		}
@@ -85,7 +85,7 @@ type policyShowCmd struct {
 
 // Run prints the manifest; its SHA-256 in canonical form is the id.
 func (p policyShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return withPolicies(ctx, s, g, func(_ *node, store *sales, list []policyView) error {
+	return withPolicies(ctx, s, g, func(_ *node.Node, store *node.Sales, list []policyView) error {
 		v, err := pickPolicy(list, p.ID)
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ type policyPinCmd struct {
 
 // Run pins a bundle.
 func (p policyPinCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return withPolicies(ctx, s, g, func(c *node, _ *sales, list []policyView) error {
+	return withPolicies(ctx, s, g, func(c *node.Node, _ *node.Sales, list []policyView) error {
 		v, err := pickPolicy(list, p.ID)
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ type policyRollbackCmd struct{}
 
 // Run pins the bundle before the last.
 func (policyRollbackCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return withPolicies(ctx, s, g, func(c *node, _ *sales, list []policyView) error {
+	return withPolicies(ctx, s, g, func(c *node.Node, _ *node.Sales, list []policyView) error {
 		if len(list) < 2 {
 			return advice.Usage("lightwork policy list shows what there is", "there is no policy bundle before the last")
 		}
@@ -138,19 +138,19 @@ func (policyUnpinCmd) Run(s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(c.policyPinFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(c.PolicyPinFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	fmt.Fprintln(s.Err, "lightwork: nothing is pinned: the next start sells under what the configuration says")
 	return nil
 }
 
-func withPolicies(ctx context.Context, s *app.Streams, g *app.Globals, do func(*node, *sales, []policyView) error) error {
+func withPolicies(ctx context.Context, s *app.Streams, g *app.Globals, do func(*node.Node, *node.Sales, []policyView) error) error {
 	c, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	return readProvider(ctx, s, g, func(store *sales) error {
+	return readProvider(ctx, s, g, func(store *node.Sales) error {
 		list, err := policies(ctx, store, c)
 		if err != nil {
 			return err
@@ -176,27 +176,8 @@ func pickPolicy(list []policyView, id string) (policyView, error) {
 	return found[0], nil
 }
 
-// policyPinFile holds the id of the bundle that is pinned.
-func (c *node) policyPinFile() string { return filepath.Join(c.DataDir("provider"), "policy.pin") }
-
-// policyPin reads the pin; nil if there is none.
-func (c *node) policyPin() (*hashing.Digest, error) {
-	text, err := os.ReadFile(c.policyPinFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	d, err := hashing.ParseDigest(strings.TrimSpace(string(text)))
-	if err != nil {
-		return nil, advice.Usage("lightwork policy unpin removes it", "%s: %w", c.policyPinFile(), err)
-	}
-	return &d, nil
-}
-
-func pinPolicy(s *app.Streams, c *node, v policyView) error {
-	name := c.policyPinFile()
+func pinPolicy(s *app.Streams, c *node.Node, v policyView) error {
+	name := c.PolicyPinFile()
 	if err := os.WriteFile(name+".new", []byte(v.ID+"\n"), 0o600); err != nil {
 		return err
 	}

@@ -11,6 +11,10 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/internal/node/builtin"
+	"github.com/lightwork-market/lightwork/internal/node/health"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -36,23 +40,23 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 		return advice.Usage("add an entry under provider.offers", "nothing is on offer in %s", g.Config)
 	}
 	if c.SellsSandbox() {
-		takeScope(ctx, s.Log)
+		builtin.TakeScope(ctx, s.Log)
 		if err := sandboxReady(ctx, s, g, c, "lightwork provider run"); err != nil {
 			return err
 		}
-		if c.level != "" && c.level != sandbox.LevelFull {
-			s.Log.Warn("commands of buyers are confined at less than the full level, as sandbox.least_confinement allows", "level", c.level)
+		if c.Level != "" && c.Level != sandbox.LevelFull {
+			s.Log.Warn("commands of buyers are confined at less than the full level, as sandbox.least_confinement allows", "level", c.Level)
 		}
 	}
 	reread := make(chan os.Signal, 1) // from the first moment: by itself the signal ends a process
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
-	err = runProvider(ctx, c, s.Log, newTeller(s.Told, func(key string) {
+	err = node.RunProvider(ctx, c, s.Log, node.NewSaleLog(s.Told, func(key string) {
 		npub, _ := receipts.Npub(key)
 		s.Told.Info("selling as " + npub)
-		if a := c.admission(); a != provider.AdmissionOpen {
+		if a := c.Admission(); a != provider.AdmissionOpen {
 			s.Told.Info(g.Spell(string(a) + ": no new jobs are taken; lightwork provider resume takes them again"))
-			if why := c.pausedWhy(); why != "" {
+			if why := c.PausedWhy(); why != "" {
 				s.Told.Info("it paused because " + display.Printable(why))
 			}
 		}
@@ -60,16 +64,16 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 			s.Told.Info("PLAY MONEY: nothing that is earned here is worth anything")
 		}
 	}), reread)
-	return walletTrouble(err, "provider", c.Provider.Wallet)
+	return wallets.Trouble(err, "provider", c.Provider.Wallet)
 }
 
 // sandboxReady says why jobs could not run in the sandbox, before anything is
 // promised to anybody, and refuses to begin where nothing else is on offer: what
 // needs no sandbox is sold without. again is the command, for the hint.
-func sandboxReady(ctx context.Context, s *app.Streams, g *app.Globals, c *node, again string) error {
-	level, all := checkSandbox(ctx, c.Sandbox.Least())
-	c.level = level
-	failed := failures(all)
+func sandboxReady(ctx context.Context, s *app.Streams, g *app.Globals, c *node.Node, again string) error {
+	level, all := health.CheckSandbox(ctx, c.Sandbox.Least())
+	c.Level = level
+	failed := health.Failures(all)
 	if len(failed) == 0 || ctx.Err() != nil { // an interrupted trial shows nothing
 		return ctx.Err()
 	}

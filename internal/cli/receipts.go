@@ -18,6 +18,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -53,7 +54,7 @@ type receiptsListCmd struct {
 
 // Run lists receipts, newest first.
 func (c receiptsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	list, err := readReceipts(ctx, s, g, c.Role, func(store receiptStore) ([]storedReceipt, error) { return store.Receipts(ctx, c.Limit) })
+	list, err := readReceipts(ctx, s, g, c.Role, func(store receiptStore) ([]node.StoredReceipt, error) { return store.Receipts(ctx, c.Limit) })
 	if err != nil {
 		return err
 	}
@@ -70,19 +71,19 @@ func (c receiptsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 
 // receiptStore is a side's database as far as receipts go.
 type receiptStore interface {
-	Receipts(ctx context.Context, limit int) ([]storedReceipt, error)
-	FindReceipts(ctx context.Context, name string) ([]storedReceipt, error)
+	Receipts(ctx context.Context, limit int) ([]node.StoredReceipt, error)
+	FindReceipts(ctx context.Context, name string) ([]node.StoredReceipt, error)
 }
 
 // readReceipts views what query finds in a side's database.
-func readReceipts(ctx context.Context, s *app.Streams, g *app.Globals, named config.Side, query func(receiptStore) ([]storedReceipt, error)) ([]receiptView, error) {
+func readReceipts(ctx context.Context, s *app.Streams, g *app.Globals, named config.Side, query func(receiptStore) ([]node.StoredReceipt, error)) ([]receiptView, error) {
 	c, err := openNode(s, g)
 	if err != nil {
 		return nil, err
 	}
 	list := []receiptView{}
 	if named.Of(c.Config) == "provider" {
-		err = readProvider(ctx, s, g, func(store *sales) error {
+		err = readProvider(ctx, s, g, func(store *node.Sales) error {
 			if store == nil {
 				return nil
 			}
@@ -98,7 +99,7 @@ func readReceipts(ctx context.Context, s *app.Streams, g *app.Globals, named con
 		})
 		return list, err
 	}
-	err = readBuyer(ctx, s, g, func(store *purchases) error {
+	err = readBuyer(ctx, s, g, func(store *node.Purchases) error {
 		if store == nil {
 			return nil
 		}
@@ -119,7 +120,7 @@ func readReceipts(ctx context.Context, s *app.Streams, g *app.Globals, named con
 	return list, err
 }
 
-func viewReceipt(stored storedReceipt, doc []byte) (receiptView, error) {
+func viewReceipt(stored node.StoredReceipt, doc []byte) (receiptView, error) {
 	r, err := receipts.ParseReceipt(doc)
 	if err != nil {
 		return receiptView{}, fmt.Errorf("stored receipt %s: %w", stored.ReceiptID, err)
@@ -147,9 +148,9 @@ func (c receiptsShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 // findReceipt resolves a receipt's or a request's id, or its beginning.
 func findReceipt(ctx context.Context, s *app.Streams, g *app.Globals, named config.Side, id string) (receiptView, error) {
 	var found []receiptView
-	if len(id) >= minName {
+	if len(id) >= node.MinName {
 		var err error
-		found, err = readReceipts(ctx, s, g, named, func(store receiptStore) ([]storedReceipt, error) { return store.FindReceipts(ctx, id) })
+		found, err = readReceipts(ctx, s, g, named, func(store receiptStore) ([]node.StoredReceipt, error) { return store.FindReceipts(ctx, id) })
 		if err != nil {
 			return receiptView{}, err
 		}
@@ -158,7 +159,7 @@ func findReceipt(ctx context.Context, s *app.Streams, g *app.Globals, named conf
 		found = slices.DeleteFunc(found, func(v receiptView) bool { return v.Purpose == receipts.PurposeEngagement })
 	}
 	if len(found) != 1 {
-		return receiptView{}, advice.Usage("lightwork receipts list shows the ids", "%s match %q (at least %d characters)", receiptsOf(len(found)), id, minName)
+		return receiptView{}, advice.Usage("lightwork receipts list shows the ids", "%s match %q (at least %d characters)", receiptsOf(len(found)), id, node.MinName)
 	}
 	return found[0], nil
 }
@@ -186,7 +187,7 @@ type receiptsVerifyCmd struct {
 // Run hands over to the verifier, a program that can reach no network and no
 // database, and ends with its exit code.
 func (c receiptsVerifyCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	verifier, err := findVerifier()
+	verifier, err := display.FindVerifier()
 	if err != nil {
 		return err
 	}
@@ -235,19 +236,6 @@ func (c receiptsVerifyCmd) Run(ctx context.Context, s *app.Streams, g *app.Globa
 // receiptOrRequest is how an id, or its beginning, is written.
 var receiptOrRequest = regexp.MustCompile(`^(rcpt_)?[0-9a-f]{4,64}$`)
 
-// findVerifier looks beside this program, then in the path.
-func findVerifier() (string, error) {
-	beside := filepath.Join(filepath.Dir(display.Self()), "lightwork-verify")
-	if _, err := os.Stat(beside); err == nil {
-		return beside, nil
-	}
-	found, err := exec.LookPath("lightwork-verify")
-	if err != nil {
-		return "", advice.Hint(errors.New("the program lightwork-verify is neither beside this one nor in the path"), "make build makes both")
-	}
-	return found, nil
-}
-
 type receiptsExportCmd struct {
 	ID  string `arg:"" help:"Receipt id or request id, or its beginning."`
 	Out string `help:"A new folder, or a file that ends in .tar." required:"" placeholder:"PATH"`
@@ -255,7 +243,7 @@ type receiptsExportCmd struct {
 
 // Run writes the bundle of a purchase.
 func (c receiptsExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return readBuyer(ctx, s, g, func(store *purchases) error {
+	return readBuyer(ctx, s, g, func(store *node.Purchases) error {
 		p, err := find(ctx, store, c.ID)
 		if err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -42,7 +43,7 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 	if err != nil {
 		return err
 	}
-	ev, acks, err := cfg.publish(ctx, c.Role.Of(cfg.Config), func(key string) (nostr.Event, error) {
+	ev, acks, err := cfg.Publish(ctx, c.Role.Of(cfg.Config), func(key string) (nostr.Event, error) {
 		if c.Retract {
 			return retraction(v, key), nil
 		}
@@ -123,14 +124,14 @@ func isHidden(ctx context.Context, s *app.Streams, g *app.Globals, named config.
 		return true, err
 	}
 	if named.Of(cfg.Config) == "provider" {
-		err = readProvider(ctx, s, g, func(store *sales) error {
+		err = readProvider(ctx, s, g, func(store *node.Sales) error {
 			job, err := store.Job(ctx, requestID)
 			hidden = isEncrypted(job.Request)
 			return err
 		})
 		return hidden, err
 	}
-	err = readBuyer(ctx, s, g, func(store *purchases) error {
+	err = readBuyer(ctx, s, g, func(store *node.Purchases) error {
 		p, err := store.Purchase(ctx, requestID)
 		hidden = p.Hidden != nil
 		return err

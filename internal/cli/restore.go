@@ -18,7 +18,7 @@ func (c restoreCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) err
 	if err != nil {
 		return err
 	}
-	kept, err := conf.restore(ctx, c.Role, c.From)
+	kept, err := conf.Restore(ctx, c.Role, c.From)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -42,11 +43,11 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 			return advice.Usage("an npub1... or 64 hex digits", "--provider: %w", err)
 		}
 	}
-	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+	return withBuyer(ctx, s, g, func(ctx context.Context, n *node.Buyer) error {
 		if strings.HasPrefix(b.ID, panelPrefix) {
 			return b.panel(ctx, s, n)
 		}
-		old, err := find(ctx, n.store, b.ID)
+		old, err := find(ctx, n.Store, b.ID)
 		if err != nil {
 			return err
 		}
@@ -60,13 +61,13 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		if limit, given, _ := b.limit(); given {
 			o.MaxMsats = limit
 		}
-		if err := n.mayPay(ctx, o.MaxMsats); err != nil {
+		if err := n.MayPay(ctx, o.MaxMsats); err != nil {
 			return err
 		}
 		if err := b.retarget(ctx, n, &o, key); err != nil {
 			return err
 		}
-		p, err := n.client.Place(ctx, o)
+		p, err := n.Client.Place(ctx, o)
 		if err != nil {
 			return notPlaced(err)
 		}
@@ -79,13 +80,13 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 
 // retarget takes the provider's present price and node; a provider that is not
 // announced any more is asked as before.
-func (b buyerResubmitCmd) retarget(ctx context.Context, n *buyerNode, o *buyer.Order, key string) error {
+func (b buyerResubmitCmd) retarget(ctx context.Context, n *node.Buyer, o *buyer.Order, key string) error {
 	other := key != "" && key != o.Provider
 	if other {
 		o.Provider, o.PayeeNode = key, ""
 	}
 	again := buyerSubmitCmd{Schema: o.SchemaID, Mode: o.Mode}
-	list, err := n.client.Candidates(ctx, *o)
+	list, err := n.Client.Candidates(ctx, *o)
 	if err != nil {
 		return again.noCandidates(err)
 	}
@@ -101,32 +102,32 @@ func (b buyerResubmitCmd) retarget(ctx context.Context, n *buyerNode, o *buyer.O
 }
 
 // panel gives the job of a panel to the same providers once more.
-func (b buyerResubmitCmd) panel(ctx context.Context, s *app.Streams, n *buyerNode) error {
+func (b buyerResubmitCmd) panel(ctx context.Context, s *app.Streams, n *node.Buyer) error {
 	if b.Provider != "" {
 		return advice.Usage("lightwork buyer submit --to KEY, repeated, names others", "--provider is for a job that one provider did, and %s is a panel", b.ID)
 	}
-	old, err := findPanel(ctx, n.store, b.ID)
+	old, err := findPanel(ctx, n.Store, b.ID)
 	if err != nil {
 		return err
 	}
-	v, _, err := viewOfPanel(ctx, n.store, old)
+	v, _, err := viewOfPanel(ctx, n.Store, old)
 	if err != nil {
 		return err
 	}
 	if v.State != "done" && v.State != "failed" {
 		return advice.Usage("lightwork buyer resume "+old.ID+" goes on with it", "%s is still %s: it may yet pay", old.ID, v.State)
 	}
-	o, err := panel.OrderOf(ctx, n.store, old)
+	o, err := panel.OrderOf(ctx, n.Store, old)
 	if err != nil {
 		return err
 	}
 	if limit, given, _ := b.limit(); given {
 		o.MaxMsats = limit
 	}
-	if err := n.mayPay(ctx, o.MaxMsats); err != nil {
+	if err := n.MayPay(ctx, o.MaxMsats); err != nil {
 		return err
 	}
-	list, err := n.client.Discover(ctx, o.SchemaID, "")
+	list, err := n.Client.Discover(ctx, o.SchemaID, "")
 	if err != nil {
 		return advice.Hint(err, "lightwork doctor checks the relays")
 	}
@@ -135,7 +136,7 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *app.Streams, n *buyerNod
 			o.Members[i] = list[at]
 		}
 	}
-	p, err := n.panels.Place(ctx, o)
+	p, err := n.Panels.Place(ctx, o)
 	if err != nil {
 		return notPlaced(err)
 	}

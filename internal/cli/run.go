@@ -19,12 +19,13 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node/builtin"
 )
 
 // Main is the whole process of the program of this version: Run, with the process's
 // memory hidden from others.
 func Main(ctx context.Context, version string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if err := hideMemory(args); err != nil {
+	if err := builtin.HideMemory(args); err != nil {
 		fmt.Fprintln(stderr, "lightwork:", err)
 		return advice.ExitFailed
 	}
@@ -34,11 +35,11 @@ func Main(ctx context.Context, version string, args []string, stdin io.Reader, s
 // Run parses the arguments, runs the command that they name and returns the exit
 // code.
 func Run(ctx context.Context, version string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if asksAgentHelp(helpArgs(args)) {
-		fmt.Fprint(stdout, agentHelp)
+	if builtin.AsksAgentHelp(helpArgs(args)) {
+		fmt.Fprint(stdout, builtin.AgentHelp)
 		return advice.ExitOK
 	}
-	if agent, err := agentMain(args); err != nil {
+	if agent, err := builtin.Main(args); err != nil {
 		return app.Report(stderr, &app.Globals{}, err)
 	} else if agent != nil {
 		return agent(ctx, stderr)

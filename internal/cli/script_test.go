@@ -26,6 +26,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/node/builtin"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/testclass"
@@ -41,7 +42,7 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
-	if agent, _ := agentMain(os.Args[1:]); agent != nil { // the sandbox starts its own program
+	if agent, _ := builtin.Main(os.Args[1:]); agent != nil { // the sandbox starts its own program
 		return agent(context.Background(), os.Stderr)
 	}
 	if len(os.Args) == 2 && os.Args[1] == asAgent {
@@ -187,7 +188,7 @@ func untilOK(ts *testscript.TestScript, _ bool, args []string) {
 
 // machineLevel is how firmly jobs can be confined here; "" is not at all.
 var machineLevel = sync.OnceValue(func() sandbox.Level {
-	level, _ := tryLevels(context.Background(), sandbox.LevelLandlock)
+	level, _ := builtin.TryLevels(context.Background(), sandbox.LevelLandlock)
 	return level
 })
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/node/keys"
 )
 
 // secretInput reads one secret of one line: from the terminal without showing it, or
@@ -32,8 +33,8 @@ func secretText(s *app.Streams, what string) (string, error) {
 }
 
 func secretOf(what string, piped func() (string, error)) (string, error) {
-	text, err := askSecret(what)
-	if !errors.Is(err, errNoTerminal) {
+	text, err := keys.AskSecret(what)
+	if !errors.Is(err, keys.ErrNoTerminal) {
 		return text, err
 	}
 	if text, err = piped(); err != nil {

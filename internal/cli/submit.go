@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -94,11 +95,11 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	if err != nil {
 		return err
 	}
-	return withBuyer(ctx, s, g, func(ctx context.Context, n *buyerNode) error {
+	return withBuyer(ctx, s, g, func(ctx context.Context, n *node.Buyer) error {
 		if err := b.allowed(n); err != nil {
 			return err
 		}
-		if err := n.mayPay(ctx, b.MaxMsats); err != nil {
+		if err := n.MayPay(ctx, b.MaxMsats); err != nil {
 			return err
 		}
 		inputs, err := b.inputs(ctx, n)
@@ -117,7 +118,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		}
 
 		order.Provider = provider
-		list, err := n.client.Candidates(ctx, order)
+		list, err := n.Client.Candidates(ctx, order)
 		if err != nil {
 			return b.noCandidates(err)
 		}
@@ -133,9 +134,9 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		}
 		var p buyer.Purchase
 		if provider == "" {
-			p, err = n.client.PlaceOrder(ctx, order, first)
+			p, err = n.Client.PlaceOrder(ctx, order, first)
 		} else {
-			p, err = n.client.Place(ctx, first.Order)
+			p, err = n.Client.Place(ctx, first.Order)
 		}
 		if err != nil {
 			return notPlaced(err)
@@ -157,7 +158,7 @@ func notPlaced(err error) error {
 }
 
 // allowed refuses a mode that this buyer does not buy in.
-func (b buyerSubmitCmd) allowed(n *buyerNode) error {
+func (b buyerSubmitCmd) allowed(n *node.Buyer) error {
 	mode, hint := b.Mode, "add it to buyer.modes in the configuration"
 	if b.Redundancy != 0 {
 		mode, hint = receipts.ModePostpay, hint+": each seat of a vote is paid after its result"
@@ -165,7 +166,7 @@ func (b buyerSubmitCmd) allowed(n *buyerNode) error {
 	if mode == receipts.ModePrepay {
 		hint += "; in it a provider can keep the money, so leave --mode out unless you know yours"
 	}
-	if err := n.client.CheckMode(mode); err != nil {
+	if err := n.Client.CheckMode(mode); err != nil {
 		return advice.Usage(hint, "%w", err)
 	}
 	return nil

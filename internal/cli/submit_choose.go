@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -110,12 +111,12 @@ type candidateView struct {
 }
 
 // explain lists who would be asked for the job, in which order and why.
-func (b buyerSubmitCmd) explain(ctx context.Context, s *app.Streams, n *buyerNode, list []buyer.Candidate) error {
+func (b buyerSubmitCmd) explain(ctx context.Context, s *app.Streams, n *node.Buyer, list []buyer.Candidate) error {
 	listings := make([]buyer.Listing, len(list))
 	for i, x := range list {
 		listings[i] = x.Listing
 	}
-	names := b.of(ctx, n.names, listings)
+	names := b.of(ctx, n.Names, listings)
 	views := make([]candidateView, len(list))
 	for i, x := range list {
 		v := candidateView{Rank: i + 1, Provider: x.Provider, NPub: x.NPub, Name: x.Name, NIP05: nameOf(x.Listing, names), Mode: x.Mode, Rule: x.Rule.ID, Why: x.Why}

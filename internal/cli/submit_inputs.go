@@ -6,6 +6,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -27,10 +28,10 @@ func (b buyerSubmitCmd) checkInputs() error {
 }
 
 // inputs finds the purchases of --input-job.
-func (b buyerSubmitCmd) inputs(ctx context.Context, n *buyerNode) ([]buyer.Input, error) {
+func (b buyerSubmitCmd) inputs(ctx context.Context, n *node.Buyer) ([]buyer.Input, error) {
 	var list []buyer.Input
 	for _, id := range b.InputJob {
-		p, err := find(ctx, n.store, id)
+		p, err := find(ctx, n.Store, id)
 		if err != nil {
 			return nil, err
 		}

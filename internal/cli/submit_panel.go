@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -108,7 +109,7 @@ func (b buyerSubmitCmd) agrees() bool {
 }
 
 // submitPanel buys the job from several providers.
-func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *buyerNode, order buyer.Order) error {
+func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *node.Buyer, order buyer.Order) error {
 	if b.Redundancy != 0 {
 		order.Mode, order.Shared = receipts.ModePostpay, true
 	}
@@ -117,11 +118,11 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *buye
 	}
 	b.Mode, b.Delivery, b.Encrypt = order.Mode, order.Delivery, order.Encrypt
 	if b.Adjudicate == panel.RuleJudge && !b.DryRun && !b.Explain {
-		if err := n.judgeReady(ctx); err != nil {
+		if err := n.JudgeReady(ctx); err != nil {
 			return err
 		}
 	}
-	list, err := n.client.Candidates(ctx, order)
+	list, err := n.Client.Candidates(ctx, order)
 	if err != nil {
 		return b.noCandidates(err)
 	}
@@ -133,7 +134,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *buye
 		return err
 	}
 	if b.DryRun {
-		if err := overBudget(n.client.AffordsDay(ctx, b.MaxMsats)); err != nil {
+		if err := overBudget(n.Client.AffordsDay(ctx, b.MaxMsats)); err != nil {
 			return err
 		}
 		for _, x := range seats {
@@ -147,7 +148,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *buye
 	for i, x := range seats {
 		listings[i] = x.Listing
 	}
-	p, err := n.panels.Place(ctx, panel.Order{
+	p, err := n.Panels.Place(ctx, panel.Order{
 		SchemaID: b.Schema, Input: seats[0].Order.Input, Members: listings, Rule: b.adjudication(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 		Encrypt: b.Encrypt,
 	})
@@ -162,8 +163,8 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *buye
 }
 
 // submitOpen buys from whoever has the best valid offer.
-func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *app.Streams, n *buyerNode, order buyer.Order) error {
-	p, err := n.client.PlaceOpen(ctx, order, newTimeline(s.Err).step)
+func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *app.Streams, n *node.Buyer, order buyer.Order) error {
+	p, err := n.Client.PlaceOpen(ctx, order, newTimeline(s.Err).step)
 	var over *buyer.BudgetError
 	switch {
 	case errors.As(err, &over):

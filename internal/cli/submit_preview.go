@@ -8,6 +8,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 // previewView is what --dry-run says.
@@ -32,8 +33,8 @@ func overBudget(err error) error {
 	return advice.Hint(err, cmp.Or(budgetHint(err.Error()), "nothing was sent"))
 }
 
-func (b buyerSubmitCmd) preview(s *app.Streams, n *buyerNode, x buyer.Candidate) error {
-	req, err := n.client.Document(x.Order)
+func (b buyerSubmitCmd) preview(s *app.Streams, n *node.Buyer, x buyer.Candidate) error {
+	req, err := n.Client.Document(x.Order)
 	if err != nil {
 		return advice.Usage("", "%w", err)
 	}

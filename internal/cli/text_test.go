@@ -5,14 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
-	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 )
 
@@ -49,17 +46,4 @@ func TestOneSchema(t *testing.T) {
 		Files: []string{"testdata/named/oneschema.txtar"},
 		Setup: func(e *testscript.Env) error { e.Setenv("ENDPOINT", model.URL); return nil },
 	})
-}
-
-// TestModelTime: an agent that thinks may wait for its model longer than for a tool.
-func TestModelTime(t *testing.T) {
-	c := &config.Config{}
-	c.Model.BaseURL = "http://127.0.0.1:1/v1"
-	specs, err := builtIn(c, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := specs[len(specs)-1]; text.ID != agenttext.ID || text.Limits.CallTimeout < 5*time.Minute {
-		t.Errorf("%s has %s", text.ID, text.Limits.CallTimeout)
-	}
 }

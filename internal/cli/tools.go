@@ -21,6 +21,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 type toolsCmd struct {
@@ -63,11 +64,11 @@ func toolsOf(ctx context.Context, s *app.Streams, g *app.Globals) ([]supervisor.
 	if err != nil {
 		return nil, err
 	}
-	node, err := dialNode(ctx, conf)
+	daemon, err := node.Dial(ctx, conf)
 	if err != nil {
 		return nil, err
 	}
-	return node.Tools(ctx)
+	return daemon.Tools(ctx)
 }
 
 type toolsDescribeCmd struct {
@@ -168,11 +169,11 @@ func callNode(ctx context.Context, s *app.Streams, g *app.Globals, req host.Call
 	if err != nil {
 		return nil, err
 	}
-	node, err := dialNode(ctx, conf)
+	daemon, err := node.Dial(ctx, conf)
 	if err != nil {
 		return nil, err
 	}
-	out, err := node.Call(ctx, req, emit)
+	out, err := daemon.Call(ctx, req, emit)
 	return out, callHint(err)
 }
 
@@ -235,7 +236,7 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *app.Streams, req host.Ca
 		return nil, err
 	}
 	defer func() {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), node.StopTime)
 		defer cancel()
 		_ = sup.Stop(stop)
 	}()

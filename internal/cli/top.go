@@ -3,27 +3,18 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
-	"net/http"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/term"
 
-	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/internal/observe"
 )
-
-// maxState bounds what a node tells of itself.
-const maxState = 16 << 20
 
 type topCmd struct {
 	Once  bool          `help:"Print it once and end."`
@@ -50,7 +41,7 @@ func (t topCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if t.Every < 100*time.Millisecond {
 		return advice.Usage("for example --every 2s", "--every %s is too often", t.Every)
 	}
-	look := lookAt(c.observeSocket())
+	look := node.LookAt(c.ObserveSocket())
 	width, _, isScreen := app.ScreenSize(s.Out)
 	if t.JSON || t.Once || !isScreen {
 		raw, state, err := look(ctx)
@@ -141,50 +132,4 @@ func refresh(text string) string {
 	}
 	b.WriteString(restOfPage)
 	return b.String()
-}
-
-func notRunning() error {
-	return advice.Hint(errors.New("no provider runs on this data folder"), "lightwork provider run starts one; lightwork jobs list shows what there was")
-}
-
-// lookAt asks the node at a socket how it is.
-func lookAt(socket string) func(context.Context) ([]byte, observe.State, error) {
-	client := &http.Client{
-		Timeout: 5 * time.Second,
-		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		}},
-	}
-	return func(ctx context.Context) (raw []byte, s observe.State, err error) {
-		key, err := host.ReadKey(socket) // a node that was started again has another
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, s, notRunning()
-		}
-		if err != nil {
-			return nil, s, err
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/state", nil)
-		if err != nil {
-			return nil, s, err
-		}
-		req.Header.Set("Authorization", "Bearer "+key)
-		resp, err := client.Do(req)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return nil, s, notRunning()
-		}
-		if err != nil {
-			return nil, s, fmt.Errorf("ask the node: %w", err)
-		}
-		defer resp.Body.Close()
-		if raw, err = io.ReadAll(io.LimitReader(resp.Body, maxState)); err != nil {
-			return nil, s, fmt.Errorf("ask the node: %w", err)
-		}
-		if resp.StatusCode != http.StatusOK {
-			return nil, s, fmt.Errorf("ask the node: %s: %s", resp.Status, bytes.TrimSpace(raw[:min(len(raw), 200)]))
-		}
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return nil, s, fmt.Errorf("ask the node: %w", err)
-		}
-		return raw, s, nil
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 type jobsTraceCmd struct {
@@ -34,14 +35,14 @@ type traceLineView struct {
 
 // Run looks into the databases of both roles.
 func (c jobsTraceCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	if len(c.ID) < minName {
-		return advice.Usage("lightwork jobs list and lightwork buyer list show the ids", "%q is too short: at least %d characters", c.ID, minName)
+	if len(c.ID) < node.MinName {
+		return advice.Usage("lightwork jobs list and lightwork buyer list show the ids", "%q is too short: at least %d characters", c.ID, node.MinName)
 	}
 	conf, err := openNode(s, g)
 	if err != nil {
 		return err
 	}
-	found, err := conf.trace(ctx, c.ID)
+	found, err := conf.Trace(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (c jobsTraceCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 	return nil
 }
 
-func viewOfTrace(t tracedJob) traceView {
+func viewOfTrace(t node.TracedJob) traceView {
 	v := traceView{Role: t.Role, RequestID: t.RequestID, Names: map[string][]string{}, Lines: []traceLineView{}}
 	for kind, values := range t.Names.Names {
 		v.Names[string(kind)] = values

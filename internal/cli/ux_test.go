@@ -2,22 +2,18 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
@@ -26,12 +22,10 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
-	"github.com/lightwork-market/lightwork/internal/port"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider"
-	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -114,80 +108,6 @@ func yamlKeys(typ reflect.Type, keys map[string]bool) {
 	}
 }
 
-// lines is a writer that lets a test wait for a line.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-	more chan struct{}
-}
-
-func newLines() *lines { return &lines{more: make(chan struct{}, 64)} }
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Write(p)
-	select {
-	case l.more <- struct{}{}:
-	default:
-	}
-	return len(p), nil
-}
-
-func (l *lines) await(t *testing.T, pattern string) {
-	t.Helper()
-	want := regexp.MustCompile(pattern)
-	end := time.After(2 * time.Minute)
-	for {
-		l.mu.Lock()
-		text := l.text.String()
-		l.mu.Unlock()
-		if want.MatchString(text) {
-			return
-		}
-		select {
-		case <-l.more:
-		case <-end:
-			t.Fatalf("no %q in %q", pattern, text)
-		}
-	}
-}
-
-// TestTellerTellsOfRelays: a relay that nobody runs is told of, and not twice.
-func TestTellerTellsOfRelays(t *testing.T) {
-	addr := port.Reserve(t)
-	pool, err := relay.NewPool(relay.Config{URLs: []string{"ws://" + addr}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	out := newLines()
-	tell := newTeller(slog.New(slog.NewTextHandler(out, nil)), nil)
-	running.Go(func() { _ = pool.Serve(ctx) })
-	running.Go(func() { _ = tell.watchRelays(ctx, pool) })
-	out.await(t, `msg="not connected to ws://`+addr+`, retrying: .*connection refused`)
-	cancel()
-	running.Wait()
-
-	told := map[string]relay.State{}
-	var buf bytes.Buffer
-	tell = newTeller(slog.New(slog.NewTextHandler(&buf, nil)), nil)
-	for _, state := range []relay.State{
-		relay.StateConnecting, relay.StateWaiting, relay.StateConnecting, relay.StateWaiting, relay.StateConnected, relay.StateConnecting, relay.StateConnected,
-	} {
-		tell.relay(told, relay.Status{URL: "ws://r", State: state, Error: "why"})
-	}
-	if got := withoutTime(buf.String()); got != "msg=\"not connected to ws://r, retrying: why\"\nmsg=\"connected to ws://r\"\n" {
-		t.Errorf("told %q", got)
-	}
-}
-
-// withoutTime takes off what each line of the log begins with.
-func withoutTime(text string) string {
-	return regexp.MustCompile(`(?m)^time=\d{4}-\d\d-\d\dT\S+ level=INFO `).ReplaceAllString(text, "")
-}
-
 // TestJSONLog: with --log-format json every line of standard error is a record,
 // whoever wrote it.
 func TestJSONLog(t *testing.T) {
@@ -208,18 +128,6 @@ func TestJSONLog(t *testing.T) {
 	}
 	if len(said) != 4 || !strings.HasPrefix(said[0], "ERROR no configuration at") || !strings.Contains(said[0], "init") || said[2] != "INFO one " || said[3] != "INFO hint: two " {
 		t.Errorf("said %q", said)
-	}
-}
-
-// TestTellerTellsOfJobs: one line a job that ended.
-func TestTellerTellsOfJobs(t *testing.T) {
-	var buf bytes.Buffer
-	newTeller(slog.New(slog.NewTextHandler(&buf, nil)), nil).event(provider.EndEvent{
-		RequestID: "0123456789abcdef", State: provider.StateFailed,
-		Reason: provider.Reason{Code: provider.CodeDeadline, Detail: "late\x1b[2J"}, Owed: &provider.Credit{Msats: 7000},
-	})
-	if got := withoutTime(buf.String()); got != "msg=\"job 0123456789ab failed, 0 sat: deadline: late\ufffd[2J; 7 sat are owed to the buyer, as credit\"\n" {
-		t.Errorf("told %q", got)
 	}
 }
 
@@ -289,7 +197,7 @@ func TestDemoFolder(t *testing.T) {
 	if err != nil || moved != "" {
 		t.Fatal(moved, err)
 	}
-	if _, err := writeSetup(dir, config.Setup{ProviderWallet: "play", BuyerWallet: "play", Relay: "ws://127.0.0.1:1", PlayURL: "http://127.0.0.1:1", PerMinuteMsats: 1}); err != nil {
+	if _, err := node.WriteSetup(dir, config.Setup{ProviderWallet: "play", BuyerWallet: "play", Relay: "ws://127.0.0.1:1", PlayURL: "http://127.0.0.1:1", PerMinuteMsats: 1}); err != nil {
 		t.Fatal(err)
 	}
 	key, err := os.ReadFile(filepath.Join(dir, "keys", "provider.key"))

@@ -12,6 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -46,7 +47,7 @@ func (w walletStatusCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	conf := c.WalletOf(role)
 	ctx, cancel := context.WithTimeout(ctx, walletTimeout)
 	defer cancel()
-	wal, closeWallet, err := openWallet(ctx, c.Config, conf, role, s.Log)
+	wal, closeWallet, err := wallets.Open(ctx, c.Config, conf, role, s.Log)
 	if err != nil {
 		return err
 	}
@@ -56,11 +57,11 @@ func (w walletStatusCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	}
 	node, err := wal.Node(ctx)
 	if err != nil {
-		return advice.Hint(err, walletHint(err, role, conf))
+		return advice.Hint(err, wallets.Hint(err, role, conf))
 	}
 	balance, err := wal.Balance(ctx)
 	if err != nil {
-		return advice.Hint(err, walletHint(err, role, conf))
+		return advice.Hint(err, wallets.Hint(err, role, conf))
 	}
 	if w.JSON {
 		return app.PrintJSON(s.Out, map[string]any{
@@ -76,9 +77,9 @@ func (w walletStatusCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if mint, ok := node.Network.CashuMint(); ok {
 		fmt.Fprintf(s.Out, "custody    the mint %s holds the bitcoin; the wallet holds its promise\n", display.Printable(mint))
 	}
-	receivable, counted, err := receivableBy(ctx, wal)
+	receivable, counted, err := wallets.ReceivableBy(ctx, wal)
 	if err != nil {
-		return advice.Hint(err, walletHint(err, role, conf))
+		return advice.Hint(err, wallets.Hint(err, role, conf))
 	}
 	if counted {
 		fmt.Fprintf(s.Out, "receivable %s\n", display.Msats(receivable))
@@ -99,7 +100,7 @@ func (w walletPermissionsCmd) Run(s *app.Streams) error {
 	}
 	for _, role := range []string{"provider", "refunds", "buyer"} {
 		if w.Role == role || w.Role == "both" && role != "refunds" {
-			fmt.Fprintln(s.Out, bakeCommand(backend, role))
+			fmt.Fprintln(s.Out, wallets.BakeCommand(backend, role))
 		}
 	}
 	return nil
@@ -127,16 +128,16 @@ func (w walletPlayServeCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 	if !addr.IP.IsLoopback() {
 		return advice.Usage("for example --listen "+defaultLedger, "play money is served on loopback only, not on %s", listen)
 	}
-	ledger, err := openLedger(ctx, c.Config, s.Log)
+	ledger, err := wallets.OpenLedger(ctx, c.Config, s.Log)
 	if err != nil {
 		return err
 	}
 	ln, err := net.ListenTCP("tcp", addr)
 	if err != nil {
-		return cmp.Or(advice.Usage("--listen and wallet.play.url name another address", "listen: %w", err), ledger.close())
+		return cmp.Or(advice.Usage("--listen and wallet.play.url name another address", "listen: %w", err), ledger.Close())
 	}
 	s.Told.Info(fmt.Sprintf("PLAY MONEY ledger on http://%s: nothing on it is worth anything", ln.Addr()))
-	err = ledger.serve(ctx, ln)
+	err = ledger.Serve(ctx, ln)
 	s.Told.Info("ledger stopped")
 	return err
 }

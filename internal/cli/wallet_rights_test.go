@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/lnd"
@@ -110,17 +112,17 @@ func TestWeakMacaroon(t *testing.T) {
 }
 
 func weakMacaroon(t *testing.T, backend, role string) {
-	node := &strictLND{}
+	daemon := &strictLND{}
 	s := config.Setup{ProviderWallet: "none", BuyerWallet: "none", Relay: "ws://" + port.Reserve(t), Name: "weak", PerMinuteMsats: 20_000}
 	begin := []string{"buyer", "submit", "--max-sats", "100", "--cmd", "true"}
 	if role == "provider" {
 		begin = []string{"provider", "run"}
-		s.ProviderWallet, s.ProviderLND = backend, node.serve(t)
+		s.ProviderWallet, s.ProviderLND = backend, daemon.serve(t)
 	} else {
-		s.BuyerWallet, s.BuyerLND = backend, node.serve(t)
+		s.BuyerWallet, s.BuyerLND = backend, daemon.serve(t)
 	}
 	dir := t.TempDir()
-	if _, err := writeSetup(dir, s); err != nil {
+	if _, err := node.WriteSetup(dir, s); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "lightwork.yaml")
@@ -134,11 +136,11 @@ func weakMacaroon(t *testing.T, backend, role string) {
 		return out.String()
 	}
 
-	does, refunds := lndRoles(role, backend)
+	does, refunds := wallets.LndRoles(role, backend)
 	rights := lnd.PermissionURIs(does)
 	bake := "lncli bakemacaroon --save_to " + role + ".macaroon uri:" + strings.Join(rights, " uri:")
 	right := rights[len(rights)-1]
-	node.permit(rights[:len(rights)-1])
+	daemon.permit(rights[:len(rights)-1])
 	if out := run("doctor"); !strings.Contains(out, "fail  "+role+" wallet") || !strings.Contains(out, "the macaroon lacks uri:"+right+"\n") || !strings.Contains(out, "-> "+bake) {
 		t.Errorf("without %s doctor says\n%s", right, out)
 	}
@@ -146,13 +148,13 @@ func weakMacaroon(t *testing.T, backend, role string) {
 		t.Errorf("without %s %v says\n%s", right, begin, out)
 	}
 
-	node.permit(rights)
+	daemon.permit(rights)
 	lacks := slices.DeleteFunc(lnd.PermissionURIs(refunds), func(uri string) bool { return slices.Contains(rights, uri) })
 	prepaid := role == "provider" || backend == config.BackendOnchain // by what init writes
 	if out := run("doctor"); prepaid != strings.Contains(out, "the macaroon lacks uri:"+strings.Join(lacks, " uri:")+"\n") || strings.Contains(out, "fail  "+role+" wallet") {
 		t.Errorf("with its own rights alone doctor says\n%s", out)
 	}
-	node.permit(append(rights, lacks...))
+	daemon.permit(append(rights, lacks...))
 	if out := run("doctor"); !strings.Contains(out, "ok    "+role+" wallet") {
 		t.Errorf("with all rights doctor says\n%s", out)
 	}

@@ -1,11 +1,14 @@
 package display
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/lightwork-market/lightwork/internal/advice"
 )
 
 // Self is this program's own file.
@@ -59,4 +62,17 @@ func ShellWord(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// FindVerifier looks beside this program, then in the path.
+func FindVerifier() (string, error) {
+	beside := filepath.Join(filepath.Dir(Self()), "lightwork-verify")
+	if _, err := os.Stat(beside); err == nil {
+		return beside, nil
+	}
+	found, err := exec.LookPath("lightwork-verify")
+	if err != nil {
+		return "", advice.Hint(errors.New("the program lightwork-verify is neither beside this one nor in the path"), "make build makes both")
+	}
+	return found, nil
 }

@@ -116,7 +116,7 @@ var rooms = map[string][]string{
 	"internal/recent": {},
 	// Errors with a next step, and values for a person.
 	"internal/advice":  {},
-	"internal/display": {"receipts"},
+	"internal/display": {"internal/advice", "receipts"},
 
 	"internal/sigbatch":    {},
 	"internal/lowerbech32": {},
@@ -151,8 +151,36 @@ var rooms = map[string][]string{
 	"bench":                            {},
 
 	// Programs connect the rooms.
-	"internal/cli":     {"..."},
 	"internal/cli/app": {"buyer", "internal/advice", "internal/config", "internal/display", "internal/sqlite"},
+	// A command knows neither databases nor wallets: what it wants of them it asks a node.
+	"internal/cli": {
+		"agentruntime/contract", "agentruntime/host", "agentruntime/manifest", "agentruntime/message", "agentruntime/organism", "agentruntime/sandbox",
+		"agentruntime/sandbox/images", "agentruntime/supervisor", "agentruntime/wire", "buyer", "buyer/adjudicate", "buyer/panel", "domain", "examples",
+		"hashing", "internal/advice", "internal/cli/app", "internal/config", "internal/display", "internal/nip05", "internal/node", "internal/node/builtin",
+		"internal/node/health", "internal/node/keys", "internal/node/wallets", "internal/observe", "market/kinds", "payments", "provider", "receipts",
+		"relay", "relay/bunker", "relay/server", "replay", "schemas",
+	},
+	// A node wires the others.
+	"internal/node": {
+		"agentruntime/...", "buyer", "buyer/panel", "hashing", "internal/advice", "internal/config", "internal/display", "internal/hardware", "internal/kernel",
+		"internal/nip05", "internal/node/builtin", "internal/node/keys", "internal/node/organisms", "internal/node/wallets", "internal/observe",
+		"internal/sqlite", "internal/store/journal", "market/kinds", "payments", "payments/onchain", "provider", "receipts", "relay", "relay/exchange",
+		"relay/server", "schemas",
+	},
+	"internal/node/keys": {"internal/advice", "internal/config", "internal/display", "market/kinds", "provider", "receipts", "relay", "relay/bunker"},
+	"internal/node/wallets": {
+		"buyer", "hashing", "internal/advice", "internal/config", "internal/display", "internal/node/keys", "internal/sqlite", "payments", "payments/cashu",
+		"payments/lnd", "payments/lud16", "payments/nwc", "payments/onchain", "payments/playnet", "provider", "receipts", "relay",
+	},
+	"internal/node/builtin": {"agentruntime/...", "internal/advice", "internal/config", "internal/display", "schemas"},
+	"internal/node/organisms": {
+		"agentruntime/...", "internal/advice", "internal/config", "internal/kernel", "internal/node/builtin", "internal/store/journal", "internal/store/row",
+	},
+	"internal/node/health": {
+		"agentruntime/...", "internal/advice", "internal/config", "internal/display", "internal/nip05", "internal/node", "internal/node/builtin",
+		"internal/node/keys", "internal/node/wallets", "market/kinds", "payments", "payments/cashu", "payments/lnd", "payments/nwc", "payments/onchain",
+		"receipts", "relay",
+	},
 	"internal/config": {
 		"internal/advice", "internal/display", "internal/nip05", "internal/observe", "internal/yamlfile", "agentruntime/agents/sandbox", "agentruntime/agents/text",
 		"agentruntime/model", "agentruntime/sandbox", "agentruntime/wire", "buyer", "lifecycle", "payments", "payments/playnet/playurl",

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
+	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/agentruntime/manifest"
+	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/node/builtin"
+	"github.com/lightwork-market/lightwork/internal/node/organisms"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+)
+
+// AgentDir is where a provider keeps approvals and logs of its agents.
+func (c *Node) AgentDir(part string) string {
+	return filepath.Join(c.DataDir("provider"), "agents", part)
+}
+
+// ControlSocket is where a running provider answers its operator.
+func (c *Node) ControlSocket() string {
+	return filepath.Join(socketDir(c.DataDir("provider")), "control")
+}
+
+// installed are the agents of the configuration.
+func (c *Node) installed() ([]host.Installed, error) {
+	var all []host.Installed
+	for _, a := range c.Agents {
+		dir, err := filepath.Abs(c.Path(a.Dir))
+		if err != nil {
+			return nil, err
+		}
+		in := host.Installed{Dir: dir, Tools: a.Tools, UID: a.UID, GID: a.GID, Manual: a.Manual, Unconfined: a.Unconfined}
+		in.Read = append(in.Read, display.Self()) // scripts that end in "lightwork agent ..."
+		for _, p := range a.Read {
+			in.Read = append(in.Read, c.Path(p))
+		}
+		for _, name := range a.EnvFrom {
+			if value, ok := os.LookupEnv(name); ok {
+				in.Env = append(in.Env, name+"="+value)
+			}
+		}
+		all = append(all, in)
+	}
+	return all, nil
+}
+
+// openHost prepares the agents of a node: supervisor, approvals, logs. close
+// ends every agent.
+func openHost(ctx context.Context, c *Node, k *kernel.Kernel, people *organisms.Runtime, desk *debtDesk, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
+	approvals, err := manifest.OpenApprovals(c.AgentDir("approvals"))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	logs, err := host.OpenLogs(c.AgentDir("logs"), log)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	audit := newAuditTrail(k, log)
+	defer func() {
+		if err != nil {
+			audit.close()
+		}
+	}()
+	installed, err := c.installed()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := organisms.SetAccounts(c.Config, installed, log); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := supervisor.PrepareSocketDir(socketDir(c.DataDir("provider"))); err != nil { // the node's own, see agentSocketDir
+		return nil, nil, nil, err
+	}
+	sup, err := supervisor.New(supervisor.Config{
+		SocketDir: agentSocketDir(c.DataDir("provider"), installed), CoreVersion: c.Version, Log: log, OnLog: people.Told.Masking(logs.Write), Audit: audit.add,
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	level := c.findLevel(ctx)
+	builtIn, err := builtin.BuiltIn(c.Config, c.Level)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if level == "" { // what nothing else needs keeps no node from its other work
+		log.Warn("the sandbox is left out: jobs cannot be confined here; lightwork doctor says why")
+		builtIn = slices.DeleteFunc(builtIn, func(s supervisor.Spec) bool { return s.ID == agentsandbox.ID })
+	}
+	calls := organisms.NewOperatorCalls(k, organisms.TellingSupervisor{Supervisor: sup, Told: people.Told})
+	h, err := host.New(host.Config{
+		Invoke: calls.Invoke, Supervisor: sup, Approvals: approvals, Installed: installed, Log: log, Private: filepath.Dir(c.DataDir("provider")),
+		BuiltIn: builtIn, Confined: map[string]string{agentsandbox.ID: "jobs: level " + string(level)}, Ask: people.Ask, Node: desk.calls(),
+		Directive: func(ctx context.Context, agent, tool string) (string, error) {
+			d := journal.Directive{ID: "human-" + rand.Text(), ApprovedBy: fmt.Sprintf("human:uid:%d:%s/%s", os.Geteuid(), agent, tool)}
+			d.Key = d.ID
+			return d.ID, k.Update(ctx, func(tx *kernel.Tx) error { return tx.RecordDirective(d) })
+		},
+	})
+	if err != nil {
+		return nil, nil, nil, advice.Usage("lightwork agents list shows what is configured", "%w", err)
+	}
+	if err := calls.Build(h.Slots(), log); err != nil {
+		return nil, nil, nil, err
+	}
+	return h, sup, func(ctx context.Context) error {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), StopTime)
+		defer cancel()
+		err := sup.Stop(stop)
+		leaveSocketDir(c.DataDir("provider"), installed)
+		logs.Close()
+		audit.close()
+		return err
+	}, nil
+}

@@ -1,0 +1,286 @@
+// Package node wires a node of this machine: a provider with its agents, a buyer, a
+// relay. A command, a page or a program that wants something of a node asks here, and
+// knows no database and no wallet.
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox/images"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/node/builtin"
+	"github.com/lightwork-market/lightwork/internal/node/keys"
+	"github.com/lightwork-market/lightwork/internal/node/organisms"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
+	"github.com/lightwork-market/lightwork/provider"
+)
+
+// Node is a set-up of this machine: what the configuration says, and what was found
+// out here.
+type Node struct {
+	*config.Config
+	Version string // of the program
+	log     *slog.Logger
+	// Level is how firmly the sandbox confines jobs here; empty before the node has
+	// found it out, and where it cannot.
+	Level sandbox.Level
+}
+
+// New is a node of that configuration, in a program of that version.
+func New(c *config.Config, version string, log *slog.Logger) *Node {
+	return &Node{Config: c, Version: version, log: log}
+}
+
+// Load reads the configuration of a node.
+func Load(file, version string, log *slog.Logger) (*Node, error) {
+	c, err := config.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	return New(c, version, log), nil
+}
+
+// StopTime is how long agents get to end when the node stops.
+const StopTime = 10 * time.Second
+
+// RunProvider is a provider's whole life: open, serve until ctx ends, close.
+// tell hears once the agents have registered and selling begins, and what
+// happens then. A signal of reread has the organism read again.
+func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, reread <-chan os.Signal) (err error) {
+	key, err := keys.Open(c.Config, "provider", log)
+	if err != nil {
+		return err
+	}
+	secret, err := keys.RootSecret(c.Path(c.Identity.RootSecretFile))
+	if err != nil {
+		return err
+	}
+	dir := c.DataDir("provider")
+	k, err := kernel.Open(ctx, dir, kernel.Options{Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, k.Close()) }()
+
+	pinned, err := c.followPin(ctx, k)
+	if err != nil {
+		return err
+	}
+	w, closeWallet, err := wallets.Open(ctx, c.Config, c.Provider.Wallet, "provider", log)
+	if err != nil {
+		return err
+	}
+	defer closeWallet()
+	if err := wallets.CheckRights(ctx, w, "provider", c.Provider.Wallet); err != nil {
+		return err
+	}
+	m, err := newMarket(c.Config, key, 1, log)
+	if err != nil {
+		return err
+	}
+	people := organisms.New(k, c.Version, log)
+	desk := &debtDesk{}
+	agents, sup, stopAgents, err := openHost(ctx, c, k, people, desk, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, stopAgents(ctx)) }()
+	routes, err := routesOf(c.Config)
+	if err != nil {
+		return err
+	}
+	run, err := newRunner(k, sup, routes, key.PublicKey(), filepath.Join(dir, "runs"), log)
+	if err != nil {
+		return err
+	}
+	agents.StartAll(ctx)
+	goods, err := newStock(c, agents, sup, routes, tell)
+	if err != nil {
+		return err
+	}
+	offers, unpaid, less, err := wallets.Payable(ctx, w, c.Offers())
+	if err != nil {
+		return advice.Hint(err, wallets.Hint(err, "provider", c.Provider.Wallet))
+	}
+	for _, why := range less {
+		tell.say("%s", why)
+	}
+	goods.unpaid = unpaid
+	open, err := k.ProviderStore(jobsProfile).OpenJobs(ctx)
+	if err != nil {
+		return err
+	}
+	if err := goods.check(ctx, len(open)); err != nil {
+		return err
+	}
+	build := func(ctx context.Context) error { return people.Build(ctx, c.Config, agents, sup) }
+	if err := people.Start(ctx, c.Config, build); err != nil {
+		return err
+	}
+	if err := people.EndInterrupted(ctx); err != nil {
+		return err
+	}
+	cfg, err := providerConfigOf(c, key, k, m, run, log)
+	if err != nil {
+		return err
+	}
+	cfg.Hardware = hardwareHere(ctx)
+	if err := checkPin(pinned, cfg.Policy); err != nil {
+		return err
+	}
+	cfg.RootSecret, cfg.Offers = secret, offers
+	cfg.Withdrawn, cfg.Takes = goods.withdrawn, goods.takes
+	if w != nil {
+		cfg.Wallet, cfg.Refunds, cfg.LeastMsats = w, wallets.Refunds(c.Config, w), wallets.LeastMsats(c.Config)
+		if cfg.MakeInvoice, err = wallets.MakerOf(ctx, w); err != nil {
+			return advice.Hint(err, wallets.Hint(err, "provider", c.Provider.Wallet))
+		}
+	}
+	board, err := boardOf(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	seen, err := openObserved(c, board, key, m, sup, k.ProviderStore(jobsProfile), w, goods.offers, log)
+	if err != nil {
+		return err
+	}
+	defer seen.close()
+	cfg.Events = func(e provider.JobEvent) {
+		board.Event(e)
+		tell.event(e)
+	}
+	p, err := provider.New(cfg)
+	if err != nil {
+		return advice.Usage("", "%w", err)
+	}
+	desk.seller = p
+	tell.ready(key.PublicKey())
+	g, gctx := errgroup.WithContext(ctx)
+	last, hangUp := context.WithCancel(context.WithoutCancel(ctx)) // until the provider has said goodbye
+	defer hangUp()
+	g.Go(func() error { return m.Serve(last) })
+	g.Go(func() error { return key.Serve(last) })
+	g.Go(func() error { return seen.serve(gctx) })
+	g.Go(func() error { return seen.node.Probe(gctx) })
+	g.Go(func() error { return tell.watchRelays(gctx, m.Pool) })
+	g.Go(func() error { return goods.serve(gctx) })
+	g.Go(func() error { return stopped(gctx, agents.Serve(gctx, c.ControlSocket())) })
+	g.Go(func() error {
+		defer hangUp()
+		return stopped(gctx, p.Serve(gctx))
+	})
+	g.Go(func() error { return pruneHourly(gctx, k, log) })
+	g.Go(func() error { return people.Serve(gctx, reread, tell.say, build) })
+	err = g.Wait()
+	if errors.Is(err, provider.ErrDrained) || errors.Is(err, provider.ErrDrainCut) {
+		return drained(c, tell, err)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// drained ends a run that took no further jobs: the next takes none either until
+// it is told to.
+func drained(c *Node, tell *SaleLog, end error) error {
+	how := "drained: every job has ended"
+	if errors.Is(end, provider.ErrDrainCut) {
+		how = "drained: the time is up; what is open goes on at the next run"
+	}
+	tell.say("%s; lightwork provider resume takes jobs again at the next run", how)
+	if c.Admission() != provider.AdmissionDraining {
+		return nil // resumed meanwhile
+	}
+	return c.SetAdmission(provider.AdmissionPaused, time.Time{})
+}
+
+// pruneHourly deletes what the journal need not keep: of the organism's threads,
+// as their profiles say. What paid jobs leave is kept.
+func pruneHourly(ctx context.Context, k *kernel.Kernel, log *slog.Logger) error {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		if _, err := k.Prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			log.Warn("prune the journal", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// stopped makes an early nil end the group too.
+func stopped(ctx context.Context, err error) error {
+	if err == nil && ctx.Err() == nil {
+		return context.Canceled
+	}
+	return err
+}
+
+// socketDir is where agents' sockets live: in the data folder, or where that
+// path is too long for a socket address, in a folder of its own under the
+// system's temporary one.
+func socketDir(dataDir string) string {
+	dir := filepath.Join(dataDir, "run")
+	const most = 90
+	if abs, err := filepath.Abs(dir); err == nil && len(abs) <= most {
+		return abs
+	}
+	return socketDirIn(os.TempDir(), dir)
+}
+
+// socketDirIn is the folder in base that stands for dir.
+func socketDirIn(base, dir string) string {
+	return filepath.Join(base, "lightwork-"+hashing.Bytes([]byte(dir)).Hex()[:16])
+}
+
+// announcedLevel is how firmly jobs are confined that the built-in sandbox does;
+// empty if none are on offer.
+func (c *Node) announcedLevel() string {
+	if !c.SellsSandbox() {
+		return ""
+	}
+	return string(c.Level)
+}
+
+// registered are the images that jobs may name. The policy of a running
+// provider fixes them.
+func (c *Node) registered() ([]string, error) {
+	list, err := images.List(c.ImageDir())
+	if err != nil {
+		return nil, err
+	}
+	digests := []string{}
+	for _, i := range list {
+		digests = append(digests, i.Digest.String())
+	}
+	return digests, nil
+}
+
+// findLevel finds out which level this machine can do.
+func (c *Node) findLevel(ctx context.Context) sandbox.Level {
+	if c.Level == "" {
+		c.Level, _ = builtin.TryLevels(ctx, c.Sandbox.Least())
+	}
+	return c.Level
+}
+
+// fetches reports whether jobs may have a repository fetched from an address.
+func (c *Node) fetches(address string) bool {
+	return sandbox.CheckRemote(address, c.Sandbox.FetchFrom) == nil
+}

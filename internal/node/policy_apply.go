@@ -1,0 +1,100 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// followPin gives the configuration the prices and limits of the pinned bundle;
+// nil if none is pinned. checkPin says afterwards whether all of it is followed.
+func (c *Node) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte, err error) {
+	pin, err := c.PolicyPin()
+	if err != nil || pin == nil {
+		return nil, err
+	}
+	doc, err := k.ProviderStore(jobsProfile).Content(ctx, *pin)
+	if err != nil {
+		return nil, advice.Usage("lightwork policy list shows what there is; policy unpin removes the pin", "the pinned policy bundle %s is not here: %w", display.Short(pin.String()), err)
+	}
+	under, err := receipts.ParsePolicy(doc)
+	if err != nil {
+		return nil, advice.Usage("lightwork policy unpin removes the pin", "the pinned policy bundle %s: %w", display.Short(pin.String()), err)
+	}
+	c.Provider.Offers = nil
+	for _, o := range under.Prices {
+		p := o.Price
+		c.Provider.Offers = append(c.Provider.Offers, config.Offer{
+			Schema: o.SchemaID, Tool: under.Tools[o.SchemaID].Tool, Modes: o.Modes, BaseMsats: p.BaseMsats, PerMinuteMsats: p.PerMinuteMsats,
+			InputMsats: p.InputMsats, OutputMsats: p.OutputMsats, MaxOutputTokens: p.MaxOutputTokens,
+			EngagementMsats: p.EngagementMsats,
+		})
+	}
+	l := &c.Provider.Limits
+	l.Concurrent, l.Queue, l.FreePoW = int(under.Limits.Concurrent), int(under.Limits.Queue), int(under.Limits.FreePoWBits)
+	l.ContextTokens = int(under.Limits.ContextTokens)
+	l.QuoteTTL = time.Duration(under.Limits.QuoteTTLMs) * time.Millisecond
+	if bad := c.Check(); len(bad) > 0 {
+		return nil, advice.Usage("lightwork policy unpin removes the pin", "the pinned policy bundle does not fit this node: %s: %s", strings.TrimPrefix(bad[0].Path, "$."), bad[0].Why)
+	}
+	return doc, nil
+}
+
+// checkPin refuses to sell under anything but the pinned bundle.
+func checkPin(pinned []byte, policy receipts.Policy) error {
+	manifest, err := policy.Canonical()
+	if err != nil || pinned == nil || bytes.Equal(pinned, manifest) {
+		return err
+	}
+	var was, is map[string]json.RawMessage
+	if err := json.Unmarshal(pinned, &was); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(manifest, &is); err != nil {
+		return err
+	}
+	var differ []string
+	for _, key := range slices.Sorted(maps.Keys(was)) {
+		if !bytes.Equal(was[key], is[key]) {
+			differ = append(differ, key)
+		}
+		delete(is, key)
+	}
+	differ = append(differ, slices.Sorted(maps.Keys(is))...)
+	return advice.Usage("bring those back, or lightwork policy unpin", "this node is no longer what the pinned policy bundle %s says: %s differ",
+		display.Short(hashing.Bytes(pinned).String()), strings.Join(differ, ", "))
+}
+
+// PolicyPinFile holds the id of the bundle that is pinned.
+func (c *Node) PolicyPinFile() string { return filepath.Join(c.DataDir("provider"), "policy.pin") }
+
+// PolicyPin reads the pin; nil if there is none.
+func (c *Node) PolicyPin() (*hashing.Digest, error) {
+	text, err := os.ReadFile(c.PolicyPinFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := hashing.ParseDigest(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, advice.Usage("lightwork policy unpin removes it", "%s: %w", c.PolicyPinFile(), err)
+	}
+	return &d, nil
+}
