@@ -338,3 +338,17 @@ func (c *Client) scout(ctx context.Context) (Scout, error) {
 	}
 	return Scout{Market: c.cfg.Market, Key: c.key, RequestKind: c.cfg.Kinds.Request, History: history}, nil
 }
+
+// Who sells what, and who of them is asked first.
+type (
+	// Listing is one provider's announcement, as far as we read it. All of it is
+	// the provider's own claim.
+	Listing = discover.Listing
+	// Found is a provider that announces itself, with what else is known of it and
+	// why it has its place in the list.
+	Found = discover.Found
+	// Scout looks for providers. It needs neither a wallet nor a store.
+	Scout = discover.Scout
+	// History is what our own store knows of a provider.
+	History = discover.History
+)

@@ -237,62 +237,64 @@ func (f *follower) isFree(p Purchase) bool {
 	return t == nil || t[1] == "0"
 }
 
-// receipt verifies the whole bundle of a charge as a stranger would, and keeps the
-// receipt only then.
-func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) error {
-	purpose := paidFor(ev)
-	switch charge := p.charge(purpose); {
-	case charge != nil && charge.ReceiptID != "":
-		return nil
-	case charge == nil, charge.Quote == nil && !p.Outside: // relays keep no order: what it is a receipt of comes yet
-		f.judgeLater(ev)
-		return nil
-	}
-	raw, err := ev.MarshalJSON()
-	if err != nil {
-		return err
-	}
+// ErrOtherWallet: a payment was begun with another wallet than the configured one,
+// which knows nothing of it. Paying from here could pay twice, and what this wallet
+// says of the payment says nothing of the other. Nothing was sent; the budget stays
+// reserved.
+var ErrOtherWallet = errors.New("this payment was begun with another wallet than the configured one, which can neither pay it nor say what became of it")
 
-	b, what, err := f.c.bundleWith(ctx, p, purpose, raw)
+// paysFrom names the wallet that a payment is made from. A wallet that has said so
+// once is not asked again.
+func (c *Client) paysFrom(ctx context.Context) (string, error) {
+	if node := c.payer.Load(); node != nil {
+		return node.Wallet(), nil
+	}
+	node, err := c.cfg.Wallet.Node(ctx)
 	if err != nil {
-		return f.distrust(ev, err)
+		return "", fmt.Errorf("ask the wallet who it is: %w", err)
 	}
-	report := receipts.Verify(b, receipts.Pins{Provider: p.Provider, Buyer: f.c.key, Payee: p.PayeeNode, Network: f.network})
-	onChain := false
-	if purpose == receipts.PurposeResult { // no fee is paid on the chain
-		if onChain, err = f.paidOnChain(ctx, p, ev); err != nil { // judged once the payment is known to have ended
-			f.c.log.Warn("a receipt waits for the wallet", "request", f.id, "event", ev.ID, "err", err)
-			f.judgeLater(ev)
-			return nil
-		}
-	}
-	if bad := failedClaims(p, report, onChain); bad != "" {
-		return f.distrust(ev, &MismatchError{what, bad})
-	}
-
-	if err := f.c.cfg.Store.SetReceipt(ctx, f.id, purpose, report.ReceiptID, raw); err != nil {
-		return fmt.Errorf("store %s: %w", what, err)
-	}
-	told := report.ReceiptID
-	if purpose == receipts.PurposeEngagement {
-		told += " (engagement fee)"
-	}
-	f.say("provider", "receipt", 0, ev.ID, told)
-	return nil
+	c.payer.Store(&node)
+	return node.Wallet(), nil
 }
 
-// bundleWith is the bundle of a charge with a receipt that is not stored, and what
-// such a receipt is called.
-func (c *Client) bundleWith(ctx context.Context, p Purchase, purpose receipts.Purpose, receipt []byte) (b *receipts.Bundle, what string, err error) {
-	if purpose != receipts.PurposeEngagement {
-		p.ReceiptEvent = receipt
-		b, err = BundleOf(ctx, c.cfg.Store, p)
-		return b, "receipt", err
+// begunHere is nil if a payment that our wallet does not know may be sent by it:
+// ErrOtherWallet if another has perhaps sent it.
+func (c *Client) begunHere(ctx context.Context, a Attempt) error {
+	if a.Wallet == "" {
+		return nil // recorded before wallets were
+	}
+	wallet, err := c.paysFrom(ctx)
+	if err == nil && wallet != a.Wallet {
+		err = fmt.Errorf("%w: that is %s, and this one is %s", ErrOtherWallet, a.Wallet, wallet)
+	}
+	return err
+}
+
+// ErrPaymentForgotten: the wallet was told to pay, and says now that it knows no such
+// payment; or it failed when told once more, which says nothing of the time before. A
+// wallet that was restored, or whose payments were deleted, answers so of a payment
+// that went through. Nothing more is sent, and the budget stays reserved.
+var ErrPaymentForgotten = errors.New("the wallet was told to pay, and does not know any more what became of it, so it may be paid: the budget stays reserved, and nothing is paid in its place")
+
+// failureUnsure reports whether a failed payment may have gone through all the same:
+// the wallet was told to pay more than once, and speaks of the last time.
+func (a *Attempt) failureUnsure(pay payments.Payment) bool {
+	return pay.State == payments.PaymentFailed && a.Sent > 1
+}
+
+// forgotten reports whether the configured wallet does not know what became of an
+// attempt that it was told to pay.
+func (c *Client) forgotten(ctx context.Context, a Attempt) (bool, error) {
+	if a.Sent == 0 {
+		return false, nil
 	}
 
-	fee := *p.Engagement // p's own is shared with others
-	fee.ReceiptEvent = receipt
-	p.Engagement = &fee
-	b, err = EngagementBundleOf(ctx, c.cfg.Store, p)
-	return b, "receipt of the engagement fee", err
+	pay, err := c.cfg.Wallet.LookupPayment(ctx, a.PaymentHash)
+	switch {
+	case errors.Is(err, payments.ErrNotFound):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("look up payment: %w", err)
+	}
+	return a.failureUnsure(pay), nil
 }

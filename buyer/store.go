@@ -3,6 +3,7 @@ package buyer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -220,4 +221,8 @@ type Store interface {
 	History(ctx context.Context) (map[string]History, error)
 	// BudgetOf gives the ledger of the day of at (UTC).
 	BudgetOf(ctx context.Context, at time.Time) (Budget, error)
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("the %s budget has %d msats left, this payment may take %d msats with fees", e.Limit, e.FreeMsats, e.WantMsats)
 }
