@@ -27,7 +27,7 @@ func TestRulesHoldForBareInvoices(t *testing.T) {
 		"nobody there": {rule: buyer.ApprovalRule{ID: "ask", Do: buyer.Ask}, refused: "no terminal"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, p, err := buyOutside(t, func(c *cheat, req nostr.Event) []nostr.Event {
+			c, p, err := buyPlain(t, func(c *cheat, req nostr.Event) []nostr.Event {
 				c.pays = true
 				return []nostr.Event{c.asks(req, func(*bare) {}), c.plain(req, "words")}
 			}, nil, func(cfg *buyer.Config) { cfg.Approvals, cfg.Limits.FeeMsats = []buyer.ApprovalRule{tt.rule}, 7 })

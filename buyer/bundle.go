@@ -81,7 +81,7 @@ func WorkOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, err
 	); err != nil {
 		return nil, err
 	}
-	if p.Outside && p.Quote == nil { // the tags of whoever knows NIP-90 alone name nothing that we fetched
+	if p.Plain && p.Quote == nil { // the tags of whoever knows NIP-90 alone name nothing that we fetched
 		return b, nil
 	}
 	var result nostr.Event

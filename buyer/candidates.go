@@ -151,13 +151,13 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 		return x, nil
 	}
 	x.Order.Provider, x.Order.Announced = f.Provider, &f.Listing
-	if f.Outside && !o.Outside && o.Mode != receipts.ModeFree && o.MaxMsats > 0 {
+	if f.Plain && !o.Plain && o.Mode != receipts.ModeFree && o.MaxMsats > 0 {
 		return refuse(ErrPlain)
 	}
-	if !f.Outside && !slices.Contains(f.Jobs, o.SchemaID) {
+	if !f.Plain && !slices.Contains(f.Jobs, o.SchemaID) {
 		return refuse(ErrNotSold)
 	}
-	if x.Order.Outside = f.Outside && o.Outside; o.PayeeNode == "" {
+	if x.Order.Plain = f.Plain && o.Plain; o.PayeeNode == "" {
 		x.Order.PayeeNode = f.PayeeNode
 	}
 
@@ -172,12 +172,12 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 		}
 	}
 	req, known := documents[toolchain]
-	if !known || f.Outside {
+	if !known || f.Plain {
 		var err error
 		if req, err = c.Document(x.Order); err != nil {
 			return x, &RequestError{Err: err}
 		}
-		if !f.Outside { // which gets a text untyped
+		if !f.Plain { // which gets a text untyped
 			documents[toolchain] = req
 		}
 	}
@@ -186,7 +186,7 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 	if x.Mode, err = c.modeAt(&x.Order, f.Listing); err != nil {
 		return refuse(err)
 	}
-	if !f.Outside {
+	if !f.Plain {
 		x.Order.Mode = x.Mode // named, so that no quote in another mode is taken
 	}
 	if x.PriceMsats, x.Priced, err = c.announcedPrice(x, req); err != nil {

@@ -145,9 +145,9 @@ func checkArtifacts(res *schemas.Result, blobs []blobRef) error {
 	return nil
 }
 
-// checkWorth says why a result that is here need not be paid for: it is no
+// checkExpected says why a result that is here need not be paid for: it is no
 // result (K-47), or not what the request wanted it to be.
-func checkWorth(p Purchase) error {
+func checkExpected(p Purchase) error {
 	s, req, err := typedRequest(p)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func TestOtherDocumentsAreNoResult(t *testing.T) {
 
 // TestOtherDocumentsAnnounceNothing: what a provider signs as something else is
 // neither its announcement nor a sign of life. Programs without domains are listed
-// as outside ones.
+// as plain ones.
 func TestOtherDocumentsAnnounceNothing(t *testing.T) {
 	for _, d := range append(domain.All(), "") {
 		b, key := newBoard(t), newKey(t)
@@ -92,7 +92,7 @@ func TestOtherDocumentsAnnounceNothing(t *testing.T) {
 		b.Events = b.Events[:1]
 		as(0)
 		switch found := find(""); { // a program without domains says otherwise what it sells
-		case d == domain.Announcement && (len(found) != 1 || found[0].Outside), d == "" && (len(found) != 1 || !found[0].Outside),
+		case d == domain.Announcement && (len(found) != 1 || found[0].Plain), d == "" && (len(found) != 1 || !found[0].Plain),
 			d != domain.Announcement && d != "" && len(found) != 0:
 			t.Errorf("%q read as an announcement: %+v", d, found)
 		}

@@ -52,7 +52,7 @@ func (p Purchase) engagementSpent() int64 {
 // engagementFor is the fee that the provider has announced for this order, which
 // is then the most that it is paid. ErrEngagement if that is more than we pay.
 func (c *Client) engagementFor(o Order, req *schemas.Request, judged bool) (int64, error) {
-	if o.Announced == nil || o.Outside {
+	if o.Announced == nil || o.Plain {
 		return 0, nil
 	}
 	mode, modes := o.Mode, o.Announced.Modes[o.SchemaID]

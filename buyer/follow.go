@@ -54,26 +54,26 @@ type follower struct {
 	network payments.Network
 	tell    func(Progress)
 
-	events   chan nostr.Event
-	told     chan struct{}         // closed once what is ours to publish was offered to the relays
-	paid     chan payments.Payment // from the payment's own goroutine
-	g        *errgroup.Group
-	seen     map[string]bool
-	began    time.Time     // the provider's first event, or its first after its fee; zero if none came
-	heard    time.Time     // its last
-	kept     int           // feedback events stored by this Follow
-	free     *offer        // what a free job's result must be bound to
-	signed   []byte        // the event that is being taken, as it was signed
-	ended    bool          // the provider said that it is done, and signed no receipt
-	late     []nostr.Event // receipts that came before their result
-	unjudged []nostr.Event // receipts that came while the wallet was away, or before their quote
-	postpay  *nostr.Event  // a request for payment that came before the result
-	afterFee *nostr.Event  // one that came before our wallet knew that the engagement fee is paid
-	paidAt   time.Time     // when we learned of it
-	waited   time.Duration // for blobs that were not there yet
-	lastWord string        // the provider's last error
-	early    bool          // money moved well before the result in boxes came
-	asBefore bool          // the last event changed nothing of the purchase, which was open
+	events         chan nostr.Event
+	told           chan struct{}         // closed once what is ours to publish was offered to the relays
+	paid           chan payments.Payment // from the payment's own goroutine
+	g              *errgroup.Group
+	seen           map[string]bool
+	began          time.Time     // the provider's first event, or its first after its fee; zero if none came
+	heard          time.Time     // its last
+	kept           int           // feedback events stored by this Follow
+	free           *offer        // what a free job's result must be bound to
+	signed         []byte        // the event that is being taken, as it was signed
+	ended          bool          // the provider said that it is done, and signed no receipt
+	late           []nostr.Event // receipts that came before their result
+	pendingVerdict []nostr.Event // receipts that came while the wallet was away, or before their quote
+	postpay        *nostr.Event  // a request for payment that came before the result
+	afterFee       *nostr.Event  // one that came before our wallet knew that the engagement fee is paid
+	paidAt         time.Time     // when we learned of it
+	waited         time.Duration // for blobs that were not there yet
+	lastWord       string        // the provider's last error
+	early          bool          // money moved well before the result in boxes came
+	asBefore       bool          // the last event changed nothing of the purchase, which was open
 
 	// A purchase that others decide about goes as far as an offer that could be paid,
 	// and no further. Where results are read before they are paid for, the fee for the
@@ -266,14 +266,14 @@ func (f *follower) silence(ctx context.Context) error {
 		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider began and was not heard of again for %v", quiet.Round(time.Second)))
 	case p.State == StateRequested && !here && late:
 		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider began, and has said for %v that it goes on", time.Since(f.began).Round(time.Second)))
-	case p.State == StateRequested && here && (late || quiet > f.c.cfg.ReceiptTimeout) && !p.Outside:
+	case p.State == StateRequested && here && (late || quiet > f.c.cfg.ReceiptTimeout) && !p.Plain:
 		return ErrUnasked
 	case p.State == StatePaying && quiet > f.c.cfg.ReceiptTimeout:
 		// Only the wallet can end this: a wallet that takes the payment for in
 		// flight may be right.
 		due, _ := p.due()
 		f.say("wallet", "in_flight", due.AmountMsats, due.PaymentHash.String(), f.stillPaying(ctx, due.PaymentHash))
-	case p.Outside && here && (late || quiet > f.c.cfg.ReceiptTimeout):
+	case p.Plain && here && (late || quiet > f.c.cfg.ReceiptTimeout):
 		f.ended = true // it has had its time
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:
 		if p.Cancel != nil {

@@ -18,7 +18,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 		return nil
 	}
 	if err := checkFeedback(ev); err != nil {
-		return f.distrust(ev, err)
+		return f.reject(ev, err)
 	}
 	info := ""
 	if len(status) > 2 {
@@ -34,7 +34,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 		return f.paymentRequired(ctx, p, ev)
 	case "processing":
 		if err := f.freeQuote(p, ev); err != nil {
-			return f.distrust(ev, err)
+			return f.reject(ev, err)
 		}
 		f.serving = f.serving || !quotesFirst(p)
 		f.say("provider", "processing", 0, "", progressText(info, ev.Content))

@@ -39,7 +39,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	switch {
 	case f.c.cfg.Wallet == nil:
 		return f.decline(ctx, p, CodeNoWallet, "payment is required, and no wallet is configured")
-	case p.Outside && !isQuote(ev.Content):
+	case p.Plain && !isQuote(ev.Content):
 		return f.payBare(ctx, p, ev)
 	case fee && p.Engagement != nil:
 		return nil // told again, or asked for twice: it is paid once
@@ -121,7 +121,7 @@ func checkDelivered(p Purchase, o offer) error {
 	if o.quote.Delivery == receipts.DeliverySealed {
 		return receipts.CheckSealedEvent(p.SealedEvent, p.Provider, p.RequestID, o.hash)
 	}
-	if err := checkWorth(p); err != nil {
+	if err := checkExpected(p); err != nil {
 		return err
 	}
 	return checkProvable(p, o)

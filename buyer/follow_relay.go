@@ -116,7 +116,7 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 	}
 	outer := ev.ID
 	if ev, err = f.c.reveal(ctx, p, ev); err != nil {
-		return f.distrust(ev, err)
+		return f.reject(ev, err)
 	}
 	if ev.ID != outer { // a signed event came out of it
 		if raw, err = json.Marshal(ev); err != nil {

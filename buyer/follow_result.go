@@ -20,18 +20,18 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	}
 	switch commitment, err := commitmentOf(ev); {
 	case err != nil:
-		return f.distrust(ev, err)
+		return f.reject(ev, err)
 	case commitment != nil:
 		return f.sealedResult(ctx, p, ev)
 	case promised(p) == receipts.DeliverySealed || p.SealedEvent != nil:
-		return f.distrust(ev, &MismatchError{"result", "it is not sealed, as the quote promised"})
+		return f.reject(ev, &MismatchError{"result", "it is not sealed, as the quote promised"})
 	}
 	d, err := f.c.checkResult(p, ev)
 	if t := ev.Tags.Find("quote_hash"); err == nil && f.free != nil && (t == nil || t[1] != f.free.hash.String()) {
 		err = &MismatchError{"result", "quote_hash differs"}
 	}
 	if err != nil {
-		return f.distrust(ev, err)
+		return f.reject(ev, err)
 	}
 	fetching, cancel := context.WithTimeout(ctx, f.c.cfg.ReceiptTimeout)
 	defer cancel()
@@ -43,24 +43,24 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if err == nil {
 		err = checkArtifacts(res, d.blobs)
 	}
-	if err != nil && p.Outside && p.Quote == nil {
-		return f.outsideResult(ctx, p, ev, output)
+	if err != nil && p.Plain && p.Quote == nil {
+		return f.plainResult(ctx, p, ev, output)
 	}
 	if err != nil {
-		return f.distrust(ev, err)
+		return f.reject(ev, err)
 	}
 	f.serving = true
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
 	f.say("provider", "result", 0, res.OutputHash.String(), sizes(res.Canonical, len(d.blobs)))
-	return errors.Join(f.believe(ctx, f.signed, res.Canonical, contents), f.payAfterwards(ctx, ev))
+	return errors.Join(f.accept(ctx, f.signed, res.Canonical, contents), f.payAfterwards(ctx, ev))
 }
 
 func sizes(output []byte, blobs int) string {
 	return fmt.Sprintf("%d bytes, %d blobs", len(output), blobs)
 }
 
-// believe stores a result that was checked, and goes on with what waited for it.
-func (f *follower) believe(ctx context.Context, event, output []byte, contents [][]byte) error {
+// accept stores a result that was checked, and goes on with what waited for it.
+func (f *follower) accept(ctx context.Context, event, output []byte, contents [][]byte) error {
 	contents = append(contents, output)
 	err := f.c.cfg.Store.SetResult(ctx, f.id, event, output, contents, f.early)
 	if err != nil {
@@ -81,8 +81,8 @@ func (f *follower) believe(ctx context.Context, event, output []byte, contents [
 	return nil
 }
 
-func (f *follower) distrust(ev nostr.Event, err error) error {
-	f.c.log.Warn("event not believed", "request", f.id, "event", ev.ID, "err", err)
+func (f *follower) reject(ev nostr.Event, err error) error {
+	f.c.log.Warn("event rejected", "request", f.id, "event", ev.ID, "err", err)
 	f.say("buyer", "refused", 0, ev.ID, err.Error())
 	return nil
 }
@@ -94,7 +94,7 @@ func (f *follower) unfetched(ctx context.Context, ev nostr.Event, err error) err
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return f.distrust(ev, fmt.Errorf("what it refers to cannot be fetched: %w", err))
+	return f.reject(ev, fmt.Errorf("what it refers to cannot be fetched: %w", err))
 }
 
 // fetch gets the blobs. The provider may still be uploading them, so a missing

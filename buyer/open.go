@@ -250,7 +250,7 @@ func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
 		if b.of != nil {
 			continue
 		}
-		of := Found{Listing: Listing{Provider: b.provider, Outside: true}, Lost: scout.History[b.provider].Lost, Done: scout.History[b.provider].Done}
+		of := Found{Listing: Listing{Provider: b.provider, Plain: true}, Lost: scout.History[b.provider].Lost, Done: scout.History[b.provider].Done}
 		of.NoteMissed(scout.History[b.provider])
 		if at := slices.IndexFunc(found, func(f Found) bool { return f.Provider == b.provider }); at >= 0 {
 			of = found[at]

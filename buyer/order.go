@@ -55,10 +55,10 @@ type Order struct {
 	// Encrypt hides what is asked and answered from everybody but the provider
 	// (NIP-44). A stranger can then not check that the receipt is for this job.
 	Encrypt bool
-	// Outside allows a provider that knows NIP-90 alone: its invoice is paid
+	// Plain allows a provider that knows NIP-90 alone: its invoice is paid
 	// within MaxMsats without a quote that binds it to the job, and what it
 	// sends is taken without proof. A text generation is then sent untyped.
-	Outside bool
+	Plain bool
 	// PayeeNode, if set, is the only node whose invoice is paid.
 	PayeeNode string
 	TTL       time.Duration // the request expires after this (1 h)
@@ -98,7 +98,7 @@ func (c *Client) needsWallet(o *Order) error {
 	switch {
 	case c.cfg.Wallet != nil, o.Mode == receipts.ModeFree, o.MaxMsats == 0:
 		return nil
-	case o.Mode != "", o.Outside:
+	case o.Mode != "", o.Plain:
 		return ErrNoWallet
 	case o.Announced != nil:
 		_, err := c.modeAt(o, *o.Announced)
@@ -155,7 +155,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if o.Provider != "" { // else it is for everybody
 		tags = append(tags, nostr.Tag{"p", o.Provider})
 	}
-	if o.Delivery != receipts.DeliveryPlain && !o.Outside {
+	if o.Delivery != receipts.DeliveryPlain && !o.Plain {
 		tags = append(tags, nostr.Tag{"param", "delivery", string(receipts.DeliverySealed)})
 	}
 	if o.Mode != "" {
@@ -179,7 +179,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	return Purchase{
 		RequestID: ev.ID, Provider: o.Provider, SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Request: raw, MaxMsats: o.MaxMsats, Relays: relays, PayeeNode: o.PayeeNode,
-		AddedAt: now, State: StateRequested, StateAt: now, Outside: o.Outside, Hidden: hidden, Inputs: inputs, EngagementMax: fee,
+		AddedAt: now, State: StateRequested, StateAt: now, Plain: o.Plain, Hidden: hidden, Inputs: inputs, EngagementMax: fee,
 	}, nil
 }
 
@@ -294,7 +294,7 @@ func OrderOf(p Purchase) (Order, error) {
 	}
 	o := Order{
 		Provider: p.Provider, SchemaID: p.SchemaID, Input: req.Canonical, MaxMsats: p.MaxMsats,
-		Delivery: receipts.DeliveryPlain, PayeeNode: p.PayeeNode, Outside: p.Outside, Encrypt: p.Hidden != nil,
+		Delivery: receipts.DeliveryPlain, PayeeNode: p.PayeeNode, Plain: p.Plain, Encrypt: p.Hidden != nil,
 	}
 	for _, t := range ev.Tags {
 		if len(t) < 3 || t[0] != "param" {

@@ -20,7 +20,7 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 	switch charge := p.charge(purpose); {
 	case charge != nil && charge.ReceiptID != "":
 		return nil
-	case charge == nil, charge.Quote == nil && !p.Outside: // relays keep no order: what it is a receipt of comes yet
+	case charge == nil, charge.Quote == nil && !p.Plain: // relays keep no order: what it is a receipt of comes yet
 		f.judgeLater(ev)
 		return nil
 	}
@@ -31,7 +31,7 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 
 	b, what, err := f.c.bundleWith(ctx, p, purpose, raw)
 	if err != nil {
-		return f.distrust(ev, err)
+		return f.reject(ev, err)
 	}
 	report := receipts.Verify(b, receipts.Pins{Provider: p.Provider, Buyer: f.c.key, Payee: p.PayeeNode, Network: f.network})
 	onChain := false
@@ -43,7 +43,7 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 		}
 	}
 	if bad := failedClaims(p, report, onChain); bad != "" {
-		return f.distrust(ev, &MismatchError{what, bad})
+		return f.reject(ev, &MismatchError{what, bad})
 	}
 
 	if err := f.c.cfg.Store.SetReceipt(ctx, f.id, purpose, report.ReceiptID, raw); err != nil {
@@ -104,14 +104,14 @@ func (f *follower) paidOnChain(ctx context.Context, p Purchase, receipt nostr.Ev
 
 // judgeLater keeps a receipt that cannot be judged before its payment has ended.
 func (f *follower) judgeLater(ev nostr.Event) {
-	f.unjudged = append(f.unjudged[:min(len(f.unjudged), 4)], ev)
+	f.pendingVerdict = append(f.pendingVerdict[:min(len(f.pendingVerdict), 4)], ev)
 }
 
 // judgeAgain takes the receipts that came while the wallet was away, or before the
 // quote that they are for.
 func (f *follower) judgeAgain(ctx context.Context, p Purchase) error {
-	waiting := f.unjudged
-	f.unjudged = nil
+	waiting := f.pendingVerdict
+	f.pendingVerdict = nil
 	for _, ev := range waiting {
 		if err := f.receipt(ctx, p, ev); err != nil {
 			return err

@@ -51,13 +51,13 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	}
 	switch {
 	case !askedSealed(p) || promised(p) == receipts.DeliveryPlain:
-		return f.distrust(ev, &MismatchError{"result", "it is sealed, which was not agreed on"})
+		return f.reject(ev, &MismatchError{"result", "it is sealed, which was not agreed on"})
 	case f.free != nil || askedMode(p) == receipts.ModeFree:
-		return f.distrust(ev, &MismatchError{"result", "it is sealed, and no payment of a free job opens it"})
+		return f.reject(ev, &MismatchError{"result", "it is sealed, and no payment of a free job opens it"})
 	}
 	d, err := f.c.checkResult(p, ev)
 	if err != nil {
-		return f.distrust(ev, err)
+		return f.reject(ev, err)
 	}
 	fetching, cancel := context.WithTimeout(ctx, f.c.cfg.ReceiptTimeout)
 	defer cancel()
@@ -71,7 +71,7 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	}
 	if p.Quote != nil { // before there is one, it is held against the one that asks for payment
 		if err := receipts.CheckSealedEvent(raw, p.Provider, p.RequestID, hashing.Bytes(p.Quote)); err != nil {
-			return f.distrust(ev, &MismatchError{"result", text.Clean(err.Error())})
+			return f.reject(ev, &MismatchError{"result", text.Clean(err.Error())})
 		}
 	}
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace
@@ -124,7 +124,7 @@ func (f *follower) unseal(ctx context.Context, p Purchase) error {
 		return fmt.Errorf("open the sealed result: %w", err)
 	}
 	f.say("buyer", "opened", 0, o.Seal.OutputHash.String(), sizes(o.Output, len(o.Contents)))
-	return f.believe(ctx, p.SealedEvent, o.Output, append(o.Contents, o.Document))
+	return f.accept(ctx, p.SealedEvent, o.Output, append(o.Contents, o.Document))
 }
 
 // Opened is what was in the boxes of a sealed result.
@@ -184,5 +184,5 @@ func Unseal(ctx context.Context, store Store, p Purchase) (Opened, error) {
 		return o, err
 	}
 	p.Output = o.Output
-	return o, checkWorth(p)
+	return o, checkExpected(p)
 }

@@ -85,9 +85,9 @@ type Purchase struct {
 	// Inputs are the events that the request names as its inputs, as INPUTS.jsonl
 	// has them; nil where it names none.
 	Inputs []byte
-	// Outside: the provider may be a program that knows NIP-90 alone. It may be
+	// Plain: the provider may be a program that knows NIP-90 alone. It may be
 	// paid without a quote, and nothing that it sends is proved.
-	Outside bool
+	Plain bool
 	// Member is set where a panel decides whether the purchase is paid.
 	Member *Membership
 	// EngagementMax is the most that is paid for the attempt, in msats: the fee

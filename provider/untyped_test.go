@@ -24,7 +24,7 @@ func TestUntyped(t *testing.T) {
 	for _, mode := range []receipts.Mode{receipts.ModePrepay, receipts.ModeFree} {
 		p, err := c.Client.Place(w.Ctx, buyer.Order{
 			Provider: w.Seller.Key.PublicKey(), SchemaID: string(schemas.TextGeneration), Mode: mode, MaxMsats: markettest.MaxMsats,
-			Input: []byte(`{"prompt":"Which fruit is yellow?","system":"Which fruit, always.","max_tokens":5,"temperature":0.5}`), Outside: true,
+			Input: []byte(`{"prompt":"Which fruit is yellow?","system":"Which fruit, always.","max_tokens":5,"temperature":0.5}`), Plain: true,
 		})
 		markettest.Check(t, err)
 		if strings.Contains(string(p.Request), "oa.text_generation") {

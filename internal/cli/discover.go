@@ -69,7 +69,7 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 // and 63 characters leave no room for columns.
 func showFound(w io.Writer, found []foundView, schema string) {
 	for _, f := range found {
-		if f.Outside {
+		if f.Plain {
 			showOutside(w, f.Listing)
 			continue
 		}

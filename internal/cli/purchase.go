@@ -50,7 +50,7 @@ func viewOf(p buyer.Purchase) purchaseView {
 	v := purchaseView{
 		RequestID: p.RequestID, State: p.State, Reason: p.Reason, Provider: p.Provider, SchemaID: p.SchemaID,
 		JobHash: p.JobHash.String(), MaxMsats: p.MaxMsats, ReceiptID: p.ReceiptID, SettledFast: p.SettledTooEarly,
-		AddedAt: p.AddedAt, Output: jsonOutput(p), Outside: p.Outside, Unproved: p.Unproved(), RefundMsats: p.RefundMsats, UnknownMsats: p.GivenUpMsats(),
+		AddedAt: p.AddedAt, Output: jsonOutput(p), Outside: p.Plain, Unproved: p.Unproved(), RefundMsats: p.RefundMsats, UnknownMsats: p.GivenUpMsats(),
 	}
 	if res, ok := sandboxResult(p); ok {
 		v.Result = res.Status
@@ -73,7 +73,7 @@ func viewOf(p buyer.Purchase) purchaseView {
 // jsonOutput is the output as JSON: an outside provider's words are a string.
 func jsonOutput(p buyer.Purchase) json.RawMessage {
 	s, ok := schemas.Lookup(p.SchemaID)
-	if !ok || p.Output == nil || !p.Outside {
+	if !ok || p.Output == nil || !p.Plain {
 		return p.Output
 	}
 	if _, err := s.ParseResult(p.Output); err == nil {
@@ -119,7 +119,7 @@ func sandboxResult(p buyer.Purchase) (schemas.SandboxRunResult, bool) {
 // unmet says why a job that was bought and delivered is not what the buyer
 // hoped for; nil if it is.
 func unmet(p buyer.Purchase) error {
-	if p.State == buyer.StateDone && p.Attempt != nil && p.ReceiptID == "" && !p.Outside {
+	if p.State == buyer.StateDone && p.Attempt != nil && p.ReceiptID == "" && !p.Plain {
 		return &advice.Error{Code: advice.ExitUnmet, Err: fmt.Errorf("the job was done and paid %s", p.Reason)}
 	}
 	res, ok := sandboxResult(p)

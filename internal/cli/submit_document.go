@@ -83,7 +83,7 @@ func (b buyerSubmitCmd) pack(w io.Writer) ([]byte, error) {
 func (b buyerSubmitCmd) order(document, archive []byte, inputs []buyer.Input) (buyer.Order, error) {
 	o := buyer.Order{
 		SchemaID: b.Schema, Input: document, Inputs: inputs, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
-		PayeeNode: b.Payee, Refund: b.Refund, Outside: b.Outside, Encrypt: b.Encrypt,
+		PayeeNode: b.Payee, Refund: b.Refund, Plain: b.Outside, Encrypt: b.Encrypt,
 	}
 	if document != nil || len(inputs) > 0 {
 		return o, nil

@@ -69,8 +69,8 @@ func (tx *Tx) addPurchase(p buyer.Purchase) error {
 	if err != nil {
 		return fmt.Errorf("add purchase: %w", err)
 	}
-	if p.Outside {
-		if _, err := tx.Exec("INSERT INTO purchase_outside(request_id) VALUES (?)", p.RequestID); err != nil {
+	if p.Plain {
+		if _, err := tx.Exec("INSERT INTO purchase_plain(request_id) VALUES (?)", p.RequestID); err != nil {
 			return fmt.Errorf("add purchase: %w", err)
 		}
 	}

@@ -311,7 +311,7 @@ func fill(t *testing.T, k *testKernel) {
 
 	b := k.BuyerStore()
 	p := testPurchase("fill")
-	p.Outside, p.Hidden, p.Inputs = true, []byte("[]"), []byte("{}\n")
+	p.Plain, p.Hidden, p.Inputs = true, []byte("[]"), []byte("{}\n")
 	must(t, b.AddPurchase(t.Context(), p))
 	must(t, reserve(t.Context(), b, p))
 	must(t, b.SetSent(t.Context(), p.RequestID, secret(p).Hash()))

@@ -70,14 +70,14 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 			LEFT JOIN purchase_cancels x ON x.request_id = p.request_id
 			LEFT JOIN purchase_results r ON r.request_id = p.request_id
 			LEFT JOIN purchase_sealed b ON b.request_id = p.request_id
-			LEFT JOIN purchase_outside o ON o.request_id = p.request_id
+			LEFT JOIN purchase_plain o ON o.request_id = p.request_id
 			LEFT JOIN purchase_hidden h ON h.request_id = p.request_id
 			LEFT JOIN purchase_refunds m ON m.request_id = p.request_id
 			LEFT JOIN purchase_engagements e ON e.request_id = p.request_id
 			LEFT JOIN purchase_inputs i ON i.request_id = p.request_id
 		WHERE p.request_id = ?`, id).
 		Scan(&p.Provider, &p.SchemaID, row.Into(&p.JobHash), &p.Request, &p.MaxMsats, &relays, &payee, &added,
-			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, row.Into(&output), &early, &p.SealedEvent, &p.Outside, &p.Hidden, &p.RefundMsats, &p.EngagementMax, &p.Inputs)
+			&p.State, &p.Reason, &at, &p.Cancel, &p.ResultEvent, row.Into(&output), &early, &p.SealedEvent, &p.Plain, &p.Hidden, &p.RefundMsats, &p.EngagementMax, &p.Inputs)
 	if err != nil {
 		return p, row.NotFound(err, "purchase "+id)
 	}

@@ -40,7 +40,7 @@ func migrations() []string {
 			outboxSQL + appendOnly("outbox", "outbox_answers", "event_signatures") +
 			salesSQL + appendOnly("jobs", "charges", "charge_invoices", "charge_acceptances", "charge_payments", "chosen_hashes",
 			"job_orders", "job_runs", "job_results", "job_result_events", "receipts", "receipt_heads", "policy_runs") +
-			purchasesSQL + appendOnly("purchases", "purchase_states", "purchase_outside", "purchase_hidden", "purchase_inputs",
+			purchasesSQL + appendOnly("purchases", "purchase_states", "purchase_plain", "purchase_hidden", "purchase_inputs",
 			"purchase_engagements", "feedback", "purchase_results", "purchase_sealed", "purchase_receipts",
 			"purchase_cancels", "panels", "panel_seats", "panel_closings", "panel_reveals",
 			"panel_decisions", "panel_rulings", "panel_adjudications", "orders", "order_requests") +

@@ -66,10 +66,10 @@ type Listing struct {
 	Completed      int                        `json:"jobs_completed"`
 	SuccessRate    float64                    `json:"success_rate"`
 	UpdatedAt      time.Time                  `json:"updated_at"`
-	// Outside: a program that knows NIP-90 alone. It quotes nothing, and is paid
-	// only by those who say that they buy outside.
-	Outside bool `json:"outside"`
-	// Amount is what an outside provider says of its price, in its own words.
+	// Plain: a program that knows NIP-90 alone. It quotes nothing, and is paid
+	// only by those who say that they buy from such.
+	Plain bool `json:"outside"`
+	// Amount is what a plain provider says of its price, in its own words.
 	Amount string `json:"amount,omitempty"`
 }
 
@@ -216,7 +216,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 		return Listing{}, false
 	}
 	if named == "" || json.Unmarshal([]byte(ev.Content), &a) != nil || len(a.Capabilities.SupportedJobs) == 0 {
-		return outsideListing(ev, npub), true
+		return plainListing(ev, npub), true
 	}
 	if a.Pricing.SandboxMin < 0 || !a.isBounded() {
 		return Listing{}, false
@@ -226,6 +226,6 @@ func listing(ev nostr.Event) (Listing, bool) {
 		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Prices: a.Lightwork.Prices, Paused: a.Lightwork.Paused, FreePoW: a.Lightwork.FreePoW, Modes: a.Lightwork.Modes,
 		HostImage: a.Lightwork.HostImage, Confinement: a.Lightwork.Confined, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network, Encryption: a.Encryption,
 		Completed: a.Stability.JobsCompleted, SuccessRate: a.Stability.SuccessRate, UpdatedAt: ev.CreatedAt.Time().UTC(),
-		Outside: len(a.Lightwork.Modes) == 0,
+		Plain: len(a.Lightwork.Modes) == 0,
 	}, true
 }

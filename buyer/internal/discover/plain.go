@@ -9,20 +9,20 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// outsideListing reads an announcement that has a name and tags alone, or
+// plainListing reads an announcement that has a name and tags alone, or
 // nothing that we can read.
-func outsideListing(ev nostr.Event, npub string) Listing {
+func plainListing(ev nostr.Event, npub string) Listing {
 	var a struct {
 		Name   string `json:"name"`
 		Amount any    `json:"amount"`
 	}
 	_ = json.Unmarshal([]byte(ev.Content), &a) // in part, or not at all: it is only shown
-	l := Listing{Provider: ev.PubKey, NPub: npub, Name: a.Name, Outside: true, UpdatedAt: ev.CreatedAt.Time().UTC()}
+	l := Listing{Provider: ev.PubKey, NPub: npub, Name: a.Name, Plain: true, UpdatedAt: ev.CreatedAt.Time().UTC()}
 	if a.Amount != nil {
 		l.Amount = fmt.Sprint(a.Amount)
 	}
 	for _, t := range ev.Tags {
-		if len(t) < 2 || t[0] != "t" || len(l.Jobs) == outsideJobs {
+		if len(t) < 2 || t[0] != "t" || len(l.Jobs) == plainJobs {
 			continue
 		}
 		if s, ok := schemas.Lookup(t[1]); ok {
@@ -32,5 +32,5 @@ func outsideListing(ev nostr.Event, npub string) Listing {
 	return l
 }
 
-// outsideJobs bounds the job types read of one outside announcement.
-const outsideJobs = 16
+// plainJobs bounds the job types read of one plain announcement.
+const plainJobs = 16

@@ -203,7 +203,7 @@ func (f *Found) near(cheapestMsats int64) bool {
 // program that knows NIP-90 alone.
 func (f Found) serves() int {
 	switch {
-	case f.Outside:
+	case f.Plain:
 		return 0
 	case f.Paused:
 		return 1

@@ -62,7 +62,7 @@ CREATE TABLE open_purchases (request_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 
 -- Purchases from programs that know NIP-90 alone: the buyer said that it pays
 -- without a quote and takes what comes without a receipt.
-CREATE TABLE purchase_outside (
+CREATE TABLE purchase_plain (
     request_id TEXT PRIMARY KEY REFERENCES purchases(request_id)
 ) STRICT;
 

@@ -19,14 +19,14 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// RuleOutside approves a payment that no quote binds to the job.
-const RuleOutside = "outside"
+// RulePlain approves a payment that no quote binds to the job.
+const RulePlain = "outside"
 
 // noQuote is said with every payment that only the provider's word binds.
 const noQuote = "no quote: nothing binds this payment to the job"
 
-// requestFor makes the tags that carry the job, and what they name as inputs. An
-// outside provider gets a text generation as NIP-90 has it, untyped; the job is
+// requestFor makes the tags that carry the job, and what they name as inputs. A
+// plain provider gets a text generation as NIP-90 has it, untyped; the job is
 // then what these tags say.
 func requestFor(s *schemas.Schema, o Order, relays []string) (req *schemas.Request, tags nostr.Tags, inputs []byte, err error) {
 	if len(o.Inputs) > 0 {
@@ -37,7 +37,7 @@ func requestFor(s *schemas.Schema, o Order, relays []string) (req *schemas.Reque
 		return nil, nil, nil, err
 	}
 	text, ok := req.Value.(*schemas.TextRequest)
-	if !o.Outside || !ok {
+	if !o.Plain || !ok {
 		return req, nostr.Tags{
 			{"param", "schema", string(req.SchemaID)}, {"i", string(req.Canonical), "text"}, {"output", "application/json"},
 		}, nil, nil
@@ -87,7 +87,7 @@ func namesMore(ev nostr.Event, requestID string) bool {
 // it: nothing was promised in a quote, and nobody is paid for it unless the
 // buyer allowed that.
 func mayBeUnbound(p Purchase, ev nostr.Event) bool {
-	return p.Quote == nil && (p.Outside || p.Attempt == nil && asksNothing(ev))
+	return p.Quote == nil && (p.Plain || p.Attempt == nil && asksNothing(ev))
 }
 
 func asksNothing(ev nostr.Event) bool {
@@ -146,11 +146,11 @@ func (p Purchase) Unproved() []receipts.Claim {
 	return list
 }
 
-// outsideResult takes what an outside provider signed, whatever it is: a
+// plainResult takes what a plain provider signed, whatever it is: a
 // request that names a schema binds nobody who does not know it.
-func (f *follower) outsideResult(ctx context.Context, p Purchase, ev nostr.Event, output []byte) error {
+func (f *follower) plainResult(ctx context.Context, p Purchase, ev nostr.Event, output []byte) error {
 	if len(output) == 0 {
-		return f.distrust(ev, &MismatchError{"result", "it is empty"})
+		return f.reject(ev, &MismatchError{"result", "it is empty"})
 	}
 	what := ", as text"
 	if p.SchemaID != string(schemas.TextGeneration) {
@@ -158,7 +158,7 @@ func (f *follower) outsideResult(ctx context.Context, p Purchase, ev nostr.Event
 	}
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
 	f.say("provider", "result", 0, hashing.Bytes(output).String(), fmt.Sprintf("%d bytes%s", len(output), what))
-	return errors.Join(f.believe(ctx, f.signed, output, nil), f.payAfterwards(ctx, ev))
+	return errors.Join(f.accept(ctx, f.signed, output, nil), f.payAfterwards(ctx, ev))
 }
 
 // payAfterwards pays the invoice that NIP-90 lets a provider put in its result.
@@ -167,7 +167,7 @@ func (f *follower) payAfterwards(ctx context.Context, ev nostr.Event) error {
 		return nil // where there is a quote, it says what is paid
 	}
 	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
-	if err != nil || !p.Outside || p.State != StateRequested {
+	if err != nil || !p.Plain || p.State != StateRequested {
 		return err
 	}
 	return f.paymentRequired(ctx, p, ev)
@@ -199,7 +199,7 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 		FeeLimitMsats: feeLimit, RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
 	}
 	if len(f.c.cfg.Approvals) == 0 {
-		a.RuleID = RuleOutside
+		a.RuleID = RulePlain
 	}
 	return f.reserveAndPay(ctx, p, Award{RequestID: f.id, Charge: Charge{Attempt: &a, BOLT11: text}})
 }
@@ -252,7 +252,7 @@ func (f *follower) withoutReceipt(ctx context.Context, p Purchase) (done bool, e
 		reason = "without receipt: the provider signed none"
 	case p.State == StatePaid && f.lastWord != "":
 		reason = "without receipt: the provider says " + f.lastWord
-	case p.State == StateRequested && p.Outside && f.ended:
+	case p.State == StateRequested && p.Plain && f.ended:
 		reason = "without receipt: it names a price and sent no invoice, so nothing was paid"
 	}
 	if reason == "" {

@@ -58,9 +58,9 @@ func (c *cheat) plain(req nostr.Event, content string, more ...nostr.Tag) nostr.
 	return c.event(c.key, 6050, append(nostr.Tags{{"e", req.ID}, {"p", req.PubKey}}, more...), content)
 }
 
-func buyOutside(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(*cheat) string, change func(*buyer.Config)) (*cheat, buyer.Purchase, error) {
+func buyPlain(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(*cheat) string, change func(*buyer.Config)) (*cheat, buyer.Purchase, error) {
 	t.Helper()
-	return buy(t, answer, pin, nil, change, buyer.Order{Outside: true})
+	return buy(t, answer, pin, nil, change, buyer.Order{Plain: true})
 }
 
 func asConfigured(*buyer.Config) {}
@@ -84,7 +84,7 @@ func TestBareInvoiceIsPaid(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, p, err := buyOutside(t, func(c *cheat, req nostr.Event) []nostr.Event {
+			c, p, err := buyPlain(t, func(c *cheat, req nostr.Event) []nostr.Event {
 				c.pays = true
 				if req.Tags.FindWithValue("param", "delivery") != nil {
 					t.Error("sealed delivery was asked for")
@@ -94,7 +94,7 @@ func TestBareInvoiceIsPaid(t *testing.T) {
 			if err != nil || p.State != buyer.StateDone || string(p.Output) != "words" || p.Payment == nil || p.ReceiptID != "" {
 				t.Fatalf("purchase %s (%s), %v", p.State, p.Reason, err)
 			}
-			if len(c.sent) != 1 || c.sent[0].AmountMsats != price || p.Attempt.RuleID != buyer.RuleOutside {
+			if len(c.sent) != 1 || c.sent[0].AmountMsats != price || p.Attempt.RuleID != buyer.RulePlain {
 				t.Errorf("sent %+v under %q", c.sent, p.Attempt.RuleID)
 			}
 			if !strings.Contains(p.Reason, "without receipt") || p.Quote != nil || p.Acceptance != nil {
@@ -134,7 +134,7 @@ func TestBareInvoicesThatAreNotPaid(t *testing.T) {
 		"over the day's budget": {func(*bare) {}, nil, buyer.Limits{DayMsats: price}, "day budget"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, p, err := buyOutside(t, func(c *cheat, req nostr.Event) []nostr.Event {
+			c, p, err := buyPlain(t, func(c *cheat, req nostr.Event) []nostr.Event {
 				return []nostr.Event{c.asks(req, tt.change)}
 			}, tt.pin, func(cfg *buyer.Config) { cfg.Limits = tt.limits })
 			if !errors.Is(err, buyer.ErrFailed) || !strings.Contains(p.Reason, tt.want) {
@@ -215,7 +215,7 @@ func TestPaidWithoutReceiptEnds(t *testing.T) {
 	if err != nil || p.State != buyer.StateDone || !strings.Contains(p.Reason, "signed none") {
 		t.Errorf("it says that it is done: purchase %s (%s), %v", p.State, p.Reason, err)
 	}
-	_, p, err = buyOutside(t, answer("processing"), nil, func(cfg *buyer.Config) {
+	_, p, err = buyPlain(t, answer("processing"), nil, func(cfg *buyer.Config) {
 		cfg.AnswerTimeout, cfg.ReceiptTimeout = 2*time.Second, 20*time.Millisecond // it answers, however busy the machine
 	})
 	if err != nil || p.State != buyer.StateDone || !strings.Contains(p.Reason, "without receipt") {
@@ -225,9 +225,9 @@ func TestPaidWithoutReceiptEnds(t *testing.T) {
 
 func quoteHash(offer nostr.Event) string { return hashing.Bytes([]byte(offer.Content)).String() }
 
-// TestOutsideGoesOn: a purchase that was interrupted after its payment takes the
+// TestPlainGoesOn: a purchase that was interrupted after its payment takes the
 // answer at the next start, and pays nothing more.
-func TestOutsideGoesOn(t *testing.T) {
+func TestPlainGoesOn(t *testing.T) {
 	var first *cheat
 	answer := func(c *cheat, req nostr.Event) []nostr.Event {
 		first, c.pays = c, true
@@ -241,7 +241,7 @@ func TestOutsideGoesOn(t *testing.T) {
 		if pr.What == "paid" {
 			first.stop()
 		}
-	}, asConfigured, buyer.Order{Outside: true})
+	}, asConfigured, buyer.Order{Plain: true})
 	if !errors.Is(err, context.Canceled) || p.State != buyer.StatePaid {
 		t.Fatalf("purchase %s (%s), %v", p.State, p.Reason, err)
 	}
@@ -255,9 +255,9 @@ func TestOutsideGoesOn(t *testing.T) {
 	}
 }
 
-// TestOutsideListing: what programs of other makes announce is listed, last, and
+// TestPlainListing: what programs of other makes announce is listed, last, and
 // marked.
-func TestOutsideListing(t *testing.T) {
+func TestPlainListing(t *testing.T) {
 	key, err := relay.GenerateKey()
 	if err != nil {
 		t.Fatal(err)
@@ -281,11 +281,11 @@ func TestOutsideListing(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := client.Discover(t.Context(), "", "")
-	if err != nil || len(list) != 5 || list[0].Name != "ours" || list[0].Outside {
+	if err != nil || len(list) != 5 || list[0].Name != "ours" || list[0].Plain {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	for _, l := range list[1:] {
-		if !l.Outside || len(l.Modes) > 0 {
+		if !l.Plain || len(l.Modes) > 0 {
 			t.Errorf("%+v", l)
 		}
 		if l.Name == "dvm" && (l.Amount != "free" || len(l.Jobs) != 1) {
@@ -294,9 +294,9 @@ func TestOutsideListing(t *testing.T) {
 	}
 }
 
-// TestOutsidersTagsNameNoFiles: what an outsider says beside its words does not keep
+// TestPlainTagsNameNoFiles: what a plain provider says beside its words does not keep
 // the buyer from writing these down.
-func TestOutsidersTagsNameNoFiles(t *testing.T) {
+func TestPlainTagsNameNoFiles(t *testing.T) {
 	signed := func(kind int, tags nostr.Tags, content string) []byte {
 		ev := nostr.Event{Kind: kind, CreatedAt: nostr.Now(), Tags: tags, Content: content}
 		check(t, ev.Sign(nostr.GeneratePrivateKey()))
@@ -311,7 +311,7 @@ func TestOutsidersTagsNameNoFiles(t *testing.T) {
 		{{"commitment", "none"}},
 	} {
 		p := buyer.Purchase{
-			Outside: true, Request: signed(5050, nostr.Tags{{"i", "a prompt", "text"}}, ""),
+			Plain: true, Request: signed(5050, nostr.Tags{{"i", "a prompt", "text"}}, ""),
 			ResultEvent: signed(6050, tags, "words"), Output: []byte("words"),
 		}
 		work, err := buyer.WorkOf(t.Context(), nil, p)
