@@ -59,7 +59,7 @@ func gather(events ...stored) error {
 
 // BundleOf is Client.Bundle for a purchase already read, from a store that may
 // be open for reading only.
-func BundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, error) {
+func BundleOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Bundle, error) {
 	if p.ReceiptEvent == nil {
 		return nil, ErrNoReceipt
 	}
@@ -68,7 +68,7 @@ func BundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, e
 
 // WorkOf is what there is of a purchase that has a result, with a receipt or without,
 // as that of a free job: signed words and files, in the form of a bundle.
-func WorkOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, error) {
+func WorkOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Bundle, error) {
 	if p.ResultEvent == nil {
 		return nil, ErrNoReceipt
 	}
@@ -161,7 +161,7 @@ func summaryOf(b *receipts.Bundle) []byte {
 const previousWithin = 100
 
 // previousOf finds the provider's receipt before this one, if it was ours too.
-func previousOf(ctx context.Context, store Store, doc []byte) ([]byte, bool) {
+func previousOf(ctx context.Context, store Evidence, doc []byte) ([]byte, bool) {
 	rec, err := receipts.ParseReceipt(doc)
 	if err != nil || rec.PreviousReceiptHash == nil {
 		return nil, false
@@ -191,7 +191,7 @@ var ErrNothingPaid = errors.New("nothing was paid for this purchase")
 // DisputeOf gathers what was paid for a purchase and what came for it, in a form
 // that anybody can judge offline. Of an encrypted purchase it discloses what was
 // asked, agreed and answered in this job, and no key that opens more.
-func DisputeOf(ctx context.Context, store Store, p Purchase) (*receipts.Dispute, error) {
+func DisputeOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Dispute, error) {
 	attempt, bolt11 := p.due()
 	if attempt == nil {
 		return nil, ErrNothingPaid
@@ -257,7 +257,7 @@ func secretOf(pay *payments.Payment) []byte {
 }
 
 // boxes puts the boxes of a sealed result into the map, by their SHA-256 in hex.
-func boxes(ctx context.Context, store Store, p Purchase, into map[string][]byte) error {
+func boxes(ctx context.Context, store Evidence, p Purchase, into map[string][]byte) error {
 	if p.SealedEvent == nil {
 		return nil
 	}

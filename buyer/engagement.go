@@ -122,7 +122,7 @@ func paidFor(ev nostr.Event) receipts.Purpose {
 
 // EngagementBundleOf gathers what proves the fee of a purchase: ErrNoReceipt if it
 // has no receipt of one. The policy is in it once the result has brought it.
-func EngagementBundleOf(ctx context.Context, store Store, p Purchase) (*receipts.Bundle, error) {
+func EngagementBundleOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Bundle, error) {
 	if p.Engagement == nil || p.Engagement.ReceiptEvent == nil {
 		return nil, ErrNoReceipt
 	}
@@ -157,7 +157,7 @@ func EngagementBundleOf(ctx context.Context, store Store, p Purchase) (*receipts
 
 // demandOf is the event in which the provider asked for what was paid, in the form of
 // a bundle; nil if it is not known.
-func demandOf(ctx context.Context, store Store, requestID string, quote []byte, bolt11 string) ([]byte, error) {
+func demandOf(ctx context.Context, store Evidence, requestID string, quote []byte, bolt11 string) ([]byte, error) {
 	q, err := receipts.ParseQuote(quote)
 	if err != nil {
 		return nil, fmt.Errorf("stored quote: %w", err)

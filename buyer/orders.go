@@ -61,9 +61,7 @@ type OrderStore interface {
 	AddRequest(ctx context.Context, orderID string, p Purchase) error
 	// PlacedOrder is the order that a request belongs to; ErrNotFound if to none.
 	PlacedOrder(ctx context.Context, requestID string) (PlacedOrder, error)
-	// OpenOrders lists the ids of orders that have not ended, oldest first. An order
-	// ends by EndOrder, or when a request of it is done or canceled.
-	OpenOrders(ctx context.Context) ([]string, error)
+	// EndOrder ends an order. One ends too when a request of it is done or canceled.
 	EndOrder(ctx context.Context, orderID string) error
 }
 

@@ -139,7 +139,7 @@ type Opened struct {
 // checks what is in them as any result is checked. Boxes that do not hold what
 // was committed to are receipts.ErrFalseBox; a result that is none for the
 // request is a *MismatchError.
-func Unseal(ctx context.Context, store Store, p Purchase) (Opened, error) {
+func Unseal(ctx context.Context, store Evidence, p Purchase) (Opened, error) {
 	var ev nostr.Event
 	if err := json.Unmarshal(p.SealedEvent, &ev); err != nil {
 		return Opened{}, fmt.Errorf("stored result: %w", err)

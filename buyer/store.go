@@ -153,20 +153,35 @@ type Budget struct {
 	ReservedMsats int64
 }
 
-// Store keeps purchases. Every method that changes anything is one durable
-// transaction.
+// Store keeps all that a buyer must not forget. Every method that changes anything is
+// one durable transaction.
 type Store interface {
+	PurchaseStore
+	SpendingStore
+	DeliveryStore
+	ClosingStore
 	OrderStore
+}
 
+// Evidence is what proves purchases, from a store that may be open for reading only.
+type Evidence interface {
+	Purchases(ctx context.Context, limit int) ([]Purchase, error)
+	Feedback(ctx context.Context, requestID string) ([][]byte, error)
+	Content(ctx context.Context, d hashing.Digest) ([]byte, error)
+}
+
+// PurchaseStore keeps purchases, and remembers what came of them.
+type PurchaseStore interface {
 	AddPurchase(ctx context.Context, p Purchase) error
 	Purchase(ctx context.Context, requestID string) (Purchase, error)
-	// FindPurchase resolves an id prefix of at least 6 characters.
-	FindPurchase(ctx context.Context, prefix string) (Purchase, error)
 	// Purchases lists purchases, newest first; at most limit if limit > 0.
 	Purchases(ctx context.Context, limit int) ([]Purchase, error)
-	// OpenPurchases lists the ids of purchases in a state that is not terminal, oldest first.
-	OpenPurchases(ctx context.Context) ([]string, error)
+	// History says what came of the purchases from each provider (x-only hex).
+	History(ctx context.Context) (map[string]History, error)
+}
 
+// SpendingStore keeps what purchases cost, within the budget.
+type SpendingStore interface {
 	// Reserve is for the attempt of either purpose. It moves requested -> paying: in one transaction it stores quote,
 	// invoice and acceptance and reserves amount + fee limit against the
 	// purchase's own maximum and the limits; a charge for a plain NIP-90 provider's
@@ -188,6 +203,12 @@ type Store interface {
 	// GiveUp takes a purchase that is paying off the open ones, with the reason;
 	// all else of it stays, the reservation too.
 	GiveUp(ctx context.Context, requestID, reason string) error
+	// BudgetOf gives the ledger of the day of at (UTC).
+	BudgetOf(ctx context.Context, at time.Time) (Budget, error)
+}
+
+// DeliveryStore keeps what providers sent, as evidence.
+type DeliveryStore interface {
 	// AddFeedback keeps a 7000 event; a known id is fine.
 	AddFeedback(ctx context.Context, requestID, eventID string, event []byte, at time.Time) error
 	Feedback(ctx context.Context, requestID string) ([][]byte, error)
@@ -200,6 +221,11 @@ type Store interface {
 	// SetReceipt keeps the receipt event of the charge for a purpose; the first stays.
 	// ErrConflict for an engagement fee that was not accepted.
 	SetReceipt(ctx context.Context, requestID string, purpose receipts.Purpose, receiptID string, event []byte) error
+	Content(ctx context.Context, d hashing.Digest) ([]byte, error)
+}
+
+// ClosingStore keeps how purchases end, and what comes back of them.
+type ClosingStore interface {
 	// SetCancel keeps our signed cancellation request.
 	SetCancel(ctx context.Context, requestID string, event []byte) error
 	// SetRefund records that msats of a failed prepayment came back; the first
@@ -215,12 +241,6 @@ type Store interface {
 	// CloseUnpaid is Close for a purchase whose result nobody pays for: ErrConflict
 	// once its payment was begun.
 	CloseUnpaid(ctx context.Context, requestID string, to State, reason string) error
-
-	Content(ctx context.Context, d hashing.Digest) ([]byte, error)
-	// History says what came of the purchases from each provider (x-only hex).
-	History(ctx context.Context) (map[string]History, error)
-	// BudgetOf gives the ledger of the day of at (UTC).
-	BudgetOf(ctx context.Context, at time.Time) (Budget, error)
 }
 
 func (e *BudgetError) Error() string {

@@ -161,11 +161,6 @@ type Store interface {
 	// AddPanel stores a panel with the purchases of its members, all or none.
 	AddPanel(ctx context.Context, p Panel, members []buyer.Purchase) error
 	Panel(ctx context.Context, id string) (Panel, error)
-	// Panels lists panels, newest first; at most limit if limit > 0.
-	Panels(ctx context.Context, limit int) ([]Panel, error)
-	// OpenPanels lists the ids of panels that are undecided or have a member that
-	// has not ended, oldest first.
-	OpenPanels(ctx context.Context) ([]string, error)
 
 	// SetClosing keeps the event that ends the commits; the first stays.
 	// buyer.ErrConflict once the panel is decided.

@@ -34,6 +34,9 @@ type Customer struct {
 type PurchaseStore interface {
 	buyer.Store
 	panel.Store
+	OpenPurchases(ctx context.Context) ([]string, error)
+	OpenOrders(ctx context.Context) ([]string, error)
+	OpenPanels(ctx context.Context) ([]string, error)
 }
 
 // NewCustomer makes a buyer with money.
