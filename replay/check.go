@@ -10,11 +10,11 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// redactedProducer marks a header that Redact made.
+// redactedProducer is the producer in headers that Redact writes.
 const redactedProducer = "redacted@1"
 
-// redactable are the fields for which a redacted line has hashes.
-var redactable = []string{"params", "payload"}
+// redactableFields are the fields that Redact removes; their hashes stay in the line.
+var redactableFields = []string{"params", "payload"}
 
 // ErrTooLarge is returned for a file beyond its limits.
 var ErrTooLarge = errors.New("replay is too large")
@@ -39,16 +39,16 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// Check reads a complete file and returns what it says, or why it is not one:
-// an error that wraps ErrInvalid, ErrTooLarge or the reader's own.
+// Check reads a complete file and returns its summary. The error wraps [ErrInvalid],
+// [ErrTooLarge] or the reader's own error.
 //
-// Lines end with "\n", the last one too, and none is empty. A line need not be
-// in canonical form to be checked: its trajectory hash is that of its canonical
-// form. A file that Redact made must be exactly what Redact makes.
+// Every line ends with "\n", and none is empty. A line need not be in canonical form:
+// the trajectory hash covers its canonical form. A redacted file must be exactly what
+// [Redact] writes.
 func Check(r io.Reader, limits Limits) (*Summary, error) {
 	s := newSession()
 	h := newHasher()
-	o := &object{doc: new(hashing.Object)} // of one line after the other
+	o := &object{doc: new(hashing.Object)} // reused for each line
 	err := eachLine(r, limits.orDefault(), func(raw []byte) error {
 		o.parse(raw[:len(raw)-1])
 		line, err := parse(o)
@@ -78,8 +78,8 @@ func Check(r io.Reader, limits Limits) (*Summary, error) {
 	return &s.Summary, nil
 }
 
-// eachLine calls f with every line, its line end included. The slice is only
-// good during the call.
+// eachLine calls f with every line, including its line end. The slice is valid only
+// during the call.
 func eachLine(r io.Reader, limits Limits, f func(raw []byte) error) error {
 	// One byte more than allowed tells a file at the limit from one beyond it.
 	limited := &io.LimitedReader{R: r, N: limits.Bytes + 1}
@@ -110,8 +110,8 @@ func eachLine(r io.Reader, limits Limits, f func(raw []byte) error) error {
 	}
 }
 
-// readLine collects one line up to limit bytes, line end included, in the room
-// of another.
+// readLine reads one line of at most limit bytes, including its line end, into the
+// memory of line.
 func readLine(in *bufio.Reader, limit int, line []byte) ([]byte, error) {
 	line = line[:0]
 	for {
@@ -126,9 +126,9 @@ func readLine(in *bufio.Reader, limit int, line []byte) ([]byte, error) {
 	}
 }
 
-// checkRedacted holds a line of a redacted file to the one form that Redact
-// gives it, so that the redacted trajectory hash determines every byte. The
-// time of the header, which that hash does not cover, session compares.
+// checkRedacted checks that a line of a redacted file is exactly what Redact writes,
+// so that the redacted trajectory hash determines every byte. The hash does not cover
+// the time of the header; session compares that one.
 func checkRedacted(line Line, o *object) error {
 	if !o.doc.IsCanonical() {
 		return invalid("redacted, and %s is not in canonical form", clip(line.Event()))
@@ -140,7 +140,7 @@ func checkRedacted(line Line, o *object) error {
 	if h, ok := line.(*ReplayHeader); ok {
 		want, err := redactedHeader(h.CreatedAt)
 		if err != nil || !bytes.Equal(o.whole, want) {
-			return invalid("redacted, and its header says more than that")
+			return invalid("redacted, and its header has other fields than a redacted file's")
 		}
 	}
 	return nil
@@ -150,12 +150,12 @@ func redactedHeader(at Time) ([]byte, error) {
 	return EncodeLine(&ReplayHeader{ReplayVersion: Version, Producer: redactedProducer, CreatedAt: at})
 }
 
-// Redact checks a file against the default limits and writes it without params
-// and payload: for these their hashes stand. The result is determined by the
-// lines that the redacted trajectory hash covers, so its header names neither
-// the producer nor the time of writing. A redacted file comes out unchanged.
+// Redact checks a file against the default limits and writes it without params and
+// payload, whose hashes remain. The lines that the redacted trajectory hash covers
+// determine every byte of the result, so the header names neither the producer nor the
+// time of writing. A redacted file comes out unchanged.
 //
-// What w has received when Redact fails is to be thrown away.
+// If Redact fails, discard what it has written to w.
 func Redact(r io.Reader, w io.Writer) error {
 	s := newSession()
 	err := eachLine(r, Limits{}.orDefault(), func(raw []byte) error {
@@ -167,7 +167,7 @@ func Redact(r io.Reader, w io.Writer) error {
 		if err := s.next(line); err != nil {
 			return err
 		}
-		return redactInto(w, line, o)
+		return writeRedacted(w, line, o)
 	})
 	if err == nil {
 		err = s.finish()
@@ -178,9 +178,9 @@ func Redact(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// redactInto writes nothing for the header: its replacement takes its time
-// from SessionStart and is written just before that.
-func redactInto(w io.Writer, line Line, o *object) error {
+// writeRedacted writes one line. It holds the header back until SessionStart, whose
+// time the new header takes.
+func writeRedacted(w io.Writer, line Line, o *object) error {
 	if _, header := line.(*ReplayHeader); header {
 		return nil
 	}
@@ -194,6 +194,6 @@ func redactInto(w io.Writer, line Line, o *object) error {
 		}
 	}
 
-	_, err := w.Write(append(bytes.Clone(o.doc.Without(redactable...)), '\n'))
+	_, err := w.Write(append(bytes.Clone(o.doc.Without(redactableFields...)), '\n'))
 	return err
 }

@@ -18,8 +18,8 @@ const (
 	FormHistory = "run history"                      // run_id, created_at, metadata, events
 )
 
-// importProducer is in the header of what Import writes. The policy of such a
-// session is not known, and says so.
+// importProducer is the producer in the header of an imported file, and noPolicy its
+// policy bundle if the record names none.
 const (
 	importProducer = "lightwork-import@1"
 	noPolicy       = "none"
@@ -28,16 +28,16 @@ const (
 // maxImport bounds the document, in bytes.
 const maxImport = 64 << 20
 
-// maxHeader bounds the first line of what is taken for a REPLAY.jsonl, in bytes.
+// maxHeader bounds the part of a document that is searched for a header, in bytes.
 const maxHeader = 4096
 
-// ErrReplay: what is to become a REPLAY.jsonl is one.
+// ErrReplay is returned for a document that is a REPLAY.jsonl and needs no import.
 var ErrReplay = errors.New("is a REPLAY.jsonl already")
 
 // Import reads a record of OpenAgents and writes it as REPLAY.jsonl version 1.
-// docs/protocol/replay.md has the mapping. Nothing is lost and nothing made up: what has
-// no place of its own becomes a RuntimeEvent. The same document gives the same
-// bytes. Errors wrap ErrInvalid, ErrTooLarge or ErrReplay.
+// docs/protocol/replay.md has the mapping. It loses nothing and invents nothing: a
+// field without a counterpart goes into a RuntimeEvent. The same document always gives
+// the same bytes. Errors wrap [ErrInvalid], [ErrTooLarge] or [ErrReplay].
 func Import(doc []byte, w io.Writer) (form string, h Hashes, err error) {
 	if len(doc) > maxImport {
 		return "", h, fmt.Errorf("import replay: %w: more than %d bytes", ErrTooLarge, maxImport)
@@ -51,7 +51,7 @@ func Import(doc []byte, w io.Writer) (form string, h Hashes, err error) {
 		return "", h, fmt.Errorf("import replay: %w", invalid("%v", o.err))
 	}
 
-	var s *imported
+	var s *record
 	switch {
 	case o.raw("timeline") != nil:
 		form = FormBundle
@@ -63,7 +63,7 @@ func Import(doc []byte, w io.Writer) (form string, h Hashes, err error) {
 		form = FormHistory
 		s, err = importHistory(o)
 	default:
-		err = errors.New("has no timeline, no steps and no events: it is none of the forms that are known")
+		err = errors.New("has no timeline, no steps and no events, so it is not a known form of record")
 	}
 
 	if err == nil {
@@ -76,7 +76,7 @@ func Import(doc []byte, w io.Writer) (form string, h Hashes, err error) {
 	return form, h, err
 }
 
-// isReplay looks for the header that every REPLAY.jsonl begins with.
+// isReplay reports whether the document begins with the header of a REPLAY.jsonl.
 func isReplay(doc []byte) bool {
 	first, _, _ := bytes.Cut(doc[:min(len(doc), maxHeader)], []byte("\n"))
 	line, err := ParseLine(first)
@@ -84,44 +84,43 @@ func isReplay(doc []byte) bool {
 	return err == nil && header
 }
 
-// imported is a session on its way.
-type imported struct {
+// record is a session that is being imported.
+type record struct {
 	id     string
 	began  time.Time
 	policy string
 	status string
-	events []happening
+	events []event
 }
 
-// happening is one event of a session: a call, the result of one, or anything
-// else.
-type happening struct {
+// event is one event of a session: a call, a result, or anything else.
+type event struct {
 	at   time.Time
 	kind string // "call", "result", or the type of a RuntimeEvent
 	tool string
 	step string
 	data json.RawMessage
-	pair int // of a call its result, of a result its call; -1 without
+	pair int // index of a call's result or a result's call; -1 if there is none
 	key  *string
 }
 
-// pairUp gives each result the oldest call of its tool that has none yet; one
-// that names no tool, the oldest of all.
-func (s *imported) pairUp() {
+// pairCalls gives each result the oldest open call of its tool, or the oldest open
+// call of all if the result names no tool.
+func (s *record) pairCalls() {
 	for i := range s.events {
 		s.events[i].pair = -1
 	}
 
-	waiting := []int{}
+	open := []int{}
 	for i, e := range s.events {
 		switch e.kind {
 		case "call":
-			waiting = append(waiting, i)
+			open = append(open, i)
 		case "result":
-			for k, c := range waiting {
+			for k, c := range open {
 				if e.tool == "" || e.tool == s.events[c].tool {
 					s.events[i].pair, s.events[c].pair = c, i
-					waiting = append(waiting[:k], waiting[k+1:]...)
+					open = append(open[:k], open[k+1:]...)
 					break
 				}
 			}
@@ -129,8 +128,8 @@ func (s *imported) pairUp() {
 	}
 }
 
-func (s *imported) write(w io.Writer) (Hashes, error) {
-	s.pairUp()
+func (s *record) write(w io.Writer) (Hashes, error) {
+	s.pairCalls()
 
 	out := NewWriter(w)
 	for _, line := range []Line{
@@ -167,7 +166,7 @@ func (s *imported) write(w io.Writer) (Hashes, error) {
 	return out.Close()
 }
 
-func (s *imported) line(i int, e happening) (Line, error) {
+func (s *record) line(i int, e event) (Line, error) {
 	switch {
 	case e.kind == "call" && e.pair >= 0:
 		return &ToolCall{T: At(e.at), ID: callID(i), Tool: e.tool, Params: e.data, StepID: e.step}, nil
@@ -186,7 +185,7 @@ func (s *imported) line(i int, e happening) (Line, error) {
 
 func callID(i int) string { return fmt.Sprintf("tc_%d", i) }
 
-// exitCodeOf is the exit_code of an output that has one.
+// exitCodeOf returns the exit_code of an output, or nil.
 func exitCodeOf(data json.RawMessage) *int64 {
 	o := newObject(data)
 	code := o.optionalInteger("exit_code")

@@ -67,8 +67,8 @@ func TestImportRefuses(t *testing.T) {
 	bundle, surface := string(readForm(t, "bundle")), string(readForm(t, "surface"))
 	for name, tt := range map[string]struct{ doc, says string }{
 		"a changed history":         {strings.Replace(history, `"status": "succeeded"`, `"status": "failed"`, 1), "expected.trajectory_hash"},
-		"a history in disorder":     {strings.Replace(history, `"seq": 2`, `"seq": 3`, 1), `events[1]: seq: is 3, the place is 2`},
-		"no form that is known":     {`{"a":1}`, "none of the forms"},
+		"a history in disorder":     {strings.Replace(history, `"seq": 2`, `"seq": 3`, 1), `events[1]: seq: is 3, want 2`},
+		"no form that is known":     {`{"a":1}`, "not a known form"},
 		"not JSON":                  {`PDF`, "invalid"},
 		"a key twice":               {`{"id":"a","id":"b","timeline":[]}`, "invalid"},
 		"a bundle without an id":    {strings.Replace(bundle, `"id": "demo-42"`, `"name": "demo-42"`, 1), "id: missing"},

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// These readers are for documents that others wrote: a field that may be there.
+// These readers are for the documents of other programs, whose fields may be absent.
 
 // objects reads a list of objects.
 func (o *object) objects(name string) ([]*object, error) {
@@ -29,8 +29,8 @@ func (o *object) objects(name string) ([]*object, error) {
 	return objects, nil
 }
 
-// word is a short string, or empty where there is none.
-func (o *object) word(name string) string {
+// shortText returns a short string, or "" if the field is anything else.
+func (o *object) shortText(name string) string {
 	var s string
 	if o.err != nil || o.absent(name) || json.Unmarshal(o.raw(name), &s) != nil || len(s) > maxName {
 		return ""
@@ -38,15 +38,15 @@ func (o *object) word(name string) string {
 	return s
 }
 
-// either is a field's own text; null where it is absent.
-func (o *object) either(name string) json.RawMessage {
+// rawOrNull returns the text of a field, or null if it is absent.
+func (o *object) rawOrNull(name string) json.RawMessage {
 	if raw := o.raw(name); raw != nil {
 		return raw
 	}
 	return json.RawMessage("null")
 }
 
-// first is the text of the first field that is there.
+// first returns the text of the first field that is present.
 func (o *object) first(names ...string) json.RawMessage {
 	for _, name := range names {
 		if raw := o.raw(name); raw != nil {
@@ -56,7 +56,7 @@ func (o *object) first(names ...string) json.RawMessage {
 	return nil
 }
 
-// anyTime is the first of the fields that is a time.
+// anyTime returns the first of the fields that is a time.
 func (o *object) anyTime(names ...string) *time.Time {
 	for _, name := range names {
 		var t Time
@@ -67,7 +67,7 @@ func (o *object) anyTime(names ...string) *time.Time {
 	return nil
 }
 
-// offset is a step's t in milliseconds, 0 without one.
+// offset returns the t of a step in milliseconds, 0 if it is absent.
 func (o *object) offset() int64 {
 	if o.absent("t") {
 		return 0
@@ -75,7 +75,7 @@ func (o *object) offset() int64 {
 	return o.integer("t", 0, maxOffset)
 }
 
-// duration is how long a step took in milliseconds, 0 where it does not say.
+// duration returns the duration_ms of a step, 0 if it is absent or invalid.
 func (o *object) duration() int64 {
 	n := newObject(o.whole)
 	if n.absent("duration_ms") {

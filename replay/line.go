@@ -1,11 +1,11 @@
-// Package replay writes, reads and checks REPLAY.jsonl version 1, the record
-// of what a session did: one JSON object a line, tagged by its "event" field.
+// Package replay writes, reads and checks REPLAY.jsonl version 1, the record of a
+// session: one JSON object per line, whose "event" field names its type.
 //
-// A file starts with a ReplayHeader and a SessionStart and ends with a
-// SessionEnd. Every ToolCall has exactly one ToolResult with the same id.
-// Three hashes stand for a file: the trajectory hash over its lines in
-// canonical form, the redacted trajectory hash over the same lines without
-// "params" and "payload", and the replay hash over the bytes of the file.
+// A file starts with a [ReplayHeader] and a [SessionStart] and ends with a
+// [SessionEnd]. Every [ToolCall] has exactly one [ToolResult] with the same id. Three
+// hashes identify a file: the trajectory hash covers its lines in canonical form, the
+// redacted trajectory hash covers the same lines without "params" and "payload", and
+// the replay hash covers the bytes of the file.
 package replay
 
 import (
@@ -66,13 +66,13 @@ type Line interface {
 // Time is an instant written as RFC 3339 in UTC with exactly three decimals.
 type Time struct{ time.Time }
 
-// timeLayout is fixed in width so that a time has one spelling.
+// timeLayout has a fixed width, so that a time has one spelling.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
 // At is t in UTC, cut to milliseconds.
 func At(t time.Time) Time { return Time{t.UTC().Truncate(time.Millisecond)} }
 
-// MarshalJSON writes the fixed form.
+// MarshalJSON writes the time in timeLayout.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if !t.inRange() {
 		return nil, fmt.Errorf("time %v is outside the years 1970 to 9999", t.UTC())
@@ -87,7 +87,7 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("a time is a string")
 	}
 	parsed, err := time.Parse(time.RFC3339Nano, s)
-	// Go reads a comma before the fraction too; the RFC does not have it.
+	// Go also accepts a comma before the fraction, which the RFC does not allow.
 	if err != nil || strings.ContainsRune(s, ',') || !(Time{parsed}).inRange() {
 		return fmt.Errorf("%q is not an RFC 3339 time from 1970 to 9999", clip(s))
 	}
@@ -119,9 +119,8 @@ type PlanStart struct {
 	StepCount int64          `json:"step_count"`
 }
 
-// ToolCall is a call with its complete parameters. A Writer fills ParamsHash
-// when it is zero. In a redacted line Params is nil and ParamsHash stands for
-// it.
+// ToolCall is a call with its complete parameters. A [Writer] fills ParamsHash if it is
+// zero. In a redacted line Params is nil and only ParamsHash remains.
 type ToolCall struct {
 	T          Time            `json:"t"`
 	ID         string          `json:"id"`
@@ -132,7 +131,7 @@ type ToolCall struct {
 }
 
 // ToolResult answers the ToolCall with the same ID. OutputHash covers the
-// complete output. ExitCode is nil where a tool has none. LatencyMs is in
+// complete output. ExitCode is nil for a tool that has none. LatencyMs is in
 // milliseconds, StepUtility in [-1, 1].
 type ToolResult struct {
 	T           Time           `json:"t"`
@@ -151,7 +150,8 @@ type StepComplete struct {
 	Iterations int64  `json:"iterations"`
 }
 
-// Verification is a run of checks. Delta is failing tests before minus after.
+// Verification is a run of checks. Delta is the number of failing tests before minus
+// the number after.
 type Verification struct {
 	T         Time     `json:"t"`
 	Commands  []string `json:"commands"`
@@ -169,9 +169,9 @@ type SessionEnd struct {
 	TotalLatencyMs int64   `json:"total_latency_ms"`
 }
 
-// Payment says what the session knew of its payment. PaymentProof is null in
-// what a Writer writes: a proof made public while the money is still on its
-// way could be used by others, so only the receipt has it.
+// Payment is what the session knew of its payment. A [Writer] requires a null
+// PaymentProof: others could use a proof that is public while the money is on its way,
+// so only the receipt has it.
 type Payment struct {
 	T            Time            `json:"t"`
 	Rail         string          `json:"rail"`
@@ -194,8 +194,8 @@ type RuntimeEvent struct {
 	IdempotencyKey *string         `json:"idempotency_key"`
 }
 
-// Unknown is a line of an event that this version does not know. It counts
-// for the hashes and for nothing else, and a Writer refuses it.
+// Unknown is a line of an event that this version does not know. The hashes cover it,
+// no rule applies to it, and a [Writer] refuses it.
 type Unknown struct{ Name string }
 
 // Event names the line.

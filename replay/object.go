@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	maxInteger = 1<<53 - 1 // the largest integer every JSON reader keeps
+	maxInteger = 1<<53 - 1 // the largest integer that every JSON reader preserves
 	maxName    = 1024      // bytes of an id, a name or a status
 	maxText    = 1 << 20   // bytes of one command
 )
 
-// object reads the fields of one line by their exact names: encoding/json
-// would also take "T" for "t". The first error sticks.
+// object reads the fields of one line by their exact names, where encoding/json would
+// also accept "T" for "t". It keeps the first error.
 type object struct {
 	whole []byte
-	doc   *hashing.Object // without a member after an error of the whole line
+	doc   *hashing.Object // has no member if the line did not parse
 	err   error
 }
 
@@ -31,7 +31,8 @@ func newObject(doc []byte) *object {
 	return o
 }
 
-// parse is newObject in the room of another object, of which nothing may be kept.
+// parse reads another document into the object's memory. Slices of the last document
+// become invalid.
 func (o *object) parse(doc []byte) {
 	o.whole, o.err = doc, o.doc.Parse(doc)
 }
@@ -42,18 +43,18 @@ func (o *object) fail(name, format string, args ...any) {
 	}
 }
 
-// raw returns a field's text, or nil when it is absent. It is part of the line.
+// raw returns the text of a field, a slice of the line, or nil if it is absent.
 func (o *object) raw(name string) json.RawMessage {
 	return o.doc.Value(name)
 }
 
-// absent reports a field that is missing or null.
+// absent reports whether a field is missing or null.
 func (o *object) absent(name string) bool { return isAbsent(o.raw(name)) }
 
 func isAbsent(raw json.RawMessage) bool { return raw == nil || string(raw) == "null" }
 
-// required returns the text of a field that must be there; nil if it is not, or
-// there was an error before.
+// required returns the text of a field that must be present. It returns nil if it is
+// not, or after an earlier error.
 func (o *object) required(name string) json.RawMessage {
 	if o.err != nil {
 		return nil
@@ -148,7 +149,7 @@ func (o *object) digest(name string) hashing.Digest {
 		return hashing.Digest{}
 	}
 	d, err := hashing.ParseDigest(s)
-	if err != nil || !strings.HasPrefix(s, "sha256:") { // the bare hex of a job_hash has no place here
+	if err != nil || !strings.HasPrefix(s, "sha256:") { // ParseDigest also accepts bare hex
 		o.fail(name, "not a sha256 digest")
 	}
 	return d
@@ -158,8 +159,8 @@ func (o *object) integer(name string, low, high int64) int64 {
 	return o.bounded(name, o.required(name), low, high)
 }
 
-// bounded reads the number's own text: encoding/json's Number also takes "1"
-// in quotes. It refuses 1.0 and 1e3 too: an integer has one spelling here.
+// bounded parses the text of an integer. It does not use encoding/json's Number, which
+// accepts "1" in quotes. An integer has one spelling, so it refuses 1.0 and 1e3.
 func (o *object) bounded(name string, n json.RawMessage, low, high int64) int64 {
 	if o.err != nil {
 		return 0
@@ -221,9 +222,9 @@ func (o *object) integers(name string) []int64 {
 	return out
 }
 
-// hashed reads a value and the digest that must be the hash of its canonical
-// form. An absent value is a redacted one: only the digest is left.
-func (o *object) hashed(value, digest string) (json.RawMessage, hashing.Digest) {
+// hashedValue reads a value and the digest that must be the hash of its canonical form.
+// A value that is absent was redacted, and only the digest is left.
+func (o *object) hashedValue(value, digest string) (json.RawMessage, hashing.Digest) {
 	want := o.digest(digest)
 	raw := o.raw(value)
 	if o.err != nil || raw == nil {
@@ -235,7 +236,7 @@ func (o *object) hashed(value, digest string) (json.RawMessage, hashing.Digest) 
 	return raw, want
 }
 
-// clip keeps text from outside short in a message; %q keeps it printable.
+// clip shortens text from outside for a message; %q then makes it printable.
 func clip(s string) string {
 	const most = 40
 	if len(s) <= most {

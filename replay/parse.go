@@ -45,7 +45,7 @@ func parse(o *object) (Line, error) {
 		line = &PlanStart{T: o.time("t"), PlanHash: o.digest("plan_hash"), StepCount: o.count("step_count")}
 	case EventToolCall:
 		c := &ToolCall{T: o.time("t"), ID: o.name("id"), Tool: o.name("tool"), StepID: o.text("step_id", maxName)}
-		c.Params, c.ParamsHash = o.hashed("params", "params_hash")
+		c.Params, c.ParamsHash = o.hashedValue("params", "params_hash")
 		line = c
 	case EventToolResult:
 		line = &ToolResult{
@@ -68,7 +68,7 @@ func parse(o *object) (Line, error) {
 			T: o.time("t"), SessionID: o.name("session_id"), Seq: o.count("seq"),
 			Type: o.name("runtime_event_type"), IdempotencyKey: o.optionalName("idempotency_key"),
 		}
-		e.Payload, e.PayloadHash = o.hashed("payload", "payload_hash")
+		e.Payload, e.PayloadHash = o.hashedValue("payload", "payload_hash")
 		line = e
 	default:
 		line = &Unknown{Name: event}
@@ -114,7 +114,7 @@ func parsePayment(o *object) *Payment {
 		AmountMsats: o.count("amount_msats"), Status: o.name("status"), PaymentProof: json.RawMessage("null"),
 	}
 	if !o.absent("payment_proof") {
-		p.PaymentProof = bytes.Clone(o.raw("payment_proof")) // a summary keeps it
+		p.PaymentProof = bytes.Clone(o.raw("payment_proof")) // a Summary outlives the line
 	}
 	if !o.absent("job_hash") {
 		d := o.digest("job_hash")
@@ -123,17 +123,16 @@ func parsePayment(o *object) *Payment {
 	return p
 }
 
-// EncodeLine gives the canonical form of a line, without a line end. It fills
-// a zero params_hash or payload_hash and refuses a line that ParseLine would
-// refuse.
+// EncodeLine returns the canonical form of a line, without a line end. It fills a zero
+// params_hash or payload_hash and refuses a line that [ParseLine] would refuse.
 func EncodeLine(line Line) ([]byte, error) {
 	doc, _, err := encode(line)
 	return doc, err
 }
 
-// encode also returns the fields of what it encoded.
+// encode is EncodeLine and also returns the encoded line as an object.
 func encode(line Line) ([]byte, *object, error) {
-	body, err := prepared(line)
+	body, err := prepare(line)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,7 +141,7 @@ func encode(line Line) ([]byte, *object, error) {
 		return nil, nil, fmt.Errorf("encode %s: %w", line.Event(), err)
 	}
 
-	// The names of the events that are written need no escaping.
+	// No event that can be written has a name that needs escapes.
 	tagged := append([]byte(`{"event":"`+line.Event()+`",`), doc[1:]...)
 	doc, err = hashing.CanonicalValue(json.RawMessage(tagged))
 	if err != nil {
@@ -155,19 +154,18 @@ func encode(line Line) ([]byte, *object, error) {
 	return doc, o, nil
 }
 
-// prepared returns the line with its hashes and null fields in place, leaving
-// the caller's own value alone.
-func prepared(line Line) (any, error) {
+// prepare returns a copy of the line in which hashes and null fields are set.
+func prepare(line Line) (any, error) {
 	switch l := line.(type) {
 	case *ToolCall:
 		c := *l
 		var err error
-		c.Params, c.ParamsHash, err = filled(c.Params, c.ParamsHash)
+		c.Params, c.ParamsHash, err = fillHash(c.Params, c.ParamsHash)
 		return c, err
 	case *RuntimeEvent:
 		e := *l
 		var err error
-		e.Payload, e.PayloadHash, err = filled(e.Payload, e.PayloadHash)
+		e.Payload, e.PayloadHash, err = fillHash(e.Payload, e.PayloadHash)
 		return e, err
 	case *Payment:
 		p := *l
@@ -188,7 +186,7 @@ func prepared(line Line) (any, error) {
 	return line, nil
 }
 
-func filled(value json.RawMessage, digest hashing.Digest) (json.RawMessage, hashing.Digest, error) {
+func fillHash(value json.RawMessage, digest hashing.Digest) (json.RawMessage, hashing.Digest, error) {
 	if len(value) == 0 || !digest.IsZero() {
 		return value, digest, nil
 	}

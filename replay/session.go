@@ -7,10 +7,10 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// ErrInvalid is what every complaint about a file's lines or their order wraps.
+// ErrInvalid is wrapped by every error about the lines of a file or their order.
 var ErrInvalid = errors.New("invalid replay")
 
-// Summary is what a checked file says.
+// Summary is the outcome of checking a file.
 type Summary struct {
 	Hashes
 	Producer       string
@@ -24,28 +24,29 @@ type Summary struct {
 	// Output is the output hash of the last ToolResult, or nil.
 	Output   *hashing.Digest
 	Payments []Payment
-	// PaidFirst: there is a payment, and no ToolCall came before the first.
+	// PaidFirst is true if there is a payment and no ToolCall before the first one.
 	PaidFirst bool
-	// IsRedacted: params and payload are gone from every line. Then Redacted is
-	// the only hash that can be compared with that of the complete session.
+	// IsRedacted is true if every line has lost its params and payload. Then only the
+	// hash Redacted can be compared with the complete session.
 	IsRedacted bool
-	// IsCanonical: every line is its own canonical form. A file in a bundle is.
+	// IsCanonical is true if every line is in canonical form, as it must be in a
+	// bundle.
 	IsCanonical bool
 }
 
-// session holds the rules that span lines. Writer and Check share it, so what
-// one writes the other accepts.
+// session checks the rules that span lines. Writer and Check share it, so Check
+// accepts every file that a Writer writes.
 type session struct {
 	Summary
 	lines    int
 	created  Time
-	open     map[string]bool // tool call id: still without its result
+	open     map[string]bool // by id of each tool call: the result is still missing
 	pending  int
 	steps    map[string]bool
 	planned  int64
 	seq      int64
-	full     bool // a line still had params or payload
-	stripped bool // a line had lost them
+	complete bool // a line had params or payload
+	stripped bool // a line lacked them
 	ended    bool
 }
 
@@ -60,10 +61,10 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-// next takes the line after those before it.
+// next checks the next line.
 func (s *session) next(line Line) error {
 	s.lines++
-	if err := s.place(line); err != nil {
+	if err := s.checkPlace(line); err != nil {
 		return err
 	}
 
@@ -75,8 +76,8 @@ func (s *session) next(line Line) error {
 		}
 		s.Producer = l.Producer
 	case *SessionStart:
-		// The header of a redacted file is outside its hash, so it may say
-		// nothing that SessionStart, which is inside, does not determine.
+		// The hash of a redacted file does not cover its header, so SessionStart,
+		// which it covers, must determine the header.
 		if s.Producer == redactedProducer && !At(s.created.Time).Equal(At(l.T.Time).Time) {
 			return invalid("redacted, and its header has another time than SessionStart")
 		}
@@ -106,8 +107,9 @@ func (s *session) next(line Line) error {
 	return nil
 }
 
-// place holds the frame: header, start, anything, end, each once.
-func (s *session) place(line Line) error {
+// checkPlace requires the header first, then SessionStart, and SessionEnd last, each
+// once.
+func (s *session) checkPlace(line Line) error {
 	if s.ended {
 		return invalid("%s after SessionEnd", clip(line.Event()))
 	}
@@ -137,7 +139,7 @@ func (s *session) plan(l *PlanStart) error {
 }
 
 func (s *session) call(l *ToolCall) error {
-	if _, known := s.open[l.ID]; known {
+	if _, ok := s.open[l.ID]; ok {
 		return invalid("a second ToolCall %q", clip(l.ID))
 	}
 	s.open[l.ID] = true
@@ -147,11 +149,11 @@ func (s *session) call(l *ToolCall) error {
 }
 
 func (s *session) result(l *ToolResult) error {
-	waiting, known := s.open[l.ID]
+	open, ok := s.open[l.ID]
 	switch {
-	case !known:
+	case !ok:
 		return invalid("ToolResult %q has no ToolCall before it", clip(l.ID))
-	case !waiting:
+	case !open:
 		return invalid("a second ToolResult %q", clip(l.ID))
 	}
 
@@ -195,9 +197,10 @@ func (s *session) end(l *SessionEnd) error {
 	return nil
 }
 
-func (s *session) redaction(gone bool) {
-	s.full = s.full || !gone
-	s.stripped = s.stripped || gone
+// redaction records whether a line lacked its params or payload.
+func (s *session) redaction(stripped bool) {
+	s.complete = s.complete || !stripped
+	s.stripped = s.stripped || stripped
 }
 
 // finish is called after the last line.
@@ -205,10 +208,10 @@ func (s *session) finish() error {
 	if !s.ended {
 		return invalid("no SessionEnd: the file is cut short")
 	}
-	if s.full && s.stripped {
+	if s.complete && s.stripped {
 		return invalid("partly redacted: some lines have lost params or payload")
 	}
-	if s.full && s.Producer == redactedProducer {
+	if s.complete && s.Producer == redactedProducer {
 		return invalid("says it is redacted and still has params or payload")
 	}
 	if s.stripped && s.Producer != redactedProducer {

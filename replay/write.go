@@ -9,12 +9,12 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Hashes stand for one file.
+// Hashes identify one file.
 type Hashes struct {
 	// Trajectory is the canonical hash of the array of lines from SessionStart
 	// to SessionEnd.
 	Trajectory hashing.Digest
-	// Redacted is the same over those lines without params and payload.
+	// Redacted is the hash of the same lines without params and payload.
 	Redacted hashing.Digest
 	// Replay is the SHA-256 of the file's bytes.
 	Replay hashing.Digest
@@ -31,15 +31,15 @@ type hasher struct {
 
 func newHasher() *hasher { return &hasher{file: sha256.New(), canonical: true} }
 
-// add takes the fields of a line and the bytes it has in the file, with the
-// line end. The header (line 1) belongs to the file only.
+// add takes a parsed line and its bytes in the file, with the line end. Only the
+// file hash covers the header (line 1).
 func (h *hasher) add(o *object, raw []byte) {
 	h.lines++
 	h.file.Write(raw)
 	h.canonical = h.canonical && o.doc.IsCanonical()
 	if h.lines > 1 {
 		h.trajectory.AddObject(o.doc)
-		h.redacted.AddObjectWithout(o.doc, redactable...)
+		h.redacted.AddObjectWithout(o.doc, redactableFields...)
 	}
 }
 
@@ -49,9 +49,9 @@ func (h *hasher) sums() Hashes {
 	return sums
 }
 
-// Writer writes a file line by line. It keeps order and pairing as Check asks
-// for them and refuses a line that breaks them. It is not safe for concurrent
-// use. After an error it refuses everything.
+// Writer writes a file line by line. It refuses a line that breaks the order or the
+// pairing that [Check] requires. After an error it refuses everything. It is not safe
+// for concurrent use.
 type Writer struct {
 	w       io.Writer
 	session *session
@@ -74,7 +74,7 @@ func (w *Writer) Write(line Line) error {
 }
 
 func (w *Writer) write(line Line) error {
-	line, err := writable(line)
+	line, err := checkWritable(line)
 	if err != nil {
 		return fmt.Errorf("write replay: %w", err)
 	}
@@ -94,9 +94,9 @@ func (w *Writer) write(line Line) error {
 	return nil
 }
 
-// writable refuses what may be read but not made: a redacted line, and a
-// payment that shows its proof.
-func writable(line Line) (Line, error) {
+// checkWritable refuses lines that may be read but not written: redacted lines, and
+// payments that show their proof. It fills the version of a header.
+func checkWritable(line Line) (Line, error) {
 	switch l := line.(type) {
 	case *ReplayHeader:
 		h := *l

@@ -11,22 +11,21 @@ import (
 	"path/filepath"
 )
 
-// ErrCorrupt is returned by Backup when the integrity check finds
-// damage.
+// ErrCorrupt is returned when the integrity check finds damage.
 var ErrCorrupt = errors.New("integrity check failed")
 
-// ErrForeign is returned by Restore for the backup of another database.
+// ErrForeign is returned by [Restore] for the backup of another database.
 var ErrForeign = errors.New("the backup of another database")
 
-// Backup writes a consistent copy of the database to dest while it is in use.
-// The copy is complete, checked and durable before dest appears; an existing
-// dest is never replaced.
+// Backup writes a consistent copy of the database to dest while it is in use. The copy
+// is complete, checked and durable before dest appears. Backup never replaces an
+// existing dest.
 func (db *DB) Backup(ctx context.Context, dest string) error {
 	dest, err := checkPath(dest)
 	if err != nil {
 		return err
 	}
-	// A name of its own: what is there already is another's, and not to be removed.
+	// A fresh name, because a partial file of that name may belong to another backup.
 	f, err := os.CreateTemp(filepath.Dir(dest), filepath.Base(dest)+".*.partial")
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -40,15 +39,15 @@ func (db *DB) Backup(ctx context.Context, dest string) error {
 	if err := checkFile(ctx, part); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	// Link refuses an existing name, where a rename would replace it.
+	// Link refuses an existing name; a rename would replace it.
 	if err := os.Link(part, dest); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return syncDir(filepath.Dir(dest))
 }
 
-// copyTo uses VACUUM INTO: one read transaction, so writers go on and the copy
-// is one moment, without the restarts of the page-wise backup.
+// copyTo uses VACUUM INTO, which needs one read transaction: writers can go on and the
+// copy is a snapshot. The page-wise backup would restart after every write.
 func (db *DB) copyTo(ctx context.Context, part *os.File) error {
 	pool, err := sql.Open("sqlite3", fmt.Sprintf("%s?mode=ro&_busy_timeout=%d", uri(db.path), busyTimeoutMs))
 	if err != nil {
@@ -78,8 +77,8 @@ func checkFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// checkBackup refuses a file that Open would refuse afterwards, and one with rows in
-// the tables of another database's purpose.
+// checkBackup refuses a file whose version Open would refuse, and one with rows in a
+// table that is foreign to this database.
 func checkBackup(ctx context.Context, path string, opt Options, foreign []string) error {
 	pool, err := sql.Open("sqlite3", uri(path)+"?mode=ro&immutable=1")
 	if err != nil {
@@ -107,13 +106,15 @@ func checkBackup(ctx context.Context, path string, opt Options, foreign []string
 	return nil
 }
 
-// Restore puts a backup in the place of the database at path, which nobody may
-// have open: *LockedError. The backup is checked first and stays where it is.
-// What was there is kept, with its write-ahead log, in the folder that is
-// returned ("" if there was nothing): a log left beside another file than its
-// own would corrupt it. A backup that Open with opt refuses for its version is
-// refused like that; one in which one of the tables foreign has a row is somebody
-// else's: ErrForeign.
+// Restore replaces the database at path by a backup, which it checks first and leaves
+// where it is. While a process has the database open, it returns a *[LockedError].
+//
+// The old database and its write-ahead log move to a new folder, whose name is
+// returned ("" if there was no database). The log must go with it, because it would
+// corrupt the new file.
+//
+// A backup is refused if Open with opt would refuse its version, and with [ErrForeign]
+// if one of the foreign tables has a row.
 func Restore(ctx context.Context, path, backup string, opt Options, foreign ...string) (kept string, err error) {
 	if path, err = checkPath(path); err != nil {
 		return "", err
@@ -140,7 +141,7 @@ func Restore(ctx context.Context, path, backup string, opt Options, foreign ...s
 	if err := toWAL(ctx, part); err != nil {
 		return "", fmt.Errorf("restore: %w", err)
 	}
-	if kept, err = setAside(path); err != nil {
+	if kept, err = moveAway(path); err != nil {
 		return "", fmt.Errorf("restore: %w", err)
 	}
 	if err := os.Rename(part, path); err != nil {
@@ -149,8 +150,8 @@ func Restore(ctx context.Context, path, backup string, opt Options, foreign ...s
 	return kept, syncDir(filepath.Dir(path))
 }
 
-// toWAL gives a copy, which VACUUM INTO leaves without it, the journal mode that
-// every open asks for: one for reading cannot change it.
+// toWAL sets the journal mode of a copy, which VACUUM INTO does not copy. A read-only
+// Open requires that mode and cannot set it.
 func toWAL(ctx context.Context, path string) error {
 	pool, err := sql.Open("sqlite3", uri(path))
 	if err != nil {
@@ -160,9 +161,9 @@ func toWAL(ctx context.Context, path string) error {
 	return errors.Join(err, pool.Close())
 }
 
-// setAside moves a database and its log into a new folder beside it. The log
-// goes first: a database without its log is old but whole.
-func setAside(path string) (dir string, err error) {
+// moveAway moves a database and its log into a new folder beside it. The log goes
+// first: if only it has moved, the database is older but consistent.
+func moveAway(path string) (dir string, err error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -13,22 +13,22 @@ import (
 
 const (
 	busyTimeoutMs = 5000
-	// stmtCache is the number of prepared statements a connection keeps.
+	// stmtCache is the number of prepared statements that a connection caches.
 	stmtCache = 256
 )
 
-// conn is one SQLite connection, used by one goroutine at a time. The driver
-// keeps its prepared statements, and hands a statement to one user at a time,
-// so that a query may be repeated while an earlier one is still being read.
+// conn is one SQLite connection, used by one goroutine at a time. The driver caches
+// its prepared statements and gives each to one user at a time, so a query may run
+// again while the rows of an earlier run are still open.
 type conn struct {
 	sql *sql.Conn
-	raw *sqlite3.SQLiteConn // the same connection, without database/sql's cost
+	raw *sqlite3.SQLiteConn // the same connection without the overhead of database/sql
 
-	commands map[string]*sqlite3.SQLiteStmt // prepared by command
+	commands map[string]*sqlite3.SQLiteStmt // see command
 }
 
-// pragma is a setting and the value that must be read back. One without a
-// parameter of the driver's is set by a statement.
+// pragma is a setting and the value that must be read back. If the driver has no
+// parameter for it, a statement sets it.
 type pragma struct{ param, name, set, want string }
 
 func pragmas(readOnly bool) []pragma {
@@ -36,32 +36,34 @@ func pragmas(readOnly bool) []pragma {
 		{"_busy_timeout", "busy_timeout", strconv.Itoa(busyTimeoutMs), strconv.Itoa(busyTimeoutMs)},
 		{"_foreign_keys", "foreign_keys", "1", "1"},
 		{"_synchronous", "synchronous", "FULL", "2"},
-		// Without it INSERT OR REPLACE deletes a row behind the back of its triggers.
+		// Without it, INSERT OR REPLACE deletes a row without running its triggers.
 		{"_recursive_triggers", "recursive_triggers", "1", "1"},
 	}
 	if readOnly {
-		// A reader cannot set the journal mode, but it must find it.
+		// A reader cannot set the journal mode, so it only checks it.
 		return append(list, pragma{"", "journal_mode", "", "wal"}, pragma{"_query_only", "query_only", "1", "1"})
 	}
 	return append(
 		list,
 		pragma{"_journal_mode", "journal_mode", "WAL", "wal"},
-		// Each update has a savepoint. In a file, what it needs to undo one
-		// would be twice the writes of the commit itself.
+		// Each update has a savepoint. In a file, its undo log would double the
+		// writes of the commit.
 		pragma{"", "temp_store", "MEMORY", "2"},
-		// Ids are random, so a busy table's index pages come round again and
-		// again: let a checkpoint write each once, and keep them at hand.
+		// Ids are random, so updates change the same index pages again and again.
+		// Rare checkpoints write each page once, and a large cache keeps it.
 		pragma{"", "wal_autocheckpoint", "4000", "4000"},
 		pragma{"_cache_size", "cache_size", "-32768", "-32768"}, // KiB
 	)
 }
 
-// dsn escapes the path, so that a '?', '#' or '%' in it is part of the name.
+// dsn builds the driver's URI. It escapes the path, so that '?', '#' and '%' are part
+// of the name.
 func dsn(path string, readOnly bool) string {
 	q := url.Values{}
 	q.Set("mode", "rw")
-	// The writer needs no lock of SQLite's: one goroutine at a time has it, and closes
-	// its statements. A reader's context may end and close its rows from another.
+	// The writer needs no mutex of SQLite, because one goroutine at a time uses it and
+	// closes its statements. A reader needs one, because the end of its context closes
+	// its rows from another goroutine.
 	q.Set("_mutex", "no")
 	if readOnly {
 		q.Set("mode", "ro")
@@ -111,7 +113,7 @@ func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
 	return c, nil
 }
 
-// set makes the settings that the driver has no parameter for.
+// set applies the settings for which the driver has no parameter.
 func (c *conn) set(list []pragma) error {
 	for _, p := range list {
 		if p.param != "" || p.set == "" {
@@ -124,8 +126,8 @@ func (c *conn) set(list []pragma) error {
 	return nil
 }
 
-// verify reads every pragma back: a wrong name or a file system without shared
-// memory would otherwise leave a weaker setting in silence.
+// verify reads every pragma back, because SQLite ignores an unknown name, or a file
+// system without shared memory, without an error.
 func (c *conn) verify(ctx context.Context, list []pragma) error {
 	for _, p := range list {
 		var got string
@@ -139,14 +141,14 @@ func (c *conn) verify(ctx context.Context, list []pragma) error {
 	return nil
 }
 
-// exec runs a statement without arguments and never stops half way.
+// exec runs a statement without arguments. Nothing can interrupt it.
 func (c *conn) exec(query string) error {
 	_, err := c.sql.ExecContext(context.Background(), query)
 	return err
 }
 
-// execArgs is exec for a statement with arguments. It goes past database/sql, whose
-// locks a connection of one goroutine does not need.
+// execArgs is exec for a statement with arguments. It bypasses database/sql, because a
+// connection that one goroutine uses does not need its locks.
 func (c *conn) execArgs(query string, args []any) (sql.Result, error) {
 	values := make([]driver.NamedValue, len(args))
 	for i, a := range args {
@@ -159,8 +161,8 @@ func (c *conn) execArgs(query string, args []any) (sql.Result, error) {
 	return c.raw.ExecContext(context.Background(), query, values)
 }
 
-// command is exec for the few statements that begin and end transactions: each is
-// prepared once.
+// command is exec for the few statements that begin and end transactions. It prepares
+// each only once.
 func (c *conn) command(query string) error {
 	s := c.commands[query]
 	if s == nil {
@@ -175,13 +177,13 @@ func (c *conn) command(query string) error {
 	return err
 }
 
-// inTx reports whether a transaction is open. SQLite rolls one back by itself
-// after some errors, such as a full disk.
+// inTx reports whether a transaction is open. After some errors, such as a full disk,
+// SQLite rolls it back by itself.
 func (c *conn) inTx() bool { return !c.raw.AutoCommit() }
 
 func (c *conn) close() error {
 	for _, s := range c.commands {
-		_ = s.Close() // the connection's error is the one that counts
+		_ = s.Close() // the error of the connection is reported instead
 	}
 	if err := c.sql.Close(); err != nil {
 		return fmt.Errorf("close connection: %w", err)

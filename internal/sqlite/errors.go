@@ -10,13 +10,13 @@ import (
 )
 
 var (
-	// ErrClosed is returned once Close was called.
+	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("database is closed")
 	// ErrBadPath is returned for a path that names no file.
 	ErrBadPath = errors.New("not a file path")
 	// ErrCommit is returned to every caller whose update was in a transaction
-	// that could not be committed. Whether it is durable is not known until
-	// the database is opened again.
+	// that could not be committed. Only opening the database again shows whether
+	// the update is durable.
 	ErrCommit = errors.New("commit failed")
 	// ErrReadOnly is returned by Update on a read-only database and on one
 	// whose commit failed.
@@ -25,20 +25,20 @@ var (
 	ErrLocked = errors.New("database is in use by another process")
 	// ErrTooNew is returned for a file that a newer program has migrated.
 	ErrTooNew = errors.New("database was written by a newer program")
-	// ErrTooOld is returned for a file that is opened for reading and not
-	// migrated yet.
+	// ErrTooOld is returned for a file that is opened read-only and is not migrated
+	// yet.
 	ErrTooOld = errors.New("database is not up to date yet")
-	// ErrUnreleased is returned for a file of a version before the first one that
-	// the program can bring up to date.
+	// ErrUnreleased is returned for a file whose version is older than the first one
+	// that this program can migrate.
 	ErrUnreleased = errors.New("database was made by a version before the first release")
 	// ErrTxDone is returned by a Tx that is used after its function returned,
 	// or after SQLite rolled the transaction back because of an earlier error.
 	ErrTxDone = errors.New("transaction has ended")
-	// ErrPragma is returned by Open when a pragma is not in force as asked.
-	ErrPragma = errors.New("pragma is not as asked")
+	// ErrPragma is returned by Open when SQLite did not accept a pragma.
+	ErrPragma = errors.New("SQLite did not accept a pragma")
 )
 
-// LockedError says who holds the lock of a database.
+// LockedError names the process that holds the lock of a database.
 type LockedError struct {
 	Path string // the lock file
 	PID  int    // the holder, 0 if it has not written its pid yet
@@ -54,8 +54,8 @@ func (e *LockedError) Error() string {
 // Is reports that a LockedError is an ErrLocked.
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
-// IsFull reports whether err is that of a disk without room. SQLite says so in a code
-// of its own or, where it writes beside the database, as an I/O error of that kind.
+// IsFull reports whether err means a full disk. SQLite has a code of its own for it,
+// but for files beside the database it reports an I/O error with the system's code.
 func IsFull(err error) bool {
 	var e sqlite3.Error
 	if errors.As(err, &e) && (e.SystemErrno == syscall.ENOSPC || e.SystemErrno == syscall.EDQUOT) {
@@ -64,7 +64,7 @@ func IsFull(err error) bool {
 	return isCode(err, sqlite3.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// IsDamaged reports whether err says that a file is no database, or a damaged one.
+// IsDamaged reports whether err means that a file is damaged or no database.
 func IsDamaged(err error) bool {
 	return isCode(err, sqlite3.ErrCorrupt, sqlite3.ErrNotADB) || errors.Is(err, ErrCorrupt)
 }
@@ -74,8 +74,7 @@ func isCode(err error, codes ...sqlite3.ErrNo) bool {
 	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }
 
-// IsUnique reports whether err is the violation of a UNIQUE or PRIMARY KEY
-// constraint.
+// IsUnique reports whether err is a violation of a UNIQUE or PRIMARY KEY constraint.
 func IsUnique(err error) bool {
 	var e sqlite3.Error
 	if !errors.As(err, &e) {
@@ -88,14 +87,15 @@ func IsUnique(err error) bool {
 	return false
 }
 
-// IsForeignKey reports whether err is a row that refers to one that is not there.
+// IsForeignKey reports whether err is a violation of a foreign key: a row refers to a
+// row that does not exist.
 func IsForeignKey(err error) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintForeignKey
 }
 
-// IsConstraint reports whether err is the violation of any constraint: CHECK,
-// NOT NULL, a foreign key, a trigger's RAISE, or one of those of IsUnique.
+// IsConstraint reports whether err is a violation of any constraint: CHECK, NOT NULL,
+// a foreign key, a trigger's RAISE, or a constraint that [IsUnique] recognises.
 func IsConstraint(err error) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && e.Code == sqlite3.ErrConstraint

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileLock is an flock. The kernel frees it when the process ends, however it
-// ends; the file stays, because removing it would let two openers lock two
-// files of the same name.
+// fileLock is an flock, which the kernel releases when the process ends in any way.
+// The file is never removed: otherwise two processes could each lock their own file of
+// that name.
 type fileLock struct{ f *os.File }
 
 func lockFile(path string) (*fileLock, error) {

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// migrate applies the scripts that the file has not seen, each in a
-// transaction with its version number, so a crash leaves none half done.
+// migrate applies the scripts that the file lacks. Each runs in one transaction with
+// its version number, so a crash leaves no script half applied.
 func (db *DB) migrate(opt Options) error {
-	// The lock is taken before the version is read: two processes that open a
-	// new file at once must not both apply the first script.
-	fresh := false // a new file takes no time, and is not spoken of
-	tell := func(version int) {
+	fresh := false // a new file needs no announcement, because it takes no time
+	announce := func(version int) {
 		if fresh = fresh || version == opt.first(); !fresh {
 			db.log.Warn("database is being migrated: a large one takes minutes", "path", db.path, "version", version, "of", opt.last())
 		}
 	}
 	for {
-		done, err := db.migrateNext(opt, tell)
+		done, err := db.migrateNext(opt, announce)
 		if err != nil || done {
 			return err
 		}
 	}
 }
 
-// migrateNext applies the next script, which it tells before.
-func (db *DB) migrateNext(opt Options, tell func(version int)) (done bool, err error) {
+// migrateNext announces and applies the next script. It reads the version inside a
+// write transaction, so that two processes that open a new file at once do not both
+// apply the first script.
+func (db *DB) migrateNext(opt Options, announce func(version int)) (done bool, err error) {
 	c := db.writer
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return false, fmt.Errorf("migrate: %w", err)
@@ -48,8 +48,8 @@ func (db *DB) migrateNext(opt Options, tell func(version int)) (done bool, err e
 	}
 
 	next := max(version+1, opt.first())
-	tell(next)
-	stop := db.tellWhile(next, opt.last())
+	announce(next)
+	stop := db.reportProgress(next, opt.last())
 	err = c.exec(opt.Migrations[next-opt.first()])
 	stop()
 	if err != nil {
@@ -65,16 +65,17 @@ func (db *DB) migrateNext(opt Options, tell func(version int)) (done bool, err e
 	return false, nil
 }
 
-// tellEvery is how often a migration that goes on says so.
-const tellEvery = 10 * time.Second
+// progressInterval is the time between two reports of a migration.
+const progressInterval = 10 * time.Second
 
-// tellWhile says, again and again until stop is called, that a script still runs,
-// for how long, and how much it has written: that number grows while it gets on.
-func (db *DB) tellWhile(version, of int) (stop func()) {
+// reportProgress logs, at each interval until stop is called, how long a script has
+// been running and how much it has written. That number grows as long as the script
+// makes progress.
+func (db *DB) reportProgress(version, of int) (stop func()) {
 	began, done := time.Now(), make(chan struct{})
-	var telling sync.WaitGroup
-	telling.Go(func() {
-		tick := time.NewTicker(tellEvery)
+	var reporter sync.WaitGroup
+	reporter.Go(func() {
+		tick := time.NewTicker(progressInterval)
 		defer tick.Stop()
 		for {
 			select {
@@ -92,7 +93,7 @@ func (db *DB) tellWhile(version, of int) (stop func()) {
 	})
 	return func() {
 		close(done)
-		telling.Wait()
+		reporter.Wait()
 	}
 }
 
@@ -114,8 +115,8 @@ func (opt Options) last() int {
 	return opt.first() + len(opt.Migrations) - 1
 }
 
-// check judges the version of a file. ErrTooOld alone means that the migrations
-// bring it up to date.
+// check compares the version of a file with the migrations. After ErrTooOld, and no
+// other error, the migrations can bring the file up to date.
 func (opt Options) check(path string, version int) error {
 	switch {
 	case version > opt.last():
@@ -128,7 +129,7 @@ func (opt Options) check(path string, version int) error {
 	return nil
 }
 
-// checkVersion is migrate for a read-only database.
+// checkVersion takes the place of migrate in a read-only database.
 func (db *DB) checkVersion(ctx context.Context, opt Options) error {
 	c := <-db.readers
 	defer func() { db.readers <- c }()

@@ -1,6 +1,7 @@
-// Package sqlite opens one SQLite file the way a node that handles money needs
-// it: write-ahead log, synchronous=FULL, every pragma read back, one writer
-// whose commits are shared by concurrent callers, and readers of their own.
+// Package sqlite opens one SQLite file with the durability that a node needs to
+// handle money: a write-ahead log, synchronous=FULL and every pragma read back. One
+// writer commits the updates of concurrent callers together, and readers have their
+// own connections.
 //
 // It is the only package that imports go-sqlite3.
 package sqlite
@@ -25,31 +26,31 @@ const maxReaders = 4
 // Options says how a database is opened. The zero value opens it for writing,
 // without a schema and without a lock against other processes.
 type Options struct {
-	// Migrations are SQL scripts, applied in order, one transaction each.
-	// PRAGMA user_version is the number of the last one applied, of which the
-	// first is First; an applied script must never be edited. A file with a higher
-	// number is refused with ErrTooNew.
-	// Foreign keys must not be deferred: they would fail the commit of a whole
-	// group of updates in place of the statement that broke them.
+	// Migrations are SQL scripts, applied in order, one transaction each. The first
+	// has the number First, and PRAGMA user_version is the number of the last one
+	// applied. Never edit a script that was applied somewhere. A file with a higher
+	// number is refused with [ErrTooNew].
+	// Foreign keys must not be deferred, because a violation would then fail the
+	// commit of a whole group of updates instead of the statement at fault.
 	Migrations []string
 
 	// First is the number of the first script; zero means 1. A file with a lower
-	// number, unless it is new, is refused with ErrUnreleased and left as it is.
+	// number, unless it is new, is refused with [ErrUnreleased] and left as it is.
 	First int
 
-	// ReadOnly opens an existing file for View and Backup alone. The schema
-	// must already be at the last migration, else ErrTooOld.
+	// ReadOnly opens an existing file for View and Backup only. If its schema is not
+	// at the last migration, it is refused with [ErrTooOld].
 	ReadOnly bool
 
-	// Old lets ReadOnly open a file that is ErrTooOld or ErrUnreleased, for Backup
-	// alone: its tables are those of another program.
+	// Old lets ReadOnly open a file in spite of ErrTooOld and ErrUnreleased. Use it
+	// for Backup only, because its tables are not those that this program knows.
 	Old bool
 
 	// ExclusiveLock takes an flock on <path>.lock for the life of the DB. A
 	// second opener is refused with a *LockedError. ReadOnly ignores it.
 	ExclusiveLock bool
 
-	// Logger receives a line before and after each migration, and for a failed
+	// Logger receives a line before and after each migration and after a failed
 	// commit. Nil discards them.
 	Logger *slog.Logger
 }
@@ -61,27 +62,27 @@ type DB struct {
 	lock *fileLock // nil without ExclusiveLock
 
 	pools   []*sql.DB
-	writer  *conn      // owned by who has the turn; nil when ReadOnly
-	readers chan *conn // every idle reader; capacity maxReaders
+	writer  *conn      // owned by the holder of turn; nil when ReadOnly
+	readers chan *conn // the idle readers; capacity maxReaders
 
-	turn   chan struct{} // capacity 1: holds something while an update leads a group
-	queue  chan *update  // unbuffered: an update that the leader received has begun
-	closed chan struct{} // closed by Close: nothing new begins
+	turn   chan struct{} // capacity 1: full while an update leads a group
+	queue  chan *update  // unbuffered, so an update that was received has begun
+	closed chan struct{} // closed by Close; nothing begins after that
 	once   sync.Once
 
-	failure atomic.Pointer[error] // set once by a failed commit, for good
+	failure atomic.Pointer[error] // set by the first failed commit and never reset
 	updates atomic.Uint64
 	commits atomic.Uint64
 }
 
-// Stats counts what the writer did since Open.
+// Stats are counters of the writer since Open.
 type Stats struct {
 	Updates uint64 // updates that became durable
-	Commits uint64 // transactions, and so fsyncs, that it took
+	Commits uint64 // transactions, each with one fsync
 }
 
-// Open opens or creates the database at path. The file is made with mode 0600;
-// its directory must exist. ctx bounds the opening, not the migrations.
+// Open opens or creates the database at path. It creates the file with mode 0600 in a
+// directory that must exist. ctx bounds the opening, but not the migrations.
 func Open(ctx context.Context, path string, opt Options) (*DB, error) {
 	path, err := checkPath(path)
 	if err != nil {
@@ -104,7 +105,7 @@ func Open(ctx context.Context, path string, opt Options) (*DB, error) {
 	return db, nil
 }
 
-// checkPath refuses what SQLite would take for something other than a file.
+// checkPath refuses names that SQLite does not take for a file.
 func checkPath(path string) (string, error) {
 	if path == "" || strings.Contains(path, ":memory:") || strings.ContainsRune(path, 0) {
 		return "", fmt.Errorf("open database %q: %w", path, ErrBadPath)
@@ -154,8 +155,8 @@ func (db *DB) open(ctx context.Context, opt Options) (err error) {
 	return nil
 }
 
-// createFile makes the file before SQLite does, so that it and the log files,
-// which copy its mode, are the owner's alone.
+// createFile creates the file with mode 0600 before SQLite would create it with
+// another. SQLite gives the log files the same mode.
 func createFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -167,7 +168,7 @@ func createFile(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes the names in dir durable.
+// syncDir makes new and renamed files in dir durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -188,8 +189,8 @@ func (db *DB) Stats() Stats {
 	return Stats{Updates: db.updates.Load(), Commits: db.commits.Load()}
 }
 
-// Err is nil while updates are possible. After a failed commit it is the error
-// that made the database read-only; it wraps ErrReadOnly.
+// Err returns nil while updates are possible. After a failed commit it returns the
+// error that made the database read-only, which wraps [ErrReadOnly].
 func (db *DB) Err() error {
 	if p := db.failure.Load(); p != nil {
 		return *p
@@ -197,9 +198,9 @@ func (db *DB) Err() error {
 	return nil
 }
 
-// View runs fn in a read transaction: all its queries see one state, which
-// includes every update that had returned. ctx ends the wait for a connection
-// and interrupts queries. Writes are refused by SQLite.
+// View runs fn in a read transaction. All its queries see one state, which includes
+// every Update that returned before. ctx ends the wait for a connection and interrupts
+// queries. SQLite refuses writes.
 func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -232,13 +233,13 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) (err error) {
 	return fn(tx)
 }
 
-// Close waits for what has begun, refuses the rest with ErrClosed, and frees
-// the lock. Calling it again is harmless.
+// Close waits for the calls that have begun, refuses later ones with [ErrClosed], and
+// releases the lock. Further calls do nothing.
 func (db *DB) Close() error {
 	var err error
 	db.once.Do(func() {
 		close(db.closed)
-		db.turn <- struct{}{}  // waits for the group under way, and for good
+		db.turn <- struct{}{}  // wait for the current group, and never give the turn back
 		for range maxReaders { // a running View still holds its reader
 			c := <-db.readers
 			err = errors.Join(err, c.close())
@@ -248,7 +249,7 @@ func (db *DB) Close() error {
 	return err
 }
 
-// release frees what open took, whether or not open went through.
+// release closes everything that open has opened, also after open failed half way.
 func (db *DB) release() error {
 	var errs []error
 	for len(db.readers) > 0 {
@@ -257,7 +258,7 @@ func (db *DB) release() error {
 	if db.writer != nil {
 		errs = append(errs, db.writer.close())
 	}
-	// The writer goes last: only it can empty the log into the file.
+	// The writer goes last, because only it can checkpoint the log into the file.
 	for _, p := range slices.Backward(db.pools) {
 		errs = append(errs, p.Close())
 	}

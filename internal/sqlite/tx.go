@@ -5,17 +5,17 @@ import (
 	"database/sql"
 )
 
-// Tx is the transaction of one Update or View. It is used by the goroutine of
-// that function and ends with it: what it returned must not be used later.
+// Tx is the transaction of one Update or View. Only the goroutine of that function may
+// use it. It ends with the function, so its rows and results must not be used later.
 type Tx struct {
-	ctx   context.Context // of a View; never cancelled in an Update
+	ctx   context.Context // the caller's in a View; never canceled in an Update
 	conn  *conn
 	ended bool
 	rows  []*sql.Rows
 }
 
-// usable refuses a statement outside the transaction: SQLite would commit it on
-// its own at once.
+// usable refuses a statement after the end of the transaction, because SQLite would
+// commit it at once on its own.
 func (tx *Tx) usable() error {
 	if tx.ended || !tx.conn.inTx() {
 		return ErrTxDone
@@ -32,8 +32,8 @@ func (tx *Tx) Exec(query string, args ...any) (sql.Result, error) {
 	return tx.conn.execArgs(query, args)
 }
 
-// Query runs a statement that returns rows. Rows that the function leaves open
-// are closed when it returns.
+// Query runs a statement that returns rows. The end of the transaction closes rows
+// that are still open.
 func (tx *Tx) Query(query string, args ...any) (*sql.Rows, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
@@ -46,8 +46,7 @@ func (tx *Tx) Query(query string, args ...any) (*sql.Rows, error) {
 	return rows, nil
 }
 
-// QueryRow runs a statement of which only the first row is wanted. Its errors
-// wait for Scan.
+// QueryRow runs a statement and returns its first row. Errors are reported by Scan.
 func (tx *Tx) QueryRow(query string, args ...any) *Row {
 	if err := tx.usable(); err != nil {
 		return &Row{err: err}
@@ -55,12 +54,12 @@ func (tx *Tx) QueryRow(query string, args ...any) *Row {
 	return &Row{row: tx.conn.sql.QueryRowContext(tx.ctx, query, args...)}
 }
 
-// finish closes what the function left open, so that no statement pins the
-// snapshot or the log.
+// finish closes rows that the function left open, because an open statement would hold
+// the snapshot and keep the log from being truncated.
 func (tx *Tx) finish() {
 	tx.ended = true
 	for _, r := range tx.rows {
-		_ = r.Close() // its error was the function's to read
+		_ = r.Close() // the function could have read its error
 	}
 	tx.rows = nil
 }
@@ -71,8 +70,7 @@ type Row struct {
 	err error
 }
 
-// Scan copies the columns into dest. It returns sql.ErrNoRows if there was no
-// row.
+// Scan copies the columns into dest. Without a row it returns [sql.ErrNoRows].
 func (r *Row) Scan(dest ...any) error {
 	if r.err != nil {
 		return r.err

@@ -7,19 +7,18 @@ import (
 	"runtime"
 )
 
-// maxGroup bounds the updates that share one commit, and with it the time that
-// the first of them waits.
+// maxGroup bounds the updates that share one commit, and so the wait of the first.
 const maxGroup = 128
 
 // errAbandoned marks an update whose function panicked or ended its goroutine.
 var errAbandoned = errors.New("update did not return")
 
-// update is a caller's part of a group that another caller leads. The leader
-// lends it the connection between granted and finished.
+// update is an update in a group that another caller leads. The leader lends it the
+// connection from granted to finished.
 type update struct {
 	granted  chan grant
-	finished chan error // the function's error
-	done     chan error // the group's outcome
+	finished chan error // the error of the function
+	done     chan error // the outcome of the group
 }
 
 type grant struct {
@@ -27,16 +26,16 @@ type grant struct {
 	err error
 }
 
-// Update runs fn in a write transaction and returns once the change is durable.
-// Concurrent updates share one transaction and one fsync; an error or a panic in
-// fn undoes fn's writes alone.
+// Update runs fn in a write transaction and returns after the change is durable.
+// Concurrent updates share one transaction and one fsync. An error or a panic in fn
+// undoes only the writes of fn.
 //
-// ctx only bounds the wait for the turn: an update that has begun is finished.
-// fn runs on the caller's goroutine and holds up every other writer: it must
-// neither wait for anything nor call Update.
+// ctx bounds only the wait for the turn: an update that has begun runs to its end. fn
+// runs on the caller's goroutine and blocks every other writer, so it must neither wait
+// for anything nor call Update.
 //
-// An error that wraps ErrCommit means that the outcome is not known; from then
-// on the database is read-only.
+// An error that wraps [ErrCommit] means that the outcome is unknown. From then on the
+// database is read-only.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -66,8 +65,8 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	}
 }
 
-// lead begins a transaction, runs fn in it and then everything that is waiting,
-// and ends it. The caller's turn is over when lead returns.
+// lead begins a transaction, runs fn and the queued updates in it, and ends it. It then
+// gives back the turn, which the caller must hold.
 func (db *DB) lead(fn func(tx *Tx) error) error {
 	defer func() { <-db.turn }()
 	select {
@@ -84,11 +83,11 @@ func (db *DB) lead(fn func(tx *Tx) error) error {
 	if err := db.runFirst(fn); err != nil {
 		return err
 	}
-	return db.commitWith()
+	return db.commitGroup()
 }
 
-// runFirst runs fn with nothing before it in the transaction: to undo it takes no
-// savepoint, but the end of the transaction.
+// runFirst runs fn as the first of the transaction. It needs no savepoint, because a
+// rollback of the transaction undoes fn alone.
 func (db *DB) runFirst(fn func(tx *Tx) error) (err error) {
 	tx, kept := &Tx{ctx: context.Background(), conn: db.writer}, false
 	defer func() {
@@ -105,20 +104,20 @@ func (db *DB) runFirst(fn func(tx *Tx) error) (err error) {
 	return err
 }
 
-// commitWith runs what is waiting behind the first update and commits them all.
-func (db *DB) commitWith() error {
+// commitGroup runs the queued updates after the first one and commits them all.
+func (db *DB) commitGroup() error {
 	var (
 		members []*update
 		kept    = uint64(1)
 		err     error
 	)
-	if !db.writer.inTx() { // a savepoint would begin another, and its release commit it
+	if !db.writer.inTx() { // a savepoint would begin a transaction, and its release commit it
 		return db.end(kept, ErrTxDone)
 	}
-	// Whoever is about to write gets to the queue first: a commit costs more than
-	// this, and alone it is nothing.
+	// Goroutines that are about to write get the chance to join. Yielding costs far
+	// less than a second commit.
 	runtime.Gosched()
-	for u := db.waiting(1); u != nil; u = db.waiting(1 + len(members)) {
+	for u := db.dequeue(1); u != nil; u = db.dequeue(1 + len(members)) {
 		var ok bool
 		ok, err = db.runOne(u)
 		members = append(members, u)
@@ -143,16 +142,16 @@ func (u *update) follow(fn func(tx *Tx) error) error {
 		return g.err
 	}
 	err := u.run(g.tx, fn)
-	// fn may have judged by what others of the group wrote, so its own error
-	// is as unproven as their success until the group is durable.
+	// fn may have read the writes of other members, so until the group is durable its
+	// error is as uncertain as their success.
 	if cerr := <-u.done; cerr != nil {
 		return cerr
 	}
 	return err
 }
 
-// run calls fn and gives the connection back, also when fn panics or calls
-// runtime.Goexit; those go on in the caller.
+// run calls fn and gives the connection back, even if fn panics or calls
+// runtime.Goexit, which then continue in the caller.
 func (u *update) run(tx *Tx, fn func(tx *Tx) error) error {
 	err := errAbandoned
 	defer func() {
@@ -163,9 +162,10 @@ func (u *update) run(tx *Tx, fn func(tx *Tx) error) error {
 	return err
 }
 
-// waiting returns an update that is already queued, or nil.
-func (db *DB) waiting(n int) *update {
-	if n >= maxGroup {
+// dequeue returns an update from the queue. It returns nil if the queue is empty or the
+// group, which has size members, is full.
+func (db *DB) dequeue(size int) *update {
+	if size >= maxGroup {
 		return nil
 	}
 	select {
@@ -176,8 +176,8 @@ func (db *DB) waiting(n int) *update {
 	}
 }
 
-// runOne lends the connection to u inside a savepoint. It reports whether u's
-// writes stay. An error means that the whole transaction is lost.
+// runOne lends the connection to u inside a savepoint, and reports whether the writes
+// of u stay. An error means that the whole transaction is lost.
 func (db *DB) runOne(u *update) (kept bool, err error) {
 	if err := db.writer.command("SAVEPOINT u"); err != nil {
 		u.granted <- grant{err: fmt.Errorf("savepoint: %w", err)}
@@ -185,8 +185,8 @@ func (db *DB) runOne(u *update) (kept bool, err error) {
 	}
 	u.granted <- grant{tx: &Tx{ctx: context.Background(), conn: db.writer}}
 	if ferr := <-u.finished; ferr != nil {
-		// SQLite ends the transaction by itself after ENOSPC and the like: then
-		// the savepoint is gone and the earlier members' writes with it.
+		// After errors such as ENOSPC, SQLite rolls the transaction back by itself.
+		// Then the savepoint and the writes of earlier members are gone.
 		err := db.writer.command("ROLLBACK TO u")
 		if err == nil {
 			err = db.writer.command("RELEASE u")
@@ -202,28 +202,28 @@ func (db *DB) runOne(u *update) (kept bool, err error) {
 	return true, nil
 }
 
-// end commits if anything was kept and nothing broke. After a failure nothing
-// says what reached the disk, so no later write may build on it.
-func (db *DB) end(kept uint64, broken error) error {
-	if broken == nil && kept == 0 {
-		broken = db.writer.command("ROLLBACK")
-		if broken == nil {
+// end ends the transaction: it commits if kept is above 0 and failure is nil. After a
+// failure the state of the disk is unknown, so the database refuses all later writes.
+func (db *DB) end(kept uint64, failure error) error {
+	if failure == nil && kept == 0 {
+		failure = db.writer.command("ROLLBACK")
+		if failure == nil {
 			return nil
 		}
 	}
-	if broken == nil {
-		broken = db.writer.command("COMMIT")
+	if failure == nil {
+		failure = db.writer.command("COMMIT")
 	}
-	if broken == nil {
+	if failure == nil {
 		db.commits.Add(1)
 		db.updates.Add(kept)
 		return nil
 	}
 	if db.writer.inTx() {
-		_ = db.writer.command("ROLLBACK") // broken is the error that counts
+		_ = db.writer.command("ROLLBACK") // failure is the error to report
 	}
-	readOnly := fmt.Errorf("%w since a commit failed: %w", ErrReadOnly, broken)
+	readOnly := fmt.Errorf("%w since a commit failed: %w", ErrReadOnly, failure)
 	db.failure.Store(&readOnly)
-	db.log.Error("commit failed: database is read-only until it is opened again", "path", db.path, "error", broken)
-	return fmt.Errorf("%w: %w", ErrCommit, broken)
+	db.log.Error("commit failed: database is read-only until it is opened again", "path", db.path, "error", failure)
+	return fmt.Errorf("%w: %w", ErrCommit, failure)
 }
