@@ -58,13 +58,13 @@ func enumRule(operand any, _ map[string]any) (inputSchema, error) {
 	if !ok {
 		return inputSchema{}, errors.New("must be an array")
 	}
-	return holds(func(value any) bool {
+	return predicate(func(value any) bool {
 		return slices.ContainsFunc(allowed, func(a any) bool { return equal(a, value) })
 	}, "enum does not hold"), nil
 }
 
 func constRule(operand any, _ map[string]any) (inputSchema, error) {
-	return holds(func(value any) bool { return equal(operand, value) }, "const does not hold"), nil
+	return predicate(func(value any) bool { return equal(operand, value) }, "const does not hold"), nil
 }
 
 // equal compares two values as JSON Schema does: 1.0 is 1.
@@ -119,15 +119,15 @@ func members(value any) *big.Rat {
 	return big.NewRat(int64(len(object)), 1)
 }
 
-// bound is a keyword that compares what measure finds in a value, if anything,
+// limitKeyword is a keyword that compares what measure finds in a value, if anything,
 // with its operand.
-func bound(name string, measure func(any) *big.Rat, good func(order int) bool) keyword {
+func limitKeyword(name string, measure func(any) *big.Rat, good func(order int) bool) keyword {
 	return func(operand any, _ map[string]any) (inputSchema, error) {
 		limit := number(operand)
 		if limit == nil {
 			return inputSchema{}, errors.New("must be a number")
 		}
-		return holds(func(value any) bool {
+		return predicate(func(value any) bool {
 			size := measure(value)
 			return size == nil || good(size.Cmp(limit))
 		}, name+" does not hold"), nil
@@ -144,7 +144,7 @@ func patternRule(operand any, _ map[string]any) (inputSchema, error) {
 		return inputSchema{}, errors.New("no regular expression")
 	}
 
-	return holds(func(value any) bool {
+	return predicate(func(value any) bool {
 		text, ok := value.(string)
 		return !ok || form.MatchString(text)
 	}, "pattern does not hold"), nil

@@ -33,16 +33,16 @@ func keywords() map[string]keyword {
 		"type":                 typeRule,
 		"enum":                 enumRule,
 		"const":                constRule,
-		"minimum":              bound("minimum", number, func(order int) bool { return order >= 0 }),
-		"maximum":              bound("maximum", number, func(order int) bool { return order <= 0 }),
-		"exclusiveMinimum":     bound("exclusiveMinimum", number, func(order int) bool { return order > 0 }),
-		"exclusiveMaximum":     bound("exclusiveMaximum", number, func(order int) bool { return order < 0 }),
-		"minLength":            bound("minLength", characters, func(order int) bool { return order >= 0 }),
-		"maxLength":            bound("maxLength", characters, func(order int) bool { return order <= 0 }),
-		"minItems":             bound("minItems", items, func(order int) bool { return order >= 0 }),
-		"maxItems":             bound("maxItems", items, func(order int) bool { return order <= 0 }),
-		"minProperties":        bound("minProperties", members, func(order int) bool { return order >= 0 }),
-		"maxProperties":        bound("maxProperties", members, func(order int) bool { return order <= 0 }),
+		"minimum":              limitKeyword("minimum", number, func(order int) bool { return order >= 0 }),
+		"maximum":              limitKeyword("maximum", number, func(order int) bool { return order <= 0 }),
+		"exclusiveMinimum":     limitKeyword("exclusiveMinimum", number, func(order int) bool { return order > 0 }),
+		"exclusiveMaximum":     limitKeyword("exclusiveMaximum", number, func(order int) bool { return order < 0 }),
+		"minLength":            limitKeyword("minLength", characters, func(order int) bool { return order >= 0 }),
+		"maxLength":            limitKeyword("maxLength", characters, func(order int) bool { return order <= 0 }),
+		"minItems":             limitKeyword("minItems", items, func(order int) bool { return order >= 0 }),
+		"maxItems":             limitKeyword("maxItems", items, func(order int) bool { return order <= 0 }),
+		"minProperties":        limitKeyword("minProperties", members, func(order int) bool { return order >= 0 }),
+		"maxProperties":        limitKeyword("maxProperties", members, func(order int) bool { return order <= 0 }),
 		"pattern":              patternRule,
 		"required":             requiredRule,
 		"properties":           propertiesRule,
@@ -100,7 +100,7 @@ func compile(node any) (inputSchema, error) {
 		if n {
 			return inputSchema{exact: true}, nil
 		}
-		return holds(func(any) bool { return false }, "not allowed"), nil
+		return predicate(func(any) bool { return false }, "not allowed"), nil
 	case map[string]any:
 		return compileObject(n)
 	}
@@ -127,8 +127,8 @@ func compileObject(schema map[string]any) (inputSchema, error) {
 	return all, nil
 }
 
-// holds is a rule about the value itself.
-func holds(good func(value any) bool, otherwise string) inputSchema {
+// predicate is a rule that looks at the value alone.
+func predicate(good func(value any) bool, otherwise string) inputSchema {
 	return inputSchema{exact: true, rules: []rule{func(value any, path string) string {
 		if good(value) {
 			return ""

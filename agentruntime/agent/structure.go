@@ -37,8 +37,8 @@ func requiredRule(operand any, _ map[string]any) (inputSchema, error) {
 	}}}, nil
 }
 
-// named compiles the schemas of an object, by their names.
-func named(operand any) (map[string]inputSchema, bool, error) {
+// compileMembers compiles the schemas that are members of an object.
+func compileMembers(operand any) (map[string]inputSchema, bool, error) {
 	object, ok := operand.(map[string]any)
 	if !ok {
 		return nil, false, errors.New("must be an object")
@@ -56,8 +56,8 @@ func named(operand any) (map[string]inputSchema, bool, error) {
 	return all, exact, nil
 }
 
-// listed compiles the schemas of an array.
-func listed(operand any) (all []inputSchema, exact bool, err error) {
+// compileItems compiles the schemas that are items of an array.
+func compileItems(operand any) (all []inputSchema, exact bool, err error) {
 	list, ok := operand.([]any)
 	if !ok {
 		return nil, false, errors.New("must be an array")
@@ -92,7 +92,7 @@ func eachMember(exact bool, check func(name string, value any, path string) stri
 }
 
 func propertiesRule(operand any, _ map[string]any) (inputSchema, error) {
-	known, exact, err := named(operand)
+	known, exact, err := compileMembers(operand)
 	if err != nil {
 		return inputSchema{}, err
 	}
@@ -142,7 +142,7 @@ func itemsRule(operand any, schema map[string]any) (inputSchema, error) {
 }
 
 func allRule(operand any, _ map[string]any) (inputSchema, error) {
-	branches, exact, err := listed(operand)
+	branches, exact, err := compileItems(operand)
 	if err != nil {
 		return inputSchema{}, err
 	}
@@ -154,11 +154,11 @@ func allRule(operand any, _ map[string]any) (inputSchema, error) {
 }
 
 func anyRule(operand any, _ map[string]any) (inputSchema, error) {
-	branches, exact, err := listed(operand)
+	branches, exact, err := compileItems(operand)
 	if err != nil {
 		return inputSchema{}, err
 	}
-	any := holds(func(value any) bool {
+	any := predicate(func(value any) bool {
 		return slices.ContainsFunc(branches, func(b inputSchema) bool { return b.wrong(value, "") == "" })
 	}, "anyOf does not hold")
 	any.exact = exact
@@ -166,11 +166,11 @@ func anyRule(operand any, _ map[string]any) (inputSchema, error) {
 }
 
 func oneRule(operand any, _ map[string]any) (inputSchema, error) {
-	branches, exact, err := listed(operand)
+	branches, exact, err := compileItems(operand)
 	if err != nil {
 		return inputSchema{}, err
 	}
-	one := holds(func(value any) bool {
+	one := predicate(func(value any) bool {
 		some, certain := false, 0
 		for _, b := range branches {
 			if b.wrong(value, "") == "" {

@@ -148,7 +148,7 @@ func TestOrphaned(t *testing.T) {
 		"lightwork-a-b-c-d":                      false,
 		"other":                                  false,
 	} {
-		if orphaned(name) != want {
+		if isOrphan(name) != want {
 			t.Errorf("orphaned(%s) is %v", name, !want)
 		}
 	}

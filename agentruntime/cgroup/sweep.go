@@ -37,7 +37,7 @@ func Sweep(root string) (removed []string, err error) {
 			return removed, fmt.Errorf("sweep cgroups: %w", err)
 		}
 		for _, dir := range left {
-			if !orphaned(filepath.Base(dir)) {
+			if !isOrphan(filepath.Base(dir)) {
 				continue
 			}
 			err := errors.Join(killGroup(dir), removeGroup(dir))
@@ -53,9 +53,9 @@ func Sweep(root string) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// orphaned says whether the process that made the named cgroup is gone. A
+// isOrphan says whether the process that made the named cgroup is gone. A
 // name in another form, or from another pid namespace, is not ours to touch.
-func orphaned(name string) bool {
+func isOrphan(name string) bool {
 	parts := strings.Split(strings.TrimPrefix(name, prefix), "-")
 	if len(parts) != 4 {
 		return false

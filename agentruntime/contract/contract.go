@@ -109,7 +109,7 @@ func Run(ctx context.Context, agent Agent, opts Options) (*Report, error) {
 
 	report := &Report{}
 	for _, res := range results {
-		if r.wanted(res.Name) {
+		if r.selects(res.Name) {
 			report.Results = append(report.Results, res)
 		}
 	}
@@ -135,7 +135,7 @@ func newRun(agent Agent, opts Options) *run {
 	return &run{agent: agent, opts: opts, watch: newWatch()}
 }
 
-func (r *run) wanted(name string) bool {
+func (r *run) selects(name string) bool {
 	return len(r.opts.Only) == 0 || slices.Contains(r.opts.Only, name)
 }
 
@@ -193,7 +193,7 @@ func (r *run) skip(c Check, opened bool) string {
 
 	// A watch sees what the transcripts play, so it needs them all.
 	watches := slices.ContainsFunc(r.opts.Only, func(name string) bool { return watchRules[name].about != "" })
-	if !r.wanted(c.Name) && !watches {
+	if !r.selects(c.Name) && !watches {
 		return "not asked for"
 	}
 	return ""

@@ -106,9 +106,9 @@ func TestChecksNameLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{}
+	lawIDs := map[string]bool{}
 	for _, l := range lines {
-		known[l.ID] = true
+		lawIDs[l.ID] = true
 	}
 	checks, err := Checks()
 	if err != nil {
@@ -121,7 +121,7 @@ func TestChecksNameLines(t *testing.T) {
 		}
 		names[c.Name] = true
 		for _, id := range c.Lines {
-			if !known[id] {
+			if !lawIDs[id] {
 				t.Errorf("%s names the unknown line %q", c.Name, id)
 			}
 		}

@@ -93,7 +93,7 @@ func (p *player) expectEach(arg string) error {
 	}
 	deadline := time.Now().Add(p.limit)
 	for i := 1; i <= n; i++ {
-		if _, err := p.find(numbered(pattern, i), deadline); err != nil {
+		if _, err := p.find(replaceNumber(pattern, i), deadline); err != nil {
 			return fmt.Errorf("%d of %d: %w", i, n, err)
 		}
 	}

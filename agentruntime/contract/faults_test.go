@@ -189,7 +189,7 @@ var faults = map[string]fault{
 			if !found {
 				return data
 			}
-			return framed(append([]byte("{}"), head[len(head):]...))
+			return addLength(append([]byte("{}"), head[len(head):]...))
 		},
 		checks: []string{"newlines"}, line: "OS-2.1.4",
 	},

@@ -21,8 +21,8 @@ var (
 // put into JSON text as they are, so they are kept escaped.
 type vars map[string]string
 
-// known are the names that every session begins with.
-func known(agent *Agent, token string) vars {
+// initialVars returns the variables of every new session.
+func initialVars(agent *Agent, token string) vars {
 	return vars{
 		"$AGENT": agent.ID, "$VERSION": agent.Version, "$TOKEN": token,
 		"$LONG": strings.Repeat("x", 5000),
@@ -154,8 +154,8 @@ func matchString(p string, got any, at string, learnt vars) string {
 	case p == "$array":
 		_, ok = got.([]any)
 	case nameForm.FindString(p) == p && p != "":
-		known := learnt[p]
-		ok = isText && text != "" && (known == "" || known == escape(text))
+		value := learnt[p]
+		ok = isText && text != "" && (value == "" || value == escape(text))
 		if ok {
 			learnt[p] = escape(text)
 		}

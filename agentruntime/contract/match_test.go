@@ -58,7 +58,7 @@ func TestLearntNamesStayJSON(t *testing.T) {
 }
 
 func TestNumbered(t *testing.T) {
-	if got := numbered(`$N $N00 $NAME "a-$N"`, 7); got != `7 700 $NAME "a-7"` {
+	if got := replaceNumber(`$N $N00 $NAME "a-$N"`, 7); got != `7 700 $NAME "a-7"` {
 		t.Error(got)
 	}
 }

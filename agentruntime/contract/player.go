@@ -96,7 +96,7 @@ func (p *player) start() error {
 	_, _ = rand.Read(secret) // never fails
 	p.token = base64.RawURLEncoding.EncodeToString(secret)
 	p.used = append(p.used, p.token)
-	p.vars = known(&p.run.agent, p.token)
+	p.vars = initialVars(&p.run.agent, p.token)
 	var err error
 	if p.dir, err = os.MkdirTemp("", "lw"); err != nil { // short: a socket's path is
 		return fmt.Errorf("make socket directory: %w", err)
@@ -117,18 +117,18 @@ func (p *player) start() error {
 // twice.
 func (p *player) end() {
 	if p.proc != nil {
-		ended := p.proc.ended()
+		status := p.proc.exitStatus()
 		grace := time.Duration(0)
 		if p.gone {
 			grace = exitGrace
 		}
 		p.proc.kill(grace)
 		text, leaked := p.proc.output.read()
-		p.watch.ended(p.proc, leaked)
-		if ended == "" {
-			ended = "running"
+		p.watch.recordExit(p.proc, leaked)
+		if status == "" {
+			status = "running"
 		}
-		p.output = "agent: " + ended + "\n" + text
+		p.output = "agent: " + status + "\n" + text
 		p.proc = nil
 	}
 

@@ -72,8 +72,8 @@ func (p *process) kill(grace time.Duration) {
 	}
 }
 
-// ended says how the process ended, "" if it runs.
-func (p *process) ended() string {
+// exitStatus describes how the process ended; it is "" while the process runs.
+func (p *process) exitStatus() string {
 	select {
 	case <-p.exited:
 		return p.cmd.ProcessState.String()
@@ -82,8 +82,8 @@ func (p *process) ended() string {
 	}
 }
 
-// crashed reports whether the process died of a signal that nobody sent it.
-func (p *process) crashed() bool {
+// hasCrashed reports whether the process died of a signal that nobody sent it.
+func (p *process) hasCrashed() bool {
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !ok || !status.Signaled() {
 		return false

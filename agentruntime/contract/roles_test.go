@@ -73,14 +73,14 @@ func playFault(ctx context.Context, f fault) error {
 	}
 	p := &proxy{fault: f, node: node}
 	go p.fromNode(behind)
-	said := make(chan struct{})
+	sent := make(chan struct{})
 	go func() {
-		defer close(said)
+		defer close(sent)
 		p.fromAgent(behind)
 		node.Close()
 	}()
 	err = <-done
-	<-said // the agent has closed: what it said last is passed on
+	<-sent // the agent has closed: what it said last is passed on
 	if f.after != nil {
 		f.after()
 	}
@@ -150,7 +150,7 @@ func readMessage(in *frame.Reader) (message, error) {
 	return m, d.Decode(&m)
 }
 
-func encodeMessage(m message) []byte { return framed([]byte(compact(m))) }
+func encodeMessage(m message) []byte { return addLength([]byte(compact(m))) }
 
 func (m message) with(name string, value any) []message {
 	m[name] = value

@@ -17,7 +17,7 @@ import (
 // and v, id and ts added where they are missing.
 func (p *player) message(arg string) ([]byte, error) {
 	for _, name := range nameForm.FindAllString(arg, -1) {
-		if _, known := p.vars[name]; !known {
+		if _, ok := p.vars[name]; !ok {
 			p.vars[name] = wire.NewID()
 		}
 	}
@@ -42,8 +42,9 @@ func (p *player) message(arg string) ([]byte, error) {
 	return []byte("{" + head.String() + strings.TrimPrefix(doc, "{")), nil
 }
 
-// framed puts the length in front. It has no limit: breaking it is tested, too.
-func framed(payload []byte) []byte {
+// addLength prepends the length of a frame. It has no limit, because transcripts also
+// test frames beyond the limit.
+func addLength(payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
 
@@ -51,7 +52,7 @@ func framed(payload []byte) []byte {
 func (p *player) record(payload []byte) {
 	p.note("core", payload)
 	if doc, err := decode(payload); err == nil {
-		p.watch.said(doc)
+		p.watch.recordSent(doc)
 	}
 }
 
@@ -61,7 +62,7 @@ func (p *player) say(arg string) error {
 		return err
 	}
 	p.record(payload)
-	return p.write(framed(payload))
+	return p.write(addLength(payload))
 }
 
 func (p *player) saySlowly(arg string) error {
@@ -70,7 +71,7 @@ func (p *player) saySlowly(arg string) error {
 		return err
 	}
 	p.record(payload)
-	for _, b := range framed(payload) {
+	for _, b := range addLength(payload) {
 		if err := p.write([]byte{b}); err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (p *player) sayInLines(arg string) error {
 	if err := json.Indent(&lines, payload, "\r\n", "\t\n"); err != nil {
 		return err
 	}
-	return p.write(framed(lines.Bytes()))
+	return p.write(addLength(lines.Bytes()))
 }
 
 func (p *player) sayPadded(arg string) error {
@@ -102,7 +103,7 @@ func (p *player) sayPadded(arg string) error {
 	}
 	p.record(payload)
 	blanks := bytes.Repeat([]byte(" "), max(0, n-len(payload)))
-	return p.write(framed(append(payload, blanks...)))
+	return p.write(addLength(append(payload, blanks...)))
 }
 
 func (p *player) sayMany(arg string) error {
@@ -113,12 +114,12 @@ func (p *player) sayMany(arg string) error {
 
 	var burst []byte
 	for i := 1; i <= n; i++ {
-		payload, err := p.message(numbered(rest, i))
+		payload, err := p.message(replaceNumber(rest, i))
 		if err != nil {
 			return err
 		}
 		p.record(payload)
-		burst = append(burst, framed(payload)...)
+		burst = append(burst, addLength(payload)...)
 	}
 
 	return p.write(burst)
@@ -127,7 +128,7 @@ func (p *player) sayMany(arg string) error {
 func (p *player) sayRaw(arg string) error {
 	payload := []byte(p.vars.fill(arg))
 	p.record(payload)
-	return p.write(framed(payload))
+	return p.write(addLength(payload))
 }
 
 func (p *player) sayBytes(arg string) error {
@@ -139,8 +140,8 @@ func (p *player) sayBytes(arg string) error {
 	return p.write(data)
 }
 
-// numbered replaces $N, but no longer name.
-func numbered(text string, n int) string {
+// replaceNumber replaces $N, but no longer name that begins with it.
+func replaceNumber(text string, n int) string {
 	return numberForm.ReplaceAllStringFunc(text, func(name string) string {
 		if name == "$N" {
 			return strconv.Itoa(n)

@@ -16,8 +16,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-// sessionView is what the watches know of one process of the agent. It belongs
-// to the goroutine of its player.
+// sessionView is the state of the watches for one process of the agent. The goroutine of
+// its player owns it.
 type sessionView struct {
 	all    *watch
 	player *player
@@ -31,7 +31,7 @@ type sessionView struct {
 	uptime   int64
 }
 
-// callView is what is known of a call id.
+// callView is the state of one call id.
 type callView struct {
 	requests []any // the messages that made it: usually one
 	results  int
@@ -39,8 +39,8 @@ type callView struct {
 	done     bool
 }
 
-// said takes note of a message of the node.
-func (v *sessionView) said(doc any) {
+// recordSent records a message of the node.
+func (v *sessionView) recordSent(doc any) {
 	if id := text(doc, "id"); id != "" {
 		v.saidIDs[id] = true
 	}
@@ -57,7 +57,7 @@ func (v *sessionView) said(doc any) {
 	}
 }
 
-// heard judges a message of the agent.
+// heard checks a message of the agent.
 func (v *sessionView) heard(h *heard) {
 	kind := wire.Type(text(h.doc, "type"))
 	v.all.saw("frames")
@@ -195,13 +195,13 @@ func (v *sessionView) connected(proc *process, conn *net.UnixConn) {
 	}
 }
 
-// ended looks at how the process fared.
-func (v *sessionView) ended(proc *process, leaked bool) {
+// recordExit checks how the process ended.
+func (v *sessionView) recordExit(proc *process, leaked bool) {
 	v.all.saw("no-crash")
 	if leaked {
 		v.violate("secret", "the session token is in the output")
 	}
-	if proc.crashed() {
+	if proc.hasCrashed() {
 		v.violate("no-crash", "the agent ends with %s", proc.cmd.ProcessState)
 	}
 }

@@ -12,11 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Confinement is what the kernel lets an agent's processes reach, by Landlock,
-// whoever's they are. Beside it they may use the sockets and files that they
-// are handed. They have no capabilities and gain none. Signals and abstract
-// sockets of processes outside are out of reach where the kernel can say so
-// (Landlock 6). They make no set-user-id files.
+// Confinement is what the kernel lets an agent's processes reach, by Landlock, under any
+// user. They may also use the sockets and files that they receive open. They have no
+// capabilities and cannot gain any, and they cannot make set-user-id files. From
+// Landlock 6 on, they cannot reach signals and abstract sockets of other processes.
 type Confinement struct {
 	Read  []string `json:"read"`  // files, and folders with all below, to read and execute
 	Write []string `json:"write"` // to change as well
@@ -69,8 +68,8 @@ func fsRights(abi int) uint64 {
 	return rights
 }
 
-// apply confines the calling thread, and with it what it starts from now on.
-// It says in words what is in force; where the kernel has no Landlock, nothing is.
+// apply confines the calling thread and everything that it starts from now on. It
+// returns a description of what is in force: without Landlock that is nothing.
 func (c *Confinement) apply() (string, error) {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -129,8 +128,8 @@ func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {
 			return err
 		}
 	}
-	// A root without capabilities is nobody special: with them it could read
-	// other processes' memory in spite of Landlock.
+	// With capabilities, root could read the memory of other processes in spite of
+	// Landlock. Without them it is an ordinary user.
 	for capability := uintptr(0); ; capability++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM) {
@@ -149,9 +148,9 @@ func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {
 	return nil
 }
 
-// realPaths finds what the paths of a confinement lead to. A symbolic link in a folder
-// that an agent may change can be that agent's own, from before this one was started
-// again, and would open whatever it leads to.
+// realPaths resolves the paths of a confinement. It refuses a symbolic link in a folder
+// that an agent may change, because the agent could have made the link to get access to
+// its target.
 type realPaths struct {
 	system    []string
 	writeable []string // to agents; without symbolic links
@@ -168,11 +167,10 @@ func newRealPaths(write []string) *realPaths {
 	return r
 }
 
-// maxLinks is as many symbolic links as the kernel follows.
+// maxLinks is the number of symbolic links that the kernel follows.
 const maxLinks = 40
 
-// follow is a path without symbolic links, of which none may be in a folder that is
-// writeable.
+// follow returns a path without symbolic links. It refuses a link in a writeable folder.
 func (r *realPaths) follow(p string) (string, error) {
 	at, rest := "/", strings.Split(p, "/")
 	for links := 0; len(rest) > 0; {
@@ -218,7 +216,7 @@ func (e *agentLinkError) Error() string {
 	return e.link + " is a symbolic link in a folder that an agent may change, and could lead anywhere: name what it leads to, or put a folder in its place"
 }
 
-// add allows access below a path; one that is missing needs no rule.
+// add allows access below a path. A path that does not exist needs no rule.
 func (r *realPaths) add(ruleset int, p string, access uint64) error {
 	to, err := r.follow(p)
 	if err == nil {
@@ -235,7 +233,8 @@ func (r *realPaths) add(ruleset int, p string, access uint64) error {
 	return nil
 }
 
-// addPath allows access below a path that has no symbolic links, and still has none.
+// addPath allows access below a resolved path, and fails if it has a symbolic link by
+// now.
 func addPath(ruleset int, p string, access uint64) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 	MaxMessage = 1 << 20
 )
 
-// init turns a process that was started as a guard into one, before other
-// packages have spent time on tables that a guard does not need.
+// init runs the guard if the process was started as one. It does so in init, before
+// other packages spend time on tables that a guard does not need.
 func init() {
 	switch role := os.Getenv(Env); role {
 	case "":
@@ -82,7 +82,8 @@ type guard struct {
 func run() int {
 	// The parent-death signal follows the thread that started the agent.
 	runtime.LockOSThread()
-	// What the node was started with, a log or a lock of its caller's, is no agent's.
+	// The agent must not inherit descriptors that the node got from its caller, such as
+	// a log or a lock.
 	if err := unix.CloseRange(ControlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		unix.CloseOnExec(ControlFD)
 	}
@@ -111,7 +112,7 @@ func run() int {
 	return 0
 }
 
-// report tells the supervisor; one that is gone needs no report.
+// report tells the supervisor. An error means that the supervisor is gone.
 func (g *guard) report(r Report) { _ = send(g.control, r) }
 
 func send(to *os.File, v any) error {
@@ -233,7 +234,7 @@ func (g *guard) reap() (status string, ended bool) {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, g.pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	if err == nil && info.Signo == 0 {
-		// Somebody else's turn: an orphan that came to us.
+		// The child is not the agent but an orphan that became a child of the guard.
 		ReapOrphans(g.pid)
 		return "", false
 	}
@@ -264,8 +265,8 @@ func ReapOrphans(agent int) {
 	}
 }
 
-// killBelow kills and reaps until this process has no child. Orphans
-// become our children, so the last round has met them all.
+// killBelow kills and reaps until this process has no child. It gets all descendants,
+// because orphans become its children.
 func killBelow() {
 	for {
 		_, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 )
 
-// spec makes an agent's Spec from its manifest as it is now and what was
-// approved of it; manifest.ErrNotApproved.
+// spec makes an agent's Spec from its current manifest and its approval. Without a valid
+// approval it returns [manifest.ErrNotApproved].
 func (h *Host) spec(e *entry) (supervisor.Spec, error) {
 	if e.installed == nil {
 		return e.builtIn, nil
@@ -64,8 +64,8 @@ const (
 	defaultProcesses = 128
 )
 
-// SpecOf is how an installed agent runs with the permissions that it was
-// granted. A program that is a path is one below the agent's folder.
+// SpecOf returns the Spec of an installed agent with the permissions that it was granted.
+// A program with a path must be below the agent's folder.
 func SpecOf(in *Installed, m *manifest.Manifest, granted []string) supervisor.Spec {
 	command := m.Command()
 	if strings.Contains(command[0], "/") && !filepath.IsAbs(command[0]) {
@@ -99,9 +99,9 @@ func SpecOf(in *Installed, m *manifest.Manifest, granted []string) supervisor.Sp
 	return spec
 }
 
-// keepsOut refuses a confinement that leaves the node's data open: the system's
-// folders, which every agent may read, hold it where the node is installed in /opt,
-// and a permission can name a folder above it. Another user's agent cannot read it.
+// keepsOut refuses a confinement that gives access to the node's data. The data can be in
+// a system folder that every agent may read, such as /opt, or below a folder that a
+// permission names. An agent under another user cannot read it anyway.
 func (h *Host) keepsOut(in *Installed, c *guard.Confinement) error {
 	private, err := filepath.EvalSymlinks(h.cfg.Private)
 	if h.cfg.Private == "" || in.UID != 0 || errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +116,7 @@ func (h *Host) keepsOut(in *Installed, c *guard.Confinement) error {
 		if err != nil {
 			continue // it opens nothing
 		}
-		if within(private, to) || within(to, private) && p != in.Dir {
+		if isBelow(private, to) || isBelow(to, private) && p != in.Dir {
 			return fmt.Errorf("it could read the node's keys: it may reach %s, and the node's data is in %s. Move the data (node.data_dir), or give the agent an account of its own (uid, gid)", p, private)
 		}
 	}
@@ -124,12 +124,12 @@ func (h *Host) keepsOut(in *Installed, c *guard.Confinement) error {
 	return nil
 }
 
-// within reports whether a path is a folder or below it; neither has links.
-func within(path, folder string) bool {
+// isBelow reports whether a path is the folder or below it. Neither may have links.
+func isBelow(path, folder string) bool {
 	return path == folder || folder == "/" || strings.HasPrefix(path, folder+"/")
 }
 
-// othersMayChange are the folders that the other installed agents may change.
+// othersMayChange returns the folders that other installed agents may change.
 func (h *Host) othersMayChange(e *entry) (folders []string) {
 	for _, id := range h.ids() {
 		o := h.entries[id]
@@ -146,9 +146,9 @@ func (h *Host) othersMayChange(e *entry) (folders []string) {
 	return folders
 }
 
-// Permits reports whether an agent may use a tool of another's: it was granted
-// tool:invoke:AGENT/TOOL, or is built in. An agent that is not approved may
-// nothing.
+// Permits reports whether an agent may use a tool of another agent: because it was
+// granted tool:invoke:AGENT/TOOL, or because it is built in. An agent without an approval
+// may use none.
 func (h *Host) Permits(agent, toolID string) bool {
 	e, err := h.entry(agent)
 	if err != nil {
@@ -172,9 +172,9 @@ const (
 	permitInvoke  = "tool:invoke:" // what a pipeline's table may then have
 )
 
-// confinement is what the agent may reach: the system's programs, its own
-// folder, and what it was granted. A granted host opens the network: Landlock
-// knows ports, not names.
+// confinement lets the agent reach the system's programs, its own folder, and what it was
+// granted. A grant for one host opens the whole network, because Landlock cannot filter
+// by host.
 func confinement(in *Installed, program string, granted []string) *guard.Confinement {
 	c := &guard.Confinement{
 		Read:  slices.Concat(guard.SystemPaths(), []string{"/proc"}, in.Read),
@@ -208,8 +208,8 @@ func SystemOnly(program string, network bool, read ...string) *guard.Confinement
 	return c
 }
 
-// below is the folder that a pattern such as /srv/texts/** means. A pattern
-// within a name cannot be held by Landlock and grants nothing.
+// below returns the folder of a pattern such as /srv/texts/**. A pattern within a name
+// grants nothing, because Landlock cannot enforce it.
 func below(pattern string) string {
 	pattern = strings.TrimSuffix(strings.TrimSuffix(pattern, "**"), "*")
 	if !filepath.IsAbs(pattern) || strings.ContainsAny(pattern, "*?[") {

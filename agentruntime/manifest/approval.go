@@ -70,8 +70,8 @@ func (a *Approvals) path(id string) string { return filepath.Join(a.dir, id+".js
 // Approve records consent to an agent as it is now. permissions must be asked
 // for by the manifest; nil grants none (deny by default).
 func (a *Approvals) Approve(dir string, m *Manifest, permissions []string, now time.Time) (Approval, error) {
-	asked := trimmed(m.Permissions)
-	granted := trimmed(permissions)
+	asked := trimAll(m.Permissions)
+	granted := trimAll(permissions)
 	for _, p := range granted {
 		if !slices.Contains(asked, p) {
 			return Approval{}, fmt.Errorf("approve %s: the manifest does not ask for %q", m.ID, p)
@@ -156,7 +156,7 @@ func (a *Approvals) Check(dir string, m *Manifest) (Approval, error) {
 	return ap, nil
 }
 
-func trimmed(list []string) []string {
+func trimAll(list []string) []string {
 	out := make([]string, 0, len(list))
 	for _, p := range list {
 		out = append(out, strings.TrimSpace(p))

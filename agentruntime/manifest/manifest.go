@@ -180,11 +180,11 @@ func Parse(raw []byte) (*Manifest, error) {
 // PermissionsHash is the lower-case hex SHA-256 of the compact JSON array of
 // the trimmed permissions, in order.
 func PermissionsHash(permissions []string) string {
-	trimmed := make([]string, len(permissions))
+	names := make([]string, len(permissions))
 	for i, p := range permissions {
-		trimmed[i] = strings.TrimSpace(p)
+		names[i] = strings.TrimSpace(p)
 	}
-	raw, _ := json.Marshal(trimmed) // strings always marshal
+	raw, _ := json.Marshal(names) // strings always marshal
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// answer turns a response into messages.
+// answer turns a response into messages and sends them.
 func (f *flow) answer(ctx context.Context, handler Handler, replyTo *caller, r Response) error {
 	switch r.kind {
 	case kindSilence:
@@ -30,7 +30,7 @@ func (f *flow) answer(ctx context.Context, handler Handler, replyTo *caller, r R
 		}
 
 		if err != nil && r.kind != kindReply && !errors.Is(err, ErrJournal) {
-			err = errors.Join(err, f.refused(&caller{handler: handler.Name, back: replyTo}, err))
+			err = errors.Join(err, f.reportRefusal(&caller{handler: handler.Name, back: replyTo}, err))
 		}
 		if errors.Is(err, ErrJournal) {
 			return err
@@ -41,9 +41,9 @@ func (f *flow) answer(ctx context.Context, handler Handler, replyTo *caller, r R
 	return errors.Join(errs...)
 }
 
-// refused tells a handler that takes errors what became of a message that it
-// sent. Every missing route reads the same, whatever the reason.
-func (f *flow) refused(from *caller, why error) error {
+// reportRefusal tells a handler that takes errors why a message that it sent was
+// refused. The error for a missing route never says why the route is missing.
+func (f *flow) reportRefusal(from *caller, why error) error {
 	if from.handler == "" || !f.thread.table.takes(from.handler, TagError) {
 		return nil
 	}
@@ -69,9 +69,9 @@ func (f *flow) refused(from *caller, why error) error {
 	return nil
 }
 
-// checkpoint makes a new envelope of a handler's untrusted output: the tag must
-// be one that it declared and the bytes must match that tag's schema. Sender,
-// thread and profile are set here.
+// checkpoint makes a new envelope from a handler's untrusted output. The handler must
+// have declared the tag, and the bytes must match the tag's schema. Sender, thread and
+// profile come from the pipeline, not from the handler.
 func (f *flow) checkpoint(ctx context.Context, handler Handler, m Message) (Envelope, error) {
 	h := Header{Namespace: f.ingress.Namespace, Tag: m.Tag, Sender: handler.Name, Thread: f.thread.id, Profile: f.thread.table.profile}
 	refuse := func(err error) (Envelope, error) {
@@ -87,16 +87,16 @@ func (f *flow) checkpoint(ctx context.Context, handler Handler, m Message) (Enve
 	switch {
 	case err != nil:
 		return refuse(err)
-	case f.confided[handler.Name] && f.vault.holds(e.payload):
+	case f.confided[handler.Name] && f.vault.contains(e.payload):
 		return refuse(errEcho)
 	}
 
 	return e, nil
 }
 
-// reply brings an answer back: outside, or to the handler that asked. There it
-// passes security like any message: the profile must have the handler, and the
-// handler take the tag.
+// reply brings an answer back to the handler that asked, or to the outside source. For a
+// handler it passes security like any message: the profile must contain the handler, and
+// the handler must accept the tag.
 func (f *flow) reply(ctx context.Context, handler string, to *caller, e Envelope, failure error) error {
 	if to.handler != "" {
 		f.queue = append(f.queue, parcel{envelope: e, from: &caller{handler: handler}, to: to.handler, answers: to})
@@ -123,8 +123,8 @@ func (f *flow) reply(ctx context.Context, handler string, to *caller, e Envelope
 	return nil
 }
 
-// acknowledge ends a branch for whoever waits for it, if that is a handler
-// whose table wants to know; the outside source hears when all is over.
+// acknowledge tells the handler that waits for a branch that the branch has ended, if
+// the handler accepts TagAck. The outside source is told at the end of the whole flow.
 func (f *flow) acknowledge(to *caller) error {
 	if to.handler == "" {
 		return nil
@@ -139,8 +139,8 @@ func (f *flow) acknowledge(to *caller) error {
 	return nil
 }
 
-// fail brings a structured error to the first of those who wait that takes
-// errors; in the end that is the outside source.
+// fail brings a structured error to the nearest waiting handler that accepts errors, or
+// else to the outside source.
 func (f *flow) fail(ctx context.Context, handler string, to *caller, failure Failure, cause error) error {
 	failure = f.vault.maskFailure(failure)
 	if err := failure.check(); err != nil {

@@ -90,17 +90,17 @@ func newEnvelope(h Header, payload []byte, maxPayload int) (Envelope, error) {
 	if err := checkStructure(h, len(payload), maxPayload); err != nil {
 		return Envelope{}, err
 	}
-	return sealed(h, payload), nil
+	return seal(h, payload), nil
 }
 
-// sealed fixes what was checked.
-func sealed(h Header, payload []byte) Envelope {
+// seal makes the envelope of a checked header and payload.
+func seal(h Header, payload []byte) Envelope {
 	return Envelope{header: h, payload: bytes.Clone(payload), hash: hashing.Bytes(payload)}
 }
 
-// checkStructure checks that every field is there and has its form. The
-// thread's path was checked when the thread began, which is the one place it
-// comes from; to read it again for each message would make deep threads slow.
+// checkStructure checks that every field is present and has its form. It does not check
+// the thread's path again, which was checked when the thread began: that would make
+// messages in deep threads slow.
 func checkStructure(h Header, payload, maxPayload int) error {
 	for _, f := range []struct {
 		name, value string

@@ -10,18 +10,17 @@ import (
 // ackPayload is the payload of TagAck.
 const ackPayload = `{"result":"ack","success":true}`
 
-// Name is the sender of what the pipeline itself says; nobody else may have it.
+// Name is the sender of the pipeline's own messages. No handler may have this name.
 const Name = "pipeline"
 
-// caller is whoever waits for an answer: a handler that sent a message or, with
-// an empty handler, the outside source. Answers travel back along these links,
-// never along names in a message.
+// caller waits for an answer. It is a handler that sent a message or, if handler is
+// empty, the outside source. Answers follow these links and never a name in a message.
 type caller struct {
 	handler string
 	back    *caller // who waits for that handler
 }
 
-// parcel is a message on its way and who waits for its answer.
+// parcel is a message on its way, with the caller that waits for its answer.
 type parcel struct {
 	envelope Envelope
 	from     *caller
@@ -77,9 +76,8 @@ func (f *flow) call() Call {
 	return c
 }
 
-// drain dispatches until no message is left. What a handler sends may be
-// rejected without harm to the rest; a broken journal or a caller who gave up
-// ends everything.
+// drain dispatches until no message is left. A rejected message of a handler does not
+// end the flow; a failed journal or a caller that gave up does.
 func (f *flow) drain(ctx context.Context) (Outcome, error) {
 	for len(f.queue) > 0 {
 		next := f.queue[0]
@@ -93,7 +91,7 @@ func (f *flow) drain(ctx context.Context) (Outcome, error) {
 
 		err := f.deliver(ctx, next)
 		if err != nil && next.answers == nil && !errors.Is(err, ErrJournal) {
-			err = errors.Join(err, f.refused(next.from, err))
+			err = errors.Join(err, f.reportRefusal(next.from, err))
 		}
 		if errors.Is(err, ErrJournal) {
 			return f.outcome, err
@@ -110,7 +108,7 @@ func (f *flow) drain(ctx context.Context) (Outcome, error) {
 		return f.outcome, f.outcome.Rejected[0]
 	}
 
-	// Everybody was silent: the outside source still learns that it is over.
+	// No handler replied, but the outside source must learn that the flow has ended.
 	e, err := f.own(Name, TagAck, []byte(ackPayload))
 	if err != nil {
 		return f.outcome, err
@@ -140,14 +138,14 @@ func (f *flow) secure(ctx context.Context, m parcel) (Handler, error) {
 	f.p.trace(StageSecurity, h)
 	name, ok := f.thread.table.route(h)
 	if m.answers != nil && f.thread.table.takes(m.to, h.Tag) {
-		name = m.to // reversed routing: it goes to who asked
+		name = m.to // an answer goes to the handler that asked, not where its tag routes
 	}
 	if !ok || (m.from != f.outside && name != m.to) {
 		f.p.reject(ctx, RejectRoute, h)
 		return Handler{}, fmt.Errorf("%s: %w", h.Tag, ErrRouteNotFound)
 	}
 
-	// An answer goes back to who asked; a request only to a peer.
+	// An answer may go to any handler that asked; a request may go only to a peer.
 	if m.from.handler != "" && m.answers == nil && !slices.Contains(f.p.handlers[m.from.handler].Peers, name) {
 		f.p.reject(ctx, RejectPeer, h)
 		return Handler{}, fmt.Errorf("%s: %w", h.Tag, ErrRouteNotFound)
@@ -187,8 +185,8 @@ func (f *flow) deliver(ctx context.Context, m parcel) error {
 	}
 	h := m.envelope.header
 
-	// Both entries come before the handler runs, in one step: a crash leaves no
-	// call that the journal does not know, and none that nobody made.
+	// Both entries are written in one step before the handler runs, so after a crash the
+	// journal has no call without a request and lacks no call that was made.
 	f.p.trace(StageJournal, h)
 	entries := make([]Entry, 0, 2)
 	if m.from.handler != "" {
@@ -222,9 +220,8 @@ func (f *flow) deliver(ctx context.Context, m parcel) error {
 	return f.answer(ctx, handler, replyTo, response)
 }
 
-// handle calls the handler and keeps its panic from everybody else. What a
-// request's schema marks as a secret is for the handler that takes the request;
-// who asked gets of an answer the references.
+// handle calls the handler and recovers its panic. The handler receives the secrets of a
+// request; the handler that asked receives only references in the answer.
 func (f *flow) handle(ctx context.Context, h Handler, m parcel) (r Response, err error) {
 	e := m.envelope
 	payload := e.Payload()
@@ -244,14 +241,14 @@ func (f *flow) handle(ctx context.Context, h Handler, m parcel) (r Response, err
 	return h.Handle(ctx, Payload{Tag: e.Tag(), Bytes: payload}, Context{Thread: e.Thread(), Sender: e.Sender(), Self: h.Name})
 }
 
-// own makes an envelope whose payload the pipeline itself wrote.
+// own makes an envelope for a payload that the pipeline itself wrote.
 func (f *flow) own(sender, tag string, payload []byte) (Envelope, error) {
 	return newEnvelope(Header{
 		Namespace: namespace, Tag: tag, Sender: sender, Thread: f.thread.id, Profile: f.thread.table.profile,
 	}, payload, f.p.cfg.MaxPayload)
 }
 
-// entry is what the journal says of a message.
+// entry makes the journal entry of a message.
 func (f *flow) entry(d Direction, handler string, e Envelope) Entry {
 	entry := Entry{
 		Timestamp: f.p.cfg.Now().UTC(), Thread: f.thread.id, Profile: f.thread.table.profile, Direction: d, Handler: handler,
@@ -263,7 +260,7 @@ func (f *flow) entry(d Direction, handler string, e Envelope) Entry {
 	return entry
 }
 
-// record writes to the journal. Without that the message goes no further.
+// record writes to the journal. If it fails, the message must go no further.
 func (f *flow) record(ctx context.Context, entries ...Entry) error {
 	if err := f.p.cfg.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)

@@ -13,23 +13,23 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Payload is what a handler is given: validated bytes and their tag. The bytes
-// are the handler's own copy.
+// Payload is the input of a handler: validated bytes and their tag. The bytes are a copy
+// that the handler may change.
 type Payload struct {
 	Tag   string
 	Bytes []byte
 }
 
-// Context is a handler's place in the conversation, and all it knows of it.
+// Context is all that a handler learns of the conversation.
 type Context struct {
 	Thread ThreadID
 	Sender string
 	Self   string // the name the handler is registered under
 }
 
-// HandleFunc does a handler's work. A Go error becomes an Error response with
-// the code "handler.failed". ctx ends when the caller gives up; CallFrom(ctx)
-// tells what the message came with.
+// HandleFunc does a handler's work. A Go error becomes an Error response with the code
+// "handler.failed". ctx ends when the caller gives up. [CallFrom] returns the [Call] of
+// ctx.
 type HandleFunc func(ctx context.Context, p Payload, c Context) (Response, error)
 
 // Handler is a handler's metadata and its work.
@@ -43,7 +43,7 @@ type Handler struct {
 	// Outputs are the payload tags it may reply or send with; any other is
 	// refused.
 	Outputs []string
-	// Peers are the handlers it may send to. None: nobody.
+	// Peers are the only handlers that it may send to.
 	Peers []string
 	// Tool says that every tag in and out must have a schema.
 	Tool bool
@@ -130,7 +130,7 @@ func (f Failure) check() error {
 	return nil
 }
 
-// payload must only be called after check, which leaves it nothing to fail on.
+// payload must only be called after check, so that it cannot fail.
 func (f Failure) payload() []byte {
 	doc, err := json.Marshal(f)
 	if err != nil {
@@ -139,7 +139,7 @@ func (f Failure) payload() []byte {
 	return doc
 }
 
-// clipText makes a Go error fit a Failure.
+// clipText shortens the text of a Go error to the bounds of a Failure.
 func clipText(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxFailureMessage/4)], "?")
 }
@@ -161,9 +161,9 @@ type Message struct {
 	Payload []byte
 }
 
-// Response is what a handler answers: made by Reply, Send, Broadcast, Silence
-// or Fail. It says what and to whom; who it is from, and in which thread and
-// profile, is not the handler's to say. The zero value is refused.
+// Response is the answer of a handler, made by [Reply], [Send], [Broadcast], [Silence] or
+// [Fail]. The pipeline, not the handler, sets its sender, thread and profile. The zero
+// value is refused.
 type Response struct {
 	kind     responseKind
 	messages []Message // one with an empty To for a reply
@@ -193,14 +193,14 @@ func Silence() Response { return Response{kind: kindSilence} }
 // Fail answers the sender with a structured error.
 func Fail(f Failure) Response { return Response{kind: kindError, failure: f} }
 
-// Call is what a message from outside came with, beside its payload.
+// Call is what accompanies the payload of a message from outside.
 type Call struct {
 	RequestID, CorrelationID, DirectiveID string
 	// Stream passes output on while the handler works. It is never nil.
 	Stream func(channel, text string)
-	// Secrets are those of the exchange so far that are long enough to be told
-	// from other text; a program that is given one may write it to
-	// its log. It is never nil.
+	// Secrets returns the secrets of the exchange so far, without those too short to
+	// tell from other text. Use it to mask logs, because a program that receives a
+	// secret may log it. It is never nil.
 	Secrets func() []string
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Config is a pipeline's whole world. New copies it; nothing changes later.
+// Config sets up a Pipeline. [New] copies it; later changes have no effect.
 type Config struct {
 	// Handlers in the order of declaration. Names are unique.
 	Handlers []Handler
@@ -20,15 +20,15 @@ type Config struct {
 	// Schemas check the payloads of a tag, on the way in and out of a handler.
 	// A tag without one is checked in structure only.
 	Schemas map[string]Validate
-	// Secrets find the secrets in the payloads of a tag. Before a message is
-	// hashed they are put aside, and references stand in their place; the handler
-	// that takes the message gets them. A tag without one has none.
+	// Secrets find the secrets in the payloads of a tag. References replace them
+	// before a message is hashed, and the handler that takes the message receives the
+	// values. A tag without an entry has no secrets.
 	Secrets map[string]Marked
 	// Journal and Audit are required.
 	Journal Journal
 	Audit   Audit
-	// Keep says of which payload tags the journal is given the bytes, too. Nil:
-	// of none.
+	// Keep reports whether the journal also receives the bytes of a payload tag. Nil
+	// keeps none.
 	Keep func(tag string) bool
 	// DirectiveLive reports whether a directive exists and is in force. Nil:
 	// none ever is. An error refuses the message.
@@ -42,7 +42,7 @@ type Config struct {
 	Trace func(Stage, Header)
 	// Now is the clock of entries. Nil: time.Now.
 	Now func() time.Time
-	// Logger hears of shadowed routes and panics, never of payloads. Nil: none.
+	// Logger receives shadowed routes and panics, but never payloads. Nil discards.
 	Logger *slog.Logger
 }
 
@@ -214,8 +214,7 @@ func (p *Pipeline) Open(id ThreadID, profile string) (*Thread, error) {
 	return p.begin(id, table, nil)
 }
 
-// Active finds a thread that has not ended. It is for whoever runs the node; no
-// handler is given it.
+// Active finds a thread that has not ended. It is for the node; no handler may reach it.
 func (p *Pipeline) Active(id ThreadID) (*Thread, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,7 +271,7 @@ func (p *Pipeline) reject(ctx context.Context, reason RejectReason, h Header) {
 	})
 }
 
-// clip keeps what a hostile sender put into a header from filling the log.
+// clip shortens text of a header, so that a hostile sender cannot fill the log.
 func clip(s string) string { return s[:min(len(s), maxNameLength)] }
 
 func (p *Pipeline) trace(s Stage, h Header) {

@@ -11,23 +11,23 @@ import (
 	"sync"
 )
 
-// secretPrefix begins what a payload has in place of a secret: a reference,
-// "secret://" and an id that nobody can guess. The value is in the memory of one
-// Submit and nowhere else: not in an envelope, and so in no hash and no journal.
+// secretPrefix begins the reference that replaces a secret in a payload; a random id
+// follows. The value exists only in the memory of one Submit. It is in no envelope, and
+// so in no hash and no journal.
 const secretPrefix = "secret://"
 
-// SecretMask stands for a secret in text, where nobody can follow a reference.
+// SecretMask replaces a secret in text, where a reference would be of no use.
 const SecretMask = "[SECRET]"
 
-// Marked goes through a payload and calls replace for each value that is a
-// secret, as it is written in JSON; what comes back takes its place.
+// Marked calls replace with the JSON text of each secret in a payload, and puts the
+// result in its place.
 type Marked func(payload []byte, replace func(value []byte) ([]byte, error)) ([]byte, error)
 
 const (
-	// maxSecrets bounds those of one Submit.
+	// maxSecrets bounds the secrets of one Submit.
 	maxSecrets = 256
-	// minEcho is the length from which on a secret is looked for in what a
-	// handler says: a shorter one would be found by chance.
+	// minEcho is the length of the shortest secret that is searched for in the output
+	// of handlers. Shorter ones would be found by chance.
 	minEcho = 6
 )
 
@@ -37,13 +37,14 @@ var (
 	errEcho          = errors.New("repeats a secret where its schema has none")
 )
 
-// vault has the secrets of one flow. Handlers stream from their own goroutines.
+// vault holds the secrets of one flow. It has a lock because handlers stream from their
+// own goroutines.
 type vault struct {
 	mu     sync.Mutex
 	values map[string][]byte // JSON by reference
 }
 
-// hide puts a value away and returns the reference to it, in quotes.
+// hide stores a value and returns the reference to it, in quotes.
 func (v *vault) hide(value []byte) ([]byte, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -58,8 +59,8 @@ func (v *vault) hide(value []byte) ([]byte, error) {
 	return []byte(`"` + ref + `"`), nil
 }
 
-// reveal returns the value that a reference stands for, and any other value as
-// it is. Who was given a reference may hand it on to a field that is marked.
+// reveal returns the value of a reference, and any other value as it is. A handler that
+// received a reference may therefore pass it on in a field that is marked as a secret.
 func (v *vault) reveal(value []byte) ([]byte, error) {
 	var ref string
 	if json.Unmarshal(value, &ref) != nil || !strings.HasPrefix(ref, secretPrefix) {
@@ -74,7 +75,7 @@ func (v *vault) reveal(value []byte) ([]byte, error) {
 	return secret, nil
 }
 
-// spellings are a secret as text and as JSON, for those long enough.
+// spellings returns a secret as text and as JSON, without those shorter than minEcho.
 func spellings(value []byte) []string {
 	all := []string{string(value)}
 	var text string
@@ -87,8 +88,8 @@ func spellings(value []byte) []string {
 	return all
 }
 
-// texts are all secrets as they could be met in text, the longest first: of two
-// that begin alike the shorter must not leave the end of the other.
+// texts returns all spellings of all secrets, the longest first. Otherwise masking a
+// short secret could leave the end of a longer one that begins with it.
 func (v *vault) texts() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -100,7 +101,7 @@ func (v *vault) texts() []string {
 	return all
 }
 
-// mask takes the secrets out of a text.
+// mask replaces all secrets in a text.
 func (v *vault) mask(text string) string {
 	for _, secret := range v.texts() {
 		text = strings.ReplaceAll(text, secret, SecretMask)
@@ -108,8 +109,8 @@ func (v *vault) mask(text string) string {
 	return text
 }
 
-// holds reports whether a payload has a secret in it.
-func (v *vault) holds(payload []byte) bool {
+// contains reports whether a payload contains a secret.
+func (v *vault) contains(payload []byte) bool {
 	for _, secret := range v.texts() {
 		if bytes.Contains(payload, []byte(secret)) {
 			return true
@@ -118,18 +119,18 @@ func (v *vault) holds(payload []byte) bool {
 	return false
 }
 
-// maskFailure keeps a failure from telling what its handler was told.
+// maskFailure removes from a failure the secrets that its handler received.
 func (v *vault) maskFailure(f Failure) Failure {
 	f.Message = v.mask(f.Message)
-	if v.holds(f.Details) {
+	if v.contains(f.Details) {
 		f.Details = nil
 	}
 	return f
 }
 
-// envelope checks a message and makes its envelope: structure, the schema of the
-// tag over the whole payload, and then without its secrets (K-38). A
-// *MalformedError is of the structure.
+// envelope checks a message and makes its envelope. It checks the structure (a
+// *[MalformedError]), then the tag's schema on the payload with its secrets, and then
+// replaces the secrets by references (K-38).
 func (f *flow) envelope(h Header, payload []byte) (Envelope, error) {
 	if err := checkStructure(h, len(payload), f.p.cfg.MaxPayload); err != nil {
 		return Envelope{}, err
@@ -154,10 +155,10 @@ func (f *flow) envelope(h Header, payload []byte) (Envelope, error) {
 		}
 	}
 
-	return sealed(h, payload), nil
+	return seal(h, payload), nil
 }
 
-// whole is a payload with its secrets.
+// whole returns a payload with its secrets in place of the references.
 func (f *flow) whole(e Envelope) ([]byte, error) {
 	marked := f.p.secrets[e.header.Tag]
 	if marked == nil {
@@ -166,8 +167,8 @@ func (f *flow) whole(e Envelope) ([]byte, error) {
 	return marked(e.Payload(), f.vault.reveal)
 }
 
-// Whole returns the payload of the reply with the secrets that its schema marks,
-// for who asked and nobody's record. Reply has references in their place.
+// Whole returns the payload of the reply with its secrets, where Reply has references.
+// Give it only to the source that asked, and record it nowhere.
 func (o Outcome) Whole() []byte {
 	if o.whole == nil {
 		return o.Reply.Payload()
@@ -175,8 +176,8 @@ func (o Outcome) Whole() []byte {
 	return bytes.Clone(o.whole)
 }
 
-// Kept is what may be kept of the text that a request was made from: the text
-// or, where the request has secrets, the request with references instead.
+// Kept returns the text that may be stored in place of the text from which a request was
+// made: the same text or, if the request has secrets, the request with references.
 func (o Outcome) Kept(text string) string {
 	if o.confided == nil {
 		return text

@@ -32,8 +32,8 @@ type Table struct {
 	profile   string
 	retention Retention
 	routes    map[string]string
-	// takers are all handlers of the profile that take a tag. The first is the
-	// route; an answer may go to another, if that is who asked.
+	// takers are all handlers of the profile that take a tag. The first one gets
+	// requests; an answer may go to another one that asked.
 	takers map[string][]string
 }
 
@@ -83,7 +83,7 @@ func newTable(p Profile, handlers []Handler) (t *Table, shadowed []Route, err er
 	return t, shadowed, nil
 }
 
-// route is the whole of routing. It sees no payload.
+// route finds the handler of a message by its header alone.
 func (t *Table) route(h Header) (handler string, ok bool) {
 	handler, ok = t.routes[h.Tag]
 	return handler, ok
@@ -106,8 +106,7 @@ func (t *Table) Routes() []Route {
 	return rows
 }
 
-// Covers reports whether everything other reaches, t reaches too, and at the
-// same handler: other is the same or narrower.
+// Covers reports whether t has every route of other, to the same handler.
 func (t *Table) Covers(other *Table) bool {
 	for tag, handler := range other.routes {
 		if t.routes[tag] != handler {
@@ -117,7 +116,7 @@ func (t *Table) Covers(other *Table) bool {
 	return true
 }
 
-// restrict keeps of the table what keep names.
+// restrict returns the table with only the tags in keep.
 func (t *Table) restrict(keep []string) *Table {
 	routes, takers := maps.Clone(t.routes), maps.Clone(t.takers)
 	maps.DeleteFunc(routes, func(tag, _ string) bool { return !slices.Contains(keep, tag) })
@@ -125,7 +124,7 @@ func (t *Table) restrict(keep []string) *Table {
 	return &Table{profile: t.profile, retention: t.retention, routes: routes, takers: takers}
 }
 
-// isWildcard knows the spellings that configurations use for "every".
+// isWildcard recognises the spellings that configurations use for "every".
 func isWildcard(s string) bool {
 	return strings.ContainsAny(s, "*?") || s == "all" || s == "any"
 }

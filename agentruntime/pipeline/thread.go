@@ -64,7 +64,7 @@ func (t ThreadID) Child(segment string) (ThreadID, error) {
 	return t + "." + ThreadID(segment), nil
 }
 
-// ThreadState is where a thread is in its life.
+// ThreadState is the state of a thread.
 type ThreadState string
 
 // The states of a thread; the last two are final.
@@ -114,13 +114,12 @@ func (t *Thread) Children() []ThreadID {
 	return slices.Clone(t.children)
 }
 
-// Restriction says what a child keeps of its parent's routes. It can only take
-// away: there is no way to name a route that the parent does not have. The
-// zero value keeps all.
+// Restriction selects the routes that a child keeps of its parent's. It cannot add a
+// route that the parent lacks. The zero value keeps all.
 type Restriction struct{ keep *[]string }
 
-// Keep restricts a child to these payload tags, as far as the parent has them.
-// With none the child reaches nothing.
+// Keep restricts a child to those of these payload tags that the parent has. Without
+// tags the child reaches nothing.
 func Keep(tags ...string) Restriction {
 	kept := slices.Clone(tags)
 	return Restriction{keep: &kept}
@@ -150,9 +149,9 @@ func (t *Thread) Spawn(segment string, r Restriction) (*Thread, error) {
 	return child, nil
 }
 
-// Submit puts a message from outside into the thread and returns what came
-// back. Ingress.Thread and Ingress.Profile are the thread's own, whatever they
-// say. One message at a time: ErrThreadBusy otherwise.
+// Submit puts a message from outside into the thread and returns the outcome. It ignores
+// Ingress.Thread and Ingress.Profile and uses the thread's own. While another message is
+// under way it returns [ErrThreadBusy].
 func (t *Thread) Submit(ctx context.Context, in Ingress) (Outcome, error) {
 	t.mu.Lock()
 

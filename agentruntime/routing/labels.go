@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// labelled takes the values that a text gives by name, as in "text: good
+// splitLabels takes the values that a text gives by name, as in "text: good
 // morning, to: fr", out of it. A value goes on to the next name or the end of
 // its line. Names are read without regard to case.
-func labelled(need string, names []string) (values map[string]string, rest string) {
+func splitLabels(need string, names []string) (values map[string]string, rest string) {
 	values = map[string]string{}
 	if len(names) == 0 {
 		return values, need

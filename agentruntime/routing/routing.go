@@ -1,10 +1,9 @@
-// Package routing finds the handler for a need that is told in natural
-// language: it ranks all handlers by similarity, masks those that the thread's
-// table does not reach, selects the best that is left, fills its form and
-// dispatches it, in this order (AP-10).
+// Package routing finds the handler for a need in natural language. It ranks all
+// handlers by similarity, masks those that the thread's table does not reach, selects
+// the best of the others, makes a request for it and dispatches the request (AP-10).
 //
-// It only advises. What it dispatches passes every gate of the pipeline as any
-// message does, so no score makes a handler reachable that the table lacks.
+// It only advises: a request passes every gate of the pipeline like any message, so no
+// score makes a handler reachable that the table lacks.
 package routing
 
 import (
@@ -32,7 +31,7 @@ type Capability struct {
 	Schema json.RawMessage
 	// Check is what the pipeline validates the tag's payload with; nil accepts.
 	Check pipeline.Validate
-	// InWords says that it is told the need as it is: no form is filled in.
+	// InWords says that the handler takes the text of the need itself as its request.
 	InWords bool
 }
 
@@ -41,7 +40,7 @@ type Embed func(ctx context.Context, texts []string) ([][]float32, error)
 
 // Filler makes a request for a capability from the text of a need.
 type Filler struct {
-	// Name says who fills: a model's name, or "rules".
+	// Name is the name of a model, or "rules".
 	Name string
 	Fill func(ctx context.Context, c Capability, need string) ([]byte, error)
 }
@@ -62,13 +61,12 @@ const (
 type Config struct {
 	Capabilities []Capability
 	Embed        Embed
-	// Fillers are a ladder: the next is asked only where the one before gave
-	// nothing that the schema accepts.
+	// Fillers are tried in order until one gives a request that the schema accepts.
 	Fillers []Filler
 	// Threshold is the lowest score that counts as a match; 0 is 0.3, as
 	// upstream has it. Scores are cosines, -1 to 1.
 	Threshold float64
-	// Trace, if set, is told each step with a word on it.
+	// Trace, if set, receives each step with a short description.
 	Trace func(s Step, detail string)
 }
 
@@ -77,8 +75,8 @@ const maxNeedBytes = 8 << 10
 
 const defaultThreshold = 0.3
 
-// Errors of Route. ErrNoMatch and ErrMasked are the structured denials: nothing
-// here does that, and nothing in this profile.
+// Errors of Route. ErrNoMatch means that no handler fits the need; ErrMasked means that
+// one does, but the profile does not reach it.
 var (
 	ErrMasked  = errors.New("no matching capability in your profile")
 	ErrNoMatch = errors.New("no capability matches")
@@ -138,7 +136,8 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 	return r, nil
 }
 
-// embed checks what an embedding that may be anybody's has returned.
+// embed calls the embedding function and checks its result, which may come from any
+// program.
 func (r *Router) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors, err := r.cfg.Embed(ctx, texts)
 	if err != nil {
@@ -203,8 +202,8 @@ func (r *Router) Route(ctx context.Context, table *pipeline.Table, need string) 
 	return choice, err
 }
 
-// Submit routes a need and has the choice dispatched, which is to submit it in
-// the thread that the table is of. Its errors are those of Route and dispatch.
+// Submit routes a need and calls dispatch, which must submit the choice in the thread
+// of the table. Its errors are those of Route and dispatch.
 func (r *Router) Submit(ctx context.Context, table *pipeline.Table, need string, dispatch func(context.Context, Choice) error) (Choice, error) {
 	choice, err := r.Route(ctx, table, need)
 	if err != nil {
@@ -214,8 +213,8 @@ func (r *Router) Submit(ctx context.Context, table *pipeline.Table, need string,
 	return choice, dispatch(ctx, choice)
 }
 
-// mask marks what the table does not reach and returns the index of the first
-// that it does, -1 if there is none.
+// mask marks the candidates that the table does not reach. It returns the index of the
+// first one that it reaches, or -1.
 func mask(ranking []Candidate, table *pipeline.Table) int {
 	handlers := map[string]string{}
 	for _, route := range table.Routes() {
@@ -244,10 +243,10 @@ func maskedNames(ranking []Candidate) string {
 	return "masked: [" + strings.Join(names, " ") + "]"
 }
 
-// inWords stands for a filler where there is no form.
+// inWords is the name of the filler in a Choice that needed none.
 const inWords = "in words"
 
-// fill climbs the ladder.
+// fill tries the fillers in order.
 func (r *Router) fill(ctx context.Context, c Capability, need string) ([]byte, string, error) {
 	if c.InWords {
 		r.cfg.Trace(StepFill, inWords)

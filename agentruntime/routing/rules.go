@@ -39,7 +39,7 @@ type objectSchema struct {
 func (s *objectSchema) fill(need string) ([]byte, error) {
 	out := map[string]any{}
 	names := slices.Sorted(maps.Keys(s.Properties))
-	given, rest := labelled(need, names)
+	given, rest := splitLabels(need, names)
 	words := parseWords(rest)
 
 	// What is required chooses first.

@@ -146,15 +146,15 @@ func commandUser() int {
 			return os.Geteuid()
 		}
 	}
-	if !mapped("/proc/self/uid_map", hostCommandID) || !mapped("/proc/self/gid_map", hostCommandID) {
+	if !isMapped("/proc/self/uid_map", hostCommandID) || !isMapped("/proc/self/gid_map", hostCommandID) {
 		return os.Geteuid() // root of a user namespace that does not have it
 	}
 	return hostCommandID
 }
 
-// mapped reports whether a user namespace's map has an id. Each of its lines is
+// isMapped reports whether a user namespace's map has an id. Each of its lines is
 // the first id inside, the first one outside, and how many.
-func mapped(file string, id uint64) bool {
+func isMapped(file string, id uint64) bool {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return false

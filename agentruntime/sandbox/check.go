@@ -114,7 +114,7 @@ func checkCgroups(opts Options, least Level) Feature {
 
 // checkNamespaces judges by what was tried, for nothing less tells.
 func checkNamespaces(level, least Level, failed map[Level]error) Feature {
-	f := Feature{Name: "namespaces and read-only system", OK: level.namespaced()}
+	f := Feature{Name: "namespaces and read-only system", OK: level.hasNamespaces()}
 	if f.OK {
 		return f
 	}
@@ -122,7 +122,7 @@ func checkNamespaces(level, least Level, failed map[Level]error) Feature {
 	if failed[LevelLimits] != nil {
 		err = failed[LevelLimits]
 	}
-	f.OK, f.Detail = !least.namespaced() && level != "", fmt.Sprint(err)
+	f.OK, f.Detail = !least.hasNamespaces() && level != "", fmt.Sprint(err)
 	f.Fix = "needs Linux 5.14 or newer with user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) and an unmasked /proc; in a container, run it privileged"
 	return f
 }
@@ -173,7 +173,7 @@ func checkFilter() Feature {
 // behind the mounts.
 func checkLandlock(least Level) Feature {
 	abi := landlockVersion()
-	f := Feature{Name: "landlock", OK: abi > 0 || least.namespaced(), Present: abi > 0, Detail: fmt.Sprintf("version %d", abi)}
+	f := Feature{Name: "landlock", OK: abi > 0 || least.hasNamespaces(), Present: abi > 0, Detail: fmt.Sprintf("version %d", abi)}
 	switch {
 	case abi == 0:
 		f.Detail = "not in this kernel, or switched off: the mounts and namespaces hold without it"

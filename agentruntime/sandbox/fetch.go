@@ -76,7 +76,7 @@ func gitSettings(s *source) []string {
 // a way to that one server and to nothing else, and returns the commit's files
 // as a tar.gz. What the repository cannot give is a *RequestError.
 func fetch(ctx context.Context, s *source, opts Options) ([]byte, error) {
-	if s.url != "" && !opts.Level.namespaced() {
+	if s.url != "" && !opts.Level.hasNamespaces() {
 		return nil, &RequestError{"repo.source", "repositories are not fetched at the confinement level " + string(opts.Level) + ": bring a bundle or an archive"}
 	}
 	if _, err := os.Stat("/usr/bin/git"); err != nil {
@@ -100,11 +100,11 @@ func fetch(ctx context.Context, s *source, opts Options) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fetched(ctx, out)
+	return readOutput(ctx, out)
 }
 
-// fetched takes the archive out of what the sandbox left.
-func fetched(ctx context.Context, out *outcome) ([]byte, error) {
+// readOutput takes the archive out of what the sandbox left.
+func readOutput(ctx context.Context, out *outcome) ([]byte, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, &RequestError{"repo.source", "fetching took all of the job's time"}
@@ -137,7 +137,7 @@ func fetchFiles(s *source, caFile string) ([]byte, error) {
 	}
 	if strings.HasPrefix(s.url, "https:") {
 		var err error
-		if content, err = trusted(caFile); err != nil {
+		if content, err = readCA(caFile); err != nil {
 			return nil, err
 		}
 	}
@@ -158,9 +158,9 @@ func fetchFiles(s *source, caFile string) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// trusted is what the host trusts and the operator's own file, if there is one;
+// readCA is what the host trusts and the operator's own file, if there is one;
 // either will do.
-func trusted(caFile string) ([]byte, error) {
+func readCA(caFile string) ([]byte, error) {
 	list, err := rootCertificates()
 	if caFile == "" {
 		return list, err

@@ -46,6 +46,6 @@ func (l Level) rank() int {
 	return 0
 }
 
-// namespaced reports whether jobs have a file system, processes and a network
+// hasNamespaces reports whether jobs have a file system, processes and a network
 // of their own.
-func (l Level) namespaced() bool { return l == LevelFull || l == LevelLimits }
+func (l Level) hasNamespaces() bool { return l == LevelFull || l == LevelLimits }

@@ -77,7 +77,7 @@ func readManifest() hostManifest {
 	m := hostManifest{Version: 1, Arch: runtime.GOARCH, OS: readOS("/etc/os-release"), Libc: []hostFile{}, Tools: []hostFile{}}
 	hashed := map[string]hashing.Digest{}
 	eachHostFile(func(name, path string) {
-		if f, ok := hashTool(name, path, hashed); ok && !listed(m.Libc, f) {
+		if f, ok := hashTool(name, path, hashed); ok && !hasFile(m.Libc, f) {
 			m.Libc = append(m.Libc, f)
 		}
 	}, func(name, path string) bool {
@@ -112,7 +112,7 @@ func eachHostFile(libc func(name, path string), tool func(name, path string) boo
 	}
 }
 
-func listed(files []hostFile, f hostFile) bool {
+func hasFile(files []hostFile, f hostFile) bool {
 	for _, g := range files {
 		if g.Path == f.Path {
 			return true

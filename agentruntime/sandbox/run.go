@@ -97,7 +97,7 @@ func requestError(err error) error {
 // honours refuses what a level cannot give a job.
 func (l Level) honours(req *schemas.SandboxRunRequest) error {
 	switch policy := req.Sandbox.NetworkPolicy; {
-	case l.namespaced():
+	case l.hasNamespaces():
 		return nil
 	case policy != "none":
 		return &RequestError{"sandbox.network_policy", fmt.Sprintf("%q is not offered at the confinement level %s, where jobs have no network of their own", policy, l)}
@@ -270,7 +270,7 @@ func systemInfo(provider string, out *outcome) string {
 		limits = fmt.Sprintf("cgroup v%d", out.version)
 	}
 	namespaces := "no namespaces"
-	if out.level.namespaced() {
+	if out.level.hasNamespaces() {
 		namespaces = "user, pid, mount, net, ipc, uts, cgroup namespaces"
 	}
 	return fmt.Sprintf("linux %s %s; %s; confinement %s: %s; %s; seccomp; %s",

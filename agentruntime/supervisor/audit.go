@@ -43,26 +43,28 @@ const (
 	auditSecretSuspected = "security.secret_suspected"
 )
 
-// maxProvoked bounds the lines that an agent can cause in one run by messages and
-// connections that nobody asked for: the trail is kept for ever, and a hostile agent
-// would fill the disk with it.
-const maxProvoked = 256
+// maxProvokedLines bounds the audit lines that an agent can cause in one run with
+// unsolicited messages and connections. The trail is never deleted, so a hostile agent
+// could fill the disk with it.
+const maxProvokedLines = 256
 
-// provoked counts such lines.
-type provoked struct{ lines atomic.Int64 }
+// lineLimit counts audit lines of one kind.
+type lineLimit struct{ lines atomic.Int64 }
 
-// write writes a line while there may be more; the last one says that it is that.
-func (p *provoked) write(e AuditEvent, to func(AuditEvent)) {
+// write writes a line until the limit is reached. The last line says that it is the
+// last.
+func (p *lineLimit) write(e AuditEvent, to func(AuditEvent)) {
 	n := p.lines.Add(1)
-	if n == maxProvoked {
+	if n == maxProvokedLines {
 		e.Reason += "; more of its kind in this run are not written down"
 	}
-	if n <= maxProvoked {
+	if n <= maxProvokedLines {
 		to(e)
 	}
 }
 
-// auditCode keeps codes that an agent made up out of the trail.
+// auditCode replaces codes that an agent invented, so that its text stays out of the
+// trail.
 func auditCode(e *Error) string {
 	if !e.FromAgent {
 		return e.Code

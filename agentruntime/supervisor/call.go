@@ -91,12 +91,12 @@ func (s *session) prepare(c *Call) (*boundTool, *Error) {
 	return tool, nil
 }
 
-// maxSuspected bounds how much of an input is searched, in bytes.
+// maxSuspected bounds the part of an input that is searched for secrets, in bytes.
 const maxSuspected = 256 << 10
 
-// suspects reports whether an input holds what looks like a secret where the tool's
-// schema marks none. Such a call is made, since texts of all kinds look so, but it is
-// told to whoever reads the audit trail (OS-7.2.1).
+// suspects reports whether an input contains a text that looks like a secret in a place
+// that the tool's schema does not mark. The call is made anyway, because harmless texts
+// can look like secrets, but the audit trail records it (OS-7.2.1).
 func (t *boundTool) suspects(input []byte) bool {
 	marked, err := t.input.Secrets(input, func([]byte) ([]byte, error) { return []byte("null"), nil })
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Call) message(tool *boundTool) *wire.Message {
 	}
 }
 
-// call runs c to its one outcome.
+// call makes the call c and returns its outcome.
 func (s *session) call(ctx context.Context, c Call) (Result, *Error) {
 	begin := time.Now()
 	if err := ctx.Err(); err != nil {
@@ -181,9 +181,9 @@ func (s *session) send(msg *wire.Message) *Error {
 	}
 }
 
-// await waits for the outcome. When the time or the caller's patience is over
-// it asks the agent to cancel, and gives up CancelGrace later: cancellation is
-// best effort and must not wedge us (OS-4.4.1.3).
+// await waits for the outcome. After the timeout, or when the caller's context ends, it
+// asks the agent to cancel and gives up CancelGrace later: an agent may ignore the
+// request and must not block the caller (OS-4.4.1.3).
 func (s *session) await(ctx context.Context, c *inflight, timeout time.Duration) outcome {
 	begin := time.Now()
 	s.readFor(ctx, c, timeout)
@@ -228,8 +228,8 @@ func (s *session) await(ctx context.Context, c *inflight, timeout time.Duration)
 	return outcome{err: failure}
 }
 
-// settle decides between an outcome that came after the cancel and the reason
-// for the cancel: a success that won the race stays one (OS-4.4.2.2).
+// settle chooses between an outcome that came after the cancel and the reason for the
+// cancel. A success stays a success (OS-4.4.2.2).
 func settle(o outcome, failure *Error) outcome {
 	if o.result != nil && o.result.Status == wire.Succeeded {
 		return o
@@ -244,8 +244,8 @@ func canceled(cause error) *Error {
 	return &Error{Code: wire.CodeCanceled, Message: "canceled by the caller", cause: cause}
 }
 
-// judge turns an outcome into what the caller gets. Outputs are checked here
-// whatever the agent did (K-11).
+// judge turns an outcome into the caller's result. It checks the output even if the
+// agent has checked it (K-11).
 func (s *session) judge(c *Call, tool *boundTool, o outcome) (Result, *Error) {
 	if o.err != nil {
 		// A call that may have run is safe to repeat only with a key (M-16).
@@ -258,7 +258,7 @@ func (s *session) judge(c *Call, tool *boundTool, o outcome) (Result, *Error) {
 	r := o.result
 	result := Result{CallID: c.CallID, Metrics: r.Metrics, StartedAt: r.StartedAt.Time, FinishedAt: r.FinishedAt.Time}
 	if r.Status != wire.Succeeded {
-		return result, s.reported(r)
+		return result, s.toolError(r)
 	}
 
 	_, maxOutput := s.spec.byteLimits(c.Tool)
@@ -284,8 +284,8 @@ func (s *session) judge(c *Call, tool *boundTool, o outcome) (Result, *Error) {
 	return result, nil
 }
 
-// reported is the failure that an agent's result tells.
-func (s *session) reported(r *wire.ToolResult) *Error {
+// toolError returns the error of an agent's result, without secrets.
+func (s *session) toolError(r *wire.ToolResult) *Error {
 	e := r.Error
 	if e == nil {
 		e = &wire.Error{Code: wire.CodeFailed, Message: "the tool failed"}

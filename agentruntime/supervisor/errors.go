@@ -23,8 +23,8 @@ var (
 	errStopping     = errors.New("the supervisor ended the session")
 )
 
-// Error is how a call failed. Codes are those of package wire; an agent may
-// use codes of its own.
+// Error is the failure of a call. Its codes are those of package wire, but an agent may
+// use its own.
 type Error struct {
 	Code      string
 	Message   string // safe to show; it may come from the agent
@@ -41,14 +41,14 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// Unwrap gives the context's error where the caller's context ended the call.
+// Unwrap returns the error of the caller's context if that ended the call.
 func (e *Error) Unwrap() error { return e.cause }
 
 func failf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: wire.SafeText(fmt.Sprintf(format, args...))}
 }
 
-// unavailable is for calls that did not reach the agent: they may be repeated.
+// unavailable is the error of a call that did not reach the agent and may be repeated.
 func unavailable(format string, args ...any) *Error {
 	e := failf(wire.CodeUnavailable, format, args...)
 	e.Retryable = true

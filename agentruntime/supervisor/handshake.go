@@ -15,7 +15,7 @@ import (
 // maxHelloBytes bounds what an unauthenticated peer can send.
 const maxHelloBytes = 64 << 10
 
-// refusal is why a handshake ended, with the code that the peer is told.
+// refusal is the reason why a handshake ended and the code that the peer receives.
 type refusal struct {
 	code string
 	err  error
@@ -84,8 +84,8 @@ func readHello(in *frame.Reader, spec *Spec, tok *token) (*wire.Message, error) 
 		return nil, deny(wire.CodeUnauthorized, errors.New("first message is not agent.hello"))
 	}
 
-	// What is wrong with the rest is told only to the holder of the token, and
-	// the token is used up only by a hello that is right.
+	// Only the holder of the token learns what else is wrong, and only a correct hello
+	// uses the token up.
 	if hello.AgentID != spec.ID {
 		return nil, deny(wire.CodeUnauthorized, errors.New("hello names another agent"))
 	}
@@ -105,8 +105,8 @@ func readHello(in *frame.Reader, spec *Spec, tok *token) (*wire.Message, error) 
 	return msg, nil
 }
 
-// refuse answers with core.welcome and an error (OS-4.1.2.7). The details stay
-// in the audit trail, but for those that the token's holder can mend.
+// refuse answers with core.welcome and an error (OS-4.1.2.7). Details go only into the
+// audit trail, except those that the holder of the token can act on.
 func refuse(conn net.Conn, r *refusal) {
 	text := map[string]string{
 		wire.CodeUnauthorized:       "not authorized",

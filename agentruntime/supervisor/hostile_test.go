@@ -52,7 +52,7 @@ func TestStrayMessages(t *testing.T) {
 func TestAgentCannotFillTheAuditTrail(t *testing.T) {
 	f := newFake(t, Config{HeartbeatInterval: time.Hour}, Spec{})
 	f.join("x")
-	for range 3 * maxProvoked {
+	for range 3 * maxProvokedLines {
 		f.send(&wire.Message{Payload: &wire.ToolResult{CallID: "none", Status: wire.Succeeded}})
 	}
 	end := f.call(Call{Tool: "x"})
@@ -61,10 +61,10 @@ func TestAgentCannotFillTheAuditTrail(t *testing.T) {
 		t.Error(got.err)
 	}
 	lines := f.audit.of(AuditViolation)
-	if len(lines) != maxProvoked || f.core.stray != 3*maxProvoked {
+	if len(lines) != maxProvokedLines || f.core.stray != 3*maxProvokedLines {
 		t.Fatalf("%d lines of %d stray results", len(lines), f.core.stray)
 	}
-	if last := lines[maxProvoked-1].Reason; !strings.HasSuffix(last, "are not written down") {
+	if last := lines[maxProvokedLines-1].Reason; !strings.HasSuffix(last, "are not written down") {
 		t.Errorf("the last line says %q", last)
 	}
 }

@@ -6,15 +6,14 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-// outcome is the one end of a call: a result of the agent, or why there is none.
+// outcome is the end of a call: the agent's result, or the reason why there is none.
 type outcome struct {
 	result *wire.ToolResult
 	err    *Error
 }
 
-// inflight is a call that the agent has not ended. It stays among the calls of
-// its session until then, also after its caller has given up: the agent is
-// still working on it.
+// inflight is a call that the agent has not ended. It counts as a call of its session
+// until then, even after its caller has given up, because the agent still works on it.
 type inflight struct {
 	id        string
 	messageID string // of the core.tool.call
@@ -24,7 +23,7 @@ type inflight struct {
 	gone      bool // the caller has given up; under the session's lock
 }
 
-// admit adds the call, or says why it cannot.
+// admit adds the call to the session, or returns the reason why it cannot.
 func (s *session) admit(c *inflight) *Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +60,7 @@ func (s *session) finish(id string, o outcome) bool {
 		return false
 	}
 	delete(s.calls, id)
-	s.remember(id)
+	s.recordEnded(id)
 	if c.gone {
 		s.abandoned--
 	}
@@ -72,8 +71,8 @@ func (s *session) finish(id string, o outcome) bool {
 	return true
 }
 
-// remember keeps the last ended ids; the lock is held.
-func (s *session) remember(id string) {
+// recordEnded keeps the ids of the calls that ended last. The caller holds the lock.
+func (s *session) recordEnded(id string) {
 	s.ended[id] = struct{}{}
 	if s.endedOrder = append(s.endedOrder, id); len(s.endedOrder) > recentCalls {
 		delete(s.ended, s.endedOrder[0])
@@ -97,7 +96,7 @@ func (s *session) abandon(c *inflight) bool {
 	return true
 }
 
-// streamStats is read once the stream is closed.
+// streamStats returns the counters of a stream, which must be closed.
 func (s *session) streamStats(c *inflight) StreamStats {
 	if c.stream == nil {
 		return StreamStats{}
@@ -140,7 +139,7 @@ func (s *session) result(msg *wire.Message, p *wire.ToolResult) {
 	case second:
 		s.strays.write(AuditEvent{Type: AuditViolation, CallID: p.CallID, Reason: "second result"}, s.audit)
 	default:
-		// The id is the agent's own invention: it is not repeated.
+		// The agent invented the id, so the trail does not repeat it.
 		s.strays.write(AuditEvent{Type: AuditViolation, Reason: "result of an unknown call"}, s.audit)
 	}
 }
@@ -165,7 +164,7 @@ func (s *session) agentError(msg *wire.Message) {
 	}
 }
 
-// failAll ends what is in flight when the session is over.
+// failAll ends all calls in flight at the end of the session.
 func (s *session) failAll() {
 	s.mu.Lock()
 	ids := make([]string, 0, len(s.calls))

@@ -37,7 +37,7 @@ type process struct {
 	once sync.Once // guards the shutdown of control
 }
 
-// guardThreads is how many tasks a guard itself may need.
+// guardThreads is the number of tasks that a guard itself may need.
 const guardThreads = 16
 
 // launch starts the guard and through it the agent. Output goes to logs.
@@ -57,10 +57,10 @@ func launch(order guard.Order, cgroups string, limits cgroup.Limits, logs *logCa
 	cmd.Env = []string{guard.Env + "=1"}
 	cmd.ExtraFiles = []*os.File{theirs}
 
-	// Out of our process group: ^C on the terminal is ours to handle. Not out of
-	// our session: where the kernel shares the processors out by session
-	// (autogroup), a new one waits long on a busy machine. The agent gets one
-	// from the guard, and with it no terminal.
+	// The guard gets its own process group, so that ^C on the terminal reaches only
+	// this program. It stays in this session: with autogroup the kernel shares the
+	// processors by session, and a new session waits long on a busy machine. The guard
+	// gives the agent its own session and so no terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	pipes, err := p.startWithPipes(cmd)
 	theirs.Close()
@@ -79,8 +79,8 @@ func launch(order guard.Order, cgroups string, limits cgroup.Limits, logs *logCa
 
 	reports := frame.NewReader(ours, guard.MaxMessage)
 
-	// The guard starts nothing before its order, so all that it starts is in
-	// the group.
+	// The guard starts nothing before it receives its order, so everything that it
+	// starts is in the group.
 	p.pid, err = p.begin(reports, order, timeout)
 	if err != nil {
 		p.kill()

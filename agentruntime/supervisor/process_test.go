@@ -147,7 +147,7 @@ func TestRefusedConnectionsDoNotFillTheAuditTrail(t *testing.T) {
 	n := newNode(t, Config{})
 	start(t, n, agentSpec("reference"))
 	socket := filepath.Join(n.cfg.SocketDir, n.Status()[0].RunID, socketName)
-	for range 2 * maxProvoked {
+	for range 2 * maxProvokedLines {
 		conn, err := net.Dial("unix", socket)
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +157,7 @@ func TestRefusedConnectionsDoNotFillTheAuditTrail(t *testing.T) {
 		}
 		conn.Close()
 	}
-	if lines := n.audited(auditDenied); len(lines) != maxProvoked || !strings.HasSuffix(lines[maxProvoked-1].Reason, "are not written down") {
+	if lines := n.audited(auditDenied); len(lines) != maxProvokedLines || !strings.HasSuffix(lines[maxProvokedLines-1].Reason, "are not written down") {
 		t.Errorf("%d lines, the last is %+v", len(lines), lines[len(lines)-1])
 	}
 	if r, err := n.Call(t.Context(), helloCall()); err != nil {

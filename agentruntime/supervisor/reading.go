@@ -73,7 +73,7 @@ func (s *session) next() (*wire.Message, error) {
 		if !errors.As(err, &refused) {
 			return msg, nil
 		}
-		if !s.refused(refused) {
+		if !s.handleUndecoded(refused) {
 			break
 		}
 	}

@@ -31,7 +31,7 @@ type run struct {
 	session *session // set once registered
 
 	admitted   chan *session  // the one that authenticated
-	denials    provoked       // connections that were refused
+	denials    lineLimit      // connections that were refused
 	handshakes sync.WaitGroup // accept loop, handshakes, and the session
 
 	mu      sync.Mutex

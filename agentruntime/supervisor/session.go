@@ -33,7 +33,7 @@ type session struct {
 
 	registered chan struct{} // closed at the first registration
 	done       chan struct{} // closed when serve has returned
-	strays     provoked      // results that belong to no call
+	strays     lineLimit     // results that belong to no call
 	schemaPace *rate.Limiter // of registrations
 
 	mu         sync.Mutex
@@ -149,8 +149,8 @@ func (s *session) audit(e AuditEvent) {
 	s.cfg.Audit(e)
 }
 
-// refused handles a message that did not decode; false ends the session.
-func (s *session) refused(e *wire.DecodeError) bool {
+// handleUndecoded handles a message that did not decode; false ends the session.
+func (s *session) handleUndecoded(e *wire.DecodeError) bool {
 	if e.Code == wire.CodeUnknownType {
 		// "Unknown message type MUST result in a structured error response if
 		// it expects a reply, or be ignored if unsolicited."
@@ -243,9 +243,9 @@ func (s *session) heartbeat(p *wire.Heartbeat) {
 	s.mu.Unlock()
 }
 
-// missed is how many heartbeats are overdue. One is when half an interval has
-// passed since it was expected.
-func (s *session) missed() int {
+// overdueBeats is the number of overdue heartbeats. A heartbeat is overdue half an
+// interval after it was expected.
+func (s *session) overdueBeats() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	interval := s.cfg.HeartbeatInterval
@@ -254,7 +254,7 @@ func (s *session) missed() int {
 
 // healthy reports whether calls may be routed to the session.
 func (s *session) healthy() bool {
-	if s.missed() >= unhealthyAfter {
+	if s.overdueBeats() >= unhealthyAfter {
 		return false
 	}
 	s.mu.Lock()
@@ -267,7 +267,7 @@ func (s *session) watchHeart(quit <-chan struct{}) {
 	tick := time.NewTicker(s.cfg.HeartbeatInterval)
 	defer tick.Stop()
 
-	reported := 0
+	missed := 0
 	for {
 		select {
 		case <-quit:
@@ -275,16 +275,16 @@ func (s *session) watchHeart(quit <-chan struct{}) {
 		case <-tick.C:
 		}
 
-		n := s.missed()
-		if n > reported {
+		n := s.overdueBeats()
+		if n > missed {
 			s.audit(AuditEvent{Type: auditHeartbeatMissed})
-			if n >= unhealthyAfter && reported < unhealthyAfter {
+			if n >= unhealthyAfter && missed < unhealthyAfter {
 				s.audit(AuditEvent{Type: auditUnhealthy})
 				s.cfg.Log.Warn("agent unhealthy: heartbeats stopped", "agent", s.spec.ID, "run", s.runID)
 			}
 		}
 
-		reported = n
+		missed = n
 		if n >= deadAfter {
 			s.close(errHeartbeat)
 			s.conn.Close()

@@ -15,16 +15,16 @@ const (
 	maxDescription = 4 << 10
 	maxToolLabels  = 64 // capabilities or tags
 	maxLabelBytes  = 256
-	// maxSchemaWork bounds the schemas of a session's tools: some seconds of a core,
-	// and some hundred bytes of memory for each part. Everyday tools have a tenth of it.
+	// maxSchemaWork bounds the schemas of a session's tools. It allows a few seconds of
+	// a core, and some hundred bytes of memory per unit; usual tools need a tenth.
 	maxSchemaWork = 100_000
-	// schemaMinute is how much of that a session may make us do in a minute, once it
-	// has done twice as much: one that registers again and again would keep a core
-	// busy that its own limits do not count.
+	// schemaMinute bounds the schema work per minute of a session, after a first burst
+	// of twice as much. The agent's own limits do not count this work, so an agent that
+	// registers again and again would keep a core of the node busy.
 	schemaMinute = maxSchemaWork
 )
 
-// newSchemaPace bounds the compiling that one session asks for.
+// newSchemaPace limits the rate of the schema work of one session.
 func newSchemaPace() *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(schemaMinute)/60, 2*maxSchemaWork)
 }
@@ -76,7 +76,7 @@ func (s *session) register(p *wire.Register) *wire.Registered {
 
 	s.schemaPace.AllowN(now, asked-allowed)
 
-	// The map is replaced, not changed: readers hold no lock while they use it.
+	// Replace the map and never change it, because readers use it without the lock.
 	s.mu.Lock()
 	s.tools = next
 	s.mu.Unlock()

@@ -23,8 +23,8 @@ const (
 	StateStopped   State = "stopped"
 )
 
-// worker keeps one agent running. Its loop goroutine owns the current run and
-// the restart counter.
+// worker keeps one agent running. The goroutine of loop owns the current run and the
+// restart counter.
 type worker struct {
 	cfg      *Config
 	spec     Spec
@@ -54,8 +54,8 @@ func (w *worker) set(state State, reason string, r *run) {
 // halt makes the loop end the agent.
 func (w *worker) halt() { w.stopping.Do(func() { close(w.stop) }) }
 
-// await waits until the loop has returned; at the end of ctx it makes that
-// happen without grace, and does not wait.
+// await waits until the loop has returned. When ctx ends, it tells the loop to kill the
+// agent without grace, and returns at once.
 func (w *worker) await(ctx context.Context) {
 	select {
 	case <-w.done:
@@ -64,7 +64,7 @@ func (w *worker) await(ctx context.Context) {
 	}
 }
 
-// route returns the session to send a call to, or why there is none.
+// route returns the session for a call, or the reason why there is none.
 func (w *worker) route() (*session, *Error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +86,7 @@ func (w *worker) loop(r *run) {
 	w.set(StateStopped, "stopped", nil)
 }
 
-// watch returns the run after r, nil for none.
+// watch waits for the end of r and returns the run after it, or nil.
 func (w *worker) watch(r *run) *run {
 	w.set(StateRunning, "", r)
 
@@ -99,20 +99,20 @@ func (w *worker) watch(r *run) *run {
 		w.set(StateStarting, "restart asked for", nil)
 		r.end("restart", w.cfg.StopGrace, w.stop)
 		w.restarts.reset()
-		return w.again(0)
+		return w.startAfter(0)
 	case <-r.proc.exited:
-		return w.crashed(r, "process ended: "+r.proc.status, 0)
+		return w.afterCrash(r, "process ended: "+r.proc.status, 0)
 	case <-r.session.done:
 		cause := r.session.endCause()
 		grace := w.cfg.StopGrace
 		if errors.Is(cause, errRunaway) || errors.Is(cause, errHeartbeat) {
-			grace = 0 // it has shown that it does not react
+			grace = 0 // the agent does not react, so it will not react to SIGTERM
 		}
-		return w.crashed(r, reasonOf(cause), grace)
+		return w.afterCrash(r, reasonOf(cause), grace)
 	}
 }
 
-func (w *worker) crashed(r *run, reason string, grace time.Duration) *run {
+func (w *worker) afterCrash(r *run, reason string, grace time.Duration) *run {
 	w.set(StateBackoff, reason, nil)
 	w.cfg.Log.Warn("agent run ended", "agent", w.spec.ID, "run", r.id, "reason", reason)
 	r.audit(AuditEvent{Type: auditRunCrashed, Reason: reason})
@@ -124,19 +124,19 @@ func (w *worker) crashed(r *run, reason string, grace time.Duration) *run {
 	return w.next(reason)
 }
 
-// next waits as the restart policy says, or until an operator asks for a
-// restart if it allows none, and starts a run.
+// next starts a run after the delay of the restart policy or, if the policy allows no
+// more restarts, when an operator asks for one.
 func (w *worker) next(reason string) *run {
 	wait, ok := w.restarts.next(time.Now())
 	if ok {
 		w.set(StateBackoff, reason, nil)
-		return w.again(wait)
+		return w.startAfter(wait)
 	}
-	return w.down(reason)
+	return w.waitRestart(reason)
 }
 
-// down waits until an operator asks for a restart.
-func (w *worker) down(reason string) *run {
+// waitRestart waits until an operator asks for a restart.
+func (w *worker) waitRestart(reason string) *run {
 	w.set(StateDown, reason, nil)
 	w.cfg.Log.Error("agent stays down", "agent", w.spec.ID, "reason", reason)
 	w.cfg.Audit(AuditEvent{Time: time.Now().UTC(), Type: auditDown, AgentID: w.spec.ID, Reason: reason})
@@ -145,12 +145,12 @@ func (w *worker) down(reason string) *run {
 		return nil
 	case <-w.restart:
 		w.restarts.reset()
-		return w.again(0)
+		return w.startAfter(0)
 	}
 }
 
-// again starts a run after wait; nil if stop came first.
-func (w *worker) again(wait time.Duration) *run {
+// startAfter starts a run after wait. It returns nil if the worker was stopped before.
+func (w *worker) startAfter(wait time.Duration) *run {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 
@@ -189,7 +189,7 @@ func (w *worker) again(wait time.Duration) *run {
 
 	w.cfg.Log.Warn("restart agent", "agent", w.spec.ID, "err", err)
 	if refused := (*notAllowed)(nil); errors.As(err, &refused) {
-		return w.down(reasonOf(err)) // trying again would not change the answer
+		return w.waitRestart(reasonOf(err)) // trying again would not change the answer
 	}
 	return w.next(reasonOf(err))
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 )
 
-// talk is the conversation on one task, as far as it has come. It belongs to
-// whoever took it from Thinker.talks.
-type talk struct {
+// session is the conversation on one task. The goroutine that took it from
+// Thinker.sessions owns it.
+type session struct {
 	Provenance
 	messages []chat.Message
 	bytes    int // of text in messages
 	deadline time.Time
-	// calls are the tool calls still to be made; calling is the tool that is
-	// at work on the first of them, nil while the model is.
+	// calls are the tool calls still to be made. calling is the tool that works on the
+	// first of them; it is nil while the model works.
 	calls   []chat.ToolCall
 	calling *Tool
 	model   string // the model's handler
 	counted bool   // every question so far had its tokens counted
 }
 
-// begin takes on a task. k is what the thread was at before, which is over:
-// its flow broke off, or this task would have had to wait for it.
-func (t *Thinker) begin(k *talk, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
+// begin starts a task. k is an earlier session of the thread, or nil. Its flow has
+// broken off, because otherwise the thread would be busy.
+func (t *Thinker) begin(k *session, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
 	if k != nil && k.calling != nil && k.calling.Handler == c.Sender {
-		// A tool that asks its own caller: one of the two would lose its answer.
+		// A tool asks the agent that called it, and one of the two would lose its answer.
 		t.put(c.Thread, k)
 		return pipeline.Fail(pipeline.Failure{Code: codeBusy, Message: "the agent waits for the answer of " + c.Sender}), nil
 	}
@@ -42,7 +42,7 @@ func (t *Thinker) begin(k *talk, p pipeline.Payload, c pipeline.Context) (pipeli
 		return pipeline.Fail(pipeline.Failure{Code: codeBusy, Message: "too many tasks are under way", Retryable: true}), nil
 	}
 
-	k = &talk{
+	k = &session{
 		Provenance: Provenance{Sampling: t.cfg.Agent.sampling(), Usage: &chat.Usage{}},
 		deadline:   time.Now().Add(t.cfg.Timeout), model: t.cfg.Model, counted: true,
 	}
@@ -58,7 +58,7 @@ func (t *Thinker) begin(k *talk, p pipeline.Payload, c pipeline.Context) (pipeli
 // expects reports whether a message is the one the task waits for. The error of
 // a tool may come from behind it, so any sender will do. The model's own never
 // does, nor is it ever silent: at that time those are a tool's second answers.
-func (k *talk) expects(tag, sender string) bool {
+func (k *session) expects(tag, sender string) bool {
 	switch {
 	case k.calling == nil:
 		return sender == k.model && (tag == TagResponse || tag == pipeline.TagError) || sender == pipeline.Name && tag == pipeline.TagError
@@ -69,7 +69,7 @@ func (k *talk) expects(tag, sender string) bool {
 }
 
 // onModel takes the model's answer: text ends the task, tool calls go on.
-func (t *Thinker) onModel(k *talk, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
+func (t *Thinker) onModel(k *session, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
 	if p.Tag == pipeline.TagError {
 		return k.modelFailed(p.Bytes), nil
 	}
@@ -96,9 +96,9 @@ func (t *Thinker) onModel(k *talk, p pipeline.Payload, c pipeline.Context) (pipe
 	return t.nextCall(k, c)
 }
 
-// nextCall dispatches the next tool call, byte for byte, and asks the model
-// again when there is none left.
-func (t *Thinker) nextCall(k *talk, c pipeline.Context) (pipeline.Response, error) {
+// nextCall dispatches the next tool call, with the model's bytes unchanged. After the
+// last one it asks the model again.
+func (t *Thinker) nextCall(k *session, c pipeline.Context) (pipeline.Response, error) {
 	k.calling = nil
 
 	for len(k.calls) > 0 {
@@ -125,7 +125,7 @@ func (t *Thinker) nextCall(k *talk, c pipeline.Context) (pipeline.Response, erro
 }
 
 // onTool takes a tool's answer, its error or its silence.
-func (t *Thinker) onTool(k *talk, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
+func (t *Thinker) onTool(k *session, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
 	switch {
 	case p.Tag == pipeline.TagError:
 		k.answerCall(`{"error":` + string(p.Bytes) + `}`)
@@ -139,13 +139,13 @@ func (t *Thinker) onTool(k *talk, p pipeline.Payload, c pipeline.Context) (pipel
 	return t.nextCall(k, c)
 }
 
-// answerCall appends the answer to the first call that is left.
-func (k *talk) answerCall(content string) {
+// answerCall appends the answer to the first pending call.
+func (k *session) answerCall(content string) {
 	k.add(chat.Message{Role: chat.RoleTool, ToolCallID: k.calls[0].ID, Content: content})
 	k.calls = k.calls[1:]
 }
 
-func (k *talk) add(m chat.Message) {
+func (k *session) add(m chat.Message) {
 	k.messages = append(k.messages, m)
 	k.bytes += len(m.Content)
 	for _, c := range m.ToolCalls {
@@ -153,7 +153,7 @@ func (k *talk) add(m chat.Message) {
 	}
 }
 
-func (k *talk) count(u *chat.Usage) {
+func (k *session) count(u *chat.Usage) {
 	if u == nil {
 		k.counted = false
 		return
@@ -162,7 +162,7 @@ func (k *talk) count(u *chat.Usage) {
 	k.Usage.CompletionTokens += u.CompletionTokens
 }
 
-func (k *talk) provenance() Provenance {
+func (k *session) provenance() Provenance {
 	p := k.Provenance
 	if !k.counted {
 		p.Usage = nil
@@ -170,8 +170,8 @@ func (k *talk) provenance() Provenance {
 	return p
 }
 
-// fail ends the task, with what it took in the details.
-func (k *talk) fail(code, message string) pipeline.Response {
+// fail ends the task. The details of the failure have its provenance.
+func (k *session) fail(code, message string) pipeline.Response {
 	f := pipeline.Failure{Code: code, Message: clip(message)}
 	if doc, err := json.Marshal(k.provenance()); err == nil {
 		f.Details = doc
@@ -180,7 +180,7 @@ func (k *talk) fail(code, message string) pipeline.Response {
 }
 
 // modelFailed ends the task with the model's failure.
-func (k *talk) modelFailed(payload []byte) pipeline.Response {
+func (k *session) modelFailed(payload []byte) pipeline.Response {
 	var f pipeline.Failure
 	if err := json.Unmarshal(payload, &f); err != nil {
 		return k.fail(codeModelFailed, "the model's failure is malformed")

@@ -42,8 +42,8 @@ func TestManyThreads(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(w.thinker.talks) != 0 {
-		t.Errorf("%d conversations are left", len(w.thinker.talks))
+	if len(w.thinker.sessions) != 0 {
+		t.Errorf("%d conversations are left", len(w.thinker.sessions))
 	}
 }
 
@@ -63,19 +63,19 @@ func TestBrokenFlow(t *testing.T) {
 			}
 			return pipeline.Reply("CalcRequest.result", []byte("ok")), nil
 		})
-		if _, err := w.do(ctx, Task{Task: "a"}); !errors.Is(err, context.Canceled) || len(w.thinker.talks) != 1 {
-			t.Fatalf("%v, %d conversations", err, len(w.thinker.talks))
+		if _, err := w.do(ctx, Task{Task: "a"}); !errors.Is(err, context.Canceled) || len(w.thinker.sessions) != 1 {
+			t.Fatalf("%v, %d conversations", err, len(w.thinker.sessions))
 		}
 		a, err := w.do(t.Context(), Task{Task: "b"})
-		if err != nil || a.Text != "first" || a.Iterations != 1 || len(w.asked[1].Messages) != 2 || len(w.thinker.talks) != 0 {
+		if err != nil || a.Text != "first" || a.Iterations != 1 || len(w.asked[1].Messages) != 2 || len(w.thinker.sessions) != 0 {
 			t.Errorf("%+v %v", a, err)
 		}
 
 		first = true
-		w.thinker.put("elsewhere", &talk{deadline: time.Now().Add(time.Minute)})
+		w.thinker.put("elsewhere", &session{deadline: time.Now().Add(time.Minute)})
 		time.Sleep(61 * time.Second) // of the bubble's clock
-		if _, err := w.do(t.Context(), Task{Task: "c"}); err != nil || len(w.thinker.talks) != 0 {
-			t.Errorf("%v, %d conversations", err, len(w.thinker.talks))
+		if _, err := w.do(t.Context(), Task{Task: "c"}); err != nil || len(w.thinker.sessions) != 0 {
+			t.Errorf("%v, %d conversations", err, len(w.thinker.sessions))
 		}
 	})
 }
@@ -97,8 +97,8 @@ func TestTimeout(t *testing.T) {
 
 func TestTooManyTasks(t *testing.T) {
 	w := build(t, config(), mock(t, say("done")), nil)
-	for i := range maxTalks {
-		w.thinker.put(pipeline.ThreadID(fmt.Sprint("t", i)), &talk{deadline: time.Now().Add(time.Hour)})
+	for i := range maxSessions {
+		w.thinker.put(pipeline.ThreadID(fmt.Sprint("t", i)), &session{deadline: time.Now().Add(time.Hour)})
 	}
 	_, err := w.do(t.Context(), Task{Task: "a"})
 	if f := failure(t, err); f.Code != codeBusy || !f.Retryable {
@@ -120,9 +120,9 @@ func TestStrayMessages(t *testing.T) {
 	at := func(sender string) pipeline.Context {
 		return pipeline.Context{Thread: "root", Sender: sender, Self: "coder"}
 	}
-	waitsForModel := func() { w.thinker.put("root", &talk{model: "model", deadline: time.Now().Add(time.Hour)}) }
+	waitsForModel := func() { w.thinker.put("root", &session{model: "model", deadline: time.Now().Add(time.Hour)}) }
 	waitsForTool := func() {
-		w.thinker.put("root", &talk{model: "model", deadline: time.Now().Add(time.Hour), calling: &calc, calls: []chat.ToolCall{scripted.Call("1", "calc", "")}})
+		w.thinker.put("root", &session{model: "model", deadline: time.Now().Add(time.Hour), calling: &calc, calls: []chat.ToolCall{scripted.Call("1", "calc", "")}})
 	}
 	for name, test := range map[string]struct {
 		prepare     func()
@@ -138,14 +138,14 @@ func TestStrayMessages(t *testing.T) {
 	} {
 		test.prepare()
 		r, err := w.thinker.handle(t.Context(), pipeline.Payload{Tag: test.tag, Bytes: []byte("{}")}, at(test.sender))
-		if err != nil || fmt.Sprint(r) != fmt.Sprint(pipeline.Silence()) || len(w.thinker.talks) != 1 {
+		if err != nil || fmt.Sprint(r) != fmt.Sprint(pipeline.Silence()) || len(w.thinker.sessions) != 1 {
 			t.Errorf("%s: %+v %v", name, r, err)
 		}
 	}
 	// The tool that is at work gives its caller a task.
 	waitsForTool()
 	r, err := w.thinker.handle(t.Context(), pipeline.Payload{Tag: tagTask, Bytes: []byte(`{"task":"x"}`)}, at("calculator"))
-	if want := pipeline.Fail(pipeline.Failure{Code: codeBusy, Message: "the agent waits for the answer of calculator"}); err != nil || fmt.Sprint(r) != fmt.Sprint(want) || len(w.thinker.talks) != 1 {
+	if want := pipeline.Fail(pipeline.Failure{Code: codeBusy, Message: "the agent waits for the answer of calculator"}); err != nil || fmt.Sprint(r) != fmt.Sprint(want) || len(w.thinker.sessions) != 1 {
 		t.Errorf("%+v %v", r, err)
 	}
 }

@@ -34,8 +34,8 @@ const (
 )
 
 const (
-	// maxTalks bounds the tasks under way at a time.
-	maxTalks = 256
+	// maxSessions bounds the tasks under way at a time.
+	maxSessions = 256
 	// maxToolAnswer bounds one answer in the conversation, in bytes.
 	maxToolAnswer = 256 << 10
 )
@@ -48,8 +48,8 @@ type Thinker struct {
 	tools  map[string]Tool
 	offers []chat.Tool
 
-	mu    sync.Mutex
-	talks map[pipeline.ThreadID]*talk // guarded by mu; a talk that is worked on is not in it
+	mu       sync.Mutex
+	sessions map[pipeline.ThreadID]*session // guarded by mu; without those that a goroutine has taken
 }
 
 // New checks the configuration. What is wrong with it is a *ConfigError.
@@ -71,7 +71,7 @@ func New(cfg Config) (*Thinker, error) {
 	}
 	cfg.Tools = slices.Clone(cfg.Tools)
 
-	t := &Thinker{cfg: cfg, tools: map[string]Tool{}, talks: map[pipeline.ThreadID]*talk{}}
+	t := &Thinker{cfg: cfg, tools: map[string]Tool{}, sessions: map[pipeline.ThreadID]*session{}}
 	for _, tool := range cfg.Tools {
 		if err := tool.check(cfg); err != nil {
 			return nil, &ConfigError{cfg.Name, fmt.Sprintf("tool %.80s", tool.Name), err}
@@ -140,37 +140,37 @@ func (t *Thinker) handle(_ context.Context, p pipeline.Payload, c pipeline.Conte
 }
 
 // take hands the thread's conversation to the caller, nil if there is none.
-func (t *Thinker) take(id pipeline.ThreadID) *talk {
+func (t *Thinker) take(id pipeline.ThreadID) *session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := t.talks[id]
-	delete(t.talks, id)
+	k := t.sessions[id]
+	delete(t.sessions, id)
 	return k
 }
 
 // put keeps a conversation until the next message of its thread.
-func (t *Thinker) put(id pipeline.ThreadID, k *talk) {
+func (t *Thinker) put(id pipeline.ThreadID, k *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.talks[id] = k
+	t.sessions[id] = k
 }
 
-// room forgets conversations whose time is over: those whose answer got lost
-// with the flow it was part of. It reports whether another one can begin.
+// room drops sessions after their deadline, whose answer was lost when their flow broke
+// off. It reports whether another session can begin.
 func (t *Thinker) room() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	for id, k := range t.talks {
+	for id, k := range t.sessions {
 		if now.After(k.deadline) {
-			delete(t.talks, id)
+			delete(t.sessions, id)
 		}
 	}
-	return len(t.talks) < maxTalks
+	return len(t.sessions) < maxSessions
 }
 
 // question sends the conversation to the model.
-func (t *Thinker) question(k *talk, c pipeline.Context) (pipeline.Response, error) {
+func (t *Thinker) question(k *session, c pipeline.Context) (pipeline.Response, error) {
 	if k.bytes > t.cfg.MaxHistory {
 		return k.fail(codeTooLarge, fmt.Sprintf("the conversation has more than %d bytes", t.cfg.MaxHistory)), nil
 	}

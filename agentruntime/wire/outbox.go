@@ -204,7 +204,7 @@ func (o *Outbox) Serve() error {
 			select {
 			case buf = <-o.begun:
 			case buf = <-o.urgent:
-				o.taken(buf)
+				o.uncount(buf)
 			case buf = <-o.queue:
 			case <-o.stop:
 				return o.drain(batch)
@@ -227,7 +227,7 @@ func (o *Outbox) next() *bytes.Buffer {
 
 	select {
 	case buf := <-o.urgent:
-		o.taken(buf)
+		o.uncount(buf)
 		return buf
 	default:
 	}
@@ -302,8 +302,8 @@ func (o *Outbox) reuse(buf *bytes.Buffer) {
 	}
 }
 
-// taken ends the count of an urgent frame.
-func (o *Outbox) taken(buf *bytes.Buffer) {
+// uncount takes an urgent frame off the count of queued bytes.
+func (o *Outbox) uncount(buf *bytes.Buffer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.bytes -= buf.Len()

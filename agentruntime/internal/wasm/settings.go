@@ -82,7 +82,7 @@ func parseSettings(doc []byte, declared declaration) (Settings, error) {
 		return s, err
 	}
 
-	return s, s.Grants.within(declared)
+	return s, s.Grants.checkDeclared(declared)
 }
 
 func (l *Limits) fill() error {
@@ -143,8 +143,8 @@ func (g *Grants) validate() error {
 	return nil
 }
 
-// within compares the grants with the declaration (AP-13.2.2).
-func (g *Grants) within(declared declaration) error {
+// checkDeclared compares the grants with the declaration (AP-13.2.2).
+func (g *Grants) checkDeclared(declared declaration) error {
 	for _, c := range []struct {
 		granted bool
 		what    capability

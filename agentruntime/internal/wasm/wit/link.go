@@ -5,7 +5,7 @@ import "slices"
 // link replaces every name by its type, so that what follows sees trees.
 func (p *parser) link() error {
 	for _, u := range p.used {
-		if err := p.bring(u); err != nil {
+		if err := p.importType(u); err != nil {
 			return err
 		}
 	}
@@ -40,9 +40,9 @@ func (p *parser) link() error {
 	return nil
 }
 
-// bring makes a used type known under its alias. A chain of uses works only in
-// the order of the file; there is no need for more.
-func (p *parser) bring(u use) error {
+// importType adds a type of another interface under its alias. A chain of uses must be
+// in the order of the file, which suffices in practice.
+func (p *parser) importType(u use) error {
 	from := p.doc.Interfaces[u.from.text]
 	if from == nil {
 		return u.from.errorf("no interface %s in this file", u.from.text)
