@@ -17,6 +17,9 @@ var ErrCorrupt = errors.New("integrity check failed")
 // ErrForeign is returned by [Restore] for the backup of another database.
 var ErrForeign = errors.New("the backup of another database")
 
+// ErrNoFile is returned by Restore for a pipe, a device or a folder.
+var ErrNoFile = errors.New("not a regular file")
+
 // Backup writes a consistent copy of the database to dest while it is in use. The copy
 // is complete, checked and durable before dest appears. Backup never replaces an
 // existing dest.
@@ -121,6 +124,12 @@ func Restore(ctx context.Context, path, backup string, opt Options, foreign ...s
 	}
 	if backup, err = checkPath(backup); err != nil {
 		return "", err
+	}
+	if info, err := os.Stat(backup); err != nil {
+		return "", fmt.Errorf("restore: %w", err)
+	} else if !info.Mode().IsRegular() {
+		// To open a pipe waits for who writes to it, and nothing ends that.
+		return "", fmt.Errorf("restore: %s: %w", backup, ErrNoFile)
 	}
 	if err := checkFile(ctx, backup); err != nil {
 		return "", fmt.Errorf("restore: %s: %w", backup, err)

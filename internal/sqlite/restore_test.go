@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -92,6 +93,15 @@ func TestRestoreRefuses(t *testing.T) {
 	path, bad := filepath.Join(dir, "n.db"), filepath.Join(dir, "bad.db")
 	if err := os.WriteFile(bad, []byte("not a database, but long enough to look at"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{pipe, dir, "/dev/zero"} {
+		if _, err := Restore(t.Context(), path, from, Options{}); !errors.Is(err, ErrNoFile) {
+			t.Errorf("from %s: %v", from, err)
+		}
 	}
 	for _, from := range []string{bad, filepath.Join(dir, "missing.db"), ""} {
 		if _, err := Restore(t.Context(), path, from, Options{}); err == nil {
