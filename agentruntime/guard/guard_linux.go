@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -208,19 +209,32 @@ func (g *guard) signal(sig unix.Signal) {
 	}
 }
 
+// child is siginfo_t of a child that has ended, whose pid unix.Siginfo does not show.
+type child struct {
+	signo, errno, code int32
+	_                  [0]uintptr
+	pid                int32
+	_                  [112]byte
+}
+
 // waitAgent reaps children until the agent has ended, then kills what is left
 // of its group.
 func (g *guard) waitAgent() string {
 	for {
-		var info unix.Siginfo
+		var ended child
 		// WNOWAIT leaves the child a zombie, so its pid cannot be reused
 		// before the group is dealt with under the lock.
-		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&ended)), unix.WEXITED|unix.WNOWAIT, nil)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
 			return "wait: " + err.Error()
+		}
+		if pid := int(ended.pid); pid != g.pid {
+			// An orphan that came to us. An agent can make thousands a second: each
+			// is one call, however many processes the machine has.
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
 		if status, ended := g.reap(); ended {
 			return status
@@ -234,8 +248,6 @@ func (g *guard) reap() (status string, ended bool) {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, g.pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	if err == nil && info.Signo == 0 {
-		// The child is not the agent but an orphan that became a child of the guard.
-		ReapOrphans(g.pid)
 		return "", false
 	}
 	_ = unix.Kill(-g.pid, unix.SIGKILL)
@@ -254,15 +266,6 @@ func (g *guard) reap() (status string, ended bool) {
 		return "signal: " + ws.Signal().String(), true
 	}
 	return "exit status " + strconv.Itoa(ws.ExitStatus()), true
-}
-
-// ReapOrphans collects the children that have ended, but not the agent.
-func ReapOrphans(agent int) {
-	for _, pid := range Descendants(os.Getpid()) {
-		if pid != agent {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
-		}
-	}
 }
 
 // killBelow kills and reaps until this process has no child. It gets all descendants,
