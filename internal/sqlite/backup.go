@@ -20,6 +20,10 @@ var ErrForeign = errors.New("the backup of another database")
 // ErrNoFile is returned by Restore for a pipe, a device or a folder.
 var ErrNoFile = errors.New("not a regular file")
 
+// ErrSchema is returned by Restore for a file whose tables, triggers and views are not
+// those of its version.
+var ErrSchema = errors.New("not the schema of version")
+
 // Backup writes a consistent copy of the database to dest while it is in use. The copy
 // is complete, checked and durable before dest appears. Backup never replaces an
 // existing dest.
@@ -97,6 +101,10 @@ func checkBackup(ctx context.Context, path string, opt Options, foreign []string
 		return err
 	}
 
+	if err := checkSchema(ctx, pool, opt, version); err != nil {
+		return err
+	}
+
 	for _, table := range foreign {
 		var rows bool
 		if err := pool.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+table+")").Scan(&rows); err != nil {
@@ -109,6 +117,61 @@ func checkBackup(ctx context.Context, path string, opt Options, foreign []string
 	return nil
 }
 
+// checkSchema refuses a file that has other tables, indexes, triggers or views than
+// the migrations up to its version make: a trigger would run in every transaction, and a
+// view in the place of a table answers whatever its author likes.
+func checkSchema(ctx context.Context, backup *sql.DB, opt Options, version int) error {
+	model, err := sql.Open("sqlite3", ":memory:")
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	model.SetMaxOpenConns(1) // another connection would be another database
+	for _, script := range opt.Migrations[:max(0, version-opt.first()+1)] {
+		if _, err := model.ExecContext(ctx, script); err != nil {
+			return fmt.Errorf("make a schema to compare with: %w", err)
+		}
+	}
+
+	want, err := objects(ctx, model)
+	if err != nil {
+		return err
+	}
+	got, err := objects(ctx, backup)
+	if err != nil {
+		return err
+	}
+	for object := range got {
+		if !want[object] {
+			return fmt.Errorf("%w %d: it has %s", ErrSchema, version, object)
+		}
+	}
+	for object := range want {
+		if !got[object] {
+			return fmt.Errorf("%w %d: it lacks %s", ErrSchema, version, object)
+		}
+	}
+	return nil
+}
+
+// objects names what a schema has, without what SQLite makes by itself.
+func objects(ctx context.Context, pool *sql.DB) (map[string]bool, error) {
+	rows, err := pool.QueryContext(ctx, "SELECT format('the %s %q on %q', type, name, tbl_name) FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	defer rows.Close()
+	all := map[string]bool{}
+	for rows.Next() {
+		var object string
+		if err := rows.Scan(&object); err != nil {
+			return nil, fmt.Errorf("read schema: %w", err)
+		}
+		all[object] = true
+	}
+	return all, rows.Err()
+}
+
 // Restore replaces the database at path by a backup, which it checks first and leaves
 // where it is. While a process has the database open, it returns a *[LockedError].
 //
@@ -117,7 +180,8 @@ func checkBackup(ctx context.Context, path string, opt Options, foreign []string
 // corrupt the new file.
 //
 // A backup is refused if Open with opt would refuse its version, and with [ErrForeign]
-// if one of the foreign tables has a row.
+// if one of the foreign tables has a row. [ErrSchema] refuses one whose tables, indexes,
+// triggers and views are not those of its version.
 func Restore(ctx context.Context, path, backup string, opt Options, foreign ...string) (kept string, err error) {
 	if path, err = checkPath(path); err != nil {
 		return "", err

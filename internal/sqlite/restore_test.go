@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -110,5 +111,47 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("something was put in place")
+	}
+}
+
+// TestRestoreRefusesAnotherSchema: what runs by itself, or answers in the place of a
+// table, does not come in with a backup.
+func TestRestoreRefusesAnotherSchema(t *testing.T) {
+	opt := Options{Migrations: []string{"CREATE TABLE t(n INTEGER) STRICT", "CREATE TABLE u(n INTEGER) STRICT"}}
+	for name, change := range map[string]string{
+		"trigger":      "CREATE TRIGGER evil BEFORE INSERT ON t BEGIN DELETE FROM u; END",
+		"view":         "DROP TABLE t; CREATE VIEW t AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r WHERE n < 0",
+		"table more":   "CREATE TABLE v(n INTEGER)",
+		"table less":   "DROP TABLE u",
+		"index":        "CREATE UNIQUE INDEX one ON t(n)",
+		"version less": "PRAGMA user_version = 1",
+	} {
+		dir := t.TempDir()
+		from := filepath.Join(dir, "b.db")
+		db, err := Open(t.Context(), from, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		pool, err := sql.Open("sqlite3", uri(from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pool.ExecContext(t.Context(), change+"; PRAGMA journal_mode = DELETE"); err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		path := filepath.Join(dir, "n.db")
+		if _, err := Restore(t.Context(), path, from, opt, "t"); !errors.Is(err, ErrSchema) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s: something was put in place", name)
+		}
 	}
 }
