@@ -48,6 +48,7 @@ type client struct {
 	drop        context.CancelCauseFunc
 
 	toVerify  lane[*job]
+	toStore   lane[*job]
 	toSpread  lane[delivery]
 	announced uint64 // the last event that may concern it; the spreading goroutine's
 }
@@ -71,6 +72,7 @@ func newClient(s *Server, ws *websocket.Conn, under *wire, address string, local
 		identity:    identity{hosts: hostNames(s.cfg.PublicURL, local)},
 	}
 	s.unverified.join(&c.toVerify, &at.toVerify)
+	s.verified.join(&c.toStore, &at.toStore)
 	s.deliveries.join(&c.toSpread, &at.toSpread)
 	return c
 }

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDirEnv); dir != "" {
 		serveUntilKilled(dir)
 	}
+	if addr := os.Getenv(strangerEnv); addr != "" {
+		attackUntilKilled(addr)
+	}
 	goleak.VerifyTestMain(m)
 }
 

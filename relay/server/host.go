@@ -45,6 +45,7 @@ type host struct {
 	values   int                 // of its connections' filters, above freeValues each; guarded by index.mu
 
 	toVerify lane[*job]
+	toStore  lane[*job]
 	toSpread lane[delivery]
 }
 

@@ -9,8 +9,13 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// maxBatch bounds the cost of the events that share one commit.
-const maxBatch = 256
+const (
+	// maxBatch bounds the cost of the events that share one commit.
+	maxBatch = 256
+	// maxSlice bounds what one stranger's address has of a commit: another's event waits
+	// for the commit that is under way, and then shares the next one.
+	maxSlice = maxBatch / 4
+)
 
 // purgeInterval is how often events are removed that have expired or that the
 // retention rules do not keep. The expired are not served in between.
@@ -34,9 +39,6 @@ func (j *job) finish(accepted bool, text string) {
 	j.client.leaveFlight(int64(j.cost))
 }
 
-// batchCost is what the job takes of a batch.
-func (j *job) batchCost() int64 { return int64(min(j.cost, maxBatch)) }
-
 // verifyLoop is one of the workers that check signatures.
 func (s *Server) verifyLoop() {
 	for {
@@ -54,9 +56,7 @@ func (s *Server) verifyLoop() {
 			s.spread <- delivery{to: j.client, job: j, answer: true}
 			continue
 		}
-		// No more than a batch waits, because all of it comes before who is next.
-		_ = s.toStore.Acquire(context.Background(), j.batchCost()) // fails with its context alone
-		s.verified <- j
+		s.verified.push(&j.client.toStore, j)
 	}
 }
 
@@ -85,30 +85,39 @@ func (s *Server) verify(j *job) (reason string, accepted bool) {
 	return "", false
 }
 
-// ingestLoop stores what is verified: whatever waits shares one commit. What the
+// ingestLoop stores what is verified: what waits shares one commit. What the
 // events mean to subscribers is the spreading goroutine's business: it gets them
 // in the order of their commits.
 func (s *Server) ingestLoop() {
 	batch := make([]*job, 0, maxBatch)
-	for first := range s.verified {
-		s.toStore.Release(first.batchCost())
-		batch = append(batch[:0], first)
-		cost := first.cost
-		for more := true; more && cost < maxBatch; {
-			select {
-			case j, ok := <-s.verified:
-				if more = ok; ok {
-					s.toStore.Release(j.batchCost())
-					batch = append(batch, j)
-					cost += j.cost
-				}
-			default:
-				more = false
-			}
+	for {
+		l, first, ok := s.verified.wait()
+		if !ok {
+			return
 		}
+
+		batch = s.fill(batch[:0], l, first)
 		s.ingest(batch)
 		clear(batch)
 	}
+}
+
+// fill adds what waits to the first job of a batch, until the batch is full or a
+// stranger's address has had its slice. The addresses come in turn: by then each other
+// one that has anything waiting has had as much lately.
+func (s *Server) fill(batch []*job, l *lane[*job], first *job) []*job {
+	cost, slices := 0, map[*host]int{}
+	for j, more := first, true; more; l, j, more = s.verified.pop() {
+		s.verified.charge(l, int64(j.cost))
+		batch = append(batch, j)
+		at := j.client.host
+		cost += j.cost
+		slices[at] += j.cost
+		if cost >= maxBatch || !at.unbounded && slices[at] >= maxSlice {
+			break
+		}
+	}
+	return batch
 }
 
 // ingest stores a batch. OK is sent after the commit returned, never before.

@@ -29,8 +29,7 @@ type Server struct {
 	// goroutine and handed to subscribers by another.
 	inFlight   *semaphore.Weighted // the cost of all events on it
 	unverified *fair[*job]         // closed when no client is left
-	toStore    *semaphore.Weighted // the cost of what is in verified
-	verified   chan *job           // closed after the workers
+	verified   *fair[*job]         // closed after the workers
 	spread     chan delivery       // closed after ingestion
 	deliveries *fair[delivery]
 	announced  uint64 // events so far; the spreading goroutine's
@@ -52,10 +51,6 @@ type Server struct {
 	closing  bool           // no request begins any more
 	requests sync.WaitGroup // every request and websocket
 }
-
-// maxVerified bounds the events between the workers and the store, maxBatch their
-// cost. What waits there is what a client waits for when others publish much.
-const maxVerified = 128
 
 // New opens or creates the store in cfg.Dir. The caller ends with Serve, or
 // with Close if it never serves.
@@ -80,8 +75,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		recent:     newRecent(),
 		inFlight:   semaphore.NewWeighted(max(maxInFlight, int64(cfg.Limits.MaxInFlight))),
 		unverified: newFair[*job](),
-		toStore:    semaphore.NewWeighted(maxBatch),
-		verified:   make(chan *job, maxVerified),
+		verified:   newFair[*job](),
 		spread:     make(chan delivery, maxSpread),
 		deliveries: newFair[delivery](),
 		hosts:      newHosts(cfg.Limits),
@@ -140,7 +134,7 @@ func (s *Server) startPipeline(ctx context.Context) *sync.WaitGroup {
 	}
 	all.Go(func() {
 		workers.Wait()
-		close(s.verified)
+		s.verified.close()
 	})
 	all.Go(func() {
 		s.ingestLoop() // until the workers have ended, which hand events on too

@@ -33,29 +33,34 @@ func (s *Server) spreadLoop() {
 	var number uint64
 	coming := s.spread
 	for {
+		coming = s.announceAll(coming)
 		l, d, waiting := s.deliveries.pop()
-		if waiting {
+		switch {
+		case waiting:
 			number++ // its filters are tried on one event at a time
 			s.deliveries.charge(l, s.deliverTo(d, number))
+		case coming == nil:
+			return
+		default:
+			d, ok := <-coming
+			coming = s.announce(d, ok, coming)
 		}
-
-		if coming == nil {
-			if !waiting {
-				return
-			}
-			continue
-		}
-		if waiting {
-			select {
-			case d, ok := <-coming:
-				coming = s.announce(d, ok, coming)
-			default:
-			}
-			continue
-		}
-		d, ok := <-coming
-		coming = s.announce(d, ok, coming)
 	}
+}
+
+// announceAll announces what is stored by now, before the next delivery. That is cheap
+// beside a delivery, of which a stranger's event can bring about one for each of his
+// connections: an event that waited here behind his would wait for one of them each.
+func (s *Server) announceAll(coming chan delivery) chan delivery {
+	for range maxSpread {
+		select {
+		case d, ok := <-coming:
+			coming = s.announce(d, ok, coming)
+		default:
+			return coming
+		}
+	}
+	return coming
 }
 
 // announce puts an event into the lanes of the clients that it may concern, and

@@ -6,10 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,122 +37,20 @@ func (r *running) peerFrom(t *testing.T, address string) *peer {
 // crossed is an event with n tags, one of which every filter of crossedFilter
 // names, and none of the others.
 func crossed(t testing.TB, n int, content string) nostr.Event {
+	return sign(t, bobSecret, tagged(n, content))
+}
+
+// tagged is crossed without a signature.
+func tagged(n int, content string) nostr.Event {
 	tags := nostr.Tags{{"t", "x"}}
 	for i := range n {
 		tags = append(tags, nostr.Tag{"r", fmt.Sprint("w", i)})
 	}
-	return sign(t, bobSecret, nostr.Event{Kind: 1, Content: content, Tags: tags})
+	return nostr.Event{Kind: 1, Content: content, Tags: tags}
 }
 
 func crossedFilter(values int) string {
 	return `{"limit":0,"#t":["x"],"#r":` + tagValues("v", values) + `}`
-}
-
-// TestStrangerDelaysNobody: one address does all at once that its limits allow: its
-// connections are full of filters that its own events, with as many tags as fit,
-// nearly match. Publishing takes the others no longer than is promised, beyond what
-// it takes here without an attack.
-//
-// The promise is of the 99th of 100 publishes, on a machine that has time. Here the
-// attack runs on the same processors, and other tests beside it: the slowest of a
-// hundred wait for a processor. So the median is held to the promise, and the 99th to
-// a multiple of it.
-func TestStrangerDelaysNobody(t *testing.T) {
-	const promised, factor = 250 * time.Millisecond, 4
-	r := start(t, Config{Limits: Limits{MaxPerAddress: hostConnections}})
-	reader := r.peerFrom(t, "127.0.0.4")
-	reader.send(`["REQ","s",{"limit":0,"authors":["` + publicKey(t, aliceSecret) + `"]}]`)
-	reader.expect("EOSE s")
-	good := r.peerFrom(t, "127.0.0.3")
-	publish := func(n int, what string) (median, p99 time.Duration) {
-		var took []time.Duration
-		for i := range n {
-			ev := note(t, fmt.Sprint(what, i), 0)
-			at := time.Now()
-			good.put(ev)
-			reader.expect("EVENT s " + ev.Content)
-			took = append(took, time.Since(at))
-		}
-		slices.Sort(took)
-		return took[n/2], took[(n-1)*99/100]
-	}
-	calm, before := publish(50, "before ")
-	batch := batchTime(t, r.peerFrom(t, "127.0.0.2"))
-
-	const subscribers, publishers = 40, 16
-	for range subscribers {
-		p := r.peerFrom(t, "127.0.0.2")
-		for i := range 9 {
-			p.send(fmt.Sprintf(`["REQ","q%d",%s]`, i, crossedFilter(1990)))
-			if m := p.next(); m.Label != nip01.LabelEOSE { // the address has its values
-				break
-			}
-		}
-	}
-
-	ctx, stop := context.WithCancel(t.Context())
-	var attack sync.WaitGroup
-	defer attack.Wait()
-	defer stop()
-	docs := make([][]byte, 200)
-	for i := range docs {
-		ev := crossed(t, 510, fmt.Sprint(i))
-		docs[i] = nip01.AppendEventMessage(nil, &ev)
-	}
-	for k := range publishers {
-		bad := r.peerFrom(t, "127.0.0.2")
-		attack.Go(func() {
-			for ctx.Err() == nil {
-				if _, _, err := bad.ws.Read(ctx); err != nil {
-					return
-				}
-			}
-		})
-		attack.Go(func() {
-			for i := k; ctx.Err() == nil; i += publishers {
-				if bad.ws.Write(ctx, websocket.MessageText, docs[i%len(docs)]) != nil {
-					return
-				}
-			}
-		})
-	}
-
-	median, p99 := publish(100, "honest ")
-	t.Logf("median %v, p99 %v; without the attack %v and %v, and %v for a batch of such events", median, p99, calm, before, batch)
-	if raceDetector() {
-		return
-	}
-	if median > promised+calm+batch {
-		t.Errorf("the median of an honest publish is %v, want at most %v, beyond %v without the attack and %v for a batch", median, promised, calm, batch)
-	}
-	if p99 > factor*(promised+before+batch) {
-		t.Errorf("p99 of an honest publish is %v, want at most %d times %v, beyond %v without the attack and %v for a batch", p99, factor, promised, before, batch)
-	}
-}
-
-// batchTime is how long it takes here to store as many of the stranger's events as
-// share a commit.
-func batchTime(t *testing.T, p *peer) time.Duration {
-	t.Helper()
-	var events []nostr.Event
-	for i := range 7 {
-		events = append(events, crossed(t, 510, fmt.Sprint("batch ", i)))
-	}
-	began := time.Now()
-	for _, ev := range events {
-		p.publish(ev)
-	}
-	for range events {
-		p.expect("OK true ")
-	}
-	return time.Since(began)
-}
-
-// raceDetector reports whether this program watches itself, which costs it its
-// timing.
-func raceDetector() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // TestWorkOfAnEvent: what it takes to find an event's subscribers is at most one
