@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -52,6 +53,30 @@ func TestPresence(t *testing.T) {
 		if left, err := c.Market.Query(w.Ctx, nostr.Filter{Kinds: []int{kind}, Authors: me}); err != nil || len(left) != 0 {
 			t.Errorf("kind %d after retiring: %v, %v", kind, left, err)
 		}
+	}
+}
+
+// TestNameIsTold: a provider with a name of NIP-05 has it in its profile and in its
+// announcement, from which buyers know it.
+func TestNameIsTold(t *testing.T) {
+	const name = "bob@example.com"
+	w := markettest.New(t)
+	me := []string{w.Seller.Key.PublicKey()}
+	c := w.NewCustomer(t, nil)
+	w.Serve(t, func(cfg *provider.Config) { cfg.Profile.NIP05 = name })
+
+	for _, kind := range []int{0, 31990} {
+		var says struct {
+			NIP05 string `json:"nip05"`
+		}
+		ev := w.Find(t, c.Market, nostr.Filter{Kinds: []int{kind}, Authors: me})
+		if err := json.Unmarshal([]byte(ev.Content), &says); err != nil || says.NIP05 != name {
+			t.Errorf("kind %d: %s, %v", kind, ev.Content, err)
+		}
+	}
+	found, err := c.Client.Discover(w.Ctx, string(schemas.SandboxRun), me[0])
+	if err != nil || len(found) != 1 || found[0].NIP05 != name {
+		t.Errorf("buyers see %+v, %v", found, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,6 +119,27 @@ func TestKindRanges(t *testing.T) {
 	for _, text := range []string{"", "-1", "2-1", "65536", "1-x"} {
 		if err := new(KindRange).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+// TestNameInTheConfiguration: a name of another form than NIP-05's is refused with its
+// place.
+func TestNameInTheConfiguration(t *testing.T) {
+	for name, taken := range map[string]bool{
+		"me@example.com": true, "_@example.com": true, "": true,
+		"me": false, "@example.com": false, "me@": false, "Me@example.com": false, "me+jobs@example.com": false, "me@example.com/x": false, "me@@example.com": false,
+	} {
+		doc := fmt.Sprintf("version: 1\nrelays: [wss://relay.example.com]\nprovider:\n  nip05: %q\n", name)
+		c, err := Parse([]byte(doc), "lightwork.yaml")
+		if !taken {
+			if want := fmt.Sprintf("provider.nip05: must be a name such as me@example.com, in lower case, not %q", name); err == nil || !strings.Contains(err.Error(), "lightwork.yaml:4:10: "+want) {
+				t.Errorf("%q: %v, want %s", name, err, want)
+			}
+			continue
+		}
+		if err != nil || c.Provider.NIP05 != name {
+			t.Errorf("%q: %+v, %v", name, c, err)
 		}
 	}
 }
